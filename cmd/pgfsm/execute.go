@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"pgfsm/policy/visible"
+	"pgfsm/states"
+	"pgfsm/traces"
+)
+
+// now is the form of every time that is recorded.
+func now() string { return time.Now().UTC().Format("2006-01-02T15:04:05Z") }
+
+// execute takes one request through the machine, records it and prints what came of it.
+func (a *app) execute(ctx context.Context, kind string, text []byte, asJSON bool) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	run := states.NewRun(id.String(), states.Request{Actor: actor(), At: now(), Kind: kind, Text: text}, a.bundle)
+	a.recoverRuns()
+	rec, err := traces.Create(a.tracesDir, traces.NewHeader(a.machine, run), now)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(a.bundle.Limits().RunTimeout)*time.Millisecond)
+	defer cancel()
+	var keep states.Recorder = rec
+	k := newInk(a.w)
+	if !asJSON {
+		keep = &stagePrinter{Recorder: rec, out: a.w.stdout, ink: k, run: run}
+	}
+	outcome, err := a.machine.Advance(ctx, run, a.door(), keep)
+	if err != nil {
+		return errors.Join(err, rec.Abandon())
+	}
+	path, head, err := rec.Finish(outcome)
+	if err != nil {
+		return fmt.Errorf("the run ended as %s, but its trace could not be finished: %w", outcome.State, err)
+	}
+	doc := newDocument(run, outcome, path, head)
+	if asJSON {
+		if err := printJSON(a.w.stdout, doc); err != nil {
+			return err
+		}
+	} else {
+		printAnswer(a.w.stdout, k, doc)
+	}
+	return exit(exitCode(outcome))
+}
+
+// recoverRuns ends what processes that are gone left behind.
+func (a *app) recoverRuns() {
+	ended, err := traces.NewReplayer(a.machine, nil).Recover(a.tracesDir, now)
+	if err != nil {
+		fmt.Fprintf(a.w.stderr, "pgfsm: left-over runs in %s cannot be looked at: %s\n", a.tracesDir, visible.Text(err.Error()))
+	}
+	for _, r := range ended {
+		if r.Err != nil {
+			fmt.Fprintf(a.w.stderr, "pgfsm: %s was left over and cannot be ended: %s\n", r.Partial, visible.Text(r.Err.Error()))
+			continue
+		}
+		fmt.Fprintf(a.w.stderr, "pgfsm: a left-over run ended as %s %s: %s\n", r.Outcome.State, r.Outcome.Code, r.Trace)
+	}
+}

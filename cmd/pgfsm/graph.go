@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/fsm"
+	"pgfsm/states"
+)
+
+// pictures are the forms in which the machine is drawn, in the order in which help lists them.
+var pictures = []struct {
+	name string
+	draw func(*fsm.Spec, fsm.Marks) []byte
+}{{"dot", fsm.DOT}, {"svg", fsm.SVG}, {"mermaid", fsm.Mermaid}, {"json", fsm.JSON}}
+
+func newGraph(w world) *cobra.Command {
+	var format, trace string
+	cmd := &cobra.Command{
+		Use:   "graph",
+		Short: "Draw the machine, or one run's way through it",
+		Example: `  pgfsm graph --format svg > machine.svg
+  pgfsm graph --format mermaid --trace traces/trace_<run id>.json`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			m, err := states.NewMachine()
+			if err != nil {
+				return err
+			}
+			var marks fsm.Marks
+			if trace != "" {
+				t, err := readTrace(trace)
+				if err != nil {
+					return err
+				}
+				for _, s := range t.Steps {
+					marks = append(marks, fsm.Mark{From: s.From, On: s.Trigger, To: s.To})
+				}
+			}
+			for _, p := range pictures {
+				if p.name == format {
+					_, err := w.stdout.Write(p.draw(m.Spec(), marks))
+					return err
+				}
+			}
+			return fmt.Errorf("unknown format %q: use dot, svg, mermaid or json", format)
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "dot", "dot, svg, mermaid or json")
+	cmd.Flags().StringVar(&trace, "trace", "", "draw the way of this trace")
+	return cmd
+}

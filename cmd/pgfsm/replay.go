@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
+	"pgfsm/states"
+	"pgfsm/traces"
+)
+
+type replayOptions struct {
+	head string
+	json bool
+	jobs int
+}
+
+func newReplay(w world) *cobra.Command {
+	var o replayOptions
+	cmd := &cobra.Command{
+		Use:   "replay TRACE...",
+		Short: "Execute traces again and name the first thing that comes out otherwise",
+		Long: `replay reads each trace (a file, or every trace_*.json in a folder and below), holds it to its chain, and runs the same machine again
+behind a door that can only read the trace. It opens no socket and writes no file. Exit code 1 if any trace was tampered with or
+diverges, 2 if one cannot be read.`,
+		Example: `  pgfsm replay traces
+  pgfsm replay --head sha256:... traces/trace_<run id>.json`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return replay(cmd.Context(), w, o, args) },
+	}
+	cmd.Flags().StringVar(&o.head, "head", "", "the head that the trace must have (one trace only)")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many traces at a time")
+	return cmd
+}
+
+// replayed is what became of one trace.
+type replayed struct {
+	Path        string       `json:"path"`
+	RunID       string       `json:"run_id,omitzero"`
+	OK          bool         `json:"ok"`
+	Code        string       `json:"code,omitzero"`
+	Error       string       `json:"error,omitzero"`
+	Note        string       `json:"note,omitzero"`
+	Transitions []transition `json:"transitions"`
+	exit        int
+}
+
+type transition struct {
+	Seq     int    `json:"seq"`
+	From    string `json:"from"`
+	Trigger string `json:"trigger"`
+	To      string `json:"to"`
+}
+
+func replay(ctx context.Context, w world, o replayOptions, args []string) error {
+	paths, err := traceFiles(args)
+	if err != nil {
+		return err
+	}
+	if o.head != "" {
+		if _, err := canonical.ParseDigest(o.head); err != nil {
+			return fmt.Errorf("--head: %w", err)
+		}
+		if len(paths) != 1 {
+			return fmt.Errorf("--head names one trace's head, and there are %d traces", len(paths))
+		}
+	}
+	m, err := states.NewMachine()
+	if err != nil {
+		return err
+	}
+	bar := progressbar.DefaultSilent(int64(len(paths)))
+	if f, ok := w.stderr.(*os.File); ok && isTerminal(f) && len(paths) > 1 {
+		bar = progressbar.NewOptions(len(paths), progressbar.OptionSetWriter(f), progressbar.OptionClearOnFinish(),
+			progressbar.OptionShowCount(), progressbar.OptionSetDescription("replaying"))
+	}
+	all := make([]replayed, len(paths))
+	replayer := traces.NewReplayer(m, nil)
+	each(max(1, o.jobs), len(paths), func(i int) {
+		if ctx.Err() == nil {
+			all[i] = replayOne(replayer, paths[i], canonical.Digest(o.head))
+			bar.Add(1)
+		}
+	})
+	bar.Finish()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return reportReplay(w, o, all)
+}
+
+// each calls do for 0..n-1 from a few goroutines.
+func each(workers, n int, do func(int)) {
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range min(workers, n) {
+		wg.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+}
+
+func replayOne(p *traces.Replayer, path string, head canonical.Digest) replayed {
+	r := replayed{Path: filepath.ToSlash(path)}
+	t, err := readTrace(path)
+	if err == nil && head != "" && t.Head != head {
+		err = fmt.Errorf("%w: it is %s", traces.ErrHead, t.Head)
+	}
+	if t != nil {
+		r.RunID = t.Header.RunID
+		for _, s := range t.Steps {
+			r.Transitions = append(r.Transitions, transition{s.Seq, string(s.From), string(s.Trigger), string(s.To)})
+		}
+		if !p.SameMachine(t) {
+			r.Note = "recorded with another transition table"
+		}
+	}
+	if err == nil {
+		_, err = p.Replay(t)
+	}
+	var diverged *traces.DivergenceError
+	switch {
+	case err == nil:
+		r.OK = true
+		return r
+	case errors.As(err, &diverged):
+		r.Code, r.exit = diverged.Code(), exitNo
+		r.Transitions = r.Transitions[:min(diverged.Seq, len(r.Transitions))]
+	case errors.Is(err, traces.ErrTampered), errors.Is(err, traces.ErrHead):
+		r.Code, r.exit = "trace_tampered", exitNo
+	default:
+		r.Code, r.exit = "trace_unreadable", exitCould
+	}
+	r.Error = err.Error()
+	return r
+}
+
+// reportReplay prints what came of all traces and ends with the gravest answer: tampered or diverged before unreadable.
+func reportReplay(w world, o replayOptions, all []replayed) error {
+	code, bad := exitYes, 0
+	for _, r := range all {
+		if r.OK {
+			continue
+		}
+		bad++
+		if r.exit == exitNo || code == exitYes {
+			code = r.exit
+		}
+	}
+	if o.json {
+		err := printJSON(w.stdout, struct {
+			SchemaVersion int        `json:"schema_version"`
+			OK            bool       `json:"ok"`
+			Traces        []replayed `json:"traces"`
+		}{schemaVersion, bad == 0, all})
+		if err != nil {
+			return err
+		}
+		return exit(code)
+	}
+	k := newInk(w)
+	for _, r := range all {
+		fmt.Fprintf(w.stdout, "%s %s\n", k.mark(r.OK), visible.Text(r.Path))
+		if len(all) == 1 || !r.OK {
+			for _, t := range r.Transitions {
+				fmt.Fprintf(w.stdout, "  %2d %s --%s--> %s\n", t.Seq, t.From, t.Trigger, t.To)
+			}
+		}
+		if r.Note != "" {
+			fmt.Fprintf(w.stdout, "  note: %s\n", r.Note)
+		}
+		if !r.OK {
+			fmt.Fprintf(w.stdout, "  %s\n", visible.Text(r.Code+": "+r.Error))
+		}
+	}
+	fmt.Fprintf(w.stdout, "%d replayed alike, %d not\n", len(all)-bad, bad)
+	return exit(code)
+}
+
+// traceFiles finds the traces that the arguments name. A folder without any is an error: nothing that was checked is
+// not the same as nothing that was wrong.
+func traceFiles(args []string) ([]string, error) {
+	var paths []string
+	for _, arg := range args {
+		info, err := os.Stat(arg)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			paths = append(paths, arg)
+			continue
+		}
+		found := len(paths)
+		err = filepath.WalkDir(arg, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.Type().IsRegular() && strings.HasPrefix(e.Name(), "trace_") && strings.HasSuffix(e.Name(), ".json") {
+				paths = append(paths, path)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(paths) == found {
+			return nil, fmt.Errorf("%s holds no trace_*.json", arg)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths), nil
+}
+
+// readTrace reads a finished trace from a file.
+func readTrace(path string) (*traces.Trace, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > traces.MaxTraceBytes {
+		return nil, fmt.Errorf("%s has %d bytes; a trace has at most %d", path, info.Size(), traces.MaxTraceBytes)
+	}
+	doc, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	t, err := traces.Read(doc)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/visible"
+)
+
+// Exit codes.
+const (
+	exitYes     = 0
+	exitNo      = 1
+	exitCould   = 2 // could not
+	exitPending = 3
+)
+
+// world is all that the command takes from outside.
+type world struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         func(string) (string, bool)
+}
+
+func (w world) env(name string) string {
+	v, _ := w.getenv(name)
+	return v
+}
+
+// verdictError ends the command with a code that is an answer, not a failure: whatever there was to say has been said.
+type verdictError struct{ code int }
+
+func (e verdictError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// exit returns nil for yes and otherwise the error that carries the code.
+func exit(code int) error {
+	if code == exitYes {
+		return nil
+	}
+	return verdictError{code}
+}
+
+// run is the whole command: it returns its exit code and calls nothing that ends the process.
+func run(ctx context.Context, args []string, w world) int {
+	root := newRoot(w)
+	root.SetArgs(args)
+	root.SetIn(w.stdin)
+	root.SetOut(w.stdout)
+	root.SetErr(w.stderr)
+	err := root.ExecuteContext(ctx)
+	var verdict verdictError
+	switch {
+	case err == nil:
+		return exitYes
+	case errors.As(err, &verdict):
+		return verdict.code
+	}
+	fmt.Fprintf(w.stderr, "pgfsm: %s\n", visible.Lines(err.Error()))
+	return exitCould
+}
+
+func newRoot(w world) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "pgfsm",
+		Short: "Let a model propose a tool call; decide outside the model whether it happens",
+		Long: `pgfsm takes a question through one finite state machine to at most one MCP tool call and an
+evidence-locked answer, and writes a trace that replays.
+
+Exit codes: 0 yes (answered, a question back, clean), 1 no (blocked, diverged, tampered, findings),
+2 could not (usage, configuration, failed), 3 waits for a person.`,
+		Example: `  pgfsm run "Summarize policy policy-002"
+  pgfsm tools
+  pgfsm replay traces`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.AddCommand(
+		newRun(w), newCall(w), newTools(w), newReplay(w), newGraph(w), newVerify(w), newDemo(w), newInit(w), newConfig(w),
+		newVersion(w),
+	)
+	return root
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+)
+
+func newRun(w world) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "run QUESTION",
+		Short: "Take a question through the machine to at most one tool call and an answer",
+		Long: `run takes the question through the machine: input policy, live discovery, plan, schema, allowlist, policy, at most
+one tool call, typed output, evidence-locked summary. Without a configuration it uses the embedded demo.
+QUESTION "-" reads standard input.`,
+		Example: `  pgfsm run "Summarize policy policy-002"
+  pgfsm run -c pgfsm.yaml --json "Search for \"PII Logging\""`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text := []byte(strings.Join(args, " "))
+			if len(args) == 1 && args[0] == "-" {
+				var err error
+				if text, err = io.ReadAll(io.LimitReader(w.stdin, policy.MaxInputBytes+1)); err != nil {
+					return err
+				}
+			}
+			return o.with(cmd.Context(), w, func(a *app) error {
+				return a.execute(cmd.Context(), states.KindAsk, text, o.json)
+			})
+		},
+	}
+	o.register(cmd)
+	return cmd
+}
+
+func newCall(w world) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "call SERVER TOOL ARGUMENTS",
+		Short: "Send an operator's plan through the same machine and gates",
+		Long: `call makes the plan itself instead of asking a planner. Every gate judges it as it judges any other: the input policy sees
+every string in it, the arguments must conform to the tool's schema, and the allowlist decides.
+ARGUMENTS is a JSON object.`,
+		Example: `  pgfsm call mcp-sharepoint fetch_sharepoint_doc '{"doc_id": "doc-001"}'`,
+		Args:    cobra.ExactArgs(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			plan, err := operatorPlan(args[0], args[1], args[2])
+			if err != nil {
+				return err
+			}
+			return o.with(cmd.Context(), w, func(a *app) error {
+				return a.execute(cmd.Context(), states.KindCall, plan, o.json)
+			})
+		},
+	}
+	o.register(cmd)
+	return cmd
+}
+
+// operatorPlan puts the words into a plan. The arguments go in as they were written: a document that is not one JSON
+// value would change the plan around it and is refused here; every other judgement belongs to the gates.
+func operatorPlan(server, tool, arguments string) ([]byte, error) {
+	if err := canonical.Check([]byte(arguments), 0); err != nil {
+		return nil, errors.New("ARGUMENTS is " + err.Error() + "; give one JSON object, such as '{\"doc_id\": \"doc-001\"}'")
+	}
+	return canonical.Sorted(struct {
+		Args   jsontext.Value `json:"args"`
+		Server string         `json:"server"`
+		Tool   string         `json:"tool"`
+		Type   string         `json:"type"`
+	}{jsontext.Value(arguments), server, tool, policy.PlanCallTool})
+}

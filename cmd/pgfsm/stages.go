@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"pgfsm/policy/visible"
+	"pgfsm/states"
+)
+
+// stagePrinter shows people each stage as soon as it is recorded, and passes the record on.
+type stagePrinter struct {
+	states.Recorder
+	out io.Writer
+	ink ink
+	run *states.Run
+}
+
+func (p *stagePrinter) Append(s states.Step) error {
+	if err := p.Recorder.Append(s); err != nil {
+		return err
+	}
+	yes := s.To != states.Blocked && s.To != states.Failed
+	fmt.Fprintf(p.out, "%s %-11s %s\n", p.ink.mark(yes), s.To, visible.Clip(p.say(s), maxLine))
+	return nil
+}
+
+// maxLine bounds what one stage says, in bytes.
+const maxLine = 400
+
+// say is one line about what the step established.
+func (p *stagePrinter) say(s states.Step) string {
+	f := p.run.Facts()
+	switch s.To {
+	case states.Screened:
+		return f.Screened.Verdict.Reason
+	case states.Discovered:
+		return discoveredLine(f.Discovered)
+	case states.Planned:
+		return string(f.Planned.Plan)
+	case states.Validated:
+		return f.Validated.Verdict.Reason
+	case states.Authorized:
+		return f.Authorized.Verdict.Reason
+	case states.Assessed:
+		return f.Assessed.Verdict.Reason
+	case states.Pending:
+		return f.Held.Reason
+	case states.Approved:
+		return f.Approved.Verdict.Reason
+	case states.Permitted:
+		return "A permit for exactly this call: " + f.Permitted.Permit.Short() + "."
+	case states.Dispatched:
+		return "The permit is consumed; one tools/call to " + f.Permitted.Server + "."
+	case states.Executed:
+		return fmt.Sprintf("The result has %d bytes.", f.Executed.Bytes)
+	case states.Typed:
+		return f.Typed.Verdict.Reason
+	case states.Summarized:
+		return f.Summarized.Verdict.Reason
+	case states.Answered:
+		return f.Answered.Note
+	case states.NeedsInfo:
+		return "The planner asks for what is missing."
+	case states.Blocked, states.Failed:
+		v := f.Stopped.Verdict
+		return fmt.Sprintf("[%s %s] %s (effect: %s)", v.Gate, v.Code, v.Reason, f.Stopped.Effect)
+	}
+	return ""
+}
+
+func discoveredLine(f *states.DiscoveredFact) string {
+	up, tools := 0, 0
+	var down []string
+	for _, s := range f.Servers {
+		if s.Status == "up" {
+			up++
+			tools += s.Tools
+		} else {
+			down = append(down, fmt.Sprintf("%s is down (%s: %s)", s.Server, s.Code, s.Reason))
+		}
+	}
+	line := fmt.Sprintf("%d of %d servers, %d tools, %d on the effective allowlist", up, len(f.Servers), tools, len(f.Effective))
+	if len(down) > 0 {
+		line += "; " + strings.Join(down, "; ")
+	}
+	return line
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/fsm"
+	"pgfsm/states"
+)
+
+func newVerify(w world) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Prove the machine's guarantees from its table",
+		Long: `verify computes, from the transition table alone and by graph algorithms, the proofs that the machine's
+guarantees rest on, and prints each with the sentence it proves and its witness. Exit code 1 if one does not hold.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return verify(w, states.Table().Spec(), asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+// verify proves what a table says and ends with no where a proof fails.
+func verify(w world, spec *fsm.Spec, asJSON bool) error {
+	proofs := fsm.Prove(spec)
+	code := exitYes
+	for _, p := range proofs {
+		if !p.Holds {
+			code = exitNo
+		}
+	}
+	if asJSON {
+		type proof struct {
+			ID       string `json:"id"`
+			Sentence string `json:"sentence"`
+			Holds    bool   `json:"holds"`
+			Witness  string `json:"witness"`
+		}
+		doc := struct {
+			SchemaVersion int     `json:"schema_version"`
+			Holds         bool    `json:"holds"`
+			Proofs        []proof `json:"proofs"`
+		}{SchemaVersion: schemaVersion, Holds: code == exitYes}
+		for _, p := range proofs {
+			doc.Proofs = append(doc.Proofs, proof{p.ID, p.Sentence, p.Holds, p.Witness})
+		}
+		if err := printJSON(w.stdout, doc); err != nil {
+			return err
+		}
+		return exit(code)
+	}
+	ink := newInk(w)
+	for _, p := range proofs {
+		fmt.Fprintf(w.stdout, "%s %s\n    %s\n", ink.mark(p.Holds), p.Sentence, ink.faint(p.Witness))
+	}
+	fmt.Fprintf(w.stdout, "%d proofs, %d rows, %d states\n", len(proofs), len(spec.Rows), len(spec.Places))
+	return exit(code)
+}

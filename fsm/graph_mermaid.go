@@ -1,0 +1,60 @@
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+)
+
+// reserved are words that Mermaid does not take as ids of states.
+var reserved = []string{
+	"state", "note", "end", "direction", "class", "style", "default", "as", "fork", "join", "choice",
+}
+
+// Mermaid draws the machine as a stateDiagram-v2. With marks, the steps taken are numbered and their states coloured;
+// Mermaid cannot colour single transitions of such a diagram.
+func Mermaid(s *Spec, m Marks) []byte {
+	var b bytes.Buffer
+	w, c := s.way(m), newChart(s)
+	fmt.Fprintf(&b, "stateDiagram-v2\n    accTitle: %s\n    direction TB\n", escapeMermaid(s.Name))
+	id := func(state State) string {
+		if isName(string(state)) && !slices.Contains(reserved, string(state)) {
+			return string(state)
+		}
+		return fmt.Sprintf("Place%d", c.place(state)+1)
+	}
+	for _, p := range s.Places {
+		if id(p.State) != string(p.State) {
+			fmt.Fprintf(&b, "    state \"%s\" as %s\n", escapeMermaid(string(p.State)), id(p.State))
+		}
+	}
+	if len(s.Places) > 0 {
+		fmt.Fprintf(&b, "    [*] --> %s\n", id(s.Start()))
+	}
+	for i, r := range s.Rows {
+		if c.place(r.From) == nowhere || c.place(r.To) == nowhere {
+			continue
+		}
+		fmt.Fprintf(&b, "    %s --> %s: %s\n", id(r.From), id(r.To), escapeMermaid(stepped(r.On, w.steps[i])))
+	}
+	for _, p := range s.Places {
+		if p.Terminal {
+			fmt.Fprintf(&b, "    %s --> [*]\n", id(p.State))
+		}
+	}
+	for _, mark := range w.strange {
+		fmt.Fprintf(&b, "    %%%% not in the table: %s\n", escapeMermaid(mark.String()))
+	}
+	if len(m) == 0 {
+		return b.Bytes()
+	}
+	b.WriteString("    classDef taken stroke:#0969da,stroke-width:3px\n    classDef faded opacity:0.4\n")
+	for _, p := range s.Places {
+		class := "faded"
+		if w.visited[p.State] {
+			class = "taken"
+		}
+		fmt.Fprintf(&b, "    class %s %s\n", id(p.State), class)
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,57 @@
+package fsm_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgfsm/fsm"
+)
+
+func TestMutantsAreAllRefused(t *testing.T) {
+	table := realistic()
+	if _, err := fsm.Compile(table); err != nil {
+		t.Fatalf("Compile(realistic) = %v, want nil", err)
+	}
+	mutants, kinds := fsm.Mutants(table), map[string]int{}
+	for _, mutant := range mutants {
+		kind, _, _ := strings.Cut(mutant.Name, " ")
+		kinds[kind]++
+		_, err := fsm.Compile(mutant.Table)
+		var mistake *fsm.Mistake
+		if !errors.As(err, &mistake) {
+			t.Errorf("Compile(%s) = %v, want a mistake", mutant.Name, err)
+		}
+	}
+	rows, places := len(table.Rows), len(table.Places)
+	if kinds["remove"] != rows || kinds["drop"] != rows || kinds["redirect"] != rows*(places-1) || kinds["add"] < 14*2 {
+		t.Errorf("Mutants(realistic) = %v, want every kind for every row", kinds)
+	}
+	t.Logf("%d mutants, all refused: %d removed, %d redirected, %d without guard, %d second ways into the effect",
+		len(mutants), kinds["remove"], kinds["redirect"], kinds["drop"], kinds["add"])
+}
+
+// A table that claims little lets mutants live: so the harness above can fail.
+func TestMutantsLiveWithoutClaims(t *testing.T) {
+	table := realistic()
+	table.Claims.Exits = nil
+	lives := slices.ContainsFunc(fsm.Mutants(table), func(m fsm.Mutant[*subject]) bool {
+		_, err := fsm.Compile(m.Table)
+		return err == nil
+	})
+	if !lives {
+		t.Error("Compile refused every mutant of a table without exit claims, want some to live")
+	}
+}
+
+func TestMutantsLeaveTheTableAlone(t *testing.T) {
+	table := realistic()
+	before := table.Spec()
+	fsm.Mutants(table)
+	for i, r := range table.Spec().Rows {
+		if r != before.Rows[i] {
+			t.Errorf("Mutants changed row %d to %v, want %v", i+1, r, before.Rows[i])
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package llm
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy/evidence"
+)
+
+// said summarizes and returns the claims. It fails if the summary is not one that the evidence gate accepts, or is
+// empty in another spelling than {"items":[]}.
+func said(tb testing.TB, request string, typed []byte) []string {
+	tb.Helper()
+	doc := Extractive{}.Summarize(request, typed)
+	if string(doc) == `{"items":[]}` {
+		return nil
+	}
+	summary, err := evidence.Parse(doc)
+	if err != nil {
+		tb.Fatalf("Summarize(%q) = %s, which is refused: %v", request, doc, err)
+	}
+	if _, err := evidence.Lock(typed, summary); err != nil {
+		tb.Fatalf("Summarize(%q) = %s, which is refused: %v", request, doc, err)
+	}
+	if len(summary.Items) > MaxSentences {
+		tb.Fatalf("Summarize(%q) says %d sentences, at most %d are said", request, len(summary.Items), MaxSentences)
+	}
+	var claims []string
+	for _, item := range summary.Items {
+		if item.Claim != strings.Join(strings.Fields(item.Evidence), " ") && item.Claim != item.Evidence {
+			tb.Fatalf("claim %q is not its evidence %q", item.Claim, item.Evidence)
+		}
+		claims = append(claims, item.Claim)
+	}
+	return claims
+}
+
+func TestSummarize(t *testing.T) {
+	longest := strings.Repeat("word ", 119) + "end.."
+	tooLong := strings.Repeat("word ", 119) + "end..."
+	if len(longest) != MaxSentenceBytes {
+		t.Fatalf("the longest sentence has %d bytes, want %d", len(longest), MaxSentenceBytes)
+	}
+	many := "Alpha comes first here. Bravo comes second here. Charlie comes third here. Delta comes fourth here. " +
+		"Echo comes fifth here. Foxtrot comes sixth here about retention."
+	for _, tt := range []struct {
+		name, request, typed string
+		want                 []string
+	}{
+		{"sentences-in-document-order", "Summarize it", `{"b":"Logs are kept here. Copies are dropped soon.","a":["Owners review this yearly."]}`,
+			[]string{"Logs are kept here.", "Copies are dropped soon.", "Owners review this yearly."}},
+		{"most-words-of-the-request-first-but-document-order", "What about retention?", fmt.Sprintf(`{"body":%q}`, many),
+			[]string{"Alpha comes first here.", "Bravo comes second here.", "Charlie comes third here.", "Delta comes fourth here.",
+				"Foxtrot comes sixth here about retention."}},
+		{"case-of-request-words-does-not-count", "RETENTION", fmt.Sprintf(`{"body":%q}`, strings.ReplaceAll(many, "retention", "Retention")),
+			[]string{"Alpha comes first here.", "Bravo comes second here.", "Charlie comes third here.", "Delta comes fourth here.",
+				"Foxtrot comes sixth here about Retention."}},
+		{"prose-before-labels", "x", `{"a":["Security Operations Team One","Legal Review Board Two","Alpha comes first."],"b":` +
+			`["Bravo comes next.","Charlie comes then.","Delta comes now.","Echo comes late."]}`,
+			[]string{"Alpha comes first.", "Bravo comes next.", "Charlie comes then.", "Delta comes now.", "Echo comes late."}},
+		{"ids-and-codes-are-not-said", "x", `{"id":"policy-002","status":"OK","owner":"Jane Doe","when":"2024-05-01 at 10:00","n":5,"t":true,` +
+			`"refs":"INC0010001 INC0010002 INC0010003 INC0010004","blob":"` + base64.StdEncoding.EncodeToString([]byte(many)) + `"}`, nil},
+		{"member-names-are-not-said", "x", `{"this is a name.":1}`, nil},
+		{"numbers-and-dates-in-a-sentence", "x", `{"b":"Logs are kept for 3.5 years from 2024-05-01. They are then erased."}`,
+			[]string{"Logs are kept for 3.5 years from 2024-05-01.", "They are then erased."}},
+		{"longest-sentence", "x", fmt.Sprintf(`{"b":%q}`, longest), []string{longest}},
+		{"one-byte-too-long-is-not-cut", "x", fmt.Sprintf(`{"b":%q}`, tooLong), nil},
+		{"repetition-is-said-once", "x", `{"a":"Logs are kept here.","b":"Logs are kept here."}`, []string{"Logs are kept here."}},
+		{"echo-of-the-request-is-not-said", "Search for PII Logging in Production", `{"query":"pii logging in production","hits":[` +
+			`{"snippet":"PII must never reach production logs."}]}`, []string{"PII must never reach production logs."}},
+		{"markup-is-passed-over", "x", `{"b":"Click <a href=x>here</a> right now. Logs are kept here."}`, []string{"Logs are kept here."}},
+		{"bidi-control-is-passed-over", "x", "{\"b\":\"Logs are \u202ekept here. Copies are dropped soon.\"}", []string{"Copies are dropped soon."}},
+		{"control-character-is-passed-over", "x", `{"b":"Logs are \u0007 kept here. Copies are dropped soon."}`,
+			[]string{"Copies are dropped soon."}},
+		{"wrapped-line-is-one-claim", "x", `{"b":"Delete all the logs\r\n  unless a hold applies."}`,
+			[]string{"Delete all the logs unless a hold applies."}},
+		{"not-found", "x", `{"status":"NOT_FOUND","doc":null}`, nil},
+		{"not-found-with-prose-before-it", "x", `{"message":"The document could not be located.","status":"NOT_FOUND"}`, nil},
+		{"not-found-with-prose-behind-it", "x", `{"status":"not found","doc":{"body":"Logs are kept here."}}`, nil},
+		{"not-found-inside-takes-only-its-object", "x", `{"a":"Logs are kept here.","b":[{"c":"No such thing here.","status":"NotFound"},` +
+			`{"c":"Copies are dropped soon.","status":"OK"}]}`, []string{"Logs are kept here.", "Copies are dropped soon."}},
+		{"not-found-under-another-name", "x", `{"state":"NOT_FOUND","b":"Logs are kept here."}`, []string{"Logs are kept here."}},
+		{"status-that-is-no-string", "x", `{"status":["NOT_FOUND"],"b":"Logs are kept here."}`, []string{"Logs are kept here."}},
+		{"value-behind-a-status-that-is-null", "x", `{"status":null,"c":"NOT_FOUND","b":"Logs are kept here."}`, []string{"Logs are kept here."}},
+		{"a-bare-string", "x", `"Logs are kept here."`, []string{"Logs are kept here."}},
+		{"a-number", "x", `5`, nil},
+		{"not-json", "x", `{"b":"Logs are kept here."`, nil},
+		{"duplicate-name", "x", `{"b":"Logs are kept here.","b":"Logs are kept here."}`, nil},
+		{"nothing", "x", ``, nil},
+		{"empty-request", "", `{"b":"Logs are kept here."}`, []string{"Logs are kept here."}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, said(t, tt.request, []byte(tt.typed))); diff != "" {
+				t.Errorf("Summarize(%q, %s) (-want +got):\n%s", tt.request, tt.typed, diff)
+			}
+		})
+	}
+}
+
+// TestSummarizeTrials shows the bound on the sentences that the gate is asked about, at it and one past it.
+func TestSummarizeTrials(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		refused int
+		want    []string
+	}{
+		{"one-trial-left", maxTrials - 1, []string{"Logs are kept here."}},
+		{"no-trial-left", maxTrials, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			body := strings.Repeat("This has <b>bold</b> text. ", tt.refused) + "Logs are kept here."
+			if diff := cmp.Diff(tt.want, said(t, "x", payload(t, body))); diff != "" {
+				t.Errorf("Summarize (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRequestWordsAreBounded(t *testing.T) {
+	var request strings.Builder
+	for i := range maxRequestWords + 1 {
+		fmt.Fprintf(&request, "word%d ", i)
+	}
+	c := newChoice(request.String())
+	last, _ := c.rank(fmt.Sprintf("it is word%d", maxRequestWords-1))
+	past, _ := c.rank(fmt.Sprintf("it is word%d", maxRequestWords))
+	if len(c.words) != maxRequestWords || last != 2 || past != 0 {
+		t.Errorf("%d words count, rank = %d and %d, want %d words, 2 and 0", len(c.words), last, past, maxRequestWords)
+	}
+}
+
+func payload(tb testing.TB, body string) []byte {
+	tb.Helper()
+	doc, err := json.Marshal(map[string]string{"body": body})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return doc
+}
+
+// TestSummarizeLarge summarizes payloads of the default limits.result_bytes, friendly and not.
+func TestSummarizeLarge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large payloads")
+	}
+	const size = 16 << 20
+	fill := func(unit string) []byte { return payload(t, strings.Repeat(unit, size/len(unit))) }
+	var ranked strings.Builder // ever better sentences
+	for i := 0; ranked.Len() < size; i++ {
+		fmt.Fprintf(&ranked, "Item %d is about logs%s. ", i, strings.Repeat(" retention", i%3))
+	}
+	for _, tt := range []struct {
+		name  string
+		typed []byte
+		want  int
+	}{
+		{"one-sentence-again-and-again", fill("Logs are kept for 90 days here. "), 1},
+		{"different-sentences", payload(t, ranked.String()), MaxSentences},
+		{"one-endless-sentence", fill("logs are kept "), 0},
+		{"only-markup", fill("Logs <b>are</b> kept here. "), 0},
+		{"only-dots", fill("."), 0},
+		{"only-list-numbers", fill("1. "), 0},
+		{"many-values", []byte("[" + strings.Repeat(`"a b c",`, size/8) + `"Logs are kept here."]`), 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			begin := time.Now()
+			if got := said(t, "logs retention", tt.typed); len(got) != tt.want {
+				t.Errorf("Summarize says %q, want %d sentences", got, tt.want)
+			}
+			t.Logf("%d bytes in %v, the test's own look at the result included", len(tt.typed), time.Since(begin))
+		})
+	}
+}
+
+// FuzzExtractive holds the summarizer to its promise: everything it says passes the evidence gate, twice the same.
+func FuzzExtractive(f *testing.F) {
+	f.Fuzz(func(t *testing.T, request, body string, typed []byte) {
+		if doc, err := json.Marshal(map[string]string{"body": body}); err == nil {
+			said(t, request, doc)
+		}
+		said(t, request, typed)
+		if a, b := (Extractive{}).Summarize(request, typed), (Extractive{}).Summarize(request, typed); string(a) != string(b) {
+			t.Errorf("Summarize = %s, then %s", a, b)
+		}
+	})
+}

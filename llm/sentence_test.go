@@ -1,0 +1,136 @@
+package llm
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSentences(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"empty", "", nil},
+		{"white-space-only", " \n\t ", nil},
+		{"two-sentences", "One is here. Two is there.", []string{"One is here.", "Two is there."}},
+		{"no-mark-at-the-end", "One. Two", []string{"One.", "Two"}},
+		{"question-and-exclamation", "Why? Because! So.", []string{"Why?", "Because!", "So."}},
+		{"runs-of-marks", "What?! No... Yes.", []string{"What?!", "No...", "Yes."}},
+		{"quotation-closed-after-the-mark", `He said "Stop." Then left.`, []string{`He said "Stop."`, "Then left."}},
+		{"bracket-closed-after-the-mark", "(All of it.) Then more.", []string{"(All of it.)", "Then more."}},
+		{"lower-case-goes-on", "It is approx. ten. i.e. many.", []string{"It is approx. ten. i.e. many."}},
+		{"said-in-the-middle", `"Stop!" he said. Then he left.`, []string{`"Stop!" he said.`, "Then he left."}},
+		{"decimal", "Rate 3.14 holds. Next.", []string{"Rate 3.14 holds.", "Next."}},
+		{"iso-date-at-the-end", "Since 2024-05-01. Then more.", []string{"Since 2024-05-01.", "Then more."}},
+		{"dotted-date", "Since 01.05.2024 it holds.", []string{"Since 01.05.2024 it holds."}},
+		{"year-at-the-end", "Since 2024. The rest.", []string{"Since 2024.", "The rest."}},
+		{"number-at-the-end", "Keep for 90. The rest.", []string{"Keep for 90.", "The rest."}},
+		{"day-before-a-month", "On 5. May 2024 it ends. Next.", []string{"On 5. May 2024 it ends.", "Next."}},
+		{"url-and-version", "See example.com/a.b for v1.2.3 now. Next.", []string{"See example.com/a.b for v1.2.3 now.", "Next."}},
+		{"titles-and-initials", "Dr. J. Smith of the U.S. Treasury agreed. Next.",
+			[]string{"Dr. J. Smith of the U.S. Treasury agreed.", "Next."}},
+		{"for-example", "Logs, e.g. Nginx logs, count. Next.", []string{"Logs, e.g. Nginx logs, count.", "Next."}},
+		{"number-sign", "See No. 7 and Art. 5 first. Next.", []string{"See No. 7 and Art. 5 first.", "Next."}},
+		{"the-word-no", "The answer is no. We wait.", []string{"The answer is no.", "We wait."}},
+		{"month-abbreviation", "By Sept. 30 it ends. Next.", []string{"By Sept. 30 it ends.", "Next."}},
+		{"wide-marks", "これは文です。次の文です！", []string{"これは文です。", "次の文です！"}},
+		{"wide-quotation", "好。」 Next one.", []string{"好。", "」 Next one."}},
+		{"numbered-list", "1. Keep logs.\n2. Drop logs.", []string{"1. Keep logs.", "2. Drop logs."}},
+		{"numbered-list-without-marks", "1. Keep logs\n2) Drop logs", []string{"1. Keep logs", "2) Drop logs"}},
+		{"bullets", "Rules:\n- Keep logs\n* Drop copies\n• Tell people", []string{"Rules:", "Keep logs", "Drop copies", "Tell people"}},
+		{"heading-and-blank-line", "# Scope\n\nAll systems.", []string{"Scope", "All systems."}},
+		{"blank-line-with-spaces", "Scope\n  \nAll systems.", []string{"Scope", "All systems."}},
+		{"carriage-returns", "Scope\r\n\r\nAll\r\nsystems.", []string{"Scope", "All\r\nsystems."}},
+		{"wrapped-line-is-not-cut", "Delete logs\nunless a hold applies. Next.", []string{"Delete logs\nunless a hold applies.", "Next."}},
+		{"wrapped-before-a-number", "Keep for\n90 days.", []string{"Keep for\n90 days."}},
+		{"wrapped-before-a-sign", "It is\n-5 degrees.", []string{"It is\n-5 degrees."}},
+		{"sign-of-a-number-stays", "-5 degrees is cold.", []string{"-5 degrees is cold."}},
+		{"marks-alone", ". . .", []string{".", ".", "."}},
+		{"bullet-alone", "-\n- \n-", []string{}},
+		{"not-utf8", "A \xff bee. Cat.", []string{"A \xff bee.", "Cat."}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := slices.Collect(sentences(tt.text))
+			if len(got) == 0 && len(tt.want) == 0 {
+				return
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("sentences(%q) (-want +got):\n%s", tt.text, diff)
+			}
+		})
+	}
+}
+
+func TestSentencesStopWhenTold(t *testing.T) {
+	for s := range sentences("One. Two. Three.") {
+		if s != "One." {
+			t.Errorf("sentences went on to %q", s)
+		}
+		break
+	}
+}
+
+// isLinear reports whether scan takes about as many times as long as its text is longer: a quadratic one takes the square
+// of that. It looks up to three times, and leaves room for a busy machine.
+func isLinear(unit string, scan func(string)) bool {
+	const small, factor = 1 << 17, 16
+	took := func(size int) time.Duration {
+		text := strings.Repeat(unit, size/len(unit))
+		begin := time.Now()
+		scan(text)
+		return time.Since(begin)
+	}
+	for range 3 {
+		if took(small*factor) < 4*factor*took(small)+50*time.Millisecond {
+			return true
+		}
+	}
+	return false
+}
+
+// TestSentencesLinear repeats what makes a careless scan look back or ahead again and again.
+func TestSentencesLinear(t *testing.T) {
+	spaces := strings.Repeat(" ", 64)
+	for _, tt := range []struct{ name, unit string }{
+		{"dots", "."}, {"dots-apart", ". "}, {"list-numbers", "1. "}, {"months", "5. May "}, {"initials", "A. "},
+		{"closers", `.")`}, {"line-breaks", "\n"}, {"wrapped", "a\n" + spaces}, {"digits", "1"}, {"digit-lines", "\n1"},
+		{"bullets", "\n-"}, {"spaces", spaces}, {"letters", "x"}, {"lower-case", ". a"}, {"wide", "。"}, {"quotes", ".”"},
+		{"spaces-then-numbers", spaces + "1. "}, {"returns", "\r"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if !isLinear(tt.unit, func(text string) {
+				for range sentences(text) {
+				}
+			}) {
+				t.Errorf("sentences takes more than linear time over repeated %q", tt.unit)
+			}
+		})
+	}
+	t.Run("a-quadratic-scan-is-seen", func(t *testing.T) {
+		if isLinear("x", func(text string) {
+			for i := 0; i < len(text); i += 128 {
+				strings.Count(text[:i], "y")
+			}
+		}) {
+			t.Error("a quadratic scan passes for a linear one: the test cannot fail")
+		}
+	})
+}
+
+// FuzzSentences holds sentences to what they are: parts of the text, in order, that do not overlap.
+func FuzzSentences(f *testing.F) {
+	f.Fuzz(func(t *testing.T, text string) {
+		rest := text
+		for s := range sentences(text) {
+			_, after, found := strings.Cut(rest, s)
+			if s == "" || s != strings.TrimSpace(s) || !found {
+				t.Fatalf("sentences(%q) yields %q, which is not the next part of it", text, s)
+			}
+			rest = after
+		}
+	})
+}

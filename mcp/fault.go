@@ -1,0 +1,84 @@
+package mcp
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Stable codes of [Listing] and [Returned]. An empty code means that nothing went wrong.
+const (
+	CodeUnreachable = "server_unreachable" // no connection, no session, or an HTTP status other than success
+	CodeTimeout     = "server_timeout"     // no answer within the time allowed
+	CodeProtocol    = "server_protocol"    // what came is not MCP, or not strict enough to be trusted
+	CodeDied        = "server_died"        // the child process ended or closed its output
+	CodeCatalog     = "catalog_too_large"  // too many pages, tools or bytes in tools/list
+	CodeRedirect    = "redirect_refused"   // an HTTP redirect
+	CodeOrigin      = "origin_refused"     // a request, or an SSE endpoint, outside the configured origin
+	CodeCancelled   = "cancelled"          // the caller's context ended
+	CodeClosed      = "closed"             // Close was called
+	CodeUnknown     = "server_unknown"     // no server of this name is configured
+	CodeResult      = "result_too_large"   // the result exceeds Limits.ResultBytes
+	CodeRPC         = "rpc_error"          // the server answered the call with a JSON-RPC error
+	CodeInvalid     = "call_invalid"       // the call itself cannot be sent: no run id, no tool, arguments not canonical
+	CodePermit      = "permit_refused"     // the guarded connection found no permit for the bytes it was to send
+	codeFrame       = "message_too_large"  // internal: becomes CodeResult or CodeCatalog by what was asked for
+)
+
+// Effects of a call, see [Returned].
+const (
+	EffectNotSent = "not_sent" // certainly not one byte of the call reached the server
+	EffectUnknown = "unknown"  // it may have run
+	EffectDone    = "done"     // the server answered it with a result
+)
+
+// maxReason is the length of a reason in bytes; servers choose part of the text.
+const maxReason = 400
+
+// A fault is why a session is over. A session has at most one: the first, except that a lost connection says less than
+// whatever else is found out about it.
+type fault struct {
+	code, reason string
+	lost         bool
+	calls        int // how many tools/call were in flight when it happened
+}
+
+func (f *fault) Error() string { return f.code + ": " + f.reason }
+
+// presentable makes text that a server had a hand in safe to print and to keep: secrets masked, everything that is not
+// a printable character escaped (control, ANSI, bidi), and the length bounded.
+func presentable(text string, secrets []string) string {
+	for _, s := range secrets {
+		text = strings.ReplaceAll(text, s, "***")
+	}
+	text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD")
+	var b strings.Builder
+	for _, r := range text {
+		if b.Len() >= maxReason {
+			b.WriteString("…")
+			break
+		}
+		if strconv.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRuneToASCII(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}
+
+// maxLabel is the length in bytes of a server's own name and version.
+const maxLabel = 200
+
+// label cuts s to maxLabel bytes without splitting a character.
+func label(s string) string {
+	if len(s) <= maxLabel {
+		return s
+	}
+	cut := maxLabel
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut]
+}

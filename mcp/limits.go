@@ -1,0 +1,62 @@
+package mcp
+
+import (
+	"fmt"
+	"time"
+)
+
+// Defaults of [Limits] and of [Server.Timeout].
+const (
+	DefaultResultBytes  = 16 << 20         // bytes of one tools/call result
+	DefaultCatalogBytes = 4 << 20          // bytes of all tools/list results of one server together
+	DefaultPages        = 100              // tools/list pages of one server
+	DefaultTools        = 1000             // tools of one server
+	DefaultUnasked      = 10_000           // messages that a server may send in one session without being asked
+	DefaultCallTimeout  = 2 * time.Minute  // one tools/call, from permit to answer
+	DefaultTimeout      = 10 * time.Second // connecting, handshake and listing of one server together
+)
+
+// envelopeSlack is what a frame may hold beside the result that it carries: the JSON-RPC members around it.
+const envelopeSlack = 64 << 10
+
+// Limits bound what a server can make this process hold or wait for. A zero member means its default, never
+// "unlimited"; a negative one is refused by [New].
+type Limits struct {
+	ResultBytes  int           // bytes of one tools/call result, exactly as received
+	CatalogBytes int           // bytes of all tools/list results of one server together
+	Pages        int           // tools/list pages of one server
+	Tools        int           // tools of one server
+	Unasked      int           // requests and notifications that a server may send in one session
+	CallTimeout  time.Duration // one tools/call; an earlier deadline of the caller's context stands
+}
+
+// frame is the size of the largest message that is read: the largest payload and its envelope.
+func (l Limits) frame() int { return max(l.ResultBytes, l.CatalogBytes) + envelopeSlack }
+
+func (l Limits) withDefaults() (Limits, error) {
+	for _, m := range []struct {
+		name  string
+		value *int
+		unset int
+	}{
+		{"ResultBytes", &l.ResultBytes, DefaultResultBytes},
+		{"CatalogBytes", &l.CatalogBytes, DefaultCatalogBytes},
+		{"Pages", &l.Pages, DefaultPages},
+		{"Tools", &l.Tools, DefaultTools},
+		{"Unasked", &l.Unasked, DefaultUnasked},
+	} {
+		if *m.value < 0 {
+			return l, fmt.Errorf("limit %s is %d; it must not be negative", m.name, *m.value)
+		}
+		if *m.value == 0 {
+			*m.value = m.unset
+		}
+	}
+	if l.CallTimeout < 0 {
+		return l, fmt.Errorf("limit CallTimeout is %s; it must not be negative", l.CallTimeout)
+	}
+	if l.CallTimeout == 0 {
+		l.CallTimeout = DefaultCallTimeout
+	}
+	return l, nil
+}

@@ -1,0 +1,148 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-json-experiment/json/jsontext"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The methods that a client of ours sends. Everything else is refused by the guarded connection.
+const (
+	methodCall       = "tools/call"
+	methodList       = "tools/list"
+	methodInitialize = "initialize"
+	methodDiscover   = "server/discover"
+	noteInitialized  = "notifications/initialized"
+	noteCancelled    = "notifications/cancelled"
+)
+
+// The life of a permit. The zero value is spent: it calls nothing.
+const (
+	permitSpent   int32 = iota
+	permitArmed         // made for one name and one sequence of argument bytes
+	permitWritten       // the guarded connection let the message pass
+)
+
+// A permit is the single-use right to send one tools/call. It is passed twice: when the message passes the guarded
+// connection (write) and when its bytes leave the process (send), each at most once.
+type permit struct {
+	tool  string
+	args  []byte
+	state atomic.Int32
+	// touched: bytes of the call may have reached the server. Set before they can, taken back if they certainly did not.
+	touched atomic.Bool
+}
+
+// arm returns a permit for exactly this tool and these argument bytes.
+func arm(tool string, args []byte) *permit {
+	p := &permit{tool: tool, args: bytes.Clone(args)}
+	p.state.Store(permitArmed)
+	return p
+}
+
+var errNoPermit = errors.New("no permit is armed for it")
+
+// write consumes the permit for outgoing params, which must be {name, arguments} with exactly the permit's values and,
+// at most, the _meta that MCP 2026-07-28 puts on every request. A nil permit refuses everything.
+func (p *permit) write(params []byte) error {
+	if p == nil || p.state.Load() != permitArmed {
+		return errNoPermit
+	}
+	var tool string
+	var args []byte
+	err := members(params, func(name string, value jsontext.Value) (err error) {
+		switch name {
+		case "name":
+			tool, err = text(value)
+		case "arguments":
+			args = value.Clone()
+		case "_meta":
+			err = members(value, protocolMeta)
+		default:
+			err = fmt.Errorf("the params have a member %q", name)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case tool != p.tool || !bytes.Equal(args, p.args):
+		return errors.New("name and arguments are not those of the permit")
+	case !p.state.CompareAndSwap(permitArmed, permitWritten):
+		return errNoPermit
+	}
+	return nil
+}
+
+// protocolMeta allows what the protocol itself puts into a request's _meta, and nothing else.
+func protocolMeta(name string, _ jsontext.Value) error {
+	switch name {
+	case sdk.MetaKeyProtocolVersion, sdk.MetaKeyClientInfo, sdk.MetaKeyClientCapabilities:
+		return nil
+	}
+	return fmt.Errorf("_meta has a member %q", name)
+}
+
+// send consumes what write left: the bytes leave the process once.
+func (p *permit) send() error {
+	if p == nil || !p.state.CompareAndSwap(permitWritten, permitSpent) {
+		return errNoPermit
+	}
+	return nil
+}
+
+// An exchange is one request of ours and the raw answer to it. It travels in the context of the SDK's call.
+type exchange struct {
+	method string
+	permit *permit // nil but for tools/call
+
+	mu     sync.Mutex
+	result []byte    // exactly as received; nil until there is one
+	failed *RPCError // the answer was an error
+	status int       // an HTTP status that is not success; 0 if there was none
+}
+
+func (x *exchange) answer(result []byte, failed *RPCError) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.result == nil && x.failed == nil {
+		x.result, x.failed = result, failed
+	}
+}
+
+func (x *exchange) refuse(status int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.status = status
+}
+
+func (x *exchange) outcome() (result []byte, failed *RPCError, status int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.result, x.failed, x.status
+}
+
+type exchangeKey struct{}
+
+func withExchange(ctx context.Context, x *exchange) context.Context {
+	return context.WithValue(ctx, exchangeKey{}, x)
+}
+
+func exchangeOf(ctx context.Context) *exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+// permitOf returns the permit in ctx, or nil, which refuses everything.
+func permitOf(ctx context.Context) *permit {
+	if x := exchangeOf(ctx); x != nil {
+		return x.permit
+	}
+	return nil
+}

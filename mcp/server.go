@@ -1,0 +1,163 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// The transports of [Server.Type].
+const (
+	TypeStdio = "stdio" // a child process, newline-delimited JSON over its stdin and stdout
+	TypeSSE   = "sse"   // HTTP with server-sent events, MCP revision 2024-11-05
+	TypeHTTP  = "http"  // streamable HTTP, MCP revisions 2025-03-26 and later
+)
+
+// A Header is a name and its value: an HTTP header or an environment variable. Values may be secrets: they go onto the
+// wire or into the child's environment and appear in no reason and no error of this package.
+type Header struct{ Name, Value string }
+
+// A Server says how one upstream server is reached. All values are final: references to secrets are already resolved.
+type Server struct {
+	Name string // unique; not empty, without "__", which joins server and tool for agents
+	Type string // TypeStdio, TypeSSE or TypeHTTP
+
+	URL     string   // sse and http: absolute, http or https, without user, password or fragment
+	Headers []Header // sse and http: sent with every request to the URL's origin and to no other
+
+	Command string   // stdio: a program, looked up on PATH if it holds no separator, else taken as it stands
+	Args    []string // stdio
+	Env     []Header // stdio: added to the PATH, HOME, LANG and TMPDIR that a child gets
+
+	Timeout time.Duration // connecting, handshake and listing together; 0 means DefaultTimeout
+}
+
+// reserved are the headers that the transport itself decides: a configured one would change how a message is framed,
+// routed or repeated. (net/http repeats a request that carries an Idempotency-Key.) Names are in canonical form.
+var reserved = []string{
+	"Accept", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Idempotency-Key", "Last-Event-Id",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key",
+}
+
+func (s Server) check() error {
+	switch {
+	case s.Name == "":
+		return errors.New("a server has no name")
+	case strings.Contains(s.Name, "__"):
+		return fmt.Errorf("server %q: a name must not contain \"__\"", s.Name)
+	case s.Timeout < 0:
+		return fmt.Errorf("server %q: timeout %s is negative", s.Name, s.Timeout)
+	}
+	var err error
+	switch s.Type {
+	case TypeStdio:
+		err = s.checkStdio()
+	case TypeSSE, TypeHTTP:
+		err = s.checkHTTP()
+	default:
+		err = fmt.Errorf("type is %q; it must be stdio, sse or http", s.Type)
+	}
+	if err != nil {
+		return fmt.Errorf("server %q: %w", s.Name, err)
+	}
+	return nil
+}
+
+func (s Server) checkStdio() error {
+	switch {
+	case s.Command == "":
+		return errors.New("type stdio needs a command")
+	case s.URL != "" || len(s.Headers) > 0:
+		return errors.New("type stdio takes no url and no headers")
+	}
+	for _, e := range s.Env {
+		if e.Name == "" || strings.ContainsAny(e.Name, "=\x00") || strings.Contains(e.Value, "\x00") {
+			return fmt.Errorf("%q cannot be an environment variable", e.Name)
+		}
+	}
+	return nil
+}
+
+func (s Server) checkHTTP() error {
+	if s.Command != "" || len(s.Args) > 0 || len(s.Env) > 0 {
+		return fmt.Errorf("type %s takes no command, args or env", s.Type)
+	}
+	u, err := url.Parse(s.URL)
+	switch {
+	case err != nil:
+		return errors.New("the url cannot be parsed")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return errors.New("the url must begin with http:// or https://")
+	case u.Hostname() == "":
+		return errors.New("the url has no host")
+	case u.User != nil:
+		return errors.New("the url holds a user or password; use headers")
+	case u.Fragment != "":
+		return errors.New("the url has a fragment")
+	case u.Scheme == "http" && len(s.Headers) > 0 && !loopback(u.Hostname()):
+		return errors.New("headers would travel in clear text: use https, or a loopback address")
+	}
+	for _, h := range s.Headers {
+		if err := checkHeader(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkHeader(h Header) error {
+	if h.Name == "" || strings.ContainsFunc(h.Name, func(r rune) bool { return !tokenRune(r) }) {
+		return fmt.Errorf("%q is not a header name", h.Name)
+	}
+	if strings.ContainsFunc(h.Value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		return fmt.Errorf("the value of header %q holds a control character", h.Name)
+	}
+	name := http.CanonicalHeaderKey(h.Name)
+	if strings.HasPrefix(name, "Mcp-") {
+		return fmt.Errorf("header %q belongs to the protocol", h.Name)
+	}
+	for _, r := range reserved {
+		if name == r {
+			return fmt.Errorf("header %q belongs to the transport", h.Name)
+		}
+	}
+	return nil
+}
+
+// tokenRune reports whether r may stand in a field name: tchar of RFC 9110, section 5.6.2.
+func tokenRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+		strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+}
+
+// loopback reports whether host can only be this machine. The name "localhost" is believed here and checked again on
+// the connection, see dialer.
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// secrets are the values that must not appear in anything that people or records see.
+func (s Server) secrets() []string {
+	var out []string
+	for _, group := range [][]Header{s.Headers, s.Env} {
+		for _, h := range group {
+			if h.Value == "" {
+				continue
+			}
+			out = append(out, h.Value)
+			// "Bearer abc": a server that echoes only "abc" echoes the secret.
+			if _, credential, ok := strings.Cut(h.Value, " "); ok && credential != "" {
+				out = append(out, credential)
+			}
+		}
+	}
+	return out
+}

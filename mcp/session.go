@@ -1,0 +1,182 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// closeGrace is how long a session may take to say good-bye (end its HTTP session, let the child process end) before
+// everything it holds is cut off.
+const closeGrace = 3 * time.Second
+
+// A session is one connection to one server, from connecting to the first fault or Close. It is never repaired: a
+// listing that finds it broken makes a new one.
+type session struct {
+	server Server
+	limits Limits
+
+	ctx      context.Context // its end cuts off every request and kills the child
+	cancel   context.CancelFunc
+	client   *sdk.ClientSession
+	guard    *guardedConn
+	idle     []func() // closes idle connections
+	protocol atomic.Pointer[string]
+	calls    atomic.Int32 // tools/call in flight
+	status   atomic.Int32 // of the last HTTP response if it was not a success, else 0
+
+	mu    sync.Mutex
+	first *fault
+}
+
+// fail ends the session, unless it has ended already, and returns the reason why it ended.
+func (s *session) fail(code, format string, args ...any) *fault {
+	return s.over(&fault{code: code, reason: fmt.Sprintf(format, args...)})
+}
+
+// lose ends the session because its connection is gone.
+func (s *session) lose(err error) *fault {
+	return s.over(&fault{code: CodeUnreachable, reason: fmt.Sprintf("the connection was lost: %v", err), lost: true})
+}
+
+func (s *session) over(f *fault) *fault {
+	f.reason = presentable(f.reason, s.server.secrets())
+	f.calls = int(s.calls.Load())
+	s.mu.Lock()
+	if s.first == nil || s.first.lost && !f.lost {
+		s.first = f
+	}
+	f = s.first
+	s.mu.Unlock()
+	s.cancel()
+	return f
+}
+
+func (s *session) fault() *fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.first
+}
+
+// connect opens a session and shakes hands. The session outlives ctx; the connecting does not.
+func connect(ctx context.Context, server Server, limits Limits, info Info) (*session, *fault) {
+	s := &session{server: server, limits: limits}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, func() {
+		s.fail(overCode(ctx), "it did not connect and greet within the time allowed")
+	})
+	transport := &guardTransport{session: s}
+	switch server.Type {
+	case TypeStdio:
+		transport.inner = &stdioTransport{session: s}
+	case TypeSSE:
+		transport.inner = &sdk.SSEClientTransport{Endpoint: server.URL, HTTPClient: s.httpClient(), MaxEventSize: -1}
+	default:
+		transport.inner = &sdk.StreamableClientTransport{
+			Endpoint: server.URL, HTTPClient: s.httpClient(), MaxEventSize: -1, // eventFilter bounds events
+			MaxRetries: -1, DisableStandaloneSSE: true,
+		}
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: info.Name, Version: info.Version}, &sdk.ClientOptions{
+		Capabilities:   &sdk.ClientCapabilities{},
+		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+	})
+	var err error
+	s.client, err = client.Connect(s.ctx, transport, nil)
+	stop()
+	if err != nil {
+		code, reason := s.broken(err)
+		f := s.fail(code, "%s", reason)
+		s.release()
+		return nil, f
+	}
+	if f := s.fault(); f != nil {
+		s.close()
+		return nil, f
+	}
+	s.protocol.Store(&s.client.InitializeResult().ProtocolVersion)
+	return s, nil
+}
+
+// overCode tells a deadline from a cancellation.
+func overCode(ctx context.Context) string {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return CodeTimeout
+	}
+	if errors.Is(context.Cause(ctx), errClosed) {
+		return CodeClosed
+	}
+	return CodeCancelled
+}
+
+// close says good-bye, for at most closeGrace, and returns when nothing of the session is left.
+func (s *session) close() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.client.Close() // its error says how the good-bye went, which changes nothing
+	}()
+	timer := time.NewTimer(closeGrace)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+	s.cancel()
+	<-done
+	s.release()
+}
+
+func (s *session) release() {
+	s.cancel()
+	for _, f := range s.idle {
+		f()
+	}
+}
+
+func (s *session) httpClient() *http.Client {
+	rt := newRoundTripper(s)
+	s.idle = append(s.idle, rt.closeIdle)
+	return &http.Client{
+		Transport: rt,
+		// The round tripper refuses redirects before this is asked; it is here for the day it does not.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirects are refused") },
+	}
+}
+
+// refused finds the server's JSON-RPC error in err. The SDK wraps HTTP failures in errors of the same type with a code of
+// its own.
+func refused(err error) (*jsonrpc.Error, bool) {
+	const sdkRejected = -32005 // jsonrpc2.ErrRejected
+	var e *jsonrpc.Error
+	ok := errors.As(err, &e) && e.Code != sdkRejected
+	return e, ok
+}
+
+// broken names the code and the reason for err, which ended an exchange without an answer. Of the SDK's account of its
+// layers the cause is kept.
+func (s *session) broken(err error) (code, reason string) {
+	if e, ok := refused(err); ok {
+		return CodeProtocol, fmt.Sprintf("it answered with error %d %q", e.Code, e.Message)
+	}
+	if status := int(s.status.Load()); status != 0 {
+		return CodeUnreachable, httpReason(status)
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return CodeUnreachable, err.Error()
+}
+
+func httpReason(status int) string {
+	return fmt.Sprintf("it answered with HTTP status %d %s", status, http.StatusText(status))
+}

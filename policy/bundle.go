@@ -1,0 +1,151 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/schema"
+	"pgfsm/policy/screen"
+)
+
+// A Bundle is a [Content] ready to judge: patterns, schemas and tables are compiled once and shared by all runs. It is
+// safe for concurrent use. The zero Bundle allows nothing.
+type Bundle struct {
+	content   Content
+	canonical []byte
+	digest    canonical.Digest
+
+	screen       *screen.Screen
+	allow        map[toolKey]bool
+	outputs      map[toolKey]*schema.Schema
+	schemaLimits schema.Limits
+	decider      Decider
+
+	mu       sync.Mutex
+	catalogs map[canonical.Digest]*Catalog
+}
+
+// maxCatalogs bounds how many different catalogs a bundle remembers as compiled.
+const maxCatalogs = 64
+
+// Compile checks content and makes it a bundle. The error names every fault.
+func Compile(content Content) (*Bundle, error) {
+	b := &Bundle{
+		content:      content,
+		allow:        make(map[toolKey]bool),
+		outputs:      make(map[toolKey]*schema.Schema),
+		schemaLimits: schema.DefaultLimits(),
+		catalogs:     make(map[canonical.Digest]*Catalog),
+	}
+	var errs []error
+	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if content.Format != ContentFormat {
+		fault("bundle format is %q, want %q", content.Format, ContentFormat)
+	}
+	errs = append(errs, content.Limits.check(), content.Input.check())
+	switch content.Summary {
+	case SummaryAsked, SummaryAlways, SummaryNever:
+	default:
+		fault("summary mode %q is not one of asked, always, never", content.Summary)
+	}
+	var err error
+	if b.screen, err = screen.Compile(content.Input.Rules, content.Input.MaxBytes); err != nil {
+		errs = append(errs, err)
+	}
+	for _, g := range content.Allowlist {
+		for _, tool := range g.Tools {
+			b.allow[toolKey{g.Server, tool}] = true
+		}
+	}
+	for _, o := range content.Outputs {
+		s, err := schema.Compile(o.Schema, b.schemaLimits)
+		if err != nil {
+			fault("output type of %s %s: %w", o.Server, o.Tool, err)
+			continue
+		}
+		b.outputs[toolKey{o.Server, o.Tool}] = s
+	}
+	if b.canonical, err = canonical.Marshal(&b.content); err != nil {
+		errs = append(errs, err)
+	}
+	b.digest = canonical.Sum("bundle", b.canonical)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (l Limits) check() error {
+	return errors.Join(
+		within("limits.plan_bytes", int64(l.PlanBytes), MaxPlanBytes),
+		within("limits.json_depth", int64(l.JSONDepth), MaxJSONDepth),
+		within("limits.result_bytes", int64(l.ResultBytes), MaxResultBytes),
+		within("limits.run_timeout in milliseconds", l.RunTimeout, MaxRunTimeout),
+	)
+}
+
+func (i Input) check() error { return within("input.max_bytes", int64(i.MaxBytes), MaxInputBytes) }
+
+// within refuses zero: zero never means unlimited.
+func within(name string, v, most int64) error {
+	if v < 1 || v > most {
+		return fmt.Errorf("%s is %d; it must be 1 to %d", name, v, most)
+	}
+	return nil
+}
+
+// Content returns what the bundle was compiled from. It must not be changed.
+func (b *Bundle) Content() *Content { return &b.content }
+
+// Canonical returns the content in canonical form. It must not be changed.
+func (b *Bundle) Canonical() []byte { return b.canonical }
+
+// Digest names the bundle.
+func (b *Bundle) Digest() canonical.Digest { return b.digest }
+
+// Limits returns the bounds of a run.
+func (b *Bundle) Limits() Limits { return b.content.Limits }
+
+// Catalog returns the catalog of what the servers sent, compiled once for each different answer.
+func (b *Bundle) Catalog(listings []Listing) *Catalog {
+	digest := digestOf(listings)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.catalogs[digest]; c != nil {
+		return c
+	}
+	c := b.readCatalog(listings)
+	c.digest = digest
+	if len(b.catalogs) >= maxCatalogs {
+		clear(b.catalogs)
+	}
+	b.catalogs[digest] = c
+	return c
+}
+
+// Screen judges the request's texts before anything else happens (INV-0).
+func (b *Bundle) Screen(texts ...string) Verdict {
+	if hit := b.screen.Judge(texts...); hit != nil {
+		reason := hit.Reason
+		if hit.RuleID != "" {
+			reason = fmt.Sprintf("Input rule %q: %s", hit.RuleID, hit.Reason)
+		}
+		return blocked(GateInput, Code(hit.Code), reason)
+	}
+	return allowed(GateInput, "No input rule speaks against the request.")
+}
+
+// WantsSummary reports whether the operator wants a typed result of this request summarized.
+func (b *Bundle) WantsSummary(request string) bool {
+	switch b.content.Summary {
+	case SummaryAlways:
+		return true
+	case SummaryAsked:
+		folded := strings.ToLower(request)
+		return strings.Contains(folded, "summarize") || strings.Contains(folded, "summarise")
+	}
+	return false
+}

@@ -1,0 +1,168 @@
+// Package canonical reads JSON strictly, writes it in one spelling, and names it by digest.
+//
+// # Reading
+//
+// [Check] accepts exactly one RFC 8259 value in valid UTF-8: no duplicate member name at any depth, no lone surrogate,
+// no byte order mark, no NaN, nothing behind the value, and nesting no deeper than the caller allows. Every document
+// that crosses a trust boundary passes it before anything else looks at the bytes.
+//
+// # Writing
+//
+// [JSON] and [Marshal] write the canonical form of RFC 8785 with one exception: a number keeps the literal it came
+// with. RFC 8785 would send numbers through IEEE 754 doubles, so that 9007199254740993 and 9007199254740992 had the
+// same digest; an approval of one would then be an approval of the other.
+//
+// # Digests
+//
+// [Sum] is SHA-256 over a kind, a zero byte and the canonical bytes, so that the digest of one kind of thing can never
+// be taken for the digest of another. A [Digest] is written as "sha256:" and 64 lower-case hexadecimal digits.
+package canonical
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// MaxDepth is the nesting that [Check] allows when the caller asks for none or for more: the depth at which the
+// decoder itself gives up.
+const MaxDepth = 1000
+
+// ErrTooDeep means that a document nests deeper than it may.
+var ErrTooDeep = errors.New("JSON nests too deep")
+
+// ErrTrailing means that something other than white space stands behind the JSON value.
+var ErrTrailing = errors.New("there is text behind the JSON value")
+
+// numberLiterals keeps every number as it was written; see the package comment.
+func numberLiterals() []jsontext.Options {
+	return []jsontext.Options{jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)}
+}
+
+// Check reports whether doc is exactly one strict JSON value that nests at most maxDepth levels deep. A scalar has
+// depth 0 and [] depth 1. maxDepth outside 1..[MaxDepth] means [MaxDepth]. The error gives the byte offset and, as a
+// JSON pointer, the place.
+func Check(doc []byte, maxDepth int) error {
+	if err := CheckDepth(doc, maxDepth); err != nil {
+		return err
+	}
+	dec := jsontext.NewDecoder(bytes.NewBuffer(doc))
+	if err := dec.SkipValue(); err != nil {
+		return Explain(err)
+	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w, at offset %d", ErrTrailing, dec.InputOffset())
+	}
+	return nil
+}
+
+// CheckDepth reports whether doc nests at most maxDepth levels deep, by counting brackets outside of strings. It looks
+// at nothing else, so it costs little and runs before anything that recurses. maxDepth is bounded as in [Check].
+func CheckDepth(doc []byte, maxDepth int) error {
+	if maxDepth < 1 || maxDepth > MaxDepth {
+		maxDepth = MaxDepth
+	}
+	depth, inString := 0, false
+	for i := 0; i < len(doc); i++ {
+		switch c := doc[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return fmt.Errorf("%w: more than %d levels at offset %d", ErrTooDeep, maxDepth, i)
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return nil
+}
+
+// Explain rewords the decoder's syntax errors for people: what is wrong, then where.
+func Explain(err error) error {
+	var syntactic *jsontext.SyntacticError
+	if !errors.As(err, &syntactic) {
+		return fmt.Errorf("not JSON: %w", err)
+	}
+	where := fmt.Sprintf("offset %d", syntactic.ByteOffset)
+	if p := string(syntactic.JSONPointer); p != "" {
+		where = fmt.Sprintf("%s (%s)", where, p)
+	}
+	return fmt.Errorf("not strict JSON at %s: %w", where, syntactic.Err)
+}
+
+// JSON returns doc in canonical form, or an error if doc is not strict JSON. It does not change doc.
+func JSON(doc []byte) ([]byte, error) {
+	v := jsontext.Value(bytes.Clone(doc))
+	if err := v.Canonicalize(numberLiterals()...); err != nil {
+		return nil, Explain(err)
+	}
+	return v, nil
+}
+
+// Marshal returns the canonical form of v. Struct fields need json tags; maps come out sorted.
+func Marshal(v any) ([]byte, error) {
+	b, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return nil, err
+	}
+	c := jsontext.Value(b)
+	if err := c.Canonicalize(numberLiterals()...); err != nil {
+		return nil, Explain(err)
+	}
+	return c, nil
+}
+
+// Sorted is [Marshal] for values whose struct fields stand in the order of their names and whose raw values are
+// canonical already, as everything that is recorded in a trace is declared. It saves a second pass over the bytes; a
+// test holds every recorded type to it. A string that is not UTF-8 (a child process can say anything) is written with
+// U+FFFD for what is broken, so that a record never fails for somebody else's mistake.
+func Sorted(v any) ([]byte, error) {
+	return json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// MustSorted is [Sorted] for values that cannot fail to encode.
+func MustSorted(v any) []byte {
+	b, err := Sorted(v)
+	if err != nil {
+		panic(fmt.Sprintf("canonical: a value that must encode does not: %v", err))
+	}
+	return b
+}
+
+// MustMarshal is [Marshal] for values that cannot fail to encode: structs of strings, numbers and canonical bytes.
+func MustMarshal(v any) []byte {
+	b, err := Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("canonical: a value that must encode does not: %v", err))
+	}
+	return b
+}
+
+// Unmarshal decodes one strict JSON value into v. Unknown members, duplicate names and names in another case are
+// errors.
+func Unmarshal(doc []byte, v any) error {
+	err := json.Unmarshal(doc, v, json.RejectUnknownMembers(true), json.MatchCaseInsensitiveNames(false))
+	if err == nil {
+		return nil
+	}
+	var semantic *json.SemanticError
+	if errors.As(err, &semantic) {
+		return fmt.Errorf("at %s: %w", pointerOrRoot(semantic.JSONPointer), err)
+	}
+	return Explain(err)
+}
+
+func pointerOrRoot(p jsontext.Pointer) string {
+	if p == "" {
+		return "the top level"
+	}
+	return string(p)
+}

@@ -1,0 +1,65 @@
+package canonical
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// DigestPrefix begins every written digest.
+const DigestPrefix = "sha256:"
+
+// A Digest names bytes by their SHA-256, as "sha256:" and 64 lower-case hexadecimal digits. The zero Digest names
+// nothing and equals no computed digest.
+type Digest string
+
+// Sum returns the digest of the canonical bytes b as a thing of the given kind ("plan", "trace step", …). Two things
+// of different kinds never share a digest, whatever their bytes.
+func Sum(kind string, b []byte) Digest {
+	h := sha256.New()
+	h.Write([]byte("pgfsm " + kind))
+	h.Write([]byte{0})
+	h.Write(b)
+	var sum [sha256.Size]byte
+	var text [len(DigestPrefix) + 2*sha256.Size]byte
+	copy(text[:], DigestPrefix)
+	hex.Encode(text[len(DigestPrefix):], h.Sum(sum[:0]))
+	return Digest(text[:])
+}
+
+// SumOf returns the digest of the canonical form of v.
+func SumOf(kind string, v any) (Digest, error) {
+	b, err := Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	return Sum(kind, b), nil
+}
+
+// ParseDigest reads a written digest. There is exactly one spelling of each.
+func ParseDigest(s string) (Digest, error) {
+	text, ok := strings.CutPrefix(s, DigestPrefix)
+	if !ok || len(text) != 2*sha256.Size || strings.ToLower(text) != text {
+		return "", fmt.Errorf("%q is not a digest: want %q and %d lower-case hexadecimal digits", s, DigestPrefix, 2*sha256.Size)
+	}
+	if _, err := hex.DecodeString(text); err != nil {
+		return "", fmt.Errorf("%q is not a digest: %w", s, err)
+	}
+	return Digest(s), nil
+}
+
+// Short returns the first twelve hexadecimal digits, for people.
+func (d Digest) Short() string {
+	text := strings.TrimPrefix(string(d), DigestPrefix)
+	return text[:min(12, len(text))]
+}
+
+// SumSorted is [Sum] of the [Sorted] form of v.
+func SumSorted(kind string, v any) (Digest, error) {
+	b, err := Sorted(v)
+	if err != nil {
+		return "", err
+	}
+	return Sum(kind, b), nil
+}

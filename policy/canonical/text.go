@@ -1,0 +1,52 @@
+package canonical
+
+import (
+	"encoding/base64"
+	"errors"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Text is a sequence of bytes that came from outside, kept exactly. As JSON it is a string when it is UTF-8, and
+// {"base64":"…"} only when it is not, so that each value has one spelling.
+type Text []byte
+
+type encodedText struct {
+	Base64 string `json:"base64"`
+}
+
+// MarshalJSONTo writes the one spelling of t.
+func (t Text) MarshalJSONTo(enc *jsontext.Encoder) error {
+	if utf8.Valid(t) {
+		return enc.WriteToken(jsontext.String(string(t)))
+	}
+	return json.MarshalEncode(enc, encodedText{base64.StdEncoding.EncodeToString(t)})
+}
+
+// UnmarshalJSONFrom reads the one spelling of t and refuses every other.
+func (t *Text) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() == '"' {
+		v, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		b, err := jsontext.AppendUnquote(nil, v)
+		*t = b
+		return err
+	}
+	var e encodedText
+	if err := json.UnmarshalDecode(dec, &e, json.RejectUnknownMembers(true)); err != nil {
+		return err
+	}
+	b, err := base64.StdEncoding.Strict().DecodeString(e.Base64)
+	if err != nil {
+		return err
+	}
+	if utf8.Valid(b) {
+		return errors.New("UTF-8 text must be a plain string, not base64")
+	}
+	*t = b
+	return nil
+}

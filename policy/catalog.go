@@ -1,0 +1,275 @@
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/schema"
+)
+
+// Server statuses of a [Listing].
+const (
+	ServerUp   = "up"
+	ServerDown = "down"
+)
+
+// A Listing is what became of asking one server for its tools: the exact bytes of each tools/list result, or why there
+// are none.
+type Listing struct {
+	Code     Code             `json:"code"`
+	Name     string           `json:"name"`     // what the server calls itself
+	Pages    []canonical.Text `json:"pages"`    // raw results, in order
+	Protocol string           `json:"protocol"` // the negotiated MCP revision
+	Reason   string           `json:"reason"`
+	Server   string           `json:"server"` // what the operator calls it
+	Status   string           `json:"status"`
+	Version  string           `json:"version"`
+}
+
+// A Catalog is the live tools of all servers as one run found them.
+type Catalog struct {
+	Servers []CatalogServer
+	digest  canonical.Digest
+	index   map[toolKey]*Tool
+}
+
+// CatalogServer is one server's part of a catalog, in the operator's order of servers.
+type CatalogServer struct {
+	Server   string
+	Status   string
+	Code     Code
+	Reason   string
+	Name     string
+	Version  string
+	Protocol string
+	Tools    []*Tool // in the server's order
+}
+
+// Tool is one tool as a server declares it. Nothing in it is trusted: it is data from outside.
+type Tool struct {
+	Server      string
+	Name        string
+	Title       string
+	Description string
+	Definition  []byte           // the whole tool object as sent, canonical, without _meta
+	Digest      canonical.Digest // of Definition
+	Annotations Annotations
+	InputSchema []byte
+	Output      []byte // the declared outputSchema, or nil
+
+	Allowed bool // on the operator's allowlist
+	Code    Code // why it cannot be called, although allowed; empty if it can
+	Reason  string
+
+	input  *schema.Schema
+	output *schema.Schema
+}
+
+// Annotations are the server's own hints (MCP tool annotations). They are claims, not facts; nil means not given.
+type Annotations struct {
+	ReadOnly    *bool `json:"readOnlyHint"`
+	Destructive *bool `json:"destructiveHint"`
+	Idempotent  *bool `json:"idempotentHint"`
+	OpenWorld   *bool `json:"openWorldHint"`
+}
+
+type toolKey struct{ server, tool string }
+
+// Effective reports whether the tool is on the effective allowlist: discovered, allowed, and usable.
+func (t *Tool) Effective() bool { return t != nil && t.Allowed && t.Code == "" && t.input != nil }
+
+// Dialect names the JSON Schema dialect of the tool's arguments; empty if its schema was not compiled.
+func (t *Tool) Dialect() string {
+	if t.input == nil {
+		return ""
+	}
+	return t.input.Dialect()
+}
+
+// Open lists the places in the tool's arguments that take members the schema does not name.
+func (t *Tool) Open() []string {
+	if t.input == nil {
+		return nil
+	}
+	return t.input.Open()
+}
+
+// Digest names the catalog: every definition, in order, and every server's status.
+func (c *Catalog) Digest() canonical.Digest { return c.digest }
+
+// Find returns the tool, or nil and why there is none.
+func (c *Catalog) Find(server, tool string) (*Tool, Verdict) {
+	if t := c.index[toolKey{server, tool}]; t != nil {
+		return t, allowed(GateSchema, "The tool is in the live catalog.")
+	}
+	for _, s := range c.Servers {
+		if s.Server != server {
+			continue
+		}
+		if s.Status != ServerUp {
+			return nil, blocked(GateSchema, CodeServerDown, fmt.Sprintf("Server %q is down: %s", clip(server), s.Reason))
+		}
+		return nil, blocked(GateSchema, CodeToolUnknown,
+			fmt.Sprintf("Server %q lists no tool %q.", clip(server), clip(tool)))
+	}
+	return nil, blocked(GateSchema, CodeServerUnknown, fmt.Sprintf("No server %q is configured.", clip(server)))
+}
+
+// Effective returns the effective allowlist, in catalog order.
+func (c *Catalog) Effective() []*Tool {
+	var tools []*Tool
+	for _, s := range c.Servers {
+		for _, t := range s.Tools {
+			if t.Effective() {
+				tools = append(tools, t)
+			}
+		}
+	}
+	return tools
+}
+
+// Up reports whether any server answered.
+func (c *Catalog) Up() bool {
+	for _, s := range c.Servers {
+		if s.Status == ServerUp {
+			return true
+		}
+	}
+	return false
+}
+
+// readCatalog builds the catalog of what the servers sent. A server whose answer cannot be read strictly is down; the
+// others are not touched by it.
+func (b *Bundle) readCatalog(listings []Listing) *Catalog {
+	c := &Catalog{index: make(map[toolKey]*Tool)}
+	for _, l := range listings {
+		s := CatalogServer{
+			Server: l.Server, Status: l.Status, Code: l.Code, Reason: l.Reason,
+			Name: l.Name, Version: l.Version, Protocol: l.Protocol,
+		}
+		if s.Status == ServerUp {
+			tools, err := readTools(l)
+			if err != nil {
+				s.Status, s.Code, s.Reason = ServerDown, "server_protocol", sentence(err)
+			}
+			s.Tools = tools
+		}
+		b.admit(c, &s)
+		c.Servers = append(c.Servers, s)
+	}
+	return c
+}
+
+// admit puts a server's tools into the index and compiles the schemas of those that the allowlist names. A name that
+// is listed twice is out: nobody can say which of the two would run.
+func (b *Bundle) admit(c *Catalog, s *CatalogServer) {
+	for _, t := range s.Tools {
+		key := toolKey{t.Server, t.Name}
+		t.Allowed = b.allow[key]
+		if first := c.index[key]; first != nil {
+			for _, twin := range []*Tool{first, t} {
+				twin.Code, twin.Reason = CodeToolAmbiguous, "The server lists this name more than once."
+			}
+			continue
+		}
+		c.index[key] = t
+		if t.Allowed {
+			b.compileTool(t)
+		}
+	}
+}
+
+func (b *Bundle) compileTool(t *Tool) {
+	input, err := schema.Compile(t.InputSchema, b.schemaLimits)
+	if err != nil {
+		t.Code, t.Reason = CodeSchemaRefused, "inputSchema: "+err.Error()
+		return
+	}
+	t.input = input
+	t.output = b.outputs[toolKey{t.Server, t.Name}]
+	if t.output == nil && t.Output != nil {
+		// A declared output type that cannot be used costs the tool its typed results, not its calls.
+		if output, err := schema.Compile(t.Output, b.schemaLimits); err == nil {
+			t.output = output
+		}
+	}
+}
+
+// readTools reads the tools of all pages of one listing.
+func readTools(l Listing) ([]*Tool, error) {
+	var tools []*Tool
+	for i, page := range l.Pages {
+		if err := canonical.Check(page, maxCatalogDepth); err != nil {
+			return nil, fmt.Errorf("tools/list page %d is %w", i+1, err)
+		}
+		var result struct {
+			Tools []jsontext.Value `json:"tools"`
+		}
+		if err := json.Unmarshal(page, &result); err != nil {
+			return nil, fmt.Errorf("tools/list page %d has no list of tools", i+1)
+		}
+		for j, raw := range result.Tools {
+			t, err := readTool(l.Server, raw)
+			if err != nil {
+				return nil, fmt.Errorf("tools/list page %d, tool %d: %w", i+1, j+1, err)
+			}
+			tools = append(tools, t)
+		}
+	}
+	return tools, nil
+}
+
+// maxCatalogDepth bounds the nesting of a tools/list result.
+const maxCatalogDepth = 128
+
+func readTool(server string, raw jsontext.Value) (*Tool, error) {
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
+		return nil, errors.New("it is not an object")
+	}
+	t := &Tool{Server: server}
+	for _, m := range []struct {
+		name string
+		to   *string
+	}{{"name", &t.Name}, {"title", &t.Title}, {"description", &t.Description}} {
+		if v, ok := members[m.name]; ok {
+			if err := json.Unmarshal(v, m.to); err != nil {
+				return nil, fmt.Errorf("its %s is not a string", m.name)
+			}
+		}
+	}
+	if t.Name == "" {
+		return nil, errors.New("it has no name")
+	}
+	if v, ok := members["annotations"]; ok {
+		if err := json.Unmarshal(v, &t.Annotations); err != nil {
+			return nil, errors.New("its annotations are not an object of hints")
+		}
+	}
+	t.InputSchema = members["inputSchema"]
+	if v := members["outputSchema"]; v != nil && v.Kind() != 'n' {
+		t.Output = v
+	}
+	delete(members, "_meta") // carries what changes from one answer to the next, by the specification's design
+	definition, err := canonical.Marshal(members)
+	if err != nil {
+		return nil, err
+	}
+	t.Definition, t.Digest = definition, canonical.Sum("tool definition", definition)
+	return t, nil
+}
+
+// digestOf names listings by what a catalog is made of.
+func digestOf(listings []Listing) canonical.Digest {
+	var buf bytes.Buffer
+	for _, l := range listings {
+		buf.Write(canonical.MustSorted(l))
+		buf.WriteByte('\n')
+	}
+	return canonical.Sum("catalog", buf.Bytes())
+}

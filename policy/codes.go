@@ -1,0 +1,111 @@
+package policy
+
+// Code is a stable, machine-readable name for one reason to refuse or to fail. Codes are never renamed or reused;
+// docs/errors.md is generated from [Codes].
+type Code string
+
+// The codes.
+const (
+	CodeInputDenied   Code = "input_denied"
+	CodeInputTooLarge Code = "input_too_large"
+	CodeInputNotText  Code = "input_not_text"
+
+	CodeNoServers     Code = "no_servers"
+	CodeServerUnknown Code = "server_unknown"
+	CodeServerDown    Code = "server_down"
+	CodeToolUnknown   Code = "tool_unknown"
+	CodeToolAmbiguous Code = "tool_ambiguous"
+
+	CodePlanTooLarge  Code = "plan_too_large"
+	CodePlanNotStrict Code = "plan_not_strict"
+	CodePlanInvalid   Code = "plan_invalid"
+	CodePlanEmpty     Code = "plan_empty"
+	CodeFinalAnswer   Code = "final_answer_refused"
+
+	CodeSchemaRefused    Code = "schema_refused"
+	CodeArgumentsInvalid Code = "arguments_invalid"
+
+	CodeToolNotAllowed        Code = "tool_not_allowed"
+	CodeToolDefinitionChanged Code = "tool_definition_changed"
+
+	CodePolicyDenied     Code = "policy_denied"
+	CodeApprovalRequired Code = "approval_required"
+	CodeApprovalDenied   Code = "approval_denied"
+	CodeApprovalExpired  Code = "approval_expired"
+	CodeApprovalMismatch Code = "approval_mismatch"
+	CodePermitMismatch   Code = "permit_mismatch"
+
+	CodeOutputUntyped   Code = "output_untyped"
+	CodeResultTooLarge  Code = "result_too_large"
+	CodeResultNotStrict Code = "result_not_strict"
+
+	CodeCancelled     Code = "cancelled"
+	CodeInterrupted   Code = "interrupted"
+	CodeIndeterminate Code = "indeterminate"
+	CodeTimeout       Code = "deadline_exceeded"
+	CodePlannerFailed Code = "planner_failed"
+	CodeEffectFailed  Code = "effect_failed"
+	CodeServerError   Code = "server_error"
+)
+
+// CodeDoc describes one code for people.
+type CodeDoc struct {
+	Code    Code
+	Gate    Gate
+	Meaning string
+	Remedy  string
+}
+
+// Codes lists every code once, in the order in which a run can meet them. Codes that a package of a gate defines
+// (schema, evidence) and the transport's codes are listed here too, so that there is one table.
+func Codes() []CodeDoc {
+	return []CodeDoc{
+		{CodeInputDenied, GateInput, "A rule of the input policy names what the request asks for.", "Reword the request, or change input.deny or input.defaults."},
+		{CodeInputTooLarge, GateInput, "The request is larger than input.max_bytes. It is refused whole, never cut.", "Shorten the request or raise input.max_bytes."},
+		{CodeInputNotText, GateInput, "The request is not valid UTF-8.", "Send UTF-8 text."},
+		{CodeNoServers, GateDiscovery, "No configured server answered, so there is no tool to call.", "See servers in the result; start them or mend their addresses."},
+		{CodePlannerFailed, GateRun, "The planner gave no output at all.", "Check the planner's endpoint; the trace holds what came."},
+		{CodePlanTooLarge, GatePlan, "The planner's output is larger than limits.plan_bytes.", "Raise limits.plan_bytes if the plan was honest."},
+		{CodePlanEmpty, GatePlan, "The planner's output is empty or refuses to answer.", "Ask again, or ask more precisely."},
+		{CodePlanNotStrict, GatePlan, "The planner's output is not exactly one strict JSON object: bad syntax, text around it, a duplicate name, invalid UTF-8, or too deep.", "The planner must answer with one JSON object and nothing else."},
+		{CodePlanInvalid, GatePlan, "The JSON object is not one of the two plans: a member is missing, unknown or of the wrong type.", "See docs/agent-contract.md for the two shapes."},
+		{CodeFinalAnswer, GatePlan, "A final_answer may only ask for more information: needs_more_info must be true and the answer 1 to 500 bytes.", "Call a tool, or ask for what is missing."},
+		{CodeServerUnknown, GateSchema, "The plan names a server that is not configured.", "pgfsm tools lists the servers."},
+		{CodeServerDown, GateSchema, "The plan names a server that did not answer in time or answered wrongly.", "See servers in the result for the reason."},
+		{CodeToolUnknown, GateSchema, "The server does not list a tool of that name. Names are compared byte for byte.", "pgfsm tools lists the live catalog."},
+		{CodeToolAmbiguous, GateSchema, "The server lists the name more than once; nobody can say which tool would run.", "Have the server fixed."},
+		{CodeSchemaRefused, GateSchema, "The tool's inputSchema cannot be used safely, so the tool is out of the catalog.", "pgfsm tools shows the reason; have the server fixed."},
+		{CodeArgumentsInvalid, GateSchema, "The arguments do not conform to the tool's inputSchema, or carry a name that it does not know.", "The reason names each place."},
+		{"arguments_too_complex", GateSchema, "Judging these arguments against this recursive schema would take too much work.", "Send arguments that nest less."},
+		{CodeToolNotAllowed, GateAllowlist, "The tool is not on the allowlist. Default is deny.", "Add it to the allowlist file if agents may call it."},
+		{CodeToolDefinitionChanged, GateAllowlist, "The tool's definition is not the one that was judged or pinned.", "Look at what changed; run again."},
+		{CodePolicyDenied, GatePolicy, "A policy denies this call, or none allows it.", "The reason names the policy."},
+		{CodeApprovalRequired, GatePolicy, "A person has to decide before the call is made.", "Approve or deny the run."},
+		{CodeApprovalDenied, GateApproval, "A person denied the call.", "The reason is theirs."},
+		{CodeApprovalExpired, GateApproval, "Nobody decided in time. Expiry counts as denial.", "Ask again."},
+		{CodeApprovalMismatch, GateApproval, "What was approved is not what would run now.", "Ask for a new approval."},
+		{CodePermitMismatch, GatePermit, "The call is not the one that the permit was minted for.", "Never expected: keep the trace and report it."},
+		{CodeCancelled, GateRun, "The run was cancelled before anything was called.", "Run it again."},
+		{CodeInterrupted, GateRun, "The process ended before anything was called.", "Run it again."},
+		{CodeIndeterminate, GateRun, "The process ended while the call was in flight. It may have happened. It is never made again.", "Look at the system behind the tool, then decide."},
+		{CodeTimeout, GateRun, "limits.run_timeout or the server's timeout ran out.", "See effect: not_sent means nothing was called; unknown means look first."},
+		{CodeEffectFailed, GateRun, "Something the run needed broke.", "The reason says what."},
+		{CodeServerError, GateRun, "The server answered the call with a JSON-RPC error.", "The reason holds the server's words. The effect is unknown."},
+		{CodeResultTooLarge, GateRun, "The result is larger than limits.result_bytes. The call has happened.", "Raise limits.result_bytes or ask the tool for less."},
+		{CodeResultNotStrict, GateOutput, "The result is not one strict JSON object, so it is shown raw.", "Have the server fixed."},
+		{CodeOutputUntyped, GateOutput, "The result has no usable structured content or no registered type, so it is shown raw.", "Register a type under outputs, or have the server declare outputSchema."},
+		{"server_unreachable", GateRun, "The server could not be reached or started.", "The reason says what was tried."},
+		{"server_timeout", GateRun, "The server did not answer within its timeout.", "Raise the server's timeout or look at the server."},
+		{"server_protocol", GateRun, "The server's answer is not the protocol it should speak.", "The reason says where."},
+		{"server_died", GateRun, "The server's process or connection ended.", "The reason holds the end of its standard error."},
+		{"catalog_too_large", GateRun, "The server lists more tools, pages or bytes than are read.", "Have the server list less."},
+		{"redirect_refused", GateRun, "The server answered with a redirect. None is followed.", "Configure the final address."},
+		{"origin_refused", GateRun, "The server pointed to another origin.", "Only the configured origin is used."},
+		{"evidence_missing", GateEvidence, "A claim's evidence is not a verbatim part of one value of the typed result.", "The summary is dropped; the typed result stands."},
+		{"evidence_too_short", GateEvidence, "A claim's evidence has fewer than three words and is not a whole value.", "The summary is dropped; the typed result stands."},
+		{"claim_token_unsupported", GateEvidence, "A number, date or identifier of a claim does not stand in its evidence.", "The summary is dropped; the typed result stands."},
+		{"summary_not_strict", GateEvidence, "The summary is not the one strict JSON object it must be.", "The summary is dropped; the typed result stands."},
+		{"summary_too_large", GateEvidence, "The summary has too many items or too long a claim.", "The summary is dropped; the typed result stands."},
+		{"summary_empty", GateEvidence, "There is nothing to summarize.", "The typed result stands."},
+	}
+}

@@ -1,0 +1,121 @@
+package policy
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/screen"
+)
+
+// ContentFormat names the shape of [Content]. A trace whose bundle says anything else is refused.
+const ContentFormat = "pgfsm.bundle/v1"
+
+// Content is everything the operator decided, in full and without secrets: what a trace carries so that its run can be
+// judged again years later. Every list keeps the operator's order. Paths are gone: what they named stands here.
+type Content struct {
+	Format    string   `json:"format"`
+	Env       string   `json:"env"`
+	Servers   []Server `json:"servers"`
+	Allowlist []Grants `json:"allowlist"`
+	Input     Input    `json:"input"`
+	Planner   Planner  `json:"planner"`
+	Outputs   []Output `json:"outputs"`
+	Summary   string   `json:"summary"`
+	Limits    Limits   `json:"limits"`
+}
+
+// Server says how an upstream is reached. Header and environment values are secrets by position and are not here, only
+// their names.
+type Server struct {
+	Name    string   `json:"name"`
+	Type    string   `json:"type"` // "stdio", "sse" or "http"
+	URL     string   `json:"url"`
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
+	Headers []string `json:"headers"` // names
+	Env     []string `json:"env"`     // names
+	Timeout int64    `json:"timeout_ms"`
+}
+
+// Grants lists the tools of one server that may be called at all.
+type Grants struct {
+	Server string   `json:"server"`
+	Tools  []string `json:"tools"`
+}
+
+// Input is the input policy (INV-0) with the default rules written out, so that a later version's defaults do not
+// change what an old trace means.
+type Input struct {
+	MaxBytes int           `json:"max_bytes"`
+	Rules    []screen.Rule `json:"rules"`
+}
+
+// Planner says how a request becomes a plan.
+type Planner struct {
+	Mode   string  `json:"mode"` // "router"
+	Routes []Route `json:"routes"`
+}
+
+// Route turns a request that matches Pattern (RE2) into a call. ${1}, ${name} in a string value of Args stand for the
+// pattern's groups.
+type Route struct {
+	ID      string         `json:"id"`
+	Pattern string         `json:"pattern"`
+	Server  string         `json:"server"`
+	Tool    string         `json:"tool"`
+	Args    jsontext.Value `json:"args"`
+}
+
+// Output registers the type of a tool's structured content.
+type Output struct {
+	Server string         `json:"server"`
+	Tool   string         `json:"tool"`
+	Schema jsontext.Value `json:"schema"`
+}
+
+// Summary modes.
+const (
+	SummaryAsked  = "asked"  // when the request contains "summarize" or "summarise", in any case
+	SummaryAlways = "always" // for every typed result
+	SummaryNever  = "never"
+)
+
+// PlannerRouter is the planner mode that knows only the operator's routes.
+const PlannerRouter = "router"
+
+// Limits bound what a run may cost. None may be zero: zero never means unlimited.
+type Limits struct {
+	PlanBytes   int   `json:"plan_bytes"`
+	JSONDepth   int   `json:"json_depth"`
+	ResultBytes int   `json:"result_bytes"`
+	RunTimeout  int64 `json:"run_timeout_ms"`
+}
+
+// Defaults and bounds of [Limits] and [Input]. A setting outside its bounds is a configuration error.
+const (
+	DefaultPlanBytes   = 64 << 10
+	DefaultJSONDepth   = 64
+	DefaultResultBytes = 16 << 20
+	DefaultRunTimeout  = int64(120_000) // 2 minutes
+	DefaultInputBytes  = 16 << 10
+	DefaultTimeout     = int64(10_000) // 10 seconds
+
+	MaxPlanBytes   = 1 << 20
+	MaxJSONDepth   = 256
+	MaxResultBytes = 64 << 20
+	MaxRunTimeout  = int64(3_600_000) // 1 hour
+	MaxInputBytes  = 1 << 20
+	MaxServers     = 64
+	MaxRoutes      = 256
+)
+
+// DefaultLimits returns the limits that hold where the operator sets none.
+func DefaultLimits() Limits {
+	return Limits{
+		PlanBytes: DefaultPlanBytes, JSONDepth: DefaultJSONDepth,
+		ResultBytes: DefaultResultBytes, RunTimeout: DefaultRunTimeout,
+	}
+}
+
+// Digest names the content.
+func (c *Content) Digest() (canonical.Digest, error) { return canonical.SumOf("bundle", c) }

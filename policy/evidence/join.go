@@ -1,0 +1,97 @@
+package evidence
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// joined returns the class and the number of words of the token of several words that list begins with, or 0.
+func joined(s string, list []word) (Class, int) {
+	if n := dateWords(s, list); n > 1 {
+		return Date, n
+	}
+	if n := numberRun(s, list); n > 1 {
+		return Number, n
+	}
+	return "", 0
+}
+
+// near reports whether nothing but a little white space stands between list[i] and list[i+1]; with comma, a comma may
+// stand before it.
+func near(s string, list []word, i int, comma bool) bool {
+	if i+1 >= len(list) {
+		return false
+	}
+	gap := s[list[i].end:list[i+1].start]
+	if comma {
+		gap = strings.TrimPrefix(gap, ",")
+	}
+	return gap != "" && utf8.RuneCountInString(gap) <= maxGap && strings.TrimFunc(gap, unicode.IsSpace) == ""
+}
+
+func isYear(w word) bool {
+	return len(w.core) == 4 && strings.Trim(w.core, "0123456789") == ""
+}
+
+// dateWords counts the words of a date with a month name at the beginning of list: [day] month [day] [year].
+func dateWords(s string, list []word) int {
+	n, hasDay := 0, false
+	if list[0].meaning == day && near(s, list, 0, true) {
+		n, hasDay = 1, true
+	}
+	if list[n].meaning != monthName {
+		return 0
+	}
+	n++
+	if !hasDay && near(s, list, n-1, true) && list[n].meaning == day {
+		n++
+	}
+	if near(s, list, n-1, true) && isYear(list[n]) {
+		n++
+	}
+	return n
+}
+
+// numberRun counts the words of a number at the beginning of list: groups of digits, then number words.
+func numberRun(s string, list []word) int {
+	n := 0
+	switch list[0].meaning {
+	case digits, day:
+		n = 1
+		for lead := list[0].core; isGroup(lead, 1) && near(s, list, n-1, false) && isGroup(list[n].core, 3); {
+			n++
+		}
+	case one, numberWord, scaleWord:
+		n = 1
+	default:
+		return 0
+	}
+	for near(s, list, n-1, false) {
+		switch list[n].meaning {
+		case one, numberWord, scaleWord, percentWord:
+			n++
+		case perWord:
+			if !near(s, list, n, false) || list[n+1].meaning != centWord {
+				return n
+			}
+			n += 2
+		case andWord:
+			if list[n-1].meaning != scaleWord || !near(s, list, n, false) ||
+				list[n+1].meaning != numberWord && list[n+1].meaning != one {
+				return n
+			}
+			n += 2
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// isGroup reports whether core begins with least to three digits and, if anything follows them, a decimal part follows.
+func isGroup(core string, least int) bool {
+	whole, _, _ := strings.Cut(core, ".")
+	whole, _, _ = strings.Cut(whole, ",")
+	return least <= len(whole) && len(whole) <= 3 && strings.Trim(whole, "0123456789") == ""
+}

@@ -1,0 +1,179 @@
+package evidence
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The limits of looking for evidence.
+const (
+	MinWords        = 3        // words of evidence that is not a whole value
+	MaxPayloadBytes = 64 << 20 // bytes of the typed payload
+	maxCandidates   = 1000     // occurrences in one value that are looked at
+	windowBytes     = 256      // text around an occurrence that its ends are judged by
+)
+
+// A Place is where evidence stands in a typed payload.
+type Place struct {
+	Pointer string `json:"pointer"` // RFC 6901: the string, number or boolean
+	Start   int    `json:"start"`   // byte offset into the decoded string, or into the literal
+	End     int    `json:"end"`     // one past the last byte
+}
+
+// A Located is an item whose evidence was found.
+type Located struct {
+	Claim    string `json:"claim"`
+	Evidence string `json:"evidence"`
+	At       Place  `json:"at"`
+}
+
+// Lock returns the items of s, in order, each with the first place of its evidence in typed, or the reason why the
+// whole summary is refused, a [*RefusedError]: of several, that of the first item. typed is one strict JSON value.
+func Lock(typed []byte, s Summary) ([]Located, error) {
+	if refused := s.check(); refused != nil {
+		return nil, refused
+	}
+	if len(typed) > MaxPayloadBytes {
+		return nil, refuse(CodeTooLarge, WholeSummary, "the payload has %d bytes, more than %d", len(typed), MaxPayloadBytes)
+	}
+	searches, err := locate(typed, s)
+	if err != nil {
+		return nil, refuse(CodeMissing, WholeSummary, "the payload cannot be read: %v", err)
+	}
+	located := make([]Located, 0, len(searches))
+	for i, q := range searches {
+		switch {
+		case q.found:
+		case q.short:
+			return nil, refuse(CodeTooShort, i, "the evidence has fewer than %d words and is not a whole value", MinWords)
+		case q.cut:
+			return nil, refuse(CodeMissing, i, "the evidence is cut out of the middle of a word, number, date or identifier")
+		default:
+			return nil, refuse(CodeMissing, i, "the evidence stands in no value of the result")
+		}
+		if t, bad := unsupported(q.Claim, q.Evidence); bad {
+			return nil, refuse(CodeUnsupported, i, "the %s %q of the claim is not in its evidence", t.Class, t.Text)
+		}
+		located = append(located, q.Located)
+	}
+	return located, nil
+}
+
+// A search is an item on its way through the payload.
+type search struct {
+	Located
+	words      int
+	found      bool
+	short, cut bool // it occurs, but is too short there, or has an end that is not clean
+}
+
+// locate reads typed once and looks for all evidence in each value.
+func locate(typed []byte, s Summary) ([]search, error) {
+	searches := make([]search, len(s.Items))
+	for i, item := range s.Items {
+		searches[i] = search{Located: Located{Claim: item.Claim, Evidence: item.Evidence}, words: wordCount(item.Evidence)}
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(typed))
+	for values := 0; ; {
+		t, err := dec.ReadToken()
+		if errors.Is(err, io.EOF) && values == 1 {
+			return searches, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if dec.StackDepth() == 0 {
+			if values++; values > 1 {
+				return nil, errors.New("there is more than one value")
+			}
+		}
+		value, isString := "", false
+		switch t.Kind() {
+		case '"':
+			if kind, length := dec.StackIndex(dec.StackDepth()); kind == '{' && length%2 == 1 {
+				continue // a member name
+			}
+			value, isString = t.String(), true
+		case '0', 't', 'f':
+			value = t.String()
+		default:
+			continue
+		}
+		for i := range searches {
+			if q := &searches[i]; !q.found && q.in(value, isString) {
+				q.At.Pointer = string(dec.StackPointer())
+			}
+		}
+	}
+}
+
+// in reports whether the evidence stands in value, and where.
+func (q *search) in(value string, isString bool) bool {
+	if q.words == 0 {
+		return false
+	}
+	if value == q.Evidence {
+		q.found, q.At.Start, q.At.End = true, 0, len(value)
+		return true
+	}
+	if !isString {
+		return false
+	}
+	for from, tries := 0, 0; tries < maxCandidates; tries++ {
+		i := strings.Index(value[from:], q.Evidence)
+		if i < 0 {
+			return false
+		}
+		start := from + i
+		end := start + len(q.Evidence)
+		switch {
+		case q.words < MinWords:
+			q.short = true
+			return false
+		case clean(value, start, end):
+			q.found, q.At.Start, q.At.End = true, start, end
+			return true
+		}
+		q.cut = true
+		from = start + 1
+	}
+	return false
+}
+
+// clean reports whether both ends of value[start:end] lie outside of chunks and tokens. Only a window around it is
+// read: what reaches past the window from an end is still seen to lie across that end.
+func clean(value string, start, end int) bool {
+	left, right := max(0, start-windowBytes), min(len(value), end+windowBytes)
+	for left > 0 && !utf8.RuneStart(value[left]) {
+		left--
+	}
+	for right < len(value) && !utf8.RuneStart(value[right]) {
+		right++
+	}
+	window := value[left:right]
+	start, end = start-left, end-left
+	if mark, _ := utf8.DecodeRuneInString(window[end:]); unicode.IsMark(mark) {
+		return false // the accent belongs to the last character
+	}
+	if mark, _ := utf8.DecodeRuneInString(window[start:]); unicode.IsMark(mark) {
+		return false
+	}
+	across := func(from, to int) bool { return from < start && start < to || from < end && end < to }
+	for _, c := range chunks(window) {
+		if across(c.start, c.end) {
+			return false
+		}
+	}
+	for _, t := range Tokens(window) {
+		if across(t.Start, t.End) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,144 @@
+package evidence
+
+import (
+	_ "embed" // the schema is a file so that it can be published as it is
+	"errors"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/xeipuuv/gojsonschema"
+
+	"pgfsm/policy/canonical"
+)
+
+// The limits of a summary.
+const (
+	MaxItems         = 8         // items
+	MaxClaimBytes    = 600       // bytes of UTF-8 in a claim
+	MaxEvidenceBytes = 2000      // bytes of UTF-8 in a piece of evidence
+	MaxSummaryBytes  = 128 << 10 // bytes of the document; MaxItems full items, with every byte escaped, fit
+	maxSummaryDepth  = 3         // {"items":[{…}]}
+)
+
+// An Item is one sentence of a summary and the words it rests on.
+type Item struct {
+	Claim    string `json:"claim"`
+	Evidence string `json:"evidence"`
+}
+
+// A Summary is what a summarizer proposes. The zero Summary is refused.
+type Summary struct {
+	Items []Item `json:"items"`
+}
+
+//go:embed summary.schema.json
+var schema []byte
+
+// Schema returns the JSON Schema (draft-07) of a summary. JSON Schema counts characters where we count bytes, so a
+// text beyond ASCII may fit the schema and still be too long.
+func Schema() []byte { return append([]byte(nil), schema...) }
+
+var compiledSchema = sync.OnceValues(func() (*gojsonschema.Schema, error) {
+	return gojsonschema.NewSchema(gojsonschema.NewBytesLoader(schema))
+})
+
+// Parse reads a summary strictly and judges its shape, sizes and characters; every error is a [*RefusedError].
+// Whether the evidence is there is for [Lock] to say.
+func Parse(doc []byte) (Summary, error) {
+	s, refused := decode(doc)
+	if refused == nil {
+		refused = fitsSchema(doc)
+	}
+	if refused != nil {
+		return Summary{}, refused
+	}
+	return s, nil
+}
+
+func decode(doc []byte) (Summary, *RefusedError) {
+	if len(doc) > MaxSummaryBytes {
+		return Summary{}, refuse(CodeTooLarge, WholeSummary,
+			"the summary has %d bytes, more than %d", len(doc), MaxSummaryBytes)
+	}
+	if err := canonical.Check(doc, maxSummaryDepth); err != nil {
+		if errors.Is(err, canonical.ErrTooDeep) {
+			return Summary{}, refuse(CodeNotStrict, WholeSummary, "the summary nests deeper than items do")
+		}
+		return Summary{}, refuse(CodeNotStrict, WholeSummary, "%v", err)
+	}
+	var wire struct { // pointers, to tell a missing member and null from an empty value
+		Items *[]struct {
+			Claim    *string `json:"claim"`
+			Evidence *string `json:"evidence"`
+		} `json:"items"`
+	}
+	if err := canonical.Unmarshal(doc, &wire); err != nil {
+		return Summary{}, refuse(CodeNotStrict, WholeSummary, "%v", err)
+	}
+	if wire.Items == nil {
+		return Summary{}, refuse(CodeNotStrict, WholeSummary, `there is no list "items"`)
+	}
+	var s Summary
+	for i, item := range *wire.Items {
+		if item.Claim == nil || item.Evidence == nil {
+			return Summary{}, refuse(CodeNotStrict, i, `an item needs "claim" and "evidence"`)
+		}
+		s.Items = append(s.Items, Item{*item.Claim, *item.Evidence})
+	}
+	if refused := s.check(); refused != nil {
+		return Summary{}, refused
+	}
+	return s, nil
+}
+
+// fitsSchema is the second opinion on the shape: the schema that summarizers are given.
+func fitsSchema(doc []byte) *RefusedError {
+	compiled, err := compiledSchema()
+	if err != nil {
+		return refuse(CodeNotStrict, WholeSummary, "the summary schema does not compile: %v", err)
+	}
+	result, err := compiled.Validate(gojsonschema.NewBytesLoader(doc))
+	if err != nil {
+		return refuse(CodeNotStrict, WholeSummary, "the summary cannot be validated: %v", err)
+	}
+	if result.Valid() {
+		return nil
+	}
+	var found []string
+	for _, e := range result.Errors() {
+		found = append(found, e.String())
+	}
+	sort.Strings(found) // the validator's order is not stable
+	return refuse(CodeNotStrict, WholeSummary, "the summary does not fit its schema: %s", strings.Join(found, "; "))
+}
+
+// check judges sizes and characters. Lock repeats it: not every summary comes from [Parse].
+func (s Summary) check() *RefusedError {
+	switch n := len(s.Items); {
+	case n == 0:
+		return refuse(CodeEmpty, WholeSummary, "the summary has no items")
+	case n > MaxItems:
+		return refuse(CodeTooLarge, WholeSummary, "the summary has %d items, more than %d", n, MaxItems)
+	}
+	for i, item := range s.Items {
+		switch {
+		case len(item.Claim) > MaxClaimBytes:
+			return refuse(CodeTooLarge, i, "the claim has %d bytes, more than %d", len(item.Claim), MaxClaimBytes)
+		case len(item.Evidence) > MaxEvidenceBytes:
+			return refuse(CodeTooLarge, i, "the evidence has %d bytes, more than %d",
+				len(item.Evidence), MaxEvidenceBytes)
+		case !hasWord(item.Claim):
+			return refuse(CodeEmpty, i, "the claim says nothing")
+		case item.Evidence == "":
+			return refuse(CodeMissing, i, "the evidence is empty")
+		}
+		if why := unshowable(item.Claim, ""); why != "" {
+			return refuse(CodeNotStrict, i, "the claim holds %s", why)
+		}
+		if why := unshowable(item.Evidence, "\t\n\r"); why != "" {
+			return refuse(CodeNotStrict, i, "the evidence holds %s", why)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/evidence"
+	"pgfsm/policy/schema"
+)
+
+// Validate judges a plan against the live catalog (INV-2): the server and the tool exist under exactly these names, and
+// the arguments conform to the tool's inputSchema in a closed world. The schema of a tool that is not on the allowlist
+// is never compiled, so such a plan is refused here already, with the allowlist's code.
+func (b *Bundle) Validate(c *Catalog, p *Plan) (*Tool, Verdict) {
+	if c == nil || p == nil || p.Type != PlanCallTool {
+		return nil, blocked(GateSchema, CodePlanInvalid, "There is no plan to call a tool.")
+	}
+	t, v := c.Find(p.Server, p.Tool)
+	if !v.Allows() {
+		return nil, v
+	}
+	if v := b.Listed(t); !v.Allows() {
+		return t, v
+	}
+	if !t.Effective() {
+		return t, blocked(GateSchema, t.Code, fmt.Sprintf("Tool %q of %q cannot be called: %s", clip(t.Name), clip(t.Server), t.Reason))
+	}
+	if err := t.input.Judge(p.Args); err != nil {
+		return t, blocked(GateSchema, schemaCode(err), sentence(err))
+	}
+	return t, allowed(GateSchema, "The arguments conform to the tool's inputSchema ("+t.Dialect()+", closed world).")
+}
+
+// schemaCode keeps the gate's own code where it has one; a document that is merely wrong is arguments_invalid.
+func schemaCode(err error) Code {
+	var refused *schema.RefusedError
+	if errors.As(err, &refused) && refused.Code == "document_too_complex" {
+		return "arguments_too_complex"
+	}
+	return CodeArgumentsInvalid
+}
+
+// Listed judges whether the operator's allowlist names the tool (INV-3). Nothing is listed by default.
+func (b *Bundle) Listed(t *Tool) Verdict {
+	if t == nil || !t.Allowed || !b.allow[toolKey{t.Server, t.Name}] {
+		name, server := "", ""
+		if t != nil {
+			name, server = t.Name, t.Server
+		}
+		return blocked(GateAllowlist, CodeToolNotAllowed,
+			fmt.Sprintf("Tool %q of server %q is not on the allowlist.", clip(name), clip(server)))
+	}
+	return allowed(GateAllowlist, fmt.Sprintf("The allowlist names %s of %s.", t.Name, t.Server))
+}
+
+// Authorize judges the validated call (INV-3): the tool is on the effective allowlist and its definition is the one that
+// the arguments were judged by.
+func (b *Bundle) Authorize(t *Tool, validated canonical.Digest) Verdict {
+	if v := b.Listed(t); !v.Allows() {
+		return v
+	}
+	if !t.Effective() || t.Digest != validated {
+		return blocked(GateAllowlist, CodeToolDefinitionChanged,
+			fmt.Sprintf("The definition of %q is not the one that the arguments were judged by.", clip(t.Name)))
+	}
+	return b.Listed(t)
+}
+
+// Typed judges a result's structured content against the tool's output type (INV-4). The digest names the type.
+func (b *Bundle) Typed(t *Tool, structured []byte) Verdict {
+	if t == nil || t.output == nil {
+		return blocked(GateOutput, CodeOutputUntyped, "no output type is registered or declared for this tool")
+	}
+	if err := t.output.Judge(structured); err != nil {
+		return blocked(GateOutput, CodeOutputUntyped, "the structured content is not of the tool's output type: "+err.Error())
+	}
+	return allowed(GateOutput, "The structured content is of the tool's output type.")
+}
+
+// Lock judges a summary against the typed payload (INV-5) and says where each evidence stands.
+func (b *Bundle) Lock(typed, summary []byte) ([]evidence.Located, Verdict) {
+	s, err := evidence.Parse(summary)
+	if err == nil {
+		var located []evidence.Located
+		if located, err = evidence.Lock(typed, s); err == nil {
+			return located, allowed(GateEvidence, "Every item carries located, verbatim evidence.")
+		}
+	}
+	var refused *evidence.RefusedError
+	if errors.As(err, &refused) {
+		return nil, blocked(GateEvidence, Code(refused.Code), err.Error())
+	}
+	return nil, blocked(GateEvidence, "summary_not_strict", err.Error())
+}

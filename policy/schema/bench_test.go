@@ -1,0 +1,74 @@
+package schema
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// plainSchema and plainArguments are what most tools look like: eight plain arguments.
+const (
+	plainSchema = `{
+		"type": "object",
+		"properties": {
+			"query":    {"type": "string", "minLength": 1, "maxLength": 200},
+			"site":     {"type": "string", "pattern": "^[a-z-]+$"},
+			"limit":    {"type": "integer", "minimum": 1, "maximum": 100},
+			"offset":   {"type": "integer", "minimum": 0},
+			"archived": {"type": "boolean"},
+			"order":    {"enum": ["newest", "oldest", "relevance"]},
+			"author":   {"type": ["string", "null"]},
+			"score":    {"type": "number"}
+		},
+		"required": ["query", "limit"]
+	}`
+	plainArguments = `{"query":"credential rotation policy","site":"security-team","limit":20,"offset":40,` +
+		`"archived":false,"order":"relevance","author":null,"score":0.75}`
+)
+
+func BenchmarkJudge(b *testing.B) {
+	s, err := Compile([]byte(plainSchema), DefaultLimits())
+	if err != nil {
+		b.Fatal(err)
+	}
+	doc := []byte(plainArguments)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := s.Judge(doc); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkBareValidator(b *testing.B) {
+	c := jsonschema.NewCompiler()
+	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(plainSchema)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := c.AddResource(documentURL, schema); err != nil {
+		b.Fatal(err)
+	}
+	s := c.MustCompile(documentURL)
+	doc := []byte(plainArguments)
+	b.ReportAllocs()
+	for b.Loop() {
+		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Validate(v); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkCompile(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Compile([]byte(plainSchema), DefaultLimits()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package schema
+
+import (
+	"bytes"
+	stdjson "encoding/json" // for the type Number alone, by which the validator knows an exact number
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+var (
+	errTooDeep   = errors.New("nests too deep")
+	errNumber    = errors.New("is a number too large to compute with")
+	errDuplicate = errors.New("stands twice in one object")
+)
+
+// plainNumberBytes is the length up to which a literal without exponent is an ordinary number; others count
+// bigNumber times as much work, because exact arithmetic on them is slower.
+const (
+	plainNumberBytes = 19
+	bigNumber        = 8
+)
+
+// A level tallies what stands at one depth of a document.
+type level struct {
+	values int // values, long numbers counted bigNumber times
+	text   int // bytes of strings and member names
+	names  int // bytes of member names alone
+}
+
+// A decoder reads one strict JSON value into the validator's data model: map[string]any, []any, string, Number, bool
+// and nil. A number keeps its literal.
+type decoder struct {
+	in       bytes.Buffer
+	dec      jsontext.Decoder
+	lim      Limits
+	maxDepth int
+	tally    []level // by depth
+}
+
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
+// decode reads doc, nesting at most maxDepth levels. The release function must be called when the tally is no longer
+// needed.
+func decode(doc []byte, maxDepth int, lim Limits) (v any, tally []level, release func(), err error) {
+	d := decoders.Get().(*decoder)
+	d.in = *bytes.NewBuffer(doc)
+	// Duplicate names are found below, by the map that is built anyway.
+	d.dec.Reset(&d.in, jsontext.AllowDuplicateNames(true))
+	d.lim, d.maxDepth, d.tally = lim, maxDepth, d.tally[:0]
+	v, err = d.value(0)
+	if err == nil {
+		if _, end := d.dec.ReadToken(); !errors.Is(end, io.EOF) {
+			err = errors.New("there is text behind the JSON value")
+		}
+	}
+	return v, d.tally, d.release, err
+}
+
+func (d *decoder) release() {
+	d.in = bytes.Buffer{}
+	decoders.Put(d)
+}
+
+func (d *decoder) value(depth int) (any, error) {
+	if depth > d.maxDepth {
+		return nil, errTooDeep
+	}
+	if depth == len(d.tally) {
+		d.tally = append(d.tally, level{})
+	}
+	d.tally[depth].values++
+	tok, err := d.dec.ReadToken()
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	switch tok.Kind() {
+	case 'n':
+		return nil, nil
+	case 't', 'f':
+		return tok.Bool(), nil
+	case '"':
+		s := tok.String()
+		d.tally[depth].text += len(s)
+		return s, nil
+	case '0':
+		return d.number(tok.String(), depth)
+	case '[':
+		return d.array(depth)
+	default:
+		return d.object(depth)
+	}
+}
+
+func (d *decoder) array(depth int) (any, error) {
+	items := []any{}
+	for d.dec.PeekKind() != ']' {
+		v, err := d.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, v)
+	}
+	_, err := d.dec.ReadToken()
+	return items, err
+}
+
+func (d *decoder) object(depth int) (any, error) {
+	members := map[string]any{}
+	for d.dec.PeekKind() != '}' {
+		tok, err := d.dec.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		name := tok.String()
+		if _, twice := members[name]; twice {
+			return nil, fmt.Errorf("the name %s %w", quoted(name), errDuplicate)
+		}
+		v, err := d.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		members[name] = v
+		d.tally[depth].names += len(name)
+		d.tally[depth+1].text += len(name)
+	}
+	_, err := d.dec.ReadToken()
+	return members, err
+}
+
+// number bounds a literal before it can reach exact arithmetic: 1e1000000000 has a billion digits there.
+func (d *decoder) number(literal string, depth int) (any, error) {
+	e := strings.IndexAny(literal, "eE")
+	switch {
+	case len(literal) > d.lim.NumberBytes:
+		return nil, fmt.Errorf("%s %w", quoted(literal), errNumber)
+	case e >= 0:
+		exponent, err := strconv.Atoi(literal[e+1:])
+		if err != nil || exponent > d.lim.Exponent || exponent < -d.lim.Exponent {
+			return nil, fmt.Errorf("%s %w", quoted(literal), errNumber)
+		}
+	case len(literal) <= plainNumberBytes:
+		return stdjson.Number(literal), nil
+	}
+	d.tally[depth].values += bigNumber - 1
+	return stdjson.Number(literal), nil
+}

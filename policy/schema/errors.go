@@ -1,0 +1,82 @@
+package schema
+
+import "fmt"
+
+// The codes of a [RefusedError].
+const (
+	CodeNotStrict         = "schema_not_strict"          // not one strict JSON value, or neither object nor boolean
+	CodeTooLarge          = "schema_too_large"           // Bytes, Values, Subschemas, Refs or PointerBytes
+	CodeTooDeep           = "schema_too_deep"            // Depth
+	CodeNumberTooLarge    = "schema_number_too_large"    // NumberBytes or Exponent
+	CodeDialectUnknown    = "schema_dialect_unknown"     // $schema names none of the five dialects
+	CodeReferenceOutside  = "schema_reference_outside"   // a reference leaves the document
+	CodeReferenceMissing  = "schema_reference_missing"   // a reference leads nowhere
+	CodeReferenceCycle    = "schema_reference_cycle"     // a subschema stands for itself
+	CodeReferenceDynamic  = "schema_reference_dynamic"   // where a reference leads depends on the way to it
+	CodeExpansionTooLarge = "schema_expansion_too_large" // Expansion or Chain
+	CodePatternRefused    = "schema_pattern_refused"     // not an RE2 expression, PatternBytes, PatternSteps or AllPatterns
+	CodeNotASchema        = "schema_invalid"             // the meta-schema of the dialect says no
+)
+
+// The codes of an [InvalidError].
+const (
+	CodeInvalid           = "invalid"                   // the schema says no
+	CodeDocumentNotStrict = "document_not_strict"       // not one strict JSON value
+	CodeDocumentTooDeep   = "document_too_deep"         // DocDepth
+	CodeDocumentNumber    = "document_number_too_large" // NumberBytes or Exponent
+	CodeDocumentTooCostly = "document_too_costly"       // DocWork
+	CodeNoSchema          = "no_schema"                 // the zero Schema: nothing was compiled
+)
+
+// A RefusedError says why a schema is not used. It is never a statement about a document.
+type RefusedError struct {
+	Code   string // one of the Code constants
+	Path   string // JSON pointer into the schema, "" for the whole
+	Reason string // one sentence for a person, bounded and escaped
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("schema refused at %s: %s (%s)", place(e.Path), e.Reason, e.Code)
+}
+
+// An InvalidError says why a document is refused. Issues is never empty, sorted, and at most [MaxIssues] long.
+type InvalidError struct {
+	Code   string // one of the Code constants
+	Issues []Issue
+	More   int // issues beyond those listed
+}
+
+// An Issue is one thing that is wrong with a document.
+type Issue struct {
+	Path    string // JSON pointer into the document, "" for the whole
+	Keyword string // the schema keyword that is not satisfied, "" when it is not one
+	Message string // for a person, bounded and escaped; begins where "the value" would stand
+}
+
+func (i Issue) String() string { return place(i.Path) + " " + i.Message }
+
+func (e *InvalidError) Error() string {
+	text := "does not fit the schema"
+	for n, issue := range e.Issues {
+		sep := "; "
+		if n == 0 {
+			sep = ": "
+		}
+		text += sep + issue.String()
+	}
+	if e.More > 0 {
+		text += fmt.Sprintf("; and %d more", e.More)
+	}
+	return text
+}
+
+func invalid(code, path, message string) *InvalidError {
+	return &InvalidError{Code: code, Issues: []Issue{{Path: path, Message: message}}}
+}
+
+func place(pointer string) string {
+	if pointer == "" {
+		return "the top level"
+	}
+	return quoted(pointer)
+}

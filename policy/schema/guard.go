@@ -1,0 +1,173 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"pgfsm/policy/canonical"
+)
+
+// dialects are the values of $schema that are known, without scheme and trailing "#", and what they are called.
+var dialects = map[string]string{
+	"json-schema.org/draft-04/schema":      "draft-04",
+	"json-schema.org/draft-06/schema":      "draft-06",
+	"json-schema.org/draft-07/schema":      "draft-07",
+	"json-schema.org/draft/2019-09/schema": "2019-09",
+	"json-schema.org/draft/2020-12/schema": "2020-12",
+}
+
+const (
+	defaultDialect = "2020-12" // of a schema without $schema: MCP's default
+	metaHost       = "json-schema.org/"
+)
+
+func withoutScheme(url string) string {
+	url = strings.TrimPrefix(strings.TrimPrefix(url, "https://"), "http://")
+	return strings.TrimSuffix(url, "#")
+}
+
+// A guard bounds a schema before anything that interprets it sees it, and takes down what the graph needs to know of
+// members that the compiler does not show. It looks at members by name wherever they stand, in a default or an enum
+// too, and so sees at least what is there.
+type guard struct {
+	lim          Limits
+	values       int
+	subschemas   int
+	refs         int
+	pointerBytes int
+	dynamic      map[string]int // $dynamicAnchor names and how often each is declared
+	recursive    bool           // there is a $recursiveAnchor
+}
+
+// parse reads raw as strict JSON within the limits and returns what it holds, its dialect and the guard's notes.
+func parse(raw []byte, lim Limits) (doc any, dialect string, g *guard, err error) {
+	if len(raw) > lim.Bytes {
+		return nil, "", nil, &RefusedError{CodeTooLarge, "",
+			fmt.Sprintf("the schema has %d bytes, at most %d are allowed", len(raw), lim.Bytes)}
+	}
+	if err := canonical.Check(raw, max(1, lim.Depth)); err != nil {
+		code := CodeNotStrict
+		if errors.Is(err, canonical.ErrTooDeep) {
+			code = CodeTooDeep
+		}
+		return nil, "", nil, &RefusedError{code, "", visible(err.Error(), maxMessage)}
+	}
+	doc, _, release, err := decode(raw, lim.Depth, lim)
+	defer release()
+	if err != nil {
+		code := CodeNotStrict
+		switch {
+		case errors.Is(err, errTooDeep):
+			code = CodeTooDeep
+		case errors.Is(err, errNumber):
+			code = CodeNumberTooLarge
+		}
+		return nil, "", nil, &RefusedError{code, "", visible(err.Error(), maxMessage)}
+	}
+	switch doc.(type) {
+	case map[string]any, bool:
+	default:
+		return nil, "", nil, &RefusedError{CodeNotStrict, "", "a schema is an object or a boolean"}
+	}
+	g = &guard{lim: lim, dynamic: map[string]int{}}
+	if refused := g.inspect(doc, ""); refused != nil {
+		return nil, "", nil, refused
+	}
+	dialect, refused := dialectOf(doc)
+	if refused != nil {
+		return nil, "", nil, refused
+	}
+	return doc, dialect, g, nil
+}
+
+func dialectOf(doc any) (string, *RefusedError) {
+	object, _ := doc.(map[string]any)
+	declared, has := object["$schema"]
+	if !has {
+		return defaultDialect, nil
+	}
+	url, _ := declared.(string)
+	if name := dialects[withoutScheme(url)]; name != "" && url != withoutScheme(url) {
+		return name, nil
+	}
+	return "", &RefusedError{CodeDialectUnknown, "/$schema", "the dialect " + quoted(url) + " is not known"}
+}
+
+// inspect counts v and what is in it. Members are visited in order, so that the same schema is always refused for
+// the same reason.
+func (g *guard) inspect(v any, pointer string) *RefusedError {
+	if g.values++; g.values > g.lim.Values {
+		return g.tooLarge(pointer, "values", g.lim.Values)
+	}
+	if g.pointerBytes += len(pointer); g.pointerBytes > g.lim.PointerBytes {
+		return g.tooLarge(pointer, "bytes in the pointers to its values", g.lim.PointerBytes)
+	}
+	switch v := v.(type) {
+	case bool:
+		return g.subschema(pointer)
+	case []any:
+		for i, item := range v {
+			if refused := g.inspect(item, pointer+"/"+strconv.Itoa(i)); refused != nil {
+				return refused
+			}
+		}
+	case map[string]any:
+		if refused := g.subschema(pointer); refused != nil {
+			return refused
+		}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			at := pointer + "/" + escapePointer(name)
+			if refused := g.member(name, v[name], at); refused != nil {
+				return refused
+			}
+			if refused := g.inspect(v[name], at); refused != nil {
+				return refused
+			}
+		}
+	}
+	return nil
+}
+
+func (g *guard) subschema(pointer string) *RefusedError {
+	if g.subschemas++; g.subschemas > g.lim.Subschemas {
+		return g.tooLarge(pointer, "objects and booleans", g.lim.Subschemas)
+	}
+	return nil
+}
+
+// member takes note of the names that bend references, and of dialects: the compiler would follow $schema to any
+// document it carries, such as the meta-schema of a single vocabulary, which leaves most keywords without meaning.
+func (g *guard) member(name string, v any, at string) *RefusedError {
+	text, isText := v.(string)
+	switch name {
+	case "$ref", "$dynamicRef", "$recursiveRef":
+		if g.refs++; g.refs > g.lim.Refs {
+			return g.tooLarge(at, "references", g.lim.Refs)
+		}
+	case "$dynamicAnchor":
+		if isText {
+			g.dynamic[text]++
+		}
+	case "$recursiveAnchor":
+		g.recursive = g.recursive || v == true
+	case "$schema":
+		bare := withoutScheme(text)
+		if isText && strings.HasPrefix(bare, metaHost) && dialects[bare] == "" {
+			return &RefusedError{CodeDialectUnknown, at, "the dialect " + quoted(text) + " is not known"}
+		}
+	}
+	return nil
+}
+
+func (g *guard) tooLarge(pointer, what string, limit int) *RefusedError {
+	return &RefusedError{CodeTooLarge, visible(pointer, maxPointer),
+		fmt.Sprintf("the schema has more than %d %s", limit, what)}
+}
+
+func escapePointer(name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}

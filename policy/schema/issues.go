@@ -1,0 +1,246 @@
+package schema
+
+import (
+	"cmp"
+	stdjson "encoding/json" // for the type Number alone
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+const (
+	// MaxIssues is how many issues an [InvalidError] lists.
+	MaxIssues = 8
+
+	maxMessage = 240 // bytes of a message
+	maxPointer = 200 // bytes of a pointer in a message
+	maxQuoted  = 60  // bytes of a value in a message
+	maxListed  = 6   // values listed in a message
+)
+
+var english = message.NewPrinter(language.English)
+
+// issuesOf turns what the validator found into issues: the leaves of its tree, and the alternatives that have leaves.
+func issuesOf(err error) *InvalidError {
+	tree, ok := err.(*jsonschema.ValidationError)
+	if !ok {
+		return invalid(CodeInvalid, "", visible(err.Error(), maxMessage))
+	}
+	type found struct {
+		path string
+		err  *jsonschema.ValidationError
+	}
+	var all []found
+	var walk func(e *jsonschema.ValidationError)
+	walk = func(e *jsonschema.ValidationError) {
+		if e.ErrorKind == nil {
+			return
+		}
+		switch e.ErrorKind.(type) {
+		case *kind.Schema, *kind.Group, *kind.Reference, *kind.AllOf:
+		default:
+			all = append(all, found{instancePointer(e.InstanceLocation), e})
+		}
+		real := slices.DeleteFunc(slices.Clone(e.Causes), unevaluated)
+		if len(real) == 0 {
+			real = e.Causes
+		}
+		for _, cause := range real {
+			walk(cause)
+		}
+	}
+	walk(tree)
+	slices.SortStableFunc(all, func(a, b found) int {
+		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(keyword(a.err.ErrorKind), keyword(b.err.ErrorKind)),
+			cmp.Compare(a.err.SchemaURL, b.err.SchemaURL))
+	})
+	invalid := &InvalidError{Code: CodeInvalid}
+	for _, f := range all {
+		issue := Issue{visible(f.path, maxPointer), keyword(f.err.ErrorKind), visible(describe(f.err.ErrorKind), maxMessage)}
+		switch {
+		case slices.Contains(invalid.Issues, issue):
+		case len(invalid.Issues) == MaxIssues:
+			invalid.More++
+		default:
+			invalid.Issues = append(invalid.Issues, issue)
+		}
+	}
+	if len(invalid.Issues) == 0 {
+		invalid.Issues = []Issue{{Message: "is not what the schema allows"}}
+	}
+	return invalid
+}
+
+// unevaluated reports whether e is the closed world's complaint about a key. Beside another complaint about the same
+// object it means little: a part that fails has evaluated nothing.
+func unevaluated(e *jsonschema.ValidationError) bool {
+	_, refused := e.ErrorKind.(*kind.FalseSchema)
+	return refused && strings.HasPrefix(e.SchemaURL, shellURL)
+}
+
+func instancePointer(tokens []string) string {
+	var b strings.Builder
+	for _, token := range tokens {
+		b.WriteByte('/')
+		b.WriteString(escapePointer(token))
+	}
+	return b.String()
+}
+
+func keyword(k jsonschema.ErrorKind) string {
+	if path := k.KeywordPath(); len(path) > 0 {
+		return path[0]
+	}
+	if _, ok := k.(*kind.Not); ok {
+		return "not"
+	}
+	return ""
+}
+
+// describe says what is wrong so that the sentence may follow the place. Values from the document and from the schema
+// are quoted; everything is bounded by the caller.
+func describe(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.FalseSchema:
+		return "is not allowed: the schema names no such key or item here"
+	case *kind.AdditionalProperties:
+		return "has keys that the schema does not name: " + listed(slices.Sorted(slices.Values(k.Properties)))
+	case *kind.Required:
+		return "lacks " + listed(k.Missing)
+	case *kind.Dependency:
+		return "lacks " + listed(k.Missing) + ", needed beside " + quoted(k.Prop)
+	case *kind.DependentRequired:
+		return "lacks " + listed(k.Missing) + ", needed beside " + quoted(k.Prop)
+	case *kind.PropertyNames:
+		return "has the key " + quoted(k.Property) + ", which does not fit propertyNames"
+	case *kind.Type:
+		return "is " + k.Got + ", not " + strings.Join(k.Want, " or ")
+	case *kind.Enum:
+		return "is " + shown(k.Got) + ", not one of " + shownAll(k.Want)
+	case *kind.Const:
+		return "is " + shown(k.Got) + ", not " + shown(k.Want)
+	case *kind.Format:
+		return "is " + shown(k.Got) + ", which is not in the format " + quoted(k.Want)
+	case *kind.Pattern:
+		return "is " + quoted(k.Got) + ", which does not match " + quoted(k.Want)
+	case *kind.Minimum:
+		return "is " + rational(k.Got) + ", less than " + rational(k.Want)
+	case *kind.Maximum:
+		return "is " + rational(k.Got) + ", more than " + rational(k.Want)
+	case *kind.ExclusiveMinimum:
+		return "is " + rational(k.Got) + ", not more than " + rational(k.Want)
+	case *kind.ExclusiveMaximum:
+		return "is " + rational(k.Got) + ", not less than " + rational(k.Want)
+	case *kind.MultipleOf:
+		return "is " + rational(k.Got) + ", not a multiple of " + rational(k.Want)
+	case *kind.MinContains:
+		return fmt.Sprintf("has %d items that fit contains, not at least %d", len(k.Got), k.Want)
+	case *kind.MaxContains:
+		return fmt.Sprintf("has %d items that fit contains, not at most %d", len(k.Got), k.Want)
+	case *kind.AnyOf:
+		return "fits none of the alternatives"
+	case *kind.OneOf:
+		if len(k.Subschemas) == 0 {
+			return "fits none of the alternatives"
+		}
+		return "fits more than one of the alternatives"
+	case *kind.Not:
+		return "fits what the schema excludes"
+	default:
+		return k.LocalizedString(english)
+	}
+}
+
+func shown(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return strconv.FormatBool(v)
+	case string:
+		return quoted(v)
+	case stdjson.Number:
+		return visible(string(v), maxQuoted)
+	case []any:
+		return "an array"
+	default:
+		return "an object"
+	}
+}
+
+func shownAll(values []any) string {
+	var texts []string
+	for _, v := range values[:min(len(values), maxListed)] {
+		texts = append(texts, shown(v))
+	}
+	return joined(texts, len(values))
+}
+
+func listed(names []string) string {
+	var texts []string
+	for _, name := range names[:min(len(names), maxListed)] {
+		texts = append(texts, quoted(name))
+	}
+	return joined(texts, len(names))
+}
+
+func joined(texts []string, total int) string {
+	text := strings.Join(texts, ", ")
+	if more := total - len(texts); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// rational writes a number as a decimal where it is short, else as a fraction.
+func rational(r *big.Rat) string {
+	if places, exact := r.FloatPrec(); exact && places <= maxQuoted {
+		return visible(r.FloatString(places), maxQuoted)
+	}
+	return visible(r.RatString(), maxQuoted)
+}
+
+// quoted quotes s for a person: bounded, with control, bidirectional and other invisible characters escaped.
+func quoted(s string) string {
+	if len(s) > maxQuoted {
+		return strconv.Quote(cut(s, maxQuoted)) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// visible bounds s and escapes what cannot be seen in it, without quotes.
+func visible(s string, limit int) string {
+	ellipsis := ""
+	if len(s) > limit {
+		s, ellipsis = cut(s, limit), "…"
+	}
+	if !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }) {
+		return s + ellipsis
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if strconv.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		escaped := strconv.QuoteRune(r)
+		b.WriteString(escaped[1 : len(escaped)-1])
+	}
+	return b.String() + ellipsis
+}
+
+// cut returns at most n bytes of s, never half a character.
+func cut(s string, n int) string {
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}

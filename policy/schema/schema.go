@@ -1,0 +1,196 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+// A Schema judges documents. It is made by [Compile], immutable, and safe for concurrent use. The zero Schema refuses
+// every document.
+type Schema struct {
+	dialect  string
+	open     []string
+	closed   *jsonschema.Schema
+	original *jsonschema.Schema // nil if whatever is closed-valid is valid
+	rows     []row
+	lim      Limits
+}
+
+// Dialect names the dialect of the schema: "draft-04", "draft-06", "draft-07", "2019-09" or "2020-12".
+func (s *Schema) Dialect() string { return s.dialect }
+
+// Open lists, as sorted JSON pointers into the schema, the nested objects that take any key because the schema names
+// none for them and does not say so in words. It is nil if there are none.
+func (s *Schema) Open() []string { return slices.Clone(s.open) }
+
+// Compile reads a schema that anybody may have written. The error is a [*RefusedError].
+func Compile(raw []byte, lim Limits) (s *Schema, err error) {
+	defer func() {
+		// A validator that panics on a schema must not take the process with it: what it cannot read is refused.
+		if r := recover(); r != nil {
+			s, err = nil, &RefusedError{CodeNotASchema, "", visible(fmt.Sprintf("the validator fails on it: %v", r), maxMessage)}
+		}
+	}()
+	doc, dialect, notes, err := parse(raw, lim)
+	if err != nil {
+		return nil, err
+	}
+	engine := &patterns{lim: lim, known: map[string]*pattern{}}
+	root, err := compile(documentURL, doc, engine.compile)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	engine.known = nil
+	g, err := newGraph(root, root, notes)
+	if err != nil {
+		return nil, err
+	}
+	if refused := g.expansion(); refused != nil {
+		return nil, refused
+	}
+	uniqueByKey(g.order)
+	c := newCloser(g, shell)
+	s = &Schema{dialect: dialect, closed: c.root(), open: slices.Sorted(maps.Keys(c.open)), lim: lim}
+	if c.twice {
+		s.original = root
+	}
+	all, err := newGraph(s.closed, root, notes)
+	if err != nil {
+		return nil, err
+	}
+	if refused := all.expansion(); refused != nil {
+		return nil, refused
+	}
+	s.rows = all.table(lim.DocDepth)
+	if c.twice {
+		for i, r := range g.table(lim.DocDepth) {
+			s.rows[i] = s.rows[i].plus(r)
+		}
+	}
+	return s, nil
+}
+
+// nothing is a loader that loads nothing.
+type nothing struct{}
+
+var errNoLoading = errors.New("nothing outside the schema is read")
+
+// Load implements [jsonschema.URLLoader].
+func (nothing) Load(string) (any, error) { return nil, errNoLoading }
+
+func compile(url string, doc any, engine jsonschema.RegexpEngine) (*jsonschema.Schema, error) {
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(nothing{})
+	c.UseRegexpEngine(engine)
+	if err := c.AddResource(url, doc); err != nil {
+		return nil, err
+	}
+	return c.Compile(url)
+}
+
+// shell is the 2020-12 schema that closes whatever is put in place of its $ref: the validator tracks evaluated members
+// across dialects.
+var shell = func() *node {
+	n, err := compile(shellURL, map[string]any{"$ref": "#/$defs/any", "$defs": map[string]any{"any": true},
+		"unevaluatedProperties": false}, nil)
+	if err != nil {
+		panic("schema: the shell does not compile: " + err.Error())
+	}
+	return n
+}()
+
+// refusal gives an error of the compiler its code.
+func refusal(err error) *RefusedError {
+	r := &RefusedError{Code: CodeNotASchema, Reason: visible(err.Error(), maxMessage)}
+	var (
+		outside *jsonschema.LoadURLError
+		pattern *jsonschema.InvalidRegexError
+		pointer *jsonschema.JSONPointerNotFoundError
+		badPtr  *jsonschema.InvalidJsonPointerError
+		anchor  *jsonschema.AnchorNotFoundError
+		invalid *jsonschema.SchemaValidationError
+	)
+	switch {
+	case errors.As(err, &outside):
+		r.Code, r.Reason = CodeReferenceOutside, quoted(outside.URL)+" is outside the schema, and nothing outside is read"
+	case errors.As(err, &pattern):
+		r.Code, r.Reason = CodePatternRefused, fmt.Sprintf("the pattern %s %s", quoted(pattern.Regex),
+			visible(pattern.Err.Error(), maxMessage))
+	case errors.As(err, &pointer), errors.As(err, &badPtr), errors.As(err, &anchor):
+		r.Code = CodeReferenceMissing
+	case errors.As(err, &invalid):
+		if bad := badPattern(invalid.Err); bad != nil {
+			format := bad.ErrorKind.(*kind.Format)
+			r.Code, r.Path = CodePatternRefused, visible(instancePointer(bad.InstanceLocation), maxPointer)
+			r.Reason = fmt.Sprintf("the pattern %s %s", shown(format.Got), visible(format.Err.Error(), maxMessage))
+			return r
+		}
+		found := issuesOf(invalid.Err)
+		r.Path, r.Reason = found.Issues[0].Path, "the schema's value "+found.Issues[0].Message
+	}
+	return r
+}
+
+// badPattern finds the meta-schema's complaint about a regular expression, if that is what is wrong.
+func badPattern(err error) *jsonschema.ValidationError {
+	tree, ok := err.(*jsonschema.ValidationError)
+	if !ok {
+		return nil
+	}
+	if format, ok := tree.ErrorKind.(*kind.Format); ok && format.Want == "regex" {
+		return tree
+	}
+	for _, cause := range tree.Causes {
+		if bad := badPattern(cause); bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+// Judge reports whether doc, one strict JSON value, is what the schema allows in a closed world. The error is an
+// [*InvalidError]. The caller bounds the size of doc.
+func (s *Schema) Judge(doc []byte) (err error) {
+	if s == nil || s.closed == nil {
+		return invalid(CodeNoSchema, "", "cannot be judged: there is no schema")
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = invalid(CodeInvalid, "", visible(fmt.Sprintf("makes the validator fail: %v", r), maxMessage))
+		}
+	}()
+	v, tally, release, err := decode(doc, s.lim.DocDepth, s.lim)
+	defer release()
+	if err != nil {
+		return unreadable(err)
+	}
+	if !affordable(s.rows, tally, uint64(max(0, s.lim.DocWork))+uint64(max(0, s.lim.DocWorkPerByte))*uint64(len(doc))) {
+		return invalid(CodeDocumentTooCostly, "", "is too deep and too large to be held against this schema")
+	}
+	if err := s.closed.Validate(v); err != nil {
+		return issuesOf(err)
+	}
+	if s.original != nil {
+		if err := s.original.Validate(v); err != nil {
+			return issuesOf(err)
+		}
+	}
+	return nil
+}
+
+func unreadable(err error) *InvalidError {
+	code := CodeDocumentNotStrict
+	switch {
+	case errors.Is(err, errTooDeep):
+		code = CodeDocumentTooDeep
+	case errors.Is(err, errNumber):
+		code = CodeDocumentNumber
+	}
+	return invalid(code, "", "is not JSON that can be judged: "+visible(err.Error(), maxMessage))
+}

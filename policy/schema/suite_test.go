@@ -1,0 +1,237 @@
+package schema
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const (
+	suiteArchive = "testdata/suite.zip"
+	suiteGolden  = "testdata/suite-refused.golden"
+	suiteRemotes = "http://localhost:1234/"
+)
+
+// suiteDrafts are the folders of the suite, each with the meta-schema of its cases and the number of cases that the
+// archive is known to hold: an archive that lost some would pass otherwise.
+var suiteDrafts = []struct {
+	dir, schema string
+	draft       *jsonschema.Draft
+	cases       int
+}{
+	{"draft4", "http://json-schema.org/draft-04/schema#", jsonschema.Draft4, 610},
+	{"draft6", "http://json-schema.org/draft-06/schema#", jsonschema.Draft6, 822},
+	{"draft7", "http://json-schema.org/draft-07/schema#", jsonschema.Draft7, 906},
+	{"draft2019-09", "https://json-schema.org/draft/2019-09/schema", jsonschema.Draft2019, 1220},
+	{"draft2020-12", "https://json-schema.org/draft/2020-12/schema", jsonschema.Draft2020, 1245},
+}
+
+type suiteGroup struct {
+	Description string         `json:"description"`
+	Schema      jsontext.Value `json:"schema"`
+	Tests       []struct {
+		Description string         `json:"description"`
+		Data        jsontext.Value `json:"data"`
+		Valid       bool           `json:"valid"`
+	} `json:"tests"`
+}
+
+// suite reads the archive: the files of each draft in order, and the remote documents by URL.
+func suite(t *testing.T) (files map[string][]string, groups map[string][]suiteGroup, remotes memory) {
+	t.Helper()
+	archive, err := zip.OpenReader(suiteArchive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	files, groups, remotes = map[string][]string{}, map[string][]suiteGroup{}, memory{}
+	for _, f := range archive.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name, ok := strings.CutPrefix(f.Name, "remotes/"); ok {
+			doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			remotes[suiteRemotes+name] = doc
+		}
+		if !strings.HasPrefix(f.Name, "tests/") {
+			continue
+		}
+		var all []suiteGroup
+		if err := json.Unmarshal(text, &all); err != nil {
+			t.Fatalf("%s: %v", f.Name, err)
+		}
+		draft, name := path.Base(path.Dir(f.Name)), strings.TrimSuffix(path.Base(f.Name), ".json")
+		files[draft] = append(files[draft], name)
+		groups[draft+"/"+name] = all
+	}
+	return files, groups, remotes
+}
+
+type memory map[string]any
+
+func (m memory) Load(url string) (any, error) {
+	if doc, ok := m[url]; ok {
+		return doc, nil
+	}
+	return nil, fmt.Errorf("%s is not a remote document of the suite", url)
+}
+
+// TestSuiteLibrary shows that the validator, with the suite's remote documents in memory, passes every mandatory case.
+func TestSuiteLibrary(t *testing.T) {
+	files, groups, remotes := suite(t)
+	for _, d := range suiteDrafts {
+		t.Run(d.dir, func(t *testing.T) {
+			cases := 0
+			for _, file := range files[d.dir] {
+				for _, group := range groups[d.dir+"/"+file] {
+					cases += len(group.Tests)
+					judge, err := bare(group.Schema, d.draft, remotes)
+					if err != nil {
+						t.Errorf("%s: %s: Compile = %v", file, group.Description, err)
+						continue
+					}
+					for _, test := range group.Tests {
+						if err := judge(test.Data); (err == nil) != test.Valid {
+							t.Errorf("%s: %s: %s: Validate = %v, want valid %v",
+								file, group.Description, test.Description, err, test.Valid)
+						}
+					}
+				}
+			}
+			if cases != d.cases {
+				t.Errorf("the archive holds %d cases, want %d", cases, d.cases)
+			}
+		})
+	}
+}
+
+// bare is the validator as it comes, loading from memory.
+func bare(schema []byte, draft *jsonschema.Draft, remotes memory) (func([]byte) error, error) {
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(draft)
+	c.UseLoader(remotes)
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		return nil, err
+	}
+	const url = "http://testsuites.invalid/schema.json"
+	if err := c.AddResource(url, doc); err != nil {
+		return nil, err
+	}
+	compiled, err := c.Compile(url)
+	if err != nil {
+		return nil, err
+	}
+	return func(data []byte) error {
+		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+		if err != nil {
+			return err
+		}
+		return compiled.Validate(v)
+	}, nil
+}
+
+// TestSuiteGate runs the suite against the gate: it never accepts what the suite calls invalid, and what it refuses
+// beyond is listed by reason in a golden file.
+func TestSuiteGate(t *testing.T) {
+	files, groups, _ := suite(t)
+	refused := map[string][]string{}
+	accepted, invalid := 0, 0
+	for _, d := range suiteDrafts {
+		for _, file := range files[d.dir] {
+			for _, group := range groups[d.dir+"/"+file] {
+				name := d.dir + "/" + file + ": " + group.Description
+				schema, err := Compile(declared(group.Schema, d.schema), DefaultLimits())
+				var because *RefusedError
+				if errors.As(err, &because) {
+					refused[because.Code] = append(refused[because.Code], name)
+					continue
+				}
+				for _, test := range group.Tests {
+					err := schema.Judge(test.Data)
+					var because *InvalidError
+					switch {
+					case err == nil && !test.Valid:
+						t.Errorf("%s: %s: Judge(%s) = nil, the suite calls it invalid", name, test.Description, test.Data)
+					case err == nil:
+						accepted++
+					case !test.Valid:
+						invalid++
+					case errors.As(err, &because):
+						reason := because.Code
+						if reason == CodeInvalid {
+							reason = "closed world"
+						}
+						refused[reason] = append(refused[reason], name+": "+test.Description)
+					}
+				}
+			}
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "accepted as the suite says: %d\nrefused as the suite says: %d\n", accepted, invalid)
+	reasons := make([]string, 0, len(refused))
+	for reason := range refused {
+		reasons = append(reasons, reason)
+	}
+	slices.Sort(reasons)
+	for _, reason := range reasons {
+		fmt.Fprintf(&b, "\n%s: %d\n", reason, len(refused[reason]))
+		for _, name := range refused[reason] {
+			fmt.Fprintf(&b, "  %s\n", name)
+		}
+	}
+	golden(t, suiteGolden, b.String())
+}
+
+// declared adds $schema to a schema that has none.
+func declared(schema jsontext.Value, dialect string) []byte {
+	var doc map[string]jsontext.Value
+	if schema.Kind() != '{' || json.Unmarshal(schema, &doc) != nil || doc["$schema"] != nil {
+		return schema
+	}
+	members := bytes.TrimPrefix(bytes.TrimSpace(schema), []byte("{"))
+	if len(doc) > 0 {
+		members = append([]byte(","), members...)
+	}
+	return append([]byte(`{"$schema":"`+dialect+`"`), members...)
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got); -update rewrites it:\n%s", file, diff)
+	}
+}

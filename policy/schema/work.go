@@ -1,0 +1,225 @@
+package schema
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// What evaluations cost, in units of DocWork, and what a byte of text costs, in units divided by textScale.
+const (
+	costNode   = 3  // a node held against a value, or looking at one member or item of it
+	costEqual  = 4  // comparing with one value of an enum or const
+	costFormat = 8  // a byte under format
+	costRegex  = 64 // a byte under format: regex, which is compiled
+	costLength = 2  // a byte under minLength or maxLength
+	costUnique = 4  // a value at any depth under uniqueItems, and a byte of text there
+	textScale  = 8
+	saturated  = 1 << 50 // stands for every larger number
+
+)
+
+// A row bounds what one value of a document at one depth costs, whatever the document is.
+type row struct {
+	work uint64 // units a value
+	text uint64 // units a byte of string or member name, times textScale
+}
+
+func plus(a, b uint64) uint64 { return min(a+b, saturated) }
+
+func (r row) plus(o row) row { return row{plus(r.work, o.work), plus(r.text, o.text)} }
+
+func (r row) max(o row) row { return row{max(r.work, o.work), max(r.text, o.text)} }
+
+// A linked node is a node with its edges as positions in graph.order.
+type linked struct {
+	own                                  row
+	look                                 uint64 // what it costs to look at one member or item
+	deep                                 row    // what it costs for every value further down
+	inPlace                              []int
+	member, everyMember, item, everyItem []int
+}
+
+func (g *graph) link() []linked {
+	at := make(map[*node]int, len(g.order))
+	for i, n := range g.order {
+		at[n] = i
+	}
+	positions := func(nodes []*node) []int {
+		p := make([]int, len(nodes))
+		for i, n := range nodes {
+			p[i] = at[n]
+		}
+		return p
+	}
+	nodes := make([]linked, len(g.order))
+	for i, n := range g.order {
+		e := descending(n)
+		nodes[i] = linked{
+			own:         costOf(n),
+			look:        costNode + uint64(len(n.PatternProperties)),
+			deep:        uniqueCost(n),
+			inPlace:     positions(g.inPlace(n)),
+			member:      positions(e.member),
+			everyMember: positions(e.everyMember),
+			item:        positions(e.item),
+			everyItem:   positions(e.everyItem),
+		}
+	}
+	return nodes
+}
+
+// expansion refuses a graph in which one value is held against too many nodes: shared nodes are counted as often as
+// they are reached, as the judge does.
+func (g *graph) expansion() *RefusedError {
+	count := make([]uint64, len(g.order))
+	for i, n := range g.link() {
+		count[i] = 1
+		for _, to := range n.inPlace {
+			count[i] = plus(count[i], count[to])
+		}
+		if count[i] > uint64(max(0, g.notes.lim.Expansion)) {
+			return &RefusedError{CodeExpansionTooLarge, visible(pointerOf(g.order[i]), maxPointer),
+				fmt.Sprintf("one value would be held against more than %d subschemas", g.notes.lim.Expansion)}
+		}
+	}
+	return nil
+}
+
+// table bounds the cost of a value at every depth, on the path through members and items that costs most. What a node
+// costs d levels further down is what its in-place nodes cost there, and what the nodes that it holds against a
+// member or an item cost d-1 levels below those.
+func (g *graph) table(depth int) []row {
+	nodes := g.link()
+	cost, above := make([]row, len(nodes)), make([]row, len(nodes))
+	rows := make([]row, 0, depth+1)
+	root := len(nodes) - 1
+	for i, n := range g.order {
+		if n == g.root {
+			root = i
+		}
+	}
+	for d := range depth + 1 {
+		for i, n := range nodes {
+			cost[i] = row{}
+			if d == 0 {
+				cost[i] = n.own
+			} else {
+				cost[i] = below(n, above)
+			}
+			if d == 1 {
+				cost[i].work = plus(cost[i].work, n.look)
+			}
+			for _, to := range n.inPlace {
+				cost[i] = cost[i].plus(cost[to])
+			}
+		}
+		rows = append(rows, cost[root])
+		cost, above = above, cost
+	}
+	return rows
+}
+
+func below(n linked, above []row) row {
+	one := func(all []int) (r row) {
+		for _, to := range all {
+			r = r.max(above[to])
+		}
+		return r
+	}
+	every := func(all []int) (r row) {
+		for _, to := range all {
+			r = r.plus(above[to])
+		}
+		return r
+	}
+	return one(n.member).plus(every(n.everyMember)).max(one(n.item).plus(every(n.everyItem))).plus(n.deep)
+}
+
+// costOf is what holding n itself against one value costs.
+func costOf(n *node) row {
+	r := row{work: costNode + uint64(len(n.Required)+len(n.Dependencies)+len(n.DependentRequired)+len(n.DependentSchemas))}
+	if n.Enum != nil {
+		r.work += costEqual * size(n.Enum.Values)
+	}
+	if n.Const != nil {
+		r.work += costEqual * size(*n.Const)
+	}
+	for _, names := range n.DependentRequired { // a sum: the order is of no consequence
+		r.work += uint64(len(names))
+	}
+	for _, dependency := range n.Dependencies {
+		if names, ok := dependency.([]string); ok {
+			r.work += uint64(len(names))
+		}
+	}
+	if n.Pattern != nil {
+		r.text += steps(n.Pattern)
+	}
+	for re := range n.PatternProperties {
+		r.text += steps(re)
+	}
+	if n.Format != nil {
+		r.text += costFormat
+		if n.Format.Name == "regex" {
+			r.text += costRegex * textScale
+		}
+	}
+	if n.MinLength != nil || n.MaxLength != nil {
+		r.text += costLength
+	}
+	return r.plus(uniqueCost(n))
+}
+
+// uniqueCost is what uniqueItems costs for a value at any depth of the array.
+func uniqueCost(n *node) row {
+	if len(n.Extensions) == 0 {
+		return row{}
+	}
+	return row{work: costUnique, text: costUnique * textScale}
+}
+
+func steps(re jsonschema.Regexp) uint64 {
+	if p, ok := re.(*pattern); ok {
+		return uint64(p.steps)
+	}
+	return saturated
+}
+
+// size counts the values in v.
+func size(v any) uint64 {
+	var n uint64 = 1
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			n += size(item)
+		}
+	case map[string]any:
+		for _, member := range v {
+			n += size(member)
+		}
+	}
+	return n
+}
+
+// affordable reports whether a document with this tally costs at most budget by the table. Below the last row that is
+// not zero nothing is held against anything.
+func affordable(rows []row, tally []level, budget uint64) bool {
+	var total uint64
+	spend := func(count int, price, scale uint64) bool {
+		hi, cost := bits.Mul64(uint64(count), price)
+		cost /= scale
+		if hi != 0 || cost > budget-total {
+			return false
+		}
+		total += cost
+		return true
+	}
+	for depth, l := range tally {
+		if depth >= len(rows) || !spend(l.values, rows[depth].work, 1) || !spend(l.text+l.names, rows[depth].text, textScale) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,157 @@
+package screen
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// A program is one branch of a rule's pattern, compiled for folded and for mapped text.
+type program struct {
+	rule   int
+	folded matcher
+	mapped matcher
+}
+
+// A matcher is a pattern and the numbers of the clauses that must be there before it is worth running.
+type matcher struct {
+	re      *regexp.Regexp
+	clauses []uint16
+}
+
+func (p *program) matches(view string, mapped bool, found *set) bool {
+	m := &p.folded
+	if mapped {
+		m = &p.mapped
+	}
+	for _, c := range m.clauses {
+		if !found.has(c) {
+			return false
+		}
+	}
+	return m.re.MatchString(view)
+}
+
+func compilePattern(rule int, pattern string, folded, mapped *literals) ([]program, error) {
+	// the limits on repetition and size are regexp's own
+	if _, err := regexp.Compile(pattern); err != nil {
+		return nil, err
+	}
+	whole, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	var programs []program
+	for _, branch := range branches(whole) {
+		p := program{rule: rule}
+		if p.folded, err = compileBranch(branch, false, folded); err != nil {
+			return nil, err
+		}
+		if p.mapped, err = compileBranch(branch, true, mapped); err != nil {
+			return nil, err
+		}
+		programs = append(programs, p)
+	}
+	return programs, nil
+}
+
+// branches returns the top-level alternatives of re.
+func branches(re *syntax.Regexp) []*syntax.Regexp {
+	for re.Op == syntax.OpCapture {
+		re = re.Sub[0]
+	}
+	if re.Op == syntax.OpAlternate {
+		return re.Sub
+	}
+	return []*syntax.Regexp{re}
+}
+
+func compileBranch(branch *syntax.Regexp, mapped bool, l *literals) (matcher, error) {
+	re, err := regexp.Compile(rewrite(branch, mapped).String())
+	if err != nil {
+		return matcher{}, fmt.Errorf("rewritten for folded text: %w", err)
+	}
+	if re.MatchString("") {
+		return matcher{}, errors.New("the pattern matches the empty text, and so everything")
+	}
+	// what is compiled is read once more: literals are computed from exactly that
+	parsed, err := syntax.Parse(re.String(), syntax.Perl)
+	if err != nil {
+		return matcher{}, fmt.Errorf("rewritten for folded text: %w", err)
+	}
+	return matcher{re, l.add(parsed.Simplify())}, nil
+}
+
+// rewrite returns re for folded text (literals in lower case) or, if mapped, for mapped text: literals mapped like the text, and classes that
+// tell "i" from "l" corrected, since mapped text cannot: a class that lists "l" gets "i", one that excludes "l" excludes "i".
+func rewrite(re *syntax.Regexp, mapped bool) *syntax.Regexp {
+	c := *re
+	c.Sub, c.Rune = nil, nil
+	for _, sub := range re.Sub {
+		c.Sub = append(c.Sub, rewrite(sub, mapped))
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		c.Flags &^= syntax.FoldCase
+		text := strings.ToLower(string(re.Rune))
+		if mapped {
+			text = mapLetters(text)
+		}
+		c.Rune = []rune(text)
+	case syntax.OpCharClass:
+		c.Rune = rewriteClass(re.Rune, mapped)
+	}
+	return &c
+}
+
+func rewriteClass(ranges []rune, mapped bool) []rune {
+	negated := len(ranges) > 0 && ranges[len(ranges)-1] == unicode.MaxRune
+	if negated {
+		if mapped && !inClass(ranges, 'l') {
+			return without(ranges, 'i')
+		}
+		return slices.Clone(ranges)
+	}
+	c := slices.Clone(ranges)
+	for r := 'A'; r <= 'Z'; r++ {
+		if inClass(ranges, r) {
+			c = append(c, unicode.ToLower(r), unicode.ToLower(r))
+		}
+	}
+	if mapped && inClass(c, 'l') {
+		c = append(c, 'i', 'i')
+	}
+	return c
+}
+
+// without returns ranges without r.
+func without(ranges []rune, r rune) []rune {
+	var c []rune
+	for i := 0; i < len(ranges); i += 2 {
+		low, high := ranges[i], ranges[i+1]
+		if r < low || high < r {
+			c = append(c, low, high)
+			continue
+		}
+		if low < r {
+			c = append(c, low, r-1)
+		}
+		if r < high {
+			c = append(c, r+1, high)
+		}
+	}
+	return c
+}
+
+func inClass(ranges []rune, r rune) bool {
+	for i := 0; i < len(ranges); i += 2 {
+		if ranges[i] <= r && r <= ranges[i+1] {
+			return true
+		}
+	}
+	return false
+}

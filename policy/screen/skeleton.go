@@ -1,0 +1,222 @@
+package screen
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Skeleton returns what folded text looks like when nobody looks closely: marks are dropped, look-alikes of ASCII letters become
+// those letters, digits and signs in words become the letters they stand for (4 @ a, 8 b, 3 e, 6 9 g, 1 ! | i, 0 o, 5 $ s, 7 + t), and words that
+// are spelled with separators are put together (m-a-l-w-a-r-e, mal.ware, m a l w a r e).
+//
+// As in UTS #39 a skeleton is for comparing, not for reading: what cannot be told apart becomes one letter, so "l" becomes "i",
+// "rn" "m" and "vv" "w". Skeleton("malware") is "maiware".
+func Skeleton(folded string) string { return letters(join(plainLetters(folded))) }
+
+// mapLetters is Skeleton without putting words together.
+func mapLetters(folded string) string { return letters(plainLetters(folded)) }
+
+// plainLetters drops marks and replaces look-alikes beyond ASCII.
+func plainLetters(s string) string {
+	if isASCII(s) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	for _, r := range norm.NFD.String(s) {
+		if c, ok := lookalike(r); ok {
+			b.WriteByte(c)
+			continue
+		}
+		switch {
+		case unicode.Is(unicode.Mn, r), unicode.Is(unicode.Me, r):
+		case r == 'æ':
+			b.WriteString("ae")
+		case r == 'œ':
+			b.WriteString("oe")
+		case unicode.Is(unicode.Pd, r), r == '−', r == '·', r == '•':
+			b.WriteByte('-')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// mapCapitals replaces capitals whose folded form looks otherwise.
+func mapCapitals(s string) string {
+	return strings.Map(func(r rune) rune {
+		if c, ok := likeCapital[r]; ok {
+			return rune(c)
+		}
+		return r
+	}, s)
+}
+
+// What a byte can be in a word.
+const (
+	letterByte = 1 << iota // also each byte beyond ASCII
+	digitByte
+	signByte  // stands for a letter
+	splitByte // separates the letters of a spelled word
+)
+
+var (
+	kind [256]uint8
+	leet [256]byte // the letter that a byte stands for in a word
+)
+
+func init() {
+	for i := range 256 {
+		leet[i] = byte(i)
+		switch c := byte(i); {
+		case 'a' <= c && c <= 'z', c >= 0x80:
+			kind[i] = letterByte
+		case '0' <= c && c <= '9':
+			kind[i] = digitByte
+		case strings.IndexByte("@$!|+", c) >= 0:
+			kind[i] = signByte
+		case strings.IndexByte(`-._*~',:;/\=^#"`, c) >= 0:
+			kind[i] = splitByte
+		}
+	}
+	for _, row := range []string{"a4@", "b8", "e3", "g69", "i1!|l", "o0", "s5$", "t7+"} {
+		for _, c := range []byte(row[1:]) {
+			leet[c] = row[0]
+		}
+	}
+}
+
+const wordByte = letterByte | digitByte | signByte
+
+// letters replaces what stands for letters in each word that has a letter, and makes one of what cannot be told apart.
+func letters(s string) string {
+	b := []byte(nil)
+	for i := 0; i < len(s); {
+		if kind[s[i]]&wordByte == 0 {
+			i++
+			continue
+		}
+		end, all := i, uint8(0)
+		for ; end < len(s) && kind[s[end]]&wordByte != 0; end++ {
+			all |= kind[s[end]]
+		}
+		last := end // "!", "|" and "+" at the end of a word are punctuation
+		for last > i && strings.IndexByte("!|+", s[last-1]) >= 0 {
+			last--
+		}
+		for ; all&letterByte != 0 && i < last; i++ {
+			if c := leet[s[i]]; c != s[i] {
+				if b == nil {
+					b = []byte(s)
+				}
+				b[i] = c
+			}
+		}
+		i = end
+	}
+	if b != nil {
+		s = string(b)
+	}
+	return digraphs(s)
+}
+
+func digraphs(s string) string {
+	if strings.Contains(s, "rn") {
+		s = strings.ReplaceAll(s, "rn", "m")
+	}
+	if strings.Contains(s, "vv") {
+		s = strings.ReplaceAll(s, "vv", "w")
+	}
+	return s
+}
+
+const (
+	minSpelled = 4 // single letters in a row that are a spelled word
+	maxSplit   = 3 // bytes between two letters of a spelled word
+)
+
+// join puts words together again that are spelled with separators: separators between two word bytes go, and so does what
+// separates a row of single letters.
+func join(s string) string {
+	if !splits(s) {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); {
+		if end := spelled(s, i); end > i {
+			for ; i < end; i++ {
+				if kind[s[i]]&wordByte != 0 {
+					b = append(b, s[i])
+				}
+			}
+			continue
+		}
+		if kind[s[i]]&splitByte != 0 && i > 0 && kind[s[i-1]]&wordByte != 0 {
+			end := i
+			for end < len(s) && end-i < maxSplit && kind[s[end]]&splitByte != 0 {
+				end++
+			}
+			if end < len(s) && kind[s[end]]&wordByte != 0 {
+				i = end
+				continue
+			}
+		}
+		b = append(b, s[i])
+		i++
+	}
+	return string(b)
+}
+
+// splits reports whether s may have anything to join: a separator, or two single letters in a row.
+func splits(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if kind[s[i]]&splitByte != 0 || s[i] == ' ' && i >= 2 && i+2 < len(s) && s[i-2] == ' ' && s[i+2] == ' ' {
+			return true
+		}
+	}
+	return false
+}
+
+// spelled returns where the spelled word that begins at i ends, or i if there is none.
+func spelled(s string, i int) int {
+	if i > 0 && kind[s[i-1]]&wordByte != 0 {
+		return i
+	}
+	count, end := 0, i
+	for at := i; at < len(s); {
+		single := kind[s[at]]&wordByte != 0 && s[at] < 0x80 && (at+1 == len(s) || kind[s[at+1]]&wordByte == 0)
+		if !single {
+			break
+		}
+		count++
+		at++
+		end = at
+		for at < len(s) && at-end < maxSplit && (s[at] == ' ' || kind[s[at]]&splitByte != 0) {
+			at++
+		}
+		if at == end {
+			break
+		}
+	}
+	if count < minSpelled {
+		return i
+	}
+	return end
+}
+
+// spaced returns s with runs of white space made a mark that nothing is joined across, if such runs may separate spelled words
+// ("h a c k   t h e m"), or "".
+func spaced(s string) string {
+	if !strings.Contains(s, "  ") {
+		return ""
+	}
+	var b strings.Builder
+	for word := range strings.SplitSeq(s, "  ") {
+		b.WriteString(strings.TrimSpace(word))
+		b.WriteString(" ( ")
+	}
+	return b.String()
+}

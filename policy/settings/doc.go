@@ -1,0 +1,32 @@
+// Package settings reads the configuration file, pgfsm.yaml, and the files it names.
+//
+// # One definition
+//
+// Every key is one row of a table (keys.go): its type, bounds, default, meaning. The parser, the nearest-key hint, the
+// published JSON Schema ([Schema]) and the table in docs/configuration.md are all made from those rows.
+//
+// # Strict YAML
+//
+// [Parse] reads less than YAML offers, so that a file means to every reader what it means to us: one document, one
+// spelling of each number, true and false, and no anchors, aliases, merge keys, tags, directives or "?" keys. A key
+// that the table does not name, a key that stands twice and a value of another type are errors. A byte order mark,
+// control characters, more than [MaxFileBytes] or more than [MaxDepth] levels are refused before anything is parsed.
+//
+// # Errors
+//
+// All faults of a file come at once, as [Errors]: each with file, line, column, the source line with a caret, and what
+// to do about it. Values that stand where secrets stand are starred out in what is shown.
+//
+// # Files that the configuration names
+//
+// [Load] also reads the allowlist and the output types, through a function that the caller gives it: this package opens
+// nothing itself. A relative path counts from the folder of the file it stands in; it may lead out of that folder, for
+// the operator who wrote it may read what it names. The caller's function is the place for [Insecure], which says
+// whether others could have written a file.
+//
+// # Secrets
+//
+// Values of headers and env, and nothing else, may hold references: ${env:NAME} stands for an environment variable,
+// ${file:PATH} for a file's content without its last line end, and $${ for the two characters ${. [Loaded] never holds
+// what they stand for; [Loaded.Resolve] asks for it when servers are about to be connected.
+package settings

@@ -1,0 +1,52 @@
+package policy
+
+// Outcome is what a gate decides. The zero Outcome blocks, as does every word that is not one of the three.
+type Outcome string
+
+// The three outcomes.
+const (
+	Block Outcome = "block"
+	Allow Outcome = "allow"
+	Hold  Outcome = "hold" // a person has to decide
+)
+
+// A Verdict is a gate's decision and its explanation. They travel together: nobody may keep one and lose the other.
+type Verdict struct {
+	Code    Code    `json:"code"`    // empty when the outcome is Allow
+	Gate    Gate    `json:"gate"`    // which gate spoke
+	Outcome Outcome `json:"outcome"` // what it decided
+	Reason  string  `json:"reason"`  // one sentence for a person
+}
+
+// Allows reports whether the verdict lets the run go on. The zero Verdict does not.
+func (v Verdict) Allows() bool { return v.Outcome == Allow }
+
+// Holds reports whether the verdict asks for a person.
+func (v Verdict) Holds() bool { return v.Outcome == Hold }
+
+// Blocks reports whether the verdict ends the run: everything that neither allows nor holds.
+func (v Verdict) Blocks() bool { return !v.Allows() && !v.Holds() }
+
+// Gate names a gate in verdicts, traces and messages.
+type Gate string
+
+// The gates, in the order in which a run meets them.
+const (
+	GateInput     Gate = "input"     // INV-0
+	GateDiscovery Gate = "discovery" // the live catalog
+	GatePlan      Gate = "plan"      // INV-1
+	GateSchema    Gate = "schema"    // INV-2
+	GateAllowlist Gate = "allowlist" // INV-3
+	GatePolicy    Gate = "policy"    // risk and policy
+	GateApproval  Gate = "approval"  // a person's decision
+	GatePermit    Gate = "permit"    // the single-use right to call
+	GateOutput    Gate = "output"    // INV-4
+	GateEvidence  Gate = "evidence"  // INV-5
+	GateRun       Gate = "run"       // not a gate: an effect broke, or the run was stopped
+)
+
+func allowed(g Gate, reason string) Verdict { return Verdict{Gate: g, Outcome: Allow, Reason: reason} }
+
+func blocked(g Gate, c Code, reason string) Verdict {
+	return Verdict{Code: c, Gate: g, Outcome: Block, Reason: reason}
+}

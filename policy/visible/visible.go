@@ -1,0 +1,75 @@
+// Package visible makes text from outside safe to show. What a model, a server or a request wrote may hold control
+// characters that move a terminal's cursor, ANSI sequences that hide or colour words, bidirectional controls that show
+// them in another order, and characters that show nothing at all. A person who decides must see what is there, so all
+// of these are written as escapes.
+package visible
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text returns s with every character that is not plainly visible written as \uXXXX, \UXXXXXXXX, or \xXX for a byte
+// that is not UTF-8. New lines and tabs are escaped too: the result is one line. Printable text comes back unchanged,
+// and without an allocation.
+func Text(s string) string { return escape(s, false) }
+
+// Lines is [Text], but keeps new lines and tabs, for text that is shown as a block.
+func Lines(s string) string { return escape(s, true) }
+
+// Clip is [Text] of at most limit bytes of s, cut between characters and marked where it was cut.
+func Clip(s string, limit int) string {
+	if len(s) <= limit {
+		return Text(s)
+	}
+	cut := max(limit, 0)
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return Text(s[:cut]) + fmt.Sprintf("… (%d bytes)", len(s))
+}
+
+func escape(s string, block bool) string {
+	clean := func(r rune) bool { return plain(r) || block && (r == '\n' || r == '\t') }
+	if i := strings.IndexFunc(s, func(r rune) bool { return !clean(r) }); i < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && isBroken(s[i:]):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case clean(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+func isBroken(s string) bool {
+	_, size := utf8.DecodeRuneInString(s)
+	return size == 1
+}
+
+// plain reports whether r shows as itself: a letter, mark, number, punctuation, symbol or the ASCII space. A backslash is
+// plain, so text that holds a written escape cannot be told from one that was escaped; both are harmless.
+func plain(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r >= ' ' && r != 0x7f
+	}
+	if r == utf8.RuneError {
+		return false
+	}
+	return unicode.IsGraphic(r) && !unicode.Is(unicode.Zs, r) && !hidden(r)
+}
+
+// hidden are characters of graphic categories that show nothing: fillers and variation selectors.
+func hidden(r rune) bool {
+	return unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || unicode.Is(unicode.Variation_Selector, r)
+}

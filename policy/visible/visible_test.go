@@ -1,0 +1,74 @@
+package visible
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+)
+
+func TestText(t *testing.T) {
+	for _, tc := range []struct{ name, in, want string }{
+		{"plain-ascii", "delete doc-999", "delete doc-999"},
+		{"plain-letters-of-other-scripts", "Überprüfung 検証 проверка", "Überprüfung 検証 проверка"},
+		{"ansi-colour", "\x1b[31mred", `\u001b[31mred`},
+		{"carriage-return-overwrites", "deny\rallow", `deny\u000dallow`},
+		{"new-line", "a\nb", `a\u000ab`},
+		{"bidi-override", "user\u202etxt.exe", `user\u202etxt.exe`},
+		{"zero-width-space", "mal\u200bware", `mal\u200bware`},
+		{"tag-characters-smuggle-text", "ok\U000e0041", `ok\U000e0041`},
+		{"variation-selector", "a\ufe0f", `a\ufe0f`},
+		{"hangul-filler", "a\u3164b", `a\u3164b`},
+		{"no-break-space", "a\u00a0b", `a\u00a0b`},
+		{"line-separator", "a\u2028b", `a\u2028b`},
+		{"c1-control", "a\u009bm", `a\u009bm`},
+		{"broken-utf8", "a\xffb", `a\xffb`},
+		{"replacement-character", "a\ufffdb", `a\ufffdb`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := Text(tc.in); got != tc.want {
+				t.Errorf("Text(%q) = %s, want %s", tc.in, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestLinesKeepsNewLinesAndTabs(t *testing.T) {
+	if got, want := Lines("a\n\tb\x1b"), "a\n\tb\\u001b"; got != want {
+		t.Errorf("Lines() = %q, want %q", got, want)
+	}
+}
+
+func TestClip(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		limit int
+		want  string
+	}{
+		{"at-the-limit", 5, "naïf"},
+		{"one-short", 4, "naï… (5 bytes)"},
+		{"inside-a-character", 3, "na… (5 bytes)"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := Clip("naïf", tc.limit); got != tc.want {
+				t.Errorf("Clip(naïf, %d) = %q, want %q", tc.limit, got, tc.want)
+			}
+		})
+	}
+}
+
+func FuzzText(f *testing.F) {
+	for _, s := range []string{"", "a", "\x1b[2J", "\u202e", "\xff\xfe", "\U000e0001"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got := Text(s)
+		if i := strings.IndexFunc(got, func(r rune) bool {
+			return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Bidi_Control, r)
+		}); i >= 0 {
+			t.Errorf("Text(%q) = %q still hides something at %d", s, got, i)
+		}
+		if Text(got) != got {
+			t.Errorf("Text(%q) is not stable", s)
+		}
+	})
+}

@@ -1,0 +1,35 @@
+package states
+
+import (
+	"fmt"
+
+	"pgfsm/policy"
+)
+
+// approved looks at the world again, as of the decision: the tool is still there, by the same definition, and the policy
+// still has nothing against the call.
+type approved struct{}
+
+func (approved) Want(r *Run) Command { return listTools(r) }
+
+func (approved) Judge(r *Run, ev Event) Judgement {
+	listed, ok := ev.(*ToolsListed)
+	if !ok {
+		return unexpected(ev, NotSent)
+	}
+	tool, v := r.bundle.Validate(r.bundle.Catalog(listed.Servers), r.facts.Planned.plan)
+	if !v.Allows() {
+		return block(v)
+	}
+	if v = r.bundle.Authorize(tool, r.facts.Validated.Definition); !v.Allows() {
+		return block(v)
+	}
+	a := r.bundle.Decide(question(r, tool, r.facts.Approved.At))
+	if a.Verdict.Blocks() {
+		return block(a.Verdict)
+	}
+	return mint(r, tool, policy.Verdict{
+		Gate: policy.GateApproval, Outcome: policy.Allow,
+		Reason: fmt.Sprintf("Approved by %s; looked at again, nothing changed.", r.facts.Approved.By),
+	})
+}

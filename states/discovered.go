@@ -1,0 +1,43 @@
+package states
+
+import (
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+)
+
+// discovered obtains the plan and reads it strictly (INV-1). Only the effective allowlist reaches the planner.
+type discovered struct{}
+
+func (discovered) Want(r *Run) Command {
+	if r.request.Kind != KindAsk {
+		return nil // the request is the plan
+	}
+	d := r.facts.Discovered
+	return &Complete{
+		Do: doComplete, Input: d.Catalog, Planner: r.bundle.Content().Planner.Mode, Purpose: PurposePlan,
+		Request: r.asks(), Tools: d.catalog.Effective(),
+	}
+}
+
+func (discovered) Judge(r *Run, ev Event) Judgement {
+	output := []byte(r.request.Text)
+	if r.request.Kind == KindAsk {
+		completed, ok := ev.(*Completed)
+		if !ok {
+			return unexpected(ev, NotSent)
+		}
+		output = completed.Content
+	}
+	plan, v := policy.ReadPlan(output, r.bundle.Limits())
+	if !v.Allows() {
+		return block(v)
+	}
+	if r.request.Kind != KindAsk && plan.Type != policy.PlanCallTool {
+		v.Code, v.Outcome, v.Reason = policy.CodePlanInvalid, policy.Block, "A call must be a call_tool plan."
+		return block(v)
+	}
+	c := plan.Canonical()
+	return Judgement{Plan, &PlannedFact{
+		Catalog: r.facts.Discovered.Catalog, Digest: canonical.Sum("plan", c), Plan: c, Verdict: v, plan: plan,
+	}}
+}

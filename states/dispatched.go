@@ -1,0 +1,37 @@
+package states
+
+import (
+	"fmt"
+
+	"pgfsm/policy"
+)
+
+// dispatched makes the one call. From here on the effect may have happened, and what is said of it is the truth.
+type dispatched struct{}
+
+func (dispatched) Want(r *Run) Command {
+	p := r.facts.Permitted
+	return &CallTool{
+		Arguments: argumentsDigest(p.Arguments), Do: doCallTool, Permit: p.Permit, Server: p.Server, Tool: p.Tool,
+		Bytes: p.Arguments,
+	}
+}
+
+func (dispatched) Judge(r *Run, ev Event) Judgement {
+	switch e := ev.(type) {
+	case *Interrupted:
+		return fail(policy.CodeIndeterminate,
+			"The process ended while the call was in flight. It may have happened; it is never made again.", EffectUnknown)
+	case *EffectFailed:
+		return fail(e.Code, e.Reason, e.Effect)
+	case *ToolReturned:
+		if most := r.bundle.Limits().ResultBytes; len(e.Result) > most {
+			return fail(policy.CodeResultTooLarge,
+				fmt.Sprintf("The result has %d bytes; at most %d are taken.", len(e.Result), most), EffectDone)
+		}
+		return Judgement{Return, &ExecutedFact{
+			Bytes: len(e.Result), Permit: r.facts.Dispatched.Permit, Result: resultDigest(e.Result), raw: e.Result,
+		}}
+	}
+	return unexpected(ev, EffectUnknown)
+}

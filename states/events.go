@@ -1,0 +1,203 @@
+package states
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+)
+
+// A Command is an effect that a stage wants, in the imperative.
+type Command interface{ command() }
+
+// ListTools wants the tools of every configured server, as they are now.
+type ListTools struct {
+	Do      string   `json:"do"`
+	Servers []string `json:"servers"`
+}
+
+// Complete wants a completion: the planner's plan or the summarizer's summary. It names the inputs; the prompt made of
+// them belongs to package llm, so that a new prompt does not break an old trace.
+type Complete struct {
+	Do      string           `json:"do"`
+	Input   canonical.Digest `json:"input"` // of the catalog for a plan, of the typed payload for a summary
+	Planner string           `json:"planner"`
+	Purpose string           `json:"purpose"` // "plan" or "summary"
+
+	Request string         `json:"-"` // the header has it
+	Tools   []*policy.Tool `json:"-"` // the effective allowlist; the ToolsListed event has it
+	Typed   []byte         `json:"-"` // the ToolReturned event has it
+}
+
+// Purposes of a completion.
+const (
+	PurposePlan    = "plan"
+	PurposeSummary = "summary"
+)
+
+// AwaitDecision wants a person's decision about exactly what is bound.
+type AwaitDecision struct {
+	Binding canonical.Digest `json:"binding"`
+	Do      string           `json:"do"`
+}
+
+// CallTool wants the one tools/call. It is wanted in dispatched and nowhere else.
+type CallTool struct {
+	Arguments canonical.Digest `json:"arguments"`
+	Do        string           `json:"do"`
+	Permit    canonical.Digest `json:"permit"`
+	Server    string           `json:"server"`
+	Tool      string           `json:"tool"`
+
+	Bytes []byte `json:"-"` // the permitted fact has them
+}
+
+func (*ListTools) command()     {}
+func (*Complete) command()      {}
+func (*AwaitDecision) command() {}
+func (*CallTool) command()      {}
+
+// An Event is what came of a command, in the past tense.
+type Event interface{ event() }
+
+// ToolsListed holds every server's answer, in the operator's order of servers.
+type ToolsListed struct {
+	Happened string           `json:"happened"`
+	Servers  []policy.Listing `json:"servers"`
+}
+
+// Completed holds what a planner or summarizer said, and, where a model was asked, the exact bytes that went and came.
+type Completed struct {
+	Content   canonical.Text `json:"content"`
+	Exchanges []Exchange     `json:"exchanges"`
+	Happened  string         `json:"happened"`
+}
+
+// Exchange is one request to a model's endpoint and its response.
+type Exchange struct {
+	Received canonical.Text `json:"received"`
+	Sent     canonical.Text `json:"sent"`
+	Status   int            `json:"status"`
+}
+
+// Decided is a person's decision.
+type Decided struct {
+	At       string           `json:"at"` // RFC 3339, UTC
+	Binding  canonical.Digest `json:"binding"`
+	By       string           `json:"by"`
+	Happened string           `json:"happened"`
+	Outcome  string           `json:"outcome"` // "approve" or "deny"; anything else denies
+	Reason   string           `json:"reason"`
+}
+
+// ToolReturned holds the exact bytes of the result of the one tools/call.
+type ToolReturned struct {
+	Happened string         `json:"happened"`
+	Result   canonical.Text `json:"result"`
+}
+
+// EffectFailed is an effect that broke. Effect says what is known of the outside world.
+type EffectFailed struct {
+	Code     policy.Code `json:"code"`
+	Effect   Effect      `json:"effect"`
+	Happened string      `json:"happened"`
+	Reason   string      `json:"reason"`
+}
+
+// Interrupted is an event that no command asked for: the caller cancelled, time ran out, or the process that owned the
+// run is gone.
+type Interrupted struct {
+	Code     policy.Code `json:"code"` // cancelled, deadline_exceeded or interrupted
+	Happened string      `json:"happened"`
+	Reason   string      `json:"reason"`
+}
+
+func (*ToolsListed) event()  {}
+func (*Completed) event()    {}
+func (*Decided) event()      {}
+func (*ToolReturned) event() {}
+func (*EffectFailed) event() {}
+func (*Interrupted) event()  {}
+
+// Effect is what is known of the call's effect on the world.
+type Effect string
+
+// The three effects, and none for a run that never came near a call.
+const (
+	NotSent       Effect = "not_sent"
+	EffectUnknown Effect = "unknown"
+	EffectDone    Effect = "done"
+)
+
+// The words that name events and commands in a trace.
+const (
+	doListTools     = "list_tools"
+	doComplete      = "complete"
+	doAwaitDecision = "await_decision"
+	doCallTool      = "call_tool"
+
+	toolsListed  = "tools_listed"
+	completed    = "completed"
+	decided      = "decided"
+	toolReturned = "tool_returned"
+	effectFailed = "effect_failed"
+	interrupted  = "interrupted"
+)
+
+// named writes the event's own name into it, so that whoever makes an event cannot forget or mistake it.
+func named(ev Event) Event {
+	switch e := ev.(type) {
+	case *ToolsListed:
+		e.Happened = toolsListed
+	case *Completed:
+		e.Happened = completed
+	case *Decided:
+		e.Happened = decided
+	case *ToolReturned:
+		e.Happened = toolReturned
+	case *EffectFailed:
+		e.Happened = effectFailed
+	case *Interrupted:
+		e.Happened = interrupted
+	}
+	return ev
+}
+
+// DecodeEvent reads an event as a trace holds it. An unknown event or member is an error; null is no event.
+func DecodeEvent(raw jsontext.Value) (Event, error) {
+	if raw.Kind() == 'n' {
+		return nil, nil
+	}
+	var kind struct {
+		Happened string `json:"happened"`
+	}
+	if err := json.Unmarshal(raw, &kind); err != nil {
+		return nil, err
+	}
+	var ev Event
+	switch kind.Happened {
+	case toolsListed:
+		ev = new(ToolsListed)
+	case completed:
+		ev = new(Completed)
+	case decided:
+		ev = new(Decided)
+	case toolReturned:
+		ev = new(ToolReturned)
+	case effectFailed:
+		ev = new(EffectFailed)
+	case interrupted:
+		ev = new(Interrupted)
+	default:
+		return nil, fmt.Errorf("unknown event %q", kind.Happened)
+	}
+	return ev, canonical.Unmarshal(raw, ev)
+}
+
+// Interruption makes the event of a run that is interrupted.
+func Interruption(code policy.Code, reason string) Event {
+	return named(&Interrupted{Code: code, Reason: reason})
+}

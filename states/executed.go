@@ -1,0 +1,27 @@
+package states
+
+// executed types the result (INV-4). A result that cannot be typed is still answered, raw and without a summary.
+type executed struct{}
+
+func (executed) Want(*Run) Command { return nil }
+
+func (executed) Judge(r *Run, _ Event) Judgement {
+	e := r.facts.Executed
+	structured, note := readResult(e.raw, r.bundle.Limits().JSONDepth)
+	if note == "" {
+		v := r.bundle.Typed(r.facts.Validated.tool, structured)
+		if v.Allows() {
+			return Judgement{Parse, &TypedFact{
+				Definition: r.facts.Validated.Definition, Result: e.Result, Structured: structuredDigest(structured),
+				Verdict: v, structured: structured,
+			}}
+		}
+		note = v.Reason
+	}
+	return answer(r, "Typed parsing blocked: "+note)
+}
+
+// answer gives the result that exists to the caller.
+func answer(r *Run, note string) Judgement {
+	return Judgement{Answer, &AnsweredFact{Note: note, Result: r.facts.Executed.Result}}
+}

@@ -1,0 +1,215 @@
+package states
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/evidence"
+)
+
+// A Fact is what one step established, with the digests of what it was established from. It is kept on the run, where
+// guards look at it, and in the trace. The members of every fact stand in canonical order.
+type Fact interface{ establish(*Facts) }
+
+// Facts are all facts of a run so far; nil where a state was not reached.
+type Facts struct {
+	Screened   *ScreenedFact
+	Discovered *DiscoveredFact
+	Planned    *PlannedFact
+	Validated  *ValidatedFact
+	Authorized *AuthorizedFact
+	Assessed   *AssessedFact
+	Held       *HeldFact
+	Approved   *ApprovedFact
+	Permitted  *PermittedFact
+	Dispatched *DispatchedFact
+	Executed   *ExecutedFact
+	Typed      *TypedFact
+	Summarized *SummarizedFact
+	Answered   *AnsweredFact
+	Asked      *AskedFact
+	Stopped    *StoppedFact
+}
+
+// ScreenedFact: the input policy looked at the request.
+type ScreenedFact struct {
+	Bundle  canonical.Digest `json:"bundle"`
+	Request canonical.Digest `json:"request"`
+	Verdict policy.Verdict   `json:"verdict"`
+}
+
+// DiscoveredFact: the live catalog.
+type DiscoveredFact struct {
+	Catalog   canonical.Digest `json:"catalog"`
+	Effective []ToolRef        `json:"effective"`
+	Servers   []ServerStatus   `json:"servers"`
+
+	catalog *policy.Catalog
+}
+
+// ToolRef names a tool by definition.
+type ToolRef struct {
+	Definition canonical.Digest `json:"definition"`
+	Server     string           `json:"server"`
+	Tool       string           `json:"tool"`
+}
+
+// ServerStatus is how one server answered.
+type ServerStatus struct {
+	Code     policy.Code `json:"code"`
+	Protocol string      `json:"protocol"`
+	Reason   string      `json:"reason"`
+	Server   string      `json:"server"`
+	Status   string      `json:"status"`
+	Tools    int         `json:"tools"`
+}
+
+// PlannedFact: one strict JSON plan.
+type PlannedFact struct {
+	Catalog canonical.Digest `json:"catalog"`
+	Digest  canonical.Digest `json:"digest"`
+	Plan    jsontext.Value   `json:"plan"` // canonical
+	Verdict policy.Verdict   `json:"verdict"`
+
+	plan *policy.Plan
+}
+
+// ValidatedFact: the plan fits the live catalog.
+type ValidatedFact struct {
+	Arguments  canonical.Digest `json:"arguments"`
+	Definition canonical.Digest `json:"definition"`
+	Dialect    string           `json:"dialect"`
+	Plan       canonical.Digest `json:"plan"`
+	Server     string           `json:"server"`
+	Tool       string           `json:"tool"`
+	Verdict    policy.Verdict   `json:"verdict"`
+
+	tool *policy.Tool
+}
+
+// AuthorizedFact: the allowlist names the tool.
+type AuthorizedFact struct {
+	Arguments  canonical.Digest `json:"arguments"`
+	Bundle     canonical.Digest `json:"bundle"`
+	Definition canonical.Digest `json:"definition"`
+	Plan       canonical.Digest `json:"plan"`
+	Verdict    policy.Verdict   `json:"verdict"`
+}
+
+// AssessedFact: risk and policy have spoken.
+type AssessedFact struct {
+	Arguments  canonical.Digest `json:"arguments"`
+	Bundle     canonical.Digest `json:"bundle"`
+	Definition canonical.Digest `json:"definition"`
+	Expires    string           `json:"expires"`
+	Mode       string           `json:"mode"`
+	Plan       canonical.Digest `json:"plan"`
+	Score      int              `json:"score"`
+	Verdict    policy.Verdict   `json:"verdict"`
+}
+
+// HeldFact: what a person is asked to decide about.
+type HeldFact struct {
+	Binding canonical.Digest `json:"binding"`
+	Bound   Binding          `json:"bound"`
+	Reason  string           `json:"reason"`
+}
+
+// Binding is all that an approval binds to. Its digest is what an approver sends back.
+type Binding struct {
+	Actor      string           `json:"actor"`
+	Arguments  canonical.Digest `json:"arguments"`
+	Bundle     canonical.Digest `json:"bundle"`
+	Definition canonical.Digest `json:"definition"`
+	Expires    string           `json:"expires"`
+	Run        string           `json:"run"`
+	Server     string           `json:"server"`
+	Tool       string           `json:"tool"`
+}
+
+// ApprovedFact: a person agreed.
+type ApprovedFact struct {
+	At      string           `json:"at"`
+	Binding canonical.Digest `json:"binding"`
+	By      string           `json:"by"`
+	Verdict policy.Verdict   `json:"verdict"`
+}
+
+// PermittedFact: the single-use right to make one call with exactly these bytes.
+type PermittedFact struct {
+	Arguments  jsontext.Value   `json:"arguments"` // canonical: the bytes that are sent
+	Assessed   policy.Verdict   `json:"assessed"`  // the verdict the permit rests on, as of this step
+	Bundle     canonical.Digest `json:"bundle"`
+	Definition canonical.Digest `json:"definition"`
+	Permit     canonical.Digest `json:"permit"`
+	Plan       canonical.Digest `json:"plan"`
+	Server     string           `json:"server"`
+	Tool       string           `json:"tool"`
+}
+
+// DispatchedFact: the permit is consumed.
+type DispatchedFact struct {
+	Permit canonical.Digest `json:"permit"`
+}
+
+// ExecutedFact: the raw result of the one call.
+type ExecutedFact struct {
+	Bytes  int              `json:"bytes"`
+	Permit canonical.Digest `json:"permit"`
+	Result canonical.Digest `json:"result"`
+
+	raw []byte
+}
+
+// TypedFact: structured content of the registered output type.
+type TypedFact struct {
+	Definition canonical.Digest `json:"definition"`
+	Result     canonical.Digest `json:"result"`
+	Structured canonical.Digest `json:"structured"`
+	Verdict    policy.Verdict   `json:"verdict"`
+
+	structured []byte
+}
+
+// SummarizedFact: a summary locked to evidence.
+type SummarizedFact struct {
+	Items      []evidence.Located `json:"items"`
+	Structured canonical.Digest   `json:"structured"`
+	Verdict    policy.Verdict     `json:"verdict"`
+}
+
+// AnsweredFact: the result is given; Note says why it is untyped or has no summary.
+type AnsweredFact struct {
+	Note   string           `json:"note"`
+	Result canonical.Digest `json:"result"`
+}
+
+// AskedFact: the planner's question.
+type AskedFact struct {
+	Answer string           `json:"answer"`
+	Plan   canonical.Digest `json:"plan"`
+}
+
+// StoppedFact: why a run ended as blocked or failed, and what is known of the effect.
+type StoppedFact struct {
+	Effect  Effect         `json:"effect"`
+	Verdict policy.Verdict `json:"verdict"`
+}
+
+func (f *ScreenedFact) establish(to *Facts)   { to.Screened = f }
+func (f *DiscoveredFact) establish(to *Facts) { to.Discovered = f }
+func (f *PlannedFact) establish(to *Facts)    { to.Planned = f }
+func (f *ValidatedFact) establish(to *Facts)  { to.Validated = f }
+func (f *AuthorizedFact) establish(to *Facts) { to.Authorized = f }
+func (f *AssessedFact) establish(to *Facts)   { to.Assessed = f }
+func (f *HeldFact) establish(to *Facts)       { to.Held = f }
+func (f *ApprovedFact) establish(to *Facts)   { to.Approved = f }
+func (f *PermittedFact) establish(to *Facts)  { to.Permitted = f }
+func (f *DispatchedFact) establish(to *Facts) { to.Dispatched = f }
+func (f *ExecutedFact) establish(to *Facts)   { to.Executed = f }
+func (f *TypedFact) establish(to *Facts)      { to.Typed = f }
+func (f *SummarizedFact) establish(to *Facts) { to.Summarized = f }
+func (f *AnsweredFact) establish(to *Facts)   { to.Answered = f }
+func (f *AskedFact) establish(to *Facts)      { to.Asked = f }
+func (f *StoppedFact) establish(to *Facts)    { to.Stopped = f }

@@ -1,0 +1,246 @@
+package states
+
+import (
+	"errors"
+	"fmt"
+
+	"pgfsm/fsm"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+)
+
+// Guards look at facts and at nothing else: the verdict is allow, and what it was given for is what stands in the facts
+// before it. A fact that is missing refuses.
+
+var errNoFact = errors.New("the fact that this rests on was not established")
+
+// same refuses unless both digests are there and equal.
+func same(what string, a, b canonical.Digest) error {
+	if a == "" || a != b {
+		return fmt.Errorf("the %s is not the one that was judged before (%s, %s)", what, a.Short(), b.Short())
+	}
+	return nil
+}
+
+func allows(v policy.Verdict) error {
+	if !v.Allows() {
+		return fmt.Errorf("the %s gate did not allow it: %s", v.Gate, v.Reason)
+	}
+	return nil
+}
+
+func guard(name, why string, allow func(*Run) error) fsm.Guard[*Run] {
+	return fsm.Guard[*Run]{Name: name, Why: why, Allow: allow}
+}
+
+var screenAllows = guard("screen_allows", "the input gate allows exactly this request under this bundle", func(r *Run) error {
+	f := r.facts.Screened
+	if f == nil {
+		return errNoFact
+	}
+	return errors.Join(allows(f.Verdict), same("request", f.Request, r.request.Digest()),
+		same("bundle", f.Bundle, r.bundle.Digest()))
+})
+
+var catalogKnown = guard("catalog_known", "at least one server is up, and the catalog has a digest", func(r *Run) error {
+	f := r.facts.Discovered
+	if f == nil || f.catalog == nil || r.facts.Screened == nil {
+		return errNoFact
+	}
+	if !f.catalog.Up() {
+		return errors.New("no server is up")
+	}
+	return same("catalog", f.Catalog, f.catalog.Digest())
+})
+
+var planStrict = guard("plan_strict", "the plan gate allows the plan, made for this catalog", func(r *Run) error {
+	f := r.facts.Planned
+	if f == nil || f.plan == nil || r.facts.Discovered == nil {
+		return errNoFact
+	}
+	return errors.Join(allows(f.Verdict), same("catalog", f.Catalog, r.facts.Discovered.Catalog),
+		same("plan", f.Digest, canonical.Sum("plan", f.plan.Canonical())))
+})
+
+var plannerAsks = guard("planner_asks", "the plan is a final_answer that asks for what is missing", func(r *Run) error {
+	f, asked := r.facts.Planned, r.facts.Asked
+	if f == nil || f.plan == nil || asked == nil {
+		return errNoFact
+	}
+	if f.plan.Type != policy.PlanFinalAnswer || f.plan.Answer != asked.Answer {
+		return errors.New("the plan is not the question that is asked")
+	}
+	return errors.Join(allows(f.Verdict), same("plan", asked.Plan, f.Digest))
+})
+
+var argumentsConform = guard("arguments_conform", "the schema gate allows exactly this plan", func(r *Run) error {
+	f := r.facts.Validated
+	if f == nil || f.tool == nil || r.facts.Planned == nil || r.facts.Planned.plan == nil {
+		return errNoFact
+	}
+	plan := r.facts.Planned.plan
+	if plan.Server != f.Server || plan.Tool != f.Tool || f.tool.Server != f.Server || f.tool.Name != f.Tool {
+		return errors.New("the tool that was judged is not the one in the plan")
+	}
+	return errors.Join(allows(f.Verdict), same("plan", f.Plan, r.facts.Planned.Digest),
+		same("arguments", f.Arguments, argumentsDigest(plan.Args)), same("definition", f.Definition, f.tool.Digest))
+})
+
+var toolListed = guard("tool_listed", "the allowlist allows the validated tool by the definition it was validated with", func(r *Run) error {
+	f, v := r.facts.Authorized, r.facts.Validated
+	if f == nil || v == nil {
+		return errNoFact
+	}
+	return errors.Join(allows(f.Verdict), bound(r, f.Plan, f.Arguments, f.Definition, f.Bundle))
+})
+
+var riskKnown = guard("risk_known", "risk and policy judged exactly this call and did not deny it", func(r *Run) error {
+	f := r.facts.Assessed
+	if f == nil || r.facts.Authorized == nil {
+		return errNoFact
+	}
+	if f.Verdict.Blocks() {
+		return fmt.Errorf("the policy denied it: %s", f.Verdict.Reason)
+	}
+	return bound(r, f.Plan, f.Arguments, f.Definition, f.Bundle)
+})
+
+// bound refuses unless the digests are those of the validated call and of the run's bundle.
+func bound(r *Run, plan, arguments, definition, bundle canonical.Digest) error {
+	v := r.facts.Validated
+	if v == nil {
+		return errNoFact
+	}
+	return errors.Join(same("plan", plan, v.Plan), same("arguments", arguments, v.Arguments),
+		same("definition", definition, v.Definition), same("bundle", bundle, r.bundle.Digest()))
+}
+
+var policyHolds = guard("policy_holds", "the policy asks for a person, and what is bound is this call", func(r *Run) error {
+	f, a := r.facts.Held, r.facts.Assessed
+	if f == nil || a == nil {
+		return errNoFact
+	}
+	if !a.Verdict.Holds() {
+		return errors.New("the policy does not ask for a person")
+	}
+	return errors.Join(same("binding", f.Binding, f.Bound.digest()),
+		bound(r, a.Plan, f.Bound.Arguments, f.Bound.Definition, f.Bound.Bundle))
+})
+
+var personAgreed = guard("person_agreed", "the decision is an approval of exactly what was bound", func(r *Run) error {
+	f, h := r.facts.Approved, r.facts.Held
+	if f == nil || h == nil {
+		return errNoFact
+	}
+	return errors.Join(allows(f.Verdict), same("binding", f.Binding, h.Binding))
+})
+
+var permitMinted = guard("permit_minted", "the permit is for the validated call, and policy or an approval stands behind it", func(r *Run) error {
+	f, v, a := r.facts.Permitted, r.facts.Validated, r.facts.Assessed
+	if f == nil || v == nil || a == nil {
+		return errNoFact
+	}
+	if a.Verdict.Holds() && r.facts.Approved == nil {
+		return errors.New("the policy asked for a person and none has agreed")
+	}
+	if f.Server != v.Server || f.Tool != v.Tool {
+		return errors.New("the permit is for another tool")
+	}
+	return errors.Join(allows(f.Assessed), bound(r, f.Plan, argumentsDigest(f.Arguments), f.Definition, f.Bundle),
+		same("permit", f.Permit, f.digest(r.id)))
+})
+
+var permitIntact = guard("permit_intact", "the permit that is consumed is the one that was minted, once", func(r *Run) error {
+	f, p := r.facts.Dispatched, r.facts.Permitted
+	if f == nil || p == nil {
+		return errNoFact
+	}
+	if r.consumed {
+		return errors.New("the permit has been consumed")
+	}
+	return errors.Join(same("permit", f.Permit, p.Permit), same("permit", p.Permit, p.digest(r.id)))
+})
+
+var resultCaptured = guard("result_captured", "the raw result is that of the permit's one call", func(r *Run) error {
+	f, d := r.facts.Executed, r.facts.Dispatched
+	if f == nil || d == nil || f.raw == nil {
+		return errNoFact
+	}
+	if !r.consumed {
+		return errors.New("there is a result, but no call was made")
+	}
+	return errors.Join(same("permit", f.Permit, d.Permit), same("result", f.Result, resultDigest(f.raw)))
+})
+
+var outputTyped = guard("output_typed", "the output gate allows this result's structured content", func(r *Run) error {
+	f, e, v := r.facts.Typed, r.facts.Executed, r.facts.Validated
+	if f == nil || e == nil || v == nil {
+		return errNoFact
+	}
+	return errors.Join(allows(f.Verdict), same("result", f.Result, e.Result), same("definition", f.Definition, v.Definition))
+})
+
+var evidenceLocked = guard("evidence_locked", "the evidence gate allows a summary of this structured content", func(r *Run) error {
+	f, t := r.facts.Summarized, r.facts.Typed
+	if f == nil || t == nil {
+		return errNoFact
+	}
+	if len(f.Items) == 0 {
+		return errors.New("the summary is empty")
+	}
+	return errors.Join(allows(f.Verdict), same("structured content", f.Structured, t.Structured))
+})
+
+var answeredRaw = guard("answered_raw", "a result exists, and a note says why it is untyped", func(r *Run) error {
+	return answers(r, true)
+})
+
+var answeredTyped = guard("answered_typed", "a typed result exists and has no summary", func(r *Run) error {
+	if r.facts.Typed == nil {
+		return errNoFact
+	}
+	return answers(r, false)
+})
+
+var answeredSummarized = guard("answered_summarized", "a typed result with a locked summary exists", func(r *Run) error {
+	if r.facts.Typed == nil || r.facts.Summarized == nil {
+		return errNoFact
+	}
+	return answers(r, false)
+})
+
+func answers(r *Run, note bool) error {
+	f, e := r.facts.Answered, r.facts.Executed
+	if f == nil || e == nil {
+		return errNoFact
+	}
+	if note && f.Note == "" {
+		return errors.New("there is no note why the result is untyped")
+	}
+	return same("result", f.Result, e.Result)
+}
+
+var gateBlocks = guard("gate_blocks", "a blocking verdict is on record, and nothing was sent", func(r *Run) error {
+	f := r.facts.Stopped
+	if f == nil {
+		return errNoFact
+	}
+	if !f.Verdict.Blocks() || f.Verdict.Code == "" || f.Effect != NotSent {
+		return errors.New("what is on record is not a block before anything was sent")
+	}
+	return nil
+})
+
+var effectBroke = guard("effect_broke", "a failure is on record, and the effect claimed is possible here", func(r *Run) error {
+	f := r.facts.Stopped
+	if f == nil {
+		return errNoFact
+	}
+	if !f.Verdict.Blocks() || f.Verdict.Code == "" {
+		return errors.New("what is on record is not a failure")
+	}
+	if !r.consumed && f.Effect != NotSent {
+		return errors.New("an effect is claimed although nothing was sent")
+	}
+	return nil
+})

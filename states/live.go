@@ -1,0 +1,84 @@
+package states
+
+import (
+	"context"
+	"errors"
+
+	"pgfsm/policy"
+)
+
+// The ports. Each turns a command into an event and never an error: what breaks is an [EffectFailed].
+type (
+	// Lister asks every server for its tools, in parallel. A server that cannot answer is a listing that says why.
+	Lister interface {
+		List(ctx context.Context, wanted *ListTools) Event
+	}
+	// Completer is a planner or a summarizer.
+	Completer interface {
+		Complete(ctx context.Context, wanted *Complete) Event
+	}
+	// Caller makes one tools/call with exactly the command's bytes.
+	Caller interface {
+		Call(ctx context.Context, wanted *CallTool) Event
+	}
+	// Approver waits for a decision; [ErrParked] means that there is none yet.
+	Approver interface {
+		Await(ctx context.Context, wanted *AwaitDecision) (Event, error)
+	}
+)
+
+// Live is the door to the real world. A port that is nil is an effect that cannot be had.
+type Live struct {
+	Tools     Lister
+	Completer Completer
+	Caller    Caller
+	Approver  Approver
+}
+
+// Do performs the effect.
+func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
+	call, calling := wanted.(*CallTool)
+	if cause := ctx.Err(); cause != nil {
+		code, reason := stopCause(cause)
+		if calling { // the call has not left, and that is known
+			return named(&EffectFailed{Code: code, Effect: NotSent, Reason: reason}), nil
+		}
+		return named(&Interrupted{Code: code, Reason: reason}), nil
+	}
+	var ev Event
+	switch w := wanted.(type) {
+	case nil:
+		return nil, nil
+	case *ListTools:
+		if l.Tools != nil {
+			ev = l.Tools.List(ctx, w)
+		}
+	case *Complete:
+		if l.Completer != nil {
+			ev = l.Completer.Complete(ctx, w)
+		}
+	case *CallTool:
+		if l.Caller != nil {
+			ev = l.Caller.Call(ctx, call)
+		}
+	case *AwaitDecision:
+		if l.Approver == nil {
+			return nil, ErrParked
+		}
+		var err error
+		if ev, err = l.Approver.Await(ctx, w); err != nil {
+			return nil, err
+		}
+	}
+	if ev == nil {
+		ev = &EffectFailed{Code: policy.CodeEffectFailed, Effect: NotSent, Reason: "Nothing here can do what the run needs."}
+	}
+	return named(ev), nil
+}
+
+func stopCause(err error) (policy.Code, string) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return policy.CodeTimeout, "The run's time ran out."
+	}
+	return policy.CodeCancelled, "The run was cancelled."
+}

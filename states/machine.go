@@ -1,0 +1,146 @@
+package states
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/fsm"
+	"pgfsm/policy/canonical"
+)
+
+// ErrParked is what a door answers to [AwaitDecision] when nobody has decided yet. The run stays pending.
+var ErrParked = errors.New("the run waits for a person")
+
+// ErrPermit means that a stage wanted a call that the run holds no unconsumed permit for. It is never expected.
+var ErrPermit = errors.New("a call was wanted without a permit for exactly it")
+
+// A Door is the one way to the world: it turns a command into what came of it. It is asked at every step; where no
+// effect is wanted, the command is nil and so is the event, unless the run was interrupted. An error means that the run
+// cannot go on at all.
+type Door interface {
+	Do(ctx context.Context, wanted Command) (Event, error)
+}
+
+// A Recorder keeps the record of a run. Append MUST NOT return nil before the step is in the record, and, for a step
+// that fires dispatch or hold, before it is durable: the run goes on as soon as Append returns.
+type Recorder interface {
+	Append(Step) error
+}
+
+// A Step is one transition with all that led to it. The raw values are canonical; null where there is none.
+type Step struct {
+	From, To fsm.State
+	On       fsm.Trigger
+	Facts    jsontext.Value
+	Command  jsontext.Value
+	Event    jsontext.Value
+}
+
+// Machine runs runs. One machine serves all of them; it keeps nothing of any.
+type Machine struct {
+	table  *fsm.Machine[*Run]
+	digest canonical.Digest
+}
+
+// NewMachine compiles the table. A bad table is an error here, and never later.
+func NewMachine() (*Machine, error) {
+	table, err := fsm.Compile(Table())
+	if err != nil {
+		return nil, err
+	}
+	digest, err := canonical.SumOf("machine", table.Spec())
+	if err != nil {
+		return nil, err
+	}
+	return &Machine{table: table, digest: digest}, nil
+}
+
+// Spec returns the machine as data.
+func (m *Machine) Spec() *fsm.Spec { return m.table.Spec() }
+
+// Digest names the table.
+func (m *Machine) Digest() canonical.Digest { return m.digest }
+
+// Terminal reports whether a run in this state has ended.
+func (m *Machine) Terminal(s fsm.State) bool { return m.table.Terminal(s) }
+
+// Advance moves the run until it ends or is parked, and says how it stands. It returns an error when the machinery
+// cannot go on: the record could not be kept, the machine refused a transition, or the door gave up.
+func (m *Machine) Advance(ctx context.Context, r *Run, door Door, rec Recorder) (Outcome, error) {
+	for !m.table.Terminal(r.state) {
+		err := m.step(ctx, r, door, rec)
+		if errors.Is(err, ErrParked) {
+			break
+		}
+		if err != nil {
+			return Outcome{}, err
+		}
+	}
+	return r.Outcome(), nil
+}
+
+// step is the loop's body: want, do, judge, fire, append.
+func (m *Machine) step(ctx context.Context, r *Run, door Door, rec Recorder) error {
+	stage, ok := stages[r.state]
+	if !ok {
+		return fmt.Errorf("state %q has no stage", r.state)
+	}
+	wanted := stage.Want(r)
+	if call, ok := wanted.(*CallTool); ok {
+		if err := r.consume(call); err != nil {
+			return err
+		}
+	}
+	event, err := door.Do(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	judged := stage.Judge(r, event)
+	judged.Fact.establish(&r.facts)
+	to, err := m.table.Fire(r, r.state, judged.On)
+	if err != nil {
+		var refused *fsm.TransitionError
+		if errors.As(err, &refused) {
+			refused.Trail = r.Trail()
+		}
+		return err
+	}
+	step := Step{From: r.state, To: to, On: judged.On}
+	if step.Facts, err = canonical.Sorted(judged.Fact); err != nil {
+		return err
+	}
+	if step.Command, err = orNull(wanted); err != nil {
+		return err
+	}
+	if step.Event, err = orNull(event); err != nil {
+		return err
+	}
+	if err := rec.Append(step); err != nil {
+		return fmt.Errorf("the record cannot be kept, so the run stops here: %w", err)
+	}
+	r.state = to
+	r.trail = append(r.trail, to)
+	return nil
+}
+
+// consume hands out the permit, once, for exactly the call that it was minted for.
+func (r *Run) consume(call *CallTool) error {
+	p, d := r.facts.Permitted, r.facts.Dispatched
+	if r.state != Dispatched || r.consumed || p == nil || d == nil ||
+		d.Permit != call.Permit || p.Permit != call.Permit || p.Server != call.Server || p.Tool != call.Tool ||
+		call.Permit != p.digest(r.id) || argumentsDigest(call.Bytes) != argumentsDigest(p.Arguments) {
+		return ErrPermit
+	}
+	r.consumed = true
+	return nil
+}
+
+func orNull[T any](v T) (jsontext.Value, error) {
+	if any(v) == nil {
+		return jsontext.Value("null"), nil
+	}
+	return canonical.Sorted(v)
+}

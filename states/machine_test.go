@@ -1,0 +1,204 @@
+package states_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"pgfsm/fsm"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+)
+
+func mustMachine(tb testing.TB) *states.Machine {
+	tb.Helper()
+	m, err := states.NewMachine()
+	if err != nil {
+		tb.Fatalf("NewMachine() = %v", err)
+	}
+	return m
+}
+
+func TestScenarios(t *testing.T) {
+	m := mustMachine(t)
+	taken := map[fsm.Mark]bool{}
+	for _, s := range statestest.Scenarios() {
+		t.Run(s.Name, func(t *testing.T) {
+			var rec statestest.Memory
+			run := s.Run()
+			o, err := m.Advance(context.Background(), run, s.Entry(), &rec)
+			if err != nil {
+				t.Fatalf("Advance() error = %v; trail %v", err, run.Trail())
+			}
+			if o.State != string(s.State) || o.Code != s.Code {
+				t.Errorf("ended as %s %s (%s), want %s %s", o.State, o.Code, o.Reason, s.State, s.Code)
+			}
+			if !strings.Contains(o.Note, s.Note) || s.Note == "" && o.Note != "" {
+				t.Errorf("note = %q, want it to hold %q", o.Note, s.Note)
+			}
+			if got := len(s.World.Calls); got != s.Calls {
+				t.Errorf("%d calls reached the world, want %d", got, s.Calls)
+			}
+			if o.Effect == states.NotSent && len(s.World.Calls) > 0 && s.Code != "" {
+				t.Errorf("effect not_sent is claimed, but a call was made")
+			}
+			for _, mark := range rec.Marks() {
+				taken[mark] = true
+			}
+		})
+	}
+	for _, row := range m.Spec().Rows {
+		if !taken[fsm.Mark{From: row.From, On: row.On, To: row.To}] {
+			t.Errorf("no scenario takes %s", row)
+		}
+	}
+}
+
+func TestMutantsOfTheTableAreRefused(t *testing.T) {
+	mutants := fsm.Mutants(states.Table())
+	if len(mutants) < len(states.Table().Rows) {
+		t.Fatalf("only %d mutants for %d rows", len(mutants), len(states.Table().Rows))
+	}
+	survived := 0
+	for _, mutant := range mutants {
+		if _, err := fsm.Compile(mutant.Table); err == nil {
+			survived++
+			t.Errorf("mutant %q compiles", mutant.Name)
+		}
+	}
+	t.Logf("%d mutants of the table, %d refused", len(mutants), len(mutants)-survived)
+}
+
+// liar judges something else than what will run.
+type liar struct {
+	states.Stage
+	judge func(states.Judgement) states.Judgement
+}
+
+func (l liar) Judge(r *states.Run, ev states.Event) states.Judgement {
+	return l.judge(l.Stage.Judge(r, ev))
+}
+
+func TestStageThatLiesIsRefused(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		at    fsm.State
+		judge func(states.Judgement) states.Judgement
+	}{
+		{"wrong-trigger", states.Planned, func(j states.Judgement) states.Judgement { j.On = states.Permit; return j }},
+		{"skips-ahead", states.Screened, func(j states.Judgement) states.Judgement { j.On = states.Dispatch; return j }},
+		{"judged-other-arguments", states.Planned, func(j states.Judgement) states.Judgement {
+			j.Fact.(*states.ValidatedFact).Arguments = "sha256:00"
+			return j
+		}},
+		{"judged-another-tool", states.Planned, func(j states.Judgement) states.Judgement {
+			j.Fact.(*states.ValidatedFact).Tool = statestest.Delete
+			return j
+		}},
+		{"judged-another-plan", states.Validated, func(j states.Judgement) states.Judgement {
+			j.Fact.(*states.AuthorizedFact).Plan = "sha256:00"
+			return j
+		}},
+		{"judged-another-definition", states.Validated, func(j states.Judgement) states.Judgement {
+			j.Fact.(*states.AuthorizedFact).Definition = "sha256:00"
+			return j
+		}},
+		{"judged-by-another-bundle", states.Authorized, func(j states.Judgement) states.Judgement {
+			j.Fact.(*states.AssessedFact).Bundle = "sha256:00"
+			return j
+		}},
+		{"verdict-missing", states.Validated, func(j states.Judgement) states.Judgement {
+			j.Fact.(*states.AuthorizedFact).Verdict = states.AuthorizedFact{}.Verdict
+			return j
+		}},
+		{"permit-for-other-bytes", states.Assessed, func(j states.Judgement) states.Judgement {
+			j.Fact.(*states.PermittedFact).Arguments = []byte(`{"policy_id":"policy-001"}`)
+			return j
+		}},
+		{"another-permit-consumed", states.Permitted, func(j states.Judgement) states.Judgement {
+			j.Fact.(*states.DispatchedFact).Permit = "sha256:00"
+			return j
+		}},
+		{"another-result", states.Dispatched, func(j states.Judgement) states.Judgement {
+			j.Fact.(*states.ExecutedFact).Result = "sha256:00"
+			return j
+		}},
+		{"block-after-the-call", states.Dispatched, func(states.Judgement) states.Judgement {
+			return states.Judgement{On: states.Block, Fact: &states.StoppedFact{}}
+		}},
+		{"empty-summary", states.Typed, func(j states.Judgement) states.Judgement {
+			j.Fact.(*states.SummarizedFact).Items = nil
+			return j
+		}},
+		{"claims-an-effect-before-the-call", states.Planned, func(states.Judgement) states.Judgement {
+			f := &states.StoppedFact{Effect: states.EffectDone}
+			f.Verdict.Code, f.Verdict.Outcome = "x", "block"
+			return states.Judgement{On: states.Fail, Fact: f}
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			defer states.ReplaceStage(tc.at, func(s states.Stage) states.Stage { return liar{s, tc.judge} })()
+			s := statestest.Scenarios()[0]
+			run := s.Run()
+			_, err := mustMachine(t).Advance(context.Background(), run, s.Entry(), &statestest.Memory{})
+			var refused *fsm.TransitionError
+			if !errors.As(err, &refused) {
+				t.Fatalf("Advance() error = %v, want a TransitionError", err)
+			}
+			if run.State() != tc.at || len(refused.Trail) == 0 {
+				t.Errorf("the run moved to %s, trail %v; want it to stay at %s", run.State(), refused.Trail, tc.at)
+			}
+		})
+	}
+}
+
+func TestStageThatCallsWithoutAPermitIsStopped(t *testing.T) {
+	wanted := &states.CallTool{Server: statestest.Server, Tool: statestest.Delete, Bytes: []byte(`{}`)}
+	for _, at := range []fsm.State{states.Received, states.Validated, states.Permitted, states.Dispatched, states.Executed} {
+		t.Run("in-"+string(at), func(t *testing.T) {
+			defer states.ReplaceStage(at, func(s states.Stage) states.Stage { return wanting{s, wanted} })()
+			s := statestest.Scenarios()[0]
+			_, err := mustMachine(t).Advance(context.Background(), s.Run(), s.Entry(), &statestest.Memory{})
+			if !errors.Is(err, states.ErrPermit) {
+				t.Errorf("Advance() error = %v, want %v", err, states.ErrPermit)
+			}
+			for _, c := range s.World.Calls {
+				if c.Tool == statestest.Delete {
+					t.Errorf("a call without a permit reached the world: %+v", c)
+				}
+			}
+		})
+	}
+}
+
+type wanting struct {
+	states.Stage
+	cmd states.Command
+}
+
+func (w wanting) Want(*states.Run) states.Command { return w.cmd }
+
+func TestRecordThatCannotBeKeptStopsTheRunBeforeTheCall(t *testing.T) {
+	full := errors.New("disk full")
+	for n := range 8 { // step 7 fires dispatch; the call comes behind it
+		s := statestest.Scenarios()[0]
+		_, err := mustMachine(t).Advance(context.Background(), s.Run(), s.Entry(), &failing{after: n, err: full})
+		if !errors.Is(err, full) || len(s.World.Calls) != 0 {
+			t.Errorf("record broken at step %d: error %v, %d calls; want the record's error and no call", n, err, len(s.World.Calls))
+		}
+	}
+}
+
+type failing struct {
+	after int
+	err   error
+}
+
+func (f *failing) Append(states.Step) error {
+	if f.after == 0 {
+		return f.err
+	}
+	f.after--
+	return nil
+}

@@ -1,0 +1,54 @@
+package states
+
+import "pgfsm/policy"
+
+// Types of outcome.
+const (
+	TypeToolResult  = "tool_result"
+	TypeSummary     = "tool_result_with_summary"
+	TypeFinalAnswer = "final_answer"
+	TypeBlocked     = "blocked"
+	TypeFailed      = "failed"
+	TypePending     = "pending"
+)
+
+// Outcome is how a run stands. Its members stand in canonical order; those that do not apply are empty.
+type Outcome struct {
+	Code   policy.Code `json:"code"`
+	Effect Effect      `json:"effect"`
+	Gate   policy.Gate `json:"gate"`
+	Note   string      `json:"note"`
+	Reason string      `json:"reason"`
+	State  string      `json:"state"`
+	Type   string      `json:"type"`
+}
+
+// Outcome says how the run stands. A run that is neither parked nor ended has no type.
+func (r *Run) Outcome() Outcome {
+	o := Outcome{State: string(r.state)}
+	if r.consumed {
+		o.Effect = EffectUnknown
+	} else {
+		o.Effect = NotSent
+	}
+	switch r.state {
+	case Answered:
+		o.Effect, o.Note, o.Type = EffectDone, r.facts.Answered.Note, TypeToolResult
+		if r.facts.Summarized != nil {
+			o.Type = TypeSummary
+		}
+	case NeedsInfo:
+		o.Type, o.Reason = TypeFinalAnswer, r.facts.Asked.Answer
+	case Blocked, Failed:
+		s := r.facts.Stopped
+		o.Code, o.Gate, o.Reason, o.Effect = s.Verdict.Code, s.Verdict.Gate, s.Verdict.Reason, s.Effect
+		o.Type = TypeBlocked
+		if r.state == Failed {
+			o.Type = TypeFailed
+		}
+	case Pending:
+		v := r.facts.Assessed.Verdict
+		o.Type, o.Code, o.Gate, o.Reason = TypePending, policy.CodeApprovalRequired, v.Gate, v.Reason
+	}
+	return o
+}

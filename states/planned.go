@@ -1,0 +1,23 @@
+package states
+
+import "pgfsm/policy"
+
+// planned validates the plan against the live catalog (INV-2), or hands the planner's question to the caller.
+type planned struct{}
+
+func (planned) Want(*Run) Command { return nil }
+
+func (planned) Judge(r *Run, _ Event) Judgement {
+	p := r.facts.Planned
+	if p.plan.Type == policy.PlanFinalAnswer {
+		return Judgement{Ask, &AskedFact{Answer: p.plan.Answer, Plan: p.Digest}}
+	}
+	tool, v := r.bundle.Validate(r.facts.Discovered.catalog, p.plan)
+	if !v.Allows() {
+		return block(v)
+	}
+	return Judgement{Validate, &ValidatedFact{
+		Arguments: argumentsDigest(p.plan.Args), Definition: tool.Digest, Dialect: tool.Dialect(), Plan: p.Digest,
+		Server: tool.Server, Tool: tool.Name, Verdict: v, tool: tool,
+	}}
+}

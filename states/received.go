@@ -1,0 +1,39 @@
+package states
+
+import (
+	"bytes"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// received screens the request (INV-0): before discovery, before any effect.
+type received struct{}
+
+func (received) Want(*Run) Command { return nil }
+
+func (received) Judge(r *Run, _ Event) Judgement {
+	v := r.bundle.Screen(texts(r.request)...)
+	if !v.Allows() {
+		return block(v)
+	}
+	return Judgement{Screen, &ScreenedFact{Bundle: r.bundle.Digest(), Request: r.request.Digest(), Verdict: v}}
+}
+
+// texts returns what the input rules look at: the question, or the call's bytes and every string in them, so that an
+// escape cannot hide a word.
+func texts(req Request) []string {
+	if req.Kind == KindAsk {
+		return []string{string(req.Text)}
+	}
+	found := []string{string(req.Text)}
+	dec := jsontext.NewDecoder(bytes.NewReader(req.Text), jsontext.AllowDuplicateNames(true))
+	for {
+		tok, err := dec.ReadToken()
+		if err != nil {
+			return found // what is not strict JSON is refused by the plan gate
+		}
+		if tok.Kind() == '"' {
+			found = append(found, tok.String())
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package states
+
+import (
+	"pgfsm/fsm"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+)
+
+// Kinds of request.
+const (
+	KindAsk  = "ask"  // a question; a planner makes the plan
+	KindCall = "call" // the request is the plan: an operator's call, or an agent's
+)
+
+// A Request is what starts a run. It is captured whole and never changed.
+type Request struct {
+	Actor string         `json:"actor"` // who asks, as the operator's side knows them
+	At    string         `json:"at"`    // RFC 3339, UTC: the "now" that policies see
+	Kind  string         `json:"kind"`
+	Text  canonical.Text `json:"text"` // the question, or the plan's bytes
+}
+
+// Digest names the request.
+func (r *Request) Digest() canonical.Digest { return canonical.Sum("request", canonical.MustSorted(r)) }
+
+// A Run is one request on its way through the machine. One goroutine owns it; only [Machine.Advance] moves it.
+type Run struct {
+	id      string
+	request Request
+	bundle  *policy.Bundle
+
+	state    fsm.State
+	trail    []fsm.State
+	consumed bool // the permit has been handed out
+
+	facts Facts
+}
+
+// NewRun starts a run in the machine's first state. The id is a UUIDv7 that the caller drew.
+func NewRun(id string, request Request, bundle *policy.Bundle) *Run {
+	return &Run{id: id, request: request, bundle: bundle, state: Received, trail: append(make([]fsm.State, 0, 16), Received)}
+}
+
+// ID returns the run's id.
+func (r *Run) ID() string { return r.id }
+
+// Request returns what started the run.
+func (r *Run) Request() Request { return r.request }
+
+// Bundle returns what the operator had decided when the run started.
+func (r *Run) Bundle() *policy.Bundle { return r.bundle }
+
+// State returns what has been established so far.
+func (r *Run) State() fsm.State { return r.state }
+
+// Trail returns the states the run went through, oldest first.
+func (r *Run) Trail() []fsm.State { return append([]fsm.State(nil), r.trail...) }
+
+// Facts returns what is known of the run.
+func (r *Run) Facts() Facts { return r.facts }
+
+// Plan returns the plan, or nil.
+func (r *Run) Plan() *policy.Plan {
+	if r.facts.Planned == nil {
+		return nil
+	}
+	return r.facts.Planned.plan
+}
+
+// Catalog returns the live catalog as the run found it, or nil.
+func (r *Run) Catalog() *policy.Catalog {
+	if r.facts.Discovered == nil {
+		return nil
+	}
+	return r.facts.Discovered.catalog
+}
+
+// asks returns the text of a question, and "" for a call.
+func (r *Run) asks() string {
+	if r.request.Kind == KindAsk {
+		return string(r.request.Text)
+	}
+	return ""
+}
+
+// Raw returns the exact bytes of the tool's result, or nil. They must not be changed.
+func (r *Run) Raw() []byte {
+	if r.facts.Executed == nil {
+		return nil
+	}
+	return r.facts.Executed.raw
+}
+
+// Structured returns the typed content in canonical form, or nil. It must not be changed.
+func (r *Run) Structured() []byte {
+	if r.facts.Typed == nil {
+		return nil
+	}
+	return r.facts.Typed.structured
+}

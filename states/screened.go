@@ -1,0 +1,51 @@
+package states
+
+import "pgfsm/policy"
+
+// screened discovers the live catalog.
+type screened struct{}
+
+func (screened) Want(r *Run) Command { return listTools(r) }
+
+func listTools(r *Run) Command {
+	servers := make([]string, 0, len(r.bundle.Content().Servers))
+	for _, s := range r.bundle.Content().Servers {
+		servers = append(servers, s.Name)
+	}
+	return &ListTools{Do: doListTools, Servers: servers}
+}
+
+func (screened) Judge(r *Run, ev Event) Judgement {
+	listed, ok := ev.(*ToolsListed)
+	if !ok {
+		return unexpected(ev, NotSent)
+	}
+	c := r.bundle.Catalog(listed.Servers)
+	if !c.Up() {
+		return fail(policy.CodeNoServers, "No server answered: "+whyDown(c), NotSent)
+	}
+	f := &DiscoveredFact{Catalog: c.Digest(), catalog: c}
+	for _, s := range c.Servers {
+		f.Servers = append(f.Servers, ServerStatus{
+			Code: s.Code, Protocol: s.Protocol, Reason: s.Reason, Server: s.Server, Status: s.Status, Tools: len(s.Tools),
+		})
+	}
+	for _, t := range c.Effective() {
+		f.Effective = append(f.Effective, ToolRef{Definition: t.Digest, Server: t.Server, Tool: t.Name})
+	}
+	return Judgement{Discover, f}
+}
+
+func whyDown(c *policy.Catalog) string {
+	if len(c.Servers) == 0 {
+		return "none is configured."
+	}
+	why := ""
+	for i, s := range c.Servers {
+		if i > 0 {
+			why += " "
+		}
+		why += s.Server + ": " + s.Reason
+	}
+	return why
+}

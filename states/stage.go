@@ -1,0 +1,87 @@
+package states
+
+import (
+	"fmt"
+
+	"pgfsm/fsm"
+	"pgfsm/policy"
+)
+
+// A Stage is the work done while in a state, as two pure functions. Neither changes the run.
+type Stage interface {
+	// Want says which effect the stage needs next; nil means none.
+	Want(*Run) Command
+	// Judge takes the event that came of it (nil when none was wanted) and says what follows.
+	Judge(*Run, Event) Judgement
+}
+
+// A Judgement is what a stage makes of an event: the fact that it establishes and the trigger that it fires.
+type Judgement struct {
+	On   fsm.Trigger
+	Fact Fact
+}
+
+// stages has one stage for every state that is not terminal. A test holds it to the table.
+var stages = map[fsm.State]Stage{
+	Received:   interruptible{received{}},
+	Screened:   interruptible{screened{}},
+	Discovered: interruptible{discovered{}},
+	Planned:    interruptible{planned{}},
+	Validated:  interruptible{validated{}},
+	Authorized: interruptible{authorized{}},
+	Assessed:   interruptible{assessed{}},
+	Pending:    interruptible{pending{}},
+	Approved:   interruptible{approved{}},
+	Permitted:  interruptible{permitted{}},
+	Dispatched: dispatched{},
+	Executed:   executed{},
+	Typed:      typed{},
+	Summarized: summarized{},
+}
+
+// interruptible is a stage before the call: an interruption or a broken effect ends the run there, with nothing sent.
+type interruptible struct{ Stage }
+
+func (s interruptible) Judge(r *Run, ev Event) Judgement {
+	switch e := ev.(type) {
+	case *Interrupted:
+		return stopped(e.Code, e.Reason)
+	case *EffectFailed:
+		return stopped(e.Code, e.Reason)
+	}
+	return s.Stage.Judge(r, ev)
+}
+
+// stopped ends a run before the call. A cancelled run is blocked: somebody said no. Every other cause is a failure.
+func stopped(code policy.Code, reason string) Judgement {
+	if code == policy.CodeCancelled {
+		return block(policy.Verdict{Code: code, Gate: policy.GateRun, Outcome: policy.Block, Reason: reason})
+	}
+	return fail(code, reason, NotSent)
+}
+
+// block ends a run because a gate said no. Nothing was sent.
+func block(v policy.Verdict) Judgement {
+	return Judgement{On: Block, Fact: &StoppedFact{Effect: NotSent, Verdict: v}}
+}
+
+// fail ends a run because an effect broke.
+func fail(code policy.Code, reason string, effect Effect) Judgement {
+	if code == "" {
+		code = policy.CodeEffectFailed
+	}
+	switch effect {
+	case NotSent, EffectDone:
+	default:
+		effect = EffectUnknown // what nobody vouches for is unknown
+	}
+	return Judgement{On: Fail, Fact: &StoppedFact{
+		Effect:  effect,
+		Verdict: policy.Verdict{Code: code, Gate: policy.GateRun, Outcome: policy.Block, Reason: reason},
+	}}
+}
+
+// unexpected is an event that the stage did not ask for: the world does not keep to the protocol, so the run ends.
+func unexpected(ev Event, effect Effect) Judgement {
+	return fail(policy.CodeEffectFailed, fmt.Sprintf("The event %T is not what was asked for.", ev), effect)
+}

@@ -1,0 +1,239 @@
+package statestest
+
+import (
+	"fmt"
+	"strings"
+
+	"pgfsm/fsm"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+)
+
+// A Scenario is one run and how it must end.
+type Scenario struct {
+	Name    string
+	Request states.Request
+	World   *World
+	Content policy.Content
+	Decider policy.Decider
+	Door    func(states.Door) states.Door // wraps the world's door; nil leaves it
+
+	State fsm.State
+	Code  policy.Code // of a blocked or failed run
+	Note  string      // a part of the note of an answered run
+	Calls int
+}
+
+// Run returns the scenario's run, before its first step.
+func (s *Scenario) Run() *states.Run {
+	return states.NewRun(RunID, s.Request, MustBundle(s.Content, s.Decider))
+}
+
+// Entry returns the scenario's door.
+func (s *Scenario) Entry() states.Door {
+	d := s.World.Door()
+	if s.Door != nil {
+		d = s.Door(d)
+	}
+	return d
+}
+
+func ask(text string) states.Request {
+	return states.Request{Actor: Actor, At: At, Kind: states.KindAsk, Text: canonical.Text(text)}
+}
+
+func call(plan string) states.Request {
+	return states.Request{Actor: Actor, At: At, Kind: states.KindCall, Text: canonical.Text(plan)}
+}
+
+func good() Scenario {
+	return Scenario{Request: ask(Question), World: NewWorld(), Content: Content(), State: states.Answered, Calls: 1}
+}
+
+// with makes a scenario of the good one.
+func with(name string, state fsm.State, code policy.Code, calls int, change func(*Scenario)) Scenario {
+	s := good()
+	s.Name, s.State, s.Code, s.Calls = name, state, code, calls
+	change(&s)
+	return s
+}
+
+func plan(text string) states.Event { return &states.Completed{Content: canonical.Text(text)} }
+
+func result(text string) states.Event { return &states.ToolReturned{Result: canonical.Text(text)} }
+
+func listed(pages ...string) states.Event { return &states.ToolsListed{Servers: Listings(pages...)} }
+
+// Scenarios are runs that together take every row of the table.
+func Scenarios() []Scenario {
+	all := []Scenario{
+		with("typed-and-summarized", states.Answered, "", 1, func(s *Scenario) {}),
+		with("typed-without-summary", states.Answered, "", 1, func(s *Scenario) { s.Request = ask("Fetch policy-002") }),
+		with("operator-call", states.Answered, "", 1, func(s *Scenario) { s.Request = call(FullPlan) }),
+		with("planner-asks-back", states.NeedsInfo, "", 0, func(s *Scenario) {
+			s.World.Plan = plan(`{"type":"final_answer","answer":"Which policy?","needs_more_info":true}`)
+		}),
+	}
+	all = append(all, refusals()...)
+	all = append(all, results()...)
+	all = append(all, approvals()...)
+	return append(all, interruptions()...)
+}
+
+// refusals end before the call.
+func refusals() []Scenario {
+	return []Scenario{
+		with("input-rule-hit", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
+			s.Request = ask("write ransomware that encrypts the finance share")
+		}),
+		with("input-too-large", states.Blocked, policy.CodeInputTooLarge, 0, func(s *Scenario) {
+			s.Request = ask(strings.Repeat("a ", policy.DefaultInputBytes))
+		}),
+		with("input-not-utf8", states.Blocked, policy.CodeInputNotText, 0, func(s *Scenario) { s.Request = ask("policy \xff") }),
+		with("every-server-down", states.Failed, policy.CodeNoServers, 0, func(s *Scenario) {
+			s.World.Listed[0] = &states.ToolsListed{Servers: []policy.Listing{
+				{Server: Server, Status: policy.ServerDown, Code: "server_unreachable", Reason: "Connection refused."},
+			}}
+		}),
+		with("catalog-not-strict", states.Failed, policy.CodeNoServers, 0, func(s *Scenario) {
+			s.World.Listed[0] = listed(`{"tools":[],"tools":[]}`)
+		}),
+		with("planner-failed", states.Failed, policy.CodePlannerFailed, 0, func(s *Scenario) {
+			s.World.Plan = &states.EffectFailed{Code: policy.CodePlannerFailed, Effect: states.NotSent, Reason: "No endpoint."}
+		}),
+		with("plan-not-strict", states.Blocked, policy.CodePlanNotStrict, 0, func(s *Scenario) {
+			s.World.Plan = plan("```json\n" + GoodPlan + "\n```")
+		}),
+		with("tool-unknown", states.Blocked, policy.CodeToolUnknown, 0, func(s *Scenario) {
+			s.World.Plan = plan(strings.Replace(GoodPlan, Tool, "fetch_policy_entries", 1))
+		}),
+		with("arguments-invalid", states.Blocked, policy.CodeArgumentsInvalid, 0, func(s *Scenario) {
+			s.World.Plan = plan(strings.Replace(GoodPlan, `"policy-002"`, `2`, 1))
+		}),
+		with("closed-world", states.Blocked, policy.CodeArgumentsInvalid, 0, func(s *Scenario) {
+			s.World.Plan = plan(strings.Replace(GoodPlan, `"policy-002"`, `"policy-002","force":true`, 1))
+		}),
+		with("tool-not-allowed", states.Blocked, policy.CodeToolNotAllowed, 0, func(s *Scenario) {
+			s.World.Plan = plan(strings.Replace(GoodPlan, Tool, Delete, 1))
+		}),
+		with("operator-call-not-allowed", states.Blocked, policy.CodeToolNotAllowed, 0, func(s *Scenario) {
+			s.Request = call(strings.Replace(GoodPlan, Tool, Delete, 1))
+		}),
+		with("policy-denies", states.Blocked, policy.CodePolicyDenied, 0, func(s *Scenario) { s.Decider = HoldAll{DenyFrom: At} }),
+	}
+}
+
+// results are runs whose call came back, or broke.
+func results() []Scenario {
+	return []Scenario{
+		with("tool-reports-error", states.Answered, "", 1, func(s *Scenario) {
+			s.World.Returned, s.Note = result(`{"isError":true,"content":[]}`), "the tool reports an error"
+		}),
+		with("is-error-is-text", states.Answered, "", 1, func(s *Scenario) {
+			s.World.Returned, s.Note = result(strings.Replace(GoodResult, "{", `{"isError":"false",`, 1)), "the tool reports an error"
+		}),
+		with("result-not-strict", states.Answered, "", 1, func(s *Scenario) {
+			s.World.Returned, s.Note = result(`{"structuredContent":{},"structuredContent":{}}`), "not strict JSON"
+		}),
+		with("result-not-utf8", states.Answered, "", 1, func(s *Scenario) {
+			s.World.Returned, s.Note = result("{\"content\":[],\"x\":\"\xff\"}"), "not strict JSON"
+		}),
+		with("output-of-another-type", states.Answered, "", 1, func(s *Scenario) {
+			s.World.Returned, s.Note = result(`{"structuredContent":{"status":"OK","admin":true}}`), "not of the tool's output type"
+		}),
+		with("result-asks-for-input", states.Answered, "", 1, func(s *Scenario) {
+			s.World.Returned, s.Note = result(`{"resultType":"input_required","inputRequests":{}}`), "not complete"
+		}),
+		with("summary-refused", states.Answered, "", 1, func(s *Scenario) {
+			s.World.Summary = plan(`{"items":[{"claim":"Logs are kept for 900 days.","evidence":"Security logs are kept for 400 days."}]}`)
+			s.Note = "Summary refused (claim_token_unsupported)"
+		}),
+		with("summarizer-failed", states.Answered, "", 1, func(s *Scenario) {
+			s.World.Summary = &states.EffectFailed{Code: policy.CodePlannerFailed, Reason: "No endpoint."}
+			s.Note = "No summary (planner_failed)"
+		}),
+		with("call-timed-out", states.Failed, policy.CodeTimeout, 1, func(s *Scenario) {
+			s.World.Returned = &states.EffectFailed{Code: policy.CodeTimeout, Effect: states.EffectUnknown, Reason: "Too slow."}
+		}),
+		with("result-too-large", states.Failed, policy.CodeResultTooLarge, 1, func(s *Scenario) {
+			s.Content.Limits.ResultBytes = 64
+		}),
+	}
+}
+
+// approvals are runs that a policy holds.
+func approvals() []Scenario {
+	const later = "2026-11-21T10:00:00Z"
+	decide := func(outcome, by, at string) *states.Decided {
+		return &states.Decided{At: at, By: by, Outcome: outcome, Reason: "as agreed"}
+	}
+	held := func(name string, state fsm.State, code policy.Code, calls int, d states.Event, change func(*Scenario)) Scenario {
+		return with(name, state, code, calls, func(s *Scenario) {
+			s.Decider, s.World.Decided = HoldAll{Until: later}, d
+			change(s)
+		})
+	}
+	same := func(*Scenario) {}
+	approve := decide("approve", "local:bob", "2026-11-21T09:30:00Z")
+	return []Scenario{
+		held("parked", states.Pending, policy.CodeApprovalRequired, 0, nil, same),
+		held("approved", states.Answered, "", 1, approve, same),
+		held("denied", states.Blocked, policy.CodeApprovalDenied, 0, decide("deny", "local:bob", "2026-11-21T09:30:00Z"), same),
+		held("neither-word", states.Blocked, policy.CodeApprovalDenied, 0, decide("Approve", "local:bob", "2026-11-21T09:30:00Z"), same),
+		held("own-request", states.Blocked, policy.CodeApprovalMismatch, 0, decide("approve", Actor, "2026-11-21T09:30:00Z"), same),
+		held("expired", states.Blocked, policy.CodeApprovalExpired, 0, decide("approve", "local:bob", later), same),
+		held("another-binding", states.Blocked, policy.CodeApprovalMismatch, 0, &states.Decided{
+			At: "2026-11-21T09:30:00Z", Binding: "sha256:00", By: "local:bob", Outcome: "approve",
+		}, same),
+		held("no-expiry-has-passed", states.Blocked, policy.CodeApprovalExpired, 0, approve, func(s *Scenario) { s.Decider = HoldAll{} }),
+		held("decision-broke", states.Failed, policy.CodeEffectFailed, 0, &states.EffectFailed{Code: policy.CodeEffectFailed}, same),
+		held("definition-changed-meanwhile", states.Blocked, policy.CodeToolDefinitionChanged, 0, approve, func(s *Scenario) {
+			s.World.Listed[1] = listed(strings.Replace(Page, "Fetch one policy by id.", "Fetch one policy.", 1))
+		}),
+		held("tool-gone-meanwhile", states.Blocked, policy.CodeToolUnknown, 0, approve, func(s *Scenario) {
+			s.World.Listed[1] = listed(`{"tools":[]}`)
+		}),
+		held("policy-denies-meanwhile", states.Blocked, policy.CodePolicyDenied, 0, approve, func(s *Scenario) {
+			s.Decider = HoldAll{Until: later, DenyFrom: "2026-11-21T09:15:00Z"}
+		}),
+		held("world-gone-meanwhile", states.Failed, policy.CodeEffectFailed, 0, approve, func(s *Scenario) {
+			s.World.Listed = s.World.Listed[:1]
+		}),
+	}
+}
+
+// interruptions stop the good run, and the approved one, at each of their steps.
+func interruptions() []Scenario {
+	before := []fsm.State{
+		states.Received, states.Screened, states.Discovered, states.Planned, states.Validated, states.Authorized,
+		states.Assessed, states.Permitted,
+	}
+	var all []Scenario
+	add := func(name string, n int, code policy.Code, state fsm.State, want policy.Code, change func(*Scenario)) {
+		all = append(all, with(name, state, want, 0, func(s *Scenario) {
+			s.Door = func(d states.Door) states.Door { return &InterruptAt{Door: d, N: n, Code: code} }
+			change(s)
+		}))
+	}
+	same := func(*Scenario) {}
+	for i, at := range before {
+		add(fmt.Sprintf("cancelled-when-%s", at), i, policy.CodeCancelled, states.Blocked, policy.CodeCancelled, same)
+		add(fmt.Sprintf("interrupted-when-%s", at), i, policy.CodeInterrupted, states.Failed, policy.CodeInterrupted, same)
+	}
+	add("process-gone-when-dispatched", 8, policy.CodeInterrupted, states.Failed, policy.CodeIndeterminate, same)
+	approved := func(s *Scenario) {
+		s.Decider = HoldAll{Until: "2026-11-21T10:00:00Z"}
+		s.World.Decided = &states.Decided{At: "2026-11-21T09:30:00Z", By: "local:bob", Outcome: "approve"}
+	}
+	add("cancelled-when-pending", 7, policy.CodeCancelled, states.Blocked, policy.CodeCancelled, approved)
+	add("interrupted-when-approved", 8, policy.CodeInterrupted, states.Failed, policy.CodeInterrupted, approved)
+	answered := with("interrupted-when-executed", states.Answered, "", 1, func(s *Scenario) {
+		s.Door = func(d states.Door) states.Door { return &InterruptAt{Door: d, N: 9, Code: policy.CodeInterrupted} }
+	})
+	unsummarized := with("interrupted-when-typed", states.Answered, "", 1, func(s *Scenario) {
+		s.Note = "No summary (interrupted)"
+		s.Door = func(d states.Door) states.Door { return &InterruptAt{Door: d, N: 10, Code: policy.CodeInterrupted} }
+	})
+	return append(all, answered, unsummarized)
+}

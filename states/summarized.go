@@ -1,0 +1,8 @@
+package states
+
+// summarized answers.
+type summarized struct{}
+
+func (summarized) Want(*Run) Command { return nil }
+
+func (summarized) Judge(r *Run, _ Event) Judgement { return answer(r, "") }

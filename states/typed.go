@@ -1,0 +1,39 @@
+package states
+
+import (
+	"pgfsm/policy"
+)
+
+// typed asks for a summary where one is wanted, and locks it to evidence (INV-5). A summary that is refused, or that
+// could not be had, costs the summary and nothing else: the typed result is answered.
+type typed struct{}
+
+func (typed) Want(r *Run) Command {
+	if !r.bundle.WantsSummary(r.asks()) {
+		return nil
+	}
+	t := r.facts.Typed
+	return &Complete{
+		Do: doComplete, Input: t.Structured, Planner: r.bundle.Content().Planner.Mode, Purpose: PurposeSummary,
+		Request: r.asks(), Typed: t.structured,
+	}
+}
+
+func (s typed) Judge(r *Run, ev Event) Judgement {
+	if s.Want(r) == nil {
+		return answer(r, "")
+	}
+	switch e := ev.(type) {
+	case *Completed:
+		items, v := r.bundle.Lock(r.facts.Typed.structured, e.Content)
+		if v.Allows() {
+			return Judgement{Summarize, &SummarizedFact{Items: items, Structured: r.facts.Typed.Structured, Verdict: v}}
+		}
+		return answer(r, "Summary refused ("+string(v.Code)+"): "+v.Reason)
+	case *EffectFailed:
+		return answer(r, "No summary ("+string(e.Code)+"): "+e.Reason)
+	case *Interrupted:
+		return answer(r, "No summary ("+string(e.Code)+"): "+e.Reason)
+	}
+	return answer(r, "No summary ("+string(policy.CodeEffectFailed)+"): what came back is not a completion.")
+}

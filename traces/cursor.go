@@ -1,0 +1,121 @@
+package traces
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+)
+
+// DivergenceError is the first place where executing a trace again did something else than the trace says.
+type DivergenceError struct {
+	Seq      int
+	Kind     string // "missing": recorded, not produced; "extra": produced, not recorded; "different"
+	What     string // command, event, facts, transition, step or outcome
+	Recorded string
+	Produced string
+}
+
+// Kinds of divergence.
+const (
+	Missing   = "missing"
+	Extra     = "extra"
+	Different = "different"
+)
+
+// Code is the stable name of the divergence, for machines: divergence_missing, divergence_extra, divergence_different.
+func (e *DivergenceError) Code() string { return "divergence_" + e.Kind }
+
+func (e *DivergenceError) Error() string {
+	return fmt.Sprintf("%s: step %d: %s %s: recorded %s, produced %s", e.Code(), e.Seq, e.Kind, e.What,
+		clip(e.Recorded), clip(e.Produced))
+}
+
+func clip(s string) string {
+	const most = 300
+	if len(s) <= most {
+		return s
+	}
+	return fmt.Sprintf("%q… (%d bytes, %s)", s[:most], len(s), canonical.Sum("clipped", []byte(s)).Short())
+}
+
+// A cursor is the door and the recorder of a run that is executed again. While there are recorded steps, the door only
+// reads them and the recorder only compares. Behind the last one the run goes on through then and rest, if they are
+// set, which is how a parked or interrupted run is taken up again.
+type cursor struct {
+	steps  []Step
+	seq    int
+	decode func(jsontext.Value) (states.Event, error)
+	then   states.Door
+	rest   states.Recorder
+	parked bool // the record ends at pending
+}
+
+// Do returns the recorded event of the step that is due.
+func (c *cursor) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
+	if c.seq >= len(c.steps) {
+		return c.behind(ctx, wanted)
+	}
+	step := &c.steps[c.seq]
+	produced := jsontext.Value("null")
+	if wanted != nil {
+		produced = canonical.MustSorted(wanted)
+	}
+	if !bytes.Equal(produced, step.Command) {
+		return nil, c.diverged("command", step.Command, produced)
+	}
+	event, err := c.decode(step.Event)
+	if err != nil {
+		return nil, &DivergenceError{c.seq, Different, "event", err.Error(), "an event of this version"}
+	}
+	_, interruption := event.(*states.Interrupted)
+	if !interruption && (wanted == nil) != (event == nil) {
+		return nil, c.diverged("event", step.Event, step.Command)
+	}
+	return event, nil
+}
+
+func (c *cursor) behind(ctx context.Context, wanted states.Command) (states.Event, error) {
+	if c.then != nil {
+		return c.then.Do(ctx, wanted)
+	}
+	if _, waits := wanted.(*states.AwaitDecision); waits && c.parked {
+		return nil, states.ErrParked
+	}
+	return nil, &DivergenceError{c.seq, Extra, "step", "the end of the trace", "a further step"}
+}
+
+// Append compares a step with the recorded one.
+func (c *cursor) Append(s states.Step) error {
+	if c.seq >= len(c.steps) {
+		return c.rest.Append(s)
+	}
+	step := &c.steps[c.seq]
+	recorded := fmt.Sprintf("%s --%s--> %s", step.From, step.Trigger, step.To)
+	if step.From != s.From || step.Trigger != s.On || step.To != s.To {
+		return &DivergenceError{c.seq, Different, "transition", recorded, fmt.Sprintf("%s --%s--> %s", s.From, s.On, s.To)}
+	}
+	if !bytes.Equal(step.Event, s.Event) {
+		return c.diverged("event", step.Event, s.Event)
+	}
+	if !bytes.Equal(step.Facts, s.Facts) {
+		return c.diverged("facts", step.Facts, s.Facts)
+	}
+	c.seq++
+	return nil
+}
+
+func (c *cursor) diverged(what string, recorded, produced jsontext.Value) error {
+	kind := Different
+	switch {
+	case recorded.Kind() == 'n':
+		kind = Extra
+	case produced.Kind() == 'n':
+		kind = Missing
+	}
+	return &DivergenceError{c.seq, kind, what, string(recorded), string(produced)}
+}

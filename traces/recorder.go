@@ -1,0 +1,171 @@
+package traces
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+)
+
+// Modes of what is written: traces hold what tools returned, so they are the operator's alone.
+const (
+	fileMode = 0o600
+	dirMode  = 0o700
+)
+
+const partialSuffix = ".partial"
+
+// A Recorder writes the record of one run to a folder. It implements [states.Recorder].
+type Recorder struct {
+	dir     string
+	header  []byte
+	runID   string
+	now     func() string
+	chain   chain
+	partial *os.File
+	lock    *flock.Flock
+	lines   *bufio.Writer
+	steps   [][]byte
+}
+
+// Create starts the record of a run in dir, which it makes if it must. now tells the time of a step, as RFC 3339 in
+// UTC. The error names the file and what to do about it.
+func Create(dir string, h Header, now func() string) (*Recorder, error) {
+	header, err := canonical.Sorted(h)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return nil, fmt.Errorf("the traces folder cannot be made: %w (set traces.dir or SAFE_TRACE_DIR)", err)
+	}
+	path := filepath.Join(dir, "trace_"+h.RunID+partialSuffix)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, fileMode)
+	if err != nil {
+		return nil, fmt.Errorf("the trace cannot be written: %w (set traces.dir or SAFE_TRACE_DIR)", err)
+	}
+	r := newRecorder(dir, h.RunID, header, now, f)
+	r.chain.prev = canonical.Sum(kindHeader, header)
+	if err := r.takeLock(path); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if err := r.line(header, true); err != nil {
+		return nil, errors.Join(err, r.release(), os.Remove(path))
+	}
+	return r, nil
+}
+
+func newRecorder(dir, runID string, header []byte, now func() string, f *os.File) *Recorder {
+	return &Recorder{dir: dir, header: header, runID: runID, now: now, partial: f, lines: bufio.NewWriter(f)}
+}
+
+// takeLock marks the partial file as owned by a live process.
+func (r *Recorder) takeLock(path string) error {
+	r.lock = flock.New(path)
+	ok, err := r.lock.TryLock()
+	if err != nil {
+		return fmt.Errorf("the trace cannot be locked: %w", err)
+	}
+	if !ok {
+		return fmt.Errorf("the trace %s belongs to another process", path)
+	}
+	return nil
+}
+
+// Append records a step; see [states.Recorder] for what it promises.
+func (r *Recorder) Append(s states.Step) error {
+	step, err := r.chain.link(s, r.now())
+	if err != nil {
+		return err
+	}
+	b, err := canonical.Sorted(step)
+	if err != nil {
+		return err
+	}
+	r.steps = append(r.steps, b)
+	return r.line(b, s.On == states.Dispatch || s.On == states.Hold)
+}
+
+// line writes one line to the partial file and, where it must be durable, flushes it to disk.
+func (r *Recorder) line(b []byte, durable bool) error {
+	r.lines.Write(b)
+	r.lines.WriteByte('\n') // errors stay in the writer until Flush
+	if err := r.lines.Flush(); err != nil {
+		return full(err)
+	}
+	if !durable {
+		return nil
+	}
+	return full(r.partial.Sync())
+}
+
+// full adds the remedy where the disk is full.
+func full(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: make room in the traces folder; nothing is called without a record", err)
+	}
+	return err
+}
+
+// Finish writes the finished document in the partial file's place and returns its path and head.
+func (r *Recorder) Finish(o states.Outcome) (path string, h canonical.Digest, err error) {
+	outcome, err := canonical.Sorted(o)
+	if err != nil {
+		return "", "", err
+	}
+	if h, err = head(r.chain.prev, outcome); err != nil {
+		return "", "", err
+	}
+	path = filepath.Join(r.dir, Name(r.runID))
+	doc, err := renameio.NewPendingFile(path, renameio.WithPermissions(fileMode))
+	if err != nil {
+		return "", "", fmt.Errorf("the trace cannot be written: %w", err)
+	}
+	defer doc.Cleanup()
+	w := bufio.NewWriter(doc)
+	w.Write(r.header[:len(r.header)-1])
+	w.WriteString(`,"steps":[`)
+	for i, s := range r.steps {
+		if i > 0 {
+			w.WriteByte(',')
+		}
+		w.WriteByte('\n')
+		w.Write(s)
+	}
+	w.WriteString("\n],\"outcome\":")
+	w.Write(outcome)
+	fmt.Fprintf(w, ",\"head\":%q}\n", h)
+	if err := w.Flush(); err != nil {
+		return "", "", full(err)
+	}
+	if err := doc.CloseAtomicallyReplace(); err != nil {
+		return "", "", full(err)
+	}
+	return path, h, errors.Join(syncDir(r.dir), os.Remove(r.partial.Name()), r.release())
+}
+
+// Abandon lets go of the partial file and leaves it for [Recover].
+func (r *Recorder) Abandon() error { return r.release() }
+
+func (r *Recorder) release() error { return errors.Join(r.partial.Close(), r.lock.Unlock()) }
+
+// syncDir makes a rename durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, fs.ErrInvalid) && !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	return nil
+}

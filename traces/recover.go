@@ -1,0 +1,120 @@
+package traces
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gofrs/flock"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+)
+
+// Recovered says what became of one left-over partial file.
+type Recovered struct {
+	Partial string         // the file that was found
+	Trace   string         // the finished trace, if one was made
+	Outcome states.Outcome // how the run ended
+	Err     error          // why it could not be ended; the file stays as it is, under the suffix .broken
+}
+
+// Recover ends every run in dir whose process is gone. A run that had not called anything ends as failed, interrupted;
+// one whose call was in flight as failed, indeterminate, and it is never called again; one that has its result is
+// answered. Partial files of live processes are left alone. A missing folder holds nothing.
+func (p *Replayer) Recover(dir string, now func() string) ([]Recovered, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []Recovered
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), "trace_") || !strings.HasSuffix(e.Name(), partialSuffix) {
+			continue
+		}
+		r, live := p.recoverOne(dir, filepath.Join(dir, e.Name()), now)
+		if !live {
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
+
+// recoverOne ends one run; live says that another process still owns it.
+func (p *Replayer) recoverOne(dir, path string, now func() string) (r Recovered, live bool) {
+	r.Partial = path
+	lock := flock.New(path)
+	if ok, err := lock.TryLock(); err != nil || !ok {
+		return r, err == nil || errors.Is(err, fs.ErrNotExist)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return r, true // its owner finished it while we waited for the lock
+	}
+	rec, run, c, err := p.reopen(dir, path, lock, now)
+	if err == nil {
+		r.Outcome, err = p.machine.Advance(context.Background(), run, c, c)
+	}
+	if err == nil {
+		r.Trace, _, err = rec.Finish(r.Outcome)
+	}
+	if err != nil {
+		r.Err = errors.Join(err, os.Rename(path, strings.TrimSuffix(path, partialSuffix)+".broken"), lock.Unlock())
+	}
+	return r, false
+}
+
+// gone is the door behind the last recorded step of a run whose process is gone.
+type gone struct{}
+
+func (gone) Do(context.Context, states.Command) (states.Event, error) {
+	return states.Interruption(policy.CodeInterrupted, "The process that owned the run ended."), nil
+}
+
+// reopen reads a partial file and makes a recorder that goes on where it ends. A last line without its end was never
+// acknowledged to anybody and is dropped.
+func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string) (*Recorder, *states.Run, *cursor, error) {
+	doc, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	end := bytes.LastIndexByte(doc, '\n') + 1
+	lines := bytes.Split(bytes.TrimSuffix(doc[:end], []byte{'\n'}), []byte{'\n'})
+	var t Trace
+	if err := canonical.Unmarshal(lines[0], &t.Header); err != nil {
+		return nil, nil, nil, fmt.Errorf("the header: %w", err)
+	}
+	chained := chain{prev: canonical.Sum(kindHeader, lines[0])}
+	t.Steps = make([]Step, len(lines)-1)
+	for i, line := range lines[1:] {
+		if err := t.Steps[i].read(line, i); err != nil {
+			return nil, nil, nil, err
+		}
+		if t.Steps[i].Prev != chained.prev {
+			return nil, nil, nil, &TamperError{Place: "step", Seq: i, What: "it was chained to another step"}
+		}
+		chained = chain{prev: t.Steps[i].Hash, next: i + 1}
+	}
+	run, err := p.start(&t.Header)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, fileMode)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := f.Truncate(int64(end)); err != nil {
+		return nil, nil, nil, errors.Join(err, f.Close())
+	}
+	rec := newRecorder(dir, t.Header.RunID, lines[0], now, f)
+	rec.chain, rec.lock, rec.steps = chained, lock, lines[1:]
+	return rec, run, &cursor{steps: t.Steps, decode: p.event, then: gone{}, rest: rec}, nil
+}

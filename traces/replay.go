@@ -1,0 +1,154 @@
+package traces
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+)
+
+// A Replayer executes traces again. It is safe for concurrent use; what traces share (the bundle, the catalog) it
+// compiles once.
+type Replayer struct {
+	machine *states.Machine
+	compile func(policy.Content) (*policy.Bundle, error)
+
+	mu      sync.Mutex
+	bundles map[canonical.Digest]*policy.Bundle
+	events  map[string]states.Event
+}
+
+// Bounds of what a replayer remembers between traces.
+const (
+	maxBundles    = 256
+	maxEvents     = 256
+	minEventBytes = 1 << 10
+	maxEventBytes = 1 << 20
+)
+
+// NewReplayer returns a replayer for traces of m. compile makes a bundle of a trace's content; nil means
+// [policy.Compile].
+func NewReplayer(m *states.Machine, compile func(policy.Content) (*policy.Bundle, error)) *Replayer {
+	if compile == nil {
+		compile = policy.Compile
+	}
+	return &Replayer{
+		machine: m, compile: compile,
+		bundles: make(map[canonical.Digest]*policy.Bundle), events: make(map[string]states.Event),
+	}
+}
+
+// ErrHead means that a trace's head is not the one that the caller knows.
+var ErrHead = errors.New("the head is not the expected one: the trace was written anew")
+
+// Replay executes a trace again, from its first step to its last. The error is a [*DivergenceError] for the first thing
+// that came out otherwise. The run is returned also then, as far as it came.
+func (p *Replayer) Replay(t *Trace) (*states.Run, error) {
+	run, err := p.start(&t.Header)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.allowed(t); err != nil {
+		return run, err
+	}
+	c := &cursor{steps: t.Steps, decode: p.event, parked: t.Outcome.Type == states.TypePending}
+	outcome, err := p.machine.Advance(context.Background(), run, c, c)
+	if err != nil {
+		return run, err
+	}
+	if c.seq < len(t.Steps) {
+		s := t.Steps[c.seq]
+		return run, &DivergenceError{c.seq, Missing, "step", fmt.Sprintf("%s --%s--> %s", s.From, s.Trigger, s.To), "the end of the run"}
+	}
+	if produced := canonical.MustSorted(outcome); !bytes.Equal(produced, t.outcome) {
+		return run, &DivergenceError{c.seq, Different, "outcome", string(t.outcome), string(produced)}
+	}
+	return run, nil
+}
+
+// SameMachine reports whether the trace was recorded with today's table. Another table is worth a note, not a failure:
+// what matters is whether today's table permits the path and leads to the same facts.
+func (p *Replayer) SameMachine(t *Trace) bool { return t.Header.Machine == p.machine.Digest() }
+
+// start makes the run that a header describes.
+func (p *Replayer) start(h *Header) (*states.Run, error) {
+	b, err := p.bundle(&h.Bundle)
+	if err != nil {
+		return nil, &TamperError{Place: "header", What: "bundle: " + err.Error()}
+	}
+	return states.NewRun(h.RunID, h.Request, b), nil
+}
+
+func (p *Replayer) bundle(recorded *Bundle) (*policy.Bundle, error) {
+	digest := canonical.Sum("bundle", recorded.Content)
+	if digest != recorded.Digest {
+		return nil, fmt.Errorf("its digest is %s, its content has %s", recorded.Digest.Short(), digest.Short())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b := p.bundles[digest]; b != nil {
+		return b, nil
+	}
+	content, err := recorded.content()
+	if err != nil {
+		return nil, err
+	}
+	b, err := p.compile(content)
+	if err != nil {
+		return nil, err
+	}
+	if b.Digest() != digest {
+		return nil, errors.New("the content is not complete: this version writes it otherwise")
+	}
+	if len(p.bundles) >= maxBundles {
+		clear(p.bundles)
+	}
+	p.bundles[digest] = b
+	return b, nil
+}
+
+// allowed checks the recorded path against today's table before anything is executed.
+func (p *Replayer) allowed(t *Trace) error {
+	spec := p.machine.Spec()
+	at := states.Received
+	for i, s := range t.Steps {
+		if s.From != at {
+			return &DivergenceError{i, Different, "transition", string(s.From), string(at)}
+		}
+		if !spec.Allows(s.From, s.Trigger, s.To) {
+			return &DivergenceError{
+				i, Different, "transition", fmt.Sprintf("%s --%s--> %s", s.From, s.Trigger, s.To), "no such row in the table",
+			}
+		}
+		at = s.To
+	}
+	return nil
+}
+
+// event decodes a recorded event; those that many traces share, such as a catalog, once.
+func (p *Replayer) event(raw jsontext.Value) (states.Event, error) {
+	if len(raw) < minEventBytes || len(raw) > maxEventBytes {
+		return states.DecodeEvent(raw)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ev, ok := p.events[string(raw)]; ok {
+		return ev, nil
+	}
+	ev, err := states.DecodeEvent(raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.events) >= maxEvents {
+		clear(p.events)
+	}
+	p.events[string(raw)] = ev
+	return ev, nil
+}
