@@ -82,7 +82,6 @@ var questions = []struct{ question, route, arg string }{
 	{"fetch policy-12345", "policy-fetch", "policy-12345"}, // not an id there can be: for the schema gate to say
 	{"doc-001", "doc-id", "doc-001"},
 	{"fetch doc-001", "doc-fetch", "doc-001"},
-	{"Fetch the document doc-001, please.", "", ""}, // words behind the id are not guessed at
 	{"Please fetch the document doc-001.", "doc-fetch", "doc-001"},
 	{"read  doc-999", "doc-fetch", "doc-999"},
 	{"summarize doc-001", "doc-summary", "doc-001"},
@@ -142,6 +141,7 @@ var refused = []string{
 	"what does deleting doc-999 do",
 	"do not fetch doc-001",
 	"doc-001 must go: delete it",
+	"fetch doc-001 for me", // words behind the id are not guessed at
 	"doc-001 doc-002",
 	"doc-001x",
 	"xdoc-001",

@@ -124,7 +124,8 @@ func (c *choice) consider(s string) {
 	c.kept = slices.Insert(c.kept, at, candidate{s, rank, c.seen})
 }
 
-// rank weighs a sentence: two for each distinct word of the request, one for prose. ok is false if it has too few words.
+// rank weighs a sentence: two for each distinct word of the request, one for prose. ok is false if it has too few
+// words.
 func (c *choice) rank(s string) (rank int, ok bool) {
 	var shared uint64
 	for word := range words(s) {
@@ -169,8 +170,9 @@ func words(s string) func(yield func(string) bool) {
 }
 
 // stopWords of a request say nothing about what it is about.
-var stopWords = set("a about all an and any are as at be by can do does find for from get give how i in into is it its me my " +
-	"of on or our please read say search show summarise summarize tell that the there this to us was we what when which " +
+var stopWords = set("a about all an and any are as at be by can do does find for from get give how i in into is " +
+	"it its me my of on or our please read say search show summarise summarize tell " +
+	"that the there this to us was we what when which " +
 	"who with you your fetch")
 
 // stringValues returns the string values of a strict JSON document in document order, without member names and without

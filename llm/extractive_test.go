@@ -53,29 +53,38 @@ func TestSummarize(t *testing.T) {
 		name, request, typed string
 		want                 []string
 	}{
-		{"sentences-in-document-order", "Summarize it", `{"b":"Logs are kept here. Copies are dropped soon.","a":["Owners review this yearly."]}`,
+		{"sentences-in-document-order", "Summarize it",
+			`{"b":"Logs are kept here. Copies are dropped soon.","a":["Owners review this yearly."]}`,
 			[]string{"Logs are kept here.", "Copies are dropped soon.", "Owners review this yearly."}},
 		{"most-words-of-the-request-first-but-document-order", "What about retention?", fmt.Sprintf(`{"body":%q}`, many),
-			[]string{"Alpha comes first here.", "Bravo comes second here.", "Charlie comes third here.", "Delta comes fourth here.",
-				"Foxtrot comes sixth here about retention."}},
-		{"case-of-request-words-does-not-count", "RETENTION", fmt.Sprintf(`{"body":%q}`, strings.ReplaceAll(many, "retention", "Retention")),
-			[]string{"Alpha comes first here.", "Bravo comes second here.", "Charlie comes third here.", "Delta comes fourth here.",
-				"Foxtrot comes sixth here about Retention."}},
-		{"prose-before-labels", "x", `{"a":["Security Operations Team One","Legal Review Board Two","Alpha comes first."],"b":` +
-			`["Bravo comes next.","Charlie comes then.","Delta comes now.","Echo comes late."]}`,
+			[]string{"Alpha comes first here.", "Bravo comes second here.", "Charlie comes third here.",
+				"Delta comes fourth here.", "Foxtrot comes sixth here about retention."}},
+		{"case-of-request-words-does-not-count", "RETENTION",
+			fmt.Sprintf(`{"body":%q}`, strings.ReplaceAll(many, "retention", "Retention")),
+			[]string{"Alpha comes first here.", "Bravo comes second here.", "Charlie comes third here.",
+				"Delta comes fourth here.", "Foxtrot comes sixth here about Retention."}},
+		{"prose-before-labels", "x",
+			`{"a":["Security Operations Team One","Legal Review Board Two","Alpha comes first."],"b":` +
+				`["Bravo comes next.","Charlie comes then.","Delta comes now.","Echo comes late."]}`,
 			[]string{"Alpha comes first.", "Bravo comes next.", "Charlie comes then.", "Delta comes now.", "Echo comes late."}},
-		{"ids-and-codes-are-not-said", "x", `{"id":"policy-002","status":"OK","owner":"Jane Doe","when":"2024-05-01 at 10:00","n":5,"t":true,` +
-			`"refs":"INC0010001 INC0010002 INC0010003 INC0010004","blob":"` + base64.StdEncoding.EncodeToString([]byte(many)) + `"}`, nil},
+		{"ids-and-codes-are-not-said", "x",
+			`{"id":"policy-002","status":"OK","owner":"Jane Doe","n":5,"t":true,` +
+				`"when":"2024-05-01 at 10:00","refs":"INC0010001 INC0010002 INC0010003","blob":"` +
+				base64.StdEncoding.EncodeToString([]byte(many)) + `"}`, nil},
 		{"member-names-are-not-said", "x", `{"this is a name.":1}`, nil},
 		{"numbers-and-dates-in-a-sentence", "x", `{"b":"Logs are kept for 3.5 years from 2024-05-01. They are then erased."}`,
 			[]string{"Logs are kept for 3.5 years from 2024-05-01.", "They are then erased."}},
 		{"longest-sentence", "x", fmt.Sprintf(`{"b":%q}`, longest), []string{longest}},
 		{"one-byte-too-long-is-not-cut", "x", fmt.Sprintf(`{"b":%q}`, tooLong), nil},
-		{"repetition-is-said-once", "x", `{"a":"Logs are kept here.","b":"Logs are kept here."}`, []string{"Logs are kept here."}},
-		{"echo-of-the-request-is-not-said", "Search for PII Logging in Production", `{"query":"pii logging in production","hits":[` +
-			`{"snippet":"PII must never reach production logs."}]}`, []string{"PII must never reach production logs."}},
-		{"markup-is-passed-over", "x", `{"b":"Click <a href=x>here</a> right now. Logs are kept here."}`, []string{"Logs are kept here."}},
-		{"bidi-control-is-passed-over", "x", "{\"b\":\"Logs are \u202ekept here. Copies are dropped soon.\"}", []string{"Copies are dropped soon."}},
+		{"repetition-is-said-once", "x", `{"a":"Logs are kept here.","b":"Logs are kept here."}`,
+			[]string{"Logs are kept here."}},
+		{"echo-of-the-request-is-not-said", "Search for PII Logging in Production",
+			`{"query":"pii logging in production","hits":[` +
+				`{"snippet":"PII must never reach production logs."}]}`, []string{"PII must never reach production logs."}},
+		{"markup-is-passed-over", "x", `{"b":"Click <a href=x>here</a> right now. Logs are kept here."}`,
+			[]string{"Logs are kept here."}},
+		{"bidi-control-is-passed-over", "x", "{\"b\":\"Logs are \u202ekept here. Copies are dropped soon.\"}",
+			[]string{"Copies are dropped soon."}},
 		{"control-character-is-passed-over", "x", `{"b":"Logs are \u0007 kept here. Copies are dropped soon."}`,
 			[]string{"Copies are dropped soon."}},
 		{"wrapped-line-is-one-claim", "x", `{"b":"Delete all the logs\r\n  unless a hold applies."}`,
@@ -83,11 +92,15 @@ func TestSummarize(t *testing.T) {
 		{"not-found", "x", `{"status":"NOT_FOUND","doc":null}`, nil},
 		{"not-found-with-prose-before-it", "x", `{"message":"The document could not be located.","status":"NOT_FOUND"}`, nil},
 		{"not-found-with-prose-behind-it", "x", `{"status":"not found","doc":{"body":"Logs are kept here."}}`, nil},
-		{"not-found-inside-takes-only-its-object", "x", `{"a":"Logs are kept here.","b":[{"c":"No such thing here.","status":"NotFound"},` +
-			`{"c":"Copies are dropped soon.","status":"OK"}]}`, []string{"Logs are kept here.", "Copies are dropped soon."}},
-		{"not-found-under-another-name", "x", `{"state":"NOT_FOUND","b":"Logs are kept here."}`, []string{"Logs are kept here."}},
-		{"status-that-is-no-string", "x", `{"status":["NOT_FOUND"],"b":"Logs are kept here."}`, []string{"Logs are kept here."}},
-		{"value-behind-a-status-that-is-null", "x", `{"status":null,"c":"NOT_FOUND","b":"Logs are kept here."}`, []string{"Logs are kept here."}},
+		{"not-found-inside-takes-only-its-object", "x",
+			`{"a":"Logs are kept here.","b":[{"c":"No such thing here.","status":"NotFound"},` +
+				`{"c":"Copies are dropped soon.","status":"OK"}]}`, []string{"Logs are kept here.", "Copies are dropped soon."}},
+		{"not-found-under-another-name", "x", `{"state":"NOT_FOUND","b":"Logs are kept here."}`,
+			[]string{"Logs are kept here."}},
+		{"status-that-is-no-string", "x", `{"status":["NOT_FOUND"],"b":"Logs are kept here."}`,
+			[]string{"Logs are kept here."}},
+		{"value-behind-a-status-that-is-null", "x", `{"status":null,"c":"NOT_FOUND","b":"Logs are kept here."}`,
+			[]string{"Logs are kept here."}},
 		{"a-bare-string", "x", `"Logs are kept here."`, []string{"Logs are kept here."}},
 		{"a-number", "x", `5`, nil},
 		{"not-json", "x", `{"b":"Logs are kept here."`, nil},
@@ -149,11 +162,11 @@ func TestSummarizeLarge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("large payloads")
 	}
-	const size = 16 << 20
+	const size, largest = 2 << 20, 16 << 20 // one of the largest is enough: the race detector makes them slow
 	fill := func(unit string) []byte { return payload(t, strings.Repeat(unit, size/len(unit))) }
-	var ranked strings.Builder // ever better sentences
-	for i := 0; ranked.Len() < size; i++ {
-		fmt.Fprintf(&ranked, "Item %d is about logs%s. ", i, strings.Repeat(" retention", i%3))
+	var varied strings.Builder
+	for i := 0; varied.Len() < largest; i++ {
+		fmt.Fprintf(&varied, "Item %d is about logs%s. ", i, strings.Repeat(" retention", i%3))
 	}
 	for _, tt := range []struct {
 		name  string
@@ -161,7 +174,7 @@ func TestSummarizeLarge(t *testing.T) {
 		want  int
 	}{
 		{"one-sentence-again-and-again", fill("Logs are kept for 90 days here. "), 1},
-		{"different-sentences", payload(t, ranked.String()), MaxSentences},
+		{"different-sentences", payload(t, varied.String()), MaxSentences},
 		{"one-endless-sentence", fill("logs are kept "), 0},
 		{"only-markup", fill("Logs <b>are</b> kept here. "), 0},
 		{"only-dots", fill("."), 0},
@@ -185,7 +198,8 @@ func FuzzExtractive(f *testing.F) {
 			said(t, request, doc)
 		}
 		said(t, request, typed)
-		if a, b := (Extractive{}).Summarize(request, typed), (Extractive{}).Summarize(request, typed); string(a) != string(b) {
+		a, b := Extractive{}.Summarize(request, typed), Extractive{}.Summarize(request, typed)
+		if string(a) != string(b) {
 			t.Errorf("Summarize = %s, then %s", a, b)
 		}
 	})

@@ -17,8 +17,7 @@
 // Routes are tried in the operator's order against the request as it was written; the pattern decides about case. The
 // first that matches is taken. In a string value of the route's args, at any depth, ${1} and ${name} stand for the
 // pattern's groups, ${0} for the whole match, and $${ for the two characters ${. A group's text is put into the parsed
-// value, never into JSON text: whatever a request holds, it stays inside its string. A dollar sign in any other place is
-// itself.
+// value, never into JSON text: whatever a request holds, it stays inside its string. A dollar sign elsewhere is itself.
 //
 // A route whose args use a group that took no part in the match, or matched nothing, does not match: the operator asked
 // for a value there, and the next route is tried rather than an empty one sent. Only the first place where the pattern

@@ -96,9 +96,10 @@ func (r *Router) Plan(request string, allowed []Tool) []byte {
 
 // ask writes the plan that asks for what is missing.
 func ask(missing string, allowed []Tool) []byte {
-	answer := missing + " No tool can be called at present."
+	const none, some, more = " No tool can be called at present.", " Tools that can be called: ", " and 999999 more."
+	answer := missing + none
 	if len(allowed) > 0 {
-		answer = missing + " Tools that can be called: " + toolNames(allowed, policy.MaxAnswerBytes-len(missing)-40) + "."
+		answer = missing + some + toolNames(allowed, policy.MaxAnswerBytes-len(missing+some+more)) + "."
 	}
 	return (&policy.Plan{Type: policy.PlanFinalAnswer, Answer: cut(answer, policy.MaxAnswerBytes)}).Canonical()
 }

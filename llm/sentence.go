@@ -14,8 +14,8 @@ import (
 // A sentence ends behind a run of the marks . ! ? … and the closing quotes and brackets after it, if white space or the
 // end of the text follows, so that 3.14, 01.05.2024 and example.com stay whole. It does not end there if
 //   - the next word begins with a lower-case letter (UAX #29, SB8), or
-//   - a single dot follows an abbreviation of the table, one letter (J. Smith, U.S., e.g.), the number that begins a list
-//     item (1.), or the day in front of a month's name (5. May).
+//   - a single dot follows an abbreviation of the table, one letter (J. Smith, U.S., e.g.), the number that begins a
+//     list item (1.), or the day in front of a month's name (5. May).
 //
 // The marks 。！？ end a sentence whatever follows. A line break ends one where the line ends in a colon, the next line is
 // blank or begins a list item, a heading or a quotation; elsewhere it is taken for a wrapped line.
@@ -137,10 +137,10 @@ func trimItem(s string) string {
 
 const longestAbbreviation = len("approx")
 
-// abbreviations whose dot does not end a sentence even before an upper-case letter. Case counts: "no." ends one, "No. 7"
-// does not. Those of one letter (e.g., i.e., p.m.) need no entry; etc. often ends a sentence and has none.
-var abbreviations = set("Mr Mrs Ms Dr Prof St Gen Gov Rev No Nos Art Sec Sect Ch Fig Figs Vol Tab Eq pp par vs cf al approx " +
-	"incl resp ca Inc Ltd Co Corp Dept Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec")
+// abbreviations whose dot does not end a sentence even before an upper-case letter. Case counts: "no." ends one,
+// "No. 7" does not. Those of one letter (e.g., i.e., p.m.) need no entry; etc. often ends a sentence and has none.
+var abbreviations = set("Mr Mrs Ms Dr Prof St Gen Gov Rev No Nos Art Sec Sect Ch Fig Figs Vol Tab Eq pp par vs cf al " +
+	"approx incl resp ca Inc Ltd Co Corp Dept Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec")
 
 var months = set("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec")
 

@@ -30,7 +30,8 @@ func TestSentences(t *testing.T) {
 		{"year-at-the-end", "Since 2024. The rest.", []string{"Since 2024.", "The rest."}},
 		{"number-at-the-end", "Keep for 90. The rest.", []string{"Keep for 90.", "The rest."}},
 		{"day-before-a-month", "On 5. May 2024 it ends. Next.", []string{"On 5. May 2024 it ends.", "Next."}},
-		{"url-and-version", "See example.com/a.b for v1.2.3 now. Next.", []string{"See example.com/a.b for v1.2.3 now.", "Next."}},
+		{"url-and-version", "See example.com/a.b for v1.2.3 now. Next.",
+			[]string{"See example.com/a.b for v1.2.3 now.", "Next."}},
 		{"titles-and-initials", "Dr. J. Smith of the U.S. Treasury agreed. Next.",
 			[]string{"Dr. J. Smith of the U.S. Treasury agreed.", "Next."}},
 		{"for-example", "Logs, e.g. Nginx logs, count. Next.", []string{"Logs, e.g. Nginx logs, count.", "Next."}},
@@ -41,11 +42,13 @@ func TestSentences(t *testing.T) {
 		{"wide-quotation", "好。」 Next one.", []string{"好。", "」 Next one."}},
 		{"numbered-list", "1. Keep logs.\n2. Drop logs.", []string{"1. Keep logs.", "2. Drop logs."}},
 		{"numbered-list-without-marks", "1. Keep logs\n2) Drop logs", []string{"1. Keep logs", "2) Drop logs"}},
-		{"bullets", "Rules:\n- Keep logs\n* Drop copies\n• Tell people", []string{"Rules:", "Keep logs", "Drop copies", "Tell people"}},
+		{"bullets", "Rules:\n- Keep logs\n* Drop copies\n• Tell people",
+			[]string{"Rules:", "Keep logs", "Drop copies", "Tell people"}},
 		{"heading-and-blank-line", "# Scope\n\nAll systems.", []string{"Scope", "All systems."}},
 		{"blank-line-with-spaces", "Scope\n  \nAll systems.", []string{"Scope", "All systems."}},
 		{"carriage-returns", "Scope\r\n\r\nAll\r\nsystems.", []string{"Scope", "All\r\nsystems."}},
-		{"wrapped-line-is-not-cut", "Delete logs\nunless a hold applies. Next.", []string{"Delete logs\nunless a hold applies.", "Next."}},
+		{"wrapped-line-is-not-cut", "Delete logs\nunless a hold applies. Next.",
+			[]string{"Delete logs\nunless a hold applies.", "Next."}},
 		{"wrapped-before-a-number", "Keep for\n90 days.", []string{"Keep for\n90 days."}},
 		{"wrapped-before-a-sign", "It is\n-5 degrees.", []string{"It is\n-5 degrees."}},
 		{"sign-of-a-number-stays", "-5 degrees is cold.", []string{"-5 degrees is cold."}},
@@ -74,8 +77,8 @@ func TestSentencesStopWhenTold(t *testing.T) {
 	}
 }
 
-// isLinear reports whether scan takes about as many times as long as its text is longer: a quadratic one takes the square
-// of that. It looks up to three times, and leaves room for a busy machine.
+// isLinear reports whether scan takes about as many times as long as its text is longer: a quadratic one takes the
+// square of that. It looks up to three times, and leaves room for a busy machine.
 func isLinear(unit string, scan func(string)) bool {
 	const small, factor = 1 << 17, 16
 	took := func(size int) time.Duration {

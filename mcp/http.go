@@ -76,11 +76,18 @@ func (rt *roundTripper) dial(ctx context.Context, network, addr string) (net.Con
 	if err != nil || rt.origin.Scheme != "http" || len(rt.session.server.Headers) == 0 {
 		return conn, err
 	}
-	if tcp, ok := conn.RemoteAddr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
+	if err := rt.local(conn.RemoteAddr()); err != nil {
 		conn.Close()
-		return nil, rt.session.fail(CodeOrigin, "%s is not this machine; headers would travel in clear text", rt.origin.Host)
+		return nil, err
 	}
 	return conn, nil
+}
+
+func (rt *roundTripper) local(addr net.Addr) error {
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+		return nil
+	}
+	return rt.session.fail(CodeOrigin, "%s is not this machine; headers would travel in clear text", rt.origin.Host)
 }
 
 func (rt *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -278,3 +278,13 @@ func echoServer() *sdk.Server {
 		})
 	return s
 }
+
+func readAll(r *http.Request) string {
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+func readCloser(s string) io.ReadCloser { return io.NopCloser(strings.NewReader(s)) }

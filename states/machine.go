@@ -42,6 +42,7 @@ type Step struct {
 // Machine runs runs. One machine serves all of them; it keeps nothing of any.
 type Machine struct {
 	table  *fsm.Machine[*Run]
+	spec   *fsm.Spec
 	digest canonical.Digest
 }
 
@@ -51,15 +52,16 @@ func NewMachine() (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	digest, err := canonical.SumOf("machine", table.Spec())
+	spec := table.Spec()
+	digest, err := canonical.SumOf("machine", spec)
 	if err != nil {
 		return nil, err
 	}
-	return &Machine{table: table, digest: digest}, nil
+	return &Machine{table: table, spec: spec, digest: digest}, nil
 }
 
-// Spec returns the machine as data.
-func (m *Machine) Spec() *fsm.Spec { return m.table.Spec() }
+// Spec returns the machine as data. It must not be changed.
+func (m *Machine) Spec() *fsm.Spec { return m.spec }
 
 // Digest names the table.
 func (m *Machine) Digest() canonical.Digest { return m.digest }

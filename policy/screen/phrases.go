@@ -1,108 +1,56 @@
 package screen
 
-import (
-	"slices"
-	"strings"
-)
-
-// RE2 cannot say "not followed by"; these build patterns that say which words may stand where by spelling the complement out.
-
-// A wordNode is a node of a trie of words.
-type wordNode struct {
-	next   [26]*wordNode
-	prefix bool // every word that begins like this is meant
-	exact  bool // the word that ends here is meant
-}
-
-// otherWord returns a pattern for one word that is not among words: space-separated, lower case; a word stands for all that begin
-// with it, and with a dot behind it for itself only. "i" and "l" are not told apart, so that the pattern holds for mapped text too.
-func otherWord(words string) string {
-	var root wordNode
-	for _, w := range strings.Fields(words) {
-		root.add(w)
-		if m := digraphs(w); m != w {
-			root.add(m)
-		}
-	}
-	return root.pattern()
-}
-
-func (n *wordNode) add(word string) {
-	text := strings.TrimSuffix(word, ".")
-	for _, c := range []byte(text) {
-		if c == 'l' {
-			c = 'i'
-		}
-		child := &n.next[c-'a']
-		if *child == nil {
-			*child = &wordNode{}
-		}
-		n = *child
-	}
-	n.prefix = n.prefix || text == word
-	n.exact = n.exact || text != word
-}
-
-func (n *wordNode) pattern() string {
-	var b strings.Builder
-	b.WriteString(`(?:[0-9_`)
-	for c := byte('a'); c <= 'z'; c++ {
-		if n.next[c-'a'] == nil && (c != 'l' || n.next['i'-'a'] == nil) {
-			b.WriteByte(c)
-		}
-	}
-	b.WriteString(`]\w*`)
-	for i, child := range n.next {
-		if child == nil || child.prefix {
-			continue
-		}
-		b.WriteByte('|')
-		if c := 'a' + byte(i); c == 'i' {
-			b.WriteString("[il]")
-		} else {
-			b.WriteByte(c)
-		}
-		b.WriteString(child.pattern())
-	}
-	if !n.exact && n.hasChildren() {
-		b.WriteString(`|\b`)
-	}
-	b.WriteByte(')')
-	return b.String()
-}
-
-func (n *wordNode) hasChildren() bool {
-	return slices.ContainsFunc(n.next[:], func(c *wordNode) bool { return c != nil })
-}
+import "strings"
 
 // What stands between two words of one sentence.
 const between = `[^\w.;:?!]+`
 
-// anyOf returns a pattern for one of the space-separated alternatives; "_" stands for an optional space or hyphen, "~" for one of these.
+// The words that excuse a request, in the group that keeps it from counting. A word stands for all that begin with it, with a dot behind it
+// for itself only.
+var (
+	excuseBefore = words(`prevent detect attempt against. protect attacker hackers adversar criminal intruder prohibit
+		forbid who. tries. tried. defend`)
+	excuseWithin = words(`about. against. on. from. help. ban. regarding concerning report ticket summar polic guid train
+		detect prevent protect anti avoid stop. block remov rid. defen mitigat incident document aware respon recover
+		alert analy scan rule. rules. question article presentation procedure checklist overview mention search audit
+		standard faq log. logs. assess review plan. request. learn. know.`)
+	excuseBehind = words(`polic aware train inciden respon prevent protect detect defen mitigat remediat recover report scan
+		filter analy alert assess audit complian standard procedur guid playbook runbook control risk simulat test. tests.
+		testing ticket case. cases. documentation article question faq quiz poster slide presentation newsletter checklist register
+		inventor exception rotat manage storage vault handl review summar statistic trend insurance remov clean triag
+		investigat escalat hotlin helplin plan. plans. drill exercise requirement rule. rules. metric dashboard section chapter
+		workshop course. webinar intelligence threat submi outbreak attempt expir reset length complex histor hygien
+		screening ban. bans. safety declaration permit. permits. check. checks. bounty prohibit forbidden`)
+)
+
+func words(list string) string {
+	var exact, begin []string
+	for _, w := range strings.Fields(list) {
+		if e, ok := strings.CutSuffix(w, "."); ok {
+			exact = append(exact, e)
+		} else {
+			begin = append(begin, w)
+		}
+	}
+	return `(?:` + strings.Join(exact, "|") + `)\b|(?:` + strings.Join(begin, "|") + `)\w*`
+}
+
+// anyOf returns a pattern for one of the space-separated alternatives; "_" stands for an optional space or hyphen, "~" for one of
+// these.
 func anyOf(alternatives string) string {
 	p := strings.Join(strings.Fields(alternatives), "|")
 	return "(?:" + strings.NewReplacer("_", `[ \-]?`, "~", `[ \-]`).Replace(p) + ")"
 }
 
-// A vocabulary is the words that make a sentence benign.
-type vocabulary struct {
-	lead string // before the verb
-	gap  string // between verb and object
-	tail string // behind the object
+// far is up to five words between verb and object, none of which excuses; near is up to three, whatever they are.
+const near = `(?:` + between + `\w+){0,3}?(?:` + between + `)?`
+
+func far(group string) string {
+	return `(?:` + between + `(?:(?P<but_` + group + `>` + excuseWithin + `)|\w+)){0,5}?(?:` + between + `)?`
 }
 
-// verb returns a pattern for verbs that none of the three words before them excuses.
-func (v vocabulary) verb(verbs string) string {
-	word := otherWord(v.lead) + `[^\w.;:?!,]+`
-	return `(?:(?:^|[.;:?!,])\W*(?:` + word + `){0,2}|\b(?:` + word + `){3})` + anyOf(verbs)
-}
-
-// request returns a pattern for verb, up to five words that excuse nothing, and object.
-func (v vocabulary) request(verbs, objects string) string {
-	return v.verb(verbs) + `(?:` + between + otherWord(v.gap) + `){0,5}(?:` + between + `)?` + v.object(objects)
-}
-
-// object returns a pattern for objects that the word behind them does not excuse.
-func (v vocabulary) object(objects string) string {
-	return anyOf(objects) + `(?:\W*$|[^\w \-/&]|[ \-/&]+` + otherWord(v.tail) + `)`
+// requests joins alternatives "verb … object" to the pattern of a rule: words before the verb and behind the object may excuse.
+func requests(alternatives ...string) string {
+	return `(?:\b(?:(?P<but_before>` + excuseBefore + `)[^\w.;:?!,]+(?:\w+[^\w.;:?!,]+){0,2}?)?)\b(?:` +
+		strings.Join(alternatives, "|") + `)\b(?:[ \-/&]+(?P<but_behind>` + excuseBehind + `))?`
 }

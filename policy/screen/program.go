@@ -10,6 +10,11 @@ import (
 	"unicode"
 )
 
+const (
+	excusePrefix = "but" // of the names of groups that excuse a match
+	maxBranches  = 64    // alternatives that are looked for by themselves
+)
+
 // A program is one branch of a rule's pattern, compiled for folded and for mapped text.
 type program struct {
 	rule   int
@@ -20,6 +25,7 @@ type program struct {
 // A matcher is a pattern and the numbers of the clauses that must be there before it is worth running.
 type matcher struct {
 	re      *regexp.Regexp
+	excuses []int // its groups named but…
 	clauses []uint16
 }
 
@@ -33,7 +39,20 @@ func (p *program) matches(view string, mapped bool, found *set) bool {
 			return false
 		}
 	}
-	return m.re.MatchString(view)
+	return m.counts(view)
+}
+
+// counts reports whether the pattern has a match in view that no excuse takes part in.
+func (m *matcher) counts(view string) bool {
+	if len(m.excuses) == 0 {
+		return m.re.MatchString(view)
+	}
+	for _, match := range m.re.FindAllStringSubmatchIndex(view, -1) {
+		if !slices.ContainsFunc(m.excuses, func(group int) bool { return match[2*group] >= 0 }) {
+			return true
+		}
+	}
+	return false
 }
 
 func compilePattern(rule int, pattern string, folded, mapped *literals) ([]program, error) {
@@ -59,13 +78,26 @@ func compilePattern(rule int, pattern string, folded, mapped *literals) ([]progr
 	return programs, nil
 }
 
-// branches returns the top-level alternatives of re.
+// branches returns the alternatives of re that are looked for by themselves: those of an alternation that is all of re, or the first
+// one among its parts that is not a mere list of words.
 func branches(re *syntax.Regexp) []*syntax.Regexp {
-	for re.Op == syntax.OpCapture {
-		re = re.Sub[0]
-	}
-	if re.Op == syntax.OpAlternate {
+	switch re.Op {
+	case syntax.OpAlternate:
 		return re.Sub
+	case syntax.OpConcat:
+		for i, sub := range re.Sub {
+			if sub.Op != syntax.OpAlternate || len(sub.Sub) > maxBranches || require(sub.Simplify()).exact != nil {
+				continue
+			}
+			var list []*syntax.Regexp
+			for _, alternative := range sub.Sub {
+				one := *re
+				one.Sub = slices.Clone(re.Sub)
+				one.Sub[i] = alternative
+				list = append(list, &one)
+			}
+			return list
+		}
 	}
 	return []*syntax.Regexp{re}
 }
@@ -83,7 +115,13 @@ func compileBranch(branch *syntax.Regexp, mapped bool, l *literals) (matcher, er
 	if err != nil {
 		return matcher{}, fmt.Errorf("rewritten for folded text: %w", err)
 	}
-	return matcher{re, l.add(parsed.Simplify())}, nil
+	m := matcher{re: re, clauses: l.add(parsed.Simplify())}
+	for group, name := range re.SubexpNames() {
+		if strings.HasPrefix(name, excusePrefix) {
+			m.excuses = append(m.excuses, group)
+		}
+	}
+	return m, nil
 }
 
 // rewrite returns re for folded text (literals in lower case) or, if mapped, for mapped text: literals mapped like the text, and classes that

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"errors"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -75,6 +76,9 @@ func crossDeny(j *judge, n *node, path string) {
 		return
 	}
 	if _, err := screen.Compile([]screen.Rule{rule}, policy.DefaultInputBytes); err != nil {
+		if inner := errors.Unwrap(err); inner != nil { // without the place in a list of one
+			err = inner
+		}
 		j.src.fault(at.at, join(path, "pattern"), "", "%s is refused: %s", join(path, "pattern"), err)
 	}
 }

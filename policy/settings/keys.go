@@ -22,7 +22,7 @@ const (
 // Bounds of lists and texts that no other package bounds.
 const (
 	MaxPatternBytes = 4096
-	MaxDenyRules    = 256
+	MaxDenyRules    = 200  // besides the default rules, within what the input gate takes
 	MaxTools        = 1024 // of one server on the allowlist
 	MaxHeaders      = 64   // of one server; of its env as well
 	MaxArgs         = 256
@@ -45,10 +45,9 @@ var (
 	pattern    = &shape{form: text, max: MaxPatternBytes, what: "a pattern", check: checkPattern}
 )
 
-var serverShape = &shape{form: object, cross: crossServer, extra: jsontext.Value(
-	`{"oneOf":[` +
-		`{"required":["command"],"properties":{"type":{"enum":["stdio"]},"url":false,"headers":false}},` +
-		`{"required":["url"],"properties":{"type":{"enum":["sse","http"]},"command":false,"args":false,"env":false}}]}`),
+var serverShape = &shape{form: object, cross: crossServer, oneOf: jsontext.Value(
+	`[{"required":["command"],"properties":{"type":{"enum":["stdio"]},"url":false,"headers":false}},` +
+		`{"required":["url"],"properties":{"type":{"enum":["sse","http"]},"command":false,"args":false,"env":false}}]`),
 	keys: []key{
 		{name: "type", shape: &shape{form: text, enum: []string{TypeStdio, TypeSSE, TypeHTTP}},
 			doc: "How the server is reached. Without it: `stdio` when there is a `command`, `http` (streamable HTTP) when there is a `url`."},

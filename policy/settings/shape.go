@@ -43,7 +43,7 @@ type shape struct {
 	what   string             // what a text is, or what a list's items and a table's entries are, for people
 	check  func(string) fault // what else must hold of a text
 	cross  func(*judge, *node, string)
-	extra  jsontext.Value // more of the schema: what cross holds to, as far as a schema can say it
+	oneOf  jsontext.Value // for the schema: what cross holds to, as far as a schema can say it
 }
 
 // key is one row of the table of keys.
@@ -86,7 +86,7 @@ func (j *judge) value(n *node, s *shape, path string) {
 	case boolean:
 		j.is(n, isBool, path, "true or false", "")
 	case anything:
-		j.is(n, isMap, path, "an object", "")
+		j.anything(n, path)
 	}
 	if s.cross != nil && (n.kind == isMap || n.kind == isList) {
 		s.cross(j, n, path)
@@ -196,6 +196,14 @@ func (j *judge) count(n *node, have int, s *shape, path string) bool {
 	return false
 }
 
+// longest is how many bytes a text may have.
+func (s *shape) longest() int64 {
+	if s.max > 0 {
+		return s.max
+	}
+	return maxTextBytes
+}
+
 func (j *judge) text(n *node, s *shape, path string) {
 	remedy := ""
 	if n.kind == isNumber || n.kind == isBool {
@@ -208,15 +216,11 @@ func (j *judge) text(n *node, s *shape, path string) {
 	if !j.is(n, isText, path, what, remedy) {
 		return
 	}
-	most := s.max
-	if most == 0 {
-		most = maxTextBytes
-	}
 	switch {
 	case n.text == "" && !s.empty:
 		j.src.fault(n.at, path, "", "%s is empty", path)
-	case int64(len(n.text)) > most:
-		j.src.fault(n.at, path, "", "%s has %d bytes; at most %d are accepted", path, len(n.text), most)
+	case int64(len(n.text)) > s.longest():
+		j.src.fault(n.at, path, "", "%s has %d bytes; at most %d are accepted", path, len(n.text), s.longest())
 	case hasControl(n.text, s.lines):
 		j.src.fault(n.at, path, "remove it", "%s holds a line end or another control character", path)
 	case len(s.enum) > 0 && !slices.Contains(s.enum, n.text):
@@ -230,6 +234,17 @@ func (j *judge) text(n *node, s *shape, path string) {
 			j.src.fault(n.at, path, f.remedy, "%s %s", path, f.problem)
 		}
 	}
+}
+
+func (j *judge) anything(n *node, path string) {
+	if !j.is(n, isMap, path, "an object", "") {
+		return
+	}
+	n.leaves(func(leaf *node) {
+		if leaf.kind == isText && hasControl(leaf.text, true) {
+			j.src.fault(leaf.at, path, "remove it", "%s holds a control character", path)
+		}
+	})
 }
 
 func (j *judge) integer(n *node, s *shape, path string) {
@@ -269,10 +284,13 @@ func (j *judge) duration(n *node, s *shape, path string) {
 	}
 }
 
-// hasControl reports characters that no one sees; bidi controls and the like are among them.
+// hasControl reports characters that no one sees but that change what is seen or sent.
 func hasControl(s string, lines bool) bool {
 	for _, r := range s {
-		if unicode.IsControl(r) && !(lines && (r == '\n' || r == '\t')) || unicode.Is(unicode.Bidi_Control, r) {
+		if lines && (r == '\n' || r == '\t') {
+			continue
+		}
+		if unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp) || r == '\uFEFF' {
 			return true
 		}
 	}

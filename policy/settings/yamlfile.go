@@ -27,15 +27,18 @@ var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9
 // maxNumberBytes bounds the literal of a number.
 const maxNumberBytes = 64
 
-// checkText refuses what no file may hold and returns the text with line ends as LF, or nil and the fault noted.
-func checkText(src *source, text []byte) []byte {
+// checkText refuses what no file may hold. It returns the text with line ends as LF and the source to note faults in;
+// the text is nil if a fault is noted already.
+func checkText(name string, text []byte) (*source, []byte) {
+	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+	src := newSource(name, text)
 	if len(text) > MaxFileBytes {
 		src.fault(place{}, "", "", "the file has %d bytes; at most %d are read", len(text), MaxFileBytes)
-		return nil
+		return src, nil
 	}
 	if bytes.HasPrefix(text, []byte("\uFEFF")) {
 		src.fault(place{1, 1}, "", "save the file as UTF-8 without one", "the file begins with a byte order mark")
-		return nil
+		return src, nil
 	}
 	at := place{1, 1}
 	for rest := text; len(rest) > 0; {
@@ -43,18 +46,18 @@ func checkText(src *source, text []byte) []byte {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			src.fault(at, "", "save the file as UTF-8", "byte 0x%02X is not UTF-8", rest[0])
-			return nil
+			return src, nil
 		case r == '\n':
 			at = place{at.line + 1, 0}
-		case r == '\r' && bytes.HasPrefix(rest, []byte("\r\n")), r == '\t':
+		case r == '\t':
 		case r < 0x20, r >= 0x7F && r <= 0x9F, r == 0xFEFF, r == 0x2028, r == 0x2029:
 			src.fault(at, "", "remove it", "the character U+%04X cannot stand in a configuration", r)
-			return nil
+			return src, nil
 		}
 		at.col++
 		rest = rest[size:]
 	}
-	return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+	return src, text
 }
 
 // readYAML reads one YAML document into nodes. It returns nil, and faults noted in src, for what is not strict.

@@ -1,0 +1,419 @@
+package toy_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"pgfsm/config"
+	"pgfsm/mcp/toy"
+)
+
+// ways are the transports and the protocol revisions that every test of the tools goes through.
+var ways = []struct{ name, path, revision string }{
+	{"sse", "sse", "2024-11-05"},
+	{"http-with-sessions", "mcp", "2025-11-25"},
+	{"http-without-sessions", "mcp", "2026-07-28"},
+}
+
+var free = []string{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"}
+
+func mustListen(tb testing.TB) *toy.Fleet {
+	tb.Helper()
+	f, err := toy.Listen(tb.Context(), free)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			tb.Errorf("Close() = %v", err)
+		}
+	})
+	return f
+}
+
+func transport(url string) sdk.Transport {
+	if strings.HasSuffix(url, "/sse") {
+		return &sdk.SSEClientTransport{Endpoint: url}
+	}
+	return &sdk.StreamableClientTransport{Endpoint: url, MaxRetries: -1}
+}
+
+func mustConnect(tb testing.TB, url, revision string) *sdk.ClientSession {
+	tb.Helper()
+	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	cs, err := client.Connect(tb.Context(), transport(url), &sdk.ClientSessionOptions{ProtocolVersion: revision})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { cs.Close() })
+	return cs
+}
+
+func mustCall(tb testing.TB, cs *sdk.ClientSession, tool, args string) *sdk.CallToolResult {
+	tb.Helper()
+	res, err := cs.CallTool(context.WithoutCancel(tb.Context()), &sdk.CallToolParams{
+		Name: tool, Arguments: jsontext.Value(args),
+	})
+	if err != nil {
+		tb.Fatalf("CallTool(%s, %s) = %v", tool, args, err)
+	}
+	return res
+}
+
+// text is the one text block of a result.
+func text(tb testing.TB, res *sdk.CallToolResult) string {
+	tb.Helper()
+	if len(res.Content) != 1 {
+		tb.Fatalf("result has %d content blocks, want 1", len(res.Content))
+	}
+	block, ok := res.Content[0].(*sdk.TextContent)
+	if !ok {
+		tb.Fatalf("content block is a %T, want text", res.Content[0])
+	}
+	return block.Text
+}
+
+func mustTools(tb testing.TB, cs *sdk.ClientSession) []*sdk.Tool {
+	tb.Helper()
+	var tools []*sdk.Tool
+	for tool, err := range cs.Tools(tb.Context(), nil) {
+		if err != nil {
+			tb.Fatal(err)
+		}
+		tools = append(tools, tool)
+	}
+	return tools
+}
+
+var catalog = []struct {
+	server           string
+	reading, changes []string
+}{
+	{toy.SharePoint, []string{"fetch_sharepoint_doc", "search_sharepoint"}, []string{"delete_sharepoint_doc"}},
+	{toy.ServiceNow, []string{"get_ticket", "search_servicenow_tickets"}, []string{"close_ticket"}},
+	{toy.PolicyKB, []string{"fetch_policy_entry", "search_policy_kb"}, []string{"delete_policy_entry"}},
+}
+
+func TestServersAreNamedInOrder(t *testing.T) {
+	var got []string
+	for _, s := range toy.Servers() {
+		got = append(got, s.Name())
+	}
+	if diff := cmp.Diff([]string{"mcp-sharepoint", "mcp-servicenow", "mcp-policy-kb"}, got); diff != "" {
+		t.Errorf("Servers() (-want +got):\n%s", diff)
+	}
+}
+
+func TestCatalog(t *testing.T) {
+	f := mustListen(t)
+	for _, way := range ways {
+		for _, c := range catalog {
+			t.Run(way.name+"/"+c.server, func(t *testing.T) {
+				var reading, changes []string
+				for _, tool := range mustTools(t, mustConnect(t, f.URL(c.server, way.path), way.revision)) {
+					checkDeclaration(t, tool)
+					if tool.Annotations.ReadOnlyHint {
+						reading = append(reading, tool.Name)
+					} else if *tool.Annotations.DestructiveHint {
+						changes = append(changes, tool.Name)
+					}
+				}
+				if diff := cmp.Diff(c.reading, reading); diff != "" {
+					t.Errorf("tools that only read (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(c.changes, changes); diff != "" {
+					t.Errorf("tools that destroy (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func checkDeclaration(t *testing.T, tool *sdk.Tool) {
+	t.Helper()
+	if tool.Title == "" || tool.Description == "" || tool.Annotations.Title != tool.Title {
+		t.Errorf("%s: title %q, annotated %q, description %q: want all, titles alike",
+			tool.Name, tool.Title, tool.Annotations.Title, tool.Description)
+	}
+	for kind, schema := range map[string]any{"input": tool.InputSchema, "output": tool.OutputSchema} {
+		root, _ := schema.(map[string]any)
+		if root["type"] != "object" || root["additionalProperties"] != false {
+			t.Errorf("%s: %sSchema = %v, want a closed object", tool.Name, kind, schema)
+		}
+	}
+}
+
+func TestOutputSchemasAreThoseOfTheConfiguration(t *testing.T) {
+	files := map[string]string{
+		"search_sharepoint": "sharepoint-search", "fetch_sharepoint_doc": "sharepoint-doc",
+		"search_servicenow_tickets": "servicenow-search", "get_ticket": "servicenow-ticket",
+		"search_policy_kb": "policy-search", "fetch_policy_entry": "policy-entry",
+	}
+	f := mustListen(t)
+	seen := 0
+	for _, c := range catalog {
+		for _, tool := range mustTools(t, mustConnect(t, f.URL(c.server, "mcp"), "2026-07-28")) {
+			if !slices.Contains(c.reading, tool.Name) {
+				continue
+			}
+			seen++
+			doc, err := config.FS.ReadFile("schemas/" + files[tool.Name] + ".json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want any
+			if err := json.Unmarshal(doc, &want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, tool.OutputSchema); diff != "" {
+				t.Errorf("%s (-configured +declared):\n%s", tool.Name, diff)
+			}
+		}
+	}
+	if seen != len(files) {
+		t.Errorf("reading tools seen = %d, want %d", seen, len(files))
+	}
+}
+
+func TestToolsComeInPages(t *testing.T) {
+	f := mustListen(t)
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			cs := mustConnect(t, f.URL(toy.SharePoint, way.path), way.revision)
+			first, err := cs.ListTools(t.Context(), nil)
+			if err != nil || len(first.Tools) != 2 || first.NextCursor == "" {
+				t.Fatalf("ListTools(first page) = %+v, %v, want 2 tools and a cursor", first, err)
+			}
+			second, err := cs.ListTools(t.Context(), &sdk.ListToolsParams{Cursor: first.NextCursor})
+			if err != nil || len(second.Tools) != 1 || second.NextCursor != "" {
+				t.Errorf("ListTools(second page) = %+v, %v, want 1 tool and no cursor", second, err)
+			}
+		})
+	}
+}
+
+func TestResourceAndPrompt(t *testing.T) {
+	f := mustListen(t)
+	tests := []struct{ server, uri, id, prompt, argument string }{
+		{toy.SharePoint, "sharepoint://documents", "doc-001", "summarize_document", "doc_id"},
+		{toy.ServiceNow, "servicenow://tickets", "INC0010001", "triage_ticket", "ticket_id"},
+		{toy.PolicyKB, "policykb://policies", "policy-002", "explain_policy", "policy_id"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.server, func(t *testing.T) {
+			cs := mustConnect(t, f.URL(tt.server, "mcp"), "2025-11-25")
+			res, err := cs.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: tt.uri})
+			if err != nil || len(res.Contents) != 1 || !strings.Contains(res.Contents[0].Text, tt.id+"  ") {
+				t.Errorf("ReadResource(%s) = %+v, %v, want a line for %s", tt.uri, res, err, tt.id)
+			}
+			get := func(args map[string]string) (*sdk.GetPromptResult, error) {
+				return cs.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: tt.prompt, Arguments: args})
+			}
+			prompt, err := get(map[string]string{tt.argument: tt.id})
+			if err != nil || len(prompt.Messages) != 1 {
+				t.Fatalf("GetPrompt(%s) = %+v, %v, want one message", tt.prompt, prompt, err)
+			}
+			if got := prompt.Messages[0].Content.(*sdk.TextContent).Text; !strings.Contains(got, tt.id) {
+				t.Errorf("GetPrompt(%s) = %q, want it to name %s", tt.prompt, got, tt.id)
+			}
+			if got, err := get(nil); err == nil {
+				t.Errorf("GetPrompt(%s) without an argument = %+v, want an error", tt.prompt, got)
+			}
+		})
+	}
+}
+
+// calls are one or more for each tool, with what the text must contain. Those that change something come last.
+var calls = []struct{ server, tool, args, want string }{
+	{toy.SharePoint, "search_sharepoint", `{"query":"PII Logging"}`, `"doc_id":"doc-001"`},
+	{toy.SharePoint, "search_sharepoint", `{"query":"no such thing"}`, `"count":0,"hits":[]`},
+	{toy.SharePoint, "fetch_sharepoint_doc", `{"doc_id":"doc-001"}`, `"title":"PII Logging Standard"`},
+	{toy.SharePoint, "fetch_sharepoint_doc", `{"doc_id":"doc-999"}`, `"classification":"Restricted"`},
+	{toy.SharePoint, "fetch_sharepoint_doc", `{"doc_id":"doc-404"}`, `{"doc":null,"status":"NOT_FOUND"}`},
+	{toy.ServiceNow, "search_servicenow_tickets", `{"query":"vpn"}`, `"ticket_id":"INC0010001"`},
+	{toy.ServiceNow, "get_ticket", `{"ticket_id":"INC0010001"}`, `"state":"In Progress"`},
+	{toy.ServiceNow, "get_ticket", `{"ticket_id":"INC0010009"}`, `"resolution":"The firmware`},
+	{toy.ServiceNow, "get_ticket", `{"ticket_id":"INC9999999"}`, `{"status":"NOT_FOUND","ticket":null}`},
+	{toy.PolicyKB, "search_policy_kb", `{"query":"PII Logging"}`, `"policy_id":"policy-004"`},
+	{toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`, `kept for 400 days`},
+	{toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-404"}`, `{"policy":null,"status":"NOT_FOUND"}`},
+
+	{toy.SharePoint, "delete_sharepoint_doc", `{"doc_id":"doc-999"}`, `{"doc_id":"doc-999","status":"DELETED"}`},
+	{toy.SharePoint, "delete_sharepoint_doc", `{"doc_id":"doc-999"}`, `{"doc_id":"doc-999","status":"NOT_FOUND"}`},
+	{toy.SharePoint, "fetch_sharepoint_doc", `{"doc_id":"doc-999"}`, `{"doc":null,"status":"NOT_FOUND"}`},
+	{toy.ServiceNow, "close_ticket", `{"ticket_id":"INC0010004"}`, `{"status":"CLOSED","ticket_id":"INC0010004"}`},
+	{toy.ServiceNow, "close_ticket", `{"ticket_id":"INC0010001","resolution":"Rolled back."}`, `"status":"CLOSED"`},
+	{toy.ServiceNow, "get_ticket", `{"ticket_id":"INC0010001"}`, `"resolution":"Rolled back.","state":"Closed"`},
+	{toy.ServiceNow, "close_ticket", `{"ticket_id":"INC9999999"}`, `"status":"NOT_FOUND"`},
+	{toy.PolicyKB, "delete_policy_entry", `{"policy_id":"policy-003"}`, `"status":"DELETED"`},
+	{toy.PolicyKB, "delete_policy_entry", `{"policy_id":"policy-003"}`, `"status":"NOT_FOUND"`},
+	{toy.PolicyKB, "search_policy_kb", `{"query":"credential"}`, `"count":0`},
+}
+
+func TestEachToolOverEachTransport(t *testing.T) {
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			f := mustListen(t)
+			sessions := map[string]*sdk.ClientSession{}
+			types := map[string]*jsonschema.Schema{}
+			for _, c := range catalog {
+				cs := mustConnect(t, f.URL(c.server, way.path), way.revision)
+				if got := cs.InitializeResult().ProtocolVersion; got != way.revision {
+					t.Fatalf("negotiated %s, want %s", got, way.revision)
+				}
+				sessions[c.server] = cs
+				for _, tool := range mustTools(t, cs) {
+					types[tool.Name] = mustCompile(t, tool.OutputSchema)
+				}
+			}
+			called := map[string]bool{}
+			for _, call := range calls {
+				res := mustCall(t, sessions[call.server], call.tool, call.args)
+				called[call.tool] = true
+				checkResult(t, call.tool+" "+call.args, res, types[call.tool], call.want)
+			}
+			if len(called) != len(types) {
+				t.Errorf("tools called = %d, want %d", len(called), len(types))
+			}
+			checkCalls(t, f)
+		})
+	}
+}
+
+func mustCompile(tb testing.TB, schema any) *jsonschema.Schema {
+	tb.Helper()
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("schema.json", schema); err != nil {
+		tb.Fatal(err)
+	}
+	s, err := c.Compile("schema.json")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+func checkResult(t *testing.T, call string, res *sdk.CallToolResult, typ *jsonschema.Schema, want string) {
+	t.Helper()
+	got := text(t, res)
+	if res.IsError || !strings.Contains(got, want) {
+		t.Errorf("%s = %s (error %t), want %s", call, got, res.IsError, want)
+	}
+	if err := typ.Validate(res.StructuredContent); err != nil {
+		t.Errorf("%s: structured content: %v", call, err)
+	}
+	var same any
+	if err := json.Unmarshal([]byte(got), &same); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(res.StructuredContent, same); diff != "" {
+		t.Errorf("%s: (-structured +text):\n%s", call, diff)
+	}
+	if strings.Contains(want, "NOT_FOUND") && len(got) > 60 {
+		t.Errorf("%s = %s, want no content beside NOT_FOUND", call, got)
+	}
+}
+
+// checkCalls holds what the servers recorded to [calls].
+func checkCalls(t *testing.T, f *toy.Fleet) {
+	t.Helper()
+	for _, s := range f.Servers() {
+		var got, want []string
+		for _, c := range s.Calls() {
+			got = append(got, c.Name+" "+string(c.Arguments))
+		}
+		for _, c := range calls {
+			if c.server == s.Name() {
+				want = append(want, c.tool+" "+c.args)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("Calls() of %s (-want +got):\n%s", s.Name(), diff)
+		}
+	}
+}
+
+func TestServersShareNothing(t *testing.T) {
+	f, g := mustListen(t), mustListen(t)
+	const args = `{"doc_id":"doc-003"}`
+	mustCall(t, mustConnect(t, f.URL(toy.SharePoint, "sse"), ""), "delete_sharepoint_doc", args)
+	// Another client of the same server sees it, over another transport too; another server does not.
+	for _, tt := range []struct{ name, url, want string }{
+		{"same server", f.URL(toy.SharePoint, "mcp"), "NOT_FOUND"},
+		{"other server", g.URL(toy.SharePoint, "mcp"), "OK"},
+	} {
+		got := text(t, mustCall(t, mustConnect(t, tt.url, ""), "fetch_sharepoint_doc", args))
+		if want := `"status":"` + tt.want + `"`; !strings.Contains(got, want) {
+			t.Errorf("%s: fetch(%s) = %s, want %s", tt.name, args, got, want)
+		}
+	}
+	if n := len(g.Servers()[0].Calls()); n != 1 {
+		t.Errorf("other server: calls = %d, want 1", n)
+	}
+}
+
+func TestArgumentsThatDoNotFit(t *testing.T) {
+	f := mustListen(t)
+	tests := []struct{ name, server, tool, args string }{
+		{"number-for-id", toy.SharePoint, "delete_sharepoint_doc", `{"doc_id":123}`},
+		{"id-too-short", toy.SharePoint, "delete_sharepoint_doc", `{"doc_id":"doc-99"}`},
+		{"id-too-long", toy.SharePoint, "delete_sharepoint_doc", `{"doc_id":"doc-9999"}`},
+		{"id-missing", toy.SharePoint, "delete_sharepoint_doc", `{}`},
+		{"other-key", toy.SharePoint, "delete_sharepoint_doc", `{"doc_id":"doc-999","force":true}`},
+		{"other-case", toy.SharePoint, "delete_sharepoint_doc", `{"DOC_ID":"doc-999"}`},
+		{"duplicate-key", toy.SharePoint, "delete_sharepoint_doc", `{"doc_id":"doc-001","doc_id":"doc-999"}`},
+		{"null", toy.PolicyKB, "delete_policy_entry", `{"policy_id":null}`},
+		{"empty-query", toy.PolicyKB, "search_policy_kb", `{"query":""}`},
+		{"blank-query", toy.PolicyKB, "search_policy_kb", `{"query":"  "}`},
+		{"query-past-limit", toy.PolicyKB, "search_policy_kb", `{"query":"` + strings.Repeat("q", 201) + `"}`},
+		{"resolution-past-limit", toy.ServiceNow, "close_ticket",
+			`{"ticket_id":"INC0010001","resolution":"` + strings.Repeat("r", 1001) + `"}`},
+		{"empty-resolution", toy.ServiceNow, "close_ticket", `{"ticket_id":"INC0010001","resolution":""}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			res := mustCall(t, mustConnect(t, f.URL(tt.server, "mcp"), "2025-11-25"), tt.tool, tt.args)
+			got := text(t, res)
+			if !res.IsError || res.StructuredContent != nil || !strings.HasPrefix(got, "invalid arguments: ") {
+				t.Errorf("%s(%s) = %s (error %t), want a tool error", tt.tool, tt.args, got, res.IsError)
+			}
+		})
+	}
+	untouched := []struct{ server, tool, args, want string }{
+		{toy.SharePoint, "fetch_sharepoint_doc", `{"doc_id":"doc-999"}`, `"status":"OK"`},
+		{toy.SharePoint, "fetch_sharepoint_doc", `{"doc_id":"doc-001"}`, `"status":"OK"`},
+		{toy.ServiceNow, "get_ticket", `{"ticket_id":"INC0010001"}`, `"state":"In Progress"`},
+		{toy.PolicyKB, "search_policy_kb", `{"query":"` + strings.Repeat("q", 200) + `"}`, `"count":0`}, // at the limit
+		{toy.ServiceNow, "close_ticket",
+			`{"ticket_id":"INC0010001","resolution":"` + strings.Repeat("r", 1000) + `"}`, `"status":"CLOSED"`},
+	}
+	for _, u := range untouched {
+		got := text(t, mustCall(t, mustConnect(t, f.URL(u.server, "mcp"), "2025-11-25"), u.tool, u.args))
+		if !strings.Contains(got, u.want) {
+			t.Errorf("%s(%.60s) = %s, want %s", u.tool, u.args, got, u.want)
+		}
+	}
+	if n := len(f.Servers()[0].Calls()); n != 9 {
+		t.Errorf("calls that reached %s = %d, want 9: refused ones too", toy.SharePoint, n)
+	}
+}
+
+func TestUnknownToolIsRecorded(t *testing.T) {
+	f := mustListen(t)
+	cs := mustConnect(t, f.URL(toy.PolicyKB, "mcp"), "2025-11-25")
+	if res, err := cs.CallTool(t.Context(), &sdk.CallToolParams{Name: "drop_everything"}); err == nil {
+		t.Errorf("CallTool(drop_everything) = %+v, want an error", res)
+	}
+	got := f.Servers()[2].Calls()
+	if len(got) != 1 || got[0].Name != "drop_everything" {
+		t.Errorf("Calls() = %v, want the call of drop_everything", got)
+	}
+}

@@ -1,0 +1,345 @@
+package schema
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+const (
+	hostileEnv      = "PGFSM_HOSTILE_SCHEMA"   // the case that the re-executed test binary runs
+	hostileURLEnv   = "PGFSM_HOSTILE_URL"      // a listener that must see nothing
+	hostileFileEnv  = "PGFSM_HOSTILE_FILE"     // a file that nobody may read
+	hostileBareEnv  = "PGFSM_HOSTILE_BARE"     // run the case on the validator without the gate
+	hostileDeadline = 20 * time.Second         // for a case in a subprocess, on a busy machine and under -race
+	hostileMemory   = 900 << 20                // what a case may take from the system, in bytes
+	hostileURL      = "http://listener/x.json" // replaced by the listener's
+	hostileFile     = "file:///canary.json"    // replaced by the file's
+	fine            = "accepted"
+)
+
+// A hostileCase is a schema, a document to judge by it if it compiles, and what comes of it: a code, or "accepted".
+type hostileCase struct {
+	name, want  string
+	schema, doc func() string
+}
+
+func text(s string) func() string { return func() string { return s } }
+
+// many joins n texts made from a format with one number each.
+func many(n int, format, sep string) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteString(sep)
+		}
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
+}
+
+// diamond has n levels of which each stands for the next one twice.
+func diamond(n int) string {
+	var b strings.Builder
+	b.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)
+	for i := range n {
+		fmt.Fprintf(&b, `"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1)
+	}
+	fmt.Fprintf(&b, `"d%d":{"type":"object"}}}`, n)
+	return b.String()
+}
+
+func chain(n int) string {
+	var b strings.Builder
+	b.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)
+	for i := range n {
+		fmt.Fprintf(&b, `"d%d":{"$ref":"#/$defs/d%d"},`, i, i+1)
+	}
+	fmt.Fprintf(&b, `"d%d":{"type":"object"}}}`, n)
+	return b.String()
+}
+
+func nested(open, middle, end string, n int) string {
+	return strings.Repeat(open, n) + middle + strings.Repeat(end, n)
+}
+
+// colliding is n arrays, all different, that the validator's own hash cannot tell apart: it puts a byte 4 before each
+// string, so that one string with such bytes in it and several strings look the same.
+func colliding(n int) string {
+	const places = 16
+	var items []string
+	for mask := range n {
+		item := `["a`
+		for bit := range places {
+			if mask>>bit&1 == 1 {
+				item += `","a`
+			} else {
+				item += `\u0004a`
+			}
+		}
+		items = append(items, item+`"]`)
+	}
+	return "[" + strings.Join(items, ",") + "]"
+}
+
+var hostileCases = []hostileCase{
+	{"self-ref", CodeReferenceCycle, text(`{"$ref":"#"}`), text(`{}`)},
+	{"mutual-ref", CodeReferenceCycle,
+		text(`{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`), text(`{}`)},
+	{"all-of-self", CodeReferenceCycle, text(`{"type":"object","allOf":[{"$ref":"#"}]}`), text(`{}`)},
+	{"not-self", CodeReferenceCycle, text(`{"not":{"$ref":"#"}}`), text(`{}`)},
+	{"dependent-self", CodeReferenceCycle, text(`{"dependentSchemas":{"a":{"$ref":"#"}}}`), text(`{"a":1}`)},
+	{"dynamic-ref-loop", CodeReferenceCycle, text(`{"$dynamicAnchor":"a","$dynamicRef":"#a"}`), text(`{}`)},
+	{"dynamic-ref-two-anchors", CodeReferenceDynamic, text(`{"$dynamicRef":"#a","$defs":{"x":{"$id":"x","$dynamicAnchor":"a"},
+		"y":{"$dynamicAnchor":"a"}}}`), text(`{}`)},
+	{"recursive-ref-loop", CodeReferenceCycle,
+		text(`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"$recursiveRef":"#"}`), text(`{}`)},
+	{"remote-ref", CodeReferenceOutside, text(`{"$ref":"` + hostileURL + `"}`), text(`{}`)},
+	{"remote-ref-in-unused-part", fine, text(`{"$defs":{"a":{"$ref":"` + hostileURL + `"}}}`), text(`{}`)},
+	{"remote-ref-through-id", CodeReferenceOutside, text(`{"$id":"` + hostileURL + `","$ref":"other.json"}`), text(`{}`)},
+	{"file-ref", CodeReferenceOutside, text(`{"$ref":"` + hostileFile + `"}`), text(`{}`)},
+	{"path-ref", CodeReferenceOutside, text(`{"$ref":"/etc/passwd"}`), text(`{}`)},
+	{"remote-dialect", CodeDialectUnknown, text(`{"$schema":"` + hostileURL + `"}`), text(`{}`)},
+	{"file-dialect", CodeDialectUnknown, text(`{"$schema":"` + hostileFile + `"}`), text(`{}`)},
+	{"remote-dialect-inside", CodeReferenceOutside,
+		text(`{"properties":{"a":{"$id":"b","$schema":"` + hostileURL + `"}}}`), text(`{}`)},
+	{"dialect-of-one-vocabulary", CodeDialectUnknown,
+		text(`{"$schema":"https://json-schema.org/draft/2020-12/meta/core","properties":{"a":false}}`), text(`{"a":1}`)},
+	{"dialect-of-one-vocabulary-inside", CodeDialectUnknown,
+		text(`{"properties":{"a":{"$id":"b","$schema":"https://json-schema.org/draft/2020-12/meta/core"}}}`), text(`{}`)},
+	{"all-of-diamond", CodeExpansionTooLarge, func() string { return diamond(24) }, text(`{}`)},
+	{"long-chain", CodeExpansionTooLarge, func() string { return chain(2000) }, text(`{}`)},
+	{"doubling-recursion-deep-document", CodeDocumentTooCostly,
+		text(`{"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}`), func() string { return nested("[", "", "]", 100) }},
+	{"doubling-recursion-shallow-document", fine,
+		text(`{"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}`), func() string { return nested("[", "", "]", 8) }},
+	{"many-megabytes", CodeTooLarge, func() string { return `{"enum":["` + strings.Repeat("x", 100<<20) + `"]}` }, text(`{}`)},
+	{"many-levels", CodeTooDeep, func() string { return nested(`{"not":`, "{}", "}", 10_000) }, text(`{}`)},
+	{"many-levels-of-arrays", CodeTooDeep, func() string { return nested(`[`, "", "]", 500_000) }, text(`{}`)},
+	{"deep-document", CodeDocumentTooDeep, text(`{"items":true}`), func() string { return nested("[", "", "]", 10_000) }},
+	{"number-in-schema", CodeNumberTooLarge, text(`{"properties":{"a":{"maximum":1e1000000000}}}`), text(`{}`)},
+	{"negative-exponent-in-schema", CodeNumberTooLarge, text(`{"multipleOf":1e-1000000000}`), text(`{}`)},
+	{"number-in-document", CodeDocumentNumber, text(`{"properties":{"a":{"maximum":1}}}`), text(`{"a":1e1000000000}`)},
+	{"digits-in-document", CodeDocumentNumber, text(`{"properties":{"a":{"maximum":1}}}`),
+		func() string { return `{"a":` + strings.Repeat("9", 1<<20) + `}` }},
+	{"multiplying-pattern", CodePatternRefused, text(`{"pattern":"((a{100}){100}){100}"}`), text(`{}`)},
+	{"long-pattern", CodePatternRefused, func() string { return `{"pattern":"` + strings.Repeat("ab?", 100_000) + `"}` }, text(`{}`)},
+	{"many-patterns", CodePatternRefused,
+		func() string { return `{"patternProperties":{` + many(200, `"a%d{900}":{}`, ",") + `}}` }, text(`{}`)},
+	{"backtracking-pattern", fine, text(`{"properties":{"a":{"pattern":"^(a+)+$"}}}`),
+		func() string { return `{"a":"` + strings.Repeat("a", 1<<20) + `"}` }},
+	{"costly-pattern-long-string", CodeDocumentTooCostly, text(`{"properties":{"a":{"pattern":"(x+x+){300}y"}}}`),
+		func() string { return `{"a":"` + strings.Repeat("x", 1<<20) + `"}` }},
+	{"million-enum", CodeTooLarge, func() string { return `{"enum":[` + many(1_000_000, `%d`, ",") + `]}` }, text(`{}`)},
+	{"enum-times-items", CodeDocumentTooCostly,
+		func() string { return `{"items":{"enum":[` + many(90_000, `%d`, ",") + `]}}` },
+		func() string { return `[` + many(100_000, `-%d`, ",") + `]` }},
+	{"required-times-items", CodeDocumentTooCostly,
+		func() string { return `{"items":{"required":[` + many(60_000, `"k%d"`, ",") + `]}}` },
+		func() string { return `[` + many(100_000, `{"x%d":1}`, ",") + `]` }},
+	{"colliding-unique-items", fine, text(`{"properties":{"a":{"uniqueItems":true}}}`),
+		func() string { return `{"a":` + colliding(40_000) + `}` }},
+	{"colliding-unique-enum", fine, func() string {
+		return `{"$schema":"http://json-schema.org/draft-04/schema#","properties":{"a":{"enum":` + colliding(8_000) + `}}}`
+	}, text(`{}`)},
+	{"unique-items-at-every-level", fine, text(`{"properties":{"a":{"$ref":"#/$defs/u"}},
+		"$defs":{"u":{"uniqueItems":true,"items":{"$ref":"#/$defs/u"}}}}`),
+		func() string { return `{"a":` + nested("[", colliding(1000), "]", 100) + `}` }},
+	{"many-subschemas", CodeTooLarge, func() string { return `{"properties":{` + many(9_000, `"p%d":{}`, ",") + `}}` }, text(`{}`)},
+	{"many-dependent-schemas", fine,
+		func() string { return `{"dependentSchemas":{` + many(8_000, `"p%d":{"minProperties":1}`, ",") + `}}` }, text(`{}`)},
+	{"long-names", CodeTooLarge, func() string {
+		return `{"properties":{"` + strings.Repeat("n", 400_000) + `":{"properties":{` + many(4000, `"p%d":{}`, ",") + `}}}}`
+	}, text(`{}`)},
+	{"references-to-unknown-keywords", fine, func() string {
+		return `{"x":{` + many(1500, `"k%d":{"y":{}}`, ",") + `},"allOf":[` + many(1500, `{"$ref":"#/x/k%d/y"}`, ",") + `]}`
+	}, text(`{}`)},
+	{"many-references", CodeTooLarge, func() string {
+		return `{"properties":{` + many(3000, `"p%d":{"$ref":"#/$defs/a"}`, ",") + `},"$defs":{"a":{}}}`
+	}, text(`{}`)},
+	{"many-identifiers", fine, func() string { return `{"properties":{` + many(3000, `"p%d":{"$id":"i%[1]d"}`, ",") + `}}` }, text(`{}`)},
+	{"identifier-of-the-meta-schema", fine, text(`{"$id":"https://json-schema.org/draft/2020-12/schema","properties":{"a":{}}}`),
+		text(`{"a":1}`)},
+	{"identifier-of-the-meta-schema-and-ref-to-it", CodeReferenceCycle,
+		text(`{"$id":"https://json-schema.org/draft/2020-12/schema","$ref":"https://json-schema.org/draft/2020-12/schema"}`), text(`{}`)},
+	{"identifier-of-the-gate", fine, text(`{"$id":"` + documentURL + `","properties":{"a":{}}}`), text(`{"a":1}`)},
+	{"clashing-identifiers", CodeNotASchema, text(`{"properties":{"a":{"$id":"x"},"b":{"$id":"x"}}}`), text(`{}`)},
+	{"identifier-that-is-no-url", CodeNotASchema, text(`{"$id":"http://[::1"}`), text(`{}`)},
+	{"opaque-identifier", CodeReferenceOutside, text(`{"$id":"urn:a:b","$ref":"c"}`), text(`{}`)},
+	{"relative-identifier", fine, text(`{"properties":{"a":{"$ref":"dir/x"}},"$defs":{"x":{"$id":"dir/x"}}}`), text(`{"a":1}`)},
+	{"twice-the-same-anchor", CodeNotASchema, text(`{"$defs":{"a":{"$anchor":"x"},"b":{"$anchor":"x"}}}`), text(`{}`)},
+	{"meta-schema-as-a-type", fine, text(`{"properties":{"a":{"$ref":"https://json-schema.org/draft/2020-12/schema"}}}`),
+		text(`{"a":{"properties":{"b":{"items":{"type":"string"}}}}}`)},
+	{"anchor-into-the-meta-schema", CodeReferenceDynamic, text(`{"$dynamicAnchor":"meta","properties":{
+		"a":{"$ref":"https://json-schema.org/draft/2020-12/schema"}}}`), text(`{"a":{}}`)},
+	{"many-keys-unevaluated", CodeDocumentTooCostly, func() string {
+		return `{"allOf":[` + many(5000, `{"minProperties":%d}`, ",") + `],"properties":{"a":{}}}`
+	}, func() string { return `{` + many(100_000, `"k%d":1`, ",") + `}` }},
+}
+
+// TestHostile runs every case in a process of its own, with a deadline and a bound on memory.
+func TestHostile(t *testing.T) {
+	if name := os.Getenv(hostileEnv); name != "" {
+		runHostile(name)
+	}
+	url, seen := listener(t)
+	file := canary(t)
+	for _, c := range hostileCases {
+		t.Run(c.name, func(t *testing.T) {
+			out, err := rerun(t, hostileDeadline, hostileEnv+"="+c.name, hostileURLEnv+"="+url, hostileFileEnv+"="+file)
+			if err != nil {
+				t.Fatalf("the subprocess ended with %v:\n%.2000s", err, out)
+			}
+			if !strings.Contains(out, "result="+c.want+"\n") {
+				t.Errorf("got %.500s\nwant %s", out, c.want)
+			}
+			if n := seen.Load(); n != 0 {
+				t.Errorf("the listener saw %d connections, want none", n)
+			}
+		})
+	}
+}
+
+// TestHostileChecksCanFail shows each check of TestHostile red: the validator without the gate hangs, reads and fetches.
+func TestHostileChecksCanFail(t *testing.T) {
+	url, seen := listener(t)
+	t.Run("deadline", func(t *testing.T) {
+		out, err := rerun(t, 2*time.Second, hostileEnv+"=all-of-diamond", hostileBareEnv+"=1")
+		if err == nil {
+			t.Errorf("the bare validator finished a diamond of 2^24: %s", out)
+		}
+	})
+	t.Run("listener", func(t *testing.T) {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(strings.TrimSuffix(url, "/x.json"), "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(hostileDeadline))
+		conn.Read(make([]byte, 1)) // returns when the listener has counted and hung up
+		if seen.Load() == 0 {
+			t.Error("the listener did not see a connection")
+		}
+	})
+	t.Run("file", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "canary.json")
+		if err := os.WriteFile(file, []byte(`{"type":"object"}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := jsonschema.NewCompiler() // with its default loader
+		doc, _ := jsonschema.UnmarshalJSON(strings.NewReader(`{"$ref":"file://` + file + `"}`))
+		if err := c.AddResource(documentURL, doc); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Compile(documentURL); err != nil {
+			t.Errorf("the bare validator did not read the file: %v", err)
+		}
+	})
+}
+
+// runHostile is the subprocess: it prints what comes of one case and ends.
+func runHostile(name string) {
+	for _, c := range hostileCases {
+		if c.name != name {
+			continue
+		}
+		schema := strings.ReplaceAll(c.schema(), hostileURL, os.Getenv(hostileURLEnv))
+		schema = strings.ReplaceAll(schema, hostileFile, os.Getenv(hostileFileEnv))
+		var before, after runtime.MemStats
+		doc := []byte(c.doc())
+		runtime.ReadMemStats(&before)
+		began := time.Now()
+		fmt.Printf("result=%s\n", outcome([]byte(schema), doc))
+		runtime.ReadMemStats(&after)
+		fmt.Printf("took=%v memory=%d\n", time.Since(began), after.Sys-before.Sys)
+		if after.Sys-before.Sys > hostileMemory {
+			fmt.Println("took too much memory")
+			os.Exit(3)
+		}
+		os.Exit(0)
+	}
+	fmt.Println("there is no such case")
+	os.Exit(4)
+}
+
+func outcome(schema, doc []byte) string {
+	if os.Getenv(hostileBareEnv) != "" {
+		judge, err := bare(schema, jsonschema.Draft2020, memory{})
+		if err == nil {
+			err = judge(doc)
+		}
+		return fmt.Sprint(err)
+	}
+	s, err := Compile(schema, DefaultLimits())
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		return refused.Code
+	}
+	var invalid *InvalidError
+	if errors.As(s.Judge(doc), &invalid) {
+		return invalid.Code
+	}
+	return fine
+}
+
+func rerun(t *testing.T, deadline time.Duration, env ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHostile$")
+	cmd.Env = append(os.Environ(), env...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if testing.Verbose() {
+		t.Logf("%.300s", out.String())
+	}
+	return out.String(), err
+}
+
+// listener counts connections on loopback and hangs up.
+func listener(t *testing.T) (url string, seen *atomic.Int64) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	seen = new(atomic.Int64)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			seen.Add(1)
+			conn.Close()
+		}
+	}()
+	return "http://" + l.Addr().String() + "/x.json", seen
+}
+
+// canary is the URL of a file that holds a schema: were it read, the reference to it would compile.
+func canary(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "canary.json")
+	if err := os.WriteFile(file, []byte(`{"type":"object"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "file://" + file
+}

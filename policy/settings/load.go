@@ -1,0 +1,261 @@
+package settings
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/schema"
+	"pgfsm/policy/screen"
+)
+
+// Open returns the content of the file at path. It is the only way by which this package reads, so that the caller
+// decides what a path means and whose files are trusted; see [Insecure].
+type Open func(path string) ([]byte, error)
+
+// Overrides replace what the file says, each where it is not empty. Paths in them are not resolved against the file.
+type Overrides struct {
+	Allowlist string // the path of the allowlist
+	TracesDir string
+	Summary   string // a summary mode
+}
+
+// Loaded is a configuration with every file it names, ready to be compiled.
+type Loaded struct {
+	Content   policy.Content
+	Servers   []Upstream // in the order of Content.Servers
+	TracesDir string
+	Warnings  []string // file:line:col: what is accepted but probably not meant
+
+	file *File
+}
+
+// Upstream is how a server is reached. Values are as written, with references, until [Loaded.Resolve] gives them.
+type Upstream struct {
+	Name, Type, URL string
+	Command         string // a path if it holds a separator, else a name for PATH
+	Args            []string
+	Headers, Env    []Pair
+	Timeout         int64 // in milliseconds
+}
+
+// Pair is a header or an environment variable.
+type Pair struct{ Name, Value string }
+
+// Load reads the configuration at path name, and the allowlist and output types it names. The error is of type
+// [Errors]; faults of the configuration itself come alone, for what it names is then uncertain.
+func Load(name string, open Open, over Overrides) (*Loaded, error) {
+	text, err := open(name)
+	if err != nil {
+		return nil, Errors{{File: name, Problem: "cannot be read: " + err.Error(), Remedy: "pgfsm init writes one to begin with"}}
+	}
+	f, err := Parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	l := &loader{file: f, open: open, out: &Loaded{file: f}}
+	l.settings(over)
+	l.allowlist(over.Allowlist)
+	l.outputs()
+	if err := f.src.err(); err != nil {
+		l.faults = append(err.(Errors), l.faults...)
+	}
+	if len(l.faults) > 0 {
+		return nil, l.faults
+	}
+	return l.out, nil
+}
+
+type loader struct {
+	file   *File
+	open   Open
+	out    *Loaded
+	faults Errors // of the files that the configuration names
+}
+
+func (l *loader) warn(src *source, at place, format string, args ...any) {
+	l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("%s:%d:%d: ", src.name, at.line, at.col)+fmt.Sprintf(format, args...))
+}
+
+// settings takes over what stands in the configuration itself.
+func (l *loader) settings(over Overrides) {
+	root, c := l.file.root, &l.out.Content
+	c.Format, c.Env = policy.ContentFormat, root.str("env")
+	for _, m := range root.fields("servers") {
+		l.server(m)
+	}
+	l.input(root.get("input"))
+	planner := root.get("planner")
+	c.Planner.Mode = planner.str("mode")
+	for _, r := range planner.list("routes") {
+		c.Planner.Routes = append(c.Planner.Routes, policy.Route{
+			ID: r.str("id"), Pattern: r.str("pattern"), Server: r.str("server"), Tool: r.str("tool"), Args: r.get("args").json(),
+		})
+	}
+	c.Summary = root.get("summary").str("mode")
+	if over.Summary != "" {
+		c.Summary = over.Summary
+	}
+	limits := root.get("limits")
+	c.Limits = policy.Limits{
+		PlanBytes: limits.integer("plan_bytes"), JSONDepth: limits.integer("json_depth"),
+		ResultBytes: limits.integer("result_bytes"), RunTimeout: limits.millis("run_timeout"),
+	}
+	l.out.TracesDir = l.file.resolve(root.get("traces").str("dir"))
+	if over.TracesDir != "" {
+		l.out.TracesDir = over.TracesDir
+	}
+}
+
+func (l *loader) server(m member) {
+	up := Upstream{
+		Name: m.key, Type: serverType(m.value), URL: m.value.str("url"), Command: m.value.str("command"),
+		Args: m.value.texts("args"), Timeout: m.value.millis("timeout"),
+	}
+	s := policy.Server{Name: up.Name, Type: up.Type, URL: up.URL, Command: up.Command, Args: up.Args, Timeout: up.Timeout}
+	for _, h := range m.value.fields("headers") {
+		up.Headers, s.Headers = append(up.Headers, Pair{h.key, h.value.text}), append(s.Headers, h.key)
+		if isLiteral(h.value.text) {
+			l.warn(l.file.src, h.value.at, "the value of header %s stands in the file; a secret should be a reference, like ${env:NAME}", h.key)
+		}
+	}
+	for _, e := range m.value.fields("env") {
+		up.Env, s.Env = append(up.Env, Pair{e.key, e.value.text}), append(s.Env, e.key)
+		if isLiteral(e.value.text) && secretName.MatchString(e.key) {
+			l.warn(l.file.src, e.value.at, "the value of %s stands in the file; a secret should be a reference, like ${env:%s}", e.key, e.key)
+		}
+	}
+	if u, err := url.Parse(up.URL); err == nil && u.RawQuery != "" {
+		l.warn(l.file.src, m.value.get("url").at, "the query of this URL is no secret: traces hold it")
+	}
+	if strings.ContainsRune(up.Command, '/') {
+		up.Command = l.file.resolve(up.Command)
+		if !strings.ContainsRune(up.Command, '/') {
+			up.Command = "./" + up.Command // else it would be looked for in PATH
+		}
+	}
+	l.out.Servers = append(l.out.Servers, up)
+	l.out.Content.Servers = append(l.out.Content.Servers, s)
+}
+
+// secretName finds the names that people give to variables with secrets in them.
+var secretName = regexp.MustCompile(`(?i)token|secret|passw|passphrase|credential|api_?key|private`)
+
+// input writes the default rules out. A rule of the operator's with the id of a default rule widens that rule, so that
+// nobody loses a default by choosing its name.
+func (l *loader) input(n *node) {
+	in := &l.out.Content.Input
+	in.MaxBytes = n.integer("max_bytes")
+	index := make(map[string]int)
+	if n.get("defaults").text == "true" {
+		in.Rules = append(in.Rules, screen.Defaults()...)
+		for i, r := range in.Rules {
+			index[r.ID] = i
+		}
+	}
+	for _, d := range n.list("deny") {
+		rule := screen.Rule{ID: d.str("id"), Pattern: d.str("pattern"), Reason: d.str("reason")}
+		if i, taken := index[rule.ID]; taken {
+			in.Rules[i].Pattern = "(?:" + in.Rules[i].Pattern + ")|(?:" + rule.Pattern + ")"
+			continue
+		}
+		in.Rules = append(in.Rules, rule)
+	}
+	if _, err := screen.Compile(in.Rules, in.MaxBytes); err != nil {
+		l.file.src.fault(n.at, "input", "", "input is refused: %s", err)
+	}
+}
+
+// json returns n in canonical form.
+func (n *node) json() jsontext.Value {
+	var b bytes.Buffer
+	if err := n.writeJSON(jsontext.NewEncoder(&b)); err != nil {
+		panic("settings: a value that was judged does not encode: " + err.Error())
+	}
+	doc, err := canonical.JSON(b.Bytes())
+	if err != nil {
+		panic("settings: a value that was judged is not strict JSON: " + err.Error())
+	}
+	return doc
+}
+
+// named reads a file that the configuration names at n. It returns nil and notes the fault if it cannot be read.
+func (l *loader) named(n *node, key, path, remedy string) (*source, []byte) {
+	text, err := l.open(path)
+	if err != nil {
+		l.file.src.fault(n.at, key, remedy, "%s cannot be read: %s", path, err)
+		return nil, nil
+	}
+	src, text := checkText(path, text)
+	if err := src.err(); err != nil {
+		l.faults = append(l.faults, err.(Errors)...)
+		return nil, nil
+	}
+	return src, text
+}
+
+const allowlistRemedy = `the file is JSON, {"server": ["tool", …]}; {} allows nothing`
+
+func (l *loader) allowlist(override string) {
+	at := l.file.root.get("allowlist")
+	path := override
+	if path == "" {
+		path = l.file.resolve(at.text)
+	}
+	src, text := l.named(at, "allowlist", path, allowlistRemedy)
+	if src == nil {
+		return
+	}
+	root := readJSON(src, text)
+	if root != nil {
+		(&judge{src}).value(root, allowlist, "")
+	}
+	if err := src.err(); err != nil {
+		l.faults = append(l.faults, err.(Errors)...)
+		return
+	}
+	for _, m := range root.members {
+		grant := policy.Grants{Server: m.key}
+		for _, tool := range m.value.items {
+			grant.Tools = append(grant.Tools, tool.text)
+		}
+		l.out.Content.Allowlist = append(l.out.Content.Allowlist, grant)
+		if l.file.root.get("servers").member(m.key) == nil {
+			l.warn(src, m.at, "no server %s is configured", quote(m.key))
+		}
+	}
+}
+
+// outputs reads and compiles the output types.
+func (l *loader) outputs() {
+	for _, server := range l.file.root.fields("outputs") {
+		for _, tool := range server.value.members {
+			path := l.file.resolve(tool.value.text)
+			src, text := l.named(tool.value, "outputs."+server.key+"."+tool.key, path, "")
+			if src == nil {
+				continue
+			}
+			readJSON(src, text)
+			if err := src.err(); err != nil {
+				l.faults = append(l.faults, err.(Errors)...)
+				continue
+			}
+			if _, err := schema.Compile(text, schema.DefaultLimits()); err != nil {
+				l.faults = append(l.faults, &Error{File: path, Problem: err.Error()})
+				continue
+			}
+			doc, err := canonical.JSON(text)
+			if err != nil {
+				l.faults = append(l.faults, &Error{File: path, Problem: err.Error()})
+				continue
+			}
+			l.out.Content.Outputs = append(l.out.Content.Outputs, policy.Output{Server: server.key, Tool: tool.key, Schema: doc})
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package traces_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces"
+)
+
+func mustMachine(tb testing.TB) *states.Machine {
+	tb.Helper()
+	m, err := states.NewMachine()
+	if err != nil {
+		tb.Fatalf("NewMachine() = %v", err)
+	}
+	return m
+}
+
+func clock() string { return statestest.At }
+
+// record runs a scenario with the recorder and returns the path and the bytes of its trace.
+func record(tb testing.TB, m *states.Machine, s *statestest.Scenario) (string, []byte) {
+	tb.Helper()
+	run := s.Run()
+	rec, err := traces.Create(tb.TempDir(), traces.NewHeader(m, run), clock)
+	if err != nil {
+		tb.Fatalf("Create() = %v", err)
+	}
+	o, err := m.Advance(context.Background(), run, s.Entry(), rec)
+	if err != nil {
+		tb.Fatalf("Advance() = %v", err)
+	}
+	path, head, err := rec.Finish(o)
+	if err != nil {
+		tb.Fatalf("Finish() = %v", err)
+	}
+	doc, err := os.ReadFile(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if t, err := traces.Read(doc); err != nil || t.Head != head {
+		tb.Fatalf("Read() = %v, %v; want head %s", t, err, head)
+	}
+	return path, doc
+}
+
+// replayer compiles bundles with the scenario's policy, which a bundle of today cannot name.
+func replayer(m *states.Machine, d policy.Decider) *traces.Replayer {
+	return traces.NewReplayer(m, func(c policy.Content) (*policy.Bundle, error) {
+		b, err := policy.Compile(c)
+		if err == nil && d != nil {
+			b = b.WithDecider(d)
+		}
+		return b, err
+	})
+}
+
+func TestEveryScenarioReplays(t *testing.T) {
+	m := mustMachine(t)
+	for _, s := range statestest.Scenarios() {
+		t.Run(s.Name, func(t *testing.T) {
+			path, doc := record(t, m, &s)
+			trace, err := traces.Read(doc)
+			if err != nil {
+				t.Fatalf("Read() = %v", err)
+			}
+			run, err := replayer(m, s.Decider).Replay(trace)
+			if err != nil {
+				t.Fatalf("Replay() = %v", err)
+			}
+			if run.State() != s.State {
+				t.Errorf("replayed to %s, want %s", run.State(), s.State)
+			}
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := info.Mode().Perm(); got != 0o600 {
+				t.Errorf("the trace's mode is %o, want 600", got)
+			}
+			left, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
+			if err != nil || len(left) != 1 {
+				t.Errorf("the folder holds %v, want the trace alone", left)
+			}
+		})
+	}
+}
+
+func TestLargeResultReplays(t *testing.T) {
+	s := statestest.Scenarios()[1]
+	body := strings.Repeat("Logs are kept. \\u0000\\\"", policy.DefaultResultBytes/24)
+	s.World.Returned = &states.ToolReturned{Result: canonical.Text(
+		`{"content":[],"structuredContent":{"status":"OK","body":"` + body + `"}}`)}
+	m := mustMachine(t)
+	_, doc := record(t, m, &s)
+	if len(doc) < policy.DefaultResultBytes {
+		t.Fatalf("the trace has %d bytes: payloads must be whole", len(doc))
+	}
+	trace, err := traces.Read(doc)
+	if err != nil {
+		t.Fatalf("Read() = %v", err)
+	}
+	if _, err := traces.NewReplayer(m, nil).Replay(trace); err != nil {
+		t.Errorf("Replay() = %v", err)
+	}
+}
+
+// TestReplayJudgesAnew gives a trace another policy than it was recorded with: every gate speaks again, so the first
+// place that comes out otherwise is named.
+func TestReplayJudgesAnew(t *testing.T) {
+	s := statestest.Scenarios()[0]
+	m := mustMachine(t)
+	_, doc := record(t, m, &s)
+	trace, err := traces.Read(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = replayer(m, statestest.HoldAll{Until: "2026-11-21T10:00:00Z"}).Replay(trace)
+	var d *traces.DivergenceError
+	if !errors.As(err, &d) || d.Seq != 5 || d.Kind != traces.Different || d.Code() != "divergence_different" {
+		t.Errorf("Replay() = %v, want a divergence_different at step 5", err)
+	}
+}
