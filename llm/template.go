@@ -39,9 +39,6 @@ func compileTemplate(args []byte, re *regexp.Regexp) (*template, error) {
 	if len(args) == 0 {
 		args = []byte("{}")
 	}
-	if err := canonical.Check(args, canonical.MaxDepth); err != nil {
-		return nil, fmt.Errorf("args: %w", err)
-	}
 	doc, err := canonical.JSON(args)
 	if err != nil {
 		return nil, fmt.Errorf("args: %w", err)

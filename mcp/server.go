@@ -144,18 +144,21 @@ func loopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
+// minSecret is the shortest value in bytes that is masked: LANG=C is configured like a secret and must not blot out every
+// C of a reason.
+const minSecret = 6
+
 // secrets are the values that must not appear in anything that people or records see.
 func (s Server) secrets() []string {
 	var out []string
 	for _, group := range [][]Header{s.Headers, s.Env} {
 		for _, h := range group {
-			if h.Value == "" {
-				continue
-			}
-			out = append(out, h.Value)
 			// "Bearer abc": a server that echoes only "abc" echoes the secret.
-			if _, credential, ok := strings.Cut(h.Value, " "); ok && credential != "" {
-				out = append(out, credential)
+			_, credential, _ := strings.Cut(h.Value, " ")
+			for _, v := range []string{h.Value, credential} {
+				if len(v) >= minSecret {
+					out = append(out, v)
+				}
 			}
 		}
 	}

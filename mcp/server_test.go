@@ -122,8 +122,8 @@ func TestPresentable(t *testing.T) {
 }
 
 func TestSecretsIncludeTheCredentialAlone(t *testing.T) {
-	s := Server{Headers: []Header{{"Authorization", "Bearer abc"}}, Env: []Header{{"A", "def"}, {"B", ""}}}
-	if got := strings.Join(s.secrets(), "|"); got != "Bearer abc|abc|def" {
+	s := Server{Headers: []Header{{"Authorization", "Bearer abcdef"}}, Env: []Header{{"A", "ghijkl"}, {"B", ""}, {"LANG", "C.UTF"}}}
+	if got := strings.Join(s.secrets(), "|"); got != "Bearer abcdef|abcdef|ghijkl" {
 		t.Errorf("secrets() = %q, want the whole values and the credential", got)
 	}
 }

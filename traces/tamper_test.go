@@ -111,16 +111,8 @@ func visit(v any, pointer string, try func(spot), doc func() []byte) {
 	}
 }
 
-func sortedNames(m map[string]any) []string {
-	var names []string
-	for _, tok := range tokens(m) {
-		names = append(names, tok)
-	}
-	return names
-}
-
-// tokens lists the members of m in canonical order.
-func tokens(m map[string]any) (names []string) {
+// sortedNames lists the members of m in canonical order.
+func sortedNames(m map[string]any) (names []string) {
 	dec := jsontext.NewDecoder(strings.NewReader(string(canonical.MustMarshal(m))))
 	dec.ReadToken()
 	for dec.PeekKind() == '"' {
@@ -157,14 +149,11 @@ func expected(pointer, how string) (string, int) {
 	case parts[0] == "steps" && len(parts) > 1:
 		seq, _ := strconv.Atoi(parts[1])
 		return "step", seq
-	case len(parts) == 1 && (how == "dropped" || how == "doubled under another name"):
+	case len(parts) == 1 && (how == "dropped" || how == "changed to <nil>" || how == "doubled under another name"):
 		return "", 0
 	case parts[0] == "format" || parts[0] == "steps":
 		return "", 0
 	case parts[0] == "outcome" || parts[0] == "head":
-		if len(parts) == 1 && how != "" && parts[0] == "head" {
-			return "outcome", 0
-		}
 		return "outcome", 0
 	}
 	return "header", 0

@@ -39,6 +39,9 @@ type berth struct {
 	listener net.Listener
 	http     *http.Server
 	served   chan error // what Serve returned
+
+	mu     sync.Mutex
+	silent map[net.Conn]bool // connections on which nothing has come yet
 }
 
 // Listen starts the demo servers, the first of [Servers] at addrs[0] and so on. An address is HOST:PORT with a literal
@@ -59,12 +62,15 @@ func Listen(ctx context.Context, addrs []string) (*Fleet, error) {
 			}
 			return nil, fmt.Errorf("%s cannot listen on %s: %w", s.Name(), addrs[i], err)
 		}
-		f.berths = append(f.berths, &berth{server: s, listener: l, served: make(chan error, 1)})
+		f.berths = append(f.berths, &berth{
+			server: s, listener: l, served: make(chan error, 1), silent: map[net.Conn]bool{},
+		})
 	}
 	for _, b := range f.berths {
 		b.http = &http.Server{
 			Handler:           b.server.Handler(),
 			ReadHeaderTimeout: headerTimeout,
+			ConnState:         b.note,
 			ErrorLog:          log.New(io.Discard, "", 0), // what a client breaks is the client's to report
 		}
 		go func() { b.served <- b.http.Serve(b.listener) }()
@@ -122,21 +128,43 @@ func (f *Fleet) shutDown() error {
 	return errors.Join(errs...)
 }
 
-// shutDown ends sessions while it waits for requests, because a request that is a stream ends with its session only;
-// and again and again, because until the port is closed a client may begin another.
+// note keeps the list of silent connections.
+func (b *berth) note(c net.Conn, state http.ConnState) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if state == http.StateNew {
+		b.silent[c] = true
+	} else {
+		delete(b.silent, c)
+	}
+}
+
+// sweep ends what [http.Server.Shutdown] waits for although nothing will come of it: sessions, because a request that is
+// a stream ends with its session only, and connections that a client opened in advance, which count as busy for five
+// seconds.
+func (b *berth) sweep() {
+	for session := range b.server.mcp.Sessions() {
+		session.Close() // its error is about a client that is being left anyway
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for c := range b.silent {
+		c.Close()
+	}
+}
+
+// shutDown sweeps again and again, because until the port is closed a client may come back.
 func (b *berth) shutDown(ctx context.Context) error {
 	idle := make(chan struct{})
-	var sweep sync.WaitGroup
-	sweep.Go(func() {
+	var sweeping sync.WaitGroup
+	sweeping.Go(func() {
 		for waiting := true; waiting; {
 			select {
 			case <-idle:
 				waiting = false
 			case <-time.After(sweepInterval):
 			}
-			for session := range b.server.mcp.Sessions() {
-				session.Close() // its error is about a client that is being left anyway
-			}
+			b.sweep()
 		}
 	})
 	err := b.http.Shutdown(ctx)
@@ -144,7 +172,7 @@ func (b *berth) shutDown(ctx context.Context) error {
 		err = errors.Join(fmt.Errorf("%s did not finish in time: %w", b.server.name, err), b.http.Close())
 	}
 	close(idle)
-	sweep.Wait()
+	sweeping.Wait()
 	if served := <-b.served; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, fmt.Errorf("%s stopped serving: %w", b.server.name, served))
 	}

@@ -21,16 +21,16 @@ const (
 
 // A Place is where evidence stands in a typed payload.
 type Place struct {
+	End     int    `json:"end"`     // one past the last byte
 	Pointer string `json:"pointer"` // RFC 6901: the string, number or boolean
 	Start   int    `json:"start"`   // byte offset into the decoded string, or into the literal
-	End     int    `json:"end"`     // one past the last byte
 }
 
 // A Located is an item whose evidence was found.
 type Located struct {
+	At       Place  `json:"at"`
 	Claim    string `json:"claim"`
 	Evidence string `json:"evidence"`
-	At       Place  `json:"at"`
 }
 
 // Lock returns the items of s, in order, each with the first place of its evidence in typed, or the reason why the

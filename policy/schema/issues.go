@@ -29,54 +29,72 @@ const (
 var english = message.NewPrinter(language.English)
 
 // issuesOf turns what the validator found into issues: the leaves of its tree, and the alternatives that have leaves.
+// The validator finds them in any order; the same document always yields the same issues.
 func issuesOf(err error) *InvalidError {
 	tree, ok := err.(*jsonschema.ValidationError)
 	if !ok {
 		return invalid(CodeInvalid, "", visible(err.Error(), maxMessage))
 	}
-	type found struct {
-		path string
-		err  *jsonschema.ValidationError
+	var f findings
+	f.walk(tree)
+	e := &InvalidError{Code: CodeInvalid, More: f.total}
+	for _, found := range f.first {
+		e.Issues = append(e.Issues, Issue{visible(instancePointer(found.at), maxPointer), found.keyword, found.message})
+		e.More -= found.times
 	}
-	var all []found
-	var walk func(e *jsonschema.ValidationError)
-	walk = func(e *jsonschema.ValidationError) {
-		if e.ErrorKind == nil {
-			return
-		}
-		switch e.ErrorKind.(type) {
-		case *kind.Schema, *kind.Group, *kind.Reference, *kind.AllOf:
-		default:
-			all = append(all, found{instancePointer(e.InstanceLocation), e})
-		}
-		real := slices.DeleteFunc(slices.Clone(e.Causes), unevaluated)
-		if len(real) == 0 {
-			real = e.Causes
-		}
-		for _, cause := range real {
-			walk(cause)
+	if len(e.Issues) == 0 {
+		e.Issues = []Issue{{Message: "is not what the schema allows"}}
+	}
+	return e
+}
+
+// findings keeps the first few of very many complaints, in order of place, keyword and message, without repetitions.
+type findings struct {
+	first []finding
+	total int
+}
+
+type finding struct {
+	at               []string
+	keyword, message string
+	times            int
+}
+
+func (f *findings) walk(e *jsonschema.ValidationError) {
+	switch e.ErrorKind.(type) {
+	case nil: // from a part whose complaints the validator does not keep
+		return
+	case *kind.Schema, *kind.Group, *kind.Reference, *kind.AllOf:
+	default:
+		f.add(e)
+	}
+	told := slices.ContainsFunc(e.Causes, func(cause *jsonschema.ValidationError) bool { return !unevaluated(cause) })
+	for _, cause := range e.Causes {
+		if !told || !unevaluated(cause) {
+			f.walk(cause)
 		}
 	}
-	walk(tree)
-	slices.SortStableFunc(all, func(a, b found) int {
-		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(keyword(a.err.ErrorKind), keyword(b.err.ErrorKind)),
-			cmp.Compare(a.err.SchemaURL, b.err.SchemaURL))
+}
+
+func (f *findings) add(e *jsonschema.ValidationError) {
+	f.total++
+	found := finding{at: e.InstanceLocation, keyword: keyword(e.ErrorKind), times: 1}
+	byPlace := func(a, b finding) int {
+		return cmp.Or(slices.Compare(a.at, b.at), cmp.Compare(a.keyword, b.keyword))
+	}
+	if len(f.first) == MaxIssues && byPlace(found, f.first[MaxIssues-1]) > 0 {
+		return
+	}
+	found.message = visible(describe(e.ErrorKind), maxMessage)
+	i, known := slices.BinarySearchFunc(f.first, found, func(a, b finding) int {
+		return cmp.Or(byPlace(a, b), cmp.Compare(a.message, b.message))
 	})
-	invalid := &InvalidError{Code: CodeInvalid}
-	for _, f := range all {
-		issue := Issue{visible(f.path, maxPointer), keyword(f.err.ErrorKind), visible(describe(f.err.ErrorKind), maxMessage)}
-		switch {
-		case slices.Contains(invalid.Issues, issue):
-		case len(invalid.Issues) == MaxIssues:
-			invalid.More++
-		default:
-			invalid.Issues = append(invalid.Issues, issue)
-		}
+	if known {
+		f.first[i].times++
+		return
 	}
-	if len(invalid.Issues) == 0 {
-		invalid.Issues = []Issue{{Message: "is not what the schema allows"}}
-	}
-	return invalid
+	f.first = slices.Insert(f.first, i, found)
+	f.first = f.first[:min(len(f.first), MaxIssues)]
 }
 
 // unevaluated reports whether e is the closed world's complaint about a key. Beside another complaint about the same

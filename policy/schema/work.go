@@ -9,7 +9,7 @@ import (
 
 // What evaluations cost, in units of DocWork, and what a byte of text costs, in units divided by textScale.
 const (
-	costNode   = 3  // a node held against a value, or looking at one member or item of it
+	costNode     = 5  // a node held against a value, or looking at one member or item of it
 	costEqual  = 4  // comparing with one value of an enum or const
 	costFormat = 8  // a byte under format
 	costRegex  = 64 // a byte under format: regex, which is compiled

@@ -30,7 +30,7 @@ const (
 
 func malware() string {
 	const code = `malwares? ransom_wares? spywares? rootkits? bootkits? trojans? botnets? key_loggers? virus(?:es)? worms?
-		back_doors? exploits? (?:zero|0)_days? shell_codes? crypters? (?:info|password|cookie)_stealers? wipers? stalkerware
+		back_doors? exploits? (?:zero|0)_days? shell_codes? crypters? (?:info|cookie)_stealers? wipers? stalkerware
 		crypto_miners? reverse~shells? web_shells? logic~bombs? hacking~(?:tool|script|kit|tutorial)s?
 		malicious~(?:code|software|payload|script|macro|program|app)s? ddos denial~of~service brute_force~attacks? cyber_?attacks?
 		sql~injection`
@@ -95,7 +95,7 @@ func phishing() string {
 func exfiltration() string {
 	const data = `data databases? records? files? documents? pii phi secrets? source~code customer~lists? e_?mails? contracts?
 		payroll salar(?:y|ies) intellectual~property information info backups? everything it them`
-	const away = `[ ](?:to|via|through|over|onto|using)[ ](?:(?:my|a|an|our|the|some|own)[ ])*` +
+	const away = `[ ](?:to|via|through|over|onto|using)[ ](?:(?:my|an|our|the|some|own|[a-z0-9@])[ ])*` +
 		`(?:personal|external|private|outside|attacker|competitor|dropbox|pastebin|usb|webhook|gmail|dns|evil)\w*`
 	return requests(
 		anyOf(`exfil(?:trat(?:e|ing)|ing)? siphon(?:ing)? smuggl(?:e|ing) sneak(?:ing)? steal(?:ing)?`)+near+anyOf(data),
@@ -141,7 +141,7 @@ func policyBypass() string {
 	return requests(
 		anyOf(`ignor(?:e|ing) disregard(?:ing)? forget(?:ting)? overrid(?:e|ing) bypass(?:ing)? circumvent(?:ing)? disabl(?:e|ing)
 			evad(?:e|ing) (?:turn|switch)(?:ing)?_off get(?:ting)?~around work(?:ing)?~around deactivat(?:e|ing) defeat(?:ing)?
-			subvert(?:ing)?`)+far("rules")+anyOf(rules),
+			subvert(?:ing)?`)+far("rules")+`(?:(?:safety|security)[ ])?`+anyOf(rules),
 		anyOf(`skip(?:ping)?`)+near+anyOf(`approvals? (?:security|safety)~checks? guard_?rails?`),
 		`jail_?break(?:s|ing)?`,
 		anyOf(`act behav(?:e|ing) respond answer pretend roleplay play`)+near+anyOf(`as~dan

@@ -42,11 +42,12 @@ func anyOf(alternatives string) string {
 	return "(?:" + strings.NewReplacer("_", `[ \-]?`, "~", `[ \-]`).Replace(p) + ")"
 }
 
-// far is up to five words between verb and object, none of which excuses; near is up to three, whatever they are.
-const near = `(?:` + between + `\w+){0,3}?(?:` + between + `)?`
+// near is up to three words between verb and object, and far is up to five that may excuse. Both begin with the article that sticks to a verb
+// spelled with spaces ("w r i t e a").
+const near = `a?(?:` + between + `\w+){0,3}?(?:` + between + `)?`
 
 func far(group string) string {
-	return `(?:` + between + `(?:(?P<but_` + group + `>` + excuseWithin + `)|\w+)){0,5}?(?:` + between + `)?`
+	return `a?(?:` + between + `(?:(?P<but_` + group + `>` + excuseWithin + `)|\w+)){0,5}?(?:` + between + `)?`
 }
 
 // requests joins alternatives "verb … object" to the pattern of a rule: words before the verb and behind the object may excuse.

@@ -152,8 +152,7 @@ func (s *Screen) text(t string, limit int) int {
 		limit = s.match(letters(joined), true, limit)
 	}
 	if apart := spaced(t); apart != "" {
-		view := strings.ReplaceAll(Skeleton(Fold(apart)), " ( ", " ")
-		limit = s.match(view, true, limit)
+		limit = s.match(Skeleton(apart), true, limit)
 	}
 	if isASCII(t) {
 		return limit

@@ -3,6 +3,7 @@ package screen
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -103,8 +104,8 @@ func letters(s string) string {
 		for ; end < len(s) && kind[s[end]]&wordByte != 0; end++ {
 			all |= kind[s[end]]
 		}
-		last := end // "!", "|" and "+" at the end of a word are punctuation
-		for last > i && strings.IndexByte("!|+", s[last-1]) >= 0 {
+		last := end // "!" and "+" at the end of a word are punctuation
+		for last > i && (s[last-1] == '!' || s[last-1] == '+') {
 			last--
 		}
 		for ; all&letterByte != 0 && i < last; i++ {
@@ -180,24 +181,24 @@ func splits(s string) bool {
 	return false
 }
 
-// spelled returns where the spelled word that begins at i ends, or i if there is none.
+// spelled returns where the word that is spelled with spaces and begins at i ends, or i if there is none.
 func spelled(s string, i int) int {
-	if i > 0 && kind[s[i-1]]&wordByte != 0 {
+	if i > 0 && kind[s[i-1]]&wordByte != 0 || i > 1 && s[i-1] == '\'' && kind[s[i-2]]&wordByte != 0 {
 		return i
 	}
 	count, end := 0, i
-	for at := i; at < len(s); {
-		single := kind[s[at]]&wordByte != 0 && s[at] < 0x80 && (at+1 == len(s) || kind[s[at+1]]&wordByte == 0)
-		if !single {
-			break
-		}
+	for at := i; at < len(s) && isSingle(s, at); {
 		count++
 		at++
 		end = at
+		spaces := 0
 		for at < len(s) && at-end < maxSplit && (s[at] == ' ' || kind[s[at]]&splitByte != 0) {
+			if s[at] == ' ' {
+				spaces++
+			}
 			at++
 		}
-		if at == end {
+		if spaces == 0 {
 			break
 		}
 	}
@@ -207,16 +208,41 @@ func spelled(s string, i int) int {
 	return end
 }
 
-// spaced returns s with runs of white space made a mark that nothing is joined across, if such runs may separate spelled words
-// ("h a c k   t h e m"), or "".
+// isSingle reports whether a word of one ASCII byte begins at i.
+func isSingle(s string, i int) bool {
+	return s[i] < utf8.RuneSelf && kind[s[i]]&wordByte != 0 && (i+1 == len(s) || kind[s[i+1]]&wordByte == 0)
+}
+
+// spaced returns s with words put together that are spelled with single spaces and stand apart by wider ones, or "" if there are no such words:
+// after folding, "h a c k   t h e m" has lost where its words end.
 func spaced(s string) string {
+	if !isASCII(s) {
+		s = strings.Map(func(r rune) rune {
+			if isSpace(r) {
+				return ' '
+			}
+			return r
+		}, s)
+	}
 	if !strings.Contains(s, "  ") {
 		return ""
 	}
-	var b strings.Builder
-	for word := range strings.SplitSeq(s, "  ") {
-		b.WriteString(strings.TrimSpace(word))
-		b.WriteString(" ( ")
+	var words []string
+	any := false
+	for piece := range strings.SplitSeq(s, "  ") {
+		piece = plainLetters(Fold(piece))
+		spelled := len(piece) > 1
+		for i := 0; spelled && i < len(piece); i++ {
+			spelled = piece[i] == ' ' || kind[piece[i]]&splitByte != 0 || isSingle(piece, i)
+		}
+		if spelled {
+			any = true
+			piece = strings.ReplaceAll(piece, " ", "")
+		}
+		words = append(words, piece)
 	}
-	return b.String()
+	if !any {
+		return ""
+	}
+	return Fold(strings.Join(words, " "))
 }

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"net/url"
 	"regexp"
@@ -33,6 +34,9 @@ var foreignKeys = map[string]struct {
 }
 
 func crossServer(j *judge, n *node, path string) {
+	if at := n.get("url"); at != nil && strings.Contains(at.text, "@") {
+		j.src.hide(at) // a password, perhaps
+	}
 	typ := serverType(n)
 	rule, known := foreignKeys[typ]
 	if !known {
@@ -151,7 +155,7 @@ func crossNames(j *judge, n *node, _ string) {
 	}
 	known := func(name string, at place, path string) {
 		if n.get("servers").member(name) == nil && name != "" {
-			j.src.fault(at, path, suggest(name, names), "no server %s is configured", quote(name))
+			j.src.fault(at, path, cmp.Or(nearest(name, names), "configured are: "+strings.Join(names, ", ")), "no server %s is configured", quote(name))
 		}
 	}
 	for i, route := range n.get("planner").list("routes") {

@@ -47,6 +47,7 @@ func (e *Error) Error() string {
 // window cuts a long line around the caret.
 func window(line string, caret int) (string, int) {
 	runes := []rune(line)
+	caret = min(max(0, caret), len(runes))
 	if len(runes) <= maxShownColumns {
 		return line, caret
 	}
@@ -92,10 +93,12 @@ func (e Errors) Unwrap() []error {
 
 // source is a file as its faults show it.
 type source struct {
-	name   string
-	lines  []string
-	hidden []span
-	faults Errors
+	name    string
+	lines   []string
+	known   bool // which values are secret: only then whole lines are shown
+	hidden  []span
+	refused map[place]bool // where reading found a fault; judging says no more about it
+	faults  Errors
 }
 
 // span is what must not be shown: from one place up to another, exclusive; a zero end is the end of the file.
@@ -106,9 +109,20 @@ func newSource(name string, text []byte) *source {
 }
 
 func (s *source) fault(at place, key, remedy, problem string, args ...any) {
+	if s.refused[at] {
+		return
+	}
 	s.faults = append(s.faults, &Error{
 		File: s.name, Line: at.line, Col: at.col, Key: key, Problem: fmt.Sprintf(problem, args...), Remedy: remedy,
 	})
+}
+
+// refuse closes the places of the faults so far.
+func (s *source) refuse() {
+	s.refused = make(map[place]bool)
+	for _, e := range s.faults {
+		s.refused[place{e.Line, e.Col}] = true
+	}
 }
 
 // hide keeps every scalar below n out of what is shown.
@@ -130,8 +144,8 @@ func (s *source) err() error {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
 	for _, e := range s.faults {
-		if e.Source == "" {
-			e.Source = s.show(e.Line)
+		if e.Source = s.show(e.Line); !s.known {
+			e.Source = outline(e.Source)
 		}
 	}
 	return s.faults
@@ -165,10 +179,10 @@ func (s *source) hides(p place) bool {
 	return false
 }
 
-// outline returns as much of a line as can be shown of a file that does not parse, where nobody knows which values are
-// secret: what stands before the first colon.
-func (s *source) outline(line int) string {
-	key, rest, found := strings.Cut(s.show(line), ":")
+// outline returns as much of a line as can be shown of a file that could not be judged, where nobody knows which values
+// are secret: what stands before the first colon.
+func outline(line string) string {
+	key, rest, found := strings.Cut(line, ":")
 	switch {
 	case !found:
 		return ""

@@ -8,9 +8,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// readJSON reads one strict JSON value (RFC 8259, UTF-8, no duplicate names, nothing behind it) into nodes, or returns
-// nil and notes the faults in src.
+// readJSON reads one strict JSON value (RFC 8259, UTF-8, no duplicate names, nothing behind it) into nodes and notes what is
+// not strict in src. It returns nil for what cannot be judged any further. Nothing in these files is secret.
 func readJSON(src *source, text []byte) *node {
+	src.known = true
 	r := &jsonReader{src: src, text: text, dec: jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))}
 	root, err := r.value(1)
 	if err != nil {
@@ -19,9 +20,6 @@ func readJSON(src *source, text []byte) *node {
 	}
 	if rest := bytes.TrimLeft(text[r.dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
 		src.fault(r.placeAt(len(text)-len(rest)), "", "remove it", "there is text behind the JSON value")
-	}
-	if len(src.faults) > 0 {
-		return nil
 	}
 	return root
 }

@@ -2,9 +2,12 @@ package settings
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -53,7 +56,7 @@ type Pair struct{ Name, Value string }
 func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	text, err := open(name)
 	if err != nil {
-		return nil, Errors{{File: name, Problem: "cannot be read: " + err.Error(), Remedy: "pgfsm init writes one to begin with"}}
+		return nil, Errors{{File: name, Problem: "cannot be read: " + reason(err), Remedy: "pgfsm init writes one to begin with"}}
 	}
 	f, err := Parse(name, text)
 	if err != nil {
@@ -185,11 +188,19 @@ func (n *node) json() jsontext.Value {
 	return doc
 }
 
+// reason is an error without the path that its message names anyway.
+func reason(err error) string {
+	if inner := (*fs.PathError)(nil); errors.As(err, &inner) {
+		return inner.Err.Error()
+	}
+	return err.Error()
+}
+
 // named reads a file that the configuration names at n. It returns nil and notes the fault if it cannot be read.
 func (l *loader) named(n *node, key, path, remedy string) (*source, []byte) {
 	text, err := l.open(path)
 	if err != nil {
-		l.file.src.fault(n.at, key, remedy, "%s cannot be read: %s", path, err)
+		l.file.src.fault(n.at, key, remedy, "%s cannot be read: %s", path, reason(err))
 		return nil, nil
 	}
 	src, text := checkText(path, text)
@@ -213,9 +224,7 @@ func (l *loader) allowlist(override string) {
 		return
 	}
 	root := readJSON(src, text)
-	if root != nil {
-		(&judge{src}).value(root, allowlist, "")
-	}
+	src.judge(root, allowlist)
 	if err := src.err(); err != nil {
 		l.faults = append(l.faults, err.(Errors)...)
 		return
@@ -241,21 +250,38 @@ func (l *loader) outputs() {
 			if src == nil {
 				continue
 			}
-			readJSON(src, text)
+			root := readJSON(src, text)
+			if _, err := schema.Compile(text, schema.DefaultLimits()); err != nil && len(src.faults) == 0 {
+				src.fault(root.pointed(err), "", "", "%s", err)
+			}
 			if err := src.err(); err != nil {
 				l.faults = append(l.faults, err.(Errors)...)
 				continue
 			}
-			if _, err := schema.Compile(text, schema.DefaultLimits()); err != nil {
-				l.faults = append(l.faults, &Error{File: path, Problem: err.Error()})
-				continue
-			}
 			doc, err := canonical.JSON(text)
-			if err != nil {
-				l.faults = append(l.faults, &Error{File: path, Problem: err.Error()})
-				continue
+			if err != nil { // readJSON has refused it already
+				panic("settings: " + path + ": " + err.Error())
 			}
 			l.out.Content.Outputs = append(l.out.Content.Outputs, policy.Output{Server: server.key, Tool: tool.key, Schema: doc})
 		}
 	}
+}
+
+// pointed is where in a schema its refusal points, or where the schema begins.
+func (n *node) pointed(err error) place {
+	refused := (*schema.RefusedError)(nil)
+	if !errors.As(err, &refused) {
+		return n.at
+	}
+	for name := range jsontext.Pointer(refused.Path).Tokens() {
+		next := n.get(name)
+		if i, err := strconv.Atoi(name); err == nil && n.kind == isList && i >= 0 && i < len(n.items) {
+			next = n.items[i]
+		}
+		if next == nil {
+			break
+		}
+		n = next
+	}
+	return n.at
 }

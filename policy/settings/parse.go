@@ -20,9 +20,7 @@ func Parse(name string, text []byte) (*File, error) {
 		return nil, src.err()
 	}
 	root := readYAML(src, text)
-	if root != nil {
-		(&judge{src}).value(root, configuration, "")
-	}
+	src.judge(root, configuration)
 	if err := src.err(); err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ const (
 // [MinMaskedBytes] on. A variable that is not set, a file that cannot be read, and a value that is empty or that a header
 // or the environment cannot carry are faults; the error is of type [Errors] and holds no value.
 func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile func(string) ([]byte, error)) ([]Upstream, []string, error) {
-	src := &source{name: l.file.src.name, lines: l.file.src.lines, hidden: l.file.src.hidden}
+	src := &source{name: l.file.src.name, lines: l.file.src.lines, known: true, hidden: l.file.src.hidden}
 	r := &resolver{src: src, file: l.file, getenv: getenv, readFile: readFile, secrets: make(map[string]bool)}
 	ups := slices.Clone(l.Servers)
 	for i := range ups {
@@ -94,7 +94,7 @@ func (r *resolver) lookup(p piece, at place, key string) string {
 		name = "the file " + path
 		b, err := r.readFile(path)
 		if err != nil {
-			r.src.fault(at, key, "", "%s needs %s, which cannot be read: %s", key, name, err)
+			r.src.fault(at, key, "", "%s needs %s, which cannot be read: %s", key, name, reason(err))
 			return ""
 		}
 		value = string(bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r")))

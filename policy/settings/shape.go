@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -64,6 +65,16 @@ const maxTextBytes = 4096
 
 // judge holds the nodes of one file to their shapes.
 type judge struct{ src *source }
+
+// judge judges a whole file, unless reading it failed.
+func (s *source) judge(root *node, as *shape) {
+	if root == nil {
+		return
+	}
+	s.refuse()
+	(&judge{s}).value(root, as, "")
+	s.known = true
+}
 
 // value judges n and everything below it.
 func (j *judge) value(n *node, s *shape, path string) {
@@ -132,7 +143,7 @@ func (j *judge) object(n *node, s *shape, path string) {
 		i := slices.Index(names, m.key)
 		if i < 0 {
 			j.src.hide(m.value) // it may be a secret under a key with a typing mistake
-			j.src.fault(m.at, join(path, m.key), suggest(m.key, names), "unknown key %s in %s", quote(m.key), subject(path))
+			j.src.fault(m.at, join(path, m.key), cmp.Or(nearest(m.key, names), "known here: "+strings.Join(names, ", ")), "unknown key %s in %s", quote(m.key), subject(path))
 			continue
 		}
 		j.value(m.value, s.keys[i].shape, join(path, m.key))
@@ -224,7 +235,7 @@ func (j *judge) text(n *node, s *shape, path string) {
 	case hasControl(n.text, s.lines):
 		j.src.fault(n.at, path, "remove it", "%s holds a line end or another control character", path)
 	case len(s.enum) > 0 && !slices.Contains(s.enum, n.text):
-		j.src.fault(n.at, path, suggest(n.text, s.enum), "%s is %s; it must be %s", path, quote(n.text), oneOf(s.enum))
+		j.src.fault(n.at, path, nearest(n.text, s.enum), "%s is %s; it must be %s", path, quote(n.text), oneOf(s.enum))
 	case s.match != nil && !s.match.MatchString(n.text):
 		j.src.fault(n.at, path, "", "%s is not %s", path, what)
 	case !s.secret && hasReference(n.text):
@@ -315,8 +326,8 @@ func oneOf(choices []string) string {
 	return strings.Join(choices[:last], ", ") + " or " + choices[last]
 }
 
-// suggest names the choice that was probably meant, or all of them.
-func suggest(got string, choices []string) string {
+// nearest asks whether the choice was meant that looks most like what was got; it is empty if none does.
+func nearest(got string, choices []string) string {
 	best, distance := "", 3
 	low := strings.ToLower(got)
 	for _, c := range choices {
@@ -328,8 +339,8 @@ func suggest(got string, choices []string) string {
 			best, distance = c, d
 		}
 	}
-	if best != "" {
-		return "did you mean " + best + "?"
+	if best == "" {
+		return ""
 	}
-	return "known here: " + strings.Join(choices, ", ")
+	return "did you mean " + best + "?"
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"pgfsm/policy/visible"
 )
 
 // Bounds of every file that is read here.
@@ -60,7 +62,8 @@ func checkText(name string, text []byte) (*source, []byte) {
 	return src, text
 }
 
-// readYAML reads one YAML document into nodes. It returns nil, and faults noted in src, for what is not strict.
+// readYAML reads one YAML document into nodes and notes what is not strict in src. It returns nil for what cannot be
+// judged any further.
 func readYAML(src *source, text []byte) *node {
 	tokens := lexer.Tokenize(string(text))
 	if !checkTokens(src, tokens) {
@@ -87,11 +90,7 @@ func readYAML(src *source, text []byte) *node {
 		return nil
 	}
 	r := yamlReader{src}
-	root := r.value(body, place{1, 1}, 1)
-	if len(src.faults) > 0 {
-		return nil
-	}
-	return root
+	return r.value(body, place{1, 1}, 1)
 }
 
 // refusedTokens are the parts of YAML that make a file mean more than it shows.
@@ -155,15 +154,24 @@ func (s *source) syntaxFault(err error) {
 			at = place{max(1, t.Position.Line), max(1, t.Position.Column)}
 		}
 	}
-	remedy := ""
-	if at.line <= len(s.lines) && strings.ContainsAny(s.lines[at.line-1], "{}[]@`*&!%#|>") {
+	remedy, line := "", ""
+	if at.line <= len(s.lines) {
+		line = s.lines[at.line-1]
+	}
+	switch indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]; {
+	case strings.Contains(indent, "\t"):
+		remedy = "indent with spaces, not with tabs"
+	case strings.ContainsAny(line, "{}[]@`*&!%#|>"):
 		remedy = `values with signs like { } [ ] , # : @ must be quoted, as in "${env:NAME}"`
 	}
-	s.fault(at, "", remedy, "not YAML: %s", problem)
-	s.faults[len(s.faults)-1].Source = s.outline(at.line)
+	s.fault(at, "", remedy, "not YAML: %s", visible.Text(problem))
 }
 
+// placeOf is where a node begins; for a mapping without braces, where its first key does.
 func placeOf(n ast.Node) place {
+	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 && m.GetToken().Type != token.MappingStartType {
+		n = m.Values[0].Key
+	}
 	t := n.GetToken()
 	if t == nil || t.Position == nil {
 		return place{1, 1}
@@ -182,9 +190,9 @@ func (r yamlReader) value(n ast.Node, key place, depth int) *node {
 	}
 	switch v := n.(type) {
 	case *ast.MappingNode:
-		return r.mapping(v.Values, v.GetToken(), depth)
+		return r.mapping(v.Values, at, depth)
 	case *ast.MappingValueNode:
-		return r.mapping([]*ast.MappingValueNode{v}, v.GetToken(), depth)
+		return r.mapping([]*ast.MappingValueNode{v}, placeOf(v.Key), depth)
 	case *ast.SequenceNode:
 		out := &node{kind: isList, at: at}
 		for _, item := range v.Values {
@@ -209,14 +217,11 @@ func (r yamlReader) refuse(at place, problem, remedy string) *node {
 	return &node{at: at}
 }
 
-func (r yamlReader) mapping(values []*ast.MappingValueNode, t *token.Token, depth int) *node {
-	out := &node{kind: isMap, at: place{t.Position.Line, t.Position.Column}}
+func (r yamlReader) mapping(values []*ast.MappingValueNode, at place, depth int) *node {
+	out := &node{kind: isMap, at: at}
 	seen := make(map[string]place, len(values))
-	for i, v := range values {
+	for _, v := range values {
 		at := placeOf(v.Key)
-		if i == 0 && t.Type != token.MappingStartType {
-			out.at = at
-		}
 		key, ok := r.key(v.Key, at)
 		if !ok {
 			continue

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/config"
+	"pgfsm/llm"
+	"pgfsm/mcp"
+	"pgfsm/mcp/toy"
+	"pgfsm/policy"
+	"pgfsm/policy/settings"
+	"pgfsm/policy/visible"
+	"pgfsm/states"
+)
+
+// options are the flags of every command that works with a configuration.
+type options struct {
+	config string
+	json   bool
+}
+
+func (o *options) register(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration file (default: PGFSM_CONFIG, ./pgfsm.yaml, the embedded demo)")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+}
+
+// with opens the configuration, does something with it, and closes all that was opened.
+func (o *options) with(ctx context.Context, w world, do func(*app) error) error {
+	a, err := open(w, o.config)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(a), a.close())
+}
+
+// app is a configuration at work.
+type app struct {
+	w         world
+	machine   *states.Machine
+	bundle    *policy.Bundle
+	router    *llm.Router
+	servers   []mcp.Server
+	secrets   []string
+	tracesDir string
+
+	demo      bool // the configuration is the embedded one
+	fleet     *toy.Fleet
+	upstreams *mcp.Upstreams
+}
+
+// open reads the configuration. It starts nothing.
+func open(w world, path string) (*app, error) {
+	loaded, demo, err := load(w, path)
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range loaded.Warnings {
+		fmt.Fprintf(w.stderr, "pgfsm: warning: %s\n", visible.Text(warning))
+	}
+	a := &app{w: w, tracesDir: loaded.TracesDir, demo: demo}
+	if demo {
+		embed(&loaded.Content)
+	}
+	if a.machine, err = states.NewMachine(); err != nil {
+		return nil, err
+	}
+	if a.bundle, err = policy.Compile(loaded.Content); err != nil {
+		return nil, err
+	}
+	if a.router, err = llm.NewRouter(loaded.Content.Planner.Routes); err != nil {
+		return nil, err
+	}
+	resolved, secrets, err := loaded.Resolve(w.getenv, ours)
+	if err != nil {
+		return nil, err
+	}
+	a.secrets = secrets
+	for _, s := range resolved {
+		a.servers = append(a.servers, mcp.Server{
+			Name: s.Name, Type: s.Type, URL: s.URL, Command: s.Command, Args: s.Args,
+			Headers: pairs(s.Headers), Env: pairs(s.Env), Timeout: time.Duration(s.Timeout) * time.Millisecond,
+		})
+	}
+	return a, nil
+}
+
+func pairs(from []settings.Pair) []mcp.Header {
+	var to []mcp.Header
+	for _, p := range from {
+		to = append(to, mcp.Header{Name: p.Name, Value: p.Value})
+	}
+	return to
+}
+
+// embed says in the bundle that the demo's servers run inside this process, on ports that are chosen when they start:
+// so all runs of the demo have one bundle.
+func embed(c *policy.Content) {
+	for i := range c.Servers {
+		c.Servers[i].URL = "embedded:" + c.Servers[i].Name
+	}
+}
+
+// load finds the configuration: the flag, PGFSM_CONFIG, pgfsm.yaml in the working directory, the embedded demo.
+func load(w world, path string) (loaded *settings.Loaded, demo bool, err error) {
+	over := settings.Overrides{Allowlist: w.env("SAFE_ALLOWLIST_PATH"), TracesDir: w.env("SAFE_TRACE_DIR")}
+	switch v := w.env("SAFE_SUMMARIZE"); v {
+	case "", "0":
+	case "1":
+		over.Summary = policy.SummaryAlways
+	default:
+		return nil, false, fmt.Errorf("SAFE_SUMMARIZE is %q: use 1 to summarize every typed result, or leave it unset", v)
+	}
+	if path == "" {
+		path = w.env("PGFSM_CONFIG")
+	}
+	if path == "" {
+		if _, err := os.Lstat(config.Name); err == nil {
+			path = config.Name
+		}
+	}
+	if path != "" {
+		loaded, err = settings.Load(path, ours, over)
+		return loaded, false, err
+	}
+	inside := func(name string) ([]byte, error) {
+		if name == over.Allowlist {
+			return ours(name)
+		}
+		return config.FS.ReadFile(filepath.ToSlash(name))
+	}
+	loaded, err = settings.Load(config.Name, inside, over)
+	return loaded, true, err
+}
+
+// maxConfigBytes bounds every file that the configuration names.
+const maxConfigBytes = 16 << 20
+
+// ours reads a file that nobody else can have written.
+func ours(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	if info.Size() > maxConfigBytes {
+		return nil, fmt.Errorf("%s has %d bytes; at most %d are read", path, info.Size(), maxConfigBytes)
+	}
+	if err := settings.Insecure(info.Mode(), owner(info), os.Getuid()); err != nil {
+		return nil, fmt.Errorf("%s is refused, for a configuration starts commands: %w", path, err)
+	}
+	doc := make([]byte, info.Size())
+	n, err := readFull(f, doc)
+	return doc[:n], err
+}
+
+// start connects nothing yet, but makes what can be connected: for the demo, its servers begin to listen.
+func (a *app) start(ctx context.Context) error {
+	if a.upstreams != nil {
+		return nil
+	}
+	servers := a.servers
+	if a.demo {
+		var err error
+		if a.fleet, err = toy.Listen(context.WithoutCancel(ctx), []string{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"}); err != nil {
+			return err
+		}
+		for i := range servers {
+			servers[i].URL = a.fleet.URL(servers[i].Name, "sse")
+		}
+	}
+	limits := mcp.Limits{ResultBytes: a.bundle.Limits().ResultBytes}
+	var err error
+	a.upstreams, err = mcp.New(servers, limits, mcp.Info{Name: "pgfsm", Version: version()})
+	return err
+}
+
+func (a *app) close() error {
+	var errs []error
+	if a.upstreams != nil {
+		errs = append(errs, a.upstreams.Close())
+	}
+	if a.fleet != nil {
+		errs = append(errs, a.fleet.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// actor is who asks: the user of the operating system.
+func actor() string {
+	u, err := user.Current()
+	if err != nil {
+		return fmt.Sprintf("local:uid-%d", os.Getuid())
+	}
+	return "local:" + u.Username
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/settings"
+	"pgfsm/policy/visible"
+)
+
+func newConfig(w world) *cobra.Command {
+	cmd := &cobra.Command{Use: "config", Short: "Check a configuration, or print its JSON Schema", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	var o options
+	check := &cobra.Command{
+		Use:   "check",
+		Short: "Judge the configuration and every file it names, without starting anything",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.with(cmd.Context(), w, func(a *app) error { return a.printCheck(o.json) })
+		},
+	}
+	o.register(check)
+	cmd.AddCommand(check, &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of pgfsm.yaml",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := w.stdout.Write(settings.Schema())
+			return err
+		},
+	})
+	return cmd
+}
+
+func (a *app) printCheck(asJSON bool) error {
+	c := a.bundle.Content()
+	tools := 0
+	for _, g := range c.Allowlist {
+		tools += len(g.Tools)
+	}
+	if asJSON {
+		return printJSON(a.w.stdout, struct {
+			SchemaVersion int    `json:"schema_version"`
+			OK            bool   `json:"ok"`
+			Bundle        string `json:"bundle"`
+			Servers       int    `json:"servers"`
+			Allowed       int    `json:"allowed_tools"`
+		}{schemaVersion, true, string(a.bundle.Digest()), len(c.Servers), tools})
+	}
+	_, err := fmt.Fprintf(a.w.stdout, "%s %d servers, %d allowed tools, %d input rules, %d routes, %d output types\nbundle %s\n",
+		newInk(a.w).mark(true), len(c.Servers), tools, len(c.Input.Rules), len(c.Planner.Routes), len(c.Outputs),
+		visible.Text(string(a.bundle.Digest())))
+	return err
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"pgfsm/llm"
+	"pgfsm/mcp"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+)
+
+// door is the app's way to the world.
+func (a *app) door() states.Door {
+	return &states.Live{Tools: upstreams{a}, Completer: completer{a}, Caller: upstreams{a}}
+}
+
+// upstreams puts package mcp behind the machine's ports.
+type upstreams struct{ *app }
+
+// List asks every server for its tools.
+func (u upstreams) List(ctx context.Context, _ *states.ListTools) states.Event {
+	if err := u.start(ctx); err != nil {
+		return &states.EffectFailed{Code: policy.CodeEffectFailed, Effect: states.NotSent, Reason: err.Error()}
+	}
+	listed := &states.ToolsListed{}
+	for _, l := range u.upstreams.List(ctx) {
+		to := policy.Listing{
+			Code: policy.Code(l.Code), Name: l.ServerName, Protocol: l.Protocol, Reason: l.Reason, Server: l.Server,
+			Status: l.Status, Version: l.ServerVersion,
+		}
+		for _, page := range l.Pages {
+			to.Pages = append(to.Pages, u.mask(page))
+		}
+		listed.Servers = append(listed.Servers, to)
+	}
+	return listed
+}
+
+// Call makes the one call.
+func (u upstreams) Call(ctx context.Context, c *states.CallTool) states.Event {
+	got := u.upstreams.Call(ctx, mcp.Call{Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, RunID: string(c.Permit)})
+	if got.Code == "" && got.Result != nil {
+		return &states.ToolReturned{Result: u.mask(got.Result)}
+	}
+	reason := got.Reason
+	if got.RPCError != nil {
+		reason = fmt.Sprintf("The server answered with error %d: %s", got.RPCError.Code, got.RPCError.Message)
+	}
+	return &states.EffectFailed{
+		Code: policy.Code(got.Code), Effect: states.Effect(got.Effect), Reason: string(u.mask([]byte(reason))),
+	}
+}
+
+// masked stands for a secret that a server sent back to us.
+const masked = "[masked by pgfsm]"
+
+// mask takes our own secrets out of what a server sent, before it is recorded.
+func (a *app) mask(b []byte) canonical.Text {
+	s := string(b)
+	found := false
+	for _, secret := range a.secrets {
+		if secret != "" && strings.Contains(s, secret) {
+			s, found = strings.ReplaceAll(s, secret, masked), true
+		}
+	}
+	if !found {
+		return b
+	}
+	return canonical.Text(s)
+}
+
+// completer puts the router and the summarizer behind the machine's port.
+type completer struct{ *app }
+
+// Complete makes the plan or the summary.
+func (c completer) Complete(_ context.Context, wanted *states.Complete) states.Event {
+	if wanted.Purpose == states.PurposeSummary {
+		return &states.Completed{Content: llm.Extractive{}.Summarize(wanted.Request, wanted.Typed)}
+	}
+	tools := make([]llm.Tool, 0, len(wanted.Tools))
+	for _, t := range wanted.Tools {
+		tools = append(tools, llm.Tool{Server: t.Server, Name: t.Name})
+	}
+	return &states.Completed{Content: c.router.Plan(wanted.Request, tools)}
+}

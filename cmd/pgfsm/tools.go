@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy"
+	"pgfsm/policy/visible"
+	"pgfsm/states"
+)
+
+func newTools(w world) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "tools",
+		Short: "List the live catalog: every tool, and whether it may be called",
+		Long: `tools asks every configured server for its tools and shows, for each, whether the allowlist lets it be called and why not,
+its schema dialect, and what the server claims of it. Allowlisted tools that are not annotated as read-only are marked.
+Exit code 2 if no server answered.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.with(cmd.Context(), w, func(a *app) error { return a.listTools(cmd.Context(), o.json) })
+		},
+	}
+	o.register(cmd)
+	return cmd
+}
+
+// shownTool is one line of the catalog.
+type shownTool struct {
+	Server      string             `json:"server"`
+	Name        string             `json:"name"`
+	Title       string             `json:"title,omitzero"`
+	Description string             `json:"description,omitzero"`
+	Allowed     bool               `json:"allowed"`
+	Code        policy.Code        `json:"code,omitzero"` // why it cannot be called
+	Reason      string             `json:"reason,omitzero"`
+	Dialect     string             `json:"dialect,omitzero"`
+	Open        []string           `json:"open,omitzero"` // places that take members the schema does not name
+	Definition  string             `json:"definition"`
+	Annotations policy.Annotations `json:"annotations"`
+	Warning     string             `json:"warning,omitzero"`
+}
+
+// listTools lists the catalog under the run's own time limit.
+func (a *app) listTools(ctx context.Context, asJSON bool) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(a.bundle.Limits().RunTimeout)*time.Millisecond)
+	defer cancel()
+	ev := upstreams{a}.List(ctx, nil)
+	listed, ok := ev.(*states.ToolsListed)
+	if !ok {
+		return fmt.Errorf("the tools cannot be listed: %s", ev.(*states.EffectFailed).Reason)
+	}
+	c := a.bundle.Catalog(listed.Servers)
+	code := exitYes
+	if !c.Up() {
+		code = exitCould
+	}
+	var tools []shownTool
+	var servers []states.ServerStatus
+	for _, s := range c.Servers {
+		servers = append(servers, states.ServerStatus{
+			Code: s.Code, Protocol: s.Protocol, Reason: s.Reason, Server: s.Server, Status: s.Status, Tools: len(s.Tools),
+		})
+		for _, t := range s.Tools {
+			tools = append(tools, show(t))
+		}
+	}
+	if asJSON {
+		err := printJSON(a.w.stdout, struct {
+			SchemaVersion int                   `json:"schema_version"`
+			Servers       []states.ServerStatus `json:"servers"`
+			Tools         []shownTool           `json:"tools"`
+		}{schemaVersion, servers, tools})
+		if err != nil {
+			return err
+		}
+		return exit(code)
+	}
+	a.printTools(servers, tools)
+	return exit(code)
+}
+
+func show(t *policy.Tool) shownTool {
+	s := shownTool{
+		Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, Allowed: t.Effective(), Code: t.Code,
+		Reason: t.Reason, Dialect: t.Dialect(), Open: t.Open(), Definition: string(t.Digest), Annotations: t.Annotations,
+	}
+	switch {
+	case !t.Allowed:
+		s.Code, s.Reason = policy.CodeToolNotAllowed, "not on the allowlist"
+	case t.Annotations.ReadOnly == nil || !*t.Annotations.ReadOnly:
+		s.Warning = "on the allowlist, but not annotated as read-only"
+	}
+	return s
+}
+
+func (a *app) printTools(servers []states.ServerStatus, tools []shownTool) {
+	k, out := newInk(a.w), a.w.stdout
+	for _, s := range servers {
+		head := fmt.Sprintf("%s (%d tools, MCP %s)", visible.Text(s.Server), s.Tools, visible.Text(s.Protocol))
+		if s.Status != policy.ServerUp {
+			head = fmt.Sprintf("%s is down: [%s] %s", visible.Text(s.Server), s.Code, visible.Text(s.Reason))
+		}
+		fmt.Fprintln(out, k.bold(head))
+		for _, t := range tools {
+			if t.Server != s.Server {
+				continue
+			}
+			fmt.Fprintf(out, "  %s %-28s %s\n", k.mark(t.Allowed), visible.Text(t.Name), k.faint(visible.Clip(t.detail(), maxLine)))
+			if t.Warning != "" {
+				fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! "+t.Warning))
+			}
+		}
+	}
+}
+
+// detail is what is said behind a tool's name.
+func (t shownTool) detail() string {
+	var parts []string
+	if t.Code != "" {
+		parts = append(parts, fmt.Sprintf("[%s] %s", t.Code, t.Reason))
+	}
+	if t.Dialect != "" {
+		parts = append(parts, t.Dialect)
+	}
+	for _, hint := range []struct {
+		name string
+		is   *bool
+	}{
+		{"read-only", t.Annotations.ReadOnly}, {"destructive", t.Annotations.Destructive},
+		{"idempotent", t.Annotations.Idempotent}, {"open-world", t.Annotations.OpenWorld},
+	} {
+		switch {
+		case hint.is == nil:
+		case *hint.is:
+			parts = append(parts, hint.name)
+		default:
+			parts = append(parts, "not "+hint.name)
+		}
+	}
+	if len(t.Open) > 0 {
+		parts = append(parts, "open at "+strings.Join(t.Open, " "))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/states"
+	"pgfsm/traces"
+)
+
+// release is set by the build: -ldflags "-X main.release=v1.2.3".
+var release = ""
+
+// version is the release, or what the build knows of where it came from.
+func version() string {
+	if release != "" {
+		return release
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+func newVersion(w world) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version, the trace format and the machine's digest",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			m, err := states.NewMachine()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(w.stdout, struct {
+					SchemaVersion int    `json:"schema_version"`
+					Version       string `json:"version"`
+					Go            string `json:"go"`
+					TraceFormat   string `json:"trace_format"`
+					Machine       string `json:"machine"`
+				}{schemaVersion, version(), runtime.Version(), traces.Format, string(m.Digest())})
+			}
+			_, err = fmt.Fprintf(w.stdout, "pgfsm %s (%s)\ntrace format %s\nmachine %s\n", version(), runtime.Version(), traces.Format, m.Digest())
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}

@@ -1,0 +1,75 @@
+// Package mcp is the client side towards upstream MCP servers: it connects over stdio, SSE and streamable HTTP, lists
+// tools, and sends one tools/call at a time, each against a permit.
+//
+//	u, err := mcp.New(servers, mcp.Limits{}, mcp.Info{Name: "pgfsm", Version: "1"}) // starts nothing
+//	defer u.Close()
+//	listings := u.List(ctx)                                                        // all servers at once
+//	answer := u.Call(ctx, mcp.Call{Server: "docs", Tool: "fetch", Arguments: canonicalJSON, RunID: id})
+//
+// The protocol is spoken by the official Go SDK, in the revision that it negotiates with each server. Everything that
+// the guarantees rest on is kept away from it, in three layers around its connections.
+//
+// # The one way to tools/call
+//
+// The connection under the SDK's client is wrapped. It sends the requests of a client that shakes hands, lists and
+// calls, and nothing else; a tools/call only if the context of the call carries a permit for exactly its name and its
+// argument bytes. The first matching write consumes the permit. Below, the HTTP client and the pipe consume it a second
+// time when the bytes leave the process. A message without permit ends the session with [CodePermit]. The zero permit
+// calls nothing, only Upstreams.Call makes one that does, and of many Calls with one run id one makes it. A test of this
+// package finds every other use of the SDK's CallTool, and of the method's name, in the module.
+//
+// A call is sent at most once. It has a connection of its own (HTTP/1.1), its body cannot be rewound, so net/http
+// repeats nothing; redirects are refused; a 401, a 404 "session not found" or a 503 ends the call; interrupted event
+// streams are not resumed; the SDK's automatic rounds of input are off. A result that asks for input is a result.
+//
+// # Raw bytes
+//
+// Results come back byte for byte. The SDK decodes a harmless substitute instead, so its typed results, which round
+// integers and drop unknown members, are never looked at. Before the SDK sees a message, the JSON-RPC envelope is read
+// strictly: one object, no member twice, nothing behind it, the id exactly one of ours, a result or an error. On HTTP an
+// answer must be to the request that it came for. Inside a result nothing is judged here: the gates do that. Of the
+// handshake only the protocol revision and the server's name and version are kept; instructions end there. Requests of
+// the server, except ping, are answered with "method not found" before anything reads their params; notifications are
+// dropped.
+//
+// # What became of a call
+//
+//	effect    code                 situation
+//	not_sent  call_invalid         no run id, no tool, arguments not a canonical JSON object
+//	not_sent  server_unknown       no such server configured
+//	not_sent  server_unreachable   no working session, or no connection could be opened for the call
+//	not_sent  permit_refused       the run has called before, or the connection found no permit for the bytes
+//	not_sent  closed               after Close
+//	not_sent  cancelled, server_timeout   the context ended before a byte was written
+//	unknown   cancelled, server_timeout   written, and no answer in time
+//	unknown   server_unreachable   written, and the connection was lost or the HTTP status was no success
+//	unknown   server_died          written, and the child process ended
+//	unknown   server_protocol      written, and what came cannot be read as the answer
+//	unknown   redirect_refused     written, and answered with a redirect
+//	unknown   rpc_error            answered with a JSON-RPC error: even "invalid params" is only the server's word
+//	done      result_too_large     answered with more than Limits.ResultBytes
+//	done      (none)               answered with a result, be it one that says isError
+//
+// "Written" means that a byte may have left this process. A message over the size limit counts as the answer if it was
+// the only call in flight on its session; otherwise the effect is unknown.
+//
+// # Servers that are down
+//
+// A [Listing] that is down has one of the codes server_unreachable, server_timeout, server_protocol, server_died,
+// catalog_too_large, redirect_refused, origin_refused, cancelled or closed. The server has no session then, and takes
+// only its own tools away. The next List tries it again; Call never connects.
+//
+// # HTTP
+//
+// Only the configured origin (scheme, host, port) is ever spoken to, also when an SSE server names another endpoint.
+// Configured headers go there and nowhere else, over plain http only to loopback, which is checked on the connection
+// too. HTTPS_PROXY and NO_PROXY are obeyed for https to other machines; plain http and loopback never use a proxy.
+// There is no HTTP/2 and no compression.
+//
+// # Child processes
+//
+// A stdio server gets PATH, HOME, LANG and TMPDIR of our environment and what its configuration names. It leads its own
+// process group. Close ends its input, waits a second, sends SIGTERM to the group, waits a second, and kills the group;
+// a child that missed a deadline or broke the protocol is killed at once. The last line of its stderr, escaped and
+// without secrets, is part of the reason if it dies.
+package mcp
