@@ -15,8 +15,8 @@
 // calls, and nothing else; a tools/call only if the context of the call carries a permit for exactly its name and its
 // argument bytes. The first matching write consumes the permit. Below, the HTTP client and the pipe consume it a second
 // time when the bytes leave the process. A message without permit ends the session with [CodePermit]. The zero permit
-// calls nothing, only Upstreams.Call makes one that does, and of many Calls with one run id one makes it. A test of this
-// package finds every other use of the SDK's CallTool, and of the method's name, in the module.
+// calls nothing, only Upstreams.Call makes one that does, and of many Calls with one run id one makes it. A test here
+// finds every other use of the SDK's CallTool, and of the method's name, in the module.
 //
 // A call is sent at most once. It has a connection of its own (HTTP/1.1), its body cannot be rewound, so net/http
 // repeats nothing; redirects are refused; a 401, a 404 "session not found" or a 503 ends the call; interrupted event
@@ -26,8 +26,8 @@
 //
 // Results come back byte for byte. The SDK decodes a harmless substitute instead, so its typed results, which round
 // integers and drop unknown members, are never looked at. Before the SDK sees a message, the JSON-RPC envelope is read
-// strictly: one object, no member twice, nothing behind it, the id exactly one of ours, a result or an error. On HTTP an
-// answer must be to the request that it came for. Inside a result nothing is judged here: the gates do that. Of the
+// strictly: one object, no member twice, nothing behind it, the id exactly one of ours, a result or an error. On HTTP
+// an answer must be to the request that it came for. Inside a result nothing is judged here: the gates do that. Of the
 // handshake only the protocol revision and the server's name and version are kept; instructions end there. Requests of
 // the server, except ping, are answered with "method not found" before anything reads their params; notifications are
 // dropped.

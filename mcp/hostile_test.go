@@ -14,16 +14,22 @@ import (
 // soon is the deadline of servers that are expected to miss it.
 const soon = 300 * time.Millisecond
 
-func TestListServersThatLie(t *testing.T) {
+// A lie is a server whose listing must fail.
+type lie struct {
+	name   string
+	script script
+	limits Limits
+	code   string
+	reason string
+}
+
+// lists answers tools/list with one line.
+func lists(line string) script { return on("tools/list", says(line)) }
+
+func listLies() []lie {
 	page := func(cursor string) string { return fmt.Sprintf(`{"tools":[{"name":"a"}],"nextCursor":%q}`, cursor) }
 	forever := 0
-	tests := []struct {
-		name   string
-		script script
-		limits Limits
-		code   string
-		reason string
-	}{
+	return []lie{
 		{"hangs-at-initialize", on("initialize", silence), Limits{}, CodeTimeout, "time allowed"},
 		{"hangs-at-discover", on("server/discover", silence), Limits{}, CodeTimeout, "time allowed"},
 		{"hangs-at-list", on("tools/list", silence), Limits{}, CodeTimeout, "time allowed"},
@@ -33,7 +39,7 @@ func TestListServersThatLie(t *testing.T) {
 			forever++
 			return []string{result(w.id, page(fmt.Sprint(forever)))}
 		}), Limits{Pages: 5}, CodeCatalog, "5 pages"},
-		{"one-tool-too-many", on("tools/list", says(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[1,2,3]}}`)),
+		{"one-tool-too-many", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[1,2,3]}}`),
 			Limits{Tools: 2}, CodeCatalog, "more than 2 tools"},
 		{"catalog-too-large", on("tools/list", func(w wire) []string {
 			return []string{result(w.id, `{"tools":[`+strings.Repeat(" ", 100)+`]}`)}
@@ -41,48 +47,56 @@ func TestListServersThatLie(t *testing.T) {
 		{"message-too-large", on("tools/list", func(w wire) []string {
 			return []string{result(w.id, `{"tools":[`+strings.Repeat(" ", envelopeSlack+20)+`]}`)}
 		}), Limits{CatalogBytes: 10, ResultBytes: 10}, CodeCatalog, "more than"},
-		{"tools-missing", on("tools/list", says(`{"jsonrpc":"2.0","id":ID,"result":{"tool":[]}}`)), Limits{}, CodeProtocol, `no "tools"`},
-		{"tools-no-array", on("tools/list", says(`{"jsonrpc":"2.0","id":ID,"result":{"tools":{}}}`)), Limits{}, CodeProtocol, "array"},
-		{"tools-twice", on("tools/list", says(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[],"tools":[]}}`)), Limits{},
+		{"tools-missing", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tool":[]}}`), Limits{}, CodeProtocol, `no "tools"`},
+		{"tools-no-array", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tools":{}}}`), Limits{}, CodeProtocol, "array"},
+		{"tools-twice", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[],"tools":[]}}`), Limits{},
 			CodeProtocol, "twice"},
-		{"cursor-no-string", on("tools/list", says(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[],"nextCursor":7}}`)), Limits{},
+		{"cursor-no-string", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[],"nextCursor":7}}`), Limits{},
 			CodeProtocol, "nextCursor"},
-		{"result-null", on("tools/list", says(`{"jsonrpc":"2.0","id":ID,"result":null}`)), Limits{}, CodeProtocol, "object"},
-		{"error", on("tools/list", says(`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"\u001b[31mred"}}`)), Limits{},
+		{"result-null", lists(`{"jsonrpc":"2.0","id":ID,"result":null}`), Limits{}, CodeProtocol, "object"},
+		{"error", lists(`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"\u001b[31mred"}}`), Limits{},
 			CodeProtocol, `error -1 "\x1b[31mred"`},
-		{"id-another", on("tools/list", says(`{"jsonrpc":"2.0","id":77,"result":{"tools":[]}}`)), Limits{}, CodeProtocol, "77 in place"},
-		{"id-fraction", on("tools/list", says(`{"jsonrpc":"2.0","id":ID.0,"result":{"tools":[]}}`)), Limits{}, CodeProtocol, "not one of ours"},
-		{"id-string", on("tools/list", says(`{"jsonrpc":"2.0","id":"ID","result":{"tools":[]}}`)), Limits{}, CodeProtocol, "not one of ours"},
-		{"id-null", on("tools/list", says(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`)), Limits{},
+		{"id-another", lists(`{"jsonrpc":"2.0","id":77,"result":{"tools":[]}}`), Limits{}, CodeProtocol, "77 in place"},
+		{"id-fraction", lists(`{"jsonrpc":"2.0","id":ID.0,"result":{"tools":[]}}`), Limits{}, CodeProtocol, "one of ours"},
+		{"id-string", lists(`{"jsonrpc":"2.0","id":"ID","result":{"tools":[]}}`), Limits{}, CodeProtocol, "one of ours"},
+		{"id-null", lists(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`), Limits{},
 			CodeProtocol, "what?"},
-		{"result-twice", on("tools/list", says(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[]},"result":{"tools":[]}}`)), Limits{},
+		{"result-twice", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[]},"result":{"tools":[]}}`), Limits{},
 			CodeProtocol, "twice"},
-		{"result-and-error", on("tools/list", says(`{"jsonrpc":"2.0","id":ID,"result":{},"error":{"code":1,"message":""}}`)), Limits{},
+		{"result-and-error", lists(`{"jsonrpc":"2.0","id":ID,"result":{},"error":{"code":1,"message":""}}`), Limits{},
 			CodeProtocol, "neither"},
-		{"text-behind", on("tools/list", says(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[]}} {}`)), Limits{}, CodeProtocol, "behind"},
-		{"batch", on("tools/list", says(`[{"jsonrpc":"2.0","id":ID,"result":{"tools":[]}}]`)), Limits{}, CodeProtocol, "not a JSON object"},
-		{"not-json", on("tools/list", says(`<html>`)), Limits{}, CodeProtocol, "not a JSON-RPC message"},
-		{"version-1.0", on("tools/list", says(`{"jsonrpc":"1.0","id":ID,"result":{"tools":[]}}`)), Limits{}, CodeProtocol, "2.0"},
+		{"text-behind", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[]}} {}`), Limits{}, CodeProtocol, "behind"},
+		{"batch", lists(`[{"jsonrpc":"2.0","id":ID,"result":{"tools":[]}}]`), Limits{}, CodeProtocol, "not a JSON object"},
+		{"not-json", lists(`<html>`), Limits{}, CodeProtocol, "not a JSON-RPC message"},
+		{"version-1.0", lists(`{"jsonrpc":"1.0","id":ID,"result":{"tools":[]}}`), Limits{}, CodeProtocol, "2.0"},
 		{"initialize-twice-version", on("initialize", says(
 			`{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2025-11-25","protocolVersion":"2024-11-05"}}`)), Limits{},
 			CodeProtocol, "initialize"},
-		{"initialize-unknown-version", on("initialize", says(`{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2099-01-01"}}`)),
+		{"initialize-unknown-version", on("initialize", says(
+			`{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2099-01-01"}}`)),
 			Limits{}, CodeProtocol, "2099-01-01"},
-		{"initialize-refused", on("initialize", says(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"go away"}}`)),
+		{"initialize-refused", on("initialize", says(
+			`{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"go away"}}`)),
 			Limits{}, CodeProtocol, "go away"},
 	}
+}
+
+func TestListServersThatLie(t *testing.T) {
 	for _, stream := range []bool{false, true} {
-		for _, tt := range tests {
+		for _, tt := range listLies() {
 			t.Run(fmt.Sprintf("%s/stream-%t", tt.name, stream), func(t *testing.T) {
 				noLeak(t)
 				bad, good := serveScript(t, tt.script, stream), serveScript(t, honest, stream)
 				s := bad.server()
-				s.Timeout = soon
+				if tt.code == CodeTimeout {
+					s.Timeout = soon
+				}
 				healthy := good.server()
 				healthy.Name = "healthy"
 				u := upstreams(t, tt.limits, s, healthy)
 				l := u.List(t.Context())
-				if l[0].Status != StatusDown || l[0].Code != tt.code || !strings.Contains(l[0].Reason, tt.reason) || l[0].Pages != nil {
+				if l[0].Status != StatusDown || l[0].Code != tt.code || l[0].Pages != nil ||
+					!strings.Contains(l[0].Reason, tt.reason) {
 					t.Errorf("List()[0] = %+v, want down, %s, %q", l[0], tt.code, tt.reason)
 				}
 				// A lying server takes only its own tools away. (Limits are common: some scripts make it fail as well.)
@@ -292,8 +306,8 @@ func TestSlowServersDoNotAddUp(t *testing.T) {
 			t.Errorf("List() = %+v, want %s", l, CodeTimeout)
 		}
 	}
-	if d := time.Since(start); d > 4*soon {
-		t.Errorf("List() of 8 servers that hang took %s, want about %s", d, soon)
+	if d := time.Since(start); d >= 8*soon {
+		t.Errorf("List() of 8 servers that hang took %s, want about %s: they are asked at once", d, soon)
 	}
 }
 

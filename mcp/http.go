@@ -3,7 +3,6 @@ package mcp
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -161,8 +160,8 @@ func (rt *roundTripper) outgoing(req *http.Request) (outgoing, *permit, error) {
 	return out, p, nil
 }
 
-// dressed makes out, a copy of the SDK's request, what goes onto the wire. Without GetBody net/http cannot send a body a
-// second time, whatever it takes the request for.
+// dressed makes out, a copy of the SDK's request, what goes onto the wire. Without GetBody net/http cannot send a body
+// a second time, whatever it takes the request for.
 func (rt *roundTripper) dressed(out *http.Request, sent outgoing, call *permit) *http.Request {
 	out.GetBody = nil
 	if sent.body != nil {
@@ -296,5 +295,3 @@ func (b *boundBody) Close() error {
 	b.release()
 	return b.src.Close()
 }
-
-var errClosed = errors.New("the upstreams are closed")

@@ -43,13 +43,13 @@ func (u *Upstreams) List(ctx context.Context) []Listing {
 	out := make([]Listing, len(u.all))
 	var wg sync.WaitGroup
 	for i, up := range u.all {
-		wg.Go(func() { out[i] = up.list(ctx, u.limits, u.info) })
+		wg.Go(func() { out[i] = up.list(ctx, u) })
 	}
 	wg.Wait()
 	return out
 }
 
-func (up *upstream) list(ctx context.Context, limits Limits, info Info) Listing {
+func (up *upstream) list(ctx context.Context, u *Upstreams) Listing {
 	ctx, cancel := context.WithTimeout(ctx, up.server.Timeout)
 	defer cancel()
 	down := func(f *fault) Listing {
@@ -60,6 +60,9 @@ func (up *upstream) list(ctx context.Context, limits Limits, info Info) Listing 
 		defer func() { <-up.gate }()
 	case <-ctx.Done():
 	}
+	if u.ctx.Err() != nil { // seen with the gate held: Close is over or waits for the gate
+		return down(&fault{code: CodeClosed, reason: errClosed.Error()})
+	}
 	if ctx.Err() != nil {
 		return down(&fault{code: overCode(ctx), reason: "there was no time to ask it"})
 	}
@@ -68,7 +71,7 @@ func (up *upstream) list(ctx context.Context, limits Limits, info Info) Listing 
 		if s == nil {
 			up.drop()
 			var f *fault
-			if s, f = connect(ctx, up.server, limits, info); f != nil {
+			if s, f = connect(ctx, up.server, u.limits, u.info); f != nil {
 				return down(f)
 			}
 			old = false

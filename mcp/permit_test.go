@@ -103,8 +103,9 @@ func TestGuardedConnectionNeedsAPermit(t *testing.T) {
 			if tt.passes {
 				return
 			}
-			if f := g.session.fault(); f == nil || f.code != CodePermit || g.session.ctx.Err() == nil || len(wire.written) != 0 {
-				t.Errorf("after a refusal: fault %v, written %q, want %s, a closed session and nothing", f, wire.written, CodePermit)
+			f := g.session.fault()
+			if f == nil || f.code != CodePermit || g.session.ctx.Err() == nil || len(wire.written) != 0 {
+				t.Errorf("after a refusal: %v, written %q, want %s, a closed session, nothing", f, wire.written, CodePermit)
 			}
 		})
 	}
@@ -216,7 +217,8 @@ func TestARunCallsOnce(t *testing.T) {
 		r := <-results
 		effects[r.Effect+" "+r.Code]++
 	}
-	if want := fmt.Sprintf("map[%s :1 %s %s:%d]", EffectDone, EffectNotSent, CodePermit, rivals-1); fmt.Sprint(effects) != want {
+	want := fmt.Sprintf("map[%s :1 %s %s:%d]", EffectDone, EffectNotSent, CodePermit, rivals-1)
+	if fmt.Sprint(effects) != want {
 		t.Errorf("effects = %v, want %s", effects, want)
 	}
 	if n := srv.count(methodCall); n != 1 {
@@ -235,6 +237,6 @@ func TestRunsForgetOnlyTheOldest(t *testing.T) {
 		t.Error("first(a remembered run) = true, want false")
 	}
 	if !r.first("new") || r.first("1") || !r.first("0") || len(r.seen) != rememberedRuns {
-		t.Errorf("after one run more than are remembered: %d remembered, want %d, without the oldest", len(r.seen), rememberedRuns)
+		t.Errorf("after one run too many: %d remembered, want %d, without the oldest", len(r.seen), rememberedRuns)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -32,6 +33,14 @@ func play(role string) int {
 		runScript(on("tools/list", func(wire) []string { os.Exit(4); return nil }))
 	case "dies-at-call":
 		runScript(on("tools/call", func(wire) []string { os.Exit(5); return nil }))
+	case "answers-early": // before the call is sent, with the id that it will have
+		runScript(on("tools/list", func(w wire) []string {
+			id, err := strconv.Atoi(w.id)
+			if err != nil {
+				panic(err)
+			}
+			return []string{result(strconv.Itoa(id+1), `{"content":[],"forged":true}`), result(w.id, onePage)}
+		}))
 	case "deaf":
 		select {}
 	case "deaf-at-call":

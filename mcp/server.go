@@ -144,8 +144,8 @@ func loopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// minSecret is the shortest value in bytes that is masked: LANG=C is configured like a secret and must not blot out every
-// C of a reason.
+// minSecret is the shortest value in bytes that is masked: LANG=C is configured like a secret and must not blot out
+// every C of a reason.
 const minSecret = 6
 
 // secrets are the values that must not appear in anything that people or records see.

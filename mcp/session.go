@@ -152,8 +152,8 @@ func (s *session) httpClient() *http.Client {
 	}
 }
 
-// refused finds the server's JSON-RPC error in err. The SDK wraps HTTP failures in errors of the same type with a code of
-// its own.
+// refused finds the server's JSON-RPC error in err. The SDK wraps HTTP failures in errors of the same type with a code
+// of its own.
 func refused(err error) (*jsonrpc.Error, bool) {
 	const sdkRejected = -32005 // jsonrpc2.ErrRejected
 	var e *jsonrpc.Error

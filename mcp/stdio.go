@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -170,5 +169,3 @@ func waitFor(done <-chan struct{}, d time.Duration) bool {
 		return false
 	}
 }
-
-var _ io.Writer = (*tail)(nil)

@@ -1,3 +1,5 @@
+//go:build unix
+
 package mcp
 
 import (
@@ -19,7 +21,8 @@ func TestChildrenThatFail(t *testing.T) {
 		code   string
 		reason string
 	}{
-		{"garbage-on-stdout", func(t *testing.T) Server { return self(t, "garbage") }, CodeProtocol, "not a JSON-RPC message"},
+		{"garbage-on-stdout", func(t *testing.T) Server { return self(t, "garbage") }, CodeProtocol,
+			"not a JSON-RPC message"},
 		{"dies-at-start", func(t *testing.T) Server { return self(t, "dies-at-start", Header{"DB_PASSWORD", "hunter2"}) },
 			CodeDied, `exit status 3), its last words: \x1b[31mno database \u202eat ***`},
 		{"dies-at-list", func(t *testing.T) Server { return self(t, "dies-at-list") }, CodeDied, "exit status 4"},
@@ -48,19 +51,28 @@ func TestChildrenThatFail(t *testing.T) {
 }
 
 func TestChildCalls(t *testing.T) {
-	tests := []struct{ role, effect, code string }{
-		{"honest", EffectDone, ""},
-		{"dies-at-call", EffectUnknown, CodeDied},
-		{"deaf-at-call", EffectUnknown, CodeTimeout},
-		{"endless-line", EffectDone, CodeResult},
+	const ample = 30 * time.Second
+	tests := []struct {
+		role, effect, code string
+		timeout            time.Duration
+	}{
+		{"honest", EffectDone, "", ample},
+		{"answers-early", EffectDone, "", ample},
+		{"dies-at-call", EffectUnknown, CodeDied, ample},
+		{"deaf-at-call", EffectUnknown, CodeTimeout, soon},
+		{"endless-line", EffectDone, CodeResult, ample},
 	}
 	for _, tt := range tests {
 		t.Run(tt.role, func(t *testing.T) {
 			noLeak(t)
-			u := upstreams(t, Limits{ResultBytes: 1 << 20, CallTimeout: 3 * time.Second}, self(t, tt.role))
+			u := upstreams(t, Limits{ResultBytes: 1 << 20, CallTimeout: tt.timeout}, self(t, tt.role))
 			listed(t, u)
-			if r := call(t.Context(), u, "child", `{}`); r.Effect != tt.effect || r.Code != tt.code {
+			r := call(t.Context(), u, "child", `{}`)
+			if r.Effect != tt.effect || r.Code != tt.code {
 				t.Errorf("Call() = %+v, want effect %s, code %q", r, tt.effect, tt.code)
+			}
+			if r.Effect == EffectDone && r.Code == "" && string(r.Result) != oneResult {
+				t.Errorf("Result = %s, want the answer to the call, %s", r.Result, oneResult)
 			}
 		})
 	}

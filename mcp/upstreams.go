@@ -7,6 +7,9 @@ import (
 	"sync"
 )
 
+// errClosed is the cause with which Close ends what is under way.
+var errClosed = errors.New("the upstreams are closed")
+
 // Info is how this client names itself to servers.
 type Info struct{ Name, Version string }
 

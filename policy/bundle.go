@@ -109,9 +109,9 @@ func (b *Bundle) Digest() canonical.Digest { return b.digest }
 // Limits returns the bounds of a run.
 func (b *Bundle) Limits() Limits { return b.content.Limits }
 
-// Catalog returns the catalog of what the servers sent, compiled once for each different answer.
-func (b *Bundle) Catalog(listings []Listing) *Catalog {
-	digest := digestOf(listings)
+// Catalog returns the catalog of what the servers sent, compiled once for each different answer. digest must be
+// [DigestOf] the listings.
+func (b *Bundle) Catalog(digest canonical.Digest, listings []Listing) *Catalog {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c := b.catalogs[digest]; c != nil {

@@ -264,8 +264,8 @@ func readTool(server string, raw jsontext.Value) (*Tool, error) {
 	return t, nil
 }
 
-// digestOf names listings by what a catalog is made of.
-func digestOf(listings []Listing) canonical.Digest {
+// DigestOf names listings: every server's answer, byte for byte, in order.
+func DigestOf(listings []Listing) canonical.Digest {
 	var buf bytes.Buffer
 	for _, l := range listings {
 		buf.Write(canonical.MustSorted(l))

@@ -15,8 +15,8 @@ type Question struct {
 // Assessment is how risky a call is and what the policy says of it.
 type Assessment struct {
 	Expires string  `json:"expires"` // for a held call, until when a person may decide: 2006-01-02T15:04:05Z; empty has passed
-	Mode    string  `json:"mode"`  // the risk mode; "unrated" where no risk rules are configured
-	Score   int     `json:"score"` // 0 where no risk rules are configured
+	Mode    string  `json:"mode"`    // the risk mode; "unrated" where no risk rules are configured
+	Score   int     `json:"score"`   // 0 where no risk rules are configured
 	Verdict Verdict `json:"verdict"`
 }
 

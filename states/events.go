@@ -1,6 +1,8 @@
 package states
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
@@ -67,6 +69,9 @@ type Event interface{ event() }
 type ToolsListed struct {
 	Happened string           `json:"happened"`
 	Servers  []policy.Listing `json:"servers"`
+
+	spelled jsontext.Value   // the canonical form, where the event is shared
+	digest  canonical.Digest // of the servers, likewise
 }
 
 // Completed holds what a planner or summarizer said, and, where a model was asked, the exact bytes that went and came.
@@ -164,6 +169,38 @@ func named(ev Event) Event {
 		e.Happened = interrupted
 	}
 	return ev
+}
+
+// DecodeShared is [DecodeEvent] for an event that many runs share. What is computed from it is computed once.
+func DecodeShared(raw jsontext.Value) (Event, error) {
+	ev, err := DecodeEvent(raw)
+	if err != nil {
+		return nil, err
+	}
+	again, err := canonical.Sorted(ev)
+	if err != nil || !bytes.Equal(again, raw) {
+		return nil, errors.New("the event is not in its one spelling")
+	}
+	if listed, ok := ev.(*ToolsListed); ok {
+		listed.spelled, listed.digest = again, policy.DigestOf(listed.Servers)
+	}
+	return ev, nil
+}
+
+// spelling returns the canonical form of an event.
+func spelling(ev Event) (jsontext.Value, error) {
+	if listed, ok := ev.(*ToolsListed); ok && listed.spelled != nil {
+		return listed.spelled, nil
+	}
+	return orNull(ev)
+}
+
+// catalogDigest names what the servers sent.
+func (e *ToolsListed) catalogDigest() canonical.Digest {
+	if e.digest != "" {
+		return e.digest
+	}
+	return policy.DigestOf(e.Servers)
 }
 
 // DecodeEvent reads an event as a trace holds it. An unknown event or member is an error; null is no event.

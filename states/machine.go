@@ -117,7 +117,7 @@ func (m *Machine) step(ctx context.Context, r *Run, door Door, rec Recorder) err
 	if step.Command, err = orNull(wanted); err != nil {
 		return err
 	}
-	if step.Event, err = orNull(event); err != nil {
+	if step.Event, err = spelling(event); err != nil {
 		return err
 	}
 	if err := rec.Append(step); err != nil {

@@ -21,6 +21,15 @@ const (
 	kindHead   = "trace head"
 )
 
+// head computes the head over the last hash and the outcome, which must be canonical.
+func head(last canonical.Digest, outcome []byte) canonical.Digest {
+	h := canonical.NewHasher(kindHead)
+	h.Write([]byte(`{"last":"` + string(last) + `","outcome":`))
+	h.Write(outcome)
+	h.Write([]byte{'}'})
+	return h.Digest()
+}
+
 // Header is all of a trace that is known before the first step. Its members stand in canonical order.
 type Header struct {
 	Bundle  Bundle           `json:"bundle"`
@@ -47,67 +56,18 @@ func NewHeader(m *states.Machine, r *states.Run) Header {
 	}
 }
 
-// Step is one recorded transition. Its members stand in canonical order.
+// Step is one recorded transition. Command, Event and Facts are canonical; null where there is none.
 type Step struct {
-	At      string           `json:"at"` // RFC 3339, UTC: when it was recorded
-	Command jsontext.Value   `json:"command"`
-	Event   jsontext.Value   `json:"event"`
-	Facts   jsontext.Value   `json:"facts"`
-	From    fsm.State        `json:"from"`
-	Hash    canonical.Digest `json:"hash"`
-	Prev    canonical.Digest `json:"prev"`
-	Seq     int              `json:"seq"`
-	To      fsm.State        `json:"to"`
-	Trigger fsm.Trigger      `json:"trigger"`
-}
-
-// hashed is a step without its hash: what the hash covers.
-type hashed struct {
-	At      string           `json:"at"`
-	Command jsontext.Value   `json:"command"`
-	Event   jsontext.Value   `json:"event"`
-	Facts   jsontext.Value   `json:"facts"`
-	From    fsm.State        `json:"from"`
-	Prev    canonical.Digest `json:"prev"`
-	Seq     int              `json:"seq"`
-	To      fsm.State        `json:"to"`
-	Trigger fsm.Trigger      `json:"trigger"`
-}
-
-// digest computes the step's hash. The raw values must be canonical.
-func (s *Step) digest() (canonical.Digest, error) {
-	return canonical.SumSorted(kindStep, hashed{
-		s.At, s.Command, s.Event, s.Facts, s.From, s.Prev, s.Seq, s.To, s.Trigger,
-	})
-}
-
-// head computes the head over the last hash and the outcome.
-func head(last canonical.Digest, outcome jsontext.Value) (canonical.Digest, error) {
-	return canonical.SumSorted(kindHead, struct {
-		Last    canonical.Digest `json:"last"`
-		Outcome jsontext.Value   `json:"outcome"`
-	}{last, outcome})
-}
-
-// chain extends a trace: it numbers steps and links each to the one before.
-type chain struct {
-	prev canonical.Digest
-	next int
-}
-
-// link completes a step.
-func (c *chain) link(s states.Step, at string) (*Step, error) {
-	step := &Step{
-		At: at, Command: s.Command, Event: s.Event, Facts: s.Facts, From: s.From, Prev: c.prev, Seq: c.next, To: s.To,
-		Trigger: s.On,
-	}
-	hash, err := step.digest()
-	if err != nil {
-		return nil, err
-	}
-	step.Hash = hash
-	c.prev, c.next = hash, c.next+1
-	return step, nil
+	At      string // RFC 3339, UTC: when it was recorded
+	Command jsontext.Value
+	Event   jsontext.Value
+	Facts   jsontext.Value
+	From    fsm.State
+	Hash    canonical.Digest
+	Prev    canonical.Digest
+	Seq     int
+	To      fsm.State
+	Trigger fsm.Trigger
 }
 
 // Name returns the file name of a run's trace.

@@ -5,15 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/fsm"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
 
-// MaxTraceBytes bounds the size of a trace that is read: a result of the largest size, escaped, and as much again.
+// MaxTraceBytes bounds the size of a trace that is read: a result of the largest size, every byte of it escaped, and as
+// much again.
 const MaxTraceBytes = 1 << 30
 
 // ErrTampered is wrapped by every [TamperError].
@@ -21,7 +23,7 @@ var ErrTampered = errors.New("the trace is not as it was written")
 
 // TamperError names the first place of a trace that does not fit the chain.
 type TamperError struct {
-	Place string // "header", "step", "outcome" or "head"
+	Place string // "header", "step" or "outcome" (the outcome or the head)
 	Seq   int    // the step's number, where Place is "step"
 	What  string
 }
@@ -43,52 +45,110 @@ type Trace struct {
 	Outcome states.Outcome
 	Head    canonical.Digest
 
-	outcome jsontext.Value
+	outcome jsontext.Value // canonical
 }
 
 // Read reads a finished trace and holds it to its chain. The error is a [*TamperError] when the document is a trace in
-// which something was changed, and says what is wrong with the JSON when it is none.
-func Read(doc []byte) (*Trace, error) {
-	var raw struct {
-		Bundle  *jsontext.Value   `json:"bundle"`
-		Format  *string           `json:"format"`
-		Head    *canonical.Digest `json:"head"`
-		Machine *jsontext.Value   `json:"machine"`
-		Outcome *jsontext.Value   `json:"outcome"`
-		Request *jsontext.Value   `json:"request"`
-		RunID   *jsontext.Value   `json:"run_id"`
-		Steps   *[]jsontext.Value `json:"steps"`
-	}
-	if err := canonical.Unmarshal(doc, &raw); err != nil {
-		return nil, fmt.Errorf("not a trace: %w", err)
-	}
-	if raw.Format == nil || *raw.Format != Format {
-		return nil, fmt.Errorf("not a trace: its format is not %q", Format)
-	}
-	if raw.Bundle == nil || raw.Head == nil || raw.Machine == nil || raw.Outcome == nil || raw.Request == nil ||
-		raw.RunID == nil || raw.Steps == nil {
-		return nil, errors.New("not a trace: a member is missing")
-	}
-	header, err := canonical.Marshal(map[string]any{
-		"bundle": *raw.Bundle, "format": Format, "machine": *raw.Machine, "request": *raw.Request, "run_id": *raw.RunID,
-	})
-	if err != nil {
-		return nil, err
-	}
-	t := &Trace{Head: *raw.Head}
-	last, err := t.readChain(header, *raw.Steps)
-	if err != nil {
-		return nil, err
-	}
-	return t, t.close(last, *raw.Outcome)
+// which something was changed, and says what is wrong with the JSON when it is none. The trace keeps parts of doc.
+func Read(doc []byte) (*Trace, error) { return new(bundles).read(doc) }
+
+// document holds the members of a trace as they stand in the file.
+type document struct {
+	bundle, format, head, machine, outcome, request, runID, steps jsontext.Value
+	rawSteps                                                      []jsontext.Value
 }
 
-// readChain reads the header and the steps and returns the last hash.
-func (t *Trace) readChain(header []byte, steps []jsontext.Value) (canonical.Digest, error) {
+func (d *document) slot(name []byte) *jsontext.Value {
+	switch string(name) {
+	case `"bundle"`:
+		return &d.bundle
+	case `"format"`:
+		return &d.format
+	case `"head"`:
+		return &d.head
+	case `"machine"`:
+		return &d.machine
+	case `"outcome"`:
+		return &d.outcome
+	case `"request"`:
+		return &d.request
+	case `"run_id"`:
+		return &d.runID
+	}
+	return nil
+}
+
+// parse finds the members of a trace in one pass. The decoder refuses what is not strict JSON.
+func (d *document) parse(doc []byte) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(doc))
+	// value returns the next value as a part of doc, which, unlike the decoder's buffer, stays.
+	value := func() (jsontext.Value, error) {
+		v, err := dec.ReadValue()
+		if err != nil {
+			return nil, canonical.Explain(err)
+		}
+		end := dec.InputOffset()
+		return doc[end-int64(len(v)) : end : end], nil
+	}
+	if tok, err := dec.ReadToken(); err != nil || tok.Kind() != '{' {
+		return errors.New("not a trace: it is not a JSON object")
+	}
+	for dec.PeekKind() == '"' {
+		name, err := value()
+		if err != nil {
+			return err
+		}
+		if string(name) == `"steps"` && dec.PeekKind() == '[' {
+			if d.rawSteps, err = list(dec, value); err != nil {
+				return err
+			}
+			d.steps = jsontext.Value("[]")
+			continue
+		}
+		slot := d.slot(name)
+		if slot == nil {
+			return fmt.Errorf("not a trace: it has a member %s", clip(string(name)))
+		}
+		if *slot, err = value(); err != nil {
+			return err
+		}
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return canonical.Explain(err)
+	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return canonical.ErrTrailing
+	}
+	for _, v := range []jsontext.Value{d.bundle, d.format, d.head, d.machine, d.outcome, d.request, d.runID, d.steps} {
+		if v == nil || v.Kind() == 'n' {
+			return errors.New("not a trace: a member is missing")
+		}
+	}
+	return nil
+}
+
+func list(dec *jsontext.Decoder, value func() (jsontext.Value, error)) (all []jsontext.Value, err error) {
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, canonical.Explain(err)
+	}
+	all = make([]jsontext.Value, 0, 16)
+	for dec.PeekKind() != ']' {
+		v, err := value()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	_, err = dec.ReadToken()
+	return all, err
+}
+
+// readChain reads the steps, from the header's digest on, and returns the last hash.
+func (t *Trace) readChain(header canonical.Digest, steps []jsontext.Value) (canonical.Digest, error) {
 	if len(steps) == 0 {
 		return "", &TamperError{Place: "step", Seq: 0, What: "there is no step"}
 	}
-	prev := canonical.Sum(kindHeader, header)
+	prev := header
 	t.Steps = make([]Step, len(steps))
 	for i, raw := range steps {
 		step := &t.Steps[i]
@@ -103,133 +163,139 @@ func (t *Trace) readChain(header []byte, steps []jsontext.Value) (canonical.Dige
 		}
 		prev = step.Hash
 	}
-	if err := canonical.Unmarshal(header, &t.Header); err != nil {
-		return "", &TamperError{Place: "header", What: err.Error()}
-	}
 	return prev, nil
 }
 
-// read reads one step and holds it to its own hash. Documents that were reformatted are brought back to canonical
-// form first; ours are already.
-func (s *Step) read(raw jsontext.Value, seq int) error {
+// read reads one step and holds it to its own hash. A step that does not fit may have been reformatted: it is brought
+// to canonical form, which ours has already, and looked at once more.
+func (s *Step) read(line jsontext.Value, seq int) error {
 	bad := func(format string, args ...any) error {
 		return &TamperError{Place: "step", Seq: seq, What: fmt.Sprintf(format, args...)}
 	}
-	if err := s.decode(raw); err != nil {
-		return bad("%v", err)
+	hash, err := s.decode(line)
+	if err == nil && hash != s.Hash {
+		if line, err = canonical.JSON(line); err == nil {
+			hash, err = s.decode(line)
+		}
 	}
-	if s.Seq != seq {
+	switch {
+	case err != nil:
+		return bad("%v", err)
+	case s.Seq != seq:
 		return bad("its seq is %d", s.Seq)
-	}
-	hash, err := s.digest()
-	if err != nil {
-		return bad("%v", err)
-	}
-	if hash == s.Hash {
-		return nil
-	}
-	if raw, err = canonical.JSON(raw); err != nil {
-		return bad("%v", err)
-	}
-	if err := s.decode(raw); err != nil {
-		return bad("%v", err)
-	}
-	if hash, err = s.digest(); err != nil || hash != s.Hash {
+	case hash != s.Hash:
 		return bad("its hash is %s, its content has %s", s.Hash.Short(), hash.Short())
 	}
 	return nil
 }
 
-const stepMembers = 10
-
-// decode reads the ten members of a step, each exactly once.
-func (s *Step) decode(raw jsontext.Value) error {
-	*s = Step{}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
+// decode reads the members of a step, each exactly once, and returns the hash that they have.
+func (s *Step) decode(line []byte) (canonical.Digest, error) {
+	var raw rawStep
+	dec := jsontext.NewDecoder(bytes.NewBuffer(line))
 	if tok, err := dec.ReadToken(); err != nil || tok.Kind() != '{' {
-		return errors.New("it is not an object")
+		return "", errors.New("it is not an object")
 	}
-	members := 0
-	for dec.PeekKind() != '}' {
-		name, err := dec.ReadToken()
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadValue()
 		if err != nil {
-			return canonical.Explain(err)
+			return "", canonical.Explain(err)
 		}
-		if err := s.member(name.String(), dec); err != nil {
-			return err
+		at := member(name)
+		if at < 0 {
+			return "", fmt.Errorf("it has a member %s", clip(string(name)))
 		}
-		members++
+		v, err := dec.ReadValue()
+		if err != nil {
+			return "", canonical.Explain(err)
+		}
+		end := dec.InputOffset()
+		raw[at] = line[end-int64(len(v)) : end : end]
 	}
-	if members != stepMembers {
-		return fmt.Errorf("it has %d members, want %d", members, stepMembers)
+	if _, err := dec.ReadToken(); err != nil {
+		return "", canonical.Explain(err)
 	}
+	for i, v := range raw {
+		if v == nil {
+			return "", fmt.Errorf("it has no member %q", stepMembers[i])
+		}
+	}
+	if err := s.take(&raw); err != nil {
+		return "", err
+	}
+	return raw.digest(), nil
+}
+
+// member finds the place of a quoted name.
+func member(quoted []byte) int {
+	for i, name := range stepMembers {
+		if len(quoted) == len(name)+2 && string(quoted[1:len(quoted)-1]) == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// take reads the values of a step.
+func (s *Step) take(raw *rawStep) error {
+	texts := [...]struct {
+		place int
+		to    func(string)
+	}{
+		{inAt, func(v string) { s.At = v }},
+		{inFrom, func(v string) { s.From = fsm.State(v) }},
+		{inHash, func(v string) { s.Hash = canonical.Digest(v) }},
+		{inPrev, func(v string) { s.Prev = canonical.Digest(v) }},
+		{inTo, func(v string) { s.To = fsm.State(v) }},
+		{inTrigger, func(v string) { s.Trigger = fsm.Trigger(v) }},
+	}
+	for _, text := range texts {
+		v, err := unquote(raw[text.place])
+		if err != nil {
+			return fmt.Errorf("its %s is not a string", stepMembers[text.place])
+		}
+		text.to(v)
+	}
+	seq, err := strconv.Atoi(string(raw[inSeq]))
+	if err != nil || strconv.Itoa(seq) != string(raw[inSeq]) {
+		return errors.New("its seq is not a number")
+	}
+	s.Seq, s.Command, s.Event, s.Facts = seq, raw[inCommand], raw[inEvent], raw[inFacts]
 	return nil
 }
 
-func (s *Step) member(name string, dec *jsontext.Decoder) (err error) {
-	switch name {
-	case "at":
-		s.At, err = str(dec)
-	case "command":
-		s.Command, err = rawValue(dec)
-	case "event":
-		s.Event, err = rawValue(dec)
-	case "facts":
-		s.Facts, err = rawValue(dec)
-	case "from":
-		err = json.UnmarshalDecode(dec, &s.From)
-	case "hash":
-		err = json.UnmarshalDecode(dec, &s.Hash)
-	case "prev":
-		err = json.UnmarshalDecode(dec, &s.Prev)
-	case "seq":
-		err = json.UnmarshalDecode(dec, &s.Seq)
-	case "to":
-		err = json.UnmarshalDecode(dec, &s.To)
-	case "trigger":
-		err = json.UnmarshalDecode(dec, &s.Trigger)
-	default:
-		err = fmt.Errorf("it has an unknown member %q", name)
+func unquote(v jsontext.Value) (string, error) {
+	if v.Kind() != '"' {
+		return "", errors.New("not a string")
 	}
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	return err
-}
-
-func str(dec *jsontext.Decoder) (string, error) {
-	var s string
-	err := json.UnmarshalDecode(dec, &s)
-	return s, err
-}
-
-// rawValue returns the next value. The bytes are the decoder's buffer, which is the document and outlives it.
-func rawValue(dec *jsontext.Decoder) (jsontext.Value, error) {
-	v, err := dec.ReadValue()
-	return bytes.Clone(v), err
+	b, err := jsontext.AppendUnquote(make([]byte, 0, len(v)), v)
+	return string(b), err
 }
 
 // close checks the ends: where the trace starts, where its outcome says it ended, and the head.
-func (t *Trace) close(last canonical.Digest, outcome jsontext.Value) error {
-	var err error
-	if t.outcome, err = canonical.JSON(outcome); err != nil {
-		return &TamperError{Place: "outcome", What: err.Error()}
+func (t *Trace) close(last canonical.Digest, d *document) error {
+	bad := func(format string, args ...any) error {
+		return &TamperError{Place: "outcome", What: fmt.Sprintf(format, args...)}
 	}
-	got, err := head(last, t.outcome)
+	stated, err := unquote(d.head)
 	if err != nil {
-		return &TamperError{Place: "head", What: err.Error()}
+		return bad("head is not a string")
 	}
-	if got != t.Head {
-		return &TamperError{Place: "outcome", What: fmt.Sprintf("head is %s, last step and outcome have %s", t.Head.Short(), got.Short())}
+	t.Head = canonical.Digest(stated)
+	if t.outcome, err = canonical.JSON(d.outcome); err != nil {
+		return bad("%v", err)
+	}
+	if got := head(last, t.outcome); got != t.Head {
+		return bad("head is %s, last step and outcome have %s", t.Head.Short(), got.Short())
 	}
 	if err := canonical.Unmarshal(t.outcome, &t.Outcome); err != nil {
-		return &TamperError{Place: "outcome", What: err.Error()}
+		return bad("%v", err)
 	}
 	if first := t.Steps[0].From; first != states.Received {
 		return &TamperError{Place: "step", Seq: 0, What: fmt.Sprintf("it begins at %q, not at %q", first, states.Received)}
 	}
 	if end := t.Steps[len(t.Steps)-1].To; string(end) != t.Outcome.State {
-		return &TamperError{Place: "outcome", What: fmt.Sprintf("its state is %q, the last step ends at %q", t.Outcome.State, end)}
+		return bad("its state is %q, the last step ends at %q", t.Outcome.State, end)
 	}
 	return nil
 }

@@ -82,16 +82,9 @@ func (r *Recorder) takeLock(path string) error {
 
 // Append records a step; see [states.Recorder] for what it promises.
 func (r *Recorder) Append(s states.Step) error {
-	step, err := r.chain.link(s, r.now())
-	if err != nil {
-		return err
-	}
-	b, err := canonical.Sorted(step)
-	if err != nil {
-		return err
-	}
-	r.steps = append(r.steps, b)
-	return r.line(b, s.On == states.Dispatch || s.On == states.Hold)
+	line := r.chain.link(s, r.now())
+	r.steps = append(r.steps, line)
+	return r.line(line, s.On == states.Dispatch || s.On == states.Hold)
 }
 
 // line writes one line to the partial file and, where it must be durable, flushes it to disk.
@@ -121,9 +114,7 @@ func (r *Recorder) Finish(o states.Outcome) (path string, h canonical.Digest, er
 	if err != nil {
 		return "", "", err
 	}
-	if h, err = head(r.chain.prev, outcome); err != nil {
-		return "", "", err
-	}
+	h = head(r.chain.prev, outcome)
 	path = filepath.Join(r.dir, Name(r.runID))
 	doc, err := renameio.NewPendingFile(path, renameio.WithPermissions(fileMode))
 	if err != nil {

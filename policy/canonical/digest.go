@@ -17,15 +17,9 @@ type Digest string
 // Sum returns the digest of the canonical bytes b as a thing of the given kind ("plan", "trace step", …). Two things
 // of different kinds never share a digest, whatever their bytes.
 func Sum(kind string, b []byte) Digest {
-	h := sha256.New()
-	h.Write([]byte("pgfsm " + kind))
-	h.Write([]byte{0})
+	h := NewHasher(kind)
 	h.Write(b)
-	var sum [sha256.Size]byte
-	var text [len(DigestPrefix) + 2*sha256.Size]byte
-	copy(text[:], DigestPrefix)
-	hex.Encode(text[len(DigestPrefix):], h.Sum(sum[:0]))
-	return Digest(text[:])
+	return h.Digest()
 }
 
 // SumOf returns the digest of the canonical form of v.

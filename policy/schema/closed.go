@@ -10,9 +10,9 @@ import (
 // item, and names keys, takes no others. The copy never loosens: where closing a part could make the whole accept more
 // (see twice), the document must satisfy the original too.
 //
-// Each node has up to two copies. The inner one stands where the node stands in place of another (allOf, $ref, …): its
-// own keys stay open, because the other may name more. The shut one stands where the node is held against a member or
-// an item. What is under not, if, contains and propertyNames, and meta-schemas, stay the originals.
+// Each node has up to two copies. The inner one stands where the node stands in place of another (allOf, $ref, …):
+// its own keys stay open, because the other may name more. The shut one stands where the node is held against a member
+// or an item. What is under not, if, contains and propertyNames, and meta-schemas, stay the originals.
 type closer struct {
 	g     *graph
 	inner map[*node]*node

@@ -62,8 +62,10 @@ func decode(doc []byte, maxDepth int, lim Limits) (v any, tally []level, release
 	return v, d.tally, d.release, err
 }
 
+// release lets go of the document before the decoder is used again.
 func (d *decoder) release() {
 	d.in = bytes.Buffer{}
+	d.dec.Reset(&d.in)
 	decoders.Put(d)
 }
 

@@ -14,7 +14,7 @@ const (
 	CodeReferenceCycle    = "schema_reference_cycle"     // a subschema stands for itself
 	CodeReferenceDynamic  = "schema_reference_dynamic"   // where a reference leads depends on the way to it
 	CodeExpansionTooLarge = "schema_expansion_too_large" // Expansion or Chain
-	CodePatternRefused    = "schema_pattern_refused"     // not an RE2 expression, PatternBytes, PatternSteps or AllPatterns
+	CodePatternRefused    = "schema_pattern_refused"     // no RE2 expression, PatternBytes, PatternSteps, AllPatterns
 	CodeNotASchema        = "schema_invalid"             // the meta-schema of the dialect says no
 )
 

@@ -213,12 +213,15 @@ func (g *graph) sort(nodes []*node) error {
 // edges are the nodes that a node holds against the members or items of its value.
 type edges struct {
 	member      []*node // at most one of them applies to a member
-	everyMember []*node // all of them may apply to a member or to its name
+	everyMember []*node // all of them may apply to a member
+	name        []*node // all of them apply to a member's name
 	item        []*node // at most one of them applies to an item
 	everyItem   []*node // all of them may apply to an item
 }
 
-func (e edges) all() []*node { return slices.Concat(e.member, e.everyMember, e.item, e.everyItem) }
+func (e edges) all() []*node {
+	return slices.Concat(e.member, e.everyMember, e.name, e.item, e.everyItem)
+}
 
 func descending(n *node) edges {
 	var e edges
@@ -230,7 +233,7 @@ func descending(n *node) edges {
 		e.everyMember = append(e.everyMember, n.PatternProperties[re])
 	}
 	e.everyMember = appendNode(e.everyMember, n.UnevaluatedProperties)
-	e.everyMember = appendNode(e.everyMember, n.PropertyNames)
+	e.name = appendNode(e.name, n.PropertyNames)
 	e.item = slices.Concat(e.item, n.PrefixItems)
 	if items, ok := n.Items.([]*node); ok {
 		e.item = slices.Concat(e.item, items)

@@ -1,9 +1,12 @@
 package schema
 
 import (
+	stdjson "encoding/json" // for the type Number alone
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,7 +94,7 @@ func dialectOf(doc any) (string, *RefusedError) {
 		return defaultDialect, nil
 	}
 	url, _ := declared.(string)
-	if name := dialects[withoutScheme(url)]; name != "" && url != withoutScheme(url) {
+	if name := dialects[withoutScheme(url)]; name != "" && strings.HasPrefix(url, "http") {
 		return name, nil
 	}
 	return "", &RefusedError{CodeDialectUnknown, "/$schema", "the dialect " + quoted(url) + " is not known"}
@@ -139,8 +142,9 @@ func (g *guard) subschema(pointer string) *RefusedError {
 	return nil
 }
 
-// member takes note of the names that bend references, and of dialects: the compiler would follow $schema to any
-// document it carries, such as the meta-schema of a single vocabulary, which leaves most keywords without meaning.
+// member takes note of the names that bend references, and refuses two things that the compiler would misread. It
+// would follow $schema to any document it has, the schema itself or the meta-schema of a single vocabulary, which
+// leaves most keywords without meaning. And it would keep the low 64 bits of a count.
 func (g *guard) member(name string, v any, at string) *RefusedError {
 	text, isText := v.(string)
 	switch name {
@@ -156,11 +160,24 @@ func (g *guard) member(name string, v any, at string) *RefusedError {
 		g.recursive = g.recursive || v == true
 	case "$schema":
 		bare := withoutScheme(text)
-		if isText && strings.HasPrefix(bare, metaHost) && dialects[bare] == "" {
-			return &RefusedError{CodeDialectUnknown, at, "the dialect " + quoted(text) + " is not known"}
+		meta := strings.HasPrefix(bare, metaHost) && dialects[bare] == ""
+		if isText && (meta || strings.HasPrefix(text, documentURL)) {
+			return &RefusedError{CodeDialectUnknown, visible(at, maxPointer),
+				"the dialect " + quoted(text) + " is not known"}
+		}
+	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains":
+		if number, ok := v.(stdjson.Number); ok && !isCount(number) {
+			return &RefusedError{CodeNumberTooLarge, visible(at, maxPointer),
+				visible(number.String(), maxQuoted) + " is no count: it does not fit into 64 bits"}
 		}
 	}
 	return nil
+}
+
+// isCount reports whether n is at most 2^63-1. Whether it is a whole number, and not negative, is for the meta-schema.
+func isCount(n stdjson.Number) bool {
+	value, ok := new(big.Rat).SetString(n.String())
+	return ok && value.Cmp(new(big.Rat).SetInt64(math.MaxInt64)) <= 0
 }
 
 func (g *guard) tooLarge(pointer, what string, limit int) *RefusedError {

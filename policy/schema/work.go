@@ -9,7 +9,7 @@ import (
 
 // What evaluations cost, in units of DocWork, and what a byte of text costs, in units divided by textScale.
 const (
-	costNode     = 5  // a node held against a value, or looking at one member or item of it
+	costNode   = 5  // a node held against a value, or looking at one member or item of it
 	costEqual  = 4  // comparing with one value of an enum or const
 	costFormat = 8  // a byte under format
 	costRegex  = 64 // a byte under format: regex, which is compiled
@@ -34,11 +34,10 @@ func (r row) max(o row) row { return row{max(r.work, o.work), max(r.text, o.text
 
 // A linked node is a node with its edges as positions in graph.order.
 type linked struct {
-	own                                  row
-	look                                 uint64 // what it costs to look at one member or item
-	deep                                 row    // what it costs for every value further down
-	inPlace                              []int
-	member, everyMember, item, everyItem []int
+	own                                                 row
+	look                                                uint64 // what it costs to look at one member or item
+	deep                                                row    // what it costs for every value further down
+	inPlace, member, everyMember, name, item, everyItem []int
 }
 
 func (g *graph) link() []linked {
@@ -63,6 +62,7 @@ func (g *graph) link() []linked {
 			inPlace:     positions(g.inPlace(n)),
 			member:      positions(e.member),
 			everyMember: positions(e.everyMember),
+			name:        positions(e.name),
 			item:        positions(e.item),
 			everyItem:   positions(e.everyItem),
 		}
@@ -109,7 +109,7 @@ func (g *graph) table(depth int) []row {
 				cost[i] = below(n, above)
 			}
 			if d == 1 {
-				cost[i].work = plus(cost[i].work, n.look)
+				cost[i] = cost[i].plus(row{work: n.look}).plus(sum(n.name, above))
 			}
 			for _, to := range n.inPlace {
 				cost[i] = cost[i].plus(cost[to])
@@ -122,19 +122,23 @@ func (g *graph) table(depth int) []row {
 }
 
 func below(n linked, above []row) row {
-	one := func(all []int) (r row) {
-		for _, to := range all {
-			r = r.max(above[to])
-		}
-		return r
+	members := dearest(n.member, above).plus(sum(n.everyMember, above))
+	items := dearest(n.item, above).plus(sum(n.everyItem, above))
+	return members.max(items).plus(n.deep)
+}
+
+func dearest(nodes []int, cost []row) (r row) {
+	for _, n := range nodes {
+		r = r.max(cost[n])
 	}
-	every := func(all []int) (r row) {
-		for _, to := range all {
-			r = r.plus(above[to])
-		}
-		return r
+	return r
+}
+
+func sum(nodes []int, cost []row) (r row) {
+	for _, n := range nodes {
+		r = r.plus(cost[n])
 	}
-	return one(n.member).plus(every(n.everyMember)).max(one(n.item).plus(every(n.everyItem))).plus(n.deep)
+	return r
 }
 
 // costOf is what holding n itself against one value costs.
@@ -203,8 +207,8 @@ func size(v any) uint64 {
 	return n
 }
 
-// affordable reports whether a document with this tally costs at most budget by the table. Below the last row that is
-// not zero nothing is held against anything.
+// affordable reports whether a document with this tally costs at most budget by the table. A level without a row is
+// not affordable.
 func affordable(rows []row, tally []level, budget uint64) bool {
 	var total uint64
 	spend := func(count int, price, scale uint64) bool {
@@ -217,7 +221,8 @@ func affordable(rows []row, tally []level, budget uint64) bool {
 		return true
 	}
 	for depth, l := range tally {
-		if depth >= len(rows) || !spend(l.values, rows[depth].work, 1) || !spend(l.text+l.names, rows[depth].text, textScale) {
+		if depth >= len(rows) || !spend(l.values, rows[depth].work, 1) ||
+			!spend(l.text+l.names, rows[depth].text, textScale) {
 			return false
 		}
 	}

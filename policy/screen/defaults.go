@@ -15,17 +15,14 @@ func Defaults() []Rule {
 }
 
 // Verbs of wanting a thing to exist, to be had, to be used or to be explained.
-const (
-	making = `writ(?:e|ing) creat(?:e|ing) mak(?:e|ing) build(?:ing)? develop(?:ing)? cod(?:e|ing) program(?:ming)?
-		generat(?:e|ing) design(?:ing)? craft(?:ing)? compil(?:e|ing) produc(?:e|ing) prepar(?:e|ing) assembl(?:e|ing)`
-	getting = `buy(?:ing)? purchas(?:e|ing) obtain(?:ing)? acquir(?:e|ing) sell(?:ing)? (?:get|give|send|find)~me
-		(?:where|how)~(?:to|do~i|can~i)~(?:get|buy|find|download) i~(?:need|want)`
-	using = `deploy(?:ing)? install(?:ing)? spread(?:ing)? distribut(?:e|ing) plant(?:ing)? inject(?:ing)? launch(?:ing)?
-		run(?:ning)? releas(?:e|ing) us(?:e|ing) execut(?:e|ing) embed(?:ding)? hid(?:e|ing) obfuscat(?:e|ing) start(?:ing)?
-		perform(?:ing)? conduct(?:ing)? mount(?:ing)? carry~out host(?:ing)? set(?:ting)?_up`
-	asking = `help~(?:me|us) (?:teach|show|tell)~(?:me|us)(?:~how)? how~(?:to|do~i|can~i|do~you|would~i) learn explain~how~to
-		(?:ways|steps|need|want|going|wanna)~to instructions~(?:for|to) (?:best|easiest)~way~to`
-	doing = making + " " + getting + " " + using + " " + asking
+var (
+	making = inflected(`writ creat mak cod generat compil produc prepar assembl`, `build develop program design craft draft`)
+	asking = anyOf(`help~(?:me|us) (?:teach|show|tell)~(?:me|us)(?:~how)? how~(?:to|do~(?:i|you)|can~i|would~i) learn
+		(?:ways|steps|need|want|going|wanna|way|instructions)~(?:to|for) i~(?:need|want) (?:get|give|send|find)~me
+		where~(?:to|do~i|can~i)~(?:get|buy|find|download)`)
+	having = making + `|` + asking + `|` + inflected(`purchas acquir`, `buy obtain sell`)
+	doing  = `(?:` + having + `|` + inflected(`distribut releas us execut hid obfuscat`, `deploy install spread plant inject
+		launch run embed start perform conduct mount carry~out host set_up`) + `|setting_up)`
 )
 
 func malware() string {
@@ -37,8 +34,8 @@ func malware() string {
 	const systems = `servers? networks? systems? accounts? computers? laptops? (?:smart)?phones? databases? mail_?box(?:es)?
 		e_?mails? wi_?fi web_?sites? banks? machines? devices? routers? cameras? payroll instagram facebook gmail cloud`
 	return requests(
-		anyOf(doing)+far("code")+anyOf(code),
-		anyOf(asking)+far("hack")+anyOf(`hack hacking`),
+		doing+far+anyOf(code),
+		asking+near+anyOf(`hack hacking`),
 		anyOf(`hack(?:s|ing)? break(?:ing)?`)+between+`into`,
 		anyOf(`hack(?:ing)? compromis(?:e|ing) ddos(?:ing)? pwn(?:ing)?`)+near+anyOf(systems),
 		anyOf(`hack(?:ing)?`)+between+anyOf(`tools? tutorials? scripts? kits? lessons? services? software`),
@@ -63,7 +60,7 @@ func credentialTheft() string {
 		anyOf(`steal(?:ing)? dump(?:ing)? harvest(?:ing)? crack(?:ing)? grab(?:bing)? swip(?:e|ing) scrap(?:e|ing)
 			sniff(?:ing)? brute_forc(?:e|ing) guess(?:ing)? hijack(?:ing)? intercept(?:ing)? pilfer(?:ing)? snatch(?:ing)?
 			phish(?:ing)?~for extract(?:ing)? leak(?:ing)?`)+near+anyOf(secret),
-		anyOf(doing)+far("taking")+anyOf(secret)+`[ \-]*`+anyOf(taking),
+		doing+far+anyOf(secret)+`[ \-]*`+anyOf(taking),
 		anyOf(secret)+`[ \-]+`+anyOf(taking)+`[ \-]+`+anyOf(`tools? scripts? software tutorials? kits? bots? apps? campaigns?`),
 		anyOf(`us(?:e|ing) run(?:ning)? download install`)+near+anyOf(`mimikatz hashcat john~the~ripper`),
 		anyOf(`get find (?:give|tell|show)~me obtain`)+`[ ](?:(?:the|my|our|of|hold|all)[ ])*`+
@@ -80,11 +77,11 @@ func phishing() string {
 	const people = `employees? users? staff customers? colleagues? co_?workers? victims? people ceo cfo boss clients?
 		some(?:one|body) admins? executives? him her them everyone team seniors managers? accountants?`
 	return requests(
-		anyOf(doing+` draft(?:ing)? compos(?:e|ing)`)+far("thing")+
+		doing+far+
 			`(?:`+anyOf(kinds)+`(?:[ \-]+`+anyOf(things)+`)?)`,
 		anyOf(`send(?:ing)? mail(?:ing)?`)+near+anyOf(kinds)+`[^.;:?!]{0,30}?[ ]to[ ](?:(?:all|our|my|the|every|other)[ ])*`+anyOf(people),
 		anyOf(`(?:spear_)?phish(?:ing)?`)+`[ ](?:(?:all|our|my|the|every|other|a|an|finance)[ ])*`+anyOf(people),
-		anyOf(asking)+between+`phish`,
+		asking+between+`phish`,
 		anyOf(`trick(?:ing)? fool(?:ing)? deceiv(?:e|ing) lur(?:e|ing) manipulat(?:e|ing)`)+near+anyOf(people)+`[^.;:?!]{0,20}?`+
 			anyOf(`into~\w+ing to~(?:give|reveal|share|click|enter|send|pay)`),
 		anyOf(`impersonat(?:e|ing) pos(?:e|ing)~as pretend~to~be`)+near+anyOf(`ceo cfo bank it_(?:support|helpdesk|department)
@@ -99,7 +96,7 @@ func exfiltration() string {
 		`(?:personal|external|private|outside|attacker|competitor|dropbox|pastebin|usb|webhook|gmail|dns|evil)\w*`
 	return requests(
 		anyOf(`exfil(?:trat(?:e|ing)|ing)? siphon(?:ing)? smuggl(?:e|ing) sneak(?:ing)? steal(?:ing)?`)+near+anyOf(data),
-		anyOf(doing)+far("data")+`exfiltrat(?:ion|ing|e)`,
+		doing+far+`exfiltrat(?:ion|ing|e)`,
 		anyOf(`leak(?:ing)? dump(?:ing)? send(?:ing)? upload(?:ing)? copy(?:ing)? forward(?:ing)? post(?:ing)? transfer(?:ring)?
 			mov(?:e|ing)`)+near+anyOf(data)+`[^.;?!]{0,20}?`+away,
 		anyOf(`copy(?:ing)? download(?:ing)? upload(?:ing)? send(?:ing)? mov(?:e|ing) transfer`)+near+anyOf(data)+
@@ -110,8 +107,8 @@ func exfiltration() string {
 }
 
 func weapons() string {
-	return requests(anyOf(making+" "+getting+" "+asking+` construct(?:ing)? manufactur(?:e|ing) print(?:ing)? detonat(?:e|ing)
-		plant(?:ing)? set(?:ting)?~off cook(?:ing)? synthesi[sz](?:e|ing) smuggl(?:e|ing)`) + far("arms") +
+	return requests(`(?:` + having + `|` + inflected(`manufactur detonat synthesi[sz] smuggl`,
+		`construct print plant set(?:ting)?~off cook`) + `)` + far +
 		anyOf(`(?:pipe_|nail_|dirty_|car_|fertilizer_)?bombs? explosives? explosive~devices? ieds? molotovs?(?:~cocktails?)?
 		grenades? (?:ghost~)?guns? firearms? rifles? pistols? (?:chemical~|nuclear~|biological~)?weapons? silencers?
 		nerve~(?:agents?|gas) sarin vx~gas ricin anthrax (?:poison|mustard)~gas bio_?weapons? napalm thermite tnt c4
@@ -120,11 +117,11 @@ func weapons() string {
 
 func selfHarm() string {
 	const self = `my_?self your_?self one_?self`
-	const intent = asking + ` ways~of methods~(?:of|for|to) i~will going~to painless painlessly (?:should|can)~i`
+	intent := `(?:` + asking + `|` + anyOf(`(?:ways|methods)~(?:of|to|for) i~will painless(?:ly)? (?:should|can)~i`) + `)`
 	return requests(
 		anyOf(`kill(?:ing)? hang(?:ing)? drown(?:ing)? strangl(?:e|ing) shoot(?:ing)?`)+between+anyOf(self),
-		anyOf(intent)+near+anyOf(`hurt(?:ing)? cut(?:ting)? harm(?:ing)? burn(?:ing)? poison starve`)+between+anyOf(self),
-		anyOf(intent)+far("suicide")+anyOf(`(?:commit(?:ting)?~)?suicide self_harm(?:ing)? self_injur(?:y|e|ing) overdose
+		intent+near+anyOf(`hurt(?:ing)? cut(?:ting)? harm(?:ing)? burn(?:ing)? poison starve`)+between+anyOf(self),
+		intent+far+anyOf(`(?:commit(?:ting)?~)?suicide self_harm(?:ing)? self_injur(?:y|e|ing) overdose
 			lethal~dose`),
 		anyOf(`i~want~to~die i~wanna~die tak(?:e|ing)~my~own~life end(?:ing)?~(?:my|your)~(?:own~)?life`),
 		anyOf(`suicid(?:e|al) self_harm self_injury`)+between+anyOf(`methods? techniques? notes? pacts? instructions? tips ways kits?`),
@@ -141,7 +138,7 @@ func policyBypass() string {
 	return requests(
 		anyOf(`ignor(?:e|ing) disregard(?:ing)? forget(?:ting)? overrid(?:e|ing) bypass(?:ing)? circumvent(?:ing)? disabl(?:e|ing)
 			evad(?:e|ing) (?:turn|switch)(?:ing)?_off get(?:ting)?~around work(?:ing)?~around deactivat(?:e|ing) defeat(?:ing)?
-			subvert(?:ing)?`)+far("rules")+`(?:(?:safety|security)[ ])?`+anyOf(rules),
+			subvert(?:ing)?`)+far+`(?:(?:safety|security)[ ])?`+anyOf(rules),
 		anyOf(`skip(?:ping)?`)+near+anyOf(`approvals? (?:security|safety)~checks? guard_?rails?`),
 		`jail_?break(?:s|ing)?`,
 		anyOf(`act behav(?:e|ing) respond answer pretend roleplay play`)+near+anyOf(`as~dan

@@ -56,7 +56,7 @@ func (n needs) flush() needs {
 	return n
 }
 
-// require computes needs of a simplified pattern without FoldCase flags. Whatever it does not understand needs nothing.
+// require computes needs of a pattern without FoldCase flags. Whatever it does not understand needs nothing.
 func require(re *syntax.Regexp) needs {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -70,6 +70,10 @@ func require(re *syntax.Regexp) needs {
 		return require(re.Sub[0])
 	case syntax.OpPlus:
 		return require(re.Sub[0]).flush()
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return require(re.Sub[0]).flush()
+		}
 	case syntax.OpQuest:
 		if sub := require(re.Sub[0]); sub.exact != nil && len(sub.exact) < maxExact {
 			return needs{exact: append(slices.Clip(sub.exact), "")}

@@ -2,11 +2,11 @@ package screen
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -22,11 +22,16 @@ type program struct {
 	mapped matcher
 }
 
-// A matcher is a pattern and the numbers of the clauses that must be there before it is worth running.
+// A matcher is a pattern and the numbers of the clauses that must be there before it is worth running. The pattern is compiled
+// when it is first run: of many rules few ever are.
 type matcher struct {
-	re      *regexp.Regexp
-	excuses []int // its groups named but…
-	clauses []uint16
+	compiled func() compiled
+	clauses  []uint16
+}
+
+type compiled struct {
+	re      *regexp.Regexp // nil matches everything
+	excuses []int          // its groups named but…
 }
 
 func (p *program) matches(view string, mapped bool, found *set) bool {
@@ -39,16 +44,19 @@ func (p *program) matches(view string, mapped bool, found *set) bool {
 			return false
 		}
 	}
-	return m.counts(view)
+	return m.compiled().counts(view)
 }
 
 // counts reports whether the pattern has a match in view that no excuse takes part in.
-func (m *matcher) counts(view string) bool {
-	if len(m.excuses) == 0 {
-		return m.re.MatchString(view)
+func (c compiled) counts(view string) bool {
+	if c.re == nil {
+		return true
 	}
-	for _, match := range m.re.FindAllStringSubmatchIndex(view, -1) {
-		if !slices.ContainsFunc(m.excuses, func(group int) bool { return match[2*group] >= 0 }) {
+	if len(c.excuses) == 0 {
+		return c.re.MatchString(view)
+	}
+	for _, match := range c.re.FindAllStringSubmatchIndex(view, -1) {
+		if !slices.ContainsFunc(c.excuses, func(group int) bool { return match[2*group] >= 0 }) {
 			return true
 		}
 	}
@@ -56,9 +64,12 @@ func (m *matcher) counts(view string) bool {
 }
 
 func compilePattern(rule int, pattern string, folded, mapped *literals) ([]program, error) {
-	// the limits on repetition and size are regexp's own
-	if _, err := regexp.Compile(pattern); err != nil {
+	re, err := regexp.Compile(pattern) // the limits on repetition and size are its own
+	if err != nil {
 		return nil, err
+	}
+	if re.MatchString("") {
+		return nil, errors.New("the pattern matches the empty text, and so everything")
 	}
 	whole, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -66,16 +77,30 @@ func compilePattern(rule int, pattern string, folded, mapped *literals) ([]progr
 	}
 	var programs []program
 	for _, branch := range branches(whole) {
-		p := program{rule: rule}
-		if p.folded, err = compileBranch(branch, false, folded); err != nil {
-			return nil, err
-		}
-		if p.mapped, err = compileBranch(branch, true, mapped); err != nil {
-			return nil, err
-		}
-		programs = append(programs, p)
+		programs = append(programs, program{rule, newMatcher(branch, false, folded), newMatcher(branch, true, mapped)})
 	}
 	return programs, nil
+}
+
+func newMatcher(branch *syntax.Regexp, mapped bool, l *literals) matcher {
+	tree := rewrite(branch, mapped)
+	return matcher{sync.OnceValue(func() compiled { return compile(tree.String()) }), l.add(tree)}
+}
+
+// compile compiles a rewritten pattern. The pattern as written has been compiled before; should its rewriting not compile all the same, it
+// denies.
+func compile(pattern string) compiled {
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return compiled{}
+	}
+	c := compiled{re: re}
+	for group, name := range re.SubexpNames() {
+		if strings.HasPrefix(name, excusePrefix) {
+			c.excuses = append(c.excuses, group)
+		}
+	}
+	return c
 }
 
 // branches returns the alternatives of re that are looked for by themselves: those of an alternation that is all of re, or the first
@@ -86,7 +111,7 @@ func branches(re *syntax.Regexp) []*syntax.Regexp {
 		return re.Sub
 	case syntax.OpConcat:
 		for i, sub := range re.Sub {
-			if sub.Op != syntax.OpAlternate || len(sub.Sub) > maxBranches || require(sub.Simplify()).exact != nil {
+			if sub.Op != syntax.OpAlternate || len(sub.Sub) > maxBranches || require(sub).exact != nil {
 				continue
 			}
 			var list []*syntax.Regexp
@@ -100,28 +125,6 @@ func branches(re *syntax.Regexp) []*syntax.Regexp {
 		}
 	}
 	return []*syntax.Regexp{re}
-}
-
-func compileBranch(branch *syntax.Regexp, mapped bool, l *literals) (matcher, error) {
-	re, err := regexp.Compile(rewrite(branch, mapped).String())
-	if err != nil {
-		return matcher{}, fmt.Errorf("rewritten for folded text: %w", err)
-	}
-	if re.MatchString("") {
-		return matcher{}, errors.New("the pattern matches the empty text, and so everything")
-	}
-	// what is compiled is read once more: literals are computed from exactly that
-	parsed, err := syntax.Parse(re.String(), syntax.Perl)
-	if err != nil {
-		return matcher{}, fmt.Errorf("rewritten for folded text: %w", err)
-	}
-	m := matcher{re: re, clauses: l.add(parsed.Simplify())}
-	for group, name := range re.SubexpNames() {
-		if strings.HasPrefix(name, excusePrefix) {
-			m.excuses = append(m.excuses, group)
-		}
-	}
-	return m, nil
 }
 
 // rewrite returns re for folded text (literals in lower case) or, if mapped, for mapped text: literals mapped like the text, and classes that

@@ -166,12 +166,12 @@ func (l *loader) input(n *node) {
 		rule := screen.Rule{ID: d.str("id"), Pattern: d.str("pattern"), Reason: d.str("reason")}
 		if i, taken := index[rule.ID]; taken {
 			in.Rules[i].Pattern = "(?:" + in.Rules[i].Pattern + ")|(?:" + rule.Pattern + ")"
+			if _, err := screen.Compile(in.Rules[i:i+1], in.MaxBytes); err != nil {
+				l.file.src.fault(d.get("id").at, "input.deny", "choose another id", "the built-in rule %s cannot be widened by this one: %s", quote(rule.ID), err)
+			}
 			continue
 		}
 		in.Rules = append(in.Rules, rule)
-	}
-	if _, err := screen.Compile(in.Rules, in.MaxBytes); err != nil {
-		l.file.src.fault(n.at, "input", "", "input is refused: %s", err)
 	}
 }
 
@@ -251,8 +251,10 @@ func (l *loader) outputs() {
 				continue
 			}
 			root := readJSON(src, text)
-			if _, err := schema.Compile(text, schema.DefaultLimits()); err != nil && len(src.faults) == 0 {
-				src.fault(root.pointed(err), "", "", "%s", err)
+			if len(src.faults) == 0 {
+				if _, err := schema.Compile(text, schema.DefaultLimits()); err != nil {
+					src.fault(root.pointed(err), "", "", "%s", err)
+				}
 			}
 			if err := src.err(); err != nil {
 				l.faults = append(l.faults, err.(Errors)...)

@@ -1,0 +1,40 @@
+package canonical
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+)
+
+// A Hasher computes the digest of one kind of thing from pieces of its canonical form, so that what is large or is
+// shared by many things need not be put together or hashed again.
+type Hasher struct{ h hash.Hash }
+
+// NewHasher begins the digest of a thing of the given kind; see [Sum].
+func NewHasher(kind string) Hasher {
+	h := sha256.New()
+	h.Write([]byte("pgfsm " + kind))
+	h.Write([]byte{0})
+	return Hasher{h}
+}
+
+// Write adds a piece. It never fails.
+func (s Hasher) Write(piece []byte) { s.h.Write(piece) }
+
+// Clone returns a hasher that goes on from here and leaves s as it is.
+func (s Hasher) Clone() Hasher {
+	c, err := s.h.(hash.Cloner).Clone()
+	if err != nil {
+		panic("canonical: SHA-256 cannot be cloned: " + err.Error()) // documented never to happen for crypto/sha256
+	}
+	return Hasher{c}
+}
+
+// Digest returns the digest of all pieces so far.
+func (s Hasher) Digest() Digest {
+	var sum [sha256.Size]byte
+	var text [len(DigestPrefix) + 2*sha256.Size]byte
+	copy(text[:], DigestPrefix)
+	hex.Encode(text[len(DigestPrefix):], s.h.Sum(sum[:0]))
+	return Digest(text[:])
+}

@@ -1,0 +1,156 @@
+package screen
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCompile(t *testing.T) {
+	const limit = 100
+	tests := []struct {
+		name  string
+		rules []Rule
+		bytes int
+		want  string // part of the error, "" for none
+	}{
+		{"no-rules", nil, limit, ""},
+		{"one-rule", []Rule{{"a", "x", "r"}}, limit, ""},
+		{"empty-id", []Rule{{"a", "x", "r"}, {" ", "y", "r"}}, limit, `input rule 1 (id " "): the id is empty`},
+		{"empty-reason", []Rule{{"a", "x", "\t"}}, limit, `input rule 0 (id "a"): the reason is empty`},
+		{"empty-pattern", []Rule{{"a", "", "r"}}, limit, "the pattern is empty"},
+		{"duplicate-id", []Rule{{"a", "x", "r"}, {"b", "x", "r"}, {"a", "y", "r"}}, limit,
+			`input rule 2 (id "a"): the id is that of rule 0`},
+		{"bad-pattern", []Rule{{"a", "(", "r"}}, limit, "missing closing )"},
+		{"lookahead", []Rule{{"a", "(?!x)", "r"}}, limit, "invalid or unsupported Perl syntax"},
+		{"too-many-repetitions", []Rule{{"a", "x{1001}", "r"}}, limit, "invalid repeat count"},
+		{"matches-empty-text", []Rule{{"a", "x*", "r"}}, limit, "matches the empty text"},
+		{"one-branch-matches-empty-text", []Rule{{"a", "abc|y?", "r"}}, limit, "matches the empty text"},
+		{"pattern-at-limit", []Rule{{"a", strings.Repeat("x", MaxPatternBytes), "r"}}, limit, ""},
+		{"pattern-past-limit", []Rule{{"a", strings.Repeat("x", MaxPatternBytes+1), "r"}}, limit, "more than 16384"},
+		{"rules-at-limit", manyRules(MaxRules), limit, ""},
+		{"rules-past-limit", manyRules(MaxRules + 1), limit, "more than 256"},
+		{"input-limit-zero", nil, 0, "want 1 to"},
+		{"input-limit-negative", nil, -1, "want 1 to"},
+		{"input-limit-highest", nil, MaxInputBytes, ""},
+		{"input-limit-past-highest", nil, MaxInputBytes + 1, "want 1 to"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := Compile(tt.rules, tt.bytes)
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("Compile() = %v, want no error", err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("Compile() = %v, want an error with %q", err, tt.want)
+			case tt.want != "" && s != nil:
+				t.Errorf("Compile() returns a screen with an error")
+			}
+		})
+	}
+}
+
+func manyRules(n int) []Rule {
+	var list []Rule
+	for i := range n {
+		list = append(list, Rule{fmt.Sprint("r", i), fmt.Sprint("word", i, "x"), "r"})
+	}
+	return list
+}
+
+func TestJudge(t *testing.T) {
+	rules := []Rule{
+		{"second-word", `\bbeta\b`, "no beta"},
+		{"first-word", `Alpha`, "no alpha"},
+		{"excused", `gamma(?P<but_ray> ray)?`, "no gamma"},
+		{"digits", `\b\d{16}\b`, "no card numbers"},
+		{"class", `delt[lA]`, "no delta"},
+	}
+	s, err := Compile(rules, 40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	denied := func(i int) *Hit { return &Hit{rules[i].ID, rules[i].Reason, CodeDenied} }
+	large := func(n int) *Hit {
+		return &Hit{Code: CodeTooLarge, Reason: fmt.Sprintf("the input has %d bytes, more than 40", n)}
+	}
+	notText := &Hit{Code: CodeNotText, Reason: "the input is not UTF-8"}
+	tests := []struct {
+		name  string
+		texts []string
+		want  *Hit
+	}{
+		{"no-text", nil, nil},
+		{"empty-text", []string{""}, nil},
+		{"nothing-against-it", []string{"epsilon"}, nil},
+		{"first-rule-wins-not-first-place", []string{"alpha beta"}, denied(0)},
+		{"first-rule-wins-across-texts", []string{"alpha", "beta"}, denied(0)},
+		{"second-text", []string{"epsilon", "alpha"}, denied(1)},
+		{"texts-are-not-joined", []string{"al", "pha"}, nil},
+		{"capital-in-pattern", []string{"alphabet"}, denied(1)},
+		{"capital-in-class", []string{"delta"}, denied(4)},
+		{"leet-in-class", []string{"de1t1"}, denied(4)},
+		{"excuse", []string{"gamma ray"}, nil},
+		{"excuse-is-for-one-match", []string{"gamma ray gamma"}, denied(2)},
+		{"digits-stay-digits", []string{"4111111111111111"}, denied(3)},
+		{"digits-among-letters", []string{"al9h4 b3t4"}, denied(0)},
+		{"at-size-limit", []string{strings.Repeat("x", 40)}, nil},
+		{"past-size-limit", []string{strings.Repeat("x", 41)}, large(41)},
+		{"past-size-limit-together", []string{strings.Repeat("x", 20), strings.Repeat("x", 21)}, large(41)},
+		{"size-before-encoding", []string{strings.Repeat("\xff", 41)}, large(41)},
+		{"not-utf-8", []string{"be\xffta"}, notText},
+		{"surrogate", []string{"\xed\xa0\x80"}, notText},
+		{"overlong", []string{"\xc1\xa2eta"}, notText},
+		{"hidden-in-tags", []string{"x\U000E0062\U000E0065\U000E0074\U000E0061"}, denied(0)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, s.Judge(tt.texts...)); diff != "" {
+				t.Errorf("Judge(%q) (-want +got):\n%s", tt.texts, diff)
+			}
+		})
+	}
+}
+
+func TestJudge_ZeroScreenRefuses(t *testing.T) {
+	for _, s := range []*Screen{nil, {}} {
+		if hit := s.Judge(); hit == nil || hit.Code != CodeDenied {
+			t.Errorf("Judge() = %+v, want %s", hit, CodeDenied)
+		}
+	}
+}
+
+func TestDefaults_OrderAndReasons(t *testing.T) {
+	var ids []string
+	for _, r := range Defaults() {
+		ids = append(ids, r.ID)
+	}
+	want := []string{"malware", "credential_theft", "phishing", "exfiltration", "weapons", "self_harm", "policy_bypass"}
+	if diff := cmp.Diff(want, ids); diff != "" {
+		t.Errorf("ids (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(Defaults(), Defaults()); diff != "" {
+		t.Errorf("Defaults() differs from Defaults():\n%s", diff)
+	}
+}
+
+// Each rule is needed: without it, a line of its own passes.
+func TestDefaults_EachRuleIsNeeded(t *testing.T) {
+	all := Defaults()
+	for i, r := range all {
+		t.Run(r.ID, func(t *testing.T) {
+			s, err := Compile(append(append([]Rule(nil), all[:i]...), all[i+1:]...), testBytes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range lines(t, "base.txt", 100) {
+				if id, text, _ := strings.Cut(line, "\t"); id == r.ID && s.Judge(text) == nil {
+					return
+				}
+			}
+			t.Errorf("without %s nothing passes that it blocks", r.ID)
+		})
+	}
+}

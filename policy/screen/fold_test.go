@@ -1,0 +1,118 @@
+package screen
+
+import (
+	"testing"
+	"unicode/utf8"
+)
+
+func TestFold(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"empty", "", ""},
+		{"folded-already", "plain text", "plain text"},
+		{"capitals", "Plain TEXT", "plain text"},
+		{"white-space", " \ta\r\n\v\fb  c ", "a b c"},
+		{"only-white-space", " \t ", ""},
+		{"control-characters", "a\x00b\x7fc\x1b", "abc"},
+		{"control-characters-beyond-ascii", "é\u0085e\u0080e", "é ee"},
+		{"zero-width", "a\u200bb\u200c\u200d\ufeff\u2060é", "abé"},
+		{"soft-hyphen", "mal\u00adware", "malware"},
+		{"bidi", "\u202ea\u202c\u2066b\u2069", "ab"},
+		{"hangul-filler", "a\u3164b\u115fc\uffa0", "abc"},
+		{"grapheme-joiner", "a\u034fb", "ab"},
+		{"mongolian-variation", "a\u180bb", "ab"},
+		{"braille-blank", "a\u2800b", "a b"},
+		{"ideographic-space", "a\u3000b", "a b"},
+		{"tags", "a\U000E0041b", "ab"},
+		{"full-width", "ＡＢ１", "ab1"},
+		{"ligature", "ﬁsh", "fish"},
+		{"sharp-s", "Straße", "strasse"},
+		{"final-sigma", "ΟΔΟΣ", "οδοσ"},
+		{"dotted-capital-i", "İ", "i\u0307"},
+		{"decomposed", "e\u0301", "é"},
+		{"not-utf-8", "a\xff", "a\ufffd"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Fold(tt.in); got != tt.want {
+				t.Errorf("Fold(%q) = %q, want %q", tt.in, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestSkeleton(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"empty", "", ""},
+		{"l-is-i", "malware", "maiware"},
+		{"digits-in-word", "m4lw4r3", "maiware"},
+		{"digits-alone", "10 or 007", "10 or 007"},
+		{"signs", "m@|ware $teal", "maiware steai"},
+		{"exclamation-ends", "hack!", "hack!"},
+		{"exclamation-begins", "!gnore", "ignore"},
+		{"cyrillic", "рауlоаԁ", "payioad"},
+		{"marks", "ma\u0336lwa\u0301re", "maiware"},
+		{"digraphs", "rnalvvare", "maiware"},
+		{"hyphens", "m-a-l-w-a-r-e", "maiware"},
+		{"dots", "mal.ware", "maiware"},
+		{"several-separators", "mal...ware mal....ware", "maiware mai....ware"},
+		{"spelled", "a m a l w a r e b", "amaiwareb"},
+		{"spelled-in-sentence", "write m a l w a r e now", "write maiware now"},
+		{"three-letters-are-not-spelled", "a b c def", "a b c def"},
+		{"spelled-with-leet", "m 4 l w 4 r 3", "maiware"},
+		{"apostrophe-before-spelled", "ceo's c r e d", "ceos cred"},
+		{"separator-at-end", "end. next", "end. next"},
+		{"negative-squared", "🅼🅰🅻", "mai"},
+		{"em-dash", "mal—ware", "maiware"},
+		{"ligature-letters", "œdæ", "oedae"},
+		{"other-scripts-stay", "日本", "日本"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Skeleton(tt.in); got != tt.want {
+				t.Errorf("Skeleton(%q) = %q, want %q", tt.in, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestLookalikes_OneLetterEachAndStillThereAfterFolding(t *testing.T) {
+	seen := map[rune]byte{}
+	for _, row := range lookalikes {
+		for _, r := range row.like {
+			if before, twice := seen[r]; twice {
+				t.Errorf("%U looks like both %c and %c", r, before, row.letter)
+			}
+			seen[r] = row.letter
+			if r < utf8.RuneSelf {
+				t.Errorf("%q is ASCII", r)
+			}
+			if Fold(string(r)) != string(r) {
+				t.Errorf("%U folds to %q and is never looked up", r, Fold(string(r)))
+			}
+		}
+	}
+	if len(seen) < 250 {
+		t.Errorf("there are %d look-alikes, want at least 250", len(seen))
+	}
+}
+
+func FuzzFold(f *testing.F) {
+	for _, line := range lines(f, "blocked.txt", 150) {
+		f.Add(line)
+	}
+	for _, line := range lines(f, "benign.txt", 150) {
+		f.Add(line)
+	}
+	f.Add("a\u0300\u0315\u0345\u034f\u0301 \u0301ﷺİ\u0307\u200b\xff")
+	s := defaultScreen(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		folded := Fold(text)
+		if again := Fold(folded); again != folded {
+			t.Errorf("Fold(Fold(%q)) = %q, want %q", text, again, folded)
+		}
+		if !utf8.ValidString(folded) || !utf8.ValidString(Skeleton(folded)) {
+			t.Errorf("Fold(%q) or its skeleton is not UTF-8", text)
+		}
+		s.Judge(text, folded)
+	})
+}

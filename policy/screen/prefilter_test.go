@@ -1,0 +1,129 @@
+package screen
+
+import (
+	"strings"
+	"testing"
+)
+
+// unfiltered is what a screen says when every pattern runs.
+func unfiltered(s *Screen) *Screen {
+	c := *s
+	c.programs = append([]program(nil), s.programs...)
+	for i := range c.programs {
+		c.programs[i].folded.clauses, c.programs[i].mapped.clauses = nil, nil
+	}
+	return &c
+}
+
+var awkwardPatterns = []string{
+	`abc`, `abc|abd|x`, `(?i)ABC`, `a(?:b|c)+de`, `a?bcd`, `(?:ab){2,3}c`, `[a-c]de`, `[^a]bc`, `.*bc`, `^ab$`, `\bab\b`,
+	`a(?:bc|d*)e`, `(?:ab|cd)(?:ef|gh)`, `x(?:[a-z]*foo)`, `(?:a|ab)(?:c|bcd)`, `ab\s+cd`, `(ab|(cd|ef)g)h`, `a{3}`,
+	`(?s:a.b)c`, `(?:|a)bc`, `é+x`, `Ａb`, `k.l`, `[lL]ist`, `rn|vvx`, `a(?P<but_x>b)?c`, `(?:ab|c.|de)fg`, `\d\dab`,
+}
+
+func awkwardScreen(tb testing.TB, pattern string) *Screen {
+	tb.Helper()
+	s, err := Compile([]Rule{{"a", pattern, "r"}}, 1<<20)
+	if err != nil {
+		tb.Fatalf("Compile(%q) = %v", pattern, err)
+	}
+	return s
+}
+
+func same(t *testing.T, s, all *Screen, text string) {
+	t.Helper()
+	got, want := s.Judge(text), all.Judge(text)
+	if (got == nil) != (want == nil) || got != nil && *got != *want {
+		t.Errorf("Judge(%q) = %+v, want what it is without a prefilter, %+v", text, got, want)
+	}
+}
+
+func TestPrefilter_EveryShortTextOfEveryAwkwardPattern(t *testing.T) {
+	const letters = "abcdefghx "
+	var texts []string
+	for n, level := 0, []string{""}; n < 4; n++ {
+		var next []string
+		for _, text := range level {
+			for _, c := range letters {
+				next = append(next, text+string(c))
+			}
+		}
+		texts, level = append(texts, next...), next
+	}
+	for _, tail := range []string{"xfoo", "xazfoo", "ababc", "abababc", "abcdefgh", "aaa", "éx", "ﬁab", "Ab", "k1l", "list", "1ist", "12ab"} {
+		texts = append(texts, tail)
+	}
+	hits := 0
+	for _, pattern := range awkwardPatterns {
+		s := awkwardScreen(t, pattern)
+		all := unfiltered(s)
+		for _, text := range texts {
+			same(t, s, all, text)
+			if all.Judge(text) != nil {
+				hits++
+			}
+		}
+	}
+	if hits < 1000 {
+		t.Errorf("only %d of the texts match anything", hits)
+	}
+}
+
+func TestPrefilter_Defaults(t *testing.T) {
+	s := defaultScreen(t)
+	all := unfiltered(s)
+	for _, p := range s.programs {
+		if len(p.folded.clauses) == 0 || len(p.mapped.clauses) == 0 {
+			t.Errorf("a program of %s always runs: %s", s.rules[p.rule].ID, p.folded.compiled().re)
+		}
+	}
+	for _, name := range []string{"blocked.txt", "benign.txt"} {
+		for _, line := range lines(t, name, 150) {
+			same(t, s, all, line)
+		}
+	}
+}
+
+// The check itself can fail: a prefilter that asks for too much is noticed.
+func TestPrefilter_CheckNoticesUnsoundness(t *testing.T) {
+	s := awkwardScreen(t, `abc|xyz`)
+	broken := *s
+	broken.programs = append([]program(nil), s.programs...)
+	broken.programs[0].folded.clauses = s.programs[1].folded.clauses
+	broken.programs[0].mapped.clauses = s.programs[1].mapped.clauses
+	if broken.Judge("abc") != nil || unfiltered(s).Judge("abc") == nil {
+		t.Error("a broken prefilter gives the same answer")
+	}
+}
+
+func FuzzPrefilter(f *testing.F) {
+	for _, line := range lines(f, "blocked.txt", 150) {
+		_, text, _ := strings.Cut(line, "\t")
+		f.Add(text)
+	}
+	for _, line := range lines(f, "benign.txt", 150) {
+		f.Add(line)
+	}
+	screens := []*Screen{defaultScreen(f)}
+	for _, pattern := range awkwardPatterns {
+		screens = append(screens, awkwardScreen(f, pattern))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, s := range screens {
+			same(t, s, unfiltered(s), text)
+		}
+	})
+}
+
+func FuzzPattern(f *testing.F) {
+	for _, pattern := range awkwardPatterns {
+		f.Add(pattern, "abc xfoo list")
+	}
+	f.Fuzz(func(t *testing.T, pattern, text string) {
+		s, err := Compile([]Rule{{"a", pattern, "r"}}, 1<<20)
+		if err != nil || len(pattern) > 200 {
+			return
+		}
+		same(t, s, unfiltered(s), text)
+	})
+}

@@ -1,0 +1,122 @@
+package settings
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	document   = "../../docs/configuration.md"
+	tableBegin = "<!-- keys: generated -->\n"
+	tableEnd   = "<!-- keys: end -->\n"
+)
+
+type row struct {
+	key
+	path string
+}
+
+// rows lists every key below a shape, in the order of the definition.
+func rows(s *shape, path string) []row {
+	switch s.form {
+	case table:
+		return rows(s.each, join(path, "‹"+s.what+"›"))
+	case list:
+		return rows(s.each, path+"[]")
+	}
+	var out []row
+	for _, k := range s.keys {
+		at := join(path, k.name)
+		out = append(out, row{k, at})
+		out = append(out, rows(k.shape, at)...)
+	}
+	return out
+}
+
+// kind is what a shape is, for people.
+func (s *shape) describe() (typ, bounds string) {
+	switch s.form {
+	case text:
+		typ = "text"
+		if len(s.enum) > 0 {
+			return typ, "`" + strings.Join(s.enum, "`, `") + "`"
+		}
+		return typ, fmt.Sprintf("1 to %d bytes", s.longest())
+	case integer:
+		return "integer", between(s.min, s.max)
+	case duration:
+		return "duration", writeDuration(s.min) + " to " + writeDuration(s.max)
+	case boolean:
+		return "boolean", ""
+	case list:
+		each, _ := s.each.describe()
+		return "list of " + each, fmt.Sprintf("at most %d", s.max)
+	case table:
+		each, _ := s.each.describe()
+		return "object: " + s.what + " to " + each, fmt.Sprintf("%d to %d", s.min, s.max)
+	}
+	return "object", ""
+}
+
+func keyTable() string {
+	var b strings.Builder
+	b.WriteString("| Key | Type | Default | Bounds | Meaning |\n| --- | --- | --- | --- | --- |\n")
+	for _, r := range rows(configuration, "") {
+		typ, bounds := r.shape.describe()
+		initial := ""
+		switch {
+		case r.required:
+			initial = "required"
+		case r.initial != "":
+			initial = "`" + r.initial + "`"
+		}
+		doc := r.doc
+		if r.example != "" && !r.required {
+			doc += " Example: `" + r.example + "`"
+		}
+		cells := []string{"`" + r.path + "`", typ, initial, bounds, doc}
+		for i := range cells {
+			cells[i] = strings.ReplaceAll(cells[i], "|", `\|`)
+		}
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
+	}
+	return b.String()
+}
+
+func TestKeyTableIsDocumented(t *testing.T) {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, begins := strings.Cut(string(text), tableBegin)
+	was, tail, ends := strings.Cut(rest, tableEnd)
+	if !begins || !ends {
+		t.Fatalf("%s has no place for the table of keys", document)
+	}
+	if *update {
+		if err := os.WriteFile(document, []byte(head+tableBegin+keyTable()+tableEnd+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(was, keyTable()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", document, diff)
+	}
+}
+
+// TestEveryKeyIsExplained: a key without a sentence is not finished.
+func TestEveryKeyIsExplained(t *testing.T) {
+	all := rows(configuration, "")
+	if len(all) < 30 {
+		t.Fatalf("%d keys, want at least 30", len(all))
+	}
+	for _, r := range all {
+		if !strings.HasSuffix(r.doc, ".") {
+			t.Errorf("%s: %q is not a sentence", r.path, r.doc)
+		}
+	}
+}

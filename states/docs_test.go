@@ -1,0 +1,189 @@
+package states_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/fsm"
+	"pgfsm/states"
+)
+
+var update = flag.Bool("update", false, "write the generated pages of docs anew")
+
+const docs = "../docs"
+
+// TestDocsMachineIsCurrent holds the pictures and the report in docs to the table.
+func TestDocsMachineIsCurrent(t *testing.T) {
+	spec := states.Table().Spec()
+	for _, page := range []struct {
+		name string
+		want []byte
+	}{
+		{"machine.svg", fsm.SVG(spec, nil)},
+		{"machine.dot", fsm.DOT(spec, nil)},
+		{"machine.txt", fsm.Report(spec)},
+		{"machine.md", machinePage(spec)},
+	} {
+		t.Run(page.name, func(t *testing.T) {
+			path := filepath.Join(docs, page.name)
+			if *update {
+				if err := os.WriteFile(path, page.want, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(page.want), string(got)); diff != "" {
+				t.Errorf("%s is not what the table says; run go test ./states -run TestDocs -update (-want +got):\n%s",
+					page.name, diff)
+			}
+		})
+	}
+}
+
+// machinePage is docs/machine.md.
+func machinePage(spec *fsm.Spec) []byte {
+	var b bytes.Buffer
+	b.WriteString("# The machine\n\n" +
+		"Generated from the table in `states/table.go` by `go test ./states -run TestDocs -update`; a test holds it to the table.\n\n" +
+		"![The machine](machine.svg)\n\n" +
+		"The same as [DOT](machine.dot) and as a [text report](machine.txt) with the triggers that each state does not handle.\n" +
+		"`pgfsm graph` draws it in four formats, `pgfsm graph --trace FILE` the way of one run.\n\n" +
+		"## States\n\n| state | established | terminal |\n| --- | --- | --- |\n")
+	for _, p := range spec.Places {
+		terminal := ""
+		if p.Terminal {
+			terminal = "yes"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", p.State, p.Established, terminal)
+	}
+	b.WriteString("\n## Transitions\n\nA row is taken only if its guard agrees. Guards look at facts and at nothing else.\n\n" +
+		"| from | trigger | to | why | guard | what the guard holds |\n| --- | --- | --- | --- | --- | --- |\n")
+	for _, r := range spec.Rows {
+		fmt.Fprintf(&b, "| `%s` | `%s` | `%s` | %s | `%s` | %s |\n", r.From, r.On, r.To, r.Why, r.Guard, r.GuardWhy)
+	}
+	b.WriteString("\n## Proofs\n\nComputed from the table by graph algorithms, each time the machine is compiled and by `pgfsm verify`.\n\n" +
+		"| proof | holds | witness |\n| --- | --- | --- |\n")
+	for _, p := range fsm.Prove(spec) {
+		fmt.Fprintf(&b, "| %s | %t | %s |\n", p.Sentence, p.Holds, p.Witness)
+	}
+	return b.Bytes()
+}
+
+// A namedTest is a test as the documentation names it: package folder and function.
+type namedTest struct{ folder, name string }
+
+// namedTests finds `folder.TestName`, also Fuzz and Benchmark.
+func namedTests(doc []byte) (found []namedTest) {
+	pattern := regexp.MustCompile("`([a-z/]+)\\.((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`")
+	for _, m := range pattern.FindAllStringSubmatch(string(doc), -1) {
+		found = append(found, namedTest{m[1], m[2]})
+	}
+	return found
+}
+
+// mentions counts test names however they are written, so that none escapes namedTests by its spelling.
+func mentions(doc []byte) int {
+	return len(regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w*`).FindAll(doc, -1))
+}
+
+// TestDocsNameTestsThatExist: every test that the invariants and the threat model lean on is there.
+func TestDocsNameTestsThatExist(t *testing.T) {
+	have := moduleTests(t, "..")
+	for _, page := range []struct {
+		name  string
+		least int
+	}{{"invariants.md", 20}, {"threat-model.md", 20}} {
+		doc, err := os.ReadFile(filepath.Join(docs, page.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := namedTests(doc)
+		if len(named) < page.least {
+			t.Errorf("%s names %d tests, want at least %d: the search is blind", page.name, len(named), page.least)
+		}
+		if n := mentions(doc); n != len(named) {
+			t.Errorf("%s mentions %d tests, but only %d as `folder.TestName`", page.name, n, len(named))
+		}
+		for _, n := range named {
+			if !slices.Contains(have, n) {
+				t.Errorf("%s names %s.%s, which does not exist", page.name, n.folder, n.name)
+			}
+		}
+	}
+}
+
+func TestDocsSearchSeesTests(t *testing.T) {
+	for _, tc := range []struct {
+		name, doc string
+		named     int
+		mentioned int
+	}{
+		{"test-in-a-folder", "see `policy/evidence.TestLock`", 1, 1},
+		{"fuzz-target", "and `mcp.FuzzPermit`", 1, 1},
+		{"without-a-folder", "see `TestLock`", 0, 1},
+		{"without-back-ticks", "see mcp.TestEffects", 0, 1},
+		{"prose", "The Test is a testament.", 0, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := len(namedTests([]byte(tc.doc))); got != tc.named {
+				t.Errorf("namedTests(%q) finds %d, want %d", tc.doc, got, tc.named)
+			}
+			if got := mentions([]byte(tc.doc)); got != tc.mentioned {
+				t.Errorf("mentions(%q) = %d, want %d", tc.doc, got, tc.mentioned)
+			}
+		})
+	}
+	if slices.Contains(moduleTests(t, ".."), namedTest{"states", "TestThatNobodyWrote"}) {
+		t.Error("a test that does not exist is found")
+	}
+}
+
+// moduleTests lists every test, fuzz target and benchmark below root.
+func moduleTests(t *testing.T, root string) (all []namedTest) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && (e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") && path != root) {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		folder, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
+				all = append(all, namedTest{filepath.ToSlash(folder), f.Name.Name})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

@@ -1,0 +1,87 @@
+package traces_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces"
+)
+
+// good are the traces of the museum: runs of the demo, as they were recorded.
+func good(tb testing.TB) (names []string, docs [][]byte) {
+	tb.Helper()
+	names, err := filepath.Glob("testdata/good/*.json")
+	if err != nil || len(names) == 0 {
+		tb.Fatalf("testdata/good holds %d traces, %v", len(names), err)
+	}
+	for _, name := range names {
+		doc, err := os.ReadFile(name)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		docs = append(docs, doc)
+	}
+	return names, docs
+}
+
+// BenchmarkReplay reads, checks and executes demo traces again, one after the other; traces/s is the figure.
+func BenchmarkReplay(b *testing.B) {
+	_, docs := good(b)
+	p := traces.NewReplayer(mustMachine(b), nil)
+	bytes := 0
+	for _, doc := range docs {
+		bytes += len(doc)
+	}
+	b.SetBytes(int64(bytes / len(docs)))
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		t, err := p.Read(docs[i%len(docs)])
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := p.Replay(t); err != nil {
+			b.Fatal(err)
+		}
+		i++
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "traces/s")
+}
+
+// BenchmarkRead is the part of BenchmarkReplay that reads and checks the chain.
+func BenchmarkRead(b *testing.B) {
+	_, docs := good(b)
+	p := traces.NewReplayer(mustMachine(b), nil)
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		if _, err := p.Read(docs[i%len(docs)]); err != nil {
+			b.Fatal(err)
+		}
+		i++
+	}
+}
+
+// memory keeps a run's chain in memory, as a recorder does, without a file.
+func BenchmarkRunInMemory(b *testing.B) {
+	m := mustMachine(b)
+	s := statestest.Scenarios()[2]
+	bundle := s.Run().Bundle()
+	b.ReportAllocs()
+	for b.Loop() {
+		run := states.NewRun(statestest.RunID, s.Request, bundle)
+		rec, err := traces.InMemory(traces.NewHeader(m, run), clock)
+		if err != nil {
+			b.Fatal(err)
+		}
+		w := statestest.NewWorld()
+		o, err := m.Advance(context.Background(), run, w.Door(), rec)
+		if err != nil || o.State != "answered" {
+			b.Fatal(o, err)
+		}
+	}
+}
