@@ -185,7 +185,7 @@ func TestSchemasJudge(t *testing.T) {
 		{"policy-not-found", "policy-entry", `{"status":"NOT_FOUND","policy":null}`, true},
 		{"policy-not-found-with-content", "policy-entry", `{"status":"NOT_FOUND","policy":` + pol + `}`, false},
 		{"policy-cycle-as-text", "policy-entry",
-			`{"status":"OK","policy":` + strings.Replace(pol, `"review_cycle_days":1`, `"review_cycle_days":"1"`, 1) + `}`, false},
+			`{"status":"OK","policy":` + strings.Replace(pol, `_days":1`, `_days":"1"`, 1) + `}`, false},
 		{"hits-none", "policy-search", `{"query":"x","count":0,"hits":[]}`, true},
 		{"hits-one", "policy-search",
 			`{"query":"x","count":1,"hits":[{"policy_id":"policy-001","title":"T","snippet":"S","score":1}]}`, true},

@@ -29,6 +29,8 @@ type route struct {
 	Server  string            `yaml:"server"`
 	Tool    string            `yaml:"tool"`
 	Args    map[string]string `yaml:"args"`
+
+	compiled *regexp.Regexp
 }
 
 func mustRead(tb testing.TB, name string) []byte {
@@ -46,6 +48,9 @@ func mustDemo(tb testing.TB) demo {
 	if err := yaml.Unmarshal(mustRead(tb, config.Name), &d); err != nil {
 		tb.Fatal(err)
 	}
+	for i, r := range d.Planner.Routes {
+		d.Planner.Routes[i].compiled = regexp.MustCompile(r.Pattern)
+	}
 	return d
 }
 
@@ -53,8 +58,7 @@ func mustDemo(tb testing.TB) demo {
 func routed(tb testing.TB, routes []route, question string) [2]string {
 	tb.Helper()
 	for _, r := range routes {
-		pattern := regexp.MustCompile(r.Pattern)
-		match := pattern.FindStringSubmatchIndex(question)
+		match := r.compiled.FindStringSubmatchIndex(question)
 		if match == nil {
 			continue
 		}
@@ -62,7 +66,7 @@ func routed(tb testing.TB, routes []route, question string) [2]string {
 			tb.Fatalf("route %s has %d arguments, want 1", r.ID, len(r.Args))
 		}
 		for _, value := range r.Args {
-			return [2]string{r.ID, string(pattern.ExpandString(nil, value, question, match))}
+			return [2]string{r.ID, string(r.compiled.ExpandString(nil, value, question, match))}
 		}
 	}
 	return [2]string{}
@@ -207,7 +211,9 @@ func TestNoFetchByAnotherVerb(t *testing.T) {
 			}
 		}
 	}
-	naive := []route{{ID: "naive", Pattern: `\b(doc-\d+)\b`, Args: map[string]string{"doc_id": "${1}"}}}
+	naive := []route{{
+		ID: "naive", Args: map[string]string{"doc_id": "${1}"}, compiled: regexp.MustCompile(`\b(doc-\d+)\b`),
+	}}
 	if got := routed(t, naive, "delete doc-999"); got == [2]string{} {
 		t.Error("a pattern without a verb does not take \"delete doc-999\" either, so this test shows nothing")
 	}

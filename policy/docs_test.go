@@ -175,9 +175,9 @@ an answer whose summary was refused. The gate is the one that spoke; ` + "`run`"
 	b.WriteString(`
 ## Inside a reason
 
-The schema gate says more precisely what it does not like. These codes stand in parentheses in the reason of
-schema_refused; those about documents are reported to callers as arguments_invalid, arguments_too_complex or
-output_untyped.
+The schema gate knows more precisely what it does not like. The codes that begin with schema_ stand in parentheses in the
+reason of schema_refused. The others are about documents; their reason lists the places, and the code that callers see is
+one of the first table. Capitalised words name limits (the type Limits of package policy/schema).
 
 | detail | means |
 | --- | --- |

@@ -66,7 +66,8 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// memory keeps a run's chain in memory, as a recorder does, without a file.
+// BenchmarkRunInMemory is a whole run with eight arguments: the machine, all gates, the chain. Its ports answer at once
+// and nothing is written to a file.
 func BenchmarkRunInMemory(b *testing.B) {
 	m := mustMachine(b)
 	s := statestest.Scenarios()[2]

@@ -95,7 +95,11 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 	chained := chain{prev: canonical.Sum(kindHeader, lines[0])}
 	t.Steps = make([]Step, len(lines)-1)
 	for i, line := range lines[1:] {
-		if err := t.Steps[i].read(line, i); err != nil {
+		raw, err := parseStep(line)
+		if err != nil {
+			return nil, nil, nil, &TamperError{Place: "step", Seq: i, What: err.Error()}
+		}
+		if err := t.Steps[i].read(raw, i); err != nil {
 			return nil, nil, nil, err
 		}
 		if t.Steps[i].Prev != chained.prev {

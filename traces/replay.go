@@ -20,7 +20,7 @@ type Replayer struct {
 	machine *states.Machine
 	compile func(policy.Content) (*policy.Bundle, error)
 
-	read    bundles
+	shared  shared
 	mu      sync.Mutex
 	bundles map[canonical.Digest]*policy.Bundle
 	events  map[string]states.Event
@@ -47,7 +47,7 @@ func NewReplayer(m *states.Machine, compile func(policy.Content) (*policy.Bundle
 }
 
 // Read is the function [Read], but remembers what traces share.
-func (p *Replayer) Read(doc []byte) (*Trace, error) { return p.read.read(doc) }
+func (p *Replayer) Read(doc []byte) (*Trace, error) { return p.shared.read(doc) }
 
 // ErrHead means that a trace's head is not the one that the caller knows.
 var ErrHead = errors.New("the head is not the expected one: the trace was written anew")

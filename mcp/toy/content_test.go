@@ -61,8 +61,10 @@ func TestContent(t *testing.T) {
 
 func TestSearch(t *testing.T) {
 	shelf := &shelf[Doc]{records: []record[Doc]{
-		{id: "a", title: "Café and bar", tags: []string{"food"}, sentences: []string{"Open from 9.", "The bar closes at 23."}},
-		{id: "b", title: "Bars of gold", tags: []string{"metal"}, sentences: []string{"Gold is heavy.", "Gold bars weigh more."}},
+		{id: "a", title: "Café and bar", tags: []string{"food"},
+			sentences: []string{"Open from 9.", "The bar closes at 23."}},
+		{id: "b", title: "Bars of gold", tags: []string{"metal"},
+			sentences: []string{"Gold is heavy.", "Gold bars weigh more."}},
 		{id: "c", title: "Food law", tags: []string{"law"}, sentences: []string{"No gold in food."}},
 		{id: "d", title: "Food law", tags: []string{"law"}, sentences: []string{"No gold in food."}},
 	}}

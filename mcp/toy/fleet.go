@@ -139,9 +139,9 @@ func (b *berth) note(c net.Conn, state http.ConnState) {
 	}
 }
 
-// sweep ends what [http.Server.Shutdown] waits for although nothing will come of it: sessions, because a request that is
-// a stream ends with its session only, and connections that a client opened in advance, which count as busy for five
-// seconds.
+// sweep ends what [http.Server.Shutdown] waits for although nothing will come of it: sessions, because a request that
+// is a stream ends with its session only, and connections that a client opened in advance, which count as busy for
+// five seconds.
 func (b *berth) sweep() {
 	for session := range b.server.mcp.Sessions() {
 		session.Close() // its error is about a client that is being left anyway

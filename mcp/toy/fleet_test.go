@@ -274,7 +274,13 @@ func TestURL(t *testing.T) {
 }
 
 func TestHandlerAnswersThisMachineOnly(t *testing.T) {
-	handler := toy.Servers()[0].Handler()
+	server := toy.Servers()[0]
+	handler := server.Handler()
+	t.Cleanup(func() {
+		for session := range server.MCP().Sessions() {
+			session.Close()
+		}
+	})
 	tests := []struct {
 		name, host string
 		origins    []string
@@ -300,10 +306,11 @@ func TestHandlerAnswersThisMachineOnly(t *testing.T) {
 		for _, tt := range tests {
 			t.Run(path[1:]+"/"+tt.name, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				cancel() // ends the stream that a GET of /sse would be
-				method, body := http.MethodGet, ""
-				if path == "/mcp" {
-					method, body = http.MethodPost, initialize
+				defer cancel()
+				method, body := http.MethodPost, initialize
+				if path == "/sse" {
+					method, body = http.MethodGet, ""
+					cancel() // ends the stream as soon as it has begun
 				}
 				req := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
 				req.Host = tt.host

@@ -17,7 +17,7 @@ type Schema struct {
 	open     []string
 	closed   *jsonschema.Schema
 	original *jsonschema.Schema // nil if whatever is closed-valid is valid
-	rows     []row
+	costs    []*costs           // of closed and, if it is there, of original
 	lim      Limits
 }
 
@@ -33,7 +33,8 @@ func Compile(raw []byte, lim Limits) (s *Schema, err error) {
 	defer func() {
 		// A validator that panics on a schema must not take the process with it: what it cannot read is refused.
 		if r := recover(); r != nil {
-			s, err = nil, &RefusedError{CodeNotASchema, "", visible(fmt.Sprintf("the validator fails on it: %v", r), maxMessage)}
+			reason := visible(fmt.Sprintf("the validator fails on it: %v", r), maxMessage)
+			s, err = nil, &RefusedError{CodeNotASchema, "", reason}
 		}
 	}()
 	doc, dialect, notes, err := parse(raw, lim)
@@ -56,9 +57,6 @@ func Compile(raw []byte, lim Limits) (s *Schema, err error) {
 	uniqueByKey(g.order)
 	c := newCloser(g, shell)
 	s = &Schema{dialect: dialect, closed: c.root(), open: slices.Sorted(maps.Keys(c.open)), lim: lim}
-	if c.twice {
-		s.original = root
-	}
 	all, err := newGraph(s.closed, root, notes)
 	if err != nil {
 		return nil, err
@@ -66,11 +64,10 @@ func Compile(raw []byte, lim Limits) (s *Schema, err error) {
 	if refused := all.expansion(); refused != nil {
 		return nil, refused
 	}
-	s.rows = all.table(lim.DocDepth)
+	s.costs = []*costs{all.costs(lim.DocDepth)}
 	if c.twice {
-		for i, r := range g.table(lim.DocDepth) {
-			s.rows[i] = s.rows[i].plus(r)
-		}
+		s.original = root
+		s.costs = append(s.costs, g.costs(lim.DocDepth))
 	}
 	return s, nil
 }
@@ -170,7 +167,8 @@ func (s *Schema) Judge(doc []byte) (err error) {
 	if err != nil {
 		return unreadable(err)
 	}
-	if !affordable(s.rows, tally, uint64(max(0, s.lim.DocWork))+uint64(max(0, s.lim.DocWorkPerByte))*uint64(len(doc))) {
+	budget := uint64(max(0, s.lim.DocWork)) + uint64(max(0, s.lim.DocWorkPerByte))*uint64(len(doc))
+	if !s.affordable(v, tally, budget) {
 		return invalid(CodeDocumentTooCostly, "", "is too deep and too large to be held against this schema")
 	}
 	if err := s.closed.Validate(v); err != nil {

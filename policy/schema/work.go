@@ -2,7 +2,6 @@ package schema
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -17,7 +16,6 @@ const (
 	costUnique = 4  // a value at any depth under uniqueItems, and a byte of text there
 	textScale  = 8
 	saturated  = 1 << 50 // stands for every larger number
-
 )
 
 // A row bounds what one value of a document at one depth costs, whatever the document is.
@@ -32,30 +30,39 @@ func (r row) plus(o row) row { return row{plus(r.work, o.work), plus(r.text, o.t
 
 func (r row) max(o row) row { return row{max(r.work, o.work), max(r.text, o.text)} }
 
-// A linked node is a node with its edges as positions in graph.order.
+// costs knows what it costs to hold documents against a graph: for any document of some shape, and for one exactly.
+type costs struct {
+	nodes []linked
+	at    map[*node]int // position in nodes
+	root  int
+	rows  []row // by depth
+}
+
+// A linked node is a node with its edges as positions in costs.nodes.
 type linked struct {
+	*node
 	own                                                 row
 	look                                                uint64 // what it costs to look at one member or item
 	deep                                                row    // what it costs for every value further down
 	inPlace, member, everyMember, name, item, everyItem []int
 }
 
-func (g *graph) link() []linked {
-	at := make(map[*node]int, len(g.order))
+func (g *graph) costs(depth int) *costs {
+	c := &costs{nodes: make([]linked, len(g.order)), at: make(map[*node]int, len(g.order))}
 	for i, n := range g.order {
-		at[n] = i
+		c.at[n] = i
 	}
 	positions := func(nodes []*node) []int {
 		p := make([]int, len(nodes))
 		for i, n := range nodes {
-			p[i] = at[n]
+			p[i] = c.at[n]
 		}
 		return p
 	}
-	nodes := make([]linked, len(g.order))
 	for i, n := range g.order {
 		e := descending(n)
-		nodes[i] = linked{
+		c.nodes[i] = linked{
+			node:        n,
 			own:         costOf(n),
 			look:        costNode + uint64(len(n.PatternProperties)),
 			deep:        uniqueCost(n),
@@ -67,20 +74,22 @@ func (g *graph) link() []linked {
 			everyItem:   positions(e.everyItem),
 		}
 	}
-	return nodes
+	c.root = c.at[g.root]
+	c.rows = c.table(depth)
+	return c
 }
 
 // expansion refuses a graph in which one value is held against too many nodes: shared nodes are counted as often as
 // they are reached, as the judge does.
 func (g *graph) expansion() *RefusedError {
-	count := make([]uint64, len(g.order))
-	for i, n := range g.link() {
-		count[i] = 1
-		for _, to := range n.inPlace {
-			count[i] = plus(count[i], count[to])
+	count := make(map[*node]uint64, len(g.order))
+	for _, n := range g.order {
+		count[n] = 1
+		for _, to := range g.inPlace(n) {
+			count[n] = plus(count[n], count[to])
 		}
-		if count[i] > uint64(max(0, g.notes.lim.Expansion)) {
-			return &RefusedError{CodeExpansionTooLarge, visible(pointerOf(g.order[i]), maxPointer),
+		if count[n] > uint64(max(0, g.notes.lim.Expansion)) {
+			return &RefusedError{CodeExpansionTooLarge, visible(pointerOf(n), maxPointer),
 				fmt.Sprintf("one value would be held against more than %d subschemas", g.notes.lim.Expansion)}
 		}
 	}
@@ -90,16 +99,10 @@ func (g *graph) expansion() *RefusedError {
 // table bounds the cost of a value at every depth, on the path through members and items that costs most. What a node
 // costs d levels further down is what its in-place nodes cost there, and what the nodes that it holds against a
 // member or an item cost d-1 levels below those.
-func (g *graph) table(depth int) []row {
-	nodes := g.link()
+func (c *costs) table(depth int) []row {
+	nodes := c.nodes
 	cost, above := make([]row, len(nodes)), make([]row, len(nodes))
 	rows := make([]row, 0, depth+1)
-	root := len(nodes) - 1
-	for i, n := range g.order {
-		if n == g.root {
-			root = i
-		}
-	}
 	for d := range depth + 1 {
 		for i, n := range nodes {
 			cost[i] = row{}
@@ -115,7 +118,7 @@ func (g *graph) table(depth int) []row {
 				cost[i] = cost[i].plus(cost[to])
 			}
 		}
-		rows = append(rows, cost[root])
+		rows = append(rows, cost[c.root])
 		cost, above = above, cost
 	}
 	return rows
@@ -205,26 +208,4 @@ func size(v any) uint64 {
 		}
 	}
 	return n
-}
-
-// affordable reports whether a document with this tally costs at most budget by the table. A level without a row is
-// not affordable.
-func affordable(rows []row, tally []level, budget uint64) bool {
-	var total uint64
-	spend := func(count int, price, scale uint64) bool {
-		hi, cost := bits.Mul64(uint64(count), price)
-		cost /= scale
-		if hi != 0 || cost > budget-total {
-			return false
-		}
-		total += cost
-		return true
-	}
-	for depth, l := range tally {
-		if depth >= len(rows) || !spend(l.values, rows[depth].work, 1) ||
-			!spend(l.text+l.names, rows[depth].text, textScale) {
-			return false
-		}
-	}
-	return true
 }

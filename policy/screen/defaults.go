@@ -44,8 +44,8 @@ func malware() string {
 		anyOf(`exploit(?:ing)? weaponi[sz](?:e|ing)`)+near+
 			anyOf(`vulnerabilit(?:y|ies) cves? bugs? flaws? weakness(?:es)? unpatched`),
 		anyOf(`gain(?:ing)? get(?:ting)?`)+near+anyOf(`unauthori[sz]ed~access root~access~without`),
-		anyOf(`bypass(?:ing)? evad(?:e|ing) disabl(?:e|ing)`)+near+
-			anyOf(`authentication log_?in mfa 2fa firewalls? anti_?virus edr defender`),
+		anyOf(`bypass(?:ing)? evad(?:e|ing)`)+near+anyOf(`authentication log_?in mfa 2fa firewalls?`),
+		anyOf(`bypass(?:ing)? evad(?:e|ing) disabl(?:e|ing)`)+near+anyOf(`anti_?virus edr defender`),
 	)
 }
 
@@ -57,20 +57,22 @@ func credentialTheft() string {
 	const taking = `stealing theft stealers? dumping dumpers? harvesting harvesters? cracking crackers? sniffing sniffers?
 		grabbing grabbers? stuffing spraying`
 	return requests(
-		anyOf(`steal(?:ing)? dump(?:ing)? harvest(?:ing)? crack(?:ing)? grab(?:bing)? swip(?:e|ing) scrap(?:e|ing)
-			sniff(?:ing)? brute_forc(?:e|ing) guess(?:ing)? hijack(?:ing)? intercept(?:ing)? pilfer(?:ing)? snatch(?:ing)?
-			phish(?:ing)?~for extract(?:ing)? leak(?:ing)?`)+near+anyOf(secret),
-		doing+far+anyOf(secret)+`[ \-]*`+anyOf(taking),
-		anyOf(secret)+`[ \-]+`+anyOf(taking)+`[ \-]+`+anyOf(`tools? scripts? software tutorials? kits? bots? apps? campaigns?`),
-		anyOf(`us(?:e|ing) run(?:ning)? download install`)+near+anyOf(`mimikatz hashcat john~the~ripper`),
-		anyOf(`get find (?:give|tell|show)~me obtain`)+`[ ](?:(?:the|my|our|of|hold|all)[ ])*`+
+		`(?:`+anyOf(`steal(?:ing)? dump(?:ing)? harvest(?:ing)? crack(?:ing)? grab(?:bing)? swip(?:e|ing) scrap(?:e|ing)
+			sniff(?:ing)? brute_forc(?:e|ing) guess(?:ing)? hijack(?:ing)? intercept(?:ing)? snatch(?:ing)?
+			phish(?:ing)?~for extract(?:ing)? leak(?:ing)?`)+near+`|`+
+			anyOf(`get find (?:give|tell|show)~me obtain`)+`[ ](?:(?:the|my|our|of|hold|all)[ ])*`+
 			anyOf(`some(?:one|body) ceo cfo boss admin co_?worker colleague ex wife husband girlfriend boyfriend neighbor
-			other~(?:people|user|person)s?`)+`(?:[ ]?'?s?'?)[ ](?:else'?s?[ ])?`+anyOf(secret),
+			other~(?:people|user|person)s?`)+`(?:[ ]?'?s?'?)[ ](?:else'?s?[ ])?)`+anyOf(secret),
+		doing+far+anyOf(secret)+`[ \-]*`+anyOf(taking),
+		anyOf(`credentials? pass_?words? tokens? cookies?`)+`[ \-]+`+anyOf(taking)+`[ \-]+`+
+			anyOf(`tools? scripts? software tutorials? kits? bots? apps? campaigns?`),
+		doing+far+`(?:stolen|leaked)[ ]`+anyOf(`pass_?words credentials accounts cards`),
+		anyOf(`us(?:e|ing) run(?:ning)? download install`)+near+anyOf(`mimikatz hashcat john~the~ripper`),
 	)
 }
 
 func phishing() string {
-	const kinds = `(?:spear_|whal)?phishing smishing vishing quishing scam fake~log_?in spoofed fraudulent
+	const kinds = `(?:spear_|whal)?phishing smishing vishing quishing scam fake~(?:\w+~)?log_?in spoofed fraudulent
 		look_?alike~log_?in`
 	const things = `e_?mails? pages? kits? (?:web_?)?sites? campaigns? messages? sms lures? templates? forms? links? texts? letters?
 		domains? landing~pages? portals? attacks? calls? invoices? scripts?`
@@ -79,12 +81,12 @@ func phishing() string {
 	return requests(
 		doing+far+
 			`(?:`+anyOf(kinds)+`(?:[ \-]+`+anyOf(things)+`)?)`,
-		anyOf(`send(?:ing)? mail(?:ing)?`)+near+anyOf(kinds)+`[^.;:?!]{0,30}?[ ]to[ ](?:(?:all|our|my|the|every|other)[ ])*`+anyOf(people),
+		anyOf(`send(?:ing)? mail(?:ing)?`)+near+`(?:ph|sm|v)ishing`+`[^.;:?!]{0,30}?[ ]to[ ](?:(?:all|our|my|the|every|other)[ ])*`+anyOf(people),
 		anyOf(`(?:spear_)?phish(?:ing)?`)+`[ ](?:(?:all|our|my|the|every|other|a|an|finance)[ ])*`+anyOf(people),
 		asking+between+`phish`,
 		anyOf(`trick(?:ing)? fool(?:ing)? deceiv(?:e|ing) lur(?:e|ing) manipulat(?:e|ing)`)+near+anyOf(people)+`[^.;:?!]{0,20}?`+
 			anyOf(`into~\w+ing to~(?:give|reveal|share|click|enter|send|pay)`),
-		anyOf(`impersonat(?:e|ing) pos(?:e|ing)~as pretend~to~be`)+near+anyOf(`ceo cfo bank it_(?:support|helpdesk|department)
+		anyOf(`impersonat(?:e|ing) pos(?:e|ing)~as pretend(?:ing)?~to~be`)+near+anyOf(`ceo cfo bank it_(?:support|helpdesk|department)
 			help_?desk support boss hr microsoft paypal google payroll vendor supplier colleague`),
 	)
 }
@@ -97,7 +99,7 @@ func exfiltration() string {
 	return requests(
 		anyOf(`exfil(?:trat(?:e|ing)|ing)? siphon(?:ing)? smuggl(?:e|ing) sneak(?:ing)? steal(?:ing)?`)+near+anyOf(data),
 		doing+far+`exfiltrat(?:ion|ing|e)`,
-		anyOf(`leak(?:ing)? dump(?:ing)? send(?:ing)? upload(?:ing)? copy(?:ing)? forward(?:ing)? post(?:ing)? transfer(?:ring)?
+		anyOf(`leak(?:ing)? dump(?:ing)? export(?:ing)? send(?:ing)? upload(?:ing)? copy(?:ing)? forward(?:ing)? post(?:ing)? transfer(?:ring)?
 			mov(?:e|ing)`)+near+anyOf(data)+`[^.;?!]{0,20}?`+away,
 		anyOf(`copy(?:ing)? download(?:ing)? upload(?:ing)? send(?:ing)? mov(?:e|ing) transfer`)+near+anyOf(data)+
 			`[^.;?!]{0,20}?[ ]`+anyOf(`without~(?:being~|getting~)?(?:noticed|caught|detected|logged|anyone~(?:noticing|knowing)|detection)
@@ -107,12 +109,13 @@ func exfiltration() string {
 }
 
 func weapons() string {
-	return requests(`(?:` + having + `|` + inflected(`manufactur detonat synthesi[sz] smuggl`,
-		`construct print plant set(?:ting)?~off cook`) + `)` + far +
+	return requests(`(?:`+having+`|`+inflected(`manufactur detonat synthesi[sz] smuggl`,
+		`construct print plant set(?:ting)?~off cook`)+`)`+far+
 		anyOf(`(?:pipe_|nail_|dirty_|car_|fertilizer_)?bombs? explosives? explosive~devices? ieds? molotovs?(?:~cocktails?)?
 		grenades? (?:ghost~)?guns? firearms? rifles? pistols? (?:chemical~|nuclear~|biological~)?weapons? silencers?
 		nerve~(?:agents?|gas) sarin vx~gas ricin anthrax (?:poison|mustard)~gas bio_?weapons? napalm thermite tnt c4
-		ammunition ammo gun_?powder detonators? poisons?`))
+		ammunition ammo gun_?powder detonators? poisons?`),
+		`blow(?:ing)?[ ]up`+near+anyOf(`buildings? schools? offices? cars? bridges? planes? houses? banks? people`))
 }
 
 func selfHarm() string {
@@ -132,18 +135,19 @@ func selfHarm() string {
 }
 
 func policyBypass() string {
-	const rules = `instructions? directions? directives? prompts? rules? polic(?:y|ies) guidelines? guard_?rails? safety
+	const rules = `instructions? directions? directives? prompts? rules? polic(?:y|ies) guidelines? guard_?rails?
 		restrictions? safe_?guards? (?:allow|white)_?lists? approvals? gates? access~controls? security moderation governance
 		constraints? limitations? programming (?:content|input|safety)~(?:filter|check)s?`
 	return requests(
 		anyOf(`ignor(?:e|ing) disregard(?:ing)? forget(?:ting)? overrid(?:e|ing) bypass(?:ing)? circumvent(?:ing)? disabl(?:e|ing)
 			evad(?:e|ing) (?:turn|switch)(?:ing)?_off get(?:ting)?~around work(?:ing)?~around deactivat(?:e|ing) defeat(?:ing)?
-			subvert(?:ing)?`)+far+`(?:(?:safety|security)[ ])?`+anyOf(rules),
+			subvert(?:ing)? remov(?:e|ing)~(?:all|any|your)`)+far+`(?:(?:safety|security)[ ])?`+anyOf(rules),
 		anyOf(`skip(?:ping)?`)+near+anyOf(`approvals? (?:security|safety)~checks? guard_?rails?`),
 		`jail_?break(?:s|ing)?`,
 		anyOf(`act behav(?:e|ing) respond answer pretend roleplay play`)+near+anyOf(`as~dan
 			as~an?~(?:unrestricted|uncensored|unfiltered|evil)
 			(?:no|without(?:~any)?)~(?:rules|restrictions|filters?|limits|guard_?rails?|guidelines|polic(?:y|ies)|safety)`),
+		`you[ ](?:now[ ])?have[ ]no[ ]`+anyOf(`rules restrictions limits guidelines filters`),
 		`you[ ]are[ ]now[ ]`+anyOf(`dan unrestricted uncensored unfiltered in~developer~mode jailbroken evil`),
 		anyOf(`do~anything~now (?:enable|enter)~developer~mode new~system~(?:prompt|instruction)s?`),
 		anyOf(`reveal(?:ing)? print show repeat output leak dump display tell`)+near+

@@ -3,13 +3,15 @@ package screen
 import (
 	"regexp/syntax"
 	"slices"
+	"strings"
 )
 
 const (
-	maxExact   = 256 // strings that a part of a pattern is expanded into
-	minLiteral = 2   // shorter literals occur everywhere
-	maxClauses = 3   // of a program
-	maxNumbers = 1024
+	maxExact    = 256 // strings that a part of a pattern is expanded into
+	maxOptional = 8   // strings of an optional part that the rest is multiplied by
+	minLiteral  = 2   // shorter literals occur everywhere
+	maxClauses  = 3   // of a program
+	maxNumbers  = 1024
 )
 
 // A clause is a list of literals of which one occurs in every text that a pattern matches.
@@ -21,8 +23,11 @@ type needs struct {
 	clauses []clause // what each of them holds
 }
 
-// literals collects the clauses of all programs and numbers them.
-type literals struct{ list []clause }
+// literals collects the clauses of all programs and numbers them; equal ones are one.
+type literals struct {
+	list    []clause
+	numbers map[string]uint16
+}
 
 // add returns the numbers of the best clauses of re. No numbers mean that nothing is known and the pattern must run.
 func (l *literals) add(re *syntax.Regexp) []uint16 {
@@ -30,11 +35,17 @@ func (l *literals) add(re *syntax.Regexp) []uint16 {
 	slices.SortStableFunc(found, func(a, b clause) int { return shortest(b) - shortest(a) })
 	var numbers []uint16
 	for _, c := range found[:min(len(found), maxClauses)] {
-		if len(l.list) == maxNumbers {
-			break
+		key := strings.Join(c, "\x00")
+		number, known := l.numbers[key]
+		switch {
+		case !known && len(l.list) == maxNumbers:
+			continue
+		case !known:
+			number = uint16(len(l.list))
+			l.numbers[key] = number
+			l.list = append(l.list, c)
 		}
-		numbers = append(numbers, uint16(len(l.list)))
-		l.list = append(l.list, c)
+		numbers = append(numbers, number)
 	}
 	return numbers
 }
@@ -75,7 +86,7 @@ func require(re *syntax.Regexp) needs {
 			return require(re.Sub[0]).flush()
 		}
 	case syntax.OpQuest:
-		if sub := require(re.Sub[0]); sub.exact != nil && len(sub.exact) < maxExact {
+		if sub := require(re.Sub[0]); sub.exact != nil && len(sub.exact) <= maxOptional {
 			return needs{exact: append(slices.Clip(sub.exact), "")}
 		}
 	case syntax.OpConcat:

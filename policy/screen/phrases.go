@@ -9,10 +9,10 @@ const between = `[^\w.;:?!]+`
 // for itself only. They stand in every rule, and rules are kept in every record of a run: the lists are short on purpose.
 var (
 	excuseBefore = words(`prevent detect attempt against. protect attacker hackers adversar criminal prohibit forbid who. tries.
-		tried.`)
+		tried. may.`)
 	excuseWithin = words(`about. against. on. from. help. report ticket summar polic guid train detect prevent protect anti
 		avoid stop. block remov rid. mitigat inciden aware respon recover alert scan rule. rules. article procedure
-		checklist overview mention search audit standard faq log. logs. review plan. know.`)
+		checklist overview mention search audit standard faq log. logs. review plan. know. understand spot. recogni identif`)
 	excuseBehind = words(`polic aware train inciden respon prevent protect detect mitigat recover report scan filter analy alert
 		assess audit complian standard procedur guid playbook control risk simulat test. tests. ticket case. cases. article
 		faq statistic remov rotat manag storage vault review summar trend plan. plans. exercise requirement rule. rules.
@@ -43,9 +43,9 @@ func inflected(e, plain string) string {
 	return anyOf(e) + `(?:e|ing)|` + anyOf(plain) + `(?:\w?ing)?`
 }
 
-// near is up to three words between verb and object, and far is up to four that may excuse. Both begin with the article
+// near is up to four words between verb and object, and far is the same with words that may excuse. Both begin with the article
 // that sticks to a verb spelled with spaces ("w r i t e a").
-const near = `a?(?:` + between + `\w+){0,3}?(?:` + between + `)?`
+const near = `a?(?:` + between + `\w+){0,4}?(?:` + between + `)?`
 
 var far = `a?(?:` + between + `(?:(?P<but_within>` + excuseWithin + `)|\w+)){0,4}?(?:` + between + `)?`
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 )
 
 const (
@@ -47,7 +48,8 @@ func (p *program) matches(view string, mapped bool, found *set) bool {
 	return m.compiled().counts(view)
 }
 
-// counts reports whether the pattern has a match in view that no excuse takes part in.
+// counts reports whether the pattern has a match in view that no excuse takes part in. Behind an excused match the search goes on after its
+// first word, so that an excuse does not cover a request within it; if the excuse is that first word, it goes on after the match.
 func (c compiled) counts(view string) bool {
 	if c.re == nil {
 		return true
@@ -55,12 +57,36 @@ func (c compiled) counts(view string) bool {
 	if len(c.excuses) == 0 {
 		return c.re.MatchString(view)
 	}
-	for _, match := range c.re.FindAllStringSubmatchIndex(view, -1) {
-		if !slices.ContainsFunc(c.excuses, func(group int) bool { return match[2*group] >= 0 }) {
+	for len(view) > 0 {
+		match := c.re.FindStringSubmatchIndex(view)
+		if match == nil {
+			return false
+		}
+		first := -1
+		for _, group := range c.excuses {
+			if at := match[2*group]; at >= 0 && (first < 0 || at < first) {
+				first = at
+			}
+		}
+		switch {
+		case first < 0:
 			return true
+		case first == match[0]:
+			view = view[max(match[1], 1):]
+		default:
+			view = view[match[0]+firstWord(view[match[0]:]):]
 		}
 	}
 	return false
+}
+
+// firstWord returns the length of the first word of s, at least one character.
+func firstWord(s string) int {
+	_, size := utf8.DecodeRuneInString(s)
+	for size < len(s) && kind[s[size]]&wordByte != 0 {
+		size++
+	}
+	return size
 }
 
 func compilePattern(rule int, pattern string, folded, mapped *literals) ([]program, error) {

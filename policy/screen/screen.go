@@ -85,9 +85,9 @@ func Compile(rules []Rule, maxBytes int) (*Screen, error) {
 	}
 	s := &Screen{rules: append([]Rule(nil), rules...), maxBytes: maxBytes}
 	seen := map[string]int{}
-	var folded, mapped literals
+	folded, mapped := &literals{numbers: map[string]uint16{}}, &literals{numbers: map[string]uint16{}}
 	for i, r := range rules {
-		programs, err := compileRule(i, r, &folded, &mapped)
+		programs, err := compileRule(i, r, folded, mapped)
 		if first, dup := seen[r.ID]; err == nil && dup {
 			err = fmt.Errorf("the id is that of rule %d", first)
 		}

@@ -9,7 +9,7 @@ func TestDefaults_AreSmall(t *testing.T) {
 		t.Log(r.ID, len(r.Pattern))
 		total += len(r.Pattern)
 	}
-	const limit = 16 << 10
+	const limit = 24 << 10
 	if total > limit {
 		t.Errorf("the default patterns have %d bytes together, want at most %d", total, limit)
 	}

@@ -94,9 +94,11 @@ const wordByte = letterByte | digitByte | signByte
 
 // letters replaces what stands for letters in each word that has a letter, and makes one of what cannot be told apart.
 func letters(s string) string {
-	b := []byte(nil)
+	var b strings.Builder
+	b.Grow(len(s))
 	for i := 0; i < len(s); {
 		if kind[s[i]]&wordByte == 0 {
+			b.WriteByte(s[i])
 			i++
 			continue
 		}
@@ -109,19 +111,12 @@ func letters(s string) string {
 			last--
 		}
 		for ; all&letterByte != 0 && i < last; i++ {
-			if c := leet[s[i]]; c != s[i] {
-				if b == nil {
-					b = []byte(s)
-				}
-				b[i] = c
-			}
+			b.WriteByte(leet[s[i]])
 		}
+		b.WriteString(s[i:end])
 		i = end
 	}
-	if b != nil {
-		s = string(b)
-	}
-	return digraphs(s)
+	return digraphs(b.String())
 }
 
 func digraphs(s string) string {
@@ -145,12 +140,13 @@ func join(s string) string {
 	if !splits(s) {
 		return s
 	}
-	b := make([]byte, 0, len(s))
+	var b strings.Builder
+	b.Grow(len(s))
 	for i := 0; i < len(s); {
 		if end := spelled(s, i); end > i {
 			for ; i < end; i++ {
 				if kind[s[i]]&wordByte != 0 {
-					b = append(b, s[i])
+					b.WriteByte(s[i])
 				}
 			}
 			continue
@@ -165,10 +161,10 @@ func join(s string) string {
 				continue
 			}
 		}
-		b = append(b, s[i])
+		b.WriteByte(s[i])
 		i++
 	}
-	return string(b)
+	return b.String()
 }
 
 // splits reports whether s may have anything to join: a separator, or two single letters in a row.

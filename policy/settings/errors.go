@@ -23,7 +23,9 @@ type Error struct {
 	Key     string // the path of the key concerned, like servers.docs.url; empty if there is none
 	Problem string // what is wrong
 	Remedy  string // what to do about it; may be empty
-	Source  string // the line, fit to be printed: one column a character, secrets starred out; may be empty
+	// Source is the line, fit to be printed: one column a character, secrets starred out. It is empty for a fault without
+	// a line, and behind the first MaxShownErrors.
+	Source string
 }
 
 // Error prints the fault as file:line:col: problem, the source line with a caret under the column, and the remedy.
@@ -143,7 +145,10 @@ func (s *source) err() error {
 	slices.SortStableFunc(s.faults, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
-	for _, e := range s.faults {
+	for i, e := range s.faults {
+		if i == MaxShownErrors {
+			break
+		}
 		if e.Source = s.show(e.Line); !s.known {
 			e.Source = outline(e.Source)
 		}
@@ -157,26 +162,32 @@ func (s *source) show(line int) string {
 		return ""
 	}
 	runes := []rune(s.lines[line-1])
+	for _, h := range s.hidden {
+		if h.from.line > line || h.to != (place{}) && h.to.line < line {
+			continue
+		}
+		from, to := 0, len(runes)
+		if h.from.line == line {
+			from = h.from.col - 1
+		}
+		if h.to.line == line {
+			to = min(to, h.to.col-1)
+		}
+		for i := from; i < to; i++ {
+			if runes[i] != ' ' {
+				runes[i] = '*'
+			}
+		}
+	}
 	for i, r := range runes {
 		switch {
 		case r == '\t':
 			runes[i] = ' '
-		case r != ' ' && s.hides(place{line, i + 1}):
-			runes[i] = '*'
 		case !unicode.IsPrint(r):
 			runes[i] = unicode.ReplacementChar
 		}
 	}
 	return strings.TrimRight(string(runes), " ")
-}
-
-func (s *source) hides(p place) bool {
-	for _, h := range s.hidden {
-		if !p.before(h.from) && (h.to == place{} || p.before(h.to)) {
-			return true
-		}
-	}
-	return false
 }
 
 // outline returns as much of a line as can be shown of a file that could not be judged, where nobody knows which values

@@ -7,8 +7,6 @@ import (
 // place is a position in a source: line and column, both from 1, columns in characters. The zero place is nowhere.
 type place struct{ line, col int }
 
-func (p place) before(q place) bool { return p.line < q.line || p.line == q.line && p.col < q.col }
-
 type kind uint8
 
 const (

@@ -125,6 +125,7 @@ func subject(path string) string {
 }
 
 func join(path, key string) string {
+	key = clip(key)
 	if path == "" {
 		return key
 	}
@@ -308,14 +309,17 @@ func hasControl(s string, lines bool) bool {
 	return false
 }
 
-// quote writes a text from a file fit to be printed, cut to 64 bytes.
-func quote(s string) string {
+// clip cuts a text from a file to what a message can hold.
+func clip(s string) string {
 	const most = 64
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}
-	return strconv.Quote(s)
+	return s
 }
+
+// quote writes a text from a file fit to be printed.
+func quote(s string) string { return strconv.Quote(clip(s)) }
 
 // oneOf lists choices in a sentence.
 func oneOf(choices []string) string {
@@ -332,7 +336,7 @@ func nearest(got string, choices []string) string {
 	low := strings.ToLower(got)
 	for _, c := range choices {
 		d := levenshtein.ComputeDistance(low, c)
-		if strings.HasSuffix(low, c) || strings.HasPrefix(c, low) && low != "" {
+		if strings.HasSuffix(low, c) || len(low) > 2 && strings.HasPrefix(c, low) {
 			d = min(d, 1)
 		}
 		if d < distance && d < len(c) {

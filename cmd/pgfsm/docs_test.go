@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const repository = "../.."
+
+// pages are the pages that people read.
+func pages(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range []string{"*.md", "docs/*.md"} {
+		found, err := filepath.Glob(filepath.Join(repository, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	if len(all) < 10 {
+		t.Fatalf("only %d pages found: the search is blind", len(all))
+	}
+	return all
+}
+
+var (
+	linkPattern  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	fencePattern = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
+	headPattern  = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+)
+
+// TestDocsLinksLeadSomewhere: every relative link of every page points to a file, and to a heading where it names one.
+func TestDocsLinksLeadSomewhere(t *testing.T) {
+	for _, page := range pages(t) {
+		doc, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fault := range brokenLinks(page, string(doc)) {
+			t.Error(fault)
+		}
+	}
+}
+
+func brokenLinks(page, doc string) (faults []string) {
+	for _, m := range linkPattern.FindAllStringSubmatch(fencePattern.ReplaceAllString(doc, ""), -1) {
+		if strings.Contains(m[1], "://") {
+			continue
+		}
+		path, anchor, _ := strings.Cut(m[1], "#")
+		target := page
+		if path != "" {
+			target = filepath.Join(filepath.Dir(page), filepath.FromSlash(path))
+		}
+		text, err := os.ReadFile(target)
+		if err != nil {
+			if info, statErr := os.Stat(target); statErr != nil || !info.IsDir() || anchor != "" {
+				faults = append(faults, fmt.Sprintf("%s: the link %s leads nowhere", page, m[1]))
+			}
+			continue
+		}
+		if anchor != "" && !slices.Contains(anchors(string(text)), anchor) {
+			faults = append(faults, fmt.Sprintf("%s: the link %s names no heading", page, m[1]))
+		}
+	}
+	return faults
+}
+
+// anchors are the names that repository hosts give to headings.
+func anchors(doc string) (names []string) {
+	drop := regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	for _, m := range headPattern.FindAllStringSubmatch(fencePattern.ReplaceAllString(doc, ""), -1) {
+		names = append(names, strings.ReplaceAll(drop.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+	}
+	return names
+}
+
+func TestDocsLinkCheckCanFail(t *testing.T) {
+	page := filepath.Join(repository, "README.md")
+	for _, tc := range []struct {
+		name, doc string
+		faults    int
+	}{
+		{"file-that-exists", "[x](LICENSE)", 0},
+		{"file-that-does-not", "[x](docs/nothing.md)", 1},
+		{"heading-that-does-not", "[x](#no-such-heading)", 1},
+		{"heading-of-the-readme", "[x](#quickstart)", 0},
+		{"picture-that-does-not-exist", "![x](docs/nothing.svg)", 1},
+		{"inside-a-fence", "```json\n[x](nothing)\n```\n", 0},
+		{"elsewhere", "[x](https://example.com)", 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := brokenLinks(page, tc.doc); len(got) != tc.faults {
+				t.Errorf("brokenLinks(%q) = %q, want %d", tc.doc, got, tc.faults)
+			}
+		})
+	}
+}
+
+// commands are the command lines of the shell fences of a page, without comments and pipes.
+func commands(doc string) (lines []string) {
+	for _, fence := range fencePattern.FindAllStringSubmatch(doc, -1) {
+		if fence[1] != "sh" {
+			continue
+		}
+		for line := range strings.Lines(fence[2]) {
+			line, _, _ = strings.Cut(line, " #")
+			for part := range strings.SplitSeq(line, "|") {
+				part = strings.TrimSpace(part)
+				part = strings.Replace(part, "go run ./cmd/pgfsm", "pgfsm", 1)
+				if rest, ok := strings.CutPrefix(part, "pgfsm "); ok {
+					lines = append(lines, rest)
+				}
+			}
+		}
+	}
+	return lines
+}
+
+// split splits a line as a shell does, as far as the pages need it.
+func split(line string) (words []string) {
+	for _, m := range regexp.MustCompile(`'([^']*)'|"([^"]*)"|([^\s'"]+)`).FindAllStringSubmatch(line, -1) {
+		words = append(words, m[1]+m[2]+m[3])
+	}
+	return words
+}
+
+// parses says why a command line is none, or nil. It runs nothing.
+func parses(args []string) error {
+	cmd, rest, err := newRoot(world{}).Find(args)
+	if err != nil {
+		return err
+	}
+	if !cmd.HasParent() {
+		return fmt.Errorf("there is no command %q", args[0])
+	}
+	cmd.InitDefaultHelpFlag()
+	if err := cmd.ParseFlags(rest); err != nil {
+		return err
+	}
+	return cmd.ValidateArgs(cmd.Flags().Args())
+}
+
+// TestDocsCommandsParse: every command of the pages exists, with its flags and as many arguments as it takes.
+func TestDocsCommandsParse(t *testing.T) {
+	checked := 0
+	for _, page := range pages(t) {
+		doc, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range commands(string(doc)) {
+			checked++
+			if strings.HasPrefix(line, "completion ") || strings.HasPrefix(line, "help") {
+				continue // cobra adds these when it runs
+			}
+			if err := parses(split(line)); err != nil {
+				t.Errorf("%s: pgfsm %s: %v", page, line, err)
+			}
+		}
+	}
+	if checked < 15 {
+		t.Errorf("only %d commands found: the search is blind", checked)
+	}
+}
+
+func TestDocsCommandCheckCanFail(t *testing.T) {
+	for _, tc := range []struct {
+		name, doc string
+		ok        bool
+	}{
+		{"a-command", "```sh\npgfsm run \"Summarize it\" # why\n```\n", true},
+		{"behind-a-pipe", "```sh\necho x | pgfsm run -\n```\n", true},
+		{"unknown-command", "```sh\npgfsm walk\n```\n", false},
+		{"unknown-subcommand", "```sh\npgfsm config chek\n```\n", false},
+		{"unknown-flag", "```sh\npgfsm tools --jsn\n```\n", false},
+		{"too-few-arguments", "```sh\npgfsm call mcp-sharepoint\n```\n", false},
+		{"go-run", "```sh\ngo run ./cmd/pgfsm replay\n```\n", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			lines := commands(tc.doc)
+			if len(lines) != 1 {
+				t.Fatalf("commands(%q) = %q, want one", tc.doc, lines)
+			}
+			if err := parses(split(lines[0])); (err == nil) != tc.ok {
+				t.Errorf("parses(%q) = %v, want ok %t", lines[0], err, tc.ok)
+			}
+		})
+	}
+}
+
+// TestDocsConfigurationIsGood: the configuration that the README shows passes config check as it stands there.
+func TestDocsConfigurationIsGood(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join(repository, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	names := map[string]string{"yaml": "pgfsm.yaml", "json": "allowlist.json"}
+	for _, fence := range fencePattern.FindAllStringSubmatch(string(doc), -1) {
+		if name := names[fence[1]]; name != "" {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(fence[2]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	w := world{stdout: &stdout, stderr: &stderr, getenv: func(string) (string, bool) { return "", false }}
+	if code := run(context.Background(), []string{"config", "check", "-c", filepath.Join(dir, "pgfsm.yaml")}, w); code != exitYes {
+		t.Errorf("config check of the README's configuration: exit code %d, want 0\n%s", code, stderr.String())
+	}
+}
+
+// TestDocsErrorsHaveReplayCodes: the codes of replay, which this command alone gives, stand in docs/errors.md.
+func TestDocsErrorsHaveReplayCodes(t *testing.T) {
+	source, err := os.ReadFile("replay.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "errors.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`"(trace_[a-z]+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(found) < 2 {
+		t.Fatalf("%d codes found in replay.go, want at least 2: the search is blind", len(found))
+	}
+	for _, m := range found {
+		if strings.Count(string(page), "\n| `"+m[1]+"` |") != 1 {
+			t.Errorf("%s does not stand in one row of docs/errors.md", m[1])
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package schema
+
+import (
+	stdjson "encoding/json" // for the type Number alone
+	"math/bits"
+)
+
+// A meter spends a budget of DocWork units on what holding a document against schemas costs.
+type meter struct{ left uint64 }
+
+// spend takes count times price, divided by scale, and reports whether the budget sufficed.
+func (m *meter) spend(count int, price, scale uint64) bool {
+	hi, cost := bits.Mul64(uint64(count), price)
+	if cost /= scale; hi != 0 || cost > m.left {
+		m.left = 0
+		return false
+	}
+	m.left -= cost
+	return true
+}
+
+// affordable reports whether the documents costs at most budget. The tables bound the cost of all documents of a
+// shape at once, by assuming the dearest members everywhere; where they say too much, the document is counted as it
+// is. Counting is much cheaper than judging and stops where the budget does.
+func (s *Schema) affordable(doc any, tally []level, budget uint64) bool {
+	table, exact := meter{budget}, meter{budget}
+	byTable := true
+	for _, c := range s.costs {
+		byTable = byTable && table.tally(c.rows, tally)
+	}
+	if byTable {
+		return true
+	}
+	for _, c := range s.costs {
+		if !exact.hold(c, c.root, doc) {
+			return false
+		}
+	}
+	return true
+}
+
+// tally spends what a document of this shape costs at most. A level without a row is not affordable.
+func (m *meter) tally(rows []row, tally []level) bool {
+	for depth, l := range tally {
+		if depth >= len(rows) || !m.spend(l.values, rows[depth].work, 1) ||
+			!m.spend(l.text+l.names, rows[depth].text, textScale) {
+			return false
+		}
+	}
+	return true
+}
+
+// hold spends what holding v against a node costs: every part is assumed to be evaluated, as the validator does unless
+// a type does not fit.
+func (m *meter) hold(c *costs, at int, v any) bool {
+	n := &c.nodes[at]
+	units := 1
+	if number, ok := v.(stdjson.Number); ok && len(number) > plainNumberBytes {
+		units = bigNumber
+	}
+	if text, ok := v.(string); ok && !m.spend(len(text), n.own.text, textScale) {
+		return false
+	}
+	if !m.spend(units, n.own.work, 1) || !m.every(c, n.inPlace, v) {
+		return false
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		return m.members(c, n, v)
+	case []any:
+		return m.items(c, n, v)
+	}
+	return true
+}
+
+func (m *meter) members(c *costs, n *linked, members map[string]any) bool {
+	if !m.spend(len(members), n.look, 1) {
+		return false
+	}
+	for name, v := range members { // a sum: the order is of no consequence
+		if !m.spend(len(name), n.own.text, textScale) || !m.every(c, n.everyMember, v) || !m.every(c, n.name, name) {
+			return false
+		}
+		next, named := n.Properties[name]
+		if !named {
+			next, named = n.AdditionalProperties.(*node)
+		}
+		if named && !m.hold(c, c.at[next], v) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *meter) items(c *costs, n *linked, items []any) bool {
+	if !m.spend(len(items), n.look, 1) || n.deep.work > 0 && !m.deep(n.deep, items) {
+		return false
+	}
+	placed := len(n.PrefixItems)
+	if list, ok := n.Items.([]*node); ok {
+		placed += len(list)
+	}
+	for i, v := range items {
+		at := min(i, placed)
+		if at < len(n.item) && !m.hold(c, n.item[at], v) || !m.every(c, n.everyItem, v) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *meter) every(c *costs, nodes []int, v any) bool {
+	for _, at := range nodes {
+		if !m.hold(c, at, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// deep spends the price of every value in v, and of its text.
+func (m *meter) deep(price row, v any) bool {
+	if !m.spend(1, price.work, 1) {
+		return false
+	}
+	switch v := v.(type) {
+	case string:
+		return m.spend(len(v), price.text, textScale)
+	case []any:
+		for _, item := range v {
+			if !m.deep(price, item) {
+				return false
+			}
+		}
+	case map[string]any:
+		for name, member := range v { // a sum: the order is of no consequence
+			if !m.spend(len(name), price.text, textScale) || !m.deep(price, member) {
+				return false
+			}
+		}
+	}
+	return true
+}

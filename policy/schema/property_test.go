@@ -1,0 +1,236 @@
+package schema
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// seeds are schemas and documents that between them use every part of the gate; f.Fuzz starts from them.
+var seeds = []struct{ schema, doc string }{
+	{plainSchema, plainArguments},
+	{`{"oneOf":[{"properties":{"a":{"properties":{"x":{}}}}},{"properties":{"a":{"properties":{"y":{}}}}}]}`, `{"a":{"x":1}}`},
+	{`{"properties":{"a":{"anyOf":[{"$ref":"#/$defs/A"},{"type":"null"}]}},"$defs":{"A":{"properties":{"b":{}}}}}`, `{"a":{"b":[]}}`},
+	{`{"$schema":"http://json-schema.org/draft-04/schema#","definitions":{"n":{"properties":{"k":{"items":{"$ref":"#/definitions/n"}}}}},
+		"allOf":[{"$ref":"#/definitions/n"}]}`, `{"k":[{"k":[]}]}`},
+	{`{"$schema":"http://json-schema.org/draft-07/schema#","if":{"properties":{"k":{"const":1}}},"then":{"properties":{"b":{}}},
+		"else":{"properties":{"c":{"not":{"properties":{"d":{}}}}}},"properties":{"k":{}}}`, `{"k":1,"b":2}`},
+	{`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,
+		"properties":{"k":{"items":{"$recursiveRef":"#"}}},"not":{"required":["z"]}}`, `{"k":[{"k":[{}]}]}`},
+	{`{"$dynamicAnchor":"n","patternProperties":{"^k":{"prefixItems":[{"$dynamicRef":"#n"}],"contains":{"$dynamicRef":"#n"}}}}`,
+		`{"k":[{"kk":[{}]}]}`},
+	{`{"properties":{"u":{"uniqueItems":true,"items":{"multipleOf":0.5}}},"unevaluatedProperties":{"properties":{"v":{}}}}`,
+		`{"u":[1,1.5],"w":{"v":null}}`},
+	{`{"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}`, `[[[[]]]]`},
+	{`{"properties":{"a":{"$ref":"https://json-schema.org/draft/2020-12/schema"}}}`, `{"a":{"type":"object"}}`},
+	{`{"dependentSchemas":{"a":{"properties":{"b":{}}}},"dependencies":{"b":{"properties":{"c":{}}}},"propertyNames":{"maxLength":3}}`,
+		`{"a":1,"b":2}`},
+}
+
+func TestSeeds(t *testing.T) {
+	if len(seeds) == 0 {
+		t.Fatal("there are no seeds")
+	}
+	accepted := 0
+	for _, seed := range seeds {
+		if holds(t, seed.schema, seed.doc) == fine {
+			accepted++
+		}
+	}
+	if accepted < len(seeds)/2 {
+		t.Errorf("%d of %d seeds are accepted: the others show little", accepted, len(seeds))
+	}
+}
+
+// FuzzCompile never panics and never hangs, and what it accepts the validator accepts by the schema as written.
+func FuzzCompile(f *testing.F) {
+	for _, seed := range seeds {
+		f.Add(seed.schema, seed.doc)
+	}
+	f.Fuzz(func(t *testing.T, schema, doc string) { holds(t, schema, doc) })
+}
+
+// holds judges doc by schema, checks what must be true of any verdict, and returns the verdict.
+func holds(t *testing.T, schema, doc string) string {
+	t.Helper()
+	s, err := Compile([]byte(schema), DefaultLimits())
+	if err != nil {
+		if got := code(err); got == fine || err.(*RefusedError).Reason == "" {
+			t.Errorf("Compile(%s) = %#v: an error without code or reason", schema, err)
+		}
+		return code(err)
+	}
+	err = s.Judge([]byte(doc))
+	if again := s.Judge([]byte(doc)); fmt.Sprint(again) != fmt.Sprint(err) {
+		t.Errorf("Judge(%s) by %s = %v, and again %v", doc, schema, err, again)
+	}
+	if v, tally, release, unread := decode([]byte(doc), s.lim.DocDepth, s.lim); unread == nil {
+		for _, c := range s.costs {
+			table, exact := meter{saturated * 2}, meter{saturated * 2}
+			if table.tally(c.rows, tally) && exact.hold(c, c.root, v) && exact.left < table.left {
+				t.Errorf("%s by %s costs %d more than the table says", doc, schema, table.left-exact.left)
+			}
+		}
+		release()
+	}
+	if err == nil {
+		judge, bareErr := bare([]byte(schema), jsonschema.Draft2020, memory{})
+		if bareErr == nil {
+			bareErr = judge([]byte(doc))
+		}
+		if bareErr != nil {
+			t.Errorf("Judge(%s) by %s = nil, the validator by the schema as written says %v", doc, schema, bareErr)
+		}
+	}
+	return code(err)
+}
+
+// A generator writes schemas in which every object names keys and none says that more may come, and documents that
+// are likely to fit them.
+type generator struct {
+	*rand.Rand
+	dialect string
+}
+
+func (g generator) pick(of ...string) string { return of[g.IntN(len(of))] }
+
+func (g generator) key() string { return g.pick("a", "b", "c") }
+
+// object is a schema that names keys, with or without in-place parts.
+func (g generator) object(depth int) string {
+	parts := []string{fmt.Sprintf(`"properties":{%q:%s,"k":{"const":%d}}`, g.key(), g.value(depth-1), g.IntN(2))}
+	if depth > 0 {
+		for range g.IntN(3) {
+			one, two := g.object(depth-1), g.object(depth-1)
+			parts = append(parts, g.pick(
+				fmt.Sprintf(`"allOf":[%s,%s]`, one, two),
+				fmt.Sprintf(`"anyOf":[%s,%s]`, one, two),
+				fmt.Sprintf(`"oneOf":[%s,%s]`, one, two),
+				fmt.Sprintf(`"not":%s`, one),
+				fmt.Sprintf(`"if":%s,"then":%s,"else":%s`, one, two, one),
+				fmt.Sprintf(`"dependencies":{%q:%s}`, g.key(), one),
+				fmt.Sprintf(`"patternProperties":{"^%s":%s}`, g.key(), g.value(depth-1)),
+				fmt.Sprintf(`"required":[%q]`, g.key()),
+				`"$ref":"#/definitions/shared"`,
+			))
+		}
+	}
+	slicesOfNames := map[string]bool{} // of two parts with one keyword the first stays
+	var kept []string
+	for _, part := range parts {
+		if name, _, _ := strings.Cut(part, ":"); !slicesOfNames[name] {
+			slicesOfNames[name] = true
+			kept = append(kept, part)
+		}
+	}
+	return "{" + strings.Join(kept, ",") + "}"
+}
+
+func (g generator) value(depth int) string {
+	if depth <= 0 {
+		return g.pick(`{"type":"integer"}`, `{"type":["string","null"]}`, `{"enum":[1,"x"]}`)
+	}
+	switch g.IntN(4) {
+	case 0:
+		return `{"type":"array","items":` + g.value(depth-1) + `}`
+	case 1:
+		return `{"type":"object",` + g.object(depth)[1:]
+	case 2:
+		return `{"$ref":"#/definitions/shared"}`
+	}
+	return g.value(0)
+}
+
+func (g generator) schema() string {
+	shared := generator{g.Rand, g.dialect}
+	return fmt.Sprintf(`{"$schema":%q,"definitions":{"shared":{"type":"object","properties":{"a":{"type":"integer"},"c":%s}}},%s`,
+		g.dialect, shared.value(0), g.object(3)[1:])
+}
+
+// doc writes an object; stray says with what probability an object takes a key that no schema names.
+func (g generator) doc(depth int, stray float64, strayed *bool) string {
+	members := map[string]string{}
+	for range g.IntN(4) {
+		key := g.pick("a", "b", "c", "k")
+		switch {
+		case depth > 0 && g.IntN(2) == 0:
+			members[key] = g.doc(depth-1, stray, strayed)
+		case depth > 0 && g.IntN(4) == 0:
+			members[key] = "[" + g.doc(depth-1, stray, strayed) + "]"
+		default:
+			members[key] = g.pick("0", "1", `"x"`, "null", "[]", "{}")
+		}
+	}
+	var parts []string
+	for _, key := range []string{"a", "b", "c", "k"} {
+		if v, ok := members[key]; ok {
+			parts = append(parts, fmt.Sprintf("%q:%s", key, v))
+		}
+	}
+	if g.Float64() < stray {
+		*strayed = true
+		parts = append(parts, `"zz":`+g.pick("0", "null", "{}"))
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+// TestClosedWorldOnRandomSchemas holds random schemas of every dialect to the two promises of the closed world: what
+// is accepted is valid by the schema as written, and an unnamed key is accepted at no depth.
+func TestClosedWorldOnRandomSchemas(t *testing.T) {
+	const schemas, docs = 600, 30
+	accepted, stray := 0, 0
+	for _, d := range suiteDrafts {
+		g := generator{rand.New(rand.NewPCG(1, 2)), d.schema}
+		for range schemas {
+			schema := g.schema()
+			s, err := Compile([]byte(schema), DefaultLimits())
+			if err != nil {
+				t.Fatalf("Compile(%s) = %v", schema, err)
+			}
+			judge, err := bare([]byte(schema), d.draft, memory{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range docs {
+				strayed := false
+				doc := g.doc(3, float64(i%2)*0.3, &strayed)
+				err := s.Judge([]byte(doc))
+				if strayed {
+					stray++
+				}
+				if err != nil {
+					continue
+				}
+				accepted++
+				if strayed {
+					t.Errorf("Judge(%s) by %s = nil, want the key zz refused", doc, schema)
+				}
+				if err := judge([]byte(doc)); err != nil {
+					t.Errorf("Judge(%s) by %s = nil, the schema as written says %v", doc, schema, err)
+				}
+			}
+		}
+	}
+	t.Logf("%d documents accepted, %d with an unnamed key refused", accepted, stray)
+	if accepted < 1000 || stray < 1000 {
+		t.Errorf("%d documents accepted and %d with an unnamed key: too few to show anything", accepted, stray)
+	}
+}
+
+// TestOriginalIsNeeded shows that the random test could fail: without the schema as written, closing a branch of oneOf
+// makes a document acceptable that fits both branches.
+func TestOriginalIsNeeded(t *testing.T) {
+	const schema = `{"oneOf":[{"properties":{"a":{"properties":{"x":{}}}}},{"properties":{"a":{"properties":{"x":{},"y":{}}}}}]}`
+	const doc = `{"a":{"x":1,"y":1}}`
+	s := mustCompile(t, schema)
+	if s.original == nil {
+		t.Fatal("a schema with oneOf is judged by the closed world alone")
+	}
+	s.original = nil
+	if err := s.Judge([]byte(doc)); err != nil {
+		t.Errorf("the closed world alone: Judge(%s) = %v, want nil", doc, err)
+	}
+}

@@ -1,0 +1,391 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func mustCompile(tb testing.TB, schema string) *Schema {
+	tb.Helper()
+	s, err := Compile([]byte(schema), DefaultLimits())
+	if err != nil {
+		tb.Fatalf("Compile(%s) = %v", schema, err)
+	}
+	return s
+}
+
+// code gives the code of what Compile or Judge returned, or "accepted".
+func code(err error) string {
+	var refused *RefusedError
+	var invalid *InvalidError
+	switch {
+	case err == nil:
+		return fine
+	case errors.As(err, &refused):
+		return refused.Code
+	case errors.As(err, &invalid):
+		return invalid.Code
+	}
+	return "an error of another type: " + err.Error()
+}
+
+const draft7 = `"$schema":"http://json-schema.org/draft-07/schema#",`
+
+func TestJudge(t *testing.T) {
+	const tree = `{"properties":{"root":{"$ref":"#/$defs/node"}},"$defs":{"node":{
+		"properties":{"name":{"type":"string"},"kids":{"type":"array","items":{"$ref":"#/$defs/node"}}}}}}`
+	for _, c := range []struct{ name, schema, doc, want string }{
+		{"named-key", `{"properties":{"a":{"type":"string"}}}`, `{"a":"x"}`, fine},
+		{"wrong-type", `{"properties":{"a":{"type":"string"}}}`, `{"a":1}`, CodeInvalid},
+		{"type-list-with-null", `{"properties":{"a":{"type":["string","null"]}}}`, `{"a":null}`, fine},
+		{"integer-written-with-a-point", `{"properties":{"a":{"type":"integer"}}}`, `{"a":1.0}`, fine},
+		{"beyond-53-bits-equal", `{"properties":{"a":{"const":9007199254740993}}}`, `{"a":9007199254740993}`, fine},
+		{"beyond-53-bits-one-off", `{"properties":{"a":{"const":9007199254740993}}}`, `{"a":9007199254740992}`, CodeInvalid},
+		{"largest-of-53-bits-as-length", `{"properties":{"a":{"maxLength":9007199254740991}}}`, `{"a":"x"}`, fine},
+		{"decimal-multiple", `{"properties":{"a":{"multipleOf":0.01}}}`, `{"a":19.99}`, fine},
+		{"format-asserted-in-draft-07", `{` + draft7 + `"properties":{"a":{"format":"ipv4"}}}`, `{"a":"x"}`, CodeInvalid},
+		{"format-annotated-in-2020-12", `{"properties":{"a":{"format":"ipv4"}}}`, `{"a":"x"}`, fine},
+		{"format-regex", `{` + draft7 + `"properties":{"a":{"format":"regex"}}}`, `{"a":"^(x"}`, CodeInvalid},
+		{"unique-items-equal-numbers", `{"properties":{"a":{"uniqueItems":true}}}`, `{"a":[1,{"b":1,"c":2},1.0]}`, CodeInvalid},
+		{"unique-items-equal-objects", `{"properties":{"a":{"uniqueItems":true}}}`, `{"a":[{"b":1,"c":2},{"c":2,"b":1e0}]}`, CodeInvalid},
+		{"unique-items-signs", `{"properties":{"a":{"uniqueItems":true}}}`, `{"a":[1,-1,"1",[1],true,false,null,"null"]}`, fine},
+		{"unique-items-split-text", `{"properties":{"a":{"uniqueItems":true}}}`, `{"a":[["ab","c"],["a","bc"],["abc"]]}`, fine},
+		{"unique-items-false", `{"properties":{"a":{"uniqueItems":false}}}`, `{"a":[1,1]}`, fine},
+
+		{"duplicate-key", `{"properties":{"a":{}}}`, `{"a":1,"a":2}`, CodeDocumentNotStrict},
+		{"duplicate-key-escaped", `{"properties":{"a":{}}}`, `{"a":1,"\u0061":2}`, CodeDocumentNotStrict},
+		{"duplicate-key-nested", `{"properties":{"a":{}}}`, `{"a":[{"b":{"c":1,"c":1}}]}`, CodeDocumentNotStrict},
+		{"trailing-text", `{}`, `{} {}`, CodeDocumentNotStrict},
+		{"empty-document", `{}`, ``, CodeDocumentNotStrict},
+		{"cut-document", `{}`, `{"a":`, CodeDocumentNotStrict},
+		{"lone-surrogate", `{"properties":{"a":{}}}`, `{"a":"\ud800"}`, CodeDocumentNotStrict},
+		{"invalid-utf8", `{"properties":{"a":{}}}`, "{\"a\":\"\xff\"}", CodeDocumentNotStrict},
+		{"huge-exponent", `{"properties":{"a":{}}}`, `{"a":1e1000000000}`, CodeDocumentNumber},
+		{"exponent-beyond-an-int", `{"properties":{"a":{}}}`, `{"a":1e99999999999999999999}`, CodeDocumentNumber},
+
+		{"unnamed-key", `{"properties":{"a":{}}}`, `{"b":1}`, CodeInvalid},
+		{"no-properties-no-arguments", `{"type":"object"}`, `{"b":1}`, CodeInvalid},
+		{"no-properties-empty-object", `{"type":"object"}`, `{}`, fine},
+		{"schema-true-takes-nothing", `true`, `{"b":1}`, CodeInvalid},
+		{"schema-true-empty-object", `true`, `{}`, fine},
+		{"schema-false", `false`, `{}`, CodeInvalid},
+		{"said-in-words", `{"properties":{"a":{}},"additionalProperties":true}`, `{"b":1}`, fine},
+		{"said-in-words-with-a-type", `{"additionalProperties":{"type":"string"}}`, `{"b":1}`, CodeInvalid},
+		{"said-by-unevaluated", `{"properties":{"a":{}},"unevaluatedProperties":{"type":"string"}}`, `{"b":"x"}`, fine},
+		{"said-by-const", `{"const":{"a":1}}`, `{"a":1}`, fine},
+		{"said-by-enum-nested", `{"properties":{"a":{"enum":[{"b":1}]}}}`, `{"a":{"b":1}}`, fine},
+		{"pattern-names-keys", `{"patternProperties":{"^x-":{}}}`, `{"x-a":1}`, fine},
+		{"pattern-names-other-keys", `{"patternProperties":{"^x-":{}}}`, `{"y-a":1}`, CodeInvalid},
+		{"nested-unnamed-key", `{"properties":{"a":{"properties":{"b":{}}}}}`, `{"a":{"c":1}}`, CodeInvalid},
+		{"nested-without-names-is-open", `{"properties":{"a":{"type":"object"}}}`, `{"a":{"c":1}}`, fine},
+		{"unnamed-key-in-items", `{"properties":{"a":{"items":{"properties":{"b":{}}}}}}`, `{"a":[{"b":1},{"c":1}]}`, CodeInvalid},
+		{"unnamed-key-in-prefix-items", `{"properties":{"a":{"prefixItems":[{"properties":{"b":{}}}]}}}`, `{"a":[{"c":1}]}`, CodeInvalid},
+		{"unnamed-key-in-draft-07-tuple", `{` + draft7 + `"properties":{"a":{"items":[{}],"additionalItems":{"properties":{"b":{}}}}}}`,
+			`{"a":[1,{"c":1}]}`, CodeInvalid},
+		{"unnamed-key-under-pattern", `{"patternProperties":{"^x":{"properties":{"b":{}}}}}`, `{"x":{"c":1}}`, CodeInvalid},
+		{"unnamed-key-under-additional", `{"additionalProperties":{"properties":{"b":{}}}}`, `{"x":{"c":1}}`, CodeInvalid},
+		{"tree-named", tree, `{"root":{"name":"a","kids":[{"name":"b","kids":[{}]}]}}`, fine},
+		{"tree-unnamed-deep", tree, `{"root":{"kids":[{"kids":[{"nome":"c"}]}]}}`, CodeInvalid},
+		{"draft-07-ref", `{` + draft7 + `"definitions":{"A":{"properties":{"s":{}}}},"properties":{"a":{"$ref":"#/definitions/A"}}}`,
+			`{"a":{"t":1}}`, CodeInvalid},
+		{"draft-07-siblings-of-ref-name-nothing",
+			`{` + draft7 + `"definitions":{"A":{"properties":{"s":{}}}},"properties":{"a":{"$ref":"#/definitions/A","properties":{"t":{}}}}}`,
+			`{"a":{"t":1}}`, CodeInvalid},
+		{"draft-07-definitions-under-defs", `{` + draft7 + `"$defs":{"A":{"properties":{"s":{}}}},"properties":{"a":{"$ref":"#/$defs/A"}}}`,
+			`{"a":{"s":1}}`, fine},
+		{"draft-04-all-of", `{"$schema":"http://json-schema.org/draft-04/schema#","allOf":[{"properties":{"a":{}}},{"properties":{"b":{}}}]}`,
+			`{"a":1,"b":2}`, fine},
+		{"draft-04-all-of-unnamed", `{"$schema":"http://json-schema.org/draft-04/schema#","allOf":[{"properties":{"a":{}}}]}`,
+			`{"a":1,"b":2}`, CodeInvalid},
+		{"optional-object", `{"properties":{"a":{"anyOf":[{"properties":{"b":{}}},{"type":"null"}]}}}`, `{"a":null}`, fine},
+		{"optional-object-unnamed", `{"properties":{"a":{"anyOf":[{"properties":{"b":{}}},{"type":"null"}]}}}`, `{"a":{"c":1}}`, CodeInvalid},
+		{"key-of-the-other-branch", `{"oneOf":[{"properties":{"k":{"const":1},"a":{}}},{"properties":{"k":{"const":2},"b":{}}}]}`,
+			`{"k":1,"b":1}`, CodeInvalid},
+		{"closing-does-not-decide-one-of", // the first branch fails only in a closed world: by the schema both fit
+			`{"oneOf":[{"properties":{"a":{"properties":{"x":{}}}}},{"properties":{"a":{"properties":{"x":{},"y":{}}}}}]}`,
+			`{"a":{"x":1,"y":1}}`, CodeInvalid},
+		{"closing-does-not-decide-not", `{"properties":{"a":{}},"not":{"properties":{"a":{"properties":{"x":{}}}}}}`,
+			`{"a":{"y":1}}`, CodeInvalid},
+		{"closing-does-not-decide-if",
+			`{"properties":{"a":{},"b":{}},"if":{"properties":{"a":{"properties":{"x":{}}}}},"then":{"required":["b"]}}`,
+			`{"a":{"y":1}}`, CodeInvalid},
+		{"then-names-keys", `{"properties":{"k":{}},"if":{"properties":{"k":{"const":1}}},"then":{"properties":{"b":{}}}}`, `{"k":1,"b":1}`, fine},
+		{"then-does-not-apply", `{"properties":{"k":{}},"if":{"properties":{"k":{"const":1}}},"then":{"properties":{"b":{}}}}`, `{"k":2,"b":1}`, CodeInvalid},
+		{"dependent-schema-names-keys", `{"properties":{"a":{}},"dependentSchemas":{"a":{"properties":{"b":{}}}}}`, `{"a":1,"b":1}`, fine},
+		{"draft-07-dependency-names-keys", `{` + draft7 + `"properties":{"a":{}},"dependencies":{"a":{"properties":{"b":{}}},"b":["a"]}}`,
+			`{"a":1,"b":1}`, fine},
+		{"cousins-do-not-know-of-one-another",
+			`{"allOf":[{"properties":{"a":{"properties":{"x":{}}}}},{"properties":{"a":{"properties":{"y":{}}}}}]}`,
+			`{"a":{"x":1,"y":1}}`, CodeInvalid},
+		{"one-dynamic-anchor", `{"$dynamicAnchor":"n","properties":{"v":{},"kids":{"items":{"$dynamicRef":"#n"}}}}`, `{"kids":[{"v":1}]}`, fine},
+		{"one-dynamic-anchor-unnamed", `{"$dynamicAnchor":"n","properties":{"v":{},"kids":{"items":{"$dynamicRef":"#n"}}}}`,
+			`{"kids":[{"kids":[{"w":1}]}]}`, CodeInvalid},
+		{"recursive-anchor-unnamed",
+			`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"properties":{"kids":{"items":{"$recursiveRef":"#"}}}}`,
+			`{"kids":[{"kids":[{"w":1}]}]}`, CodeInvalid},
+		{"another-dialect-inside",
+			`{"properties":{"a":{"$id":"x","$schema":"http://json-schema.org/draft-07/schema#","properties":{"b":{}}}}}`,
+			`{"a":{"c":1}}`, CodeInvalid},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := code(mustCompile(t, c.schema).Judge([]byte(c.doc))); got != c.want {
+				t.Errorf("Judge(%s) by %s = %s, want %s", c.doc, c.schema, got, c.want)
+			}
+		})
+	}
+}
+
+func TestCompileRefuses(t *testing.T) {
+	for _, c := range []struct{ name, schema, want, path string }{
+		{"nothing", ``, CodeNotStrict, ""},
+		{"null", `null`, CodeNotStrict, ""},
+		{"array", `[]`, CodeNotStrict, ""},
+		{"duplicate-key", `{"type":"object","type":"array"}`, CodeNotStrict, ""},
+		{"trailing-text", `{} x`, CodeNotStrict, ""},
+		{"misspelt-type", `{"properties":{"a":{"type":"strng"}}}`, CodeNotASchema, "/properties/a/type"},
+		{"properties-as-list", `{"properties":[]}`, CodeNotASchema, "/properties"},
+		{"unknown-dialect", `{"$schema":"http://json-schema.org/draft-03/schema#"}`, CodeDialectUnknown, "/$schema"},
+		{"dialect-that-is-no-string", `{"$schema":7}`, CodeDialectUnknown, "/$schema"},
+		{"dialect-without-scheme", `{"$schema":"json-schema.org/draft-07/schema"}`, CodeDialectUnknown, "/$schema"},
+		{"itself-as-dialect", `{"properties":{"a":{"$id":"b","$schema":"` + documentURL + `"}}}`, CodeDialectUnknown,
+			"/properties/a/$schema"},
+		{"reference-to-nothing", `{"$ref":"#/$defs/a"}`, CodeReferenceMissing, ""},
+		{"reference-to-no-anchor", `{"$ref":"#a"}`, CodeReferenceMissing, ""},
+		{"lookahead", `{"properties":{"a":{"pattern":"(?=x)"}}}`, CodePatternRefused, "/properties/a/pattern"},
+		{"count-beyond-64-bits", `{"properties":{"a":{"minLength":9223372036854775808}}}`, CodeNumberTooLarge,
+			"/properties/a/minLength"},
+		{"cycle-names-the-place", `{"properties":{"a/b%":{"$ref":"#/properties/a~1b%25"}}}`, CodeReferenceCycle,
+			"/properties/a~1b%"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Compile([]byte(c.schema), DefaultLimits())
+			var refused *RefusedError
+			if !errors.As(err, &refused) || refused.Code != c.want || refused.Path != c.path {
+				t.Errorf("Compile(%s) = %v, want %s at %q", c.schema, err, c.want, c.path)
+			}
+		})
+	}
+}
+
+func TestDialect(t *testing.T) {
+	for url, want := range map[string]string{
+		"http://json-schema.org/draft-04/schema#":      "draft-04",
+		"http://json-schema.org/draft-06/schema#":      "draft-06",
+		"http://json-schema.org/draft-07/schema":       "draft-07",
+		"https://json-schema.org/draft-07/schema#":     "draft-07",
+		"https://json-schema.org/draft/2019-09/schema": "2019-09",
+		"https://json-schema.org/draft/2020-12/schema": "2020-12",
+	} {
+		if got := mustCompile(t, `{"$schema":"`+url+`"}`).Dialect(); got != want {
+			t.Errorf("Dialect() of %s = %s, want %s", url, got, want)
+		}
+	}
+	if got := mustCompile(t, `{}`).Dialect(); got != "2020-12" {
+		t.Errorf("Dialect() without $schema = %s, want 2020-12", got)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	for _, c := range []struct {
+		name, schema string
+		want         []string
+	}{
+		{"none", `{"properties":{"a":{"type":"string"},"b":{"properties":{"c":{"type":"null"}}}}}`, nil},
+		{"top-level-is-closed", `{"type":"object"}`, nil},
+		{"object-without-names", `{"properties":{"z":{"type":"object"},"a":{"type":["object","null"]}}}`,
+			[]string{"/properties/a", "/properties/z"}},
+		{"anything", `{"properties":{"a":{},"b":true,"c":{"title":"c"},"d":false}}`,
+			[]string{"/properties/a", "/properties/b", "/properties/c"}},
+		{"items", `{"properties":{"a":{"type":"array","items":{"type":"object"}}}}`, []string{"/properties/a/items"}},
+		{"said-in-words", `{"properties":{"a":{"type":"object","additionalProperties":{"type":"string"}}}}`, nil},
+		{"enumerated", `{"properties":{"a":{"enum":[{"b":1}]},"c":{"const":{}}}}`, nil},
+		{"through-ref", `{"properties":{"a":{"$ref":"#/$defs/o"},"b":{"$ref":"#/$defs/s"}},
+			"$defs":{"o":{"type":"object"},"s":{"type":"string"}}}`, []string{"/properties/a"}},
+		{"no-branch-is-an-object", `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]}}}`, nil},
+		{"a-branch-is-an-object", `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"object"}]}}}`, []string{"/properties/a"}},
+		{"meta-schema", `{"properties":{"a":{"$ref":"http://json-schema.org/draft-07/schema#"}}}`, []string{"/properties/a"}},
+		{"escaped-pointer", `{"properties":{"a/b ~ü%41":{"type":"object"}}}`, []string{"/properties/a~1b ~0ü%41"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, mustCompile(t, c.schema).Open()); diff != "" {
+				t.Errorf("Open() of %s (-want +got):\n%s", c.schema, diff)
+			}
+		})
+	}
+}
+
+func TestIssues(t *testing.T) {
+	for _, c := range []struct {
+		name, schema, doc string
+		want              []Issue
+	}{
+		{"unnamed-keys-escaped", `{"properties":{"a":{}}}`, `{"z":1,"b\u202e\u001b[31m":2}`, []Issue{
+			{"", "additionalProperties", `has keys that the schema does not name: "b\u202e\x1b[31m", "z"`}}},
+		{"place-first", `{"properties":{"b":{"type":"string"},"a":{"minimum":3}}}`, `{"b":1,"a":2.5}`, []Issue{
+			{"/a", "minimum", "is 2.5, less than 3"}, {"/b", "type", "is number, not string"}}},
+		{"only-what-matters", `{"properties":{"a":{"$ref":"#/$defs/A"}},"$defs":{"A":{"properties":{"b":{},"c":{"type":"null"}}}}}`,
+			`{"a":{"b":1,"c":1}}`, []Issue{{"/a/c", "type", "is number, not null"}}},
+		{"unnamed-through-ref", `{"properties":{"a":{"$ref":"#/$defs/A"}},"$defs":{"A":{"properties":{"b":{}}}}}`,
+			`{"a":{"b":1,"x":1}}`, []Issue{{"/a/x", "", "is not allowed: the schema names no such key or item here"}}},
+		{"enum", `{"properties":{"a":{"enum":["x",null,1.50]}}}`, `{"a":"y\u0007"}`, []Issue{
+			{"/a", "enum", `is "y\a", not one of "x", null, 1.50`}}},
+		{"alternatives", `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]}}}`, `{"a":1}`, []Issue{
+			{"/a", "anyOf", "fits none of the alternatives"}, {"/a", "type", "is number, not null"},
+			{"/a", "type", "is number, not string"}}},
+		{"required", `{"properties":{"a":{},"b":{}},"required":["b","a"]}`, `{}`, []Issue{{"", "required", `lacks "b", "a"`}}},
+		{"pattern", `{"properties":{"a":{"pattern":"^x"}}}`, `{"a":"y"}`, []Issue{
+			{"/a", "pattern", `is "y", which does not match "^x"`}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := mustCompile(t, c.schema).Judge([]byte(c.doc))
+			var invalid *InvalidError
+			if !errors.As(err, &invalid) {
+				t.Fatalf("Judge(%s) = %v, want an InvalidError", c.doc, err)
+			}
+			if diff := cmp.Diff(c.want, invalid.Issues); diff != "" {
+				t.Errorf("issues of %s (-want +got):\n%s", c.doc, diff)
+			}
+		})
+	}
+}
+
+// TestIssuesAreBounded holds messages to their limits, and to being the same every time: the validator walks maps.
+func TestIssuesAreBounded(t *testing.T) {
+	s := mustCompile(t, `{"properties":{`+many(100, `"p%03d":{"type":"string"}`, ",")+`}}`)
+	doc := `{` + many(100, `"p%03d":1`, ",") + `,"` + strings.Repeat("\u202e", 10_000) + `":1}`
+	first := s.Judge([]byte(doc))
+	var invalid *InvalidError
+	if !errors.As(first, &invalid) || len(invalid.Issues) != MaxIssues || invalid.More != 101-MaxIssues {
+		t.Fatalf("Judge = %v, want %d issues and %d more", first, MaxIssues, 101-MaxIssues)
+	}
+	for _, issue := range invalid.Issues {
+		if len(issue.Message) > 2*maxMessage || strings.ContainsRune(issue.String(), '\u202e') {
+			t.Errorf("the message of %q is not bounded and escaped", issue)
+		}
+	}
+	for range 20 {
+		if diff := cmp.Diff(first.Error(), s.Judge([]byte(doc)).Error()); diff != "" {
+			t.Fatalf("the same document has other issues:\n%s", diff)
+		}
+	}
+}
+
+func TestZeroValuesDeny(t *testing.T) {
+	if got := code(new(Schema).Judge([]byte(`{}`))); got != CodeNoSchema {
+		t.Errorf("the zero Schema: Judge({}) = %s, want %s", got, CodeNoSchema)
+	}
+	if got := code((*Schema)(nil).Judge([]byte(`{}`))); got != CodeNoSchema {
+		t.Errorf("no Schema: Judge({}) = %s, want %s", got, CodeNoSchema)
+	}
+	if _, err := Compile([]byte(`{}`), Limits{}); code(err) != CodeTooLarge {
+		t.Errorf("Compile({}, no limits) = %v, want %s", err, CodeTooLarge)
+	}
+}
+
+// TestLimits holds each limit to what it says: a schema or document at the limit passes, one past it does not.
+func TestLimits(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		set         func(*Limits, int)
+		limit       int
+		schema, doc string
+		want        string
+	}{
+		{"bytes", func(l *Limits, n int) { l.Bytes = n }, 17, `{"type":"object"}`, `{}`, CodeTooLarge},
+		{"depth", func(l *Limits, n int) { l.Depth = n }, 3, `{"allOf":[{}]}`, `{}`, CodeTooDeep},
+		{"values", func(l *Limits, n int) { l.Values = n }, 4, `{"examples":["a","b"]}`, `{}`, CodeTooLarge},
+		{"subschemas", func(l *Limits, n int) { l.Subschemas = n }, 3, `{"properties":{"a":true}}`, `{}`, CodeTooLarge},
+		{"refs", func(l *Limits, n int) { l.Refs = n }, 1, `{"$ref":"#/$defs/a","$defs":{"a":{}}}`, `{}`, CodeTooLarge},
+		{"pointer-bytes", func(l *Limits, n int) { l.PointerBytes = n }, 22, `{"title":"","description":"","$id":""}`, `{}`,
+			CodeTooLarge},
+		{"pattern-bytes", func(l *Limits, n int) { l.PatternBytes = n }, 5, `{"pattern":"abcde"}`, `{}`, CodePatternRefused},
+		{"pattern-steps", func(l *Limits, n int) { l.PatternSteps = n }, 5, `{"pattern":"abcde"}`, `{}`, CodePatternRefused},
+		{"all-patterns", func(l *Limits, n int) { l.AllPatterns = n }, 4, `{"properties":{"a":{"pattern":"ab"},"b":{"pattern":"cd"}}}`,
+			`{}`, CodePatternRefused},
+		{"chain", func(l *Limits, n int) { l.Chain = n }, 4, `{"allOf":[{"allOf":[{"type":"object"}]}]}`, `{}`,
+			CodeExpansionTooLarge},
+		{"expansion", func(l *Limits, n int) { l.Expansion = n }, 4, `{"allOf":[{"minProperties":0},{"maxProperties":0}]}`, `{}`,
+			CodeExpansionTooLarge},
+		{"number-bytes", func(l *Limits, n int) { l.NumberBytes = n }, 3, `{"maximum":100}`, `{}`, CodeNumberTooLarge},
+		{"number-bytes-document", func(l *Limits, n int) { l.NumberBytes = n }, 3, `{"additionalProperties":true}`, `{"a":100}`,
+			CodeDocumentNumber},
+		{"exponent", func(l *Limits, n int) { l.Exponent = n }, 30, `{"maximum":1e30}`, `{}`, CodeNumberTooLarge},
+		{"exponent-negative-document", func(l *Limits, n int) { l.Exponent = n }, 30, `{"additionalProperties":true}`,
+			`{"a":1E-30}`, CodeDocumentNumber},
+		{"doc-depth", func(l *Limits, n int) { l.DocDepth = n }, 2, `{"additionalProperties":true}`, `{"a":[1]}`,
+			CodeDocumentTooDeep},
+		{"doc-work", func(l *Limits, n int) { l.DocWork, l.DocWorkPerByte = n, 0 }, 3*costNode + 1,
+			`{"properties":{"a":{"type":"null"}},"required":["a"]}`, `{"a":null}`, CodeDocumentTooCostly},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for limit, want := range map[int]string{c.limit: fine, c.limit - 1: c.want} {
+				lim := DefaultLimits()
+				c.set(&lim, limit)
+				s, err := Compile([]byte(c.schema), lim)
+				if err == nil {
+					err = s.Judge([]byte(c.doc))
+				}
+				if got := code(err); got != want {
+					t.Errorf("with the limit %d: %s, want %s (%v)", limit, got, want, err)
+				}
+			}
+		})
+	}
+}
+
+// TestLegitimateRecursion judges shallow documents by recursive schemas of the kinds that tools have.
+func TestLegitimateRecursion(t *testing.T) {
+	filter := `{"$defs":{"F":{"anyOf":[` + many(12, `{"properties":{"kind%d":{"type":"string"}},"additionalProperties":false}`, ",") +
+		`,{"properties":{"and":{"type":"array","items":{"$ref":"#/$defs/F"}}},"required":["and"]},
+		{"properties":{"or":{"type":"array","items":{"$ref":"#/$defs/F"}}},"required":["or"]}]}},
+		"properties":{"filter":{"$ref":"#/$defs/F"}}}`
+	for _, c := range []struct{ name, schema, doc string }{
+		{"filter-of-filters", filter, `{"filter":{"and":[{"or":[{"and":[{"or":[{"kind1":"a"},{"kind2":"b"}]}]}]},{"kind11":"c"}]}}`},
+		{"json-value", `{"$defs":{"J":{"anyOf":[{"type":"string"},{"type":"number"},{"type":"array","items":{"$ref":"#/$defs/J"}},
+			{"type":"object","additionalProperties":{"$ref":"#/$defs/J"}}]}},"properties":{"v":{"$ref":"#/$defs/J"}}}`,
+			`{"v":` + nested(`{"a":[`, "1", "]}", 20) + `}`},
+		{"linked-list", `{"$defs":{"L":{"properties":{"next":{"$ref":"#/$defs/L"}}}},"properties":{"l":{"$ref":"#/$defs/L"}}}`,
+			`{"l":` + nested(`{"next":`, "{}", "}", 100) + `}`},
+		{"schema-as-argument", `{"properties":{"s":{"$ref":"https://json-schema.org/draft/2020-12/schema"}}}`,
+			`{"s":` + nested(`{"properties":{"a":`, "{}", "}}", 6) + `}`},
+		{"long-table", `{"properties":{"rows":{"items":{"properties":{"id":{"type":"integer"},"name":{"type":"string"}}}}}}`,
+			`{"rows":[` + many(200_000, `{"id":%d,"name":"a name"}`, ",") + `]}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := mustCompile(t, c.schema).Judge([]byte(c.doc)); err != nil {
+				t.Errorf("Judge = %v, want nil", err)
+			}
+		})
+	}
+}
+
+// TestConcurrentUse is for the race detector; format: regex compiles while documents are judged.
+func TestConcurrentUse(t *testing.T) {
+	s := mustCompile(t, `{`+draft7+`"properties":{"a":{"format":"regex","pattern":"x"},"b":{"uniqueItems":true}}}`)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for j := range 50 {
+				doc := fmt.Sprintf(`{"a":"x{%d}","b":[%d,%d]}`, j, i, j)
+				if err := s.Judge([]byte(doc)); (err == nil) != (i != j) {
+					t.Errorf("Judge(%s) = %v", doc, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestJudgeLeavesTheDocument shows that the bytes that were judged are still the bytes that came.
+func TestJudgeLeavesTheDocument(t *testing.T) {
+	doc := []byte(`{ "a" : [ 1.50 , "\u0061" ] }`)
+	before := string(doc)
+	if err := mustCompile(t, `{"properties":{"a":{}}}`).Judge(doc); err != nil || string(doc) != before {
+		t.Errorf("Judge(%s) = %v and left %s", before, err, doc)
+	}
+}

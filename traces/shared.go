@@ -1,0 +1,184 @@
+package traces
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+
+	"pgfsm/policy/canonical"
+)
+
+// shared remembers the large values that many traces have in common: the bundle they begin with and the tools that the
+// servers listed. They are most of a typical trace, and a byte-for-byte comparison costs far less than reading them
+// again. The zero value remembers none.
+type shared struct {
+	mu         sync.Mutex
+	beginnings []*beginning // the last used first
+	listings   [][]byte
+}
+
+// What is remembered at most.
+const (
+	maxBeginnings = 32
+	maxListings   = 32
+	minListing    = 1 << 10 // bytes; smaller ones are not worth it
+	maxListing    = 1 << 20
+)
+
+// A beginning is how a trace with a certain bundle begins, and what that means.
+type beginning struct {
+	text   []byte // `{"bundle":` and the bundle in canonical form
+	bundle Bundle
+	hash   canonical.Hasher // of the header, up to here
+}
+
+// A cut is a known value that was taken out of a document before it is read.
+type cut struct {
+	at  int64 // where a zero stands for it
+	raw []byte
+}
+
+const beforeBundle = `{"bundle":`
+
+var (
+	beforeEvent   = []byte(`"event":`)
+	beforeListing = []byte(`"event":{"happened":"tools_listed"`)
+)
+
+// shorten replaces known values of doc by a zero.
+//
+// That is sound: a known value is a whole JSON value that was read strictly before, and it is replaced only behind the
+// bytes `"event":` or at the document's beginning. Up to there both documents are the same, so a reader is in the same
+// state; if a value may stand there, both have one, and if not, both are refused. A step's hash is taken over the value
+// itself, not over the zero.
+func (s *shared) shorten(doc []byte) (short []byte, known *beginning, cuts []cut) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, k := range s.beginnings {
+		// The comma shows that the bundle's value ends here.
+		if len(doc) > len(k.text) && doc[len(k.text)] == ',' && bytes.HasPrefix(doc, k.text) {
+			copy(s.beginnings[1:i+1], s.beginnings[:i])
+			s.beginnings[0], known = k, k
+			break
+		}
+	}
+	if known == nil {
+		return doc, nil, nil
+	}
+	rest := doc[len(known.text):]
+	short = append(make([]byte, 0, len(rest)+len(beforeBundle)+1), beforeBundle+"0"...)
+	for {
+		at := bytes.Index(rest, beforeListing)
+		if at < 0 {
+			return append(short, rest...), known, cuts
+		}
+		at += len(beforeEvent)
+		short, rest = append(short, rest[:at]...), rest[at:]
+		if raw := s.listing(rest); raw != nil {
+			cuts = append(cuts, cut{int64(len(short)), raw})
+			short, rest = append(short, '0'), rest[len(raw):]
+		}
+	}
+}
+
+// listing returns the known listing that text begins with, or nil.
+func (s *shared) listing(text []byte) []byte {
+	for _, known := range s.listings {
+		if bytes.HasPrefix(text, known) {
+			return known
+		}
+	}
+	return nil
+}
+
+// keep remembers the large values of a trace that was found whole.
+func (s *shared) keep(k *beginning, steps []Step) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.beginnings) == 0 || s.beginnings[0] != k {
+		s.beginnings = append([]*beginning{k}, s.beginnings[:min(len(s.beginnings), maxBeginnings-1)]...)
+	}
+	for i := range steps {
+		event := steps[i].Event
+		if len(event) < minListing || len(event) > maxListing ||
+			!bytes.HasPrefix(event, beforeListing[len(beforeEvent):]) || s.listing(event) != nil {
+			continue
+		}
+		s.listings = append([][]byte{bytes.Clone(event)}, s.listings[:min(len(s.listings), maxListings-1)]...)
+	}
+}
+
+// read reads a trace; see [Read].
+func (s *shared) read(doc []byte) (*Trace, error) {
+	var d document
+	short, known, cuts := s.shorten(doc)
+	d.cuts = cuts
+	if err := d.parse(short); err != nil {
+		return nil, err
+	}
+	if format, err := unquote(d.format); err != nil || format != Format {
+		return nil, fmt.Errorf("not a trace: its format is not %q", Format)
+	}
+	if known == nil {
+		var err error
+		if known, err = begin(d.bundle); err != nil {
+			return nil, &TamperError{Place: "header", What: "bundle: " + err.Error()}
+		}
+	}
+	t := &Trace{}
+	last, err := t.readChain(known.header(&d), d.rawSteps)
+	if err != nil {
+		return nil, err
+	}
+	t.Header = Header{Bundle: known.bundle, Format: Format}
+	if err := t.Header.read(&d); err != nil {
+		return nil, &TamperError{Place: "header", What: err.Error()}
+	}
+	if err := t.close(last, &d); err != nil {
+		return nil, err
+	}
+	s.keep(known, t.Steps)
+	return t, nil
+}
+
+// begin makes the beginning of a bundle as it stands in a document.
+func begin(bundle []byte) (*beginning, error) {
+	c, err := canonical.JSON(bundle)
+	if err != nil {
+		return nil, err
+	}
+	k := &beginning{text: append([]byte(beforeBundle), c...), hash: canonical.NewHasher(kindHeader)}
+	k.hash.Write(k.text)
+	return k, canonical.Unmarshal(c, &k.bundle)
+}
+
+// header is the digest of the header. Its small members are brought to canonical form first; ours have it already.
+func (k *beginning) header(d *document) canonical.Digest {
+	h := k.hash.Clone()
+	for _, m := range []struct {
+		label string
+		value []byte
+	}{
+		{`,"format":`, d.format}, {`,"machine":`, d.machine}, {`,"request":`, d.request}, {`,"run_id":`, d.runID},
+	} {
+		value, err := canonical.JSON(m.value)
+		if err != nil {
+			value = m.value // it was read as strict JSON, so this does not happen; the digest would not fit
+		}
+		h.Write([]byte(m.label))
+		h.Write(value)
+	}
+	h.Write([]byte{'}'})
+	return h.Digest()
+}
+
+// read takes the small members of a header whose digest has been found right.
+func (h *Header) read(d *document) error {
+	if err := canonical.Unmarshal(d.machine, &h.Machine); err != nil {
+		return err
+	}
+	if err := canonical.Unmarshal(d.request, &h.Request); err != nil {
+		return err
+	}
+	return canonical.Unmarshal(d.runID, &h.RunID)
+}
