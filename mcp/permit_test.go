@@ -111,6 +111,18 @@ func TestGuardedConnectionNeedsAPermit(t *testing.T) {
 	}
 }
 
+func TestAnAnswerBeforeTheCallIsRefused(t *testing.T) {
+	for _, touched := range []bool{true, false} {
+		g, _ := guarded(t)
+		x := &exchange{method: methodCall, permit: arm("echo", []byte(`{}`))}
+		x.permit.touched.Store(touched)
+		_, err := g.session.accept(x, &jsonrpc.Response{Result: []byte(oneResult)})
+		if result, _, _ := x.outcome(); (err == nil) != touched || (result != nil) != touched {
+			t.Errorf("accept(touched = %t) = %v with result %s, want it taken only if the call was sent", touched, err, result)
+		}
+	}
+}
+
 func TestAPermitIsUsedOnce(t *testing.T) {
 	const rivals = 64
 	g, wire := guarded(t)

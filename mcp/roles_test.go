@@ -64,15 +64,19 @@ func play(role string) int {
 		runScript(on("tools/list", func(w wire) []string {
 			return []string{result(w.id, fmt.Sprintf(`{"tools":[],"env":%q}`, strings.Join(os.Environ(), "\n")))}
 		}))
-	case "stubborn-family": // neither the end of input nor SIGTERM ends it, and it has a child of its own
-		signal.Ignore(syscall.SIGTERM)
+	case "family", "stubborn-family": // it has a child of its own
+		if role == "stubborn-family" { // and neither the end of input nor SIGTERM ends it
+			signal.Ignore(syscall.SIGTERM)
+		}
 		grandchild := exec.Command("sleep", "600")
 		if err := grandchild.Start(); err != nil {
 			return 1
 		}
 		page := fmt.Sprintf(`{"tools":[],"pids":[%d,%d]}`, os.Getpid(), grandchild.Process.Pid)
 		runScript(on("tools/list", func(w wire) []string { return []string{result(w.id, page)} }))
-		select {}
+		if role == "stubborn-family" {
+			select {}
+		}
 	default:
 		return 99
 	}

@@ -82,9 +82,9 @@ func TestChildCalls(t *testing.T) {
 // the writer is not held.
 func TestAChildThatStopsReading(t *testing.T) {
 	noLeak(t)
-	u := upstreams(t, Limits{CallTimeout: soon}, self(t, "stops-reading"))
+	u := upstreams(t, Limits{CallTimeout: 2 * time.Second}, self(t, "stops-reading"))
 	listed(t, u)
-	args := `{"a":"` + strings.Repeat("x", 1<<20) + `"}`
+	args := `{"a":"` + strings.Repeat("x", 256<<10) + `"}`
 	if r := call(t.Context(), u, "child", args); r.Effect != EffectUnknown || r.Code != CodeTimeout {
 		t.Errorf("Call() = %+v, want %s, unknown", r, CodeTimeout)
 	}
@@ -133,8 +133,14 @@ func TestChildEnvironment(t *testing.T) {
 }
 
 func TestCloseKillsTheFamily(t *testing.T) {
+	for _, role := range []string{"family", "stubborn-family"} {
+		t.Run(role, func(t *testing.T) { closeKills(t, role) })
+	}
+}
+
+func closeKills(t *testing.T, role string) {
 	noLeak(t)
-	u := upstreams(t, Limits{}, self(t, "stubborn-family"))
+	u := upstreams(t, Limits{}, self(t, role))
 	page := listed(t, u).Pages[0]
 	var pids []int
 	if err := members(page, func(name string, v jsontext.Value) error {

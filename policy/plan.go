@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -30,29 +29,12 @@ type Plan struct {
 	Tool   string
 	Args   []byte // one JSON object in canonical form: these bytes are judged, and these bytes are sent
 	Answer string
+
+	canonical []byte
 }
 
-// planJSON has its members in canonical order.
-type planJSON struct {
-	Args   jsontext.Value `json:"args"`
-	Server string         `json:"server"`
-	Tool   string         `json:"tool"`
-	Type   string         `json:"type"`
-}
-
-type answerJSON struct {
-	Answer        string `json:"answer"`
-	NeedsMoreInfo bool   `json:"needs_more_info"`
-	Type          string `json:"type"`
-}
-
-// Canonical returns the plan in canonical form: what its digest is taken over.
-func (p *Plan) Canonical() []byte {
-	if p.Type == PlanCallTool {
-		return canonical.MustSorted(planJSON{p.Args, p.Server, p.Tool, p.Type})
-	}
-	return canonical.MustSorted(answerJSON{p.Answer, true, p.Type})
-}
+// Canonical returns the plan in canonical form: what its digest is taken over. It must not be changed.
+func (p *Plan) Canonical() []byte { return p.canonical }
 
 // ReadPlan judges the planner's output: exactly one strict JSON object of one of the two shapes. The verdict blocks,
 // and the plan is nil, for everything else.
@@ -67,7 +49,11 @@ func ReadPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	if err := canonical.CheckDepth(doc, limits.JSONDepth); err != nil {
 		return nil, notStrict(err)
 	}
-	members, err := readMembers(doc)
+	whole, err := canonical.JSON(doc)
+	if err != nil {
+		return nil, notStrict(err)
+	}
+	members, err := readMembers(whole)
 	if err != nil {
 		return nil, notStrict(err)
 	}
@@ -78,6 +64,7 @@ func ReadPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	case err != nil:
 		return nil, blocked(GatePlan, CodePlanInvalid, sentence(err))
 	}
+	p.canonical = whole
 	return p, allowed(GatePlan, "One strict JSON plan.")
 }
 
@@ -115,44 +102,22 @@ func (m *planMembers) slot(name string) *jsontext.Value {
 	return nil
 }
 
-// readMembers reads one object. The decoder refuses duplicate names at every depth, compared after unescaping, invalid
-// UTF-8 and lone surrogates.
-func readMembers(doc []byte) (*planMembers, error) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(doc))
-	if dec.PeekKind() != '{' {
-		if err := canonical.Check(doc, 0); err != nil {
-			return nil, err
-		}
+// readMembers reads the members of one object in canonical form. What makes a document strict (duplicate names at any
+// depth, compared after unescaping, invalid UTF-8, lone surrogates, text behind the value) was refused on the way there.
+func readMembers(whole []byte) (*planMembers, error) {
+	if whole[0] != '{' {
 		return nil, errors.New("not a JSON object")
 	}
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, canonical.Explain(err)
-	}
 	var m planMembers
-	for dec.PeekKind() != '}' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return nil, canonical.Explain(err)
-		}
-		member := name.String()
-		value, err := dec.ReadValue()
-		if err != nil {
-			return nil, canonical.Explain(err)
-		}
-		if slot := m.slot(member); slot != nil {
-			*slot = bytes.Clone(value)
+	for name, value := range canonical.Members(whole) {
+		if slot := m.slot(name); slot != nil {
+			*slot = value
 		} else if m.unknown == "" {
-			m.unknown = member
+			m.unknown = name
 			if m.unknown == "" {
 				m.unknown = "(an empty name)"
 			}
 		}
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, canonical.Explain(err)
-	}
-	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("more than one JSON value: %w", canonical.ErrTrailing)
 	}
 	return &m, nil
 }
@@ -191,11 +156,7 @@ func (m *planMembers) callTool() (*Plan, error) {
 	if m.args == nil || m.args.Kind() != '{' {
 		return nil, errors.New("args must be a JSON object")
 	}
-	args, err := canonical.JSON(m.args)
-	if err != nil {
-		return nil, err
-	}
-	return &Plan{Type: PlanCallTool, Server: server, Tool: tool, Args: args}, nil
+	return &Plan{Type: PlanCallTool, Server: server, Tool: tool, Args: m.args}, nil
 }
 
 func (m *planMembers) finalAnswer() (*Plan, error) {
@@ -226,14 +187,11 @@ func text(name string, v jsontext.Value) (string, error) {
 	if v.Kind() != '"' {
 		return "", fmt.Errorf("%s must be a string", name)
 	}
-	b, err := jsontext.AppendUnquote(nil, v)
-	if err != nil {
-		return "", canonical.Explain(err)
+	s, err := canonical.Unquote(v)
+	if err == nil && s == "" {
+		err = fmt.Errorf("%s is empty", name)
 	}
-	if len(b) == 0 {
-		return "", fmt.Errorf("%s is empty", name)
-	}
-	return string(b), nil
+	return s, err
 }
 
 // clip keeps quoted outside text short enough for a sentence.

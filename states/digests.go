@@ -17,13 +17,7 @@ func (b *Binding) digest() canonical.Digest {
 
 // digest names the permit by all that it permits.
 func (f *PermittedFact) digest(run string) canonical.Digest {
-	return canonical.Sum("permit", canonical.MustSorted(struct {
-		Arguments  canonical.Digest `json:"arguments"`
-		Bundle     canonical.Digest `json:"bundle"`
-		Definition canonical.Digest `json:"definition"`
-		Plan       canonical.Digest `json:"plan"`
-		Run        string           `json:"run"`
-		Server     string           `json:"server"`
-		Tool       string           `json:"tool"`
-	}{argumentsDigest(f.Arguments), f.Bundle, f.Definition, f.Plan, run, f.Server, f.Tool}))
+	return canonical.Sum("permit", canonical.MustSorted([]string{
+		run, f.Server, f.Tool, string(argumentsDigest(f.Arguments)), string(f.Definition), string(f.Bundle), string(f.Plan),
+	}))
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,7 +19,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/fsm"
+	"pgfsm/policy"
+	"pgfsm/policy/evidence"
 	"pgfsm/states"
+	"pgfsm/states/statestest"
 )
 
 var update = flag.Bool("update", false, "write the generated pages of docs anew")
@@ -154,6 +158,31 @@ func TestDocsSearchSeesTests(t *testing.T) {
 	}
 }
 
+// TestDocsNameCasesThatExist: the cases that stand behind tests in docs/invariants.md are scenarios or cases of the tests here.
+func TestDocsNameCasesThatExist(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(docs, "invariants.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, err := os.ReadFile("machine_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := make(map[string]bool)
+	for _, s := range statestest.Scenarios() {
+		known[s.Name] = true
+	}
+	named := regexp.MustCompile("`([a-z0-9]+(?:-[a-z0-9]+)+)`").FindAllSubmatch(page, -1)
+	if len(named) < 15 {
+		t.Errorf("docs/invariants.md names %d cases, want at least 15: the search is blind", len(named))
+	}
+	for _, m := range named {
+		if name := string(m[1]); !known[name] && !bytes.Contains(cases, []byte(`{"`+name+`", states.`)) {
+			t.Errorf("docs/invariants.md names the case %s, which does not exist", name)
+		}
+	}
+}
+
 // moduleTests lists every test, fuzz target and benchmark below root.
 func moduleTests(t *testing.T, root string) (all []namedTest) {
 	t.Helper()
@@ -186,4 +215,63 @@ func moduleTests(t *testing.T, root string) (all []namedTest) {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// TestDocsTraceFormatNamesEveryMember holds the member lists of docs/trace-format.md to the types that are recorded.
+func TestDocsTraceFormatNamesEveryMember(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(docs, "trace-format.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		begin string
+		value any
+	}{
+		{"`list_tools`", states.ListTools{}}, {"`complete`", states.Complete{}}, {"`await_decision`", states.AwaitDecision{}},
+		{"`call_tool`", states.CallTool{}},
+		{"`tools_listed`", states.ToolsListed{}}, {"`completed`", states.Completed{}}, {"`decided`", states.Decided{}},
+		{"`tool_returned`", states.ToolReturned{}}, {"`effect_failed`", states.EffectFailed{}}, {"`interrupted`", states.Interrupted{}},
+		{"`screen` | `screened`", states.ScreenedFact{}}, {"`discover` | `discovered`", states.DiscoveredFact{}},
+		{"`plan` | `planned`", states.PlannedFact{}}, {"`validate` | `validated`", states.ValidatedFact{}},
+		{"`authorize` | `authorized`", states.AuthorizedFact{}}, {"`assess` | `assessed`", states.AssessedFact{}},
+		{"`hold` | `pending`", states.HeldFact{}}, {"`approve` | `approved`", states.ApprovedFact{}},
+		{"`permit` | `permitted`", states.PermittedFact{}}, {"`dispatch` | `dispatched`", states.DispatchedFact{}},
+		{"`return` | `executed`", states.ExecutedFact{}}, {"`parse` | `typed`", states.TypedFact{}},
+		{"`summarize` | `summarized`", states.SummarizedFact{}}, {"`answer` | `answered`", states.AnsweredFact{}},
+		{"`ask` | `needs_info`", states.AskedFact{}}, {"`block` | `blocked`", states.StoppedFact{}},
+		{"`fail` | `failed`", states.StoppedFact{}},
+	} {
+		want := fmt.Sprintf("\n| %s | %s |\n", row.begin, members(row.value))
+		if n := strings.Count(string(page), want); n != 1 {
+			t.Errorf("docs/trace-format.md has the row %q %d times, want once", strings.TrimSpace(want), n)
+		}
+	}
+	for _, inner := range []struct {
+		what  string
+		value any
+	}{
+		{"a listing", policy.Listing{}}, {"an exchange", states.Exchange{}}, {"a verdict", policy.Verdict{}},
+		{"the outcome", states.Outcome{}}, {"the request", states.Request{}}, {"a tool", states.ToolRef{}},
+		{"a server", states.ServerStatus{}}, {"a place", evidence.Place{}}, {"the bundle", policy.Content{}},
+	} {
+		for name := range strings.SplitSeq(members(inner.value), ", ") {
+			name = strings.Trim(name, "`")
+			if !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), `"`+name+`"`) {
+				t.Errorf("docs/trace-format.md does not name the member %s of %s", name, inner.what)
+			}
+		}
+	}
+}
+
+// members lists the JSON names of a struct's members.
+func members(v any) string {
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.IsExported() && name != "-" {
+			names = append(names, "`"+name+"`")
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }

@@ -38,7 +38,7 @@ var screenAllows = guard("screen_allows", "the input gate allows exactly this re
 	if f == nil {
 		return errNoFact
 	}
-	return errors.Join(allows(f.Verdict), same("request", f.Request, r.request.Digest()),
+	return errors.Join(allows(f.Verdict), same("request", f.Request, r.asked),
 		same("bundle", f.Bundle, r.bundle.Digest()))
 })
 

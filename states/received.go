@@ -16,7 +16,7 @@ func (received) Judge(r *Run, _ Event) Judgement {
 	if !v.Allows() {
 		return block(v)
 	}
-	return Judgement{Screen, &ScreenedFact{Bundle: r.bundle.Digest(), Request: r.request.Digest(), Verdict: v}}
+	return Judgement{Screen, &ScreenedFact{Bundle: r.bundle.Digest(), Request: r.asked, Verdict: v}}
 }
 
 // texts returns what the input rules look at: the question, or the call's bytes and every string in them, so that an

@@ -20,13 +20,14 @@ type Request struct {
 	Text  canonical.Text `json:"text"` // the question, or the plan's bytes
 }
 
-// Digest names the request.
-func (r *Request) Digest() canonical.Digest { return canonical.Sum("request", canonical.MustSorted(r)) }
+// digest names the request.
+func (r *Request) digest() canonical.Digest { return canonical.Sum("request", canonical.MustSorted(r)) }
 
 // A Run is one request on its way through the machine. One goroutine owns it; only [Machine.Advance] moves it.
 type Run struct {
 	id      string
 	request Request
+	asked   canonical.Digest // of the request
 	bundle  *policy.Bundle
 
 	state    fsm.State
@@ -38,7 +39,10 @@ type Run struct {
 
 // NewRun starts a run in the machine's first state. The id is a UUIDv7 that the caller drew.
 func NewRun(id string, request Request, bundle *policy.Bundle) *Run {
-	return &Run{id: id, request: request, bundle: bundle, state: Received, trail: append(make([]fsm.State, 0, 16), Received)}
+	return &Run{
+		id: id, request: request, asked: request.digest(), bundle: bundle,
+		state: Received, trail: append(make([]fsm.State, 0, 16), Received),
+	}
 }
 
 // ID returns the run's id.

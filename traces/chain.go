@@ -50,13 +50,15 @@ func (s *rawStep) digest() canonical.Digest {
 			h.Write(value)
 		}
 	}
-	h.Write([]byte{'}'})
+	h.Write(closing)
 	return h.Digest()
 }
 
+var closing = []byte{'}'}
+
 // line is the step's canonical form.
 func (s *rawStep) line() []byte {
-	size := 1
+	size := len(closing)
 	for i, value := range s {
 		size += len(labels[i]) + len(value)
 	}
@@ -64,7 +66,7 @@ func (s *rawStep) line() []byte {
 	for i, value := range s {
 		b = append(append(b, labels[i]...), value...)
 	}
-	return append(b, '}')
+	return append(b, closing...)
 }
 
 // A chain extends a trace: it numbers steps and links each to the one before.

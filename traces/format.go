@@ -45,6 +45,24 @@ type Bundle struct {
 	Digest  canonical.Digest `json:"digest"`
 }
 
+// canonical returns the header's canonical form. The bundle's content is canonical already and is not read again.
+func (h *Header) canonical() ([]byte, error) {
+	small, err := canonical.Sorted(struct {
+		Format  string           `json:"format"`
+		Machine canonical.Digest `json:"machine"`
+		Request states.Request   `json:"request"`
+		RunID   string           `json:"run_id"`
+	}{h.Format, h.Machine, h.Request, h.RunID})
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, 0, len(h.Bundle.Content)+len(small)+128)
+	b = append(append(b, `{"bundle":{"content":`...), h.Bundle.Content...)
+	b = append(append(b, `,"digest":`...), quote(h.Bundle.Digest)...)
+	b = append(b, `},`...)
+	return append(b, small[1:]...), nil
+}
+
 // NewHeader makes the header of a run that starts now.
 func NewHeader(m *states.Machine, r *states.Run) Header {
 	return Header{

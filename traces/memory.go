@@ -16,7 +16,7 @@ type Memory struct {
 
 // InMemory starts a record in memory.
 func InMemory(h Header, now func() string) (*Memory, error) {
-	header, err := canonical.Sorted(h)
+	header, err := h.canonical()
 	if err != nil {
 		return nil, err
 	}

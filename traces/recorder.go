@@ -40,7 +40,7 @@ type Recorder struct {
 // Create starts the record of a run in dir, which it makes if it must. now tells the time of a step, as RFC 3339 in
 // UTC. The error names the file and what to do about it.
 func Create(dir string, h Header, now func() string) (*Recorder, error) {
-	header, err := canonical.Sorted(h)
+	header, err := h.canonical()
 	if err != nil {
 		return nil, err
 	}

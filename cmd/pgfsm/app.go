@@ -38,7 +38,11 @@ func (o *options) with(ctx context.Context, w world, do func(*app) error) error 
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(a), a.close())
+	err = do(a)
+	if closing := a.close(); closing != nil { // what was answered stays answered
+		fmt.Fprintf(w.stderr, "pgfsm: warning: %s\n", visible.Lines(closing.Error()))
+	}
+	return err
 }
 
 // app is a configuration at work.
@@ -89,7 +93,10 @@ func open(w world, path string) (*app, error) {
 			Headers: pairs(s.Headers), Env: pairs(s.Env), Timeout: time.Duration(s.Timeout) * time.Millisecond,
 		})
 	}
-	return a, nil
+	if !demo {
+		err = a.connect()
+	}
+	return a, err
 }
 
 func pairs(from []settings.Pair) []mcp.Header {
@@ -128,7 +135,7 @@ func load(w world, path string) (loaded *settings.Loaded, demo bool, err error) 
 	}
 	if path != "" {
 		loaded, err = settings.Load(path, ours, over)
-		return loaded, false, err
+		return loaded, false, overridden(err, over.Allowlist)
 	}
 	inside := func(name string) ([]byte, error) {
 		if name == over.Allowlist {
@@ -137,7 +144,21 @@ func load(w world, path string) (loaded *settings.Loaded, demo bool, err error) 
 		return config.FS.ReadFile(filepath.ToSlash(name))
 	}
 	loaded, err = settings.Load(config.Name, inside, over)
-	return loaded, true, err
+	return loaded, true, overridden(err, over.Allowlist)
+}
+
+// overridden says whose word it was where the configuration is not what names the allowlist.
+func overridden(err error, allowlist string) error {
+	var faults settings.Errors
+	if allowlist == "" || !errors.As(err, &faults) {
+		return err
+	}
+	for _, f := range faults {
+		if f.Key == "allowlist" || f.File == allowlist {
+			return fmt.Errorf("%w\n(SAFE_ALLOWLIST_PATH names the allowlist: %s)", err, allowlist)
+		}
+	}
+	return err
 }
 
 // maxConfigBytes bounds every file that the configuration names.
@@ -168,24 +189,25 @@ func ours(path string) ([]byte, error) {
 	return doc[:n], err
 }
 
-// start connects nothing yet, but makes what can be connected: for the demo, its servers begin to listen.
+// start makes what can be connected: for the demo, its servers begin to listen.
 func (a *app) start(ctx context.Context) error {
 	if a.upstreams != nil {
 		return nil
 	}
-	servers := a.servers
-	if a.demo {
-		var err error
-		if a.fleet, err = toy.Listen(context.WithoutCancel(ctx), []string{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"}); err != nil {
-			return err
-		}
-		for i := range servers {
-			servers[i].URL = a.fleet.URL(servers[i].Name, "sse")
-		}
-	}
-	limits := mcp.Limits{ResultBytes: a.bundle.Limits().ResultBytes}
 	var err error
-	a.upstreams, err = mcp.New(servers, limits, mcp.Info{Name: "pgfsm", Version: version()})
+	if a.fleet, err = toy.Listen(context.WithoutCancel(ctx), []string{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"}); err != nil {
+		return err
+	}
+	for i := range a.servers {
+		a.servers[i].URL = a.fleet.URL(a.servers[i].Name, "sse")
+	}
+	return a.connect()
+}
+
+// connect judges the servers as package mcp does. It starts and connects nothing.
+func (a *app) connect() (err error) {
+	limits := mcp.Limits{ResultBytes: a.bundle.Limits().ResultBytes}
+	a.upstreams, err = mcp.New(a.servers, limits, mcp.Info{Name: "pgfsm", Version: version()})
 	return err
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,12 @@ func newConfig(w world) *cobra.Command {
 		Short: "Judge the configuration and every file it names, without starting anything",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.with(cmd.Context(), w, func(a *app) error { return a.printCheck(o.json) })
+			err := o.with(cmd.Context(), w, func(a *app) error { return a.printCheck(o.json) })
+			var faults settings.Errors
+			if o.json && errors.As(err, &faults) {
+				return printFaults(w, faults)
+			}
+			return err
 		},
 	}
 	o.register(check)
@@ -53,4 +59,28 @@ func (a *app) printCheck(asJSON bool) error {
 		newInk(a.w).mark(true), len(c.Servers), tools, len(c.Input.Rules), len(c.Planner.Routes), len(c.Outputs),
 		visible.Text(string(a.bundle.Digest())))
 	return err
+}
+
+// printFaults prints what is wrong with a configuration as one JSON document.
+func printFaults(w world, faults settings.Errors) error {
+	type fault struct {
+		File    string `json:"file"`
+		Line    int    `json:"line"` // 0: the file itself
+		Column  int    `json:"column"`
+		Key     string `json:"key,omitzero"`
+		Problem string `json:"problem"`
+		Remedy  string `json:"remedy,omitzero"`
+	}
+	doc := struct {
+		SchemaVersion int     `json:"schema_version"`
+		OK            bool    `json:"ok"`
+		Faults        []fault `json:"faults"`
+	}{SchemaVersion: schemaVersion}
+	for _, f := range faults {
+		doc.Faults = append(doc.Faults, fault{f.File, f.Line, f.Col, f.Key, f.Problem, f.Remedy})
+	}
+	if err := printJSON(w.stdout, doc); err != nil {
+		return err
+	}
+	return exit(exitCould)
 }

@@ -10,6 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+	"pgfsm/traces"
 )
 
 const repository = "../.."
@@ -236,6 +240,44 @@ func TestDocsErrorsHaveReplayCodes(t *testing.T) {
 	for _, m := range found {
 		if strings.Count(string(page), "\n| `"+m[1]+"` |") != 1 {
 			t.Errorf("%s does not stand in one row of docs/errors.md", m[1])
+		}
+	}
+}
+
+// TestDocsTraceExampleReplays: the worked example of docs/trace-format.md is a trace, replays, and has the digests that
+// stand beside it.
+func TestDocsTraceExampleReplays(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "trace-format.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var example string
+	for _, fence := range fencePattern.FindAllStringSubmatch(string(page), -1) {
+		if fence[1] == "json" {
+			example = fence[2]
+		}
+	}
+	trace, err := traces.Read([]byte(example))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := states.NewMachine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := traces.NewReplayer(m, nil).Replay(trace); err != nil {
+		t.Errorf("the worked example does not replay: %v", err)
+	}
+	for _, d := range []struct {
+		name   string
+		digest canonical.Digest
+	}{
+		{"bundle", trace.Header.Bundle.Digest}, {"trace header", trace.Steps[0].Prev}, {"trace step", trace.Steps[0].Hash},
+		{"trace head", trace.Head},
+	} {
+		line := fmt.Sprintf("    %-22s%s\n", "digest("+d.name+")", d.digest)
+		if !strings.Contains(string(page), line) {
+			t.Errorf("docs/trace-format.md lacks the line %q", line)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,11 +24,11 @@ func (a *app) execute(ctx context.Context, kind string, text []byte, asJSON bool
 		return err
 	}
 	run := states.NewRun(id.String(), states.Request{Actor: actor(), At: now(), Kind: kind, Text: text}, a.bundle)
-	a.recoverRuns()
 	rec, err := traces.Create(a.tracesDir, traces.NewHeader(a.machine, run), now)
 	if err != nil {
 		return err
 	}
+	a.recoverRuns()
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(a.bundle.Limits().RunTimeout)*time.Millisecond)
 	defer cancel()
 	var keep states.Recorder = rec
@@ -58,13 +59,14 @@ func (a *app) execute(ctx context.Context, kind string, text []byte, asJSON bool
 func (a *app) recoverRuns() {
 	ended, err := traces.NewReplayer(a.machine, nil).Recover(a.tracesDir, now)
 	if err != nil {
-		fmt.Fprintf(a.w.stderr, "pgfsm: left-over runs in %s cannot be looked at: %s\n", a.tracesDir, visible.Text(err.Error()))
+		fmt.Fprintf(a.w.stderr, "pgfsm: left-over runs in %s cannot be looked at: %s\n", visible.Text(a.tracesDir), visible.Text(err.Error()))
 	}
 	for _, r := range ended {
 		if r.Err != nil {
-			fmt.Fprintf(a.w.stderr, "pgfsm: %s was left over and cannot be ended: %s\n", r.Partial, visible.Text(r.Err.Error()))
+			fmt.Fprintf(a.w.stderr, "pgfsm: %s was left over and cannot be ended: %s\n", visible.Text(r.Partial), visible.Text(r.Err.Error()))
 			continue
 		}
-		fmt.Fprintf(a.w.stderr, "pgfsm: a left-over run ended as %s %s: %s\n", r.Outcome.State, r.Outcome.Code, r.Trace)
+		fmt.Fprintf(a.w.stderr, "pgfsm: a left-over run ended as %s: %s\n",
+			visible.Text(strings.TrimSpace(r.Outcome.State+" "+string(r.Outcome.Code))), visible.Text(r.Trace))
 	}
 }

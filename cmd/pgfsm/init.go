@@ -26,8 +26,9 @@ func newInit(w world) *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [FOLDER]",
 		Short: "Write a commented starter configuration",
-		Long:  `init writes pgfsm.yaml and the allowlist it names to the folder (default: here). It overwrites nothing.`,
-		Args:  cobra.MaximumNArgs(1),
+		Long: `init writes pgfsm.yaml, the allowlist it names and the JSON Schema that editors check it with to the folder
+(default: here). It overwrites nothing. The configuration calls the servers of "pgfsm demo".`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := "."
 			if len(args) == 1 {
@@ -44,17 +45,18 @@ func writeStarter(w world, dir string) error {
 		text []byte
 	}{
 		{filepath.Join(dir, config.Name), settings.Starter()},
-		{filepath.Join(dir, "config", "allowlist.json"), settings.StarterAllowlist()},
+		{filepath.Join(dir, "allowlist.json"), settings.StarterAllowlist()},
+		{filepath.Join(dir, "pgfsm.schema.json"), settings.Schema()},
 	}
 	for _, f := range files {
 		if _, err := os.Lstat(f.path); err == nil {
 			return fmt.Errorf("%s is there already, and nothing is overwritten: move it away first", f.path)
 		}
 	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
 	for _, f := range files {
-		if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
-			return err
-		}
 		if err := writeNew(f.path, f.text); err != nil {
 			return err
 		}

@@ -15,13 +15,15 @@ import (
 // what they do not know.
 const schemaVersion = 1
 
-// ink colours what people read: on a terminal only, and never where NO_COLOR is set (https://no-color.org).
+// ink colours what people read: on a terminal only, and never where NO_COLOR is set (https://no-color.org)
+// or the terminal says that it is dumb.
 type ink struct{ good, bad, dim, strong *color.Color }
 
 func newInk(w world) ink {
 	i := ink{color.New(color.FgGreen), color.New(color.FgRed), color.New(color.Faint), color.New(color.Bold)}
+	colour := isTerminal(w.stdout) && w.env("NO_COLOR") == "" && w.env("TERM") != "dumb"
 	for _, c := range []*color.Color{i.good, i.bad, i.dim, i.strong} {
-		if isTerminal(w.stdout) && w.env("NO_COLOR") == "" {
+		if colour {
 			c.EnableColor()
 		} else {
 			c.DisableColor()
@@ -48,7 +50,8 @@ func isTerminal(w io.Writer) bool {
 
 // printJSON prints one document, indented for people and escaped for terminals.
 func printJSON(w io.Writer, v any) error {
-	b, err := json.Marshal(v, json.Deterministic(true), jsontext.EscapeForHTML(false), jsontext.WithIndent("  "))
+	// A path need not be UTF-8; its document must be printed all the same.
+	b, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent("  "))
 	if err != nil {
 		return err
 	}

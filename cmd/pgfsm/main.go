@@ -12,11 +12,17 @@ import (
 	"syscall"
 )
 
-func main() {
+func main() { os.Exit(process()) }
+
+// process runs the command on this process's own streams, environment and signals.
+func process() int {
+	// A reader that goes away must not end the process while a call is in flight: writing fails instead.
+	// (Notify, not Ignore: what is ignored stays so in the servers that are started.)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], world{
+	defer stop()
+	context.AfterFunc(ctx, stop) // the first signal asks, the second one ends the process
+	return run(ctx, os.Args[1:], world{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.LookupEnv,
 	})
-	stop()
-	os.Exit(code)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -26,7 +27,15 @@ func (u upstreams) List(ctx context.Context, _ *states.ListTools) states.Event {
 		return &states.EffectFailed{Code: policy.CodeEffectFailed, Effect: states.NotSent, Reason: err.Error()}
 	}
 	listed := &states.ToolsListed{}
-	for _, l := range u.upstreams.List(ctx) {
+	all := u.upstreams.List(ctx)
+	if err := ctx.Err(); err != nil { // servers that had no time are not servers that are down
+		code, reason := policy.CodeCancelled, "The run was cancelled while the servers were asked for their tools."
+		if errors.Is(err, context.DeadlineExceeded) {
+			code, reason = policy.CodeTimeout, "The run's time ran out while the servers were asked for their tools."
+		}
+		return &states.EffectFailed{Code: code, Effect: states.NotSent, Reason: reason}
+	}
+	for _, l := range all {
 		to := policy.Listing{
 			Code: policy.Code(l.Code), Name: l.ServerName, Protocol: l.Protocol, Reason: l.Reason, Server: l.Server,
 			Status: l.Status, Version: l.ServerVersion,
@@ -39,18 +48,26 @@ func (u upstreams) List(ctx context.Context, _ *states.ListTools) states.Event {
 	return listed
 }
 
-// Call makes the one call.
+// Call makes the one call, within the server's time.
 func (u upstreams) Call(ctx context.Context, c *states.CallTool) states.Event {
+	for _, s := range u.servers {
+		if s.Name == c.Server {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, s.Timeout)
+			defer cancel()
+		}
+	}
 	got := u.upstreams.Call(ctx, mcp.Call{Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, RunID: string(c.Permit)})
 	if got.Code == "" && got.Result != nil {
 		return &states.ToolReturned{Result: u.mask(got.Result)}
 	}
-	reason := got.Reason
+	code, reason := policy.Code(got.Code), got.Reason
 	if got.RPCError != nil {
-		reason = fmt.Sprintf("The server answered with error %d: %s", got.RPCError.Code, got.RPCError.Message)
+		code, reason = policy.CodeServerError,
+			fmt.Sprintf("The server answered with error %d: %s", got.RPCError.Code, got.RPCError.Message)
 	}
 	return &states.EffectFailed{
-		Code: policy.Code(got.Code), Effect: states.Effect(got.Effect), Reason: string(u.mask([]byte(reason))),
+		Code: code, Effect: states.Effect(got.Effect), Reason: string(u.mask([]byte(reason))),
 	}
 }
 

@@ -128,15 +128,14 @@ func replayOne(p *traces.Replayer, path string, head canonical.Digest) replayed 
 	}
 	if t != nil {
 		r.RunID = t.Header.RunID
-		for _, s := range t.Steps {
-			r.Transitions = append(r.Transitions, transition{s.Seq, string(s.From), string(s.Trigger), string(s.To)})
-		}
 		if !p.SameMachine(t) {
 			r.Note = "recorded with another transition table"
 		}
 	}
 	if err == nil {
-		_, err = p.Replay(t)
+		var run *states.Run
+		run, err = p.Replay(t)
+		r.Transitions = again(t, run)
 	}
 	var diverged *traces.DivergenceError
 	switch {
@@ -145,7 +144,6 @@ func replayOne(p *traces.Replayer, path string, head canonical.Digest) replayed 
 		return r
 	case errors.As(err, &diverged):
 		r.Code, r.exit = diverged.Code(), exitNo
-		r.Transitions = r.Transitions[:min(diverged.Seq, len(r.Transitions))]
 	case errors.Is(err, traces.ErrTampered), errors.Is(err, traces.ErrHead):
 		r.Code, r.exit = "trace_tampered", exitNo
 	default:
@@ -153,6 +151,18 @@ func replayOne(p *traces.Replayer, path string, head canonical.Digest) replayed 
 	}
 	r.Error = err.Error()
 	return r
+}
+
+// again lists the transitions that came out as recorded. They were fired by today's machine, so their names are its own.
+func again(t *traces.Trace, run *states.Run) []transition {
+	if run == nil {
+		return nil
+	}
+	var list []transition
+	for _, s := range t.Steps[:min(len(run.Trail())-1, len(t.Steps))] {
+		list = append(list, transition{s.Seq, string(s.From), string(s.Trigger), string(s.To)})
+	}
+	return list
 }
 
 // reportReplay prints what came of all traces and ends with the gravest answer: tampered or diverged before unreadable.
@@ -233,6 +243,9 @@ func readTrace(path string) (*traces.Trace, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	if info.Size() > traces.MaxTraceBytes {
 		return nil, fmt.Errorf("%s has %d bytes; a trace has at most %d", path, info.Size(), traces.MaxTraceBytes)

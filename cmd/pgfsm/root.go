@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,11 +48,13 @@ func exit(code int) error {
 // run is the whole command: it returns its exit code and calls nothing that ends the process.
 func run(ctx context.Context, args []string, w world) int {
 	root := newRoot(w)
+	understood := false // the words of the command line; from there on errors are about something else
+	root.PersistentPreRun = func(*cobra.Command, []string) { understood = true }
 	root.SetArgs(args)
 	root.SetIn(w.stdin)
 	root.SetOut(w.stdout)
 	root.SetErr(w.stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	var verdict verdictError
 	switch {
 	case err == nil:
@@ -60,6 +63,9 @@ func run(ctx context.Context, args []string, w world) int {
 		return verdict.code
 	}
 	fmt.Fprintf(w.stderr, "pgfsm: %s\n", visible.Lines(err.Error()))
+	if !understood {
+		fmt.Fprintf(w.stderr, "usage: %s (more: %s --help)\n", cmd.UseLine(), cmd.CommandPath())
+	}
 	return exitCould
 }
 
@@ -84,5 +90,28 @@ Exit codes: 0 yes (answered, a question back, clean), 1 no (blocked, diverged, t
 		newRun(w), newCall(w), newTools(w), newReplay(w), newGraph(w), newVerify(w), newDemo(w), newInit(w), newConfig(w),
 		newVersion(w),
 	)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Run, c.RunE = nil, helpOn
+		case "completion":
+			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+		}
+	}
 	return root
+}
+
+// helpOn shows the help of a command. Cobra's own takes any word for a yes.
+func helpOn(c *cobra.Command, args []string) error {
+	about, rest, err := c.Root().Find(args)
+	if err == nil && len(rest) > 0 {
+		err = fmt.Errorf("there is no command %q to help with", strings.Join(args, " "))
+	}
+	if err != nil {
+		return err
+	}
+	about.InitDefaultHelpFlag()
+	return about.Help()
 }

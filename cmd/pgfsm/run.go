@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -28,7 +29,7 @@ QUESTION "-" reads standard input.`,
 			text := []byte(strings.Join(args, " "))
 			if len(args) == 1 && args[0] == "-" {
 				var err error
-				if text, err = io.ReadAll(io.LimitReader(w.stdin, policy.MaxInputBytes+1)); err != nil {
+				if text, err = readQuestion(w.stdin); err != nil {
 					return err
 				}
 			}
@@ -39,6 +40,16 @@ QUESTION "-" reads standard input.`,
 	}
 	o.register(cmd)
 	return cmd
+}
+
+// readQuestion reads a question whole. What no configuration would let pass is not cut, but refused before there is a
+// run that could only record a part of it.
+func readQuestion(stdin io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(stdin, policy.MaxInputBytes+1))
+	if err == nil && len(text) > policy.MaxInputBytes {
+		err = fmt.Errorf("standard input has more than %d bytes, which no configuration lets pass", policy.MaxInputBytes)
+	}
+	return text, err
 }
 
 func newCall(w world) *cobra.Command {

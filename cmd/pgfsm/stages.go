@@ -22,7 +22,8 @@ func (p *stagePrinter) Append(s states.Step) error {
 		return err
 	}
 	yes := s.To != states.Blocked && s.To != states.Failed
-	fmt.Fprintf(p.out, "%s %-11s %s\n", p.ink.mark(yes), s.To, visible.Clip(p.say(s), maxLine))
+	line := fmt.Sprintf("%-11s %s", s.To, visible.Clip(p.say(s), maxLine))
+	fmt.Fprintf(p.out, "%s %s\n", p.ink.mark(yes), strings.TrimRight(line, " "))
 	return nil
 }
 
@@ -64,8 +65,7 @@ func (p *stagePrinter) say(s states.Step) string {
 	case states.NeedsInfo:
 		return "The planner asks for what is missing."
 	case states.Blocked, states.Failed:
-		v := f.Stopped.Verdict
-		return fmt.Sprintf("[%s %s] %s (effect: %s)", v.Gate, v.Code, v.Reason, f.Stopped.Effect)
+		return fmt.Sprintf("[%s %s]", f.Stopped.Verdict.Gate, f.Stopped.Verdict.Code) // the answer says it in full
 	}
 	return ""
 }

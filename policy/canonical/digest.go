@@ -17,9 +17,28 @@ type Digest string
 // Sum returns the digest of the canonical bytes b as a thing of the given kind ("plan", "trace step", …). Two things
 // of different kinds never share a digest, whatever their bytes.
 func Sum(kind string, b []byte) Digest {
-	h := NewHasher(kind)
-	h.Write(b)
-	return h.Digest()
+	var small [smallThing]byte
+	if len(kindPrefix)+len(kind)+1+len(b) > len(small) {
+		h := NewHasher(kind)
+		h.Write(b)
+		return h.Digest()
+	}
+	thing := append(append(append(small[:0], kindPrefix...), kind...), 0)
+	sum := sha256.Sum256(append(thing, b...))
+	return written(sum[:])
+}
+
+// smallThing is the size up to which a thing is hashed without a hasher of its own.
+const smallThing = 1 << 10
+
+// kindPrefix stands before the kind in what is hashed.
+const kindPrefix = "pgfsm "
+
+func written(sum []byte) Digest {
+	var text [len(DigestPrefix) + 2*sha256.Size]byte
+	copy(text[:], DigestPrefix)
+	hex.Encode(text[len(DigestPrefix):], sum)
+	return Digest(text[:])
 }
 
 // SumOf returns the digest of the canonical form of v.

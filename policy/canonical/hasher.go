@@ -2,7 +2,6 @@ package canonical
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"hash"
 )
 
@@ -13,8 +12,7 @@ type Hasher struct{ h hash.Hash }
 // NewHasher begins the digest of a thing of the given kind; see [Sum].
 func NewHasher(kind string) Hasher {
 	h := sha256.New()
-	h.Write([]byte("pgfsm " + kind))
-	h.Write([]byte{0})
+	h.Write(append([]byte(kindPrefix+kind), 0))
 	return Hasher{h}
 }
 
@@ -33,8 +31,5 @@ func (s Hasher) Clone() Hasher {
 // Digest returns the digest of all pieces so far.
 func (s Hasher) Digest() Digest {
 	var sum [sha256.Size]byte
-	var text [len(DigestPrefix) + 2*sha256.Size]byte
-	copy(text[:], DigestPrefix)
-	hex.Encode(text[len(DigestPrefix):], s.h.Sum(sum[:0]))
-	return Digest(text[:])
+	return written(s.h.Sum(sum[:0]))
 }

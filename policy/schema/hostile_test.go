@@ -106,7 +106,8 @@ var hostileCases = []hostileCase{
 		text(`{"$dynamicRef":"#a","$defs":{"x":{"$id":"x","$dynamicAnchor":"a"},
 		"y":{"$dynamicAnchor":"a"}}}`), text(`{}`)},
 	{"recursive-ref-loop", CodeReferenceCycle,
-		text(`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"$recursiveRef":"#"}`), text(`{}`)},
+		text(`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"$recursiveRef":"#"}`),
+			text(`{}`)},
 	{"remote-ref", CodeReferenceOutside, text(`{"$ref":"` + hostileURL + `"}`), text(`{}`)},
 	{"remote-ref-in-unused-part", fine, text(`{"$defs":{"a":{"$ref":"` + hostileURL + `"}}}`), text(`{}`)},
 	{"remote-ref-through-id", CodeReferenceOutside,
@@ -124,7 +125,8 @@ var hostileCases = []hostileCase{
 	{"all-of-diamond", CodeExpansionTooLarge, func() string { return diamond(24) }, text(`{}`)},
 	{"long-chain", CodeExpansionTooLarge, func() string { return chain(2000) }, text(`{}`)},
 	{"doubling-recursion-deep-document", CodeDocumentTooCostly,
-		text(`{"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}`), func() string { return nested("[", "", "]", 100) }},
+		text(`{"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}`), func() string { return nested("[", "", "]",
+			100) }},
 	{"doubling-recursion-shallow-document", fine,
 		text(`{"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}`), func() string { return nested("[", "", "]", 8) }},
 	{"many-megabytes", CodeTooLarge,
@@ -181,7 +183,8 @@ var hostileCases = []hostileCase{
 		text(`{"$id":"https://json-schema.org/draft/2020-12/schema","properties":{"a":{}}}`),
 		text(`{"a":1}`)},
 	{"identifier-of-the-meta-schema-and-ref-to-it", CodeReferenceCycle,
-		text(`{"$id":"https://json-schema.org/draft/2020-12/schema","$ref":"https://json-schema.org/draft/2020-12/schema"}`), text(`{}`)},
+		text(`{"$id":"https://json-schema.org/draft/2020-12/schema",
+			"$ref":"https://json-schema.org/draft/2020-12/schema"}`), text(`{}`)},
 	{"identifier-of-the-gate", fine, text(`{"$id":"` + documentURL + `","properties":{"a":{}}}`), text(`{"a":1}`)},
 	{"clashing-identifiers", CodeNotASchema, text(`{"properties":{"a":{"$id":"x"},"b":{"$id":"x"}}}`), text(`{}`)},
 	{"identifier-that-is-no-url", CodeNotASchema, text(`{"$id":"http://[::1"}`), text(`{}`)},
@@ -221,7 +224,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestHostileChecksCanFail shows each check of TestHostile red: the validator without the gate hangs, reads and fetches.
+// TestHostileChecksCanFail shows each check of TestHostile red: the validator without the gate hangs, and
+// reads; and the listener counts.
 func TestHostileChecksCanFail(t *testing.T) {
 	url, seen := listener(t)
 	t.Run("deadline", func(t *testing.T) {

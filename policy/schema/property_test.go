@@ -12,21 +12,28 @@ import (
 // seeds are schemas and documents that between them use every part of the gate; f.Fuzz starts from them.
 var seeds = []struct{ schema, doc string }{
 	{plainSchema, plainArguments},
-	{`{"oneOf":[{"properties":{"a":{"properties":{"x":{}}}}},{"properties":{"a":{"properties":{"y":{}}}}}]}`, `{"a":{"x":1}}`},
-	{`{"properties":{"a":{"anyOf":[{"$ref":"#/$defs/A"},{"type":"null"}]}},"$defs":{"A":{"properties":{"b":{}}}}}`, `{"a":{"b":[]}}`},
-	{`{"$schema":"http://json-schema.org/draft-04/schema#","definitions":{"n":{"properties":{"k":{"items":{"$ref":"#/definitions/n"}}}}},
+	{`{"oneOf":[{"properties":{"a":{"properties":{"x":{}}}}},{"properties":{"a":{"properties":{"y":{}}}}}]}`,
+		`{"a":{"x":1}}`},
+	{`{"properties":{"a":{"anyOf":[{"$ref":"#/$defs/A"},{"type":"null"}]}},"$defs":{"A":{"properties":{"b":{}}}}}`,
+		`{"a":{"b":[]}}`},
+	{`{"$schema":"http://json-schema.org/draft-04/schema#",
+		"definitions":{"n":{"properties":{"k":{"items":{"$ref":"#/definitions/n"}}}}},
 		"allOf":[{"$ref":"#/definitions/n"}]}`, `{"k":[{"k":[]}]}`},
-	{`{"$schema":"http://json-schema.org/draft-07/schema#","if":{"properties":{"k":{"const":1}}},"then":{"properties":{"b":{}}},
+	{`{"$schema":"http://json-schema.org/draft-07/schema#","if":{"properties":{"k":{"const":1}}},
+		"then":{"properties":{"b":{}}},
 		"else":{"properties":{"c":{"not":{"properties":{"d":{}}}}}},"properties":{"k":{}}}`, `{"k":1,"b":2}`},
 	{`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,
 		"properties":{"k":{"items":{"$recursiveRef":"#"}}},"not":{"required":["z"]}}`, `{"k":[{"k":[{}]}]}`},
-	{`{"$dynamicAnchor":"n","patternProperties":{"^k":{"prefixItems":[{"$dynamicRef":"#n"}],"contains":{"$dynamicRef":"#n"}}}}`,
+	{`{"$dynamicAnchor":"n","patternProperties":{"^k":{"prefixItems":[{"$dynamicRef":"#n"}],
+		"contains":{"$dynamicRef":"#n"}}}}`,
 		`{"k":[{"kk":[{}]}]}`},
-	{`{"properties":{"u":{"uniqueItems":true,"items":{"multipleOf":0.5}}},"unevaluatedProperties":{"properties":{"v":{}}}}`,
+	{`{"properties":{"u":{"uniqueItems":true,"items":{"multipleOf":0.5}}},
+		"unevaluatedProperties":{"properties":{"v":{}}}}`,
 		`{"u":[1,1.5],"w":{"v":null}}`},
 	{`{"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}`, `[[[[]]]]`},
 	{`{"properties":{"a":{"$ref":"https://json-schema.org/draft/2020-12/schema"}}}`, `{"a":{"type":"object"}}`},
-	{`{"dependentSchemas":{"a":{"properties":{"b":{}}}},"dependencies":{"b":{"properties":{"c":{}}}},"propertyNames":{"maxLength":3}}`,
+	{`{"dependentSchemas":{"a":{"properties":{"b":{}}}},"dependencies":{"b":{"properties":{"c":{}}}},
+		"propertyNames":{"maxLength":3}}`,
 		`{"a":1,"b":2}`},
 }
 
@@ -101,7 +108,7 @@ func (g generator) key() string { return g.pick("a", "b", "c") }
 
 // object is a schema that names keys, with or without in-place parts.
 func (g generator) object(depth int) string {
-	parts := []string{fmt.Sprintf(`"properties":{%q:%s,"k":{"const":%d}}`, g.key(), g.value(depth-1), g.IntN(2))}
+	parts := []string{fmt.Sprintf(`"properties":{%q:%s,"k":{"enum":[%d]}}`, g.key(), g.value(depth-1), g.IntN(2))}
 	if depth > 0 {
 		for range g.IntN(3) {
 			one, two := g.object(depth-1), g.object(depth-1)
@@ -118,11 +125,11 @@ func (g generator) object(depth int) string {
 			))
 		}
 	}
-	slicesOfNames := map[string]bool{} // of two parts with one keyword the first stays
+	seen := map[string]bool{} // of two parts with one keyword the first stays
 	var kept []string
 	for _, part := range parts {
-		if name, _, _ := strings.Cut(part, ":"); !slicesOfNames[name] {
-			slicesOfNames[name] = true
+		if name, _, _ := strings.Cut(part, ":"); !seen[name] {
+			seen[name] = true
 			kept = append(kept, part)
 		}
 	}
@@ -145,21 +152,21 @@ func (g generator) value(depth int) string {
 }
 
 func (g generator) schema() string {
-	shared := generator{g.Rand, g.dialect}
-	return fmt.Sprintf(`{"$schema":%q,"definitions":{"shared":{"type":"object","properties":{"a":{"type":"integer"},"c":%s}}},%s`,
-		g.dialect, shared.value(0), g.object(3)[1:])
+	return fmt.Sprintf(`{"$schema":%q,"definitions":{"shared":{"type":"object","properties":{"a":{"type":"integer"},
+		"c":%s}}},%s`,
+		g.dialect, g.value(0), g.object(3)[1:])
 }
 
 // doc writes an object; stray says with what probability an object takes a key that no schema names.
-func (g generator) doc(depth int, stray float64, strayed *bool) string {
+func (g generator) doc(depth int, stray float64) string {
 	members := map[string]string{}
 	for range g.IntN(4) {
 		key := g.pick("a", "b", "c", "k")
 		switch {
 		case depth > 0 && g.IntN(2) == 0:
-			members[key] = g.doc(depth-1, stray, strayed)
+			members[key] = g.doc(depth-1, stray)
 		case depth > 0 && g.IntN(4) == 0:
-			members[key] = "[" + g.doc(depth-1, stray, strayed) + "]"
+			members[key] = "[" + g.doc(depth-1, stray) + "]"
 		default:
 			members[key] = g.pick("0", "1", `"x"`, "null", "[]", "{}")
 		}
@@ -171,7 +178,6 @@ func (g generator) doc(depth int, stray float64, strayed *bool) string {
 		}
 	}
 	if g.Float64() < stray {
-		*strayed = true
 		parts = append(parts, `"zz":`+g.pick("0", "null", "{}"))
 	}
 	return "{" + strings.Join(parts, ",") + "}"
@@ -180,7 +186,7 @@ func (g generator) doc(depth int, stray float64, strayed *bool) string {
 // TestClosedWorldOnRandomSchemas holds random schemas of every dialect to the two promises of the closed world: what
 // is accepted is valid by the schema as written, and an unnamed key is accepted at no depth.
 func TestClosedWorldOnRandomSchemas(t *testing.T) {
-	const schemas, docs = 600, 30
+	const schemas, docs = 300, 20
 	accepted, stray := 0, 0
 	for _, d := range suiteDrafts {
 		g := generator{rand.New(rand.NewPCG(1, 2)), d.schema}
@@ -195,8 +201,8 @@ func TestClosedWorldOnRandomSchemas(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range docs {
-				strayed := false
-				doc := g.doc(3, float64(i%2)*0.3, &strayed)
+				doc := g.doc(3, float64(i%2)*0.3)
+				strayed := strings.Contains(doc, `"zz"`)
 				err := s.Judge([]byte(doc))
 				if strayed {
 					stray++
@@ -214,7 +220,7 @@ func TestClosedWorldOnRandomSchemas(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d documents accepted, %d with an unnamed key refused", accepted, stray)
+	t.Logf("%d documents accepted, %d had an unnamed key", accepted, stray)
 	if accepted < 1000 || stray < 1000 {
 		t.Errorf("%d documents accepted and %d with an unnamed key: too few to show anything", accepted, stray)
 	}
@@ -223,7 +229,8 @@ func TestClosedWorldOnRandomSchemas(t *testing.T) {
 // TestOriginalIsNeeded shows that the random test could fail: without the schema as written, closing a branch of oneOf
 // makes a document acceptable that fits both branches.
 func TestOriginalIsNeeded(t *testing.T) {
-	const schema = `{"oneOf":[{"properties":{"a":{"properties":{"x":{}}}}},{"properties":{"a":{"properties":{"x":{},"y":{}}}}}]}`
+	const schema = `{"oneOf":[{"properties":{"a":{"properties":{"x":{}}}}},{"properties":{"a":{"properties":{"x":{},
+		"y":{}}}}}]}`
 	const doc = `{"a":{"x":1,"y":1}}`
 	s := mustCompile(t, schema)
 	if s.original == nil {

@@ -119,6 +119,9 @@ func checkTokens(src *source, tokens token.Tokens) bool {
 		if why, refused := refusedTokens[t.Type]; refused {
 			src.fault(at, "", why[1], "%s", why[0])
 		}
+		if glued(t) {
+			src.fault(at, "", "write a space behind the colon", "to YAML, this colon is part of a text")
+		}
 		switch t.Type {
 		case token.SequenceStartType, token.MappingStartType:
 			brackets++
@@ -134,6 +137,16 @@ func checkTokens(src *source, tokens token.Tokens) bool {
 	}
 	return len(src.faults) == 0
 }
+
+// glued reports a colon behind a plain key with the value right behind it, as in {a:1}.
+func glued(t *token.Token) bool {
+	if t.Type != token.MappingValueType || t.Prev == nil || t.Next == nil || isQuoted(t.Prev) {
+		return false
+	}
+	return t.Next.Position.Line == t.Position.Line && t.Next.Position.Column == t.Position.Column+1
+}
+
+func isQuoted(t *token.Token) bool { return t.Type == token.SingleQuoteType || t.Type == token.DoubleQuoteType }
 
 // parseTokens is the YAML library's parser; a panic in it is its way to say that it cannot read a text.
 func parseTokens(tokens token.Tokens) (file *ast.File, err error) {
@@ -239,10 +252,23 @@ func (r yamlReader) mapping(values []*ast.MappingValueNode, at place, depth int)
 
 func (r yamlReader) key(k ast.MapKeyNode, at place) (string, bool) {
 	if s, ok := k.(*ast.StringNode); ok && utf8.ValidString(s.Value) {
-		return s.Value, true
+		if isQuoted(s.Token) || !needsQuotes(s.Value) {
+			return s.Value, true
+		}
 	}
 	r.refuse(at, "a key must be plain text", "quote it")
 	return "", false
+}
+
+// needsQuotes reports whether YAML 1.2 (section 7.3.3) gives a part of a plain text another meaning. The YAML library
+// lets some of that pass as text, like a value and the next key with a comma forgotten between them.
+func needsQuotes(s string) bool {
+	if s == "" {
+		return false
+	}
+	return strings.ContainsRune(",[]{}#&*!|>'\"%@`", rune(s[0])) ||
+		strings.ContainsRune("-?:", rune(s[0])) && (len(s) == 1 || s[1] == ' ') ||
+		strings.Contains(s, ": ") || strings.HasSuffix(s, ":") || strings.Contains(s, " #")
 }
 
 // scalar reads a value by its own spelling: a plain text that is a JSON number, true, false or null is that, every
@@ -250,11 +276,14 @@ func (r yamlReader) key(k ast.MapKeyNode, at place) (string, bool) {
 func (r yamlReader) scalar(n ast.Node, at place) *node {
 	t := n.GetToken()
 	out := &node{kind: isText, at: at, until: behind(t), text: t.Value}
-	if t.Type == token.SingleQuoteType || t.Type == token.DoubleQuoteType {
+	if isQuoted(t) {
 		if !utf8.ValidString(t.Value) {
 			r.src.fault(at, "", "", "the text is not UTF-8 when its escapes are read")
 		}
 		return out
+	}
+	if needsQuotes(t.Value) {
+		return r.refuse(at, "this text means something else in YAML", "quote it; or is a comma or a line end missing?")
 	}
 	switch v := t.Value; {
 	case t.Type == token.ImplicitNullType, v == "null":
