@@ -51,13 +51,17 @@ func TestEffects(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/stream-%t", tt.name, stream), func(t *testing.T) {
 				noLeak(t)
 				srv := serveScript(t, on("tools/call", tt.answer), stream)
-				limits := Limits{ResultBytes: limit}
-				if tt.code == CodeTimeout {
-					limits.CallTimeout = soon
+				try := func(timeout time.Duration) Returned {
+					u := upstreams(t, Limits{ResultBytes: limit, CallTimeout: timeout}, srv.server())
+					listed(t, u)
+					return call(t.Context(), u, "web", `{}`)
 				}
-				u := upstreams(t, limits, srv.server())
-				listed(t, u)
-				r := call(t.Context(), u, "web", `{}`)
+				var r Returned
+				if tt.code == CodeTimeout {
+					r = timedOut(t, try)
+				} else {
+					r = try(DefaultCallTimeout)
+				}
 				if r.Effect != tt.effect || r.Code != tt.code {
 					t.Errorf("Call() = %+v, want effect %s, code %q", r, tt.effect, tt.code)
 				}

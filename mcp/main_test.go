@@ -238,6 +238,17 @@ func call(ctx context.Context, u *Upstreams, server, args string) Returned {
 	return u.Call(ctx, Call{Server: server, Tool: "echo", Arguments: []byte(args), RunID: newRun()})
 }
 
+// timedOut runs a call that must end by its timeout. On a busy machine a short one ends before the call was sent, which
+// is another case; so it is tried again with longer ones.
+func timedOut(t *testing.T, try func(timeout time.Duration) Returned) Returned {
+	t.Helper()
+	for timeout := soon; ; timeout *= 4 {
+		if r := try(timeout); r.Effect != EffectNotSent || timeout > time.Minute {
+			return r
+		}
+	}
+}
+
 // eventually waits for cond, which other goroutines are about to make true.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()

@@ -51,23 +51,27 @@ func TestChildrenThatFail(t *testing.T) {
 }
 
 func TestChildCalls(t *testing.T) {
-	const ample = 30 * time.Second
-	tests := []struct {
-		role, effect, code string
-		timeout            time.Duration
-	}{
-		{"honest", EffectDone, "", ample},
-		{"answers-early", EffectDone, "", ample},
-		{"dies-at-call", EffectUnknown, CodeDied, ample},
-		{"deaf-at-call", EffectUnknown, CodeTimeout, soon},
-		{"endless-line", EffectDone, CodeResult, ample},
+	tests := []struct{ role, effect, code string }{
+		{"honest", EffectDone, ""},
+		{"answers-early", EffectDone, ""},
+		{"dies-at-call", EffectUnknown, CodeDied},
+		{"deaf-at-call", EffectUnknown, CodeTimeout},
+		{"endless-line", EffectDone, CodeResult},
 	}
 	for _, tt := range tests {
 		t.Run(tt.role, func(t *testing.T) {
 			noLeak(t)
-			u := upstreams(t, Limits{ResultBytes: 1 << 20, CallTimeout: tt.timeout}, self(t, tt.role))
-			listed(t, u)
-			r := call(t.Context(), u, "child", `{}`)
+			try := func(timeout time.Duration) Returned {
+				u := upstreams(t, Limits{ResultBytes: 1 << 20, CallTimeout: timeout}, self(t, tt.role))
+				listed(t, u)
+				return call(t.Context(), u, "child", `{}`)
+			}
+			var r Returned
+			if tt.code == CodeTimeout {
+				r = timedOut(t, try)
+			} else {
+				r = try(DefaultCallTimeout)
+			}
 			if r.Effect != tt.effect || r.Code != tt.code {
 				t.Errorf("Call() = %+v, want effect %s, code %q", r, tt.effect, tt.code)
 			}
@@ -82,10 +86,13 @@ func TestChildCalls(t *testing.T) {
 // the writer is not held.
 func TestAChildThatStopsReading(t *testing.T) {
 	noLeak(t)
-	u := upstreams(t, Limits{CallTimeout: 2 * time.Second}, self(t, "stops-reading"))
-	listed(t, u)
 	args := `{"a":"` + strings.Repeat("x", 256<<10) + `"}`
-	if r := call(t.Context(), u, "child", args); r.Effect != EffectUnknown || r.Code != CodeTimeout {
+	r := timedOut(t, func(timeout time.Duration) Returned {
+		u := upstreams(t, Limits{CallTimeout: timeout}, self(t, "stops-reading"))
+		listed(t, u)
+		return call(t.Context(), u, "child", args)
+	})
+	if r.Effect != EffectUnknown || r.Code != CodeTimeout {
 		t.Errorf("Call() = %+v, want %s, unknown", r, CodeTimeout)
 	}
 }

@@ -9,22 +9,21 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"pgfsm/policy"
+	"pgfsm/policy/canonical"
 	"pgfsm/policy/screen"
 	"pgfsm/states/statestest"
 )
 
-// BenchmarkGates is every gate up to the permit, for a question of ordinary length, the default input rules and a plan
-// with eight arguments.
+// BenchmarkGates is every gate, for a question of ordinary length, the default input rules, a plan with eight arguments and
+// a typed result: up to the permit, and all of them.
 func BenchmarkGates(b *testing.B) {
 	content := statestest.Content()
 	content.Input.Rules = screen.Defaults()
 	bundle := statestest.MustBundle(content, nil)
-	listings := statestest.Listings(statestest.Page)
-	catalog := bundle.Catalog(policy.DigestOf(listings), listings)
+	catalog := bundle.Catalog(canonical.Sum("catalog", []byte(statestest.Page)), statestest.Listings(statestest.Page))
 	plan := []byte(statestest.FullPlan)
-	b.ReportAllocs()
-	for b.Loop() {
-		if v := bundle.Screen("Summarize version 3 of policy-002, in English, please"); !v.Allows() {
+	upToPermit := func(b *testing.B) *policy.Tool {
+		if v := bundle.Screen(statestest.FullQuestion); !v.Allows() {
 			b.Fatal(v)
 		}
 		p, v := policy.ReadPlan(plan, bundle.Limits())
@@ -42,7 +41,27 @@ func BenchmarkGates(b *testing.B) {
 		if !a.Verdict.Allows() {
 			b.Fatal(a)
 		}
+		return tool
 	}
+	b.Run("up-to-permit", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			upToPermit(b)
+		}
+	})
+	b.Run("all", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			tool := upToPermit(b)
+			structured, note := policy.ReadResult([]byte(statestest.GoodResult), policy.DefaultJSONDepth)
+			if note != "" {
+				b.Fatal(note)
+			}
+			if v := bundle.Typed(tool, structured); !v.Allows() {
+				b.Fatal(v)
+			}
+		}
+	})
 }
 
 // BenchmarkBareValidator is the floor: the validator alone, by the same schema, on the bytes of the arguments.

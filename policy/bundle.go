@@ -109,8 +109,8 @@ func (b *Bundle) Digest() canonical.Digest { return b.digest }
 // Limits returns the bounds of a run.
 func (b *Bundle) Limits() Limits { return b.content.Limits }
 
-// Catalog returns the catalog of what the servers sent, compiled once for each different answer. digest must be
-// [DigestOf] the listings.
+// Catalog returns the catalog of what the servers sent, compiled once for each digest, which the caller takes
+// over all that was sent.
 func (b *Bundle) Catalog(digest canonical.Digest, listings []Listing) *Catalog {
 	b.mu.Lock()
 	defer b.mu.Unlock()

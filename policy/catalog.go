@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -264,12 +263,14 @@ func readTool(server string, raw jsontext.Value) (*Tool, error) {
 	return t, nil
 }
 
-// DigestOf names listings: every server's answer, byte for byte, in order.
-func DigestOf(listings []Listing) canonical.Digest {
-	var buf bytes.Buffer
-	for _, l := range listings {
-		buf.Write(canonical.MustSorted(l))
-		buf.WriteByte('\n')
-	}
-	return canonical.Sum("catalog", buf.Bytes())
+// Spell writes the listing's members in canonical order.
+func (l *Listing) Spell(o *canonical.Object) {
+	o.Text("code", string(l.Code))
+	o.Text("name", l.Name)
+	o.Outsides("pages", l.Pages)
+	o.Text("protocol", l.Protocol)
+	o.Text("reason", l.Reason)
+	o.Text("server", l.Server)
+	o.Text("status", l.Status)
+	o.Text("version", l.Version)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/policy"
+	"pgfsm/policy/schema"
 	"pgfsm/traces"
 )
 
@@ -223,3 +224,51 @@ func divergence(kind string) string { return "`" + (&traces.DivergenceError{Kind
 
 // cell keeps text inside its cell.
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
+
+// TestDocsPlanSchemaAgrees: the plan schema of docs/agent-contract.md and the strict reader agree on every plan here.
+func TestDocsPlanSchemaAgrees(t *testing.T) {
+	page, err := os.ReadFile("../docs/agent-contract.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence := regexp.MustCompile("(?ms)^```json\n(.*?)^```$").FindSubmatch(page)
+	if fence == nil {
+		t.Fatal("docs/agent-contract.md has no JSON Schema")
+	}
+	s, err := schema.Compile(fence[1], schema.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name, plan string
+		ok         bool
+	}{
+		{"call", `{"type":"call_tool","server":"s","tool":"t","args":{"a":{"b":[1]}}}`, true},
+		{"call-without-args", `{"type":"call_tool","server":"s","tool":"t"}`, false},
+		{"args-not-an-object", `{"type":"call_tool","server":"s","tool":"t","args":[]}`, false},
+		{"empty-server", `{"type":"call_tool","server":"","tool":"t","args":{}}`, false},
+		{"empty-tool", `{"type":"call_tool","server":"s","tool":"","args":{}}`, false},
+		{"tool-null", `{"type":"call_tool","server":"s","tool":null,"args":{}}`, false},
+		{"unknown-member", `{"type":"call_tool","server":"s","tool":"t","args":{},"why":"x"}`, false},
+		{"both-shapes", `{"type":"call_tool","server":"s","tool":"t","args":{},"answer":"x","needs_more_info":true}`, false},
+		{"other-case", `{"Type":"call_tool","server":"s","tool":"t","args":{}}`, false},
+		{"unknown-type", `{"type":"call_tools","server":"s","tool":"t","args":{}}`, false},
+		{"ask", `{"type":"final_answer","answer":"Which one?","needs_more_info":true}`, true},
+		{"ask-at-the-limit", `{"type":"final_answer","answer":"` + strings.Repeat("x", policy.MaxAnswerBytes) + `","needs_more_info":true}`, true},
+		{"ask-past-the-limit", `{"type":"final_answer","answer":"x` + strings.Repeat("x", policy.MaxAnswerBytes) + `","needs_more_info":true}`, false},
+		{"answer-claims-to-be-final", `{"type":"final_answer","answer":"42","needs_more_info":false}`, false},
+		{"answer-without-flag", `{"type":"final_answer","answer":"42"}`, false},
+		{"flag-is-text", `{"type":"final_answer","answer":"42","needs_more_info":"true"}`, false},
+		{"blank-answer", `{"type":"final_answer","answer":" \t\n","needs_more_info":true}`, false},
+		{"array", `[]`, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if err := s.Judge([]byte(tc.plan)); (err == nil) != tc.ok {
+				t.Errorf("the schema says %v of %s, want ok %t", err, tc.plan, tc.ok)
+			}
+			if _, v := policy.ReadPlan([]byte(tc.plan), policy.DefaultLimits()); v.Allows() != tc.ok {
+				t.Errorf("ReadPlan(%s) = %+v, want ok %t", tc.plan, v, tc.ok)
+			}
+		})
+	}
+}

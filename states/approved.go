@@ -17,7 +17,7 @@ func (approved) Judge(r *Run, ev Event) Judgement {
 	if !ok {
 		return unexpected(ev, NotSent)
 	}
-	tool, v := r.bundle.Validate(r.bundle.Catalog(listed.catalogDigest(), listed.Servers), r.facts.Planned.plan)
+	tool, v := r.bundle.Validate(r.bundle.Catalog(listed.Catalog(), listed.Servers), r.facts.Planned.plan)
 	if !v.Allows() {
 		return block(v)
 	}

@@ -12,7 +12,7 @@ func structuredDigest(doc []byte) canonical.Digest { return canonical.Sum("struc
 
 // digest is what an approver sends back.
 func (b *Binding) digest() canonical.Digest {
-	return canonical.Sum("approval binding", canonical.MustSorted(b))
+	return canonical.Sum("approval binding", spelled(b))
 }
 
 // digest names the permit by all that it permits.

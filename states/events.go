@@ -13,7 +13,11 @@ import (
 )
 
 // A Command is an effect that a stage wants, in the imperative.
-type Command interface{ command() }
+type Command interface {
+	// spell writes the command's members in canonical order.
+	spell(*canonical.Object)
+	command()
+}
 
 // ListTools wants the tools of every configured server, as they are now.
 type ListTools struct {
@@ -63,7 +67,11 @@ func (*AwaitDecision) command() {}
 func (*CallTool) command()      {}
 
 // An Event is what came of a command, in the past tense.
-type Event interface{ event() }
+type Event interface {
+	// spell writes the event's members in canonical order.
+	spell(*canonical.Object)
+	event()
+}
 
 // ToolsListed holds every server's answer, in the operator's order of servers.
 type ToolsListed struct {
@@ -168,7 +176,7 @@ func named(ev Event) Event {
 	case *Interrupted:
 		e.Happened = interrupted
 	}
-	return ev
+	return prepared(ev)
 }
 
 // DecodeShared is [DecodeEvent] for an event that many runs share. What is computed from it is computed once.
@@ -177,30 +185,39 @@ func DecodeShared(raw jsontext.Value) (Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	again, err := canonical.Sorted(ev)
-	if err != nil || !bytes.Equal(again, raw) {
+	if !bytes.Equal(spelling(prepared(ev)), raw) {
 		return nil, errors.New("the event is not in its one spelling")
-	}
-	if listed, ok := ev.(*ToolsListed); ok {
-		listed.spelled, listed.digest = again, policy.DigestOf(listed.Servers)
 	}
 	return ev, nil
 }
 
-// spelling returns the canonical form of an event.
-func spelling(ev Event) (jsontext.Value, error) {
-	if listed, ok := ev.(*ToolsListed); ok && listed.spelled != nil {
-		return listed.spelled, nil
+// prepared computes what is large and needed more than once. It must not be called for an event that is shared already.
+func prepared(ev Event) Event {
+	if listed, ok := ev.(*ToolsListed); ok {
+		listed.spelled = spelled(listed)
+		listed.digest = canonical.Sum("catalog", listed.spelled)
 	}
-	return orNull(ev)
+	return ev
 }
 
-// catalogDigest names what the servers sent.
-func (e *ToolsListed) catalogDigest() canonical.Digest {
+// spelling returns the canonical form of an event; null for none.
+func spelling(ev Event) jsontext.Value {
+	listed, ok := ev.(*ToolsListed)
+	switch {
+	case ev == nil:
+		return jsontext.Value("null")
+	case ok && listed.spelled != nil:
+		return listed.spelled
+	}
+	return spelled(ev)
+}
+
+// Catalog names what the servers sent: every answer, byte for byte, in order.
+func (e *ToolsListed) Catalog() canonical.Digest {
 	if e.digest != "" {
 		return e.digest
 	}
-	return policy.DigestOf(e.Servers)
+	return canonical.Sum("catalog", spelled(e))
 }
 
 // DecodeEvent reads an event as a trace holds it. An unknown event or member is an error; null is no event.

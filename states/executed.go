@@ -1,5 +1,7 @@
 package states
 
+import "pgfsm/policy"
+
 // executed types the result (INV-4). A result that cannot be typed is still answered, raw and without a summary.
 type executed struct{}
 
@@ -7,7 +9,7 @@ func (executed) Want(*Run) Command { return nil }
 
 func (executed) Judge(r *Run, _ Event) Judgement {
 	e := r.facts.Executed
-	structured, note := readResult(e.raw, r.bundle.Limits().JSONDepth)
+	structured, note := policy.ReadResult(e.raw, r.bundle.Limits().JSONDepth)
 	if note == "" {
 		v := r.bundle.Typed(r.facts.Validated.tool, structured)
 		if v.Allows() {

@@ -10,7 +10,11 @@ import (
 
 // A Fact is what one step established, with the digests of what it was established from. It is kept on the run, where
 // guards look at it, and in the trace. The members of every fact stand in canonical order.
-type Fact interface{ establish(*Facts) }
+type Fact interface {
+	establish(*Facts)
+	// spell writes the fact's members in canonical order.
+	spell(*canonical.Object)
+}
 
 // Facts are all facts of a run so far; nil where a state was not reached.
 type Facts struct {

@@ -84,6 +84,8 @@ func (m *Machine) Advance(ctx context.Context, r *Run, door Door, rec Recorder) 
 	return r.Outcome(), nil
 }
 
+var null = jsontext.Value("null")
+
 // step is the loop's body: want, do, judge, fire, append.
 func (m *Machine) step(ctx context.Context, r *Run, door Door, rec Recorder) error {
 	stage, ok := stages[r.state]
@@ -110,15 +112,11 @@ func (m *Machine) step(ctx context.Context, r *Run, door Door, rec Recorder) err
 		}
 		return err
 	}
-	step := Step{From: r.state, To: to, On: judged.On}
-	if step.Facts, err = canonical.Sorted(judged.Fact); err != nil {
-		return err
+	step := Step{
+		From: r.state, To: to, On: judged.On, Facts: spelled(judged.Fact), Command: null, Event: spelling(event),
 	}
-	if step.Command, err = orNull(wanted); err != nil {
-		return err
-	}
-	if step.Event, err = spelling(event); err != nil {
-		return err
+	if wanted != nil {
+		step.Command = spelled(wanted)
 	}
 	if err := rec.Append(step); err != nil {
 		return fmt.Errorf("the record cannot be kept, so the run stops here: %w", err)
@@ -138,11 +136,4 @@ func (r *Run) consume(call *CallTool) error {
 	}
 	r.consumed = true
 	return nil
-}
-
-func orNull[T any](v T) (jsontext.Value, error) {
-	if any(v) == nil {
-		return jsontext.Value("null"), nil
-	}
-	return canonical.Sorted(v)
 }

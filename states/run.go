@@ -21,7 +21,11 @@ type Request struct {
 }
 
 // digest names the request.
-func (r *Request) digest() canonical.Digest { return canonical.Sum("request", canonical.MustSorted(r)) }
+func (r *Request) digest() canonical.Digest {
+	o := canonical.NewObject(make([]byte, 0, len(r.Text)+128))
+	r.Spell(o)
+	return canonical.Sum("request", o.Bytes())
+}
 
 // A Run is one request on its way through the machine. One goroutine owns it; only [Machine.Advance] moves it.
 type Run struct {

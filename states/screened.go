@@ -20,7 +20,7 @@ func (screened) Judge(r *Run, ev Event) Judgement {
 	if !ok {
 		return unexpected(ev, NotSent)
 	}
-	c := r.bundle.Catalog(listed.catalogDigest(), listed.Servers)
+	c := r.bundle.Catalog(listed.Catalog(), listed.Servers)
 	if !c.Up() {
 		return fail(policy.CodeNoServers, "No server answered: "+whyDown(c), NotSent)
 	}

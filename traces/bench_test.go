@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"pgfsm/policy/screen"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -70,16 +71,15 @@ func BenchmarkRead(b *testing.B) {
 // and nothing is written to a file.
 func BenchmarkRunInMemory(b *testing.B) {
 	m := mustMachine(b)
-	s := statestest.Scenarios()[2]
+	s := scenario(b, "eight-arguments")
+	s.Content.Input.Rules = screen.Defaults()
 	bundle := s.Run().Bundle()
 	b.ReportAllocs()
 	for b.Loop() {
 		run := states.NewRun(statestest.RunID, s.Request, bundle)
-		rec, err := traces.InMemory(traces.NewHeader(m, run), clock)
-		if err != nil {
-			b.Fatal(err)
-		}
+		rec := traces.InMemory(traces.NewHeader(m, run), clock)
 		w := statestest.NewWorld()
+		w.Plan = s.World.Plan
 		o, err := m.Advance(context.Background(), run, w.Door(), rec)
 		if err != nil || o.State != "answered" {
 			b.Fatal(o, err)

@@ -2,8 +2,7 @@ package traces
 
 import (
 	"strconv"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"strings"
 
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
@@ -56,40 +55,39 @@ func (s *rawStep) digest() canonical.Digest {
 
 var closing = []byte{'}'}
 
-// line is the step's canonical form.
-func (s *rawStep) line() []byte {
-	size := len(closing)
-	for i, value := range s {
-		size += len(labels[i]) + len(value)
-	}
-	b := make([]byte, 0, size)
-	for i, value := range s {
-		b = append(append(b, labels[i]...), value...)
-	}
-	return append(b, closing...)
-}
-
 // A chain extends a trace: it numbers steps and links each to the one before.
 type chain struct {
 	prev canonical.Digest
 	next int
 }
 
-// link completes a step and returns its line.
+// link completes a step and returns its line: its canonical form. The line is written once, with room for the hash, which
+// is taken over what stands before and behind its member.
 func (c *chain) link(s states.Step, at string) []byte {
-	raw := rawStep{
-		inAt: quote(at), inCommand: s.Command, inEvent: s.Event, inFacts: s.Facts, inFrom: quote(s.From),
-		inPrev: quote(c.prev), inSeq: strconv.AppendInt(nil, int64(c.next), 10), inTo: quote(s.To), inTrigger: quote(s.On),
-	}
-	c.prev, c.next = raw.digest(), c.next+1
-	raw[inHash] = quote(c.prev)
-	return raw.line()
-}
-
-func quote[S ~string](s S) []byte {
-	b, err := jsontext.AppendQuote(make([]byte, 0, len(s)+2), string(s))
-	if err != nil {
-		panic("traces: a name that is not UTF-8: " + err.Error()) // states, triggers, digests and times are our own
-	}
+	size := len(s.Command) + len(s.Event) + len(s.Facts) + roomAround
+	b := append(canonical.AppendText(append(make([]byte, 0, size), labels[inAt]...), at), labels[inCommand]...)
+	b = append(append(b, s.Command...), labels[inEvent]...)
+	b = append(append(b, s.Event...), labels[inFacts]...)
+	b = append(append(b, s.Facts...), labels[inFrom]...)
+	b = canonical.AppendText(b, string(s.From))
+	before := len(b)
+	b = append(append(b, labels[inHash]...), noHash...)
+	behind := len(b)
+	b = canonical.AppendText(append(b, labels[inPrev]...), string(c.prev))
+	b = strconv.AppendInt(append(b, labels[inSeq]...), int64(c.next), 10)
+	b = canonical.AppendText(append(b, labels[inTo]...), string(s.To))
+	b = canonical.AppendText(append(b, labels[inTrigger]...), string(s.On))
+	b = append(b, closing...)
+	h := canonical.NewHasher(kindStep)
+	h.Write(b[:before])
+	h.Write(b[behind:])
+	c.prev, c.next = h.Digest(), c.next+1
+	copy(b[behind-len(noHash)+1:], c.prev)
 	return b
 }
+
+// roomAround is about what a line holds beside its three large values.
+const roomAround = 512
+
+// noHash keeps the room for a written digest.
+var noHash = []byte(`"` + canonical.DigestPrefix + strings.Repeat("0", 64) + `"`)

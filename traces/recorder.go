@@ -40,10 +40,7 @@ type Recorder struct {
 // Create starts the record of a run in dir, which it makes if it must. now tells the time of a step, as RFC 3339 in
 // UTC. The error names the file and what to do about it.
 func Create(dir string, h Header, now func() string) (*Recorder, error) {
-	header, err := h.canonical()
-	if err != nil {
-		return nil, err
-	}
+	header := h.canonical()
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, fmt.Errorf("the traces folder cannot be made: %w (set traces.dir or SAFE_TRACE_DIR)", err)
 	}
@@ -53,7 +50,7 @@ func Create(dir string, h Header, now func() string) (*Recorder, error) {
 		return nil, fmt.Errorf("the trace cannot be written: %w (set traces.dir or SAFE_TRACE_DIR)", err)
 	}
 	r := newRecorder(dir, h.RunID, header, now, f)
-	r.chain.prev = canonical.Sum(kindHeader, header)
+	r.chain.prev = h.digest()
 	if err := r.takeLock(path); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

@@ -92,7 +92,10 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 	if err := canonical.Unmarshal(lines[0], &t.Header); err != nil {
 		return nil, nil, nil, fmt.Errorf("the header: %w", err)
 	}
-	chained := chain{prev: canonical.Sum(kindHeader, lines[0])}
+	if err := t.Header.Bundle.check(); err != nil {
+		return nil, nil, nil, fmt.Errorf("the header: %w", err)
+	}
+	chained := chain{prev: t.Header.digest()}
 	t.Steps = make([]Step, len(lines)-1)
 	for i, line := range lines[1:] {
 		raw, err := parseStep(line)

@@ -97,8 +97,8 @@ func (p *Replayer) bundle(recorded *Bundle) (*policy.Bundle, error) {
 	if b := p.bundles[recorded.Digest]; b != nil && bytes.Equal(b.Canonical(), recorded.Content) {
 		return b, nil
 	}
-	content, err := recorded.content()
-	if err != nil {
+	var content policy.Content
+	if err := canonical.Unmarshal(recorded.Content, &content); err != nil {
 		return nil, err
 	}
 	b, err := p.compile(content)

@@ -28,8 +28,7 @@ const (
 // A beginning is how a trace with a certain bundle begins, and what that means.
 type beginning struct {
 	text   []byte // `{"bundle":` and the bundle in canonical form
-	bundle Bundle
-	hash   canonical.Hasher // of the header, up to here
+	bundle Bundle // its content has its digest
 }
 
 // A cut is a known value that was taken out of a document before it is read.
@@ -125,14 +124,14 @@ func (s *shared) read(doc []byte) (*Trace, error) {
 			return nil, &TamperError{Place: "header", What: "bundle: " + err.Error()}
 		}
 	}
-	t := &Trace{}
-	last, err := t.readChain(known.header(&d), d.rawSteps)
+	t := &Trace{Header: Header{Bundle: known.bundle, Format: Format}}
+	headerErr := t.Header.read(&d)
+	last, err := t.readChain(t.Header.digest(), d.rawSteps)
 	if err != nil {
 		return nil, err
 	}
-	t.Header = Header{Bundle: known.bundle, Format: Format}
-	if err := t.Header.read(&d); err != nil {
-		return nil, &TamperError{Place: "header", What: err.Error()}
+	if headerErr != nil {
+		return nil, &TamperError{Place: "header", What: headerErr.Error()}
 	}
 	if err := t.close(last, &d); err != nil {
 		return nil, err
@@ -147,32 +146,14 @@ func begin(bundle []byte) (*beginning, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &beginning{text: append([]byte(beforeBundle), c...), hash: canonical.NewHasher(kindHeader)}
-	k.hash.Write(k.text)
-	return k, canonical.Unmarshal(c, &k.bundle)
-}
-
-// header is the digest of the header. Its small members are brought to canonical form first; ours have it already.
-func (k *beginning) header(d *document) canonical.Digest {
-	h := k.hash.Clone()
-	for _, m := range []struct {
-		label string
-		value []byte
-	}{
-		{`,"format":`, d.format}, {`,"machine":`, d.machine}, {`,"request":`, d.request}, {`,"run_id":`, d.runID},
-	} {
-		value, err := canonical.JSON(m.value)
-		if err != nil {
-			value = m.value // it was read as strict JSON, so this does not happen; the digest would not fit
-		}
-		h.Write([]byte(m.label))
-		h.Write(value)
+	k := &beginning{text: append([]byte(beforeBundle), c...)}
+	if err := canonical.Unmarshal(c, &k.bundle); err != nil {
+		return nil, err
 	}
-	h.Write([]byte{'}'})
-	return h.Digest()
+	return k, k.bundle.check()
 }
 
-// read takes the small members of a header whose digest has been found right.
+// read takes the small members of a header. What does not decode has another digest than the one that was chained.
 func (h *Header) read(d *document) error {
 	if err := canonical.Unmarshal(d.machine, &h.Machine); err != nil {
 		return err

@@ -4,8 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -280,4 +285,173 @@ func TestDocsTraceExampleReplays(t *testing.T) {
 			t.Errorf("docs/trace-format.md lacks the line %q", line)
 		}
 	}
+}
+
+// TestDocsImports holds the table of packages in docs/architecture.md to what the code imports.
+func TestDocsImports(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := make(map[string]string)
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z/]+)` \\| [^|]* \\| ([^|]*) \\|$").FindAllStringSubmatch(string(page), -1) {
+		table[m[1]] = m[2]
+	}
+	packages := imports(t, false)
+	for _, folder := range slices.Sorted(maps.Keys(packages)) {
+		want := "none"
+		var ours []string
+		for _, path := range packages[folder] {
+			if name, ok := strings.CutPrefix(path, "pgfsm/"); ok {
+				ours = append(ours, "`"+name+"`")
+			}
+		}
+		if len(ours) > 0 {
+			want = strings.Join(ours, ", ")
+		}
+		if table[folder] != want {
+			t.Errorf("docs/architecture.md says that %s imports %q; it imports %q", folder, table[folder], want)
+		}
+		delete(table, folder)
+	}
+	for folder := range table {
+		t.Errorf("docs/architecture.md lists the package %s, which does not exist", folder)
+	}
+}
+
+// TestDocsDependencies: every module that the code or its tests import has its sentence in docs/dependencies.md.
+func TestDocsDependencies(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "dependencies.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := os.ReadFile(filepath.Join(repository, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var modules []string
+	for _, m := range regexp.MustCompile(`(?m)^\s*(?:require )?(\S+\.\S+/\S+) v\S+`).FindAllStringSubmatch(string(mod), -1) {
+		modules = append(modules, m[1])
+	}
+	if len(modules) < 15 {
+		t.Fatalf("go.mod requires %d modules: the search is blind", len(modules))
+	}
+	used := make(map[string]bool)
+	for _, paths := range imports(t, true) {
+		for _, path := range paths {
+			for _, m := range modules {
+				used[m] = used[m] || path == m || strings.HasPrefix(path, m+"/")
+			}
+		}
+	}
+	for _, m := range modules {
+		if n := strings.Count(string(page), "\n| `"+m+"` | "); used[m] && n != 1 {
+			t.Errorf("docs/dependencies.md explains %s %d times, want once", m, n)
+		}
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+\\.[^`]+)` \\|").FindAllStringSubmatch(string(page), -1) {
+		if !slices.Contains(modules, m[1]) {
+			t.Errorf("docs/dependencies.md explains %s, which go.mod does not require", m[1])
+		}
+	}
+}
+
+// imports lists what the files of each folder of the module import, sorted, with or without tests.
+func imports(t *testing.T, tests bool) map[string][]string {
+	t.Helper()
+	found := make(map[string][]string)
+	err := filepath.WalkDir(repository, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && (e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") && path != repository) {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") && !tests {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		folder, err := filepath.Rel(repository, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		folder = filepath.ToSlash(folder)
+		all := found[folder]
+		for _, spec := range file.Imports {
+			all = append(all, strings.Trim(spec.Path.Value, `"`))
+		}
+		slices.Sort(all)
+		found[folder] = slices.Compact(all)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestDocsContractNamesEveryMember holds docs/agent-contract.md to the documents that --json prints.
+func TestDocsContractNamesEveryMember(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "agent-contract.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[document]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if n := strings.Count(string(page), "\n| `"+name+"` | "); n != 1 {
+			t.Errorf("docs/agent-contract.md has %d rows for the member %s, want 1", n, name)
+		}
+	}
+	for _, inner := range []reflect.Type{reflect.TypeFor[shownTool](), reflect.TypeFor[replayed]()} {
+		for _, f := range reflect.VisibleFields(inner) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.IsExported() && !strings.Contains(string(page), "`"+name+"`") {
+				t.Errorf("docs/agent-contract.md does not name the member %s", name)
+			}
+		}
+	}
+}
+
+// TestDocsCommandsWork runs the commands of the README and of the tool contracts on the embedded demo: what is shown as
+// a call of a side effect is refused, and nothing else is a failure.
+func TestDocsCommandsWork(t *testing.T) {
+	var lines []string
+	for _, name := range []string{"README.md", "docs/tool-contracts.md"} {
+		doc, err := os.ReadFile(filepath.Join(repository, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, commands(string(doc))...)
+	}
+	t.Chdir(t.TempDir())
+	ran := 0
+	for _, line := range lines {
+		if strings.Contains(line, "-c pgfsm.yaml") || strings.HasPrefix(line, "completion ") {
+			continue // TestDocsConfigurationIsGood has the first; the second prints pages
+		}
+		ran++
+		var stdout, stderr bytes.Buffer
+		w := world{
+			stdin: strings.NewReader("Summarize policy-404"), stdout: &stdout, stderr: &stderr,
+			getenv: func(string) (string, bool) { return "", false },
+		}
+		code := run(context.Background(), split(line), w)
+		switch blocked := refused(line); {
+		case blocked && code != exitNo, !blocked && code != exitYes:
+			t.Errorf("pgfsm %s: exit code %d, want blocked %t\n%s%s", line, code, blocked, stdout.String(), stderr.String())
+		}
+	}
+	if ran < 25 {
+		t.Errorf("only %d commands ran", ran)
+	}
+}
+
+// refused reports whether the pages say that a command is blocked.
+func refused(line string) bool {
+	return slices.ContainsFunc([]string{"delete_", "close_", "ransomware", `"doc_id": 123`}, func(part string) bool {
+		return strings.Contains(line, part)
+	})
 }

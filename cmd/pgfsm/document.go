@@ -43,7 +43,7 @@ func newDocument(run *states.Run, o states.Outcome, trace string, head canonical
 		d.Plan = facts.Planned.Plan
 	}
 	if raw := run.Raw(); raw != nil {
-		isError := states.IsError(raw)
+		isError := policy.IsError(raw)
 		d.IsError = &isError
 		d.Raw = asJSON(raw)
 	}

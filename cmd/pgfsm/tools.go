@@ -55,7 +55,7 @@ func (a *app) listTools(ctx context.Context, asJSON bool) error {
 	if !ok {
 		return fmt.Errorf("the tools cannot be listed: %s", ev.(*states.EffectFailed).Reason)
 	}
-	c := a.bundle.Catalog(policy.DigestOf(listed.Servers), listed.Servers)
+	c := a.bundle.Catalog(listed.Catalog(), listed.Servers)
 	code := exitYes
 	if !c.Up() {
 		code = exitCould

@@ -40,8 +40,9 @@ type berth struct {
 	http     *http.Server
 	served   chan error // what Serve returned
 
-	mu     sync.Mutex
-	silent map[net.Conn]bool // connections on which nothing has come yet
+	mu        sync.Mutex
+	silent    map[net.Conn]bool // connections on which nothing has come yet
+	answering int               // requests that will end by themselves
 }
 
 // Listen starts the demo servers, the first of [Servers] at addrs[0] and so on. An address is HOST:PORT with a literal
@@ -68,7 +69,7 @@ func Listen(ctx context.Context, addrs []string) (*Fleet, error) {
 	}
 	for _, b := range f.berths {
 		b.http = &http.Server{
-			Handler:           b.server.Handler(),
+			Handler:           b.counted(b.server.Handler()),
 			ReadHeaderTimeout: headerTimeout,
 			ConnState:         b.note,
 			ErrorLog:          log.New(io.Discard, "", 0), // what a client breaks is the client's to report
@@ -110,7 +111,8 @@ func (f *Fleet) URL(name, transport string) string {
 }
 
 // Close stops listening, lets requests that are being answered finish (for up to 5 seconds), ends every session and
-// waits until all of that is done. It may be called more than once and returns the same error each time.
+// waits until all of that is done. An answer that is due on a stream, as with HTTP+SSE, may be lost. Close may be
+// called more than once and returns the same error each time.
 func (f *Fleet) Close() error {
 	f.detach()
 	return f.close()
@@ -139,17 +141,38 @@ func (b *berth) note(c net.Conn, state http.ConnState) {
 	}
 }
 
-// sweep ends what [http.Server.Shutdown] waits for although nothing will come of it: sessions, because a request that
-// is a stream ends with its session only, and connections that a client opened in advance, which count as busy for
-// five seconds.
-func (b *berth) sweep() {
-	for session := range b.server.mcp.Sessions() {
-		session.Close() // its error is about a client that is being left anyway
-	}
+// counted counts the requests that are being answered. A GET and a subscription are streams and have no end.
+func (b *berth) counted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && r.Header.Get("Mcp-Method") != "subscriptions/listen" {
+			b.add(1)
+			defer b.add(-1)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (b *berth) add(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.answering += n
+}
+
+// sweep ends what [http.Server.Shutdown] waits for although nothing will come of it: sessions, because a request that
+// is a stream ends with its session only, and connections that a client opened in advance, which count as busy for
+// five seconds. Unless it is the last time, sessions wait for requests, because one that closes drops its answers.
+func (b *berth) sweep(last bool) {
+	b.mu.Lock()
 	for c := range b.silent {
 		c.Close()
+	}
+	wait := b.answering > 0 && !last
+	b.mu.Unlock()
+	if wait {
+		return
+	}
+	for session := range b.server.mcp.Sessions() {
+		session.Close() // its error is about a client that is being left anyway
 	}
 }
 
@@ -158,13 +181,13 @@ func (b *berth) shutDown(ctx context.Context) error {
 	idle := make(chan struct{})
 	var sweeping sync.WaitGroup
 	sweeping.Go(func() {
-		for waiting := true; waiting; {
+		for last := false; !last; {
 			select {
 			case <-idle:
-				waiting = false
+				last = true
 			case <-time.After(sweepInterval):
 			}
-			b.sweep()
+			b.sweep(last)
 		}
 	})
 	err := b.http.Shutdown(ctx)

@@ -149,7 +149,14 @@ func TestCloseLetsACallFinish(t *testing.T) {
 		<-release
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "finished"}}}, nil
 	})
-	cs := mustConnect(t, f.URL(toy.SharePoint, "mcp"), "2025-11-25")
+	// No stream beside the calls: the SDK's client gives up every call when that one ends, answered or not.
+	cs, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
+		&sdk.StreamableClientTransport{Endpoint: f.URL(toy.SharePoint, "mcp"), DisableStandaloneSSE: true, MaxRetries: -1},
+		&sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cs.Close()
 	got := make(chan string, 1)
 	go func() {
 		res, err := cs.CallTool(context.Background(), &sdk.CallToolParams{Name: "slow"})

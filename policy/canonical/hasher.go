@@ -19,15 +19,6 @@ func NewHasher(kind string) Hasher {
 // Write adds a piece. It never fails.
 func (s Hasher) Write(piece []byte) { s.h.Write(piece) }
 
-// Clone returns a hasher that goes on from here and leaves s as it is.
-func (s Hasher) Clone() Hasher {
-	c, err := s.h.(hash.Cloner).Clone()
-	if err != nil {
-		panic("canonical: SHA-256 cannot be cloned: " + err.Error()) // documented never to happen for crypto/sha256
-	}
-	return Hasher{c}
-}
-
 // Digest returns the digest of all pieces so far.
 func (s Hasher) Digest() Digest {
 	var sum [sha256.Size]byte

@@ -16,7 +16,7 @@ const (
 	MinWords        = 3        // words of evidence that is not a whole value
 	MaxPayloadBytes = 64 << 20 // bytes of the typed payload
 	maxCandidates   = 1000     // occurrences in one value that are looked at
-	windowBytes     = 256      // text around an occurrence that its ends are judged by
+	windowBytes     = 128      // text around an occurrence that its ends are judged by
 )
 
 // A Place is where evidence stands in a typed payload.
@@ -40,7 +40,8 @@ func Lock(typed []byte, s Summary) ([]Located, error) {
 		return nil, refused
 	}
 	if len(typed) > MaxPayloadBytes {
-		return nil, refuse(CodeTooLarge, WholeSummary, "the payload has %d bytes, more than %d", len(typed), MaxPayloadBytes)
+		return nil, refuse(CodeTooLarge, WholeSummary, "the payload has %d bytes, more than %d",
+			len(typed), MaxPayloadBytes)
 	}
 	searches, err := locate(typed, s)
 	if err != nil {
@@ -51,9 +52,11 @@ func Lock(typed []byte, s Summary) ([]Located, error) {
 		switch {
 		case q.found:
 		case q.short:
-			return nil, refuse(CodeTooShort, i, "the evidence has fewer than %d words and is not a whole value", MinWords)
+			return nil, refuse(CodeTooShort, i, "the evidence has fewer than %d words and is not a whole value",
+				MinWords)
 		case q.cut:
-			return nil, refuse(CodeMissing, i, "the evidence is cut out of the middle of a word, number, date or identifier")
+			return nil, refuse(CodeMissing, i,
+				"the evidence is cut out of the middle of a word, number, date or identifier")
 		default:
 			return nil, refuse(CodeMissing, i, "the evidence stands in no value of the result")
 		}
@@ -77,7 +80,8 @@ type search struct {
 func locate(typed []byte, s Summary) ([]search, error) {
 	searches := make([]search, len(s.Items))
 	for i, item := range s.Items {
-		searches[i] = search{Located: Located{Claim: item.Claim, Evidence: item.Evidence}, words: wordCount(item.Evidence)}
+		searches[i].Located = Located{Claim: item.Claim, Evidence: item.Evidence}
+		searches[i].words = wordCount(item.Evidence)
 	}
 	dec := jsontext.NewDecoder(bytes.NewReader(typed))
 	for values := 0; ; {
@@ -165,12 +169,13 @@ func clean(value string, start, end int) bool {
 		return false
 	}
 	across := func(from, to int) bool { return from < start && start < to || from < end && end < to }
-	for _, c := range chunks(window) {
+	list := words(window)
+	for _, c := range list {
 		if across(c.start, c.end) {
 			return false
 		}
 	}
-	for _, t := range Tokens(window) {
+	for _, t := range tokens(window, list) {
 		if across(t.Start, t.End) {
 			return false
 		}

@@ -84,7 +84,7 @@ func decode(doc []byte) (Summary, *RefusedError) {
 		if item.Claim == nil || item.Evidence == nil {
 			return Summary{}, refuse(CodeNotStrict, i, `an item needs "claim" and "evidence"`)
 		}
-		s.Items = append(s.Items, Item{*item.Claim, *item.Evidence})
+		s.Items = append(s.Items, Item{Claim: *item.Claim, Evidence: *item.Evidence})
 	}
 	if refused := s.check(); refused != nil {
 		return Summary{}, refused

@@ -21,7 +21,8 @@ var parseTests = []struct {
 }{
 	{"one-item", summaryOf(item("c", "e")), "", false},
 	{"members-in-another-order", `{"items":[{"evidence":"e","claim":"c"}]}`, "", false},
-	{"items-at-limit", summaryOf(strings.Split(strings.Repeat(item("c", "e")+" ", MaxItems-1)+item("c", "e"), " ")...), "", false},
+	{"items-at-limit", summaryOf(strings.Split(strings.Repeat(item("c", "e")+" ", MaxItems-1)+item("c",
+		"e"), " ")...), "", false},
 	{"items-past-limit", summaryOf(strings.Split(strings.Repeat(item("c", "e")+" ", MaxItems)+item("c", "e"), " ")...),
 		CodeTooLarge, false},
 	{"no-items", `{"items":[]}`, CodeEmpty, false},
@@ -60,8 +61,10 @@ var parseTests = []struct {
 	{"not-utf-8", `{"items":[{"claim":"` + "\xff" + `","evidence":"e"}]}`, CodeNotStrict, true},
 	{"lone-surrogate", `{"items":[{"claim":"\ud800","evidence":"e"}]}`, CodeNotStrict, true},
 	{"too-deep", `{"items":[{"claim":[[1]],"evidence":"e"}]}`, CodeNotStrict, false},
-	{"document-at-limit", summaryOf(item("c", "e")) + strings.Repeat(" ", MaxSummaryBytes-len(summaryOf(item("c", "e")))), "", false},
-	{"document-past-limit", summaryOf(item("c", "e")) + strings.Repeat(" ", MaxSummaryBytes-len(summaryOf(item("c", "e")))+1),
+	{"document-at-limit", summaryOf(item("c", "e")) + strings.Repeat(" ", MaxSummaryBytes-len(summaryOf(item("c",
+		"e")))), "", false},
+	{"document-past-limit", summaryOf(item("c", "e")) + strings.Repeat(" ",
+		MaxSummaryBytes-len(summaryOf(item("c", "e")))+1),
 		CodeTooLarge, true},
 }
 
@@ -83,9 +86,8 @@ func TestParse(t *testing.T) {
 }
 
 func TestParse_FullestSummaryFits(t *testing.T) {
-	full := item(strings.Repeat("c", MaxClaimBytes), strings.Repeat("e", MaxEvidenceBytes))
-	escaped := strings.NewReplacer("c\"", "\\u0063\"", "cc", `\u0063\u0063`, "ee", `\u0065\u0065`).Replace(full)
-	escaped = strings.Replace(strings.Replace(escaped, `\u0063laim`, "claim", 1), `"\u0063`, `"c`, 0)
+	escaped := `{"claim":"` + strings.Repeat(`\u0063`, MaxClaimBytes) + `","evidence":"` +
+		strings.Repeat(`\u0065`, MaxEvidenceBytes) + `"}`
 	var items []string
 	for range MaxItems {
 		items = append(items, escaped)

@@ -27,8 +27,10 @@ type Token struct {
 
 // Tokens returns the numbers, dates and identifiers of s in order; the package comment defines them. Tokens do not
 // overlap.
-func Tokens(s string) []Token {
-	list := words(s)
+func Tokens(s string) []Token { return tokens(s, words(s)) }
+
+// tokens returns the tokens of s, whose words are list.
+func tokens(s string, list []word) []Token {
 	var tokens []Token
 	for i := 0; i < len(list); {
 		class, n := joined(s, list[i:])
@@ -55,11 +57,15 @@ func (t Token) key() Token {
 
 // unsupported returns the first token of claim that evidence does not hold.
 func unsupported(claim, evidence string) (Token, bool) {
-	var there []Token
-	for _, t := range Tokens(evidence) {
-		there = append(there, t.key())
+	claimed := Tokens(claim)
+	if len(claimed) == 0 {
+		return Token{}, false
 	}
-	for _, t := range Tokens(claim) {
+	there := Tokens(evidence)
+	for i := range there {
+		there[i] = there[i].key()
+	}
+	for _, t := range claimed {
 		if !slices.Contains(there, t.key()) {
 			return t, true
 		}
@@ -89,23 +95,35 @@ type word struct {
 	meaning meaning
 }
 
-var (
-	dateShape = regexp.MustCompile(`^(?:\d{4}[-/]\d{1,2}(?:[-/]\d{1,2})?|\d{4}\.\d{1,2}\.\d{1,2}|` +
-		`\d{1,2}([-/.])\d{1,2}[-/.](?:\d{2}|\d{4})|\d{1,2}:\d{2}(?::\d{2})?|\d{4}-\d{2}-\d{2}[Tt]\d{2}:.*)$`)
-	dayShape = regexp.MustCompile(`^\d{1,2}(?:st|nd|rd|th)?$`)
+var dateShape = regexp.MustCompile(`^(?:\d{4}[-/]\d{1,2}(?:[-/]\d{1,2})?|\d{4}\.\d{1,2}\.\d{1,2}|` +
+	`\d{1,2}[-/.]\d{1,2}[-/.](?:\d{2}|\d{4})|\d{1,2}:\d{2}(?::\d{2})?|\d{4}-\d{2}-\d{2}[Tt]\d{2}:.*)$`)
 
-	numberWords = strings.Fields("zero two three four five six seven eight nine ten eleven twelve thirteen fourteen " +
-		"fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety dozen")
-	scaleWords = strings.Fields("hundred thousand million billion trillion")
-	months     = strings.Fields("january february march april may june july august september october november december")
-	shortMonth = strings.Fields("jan feb mar apr jun jul aug sep sept oct nov dec")
-)
+// meanings are the words that mean something, in lower case.
+var meanings = func() map[string]meaning {
+	m := map[string]meaning{"one": one, "percent": percentWord, "per": perWord, "cent": centWord, "and": andWord}
+	for _, group := range []struct {
+		meaning meaning
+		words   string
+	}{
+		{numberWord, "zero two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen " +
+			"seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety dozen"},
+		{scaleWord, "hundred thousand million billion trillion"},
+		{monthName, "january february march april may june july august september october november december " +
+			"jan feb mar apr jun jul aug sep sept oct nov dec"},
+	} {
+		for _, w := range strings.Fields(group.words) {
+			m[w] = group.meaning
+		}
+	}
+	return m
+}()
 
 // words returns the chunks of s with their meanings.
 func words(s string) []word {
-	var list []word
-	for _, c := range chunks(s) {
-		list = append(list, word{c, meaningOf(c.core)})
+	found := chunks(s)
+	list := make([]word, len(found))
+	for i, c := range found {
+		list[i] = word{c, meaningOf(c.core)}
 	}
 	return list
 }
@@ -113,7 +131,7 @@ func words(s string) []word {
 func meaningOf(core string) meaning {
 	if first, _ := utf8.DecodeRuneInString(core); unicode.IsNumber(first) {
 		switch {
-		case dayShape.MatchString(core):
+		case isDay(core):
 			return day
 		case allNumbers(core):
 			return digits
@@ -121,36 +139,24 @@ func meaningOf(core string) meaning {
 		return plain
 	}
 	lower := strings.ToLower(core)
-	switch {
-	case lower == "one":
-		return one
-	case lower == "percent":
-		return percentWord
-	case lower == "per":
-		return perWord
-	case lower == "cent":
-		return centWord
-	case lower == "and":
-		return andWord
-	case slices.Contains(scaleWords, lower):
-		return scaleWord
-	case slices.Contains(months, lower), slices.Contains(shortMonth, lower):
-		return monthName
-	case isNumberWords(lower):
-		return numberWord
+	if m, ok := meanings[lower]; ok || !strings.Contains(lower, "-") {
+		return m
 	}
-	return plain
-}
-
-// isNumberWords reports whether s is "seven", "twenty-one", …
-func isNumberWords(s string) bool {
-	parts := strings.Split(s, "-")
-	for _, p := range parts {
-		if !slices.Contains(numberWords, p) && !slices.Contains(scaleWords, p) && (p != "one" || len(parts) == 1) {
-			return false
+	for part := range strings.SplitSeq(lower, "-") { // twenty-one
+		if m := meanings[part]; m != numberWord && m != scaleWord && m != one {
+			return plain
 		}
 	}
-	return true
+	return numberWord
+}
+
+// isDay reports whether core is one or two digits, perhaps with st, nd, rd or th.
+func isDay(core string) bool {
+	rest := strings.TrimLeft(core, "0123456789")
+	if n := len(core) - len(rest); n < 1 || n > 2 {
+		return false
+	}
+	return rest == "" || rest == "st" || rest == "nd" || rest == "rd" || rest == "th"
 }
 
 func allNumbers(core string) bool {
@@ -165,21 +171,20 @@ func allNumbers(core string) bool {
 // class returns the class of w standing alone, or "" if it is no token.
 func (w word) class() Class {
 	switch {
-	case dateShape.MatchString(w.core):
+	case strings.IndexByte("0123456789", w.core[0]) >= 0 && dateShape.MatchString(w.core):
 		return Date
-	case allNumbers(w.core):
-		return Number
 	case strings.ContainsFunc(w.core, unicode.IsNumber):
+		if allNumbers(w.core) {
+			return Number
+		}
 		return Identifier
 	case w.meaning == numberWord, w.meaning == scaleWord:
 		return Number
-	case w.meaning == monthName:
-		lower := strings.ToLower(w.core)
-		if lower != w.core && lower != "may" && slices.Contains(months, lower) {
-			return Date
-		}
-	}
-	if isName(w.core) {
+	case w.meaning == monthName && unicode.IsUpper(rune(w.core[0])) && len(w.core) > len("Sept"):
+		return Date // whole names but May, and with June and July
+	case unicode.IsUpper(rune(w.core[0])) && (strings.EqualFold(w.core, "June") || strings.EqualFold(w.core, "July")):
+		return Date
+	case isName(w.core):
 		return Identifier
 	}
 	return ""

@@ -18,64 +18,144 @@ type closer struct {
 	inner map[*node]*node
 	shut  map[*node]*node
 	facts map[*node]facts
+	tamed map[*node]bool
 	shell *node               // "$ref" and unevaluatedProperties: false in 2020-12, for nodes with in-place parts
 	open  map[string]struct{} // pointers of nodes that stay open because they name no keys
 	twice bool                // closed does not imply original
 
+	unevaluatedItems bool // somewhere in the graph
 }
 
-// facts are what a node and those it stands for in place say about members. Conditions do not count: neither not nor
-// if names a key.
+// facts are what a node and those it stands for in place say about members and items. Conditions do not count: neither
+// not nor if names a key.
 type facts struct {
 	names  bool // some key, or a pattern of keys
 	says   bool // what happens to keys that are not named
-	object bool // the value may be an object of any content
+	items  bool // what every item of an array is
+	object bool // the value may be an object, other than one that a const or enum spells out
+	array  bool // the value may be an array, likewise
 }
 
 func newCloser(g *graph, shell *node) *closer {
 	c := &closer{g: g, shell: shell, inner: map[*node]*node{}, shut: map[*node]*node{}, facts: map[*node]facts{},
-		open: map[string]struct{}{}}
+		tamed: map[*node]bool{}, open: map[string]struct{}{}}
 	for _, n := range g.order {
 		c.facts[n] = c.learn(n)
 		// The validator follows $recursiveRef by the way to it, and so could find a closed copy below not.
 		c.twice = c.twice || n.RecursiveRef != nil
+		c.unevaluatedItems = c.unevaluatedItems || n.UnevaluatedItems != nil
 	}
 	return c
 }
 
 // learn needs the facts of the in-place nodes of n, which come first in the graph's order.
 func (c *closer) learn(n *node) facts {
-	if !own(n) {
-		return facts{object: true}
-	}
-	if n.Bool != nil {
-		return facts{object: *n.Bool}
+	switch {
+	case !own(n):
+		return facts{items: true, object: true, array: true}
+	case n.Bool != nil:
+		return facts{object: *n.Bool, array: *n.Bool}
 	}
 	f := facts{
 		names:  len(n.Properties)+len(n.PatternProperties) > 0,
 		says:   saysMore(n),
-		object: n.Enum == nil && n.Const == nil && (n.Types == nil || slices.Contains(n.Types.ToStrings(), "object")),
+		items:  saysItems(n),
+		object: c.mayBe(n, "object", func(f facts) bool { return f.object }),
+		array:  c.mayBe(n, "array", func(f facts) bool { return f.array }),
 	}
 	for _, next := range c.g.inPlace(n) {
 		if next != n.Not && next != n.If {
 			f.names = f.names || c.facts[next].names
 			f.says = f.says || c.facts[next].says
+			f.items = f.items || c.facts[next].items
 		}
 	}
-	object := func(next *node) bool { return c.facts[next].object }
-	for _, all := range [][]*node{appendNode(nil, n.Ref), n.AllOf} {
-		f.object = f.object && !slices.ContainsFunc(all, func(next *node) bool { return !object(next) })
+	return f
+}
+
+// mayBe reports whether n leaves room for values of a type; may tells what is known of an in-place node.
+func (c *closer) mayBe(n *node, name string, may func(facts) bool) bool {
+	if n.Enum != nil || n.Const != nil || n.Types != nil && !slices.Contains(n.Types.ToStrings(), name) {
+		return false
+	}
+	can := func(next *node) bool { return may(c.facts[next]) }
+	cannot := func(next *node) bool { return !can(next) }
+	if slices.ContainsFunc(append(appendNode(nil, n.Ref), n.AllOf...), cannot) {
+		return false
 	}
 	for _, some := range [][]*node{n.AnyOf, n.OneOf} {
-		f.object = f.object && (len(some) == 0 || slices.ContainsFunc(some, object))
+		if len(some) > 0 && !slices.ContainsFunc(some, can) {
+			return false
+		}
 	}
-	return f
+	return true
+}
+
+// tame reports whether the keys that a condition evaluates have values without members and items. If they may have
+// some, nothing would close those: a condition is never closed.
+func (c *closer) tame(condition *node) bool {
+	if done, ok := c.tamed[condition]; ok {
+		return done
+	}
+	e := descending(condition)
+	tame := own(condition) && condition.AdditionalProperties != true
+	for _, member := range slices.Concat(e.member, e.everyMember) {
+		tame = tame && !c.facts[member].object && !c.facts[member].array
+	}
+	for _, next := range c.g.inPlace(condition) {
+		tame = tame && (next == condition.Not || c.tame(next))
+	}
+	c.tamed[condition] = tame
+	return tame
+}
+
+// condition returns what stands for the condition n. Under two nots it decides the same but evaluates nothing, so that
+// a key must be named elsewhere.
+func (c *closer) condition(n *node) *node {
+	if n == nil || c.tame(n) {
+		return n
+	}
+	return c.silent(n)
+}
+
+// contains moves the contains of to under two nots if it could evaluate items that hold members: since 2020-12 an item
+// that it matches is no longer for unevaluatedItems, and contains is never closed.
+func (c *closer) contains(to *node) {
+	if to.Contains == nil || to.DraftVersion < 2020 || !c.unevaluatedItems {
+		return
+	}
+	if f := c.facts[to.Contains]; !f.object && !f.array {
+		return
+	}
+	part := c.blank(to)
+	part.Contains, part.MinContains, part.MaxContains = to.Contains, to.MinContains, to.MaxContains
+	to.Contains, to.MinContains, to.MaxContains = nil, nil, nil
+	to.AllOf = append(to.AllOf, c.silent(part))
+}
+
+func (c *closer) silent(n *node) *node {
+	inner, outer := c.blank(n), c.blank(n)
+	inner.Not, outer.Not = n, inner
+	return outer
+}
+
+// blank is a 2020-12 node that says nothing, in the place of n.
+func (c *closer) blank(n *node) *node {
+	blank := *c.shell
+	blank.Location, blank.Ref, blank.UnevaluatedProperties = n.Location, nil, nil
+	return &blank
 }
 
 // saysMore reports whether n itself says what becomes of keys that it does not name. A const or an enum is the most
 // that can be said.
 func saysMore(n *node) bool {
 	return n.AdditionalProperties != nil || n.UnevaluatedProperties != nil || n.Const != nil || n.Enum != nil
+}
+
+// saysItems reports whether n itself says what all items are, other than the first few.
+func saysItems(n *node) bool {
+	_, each := n.Items.(*node)
+	return each || n.AdditionalItems != nil || n.Items2020 != nil || n.UnevaluatedItems != nil
 }
 
 // root returns the closed world of the whole schema: closed even if it names no keys.
@@ -95,7 +175,7 @@ func (c *closer) at(n *node) *node {
 	case f.names:
 		return c.close(n)
 	}
-	if f.object && !f.says {
+	if f.object && !f.says || f.array && !f.items {
 		c.open[pointerOf(n)] = struct{}{}
 	}
 	return c.in(n)
@@ -150,7 +230,7 @@ func (c *closer) fill(to, n *node) {
 	to.RecursiveRef, to.DynamicRef = nil, nil
 	to.AnyOf = c.each(c.in, n.AnyOf)
 	to.OneOf = c.each(c.in, n.OneOf)
-	to.Then, to.Else = c.in(n.Then), c.in(n.Else)
+	to.If, to.Then, to.Else = c.condition(n.If), c.in(n.Then), c.in(n.Else)
 	to.DependentSchemas = named(c.in, n.DependentSchemas)
 	if n.Dependencies != nil {
 		to.Dependencies = make(map[string]any, len(n.Dependencies))
@@ -170,6 +250,7 @@ func (c *closer) fill(to, n *node) {
 	to.PrefixItems = c.each(c.at, n.PrefixItems)
 	to.Items2020 = c.atNode(n.Items2020)
 	to.UnevaluatedItems = c.atNode(n.UnevaluatedItems)
+	c.contains(to)
 }
 
 func (c *closer) atNode(n *node) *node {

@@ -30,9 +30,10 @@
 // A key that the schema does not name is refused at every depth, unless the schema says in words what becomes of other
 // keys: additionalProperties or unevaluatedProperties, or a const or enum for the whole value. A key is named by
 // properties or patternProperties; required alone does not name it. The top level is always closed: a tool that names
-// no properties takes no arguments. A nested object for which the schema names no key stays open, and [Schema.Open]
-// lists it. Where allOf, $ref, if and their like hold several subschemas against one value, what any of them evaluates
-// counts as named, as with unevaluatedProperties.
+// no properties takes no arguments. A nested object for which the schema names no key stays open, as does a nested
+// array of whose items it says nothing, and [Schema.Open] lists them. Where allOf, $ref, if and their like hold several
+// subschemas against one value, what any of them evaluates counts as named, as with unevaluatedProperties; but a key
+// whose value may hold keys of its own is not named by a condition (if) alone.
 //
 // Two subschemas that describe one nested object from different parents do not know of one another: with
 // properties/a in both branches of an allOf, each of the two closes a by itself. Such a schema must say

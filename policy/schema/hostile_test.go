@@ -107,7 +107,7 @@ var hostileCases = []hostileCase{
 		"y":{"$dynamicAnchor":"a"}}}`), text(`{}`)},
 	{"recursive-ref-loop", CodeReferenceCycle,
 		text(`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"$recursiveRef":"#"}`),
-			text(`{}`)},
+		text(`{}`)},
 	{"remote-ref", CodeReferenceOutside, text(`{"$ref":"` + hostileURL + `"}`), text(`{}`)},
 	{"remote-ref-in-unused-part", fine, text(`{"$defs":{"a":{"$ref":"` + hostileURL + `"}}}`), text(`{}`)},
 	{"remote-ref-through-id", CodeReferenceOutside,
@@ -125,8 +125,10 @@ var hostileCases = []hostileCase{
 	{"all-of-diamond", CodeExpansionTooLarge, func() string { return diamond(24) }, text(`{}`)},
 	{"long-chain", CodeExpansionTooLarge, func() string { return chain(2000) }, text(`{}`)},
 	{"doubling-recursion-deep-document", CodeDocumentTooCostly,
-		text(`{"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}`), func() string { return nested("[", "", "]",
-			100) }},
+		text(`{"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}`), func() string {
+			return nested("[", "", "]",
+				100)
+		}},
 	{"doubling-recursion-shallow-document", fine,
 		text(`{"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}`), func() string { return nested("[", "", "]", 8) }},
 	{"many-megabytes", CodeTooLarge,

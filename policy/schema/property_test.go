@@ -186,7 +186,7 @@ func (g generator) doc(depth int, stray float64) string {
 // TestClosedWorldOnRandomSchemas holds random schemas of every dialect to the two promises of the closed world: what
 // is accepted is valid by the schema as written, and an unnamed key is accepted at no depth.
 func TestClosedWorldOnRandomSchemas(t *testing.T) {
-	const schemas, docs = 300, 20
+	const schemas, docs = 150, 20
 	accepted, stray := 0, 0
 	for _, d := range suiteDrafts {
 		g := generator{rand.New(rand.NewPCG(1, 2)), d.schema}

@@ -25,7 +25,8 @@ type Schema struct {
 func (s *Schema) Dialect() string { return s.dialect }
 
 // Open lists, as sorted JSON pointers into the schema, the nested objects that take any key because the schema names
-// none for them and does not say so in words. It is nil if there are none.
+// none for them and does not say so in words, and the nested arrays of whose items it says nothing. It is nil if there
+// are none.
 func (s *Schema) Open() []string { return slices.Clone(s.open) }
 
 // Compile reads a schema that anybody may have written. The error is a [*RefusedError].

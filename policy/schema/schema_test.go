@@ -36,10 +36,23 @@ func code(err error) string {
 
 const draft7 = `"$schema":"http://json-schema.org/draft-07/schema#",`
 
+// A judgment is a document, a schema to judge it by, and what comes of it.
+type judgment struct{ name, schema, doc, want string }
+
+func judgeAll(t *testing.T, all []judgment) {
+	t.Helper()
+	for _, c := range all {
+		t.Run(c.name, func(t *testing.T) {
+			if got := code(mustCompile(t, c.schema).Judge([]byte(c.doc))); got != c.want {
+				t.Errorf("Judge(%s) by %s = %s, want %s", c.doc, c.schema, got, c.want)
+			}
+		})
+	}
+}
+
+// TestJudge shows what the gate adds to the validator, or relies on most.
 func TestJudge(t *testing.T) {
-	const tree = `{"properties":{"root":{"$ref":"#/$defs/node"}},"$defs":{"node":{
-		"properties":{"name":{"type":"string"},"kids":{"type":"array","items":{"$ref":"#/$defs/node"}}}}}}`
-	for _, c := range []struct{ name, schema, doc, want string }{
+	judgeAll(t, []judgment{
 		{"named-key", `{"properties":{"a":{"type":"string"}}}`, `{"a":"x"}`, fine},
 		{"wrong-type", `{"properties":{"a":{"type":"string"}}}`, `{"a":1}`, CodeInvalid},
 		{"type-list-with-null", `{"properties":{"a":{"type":["string","null"]}}}`, `{"a":null}`, fine},
@@ -60,7 +73,12 @@ func TestJudge(t *testing.T) {
 		{"unique-items-split-text", `{"properties":{"a":{"uniqueItems":true}}}`, `{"a":[["ab","c"],["a","bc"],["abc"]]}`,
 			fine},
 		{"unique-items-false", `{"properties":{"a":{"uniqueItems":false}}}`, `{"a":[1,1]}`, fine},
+	})
+}
 
+// TestJudgeIsStrict shows what is no document at all.
+func TestJudgeIsStrict(t *testing.T) {
+	judgeAll(t, []judgment{
 		{"duplicate-key", `{"properties":{"a":{}}}`, `{"a":1,"a":2}`, CodeDocumentNotStrict},
 		{"duplicate-key-escaped", `{"properties":{"a":{}}}`, `{"a":1,"\u0061":2}`, CodeDocumentNotStrict},
 		{"duplicate-key-nested", `{"properties":{"a":{}}}`, `{"a":[{"b":{"c":1,"c":1}}]}`, CodeDocumentNotStrict},
@@ -71,7 +89,14 @@ func TestJudge(t *testing.T) {
 		{"invalid-utf8", `{"properties":{"a":{}}}`, "{\"a\":\"\xff\"}", CodeDocumentNotStrict},
 		{"huge-exponent", `{"properties":{"a":{}}}`, `{"a":1e1000000000}`, CodeDocumentNumber},
 		{"exponent-beyond-an-int", `{"properties":{"a":{}}}`, `{"a":1e99999999999999999999}`, CodeDocumentNumber},
+	})
+}
 
+// TestClosedWorld shows which keys are named where no subschemas share a value.
+func TestClosedWorld(t *testing.T) {
+	const tree = `{"properties":{"root":{"$ref":"#/$defs/node"}},"$defs":{"node":{
+		"properties":{"name":{"type":"string"},"kids":{"type":"array","items":{"$ref":"#/$defs/node"}}}}}}`
+	judgeAll(t, []judgment{
 		{"unnamed-key", `{"properties":{"a":{}}}`, `{"b":1}`, CodeInvalid},
 		{"no-properties-no-arguments", `{"type":"object"}`, `{"b":1}`, CodeInvalid},
 		{"no-properties-empty-object", `{"type":"object"}`, `{}`, fine},
@@ -113,6 +138,12 @@ func TestJudge(t *testing.T) {
 			`{"a":1,"b":2}`, fine},
 		{"draft-04-all-of-unnamed", `{"$schema":"http://json-schema.org/draft-04/schema#","allOf":[{"properties":{"a":{}}}]}`,
 			`{"a":1,"b":2}`, CodeInvalid},
+	})
+}
+
+// TestClosedWorldOfSharedValues shows which keys are named where several subschemas share a value.
+func TestClosedWorldOfSharedValues(t *testing.T) {
+	judgeAll(t, []judgment{
 		{"optional-object", `{"properties":{"a":{"anyOf":[{"properties":{"b":{}}},{"type":"null"}]}}}`, `{"a":null}`, fine},
 		{"optional-object-unnamed", `{"properties":{"a":{"anyOf":[{"properties":{"b":{}}},{"type":"null"}]}}}`,
 			`{"a":{"c":1}}`, CodeInvalid},
@@ -127,6 +158,33 @@ func TestJudge(t *testing.T) {
 		{"closing-does-not-decide-if",
 			`{"properties":{"a":{},"b":{}},"if":{"properties":{"a":{"properties":{"x":{}}}}},"then":{"required":["b"]}}`,
 			`{"a":{"y":1}}`, CodeInvalid},
+	})
+}
+
+// TestClosedWorldOfConditions shows what if, contains and recursive references name.
+func TestClosedWorldOfConditions(t *testing.T) {
+	judgeAll(t, []judgment{
+		{"if-names-a-plain-key", `{"properties":{"b":{}},"if":{"properties":{"k":{"const":1}}},"then":{"required":["b"]}}`,
+			`{"k":1,"b":1}`, fine},
+		{"if-alone-names-no-object", `{"properties":{"b":{}},"if":{"properties":{"k":{"properties":{"x":{}}}}}}`,
+			`{"k":{"y":1}}`, CodeInvalid},
+		{"if-alone-names-no-array", `{"properties":{"b":{}},"if":{"allOf":[{"properties":{"k":{"type":"array"}}}]}}`,
+			`{"k":[{"y":1}]}`, CodeInvalid},
+		{"if-says-nothing-of-other-keys", `{"properties":{"b":{}},"if":{"additionalProperties":true}}`, `{"k":1}`,
+			CodeInvalid},
+		{"if-on-a-key-that-properties-name",
+			`{"properties":{"a":{"properties":{"x":{},"y":{}}}},"if":{"properties":{"a":{"properties":{"x":{"const":1}}}}}}`,
+			`{"a":{"x":1,"y":1}}`, fine},
+		{"contains-alone-describes-no-item",
+			`{"properties":{"a":{"contains":{"properties":{"x":{}}},"unevaluatedItems":false}}}`, `{"a":[{"y":1}]}`,
+			CodeInvalid},
+		{"contains-beside-items",
+			`{"properties":{"a":{"contains":{"properties":{"x":{"const":1}},"required":["x"]},"minContains":2,
+			"items":{"properties":{"x":{},"y":{}}}}}}`, `{"a":[{"x":1},{"y":1},{"x":1,"y":1}]}`, fine},
+		{"contains-moved-still-counts",
+			`{"properties":{"a":{"contains":{"properties":{"x":{"const":1}}},"minContains":2,
+				"unevaluatedItems":{"properties":{"x":{}}}}}}`,
+			`{"a":[{"x":1},{"x":2}]}`, CodeInvalid},
 		{"then-names-keys", `{"properties":{"k":{}},"if":{"properties":{"k":{"const":1}}},"then":{"properties":{"b":{}}}}`,
 			`{"k":1,"b":1}`, fine},
 		{"then-does-not-apply", `{"properties":{"k":{}},"if":{"properties":{"k":{"const":1}}},
@@ -150,13 +208,7 @@ func TestJudge(t *testing.T) {
 		{"another-dialect-inside",
 			`{"properties":{"a":{"$id":"x","$schema":"http://json-schema.org/draft-07/schema#","properties":{"b":{}}}}}`,
 			`{"a":{"c":1}}`, CodeInvalid},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := code(mustCompile(t, c.schema).Judge([]byte(c.doc))); got != c.want {
-				t.Errorf("Judge(%s) by %s = %s, want %s", c.doc, c.schema, got, c.want)
-			}
-		})
-	}
+	})
 }
 
 func TestCompileRefuses(t *testing.T) {
@@ -228,6 +280,10 @@ func TestOpen(t *testing.T) {
 		{"no-branch-is-an-object", `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]}}}`, nil},
 		{"a-branch-is-an-object", `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"object"}]}}}`,
 			[]string{"/properties/a"}},
+		{"array-without-items", `{"properties":{"a":{"type":"array"},"b":{"type":"array","items":{"type":"string"}}}}`,
+			[]string{"/properties/a"}},
+		{"tuple-with-a-rest", `{"properties":{"a":{"type":"array","prefixItems":[{"type":"null"}]},
+			"b":{"type":"array","prefixItems":[{"type":"null"}],"items":false}}}`, []string{"/properties/a"}},
 		{"meta-schema", `{"properties":{"a":{"$ref":"http://json-schema.org/draft-07/schema#"}}}`, []string{"/properties/a"}},
 		{"escaped-pointer", `{"properties":{"a/b ~ü%41":{"type":"object"}}}`, []string{"/properties/a~1b ~0ü%41"}},
 	} {

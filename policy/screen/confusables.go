@@ -1,9 +1,9 @@
 package screen
 
-// lookalikes lists, per ASCII letter, characters that look like it in folded text: letters of other scripts, Latin letters that do
-// not decompose (barred, hooked, turned, small capitals, phonetic), and symbols. What NFKC folds (full-width, mathematical, circled
-// letters) is not here, and neither is what is a letter and a mark: marks are dropped before. A character stands under the letter that
-// a disguise is most likely to use it for.
+// lookalikes lists, per ASCII letter, characters that look like it in folded text: letters of other scripts, Latin
+// letters that do not decompose (barred, hooked, turned, small capitals, phonetic), and symbols. What NFKC folds
+// (full-width, mathematical, circled letters) is not here, and neither is what is a letter and a mark: marks are
+// dropped before. A character stands under the letter that a disguise is most likely to use it for.
 var lookalikes = [...]struct {
 	letter byte
 	like   string

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxFoldings bounds how often non-ASCII text is folded until nothing changes; two suffice for all but artful sequences of marks.
+// maxFoldings bounds how often non-ASCII text is folded until nothing changes; two suffice for all but artful
+// sequences of marks.
 const maxFoldings = 8
 
 // Fold returns s in the form that patterns are written for: NFKC, without default-ignorable, format and control
@@ -96,14 +97,15 @@ func visible(s string) string {
 // isSpace counts the blank Braille pattern as white space: it looks like it.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || r == '\u2800' }
 
-// isIgnorable reports what leaves no mark on the page: Default_Ignorable_Code_Point (as DerivedCoreProperties derives it, but
-// with all of Cf) and control characters.
+// isIgnorable reports what leaves no mark on the page: Default_Ignorable_Code_Point (as DerivedCoreProperties derives
+// it, but with all of Cf) and control characters.
 func isIgnorable(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Cc, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// hidden returns the ASCII that is spelled in tag characters (U+E0020 to U+E007E) and in variation selectors taken as bytes (U+FE00 to U+FE0F
-// are 0 to 15, U+E0100 to U+E01EF 16 to 255): text that a model reads and a person does not see.
+// hidden returns the ASCII that is spelled in tag characters (U+E0020 to U+E007E) and in variation selectors taken as
+// bytes (U+FE00 to U+FE0F are 0 to 15, U+E0100 to U+E01EF 16 to 255): text that a model reads and a person does not
+// see.
 func hidden(s string) string {
 	var b []byte
 	for _, r := range s {

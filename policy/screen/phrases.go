@@ -5,18 +5,20 @@ import "strings"
 // What stands between two words of one sentence.
 const between = `[^\w.;:?!]+`
 
-// The words that excuse a request, in the group that keeps it from counting. A word stands for all that begin with it, with a dot behind it
-// for itself only. They stand in every rule, and rules are kept in every record of a run: the lists are short on purpose.
+// The words that excuse a request, in the group that keeps it from counting. A word stands for all that begin with
+// it, with a dot behind it for itself only. They stand in every rule, and rules are kept in every record of a run:
+// the lists are short on purpose.
 var (
-	excuseBefore = words(`prevent detect attempt against. protect attacker hackers adversar criminal prohibit forbid who. tries.
-		tried. may.`)
-	excuseWithin = words(`about. against. on. from. help. report ticket summar polic guid train detect prevent protect anti
-		avoid stop. block remov rid. mitigat inciden aware respon recover alert scan rule. rules. article procedure
-		checklist overview mention search audit standard faq log. logs. review plan. know. understand spot. recogni identif`)
-	excuseBehind = words(`polic aware train inciden respon prevent protect detect mitigat recover report scan filter analy alert
-		assess audit complian standard procedur guid playbook control risk simulat test. tests. ticket case. cases. article
-		faq statistic remov rotat manag storage vault review summar trend plan. plans. exercise requirement rule. rules.
-		course. insurance threat submi attempt expir reset length screening ban. safety permit. bounty exception`)
+	excuseBefore = words(`prevent detect attempt against. protect attacker hackers adversar criminal prohibit
+		forbid who. tries. tried. may.`)
+	excuseWithin = words(`about. against. on. from. help. report ticket summar polic guid train detect prevent
+		protect anti avoid stop. block remov rid. mitigat inciden aware respon recover alert scan rule. rules.
+		article procedure checklist overview mention search audit standard faq log. logs. review plan. know. understand spot. recogni
+		identif`)
+	excuseBehind = words(`polic aware train inciden respon prevent protect detect mitigat recover report scan
+		filter analy alert assess audit complian standard procedur guid playbook control risk simulat test. tests.
+		ticket case. cases. article faq statistic remov rotat manag storage vault review summar trend plan. plans. exercise
+		requirement rule. rules. course. insurance threat submi attempt expir reset length screening ban. safety permit. bounty exception`)
 )
 
 func words(list string) string {
@@ -31,25 +33,27 @@ func words(list string) string {
 	return `(?:` + strings.Join(exact, "|") + `)\b|(?:` + strings.Join(begin, "|") + `)\w*`
 }
 
-// anyOf returns a pattern for one of the space-separated alternatives; "_" stands for an optional space or hyphen, "~" for one of
-// these.
+// anyOf returns a pattern for one of the space-separated alternatives; "_" stands for an optional space or hyphen,
+// "~" for one of these.
 func anyOf(alternatives string) string {
 	p := strings.Join(strings.Fields(alternatives), "|")
 	return "(?:" + strings.NewReplacer("_", `[ \-]?`, "~", `[ \-]`).Replace(p) + ")"
 }
 
-// inflected returns alternatives for verbs by their stems: "writ" in e is write and writing, "run" in plain is run and running.
+// inflected returns alternatives for verbs by their stems: "writ" in e is write and writing, "run" in plain is run
+// and running.
 func inflected(e, plain string) string {
 	return anyOf(e) + `(?:e|ing)|` + anyOf(plain) + `(?:\w?ing)?`
 }
 
-// near is up to four words between verb and object, and far is the same with words that may excuse. Both begin with the article
-// that sticks to a verb spelled with spaces ("w r i t e a").
+// near is up to four words between verb and object, and far is the same with words that may excuse. Both begin with
+// the article that sticks to a verb spelled with spaces ("w r i t e a").
 const near = `a?(?:` + between + `\w+){0,4}?(?:` + between + `)?`
 
 var far = `a?(?:` + between + `(?:(?P<but_within>` + excuseWithin + `)|\w+)){0,4}?(?:` + between + `)?`
 
-// requests joins alternatives "verb … object" to the pattern of a rule: words before the verb and behind the object may excuse.
+// requests joins alternatives "verb … object" to the pattern of a rule: words before the verb and behind the object
+// may excuse.
 func requests(alternatives ...string) string {
 	return `(?:\b(?:(?P<but_before>` + excuseBefore + `)[^\w.;:?!,]+(?:\w+[^\w.;:?!,]+){0,2}?)?)\b(?:` +
 		strings.Join(alternatives, "|") + `)\b(?:[ \-/&]+(?P<but_behind>` + excuseBehind + `))?`

@@ -50,7 +50,8 @@ func TestPrefilter_EveryShortTextOfEveryAwkwardPattern(t *testing.T) {
 		}
 		texts, level = append(texts, next...), next
 	}
-	for _, tail := range []string{"xfoo", "xazfoo", "ababc", "abababc", "abcdefgh", "aaa", "éx", "ﬁab", "Ab", "k1l", "list", "1ist", "12ab"} {
+	for _, tail := range []string{"xfoo", "xazfoo", "ababc", "abababc", "abcdefgh", "aaa",
+		"éx", "ﬁab", "Ab", "k1l", "list", "1ist", "12ab"} {
 		texts = append(texts, tail)
 	}
 	hits := 0

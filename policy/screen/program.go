@@ -23,8 +23,8 @@ type program struct {
 	mapped matcher
 }
 
-// A matcher is a pattern and the numbers of the clauses that must be there before it is worth running. The pattern is compiled
-// when it is first run: of many rules few ever are.
+// A matcher is a pattern and the numbers of the clauses that must be there before it is worth running. The pattern is
+// compiled when it is first run: of many rules few ever are.
 type matcher struct {
 	compiled func() compiled
 	clauses  []uint16
@@ -48,8 +48,9 @@ func (p *program) matches(view string, mapped bool, found *set) bool {
 	return m.compiled().counts(view)
 }
 
-// counts reports whether the pattern has a match in view that no excuse takes part in. Behind an excused match the search goes on after its
-// first word, so that an excuse does not cover a request within it; if the excuse is that first word, it goes on after the match.
+// counts reports whether the pattern has a match in view that no excuse takes part in. Behind an excused match the
+// search goes on after its first word, so that an excuse does not cover a request within it; if the excuse is that
+// first word, it goes on after the match.
 func (c compiled) counts(view string) bool {
 	if c.re == nil {
 		return true
@@ -113,8 +114,8 @@ func newMatcher(branch *syntax.Regexp, mapped bool, l *literals) matcher {
 	return matcher{sync.OnceValue(func() compiled { return compile(tree.String()) }), l.add(tree)}
 }
 
-// compile compiles a rewritten pattern. The pattern as written has been compiled before; should its rewriting not compile all the same, it
-// denies.
+// compile compiles a rewritten pattern. The pattern as written has been compiled before; should its rewriting not
+// compile all the same, it denies.
 func compile(pattern string) compiled {
 	re, err := regexp.Compile(pattern)
 	if err != nil {
@@ -129,8 +130,8 @@ func compile(pattern string) compiled {
 	return c
 }
 
-// branches returns the alternatives of re that are looked for by themselves: those of an alternation that is all of re, or the first
-// one among its parts that is not a mere list of words.
+// branches returns the alternatives of re that are looked for by themselves: those of an alternation that is all of
+// re, or the first one among its parts that is not a mere list of words.
 func branches(re *syntax.Regexp) []*syntax.Regexp {
 	switch re.Op {
 	case syntax.OpAlternate:
@@ -153,8 +154,9 @@ func branches(re *syntax.Regexp) []*syntax.Regexp {
 	return []*syntax.Regexp{re}
 }
 
-// rewrite returns re for folded text (literals in lower case) or, if mapped, for mapped text: literals mapped like the text, and classes that
-// tell "i" from "l" corrected, since mapped text cannot: a class that lists "l" gets "i", one that excludes "l" excludes "i".
+// rewrite returns re for folded text (literals in lower case) or, if mapped, for mapped text: literals mapped like
+// the text, and classes that tell "i" from "l" corrected, since mapped text cannot: a class that lists "l" gets "i",
+// one that excludes "l" excludes "i".
 func rewrite(re *syntax.Regexp, mapped bool) *syntax.Regexp {
 	c := *re
 	c.Sub, c.Rune = nil, nil

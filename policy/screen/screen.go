@@ -8,26 +8,38 @@
 //   - folded ([Fold]): as written, without its costume of case, width, invisible characters and white space;
 //   - mapped: confusable letters and leet digits replaced by what they look like;
 //   - joined ([Skeleton]): mapped, and words that are spelled with separators put together again;
-//   - for text beyond ASCII, joined once more with capitals mapped before they are folded (Greek "Η" looks like H, but its
-//     lower case like n), and what is spelled in tag characters and variation selectors, which nobody sees.
+//   - for text beyond ASCII, joined once more with capitals mapped before they are folded (Greek "Η" looks like H,
+//     but its lower case like n), and what is spelled in tag characters and variation selectors, which nobody sees.
 //
-// Rules are judged in order; the first that matches any view of any text is the one reported. Each text is judged by itself.
+// Rules are judged in order; the first that matches any view of any text is the one reported. Each text is judged by
+// itself.
 //
 // # Rules
 //
-// A rule is an RE2 pattern over the folded text: lower case, NFKC, single spaces. Capitals in a pattern count as lower case. For the mapped and joined views the
-// pattern is mapped in the same way (see [Skeleton]), so that it need not know about disguises.
+// A rule is an RE2 pattern over the folded text: lower case, NFKC, single spaces. Capitals in a pattern count as
+// lower case. For the other views the pattern is mapped in the same way (see [Skeleton]), so that it need not know
+// about disguises. The alternatives of a pattern are looked for one by one.
 //
-// [Defaults] block requests to do harm, not words: a verb of making, getting or doing together with what it is done to. A topic
-// on its own ("malware", "phishing awareness training") passes, and so does a thing that benign work is about: a few words
-// (policy, awareness, incident, detection, …) behind the object or between verb and object turn the rule off. Whoever wants
-// more blocks it with a rule of their own. A screen of patterns stops the plain request and its usual disguises; it is not
-// what the promises of the machine rest on.
+// RE2 cannot say "unless": a group whose name begins with "but" can. A match that such a group takes part in is
+// excused and does not count, as in
+//
+//	\bwrite (?:a )?malware(?P<but_benign> (?:policy|report))?
+//
+// Behind an excused match the search goes on after its first word, or after the match if the excuse is what it begins
+// with. (A pattern with excuses had better not use ^, which then holds there too.)
+//
+// [Defaults] block requests to do harm, not words: a verb of making, getting or doing together with what it is done
+// to. A topic on its own ("malware", "phishing awareness training") passes, and so does a question about what others
+// do ("who", "attackers") or about what benign work is about (policy, awareness, incident, detection, …), said before
+// the verb, between verb and object or behind the object. Whoever wants more blocked writes a rule of their own. A
+// screen of patterns stops the plain request and its usual disguises; it is not what the promises of the machine rest
+// on. What it does not stop: other languages, paraphrase, requests split over several texts or sentences, and a
+// benign word put in on purpose.
 //
 // # Speed
 //
-// From each pattern literals are computed of which some must occur in whatever it matches. One pass over a view finds all of them (Aho-Corasick), and
-// only patterns whose literals are there are run.
+// From each pattern literals are computed of which some must occur in whatever it matches. One pass over a view finds
+// all of them (Aho-Corasick), and only patterns whose literals are there are compiled and run.
 package screen
 
 import (
@@ -65,7 +77,8 @@ type Hit struct {
 	Code   string `json:"code"`
 }
 
-// A Screen is a compiled input policy. It is immutable and safe for concurrent use. The zero Screen, and nil, refuse everything.
+// A Screen is a compiled input policy. It is immutable and safe for concurrent use. The zero Screen, and nil, refuse
+// everything.
 type Screen struct {
 	rules    []Rule
 	programs []program // in the order of their rules

@@ -8,12 +8,13 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Skeleton returns what folded text looks like when nobody looks closely: marks are dropped, look-alikes of ASCII letters become
-// those letters, digits and signs in words become the letters they stand for (4 @ a, 8 b, 3 e, 6 9 g, 1 ! | i, 0 o, 5 $ s, 7 + t), and words that
-// are spelled with separators are put together (m-a-l-w-a-r-e, mal.ware, m a l w a r e).
+// Skeleton returns what folded text looks like when nobody looks closely: marks are dropped, look-alikes of ASCII
+// letters become those letters, digits and signs in words become the letters they stand for (4 @ a, 8 b, 3 e, 6 9 g,
+// 1 ! | i, 0 o, 5 $ s, 7 + t), and words that are spelled with separators are put together (m-a-l-w-a-r-e, mal.ware,
+// m a l w a r e).
 //
-// As in UTS #39 a skeleton is for comparing, not for reading: what cannot be told apart becomes one letter, so "l" becomes "i",
-// "rn" "m" and "vv" "w". Skeleton("malware") is "maiware".
+// As in UTS #39 a skeleton is for comparing, not for reading: what cannot be told apart becomes one letter, so "l"
+// becomes "i", "rn" "m" and "vv" "w". Skeleton("malware") is "maiware".
 func Skeleton(folded string) string { return letters(join(plainLetters(folded))) }
 
 // mapLetters is Skeleton without putting words together.
@@ -134,8 +135,8 @@ const (
 	maxSplit   = 3 // bytes between two letters of a spelled word
 )
 
-// join puts words together again that are spelled with separators: separators between two word bytes go, and so does what
-// separates a row of single letters.
+// join puts words together again that are spelled with separators: separators between two word bytes go, and so does
+// what separates a row of single letters.
 func join(s string) string {
 	if !splits(s) {
 		return s
@@ -209,8 +210,8 @@ func isSingle(s string, i int) bool {
 	return s[i] < utf8.RuneSelf && kind[s[i]]&wordByte != 0 && (i+1 == len(s) || kind[s[i+1]]&wordByte == 0)
 }
 
-// spaced returns s with words put together that are spelled with single spaces and stand apart by wider ones, or "" if there are no such words:
-// after folding, "h a c k   t h e m" has lost where its words end.
+// spaced returns s with words put together that are spelled with single spaces and stand apart by wider ones, or ""
+// if there are no such words: after folding, "h a c k   t h e m" has lost where its words end.
 func spaced(s string) string {
 	if !isASCII(s) {
 		s = strings.Map(func(r rune) rune {

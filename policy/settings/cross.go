@@ -43,7 +43,8 @@ func crossServer(j *judge, n *node, path string) {
 		return
 	}
 	if n.get("type") == nil && n.get("command") == nil && n.get("url") == nil {
-		j.src.fault(n.at, path, "write the command of a stdio server, or the url of an sse or http server", "%s has neither command nor url", path)
+		j.src.fault(n.at, path, "write the command of a stdio server, or the url of an sse or http server",
+			"%s has neither command nor url", path)
 		return
 	}
 	if n.get(rule.needs) == nil {
@@ -51,12 +52,15 @@ func crossServer(j *judge, n *node, path string) {
 	}
 	for _, name := range rule.foreign {
 		if m := n.member(name); m != nil {
-			j.src.fault(m.at, join(path, name), "remove it, or change the type", "%s does not go with type %s", join(path, name), typ)
+			j.src.fault(m.at, join(path, name), "remove it, or change the type",
+				"%s does not go with type %s", join(path, name), typ)
 		}
 	}
 	u, err := url.Parse(n.str("url"))
-	if headers := n.member("headers"); headers != nil && len(headers.value.members) > 0 && err == nil && u.Scheme == "http" && !loopback(u) {
-		j.src.fault(headers.at, join(path, "headers"), "use https", "headers of %s could be read on the way: its url is plain http", path)
+	headers := n.member("headers")
+	if err == nil && u.Scheme == "http" && !loopback(u) && headers != nil && len(headers.value.members) > 0 {
+		j.src.fault(headers.at, join(path, "headers"), "use https",
+			"headers of %s could be read on the way: its url is plain http", path)
 	}
 }
 
@@ -66,7 +70,8 @@ func crossHeaders(j *judge, n *node, path string) {
 	for _, m := range n.members {
 		low := strings.ToLower(m.key)
 		if first, twice := seen[low]; twice {
-			j.src.fault(m.at, join(path, m.key), "keep one of them", "the header %s stands twice; first at %d:%d", quote(m.key), first.line, first.col)
+			j.src.fault(m.at, join(path, m.key), "keep one of them",
+				"the header %s stands twice; first at %d:%d", quote(m.key), first.line, first.col)
 		}
 		seen[low] = m.at
 	}
@@ -141,7 +146,8 @@ func checkGroups(s string, re *regexp.Regexp) fault {
 			return fault{"uses ${" + name + "}, but the pattern has " + strconv.Itoa(re.NumSubexp()) + " groups", ""}
 		}
 		if err != nil && (name == "" || re.SubexpIndex(name) < 0) {
-			return fault{"uses " + quote("${"+name+"}") + ", but the pattern has no group of that name", "write (?P<name>…) in the pattern, or a number"}
+			return fault{"uses " + quote("${"+name+"}") + ", but the pattern has no group of that name",
+				"write (?P<name>…) in the pattern, or a number"}
 		}
 		s = rest
 	}
@@ -155,7 +161,8 @@ func crossNames(j *judge, n *node, _ string) {
 	}
 	known := func(name string, at place, path string) {
 		if n.get("servers").member(name) == nil && name != "" {
-			j.src.fault(at, path, cmp.Or(nearest(name, names), "configured are: "+strings.Join(names, ", ")), "no server %s is configured", quote(name))
+			j.src.fault(at, path, cmp.Or(nearest(name, names), "configured are: "+strings.Join(names, ", ")),
+				"no server %s is configured", quote(name))
 		}
 	}
 	for i, route := range n.get("planner").list("routes") {

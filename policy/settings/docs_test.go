@@ -120,3 +120,38 @@ func TestEveryKeyIsExplained(t *testing.T) {
 		}
 	}
 }
+
+// TestDocumentedExampleIsValid reads the example of the document.
+func TestDocumentedExampleIsValid(t *testing.T) {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "```yaml\n")
+	example, _, closed := strings.Cut(rest, "```")
+	if !found || !closed {
+		t.Fatalf("%s has no example", document)
+	}
+	if _, err := Parse("example.yaml", []byte(example)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestExamplesAreValid reads the example of every key in the place where it belongs.
+func TestExamplesAreValid(t *testing.T) {
+	for _, r := range rows(configuration, "") {
+		if r.example == "" {
+			continue
+		}
+		src, text := checkText("example.yaml", []byte("example: "+r.example+"\n"))
+		root := readYAML(src, text)
+		if root == nil {
+			t.Errorf("%s: %v", r.path, src.err())
+			continue
+		}
+		src.judge(root, &shape{form: object, keys: []key{{name: "example", shape: r.shape}}})
+		if err := src.err(); err != nil {
+			t.Errorf("%s: %v", r.path, err)
+		}
+	}
+}

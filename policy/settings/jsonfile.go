@@ -8,11 +8,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// readJSON reads one strict JSON value (RFC 8259, UTF-8, no duplicate names, nothing behind it) into nodes and notes what is
-// not strict in src. It returns nil for what cannot be judged any further. Nothing in these files is secret.
+// readJSON reads one strict JSON value (RFC 8259, UTF-8, no duplicate names, nothing behind it) into nodes and notes in
+// src what is not strict. It returns nil for what cannot be judged any further. Nothing in these files is secret.
 func readJSON(src *source, text []byte) *node {
 	src.known = true
-	r := &jsonReader{src: src, text: text, dec: jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))}
+	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
+	r := &jsonReader{src: src, text: text, dec: dec}
 	root, err := r.value(1)
 	if err != nil {
 		r.syntaxFault(err)
@@ -128,7 +129,8 @@ func (r *jsonReader) object(at place, depth int) (*node, error) {
 		}
 		key := string(name)
 		if first, twice := seen[key]; twice {
-			r.src.fault(keyAt, key, "keep one of them", "the key %s stands twice; first at %d:%d", quote(key), first.line, first.col)
+			r.src.fault(keyAt, key, "keep one of them",
+				"the key %s stands twice; first at %d:%d", quote(key), first.line, first.col)
 			continue
 		}
 		seen[key] = keyAt

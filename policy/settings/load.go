@@ -56,7 +56,7 @@ type Pair struct{ Name, Value string }
 func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	text, err := open(name)
 	if err != nil {
-		return nil, Errors{{File: name, Problem: "cannot be read: " + reason(err), Remedy: "pgfsm init writes one to begin with"}}
+		return nil, Errors{{File: name, Problem: "cannot be read: " + reason(err), Remedy: initRemedy}}
 	}
 	f, err := Parse(name, text)
 	if err != nil {
@@ -83,7 +83,8 @@ type loader struct {
 }
 
 func (l *loader) warn(src *source, at place, format string, args ...any) {
-	l.out.Warnings = append(l.out.Warnings, fmt.Sprintf("%s:%d:%d: ", src.name, at.line, at.col)+fmt.Sprintf(format, args...))
+	where := fmt.Sprintf("%s:%d:%d: ", src.name, at.line, at.col)
+	l.out.Warnings = append(l.out.Warnings, where+fmt.Sprintf(format, args...))
 }
 
 // settings takes over what stands in the configuration itself.
@@ -125,13 +126,13 @@ func (l *loader) server(m member) {
 	for _, h := range m.value.fields("headers") {
 		up.Headers, s.Headers = append(up.Headers, Pair{h.key, h.value.text}), append(s.Headers, h.key)
 		if isLiteral(h.value.text) {
-			l.warn(l.file.src, h.value.at, "the value of header %s stands in the file; a secret should be a reference, like ${env:NAME}", h.key)
+			l.warn(l.file.src, h.value.at, "the value of header %s "+literalSecret+"${env:NAME}", h.key)
 		}
 	}
 	for _, e := range m.value.fields("env") {
 		up.Env, s.Env = append(up.Env, Pair{e.key, e.value.text}), append(s.Env, e.key)
 		if isLiteral(e.value.text) && secretName.MatchString(e.key) {
-			l.warn(l.file.src, e.value.at, "the value of %s stands in the file; a secret should be a reference, like ${env:%s}", e.key, e.key)
+			l.warn(l.file.src, e.value.at, "the value of %s "+literalSecret+"${env:%s}", e.key, e.key)
 		}
 	}
 	if u, err := url.Parse(up.URL); err == nil && u.RawQuery != "" {
@@ -146,6 +147,8 @@ func (l *loader) server(m member) {
 	l.out.Servers = append(l.out.Servers, up)
 	l.out.Content.Servers = append(l.out.Content.Servers, s)
 }
+
+const literalSecret = "stands in the file; a secret should be a reference, like "
 
 // secretName finds the names that people give to variables with secrets in them.
 var secretName = regexp.MustCompile(`(?i)token|secret|passw|passphrase|credential|api_?key|private`)
@@ -167,7 +170,8 @@ func (l *loader) input(n *node) {
 		if i, taken := index[rule.ID]; taken {
 			in.Rules[i].Pattern = "(?:" + in.Rules[i].Pattern + ")|(?:" + rule.Pattern + ")"
 			if _, err := screen.Compile(in.Rules[i:i+1], in.MaxBytes); err != nil {
-				l.file.src.fault(d.get("id").at, "input.deny", "choose another id", "the built-in rule %s cannot be widened by this one: %s", quote(rule.ID), err)
+				l.file.src.fault(d.get("id").at, "input.deny", "choose another id",
+					"the built-in rule %s cannot be widened by this one: %s", quote(rule.ID), err)
 			}
 			continue
 		}

@@ -58,7 +58,8 @@ func TestRelativePathsCountFromTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := []string{l.Servers[0].Command, l.Servers[1].Command, l.Servers[2].Command, l.TracesDir, l.Content.Servers[0].Command}
+	s := l.Servers
+	got := []string{s[0].Command, s[1].Command, s[2].Command, l.TracesDir, l.Content.Servers[0].Command}
 	if diff := cmp.Diff([]string{"sub/dir/bin/a", "b", "/bin/c", "sub/traces", "./bin/a"}, got); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
 	}
@@ -76,7 +77,8 @@ func TestRelativePathsCountFromTheFile(t *testing.T) {
 
 func TestOverrides(t *testing.T) {
 	files := map[string]string{"d/pgfsm.yaml": minimal, "other.json": `{"docs": ["x"]}`}
-	l, err := Load("d/pgfsm.yaml", openMap(files), Overrides{Allowlist: "other.json", TracesDir: "/var/t", Summary: policy.SummaryAlways})
+	over := Overrides{Allowlist: "other.json", TracesDir: "/var/t", Summary: policy.SummaryAlways}
+	l, err := Load("d/pgfsm.yaml", openMap(files), over)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,11 +142,15 @@ func TestBoundsAtTheirEdge(t *testing.T) {
 			repeat(policy.MaxRoutes+1, "{id: r#, pattern: x, server: docs, tool: t}", "planner: {routes: [%s]}")},
 		{"deny-rules", repeat(MaxDenyRules, "{id: r#, pattern: x, reason: r}", "input: {deny: [%s]}"),
 			repeat(MaxDenyRules+1, "{id: r#, pattern: x, reason: r}", "input: {deny: [%s]}")},
-		{"args", server("args: [a" + strings.Repeat(", a", MaxArgs-1) + "]"), server("args: [a" + strings.Repeat(", a", MaxArgs) + "]")},
-		{"pattern-bytes", repeat(1, "{id: r, pattern: "+strings.Repeat("x", MaxPatternBytes)+", reason: r}", "input: {deny: [%s]}"),
+		{"args", server("args: [a" + strings.Repeat(", a", MaxArgs-1) + "]"),
+			server("args: [a" + strings.Repeat(", a", MaxArgs) + "]")},
+		{"pattern-bytes",
+			repeat(1, "{id: r, pattern: "+strings.Repeat("x", MaxPatternBytes)+", reason: r}", "input: {deny: [%s]}"),
 			repeat(1, "{id: r, pattern: "+strings.Repeat("x", MaxPatternBytes+1)+", reason: r}", "input: {deny: [%s]}")},
-		{"text-bytes", server("env: {A: " + strings.Repeat("é", maxTextBytes/2) + "}"), server("env: {A: " + strings.Repeat("é", maxTextBytes/2) + "x}")},
-		{"file-bytes", minimal + strings.Repeat("#", MaxFileBytes-len(minimal)), minimal + strings.Repeat("#", MaxFileBytes-len(minimal)+1)},
+		{"text-bytes", server("env: {A: " + strings.Repeat("é", maxTextBytes/2) + "}"),
+			server("env: {A: " + strings.Repeat("é", maxTextBytes/2) + "x}")},
+		{"file-bytes", minimal + strings.Repeat("#", MaxFileBytes-len(minimal)),
+			minimal + strings.Repeat("#", MaxFileBytes-len(minimal)+1)},
 		{"nesting", nested(MaxDepth - 5), nested(MaxDepth - 4)},
 		{"plan-bytes", minimal + "limits: {plan_bytes: 1048576}", minimal + "limits: {plan_bytes: 1048577}"},
 		{"timeout", server("timeout: 1h"), server("timeout: 3600001ms")},
@@ -188,7 +194,8 @@ func TestTextThatNoFileMayHold(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Parse("c.yaml", []byte(strings.ReplaceAll(minimal, "\n", "\r\n")+"limit: 1")); err == nil || !strings.Contains(err.Error(), "c.yaml:5:1:") {
+	dos := strings.ReplaceAll(minimal, "\n", "\r\n") + "limit: 1"
+	if _, err := Parse("c.yaml", []byte(dos)); err == nil || !strings.Contains(err.Error(), "c.yaml:5:1:") {
 		t.Errorf("Parse with CRLF = %v, want a fault at 5:1", err)
 	}
 }

@@ -49,7 +49,8 @@ func splitReferences(s string) ([]piece, fault) {
 		case from == fromFile:
 			return nil, fault{"has a ${file:} without a path", "write ${file:PATH}"}
 		default:
-			return nil, fault{"has a ${…} that is no reference", "write ${env:NAME} or ${file:PATH}, or $${ for the two characters themselves"}
+			return nil, fault{"has a ${…} that is no reference",
+				"write ${env:NAME} or ${file:PATH}, or $${ for the two characters themselves"}
 		}
 		if literal.Len() > 0 {
 			pieces = append(pieces, piece{text: literal.String()})

@@ -18,9 +18,9 @@ const (
 
 // Resolve puts the values of references into headers and env. It also returns, longest first, the values that must
 // never be shown: every value of a header or variable, and every value that a reference stands for, from
-// [MinMaskedBytes] on. A variable that is not set, a file that cannot be read, and a value that is empty or that a header
-// or the environment cannot carry are faults; the error is of type [Errors] and holds no value.
-func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile func(string) ([]byte, error)) ([]Upstream, []string, error) {
+// [MinMaskedBytes] on. A variable that is not set, a file that cannot be read, and a value that is empty or that a
+// header or the environment cannot carry are faults; the error is of type [Errors] and holds no value.
+func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile Open) ([]Upstream, []string, error) {
 	src := &source{name: l.file.src.name, lines: l.file.src.lines, known: true, hidden: l.file.src.hidden}
 	r := &resolver{src: src, file: l.file, getenv: getenv, readFile: readFile, secrets: make(map[string]bool)}
 	ups := slices.Clone(l.Servers)
@@ -44,7 +44,7 @@ type resolver struct {
 	src      *source
 	file     *File
 	getenv   func(string) (string, bool)
-	readFile func(string) ([]byte, error)
+	readFile Open
 	secrets  map[string]bool
 }
 
@@ -103,7 +103,8 @@ func (r *resolver) lookup(p piece, at place, key string) string {
 	case value == "":
 		r.src.fault(at, key, "", "%s needs %s, which is empty", key, name)
 	case len(value) > MaxSecretBytes:
-		r.src.fault(at, key, "", "%s needs %s, which has %d bytes; at most %d are accepted", key, name, len(value), MaxSecretBytes)
+		r.src.fault(at, key, "", "%s needs %s, which has %d bytes; at most %d are accepted",
+			key, name, len(value), MaxSecretBytes)
 	case !utf8.ValidString(value):
 		r.src.fault(at, key, "", "%s needs %s, which is not UTF-8", key, name)
 	default:

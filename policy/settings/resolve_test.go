@@ -21,7 +21,8 @@ allowlist: allow.json
 
 func loadReferring(t *testing.T) *Loaded {
 	t.Helper()
-	l, err := Load("conf/pgfsm.yaml", openMap(map[string]string{"conf/pgfsm.yaml": referring, "conf/allow.json": "{}"}), Overrides{})
+	files := map[string]string{"conf/pgfsm.yaml": referring, "conf/allow.json": "{}"}
+	l, err := Load("conf/pgfsm.yaml", openMap(files), Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,9 @@ func TestResolve(t *testing.T) {
 		t.Errorf("Resolve (-want +got):\n%s", diff)
 	}
 	// "s" and "C" are too short to be masked; "two\nlines" is 9 bytes.
-	wantSecrets := []string{"a s/two\nlines ${env:NOT}", "Bearer token-1234", "from-a-file", "token-1234", "literal-1", "two\nlines"}
+	wantSecrets := []string{
+		"a s/two\nlines ${env:NOT}", "Bearer token-1234", "from-a-file", "token-1234", "literal-1", "two\nlines",
+	}
 	if diff := cmp.Diff(wantSecrets, secrets); diff != "" {
 		t.Errorf("secrets (-want +got):\n%s", diff)
 	}

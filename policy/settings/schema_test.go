@@ -60,7 +60,8 @@ func asJSON(text []byte) (doc []byte, ok bool) {
 	return root.json(), true
 }
 
-// TestSchemaAgreesWithParse shows that what the published schema refuses, Parse refuses, and that it refuses what it can.
+// TestSchemaAgreesWithParse shows that what the published schema refuses, Parse refuses, and that it refuses what a
+// schema can.
 func TestSchemaAgreesWithParse(t *testing.T) {
 	s := compiledSchema(t)
 	refused := make(map[string]bool)
@@ -113,7 +114,9 @@ func TestStarter(t *testing.T) {
 	}
 	for name, text := range map[string][]byte{"as-it-is": Starter(), "all-switched-on": full} {
 		t.Run(name, func(t *testing.T) {
-			files := map[string]string{"pgfsm.yaml": string(text), "allowlist.json": string(StarterAllowlist()), "schemas/policy-entry.json": "{}"}
+			files := map[string]string{
+				"pgfsm.yaml": string(text), "allowlist.json": string(StarterAllowlist()), "schemas/policy-entry.json": "{}",
+			}
 			l, err := Load("pgfsm.yaml", openMap(files), Overrides{})
 			if err != nil {
 				t.Fatal(err)

@@ -144,7 +144,8 @@ func (j *judge) object(n *node, s *shape, path string) {
 		i := slices.Index(names, m.key)
 		if i < 0 {
 			j.src.hide(m.value) // it may be a secret under a key with a typing mistake
-			j.src.fault(m.at, join(path, m.key), cmp.Or(nearest(m.key, names), "known here: "+strings.Join(names, ", ")), "unknown key %s in %s", quote(m.key), subject(path))
+			j.src.fault(m.at, join(path, m.key), cmp.Or(nearest(m.key, names), "known here: "+strings.Join(names, ", ")),
+				"unknown key %s in %s", quote(m.key), subject(path))
 			continue
 		}
 		j.value(m.value, s.keys[i].shape, join(path, m.key))
@@ -240,7 +241,8 @@ func (j *judge) text(n *node, s *shape, path string) {
 	case s.match != nil && !s.match.MatchString(n.text):
 		j.src.fault(n.at, path, "", "%s is not %s", path, what)
 	case !s.secret && hasReference(n.text):
-		j.src.fault(n.at, path, "put the secret into headers or env", "%s holds a reference; only values of headers and env may", path)
+		j.src.fault(n.at, path, "put the secret into headers or env",
+			"%s holds a reference; only values of headers and env may", path)
 	case s.check != nil:
 		if f := s.check(n.text); f != (fault{}) {
 			j.src.fault(n.at, path, f.remedy, "%s %s", path, f.problem)
@@ -292,7 +294,8 @@ func (j *judge) duration(n *node, s *shape, path string) {
 	case !ok:
 		j.src.fault(n.at, path, "write numbers with ms, s, m or h, like 500ms, 10s, 1m30s", "%s is not a duration", path)
 	case ms < s.min || ms > s.max:
-		j.src.fault(n.at, path, "", "%s is %s; it must be %s to %s", path, n.text, writeDuration(s.min), writeDuration(s.max))
+		j.src.fault(n.at, path, "", "%s is %s; it must be %s to %s",
+			path, n.text, writeDuration(s.min), writeDuration(s.max))
 	}
 }
 

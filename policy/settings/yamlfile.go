@@ -23,6 +23,8 @@ const (
 	maxTokens    = 1 << 15
 )
 
+const initRemedy = "pgfsm init writes one to begin with"
+
 // jsonNumber is RFC 8259's grammar of a number: the one spelling that a number may have.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
@@ -65,6 +67,12 @@ func checkText(name string, text []byte) (*source, []byte) {
 // readYAML reads one YAML document into nodes and notes what is not strict in src. It returns nil for what cannot be
 // judged any further.
 func readYAML(src *source, text []byte) *node {
+	if before, _, found := bytes.Cut(text, []byte("\t")); found { // the YAML library drops them from plain text
+		line := before[bytes.LastIndexByte(before, '\n')+1:]
+		src.fault(place{bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(line) + 1}, "",
+			`write spaces, or \t in double quotes`, "tabs are not accepted")
+		return nil
+	}
 	tokens := lexer.Tokenize(string(text))
 	if !checkTokens(src, tokens) {
 		return nil
@@ -73,6 +81,13 @@ func readYAML(src *source, text []byte) *node {
 	if err != nil {
 		src.syntaxFault(err)
 		return nil
+	}
+	for _, t := range tokens {
+		if glued(t) {
+			src.fault(place{t.Position.Line, t.Position.Column}, "", "write a space behind the colon",
+				"to YAML, this colon is part of a text")
+			return nil
+		}
 	}
 	var body ast.Node
 	for _, doc := range file.Docs {
@@ -86,7 +101,7 @@ func readYAML(src *source, text []byte) *node {
 		body = doc.Body
 	}
 	if body == nil {
-		src.fault(place{1, 1}, "", "pgfsm init writes one to begin with", "the file is empty")
+		src.fault(place{1, 1}, "", initRemedy, "the file is empty")
 		return nil
 	}
 	r := yamlReader{src}
@@ -95,7 +110,7 @@ func readYAML(src *source, text []byte) *node {
 
 // refusedTokens are the parts of YAML that make a file mean more than it shows.
 var refusedTokens = map[token.Type][2]string{
-	token.AnchorType:    {"anchors (&) are not accepted", "write the value where it is used; quote a text that begins with &"},
+	token.AnchorType:    {"anchors (&) are not accepted", "write the value itself; quote a text that begins with &"},
 	token.AliasType:     {"aliases (*) are not accepted", "write the value itself; quote a text that begins with *"},
 	token.TagType:       {"tags (!) are not accepted", "remove it; quote a text that begins with !"},
 	token.MergeKeyType:  {"merge keys (<<) are not accepted", "write the keys where they are used"},
@@ -118,9 +133,6 @@ func checkTokens(src *source, tokens token.Tokens) bool {
 		}
 		if why, refused := refusedTokens[t.Type]; refused {
 			src.fault(at, "", why[1], "%s", why[0])
-		}
-		if glued(t) {
-			src.fault(at, "", "write a space behind the colon", "to YAML, this colon is part of a text")
 		}
 		switch t.Type {
 		case token.SequenceStartType, token.MappingStartType:
@@ -146,7 +158,9 @@ func glued(t *token.Token) bool {
 	return t.Next.Position.Line == t.Position.Line && t.Next.Position.Column == t.Position.Column+1
 }
 
-func isQuoted(t *token.Token) bool { return t.Type == token.SingleQuoteType || t.Type == token.DoubleQuoteType }
+func isQuoted(t *token.Token) bool {
+	return t.Type == token.SingleQuoteType || t.Type == token.DoubleQuoteType
+}
 
 // parseTokens is the YAML library's parser; a panic in it is its way to say that it cannot read a text.
 func parseTokens(tokens token.Tokens) (file *ast.File, err error) {
@@ -171,10 +185,7 @@ func (s *source) syntaxFault(err error) {
 	if at.line <= len(s.lines) {
 		line = s.lines[at.line-1]
 	}
-	switch indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]; {
-	case strings.Contains(indent, "\t"):
-		remedy = "indent with spaces, not with tabs"
-	case strings.ContainsAny(line, "{}[]@`*&!%#|>"):
+	if strings.ContainsAny(line, "{}[]@`*&!%#|>") {
 		remedy = `values with signs like { } [ ] , # : @ must be quoted, as in "${env:NAME}"`
 	}
 	s.fault(at, "", remedy, "not YAML: %s", visible.Text(problem))
@@ -240,12 +251,17 @@ func (r yamlReader) mapping(values []*ast.MappingValueNode, at place, depth int)
 			continue
 		}
 		if first, twice := seen[key]; twice {
-			r.src.fault(at, key, "keep one of them", "the key %s stands twice; first at %d:%d", quote(key), first.line, first.col)
+			r.src.fault(at, key, "keep one of them",
+				"the key %s stands twice; first at %d:%d", quote(key), first.line, first.col)
 			r.src.hide(r.value(v.Value, at, depth+1))
 			continue
 		}
 		seen[key] = at
-		out.members = append(out.members, member{key, at, r.value(v.Value, at, depth+1)})
+		value := r.value(v.Value, at, depth+1)
+		if value.kind != isList && value.at.line > at.line && value.at.col <= at.col {
+			r.refuse(value.at, "this value is not indented behind its key", "indent it")
+		}
+		out.members = append(out.members, member{key, at, value})
 	}
 	return out
 }

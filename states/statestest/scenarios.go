@@ -70,6 +70,9 @@ func Scenarios() []Scenario {
 	all := []Scenario{
 		with("typed-and-summarized", states.Answered, "", 1, func(s *Scenario) {}),
 		with("typed-without-summary", states.Answered, "", 1, func(s *Scenario) { s.Request = ask("Fetch policy-002") }),
+		with("eight-arguments", states.Answered, "", 1, func(s *Scenario) {
+			s.Request, s.World.Plan = ask(FullQuestion), plan(FullPlan)
+		}),
 		with("operator-call", states.Answered, "", 1, func(s *Scenario) { s.Request = call(FullPlan) }),
 		with("planner-asks-back", states.NeedsInfo, "", 0, func(s *Scenario) {
 			s.World.Plan = plan(`{"type":"final_answer","answer":"Which policy?","needs_more_info":true}`)

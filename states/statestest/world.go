@@ -52,7 +52,9 @@ const (
 		`"title":"Log Retention","body":"Security logs are kept for 400 days. Access logs are kept for 90 days."}}`
 	GoodSummary = `{"items":[{"claim":"Security logs are kept for 400 days.","evidence":"Security logs are kept for 400 days."}]}`
 	Question    = "Summarize policy policy-002"
-	Page        = `{"tools":[{"name":"fetch_policy_entry","description":"Fetch one policy by id.","inputSchema":` + InputSchema +
+	// FullQuestion is what FullPlan may be a plan for.
+	FullQuestion = "Show version 3 of policy-002, in English, please"
+	Page         = `{"tools":[{"name":"fetch_policy_entry","description":"Fetch one policy by id.","inputSchema":` + InputSchema +
 		`,"outputSchema":` + OutputSchema + `,"annotations":{"readOnlyHint":true}},` +
 		`{"name":"delete_policy_entry","inputSchema":{"type":"object","properties":{"policy_id":{"type":"string"}}}}]}`
 )

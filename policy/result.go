@@ -1,4 +1,4 @@
-package states
+package policy
 
 import (
 	"github.com/go-json-experiment/json"
@@ -7,9 +7,9 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// readResult finds the structured content of a raw CallToolResult, in canonical form, or says why there is none to
+// ReadResult finds the structured content of a raw CallToolResult, in canonical form, or says why there is none to
 // trust. Everything but an absent or false isError counts as an error.
-func readResult(raw []byte, depth int) (structured []byte, note string) {
+func ReadResult(raw []byte, depth int) (structured []byte, note string) {
 	if err := canonical.Check(raw, depth); err != nil {
 		return nil, "the result is " + err.Error()
 	}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/toy"
+)
+
+var update = flag.Bool("update", false, "rewrite the files that scripts compare with")
+
+func TestMain(m *testing.M) {
+	privately() // what scripts write is ours alone, as a configuration must be
+	testscript.Main(m, map[string]func(){
+		"pgfsm":     func() { os.Exit(process()) },
+		"toy-stdio": serveStdio,
+		"frugal":    frugal,
+		"cramped":   cramped,
+	})
+}
+
+// serveStdio is a demo server, named by the first argument, on standard input and output.
+func serveStdio() {
+	for _, s := range toy.Servers() {
+		if s.Name() == os.Args[1] {
+			if err := s.MCP().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			return
+		}
+	}
+	fmt.Fprintln(os.Stderr, "no such server")
+	os.Exit(2)
+}
+
+func TestScripts(t *testing.T) {
+	scripts, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(scripts) < 1 {
+		t.Fatalf("Glob() = %d scripts, %v, want at least 1", len(scripts), err)
+	}
+	testscript.Run(t, scriptParams(testscript.Params{Dir: "testdata/script", UpdateScripts: *update}))
+}
+
+func scriptParams(p testscript.Params) testscript.Params {
+	p.RequireExplicitExec, p.RequireUniqueNames = true, true
+	p.Cmds = map[string]func(*testscript.TestScript, bool, []string){
+		"exits": exits, "json": setJSON, "member": wantMember, "mode": wantMode, "edit": edit, "forge": forge,
+	}
+	return p
+}
+
+// plainRun says to a script that it fails: the tests below show each command of ours red.
+type plainRun struct {
+	testing.TB
+	failed *bool
+}
+
+func (r plainRun) Skip(args ...any) { r.TB.Skip(args...) }
+func (r plainRun) Fatal(...any)     { *r.failed = true; panic(r) }
+func (r plainRun) FailNow()         { *r.failed = true; panic(r) }
+func (r plainRun) Parallel()        {}
+func (r plainRun) Log(...any)       {}
+func (r plainRun) Verbose() bool    { return false }
+func (r plainRun) Run(_ string, f func(testscript.T)) {
+	defer func() {
+		if p := recover(); p != nil && p != any(r) {
+			panic(p)
+		}
+	}()
+	f(r)
+}
+
+// TestScriptCommandsCanFail shows that what the scripts check with can say no.
+func TestScriptCommandsCanFail(t *testing.T) {
+	for _, tt := range []struct {
+		name, script string
+		fails        bool
+	}{
+		{"exit-code-as-said", "exits 2 pgfsm nope\nstderr unknown", false},
+		{"exit-code-not-as-said", "exits 1 pgfsm nope", true},
+		{"exit-code-zero-not-as-said", "exits 2 pgfsm version", true},
+		{"program-that-is-not-there", "exits 2 no-such-program", true},
+		{"mode-as-said", "exec touch f\nchmod 600 f\nmode 0600 f", false},
+		{"mode-not-as-said", "exec touch f\nchmod 644 f\nmode 0600 f", true},
+		{"mode-of-nothing", "mode 0600 nothing-*", true},
+		{"json-variable", "exits 0 pgfsm version --json\njson V /trace_format\nexits 0 test $V = pgfsm.trace/v1", false},
+		{"json-member-as-said", "exits 0 pgfsm version --json\nmember /trace_format pgfsm.trace/v1", false},
+		{"json-member-not-as-said", "exits 0 pgfsm version --json\nmember /trace_format pgfsm.trace/v2", true},
+		{"json-member-missing", "exits 0 pgfsm version --json\njson V /nope", true},
+		{"edit-of-what-is-not-there", "exec touch f\nedit f a b", true},
+		{"explicit-exec", "pgfsm version", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "script.txtar")
+			if err := os.WriteFile(file, []byte(tt.script+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			failed := false
+			testscript.RunT(plainRun{t, &failed}, scriptParams(testscript.Params{Files: []string{file}}))
+			if failed != tt.fails {
+				t.Errorf("script %q failed = %t, want %t", tt.script, failed, tt.fails)
+			}
+		})
+	}
+}
+
+// exits CODE PROGRAM [ARGUMENT...] runs a program and wants its exit code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM [ARGUMENT...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		ended := (*exec.ExitError)(nil)
+		if !errors.As(err, &ended) {
+			ts.Fatalf("%s: %v", args[1], err)
+		}
+		code = ended.ExitCode()
+	}
+	if code != want {
+		ts.Fatalf("exit code = %d, want %d", code, want)
+	}
+}
+
+// json NAME POINTER [FILE] sets a variable to what stands at a JSON pointer of standard output or of a file.
+func setJSON(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: json NAME POINTER [FILE]")
+	}
+	file := "stdout"
+	if len(args) == 3 {
+		file = args[2]
+	}
+	ts.Setenv(args[0], value(ts, file, args[1]))
+}
+
+// member POINTER VALUE wants a value, without quotation marks if it is a string, in standard output.
+func wantMember(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: member POINTER VALUE")
+	}
+	if got := value(ts, "stdout", args[0]); got != args[1] {
+		ts.Fatalf("%s = %s, want %s", args[0], got, args[1])
+	}
+}
+
+func value(ts *testscript.TestScript, file, pointer string) string {
+	v, err := at([]byte(ts.ReadFile(file)), pointer)
+	ts.Check(err)
+	if v.Kind() == '"' {
+		v, err = jsontext.AppendUnquote(nil, v)
+		ts.Check(err)
+	}
+	return string(v)
+}
+
+// mode MODE PATTERN... wants these permission bits of every file that matches.
+func wantMode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: mode MODE PATTERN...")
+	}
+	for _, pattern := range args[1:] {
+		found, err := filepath.Glob(ts.MkAbs(pattern))
+		ts.Check(err)
+		if len(found) == 0 {
+			ts.Fatalf("there is no %s", pattern)
+		}
+		for _, f := range found {
+			info, err := os.Stat(f)
+			ts.Check(err)
+			if got := fmt.Sprintf("%04o", info.Mode().Perm()); got != args[0] {
+				ts.Fatalf("mode of %s = %s, want %s", f, got, args[0])
+			}
+		}
+	}
+}
+
+// edit FILE OLD NEW replaces the first OLD of a file, which must be there.
+func edit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: edit FILE OLD NEW")
+	}
+	text := ts.ReadFile(args[0])
+	if !strings.Contains(text, args[1]) {
+		ts.Fatalf("%s does not hold %q", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, args[1], args[2], 1)), 0o600))
+}
+
+// at returns what stands at a JSON pointer of a document.
+func at(doc []byte, pointer string) (jsontext.Value, error) {
+	v := jsontext.Value(doc)
+	for token := range jsontext.Pointer(pointer).Tokens() {
+		next, err := child(v, token)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", pointer, err)
+		}
+		v = next
+	}
+	return v, nil
+}

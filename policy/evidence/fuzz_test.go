@@ -1,0 +1,161 @@
+package evidence
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// seeds reads a corpus, which must not be empty.
+func seeds[T any](tb testing.TB, name string) []T {
+	tb.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var list []T
+	if err := json.Unmarshal(b, &list); err != nil || len(list) == 0 {
+		tb.Fatalf("%s: %d seeds, %v", name, len(list), err)
+	}
+	return list
+}
+
+func TestSeeds(t *testing.T) {
+	accepted := 0
+	for _, s := range seeds[[3]string](t, "lock.json") {
+		if _, err := Lock([]byte(s[0]), Summary{Items: []Item{{Claim: s[1], Evidence: s[2]}}}); err == nil {
+			accepted++
+		}
+	}
+	if n := len(seeds[[3]string](t, "lock.json")); accepted < 4 || accepted > n-4 {
+		t.Errorf("Lock accepts %d of %d seeds, want some of both kinds", accepted, n)
+	}
+	seeds[string](t, "parse.json")
+}
+
+// resolve finds the value at a JSON pointer without the code under test: decoded if it is a string, else its literal.
+func resolve(tb testing.TB, doc jsontext.Value, pointer string) string {
+	tb.Helper()
+	if pointer == "" {
+		if doc.Kind() != '"' {
+			return string(doc)
+		}
+		var s string
+		if err := json.Unmarshal(doc, &s); err != nil {
+			tb.Fatal(err)
+		}
+		return s
+	}
+	name, rest, found := strings.Cut(pointer[1:], "/")
+	if found {
+		rest = "/" + rest
+	}
+	name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+	if doc.Kind() == '[' {
+		var list []jsontext.Value
+		i, _ := strconv.Atoi(name)
+		if err := json.Unmarshal(doc, &list); err != nil || i >= len(list) {
+			tb.Fatalf("there is no element %s", name)
+		}
+		return resolve(tb, list[i], rest)
+	}
+	members := map[string]jsontext.Value{}
+	if err := json.Unmarshal(doc, &members); err != nil || members[name] == nil {
+		tb.Fatalf("there is no member %q", name)
+	}
+	return resolve(tb, members[name], rest)
+}
+
+func FuzzLock(f *testing.F) {
+	for _, s := range seeds[[3]string](f, "lock.json") {
+		f.Add(s[0], s[1], s[2])
+	}
+	for _, tt := range lockTests {
+		f.Add(payload, tt.claim, tt.evidence)
+	}
+	f.Fuzz(func(t *testing.T, doc, claim, evidence string) {
+		located, err := Lock([]byte(doc), Summary{Items: []Item{{Claim: claim, Evidence: evidence}}})
+		if err != nil {
+			var refused *RefusedError
+			if !errors.As(err, &refused) || refused.Code == "" || refused.Reason == "" || located != nil {
+				t.Fatalf("Lock() = %v, %v, want a reason and nothing located", located, err)
+			}
+			return
+		}
+		l := located[0]
+		value := resolve(t, jsontext.Value(strings.TrimSpace(doc)), l.At.Pointer)
+		if got := value[l.At.Start:l.At.End]; got != evidence || l.Evidence != evidence || l.Claim != claim {
+			t.Errorf("the text at %+v is %q, want the evidence %q", l.At, got, evidence)
+		}
+		if len(value) > windowBytes || len(evidence) == len(value) {
+			return
+		}
+		for _, token := range Tokens(value) {
+			if token.Start < l.At.Start && l.At.Start < token.End || token.Start < l.At.End && l.At.End < token.End {
+				t.Errorf("the evidence %q cuts the %s %q", evidence, token.Class, token.Text)
+			}
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	for _, doc := range seeds[string](f, "parse.json") {
+		f.Add(doc)
+	}
+	for _, tt := range parseTests {
+		if len(tt.doc) < 1000 {
+			f.Add(tt.doc)
+		}
+	}
+	f.Fuzz(func(t *testing.T, doc string) {
+		s, refused := decode([]byte(doc))
+		if refused != nil {
+			return
+		}
+		if bySchema := fitsSchema([]byte(doc)); bySchema != nil {
+			t.Errorf("the decoder accepts %q, the schema says %v", doc, bySchema)
+		}
+		again, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Parse(again); err != nil {
+			t.Errorf("Parse(%s) = %v, want what was parsed before", again, err)
+		}
+	})
+}
+
+func FuzzTokens(f *testing.F) {
+	f.Add(payload)
+	f.Add("1 may 2 may 3 10 000 000 two hundred and five $5$5 -5%% 5 per cent 2024-03-01T1:2 a.b.c")
+	f.Fuzz(func(t *testing.T, s string) {
+		end := 0
+		for _, token := range Tokens(s) {
+			if token.Start < end || token.End <= token.Start || s[token.Start:token.End] != token.Text ||
+				token.Class == "" {
+				t.Fatalf("Tokens(%q) has %+v behind offset %d", s, token, end)
+			}
+			end = token.End
+		}
+	})
+}
+
+func BenchmarkLock(b *testing.B) {
+	s := Summary{Items: []Item{
+		{Claim: "Logs are kept for 30 days.", Evidence: "Logs are kept for 30 days, then deleted"},
+		{Claim: "See GDPR.", Evidence: "tickets of type INC0010023; see GDPR"},
+		{Claim: "A draft.", Evidence: "draft"},
+	}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Lock([]byte(payload), s); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

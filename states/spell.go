@@ -1,0 +1,237 @@
+package states
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/evidence"
+)
+
+// Everything that is recorded is written here, member by member in canonical order. The struct tags say the same; a test
+// holds the two to each other.
+
+// spelled is the canonical form of a command, an event or a fact.
+func spelled(v interface{ spell(*canonical.Object) }) jsontext.Value {
+	o := canonical.NewObject(make([]byte, 0, 512))
+	v.spell(o)
+	return o.Bytes()
+}
+
+// SpellCommand returns a command in canonical form.
+func SpellCommand(c Command) jsontext.Value { return spelled(c) }
+
+func (c *ListTools) spell(o *canonical.Object) {
+	o.Text("do", c.Do)
+	o.Texts("servers", c.Servers)
+}
+
+func (c *Complete) spell(o *canonical.Object) {
+	o.Text("do", c.Do)
+	o.Digest("input", c.Input)
+	o.Text("planner", c.Planner)
+	o.Text("purpose", c.Purpose)
+}
+
+func (c *AwaitDecision) spell(o *canonical.Object) {
+	o.Digest("binding", c.Binding)
+	o.Text("do", c.Do)
+}
+
+func (c *CallTool) spell(o *canonical.Object) {
+	o.Digest("arguments", c.Arguments)
+	o.Text("do", c.Do)
+	o.Digest("permit", c.Permit)
+	o.Text("server", c.Server)
+	o.Text("tool", c.Tool)
+}
+
+func (e *ToolsListed) spell(o *canonical.Object) {
+	o.Text("happened", e.Happened)
+	o.Objects("servers", len(e.Servers), func(o *canonical.Object, i int) { e.Servers[i].Spell(o) })
+}
+
+func (e *Completed) spell(o *canonical.Object) {
+	o.Outside("content", e.Content)
+	o.Objects("exchanges", len(e.Exchanges), func(o *canonical.Object, i int) {
+		o.Outside("received", e.Exchanges[i].Received)
+		o.Outside("sent", e.Exchanges[i].Sent)
+		o.Int("status", e.Exchanges[i].Status)
+	})
+	o.Text("happened", e.Happened)
+}
+
+func (e *Decided) spell(o *canonical.Object) {
+	o.Text("at", e.At)
+	o.Digest("binding", e.Binding)
+	o.Text("by", e.By)
+	o.Text("happened", e.Happened)
+	o.Text("outcome", e.Outcome)
+	o.Text("reason", e.Reason)
+}
+
+func (e *ToolReturned) spell(o *canonical.Object) {
+	o.Text("happened", e.Happened)
+	o.Outside("result", e.Result)
+}
+
+func (e *EffectFailed) spell(o *canonical.Object) {
+	o.Text("code", string(e.Code))
+	o.Text("effect", string(e.Effect))
+	o.Text("happened", e.Happened)
+	o.Text("reason", e.Reason)
+}
+
+func (e *Interrupted) spell(o *canonical.Object) {
+	o.Text("code", string(e.Code))
+	o.Text("happened", e.Happened)
+	o.Text("reason", e.Reason)
+}
+
+func (f *ScreenedFact) spell(o *canonical.Object) {
+	o.Digest("bundle", f.Bundle)
+	o.Digest("request", f.Request)
+	o.Object("verdict", f.Verdict.Spell)
+}
+
+func (f *DiscoveredFact) spell(o *canonical.Object) {
+	o.Digest("catalog", f.Catalog)
+	o.Objects("effective", len(f.Effective), func(o *canonical.Object, i int) {
+		o.Digest("definition", f.Effective[i].Definition)
+		o.Text("server", f.Effective[i].Server)
+		o.Text("tool", f.Effective[i].Tool)
+	})
+	o.Objects("servers", len(f.Servers), func(o *canonical.Object, i int) {
+		s := &f.Servers[i]
+		o.Text("code", string(s.Code))
+		o.Text("protocol", s.Protocol)
+		o.Text("reason", s.Reason)
+		o.Text("server", s.Server)
+		o.Text("status", s.Status)
+		o.Int("tools", s.Tools)
+	})
+}
+
+func (f *PlannedFact) spell(o *canonical.Object) {
+	o.Digest("catalog", f.Catalog)
+	o.Digest("digest", f.Digest)
+	o.Raw("plan", f.Plan)
+	o.Object("verdict", f.Verdict.Spell)
+}
+
+func (f *ValidatedFact) spell(o *canonical.Object) {
+	o.Digest("arguments", f.Arguments)
+	o.Digest("definition", f.Definition)
+	o.Text("dialect", f.Dialect)
+	o.Digest("plan", f.Plan)
+	o.Text("server", f.Server)
+	o.Text("tool", f.Tool)
+	o.Object("verdict", f.Verdict.Spell)
+}
+
+func (f *AuthorizedFact) spell(o *canonical.Object) {
+	o.Digest("arguments", f.Arguments)
+	o.Digest("bundle", f.Bundle)
+	o.Digest("definition", f.Definition)
+	o.Digest("plan", f.Plan)
+	o.Object("verdict", f.Verdict.Spell)
+}
+
+func (f *AssessedFact) spell(o *canonical.Object) {
+	o.Digest("arguments", f.Arguments)
+	o.Digest("bundle", f.Bundle)
+	o.Digest("definition", f.Definition)
+	o.Text("expires", f.Expires)
+	o.Text("mode", f.Mode)
+	o.Digest("plan", f.Plan)
+	o.Int("score", f.Score)
+	o.Object("verdict", f.Verdict.Spell)
+}
+
+func (f *HeldFact) spell(o *canonical.Object) {
+	o.Digest("binding", f.Binding)
+	o.Object("bound", f.Bound.spell)
+	o.Text("reason", f.Reason)
+}
+
+func (b *Binding) spell(o *canonical.Object) {
+	o.Text("actor", b.Actor)
+	o.Digest("arguments", b.Arguments)
+	o.Digest("bundle", b.Bundle)
+	o.Digest("definition", b.Definition)
+	o.Text("expires", b.Expires)
+	o.Text("run", b.Run)
+	o.Text("server", b.Server)
+	o.Text("tool", b.Tool)
+}
+
+func (f *ApprovedFact) spell(o *canonical.Object) {
+	o.Text("at", f.At)
+	o.Digest("binding", f.Binding)
+	o.Text("by", f.By)
+	o.Object("verdict", f.Verdict.Spell)
+}
+
+func (f *PermittedFact) spell(o *canonical.Object) {
+	o.Raw("arguments", f.Arguments)
+	o.Object("assessed", f.Assessed.Spell)
+	o.Digest("bundle", f.Bundle)
+	o.Digest("definition", f.Definition)
+	o.Digest("permit", f.Permit)
+	o.Digest("plan", f.Plan)
+	o.Text("server", f.Server)
+	o.Text("tool", f.Tool)
+}
+
+func (f *DispatchedFact) spell(o *canonical.Object) { o.Digest("permit", f.Permit) }
+
+func (f *ExecutedFact) spell(o *canonical.Object) {
+	o.Int("bytes", f.Bytes)
+	o.Digest("permit", f.Permit)
+	o.Digest("result", f.Result)
+}
+
+func (f *TypedFact) spell(o *canonical.Object) {
+	o.Digest("definition", f.Definition)
+	o.Digest("result", f.Result)
+	o.Digest("structured", f.Structured)
+	o.Object("verdict", f.Verdict.Spell)
+}
+
+func (f *SummarizedFact) spell(o *canonical.Object) {
+	o.Objects("items", len(f.Items), func(o *canonical.Object, i int) { spellItem(o, &f.Items[i]) })
+	o.Digest("structured", f.Structured)
+	o.Object("verdict", f.Verdict.Spell)
+}
+
+func spellItem(o *canonical.Object, item *evidence.Located) {
+	o.Object("at", func(o *canonical.Object) {
+		o.Int("end", item.At.End)
+		o.Text("pointer", item.At.Pointer)
+		o.Int("start", item.At.Start)
+	})
+	o.Text("claim", item.Claim)
+	o.Text("evidence", item.Evidence)
+}
+
+func (f *AnsweredFact) spell(o *canonical.Object) {
+	o.Text("note", f.Note)
+	o.Digest("result", f.Result)
+}
+
+func (f *AskedFact) spell(o *canonical.Object) {
+	o.Text("answer", f.Answer)
+	o.Digest("plan", f.Plan)
+}
+
+func (f *StoppedFact) spell(o *canonical.Object) {
+	o.Text("effect", string(f.Effect))
+	o.Object("verdict", f.Verdict.Spell)
+}
+
+// Spell writes the request's members in canonical order.
+func (r *Request) Spell(o *canonical.Object) {
+	o.Text("actor", r.Actor)
+	o.Text("at", r.At)
+	o.Text("kind", r.Kind)
+	o.Outside("text", r.Text)
+}

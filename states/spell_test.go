@@ -1,0 +1,68 @@
+package states
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy/canonical"
+)
+
+// TestSpellingsAreCanonical fills every recorded type with values and holds its spelling to the canonical form that the
+// struct tags describe.
+func TestSpellingsAreCanonical(t *testing.T) {
+	all := []interface{ spell(*canonical.Object) }{
+		&Binding{},
+		&ListTools{}, &Complete{}, &AwaitDecision{}, &CallTool{},
+		&ToolsListed{}, &Completed{}, &Decided{}, &ToolReturned{}, &EffectFailed{}, &Interrupted{},
+	}
+	facts := reflect.TypeFor[Facts]()
+	for i := range facts.NumField() {
+		all = append(all, reflect.New(facts.Field(i).Type.Elem()).Interface().(Fact))
+	}
+	for _, v := range all {
+		for _, text := range []string{"", "x", "\"\\\n\u2028<é\U0001f600\x00"} {
+			t.Run(fmt.Sprintf("%T-%q", v, text), func(t *testing.T) {
+				fill(reflect.ValueOf(v).Elem(), text)
+				want, err := canonical.Marshal(v)
+				if err != nil {
+					t.Fatalf("Marshal() = %v", err)
+				}
+				if d := cmp.Diff(string(want), string(spelled(v))); d != "" {
+					t.Errorf("the spelling differs from the canonical form (-want +got):\n%s", d)
+				}
+			})
+		}
+	}
+}
+
+// fill sets every exported field below v.
+func fill(v reflect.Value, text string) {
+	if v.Type() == reflect.TypeFor[jsontext.Value]() {
+		v.SetBytes([]byte(`{"a":1}`))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(-7)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() && v.Type().Field(i).Tag.Get("json") != "-" {
+				fill(v.Field(i), text)
+			}
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			v.SetBytes([]byte(text + "\xff"[:len(text)%2]))
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(v.Index(0), text)
+		fill(v.Index(1), text+"y")
+	}
+}
