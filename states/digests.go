@@ -17,7 +17,13 @@ func (b *Binding) digest() canonical.Digest {
 
 // digest names the permit by all that it permits.
 func (f *PermittedFact) digest(run string) canonical.Digest {
-	return canonical.Sum("permit", canonical.MustSorted([]string{
-		run, f.Server, f.Tool, string(argumentsDigest(f.Arguments)), string(f.Definition), string(f.Bundle), string(f.Plan),
-	}))
+	o := canonical.NewObject(make([]byte, 0, 640))
+	o.Digest("arguments", argumentsDigest(f.Arguments))
+	o.Digest("bundle", f.Bundle)
+	o.Digest("definition", f.Definition)
+	o.Digest("plan", f.Plan)
+	o.Text("run", run)
+	o.Text("server", f.Server)
+	o.Text("tool", f.Tool)
+	return canonical.Sum("permit", o.Bytes())
 }

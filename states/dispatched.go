@@ -12,7 +12,7 @@ type dispatched struct{}
 func (dispatched) Want(r *Run) Command {
 	p := r.facts.Permitted
 	return &CallTool{
-		Arguments: argumentsDigest(p.Arguments), Do: doCallTool, Permit: p.Permit, Server: p.Server, Tool: p.Tool,
+		Arguments: r.facts.Validated.Arguments, Do: doCallTool, Permit: p.Permit, Server: p.Server, Tool: p.Tool,
 		Bytes: p.Arguments,
 	}
 }

@@ -102,9 +102,9 @@ func namedTests(doc []byte) (found []namedTest) {
 }
 
 // mentions counts test names however they are written, so that none escapes namedTests by its spelling.
-func mentions(doc []byte) int {
-	return len(regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w*`).FindAll(doc, -1))
-}
+func mentions(doc []byte) int { return len(testName.FindAll(doc, -1)) }
+
+var testName = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w*`)
 
 // TestDocsNameTestsThatExist: every test that the invariants and the threat model lean on is there.
 func TestDocsNameTestsThatExist(t *testing.T) {
@@ -183,8 +183,103 @@ func TestDocsNameCasesThatExist(t *testing.T) {
 	}
 }
 
+// TestDocsNameCodeThatExists: what the pages write as `package.Name` or `package.Type.Method` is declared.
+func TestDocsNameCodeThatExists(t *testing.T) {
+	declared, packages := declarations(t, "..")
+	checked := 0
+	for _, page := range []string{"invariants.md", "threat-model.md", "architecture.md"} {
+		doc, err := os.ReadFile(filepath.Join(docs, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("`([a-z]+)\\.([A-Za-z.]+)`").FindAllStringSubmatch(string(doc), -1) {
+			if !packages[m[1]] || testName.MatchString(m[2]) {
+				continue // a file, a setting, or a test, which TestDocsNameTestsThatExist looks for
+			}
+			if checked++; !declared[m[1]+"."+m[2]] {
+				t.Errorf("docs/%s names %s.%s, which is not declared", page, m[1], m[2])
+			}
+		}
+	}
+	if checked < 25 {
+		t.Errorf("%d names checked, want at least 25: the search is blind", checked)
+	}
+	if declared["states.Nothing"] || !declared["states.Table"] || !declared["policy.Bundle.Lock"] {
+		t.Error("the declarations are not those of the code")
+	}
+}
+
+// declarations lists package.Name and package.Type.Method of all code that is not a test, and the packages' names.
+func declarations(t *testing.T, root string) (declared, packages map[string]bool) {
+	t.Helper()
+	declared, packages = make(map[string]bool), make(map[string]bool)
+	for _, file := range sources(t, root) {
+		name := file.Name.Name + "."
+		packages[file.Name.Name] = true
+		for _, d := range file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Recv != nil {
+					declared[name+receiver(d)+"."+d.Name.Name] = true
+				} else {
+					declared[name+d.Name.Name] = true
+				}
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					if typ, ok := s.(*ast.TypeSpec); ok {
+						declared[name+typ.Name.Name] = true
+					}
+				}
+			}
+		}
+	}
+	return declared, packages
+}
+
+func receiver(f *ast.FuncDecl) string {
+	typ := f.Recv.List[0].Type
+	if star, ok := typ.(*ast.StarExpr); ok {
+		typ = star.X
+	}
+	if generic, ok := typ.(*ast.IndexExpr); ok {
+		typ = generic.X
+	}
+	if name, ok := typ.(*ast.Ident); ok {
+		return name.Name
+	}
+	return ""
+}
+
+// sources parses the code below root that is not a test.
+func sources(t *testing.T, root string) (all []*ast.File) {
+	t.Helper()
+	walkGo(t, root, func(path string, file *ast.File) {
+		if !strings.HasSuffix(path, "_test.go") {
+			all = append(all, file)
+		}
+	})
+	return all
+}
+
 // moduleTests lists every test, fuzz target and benchmark below root.
 func moduleTests(t *testing.T, root string) (all []namedTest) {
+	t.Helper()
+	walkGo(t, root, func(path string, file *ast.File) {
+		folder, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
+				all = append(all, namedTest{filepath.ToSlash(folder), f.Name.Name})
+			}
+		}
+	})
+	return all
+}
+
+// walkGo parses every Go file below root, testdata aside.
+func walkGo(t *testing.T, root string, visit func(path string, file *ast.File)) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -193,28 +288,18 @@ func moduleTests(t *testing.T, root string) (all []namedTest) {
 		if e.IsDir() && (e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") && path != root) {
 			return filepath.SkipDir
 		}
-		if !strings.HasSuffix(path, "_test.go") {
+		if !strings.HasSuffix(path, ".go") {
 			return nil
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
+		if err == nil {
+			visit(path, file)
 		}
-		folder, err := filepath.Rel(root, filepath.Dir(path))
-		if err != nil {
-			return err
-		}
-		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
-				all = append(all, namedTest{filepath.ToSlash(folder), f.Name.Name})
-			}
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all
 }
 
 // TestDocsTraceFormatNamesEveryMember holds the member lists of docs/trace-format.md to the types that are recorded.

@@ -1,6 +1,7 @@
 package states
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -131,7 +132,7 @@ func (r *Run) consume(call *CallTool) error {
 	p, d := r.facts.Permitted, r.facts.Dispatched
 	if r.state != Dispatched || r.consumed || p == nil || d == nil ||
 		d.Permit != call.Permit || p.Permit != call.Permit || p.Server != call.Server || p.Tool != call.Tool ||
-		call.Permit != p.digest(r.id) || argumentsDigest(call.Bytes) != argumentsDigest(p.Arguments) {
+		call.Permit != p.digest(r.id) || !bytes.Equal(call.Bytes, p.Arguments) {
 		return ErrPermit
 	}
 	r.consumed = true

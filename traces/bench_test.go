@@ -73,13 +73,13 @@ func BenchmarkRunInMemory(b *testing.B) {
 	m := mustMachine(b)
 	s := scenario(b, "eight-arguments")
 	s.Content.Input.Rules = screen.Defaults()
-	bundle := s.Run().Bundle()
+	bundle, listings := s.Run().Bundle(), statestest.Listings(statestest.Page)
 	b.ReportAllocs()
 	for b.Loop() {
 		run := states.NewRun(statestest.RunID, s.Request, bundle)
 		rec := traces.InMemory(traces.NewHeader(m, run), clock)
-		w := statestest.NewWorld()
-		w.Plan = s.World.Plan
+		w := *s.World
+		w.Listed = []states.Event{&states.ToolsListed{Servers: listings}}
 		o, err := m.Advance(context.Background(), run, w.Door(), rec)
 		if err != nil || o.State != "answered" {
 			b.Fatal(o, err)

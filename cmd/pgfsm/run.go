@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -80,7 +79,7 @@ ARGUMENTS is a JSON object.`,
 // value would change the plan around it and is refused here; every other judgement belongs to the gates.
 func operatorPlan(server, tool, arguments string) ([]byte, error) {
 	if err := canonical.Check([]byte(arguments), 0); err != nil {
-		return nil, errors.New("ARGUMENTS is " + err.Error() + "; give one JSON object, such as '{\"doc_id\": \"doc-001\"}'")
+		return nil, fmt.Errorf("ARGUMENTS: %w; give one JSON object, such as '{\"doc_id\": \"doc-001\"}'", err)
 	}
 	return canonical.Sorted(struct {
 		Args   jsontext.Value `json:"args"`

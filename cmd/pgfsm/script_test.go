@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,7 +59,7 @@ func TestScripts(t *testing.T) {
 func scriptParams(p testscript.Params) testscript.Params {
 	p.RequireExplicitExec, p.RequireUniqueNames = true, true
 	p.Cmds = map[string]func(*testscript.TestScript, bool, []string){
-		"exits": exits, "json": setJSON, "member": wantMember, "mode": wantMode, "edit": edit, "forge": forge,
+		"exits": exits, "json": setJSON, "member": wantMember, "mask": mask, "mode": wantMode, "edit": edit, "forge": forge,
 	}
 	return p
 }
@@ -168,6 +169,27 @@ func value(ts *testscript.TestScript, file, pointer string) string {
 		ts.Check(err)
 	}
 	return string(v)
+}
+
+var changing = []struct {
+	pattern *regexp.Regexp
+	word    string
+}{
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`), "RUN"},
+	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "DIGEST"},
+	{regexp.MustCompile(`exactly this call: [0-9a-f]{12}\.`), "exactly this call: PERMIT."},
+}
+
+// mask FILE OUT writes a file anew with words in the place of what differs from run to run.
+func mask(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: mask FILE OUT")
+	}
+	text := ts.ReadFile(args[0])
+	for _, c := range changing {
+		text = c.pattern.ReplaceAllLiteralString(text, c.word)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
 }
 
 // mode MODE PATTERN... wants these permission bits of every file that matches.

@@ -121,10 +121,11 @@ func (a *app) printTools(servers []states.ServerStatus, tools []shownTool) {
 
 // detail is what is said behind a tool's name.
 func (t shownTool) detail() string {
-	var parts []string
+	why := ""
 	if t.Code != "" {
-		parts = append(parts, fmt.Sprintf("[%s] %s", t.Code, t.Reason))
+		why = fmt.Sprintf("[%s] %s; ", t.Code, t.Reason)
 	}
+	var parts []string
 	if t.Dialect != "" {
 		parts = append(parts, t.Dialect)
 	}
@@ -146,5 +147,5 @@ func (t shownTool) detail() string {
 	if len(t.Open) > 0 {
 		parts = append(parts, "open at "+strings.Join(t.Open, " "))
 	}
-	return strings.Join(parts, ", ")
+	return strings.TrimSuffix(why+strings.Join(parts, ", "), "; ")
 }

@@ -106,7 +106,8 @@ func TestDemoConfigurationLoads(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(l.Servers) != 3 || len(l.Content.Outputs) != 6 || len(l.Warnings) != 0 {
-		t.Errorf("%d servers, %d output types, warnings %q; want 3, 6, none", len(l.Servers), len(l.Content.Outputs), l.Warnings)
+		t.Errorf("%d servers, %d output types, warnings %q; want 3, 6, none",
+			len(l.Servers), len(l.Content.Outputs), l.Warnings)
 	}
 	if _, err := policy.Compile(l.Content); err != nil {
 		t.Error(err)
