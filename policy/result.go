@@ -1,49 +1,52 @@
 package policy
 
-import (
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
-	"pgfsm/policy/canonical"
-)
+import "pgfsm/policy/canonical"
 
 // ReadResult finds the structured content of a raw CallToolResult, in canonical form, or says why there is none to
 // trust. Everything but an absent or false isError counts as an error.
 func ReadResult(raw []byte, depth int) (structured []byte, note string) {
-	if err := canonical.Check(raw, depth); err != nil {
+	if err := canonical.CheckDepth(raw, depth); err != nil {
+		return nil, "the result is not usable: " + err.Error()
+	}
+	whole, err := canonical.JSON(raw)
+	if err != nil {
 		return nil, "the result is " + err.Error()
 	}
-	var members map[string]jsontext.Value
-	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
+	if whole[0] != '{' {
 		return nil, "the result is not a JSON object"
 	}
-	if kind, ok := members["resultType"]; ok && string(kind) != `"complete"` {
-		return nil, "the result is not complete (resultType " + string(kind[:min(len(kind), 40)]) + ")"
+	isError := false
+	for name, value := range canonical.Members(whole) {
+		switch name {
+		case "resultType":
+			if string(value) != `"complete"` {
+				return nil, "the result is not complete: its resultType is " + clip(string(value))
+			}
+		case "isError":
+			isError = string(value) != "false"
+		case "structuredContent":
+			structured = value
+		}
 	}
-	if failed(members) {
+	switch {
+	case isError:
 		return nil, "the tool reports an error"
-	}
-	content, ok := members["structuredContent"]
-	if !ok || content.Kind() != '{' {
+	case structured == nil || structured[0] != '{':
 		return nil, "the result has no structured content"
-	}
-	structured, err := canonical.JSON(content)
-	if err != nil {
-		return nil, "the structured content is " + err.Error()
 	}
 	return structured, ""
 }
 
-func failed(members map[string]jsontext.Value) bool {
-	flag, ok := members["isError"]
-	return ok && string(flag) != "false"
-}
-
 // IsError reports whether a raw result says that the tool failed; a result that cannot be read is an error.
 func IsError(raw []byte) bool {
-	var members map[string]jsontext.Value
-	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
+	whole, err := canonical.JSON(raw)
+	if err != nil || whole[0] != '{' {
 		return true
 	}
-	return failed(members)
+	for name, value := range canonical.Members(whole) {
+		if name == "isError" {
+			return string(value) != "false"
+		}
+	}
+	return false
 }

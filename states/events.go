@@ -185,7 +185,7 @@ func DecodeShared(raw jsontext.Value) (Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !bytes.Equal(spelling(prepared(ev)), raw) {
+	if !bytes.Equal(spelled(prepared(ev)), raw) {
 		return nil, errors.New("the event is not in its one spelling")
 	}
 	return ev, nil
@@ -198,18 +198,6 @@ func prepared(ev Event) Event {
 		listed.digest = canonical.Sum("catalog", listed.spelled)
 	}
 	return ev
-}
-
-// spelling returns the canonical form of an event; null for none.
-func spelling(ev Event) jsontext.Value {
-	listed, ok := ev.(*ToolsListed)
-	switch {
-	case ev == nil:
-		return jsontext.Value("null")
-	case ok && listed.spelled != nil:
-		return listed.spelled
-	}
-	return spelled(ev)
 }
 
 // Catalog names what the servers sent: every answer, byte for byte, in order.

@@ -31,7 +31,8 @@ type Recorder interface {
 	Append(Step) error
 }
 
-// A Step is one transition with all that led to it. The raw values are canonical; null where there is none.
+// A Step is one transition with all that led to it. The raw values are canonical; null where there is none. They hold
+// until Append returns: a recorder that keeps them copies them.
 type Step struct {
 	From, To fsm.State
 	On       fsm.Trigger
@@ -113,12 +114,8 @@ func (m *Machine) step(ctx context.Context, r *Run, door Door, rec Recorder) err
 		}
 		return err
 	}
-	step := Step{
-		From: r.state, To: to, On: judged.On, Facts: spelled(judged.Fact), Command: null, Event: spelling(event),
-	}
-	if wanted != nil {
-		step.Command = spelled(wanted)
-	}
+	step := Step{From: r.state, To: to, On: judged.On}
+	r.spellStep(&step, wanted, event, judged.Fact)
 	if err := rec.Append(step); err != nil {
 		return fmt.Errorf("the record cannot be kept, so the run stops here: %w", err)
 	}
@@ -126,6 +123,33 @@ func (m *Machine) step(ctx context.Context, r *Run, door Door, rec Recorder) err
 	r.trail = append(r.trail, to)
 	return nil
 }
+
+// spellStep writes what led to the step into the run's own buffer, one behind the other.
+func (r *Run) spellStep(s *Step, wanted Command, event Event, fact Fact) {
+	b := appendSpelled(r.buffer[:0], fact)
+	facts := len(b)
+	if wanted != nil {
+		b = appendSpelled(b, wanted)
+	}
+	command := len(b)
+	s.Event = null
+	if listed, ok := event.(*ToolsListed); ok && listed.spelled != nil {
+		s.Event = listed.spelled
+	} else if event != nil {
+		b = appendSpelled(b, event)
+		s.Event = b[command:]
+	}
+	s.Facts, s.Command = b[:facts:facts], b[facts:command:command]
+	if wanted == nil {
+		s.Command = null
+	}
+	if r.buffer = b; cap(b) > maxBuffer {
+		r.buffer = nil
+	}
+}
+
+// maxBuffer is the size up to which a run keeps its buffer between steps.
+const maxBuffer = 64 << 10
 
 // consume hands out the permit, once, for exactly the call that it was minted for.
 func (r *Run) consume(call *CallTool) error {

@@ -38,7 +38,8 @@ type Run struct {
 	trail    []fsm.State
 	consumed bool // the permit has been handed out
 
-	facts Facts
+	facts  Facts
+	buffer []byte // for spelling steps
 }
 
 // NewRun starts a run in the machine's first state. The id is a UUIDv7 that the caller drew.

@@ -10,9 +10,13 @@ import (
 // Everything that is recorded is written here, member by member in canonical order. The struct tags say the same; a test
 // holds the two to each other.
 
+type speller interface{ spell(*canonical.Object) }
+
 // spelled is the canonical form of a command, an event or a fact.
-func spelled(v interface{ spell(*canonical.Object) }) jsontext.Value {
-	o := canonical.NewObject(make([]byte, 0, 512))
+func spelled(v speller) jsontext.Value { return appendSpelled(make([]byte, 0, 512), v) }
+
+func appendSpelled(b []byte, v speller) []byte {
+	o := canonical.NewObject(b)
 	v.spell(o)
 	return o.Bytes()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"go/parser"
 	"go/token"
@@ -16,6 +17,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/traces"
@@ -250,19 +256,35 @@ func TestDocsErrorsHaveReplayCodes(t *testing.T) {
 }
 
 // TestDocsTraceExampleReplays: the worked example of docs/trace-format.md is a trace, replays, and has the digests that
-// stand beside it.
+// stand beside it, each taken as the page says.
 func TestDocsTraceExampleReplays(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(repository, "docs", "trace-format.md"))
+	path := filepath.Join(repository, "docs", "trace-format.md")
+	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var example string
-	for _, fence := range fencePattern.FindAllStringSubmatch(string(page), -1) {
-		if fence[1] == "json" {
-			example = fence[2]
-		}
+	begin, end := bytes.Index(page, []byte("```json\n")), bytes.Index(page, []byte("Whole runs, "))
+	if begin < 0 || end < begin {
+		t.Fatal("docs/trace-format.md has no worked example")
 	}
-	trace, err := traces.Read([]byte(example))
+	want := workedExample(t)
+	if *update {
+		if err := os.WriteFile(path, slices.Concat(page[:begin], []byte(want), page[end:]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if diff := cmp.Diff(want, string(page[begin:end])); diff != "" {
+		t.Errorf("the worked example is not current; run go test ./cmd/pgfsm -run TestDocs -update (-want +got):\n%s", diff)
+	}
+}
+
+// workedExample records the smallest run there is and shows how its digests come about.
+func workedExample(t *testing.T) string {
+	t.Helper()
+	const at, id = "2026-11-21T09:00:00Z", "01a1fd65-2b00-7000-8000-000000000001"
+	bundle, err := policy.Compile(policy.Content{
+		Format: policy.ContentFormat, Env: "dev", Input: policy.Input{MaxBytes: 16},
+		Planner: policy.Planner{Mode: policy.PlannerRouter}, Summary: policy.SummaryAsked, Limits: policy.DefaultLimits(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,21 +292,67 @@ func TestDocsTraceExampleReplays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	request := states.Request{Actor: "local:alice", At: at, Kind: states.KindAsk, Text: []byte("Summarize policy policy-002")}
+	r := states.NewRun(id, request, bundle)
+	rec, err := traces.Create(t.TempDir(), traces.NewHeader(m, r), func() string { return at })
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := m.Advance(context.Background(), r, &states.Live{}, rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, _, err := rec.Finish(outcome)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace, err := traces.Read(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := traces.NewReplayer(m, nil).Replay(trace); err != nil {
 		t.Errorf("the worked example does not replay: %v", err)
 	}
-	for _, d := range []struct {
-		name   string
-		digest canonical.Digest
-	}{
-		{"bundle", trace.Header.Bundle.Digest}, {"trace header", trace.Steps[0].Prev}, {"trace step", trace.Steps[0].Hash},
-		{"trace head", trace.Head},
-	} {
-		line := fmt.Sprintf("    %-22s%s\n", "digest("+d.name+")", d.digest)
-		if !strings.Contains(string(page), line) {
-			t.Errorf("docs/trace-format.md lacks the line %q", line)
-		}
+	return explained(t, doc, trace)
+}
+
+// explained shows a trace of one step and what each of its digests is taken over, found in the document itself.
+func explained(t *testing.T, doc []byte, trace *traces.Trace) string {
+	t.Helper()
+	type members = map[string]jsontext.Value
+	var whole, bundleMembers members
+	var steps []members
+	err := json.Unmarshal(doc, &whole)
+	if err := errors.Join(err, json.Unmarshal(whole["bundle"], &bundleMembers), json.Unmarshal(whole["steps"], &steps)); err != nil {
+		t.Fatal(err)
 	}
+	delete(steps[0], "hash")
+	header := canonical.MustMarshal(members{
+		"bundle": bundleMembers["digest"], "format": whole["format"], "machine": whole["machine"],
+		"request": whole["request"], "run_id": whole["run_id"],
+	})
+	step := canonical.MustMarshal(steps[0])
+	last := canonical.MustMarshal(members{"last": canonical.MustMarshal(trace.Steps[0].Hash), "outcome": whole["outcome"]})
+	var b strings.Builder
+	fmt.Fprintf(&b, "```json\n%s```\n\nThe bundle's digest is taken over its `content`:\n\n", doc)
+	show := func(kind string, of []byte, recorded canonical.Digest) {
+		if got := canonical.Sum(kind, of); got != recorded {
+			t.Errorf("digest(%s) as the page says is %s, the trace has %s", kind, got, recorded)
+		}
+		fmt.Fprintf(&b, "    %-22s%s\n\n", "digest("+kind+")", recorded)
+	}
+	show("bundle", bundleMembers["content"], trace.Header.Bundle.Digest)
+	fmt.Fprintf(&b, "The header, as it is hashed, is\n\n    %s\n\n", header)
+	show("trace header", header, trace.Steps[0].Prev)
+	fmt.Fprintf(&b, "The step without its hash is\n\n    %s\n\n", step)
+	show("trace step", step, trace.Steps[0].Hash)
+	fmt.Fprintf(&b, "and the head is taken over\n\n    %s\n\n", last)
+	show("trace head", last, trace.Head)
+	return b.String()
 }
 
 // TestDocsImports holds the table of packages in docs/architecture.md to what the code imports.

@@ -41,8 +41,8 @@ func child(v jsontext.Value, name string) (jsontext.Value, error) {
 }
 
 // forge IN OUT WHAT OLD NEW writes a trace anew, whole chain and all, after something in it was replaced: what somebody
-// can do who may write the folder. WHAT is machine, bundle, actor, from, facts or event; of the last three the first
-// step is changed that holds OLD.
+// can do who may write the folder. WHAT is machine, bundle, from, facts, event (of these three the first step that holds
+// OLD) or nothing: then only the times are others.
 func forge(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 5 {
 		ts.Fatalf("usage: forge IN OUT WHAT OLD NEW")
@@ -74,8 +74,8 @@ func forged(doc []byte, dir, what, old, new string) (string, error) {
 		h.Machine = canonical.Digest(put([]byte(h.Machine)))
 	case "bundle":
 		h.Bundle.Content = put(h.Bundle.Content)
-	case "actor":
-		h.Request.Actor = string(put([]byte(h.Request.Actor)))
+	case "nothing":
+		changed = true
 	}
 	rec, err := traces.Create(dir, t.Header, func() string { return "2026-01-01T00:00:00Z" })
 	if err != nil {

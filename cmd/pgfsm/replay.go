@@ -144,12 +144,13 @@ func replayOne(p *traces.Replayer, path string, head canonical.Digest) replayed 
 		return r
 	case errors.As(err, &diverged):
 		r.Code, r.exit = diverged.Code(), exitNo
+		err = diverged // without the words of the loop that it stopped
 	case errors.Is(err, traces.ErrTampered), errors.Is(err, traces.ErrHead):
 		r.Code, r.exit = "trace_tampered", exitNo
 	default:
 		r.Code, r.exit = "trace_unreadable", exitCould
 	}
-	r.Error = err.Error()
+	r.Error = strings.TrimPrefix(err.Error(), r.Code+": ")
 	return r
 }
 

@@ -38,10 +38,10 @@ var ErrTooDeep = errors.New("JSON nests too deep")
 // ErrTrailing means that something other than white space stands behind the JSON value.
 var ErrTrailing = errors.New("there is text behind the JSON value")
 
-// numberLiterals keeps every number as it was written; see the package comment.
-func numberLiterals() []jsontext.Options {
-	return []jsontext.Options{jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)}
-}
+// form is the canonical form: members in the order of RFC 8785, numbers as they were written; see the package comment.
+var form = json.JoinOptions(
+	jsontext.ReorderRawObjects(true), jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false),
+)
 
 // Check reports whether doc is exactly one strict JSON value that nests at most maxDepth levels deep. A scalar has
 // depth 0 and [] depth 1. maxDepth outside 1..[MaxDepth] means [MaxDepth]. The error gives the byte offset and, as a
@@ -100,11 +100,11 @@ func Explain(err error) error {
 
 // JSON returns doc in canonical form, or an error if doc is not strict JSON. It does not change doc.
 func JSON(doc []byte) ([]byte, error) {
-	v := jsontext.Value(bytes.Clone(doc))
-	if err := v.Canonicalize(numberLiterals()...); err != nil {
+	c, err := jsontext.AppendFormat(make([]byte, 0, len(doc)), doc, form)
+	if err != nil {
 		return nil, Explain(err)
 	}
-	return v, nil
+	return c, nil
 }
 
 // Marshal returns the canonical form of v. Struct fields need json tags; maps come out sorted.
@@ -113,11 +113,7 @@ func Marshal(v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := jsontext.Value(b)
-	if err := c.Canonicalize(numberLiterals()...); err != nil {
-		return nil, Explain(err)
-	}
-	return c, nil
+	return JSON(b)
 }
 
 // Sorted is [Marshal] for values whose struct fields stand in the order of their names and whose raw values are

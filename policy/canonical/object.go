@@ -99,6 +99,9 @@ func (o *Object) list(name string, n int, write func(int)) {
 
 // AppendText appends a string as canonical JSON.
 func AppendText(b []byte, s string) []byte {
+	if plain(s) {
+		return append(append(append(b, '"'), s...), '"')
+	}
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, string(utf8.RuneError))
 	}
@@ -107,4 +110,14 @@ func AppendText(b []byte, s string) []byte {
 		panic("canonical: valid UTF-8 that cannot be quoted: " + err.Error())
 	}
 	return b
+}
+
+// plain reports whether s stands in JSON as it is. Most of what is recorded does: names, digests, our own sentences.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }

@@ -187,6 +187,7 @@ type Memory struct{ Steps []states.Step }
 
 // Append keeps the step.
 func (m *Memory) Append(s states.Step) error {
+	s.Facts, s.Command, s.Event = s.Facts.Clone(), s.Command.Clone(), s.Event.Clone()
 	m.Steps = append(m.Steps, s)
 	return nil
 }
