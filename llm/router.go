@@ -88,7 +88,7 @@ func (r *Router) Plan(request string, allowed []Tool) []byte {
 			continue
 		}
 		if args, ok := rt.args.fill(request, match); ok {
-			return (&policy.Plan{Type: policy.PlanCallTool, Server: rt.server, Tool: rt.tool, Args: args}).Canonical()
+			return policy.CallPlan(rt.server, rt.tool, args)
 		}
 	}
 	return ask("No route matches this request: say which item you mean, by its id, or what to search for.", allowed)
@@ -101,7 +101,7 @@ func ask(missing string, allowed []Tool) []byte {
 	if len(allowed) > 0 {
 		answer = missing + some + toolNames(allowed, policy.MaxAnswerBytes-len(missing+some+more)) + "."
 	}
-	return (&policy.Plan{Type: policy.PlanFinalAnswer, Answer: cut(answer, policy.MaxAnswerBytes)}).Canonical()
+	return policy.QuestionPlan(cut(answer, policy.MaxAnswerBytes))
 }
 
 // toolNames lists the names while they fit into room bytes, and counts the others.

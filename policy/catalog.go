@@ -67,6 +67,8 @@ type Tool struct {
 
 	input  *schema.Schema
 	output *schema.Schema
+
+	listed, conform string // what is said where the gates allow
 }
 
 // Annotations are the server's own hints (MCP tool annotations). They are claims, not facts; nil means not given.
@@ -190,6 +192,8 @@ func (b *Bundle) compileTool(t *Tool) {
 		return
 	}
 	t.input = input
+	t.listed = fmt.Sprintf("The allowlist names %s of %s.", t.Name, t.Server)
+	t.conform = fmt.Sprintf("The arguments conform to the tool's inputSchema (%s, closed world).", t.Dialect())
 	t.output = b.outputs[toolKey{t.Server, t.Name}]
 	if t.output == nil && t.Output != nil {
 		// A declared output type that cannot be used costs the tool its typed results, not its calls.

@@ -33,11 +33,9 @@ const (
 	CodeApprovalDenied   Code = "approval_denied"
 	CodeApprovalExpired  Code = "approval_expired"
 	CodeApprovalMismatch Code = "approval_mismatch"
-	CodePermitMismatch   Code = "permit_mismatch"
 
-	CodeOutputUntyped   Code = "output_untyped"
-	CodeResultTooLarge  Code = "result_too_large"
-	CodeResultNotStrict Code = "result_not_strict"
+	CodeOutputUntyped  Code = "output_untyped"
+	CodeResultTooLarge Code = "result_too_large"
 
 	CodeCancelled     Code = "cancelled"
 	CodeInterrupted   Code = "interrupted"
@@ -84,7 +82,6 @@ func Codes() []CodeDoc {
 		{CodeApprovalDenied, GateApproval, "A person denied the call.", "The reason is theirs."},
 		{CodeApprovalExpired, GateApproval, "Nobody decided in time. Expiry counts as denial.", "Ask again."},
 		{CodeApprovalMismatch, GateApproval, "What was approved is not what would run now.", "Ask for a new approval."},
-		{CodePermitMismatch, GatePermit, "The call is not the one that the permit was minted for.", "Never expected: keep the trace and report it."},
 		{CodeCancelled, GateRun, "The run was cancelled before anything was called.", "Run it again."},
 		{CodeInterrupted, GateRun, "The process ended before anything was called.", "Run it again."},
 		{CodeIndeterminate, GateRun, "The process ended while the call was in flight. It may have happened. It is never made again.", "Look at the system behind the tool, then decide."},
@@ -92,7 +89,6 @@ func Codes() []CodeDoc {
 		{CodeEffectFailed, GateRun, "Something the run needed broke.", "The reason says what."},
 		{CodeServerError, GateRun, "The server answered the call with a JSON-RPC error.", "The reason holds the server's words. The effect is unknown."},
 		{CodeResultTooLarge, GateRun, "The result is larger than limits.result_bytes. The call has happened.", "Raise limits.result_bytes or ask the tool for less."},
-		{CodeResultNotStrict, GateOutput, "The result is not one strict JSON object, so it is shown raw.", "Have the server fixed."},
 		{CodeOutputUntyped, GateOutput, "The result has no usable structured content or no registered type, so it is shown raw.", "Register a type under outputs, or have the server declare outputSchema."},
 		{"server_unreachable", GateRun, "The server could not be reached or started.", "The reason says what was tried."},
 		{"server_timeout", GateRun, "The server did not answer within its timeout.", "Raise the server's timeout or look at the server."},

@@ -29,13 +29,13 @@ func (b *Bundle) Validate(c *Catalog, p *Plan) (*Tool, Verdict) {
 	if err := t.input.Judge(p.Args); err != nil {
 		return t, blocked(GateSchema, schemaCode(err), sentence(err))
 	}
-	return t, allowed(GateSchema, "The arguments conform to the tool's inputSchema ("+t.Dialect()+", closed world).")
+	return t, allowed(GateSchema, t.conform)
 }
 
 // schemaCode keeps the gate's own code where it has one; a document that is merely wrong is arguments_invalid.
 func schemaCode(err error) Code {
-	var refused *schema.RefusedError
-	if errors.As(err, &refused) && refused.Code == "document_too_complex" {
+	var invalid *schema.InvalidError
+	if errors.As(err, &invalid) && invalid.Code == schema.CodeDocumentTooCostly {
 		return "arguments_too_complex"
 	}
 	return CodeArgumentsInvalid
@@ -51,20 +51,18 @@ func (b *Bundle) Listed(t *Tool) Verdict {
 		return blocked(GateAllowlist, CodeToolNotAllowed,
 			fmt.Sprintf("Tool %q of server %q is not on the allowlist.", clip(name), clip(server)))
 	}
-	return allowed(GateAllowlist, fmt.Sprintf("The allowlist names %s of %s.", t.Name, t.Server))
+	return allowed(GateAllowlist, t.listed)
 }
 
 // Authorize judges the validated call (INV-3): the tool is on the effective allowlist and its definition is the one that
 // the arguments were judged by.
 func (b *Bundle) Authorize(t *Tool, validated canonical.Digest) Verdict {
-	if v := b.Listed(t); !v.Allows() {
-		return v
-	}
-	if !t.Effective() || t.Digest != validated {
+	v := b.Listed(t)
+	if v.Allows() && (!t.Effective() || t.Digest != validated) {
 		return blocked(GateAllowlist, CodeToolDefinitionChanged,
 			fmt.Sprintf("The definition of %q is not the one that the arguments were judged by.", clip(t.Name)))
 	}
-	return b.Listed(t)
+	return v
 }
 
 // Typed judges a result's structured content against the tool's output type (INV-4). The digest names the type.
@@ -89,7 +87,7 @@ func (b *Bundle) Lock(typed, summary []byte) ([]evidence.Located, Verdict) {
 	}
 	var refused *evidence.RefusedError
 	if errors.As(err, &refused) {
-		return nil, blocked(GateEvidence, Code(refused.Code), err.Error())
+		return nil, blocked(GateEvidence, Code(refused.Code), refused.Reason)
 	}
 	return nil, blocked(GateEvidence, "summary_not_strict", err.Error())
 }

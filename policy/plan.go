@@ -33,6 +33,25 @@ type Plan struct {
 	canonical []byte
 }
 
+// CallPlan returns the canonical form of a plan to call a tool. args is one JSON object in canonical form.
+func CallPlan(server, tool string, args []byte) []byte {
+	o := canonical.NewObject(make([]byte, 0, len(args)+len(server)+len(tool)+64))
+	o.Raw("args", args)
+	o.Text("server", server)
+	o.Text("tool", tool)
+	o.Text("type", PlanCallTool)
+	return o.Bytes()
+}
+
+// QuestionPlan returns the canonical form of a plan to ask for more information.
+func QuestionPlan(answer string) []byte {
+	o := canonical.NewObject(nil)
+	o.Text("answer", answer)
+	o.Raw("needs_more_info", []byte("true"))
+	o.Text("type", PlanFinalAnswer)
+	return o.Bytes()
+}
+
 // Canonical returns the plan in canonical form: what its digest is taken over. It must not be changed.
 func (p *Plan) Canonical() []byte { return p.canonical }
 

@@ -17,8 +17,8 @@ func (b *Binding) digest() canonical.Digest {
 
 // digest names the permit by all that it permits.
 func (f *PermittedFact) digest(run string) canonical.Digest {
-	o := canonical.NewObject(make([]byte, 0, 640))
-	o.Digest("arguments", argumentsDigest(f.Arguments))
+	o := canonical.NewObject(make([]byte, 0, len(f.Arguments)+512))
+	o.Raw("arguments", f.Arguments)
 	o.Digest("bundle", f.Bundle)
 	o.Digest("definition", f.Definition)
 	o.Digest("plan", f.Plan)

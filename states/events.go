@@ -160,10 +160,13 @@ const (
 	interrupted  = "interrupted"
 )
 
-// named writes the event's own name into it, so that whoever makes an event cannot forget or mistake it.
+// named writes the event's own name into it, unless it is shared and complete, so that whoever makes an event cannot forget or mistake it.
 func named(ev Event) Event {
 	switch e := ev.(type) {
 	case *ToolsListed:
+		if e.spelled != nil {
+			return ev
+		}
 		e.Happened = toolsListed
 	case *Completed:
 		e.Happened = completed
@@ -193,8 +196,14 @@ func DecodeShared(raw jsontext.Value) (Event, error) {
 
 // prepared computes what is large and needed more than once. It must not be called for an event that is shared already.
 func prepared(ev Event) Event {
-	if listed, ok := ev.(*ToolsListed); ok {
-		listed.spelled = spelled(listed)
+	if listed, ok := ev.(*ToolsListed); ok && listed.spelled == nil {
+		size := 256
+		for _, server := range listed.Servers {
+			for _, page := range server.Pages {
+				size += len(page) + len(page)/4 // quotation marks take two bytes
+			}
+		}
+		listed.spelled = appendSpelled(make([]byte, 0, size), listed)
 		listed.digest = canonical.Sum("catalog", listed.spelled)
 	}
 	return ev

@@ -24,6 +24,9 @@ func appendSpelled(b []byte, v speller) []byte {
 // SpellCommand returns a command in canonical form.
 func SpellCommand(c Command) jsontext.Value { return spelled(c) }
 
+// SpellEvent returns an event in canonical form.
+func SpellEvent(e Event) jsontext.Value { return spelled(e) }
+
 func (c *ListTools) spell(o *canonical.Object) {
 	o.Text("do", c.Do)
 	o.Texts("servers", c.Servers)

@@ -73,13 +73,19 @@ func BenchmarkRunInMemory(b *testing.B) {
 	m := mustMachine(b)
 	s := scenario(b, "eight-arguments")
 	s.Content.Input.Rules = screen.Defaults()
-	bundle, listings := s.Run().Bundle(), statestest.Listings(statestest.Page)
+	bundle := s.Run().Bundle()
+	listed, err := states.DecodeShared(states.SpellEvent(&states.ToolsListed{
+		Happened: "tools_listed", Servers: statestest.Listings(statestest.Page),
+	}))
+	if err != nil {
+		b.Fatal(err)
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		run := states.NewRun(statestest.RunID, s.Request, bundle)
 		rec := traces.InMemory(traces.NewHeader(m, run), clock)
 		w := *s.World
-		w.Listed = []states.Event{&states.ToolsListed{Servers: listings}}
+		w.Listed = []states.Event{listed}
 		o, err := m.Advance(context.Background(), run, w.Door(), rec)
 		if err != nil || o.State != "answered" {
 			b.Fatal(o, err)

@@ -61,11 +61,11 @@ type chain struct {
 	next int
 }
 
-// link completes a step and returns its line: its canonical form. The line is written once, with room for the hash, which
-// is taken over what stands before and behind its member.
-func (c *chain) link(s states.Step, at string) []byte {
-	size := len(s.Command) + len(s.Event) + len(s.Facts) + roomAround
-	b := append(canonical.AppendText(append(make([]byte, 0, size), labels[inAt]...), at), labels[inCommand]...)
+// link completes a step and appends its line to doc: its canonical form. The line is written once, with room for the hash,
+// which is taken over what stands before and behind that member.
+func (c *chain) link(doc []byte, s states.Step, at string) []byte {
+	begin := len(doc)
+	b := append(canonical.AppendText(append(doc, labels[inAt]...), at), labels[inCommand]...)
 	b = append(append(b, s.Command...), labels[inEvent]...)
 	b = append(append(b, s.Event...), labels[inFacts]...)
 	b = append(append(b, s.Facts...), labels[inFrom]...)
@@ -79,15 +79,15 @@ func (c *chain) link(s states.Step, at string) []byte {
 	b = canonical.AppendText(append(b, labels[inTrigger]...), string(s.On))
 	b = append(b, closing...)
 	h := canonical.NewHasher(kindStep)
-	h.Write(b[:before])
+	h.Write(b[begin:before])
 	h.Write(b[behind:])
 	c.prev, c.next = h.Digest(), c.next+1
 	copy(b[behind-len(noHash)+1:], c.prev)
 	return b
 }
 
-// roomAround is about what a line holds beside its three large values.
-const roomAround = 512
+// usualSteps is about what the steps of a run take together.
+const usualSteps = 16 << 10
 
 // noHash keeps the room for a written digest.
 var noHash = []byte(`"` + canonical.DigestPrefix + strings.Repeat("0", 64) + `"`)

@@ -113,7 +113,7 @@ func newParser(doc []byte, cuts []cut) *parser {
 	return &parser{dec: jsontext.NewDecoder(bytes.NewBuffer(doc)), doc: doc, cuts: cuts}
 }
 
-// value returns the next value, or the known value that a zero stands for.
+// value returns the next value, or the known value that an empty string stands for.
 func (p *parser) value() (jsontext.Value, error) {
 	v, err := p.dec.ReadValue()
 	if err != nil {

@@ -72,6 +72,9 @@ func (h *Header) digest() canonical.Digest {
 	return canonical.Sum(kindHeader, o.Bytes())
 }
 
+// roomAround is about what a header holds beside its large values.
+const roomAround = 512
+
 // NewHeader makes the header of a run that starts now.
 func NewHeader(m *states.Machine, r *states.Run) Header {
 	return Header{

@@ -9,16 +9,16 @@ import (
 type Memory struct {
 	now   func() string
 	chain chain
-	steps [][]byte
+	steps []byte
 }
 
 // InMemory starts a record in memory.
 func InMemory(h Header, now func() string) *Memory {
-	return &Memory{now: now, chain: chain{prev: h.digest()}}
+	return &Memory{now: now, steps: make([]byte, 0, usualSteps), chain: chain{prev: h.digest()}}
 }
 
 // Append keeps the step.
 func (m *Memory) Append(s states.Step) error {
-	m.steps = append(m.steps, m.chain.link(s, m.now()))
+	m.steps = m.chain.link(m.steps, s, m.now())
 	return nil
 }

@@ -2,6 +2,7 @@ package traces
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -33,8 +34,7 @@ type Recorder struct {
 	chain   chain
 	partial *os.File
 	lock    *flock.Flock
-	lines   *bufio.Writer
-	steps   [][]byte
+	steps   []byte // the lines so far, each with its end
 }
 
 // Create starts the record of a run in dir, which it makes if it must. now tells the time of a step, as RFC 3339 in
@@ -54,14 +54,14 @@ func Create(dir string, h Header, now func() string) (*Recorder, error) {
 	if err := r.takeLock(path); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if err := r.line(header, true); err != nil {
+	if err := r.line(append(header, '\n'), true); err != nil {
 		return nil, errors.Join(err, r.release(), os.Remove(path))
 	}
 	return r, nil
 }
 
 func newRecorder(dir, runID string, header []byte, now func() string, f *os.File) *Recorder {
-	return &Recorder{dir: dir, header: header, runID: runID, now: now, partial: f, lines: bufio.NewWriter(f)}
+	return &Recorder{dir: dir, header: header, runID: runID, now: now, partial: f}
 }
 
 // takeLock marks the partial file as owned by a live process.
@@ -79,16 +79,14 @@ func (r *Recorder) takeLock(path string) error {
 
 // Append records a step; see [states.Recorder] for what it promises.
 func (r *Recorder) Append(s states.Step) error {
-	line := r.chain.link(s, r.now())
-	r.steps = append(r.steps, line)
-	return r.line(line, s.On == states.Dispatch || s.On == states.Hold)
+	from := len(r.steps)
+	r.steps = append(r.chain.link(r.steps, s, r.now()), '\n')
+	return r.line(r.steps[from:], s.On == states.Dispatch || s.On == states.Hold)
 }
 
 // line writes one line to the partial file and, where it must be durable, flushes it to disk.
 func (r *Recorder) line(b []byte, durable bool) error {
-	r.lines.Write(b)
-	r.lines.WriteByte('\n') // errors stay in the writer until Flush
-	if err := r.lines.Flush(); err != nil {
+	if _, err := r.partial.Write(b); err != nil {
 		return full(err)
 	}
 	if !durable {
@@ -121,12 +119,12 @@ func (r *Recorder) Finish(o states.Outcome) (path string, h canonical.Digest, er
 	w := bufio.NewWriter(doc)
 	w.Write(r.header[:len(r.header)-1])
 	w.WriteString(`,"steps":[`)
-	for i, s := range r.steps {
+	for i, line := range bytes.Split(bytes.TrimSuffix(r.steps, []byte{'\n'}), []byte{'\n'}) {
 		if i > 0 {
 			w.WriteByte(',')
 		}
 		w.WriteByte('\n')
-		w.Write(s)
+		w.Write(line)
 	}
 	w.WriteString("\n],\"outcome\":")
 	w.Write(outcome)

@@ -122,6 +122,6 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 		return nil, nil, nil, errors.Join(err, f.Close())
 	}
 	rec := newRecorder(dir, t.Header.RunID, lines[0], now, f)
-	rec.chain, rec.lock, rec.steps = chained, lock, lines[1:]
+	rec.chain, rec.lock, rec.steps = chained, lock, doc[len(lines[0])+1:end]
 	return rec, run, &cursor{steps: t.Steps, decode: p.event, then: gone{}, rest: rec}, nil
 }

@@ -33,23 +33,26 @@ type beginning struct {
 
 // A cut is a known value that was taken out of a document before it is read.
 type cut struct {
-	at  int64 // where a zero stands for it
+	at  int64 // where an empty string stands for it
 	raw []byte
 }
 
-const beforeBundle = `{"bundle":`
+const (
+	beforeBundle = `{"bundle":`
+	placeholder  = `""`
+)
 
 var (
 	beforeEvent   = []byte(`"event":`)
 	beforeListing = []byte(`"event":{"happened":"tools_listed"`)
 )
 
-// shorten replaces known values of doc by a zero.
+// shorten replaces known values of doc by an empty string.
 //
 // That is sound: a known value is a whole JSON value that was read strictly before, and it is replaced only behind the
 // bytes `"event":` or at the document's beginning. Up to there both documents are the same, so a reader is in the same
-// state; if a value may stand there, both have one, and if not, both are refused. A step's hash is taken over the value
-// itself, not over the zero.
+// state; if a value may stand there, both have one, and if not, both are refused. An empty string ends where it ends,
+// whatever is behind it, as an object does (a number would not). A step's hash is taken over the value itself.
 func (s *shared) shorten(doc []byte) (short []byte, known *beginning, cuts []cut) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +68,7 @@ func (s *shared) shorten(doc []byte) (short []byte, known *beginning, cuts []cut
 		return doc, nil, nil
 	}
 	rest := doc[len(known.text):]
-	short = append(make([]byte, 0, len(rest)+len(beforeBundle)+1), beforeBundle+"0"...)
+	short = append(make([]byte, 0, len(rest)+len(beforeBundle)+len(placeholder)), beforeBundle+placeholder...)
 	for {
 		at := bytes.Index(rest, beforeListing)
 		if at < 0 {
@@ -75,7 +78,7 @@ func (s *shared) shorten(doc []byte) (short []byte, known *beginning, cuts []cut
 		short, rest = append(short, rest[:at]...), rest[at:]
 		if raw := s.listing(rest); raw != nil {
 			cuts = append(cuts, cut{int64(len(short)), raw})
-			short, rest = append(short, '0'), rest[len(raw):]
+			short, rest = append(short, placeholder...), rest[len(raw):]
 		}
 	}
 }

@@ -86,7 +86,7 @@ func open(w world, path string) (*app, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.secrets = secrets
+	a.secrets = withCredentials(secrets)
 	for _, s := range resolved {
 		a.servers = append(a.servers, mcp.Server{
 			Name: s.Name, Type: s.Type, URL: s.URL, Command: s.Command, Args: s.Args,

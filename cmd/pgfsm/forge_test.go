@@ -17,8 +17,8 @@ import (
 	"pgfsm/traces"
 )
 
-// child returns one member of an object or item of an array.
-func child(v jsontext.Value, name string) (jsontext.Value, error) {
+// below returns one member of an object or item of an array.
+func below(v jsontext.Value, name string) (jsontext.Value, error) {
 	switch v.Kind() {
 	case '{':
 		var members map[string]jsontext.Value

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"pgfsm/llm"
 	"pgfsm/mcp"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
 
@@ -69,24 +67,6 @@ func (u upstreams) Call(ctx context.Context, c *states.CallTool) states.Event {
 	return &states.EffectFailed{
 		Code: code, Effect: states.Effect(got.Effect), Reason: string(u.mask([]byte(reason))),
 	}
-}
-
-// masked stands for a secret that a server sent back to us.
-const masked = "[masked by pgfsm]"
-
-// mask takes our own secrets out of what a server sent, before it is recorded.
-func (a *app) mask(b []byte) canonical.Text {
-	s := string(b)
-	found := false
-	for _, secret := range a.secrets {
-		if secret != "" && strings.Contains(s, secret) {
-			s, found = strings.ReplaceAll(s, secret, masked), true
-		}
-	}
-	if !found {
-		return b
-	}
-	return canonical.Text(s)
 }
 
 // completer puts the router and the summarizer behind the machine's port.

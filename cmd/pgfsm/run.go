@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy"
@@ -81,10 +80,5 @@ func operatorPlan(server, tool, arguments string) ([]byte, error) {
 	if err := canonical.Check([]byte(arguments), 0); err != nil {
 		return nil, fmt.Errorf("ARGUMENTS: %w; give one JSON object, such as '{\"doc_id\": \"doc-001\"}'", err)
 	}
-	return canonical.Sorted(struct {
-		Args   jsontext.Value `json:"args"`
-		Server string         `json:"server"`
-		Tool   string         `json:"tool"`
-		Type   string         `json:"type"`
-	}{jsontext.Value(arguments), server, tool, policy.PlanCallTool})
+	return policy.CallPlan(server, tool, []byte(arguments)), nil
 }

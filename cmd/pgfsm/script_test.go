@@ -229,7 +229,7 @@ func edit(ts *testscript.TestScript, neg bool, args []string) {
 func at(doc []byte, pointer string) (jsontext.Value, error) {
 	v := jsontext.Value(doc)
 	for token := range jsontext.Pointer(pointer).Tokens() {
-		next, err := child(v, token)
+		next, err := below(v, token)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", pointer, err)
 		}

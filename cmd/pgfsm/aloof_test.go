@@ -1,0 +1,152 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestReplayTouchesNothing: replay opens no socket and writes no file. It runs where the kernel kills whoever tries, and
+// afterwards every file is as it was.
+func TestReplayTouchesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	env := []string{"SAFE_TRACE_DIR=" + filepath.Join(dir, "traces")}
+	for _, question := range []string{"Summarize policy policy-002", "tell me a joke", "write ransomware for me"} {
+		cmd, _, stderr := child(t.Context(), "pgfsm", env, "run", question)
+		cmd.Dir = dir
+		if code := exitCodeOf(t, cmd.Run()); code > exitNo {
+			t.Fatalf("run: exit code = %d\n%s", code, stderr)
+		}
+	}
+	before := files(t, dir)
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int // -1: killed
+	}{
+		{"replay", []string{"replay", "traces"}, exitYes},
+		{"replay-one-by-one", []string{"replay", "--jobs", "1", "--json", "traces"}, exitYes},
+		{"the-kernel-does-kill-who-writes", []string{"init", "elsewhere"}, -1},
+		{"the-kernel-does-kill-who-listens", []string{"tools"}, -1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd, stdout, stderr := child(t.Context(), "frugal", env, tt.args...)
+			cmd.Dir = dir
+			code := exitCodeOf(t, cmd.Run())
+			if code == errConfined {
+				t.Skip(stderr.String())
+			}
+			if code != tt.code {
+				t.Errorf("exit code = %d, want %d\n%s%s", code, tt.code, stdout, stderr)
+			}
+		})
+	}
+	if err := os.Remove(filepath.Join(dir, "elsewhere")); err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(before[1:], files(t, dir)[1:]); d != "" {
+		t.Errorf("files before and after (-before +after):\n%s", d)
+	}
+}
+
+// reaches lists what a package of ours imports that could touch the network or start a process, directly or by way of
+// other packages of ours. Tests do not count.
+func reaches(t *testing.T, pkg string) (found []string) {
+	t.Helper()
+	suspects := []string{"net", "net/http", "net/rpc", "os/exec", "plugin", "crypto/tls"}
+	seen := map[string]bool{}
+	var visit func(string)
+	visit = func(pkg string) {
+		if seen[pkg] {
+			return
+		}
+		seen[pkg] = true
+		sources, err := filepath.Glob(filepath.Join("../..", strings.TrimPrefix(pkg, "pgfsm/"), "*.go"))
+		if err != nil || len(sources) == 0 {
+			t.Fatalf("%s has %d sources, %v", pkg, len(sources), err)
+		}
+		for _, source := range sources {
+			if strings.HasSuffix(source, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), source, nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, spec := range f.Imports {
+				path, err := strconv.Unquote(spec.Path.Value)
+				switch {
+				case err != nil:
+					t.Fatal(err)
+				case strings.HasPrefix(path, "pgfsm/"):
+					visit(path)
+				case slices.Contains(suspects, path):
+					found = append(found, pkg+" imports "+path)
+				}
+			}
+		}
+	}
+	visit(pkg)
+	return found
+}
+
+func TestReplayCannotReachTheNetwork(t *testing.T) {
+	if got := reaches(t, "pgfsm/traces"); len(got) > 0 {
+		t.Errorf("reaches(pgfsm/traces) = %q, want nothing", got)
+	}
+	if got := reaches(t, "pgfsm/mcp"); len(got) == 0 {
+		t.Error("reaches(pgfsm/mcp) = nothing: the search is blind")
+	}
+}
+
+// TestForgedNamesAreShownEscaped: a trace that somebody has written, chain and all, cannot write to the terminal.
+func TestForgedNamesAreShownEscaped(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	env := map[string]string{"SAFE_TRACE_DIR": filepath.Join(dir, "traces")}
+	r := command(t.Context(), env, "run", "--json", "show me policy-002")
+	r.want(t, exitYes)
+	good, err := os.ReadFile(r.member("/trace"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	evil := "\x1b[31m\u202epermitted</text><script>"
+	for _, what := range []string{"from", "event", "facts", "bundle"} {
+		t.Run(what, func(t *testing.T) {
+			old, new := "permitted", evil
+			if what != "from" {
+				old, new = "policy-002", `policy-\u001b[31m\u202e`
+			}
+			if what == "bundle" {
+				old = "Privacy"
+				if !strings.Contains(string(good), old) {
+					old = "dev"
+				}
+			}
+			path, err := forged(good, t.TempDir(), what, old, new)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range [][]string{
+				{"replay", path}, {"replay", "--json", path}, {"graph", "--trace", path}, {"graph", "--format", "svg", "--trace", path},
+				{"graph", "--format", "mermaid", "--trace", path}, {"graph", "--format", "json", "--trace", path},
+			} {
+				r := command(t.Context(), nil, args...)
+				if args[0] == "replay" {
+					r.want(t, exitNo)
+				}
+				if all := r.stdout + r.stderr; strings.ContainsAny(all, "\x1b\u202e") || strings.Contains(all, "<script>") {
+					t.Errorf("%q shows what was forged:\n%s", args, all)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// closedURL is where nobody listens.
+func closedURL() string {
+	s := httptest.NewServer(http.NotFoundHandler())
+	defer s.Close()
+	return s.URL + "/mcp"
+}
+
+// TestServersOverEveryTransport: SSE, streamable HTTP and stdio at once, beside a server that is down, one that is slow
+// and one that lies. Each of these takes only its own tools away, and is named.
+func TestServersOverEveryTransport(t *testing.T) {
+	t.Parallel()
+	fleet := demoFleet(t)
+	slow := newPuppet(t, but("tools/list", ""))
+	lying := newPuppet(t, but("tools/list", `{"tools":"none of your business"}`))
+	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+servers:
+  sharepoint: {type: sse, url: %q}
+  servicenow: {type: http, url: %q}
+  policies: {type: stdio, command: toy-stdio, args: [mcp-policy-kb]}
+  down: {type: http, url: %q}
+  slow: {type: http, url: %q, timeout: 300ms}
+  lying: {type: http, url: %q}
+  absent: {type: stdio, command: no-such-program}
+allowlist: allowlist.json
+planner:
+  routes:
+    - {id: lying, pattern: '^ask the liar$', server: lying, tool: look}
+`, fleet.URL("mcp-sharepoint", "sse"), fleet.URL("mcp-servicenow", "mcp"), closedURL(), slow.URL, lying.URL),
+		"allowlist.json", `{"sharepoint": ["fetch_sharepoint_doc"], "servicenow": ["get_ticket"],
+"policies": ["fetch_policy_entry"], "lying": ["look"], "slow": ["look"], "down": ["look"], "absent": ["look"]}`)
+	config := filepath.Join(dir, "pgfsm.yaml")
+
+	for _, tt := range []struct{ server, tool, args, status string }{
+		{"sharepoint", "fetch_sharepoint_doc", `{"doc_id":"doc-001"}`, "OK"},
+		{"servicenow", "get_ticket", `{"ticket_id":"INC0010001"}`, "OK"},
+		{"policies", "fetch_policy_entry", `{"policy_id":"policy-999"}`, "NOT_FOUND"},
+	} {
+		t.Run("call-"+tt.server, func(t *testing.T) {
+			r := command(t.Context(), nil, "call", "--json", "-c", config, tt.server, tt.tool, tt.args)
+			r.want(t, exitYes, "/type", "tool_result", "/typed/status", tt.status, "/effect", "done")
+			var got []string
+			for i := range 7 {
+				at := fmt.Sprintf("/servers/%d/", i)
+				got = append(got, strings.TrimSpace(r.member(at+"server")+" "+r.member(at+"status")+" "+r.member(at+"code")))
+			}
+			want := []string{"sharepoint up", "servicenow up", "policies up", "down down server_unreachable",
+				"slow down server_timeout", "lying down server_protocol", "absent down server_unreachable"}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("servers (-want +got):\n%s", d)
+			}
+		})
+	}
+	t.Run("call-a-server-that-is-down", func(t *testing.T) {
+		r := command(t.Context(), nil, "call", "--json", "-c", config, "slow", "look", `{}`)
+		r.want(t, exitNo, "/code", "server_down", "/effect", "not_sent")
+	})
+	t.Run("ask-a-server-that-lies", func(t *testing.T) {
+		r := command(t.Context(), nil, "run", "-c", config, "ask the liar")
+		r.want(t, exitNo)
+		for _, want := range []string{"3 of 7 servers", "down is down (server_unreachable: ", "slow is down (server_timeout: ",
+			"lying is down (server_protocol: ", "blocked by schema, server_down: "} {
+			if !strings.Contains(r.stdout, want) {
+				t.Errorf("stdout does not hold %q:\n%s", want, r.stdout)
+			}
+		}
+	})
+	t.Run("tools", func(t *testing.T) {
+		r := command(t.Context(), nil, "tools", "-c", config)
+		r.want(t, exitYes)
+		if want := "lying is down: [server_protocol] "; !strings.Contains(r.stdout, want) {
+			t.Errorf("stdout does not hold %q:\n%s", want, r.stdout)
+		}
+	})
+	t.Run("all-replay", func(t *testing.T) {
+		command(t.Context(), nil, "replay", "--json", filepath.Join(dir, "traces")).want(t, exitYes, "/ok", "true")
+	})
+	if got := calls(fleet); got != 2 {
+		t.Errorf("calls that reached the servers = %d, want 2", got)
+	}
+}
+
+// TestServersAllDown: no server, no tools: failed, exit code 2, with the reason of each.
+func TestServersAllDown(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+servers: {one: {type: http, url: %q}, two: {type: sse, url: %q}}
+allowlist: allowlist.json
+`, closedURL(), closedURL()), "allowlist.json", `{"one": ["look"]}`)
+	config := filepath.Join(dir, "pgfsm.yaml")
+	r := command(t.Context(), nil, "run", "--json", "-c", config, "anything")
+	r.want(t, exitCould, "/type", "failed", "/state", "failed", "/code", "no_servers", "/effect", "not_sent")
+	if reason := r.member("/reason"); !strings.Contains(reason, "one: ") || !strings.Contains(reason, "two: ") {
+		t.Errorf("reason = %q, want both servers named", reason)
+	}
+	command(t.Context(), nil, "tools", "--json", "-c", config).want(t, exitCould, "/servers/1/status", "down")
+	command(t.Context(), nil, "replay", filepath.Join(dir, "traces")).want(t, exitYes)
+}
+
+// TestDemoServesWhatInitWrites: the starter configuration runs against pgfsm demo.
+func TestDemoServesWhatInitWrites(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ended := make(chan int, 1)
+	go func() {
+		defer w.Close()
+		ended <- run(ctx, []string{"demo", "--listen", "127.0.0.1:0,127.0.0.1:0,127.0.0.1:0"},
+			world{stdin: strings.NewReader(""), stdout: w, stderr: os.Stderr, getenv: os.LookupEnv})
+	}()
+	dir := t.TempDir()
+	command(ctx, nil, "init", dir).want(t, exitYes)
+	config := filepath.Join(dir, "pgfsm.yaml")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	starter := string(text)
+	for port := 5101; port <= 5103; port++ {
+		var name, sse, mcp string
+		if _, err := fmt.Fscanln(r, &name, &sse, &mcp); err != nil {
+			t.Fatal(err)
+		}
+		was := fmt.Sprintf("http://127.0.0.1:%d/sse", port)
+		if !strings.Contains(starter, was) || !strings.HasSuffix(mcp, "/mcp") {
+			t.Fatalf("the starter has no %s, or the demo no %s", was, mcp)
+		}
+		starter = strings.Replace(starter, was, sse, 1)
+	}
+	if err := os.WriteFile(config, []byte(starter), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command(ctx, nil, "run", "--json", "-c", config, "Summarize policy policy-002").want(t, exitYes,
+		"/type", "tool_result_with_summary", "/typed/policy/title", "Log Retention Policy")
+	command(ctx, nil, "run", "--json", "-c", config, `search for "PII Logging"`).want(t, exitYes,
+		"/typed/hits/0/policy_id", "policy-004")
+	cancel()
+	if code := <-ended; code != exitYes {
+		t.Errorf("demo: exit code = %d, want %d", code, exitYes)
+	}
+}
+
+// TestSecretsStayOut: a server that sends our own secrets back, in whatever spelling, gets none of them onto the screen
+// or into a record.
+func TestSecretsStayOut(t *testing.T) {
+	t.Parallel()
+	const secret = `tok"en/äöü-4711`
+	echo := `{"content":[{"type":"text","text":"tok\"en\/\u00e4öü-4711 and \u0074ok\u0022en/äöü-4711"}],"isError":false}`
+	server := newPuppet(t, but("tools/call", echo))
+	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+servers: {echo: {type: http, url: %q, headers: {Authorization: "Bearer ${file:token}"}}}
+allowlist: allowlist.json
+`, server.URL), "allowlist.json", `{"echo": ["look"]}`, "token", secret)
+	r := command(t.Context(), nil, "call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "echo", "look", "{}")
+	r.want(t, exitYes, "/raw/content/0/text", masked+" and "+masked)
+	trace, err := os.ReadFile(r.member("/trace"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"4711", "äöü"} {
+		if strings.Contains(string(trace), part) || strings.Contains(r.stdout, part) {
+			t.Errorf("a part of the secret, %q, is shown or recorded", part)
+		}
+	}
+	command(t.Context(), nil, "replay", r.member("/trace")).want(t, exitYes)
+}
