@@ -146,8 +146,8 @@ var permitMinted = guard("permit_minted", "the permit is for the validated call,
 	if f.Server != v.Server || f.Tool != v.Tool {
 		return errors.New("the permit is for another tool")
 	}
-	return errors.Join(allows(f.Assessed), bound(r, f.Plan, argumentsDigest(f.Arguments), f.Definition, f.Bundle),
-		same("permit", f.Permit, f.digest(r.id)))
+	// The permit's own digest is judged where it is consumed.
+	return errors.Join(allows(f.Assessed), bound(r, f.Plan, argumentsDigest(f.Arguments), f.Definition, f.Bundle))
 })
 
 var permitIntact = guard("permit_intact", "the permit that is consumed is the one that was minted, once", func(r *Run) error {

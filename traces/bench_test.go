@@ -80,10 +80,11 @@ func BenchmarkRunInMemory(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	rec := traces.InMemory(traces.Header{}, clock)
 	b.ReportAllocs()
 	for b.Loop() {
 		run := states.NewRun(statestest.RunID, s.Request, bundle)
-		rec := traces.InMemory(traces.NewHeader(m, run), clock)
+		rec.Restart(traces.NewHeader(m, run))
 		w := *s.World
 		w.Listed = []states.Event{listed}
 		o, err := m.Advance(context.Background(), run, w.Door(), rec)

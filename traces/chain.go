@@ -41,8 +41,7 @@ var labels = func() (all [len(stepMembers)][]byte) {
 }()
 
 // digest is the step's hash: over its canonical form without the member "hash".
-func (s *rawStep) digest() canonical.Digest {
-	h := canonical.NewHasher(kindStep)
+func (s *rawStep) digest(h *canonical.Hasher) canonical.Digest {
 	for i, value := range s {
 		if i != inHash {
 			h.Write(labels[i])
@@ -59,6 +58,11 @@ var closing = []byte{'}'}
 type chain struct {
 	prev canonical.Digest
 	next int
+	hash *canonical.Hasher
+}
+
+func newChain(header canonical.Digest) chain {
+	return chain{prev: header, hash: canonical.NewHasher(kindStep)}
 }
 
 // link completes a step and appends its line to doc: its canonical form. The line is written once, with room for the hash,
@@ -78,10 +82,9 @@ func (c *chain) link(doc []byte, s states.Step, at string) []byte {
 	b = canonical.AppendText(append(b, labels[inTo]...), string(s.To))
 	b = canonical.AppendText(append(b, labels[inTrigger]...), string(s.On))
 	b = append(b, closing...)
-	h := canonical.NewHasher(kindStep)
-	h.Write(b[begin:before])
-	h.Write(b[behind:])
-	c.prev, c.next = h.Digest(), c.next+1
+	c.hash.Write(b[begin:before])
+	c.hash.Write(b[behind:])
+	c.prev, c.next = c.hash.Digest(), c.next+1
 	copy(b[behind-len(noHash)+1:], c.prev)
 	return b
 }

@@ -56,11 +56,11 @@ func (t *Trace) readChain(header canonical.Digest, steps []rawStep) (canonical.D
 	if len(steps) == 0 {
 		return "", &TamperError{Place: "step", Seq: 0, What: "there is no step"}
 	}
-	prev := header
+	prev, h := header, canonical.NewHasher(kindStep)
 	t.Steps = make([]Step, len(steps))
 	for i := range steps {
 		step := &t.Steps[i]
-		if err := step.read(&steps[i], i); err != nil {
+		if err := step.read(&steps[i], i, h); err != nil {
 			return "", err
 		}
 		if step.Prev != prev {
@@ -76,14 +76,14 @@ func (t *Trace) readChain(header canonical.Digest, steps []rawStep) (canonical.D
 
 // read takes one step and holds it to its own hash. A step that does not fit may have been reformatted: its members are
 // brought to canonical form, which ours have already, and it is looked at once more.
-func (s *Step) read(raw *rawStep, seq int) error {
+func (s *Step) read(raw *rawStep, seq int, h *canonical.Hasher) error {
 	bad := func(format string, args ...any) error {
 		return &TamperError{Place: "step", Seq: seq, What: fmt.Sprintf(format, args...)}
 	}
 	if err := s.take(raw); err != nil {
 		return bad("%v", err)
 	}
-	hash := raw.digest()
+	hash := raw.digest(h)
 	if hash != s.Hash {
 		for i, v := range raw {
 			c, err := canonical.JSON(v)
@@ -95,7 +95,7 @@ func (s *Step) read(raw *rawStep, seq int) error {
 		if err := s.take(raw); err != nil {
 			return bad("%v", err)
 		}
-		hash = raw.digest()
+		hash = raw.digest(h)
 	}
 	switch {
 	case s.Seq != seq:

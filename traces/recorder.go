@@ -50,7 +50,7 @@ func Create(dir string, h Header, now func() string) (*Recorder, error) {
 		return nil, fmt.Errorf("the trace cannot be written: %w (set traces.dir or SAFE_TRACE_DIR)", err)
 	}
 	r := newRecorder(dir, h.RunID, header, now, f)
-	r.chain.prev = h.digest()
+	r.chain = newChain(h.digest())
 	if err := r.takeLock(path); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

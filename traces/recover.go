@@ -95,20 +95,20 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 	if err := t.Header.Bundle.check(); err != nil {
 		return nil, nil, nil, fmt.Errorf("the header: %w", err)
 	}
-	chained := chain{prev: t.Header.digest()}
+	chained := newChain(t.Header.digest())
 	t.Steps = make([]Step, len(lines)-1)
 	for i, line := range lines[1:] {
 		raw, err := parseStep(line)
 		if err != nil {
 			return nil, nil, nil, &TamperError{Place: "step", Seq: i, What: err.Error()}
 		}
-		if err := t.Steps[i].read(raw, i); err != nil {
+		if err := t.Steps[i].read(raw, i, chained.hash); err != nil {
 			return nil, nil, nil, err
 		}
 		if t.Steps[i].Prev != chained.prev {
 			return nil, nil, nil, &TamperError{Place: "step", Seq: i, What: "it was chained to another step"}
 		}
-		chained = chain{prev: t.Steps[i].Hash, next: i + 1}
+		chained.prev, chained.next = t.Steps[i].Hash, i+1
 	}
 	run, err := p.start(&t.Header)
 	if err != nil {

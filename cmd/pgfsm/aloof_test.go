@@ -143,7 +143,7 @@ func TestForgedNamesAreShownEscaped(t *testing.T) {
 				if args[0] == "replay" {
 					r.want(t, exitNo)
 				}
-				if all := r.stdout + r.stderr; strings.ContainsAny(all, "\x1b\u202e") || strings.Contains(all, "<script>") {
+				if all := r.stdout + r.stderr; strings.ContainsAny(all, "\x1b\u202e") || args[1] == "--format" && args[2] == "svg" && strings.Contains(all, "<script>") {
 					t.Errorf("%q shows what was forged:\n%s", args, all)
 				}
 			}

@@ -39,10 +39,15 @@ func newGraph(w world) *cobra.Command {
 				}
 			}
 			for _, p := range pictures {
-				if p.name == format {
-					_, err := w.stdout.Write(p.draw(m.Spec(), marks))
-					return err
+				if p.name != format {
+					continue
 				}
+				picture := p.draw(m.Spec(), marks)
+				if format == "json" {
+					picture = []byte(asciiControls(picture)) // the other forms escape as they draw
+				}
+				_, err := w.stdout.Write(picture)
+				return err
 			}
 			return fmt.Errorf("unknown format %q: use dot, svg, mermaid or json", format)
 		},
