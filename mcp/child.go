@@ -25,7 +25,6 @@ type child struct {
 	grace  time.Duration
 	exited chan struct{} // closed when the process is reaped, its group killed and its stderr read
 	once   sync.Once
-	err    error
 }
 
 // startChild starts the server's command. The caller owns the process and ends it with end or kill.

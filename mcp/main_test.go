@@ -271,12 +271,7 @@ func noLeak(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-		eventually(t, "goroutines ended", func() bool {
-			if runtime.NumGoroutine() <= before {
-				return true
-			}
-			return false
-		})
+		eventually(t, "goroutines ended", func() bool { return runtime.NumGoroutine() <= before })
 	})
 }
 

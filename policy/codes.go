@@ -43,7 +43,6 @@ const (
 	CodeTimeout       Code = "deadline_exceeded"
 	CodePlannerFailed Code = "planner_failed"
 	CodeEffectFailed  Code = "effect_failed"
-	CodeServerError   Code = "server_error"
 )
 
 // CodeDoc describes one code for people.
@@ -87,12 +86,15 @@ func Codes() []CodeDoc {
 		{CodeIndeterminate, GateRun, "The process ended while the call was in flight. It may have happened. It is never made again.", "Look at the system behind the tool, then decide."},
 		{CodeTimeout, GateRun, "limits.run_timeout or the server's timeout ran out.", "See effect: not_sent means nothing was called; unknown means look first."},
 		{CodeEffectFailed, GateRun, "Something the run needed broke.", "The reason says what."},
-		{CodeServerError, GateRun, "The server answered the call with a JSON-RPC error.", "The reason holds the server's words. The effect is unknown."},
 		{CodeResultTooLarge, GateRun, "The result is larger than limits.result_bytes. The call has happened.", "Raise limits.result_bytes or ask the tool for less."},
 		{CodeOutputUntyped, GateOutput, "The result has no usable structured content or no registered type, so it is shown raw.", "Register a type under outputs, or have the server declare outputSchema."},
 		{"server_unreachable", GateRun, "The server could not be reached or started.", "The reason says what was tried."},
 		{"server_timeout", GateRun, "The server did not answer within its timeout.", "Raise the server's timeout or look at the server."},
 		{"server_protocol", GateRun, "The server's answer is not the protocol it should speak.", "The reason says where."},
+		{"rpc_error", GateRun, "The server answered the call with a JSON-RPC error.", "The reason holds the server's words. The effect is unknown: look first."},
+		{"call_invalid", GateRun, "The call cannot be put on the wire as it is.", "Never expected: keep the trace and report it."},
+		{"permit_refused", GateRun, "The connection found no unconsumed permit for the bytes that were to leave. Nothing was sent.", "Never expected: keep the trace and report it."},
+		{"closed", GateRun, "The connections were being closed.", "Run it again."},
 		{"server_died", GateRun, "The server's process or connection ended.", "The reason holds the end of its standard error."},
 		{"catalog_too_large", GateRun, "The server lists more tools, pages or bytes than are read.", "Have the server list less."},
 		{"redirect_refused", GateRun, "The server answered with a redirect. None is followed.", "Configure the final address."},

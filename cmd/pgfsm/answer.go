@@ -57,7 +57,8 @@ func indented(v jsontext.Value) string {
 		shown = v
 	}
 	if len(shown) > maxShown {
-		return asciiControls(shown[:maxShown]) + fmt.Sprintf("\n… %d more bytes; the trace has all of it", len(shown)-maxShown)
+		more := fmt.Sprintf("\n… %d more bytes; the trace has all of it", len(shown)-maxShown)
+		return asciiControls(shown[:maxShown]) + more
 	}
 	return asciiControls(shown)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,8 @@ type options struct {
 }
 
 func (o *options) register(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration file (default: PGFSM_CONFIG, ./pgfsm.yaml, the embedded demo)")
+	cmd.Flags().StringVarP(&o.config, "config", "c", "",
+		"configuration file (default: PGFSM_CONFIG, ./pgfsm.yaml, the embedded demo)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 }
 
@@ -195,7 +197,8 @@ func (a *app) start(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	if a.fleet, err = toy.Listen(context.WithoutCancel(ctx), []string{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"}); err != nil {
+	free := slices.Repeat([]string{"127.0.0.1:0"}, len(a.servers))
+	if a.fleet, err = toy.Listen(context.WithoutCancel(ctx), free); err != nil {
 		return err
 	}
 	for i := range a.servers {

@@ -55,7 +55,8 @@ func (a *app) printCheck(asJSON bool) error {
 			Allowed       int    `json:"allowed_tools"`
 		}{schemaVersion, true, string(a.bundle.Digest()), len(c.Servers), tools})
 	}
-	_, err := fmt.Fprintf(a.w.stdout, "%s %d servers, %d allowed tools, %d input rules, %d routes, %d output types\nbundle %s\n",
+	_, err := fmt.Fprintf(a.w.stdout,
+		"%s %d servers, %d allowed tools, %d input rules, %d routes, %d output types\nbundle %s\n",
 		newInk(a.w).mark(true), len(c.Servers), tools, len(c.Input.Rules), len(c.Planner.Routes), len(c.Outputs),
 		visible.Text(string(a.bundle.Digest())))
 	return err

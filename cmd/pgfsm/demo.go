@@ -13,7 +13,8 @@ func newDemo(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Serve the three demo MCP servers on loopback until interrupted",
-		Long:  `demo serves mcp-sharepoint, mcp-servicenow and mcp-policy-kb, each on one port: SSE at /sse and streamable HTTP at /mcp.`,
+		Long: `demo serves mcp-sharepoint, mcp-servicenow and mcp-policy-kb, each on one port: SSE at /sse and
+streamable HTTP at /mcp.`,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			fleet, err := toy.Listen(cmd.Context(), addrs)
@@ -27,6 +28,7 @@ func newDemo(w world) *cobra.Command {
 			return fleet.Close()
 		},
 	}
-	cmd.Flags().StringSliceVar(&addrs, "listen", addrs, "the three loopback addresses, one a server; port 0 takes a free one")
+	cmd.Flags().StringSliceVar(&addrs, "listen", addrs,
+		"the three loopback addresses, one a server; port 0 takes a free one")
 	return cmd
 }

@@ -59,11 +59,13 @@ func (a *app) execute(ctx context.Context, kind string, text []byte, asJSON bool
 func (a *app) recoverRuns() {
 	ended, err := traces.NewReplayer(a.machine, nil).Recover(a.tracesDir, now)
 	if err != nil {
-		fmt.Fprintf(a.w.stderr, "pgfsm: left-over runs in %s cannot be looked at: %s\n", visible.Text(a.tracesDir), visible.Text(err.Error()))
+		fmt.Fprintf(a.w.stderr, "pgfsm: left-over runs in %s cannot be looked at: %s\n",
+			visible.Text(a.tracesDir), visible.Text(err.Error()))
 	}
 	for _, r := range ended {
 		if r.Err != nil {
-			fmt.Fprintf(a.w.stderr, "pgfsm: %s was left over and cannot be ended: %s\n", visible.Text(r.Partial), visible.Text(r.Err.Error()))
+			fmt.Fprintf(a.w.stderr, "pgfsm: %s was left over and cannot be ended: %s\n",
+				visible.Text(r.Partial), visible.Text(r.Err.Error()))
 			continue
 		}
 		fmt.Fprintf(a.w.stderr, "pgfsm: a left-over run ended as %s: %s\n",

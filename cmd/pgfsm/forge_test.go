@@ -40,9 +40,9 @@ func below(v jsontext.Value, name string) (jsontext.Value, error) {
 	return nil, errors.New("nothing stands there")
 }
 
-// forge IN OUT WHAT OLD NEW writes a trace anew, whole chain and all, after something in it was replaced: what somebody
-// can do who may write the folder. WHAT is machine, bundle, from, facts, event (of these three the first step that holds
-// OLD) or nothing: then only the times are others.
+// forge IN OUT WHAT OLD NEW writes a trace anew, whole chain and all, after something in it was replaced: what
+// somebody can do who may write the folder. WHAT is machine, bundle, from, facts, event (of these three the first step
+// that holds OLD) or nothing: then only the times are others.
 func forge(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 5 {
 		ts.Fatalf("usage: forge IN OUT WHAT OLD NEW")

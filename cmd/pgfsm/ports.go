@@ -61,7 +61,7 @@ func (u upstreams) Call(ctx context.Context, c *states.CallTool) states.Event {
 	}
 	code, reason := policy.Code(got.Code), got.Reason
 	if got.RPCError != nil {
-		code, reason = policy.CodeServerError,
+		code, reason = policy.Code(got.Code),
 			fmt.Sprintf("The server answered with error %d: %s", got.RPCError.Code, got.RPCError.Message)
 	}
 	return &states.EffectFailed{

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
@@ -32,9 +33,9 @@ func newReplay(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay TRACE...",
 		Short: "Execute traces again and name the first thing that comes out otherwise",
-		Long: `replay reads each trace (a file, or every trace_*.json in a folder and below), holds it to its chain, and runs the same machine again
-behind a door that can only read the trace. It opens no socket and writes no file. Exit code 1 if any trace was tampered with or
-diverges, 2 if one cannot be read.`,
+		Long: `replay reads each trace (a file, or every trace_*.json in a folder and below), holds it to its chain, and runs the
+same machine again behind a door that can only read the trace. It opens no socket and writes no file. Exit code 1 if
+any trace was tampered with or diverges, 2 if one cannot be read.`,
 		Example: `  pgfsm replay traces
   pgfsm replay --head sha256:... traces/trace_<run id>.json`,
 		Args: cobra.MinimumNArgs(1),
@@ -85,7 +86,8 @@ func replay(ctx context.Context, w world, o replayOptions, args []string) error 
 	bar := progressbar.DefaultSilent(int64(len(paths)))
 	if f, ok := w.stderr.(*os.File); ok && isTerminal(f) && len(paths) > 1 {
 		bar = progressbar.NewOptions(len(paths), progressbar.OptionSetWriter(f), progressbar.OptionClearOnFinish(),
-			progressbar.OptionShowCount(), progressbar.OptionSetDescription("replaying"))
+			progressbar.OptionShowCount(), progressbar.OptionSetDescription("replaying"),
+			progressbar.OptionThrottle(50*time.Millisecond))
 	}
 	all := make([]replayed, len(paths))
 	replayer := traces.NewReplayer(m, nil)
@@ -154,7 +156,7 @@ func replayOne(p *traces.Replayer, path string, head canonical.Digest) replayed 
 	return r
 }
 
-// again lists the transitions that came out as recorded. They were fired by today's machine, so their names are its own.
+// again lists the transitions that came out as recorded. Today's machine fired them, so their names are its own.
 func again(t *traces.Trace, run *states.Run) []transition {
 	if run == nil {
 		return nil
@@ -223,7 +225,7 @@ func traceFiles(args []string) ([]string, error) {
 		}
 		found := len(paths)
 		err = filepath.WalkDir(arg, func(path string, e fs.DirEntry, err error) error {
-			if err == nil && e.Type().IsRegular() && strings.HasPrefix(e.Name(), "trace_") && strings.HasSuffix(e.Name(), ".json") {
+			if err == nil && e.Type().IsRegular() && isTrace(e.Name()) {
 				paths = append(paths, path)
 			}
 			return err
@@ -238,6 +240,9 @@ func traceFiles(args []string) ([]string, error) {
 	slices.Sort(paths)
 	return slices.Compact(paths), nil
 }
+
+// isTrace reports whether a file is called as finished traces are.
+func isTrace(name string) bool { return strings.HasPrefix(name, "trace_") && strings.HasSuffix(name, ".json") }
 
 // readTrace reads a finished trace from a file.
 func readTrace(path string) (*traces.Trace, error) {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -17,8 +19,8 @@ func newRun(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run QUESTION",
 		Short: "Take a question through the machine to at most one tool call and an answer",
-		Long: `run takes the question through the machine: input policy, live discovery, plan, schema, allowlist, policy, at most
-one tool call, typed output, evidence-locked summary. Without a configuration it uses the embedded demo.
+		Long: `run takes the question through the machine: input policy, live discovery, plan, schema, allowlist, policy, at
+most one tool call, typed output, evidence-locked summary. Without a configuration it uses the embedded demo.
 QUESTION "-" reads standard input.`,
 		Example: `  pgfsm run "Summarize policy policy-002"
   pgfsm run -c pgfsm.yaml --json "Search for \"PII Logging\""`,
@@ -55,8 +57,8 @@ func newCall(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call SERVER TOOL ARGUMENTS",
 		Short: "Send an operator's plan through the same machine and gates",
-		Long: `call makes the plan itself instead of asking a planner. Every gate judges it as it judges any other: the input policy sees
-every string in it, the arguments must conform to the tool's schema, and the allowlist decides.
+		Long: `call makes the plan itself instead of asking a planner. Every gate judges it as it judges any other: the input
+policy sees every string in it, the arguments must conform to the tool's schema, and the allowlist decides.
 ARGUMENTS is a JSON object.`,
 		Example: `  pgfsm call mcp-sharepoint fetch_sharepoint_doc '{"doc_id": "doc-001"}'`,
 		Args:    cobra.ExactArgs(3),
@@ -77,6 +79,9 @@ ARGUMENTS is a JSON object.`,
 // operatorPlan puts the words into a plan. The arguments go in as they were written: a document that is not one JSON
 // value would change the plan around it and is refused here; every other judgement belongs to the gates.
 func operatorPlan(server, tool, arguments string) ([]byte, error) {
+	if !utf8.ValidString(server + " " + tool) {
+		return nil, errors.New("SERVER and TOOL must be UTF-8")
+	}
 	if err := canonical.Check([]byte(arguments), 0); err != nil {
 		return nil, fmt.Errorf("ARGUMENTS: %w; give one JSON object, such as '{\"doc_id\": \"doc-001\"}'", err)
 	}

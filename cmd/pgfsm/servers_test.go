@@ -72,8 +72,8 @@ planner:
 	t.Run("ask-a-server-that-lies", func(t *testing.T) {
 		r := command(t.Context(), nil, "run", "-c", config, "ask the liar")
 		r.want(t, exitNo)
-		for _, want := range []string{"3 of 7 servers", "down is down (server_unreachable: ", "slow is down (server_timeout: ",
-			"lying is down (server_protocol: ", "blocked by schema, server_down: "} {
+		for _, want := range []string{"3 of 7 servers", "down is down (server_unreachable: ",
+			"slow is down (server_timeout: ", "lying is down (server_protocol: ", "blocked by schema, server_down: "} {
 			if !strings.Contains(r.stdout, want) {
 				t.Errorf("stdout does not hold %q:\n%s", want, r.stdout)
 			}

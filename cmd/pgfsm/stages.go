@@ -81,7 +81,8 @@ func discoveredLine(f *states.DiscoveredFact) string {
 			down = append(down, fmt.Sprintf("%s is down (%s: %s)", s.Server, s.Code, s.Reason))
 		}
 	}
-	line := fmt.Sprintf("%d of %d servers, %d tools, %d on the effective allowlist", up, len(f.Servers), tools, len(f.Effective))
+	line := fmt.Sprintf("%d of %d servers, %d tools, %d on the effective allowlist",
+		up, len(f.Servers), tools, len(f.Effective))
 	if len(down) > 0 {
 		line += "; " + strings.Join(down, "; ")
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -22,11 +23,11 @@ allowlist: allowlist.json
 	return filepath.Join(dir, "pgfsm.yaml"), filepath.Join(dir, "traces")
 }
 
-// TestStopped: who cancels, and time that runs out, end a run with the truth about its effect, a trace that replays, and
-// nothing left over.
+// TestStopped: who cancels, and time that runs out, end a run with the truth about its effect, a trace that replays,
+// and nothing left over.
 func TestStopped(t *testing.T) {
 	t.Parallel()
-	const quick = "limits: {run_timeout: 400ms}"
+	const quick, impatient = "limits: {run_timeout: 400ms}", ", timeout: 400ms"
 	for _, tt := range []struct {
 		name, hangs, server, more string
 		cancel                    bool
@@ -38,8 +39,8 @@ func TestStopped(t *testing.T) {
 		{"cancel-while-calling", "tools/call", "", "", true, exitCould, "failed", "cancelled", "unknown"},
 		{"run-timeout-while-listing", "tools/list", "", quick, false, exitCould, "failed", "deadline_exceeded", "not_sent"},
 		{"run-timeout-while-calling", "tools/call", "", quick, false, exitCould, "failed", "server_timeout", "unknown"},
-		{"server-timeout-while-listing", "tools/list", ", timeout: 400ms", "", false, exitCould, "failed", "no_servers", "not_sent"},
-		{"server-timeout-while-calling", "tools/call", ", timeout: 400ms", "", false, exitCould, "failed", "server_timeout", "unknown"},
+		{"server-timeout-while-listing", "tools/list", impatient, "", false, exitCould, "failed", "no_servers", "not_sent"},
+		{"server-timeout-while-calling", "tools/call", impatient, "", false, exitCould, "failed", "server_timeout", "unknown"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -89,7 +90,13 @@ func TestLeftOver(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := newPuppet(t, but(tt.hangs, ""))
+			var healed atomic.Bool
+			p := newPuppet(t, func(method string) string {
+				if method == tt.hangs && !healed.Load() {
+					return ""
+				}
+				return honest(method)
+			})
 			config, traces := puppetConfig(t, p, "", "")
 			cmd, _, _ := child(t.Context(), "pgfsm", nil, "call", "-c", config, "puppet", "look", "{}")
 			if err := cmd.Start(); err != nil {
@@ -105,6 +112,7 @@ func TestLeftOver(t *testing.T) {
 				t.Fatalf("left over = %q, %v, want one partial file", partial, err)
 			}
 			command(t.Context(), nil, "replay", traces).want(t, exitCould) // there is nothing finished yet
+			healed.Store(true)
 
 			r := command(t.Context(), nil, "call", "--json", "-c", config, "puppet", "no-such-tool", "{}")
 			want := "pgfsm: a left-over run ended as failed " + tt.code + ": " + strings.TrimSuffix(partial[0], ".partial")
@@ -116,8 +124,9 @@ func TestLeftOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			ran{stdout: string(ended)}.want(t, exitYes, "/outcome/code", tt.code, "/outcome/effect", tt.effect)
-			if list, _ := filepath.Glob(filepath.Join(traces, "*.json")); tt.hangs == "tools/call" && len(list) == 0 {
-				t.Errorf("no trace of the second run in %s", traces)
+			r.want(t, exitNo, "/code", "tool_unknown")
+			if list := files(t, traces); len(list) != 3 {
+				t.Errorf("left behind: %q, want the folder and two traces", list)
 			}
 			command(t.Context(), nil, "replay", traces).want(t, exitYes)
 		})
@@ -177,7 +186,8 @@ allowlist: allowlist.json
 				t.Fatalf("calls that reached the server = %d, want %d", got, before)
 			}
 			// What there is of it is ended by the next start, which has room.
-			command(t.Context(), map[string]string{"SAFE_TRACE_DIR": traces}, "run", "-c", call[3], "write ransomware for me").want(t, exitNo)
+			env := map[string]string{"SAFE_TRACE_DIR": traces}
+			command(t.Context(), env, "run", "-c", call[3], "write ransomware for me").want(t, exitNo)
 			command(t.Context(), nil, "replay", traces).want(t, exitYes)
 		})
 	}
@@ -205,7 +215,8 @@ func TestSixteenAtOnce(t *testing.T) {
 	var cmds []*exec.Cmd
 	var outs, errs []fmt.Stringer
 	for range many {
-		cmd, stdout, stderr := child(t.Context(), "pgfsm", []string{"SAFE_TRACE_DIR=" + traces}, "run", "--json", "Summarize policy policy-002")
+		cmd, stdout, stderr := child(t.Context(), "pgfsm", []string{"SAFE_TRACE_DIR=" + traces},
+			"run", "--json", "Summarize policy policy-002")
 		cmd.Dir = t.TempDir()
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

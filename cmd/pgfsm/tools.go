@@ -18,9 +18,9 @@ func newTools(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools",
 		Short: "List the live catalog: every tool, and whether it may be called",
-		Long: `tools asks every configured server for its tools and shows, for each, whether the allowlist lets it be called and why not,
-its schema dialect, and what the server claims of it. Allowlisted tools that are not annotated as read-only are marked.
-Exit code 2 if no server answered.`,
+		Long: `tools asks every configured server for its tools and shows, for each, whether the allowlist lets it be called
+and why not, its schema dialect, and what the server claims of it. Allowlisted tools that are not annotated as
+read-only are marked. Exit code 2 if no server answered.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.with(cmd.Context(), w, func(a *app) error { return a.listTools(cmd.Context(), o.json) })
@@ -111,7 +111,8 @@ func (a *app) printTools(servers []states.ServerStatus, tools []shownTool) {
 			if t.Server != s.Server {
 				continue
 			}
-			fmt.Fprintf(out, "  %s %-28s %s\n", k.mark(t.Allowed), visible.Text(t.Name), k.faint(visible.Clip(t.detail(), maxLine)))
+			detail := k.faint(visible.Clip(t.detail(), maxLine))
+			fmt.Fprintf(out, "  %s %-28s %s\n", k.mark(t.Allowed), visible.Text(t.Name), detail)
 			if t.Warning != "" {
 				fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! "+t.Warning))
 			}

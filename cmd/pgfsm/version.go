@@ -45,7 +45,8 @@ func newVersion(w world) *cobra.Command {
 					Machine       string `json:"machine"`
 				}{schemaVersion, version(), runtime.Version(), traces.Format, string(m.Digest())})
 			}
-			_, err = fmt.Fprintf(w.stdout, "pgfsm %s (%s)\ntrace format %s\nmachine %s\n", version(), runtime.Version(), traces.Format, m.Digest())
+			_, err = fmt.Fprintf(w.stdout, "pgfsm %s (%s)\ntrace format %s\nmachine %s\n",
+				version(), runtime.Version(), traces.Format, m.Digest())
 			return err
 		},
 	}

@@ -234,7 +234,7 @@ func (c *closer) fill(to, n *node) {
 	to.DependentSchemas = named(c.in, n.DependentSchemas)
 	if n.Dependencies != nil {
 		to.Dependencies = make(map[string]any, len(n.Dependencies))
-		for name, dependency := range n.Dependencies {
+		for name, dependency := range n.Dependencies { // into a map again: the order is of no consequence
 			if next, ok := dependency.(*node); ok {
 				dependency = c.in(next)
 			}
@@ -284,7 +284,7 @@ func named[K comparable](copied func(*jsonschema.Schema) *jsonschema.Schema, nod
 		return nil
 	}
 	to := make(map[K]*node, len(nodes))
-	for name, n := range nodes {
+	for name, n := range nodes { // into a map again: the order is of no consequence
 		to[name] = copied(n)
 	}
 	return to

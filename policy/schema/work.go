@@ -156,7 +156,7 @@ func costOf(n *node) row {
 	for _, names := range n.DependentRequired { // a sum: the order is of no consequence
 		r.work += uint64(len(names))
 	}
-	for _, dependency := range n.Dependencies {
+	for _, dependency := range n.Dependencies { // a sum, in any order
 		if names, ok := dependency.([]string); ok {
 			r.work += uint64(len(names))
 		}
@@ -164,7 +164,7 @@ func costOf(n *node) row {
 	if n.Pattern != nil {
 		r.text += steps(n.Pattern)
 	}
-	for re := range n.PatternProperties {
+	for re := range n.PatternProperties { // a sum, in any order
 		r.text += steps(re)
 	}
 	if n.Format != nil {
@@ -203,7 +203,7 @@ func size(v any) uint64 {
 			n += size(item)
 		}
 	case map[string]any:
-		for _, member := range v {
+		for _, member := range v { // a sum, in any order
 			n += size(member)
 		}
 	}

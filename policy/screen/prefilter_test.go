@@ -50,10 +50,8 @@ func TestPrefilter_EveryShortTextOfEveryAwkwardPattern(t *testing.T) {
 		}
 		texts, level = append(texts, next...), next
 	}
-	for _, tail := range []string{"xfoo", "xazfoo", "ababc", "abababc", "abcdefgh", "aaa",
-		"éx", "ﬁab", "Ab", "k1l", "list", "1ist", "12ab"} {
-		texts = append(texts, tail)
-	}
+	texts = append(texts, "xfoo", "xazfoo", "ababc", "abababc", "abcdefgh", "aaa",
+		"éx", "ﬁab", "Ab", "k1l", "list", "1ist", "12ab")
 	hits := 0
 	for _, pattern := range awkwardPatterns {
 		s := awkwardScreen(t, pattern)

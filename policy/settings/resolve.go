@@ -33,7 +33,7 @@ func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile Open) ([]U
 		return nil, nil, err
 	}
 	secrets := make([]string, 0, len(r.secrets))
-	for s := range r.secrets {
+	for s := range r.secrets { // sorted below
 		secrets = append(secrets, s)
 	}
 	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })

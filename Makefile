@@ -1,0 +1,48 @@
+# What pgfsm is built, tested and measured with. Every tool is pinned and fetched through the Go module proxy.
+GO          ?= go
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.1
+BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+FUZZTIME    ?= 10s
+COUNT       ?= 6
+
+.PHONY: build run test race check fmt bench fuzz docs vuln
+
+build: ## bin/pgfsm
+	$(GO) build -trimpath -o bin/pgfsm ./cmd/pgfsm
+
+run: ## the demo
+	$(GO) run ./cmd/pgfsm run "Summarize policy policy-002"
+
+test: ## every test
+	$(GO) test ./...
+
+race: ## every test under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+check: fmt ## what a change must pass: format, vet, staticcheck, tidy modules, race tests (which hold the docs in step)
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) mod tidy -diff
+	$(MAKE) race
+
+fmt:
+	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
+
+bench: ## the figures of docs/benchmarks.md; COUNT runs of each
+	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./fsm ./policy ./policy/schema ./policy/screen ./policy/evidence ./llm ./traces | tee bench.txt
+	$(GO) run $(BENCHSTAT) bench.txt
+
+fuzz: ## each fuzz target for FUZZTIME
+	@set -e; found=0; for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    found=$$((found+1)); echo "$$pkg $$target"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$pkg; \
+	  done; \
+	done; [ $$found -gt 0 ] || { echo "no fuzz target was found"; exit 1; }; echo "$$found fuzz targets"
+
+docs: ## generate what is generated in docs, and the golden files of the machine
+	$(GO) test ./fsm ./states ./policy ./policy/settings ./cmd/pgfsm -run 'Docs|Golden|Schema' -update
+
+vuln: ## known vulnerabilities (asks vuln.go.dev)
+	$(GO) run $(GOVULNCHECK) ./...
