@@ -15,7 +15,7 @@ func newDemo(w world) *cobra.Command {
 		Short: "Serve the three demo MCP servers on loopback until interrupted",
 		Long: `demo serves mcp-sharepoint, mcp-servicenow and mcp-policy-kb, each on one port: SSE at /sse and
 streamable HTTP at /mcp.`,
-		Args:  cobra.NoArgs,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			fleet, err := toy.Listen(cmd.Context(), addrs)
 			if err != nil {

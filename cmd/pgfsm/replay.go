@@ -33,8 +33,8 @@ func newReplay(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay TRACE...",
 		Short: "Execute traces again and name the first thing that comes out otherwise",
-		Long: `replay reads each trace (a file, or every trace_*.json in a folder and below), holds it to its chain, and runs the
-same machine again behind a door that can only read the trace. It opens no socket and writes no file. Exit code 1 if
+		Long: `replay reads each trace (a file, or every trace_*.json in a folder and below), holds it to its chain, and runs
+the same machine again behind a door that can only read the trace. It opens no socket and writes no file. Exit code 1 if
 any trace was tampered with or diverges, 2 if one cannot be read.`,
 		Example: `  pgfsm replay traces
   pgfsm replay --head sha256:... traces/trace_<run id>.json`,
@@ -242,7 +242,9 @@ func traceFiles(args []string) ([]string, error) {
 }
 
 // isTrace reports whether a file is called as finished traces are.
-func isTrace(name string) bool { return strings.HasPrefix(name, "trace_") && strings.HasSuffix(name, ".json") }
+func isTrace(name string) bool {
+	return strings.HasPrefix(name, "trace_") && strings.HasSuffix(name, ".json")
+}
 
 // readTrace reads a finished trace from a file.
 func readTrace(path string) (*traces.Trace, error) {

@@ -183,3 +183,37 @@ allowlist: allowlist.json
 	}
 	command(t.Context(), nil, "replay", r.member("/trace")).want(t, exitYes)
 }
+
+// TestToolsSaysWhyNot: what a server says of its tools is shown fit to be shown, and what takes a tool away is named.
+func TestToolsSaysWhyNot(t *testing.T) {
+	t.Parallel()
+	server := newPuppet(t, but("tools/list", `{"tools":[
+		{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},
+		{"name":"far","inputSchema":{"$ref":"http://127.0.0.1:1/schema.json"}},
+		{"name":"round","inputSchema":{"$ref":"#"}},
+		{"name":"write","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}},
+		{"name":"tw\u001b[31m\u202eice","inputSchema":{"type":"object"}},
+		{"name":"same","inputSchema":{"type":"object"}},{"name":"same","inputSchema":{"type":"object"}}]}`))
+	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+servers: {puppet: {type: http, url: %q}}
+allowlist: allowlist.json
+`, server.URL), "allowlist.json", `{"puppet": ["look", "far", "round", "write", "same"]}`)
+	config := filepath.Join(dir, "pgfsm.yaml")
+	r := command(t.Context(), nil, "tools", "-c", config)
+	r.want(t, exitYes)
+	if strings.ContainsAny(r.stdout, "\x1b\u202e") {
+		t.Errorf("a name reached the terminal: %q", r.stdout)
+	}
+	for _, want := range []string{
+		"\n  ✓ look ", "\n  ✗ far  ", "\n  ✗ round ", "\n  ✓ write ", "! on the allowlist, but not annotated as read-only",
+		"[schema_refused] ", "[tool_ambiguous] ", `\u001b[31m`, "[tool_not_allowed] not on the allowlist",
+	} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("stdout does not hold %q:\n%s", want, r.stdout)
+		}
+	}
+	for _, tt := range [][2]string{{"far", "schema_refused"}, {"round", "schema_refused"}, {"same", "tool_ambiguous"}} {
+		r := command(t.Context(), nil, "call", "--json", "-c", config, "puppet", tt[0], "{}")
+		r.want(t, exitNo, "/code", tt[1], "/effect", "not_sent")
+	}
+}

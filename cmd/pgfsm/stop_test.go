@@ -40,7 +40,8 @@ func TestStopped(t *testing.T) {
 		{"run-timeout-while-listing", "tools/list", "", quick, false, exitCould, "failed", "deadline_exceeded", "not_sent"},
 		{"run-timeout-while-calling", "tools/call", "", quick, false, exitCould, "failed", "server_timeout", "unknown"},
 		{"server-timeout-while-listing", "tools/list", impatient, "", false, exitCould, "failed", "no_servers", "not_sent"},
-		{"server-timeout-while-calling", "tools/call", impatient, "", false, exitCould, "failed", "server_timeout", "unknown"},
+		{"server-timeout-while-calling", "tools/call", impatient, "", false, exitCould, "failed", "server_timeout",
+			"unknown"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,129 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgfsm/policy"
+	"pgfsm/states/statestest"
+)
+
+func TestCompileRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(*policy.Content)
+		says   string
+	}{
+		{"another-format", func(c *policy.Content) { c.Format = "pgfsm.bundle/v2" }, "bundle format"},
+		{"no-plan-limit", func(c *policy.Content) { c.Limits.PlanBytes = 0 }, "limits.plan_bytes is 0"},
+		{"plan-limit-one-past", func(c *policy.Content) { c.Limits.PlanBytes = policy.MaxPlanBytes + 1 }, "limits.plan_bytes"},
+		{"negative-depth", func(c *policy.Content) { c.Limits.JSONDepth = -1 }, "limits.json_depth"},
+		{"depth-one-past", func(c *policy.Content) { c.Limits.JSONDepth = policy.MaxJSONDepth + 1 }, "limits.json_depth"},
+		{"no-result-limit", func(c *policy.Content) { c.Limits.ResultBytes = 0 }, "limits.result_bytes"},
+		{"result-limit-one-past", func(c *policy.Content) { c.Limits.ResultBytes = policy.MaxResultBytes + 1 }, "limits.result_bytes"},
+		{"no-time", func(c *policy.Content) { c.Limits.RunTimeout = 0 }, "limits.run_timeout"},
+		{"time-one-past", func(c *policy.Content) { c.Limits.RunTimeout = policy.MaxRunTimeout + 1 }, "limits.run_timeout"},
+		{"no-input-limit", func(c *policy.Content) { c.Input.MaxBytes = 0 }, "input.max_bytes"},
+		{"input-limit-one-past", func(c *policy.Content) { c.Input.MaxBytes = policy.MaxInputBytes + 1 }, "input.max_bytes"},
+		{"unknown-summary-mode", func(c *policy.Content) { c.Summary = "sometimes" }, "summary mode"},
+		{"broken-rule", func(c *policy.Content) { c.Input.Rules[0].Pattern = "(" }, "malware"},
+		{"broken-output-type", func(c *policy.Content) { c.Outputs[0].Schema = []byte(`{"$ref":"#"}`) }, "output type of"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			content := statestest.Content()
+			tc.change(&content)
+			if _, err := policy.Compile(content); err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("Compile() = %v, want an error that says %q", err, tc.says)
+			}
+		})
+	}
+}
+
+func TestCompileAcceptsEveryLimitAtItsBound(t *testing.T) {
+	for _, limits := range []policy.Limits{
+		{PlanBytes: 1, JSONDepth: 1, ResultBytes: 1, RunTimeout: 1},
+		{PlanBytes: policy.MaxPlanBytes, JSONDepth: policy.MaxJSONDepth, ResultBytes: policy.MaxResultBytes, RunTimeout: policy.MaxRunTimeout},
+	} {
+		content := statestest.Content()
+		content.Limits = limits
+		if _, err := policy.Compile(content); err != nil {
+			t.Errorf("Compile() with %+v = %v", limits, err)
+		}
+	}
+}
+
+// TestZeroValuesDeny shows that whatever was never set says no.
+func TestZeroValuesDeny(t *testing.T) {
+	for name, v := range map[string]policy.Verdict{
+		"zero-verdict":             {},
+		"unknown-outcome":          {Outcome: "Allow"},
+		"zero-bundle-lists":        new(policy.Bundle).Listed(&policy.Tool{Server: "s", Name: "t", Allowed: true}),
+		"zero-bundle-screens":      new(policy.Bundle).Screen("hello"),
+		"zero-bundle-decides":      new(policy.Bundle).Decide(policy.Question{}).Verdict,
+		"no-tool":                  new(policy.Bundle).Authorize(nil, ""),
+		"no-catalog":               second(new(policy.Bundle).Validate(nil, nil)),
+		"no-output-type":           new(policy.Bundle).Typed(nil, []byte("{}")),
+		"tool-without-its-schema":  second(statestest.MustBundle(statestest.Content(), nil).Validate(catalog(t), must(statestest.GoodPlan))),
+		"empty-summary-has-no-way": second(new(policy.Bundle).Lock([]byte("{}"), nil)),
+	} {
+		if v.Allows() || !v.Blocks() {
+			t.Errorf("%s: %+v, want it to block", name, v)
+		}
+	}
+	empty := statestest.Content()
+	empty.Allowlist = nil
+	b := statestest.MustBundle(empty, nil)
+	c := b.Catalog("test", statestest.Listings(statestest.Page))
+	if _, v := b.Validate(c, must(statestest.GoodPlan)); v.Code != policy.CodeToolNotAllowed || len(c.Effective()) != 0 {
+		t.Errorf("an empty allowlist: %+v, %d effective tools; want everything denied", v, len(c.Effective()))
+	}
+}
+
+func second[T any](_ T, v policy.Verdict) policy.Verdict { return v }
+
+func TestWantsSummary(t *testing.T) {
+	for _, tc := range []struct {
+		mode, request string
+		want          bool
+	}{
+		{policy.SummaryAsked, "Summarize policy-002", true},
+		{policy.SummaryAsked, "please SUMMARISE it", true},
+		{policy.SummaryAsked, "give me a summary", false},
+		{policy.SummaryAsked, "", false},
+		{policy.SummaryAlways, "", true},
+		{policy.SummaryNever, "summarize", false},
+	} {
+		content := statestest.Content()
+		content.Summary = tc.mode
+		if got := statestest.MustBundle(content, nil).WantsSummary(tc.request); got != tc.want {
+			t.Errorf("WantsSummary(%q) with %s = %v, want %v", tc.request, tc.mode, got, tc.want)
+		}
+	}
+}
+
+func TestReadResult(t *testing.T) {
+	for _, tc := range []struct{ name, raw, structured, note string }{
+		{"typed", `{"content":[],"structuredContent":{"b":1.0,"a":"\u0061"}}`, `{"a":"a","b":1.0}`, ""},
+		{"is-error-false", `{"isError":false,"structuredContent":{}}`, `{}`, ""},
+		{"complete", `{"resultType":"complete","structuredContent":{}}`, `{}`, ""},
+		{"is-error", `{"isError":true,"structuredContent":{}}`, "", "reports an error"},
+		{"is-error-null", `{"isError":null,"structuredContent":{}}`, "", "reports an error"},
+		{"is-error-zero", `{"isError":0,"structuredContent":{}}`, "", "reports an error"},
+		{"is-error-after-the-content", `{"structuredContent":{},"isError":"no"}`, "", "reports an error"},
+		{"asks-for-input", `{"resultType":"input_required","structuredContent":{}}`, "", "not complete"},
+		{"is-a-task", `{"resultType":"task","taskId":"1"}`, "", "not complete"},
+		{"no-structured-content", `{"content":[]}`, "", "no structured content"},
+		{"structured-content-null", `{"structuredContent":null}`, "", "no structured content"},
+		{"structured-content-list", `{"structuredContent":[]}`, "", "no structured content"},
+		{"list", `[]`, "", "not a JSON object"},
+		{"empty", ``, "", "strict JSON"},
+		{"duplicate", `{"isError":true,"isError":false,"structuredContent":{}}`, "", "strict JSON"},
+		{"depth-at-the-limit", `{"structuredContent":{"a":[]}}`, `{"a":[]}`, ""},
+		{"depth-one-past", `{"structuredContent":{"a":[[]]}}`, "", "nests too deep"},
+	} {
+		structured, note := policy.ReadResult([]byte(tc.raw), 3)
+		if string(structured) != tc.structured || !strings.Contains(note, tc.note) || tc.note == "" && note != "" {
+			t.Errorf("%s: ReadResult() = %s, %q; want %s, %q", tc.name, structured, note, tc.structured, tc.note)
+		}
+	}
+}
