@@ -3,7 +3,6 @@ package policy
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/screen"
 )
 
@@ -116,6 +115,3 @@ func DefaultLimits() Limits {
 		ResultBytes: DefaultResultBytes, RunTimeout: DefaultRunTimeout,
 	}
 }
-
-// Digest names the content.
-func (c *Content) Digest() (canonical.Digest, error) { return canonical.SumOf("bundle", c) }

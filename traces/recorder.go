@@ -44,38 +44,43 @@ func Create(dir string, h Header, now func() string) (*Recorder, error) {
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, fmt.Errorf("the traces folder cannot be made: %w (set traces.dir or SAFE_TRACE_DIR)", err)
 	}
-	path := filepath.Join(dir, "trace_"+h.RunID+partialSuffix)
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, fileMode)
-	if err != nil {
-		return nil, fmt.Errorf("the trace cannot be written: %w (set traces.dir or SAFE_TRACE_DIR)", err)
-	}
-	r := newRecorder(dir, h.RunID, header, now, f)
-	r.chain = newChain(h.digest())
-	if err := r.takeLock(path); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	if err := r.line(append(header, '\n'), true); err != nil {
-		return nil, errors.Join(err, r.release(), os.Remove(path))
+	r := &Recorder{dir: dir, header: header, runID: h.RunID, now: now, chain: newChain(h.digest())}
+	if err := r.begin(); err != nil {
+		return nil, fmt.Errorf("the trace cannot be written: %w (set traces.dir or SAFE_TRACE_DIR)", full(err))
 	}
 	return r, nil
 }
 
-func newRecorder(dir, runID string, header []byte, now func() string, f *os.File) *Recorder {
-	return &Recorder{dir: dir, header: header, runID: runID, now: now, partial: f}
-}
-
-// takeLock marks the partial file as owned by a live process.
-func (r *Recorder) takeLock(path string) error {
-	r.lock = flock.New(path)
-	ok, err := r.lock.TryLock()
+// begin makes the partial file. It gets its name only once it is locked and has its header, so that nobody takes it for
+// left over in between; a file that never got its name belongs to a run that never began.
+func (r *Recorder) begin() error {
+	final := r.partialPath()
+	early := final + ".new"
+	f, err := os.OpenFile(early, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, fileMode)
 	if err != nil {
-		return fmt.Errorf("the trace cannot be locked: %w", err)
+		return err
 	}
-	if !ok {
-		return fmt.Errorf("the trace %s belongs to another process", path)
+	r.partial, r.lock = f, lockOf(early)
+	ok, err := r.lock.TryLock()
+	if err == nil && !ok {
+		err = errors.New("the new file is locked by another process")
+	}
+	if err == nil {
+		err = r.line(append(r.header, '\n'), true)
+	}
+	if err == nil {
+		err = os.Rename(early, final)
+	}
+	if err != nil {
+		return errors.Join(err, r.release(), os.Remove(early))
 	}
 	return nil
 }
+
+func (r *Recorder) partialPath() string { return filepath.Join(r.dir, "trace_"+r.runID+partialSuffix) }
+
+// lockOf is the lock of a file that is there: a lock must never bring one back that was finished and removed.
+func lockOf(path string) *flock.Flock { return flock.New(path, flock.SetFlag(os.O_RDWR)) }
 
 // Append records a step; see [states.Recorder] for what it promises.
 func (r *Recorder) Append(s states.Step) error {
@@ -135,7 +140,7 @@ func (r *Recorder) Finish(o states.Outcome) (path string, h canonical.Digest, er
 	if err := doc.CloseAtomicallyReplace(); err != nil {
 		return "", "", full(err)
 	}
-	return path, h, errors.Join(syncDir(r.dir), os.Remove(r.partial.Name()), r.release())
+	return path, h, errors.Join(syncDir(r.dir), os.Remove(r.partialPath()), r.release())
 }
 
 // Abandon lets go of the partial file and leaves it for [Recover].

@@ -52,12 +52,14 @@ func (p *Replayer) Recover(dir string, now func() string) ([]Recovered, error) {
 // recoverOne ends one run; live says that another process still owns it.
 func (p *Replayer) recoverOne(dir, path string, now func() string) (r Recovered, live bool) {
 	r.Partial = path
-	lock := flock.New(path)
+	lock := lockOf(path)
 	if ok, err := lock.TryLock(); err != nil || !ok {
+		r.Err = err
 		return r, err == nil || errors.Is(err, fs.ErrNotExist)
 	}
-	if _, err := os.Stat(path); err != nil {
-		return r, true // its owner finished it while we waited for the lock
+	if _, err := os.Lstat(path); err != nil {
+		lock.Unlock() // its owner finished and removed it meanwhile
+		return r, true
 	}
 	rec, run, c, err := p.reopen(dir, path, lock, now)
 	if err == nil {
@@ -121,7 +123,9 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 	if err := f.Truncate(int64(end)); err != nil {
 		return nil, nil, nil, errors.Join(err, f.Close())
 	}
-	rec := newRecorder(dir, t.Header.RunID, lines[0], now, f)
-	rec.chain, rec.lock, rec.steps = chained, lock, doc[len(lines[0])+1:end]
+	rec := &Recorder{
+		dir: dir, header: lines[0], runID: t.Header.RunID, now: now, chain: chained, partial: f, lock: lock,
+		steps: doc[len(lines[0])+1 : end],
+	}
 	return rec, run, &cursor{steps: t.Steps, decode: p.event, then: gone{}, rest: rec}, nil
 }

@@ -50,8 +50,8 @@ func serveStdio() {
 
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/script/*.txtar")
-	if err != nil || len(scripts) < 1 {
-		t.Fatalf("Glob() = %d scripts, %v, want at least 1", len(scripts), err)
+	if err != nil || len(scripts) < 20 {
+		t.Fatalf("Glob() = %d scripts, %v, want at least 20", len(scripts), err)
 	}
 	testscript.Run(t, scriptParams(testscript.Params{Dir: "testdata/script", UpdateScripts: *update}))
 }

@@ -87,9 +87,12 @@ func CheckDepth(doc []byte, maxDepth int) error {
 
 // Explain rewords the decoder's syntax errors for people: what is wrong, then where.
 func Explain(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("not strict JSON: it ends too early")
+	}
 	var syntactic *jsontext.SyntacticError
 	if !errors.As(err, &syntactic) {
-		return fmt.Errorf("not JSON: %w", err)
+		return fmt.Errorf("not strict JSON: %w", err)
 	}
 	where := fmt.Sprintf("offset %d", syntactic.ByteOffset)
 	if p := string(syntactic.JSONPointer); p != "" {
@@ -149,11 +152,16 @@ func Unmarshal(doc []byte, v any) error {
 	if err == nil {
 		return nil
 	}
+	// The decoder words its own errors differently from process to process, on purpose. What we say is recorded, so it is
+	// put together from the parts that stay the same.
 	var semantic *json.SemanticError
-	if errors.As(err, &semantic) {
-		return fmt.Errorf("at %s: %w", pointerOrRoot(semantic.JSONPointer), err)
+	if !errors.As(err, &semantic) {
+		return Explain(err)
 	}
-	return Explain(err)
+	if semantic.Err != nil {
+		return fmt.Errorf("at %s: %w", pointerOrRoot(semantic.JSONPointer), semantic.Err)
+	}
+	return fmt.Errorf("at %s: a JSON %s does not fit here", pointerOrRoot(semantic.JSONPointer), semantic.JSONKind)
 }
 
 func pointerOrRoot(p jsontext.Pointer) string {

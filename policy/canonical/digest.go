@@ -67,12 +67,3 @@ func (d Digest) Short() string {
 	text := strings.TrimPrefix(string(d), DigestPrefix)
 	return text[:min(12, len(text))]
 }
-
-// SumSorted is [Sum] of the [Sorted] form of v.
-func SumSorted(kind string, v any) (Digest, error) {
-	b, err := Sorted(v)
-	if err != nil {
-		return "", err
-	}
-	return Sum(kind, b), nil
-}

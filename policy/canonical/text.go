@@ -52,6 +52,9 @@ func (t *Text) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if err != nil {
 		return err
 	}
+	if base64.StdEncoding.EncodeToString(b) != e.Base64 { // the decoder skips line breaks
+		return errors.New("base64 has one spelling, without line breaks")
+	}
 	if utf8.Valid(b) {
 		return errors.New("UTF-8 text must be a plain string, not base64")
 	}
