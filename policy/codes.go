@@ -81,7 +81,7 @@ func Codes() []CodeDoc {
 		{CodeApprovalDenied, GateApproval, "A person denied the call.", "The reason is theirs."},
 		{CodeApprovalExpired, GateApproval, "Nobody decided in time. Expiry counts as denial.", "Ask again."},
 		{CodeApprovalMismatch, GateApproval, "What was approved is not what would run now.", "Ask for a new approval."},
-		{CodeCancelled, GateRun, "The run was cancelled before anything was called.", "Run it again."},
+		{CodeCancelled, GateRun, "The run was cancelled. Before the call it is blocked, with nothing sent; during the call it failed.", "See effect: not_sent means nothing was called; unknown means look first."},
 		{CodeInterrupted, GateRun, "The process ended before anything was called.", "Run it again."},
 		{CodeIndeterminate, GateRun, "The process ended while the call was in flight. It may have happened. It is never made again.", "Look at the system behind the tool, then decide."},
 		{CodeTimeout, GateRun, "limits.run_timeout or the server's timeout ran out.", "See effect: not_sent means nothing was called; unknown means look first."},

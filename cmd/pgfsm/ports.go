@@ -46,12 +46,13 @@ func (u upstreams) List(ctx context.Context, _ *states.ListTools) states.Event {
 	return listed
 }
 
-// Call makes the one call, within the server's time.
-func (u upstreams) Call(ctx context.Context, c *states.CallTool) states.Event {
+// Call makes the one call, within the server's time and the run's.
+func (u upstreams) Call(run context.Context, c *states.CallTool) states.Event {
+	ctx := run
 	for _, s := range u.servers {
 		if s.Name == c.Server {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, s.Timeout)
+			ctx, cancel = context.WithTimeout(run, s.Timeout)
 			defer cancel()
 		}
 	}
@@ -60,9 +61,11 @@ func (u upstreams) Call(ctx context.Context, c *states.CallTool) states.Event {
 		return &states.ToolReturned{Result: u.mask(got.Result)}
 	}
 	code, reason := policy.Code(got.Code), got.Reason
-	if got.RPCError != nil {
-		code, reason = policy.Code(got.Code),
-			fmt.Sprintf("The server answered with error %d: %s", got.RPCError.Code, got.RPCError.Message)
+	switch {
+	case got.RPCError != nil:
+		reason = fmt.Sprintf("The server answered with error %d: %s", got.RPCError.Code, got.RPCError.Message)
+	case errors.Is(run.Err(), context.DeadlineExceeded):
+		code, reason = policy.CodeTimeout, "The run's time ran out during the call."
 	}
 	return &states.EffectFailed{
 		Code: code, Effect: states.Effect(got.Effect), Reason: string(u.mask([]byte(reason))),

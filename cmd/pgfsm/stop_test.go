@@ -38,7 +38,7 @@ func TestStopped(t *testing.T) {
 		{"cancel-while-connecting", "initialize", "", "", true, exitNo, "blocked", "cancelled", "not_sent"},
 		{"cancel-while-calling", "tools/call", "", "", true, exitCould, "failed", "cancelled", "unknown"},
 		{"run-timeout-while-listing", "tools/list", "", quick, false, exitCould, "failed", "deadline_exceeded", "not_sent"},
-		{"run-timeout-while-calling", "tools/call", "", quick, false, exitCould, "failed", "server_timeout", "unknown"},
+		{"run-timeout-while-calling", "tools/call", "", quick, false, exitCould, "failed", "deadline_exceeded", "unknown"},
 		{"server-timeout-while-listing", "tools/list", impatient, "", false, exitCould, "failed", "no_servers", "not_sent"},
 		{"server-timeout-while-calling", "tools/call", impatient, "", false, exitCould, "failed", "server_timeout",
 			"unknown"},
