@@ -5,8 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
-	"pgfsm/policy/screen"
+	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -67,13 +68,11 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// BenchmarkRunInMemory is a whole run with eight arguments: the machine, all gates, the chain. Its ports answer at once
-// and nothing is written to a file.
-func BenchmarkRunInMemory(b *testing.B) {
+// inMemory returns a whole run with eight arguments: the machine, all gates, the chain. Its ports answer at once, and
+// nothing is written to a file.
+func inMemory(b *testing.B, bundle *policy.Bundle) func() {
 	m := mustMachine(b)
 	s := scenario(b, "eight-arguments")
-	s.Content.Input.Rules = screen.Defaults()
-	bundle := s.Run().Bundle()
 	listed, err := states.DecodeShared(states.SpellEvent(&states.ToolsListed{
 		Happened: "tools_listed", Servers: statestest.Listings(statestest.Page),
 	}))
@@ -81,15 +80,50 @@ func BenchmarkRunInMemory(b *testing.B) {
 		b.Fatal(err)
 	}
 	rec := traces.InMemory(traces.Header{}, clock)
-	b.ReportAllocs()
-	for b.Loop() {
+	return func() {
 		run := states.NewRun(statestest.RunID, s.Request, bundle)
 		rec.Restart(traces.NewHeader(m, run))
 		w := *s.World
 		w.Listed = []states.Event{listed}
-		o, err := m.Advance(context.Background(), run, w.Door(), rec)
-		if err != nil || o.State != "answered" {
+		if o, err := m.Advance(context.Background(), run, w.Door(), rec); err != nil || o.State != "answered" {
 			b.Fatal(o, err)
 		}
 	}
+}
+
+// BenchmarkRunInMemory is the machine with a recorder in memory and without effects.
+func BenchmarkRunInMemory(b *testing.B) {
+	run := inMemory(b, statestest.NewGates().Bundle())
+	b.ReportAllocs()
+	for b.Loop() {
+		run()
+	}
+}
+
+// BenchmarkRatios measures in turns, so that a machine whose speed drifts does not change the ratios: the gates up to the
+// permit against the bare validator on the same bytes, and a whole run against all of its gates.
+func BenchmarkRatios(b *testing.B) {
+	gates, validate := statestest.NewGates(), statestest.BareValidator()
+	run := inMemory(b, gates.Bundle())
+	const turns = 50
+	var bare, permit, all, machine time.Duration
+	measure := func(sum *time.Duration, do func()) {
+		start := time.Now()
+		for range turns {
+			do()
+		}
+		*sum += time.Since(start)
+	}
+	for b.Loop() {
+		measure(&bare, func() {
+			if err := validate(); err != nil {
+				b.Fatal(err)
+			}
+		})
+		measure(&permit, func() { gates.UpToPermit() })
+		measure(&all, func() { gates.All() })
+		measure(&machine, run)
+	}
+	b.ReportMetric(float64(permit)/float64(bare), "gates/validator")
+	b.ReportMetric(float64(machine)/float64(all), "machine/gates")
 }

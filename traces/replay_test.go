@@ -129,3 +129,22 @@ func TestReplayJudgesAnew(t *testing.T) {
 		t.Errorf("Replay() = %v, want a divergence_different at step 5", err)
 	}
 }
+
+// TestNothingIsCompiledPerRun counts allocations: compiling the default rules alone takes more than a hundred thousand.
+func TestNothingIsCompiledPerRun(t *testing.T) {
+	const most = 400
+	m := mustMachine(t)
+	s := scenario(t, "eight-arguments")
+	bundle := statestest.NewGates().Bundle()
+	got := testing.AllocsPerRun(100, func() {
+		run := states.NewRun(statestest.RunID, s.Request, bundle)
+		w := *s.World
+		w.Listed = []states.Event{&states.ToolsListed{Servers: statestest.Listings(statestest.Page)}}
+		if _, err := m.Advance(context.Background(), run, w.Door(), traces.InMemory(traces.NewHeader(m, run), clock)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got > most {
+		t.Errorf("a run allocates %v times, want at most %d: something is compiled again", got, most)
+	}
+}
