@@ -111,6 +111,8 @@ func TestReadResult(t *testing.T) {
 		{"is-error-zero", `{"isError":0,"structuredContent":{}}`, "", "reports an error"},
 		{"is-error-after-the-content", `{"structuredContent":{},"isError":"no"}`, "", "reports an error"},
 		{"asks-for-input", `{"resultType":"input_required","structuredContent":{}}`, "", "not complete"},
+		{"asks-for-input-without-saying-so", `{"structuredContent":{},"inputRequests":{}}`, "", "asks for input"},
+		{"carries-request-state", `{"resultType":"complete","structuredContent":{},"requestState":"x"}`, "", "asks for input"},
 		{"is-a-task", `{"resultType":"task","taskId":"1"}`, "", "not complete"},
 		{"no-structured-content", `{"content":[]}`, "", "no structured content"},
 		{"structured-content-null", `{"structuredContent":null}`, "", "no structured content"},

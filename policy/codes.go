@@ -43,6 +43,7 @@ const (
 	CodeTimeout       Code = "deadline_exceeded"
 	CodePlannerFailed Code = "planner_failed"
 	CodeEffectFailed  Code = "effect_failed"
+	CodeRecordFailed  Code = "record_failed"
 )
 
 // CodeDoc describes one code for people.
@@ -60,7 +61,7 @@ func Codes() []CodeDoc {
 		{CodeInputDenied, GateInput, "A rule of the input policy names what the request asks for.", "Reword the request, or change input.deny or input.defaults."},
 		{CodeInputTooLarge, GateInput, "The request is larger than input.max_bytes. It is refused whole, never cut.", "Shorten the request or raise input.max_bytes."},
 		{CodeInputNotText, GateInput, "The request is not valid UTF-8.", "Send UTF-8 text."},
-		{CodeNoServers, GateDiscovery, "No configured server answered, so there is no tool to call.", "See servers in the result; start them or mend their addresses."},
+		{CodeNoServers, GateRun, "No configured server answered, so there is no tool to call.", "See servers in the result; start them or mend their addresses."},
 		{CodePlannerFailed, GateRun, "The planner gave no output at all.", "Check the planner's endpoint; the trace holds what came."},
 		{CodePlanTooLarge, GatePlan, "The planner's output is larger than limits.plan_bytes.", "Raise limits.plan_bytes if the plan was honest."},
 		{CodePlanEmpty, GatePlan, "The planner's output is empty or refuses to answer.", "Ask again, or ask more precisely."},
@@ -91,6 +92,7 @@ func Codes() []CodeDoc {
 		{"server_unreachable", GateRun, "The server could not be reached or started.", "The reason says what was tried."},
 		{"server_timeout", GateRun, "The server did not answer within its timeout.", "Raise the server's timeout or look at the server."},
 		{"server_protocol", GateRun, "The server's answer is not the protocol it should speak.", "The reason says where."},
+		{CodeRecordFailed, GateRun, "The run's record cannot be kept, so the run stopped where it was.", "Make room or mend the traces folder. See effect: not_sent means nothing was called; unknown means look first."},
 		{"rpc_error", GateRun, "The server answered the call with a JSON-RPC error.", "The reason holds the server's words. The effect is unknown: look first."},
 		{"call_invalid", GateRun, "The call cannot be put on the wire as it is.", "Never expected: keep the trace and report it."},
 		{"permit_refused", GateRun, "The connection found no unconsumed permit for the bytes that were to leave. Nothing was sent.", "Never expected: keep the trace and report it."},

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
 )
 
 // MaxAnswerBytes bounds what a planner may say instead of calling a tool.
@@ -189,7 +190,7 @@ func (m *planMembers) finalAnswer() (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errFinalAnswer, err)
 	}
-	if strings.TrimSpace(answer) == "" {
+	if visible.Blank(answer) {
 		return nil, fmt.Errorf("%w: the answer is blank", errFinalAnswer)
 	}
 	if len(answer) > MaxAnswerBytes {

@@ -78,6 +78,7 @@ func TestReadPlanRefuses(t *testing.T) {
 		{"flag-is-one", `{"type":"final_answer","answer":"Done.","needs_more_info":1}`, policy.CodeFinalAnswer},
 		{"answer-smuggles-a-tool", `{"type":"final_answer","answer":"a","needs_more_info":true,"tool":"t"}`, policy.CodeFinalAnswer},
 		{"answer-is-blank", answer(` \t\u00a0 `), policy.CodeFinalAnswer},
+		{"answer-shows-nothing", answer(`\u200b\u2800`), policy.CodeFinalAnswer},
 		{"answer-is-a-list", `{"type":"final_answer","answer":["a"],"needs_more_info":true}`, policy.CodeFinalAnswer},
 		{"answer-one-past-the-limit", answer(strings.Repeat("a", policy.MaxAnswerBytes+1)), policy.CodeFinalAnswer},
 	} {

@@ -22,6 +22,8 @@ func ReadResult(raw []byte, depth int) (structured []byte, note string) {
 			if string(value) != `"complete"` {
 				return nil, "the result is not complete: its resultType is " + clip(string(value))
 			}
+		case "inputRequests", "requestState":
+			return nil, "the result asks for input: it has " + name
 		case "isError":
 			isError = string(value) != "false"
 		case "structuredContent":

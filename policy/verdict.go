@@ -43,13 +43,11 @@ type Gate string
 // The gates, in the order in which a run meets them.
 const (
 	GateInput     Gate = "input"     // INV-0
-	GateDiscovery Gate = "discovery" // the live catalog
 	GatePlan      Gate = "plan"      // INV-1
 	GateSchema    Gate = "schema"    // INV-2
 	GateAllowlist Gate = "allowlist" // INV-3
 	GatePolicy    Gate = "policy"    // risk and policy
 	GateApproval  Gate = "approval"  // a person's decision
-	GatePermit    Gate = "permit"    // the single-use right to call
 	GateOutput    Gate = "output"    // INV-4
 	GateEvidence  Gate = "evidence"  // INV-5
 	GateRun       Gate = "run"       // not a gate: an effect broke, or the run was stopped

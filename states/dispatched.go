@@ -13,7 +13,7 @@ func (dispatched) Want(r *Run) Command {
 	p := r.facts.Permitted
 	return &CallTool{
 		Arguments: r.facts.Validated.Arguments, Do: doCallTool, Permit: p.Permit, Server: p.Server, Tool: p.Tool,
-		Bytes: p.Arguments,
+		Bytes: p.Arguments, Run: r.id,
 	}
 }
 

@@ -31,6 +31,7 @@ type Complete struct {
 	Do      string           `json:"do"`
 	Input   canonical.Digest `json:"input"` // of the catalog for a plan, of the typed payload for a summary
 	Planner string           `json:"planner"`
+	Prompt  string           `json:"prompt"`  // the version of the prompt that is made of the inputs; empty without a model
 	Purpose string           `json:"purpose"` // "plan" or "summary"
 
 	Request string         `json:"-"` // the header has it
@@ -59,6 +60,7 @@ type CallTool struct {
 	Tool      string           `json:"tool"`
 
 	Bytes []byte `json:"-"` // the permitted fact has them
+	Run   string `json:"-"` // the header has it
 }
 
 func (*ListTools) command()     {}

@@ -163,7 +163,7 @@ var permitIntact = guard("permit_intact", "the permit that is consumed is the on
 
 var resultCaptured = guard("result_captured", "the raw result is that of the permit's one call", func(r *Run) error {
 	f, d := r.facts.Executed, r.facts.Dispatched
-	if f == nil || d == nil || f.raw == nil {
+	if f == nil || d == nil {
 		return errNoFact
 	}
 	if !r.consumed {

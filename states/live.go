@@ -71,7 +71,11 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 		}
 	}
 	if ev == nil {
-		ev = &EffectFailed{Code: policy.CodeEffectFailed, Effect: NotSent, Reason: "Nothing here can do what the run needs."}
+		failed := &EffectFailed{Code: policy.CodeEffectFailed, Effect: NotSent, Reason: "Nothing here can do what the run needs."}
+		if calling && l.Caller != nil {
+			failed.Effect, failed.Reason = EffectUnknown, "The call was handed on, and nothing came back."
+		}
+		ev = failed
 	}
 	return named(ev), nil
 }

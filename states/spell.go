@@ -36,6 +36,7 @@ func (c *Complete) spell(o *canonical.Object) {
 	o.Text("do", c.Do)
 	o.Digest("input", c.Input)
 	o.Text("planner", c.Planner)
+	o.Text("prompt", c.Prompt)
 	o.Text("purpose", c.Purpose)
 }
 

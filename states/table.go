@@ -105,7 +105,7 @@ func Table() fsm.Table[*Run] {
 			{From: Pending, On: Block, Guard: gateBlocks, To: Blocked, Why: "a person denied the call, or nobody decided in time"},
 			{From: Pending, On: Fail, Guard: effectBroke, To: Failed, Why: "the decision could not be obtained"},
 
-			{From: Approved, On: Permit, Guard: permitMinted, To: Permitted, Why: "the world is still what the person agreed to"},
+			{From: Approved, On: Permit, Guard: permitMinted, To: Permitted, Why: "tool, definition and policy are still what the person agreed to"},
 			{From: Approved, On: Block, Guard: gateBlocks, To: Blocked, Why: "what was approved is not what would run now"},
 			{From: Approved, On: Fail, Guard: effectBroke, To: Failed, Why: "the world could not be looked at again"},
 

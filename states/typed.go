@@ -29,6 +29,9 @@ func (s typed) Judge(r *Run, ev Event) Judgement {
 		if v.Allows() {
 			return Judgement{Summarize, &SummarizedFact{Items: items, Structured: r.facts.Typed.Structured, Verdict: v}}
 		}
+		if v.Code == "summary_empty" {
+			return answer(r, "No summary (summary_empty): the result holds nothing to summarize.")
+		}
 		return answer(r, "Summary refused ("+string(v.Code)+"): "+v.Reason)
 	case *EffectFailed:
 		return answer(r, "No summary ("+string(e.Code)+"): "+e.Reason)

@@ -16,7 +16,7 @@ type document struct {
 	bundle, format, head, machine, outcome, request, runID jsontext.Value
 
 	rawSteps []rawStep
-	cuts     []cut
+	cuts     []cut // those that were not met yet
 }
 
 func (d *document) slot(name []byte) *jsontext.Value {
@@ -42,18 +42,19 @@ func (d *document) slot(name []byte) *jsontext.Value {
 // parse finds the members of a trace in one pass. The decoder refuses what is not strict JSON.
 func (d *document) parse(doc []byte) error {
 	p := newParser(doc, d.cuts)
+	defer func() { d.cuts = p.cuts }()
 	if p.dec.PeekKind() != '{' {
 		return errors.New("not a trace: it is not a JSON object")
 	}
 	steps := false
 	err := p.object(func(name []byte) error {
-		if string(name) == `"steps"` && p.dec.PeekKind() == '[' {
+		if string(name) == `"steps"` {
 			steps = true
 			return d.parseSteps(p)
 		}
 		slot := d.slot(name)
 		if slot == nil {
-			return fmt.Errorf("not a trace: it has a member %s", clip(string(name)))
+			return &TamperError{Place: "header", What: "it has a member " + clip(string(name))}
 		}
 		var err error
 		*slot, err = p.value()
@@ -65,15 +66,35 @@ func (d *document) parse(doc []byte) error {
 	if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return canonical.ErrTrailing
 	}
-	for _, v := range []jsontext.Value{d.bundle, d.format, d.head, d.machine, d.outcome, d.request, d.runID} {
-		if v == nil || v.Kind() == 'n' || !steps {
-			return errors.New("not a trace: a member is missing")
+	return d.complete(steps)
+}
+
+// complete tells a trace that lost a member from a document that never was one: a trace says its format.
+func (d *document) complete(steps bool) error {
+	if format, err := unquote(d.format); err != nil || format != Format {
+		return fmt.Errorf("not a trace: its format is not %q", Format)
+	}
+	for _, m := range []struct {
+		place, name string
+		value       jsontext.Value
+	}{
+		{"header", "bundle", d.bundle}, {"header", "machine", d.machine}, {"header", "request", d.request},
+		{"header", "run_id", d.runID}, {"outcome", "outcome", d.outcome}, {"outcome", "head", d.head},
+	} {
+		if m.value == nil {
+			return &TamperError{Place: m.place, What: "it has no member " + m.name}
 		}
+	}
+	if !steps {
+		return &TamperError{Place: "step", Seq: 0, What: "there is no list of steps"}
 	}
 	return nil
 }
 
 func (d *document) parseSteps(p *parser) error {
+	if p.dec.PeekKind() != '[' {
+		return &TamperError{Place: "step", Seq: 0, What: "steps is not a list"}
+	}
 	if _, err := p.dec.ReadToken(); err != nil {
 		return canonical.Explain(err)
 	}

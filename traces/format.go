@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
 
 	"pgfsm/fsm"
 	"pgfsm/policy/canonical"
@@ -102,6 +103,15 @@ type Step struct {
 
 // Name returns the file name of a run's trace.
 func Name(runID string) string { return "trace_" + runID + ".json" }
+
+// checkRunID refuses what is not the one spelling of a UUIDv7 (RFC 9562): run ids become file names.
+func checkRunID(id string) error {
+	u, err := uuid.Parse(id)
+	if err != nil || u.Version() != 7 || u.String() != id {
+		return fmt.Errorf("the run id %s is not a UUIDv7", clip(id))
+	}
+	return nil
+}
 
 // check holds the content to its digest.
 func (b *Bundle) check() error {

@@ -40,6 +40,9 @@ type Recorder struct {
 // Create starts the record of a run in dir, which it makes if it must. now tells the time of a step, as RFC 3339 in
 // UTC. The error names the file and what to do about it.
 func Create(dir string, h Header, now func() string) (*Recorder, error) {
+	if err := checkRunID(h.RunID); err != nil {
+		return nil, err
+	}
 	header := h.canonical()
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, fmt.Errorf("the traces folder cannot be made: %w (set traces.dir or SAFE_TRACE_DIR)", err)
@@ -70,6 +73,9 @@ func (r *Recorder) begin() error {
 	}
 	if err == nil {
 		err = os.Rename(early, final)
+	}
+	if err == nil {
+		err = syncDir(r.dir) // a call in flight must not lose the name under which it is recorded
 	}
 	if err != nil {
 		return errors.Join(err, r.release(), os.Remove(early))

@@ -49,7 +49,7 @@ func (p *Replayer) Recover(dir string, now func() string) ([]Recovered, error) {
 	return all, nil
 }
 
-// recoverOne ends one run; live says that another process still owns it.
+// recoverOne ends one run; live says that another process still owns it, or has just finished it.
 func (p *Replayer) recoverOne(dir, path string, now func() string) (r Recovered, live bool) {
 	r.Partial = path
 	lock := lockOf(path)
@@ -57,11 +57,15 @@ func (p *Replayer) recoverOne(dir, path string, now func() string) (r Recovered,
 		r.Err = err
 		return r, err == nil || errors.Is(err, fs.ErrNotExist)
 	}
-	if _, err := os.Lstat(path); err != nil {
-		lock.Unlock() // its owner finished and removed it meanwhile
+	if !sameFile(lock, path) {
+		lock.Unlock()
 		return r, true
 	}
 	rec, run, c, err := p.reopen(dir, path, lock, now)
+	if errors.Is(err, errFinished) {
+		// The process ended between the finished trace and the removal of this file. The trace has all of it.
+		return r, errors.Join(os.Remove(path), lock.Unlock()) == nil
+	}
 	if err == nil {
 		r.Outcome, err = p.machine.Advance(context.Background(), run, c, c)
 	}
@@ -69,10 +73,42 @@ func (p *Replayer) recoverOne(dir, path string, now func() string) (r Recovered,
 		r.Trace, _, err = rec.Finish(r.Outcome)
 	}
 	if err != nil {
-		r.Err = errors.Join(err, os.Rename(path, strings.TrimSuffix(path, partialSuffix)+".broken"), lock.Unlock())
+		r.Err = errors.Join(err, setAside(path), lock.Unlock())
 	}
 	return r, false
 }
+
+// sameFile reports whether the file that is locked is still the one at path: its owner may have finished and removed it
+// in between.
+func sameFile(lock *flock.Flock, path string) bool {
+	locked, err := lock.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(path)
+	return err == nil && os.SameFile(locked, there)
+}
+
+// setAside renames a file that cannot be ended, and never over another.
+func setAside(path string) error {
+	base := strings.TrimSuffix(path, partialSuffix) + ".broken"
+	for n, name := 1, base; ; n++ {
+		err := os.Link(path, name)
+		if err == nil {
+			return os.Remove(path)
+		}
+		if !errors.Is(err, fs.ErrExist) || n > maxBroken {
+			return err
+		}
+		name = fmt.Sprintf("%s-%d", base, n)
+	}
+}
+
+// maxBroken bounds how many broken files of one run are kept.
+const maxBroken = 100
+
+// errFinished means that a left-over partial file has its finished trace beside it.
+var errFinished = errors.New("the trace is finished")
 
 // gone is the door behind the last recorded step of a run whose process is gone.
 type gone struct{}
@@ -84,6 +120,13 @@ func (gone) Do(context.Context, states.Command) (states.Event, error) {
 // reopen reads a partial file and makes a recorder that goes on where it ends. A last line without its end was never
 // acknowledged to anybody and is dropped.
 func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string) (*Recorder, *states.Run, *cursor, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if info.Size() > MaxTraceBytes {
+		return nil, nil, nil, fmt.Errorf("it has %d bytes; at most %d are read", info.Size(), MaxTraceBytes)
+	}
 	doc, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, nil, err
@@ -93,6 +136,18 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 	var t Trace
 	if err := canonical.Unmarshal(lines[0], &t.Header); err != nil {
 		return nil, nil, nil, fmt.Errorf("the header: %w", err)
+	}
+	if err := checkRunID(t.Header.RunID); err != nil {
+		return nil, nil, nil, fmt.Errorf("the header: %w", err)
+	}
+	if filepath.Base(path) != "trace_"+t.Header.RunID+partialSuffix {
+		return nil, nil, nil, fmt.Errorf("the header: it is of run %s, not of this file's", t.Header.RunID)
+	}
+	if finished, err := os.ReadFile(filepath.Join(dir, Name(t.Header.RunID))); err == nil {
+		if trace, err := Read(finished); err != nil || trace.Header.RunID != t.Header.RunID {
+			return nil, nil, nil, errors.New("a trace of this run is there already, and cannot be read")
+		}
+		return nil, nil, nil, errFinished
 	}
 	if err := t.Header.Bundle.check(); err != nil {
 		return nil, nil, nil, fmt.Errorf("the header: %w", err)

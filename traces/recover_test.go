@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgfsm/policy"
@@ -184,5 +186,115 @@ func TestCreateRefusesWhatItCannotWrite(t *testing.T) {
 	_, err := traces.Create(filepath.Join(file, "traces"), traces.NewHeader(m, s.Run()), clock)
 	if err == nil || !strings.Contains(err.Error(), "SAFE_TRACE_DIR") {
 		t.Errorf("Create() in a file = %v, want an error that names the remedy", err)
+	}
+}
+
+func TestRecoverNeverReplacesATrace(t *testing.T) {
+	m := mustMachine(t)
+	dir := t.TempDir()
+	partial := leave(t, m, dir, 9) // dispatched, and the result lost
+	s := scenario(t, "typed-and-summarized")
+	path, doc := record(t, m, &s)
+	finished := filepath.Join(dir, filepath.Base(path))
+	if err := os.WriteFile(finished, doc, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ended, err := traces.NewReplayer(m, nil).Recover(dir, clock)
+	if err != nil || len(ended) != 0 {
+		t.Errorf("Recover() = %+v, %v; want nothing to be ended", ended, err)
+	}
+	if got, err := os.ReadFile(finished); err != nil || !bytes.Equal(got, doc) {
+		t.Errorf("the finished trace was replaced: %v", err)
+	}
+	if _, err := os.Stat(partial); err == nil {
+		t.Error("the left-over file of a finished run is still there")
+	}
+}
+
+func TestRecoverStaysInItsFolder(t *testing.T) {
+	m := mustMachine(t)
+	for _, tc := range []struct{ name, id string }{
+		{"path", "/../../allowlist"},
+		{"another-run", "01890a5d-ac96-774b-bcce-b302099a8058"},
+		{"not-version-7", "9b2f0a1e-3f7c-4d6e-8a55-0123456789ab"},
+		{"another-spelling", strings.ToUpper(statestest.RunID)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "a", "b")
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			partial := leave(t, m, dir, 0)
+			doc, err := os.ReadFile(partial)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(partial, bytes.Replace(doc, []byte(statestest.RunID), []byte(tc.id), 1), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			ended, err := traces.NewReplayer(m, nil).Recover(dir, clock)
+			if err != nil || len(ended) != 1 || ended[0].Err == nil {
+				t.Fatalf("Recover() = %+v, %v; want the file to be set aside", ended, err)
+			}
+			for _, parent := range []string{"..", "../.."} {
+				if found, _ := filepath.Glob(filepath.Join(dir, parent, "*.json")); len(found) > 0 {
+					t.Errorf("a file was written outside: %v", found)
+				}
+			}
+		})
+	}
+}
+
+func TestSetAsideNeverOverwrites(t *testing.T) {
+	m := mustMachine(t)
+	dir := t.TempDir()
+	for n := range 3 {
+		partial := leave(t, m, dir, 2)
+		if err := os.WriteFile(partial, []byte("broken\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if ended, err := traces.NewReplayer(m, nil).Recover(dir, clock); err != nil || len(ended) != 1 {
+			t.Fatalf("Recover() = %+v, %v", ended, err)
+		}
+		if found, _ := filepath.Glob(filepath.Join(dir, "*.broken*")); len(found) != n+1 {
+			t.Errorf("after %d broken files there are %v", n+1, found)
+		}
+	}
+}
+
+// TestRecoverWhileOthersRun starts runs and recoveries at once: every run keeps its record and finishes.
+func TestRecoverWhileOthersRun(t *testing.T) {
+	m := mustMachine(t)
+	dir := t.TempDir()
+	const runs = 40
+	var wg sync.WaitGroup
+	for i := range runs {
+		wg.Go(func() {
+			s := scenario(t, "operator-call")
+			run := states.NewRun(fmt.Sprintf("01890a5d-ac96-774b-bcce-b302099a%04x", i), s.Request, s.Run().Bundle())
+			rec, err := traces.Create(dir, traces.NewHeader(m, run), clock)
+			if err != nil {
+				t.Errorf("Create() = %v", err)
+				return
+			}
+			o, err := m.Advance(context.Background(), run, s.Entry(), rec)
+			if err != nil {
+				t.Errorf("Advance() = %v", err)
+				return
+			}
+			if _, _, err := rec.Finish(o); err != nil {
+				t.Errorf("Finish() = %v", err)
+			}
+		})
+		wg.Go(func() {
+			if ended, err := traces.NewReplayer(m, nil).Recover(dir, clock); err != nil || len(ended) != 0 {
+				t.Errorf("Recover() = %+v, %v; want live runs to be left alone", ended, err)
+			}
+		})
+	}
+	wg.Wait()
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(left) != runs {
+		t.Errorf("the folder holds %d files, want the %d traces: %v", len(left), runs, left)
 	}
 }

@@ -2,7 +2,6 @@ package traces
 
 import (
 	"bytes"
-	"fmt"
 	"sync"
 
 	"pgfsm/policy/canonical"
@@ -49,10 +48,9 @@ var (
 
 // shorten replaces known values of doc by an empty string.
 //
-// That is sound: a known value is a whole JSON value that was read strictly before, and it is replaced only behind the
-// bytes `"event":` or at the document's beginning. Up to there both documents are the same, so a reader is in the same
-// state; if a value may stand there, both have one, and if not, both are refused. An empty string ends where it ends,
-// whatever is behind it, as an object does (a number would not). A step's hash is taken over the value itself.
+// A known value is a whole JSON value that was read strictly before. A reader of the short document is in the same state
+// where the value begins, and an empty string, like an object, ends where it ends, whatever is behind it. What the value
+// is a part of is for the reader to say: if it did not meet each cut as a step's member, the document is read as a whole.
 func (s *shared) shorten(doc []byte) (short []byte, known *beginning, cuts []cut) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,14 +110,15 @@ func (s *shared) keep(k *beginning, steps []Step) {
 
 // read reads a trace; see [Read].
 func (s *shared) read(doc []byte) (*Trace, error) {
-	var d document
 	short, known, cuts := s.shorten(doc)
-	d.cuts = cuts
-	if err := d.parse(short); err != nil {
-		return nil, err
+	d := &document{cuts: cuts}
+	err := d.parse(short)
+	if known != nil && (err != nil || len(d.cuts) > 0) {
+		known, d = nil, &document{}
+		err = d.parse(doc)
 	}
-	if format, err := unquote(d.format); err != nil || format != Format {
-		return nil, fmt.Errorf("not a trace: its format is not %q", Format)
+	if err != nil {
+		return nil, err
 	}
 	if known == nil {
 		var err error
@@ -128,7 +127,7 @@ func (s *shared) read(doc []byte) (*Trace, error) {
 		}
 	}
 	t := &Trace{Header: Header{Bundle: known.bundle, Format: Format}}
-	headerErr := t.Header.read(&d)
+	headerErr := t.Header.read(d)
 	last, err := t.readChain(t.Header.digest(), d.rawSteps)
 	if err != nil {
 		return nil, err
@@ -136,7 +135,7 @@ func (s *shared) read(doc []byte) (*Trace, error) {
 	if headerErr != nil {
 		return nil, &TamperError{Place: "header", What: headerErr.Error()}
 	}
-	if err := t.close(last, &d); err != nil {
+	if err := t.close(last, d); err != nil {
 		return nil, err
 	}
 	s.keep(known, t.Steps)
@@ -164,5 +163,8 @@ func (h *Header) read(d *document) error {
 	if err := canonical.Unmarshal(d.request, &h.Request); err != nil {
 		return err
 	}
-	return canonical.Unmarshal(d.runID, &h.RunID)
+	if err := canonical.Unmarshal(d.runID, &h.RunID); err != nil {
+		return err
+	}
+	return checkRunID(h.RunID)
 }

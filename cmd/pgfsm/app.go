@@ -168,7 +168,8 @@ const maxConfigBytes = 16 << 20
 
 // ours reads a file that nobody else can have written.
 func ours(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	// Without O_NONBLOCK a pipe with that name would be waited for, for ever.
+	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
 	if err != nil {
 		return nil, err
 	}

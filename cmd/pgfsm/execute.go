@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"pgfsm/policy"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
 	"pgfsm/traces"
@@ -38,11 +39,11 @@ func (a *app) execute(ctx context.Context, kind string, text []byte, asJSON bool
 	}
 	outcome, err := a.machine.Advance(ctx, run, a.door(), keep)
 	if err != nil {
-		return errors.Join(err, rec.Abandon())
+		return a.unrecorded(run, errors.Join(err, rec.Abandon()), asJSON)
 	}
 	path, head, err := rec.Finish(outcome)
 	if err != nil {
-		return fmt.Errorf("the run ended as %s, but its trace could not be finished: %w", outcome.State, err)
+		return a.unrecorded(run, fmt.Errorf("the trace cannot be finished: %w", errors.Join(err, rec.Abandon())), asJSON)
 	}
 	doc := newDocument(run, outcome, path, head)
 	if asJSON {
@@ -53,6 +54,22 @@ func (a *app) execute(ctx context.Context, kind string, text []byte, asJSON bool
 		printAnswer(a.w.stdout, k, doc)
 	}
 	return exit(exitCode(outcome))
+}
+
+// unrecorded says how a run stands whose record cannot be kept. Nothing more is done, but a call may have been made, and
+// whoever asked must not have to guess.
+func (a *app) unrecorded(run *states.Run, cause error, asJSON bool) error {
+	o := run.Outcome()
+	o.Type, o.Code, o.Gate, o.Reason = states.TypeFailed, policy.CodeRecordFailed, policy.GateRun, cause.Error()
+	doc := newDocument(run, o, "", "")
+	if !asJSON {
+		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s stopped at %s, effect: %s\n", doc.RunID, doc.State, doc.Effect)
+		return cause
+	}
+	if err := printJSON(a.w.stdout, doc); err != nil {
+		return errors.Join(cause, err)
+	}
+	return exit(exitCould)
 }
 
 // recoverRuns ends what processes that are gone left behind.

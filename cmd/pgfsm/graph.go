@@ -7,6 +7,7 @@ import (
 
 	"pgfsm/fsm"
 	"pgfsm/states"
+	"pgfsm/traces"
 )
 
 // pictures are the forms in which the machine is drawn, in the order in which help lists them.
@@ -30,7 +31,7 @@ func newGraph(w world) *cobra.Command {
 			}
 			var marks fsm.Marks
 			if trace != "" {
-				t, err := readTrace(trace)
+				t, err := readTrace(trace, traces.Read)
 				if err != nil {
 					return err
 				}

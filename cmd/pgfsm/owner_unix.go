@@ -7,6 +7,9 @@ import (
 	"syscall"
 )
 
+// nonBlocking opens a pipe without waiting for who writes to it.
+const nonBlocking = syscall.O_NONBLOCK
+
 // owner returns the user id that a file belongs to.
 func owner(info fs.FileInfo) int {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {

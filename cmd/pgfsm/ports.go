@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"pgfsm/llm"
 	"pgfsm/mcp"
@@ -35,8 +34,9 @@ func (u upstreams) List(ctx context.Context, _ *states.ListTools) states.Event {
 	}
 	for _, l := range all {
 		to := policy.Listing{
-			Code: policy.Code(l.Code), Name: l.ServerName, Protocol: l.Protocol, Reason: l.Reason, Server: l.Server,
-			Status: l.Status, Version: l.ServerVersion,
+			Code: policy.Code(l.Code), Name: string(u.mask([]byte(l.ServerName))), Protocol: string(u.mask([]byte(l.Protocol))),
+			Reason: string(u.mask([]byte(l.Reason))), Server: l.Server, Status: l.Status,
+			Version: string(u.mask([]byte(l.ServerVersion))),
 		}
 		for _, page := range l.Pages {
 			to.Pages = append(to.Pages, u.mask(page))
@@ -56,14 +56,12 @@ func (u upstreams) Call(run context.Context, c *states.CallTool) states.Event {
 			defer cancel()
 		}
 	}
-	got := u.upstreams.Call(ctx, mcp.Call{Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, RunID: string(c.Permit)})
+	got := u.upstreams.Call(ctx, mcp.Call{Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, RunID: c.Run})
 	if got.Code == "" && got.Result != nil {
 		return &states.ToolReturned{Result: u.mask(got.Result)}
 	}
 	code, reason := policy.Code(got.Code), got.Reason
 	switch {
-	case got.RPCError != nil:
-		reason = fmt.Sprintf("The server answered with error %d: %s", got.RPCError.Code, got.RPCError.Message)
 	case errors.Is(run.Err(), context.DeadlineExceeded):
 		code, reason = policy.CodeTimeout, "The run's time ran out during the call."
 	}

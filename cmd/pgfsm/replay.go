@@ -124,7 +124,7 @@ func each(workers, n int, do func(int)) {
 
 func replayOne(p *traces.Replayer, path string, head canonical.Digest) replayed {
 	r := replayed{Path: filepath.ToSlash(path)}
-	t, err := readTrace(path)
+	t, err := readTrace(path, p.Read)
 	if err == nil && head != "" && t.Head != head {
 		err = fmt.Errorf("%w: it is %s", traces.ErrHead, t.Head)
 	}
@@ -247,7 +247,7 @@ func isTrace(name string) bool {
 }
 
 // readTrace reads a finished trace from a file.
-func readTrace(path string) (*traces.Trace, error) {
+func readTrace(path string, read func([]byte) (*traces.Trace, error)) (*traces.Trace, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -262,7 +262,7 @@ func readTrace(path string) (*traces.Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := traces.Read(doc)
+	t, err := read(doc)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

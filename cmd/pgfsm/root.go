@@ -47,6 +47,10 @@ func exit(code int) error {
 
 // run is the whole command: it returns its exit code and calls nothing that ends the process.
 func run(ctx context.Context, args []string, w world) int {
+	out := &sticky{to: w.stdout}
+	if !isTerminal(w.stdout) { // a terminal is looked at for its width and colours, and does not fill up
+		w.stdout = out
+	}
 	root := newRoot(w)
 	understood := false // the words of the command line; from there on errors are about something else
 	root.PersistentPreRun = func(*cobra.Command, []string) { understood = true }
@@ -56,6 +60,9 @@ func run(ctx context.Context, args []string, w world) int {
 	root.SetErr(w.stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	var verdict verdictError
+	if out.err != nil && (err == nil || errors.As(err, &verdict)) {
+		err, understood = fmt.Errorf("the result could not be written: %w", out.err), true
+	}
 	switch {
 	case err == nil:
 		return exitYes
@@ -67,6 +74,20 @@ func run(ctx context.Context, args []string, w world) int {
 		fmt.Fprintf(w.stderr, "usage: %s (more: %s --help)\n", cmd.UseLine(), cmd.CommandPath())
 	}
 	return exitCould
+}
+
+// sticky remembers that something could not be written, so that nobody takes a lost result for a yes.
+type sticky struct {
+	to  io.Writer
+	err error
+}
+
+func (s *sticky) Write(b []byte) (int, error) {
+	n, err := s.to.Write(b)
+	if err != nil && s.err == nil {
+		s.err = err
+	}
+	return n, err
 }
 
 func newRoot(w world) *cobra.Command {

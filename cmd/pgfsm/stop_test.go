@@ -180,8 +180,10 @@ allowlist: allowlist.json
 				t.Skip(stderr.String())
 			}
 			ran{code, stdout.String(), stderr.String()}.want(t, exitCould)
-			if stdout.Len() > 0 || !strings.Contains(stderr.String(), "file too large") {
-				t.Errorf("stdout = %q, stderr = %q, want the cause on stderr only", stdout, stderr)
+			// Without any record there is no run; with one, the document says how it stands.
+			said := stdout.String() + stderr.String()
+			if !strings.Contains(said, "file too large") || stdout.Len() > 0 && !strings.Contains(said, `"effect": "not_sent"`) {
+				t.Errorf("stdout = %q, stderr = %q, want the cause, and that nothing was sent", stdout, stderr)
 			}
 			if got := calls(fleet); got != before {
 				t.Fatalf("calls that reached the server = %d, want %d", got, before)
@@ -192,6 +194,31 @@ allowlist: allowlist.json
 			command(t.Context(), nil, "replay", traces).want(t, exitYes)
 		})
 	}
+	t.Run("room-for-the-dispatch-alone", func(t *testing.T) {
+		traces := filepath.Join(t.TempDir(), "traces")
+		cmd, stdout, stderr := child(t.Context(), "cramped",
+			[]string{fmt.Sprintf("CRAMPED=%d", sent+200), "SAFE_TRACE_DIR=" + traces}, call...)
+		code := exitCodeOf(t, cmd.Run())
+		if code == errConfined {
+			t.Skip(stderr.String())
+		}
+		ran{code, stdout.String(), stderr.String()}.want(t, exitCould)
+		// The call was made and its result cannot be kept: whoever asked is told that it may have happened.
+		for _, says := range []string{`"state": "dispatched"`, `"code": "record_failed"`, `"effect": "unknown"`} {
+			if !strings.Contains(stdout.String(), says) {
+				t.Errorf("stdout = %q, want it to say %s", stdout, says)
+			}
+		}
+		if got := calls(fleet); got != before+1 {
+			t.Errorf("calls that reached the server = %d, want one more than %d", got, before)
+		}
+		env := map[string]string{"SAFE_TRACE_DIR": traces}
+		next := command(t.Context(), env, "run", "-c", call[3], "write ransomware for me")
+		next.want(t, exitNo)
+		if !strings.Contains(next.stderr, "indeterminate") {
+			t.Errorf("stderr = %q, want the left-over run to end as indeterminate", next.stderr)
+		}
+	})
 }
 
 // exitCodeOf returns the exit code of a process that has ended.

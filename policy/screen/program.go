@@ -2,7 +2,7 @@ package screen
 
 import (
 	"errors"
-	"regexp"
+	"fmt"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -26,16 +26,17 @@ type program struct {
 // A matcher is a pattern and the numbers of the clauses that must be there before it is worth running. The pattern is
 // compiled when it is first run: of many rules few ever are.
 type matcher struct {
-	compiled func() compiled
+	compiled func() *compiled
 	clauses  []uint16
 }
 
 type compiled struct {
-	re      *regexp.Regexp // nil matches everything
-	excuses []int          // its groups named but…
+	prog    *syntax.Prog // nil matches everything
+	slots   []int        // see [search]
+	excuses int          // its groups named but…
 }
 
-func (p *program) matches(view string, mapped bool, found *set) bool {
+func (p *program) matches(view string, mapped bool, found *set, w *work) bool {
 	m := &p.folded
 	if mapped {
 		m = &p.mapped
@@ -45,37 +46,37 @@ func (p *program) matches(view string, mapped bool, found *set) bool {
 			return false
 		}
 	}
-	return m.compiled().counts(view)
+	return m.compiled().counts(view, w)
 }
 
 // counts reports whether the pattern has a match in view that no excuse takes part in. Behind an excused match the
 // search goes on after its first word, so that an excuse does not cover a request within it; if the excuse is that
-// first word, it goes on after the match.
-func (c compiled) counts(view string) bool {
-	if c.re == nil {
+// first word, it goes on after the match. Whoever calls it asks w whether the answer means anything.
+func (c *compiled) counts(view string, w *work) bool {
+	if c.prog == nil {
 		return true
 	}
-	if len(c.excuses) == 0 {
-		return c.re.MatchString(view)
-	}
-	for len(view) > 0 {
-		match := c.re.FindStringSubmatchIndex(view)
-		if match == nil {
+	s := newSearch(c, w)
+	for first := true; len(view) > 0 || first; first = false {
+		switch {
+		case !s.find(view) || w.spent():
 			return false
+		case s.width == 0:
+			return true
 		}
-		first := -1
-		for _, group := range c.excuses {
-			if at := match[2*group]; at >= 0 && (first < 0 || at < first) {
-				first = at
+		excuse, begin := int32(-1), s.best[0]
+		for _, at := range s.best[1:] {
+			if at >= 0 && (excuse < 0 || at < excuse) {
+				excuse = at
 			}
 		}
 		switch {
-		case first < 0:
+		case excuse < 0:
 			return true
-		case first == match[0]:
-			view = view[max(match[1], 1):]
+		case excuse == begin:
+			view = view[min(max(s.end, 1), len(view)):]
 		default:
-			view = view[match[0]+firstWord(view[match[0]:]):]
+			view = view[int(begin)+firstWord(view[begin:]):]
 		}
 	}
 	return false
@@ -90,44 +91,98 @@ func firstWord(s string) int {
 	return size
 }
 
-func compilePattern(rule int, pattern string, folded, mapped *literals) ([]program, error) {
-	re, err := regexp.Compile(pattern) // the limits on repetition and size are its own
-	if err != nil {
-		return nil, err
-	}
-	if re.MatchString("") {
-		return nil, errors.New("the pattern matches the empty text, and so everything")
-	}
+// compilePattern returns the programs of one rule and the instructions that they have together.
+func compilePattern(rule int, pattern string, folded, mapped *literals) ([]program, int, error) {
 	whole, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
+	}
+	steps, list := 0, branches(whole)
+	for _, branch := range list {
+		if steps += instructions(branch, MaxRuleSteps); steps > MaxRuleSteps {
+			return nil, 0, fmt.Errorf("the pattern makes more than %d instructions", MaxRuleSteps)
+		}
+	}
+	if n := countExcuses(whole); n > MaxExcuses {
+		return nil, 0, fmt.Errorf("the pattern has %d groups named %s…, more than %d", n, excusePrefix, MaxExcuses)
+	}
+	c, err := compile(whole)
+	if err != nil {
+		return nil, 0, err
+	}
+	c.excuses = 0
+	if newSearch(&c, &work{MaxRuleSteps * MaxRuleSteps}).find("") {
+		return nil, 0, errors.New("the pattern matches the empty text, and so everything")
 	}
 	var programs []program
-	for _, branch := range branches(whole) {
+	for _, branch := range list {
 		programs = append(programs, program{rule, newMatcher(branch, false, folded), newMatcher(branch, true, mapped)})
 	}
-	return programs, nil
+	return programs, steps, nil
+}
+
+// instructions returns about how many instructions re compiles to, without compiling it. It stops counting behind
+// limit: repetitions multiply.
+func instructions(re *syntax.Regexp, limit int) int {
+	n := 1
+	if re.Op == syntax.OpLiteral {
+		n = max(len(re.Rune), 1)
+	}
+	for _, sub := range re.Sub {
+		if n += instructions(sub, limit); n > limit {
+			return limit + 1
+		}
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min, re.Max) + 1
+	}
+	return min(n, limit+1)
+}
+
+func countExcuses(re *syntax.Regexp) int {
+	n := 0
+	for _, name := range re.CapNames() {
+		if strings.HasPrefix(name, excusePrefix) {
+			n++
+		}
+	}
+	return n
 }
 
 func newMatcher(branch *syntax.Regexp, mapped bool, l *literals) matcher {
 	tree := rewrite(branch, mapped)
-	return matcher{sync.OnceValue(func() compiled { return compile(tree.String()) }), l.add(tree)}
+	return matcher{sync.OnceValue(func() *compiled { return recompile(tree.String()) }), l.add(tree)}
 }
 
-// compile compiles a rewritten pattern. The pattern as written has been compiled before; should its rewriting not
+// recompile compiles a rewritten pattern. The pattern as written has been compiled before; should its rewriting not
 // compile all the same, it denies.
-func compile(pattern string) compiled {
-	re, err := regexp.Compile(pattern)
+func recompile(pattern string) *compiled {
+	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return compiled{}
+		return &compiled{}
 	}
-	c := compiled{re: re}
-	for group, name := range re.SubexpNames() {
+	c, err := compile(re)
+	if err != nil {
+		return &compiled{}
+	}
+	return &c
+}
+
+func compile(re *syntax.Regexp) (compiled, error) {
+	names := re.CapNames()
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return compiled{}, err
+	}
+	c := compiled{prog: prog, slots: make([]int, 2*len(names))}
+	for group, name := range names {
+		c.slots[2*group], c.slots[2*group+1] = -1, -1
 		if strings.HasPrefix(name, excusePrefix) {
-			c.excuses = append(c.excuses, group)
+			c.excuses++
+			c.slots[2*group] = c.excuses
 		}
 	}
-	return c
+	return c, nil
 }
 
 // branches returns the alternatives of re that are looked for by themselves: those of an alternation that is all of

@@ -57,6 +57,14 @@ func isBroken(s string) bool {
 	return size == 1
 }
 
+// Blank reports whether nothing of s shows: it holds only white space, controls and characters that show nothing.
+func Blank(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return plain(r) && r != ' ' && r != brailleBlank }) < 0
+}
+
+// brailleBlank is a symbol by category and shows nothing.
+const brailleBlank = '\u2800'
+
 // plain reports whether r shows as itself: a letter, mark, number, punctuation, symbol or the ASCII space. A backslash is
 // plain, so text that holds a written escape cannot be told from one that was escaped; both are harmless.
 func plain(r rune) bool {

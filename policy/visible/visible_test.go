@@ -56,6 +56,19 @@ func TestClip(t *testing.T) {
 	}
 }
 
+func TestBlank(t *testing.T) {
+	for _, s := range []string{"", " \t\n", "\u00a0", "\u200b", "\u2800", "\u3164\ufe0f", "\x00\x1b", "\u202e"} {
+		if !Blank(s) {
+			t.Errorf("Blank(%q) = false, want true", s)
+		}
+	}
+	for _, s := range []string{"a", " . ", "\u200bé", "0", "⠁"} {
+		if Blank(s) {
+			t.Errorf("Blank(%q) = true, want false", s)
+		}
+	}
+}
+
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"", "a", "\x1b[2J", "\u202e", "\xff\xfe", "\U000e0001"} {
 		f.Add(s)

@@ -146,7 +146,7 @@ func results() []Scenario {
 			s.World.Returned, s.Note = result(`{"structuredContent":{"status":"OK","admin":true}}`), "not of the tool's output type"
 		}),
 		with("result-asks-for-input", states.Answered, "", 1, func(s *Scenario) {
-			s.World.Returned, s.Note = result(`{"resultType":"input_required","inputRequests":{}}`), "not complete"
+			s.World.Returned, s.Note = result(`{"resultType":"input_required"}`), "not complete"
 		}),
 		with("summary-refused", states.Answered, "", 1, func(s *Scenario) {
 			s.World.Summary = plan(`{"items":[{"claim":"Logs are kept for 900 days.","evidence":"Security logs are kept for 400 days."}]}`)
@@ -156,6 +156,10 @@ func results() []Scenario {
 			s.World.Summary = &states.EffectFailed{Code: policy.CodePlannerFailed, Reason: "No endpoint."}
 			s.Note = "No summary (planner_failed)"
 		}),
+		with("result-is-empty", states.Answered, "", 1, func(s *Scenario) {
+			s.World.Returned, s.Note = result(""), "not strict JSON"
+		}),
+		with("call-answers-nothing", states.Failed, policy.CodeEffectFailed, 1, func(s *Scenario) { s.World.Returned = nil }),
 		with("call-timed-out", states.Failed, policy.CodeTimeout, 1, func(s *Scenario) {
 			s.World.Returned = &states.EffectFailed{Code: policy.CodeTimeout, Effect: states.EffectUnknown, Reason: "Too slow."}
 		}),
