@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"math/bits"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ const (
 	MaxSentenceBytes = evidence.MaxClaimBytes // a longer one is not said: a part of it could mean something else
 	MinSentenceWords = evidence.MinWords      // without a digit: shorter values are ids, codes, names and labels
 	proseWords       = 5                      // from here on a text without an end mark counts as prose too
-	maxTrials        = 1024                   // sentences shown to the gate, so that refused ones cannot buy work
+	maxTrials        = 1024                   // sentences looked at closely, so that unfit ones cannot buy work
 	maxRequestWords  = 64                     // distinct words of the request that count; the score is a bit set
 )
 
@@ -34,7 +35,9 @@ const (
 // itself says (a search result echoes its query), whatever the evidence gate refuses, and everything in an object whose
 // "status" is NOT_FOUND: an absence has no content. When nothing is left it says {"items":[]}, which the gate refuses.
 //
-// The time is linear in the payload. Words are runs of letters and digits in lower case; a text written without spaces
+// The time is linear in the payload: it is read once for its sentences and at most [MaxSentences] times by the gate, at
+// most 1,024 sentences, each of at most [MaxSentenceBytes], are compared with the request and shown to the gate alone,
+// and the gate bounds what it looks at. Words are runs of letters and digits in lower case; a text written without spaces
 // between words has too few of them to be said.
 type Extractive struct{}
 
@@ -50,10 +53,12 @@ func (x Extractive) Summarize(request string, typed []byte) []byte {
 	}
 	slices.SortFunc(best.kept, func(a, b candidate) int { return cmp.Compare(a.order, b.order) })
 	for _, c := range best.kept {
-		if item := itemOf(c.text); accepted(typed, item) {
-			summary.Items = append(summary.Items, item)
-		}
+		summary.Items = append(summary.Items, itemOf(c.text))
 	}
+	summary.Items = lockable(summary.Items, func(s evidence.Summary) error {
+		_, err := evidence.Lock(typed, s)
+		return err
+	})
 	return canonical.MustMarshal(summary)
 }
 
@@ -65,9 +70,21 @@ func itemOf(sentence string) evidence.Item {
 	return evidence.Item{Claim: claim, Evidence: sentence}
 }
 
-func accepted(typed []byte, item evidence.Item) bool {
-	_, err := evidence.Lock(typed, evidence.Summary{Items: []evidence.Item{item}})
-	return err == nil
+// lockable returns the items without those that lock refuses. It asks once, and once more for each refused item: lock
+// reads the whole payload. items is changed.
+func lockable(items []evidence.Item, lock func(evidence.Summary) error) []evidence.Item {
+	for len(items) > 0 {
+		var refused *evidence.RefusedError
+		err := lock(evidence.Summary{Items: items})
+		switch {
+		case err == nil:
+			return items
+		case !errors.As(err, &refused) || refused.Item == evidence.WholeSummary:
+			return items[:0]
+		}
+		items = slices.Delete(items, refused.Item, refused.Item+1)
+	}
+	return items
 }
 
 // choice holds the best sentences so far, best first.
@@ -106,12 +123,11 @@ func (c *choice) consider(s string) {
 	if !ok || full && rank <= c.kept[MaxSentences-1].rank {
 		return
 	}
-	if slices.ContainsFunc(c.kept, func(k candidate) bool { return k.text == s }) ||
-		strings.Contains(c.request, strings.ToLower(s)) {
+	if slices.ContainsFunc(c.kept, func(k candidate) bool { return k.text == s }) {
 		return
 	}
 	c.trials++
-	if !speakable(s) {
+	if strings.Contains(c.request, strings.ToLower(s)) || !speakable(s) {
 		return
 	}
 	if full {
@@ -149,8 +165,11 @@ func (c *choice) rank(s string) (rank int, ok bool) {
 // speakable asks the evidence gate about the sentence alone, against a payload of nothing else. That costs little;
 // those that are chosen are shown to it again with the whole payload.
 func speakable(s string) bool {
-	doc, err := jsontext.AppendQuote([]byte(`{"sentence":`), s)
-	return err == nil && accepted(append(doc, '}'), itemOf(s))
+	doc, err := jsontext.AppendQuote(nil, s)
+	if err == nil {
+		_, err = evidence.Lock(doc, evidence.Summary{Items: []evidence.Item{itemOf(s)}})
+	}
+	return err == nil
 }
 
 // isPlainWord reports whether a field holds a letter and no digit or underscore: not an id, a number, or a code.

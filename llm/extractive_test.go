@@ -2,7 +2,9 @@ package llm
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +132,83 @@ func TestSummarizeTrials(t *testing.T) {
 			body := strings.Repeat("This has <b>bold</b> text. ", tt.refused) + "Logs are kept here."
 			if diff := cmp.Diff(tt.want, said(t, "x", payload(t, body))); diff != "" {
 				t.Errorf("Summarize (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTrialsAreBounded counts the sentences that are looked at closely, whatever it is that makes them unfit.
+func TestTrialsAreBounded(t *testing.T) {
+	for _, tt := range []struct{ name, request, unit string }{
+		{"refused-by-the-gate", "x", "This has <b>bold</b> text."},
+		{"said-by-the-request", "Are logs kept here? Logs are kept here.", "Logs are kept here."},
+		{"kept", "x", "Logs are kept here."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newChoice(tt.request)
+			for range 3 * maxTrials {
+				c.consider(tt.unit)
+			}
+			want := maxTrials
+			if tt.name == "kept" {
+				want = 1 // to know that it is there costs little
+			}
+			if c.trials != want {
+				t.Errorf("%d sentences were looked at, want %d", c.trials, want)
+			}
+		})
+	}
+}
+
+// TestSummarizeCutSentences is about sentences that stand elsewhere in the payload more often than the gate looks, each
+// time cut out of a chunk: they are not said, and those beside them are.
+func TestSummarizeCutSentences(t *testing.T) {
+	const unit = "a a-"
+	values := slices.Repeat([]string{"x-" + strings.Repeat(unit, 150+999) + "x"}, 64)
+	for i := range MaxSentences - 1 {
+		values = append(values, strings.Repeat(unit, 149-i)+"a a")
+	}
+	doc, err := json.Marshal(append(values, "Logs are kept here."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"Logs are kept here."}, said(t, "x", doc)); diff != "" {
+		t.Errorf("Summarize (-want +got):\n%s", diff)
+	}
+}
+
+// TestLockable counts how often the payload is read.
+func TestLockable(t *testing.T) {
+	whole := errors.New("broken")
+	for _, tt := range []struct {
+		name, claims, want string
+		whole              error
+		asked              int
+	}{
+		{"none", "", "", nil, 0},
+		{"all-are-good", "abcde", "abcde", nil, 1},
+		{"one-is-bad", "abXde", "abde", nil, 2},
+		{"all-are-bad", "XXXXX", "", nil, MaxSentences},
+		{"the-payload-is-bad", "abcde", "", whole, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var items []evidence.Item
+			for _, r := range tt.claims {
+				items = append(items, evidence.Item{Claim: string(r)})
+			}
+			asked := 0
+			got := ""
+			for _, item := range lockable(items, func(s evidence.Summary) error {
+				asked++
+				if i := slices.IndexFunc(s.Items, func(i evidence.Item) bool { return i.Claim == "X" }); i >= 0 {
+					return &evidence.RefusedError{Item: i}
+				}
+				return tt.whole
+			}) {
+				got += item.Claim
+			}
+			if got != tt.want || asked != tt.asked {
+				t.Errorf("lockable(%s) = %q, asked %d times, want %q, %d", tt.claims, got, asked, tt.want, tt.asked)
 			}
 		})
 	}

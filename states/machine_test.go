@@ -11,17 +11,8 @@ import (
 	"pgfsm/states/statestest"
 )
 
-func mustMachine(tb testing.TB) *states.Machine {
-	tb.Helper()
-	m, err := states.NewMachine()
-	if err != nil {
-		tb.Fatalf("NewMachine() = %v", err)
-	}
-	return m
-}
-
 func TestScenarios(t *testing.T) {
-	m := mustMachine(t)
+	m := statestest.MustMachine(t)
 	taken := map[fsm.Mark]bool{}
 	for _, s := range statestest.Scenarios() {
 		t.Run(s.Name, func(t *testing.T) {
@@ -141,7 +132,7 @@ func TestStageThatLiesIsRefused(t *testing.T) {
 			defer states.ReplaceStage(tc.at, func(s states.Stage) states.Stage { return liar{s, tc.judge} })()
 			s := statestest.Scenarios()[0]
 			run := s.Run()
-			_, err := mustMachine(t).Advance(context.Background(), run, s.Entry(), &statestest.Memory{})
+			_, err := statestest.MustMachine(t).Advance(context.Background(), run, s.Entry(), &statestest.Memory{})
 			var refused *fsm.TransitionError
 			if !errors.As(err, &refused) {
 				t.Fatalf("Advance() error = %v, want a TransitionError", err)
@@ -159,7 +150,7 @@ func TestStageThatCallsWithoutAPermitIsStopped(t *testing.T) {
 		t.Run("in-"+string(at), func(t *testing.T) {
 			defer states.ReplaceStage(at, func(s states.Stage) states.Stage { return wanting{s, wanted} })()
 			s := statestest.Scenarios()[0]
-			_, err := mustMachine(t).Advance(context.Background(), s.Run(), s.Entry(), &statestest.Memory{})
+			_, err := statestest.MustMachine(t).Advance(context.Background(), s.Run(), s.Entry(), &statestest.Memory{})
 			if !errors.Is(err, states.ErrPermit) {
 				t.Errorf("Advance() error = %v, want %v", err, states.ErrPermit)
 			}
@@ -183,7 +174,7 @@ func TestRecordThatCannotBeKeptStopsTheRunBeforeTheCall(t *testing.T) {
 	full := errors.New("disk full")
 	for n := range 8 { // step 7 fires dispatch; the call comes behind it
 		s := statestest.Scenarios()[0]
-		_, err := mustMachine(t).Advance(context.Background(), s.Run(), s.Entry(), &failing{after: n, err: full})
+		_, err := statestest.MustMachine(t).Advance(context.Background(), s.Run(), s.Entry(), &failing{after: n, err: full})
 		if !errors.Is(err, full) || len(s.World.Calls) != 0 {
 			t.Errorf("record broken at step %d: error %v, %d calls; want the record's error and no call", n, err, len(s.World.Calls))
 		}

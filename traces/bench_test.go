@@ -33,7 +33,7 @@ func good(tb testing.TB) (names []string, docs [][]byte) {
 // BenchmarkReplay reads, checks and executes demo traces again, one after the other; traces/s is the figure.
 func BenchmarkReplay(b *testing.B) {
 	_, docs := good(b)
-	p := traces.NewReplayer(mustMachine(b), nil)
+	p := traces.NewReplayer(statestest.MustMachine(b), nil)
 	bytes := 0
 	for _, doc := range docs {
 		bytes += len(doc)
@@ -57,7 +57,7 @@ func BenchmarkReplay(b *testing.B) {
 // BenchmarkRead is the part of BenchmarkReplay that reads and checks the chain.
 func BenchmarkRead(b *testing.B) {
 	_, docs := good(b)
-	p := traces.NewReplayer(mustMachine(b), nil)
+	p := traces.NewReplayer(statestest.MustMachine(b), nil)
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
@@ -71,7 +71,7 @@ func BenchmarkRead(b *testing.B) {
 // inMemory returns a whole run with eight arguments: the machine, all gates, the chain. Its ports answer at once, and
 // nothing is written to a file.
 func inMemory(b *testing.B, bundle *policy.Bundle) func() {
-	m := mustMachine(b)
+	m := statestest.MustMachine(b)
 	s := scenario(b, "eight-arguments")
 	listed, err := states.DecodeShared(states.SpellEvent(&states.ToolsListed{
 		Happened: "tools_listed", Servers: statestest.Listings(statestest.Page),

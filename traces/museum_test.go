@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/states/statestest"
 	"pgfsm/traces"
 )
 
@@ -17,7 +18,7 @@ import (
 
 func TestGoodTracesReplay(t *testing.T) {
 	names, docs := good(t)
-	p := traces.NewReplayer(mustMachine(t), nil)
+	p := traces.NewReplayer(statestest.MustMachine(t), nil)
 	for i, name := range names {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			for _, read := range []func([]byte) (*traces.Trace, error){traces.Read, p.Read, p.Read} {
@@ -52,7 +53,7 @@ func TestBadTracesAreRefused(t *testing.T) {
 			if want == nil {
 				t.Fatalf("the first line is %q", said)
 			}
-			warm := traces.NewReplayer(mustMachine(t), nil)
+			warm := traces.NewReplayer(statestest.MustMachine(t), nil)
 			for _, d := range docs {
 				if _, err := warm.Read(d); err != nil {
 					t.Fatal(err)
@@ -82,7 +83,7 @@ func TestBadTracesAreRefused(t *testing.T) {
 // FuzzRead holds a reader that remembers to one that does not: what one refuses the other refuses, with the same words.
 func FuzzRead(f *testing.F) {
 	_, docs := good(f)
-	warm := traces.NewReplayer(mustMachine(f), nil)
+	warm := traces.NewReplayer(statestest.MustMachine(f), nil)
 	for _, doc := range docs {
 		if _, err := warm.Read(doc); err != nil {
 			f.Fatal(err)

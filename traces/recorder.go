@@ -23,7 +23,10 @@ const (
 	dirMode  = 0o700
 )
 
-const partialSuffix = ".partial"
+const (
+	partialSuffix = ".partial"
+	newSuffix     = ".new"
+)
 
 // A Recorder writes the record of one run to a folder. It implements [states.Recorder].
 type Recorder struct {
@@ -58,7 +61,7 @@ func Create(dir string, h Header, now func() string) (*Recorder, error) {
 // left over in between; a file that never got its name belongs to a run that never began.
 func (r *Recorder) begin() error {
 	final := r.partialPath()
-	early := final + ".new"
+	early := final + newSuffix
 	f, err := os.OpenFile(early, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, fileMode)
 	if err != nil {
 		return err

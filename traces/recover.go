@@ -38,7 +38,13 @@ func (p *Replayer) Recover(dir string, now func() string) ([]Recovered, error) {
 	}
 	var all []Recovered
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), "trace_") || !strings.HasSuffix(e.Name(), partialSuffix) {
+		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), "trace_") {
+			continue
+		}
+		if strings.HasSuffix(e.Name(), partialSuffix+newSuffix) {
+			forget(filepath.Join(dir, e.Name()))
+		}
+		if !strings.HasSuffix(e.Name(), partialSuffix) {
 			continue
 		}
 		r, live := p.recoverOne(dir, filepath.Join(dir, e.Name()), now)
@@ -47,6 +53,17 @@ func (p *Replayer) Recover(dir string, now func() string) ([]Recovered, error) {
 		}
 	}
 	return all, nil
+}
+
+// forget removes a file that never got its name, if nobody is about to give it one: its run never began.
+func forget(path string) {
+	lock := lockOf(path)
+	if ok, err := lock.TryLock(); err == nil && ok {
+		if info, err := os.Stat(path); err == nil && info.Size() > 0 { // an empty one may be about to be locked
+			os.Remove(path)
+		}
+		lock.Unlock()
+	}
 }
 
 // recoverOne ends one run; live says that another process still owns it, or has just finished it.
@@ -73,6 +90,9 @@ func (p *Replayer) recoverOne(dir, path string, now func() string) (r Recovered,
 		r.Trace, _, err = rec.Finish(r.Outcome)
 	}
 	if err != nil {
+		if rec != nil {
+			rec.partial.Close()
+		}
 		r.Err = errors.Join(err, setAside(path), lock.Unlock())
 	}
 	return r, false

@@ -52,7 +52,7 @@ func leave(t *testing.T, m *states.Machine, dir string, n int) string {
 }
 
 func TestRecoverEndsWhatWasLeft(t *testing.T) {
-	m := mustMachine(t)
+	m := statestest.MustMachine(t)
 	for n, want := range []struct {
 		state  string
 		code   policy.Code
@@ -102,7 +102,7 @@ func TestRecoverEndsWhatWasLeft(t *testing.T) {
 }
 
 func TestRecoverLeavesLiveRunsAlone(t *testing.T) {
-	m := mustMachine(t)
+	m := statestest.MustMachine(t)
 	dir := t.TempDir()
 	s := scenario(t, "typed-and-summarized")
 	rec, err := traces.Create(dir, traces.NewHeader(m, s.Run()), clock)
@@ -117,7 +117,7 @@ func TestRecoverLeavesLiveRunsAlone(t *testing.T) {
 }
 
 func TestRecoverDropsATornLine(t *testing.T) {
-	m := mustMachine(t)
+	m := statestest.MustMachine(t)
 	dir := t.TempDir()
 	partial := leave(t, m, dir, 5)
 	doc, err := os.ReadFile(partial)
@@ -142,7 +142,7 @@ func TestRecoverDropsATornLine(t *testing.T) {
 }
 
 func TestRecoverPutsWhatIsBrokenAside(t *testing.T) {
-	m := mustMachine(t)
+	m := statestest.MustMachine(t)
 	for _, tc := range []struct {
 		name  string
 		spoil func([]byte) []byte
@@ -177,7 +177,7 @@ func TestRecoverPutsWhatIsBrokenAside(t *testing.T) {
 }
 
 func TestCreateRefusesWhatItCannotWrite(t *testing.T) {
-	m := mustMachine(t)
+	m := statestest.MustMachine(t)
 	s := scenario(t, "typed-and-summarized")
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -190,7 +190,7 @@ func TestCreateRefusesWhatItCannotWrite(t *testing.T) {
 }
 
 func TestRecoverNeverReplacesATrace(t *testing.T) {
-	m := mustMachine(t)
+	m := statestest.MustMachine(t)
 	dir := t.TempDir()
 	partial := leave(t, m, dir, 9) // dispatched, and the result lost
 	s := scenario(t, "typed-and-summarized")
@@ -212,7 +212,7 @@ func TestRecoverNeverReplacesATrace(t *testing.T) {
 }
 
 func TestRecoverStaysInItsFolder(t *testing.T) {
-	m := mustMachine(t)
+	m := statestest.MustMachine(t)
 	for _, tc := range []struct{ name, id string }{
 		{"path", "/../../allowlist"},
 		{"another-run", "01890a5d-ac96-774b-bcce-b302099a8058"},
@@ -246,7 +246,7 @@ func TestRecoverStaysInItsFolder(t *testing.T) {
 }
 
 func TestSetAsideNeverOverwrites(t *testing.T) {
-	m := mustMachine(t)
+	m := statestest.MustMachine(t)
 	dir := t.TempDir()
 	for n := range 3 {
 		partial := leave(t, m, dir, 2)
@@ -264,7 +264,7 @@ func TestSetAsideNeverOverwrites(t *testing.T) {
 
 // TestRecoverWhileOthersRun starts runs and recoveries at once: every run keeps its record and finishes.
 func TestRecoverWhileOthersRun(t *testing.T) {
-	m := mustMachine(t)
+	m := statestest.MustMachine(t)
 	dir := t.TempDir()
 	const runs = 40
 	var wg sync.WaitGroup

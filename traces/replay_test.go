@@ -15,15 +15,6 @@ import (
 	"pgfsm/traces"
 )
 
-func mustMachine(tb testing.TB) *states.Machine {
-	tb.Helper()
-	m, err := states.NewMachine()
-	if err != nil {
-		tb.Fatalf("NewMachine() = %v", err)
-	}
-	return m
-}
-
 func clock() string { return statestest.At }
 
 // record runs a scenario with the recorder and returns the path and the bytes of its trace.
@@ -64,7 +55,7 @@ func replayer(m *states.Machine, d policy.Decider) *traces.Replayer {
 }
 
 func TestEveryScenarioReplays(t *testing.T) {
-	m := mustMachine(t)
+	m := statestest.MustMachine(t)
 	for _, s := range statestest.Scenarios() {
 		t.Run(s.Name, func(t *testing.T) {
 			path, doc := record(t, m, &s)
@@ -99,7 +90,7 @@ func TestLargeResultReplays(t *testing.T) {
 	body := strings.Repeat("Logs are kept. \\u0000\\\"", policy.DefaultResultBytes/24)
 	s.World.Returned = &states.ToolReturned{Result: canonical.Text(
 		`{"content":[],"structuredContent":{"status":"OK","body":"` + body + `"}}`)}
-	m := mustMachine(t)
+	m := statestest.MustMachine(t)
 	_, doc := record(t, m, &s)
 	if len(doc) < policy.DefaultResultBytes {
 		t.Fatalf("the trace has %d bytes: payloads must be whole", len(doc))
@@ -117,7 +108,7 @@ func TestLargeResultReplays(t *testing.T) {
 // place that comes out otherwise is named.
 func TestReplayJudgesAnew(t *testing.T) {
 	s := statestest.Scenarios()[0]
-	m := mustMachine(t)
+	m := statestest.MustMachine(t)
 	_, doc := record(t, m, &s)
 	trace, err := traces.Read(doc)
 	if err != nil {
@@ -133,7 +124,7 @@ func TestReplayJudgesAnew(t *testing.T) {
 // TestNothingIsCompiledPerRun counts allocations: compiling the default rules alone takes more than a hundred thousand.
 func TestNothingIsCompiledPerRun(t *testing.T) {
 	const most = 400
-	m := mustMachine(t)
+	m := statestest.MustMachine(t)
 	s := scenario(t, "eight-arguments")
 	bundle := statestest.NewGates().Bundle()
 	got := testing.AllocsPerRun(100, func() {

@@ -42,7 +42,7 @@ func TestReplayTouchesNothing(t *testing.T) {
 			cmd.Dir = dir
 			code := exitCodeOf(t, cmd.Run())
 			if code == errConfined {
-				t.Skip(stderr.String())
+				skip(t, stderr.String())
 			}
 			if code != tt.code {
 				t.Errorf("exit code = %d, want %d\n%s%s", code, tt.code, stdout, stderr)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -9,6 +10,7 @@ import (
 )
 
 func newDemo(w world) *cobra.Command {
+	var asJSON bool
 	addrs := []string{"127.0.0.1:5101", "127.0.0.1:5102", "127.0.0.1:5103"}
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -21,14 +23,40 @@ streamable HTTP at /mcp.`,
 			if err != nil {
 				return err
 			}
-			for _, s := range fleet.Servers() {
-				fmt.Fprintf(w.stdout, "%s %s %s\n", s.Name(), fleet.URL(s.Name(), "sse"), fleet.URL(s.Name(), "mcp"))
+			if err := announce(w, fleet, asJSON); err != nil {
+				return errors.Join(err, fleet.Close())
 			}
 			<-cmd.Context().Done()
 			return fleet.Close()
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document, then serve")
 	cmd.Flags().StringSliceVar(&addrs, "listen", addrs,
 		"the three loopback addresses, one a server; port 0 takes a free one")
 	return cmd
+}
+
+// announce says where the servers listen.
+func announce(w world, fleet *toy.Fleet, asJSON bool) error {
+	type served struct {
+		Name string `json:"name"`
+		SSE  string `json:"sse"`
+		HTTP string `json:"http"`
+	}
+	doc := struct {
+		SchemaVersion int      `json:"schema_version"`
+		Servers       []served `json:"servers"`
+	}{SchemaVersion: schemaVersion}
+	for _, s := range fleet.Servers() {
+		doc.Servers = append(doc.Servers, served{s.Name(), fleet.URL(s.Name(), "sse"), fleet.URL(s.Name(), "mcp")})
+	}
+	if asJSON {
+		return printJSON(w.stdout, doc)
+	}
+	for _, s := range doc.Servers {
+		if _, err := fmt.Fprintf(w.stdout, "%s %s %s\n", s.Name, s.SSE, s.HTTP); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -23,7 +23,8 @@ func readFull(r io.Reader, b []byte) (int, error) {
 }
 
 func newInit(w world) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "init [FOLDER]",
 		Short: "Write a commented starter configuration",
 		Long: `init writes pgfsm.yaml, the allowlist it names and the JSON Schema that editors check it with to the folder
@@ -34,12 +35,14 @@ func newInit(w world) *cobra.Command {
 			if len(args) == 1 {
 				dir = args[0]
 			}
-			return writeStarter(w, dir)
+			return writeStarter(w, dir, asJSON)
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
 }
 
-func writeStarter(w world, dir string) error {
+func writeStarter(w world, dir string, asJSON bool) error {
 	files := []struct {
 		path string
 		text []byte
@@ -56,11 +59,21 @@ func writeStarter(w world, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
+	var written []string
 	for _, f := range files {
 		if err := writeNew(f.path, f.text); err != nil {
 			return err
 		}
-		fmt.Fprintln(w.stdout, f.path)
+		written = append(written, filepath.ToSlash(f.path))
+	}
+	if asJSON {
+		return printJSON(w.stdout, struct {
+			SchemaVersion int      `json:"schema_version"`
+			Files         []string `json:"files"`
+		}{schemaVersion, written})
+	}
+	for _, path := range written {
+		fmt.Fprintln(w.stdout, path)
 	}
 	fmt.Fprintf(w.stderr, "pgfsm: edit it, then: pgfsm config check -c %s\n", files[0].path)
 	return nil

@@ -1,6 +1,7 @@
 // Command pgfsm lets a language model propose an MCP tool call and decides, outside the model, whether it happens.
 //
-// Results go to standard output, everything else to standard error. Exit codes: 0 yes (answered, a question back,
+// What was asked for goes to standard output: the answer and the way it came about, or with --json one document.
+// Warnings and errors go to standard error. Exit codes: 0 yes (answered, a question back,
 // clean), 1 no (blocked, diverged, tampered, findings), 2 could not (usage, configuration, failed), 3 waits for a
 // person.
 package main

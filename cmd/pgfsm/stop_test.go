@@ -177,7 +177,7 @@ allowlist: allowlist.json
 				[]string{fmt.Sprintf("CRAMPED=%d", room), "SAFE_TRACE_DIR=" + traces}, call...)
 			code := exitCodeOf(t, cmd.Run())
 			if code == errConfined {
-				t.Skip(stderr.String())
+				skip(t, stderr.String())
 			}
 			ran{code, stdout.String(), stderr.String()}.want(t, exitCould)
 			// Without any record there is no run; with one, the document says how it stands.
@@ -200,7 +200,7 @@ allowlist: allowlist.json
 			[]string{fmt.Sprintf("CRAMPED=%d", sent+200), "SAFE_TRACE_DIR=" + traces}, call...)
 		code := exitCodeOf(t, cmd.Run())
 		if code == errConfined {
-			t.Skip(stderr.String())
+			skip(t, stderr.String())
 		}
 		ran{code, stdout.String(), stderr.String()}.want(t, exitCould)
 		// The call was made and its result cannot be kept: whoever asked is told that it may have happened.

@@ -7,25 +7,38 @@ import (
 )
 
 const (
-	joiners    = "-.:/@+&'’,"
+	joiners    = "-.:/@+&'’^·․⁄∕∶∙⋅‧．٫٬\u2010\u2011" + numJoiners
+	numJoiners = ",*×÷" // only between numbers
 	signs      = "-+−±"
-	maxPrefix  = 2 // signs and currency symbols before a number
-	maxGap     = 3 // characters of white space between chunks that are joined
-	unitsClose = "%‰°"
-	unitsApart = "%‰"
+	minuses    = "\u02d7\u2796" // beside all dashes (Pd)
+	maxPrefix  = 2              // signs and currency symbols before a number
+	maxGap     = 3              // characters of white space between chunks that are joined
+	unitsClose = "°" + unitsApart
+	unitsApart = "%‰‱٪"
+	cjkNumbers = "零一二三四五六七八九十百千万萬亿億兆两兩廿卅卌壹壱贰貳弐叁參参肆伍陆陸柒捌玖拾佰仟"
 )
 
 // A chunk is a run of text that evidence is never cut inside of; see the package comment.
 type chunk struct {
 	start, end int
-	core       string // without signs, symbols and units
+	core       string // without signs, symbols, units and what is not seen
 }
 
 func isWord(r rune) bool {
-	return r == '_' || unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r)
+	if r < utf8.RuneSelf {
+		return r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+	}
+	return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r) || ignorable(r)
+}
+
+func isNumber(r rune) bool {
+	return unicode.IsNumber(r) || r >= utf8.RuneSelf && strings.ContainsRune(cjkNumbers, r)
 }
 
 func isSign(r rune) bool { return strings.ContainsRune(signs, r) || unicode.Is(unicode.Sc, r) }
+
+// isDash reports whether r is a sign where nothing stands directly before it: "–5", but not "3–5".
+func isDash(r rune) bool { return unicode.Is(unicode.Pd, r) || strings.ContainsRune(minuses, r) }
 
 // chunks returns the chunks of s in order.
 func chunks(s string) []chunk {
@@ -38,11 +51,11 @@ func chunks(s string) []chunk {
 			continue
 		}
 		c := chunk{start: i, end: coreEnd(s, i)}
-		c.core = s[c.start:c.end]
-		if unicode.IsNumber(r) {
+		c.core = withoutIgnorable(s[c.start:c.end])
+		if first, _ := utf8.DecodeRuneInString(c.core); isNumber(first) {
 			c.start = prefixStart(s, free, c.start)
 		}
-		if last, _ := utf8.DecodeLastRuneInString(c.core); unicode.IsNumber(last) {
+		if last, _ := utf8.DecodeLastRuneInString(c.core); isNumber(last) {
 			c.end = unitEnd(s, c.end)
 		}
 		list = append(list, c)
@@ -59,7 +72,7 @@ func coreEnd(s string, i int) int {
 		if !isWord(r) {
 			next, _ := utf8.DecodeRuneInString(s[i+size:])
 			joins := strings.ContainsRune(joiners, r) && isWord(next) &&
-				(r != ',' || unicode.IsNumber(before) && unicode.IsNumber(next))
+				(!strings.ContainsRune(numJoiners, r) || isNumber(before) && isNumber(next))
 			if !joins {
 				return i
 			}
@@ -73,7 +86,8 @@ func coreEnd(s string, i int) int {
 func prefixStart(s string, free, start int) int {
 	for range maxPrefix {
 		r, size := utf8.DecodeLastRuneInString(s[free:start])
-		if size == 0 || !isSign(r) {
+		behindChunk := start-size == free && free > 0
+		if size == 0 || !isSign(r) && (!isDash(r) || behindChunk) {
 			break
 		}
 		start -= size

@@ -2,8 +2,8 @@
 // payload word for word, and the quotation can be pointed at.
 //
 // It is a lock on evidence, not a proof of entailment. It guarantees that the quoted words are there, that they were
-// not cut out of the middle of something, and that no number, date or identifier in the claim is missing from them.
-// It does not guarantee that the claim follows from them.
+// not cut out of the middle of something, and that no number, date or identifier in the claim, as these are defined
+// below, is missing from them. It does not guarantee that the claim follows from them.
 //
 // # A summary
 //
@@ -11,10 +11,18 @@
 // members, at most [MaxSummaryBytes] bytes. A claim is not blank and has at most [MaxClaimBytes] bytes, evidence is not
 // empty and has at most [MaxEvidenceBytes]. [Schema] is the same in JSON Schema, and both must agree ([Parse]).
 //
-// Neither text may hold control characters (evidence may hold tab, line feed and carriage return, since payloads do),
-// U+2028, U+2029, format characters (general category Cf: bidi controls, invisible characters, tags) other than the
-// two joiners U+200C and U+200D, supplementary variation selectors (U+E0100 to U+E01EF), anything that opens an HTML
-// tag ("<" directly before a letter, "/", "!" or "?"), or the middle of a Markdown link ("](").
+// Neither text may hold anything that opens an HTML tag ("<" directly before a letter, "/", "!" or "?"), or the middle
+// of a Markdown link ("](").
+//
+// An invisible character is one of general category Cf (bidi controls, zero-width joiners, soft hyphens, tags), with
+// the property Variation_Selector, or with Other_Default_Ignorable_Code_Point (the grapheme joiner, fillers). A claim
+// may hold none of them, and only graphic characters: letters, marks, numbers, punctuation, symbols and spaces, so no
+// control characters, U+2028, U+2029, private use or unassigned code points. This refuses claims in languages that
+// write with U+200C or U+200D, and emoji with a variation selector.
+//
+// Evidence may hold tab, line feed and carriage return, since payloads do, but no other control characters, U+2028 or
+// U+2029, no Cf but U+200C and U+200D, and no supplementary variation selectors (U+E0100 to U+E01EF). Invisible
+// characters that are left may not stand in one of its tokens.
 //
 // # Where evidence stands
 //
@@ -26,16 +34,22 @@
 // A word, for counting, is a maximal run without white space that holds a letter or a number; a Han or
 // Hiragana character is a word of its own (as in UAX #29).
 //
-// An end is clean if it lies neither inside a chunk nor inside a token of the value.
+// An end is clean if it lies neither inside a chunk nor inside a token of the value: of the value as it is written,
+// and as it is read (see Tokens). 64 bytes on either side of it are looked at. Of one piece of evidence, the first 1,000
+// places in the payload are looked at; if none of them has clean ends, the item is refused, even if the next would do.
+// So the work is linear in the payload, whatever it holds.
 //
 // # Chunks
 //
-// A word character is a letter (L), mark (M), number (N) or "_". A chunk is a maximal run of word characters in which
-// single joiners may stand, each directly between two word characters: any of - . : / @ + & ' ’, and between two
-// numbers also the comma. A chunk that begins with a number takes up to two signs or currency symbols directly before
-// it (- + − ± and Sc); one that ends with a number takes one of % ‰ ° or a currency symbol directly behind it, or %
-// or ‰ behind one space. So "-5", "$10", "10.5", "1,000", "10%", "policy-002" and "bob@example.com" are one chunk
-// each. The parts of a chunk are what lies between its joiners.
+// A word character is a letter (L), mark (M), number (N), "_" or an invisible character. A number is general category N
+// or one of the Han numerals 零一二三四五六七八九十百千万萬亿億兆两兩廿卅卌 and 壹壱贰貳弐叁參参肆伍陆陸柒捌玖拾佰仟. A chunk
+// is a maximal run of word characters in which single joiners may stand, each directly between two word characters: any
+// of - . : / @ + & ' ’ ^ · ․ ⁄ ∕ ∶ ∙ ⋅ ‧ ． ٫ ٬ U+2010 U+2011, and between two numbers also , * × ÷. A chunk that begins
+// with a number takes up to two signs or currency symbols directly before it (- + − ± and Sc; unless directly behind
+// another chunk also any dash, Pd, U+02D7 and U+2796); one that ends with a number takes one of % ‰ ‱ ٪ ° or a currency
+// symbol directly behind it, or % ‰ ‱ ٪ behind one space. So "-5", "$10", "10.5", "1,000", "10%", "policy-002" and
+// "bob@example.com" are one chunk each. The parts of a chunk are what lies between its joiners. Invisible characters
+// keep a chunk together and do not count otherwise.
 //
 // # Tokens
 //
@@ -43,25 +57,45 @@
 //
 //   - date: YYYY-MM, YYYY-MM-DD (also with / and, with three parts, with dots; also followed by T and a time),
 //     D-M-YY to DD-MM-YYYY (also with / or .), H:MM to HH:MM:SS.
-//   - number: all its word characters are numbers (N).
+//   - number: all its word characters are numbers.
 //   - identifier: it holds a number.
-//   - number: each part is a number word (zero, two … twenty, thirty … ninety, hundred, thousand, million, billion,
-//     trillion, dozen; "one" only beside another number word).
+//   - number: each part is a number word (zero, two … twenty, thirty … ninety, dozen, and the scale words hundred,
+//     thousand, million, billion, trillion; "one" only beside another number word).
 //   - date: a whole month name with a capital first letter, except May.
 //   - identifier: it holds "_", "@" or ":"; or a dot between parts of at least two letters; or a part with a capital
 //     letter that is not its first letter (PII, mcpServers).
+//   - identifier: it has letters of two of the alphabets Latin, Greek, Cyrillic, Armenian, Canadian Aboriginal,
+//     Cherokee, Coptic, Deseret, Georgian, Glagolitic, Gothic, Lisu, Old Italic, Osage and Tifinagh.
 //
 // Then chunks that white space alone separates (at most three characters of it) are joined into one token:
 //
 //   - [D] month [D] [YYYY] or month YYYY, with month a name or its usual three-letter form ("Sept" too), D a chunk of
 //     one or two digits, also with st, nd, rd or th, and with a comma allowed before the white space: "3 March 2024",
 //     "March 3rd, 2024".
-//   - a number of one to three digits and groups of exactly three: "10 000".
-//   - a number and the number words, "percent" and "per cent" behind it, number words among themselves, and "and"
-//     between a scale word and a number word: "10 million", "two hundred and five".
+//   - a number of one to three digits and groups of exactly three: "10 000"; and numbers with only U+2006, U+2008 to
+//     U+200A, U+202F or U+205F between them, whatever their length.
+//   - a number and what stands behind it: number words, "percent", "pct" and "per cent", the Han scales 十百千万萬亿億兆,
+//     and the short scales k, m, mm, mn, mln, mio, b, bn, bln, mrd, md, t, tn, trn, tr, lakh, crore and the plurals
+//     (lakhs, crores, dozens, hundreds … trillions), which are no tokens elsewhere; number words among themselves, and
+//     "and" between a scale word and a number word: "10 million", "5 bn", "two hundred and five".
+//   - "minus" and such a number.
 //
 // A token of a claim is supported if one token of the same class in the evidence is the same: identifiers byte for
 // byte, dates and numbers in lower case with white space runs made one space. Nothing is converted: "2" does not
 // support "two", nor "1,000" "1000", and a token never supports a part of itself ("10" is not supported by "100",
 // "10%", "10 million" or "3-10").
+//
+// This is asked twice: of claim and evidence as they are written, and of both as they are read. A text is read after
+// compatibility decomposition (UAX #15, NFKD), without nonspacing and enclosing marks and invisible characters, and,
+// when tokens are compared, with each run of white space made one space. So "ｓｅｖｅｎ" and "10％" are what they look
+// like, and "10²" is still not "102".
+//
+// # What remains
+//
+// No token, and so not looked for in the evidence, are: ordinals ("twenty-fifth"), fractions, "gross", "score" and scale
+// words in the plural without a number before them; number words that are run together or misspelled, or of another
+// language than English; Roman numerals in lower case; a word wholly in letters of one alphabet that looks like a word
+// in another, and look-alikes inside one alphabet (small capitals). Units other than those above ("days", "GB", "am")
+// do not belong to a number, nor does a sign apart from it, and numbers of the evidence may stand side by side in a
+// claim with other marks than joiners between them ("10–90", "10 | 90").
 package evidence

@@ -4,12 +4,15 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/text/unicode/norm"
 )
 
 // seeds reads a corpus, which must not be empty.
@@ -72,12 +75,17 @@ func resolve(tb testing.TB, doc jsontext.Value, pointer string) string {
 	return resolve(tb, members[name], rest)
 }
 
+var digitRuns = regexp.MustCompile(`[0-9]+`)
+
 func FuzzLock(f *testing.F) {
 	for _, s := range seeds[[3]string](f, "lock.json") {
 		f.Add(s[0], s[1], s[2])
 	}
 	for _, tt := range lockTests {
 		f.Add(payload, tt.claim, tt.evidence)
+	}
+	for _, tt := range hiddenNumbers {
+		f.Add(`"`+between+`"`, tt.claim, between)
 	}
 	f.Fuzz(func(t *testing.T, doc, claim, evidence string) {
 		located, err := Lock([]byte(doc), Summary{Items: []Item{{Claim: claim, Evidence: evidence}}})
@@ -92,6 +100,12 @@ func FuzzLock(f *testing.F) {
 		value := resolve(t, jsontext.Value(strings.TrimSpace(doc)), l.At.Pointer)
 		if got := value[l.At.Start:l.At.End]; got != evidence || l.Evidence != evidence || l.Claim != claim {
 			t.Errorf("the text at %+v is %q, want the evidence %q", l.At, got, evidence)
+		}
+		there := digitRuns.FindAllString(norm.NFKC.String(evidence), -1)
+		for _, run := range digitRuns.FindAllString(norm.NFKC.String(claim), -1) {
+			if !slices.Contains(there, run) {
+				t.Errorf("the claim %q shows %s, which its evidence %q does not", claim, run, evidence)
+			}
 		}
 		if len(value) > windowBytes || len(evidence) == len(value) {
 			return

@@ -30,6 +30,14 @@ func near(s string, list []word, i int, comma bool) bool {
 	return gap != "" && utf8.RuneCountInString(gap) <= maxGap && strings.TrimFunc(gap, unicode.IsSpace) == ""
 }
 
+const thinSpaces = "\u2006\u2008\u2009\u200a\u202f\u205f"
+
+// isThin reports whether list[i+1] is a number that is so close to list[i] that the two may be read as one.
+func isThin(s string, list []word, i int) bool {
+	next := list[i+1]
+	return (next.meaning == digits || next.meaning == day) && strings.Trim(s[list[i].end:next.start], thinSpaces) == ""
+}
+
 func isYear(w word) bool {
 	return len(w.core) == 4 && strings.Trim(w.core, "0123456789") == ""
 }
@@ -53,23 +61,27 @@ func dateWords(s string, list []word) int {
 	return n
 }
 
-// numberRun counts the words of a number at the beginning of list: groups of digits, then number words.
+// numberRun counts the words of a number at the beginning of list: "minus", groups of digits, then number words.
 func numberRun(s string, list []word) int {
 	n := 0
-	switch list[0].meaning {
-	case digits, day:
+	if list[0].meaning == minusWord && near(s, list, 0, false) {
 		n = 1
-		for lead := list[0].core; isGroup(lead, 1) && near(s, list, n-1, false) && isGroup(list[n].core, 3); {
+	}
+	lead := list[n]
+	switch lead.meaning {
+	case digits, day:
+		n++
+		for near(s, list, n-1, false) && (isGroup(lead.core, 1) && isGroup(list[n].core, 3) || isThin(s, list, n-1)) {
 			n++
 		}
 	case one, numberWord, scaleWord:
-		n = 1
+		n++
 	default:
 		return 0
 	}
 	for near(s, list, n-1, false) {
 		switch list[n].meaning {
-		case one, numberWord, scaleWord, percentWord:
+		case one, numberWord, scaleWord, shortScale, percentWord:
 			n++
 		case perWord:
 			if !near(s, list, n, false) || list[n+1].meaning != centWord {

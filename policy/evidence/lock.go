@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -15,8 +13,7 @@ import (
 const (
 	MinWords        = 3        // words of evidence that is not a whole value
 	MaxPayloadBytes = 64 << 20 // bytes of the typed payload
-	maxCandidates   = 1000     // occurrences in one value that are looked at
-	windowBytes     = 128      // text around an occurrence that its ends are judged by
+	maxCandidates   = 1000     // occurrences of one piece of evidence that are looked at, in the whole payload
 )
 
 // A Place is where evidence stands in a typed payload.
@@ -51,6 +48,9 @@ func Lock(typed []byte, s Summary) ([]Located, error) {
 	for i, q := range searches {
 		switch {
 		case q.found:
+		case q.gaveUp:
+			return nil, refuse(CodeMissing, i,
+				"the evidence is cut out of the middle of something at the first %d places where it stands", maxCandidates)
 		case q.short:
 			return nil, refuse(CodeTooShort, i, "the evidence has fewer than %d words and is not a whole value",
 				MinWords)
@@ -72,8 +72,10 @@ func Lock(typed []byte, s Summary) ([]Located, error) {
 type search struct {
 	Located
 	words      int
+	candidates int // occurrences that were looked at
 	found      bool
 	short, cut bool // it occurs, but is too short there, or has an end that is not clean
+	gaveUp     bool // it occurs once more than is looked at
 }
 
 // locate reads typed once and looks for all evidence in each value.
@@ -119,66 +121,36 @@ func locate(typed []byte, s Summary) ([]search, error) {
 
 // in reports whether the evidence stands in value, and where.
 func (q *search) in(value string, isString bool) bool {
-	if q.words == 0 {
+	if q.words == 0 || q.gaveUp {
 		return false
 	}
 	if value == q.Evidence {
 		q.found, q.At.Start, q.At.End = true, 0, len(value)
 		return true
 	}
-	if !isString {
+	if !isString || q.short {
 		return false
 	}
-	for from, tries := 0, 0; tries < maxCandidates; tries++ {
+	for from := 0; ; {
 		i := strings.Index(value[from:], q.Evidence)
-		if i < 0 {
-			return false
-		}
-		start := from + i
-		end := start + len(q.Evidence)
 		switch {
+		case i < 0:
+			return false
 		case q.words < MinWords:
 			q.short = true
 			return false
-		case clean(value, start, end):
+		case q.candidates == maxCandidates:
+			q.gaveUp = true
+			return false
+		}
+		q.candidates++
+		start := from + i
+		end := start + len(q.Evidence)
+		if cleanAt(value, start) && cleanAt(value, end) {
 			q.found, q.At.Start, q.At.End = true, start, end
 			return true
 		}
 		q.cut = true
 		from = start + 1
 	}
-	return false
-}
-
-// clean reports whether both ends of value[start:end] lie outside of chunks and tokens. Only a window around it is
-// read: what reaches past the window from an end is still seen to lie across that end.
-func clean(value string, start, end int) bool {
-	left, right := max(0, start-windowBytes), min(len(value), end+windowBytes)
-	for left > 0 && !utf8.RuneStart(value[left]) {
-		left--
-	}
-	for right < len(value) && !utf8.RuneStart(value[right]) {
-		right++
-	}
-	window := value[left:right]
-	start, end = start-left, end-left
-	if mark, _ := utf8.DecodeRuneInString(window[end:]); unicode.IsMark(mark) {
-		return false // the accent belongs to the last character
-	}
-	if mark, _ := utf8.DecodeRuneInString(window[start:]); unicode.IsMark(mark) {
-		return false
-	}
-	across := func(from, to int) bool { return from < start && start < to || from < end && end < to }
-	list := words(window)
-	for _, c := range list {
-		if across(c.start, c.end) {
-			return false
-		}
-	}
-	for _, t := range tokens(window, list) {
-		if across(t.Start, t.End) {
-			return false
-		}
-	}
-	return true
 }

@@ -133,11 +133,14 @@ func (s Summary) check() *RefusedError {
 		case item.Evidence == "":
 			return refuse(CodeMissing, i, "the evidence is empty")
 		}
-		if why := unshowable(item.Claim, ""); why != "" {
+		if why := unshowable(item.Claim, hiddenInClaim); why != "" {
 			return refuse(CodeNotStrict, i, "the claim holds %s", why)
 		}
-		if why := unshowable(item.Evidence, "\t\n\r"); why != "" {
+		if why := unshowable(item.Evidence, hiddenInEvidence); why != "" {
 			return refuse(CodeNotStrict, i, "the evidence holds %s", why)
+		}
+		if t, bad := invisible(item.Evidence); bad {
+			return refuse(CodeNotStrict, i, "the %s %q of the evidence holds an invisible character", t.Class, t.Text)
 		}
 	}
 	return nil

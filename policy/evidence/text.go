@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// unshowable says what in s may not reach a reader, or "" if there is nothing. Control characters in allowed are let
-// through.
-func unshowable(s, allowed string) string {
+// unshowable says what in s may not reach a reader, or "" if there is nothing. hidden tells the characters.
+func unshowable(s string, hidden func(rune) bool) string {
 	if !utf8.ValidString(s) {
 		return "bytes that are not UTF-8"
 	}
@@ -21,14 +20,38 @@ func unshowable(s, allowed string) string {
 		switch {
 		case before == '<' && (unicode.IsLetter(r) || strings.ContainsRune("/!?", r)):
 			return "markup"
-		case unicode.IsControl(r) && !strings.ContainsRune(allowed, r),
-			unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d',
-			r == '\u2028', r == '\u2029', 0xE0100 <= r && r <= 0xE01EF:
+		case hidden(r):
 			return fmt.Sprintf("the character %U", r)
 		}
 		before = r
 	}
 	return ""
+}
+
+// hiddenInClaim: what is not sure to be seen, and seen as one thing.
+func hiddenInClaim(r rune) bool { return !unicode.IsGraphic(r) || ignorable(r) }
+
+// hiddenInEvidence is more lenient: payloads have line breaks, and emoji and some languages need invisible characters.
+func hiddenInEvidence(r rune) bool {
+	switch r {
+	case '\t', '\n', '\r', '\u200c', '\u200d':
+		return false
+	}
+	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029' ||
+		0xE0100 <= r && r <= 0xE01EF
+}
+
+// invisible returns the first token of s that holds a character that is not seen.
+func invisible(s string) (Token, bool) {
+	if !hasIgnorable(s) {
+		return Token{}, false
+	}
+	for _, t := range Tokens(s) {
+		if hasIgnorable(t.Text) {
+			return t, true
+		}
+	}
+	return Token{}, false
 }
 
 // wordCount counts words as the package comment defines them.

@@ -27,10 +27,8 @@ type Token struct {
 
 // Tokens returns the numbers, dates and identifiers of s in order; the package comment defines them. Tokens do not
 // overlap.
-func Tokens(s string) []Token { return tokens(s, words(s)) }
-
-// tokens returns the tokens of s, whose words are list.
-func tokens(s string, list []word) []Token {
+func Tokens(s string) []Token {
+	list := words(s)
 	var tokens []Token
 	for i := 0; i < len(list); {
 		class, n := joined(s, list[i:])
@@ -55,18 +53,28 @@ func (t Token) key() Token {
 	return t
 }
 
-// unsupported returns the first token of claim that evidence does not hold.
+// unsupported returns the first token of claim that evidence does not hold, as they are written or as they are read.
 func unsupported(claim, evidence string) (Token, bool) {
+	if t, bad := missing(claim, evidence); bad {
+		return t, bad
+	}
+	return missing(reading(claim), reading(evidence))
+}
+
+// reading folds s and makes each run of white space one space, since they look alike.
+func reading(s string) string { return strings.Join(strings.Fields(fold(s)), " ") }
+
+func missing(claim, evidence string) (Token, bool) {
 	claimed := Tokens(claim)
 	if len(claimed) == 0 {
 		return Token{}, false
 	}
-	there := Tokens(evidence)
-	for i := range there {
-		there[i] = there[i].key()
+	there := make(map[Token]bool)
+	for _, t := range Tokens(evidence) {
+		there[t.key()] = true
 	}
 	for _, t := range claimed {
-		if !slices.Contains(there, t.key()) {
+		if !there[t.key()] {
 			return t, true
 		}
 	}
@@ -83,6 +91,8 @@ const (
 	one                 // "one": a number word only in company
 	numberWord          // "seven"
 	scaleWord           // "million"
+	shortScale          // "bn", "k", "thousands": only behind a number
+	minusWord           // "minus": only before a number
 	percentWord         // "percent"
 	perWord             // the "per" of "per cent"
 	centWord            // and its "cent"
@@ -100,14 +110,17 @@ var dateShape = regexp.MustCompile(`^(?:\d{4}[-/]\d{1,2}(?:[-/]\d{1,2})?|\d{4}\.
 
 // meanings are the words that mean something, in lower case.
 var meanings = func() map[string]meaning {
-	m := map[string]meaning{"one": one, "percent": percentWord, "per": perWord, "cent": centWord, "and": andWord}
+	m := map[string]meaning{"one": one, "percent": percentWord, "pct": percentWord, "per": perWord, "cent": centWord,
+		"and": andWord, "minus": minusWord}
 	for _, group := range []struct {
 		meaning meaning
 		words   string
 	}{
 		{numberWord, "zero two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen " +
 			"seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety dozen"},
-		{scaleWord, "hundred thousand million billion trillion"},
+		{scaleWord, "hundred thousand million billion trillion 十 百 千 万 萬 亿 億 兆"},
+		{shortScale, "k m mm mn mln mio b bn bln mrd md t tn trn tr lakh lakhs crore crores " +
+			"dozens hundreds thousands millions billions trillions"},
 		{monthName, "january february march april may june july august september october november december " +
 			"jan feb mar apr jun jul aug sep sept oct nov dec"},
 	} {
@@ -129,8 +142,10 @@ func words(s string) []word {
 }
 
 func meaningOf(core string) meaning {
-	if first, _ := utf8.DecodeRuneInString(core); unicode.IsNumber(first) {
+	if first, _ := utf8.DecodeRuneInString(core); isNumber(first) {
 		switch {
+		case meanings[core] == scaleWord:
+			return scaleWord
 		case isDay(core):
 			return day
 		case allNumbers(core):
@@ -161,7 +176,7 @@ func isDay(core string) bool {
 
 func allNumbers(core string) bool {
 	for _, r := range core {
-		if isWord(r) && !unicode.IsNumber(r) {
+		if isWord(r) && !isNumber(r) {
 			return false
 		}
 	}
@@ -171,9 +186,11 @@ func allNumbers(core string) bool {
 // class returns the class of w standing alone, or "" if it is no token.
 func (w word) class() Class {
 	switch {
+	case w.core == "": // nothing of it is seen
+		return ""
 	case strings.IndexByte("0123456789", w.core[0]) >= 0 && dateShape.MatchString(w.core):
 		return Date
-	case strings.ContainsFunc(w.core, unicode.IsNumber):
+	case strings.ContainsFunc(w.core, isNumber):
 		if allNumbers(w.core) {
 			return Number
 		}
@@ -184,7 +201,7 @@ func (w word) class() Class {
 		return Date // whole names but May, and with June and July
 	case unicode.IsUpper(rune(w.core[0])) && (strings.EqualFold(w.core, "June") || strings.EqualFold(w.core, "July")):
 		return Date
-	case isName(w.core):
+	case isName(w.core), mixesAlphabets(w.core):
 		return Identifier
 	}
 	return ""

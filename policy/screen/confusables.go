@@ -36,13 +36,15 @@ var lookalikes = [...]struct {
 	{'z', "ƶȥɀʐʑʒᏃᴢᵶᶎⱬꓜ"},
 }
 
-// capitalLookalikes lists capitals (and the lunate sigma) that look like another letter than their folded form does.
+// capitalLookalikes lists capitals (and the lunate sigma) that look like another letter than their folded form does,
+// and behind them letters that look like a second letter besides that of [lookalikes].
 var capitalLookalikes = [...]struct {
 	letter byte
 	like   string
 }{
 	{'a', "ΛѦ"}, {'b', "ΒЪ"}, {'c', "ϹϲϾ"}, {'d', "ΔƊ"}, {'e', "ΕΣЗ"}, {'g', "Ԍ"}, {'h', "ΗⱧ"}, {'m', "ΜϺ"},
 	{'n', "ΝИ"}, {'o', "ΘΟ"}, {'r', "ЯƦ"}, {'t', "ΤГ"}, {'u', "ՍԱ"}, {'v', "Ѵꓦ"}, {'w', "Ԝ"}, {'y', "ΥΫҮ"}, {'z', "Ζ"},
+	{'m', "ɯ"}, {'v', "υ"}, {'w', "աʍ"}, {'z', "з"},
 }
 
 // A letterRange is 26 symbols for the letters a to z that NFKC does not fold.

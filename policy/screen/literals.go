@@ -12,6 +12,9 @@ const (
 	minLiteral  = 2   // shorter literals occur everywhere
 	maxClauses  = 3   // of a program
 	maxNumbers  = 1024
+	maxExactLen = 8 << 10  // bytes of the strings that a part is expanded into
+	maxClause   = 2048     // literals of a clause
+	maxBytes    = 64 << 10 // of all literals that one scanner looks for
 )
 
 // A clause is a list of literals of which one occurs in every text that a pattern matches.
@@ -27,6 +30,7 @@ type needs struct {
 type literals struct {
 	list    []clause
 	numbers map[string]uint16
+	bytes   int
 }
 
 // add returns the numbers of the best clauses of re. No numbers mean that nothing is known and the pattern must run.
@@ -38,9 +42,10 @@ func (l *literals) add(re *syntax.Regexp) []uint16 {
 		key := strings.Join(c, "\x00")
 		number, known := l.numbers[key]
 		switch {
-		case !known && len(l.list) == maxNumbers:
-			continue
+		case !known && (len(l.list) == maxNumbers || l.bytes+len(key) > maxBytes):
+			continue // and run the pattern more often
 		case !known:
+			l.bytes += len(key)
 			number = uint16(len(l.list))
 			l.numbers[key] = number
 			l.list = append(l.list, c)
@@ -115,7 +120,8 @@ func requireAll(subs []*syntax.Regexp) needs {
 	all, whole := needs{exact: []string{""}}, true
 	for _, sub := range subs {
 		n := require(sub)
-		if all.exact != nil && n.exact != nil && len(all.exact)*len(n.exact) <= maxExact {
+		if all.exact != nil && n.exact != nil && len(all.exact)*len(n.exact) <= maxExact &&
+			size(all.exact)*len(n.exact)+size(n.exact)*len(all.exact) <= maxExactLen {
 			all.exact = product(all.exact, n.exact)
 			continue
 		}
@@ -128,6 +134,14 @@ func requireAll(subs []*syntax.Regexp) needs {
 		return all.flush() // what is left is exact for the tail only
 	}
 	return all
+}
+
+func size(list []string) int {
+	n := 0
+	for _, s := range list {
+		n += len(s)
+	}
+	return n
 }
 
 func product(heads, tails []string) []string {
@@ -152,6 +166,9 @@ func requireAny(subs []*syntax.Regexp) needs {
 			best := slices.MaxFunc(clauses, func(a, b clause) int { return shortest(a) - shortest(b) })
 			if either != nil || sub == subs[0] {
 				either = append(either, best...)
+			}
+			if len(either) > maxClause {
+				either = nil
 			}
 		} else {
 			either = nil

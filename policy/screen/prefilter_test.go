@@ -73,7 +73,7 @@ func TestPrefilter_Defaults(t *testing.T) {
 	all := unfiltered(s)
 	for _, p := range s.programs {
 		if len(p.folded.clauses) == 0 || len(p.mapped.clauses) == 0 {
-			t.Errorf("a program of %s always runs: %s", s.rules[p.rule].ID, p.folded.compiled().re)
+			t.Errorf("a program of %s always runs: %s", s.rules[p.rule].ID, p.folded.compiled().prog)
 		}
 	}
 	for _, name := range []string{"blocked.txt", "benign.txt"} {

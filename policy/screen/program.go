@@ -14,6 +14,7 @@ import (
 const (
 	excusePrefix = "but" // of the names of groups that excuse a match
 	maxBranches  = 64    // alternatives that are looked for by themselves
+	classRunes   = 32    // ends of ranges in a class that cost as much as an instruction
 )
 
 // A program is one branch of a rule's pattern, compiled for folded and for mapped text.
@@ -57,6 +58,7 @@ func (c *compiled) counts(view string, w *work) bool {
 		return true
 	}
 	s := newSearch(c, w)
+	defer s.free()
 	for first := true; len(view) > 0 || first; first = false {
 		switch {
 		case !s.find(view) || w.spent():
@@ -111,7 +113,7 @@ func compilePattern(rule int, pattern string, folded, mapped *literals) ([]progr
 		return nil, 0, err
 	}
 	c.excuses = 0
-	if newSearch(&c, &work{MaxRuleSteps * MaxRuleSteps}).find("") {
+	if s := newSearch(&c, &work{MaxRuleSteps * MaxRuleSteps}); s.find("") {
 		return nil, 0, errors.New("the pattern matches the empty text, and so everything")
 	}
 	var programs []program
@@ -122,11 +124,14 @@ func compilePattern(rule int, pattern string, folded, mapped *literals) ([]progr
 }
 
 // instructions returns about how many instructions re compiles to, without compiling it. It stops counting behind
-// limit: repetitions multiply.
+// limit: repetitions multiply. A class counts for more than one if it is as large as that of all letters.
 func instructions(re *syntax.Regexp, limit int) int {
 	n := 1
-	if re.Op == syntax.OpLiteral {
+	switch re.Op {
+	case syntax.OpLiteral:
 		n = max(len(re.Rune), 1)
+	case syntax.OpCharClass:
+		n += len(re.Rune) / classRunes
 	}
 	for _, sub := range re.Sub {
 		if n += instructions(sub, limit); n > limit {

@@ -54,7 +54,16 @@ const (
 	MaxRules        = 256      // rules
 	MaxPatternBytes = 16 << 10 // bytes of a pattern
 	MaxInputBytes   = 16 << 20 // the largest maxBytes that [Compile] takes
+	MaxRuleSteps    = 16 << 10 // instructions of a pattern, counted for each alternative that is looked for by itself
+	MaxSteps        = 96 << 10 // instructions of all patterns together
+	MaxExcuses      = 64       // groups of a pattern that excuse
+
+	// StepsPerByte times the bytes of a request, and a few more, is how many instructions its judging may run.
+	StepsPerByte = 16 << 10
 )
+
+// leastBytes is how long even an empty text counts as, so that short requests pay for what patterns cost to start.
+const leastBytes = 256
 
 // The stable codes of a hit.
 const (
@@ -87,8 +96,8 @@ type Screen struct {
 	maxBytes int
 }
 
-// Compile checks and compiles rules. maxBytes is the largest size of all texts of one request together, in bytes, 1 to
-// [MaxInputBytes]. No rules are a policy too: it bounds size and encoding. An error names the rule by index and id.
+// Compile checks and compiles rules. maxBytes is the largest size of a request in bytes, 1 to [MaxInputBytes]; see
+// [Screen.Judge]. No rules are a policy too: it bounds size and encoding. An error names the rule by index and id.
 func Compile(rules []Rule, maxBytes int) (*Screen, error) {
 	if maxBytes < 1 || maxBytes > MaxInputBytes {
 		return nil, fmt.Errorf("the largest input is %d bytes: want 1 to %d", maxBytes, MaxInputBytes)
@@ -97,12 +106,15 @@ func Compile(rules []Rule, maxBytes int) (*Screen, error) {
 		return nil, fmt.Errorf("there are %d input rules, more than %d", len(rules), MaxRules)
 	}
 	s := &Screen{rules: append([]Rule(nil), rules...), maxBytes: maxBytes}
-	seen := map[string]int{}
+	seen, steps := map[string]int{}, 0
 	folded, mapped := &literals{numbers: map[string]uint16{}}, &literals{numbers: map[string]uint16{}}
 	for i, r := range rules {
-		programs, err := compileRule(i, r, folded, mapped)
+		programs, n, err := compileRule(i, r, folded, mapped)
 		if first, dup := seen[r.ID]; err == nil && dup {
 			err = fmt.Errorf("the id is that of rule %d", first)
+		}
+		if steps += n; err == nil && steps > MaxSteps {
+			err = fmt.Errorf("the patterns up to here make %d instructions, more than %d", steps, MaxSteps)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("input rule %d (id %q): %w", i, r.ID, err)
@@ -114,73 +126,133 @@ func Compile(rules []Rule, maxBytes int) (*Screen, error) {
 	return s, nil
 }
 
-func compileRule(index int, r Rule, folded, mapped *literals) ([]program, error) {
+func compileRule(index int, r Rule, folded, mapped *literals) ([]program, int, error) {
 	switch {
 	case strings.TrimSpace(r.ID) == "":
-		return nil, errors.New("the id is empty")
+		return nil, 0, errors.New("the id is empty")
 	case strings.TrimSpace(r.Reason) == "":
-		return nil, errors.New("the reason is empty")
+		return nil, 0, errors.New("the reason is empty")
 	case r.Pattern == "":
-		return nil, errors.New("the pattern is empty")
+		return nil, 0, errors.New("the pattern is empty")
 	case len(r.Pattern) > MaxPatternBytes:
-		return nil, fmt.Errorf("the pattern has %d bytes, more than %d", len(r.Pattern), MaxPatternBytes)
+		return nil, 0, fmt.Errorf("the pattern has %d bytes, more than %d", len(r.Pattern), MaxPatternBytes)
 	}
 	return compilePattern(index, r.Pattern, folded, mapped)
 }
 
-// Judge returns why the texts of one request are refused, or nil if nothing speaks against them.
+// Judge returns why one request is refused, or nil if nothing speaks against it. The first text is the request itself;
+// the others are what was taken from it, as the strings in a plan. The first may have as many bytes as [Compile] was
+// told, and the others together as many again: they repeat what the first says. The same holds for the folded texts.
 func (s *Screen) Judge(texts ...string) *Hit {
 	if s == nil || s.maxBytes == 0 {
 		return &Hit{Code: CodeDenied, Reason: "there is no input policy"}
 	}
-	total := 0
-	for _, t := range texts {
-		total += len(t)
+	own, taken := 0, 0
+	for i, t := range texts {
+		if i == 0 {
+			own = len(t)
+		} else {
+			taken += len(t)
+		}
 	}
-	if total > s.maxBytes {
-		return &Hit{Code: CodeTooLarge, Reason: fmt.Sprintf("the input has %d bytes, more than %d", total, s.maxBytes)}
+	if hit := s.tooLarge(own, taken, ""); hit != nil {
+		return hit
 	}
-	first := len(s.rules)
-	for _, t := range texts {
+	w := &work{StepsPerByte * (own + taken + leastBytes)}
+	first, own, taken := len(s.rules), 0, 0
+	for i, t := range texts {
 		if !utf8.ValidString(t) {
 			return &Hit{Code: CodeNotText, Reason: "the input is not UTF-8"}
 		}
-		first = s.text(t, first)
+		folded := Fold(t)
+		if i == 0 {
+			own = len(folded)
+		} else {
+			taken += len(folded)
+		}
+		if hit := s.tooLarge(own, taken, " in folded form"); hit != nil {
+			return hit
+		}
+		first = s.text(t, folded, first, w)
 	}
-	if first == len(s.rules) {
+	switch {
+	case w.spent():
+		return &Hit{Code: CodeTooLarge, Reason: fmt.Sprintf(
+			"the input takes more than %d steps a byte to be judged by these rules", StepsPerByte)}
+	case first == len(s.rules):
 		return nil
 	}
 	r := s.rules[first]
 	return &Hit{RuleID: r.ID, Reason: r.Reason, Code: CodeDenied}
 }
 
+func (s *Screen) tooLarge(own, taken int, form string) *Hit {
+	switch {
+	case own > s.maxBytes:
+		return &Hit{Code: CodeTooLarge,
+			Reason: fmt.Sprintf("the input has %d bytes%s, more than %d", own, form, s.maxBytes)}
+	case taken > s.maxBytes:
+		return &Hit{Code: CodeTooLarge,
+			Reason: fmt.Sprintf("the texts in the input have %d bytes%s together, more than %d", taken, form, s.maxBytes)}
+	}
+	return nil
+}
+
 // text returns the index of the first rule before limit that matches a view of t, or limit.
-func (s *Screen) text(t string, limit int) int {
-	folded := Fold(t)
-	limit = s.match(folded, false, limit)
+func (s *Screen) text(t, folded string, limit int, w *work) int {
+	limit = s.match(folded, false, limit, w)
 	plain := plainLetters(folded)
-	limit = s.match(letters(plain), true, limit)
+	limit = s.match(letters(plain), true, limit, w)
 	joined := join(plain)
 	if joined != plain {
-		limit = s.match(letters(joined), true, limit)
+		limit = s.match(letters(joined), true, limit, w)
 	}
-	if apart := spaced(t); apart != "" {
-		limit = s.match(Skeleton(apart), true, limit)
+	if wide := spaced(t); wide != "" {
+		limit = s.match(Skeleton(wide), true, limit, w)
+	}
+	limit = s.shapes(plain, joined, limit, w)
+	if gaps := unseen(t); gaps != "" {
+		limit = s.match(mapLetters(apart(plainLetters(Fold(gaps)))), true, limit, w)
 	}
 	if isASCII(t) {
 		return limit
 	}
+	if strings.ContainsRune(t, blankGlyph) {
+		limit = s.match(Skeleton(Fold(strings.ReplaceAll(t, string(blankGlyph), ""))), true, limit, w)
+	}
 	if capitals := Skeleton(Fold(mapCapitals(t))); capitals != joined {
-		limit = s.match(capitals, true, limit)
+		limit = s.match(capitals, true, limit, w)
 	}
 	if h := hidden(t); h != "" {
-		limit = s.text(h, limit) // ASCII: ends here
+		limit = s.text(h, Fold(h), limit, w) // ASCII: ends here
+	}
+	return limit
+}
+
+// shapes judges the views that a text has reason for.
+func (s *Screen) shapes(plain, joined string, limit int, w *work) int {
+	found := shapeOf(plain)
+	if found == (shape{}) {
+		return limit
+	}
+	if found.gaps {
+		limit = s.match(letters(apart(plain)), true, limit, w)
+	}
+	if found.signs {
+		limit = s.match(letters(join(split(plain))), true, limit, w)
+	}
+	if found.runs {
+		limit = s.match(letters(shorten(joined, 1)), true, limit, w)
+		limit = s.match(letters(shorten(joined, 2)), true, limit, w)
+	}
+	if found.pairs {
+		limit = s.match(letters(join(gather(plain))), true, limit, w)
 	}
 	return limit
 }
 
 // match returns the index of the first rule before limit that matches one view, or limit.
-func (s *Screen) match(view string, mapped bool, limit int) int {
+func (s *Screen) match(view string, mapped bool, limit int, w *work) int {
 	sc := s.folded
 	if mapped {
 		sc = s.mapped
@@ -188,10 +260,10 @@ func (s *Screen) match(view string, mapped bool, limit int) int {
 	found := sc.scan(view)
 	for i := range s.programs {
 		p := &s.programs[i]
-		if p.rule >= limit {
+		if p.rule >= limit || w.spent() {
 			break
 		}
-		if p.matches(view, mapped, &found) {
+		if p.matches(view, mapped, &found, w) {
 			return p.rule
 		}
 	}

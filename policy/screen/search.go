@@ -2,10 +2,11 @@ package screen
 
 import (
 	"regexp/syntax"
+	"sync"
 	"unicode/utf8"
 )
 
-// Work is what is left of the instructions that judging one request may take. Time would be the wrong measure: a
+// A work is what is left of the instructions that judging one request may take. Time would be the wrong measure: a
 // replay must come to the same verdict on another machine.
 type work struct{ left int }
 
@@ -41,23 +42,39 @@ func (q *queue) add(pc uint32) bool {
 	return true
 }
 
+// Searches are kept: a queue need not be empty or even clean to be used again.
+var searches = sync.Pool{New: func() any { return new(search) }}
+
 func newSearch(c *compiled, w *work) *search {
-	s := &search{prog: c.prog, slot: c.slots, work: w}
+	s := searches.Get().(*search)
+	s.prog, s.slot, s.work, s.width = c.prog, c.slots, w, 0
 	if c.excuses > 0 {
 		s.width = 1 + c.excuses
 	}
 	n := len(c.prog.Inst)
-	for _, q := range []*queue{&s.now, &s.next} {
-		q.sparse, q.dense, q.records = make([]uint32, n), make([]uint32, 0, n), make([]int32, n*s.width)
-	}
+	s.now.grow(n, s.width)
+	s.next.grow(n, s.width)
 	s.begin, s.best = make([]int32, s.width), make([]int32, s.width)
-	w.left -= n
 	return s
+}
+
+func (q *queue) grow(n, width int) {
+	if len(q.sparse) < n {
+		q.sparse, q.dense = make([]uint32, n), make([]uint32, 0, n)
+	}
+	if len(q.records) < n*width {
+		q.records = make([]int32, n*width)
+	}
+}
+
+func (s *search) free() {
+	s.prog, s.slot, s.work = nil, nil, nil
+	searches.Put(s)
 }
 
 // find reports whether the pattern matches in text. If records are kept, best and end then tell how.
 func (s *search) find(text string) bool {
-	s.now.dense, s.end = s.now.dense[:0], -1
+	s.now.dense, s.next.dense, s.end = s.now.dense[:0], s.next.dense[:0], -1
 	before, char, size := rune(-1), rune(-1), 0
 	if text != "" {
 		char, size = utf8.DecodeRuneInString(text)
@@ -147,7 +164,7 @@ func (s *search) follow(q *queue, pc uint32, at int, context syntax.EmptyOp) {
 		case syntax.InstNop:
 			pc = inst.Out
 		default:
-			s.work.left -= s.width
+			s.work.left -= s.width + len(inst.Rune)/classRunes
 			copy(q.records[int(pc)*s.width:], s.begin)
 			return
 		}

@@ -11,7 +11,7 @@ import (
 // Skeleton returns what folded text looks like when nobody looks closely: marks are dropped, look-alikes of ASCII
 // letters become those letters, digits and signs in words become the letters they stand for (4 @ a, 8 b, 3 e, 6 9 g,
 // 1 ! | i, 0 o, 5 $ s, 7 + t), and words that are spelled with separators are put together (m-a-l-w-a-r-e, mal.ware,
-// m a l w a r e).
+// m(a)lware, m a l w a r e). Symbols beyond ASCII that look like no letter are separators.
 //
 // As in UTS #39 a skeleton is for comparing, not for reading: what cannot be told apart becomes one letter, so "l"
 // becomes "i", "rn" "m" and "vv" "w". Skeleton("malware") is "maiware".
@@ -38,8 +38,10 @@ func plainLetters(s string) string {
 			b.WriteString("ae")
 		case r == 'œ':
 			b.WriteString("oe")
-		case unicode.Is(unicode.Pd, r), r == '−', r == '·', r == '•':
+		case unicode.Is(unicode.Pd, r), r == '·', r == '•', r >= utf8.RuneSelf && unicode.IsSymbol(r):
 			b.WriteByte('-')
+		case r >= utf8.RuneSelf && unicode.Is(unicode.Nd, r):
+			b.WriteByte(digit(r))
 		default:
 			b.WriteRune(r)
 		}
@@ -47,7 +49,22 @@ func plainLetters(s string) string {
 	return b.String()
 }
 
-// mapCapitals replaces capitals whose folded form looks otherwise.
+// digit returns the ASCII digit for a decimal digit of any script. Those of one script follow each other from 0 to 9.
+func digit(r rune) byte {
+	for _, row := range unicode.Nd.R16 {
+		if rune(row.Lo) <= r && r <= rune(row.Hi) {
+			return '0' + byte((r-rune(row.Lo))%10)
+		}
+	}
+	for _, row := range unicode.Nd.R32 {
+		if rune(row.Lo) <= r && r <= rune(row.Hi) {
+			return '0' + byte((r-rune(row.Lo))%10)
+		}
+	}
+	return '0'
+}
+
+// mapCapitals replaces capitals whose folded form looks otherwise, and what looks like two letters by the second.
 func mapCapitals(s string) string {
 	return strings.Map(func(r rune) rune {
 		if c, ok := likeCapital[r]; ok {
@@ -73,22 +90,27 @@ var (
 func init() {
 	for i := range 256 {
 		leet[i] = byte(i)
-		switch c := byte(i); {
-		case 'a' <= c && c <= 'z', c >= 0x80:
-			kind[i] = letterByte
-		case '0' <= c && c <= '9':
-			kind[i] = digitByte
-		case strings.IndexByte("@$!|+", c) >= 0:
-			kind[i] = signByte
-		case strings.IndexByte(`-._*~',:;/\=^#"`, c) >= 0:
-			kind[i] = splitByte
-		}
+		kind[i] = kindOf(byte(i))
 	}
 	for _, row := range []string{"a4@", "b8", "e3", "g69", "i1!|l", "o0", "s5$", "t7+"} {
 		for _, c := range []byte(row[1:]) {
 			leet[c] = row[0]
 		}
 	}
+}
+
+func kindOf(c byte) uint8 {
+	switch {
+	case 'a' <= c && c <= 'z', c >= utf8.RuneSelf:
+		return letterByte
+	case '0' <= c && c <= '9':
+		return digitByte
+	case strings.IndexByte(sign, c) >= 0:
+		return signByte
+	case ' ' < c && c < utf8.RuneSelf && (c < 'A' || c > 'Z'):
+		return splitByte
+	}
+	return 0
 }
 
 const wordByte = letterByte | digitByte | signByte
@@ -131,8 +153,8 @@ func digraphs(s string) string {
 }
 
 const (
-	minSpelled = 4 // single letters in a row that are a spelled word
-	maxSplit   = 3 // bytes between two letters of a spelled word
+	minSpelled = 4  // single letters in a row that are a spelled word
+	maxSplit   = 32 // bytes between two letters of a spelled word
 )
 
 // join puts words together again that are spelled with separators: separators between two word bytes go, and so does

@@ -5,6 +5,7 @@ package statestest
 import (
 	"context"
 	"fmt"
+	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -211,4 +212,14 @@ func MustBundle(c policy.Content, d policy.Decider) *policy.Bundle {
 		b = b.WithDecider(d)
 	}
 	return b
+}
+
+// MustMachine compiles the machine or ends the test.
+func MustMachine(tb testing.TB) *states.Machine {
+	tb.Helper()
+	m, err := states.NewMachine()
+	if err != nil {
+		tb.Fatalf("NewMachine() = %v", err)
+	}
+	return m
 }

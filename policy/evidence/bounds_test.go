@@ -1,0 +1,78 @@
+package evidence
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+)
+
+// TestLock_Work counts the places that hostile payloads make the lock look at. A bound on each value alone would let
+// many values cost as much as they like.
+func TestLock_Work(t *testing.T) {
+	cut := strings.Repeat("red green blues ", maxCandidates/4)
+	for _, tt := range []struct {
+		name, evidence string
+		values         []string
+		candidates     int
+		found          bool
+	}{
+		{"overlapping-in-one-value", strings.Repeat("a a-", 99) + "a a", []string{"x-" + strings.Repeat("a a-", 1<<16) + "x"},
+			maxCandidates, false},
+		{"overlapping-in-many-values", strings.Repeat("a a-", 99) + "a a",
+			slices.Repeat([]string{"x-" + strings.Repeat("a a-", 499) + "x"}, 99), maxCandidates, false},
+		{"han-in-many-values", strings.Repeat("一", 666),
+			slices.Repeat([]string{"x" + strings.Repeat("一", 1665) + "x"}, 99), maxCandidates, false},
+		{"clean-place-is-the-first", "red green blue", []string{"red green blue, " + cut, cut, cut, cut, cut}, 1, true},
+		{"clean-place-is-the-last-allowed", "red green blue",
+			[]string{cut, cut, cut, cut[len("red green blues "):] + "red green blue"}, maxCandidates, true},
+		{"clean-place-is-one-past", "red green blue", []string{cut, cut, cut, cut, "so red green blue"},
+			maxCandidates, false},
+		{"whole-value-is-past-them", "red green blue", []string{cut, cut, cut, cut, cut, "red green blue"},
+			maxCandidates, false},
+		{"too-short", "a", slices.Repeat([]string{strings.Repeat("a-a ", 99)}, 99), 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			doc, err := json.Marshal(tt.values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, err := locate(doc, Summary{[]Item{{Claim: "A claim.", Evidence: tt.evidence}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if q := found[0]; q.candidates != tt.candidates || q.found != tt.found {
+				t.Errorf("locate looks at %d places, found %t, want %d, %t", q.candidates, q.found, tt.candidates, tt.found)
+			}
+		})
+	}
+}
+
+func TestLock_GivesUpWithAReason(t *testing.T) {
+	doc := `["` + strings.Repeat("one two threes ", maxCandidates) + `","one two threes","one two three"]`
+	_, err := Lock([]byte(doc), Summary{[]Item{{Claim: "A claim.", Evidence: "one two three"}}})
+	if err == nil || !strings.Contains(err.Error(), "first 1000 places") || !strings.HasPrefix(err.Error(), CodeMissing) {
+		t.Errorf("Lock() = %v, want code %s and the number of places", err, CodeMissing)
+	}
+}
+
+// An end is judged by the text beside it, however long the value and the evidence are.
+func TestWindow(t *testing.T) {
+	for _, unit := range []string{"a", "é", "一", "𝐬"} {
+		value := strings.Repeat(unit, 1000)
+		for _, at := range []int{0, len(unit), 100 * len(unit), len(value) - len(unit), len(value)} {
+			before, after := window(value, at)
+			for _, side := range []struct {
+				text string
+				all  int
+			}{{before, at}, {after, len(value) - at}} {
+				least, most := min(windowBytes, side.all), windowBytes+utf8.UTFMax-1
+				if n := len(side.text); n < least || n > most || !utf8.ValidString(side.text) {
+					t.Errorf("window(%q…, %d) has %d bytes on a side, want %d to %d whole characters", unit, at, n, least, most)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package evidence
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+)
+
+const between = "Security logs are kept between 10 and 90 days in 400 places."
+
+// Claims that show a number, date or name which between does not hold.
+var hiddenNumbers = []struct{ name, claim, code string }{
+	{"zero-width-joiner-in-number", "Kept 10\u200d90 days.", CodeNotStrict},
+	{"zero-width-non-joiner-in-number", "Kept 10\u200c90 days.", CodeNotStrict},
+	{"zero-width-joiner-behind-sign", "Kept -\u200d10 days.", CodeNotStrict},
+	{"zero-width-joiner-before-unit", "Kept 10\u200d%.", CodeNotStrict},
+	{"zero-width-joiner-in-number-word", "Kept sev\u200den days.", CodeNotStrict},
+	{"zero-width-joiner-in-month", "Since Mar\u200dch.", CodeNotStrict},
+	{"grapheme-joiner-in-number-word", "Kept sev\u034fen days.", CodeNotStrict},
+	{"variation-selector-behind-number-word", "Kept seven\ufe0f days.", CodeNotStrict},
+	{"mongolian-variation-selector", "Kept sev\u180ben days.", CodeNotStrict},
+	{"hangul-filler-in-number-word", "Kept sev\u115fen days.", CodeNotStrict},
+	{"half-width-hangul-filler", "Kept 10\uffa0 90 days.", CodeNotStrict},
+	{"private-use-in-number", "Kept 10\ue00090 days.", CodeNotStrict},
+	{"unassigned-in-number", "Kept 10\u037890 days.", CodeNotStrict},
+	{"noncharacter-in-number", "Kept 10\uffff90 days.", CodeNotStrict},
+	{"full-width-number-word", "Kept ｓｅｖｅｎ days.", CodeUnsupported},
+	{"mathematical-number-word", "Kept 𝐬𝐞𝐯𝐞𝐧 days.", CodeUnsupported},
+	{"accent-on-number-word", "Kept sevén days.", CodeUnsupported},
+	{"cyrillic-letter-in-number-word", "Kept s\u0435ven days.", CodeUnsupported},
+	{"greek-letter-in-month", "Since M\u03b1rch.", CodeUnsupported},
+	{"cyrillic-and-armenian-letters", "Kept \u0455\u0435\u0475\u0435\u0578 days.", CodeUnsupported},
+	{"full-width-full-stop", "Kept 10．90 days.", CodeUnsupported},
+	{"one-dot-leader", "Kept 10․90 days.", CodeUnsupported},
+	{"middle-dot", "Kept 10·90 days.", CodeUnsupported},
+	{"arabic-decimal-separator", "Kept 10٫90 days.", CodeUnsupported},
+	{"fraction-slash", "Kept 10⁄90 days.", CodeUnsupported},
+	{"division-slash", "Kept 10∕90 days.", CodeUnsupported},
+	{"exponent", "Kept 10^90 days.", CodeUnsupported},
+	{"product", "Kept 10*90 days.", CodeUnsupported},
+	{"full-width-product", "Kept 10＊90 days.", CodeUnsupported},
+	{"full-width-comma", "Kept 10，90 days.", CodeUnsupported},
+	{"full-width-percent", "Kept 10％ of it.", CodeUnsupported},
+	{"arabic-percent", "Kept 10٪ of it.", CodeUnsupported},
+	{"hyphen", "Kept 10\u201090 days.", CodeUnsupported},
+	{"unbreakable-hyphen", "Kept 10\u201190 days.", CodeUnsupported},
+	{"en-dash-as-sign", "Kept –10 days.", CodeUnsupported},
+	{"full-width-sign", "Kept －10 days.", CodeUnsupported},
+	{"superscript-sign", "Kept ⁻10 days.", CodeUnsupported},
+	{"sign-in-words", "Kept minus 10 days.", CodeUnsupported},
+	{"hair-space", "Kept 10\u200a90 days.", CodeUnsupported},
+	{"thin-space", "Kept 10\u200990 days.", CodeUnsupported},
+	{"wide-gap-before-scale-word", "Kept 10     million days.", CodeUnsupported},
+	{"short-billion", "Kept 10 bn days.", CodeUnsupported},
+	{"short-thousand", "Kept 10 k days.", CodeUnsupported},
+	{"capital-million", "Kept 10 M days.", CodeUnsupported},
+	{"plural-scale-word", "Kept 10 hundreds of days.", CodeUnsupported},
+	{"short-percent", "Kept 10 pct of it.", CodeUnsupported},
+	{"han-numerals", "九十 days.", CodeUnsupported},
+	{"financial-han-numerals", "玖拾 days.", CodeUnsupported},
+	{"han-scale", "Kept 10 万 days.", CodeUnsupported},
+	{"squared-day", "On ㏤.", CodeUnsupported},
+	{"circled-number", "Kept ⑩ days.", CodeUnsupported},
+	{"superscript-behind-number", "Kept 10² days.", CodeUnsupported},
+	{"digits-of-another-script", "Kept ４００ days.", CodeUnsupported},
+}
+
+func TestLock_HiddenNumbers(t *testing.T) {
+	for _, tt := range hiddenNumbers {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Lock([]byte(`"`+between+`"`), Summary{[]Item{{Claim: tt.claim, Evidence: between}}})
+			var refused *RefusedError
+			if !errors.As(err, &refused) || refused.Code != tt.code {
+				t.Errorf("Lock(%q) = %v, want code %s", tt.claim, err, tt.code)
+			}
+			if tt.code == CodeNotStrict {
+				return
+			}
+			// What the payload itself says may be said, however it is written.
+			said := "It says: " + tt.claim
+			doc, err := json.Marshal(said)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Lock(doc, Summary{[]Item{{Claim: said, Evidence: said}}}); err != nil {
+				t.Errorf("Lock(%q) = %v, want its own words accepted", said, err)
+			}
+		})
+	}
+}
+
+func TestLock_HonestClaims(t *testing.T) {
+	for _, claim := range []string{
+		between, "Kept 10–90 days.", "Kept 10 to 90 days.", "400 places.", "400 places – 10 of them.", "Places (400).",
+		"Plätze: 400.", "Журналы 90.", "Προς 90.", "ログ 90", "Kept 10 × 90.", "A \"k\" or a bn.", "Either m or t.",
+		"Tシャツ, 90.", "The café’s 90.",
+	} {
+		if _, err := Lock([]byte(`"`+between+`"`), Summary{[]Item{{Claim: claim, Evidence: between}}}); err != nil {
+			t.Errorf("Lock(%q) = %v, want it accepted", claim, err)
+		}
+	}
+}
+
+// Invisible characters of the payload may stand in evidence between its tokens, but hide no part of one.
+func TestLock_InvisibleInEvidence(t *testing.T) {
+	for _, tt := range []struct{ name, value, evidence, code string }{
+		{"in-a-word", "او می\u200cخواهد برود 10", "او می\u200cخواهد برود", ""},
+		{"in-an-emoji", "see ❤\ufe0f it is 10", "see ❤\ufe0f it is 10", ""},
+		{"in-a-number", "kept for 10\u200d90 days", "kept for 10\u200d90 days", CodeNotStrict},
+		{"behind-a-sign", "kept for -\u200d10 days", "kept for -\u200d10 days", CodeNotStrict},
+		{"in-a-number-word", "kept for sev\u200den days", "kept for sev\u200den days", CodeNotStrict},
+		{"in-a-month", "kept since Mar\u034fch last", "kept since Mar\u034fch last", CodeNotStrict},
+		{"in-an-identifier", "see polic\u200cy-9 for it", "see polic\u200cy-9 for it", CodeNotStrict},
+		{"cut-before-it", "kept for 10\u200d90 days", "kept for 10", CodeMissing},
+		{"cut-behind-it", "kept for 10\u00ad90 days", "90 days", CodeTooShort},
+		{"cut-before-soft-hyphen", "kept for 10\u00ad90 days", "kept for 10", CodeMissing},
+		{"cut-before-full-width-scale", "it costs 10 ｍｉｌｌｉｏｎ now", "it costs 10", CodeMissing},
+		{"cut-before-short-scale", "it costs 10 bn now", "it costs 10", CodeMissing},
+		{"cut-behind-minus", "it is minus 10 degrees here", "10 degrees here", CodeMissing},
+		{"cut-before-han-scale", "it costs 10 万 now", "it costs 10", CodeMissing},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			doc, err := json.Marshal(tt.value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = Lock(doc, Summary{[]Item{{Claim: "A claim.", Evidence: tt.evidence}}})
+			var refused *RefusedError
+			switch {
+			case tt.code == "" && err != nil:
+				t.Errorf("Lock(%q) = %v, want it located", tt.evidence, err)
+			case tt.code != "" && (!errors.As(err, &refused) || refused.Code != tt.code):
+				t.Errorf("Lock(%q) = %v, want code %s", tt.evidence, err, tt.code)
+			}
+		})
+	}
+}
+
+// What the package comment admits is shown here, so that the two stay together.
+func TestLock_WhatRemains(t *testing.T) {
+	for _, claim := range []string{
+		"Kept fourhundred days.", "On the twenty-fifth.", "Kept a gross of days.", "Thousands of places.",
+		"Kept siebzig days.", "Kept sevn days.", "Kept xiv days.", "Kept se\u1d20en days.", "Kept - 10 days.", "Kept 10 | 90.",
+	} {
+		if _, err := Lock([]byte(`"`+between+`"`), Summary{[]Item{{Claim: claim, Evidence: between}}}); err != nil {
+			t.Errorf("Lock(%q) = %v, which is better than the package comment says", claim, err)
+		}
+	}
+}
