@@ -12,7 +12,7 @@ import (
 const (
 	MaxSecretBytes = 64 << 10 // the longest value
 	// MinMaskedBytes is the shortest value that [Loaded.Resolve] names as a secret to be masked: masking "C" or "1"
-	// would tear every answer, and hide nothing.
+	// would tear every answer, and hide nothing. A reference to less is refused.
 	MinMaskedBytes = 8
 )
 
@@ -102,6 +102,10 @@ func (r *resolver) lookup(p piece, at place, key string) string {
 	switch {
 	case value == "":
 		r.src.fault(at, key, "", "%s needs %s, which is empty", key, name)
+	case len(value) < MinMaskedBytes:
+		r.src.fault(at, key, "write a value that is no secret as it is, without a reference",
+			"%s needs %s, which has %d bytes; a secret has at least %d, or it could not be masked where a server repeats it",
+			key, name, len(value), MinMaskedBytes)
 	case len(value) > MaxSecretBytes:
 		r.src.fault(at, key, "", "%s needs %s, which has %d bytes; at most %d are accepted",
 			key, name, len(value), MaxSecretBytes)

@@ -36,21 +36,21 @@ func lookup(vars map[string]string) func(string) (string, bool) {
 func TestResolve(t *testing.T) {
 	l := loadReferring(t)
 	files := map[string]string{"conf/key.txt": "from-a-file\r\n", "/run/key": "two\nlines\n"}
-	ups, secrets, err := l.Resolve(lookup(map[string]string{"TOKEN": "token-1234", "SHORT": "s"}), openMap(files))
+	ups, secrets, err := l.Resolve(lookup(map[string]string{"TOKEN": "token-1234", "SHORT": "shortest"}), openMap(files))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := [][]Pair{
 		{{"Authorization", "Bearer token-1234"}, {"X-Plain", "literal-1"}, {"X-File", "from-a-file"}}, nil,
-		nil, {{"LANG", "C"}, {"KEY", "a s/two\nlines ${env:NOT}"}},
+		nil, {{"LANG", "C"}, {"KEY", "a shortest/two\nlines ${env:NOT}"}},
 	}
 	got := [][]Pair{ups[0].Headers, ups[0].Env, ups[1].Headers, ups[1].Env}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Resolve (-want +got):\n%s", diff)
 	}
-	// "s" and "C" are too short to be masked; "two\nlines" is 9 bytes.
+	// "C" is too short to be masked; "shortest" has exactly the bytes that are needed.
 	wantSecrets := []string{
-		"a s/two\nlines ${env:NOT}", "Bearer token-1234", "from-a-file", "token-1234", "literal-1", "two\nlines",
+		"a shortest/two\nlines ${env:NOT}", "Bearer token-1234", "from-a-file", "token-1234", "literal-1", "two\nlines", "shortest",
 	}
 	if diff := cmp.Diff(wantSecrets, secrets); diff != "" {
 		t.Errorf("secrets (-want +got):\n%s", diff)
@@ -61,8 +61,8 @@ func TestResolve(t *testing.T) {
 }
 
 func TestResolveFaults(t *testing.T) {
-	good := map[string]string{"TOKEN": "token-1234", "SHORT": "s"}
-	goodFiles := map[string]string{"conf/key.txt": "key", "/run/key": "key"}
+	good := map[string]string{"TOKEN": "token-1234", "SHORT": "short-12"}
+	goodFiles := map[string]string{"conf/key.txt": "file-key", "/run/key": "run-keys"}
 	const at, atFile, atEnv = "conf/pgfsm.yaml:5:30: ", "conf/pgfsm.yaml:5:81: ", "conf/pgfsm.yaml:8:25: "
 	for _, c := range []struct {
 		name   string
@@ -71,6 +71,9 @@ func TestResolveFaults(t *testing.T) {
 	}{
 		{"variable-not-set", func(v, _ map[string]string) { delete(v, "TOKEN") },
 			at + "servers.docs.headers.Authorization needs the variable TOKEN, which is not set"},
+		{"variable-one-byte-too-short", func(v, _ map[string]string) { v["TOKEN"] = strings.Repeat("x", MinMaskedBytes-1) },
+			at + "servers.docs.headers.Authorization needs the variable TOKEN, which has 7 bytes; a secret has at least 8, " +
+				"or it could not be masked where a server repeats it"},
 		{"variable-empty", func(v, _ map[string]string) { v["TOKEN"] = "" },
 			at + "servers.docs.headers.Authorization needs the variable TOKEN, which is empty"},
 		{"header-with-line-end", func(v, _ map[string]string) { v["TOKEN"] = "hidden-1\r\nHost: evil" },
