@@ -184,6 +184,50 @@ allowlist: allowlist.json
 	command(t.Context(), nil, "replay", r.member("/trace")).want(t, exitYes)
 }
 
+// TestSecretsStayOutOfEveryPlace: whatever part of an answer a server puts our secret into, it stays off the screen and
+// out of the record.
+func TestSecretsStayOutOfEveryPlace(t *testing.T) {
+	t.Parallel()
+	const secret = "top-secret-4711"
+	for _, tt := range []struct{ name, method, answer string }{
+		{"server-name", "initialize", strings.Replace(hello, `"puppet"`, `"`+secret+`"`, 1)},
+		{"server-version", "initialize", strings.Replace(hello, `"version":"1"`, `"version":"`+secret+`"`, 1)},
+		{"protocol", "initialize", strings.Replace(hello, "2025-11-25", secret, 1)},
+		{"tool-description", "tools/list", strings.Replace(oneTool, `"name"`, `"description":"`+secret+`","name"`, 1)},
+		{"result", "tools/call", `{"content":[{"type":"text","text":"` + secret + `"}]}`},
+		{"structured-content", "tools/call", `{"content":[],"structuredContent":{"` + secret + `":1}}`},
+		{"garbage", "tools/call", secret},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server := newPuppet(t, but(tt.method, tt.answer))
+			dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+servers: {echo: {type: http, url: %q, headers: {Authorization: "Bearer ${file:token}"}}}
+allowlist: allowlist.json
+`, server.URL), "allowlist.json", `{"echo": ["look"]}`, "token", secret)
+			kept := t.TempDir()
+			for _, words := range [][]string{{"call", "--json"}, {"call"}, {"tools"}} {
+				args := append(words, "-c", filepath.Join(dir, "pgfsm.yaml"))
+				if words[0] == "call" {
+					args = append(args, "echo", "look", "{}")
+				}
+				r := command(t.Context(), map[string]string{"SAFE_TRACE_DIR": kept}, args...)
+				if strings.Contains(r.stdout+r.stderr, secret) {
+					t.Errorf("%v shows the secret:\n%s%s", words, r.stdout, r.stderr)
+				}
+			}
+			found, err := filepath.Glob(filepath.Join(kept, "*"))
+			if err != nil || len(found) == 0 {
+				t.Fatalf("no trace was kept: %v", err)
+			}
+			for _, path := range found {
+				if doc, err := os.ReadFile(path); err != nil || strings.Contains(string(doc), secret) {
+					t.Errorf("%s holds the secret (%v)", path, err)
+				}
+			}
+		})
+	}
+}
+
 // TestToolsSaysWhyNot: what a server says of its tools is shown fit to be shown, and what takes a tool away is named.
 func TestToolsSaysWhyNot(t *testing.T) {
 	t.Parallel()

@@ -19,8 +19,8 @@ func TestLock_Work(t *testing.T) {
 		candidates     int
 		found          bool
 	}{
-		{"overlapping-in-one-value", strings.Repeat("a a-", 99) + "a a", []string{"x-" + strings.Repeat("a a-", 1<<16) + "x"},
-			maxCandidates, false},
+		{"overlapping-in-one-value", strings.Repeat("a a-", 99) + "a a",
+			[]string{"x-" + strings.Repeat("a a-", 1<<16) + "x"}, maxCandidates, false},
 		{"overlapping-in-many-values", strings.Repeat("a a-", 99) + "a a",
 			slices.Repeat([]string{"x-" + strings.Repeat("a a-", 499) + "x"}, 99), maxCandidates, false},
 		{"han-in-many-values", strings.Repeat("一", 666),
@@ -44,7 +44,8 @@ func TestLock_Work(t *testing.T) {
 				t.Fatal(err)
 			}
 			if q := found[0]; q.candidates != tt.candidates || q.found != tt.found {
-				t.Errorf("locate looks at %d places, found %t, want %d, %t", q.candidates, q.found, tt.candidates, tt.found)
+				t.Errorf("locate looks at %d places, found %t, want %d, %t",
+					q.candidates, q.found, tt.candidates, tt.found)
 			}
 		})
 	}
@@ -53,7 +54,7 @@ func TestLock_Work(t *testing.T) {
 func TestLock_GivesUpWithAReason(t *testing.T) {
 	doc := `["` + strings.Repeat("one two threes ", maxCandidates) + `","one two threes","one two three"]`
 	_, err := Lock([]byte(doc), Summary{[]Item{{Claim: "A claim.", Evidence: "one two three"}}})
-	if err == nil || !strings.Contains(err.Error(), "first 1000 places") || !strings.HasPrefix(err.Error(), CodeMissing) {
+	if err == nil || !strings.HasPrefix(err.Error(), CodeMissing) || !strings.Contains(err.Error(), "first 1000 places") {
 		t.Errorf("Lock() = %v, want code %s and the number of places", err, CodeMissing)
 	}
 }
@@ -70,7 +71,8 @@ func TestWindow(t *testing.T) {
 			}{{before, at}, {after, len(value) - at}} {
 				least, most := min(windowBytes, side.all), windowBytes+utf8.UTFMax-1
 				if n := len(side.text); n < least || n > most || !utf8.ValidString(side.text) {
-					t.Errorf("window(%q…, %d) has %d bytes on a side, want %d to %d whole characters", unit, at, n, least, most)
+					t.Errorf("window(%q…, %d) has %d bytes on a side, want %d to %d in whole characters",
+						unit, at, n, least, most)
 				}
 			}
 		}

@@ -35,9 +35,9 @@
 // Hiragana character is a word of its own (as in UAX #29).
 //
 // An end is clean if it lies neither inside a chunk nor inside a token of the value: of the value as it is written,
-// and as it is read (see Tokens). 64 bytes on either side of it are looked at. Of one piece of evidence, the first 1,000
-// places in the payload are looked at; if none of them has clean ends, the item is refused, even if the next would do.
-// So the work is linear in the payload, whatever it holds.
+// and as it is read (see Tokens). 64 bytes on either side of it are looked at. Of one piece of evidence, the first
+// 1,000 places in the payload are looked at; if none of them has clean ends, the item is refused, even if the next
+// would do. So the work is linear in the payload, whatever it holds.
 //
 // # Chunks
 //
@@ -74,10 +74,10 @@
 //     "March 3rd, 2024".
 //   - a number of one to three digits and groups of exactly three: "10 000"; and numbers with only U+2006, U+2008 to
 //     U+200A, U+202F or U+205F between them, whatever their length.
-//   - a number and what stands behind it: number words, "percent", "pct" and "per cent", the Han scales 十百千万萬亿億兆,
-//     and the short scales k, m, mm, mn, mln, mio, b, bn, bln, mrd, md, t, tn, trn, tr, lakh, crore and the plurals
-//     (lakhs, crores, dozens, hundreds … trillions), which are no tokens elsewhere; number words among themselves, and
-//     "and" between a scale word and a number word: "10 million", "5 bn", "two hundred and five".
+//   - a number and what stands behind it: number words, "percent", "pct" and "per cent", the Han scales
+//     十百千万萬亿億兆, and the short scales k, m, mm, mn, mln, mio, b, bn, bln, mrd, md, t, tn, trn, tr, lakh, crore
+//     and the plurals (lakhs, crores, dozens, hundreds … trillions), which are no tokens elsewhere; number words among
+//     themselves, and "and" between a scale word and a number word: "10 million", "5 bn", "two hundred and five".
 //   - "minus" and such a number.
 //
 // A token of a claim is supported if one token of the same class in the evidence is the same: identifiers byte for
@@ -95,7 +95,7 @@
 // No token, and so not looked for in the evidence, are: ordinals ("twenty-fifth"), fractions, "gross", "score" and scale
 // words in the plural without a number before them; number words that are run together or misspelled, or of another
 // language than English; Roman numerals in lower case; a word wholly in letters of one alphabet that looks like a word
-// in another, and look-alikes inside one alphabet (small capitals). Units other than those above ("days", "GB", "am")
+// in another, and look-alikes inside one alphabet (small capitals). Units other than those above ("days", "kg", "am")
 // do not belong to a number, nor does a sign apart from it, and numbers of the evidence may stand side by side in a
 // claim with other marks than joiners between them ("10–90", "10 | 90").
 package evidence

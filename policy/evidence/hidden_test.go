@@ -141,7 +141,8 @@ func TestLock_InvisibleInEvidence(t *testing.T) {
 func TestLock_WhatRemains(t *testing.T) {
 	for _, claim := range []string{
 		"Kept fourhundred days.", "On the twenty-fifth.", "Kept a gross of days.", "Thousands of places.",
-		"Kept siebzig days.", "Kept sevn days.", "Kept xiv days.", "Kept se\u1d20en days.", "Kept - 10 days.", "Kept 10 | 90.",
+		"Kept siebzig days.", "Kept sevn days.", "Kept xiv days.", "Kept se\u1d20en days.", "Kept - 10 days.",
+		"Kept 10 | 90.", "Kept 10 kg.", "\u0455\u0456\u0445 days.",
 	} {
 		if _, err := Lock([]byte(`"`+between+`"`), Summary{[]Item{{Claim: claim, Evidence: between}}}); err != nil {
 			t.Errorf("Lock(%q) = %v, which is better than the package comment says", claim, err)

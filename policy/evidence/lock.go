@@ -50,7 +50,8 @@ func Lock(typed []byte, s Summary) ([]Located, error) {
 		case q.found:
 		case q.gaveUp:
 			return nil, refuse(CodeMissing, i,
-				"the evidence is cut out of the middle of something at the first %d places where it stands", maxCandidates)
+				"the evidence is cut out of the middle of something at the first %d places where it stands",
+				maxCandidates)
 		case q.short:
 			return nil, refuse(CodeTooShort, i, "the evidence has fewer than %d words and is not a whole value",
 				MinWords)
