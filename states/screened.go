@@ -24,16 +24,22 @@ func (screened) Judge(r *Run, ev Event) Judgement {
 	if !c.Up() {
 		return fail(policy.CodeNoServers, "No server answered: "+whyDown(c), NotSent)
 	}
-	f := &DiscoveredFact{Catalog: c.Digest(), catalog: c}
-	for _, s := range c.Servers {
-		f.Servers = append(f.Servers, ServerStatus{
-			Code: s.Code, Protocol: s.Protocol, Reason: s.Reason, Server: s.Server, Status: s.Status, Tools: len(s.Tools),
-		})
-	}
+	f := &DiscoveredFact{Catalog: c.Digest(), Servers: Statuses(c), catalog: c}
 	for _, t := range c.Effective() {
 		f.Effective = append(f.Effective, ToolRef{Definition: t.Digest, Server: t.Server, Tool: t.Name})
 	}
 	return Judgement{Discover, f}
+}
+
+// Statuses says how each server of a catalog answered, in the operator's order.
+func Statuses(c *policy.Catalog) []ServerStatus {
+	all := make([]ServerStatus, 0, len(c.Servers))
+	for _, s := range c.Servers {
+		all = append(all, ServerStatus{
+			Code: s.Code, Protocol: s.Protocol, Reason: s.Reason, Server: s.Server, Status: s.Status, Tools: len(s.Tools),
+		})
+	}
+	return all
 }
 
 func whyDown(c *policy.Catalog) string {

@@ -61,11 +61,8 @@ func (a *app) listTools(ctx context.Context, asJSON bool) error {
 		code = exitCould
 	}
 	var tools []shownTool
-	var servers []states.ServerStatus
+	servers := states.Statuses(c)
 	for _, s := range c.Servers {
-		servers = append(servers, states.ServerStatus{
-			Code: s.Code, Protocol: s.Protocol, Reason: s.Reason, Server: s.Server, Status: s.Status, Tools: len(s.Tools),
-		})
 		for _, t := range s.Tools {
 			tools = append(tools, show(t))
 		}
