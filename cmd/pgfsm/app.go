@@ -52,7 +52,8 @@ type app struct {
 	w         world
 	machine   *states.Machine
 	bundle    *policy.Bundle
-	router    *llm.Router
+	planner   llm.Planner
+	summary   llm.Summarizer
 	servers   []mcp.Server
 	secrets   []string
 	tracesDir string
@@ -81,9 +82,11 @@ func open(w world, path string) (*app, error) {
 	if a.bundle, err = policy.Compile(loaded.Content); err != nil {
 		return nil, err
 	}
-	if a.router, err = llm.NewRouter(loaded.Content.Planner.Routes); err != nil {
+	router, err := llm.NewRouter(loaded.Content.Planner.Routes)
+	if err != nil {
 		return nil, err
 	}
+	a.planner, a.summary = llm.PlanFunc(router.Plan), llm.SummarizeFunc(llm.Extractive{}.Summarize)
 	resolved, secrets, err := loaded.Resolve(w.getenv, ours)
 	if err != nil {
 		return nil, err

@@ -70,17 +70,24 @@ func (u upstreams) Call(run context.Context, c *states.CallTool) states.Event {
 	}
 }
 
-// completer puts the router and the summarizer behind the machine's port.
+// completer puts the planner and the summarizer behind the machine's port.
 type completer struct{ *app }
 
-// Complete makes the plan or the summary.
-func (c completer) Complete(_ context.Context, wanted *states.Complete) states.Event {
+// Complete asks for the plan or the summary. That none came is an event like any other.
+func (c completer) Complete(ctx context.Context, wanted *states.Complete) states.Event {
+	var got llm.Completion
+	var err error
 	if wanted.Purpose == states.PurposeSummary {
-		return &states.Completed{Content: llm.Extractive{}.Summarize(wanted.Request, wanted.Typed)}
+		got, err = c.summary.Summarize(ctx, wanted.Request, wanted.Typed)
+	} else {
+		tools := make([]llm.Tool, 0, len(wanted.Tools))
+		for _, t := range wanted.Tools {
+			tools = append(tools, llm.Tool{Server: t.Server, Name: t.Name})
+		}
+		got, err = c.planner.Plan(ctx, wanted.Request, tools)
 	}
-	tools := make([]llm.Tool, 0, len(wanted.Tools))
-	for _, t := range wanted.Tools {
-		tools = append(tools, llm.Tool{Server: t.Server, Name: t.Name})
+	if err != nil {
+		return &states.EffectFailed{Code: policy.CodePlannerFailed, Effect: states.NotSent, Reason: err.Error()}
 	}
-	return &states.Completed{Content: c.router.Plan(wanted.Request, tools)}
+	return &states.Completed{Content: got.Received}
 }
