@@ -59,7 +59,7 @@ type CodeDoc struct {
 func Codes() []CodeDoc {
 	return []CodeDoc{
 		{CodeInputDenied, GateInput, "A rule of the input policy names what the request asks for.", "Reword the request, or change input.deny or input.defaults."},
-		{CodeInputTooLarge, GateInput, "The request is larger than input.max_bytes. It is refused whole, never cut.", "Shorten the request or raise input.max_bytes."},
+		{CodeInputTooLarge, GateInput, "The request is larger than input.max_bytes, in itself or once its disguises are undone, or judging it would take too much work. It is refused whole, never cut.", "Shorten the request or raise input.max_bytes."},
 		{CodeInputNotText, GateInput, "The request is not valid UTF-8.", "Send UTF-8 text."},
 		{CodeNoServers, GateRun, "No configured server answered, so there is no tool to call.", "See servers in the result; start them or mend their addresses."},
 		{CodePlannerFailed, GateRun, "The planner gave no output at all.", "Check the planner's endpoint; the trace holds what came."},

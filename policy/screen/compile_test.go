@@ -32,6 +32,18 @@ func TestCompile(t *testing.T) {
 		{"pattern-past-limit", []Rule{{"a", strings.Repeat("x", MaxPatternBytes+1), "r"}}, limit, "more than 16384"},
 		{"rules-at-limit", manyRules(MaxRules), limit, ""},
 		{"rules-past-limit", manyRules(MaxRules + 1), limit, "more than 256"},
+		{"instructions-at-limit", []Rule{{"a", wide(MaxRuleSteps), "r"}}, limit, ""},
+		{"instructions-past-limit", []Rule{{"a", wide(MaxRuleSteps + 1), "r"}}, limit, "more than 16384 instructions"},
+		{"instructions-of-repetitions", []Rule{{"a", strings.Repeat(`[a-y ]{1,900}`, 20), "r"}}, limit,
+			"more than 16384 instructions"},
+		{"instructions-of-branches", []Rule{{"a", `[xy]{500}` +
+			`(?:a.+|b.+|c.+|d.+|e.+|f.+|g.+|h.+|i.+|j.+|k.+|l.+|m.+|n.+|o.+|p.+|q.+)`, "r"}}, limit,
+			"more than 16384 instructions"},
+		{"instructions-of-classes", []Rule{{"a", strings.Repeat(`\pL`, 1000), "r"}}, limit, "more than 16384 instructions"},
+		{"all-instructions-at-limit", wideRules(MaxSteps), limit, ""},
+		{"all-instructions-past-limit", wideRules(MaxSteps + 1), limit, "more than 98304"},
+		{"excuses-at-limit", []Rule{{"a", excuses(MaxExcuses), "r"}}, limit, ""},
+		{"excuses-past-limit", []Rule{{"a", excuses(MaxExcuses + 1), "r"}}, limit, "65 groups named but…, more than 64"},
 		{"input-limit-zero", nil, 0, "want 1 to"},
 		{"input-limit-negative", nil, -1, "want 1 to"},
 		{"input-limit-highest", nil, MaxInputBytes, ""},
@@ -60,6 +72,35 @@ func manyRules(n int) []Rule {
 	return list
 }
 
+// wide is a pattern that counts as n instructions.
+func wide(n int) string {
+	// a concatenation, its repetitions at 101*2 each and its literals
+	const each = 202
+	rest := (n - 1) % each
+	return strings.Repeat("[xy]{100}", (n-1)/each-1) + "z" + strings.Repeat("x", rest+each-1)
+}
+
+// wideRules make n instructions together.
+func wideRules(n int) []Rule {
+	var list []Rule
+	for i := 0; n > 0; i++ {
+		size := min(n, MaxRuleSteps)
+		if rest := n - size; 0 < rest && rest < 1000 {
+			size -= 1000
+		}
+		list, n = append(list, Rule{fmt.Sprint("r", i), wide(size), "r"}), n-size
+	}
+	return list
+}
+
+func excuses(n int) string {
+	p := "x"
+	for i := range n {
+		p += fmt.Sprintf("(?P<but_%d>y)?", i)
+	}
+	return p
+}
+
 func TestJudge(t *testing.T) {
 	rules := []Rule{
 		{"second-word", `\bbeta\b`, "no beta"},
@@ -76,7 +117,15 @@ func TestJudge(t *testing.T) {
 	large := func(n int) *Hit {
 		return &Hit{Code: CodeTooLarge, Reason: fmt.Sprintf("the input has %d bytes, more than 40", n)}
 	}
+	taken := func(n int) *Hit {
+		reason := fmt.Sprintf("the texts in the input have %d bytes together, more than 40", n)
+		return &Hit{Code: CodeTooLarge, Reason: reason}
+	}
 	notText := &Hit{Code: CodeNotText, Reason: "the input is not UTF-8"}
+	folded := func(begin, end string) *Hit {
+		return &Hit{Code: CodeTooLarge, Reason: begin + " in folded form" + end + ", more than 40"}
+	}
+	many := strings.Repeat
 	tests := []struct {
 		name  string
 		texts []string
@@ -98,7 +147,14 @@ func TestJudge(t *testing.T) {
 		{"digits-among-letters", []string{"al9h4 b3t4"}, denied(0)},
 		{"at-size-limit", []string{strings.Repeat("x", 40)}, nil},
 		{"past-size-limit", []string{strings.Repeat("x", 41)}, large(41)},
-		{"past-size-limit-together", []string{strings.Repeat("x", 20), strings.Repeat("x", 21)}, large(41)},
+		{"texts-taken-from-it-at-size-limit", []string{many("x", 40), many("x", 20), many("x", 20)}, nil},
+		{"texts-taken-from-it-past-size-limit", []string{"x", many("x", 20), many("x", 21)}, taken(41)},
+		{"request-past-size-limit-alone", []string{many("x", 41), "x"}, large(41)},
+		{"folded-at-size-limit", []string{many("ﷺ", 1) + many("x", 40-33)}, nil},
+		{"folded-past-size-limit", []string{many("ﷺ", 1) + many("x", 41-33)}, folded("the input has 41 bytes", "")},
+		{"taken-folded-at-size-limit", []string{"", "ﷺ", many("x", 40-33)}, nil},
+		{"taken-folded-past-size-limit", []string{"", "ﷺ", many("x", 41-33)},
+			folded("the texts in the input have 41 bytes", " together")},
 		{"size-before-encoding", []string{strings.Repeat("\xff", 41)}, large(41)},
 		{"not-utf-8", []string{"be\xffta"}, notText},
 		{"surrogate", []string{"\xed\xa0\x80"}, notText},

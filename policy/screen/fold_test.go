@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"strings"
 	"testing"
 	"unicode/utf8"
 )
@@ -54,7 +55,12 @@ func TestSkeleton(t *testing.T) {
 		{"digraphs", "rnalvvare", "maiware"},
 		{"hyphens", "m-a-l-w-a-r-e", "maiware"},
 		{"dots", "mal.ware", "maiware"},
-		{"several-separators", "mal...ware mal....ware", "maiware mai....ware"},
+		{"separators-at-limit", "mal" + strings.Repeat(".", maxSplit) + "ware", "maiware"},
+		{"separators-past-limit", "mal" + strings.Repeat(".", maxSplit+1) + "ware",
+			"mai" + strings.Repeat(".", maxSplit+1) + "ware"},
+		{"brackets", "m(a)l{w}a[r]e", "maiware"},
+		{"emoji", "m😀a😀l😀ware", "maiware"},
+		{"digits-of-other-scripts", "rans٠mware ٣", "ransomware 3"},
 		{"spelled", "a m a l w a r e b", "amaiwareb"},
 		{"spelled-in-sentence", "write m a l w a r e now", "write maiware now"},
 		{"three-letters-are-not-spelled", "a b c def", "a b c def"},

@@ -83,6 +83,34 @@ func TestPrefilter_Defaults(t *testing.T) {
 	}
 }
 
+// Where literals get too many or too long, patterns run more often and find the same.
+func TestPrefilter_PatternsPastItsLimits(t *testing.T) {
+	clause := "[a-f][a-f][a-f]x"
+	for i := range 12 {
+		clause += "|[a-f][a-f][a-f]y" + string(rune('a'+i))
+	}
+	literal := strings.Repeat("ab", maxExactLen/16)
+	for name, pattern := range map[string]string{
+		"exact-bytes-at-limit": "[a-h]" + literal[1:], "exact-bytes-past-limit": "[a-h]" + literal,
+		"clause-past-limit": "(?:" + clause + ").", "bytes-past-limit": strings.Repeat("(?:"+clause+").*", 20),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := awkwardScreen(t, pattern)
+			all, hits := unfiltered(s), 0
+			for _, text := range []string{"", "a" + literal, "h" + literal[1:], literal, "abcx.", "fffyl.", "abcz", "abcxx" +
+				strings.Repeat("fedyl.", 20)} {
+				same(t, s, all, text)
+				if all.Judge(text) != nil {
+					hits++
+				}
+			}
+			if hits == 0 {
+				t.Errorf("no text matches %.40q", pattern)
+			}
+		})
+	}
+}
+
 // The check itself can fail: a prefilter that asks for too much is noticed.
 func TestPrefilter_CheckNoticesUnsoundness(t *testing.T) {
 	s := awkwardScreen(t, `abc|xyz`)

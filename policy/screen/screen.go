@@ -7,9 +7,18 @@
 //
 //   - folded ([Fold]): as written, without its costume of case, width, invisible characters and white space;
 //   - mapped: confusable letters and leet digits replaced by what they look like;
-//   - joined ([Skeleton]): mapped, and words that are spelled with separators put together again;
-//   - for text beyond ASCII, joined once more with capitals mapped before they are folded (Greek "Η" looks like H,
-//     but its lower case like n), and what is spelled in tag characters and variation selectors, which nobody sees.
+//   - joined ([Skeleton]): mapped, and words that are spelled with separators put together again.
+//
+// Some texts give reason for more views, each of them mapped:
+//
+//   - punctuation or invisible characters between words (make_me.some): the same with spaces there;
+//   - signs among letters (r|a|n): the same without the signs, which elsewhere stand for letters;
+//   - three or more equal letters in a row: the same with one of them, and with two;
+//   - four or more pieces of one or two letters (ra ns om): the same put together;
+//   - wide spaces between words that are spelled with spaces: the same put together;
+//   - text beyond ASCII: joined once more with capitals mapped before they are folded (Greek "Η" looks like H, but its
+//     lower case like n) and with letters that look like two taken for the second; without the blank Braille pattern;
+//     and what is spelled in tag characters and variation selectors, which nobody sees.
 //
 // Rules are judged in order; the first that matches any view of any text is the one reported. Each text is judged by
 // itself.
@@ -33,13 +42,22 @@
 // do ("who", "attackers") or about what benign work is about (policy, awareness, incident, detection, …), said before
 // the verb, between verb and object or behind the object. Whoever wants more blocked writes a rule of their own. A
 // screen of patterns stops the plain request and its usual disguises; it is not what the promises of the machine rest
-// on. What it does not stop: other languages, paraphrase, requests split over several texts or sentences, and a
-// benign word put in on purpose.
+// on.
+//
+// What it does not stop: other languages; paraphrase, misspelling (ransommware, ransomwear) and letters left out or
+// masked (r*nsomware); what has to be decoded (base64, percent-encoding, HTML entities and tags, \u escapes, words
+// written backwards or upside down); words without anything between them (makemesome, makeMeSome) and words cut into
+// two or three pieces (ran som ware); requests split over several texts, lines of punctuation or sentences, or with
+// the object first; and a benign word put in on purpose.
 //
 // # Speed
 //
 // From each pattern literals are computed of which some must occur in whatever it matches. One pass over a view finds
 // all of them (Aho-Corasick), and only patterns whose literals are there are compiled and run.
+//
+// Rules may come from a stranger's record of a run. So their number and size are bounded, and so is the work for one
+// request, in instructions and not in time: a request that takes more than [StepsPerByte] times its bytes is refused as
+// too large. A text on every topic of [Defaults] takes about two thirds of that.
 package screen
 
 import (
@@ -59,7 +77,7 @@ const (
 	MaxExcuses      = 64       // groups of a pattern that excuse
 
 	// StepsPerByte times the bytes of a request, and a few more, is how many instructions its judging may run.
-	StepsPerByte = 16 << 10
+	StepsPerByte = 12 << 10
 )
 
 // leastBytes is how long even an empty text counts as, so that short requests pay for what patterns cost to start.
@@ -68,7 +86,7 @@ const leastBytes = 256
 // The stable codes of a hit.
 const (
 	CodeDenied   = "input_denied"    // a rule matched
-	CodeTooLarge = "input_too_large" // the texts together are larger than allowed
+	CodeTooLarge = "input_too_large" // the request, or the work to judge it, is larger than allowed
 	CodeNotText  = "input_not_text"  // a text is not UTF-8
 )
 

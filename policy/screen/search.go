@@ -116,10 +116,9 @@ func (s *search) start(at int, context syntax.EmptyOp) {
 func (s *search) step(char rune, at, after int, context syntax.EmptyOp) bool {
 	for _, pc := range s.now.dense {
 		inst := &s.prog.Inst[pc]
-		record := s.now.records[int(pc)*s.width : int(pc)*s.width+s.width]
 		switch inst.Op {
 		case syntax.InstMatch:
-			copy(s.best, record)
+			copy(s.best, s.now.records[int(pc)*s.width:])
 			s.end = at
 			return true // what is queued behind is less wanted
 		case syntax.InstRune1:
@@ -133,7 +132,9 @@ func (s *search) step(char rune, at, after int, context syntax.EmptyOp) bool {
 		default:
 			continue
 		}
-		copy(s.begin, record)
+		if s.width > 0 {
+			copy(s.begin, s.now.records[int(pc)*s.width:])
+		}
 		s.follow(&s.next, inst.Out, after, context)
 	}
 	return false
@@ -165,7 +166,9 @@ func (s *search) follow(q *queue, pc uint32, at int, context syntax.EmptyOp) {
 			pc = inst.Out
 		default:
 			s.work.left -= s.width + len(inst.Rune)/classRunes
-			copy(q.records[int(pc)*s.width:], s.begin)
+			if s.width > 0 {
+				copy(q.records[int(pc)*s.width:], s.begin)
+			}
 			return
 		}
 	}
