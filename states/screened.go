@@ -49,7 +49,7 @@ func whyDown(c *policy.Catalog) string {
 	why := ""
 	for i, s := range c.Servers {
 		if i > 0 {
-			why += " "
+			why += "; "
 		}
 		why += s.Server + ": " + s.Reason
 	}

@@ -29,6 +29,9 @@ func printAnswer(out io.Writer, k ink, d document) {
 }
 
 func printResult(out io.Writer, k ink, d document) {
+	if d.IsError != nil && *d.IsError {
+		fmt.Fprintln(out, k.bad.Sprint("The tool reports an error."))
+	}
 	if len(d.Summary) > 0 {
 		fmt.Fprintln(out, k.bold("Summary, each item with its evidence"))
 		for i, item := range d.Summary {

@@ -58,21 +58,23 @@ type app struct {
 	secrets   []string
 	tracesDir string
 
-	demo      bool // the configuration is the embedded one
+	config    string // where the configuration came from, for people
+	demo      bool   // the configuration is the embedded one
 	fleet     *toy.Fleet
 	upstreams *mcp.Upstreams
 }
 
 // open reads the configuration. It starts nothing.
 func open(w world, path string) (*app, error) {
-	loaded, demo, err := load(w, path)
+	loaded, from, err := load(w, path)
 	if err != nil {
 		return nil, err
 	}
 	for _, warning := range loaded.Warnings {
 		fmt.Fprintf(w.stderr, "pgfsm: warning: %s\n", visible.Text(warning))
 	}
-	a := &app{w: w, tracesDir: loaded.TracesDir, demo: demo}
+	demo := from == embeddedDemo
+	a := &app{w: w, tracesDir: loaded.TracesDir, config: from, demo: demo}
 	if demo {
 		embed(&loaded.Content)
 	}
@@ -120,15 +122,18 @@ func embed(c *policy.Content) {
 	}
 }
 
+// embeddedDemo is what the demo is called where a configuration is named.
+const embeddedDemo = "the embedded demo"
+
 // load finds the configuration: the flag, PGFSM_CONFIG, pgfsm.yaml in the working directory, the embedded demo.
-func load(w world, path string) (loaded *settings.Loaded, demo bool, err error) {
+func load(w world, path string) (loaded *settings.Loaded, from string, err error) {
 	over := settings.Overrides{Allowlist: w.env("SAFE_ALLOWLIST_PATH"), TracesDir: w.env("SAFE_TRACE_DIR")}
 	switch v := w.env("SAFE_SUMMARIZE"); v {
 	case "", "0":
 	case "1":
 		over.Summary = policy.SummaryAlways
 	default:
-		return nil, false, fmt.Errorf("SAFE_SUMMARIZE is %q: use 1 to summarize every typed result, or leave it unset", v)
+		return nil, "", fmt.Errorf("SAFE_SUMMARIZE is %q: use 1 to summarize every typed result, or leave it unset", v)
 	}
 	if path == "" {
 		path = w.env("PGFSM_CONFIG")
@@ -140,7 +145,7 @@ func load(w world, path string) (loaded *settings.Loaded, demo bool, err error) 
 	}
 	if path != "" {
 		loaded, err = settings.Load(path, ours, over)
-		return loaded, false, overridden(err, over.Allowlist)
+		return loaded, path, overridden(err, over.Allowlist)
 	}
 	inside := func(name string) ([]byte, error) {
 		if name == over.Allowlist {
@@ -149,7 +154,7 @@ func load(w world, path string) (loaded *settings.Loaded, demo bool, err error) 
 		return config.FS.ReadFile(filepath.ToSlash(name))
 	}
 	loaded, err = settings.Load(config.Name, inside, over)
-	return loaded, true, overridden(err, over.Allowlist)
+	return loaded, embeddedDemo, overridden(err, over.Allowlist)
 }
 
 // overridden says whose word it was where the configuration is not what names the allowlist.
@@ -182,13 +187,13 @@ func ours(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
+		return nil, errors.New("it is not a regular file")
 	}
 	if info.Size() > maxConfigBytes {
-		return nil, fmt.Errorf("%s has %d bytes; at most %d are read", path, info.Size(), maxConfigBytes)
+		return nil, fmt.Errorf("it has %d bytes; at most %d are read", info.Size(), maxConfigBytes)
 	}
 	if err := settings.Insecure(info.Mode(), owner(info), os.Getuid()); err != nil {
-		return nil, fmt.Errorf("%s is refused, for a configuration starts commands: %w", path, err)
+		return nil, fmt.Errorf("it is refused, for a configuration starts commands: %w", err)
 	}
 	doc := make([]byte, info.Size())
 	n, err := readFull(f, doc)

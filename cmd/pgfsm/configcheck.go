@@ -50,14 +50,19 @@ func (a *app) printCheck(asJSON bool) error {
 		return printJSON(a.w.stdout, struct {
 			SchemaVersion int    `json:"schema_version"`
 			OK            bool   `json:"ok"`
+			Config        string `json:"config"`
 			Bundle        string `json:"bundle"`
 			Servers       int    `json:"servers"`
 			Allowed       int    `json:"allowed_tools"`
-		}{schemaVersion, true, string(a.bundle.Digest()), len(c.Servers), tools})
+			Rules         int    `json:"input_rules"`
+			Routes        int    `json:"routes"`
+			Outputs       int    `json:"output_types"`
+		}{schemaVersion, true, a.config, string(a.bundle.Digest()), len(c.Servers), tools, len(c.Input.Rules),
+			len(c.Planner.Routes), len(c.Outputs)})
 	}
 	_, err := fmt.Fprintf(a.w.stdout,
-		"%s %d servers, %d allowed tools, %d input rules, %d routes, %d output types\nbundle %s\n",
-		newInk(a.w).mark(true), len(c.Servers), tools, len(c.Input.Rules), len(c.Planner.Routes), len(c.Outputs),
+		"%s %s: %d servers, %d allowed tools, %d input rules, %d routes, %d output types\nbundle %s\n",
+		newInk(a.w).mark(true), visible.Text(a.config), len(c.Servers), tools, len(c.Input.Rules), len(c.Planner.Routes), len(c.Outputs),
 		visible.Text(string(a.bundle.Digest())))
 	return err
 }

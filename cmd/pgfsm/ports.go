@@ -64,6 +64,8 @@ func (u upstreams) Call(run context.Context, c *states.CallTool) states.Event {
 	switch {
 	case errors.Is(run.Err(), context.DeadlineExceeded):
 		code, reason = policy.CodeTimeout, "The run's time ran out during the call."
+	case run.Err() != nil:
+		code, reason = policy.CodeCancelled, "The run was cancelled during the call."
 	}
 	return &states.EffectFailed{
 		Code: code, Effect: states.Effect(got.Effect), Reason: string(u.mask([]byte(reason))),

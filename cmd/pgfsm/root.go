@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -60,6 +61,10 @@ func run(ctx context.Context, args []string, w world) int {
 	root.SetErr(w.stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	var verdict verdictError
+	if errors.Is(out.err, syscall.EPIPE) {
+		out.err = nil // whoever reads has had enough: their choice, and no failure of ours
+		err = unlessPipe(err)
+	}
 	if out.err != nil && (err == nil || errors.As(err, &verdict)) {
 		err, understood = fmt.Errorf("the result could not be written: %w", out.err), true
 	}
@@ -74,6 +79,14 @@ func run(ctx context.Context, args []string, w world) int {
 		fmt.Fprintf(w.stderr, "usage: %s (more: %s --help)\n", cmd.UseLine(), cmd.CommandPath())
 	}
 	return exitCould
+}
+
+// unlessPipe drops an error that is only about a reader who left.
+func unlessPipe(err error) error {
+	if errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return err
 }
 
 // sticky remembers that something could not be written, so that nobody takes a lost result for a yes.
@@ -102,6 +115,7 @@ Exit codes: 0 yes (answered, a question back, clean), 1 no (blocked, diverged, t
 		Example: `  pgfsm run "Summarize policy policy-002"
   pgfsm tools
   pgfsm replay traces`,
+		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,

@@ -241,7 +241,7 @@ func TestToolsSaysWhyNot(t *testing.T) {
 	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {puppet: {type: http, url: %q}}
 allowlist: allowlist.json
-`, server.URL), "allowlist.json", `{"puppet": ["look", "far", "round", "write", "same"]}`)
+`, server.URL), "allowlist.json", `{"puppet": ["look", "far", "round", "write", "same", "lock"]}`)
 	config := filepath.Join(dir, "pgfsm.yaml")
 	r := command(t.Context(), nil, "tools", "-c", config)
 	r.want(t, exitYes)
@@ -250,6 +250,7 @@ allowlist: allowlist.json
 	}
 	for _, want := range []string{
 		"\n  ✓ look ", "\n  ✗ far  ", "\n  ✗ round ", "\n  ✓ write ", "! on the allowlist, but not annotated as read-only",
+		"\n  ✗ lock  ", "[tool_unknown] on the allowlist, but the server does not list it",
 		"[schema_refused] ", "[tool_ambiguous] ", `\u001b[31m`, "[tool_not_allowed] not on the allowlist",
 	} {
 		if !strings.Contains(r.stdout, want) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,6 +67,7 @@ func (a *app) listTools(ctx context.Context, asJSON bool) error {
 		for _, t := range s.Tools {
 			tools = append(tools, show(t))
 		}
+		tools = append(tools, a.unlisted(s)...)
 	}
 	if asJSON {
 		err := printJSON(a.w.stdout, struct {
@@ -80,6 +82,24 @@ func (a *app) listTools(ctx context.Context, asJSON bool) error {
 	}
 	a.printTools(servers, tools)
 	return exit(code)
+}
+
+// unlisted are tools that the allowlist names and the server, which is up, does not list: often a slip of the pen.
+func (a *app) unlisted(s policy.CatalogServer) (missing []shownTool) {
+	for _, g := range a.bundle.Content().Allowlist {
+		if g.Server != s.Server || s.Status != policy.ServerUp {
+			continue
+		}
+		for _, name := range g.Tools {
+			if !slices.ContainsFunc(s.Tools, func(t *policy.Tool) bool { return t.Name == name }) {
+				missing = append(missing, shownTool{
+					Server: s.Server, Name: name, Code: policy.CodeToolUnknown,
+					Reason: "on the allowlist, but the server does not list it",
+				})
+			}
+		}
+	}
+	return missing
 }
 
 func show(t *policy.Tool) shownTool {

@@ -56,7 +56,11 @@ type Pair struct{ Name, Value string }
 func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	text, err := open(name)
 	if err != nil {
-		return nil, Errors{{File: name, Problem: "cannot be read: " + reason(err), Remedy: initRemedy}}
+		fault := &Error{File: name, Problem: "cannot be read: " + reason(err)}
+		if errors.Is(err, fs.ErrNotExist) {
+			fault.Remedy = initRemedy
+		}
+		return nil, Errors{fault}
 	}
 	f, err := Parse(name, text)
 	if err != nil {
