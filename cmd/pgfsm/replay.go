@@ -25,6 +25,7 @@ import (
 type replayOptions struct {
 	head string
 	json bool
+	all  bool
 	jobs int
 }
 
@@ -43,6 +44,7 @@ any trace was tampered with or diverges, 2 if one cannot be read.`,
 	}
 	cmd.Flags().StringVar(&o.head, "head", "", "the head that the trace must have (one trace only)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	cmd.Flags().BoolVarP(&o.all, "verbose", "v", false, "print every transition of every trace, not only of one or of a bad one")
 	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many traces at a time")
 	return cmd
 }
@@ -194,7 +196,7 @@ func reportReplay(w world, o replayOptions, all []replayed) error {
 	k := newInk(w)
 	for _, r := range all {
 		fmt.Fprintf(w.stdout, "%s %s\n", k.mark(r.OK), visible.Text(r.Path))
-		if len(all) == 1 || !r.OK {
+		if len(all) == 1 || !r.OK || o.all {
 			for _, t := range r.Transitions {
 				fmt.Fprintf(w.stdout, "  %2d %s --%s--> %s\n", t.Seq, t.From, t.Trigger, t.To)
 			}
