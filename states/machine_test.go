@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"pgfsm/fsm"
+	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 )
@@ -142,6 +143,38 @@ func TestStageThatLiesIsRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// forger mints a permit, right in everything, although the policy asks for a person and none was asked.
+type forger struct{ states.Stage }
+
+func (forger) Judge(r *states.Run, _ states.Event) states.Judgement {
+	f := r.Facts()
+	return states.Judgement{On: states.Permit, Fact: &states.PermittedFact{
+		Arguments: r.Plan().Args, Assessed: policy.Verdict{Gate: policy.GatePolicy, Outcome: policy.Allow},
+		Bundle: f.Assessed.Bundle, Definition: f.Assessed.Definition, Plan: f.Assessed.Plan,
+		Server: f.Validated.Server, Tool: f.Validated.Tool,
+	}}
+}
+
+func TestPermitWithoutThePersonThatPolicyAsksForIsRefused(t *testing.T) {
+	defer states.ReplaceStage(states.Assessed, func(s states.Stage) states.Stage { return forger{s} })()
+	for _, s := range statestest.Scenarios() {
+		if s.Name != "parked" {
+			continue
+		}
+		run := s.Run()
+		_, err := statestest.MustMachine(t).Advance(context.Background(), run, s.Entry(), &statestest.Memory{})
+		var refused *fsm.TransitionError
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "none has agreed") {
+			t.Errorf("Advance() error = %v, want the missing person to be named", err)
+		}
+		if run.State() != states.Assessed || len(s.World.Calls) != 0 {
+			t.Errorf("the run stands at %s after %d calls, want %s and none", run.State(), len(s.World.Calls), states.Assessed)
+		}
+		return
+	}
+	t.Fatal("there is no scenario in which a policy asks for a person")
 }
 
 func TestStageThatCallsWithoutAPermitIsStopped(t *testing.T) {

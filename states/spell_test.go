@@ -66,3 +66,27 @@ func fill(v reflect.Value, text string) {
 		fill(v.Index(1), text+"y")
 	}
 }
+
+// TestPermitIsHandedOutOnce asks for the same permitted call twice.
+func TestPermitIsHandedOutOnce(t *testing.T) {
+	p := &PermittedFact{Arguments: jsontext.Value(`{}`), Server: "s", Tool: "t"}
+	p.Permit = p.digest("run")
+	r := &Run{id: "run", state: Dispatched, facts: Facts{Permitted: p, Dispatched: &DispatchedFact{Permit: p.Permit}}}
+	call := &CallTool{Permit: p.Permit, Server: "s", Tool: "t", Bytes: []byte(`{}`)}
+	for name, other := range map[string]*CallTool{
+		"other-bytes":  {Permit: p.Permit, Server: "s", Tool: "t", Bytes: []byte(`{"a":1}`)},
+		"other-tool":   {Permit: p.Permit, Server: "s", Tool: "u", Bytes: []byte(`{}`)},
+		"other-server": {Permit: p.Permit, Server: "r", Tool: "t", Bytes: []byte(`{}`)},
+		"no-permit":    {Server: "s", Tool: "t", Bytes: []byte(`{}`)},
+	} {
+		if err := r.consume(other); err != ErrPermit {
+			t.Errorf("%s: consume() = %v, want %v", name, err, ErrPermit)
+		}
+	}
+	if err := r.consume(call); err != nil {
+		t.Fatalf("consume() = %v", err)
+	}
+	if err := r.consume(call); err != ErrPermit {
+		t.Errorf("a second consume() = %v, want %v", err, ErrPermit)
+	}
+}

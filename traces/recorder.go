@@ -106,7 +106,7 @@ func (r *Recorder) line(b []byte, durable bool) error {
 	if !durable {
 		return nil
 	}
-	return full(r.partial.Sync())
+	return full(flush(r.partial))
 }
 
 // full adds the remedy where the disk is full.
@@ -157,6 +157,9 @@ func (r *Recorder) Abandon() error { return r.release() }
 
 func (r *Recorder) release() error { return errors.Join(r.partial.Close(), r.lock.Unlock()) }
 
+// flush brings a file, or the names in a folder, to the disk. It is a variable so that a test can see what is flushed.
+var flush = (*os.File).Sync
+
 // syncDir makes a rename durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
@@ -164,7 +167,7 @@ func syncDir(dir string) error {
 		return err
 	}
 	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, fs.ErrInvalid) && !errors.Is(err, syscall.EINVAL) {
+	if err := flush(d); err != nil && !errors.Is(err, fs.ErrInvalid) && !errors.Is(err, syscall.EINVAL) {
 		return err
 	}
 	return nil
