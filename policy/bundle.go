@@ -20,6 +20,8 @@ type Bundle struct {
 
 	screen       *screen.Screen
 	allow        map[toolKey]bool
+	pins         map[toolKey]canonical.Digest
+	grants       []*grant
 	outputs      map[toolKey]*schema.Schema
 	schemaLimits schema.Limits
 	decider      Decider
@@ -36,6 +38,7 @@ func Compile(content Content) (*Bundle, error) {
 	b := &Bundle{
 		content:      content,
 		allow:        make(map[toolKey]bool),
+		pins:         make(map[toolKey]canonical.Digest),
 		outputs:      make(map[toolKey]*schema.Schema),
 		schemaLimits: schema.DefaultLimits(),
 		catalogs:     make(map[canonical.Digest]*Catalog),
@@ -60,6 +63,7 @@ func Compile(content Content) (*Bundle, error) {
 			b.allow[toolKey{g.Server, tool}] = true
 		}
 	}
+	errs = append(errs, b.narrow(), content.Planner.check())
 	for _, o := range content.Outputs {
 		s, err := schema.Compile(o.Schema, b.schemaLimits)
 		if err != nil {
@@ -76,6 +80,48 @@ func Compile(content Content) (*Bundle, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// narrow takes over the pins and grants.
+func (b *Bundle) narrow() error {
+	var errs []error
+	for _, p := range b.content.Pins {
+		key := toolKey{p.Server, p.Tool}
+		if b.pins[key] != "" {
+			errs = append(errs, fmt.Errorf("the pin of %s %s stands twice", clip(p.Server), clip(p.Tool)))
+		}
+		if _, err := canonical.ParseDigest(string(p.Definition)); err != nil {
+			errs = append(errs, fmt.Errorf("the pin of %s %s: %w", clip(p.Server), clip(p.Tool), err))
+		}
+		b.pins[key] = p.Definition
+	}
+	if n := len(b.content.Grants); n > MaxGrants {
+		return errors.Join(append(errs, fmt.Errorf("there are %d grants; at most %d are read", n, MaxGrants))...)
+	}
+	for i := range b.content.Grants {
+		g, err := compileGrant(&b.content.Grants[i], b.schemaLimits)
+		b.grants, errs = append(b.grants, g), append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// check judges what the planner is, as far as a run depends on it: which words there are, and that no bound is zero.
+func (p *Planner) check() error {
+	switch p.Mode {
+	case PlannerAuto, PlannerRouter, PlannerLLM:
+	default:
+		return fmt.Errorf("planner mode %q is not one of auto, router, llm", clip(p.Mode))
+	}
+	if p.LLM == nil {
+		if p.Mode == PlannerLLM {
+			return errors.New("planner mode llm has no model")
+		}
+		return nil
+	}
+	return errors.Join(
+		within("planner.llm.timeout in milliseconds", p.LLM.Timeout, MaxRunTimeout),
+		within("planner.llm.max_tokens", int64(p.LLM.MaxTokens), MaxTokens),
+	)
 }
 
 func (l Limits) check() error {

@@ -60,7 +60,7 @@ func TestZeroValuesDeny(t *testing.T) {
 		"zero-bundle-lists":        new(policy.Bundle).Listed(&policy.Tool{Server: "s", Name: "t", Allowed: true}),
 		"zero-bundle-screens":      new(policy.Bundle).Screen("hello"),
 		"zero-bundle-decides":      new(policy.Bundle).Decide(policy.Question{}).Verdict,
-		"no-tool":                  new(policy.Bundle).Authorize(nil, ""),
+		"no-tool":                  new(policy.Bundle).Authorize(nil, "", nil, nil),
 		"no-catalog":               second(new(policy.Bundle).Validate(nil, nil)),
 		"no-output-type":           new(policy.Bundle).Typed(nil, []byte("{}")),
 		"tool-without-its-schema":  second(statestest.MustBundle(statestest.Content(), nil).Validate(catalog(t), must(statestest.GoodPlan))),

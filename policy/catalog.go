@@ -61,8 +61,9 @@ type Tool struct {
 	InputSchema []byte
 	Output      []byte // the declared outputSchema, or nil
 
-	Allowed bool // on the operator's allowlist
-	Code    Code // why it cannot be called, although allowed; empty if it can
+	Allowed bool             // on the operator's allowlist
+	Pin     canonical.Digest // the definition that the operator pinned, or empty
+	Code    Code             // why it cannot be called, although allowed; empty if it can
 	Reason  string
 
 	input  *schema.Schema
@@ -80,6 +81,9 @@ type Annotations struct {
 }
 
 type toolKey struct{ server, tool string }
+
+// Drifted reports whether the operator pinned another definition than the server sends.
+func (t *Tool) Drifted() bool { return t.Pin != "" && t.Pin != t.Digest }
 
 // Effective reports whether the tool is on the effective allowlist: discovered, allowed, and usable.
 func (t *Tool) Effective() bool { return t != nil && t.Allowed && t.Code == "" && t.input != nil }
@@ -171,7 +175,7 @@ func (b *Bundle) readCatalog(listings []Listing) *Catalog {
 func (b *Bundle) admit(c *Catalog, s *CatalogServer) {
 	for _, t := range s.Tools {
 		key := toolKey{t.Server, t.Name}
-		t.Allowed = b.allow[key]
+		t.Allowed, t.Pin = b.allow[key], b.pins[key]
 		if first := c.index[key]; first != nil {
 			for _, twin := range []*Tool{first, t} {
 				twin.Code, twin.Reason = CodeToolAmbiguous, "The server lists this name more than once."
@@ -180,9 +184,23 @@ func (b *Bundle) admit(c *Catalog, s *CatalogServer) {
 		}
 		c.index[key] = t
 		if t.Allowed {
-			b.compileTool(t)
+			b.admitTool(t, key)
 		}
 	}
+}
+
+// admitTool compiles an allowlisted tool, unless it is not what was pinned or no run may call it: then nothing of it is
+// read, and nothing of it reaches a planner.
+func (b *Bundle) admitTool(t *Tool, key toolKey) {
+	if t.Drifted() {
+		t.Code = CodeToolDefinitionChanged
+		t.Reason = fmt.Sprintf("its definition is %s, and %s is pinned; pgfsm pins diff shows what changed.", t.Digest.Short(), t.Pin.Short())
+		return
+	}
+	if t.Code, t.Reason = b.ungranted(key); t.Code != "" {
+		return
+	}
+	b.compileTool(t)
 }
 
 func (b *Bundle) compileTool(t *Tool) {

@@ -28,6 +28,11 @@ const (
 	CodeToolNotAllowed        Code = "tool_not_allowed"
 	CodeToolDefinitionChanged Code = "tool_definition_changed"
 
+	CodeToolNotGranted      Code = "tool_not_granted"
+	CodeArgumentsNotGranted Code = "arguments_not_granted"
+	CodeGrantTaskMissing    Code = "grant_task_missing"
+	CodeGrantExhausted      Code = "grant_exhausted"
+
 	CodePolicyDenied     Code = "policy_denied"
 	CodeApprovalRequired Code = "approval_required"
 	CodeApprovalDenied   Code = "approval_denied"
@@ -62,7 +67,7 @@ func Codes() []CodeDoc {
 		{CodeInputTooLarge, GateInput, "The request is larger than input.max_bytes, in itself or once its disguises are undone, or judging it would take too much work. It is refused whole, never cut.", "Shorten the request or raise input.max_bytes."},
 		{CodeInputNotText, GateInput, "The request is not valid UTF-8.", "Send UTF-8 text."},
 		{CodeNoServers, GateRun, "No configured server answered, so there is no tool to call.", "See servers in the result; start them or mend their addresses."},
-		{CodePlannerFailed, GateRun, "The planner gave no output at all.", "Check the planner's endpoint; the trace holds what came."},
+		{CodePlannerFailed, GateRun, "The planner gave no output at all: its endpoint refused, broke off or answered with something else than one completion.", "Check the planner's endpoint; the trace holds what came."},
 		{CodePlanTooLarge, GatePlan, "The planner's output is larger than limits.plan_bytes.", "Raise limits.plan_bytes if the plan was honest."},
 		{CodePlanEmpty, GatePlan, "The planner's output is empty or refuses to answer.", "Ask again, or ask more precisely."},
 		{CodePlanNotStrict, GatePlan, "The planner's output is not exactly one strict JSON object: bad syntax, text around it, a duplicate name, invalid UTF-8, or too deep.", "The planner must answer with one JSON object and nothing else."},
@@ -76,7 +81,11 @@ func Codes() []CodeDoc {
 		{CodeArgumentsInvalid, GateSchema, "The arguments do not conform to the tool's inputSchema, or carry a name that it does not know.", "The reason names each place."},
 		{"arguments_too_complex", GateSchema, "Judging these arguments against this recursive schema would take too much work.", "Send arguments that nest less."},
 		{CodeToolNotAllowed, GateAllowlist, "The tool is not on the allowlist. Default is deny.", "Add it to the allowlist file if agents may call it."},
-		{CodeToolDefinitionChanged, GateAllowlist, "The tool's definition is not the one that was judged or pinned.", "Look at what changed; run again."},
+		{CodeToolDefinitionChanged, GateAllowlist, "The tool's definition is not the one that was judged or pinned, or the server says that its tools have changed since they were listed.", "pgfsm pins diff shows what changed; pin it again with pgfsm pins approve, or run again."},
+		{CodeToolNotGranted, GateGrant, "A grant in force does not name the tool.", "Ask for a grant that names it. A grant narrows; it never widens."},
+		{CodeArgumentsNotGranted, GateGrant, "The arguments are outside of what a grant in force covers, or lack what it speaks of.", "The reason names the grant and the place."},
+		{CodeGrantTaskMissing, GateGrant, "A grant in force counts calls, and the run belongs to no task.", "Name the task: pgfsm run --task ID."},
+		{CodeGrantExhausted, GateGrant, "The task has made, or may have made, as many calls as a grant in force allows.", "Ask for another grant, or begin another task."},
 		{CodePolicyDenied, GatePolicy, "A policy denies this call, or none allows it.", "The reason names the policy."},
 		{CodeApprovalRequired, GatePolicy, "A person has to decide before the call is made.", "Approve or deny the run."},
 		{CodeApprovalDenied, GateApproval, "A person denied the call.", "The reason is theirs."},

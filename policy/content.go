@@ -3,6 +3,7 @@ package policy
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/policy/canonical"
 	"pgfsm/policy/screen"
 )
 
@@ -12,15 +13,17 @@ const ContentFormat = "pgfsm.bundle/v1"
 // Content is everything the operator decided, in full and without secrets: what a trace carries so that its run can be
 // judged again years later. Every list keeps the operator's order. Paths are gone: what they named stands here.
 type Content struct {
-	Format    string   `json:"format"`
-	Env       string   `json:"env"`
-	Servers   []Server `json:"servers"`
-	Allowlist []Grants `json:"allowlist"`
-	Input     Input    `json:"input"`
-	Planner   Planner  `json:"planner"`
-	Outputs   []Output `json:"outputs"`
-	Summary   string   `json:"summary"`
-	Limits    Limits   `json:"limits"`
+	Format    string      `json:"format"`
+	Env       string      `json:"env"`
+	Servers   []Server    `json:"servers"`
+	Allowlist []Allowance `json:"allowlist"`
+	Pins      []Pin       `json:"pins,omitempty"`
+	Grants    []Grant     `json:"grants,omitempty"`
+	Input     Input       `json:"input"`
+	Planner   Planner     `json:"planner"`
+	Outputs   []Output    `json:"outputs"`
+	Summary   string      `json:"summary"`
+	Limits    Limits      `json:"limits"`
 }
 
 // Server says how an upstream is reached. Header and environment values are secrets by position and are not here, only
@@ -36,10 +39,17 @@ type Server struct {
 	Timeout int64    `json:"timeout_ms"`
 }
 
-// Grants lists the tools of one server that may be called at all.
-type Grants struct {
+// Allowance lists the tools of one server that may be called at all.
+type Allowance struct {
 	Server string   `json:"server"`
 	Tools  []string `json:"tools"`
+}
+
+// Pin holds an allowlisted tool to one definition: as long as the server sends another, the tool cannot be called.
+type Pin struct {
+	Definition canonical.Digest `json:"definition"` // of the whole tool object as sent, without _meta
+	Server     string           `json:"server"`
+	Tool       string           `json:"tool"`
 }
 
 // Input is the input policy (INV-0) with the default rules written out, so that a later version's defaults do not
@@ -51,8 +61,26 @@ type Input struct {
 
 // Planner says how a request becomes a plan.
 type Planner struct {
-	Mode   string  `json:"mode"` // "router"
+	Mode   string  `json:"mode"` // "auto", "router" or "llm"
 	Routes []Route `json:"routes"`
+	LLM    *LLM    `json:"llm,omitzero"`
+}
+
+// LLM says which model is asked, and how. Its key is a secret by position and is not here.
+type LLM struct {
+	BaseURL   string `json:"base_url"`
+	Model     string `json:"model"`
+	Timeout   int64  `json:"timeout_ms"`
+	MaxTokens int    `json:"max_tokens"`
+	Prompt    string `json:"prompt"` // the version of the prompts
+}
+
+// PromptVersion is the version of the prompts that the planner's model is given; empty if there is no model.
+func (p *Planner) PromptVersion() string {
+	if p.LLM == nil || p.Mode == PlannerRouter {
+		return ""
+	}
+	return p.LLM.Prompt
 }
 
 // Route turns a request that matches Pattern (RE2) into a call. ${1}, ${name} in a string value of Args stand for the
@@ -79,8 +107,12 @@ const (
 	SummaryNever  = "never"
 )
 
-// PlannerRouter is the planner mode that knows only the operator's routes.
-const PlannerRouter = "router"
+// Planner modes.
+const (
+	PlannerAuto   = "auto"   // the operator's routes, and the model where none matches
+	PlannerRouter = "router" // the operator's routes and nothing else
+	PlannerLLM    = "llm"    // the model for every request
+)
 
 // Limits bound what a run may cost. None may be zero: zero never means unlimited.
 type Limits struct {
@@ -99,13 +131,16 @@ const (
 	DefaultInputBytes  = 16 << 10
 	DefaultTimeout     = int64(10_000) // 10 seconds
 
-	MaxPlanBytes   = 1 << 20
-	MaxJSONDepth   = 256
-	MaxResultBytes = 64 << 20
-	MaxRunTimeout  = int64(3_600_000) // 1 hour
-	MaxInputBytes  = 1 << 20
-	MaxServers     = 64
-	MaxRoutes      = 256
+	MaxPlanBytes      = 1 << 20
+	MaxJSONDepth      = 256
+	MaxResultBytes    = 64 << 20
+	MaxRunTimeout     = int64(3_600_000) // 1 hour
+	MaxInputBytes     = 1 << 20
+	DefaultLLMTimeout = int64(60_000) // 1 minute
+	DefaultMaxTokens  = 512
+	MaxTokens         = 1 << 17
+	MaxServers        = 64
+	MaxRoutes         = 256
 )
 
 // DefaultLimits returns the limits that hold where the operator sets none.

@@ -28,8 +28,8 @@ type Decider interface {
 // WithDecider returns a bundle that asks d. Without one the allowlist, which has already spoken, decides.
 func (b *Bundle) WithDecider(d Decider) *Bundle {
 	c := &Bundle{
-		content: b.content, canonical: b.canonical, digest: b.digest, screen: b.screen, allow: b.allow,
-		outputs: b.outputs, schemaLimits: b.schemaLimits, decider: d, catalogs: make(map[canonical.Digest]*Catalog),
+		content: b.content, canonical: b.canonical, digest: b.digest, screen: b.screen, allow: b.allow, pins: b.pins,
+		grants: b.grants, outputs: b.outputs, schemaLimits: b.schemaLimits, decider: d, catalogs: make(map[canonical.Digest]*Catalog),
 	}
 	return c
 }

@@ -41,7 +41,8 @@ func schemaCode(err error) Code {
 	return CodeArgumentsInvalid
 }
 
-// Listed judges whether the operator's allowlist names the tool (INV-3). Nothing is listed by default.
+// Listed judges whether the tool may be called at all (INV-3): the operator's allowlist names it, its definition is the
+// pinned one where there is a pin, and every grant in force names it. Nothing is listed by default.
 func (b *Bundle) Listed(t *Tool) Verdict {
 	if t == nil || !t.Allowed || !b.allow[toolKey{t.Server, t.Name}] {
 		name, server := "", ""
@@ -51,16 +52,28 @@ func (b *Bundle) Listed(t *Tool) Verdict {
 		return blocked(GateAllowlist, CodeToolNotAllowed,
 			fmt.Sprintf("Tool %q of server %q is not on the allowlist.", clip(name), clip(server)))
 	}
+	if t.Drifted() {
+		return blocked(GateAllowlist, CodeToolDefinitionChanged, fmt.Sprintf("Tool %q of %q: %s", clip(t.Name), clip(t.Server), t.Reason))
+	}
+	if code, reason := b.ungranted(toolKey{t.Server, t.Name}); code != "" {
+		return blocked(GateGrant, code, fmt.Sprintf("Tool %q of %q cannot be called: %s", clip(t.Name), clip(t.Server), reason))
+	}
 	return allowed(GateAllowlist, t.listed)
 }
 
-// Authorize judges the validated call (INV-3): the tool is on the effective allowlist and its definition is the one that
-// the arguments were judged by.
-func (b *Bundle) Authorize(t *Tool, validated canonical.Digest) Verdict {
+// Authorize judges the validated call (INV-3): the tool is on the effective allowlist, its definition is the one that the
+// arguments were judged by, and every grant in force covers exactly this call of this task.
+func (b *Bundle) Authorize(t *Tool, validated canonical.Digest, args []byte, task *Task) Verdict {
 	v := b.Listed(t)
 	if v.Allows() && (!t.Effective() || t.Digest != validated) {
 		return blocked(GateAllowlist, CodeToolDefinitionChanged,
 			fmt.Sprintf("The definition of %q is not the one that the arguments were judged by.", clip(t.Name)))
+	}
+	if v.Allows() && len(b.grants) > 0 {
+		if v := b.Granted(t, args, task); !v.Allows() {
+			return v
+		}
+		v.Reason += fmt.Sprintf(" %d grants cover this call.", len(b.grants))
 	}
 	return v
 }

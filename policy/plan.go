@@ -88,6 +88,11 @@ func ReadPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	return p, allowed(GatePlan, "One strict JSON plan.")
 }
 
+// Refused is the verdict on a model that declines to answer: the plan gate's, for there is no plan.
+func Refused(words []byte) Verdict {
+	return blocked(GatePlan, CodePlanEmpty, fmt.Sprintf("The model refused to answer: %q.", clip(string(words))))
+}
+
 func notStrict(err error) Verdict {
 	return blocked(GatePlan, CodePlanNotStrict, "The plan is "+strings.TrimPrefix(err.Error(), "the plan is ")+".")
 }

@@ -46,6 +46,7 @@ const (
 	GatePlan      Gate = "plan"      // INV-1
 	GateSchema    Gate = "schema"    // INV-2
 	GateAllowlist Gate = "allowlist" // INV-3
+	GateGrant     Gate = "grant"     // narrowing for one run or task, within INV-3
 	GatePolicy    Gate = "policy"    // risk and policy
 	GateApproval  Gate = "approval"  // a person's decision
 	GateOutput    Gate = "output"    // INV-4

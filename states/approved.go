@@ -21,7 +21,7 @@ func (approved) Judge(r *Run, ev Event) Judgement {
 	if !v.Allows() {
 		return block(v)
 	}
-	if v = r.bundle.Authorize(tool, r.facts.Validated.Definition); !v.Allows() {
+	if v = r.bundle.Authorize(tool, r.facts.Validated.Definition, r.facts.Planned.plan.Args, r.request.Task); !v.Allows() {
 		return block(v)
 	}
 	a := r.bundle.Decide(question(r, tool, r.facts.Approved.At))

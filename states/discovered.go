@@ -14,7 +14,8 @@ func (discovered) Want(r *Run) Command {
 	}
 	d := r.facts.Discovered
 	return &Complete{
-		Do: doComplete, Input: d.Catalog, Planner: r.bundle.Content().Planner.Mode, Purpose: PurposePlan,
+		Do: doComplete, Input: d.Catalog, Planner: r.bundle.Content().Planner.Mode,
+		Prompt: r.bundle.Content().Planner.PromptVersion(), Purpose: PurposePlan,
 		Request: r.asks(), Tools: d.catalog.Effective(),
 	}
 }
@@ -25,6 +26,9 @@ func (discovered) Judge(r *Run, ev Event) Judgement {
 		completed, ok := ev.(*Completed)
 		if !ok {
 			return unexpected(ev, NotSent)
+		}
+		if len(completed.Refusal) > 0 {
+			return block(policy.Refused(completed.Refusal))
 		}
 		output = completed.Content
 	}

@@ -89,9 +89,10 @@ type Completed struct {
 	Content   canonical.Text `json:"content"`
 	Exchanges []Exchange     `json:"exchanges"`
 	Happened  string         `json:"happened"`
+	Refusal   canonical.Text `json:"refusal,omitempty"` // what the model said in place of an answer, if it refused
 }
 
-// Exchange is one request to a model's endpoint and its response.
+// Exchange is one request to a model's endpoint and its response, as far as it came; a status of 0 is none.
 type Exchange struct {
 	Received canonical.Text `json:"received"`
 	Sent     canonical.Text `json:"sent"`
@@ -116,16 +117,17 @@ type ToolReturned struct {
 
 // EffectFailed is an effect that broke. Effect says what is known of the outside world.
 type EffectFailed struct {
-	Code     policy.Code `json:"code"`
-	Effect   Effect      `json:"effect"`
-	Happened string      `json:"happened"`
-	Reason   string      `json:"reason"`
+	Code      policy.Code `json:"code"`
+	Effect    Effect      `json:"effect"`
+	Exchanges []Exchange  `json:"exchanges,omitempty"` // with a model's endpoint, as far as they went
+	Happened  string      `json:"happened"`
+	Reason    string      `json:"reason"`
 }
 
 // Interrupted is an event that no command asked for: the caller cancelled, time ran out, or the process that owned the
 // run is gone.
 type Interrupted struct {
-	Code     policy.Code `json:"code"` // cancelled, deadline_exceeded or interrupted
+	Code     policy.Code `json:"code"` // cancelled, deadline_exceeded, interrupted or tool_definition_changed
 	Happened string      `json:"happened"`
 	Reason   string      `json:"reason"`
 }

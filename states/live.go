@@ -3,6 +3,7 @@ package states
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"pgfsm/policy"
 )
@@ -27,12 +28,20 @@ type (
 	}
 )
 
-// Live is the door to the real world. A port that is nil is an effect that cannot be had.
+// A Watcher knows which server has said, since its tools were listed for this run, that they are others now.
+type Watcher interface {
+	Changed() (server string, changed bool)
+}
+
+// Live is the door to the real world for one run. A port that is nil is an effect that cannot be had.
 type Live struct {
+	Watcher   Watcher // may be nil
 	Tools     Lister
 	Completer Completer
 	Caller    Caller
 	Approver  Approver
+
+	listed bool // there is a listing that could be out of date, and the call has not been made
 }
 
 // Do performs the effect.
@@ -48,8 +57,9 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 	var ev Event
 	switch w := wanted.(type) {
 	case nil:
-		return nil, nil
+		return l.watch(), nil
 	case *ListTools:
+		l.listed = true
 		if l.Tools != nil {
 			ev = l.Tools.List(ctx, w)
 		}
@@ -58,6 +68,7 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 			ev = l.Completer.Complete(ctx, w)
 		}
 	case *CallTool:
+		l.listed = false
 		if l.Caller != nil {
 			ev = l.Caller.Call(ctx, call)
 		}
@@ -78,6 +89,19 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 		ev = failed
 	}
 	return named(ev), nil
+}
+
+// watch interrupts a run that judged tools which are no longer the server's.
+func (l *Live) watch() Event {
+	if !l.listed || l.Watcher == nil {
+		return nil
+	}
+	server, changed := l.Watcher.Changed()
+	if !changed {
+		return nil
+	}
+	return Interruption(policy.CodeToolDefinitionChanged,
+		fmt.Sprintf("The server %q says that its tools have changed since they were listed.", server))
 }
 
 func stopCause(err error) (policy.Code, string) {

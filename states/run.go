@@ -17,7 +17,8 @@ type Request struct {
 	Actor string         `json:"actor"` // who asks, as the operator's side knows them
 	At    string         `json:"at"`    // RFC 3339, UTC: the "now" that policies see
 	Kind  string         `json:"kind"`
-	Text  canonical.Text `json:"text"` // the question, or the plan's bytes
+	Task  *policy.Task   `json:"task,omitzero"` // the errand that the run belongs to, if grants are counted over one
+	Text  canonical.Text `json:"text"`          // the question, or the plan's bytes
 }
 
 // digest names the request.

@@ -60,12 +60,19 @@ func (e *ToolsListed) spell(o *canonical.Object) {
 
 func (e *Completed) spell(o *canonical.Object) {
 	o.Outside("content", e.Content)
-	o.Objects("exchanges", len(e.Exchanges), func(o *canonical.Object, i int) {
-		o.Outside("received", e.Exchanges[i].Received)
-		o.Outside("sent", e.Exchanges[i].Sent)
-		o.Int("status", e.Exchanges[i].Status)
-	})
+	spellExchanges(o, e.Exchanges)
 	o.Text("happened", e.Happened)
+	if len(e.Refusal) > 0 {
+		o.Outside("refusal", e.Refusal)
+	}
+}
+
+func spellExchanges(o *canonical.Object, all []Exchange) {
+	o.Objects("exchanges", len(all), func(o *canonical.Object, i int) {
+		o.Outside("received", all[i].Received)
+		o.Outside("sent", all[i].Sent)
+		o.Int("status", all[i].Status)
+	})
 }
 
 func (e *Decided) spell(o *canonical.Object) {
@@ -85,6 +92,9 @@ func (e *ToolReturned) spell(o *canonical.Object) {
 func (e *EffectFailed) spell(o *canonical.Object) {
 	o.Text("code", string(e.Code))
 	o.Text("effect", string(e.Effect))
+	if len(e.Exchanges) > 0 {
+		spellExchanges(o, e.Exchanges)
+	}
 	o.Text("happened", e.Happened)
 	o.Text("reason", e.Reason)
 }
@@ -241,5 +251,8 @@ func (r *Request) Spell(o *canonical.Object) {
 	o.Text("actor", r.Actor)
 	o.Text("at", r.At)
 	o.Text("kind", r.Kind)
+	if r.Task != nil {
+		o.Object("task", r.Task.Spell)
+	}
 	o.Outside("text", r.Text)
 }

@@ -52,10 +52,14 @@ func (s interruptible) Judge(r *Run, ev Event) Judgement {
 	return s.Stage.Judge(r, ev)
 }
 
-// stopped ends a run before the call. A cancelled run is blocked: somebody said no. Every other cause is a failure.
+// stopped ends a run before the call. A cancelled run is blocked: somebody said no. So is one whose server says that its
+// tools are no longer those that were judged. Every other cause is a failure.
 func stopped(code policy.Code, reason string) Judgement {
-	if code == policy.CodeCancelled {
+	switch code {
+	case policy.CodeCancelled:
 		return block(policy.Verdict{Code: code, Gate: policy.GateRun, Outcome: policy.Block, Reason: reason})
+	case policy.CodeToolDefinitionChanged:
+		return block(policy.Verdict{Code: code, Gate: policy.GateAllowlist, Outcome: policy.Block, Reason: reason})
 	}
 	return fail(code, reason, NotSent)
 }

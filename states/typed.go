@@ -14,7 +14,8 @@ func (typed) Want(r *Run) Command {
 	}
 	t := r.facts.Typed
 	return &Complete{
-		Do: doComplete, Input: t.Structured, Planner: r.bundle.Content().Planner.Mode, Purpose: PurposeSummary,
+		Do: doComplete, Input: t.Structured, Planner: r.bundle.Content().Planner.Mode,
+		Prompt: r.bundle.Content().Planner.PromptVersion(), Purpose: PurposeSummary,
 		Request: r.asks(), Typed: t.structured,
 	}
 }
@@ -25,6 +26,10 @@ func (s typed) Judge(r *Run, ev Event) Judgement {
 	}
 	switch e := ev.(type) {
 	case *Completed:
+		if len(e.Refusal) > 0 {
+			v := policy.Refused(e.Refusal)
+			return answer(r, "No summary ("+string(v.Code)+"): "+v.Reason)
+		}
 		items, v := r.bundle.Lock(r.facts.Typed.structured, e.Content)
 		if v.Allows() {
 			return Judgement{Summarize, &SummarizedFact{Items: items, Structured: r.facts.Typed.Structured, Verdict: v}}

@@ -1,13 +1,13 @@
 package states
 
-// validated authorizes the call by the operator's allowlist (INV-3).
+// validated authorizes the call by the operator's allowlist, pins and grants (INV-3).
 type validated struct{}
 
 func (validated) Want(*Run) Command { return nil }
 
 func (validated) Judge(r *Run, _ Event) Judgement {
 	f := r.facts.Validated
-	v := r.bundle.Authorize(f.tool, f.Definition)
+	v := r.bundle.Authorize(f.tool, f.Definition, r.facts.Planned.plan.Args, r.request.Task)
 	if !v.Allows() {
 		return block(v)
 	}

@@ -15,7 +15,7 @@ import (
 type Schema struct {
 	dialect  string
 	open     []string
-	closed   *jsonschema.Schema
+	closed   *jsonschema.Schema // in the open world, the schema as it is
 	original *jsonschema.Schema // nil if whatever is closed-valid is valid
 	costs    []*costs           // of closed and, if it is there, of original
 	lim      Limits
@@ -30,7 +30,9 @@ func (s *Schema) Dialect() string { return s.dialect }
 func (s *Schema) Open() []string { return slices.Clone(s.open) }
 
 // Compile reads a schema that anybody may have written. The error is a [*RefusedError].
-func Compile(raw []byte, lim Limits) (s *Schema, err error) {
+func Compile(raw []byte, lim Limits) (s *Schema, err error) { return compileAs(raw, lim, true) }
+
+func compileAs(raw []byte, lim Limits, shut bool) (s *Schema, err error) {
 	defer func() {
 		// A validator that panics on a schema must not take the process with it: what it cannot read is refused.
 		if r := recover(); r != nil {
@@ -56,6 +58,9 @@ func Compile(raw []byte, lim Limits) (s *Schema, err error) {
 		return nil, refused
 	}
 	uniqueByKey(g.order)
+	if !shut {
+		return &Schema{dialect: dialect, closed: root, costs: []*costs{g.costs(lim.DocDepth)}, lim: lim}, nil
+	}
 	c := newCloser(g, shell)
 	s = &Schema{dialect: dialect, closed: c.root(), open: slices.Sorted(maps.Keys(c.open)), lim: lim}
 	all, err := newGraph(s.closed, root, notes)
@@ -72,6 +77,11 @@ func Compile(raw []byte, lim Limits) (s *Schema, err error) {
 	}
 	return s, nil
 }
+
+// CompileOpen reads a schema that judges as JSON Schema says, without the closed world: what it does not speak of is
+// free. It is for schemas of the operator's own that narrow what another schema has judged. The error is a
+// [*RefusedError].
+func CompileOpen(raw []byte, lim Limits) (*Schema, error) { return compileAs(raw, lim, false) }
 
 // nothing is a loader that loads nothing.
 type nothing struct{}

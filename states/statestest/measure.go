@@ -47,7 +47,7 @@ func (g *Gates) UpToPermit() (*policy.Tool, policy.Verdict) {
 	if !v.Allows() {
 		return nil, v
 	}
-	if v := g.bundle.Authorize(tool, tool.Digest); !v.Allows() {
+	if v := g.bundle.Authorize(tool, tool.Digest, p.Args, nil); !v.Allows() {
 		return nil, v
 	}
 	return tool, g.bundle.Decide(policy.Question{Server: p.Server, Tool: tool, Arguments: p.Args, Now: At}).Verdict

@@ -79,6 +79,8 @@ func Scenarios() []Scenario {
 		}),
 	}
 	all = append(all, refusals()...)
+	all = append(all, narrowed()...)
+	all = append(all, models()...)
 	all = append(all, results()...)
 	all = append(all, approvals()...)
 	return append(all, interruptions()...)

@@ -66,7 +66,7 @@ func Content() policy.Content {
 		Format:    policy.ContentFormat,
 		Env:       "test",
 		Servers:   []policy.Server{{Name: Server, Type: "http", URL: "http://127.0.0.1:5103/mcp", Timeout: 1000}},
-		Allowlist: []policy.Grants{{Server: Server, Tools: []string{Tool}}},
+		Allowlist: []policy.Allowance{{Server: Server, Tools: []string{Tool}}},
 		Input:     policy.Input{MaxBytes: policy.DefaultInputBytes, Rules: []screen.Rule{{ID: "malware", Pattern: `\bransomware\b`, Reason: "No malware."}}},
 		Planner:   policy.Planner{Mode: policy.PlannerRouter},
 		Outputs:   []policy.Output{{Server: Server, Tool: Tool, Schema: jsontext.Value(OutputSchema)}},

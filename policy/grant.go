@@ -1,0 +1,195 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/schema"
+)
+
+// A Grant narrows what may be called, for all runs or for one. Several grants are intersected: a call must be covered by
+// each of them, and by everything else that judges it. So a grant can take away and never give.
+type Grant struct {
+	Name  string    `json:"name"` // what the operator calls it; messages name it
+	Tools []Granted `json:"tools"`
+}
+
+// Granted is one tool of a grant.
+type Granted struct {
+	Server string       `json:"server"`
+	Tool   string       `json:"tool"`
+	Calls  int          `json:"calls,omitzero"` // how many calls a task may make to it; absent: not counted. Never zero.
+	Args   []Constraint `json:"args"`
+}
+
+// A Constraint is what must hold of one place in the arguments. A place that is missing does not hold.
+type Constraint struct {
+	At     string         `json:"at"`     // JSON pointer (RFC 6901) into the arguments; empty: the whole of them
+	Schema jsontext.Value `json:"schema"` // JSON Schema, open world: what it does not speak of is free
+}
+
+// A Task is what counted grants are counted over: several runs of one errand.
+type Task struct {
+	Calls []TaskCalls `json:"calls"` // made before this run, as far as they are known to have been begun
+	ID    string      `json:"id"`
+}
+
+// TaskCalls counts the calls that a task has made to one tool. One that may have been made counts.
+type TaskCalls struct {
+	Calls  int    `json:"calls"`
+	Server string `json:"server"`
+	Tool   string `json:"tool"`
+}
+
+// Spell writes the task's members in canonical order.
+func (t *Task) Spell(o *canonical.Object) {
+	o.Objects("calls", len(t.Calls), func(o *canonical.Object, i int) {
+		o.Int("calls", t.Calls[i].Calls)
+		o.Text("server", t.Calls[i].Server)
+		o.Text("tool", t.Calls[i].Tool)
+	})
+	o.Text("id", t.ID)
+}
+
+// made counts the calls to a tool. Nobody else writes a task's file, but a sum is safe also where an entry stands twice.
+func (t *Task) made(server, tool string) (n int) {
+	for _, c := range t.Calls {
+		if c.Server == server && c.Tool == tool {
+			n += max(c.Calls, 0)
+		}
+	}
+	return n
+}
+
+// Bounds of grants.
+const (
+	MaxGrants     = 16
+	MaxGrantTools = 1024
+	MaxGrantArgs  = 64
+	MaxGrantCalls = 1_000_000
+	MaxTaskBytes  = 128 // of a task's id
+)
+
+// grant is a [Grant] ready to judge.
+type grant struct {
+	name  string
+	tools map[toolKey]*granted
+}
+
+type granted struct {
+	calls int
+	args  []constraint
+}
+
+type constraint struct {
+	at     jsontext.Pointer
+	schema *schema.Schema
+}
+
+func compileGrant(from *Grant, limits schema.Limits) (*grant, error) {
+	g := &grant{name: from.Name, tools: make(map[toolKey]*granted)}
+	var errs []error
+	for _, t := range from.Tools {
+		where := fmt.Sprintf("grant %q, %s %s", clip(from.Name), clip(t.Server), clip(t.Tool))
+		key := toolKey{t.Server, t.Tool}
+		if g.tools[key] != nil {
+			errs = append(errs, fmt.Errorf("%s: it stands twice", where))
+		}
+		to := &granted{calls: t.Calls}
+		if t.Calls < 0 || t.Calls > MaxGrantCalls {
+			errs = append(errs, fmt.Errorf("%s: calls is %d; it must be 1 to %d", where, t.Calls, MaxGrantCalls))
+		}
+		for _, c := range t.Args {
+			s, err := schema.CompileOpen(c.Schema, limits)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s, at %q: %w", where, clip(c.At), err))
+				continue
+			}
+			at := jsontext.Pointer(c.At)
+			if !at.IsValid() {
+				errs = append(errs, fmt.Errorf("%s: %q is not a JSON pointer", where, clip(c.At)))
+				continue
+			}
+			to.args = append(to.args, constraint{at, s})
+		}
+		g.tools[key] = to
+	}
+	return g, errors.Join(errs...)
+}
+
+// ungranted says why a tool cannot be called whatever its arguments are, or nothing.
+func (b *Bundle) ungranted(key toolKey) (Code, string) {
+	for _, g := range b.grants {
+		if g.tools[key] == nil {
+			return CodeToolNotGranted, fmt.Sprintf("The grant %q does not name it.", clip(g.name))
+		}
+	}
+	return "", ""
+}
+
+// Granted judges a call to an allowlisted tool by every grant in force. Without any there is nothing to narrow.
+func (b *Bundle) Granted(t *Tool, args []byte, task *Task) Verdict {
+	if t == nil {
+		return blocked(GateGrant, CodeToolNotGranted, "There is no tool to judge.")
+	}
+	key := toolKey{t.Server, t.Name}
+	for _, g := range b.grants {
+		if v := g.judge(key, args, task); !v.Allows() {
+			return v
+		}
+	}
+	return allowed(GateGrant, "No grant speaks against the call.")
+}
+
+func (g *grant) judge(key toolKey, args []byte, task *Task) Verdict {
+	name := clip(g.name)
+	t := g.tools[key]
+	if t == nil {
+		return blocked(GateGrant, CodeToolNotGranted,
+			fmt.Sprintf("The grant %q does not name %q of %q.", name, clip(key.tool), clip(key.server)))
+	}
+	for _, c := range t.args {
+		value, there := pointed(args, c.at)
+		if !there {
+			return blocked(GateGrant, CodeArgumentsNotGranted,
+				fmt.Sprintf("The grant %q speaks of %q, which the arguments do not have.", name, clip(string(c.at))))
+		}
+		if err := c.schema.Judge(value); err != nil {
+			return blocked(GateGrant, CodeArgumentsNotGranted,
+				fmt.Sprintf("The grant %q does not cover the value at %q: %v.", name, clip(string(c.at)), err))
+		}
+	}
+	switch {
+	case t.calls == 0:
+	case task == nil || task.ID == "":
+		return blocked(GateGrant, CodeGrantTaskMissing,
+			fmt.Sprintf("The grant %q counts calls, and the run belongs to no task.", name))
+	case task.made(key.server, key.tool) >= t.calls:
+		return blocked(GateGrant, CodeGrantExhausted,
+			fmt.Sprintf("The grant %q allows %d calls of %q in the task %q, and as many were made.",
+				name, t.calls, clip(key.tool), clip(task.ID)))
+	}
+	return allowed(GateGrant, "")
+}
+
+// pointed returns the value at a place of a canonical document. The way goes through objects only: what a list holds is
+// for a schema to say.
+func pointed(doc []byte, at jsontext.Pointer) (jsontext.Value, bool) {
+	value := jsontext.Value(doc)
+	for token := range at.Tokens() {
+		var next jsontext.Value
+		for name, v := range canonical.Members(value) {
+			if name == token {
+				next = v
+			}
+		}
+		if next == nil {
+			return nil, false
+		}
+		value = next
+	}
+	return value, true
+}

@@ -1,0 +1,116 @@
+package statestest
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/fsm"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+)
+
+// Definition is the digest of the world's tool, as a pin holds it.
+func Definition() canonical.Digest {
+	tool, v := MustBundle(Content(), nil).Catalog("sha256:definition", Listings(Page)).Find(Server, Tool)
+	if tool == nil {
+		panic("statestest: " + v.Reason)
+	}
+	return tool.Digest
+}
+
+// Granted is a grant of the world's one tool.
+func Granted(change func(*policy.Granted)) []policy.Grant {
+	g := policy.Granted{Server: Server, Tool: Tool}
+	change(&g)
+	return []policy.Grant{{Name: "test", Tools: []policy.Granted{g}}}
+}
+
+func only(at, schema string) policy.Constraint {
+	return policy.Constraint{At: at, Schema: jsontext.Value(schema)}
+}
+
+// narrowed are runs under pins and grants.
+func narrowed() []Scenario {
+	pinned := func(name string, state fsm.State, code policy.Code, calls int, d canonical.Digest) Scenario {
+		return with(name, state, code, calls, func(s *Scenario) {
+			s.Content.Pins = []policy.Pin{{Definition: d, Server: Server, Tool: Tool}}
+		})
+	}
+	granted := func(name string, state fsm.State, code policy.Code, calls int, change func(*policy.Granted), task *policy.Task) Scenario {
+		return with(name, state, code, calls, func(s *Scenario) {
+			s.Content.Grants, s.Request.Task = Granted(change), task
+		})
+	}
+	made := func(n int) *policy.Task {
+		return &policy.Task{ID: "errand", Calls: []policy.TaskCalls{{Calls: n, Server: Server, Tool: Tool}}}
+	}
+	counted := func(g *policy.Granted) { g.Calls = 2 }
+	id := func(schema string) func(*policy.Granted) {
+		return func(g *policy.Granted) { g.Args = []policy.Constraint{only("/policy_id", schema)} }
+	}
+	return []Scenario{
+		pinned("pinned-and-the-same", states.Answered, "", 1, Definition()),
+		pinned("pinned-and-changed", states.Blocked, policy.CodeToolDefinitionChanged, 0, canonical.Sum("tool definition", []byte("{}"))),
+		granted("granted", states.Answered, "", 1, func(*policy.Granted) {}, nil),
+		granted("granted-argument", states.Answered, "", 1, id(`{"const":"policy-002"}`), nil),
+		granted("argument-not-granted", states.Blocked, policy.CodeArgumentsNotGranted, 0, id(`{"const":"policy-001"}`), nil),
+		granted("argument-missing", states.Blocked, policy.CodeArgumentsNotGranted, 0,
+			func(g *policy.Granted) { g.Args = []policy.Constraint{only("/lang", `{"enum":["en"]}`)} }, nil),
+		granted("tool-not-granted", states.Blocked, policy.CodeToolNotGranted, 0,
+			func(g *policy.Granted) { g.Tool = Delete }, nil),
+		granted("below-the-count", states.Answered, "", 1, counted, made(1)),
+		granted("at-the-count", states.Blocked, policy.CodeGrantExhausted, 0, counted, made(2)),
+		granted("counted-without-a-task", states.Blocked, policy.CodeGrantTaskMissing, 0, counted, nil),
+		with("task-without-a-grant", states.Answered, "", 1, func(s *Scenario) { s.Request.Task = made(7) }),
+	}
+}
+
+// models are runs whose planner is a model.
+func models() []Scenario {
+	asked := states.Exchange{Sent: canonical.Text(`{"model":"m"}`), Received: canonical.Text(`{"choices":[]}`), Status: 200}
+	model := func(name string, state fsm.State, code policy.Code, calls int, change func(*Scenario)) Scenario {
+		return with(name, state, code, calls, func(s *Scenario) {
+			s.Content.Planner = policy.Planner{Mode: policy.PlannerAuto, LLM: &policy.LLM{
+				BaseURL: "http://127.0.0.1:1/v1", Model: "m", Timeout: 1000, MaxTokens: 512, Prompt: "test/v1",
+			}}
+			change(s)
+		})
+	}
+	return []Scenario{
+		model("model-plans", states.Answered, "", 1, func(s *Scenario) {
+			s.World.Plan = &states.Completed{Content: canonical.Text(GoodPlan), Exchanges: []states.Exchange{asked, asked}}
+		}),
+		model("model-refuses", states.Blocked, policy.CodePlanEmpty, 0, func(s *Scenario) {
+			s.World.Plan = &states.Completed{Refusal: canonical.Text("I cannot help with that."), Exchanges: []states.Exchange{asked}}
+		}),
+		model("model-says-nothing", states.Blocked, policy.CodePlanEmpty, 0, func(s *Scenario) {
+			s.World.Plan = &states.Completed{Exchanges: []states.Exchange{asked}}
+		}),
+		model("model-gives-no-choice", states.Failed, policy.CodePlannerFailed, 0, func(s *Scenario) {
+			s.World.Plan = &states.EffectFailed{
+				Code: policy.CodePlannerFailed, Effect: states.NotSent, Exchanges: []states.Exchange{asked}, Reason: "No choice.",
+			}
+		}),
+		model("summarizing-model-refuses", states.Answered, "", 1, func(s *Scenario) {
+			s.World.Summary = &states.Completed{Refusal: canonical.Text("No."), Exchanges: []states.Exchange{asked}}
+			s.Note = `No summary (plan_empty): The model refused to answer: "No.".`
+		}),
+		model("summarizing-model-fails", states.Answered, "", 1, func(s *Scenario) {
+			s.World.Summary = &states.EffectFailed{Code: policy.CodeTimeout, Exchanges: []states.Exchange{asked}, Reason: "Too slow."}
+			s.Note = "No summary (deadline_exceeded)"
+		}),
+		model("tools-change-while-the-model-thinks", states.Blocked, policy.CodeToolDefinitionChanged, 0, func(s *Scenario) {
+			s.Door = func(states.Door) states.Door { return s.World.watched() }
+		}),
+	}
+}
+
+// watched is the world's door with somebody who says that the tools have changed.
+func (w *World) watched() states.Door {
+	return &states.Live{Watcher: changed{}, Tools: w, Completer: w, Caller: w, Approver: w}
+}
+
+type changed struct{}
+
+// Changed says yes.
+func (changed) Changed() (string, bool) { return Server, true }

@@ -1,0 +1,188 @@
+package traces
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+)
+
+// TaskFormat names the shape of a task's file.
+const TaskFormat = "pgfsm.task/v1"
+
+// maxTaskFile bounds what is read of a task's file, in bytes: an entry a tool is far less.
+const maxTaskFile = 16 << 20
+
+// taskPoll is how often a run asks whether another run of its task has ended.
+const taskPoll = 20 * time.Millisecond
+
+// A TaskFile keeps, beside the traces, how many calls the runs of one task have begun. Its owner holds a lock from
+// reading the counts to the end of the run, so that no two runs of a task can both take the last call.
+type TaskFile struct {
+	path string
+	task policy.Task
+	lock *flock.Flock
+}
+
+// taskDocument is the file as it stands.
+type taskDocument struct {
+	Calls  []policy.TaskCalls `json:"calls"`
+	Format string             `json:"format"`
+	ID     string             `json:"id"`
+}
+
+// CheckTaskID judges the name of a task: 1 to [policy.MaxTaskBytes] bytes of UTF-8 that can be shown.
+func CheckTaskID(id string) error {
+	hidden := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	if id == "" || len(id) > policy.MaxTaskBytes || strings.IndexFunc(id, hidden) >= 0 {
+		return fmt.Errorf("a task's id has 1 to %d bytes of text that can be shown", policy.MaxTaskBytes)
+	}
+	return nil
+}
+
+// OpenTask takes the task for one run and reads its counts. It waits for another run of the task until ctx is done;
+// waiting is called once if it has to, and may be nil.
+func OpenTask(ctx context.Context, dir, id string, waiting func()) (*TaskFile, error) {
+	if err := CheckTaskID(id); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return nil, fmt.Errorf("the traces folder cannot be made: %w (set traces.dir or SAFE_TRACE_DIR)", err)
+	}
+	name := filepath.Join(dir, "task_"+strings.TrimPrefix(string(canonical.Sum("task", []byte(id))), "sha256:"))
+	t := &TaskFile{path: name + ".json", lock: flock.New(name+".lock", flock.SetPermissions(fileMode))}
+	held, err := t.lock.TryLock()
+	if err == nil && !held {
+		if waiting != nil {
+			waiting()
+		}
+		held, err = t.lock.TryLockContext(ctx, taskPoll)
+	}
+	if err != nil || !held {
+		return nil, fmt.Errorf("the task %q cannot be taken: %w", id, errors.Join(err, t.lock.Close()))
+	}
+	if err := t.read(id); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+func (t *TaskFile) read(id string) error {
+	t.task = policy.Task{Calls: []policy.TaskCalls{}, ID: id}
+	info, err := os.Stat(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	broken := func(err error) error {
+		return fmt.Errorf("%s holds the task's counts and cannot be read, so nothing is called: %w; "+
+			"mend it, or use another task id", t.path, err)
+	}
+	if info.Size() > maxTaskFile {
+		return broken(fmt.Errorf("it has %d bytes; at most %d are read", info.Size(), maxTaskFile))
+	}
+	text, err := os.ReadFile(t.path)
+	if err != nil {
+		return broken(err)
+	}
+	var doc taskDocument
+	if err := canonical.Unmarshal(text, &doc); err != nil {
+		return broken(err)
+	}
+	if doc.Format != TaskFormat || doc.ID != id {
+		return broken(fmt.Errorf("its format is %q and its id %q", doc.Format, doc.ID))
+	}
+	for _, c := range doc.Calls {
+		if c.Calls < 1 || c.Server == "" || c.Tool == "" {
+			return broken(errors.New("an entry has no tool, or counts no call"))
+		}
+	}
+	t.task.Calls = append(t.task.Calls, doc.Calls...)
+	return nil
+}
+
+// Task returns the task as it stands before this run's call.
+func (t *TaskFile) Task() *policy.Task {
+	task := t.task
+	task.Calls = append([]policy.TaskCalls{}, task.Calls...)
+	return &task
+}
+
+// Count adds a call that is about to be made. When it returns nil the count is on disk.
+func (t *TaskFile) Count(server, tool string) error {
+	calls := t.Task().Calls
+	for i := range calls {
+		if calls[i].Server == server && calls[i].Tool == tool {
+			calls[i].Calls++
+			return t.write(calls)
+		}
+	}
+	return t.write(append(calls, policy.TaskCalls{Calls: 1, Server: server, Tool: tool}))
+}
+
+func (t *TaskFile) write(calls []policy.TaskCalls) error {
+	text, err := canonical.Marshal(taskDocument{Calls: calls, Format: TaskFormat, ID: t.task.ID})
+	if err != nil {
+		return err
+	}
+	doc, err := renameio.NewPendingFile(t.path, renameio.WithPermissions(fileMode))
+	if err != nil {
+		return fmt.Errorf("the task's counts cannot be written: %w", full(err))
+	}
+	defer doc.Cleanup()
+	if _, err := doc.Write(append(bytes.TrimSpace(text), '\n')); err != nil {
+		return fmt.Errorf("the task's counts cannot be written: %w", full(err))
+	}
+	if err := doc.CloseAtomicallyReplace(); err != nil {
+		return fmt.Errorf("the task's counts cannot be written: %w", full(err))
+	}
+	if err := syncDir(filepath.Dir(t.path)); err != nil {
+		return err
+	}
+	t.task.Calls = calls
+	return nil
+}
+
+// Close lets other runs of the task go on. The file that is locked stays: removing it would let two runs hold a lock.
+func (t *TaskFile) Close() error { return t.lock.Close() }
+
+// Recorder returns one that counts the run's call before it keeps that the call was dispatched: a call that may have
+// been made has been counted.
+func (t *TaskFile) Recorder(run *states.Run, keep states.Recorder) states.Recorder {
+	return countingRecorder{keep, run, t}
+}
+
+type countingRecorder struct {
+	states.Recorder
+	run  *states.Run
+	task *TaskFile
+}
+
+func (r countingRecorder) Append(s states.Step) error {
+	if s.On == states.Dispatch {
+		p := r.run.Facts().Permitted
+		if p == nil {
+			return errors.New("a call is dispatched that nothing permits")
+		}
+		if err := r.task.Count(p.Server, p.Tool); err != nil {
+			return err
+		}
+	}
+	return r.Recorder.Append(s)
+}
