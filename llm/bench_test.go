@@ -14,7 +14,7 @@ func BenchmarkRouter(b *testing.B) {
 		routes = append(routes, one(fmt.Sprint("other-", i), fmt.Sprintf(`(?i)\b(kind%d-\d+)\b`, i), `{"id":"${1}"}`))
 	}
 	router := mustRouter(b, append(routes, one("policy", `(?i)\b(policy-\d+)\b`, `{"policy_id":"${1}"}`))...)
-	allowed := []Tool{{"kb", "fetch_policy_entry"}, {"kb", "search_policy_kb"}}
+	allowed := []Tool{{Server: "kb", Name: "fetch_policy_entry"}, {Server: "kb", Name: "search_policy_kb"}}
 	for _, bb := range []struct{ name, request string }{
 		{"last-route", "Summarize policy policy-002"},
 		{"no-route", "What is going on with all of this today"},

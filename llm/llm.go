@@ -5,7 +5,7 @@
 // # Planners
 //
 // [Router] knows only the operator's routes, [Scripted] only what it was told to say. Both are functions of their
-// input, need no network and never fail; [PlanFunc] makes them a [Planner].
+// input, need no network and never fail; [PlanFunc] makes them a [Planner]. [Model] asks a language model.
 //
 // A plan is one JSON object of one of two shapes:
 //
@@ -33,8 +33,29 @@
 //
 // # Models
 //
-// A model fits the same two interfaces. It gets a context because it waits, may fail, and reports in [Completion] the
-// exact bytes that went and came, because both are recorded.
+// [Model] asks one OpenAI-compatible endpoint, by POST to BASE/chat/completions, for a plan or a summary. It is
+// treated as an attacker: nothing here believes, repairs or obeys what it says, and nothing here decides. What it
+// says is returned as it is, and the gates judge it.
+//
+// One completion is one request, or two: an endpoint that answers 400 or 422 is asked once more without
+// response_format, which not every endpoint knows. Nothing else is ever repeated, no redirect is followed, and no
+// Retry-After obeyed. The OpenAI library makes the request and is given none of the answer: the bytes are taken on
+// the wire, at most [MaxCompletionBytes] of them, never decompressed, and read strictly here. No environment variable
+// has a say in what is sent or where, except that https to other machines obeys HTTPS_PROXY and NO_PROXY, as in
+// package mcp: the proxy sees ciphertext. The API key goes to the configured origin and nowhere else, over plain http
+// only to this machine, which is checked on the connection too, and never into an error. An endpoint that echoes it
+// can put it into [Exchange]: who records that masks it.
+//
+// An error is the context's own ([context.Canceled], [context.DeadlineExceeded]), [ErrTimeout] when the model's time
+// ran out, [ErrPrompt] when nothing was sent, or else an [*EndpointError]. [Completion] holds the exchanges so far
+// even then, because they are recorded.
+//
+// The prompts, known by [PromptVersion], hold the request, and of the world only the effective allowlist or the typed
+// result. What servers wrote stands between two fixed lines, as one line of JSON each in which everything that does
+// not plainly show, and <, > and &, is written as an escape: it can end neither its line nor its block. That a model
+// takes none of it for an instruction is asked for, not guaranteed, and nothing rests on it.
+//
+// [Auto] lets the operator's routes go first.
 package llm
 
 import (
@@ -42,20 +63,37 @@ import (
 	"context"
 )
 
-// A Tool is one entry of the effective allowlist: what is discovered and allowed, by its native names.
-type Tool struct{ Server, Name string }
+// A Tool is one entry of the effective allowlist: what is discovered and allowed, by its native names. All but Server
+// is what the server says about itself, and untrusted. InputSchema is one strict JSON object.
+type Tool struct {
+	Server, Name, Title, Description string
 
-// A Completion is the exact exchange with whatever made the proposal. Sent is empty when nothing was sent anywhere.
-type Completion struct{ Sent, Received []byte }
+	InputSchema []byte
+}
 
-// A Planner proposes what to do about a request, given the effective allowlist and nothing else of the world. An error
-// means that no proposal came; a bad proposal is no error here but the plan gate's to refuse.
+// A Completion is what was proposed, and how it came.
+type Completion struct {
+	Content   []byte     // the proposal, as it was written; empty when there is none
+	Refusal   string     // what the model said instead of a proposal, untrusted
+	Exchanges []Exchange // in order; none when nothing was sent anywhere
+}
+
+// An Exchange is one HTTP request with its response.
+type Exchange struct {
+	Sent     []byte // the request's body; whether it arrived is not known if Status is 0
+	Received []byte // the response's body, as far as it was read
+	Status   int    // of the response, 0 if none came
+}
+
+// A Planner proposes what to do about a request, given the effective allowlist and nothing else of the world. An
+// error means that no proposal came, and the completion then holds the exchanges so far; a bad proposal is no error
+// here but the plan gate's to refuse.
 type Planner interface {
 	Plan(ctx context.Context, request string, allowed []Tool) (Completion, error)
 }
 
-// A Summarizer proposes a summary {"items":[{"claim","evidence"}…]} of a typed payload. An error means that none came;
-// what it says is the evidence gate's to judge.
+// A Summarizer proposes a summary {"items":[{"claim","evidence"}…]} of a typed payload. An error means that none
+// came, and the completion then holds the exchanges so far; what it says is the evidence gate's to judge.
 type Summarizer interface {
 	Summarize(ctx context.Context, request string, typed []byte) (Completion, error)
 }
@@ -69,7 +107,7 @@ func (f PlanFunc) Plan(ctx context.Context, request string, allowed []Tool) (Com
 	if err := ctx.Err(); err != nil || f == nil {
 		return Completion{}, err
 	}
-	return Completion{Received: f(request, allowed)}, nil
+	return Completion{Content: f(request, allowed)}, nil
 }
 
 // SummarizeFunc makes a summarizer of a function that needs no world. The nil SummarizeFunc says nothing, which the
@@ -81,11 +119,11 @@ func (f SummarizeFunc) Summarize(ctx context.Context, request string, typed []by
 	if err := ctx.Err(); err != nil || f == nil {
 		return Completion{}, err
 	}
-	return Completion{Received: f(request, typed)}, nil
+	return Completion{Content: f(request, typed)}, nil
 }
 
-// Scripted is a planner, for tests and evaluations, that says what it was told to say for each request, well-formed or
-// not. For any other request it says nothing, which the plan gate refuses as empty.
+// Scripted is a planner, for tests and evaluations, that says what it was told to say for each request, well-formed
+// or not. For any other request it says nothing, which the plan gate refuses as empty.
 type Scripted map[string][]byte
 
 // Plan returns the bytes for the request, or nil. The caller owns them.

@@ -47,14 +47,14 @@ func TestPlanFunc(t *testing.T) {
 		want    Completion
 		err     error
 	}{
-		{"says-what-the-function-says", PlanFunc(say), t.Context(), Completion{Received: []byte("q→t")}, nil},
+		{"says-what-the-function-says", PlanFunc(say), t.Context(), Completion{Content: []byte("q→t")}, nil},
 		{"nil-says-nothing", PlanFunc(nil), t.Context(), Completion{}, nil},
 		{"cancelled-says-nothing", PlanFunc(say), done, Completion{}, context.Canceled},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := tt.planner.Plan(tt.ctx, "q", []Tool{{"s", "t"}})
+			got, err := tt.planner.Plan(tt.ctx, "q", []Tool{{Server: "s", Name: "t"}})
 			if !errors.Is(err, tt.err) || !cmp.Equal(got, tt.want) {
-				t.Errorf("Plan = %q, %v, want %q, %v", got, err, tt.want, tt.err)
+				t.Errorf("Plan = %+v, %v, want %+v, %v", got, err, tt.want, tt.err)
 			}
 		})
 	}
@@ -71,14 +71,14 @@ func TestSummarizeFunc(t *testing.T) {
 		err        error
 	}{
 		{"says-what-the-function-says", SummarizeFunc(Extractive{}.Summarize), t.Context(),
-			Completion{Received: []byte(`{"items":[]}`)}, nil},
+			Completion{Content: []byte(`{"items":[]}`)}, nil},
 		{"nil-says-nothing", SummarizeFunc(nil), t.Context(), Completion{}, nil},
 		{"cancelled-says-nothing", SummarizeFunc(Extractive{}.Summarize), done, Completion{}, context.Canceled},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := tt.summarizer.Summarize(tt.ctx, "q", []byte(`{}`))
 			if !errors.Is(err, tt.err) || !cmp.Equal(got, tt.want) {
-				t.Errorf("Summarize = %q, %v, want %q, %v", got, err, tt.want, tt.err)
+				t.Errorf("Summarize = %+v, %v, want %+v, %v", got, err, tt.want, tt.err)
 			}
 		})
 	}
@@ -90,7 +90,8 @@ func TestFuzzSeeds(t *testing.T) {
 		files, _ := os.ReadDir(filepath.Join("testdata", "fuzz", target))
 		return len(files)
 	}
-	for _, target := range []string{"FuzzRouter", "FuzzRouteArgs", "FuzzExtractive", "FuzzSentences"} {
+	for _, target := range []string{"FuzzRouter", "FuzzRouteArgs", "FuzzExtractive", "FuzzSentences", "FuzzReadResponse",
+		"FuzzDataLine"} {
 		if n := seeds(target); n < 3 {
 			t.Errorf("%s has %d seeds, want at least 3", target, n)
 		}

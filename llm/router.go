@@ -75,11 +75,10 @@ func compileRoute(spec policy.Route) (route, error) {
 	return route{re, spec.Server, spec.Tool, args}, nil
 }
 
-// Plan returns one strict JSON plan, in canonical form: the call of the first route that matches, else a final_answer
-// that says what is missing and names the tools of allowed, in their order, as far as they fit.
-func (r *Router) Plan(request string, allowed []Tool) []byte {
-	if !utf8.ValidString(request) {
-		return ask("The request is not UTF-8 text.", allowed)
+// Match returns the plan of the first route that matches, in canonical form. ok is false when none does.
+func (r *Router) Match(request string) (plan []byte, ok bool) {
+	if r == nil || !utf8.ValidString(request) {
+		return nil, false
 	}
 	for i := range r.routes {
 		rt := &r.routes[i]
@@ -88,8 +87,20 @@ func (r *Router) Plan(request string, allowed []Tool) []byte {
 			continue
 		}
 		if args, ok := rt.args.fill(request, match); ok {
-			return policy.CallPlan(rt.server, rt.tool, args)
+			return policy.CallPlan(rt.server, rt.tool, args), true
 		}
+	}
+	return nil, false
+}
+
+// Plan returns one strict JSON plan, in canonical form: the call of the first route that matches, else a final_answer
+// that says what is missing and names the tools of allowed, in their order, as far as they fit.
+func (r *Router) Plan(request string, allowed []Tool) []byte {
+	if plan, ok := r.Match(request); ok {
+		return plan
+	}
+	if !utf8.ValidString(request) {
+		return ask("The request is not UTF-8 text.", allowed)
 	}
 	return ask("No route matches this request: say which item you mean, by its id, or what to search for.", allowed)
 }

@@ -79,7 +79,7 @@ func TestPlan(t *testing.T) {
 			`{"args":{},"server":"x","tool":"delete_doc","type":"call_tool"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := mustRouter(t, tt.routes...).Plan(tt.request, []Tool{{"s", "t"}})
+			got := mustRouter(t, tt.routes...).Plan(tt.request, []Tool{{Server: "s", Name: "t"}})
 			plan, verdict := policy.ReadPlan(got, policy.DefaultLimits())
 			if !verdict.Allows() {
 				t.Fatalf("Plan(%q) = %s, which the plan gate refuses: %s", tt.request, got, verdict.Reason)
@@ -103,7 +103,7 @@ func TestPlanOfZeroRouter(t *testing.T) {
 func TestPlanAsks(t *testing.T) {
 	many := make([]Tool, 300)
 	for i := range many {
-		many[i] = Tool{"server-é", fmt.Sprintf("tool_%d", i)}
+		many[i] = Tool{Server: "server-é", Name: fmt.Sprintf("tool_%d", i)}
 	}
 	for _, tt := range []struct {
 		name    string
@@ -111,15 +111,18 @@ func TestPlanAsks(t *testing.T) {
 		allowed []Tool
 		holds   []string
 	}{
-		{"names-the-tools-in-their-order", "hello", []Tool{{"kb", "z"}, {"kb", "a"}},
+		{"names-the-tools-in-their-order", "hello", []Tool{{Server: "kb", Name: "z"}, {Server: "kb", Name: "a"}},
 			[]string{"No route", "z (kb), a (kb)."}},
 		{"no-tool-can-be-called", "hello", nil, []string{"No route", "No tool can be called"}},
-		{"request-not-utf8", "\xff", []Tool{{"kb", "a"}}, []string{"not UTF-8", "a (kb)."}},
+		{"request-not-utf8", "\xff", []Tool{{Server: "kb", Name: "a"}}, []string{"not UTF-8", "a (kb)."}},
 		{"counts-what-does-not-fit", "hello", many, []string{"tool_0 (server-é), tool_1 ", " more."}},
-		{"one-name-longer-than-the-answer", "hello", []Tool{{"s", strings.Repeat("é", 1000)}}, []string{"éé…"}},
-		{"the-name-is-cut-at-a-rune", "hello", []Tool{{"s", "x" + strings.Repeat("é", 1000)}}, []string{"éé…"}},
-		{"name-not-utf8", "hello", []Tool{{"s", "a\xffb"}}, []string{"a\uFFFDb (s)"}},
-		{"long-name-after-a-short-one", "hello", []Tool{{"s", "a"}, {"s", strings.Repeat("b", 1000)}},
+		{"one-name-longer-than-the-answer", "hello", []Tool{{Server: "s", Name: strings.Repeat("é", 1000)}},
+			[]string{"éé…"}},
+		{"the-name-is-cut-at-a-rune", "hello", []Tool{{Server: "s", Name: "x" + strings.Repeat("é", 1000)}},
+			[]string{"éé…"}},
+		{"name-not-utf8", "hello", []Tool{{Server: "s", Name: "a\xffb"}}, []string{"a\uFFFDb (s)"}},
+		{"long-name-after-a-short-one", "hello",
+			[]Tool{{Server: "s", Name: "a"}, {Server: "s", Name: strings.Repeat("b", 1000)}},
 			[]string{"a (s) and 1 more."}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -238,7 +241,7 @@ func FuzzRouter(f *testing.F) {
 		one("all", `(?s)find(?P<mode> all)? (.+)`, `{"q":{"deep":["${2}","=${2}="]},"n":1}`),
 		one("mode", `(?s)find(?P<mode> all)`, `{"mode":"${mode}"}`))
 	f.Fuzz(func(t *testing.T, request, server, tool string) {
-		plan := checkPlan(t, router.Plan(request, []Tool{{server, tool}}))
+		plan := checkPlan(t, router.Plan(request, []Tool{{Server: server, Name: tool}}))
 		if plan.Type != policy.PlanCallTool {
 			return
 		}

@@ -1,0 +1,124 @@
+package llm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+const (
+	// MaxCompletionBytes bounds the body of a response.
+	MaxCompletionBytes = 4 << 20
+	// maxHTTPHeader bounds the headers of a response.
+	maxHTTPHeader = 64 << 10
+)
+
+// newTransport connects to one endpoint. Each request has its own connection: on one that was used before, net/http
+// repeats by itself a request that got no answer.
+func newTransport(base *url.URL, secret bool) *http.Transport {
+	return &http.Transport{
+		Proxy: proxy,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			if err == nil && secret && base.Scheme == "http" && !local(conn.RemoteAddr()) {
+				conn.Close()
+				return nil, fmt.Errorf("%s is not this machine; the API key would travel in clear text", base.Host)
+			}
+			return conn, err
+		},
+		DisableKeepAlives:      true,
+		DisableCompression:     true, // what is counted is what came
+		MaxResponseHeaderBytes: maxHTTPHeader,
+	}
+}
+
+// proxy uses HTTPS_PROXY and NO_PROXY for https to other machines: the proxy sees ciphertext. Plain http and loopback
+// never go through a proxy.
+func proxy(req *http.Request) (*url.URL, error) {
+	if req.URL.Scheme != "https" || loopback(req.URL.Hostname()) {
+		return nil, nil
+	}
+	return http.ProxyFromEnvironment(req)
+}
+
+// loopback reports whether host can only be this machine. The name "localhost" is believed here and looked at again
+// on the connection.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+func local(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// errRepeated stops a library that sends a request again.
+var errRepeated = errors.New("a second request in one exchange was refused")
+
+// wire is the one HTTP exchange under the OpenAI library. It sends the library's body, with the headers that were
+// decided on here and no others, and keeps what comes. The library gets a harmless answer in place of it: it has no
+// redirect to follow, no status to repeat the request for, and nothing to decode.
+type wire struct {
+	next  http.RoundTripper
+	begun bool
+	got   Exchange
+	err   error // why got is not a whole response; nil if it is one
+}
+
+func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	defer req.Body.Close()
+	if w.begun {
+		return nil, errRepeated
+	}
+	w.begun = true
+	if w.got.Sent, w.err = io.ReadAll(req.Body); w.err != nil {
+		return nil, w.err
+	}
+	out := req.Clone(req.Context())
+	out.Body, out.GetBody = io.NopCloser(bytes.NewReader(w.got.Sent)), nil
+	out.Header = http.Header{"User-Agent": {"pgfsm"}, "Accept-Encoding": {"identity"}}
+	for _, name := range []string{"Accept", "Authorization", "Content-Type"} {
+		if v := req.Header.Get(name); v != "" {
+			out.Header.Set(name, v)
+		}
+	}
+	resp, err := w.next.RoundTrip(out)
+	if err != nil {
+		w.err = err
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if w.err = w.take(resp); w.err != nil {
+		return nil, w.err
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Request: req, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader("{}")),
+	}, nil
+}
+
+// take reads the response.
+func (w *wire) take(resp *http.Response) error {
+	w.got.Status = resp.StatusCode
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		return errors.New("it wants to speak another protocol") // and a read from it would end with the connection only
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxCompletionBytes+1))
+	w.got.Received = body[:min(len(body), MaxCompletionBytes)]
+	switch encoding := resp.Header.Get("Content-Encoding"); {
+	case err != nil:
+		return fmt.Errorf("the response breaks off: %w", err)
+	case len(body) > MaxCompletionBytes:
+		return fmt.Errorf("the response has more than %d bytes", MaxCompletionBytes)
+	case encoding != "" && !strings.EqualFold(encoding, "identity"):
+		return fmt.Errorf("the response is encoded as %q, which was not asked for", encoding)
+	}
+	return nil
+}

@@ -1,0 +1,356 @@
+package llm
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// raw answers with bytes of HTTP and closes the connection.
+func raw(answer string) func(http.ResponseWriter, *http.Request, int) {
+	return func(w http.ResponseWriter, _ *http.Request, _ int) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		io.WriteString(conn, answer)
+		conn.Close()
+	}
+}
+
+// padded is a response of exactly size bytes.
+func padded(size int) string {
+	const head, tail = `{"choices":[{"message":{"content":"x"}}],"pad":"`, `"}`
+	return head + strings.Repeat("a", size-len(head)-len(tail)) + tail
+}
+
+func zipped(doc string) string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	io.WriteString(z, doc)
+	z.Close()
+	return b.String()
+}
+
+func TestModel_Faults(t *testing.T) {
+	elsewhere := serve(t, always(http.StatusOK, content("from elsewhere")))
+	bomb := zipped(padded(64 << 20))
+	header := func(name, value string, then func(http.ResponseWriter, *http.Request, int)) func(
+		http.ResponseWriter, *http.Request, int) {
+		return func(w http.ResponseWriter, r *http.Request, n int) {
+			w.Header().Set(name, value)
+			then(w, r, n)
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		handle func(http.ResponseWriter, *http.Request, int)
+		status int
+		want   string // in the error; "" means that there is none, and the content is x
+	}{
+		{"body-at-the-limit", always(200, padded(MaxCompletionBytes)), 200, ""},
+		{"body-one-past-the-limit", always(200, padded(MaxCompletionBytes+1)), 200, "more than 4194304 bytes"},
+		{"error-body-past-the-limit", always(500, padded(MaxCompletionBytes+1)), 500, "more than 4194304 bytes"},
+		{"gzip-bomb", header("Content-Encoding", "gzip", always(200, bomb)), 200, `encoded as "gzip"`},
+		{"gzip-bomb-unsaid", always(200, bomb), 200, "not strict JSON"},
+		{"identity-encoding", header("Content-Encoding", "identity", always(200, content("x"))), 200, ""},
+		{"server-error", always(500, `{"error":{"message":"it is \u001b[31mred"}}`), 500,
+			`500 Internal Server Error: it is \u001b[31mred`},
+		{"too-many-requests", header("Retry-After", "1", always(429, `{"error":"slow down"}`)), 429, "Requests: slow down"},
+		{"unknown-status", always(599, ""), 599, "HTTP status 599: no reason given"},
+		{"created-is-not-ok", always(201, content("x")), 201, "HTTP status 201"},
+		{"no-content", always(204, ""), 204, "HTTP status 204"},
+		{"html", header("Content-Type", "text/html", always(200, "<html>hello")), 200, "not strict JSON"},
+		{"html-error", always(502, "<html>bad gateway"), 502, "502 Bad Gateway: <html>bad gateway"},
+		{"event-stream", always(200, "data: {}\n\n"), 200, "not strict JSON"},
+		{"half-a-body", raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"choices\":["), 200, "breaks off"},
+		{"half-a-chunk", raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{\"choices\":["), 200, "breaks off"},
+		{"connection-closed", raw(""), 0, "EOF"},
+		{"not-http", raw("nonsense\x1b[31m\r\n\r\n"), 0, `malformed HTTP`},
+		{"huge-headers", raw("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("a", maxHTTPHeader+1<<12) + "\r\n\r\n"), 0, "headers"},
+		{"empty-body", always(200, ""), 200, "ends too early"},
+		{"white-space", always(200, " \n"), 200, "ends too early"},
+		{"redirect-307", header("Location", elsewhere.URL, always(307, "")), 307, "HTTP status 307"},
+		{"redirect-308", header("Location", elsewhere.URL, always(308, "")), 308, "HTTP status 308"},
+		{"redirect-302", header("Location", elsewhere.URL, always(302, "")), 302, "HTTP status 302"},
+		{"two-choices", always(200, `{"choices":[{"message":{"content":"x"}},{"message":{"content":"x"}}]}`), 200,
+			"2 choices"},
+		{"no-choice", always(200, `{"choices":[]}`), 200, "no choice"},
+		{"duplicate-choices", always(200, `{"choices":[{"message":{"content":"x"}}],"choices":[]}`), 200, "duplicate"},
+		{"key-in-a-name", always(200, `{"`+testKey+`":1,"`+testKey+`":2}`), 200, "not shown"},
+		{"key-echoed", always(401, `{"error":{"message":"Incorrect API key provided: `+testKey+`"}}`), 401, "not shown"},
+		{"key-echoed-with-escapes", always(401, `{"error":{"message":"no \u0073k-test\/0123456789"}}`), 401, "not shown"},
+		{"key-echoed-in-html", always(401, `<p>`+testKey+`</p>`), 401, "not shown"},
+		{"key-echoed-where-http-should-be", raw(testKey + "\r\n\r\n"), 0, "not shown"},
+		{"long-words", always(500, strings.Repeat("\x00", 1<<20)), 500, "bytes)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := serve(t, tt.handle)
+			got, err := e.model(t, longEnough).Plan(t.Context(), "x", nil)
+			if n := len(e.requests()); n != 1 || len(got.Exchanges) != 1 {
+				t.Fatalf("%d requests, %d exchanges, want one", n, len(got.Exchanges))
+			}
+			if x := got.Exchanges[0]; x.Status != tt.status || string(x.Sent) != e.requests()[0] ||
+				len(x.Received) > MaxCompletionBytes {
+				t.Errorf("exchange: status %d, %d bytes; want status %d", x.Status, len(x.Received), tt.status)
+			}
+			if tt.want == "" {
+				if err != nil || string(got.Content) != "x" {
+					t.Errorf("Plan = %q, %v, want x", got.Content, err)
+				}
+				return
+			}
+			var fault *EndpointError
+			if !errors.As(err, &fault) || fault.Status != tt.status || !strings.Contains(fault.Reason, tt.want) {
+				t.Fatalf("Plan = %v, want status %d and %q", err, tt.status, tt.want)
+			}
+			if strings.Contains(err.Error(), testKey) || len(err.Error()) > 8*maxReasonBytes || got.Content != nil ||
+				strings.ContainsAny(err.Error(), "\x00\n\x1b") {
+				t.Errorf("Plan = %q, %v: it holds the key, or is not one bounded line", got.Content, err)
+			}
+		})
+	}
+	if n := len(elsewhere.requests()); n != 0 {
+		t.Errorf("the target of the redirects got %d requests", n)
+	}
+}
+
+func TestModel_NobodyListens(t *testing.T) {
+	e := serve(t, always(200, ""))
+	m := e.model(t, longEnough)
+	e.Close()
+	got, err := m.Plan(t.Context(), "x", nil)
+	var fault *EndpointError
+	if !errors.As(err, &fault) || fault.Status != 0 || len(got.Exchanges) != 1 || got.Exchanges[0].Status != 0 {
+		t.Errorf("Plan = %+v, %v, want an error without a status", got, err)
+	}
+}
+
+// TestModel_SwitchingProtocols: a body that no context ends must not be read.
+func TestModel_SwitchingProtocols(t *testing.T) {
+	release := make(chan struct{})
+	e := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		<-release
+	})
+	t.Cleanup(func() { close(release) })
+	_, err := e.model(t, longEnough).Plan(t.Context(), "x", nil)
+	var fault *EndpointError
+	if !errors.As(err, &fault) || fault.Status != 101 {
+		t.Errorf("Plan = %v, want status 101", err)
+	}
+}
+
+// hang answers in part, says so, and holds the connection until the test is over.
+func hang(t *testing.T, part func(http.ResponseWriter, *http.Request, int)) (e *endpoint, arrived chan struct{}) {
+	release := make(chan struct{})
+	arrived = make(chan struct{}, 2)
+	e = serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
+		if part != nil {
+			part(w, r, n)
+			http.NewResponseController(w).Flush()
+			if n == 1 && w.Header().Get("X-Done") != "" {
+				return
+			}
+		}
+		arrived <- struct{}{}
+		<-release
+	})
+	t.Cleanup(func() { close(release) })
+	return e, arrived
+}
+
+func TestModel_Hangs(t *testing.T) {
+	const short = 50 * time.Millisecond
+	half := func(w http.ResponseWriter, _ *http.Request, _ int) { io.WriteString(w, `{"choices":[`) }
+	refused := func(w http.ResponseWriter, _ *http.Request, n int) {
+		if n == 1 {
+			w.Header().Set("X-Done", "yes")
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	}
+	for _, tt := range []struct {
+		name      string
+		part      func(http.ResponseWriter, *http.Request, int)
+		exchanges int
+	}{
+		{"before-the-response", nil, 1},
+		{"in-the-body", half, 1},
+		{"in-the-repetition", refused, 2},
+	} {
+		t.Run(tt.name+"/model-time-is-over", func(t *testing.T) {
+			e, _ := hang(t, tt.part)
+			got, err := e.model(t, short).Plan(t.Context(), "x", nil)
+			if !errors.Is(err, ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Plan = %v, want ErrTimeout alone", err)
+			}
+			checkExchanges(t, e, got, tt.exchanges)
+		})
+		t.Run(tt.name+"/caller-time-is-over", func(t *testing.T) {
+			e, _ := hang(t, tt.part)
+			ctx, cancel := context.WithTimeout(t.Context(), short)
+			defer cancel()
+			got, err := e.model(t, longEnough).Plan(ctx, "x", nil)
+			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrTimeout) {
+				t.Errorf("Plan = %v, want the deadline", err)
+			}
+			checkExchanges(t, e, got, tt.exchanges)
+		})
+		t.Run(tt.name+"/caller-cancels", func(t *testing.T) {
+			e, arrived := hang(t, tt.part)
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { <-arrived; cancel() }()
+			got, err := e.model(t, longEnough).Summarize(ctx, "x", []byte(`{}`))
+			if !errors.Is(err, context.Canceled) || errors.Is(err, ErrTimeout) {
+				t.Errorf("Summarize = %v, want that it was cancelled", err)
+			}
+			checkExchanges(t, e, got, tt.exchanges)
+		})
+	}
+}
+
+func checkExchanges(t *testing.T, e *endpoint, got Completion, want int) {
+	t.Helper()
+	sent := e.requests()
+	if len(got.Exchanges) != want || len(sent) != want || got.Content != nil {
+		t.Fatalf("%d exchanges, %d requests, content %q; want %d and none", len(got.Exchanges), len(sent), got.Content, want)
+	}
+	for i, x := range got.Exchanges {
+		if string(x.Sent) != sent[i] {
+			t.Errorf("exchange %d sent %q, want %q", i, x.Sent, sent[i])
+		}
+	}
+}
+
+func TestEnded(t *testing.T) {
+	late, cancelLate := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancelLate()
+	gone, cancel := context.WithTimeout(t.Context(), longEnough)
+	cancel()
+	for _, tt := range []struct {
+		name string
+		ctx  context.Context
+		want error
+	}{
+		{"going-on", t.Context(), nil},
+		{"deadline-passed", late, context.DeadlineExceeded},
+		{"cancelled-before-its-deadline", gone, context.Canceled},
+		{"deadline-passed-before-the-context-noticed", unaware{t.Context()}, context.DeadlineExceeded},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := ended(tt.ctx); got != tt.want {
+				t.Errorf("ended = %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// unaware is a context whose deadline has passed without its noticing.
+type unaware struct{ context.Context }
+
+func (unaware) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
+
+func TestWireSendsOnce(t *testing.T) {
+	e := serve(t, always(200, content("x")))
+	w := &wire{next: http.DefaultTransport}
+	for i, want := range []error{nil, errRepeated} {
+		req, err := http.NewRequest(http.MethodPost, e.URL, strings.NewReader("body"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := w.RoundTrip(req)
+		if !errors.Is(err, want) {
+			t.Errorf("RoundTrip %d = %v, want %v", i, err, want)
+		}
+		if err == nil {
+			if body, _ := io.ReadAll(resp.Body); string(body) != "{}" {
+				t.Errorf("the library is given %q, want {}", body)
+			}
+		}
+	}
+	if n := len(e.requests()); n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+}
+
+// TestDialRefusesElsewhere uses a Unix socket as a place that is no loopback address.
+func TestDialRefusesElsewhere(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	for _, tt := range []struct {
+		name, base string
+		secret     bool
+		ok         bool
+	}{
+		{"key-over-http", "http://localhost", true, false},
+		{"no-key-over-http", "http://localhost", false, true},
+		{"key-over-https", "https://localhost", true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			base, err := url.Parse(tt.base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn, err := newTransport(base, tt.secret).DialContext(t.Context(), "unix", socket)
+			if (err == nil) != tt.ok {
+				t.Errorf("dial = %v, want ok %t", err, tt.ok)
+			}
+			if conn != nil {
+				conn.Close()
+			}
+		})
+	}
+}
+
+func TestLocal(t *testing.T) {
+	for _, tt := range []struct {
+		addr net.Addr
+		want bool
+	}{
+		{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, true},
+		{&net.TCPAddr{IP: net.IPv6loopback}, true},
+		{&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, false},
+		{&net.TCPAddr{}, false},
+		{&net.UnixAddr{}, false},
+	} {
+		if got := local(tt.addr); got != tt.want {
+			t.Errorf("local(%v) = %t, want %t", tt.addr, got, tt.want)
+		}
+	}
+}
+
+func TestProxy(t *testing.T) {
+	for _, tt := range []struct {
+		url  string
+		want bool
+	}{
+		{"http://models.test/", false}, {"http://127.0.0.1/", false}, {"https://localhost/", false},
+		{"https://127.0.0.1/", false}, {"https://models.test/", true},
+	} {
+		req, err := http.NewRequest(http.MethodPost, tt.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := proxy(req); err != nil || (got != nil) != tt.want {
+			t.Errorf("proxy(%s) = %v, %v, want one: %t", tt.url, got, err, tt.want)
+		}
+	}
+}

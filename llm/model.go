@@ -1,0 +1,169 @@
+package llm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/shared"
+
+	"pgfsm/policy/visible"
+)
+
+// Config says which model to ask, and how long for.
+type Config struct {
+	BaseURL   string        // as in https://api.openai.com/v1; "/chat/completions" is put behind it
+	Model     string        // the endpoint's name of the model
+	APIKey    string        // sent as a bearer token; none is sent if it is empty
+	Timeout   time.Duration // for one completion, the repetition included
+	MaxTokens int           // that a completion may have
+}
+
+// A Model is a [Planner] and a [Summarizer] that asks an OpenAI-compatible endpoint; see the package comment. Any
+// number of runs may share it. The zero Model asks nobody and returns an error.
+type Model struct {
+	name, key string
+	timeout   time.Duration
+	maxTokens int64
+	transport http.RoundTripper
+	chat      openai.ChatCompletionService
+}
+
+// NewModel judges the configuration and connects to nothing. Only the API key may be missing; it needs https or a
+// loopback address. Errors do not quote the URL or the key, because either may hold a secret.
+func NewModel(c Config) (*Model, error) {
+	base, err := c.check()
+	if err != nil {
+		return nil, err
+	}
+	// A service that is made directly, unlike openai.NewClient, takes nothing from the environment.
+	options := []option.RequestOption{
+		option.WithBaseURL(strings.TrimRight(c.BaseURL, "/") + "/"), option.WithMaxRetries(0),
+	}
+	if c.APIKey != "" {
+		options = append(options, option.WithAPIKey(c.APIKey))
+	}
+	return &Model{
+		name: c.Model, key: c.APIKey, timeout: c.Timeout, maxTokens: int64(c.MaxTokens),
+		transport: newTransport(base, c.APIKey != ""), chat: openai.NewChatCompletionService(options...),
+	}, nil
+}
+
+func (c Config) check() (*url.URL, error) {
+	u, err := url.Parse(c.BaseURL)
+	switch {
+	case c.BaseURL == "":
+		return nil, errors.New("the base URL is missing")
+	case err != nil:
+		return nil, errors.New("the base URL cannot be parsed")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("the base URL must begin with http:// or https://")
+	case u.Hostname() == "":
+		return nil, errors.New("the base URL has no host")
+	case u.User != nil:
+		return nil, errors.New("the base URL holds a user or password; use the API key")
+	case strings.Contains(c.BaseURL, "?"):
+		return nil, errors.New("the base URL has a query")
+	case strings.Contains(c.BaseURL, "#"):
+		return nil, errors.New("the base URL has a fragment")
+	case c.Model == "" || visible.Text(c.Model) != c.Model:
+		return nil, errors.New("the model's name is missing or not printable")
+	case strings.ContainsFunc(c.APIKey, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return nil, errors.New("the API key holds white space or other than printable ASCII")
+	case c.APIKey != "" && u.Scheme == "http" && !loopback(u.Hostname()):
+		return nil, errors.New("the API key would travel in clear text: use https, or a loopback address")
+	case c.Timeout <= 0:
+		return nil, errors.New("the timeout must be positive")
+	case c.MaxTokens <= 0:
+		return nil, errors.New("the number of tokens must be positive")
+	}
+	return u, nil
+}
+
+// Plan asks the model for a plan.
+func (m *Model) Plan(ctx context.Context, request string, allowed []Tool) (Completion, error) {
+	p, err := planPrompt(request, allowed)
+	if err != nil {
+		return Completion{}, err
+	}
+	return m.complete(ctx, p)
+}
+
+// Summarize asks the model for a summary.
+func (m *Model) Summarize(ctx context.Context, request string, typed []byte) (Completion, error) {
+	p, err := summaryPrompt(request, typed)
+	if err != nil {
+		return Completion{}, err
+	}
+	return m.complete(ctx, p)
+}
+
+// complete asks once, and once more without response_format if that may be what the endpoint refuses.
+func (m *Model) complete(ctx context.Context, p prompt) (Completion, error) {
+	var got Completion
+	if m == nil || m.transport == nil {
+		return got, fmt.Errorf("%w: no model is configured", ErrPrompt)
+	}
+	if err := m.stopped(ctx, ctx); err != nil {
+		return got, err
+	}
+	own, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel()
+	x, err := m.exchange(own, &got, p, true)
+	if err == nil && (x.Status == http.StatusBadRequest || x.Status == http.StatusUnprocessableEntity) {
+		x, err = m.exchange(own, &got, p, false)
+	}
+	if err != nil {
+		if stopped := m.stopped(ctx, own); stopped != nil {
+			return got, stopped
+		}
+		return got, m.fault(x, err.Error())
+	}
+	if x.Status != http.StatusOK {
+		return got, m.fault(x, refusalWords(x.Received))
+	}
+	content, refusal, err := readResponse(x.Received)
+	if err != nil {
+		return got, m.fault(x, err.Error())
+	}
+	got.Content, got.Refusal = content, refusal
+	return got, nil
+}
+
+// exchange sends the prompt and adds what came of it to got, in any case. The error says why there is no whole
+// response.
+func (m *Model) exchange(ctx context.Context, got *Completion, p prompt, format bool) (Exchange, error) {
+	params := openai.ChatCompletionNewParams{
+		Messages: []openai.ChatCompletionMessageParamUnion{
+			openai.SystemMessage(p.system), openai.UserMessage(p.user),
+		},
+		Model:       m.name,
+		MaxTokens:   openai.Int(m.maxTokens),
+		N:           openai.Int(1),
+		Temperature: openai.Float(0),
+	}
+	if format {
+		params.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
+			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
+				Name: p.format, Schema: jsontext.Value(p.schema),
+			},
+		}
+	}
+	w := &wire{next: m.transport}
+	_, err := m.chat.New(ctx, params, option.WithHTTPClient(&http.Client{Transport: w}))
+	if !w.begun {
+		return w.got, cmp.Or(err, errNotSent)
+	}
+	got.Exchanges = append(got.Exchanges, w.got)
+	return w.got, w.err // what the library makes of the substitute does not count
+}
+
+var errNotSent = errors.New("the request was not sent")

@@ -1,0 +1,358 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/openai/openai-go/v3"
+
+	"pgfsm/policy/canonical"
+)
+
+// TestMain sets a proxy that leads nowhere: the standard library reads these once.
+func TestMain(m *testing.M) {
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY"} {
+		os.Setenv(name, "http://192.0.2.1:9")
+	}
+	os.Exit(m.Run())
+}
+
+const testKey = "sk-test/0123456789"
+
+// longEnough is a time that no test waits for.
+const longEnough = time.Minute
+
+// An endpoint keeps the requests that reach it.
+type endpoint struct {
+	*httptest.Server
+	mu     sync.Mutex
+	bodies []string
+	last   *http.Request
+}
+
+func (e *endpoint) requests() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.bodies
+}
+
+// serve starts an endpoint. Its handlers get the number of the request, from 1.
+func serve(t testing.TB, handle func(w http.ResponseWriter, r *http.Request, n int)) *endpoint {
+	t.Helper()
+	e := new(endpoint)
+	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		e.mu.Lock()
+		e.bodies, e.last = append(e.bodies, string(body)), r
+		n := len(e.bodies)
+		e.mu.Unlock()
+		handle(w, r, n)
+	}))
+	t.Cleanup(e.Close)
+	return e
+}
+
+func (e *endpoint) config() Config {
+	return Config{BaseURL: e.URL + "/v1", Model: "test-model", APIKey: testKey, Timeout: longEnough, MaxTokens: 512}
+}
+
+func (e *endpoint) model(t testing.TB, timeout time.Duration) *Model {
+	t.Helper()
+	c := e.config()
+	c.Timeout = timeout
+	m, err := NewModel(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// completion is a response whose message has these members.
+func completion(members string) string {
+	return `{"id":"c","object":"chat.completion","choices":[{"index":0,"finish_reason":"stop","message":{` + members + `}}]}`
+}
+
+func content(text string) string {
+	return completion(`"role":"assistant","content":` + string(canonical.AppendText(nil, text)))
+}
+
+// always answers every request in the same way.
+func always(status int, body string) func(http.ResponseWriter, *http.Request, int) {
+	return func(w http.ResponseWriter, _ *http.Request, _ int) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	}
+}
+
+var testTools = []Tool{
+	{
+		Server: "kb", Name: "fetch", Title: "Fetch a policy", Description: "Returns one policy by its id.",
+		InputSchema: []byte(`{"type":"object","required":["id"],"properties":{"id":{"type":"string"}}}`),
+	},
+	{Server: "kb", Name: "list", InputSchema: []byte(`{"type": "object"}`)},
+}
+
+const testPlan = `{"type":"call_tool","server":"kb","tool":"fetch","args":{"id":"policy-002"}}`
+
+func TestModel(t *testing.T) {
+	ask := []func(*Model) (Completion, error){
+		func(m *Model) (Completion, error) { return m.Plan(t.Context(), "What does policy-002 say?", testTools) },
+		func(m *Model) (Completion, error) {
+			return m.Summarize(t.Context(), "Summarize it", []byte(`{"a":"b"}`))
+		},
+	}
+	for i, name := range []string{"plan", "summary"} {
+		t.Run(name, func(t *testing.T) {
+			body := content(testPlan)
+			e := serve(t, always(http.StatusOK, body))
+			got, err := ask[i](e.model(t, longEnough))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent := e.requests()
+			want := Completion{Content: []byte(testPlan), Exchanges: []Exchange{{[]byte(sent[0]), []byte(body), 200}}}
+			if diff := cmp.Diff(want, got); diff != "" || len(sent) != 1 {
+				t.Errorf("%d requests, completion (-want +got):\n%s", len(sent), diff)
+			}
+			if e.last.URL.Path != "/v1/chat/completions" || e.last.Method != http.MethodPost {
+				t.Errorf("the request was %s %s", e.last.Method, e.last.URL)
+			}
+			goldenPrompt(t, name+".request.json", sent[0])
+		})
+	}
+}
+
+func TestModel_SharedByRuns(t *testing.T) {
+	e := serve(t, func(w http.ResponseWriter, _ *http.Request, n int) { io.WriteString(w, content(fmt.Sprint(n))) })
+	m := e.model(t, longEnough)
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			request := fmt.Sprint("request-", i)
+			got, err := m.Plan(t.Context(), request, nil)
+			if err != nil || len(got.Exchanges) != 1 || !strings.Contains(string(got.Exchanges[0].Sent), request) {
+				t.Errorf("Plan(%q) = %+v, %v", request, got, err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// TestModel_Headers also holds that no environment variable has a say.
+func TestModel_Headers(t *testing.T) {
+	other := serve(t, always(http.StatusOK, content("from elsewhere")))
+	for name, value := range map[string]string{
+		"OPENAI_API_KEY": "sk-environment", "OPENAI_ADMIN_KEY": "sk-admin", "OPENAI_BASE_URL": other.URL,
+		"OPENAI_ORG_ID": "org", "OPENAI_PROJECT_ID": "project", "OPENAI_WEBHOOK_SECRET": "secret",
+		"OPENAI_CUSTOM_HEADERS": "X-Custom: yes",
+	} {
+		t.Setenv(name, value)
+	}
+	for _, tt := range []struct{ name, key string }{{"with-a-key", testKey}, {"without-a-key", ""}} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := serve(t, always(http.StatusOK, content("x")))
+			c := e.config()
+			c.APIKey = tt.key
+			m, err := NewModel(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := m.Plan(t.Context(), "x", nil); err != nil || string(got.Content) != "x" {
+				t.Errorf("Plan = %s, %v, want x", got.Content, err)
+			}
+			want := http.Header{
+				"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "Connection": {"close"},
+				"Content-Length": {fmt.Sprint(len(e.requests()[0]))}, "Content-Type": {"application/json"},
+				"User-Agent": {"pgfsm"},
+			}
+			if tt.key != "" {
+				want["Authorization"] = []string{"Bearer " + tt.key}
+			}
+			if diff := cmp.Diff(want, e.last.Header); diff != "" {
+				t.Errorf("headers (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if n := len(other.requests()); n != 0 {
+		t.Errorf("the endpoint of the environment got %d requests", n)
+	}
+	t.Run("the-environment-would-have-been-obeyed", func(t *testing.T) {
+		client := openai.NewClient()
+		_, err := client.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{Model: "x"})
+		if err != nil || len(other.requests()) != 1 || other.last.Header.Get("X-Custom") == "" {
+			t.Errorf("the environment has no effect at all, so that this test shows nothing: %v", err)
+		}
+	})
+}
+
+func TestModel_ResponseFormatFallback(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		first, second int
+		requests      int
+		status        int // of the error, 0 for none
+	}{
+		{"bad-request", 400, 200, 2, 0},
+		{"unprocessable", 422, 200, 2, 0},
+		{"twice-bad", 400, 400, 2, 400},
+		{"then-unprocessable", 400, 422, 2, 422},
+		{"then-broken", 422, 500, 2, 500},
+		{"unauthorized", 401, 200, 1, 401},
+		{"not-found", 404, 200, 1, 404},
+		{"request-timeout", 408, 200, 1, 408},
+		{"conflict", 409, 200, 1, 409},
+		{"too-many-requests", 429, 200, 1, 429},
+		{"broken", 500, 200, 1, 500},
+		{"unavailable", 503, 200, 1, 503},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
+				w.Header().Set("Retry-After", "0")
+				w.Header().Set("X-Should-Retry", "true")
+				if n == 1 {
+					always(tt.first, `{"error":{"message":"first"}}`)(w, r, n)
+				} else {
+					always(tt.second, content("second"))(w, r, n)
+				}
+			})
+			got, err := e.model(t, longEnough).Plan(t.Context(), "x", testTools)
+			var fault *EndpointError
+			if errors.As(err, &fault) != (tt.status != 0) || fault != nil && fault.Status != tt.status {
+				t.Errorf("Plan = %v, want status %d", err, tt.status)
+			}
+			sent := e.requests()
+			if len(sent) != tt.requests || len(got.Exchanges) != tt.requests {
+				t.Fatalf("%d requests, %d exchanges, want %d", len(sent), len(got.Exchanges), tt.requests)
+			}
+			for i, x := range got.Exchanges {
+				if string(x.Sent) != sent[i] || x.Status != []int{tt.first, tt.second}[i] || len(x.Received) == 0 {
+					t.Errorf("exchange %d is %d %q for %q", i, x.Status, x.Received, x.Sent)
+				}
+				if has := strings.Contains(sent[i], `"response_format"`); has != (i == 0) {
+					t.Errorf("request %d has response_format: %t", i, has)
+				}
+			}
+			if tt.status == 0 && string(got.Content) != "second" {
+				t.Errorf("content = %q, want that of the second response", got.Content)
+			}
+		})
+	}
+}
+
+func TestNewModel(t *testing.T) {
+	good := Config{BaseURL: "https://models.test/v1", Model: "m", APIKey: "k", Timeout: 1, MaxTokens: 1}
+	with := func(change func(*Config)) Config {
+		c := good
+		change(&c)
+		return c
+	}
+	at := func(url string) Config { return with(func(c *Config) { c.BaseURL = url }) }
+	for _, tt := range []struct {
+		name string
+		give Config
+		want string // in the error, "" for none
+	}{
+		{"good", good, ""},
+		{"no-key", with(func(c *Config) { c.APIKey = "" }), ""},
+		{"trailing-slash", at("https://models.test/v1/"), ""},
+		{"no-path", at("https://models.test"), ""},
+		{"key-over-http-to-loopback", at("http://127.0.0.1:8080/v1"), ""},
+		{"key-over-http-to-localhost", at("http://localhost:8080/v1"), ""},
+		{"no-key-over-http", with(func(c *Config) { c.APIKey, c.BaseURL = "", "http://models.test/v1" }), ""},
+		{"key-over-http", at("http://models.test/v1"), "clear text"},
+		{"key-over-http-to-a-name-like-localhost", at("http://localhost.models.test/v1"), "clear text"},
+		{"zero", Config{}, "missing"},
+		{"no-url", at(""), "missing"},
+		{"not-a-url", at("https://models.test:secret/%"), "parsed"},
+		{"another-scheme", at("file:///etc/passwd"), "http://"},
+		{"no-host", at("https:///v1"), "host"},
+		{"opaque", at("https:models.test"), "host"},
+		{"user", at("https://user:secret@models.test/v1"), "user"},
+		{"query", at("https://models.test/v1?key=secret"), "query"},
+		{"empty-query", at("https://models.test/v1?"), "query"},
+		{"fragment", at("https://models.test/v1#secret"), "fragment"},
+		{"empty-fragment", at("https://models.test/v1#"), "fragment"},
+		{"no-model", with(func(c *Config) { c.Model = "" }), "model"},
+		{"model-with-a-line-end", with(func(c *Config) { c.Model = "a\nb" }), "model"},
+		{"key-with-a-line-end", with(func(c *Config) { c.APIKey = "secret\r\nX: y" }), "API key"},
+		{"key-beyond-ascii", with(func(c *Config) { c.APIKey = "secreté" }), "API key"},
+		{"no-timeout", with(func(c *Config) { c.Timeout = 0 }), "timeout"},
+		{"negative-timeout", with(func(c *Config) { c.Timeout = -1 }), "timeout"},
+		{"no-tokens", with(func(c *Config) { c.MaxTokens = 0 }), "tokens"},
+		{"negative-tokens", with(func(c *Config) { c.MaxTokens = -1 }), "tokens"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := NewModel(tt.give)
+			if tt.want == "" {
+				if err != nil || m == nil {
+					t.Errorf("NewModel = %v, %v", m, err)
+				}
+				return
+			}
+			if err == nil || m != nil || !strings.Contains(err.Error(), tt.want) {
+				t.Fatalf("NewModel = %v, %v, want an error with %q", m, err, tt.want)
+			}
+			if strings.Contains(err.Error(), "secret") {
+				t.Errorf("NewModel = %v, which quotes the configuration", err)
+			}
+		})
+	}
+}
+
+func TestZeroModelAsksNobody(t *testing.T) {
+	for _, m := range []*Model{nil, new(Model)} {
+		if got, err := m.Plan(t.Context(), "x", nil); err == nil || got.Exchanges != nil {
+			t.Errorf("Plan = %+v, %v, want an error", got, err)
+		}
+		if got, err := m.Summarize(t.Context(), "x", []byte(`{}`)); err == nil || got.Exchanges != nil {
+			t.Errorf("Summarize = %+v, %v, want an error", got, err)
+		}
+	}
+}
+
+func TestModel_BasePaths(t *testing.T) {
+	for _, tt := range []struct{ name, base, want string }{
+		{"none", "", "/chat/completions"},
+		{"slash", "/", "/chat/completions"},
+		{"trailing-slash", "/v1/", "/v1/chat/completions"},
+		{"deep", "/a/b", "/a/b/chat/completions"},
+		{"escaped", "/a%2Fb", "/a%2Fb/chat/completions"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := serve(t, always(http.StatusOK, content("x")))
+			c := e.config()
+			c.BaseURL = e.URL + tt.base
+			m, err := NewModel(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := m.Plan(t.Context(), "x", nil); err != nil || e.last.URL.EscapedPath() != tt.want {
+				t.Errorf("Plan: %v, the path was %s, want %s", err, e.last.URL.EscapedPath(), tt.want)
+			}
+		})
+	}
+}
+
+func TestDoneContextSendsNothing(t *testing.T) {
+	e := serve(t, always(http.StatusOK, content("x")))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	got, err := e.model(t, longEnough).Plan(ctx, "x", nil)
+	if !errors.Is(err, context.Canceled) || got.Exchanges != nil || len(e.requests()) != 0 {
+		t.Errorf("Plan = %+v, %v, %d requests, want none", got, err, len(e.requests()))
+	}
+}

@@ -1,0 +1,67 @@
+package llm
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
+)
+
+// PromptVersion names the wording of both prompts and their schemas. Whatever changes in them gets a new version.
+const PromptVersion = "pgfsm.prompt/v1"
+
+// MaxPromptBytes bounds what a prompt says, both messages together.
+const MaxPromptBytes = 256 << 10
+
+// ErrPrompt means that no prompt could be made of what there is, so that nothing was sent.
+var ErrPrompt = errors.New("nothing was sent to the model")
+
+// A prompt is what a model is told: the rules and the data, the request alone, and the shape of the answer.
+type prompt struct {
+	system, user string
+	format       string // the schema's name
+	schema       []byte
+}
+
+// newPrompt judges what both prompts have in common. remedy says what to do about one that is too large.
+func newPrompt(p prompt, remedy string) (prompt, error) {
+	if !utf8.ValidString(p.user) {
+		return prompt{}, fmt.Errorf("%w: the request is not UTF-8 text", ErrPrompt)
+	}
+	if n := len(p.system) + len(p.user); n > MaxPromptBytes {
+		return prompt{}, fmt.Errorf("%w: the prompt has %d bytes, at most %d are sent; %s",
+			ErrPrompt, n, MaxPromptBytes, remedy)
+	}
+	var err error
+	p.schema, err = canonical.JSON(p.schema)
+	return p, err
+}
+
+// block puts lines of data between two lines that no data can hold: [dataLine] leaves no < in them.
+func block(name string, lines ...string) string {
+	return "<<<BEGIN " + name + ">>>\n" + strings.Join(lines, "") + "<<<END " + name + ">>>\n"
+}
+
+// dataLine returns a document of canonical JSON as one line in which a reader and a model see the same. Whatever does
+// not plainly show (controls, line ends, bidi controls, default-ignorables, tag characters, odd spaces) and <, > and
+// & are written as JSON escapes of the same strings. All of them can only stand in strings.
+func dataLine(doc []byte) string {
+	var b strings.Builder
+	b.Grow(len(doc) + 1)
+	for _, r := range string(doc) {
+		switch shown := !strings.ContainsRune("<>&", r) && visible.Text(string(r)) == string(r); {
+		case shown:
+			b.WriteRune(r)
+		case r > 0xffff: // as a pair of surrogates: RFC 8259, section 7
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	b.WriteByte('\n')
+	return b.String()
+}

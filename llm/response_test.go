@@ -1,0 +1,97 @@
+package llm
+
+import (
+	stdjson "encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func nested(depth int) string {
+	return strings.Replace(content("x"), `"id"`, `"deep":`+strings.Repeat("[", depth-1)+strings.Repeat("]", depth-1)+`,"id"`, 1)
+}
+
+func TestReadResponse(t *testing.T) {
+	for _, tt := range []struct {
+		name, doc        string
+		content, refusal string
+		want             string // in the error
+	}{
+		{"content", content("x"), "x", "", ""},
+		{"escapes-are-undone", completion(`"content":"\u003c\n\"\ud83d\ude00"`), "<\n\"😀", "", ""},
+		{"content-is-not-judged", content("```json\n{}\n```"), "```json\n{}\n```", "", ""},
+		{"null-content", completion(`"content":null`), "", "", ""},
+		{"absent-content", completion(`"role":"assistant"`), "", "", ""},
+		{"empty-content", completion(`"content":""`), "", "", ""},
+		{"refusal", completion(`"content":null,"refusal":"I will not."`), "", "I will not.", ""},
+		{"null-refusal", completion(`"content":"x","refusal":null`), "x", "", ""},
+		{"content-and-refusal", completion(`"content":"x","refusal":"no"`), "x", "no", ""},
+		{"tool-calls-are-no-content", completion(`"tool_calls":[{"function":{"name":"x","arguments":"{}"}}]`), "", "", ""},
+		{"cut-off", `{"choices":[{"finish_reason":"length","message":{"content":"{\"type\":"}}]}`, `{"type":`, "", ""},
+		{"content-in-another-case", completion(`"Content":"x"`), "", "", ""},
+		{"depth-at-the-limit", nested(maxResponseDepth), "x", "", ""},
+		{"depth-one-past-the-limit", nested(maxResponseDepth + 1), "", "", "too deep"},
+		{"empty", "", "", "", "ends too early"},
+		{"null", "null", "", "", "the response is not an object"},
+		{"list", "[]", "", "", "the response is not an object"},
+		{"two-documents", content("x") + content("x"), "", "", "behind the JSON value"},
+		{"byte-order-mark", "\ufeff" + content("x"), "", "", "not strict JSON"},
+		{"not-utf8", completion("\"content\":\"\xff\""), "", "", "not strict JSON"},
+		{"lone-surrogate", completion(`"content":"\ud800"`), "", "", "not strict JSON"},
+		{"duplicate-content", completion(`"content":"x","content":"y"`), "", "", "not strict JSON"},
+		{"duplicate-content-escaped", completion(`"content":"x","c\u006fntent":"y"`), "", "", "not strict JSON"},
+		{"duplicate-elsewhere", completion(`"content":"x","a":{"b":1,"b":1}`), "", "", "not strict JSON"},
+		{"no-choices", `{}`, "", "", "no choice"},
+		{"null-choices", `{"choices":null}`, "", "", "no choice"},
+		{"choices-in-another-case", `{"Choices":[{"message":{"content":"x"}}]}`, "", "", "no choice"},
+		{"choices-not-a-list", `{"choices":{"0":{}}}`, "", "", "/choices is not a list"},
+		{"choice-not-an-object", `{"choices":["x"]}`, "", "", "/choices/0 is not an object"},
+		{"choice-null", `{"choices":[null]}`, "", "", "/choices/0 is not an object"},
+		{"message-absent", `{"choices":[{"text":"x"}]}`, "", "", "/choices/0/message is not an object"},
+		{"message-not-an-object", `{"choices":[{"message":"x"}]}`, "", "", "/choices/0/message is not an object"},
+		{"content-number", completion(`"content":1`), "", "", "/choices/0/message/content is neither"},
+		{"content-list", completion(`"content":[{"type":"text","text":"x"}]`), "", "", "/choices/0/message/content is neither"},
+		{"content-object", completion(`"content":{}`), "", "", "/choices/0/message/content is neither"},
+		{"refusal-true", completion(`"content":"x","refusal":true`), "", "", "/choices/0/message/refusal is neither"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, refusal, err := readResponse([]byte(tt.doc))
+			if tt.want != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("readResponse(%s) = %q, %q, %v, want an error with %q", tt.doc, got, refusal, err, tt.want)
+				}
+				return
+			}
+			if err != nil || string(got) != tt.content || refusal != tt.refusal {
+				t.Errorf("readResponse(%s) = %q, %q, %v, want %q, %q", tt.doc, got, refusal, err, tt.content, tt.refusal)
+			}
+		})
+	}
+}
+
+// FuzzReadResponse holds what is read to what a lenient decoder finds in the same place.
+func FuzzReadResponse(f *testing.F) {
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		got, refusal, err := readResponse(doc)
+		if err != nil {
+			return
+		}
+		var lenient struct {
+			Choices []map[string]stdjson.RawMessage
+		}
+		var top map[string]stdjson.RawMessage
+		if stdjson.Unmarshal(doc, &top) != nil || stdjson.Unmarshal(top["choices"], &lenient.Choices) != nil ||
+			len(lenient.Choices) != 1 {
+			t.Fatalf("readResponse(%q) accepts what a lenient decoder does not", doc)
+		}
+		var message map[string]any
+		if err := stdjson.Unmarshal(lenient.Choices[0]["message"], &message); err != nil {
+			t.Fatalf("readResponse(%q) accepts a message that a lenient decoder does not: %v", doc, err)
+		}
+		content, _ := message["content"].(string)
+		said, _ := message["refusal"].(string)
+		if content != string(got) || said != refusal || !utf8.Valid(got) {
+			t.Fatalf("readResponse(%q) = %q, %q; a lenient decoder finds %q, %q", doc, got, refusal, content, said)
+		}
+	})
+}
