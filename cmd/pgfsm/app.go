@@ -24,8 +24,10 @@ import (
 
 // options are the flags of every command that works with a configuration.
 type options struct {
-	config string
-	json   bool
+	config  string
+	json    bool
+	planner string   // who makes the plan, in place of planner.mode
+	grants  []string // files of grants for one run
 }
 
 func (o *options) register(cmd *cobra.Command) {
@@ -36,7 +38,7 @@ func (o *options) register(cmd *cobra.Command) {
 
 // with opens the configuration, does something with it, and closes all that was opened.
 func (o *options) with(ctx context.Context, w world, do func(*app) error) error {
-	a, err := open(w, o.config)
+	a, err := open(w, o)
 	if err != nil {
 		return err
 	}
@@ -65,10 +67,16 @@ type app struct {
 }
 
 // open reads the configuration. It starts nothing.
-func open(w world, path string) (*app, error) {
-	loaded, from, err := load(w, path)
+func open(w world, o *options) (*app, error) {
+	loaded, from, err := load(w, o)
 	if err != nil {
 		return nil, err
+	}
+	if err := narrow(&loaded.Content, o.grants); err != nil {
+		return nil, err
+	}
+	if loaded.Content.Planner.LLM != nil {
+		loaded.Content.Planner.LLM.Prompt = llm.PromptVersion
 	}
 	for _, warning := range loaded.Warnings {
 		fmt.Fprintf(w.stderr, "pgfsm: warning: %s\n", visible.Text(warning))
@@ -84,17 +92,15 @@ func open(w world, path string) (*app, error) {
 	if a.bundle, err = policy.Compile(loaded.Content); err != nil {
 		return nil, err
 	}
-	router, err := llm.NewRouter(loaded.Content.Planner.Routes)
+	resolved, err := loaded.Resolve(w.getenv, ours)
 	if err != nil {
 		return nil, err
 	}
-	a.planner, a.summary = llm.PlanFunc(router.Plan), llm.SummarizeFunc(llm.Extractive{}.Summarize)
-	resolved, secrets, err := loaded.Resolve(w.getenv, ours)
-	if err != nil {
+	a.secrets = withCredentials(resolved.Secrets)
+	if err := a.complete(resolved.LLMKey); err != nil {
 		return nil, err
 	}
-	a.secrets = withCredentials(secrets)
-	for _, s := range resolved {
+	for _, s := range resolved.Servers {
 		a.servers = append(a.servers, mcp.Server{
 			Name: s.Name, Type: s.Type, URL: s.URL, Command: s.Command, Args: s.Args,
 			Headers: pairs(s.Headers), Env: pairs(s.Env), Timeout: time.Duration(s.Timeout) * time.Millisecond,
@@ -104,6 +110,22 @@ func open(w world, path string) (*app, error) {
 		err = a.connect()
 	}
 	return a, err
+}
+
+// narrow adds the grants of one run to those of the configuration.
+func narrow(c *policy.Content, files []string) error {
+	for _, file := range files {
+		text, err := ours(file)
+		if err != nil {
+			return fmt.Errorf("the grant %s cannot be read: %w", file, err)
+		}
+		grant, err := settings.ReadGrant(file, text)
+		if err != nil {
+			return err
+		}
+		c.Grants = append(c.Grants, grant)
+	}
+	return nil
 }
 
 func pairs(from []settings.Pair) []mcp.Header {
@@ -126,8 +148,11 @@ func embed(c *policy.Content) {
 const embeddedDemo = "the embedded demo"
 
 // load finds the configuration: the flag, PGFSM_CONFIG, pgfsm.yaml in the working directory, the embedded demo.
-func load(w world, path string) (loaded *settings.Loaded, from string, err error) {
-	over := settings.Overrides{Allowlist: w.env("SAFE_ALLOWLIST_PATH"), TracesDir: w.env("SAFE_TRACE_DIR")}
+func load(w world, o *options) (loaded *settings.Loaded, from string, err error) {
+	over := settings.Overrides{
+		Allowlist: w.env("SAFE_ALLOWLIST_PATH"), TracesDir: w.env("SAFE_TRACE_DIR"), Planner: o.planner,
+		LLM: &settings.LLM{BaseURL: w.env("LLM_BASE_URL"), Model: w.env("LLM_MODEL"), APIKey: w.env("LLM_API_KEY")},
+	}
 	switch v := w.env("SAFE_SUMMARIZE"); v {
 	case "", "0":
 	case "1":
@@ -135,6 +160,7 @@ func load(w world, path string) (loaded *settings.Loaded, from string, err error
 	default:
 		return nil, "", fmt.Errorf("SAFE_SUMMARIZE is %q: use 1 to summarize every typed result, or leave it unset", v)
 	}
+	path := o.config
 	if path == "" {
 		path = w.env("PGFSM_CONFIG")
 	}

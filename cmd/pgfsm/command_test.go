@@ -66,7 +66,7 @@ func child(ctx context.Context, name string, env []string, args ...string) (*exe
 }
 
 // folder makes a folder with files, given by name and text.
-func folder(t *testing.T, files ...string) string {
+func folder(t testing.TB, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for i := 0; i+1 < len(files); i += 2 {

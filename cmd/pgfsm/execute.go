@@ -19,23 +19,40 @@ import (
 func now() string { return time.Now().UTC().Format("2006-01-02T15:04:05Z") }
 
 // execute takes one request through the machine, records it and prints what came of it.
-func (a *app) execute(ctx context.Context, kind string, text []byte, asJSON bool) error {
+func (a *app) execute(ctx context.Context, kind string, text []byte, o *runOptions) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(a.bundle.Limits().RunTimeout)*time.Millisecond)
+	defer cancel()
+	task, err := a.take(ctx, o.task)
+	if err != nil {
+		return err
+	}
+	defer a.release(task)
 	id, err := uuid.NewV7()
 	if err != nil {
 		return err
 	}
-	run := states.NewRun(id.String(), states.Request{Actor: actor(), At: now(), Kind: kind, Text: text}, a.bundle)
+	request := states.Request{Actor: actor(), At: now(), Kind: kind, Text: text}
+	if task != nil {
+		request.Task = task.Task()
+	}
+	run := states.NewRun(id.String(), request, a.bundle)
 	rec, err := traces.Create(a.tracesDir, traces.NewHeader(a.machine, run), now)
 	if err != nil {
 		return err
 	}
 	a.recoverRuns()
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(a.bundle.Limits().RunTimeout)*time.Millisecond)
-	defer cancel()
+	return a.record(ctx, run, rec, task, o.json)
+}
+
+// record takes the run through the machine.
+func (a *app) record(ctx context.Context, run *states.Run, rec *traces.Recorder, task *traces.TaskFile, asJSON bool) error {
 	var keep states.Recorder = rec
+	if task != nil {
+		keep = task.Recorder(run, rec)
+	}
 	k := newInk(a.w)
 	if !asJSON {
-		keep = &stagePrinter{Recorder: rec, out: a.w.stdout, ink: k, run: run}
+		keep = &stagePrinter{Recorder: keep, out: a.w.stdout, ink: k, run: run}
 	}
 	outcome, err := a.machine.Advance(ctx, run, a.door(), keep)
 	if err != nil {
@@ -54,6 +71,25 @@ func (a *app) execute(ctx context.Context, kind string, text []byte, asJSON bool
 		printAnswer(a.w.stdout, k, doc)
 	}
 	return exit(exitCode(outcome))
+}
+
+// take makes the run one of a task, if one is named, and waits for the task's other runs.
+func (a *app) take(ctx context.Context, id string) (*traces.TaskFile, error) {
+	if id == "" {
+		return nil, nil
+	}
+	return traces.OpenTask(ctx, a.tracesDir, id, func() {
+		fmt.Fprintf(a.w.stderr, "pgfsm: another run of the task %s is under way; waiting for it\n", visible.Text(id))
+	})
+}
+
+func (a *app) release(task *traces.TaskFile) {
+	if task == nil {
+		return
+	}
+	if err := task.Close(); err != nil {
+		fmt.Fprintf(a.w.stderr, "pgfsm: warning: the task is not let go: %s\n", visible.Text(err.Error()))
+	}
 }
 
 // unrecorded says how a run stands whose record cannot be kept. Nothing more is done, but a call may have been made, and

@@ -1,16 +1,19 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
 	"pgfsm/policy/settings"
+	"pgfsm/policy/visible"
 )
 
 // readFull fills b from r and takes a shorter file for what it is.
@@ -22,41 +25,83 @@ func readFull(r io.Reader, b []byte) (int, error) {
 	return n, err
 }
 
+// initOptions are the flags of init.
+type initOptions struct {
+	w         world
+	dir, from string
+	yes, json bool
+}
+
 func newInit(w world) *cobra.Command {
-	var asJSON bool
+	o := initOptions{w: w, dir: "."}
 	cmd := &cobra.Command{
 		Use:   "init [FOLDER]",
 		Short: "Write a commented starter configuration",
 		Long: `init writes pgfsm.yaml, the allowlist it names and the JSON Schema that editors check it with to the folder
-(default: here). It overwrites nothing. The configuration calls the servers of "pgfsm demo".`,
+(default: here). It overwrites nothing. The configuration calls the servers of "pgfsm demo".
+
+With --from it lists the servers of a client's own file instead, each by name and digest, after showing what each of
+them runs and asking. The allowlist is empty then. Exit code 1 if the answer was not yes.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			dir := "."
 			if len(args) == 1 {
-				dir = args[0]
+				o.dir = args[0]
 			}
-			return writeStarter(w, dir, asJSON)
+			switch {
+			case o.from != "" && o.json && !o.yes:
+				return errors.New("--json asks nothing: it needs --yes")
+			case o.from != "":
+				return o.takeOver()
+			case o.yes:
+				return errors.New("--yes goes with --from")
+			}
+			files := o.files(settings.Starter(), settings.StarterAllowlist())
+			if err := absent(files); err != nil {
+				return err
+			}
+			return o.write(files, "edit it, then: pgfsm config check -c "+files[0].path, nil)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	cmd.Flags().StringVar(&o.from, "from", "", "list the servers of a client's own `FILE`, like .mcp.json")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --from: list them without asking")
 	return cmd
 }
 
-func writeStarter(w world, dir string, asJSON bool) error {
-	files := []struct {
-		path string
-		text []byte
-	}{
-		{filepath.Join(dir, config.Name), settings.Starter()},
-		{filepath.Join(dir, "allowlist.json"), settings.StarterAllowlist()},
-		{filepath.Join(dir, "pgfsm.schema.json"), settings.Schema()},
+// newFile is a file that is about to be written.
+type newFile struct {
+	path string
+	text []byte
+}
+
+func (o *initOptions) files(configuration, allowlist []byte) []newFile {
+	return []newFile{
+		{filepath.Join(o.dir, config.Name), configuration},
+		{filepath.Join(o.dir, "allowlist.json"), allowlist},
+		{filepath.Join(o.dir, "pgfsm.schema.json"), settings.Schema()},
 	}
+}
+
+// absent refuses to overwrite.
+func absent(files []newFile) error {
 	for _, f := range files {
 		if _, err := os.Lstat(f.path); err == nil {
 			return fmt.Errorf("%s is there already, and nothing is overwritten: move it away first", f.path)
 		}
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	return nil
+}
+
+// listedServer is a server of a client's file in the document that --json prints.
+type listedServer struct {
+	Name    string `json:"name"`
+	Digest  string `json:"digest"`
+	Runs    string `json:"runs"`
+	Refused string `json:"refused,omitzero"`
+}
+
+func (o *initOptions) write(files []newFile, next string, servers []listedServer) error {
+	if err := os.MkdirAll(o.dir, 0o700); err != nil {
 		return err
 	}
 	var written []string
@@ -66,17 +111,105 @@ func writeStarter(w world, dir string, asJSON bool) error {
 		}
 		written = append(written, filepath.ToSlash(f.path))
 	}
-	if asJSON {
-		return printJSON(w.stdout, struct {
-			SchemaVersion int      `json:"schema_version"`
-			Files         []string `json:"files"`
-		}{schemaVersion, written})
+	if o.json {
+		return printJSON(o.w.stdout, struct {
+			SchemaVersion int            `json:"schema_version"`
+			Files         []string       `json:"files"`
+			Servers       []listedServer `json:"servers,omitempty"`
+		}{schemaVersion, written, servers})
 	}
 	for _, path := range written {
-		fmt.Fprintln(w.stdout, path)
+		fmt.Fprintln(o.w.stdout, path)
 	}
-	fmt.Fprintf(w.stderr, "pgfsm: edit it, then: pgfsm config check -c %s\n", files[0].path)
+	fmt.Fprintf(o.w.stderr, "pgfsm: %s\n", next)
 	return nil
+}
+
+// takeOver writes a configuration that lists the servers of a client's file.
+func (o *initOptions) takeOver() error {
+	files := o.files(nil, []byte("{}\n"))
+	if err := absent(files); err != nil {
+		return err
+	}
+	text, err := ours(o.from)
+	if err != nil {
+		return fmt.Errorf("%s cannot be read: %w", o.from, err)
+	}
+	servers, err := settings.ReadClient(o.from, text)
+	if err != nil {
+		return err
+	}
+	shown, n := o.show(servers)
+	if n == 0 {
+		return fmt.Errorf("%s has no server that can be listed", o.from)
+	}
+	path, err := seenFrom(o.dir, o.from)
+	if err != nil {
+		return err
+	}
+	files[0].text = settings.Imported(path, servers)
+	if _, err := settings.Load(files[0].path, over(files), settings.Overrides{}); err != nil {
+		return err // of a file in a place that cannot be named, or that has changed just now
+	}
+	if !o.yes && !o.confirm(fmt.Sprintf("List these %d servers?", n)) {
+		fmt.Fprintln(o.w.stderr, "pgfsm: nothing was written")
+		return exit(exitNo)
+	}
+	c := files[0].path
+	next := fmt.Sprintf("next: see what they offer with pgfsm tools -c %s; write what may be called into %s; "+
+		"hold that to what it is now with pgfsm pins approve -c %s", c, files[1].path, c)
+	return o.write(files, next, shown)
+}
+
+// show prints what each server would run, and returns how many of them can be listed.
+func (o *initOptions) show(servers []settings.ClientServer) (shown []listedServer, n int) {
+	for _, s := range servers {
+		name := visible.Text(fmt.Sprintf("%q", s.Name))
+		fmt.Fprintf(o.w.stderr, "%s: %s\n", name, s.Runs)
+		if s.Refused == "" {
+			n++
+		} else {
+			fmt.Fprintf(o.w.stderr, "  skipped: %s\n", s.Refused)
+		}
+		shown = append(shown, listedServer{s.Name, string(s.Digest), s.Runs, s.Refused})
+	}
+	return shown, n
+}
+
+// seenFrom is the path of a file as one writes it in a file of the folder.
+func seenFrom(dir, file string) (string, error) {
+	base, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return "", err
+	}
+	if rel, err := filepath.Rel(base, path); err == nil {
+		path = rel
+	}
+	return filepath.ToSlash(path), nil
+}
+
+// over reads files that are not written yet, and of the others those that nobody else can have written.
+func over(files []newFile) settings.Open {
+	return func(path string) ([]byte, error) {
+		for _, f := range files {
+			if f.path == path {
+				return f.text, nil
+			}
+		}
+		return ours(path)
+	}
+}
+
+// confirm asks a person. Anything but y or yes is no.
+func (o *initOptions) confirm(question string) bool {
+	fmt.Fprintf(o.w.stderr, "%s [y/N] ", question)
+	line, _ := bufio.NewReader(io.LimitReader(o.w.stdin, 16)).ReadString('\n') // the end of the input is no
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes"
 }
 
 // writeNew writes a file that must not exist yet, for its owner alone.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"pgfsm/llm"
 	"pgfsm/mcp"
 	"pgfsm/policy"
 	"pgfsm/states"
@@ -12,7 +11,7 @@ import (
 
 // door is the app's way to the world.
 func (a *app) door() states.Door {
-	return &states.Live{Tools: upstreams{a}, Completer: completer{a}, Caller: upstreams{a}}
+	return &states.Live{Watcher: upstreams{a}, Tools: upstreams{a}, Completer: completer{a}, Caller: upstreams{a}}
 }
 
 // upstreams puts package mcp behind the machine's ports.
@@ -46,6 +45,14 @@ func (u upstreams) List(ctx context.Context, _ *states.ListTools) states.Event {
 	return listed
 }
 
+// Changed names the first server that has announced other tools since it was listed.
+func (u upstreams) Changed() (string, bool) {
+	if u.upstreams == nil {
+		return "", false
+	}
+	return u.upstreams.Changed()
+}
+
 // Call makes the one call, within the server's time and the run's.
 func (u upstreams) Call(run context.Context, c *states.CallTool) states.Event {
 	ctx := run
@@ -70,26 +77,4 @@ func (u upstreams) Call(run context.Context, c *states.CallTool) states.Event {
 	return &states.EffectFailed{
 		Code: code, Effect: states.Effect(got.Effect), Reason: string(u.mask([]byte(reason))),
 	}
-}
-
-// completer puts the planner and the summarizer behind the machine's port.
-type completer struct{ *app }
-
-// Complete asks for the plan or the summary. That none came is an event like any other.
-func (c completer) Complete(ctx context.Context, wanted *states.Complete) states.Event {
-	var got llm.Completion
-	var err error
-	if wanted.Purpose == states.PurposeSummary {
-		got, err = c.summary.Summarize(ctx, wanted.Request, wanted.Typed)
-	} else {
-		tools := make([]llm.Tool, 0, len(wanted.Tools))
-		for _, t := range wanted.Tools {
-			tools = append(tools, llm.Tool{Server: t.Server, Name: t.Name})
-		}
-		got, err = c.planner.Plan(ctx, wanted.Request, tools)
-	}
-	if err != nil {
-		return &states.EffectFailed{Code: policy.CodePlannerFailed, Effect: states.NotSent, Reason: err.Error()}
-	}
-	return &states.Completed{Content: got.Received}
 }

@@ -14,16 +14,33 @@ import (
 	"pgfsm/states"
 )
 
+// runOptions are the flags of the commands that take something through the machine.
+type runOptions struct {
+	options
+	task string
+}
+
+func (o *runOptions) register(cmd *cobra.Command) {
+	o.options.register(cmd)
+	cmd.Flags().StringArrayVar(&o.grants, "grant", nil,
+		"narrow this run by a grant file; may be given again, and all must cover the call")
+	cmd.Flags().StringVar(&o.task, "task", "", "the errand that grants count calls over; its runs take turns")
+}
+
 func newRun(w world) *cobra.Command {
-	var o options
+	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "run QUESTION",
 		Short: "Take a question through the machine to at most one tool call and an answer",
 		Long: `run takes the question through the machine: input policy, live discovery, plan, schema, allowlist, policy, at
 most one tool call, typed output, evidence-locked summary. Without a configuration it uses the embedded demo.
-QUESTION "-" reads standard input.`,
+QUESTION "-" reads standard input.
+
+The plan comes from the operator's routes where one matches, and otherwise from the model of planner.llm, or of
+LLM_BASE_URL, LLM_MODEL and LLM_API_KEY, if there is one. --planner router or llm forces the one or the other.`,
 		Example: `  pgfsm run "Summarize policy policy-002"
-  pgfsm run -c pgfsm.yaml --json "Search for \"PII Logging\""`,
+  pgfsm run -c pgfsm.yaml --json "Search for \"PII Logging\""
+  pgfsm run --grant read-only.yaml --task nightly-42 "Fetch document doc-001"`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text := []byte(strings.Join(args, " "))
@@ -34,11 +51,12 @@ QUESTION "-" reads standard input.`,
 				}
 			}
 			return o.with(cmd.Context(), w, func(a *app) error {
-				return a.execute(cmd.Context(), states.KindAsk, text, o.json)
+				return a.execute(cmd.Context(), states.KindAsk, text, &o)
 			})
 		},
 	}
 	o.register(cmd)
+	cmd.Flags().StringVar(&o.planner, "planner", "", "auto, router or llm: who makes the plan (default: planner.mode)")
 	return cmd
 }
 
@@ -53,7 +71,7 @@ func readQuestion(stdin io.Reader) ([]byte, error) {
 }
 
 func newCall(w world) *cobra.Command {
-	var o options
+	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "call SERVER TOOL ARGUMENTS",
 		Short: "Send an operator's plan through the same machine and gates",
@@ -68,7 +86,7 @@ ARGUMENTS is a JSON object.`,
 				return err
 			}
 			return o.with(cmd.Context(), w, func(a *app) error {
-				return a.execute(cmd.Context(), states.KindCall, plan, o.json)
+				return a.execute(cmd.Context(), states.KindCall, plan, &o)
 			})
 		},
 	}

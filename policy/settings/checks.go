@@ -36,7 +36,7 @@ func checkURL(s string) fault {
 	case err != nil || u.Opaque != "" || u.Hostname() == "" || strings.ContainsAny(s, " \\"):
 		return fault{"is not a URL with a host", ""}
 	case u.User != nil:
-		return fault{"holds a user name or password", "put them into headers, as a reference"}
+		return fault{"holds a user name or password", "put the secret into headers or api_key, as a reference"}
 	case u.Fragment != "" || strings.Contains(s, "#"):
 		return fault{"has a fragment", "remove # and what stands behind it"}
 	}
@@ -44,6 +44,17 @@ func checkURL(s string) fault {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 			return fault{"has a port that is not 1 to 65535", ""}
 		}
+	}
+	return fault{}
+}
+
+// checkBaseURL judges where a model's endpoint is. The path is continued, so nothing may stand behind it.
+func checkBaseURL(s string) fault {
+	if f := checkURL(s); f != (fault{}) {
+		return f
+	}
+	if strings.Contains(s, "?") {
+		return fault{"has a query", "remove ? and what stands behind it"}
 	}
 	return fault{}
 }

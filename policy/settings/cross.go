@@ -15,6 +15,8 @@ import (
 // serverType is the type of a server as written, or as what it has makes it.
 func serverType(n *node) string {
 	switch {
+	case n.get("digest") != nil:
+		return typeListed
 	case n.get("type") != nil:
 		return n.str("type")
 	case n.get("command") != nil:
@@ -23,14 +25,18 @@ func serverType(n *node) string {
 	return TypeHTTP
 }
 
+// typeListed is the type of a server of which only the digest stands here.
+const typeListed = "listed"
+
 // foreignKeys are the keys that do not go with a type, and the key that it needs.
 var foreignKeys = map[string]struct {
 	needs   string
 	foreign []string
 }{
-	TypeStdio: {"command", []string{"url", "headers"}},
-	TypeSSE:   {"url", []string{"command", "args", "env"}},
-	TypeHTTP:  {"url", []string{"command", "args", "env"}},
+	typeListed: {"digest", []string{"type", "url", "headers", "command", "args", "env"}},
+	TypeStdio:  {"command", []string{"url", "headers"}},
+	TypeSSE:    {"url", []string{"command", "args", "env"}},
+	TypeHTTP:   {"url", []string{"command", "args", "env"}},
 }
 
 func crossServer(j *judge, n *node, path string) {
@@ -42,7 +48,7 @@ func crossServer(j *judge, n *node, path string) {
 	if !known {
 		return
 	}
-	if n.get("type") == nil && n.get("command") == nil && n.get("url") == nil {
+	if n.get("digest") == nil && n.get("type") == nil && n.get("command") == nil && n.get("url") == nil {
 		j.src.fault(n.at, path, "write the command of a stdio server, or the url of an sse or http server",
 			"%s has neither command nor url", path)
 		return
@@ -52,8 +58,11 @@ func crossServer(j *judge, n *node, path string) {
 	}
 	for _, name := range rule.foreign {
 		if m := n.member(name); m != nil {
-			j.src.fault(m.at, join(path, name), "remove it, or change the type",
-				"%s does not go with type %s", join(path, name), typ)
+			remedy, with := "remove it, or change the type", "type "+typ
+			if typ == typeListed {
+				remedy, with = "remove it; what the server is stands in the mcp_servers file", "a digest"
+			}
+			j.src.fault(m.at, join(path, name), remedy, "%s does not go with %s", join(path, name), with)
 		}
 	}
 	u, err := url.Parse(n.str("url"))
@@ -139,7 +148,7 @@ func checkGroups(s string, re *regexp.Regexp) fault {
 			return fault{"has a ${ that is never closed", "write $${ for the two characters themselves"}
 		}
 		if hasReference("${" + name) {
-			return fault{"holds a reference; only values of headers and env may", "put the secret into headers or env"}
+			return fault{"holds a reference; only values of headers, env and api_key may", remedyReference}
 		}
 		n, err := strconv.ParseUint(name, 10, 16)
 		if err == nil && int(n) > re.NumSubexp() {
@@ -163,6 +172,12 @@ func crossNames(j *judge, n *node, _ string) {
 		if n.get("servers").member(name) == nil && name != "" {
 			j.src.fault(at, path, cmp.Or(nearest(name, names), "configured are: "+strings.Join(names, ", ")),
 				"no server %s is configured", quote(name))
+		}
+	}
+	for _, m := range n.fields("servers") {
+		if d := m.value.member("digest"); d != nil && n.get("mcp_servers") == nil {
+			j.src.fault(d.at, "servers."+m.key+".digest", "write mcp_servers: .mcp.json",
+				"servers.%s has a digest, and no mcp_servers file is named", m.key)
 		}
 	}
 	for i, route := range n.get("planner").list("routes") {

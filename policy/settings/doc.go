@@ -19,14 +19,20 @@
 //
 // # Files that the configuration names
 //
-// [Load] also reads the allowlist and the output types, through a function that the caller gives it: this package opens
-// nothing itself. A relative path counts from the folder of the file it stands in; it may lead out of that folder, for
-// the operator who wrote it may read what it names. The caller's function is the place for [Insecure], which says
-// whether others could have written a file.
+// [Load] also reads the allowlist, grants, output types and a client's file of servers, through a function that the
+// caller gives it: this package opens nothing itself. A relative path counts from the folder of the file it stands in;
+// it may lead out of that folder, for the operator who wrote it may read what it names. The caller's function is the
+// place for [Insecure], which says whether others could have written a file.
 //
 // # Secrets
 //
-// Values of headers and env, and nothing else, may hold references: ${env:NAME} stands for an environment variable,
-// ${file:PATH} for a file's content without its last line end, and $${ for the two characters ${. [Loaded] never holds
-// what they stand for; [Loaded.Resolve] asks for it when servers are about to be connected.
+// Values of headers, env and api_key, and nothing else, may hold references: ${env:NAME} stands for an environment
+// variable, ${file:PATH} for a file's content without its last line end, and $${ for the two characters ${. [Loaded]
+// never holds what they stand for; [Loaded.Resolve] asks for it when servers are about to be connected.
+//
+// # A client's file
+//
+// The mcp_servers file is a client's own and runs commands, so no entry of it is used unless the configuration lists
+// it by name and by [EntryDigest]. [ReadClient] and [Imported] are how such a list is made. No line of that file is
+// ever shown: secrets may stand anywhere in it.
 package settings

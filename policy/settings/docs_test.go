@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy"
 )
 
 const (
@@ -52,6 +54,8 @@ func (s *shape) describe() (typ, bounds string) {
 		return "duration", writeDuration(s.min) + " to " + writeDuration(s.max)
 	case boolean:
 		return "boolean", ""
+	case anyJSON:
+		return "any value", ""
 	case list:
 		each, _ := s.each.describe()
 		return "list of " + each, fmt.Sprintf("at most %d", s.max)
@@ -137,6 +141,30 @@ func TestDocumentedExampleIsValid(t *testing.T) {
 	}
 }
 
+// TestDocumentedGrantIsValid reads the example of a grant file, and holds the bounds that are told to those that are.
+func TestDocumentedGrantIsValid(t *testing.T) {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(text), "## Grants\n")
+	_, rest, begins := strings.Cut(section, "```yaml\n")
+	example, _, closed := strings.Cut(rest, "```")
+	if !found || !begins || !closed {
+		t.Fatalf("%s has no example of a grant", document)
+	}
+	g, err := ReadGrant("example.yaml", []byte(example))
+	if err != nil || len(g.Tools) != 2 || len(g.Tools[0].Args) != 3 {
+		t.Errorf("ReadGrant = %+v, %v, want two tools and three constraints", g, err)
+	}
+	told := fmt.Sprintf("at most %d servers, %d tools in\n  all, %d names in `args`, %d values in `in`. `calls` is 1 to %d. "+
+		"At most %d grants",
+		policy.MaxServers, policy.MaxGrantTools, policy.MaxGrantArgs, MaxChoices, policy.MaxGrantCalls, policy.MaxGrants)
+	if !strings.Contains(section, told) {
+		t.Errorf("%s does not say %q", document, told)
+	}
+}
+
 // TestExamplesAreValid reads the example of every key in the place where it belongs.
 func TestExamplesAreValid(t *testing.T) {
 	for _, r := range rows(configuration, "") {
@@ -144,7 +172,7 @@ func TestExamplesAreValid(t *testing.T) {
 			continue
 		}
 		src, text := checkText("example.yaml", []byte("example: "+r.example+"\n"))
-		root := readYAML(src, text)
+		root := readYAML(src, text, "")
 		if root == nil {
 			t.Errorf("%s: %v", r.path, src.err())
 			continue

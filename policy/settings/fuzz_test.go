@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"pgfsm/policy"
+	"pgfsm/policy/visible"
 )
 
 // seeds are the configurations of all archives.
@@ -31,9 +35,35 @@ func seeds(t testing.TB) [][]byte {
 	return append(out, Starter())
 }
 
+// named are the files of all archives whose name matches a pattern.
+func named(t testing.TB, pattern string) (out [][]byte) {
+	t.Helper()
+	names, err := filepath.Glob("testdata/*/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		a, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range a.Files {
+			if ok, _ := filepath.Match(pattern, filepath.Base(f.Name)); ok {
+				out = append(out, f.Data)
+			}
+		}
+	}
+	return out
+}
+
 func TestSeedsAreThere(t *testing.T) {
-	if n := len(seeds(t)); n < 100 {
-		t.Errorf("%d seeds, want at least 100", n)
+	if n := len(seeds(t)); n < 150 {
+		t.Errorf("%d seeds, want at least 150", n)
+	}
+	for name, least := range map[string]int{"grant.*": 20, ".mcp.json": 30} {
+		if n := len(named(t, name)); n < least {
+			t.Errorf("%d seeds of %s, want at least %d", n, name, least)
+		}
 	}
 }
 
@@ -78,6 +108,60 @@ func FuzzAllowlist(f *testing.F) {
 		src.err()
 		if strict := strictJSON(clean); (strict == nil) != (len(src.faults) == 0) {
 			t.Errorf("readJSON(%q) found %d faults, the strict decoder: %v", clean, len(src.faults), strict)
+		}
+	})
+}
+
+// FuzzReadGrant shows that ReadGrant never panics, and that what it accepts compiles: no gate refuses later what was
+// accepted here.
+func FuzzReadGrant(f *testing.F) {
+	for _, s := range named(f, "grant.*") {
+		f.Add("g.yaml", s)
+		f.Add("g.json", s)
+	}
+	f.Fuzz(func(t *testing.T, name string, text []byte) {
+		g, err := ReadGrant(name, text)
+		if err != nil {
+			if errs := err.(Errors); len(errs) == 0 || errs.Error() == "" {
+				t.Errorf("ReadGrant(%q) = an error that says nothing", text)
+			}
+			return
+		}
+		_, err = policy.Compile(policy.Content{Grants: []policy.Grant{g}})
+		if err != nil && strings.Contains(err.Error(), "grant \"") {
+			t.Errorf("ReadGrant(%q) accepts what Compile refuses: %v", text, err)
+		}
+	})
+}
+
+// FuzzReadClient shows that ReadClient never panics, that what it shows is one line, and that what it writes of it is
+// read as the same servers.
+func FuzzReadClient(f *testing.F) {
+	for _, s := range named(f, ".mcp.json") {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		servers, err := ReadClient("m.json", text)
+		if err != nil {
+			return
+		}
+		taken := 0
+		for _, s := range servers {
+			if shown := s.Runs + s.Refused; visible.Text(shown) != shown {
+				t.Errorf("ReadClient(%q) shows %q", text, shown)
+			}
+			if s.Refused == "" {
+				taken++
+			}
+		}
+		if taken == 0 {
+			return
+		}
+		files := map[string]string{
+			"c.yaml": string(Imported("m.json", servers)), "allowlist.json": "{}", "m.json": string(text),
+		}
+		if l, err := Load("c.yaml", openMap(files), Overrides{}); err != nil || len(l.Servers) != taken {
+			t.Errorf("Load(Imported(%q)) = %v, want %d servers", text, err, taken)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package settings
 import (
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -31,6 +32,7 @@ const (
 	MaxToolBytes    = 256  // of a tool's, header's or variable's name
 	MaxReasonBytes  = 500
 	MaxURLBytes     = 2048
+	MaxModelBytes   = 256 // of a model's name
 	MaxArgBytes     = 64 << 10
 )
 
@@ -38,6 +40,7 @@ const (
 var (
 	namePattern   = regexp.MustCompile(`^[a-zA-Z0-9]([.-]|_?[a-zA-Z0-9.-])*_?$`)
 	urlPattern    = regexp.MustCompile(`^https?://`)
+	digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 	headerPattern = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 )
 
@@ -47,14 +50,20 @@ var (
 	toolName   = &shape{form: text, max: MaxToolBytes}
 	headerName = &shape{form: text, max: MaxToolBytes, match: headerPattern, what: "a header's name",
 		check: checkHeaderName}
-	varName  = &shape{form: text, max: MaxToolBytes, match: envName, what: "a variable's name"}
-	filePath = &shape{form: text, what: "a path", check: checkPath}
-	pattern  = &shape{form: text, max: MaxPatternBytes, what: "a pattern", check: checkPattern}
+	varName   = &shape{form: text, max: MaxToolBytes, match: envName, what: "a variable's name"}
+	baseURL   = &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL", check: checkBaseURL}
+	modelName = &shape{form: text, max: MaxModelBytes}
+	filePath  = &shape{form: text, what: "a path", check: checkPath}
+	pattern   = &shape{form: text, max: MaxPatternBytes, what: "a pattern", check: checkPattern}
+	digest    = &shape{form: text, match: digestPattern, what: `a digest: "sha256:" and 64 lower-case hexadecimal digits`}
 )
 
 var serverShape = &shape{form: object, cross: crossServer, oneOf: jsontext.Value(
-	`[{"required":["command"],"properties":{"type":{"enum":["stdio"]},"url":false,"headers":false}},` +
-		`{"required":["url"],"properties":{"type":{"enum":["sse","http"]},"command":false,"args":false,"env":false}}]`),
+	`[{"required":["command"],"properties":{"type":{"enum":["stdio"]},"url":false,"headers":false,"digest":false}},` +
+		`{"required":["url"],"properties":{"type":{"enum":["sse","http"]},"command":false,"args":false,"env":false,` +
+		`"digest":false}},` +
+		`{"required":["digest"],"properties":{"type":false,"url":false,"headers":false,"command":false,"args":false,` +
+		`"env":false}}]`),
 	keys: []key{
 		{name: "type", shape: &shape{form: text, enum: []string{TypeStdio, TypeSSE, TypeHTTP}},
 			doc: "How the server is reached. Without it: `stdio` when there is a `command`, `http` (streamable HTTP) when " +
@@ -83,6 +92,10 @@ var serverShape = &shape{form: object, cross: crossServer, oneOf: jsontext.Value
 		{name: "timeout", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
 			initial: writeDuration(policy.DefaultTimeout),
 			doc:     "How long the server may take to be connected and to list its tools, and for a call."},
+		{name: "digest", shape: digest,
+			doc: "Takes the server of this name from the `mcp_servers` file, where its entry must have exactly this digest. " +
+				"Goes with nothing but `timeout`.",
+			example: "sha256:" + strings.Repeat("0", 64)},
 	}}
 
 var ruleShape = &shape{form: object, cross: crossDeny, keys: []key{
@@ -115,9 +128,31 @@ var routeShape = &shape{form: object, cross: crossRoute, keys: []key{
 			"characters."},
 }}
 
+var plannerModes = []string{policy.PlannerAuto, policy.PlannerRouter, policy.PlannerLLM}
+
+var llmShape = &shape{form: object, cross: crossLLM, keys: []key{
+	{name: "base_url", shape: baseURL, required: true, example: `"https://llm.example.com/v1"`,
+		doc: "Where an OpenAI-compatible endpoint is: what stands before `/chat/completions`. No user name, no password, " +
+			"no query, no fragment."},
+	{name: "model", shape: modelName, required: true, example: "some-model",
+		doc: "The model's name, as the endpoint knows it."},
+	{name: "api_key", shape: &shape{form: text, secret: true, what: "a key", check: checkReferences},
+		doc:     "The endpoint's key. May hold references, and is a secret of 8 bytes or more.",
+		example: `"${env:LLM_API_KEY}"`},
+	{name: "timeout", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
+		initial: writeDuration(policy.DefaultLLMTimeout), doc: "How long one completion may take."},
+	{name: "max_tokens", shape: &shape{form: integer, min: 1, max: policy.MaxTokens},
+		initial: number(policy.DefaultMaxTokens), doc: "The most tokens that one completion may have."},
+}}
+
 var plannerShape = &shape{form: object, keys: []key{
-	{name: "mode", shape: &shape{form: text, enum: []string{policy.PlannerRouter}}, initial: policy.PlannerRouter,
-		doc: "`router`: the first route that matches makes the plan; without one the answer says what is missing."},
+	{name: "mode", shape: &shape{form: text, enum: plannerModes}, initial: policy.PlannerAuto,
+		doc: "`auto`: the first route that matches makes the plan; where none does, the model, if there is one, else the " +
+			"answer says what is missing. `router`: routes only. `llm`: the model for every request."},
+	{name: "llm", shape: llmShape, absent: true,
+		doc: "The model that plans and summarizes. Without this key the environment may name one: `LLM_BASE_URL`, " +
+			"`LLM_MODEL`, `LLM_API_KEY`.",
+		example: `{base_url: "https://llm.example.com/v1", model: some-model, api_key: "${env:LLM_API_KEY}"}`},
 	{name: "routes", shape: &shape{form: list, max: policy.MaxRoutes, unique: "id", what: "route", each: routeShape},
 		doc: "Ways from a request to a call, tried in this order.",
 		example: `[{id: policy-id, pattern: "^show (policy-\\d+)$", server: mcp-policy-kb, tool: fetch_policy_entry, ` +
@@ -146,8 +181,14 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 		shape:   &shape{form: table, min: 1, max: policy.MaxServers, name: plainName, each: serverShape, what: "server"},
 		doc:     "MCP servers, by the name that everything else knows them by. An entry of a client's `mcpServers` fits.",
 		example: `{docs: {type: http, url: "https://docs.example.com/mcp"}}`},
+	{name: "mcp_servers", shape: filePath, example: ".mcp.json",
+		doc: "A client's own JSON file with `mcpServers`. Nothing of it is used but the servers that are listed here by " +
+			"name and `digest`."},
 	{name: "allowlist", shape: filePath, required: true, example: "allowlist.json",
-		doc: "A JSON file `{\"server\": [\"tool\", …]}`: the tools that may be called at all. `{}` allows none."},
+		doc: "A JSON file `{\"server\": [\"tool\", …]}`: the tools that may be called at all. `{}` allows none. " +
+			"`{\"server\": {\"tool\": {\"pin\": \"sha256:…\"}}}` holds a tool to one definition."},
+	{name: "grants", shape: &shape{form: list, max: policy.MaxGrants, each: filePath}, example: "[grant.yaml]",
+		doc: "Grant files. Each narrows what every run may call; a call must be covered by all of them."},
 	{name: "input", shape: inputShape, doc: "What requests are refused before anything else happens."},
 	{name: "planner", shape: plannerShape, doc: "How a request becomes a plan."},
 	{name: "outputs", shape: &shape{form: table, max: policy.MaxServers, name: plainName, what: "server",
@@ -166,6 +207,10 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 
 // allowlist is the shape of the allowlist file.
 var allowlist = &shape{form: table, max: policy.MaxServers, name: plainName, what: "server",
-	each: &shape{form: list, max: MaxTools, unique: ".", what: "tool", each: toolName}}
+	each: &shape{form: list, max: MaxTools, unique: ".", what: "tool", each: toolName,
+		alt: &shape{form: table, max: MaxTools, name: toolName, what: "tool",
+			each: &shape{form: object, keys: []key{
+				{name: "pin", shape: digest, doc: "The digest of the tool's definition, as `pgfsm pins` shows it."},
+			}}}}}
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
-	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -27,16 +24,22 @@ type Overrides struct {
 	Allowlist string // the path of the allowlist
 	TracesDir string
 	Summary   string // a summary mode
+	Planner   string // a planner mode
+	LLM       *LLM   // a model, used only where the file names none
 }
 
 // Loaded is a configuration with every file it names, ready to be compiled.
 type Loaded struct {
-	Content   policy.Content
-	Servers   []Upstream // in the order of Content.Servers
-	TracesDir string
-	Warnings  []string // file:line:col: what is accepted but probably not meant
+	Content       policy.Content
+	Servers       []Upstream // in the order of Content.Servers
+	AllowlistPath string     // what was read as the allowlist
+	TracesDir     string
+	Warnings      []string // file:line:col: what is accepted but probably not meant
 
-	file *File
+	file    *File
+	origins []origin // of Servers
+	key     *node    // of the model, as the file has it; nil if there is none
+	ambient string   // the model's key, as the environment has it
 }
 
 // Upstream is how a server is reached. Values are as written, with references, until [Loaded.Resolve] gives them.
@@ -68,7 +71,9 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	}
 	l := &loader{file: f, open: open, out: &Loaded{file: f}}
 	l.settings(over)
+	l.servers()
 	l.allowlist(over.Allowlist)
+	l.grants()
 	l.outputs()
 	if err := f.src.err(); err != nil {
 		l.faults = append(err.(Errors), l.faults...)
@@ -86,6 +91,11 @@ type loader struct {
 	faults Errors // of the files that the configuration names
 }
 
+// outside notes a fault of what came from a flag or a variable.
+func (l *loader) outside(where, remedy, problem string, args ...any) {
+	l.faults = append(l.faults, &Error{File: where, Problem: fmt.Sprintf(problem, args...), Remedy: remedy})
+}
+
 func (l *loader) warn(src *source, at place, format string, args ...any) {
 	where := fmt.Sprintf("%s:%d:%d: ", src.name, at.line, at.col)
 	l.out.Warnings = append(l.out.Warnings, where+fmt.Sprintf(format, args...))
@@ -95,17 +105,8 @@ func (l *loader) warn(src *source, at place, format string, args ...any) {
 func (l *loader) settings(over Overrides) {
 	root, c := l.file.root, &l.out.Content
 	c.Format, c.Env = policy.ContentFormat, root.str("env")
-	for _, m := range root.fields("servers") {
-		l.server(m)
-	}
+	l.planner(over)
 	l.input(root.get("input"))
-	planner := root.get("planner")
-	c.Planner.Mode = planner.str("mode")
-	for _, r := range planner.list("routes") {
-		c.Planner.Routes = append(c.Planner.Routes, policy.Route{
-			ID: r.str("id"), Pattern: r.str("pattern"), Server: r.str("server"), Tool: r.str("tool"), Args: r.get("args").json(),
-		})
-	}
 	c.Summary = root.get("summary").str("mode")
 	if over.Summary != "" {
 		c.Summary = over.Summary
@@ -120,42 +121,6 @@ func (l *loader) settings(over Overrides) {
 		l.out.TracesDir = over.TracesDir
 	}
 }
-
-func (l *loader) server(m member) {
-	up := Upstream{
-		Name: m.key, Type: serverType(m.value), URL: m.value.str("url"), Command: m.value.str("command"),
-		Args: m.value.texts("args"), Timeout: m.value.millis("timeout"),
-	}
-	s := policy.Server{Name: up.Name, Type: up.Type, URL: up.URL, Command: up.Command, Args: up.Args, Timeout: up.Timeout}
-	for _, h := range m.value.fields("headers") {
-		up.Headers, s.Headers = append(up.Headers, Pair{h.key, h.value.text}), append(s.Headers, h.key)
-		if isLiteral(h.value.text) {
-			l.warn(l.file.src, h.value.at, "the value of header %s "+literalSecret+"${env:NAME}", h.key)
-		}
-	}
-	for _, e := range m.value.fields("env") {
-		up.Env, s.Env = append(up.Env, Pair{e.key, e.value.text}), append(s.Env, e.key)
-		if isLiteral(e.value.text) && secretName.MatchString(e.key) {
-			l.warn(l.file.src, e.value.at, "the value of %s "+literalSecret+"${env:%s}", e.key, e.key)
-		}
-	}
-	if u, err := url.Parse(up.URL); err == nil && u.RawQuery != "" {
-		l.warn(l.file.src, m.value.get("url").at, "the query of this URL is no secret: traces hold it")
-	}
-	if strings.ContainsRune(up.Command, '/') {
-		up.Command = l.file.resolve(up.Command)
-		if !strings.ContainsRune(up.Command, '/') {
-			up.Command = "./" + up.Command // else it would be looked for in PATH
-		}
-	}
-	l.out.Servers = append(l.out.Servers, up)
-	l.out.Content.Servers = append(l.out.Content.Servers, s)
-}
-
-const literalSecret = "stands in the file; a secret should be a reference, like "
-
-// secretName finds the names that people give to variables with secrets in them.
-var secretName = regexp.MustCompile(`(?i)token|secret|passw|passphrase|credential|api_?key|private`)
 
 // input writes the default rules out. A rule of the operator's with the id of a default rule widens that rule, so that
 // nobody loses a default by choosing its name.
@@ -237,12 +202,17 @@ func (l *loader) allowlist(override string) {
 		l.faults = append(l.faults, err.(Errors)...)
 		return
 	}
+	l.out.AllowlistPath = path
 	for _, m := range root.members {
-		grant := policy.Grants{Server: m.key}
-		for _, tool := range m.value.items {
-			grant.Tools = append(grant.Tools, tool.text)
+		allowed := policy.Allowance{Server: m.key}
+		for _, tool := range m.value.allowed() {
+			allowed.Tools = append(allowed.Tools, tool.key)
+			if pin := tool.value.str("pin"); pin != "" {
+				l.out.Content.Pins = append(l.out.Content.Pins,
+					policy.Pin{Definition: canonical.Digest(pin), Server: m.key, Tool: tool.key})
+			}
 		}
-		l.out.Content.Allowlist = append(l.out.Content.Allowlist, grant)
+		l.out.Content.Allowlist = append(l.out.Content.Allowlist, allowed)
 		if l.file.root.get("servers").member(m.key) == nil {
 			l.warn(src, m.at, "no server %s is configured", quote(m.key))
 		}

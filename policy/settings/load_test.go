@@ -75,6 +75,34 @@ func TestRelativePathsCountFromTheFile(t *testing.T) {
 	}
 }
 
+// TestAllowlistAtTheBound shows both forms of a server's tools at the bound and one past it.
+func TestAllowlistAtTheBound(t *testing.T) {
+	tools := func(n int, each, around string) string {
+		items := make([]string, n)
+		for i := range items {
+			items[i] = fmt.Sprintf(each, i)
+		}
+		return fmt.Sprintf(around, strings.Join(items, ","))
+	}
+	for _, c := range []struct{ name, each, around string }{
+		{"list", `"t%d"`, `{"docs":[%s]}`},
+		{"object", `"t%d":{"pin":"sha256:` + strings.Repeat("0", 64) + `"}`, `{"docs":{%s}}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for n, fits := range map[int]bool{MaxTools: true, MaxTools + 1: false} {
+				files := map[string]string{"c.yaml": minimal, "allow.json": tools(n, c.each, c.around)}
+				l, err := Load("c.yaml", openMap(files), Overrides{})
+				if (err == nil) != fits {
+					t.Errorf("Load with %d tools = %v, want it to fit: %v", n, err, fits)
+				}
+				if err == nil && (len(l.Content.Allowlist[0].Tools) != n || l.AllowlistPath != "allow.json") {
+					t.Errorf("Load = %d tools of %s, want %d", len(l.Content.Allowlist[0].Tools), l.AllowlistPath, n)
+				}
+			}
+		})
+	}
+}
+
 func TestOverrides(t *testing.T) {
 	files := map[string]string{"d/pgfsm.yaml": minimal, "other.json": `{"docs": ["x"]}`}
 	over := Overrides{Allowlist: "other.json", TracesDir: "/var/t", Summary: policy.SummaryAlways}
@@ -154,6 +182,10 @@ func TestBoundsAtTheirEdge(t *testing.T) {
 		{"nesting", nested(MaxDepth - 5), nested(MaxDepth - 4)},
 		{"plan-bytes", minimal + "limits: {plan_bytes: 1048576}", minimal + "limits: {plan_bytes: 1048577}"},
 		{"timeout", server("timeout: 1h"), server("timeout: 3600001ms")},
+		{"model-bytes", repeat(1, "model: "+strings.Repeat("m", MaxModelBytes), `planner: {llm: {base_url: "http://h", %s}}`),
+			repeat(1, "model: "+strings.Repeat("m", MaxModelBytes+1), `planner: {llm: {base_url: "http://h", %s}}`)},
+		{"max-tokens", minimal + `planner: {llm: {base_url: "http://h", model: m, max_tokens: 131072}}`,
+			minimal + `planner: {llm: {base_url: "http://h", model: m, max_tokens: 131073}}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := Parse("c.yaml", []byte(c.within)); err != nil {

@@ -19,7 +19,7 @@ func Parse(name string, text []byte) (*File, error) {
 	if len(src.faults) > 0 {
 		return nil, src.err()
 	}
-	root := readYAML(src, text)
+	root := readYAML(src, text, initRemedy)
 	src.judge(root, configuration)
 	if err := src.err(); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func complete(n *node, s *shape) {
 // start is the value of a key that is not written, or nil if it has none.
 func (k *key) start(at place) *node {
 	switch {
-	case k.shape.form == object && !k.required, k.shape.form == anything:
+	case k.shape.form == object && !k.required && !k.absent, k.shape.form == anything:
 		return &node{kind: isMap, at: at}
 	case k.initial == "":
 		return nil

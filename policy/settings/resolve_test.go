@@ -36,7 +36,7 @@ func lookup(vars map[string]string) func(string) (string, bool) {
 func TestResolve(t *testing.T) {
 	l := loadReferring(t)
 	files := map[string]string{"conf/key.txt": "from-a-file\r\n", "/run/key": "two\nlines\n"}
-	ups, secrets, err := l.Resolve(lookup(map[string]string{"TOKEN": "token-1234", "SHORT": "shortest"}), openMap(files))
+	got, err := l.Resolve(lookup(map[string]string{"TOKEN": "token-1234", "SHORT": "shortest"}), openMap(files))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,15 +44,16 @@ func TestResolve(t *testing.T) {
 		{{"Authorization", "Bearer token-1234"}, {"X-Plain", "literal-1"}, {"X-File", "from-a-file"}}, nil,
 		nil, {{"LANG", "C"}, {"KEY", "a shortest/two\nlines ${env:NOT}"}},
 	}
-	got := [][]Pair{ups[0].Headers, ups[0].Env, ups[1].Headers, ups[1].Env}
-	if diff := cmp.Diff(want, got); diff != "" {
+	ups := got.Servers
+	pairs := [][]Pair{ups[0].Headers, ups[0].Env, ups[1].Headers, ups[1].Env}
+	if diff := cmp.Diff(want, pairs); diff != "" {
 		t.Errorf("Resolve (-want +got):\n%s", diff)
 	}
 	// "C" is too short to be masked; "shortest" has exactly the bytes that are needed.
 	wantSecrets := []string{
 		"a shortest/two\nlines ${env:NOT}", "Bearer token-1234", "from-a-file", "token-1234", "literal-1", "two\nlines", "shortest",
 	}
-	if diff := cmp.Diff(wantSecrets, secrets); diff != "" {
+	if diff := cmp.Diff(wantSecrets, got.Secrets); diff != "" {
 		t.Errorf("secrets (-want +got):\n%s", diff)
 	}
 	if l.Servers[0].Headers[0].Value != "Bearer ${env:TOKEN}" {
@@ -98,11 +99,11 @@ func TestResolveFaults(t *testing.T) {
 				files[k] = v
 			}
 			l := loadReferring(t)
-			if _, _, err := l.Resolve(lookup(vars), openMap(files)); err != nil {
+			if _, err := l.Resolve(lookup(vars), openMap(files)); err != nil {
 				t.Fatalf("Resolve before the change = %v", err)
 			}
 			c.change(vars, files)
-			_, _, err := l.Resolve(lookup(vars), openMap(files))
+			_, err := l.Resolve(lookup(vars), openMap(files))
 			if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 				t.Fatalf("Resolve = %v, want %s…", err, c.want)
 			}
@@ -111,7 +112,7 @@ func TestResolveFaults(t *testing.T) {
 			}
 		})
 	}
-	_, _, err := loadReferring(t).Resolve(lookup(nil), func(string) ([]byte, error) { return nil, os.ErrPermission })
+	_, err := loadReferring(t).Resolve(lookup(nil), func(string) ([]byte, error) { return nil, os.ErrPermission })
 	if n := strings.Count(err.Error(), "conf/pgfsm.yaml:"); n != 4 {
 		t.Errorf("Resolve named %d faults, want all 4:\n%v", n, err)
 	}

@@ -81,6 +81,7 @@ func (w *schemaWriter) body(s *shape) {
 		w.atLeast("maxProperties", s.max)
 		w.nested("propertyNames", func() { w.texts(s.name) })
 		w.nested("additionalProperties", func() { w.body(s.each) })
+	case anyJSON:
 	case list:
 		w.put("type", jsontext.String("array"))
 		w.atLeast("minItems", s.min)

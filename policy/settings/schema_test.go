@@ -53,7 +53,7 @@ func asJSON(text []byte) (doc []byte, ok bool) {
 	if clean == nil {
 		return nil, false
 	}
-	root := readYAML(src, clean)
+	root := readYAML(src, clean, "")
 	if root == nil || len(src.faults) > 0 {
 		return nil, false
 	}
@@ -116,6 +116,9 @@ func TestStarter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{
 				"pgfsm.yaml": string(text), "allowlist.json": string(StarterAllowlist()), "schemas/policy-entry.json": "{}",
+				"grant.yaml": "version: 1\ntools: {}\n",
+				".mcp.json": `{"mcpServers": {"memory": ` +
+					`{"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]}}}`,
 			}
 			l, err := Load("pgfsm.yaml", openMap(files), Overrides{})
 			if err != nil {

@@ -25,6 +25,7 @@ const (
 	boolean  form = "boolean"  //
 	duration form = "duration" // text like 10s; the node's text becomes whole milliseconds
 	anything form = "JSON object"
+	anyJSON  form = "JSON value"
 )
 
 // shape says which values are accepted at one place.
@@ -33,6 +34,7 @@ type shape struct {
 	keys   []key              // of an object
 	name   *shape             // of a table's keys
 	each   *shape             // of a table's values, of a list's items
+	alt    *shape             // what a list may be instead: a table
 	min    int64              // integer, duration in ms; items of a list, entries of a table
 	max    int64              // the same; bytes of a text, maxTextBytes if 0
 	enum   []string           // of a text
@@ -52,6 +54,7 @@ type key struct {
 	name     string
 	shape    *shape
 	required bool
+	absent   bool   // of an object: it is not filled in where it is not written, for its presence says something
 	initial  string // what holds where nothing is written, as the file would write it
 	doc      string // one sentence or two
 	example  string
@@ -81,6 +84,9 @@ func (j *judge) value(n *node, s *shape, path string) {
 	if s.secret {
 		j.src.hide(n)
 	}
+	if s.alt != nil && n.kind == isMap {
+		s = s.alt
+	}
 	switch s.form {
 	case object:
 		j.object(n, s, path)
@@ -98,11 +104,16 @@ func (j *judge) value(n *node, s *shape, path string) {
 		j.is(n, isBool, path, "true or false", "")
 	case anything:
 		j.anything(n, path)
+	case anyJSON:
+		j.visible(n, path)
 	}
 	if s.cross != nil && (n.kind == isMap || n.kind == isList) {
 		s.cross(j, n, path)
 	}
 }
+
+// remedyReference is said where a reference stands that may not.
+const remedyReference = "put the secret into headers, env or api_key"
 
 var kindNames = map[kind]string{
 	isNull: "nothing", isBool: "true or false", isNumber: "a number", isText: "text", isList: "a list", isMap: "an object",
@@ -173,7 +184,11 @@ func (j *judge) table(n *node, s *shape, path string) {
 }
 
 func (j *judge) list(n *node, s *shape, path string) {
-	if !j.is(n, isList, path, "a list", "") || !j.count(n, len(n.items), s, path) {
+	wanted := "a list"
+	if s.alt != nil {
+		wanted = "a list or an object"
+	}
+	if !j.is(n, isList, path, wanted, "") || !j.count(n, len(n.items), s, path) {
 		return
 	}
 	seen := make(map[string]place)
@@ -241,8 +256,8 @@ func (j *judge) text(n *node, s *shape, path string) {
 	case s.match != nil && !s.match.MatchString(n.text):
 		j.src.fault(n.at, path, "", "%s is not %s", path, what)
 	case !s.secret && hasReference(n.text):
-		j.src.fault(n.at, path, "put the secret into headers or env",
-			"%s holds a reference; only values of headers and env may", path)
+		j.src.fault(n.at, path, remedyReference,
+			"%s holds a reference; only values of headers, env and api_key may", path)
 	case s.check != nil:
 		if f := s.check(n.text); f != (fault{}) {
 			j.src.fault(n.at, path, f.remedy, "%s %s", path, f.problem)
@@ -251,9 +266,13 @@ func (j *judge) text(n *node, s *shape, path string) {
 }
 
 func (j *judge) anything(n *node, path string) {
-	if !j.is(n, isMap, path, "an object", "") {
-		return
+	if j.is(n, isMap, path, "an object", "") {
+		j.visible(n, path)
 	}
+}
+
+// visible refuses texts that are not what they look like.
+func (j *judge) visible(n *node, path string) {
 	n.leaves(func(leaf *node) {
 		if leaf.kind == isText && hasControl(leaf.text, true) {
 			j.src.fault(leaf.at, path, "remove it", "%s holds a control character", path)

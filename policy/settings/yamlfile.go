@@ -65,8 +65,8 @@ func checkText(name string, text []byte) (*source, []byte) {
 }
 
 // readYAML reads one YAML document into nodes and notes what is not strict in src. It returns nil for what cannot be
-// judged any further.
-func readYAML(src *source, text []byte) *node {
+// judged any further. empty is what to do about an empty file.
+func readYAML(src *source, text []byte, empty string) *node {
 	if before, _, found := bytes.Cut(text, []byte("\t")); found { // the YAML library drops them from plain text
 		line := before[bytes.LastIndexByte(before, '\n')+1:]
 		src.fault(place{bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(line) + 1}, "",
@@ -101,7 +101,7 @@ func readYAML(src *source, text []byte) *node {
 		body = doc.Body
 	}
 	if body == nil {
-		src.fault(place{1, 1}, "", initRemedy, "the file is empty")
+		src.fault(place{1, 1}, "", empty, "the file is empty")
 		return nil
 	}
 	r := yamlReader{src}

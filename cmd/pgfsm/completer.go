@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"pgfsm/llm"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+)
+
+// completer puts the planner and the summarizer behind the machine's port.
+type completer struct{ *app }
+
+// Complete asks for the plan or the summary. That none came is an event like any other.
+func (c completer) Complete(ctx context.Context, wanted *states.Complete) states.Event {
+	var got llm.Completion
+	var err error
+	if wanted.Purpose == states.PurposeSummary {
+		got, err = c.summary.Summarize(ctx, wanted.Request, wanted.Typed)
+	} else {
+		got, err = c.planner.Plan(ctx, wanted.Request, shownTo(wanted.Tools))
+	}
+	var exchanges []states.Exchange
+	for _, x := range got.Exchanges {
+		exchanges = append(exchanges, states.Exchange{Received: c.mask(x.Received), Sent: c.mask(x.Sent), Status: x.Status})
+	}
+	if err != nil {
+		code, reason := c.why(ctx, err)
+		return &states.EffectFailed{
+			Code: code, Effect: states.NotSent, Exchanges: exchanges, Reason: string(c.mask([]byte(reason))),
+		}
+	}
+	return &states.Completed{
+		Content: c.mask(got.Content), Exchanges: exchanges, Refusal: canonical.Text(c.mask([]byte(got.Refusal))),
+	}
+}
+
+// shownTo is what a planner learns of the effective allowlist.
+func shownTo(allowed []*policy.Tool) []llm.Tool {
+	tools := make([]llm.Tool, 0, len(allowed))
+	for _, t := range allowed {
+		tools = append(tools, llm.Tool{
+			Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
+		})
+	}
+	return tools
+}
+
+// why names the code and the reason for a completion that did not come: whoever cancelled is told from what broke.
+func (c completer) why(run context.Context, err error) (policy.Code, string) {
+	switch {
+	case errors.Is(run.Err(), context.DeadlineExceeded):
+		return policy.CodeTimeout, "The run's time ran out while the model was asked."
+	case run.Err() != nil:
+		return policy.CodeCancelled, "The run was cancelled while the model was asked."
+	case errors.Is(err, llm.ErrTimeout):
+		return policy.CodeTimeout, fmt.Sprintf("The model did not answer within planner.llm.timeout, %s.", c.modelTimeout())
+	}
+	return policy.CodePlannerFailed, err.Error()
+}
+
+func (c completer) modelTimeout() time.Duration {
+	model := c.bundle.Content().Planner.LLM
+	if model == nil {
+		return 0
+	}
+	return time.Duration(model.Timeout) * time.Millisecond
+}
+
+// complete puts the planner and the summarizer into the app: the operator's routes, or a model, or both.
+func (a *app) complete(key string) error {
+	p := a.bundle.Content().Planner
+	router, err := llm.NewRouter(p.Routes)
+	if err != nil {
+		return err
+	}
+	a.planner, a.summary = llm.PlanFunc(router.Plan), llm.SummarizeFunc(llm.Extractive{}.Summarize)
+	if p.LLM == nil || p.Mode == policy.PlannerRouter {
+		return nil
+	}
+	model, err := llm.NewModel(llm.Config{
+		BaseURL: p.LLM.BaseURL, Model: p.LLM.Model, APIKey: key, MaxTokens: p.LLM.MaxTokens,
+		Timeout: time.Duration(p.LLM.Timeout) * time.Millisecond,
+	})
+	if err != nil {
+		return err
+	}
+	a.planner, a.summary = llm.Auto(router, model), model
+	if p.Mode == policy.PlannerLLM {
+		a.planner = model
+	}
+	return nil
+}
