@@ -38,8 +38,8 @@ type RPCError struct {
 }
 
 // Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or Limits.CallTimeout is over. It
-// never connects, never repeats and never follows: it needs the session of the last List. The second Call of a run is
-// refused whatever became of the first.
+// never connects, never repeats and never follows: it needs the session of the last List, and sends nothing if
+// the server has said since then that its tools changed. The second Call of a run is refused whatever became of the first.
 func (u *Upstreams) Call(ctx context.Context, c Call) Returned {
 	if u.ctx.Err() != nil {
 		return notSent(CodeClosed, errClosed.Error())
@@ -93,6 +93,9 @@ func (s *session) call(ctx context.Context, p *permit) Returned {
 	s.guard.forget(x)
 	// Whatever comes later, nothing may still be sent for it.
 	p.state.Store(permitSpent)
+	if x.stale.Load() {
+		return notSent(CodeChanged, "the server says that its tools have changed since they were listed")
+	}
 	result, failed, status := x.outcome()
 	switch {
 	case result != nil && len(result) <= s.limits.ResultBytes:

@@ -92,6 +92,9 @@ func readMessage(doc []byte) (message, error) {
 		if result != nil || failure != nil {
 			return m, errors.New("it is a request and a response at once")
 		}
+		if len(id) > maxTheirID {
+			return m, fmt.Errorf("the id of its request is longer than %d bytes", maxTheirID)
+		}
 		return m, nil
 	}
 	if (result == nil) == (failure == nil) {

@@ -8,21 +8,22 @@ import (
 
 // Stable codes of [Listing] and [Returned]. An empty code means that nothing went wrong.
 const (
-	CodeUnreachable = "server_unreachable" // no connection, no session, or an HTTP status other than success
-	CodeTimeout     = "server_timeout"     // no answer within the time allowed
-	CodeProtocol    = "server_protocol"    // what came is not MCP, or not strict enough to be trusted
-	CodeDied        = "server_died"        // the child process ended or closed its output
-	CodeCatalog     = "catalog_too_large"  // too many pages, tools or bytes in tools/list
-	CodeRedirect    = "redirect_refused"   // an HTTP redirect
-	CodeOrigin      = "origin_refused"     // a request, or an SSE endpoint, outside the configured origin
-	CodeCancelled   = "cancelled"          // the caller's context ended
-	CodeClosed      = "closed"             // Close was called
-	CodeUnknown     = "server_unknown"     // no server of this name is configured
-	CodeResult      = "result_too_large"   // the result exceeds Limits.ResultBytes
-	CodeRPC         = "rpc_error"          // the server answered the call with a JSON-RPC error
-	CodeInvalid     = "call_invalid"       // the call itself cannot be sent: no run id, no tool, arguments not canonical
-	CodePermit      = "permit_refused"     // the guarded connection found no permit for the bytes it was to send
-	codeFrame       = "message_too_large"  // internal: becomes CodeResult or CodeCatalog by what was asked for
+	CodeUnreachable = "server_unreachable"      // no connection, no session, or an HTTP status other than success
+	CodeTimeout     = "server_timeout"          // no answer within the time allowed
+	CodeProtocol    = "server_protocol"         // what came is not MCP, or not strict enough to be trusted
+	CodeDied        = "server_died"             // the child process ended or closed its output
+	CodeCatalog     = "catalog_too_large"       // too many pages, tools or bytes in tools/list
+	CodeRedirect    = "redirect_refused"        // an HTTP redirect
+	CodeOrigin      = "origin_refused"          // a request, or an SSE endpoint, outside the configured origin
+	CodeCancelled   = "cancelled"               // the caller's context ended
+	CodeClosed      = "closed"                  // Close was called
+	CodeUnknown     = "server_unknown"          // no server of this name is configured
+	CodeResult      = "result_too_large"        // the result exceeds Limits.ResultBytes
+	CodeRPC         = "rpc_error"               // the server answered the call with a JSON-RPC error
+	CodeInvalid     = "call_invalid"            // the call itself cannot be sent: no run id, no tool, arguments not canonical
+	CodeChanged     = "tool_definition_changed" // the server says that its tools have changed since they were listed
+	CodePermit      = "permit_refused"          // the guarded connection found no permit for the bytes it was to send
+	codeFrame       = "message_too_large"       // internal: becomes CodeResult or CodeCatalog by what was asked for
 )
 
 // Effects of a call, see [Returned].
@@ -49,7 +50,8 @@ func (f *fault) Error() string { return f.code + ": " + f.reason }
 // a printable character escaped (control, ANSI, bidi), and the length bounded.
 func presentable(text string, secrets []string) string {
 	for _, s := range secrets {
-		text = strings.ReplaceAll(text, s, "***")
+		quoted := strconv.Quote(s) // as a reason quotes a server's words
+		text = strings.NewReplacer(s, "***", quoted[1:len(quoted)-1], "***").Replace(text)
 	}
 	text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD")
 	var b strings.Builder

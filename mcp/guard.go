@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -20,6 +21,10 @@ const (
 // methodRefused replaces the method of what a server asks of us: the SDK answers "method not found" and no handler
 // ever sees the params. We announce no sampling, elicitation or roots.
 const methodRefused = "unsupported"
+
+// errStale stops a call without ending the session: the SDK takes an error of this code for a request that was refused
+// on its way and goes on.
+var errStale = &jsonrpc.Error{Code: sdkRejected, Message: "the tools have changed since they were listed"}
 
 // guardTransport puts a guardedConn around the connection of another transport.
 type guardTransport struct {
@@ -44,12 +49,14 @@ type guardedConn struct {
 
 	mu      sync.Mutex
 	pending map[jsonrpc.ID]*exchange // our requests that have no answer yet
-	unasked int                      // requests and notifications that came
+
+	owed atomic.Int32 // requests of the server that the SDK has not answered yet
 }
 
 func (g *guardedConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	req, ok := msg.(*jsonrpc.Request)
 	if !ok { // an answer to the server's ping, or the refusal of anything else
+		defer g.owed.Add(-1)
 		return g.Connection.Write(ctx, msg)
 	}
 	x := exchangeOf(ctx)
@@ -61,9 +68,16 @@ func (g *guardedConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 		if err := permitOf(ctx).write(req.Params); err != nil {
 			return g.refuse(req.Method, err)
 		}
+		if !g.session.fresh.Load() { // a notification that was read before this moment stops the call
+			x.stale.Store(true)
+			return errStale
+		}
 	case methodList:
 		if x == nil || x.method != methodList {
 			return g.refuse(req.Method, fmt.Errorf("it is not part of a listing"))
+		}
+		if x.first {
+			g.session.fresh.Store(true)
 		}
 	case methodInitialize, methodDiscover:
 		x = &exchange{method: req.Method}
@@ -121,17 +135,20 @@ func (g *guardedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 			}
 			return g.session.accept(x, m)
 		case *jsonrpc.Request:
-			if g.unasked++; g.unasked > g.session.limits.Unasked {
-				return nil, g.session.fail(CodeProtocol, "it sent more than %d messages that nobody asked for",
-					g.session.limits.Unasked)
+			if err := g.session.tolerate(); err != nil {
+				return nil, err
 			}
-			switch {
-			case !m.IsCall(): // a notification: nothing here depends on one
-			case m.Method == "ping":
-				return m, nil
-			default:
-				return &jsonrpc.Request{ID: m.ID, Method: methodRefused}, nil
+			if !m.IsCall() {
+				continue
 			}
+			if g.owed.Add(1) > maxOwed {
+				return nil, g.session.fail(CodeProtocol, "it has more than %d requests that it takes no answer to", maxOwed)
+			}
+			asked := &jsonrpc.Request{ID: m.ID, Method: methodRefused}
+			if m.Method == methodPing {
+				asked.Method = methodPing
+			}
+			return asked, nil
 		}
 	}
 }

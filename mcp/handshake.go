@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -14,18 +15,34 @@ type implementation struct {
 	Version string `json:"version"`
 }
 
+// capabilities are reduced to the one that changes what we do, and to none for the SDK.
+type capabilities struct {
+	Tools jsontext.Value `json:"tools,omitzero"`
+}
+
+// announced takes from c whether the server says that it announces changes of its tools.
+func (c *capabilities) announced() bool {
+	yes := false
+	err := members(c.Tools, func(name string, value jsontext.Value) error {
+		yes = yes || name == "listChanged" && value.Kind() == 't'
+		return nil
+	})
+	*c = capabilities{}
+	return err == nil && yes
+}
+
 // welcome is the result of initialize, and farther down of server/discover, reduced to what is needed. Instructions,
 // capabilities and everything else that a server says about itself end here.
 type welcome struct {
 	ProtocolVersion string          `json:"protocolVersion"`
-	Capabilities    struct{}        `json:"capabilities"`
+	Capabilities    capabilities    `json:"capabilities"`
 	ServerInfo      *implementation `json:"serverInfo,omitempty"`
 }
 
 type discovered struct {
 	ResultType        string         `json:"resultType"`
 	SupportedVersions []string       `json:"supportedVersions"`
-	Capabilities      struct{}       `json:"capabilities"`
+	Capabilities      capabilities   `json:"capabilities"`
 	Meta              discoveredMeta `json:"_meta"`
 }
 
@@ -45,6 +62,7 @@ func (s *session) greet(method string, result []byte) ([]byte, error) {
 		d.SupportedVersions = slices.DeleteFunc(d.SupportedVersions, func(v string) bool {
 			return !slices.Contains(sdk.SupportedProtocolVersions(), v)
 		})
+		s.news.announced.Store(d.Capabilities.announced())
 		cut(d.Meta.ServerInfo)
 		return json.Marshal(d)
 	}
@@ -56,6 +74,7 @@ func (s *session) greet(method string, result []byte) ([]byte, error) {
 		return nil, fmt.Errorf("it speaks revision %.40q, which is unknown here", w.ProtocolVersion)
 	}
 	s.protocol.Store(&w.ProtocolVersion)
+	s.news.announced.Store(w.Capabilities.announced())
 	cut(w.ServerInfo)
 	return json.Marshal(w)
 }

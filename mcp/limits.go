@@ -11,13 +11,27 @@ const (
 	DefaultCatalogBytes = 4 << 20          // bytes of all tools/list results of one server together
 	DefaultPages        = 100              // tools/list pages of one server
 	DefaultTools        = 1000             // tools of one server
-	DefaultUnasked      = 10_000           // messages that a server may send in one session without being asked
+	DefaultUnasked      = 10_000           // messages that a server may send in a minute without being asked
 	DefaultCallTimeout  = 2 * time.Minute  // one tools/call, from permit to answer
 	DefaultTimeout      = 10 * time.Second // connecting, handshake and listing of one server together
 )
 
 // envelopeSlack is what a frame may hold beside the result that it carries: the JSON-RPC members around it.
 const envelopeSlack = 64 << 10
+
+// Limits that nobody needs to set.
+const (
+	// unaskedWindow is the time that Limits.Unasked is for. A flood is a matter of rate: a session may live for months,
+	// and a server that says "ping" twice a minute must not use it up.
+	unaskedWindow = time.Minute
+	// maxOwed is how many requests of a server may wait for our answer. One that asks and does not read what we answer
+	// would otherwise fill our memory.
+	maxOwed = 1000
+	// maxTheirID is the length in bytes of the id of a server's request.
+	maxTheirID = 256
+	// maxListings is how often one List asks a server whose tools change while it is listing them.
+	maxListings = 3
+)
 
 // Limits bound what a server can make this process hold or wait for. A zero member means its default, never
 // "unlimited"; a negative one is refused by [New].
@@ -26,7 +40,7 @@ type Limits struct {
 	CatalogBytes int           // bytes of all tools/list results of one server together
 	Pages        int           // tools/list pages of one server
 	Tools        int           // tools of one server
-	Unasked      int           // requests and notifications that a server may send in one session
+	Unasked      int           // requests and notifications that a server may send in one minute of a session
 	CallTimeout  time.Duration // one tools/call; an earlier deadline of the caller's context stands
 }
 

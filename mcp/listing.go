@@ -35,7 +35,8 @@ type Listing struct {
 
 // List asks every server for its tools, all at once, each within its own Timeout, and returns one Listing a server in
 // the order of New. It connects where there is no working session and always asks anew. A server that fails takes
-// only its own tools away.
+// only its own tools away. One whose tools change while they are listed is asked again, and if that does not end, is up
+// and has changed, see Changed.
 func (u *Upstreams) List(ctx context.Context) []Listing {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -77,7 +78,7 @@ func (up *upstream) list(ctx context.Context, u *Upstreams) Listing {
 			old = false
 			up.set(s)
 		}
-		pages, f := s.list(ctx)
+		pages, f := s.settled(ctx)
 		if f == nil {
 			hello := s.client.InitializeResult()
 			l := Listing{Server: up.server.Name, Status: StatusUp, Protocol: hello.ProtocolVersion, Pages: pages}
@@ -92,6 +93,23 @@ func (up *upstream) list(ctx context.Context, u *Upstreams) Listing {
 			return down(f)
 		}
 		s = nil
+	}
+}
+
+// settled lists the tools, and lists them again while the server says during the listing that they change, at most
+// maxListings times.
+//
+// Servers say so without need: many register tools, each with a notification, right after the handshake, while our first
+// request is on its way. Taken at its word such a server could never be called. Nothing has been judged by the listing
+// yet, so asking again is as safe as asking later. A server that still changes then keeps its mark, and is listed but
+// not called.
+func (s *session) settled(ctx context.Context) ([][]byte, *fault) {
+	s.listen(ctx)
+	for n := 1; ; n++ {
+		pages, f := s.list(ctx)
+		if f != nil || s.fresh.Load() || n == maxListings {
+			return pages, f
+		}
 	}
 }
 
@@ -129,7 +147,7 @@ func (s *session) list(ctx context.Context) ([][]byte, *fault) {
 
 // page makes one tools/list request and returns the raw result.
 func (s *session) page(ctx context.Context, cursor string) ([]byte, *fault) {
-	x := &exchange{method: methodList}
+	x := &exchange{method: methodList, first: cursor == ""}
 	_, err := s.client.ListTools(withExchange(ctx, x), &sdk.ListToolsParams{Cursor: cursor})
 	s.guard.forget(x)
 	result, failed, status := x.outcome()

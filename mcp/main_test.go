@@ -39,7 +39,7 @@ func self(t *testing.T, role string, env ...Header) Server {
 }
 
 // A wire message as a scripted server sees it.
-type wire struct{ method, id, params string }
+type wire struct{ method, id, params, failed string }
 
 func readWire(line []byte) wire {
 	var w wire
@@ -51,6 +51,8 @@ func readWire(line []byte) wire {
 			w.id = string(value)
 		case "params":
 			w.params = string(value)
+		case "error":
+			w.failed = string(value)
 		}
 		return err
 	})
@@ -111,20 +113,63 @@ func says(line string) func(wire) []string {
 	return func(w wire) []string { return []string{strings.ReplaceAll(line, "ID", w.id)} }
 }
 
+// Lines of a script that are not sent but done. Two make the rest of the script wait until we have answered a request of
+// the server: what it said before has been read then.
+const (
+	untilAnswered = "wait for an answer"
+	untilRefused  = "wait for the answer method not found"
+	cutOff        = "break off after "          // and the beginning of a line
+	flood         = "100 MiB as the result of " // and the id
+)
+
+// emit writes one line of a script.
+func emit(w io.Writer, line string) {
+	if begun, ok := strings.CutPrefix(line, cutOff); ok {
+		io.WriteString(w, begun)
+		if rw, ok := w.(http.ResponseWriter); ok {
+			http.NewResponseController(rw).Flush()
+			panic(http.ErrAbortHandler)
+		}
+		os.Exit(5)
+	}
+	id, much := strings.CutPrefix(line, flood)
+	if !much {
+		io.WriteString(w, line)
+		return
+	}
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":"`, id)
+	chunk := strings.Repeat("x", 1<<20)
+	for range 100 {
+		if _, err := io.WriteString(w, chunk); err != nil {
+			return
+		}
+	}
+	io.WriteString(w, `"}`)
+}
+
+// check panics if an answer of ours is not what the script waits for.
+func (w wire) check(wanted string) {
+	if refused := strings.Contains(w.failed, "-32601"); refused != (wanted == untilRefused) {
+		panic(fmt.Sprintf("an answer with the error %q, but the script says %s", w.failed, wanted))
+	}
+}
+
 // scripted serves a script over streamable HTTP, without sessions, and counts the messages that came.
 type scripted struct {
 	*httptest.Server
 	script script
-	stream bool // answer as an event stream
+	stream bool             // answer as an event stream
+	get    http.HandlerFunc // answers GET; nil: it is not allowed
 
-	mu   sync.Mutex
-	seen []wire
-	hold chan struct{} // closed at the end: what hangs, hangs until then
+	mu       sync.Mutex
+	seen     []wire
+	answered chan wire     // our answers to requests of the server
+	hold     chan struct{} // closed at the end: what hangs, hangs until then
 }
 
 func serveScript(t *testing.T, s script, stream bool) *scripted {
 	t.Helper()
-	out := &scripted{script: s, stream: stream, hold: make(chan struct{})}
+	out := &scripted{script: s, stream: stream, hold: make(chan struct{}), answered: make(chan wire, 100)}
 	out.Server = httptest.NewServer(out)
 	t.Cleanup(out.Server.Close)
 	t.Cleanup(func() { close(out.hold) })
@@ -147,6 +192,10 @@ func (s *scripted) count(method string) int {
 
 func (s *scripted) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
+	if r.Method == http.MethodGet && s.get != nil {
+		s.get(rw, r)
+		return
+	}
 	if err != nil || r.Method != http.MethodPost {
 		rw.WriteHeader(http.StatusMethodNotAllowed)
 		return
@@ -157,7 +206,10 @@ func (s *scripted) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	lines := s.script(w)
 	switch {
-	case w.id == "" || w.method == "":
+	case w.method == "":
+		s.answered <- w
+		rw.WriteHeader(http.StatusAccepted)
+	case w.id == "":
 		rw.WriteHeader(http.StatusAccepted)
 	case lines == nil:
 		select {
@@ -167,24 +219,63 @@ func (s *scripted) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case s.stream:
 		rw.Header().Set("Content-Type", "text/event-stream")
 		for _, line := range lines {
-			fmt.Fprintf(rw, "id: 7\nretry: 1\nevent: message\ndata: %s\n\n", line)
+			if line == untilAnswered || line == untilRefused {
+				http.NewResponseController(rw).Flush()
+				s.wait(r.Context(), line)
+				continue
+			}
+			io.WriteString(rw, "id: 7\nretry: 1\nevent: message\ndata: ")
+			emit(rw, line)
+			io.WriteString(rw, "\n\n")
 		}
 	default:
 		rw.Header().Set("Content-Type", "application/json")
-		io.WriteString(rw, lines[len(lines)-1])
+		emit(rw, lines[len(lines)-1])
+	}
+}
+
+func (s *scripted) wait(ctx context.Context, wanted string) {
+	select {
+	case w := <-s.answered:
+		w.check(wanted)
+	case <-ctx.Done():
+	case <-s.hold:
 	}
 }
 
 // runScript serves a script over stdin and stdout.
 func runScript(s script) {
 	in := bufio.NewReader(os.Stdin)
-	for {
+	var early []wire // came while an answer was waited for
+	read := func() (w wire, ok bool) {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
+			return w, false
+		}
+		return readWire(line), true
+	}
+	for {
+		var w wire
+		ok := true
+		if len(early) > 0 {
+			w, early = early[0], early[1:]
+		} else if w, ok = read(); !ok {
 			return
 		}
-		for _, answer := range s(readWire(line)) {
-			fmt.Println(answer)
+		for _, line := range s(w) {
+			if line == untilAnswered || line == untilRefused {
+				answer, ok := read()
+				for ; ok && answer.method != ""; answer, ok = read() {
+					early = append(early, answer)
+				}
+				if !ok {
+					return
+				}
+				answer.check(line)
+				continue
+			}
+			emit(os.Stdout, line)
+			fmt.Println()
 		}
 	}
 }

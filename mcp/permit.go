@@ -18,9 +18,14 @@ const (
 	methodList       = "tools/list"
 	methodInitialize = "initialize"
 	methodDiscover   = "server/discover"
+	methodPing       = "ping" // a server's; ours would be refused
+	methodListen     = "subscriptions/listen"
 	noteInitialized  = "notifications/initialized"
 	noteCancelled    = "notifications/cancelled"
 )
+
+// The one notification of a server that means something here.
+const noteToolsChanged = "notifications/tools/list_changed"
 
 // The life of a permit. The zero value is spent: it calls nothing.
 const (
@@ -101,6 +106,10 @@ func (p *permit) send() error {
 type exchange struct {
 	method string
 	permit *permit // nil but for tools/call
+	first  bool    // a tools/list that begins a listing
+
+	// stale: the call was stopped on its way, because the tools are no longer those that were listed.
+	stale atomic.Bool
 
 	mu     sync.Mutex
 	result []byte    // exactly as received; nil until there is one

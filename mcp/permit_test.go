@@ -35,6 +35,7 @@ func guarded(t *testing.T) (*guardedConn, *recorder) {
 	t.Helper()
 	s := &session{}
 	s.ctx, s.cancel = context.WithCancel(t.Context())
+	s.fresh.Store(true)
 	wire := &recorder{}
 	return &guardedConn{Connection: wire, session: s, pending: make(map[jsonrpc.ID]*exchange)}, wire
 }

@@ -13,11 +13,18 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
+// roles are scripts that are played over several transports.
+var roles = map[string]func() script{}
+
 // play runs this process as a child of a test.
 func play(role string) int {
 	switch role {
 	case "echo":
 		if err := echoServer().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+			return 1
+		}
+	case "grows":
+		if err := growing().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
 			return 1
 		}
 	case "honest":
@@ -78,7 +85,11 @@ func play(role string) int {
 			select {}
 		}
 	default:
-		return 99
+		begin, ok := roles[role]
+		if !ok {
+			return 99
+		}
+		runScript(begin())
 	}
 	return 0
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -162,5 +163,7 @@ func (s Server) secrets() []string {
 			}
 		}
 	}
+	// The longest first, so that none is masked in part.
+	slices.SortStableFunc(out, func(a, b string) int { return len(b) - len(a) })
 	return out
 }

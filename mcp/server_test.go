@@ -115,11 +115,12 @@ func TestPresentable(t *testing.T) {
 		{"line-break", "a\nb", `a\nb`},
 		{"broken-utf8", "a\xffb", "a\uFFFDb"},
 		{"secret", "key k-1 and Bearer k-1", "key *** and Bearer ***"},
+		{"secret-in-quotes", `it said "k-\"2"`, `it said "***"`},
 		{"long", strings.Repeat("x", maxReason+10), strings.Repeat("x", maxReason) + "…"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := presentable(tt.in, []string{"k-1"}); got != tt.want {
+			if got := presentable(tt.in, []string{"k-1", `k-"2`}); got != tt.want {
 				t.Errorf("presentable(%q) = %q, want %q", tt.in, got, tt.want)
 			}
 		})
@@ -129,10 +130,10 @@ func TestPresentable(t *testing.T) {
 func TestSecretsIncludeTheCredentialAlone(t *testing.T) {
 	s := Server{
 		Headers: []Header{{"Authorization", "Bearer abcdef"}},
-		Env:     []Header{{"A", "ghijkl"}, {"B", ""}, {"LANG", "C.UTF"}},
+		Env:     []Header{{"A", "ghijkl"}, {"B", ""}, {"LANG", "C.UTF"}, {"C", "ghijklm"}},
 	}
-	if got := strings.Join(s.secrets(), "|"); got != "Bearer abcdef|abcdef|ghijkl" {
-		t.Errorf("secrets() = %q, want the whole values and the credential", got)
+	if got := strings.Join(s.secrets(), "|"); got != "Bearer abcdef|ghijklm|abcdef|ghijkl" {
+		t.Errorf("secrets() = %q, want the whole values and the credential, the longest first", got)
 	}
 }
 

@@ -28,10 +28,14 @@ type session struct {
 	cancel   context.CancelFunc
 	client   *sdk.ClientSession
 	guard    *guardedConn
-	idle     []func() // closes idle connections
+	http     *roundTripper // nil for a child process
 	protocol atomic.Pointer[string]
 	calls    atomic.Int32 // tools/call in flight
 	status   atomic.Int32 // of the last HTTP response if it was not a success, else 0
+
+	fresh     atomic.Bool // see changes.go
+	allowance allowance
+	news      listener
 
 	mu    sync.Mutex
 	first *fault
@@ -70,6 +74,8 @@ func (s *session) fault() *fault {
 func connect(ctx context.Context, server Server, limits Limits, info Info) (*session, *fault) {
 	s := &session{server: server, limits: limits}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.news.info = info
+	s.news.ctx, s.news.stop = context.WithCancel(s.ctx)
 	stop := context.AfterFunc(ctx, func() {
 		s.fail(overCode(ctx), "it did not connect and greet within the time allowed")
 	})
@@ -82,7 +88,7 @@ func connect(ctx context.Context, server Server, limits Limits, info Info) (*ses
 	default:
 		transport.inner = &sdk.StreamableClientTransport{
 			Endpoint: server.URL, HTTPClient: s.httpClient(), MaxEventSize: -1, // eventFilter bounds events
-			MaxRetries: -1, DisableStandaloneSSE: true,
+			MaxRetries: -1, DisableStandaloneSSE: true, // listen.go opens it
 		}
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: info.Name, Version: info.Version}, &sdk.ClientOptions{
@@ -119,6 +125,7 @@ func overCode(ctx context.Context) string {
 
 // close says good-bye, for at most closeGrace, and returns when nothing of the session is left.
 func (s *session) close() {
+	s.news.stop()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -137,25 +144,27 @@ func (s *session) close() {
 
 func (s *session) release() {
 	s.cancel()
-	for _, f := range s.idle {
-		f()
+	s.news.running.Wait()
+	if s.http != nil {
+		s.http.closeIdle()
 	}
 }
 
 func (s *session) httpClient() *http.Client {
-	rt := newRoundTripper(s)
-	s.idle = append(s.idle, rt.closeIdle)
+	s.http = newRoundTripper(s)
 	return &http.Client{
-		Transport: rt,
+		Transport: s.http,
 		// The round tripper refuses redirects before this is asked; it is here for the day it does not.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirects are refused") },
 	}
 }
 
+// sdkRejected is the code of the SDK's own error for a message that its transport did not take (jsonrpc2.ErrRejected).
+const sdkRejected = -32005
+
 // refused finds the server's JSON-RPC error in err. The SDK wraps HTTP failures in errors of the same type with a code
 // of its own.
 func refused(err error) (*jsonrpc.Error, bool) {
-	const sdkRejected = -32005 // jsonrpc2.ErrRejected
 	var e *jsonrpc.Error
 	ok := errors.As(err, &e) && e.Code != sdkRejected
 	return e, ok
