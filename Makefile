@@ -6,7 +6,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 FUZZTIME    ?= 10s
 COUNT       ?= 6
 
-.PHONY: build run test race check fmt bench fuzz docs vuln
+.PHONY: build run test race check fmt bench fuzz docs vuln interop-tools
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -o bin/pgfsm ./cmd/pgfsm
@@ -14,8 +14,14 @@ build: ## bin/pgfsm
 run: ## the demo
 	$(GO) run ./cmd/pgfsm run "Summarize policy policy-002"
 
-test: ## every test
+test: ## every test; those that need interop-tools skip without them
 	$(GO) test ./...
+
+interop-tools: interop/node_modules/.package-lock.json ## MCP servers and a model endpoint that others wrote (needs npm)
+
+interop/node_modules/.package-lock.json: interop/package.json interop/package-lock.json
+	cd interop && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
 
 race: ## every test under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race ./...

@@ -1,0 +1,287 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// offered are the tools that each server lists for a client without capabilities: server-everything keeps
+// those back that need sampling, elicitation or roots.
+var offeredTools = []struct{ server, tools string }{
+	{"everything", "echo get-annotated-message get-env get-resource-links get-resource-reference get-structured-content " +
+		"get-sum get-tiny-image gzip-file-as-resource toggle-simulated-logging toggle-subscriber-updates " +
+		"trigger-long-running-operation simulate-research-query"},
+	{"filesystem", "read_file read_text_file read_media_file read_multiple_files write_file edit_file create_directory " +
+		"list_directory list_directory_with_sizes directory_tree move_file search_files get_file_info " +
+		"list_allowed_directories"},
+	{"memory", "create_entities create_relations add_observations delete_entities delete_observations delete_relations " +
+		"read_graph search_nodes open_nodes"},
+	{"sequential-thinking", "sequentialthinking"},
+}
+
+// listed is the catalog as `pgfsm tools --json` gives it: of each server what it offers, and each definition's digest.
+func listed(t *testing.T, config string) (tools, digests map[string]string) {
+	t.Helper()
+	r := command(t.Context(), nil, "tools", "--json", "-c", config)
+	r.want(t, exitYes)
+	tools, digests = make(map[string]string), make(map[string]string)
+	for i := 0; ; i++ {
+		at := fmt.Sprintf("/tools/%d/", i)
+		server, name := r.member(at+"server"), r.member(at+"name")
+		if name == "" {
+			return tools, digests
+		}
+		tools[server] = strings.TrimSpace(tools[server] + " " + name)
+		digests[server+" "+name] = r.member(at + "definition")
+		r.want(t, exitYes, at+"dialect", "draft-07", at+"allowed", "true", at+"code", "")
+	}
+}
+
+// TestInteropCatalogs: every tool of every server is understood, in the dialect that it declares, and has the same
+// definition in every listing and over every transport.
+func TestInteropCatalogs(t *testing.T) {
+	t.Parallel()
+	in := interopTools(t)
+	dir := t.TempDir()
+	servers := []string{
+		"everything: " + in.stdio("everything", ""), "everything-sse: " + in.over(t, "sse", ""),
+		"everything-http: " + in.over(t, "http", ""), "filesystem: " + in.stdio("filesystem", "", dir),
+		"memory: " + in.stdio("memory", memoryIn(dir)), "sequential-thinking: " + in.stdio("sequential-thinking", ""),
+	}
+	want, allowed := make(map[string]string), []string(nil)
+	for _, o := range offeredTools {
+		names := []string{o.server}
+		if o.server == "everything" {
+			names = []string{o.server, o.server + "-sse", o.server + "-http"}
+		}
+		for _, name := range names {
+			want[name] = o.tools
+			allowed = append(allowed, fmt.Sprintf(`%q: ["%s"]`, name, strings.Join(strings.Fields(o.tools), `", "`)))
+		}
+	}
+	dir = folder(t, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nservers:\n  "+strings.Join(servers, "\n  ")+"\n",
+		"allowlist.json", "{"+strings.Join(allowed, ", ")+"}")
+	config := filepath.Join(dir, "pgfsm.yaml")
+	tools, first := listed(t, config)
+	if d := cmp.Diff(want, tools); d != "" {
+		t.Errorf("tools (-want +got):\n%s", d)
+	}
+	_, second := listed(t, config)
+	if d := cmp.Diff(first, second); d != "" {
+		t.Errorf("the definitions changed (-first +second):\n%s", d)
+	}
+	for _, name := range strings.Fields(offeredTools[0].tools) {
+		stdio, sse, http := first["everything "+name], first["everything-sse "+name], first["everything-http "+name]
+		if stdio == "" || stdio != sse || stdio != http {
+			t.Errorf("definition of %s = %q, %q, %q, want the same over stdio, SSE and HTTP", name, stdio, sse, http)
+		}
+	}
+}
+
+// everything are calls of server-everything.
+var everythingCalls = []interopCall{
+	{"text", "echo", `{"message": "hi"}`, exitYes, and(rawAnswer, "/raw/content/0/text", "Echo: hi")},
+	{"sum", "get-sum", `{"a": 2, "b": 3}`, exitYes, and(rawAnswer, "/raw/content/0/text", "The sum of 2 and 3 is 5.")},
+	// The server would take an argument that its schema does not name.
+	{"argument-that-the-schema-does-not-name", "echo", `{"message": "hi", "more": 1}`, exitNo, argsRefused},
+	{"argument-missing", "echo", `{}`, exitNo, argsRefused},
+	{"argument-of-another-type", "get-sum", `{"a": "2", "b": 3}`, exitNo, argsRefused},
+	{"typed", "get-structured-content", `{"location": "Chicago"}`, exitYes,
+		and(typedAnswer, "/typed/temperature", "36", "/typed/humidity", "82", "/typed/conditions", "Light rain / drizzle")},
+	{"not-in-the-enumeration", "get-structured-content", `{"location": "Paris"}`, exitNo, argsRefused},
+	{"image", "get-tiny-image", `{}`, exitYes,
+		and(rawAnswer, "/raw/content/1/type", "image", "/raw/content/1/mimeType", "image/png")},
+	{"annotated", "get-annotated-message", `{"messageType": "success", "includeImage": true}`, exitYes,
+		and(rawAnswer, "/raw/content/0/annotations/priority", "0.7", "/raw/content/0/annotations/audience/0", "user",
+			"/raw/content/1/type", "image")},
+	{"resource-links", "get-resource-links", `{"count": 2}`, exitYes,
+		and(rawAnswer, "/raw/content/2/type", "resource_link", "/raw/content/2/uri", "demo://resource/dynamic/text/2")},
+	{"resource", "get-resource-reference", `{"resourceType": "Text", "resourceId": 1}`, exitYes,
+		and(rawAnswer, "/raw/content/1/type", "resource", "/raw/content/1/resource/uri", "demo://resource/dynamic/text/1")},
+	{"long-running", "trigger-long-running-operation", `{"duration": 0.2, "steps": 4}`, exitYes, and(rawAnswer,
+		"/raw/content/0/text", "Long running operation completed. Duration: 0.2 seconds, Steps: 4.")},
+	// Its execution.taskSupport is "required", and we announce no tasks: the server says so in a result, not in an error.
+	{"needs-a-task", "simulate-research-query", `{"topic": "tea"}`, exitYes, toolComplaint},
+	{"reads-the-environment", "get-env", `{}`, exitNo, toolDenied},
+	{"fetches-from-anywhere", "gzip-file-as-resource", `{}`, exitNo, toolDenied},
+	// These are there for clients that announce sampling, elicitation and roots. We announce nothing.
+	{"needs-sampling", "trigger-sampling-request", `{"prompt": "hi"}`, exitNo, toolUnknown},
+	{"needs-elicitation", "trigger-elicitation-request", `{}`, exitNo, toolUnknown},
+	{"needs-roots", "get-roots-list", `{}`, exitNo, toolUnknown},
+}
+
+const everythingAllowed = `["echo", "get-sum", "get-structured-content", "get-tiny-image", "get-annotated-message",
+"get-resource-links", "get-resource-reference", "trigger-long-running-operation", "simulate-research-query",
+"trigger-sampling-request", "trigger-elicitation-request", "get-roots-list"]`
+
+// TestInteropEverything: the same calls come to the same over every transport.
+func TestInteropEverything(t *testing.T) {
+	t.Parallel()
+	in := interopTools(t)
+	for _, typ := range []string{"stdio", "sse", "http"} {
+		t.Run(typ, func(t *testing.T) {
+			t.Parallel()
+			server := in.stdio("everything", "")
+			if typ != "stdio" {
+				server = in.over(t, typ, "")
+			}
+			dir := folder(t, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nservers:\n  everything: "+server+"\n",
+				"allowlist.json", `{"everything": `+everythingAllowed+`}`)
+			makeCalls(t, filepath.Join(dir, "pgfsm.yaml"), "everything", everythingCalls)
+			replayAll(t, dir, len(everythingCalls))
+		})
+	}
+}
+
+// TestInteropEverythingTooSlow: a call that outlasts the server's time fails, and its effect is not known.
+func TestInteropEverythingTooSlow(t *testing.T) {
+	t.Parallel()
+	in := interopTools(t)
+	for _, typ := range []string{"sse", "http"} {
+		t.Run(typ, func(t *testing.T) {
+			t.Parallel()
+			dir := folder(t, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nservers:\n  everything: "+
+				in.over(t, typ, ", timeout: 3s")+"\n", "allowlist.json", `{"everything": `+everythingAllowed+`}`)
+			makeCalls(t, filepath.Join(dir, "pgfsm.yaml"), "everything", []interopCall{{
+				"call", "trigger-long-running-operation", `{"duration": 600, "steps": 2}`, exitCould,
+				[]string{"/type", "failed", "/code", "server_timeout", "/effect", "unknown"},
+			}})
+			replayAll(t, dir, 1)
+		})
+	}
+}
+
+// boiler is a text that a summary can quote.
+const boiler = "The boiler was serviced on 2026-03-04 by Ada. It leaks at the second valve.\n"
+
+// TestInteropFilesystem: what the server keeps to itself, it refuses; what the operator did not allow never reaches it.
+func TestInteropFilesystem(t *testing.T) {
+	t.Parallel()
+	in := interopTools(t)
+	root := folder(t, "boiler.txt", boiler, "notes/valve.txt", "DN 50")
+	outside := filepath.Join(folder(t, "secret.txt", "4711"), "secret.txt")
+	around := root + "/../" + filepath.Base(filepath.Dir(outside)) + "/secret.txt"
+	if err := os.Symlink(outside, filepath.Join(root, "notes", "link.txt")); err != nil {
+		t.Fatal(err)
+	}
+	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+servers: {filesystem: %s}
+allowlist: allowlist.json
+planner:
+  routes:
+    - {id: read, pattern: '^summarize the file (\S+)$', server: filesystem, tool: read_text_file, args: {path: '${1}'}}
+`, in.stdio("filesystem", "", root)),
+		"allowlist.json", `{"filesystem": ["read_text_file", "list_directory", "list_allowed_directories"]}`)
+	config := filepath.Join(dir, "pgfsm.yaml")
+	was := files(t, root)
+	list := []interopCall{
+		{"read", "read_text_file", object("path", filepath.Join(root, "boiler.txt")), exitYes,
+			and(typedAnswer, "/typed/content", strings.TrimSuffix(boiler, "\n")+`\n`)},
+		{"read-by-relative-path", "read_text_file", object("path", "notes/valve.txt"), exitYes,
+			and(typedAnswer, "/typed/content", "DN 50")},
+		{"list", "list_directory", object("path", root), exitYes,
+			and(typedAnswer, "/typed/content", `[FILE] boiler.txt\n[DIR] notes`)},
+		// A client that announces roots would replace this folder by its own.
+		{"allowed-directories", "list_allowed_directories", "{}", exitYes,
+			and(typedAnswer, "/typed/content", `Allowed directories:\n`+root)},
+		{"outside-the-root", "read_text_file", object("path", outside), exitYes, and(toolComplaint, "/raw/content/0/text",
+			fmt.Sprintf("Access denied - path outside allowed directories: %s not in %s", outside, root))},
+		{"around-the-root", "read_text_file", object("path", around), exitYes, toolComplaint},
+		{"link-out-of-the-root", "read_text_file", object("path", "notes/link.txt"), exitYes, toolComplaint},
+		{"no-such-file", "read_text_file", object("path", "nothing.txt"), exitYes, toolComplaint},
+		{"head-is-a-text", "read_text_file", `{"path": "boiler.txt", "head": "1"}`, exitNo, argsRefused},
+		{"write", "write_file", object("path", filepath.Join(root, "new.txt"), "content", "x"), exitNo, toolDenied},
+		{"overwrite", "write_file", object("path", filepath.Join(root, "boiler.txt"), "content", "x"), exitNo, toolDenied},
+		{"move", "move_file", object("source", "boiler.txt", "destination", "gone.txt"), exitNo, toolDenied},
+	}
+	makeCalls(t, config, "filesystem", list)
+	t.Run("summarize", func(t *testing.T) {
+		r := command(t.Context(), nil, "run", "--json", "-c", config, "summarize the file boiler.txt")
+		r.want(t, exitYes, "/type", "tool_result_with_summary", "/summary/1/evidence", "It leaks at the second valve.",
+			"/summary/1/at/pointer", "/content", "/summary/1/at/start", "46")
+	})
+	if d := cmp.Diff(was, files(t, root)); d != "" {
+		t.Errorf("the folder changed (-was +is):\n%s", d)
+	}
+	replayAll(t, dir, len(list)+1)
+}
+
+// object is a JSON object of texts that need no escape in JSON other than Go's.
+func object(pairs ...string) string {
+	var members []string
+	for i := 0; i+1 < len(pairs); i += 2 {
+		members = append(members, strconv.Quote(pairs[i])+": "+strconv.Quote(pairs[i+1]))
+	}
+	return "{" + strings.Join(members, ", ") + "}"
+}
+
+func memoryIn(dir string) string {
+	return fmt.Sprintf(", env: {MEMORY_FILE_PATH: %q}", filepath.Join(dir, "memory.jsonl"))
+}
+
+// TestInteropMemory: a server that keeps something writes what was allowed, and nothing else.
+func TestInteropMemory(t *testing.T) {
+	t.Parallel()
+	in := interopTools(t)
+	kept := t.TempDir()
+	dir := folder(t, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nservers:\n  memory: "+
+		in.stdio("memory", memoryIn(kept))+"\n", "allowlist.json", `{"memory": ["create_entities", "read_graph"]}`)
+	const ada = `{"name": "Ada", "entityType": "person", "observations": ["serviced the boiler"]}`
+	list := []interopCall{
+		{"empty", "read_graph", `{}`, exitYes, and(typedAnswer, "/typed/entities", "[]", "/typed/relations", "[]")},
+		{"create", "create_entities", `{"entities": [` + ada + `]}`, exitYes,
+			and(typedAnswer, "/typed/entities/0/name", "Ada")},
+		{"read", "read_graph", `{}`, exitYes, and(typedAnswer, "/typed/entities/0/name", "Ada",
+			"/typed/entities/0/observations/0", "serviced the boiler", "/typed/entities/1", "", "/typed/relations", "[]")},
+		{"deep-argument-that-the-schema-does-not-name", "create_entities",
+			`{"entities": [` + strings.TrimSuffix(ada, "}") + `, "more": 1}]}`, exitNo, argsRefused},
+		{"argument-where-there-is-none", "read_graph", `{"depth": 1}`, exitNo, argsRefused},
+		{"delete", "delete_entities", `{"entityNames": ["Ada"]}`, exitNo, toolDenied},
+		{"still-there", "read_graph", `{}`, exitYes, and(typedAnswer, "/typed/entities/0/name", "Ada")},
+	}
+	makeCalls(t, filepath.Join(dir, "pgfsm.yaml"), "memory", list)
+	text, err := os.ReadFile(filepath.Join(kept, "memory.jsonl"))
+	if err != nil || strings.Count(string(text), `"Ada"`) != 1 {
+		t.Errorf("the memory holds %q, %v, want one Ada", text, err)
+	}
+	replayAll(t, dir, len(list))
+}
+
+// TestInteropSequentialThinking: type arrays, and a server that is more lenient than its schema. We keep to the schema.
+func TestInteropSequentialThinking(t *testing.T) {
+	t.Parallel()
+	in := interopTools(t)
+	dir := folder(t, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nservers:\n  thinking: "+
+		in.stdio("sequential-thinking", "")+"\n", "allowlist.json", `{"thinking": ["sequentialthinking"]}`)
+	thought := func(next, number, more string) string {
+		return fmt.Sprintf(`{"thought": "one", "nextThoughtNeeded": %s, "thoughtNumber": %s, "totalThoughts": 1%s}`,
+			next, number, more)
+	}
+	list := []interopCall{
+		{"boolean", "sequentialthinking", thought(`false`, `1`, ""), exitYes,
+			and(typedAnswer, "/typed/thoughtNumber", "1", "/typed/nextThoughtNeeded", "false",
+				"/typed/thoughtHistoryLength", "1")},
+		{"boolean-as-text", "sequentialthinking", thought(`"false"`, `1`, ""), exitYes,
+			and(typedAnswer, "/typed/thoughtNumber", "1")},
+		{"boolean-as-number", "sequentialthinking", thought(`0`, `1`, ""), exitNo, argsRefused},
+		// The server would make 1 of "1". Its schema says integer.
+		{"integer-as-text", "sequentialthinking", thought(`false`, `"1"`, ""), exitNo, argsRefused},
+		{"integer-with-a-fraction", "sequentialthinking", thought(`false`, `1.5`, ""), exitNo, argsRefused},
+		{"integer-too-small", "sequentialthinking", thought(`false`, `0`, ""), exitNo, argsRefused},
+		{"integer-at-the-maximum", "sequentialthinking", thought(`false`, `9007199254740991`, ""), exitYes,
+			and(typedAnswer, "/typed/thoughtNumber", "9007199254740991", "/typed/totalThoughts", "9007199254740991")},
+		{"integer-one-past-the-maximum", "sequentialthinking", thought(`false`, `9007199254740992`, ""), exitNo, argsRefused},
+		{"argument-that-the-schema-does-not-name", "sequentialthinking", thought(`false`, `1`, `, "mood": "good"`), exitNo,
+			argsRefused},
+	}
+	makeCalls(t, filepath.Join(dir, "pgfsm.yaml"), "thinking", list)
+	replayAll(t, dir, len(list))
+}
