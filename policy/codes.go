@@ -115,6 +115,6 @@ func Codes() []CodeDoc {
 		{"claim_token_unsupported", GateEvidence, "A number, date or identifier of a claim does not stand in its evidence.", "The summary is dropped; the typed result stands."},
 		{"summary_not_strict", GateEvidence, "The summary is not the one strict JSON object it must be.", "The summary is dropped; the typed result stands."},
 		{"summary_too_large", GateEvidence, "The summary has too many items or too long a claim.", "The summary is dropped; the typed result stands."},
-		{"summary_empty", GateEvidence, "There is nothing to summarize.", "The typed result stands."},
+		{"summary_empty", GateEvidence, "The summary has no items: whoever made it found nothing to summarize.", "The typed result stands."},
 	}
 }

@@ -34,7 +34,11 @@ func (s typed) Judge(r *Run, ev Event) Judgement {
 		if v.Allows() {
 			return Judgement{Summarize, &SummarizedFact{Items: items, Structured: r.facts.Typed.Structured, Verdict: v}}
 		}
-		if v.Code == "summary_empty" {
+		switch {
+		case v.Code != "summary_empty":
+		case s.Want(r).(*Complete).Prompt != "": // its word, and no more
+			return answer(r, "No summary (summary_empty): the model found nothing to summarize.")
+		default:
 			return answer(r, "No summary (summary_empty): the result holds nothing to summarize.")
 		}
 		return answer(r, "Summary refused ("+string(v.Code)+"): "+v.Reason)

@@ -9,6 +9,7 @@ import (
 const (
 	joiners    = "-.:/@+&'’^·․⁄∕∶∙⋅‧．٫٬\u2010\u2011" + numJoiners
 	numJoiners = ",*×÷" // only between numbers
+	fullStops  = "。｡"   // dots of a domain name too (UTS #46, section 2.3), but between words of Latin letters only
 	signs      = "-+−±"
 	minuses    = "\u02d7\u2796" // beside all dashes (Pd)
 	maxPrefix  = 2              // signs and currency symbols before a number
@@ -34,6 +35,11 @@ func isWord(r rune) bool {
 func isNumber(r rune) bool {
 	return unicode.IsNumber(r) || r >= utf8.RuneSelf && strings.ContainsRune(cjkNumbers, r)
 }
+
+func isASCIIWord(r rune) bool { return r < utf8.RuneSelf && isWord(r) }
+
+// isDot reports whether r can be taken for the dot of an address.
+func isDot(r rune) bool { return strings.ContainsRune(".．․"+fullStops, r) }
 
 func isSign(r rune) bool { return strings.ContainsRune(signs, r) || unicode.Is(unicode.Sc, r) }
 
@@ -73,7 +79,8 @@ func coreEnd(s string, i int) int {
 			next, _ := utf8.DecodeRuneInString(s[i+size:])
 			joins := strings.ContainsRune(joiners, r) && isWord(next) &&
 				(!strings.ContainsRune(numJoiners, r) || isNumber(before) && isNumber(next))
-			if !joins {
+			address := strings.ContainsRune(fullStops, r) && isASCIIWord(before) && isASCIIWord(next)
+			if !joins && !address {
 				return i
 			}
 		}

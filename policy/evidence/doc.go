@@ -44,7 +44,8 @@
 // A word character is a letter (L), mark (M), number (N), "_" or an invisible character. A number is general category N
 // or one of the Han numerals 零一二三四五六七八九十百千万萬亿億兆两兩廿卅卌 and 壹壱贰貳弐叁參参肆伍陆陸柒捌玖拾佰仟. A chunk
 // is a maximal run of word characters in which single joiners may stand, each directly between two word characters: any
-// of - . : / @ + & ' ’ ^ · ․ ⁄ ∕ ∶ ∙ ⋅ ‧ ． ٫ ٬ U+2010 U+2011, and between two numbers also , * × ÷. A chunk that begins
+// of - . : / @ + & ' ’ ^ · ․ ⁄ ∕ ∶ ∙ ⋅ ‧ ． ٫ ٬ U+2010 U+2011, between two numbers also , * × ÷, and between two ASCII
+// word characters also 。 ｡ (which are dots of a domain name: UTS #46, section 2.3). A chunk that begins
 // with a number takes up to two signs or currency symbols directly before it (- + − ± and Sc; unless directly behind
 // another chunk also any dash, Pd, U+02D7 and U+2796); one that ends with a number takes one of % ‰ ‱ ٪ ° or a currency
 // symbol directly behind it, or % ‰ ‱ ٪ behind one space. So "-5", "$10", "10.5", "1,000", "10%", "policy-002" and
@@ -62,8 +63,9 @@
 //   - number: each part is a number word (zero, two … twenty, thirty … ninety, dozen, and the scale words hundred,
 //     thousand, million, billion, trillion; "one" only beside another number word).
 //   - date: a whole month name with a capital first letter, except May.
-//   - identifier: it holds "_", "@" or ":"; or a dot between parts of at least two letters; or a part with a capital
-//     letter that is not its first letter (PII, mcpServers).
+//   - identifier: it holds "_", "@" or ":"; or stands directly behind a slash or a backslash (https://localhost,
+//     /etc/passwd); or holds a dot (. ． ․ 。 ｡) with a part of at least two letters beside it, before any other joiner
+//     (example.com, t.co/x, but not e.g.); or a part with a capital letter that is not its first letter (PII, mcpServers).
 //   - identifier: it has letters of two of the alphabets Latin, Greek, Cyrillic, Armenian, Canadian Aboriginal,
 //     Cherokee, Coptic, Deseret, Georgian, Glagolitic, Gothic, Lisu, Old Italic, Osage and Tifinagh.
 //

@@ -14,7 +14,7 @@ const (
 	CodeNotStrict = "summary_not_strict"
 	// CodeTooLarge means that a limit on size or number was passed.
 	CodeTooLarge = "summary_too_large"
-	// CodeEmpty means that there is no item, or a blank claim.
+	// CodeEmpty means that there is no item.
 	CodeEmpty = "summary_empty"
 )
 

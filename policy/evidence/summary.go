@@ -129,7 +129,7 @@ func (s Summary) check() *RefusedError {
 			return refuse(CodeTooLarge, i, "the evidence has %d bytes, more than %d",
 				len(item.Evidence), MaxEvidenceBytes)
 		case !hasWord(item.Claim):
-			return refuse(CodeEmpty, i, "the claim says nothing")
+			return refuse(CodeNotStrict, i, "the claim says nothing")
 		case item.Evidence == "":
 			return refuse(CodeMissing, i, "the evidence is empty")
 		}

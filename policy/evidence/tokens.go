@@ -103,6 +103,7 @@ const (
 type word struct {
 	chunk
 	meaning meaning
+	behind  bool // directly behind a slash: a part of an address or a path
 }
 
 var dateShape = regexp.MustCompile(`^(?:\d{4}[-/]\d{1,2}(?:[-/]\d{1,2})?|\d{4}\.\d{1,2}\.\d{1,2}|` +
@@ -136,7 +137,8 @@ func words(s string) []word {
 	found := chunks(s)
 	list := make([]word, len(found))
 	for i, c := range found {
-		list[i] = word{c, meaningOf(c.core)}
+		behind := c.start > 0 && strings.IndexByte(`/\\`, s[c.start-1]) >= 0
+		list[i] = word{c, meaningOf(c.core), behind}
 	}
 	return list
 }
@@ -201,10 +203,22 @@ func (w word) class() Class {
 		return Date // whole names but May, and with June and July
 	case unicode.IsUpper(rune(w.core[0])) && (strings.EqualFold(w.core, "June") || strings.EqualFold(w.core, "July")):
 		return Date
-	case isName(w.core), mixesAlphabets(w.core):
+	case w.behind, isName(w.core), mixesAlphabets(w.core):
 		return Identifier
 	}
 	return ""
+}
+
+// hasAddress reports whether a dot of core has two letters or more on a side of it: example.com and t.co, but not e.g.
+func hasAddress(core string) bool {
+	// Without the other joiners, so that what is left is runs of word characters with dots between them.
+	for run := range strings.FieldsFuncSeq(core, func(r rune) bool { return !isWord(r) && !isDot(r) }) {
+		parts := strings.FieldsFunc(run, isDot)
+		if len(parts) > 1 && slices.ContainsFunc(parts, func(p string) bool { return utf8.RuneCountInString(p) > 1 }) {
+			return true
+		}
+	}
+	return false
 }
 
 // isName reports whether a chunk without numbers is an identifier.
@@ -213,9 +227,7 @@ func isName(core string) bool {
 		return true
 	}
 	parts := strings.FieldsFunc(core, func(r rune) bool { return !isWord(r) })
-	if strings.Contains(core, ".") && !slices.ContainsFunc(parts, func(p string) bool {
-		return utf8.RuneCountInString(p) < 2
-	}) {
+	if hasAddress(core) {
 		return true
 	}
 	return slices.ContainsFunc(parts, func(p string) bool {

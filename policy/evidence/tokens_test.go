@@ -42,6 +42,11 @@ func TestTokens(t *testing.T) {
 				{id, "mcpServers"}, {id, "GDPR"}, {id, "a@b.c"}, {id, "example.com"}, {id, "C3PO"}, {id, "ns:name"}}},
 		{"not-identifiers", "A Word, Well-Known, and/or, e.g., R&D, don't, Müller", nil},
 		{"url", "https://example.com/a/1?q=2", []tok{{id, "example.com/a/1"}, {n, "2"}}},
+		{"addresses", "see t.co/abc, www.x.com, evil.example/a/login or a.evil.example",
+			[]tok{{id, "t.co/abc"}, {id, "www.x.com"}, {id, "evil.example/a/login"}, {id, "a.evil.example"}}},
+		{"addresses-without-a-dot", `https://localhost //evil/x /etc/passwd \\host\share and / or`,
+			[]tok{{id, "localhost"}, {id, "evil/x"}, {id, "etc/passwd"}, {id, "host"}, {id, "share"}}},
+		{"full-stops-of-other-scripts", "evil。example evil｡example, 完了。次は", []tok{{id, "evil。example"}, {id, "evil｡example"}}},
 		{"exponents", "1e5 -1.50e3 1e+5", []tok{{id, "1e5"}, {id, "-1.50e3"}, {id, "1e+5"}}},
 		{"units-without-space", "30days 5kg", []tok{{id, "30days"}, {id, "5kg"}}},
 	}
