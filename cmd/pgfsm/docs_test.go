@@ -23,6 +23,7 @@ import (
 
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
+	"pgfsm/policy/settings"
 	"pgfsm/states"
 	"pgfsm/traces"
 )
@@ -212,25 +213,44 @@ func TestDocsCommandCheckCanFail(t *testing.T) {
 	}
 }
 
-// TestDocsConfigurationIsGood: the configuration that the README shows passes config check as it stands there.
+// TestDocsConfigurationIsGood: the configuration that the README shows passes config check as it stands there, also with
+// the model that it shows, and the grant that it shows is one.
 func TestDocsConfigurationIsGood(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join(repository, "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	names := map[string]string{"yaml": "pgfsm.yaml", "json": "allowlist.json"}
+	files := make(map[string]string)
 	for _, fence := range fencePattern.FindAllStringSubmatch(string(doc), -1) {
-		if name := names[fence[1]]; name != "" {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(fence[2]), 0o600); err != nil {
-				t.Fatal(err)
-			}
+		name, _, _ := strings.Cut(strings.TrimPrefix(fence[2], "# "), "\n")
+		switch {
+		case fence[1] == "json":
+			files["allowlist.json"] = fence[2]
+		case fence[1] == "yaml" && strings.HasPrefix(fence[2], "planner:"):
+			files["model.yaml"] = fence[2]
+		case fence[1] == "yaml":
+			files[name] = fence[2]
 		}
 	}
-	var stdout, stderr bytes.Buffer
-	w := world{stdout: &stdout, stderr: &stderr, getenv: func(string) (string, bool) { return "", false }}
-	if code := run(context.Background(), []string{"config", "check", "-c", filepath.Join(dir, "pgfsm.yaml")}, w); code != exitYes {
-		t.Errorf("config check of the README's configuration: exit code %d, want 0\n%s", code, stderr.String())
+	before, _, found := strings.Cut(files["pgfsm.yaml"], "planner:")
+	if !found || files["model.yaml"] == "" || files["nightly.yaml"] == "" {
+		t.Fatalf("the README shows %d files, without a planner, a model or a grant: the search is blind", len(files))
+	}
+	files["model.yaml"] = before + files["model.yaml"]
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := map[string]string{"LLM_API_KEY": "a-key-of-some-length"}
+	for _, name := range []string{"pgfsm.yaml", "model.yaml"} {
+		if r := command(t.Context(), env, "config", "check", "-c", filepath.Join(dir, name)); r.code != exitYes {
+			t.Errorf("config check of the README's %s: exit code %d, want 0\n%s", name, r.code, r.stderr)
+		}
+	}
+	if _, err := settings.ReadGrant("nightly.yaml", []byte(files["nightly.yaml"])); err != nil {
+		t.Errorf("the README's grant: %v", err)
 	}
 }
 

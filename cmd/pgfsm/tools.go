@@ -20,8 +20,8 @@ func newTools(w world) *cobra.Command {
 		Use:   "tools",
 		Short: "List the live catalog: every tool, and whether it may be called",
 		Long: `tools asks every configured server for its tools and shows, for each, whether the allowlist lets it be called
-and why not, its schema dialect, and what the server claims of it. Allowlisted tools that are not annotated as
-read-only are marked. Exit code 2 if no server answered.`,
+and why not, its schema dialect, what the server claims of it, and whether it is pinned to this definition (pgfsm pins).
+Allowlisted tools that are not annotated as read-only are marked. Exit code 2 if no server answered.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.with(cmd.Context(), w, func(a *app) error { return a.listTools(cmd.Context(), o.json) })
@@ -43,18 +43,29 @@ type shownTool struct {
 	Dialect     string             `json:"dialect,omitzero"`
 	Open        []string           `json:"open,omitzero"` // places that take members the schema does not name
 	Definition  string             `json:"definition"`
+	Pin         string             `json:"pin,omitzero"` // of an allowlisted tool; it should be the definition
 	Annotations policy.Annotations `json:"annotations"`
 	Warning     string             `json:"warning,omitzero"`
+
+	listed bool // on the allowlist
 }
 
-// listTools lists the catalog under the run's own time limit.
-func (a *app) listTools(ctx context.Context, asJSON bool) error {
+// list asks every server for its tools under the run's own time limit.
+func (a *app) list(ctx context.Context) (*states.ToolsListed, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(a.bundle.Limits().RunTimeout)*time.Millisecond)
 	defer cancel()
 	ev := upstreams{a}.List(ctx, nil)
 	listed, ok := ev.(*states.ToolsListed)
 	if !ok {
-		return fmt.Errorf("the tools cannot be listed: %s", ev.(*states.EffectFailed).Reason)
+		return nil, fmt.Errorf("the tools cannot be listed: %s", ev.(*states.EffectFailed).Reason)
+	}
+	return listed, nil
+}
+
+func (a *app) listTools(ctx context.Context, asJSON bool) error {
+	listed, err := a.list(ctx)
+	if err != nil {
+		return err
 	}
 	c := a.bundle.Catalog(listed.Catalog(), listed.Servers)
 	code := exitYes
@@ -86,7 +97,8 @@ func (a *app) listTools(ctx context.Context, asJSON bool) error {
 
 // unlisted are tools that the allowlist names and the server, which is up, does not list: often a slip of the pen.
 func (a *app) unlisted(s policy.CatalogServer) (missing []shownTool) {
-	for _, g := range a.bundle.Content().Allowlist {
+	content := a.bundle.Content()
+	for _, g := range content.Allowlist {
 		if g.Server != s.Server || s.Status != policy.ServerUp {
 			continue
 		}
@@ -94,7 +106,7 @@ func (a *app) unlisted(s policy.CatalogServer) (missing []shownTool) {
 			if !slices.ContainsFunc(s.Tools, func(t *policy.Tool) bool { return t.Name == name }) {
 				missing = append(missing, shownTool{
 					Server: s.Server, Name: name, Code: policy.CodeToolUnknown,
-					Reason: "on the allowlist, but the server does not list it",
+					Reason: "on the allowlist, but the server does not list it", Pin: string(pinOf(content.Pins, s.Server, name)),
 				})
 			}
 		}
@@ -106,6 +118,7 @@ func show(t *policy.Tool) shownTool {
 	s := shownTool{
 		Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, Allowed: t.Effective(), Code: t.Code,
 		Reason: t.Reason, Dialect: t.Dialect(), Open: t.Open(), Definition: string(t.Digest), Annotations: t.Annotations,
+		Pin: string(t.Pin), listed: t.Allowed,
 	}
 	switch {
 	case !t.Allowed:
@@ -161,6 +174,13 @@ func (t shownTool) detail() string {
 		default:
 			parts = append(parts, "not "+hint.name)
 		}
+	}
+	switch {
+	case !t.listed:
+	case t.Pin == "":
+		parts = append(parts, "not pinned")
+	case t.Pin == t.Definition:
+		parts = append(parts, "pinned")
 	}
 	if len(t.Open) > 0 {
 		parts = append(parts, "open at "+strings.Join(t.Open, " "))
