@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A modelScript is what the model says to one question.
+type modelScript struct{ plan, summary string }
+
+// A siege is the world of the attacks: one endpoint that lies, and one server that writes down what reaches it.
+type siege struct {
+	liar    *liar
+	witness *witness
+	down    string
+}
+
+func newSiege(t *testing.T) *siege {
+	t.Helper()
+	s := &siege{
+		liar:    &liar{scripts: map[string]modelScript{}, asked: map[string]int{}},
+		witness: &witness{tools: map[string]string{}, calls: map[string][]callMade{}},
+		down:    closedURL(),
+	}
+	model, servers := httptest.NewServer(s.liar), httptest.NewServer(s.witness)
+	s.liar.url, s.witness.url = model.URL+"/v1", servers.URL
+	t.Cleanup(func() {
+		model.Close()
+		servers.Close()
+		for _, f := range slices.Concat(s.liar.strange, s.witness.strange) {
+			t.Errorf("what no run should do: %.500s", f)
+		}
+	})
+	return s
+}
+
+// A post is one group of runs: a configuration, a folder of traces, and addresses of its own, so that what comes there
+// is of these runs, which are made one after the other.
+type post struct {
+	*siege
+	name, dir string
+	runs      int
+	seen      int // calls that were told of; one that comes late is told with the next run
+}
+
+// post makes a group whose server lists tools.
+func (s *siege) post(t *testing.T, name, tools, summary string) *post {
+	t.Helper()
+	s.witness.list("/"+name+"/files", tools)
+	s.witness.list("/"+name+"/other", otherTools)
+	return &post{siege: s, name: name, dir: folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+servers:
+  files: {type: http, url: "%[1]s/%[2]s/files"}
+  other: {type: http, url: "%[1]s/%[2]s/other"}
+  down: {type: http, url: %[3]q}
+allowlist: allowlist.json
+planner: {mode: llm, llm: {base_url: %[4]q, model: m}}
+input: {defaults: false}
+summary: {mode: %[5]s}
+`, s.witness.url, name, s.down, s.liar.url, summary), "allowlist.json", attackAllowlist)}
+}
+
+// run asks one question, to which the model says what the script says.
+func (p *post) run(t *testing.T, name string, says modelScript) observation {
+	t.Helper()
+	p.runs++
+	question := p.name + " " + name
+	p.liar.say(t, question, says)
+	o := observation{ran: command(t.Context(), nil, "run", "--planner", "llm", "--json",
+		"-c", filepath.Join(p.dir, "pgfsm.yaml"), question)}
+	came := p.witness.came(p.name)
+	o.calls, p.seen = came[p.seen:], len(came)
+	o.plans, o.summaries = p.liar.heard("plan", question), p.liar.heard("summary", question)
+	return o
+}
+
+// replay executes all traces of the group again.
+func (p *post) replay(t *testing.T) {
+	t.Helper()
+	if n := len(p.witness.came(p.name)); n != p.seen {
+		t.Errorf("%s: %d calls came after the last run", p.name, n-p.seen)
+	}
+	found, err := filepath.Glob(filepath.Join(p.dir, "traces", "*"))
+	if err != nil || len(found) != p.runs {
+		t.Errorf("%s: %d files in the traces folder, want one for each of %d runs (%v)", p.name, len(found), p.runs, err)
+	}
+	r := command(t.Context(), nil, "replay", "--json", filepath.Join(p.dir, "traces"))
+	r.want(t, exitYes, "/ok", "true")
+	if r.member(fmt.Sprintf("/traces/%d/ok", p.runs-1)) != "true" || r.member(fmt.Sprintf("/traces/%d", p.runs)) != "" {
+		t.Errorf("%s: not exactly %d traces were replayed", p.name, p.runs)
+	}
+}
+
+// spoilFile replaces the first place of a text in a file.
+func spoilFile(t *testing.T, path, was, is string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil || !bytes.Contains(text, []byte(was)) {
+		t.Fatalf("%s does not hold %q (%v)", path, was, err)
+	}
+	if err := os.WriteFile(path, bytes.Replace(text, []byte(was), []byte(is), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A liar is an endpoint for chat completions that says what it was told to. Its response is always in order; what it
+// says in it need not be.
+type liar struct {
+	url     string
+	mu      sync.Mutex
+	scripts map[string]modelScript // by question
+	asked   map[string]int         // by purpose and question
+	strange []string
+}
+
+func (l *liar) say(t *testing.T, question string, says modelScript) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, twice := l.scripts[question]; twice {
+		t.Fatalf("the question %q is asked twice", question)
+	}
+	l.scripts[question] = says
+}
+
+func (l *liar) heard(purpose, question string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.asked[purpose+" "+question]
+}
+
+// askedCompletion is what an endpoint is asked, as far as the attacks look at it.
+type askedCompletion struct {
+	Model    string `json:"model"`
+	Messages []struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	} `json:"messages"`
+	Format struct {
+		Schema struct {
+			Name string `json:"name"`
+		} `json:"json_schema"`
+	} `json:"response_format"`
+}
+
+func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	var asked askedCompletion
+	if err == nil {
+		err = json.Unmarshal(body, &asked)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil || r.URL.Path != "/v1/chat/completions" || asked.Model != "m" || len(asked.Messages) == 0 {
+		l.strange = append(l.strange, fmt.Sprintf("%s %s: %s (%v)", r.Method, r.URL, body, err))
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	question := asked.Messages[len(asked.Messages)-1].Content
+	says, known := l.scripts[question]
+	purpose, content := "plan", says.plan
+	if strings.HasSuffix(asked.Format.Schema.Name, "summary") {
+		purpose, content = "summary", says.summary
+	}
+	if !known || !strings.HasSuffix(asked.Format.Schema.Name, purpose) {
+		l.strange = append(l.strange, fmt.Sprintf("an unknown question: %s", body))
+	}
+	if unfit := unfitPrompt(purpose, asked.Messages[0].Content); unfit != "" {
+		l.strange = append(l.strange, fmt.Sprintf("the prompt shows %s: %s", unfit, body))
+	}
+	l.asked[purpose+" "+question]++
+	text, err := json.Marshal(content)
+	if err != nil {
+		l.strange = append(l.strange, fmt.Sprintf("%s cannot be said in JSON: %v", question, err))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"id":"c-1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,`+
+		`"finish_reason":"stop","message":{"role":"assistant","content":%s}}],`+
+		`"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`, text)
+}
+
+// unfitPrompt says what a prompt shows of the servers and should not, or does not show and should: the planner is told
+// of the effective allowlist, so that an attacker has to guess the rest.
+func unfitPrompt(purpose, prompt string) string {
+	if purpose == "plan" && !strings.Contains(prompt, `"tool":"fetch"`) {
+		return "no tool"
+	}
+	for _, name := range []string{"delete_file", "look_all", "loo", "LOOK", "look ", "l\u043e\u043ek", "cafe\u0301",
+		"files__look",
+		"twice", "drifted", "broken", "absent"} {
+		if strings.Contains(prompt, `"tool":"`+name+`"`) {
+			return "the tool " + name
+		}
+	}
+	if strings.Contains(prompt, "instructions-of-the-server") {
+		return "a server's instructions"
+	}
+	return ""
+}
+
+// A witness is every server of the attacks over streamable HTTP, told apart by path: /group/server. It writes down each
+// tools/call before it answers.
+type witness struct {
+	url     string
+	mu      sync.Mutex
+	tools   map[string]string     // the result of tools/list, by path
+	calls   map[string][]callMade // by group
+	strange []string
+}
+
+func (w *witness) list(path, tools string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tools[path] = tools
+}
+
+// came lists the calls that reached the servers of a group.
+func (w *witness) came(group string) []callMade {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.calls[group])
+}
+
+const witnessHello = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},` +
+	`"instructions":"instructions-of-the-server","serverInfo":{"name":"witness","version":"1"}}`
+
+func (w *witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil || r.Method != http.MethodPost {
+		out.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	var message map[string]jsontext.Value // numbers keep their literal
+	if err := json.Unmarshal(body, &message); err != nil {
+		w.note("not strict JSON: " + string(body))
+	}
+	method := strings.Trim(string(message["method"]), `"`)
+	w.mu.Lock()
+	tools := w.tools[r.URL.Path]
+	w.mu.Unlock()
+	var result string
+	switch method {
+	case "initialize":
+		result = witnessHello
+	case "tools/list":
+		result = tools
+	case "tools/call":
+		w.record(r.URL.Path, body)
+		result = fmt.Sprintf(`{"content":[{"type":"text","text":"done"}],"structuredContent":%s}`, richResult)
+	case "notifications/initialized", "notifications/cancelled", "ping":
+	default:
+		if method != "server/discover" { // the newest revision's greeting, which this server does not know
+			w.note(fmt.Sprintf("%s of %s with %s", method, r.URL.Path, slices.Sorted(maps.Keys(message))))
+		}
+	}
+	id, err := at(body, "/id")
+	if err != nil {
+		out.WriteHeader(http.StatusAccepted)
+		return
+	}
+	out.Header().Set("Content-Type", "application/json")
+	if result == "" {
+		fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}`, id)
+		return
+	}
+	fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
+}
+
+// record writes a call down with its exact params bytes.
+func (w *witness) record(path string, body []byte) {
+	group, server := filepath.Split(path)
+	params, _ := at(body, "/params")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	group = strings.Trim(group, "/")
+	w.calls[group] = append(w.calls[group], callMade{server, string(params)})
+}
+
+func (w *witness) note(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.strange = append(w.strange, what)
+}
