@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -35,6 +36,12 @@ const maxReasonBytes = 400
 func (m *Model) fault(x Exchange, words string) *EndpointError {
 	if m.key != "" && (strings.Contains(words, m.key) || bytes.Contains(x.Received, []byte(m.key))) {
 		words = "what went wrong is not shown, because the API key stands in the response"
+	}
+	if words == io.EOF.Error() {
+		words = "it closed the connection without a response"
+	}
+	if x.Status >= 300 && x.Status < 400 {
+		words += " (a redirect; none is followed)"
 	}
 	if x.Status != 0 && x.Status != http.StatusOK {
 		words = strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", x.Status, http.StatusText(x.Status))) + ": " + words

@@ -74,7 +74,7 @@ func TestModel_Faults(t *testing.T) {
 		{"event-stream", always(200, "data: {}\n\n"), 200, "not strict JSON"},
 		{"half-a-body", raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"choices\":["), 200, "breaks off"},
 		{"half-a-chunk", raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{\"choices\":["), 200, "breaks off"},
-		{"connection-closed", raw(""), 0, "EOF"},
+		{"connection-closed", raw(""), 0, "closed the connection"},
 		{"not-http", raw("nonsense\x1b[31m\r\n\r\n"), 0, `malformed HTTP`},
 		{"huge-headers", raw("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("a", maxHTTPHeader+1<<12) + "\r\n\r\n"), 0, "headers"},
 		{"empty-body", always(200, ""), 200, "ends too early"},

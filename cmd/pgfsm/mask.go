@@ -17,7 +17,7 @@ const masked = "[masked by pgfsm]"
 // mask takes our own secrets out of what a server sent, before it is recorded. What holds none stays as it came, byte
 // for byte.
 func (a *app) mask(b []byte) canonical.Text {
-	return maskStrings(a.replace(b), a.replace)
+	return maskStrings(a.replace(b), a.replace, maskDepth)
 }
 
 func (a *app) replace(b []byte) []byte {
@@ -29,10 +29,14 @@ func (a *app) replace(b []byte) []byte {
 	return b
 }
 
-// maskStrings looks into the strings of a JSON document too, where an escape can hide a secret. It goes as far as b is
-// JSON.
-func maskStrings(b []byte, replace func([]byte) []byte) []byte {
-	if bytes.IndexByte(b, '\\') < 0 {
+// maskDepth is how deep JSON inside strings of JSON is looked into: a model's plan is a string of its response, and the
+// document that a tool returns as text is one of the result.
+const maskDepth = 8
+
+// maskStrings looks into the strings of a JSON document too, where an escape can hide a secret, and into the documents in
+// these. It goes as far as b is JSON.
+func maskStrings(b []byte, replace func([]byte) []byte, depth int) []byte {
+	if depth == 0 || bytes.IndexByte(b, '\\') < 0 {
 		return b
 	}
 	dec := jsontext.NewDecoder(bytes.NewReader(b), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -50,7 +54,7 @@ func maskStrings(b []byte, replace func([]byte) []byte) []byte {
 			return append(out, b[from:]...)
 		}
 		text, _ := jsontext.AppendUnquote(nil, raw) // invalid UTF-8 is replaced, which hides nothing of a secret
-		if clean := replace(text); !bytes.Equal(clean, text) {
+		if clean := maskStrings(replace(text), replace, depth-1); !bytes.Equal(clean, text) {
 			end := int(dec.InputOffset())
 			out = append(out, b[from:end-len(raw)]...)
 			out, _ = jsontext.AppendQuote(out, clean) // the same

@@ -1,0 +1,309 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgfsm/mcp/toy"
+)
+
+// TestModelModes: who plans. A question that a route matches does not reach the model in mode auto; one that none
+// matches does. The router never asks, the model always is.
+func TestModelModes(t *testing.T) {
+	t.Parallel()
+	const routed, unrouted = "show me policy-002", "how long may debug logs be kept?"
+	ticket := planFor(toy.ServiceNow, "get_ticket", `{"ticket_id":"INC0010001"}`)
+	byRoute := []string{"/type", "tool_result", "/typed/policy/policy_id", "policy-002"}
+	byOracle := []string{"/type", "tool_result", "/typed/ticket/ticket_id", "INC0010001"}
+	question := []string{"/type", "final_answer", "/state", "needs_info"}
+	for _, tt := range []struct {
+		name     string
+		flags    []string
+		question string
+		asked    int
+		members  []string
+	}{
+		{"default-with-a-route", nil, routed, 0, byRoute},
+		{"default-without-a-route", nil, unrouted, 1, byOracle},
+		{"auto-with-a-route", []string{"--planner", "auto"}, routed, 0, byRoute},
+		{"auto-without-a-route", []string{"--planner", "auto"}, unrouted, 1, byOracle},
+		{"router-with-a-route", []string{"--planner", "router"}, routed, 0, byRoute},
+		{"router-without-a-route", []string{"--planner", "router"}, unrouted, 0, question},
+		{"llm-with-a-route", []string{"--planner", "llm"}, routed, 1, byOracle},
+		{"llm-without-a-route", []string{"--planner", "llm"}, unrouted, 1, byOracle},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			o := newOracle(t, saysBoth(ticket, ""))
+			traces := filepath.Join(t.TempDir(), "traces")
+			r := command(t.Context(), byModel(o, traces), append(append([]string{"run", "--json"}, tt.flags...), tt.question)...)
+			r.want(t, exitYes, tt.members...)
+			if got := len(o.requests()); got != tt.asked {
+				t.Errorf("requests to the model = %d, want %d", got, tt.asked)
+			}
+			o.Close()
+			replays(t, traces, 1)
+		})
+	}
+	t.Run("router-does-not-let-the-model-summarize", func(t *testing.T) {
+		o := newOracle(t, saysBoth(ticket, `{"items":[{"claim":"No.","evidence":"no"}]}`))
+		traces := filepath.Join(t.TempDir(), "traces")
+		r := command(t.Context(), byModel(o, traces), "run", "--json", "--planner", "router", "Summarize policy policy-002")
+		r.want(t, exitYes, "/type", "tool_result_with_summary")
+		if got := len(o.requests()); got != 0 {
+			t.Errorf("requests to the model = %d, want 0", got)
+		}
+	})
+}
+
+// TestModelOfTheFileStands: where the configuration names a model, the environment's is not asked, and its key is sent
+// to nobody.
+func TestModelOfTheFileStands(t *testing.T) {
+	t.Parallel()
+	ours, others := newOracle(t, saysBoth(lookPlan, "")), newOracle(t, saysBoth(lookPlan, ""))
+	server, _ := typedPuppet(t)
+	config, traces := faultConfig(t, server.URL, ours.URL+"/v1", "1m", "")
+	command(t.Context(), byModel(others, traces), "run", "--json", "-c", config, "have a look").want(t, exitYes,
+		"/type", "tool_result")
+	all, strayed := ours.requests(), others.requests()
+	if len(all) != 1 || len(strayed) != 0 {
+		t.Fatalf("requests = %d and %d, want 1 to the file's model and 0 to the environment's", len(all), len(strayed))
+	}
+	if holds(fmt.Sprint(all[0].header, all[0].body), theKey) {
+		t.Errorf("the environment's key went to the file's model: %v", all[0].header)
+	}
+}
+
+// TestModelKeyOfTheFile: however the configuration gives the key, it is sent to the model, and kept from all others.
+func TestModelKeyOfTheFile(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, key string }{
+		{"literal", theKey},
+		{"from-the-environment", "${env:KEY_OF_OURS}"},
+		{"from-a-file", "${file:token}"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := newOracle(t, func(_ *oracle, w http.ResponseWriter, _ *http.Request, q asked) {
+				sayJSON(w, http.StatusOK, spoken(strings.Replace(lookPlan, "{}", `{"id":"`+q.header.Get("Authorization")+`"}`, 1)))
+			})
+			server, _ := typedPuppet(t)
+			dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+servers: {puppet: {type: http, url: %q}}
+allowlist: allowlist.json
+planner: {mode: llm, llm: {base_url: %q, model: scripted-1, api_key: %q}}
+`, server.URL, o.URL+"/v1", tt.key), "allowlist.json", `{"puppet": ["look"]}`, "token", theKey)
+			config, env := filepath.Join(dir, "pgfsm.yaml"), map[string]string{"KEY_OF_OURS": theKey}
+			shown := ""
+			for _, words := range [][]string{{"run", "--json"}, {"run"}, {"tools"}, {"config", "check"}} {
+				args := append(words, "-c", config)
+				if words[0] == "run" {
+					args = append(args, "have a look")
+				}
+				r := command(t.Context(), env, args...)
+				if shown += r.stdout + r.stderr; r.code == exitCould {
+					t.Errorf("%q: exit code = 2: %s", words, r.stderr)
+				}
+			}
+			for _, path := range tracesOf(t, filepath.Join(dir, "traces")) {
+				shown += textOf(t, path)
+			}
+			if holds(shown, theKey) {
+				t.Errorf("the key is shown or recorded: %s", nearby(shown, theKey))
+			}
+			all := o.requests()
+			if len(all) != 2 || all[0].header.Get("Authorization") != "Bearer "+theKey {
+				t.Errorf("requests = %d, want 2 with the key", len(all))
+			}
+			replays(t, filepath.Join(dir, "traces"), 2)
+		})
+	}
+}
+
+// echoPlace is where an endpoint puts the key that it was sent.
+type echoPlace struct {
+	name string
+	say  saying
+}
+
+func echoPlaces() []echoPlace {
+	key := func(q asked) string { return strings.TrimPrefix(q.header.Get("Authorization"), "Bearer ") }
+	escaped := func(q asked) string { return fmt.Sprintf(`\u%04x%s`, key(q)[0], key(q)[1:]) }
+	content := func(content func(asked) string) saying {
+		return func(_ *oracle, w http.ResponseWriter, _ *http.Request, q asked) {
+			sayJSON(w, http.StatusOK, spoken(content(q)))
+		}
+	}
+	status := func(status int, body func(asked) string) saying {
+		return func(_ *oracle, w http.ResponseWriter, _ *http.Request, q asked) { sayJSON(w, status, body(q)) }
+	}
+	ask := func(what string) string {
+		return `{"type":"final_answer","answer":"` + what + `","needs_more_info":true}`
+	}
+	fetch := planFor(toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`)
+	return []echoPlace{
+		{"in-its-question", content(func(q asked) string { return ask(key(q)) })},
+		{"in-its-question-escaped", content(func(q asked) string { return ask(escaped(q)) })},
+		{"in-no-json", content(key)},
+		{"in-an-unknown-member", content(func(q asked) string { return `{"` + key(q) + `":1}` })},
+		{"in-the-arguments", content(func(q asked) string {
+			return planFor(toy.SharePoint, "search_sharepoint", `{"query":"`+key(q)+`"}`)
+		})},
+		{"in-the-arguments-escaped", content(func(q asked) string {
+			return planFor(toy.SharePoint, "search_sharepoint", `{"query":"`+escaped(q)+`"}`)
+		})},
+		{"in-the-name-of-a-tool", content(func(q asked) string { return planFor(toy.SharePoint, key(q), "{}") })},
+		{"in-a-summary", func(_ *oracle, w http.ResponseWriter, _ *http.Request, q asked) {
+			said := fetch
+			if q.kind == "summary" {
+				said = `{"items":[{"claim":"` + key(q) + `","evidence":"` + porterEvidence + `"}]}`
+			}
+			sayJSON(w, http.StatusOK, spoken(said))
+		}},
+		{"in-a-refusal", status(http.StatusOK, func(q asked) string {
+			return chat(`{"role":"assistant","content":null,"refusal":"I know ` + key(q) + `"}`)
+		})},
+		{"in-a-member-that-nobody-reads", status(http.StatusOK, func(q asked) string {
+			return `{"system_fingerprint":"` + escaped(q) + `",` + spoken(fetch)[1:]
+		})},
+		{"in-the-body-of-a-500", status(http.StatusInternalServerError, func(q asked) string {
+			return `{"error":{"message":"Incorrect API key provided: ` + key(q) + `"}}`
+		})},
+		{"in-the-body-of-a-401-escaped", status(http.StatusUnauthorized, func(q asked) string {
+			return `{"error":{"message":"Incorrect API key provided: ` + escaped(q) + `"}}`
+		})},
+		{"in-html", status(http.StatusOK, func(q asked) string { return "<html>" + key(q) })},
+		{"in-the-bodies-of-two-400", status(http.StatusBadRequest, key)},
+		{"in-a-redirect", func(_ *oracle, w http.ResponseWriter, _ *http.Request, q asked) {
+			w.Header().Set("Location", "/"+key(q))
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		}},
+	}
+}
+
+// TestModelKeyStaysOut: wherever an endpoint puts the key that it was sent, it gets it neither onto the screen, nor
+// into a record, nor to a server.
+func TestModelKeyStaysOut(t *testing.T) {
+	t.Parallel()
+	for _, tt := range echoPlaces() {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			o := newOracle(t, tt.say)
+			fleet := demoFleet(t)
+			traces := filepath.Join(t.TempDir(), "traces")
+			for _, form := range []string{"--json", "--planner=llm"} {
+				r := command(t.Context(), byModel(o, traces), "run", "--planner", "llm", form, "-c", demoConfig(t, fleet),
+					"summarize what there is to know")
+				if r.code == exitCould && r.stdout == "" {
+					t.Fatalf("there was no run: %s", r.stderr)
+				}
+				if all := r.stdout + r.stderr; holds(all, theKey) || strings.Contains(all, theKey[8:]) {
+					t.Errorf("the key is shown:\n%s", all)
+				}
+			}
+			found := tracesOf(t, traces)
+			if len(found) != 2 {
+				t.Fatalf("traces = %q, want two", found)
+			}
+			for _, path := range found {
+				if holds(textOf(t, path), theKey) {
+					t.Errorf("%s holds the key:\n%s", path, nearby(textOf(t, path), theKey[8:]))
+				}
+			}
+			for _, s := range fleet.Servers() {
+				for _, c := range s.Calls() {
+					if holds(string(c.Arguments), theKey) {
+						t.Errorf("the key reached %s: %s", s.Name(), c.Arguments)
+					}
+				}
+			}
+			if len(o.requests()) == 0 || o.requests()[0].header.Get("Authorization") != "Bearer "+theKey {
+				t.Error("the key never reached the endpoint: this test shows nothing")
+			}
+			replays(t, traces, 2)
+		})
+	}
+}
+
+// nearby is a piece of a text about a word.
+func nearby(text, word string) string {
+	i := strings.Index(text, word)
+	if i < 0 {
+		return "(only in disguise)"
+	}
+	return text[max(0, i-200):min(len(text), i+200)]
+}
+
+// TestModelEnvironmentIsNotSent: what other programs keep in the environment for the makers of models stays there, and
+// neither says where requests go. A server that is started gets none of it either.
+func TestModelEnvironmentIsNotSent(t *testing.T) {
+	t.Parallel()
+	decoy := newOracle(t, saysBoth("{}", ""))
+	elsewhere := decoy.URL + "/v1"
+	foreign := []string{
+		"OPENAI_API_KEY=env-openai-4711", "OPENAI_ORG_ID=env-org-4711", "OPENAI_ORGANIZATION=env-org-4711",
+		"OPENAI_PROJECT_ID=env-project-4711", "OPENAI_WEBHOOK_SECRET=env-hook-4711", "OPENAI_ADMIN_KEY=env-admin-4711",
+		"OPENAI_BASE_URL=" + elsewhere, "OPENAI_API_BASE=" + elsewhere, "OPENAI_CUSTOM_HEADERS=X-Env: env-header-4711",
+		"AZURE_OPENAI_API_KEY=env-azure-4711", "AZURE_OPENAI_ENDPOINT=" + elsewhere, "ANTHROPIC_API_KEY=env-other-4711",
+		"HTTP_PROXY=" + decoy.URL, "http_proxy=" + decoy.URL, "ALL_PROXY=" + decoy.URL,
+	}
+	o := newOracle(t, saysBoth(planFor("tells", "look", "{}"), ""))
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+servers: {tells: {type: stdio, command: %q, args: [%s, tells-environment]}}
+allowlist: allowlist.json
+`, exe, playsWord), "allowlist.json", `{"tells": ["look"]}`)
+	for _, key := range []string{"", theKey} {
+		name := "with-a-key-of-ours"
+		if key == "" {
+			name = "without-a-key"
+		}
+		t.Run(name, func(t *testing.T) {
+			before := len(o.requests())
+			env := append(slices.Clone(foreign), "LLM_BASE_URL="+o.URL+"/v1", "LLM_MODEL=scripted-1")
+			if key != "" {
+				env = append(env, "LLM_API_KEY="+key)
+			}
+			cmd, stdout, stderr := child(t.Context(), "pgfsm", env, "run", "--planner", "llm", "--json", "-c",
+				filepath.Join(dir, "pgfsm.yaml"), "have a look")
+			r := ran{exitCodeOf(t, cmd.Run()), stdout.String(), stderr.String()}
+			r.want(t, exitYes, "/type", "tool_result")
+			said := o.requests()[before:]
+			if len(said) != 1 {
+				t.Fatalf("requests = %d, want 1", len(said))
+			}
+			got := fmt.Sprint(said[0].header, said[0].body)
+			for _, never := range []string{"env-", "Openai-Organization", "Openai-Project", "X-Env"} {
+				if strings.Contains(got, never) {
+					t.Errorf("the endpoint was sent %q: %s", never, got)
+				}
+			}
+			want := ""
+			if key != "" {
+				want = "Bearer " + key
+			}
+			if auth := said[0].header.Get("Authorization"); auth != want {
+				t.Errorf("Authorization = %q, want %q", auth, want)
+			}
+			child := r.member("/raw/content/0/text")
+			if !strings.Contains(child, "PATH=") {
+				t.Errorf("the server's environment = %q, want it told", child)
+			}
+			for _, never := range []string{"-4711", "OPENAI", "LLM_", theKey, decoy.URL} {
+				if strings.Contains(child, never) {
+					t.Errorf("the server was given %q: %s", never, child)
+				}
+			}
+		})
+	}
+	if got := len(decoy.requests()); got != 0 {
+		t.Errorf("requests to where the environment points = %d, want 0", got)
+	}
+}
