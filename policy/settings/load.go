@@ -203,16 +203,8 @@ func (l *loader) allowlist(override string) {
 		return
 	}
 	l.out.AllowlistPath = path
+	l.out.Content.Allowlist, l.out.Content.Pins = root.allowlist()
 	for _, m := range root.members {
-		allowed := policy.Allowance{Server: m.key}
-		for _, tool := range m.value.allowed() {
-			allowed.Tools = append(allowed.Tools, tool.key)
-			if pin := tool.value.str("pin"); pin != "" {
-				l.out.Content.Pins = append(l.out.Content.Pins,
-					policy.Pin{Definition: canonical.Digest(pin), Server: m.key, Tool: tool.key})
-			}
-		}
-		l.out.Content.Allowlist = append(l.out.Content.Allowlist, allowed)
 		if l.file.root.get("servers").member(m.key) == nil {
 			l.warn(src, m.at, "no server %s is configured", quote(m.key))
 		}

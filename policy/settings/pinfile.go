@@ -17,9 +17,13 @@ func ReadPins(name string, text []byte) ([]policy.Allowance, []policy.Pin, error
 	if err != nil {
 		return nil, nil, err
 	}
-	var tools []policy.Allowance
-	var pins []policy.Pin
-	for _, server := range root.members {
+	tools, pins := root.allowlist()
+	return tools, pins, nil
+}
+
+// allowlist returns what a judged allowlist says.
+func (n *node) allowlist() (tools []policy.Allowance, pins []policy.Pin) {
+	for _, server := range n.members {
 		a := policy.Allowance{Server: server.key}
 		for _, tool := range server.value.allowed() {
 			a.Tools = append(a.Tools, tool.key)
@@ -29,7 +33,7 @@ func ReadPins(name string, text []byte) ([]policy.Allowance, []policy.Pin, error
 		}
 		tools = append(tools, a)
 	}
-	return tools, pins, nil
+	return tools, pins
 }
 
 // EditPins returns the text of an allowlist file with exactly these pins and the same servers and tools in the same
