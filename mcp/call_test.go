@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -293,13 +294,16 @@ func TestProtocolHeaders(t *testing.T) {
 			same := echoServer()
 			h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return same },
 				&sdk.StreamableHTTPOptions{Stateless: tt.stateless})
+			var mu sync.Mutex // the request to listen comes beside the others
 			seen := map[string]string{}
 			names := map[string]string{}
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodPost {
 					body := readAll(r)
 					m := readWire([]byte(body)).method
+					mu.Lock()
 					seen[m], names[m] = r.Header.Get(protocolHeader), r.Header.Get(nameHeader)
+					mu.Unlock()
 					r.Body = readCloser(body)
 				}
 				h.ServeHTTP(w, r)
@@ -308,6 +312,8 @@ func TestProtocolHeaders(t *testing.T) {
 			u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL})
 			listed(t, u)
 			call(t.Context(), u, "s", `{"n":1e400}`)
+			mu.Lock()
+			defer mu.Unlock()
 			for _, m := range []string{methodList, methodCall} {
 				if seen[m] != tt.protocol {
 					t.Errorf("%s of %s = %q, want %q", protocolHeader, m, seen[m], tt.protocol)

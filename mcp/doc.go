@@ -4,6 +4,7 @@
 //	u, err := mcp.New(servers, mcp.Limits{}, mcp.Info{Name: "pgfsm", Version: "1"}) // starts nothing
 //	defer u.Close()
 //	listings := u.List(ctx)                                                        // all servers at once
+//	server, changed := u.Changed()                                                 // says one that its tools changed?
 //	answer := u.Call(ctx, mcp.Call{Server: "docs", Tool: "fetch", Arguments: canonicalJSON, RunID: id})
 //
 // The protocol is spoken by the official Go SDK, in the revision that it negotiates with each server. Everything that
@@ -30,7 +31,29 @@
 // an answer must be to the request that it came for. Inside a result nothing is judged here: the gates do that. Of the
 // handshake only the protocol revision and the server's name and version are kept; instructions end there. Requests of
 // the server, except ping, are answered with "method not found" before anything reads their params; notifications are
-// dropped.
+// dropped, and one of them is heard before.
+//
+// # Tools that change
+//
+// A server that says tools/list_changed after its listing began has changed: Changed names it, and Call sends it
+// nothing until it is listed again. Call looks in the guarded connection, right before the message leaves; what has
+// been read by then stops the call, and the session lives on. A change announced before the first listing means
+// nothing. One that is announced during a listing makes List ask again, at most three times: many servers announce
+// tools while they start. A server that changes its tools and says nothing cannot be found out, and what it says after
+// the call left comes too late.
+//
+// Over stdio and SSE a server can say so at any time. Over streamable HTTP it needs a stream, which List opens in the
+// background if the server declares tools.listChanged: a GET up to revision 2025-11-25, subscriptions/listen, which
+// stdio needs too, from 2026-07-28 on. Nothing waits for the stream, so a change in the instant before it is open is
+// missed. A server that has none (405, 404, a redirect, a page) is not asked again in the session; after a stream that
+// ended, the next List asks again. A stream does not end a session by ending, only by what it says: what is no strict
+// JSON-RPC, an answer, a message over the limits.
+//
+// The mark belongs to the session, not to a run. Where several runs share Upstreams, the List of one clears it for
+// all, also for one that was judged by an older listing; such runs have to compare their listings themselves.
+//
+// What nobody asked for is limited by rate (Limits.Unasked a minute), so that a healthy session may live for ever. A
+// server of whose requests more than a thousand wait for it to take our answers loses its session.
 //
 // # What became of a call
 //
@@ -38,6 +61,7 @@
 //	not_sent  call_invalid         no run id, no tool, arguments not a canonical JSON object
 //	not_sent  server_unknown       no such server configured
 //	not_sent  server_unreachable   no working session, or no connection could be opened for the call
+//	not_sent  tool_definition_changed  the server says that its tools have changed since they were listed
 //	not_sent  permit_refused       the run has called before, or the connection found no permit for the bytes
 //	not_sent  closed               after Close
 //	not_sent  cancelled, server_timeout   the context ended before a byte was written

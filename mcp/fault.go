@@ -20,7 +20,7 @@ const (
 	CodeUnknown     = "server_unknown"          // no server of this name is configured
 	CodeResult      = "result_too_large"        // the result exceeds Limits.ResultBytes
 	CodeRPC         = "rpc_error"               // the server answered the call with a JSON-RPC error
-	CodeInvalid     = "call_invalid"            // the call itself cannot be sent: no run id, no tool, arguments not canonical
+	CodeInvalid     = "call_invalid"            // the call cannot be sent: no run id, no tool, arguments not canonical
 	CodeChanged     = "tool_definition_changed" // the server says that its tools have changed since they were listed
 	CodePermit      = "permit_refused"          // the guarded connection found no permit for the bytes it was to send
 	codeFrame       = "message_too_large"       // internal: becomes CodeResult or CodeCatalog by what was asked for

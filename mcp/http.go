@@ -244,8 +244,8 @@ func (rt *roundTripper) noteError(req *http.Request, status int, content []byte,
 	}
 }
 
-// inspect refuses a message that has more than one reading and, where want is not 0, an answer to another request. Every
-// message passes it, before anything else, over every transport; so this is where a change of the tools is heard.
+// inspect refuses a message that has more than one reading and, where want is not 0, an answer to another request.
+// Every message passes it, before anything else, over every transport; so this is where a change of the tools is heard.
 func (s *session) inspect(doc []byte, want int64) error {
 	m, err := readMessage(doc)
 	if err != nil {

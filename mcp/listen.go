@@ -2,10 +2,10 @@ package mcp
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -14,10 +14,10 @@ import (
 )
 
 // Over stdio and SSE a server can speak at any time. Over streamable HTTP it can only answer, unless the client keeps a
-// stream open for it: a GET in the revisions from 2025-03-26 to 2025-11-25, and from 2026-07-28 on, over every
-// transport, the answer to a request "subscriptions/listen". The SDK's way to do either holds up the handshake, so it is
-// done here, beside everything else: nothing ever waits for it, and whatever a server does about the request, short of
-// lying on the stream itself, costs nothing but the news.
+// stream open for it: a GET in the revisions from 2025-03-26 to 2025-11-25. From 2026-07-28 on a client has to ask,
+// over every transport, with the request "subscriptions/listen". The SDK's way to do either holds up the handshake, so
+// it is done here, beside everything else: nothing ever waits for it, and whatever a server does about the request,
+// short of lying on the stream itself, costs nothing but the news.
 
 // listenID is the id of our subscriptions/listen, far from those that the SDK counts up.
 const listenID = 1 << 40
@@ -52,8 +52,9 @@ func (s *session) listen(ctx context.Context) {
 		s.news.running.Go(func() { s.news.busy.Store(!s.follow(version)) })
 	default:
 		// What comes of it arrives among the other messages. An error ends the session, or is met by the listing.
-		id, _ := jsonrpc.MakeID(float64(listenID))
-		_ = s.guard.Connection.Write(ctx, &jsonrpc.Request{ID: id, Method: methodListen, Params: s.subscription(version)})
+		ask := &jsonrpc.Request{Method: methodListen, Params: s.subscription(version)}
+		ask.ID, _ = jsonrpc.MakeID(float64(listenID))
+		_ = s.guard.Connection.Write(ctx, ask)
 	}
 }
 
@@ -110,8 +111,8 @@ func (s *session) streamRequest(version string) (*http.Request, outgoing, error)
 	if version >= statelessProtocol {
 		method = http.MethodPost
 		sent.id = listenID
-		sent.body = []byte(`{"jsonrpc":"2.0","id":` + strconv.FormatInt(listenID, 10) + `,"method":"` + methodListen + `","params":` +
-			string(s.subscription(version)) + `}`)
+		sent.body = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`,
+			int64(listenID), methodListen, s.subscription(version))
 	}
 	req, err := http.NewRequestWithContext(s.news.ctx, method, s.server.URL, nil)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -256,6 +257,43 @@ func TestNewsAreAskedForAgain(t *testing.T) {
 	eventually(t, "it was opened again", func() bool { return n.gets.Load() == 2 })
 }
 
+// A server may answer the good-bye only when nobody listens any more.
+func TestCloseEndsTheNewsBeforeTheSession(t *testing.T) {
+	noLeak(t)
+	over := make(chan struct{})
+	var ended atomic.Bool
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set(sessionHeader, "one")
+		switch r.Method {
+		case http.MethodGet:
+			rw.Header().Set("Content-Type", "text/event-stream")
+			http.NewResponseController(rw).Flush()
+			<-r.Context().Done()
+			close(over)
+		case http.MethodDelete:
+			select {
+			case <-over:
+				ended.Store(true)
+			case <-r.Context().Done():
+			}
+		default:
+			w := readWire([]byte(readAll(r)))
+			rw.Header().Set("Content-Type", "application/json")
+			if w.id == "" {
+				rw.WriteHeader(http.StatusAccepted)
+				return
+			}
+			io.WriteString(rw, announces(w)[0])
+		}
+	}))
+	t.Cleanup(srv.Close)
+	u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL})
+	listed(t, u)
+	if err := u.Close(); err != nil || !ended.Load() {
+		t.Errorf("Close() = %v with the session ended %t, want it ended by the server", err, ended.Load())
+	}
+}
+
 func TestNewsOnlyWhereTheyAreAnnounced(t *testing.T) {
 	for _, tools := range []string{`{}`, `{"listChanged":false}`, `{"listChanged":"true"}`, `null`, `[]`, `7`} {
 		n := serveNews(t, on("initialize", func(w wire) []string {
@@ -300,6 +338,58 @@ func TestNewsRequest(t *testing.T) {
 				(got.Get(sessionHeader) == "") != tt.stateless {
 				t.Errorf("headers = %v, want the key, revision %s, %s %q, session id %t",
 					got, tt.protocol, methodHeader, tt.mcpMethod, !tt.stateless)
+			}
+		})
+	}
+}
+
+// modern is a server of revision 2026-07-28 that tells of changes, with an answer of its own to who wants to listen.
+func modern(listen func(w wire) []string) func() script {
+	return func() script {
+		return func(w wire) []string {
+			switch w.method {
+			case methodDiscover:
+				return []string{result(w.id, `{"resultType":"complete","supportedVersions":["2026-07-28"],`+
+					`"capabilities":{"tools":{"listChanged":true}}}`)}
+			case methodListen:
+				return listen(w)
+			}
+			return honest(w)
+		}
+	}
+}
+
+func init() {
+	acknowledged := `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{}}`
+	maps.Copy(roles, map[string]func() script{
+		"listen-ends":    modern(func(w wire) []string { return []string{acknowledged, result(w.id, `{}`)} }),
+		"listen-refused": modern(func(w wire) []string { return []string{failure(w.id, -32601)} }),
+		"listen-hangs":   modern(silence),
+	})
+}
+
+// However a server of the latest revision answers who wants to listen, its tools can be listed and called.
+func TestAnswersToListening(t *testing.T) {
+	for _, role := range []string{"listen-ends", "listen-refused", "listen-hangs"} {
+		t.Run(role, func(t *testing.T) {
+			judge := func(t *testing.T, s Server) {
+				u := upstreams(t, Limits{}, s)
+				if l := listed(t, u); l.Protocol != statelessProtocol {
+					t.Fatalf("List() = %+v, want revision %s", l, statelessProtocol)
+				}
+				if s.Type == TypeHTTP && role != "listen-hangs" {
+					newsOver(t, u.all[0].current())
+				}
+				if r := call(t.Context(), u, s.Name, `{}`); r.Effect != EffectDone {
+					t.Errorf("Call() = %+v, want done", r)
+				}
+			}
+			t.Run("stdio", func(t *testing.T) { judge(t, self(t, role)) })
+			for _, stream := range []bool{false, true} {
+				t.Run(fmt.Sprintf("http-stream-%t", stream), func(t *testing.T) {
+					noLeak(t)
+					judge(t, serveScript(t, roles[role](), stream).server())
+				})
 			}
 		})
 	}

@@ -97,12 +97,12 @@ func (up *upstream) list(ctx context.Context, u *Upstreams) Listing {
 }
 
 // settled lists the tools, and lists them again while the server says during the listing that they change, at most
-// maxListings times.
+// maxListings times within the one deadline.
 //
-// Servers say so without need: many register tools, each with a notification, right after the handshake, while our first
-// request is on its way. Taken at its word such a server could never be called. Nothing has been judged by the listing
-// yet, so asking again is as safe as asking later. A server that still changes then keeps its mark, and is listed but
-// not called.
+// Servers say so without need: many register tools, each with a notification, right after the handshake, while our
+// first request is on its way; taken at their word they could never be called. Nothing has been judged by the listing
+// yet, so asking again is as safe as asking later, in a new session and in an old one. A server that changes even then
+// keeps its mark: it is listed and not called.
 func (s *session) settled(ctx context.Context) ([][]byte, *fault) {
 	s.listen(ctx)
 	for n := 1; ; n++ {

@@ -113,8 +113,8 @@ func says(line string) func(wire) []string {
 	return func(w wire) []string { return []string{strings.ReplaceAll(line, "ID", w.id)} }
 }
 
-// Lines of a script that are not sent but done. Two make the rest of the script wait until we have answered a request of
-// the server: what it said before has been read then.
+// Lines of a script that are not sent but done. Two make the rest of the script wait until we have answered a request
+// of the server: what it said before has been read then.
 const (
 	untilAnswered = "wait for an answer"
 	untilRefused  = "wait for the answer method not found"

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// serveSSE serves a script over the HTTP with server-sent events of MCP 2024-11-05: one stream that everything comes on,
-// and POSTs that are only accepted.
+// serveSSE serves a script over the HTTP with server-sent events of MCP 2024-11-05: one stream that everything comes
+// on, and POSTs that are only accepted.
 func serveSSE(t *testing.T, s script) Server {
 	t.Helper()
 	var (
