@@ -26,7 +26,7 @@ type EndpointError struct {
 	Reason string // one line, printable and bounded; may hold the endpoint's words, never the API key
 }
 
-func (e *EndpointError) Error() string { return "the model's endpoint: " + e.Reason }
+func (e *EndpointError) Error() string { return "the model gave nothing: " + e.Reason }
 
 // maxReasonBytes bounds what of a reason is kept, before escaping.
 const maxReasonBytes = 400
@@ -46,7 +46,10 @@ func (m *Model) fault(x Exchange, words string) *EndpointError {
 	if x.Status != 0 && x.Status != http.StatusOK {
 		words = strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", x.Status, http.StatusText(x.Status))) + ": " + words
 	}
-	return &EndpointError{Status: x.Status, Reason: visible.Clip(words, maxReasonBytes)}
+	if m.key == "" && (x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden) {
+		words += " (no key was sent)"
+	}
+	return &EndpointError{Status: x.Status, Reason: visible.Clip("POST "+m.where+": "+words, maxReasonBytes)}
 }
 
 // refusalWords are the words of a response without success: the message that OpenAI's error object holds, or else the

@@ -31,6 +31,7 @@ type Config struct {
 // number of runs may share it. The zero Model asks nobody and returns an error.
 type Model struct {
 	name, key string
+	where     string // what is posted to
 	timeout   time.Duration
 	maxTokens int64
 	transport http.RoundTripper
@@ -52,7 +53,7 @@ func NewModel(c Config) (*Model, error) {
 		options = append(options, option.WithAPIKey(c.APIKey))
 	}
 	return &Model{
-		name: c.Model, key: c.APIKey, timeout: c.Timeout, maxTokens: int64(c.MaxTokens),
+		name: c.Model, key: c.APIKey, where: strings.TrimRight(c.BaseURL, "/") + "/chat/completions", timeout: c.Timeout, maxTokens: int64(c.MaxTokens),
 		transport: newTransport(base, c.APIKey != ""), chat: openai.NewChatCompletionService(options...),
 	}, nil
 }
@@ -74,6 +75,8 @@ func (c Config) check() (*url.URL, error) {
 		return nil, errors.New("the base URL has a query")
 	case strings.Contains(c.BaseURL, "#"):
 		return nil, errors.New("the base URL has a fragment")
+	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/chat/completions"):
+		return nil, errors.New("the base URL ends before /chat/completions, which is put behind it")
 	case c.Model == "" || visible.Text(c.Model) != c.Model:
 		return nil, errors.New("the model's name is missing or not printable")
 	case strings.ContainsFunc(c.APIKey, func(r rune) bool { return r <= ' ' || r > '~' }):

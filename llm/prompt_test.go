@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -254,10 +255,7 @@ func TestPromptBytes(t *testing.T) {
 		want string
 	}{
 		{"request-one-past", func() (prompt, error) { return planPrompt(strings.Repeat("x", room+1), nil) },
-			"allow fewer tools"},
-		{"large-description", func() (prompt, error) {
-			return planPrompt("x", []Tool{testTools[0], {Server: "s", Name: "t", Description: large, InputSchema: []byte(`{}`)}})
-		}, `"t" of "s" takes 1048`},
+			"shorten the request"},
 		{"large-result", func() (prompt, error) { return summaryPrompt("x", []byte(`"`+large+`"`)) }, "ask for no summary"},
 		{"request-not-utf8", func() (prompt, error) { return planPrompt("\xff", nil) }, "not UTF-8"},
 		{"schema-missing", func() (prompt, error) { return planPrompt("x", at("s", "t", "")) }, `inputSchema of "t" of "s"`},
@@ -269,6 +267,46 @@ func TestPromptBytes(t *testing.T) {
 			got, err := tt.make()
 			if !errors.Is(err, ErrPrompt) || !strings.Contains(err.Error(), tt.want) || got.system != "" {
 				t.Errorf("prompt of %d bytes, %v, want an error with %q", len(got.system), err, tt.want)
+			}
+		})
+	}
+}
+
+// TestPromptThatIsFilled: a server that fills the prompt takes its own tools away from the model, and nobody else's.
+func TestPromptThatIsFilled(t *testing.T) {
+	of := func(server, name, description string) Tool {
+		return Tool{Server: server, Name: name, Description: description, InputSchema: []byte(`{}`)}
+	}
+	half := strings.Repeat("x", MaxPromptBytes/2-500)
+	for _, tt := range []struct {
+		name  string
+		tools []Tool
+		want  string // the tools that are shown
+	}{
+		{"one-fills-it", []Tool{of("a", "a1", "d"), of("liar", "l1", half+half), of("b", "b1", "d")}, "a1 b1"},
+		{"by-escapes", []Tool{of("liar", "l1", strings.Repeat("<", MaxPromptBytes/6)), of("a", "a1", "d")}, "a1"},
+		{"by-many-tools", append(slices.Repeat([]Tool{of("liar", "l1", half[:len(half)/2])}, 9), of("a", "a1", "d")),
+			"l1 a1"},
+		{"small-tools-of-the-same-server", []Tool{of("liar", "l1", half+half), of("liar", "l2", "d"), of("a", "a1", "d")}, "l2 a1"},
+		{"alone", []Tool{of("a", "a1", half+half+half), of("a", "a2", half)}, "a2"},
+		{"all-fit", []Tool{of("a", "a1", half), of("b", "b1", "d")}, "a1 b1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := planPrompt("x", tt.tools)
+			if err != nil || len(p.system)+len(p.user) > MaxPromptBytes {
+				t.Fatalf("planPrompt: %d bytes, %v, want at most %d", len(p.system)+len(p.user), err, MaxPromptBytes)
+			}
+			var shown []string
+			for _, line := range dataOf(t, p.system, "TOOLS") {
+				for _, tool := range tt.tools {
+					if strings.Contains(line, `"tool":"`+tool.Name+`"`) {
+						shown = append(shown, tool.Name)
+						break
+					}
+				}
+			}
+			if got := strings.Join(shown, " "); got != tt.want {
+				t.Errorf("the prompt shows %q, want %q", got, tt.want)
 			}
 		})
 	}

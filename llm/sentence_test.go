@@ -87,8 +87,13 @@ func isLinear(unit string, scan func(string)) bool {
 		scan(text)
 		return time.Since(begin)
 	}
+	// The least of several times is the one that other work on the machine disturbed least.
+	least := took(small)
+	for range 8 {
+		least = min(least, took(small))
+	}
 	for range 3 {
-		if took(small*factor) < 4*factor*took(small)+50*time.Millisecond {
+		if took(small*factor) < 4*factor*least+50*time.Millisecond {
 			return true
 		}
 	}
@@ -115,7 +120,7 @@ func TestSentencesLinear(t *testing.T) {
 	}
 	t.Run("a-quadratic-scan-is-seen", func(t *testing.T) {
 		if isLinear("x", func(text string) {
-			for i := 0; i < len(text); i += 128 {
+			for i := 0; i < len(text); i += 32 {
 				strings.Count(text[:i], "y")
 			}
 		}) {

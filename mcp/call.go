@@ -19,6 +19,7 @@ type Call struct {
 	Tool      string // the server's own name of the tool
 	Arguments []byte // a JSON object in canonical form, see package canonical; these bytes go onto the wire
 	RunID     string // the run that the call belongs to; a run calls at most once
+	Listing   uint64 // the Number of the listing that the call was judged by; 0 is none, and calls nothing
 }
 
 // Returned is what came of a [Call].
@@ -60,7 +61,7 @@ func (u *Upstreams) Call(ctx context.Context, c Call) Returned {
 	}
 	ctx, cancel := context.WithTimeout(ctx, u.limits.CallTimeout)
 	defer cancel()
-	return s.call(ctx, arm(c.Tool, c.Arguments))
+	return s.call(ctx, arm(c.Tool, c.Arguments), c.Listing)
 }
 
 func (c Call) check() error {
@@ -83,10 +84,10 @@ func (c Call) check() error {
 }
 
 // call spends p. The SDK's own call is given the permit's bytes, and the guarded connection holds it to them.
-func (s *session) call(ctx context.Context, p *permit) Returned {
+func (s *session) call(ctx context.Context, p *permit, listing uint64) Returned {
 	s.calls.Add(1)
 	defer s.calls.Add(-1)
-	x := &exchange{method: methodCall, permit: p}
+	x := &exchange{method: methodCall, permit: p, listing: listing}
 	_, err := s.client.CallTool(withExchange(ctx, x), &sdk.CallToolParams{
 		Name: p.tool, Arguments: jsontext.Value(p.args),
 	})

@@ -5,23 +5,31 @@ import (
 	"time"
 )
 
-// A session is fresh from the moment in which the first request of a listing leaves until the server says that its
-// tools changed (notifications/tools/list_changed, MCP 2025-11-25, server/tools). So a change announced during a listing
-// counts: nobody can say whether the answer was made before it. One announced before does not: the answer was made
-// later. A session that has listed nothing is not fresh, and calls nothing.
+// A listing is good from the moment in which its first request leaves until the server says that its tools changed
+// (notifications/tools/list_changed, MCP 2025-11-25, server/tools), or its session ends. So a change announced during a
+// listing counts: nobody can say whether the answer was made before it. One announced before does not: the answer was
+// made later. Moments are numbered, over all sessions of Upstreams, so that of several runs that share a session each
+// is held to its own listing: what another run lists later makes an old listing no better.
 //
 // What a server says in a stream of HTTP behind the answer that the stream is for may be lost with the stream.
 
-// Changed returns the first server, in the order of New, that has a working session and has said since its last listing
-// began that its tools changed. Calls to it are refused with CodeChanged until List is called.
-func (u *Upstreams) Changed() (server string, changed bool) {
-	for _, up := range u.all {
-		if s := up.current(); s != nil && !s.fresh.Load() {
-			return up.server.Name, true
-		}
+// Changed reports whether the server has said since this listing of it began that its tools changed, or has another
+// session by now. Calls by that listing are refused with CodeChanged. A server without a working session has said
+// nothing; calls to it are refused for that.
+func (u *Upstreams) Changed(server string, listing uint64) bool {
+	up := u.byName[server]
+	if up == nil {
+		return false
 	}
-	return "", false
+	s := up.current()
+	return s != nil && !s.good(listing)
 }
+
+// good reports whether a listing is this session's, and the newest that the server has spoken of.
+func (s *session) good(listing uint64) bool { return listing > s.since.Load() }
+
+// changed notes that every listing so far is out of date.
+func (s *session) changed() { s.since.Store(s.moments.Add(1)) }
 
 // tolerate counts a message that nobody asked for. A server that sends too many loses its session.
 func (s *session) tolerate() error {

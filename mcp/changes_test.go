@@ -118,9 +118,8 @@ func TestChangesDuringListing(t *testing.T) {
 				if page := string(listed(t, u).Pages[0]); !strings.Contains(page, `"`+tt.tool+`"`) {
 					t.Errorf("Pages[0] = %s, want the tool %s", page, tt.tool)
 				}
-				name, changed := u.Changed()
-				if changed != tt.changed || changed && name != s.Name {
-					t.Errorf("Changed() = %q, %t, want %t", name, changed, tt.changed)
+				if changed := outdated(u, s.Name); changed != tt.changed {
+					t.Errorf("Changed() = %t, want %t", changed, tt.changed)
 				}
 				r := call(t.Context(), u, s.Name, `{}`)
 				if tt.changed {
@@ -157,8 +156,8 @@ func TestAChangeStopsCallsUntilTheNextListing(t *testing.T) {
 					}
 				}
 				made(1)
-				if name, changed := u.Changed(); !changed || name != s.Name {
-					t.Errorf("Changed() = %q, %t, want %q, true", name, changed, s.Name)
+				if !outdated(u, s.Name) {
+					t.Error("Changed() = false, want true")
 				}
 				for range 2 { // the refusal ends nothing
 					stopped(t, call(t.Context(), u, s.Name, `{}`))
@@ -166,8 +165,8 @@ func TestAChangeStopsCallsUntilTheNextListing(t *testing.T) {
 				if page := string(listed(t, u).Pages[0]); !strings.Contains(page, "listing-2") {
 					t.Errorf("Pages[0] = %s, want the second listing of the same session", page)
 				}
-				if name, changed := u.Changed(); changed {
-					t.Errorf("Changed() after List() = %q, true, want false", name)
+				if outdated(u, s.Name) {
+					t.Error("Changed() after List() = true, want false")
 				}
 				made(2) // the server saw nothing of the calls between
 			})
@@ -182,36 +181,80 @@ func TestAChangeAfterTheListing(t *testing.T) {
 		}
 		u := upstreams(t, Limits{}, s)
 		listed(t, u)
-		eventually(t, "the change was heard", func() bool { _, changed := u.Changed(); return changed })
+		eventually(t, "the change was heard", func() bool { return outdated(u, s.Name) })
 		stopped(t, call(t.Context(), u, s.Name, `{}`))
 	})
 }
 
-func TestChangedNamesTheFirstInOrder(t *testing.T) {
+// latest is the number of a server's last listing.
+func latest(u *Upstreams, server string) uint64 {
+	if s := u.byName[server].current(); s != nil {
+		return s.begun.Load()
+	}
+	return 0
+}
+
+func outdated(u *Upstreams, server string) bool { return u.Changed(server, latest(u, server)) }
+
+func TestChangedIsAskedOfOneServer(t *testing.T) {
 	var servers []Server
-	for i, role := range []string{"says-nothing", "changes-during-every-listing", "changes-during-every-listing"} {
+	for i, role := range []string{"says-nothing", "changes-during-every-listing"} {
 		s := serveScript(t, roles[role](), true).server()
 		s.Name = fmt.Sprint("s", i)
 		servers = append(servers, s)
 	}
 	u := upstreams(t, Limits{}, servers...)
-	if name, changed := u.Changed(); changed {
-		t.Errorf("Changed() before List() = %q, true, want false: there is no session", name)
+	if u.Changed("s1", 1) || u.Changed("nobody", 1) {
+		t.Error("Changed() before List(), or of nobody = true, want false: there is no session")
 	}
 	u.List(t.Context())
-	if name, changed := u.Changed(); name != "s1" || !changed {
-		t.Errorf("Changed() = %q, %t, want s1, true", name, changed)
+	if outdated(u, "s0") || !outdated(u, "s1") {
+		t.Errorf("Changed() = %t, %t, want false, true", outdated(u, "s0"), outdated(u, "s1"))
 	}
 	if r := call(t.Context(), u, "s0", `{}`); r.Effect != EffectDone {
 		t.Errorf("Call() to a server that has not changed = %+v, want done", r)
 	}
-	stopped(t, call(t.Context(), u, "s2", `{}`))
+	stopped(t, call(t.Context(), u, "s1", `{}`))
+}
+
+// Of two runs that share a session, one listed before the tools changed and one after. What the second lists makes the
+// first one's listing no better.
+func TestAnotherRunsListingMakesAnOldOneNoBetter(t *testing.T) {
+	overEach(t, "changes-during-the-call", func(t *testing.T, s Server) {
+		u := upstreams(t, Limits{}, s)
+		before := u.List(t.Context())[0].Number
+		by := func(listing uint64) Returned {
+			return u.Call(t.Context(), Call{Server: s.Name, Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: listing})
+		}
+		if r := by(before); r.Effect != EffectDone { // with it comes the change
+			t.Fatalf("Call() = %+v, want done", r)
+		}
+		after := u.List(t.Context())[0].Number
+		if !u.Changed(s.Name, before) || u.Changed(s.Name, after) {
+			t.Errorf("Changed() = %t, %t, want true, false", u.Changed(s.Name, before), u.Changed(s.Name, after))
+		}
+		stopped(t, by(before))
+		stopped(t, by(0))
+		if r := by(after); r.Effect != EffectDone {
+			t.Errorf("Call() by the new listing = %+v, want done", r)
+		}
+	})
+}
+
+// A listing of a session that is gone says nothing of the next.
+func TestAListingOfAnotherSessionIsNotGood(t *testing.T) {
+	u := upstreams(t, Limits{}, serveScript(t, honest, false).server())
+	before := u.List(t.Context())[0].Number
+	u.byName["web"].drop()
+	listed(t, u)
+	if !u.Changed("web", before) {
+		t.Error("Changed() by a listing of the session before = false, want true")
+	}
 }
 
 // The zero session has listed nothing, so it calls nothing.
 func TestASessionThatHasNotListedCallsNothing(t *testing.T) {
 	g, wire := guarded(t)
-	g.session.fresh.Store(false)
 	req := request(t, 1, methodCall, `{"name":"echo","arguments":{}}`)
 	x := &exchange{method: methodCall, permit: arm("echo", []byte(`{}`))}
 	if err := g.Write(withExchange(t.Context(), x), req); err == nil || len(wire.written) != 0 || !x.stale.Load() {

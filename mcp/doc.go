@@ -4,8 +4,9 @@
 //	u, err := mcp.New(servers, mcp.Limits{}, mcp.Info{Name: "pgfsm", Version: "1"}) // starts nothing
 //	defer u.Close()
 //	listings := u.List(ctx)                                                        // all servers at once
-//	server, changed := u.Changed()                                                 // says one that its tools changed?
-//	answer := u.Call(ctx, mcp.Call{Server: "docs", Tool: "fetch", Arguments: canonicalJSON, RunID: id})
+//	changed := u.Changed("docs", listings[0].Number)                               // says it that its tools changed?
+//	answer := u.Call(ctx, mcp.Call{Server: "docs", Tool: "fetch", Arguments: canonicalJSON, RunID: id,
+//		Listing: listings[0].Number})
 //
 // The protocol is spoken by the official Go SDK, in the revision that it negotiates with each server. Everything that
 // the guarantees rest on is kept away from it, in three layers around its connections.

@@ -68,7 +68,7 @@ func (g *guardedConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 		if err := permitOf(ctx).write(req.Params); err != nil {
 			return g.refuse(req.Method, err)
 		}
-		if !g.session.fresh.Load() { // a notification that was read before this moment stops the call
+		if !g.session.good(x.listing) { // a notification that was read before this moment stops the call
 			x.stale.Store(true)
 			return errStale
 		}
@@ -77,7 +77,7 @@ func (g *guardedConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 			return g.refuse(req.Method, fmt.Errorf("it is not part of a listing"))
 		}
 		if x.first {
-			g.session.fresh.Store(true)
+			g.session.begun.Store(g.session.moments.Add(1))
 		}
 	case methodInitialize, methodDiscover:
 		x = &exchange{method: req.Method}

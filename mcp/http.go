@@ -255,7 +255,7 @@ func (s *session) inspect(doc []byte, want int64) error {
 		return s.fail(CodeProtocol, "it answered request %d in place of %d", m.id, want)
 	}
 	if m.method == noteToolsChanged {
-		s.fresh.Store(false)
+		s.changed()
 	}
 	return nil
 }

@@ -95,12 +95,12 @@ func TestNewsBetweenRequests(t *testing.T) {
 	u := upstreams(t, Limits{}, n.server())
 	listed(t, u)
 	n.tell(t, `{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
-	if _, changed := u.Changed(); changed {
+	if outdated(u, "web") {
 		t.Error("Changed() after other news = true, want false")
 	}
 	n.tell(t, changedNote)
-	if name, changed := u.Changed(); name != "web" || !changed {
-		t.Errorf("Changed() = %q, %t, want web, true", name, changed)
+	if !outdated(u, "web") {
+		t.Error("Changed() = false, want true")
 	}
 	stopped(t, call(t.Context(), u, "web", `{}`))
 	if n.count(methodCall) != 0 {
@@ -446,8 +446,7 @@ func TestRealServersTellOfChanges(t *testing.T) {
 					call(t.Context(), u, s.Name, `{}`)
 				}
 				looks++
-				_, changed := u.Changed()
-				return changed
+				return outdated(u, s.Name)
 			})
 			stopped(t, call(t.Context(), u, s.Name, `{}`))
 			l := listed(t, u)

@@ -31,6 +31,8 @@ type Listing struct {
 	// Pages are the results of tools/list, one a page, byte for byte as received. Each is a JSON object with an array
 	// "tools"; inside, nothing has been judged, not even that names are unique. Nil if the server is down.
 	Pages [][]byte
+
+	Number uint64 // names the listing in [Call] and [Upstreams.Changed]; 0 if the server is down
 }
 
 // List asks every server for its tools, all at once, each within its own Timeout, and returns one Listing a server in
@@ -72,7 +74,7 @@ func (up *upstream) list(ctx context.Context, u *Upstreams) Listing {
 		if s == nil {
 			up.drop()
 			var f *fault
-			if s, f = connect(ctx, up.server, u.limits, u.info); f != nil {
+			if s, f = u.connect(ctx, up.server); f != nil {
 				return down(f)
 			}
 			old = false
@@ -81,7 +83,9 @@ func (up *upstream) list(ctx context.Context, u *Upstreams) Listing {
 		pages, f := s.settled(ctx)
 		if f == nil {
 			hello := s.client.InitializeResult()
-			l := Listing{Server: up.server.Name, Status: StatusUp, Protocol: hello.ProtocolVersion, Pages: pages}
+			l := Listing{
+				Server: up.server.Name, Status: StatusUp, Protocol: hello.ProtocolVersion, Pages: pages, Number: s.begun.Load(),
+			}
 			if hello.ServerInfo != nil {
 				l.ServerName, l.ServerVersion = hello.ServerInfo.Name, hello.ServerInfo.Version
 			}
@@ -107,7 +111,7 @@ func (s *session) settled(ctx context.Context) ([][]byte, *fault) {
 	s.listen(ctx)
 	for n := 1; ; n++ {
 		pages, f := s.list(ctx)
-		if f != nil || s.fresh.Load() || n == maxListings {
+		if f != nil || s.good(s.begun.Load()) || n == maxListings {
 			return pages, f
 		}
 	}

@@ -326,7 +326,7 @@ func newRun() string {
 }
 
 func call(ctx context.Context, u *Upstreams, server, args string) Returned {
-	return u.Call(ctx, Call{Server: server, Tool: "echo", Arguments: []byte(args), RunID: newRun()})
+	return u.Call(ctx, Call{Server: server, Tool: "echo", Arguments: []byte(args), RunID: newRun(), Listing: latest(u, server)})
 }
 
 // timedOut runs a call that must end by its timeout. On a busy machine a short one ends before the call was sent, which

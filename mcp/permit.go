@@ -108,6 +108,8 @@ type exchange struct {
 	permit *permit // nil but for tools/call
 	first  bool    // a tools/list that begins a listing
 
+	listing uint64 // by which a tools/call was judged
+
 	// stale: the call was stopped on its way, because the tools are no longer those that were listed.
 	stale atomic.Bool
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -33,9 +34,8 @@ func (r *recorder) Write(_ context.Context, msg jsonrpc.Message) error {
 
 func guarded(t *testing.T) (*guardedConn, *recorder) {
 	t.Helper()
-	s := &session{}
+	s := &session{moments: new(atomic.Uint64)}
 	s.ctx, s.cancel = context.WithCancel(t.Context())
-	s.fresh.Store(true)
 	wire := &recorder{}
 	return &guardedConn{Connection: wire, session: s, pending: make(map[jsonrpc.ID]*exchange)}, wire
 }
@@ -53,7 +53,7 @@ func request(t *testing.T, id float64, method, params string) *jsonrpc.Request {
 }
 
 func calling(p *permit) context.Context {
-	return withExchange(context.Background(), &exchange{method: methodCall, permit: p})
+	return withExchange(context.Background(), &exchange{method: methodCall, permit: p, listing: 1})
 }
 
 func TestGuardedConnectionNeedsAPermit(t *testing.T) {
@@ -115,7 +115,7 @@ func TestGuardedConnectionNeedsAPermit(t *testing.T) {
 func TestAnAnswerBeforeTheCallIsRefused(t *testing.T) {
 	for _, touched := range []bool{true, false} {
 		g, _ := guarded(t)
-		x := &exchange{method: methodCall, permit: arm("echo", []byte(`{}`))}
+		x := &exchange{method: methodCall, permit: arm("echo", []byte(`{}`)), listing: 1}
 		x.permit.touched.Store(touched)
 		_, err := g.session.accept(x, &jsonrpc.Response{Result: []byte(oneResult)})
 		if result, _, _ := x.outcome(); (err == nil) != touched || (result != nil) != touched {
@@ -222,7 +222,7 @@ func TestARunCallsOnce(t *testing.T) {
 	results := make(chan Returned, rivals)
 	for range rivals {
 		go func() {
-			results <- u.Call(t.Context(), Call{Server: "web", Tool: "echo", Arguments: []byte(`{}`), RunID: "r"})
+			results <- u.Call(t.Context(), Call{Server: "web", Tool: "echo", Arguments: []byte(`{}`), RunID: "r", Listing: latest(u, "web")})
 		}()
 	}
 	effects := map[string]int{}

@@ -33,7 +33,9 @@ type session struct {
 	calls    atomic.Int32 // tools/call in flight
 	status   atomic.Int32 // of the last HTTP response if it was not a success, else 0
 
-	fresh     atomic.Bool // see changes.go
+	moments   *atomic.Uint64 // see changes.go
+	since     atomic.Uint64  // the moment up to which no listing counts
+	begun     atomic.Uint64  // the moment in which the last listing began
 	allowance allowance
 	news      listener
 
@@ -71,10 +73,11 @@ func (s *session) fault() *fault {
 }
 
 // connect opens a session and shakes hands. The session outlives ctx; the connecting does not.
-func connect(ctx context.Context, server Server, limits Limits, info Info) (*session, *fault) {
-	s := &session{server: server, limits: limits}
+func (u *Upstreams) connect(ctx context.Context, server Server) (*session, *fault) {
+	s := &session{server: server, limits: u.limits, moments: &u.moments}
+	s.changed() // what an earlier session listed says nothing of this one
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.news.info = info
+	s.news.info = u.info
 	s.news.ctx, s.news.stop = context.WithCancel(s.ctx)
 	stop := context.AfterFunc(ctx, func() {
 		s.fail(overCode(ctx), "it did not connect and greet within the time allowed")
@@ -91,7 +94,7 @@ func connect(ctx context.Context, server Server, limits Limits, info Info) (*ses
 			MaxRetries: -1, DisableStandaloneSSE: true, // listen.go opens it
 		}
 	}
-	client := sdk.NewClient(&sdk.Implementation{Name: info.Name, Version: info.Version}, &sdk.ClientOptions{
+	client := sdk.NewClient(&sdk.Implementation{Name: u.info.Name, Version: u.info.Version}, &sdk.ClientOptions{
 		Capabilities:   &sdk.ClientCapabilities{},
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 	})

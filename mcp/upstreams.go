@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // errClosed is the cause with which Close ends what is under way.
@@ -20,6 +21,8 @@ type Upstreams struct {
 	all    []*upstream
 	byName map[string]*upstream
 	done   runs
+
+	moments atomic.Uint64 // see changes.go
 
 	ctx   context.Context // its end, with errClosed as the cause, ends listings that are under way
 	close context.CancelCauseFunc

@@ -59,6 +59,16 @@ type CodeDoc struct {
 	Remedy  string
 }
 
+// Remedy says what can be done about a code, or nothing for a code that is unknown.
+func Remedy(code Code) string {
+	for _, doc := range Codes() {
+		if doc.Code == code {
+			return doc.Remedy
+		}
+	}
+	return ""
+}
+
 // Codes lists every code once, in the order in which a run can meet them. Codes that a package of a gate defines
 // (schema, evidence) and the transport's codes are listed here too, so that there is one table.
 func Codes() []CodeDoc {

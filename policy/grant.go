@@ -21,7 +21,7 @@ type Grant struct {
 type Granted struct {
 	Server string       `json:"server"`
 	Tool   string       `json:"tool"`
-	Calls  int          `json:"calls,omitzero"` // how many calls a task may make to it; absent: not counted. Never zero.
+	Calls  *int         `json:"calls,omitzero"` // how many calls a task may make to it, 1 or more; nil: not counted
 	Args   []Constraint `json:"args"`
 }
 
@@ -54,11 +54,12 @@ func (t *Task) Spell(o *canonical.Object) {
 	o.Text("id", t.ID)
 }
 
-// made counts the calls to a tool. Nobody else writes a task's file, but a sum is safe also where an entry stands twice.
+// made counts the calls to a tool. A record can say anything, also the same tool twice: no sum is less than its parts.
 func (t *Task) made(server, tool string) (n int) {
 	for _, c := range t.Calls {
 		if c.Server == server && c.Tool == tool {
-			n += max(c.Calls, 0)
+			n += min(max(c.Calls, 0), MaxGrantCalls)
+			n = min(n, MaxGrantCalls)
 		}
 	}
 	return n
@@ -80,7 +81,7 @@ type grant struct {
 }
 
 type granted struct {
-	calls int
+	calls int // 0: not counted
 	args  []constraint
 }
 
@@ -98,9 +99,10 @@ func compileGrant(from *Grant, limits schema.Limits) (*grant, error) {
 		if g.tools[key] != nil {
 			errs = append(errs, fmt.Errorf("%s: it stands twice", where))
 		}
-		to := &granted{calls: t.Calls}
-		if t.Calls < 0 || t.Calls > MaxGrantCalls {
-			errs = append(errs, fmt.Errorf("%s: calls is %d; it must be 1 to %d", where, t.Calls, MaxGrantCalls))
+		to := &granted{}
+		if t.Calls != nil {
+			errs = append(errs, within(where+": calls", int64(*t.Calls), MaxGrantCalls))
+			to.calls = *t.Calls
 		}
 		for _, c := range t.Args {
 			s, err := schema.CompileOpen(c.Schema, limits)
@@ -166,7 +168,7 @@ func (g *grant) judge(key toolKey, args []byte, task *Task) Verdict {
 	case t.calls == 0:
 	case task == nil || task.ID == "":
 		return blocked(GateGrant, CodeGrantTaskMissing,
-			fmt.Sprintf("The grant %q counts calls, and the run belongs to no task.", name))
+			fmt.Sprintf("The grant %q counts calls, and the run belongs to no task: name one with --task.", name))
 	case task.made(key.server, key.tool) >= t.calls:
 		return blocked(GateGrant, CodeGrantExhausted,
 			fmt.Sprintf("The grant %q allows %d calls of %q in the task %q, and as many were made.",

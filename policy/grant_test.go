@@ -50,9 +50,12 @@ func ask(t *testing.T, b *policy.Bundle, tool, args string, task *policy.Task) p
 	return b.Authorize(found, found.Digest, doc, task)
 }
 
-// grantRead is a grant of read with constraints, each written as place and schema.
+// grantRead is a grant of read, counted unless calls is 0, with constraints, each written as place and schema.
 func grantRead(calls int, constraints ...string) policy.Grant {
-	g := policy.Granted{Server: statestest.Server, Tool: "read", Calls: calls}
+	g := policy.Granted{Server: statestest.Server, Tool: "read"}
+	if calls != 0 {
+		g.Calls = &calls
+	}
 	for i := 0; i+1 < len(constraints); i += 2 {
 		g.Args = append(g.Args, policy.Constraint{At: constraints[i], Schema: jsontext.Value(constraints[i+1])})
 	}
@@ -180,7 +183,8 @@ func TestGrantCounts(t *testing.T) {
 }
 
 func TestGrantsThatAreNone(t *testing.T) {
-	twice := grantRead(0)
+	twice, zero := grantRead(0), grantRead(1)
+	zero.Tools[0].Calls = new(0)
 	twice.Tools = append(twice.Tools, twice.Tools[0])
 	for _, tc := range []struct {
 		name   string
@@ -192,6 +196,7 @@ func TestGrantsThatAreNone(t *testing.T) {
 		{"most-calls", []policy.Grant{grantRead(policy.MaxGrantCalls)}, ""},
 		{"too-many-calls", []policy.Grant{grantRead(policy.MaxGrantCalls + 1)}, "calls is 1000001"},
 		{"negative-calls", []policy.Grant{grantRead(-1)}, "calls is -1"},
+		{"no-calls", []policy.Grant{zero}, "calls is 0"},
 		{"tool-twice", []policy.Grant{twice}, "it stands twice"},
 		{"no-schema", []policy.Grant{grantRead(0, "/p", ``)}, "schema"},
 		{"schema-that-runs-away", []policy.Grant{grantRead(0, "/p", `{"$ref":"#"}`)}, "schema"},
@@ -226,7 +231,10 @@ func TestGrantsNeverWiden(t *testing.T) {
 			if rng.IntN(3) == 0 {
 				continue
 			}
-			to := policy.Granted{Server: statestest.Server, Tool: tool, Calls: rng.IntN(3)}
+			to := policy.Granted{Server: statestest.Server, Tool: tool}
+			if calls := rng.IntN(3); calls > 0 {
+				to.Calls = &calls
+			}
 			for range rng.IntN(3) {
 				to.Args = append(to.Args, policy.Constraint{At: pick(places...), Schema: jsontext.Value(pick(schemas...))})
 			}

@@ -67,15 +67,15 @@ func ReadPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 		return nil, blocked(GatePlan, CodePlanEmpty, "The planner's output is empty.")
 	}
 	if err := canonical.CheckDepth(doc, limits.JSONDepth); err != nil {
-		return nil, notStrict(err)
+		return nil, notStrict(doc, err)
 	}
 	whole, err := canonical.JSON(doc)
 	if err != nil {
-		return nil, notStrict(err)
+		return nil, notStrict(doc, err)
 	}
 	members, err := readMembers(whole)
 	if err != nil {
-		return nil, notStrict(err)
+		return nil, notStrict(doc, err)
 	}
 	p, err := members.plan()
 	switch {
@@ -93,9 +93,14 @@ func Refused(words []byte) Verdict {
 	return blocked(GatePlan, CodePlanEmpty, fmt.Sprintf("The model refused to answer: %q.", clip(string(words))))
 }
 
-func notStrict(err error) Verdict {
-	return blocked(GatePlan, CodePlanNotStrict, "The plan is "+strings.TrimPrefix(err.Error(), "the plan is ")+".")
+// notStrict also says how the planner's output begins: what is wrong with it is most often there, in a fence or a preface.
+func notStrict(doc []byte, err error) Verdict {
+	return blocked(GatePlan, CodePlanNotStrict, fmt.Sprintf("The plan is %s. It begins with %q.",
+		strings.TrimPrefix(err.Error(), "the plan is "), visible.Clip(string(doc[:min(len(doc), 4*maxBeginning)]), maxBeginning)))
 }
+
+// maxBeginning is how much is shown of an output that is no plan, in bytes.
+const maxBeginning = 60
 
 // sentence makes an error a sentence.
 func sentence(err error) string {

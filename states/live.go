@@ -28,7 +28,8 @@ type (
 	}
 )
 
-// A Watcher knows which server has said, since its tools were listed for this run, that they are others now.
+// A Watcher knows whether the server that the run would call has said, since its tools were listed for the run, that they
+// are others now.
 type Watcher interface {
 	Changed() (server string, changed bool)
 }

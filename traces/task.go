@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -30,6 +31,9 @@ const maxTaskFile = 16 << 20
 // taskPoll is how often a run asks whether another run of its task has ended.
 const taskPoll = 20 * time.Millisecond
 
+// errTaskTaken means that a run cannot be sure to be the task's only one any more.
+var errTaskTaken = errors.New("the task's lock or counts were changed under this run, so that its call could not be counted")
+
 // A TaskFile keeps, beside the traces, how many calls the runs of one task have begun. Its owner holds a lock from
 // reading the counts to the end of the run, so that no two runs of a task can both take the last call.
 type TaskFile struct {
@@ -49,7 +53,7 @@ type taskDocument struct {
 func CheckTaskID(id string) error {
 	hidden := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 	if id == "" || len(id) > policy.MaxTaskBytes || strings.IndexFunc(id, hidden) >= 0 {
-		return fmt.Errorf("a task's id has 1 to %d bytes of text that can be shown", policy.MaxTaskBytes)
+		return fmt.Errorf("the task's id must have 1 to %d bytes of text that can be shown", policy.MaxTaskBytes)
 	}
 	return nil
 }
@@ -75,26 +79,30 @@ func OpenTask(ctx context.Context, dir, id string, waiting func()) (*TaskFile, e
 	if err != nil || !held {
 		return nil, fmt.Errorf("the task %q cannot be taken: %w", id, errors.Join(err, t.lock.Close()))
 	}
-	if err := t.read(id); err != nil {
+	if !sameFile(t.lock, t.lock.Path()) { // somebody removed it while we waited for it
+		return nil, fmt.Errorf("the task %q cannot be taken: %w", id, errors.Join(errTaskTaken, t.lock.Close()))
+	}
+	if t.task.Calls, err = t.read(id); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
+	t.task.ID = id
 	return t, nil
 }
 
-func (t *TaskFile) read(id string) error {
-	t.task = policy.Task{Calls: []policy.TaskCalls{}, ID: id}
-	info, err := os.Stat(t.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	broken := func(err error) error {
-		return fmt.Errorf("%s holds the task's counts and cannot be read, so nothing is called: %w; "+
+func (t *TaskFile) read(id string) ([]policy.TaskCalls, error) {
+	broken := func(err error) ([]policy.TaskCalls, error) {
+		return nil, fmt.Errorf("%s holds the task's counts and cannot be read, so nothing is called: %w; "+
 			"mend it, or use another task id", t.path, err)
 	}
-	if info.Size() > maxTaskFile {
+	info, err := os.Lstat(t.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []policy.TaskCalls{}, nil
+	case err != nil:
+		return broken(err)
+	case !info.Mode().IsRegular():
+		return broken(errors.New("it is not a regular file"))
+	case info.Size() > maxTaskFile:
 		return broken(fmt.Errorf("it has %d bytes; at most %d are read", info.Size(), maxTaskFile))
 	}
 	text, err := os.ReadFile(t.path)
@@ -108,13 +116,15 @@ func (t *TaskFile) read(id string) error {
 	if doc.Format != TaskFormat || doc.ID != id {
 		return broken(fmt.Errorf("its format is %q and its id %q", doc.Format, doc.ID))
 	}
+	seen := make(map[[2]string]bool)
 	for _, c := range doc.Calls {
-		if c.Calls < 1 || c.Server == "" || c.Tool == "" {
-			return broken(errors.New("an entry has no tool, or counts no call"))
+		at := [2]string{c.Server, c.Tool}
+		if c.Calls < 1 || c.Calls > policy.MaxGrantCalls || c.Server == "" || c.Tool == "" || seen[at] {
+			return broken(errors.New("an entry has no tool, stands twice, or counts no possible number of calls"))
 		}
+		seen[at] = true
 	}
-	t.task.Calls = append(t.task.Calls, doc.Calls...)
-	return nil
+	return append([]policy.TaskCalls{}, doc.Calls...), nil
 }
 
 // Task returns the task as it stands before this run's call.
@@ -124,12 +134,20 @@ func (t *TaskFile) Task() *policy.Task {
 	return &task
 }
 
-// Count adds a call that is about to be made. When it returns nil the count is on disk.
+// Count adds a call that is about to be made. When it returns nil the count is on disk. It looks again whether the task
+// is still this run's, and as it was: somebody may have removed the file that is locked, or the folder.
 func (t *TaskFile) Count(server, tool string) error {
+	now, err := t.read(t.task.ID)
+	if err != nil {
+		return err
+	}
+	if !sameFile(t.lock, t.lock.Path()) || !slices.Equal(now, t.task.Calls) {
+		return errTaskTaken
+	}
 	calls := t.Task().Calls
 	for i := range calls {
 		if calls[i].Server == server && calls[i].Tool == tool {
-			calls[i].Calls++
+			calls[i].Calls = min(calls[i].Calls+1, policy.MaxGrantCalls)
 			return t.write(calls)
 		}
 	}

@@ -106,6 +106,8 @@ func TestTaskFileThatIsBroken(t *testing.T) {
 		{"of-another-task", strings.Replace(string(good), `"x"`, `"y"`, 1)},
 		{"of-another-format", strings.Replace(string(good), traces.TaskFormat, "pgfsm.task/v2", 1)},
 		{"counts-nothing", strings.Replace(string(good), `"calls":1`, `"calls":0`, 1)},
+		{"counts-more-than-possible", strings.Replace(string(good), `"calls":1`, `"calls":9223372036854775807`, 1)},
+		{"tool-twice", strings.Replace(string(good), `"calls":[`, `"calls":[{"calls":1,"server":"s","tool":"t"},`, 1)},
 		{"counts-less-than-nothing", strings.Replace(string(good), `"calls":1`, `"calls":-1`, 1)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -141,5 +143,56 @@ func TestTaskIDs(t *testing.T) {
 				t.Errorf("CheckTaskID(%q) = %v, want ok %t", tt.id, err, tt.ok)
 			}
 		})
+	}
+}
+
+// TestTaskThatIsTakenAwayIsNotCounted: whoever removes the lock, the counts or the folder under a run, or lets another
+// run in that way, makes this run stop before its call.
+func TestTaskThatIsTakenAwayIsNotCounted(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		do   func(t *testing.T, dir string)
+	}{
+		{"lock-removed", func(t *testing.T, dir string) { removeAll(t, dir, "task_*.lock") }},
+		{"lock-removed-and-taken-by-another", func(t *testing.T, dir string) {
+			removeAll(t, dir, "task_*.lock")
+			other := openTask(t, dir, "one")
+			if err := other.Count("s", "t"); err != nil {
+				t.Error(err)
+			}
+			closeTask(t, other)
+		}},
+		{"counts-removed", func(t *testing.T, dir string) { removeAll(t, dir, "task_*.json") }},
+		{"folder-renamed", func(t *testing.T, dir string) {
+			if err := os.Rename(dir, dir+".old"); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "traces")
+			f := openTask(t, dir, "one")
+			if err := f.Count("s", "other"); err != nil { // as long as nothing is taken away it counts
+				t.Fatal(err)
+			}
+			tt.do(t, dir)
+			if err := f.Count("s", "t"); err == nil {
+				t.Error("Count() = nil, want an error: the task is not this run's any more")
+			}
+			closeTask(t, f)
+		})
+	}
+}
+
+func removeAll(t *testing.T, dir, pattern string) {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("Glob(%s) = %v, %v, want files", pattern, found, err)
+	}
+	for _, path := range found {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/policy"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
 )
@@ -20,6 +21,9 @@ func printAnswer(out io.Writer, k ink, d document) {
 	case states.TypeBlocked, states.TypeFailed:
 		fmt.Fprintf(out, "%s %s\n", k.bold(d.Type+" by "+string(d.Gate)+", "+string(d.Code)+":"), visible.Text(d.Reason))
 		fmt.Fprintf(out, "Effect: %s\n", d.Effect)
+		if remedy := policy.Remedy(d.Code); remedy != "" {
+			fmt.Fprintf(out, "What to do: %s\n", remedy)
+		}
 	case states.TypePending:
 		fmt.Fprintf(out, "%s %s\n", k.bold("Waits for a person:"), visible.Text(d.Reason))
 	default:

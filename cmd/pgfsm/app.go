@@ -36,6 +36,11 @@ func (o *options) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 }
 
+func (o *options) registerGrants(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&o.grants, "grant", nil,
+		"narrow by a grant file, for once; may be given again, and all must cover the call")
+}
+
 // with opens the configuration, does something with it, and closes all that was opened.
 func (o *options) with(ctx context.Context, w world, do func(*app) error) error {
 	a, err := open(w, o)
@@ -70,9 +75,6 @@ type app struct {
 func open(w world, o *options) (*app, error) {
 	loaded, from, err := load(w, o)
 	if err != nil {
-		return nil, err
-	}
-	if err := narrow(&loaded.Content, o.grants); err != nil {
 		return nil, err
 	}
 	if loaded.Content.Planner.LLM != nil {
@@ -112,22 +114,6 @@ func open(w world, o *options) (*app, error) {
 	return a, err
 }
 
-// narrow adds the grants of one run to those of the configuration.
-func narrow(c *policy.Content, files []string) error {
-	for _, file := range files {
-		text, err := ours(file)
-		if err != nil {
-			return fmt.Errorf("the grant %s cannot be read: %w", file, err)
-		}
-		grant, err := settings.ReadGrant(file, text)
-		if err != nil {
-			return err
-		}
-		c.Grants = append(c.Grants, grant)
-	}
-	return nil
-}
-
 func pairs(from []settings.Pair) []mcp.Header {
 	var to []mcp.Header
 	for _, p := range from {
@@ -150,7 +136,7 @@ const embeddedDemo = "the embedded demo"
 // load finds the configuration: the flag, PGFSM_CONFIG, pgfsm.yaml in the working directory, the embedded demo.
 func load(w world, o *options) (loaded *settings.Loaded, from string, err error) {
 	over := settings.Overrides{
-		Allowlist: w.env("SAFE_ALLOWLIST_PATH"), TracesDir: w.env("SAFE_TRACE_DIR"), Planner: o.planner,
+		Allowlist: w.env("SAFE_ALLOWLIST_PATH"), TracesDir: w.env("SAFE_TRACE_DIR"), Planner: o.planner, Grants: o.grants,
 		LLM: &settings.LLM{BaseURL: w.env("LLM_BASE_URL"), Model: w.env("LLM_MODEL"), APIKey: w.env("LLM_API_KEY")},
 	}
 	switch v := w.env("SAFE_SUMMARIZE"); v {
@@ -174,7 +160,7 @@ func load(w world, o *options) (loaded *settings.Loaded, from string, err error)
 		return loaded, path, overridden(err, over.Allowlist)
 	}
 	inside := func(name string) ([]byte, error) {
-		if name == over.Allowlist {
+		if name == over.Allowlist || slices.Contains(over.Grants, name) {
 			return ours(name)
 		}
 		return config.FS.ReadFile(filepath.ToSlash(name))
@@ -219,7 +205,7 @@ func ours(path string) ([]byte, error) {
 		return nil, fmt.Errorf("it has %d bytes; at most %d are read", info.Size(), maxConfigBytes)
 	}
 	if err := settings.Insecure(info.Mode(), owner(info), os.Getuid()); err != nil {
-		return nil, fmt.Errorf("it is refused, for a configuration starts commands: %w", err)
+		return nil, fmt.Errorf("it is refused, for it decides what may run: %w", err)
 	}
 	doc := make([]byte, info.Size())
 	n, err := readFull(f, doc)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"pgfsm/llm"
@@ -29,7 +28,7 @@ func (c completer) Complete(ctx context.Context, wanted *states.Complete) states
 		exchanges = append(exchanges, states.Exchange{Received: c.mask(x.Received), Sent: c.mask(x.Sent), Status: x.Status})
 	}
 	if err != nil {
-		code, reason := c.why(ctx, err)
+		code, reason := whyNot(err)
 		return &states.EffectFailed{
 			Code: code, Effect: states.NotSent, Exchanges: exchanges, Reason: string(c.mask([]byte(reason))),
 		}
@@ -50,25 +49,18 @@ func shownTo(allowed []*policy.Tool) []llm.Tool {
 	return tools
 }
 
-// why names the code and the reason for a completion that did not come: whoever cancelled is told from what broke.
-func (c completer) why(run context.Context, err error) (policy.Code, string) {
+// whyNot names the code and the reason for a completion that did not come: whoever cancelled is told from what broke.
+// The error is asked and not the context, whose deadline can pass before it says so.
+func whyNot(err error) (policy.Code, string) {
 	switch {
-	case errors.Is(run.Err(), context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded):
 		return policy.CodeTimeout, "The run's time ran out while the model was asked."
-	case run.Err() != nil:
+	case errors.Is(err, context.Canceled):
 		return policy.CodeCancelled, "The run was cancelled while the model was asked."
 	case errors.Is(err, llm.ErrTimeout):
-		return policy.CodeTimeout, fmt.Sprintf("The model did not answer within planner.llm.timeout, %s.", c.modelTimeout())
+		return policy.CodeTimeout, err.Error() + " (planner.llm.timeout)"
 	}
 	return policy.CodePlannerFailed, err.Error()
-}
-
-func (c completer) modelTimeout() time.Duration {
-	model := c.bundle.Content().Planner.LLM
-	if model == nil {
-		return 0
-	}
-	return time.Duration(model.Timeout) * time.Millisecond
 }
 
 // complete puts the planner and the summarizer into the app: the operator's routes, or a model, or both.

@@ -3,9 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/policy"
 	"pgfsm/policy/settings"
 	"pgfsm/policy/visible"
 )
@@ -28,6 +32,7 @@ func newConfig(w world) *cobra.Command {
 		},
 	}
 	o.register(check)
+	o.registerGrants(check)
 	cmd.AddCommand(check, &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of pgfsm.yaml",
@@ -46,6 +51,10 @@ func (a *app) printCheck(asJSON bool) error {
 	for _, g := range c.Allowlist {
 		tools += len(g.Tools)
 	}
+	pinned, planner := len(c.Pins), c.Planner.Mode
+	if m := c.Planner.LLM; m != nil {
+		planner += fmt.Sprintf(", model %s at %s", m.Model, m.BaseURL)
+	}
 	if asJSON {
 		return printJSON(a.w.stdout, struct {
 			SchemaVersion int    `json:"schema_version"`
@@ -57,14 +66,53 @@ func (a *app) printCheck(asJSON bool) error {
 			Rules         int    `json:"input_rules"`
 			Routes        int    `json:"routes"`
 			Outputs       int    `json:"output_types"`
+			Pinned        int    `json:"pinned_tools"`
+			Grants        int    `json:"grants"`
+			Planner       string `json:"planner"`
 		}{schemaVersion, true, a.config, string(a.bundle.Digest()), len(c.Servers), tools, len(c.Input.Rules),
-			len(c.Planner.Routes), len(c.Outputs)})
+			len(c.Planner.Routes), len(c.Outputs), pinned, len(c.Grants), planner})
 	}
-	_, err := fmt.Fprintf(a.w.stdout,
-		"%s %s: %d servers, %d allowed tools, %d input rules, %d routes, %d output types\nbundle %s\n",
-		newInk(a.w).mark(true), visible.Text(a.config), len(c.Servers), tools, len(c.Input.Rules), len(c.Planner.Routes), len(c.Outputs),
-		visible.Text(string(a.bundle.Digest())))
+	for _, doubt := range doubts(c) {
+		fmt.Fprintf(a.w.stderr, "pgfsm: warning: %s\n", visible.Text(doubt))
+	}
+	_, err := fmt.Fprintf(a.w.stdout, "%s %s: %s, %s (%d pinned), %s, %s, %s, %s\nplanner %s\nbundle %s\n",
+		newInk(a.w).mark(true), visible.Text(a.config), count(len(c.Servers), "server"), count(tools, "allowed tool"), pinned,
+		count(len(c.Grants), "grant"), count(len(c.Input.Rules), "input rule"), count(len(c.Planner.Routes), "route"),
+		count(len(c.Outputs), "output type"), visible.Text(planner), visible.Text(string(a.bundle.Digest())))
 	return err
+}
+
+// count says how many there are of something.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// doubts are what is accepted in a configuration and can hardly be meant.
+func doubts(c *policy.Content) (all []string) {
+	allowed := make(map[string][]string)
+	for _, a := range c.Allowlist {
+		allowed[a.Server] = a.Tools
+	}
+	for _, s := range c.Servers {
+		if len(allowed[s.Name]) == 0 {
+			all = append(all, fmt.Sprintf("no tool of the server %q is allowed, so it is asked for nothing", s.Name))
+		}
+		if s.Type != settings.TypeStdio || strings.ContainsRune(s.Command, '/') {
+			continue
+		}
+		if _, err := exec.LookPath(s.Command); err != nil {
+			all = append(all, fmt.Sprintf("the command %q of the server %q is not in PATH", s.Command, s.Name))
+		}
+	}
+	for _, r := range c.Planner.Routes {
+		if !slices.Contains(allowed[r.Server], r.Tool) {
+			all = append(all, fmt.Sprintf("the route %q calls %q of %q, which is not allowed", r.ID, r.Tool, r.Server))
+		}
+	}
+	return all
 }
 
 // printFaults prints what is wrong with a configuration as one JSON document.

@@ -54,7 +54,7 @@ func (a *app) record(ctx context.Context, run *states.Run, rec *traces.Recorder,
 	if !asJSON {
 		keep = &stagePrinter{Recorder: keep, out: a.w.stdout, ink: k, run: run}
 	}
-	outcome, err := a.machine.Advance(ctx, run, a.door(), keep)
+	outcome, err := a.machine.Advance(ctx, run, a.door(run), keep)
 	if err != nil {
 		return a.unrecorded(run, errors.Join(err, rec.Abandon()), asJSON)
 	}

@@ -9,16 +9,21 @@ import (
 	"pgfsm/states"
 )
 
-// door is the app's way to the world.
-func (a *app) door() states.Door {
-	return &states.Live{Watcher: upstreams{a}, Tools: upstreams{a}, Completer: completer{a}, Caller: upstreams{a}}
+// door is the run's way to the world.
+func (a *app) door(run *states.Run) states.Door {
+	servers := &servers{app: a, run: run, listings: make(map[string]uint64)}
+	return &states.Live{Watcher: servers, Tools: servers, Completer: completer{a}, Caller: servers}
 }
 
-// upstreams puts package mcp behind the machine's ports.
-type upstreams struct{ *app }
+// servers puts package mcp behind the machine's ports, for one run.
+type servers struct {
+	*app
+	run      *states.Run       // nil where tools are only listed
+	listings map[string]uint64 // which listing of each server the run goes by
+}
 
 // List asks every server for its tools.
-func (u upstreams) List(ctx context.Context, _ *states.ListTools) states.Event {
+func (u *servers) List(ctx context.Context, _ *states.ListTools) states.Event {
 	if err := u.start(ctx); err != nil {
 		return &states.EffectFailed{Code: policy.CodeEffectFailed, Effect: states.NotSent, Reason: err.Error()}
 	}
@@ -32,6 +37,7 @@ func (u upstreams) List(ctx context.Context, _ *states.ListTools) states.Event {
 		return &states.EffectFailed{Code: code, Effect: states.NotSent, Reason: reason}
 	}
 	for _, l := range all {
+		u.listings[l.Server] = l.Number
 		to := policy.Listing{
 			Code: policy.Code(l.Code), Name: string(u.mask([]byte(l.ServerName))), Protocol: string(u.mask([]byte(l.Protocol))),
 			Reason: string(u.mask([]byte(l.Reason))), Server: l.Server, Status: l.Status,
@@ -45,25 +51,27 @@ func (u upstreams) List(ctx context.Context, _ *states.ListTools) states.Event {
 	return listed
 }
 
-// Changed names the first server that has announced other tools since it was listed.
-func (u upstreams) Changed() (string, bool) {
-	if u.upstreams == nil {
+// Changed reports whether the server that the run would call has announced other tools since it was listed. What other
+// servers announce is nothing to this run.
+func (u *servers) Changed() (string, bool) {
+	plan := u.run.Plan()
+	if plan == nil || u.listings[plan.Server] == 0 {
 		return "", false
 	}
-	return u.upstreams.Changed()
+	return plan.Server, u.upstreams.Changed(plan.Server, u.listings[plan.Server])
 }
 
 // Call makes the one call, within the server's time and the run's.
-func (u upstreams) Call(run context.Context, c *states.CallTool) states.Event {
+func (u *servers) Call(run context.Context, c *states.CallTool) states.Event {
 	ctx := run
-	for _, s := range u.servers {
+	for _, s := range u.app.servers {
 		if s.Name == c.Server {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(run, s.Timeout)
 			defer cancel()
 		}
 	}
-	got := u.upstreams.Call(ctx, mcp.Call{Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, RunID: c.Run})
+	got := u.upstreams.Call(ctx, mcp.Call{Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, RunID: c.Run, Listing: u.listings[c.Server]})
 	if got.Code == "" && got.Result != nil {
 		return &states.ToolReturned{Result: u.mask(got.Result)}
 	}

@@ -12,6 +12,7 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
+	"pgfsm/traces"
 )
 
 // runOptions are the flags of the commands that take something through the machine.
@@ -22,9 +23,19 @@ type runOptions struct {
 
 func (o *runOptions) register(cmd *cobra.Command) {
 	o.options.register(cmd)
-	cmd.Flags().StringArrayVar(&o.grants, "grant", nil,
-		"narrow this run by a grant file; may be given again, and all must cover the call")
+	o.registerGrants(cmd)
 	cmd.Flags().StringVar(&o.task, "task", "", "the errand that grants count calls over; its runs take turns")
+}
+
+// check judges the flags that a slip of a script would turn into something else.
+func (o *runOptions) check(cmd *cobra.Command) error {
+	if !cmd.Flags().Changed("task") {
+		return nil
+	}
+	if err := traces.CheckTaskID(o.task); err != nil {
+		return fmt.Errorf("--task: %w", err)
+	}
+	return nil
 }
 
 func newRun(w world) *cobra.Command {
@@ -49,6 +60,12 @@ LLM_BASE_URL, LLM_MODEL and LLM_API_KEY, if there is one. --planner router or ll
 				if text, err = readQuestion(w.stdin); err != nil {
 					return err
 				}
+			}
+			if len(text) == 0 {
+				return errors.New("the question is empty")
+			}
+			if err := o.check(cmd); err != nil {
+				return err
 			}
 			return o.with(cmd.Context(), w, func(a *app) error {
 				return a.execute(cmd.Context(), states.KindAsk, text, &o)
@@ -83,6 +100,9 @@ ARGUMENTS is a JSON object.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			plan, err := operatorPlan(args[0], args[1], args[2])
 			if err != nil {
+				return err
+			}
+			if err := o.check(cmd); err != nil {
 				return err
 			}
 			return o.with(cmd.Context(), w, func(a *app) error {

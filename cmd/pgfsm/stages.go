@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -39,7 +40,11 @@ func (p *stagePrinter) say(s states.Step) string {
 	case states.Discovered:
 		return discoveredLine(f.Discovered)
 	case states.Planned:
-		return string(f.Planned.Plan)
+		plan := string(f.Planned.Plan)
+		if model := p.run.Bundle().Content().Planner.LLM; model != nil && bytes.Contains(s.Event, []byte(`"exchanges":[{`)) {
+			plan = fmt.Sprintf("(%s) %s", model.Model, plan)
+		}
+		return plan
 	case states.Validated:
 		return f.Validated.Verdict.Reason
 	case states.Authorized:
@@ -81,8 +86,8 @@ func discoveredLine(f *states.DiscoveredFact) string {
 			down = append(down, fmt.Sprintf("%s is down (%s: %s)", s.Server, s.Code, s.Reason))
 		}
 	}
-	line := fmt.Sprintf("%d of %d servers, %d tools, %d on the effective allowlist",
-		up, len(f.Servers), tools, len(f.Effective))
+	line := fmt.Sprintf("%d of %s, %s, %d on the effective allowlist",
+		up, count(len(f.Servers), "server"), count(tools, "tool"), len(f.Effective))
 	if len(down) > 0 {
 		line += "; " + strings.Join(down, "; ")
 	}

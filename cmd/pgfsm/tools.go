@@ -28,6 +28,7 @@ Allowlisted tools that are not annotated as read-only are marked. Exit code 2 if
 		},
 	}
 	o.register(cmd)
+	o.registerGrants(cmd)
 	return cmd
 }
 
@@ -54,7 +55,7 @@ type shownTool struct {
 func (a *app) list(ctx context.Context) (*states.ToolsListed, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(a.bundle.Limits().RunTimeout)*time.Millisecond)
 	defer cancel()
-	ev := upstreams{a}.List(ctx, nil)
+	ev := (&servers{app: a, listings: make(map[string]uint64)}).List(ctx, nil)
 	listed, ok := ev.(*states.ToolsListed)
 	if !ok {
 		return nil, fmt.Errorf("the tools cannot be listed: %s", ev.(*states.EffectFailed).Reason)
@@ -132,7 +133,7 @@ func show(t *policy.Tool) shownTool {
 func (a *app) printTools(servers []states.ServerStatus, tools []shownTool) {
 	k, out := newInk(a.w), a.w.stdout
 	for _, s := range servers {
-		head := fmt.Sprintf("%s (%d tools, MCP %s)", visible.Text(s.Server), s.Tools, visible.Text(s.Protocol))
+		head := fmt.Sprintf("%s (%s, MCP %s)", visible.Text(s.Server), count(s.Tools, "tool"), visible.Text(s.Protocol))
 		if s.Status != policy.ServerUp {
 			head = fmt.Sprintf("%s is down: [%s] %s", visible.Text(s.Server), s.Code, visible.Text(s.Reason))
 		}

@@ -56,6 +56,9 @@ func checkBaseURL(s string) fault {
 	if strings.Contains(s, "?") {
 		return fault{"has a query", "remove ? and what stands behind it"}
 	}
+	if strings.HasSuffix(strings.TrimRight(s, "/"), "/chat/completions") {
+		return fault{"ends in /chat/completions, which is put behind it", "remove that"}
+	}
 	return fault{}
 }
 

@@ -1,7 +1,9 @@
 package settings
 
 import (
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -77,6 +79,9 @@ func crossConstraint(j *judge, n *node, path string) {
 		return
 	}
 	for _, m := range n.members {
+		if m.key == "schema" {
+			j.asserts(m.value, join(path, "schema"))
+		}
 		if doc := m.schema(); doc != nil {
 			if _, err := schema.CompileOpen(doc, schema.DefaultLimits()); err != nil {
 				at := m.value.at
@@ -84,6 +89,53 @@ func crossConstraint(j *judge, n *node, path string) {
 					at = m.value.pointed(err)
 				}
 				j.src.fault(at, join(path, m.key), "", "%s is refused: %s", join(path, m.key), err)
+			}
+		}
+	}
+}
+
+// The keywords of JSON Schema that a grant may use, by what their values are. A misspelled one asserts nothing, and would
+// widen what the grant allows.
+var keywords = map[string]string{
+	"$schema": "", "$id": "", "$anchor": "", "$dynamicAnchor": "", "$ref": "", "$dynamicRef": "", "$comment": "",
+	"title": "", "description": "", "default": "", "examples": "", "deprecated": "", "readOnly": "", "writeOnly": "",
+	"type": "", "enum": "", "const": "", "multipleOf": "", "maximum": "", "exclusiveMaximum": "", "minimum": "",
+	"exclusiveMinimum": "", "maxLength": "", "minLength": "", "pattern": "", "maxItems": "", "minItems": "",
+	"uniqueItems": "", "maxContains": "", "minContains": "", "maxProperties": "", "minProperties": "", "required": "",
+	"dependentRequired": "",
+
+	"$defs": "by name", "definitions": "by name", "properties": "by name", "patternProperties": "by name",
+	"dependentSchemas": "by name",
+
+	"allOf": "list", "anyOf": "list", "oneOf": "list", "prefixItems": "list",
+
+	"not": "schema", "if": "schema", "then": "schema", "else": "schema", "items": "schema", "contains": "schema",
+	"additionalProperties": "schema", "propertyNames": "schema", "unevaluatedItems": "schema",
+	"unevaluatedProperties": "schema",
+}
+
+// asserts refuses what asserts nothing in a schema of a grant: a keyword that is none, and format, which is an annotation.
+func (j *judge) asserts(n *node, path string) {
+	for _, m := range n.members {
+		at := join(path, m.key)
+		of, known := keywords[m.key]
+		if !known {
+			remedy := nearest(m.key, slices.Sorted(maps.Keys(keywords)))
+			if m.key == "format" {
+				remedy = "write a pattern"
+			}
+			j.src.fault(m.at, at, remedy, "%s asserts nothing: it is not a keyword of JSON Schema 2020-12 that is asserted here", at)
+		}
+		switch of {
+		case "schema":
+			j.asserts(m.value, at)
+		case "list":
+			for _, item := range m.value.items {
+				j.asserts(item, at)
+			}
+		case "by name":
+			for _, named := range m.value.members {
+				j.asserts(named.value, join(at, named.key))
 			}
 		}
 	}
@@ -138,7 +190,8 @@ func grantOf(name string, root *node) policy.Grant {
 		for _, tool := range server.value.members {
 			to := policy.Granted{Server: server.key, Tool: tool.key}
 			if tool.value.get("calls") != nil {
-				to.Calls = tool.value.integer("calls")
+				calls := tool.value.integer("calls")
+				to.Calls = &calls
 			}
 			for _, arg := range tool.value.fields("args") {
 				for _, m := range arg.value.members {
@@ -151,23 +204,53 @@ func grantOf(name string, root *node) policy.Grant {
 	return g
 }
 
-// grants reads the grant files that the configuration names.
-func (l *loader) grants() {
+// grants reads the grant files that the configuration names, and those of one run.
+func (l *loader) grants(files []string) {
 	for i, n := range l.file.root.list("grants") {
-		src, text := l.named(n, "grants["+number(int64(i))+"]", l.file.resolve(n.text), "")
-		if src == nil {
+		if src, text := l.named(n, "grants["+number(int64(i))+"]", l.file.resolve(n.text), ""); src != nil {
+			l.grant(src, text)
+		}
+	}
+	for _, path := range files {
+		text, err := l.open(path)
+		if err != nil {
+			l.faults = append(l.faults, &Error{File: path, Key: "--grant", Problem: "cannot be read: " + reason(err)})
 			continue
 		}
-		root := readGrant(src, text)
+		src, text := checkText(path, text)
 		if err := src.err(); err != nil {
 			l.faults = append(l.faults, err.(Errors)...)
 			continue
 		}
-		l.out.Content.Grants = append(l.out.Content.Grants, grantOf(src.name, root))
-		for _, server := range root.fields("tools") {
-			if l.file.root.get("servers").member(server.key) == nil {
-				l.warn(src, server.at, "no server %s is configured", quote(server.key))
-			}
-		}
+		l.grant(src, text)
 	}
+}
+
+func (l *loader) grant(src *source, text []byte) {
+	root := readGrant(src, text)
+	if err := src.err(); err != nil {
+		l.faults = append(l.faults, err.(Errors)...)
+		return
+	}
+	l.out.Content.Grants = append(l.out.Content.Grants, grantOf(src.name, root))
+	for _, server := range root.fields("tools") {
+		l.unknownServer(src, server)
+	}
+}
+
+// unknownServer warns of a server that something speaks of and that is not configured: a slip of the pen, often.
+func (l *loader) unknownServer(src *source, m member) {
+	servers := l.file.root.get("servers")
+	if servers.member(m.key) != nil {
+		return
+	}
+	var names []string
+	for _, s := range servers.members {
+		names = append(names, s.key)
+	}
+	hint := nearest(m.key, names)
+	if hint != "" {
+		hint = "; " + hint
+	}
+	l.warn(src, m.at, "no server %s is configured%s", quote(m.key), hint)
 }

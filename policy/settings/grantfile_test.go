@@ -18,7 +18,7 @@ tools:
 `
 	const json = `{"version":1,"tools":{"docs":{"read":{"calls":2,"args":{"path":{"in":["a",1.0]},` +
 		`"/o/x":{"eq":9007199254740993},"":{"schema":{"maxProperties":2}}}}}}}`
-	want := policy.Granted{Server: "docs", Tool: "read", Calls: 2, Args: []policy.Constraint{
+	want := policy.Granted{Server: "docs", Tool: "read", Calls: new(2), Args: []policy.Constraint{
 		{At: "/path", Schema: []byte(`{"enum":["a",1.0]}`)}, {At: "/o/x", Schema: []byte(`{"const":9007199254740993}`)},
 		{At: "", Schema: []byte(`{"maxProperties":2}`)},
 	}}

@@ -23,9 +23,10 @@ type Open func(path string) ([]byte, error)
 type Overrides struct {
 	Allowlist string // the path of the allowlist
 	TracesDir string
-	Summary   string // a summary mode
-	Planner   string // a planner mode
-	LLM       *LLM   // a model, used only where the file names none
+	Summary   string   // a summary mode
+	Planner   string   // a planner mode
+	LLM       *LLM     // a model, used only where the file names none
+	Grants    []string // files of grants for one run, besides the file's
 }
 
 // Loaded is a configuration with every file it names, ready to be compiled.
@@ -73,7 +74,7 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	l.settings(over)
 	l.servers()
 	l.allowlist(over.Allowlist)
-	l.grants()
+	l.grants(over.Grants)
 	l.outputs()
 	if err := f.src.err(); err != nil {
 		l.faults = append(err.(Errors), l.faults...)
@@ -205,9 +206,7 @@ func (l *loader) allowlist(override string) {
 	l.out.AllowlistPath = path
 	l.out.Content.Allowlist, l.out.Content.Pins = root.allowlist()
 	for _, m := range root.members {
-		if l.file.root.get("servers").member(m.key) == nil {
-			l.warn(src, m.at, "no server %s is configured", quote(m.key))
-		}
+		l.unknownServer(src, m)
 	}
 }
 
