@@ -134,6 +134,28 @@ planner: {mode: llm, llm: {base_url: %q, model: scripted-1, timeout: 20s}}
 	}
 }
 
+// TestFaultsAnotherServersToolsChange: what a server announces that the run does not call is nothing to the run.
+func TestFaultsAnotherServersToolsChange(t *testing.T) {
+	t.Parallel()
+	called, noisy := newChanger(t, "http"), newChanger(t, "stdio")
+	o := newOracle(t, func(_ *oracle, w http.ResponseWriter, r *http.Request, _ asked) {
+		if err := noisy.change(r.Context(), true); err != nil {
+			t.Error(err)
+		}
+		sayJSON(w, http.StatusOK, spoken(lookPlan))
+	})
+	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+servers: {noisy: {%s}, puppet: {%s}}
+allowlist: allowlist.json
+planner: {mode: llm, llm: {base_url: %q, model: scripted-1, timeout: 20s}}
+`, noisy.config, called.config, o.URL+"/v1"), "allowlist.json", `{"puppet": ["look"], "noisy": ["look"]}`)
+	command(t.Context(), nil, "run", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "have a look").
+		want(t, exitYes, "/type", "tool_result", "/effect", "done")
+	if called.calls() != 1 || noisy.calls() != 0 {
+		t.Errorf("calls = %d, %d, want 1, 0", called.calls(), noisy.calls())
+	}
+}
+
 // TestFaultsToolsChangeSilently: what changes without a word between two runs is seen where a pin says what it was, and
 // then neither called nor shown to the model.
 func TestFaultsToolsChangeSilently(t *testing.T) {
