@@ -91,7 +91,7 @@ func Codes() []CodeDoc {
 		{CodeArgumentsInvalid, GateSchema, "The arguments do not conform to the tool's inputSchema, or carry a name that it does not know.", "The reason names each place."},
 		{"arguments_too_complex", GateSchema, "Judging these arguments against this recursive schema would take too much work.", "Send arguments that nest less."},
 		{CodeToolNotAllowed, GateAllowlist, "The tool is not on the allowlist. Default is deny.", "Add it to the allowlist file if agents may call it."},
-		{CodeToolDefinitionChanged, GateAllowlist, "The tool's definition is not the one that was judged or pinned, or the server says that its tools have changed since they were listed.", "pgfsm pins diff shows what changed; pin it again with pgfsm pins approve, or run again."},
+		{CodeToolDefinitionChanged, GateAllowlist, "The tool's definition is not the one that was judged or pinned, or the server says that its tools have changed since they were listed. Heard between the permit and the call it ends the run as failed, with nothing sent.", "pgfsm pins diff shows what changed; pin it again with pgfsm pins approve, or run again."},
 		{CodeToolNotGranted, GateGrant, "A grant in force does not name the tool.", "Ask for a grant that names it. A grant narrows; it never widens."},
 		{CodeArgumentsNotGranted, GateGrant, "The arguments are outside of what a grant in force covers, or lack what it speaks of.", "The reason names the grant and the place."},
 		{CodeGrantTaskMissing, GateGrant, "A grant in force counts calls, and the run belongs to no task.", "Name the task: pgfsm run --task ID."},

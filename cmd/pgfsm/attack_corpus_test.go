@@ -9,10 +9,10 @@ import (
 	"pgfsm/policy"
 )
 
-// The least that the corpora hold.
+// The least that the corpora hold, as docs/threat-model.md says.
 const (
-	leastAttacks = 200
-	leastLies    = 60
+	leastAttacks = 600
+	leastLies    = 100
 )
 
 var kebab = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)

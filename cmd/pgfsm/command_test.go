@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"pgfsm/mcp/toy"
 )
@@ -219,4 +220,16 @@ func skip(t *testing.T, why string) {
 		t.Fatal(why)
 	}
 	t.Skip(why)
+}
+
+// patience is far more than any fault that is configured may take.
+const patience = time.Minute
+
+// patient is a context that is cancelled, not timed out, when a run takes longer than a fault may: it then ends with
+// another code than any that a fault is expected to end with.
+func patient(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	timer := time.AfterFunc(patience, cancel)
+	t.Cleanup(func() { timer.Stop(); cancel() })
+	return ctx
 }

@@ -82,12 +82,12 @@ func endpointFaults(decoy string) []endpointFault {
 	const failed, late, empty = "planner_failed", "deadline_exceeded", "plan_empty"
 	ok := http.StatusOK
 	return []endpointFault{
-		{"hangs", func(o *oracle, _ http.ResponseWriter, r *http.Request, _ asked) { o.hang(r) }, "300ms", 1, late},
+		{"hangs", func(o *oracle, _ http.ResponseWriter, r *http.Request, _ asked) { o.hang(r) }, "1500ms", 1, late},
 		{"hangs-in-the-body", func(o *oracle, w http.ResponseWriter, r *http.Request, _ asked) {
 			io.WriteString(w, `{"choices":[`)
 			http.NewResponseController(w).Flush()
 			o.hang(r)
-		}, "300ms", 1, late},
+		}, "1500ms", 1, late},
 		{"answers-500", replies(500, `{"error":{"message":"boom"}}`), "", 1, failed},
 		{"answers-503", replies(503, "busy", "Retry-After", "0"), "", 1, failed},
 		{"answers-429", replies(429, `{"error":{"message":"slow down"}}`, "Retry-After", "0"), "", 1, failed},
@@ -153,7 +153,7 @@ func TestFaultsOfTheEndpoint(t *testing.T) {
 			o := newOracle(t, tt.say)
 			p, calls := typedPuppet(t)
 			config, traces := faultConfig(t, p.URL, o.URL+"/v1", tt.timeout, "limits: {plan_bytes: 1000}")
-			r := command(t.Context(), nil, "run", "--json", "-c", config, "have a look")
+			r := command(patient(t), nil, "run", "--json", "-c", config, "have a look")
 			exit, end, gate := exitCould, "failed", "run"
 			if strings.HasPrefix(tt.code, "plan_") {
 				exit, end, gate = exitNo, "blocked", "plan"
@@ -184,7 +184,7 @@ func TestFaultsOfTheEndpoint(t *testing.T) {
 			})
 			p, calls := typedPuppet(t)
 			config, traces := faultConfig(t, p.URL, o.URL+"/v1", tt.timeout, "summary: {mode: always}")
-			r := command(t.Context(), nil, "run", "--json", "-c", config, "have a look")
+			r := command(patient(t), nil, "run", "--json", "-c", config, "have a look")
 			r.want(t, exitYes, "/type", "tool_result", "/state", "answered", "/effect", "done", "/summary", "",
 				"/typed/text", "The gate is closed at night by the porter.")
 			want := "No summary (" + tt.code + "): "
@@ -244,7 +244,7 @@ func TestFaultsOfNoEndpoint(t *testing.T) {
 	t.Parallel()
 	p, calls := typedPuppet(t)
 	config, traces := faultConfig(t, p.URL, strings.TrimSuffix(closedURL(), "/mcp")+"/v1", "1m", "")
-	r := command(t.Context(), nil, "run", "--json", "-c", config, "have a look")
+	r := command(patient(t), nil, "run", "--json", "-c", config, "have a look")
 	r.want(t, exitCould, "/type", "failed", "/code", "planner_failed", "/gate", "run", "/effect", "not_sent")
 	if reason := r.member("/reason"); !strings.Contains(reason, "refused") || calls.Load() != 0 {
 		t.Errorf("reason = %q after %d calls, want it to say that the connection was refused", reason, calls.Load())
@@ -266,7 +266,7 @@ func TestFaultsAtTheLimits(t *testing.T) {
 			o := newOracle(t, tt.say)
 			p, calls := typedPuppet(t)
 			config, traces := faultConfig(t, p.URL, o.URL+"/v1", "1m", "limits: {plan_bytes: 1000}")
-			r := command(t.Context(), nil, "run", "--json", "-c", config, "have a look")
+			r := command(patient(t), nil, "run", "--json", "-c", config, "have a look")
 			r.want(t, exitYes, "/type", "tool_result", "/effect", "done")
 			if got := calls.Load(); got != 1 {
 				t.Errorf("calls = %d, want 1", got)
@@ -294,7 +294,7 @@ func TestFaultsThatAreRepeated(t *testing.T) {
 			})
 			p, calls := typedPuppet(t)
 			config, traces := faultConfig(t, p.URL, o.URL+"/v1", "1m", "summary: {mode: always}")
-			r := command(t.Context(), nil, "run", "--json", "-c", config, "have a look")
+			r := command(patient(t), nil, "run", "--json", "-c", config, "have a look")
 			r.want(t, exitYes, "/type", "tool_result_with_summary", "/summary/0/evidence", "The gate is closed at night")
 			var got []string
 			for _, q := range o.requests() {
@@ -430,7 +430,7 @@ func TestFaultsKilledWhileItThinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd.Wait() // killed, as was to be
-	next := command(t.Context(), nil, "call", "--json", "-c", config, "puppet", "no-such-tool", "{}")
+	next := command(patient(t), nil, "call", "--json", "-c", config, "puppet", "no-such-tool", "{}")
 	next.want(t, exitNo, "/code", "tool_unknown")
 	if !strings.Contains(next.stderr, "a left-over run ended as failed interrupted") || calls.Load() != 0 {
 		t.Errorf("stderr = %q after %d calls, want the killed run to end as interrupted", next.stderr, calls.Load())

@@ -133,7 +133,7 @@ func misled(t *testing.T, f serverFault, transport, decoy string) (r ran, traces
 servers: {puppet: {%s%s}}
 allowlist: allowlist.json
 `, server, given), "allowlist.json", `{"puppet": ["look"]}`, "token", playerSecret)
-		r := command(t.Context(), nil, "call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "puppet", "look", "{}")
+		r := command(patient(t), nil, "call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "puppet", "look", "{}")
 		if n := called(); !f.impatient || n >= f.calls || timeout > 30_000 {
 			return r, filepath.Join(dir, "traces"), n
 		}
