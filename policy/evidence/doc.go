@@ -41,16 +41,20 @@
 //
 // # Chunks
 //
-// A word character is a letter (L), mark (M), number (N), "_" or an invisible character. A number is general category N
-// or one of the Han numerals 零一二三四五六七八九十百千万萬亿億兆两兩廿卅卌 and 壹壱贰貳弐叁參参肆伍陆陸柒捌玖拾佰仟. A chunk
-// is a maximal run of word characters in which single joiners may stand, each directly between two word characters: any
-// of - . : / @ + & ' ’ ^ · ․ ⁄ ∕ ∶ ∙ ⋅ ‧ ． ٫ ٬ U+2010 U+2011, between two numbers also , * × ÷, and between two ASCII
-// word characters also 。 ｡ (which are dots of a domain name: UTS #46, section 2.3). A chunk that begins
-// with a number takes up to two signs or currency symbols directly before it (- + − ± and Sc; unless directly behind
-// another chunk also any dash, Pd, U+02D7 and U+2796); one that ends with a number takes one of % ‰ ‱ ٪ ° or a currency
-// symbol directly behind it, or % ‰ ‱ ٪ behind one space. So "-5", "$10", "10.5", "1,000", "10%", "policy-002" and
-// "bob@example.com" are one chunk each. The parts of a chunk are what lies between its joiners. Invisible characters
-// keep a chunk together and do not count otherwise.
+// A number is a character of general category N, one of the Han numerals 零一二三四五六七八九十百千万萬亿億兆两兩廿卄卅卌皕亖㐅㒃㠪㭍弌弍弎俩倆仨双雙半 and
+// 壹壱贰貳貮弐叁叄參参肆伍陆陸柒捌玖拾佰仟, or a symbol that shows a number: ⚀ to ⚅, ↊ ↋ 💯 🔟 🔢 🔞 🔂 🎱 📅 📆 🥇 🥈 🥉, clocks (U+1F550 to
+// U+1F567), mahjong and domino tiles and playing cards (U+1F000 to U+1F0FF), U+1F10D and U+1F19B to U+1F1AC. A word
+// character is a letter (L), a mark (M), a number, "_" or an invisible character, but U+A78F and U+1D16D are dots.
+//
+// A chunk is a maximal run of word characters in which single joiners may stand, each directly between two word
+// characters: any of - . : / @ + & ' ’ ^ · ․ ⁄ ∕ ∶ ∙ ⋅ ‧ ． ٫ ٬ U+2010 U+2011, between two numbers also , * × ÷, and
+// between two ASCII word characters also the dots 。 ｡ (UTS #46, section 2.3) ۔ ܁ ܂ ・ • ᛫ ⸱ ⸳ ꘎ 𐄁 𐩐 U+A78F U+1D16D. A
+// chunk that begins with a number takes up to two signs or currency symbols directly before it (- + − ± and Sc; unless
+// directly behind another chunk also any dash, Pd, U+02D7 and U+2796); one that ends with a number takes one of % ‰ ‱ ٪
+// ° or a currency symbol directly behind it, or % ‰ ‱ ٪ behind one space. So "-5", "$10", "10.5", "1,000", "10%",
+// "policy-002" and "bob@example.com" are one chunk each. The parts of a chunk are what lies between its joiners, its
+// names the runs of Latin letters in it, without ꞌ (U+A78C). Invisible characters keep a chunk together and do not
+// count otherwise.
 //
 // # Tokens
 //
@@ -60,14 +64,17 @@
 //     D-M-YY to DD-MM-YYYY (also with / or .), H:MM to HH:MM:SS.
 //   - number: all its word characters are numbers.
 //   - identifier: it holds a number.
-//   - number: each part is a number word (zero, two … twenty, thirty … ninety, dozen, and the scale words hundred,
-//     thousand, million, billion, trillion; "one" only beside another number word).
+//   - number: it has names, and each is a number word (zero, two … twenty, thirty … ninety, dozen, and the scale words
+//     hundred, thousand, million, billion, trillion; "one" only beside another number word): twenty-one, five/six.
 //   - date: a whole month name with a capital first letter, except May.
-//   - identifier: it holds "_", "@" or ":"; or stands directly behind a slash or a backslash (https://localhost,
-//     /etc/passwd); or holds a dot (. ． ․ 。 ｡) with a part of at least two letters beside it, before any other joiner
-//     (example.com, t.co/x, but not e.g.); or a part with a capital letter that is not its first letter (PII, mcpServers).
+//   - identifier: it holds "_", "@" or ":"; or stands directly behind a slash (/ \ ⁄ ∕ ∖ ╱ ⟋ ⧵ ⧸ ⑊ ⫽:
+//     https://localhost, /etc/passwd); or holds a dot (. ． ․, between two ASCII word characters also · ∙ ⋅ ‧ and the
+//     dots above) with a part of at least two word characters beside it, before any other joiner (example.com, t.co/x,
+//     but not e.g.); or a part with a capital letter that is not its first letter (PII, mcpServers).
 //   - identifier: it has letters of two of the alphabets Latin, Greek, Cyrillic, Armenian, Canadian Aboriginal,
 //     Cherokee, Coptic, Deseret, Georgian, Glagolitic, Gothic, Lisu, Old Italic, Osage and Tifinagh.
+//   - number: one of its names is a number word, and not "one" (ten-day).
+//   - date: one of its names is a month name as above (mid-March, March's).
 //
 // Then chunks that white space alone separates (at most three characters of it) are joined into one token:
 //
@@ -94,10 +101,13 @@
 //
 // # What remains
 //
-// No token, and so not looked for in the evidence, are: ordinals ("twenty-fifth"), fractions, "gross", "score" and scale
-// words in the plural without a number before them; number words that are run together or misspelled, or of another
-// language than English; Roman numerals in lower case; a word wholly in letters of one alphabet that looks like a word
-// in another, and look-alikes inside one alphabet (small capitals). Units other than those above ("days", "kg", "am")
-// do not belong to a number, nor does a sign apart from it, and numbers of the evidence may stand side by side in a
-// claim with other marks than joiners between them ("10–90", "10 | 90").
+// No token, and so not looked for in the evidence, are: ordinals ("fifth"), fractions, other words for a number than
+// those above ("half", "gross", "score", "decade", "nil") and scale words in the plural without a number before them;
+// number words that are run together or misspelled, or of another language than English; Roman numerals in lower case;
+// numbers in braille or shown by other pictures (🎲, ☝); a word wholly in letters of one alphabet that looks like a word
+// in another, and look-alikes inside one alphabet (small capitals). Nor are words with a joiner between them that is no
+// dot, ":" or "@" ("and/or", and so a host and path without a dot, "localhost/login"), dots between single letters
+// ("e.g.") and addresses that are described ("example dot com", "example[.]com"). Units other than those above ("days",
+// "kg", "am") do not belong to a number, nor does a sign apart from it, and numbers of the evidence may stand side by
+// side in a claim with other marks than joiners between them ("10–90", "10 | 90").
 package evidence

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -75,6 +76,24 @@ func resolve(tb testing.TB, doc jsontext.Value, pointer string) string {
 	return resolve(tb, members[name], rest)
 }
 
+var latinRuns = regexp.MustCompile(`\p{Latin}+`)
+
+// shownNumbers are the number words and the symbols for numbers that a reader sees in s.
+func shownNumbers(s string) map[string]bool {
+	shown := make(map[string]bool)
+	for _, run := range latinRuns.FindAllString(strings.ReplaceAll(strings.ToLower(fold(s)), "ꞌ", " "), -1) {
+		if m := meanings[run]; m == numberWord || m == scaleWord {
+			shown[run] = true
+		}
+	}
+	for _, r := range s {
+		if isNumber(r) && !unicode.IsNumber(r) {
+			shown[string(r)] = true
+		}
+	}
+	return shown
+}
+
 var digitRuns = regexp.MustCompile(`[0-9]+`)
 
 func FuzzLock(f *testing.F) {
@@ -105,6 +124,12 @@ func FuzzLock(f *testing.F) {
 		for _, run := range digitRuns.FindAllString(norm.NFKC.String(claim), -1) {
 			if !slices.Contains(there, run) {
 				t.Errorf("the claim %q shows %s, which its evidence %q does not", claim, run, evidence)
+			}
+		}
+		has := shownNumbers(evidence)
+		for show := range shownNumbers(claim) {
+			if !has[show] {
+				t.Errorf("the claim %q says %s, which its evidence %q does not", claim, show, evidence)
 			}
 		}
 		if len(value) > windowBytes || len(evidence) == len(value) {

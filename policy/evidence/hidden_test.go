@@ -2,6 +2,9 @@ package evidence
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -64,6 +67,67 @@ var hiddenNumbers = []struct{ name, claim, code string }{
 	{"circled-number", "Kept ⑩ days.", CodeUnsupported},
 	{"superscript-behind-number", "Kept 10² days.", CodeUnsupported},
 	{"digits-of-another-script", "Kept ４００ days.", CodeUnsupported},
+	{"number-words-with-hyphen", "Kept five\u2010hundred days.", CodeUnsupported},
+	{"number-words-with-unbreakable-hyphen", "Kept twenty\u2011one days.", CodeUnsupported},
+	{"number-words-with-slash", "Kept five/six days.", CodeUnsupported},
+	{"number-words-with-fraction-slash", "Kept five⁄six days.", CodeUnsupported},
+	{"number-words-with-middle-dot", "Kept five·six days.", CodeUnsupported},
+	{"number-words-with-plus", "Kept two+three days.", CodeUnsupported},
+	{"number-words-with-apostrophe", "Kept six'seven days.", CodeUnsupported},
+	{"number-words-with-ampersand", "Kept six&seven days.", CodeUnsupported},
+	{"number-word-and-unit", "A ten-day limit.", CodeUnsupported},
+	{"number-word-and-unit-unbreakable", "A two\u2011week limit.", CodeUnsupported},
+	{"scale-word-and-unit", "A million-dollar limit.", CodeUnsupported},
+	{"number-word-owns", "A seven's limit.", CodeUnsupported},
+	{"ordinal-of-number-words", "On the twenty-fifth.", CodeUnsupported},
+	{"modifier-letter-behind-number-word", "Kept seven\u02bc days.", CodeUnsupported},
+	{"saltillo-behind-number-word", "Kept seven\ua78c days.", CodeUnsupported},
+	{"visarga-behind-number-word", "Kept seven\u0903 days.", CodeUnsupported},
+	{"long-vowel-mark-as-hyphen", "A ten\u30fcday limit.", CodeUnsupported},
+	{"month-behind-joiner", "Since mid-March.", CodeUnsupported},
+	{"months-with-slash", "Since April/June.", CodeUnsupported},
+	{"month-owns", "Since March's end.", CodeUnsupported},
+	{"hundred-points", "Kept 💯 days.", CodeUnsupported},
+	{"keycap-ten", "Kept 🔟 days.", CodeUnsupported},
+	{"keycap-of-digit", "Kept 4\u20e300 days.", CodeUnsupported},
+	{"keycap-of-two-digits", "Kept 9\u20e30\u20e3 days.", CodeUnsupported},
+	{"die", "Kept ⚅ days.", CodeUnsupported},
+	{"dice", "Kept ⚅⚀ days.", CodeUnsupported},
+	{"playing-card", "Kept 🂪 days.", CodeUnsupported},
+	{"domino", "Kept 🀸 days.", CodeUnsupported},
+	{"mahjong-tile", "Kept 🀏 days.", CodeUnsupported},
+	{"clock", "Since 🕐.", CodeUnsupported},
+	{"calendar", "Since 📅.", CodeUnsupported},
+	{"medal", "It is 🥇.", CodeUnsupported},
+	{"turned-digit", "Kept ↊ days.", CodeUnsupported},
+	{"circled-zero", "Kept \U0001f10d days.", CodeUnsupported},
+	{"squared-sound", "Kept 🆢 days.", CodeUnsupported},
+	{"number-symbol-behind-number", "Kept 10💯 days.", CodeUnsupported},
+	{"han-two-hundred", "Kept 皕 days.", CodeUnsupported},
+	{"han-two", "Kept 弍 days.", CodeUnsupported},
+	{"han-three", "Kept 弎 days.", CodeUnsupported},
+	{"han-three-of-them", "Kept 仨 days.", CodeUnsupported},
+	{"han-both", "Kept 俩 days.", CodeUnsupported},
+	{"han-pair", "Kept 双.", CodeUnsupported},
+	{"han-half", "Kept 半.", CodeUnsupported},
+	{"fraction-slashes-of-address", "See http:⁄⁄evil.", CodeUnsupported},
+	{"division-slashes-of-address", "See http:∕∕localhost.", CodeUnsupported},
+	{"big-slash-of-address", "See http:⧸⧸evil.", CodeUnsupported},
+	{"double-slash-of-address", "See http:⫽evil.", CodeUnsupported},
+	{"set-minus-as-backslash", "See ∖∖evil.", CodeUnsupported},
+	{"arabic-full-stop", "See evil۔com.", CodeUnsupported},
+	{"katakana-middle-dot", "See evil・com.", CodeUnsupported},
+	{"half-width-katakana-middle-dot", "See evil･com.", CodeUnsupported},
+	{"syriac-full-stop", "See evil܁com.", CodeUnsupported},
+	{"raised-dot", "See evil⸳com.", CodeUnsupported},
+	{"sinological-dot", "See evilꞏcom.", CodeUnsupported},
+	{"kharoshthi-dot", "See evil𐩐com.", CodeUnsupported},
+	{"augmentation-dot", "See evil\U0001d16dcom.", CodeUnsupported},
+	{"middle-dot-of-address", "See t·co.", CodeUnsupported},
+	{"greek-dot-of-address", "See evil\u0387com.", CodeUnsupported},
+	{"dot-operator-of-address", "See evil⋅com.", CodeUnsupported},
+	{"bullet-of-address", "See evil•com.", CodeUnsupported},
+	{"odd-dot-between-full-width-letters", "See ｅｖｉｌ۔ｃｏｍ.", CodeUnsupported},
 }
 
 func TestLock_HiddenNumbers(t *testing.T) {
@@ -94,7 +158,9 @@ func TestLock_HonestClaims(t *testing.T) {
 	for _, claim := range []string{
 		between, "Kept 10–90 days.", "Kept 10 to 90 days.", "400 places.", "400 places – 10 of them.", "Places (400).",
 		"Plätze: 400.", "Журналы 90.", "Προς 90.", "ログ 90", "Kept 10 × 90.", "A \"k\" or a bn.", "Either m or t.",
-		"Tシャツ, 90.", "The café’s 90.",
+		"Tシャツ, 90.", "The café’s 90.", "Read and/or write.", "A one-off, no-one's.", "Even 'often' is well-known.",
+		"マイケル・ジャクソン", "迈克尔·杰克逊", "a·b or a・b", "اردو۔ اردو", "Red • green", "A weekend-long May-be.", "R&D‐led",
+		"It is ⌚, 🎉.",
 	} {
 		if _, err := Lock([]byte(`"`+between+`"`), Summary{[]Item{{Claim: claim, Evidence: between}}}); err != nil {
 			t.Errorf("Lock(%q) = %v, want it accepted", claim, err)
@@ -140,12 +206,44 @@ func TestLock_InvisibleInEvidence(t *testing.T) {
 // What the package comment admits is shown here, so that the two stay together.
 func TestLock_WhatRemains(t *testing.T) {
 	for _, claim := range []string{
-		"Kept fourhundred days.", "On the twenty-fifth.", "Kept a gross of days.", "Thousands of places.",
+		"Kept fourhundred days.", "On the fifth.", "Kept a gross of days.", "Half a decade.", "Kept nil days.",
+		"Read localhost/login.", "At example dot com.", "At e.v.i.l.", "Kept ⠼⠁ days.", "A 🎲 or ☝.", "Thousands of places.",
 		"Kept siebzig days.", "Kept sevn days.", "Kept xiv days.", "Kept se\u1d20en days.", "Kept - 10 days.",
 		"Kept 10 | 90.", "Kept 10 kg.", "\u0455\u0456\u0445 days.",
 	} {
 		if _, err := Lock([]byte(`"`+between+`"`), Summary{[]Item{{Claim: claim, Evidence: between}}}); err != nil {
 			t.Errorf("Lock(%q) = %v, which is better than the package comment says", claim, err)
 		}
+	}
+}
+
+// The package comment names every character that has a meaning here.
+func TestPackageCommentIsComplete(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range joiners + dots + asciiDots + slashes + signs + minuses + unitsClose + cjkNumbers {
+		if !strings.ContainsRune(string(doc), r) && !strings.Contains(string(doc), fmt.Sprintf("%U", r)) {
+			t.Errorf("doc.go does not name %U %c", r, r)
+		}
+	}
+	named := func(r rune) bool { return strings.Contains(string(doc), fmt.Sprintf("%U", r)) }
+	check := func(lo, hi rune) {
+		if lo == hi && named(lo) || named(lo) && named(hi) {
+			return
+		}
+		for r := lo; r <= hi; r++ {
+			between := '⚀' <= r && r <= '⚅'
+			if !strings.ContainsRune(string(doc), r) && !between {
+				t.Errorf("doc.go does not name the number %U %c", r, r)
+			}
+		}
+	}
+	for _, r := range numberSymbols.R16 {
+		check(rune(r.Lo), rune(r.Hi))
+	}
+	for _, r := range numberSymbols.R32 {
+		check(rune(r.Lo), rune(r.Hi))
 	}
 }

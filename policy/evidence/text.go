@@ -64,7 +64,7 @@ func wordCount(s string) int {
 		case unicode.Is(unicode.Han, r), unicode.Is(unicode.Hiragana, r):
 			n++
 			counted = true
-		case !counted && (unicode.IsLetter(r) || unicode.IsNumber(r)):
+		case !counted && (unicode.IsLetter(r) || isNumber(r)):
 			n++
 			counted = true
 		}

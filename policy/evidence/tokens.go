@@ -1,8 +1,8 @@
 package evidence
 
 import (
+	"iter"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -137,8 +137,8 @@ func words(s string) []word {
 	found := chunks(s)
 	list := make([]word, len(found))
 	for i, c := range found {
-		behind := c.start > 0 && strings.IndexByte(`/\\`, s[c.start-1]) >= 0
-		list[i] = word{c, meaningOf(c.core), behind}
+		before, _ := utf8.DecodeLastRuneInString(s[:c.start])
+		list[i] = word{c, meaningOf(c.core), strings.ContainsRune(slashes, before)}
 	}
 	return list
 }
@@ -155,17 +155,26 @@ func meaningOf(core string) meaning {
 		}
 		return plain
 	}
-	lower := strings.ToLower(core)
-	if m, ok := meanings[lower]; ok || !strings.Contains(lower, "-") {
+	if m, ok := meanings[strings.ToLower(core)]; ok {
 		return m
 	}
-	for part := range strings.SplitSeq(lower, "-") { // twenty-one
-		if m := meanings[part]; m != numberWord && m != scaleWord && m != one {
+	all := plain
+	for name := range names(core) { // twenty-one
+		if m := meanings[strings.ToLower(name)]; m != numberWord && m != scaleWord && m != one {
 			return plain
 		}
+		all = numberWord
 	}
-	return numberWord
+	return all
 }
+
+// names returns the runs of Latin letters of core: the English words in it, whatever joins them.
+func names(core string) iter.Seq[string] {
+	return strings.FieldsFuncSeq(core, func(r rune) bool { return !unicode.Is(unicode.Latin, r) || r == saltillo })
+}
+
+// saltillo is a letter that looks like an apostrophe.
+const saltillo = 'ꞌ'
 
 // isDay reports whether core is one or two digits, perhaps with st, nd, rd or th.
 func isDay(core string) bool {
@@ -199,39 +208,65 @@ func (w word) class() Class {
 		return Identifier
 	case w.meaning == numberWord, w.meaning == scaleWord:
 		return Number
-	case w.meaning == monthName && unicode.IsUpper(rune(w.core[0])) && len(w.core) > len("Sept"):
-		return Date // whole names but May, and with June and July
-	case unicode.IsUpper(rune(w.core[0])) && (strings.EqualFold(w.core, "June") || strings.EqualFold(w.core, "July")):
+	case isMonth(w.core):
 		return Date
 	case w.behind, isName(w.core), mixesAlphabets(w.core):
 		return Identifier
 	}
+	for name := range names(w.core) {
+		if m := meanings[strings.ToLower(name)]; m == numberWord || m == scaleWord {
+			return Number // ten-day
+		}
+		if isMonth(name) {
+			return Date // March's
+		}
+	}
 	return ""
 }
 
-// hasAddress reports whether a dot of core has two letters or more on a side of it: example.com and t.co, but not e.g.
+// isMonth reports whether s is the whole name of a month with a capital. May is not: it is more often another word.
+func isMonth(s string) bool {
+	lower := strings.ToLower(s)
+	return meanings[lower] == monthName && 'A' <= s[0] && s[0] <= 'Z' &&
+		(len(s) > len("Sept") || lower == "june" || lower == "july")
+}
+
+// hasAddress reports whether a dot of core has two word characters or more on a side of it, before any other joiner:
+// example.com and t.co, but not e.g.
 func hasAddress(core string) bool {
-	// Without the other joiners, so that what is left is runs of word characters with dots between them.
-	for run := range strings.FieldsFuncSeq(core, func(r rune) bool { return !isWord(r) && !isDot(r) }) {
-		parts := strings.FieldsFunc(run, isDot)
-		if len(parts) > 1 && slices.ContainsFunc(parts, func(p string) bool { return utf8.RuneCountInString(p) > 1 }) {
-			return true
+	before, behindDot, length := rune(0), false, 0 // of the part that is being read
+	for len(core) > 0 {
+		r, size := utf8.DecodeRuneInString(core)
+		core = core[size:]
+		next, _ := utf8.DecodeRuneInString(core)
+		switch {
+		case isWord(r):
+			if length++; behindDot && length > 1 {
+				return true
+			}
+		case isDot(before, r, next):
+			if length > 1 {
+				return true
+			}
+			behindDot, length = true, 0
+		default:
+			behindDot, length = false, 0
 		}
+		before = r
 	}
 	return false
 }
 
 // isName reports whether a chunk without numbers is an identifier.
 func isName(core string) bool {
-	if strings.ContainsAny(core, "_@:") {
+	if strings.ContainsAny(core, "_@:") || hasAddress(core) {
 		return true
 	}
-	parts := strings.FieldsFunc(core, func(r rune) bool { return !isWord(r) })
-	if hasAddress(core) {
-		return true
+	for part := range strings.FieldsFuncSeq(core, func(r rune) bool { return !isWord(r) }) {
+		_, size := utf8.DecodeRuneInString(part)
+		if strings.ContainsFunc(part[size:], unicode.IsUpper) {
+			return true
+		}
 	}
-	return slices.ContainsFunc(parts, func(p string) bool {
-		_, size := utf8.DecodeRuneInString(p)
-		return strings.ContainsFunc(p[size:], unicode.IsUpper)
-	})
+	return false
 }
