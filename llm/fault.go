@@ -32,11 +32,8 @@ func (e *EndpointError) Error() string { return "the model gave nothing: " + e.R
 const maxReasonBytes = 400
 
 // fault makes an error of what went wrong in an exchange. The endpoint knows the API key and may have put it into the
-// words.
+// words, which must hold the endpoint's whole: they are masked, then cut.
 func (m *Model) fault(x Exchange, words string) *EndpointError {
-	if m.key != "" && (strings.Contains(words, m.key) || bytes.Contains(x.Received, []byte(m.key))) {
-		words = "what went wrong is not shown, because the API key stands in the response"
-	}
 	if words == io.EOF.Error() {
 		words = "it closed the connection without a response"
 	}
@@ -46,10 +43,21 @@ func (m *Model) fault(x Exchange, words string) *EndpointError {
 	if x.Status != 0 && x.Status != http.StatusOK {
 		words = strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", x.Status, http.StatusText(x.Status))) + ": " + words
 	}
-	if m.key == "" && (x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden) {
+	if !m.key && (x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden) {
 		words += " (no key was sent)"
 	}
-	return &EndpointError{Status: x.Status, Reason: visible.Clip("POST "+m.where+": "+words, maxReasonBytes)}
+	return &EndpointError{Status: x.Status, Reason: visible.Clip(m.secrets.String("POST "+m.where+": "+words), maxReasonBytes)}
+}
+
+// retold is err, which readResponse has found wrong with body, in words without secrets. An error of the decoder quotes
+// from a document what fits; so it is read again with its secrets masked, to hear the same of that.
+func (m *Model) retold(body []byte, err error) string {
+	if clean := m.secrets.Bytes(body); !bytes.Equal(clean, body) {
+		if _, _, err = readResponse(clean); err == nil {
+			return "the response holds a secret, so what is wrong with it is not shown"
+		}
+	}
+	return err.Error()
 }
 
 // refusalWords are the words of a response without success: the message that OpenAI's error object holds, or else the

@@ -86,11 +86,11 @@ func TestModel_Faults(t *testing.T) {
 			"2 choices"},
 		{"no-choice", always(200, `{"choices":[]}`), 200, "no choice"},
 		{"duplicate-choices", always(200, `{"choices":[{"message":{"content":"x"}}],"choices":[]}`), 200, "duplicate"},
-		{"key-in-a-name", always(200, `{"`+testKey+`":1,"`+testKey+`":2}`), 200, "not shown"},
-		{"key-echoed", always(401, `{"error":{"message":"Incorrect API key provided: `+testKey+`"}}`), 401, "not shown"},
-		{"key-echoed-with-escapes", always(401, `{"error":{"message":"no \u0073k-test\/0123456789"}}`), 401, "not shown"},
-		{"key-echoed-in-html", always(401, `<p>`+testKey+`</p>`), 401, "not shown"},
-		{"key-echoed-where-http-should-be", raw(testKey + "\r\n\r\n"), 0, "not shown"},
+		{"key-in-a-name", always(200, `{"`+testKey+`":1,"`+testKey+`":2}`), 200, "(/[masked by pgfsm])"},
+		{"key-echoed", always(401, `{"error":{"message":"Incorrect API key provided: `+testKey+`"}}`), 401, "provided: [masked by pgfsm]"},
+		{"key-echoed-with-escapes", always(401, `{"error":{"message":"no \u0073k-test\/0123456789"}}`), 401, "no [masked by pgfsm]"},
+		{"key-echoed-in-html", always(401, `<p>`+testKey+`</p>`), 401, "<p>[masked by pgfsm]</p>"},
+		{"key-echoed-where-http-should-be", raw(testKey + "\r\n\r\n"), 0, `"[masked by pgfsm]"`},
 		{"long-words", always(500, strings.Repeat("\x00", 1<<20)), 500, "bytes)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/shared"
 
+	"pgfsm/policy/secret"
 	"pgfsm/policy/visible"
 )
 
@@ -25,12 +26,16 @@ type Config struct {
 	APIKey    string        // sent as a bearer token; none is sent if it is empty
 	Timeout   time.Duration // for one completion, the repetition included
 	MaxTokens int           // that a completion may have
+
+	Secrets *secret.Masker // what no error may hold, the APIKey among it; nil means the APIKey alone
 }
 
 // A Model is a [Planner] and a [Summarizer] that asks an OpenAI-compatible endpoint; see the package comment. Any
 // number of runs may share it. The zero Model asks nobody and returns an error.
 type Model struct {
-	name, key string
+	name      string
+	key       bool // one is sent
+	secrets   *secret.Masker
 	where     string // what is posted to
 	timeout   time.Duration
 	maxTokens int64
@@ -52,8 +57,13 @@ func NewModel(c Config) (*Model, error) {
 	if c.APIKey != "" {
 		options = append(options, option.WithAPIKey(c.APIKey))
 	}
+	if c.Secrets == nil {
+		c.Secrets = secret.New([]string{c.APIKey})
+	}
 	return &Model{
-		name: c.Model, key: c.APIKey, where: strings.TrimRight(c.BaseURL, "/") + "/chat/completions", timeout: c.Timeout, maxTokens: int64(c.MaxTokens),
+		name: c.Model, key: c.APIKey != "", secrets: c.Secrets,
+		where:   strings.TrimRight(c.BaseURL, "/") + "/chat/completions",
+		timeout: c.Timeout, maxTokens: int64(c.MaxTokens),
 		transport: newTransport(base, c.APIKey != ""), chat: openai.NewChatCompletionService(options...),
 	}, nil
 }
@@ -135,7 +145,7 @@ func (m *Model) complete(ctx context.Context, p prompt) (Completion, error) {
 	}
 	content, refusal, err := readResponse(x.Received)
 	if err != nil {
-		return got, m.fault(x, err.Error())
+		return got, m.fault(x, m.retold(x.Received, err))
 	}
 	got.Content, got.Refusal = content, refusal
 	return got, nil

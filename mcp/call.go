@@ -107,7 +107,7 @@ func (s *session) call(ctx context.Context, p *permit, listing uint64) Returned 
 	case failed != nil:
 		reason := fmt.Sprintf("it answered with error %d %q", failed.Code, failed.Message)
 		return Returned{RPCError: failed, Code: CodeRPC, Effect: EffectUnknown,
-			Reason: presentable(reason, s.server.secrets())}
+			Reason: presentable(reason, s.secrets)}
 	}
 	return s.lost(ctx, p, status, err)
 }
@@ -137,7 +137,7 @@ func (s *session) lost(ctx context.Context, p *permit, status int, err error) Re
 		r.Code, r.Reason = CodeProtocol, "no answer came"
 	default:
 		r.Code, r.Reason = s.broken(err)
-		r.Reason = presentable(r.Reason, s.server.secrets())
+		r.Reason = presentable(r.Reason, s.secrets)
 	}
 	return r
 }

@@ -1,7 +1,7 @@
 // Package mcp is the client side towards upstream MCP servers: it connects over stdio, SSE and streamable HTTP, lists
 // tools, and sends one tools/call at a time, each against a permit.
 //
-//	u, err := mcp.New(servers, mcp.Limits{}, mcp.Info{Name: "pgfsm", Version: "1"}) // starts nothing
+//	u, err := mcp.New(servers, mcp.Limits{}, mcp.Info{Name: "pgfsm", Version: "1"}, secret.New(values)) // starts nothing
 //	defer u.Close()
 //	listings := u.List(ctx)                                                        // all servers at once
 //	changed := u.Changed("docs", listings[0].Number)                               // says it that its tools changed?

@@ -1,9 +1,13 @@
 package mcp
 
 import (
+	"bytes"
+	"errors"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"pgfsm/policy/secret"
 )
 
 // Stable codes of [Listing] and [Returned]. An empty code means that nothing went wrong.
@@ -47,12 +51,10 @@ type fault struct {
 func (f *fault) Error() string { return f.code + ": " + f.reason }
 
 // presentable makes text that a server had a hand in safe to print and to keep: secrets masked, everything that is not
-// a printable character escaped (control, ANSI, bidi), and the length bounded.
-func presentable(text string, secrets []string) string {
-	for _, s := range secrets {
-		quoted := strconv.Quote(s) // as a reason quotes a server's words
-		text = strings.NewReplacer(s, "***", quoted[1:len(quoted)-1], "***").Replace(text)
-	}
+// a printable character escaped (control, ANSI, bidi), and the length bounded, in this order. The text must hold the
+// server's words whole: of a secret that was cut before, nobody finds the rest.
+func presentable(text string, secrets *secret.Masker) string {
+	text = secrets.String(text)
 	text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD")
 	var b strings.Builder
 	for _, r := range text {
@@ -73,8 +75,9 @@ func presentable(text string, secrets []string) string {
 // maxLabel is the length in bytes of a server's own name and version.
 const maxLabel = 200
 
-// label cuts s to maxLabel bytes without splitting a character.
-func label(s string) string {
+// label masks secrets in s and cuts it to maxLabel bytes without splitting a character.
+func label(s string, secrets *secret.Masker) string {
+	s = secrets.String(s)
 	if len(s) <= maxLabel {
 		return s
 	}
@@ -83,4 +86,17 @@ func label(s string) string {
 		cut--
 	}
 	return s[:cut]
+}
+
+// retold is err, which read has found wrong with doc, in words without secrets. Errors of decoders quote from a
+// document what fits; so it is read again with its secrets masked, to hear the same of that.
+func (s *session) retold(doc []byte, err error, read func(doc []byte) error) error {
+	clean := s.secrets.Bytes(doc)
+	if bytes.Equal(clean, doc) {
+		return err
+	}
+	if err := read(clean); err != nil {
+		return err
+	}
+	return errors.New("it holds a secret of ours, so what is wrong is not shown")
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgfsm/policy/secret"
 )
 
 // selfReference is the params of an elicitation that kills a client which resolves its schema.
@@ -76,11 +78,11 @@ func TestFaultsOfACall(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.role, func(t *testing.T) {
 			judge := func(t *testing.T, s Server) {
-				secret := Header{"x-key", "Bearer " + echoed}
+				known := Header{"x-key", "Bearer " + echoed}
 				if s.Type == TypeStdio {
-					s.Env = append(s.Env, secret)
+					s.Env = append(s.Env, known)
 				} else {
-					s.Headers = []Header{secret}
+					s.Headers = []Header{known}
 				}
 				try := func(timeout time.Duration) Returned {
 					u := upstreams(t, Limits{ResultBytes: 1 << 20, CatalogBytes: 1 << 20, CallTimeout: timeout}, s)
@@ -104,7 +106,7 @@ func TestFaultsOfACall(t *testing.T) {
 				if (r.Code == "") != (string(r.Result) == oneResult) || (r.Code == "") != (r.Reason == "") {
 					t.Errorf("Call() = %+v with the result %s, want the whole result, or a code and a reason", r, r.Result)
 				}
-				if strings.Contains(r.Reason, "s3cret") || tt.code == CodeRPC && !strings.Contains(r.Reason, "***") {
+				if strings.Contains(r.Reason, "s3cret") || tt.code == CodeRPC && !strings.Contains(r.Reason, secret.Mask) {
 					t.Errorf("Reason = %q, want the secret masked", r.Reason)
 				}
 				if used := allocated() - before; tt.code == CodeResult && used > 32<<20 {

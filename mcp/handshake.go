@@ -56,31 +56,31 @@ func (s *session) greet(method string, result []byte) ([]byte, error) {
 	if method == methodDiscover {
 		var d discovered
 		if err := json.Unmarshal(result, &d); err != nil {
-			return nil, err
+			return nil, s.retold(result, err, func(doc []byte) error { return json.Unmarshal(doc, &d) })
 		}
 		d.ResultType = "complete"
 		d.SupportedVersions = slices.DeleteFunc(d.SupportedVersions, func(v string) bool {
 			return !slices.Contains(sdk.SupportedProtocolVersions(), v)
 		})
 		s.news.announced.Store(d.Capabilities.announced())
-		cut(d.Meta.ServerInfo)
+		s.cut(d.Meta.ServerInfo)
 		return json.Marshal(d)
 	}
 	var w welcome
 	if err := json.Unmarshal(result, &w); err != nil {
-		return nil, err
+		return nil, s.retold(result, err, func(doc []byte) error { return json.Unmarshal(doc, &w) })
 	}
 	if !slices.Contains(sdk.SupportedProtocolVersions(), w.ProtocolVersion) {
-		return nil, fmt.Errorf("it speaks revision %.40q, which is unknown here", w.ProtocolVersion)
+		return nil, fmt.Errorf("it speaks revision %.40q, which is unknown here", s.secrets.String(w.ProtocolVersion))
 	}
 	s.protocol.Store(&w.ProtocolVersion)
 	s.news.announced.Store(w.Capabilities.announced())
-	cut(w.ServerInfo)
+	s.cut(w.ServerInfo)
 	return json.Marshal(w)
 }
 
-func cut(i *implementation) {
+func (s *session) cut(i *implementation) {
 	if i != nil {
-		i.Name, i.Version = label(i.Name), label(i.Version)
+		i.Name, i.Version = label(i.Name, s.secrets), label(i.Version, s.secrets)
 	}
 }

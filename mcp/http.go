@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 const (
@@ -224,7 +226,8 @@ func (rt *roundTripper) incoming(req *http.Request, resp *http.Response, sent ou
 			return err
 		}
 		body.Reader = bytes.NewReader(content)
-	default: // accepted notifications, and what the SDK will refuse for its type
+	default: // accepted notifications, and what the SDK will refuse for its type, which it quotes in lower case
+		resp.Header.Set("Content-Type", s.secrets.String(resp.Header.Get("Content-Type")))
 		body.Reader = io.LimitReader(resp.Body, maxHTTPError)
 	}
 	resp.Body = body
@@ -249,6 +252,14 @@ func (rt *roundTripper) noteError(req *http.Request, status int, content []byte,
 func (s *session) inspect(doc []byte, want int64) error {
 	m, err := readMessage(doc)
 	if err != nil {
+		err = s.retold(doc, err, func(doc []byte) error { _, err := readMessage(doc); return err })
+		return s.fail(CodeProtocol, "it sent what is not a JSON-RPC message: %v", err)
+	}
+	if m.method != "" { // nor may the SDK come across what it would quote in part
+		_, err = jsonrpc.DecodeMessage(doc)
+	}
+	if err != nil {
+		err = s.retold(doc, err, func(doc []byte) error { _, err := jsonrpc.DecodeMessage(doc); return err })
 		return s.fail(CodeProtocol, "it sent what is not a JSON-RPC message: %v", err)
 	}
 	if m.method == "" && want != 0 && m.id != want {
@@ -270,11 +281,15 @@ func (rt *roundTripper) checkEndpoint(data []byte) error {
 	if err != nil {
 		return rt.session.fail(CodeProtocol, "its SSE endpoint is not a URL")
 	}
-	if !sameOrigin(target, rt.origin) {
-		return rt.session.fail(CodeOrigin, "its SSE endpoint is at %s, outside the configured origin %s",
-			origin(target), origin(rt.origin))
+	if sameOrigin(target, rt.origin) {
+		return nil
 	}
-	return nil
+	where := origin(target)
+	if clean := rt.session.secrets.String(target.Host); clean != target.Host {
+		where = clean // an origin is in lower case, where nobody would find the secret
+	}
+	return rt.session.fail(CodeOrigin, "its SSE endpoint is at %s, outside the configured origin %s",
+		where, origin(rt.origin))
 }
 
 // origin is RFC 6454's triple as text, with the port always there.

@@ -129,6 +129,7 @@ func (s *session) list(ctx context.Context) ([][]byte, *fault) {
 		}
 		next, n, err := readPage(page)
 		if err != nil {
+			err = s.retold(page, err, func(doc []byte) error { _, _, err := readPage(doc); return err })
 			return nil, s.fail(CodeProtocol, "its tools/list result is not usable: %v", err)
 		}
 		pages, size, tools = append(pages, page), size+len(page), tools+n

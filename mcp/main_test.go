@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"pgfsm/policy/secret"
 )
 
 // The test binary is also every child process that the tests start: serveAs names what it plays.
@@ -283,7 +286,13 @@ func runScript(s script) {
 // upstreams makes Upstreams that are closed at the end of the test.
 func upstreams(t *testing.T, lim Limits, servers ...Server) *Upstreams {
 	t.Helper()
-	u, err := New(servers, lim, Info{Name: "test", Version: "1"})
+	var values []string
+	for _, s := range servers {
+		for _, h := range slices.Concat(s.Headers, s.Env) {
+			values = append(values, h.Value)
+		}
+	}
+	u, err := New(servers, lim, Info{Name: "test", Version: "1"}, secret.New(values))
 	if err != nil {
 		t.Fatal(err)
 	}

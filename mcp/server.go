@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 )
@@ -19,7 +18,8 @@ const (
 )
 
 // A Header is a name and its value: an HTTP header or an environment variable. Values may be secrets: they go onto the
-// wire or into the child's environment and appear in no reason and no error of this package.
+// wire or into the child's environment and into no text of ours. Those that [New] is told of are masked in the words of
+// others.
 type Header struct{ Name, Value string }
 
 // A Server says how one upstream server is reached. All values are final: references to secrets are already resolved.
@@ -143,27 +143,4 @@ func loopback(host string) bool {
 	}
 	ip := net.ParseIP(host)
 	return ip != nil && ip.IsLoopback()
-}
-
-// minSecret is the shortest value in bytes that is masked: LANG=C is configured like a secret and must not blot out
-// every C of a reason.
-const minSecret = 6
-
-// secrets are the values that must not appear in anything that people or records see.
-func (s Server) secrets() []string {
-	var out []string
-	for _, group := range [][]Header{s.Headers, s.Env} {
-		for _, h := range group {
-			// "Bearer abc": a server that echoes only "abc" echoes the secret.
-			_, credential, _ := strings.Cut(h.Value, " ")
-			for _, v := range []string{h.Value, credential} {
-				if len(v) >= minSecret {
-					out = append(out, v)
-				}
-			}
-		}
-	}
-	// The longest first, so that none is masked in part.
-	slices.SortStableFunc(out, func(a, b string) int { return len(b) - len(a) })
-	return out
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"pgfsm/policy/secret"
 )
 
 // closeGrace is how long a session may take to say good-bye (end its HTTP session, let the child process end) before
@@ -21,8 +23,9 @@ const closeGrace = 3 * time.Second
 // A session is one connection to one server, from connecting to the first fault or Close. It is never repaired: a
 // listing that finds it broken makes a new one.
 type session struct {
-	server Server
-	limits Limits
+	server  Server
+	limits  Limits
+	secrets *secret.Masker
 
 	ctx      context.Context // its end cuts off every request and kills the child
 	cancel   context.CancelFunc
@@ -54,7 +57,7 @@ func (s *session) lose(err error) *fault {
 }
 
 func (s *session) over(f *fault) *fault {
-	f.reason = presentable(f.reason, s.server.secrets())
+	f.reason = presentable(f.reason, s.secrets)
 	f.calls = int(s.calls.Load())
 	s.mu.Lock()
 	if s.first == nil || s.first.lost && !f.lost {
@@ -74,7 +77,7 @@ func (s *session) fault() *fault {
 
 // connect opens a session and shakes hands. The session outlives ctx; the connecting does not.
 func (u *Upstreams) connect(ctx context.Context, server Server) (*session, *fault) {
-	s := &session{server: server, limits: u.limits, moments: &u.moments}
+	s := &session{server: server, limits: u.limits, secrets: u.secrets, moments: &u.moments}
 	s.changed() // what an earlier session listed says nothing of this one
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.news.info = u.info

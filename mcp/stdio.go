@@ -11,6 +11,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"pgfsm/policy/secret"
 )
 
 // stdioTransport runs a server as a child process and speaks newline-delimited JSON-RPC with it (MCP 2025-11-25,
@@ -44,7 +46,7 @@ func (c *stdioConn) Read(context.Context) (jsonrpc.Message, error) {
 		case errors.Is(err, bufio.ErrTooLong):
 			return nil, c.session.tooLarge()
 		case err != nil:
-			return nil, c.session.fail(CodeDied, "%s", c.child.obituary())
+			return nil, c.session.fail(CodeDied, "%s", c.child.obituary(c.session.secrets))
 		case len(bytes.TrimSpace(line)) == 0:
 			continue
 		}
@@ -100,7 +102,7 @@ func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	case ctx.Err() != nil: // half a frame: nothing sensible can follow it
 		return c.session.fail(CodeTimeout, "it did not read a message within the time allowed")
 	default:
-		return c.session.fail(CodeDied, "%s", c.child.obituary())
+		return c.session.fail(CodeDied, "%s", c.child.obituary(c.session.secrets))
 	}
 }
 
@@ -125,34 +127,42 @@ func (c *stdioConn) Close() error { return c.child.end() }
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
+	cut  bool // something stood before them
 }
 
-// maxTail is how much of a child's stderr is kept.
-const maxTail = 2048
+// maxTail is how much of a child's stderr is kept. It is more than is shown, so that a secret of several lines that ends
+// in the last one is there from its beginning.
+const maxTail = 128 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.cut = t.cut || len(t.kept)+len(p) > maxTail
 	t.kept = append(t.kept, p[max(0, len(p)-maxTail):]...)
 	t.kept = t.kept[max(0, len(t.kept)-maxTail):]
 	return len(p), nil
 }
 
-// lastLine is the last line that is not blank.
-func (t *tail) lastLine() string {
+// lastLine is the last line that is not blank, with secrets masked: before it is cut out, for they may have several
+// lines. Of a line whose beginning is not kept nothing is told.
+func (t *tail) lastLine(secrets *secret.Masker) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	kept := bytes.TrimSpace(t.kept)
-	return string(bytes.TrimSpace(kept[bytes.LastIndexByte(kept, '\n')+1:]))
+	kept := bytes.TrimSpace(secrets.Bytes(t.kept))
+	begin := bytes.LastIndexByte(kept, '\n') + 1
+	if begin == 0 && t.cut {
+		return ""
+	}
+	return string(bytes.TrimSpace(kept[begin:]))
 }
 
 // obituary says how the child ended, with the last line of its stderr.
-func (c *child) obituary() string {
+func (c *child) obituary(secrets *secret.Masker) string {
 	how := "it closed its output"
 	if waitFor(c.exited, c.grace) {
 		how = fmt.Sprintf("its process ended (%v)", c.cmd.ProcessState)
 	}
-	if words := c.stderr.lastLine(); words != "" {
+	if words := c.stderr.lastLine(secrets); words != "" {
 		how += ", its last words: " + words
 	}
 	return how

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"pgfsm/policy/secret"
 )
 
 // errClosed is the cause with which Close ends what is under way.
@@ -16,11 +18,12 @@ type Info struct{ Name, Version string }
 
 // Upstreams are the configured servers and the sessions with them. All methods may be called concurrently.
 type Upstreams struct {
-	limits Limits
-	info   Info
-	all    []*upstream
-	byName map[string]*upstream
-	done   runs
+	limits  Limits
+	info    Info
+	secrets *secret.Masker
+	all     []*upstream
+	byName  map[string]*upstream
+	done    runs
 
 	moments atomic.Uint64 // see changes.go
 
@@ -38,8 +41,9 @@ type upstream struct {
 }
 
 // New checks the servers and limits and returns them as Upstreams. It starts nothing and connects to nothing. All
-// mistakes are reported at once.
-func New(servers []Server, limits Limits, info Info) (*Upstreams, error) {
+// mistakes are reported at once. Secrets are masked in every name, version and reason; in what is returned as received,
+// the caller masks them.
+func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) (*Upstreams, error) {
 	limits, err := limits.withDefaults()
 	faults := []error{err}
 	if info.Name == "" {
@@ -48,7 +52,7 @@ func New(servers []Server, limits Limits, info Info) (*Upstreams, error) {
 	if info.Version == "" {
 		info.Version = "0"
 	}
-	u := &Upstreams{limits: limits, info: info, byName: make(map[string]*upstream)}
+	u := &Upstreams{limits: limits, info: info, secrets: secrets, byName: make(map[string]*upstream)}
 	u.ctx, u.close = context.WithCancelCause(context.Background())
 	for _, s := range servers {
 		if err := s.check(); err != nil {

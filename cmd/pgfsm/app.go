@@ -17,6 +17,7 @@ import (
 	"pgfsm/mcp"
 	"pgfsm/mcp/toy"
 	"pgfsm/policy"
+	"pgfsm/policy/secret"
 	"pgfsm/policy/settings"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
@@ -62,7 +63,7 @@ type app struct {
 	planner   llm.Planner
 	summary   llm.Summarizer
 	servers   []mcp.Server
-	secrets   []string
+	secrets   *secret.Masker
 	tracesDir string
 
 	config    string // where the configuration came from, for people
@@ -98,7 +99,7 @@ func open(w world, o *options) (*app, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.secrets = withCredentials(resolved.Secrets)
+	a.secrets = secret.New(resolved.Secrets)
 	if err := a.complete(resolved.LLMKey); err != nil {
 		return nil, err
 	}
@@ -231,7 +232,7 @@ func (a *app) start(ctx context.Context) error {
 // connect judges the servers as package mcp does. It starts and connects nothing.
 func (a *app) connect() (err error) {
 	limits := mcp.Limits{ResultBytes: a.bundle.Limits().ResultBytes}
-	a.upstreams, err = mcp.New(a.servers, limits, mcp.Info{Name: "pgfsm", Version: version()})
+	a.upstreams, err = mcp.New(a.servers, limits, mcp.Info{Name: "pgfsm", Version: version()}, a.secrets)
 	return err
 }
 

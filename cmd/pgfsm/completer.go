@@ -30,11 +30,11 @@ func (c completer) Complete(ctx context.Context, wanted *states.Complete) states
 	if err != nil {
 		code, reason := whyNot(err)
 		return &states.EffectFailed{
-			Code: code, Effect: states.NotSent, Exchanges: exchanges, Reason: string(c.mask([]byte(reason))),
+			Code: code, Effect: states.NotSent, Exchanges: exchanges, Reason: c.secrets.String(reason),
 		}
 	}
 	return &states.Completed{
-		Content: c.mask(got.Content), Exchanges: exchanges, Refusal: canonical.Text(c.mask([]byte(got.Refusal))),
+		Content: c.mask(got.Content), Exchanges: exchanges, Refusal: canonical.Text(c.secrets.String(got.Refusal)),
 	}
 }
 
@@ -76,7 +76,7 @@ func (a *app) complete(key string) error {
 	}
 	model, err := llm.NewModel(llm.Config{
 		BaseURL: p.LLM.BaseURL, Model: p.LLM.Model, APIKey: key, MaxTokens: p.LLM.MaxTokens,
-		Timeout: time.Duration(p.LLM.Timeout) * time.Millisecond,
+		Timeout: time.Duration(p.LLM.Timeout) * time.Millisecond, Secrets: a.secrets,
 	})
 	if err != nil {
 		return err

@@ -59,7 +59,8 @@ them runs and asking. The allowlist is empty then. Exit code 1 if the answer was
 			if err := absent(files); err != nil {
 				return err
 			}
-			return o.write(files, "edit it, then: pgfsm config check -c "+files[0].path, nil)
+			next := `its servers are those of "pgfsm demo"; edit it, then: pgfsm config check -c `
+			return o.write(files, next+visible.Text(files[0].path), nil)
 		},
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
@@ -86,7 +87,7 @@ func (o *initOptions) files(configuration, allowlist []byte) []newFile {
 func absent(files []newFile) error {
 	for _, f := range files {
 		if _, err := os.Lstat(f.path); err == nil {
-			return fmt.Errorf("%s is there already, and nothing is overwritten: move it away first", f.path)
+			return fmt.Errorf("%s is there already, and nothing is overwritten: move it away first", visible.Text(f.path))
 		}
 	}
 	return nil
@@ -97,9 +98,11 @@ type listedServer struct {
 	Name    string `json:"name"`
 	Digest  string `json:"digest"`
 	Runs    string `json:"runs"`
+	Warning string `json:"warning,omitzero"`
 	Refused string `json:"refused,omitzero"`
 }
 
+// write writes the files and says what comes next, in text that is fit to be printed.
 func (o *initOptions) write(files []newFile, next string, servers []listedServer) error {
 	if err := os.MkdirAll(o.dir, 0o700); err != nil {
 		return err
@@ -119,7 +122,7 @@ func (o *initOptions) write(files []newFile, next string, servers []listedServer
 		}{schemaVersion, written, servers})
 	}
 	for _, path := range written {
-		fmt.Fprintln(o.w.stdout, path)
+		fmt.Fprintln(o.w.stdout, visible.Text(path))
 	}
 	fmt.Fprintf(o.w.stderr, "pgfsm: %s\n", next)
 	return nil
@@ -133,15 +136,18 @@ func (o *initOptions) takeOver() error {
 	}
 	text, err := ours(o.from)
 	if err != nil {
-		return fmt.Errorf("%s cannot be read: %w", o.from, err)
+		return fmt.Errorf("%s cannot be read: %w", visible.Text(o.from), err)
 	}
 	servers, err := settings.ReadClient(o.from, text)
 	if err != nil {
 		return err
 	}
+	if len(servers) == 0 {
+		return fmt.Errorf("%s names no server: its list of servers is empty", visible.Text(o.from))
+	}
 	shown, n := o.show(servers)
 	if n == 0 {
-		return fmt.Errorf("%s has no server that can be listed", o.from)
+		return fmt.Errorf("%s has no server that can be listed", visible.Text(o.from))
 	}
 	path, err := seenFrom(o.dir, o.from)
 	if err != nil {
@@ -152,13 +158,22 @@ func (o *initOptions) takeOver() error {
 		return err // of a file in a place that cannot be named, or that has changed just now
 	}
 	if !o.yes && !o.confirm(fmt.Sprintf("List these %d servers?", n)) {
-		fmt.Fprintln(o.w.stderr, "pgfsm: nothing was written")
+		fmt.Fprintln(o.w.stderr, "pgfsm: nothing was written: answer y, or use --yes")
 		return exit(exitNo)
 	}
-	c := files[0].path
-	next := fmt.Sprintf("next: see what they offer with pgfsm tools -c %s; write what may be called into %s; "+
-		"hold that to what it is now with pgfsm pins approve -c %s", c, files[1].path, c)
-	return o.write(files, next, shown)
+	return o.write(files, nextSteps(visible.Text(files[0].path), visible.Text(files[1].path)), shown)
+}
+
+// nextSteps says what is left to do until the servers can be used.
+func nextSteps(configuration, allowlist string) string {
+	return fmt.Sprintf(`no tool may be called yet. Next:
+  pgfsm tools -c %[1]s
+    shows what the servers offer; write what may be called into %[2]s
+  pgfsm pins approve -c %[1]s
+    holds that to what it is now
+  pgfsm call -c %[1]s SERVER TOOL '{…}'
+    makes one call; pgfsm run needs routes or a model first: planner.routes, planner.llm, or LLM_BASE_URL and LLM_MODEL`,
+		configuration, allowlist)
 }
 
 // show prints what each server would run, and returns how many of them can be listed.
@@ -166,12 +181,15 @@ func (o *initOptions) show(servers []settings.ClientServer) (shown []listedServe
 	for _, s := range servers {
 		name := visible.Text(fmt.Sprintf("%q", s.Name))
 		fmt.Fprintf(o.w.stderr, "%s: %s\n", name, s.Runs)
+		if s.Warning != "" {
+			fmt.Fprintf(o.w.stderr, "  warning: %s\n", s.Warning)
+		}
 		if s.Refused == "" {
 			n++
 		} else {
 			fmt.Fprintf(o.w.stderr, "  skipped: %s\n", s.Refused)
 		}
-		shown = append(shown, listedServer{s.Name, string(s.Digest), s.Runs, s.Refused})
+		shown = append(shown, listedServer{s.Name, string(s.Digest), s.Runs, s.Warning, s.Refused})
 	}
 	return shown, n
 }
@@ -207,7 +225,10 @@ func over(files []newFile) settings.Open {
 // confirm asks a person. Anything but y or yes is no.
 func (o *initOptions) confirm(question string) bool {
 	fmt.Fprintf(o.w.stderr, "%s [y/N] ", question)
-	line, _ := bufio.NewReader(io.LimitReader(o.w.stdin, 16)).ReadString('\n') // the end of the input is no
+	line, err := bufio.NewReader(io.LimitReader(o.w.stdin, 16)).ReadString('\n') // the end of the input is no
+	if f, ok := o.w.stdin.(*os.File); err != nil || !ok || !isTerminal(f) {
+		fmt.Fprintln(o.w.stderr) // nobody's Enter has ended the line of the question
+	}
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return answer == "y" || answer == "yes"
 }

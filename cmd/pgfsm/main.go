@@ -8,6 +8,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -17,6 +19,7 @@ func main() { os.Exit(process()) }
 
 // process runs the command on this process's own streams, environment and signals.
 func process() int {
+	log.SetOutput(io.Discard) // net/http logs what a server sends unasked, as it came, secrets and all
 	// A reader that goes away must not end the process while a call is in flight: writing fails instead.
 	// (Notify, not Ignore: what is ignored stays so in the servers that are started.)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

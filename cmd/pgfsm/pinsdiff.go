@@ -3,19 +3,15 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy/canonical"
-	"pgfsm/policy/screen"
-	"pgfsm/policy/visible"
 )
 
 // Kinds of [change].
@@ -135,7 +131,7 @@ func textDifferences(before, now string) []textRow {
 	if max(len(before), len(now)) <= shortText {
 		return []textRow{{textRemoved, before}, {textAdded, now}}
 	}
-	words := around(compare(wordPattern.FindAllString(before, -1), wordPattern.FindAllString(now, -1)), contextWords)
+	words := around(compareWords(before, now), contextWords)
 	var rows []textRow
 	for _, w := range words {
 		if last := len(rows) - 1; last >= 0 && rows[last].sign == w.sign && w.sign != textSkipped {
@@ -145,6 +141,10 @@ func textDifferences(before, now string) []textRow {
 		}
 	}
 	return rows
+}
+
+func compareWords(before, now string) []textRow {
+	return compare(wordPattern.FindAllString(before, -1), wordPattern.FindAllString(now, -1))
 }
 
 // compare says of each piece of two texts whether it is in both, keeping as many as possible.
@@ -216,100 +216,4 @@ func around(rows []textRow, context int) (kept []textRow) {
 		kept = append(kept, textRow{textSkipped, fmt.Sprintf("%d bytes that are the same", skipped)})
 	}
 	return kept
-}
-
-// print shows a change to people.
-func (c change) print(out io.Writer, k ink) {
-	fmt.Fprintf(out, "  %s %s\n", k.bold(c.Kind), visible.Text(place(c.At)))
-	if c.Old.Kind() != '"' || c.New.Kind() != '"' {
-		printBlock(out, k, textRemoved, c.Old)
-		printBlock(out, k, textAdded, c.New)
-		return
-	}
-	before, now := text(c.Old), text(c.New)
-	for _, row := range textDifferences(before, now) {
-		if row.sign == textSkipped {
-			fmt.Fprintln(out, "    "+k.faint(row.sign+" "+row.text))
-			continue
-		}
-		fmt.Fprintln(out, "    "+k.signed(row.sign, shown(row.text)))
-	}
-	if odd := lookalikes(before, now); odd != "" {
-		fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! the two look the same; they differ in "+odd))
-	}
-}
-
-// printBlock shows a value as a block, each line with its sign.
-func printBlock(out io.Writer, k ink, sign string, v jsontext.Value) {
-	if v == nil {
-		return
-	}
-	block := v.Clone()
-	if err := block.Indent(jsontext.WithIndent("  ")); err != nil {
-		panic("a value in canonical form cannot be indented: " + err.Error())
-	}
-	for line := range strings.SplitSeq(asciiControls(block), "\n") {
-		fmt.Fprintln(out, "    "+k.signed(sign, line))
-	}
-}
-
-func (i ink) signed(sign, line string) string {
-	switch sign {
-	case textRemoved:
-		return i.bad.Sprint(sign + " " + line)
-	case textAdded:
-		return i.good.Sprint(sign + " " + line)
-	}
-	return sign + " " + line
-}
-
-func place(p jsontext.Pointer) string {
-	if p == "" {
-		return "the whole definition"
-	}
-	return string(p)
-}
-
-func text(v jsontext.Value) string {
-	s, err := canonical.Unquote(v)
-	if err != nil {
-		panic("a text in canonical form cannot be read: " + err.Error())
-	}
-	return s
-}
-
-var backslashes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`)
-
-// shown writes a text between quotation marks, so that its ends are seen, and so that an escape that stands in the text
-// cannot be taken for one of ours.
-func shown(s string) string { return `"` + visible.Text(backslashes.Replace(s)) + `"` }
-
-// maxLookalikes bounds how many characters are named.
-const maxLookalikes = 8
-
-// lookalikes names the characters by which two texts differ that people cannot tell apart; "" if they can.
-func lookalikes(before, now string) string {
-	if screen.Skeleton(screen.Fold(before)) != screen.Skeleton(screen.Fold(now)) {
-		return ""
-	}
-	var odd []string
-	was, is := characters(before), characters(now)
-	for _, r := range before + now {
-		if r >= utf8.RuneSelf && was[r] != is[r] {
-			odd = append(odd, fmt.Sprintf("U+%04X", r))
-			was[r], is[r] = true, true // named once
-		}
-	}
-	if more := len(odd) - maxLookalikes; more > 0 {
-		odd = append(odd[:maxLookalikes], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(odd, " ")
-}
-
-func characters(s string) map[rune]bool {
-	set := make(map[rune]bool)
-	for _, r := range s {
-		set[r] = true
-	}
-	return set
 }

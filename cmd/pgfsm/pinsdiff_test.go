@@ -7,7 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/policy/canonical"
@@ -90,7 +92,7 @@ func FuzzDifferences(f *testing.F) {
 }
 
 func TestDiffSeedsAreThere(t *testing.T) {
-	for _, name := range []string{"FuzzDifferences", "FuzzTextDifferences"} {
+	for _, name := range []string{"FuzzDifferences", "FuzzTextDifferences", "FuzzFitting"} {
 		if found, err := os.ReadDir("testdata/fuzz/" + name); err != nil || len(found) < 2 {
 			t.Errorf("ReadDir(%s) = %d seeds, %v, want at least 2", name, len(found), err)
 		}
@@ -219,6 +221,9 @@ func TestChangeIsFitToBeShown(t *testing.T) {
 		{"space-behind", "a", "a ", []string{`- "a"`, `+ "a "`}},
 		{"written-escape-is-not-an-escape", `a`, `a\u200b"`, []string{`+ "a\\u200b\""`}},
 		{"letters-that-look-the-same", "fetch", "f\u0435tch", []string{`the two look the same; they differ in U+0435`}},
+		{"ascii-that-looks-the-same", "paypal", "paypaI", []string{`! the two look the same; they differ in l/I`}},
+		{"words-that-look-the-same", "Pays by paypal.com now", "Pays with paypaI.com later",
+			[]string{`! words of the two look the same; they differ in l/I`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := printed(change{At: "/description", Kind: valueChanged, Old: quoted(tt.before), New: quoted(tt.now)})
@@ -245,12 +250,27 @@ func TestLookalikes(t *testing.T) {
 	for _, tt := range []struct{ name, before, now, want string }{
 		{"other-words", "a", "b", ""},
 		{"other-case", "Fetch", "fetch", ""},
+		{"other-case-of-o", "Open", "open", ""},
 		{"cyrillic-letter", "fetch", "f\u0435tch", "U+0435"},
 		{"there-before-too", "\u0435 e", "e \u0435", ""},
 		{"at-the-limit", "aceopxyi", "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456",
 			"U+0430 U+0441 U+0435 U+043E U+0440 U+0445 U+0443 U+0456"},
 		{"one-past", "aceopxyij", "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456\u0458",
 			"U+0430 U+0441 U+0435 U+043E U+0440 U+0445 U+0443 U+0456 and 1 more"},
+		{"capital-i-for-l", "paypal", "paypaI", "l/I"},
+		{"one-for-l", "paypal", "paypa1", "l/1"},
+		{"one-for-i", "I", "1", "I/1"},
+		{"zero-for-o", "google", "g00gle", "o/0"},
+		{"zero-for-capital-o", "SOS 10", "S0S 1O", "O/0 0/O"},
+		{"rn-for-m", "modern rn", "modem m", "rn/m"},
+		{"m-for-rn", "modem", "modern", "m/rn"},
+		{"vv-for-w", "vvww", "wvvw", "vv/w w/vv"},
+		{"case-and-more", "Open paypal", "open paypaI", "l/I"},
+		{"rn-is-not-rm", "rn", "rm", ""},
+		{"longer", "paypal", "paypall", ""},
+		{"to-nothing", "l", "", ""},
+		{"from-nothing", "", "0", ""},
+		{"beside-letters-of-another-alphabet", "\u0435 l", "\u0435 I", "l/I"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := lookalikes(tt.before, tt.now); got != tt.want {
@@ -258,4 +278,104 @@ func TestLookalikes(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAlikeWords(t *testing.T) {
+	for _, tt := range []struct{ name, before, now, want string }{
+		{"none", "pay by card", "pay by cash", ""},
+		{"one-of-many", "Use paypal.com, please", "Use paypaI.com, thanks", "l/I"},
+		{"words-moved-beside-it", "a b paypal c", "x paypaI y", "l/I"},
+		{"other-alphabet", "run fetch now", "run f\u0435tch later", "U+0435"},
+		{"in-lines", "one\nfetch me\nthree\n", "one\nfetch rne\nfour\n", "m/rn"},
+		{"only-case", "Run It now", "run it later", ""},
+		{"same-word-elsewhere", "l a b", "a b I", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := alikeWords(tt.before, tt.now); got != tt.want {
+				t.Errorf("alikeWords(%q, %q) = %q, want %q", tt.before, tt.now, got, tt.want)
+			}
+		})
+	}
+}
+
+// TestAChangeLeavesRoomForOthers: what a change takes of the screen is bounded, and what is left out is counted.
+func TestAChangeLeavesRoomForOthers(t *testing.T) {
+	quoted := func(s string) []byte { return canonical.MustMarshal(s) }
+	const wide = lineWidth - len(`    - ""`) // characters of a text that fill a line
+	for _, tt := range []struct {
+		name     string
+		old, now []byte
+		want     []string // of what is left out
+	}{
+		{"long-text-that-fits", quoted(strings.Repeat("a", wide*50)), quoted(strings.Repeat("b", wide*49)), nil},
+		{"text-one-past", quoted(strings.Repeat("a", 3*lineWidth*maxChangeLines)), quoted("b"),
+			[]string{fmt.Sprintf("    ! %d characters are not shown here; --json shows all\n",
+				3*lineWidth*maxChangeLines+2-2*(maxRowLines-1)/2*(lineWidth-6))}},
+		{"lines-at-the-limit", nil, []byte("[" + strings.Repeat("1,", maxChangeLines-3) + "1]"), nil},
+		{"lines-one-past", nil, []byte("[" + strings.Repeat("1,", maxChangeLines-2) + "1]"),
+			[]string{"    ! 3 rows with 12 characters are not shown here; --json shows all\n"}},
+		{"many-long-lines", quoted(strings.Repeat(strings.Repeat("a", 9000)+"\n", 2000)), quoted("b\n"),
+			[]string{"rows with", "characters are not shown here"}},
+		{"long-name", nil, quoted("b"), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := change{At: "/a", Kind: valueChanged, Old: tt.old, New: tt.now}
+			if tt.name == "long-name" {
+				c.At = jsontext.Pointer("/" + strings.Repeat("a", 1<<20))
+			}
+			got := printed(c)
+			lines := 0
+			for line := range strings.Lines(got) {
+				lines += (len(line) - 1 + lineWidth - 1) / lineWidth
+			}
+			if most := 1 + maxChangeLines + maxPlace/lineWidth + 1; lines > most {
+				t.Errorf("print() takes %d lines, want at most %d", lines, most)
+			}
+			if (len(tt.want) == 0) == strings.Contains(got, "not shown here") {
+				t.Errorf("print() = %s, want %q in it", visible.Clip(got, 9000), tt.want)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("print() = %s, want %q in it", visible.Clip(got, 9000), want)
+				}
+			}
+		})
+	}
+}
+
+// FuzzFitting holds that rows lose nothing uncounted, and fit.
+func FuzzFitting(f *testing.F) {
+	f.Add("a", 1, 1)
+	f.Add("é", 9000, 300)
+	f.Add("wide ", 40, 7)
+	f.Fuzz(func(t *testing.T, s string, long, many int) {
+		if long < 0 || many < 0 || long > 1<<14 || many > 1<<9 || len(s) > 16 || !utf8.ValidString(s) {
+			return
+		}
+		var rows []textRow
+		all := 0
+		for i := range many {
+			r := textRow{textAdded, strings.Repeat(s, long*(i%3))}
+			rows, all = append(rows, r), all+utf8.RuneCountInString(r.text)
+		}
+		lines, shown := 0, 0
+		for _, r := range fitting(rows) {
+			lines += r.lines()
+			if r.sign != textCut {
+				shown += utf8.RuneCountInString(r.text)
+				continue
+			}
+			var rowsLeft, left int
+			if _, err := fmt.Sscanf(r.text, "%d rows with %d characters", &rowsLeft, &left); err != nil {
+				if _, err := fmt.Sscanf(r.text, "%d characters", &left); err != nil {
+					t.Fatalf("fitting() says %q", r.text)
+				}
+			}
+			shown += left
+		}
+		if lines > maxChangeLines || shown != all {
+			t.Errorf("fitting() takes %d lines for %d characters, want at most %d lines for %d", lines, shown,
+				maxChangeLines, all)
+		}
+	})
 }

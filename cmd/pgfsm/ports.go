@@ -39,9 +39,9 @@ func (u *servers) List(ctx context.Context, _ *states.ListTools) states.Event {
 	for _, l := range all {
 		u.listings[l.Server] = l.Number
 		to := policy.Listing{
-			Code: policy.Code(l.Code), Name: string(u.mask([]byte(l.ServerName))), Protocol: string(u.mask([]byte(l.Protocol))),
-			Reason: string(u.mask([]byte(l.Reason))), Server: l.Server, Status: l.Status,
-			Version: string(u.mask([]byte(l.ServerVersion))),
+			Code: policy.Code(l.Code), Name: u.secrets.String(l.ServerName), Protocol: u.secrets.String(l.Protocol),
+			Reason: u.secrets.String(l.Reason), Server: l.Server, Status: l.Status,
+			Version: u.secrets.String(l.ServerVersion),
 		}
 		for _, page := range l.Pages {
 			to.Pages = append(to.Pages, u.mask(page))
@@ -83,6 +83,6 @@ func (u *servers) Call(run context.Context, c *states.CallTool) states.Event {
 		code, reason = policy.CodeCancelled, "The run was cancelled during the call."
 	}
 	return &states.EffectFailed{
-		Code: code, Effect: states.Effect(got.Effect), Reason: string(u.mask([]byte(reason))),
+		Code: code, Effect: states.Effect(got.Effect), Reason: u.secrets.String(reason),
 	}
 }

@@ -1,17 +1,15 @@
 package settings
 
 import (
+	"bytes"
 	"cmp"
-	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy/canonical"
-	"pgfsm/policy/visible"
 )
 
 // EntryDigest names one server's entry in a client's mcpServers file: everything in it, whether it is used here or not.
@@ -42,11 +40,28 @@ func readClient(name string, text []byte) (*client, error) {
 	root := readJSON(src, text)
 	if root != nil {
 		c.find(root)
+	} else {
+		explainComment(src, text)
 	}
 	if err := src.err(); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// explainComment says of a file that is no JSON because of a comment, which some clients allow, what to do.
+func explainComment(src *source, text []byte) {
+	for _, f := range src.faults {
+		lines := bytes.Split(text, []byte("\n"))
+		if f.Line < 1 || f.Line > len(lines) {
+			continue
+		}
+		rest := []rune(string(lines[f.Line-1]))
+		rest = rest[min(max(0, f.Col-1), len(rest)):]
+		if len(rest) > 0 && (rest[0] == '/' || rest[0] == '#') {
+			f.Remedy = "comments are not accepted: remove them"
+		}
+	}
 }
 
 // find takes the servers from where clients keep them; "servers" is how VS Code writes it.
@@ -201,60 +216,4 @@ func ourReferences(s string) (string, fault) {
 		b.WriteString("${" + fromEnv + ":" + name[1] + "}")
 		s = rest
 	}
-}
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
-// shown writes what an entry would start or reach, in one line and fit to be printed: the words of a command line, or a
-// URL without what may be secret in it; then the names of variables and headers, never their values.
-func (m *member) shown() string {
-	n := m.value
-	var parts []string
-	if n.get("command") != nil {
-		word := n.str("command")
-		if !plainWord.MatchString(word) {
-			word = strconv.Quote(word)
-		}
-		parts = append(parts, word)
-		for _, arg := range n.list("args") {
-			parts = append(parts, strconv.Quote(arg.text))
-		}
-	}
-	if n.get("url") != nil {
-		parts = append(parts, shownURL(n.str("url")))
-	}
-	for _, key := range []string{"env", "headers"} {
-		if names := n.names(key); len(names) > 0 {
-			parts = append(parts, "("+key+": "+strings.Join(names, ", ")+")")
-		}
-	}
-	if len(parts) == 0 {
-		return "nothing"
-	}
-	return visible.Text(strings.Join(parts, " "))
-}
-
-// names are the keys of a key's value, quoted where they are not plain.
-func (n *node) names(key string) []string {
-	var out []string
-	for _, m := range n.fields(key) {
-		name := m.key
-		if !plainWord.MatchString(name) {
-			name = quote(name)
-		}
-		out = append(out, name)
-	}
-	return out
-}
-
-func shownURL(text string) string {
-	u, err := url.Parse(text)
-	if err != nil || u.Opaque != "" {
-		return "a URL that cannot be read"
-	}
-	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
-	if u.RawQuery != "" {
-		return shown.String() + "?…"
-	}
-	return shown.String()
 }

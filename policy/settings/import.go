@@ -15,9 +15,11 @@ import (
 
 // A ClientServer is one server of a client's file, judged as [Load] would judge it.
 type ClientServer struct {
-	Name    string // as the file has it; fit to be printed only if it is not refused
-	Digest  canonical.Digest
-	Runs    string // the command line or URL, and the names of its variables or headers; fit to be printed
+	Name   string // as the file has it; fit to be printed only if it is not refused
+	Digest canonical.Digest
+	// Runs is the command line or URL, and the variables or headers with their references; fit to be printed.
+	Runs    string
+	Warning string // what can make it run something else, fit to be printed; mostly empty
 	Refused string // why it cannot be taken, fit to be printed; empty if it can
 }
 
@@ -32,7 +34,7 @@ func ReadClient(name string, text []byte) ([]ClientServer, error) {
 	taken := 0
 	for i := range c.servers {
 		m := &c.servers[i]
-		s := ClientServer{Name: m.key, Digest: m.digest(), Runs: m.shown()}
+		s := ClientServer{Name: m.key, Digest: m.digest(), Runs: m.shown(), Warning: m.warning()}
 		c.file.src.faults = nil
 		if c.adopt(m, nil) == nil {
 			s.Refused = c.file.src.problems()
@@ -75,7 +77,11 @@ version: 1
 	fmt.Fprintf(&b, "mcp_servers: %s\nservers:\n", quoted(path))
 	for _, s := range servers {
 		if s.Refused == "" {
-			fmt.Fprintf(&b, "  # %s\n  %s: {digest: %q}\n", visible.Clip(s.Runs, maxComment), quoted(s.Name), s.Digest)
+			fmt.Fprintf(&b, "  # %s\n", visible.Clip(s.Runs, maxComment))
+			if s.Warning != "" {
+				fmt.Fprintf(&b, "  # It %s.\n", visible.Clip(s.Warning, maxComment))
+			}
+			fmt.Fprintf(&b, "  %s: {digest: %q}\n", quoted(s.Name), s.Digest)
 		}
 	}
 	b.WriteString(`

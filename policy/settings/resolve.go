@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"pgfsm/policy/secret"
 )
 
 // Bounds of what a reference may stand for.
@@ -14,7 +16,7 @@ const (
 	MaxSecretBytes = 64 << 10 // the longest value
 	// MinMaskedBytes is the shortest value that [Loaded.Resolve] names as a secret to be masked: masking "C" or "1"
 	// would tear every answer, and hide nothing. A reference to less is refused.
-	MinMaskedBytes = 8
+	MinMaskedBytes = secret.MinBytes
 )
 
 // Resolved is a configuration with the values of its references.

@@ -94,7 +94,7 @@ func (l *loader) listed(c *client, m member) *node {
 	is := entry.digest()
 	if at := m.value.get("digest"); canonical.Digest(at.text) != is {
 		src.fault(at.at, path, "if that is what you want, write digest: "+string(is),
-			"the entry %s of %s has another digest; it now says: %s", quote(m.key), c.file.src.name, entry.shown())
+			"the entry %s of %s has another digest; it now says: %s", quote(m.key), c.file.src.name, entry.now())
 		return nil
 	}
 	return c.adopt(entry, m.value.get("timeout"))

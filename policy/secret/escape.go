@@ -1,0 +1,130 @@
+package secret
+
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// An escape is one at the beginning of a text.
+type escape struct {
+	char    rune // what it stands for
+	byte    bool // char is a byte, not a character
+	spelled int  // its length in bytes; 0 if there is none
+}
+
+// meaning is the length in bytes of what the escape stands for.
+func (e escape) meaning() int {
+	if e.byte {
+		return 1
+	}
+	return utf8.RuneLen(e.char)
+}
+
+func (e escape) append(to []byte) []byte {
+	if e.byte {
+		return append(to, byte(e.char))
+	}
+	return utf8.AppendRune(to, e.char)
+}
+
+// single are the escapes of two bytes and what they stand for.
+var single = [256]rune{
+	'"': '"', '\'': '\'', '\\': '\\', '/': '/',
+	'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v',
+}
+
+// readEscape reads the escape that text begins with.
+func readEscape(text []byte) escape {
+	if len(text) < 2 || text[0] != '\\' {
+		return escape{}
+	}
+	if r := single[text[1]]; r != 0 {
+		return escape{char: r, spelled: 2}
+	}
+	switch text[1] {
+	case 'x':
+		if r, ok := hex(text, 2, 2); ok {
+			return escape{char: r, byte: true, spelled: 4}
+		}
+	case 'u':
+		r, ok := hex(text, 2, 4)
+		if !ok {
+			break
+		}
+		if utf16.IsSurrogate(r) {
+			if len(text) >= 12 && text[6] == '\\' && text[7] == 'u' {
+				if low, ok := hex(text, 8, 4); ok && utf16.DecodeRune(r, low) != utf8.RuneError {
+					return escape{char: utf16.DecodeRune(r, low), spelled: 12}
+				}
+			}
+			r = utf8.RuneError
+		}
+		return escape{char: r, spelled: 6}
+	case 'U':
+		if r, ok := hex(text, 2, 8); ok && utf8.ValidRune(r) {
+			return escape{char: r, spelled: 10}
+		}
+	}
+	return escape{}
+}
+
+// hex reads n hexadecimal digits of text.
+func hex(text []byte, from, n int) (rune, bool) {
+	if len(text) < from+n {
+		return 0, false
+	}
+	r := rune(0)
+	for _, b := range text[from : from+n] {
+		switch {
+		case b >= '0' && b <= '9':
+			b -= '0'
+		case b >= 'a' && b <= 'f':
+			b -= 'a' - 10
+		case b >= 'A' && b <= 'F':
+			b -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(b)
+	}
+	return r, true
+}
+
+// toEscape is how many bytes of text stand before its first escape: all, if there is none.
+func toEscape(text []byte) int {
+	for at := 0; ; at++ {
+		i := bytes.IndexByte(text[at:], '\\')
+		if i < 0 {
+			return len(text)
+		}
+		at += i
+		if readEscape(text[at:]).spelled > 0 {
+			return at
+		}
+	}
+}
+
+// unescape returns what stands behind one layer of view's escapes, in *buf, and whether there were any. If not, it
+// returns view. The view may be what an earlier call has returned for the same buffer: nothing grows.
+func unescape(buf *[]byte, view []byte) ([]byte, bool) {
+	plain := toEscape(view)
+	if plain == len(view) {
+		return view, false
+	}
+	if cap(*buf) < len(view) {
+		*buf = make([]byte, 0, len(view))
+	}
+	out := (*buf)[:0]
+	for {
+		out = append(out, view[:plain]...)
+		view = view[plain:]
+		if len(view) == 0 {
+			return out, true
+		}
+		e := readEscape(view)
+		out = e.append(out)
+		view = view[e.spelled:]
+		plain = toEscape(view)
+	}
+}

@@ -1,0 +1,77 @@
+package secret
+
+// A span is a piece of a text.
+type span struct {
+	start, end int
+	value      bool // it is a whole value of JSON, and a string is put in its place
+}
+
+// widen appends s, which ends behind all others, and makes one of those that overlap.
+func widen(to []span, s span) []span {
+	for n := len(to); n > 0 && to[n-1].end > s.start; n-- {
+		s.start, s.end = min(s.start, to[n-1].start), max(s.end, to[n-1].end)
+		to = to[:n-1]
+	}
+	return append(to, s)
+}
+
+// union merges two lists that are in the order of their ends. Spans that only touch stay two.
+func union(a, b []span) []span {
+	if len(a) == 0 {
+		a, b = b, nil
+	}
+	out := make([]span, 0, len(a)+len(b))
+	for len(a) > 0 || len(b) > 0 {
+		if len(b) == 0 || len(a) > 0 && a[0].end <= b[0].end {
+			out, a = widen(out, a[0]), a[1:]
+		} else {
+			out, b = widen(out, b[0]), b[1:]
+		}
+	}
+	return out
+}
+
+// locate turns spans of what view's escapes stand for into the spans of view that spell them.
+func locate(view []byte, found []span) {
+	project(view, found, func(meaning, _ int) int { return meaning })
+}
+
+// snap widens spans of view so that none begins or ends inside an escape: half an escape is another character, or none.
+func snap(view []byte, found []span) {
+	project(view, found, func(_, spelled int) int { return spelled })
+}
+
+// project walks over the escapes of view, and moves found, which is in order, from other positions to those of view. An
+// escape takes width bytes there.
+func project(view []byte, found []span, width func(meaning, spelled int) int) {
+	starts, ends := 0, 0 // how many are moved
+	move := func(there, wide, here, spelled int, escape bool) {
+		for ; starts < len(found) && found[starts].start < there+wide; starts++ {
+			at := here
+			if !escape {
+				at += found[starts].start - there
+			}
+			found[starts].start = at
+		}
+		for ; ends < len(found) && found[ends].end <= there+wide; ends++ {
+			at := here + spelled
+			if !escape {
+				at = here + found[ends].end - there
+			}
+			found[ends].end = at
+		}
+	}
+	there, here := 0, 0
+	for here < len(view) && ends < len(found) {
+		plain := toEscape(view[here:])
+		move(there, plain, here, plain, false)
+		there, here = there+plain, here+plain
+		if here == len(view) {
+			break
+		}
+		e := readEscape(view[here:])
+		wide := width(e.meaning(), e.spelled)
+		move(there, wide, here, e.spelled, true)
+		there, here = there+wide, here+e.spelled
+	}
+}
