@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"pgfsm/policy/canonical"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
 	"pgfsm/policy/schema"
 	"pgfsm/policy/screen"
 )
@@ -24,6 +26,8 @@ type Bundle struct {
 	grants       []*grant
 	outputs      map[toolKey]*schema.Schema
 	schemaLimits schema.Limits
+	risk         *risk.Model // nil: no risk rules
+	rules        *rules.Set  // nil: no policy, the allowlist decides
 	decider      Decider
 
 	mu       sync.Mutex
@@ -71,6 +75,16 @@ func Compile(content Content) (*Bundle, error) {
 			continue
 		}
 		b.outputs[toolKey{o.Server, o.Tool}] = s
+	}
+	if content.Risk != nil {
+		if b.risk, err = risk.Compile(*content.Risk); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if content.Policy != nil {
+		if b.rules, err = rules.Compile(*content.Policy); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	if b.canonical, err = canonical.Marshal(&b.content); err != nil {
 		errs = append(errs, err)

@@ -1,5 +1,7 @@
 package policy
 
+import "pgfsm/policy/rules"
+
 // Code is a stable, machine-readable name for one reason to refuse or to fail. Codes are never renamed or reused;
 // docs/errors.md is generated from [Codes].
 type Code string
@@ -34,6 +36,7 @@ const (
 	CodeGrantExhausted      Code = "grant_exhausted"
 
 	CodePolicyDenied     Code = "policy_denied"
+	CodePolicyFailed     Code = rules.CodeFailed
 	CodeApprovalRequired Code = "approval_required"
 	CodeApprovalDenied   Code = "approval_denied"
 	CodeApprovalExpired  Code = "approval_expired"
@@ -97,6 +100,7 @@ func Codes() []CodeDoc {
 		{CodeGrantTaskMissing, GateGrant, "A grant in force counts calls, and the run belongs to no task.", "Name the task: pgfsm run --task ID."},
 		{CodeGrantExhausted, GateGrant, "The task has made, or may have made, as many calls as a grant in force allows.", "Ask for another grant, or begin another task."},
 		{CodePolicyDenied, GatePolicy, "A policy denies this call, or none allows it.", "The reason names the policy."},
+		{CodePolicyFailed, GatePolicy, "A condition of a policy that could deny or hold the call cannot be judged for these arguments, so the call is denied.", "The reason names policy and condition; write the condition for arguments that are missing or of another type too, as with has(args.amount)."},
 		{CodeApprovalRequired, GatePolicy, "A person has to decide before the call is made.", "Approve or deny the run."},
 		{CodeApprovalDenied, GateApproval, "A person denied the call.", "The reason is theirs."},
 		{CodeApprovalExpired, GateApproval, "Nobody decided in time. Expiry counts as denial.", "Ask again."},

@@ -4,6 +4,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy/canonical"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
 	"pgfsm/policy/screen"
 )
 
@@ -13,17 +15,20 @@ const ContentFormat = "pgfsm.bundle/v1"
 // Content is everything the operator decided, in full and without secrets: what a trace carries so that its run can be
 // judged again years later. Every list keeps the operator's order. Paths are gone: what they named stands here.
 type Content struct {
-	Format    string      `json:"format"`
-	Env       string      `json:"env"`
-	Servers   []Server    `json:"servers"`
-	Allowlist []Allowance `json:"allowlist"`
-	Pins      []Pin       `json:"pins,omitempty"`
-	Grants    []Grant     `json:"grants,omitempty"`
-	Input     Input       `json:"input"`
-	Planner   Planner     `json:"planner"`
-	Outputs   []Output    `json:"outputs"`
-	Summary   string      `json:"summary"`
-	Limits    Limits      `json:"limits"`
+	Format    string         `json:"format"`
+	Env       string         `json:"env"`
+	Servers   []Server       `json:"servers"`
+	Allowlist []Allowance    `json:"allowlist"`
+	Pins      []Pin          `json:"pins,omitempty"`
+	Grants    []Grant        `json:"grants,omitempty"`
+	Input     Input          `json:"input"`
+	Planner   Planner        `json:"planner"`
+	Risk      *risk.Content  `json:"risk,omitzero"`
+	Policy    *rules.Content `json:"policy,omitzero"`
+	Roles     []Role         `json:"roles,omitempty"`
+	Outputs   []Output       `json:"outputs"`
+	Summary   string         `json:"summary"`
+	Limits    Limits         `json:"limits"`
 }
 
 // Server says how an upstream is reached. Header and environment values are secrets by position and are not here, only
@@ -43,6 +48,12 @@ type Server struct {
 type Allowance struct {
 	Server string   `json:"server"`
 	Tools  []string `json:"tools"`
+}
+
+// Role says who has a role, for the conditions of policies and for those who approve.
+type Role struct {
+	Actors []string `json:"actors"`
+	Role   string   `json:"role"`
 }
 
 // Pin holds an allowlisted tool to one definition: as long as the server sends another, the tool cannot be called.

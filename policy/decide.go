@@ -1,8 +1,16 @@
 package policy
 
-import "pgfsm/policy/canonical"
+import (
+	"fmt"
+	"slices"
 
-// Question is all that a policy may look at. None of it was written by the agent, except Arguments.
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/condition"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
+)
+
+// Question is all that risk and policy may look at. None of it was written by the agent, except Arguments.
 type Question struct {
 	Server    string
 	Tool      *Tool
@@ -14,33 +22,133 @@ type Question struct {
 
 // Assessment is how risky a call is and what the policy says of it.
 type Assessment struct {
-	Expires string  `json:"expires"` // for a held call, until when a person may decide: 2006-01-02T15:04:05Z; empty has passed
-	Mode    string  `json:"mode"`    // the risk mode; "unrated" where no risk rules are configured
-	Score   int     `json:"score"`   // 0 where no risk rules are configured
-	Verdict Verdict `json:"verdict"`
+	Approvers []string               `json:"approvers"` // roles that may decide about a held call; none: whoever may approve
+	Condition string                 `json:"condition"` // which condition of the policy decided, if one did
+	Expires   string                 `json:"expires"`   // for a held call, until when a person may decide: 2006-01-02T15:04:05Z; empty has passed
+	Mode      string                 `json:"mode"`      // the risk mode; "unrated" where no risk rules are configured
+	Policy    string                 `json:"policy"`    // the policy that decided; empty if none did
+	Quorum    int                    `json:"quorum"`    // for a held call, how many must agree
+	Risk      []risk.Contribution    `json:"risk"`      // what each risk rule that matched did, in order
+	Score     int                    `json:"score"`     // 0 where no risk rules are configured
+	Shadow    []rules.ShadowDecision `json:"shadow"`    // what policies on trial would have decided
+	Verdict   Verdict                `json:"verdict"`
 }
+
+// Unrated is the risk mode of every call where no risk rules are configured.
+const Unrated = "unrated"
 
 // A Decider says whether a validated, authorized call may run, must not, or needs a person.
 type Decider interface {
 	Decide(Question) Assessment
 }
 
-// WithDecider returns a bundle that asks d. Without one the allowlist, which has already spoken, decides.
+// WithDecider returns a bundle that asks d in place of its own risk rules and policies.
 func (b *Bundle) WithDecider(d Decider) *Bundle {
-	c := &Bundle{
+	return &Bundle{
 		content: b.content, canonical: b.canonical, digest: b.digest, screen: b.screen, allow: b.allow, pins: b.pins,
-		grants: b.grants, outputs: b.outputs, schemaLimits: b.schemaLimits, decider: d, catalogs: make(map[canonical.Digest]*Catalog),
+		grants: b.grants, outputs: b.outputs, schemaLimits: b.schemaLimits, risk: b.risk, rules: b.rules, decider: d,
+		catalogs: make(map[canonical.Digest]*Catalog),
 	}
+}
+
+// Decide assesses a call: its risk, and what the first policy that matches says. With no policy configured the allowlist,
+// which has already spoken, decides: the call is allowed.
+func (b *Bundle) Decide(q Question) Assessment {
+	a := Assessment{Mode: Unrated}
+	switch {
+	case q.Tool == nil || !q.Tool.Effective():
+		a.Verdict = blocked(GatePolicy, CodePolicyDenied, "There is no tool to decide about.")
+		return a
+	case b.decider != nil:
+		return b.decider.Decide(q)
+	}
+	a, _ = b.assess(b.input(q), false)
+	return a
+}
+
+// Assess judges an input as Decide does, for whoever asks about a call that nobody makes. The input's risk is what the
+// risk rules say, unless there are none.
+func (b *Bundle) Assess(in *condition.Input) Assessment {
+	a, _ := b.assess(in, false)
+	return a
+}
+
+// Explain is Assess with every policy that was considered, and why it did or did not match.
+func (b *Bundle) Explain(in *condition.Input) (Assessment, []rules.Considered) {
+	return b.assess(in, true)
+}
+
+func (b *Bundle) assess(in *condition.Input, explain bool) (a Assessment, considered []rules.Considered) {
+	a = Assessment{Mode: Unrated}
+	if b.risk == nil && b.rules == nil {
+		a.Verdict = allowed(GatePolicy, "No policy is configured; the allowlist decides.")
+		return a, nil
+	}
+	subject := condition.NewSubject(in)
+	if b.risk != nil {
+		r := b.risk.Judge(subject)
+		a.Mode, a.Score, a.Risk = r.Mode, r.Score, r.Contributions
+		subject = subject.WithRisk(r.Risk())
+	} else if in.Risk.Mode != "" {
+		a.Mode, a.Score = in.Risk.Mode, in.Risk.Score
+	}
+	if b.rules == nil {
+		a.Verdict = allowed(GatePolicy, fmt.Sprintf("Risk %s, score %d. No policy is configured; the allowlist decides.", a.Mode, a.Score))
+		return a, nil
+	}
+	var d rules.Decision
+	if explain {
+		d, considered = b.rules.Explain(subject)
+	} else {
+		d = b.rules.Decide(subject)
+	}
+	a.judge(d, in.Now)
+	return a, considered
+}
+
+// WithoutRisk returns a bundle with the same policies and no risk rules, so that a risk can be given to it.
+func (b *Bundle) WithoutRisk() *Bundle {
+	c := b.WithDecider(b.decider)
+	c.risk = nil
 	return c
 }
 
-// Decide assesses a call. With no policy configured the allowlist decides: the call is allowed.
-func (b *Bundle) Decide(q Question) Assessment {
-	if q.Tool == nil || !q.Tool.Effective() {
-		return Assessment{Mode: "unrated", Verdict: blocked(GatePolicy, CodePolicyDenied, "There is no tool to decide about.")}
+// input is what conditions may ask about.
+func (b *Bundle) input(q Question) *condition.Input {
+	return &condition.Input{
+		Server: q.Server, Tool: q.Tool.Name, Env: q.Env, Args: q.Arguments, Pinned: q.Tool.Pin != "", Now: q.Now,
+		Actor:       condition.Actor{ID: q.Actor, Roles: b.RolesOf(q.Actor)},
+		Annotations: condition.Annotations(q.Tool.Annotations),
 	}
-	if b.decider == nil {
-		return Assessment{Mode: "unrated", Verdict: allowed(GatePolicy, "No policy is configured; the allowlist decides.")}
+}
+
+// RolesOf returns the roles of an actor, in the operator's order.
+func (b *Bundle) RolesOf(actor string) []string {
+	var roles []string
+	for _, r := range b.content.Roles {
+		if slices.Contains(r.Actors, actor) {
+			roles = append(roles, r.Role)
+		}
 	}
-	return b.decider.Decide(q)
+	return roles
+}
+
+// judge makes the policies' decision a verdict. Every word but two denies.
+func (a *Assessment) judge(d rules.Decision, now string) {
+	a.Policy, a.Condition, a.Shadow = d.Policy, d.Condition, d.Shadow
+	reason := d.Reason
+	if d.Policy != "" {
+		reason = fmt.Sprintf("Policy %q: %s", d.Policy, d.Reason)
+	}
+	switch {
+	case d.Failed != "":
+		a.Verdict = blocked(GatePolicy, CodePolicyFailed, reason+" ("+d.Failed+")")
+	case d.Effect == rules.Allow:
+		a.Verdict = allowed(GatePolicy, reason)
+	case d.Effect == rules.Pending:
+		a.Approvers, a.Quorum, a.Expires = d.Approvers, d.Quorum, later(now, d.Expires)
+		a.Verdict = Verdict{Code: CodeApprovalRequired, Gate: GatePolicy, Outcome: Hold, Reason: reason}
+	default:
+		a.Verdict = blocked(GatePolicy, CodePolicyDenied, reason)
+	}
 }

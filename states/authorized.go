@@ -14,8 +14,9 @@ func (authorized) Judge(r *Run, _ Event) Judgement {
 		return block(a.Verdict)
 	}
 	return Judgement{Assess, &AssessedFact{
-		Arguments: f.Arguments, Bundle: r.bundle.Digest(), Definition: f.Definition, Expires: a.Expires, Mode: a.Mode,
-		Plan: f.Plan, Score: a.Score, Verdict: a.Verdict,
+		Approvers: a.Approvers, Arguments: f.Arguments, Bundle: r.bundle.Digest(), Condition: a.Condition,
+		Definition: f.Definition, Expires: a.Expires, Mode: a.Mode, Plan: f.Plan, Policy: a.Policy, Quorum: a.Quorum,
+		Risk: a.Risk, Score: a.Score, Shadow: a.Shadow, Verdict: a.Verdict,
 	}}
 }
 
@@ -25,4 +26,14 @@ func question(r *Run, tool *policy.Tool, now string) policy.Question {
 		Server: tool.Server, Tool: tool, Env: r.bundle.Content().Env, Actor: r.request.Actor,
 		Arguments: r.facts.Planned.plan.Args, Now: now,
 	}
+}
+
+// Question returns what policy was, or would have been, asked about the run's call, and false where the run never came
+// so far.
+func (r *Run) Question() (policy.Question, bool) {
+	f := r.facts.Validated
+	if f == nil || f.tool == nil || r.facts.Authorized == nil {
+		return policy.Question{}, false
+	}
+	return question(r, f.tool, r.request.At), true
 }

@@ -6,6 +6,8 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/evidence"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
 )
 
 // A Fact is what one step established, with the digests of what it was established from. It is kept on the run, where
@@ -103,14 +105,20 @@ type AuthorizedFact struct {
 
 // AssessedFact: risk and policy have spoken.
 type AssessedFact struct {
-	Arguments  canonical.Digest `json:"arguments"`
-	Bundle     canonical.Digest `json:"bundle"`
-	Definition canonical.Digest `json:"definition"`
-	Expires    string           `json:"expires"`
-	Mode       string           `json:"mode"`
-	Plan       canonical.Digest `json:"plan"`
-	Score      int              `json:"score"`
-	Verdict    policy.Verdict   `json:"verdict"`
+	Approvers  []string               `json:"approvers,omitempty"`
+	Arguments  canonical.Digest       `json:"arguments"`
+	Bundle     canonical.Digest       `json:"bundle"`
+	Condition  string                 `json:"condition,omitempty"`
+	Definition canonical.Digest       `json:"definition"`
+	Expires    string                 `json:"expires"`
+	Mode       string                 `json:"mode"`
+	Plan       canonical.Digest       `json:"plan"`
+	Policy     string                 `json:"policy,omitempty"`
+	Quorum     int                    `json:"quorum,omitzero"`
+	Risk       []risk.Contribution    `json:"risk,omitempty"`
+	Score      int                    `json:"score"`
+	Shadow     []rules.ShadowDecision `json:"shadow,omitempty"`
+	Verdict    policy.Verdict         `json:"verdict"`
 }
 
 // HeldFact: what a person is asked to decide about.

@@ -5,6 +5,7 @@ import (
 
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/evidence"
+	"pgfsm/policy/risk"
 )
 
 // Everything that is recorded is written here, member by member in canonical order. The struct tags say the same; a test
@@ -155,14 +156,49 @@ func (f *AuthorizedFact) spell(o *canonical.Object) {
 }
 
 func (f *AssessedFact) spell(o *canonical.Object) {
+	if len(f.Approvers) > 0 {
+		o.Texts("approvers", f.Approvers)
+	}
 	o.Digest("arguments", f.Arguments)
 	o.Digest("bundle", f.Bundle)
+	spellSome(o, "condition", f.Condition)
 	o.Digest("definition", f.Definition)
 	o.Text("expires", f.Expires)
 	o.Text("mode", f.Mode)
 	o.Digest("plan", f.Plan)
+	spellSome(o, "policy", f.Policy)
+	if f.Quorum != 0 {
+		o.Int("quorum", f.Quorum)
+	}
+	if len(f.Risk) > 0 {
+		o.Objects("risk", len(f.Risk), func(o *canonical.Object, i int) { spellContribution(o, &f.Risk[i]) })
+	}
 	o.Int("score", f.Score)
+	if len(f.Shadow) > 0 {
+		o.Objects("shadow", len(f.Shadow), func(o *canonical.Object, i int) {
+			o.Text("condition", f.Shadow[i].Condition)
+			o.Text("effect", f.Shadow[i].Effect)
+			o.Text("failed", f.Shadow[i].Failed)
+			o.Text("policy", f.Shadow[i].Policy)
+		})
+	}
 	o.Object("verdict", f.Verdict.Spell)
+}
+
+// spellSome writes a member that is left out where it is empty.
+func spellSome(o *canonical.Object, name, value string) {
+	if value != "" {
+		o.Text(name, value)
+	}
+}
+
+func spellContribution(o *canonical.Object, c *risk.Contribution) {
+	o.Text("failed", c.Failed)
+	o.Bool("matched", c.Matched)
+	o.Text("mode", c.Mode)
+	o.Text("reason", c.Reason)
+	o.Text("rule", c.Rule)
+	o.Int("score", c.Score)
 }
 
 func (f *HeldFact) spell(o *canonical.Object) {

@@ -11,9 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy/canonical"
@@ -85,12 +83,7 @@ func replay(ctx context.Context, w world, o replayOptions, args []string) error 
 	if err != nil {
 		return err
 	}
-	bar := progressbar.DefaultSilent(int64(len(paths)))
-	if f, ok := w.stderr.(*os.File); ok && isTerminal(f) && len(paths) > 1 {
-		bar = progressbar.NewOptions(len(paths), progressbar.OptionSetWriter(f), progressbar.OptionClearOnFinish(),
-			progressbar.OptionShowCount(), progressbar.OptionSetDescription("replaying"),
-			progressbar.OptionThrottle(50*time.Millisecond))
-	}
+	bar := newBar(w, "replaying", len(paths))
 	all := make([]replayed, len(paths))
 	replayer := traces.NewReplayer(m, nil)
 	each(max(1, o.jobs), len(paths), func(i int) {

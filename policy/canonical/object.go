@@ -41,6 +41,12 @@ func (o *Object) Int(name string, value int) {
 	o.b = strconv.AppendInt(o.b, int64(value), 10)
 }
 
+// Bool writes true or false.
+func (o *Object) Bool(name string, value bool) {
+	o.name(name)
+	o.b = strconv.AppendBool(o.b, value)
+}
+
 // Raw writes a canonical value; an empty one is null.
 func (o *Object) Raw(name string, value []byte) {
 	o.name(name)

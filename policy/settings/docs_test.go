@@ -3,6 +3,7 @@ package settings
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,11 +12,7 @@ import (
 	"pgfsm/policy"
 )
 
-const (
-	document   = "../../docs/configuration.md"
-	tableBegin = "<!-- keys: generated -->\n"
-	tableEnd   = "<!-- keys: end -->\n"
-)
+const document = "../../docs/configuration.md"
 
 type row struct {
 	key
@@ -55,9 +52,15 @@ func (s *shape) describe() (typ, bounds string) {
 	case boolean:
 		return "boolean", ""
 	case anyJSON:
+		if s.what != "" {
+			return s.what, ""
+		}
 		return "any value", ""
 	case list:
 		each, _ := s.each.describe()
+		if s.min > 0 {
+			return "list of " + each, between(s.min, s.max)
+		}
 		return "list of " + each, fmt.Sprintf("at most %d", s.max)
 	case table:
 		each, _ := s.each.describe()
@@ -66,10 +69,10 @@ func (s *shape) describe() (typ, bounds string) {
 	return "object", ""
 }
 
-func keyTable() string {
+func keyTable(of *shape) string {
 	var b strings.Builder
 	b.WriteString("| Key | Type | Default | Bounds | Meaning |\n| --- | --- | --- | --- | --- |\n")
-	for _, r := range rows(configuration, "") {
+	for _, r := range rows(of, "") {
 		typ, bounds := r.shape.describe()
 		initial := ""
 		switch {
@@ -91,32 +94,42 @@ func keyTable() string {
 	return b.String()
 }
 
-func TestKeyTableIsDocumented(t *testing.T) {
+func TestKeyTableIsDocumented(t *testing.T) { generated(t, document, "keys", keyTable(configuration)) }
+
+// generated holds a part of a document to what it is made from.
+func generated(t *testing.T, document, what, want string) {
+	t.Helper()
 	text, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, rest, begins := strings.Cut(string(text), tableBegin)
-	was, tail, ends := strings.Cut(rest, tableEnd)
+	begin, end := "<!-- "+what+": generated -->\n", "<!-- "+what+": end -->\n"
+	head, rest, begins := strings.Cut(string(text), begin)
+	was, tail, ends := strings.Cut(rest, end)
 	if !begins || !ends {
-		t.Fatalf("%s has no place for the table of keys", document)
+		t.Fatalf("%s has no place for %s", document, what)
 	}
 	if *update {
-		if err := os.WriteFile(document, []byte(head+tableBegin+keyTable()+tableEnd+tail), 0o644); err != nil {
+		if err := os.WriteFile(document, []byte(head+begin+want+end+tail), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if diff := cmp.Diff(was, keyTable()); diff != "" {
+	if diff := cmp.Diff(was, want); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", document, diff)
 	}
 }
 
+// everyKey are the keys of all files that a person writes.
+func everyKey() []row {
+	return slices.Concat(rows(configuration, ""), rows(riskFile, ""), rows(policyFile, ""), rows(policyTests, ""))
+}
+
 // TestEveryKeyIsExplained: a key without a sentence is not finished.
 func TestEveryKeyIsExplained(t *testing.T) {
-	all := rows(configuration, "")
-	if len(all) < 30 {
-		t.Fatalf("%d keys, want at least 30", len(all))
+	all := everyKey()
+	if len(all) < 70 {
+		t.Fatalf("%d keys, want at least 70", len(all))
 	}
 	for _, r := range all {
 		if !strings.HasSuffix(r.doc, ".") {
@@ -167,7 +180,7 @@ func TestDocumentedGrantIsValid(t *testing.T) {
 
 // TestExamplesAreValid reads the example of every key in the place where it belongs.
 func TestExamplesAreValid(t *testing.T) {
-	for _, r := range rows(configuration, "") {
+	for _, r := range everyKey() {
 		if r.example == "" {
 			continue
 		}

@@ -97,6 +97,7 @@ func (e Errors) Unwrap() []error {
 type source struct {
 	name    string
 	lines   []string
+	most    size
 	known   bool // which values are secret: only then whole lines are shown
 	hidden  []span
 	refused map[place]bool // where reading found a fault; judging says no more about it

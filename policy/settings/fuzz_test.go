@@ -10,6 +10,8 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"pgfsm/policy"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
 	"pgfsm/policy/visible"
 )
 
@@ -60,7 +62,7 @@ func TestSeedsAreThere(t *testing.T) {
 	if n := len(seeds(t)); n < 150 {
 		t.Errorf("%d seeds, want at least 150", n)
 	}
-	for name, least := range map[string]int{"grant.*": 20, ".mcp.json": 30} {
+	for name, least := range map[string]int{"grant.*": 20, ".mcp.json": 30, "policy.*": 30, "risk.*": 15} {
 		if n := len(named(t, name)); n < least {
 			t.Errorf("%d seeds of %s, want at least %d", n, name, least)
 		}
@@ -164,4 +166,65 @@ func FuzzReadClient(f *testing.F) {
 			t.Errorf("Load(Imported(%q)) = %v, want %d servers", text, err, taken)
 		}
 	})
+}
+
+// FuzzReadPolicy shows that ReadPolicy never panics, that every fault has a place in the file, and that what it accepts
+// compiles and is found again.
+func FuzzReadPolicy(f *testing.F) {
+	for _, s := range named(f, "policy.*") {
+		f.Add("p.yaml", s)
+		f.Add("p.json", s)
+	}
+	f.Fuzz(func(t *testing.T, name string, text []byte) {
+		c, places, err := ReadPolicy(name, text)
+		if err != nil {
+			checkFaults(t, text, err)
+			return
+		}
+		if _, err := rules.Compile(*c); err != nil {
+			t.Errorf("ReadPolicy(%q) accepts what Compile refuses: %v", text, err)
+		}
+		for i := range c.Policies {
+			if _, line, col := places.At("policies", i, "when", 1, 1); line < 1 || col < 1 {
+				t.Errorf("ReadPolicy(%q): policy %d stands at %d:%d", text, i, line, col)
+			}
+		}
+	})
+}
+
+// FuzzReadRisk shows the same of ReadRisk.
+func FuzzReadRisk(f *testing.F) {
+	for _, s := range named(f, "risk.*") {
+		f.Add("r.yaml", s)
+		f.Add("r.json", s)
+	}
+	f.Fuzz(func(t *testing.T, name string, text []byte) {
+		c, places, err := ReadRisk(name, text)
+		if err != nil {
+			checkFaults(t, text, err)
+			return
+		}
+		if _, err := risk.Compile(*c); err != nil {
+			t.Errorf("ReadRisk(%q) accepts what Compile refuses: %v", text, err)
+		}
+		for i := range c.Rules {
+			if _, line, col := places.At("rules", i, "score_expr", 1, 1); line < 1 || col < 1 {
+				t.Errorf("ReadRisk(%q): rule %d stands at %d:%d", text, i, line, col)
+			}
+		}
+	})
+}
+
+// checkFaults holds every fault to a place in the file.
+func checkFaults(t *testing.T, text []byte, err error) {
+	t.Helper()
+	all := err.(Errors)
+	if len(all) == 0 || all.Error() == "" {
+		t.Errorf("%q has an error that says nothing", text)
+	}
+	for _, e := range all {
+		if e.Problem == "" || e.Line > bytes.Count(text, []byte("\n"))+1 || e.Line > 0 && e.Col < 1 {
+			t.Errorf("%q has a fault at %d:%d: %q", text, e.Line, e.Col, e.Problem)
+		}
+	}
 }

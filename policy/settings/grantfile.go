@@ -4,7 +4,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -173,12 +172,7 @@ func ReadGrant(name string, text []byte) (policy.Grant, error) {
 }
 
 func readGrant(src *source, text []byte) *node {
-	var root *node
-	if strings.HasSuffix(strings.ToLower(src.name), ".json") {
-		root = readJSON(src, text)
-	} else {
-		root = readYAML(src, text, "write version: 1 and the tools that may be called")
-	}
+	root := readEither(src, text, "write version: 1 and the tools that may be called")
 	src.judge(root, grantFile)
 	return root
 }

@@ -36,6 +36,8 @@ type Loaded struct {
 	AllowlistPath string     // what was read as the allowlist
 	TracesDir     string
 	Warnings      []string // file:line:col: what is accepted but probably not meant
+	RiskPlaces    *Places  // of Content.Risk; nil if there is none
+	PolicyPlaces  *Places  // of Content.Policy; nil if there is none
 
 	file    *File
 	origins []origin // of Servers
@@ -55,7 +57,7 @@ type Upstream struct {
 // Pair is a header or an environment variable.
 type Pair struct{ Name, Value string }
 
-// Load reads the configuration at path name, and the allowlist and output types it names. The error is of type
+// Load reads the configuration at path name, and every file it names. The error is of type
 // [Errors]; faults of the configuration itself come alone, for what it names is then uncertain.
 func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	text, err := open(name)
@@ -76,6 +78,9 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	l.allowlist(over.Allowlist)
 	l.grants(over.Grants)
 	l.outputs()
+	l.risk()
+	l.policy()
+	l.roles()
 	if err := f.src.err(); err != nil {
 		l.faults = append(err.(Errors), l.faults...)
 	}
@@ -172,9 +177,8 @@ func reason(err error) string {
 
 // named reads a file that the configuration names at n. It returns nil and notes the fault if it cannot be read.
 func (l *loader) named(n *node, key, path, remedy string) (*source, []byte) {
-	text, err := l.open(path)
-	if err != nil {
-		l.file.src.fault(n.at, key, remedy, "%s cannot be read: %s", path, reason(err))
+	text, ok := l.opened(n, key, path, remedy)
+	if !ok {
 		return nil, nil
 	}
 	src, text := checkText(path, text)
@@ -183,6 +187,15 @@ func (l *loader) named(n *node, key, path, remedy string) (*source, []byte) {
 		return nil, nil
 	}
 	return src, text
+}
+
+// opened is the content of a file that the configuration names at n.
+func (l *loader) opened(n *node, key, path, remedy string) (text []byte, ok bool) {
+	text, err := l.open(path)
+	if err != nil {
+		l.file.src.fault(n.at, key, remedy, "%s cannot be read: %s", path, reason(err))
+	}
+	return text, err == nil
 }
 
 const allowlistRemedy = `the file is JSON, {"server": ["tool", …]}; {} allows nothing`

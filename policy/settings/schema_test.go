@@ -117,6 +117,7 @@ func TestStarter(t *testing.T) {
 			files := map[string]string{
 				"pgfsm.yaml": string(text), "allowlist.json": string(StarterAllowlist()), "schemas/policy-entry.json": "{}",
 				"grant.yaml": "version: 1\ntools: {}\n",
+				"risk.yaml":  "version: 1\n", "policy.yaml": "version: 1\npolicies: []\n",
 				".mcp.json": `{"mcpServers": {"memory": ` +
 					`{"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]}}}`,
 			}

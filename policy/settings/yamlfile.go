@@ -23,6 +23,17 @@ const (
 	maxTokens    = 1 << 15
 )
 
+// MaxPolicyFileBytes is how long a file of risk rules, or of policies, may be: it has room for as many as are read.
+const MaxPolicyFileBytes = 4 << 20
+
+// size is how much of one file is read.
+type size struct{ bytes, tokens int }
+
+var (
+	ordinary = size{MaxFileBytes, maxTokens}
+	roomy    = size{MaxPolicyFileBytes, 1 << 19}
+)
+
 const initRemedy = "pgfsm init writes one to begin with"
 
 // jsonNumber is RFC 8259's grammar of a number: the one spelling that a number may have.
@@ -33,11 +44,14 @@ const maxNumberBytes = 64
 
 // checkText refuses what no file may hold. It returns the text with line ends as LF and the source to note faults in;
 // the text is nil if a fault is noted already.
-func checkText(name string, text []byte) (*source, []byte) {
+func checkText(name string, text []byte) (*source, []byte) { return checkSized(name, text, ordinary) }
+
+func checkSized(name string, text []byte, most size) (*source, []byte) {
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	src := newSource(name, text)
-	if len(text) > MaxFileBytes {
-		src.fault(place{}, "", "", "the file has %d bytes; at most %d are read", len(text), MaxFileBytes)
+	src.most = most
+	if len(text) > most.bytes {
+		src.fault(place{}, "", "", "the file has %d bytes; at most %d are read", len(text), most.bytes)
 		return src, nil
 	}
 	if bytes.HasPrefix(text, []byte("\uFEFF")) {
@@ -62,6 +76,14 @@ func checkText(name string, text []byte) (*source, []byte) {
 		rest = rest[size:]
 	}
 	return src, text
+}
+
+// readEither reads strict JSON if the file's name ends in ".json", else strict YAML.
+func readEither(src *source, text []byte, empty string) *node {
+	if strings.HasSuffix(strings.ToLower(src.name), ".json") {
+		return readJSON(src, text)
+	}
+	return readYAML(src, text, empty)
 }
 
 // readYAML reads one YAML document into nodes and notes what is not strict in src. It returns nil for what cannot be
@@ -121,8 +143,8 @@ var refusedTokens = map[token.Type][2]string{
 
 // checkTokens refuses what this package does not read, and what would make the parser recurse deep or work long.
 func checkTokens(src *source, tokens token.Tokens) bool {
-	if len(tokens) > maxTokens {
-		src.fault(place{}, "", "", "the file has %d words and signs; at most %d are read", len(tokens), maxTokens)
+	if most := src.most.tokens; len(tokens) > most {
+		src.fault(place{}, "", "", "the file has %d words and signs; at most %d are read", len(tokens), most)
 		return false
 	}
 	brackets, compact, line := 0, 0, 0

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/condition"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
+	"pgfsm/policy/visible"
+)
+
+func newPolicy(w world) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Explain, test, lint and compare risk rules and policies",
+		Long: `Risk rules (risk.yaml) say how risky a call is, policies (policy.yaml) whether it may run, must not, or waits for a
+person. These commands call no tool. What the files mean: docs/policies.md.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newPolicyExplain(w), newPolicyTest(w), newPolicyDiff(w))
+	return cmd
+}
+
+// callAsked is a call that is asked about.
+type callAsked struct{ server, tool, env, args, actor string }
+
+func newPolicyExplain(w world) *cobra.Command {
+	var o options
+	var q callAsked
+	cmd := &cobra.Command{
+		Use:   "explain --server S --tool T [--args '{…}']",
+		Short: "Say what risk rules and policies would decide about a call, and why",
+		Long: `explain judges a call that nobody makes by the configuration's risk rules and policies. It contacts no server: a tool
+counts as it would without annotations and without a pin. The allowlist and the tool's
+schema are not asked. Exit code: 0 allow, 1 deny, 3 pending.`,
+		Example: `  pgfsm policy explain --server billing --tool refund --env prod --args '{"amount": 900}' --actor local:alice`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.with(cmd.Context(), w, func(a *app) error { return a.explain(q, o.json) })
+		},
+	}
+	o.register(cmd)
+	f := cmd.Flags()
+	f.StringVar(&q.server, "server", "", "the server's name")
+	f.StringVar(&q.tool, "tool", "", "the tool's own name")
+	f.StringVar(&q.env, "env", "", "the environment (default: the configuration's)")
+	f.StringVar(&q.args, "args", "{}", "the arguments, a JSON object")
+	f.StringVar(&q.actor, "actor", "", "who asks (default: you)")
+	for _, name := range []string{"server", "tool"} {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic("policy explain: " + err.Error()) // the flag stands three lines above
+		}
+	}
+	return cmd
+}
+
+// input makes what is asked an input for conditions.
+func (q callAsked) input(b *policy.Bundle, now string) (*condition.Input, error) {
+	args, err := canonical.JSON([]byte(q.args))
+	if err == nil && jsontext.Value(args).Kind() != '{' {
+		err = fmt.Errorf("not a JSON object")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("args: %w; give one JSON object, such as '{\"amount\": 5}'", err)
+	}
+	if q.env == "" {
+		q.env = b.Content().Env
+	}
+	if q.actor == "" {
+		q.actor = actor()
+	}
+	return &condition.Input{
+		Server: q.server, Tool: q.tool, Env: q.env, Args: args, Now: now,
+		Actor: condition.Actor{ID: q.actor, Roles: b.RolesOf(q.actor)},
+	}, nil
+}
+
+// decision is the --json form of what was decided.
+type decision struct {
+	SchemaVersion int                    `json:"schema_version"`
+	Decision      string                 `json:"decision"` // allow, deny or pending
+	Code          policy.Code            `json:"code,omitzero"`
+	Reason        string                 `json:"reason"`
+	Policy        string                 `json:"policy,omitzero"`
+	Condition     string                 `json:"condition,omitzero"`
+	RiskMode      string                 `json:"risk_mode"`
+	RiskScore     int                    `json:"risk_score"`
+	Risk          []risk.Contribution    `json:"risk,omitzero"`
+	Policies      []rules.Considered     `json:"policies,omitzero"`
+	Shadow        []rules.ShadowDecision `json:"shadow,omitzero"`
+	Approvers     []string               `json:"approvers,omitzero"`
+	Quorum        int                    `json:"quorum,omitzero"`
+	Expires       string                 `json:"expires,omitzero"`
+}
+
+// word is the decision in one word.
+func word(v policy.Verdict) string {
+	switch {
+	case v.Allows():
+		return rules.Allow
+	case v.Holds():
+		return rules.Pending
+	}
+	return rules.Deny
+}
+
+var decisionExit = map[string]int{rules.Allow: exitYes, rules.Deny: exitNo, rules.Pending: exitPending}
+
+func (a *app) explain(q callAsked, asJSON bool) error {
+	in, err := q.input(a.bundle, now())
+	if err != nil {
+		return err
+	}
+	got, considered := a.bundle.Explain(in)
+	d := decision{
+		SchemaVersion: schemaVersion, Decision: word(got.Verdict), Code: got.Verdict.Code, Reason: got.Verdict.Reason,
+		Policy: got.Policy, Condition: got.Condition, RiskMode: got.Mode, RiskScore: got.Score, Risk: got.Risk,
+		Policies: considered, Shadow: got.Shadow, Approvers: got.Approvers, Quorum: got.Quorum, Expires: got.Expires,
+	}
+	if asJSON {
+		if err := printJSON(a.w.stdout, d); err != nil {
+			return err
+		}
+		return exit(decisionExit[d.Decision])
+	}
+	a.printDecision(d)
+	return exit(decisionExit[d.Decision])
+}
+
+func (a *app) printDecision(d decision) {
+	out, k := a.w.stdout, newInk(a.w)
+	fmt.Fprintf(out, "%s\n", k.bold(fmt.Sprintf("Risk: %s, score %d", visible.Text(d.RiskMode), d.RiskScore)))
+	for _, c := range d.Risk {
+		fmt.Fprintf(out, "  %s %-24s %s, score %d: %s\n", k.mark(c.Matched && c.Failed == ""), visible.Text(c.Rule), visible.Text(c.Mode),
+			c.Score, visible.Text(c.Reason))
+		if c.Failed != "" {
+			fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! "+visible.Text(c.Failed)))
+		}
+	}
+	if len(d.Policies) > 0 {
+		fmt.Fprintln(out, k.bold("Policies, in order"))
+	}
+	for _, p := range d.Policies {
+		shadow := ""
+		if p.Shadow {
+			shadow = " (shadow)"
+		}
+		fmt.Fprintf(out, "  %s %-24s %s%s\n", k.mark(p.Matched), visible.Text(p.Policy), visible.Text(p.Why), shadow)
+	}
+	for _, s := range d.Shadow {
+		fmt.Fprintf(out, "  shadow %s would have decided: %s\n", visible.Text(s.Policy), s.Effect)
+	}
+	fmt.Fprintf(out, "%s %s\n", k.bold("Decision: "+d.Decision+"."), visible.Text(d.Reason))
+	if d.Decision == rules.Pending {
+		fmt.Fprintf(out, "Approvers: %s; quorum %d; until %s\n", visible.Text(fmt.Sprint(d.Approvers)), d.Quorum, d.Expires)
+	}
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy"
+	"pgfsm/policy/condition"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
+	"pgfsm/policy/settings"
+	"pgfsm/policy/visible"
+)
+
+func newPolicyTest(w world) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "test FILE|FOLDER ...",
+		Short: "Hold risk rules and policies to calls with known answers",
+		Long: `test judges each call of the files by the configuration's risk rules and policies, and compares. In a folder it reads
+every *.yaml that holds tests. It also says which rules and policies no test has taken.
+Exit code 1 if a decision is another one than expected.`,
+		Example: `  pgfsm policy test -c pgfsm.yaml tests.yaml`,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.with(cmd.Context(), w, func(a *app) error { return a.testPolicy(args, o.json) })
+		},
+	}
+	o.register(cmd)
+	return cmd
+}
+
+// judged is what came of one test.
+type judged struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Got    string `json:"got"`
+	Want   string `json:"want"`
+	Policy string `json:"policy,omitzero"`
+	Wanted string `json:"want_policy,omitzero"`
+	Reason string `json:"reason"`
+}
+
+// coverage is what tests have taken of a configuration, and what not.
+type coverage struct {
+	Policies []string `json:"policies_without_a_test"`
+	Rules    []string `json:"risk_rules_without_a_test"`
+}
+
+func (a *app) testPolicy(paths []string, asJSON bool) error {
+	files, err := testFiles(paths)
+	if err != nil {
+		return err
+	}
+	var all []judged
+	taken := make(map[string]bool)
+	ruled := make(map[string]bool)
+	for _, file := range files {
+		text, err := ours(file)
+		if err != nil {
+			return fmt.Errorf("%s cannot be read: %w", file, err)
+		}
+		tests, err := settings.ReadPolicyTests(file, text)
+		if err != nil {
+			return err
+		}
+		for _, t := range tests {
+			got := a.judgeTest(t)
+			all = append(all, newJudged(file, t, got))
+			taken[got.Policy] = true
+			for _, s := range got.Shadow {
+				taken[s.Policy] = true
+			}
+			for _, c := range got.Risk {
+				ruled[c.Rule] = ruled[c.Rule] || c.Matched
+			}
+		}
+	}
+	c := a.uncovered(taken, ruled)
+	return a.reportTests(all, c, asJSON)
+}
+
+// testFiles are the files that are named, and those of the folders that are.
+func testFiles(paths []string) (files []string, err error) {
+	for _, path := range paths {
+		found := 0
+		err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			if name == path || strings.HasSuffix(name, "tests.yaml") || strings.HasSuffix(name, "_test.yaml") {
+				files = append(files, name)
+				found++
+			}
+			return nil
+		})
+		if err == nil && found == 0 {
+			err = errors.New("it holds no *tests.yaml and no *_test.yaml")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return files, nil
+}
+
+func (a *app) judgeTest(t settings.PolicyTest) policy.Assessment {
+	b := a.bundle
+	in := &condition.Input{
+		Server: t.Server, Tool: t.Tool, Env: t.Env, Args: t.Args, Now: now(),
+		Actor: condition.Actor{ID: t.Actor, Roles: b.RolesOf(t.Actor)},
+	}
+	if in.Env == "" {
+		in.Env = b.Content().Env
+	}
+	if t.Risk != nil {
+		b = b.WithoutRisk()
+		in.Risk = condition.Risk{Mode: t.Risk.Mode, Score: t.Risk.Score}
+	}
+	return b.Assess(in)
+}
+
+func newJudged(file string, t settings.PolicyTest, got policy.Assessment) judged {
+	j := judged{
+		File: filepath.ToSlash(file), Line: t.Line, Name: t.Name, Got: word(got.Verdict), Want: t.Expect,
+		Policy: got.Policy, Wanted: t.Policy, Reason: got.Verdict.Reason,
+	}
+	j.OK = j.Got == j.Want && (j.Wanted == "" || j.Wanted == j.Policy)
+	return j
+}
+
+// uncovered are the policies and risk rules that no test has taken, in their order.
+func (a *app) uncovered(taken, ruled map[string]bool) (c coverage) {
+	content := a.bundle.Content()
+	if content.Policy != nil {
+		for _, p := range content.Policy.Policies {
+			if !taken[p.ID] {
+				c.Policies = append(c.Policies, p.ID)
+			}
+		}
+	}
+	if content.Risk != nil {
+		for _, r := range content.Risk.Rules {
+			if !ruled[r.ID] {
+				c.Rules = append(c.Rules, r.ID)
+			}
+		}
+	}
+	return c
+}
+
+func (a *app) reportTests(all []judged, c coverage, asJSON bool) error {
+	bad := 0
+	for _, j := range all {
+		if !j.OK {
+			bad++
+		}
+	}
+	code := exitYes
+	if bad > 0 {
+		code = exitNo
+	}
+	if asJSON {
+		err := printJSON(a.w.stdout, struct {
+			SchemaVersion int      `json:"schema_version"`
+			OK            bool     `json:"ok"`
+			Tests         []judged `json:"tests"`
+			Uncovered     coverage `json:"uncovered"`
+		}{schemaVersion, bad == 0, all, c})
+		return errors.Join(err, exit(code))
+	}
+	out, k := a.w.stdout, newInk(a.w)
+	for _, j := range all {
+		fmt.Fprintf(out, "%s %s\n", k.mark(j.OK), visible.Text(j.Name))
+		if !j.OK {
+			fmt.Fprintf(out, "  %s:%d: %s by %q, want %s %s: %s\n", visible.Text(j.File), j.Line, j.Got, visible.Text(j.Policy), j.Want,
+				visible.Text(j.Wanted), visible.Text(j.Reason))
+		}
+	}
+	for _, group := range []struct {
+		what string
+		ids  []string
+	}{{"policies", c.Policies}, {"risk rules", c.Rules}} {
+		if len(group.ids) > 0 {
+			fmt.Fprintf(out, "%s that no test takes: %s\n", group.what, visible.Text(strings.Join(group.ids, ", ")))
+		}
+	}
+	fmt.Fprintf(out, "%s, %d as expected\n", count(len(all), "test"), len(all)-bad)
+	return exit(code)
+}
+
+// compile puts other risk rules and policies into a bundle's content.
+func withPolicy(c policy.Content, r *risk.Content, p *rules.Content) (*policy.Bundle, error) {
+	c.Policy = p
+	if r != nil {
+		c.Risk = r
+	}
+	return policy.Compile(c)
+}

@@ -1,0 +1,77 @@
+package condition
+
+import (
+	"fmt"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common"
+)
+
+// An Error is why an expression was refused when it was read. Line and Column begin at 1, count within the expression,
+// and Column counts characters.
+type Error struct {
+	Line, Column    int
+	Problem, Remedy string
+}
+
+// Error returns place, problem and remedy in one line.
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Problem)
+	if e.Remedy != "" {
+		text += "; " + e.Remedy
+	}
+	return text
+}
+
+// at returns an Error at a place as CEL counts it: lines from 1, columns from 0, either negative for nowhere.
+func at(place common.Location, problem, remedy string) *Error {
+	e := &Error{Line: 1, Column: 1, Problem: oneLine(problem), Remedy: remedy}
+	if place != nil && place.Line() > 0 {
+		e.Line, e.Column = place.Line(), max(place.Column(), 0)+1
+	}
+	return e
+}
+
+// first returns the first thing that CEL found wrong, by place.
+func first(issues *cel.Issues) *Error {
+	all := issues.Errors()
+	least := all[0]
+	for _, e := range all[1:] {
+		a, b := e.Location, least.Location
+		if a.Line() < b.Line() || a.Line() == b.Line() && a.Column() < b.Column() {
+			least = e
+		}
+	}
+	problem, _, _ := strings.Cut(least.Message, ". Expected")
+	return at(least.Location, problem, remedyFor(problem))
+}
+
+// remedyFor says what to do about what CEL says.
+func remedyFor(problem string) string {
+	switch {
+	case strings.HasPrefix(problem, "undeclared reference") && !strings.Contains(problem, "did you mean"):
+		return "arguments are written args.NAME, text in quotes"
+	case strings.HasPrefix(problem, "found no matching overload"):
+		return "these types do not go together here"
+	case strings.HasPrefix(problem, "Syntax error"), strings.HasPrefix(problem, "syntax error"):
+		return "conditions are CEL: == != < > && || ! in, text in quotes"
+	}
+	return ""
+}
+
+// oneLine returns text without line breaks, and not longer than people read.
+func oneLine(text string) string {
+	const most = 300
+	out := make([]rune, 0, min(len(text), most))
+	for _, r := range text {
+		if len(out) == most {
+			return string(out) + "…"
+		}
+		if r < ' ' || r == 0x7f {
+			r = ' '
+		}
+		out = append(out, r)
+	}
+	return string(out)
+}

@@ -1,0 +1,57 @@
+package condition_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/condition"
+)
+
+// FuzzCondition reads any text as an expression and judges any document with it: no panic, no true beside an error, the
+// same answer twice, a place within the expression, and nothing accepted that is reckoned to be too dear.
+func FuzzCondition(f *testing.F) {
+	e := policyEnv(f)
+	f.Add(`args.a == 1 && env == 'prod'`, `{"a":1}`)
+	f.Fuzz(func(t *testing.T, src, args string) {
+		if len(src) > condition.MaxSource+1 || len(args) > 4096 {
+			return
+		}
+		p, err := e.Bool(src)
+		if err != nil {
+			var at *condition.Error
+			if p != nil || !errors.As(err, &at) || at.Line < 1 || at.Column < 1 || at.Problem == "" ||
+				at.Line > 1+strings.Count(src, "\n") || strings.Contains(at.Error(), "\n") {
+				t.Errorf("Bool(%q) = %v, %#v", src, p, err)
+			}
+			return
+		}
+		if c, err := e.Cost(src); err != nil || c > condition.MaxCost {
+			t.Errorf("Bool(%q) accepts what costs %v, %v", src, c, err)
+		}
+		in := call()
+		if doc, err := canonical.JSON([]byte(args)); err == nil {
+			in.Args = doc
+		}
+		s := condition.NewSubject(in)
+		got, err := p.True(s)
+		if got && err != nil {
+			t.Errorf("True(%q) is true beside the error %v", src, err)
+		}
+		for _, again := range []*condition.Subject{s, condition.NewSubject(in)} {
+			if got2, err2 := p.True(again); got2 != got || fmt.Sprint(err2) != fmt.Sprint(err) {
+				t.Errorf("True(%q) = %t, %v, then %t, %v", src, got, err, got2, err2)
+			}
+		}
+	})
+}
+
+func TestFuzzSeeds(t *testing.T) {
+	seeds, err := os.ReadDir("testdata/fuzz/FuzzCondition")
+	if err != nil || len(seeds) == 0 {
+		t.Errorf("ReadDir() = %d seeds, %v", len(seeds), err)
+	}
+}

@@ -1,0 +1,220 @@
+package condition_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgfsm/policy/condition"
+)
+
+// repeated returns s n times with sep between.
+func repeated(s, sep string, n int) string { return strings.Repeat(s+sep, n-1) + s }
+
+// TestLimits reads expressions at each limit and one past it.
+func TestLimits(t *testing.T) {
+	e := policyEnv(t)
+	pad := func(n int) string { return `env == 'x'` + strings.Repeat(" ", n-len(`env == 'x'`)) }
+	pattern := func(n int) string { return `env.matches('` + strings.Repeat("a", n) + `')` }
+	for _, tc := range []struct{ name, fits, refused, says string }{
+		{"source", pad(condition.MaxSource), pad(condition.MaxSource + 1), "4097 bytes, more than 4096"},
+		{"source-in-bytes", `'é' == '` + strings.Repeat("é", 2043) + `'`, `'é' == '` + strings.Repeat("é", 2044) + `'`, "more than 4096"},
+		{"depth-of-parentheses", strings.Repeat("(", 49) + "pinned" + strings.Repeat(")", 49),
+			strings.Repeat("(", 50) + "pinned" + strings.Repeat(")", 50), "recursion"},
+		{"depth-of-sums", repeated("1", "+", 50) + " > 1", repeated("1", "+", 51) + " > 1", "recursion"},
+		{"depth-of-choices", strings.Repeat("pinned ? pinned : ", 49) + "pinned", strings.Repeat("pinned ? pinned : ", 50) + "pinned", "recursion"},
+		{"depth-of-members", "args" + strings.Repeat(".a", 49) + " == 1", "args" + strings.Repeat(".a", 50) + " == 1", "recursion"},
+		{"depth-of-lists", strings.Repeat("[", 50) + strings.Repeat("]", 50) + " == []",
+			strings.Repeat("[", 51) + strings.Repeat("]", 51) + " == []", "recursion"},
+		{"pattern", pattern(condition.MaxPattern), pattern(condition.MaxPattern + 1), "513 bytes, more than 512"},
+		{"pattern-compiled", `env.matches('a{900}b{900}')`, `env.matches('a{1000}b{1000}')`, "instructions, more than 2000"},
+		{"cost", repeated(`args.l.exists(x, x == 'b')`, " || ", 12), repeated(`args.l.exists(x, x == 'b')`, " || ", 13), "units, more than"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if _, err := e.Bool(tc.fits); err != nil {
+				t.Errorf("Bool() at the limit = %v", err)
+			}
+			_, err := e.Bool(tc.refused)
+			var at *condition.Error
+			if !errors.As(err, &at) || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("Bool() one past = %v, want an *Error with %q", err, tc.says)
+			}
+		})
+	}
+	if _, err := e.Bool(repeated("pinned", "||", 500)); err != nil {
+		t.Errorf("a long || is not deep: %v", err)
+	}
+}
+
+// TestHostile: what would take too long or too much room is refused when it is read, and reading it is quick.
+func TestHostile(t *testing.T) {
+	e := policyEnv(t)
+	for _, tc := range []struct{ name, src string }{
+		{"loop-in-loop-over-arguments", `args.a.exists(x, args.b.exists(y, x == y))`},
+		{"same-part-twice", `args.a.exists(x, x.t.exists(y, x.t.exists(z, y == z)))`},
+		{"same-part-in", `args.a.exists(x, x.t.exists(y, y in x.t))`},
+		{"in-in-loop", `args.a.all(x, x in args.b)`},
+		{"compared-in-loop", `args.a.exists(x, args.b == args.c)`},
+		{"compared-lists-in-loop", `args.a.exists(x, [args.b, args.b] == [args.c, args.c])`},
+		{"searched-in-loop", `args.a.exists(x, args.text.contains('x'))`},
+		{"kept-and-searched-in-loop", `[args.a.map(x, x)].exists(l, args.b.exists(y, l[0].contains('a')))`},
+		{"name-of-another-loop", `args.m.exists(k, args.n.exists(j, args.m[j].contains('a')))`},
+		{"root-taken-by-a-loop", `args.a.exists(x, x.m.exists(k, args.b.exists(x, x.m[k].contains('a'))))`},
+		{"numbers-nested", strings.Repeat("[1,2,3,4].exists(x,", 14) + "false" + strings.Repeat(")", 14)},
+		{"deep", strings.Repeat("[1, 2].exists(x,", 40) + "true" + strings.Repeat(")", 40)},
+		{"text-doubled", "[args.t]" + strings.Repeat(".map(a, a+a)", 20) + " == []"},
+		{"literal-doubled", "['aaaaaaaa']" + strings.Repeat(".map(a, a+a)", 40) + " == []"},
+		{"list-doubled", "[[1]]" + strings.Repeat(".map(a, a+a)", 40) + " == []"},
+		{"list-squared", "[[1,2,3,4]]" + strings.Repeat(".map(a, a.map(b, a))", 12) + " == []"},
+		{"loops-in-a-row", repeated(`args.l.exists(x, x == 'b')`, " || ", 100)},
+		{"patterns", repeated(`args.t.matches('(a|b)*c{900}')`, " || ", 90)},
+		{"pattern-bomb", `args.t.matches('((a{100}){100}){100}')`},
+		{"pattern-of-repetitions", `args.t.matches('` + strings.Repeat("(a{1000})", 50) + `')`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if p, err := e.Bool(tc.src); err == nil {
+				t.Errorf("Bool(%.60s) = %v, want it refused", tc.src, p.Source())
+			}
+		})
+	}
+}
+
+// TestUseful: what people write is not refused.
+func TestUseful(t *testing.T) {
+	e := policyEnv(t)
+	for _, src := range []string{
+		`args.files.exists(f, f.path.startsWith('/etc') || f.path.contains('..'))`,
+		`args.files.exists(f, f.tags.exists(t, t.lowerAscii() == 'secret'))`,
+		`args.headers.exists(k, args.headers[k].lowerAscii().contains('password'))`,
+		`args.orders.exists(o, o.lines.exists(l, l.parts.exists(p, p.sku.matches('(?i)^x-[0-9]+$'))))`,
+		`args.text.matches('(?i)\\b(password|secret|token|api[-_]?key)\\b')`,
+		`args.items.filter(i, i.amount > 100).size() > 3`,
+		`args.items.map(i, i.amount * i.count).exists(a, a > 1000)`,
+		`args.items.all(i, i in ['a', 'b', 'c', 'd'])`,
+		`['/etc', '/usr', '/var', '/boot', '/root'].exists(p, args.path.startsWith(p))`,
+		`{'dev': 10, 'prod': 1000}[env] < args.amount`,
+		`args.a == args.b && string(args.a) == 'a' && args.a + args.b == 'ab'`,
+		`actor.roles.exists(r, r in ['admin', 'lead']) && risk.rules.exists(r, r.startsWith('pii-'))`,
+		`now.getDayOfWeek('+01:00') in [0, 6] || now.getHours('+01:00') < 8`,
+	} {
+		if _, err := e.Bool(src); err != nil {
+			cost, _ := e.Cost(src)
+			t.Errorf("Bool(%s) = %v (cost %.0f)", src, err, cost)
+		}
+	}
+}
+
+// shapes are arguments of about 64 KiB, each large in another way.
+func shapes() map[string]string {
+	n := condition.AnyInput
+	list := func(item string) string { return "[" + repeated(item, ",", n/(len(item)+1)-8) + "]" }
+	text := `"` + strings.Repeat("a", n-200) + `"`
+	half := `"` + strings.Repeat("a", n/2-100) + `"`
+	members := make([]string, 0, n/13)
+	for i := range n/13 - 8 {
+		members = append(members, fmt.Sprintf(`"k%05d":"a"`, i))
+	}
+	object := "{" + strings.Join(members, ",") + "}"
+	return map[string]string{
+		"many-short":       `{"a":` + list(`"x"`) + `,"t":"a"}`,
+		"many-numbers":     `{"a":` + list(`1`) + `,"t":"a"}`,
+		"one-text":         `{"a":["x"],"t":` + text + `}`,
+		"one-long-element": `{"a":[` + text + `],"t":"a"}`,
+		"two-long":         `{"a":[` + half + `],"t":` + half + `}`,
+		"parts-of-one":     `{"a":[{"t":` + list(`"x"`) + `,"p":"a"}],"t":"a"}`,
+		"parts-of-many":    `{"a":` + list(`{"t":["x","y","z"],"p":"a"}`) + `,"t":"a"}`,
+		"object":           `{"a":` + object + `,"t":"a"}`,
+	}
+}
+
+// TestCostIsABound runs what is accepted over arguments that are large in each way, with CEL's own count of steps, and
+// holds the count to what was reckoned. CEL counts a byte of text as a tenth, as we do, and a node as one.
+func TestCostIsABound(t *testing.T) {
+	e := policyEnv(t)
+	sources := []string{
+		`args.a.exists(x, x == 'nothing')`,
+		`args.a.exists(x, x.contains('b'))`,
+		`args.a.exists(x, x.matches('b+c'))`,
+		`args.a.exists(x, x.t.exists(y, y == 'b'))`,
+		`args.a.exists(x, x.t.exists(y, y.startsWith('b')) || x.p.contains('b'))`,
+		`args.a.exists(k, args.a[k].contains('b'))`,
+		`args.a.map(x, x).exists(x, x == 'b')`,
+		`args.a.map(x, x + x).exists(x, x.contains('b'))`,
+		`args.a.filter(x, x != 'b').all(x, x != 'c')`,
+		`args.a == args.t || args.t + args.t == 'b' || args.t.lowerAscii().contains('b')`,
+		`'b' in args.a || args.t.matches('a*b') || string(args.t) == 'b'`,
+		`args.a.exists(x, x in ['p', 'q', 'r'])`,
+		`['p', 'q', 'r'].exists(p, args.t.contains(p))`,
+		`args.a.exists_one(x, size(x) == 7)`,
+	}
+	for name, args := range shapes() {
+		if len(args) > condition.AnyInput {
+			t.Fatalf("%s has %d bytes", name, len(args))
+		}
+		s := condition.NewSubject(&condition.Input{Args: []byte(args)})
+		counted := uint64(0)
+		for _, src := range sources {
+			bound, err := e.Cost(src)
+			if err != nil || bound > condition.MaxCost {
+				t.Fatalf("Cost(%s) = %v, %v", src, bound, err)
+			}
+			n, err := e.Counted(src, s)
+			if err != nil {
+				t.Fatalf("Counted(%s) = %v", src, err)
+			}
+			if float64(n) > bound {
+				t.Errorf("%s: %s takes %d steps, reckoned %.0f", name, src, n, bound)
+			}
+			counted = max(counted, n)
+		}
+		if counted < 1000 {
+			t.Errorf("%s: nothing takes more than %d steps: it shows nothing", name, counted)
+		}
+	}
+}
+
+// TestErrorsNeverAllow puts every failure in the place of every part of a condition that is true without it: the result
+// is an error, or what the other part alone decides.
+func TestErrorsNeverAllow(t *testing.T) {
+	e := policyEnv(t)
+	failures := []string{
+		`args.none == 1`, `args.huge > 0`, `args.text > 1`, `args.list[9] == 'a'`, `args.amount / 0 == 1`, `double(args.nan) > 1.0`,
+		`int(args.text) == 1`, `timestamp(args.text) < now`, `duration(args.text) > duration('1s')`, `args.amount.contains('1')`,
+		`args.holed == [1, 2]`, `args.list.all(x, x > 1)`, `math.greatest(args.text) == 1`, `bool(args.text)`, `args.deep.n.x == 1`,
+	}
+	for _, f := range failures {
+		for _, src := range []string{
+			f, `!(` + f + `)`, `!!(` + f + `)`, f + ` && pinned`, `pinned && ` + f, f + ` || !pinned`, `(` + f + `) == true`,
+			`(` + f + `) != true`, `(` + f + `) ? true : true`, `[` + f + `] == [true]`, `[true, ` + f + `][0]`, `{'a': ` + f + `}['a']`,
+			`[1].all(x, ` + f + `)`, `[1].exists(x, ` + f + `)`, `[1].exists_one(x, !(` + f + `))`, `[1].filter(x, ` + f + `) == []`,
+			`[1].map(x, ` + f + `) != []`, `(` + f + `) in [true, false]`, `dyn(` + f + `) != null`, `type(` + f + `) == bool`,
+		} {
+			if strings.HasPrefix(src, "{") && strings.Contains(f, ".all(") {
+				continue // no loop beside a map that is written out
+			}
+			p := mustBool(t, e, src)
+			if got, err := p.True(condition.NewSubject(call())); got || err == nil {
+				t.Errorf("True(%s) = %t, %v, want an error", src, got, err)
+			}
+		}
+	}
+}
+
+// TestSameAnswerAlways: neither answers nor errors depend on the order of a Go map.
+func TestSameAnswerAlways(t *testing.T) {
+	e := policyEnv(t)
+	for _, src := range []string{
+		`args.map(k, k)[3] == 'env'`, `args.exists(k, args[k] > 5)`, `args.all(k, args[k] == 1)`, `args == {'a': args.none, 'b': args.nine}`,
+		`{'a': 1, 'b': 2, 'c': 3} == args.deep`,
+	} {
+		p := mustBool(t, e, src)
+		want, wantErr := p.True(condition.NewSubject(call()))
+		for range 50 {
+			got, err := p.True(condition.NewSubject(call()))
+			if got != want || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+				t.Fatalf("True(%s) = %t, %v, before %t, %v", src, got, err, want, wantErr)
+			}
+		}
+	}
+}

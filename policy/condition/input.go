@@ -1,0 +1,39 @@
+package condition
+
+// An Input is everything that a condition may ask about: one call, as it stands. Nothing in it is looked up while a
+// condition is judged, so the same Input gives the same answer at any time and on any machine.
+type Input struct {
+	Server, Tool string
+	Env          string      // from the operator's configuration
+	Actor        Actor       // from the caller's verified identity
+	Args         []byte      // one JSON object in canonical form (see package canonical), at most [MaxArgs] bytes
+	Annotations  Annotations // as the tool declares them
+	Pinned       bool        // whether the tool's definition is pinned
+	Now          string      // RFC 3339, as recorded for the run
+	Risk         Risk        // what the risk rules came to
+}
+
+// An Actor is who asks.
+type Actor struct {
+	ID    string
+	Roles []string
+}
+
+// Annotations are MCP's hints about a tool. A hint that is not given (nil) counts as MCP 2025-06-18 says: not
+// read-only, destructive, not idempotent, open world. They are the server's own words about itself.
+type Annotations struct{ ReadOnly, Destructive, Idempotent, OpenWorld *bool }
+
+// Risk is what the risk rules came to for this call.
+type Risk struct {
+	Score int
+	Mode  string
+	Rules []string // the ids of the rules that matched, in order
+}
+
+// hint returns what h says, or MCP's default where it says nothing.
+func hint(h *bool, otherwise bool) bool {
+	if h == nil {
+		return otherwise
+	}
+	return *h
+}

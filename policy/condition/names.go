@@ -1,0 +1,142 @@
+package condition
+
+import (
+	"strings"
+
+	"cel.dev/cel-go/cel"
+)
+
+// A Name is something that an expression may name.
+type Name struct {
+	Name    string // as it is written
+	Type    string // its CEL type
+	Where   string // the kinds of expression that may name it: policy, risk, score
+	Meaning string
+}
+
+// Names returns everything that an expression may name, in the order of the documentation.
+func Names() []Name {
+	out := make([]Name, 0, nameCount+1)
+	for _, n := range names {
+		out = append(out, Name{n.Name, cel.FormatCELType(n.celType), n.where.String(), n.Meaning})
+	}
+	return append(out, Name{varPrefix + "NAME", "double", inRisk.String(),
+		"what the variable NAME of the risk rules came to; a use of one that failed is an error"})
+}
+
+// The kinds of expression.
+type kinds uint8
+
+const (
+	inPolicy kinds = 1 << iota
+	inRisk
+	inScore
+)
+
+func (k kinds) String() string {
+	var said []string
+	for i, word := range []string{"policy", "risk", "score"} {
+		if k&(1<<i) != 0 {
+			said = append(said, word)
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// varPrefix begins the name of a variable of the risk rules.
+const varPrefix = "vars."
+
+const (
+	nameServer = iota
+	nameTool
+	nameEnv
+	nameActorID
+	nameActorRoles
+	nameArgs
+	nameReadOnly
+	nameDestructive
+	nameIdempotent
+	nameOpenWorld
+	namePinned
+	nameNow
+	nameRiskScore
+	nameRiskMode
+	nameRiskRules
+	nameScore
+	nameCount
+)
+
+type named struct {
+	Name    string
+	celType *cel.Type
+	where   kinds
+	Meaning string
+}
+
+var texts = cel.ListType(cel.StringType)
+
+// names says each name once; the index is the constant.
+var names = [nameCount]named{
+	nameServer: {"server", cel.StringType, inPolicy | inRisk, "the server, by its name in the configuration"},
+	nameTool:   {"tool", cel.StringType, inPolicy | inRisk, "the tool"},
+	nameEnv:    {"env", cel.StringType, inPolicy | inRisk, "the environment, from the operator's configuration"},
+	nameActorID: {"actor.id", cel.StringType, inPolicy | inRisk,
+		"who asks, as verified; empty if nobody was"},
+	nameActorRoles: {"actor.roles", texts, inPolicy | inRisk, "the roles of who asks, as verified"},
+	nameArgs: {"args", cel.MapType(cel.StringType, cel.DynType), inPolicy | inRisk,
+		"the arguments of the call; has(args.x) asks whether x is there, a use of one that is not is an error"},
+	nameReadOnly: {"tool_annotations.readOnlyHint", cel.BoolType, inPolicy | inRisk,
+		"the tool says that it changes nothing; false if it says nothing"},
+	nameDestructive: {"tool_annotations.destructiveHint", cel.BoolType, inPolicy | inRisk,
+		"the tool says that it may destroy; true if it says nothing"},
+	nameIdempotent: {"tool_annotations.idempotentHint", cel.BoolType, inPolicy | inRisk,
+		"the tool says that a second same call changes nothing; false if it says nothing"},
+	nameOpenWorld: {"tool_annotations.openWorldHint", cel.BoolType, inPolicy | inRisk,
+		"the tool says that it reaches beyond its own data; true if it says nothing"},
+	namePinned:    {"pinned", cel.BoolType, inPolicy | inRisk, "whether the tool's definition is pinned"},
+	nameNow:       {"now", cel.TimestampType, inPolicy | inRisk, "when the call was assessed, as recorded"},
+	nameRiskScore: {"risk.score", cel.IntType, inPolicy, "the score of the call, 0 to 1000"},
+	nameRiskMode:  {"risk.mode", cel.StringType, inPolicy, "the mode of the call"},
+	nameRiskRules: {"risk.rules", texts, inPolicy, "the ids of the risk rules that matched, in order"},
+	nameScore:     {"score", cel.DoubleType, inRisk | inScore, "the score so far"},
+}
+
+// nameOf returns the constant of a name.
+func nameOf(full string) (int, bool) {
+	// A switch instead of a map: it is asked for each name in each evaluation.
+	switch full {
+	case "server":
+		return nameServer, true
+	case "tool":
+		return nameTool, true
+	case "env":
+		return nameEnv, true
+	case "actor.id":
+		return nameActorID, true
+	case "actor.roles":
+		return nameActorRoles, true
+	case "args":
+		return nameArgs, true
+	case "tool_annotations.readOnlyHint":
+		return nameReadOnly, true
+	case "tool_annotations.destructiveHint":
+		return nameDestructive, true
+	case "tool_annotations.idempotentHint":
+		return nameIdempotent, true
+	case "tool_annotations.openWorldHint":
+		return nameOpenWorld, true
+	case "pinned":
+		return namePinned, true
+	case "now":
+		return nameNow, true
+	case "risk.score":
+		return nameRiskScore, true
+	case "risk.mode":
+		return nameRiskMode, true
+	case "risk.rules":
+		return nameRiskRules, true
+	case "score":
+		return nameScore, true
+	}
+	return 0, false
+}

@@ -1,0 +1,123 @@
+package condition
+
+import (
+	"errors"
+	"fmt"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+)
+
+// A Program is an expression that was read, checked and bounded. It is safe for concurrent use; a nil one fails.
+type Program struct {
+	source  string
+	program cel.Program
+}
+
+// Bool reads an expression that answers yes or no. Its type must be bool: one that is only known when it runs (args.x
+// alone) is refused, since nothing says what anything but true means. The error is an [*Error].
+func (e *Env) Bool(src string) (*Program, error) {
+	return e.read(src, func(t *cel.Type) (string, string) {
+		switch t.Kind() {
+		case types.BoolKind:
+			return "", ""
+		case types.DynKind:
+			return "the type is not known before the call", "compare it: … == true"
+		}
+		return "this is a " + cel.FormatCELType(t) + ", not a bool", "compare it with something"
+	})
+}
+
+// Number reads an expression that gives a number: int, uint, double, or what is only known when it runs, which fails
+// then if it is none. The error is an [*Error].
+func (e *Env) Number(src string) (*Program, error) {
+	return e.read(src, func(t *cel.Type) (string, string) {
+		switch t.Kind() {
+		case types.IntKind, types.UintKind, types.DoubleKind, types.DynKind:
+			return "", ""
+		case types.BoolKind:
+			return "this is a bool, not a number", "choose: … ? 10 : 0"
+		}
+		return "this is a " + cel.FormatCELType(t) + ", not a number", ""
+	})
+}
+
+// Source returns the expression as it was written.
+func (p *Program) Source() string { return p.source }
+
+func (e *Env) read(src string, fits func(*cel.Type) (problem, remedy string)) (p *Program, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			p, err = nil, at(nil, fmt.Sprintf("it cannot be read: %v", r), "")
+		}
+	}()
+	if len(src) > MaxSource {
+		return nil, at(nil, fmt.Sprintf("it has %d bytes, more than %d", len(src), MaxSource),
+			"split it into several policies or variables")
+	}
+	ast, issues := e.cel.Compile(src)
+	if issues.Err() != nil {
+		return nil, first(issues)
+	}
+	if problem, remedy := fits(ast.OutputType()); problem != "" {
+		return nil, at(nil, problem, remedy)
+	}
+	if err := check(ast.NativeRep()); err != nil {
+		return nil, err
+	}
+	program, err := e.cel.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(keepFinite))
+	if err != nil {
+		return nil, at(nil, err.Error(), "")
+	}
+	return &Program{source: src, program: program}, nil
+}
+
+var errNoProgram = errors.New("there is no expression")
+
+// True reports whether s fits the condition. An error means that it could not be judged, and never comes with true.
+func (p *Program) True(s *Subject) (bool, error) {
+	v, err := p.eval(s)
+	if err != nil {
+		return false, err
+	}
+	b, ok := v.(types.Bool)
+	if !ok {
+		return false, fmt.Errorf("the result is a %s, not a bool", v.Type().TypeName())
+	}
+	return bool(b), nil
+}
+
+// Value returns the number that the expression gives for s. It is finite.
+func (p *Program) Value(s *Subject) (float64, error) {
+	v, err := p.eval(s)
+	if err != nil {
+		return 0, err
+	}
+	switch n := v.(type) {
+	case types.Int:
+		return float64(n), nil
+	case types.Uint:
+		return float64(n), nil
+	case types.Double:
+		return finite(float64(n))
+	}
+	return 0, fmt.Errorf("the result is a %s, not a number", v.Type().TypeName())
+}
+
+// eval never panics: CEL catches what its functions throw.
+func (p *Program) eval(s *Subject) (v ref.Val, err error) {
+	if p == nil || s == nil {
+		return nil, errNoProgram
+	}
+	v, _, err = p.program.Eval((*view)(s))
+	switch {
+	case err != nil && err.Error() == "no such overload":
+		return nil, errors.New("no such overload: a value has another type than the expression expects")
+	case err != nil:
+		return nil, errors.New(oneLine(err.Error()))
+	case v == nil:
+		return nil, errors.New("there is no result")
+	}
+	return v, nil
+}

@@ -1,0 +1,162 @@
+package condition
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+)
+
+// A Subject is an [Input] being judged. What a condition names is turned into a value when it is first named, and kept
+// for every condition after it, so arguments are decoded at most once. A Subject is for one goroutine at a time; the
+// Input must not change while it lives.
+type Subject struct {
+	in     *Input
+	risk   Risk
+	values [nameCount]ref.Val
+	vars   []variable
+}
+
+type variable struct {
+	name  string
+	value ref.Val
+}
+
+// NewSubject returns in as something to be judged.
+func NewSubject(in *Input) *Subject { return &Subject{in: in, risk: in.Risk} }
+
+// Input returns what is being judged, with the risk that was set last.
+func (s *Subject) Input() Input {
+	in := *s.in
+	in.Risk = s.risk
+	return in
+}
+
+// WithRisk sets what the risk rules came to, in place of what the Input says, and returns s.
+func (s *Subject) WithRisk(r Risk) *Subject {
+	s.risk = r
+	s.values[nameRiskScore], s.values[nameRiskMode], s.values[nameRiskRules] = nil, nil, nil
+	return s
+}
+
+// WithScore sets `score`, for expressions of risk rules, and returns s. Until it is set, a use of `score` is an error.
+func (s *Subject) WithScore(score float64) *Subject {
+	s.values[nameScore] = types.Double(score)
+	return s
+}
+
+// WithVar sets `vars.NAME`, for expressions of risk rules, and returns s.
+func (s *Subject) WithVar(name string, value float64) *Subject {
+	return s.setVar(name, types.Double(value))
+}
+
+// WithFailedVar says that `vars.NAME` could not be computed: any use of it is an error that gives the reason. It
+// returns s.
+func (s *Subject) WithFailedVar(name, reason string) *Subject {
+	return s.setVar(name, types.NewErr("vars.%s failed: %s", name, reason))
+}
+
+func (s *Subject) setVar(name string, value ref.Val) *Subject {
+	for i := range s.vars {
+		if s.vars[i].name == name {
+			s.vars[i].value = value
+			return s
+		}
+	}
+	s.vars = append(s.vars, variable{name, value})
+	return s
+}
+
+// A view is a Subject as CEL asks it. It is a type of its own so that CEL's methods are not ours.
+type view Subject
+
+var _ cel.Activation = (*view)(nil)
+
+// Parent implements [cel.Activation].
+func (*view) Parent() cel.Activation { return nil }
+
+// ResolveName implements [cel.Activation]. The name is one that [Env] declared; it never comes from the arguments.
+func (v *view) ResolveName(full string) (any, bool) {
+	if name, ok := strings.CutPrefix(full, varPrefix); ok {
+		for i := range v.vars {
+			if v.vars[i].name == name {
+				return v.vars[i].value, true
+			}
+		}
+		return types.NewErr("%s has no value", full), true
+	}
+	n, ok := nameOf(full)
+	if !ok {
+		return nil, false
+	}
+	if v.values[n] == nil {
+		v.values[n] = (*Subject)(v).value(n)
+	}
+	return v.values[n], true
+}
+
+// value turns one name into a value.
+func (s *Subject) value(n int) ref.Val {
+	a := &s.in.Annotations
+	switch n {
+	case nameServer:
+		return nameText(s.in.Server)
+	case nameTool:
+		return nameText(s.in.Tool)
+	case nameEnv:
+		return nameText(s.in.Env)
+	case nameActorID:
+		return nameText(s.in.Actor.ID)
+	case nameActorRoles:
+		return types.NewStringList(types.DefaultTypeAdapter, s.in.Actor.Roles)
+	case nameArgs:
+		return decodeArgs(s.in.Args)
+	case nameReadOnly:
+		return types.Bool(hint(a.ReadOnly, false))
+	case nameDestructive:
+		return types.Bool(hint(a.Destructive, true))
+	case nameIdempotent:
+		return types.Bool(hint(a.Idempotent, false))
+	case nameOpenWorld:
+		return types.Bool(hint(a.OpenWorld, true))
+	case namePinned:
+		return types.Bool(s.in.Pinned)
+	case nameNow:
+		return instant(s.in.Now)
+	case nameRiskScore:
+		return types.Int(s.risk.Score)
+	case nameRiskMode:
+		return nameText(s.risk.Mode)
+	case nameRiskRules:
+		return types.NewStringList(types.DefaultTypeAdapter, s.risk.Rules)
+	}
+	return types.NewErr("%s has no value", names[n].Name)
+}
+
+// nameText returns a name, or an error if it is longer than what the cost of an expression is reckoned with.
+func nameText(text string) ref.Val {
+	if len(text) > MaxName {
+		return types.NewErr("a name has %d bytes, more than %d", len(text), MaxName)
+	}
+	return types.String(text)
+}
+
+// instant reads an RFC 3339 time.
+func instant(text string) ref.Val {
+	t := types.String(text).ConvertToType(types.TimestampType)
+	if types.IsError(t) {
+		return types.NewErr("now is not an RFC 3339 time: %q", text)
+	}
+	return t
+}
+
+// finite returns f, or an error if f is not a number that can be reckoned with.
+func finite(f float64) (float64, error) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0, fmt.Errorf("the result is not a finite number (%v)", f)
+	}
+	return f, nil
+}

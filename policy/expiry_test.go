@@ -1,0 +1,40 @@
+package policy
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+const form = "2006-01-02T15:04:05Z"
+
+// TestLater holds our own small calendar to the one of package time.
+func TestLater(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	last := time.Date(9990, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	for range 100_000 {
+		at := time.Unix(rng.Int64N(last), 0).UTC()
+		ms := 1 + rng.Int64N(60*24*60*60*1000)
+		want := at.Add(time.Duration(ms/1000) * time.Second).Format(form)
+		if got := later(at.Format(form), ms); got != want {
+			t.Fatalf("later(%s, %d) = %q, want %q", at.Format(form), ms, got, want)
+		}
+	}
+}
+
+func TestLaterOfWhatIsNoTime(t *testing.T) {
+	for name, tt := range map[string]struct {
+		now string
+		ms  int64
+	}{
+		"empty": {"", 1000}, "no-zone": {"2026-11-21T09:00:00", 1000}, "offset": {"2026-11-21T09:00:00+00:00", 1000},
+		"fraction": {"2026-11-21T09:00:00.5Z", 1000}, "month-13": {"2026-13-21T09:00:00Z", 1000}, "february-30": {"2026-02-30T09:00:00Z", 1000},
+		"leap-second": {"2026-12-31T23:59:60Z", 1000}, "hour-24": {"2026-12-31T24:00:00Z", 1000},
+		"text-behind": {"2026-11-21T09:00:00Z ", 1000}, "no-time-at-all": {"2026-11-21T09:00:00Z", 0},
+		"negative": {"2026-11-21T09:00:00Z", -1}, "past-the-last-year": {"9999-12-31T23:59:59Z", 1000},
+	} {
+		if got := later(tt.now, tt.ms); got != "" {
+			t.Errorf("%s: later(%q, %d) = %q, want nothing", name, tt.now, tt.ms, got)
+		}
+	}
+}

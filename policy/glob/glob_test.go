@@ -1,0 +1,226 @@
+package glob_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgfsm/policy/glob"
+)
+
+func TestCompile(t *testing.T) {
+	for _, tc := range []struct{ name, pattern, says string }{
+		{"literal", "read_file", ""},
+		{"one-byte", "a", ""},
+		{"longest", strings.Repeat("a", glob.MaxPattern), ""},
+		{"one-byte-longer", strings.Repeat("a", glob.MaxPattern+1), "257 bytes"},
+		{"longest-in-bytes-not-characters", strings.Repeat("é", glob.MaxPattern/2), ""},
+		{"one-character-longer", strings.Repeat("é", glob.MaxPattern/2+1), "258 bytes"},
+		{"most-stars", strings.Repeat("*a", glob.MaxStars), ""},
+		{"one-star-more", strings.Repeat("*a", glob.MaxStars+1), "17 times"},
+		{"empty", "", "empty"},
+		{"not-utf8", "a\xff", "not UTF-8"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g, err := glob.Compile(tc.pattern)
+			if tc.says == "" && (err != nil || g.String() != tc.pattern) {
+				t.Errorf("Compile(%q) = %v, %v", tc.pattern, g, err)
+			}
+			if tc.says != "" && (err == nil || g != nil || !strings.Contains(err.Error(), tc.says)) {
+				t.Errorf("Compile(%q) = %v, %v, want an error with %q", tc.pattern, g, err, tc.says)
+			}
+		})
+	}
+}
+
+func TestMatch(t *testing.T) {
+	for _, tc := range []struct {
+		name, pattern, text string
+		want                bool
+	}{
+		{"literal", "read", "read", true},
+		{"literal-is-whole", "read", "read_file", false},
+		{"literal-is-whole-in-front", "read", "a read", false},
+		{"case", "read", "Read", false},
+		{"case-behind-star", "*Read", "read", false},
+		{"no-classes", "[ab]", "a", false},
+		{"no-classes-literally", "[ab]", "[ab]", true},
+		{"no-escape", `\*`, `*`, false},
+		{"no-escape-literally", `\*`, `\x`, true},
+		{"star-is-none", "a*b", "ab", true},
+		{"star-crosses-slash-and-dot", "a*b", "a/x.y\nb", true},
+		{"star-takes-more", "a*bc", "abxbc", true},
+		{"star-star", "**", "", true},
+		{"star-empty", "*", "", true},
+		{"question-is-not-none", "a?", "a", false},
+		{"question-is-one", "a?", "ab", true},
+		{"question-is-not-two", "a?", "abc", false},
+		{"question-is-a-character", "?", "é", true},
+		{"question-question-is-not-one-character", "??", "é", false},
+		{"question-is-a-character-behind-star", "*?é", "xéé", true},
+		{"question-takes-a-broken-byte", "a?b", "a\xffb", true},
+		{"bytes-of-a-character-are-not-two", "*\u00a9", "\u00e9", false},
+		{"last-star-suffices", "*a*b*c", "xaxbxcxbxc", true},
+		{"end-is-held", "*a*b", "abx", false},
+		{"combining-is-two-characters", "?", "e\u0301", false},
+		{"nul", "a?b", "a\x00b", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := must(t, tc.pattern).Match(tc.text); got != tc.want {
+				t.Errorf("Match(%q, %q) = %t, want %t", tc.pattern, tc.text, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestNothing: what was not compiled matches nothing, and is a part of everything.
+func TestNothing(t *testing.T) {
+	all := must(t, "*")
+	for name, g := range map[string]*glob.Glob{"nil": nil, "zero": new(glob.Glob)} {
+		if _, ok := g.Literal(); g.Match("") || g.Match("a") || g.Any() || ok || g.Prefix() != "" || g.String() != "" {
+			t.Errorf("%s: it matches something", name)
+		}
+		if glob.Overlaps(g, all) || glob.Overlaps(all, g) || glob.Includes(g, all) || !glob.Includes(all, g) {
+			t.Errorf("%s: it compares as if it matched something", name)
+		}
+	}
+}
+
+func TestShape(t *testing.T) {
+	for _, tc := range []struct {
+		pattern, prefix string
+		literal, any    bool
+	}{
+		{"read", "read", true, false}, {"*", "", false, true}, {"***", "", false, true}, {"?", "", false, false},
+		{"read*", "read", false, false}, {"re?d*", "re", false, false}, {"*?", "", false, false},
+	} {
+		g := must(t, tc.pattern)
+		text, literal := g.Literal()
+		if g.Prefix() != tc.prefix || literal != tc.literal || g.Any() != tc.any || literal && text != tc.pattern {
+			t.Errorf("%s: Prefix() = %q, Literal() = %q, %t, Any() = %t", tc.pattern, g.Prefix(), text, literal, g.Any())
+		}
+	}
+}
+
+// TestCompare shows the cases that a guess gets wrong.
+func TestCompare(t *testing.T) {
+	long := strings.Repeat("?", 200)
+	for _, tc := range []struct {
+		name, a, b         string
+		includes, overlaps bool
+	}{
+		{"same", "a*b", "a*b", true, true},
+		{"order-of-wildcards", "*?", "?*", true, true},
+		{"at-least-two", "?*?", "*??", true, true},
+		{"at-least-one-not-two", "*??", "*?", false, true},
+		{"star-is-not-a-question", "?", "*", false, true},
+		{"not-always-one-behind", "*x?*", "*x*", false, true},
+		{"x-twice-so-one-behind", "*x?*", "*x*x*", true, true},
+		{"literals-over-a-joint", "*ab*", "*a*b*", false, true},
+		{"prefix", "read*", "read_file*", true, true},
+		{"no-common-prefix", "read*", "write*", false, false},
+		{"no-common-suffix", "*_file", "*_dir", false, false},
+		{"short-text-of-long-patterns", "a*b", "ab", true, true},
+		{"overlapping-ends-do-not-share", "ab*ba", "aba", false, false},
+		{"exponential-for-subsets", "*a" + long, "*a" + long, true, true},
+		{"exponential-not", "*a" + long, strings.Repeat("a*", 16) + long, false, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a, b := must(t, tc.a), must(t, tc.b)
+			if got := glob.Includes(a, b); got != tc.includes {
+				t.Errorf("Includes(%s, %s) = %t, want %t", a, b, got, tc.includes)
+			}
+			if got, back := glob.Overlaps(a, b), glob.Overlaps(b, a); got != tc.overlaps || back != got {
+				t.Errorf("Overlaps(%s, %s) = %t, back %t, want %t", a, b, got, back, tc.overlaps)
+			}
+		})
+	}
+}
+
+// slow is what a pattern means, word by word.
+func slow(p, s []rune) bool {
+	switch {
+	case len(p) == 0:
+		return len(s) == 0
+	case p[0] == '*':
+		return slow(p[1:], s) || len(s) > 0 && slow(p, s[1:])
+	}
+	return len(s) > 0 && (p[0] == '?' || p[0] == s[0]) && slow(p[1:], s[1:])
+}
+
+func TestMatchMeansWhatItSays(t *testing.T) {
+	for _, p := range words("ab?*", 5)[1:] {
+		g := must(t, p)
+		for _, w := range words("abé", 5) {
+			if got, want := g.Match(w), slow([]rune(p), []rune(w)); got != want {
+				t.Fatalf("Match(%q, %q) = %t, want %t", p, w, got, want)
+			}
+		}
+	}
+}
+
+func FuzzGlob(f *testing.F) {
+	f.Add("*a?*b", "a*ab", "aab")
+	f.Add("*x?*", "*x*x*", "xx")
+	f.Fuzz(func(t *testing.T, first, second, text string) {
+		a, err := glob.Compile(first)
+		b, err2 := glob.Compile(second)
+		if err != nil || err2 != nil || len(text) > 64 {
+			return
+		}
+		inA, inB := a.Match(text), b.Match(text)
+		if utf8.ValidString(text) && len(first) < 16 && len(text) < 16 && inA != slow([]rune(first), []rune(text)) {
+			t.Errorf("Match(%q, %q) = %t", first, text, inA)
+		}
+		if inB && !inA && glob.Includes(a, b) {
+			t.Errorf("Includes(%q, %q) = true, but only the second matches %q", first, second, text)
+		}
+		if inA && inB && !glob.Overlaps(a, b) {
+			t.Errorf("Overlaps(%q, %q) = false, but both match %q", first, second, text)
+		}
+		if !glob.Includes(a, a) || glob.Includes(a, b) && !glob.Overlaps(a, b) {
+			t.Errorf("Includes(%q, %q) goes against itself", first, second)
+		}
+		if literal, ok := b.Literal(); ok && glob.Includes(a, b) != a.Match(literal) {
+			t.Errorf("Includes(%q, %q) = %t, want Match()", first, second, !a.Match(literal))
+		}
+	})
+}
+
+func TestFuzzSeeds(t *testing.T) {
+	seeds, err := os.ReadDir("testdata/fuzz/FuzzGlob")
+	if err != nil || len(seeds) == 0 {
+		t.Errorf("ReadDir() = %d seeds, %v", len(seeds), err)
+	}
+}
+
+func TestMatchAllocatesNothing(t *testing.T) {
+	g := must(t, "re?d_*_*e")
+	if n := testing.AllocsPerRun(100, func() { g.Match("read_the_file") }); n != 0 {
+		t.Errorf("Match() allocates %v times", n)
+	}
+}
+
+func BenchmarkMatch(b *testing.B) {
+	for _, bc := range []struct{ name, pattern, text string }{
+		{"prefix", "read*", "read_file"}, {"other", "payments-*", "read_file"}, {"inner", "*_file*", "read_the_file_now"},
+		{"worst", strings.Repeat("*a", 15) + "*b", strings.Repeat("a", 128)},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			g := must(b, bc.pattern)
+			b.ReportAllocs()
+			for b.Loop() {
+				g.Match(bc.text)
+			}
+		})
+	}
+}
+
+func BenchmarkIncludes(b *testing.B) {
+	x, y := must(b, strings.Repeat("*a?", 16)), must(b, strings.Repeat("a*?a", 16))
+	b.ReportAllocs()
+	for b.Loop() {
+		glob.Includes(x, y)
+	}
+}

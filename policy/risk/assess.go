@@ -1,0 +1,173 @@
+package risk
+
+import (
+	"fmt"
+	"math"
+
+	"pgfsm/policy/condition"
+	"pgfsm/policy/glob"
+)
+
+// Assess returns the risk of a call.
+func (m *Model) Assess(in *condition.Input) Assessment {
+	if in == nil {
+		return m.Judge(nil)
+	}
+	return m.Judge(condition.NewSubject(in))
+}
+
+// Judge is [Model.Assess] for a call that others judge too: what was decoded for one is there for all. It sets what
+// only expressions of risk rules can name; it does not set the subject's risk.
+func (m *Model) Judge(subject *condition.Subject) Assessment {
+	switch {
+	case m == nil || len(m.modes) == 0:
+		return unknowable(Unknown, "there is no risk model")
+	case subject == nil:
+		return unknowable(m.modes[len(m.modes)-1].Name, "there is no call to assess")
+	}
+	in := subject.Input()
+	j := judgement{m: m, subject: subject, raw: in.Args, state: state{level: m.initial}}
+	for i := range m.rules {
+		r := &m.rules[i]
+		if !fits(r.server, in.Server) || !fits(r.tool, in.Tool) || !fits(r.env, in.Env) {
+			continue
+		}
+		if matched, why := j.ask(r.args); matched != no {
+			j.apply(r, matched == yes, why)
+		}
+	}
+	j.raiseByScore()
+	return Assessment{Contributions: j.made, Mode: m.modes[j.level].Name, Score: j.effective()}
+}
+
+func unknowable(mode, why string) Assessment {
+	made := []Contribution{{Failed: why, Mode: mode, Score: MaxScore}}
+	return Assessment{Mode: mode, Score: MaxScore, Contributions: made}
+}
+
+// fits matches a glob that is nil if it matches everything.
+func fits(g *glob.Glob, s string) bool { return g == nil || g.Match(s) }
+
+// A judgement is one call on its way through the rules.
+type judgement struct {
+	state
+	m       *Model
+	subject *condition.Subject
+	raw     []byte // the arguments
+	args    *node  // nil until a predicate asks
+	varsSet bool
+	made    []Contribution
+}
+
+// state is what rules change. More of any of it is more risk.
+type state struct {
+	level  int // of the ladder
+	score  int // as expressions have set it
+	floor  int // the level below which no rule sets: what failed stays
+	failed bool
+}
+
+// effective returns the score as everybody reads it.
+func (j *judgement) effective() int { return max(j.score, j.m.modes[j.level].Baseline) }
+
+// ask answers a rule's predicates.
+func (j *judgement) ask(predicates []predicate) (all answer, why string) {
+	if len(predicates) > 0 && j.args == nil {
+		args := readArgs(j.raw)
+		j.args = &args
+	}
+	all = yes
+	for i := range predicates {
+		switch one, reason := predicates[i].ask(j.args); one {
+		case no:
+			return no, ""
+		case unknown:
+			if all = unknown; why == "" {
+				why = reason
+			}
+		}
+	}
+	return all, why
+}
+
+// apply does what a rule says; as far as that raises, if it is not certain that the rule matches.
+func (j *judgement) apply(r *rule, certain bool, why string) {
+	before, top := j.state, len(j.m.modes)-1
+	if r.setMode >= 0 {
+		j.level = max(r.setMode, j.floor)
+	}
+	if r.escalate {
+		j.level = min(j.level+1, top)
+	}
+	if !certain {
+		j.level = max(j.level, before.level)
+	}
+	made := Contribution{Rule: r.id, Reason: r.reason}
+	if r.score != nil {
+		score, err := j.value(r)
+		switch {
+		case err != nil:
+			j.level = min(j.level+1, top)
+			j.floor, j.score, j.failed = j.level, MaxScore, true
+			made.Failed = fmt.Sprintf("score_expr failed: one level up, and the score is %d: %v", MaxScore, err)
+		case j.failed:
+		case certain:
+			j.score = score
+		default:
+			j.score = max(j.score, score)
+		}
+	}
+	made.Matched = certain || !r.onlyLowers(before.level)
+	if !certain {
+		counted := "the rule counts as not matched: it would lower"
+		if made.Matched {
+			counted = "the rule counts as matched"
+		}
+		why += "; " + counted
+		if made.Failed != "" {
+			why += "; " + made.Failed
+		}
+		made.Failed = why
+	}
+	made.Mode, made.Score = j.m.modes[j.level].Name, j.effective()
+	j.made = append(j.made, made)
+}
+
+// onlyLowers reports whether a rule sets a milder mode than the one that holds and does nothing else.
+func (r *rule) onlyLowers(level int) bool {
+	return r.setMode >= 0 && r.setMode < level && !r.escalate && r.score == nil
+}
+
+// value computes a rule's score.
+func (j *judgement) value(r *rule) (int, error) {
+	if r.usesVars && !j.varsSet {
+		j.setVars()
+	}
+	v, err := r.score.Value(j.subject.WithScore(float64(j.effective()))) // finite
+	return int(min(max(math.Ceil(v), 0), MaxScore)), err
+}
+
+func (j *judgement) setVars() {
+	j.varsSet = true
+	j.subject.WithScore(float64(j.m.modes[j.m.initial].Baseline))
+	for _, v := range j.m.vars {
+		if value, err := v.program.Value(j.subject); err != nil {
+			j.subject.WithFailedVar(v.name, err.Error())
+		} else {
+			j.subject.WithVar(v.name, value)
+		}
+	}
+}
+
+// raiseByScore asks set_mode_by_score until it says nothing more severe. Each time the mode rises, so it ends.
+func (j *judgement) raiseByScore() {
+	for j.m.byScore != nil {
+		said := &j.m.byScore[j.effective()]
+		if said.level <= j.level {
+			return
+		}
+		j.level = said.level
+		j.made = append(j.made, Contribution{Matched: true, Rule: ByScore, Reason: said.when,
+			Mode: j.m.modes[j.level].Name, Score: j.effective()})
+	}
+}

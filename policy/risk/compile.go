@@ -1,0 +1,278 @@
+package risk
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"pgfsm/policy/condition"
+	"pgfsm/policy/glob"
+)
+
+// A Model is a [Content] ready to assess. It is immutable and safe for concurrent use. The zero Model knows nothing,
+// and so gives every call the mode [Unknown] and [MaxScore].
+type Model struct {
+	modes   []Mode
+	initial int
+	vars    []variable
+	rules   []rule
+	byScore *[MaxScore + 1]step // for each score the entry that is true; nil: there is no set_mode_by_score
+}
+
+type variable struct {
+	name    string
+	program *condition.Program
+}
+
+type rule struct {
+	id, reason        string
+	server, tool, env *glob.Glob // nil matches everything
+	args              []predicate
+	setMode           int // -1: it sets none
+	escalate          bool
+	score             *condition.Program // nil: it sets none
+	usesVars          bool
+}
+
+// step is what set_mode_by_score says of one score.
+type step struct {
+	level int // -1: nothing
+	when  string
+}
+
+var modeName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+// Compile reads a risk model. The error joins one [Error] for each fault.
+func Compile(from Content) (*Model, error) {
+	c := compiler{from: &from, model: &Model{}}
+	c.modes()
+	c.rules(c.vars())
+	c.thresholds()
+	if err := errors.Join(c.errs...); err != nil {
+		return nil, err
+	}
+	return c.model, nil
+}
+
+type compiler struct {
+	from  *Content
+	model *Model
+	errs  []error
+}
+
+func (c *compiler) fault(list string, index int, id, key string, err error) {
+	if err != nil {
+		c.errs = append(c.errs, &Error{List: list, Index: index, ID: id, Key: key, Err: err})
+	}
+}
+
+// count reports whether a list is short enough to look at.
+func (c *compiler) count(list string, n, most int) bool {
+	if n > most {
+		c.fault(list, -1, "", "", fmt.Errorf("there are %d, more than %d", n, most))
+	}
+	return n <= most
+}
+
+func (c *compiler) modes() {
+	modes := c.from.Modes
+	if !c.count("modes", len(modes), MaxModes) {
+		return
+	}
+	if len(modes) == 0 {
+		c.fault("modes", -1, "", "", errors.New("there is none"))
+		return
+	}
+	for i, m := range modes {
+		fault := func(key string, err error) { c.fault("modes", i, m.Name, key, err) }
+		switch {
+		case !modeName.MatchString(m.Name) || len(m.Name) > MaxNameBytes:
+			fault("name", fmt.Errorf("it must be 1 to %d letters, digits, dots, _ or -", MaxNameBytes))
+		case c.level(m.Name) < i:
+			fault("name", errors.New("it stands twice"))
+		}
+		switch {
+		case m.Baseline < 0 || m.Baseline > MaxScore:
+			fault("baseline", fmt.Errorf("%d is not in 0 to %d", m.Baseline, MaxScore))
+		case i > 0 && m.Baseline < modes[i-1].Baseline:
+			fault("baseline", fmt.Errorf("%d is less than the %d of %q, a milder mode", m.Baseline, modes[i-1].Baseline,
+				modes[i-1].Name))
+		}
+	}
+	c.model.modes = slices.Clone(modes)
+	if c.model.initial = c.level(c.from.Initial); c.model.initial < 0 {
+		c.fault("initial", -1, "", "", c.noMode(c.from.Initial))
+	}
+}
+
+// level returns the step of the ladder with a name, or -1.
+func (c *compiler) level(name string) int {
+	return slices.IndexFunc(c.from.Modes, func(m Mode) bool { return m.Name == name })
+}
+
+func (c *compiler) noMode(name string) error {
+	names := make([]string, 0, MaxModes)
+	for _, m := range c.from.Modes[:min(len(c.from.Modes), MaxModes)] {
+		names = append(names, clip(m.Name))
+	}
+	return fmt.Errorf("there is no mode %q; the modes are %s", clip(name), strings.Join(names, ", "))
+}
+
+// vars returns what the expressions of rules may name.
+func (c *compiler) vars() *condition.Env {
+	env, err := condition.RiskEnv(nil)
+	if err != nil || !c.count("vars", len(c.from.Vars), MaxVars) {
+		c.fault("vars", -1, "", "", err)
+		return nil
+	}
+	var names []string
+	for i, v := range c.from.Vars {
+		program, err := env.Number(v.Expr)
+		c.fault("vars", i, v.Name, "expr", err)
+		wider, err := condition.RiskEnv(append(slices.Clone(names), v.Name))
+		if err != nil {
+			c.fault("vars", i, v.Name, "name", err)
+			continue
+		}
+		env, names = wider, append(names, v.Name)
+		c.model.vars = append(c.model.vars, variable{v.Name, program})
+	}
+	return env
+}
+
+func (c *compiler) rules(env *condition.Env) {
+	if env == nil || !c.count("rules", len(c.from.Rules), MaxRules) {
+		return
+	}
+	seen := make(map[string]bool, len(c.from.Rules))
+	for i := range c.from.Rules {
+		from := &c.from.Rules[i]
+		fault := func(key string, err error) { c.fault("rules", i, from.ID, key, err) }
+		fault("id", checkID(from.ID, seen))
+		seen[from.ID] = true
+		if len(from.Reason) > MaxReasonBytes {
+			fault("reason", tooLong(len(from.Reason), MaxReasonBytes))
+		}
+		r := rule{id: from.ID, reason: from.Reason, setMode: -1, escalate: from.Escalate}
+		r.server = compileGlob("match.server", from.Match.Server, fault)
+		r.tool = compileGlob("match.tool", from.Match.Tool, fault)
+		r.env = compileGlob("match.env", from.Match.Env, fault)
+		if from.SetMode == "" && !from.Escalate && from.ScoreExpr == "" {
+			fault("", errors.New("it does nothing; it needs set_mode, escalate or score_expr"))
+		}
+		if from.SetMode != "" {
+			if r.setMode = c.level(from.SetMode); r.setMode < 0 {
+				fault("set_mode", c.noMode(from.SetMode))
+			}
+		}
+		if from.ScoreExpr != "" {
+			program, err := env.Number(from.ScoreExpr)
+			fault("score_expr", err)
+			r.score, r.usesVars = program, strings.Contains(from.ScoreExpr, "vars")
+		}
+		if len(from.Args) > MaxPredicates {
+			fault("args", fmt.Errorf("there are %d, more than %d", len(from.Args), MaxPredicates))
+			continue
+		}
+		for j := range from.Args {
+			p, key, err := compilePredicate(&from.Args[j])
+			fault(fmt.Sprintf("args[%d].%s", j, key), err)
+			r.args = append(r.args, p)
+		}
+		c.model.rules = append(c.model.rules, r)
+	}
+}
+
+func checkID(id string, seen map[string]bool) error {
+	switch {
+	case id == "":
+		return errors.New("it is empty")
+	case len(id) > MaxNameBytes:
+		return tooLong(len(id), MaxNameBytes)
+	case !utf8.ValidString(id):
+		return errors.New("it is not UTF-8")
+	case id == ByScore:
+		return errors.New("this name stands for set_mode_by_score in what is recorded")
+	case seen[id]:
+		return errors.New("it stands twice")
+	}
+	return nil
+}
+
+// compileGlob returns nil for a glob that matches everything.
+func compileGlob(key, pattern string, fault func(string, error)) *glob.Glob {
+	if pattern == "" {
+		return nil
+	}
+	g, err := glob.Compile(pattern)
+	fault(key, err)
+	if g.Any() {
+		return nil
+	}
+	return g
+}
+
+// thresholds computes set_mode_by_score for every score.
+func (c *compiler) thresholds() {
+	list := c.from.ModeByScore
+	if len(list) == 0 || !c.count(ByScore, len(list), MaxThresholds) {
+		return
+	}
+	env, err := condition.ScoreEnv()
+	c.fault(ByScore, -1, "", "", err)
+	programs, levels := make([]*condition.Program, len(list)), make([]int, len(list))
+	for i, t := range list {
+		if levels[i] = c.level(t.Mode); levels[i] < 0 {
+			c.fault(ByScore, i, "", "mode", c.noMode(t.Mode))
+		}
+		if err == nil {
+			var err error
+			programs[i], err = readThreshold(env, t.When)
+			c.fault(ByScore, i, t.Mode, "when", err)
+		}
+	}
+	if len(c.errs) > 0 {
+		return
+	}
+	table, won := new([MaxScore + 1]step), make([]bool, len(list))
+	subject := condition.NewSubject(&condition.Input{})
+	for score := range table {
+		table[score] = step{level: -1}
+		subject.WithScore(float64(score))
+		for i, p := range programs {
+			holds, err := p.True(subject)
+			if err != nil {
+				c.fault(ByScore, i, list[i].Mode, "when", fmt.Errorf("it fails for the score %d: %w", score, err))
+				return
+			}
+			if holds {
+				table[score], won[i] = step{levels[i], list[i].When}, true
+				break
+			}
+		}
+		if score > 0 && table[score].level < table[score-1].level {
+			c.fault(ByScore, -1, "", "", fmt.Errorf(
+				"the score %d would give a milder mode than the score %d", score, score-1))
+			return
+		}
+	}
+	for i, t := range list {
+		if !won[i] {
+			c.fault(ByScore, i, t.Mode, "when", fmt.Errorf(
+				"for no score from 0 to %d is it the first that is true; put the most severe mode first", MaxScore))
+		}
+	}
+	c.model.byScore = table
+}
+
+// readThreshold refuses lists and maps: without them an expression has nothing to go through element by element, so
+// that computing it for every score costs little.
+func readThreshold(env *condition.Env, when string) (*condition.Program, error) {
+	if strings.ContainsAny(when, "[{") {
+		return nil, errors.New("a list or a map has no place here; compare score")
+	}
+	return env.Bool(when)
+}

@@ -1,0 +1,268 @@
+package risk_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/condition"
+	"pgfsm/policy/risk"
+)
+
+// faults returns the places of the errors that an error joins.
+func faults(tb testing.TB, err error) []*risk.Error {
+	tb.Helper()
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		tb.Fatalf("Compile: %v, want joined errors", err)
+	}
+	var out []*risk.Error
+	for _, e := range joined.Unwrap() {
+		var fault *risk.Error
+		if !errors.As(e, &fault) {
+			tb.Fatalf("%v is no *Error", e)
+		}
+		out = append(out, fault)
+	}
+	return out
+}
+
+func pred(path, op, value string) risk.Content {
+	return content(risk.Rule{ID: "r", Escalate: true, Args: arg(path, op, value)})
+}
+
+func list(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("1,", n), ",") + "]" }
+
+// steps is a pattern of n instructions: one for each letter, and two that every pattern has.
+func steps(n int) string {
+	return `"a{1000}b{1000}` + strings.Repeat("c", n-2002) + `"`
+}
+
+func TestCompileRefuses(t *testing.T) {
+	mode := func(name string, baseline int) risk.Content {
+		c := content()
+		c.Modes = append([]risk.Mode{{Name: name, Baseline: baseline}}, c.Modes...)
+		return c
+	}
+	when := func(list ...risk.Threshold) risk.Content { return byScore(content(), list...) }
+	score := func(expr string) risk.Content { return content(risk.Rule{ID: "r", ScoreExpr: expr}) }
+	vars := func(vars ...risk.Var) risk.Content { return withVars(content(), vars...) }
+	for _, test := range []struct {
+		name    string
+		content risk.Content
+		want    string // the whole sentence, or its beginning
+	}{
+		{"nothing", risk.Content{}, `modes: there is none`},
+		{"initial-empty", from("", content()), `initial: there is no mode ""; the modes are safe, review, danger`},
+		{"initial-in-another-case", from("Safe", content()), `initial: there is no mode "Safe"`},
+		{"mode-without-a-name", mode("", 0), `modes[0], name: it must be 1 to 128 letters`},
+		{"mode-with-a-space", mode("a b", 0), `modes[0] ("a b"), name: it must be`},
+		{"mode-with-a-line-break", mode("a\n", 0), `modes[0] ("a\n"), name: it must be`},
+		{"mode-name-too-long", mode(strings.Repeat("m", risk.MaxNameBytes+1), 0), `modes[0] (`},
+		{"mode-twice", mode("review", 0), `modes[2] ("review"), name: it stands twice`},
+		{"baseline-negative", mode("m", -1), `modes[0] ("m"), baseline: -1 is not in 0 to 1000`},
+		{"baseline-falls", mode("m", 1), `modes[1] ("safe"), baseline: 0 is less than the 1 of "m", a milder mode`},
+		{"too-many-modes", risk.Content{Modes: make([]risk.Mode, risk.MaxModes+1)}, `modes: there are 17, more than 16`},
+
+		{"var-name", vars(risk.Var{Name: "a b", Expr: "1"}), `vars[0] ("a b"), name: `},
+		{"var-twice", vars(risk.Var{Name: "a", Expr: "1"}, risk.Var{Name: "a", Expr: "1"}), `vars[1] ("a"), name: `},
+		{"var-uses-itself", vars(risk.Var{Name: "a", Expr: "vars.a"}), `vars[0] ("a"), expr: 1:1: `},
+		{"var-uses-a-later-one", vars(risk.Var{Name: "a", Expr: "vars.b"}, risk.Var{Name: "b", Expr: "1"}),
+			`vars[0] ("a"), expr: 1:1: `},
+		{"var-text", vars(risk.Var{Name: "a", Expr: "server"}), `vars[0] ("a"), expr: 1:1: `},
+		{"too-many-vars", vars(make([]risk.Var, risk.MaxVars+1)...), `vars: there are 65, more than 64`},
+
+		{"id-twice", content(risk.Rule{ID: "r", Escalate: true}, risk.Rule{ID: "r", Escalate: true}),
+			`rules[1] ("r"), id: it stands twice`},
+		{"id-not-utf8", content(risk.Rule{ID: "\xff", Escalate: true}), `rules[0] ("\xff"), id: it is not UTF-8`},
+		{"id-of-by-score", content(risk.Rule{ID: risk.ByScore, Escalate: true}),
+			`rules[0] ("set_mode_by_score"), id: this name stands`},
+		{"id-too-long", content(risk.Rule{ID: strings.Repeat("r", 129), Escalate: true}),
+			`rules[0] ("` + strings.Repeat("r", 80) + `…"), id: it has 129 bytes, more than 128`},
+		{"reason-too-long", content(risk.Rule{ID: "r", Escalate: true, Reason: strings.Repeat("r", 1025)}),
+			`rules[0] ("r"), reason: it has 1025 bytes`},
+		{"rule-without-effect", content(risk.Rule{ID: "r", Match: risk.Match{Tool: "x"}}),
+			`rules[0] ("r"): it does nothing; it needs set_mode, escalate or score_expr`},
+		{"rule-sets-no-mode", content(risk.Rule{ID: "r", SetMode: "dangre"}),
+			`rules[0] ("r"), set_mode: there is no mode "dangre"; the modes are safe`},
+		{"glob", content(risk.Rule{ID: "r", Escalate: true, Match: risk.Match{Server: strings.Repeat("*a", 17)}}),
+			`rules[0] ("r"), match.server: `},
+		{"glob-tool", content(risk.Rule{ID: "r", Escalate: true, Match: risk.Match{Tool: strings.Repeat("a", 257)}}),
+			`rules[0] ("r"), match.tool: `},
+		{"glob-env", content(risk.Rule{ID: "r", Escalate: true, Match: risk.Match{Env: "\xff"}}),
+			`rules[0] ("r"), match.env: `},
+		{"too-many-rules", content(make([]risk.Rule, risk.MaxRules+1)...), `rules: there are 1001, more than 1000`},
+		{"too-many-predicates", content(risk.Rule{ID: "r", Escalate: true, Args: make([]risk.Predicate, 33)}),
+			`rules[0] ("r"), args: there are 33, more than 32`},
+
+		{"expression-python", score("9**9**9"), `rules[0] ("r"), score_expr: 1:3: `},
+		{"expression-unknown-name", score("scor + 1"), `rules[0] ("r"), score_expr: 1:1: `},
+		{"expression-bare-argument", score("amount + 1"), `rules[0] ("r"), score_expr: 1:1: `},
+		{"expression-risk", score("risk.score + 1"), `rules[0] ("r"), score_expr: 1:1: `},
+		{"expression-unknown-var", score("vars.x + 1.0"), `rules[0] ("r"), score_expr: 1:`},
+		{"expression-bool", score("score > 1.0"), `rules[0] ("r"), score_expr: 1:1: `},
+		{"expression-python-get", score("(args.get('amount', 0) or 0) / 1000"), `rules[0] ("r"), score_expr: 1:`},
+		{"expression-too-long", score(strings.Repeat(" ", condition.MaxSource) + "1"),
+			`rules[0] ("r"), score_expr: 1:1: it has 4097 bytes`},
+
+		{"path-empty", pred("", "eq", "1"), `rules[0] ("r"), args[0].path: it is empty`},
+		{"path-too-long", pred(strings.Repeat("p", 513), "eq", "1"),
+			`rules[0] ("r"), args[0].path: it has 513 bytes, more than 512`},
+		{"path-no-pointer", pred("/a~2", "eq", "1"), `rules[0] ("r"), args[0].path: it is not a JSON pointer`},
+		{"op-unknown", pred("a", "equals", "1"),
+			`rules[0] ("r"), args[0].op: there is no op "equals"; the ops are eq, ne, gt, gte, lt, lte, in, contains, matches, exists`},
+		{"op-in-another-case", pred("a", "EQ", "1"), `rules[0] ("r"), args[0].op: there is no op "EQ"`},
+		{"op-empty", pred("a", "", "1"), `rules[0] ("r"), args[0].op: there is no op ""`},
+		{"value-absent", pred("a", "eq", ""), `rules[0] ("r"), args[0].value: `},
+		{"value-broken", pred("a", "eq", `"a`), `rules[0] ("r"), args[0].value: `},
+		{"value-two", pred("a", "eq", `1 2`), `rules[0] ("r"), args[0].value: `},
+		{"value-too-large", pred("a", "eq", `"`+strings.Repeat("v", risk.MaxValueBytes-1)+`"`),
+			`rules[0] ("r"), args[0].value: it has 65537 bytes`},
+		{"value-null", pred("a", "eq", "null"),
+			`rules[0] ("r"), args[0].value: null compares with nothing; ask with exists`},
+		{"value-list", pred("a", "eq", "[1]"),
+			`rules[0] ("r"), args[0].value: it must be a text, a number, true or false`},
+		{"value-object", pred("a", "ne", "{}"), `rules[0] ("r"), args[0].value: it must be a text`},
+		{"value-number-out-of-bounds", pred("a", "eq", "1e1001"),
+			`rules[0] ("r"), args[0].value: the number has more than`},
+		{"gt-text", pred("a", "gt", `"5"`), `rules[0] ("r"), args[0].value: gt takes a number`},
+		{"lte-bool", pred("a", "lte", `true`), `rules[0] ("r"), args[0].value: lte takes a number`},
+		{"in-scalar", pred("a", "in", `1`), `rules[0] ("r"), args[0].value: in takes a list`},
+		{"in-nothing", pred("a", "in", `[]`), `rules[0] ("r"), args[0].value: the list has 0 elements`},
+		{"in-too-many", pred("a", "in", list(risk.MaxIn+1)),
+			`rules[0] ("r"), args[0].value: the list has 1025 elements`},
+		{"in-null", pred("a", "in", `[1,null]`), `rules[0] ("r"), args[0].value: element 1: null compares`},
+		{"in-list", pred("a", "in", `[[1]]`), `rules[0] ("r"), args[0].value: JSON nests too deep`},
+		{"contains-nothing", pred("a", "contains", `""`),
+			`rules[0] ("r"), args[0].value: every text contains the empty text`},
+		{"matches-nothing", pred("a", "matches", `""`), `rules[0] ("r"), args[0].value: matches takes a pattern`},
+		{"matches-number", pred("a", "matches", `5`), `rules[0] ("r"), args[0].value: matches takes a pattern`},
+		{"matches-lookahead", pred("a", "matches", `"(?=a)"`), `rules[0] ("r"), args[0].value: not a pattern of RE2`},
+		{"matches-too-long", pred("a", "matches", `"`+strings.Repeat("a", 1025)+`"`),
+			`rules[0] ("r"), args[0].value: it has 1025 bytes, more than 1024`},
+		{"matches-repeats", pred("a", "matches", steps(risk.MaxPatternSteps+1)),
+			`rules[0] ("r"), args[0].value: the pattern has 2049 instructions, more than 2048`},
+		{"exists-number", pred("a", "exists", `1`), `rules[0] ("r"), args[0].value: exists takes true or false`},
+
+		{"by-score-no-mode", when(risk.Threshold{Mode: "x", When: "true"}),
+			`set_mode_by_score[0], mode: there is no mode "x"`},
+		{"by-score-names-args", when(risk.Threshold{Mode: "safe", When: "args.n > 5"}),
+			`set_mode_by_score[0] ("safe"), when: 1:1: `},
+		{"by-score-number", when(risk.Threshold{Mode: "safe", When: "score"}),
+			`set_mode_by_score[0] ("safe"), when: 1:1: `},
+		{"by-score-list", when(risk.Threshold{Mode: "safe", When: "score in [1.0]"}),
+			`set_mode_by_score[0] ("safe"), when: a list or a map`},
+		{"by-score-fails", when(risk.Threshold{Mode: "danger", When: "1 / int(score - 7.0) > 0"}),
+			`set_mode_by_score[0] ("danger"), when: it fails for the score 7: `},
+		{"by-score-mild-first", when(risk.Threshold{Mode: "review", When: "score >= 50"}, risk.Threshold{Mode: "danger", When: "score >= 90"}),
+			`set_mode_by_score[1] ("danger"), when: for no score from 0 to 1000 is it the first that is true; put the most severe mode first`},
+		{"by-score-never", when(risk.Threshold{Mode: "danger", When: "score > 1000"}),
+			`set_mode_by_score[0] ("danger"), when: for no score`},
+		{"by-score-falls", when(risk.Threshold{Mode: "review", When: "score > 90"}, risk.Threshold{Mode: "danger", When: "score > 50"}),
+			`set_mode_by_score: the score 91 would give a milder mode than the score 90`},
+		{"by-score-ends", when(risk.Threshold{Mode: "safe", When: "score < 90"}),
+			`set_mode_by_score: the score 90 would give a milder mode than the score 89`},
+		{"too-many-by-score", when(make([]risk.Threshold, risk.MaxThresholds+1)...),
+			`set_mode_by_score: there are 17, more than 16`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m, err := risk.Compile(test.content)
+			if err == nil || m != nil {
+				t.Fatalf("Compile = %v, %v, want no model and an error", m, err)
+			}
+			for _, fault := range faults(t, err) {
+				if strings.HasPrefix(fault.Error(), test.want) {
+					return
+				}
+			}
+			t.Errorf("Compile: %v, want %s…", err, test.want)
+		})
+	}
+}
+
+func TestCompileAtTheLimits(t *testing.T) {
+	modes := make([]risk.Mode, risk.MaxModes)
+	for i := range modes {
+		modes[i] = risk.Mode{Name: fmt.Sprintf("m%0*d", risk.MaxNameBytes-1, i), Baseline: i * (risk.MaxScore / (risk.MaxModes - 1))}
+	}
+	modes[len(modes)-1].Baseline = risk.MaxScore
+	c := risk.Content{Modes: modes, Initial: modes[0].Name}
+	for i := range risk.MaxVars {
+		expr := "1.0"
+		if i > 0 {
+			expr = fmt.Sprintf("vars.v%d + 1.0", i-1)
+		}
+		c.Vars = append(c.Vars, risk.Var{Name: fmt.Sprintf("v%d", i), Expr: expr})
+	}
+	var predicates []risk.Predicate
+	for range risk.MaxPredicates {
+		predicates = append(predicates, arg(strings.Repeat("p", risk.MaxPathBytes), "exists", "false")...)
+	}
+	for i := range risk.MaxRules {
+		c.Rules = append(c.Rules, risk.Rule{ID: fmt.Sprintf("r%0*d", risk.MaxNameBytes-1, i), Args: predicates, Escalate: true,
+			Reason: strings.Repeat("r", risk.MaxReasonBytes)})
+	}
+	c.Rules[0].Args = arg("p", "in", list(risk.MaxIn))
+	c.Rules[1].Args = arg("p", "matches", `"`+strings.Repeat("a", risk.MaxPatternBytes)+`"`)
+	c.Rules[2].Args = arg("p", "eq", `"`+strings.Repeat("v", risk.MaxValueBytes-2)+`"`)
+	c.Rules[4].Args = arg("p", "matches", steps(risk.MaxPatternSteps))
+	c.Rules[3].ScoreExpr = "vars.v63"
+	for i := range risk.MaxThresholds {
+		c.ModeByScore = append(c.ModeByScore, risk.Threshold{Mode: modes[len(modes)-1-i].Name, When: fmt.Sprintf("score >= %d.0", 900-i)})
+	}
+	a := compile(t, c).Assess(call(`{"p":1}`))
+	if a.Mode != modes[len(modes)-1].Name || a.Score != risk.MaxScore || len(a.Contributions) != risk.MaxRules {
+		t.Errorf("Assess = %s, %d with %d contributions, want the top with %d", a.Mode, a.Score, len(a.Contributions), risk.MaxRules)
+	}
+	if got := a.Contributions[3]; got.Failed != "" || got.Rule != c.Rules[3].ID {
+		t.Errorf("contribution 3 = %+v, want no failure", got)
+	}
+}
+
+func TestCompileReportsAllFaults(t *testing.T) {
+	c := byScore(withVars(from("nowhere", content(
+		risk.Rule{ID: "x", SetMode: "y", ScoreExpr: "1 +\n  nothing", Args: []risk.Predicate{{Path: "a", Op: "gt", Value: jsontext.Value(`5`)}, {}}},
+		risk.Rule{ID: "x"},
+	)), risk.Var{Name: "v", Expr: "true"}), risk.Threshold{Mode: "z", When: "1"})
+	_, err := risk.Compile(c)
+	var got []string
+	for _, f := range faults(t, err) {
+		got = append(got, fmt.Sprintf("%s %d %s %s", f.List, f.Index, f.ID, f.Key))
+	}
+	want := []string{"initial -1  ", "vars 0 v expr", "rules 0 x set_mode", "rules 0 x score_expr", "rules 0 x args[1].path",
+		"rules 1 x id", "rules 1 x ", "set_mode_by_score 0  mode", "set_mode_by_score 0 z when"}
+	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
+		t.Errorf("faults:\n%s\nwant:\n%s", g, w)
+	}
+	var inside *condition.Error
+	if !errors.As(faults(t, err)[3], &inside) || inside.Line != 2 || inside.Column != 3 {
+		t.Errorf("inside of %v is %+v, want a condition.Error at 2:3", faults(t, err)[3], inside)
+	}
+}
+
+// TestCanonicalOrder holds the recorded types to package canonical's order of members.
+func TestCanonicalOrder(t *testing.T) {
+	a := compile(t, pred("n", "gt", "5")).Assess(call(`{}`))
+	if got, want := string(canonical.MustSorted(a)), string(canonical.MustMarshal(a)); got != want {
+		t.Errorf("Sorted = %s, want %s", got, want)
+	}
+}
+
+func TestContentSurvivesJSON(t *testing.T) {
+	want := byScore(withVars(pred("n", "in", `[1.0,"a"]`), risk.Var{Name: "v", Expr: "1"}), risk.Threshold{Mode: "danger", When: "score > 5.0"})
+	doc := canonical.MustMarshal(want)
+	var got risk.Content
+	if err := canonical.Unmarshal(doc, &got); err != nil {
+		t.Fatal(err)
+	}
+	if again := canonical.MustMarshal(got); string(again) != string(doc) {
+		t.Errorf("Marshal = %s, want %s", again, doc)
+	}
+	if _, err := risk.Compile(got); err != nil {
+		t.Error(err)
+	}
+}

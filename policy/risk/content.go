@@ -1,0 +1,136 @@
+package risk
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/condition"
+)
+
+// MaxScore is the highest score; the lowest is 0.
+const MaxScore = 1000
+
+// Unknown is the mode of every call where there is no ladder to name another: that of the zero [Model].
+const Unknown = "danger"
+
+// ByScore is what a [Contribution] of set_mode_by_score has in the place of a rule's id. No rule has it.
+const ByScore = "set_mode_by_score"
+
+// Limits of a [Content]. Sizes are in bytes.
+const (
+	MaxModes        = 16
+	MaxVars         = 64
+	MaxRules        = 1000
+	MaxPredicates   = 32   // of one rule
+	MaxThresholds   = 16   // entries of set_mode_by_score
+	MaxIn           = 1024 // elements of the value of in
+	MaxNameBytes    = 128  // of an id or of a mode's name
+	MaxReasonBytes  = 1024
+	MaxPathBytes    = 512
+	MaxValueBytes   = 64 << 10 // of a predicate's value
+	MaxPatternBytes = 1024
+	MaxPatternSteps = 2048 // instructions of a compiled pattern
+	MaxNumberBytes  = 1024 // of the literal of a number that is compared
+	MaxExponent     = 1000 // of such a literal, in either direction
+)
+
+// Content is risk.yaml as the operator meant it, with every default written out.
+type Content struct {
+	Modes       []Mode      `json:"modes"`
+	Initial     string      `json:"initial"`
+	Vars        []Var       `json:"vars"`
+	Rules       []Rule      `json:"rules"`
+	ModeByScore []Threshold `json:"set_mode_by_score"`
+}
+
+// Mode is one step of the ladder, mildest first.
+type Mode struct {
+	Name     string `json:"name"`     // letters, digits, "_", "-" and "."
+	Baseline int    `json:"baseline"` // the least score in this mode
+}
+
+// DefaultModes is the ladder where the operator gives none.
+func DefaultModes() []Mode { return []Mode{{"safe", 0}, {"review", 50}, {"danger", 90}} }
+
+// Var is a named expression that gives a number.
+type Var struct {
+	Name string `json:"name"`
+	Expr string `json:"expr"`
+}
+
+// Rule says what a call that it matches does to mode and score.
+type Rule struct {
+	ID        string      `json:"id"` // unique
+	Match     Match       `json:"match"`
+	Args      []Predicate `json:"args"`
+	SetMode   string      `json:"set_mode,omitzero"`
+	Escalate  bool        `json:"escalate,omitzero"`
+	ScoreExpr string      `json:"score_expr,omitzero"`
+	Reason    string      `json:"reason"` // a sentence for a person
+}
+
+// Match holds the globs of a rule. An empty one is "*".
+type Match struct {
+	Server string `json:"server"`
+	Tool   string `json:"tool"`
+	Env    string `json:"env"`
+}
+
+// Predicate asks one thing of one place in the arguments.
+type Predicate struct {
+	Path  string         `json:"path"` // a JSON pointer if it begins with "/", else the name of an argument
+	Op    string         `json:"op"`
+	Value jsontext.Value `json:"value"`
+}
+
+// The ops of a [Predicate].
+const (
+	OpEq       = "eq"
+	OpNe       = "ne"
+	OpGt       = "gt"
+	OpGte      = "gte"
+	OpLt       = "lt"
+	OpLte      = "lte"
+	OpIn       = "in"
+	OpContains = "contains"
+	OpMatches  = "matches"
+	OpExists   = "exists"
+)
+
+// Ops returns every op, in the order of the manual.
+func Ops() []string {
+	return []string{OpEq, OpNe, OpGt, OpGte, OpLt, OpLte, OpIn, OpContains, OpMatches, OpExists}
+}
+
+// Threshold names the mode of the scores for which When is true.
+type Threshold struct {
+	Mode string `json:"mode"`
+	When string `json:"when"` // CEL over score
+}
+
+// Contribution is what one rule did.
+type Contribution struct {
+	Failed  string `json:"failed"`  // what could not be told, and how it counted; empty if all could
+	Matched bool   `json:"matched"` // false: unknown, and without effect since the rule would not have raised anything
+	Mode    string `json:"mode"`    // when the rule had been applied
+	Reason  string `json:"reason"`  // the rule's; for [ByScore] the condition that was true
+	Rule    string `json:"rule"`    // its id, or [ByScore]
+	Score   int    `json:"score"`   // when the rule had been applied
+}
+
+// Assessment is the risk of one call.
+type Assessment struct {
+	Contributions []Contribution `json:"contributions"`
+	Mode          string         `json:"mode"`
+	Score         int            `json:"score"`
+}
+
+// Risk returns what conditions of policies see of the assessment.
+func (a *Assessment) Risk() condition.Risk {
+	r := condition.Risk{Score: a.Score, Mode: a.Mode, Rules: make([]string, 0, len(a.Contributions))}
+	for i := range a.Contributions {
+		if c := &a.Contributions[i]; c.Matched && c.Rule != ByScore {
+			r.Rules = append(r.Rules, c.Rule)
+		}
+	}
+	return r
+}

@@ -1,0 +1,351 @@
+package risk_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy/condition"
+	"pgfsm/policy/risk"
+)
+
+// The unusable values. null is unusable to every predicate; a number beyond all bounds, in the place of anything but
+// null, to every expression too.
+const (
+	nothing = "null"
+	beyond  = "1e999999"
+)
+
+func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+// randomModel draws from a small world, so that much of it matches. It may look at arguments in expressions only if
+// expressions is true; no expression falls as score rises.
+func randomModel(r *rand.Rand, expressions bool) risk.Content {
+	c := risk.Content{Modes: one(r, risk.DefaultModes(), []risk.Mode{{Name: "only", Baseline: 3}},
+		[]risk.Mode{{Name: "a", Baseline: 0}, {Name: "b", Baseline: 0}, {Name: "c", Baseline: 40}, {Name: "d", Baseline: 80}, {Name: "e", Baseline: 500}})}
+	mode := func() string { return one(r, c.Modes...).Name }
+	c.Initial = mode()
+	c.Vars = []risk.Var{{Name: "fix", Expr: "score + 7.0"}}
+	exprs := []string{"5", "70", "score + 10.0", "score - 20.0", "math.greatest(score, 60.0)", "math.least(score * 2.0, 90.0)",
+		"vars.fix", `env == "prod" ? score + 1.0 : 0.0`, "1 / 0 > 1 ? 1 : 2"}
+	if expressions {
+		c.Vars = append(c.Vars, risk.Var{Name: "b", Expr: "double(args.b) * 3.0"}, risk.Var{Name: "g", Expr: "has(args.a) ? args.a : 0"},
+			risk.Var{Name: "bg", Expr: "vars.b + vars.g"})
+		exprs = append(exprs, "args.a", "args.b", "100 / args.b", "vars.b", "vars.bg", "vars.g + score", "has(args.a) ? 90 : 3",
+			"args.a == 5 ? 90 : 1", `args.b == "x" || args.c.d == 2 ? 700 : 30`, "size(args.c.e)", `"x" in args.c.e ? 4 : 100`,
+			"type(args.a) == int ? 1 : 400", "args.c.e.exists(v, v == 5) ? 10 : 60", `args.c == {"d": 1} ? 0 : 99`,
+			"args.c.e.all(v, v != 5) ? 0 : 88", "args.b > 3 && args.a < 9 ? 2 : 55", "args == args ? 0 : 9", "args.c.e == [1] ? 200 : 0")
+	}
+	for i := range r.IntN(7) {
+		rule := risk.Rule{ID: strconv.Itoa(i), Match: one(r, risk.Match{}, risk.Match{}, risk.Match{Env: "prod"}, risk.Match{Tool: "t*"}, risk.Match{Server: "x"})}
+		for range r.IntN(3) {
+			rule.Args = append(rule.Args, randomPredicate(r))
+		}
+		if r.IntN(2) == 0 {
+			rule.SetMode = mode()
+		}
+		rule.Escalate = r.IntN(3) == 0
+		if r.IntN(2) == 0 || rule.SetMode == "" && !rule.Escalate {
+			rule.ScoreExpr = one(r, exprs...)
+		}
+		c.Rules = append(c.Rules, rule)
+	}
+	if r.IntN(2) == 0 { // most severe first, each from a lower score on
+		at := 100 + r.IntN(800)
+		for i := len(c.Modes) - 1; i >= 0 && at > 0; i-- {
+			c.ModeByScore = append(c.ModeByScore, risk.Threshold{Mode: c.Modes[i].Name, When: fmt.Sprintf("score >= %d.0", at)})
+			at -= 1 + r.IntN(200)
+		}
+	}
+	return c
+}
+
+func randomPredicate(r *rand.Rand) risk.Predicate {
+	p := risk.Predicate{Path: one(r, "a", "b", "/c/d", "/c/e", "/c/e/0", "/c/e/1", "c", "z"), Op: one(r, risk.Ops()...)}
+	value := one(r, `5`, `"x"`, `true`, `0.5`, `"X"`, `1e400`)
+	switch p.Op {
+	case risk.OpGt, risk.OpGte, risk.OpLt, risk.OpLte:
+		value = one(r, `5`, `0`, `9007199254740993`, `-1e400`)
+	case risk.OpIn:
+		value = one(r, `[5]`, `["x","y"]`, `[5,"x",true]`)
+	case risk.OpMatches:
+		value = one(r, `"x"`, `"^y?$"`)
+	case risk.OpExists:
+		value = one(r, `true`, `false`)
+	}
+	p.Value = jsontext.Value(value)
+	return p
+}
+
+func randomScalar(r *rand.Rand) string {
+	return one(r, `5`, `5.0`, `0`, `6`, `9007199254740993`, `1e400`, `"x"`, `"X"`, `"y"`, `""`, `true`, `false`, `null`, `0.0`, `-3`)
+}
+
+func randomArgs(r *rand.Rand) string {
+	var members []string
+	for _, name := range []string{"a", "b"} {
+		if r.IntN(6) > 0 {
+			members = append(members, fmt.Sprintf("%q:%s", name, randomScalar(r)))
+		}
+	}
+	if r.IntN(6) > 0 {
+		list := "[" + strings.Join([]string{randomScalar(r), randomScalar(r)}[:r.IntN(3)], ",") + "]"
+		members = append(members, fmt.Sprintf(`"c":{"d":%s,"e":%s}`, randomScalar(r), one(r, list, list, list, randomScalar(r), `{}`)))
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+// lessKnown returns args with each of its values in turn replaced by hole.
+func lessKnown(tb testing.TB, args, hole string) (out []string) {
+	tb.Helper()
+	dec := jsontext.NewDecoder(bytes.NewBufferString(args))
+	for {
+		if _, err := dec.ReadToken(); err != nil {
+			return out
+		}
+		depth := dec.StackDepth()
+		kind, n := dec.StackIndex(depth)
+		if depth == 0 || dec.PeekKind() == '}' || dec.PeekKind() == ']' || kind == '{' && n%2 == 0 {
+			continue // what comes is a name or an end
+		}
+		// Find the value behind the token just read without disturbing dec.
+		rest := args[dec.InputOffset():]
+		skipped := len(rest) - len(strings.TrimLeft(rest, ":, \t\r\n"))
+		at := int(dec.InputOffset()) + skipped
+		ahead := jsontext.NewDecoder(bytes.NewBufferString(args[at:]))
+		value, err := ahead.ReadValue()
+		if err != nil {
+			continue // dec says so soon
+		}
+		if hole == beyond && value.Kind() == 'n' {
+			continue
+		}
+		out = append(out, args[:at]+hole+args[at+len(value):])
+	}
+}
+
+func TestLessKnown(t *testing.T) {
+	got := lessKnown(t, `{"a":1,"b":{"c":[null,"x"],"d":{}}}`, beyond)
+	want := []string{`{"a":H,"b":{"c":[null,"x"],"d":{}}}`, `{"a":1,"b":H}`, `{"a":1,"b":{"c":H,"d":{}}}`,
+		`{"a":1,"b":{"c":[null,H],"d":{}}}`, `{"a":1,"b":{"c":[null,"x"],"d":H}}`}
+	for i := range want {
+		want[i] = strings.ReplaceAll(want[i], "H", beyond)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lessKnown (-want +got):\n%s", diff)
+	}
+	if n := len(lessKnown(t, `{"a":1,"b":{"c":[null,"x"],"d":{}}}`, nothing)); n != 6 {
+		t.Errorf("lessKnown(null) = %d, want 6", n)
+	}
+}
+
+// falls finds a value of args that lowers mode or score when it is replaced by hole.
+func falls(tb testing.TB, m *risk.Model, c risk.Content, args, hole string) (problem string, tried int) {
+	tb.Helper()
+	level := func(mode string) int {
+		return slices.IndexFunc(c.Modes, func(m risk.Mode) bool { return m.Name == mode })
+	}
+	full := m.Assess(call(args))
+	for _, less := range lessKnown(tb, args, hole) {
+		tried++
+		if got := m.Assess(call(less)); level(got.Mode) < level(full.Mode) || got.Score < full.Score {
+			return fmt.Sprintf("%+v\n%s: %+v\n%s: %+v", c, args, full, less, got), tried
+		}
+	}
+	return "", tried
+}
+
+func TestLessKnowledgeIsNeverLessRisk(t *testing.T) {
+	const models, calls = 300, 40
+	r := rand.New(rand.NewPCG(1, 2))
+	tried, failed := 0, 0
+	for range models {
+		hole := one(r, nothing, beyond)
+		c := randomModel(r, hole == beyond)
+		m := compile(t, c)
+		for range calls {
+			args := randomArgs(r)
+			problem, n := falls(t, m, c, args, hole)
+			if problem != "" {
+				t.Fatal(problem)
+			}
+			tried += n
+			for _, done := range m.Assess(call(args)).Contributions {
+				if done.Failed != "" {
+					failed++
+				}
+			}
+		}
+	}
+	if tried < models*calls || failed < models*calls/4 {
+		t.Errorf("%d comparisons and %d contributions with failures in %d models, want more", tried, failed, models)
+	}
+}
+
+// TestFallsFindsFalls shows that the property can fail: for the expression that the manual excludes, and for null in an
+// expression, which may handle it.
+func TestFallsFindsFalls(t *testing.T) {
+	excluded := from("safe", content(risk.Rule{Args: arg("a", "eq", "1"), ScoreExpr: "600"}, risk.Rule{ScoreExpr: "1000.0 - score"}))
+	if problem, _ := falls(t, compile(t, excluded), excluded, `{"a":2}`, beyond); problem == "" {
+		t.Error("falls finds nothing in a model whose expression falls as score rises")
+	}
+	handled := from("safe", content(risk.Rule{ScoreExpr: "args.a == null ? 1 : 700"}))
+	if problem, _ := falls(t, compile(t, handled), handled, `{"a":2}`, nothing); problem == "" {
+		t.Error("falls finds nothing in a model that handles null")
+	}
+	if problem, _ := falls(t, compile(t, handled), handled, `{"a":2}`, beyond); problem != "" {
+		t.Error(problem)
+	}
+}
+
+// TestWhatFailedStays: whatever rules stand behind one that fails, the mode is a level above, and the score is highest.
+func TestWhatFailedStays(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		c := randomModel(r, true)
+		c.Rules = append([]risk.Rule{{ID: "first", ScoreExpr: "args.not_there"}}, c.Rules...)
+		initial := slices.IndexFunc(c.Modes, func(m risk.Mode) bool { return m.Name == c.Initial })
+		a := compile(t, c).Assess(call(randomArgs(r)))
+		got := slices.IndexFunc(c.Modes, func(m risk.Mode) bool { return m.Name == a.Mode })
+		if want := min(initial+1, len(c.Modes)-1); got < want || a.Score != risk.MaxScore {
+			t.Fatalf("%+v: Assess = %+v, want at least level %d", c, a, want)
+		}
+	}
+}
+
+// held checks what holds of every assessment.
+func held(tb testing.TB, c risk.Content, a risk.Assessment) {
+	tb.Helper()
+	at := slices.IndexFunc(c.Modes, func(m risk.Mode) bool { return m.Name == a.Mode })
+	if at < 0 || a.Score < c.Modes[at].Baseline || a.Score > risk.MaxScore {
+		tb.Errorf("mode %q, score %d: not on the ladder or below its baseline", a.Mode, a.Score)
+	}
+	last := -1
+	for i, done := range a.Contributions {
+		index := slices.IndexFunc(c.Rules, func(r risk.Rule) bool { return r.ID == done.Rule })
+		if done.Rule == risk.ByScore {
+			index = len(c.Rules) + i
+		}
+		if index <= last {
+			tb.Errorf("contribution %d of %+v is out of the rules' order", i, a.Contributions)
+		}
+		last = index
+	}
+	if n := len(a.Contributions); n > 0 && (a.Contributions[n-1].Mode != a.Mode || a.Contributions[n-1].Score != a.Score) {
+		tb.Errorf("the last of %+v is not the outcome", a)
+	}
+	if n := len(a.Contributions); n == 0 && a.Mode != c.Initial {
+		tb.Errorf("%+v: nothing contributed to another mode than %q", a, c.Initial)
+	}
+}
+
+func seeds(tb testing.TB, target string) int {
+	tb.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "fuzz", target, "*"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return len(files)
+}
+
+func TestFuzzSeeds(t *testing.T) {
+	for _, target := range []string{"FuzzAssess", "FuzzLessKnowledge", "FuzzPredicate"} {
+		if n := seeds(t, target); n < 3 {
+			t.Errorf("%s has %d seeds, want at least 3", target, n)
+		}
+	}
+}
+
+// FuzzAssess holds any arguments at all to what holds of every assessment.
+func FuzzAssess(f *testing.F) {
+	f.Fuzz(func(t *testing.T, seed uint64, args string) {
+		c := randomModel(rand.New(rand.NewPCG(seed, 0)), true)
+		m := compile(t, c)
+		a := m.Assess(call(args))
+		held(t, c, a)
+		if diff := cmp.Diff(a, m.Assess(call(args))); diff != "" {
+			t.Errorf("Assess differs from one time to the next:\n%s", diff)
+		}
+	})
+}
+
+// FuzzLessKnowledge is [TestLessKnowledgeIsNeverLessRisk] with any arguments.
+func FuzzLessKnowledge(f *testing.F) {
+	f.Fuzz(func(t *testing.T, seed uint64, args string, null bool) {
+		hole := beyond
+		if null {
+			hole = nothing
+		}
+		if v := jsontext.Value(args); len(args) > 4096 || !v.IsValid() || v.Kind() != '{' {
+			return // those are unknown as a whole already
+		}
+		c := randomModel(rand.New(rand.NewPCG(seed, 0)), !null)
+		if problem, _ := falls(t, compile(t, c), c, args, hole); problem != "" {
+			t.Error(problem)
+		}
+	})
+}
+
+// FuzzPredicate reads any predicate, and asks it in both directions.
+func FuzzPredicate(f *testing.F) {
+	f.Fuzz(func(t *testing.T, path, op, value, args string) {
+		if _, err := risk.Compile(pred(path, op, value)); err != nil {
+			faults(t, err)
+			return
+		}
+		if got := ask(t, arg(path, op, value), args); got == broken {
+			t.Errorf("%q %s %s of %s: %s", path, op, value, args, got)
+		}
+	})
+}
+
+func TestConcurrentUse(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	c := randomModel(r, true)
+	for len(c.Rules) < 5 {
+		c = randomModel(r, true)
+	}
+	m := compile(t, c)
+	args := make([]string, 64)
+	want := make([]risk.Assessment, len(args))
+	for i := range args {
+		args[i] = randomArgs(r)
+		want[i] = m.Assess(call(args[i]))
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range args {
+				if diff := cmp.Diff(want[i], m.Assess(call(args[i]))); diff != "" {
+					t.Errorf("Assess(%s) (-alone +together):\n%s", args[i], diff)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestOneSubjectForManyModels: what one model set on a subject is not what another reads.
+func TestOneSubjectForManyModels(t *testing.T) {
+	first := compile(t, withVars(content(risk.Rule{ScoreExpr: "vars.k"}), risk.Var{Name: "k", Expr: "900"}))
+	second := compile(t, withVars(content(risk.Rule{ScoreExpr: "vars.k + score"}), risk.Var{Name: "k", Expr: "args.n"}))
+	s := condition.NewSubject(call(`{"n":1}`))
+	if a := first.Judge(s); a.Score != 900 {
+		t.Errorf("Judge = %+v, want 900", a)
+	}
+	if a := second.Judge(s); a.Score != 51 {
+		t.Errorf("Judge = %+v, want 51", a)
+	}
+	if a := first.Judge(s); a.Score != 900 {
+		t.Errorf("Judge = %+v, want 900 again", a)
+	}
+}

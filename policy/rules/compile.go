@@ -1,0 +1,238 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"pgfsm/policy/condition"
+	"pgfsm/policy/glob"
+	"pgfsm/policy/visible"
+)
+
+// policyEnv is made once: that takes longer than to compile a few policies.
+var policyEnv = sync.OnceValues(condition.PolicyEnv)
+
+// A policy is a [Policy] ready to judge.
+type policy struct {
+	id, reason, effect string
+	server, tool, env  *glob.Glob         // nil fits everything
+	when, deny, ask    *condition.Program // nil is not written
+	shadow             bool
+	strict             bool // it could deny or hold
+	approvers          []string
+	quorum             int
+	expires            int64
+}
+
+// Compile checks and compiles policies. The error is [Errors], which holds every fault at once; if there are more than
+// [MaxPolicies] it holds that alone.
+func Compile(c Content) (*Set, error) {
+	if n := len(c.Policies); n > MaxPolicies {
+		problem := fmt.Sprintf("there are %d policies, more than %d", n, MaxPolicies)
+		return nil, Errors{{MaxPolicies, c.Policies[MaxPolicies].ID, "", problem, "say it with globs", nil}}
+	}
+	env, err := policyEnv()
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{env: env, programs: make(map[string]program), ids: make(map[string]int, len(c.Policies))}
+	s := &Set{policies: make([]policy, len(c.Policies))}
+	for i := range c.Policies {
+		s.policies[i] = b.policy(i, &c.Policies[i])
+	}
+	if len(b.faults) > 0 {
+		return nil, b.faults
+	}
+	s.index = newIndex(c.Policies)
+	return s, nil
+}
+
+// A builder reads policies one after the other and collects what is wrong with them.
+type builder struct {
+	env      *condition.Env
+	programs map[string]program // by source: the same text is read once
+	bytes    int                // of all sources
+	ids      map[string]int     // where each id stands first
+	shadows  int
+	faults   Errors
+	at       int // the policy being read
+	from     *Policy
+}
+
+type program struct {
+	program *condition.Program
+	err     error
+}
+
+func (b *builder) fault(key, remedy, format string, args ...any) {
+	b.faults = append(b.faults, &Error{b.at, b.from.ID, key, fmt.Sprintf(format, args...), remedy, nil})
+}
+
+func (b *builder) policy(i int, from *Policy) policy {
+	b.at, b.from = i, from
+	b.id()
+	p := policy{id: from.ID, reason: from.Reason, effect: from.Effect}
+	p.server = b.glob("match.server", from.Match.Server)
+	p.tool = b.glob("match.tool", from.Match.Tool)
+	p.env = b.glob("match.env", from.Match.Env)
+	p.when = b.condition("when", from.When)
+	switch from.Effect {
+	case Allow, Deny, Pending:
+	case "":
+		b.fault("effect", "write allow, deny or pending", "there is no effect")
+	default:
+		b.fault("effect", "write allow, deny or pending", "there is no effect %q", visible.Clip(from.Effect, MaxID))
+	}
+	p.deny = b.beside("deny", from.Deny)
+	p.ask = b.beside("require_approval_if", from.RequireApprovalIf)
+	p.strict = from.Effect != Allow || from.Deny != "" || from.RequireApprovalIf != ""
+	b.reason()
+	p.shadow = b.mode()
+	b.people(&p)
+	return p
+}
+
+func (b *builder) id() {
+	id := b.from.ID
+	first, dup := b.ids[id]
+	switch {
+	case id == "":
+		b.fault("id", "give it one: decisions and traces go by it", "there is no id")
+	case len(id) > MaxID:
+		b.fault("id", "", "the id has %d bytes, more than %d", len(id), MaxID)
+	case !shows(id):
+		b.fault("id", "", "the id holds characters that do not show, or begins or ends with a space")
+	case dup:
+		b.fault("id", "give each policy its own", "policy %d has the same id", first)
+	}
+	if !dup {
+		b.ids[id] = b.at
+	}
+}
+
+// shows reports whether text is what it looks like.
+func shows(text string) bool {
+	return visible.Text(text) == text && !visible.Blank(text) && text[0] != ' ' && text[len(text)-1] != ' '
+}
+
+func (b *builder) glob(key, pattern string) *glob.Glob {
+	g, err := glob.Compile(orAny(pattern))
+	if err != nil {
+		b.fault(key, "", "%s", err)
+		return nil
+	}
+	if g.Any() {
+		return nil
+	}
+	return g
+}
+
+// beside reads a condition that takes back an allow.
+func (b *builder) beside(key, source string) *condition.Program {
+	if source != "" && b.from.Effect != Allow {
+		b.fault(key, "put it into when, or write effect: allow", "%s stands only beside effect: allow", key)
+	}
+	return b.condition(key, source)
+}
+
+func (b *builder) condition(key, source string) *condition.Program {
+	if source == "" {
+		return nil
+	}
+	read, known := b.programs[source]
+	if !known {
+		if b.bytes > MaxConditions {
+			return nil // said already
+		}
+		if b.bytes += len(source); b.bytes > MaxConditions {
+			b.fault(key, "say it with fewer", "the conditions up to here have more than %d bytes together", MaxConditions)
+			return nil
+		}
+		read.program, read.err = b.env.Bool(source)
+		b.programs[source] = read
+	}
+	if read.err != nil {
+		fault := &Error{Index: b.at, ID: b.from.ID, Key: key, Problem: read.err.Error()}
+		if errors.As(read.err, &fault.Cause) {
+			fault.Problem, fault.Remedy = fault.Cause.Problem, fault.Cause.Remedy
+		}
+		b.faults = append(b.faults, fault)
+		return nil
+	}
+	return read.program
+}
+
+func (b *builder) reason() {
+	reason := b.from.Reason
+	switch {
+	case reason == "":
+	case len(reason) > MaxReason:
+		b.fault("reason", "", "the reason has %d bytes, more than %d", len(reason), MaxReason)
+	case visible.Blank(reason):
+		b.fault("reason", "leave it out or write a sentence", "nothing of the reason shows")
+	}
+}
+
+func (b *builder) mode() (shadow bool) {
+	switch b.from.Mode {
+	case "", Enforce:
+		return false
+	case Shadow:
+		if b.shadows++; b.shadows == MaxShadow+1 {
+			b.fault("mode", "compare whole files with pgfsm policy diff", "more than %d policies are in shadow", MaxShadow)
+		}
+		return true
+	}
+	b.fault("mode", "write enforce or shadow", "there is no mode %q", visible.Clip(b.from.Mode, MaxID))
+	return false
+}
+
+// people reads who decides about a held call.
+func (b *builder) people(p *policy) {
+	from := b.from
+	if !from.holds() {
+		const remedy = "leave it out, or write effect: pending or require_approval_if"
+		if len(from.Approvers) > 0 {
+			b.fault("approvers", remedy, "the policy never asks for a person")
+		}
+		if from.Quorum != 0 {
+			b.fault("quorum", remedy, "the policy never asks for a person")
+		}
+		if from.Expires != 0 {
+			b.fault("expires", remedy, "the policy never asks for a person")
+		}
+		return
+	}
+	p.approvers = slices.Clone(from.Approvers)
+	b.approvers()
+	if p.quorum = from.Quorum; p.quorum == 0 {
+		p.quorum = DefaultQuorum
+	}
+	if p.quorum < 1 || p.quorum > MaxQuorum {
+		b.fault("quorum", "", "quorum is %d; it must be 1 to %d", p.quorum, MaxQuorum)
+	}
+	if p.expires = from.Expires; p.expires == 0 {
+		p.expires = DefaultExpires
+	}
+	if p.expires < MinExpires || p.expires > MaxExpires {
+		b.fault("expires", "", "a held call would expire after %d ms; it must be %d to %d", p.expires, MinExpires, MaxExpires)
+	}
+}
+
+func (b *builder) approvers() {
+	all := b.from.Approvers
+	if len(all) > MaxApprovers {
+		b.fault("approvers", "name a role", "there are %d approvers, more than %d", len(all), MaxApprovers)
+		return
+	}
+	for i, one := range all {
+		switch {
+		case one == "" || len(one) > MaxApprover || !shows(one):
+			b.fault("approvers", "", "approver %d is empty, longer than %d bytes, or holds what does not show", i, MaxApprover)
+		case slices.Contains(all[:i], one):
+			b.fault("approvers", "", "%q stands twice", one)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package rules
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"pgfsm/policy/condition"
+	"pgfsm/policy/visible"
+)
+
+// A Decision is what the policies say of one call, and why. The zero Decision allows nothing.
+type Decision struct {
+	// Approvers are who may decide about a held call. Nobody: whoever the approval gate lets.
+	Approvers []string `json:"approvers"`
+	// Condition is the key whose condition decided: "deny", "require_approval_if", or "when" if that failed. Where the
+	// effect decided, or nothing matched, it is empty.
+	Condition string `json:"condition"`
+	Effect    string `json:"effect"`     // allow, deny or pending; everything else denies
+	Expires   int64  `json:"expires_ms"` // for a held call, how long it waits; 0 otherwise
+	// Failed is [CodeFailed], a colon and why, if the call is denied because Condition could not be judged.
+	Failed string           `json:"failed"`
+	Policy string           `json:"policy"` // the id of the policy that decided; "" if none matched
+	Quorum int              `json:"quorum"` // for a held call, how many must agree; 0 otherwise
+	Reason string           `json:"reason"` // a sentence for a person; never empty
+	Shadow []ShadowDecision `json:"shadow"` // what policies on trial would have decided, in their order
+}
+
+// A ShadowDecision is what a policy in shadow would have decided if it alone had been enforced. Its members mean what
+// they mean in [Decision].
+type ShadowDecision struct {
+	Condition string `json:"condition"`
+	Effect    string `json:"effect"`
+	Failed    string `json:"failed"`
+	Policy    string `json:"policy"`
+}
+
+// noMatch is the reason of a call that no policy speaks of.
+const noMatch = "No policy matches the call, and what no policy allows is denied."
+
+// maxFailed is how many bytes of a failure are kept.
+const maxFailed = 256
+
+// Decide judges a call by the first policy that matches it. It is safe for concurrent use, with a Subject each.
+// Without a Subject the call is denied.
+func (s *Set) Decide(sub *condition.Subject) Decision {
+	d := Decision{Effect: Deny, Reason: noMatch}
+	if s == nil || sub == nil {
+		return d
+	}
+	in := sub.Input()
+	var room [(MaxPolicies + 63) / 64]uint64 // on the stack, whatever the number of policies
+	found := room[:s.index.words]
+	s.index.find(found, in.Server, in.Tool, in.Env)
+	for w, word := range found {
+		for ; word != 0; word &= word - 1 {
+			p := &s.policies[w*64+bits.TrailingZeros64(word)]
+			if !p.fits(&in) {
+				continue
+			}
+			v := p.judge(sub)
+			if !v.matched {
+				continue
+			}
+			if !p.shadow {
+				p.decide(&d, v)
+				return d
+			}
+			d.Shadow = append(d.Shadow, ShadowDecision{v.condition, v.effect, v.failure(), p.id})
+		}
+	}
+	return d
+}
+
+// fits reports whether the globs do.
+func (p *policy) fits(in *condition.Input) bool {
+	return (p.server == nil || p.server.Match(in.Server)) &&
+		(p.tool == nil || p.tool.Match(in.Tool)) &&
+		(p.env == nil || p.env.Match(in.Env))
+}
+
+// A verdict is what one policy says, apart from all others.
+type verdict struct {
+	matched   bool
+	effect    string
+	condition string // the key that decided, or that failed
+	err       error
+}
+
+// failure is [Decision].Failed.
+func (v *verdict) failure() string {
+	if v.err == nil {
+		return ""
+	}
+	return CodeFailed + ": " + visible.Clip(v.err.Error(), maxFailed)
+}
+
+// judge asks the conditions of a policy whose globs fit.
+func (p *policy) judge(sub *condition.Subject) verdict {
+	if p.when != nil {
+		yes, err := p.when.True(sub)
+		if err != nil { // what could only allow does not match; err says why
+			return verdict{matched: p.strict, effect: Deny, condition: "when", err: err}
+		}
+		if !yes {
+			return verdict{condition: "when"}
+		}
+	}
+	if p.deny != nil {
+		if yes, err := p.deny.True(sub); yes || err != nil {
+			return verdict{matched: true, effect: Deny, condition: "deny", err: err}
+		}
+	}
+	if p.ask != nil {
+		switch yes, err := p.ask.True(sub); {
+		case err != nil:
+			return verdict{matched: true, effect: Deny, condition: "require_approval_if", err: err}
+		case yes:
+			return verdict{matched: true, effect: Pending, condition: "require_approval_if"}
+		}
+	}
+	return verdict{matched: true, effect: p.effect}
+}
+
+// decide writes what the policy says into d, beside the shadows that stand there.
+func (p *policy) decide(d *Decision, v verdict) {
+	d.Effect, d.Policy, d.Condition, d.Failed = v.effect, p.id, v.condition, v.failure()
+	if v.effect == Pending {
+		d.Approvers, d.Quorum, d.Expires = slices.Clone(p.approvers), p.quorum, p.expires
+	}
+	switch {
+	case v.err != nil:
+		d.Reason = fmt.Sprintf("The condition %s of the policy %q failed, so the call is denied.", v.condition, p.id)
+	case p.reason != "":
+		d.Reason = p.reason
+	case v.effect == Allow:
+		d.Reason = fmt.Sprintf("The policy %q allows the call.", p.id)
+	case v.effect == Pending:
+		d.Reason = fmt.Sprintf("The policy %q asks for a person's decision.", p.id)
+	default:
+		d.Reason = fmt.Sprintf("The policy %q denies the call.", p.id)
+	}
+}

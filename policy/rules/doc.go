@@ -1,0 +1,77 @@
+// Package rules decides from an operator's policies whether a call may run, must not, or needs a person. It is pure:
+// the same policies and the same call give the same decision, at any time and on any machine.
+//
+// # One decision
+//
+// Policies are an ordered list. The first that matches decides; those below it are not asked. If none matches, the
+// call is denied. No policies at all deny everything, and so does the zero [Set].
+//
+// A policy matches if its three globs fit the server, the tool and the environment, and its condition `when` is true.
+// A glob that is not written fits everything, and so does a `when` that is not written. Globs are those of package
+// glob: `*` is any run of characters, `?` is one, case counts. Server and environment have the names of the
+// operator's configuration.
+//
+// The policy that matched is then read in this order:
+//
+//  1. `deny` is true: the call is denied.
+//  2. `require_approval_if` is true: the call is held until people have decided.
+//  3. Otherwise `effect` says: allow, deny, or pending, which holds.
+//
+// `deny` and `require_approval_if` stand only beside `effect: allow`, which is what they take back. Beside another
+// effect they are refused, as they could not change anything.
+//
+// # Conditions
+//
+// Conditions are CEL; package condition says what they may name. They are read, checked and bounded when the policies
+// are compiled, and never again. Every fault of every policy is reported at once.
+//
+// A condition can still fail when it runs: it names an argument that the call does not have, or compares a text with
+// a number. has(args.amount) asks first. What fails counts against the call:
+//
+//   - `when` fails, and the policy could deny or hold (its effect is deny or pending, or it has `deny` or
+//     `require_approval_if`): the call is denied.
+//   - `when` fails, and the policy can only allow: it does not match, and the next policy is asked.
+//   - `deny` or `require_approval_if` fails: the call is denied.
+//
+// So a condition that fails never turns a denial or a hold into an allow, wherever it stands. If it denied the call,
+// Failed of the [Decision] holds [CodeFailed] and why.
+//
+// `require_approval_if` is not asked where `deny` is true, and neither is asked where the policy does not match.
+// Within a condition CEL asks only as far as it must: a || b is true if one side is, although the other fails.
+//
+// # People
+//
+// Where a policy can hold, it says who decides: `approvers` (who may; nobody named: whoever the approval gate lets),
+// `quorum` (how many must agree, [DefaultQuorum] if not written, at most [MaxQuorum]) and `expires` (how long the
+// call waits before it counts as denied, [DefaultExpires] if not written, [MinExpires] to [MaxExpires]). Elsewhere
+// these three are refused.
+//
+// `reason` is the operator's sentence about the policy. It goes with every decision that the policy makes, whichever
+// condition made it, except where a condition failed; that is what is said then.
+//
+// # Shadow
+//
+// A policy with `mode: shadow` is on trial. It is judged like any other, and what it would have decided is recorded
+// beside the decision, which is made as if it did not stand there. It is recorded exactly where it would have decided
+// if it alone were enforced: if it matches (or its `when` fails and it would have denied), and no enforced policy
+// above it has decided. So a policy on trial stands where it is going to stand. At most [MaxShadow] policies are on
+// trial at a time.
+//
+// # What order means
+//
+// These hold for every list of policies and every call, and tests hold the code to them:
+//
+//   - A policy added below the one that decides changes nothing.
+//   - Two neighbours whose globs cannot both fit one call can change places.
+//   - A shadow policy, wherever it stands, never changes effect, policy or reason.
+//   - Replacing any condition by one that fails never turns a denial or a hold into an allow.
+//
+// # Speed
+//
+// Compile builds an index over the globs. Of each policy one piece of literal text is chosen that every call which
+// the policy fits must contain, its separators included: of `billing-*` and `get_*` that is "server begins with
+// billing-" or "tool begins with get_". One pass over the names of a call finds all pieces at once (Aho-Corasick), so
+// that the cost of a decision is that of the policies that may fit, not of those that exist. Policies without a
+// literal letter in any glob are looked at always. What a decision allocates does not depend on how many policies
+// there are, except that each shadow policy that is recorded takes its place in the record.
+package rules

@@ -1,0 +1,74 @@
+package rules
+
+// Effects, and the decisions that are made of them. Every other word denies.
+const (
+	Allow   = "allow"
+	Deny    = "deny"
+	Pending = "pending" // a person has to decide
+)
+
+// Modes of a policy. The empty mode enforces.
+const (
+	Enforce = "enforce"
+	Shadow  = "shadow" // judged and recorded, without a say
+)
+
+// CodeFailed begins [Decision].Failed.
+const CodeFailed = "policy_failed" // a condition could not be judged, so the call is denied
+
+// Limits of policies.
+const (
+	MaxPolicies   = 10_000
+	MaxShadow     = 1000    // policies with mode shadow
+	MaxID         = 128     // bytes
+	MaxReason     = 1024    // bytes
+	MaxApprovers  = 64      // of one policy
+	MaxApprover   = 128     // bytes of one approver
+	MaxQuorum     = 16      // people
+	MaxConditions = 1 << 20 // bytes of all conditions together, each text counted once
+
+	MinExpires int64 = 1000                     // milliseconds
+	MaxExpires int64 = 30 * 24 * 60 * 60 * 1000 // milliseconds
+
+	DefaultQuorum        = 1
+	DefaultExpires int64 = 24 * 60 * 60 * 1000 // milliseconds
+)
+
+// Content is what policy.yaml says, in the operator's order.
+type Content struct {
+	Policies []Policy `json:"policies"`
+}
+
+// A Policy is one entry of the list. Empty means not written; the package comment says what that stands for.
+type Policy struct {
+	ID                string   `json:"id"` // unique, visible, at most [MaxID] bytes
+	Match             Match    `json:"match"`
+	When              string   `json:"when"`                // CEL; empty is true
+	Effect            string   `json:"effect"`              // allow, deny or pending
+	Deny              string   `json:"deny"`                // CEL; only with effect allow
+	RequireApprovalIf string   `json:"require_approval_if"` // CEL; only with effect allow
+	Reason            string   `json:"reason"`              // a sentence for a person, at most [MaxReason] bytes
+	Mode              string   `json:"mode"`                // enforce (or empty) or shadow
+	Approvers         []string `json:"approvers"`           // who may decide; only where the policy can hold
+	Quorum            int      `json:"quorum"`              // how many must agree, likewise; 0 is [DefaultQuorum]
+	Expires           int64    `json:"expires_ms"`          // how long a call waits, likewise; 0 is [DefaultExpires]
+}
+
+// holds reports whether the policy can ask for a person.
+func (p *Policy) holds() bool {
+	return p.Effect == Pending || p.Effect == Allow && p.RequireApprovalIf != ""
+}
+
+// Match are the globs of a policy. Empty stands for `*`.
+type Match struct {
+	Server string `json:"server"`
+	Tool   string `json:"tool"`
+	Env    string `json:"env"`
+}
+
+// A Set is a compiled list of policies. It is immutable and safe for concurrent use. The zero Set, and nil, deny
+// everything.
+type Set struct {
+	policies []policy
+	index    index
+}
