@@ -20,15 +20,15 @@
 // # Files that the configuration names
 //
 // [Load] also reads the allowlist, grants, risk rules, policies, output types and a client's file of servers, through a
-// function that the caller gives it: this package opens nothing itself. A relative path counts from the folder of the file it stands in;
-// it may lead out of that folder, for the operator who wrote it may read what it names. The caller's function is the
-// place for [Insecure], which says whether others could have written a file.
+// function that the caller gives it: this package opens nothing itself. A relative path counts from the folder of the
+// file it stands in; it may lead out of that folder, for the operator who wrote it may read what it names. The caller's
+// function is the place for [Insecure], which says whether others could have written a file.
 //
 // # Risk rules and policies
 //
-// [ReadRisk] and [ReadPolicy] read them as strictly, up to [MaxPolicyFileBytes], and hold them to what packages risk and
-// rules say of them. A fault in an expression is shown under the character at which it is, however the expression is
-// written in the file; [Places] finds any entry again.
+// [ReadRisk] and [ReadPolicy] read them as strictly, up to [MaxPolicyFileBytes], and hold them to what packages risk
+// and rules say of them. A fault in an expression is shown under the character at which it is, however the expression
+// is written in the file; [Places] finds any entry again.
 //
 // # Secrets
 //

@@ -195,14 +195,14 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 	{name: "risk", shape: filePath, example: "risk.yaml",
 		doc: "A file of risk rules: how risky a call is. Without it no call is rated."},
 	{name: "policy", shape: filePath, example: "policy.yaml",
-		doc: "A file of policies: whether a call may run, must not, or waits for a person. Without it the allowlist decides; " +
-			"with it, what no policy matches is denied."},
+		doc: "A file of policies: whether a call may run, must not, or waits for a person. Without it the allowlist " +
+			"decides; with it, what no policy matches is denied."},
 	{name: "roles", example: `{release-manager: [alice@example.com]}`,
 		shape: &shape{form: table, max: MaxRoles, name: plainName, what: "role",
 			each: &shape{form: list, max: MaxActors, unique: ".", what: "actor",
 				each: &shape{form: text, max: MaxActorBytes, check: checkShown}}},
-		doc: "Who has which role: `actor.roles` in conditions, and `approvers` of policies. Actors as they are verified, case " +
-			"counts."},
+		doc: "Who has which role: `actor.roles` in conditions, and `approvers` of policies. Actors as they are verified, " +
+			"case counts."},
 	{name: "input", shape: inputShape, doc: "What requests are refused before anything else happens."},
 	{name: "planner", shape: plannerShape, doc: "How a request becomes a plan."},
 	{name: "outputs", shape: &shape{form: table, max: policy.MaxServers, name: plainName, what: "server",

@@ -82,11 +82,12 @@ func examples(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	out := make(map[string][]string)
-	for _, fence := range regexp.MustCompile("(?ms)^```yaml\n# (.*?)\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+	fences := regexp.MustCompile("(?ms)^```yaml\n# (.*?)\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
+	for _, fence := range fences {
 		out[fence[1]] = append(out[fence[1]], fence[2])
 	}
-	if fences := strings.Count(string(text), "```yaml\n"); fences != 5 || len(out["policy.yaml"]) != 2 {
-		t.Fatalf("%s has %d examples, %d of policies, want 5 and 2", manual, fences, len(out["policy.yaml"]))
+	if n := strings.Count(string(text), "```yaml\n"); n != len(fences) || n != 5 || len(out["policy.yaml"]) != 2 {
+		t.Fatalf("%s has %d examples, %d named, want 5", manual, n, len(fences))
 	}
 	return out
 }
@@ -120,8 +121,8 @@ func TestManualExamplesAreValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range tests {
-		in := &condition.Input{Server: test.Server, Tool: test.Tool, Env: l.Content.Env, Args: test.Args, Now: "2026-01-01T12:00:00Z"}
-		in.Actor.ID = test.Actor
+		in := &condition.Input{Server: test.Server, Tool: test.Tool, Env: l.Content.Env, Args: test.Args,
+			Actor: condition.Actor{ID: test.Actor}, Now: "2026-01-01T12:00:00Z"}
 		for _, r := range l.Content.Roles {
 			for _, actor := range r.Actors {
 				if actor == test.Actor {

@@ -14,8 +14,8 @@ type Places struct {
 	root *node
 }
 
-// PolicyPlace returns where policy i stands: its key (as in policy.yaml, "match.tool"), or the whole of it if key is "" or
-// is not written. Lines and columns begin at 1; without a file of policies they are 0.
+// PolicyPlace returns where policy i stands: its key (as in policy.yaml, "match.tool"), or the whole of it if key is ""
+// or is not written. Lines and columns begin at 1; without a file of policies they are 0.
 func (l *Loaded) PolicyPlace(i int, key string) (file string, line, col int) {
 	return l.PolicyPlaces.At("policies", i, key, 0, 0)
 }
@@ -26,8 +26,8 @@ func (l *Loaded) RiskPlace(list string, i int, key string) (file string, line, c
 	return l.RiskPlaces.At(list, i, key, 0, 0)
 }
 
-// At returns where a key of entry i of a list stands. If the key holds an expression, line and column are a place in that,
-// as a [condition.Error] has it; 0 is its begin. The list of policies is "policies".
+// At returns where a key of entry i of a list stands. If the key holds an expression, line and column are a place in
+// that, as a [condition.Error] has it; 0 is its begin. The list of policies is "policies".
 func (p *Places) At(list string, i int, key string, line, column int) (file string, fileLine, fileCol int) {
 	if p == nil {
 		return "", 0, 0
@@ -124,7 +124,8 @@ func (f found) rule(key string) found {
 	return f
 }
 
-// within is where a place in the expression that stands here stands in the file; the begin of it, where that is not known.
+// within is where a place in the expression that stands here stands in the file; the begin of it, where that is not
+// known.
 func (f found) within(src *source, line, column int) place {
 	if line < 1 || f.value == nil || f.value.kind != isText {
 		return f.at

@@ -54,8 +54,8 @@ var policyShape = &shape{form: object, keys: []key{
 	{name: "approvers", example: "[release-manager]",
 		shape: &shape{form: list, min: 1, max: rules.MaxApprovers, unique: ".", what: "approver",
 			each: &shape{form: text, max: rules.MaxApprover, check: checkShown}},
-		doc: "Roles that may decide about a held call. Only where the policy can hold one, like the next two keys. Without it: " +
-			"whoever may approve at all."},
+		doc: "Roles that may decide about a held call. Only where the policy can hold one, like the next two keys. Without " +
+			"it: whoever may approve at all."},
 	{name: "quorum", shape: &shape{form: integer, min: 1, max: rules.MaxQuorum}, initial: number(rules.DefaultQuorum),
 		doc: "How many must agree."},
 	{name: "expires", shape: &shape{form: duration, min: rules.MinExpires, max: rules.MaxExpires},
@@ -71,7 +71,8 @@ func checkShown(s string) fault {
 }
 
 // ReadPolicy reads a file of policies: strict YAML, or strict JSON if its name ends in ".json". What is not written
-// stands in the content as what it means. The error is of type [Errors], and holds the faults that [rules.Compile] finds.
+// stands in the content as what it means. The error is of type [Errors], and holds the faults that [rules.Compile]
+// finds.
 func ReadPolicy(name string, text []byte) (*rules.Content, *Places, error) {
 	src, text := checkSized(name, text, roomy)
 	if len(src.faults) > 0 {
@@ -142,8 +143,8 @@ func (n *node) glob(key string) string {
 	return "*"
 }
 
-// expression is the expression of a key. One that is there and cannot be read is true, so that what depends on its being
-// there is judged as meant.
+// expression is the expression of a key. One that is there and cannot be read is true, so that what depends on its
+// being there is judged as meant.
 func (n *node) expression(key string) string {
 	if n.get(key) == nil {
 		return ""

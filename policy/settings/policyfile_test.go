@@ -36,7 +36,8 @@ func TestPolicyBounds(t *testing.T) {
 			list(numbered(rules.MaxShadow+1, "  - {id: p%d, effect: deny, mode: shadow}", "\n"))},
 		{"id", list("  - {id: " + strings.Repeat("a", rules.MaxID) + ", effect: deny}"),
 			list("  - {id: " + strings.Repeat("a", rules.MaxID+1) + ", effect: deny}")},
-		{"reason", hold("reason: " + strings.Repeat("r", rules.MaxReason)), hold("reason: " + strings.Repeat("r", rules.MaxReason+1))},
+		{"reason", hold("reason: " + strings.Repeat("r", rules.MaxReason)),
+			hold("reason: " + strings.Repeat("r", rules.MaxReason+1))},
 		{"glob", hold("match: {tool: " + strings.Repeat("g", glob.MaxPattern) + "}"),
 			hold("match: {tool: " + strings.Repeat("g", glob.MaxPattern+1) + "}")},
 		{"stars", hold(`match: {tool: "` + strings.Repeat("*a", glob.MaxStars) + `"}`),
@@ -162,6 +163,19 @@ func TestRiskDefaultsAreWrittenOut(t *testing.T) {
 	}
 }
 
+// TestNoPoliciesAreNotNoPolicy: a list that is empty denies, and so it must not get lost.
+func TestNoPoliciesAreNotNoPolicy(t *testing.T) {
+	files := map[string]string{"c.yaml": minimal + "policy: p.yaml\n", "allow.json": "{}",
+		"p.yaml": "version: 1\npolicies: []\n"}
+	l, err := Load("c.yaml", openMap(files), Overrides{})
+	if err != nil || l.Content.Policy == nil || l.Content.Risk != nil {
+		t.Fatalf("Load = %v, want policies, and no risk rules", err)
+	}
+	if l.AllowlistPath == "" {
+		t.Error("the rest of the configuration is not loaded")
+	}
+}
+
 // TestWhatIsWrittenOutMeansTheSame: a policy with its defaults written out decides as rules.Compile takes it without.
 func TestWhatIsWrittenOutMeansTheSame(t *testing.T) {
 	c, err := LoadPolicy("p.yaml", openMap(map[string]string{"p.yaml": "version: 1\npolicies:\n" +
@@ -197,7 +211,8 @@ func TestLoadAlone(t *testing.T) {
 		{"none.yaml", "none.yaml: cannot be read: file does not exist"},
 		{"bad.yaml", "bad.yaml:2:40: policies[0].when: undeclared reference to 'x'"},
 	} {
-		if got, err := LoadPolicy(c.name, openMap(files)); got != nil || err == nil || !strings.HasPrefix(err.Error(), c.want) {
+		got, err := LoadPolicy(c.name, openMap(files))
+		if got != nil || err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("LoadPolicy(%s) = %v, %v, want %q", c.name, got, err, c.want)
 		}
 	}

@@ -39,18 +39,19 @@ var riskFile = &shape{form: object, keys: []key{
 		doc: "The rules, in order. Every one that matches is applied."},
 	{name: "set_mode_by_score", example: `{danger: "score >= 90.0", review: "score >= 50.0"}`,
 		shape: &shape{form: table, max: risk.MaxThresholds, name: modeShape, what: "mode", each: expression},
-		doc: "When all rules are through: the first mode whose expression over `score` is true, if it is more severe than the " +
-			"mode so far. The most severe stands first."},
+		doc: "When all rules are through: the first mode whose expression over `score` is true, if it is more severe than " +
+			"the mode so far. The most severe stands first."},
 }}
 
 var riskRuleShape = &shape{form: object, keys: []key{
-	{name: "id", shape: &shape{form: text, max: risk.MaxNameBytes, check: checkShown}, required: true, example: "many-rows",
-		doc: "The rule's name: in traces, and in `risk.rules` for policies."},
+	{name: "id", shape: &shape{form: text, max: risk.MaxNameBytes, check: checkShown}, required: true,
+		example: "many-rows", doc: "The rule's name: in traces, and in `risk.rules` for policies."},
 	{name: "when", shape: &shape{form: object, keys: append(slices.Clip(globKeys),
 		key{name: "args", shape: &shape{form: table, max: risk.MaxPredicates, what: "path", each: predicateShape,
-			name: &shape{form: text, max: risk.MaxPathBytes}}, example: "{amount: {gt: 100}, /to/0: {matches: \"@example[.]com$\"}}",
-			doc: "What must hold of arguments, all of it. The path is the name of an argument or, if it begins with `/`, a JSON " +
-				"pointer."})},
+			name: &shape{form: text, max: risk.MaxPathBytes}},
+			example: "{amount: {gt: 100}, /to/0: {matches: \"@example[.]com$\"}}",
+			doc: "What must hold of arguments, all of it. The path is the name of an argument or, if it begins with `/`, a " +
+				"JSON pointer."})},
 		doc: "Which calls it speaks of. Without it: all."},
 	{name: "set_mode", shape: modeShape, example: "danger", doc: "Sets the mode, upwards or downwards."},
 	{name: "escalate", shape: &shape{form: text, enum: []string{oneLevel}}, doc: "Raises the mode by one level.",
@@ -95,7 +96,8 @@ func defaultModes() string {
 }
 
 // ReadRisk reads a file of risk rules: strict YAML, or strict JSON if its name ends in ".json". What is not written
-// stands in the content as what it means. The error is of type [Errors], and holds the faults that [risk.Compile] finds.
+// stands in the content as what it means. The error is of type [Errors], and holds the faults that [risk.Compile]
+// finds.
 func ReadRisk(name string, text []byte) (*risk.Content, *Places, error) {
 	src, text := checkSized(name, text, roomy)
 	if len(src.faults) > 0 {
@@ -127,8 +129,8 @@ func LoadRisk(name string, open Open) (*risk.Content, error) {
 	return content, err
 }
 
-// riskOf makes risk rules of what was judged, faults and all: each entry stands where it stands in the file. ok is false
-// where what the rules refer to cannot be told.
+// riskOf makes risk rules of what was judged, faults and all: each entry stands where it stands in the file. ok is
+// false where what the rules refer to cannot be told.
 func riskOf(root *node) (c risk.Content, ok bool) {
 	modes, vars := root.get("modes"), root.get("vars")
 	if root == nil || root.kind != isMap || modes != nil && len(modes.members) == 0 || vars != nil && vars.kind != isMap {

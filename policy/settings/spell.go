@@ -7,8 +7,9 @@ import (
 	"unicode/utf16"
 )
 
-// spell returns where in the file each character of a text stands, or nil where that cannot be told. It follows the text
-// through the file as YAML (and JSON) write it: plain, in quotes with escapes, or as a block, over lines that are folded.
+// spell returns where in the file each character of a text stands, or nil where that cannot be told. It follows the
+// text through the file as YAML (and JSON) write it: plain, in quotes with escapes, or as a block, over lines that are
+// folded.
 func (s *source) spell(n *node) []place {
 	if n.at.line < 1 || n.at.line > len(s.lines) {
 		return nil
