@@ -65,6 +65,7 @@ type app struct {
 	servers   []mcp.Server
 	secrets   *secret.Masker
 	tracesDir string
+	loaded    *settings.Loaded
 
 	config    string // where the configuration came from, for people
 	demo      bool   // the configuration is the embedded one
@@ -85,7 +86,7 @@ func open(w world, o *options) (*app, error) {
 		fmt.Fprintf(w.stderr, "pgfsm: warning: %s\n", visible.Text(warning))
 	}
 	demo := from == embeddedDemo
-	a := &app{w: w, tracesDir: loaded.TracesDir, config: from, demo: demo}
+	a := &app{w: w, tracesDir: loaded.TracesDir, loaded: loaded, config: from, demo: demo}
 	if demo {
 		embed(&loaded.Content)
 	}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +31,7 @@ func readFull(r io.Reader, b []byte) (int, error) {
 type initOptions struct {
 	w         world
 	dir, from string
+	bundle    string
 	yes, json bool
 }
 
@@ -41,13 +44,17 @@ func newInit(w world) *cobra.Command {
 (default: here). It overwrites nothing. The configuration calls the servers of "pgfsm demo".
 
 With --from it lists the servers of a client's own file instead, each by name and digest, after showing what each of
-them runs and asking. The allowlist is empty then. Exit code 1 if the answer was not yes.`,
+them runs and asking. The allowlist is empty then. Exit code 1 if the answer was not yes.
+
+With --bundle it also writes risk rules, policies and tests of them to start from.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.dir = args[0]
 			}
 			switch {
+			case o.from != "" && o.bundle != "":
+				return errors.New("--bundle and --from do not go together: copy the bundle's files over afterwards")
 			case o.from != "" && o.json && !o.yes:
 				return errors.New("--json asks nothing: it needs --yes")
 			case o.from != "":
@@ -56,6 +63,12 @@ them runs and asking. The allowlist is empty then. Exit code 1 if the answer was
 				return errors.New("--yes goes with --from")
 			}
 			files := o.files(settings.Starter(), settings.StarterAllowlist())
+			if o.bundle != "" {
+				var err error
+				if files, err = o.withBundle(files); err != nil {
+					return err
+				}
+			}
 			if err := absent(files); err != nil {
 				return err
 			}
@@ -65,8 +78,28 @@ them runs and asking. The allowlist is empty then. Exit code 1 if the answer was
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	cmd.Flags().StringVar(&o.from, "from", "", "list the servers of a client's own `FILE`, like .mcp.json")
+	cmd.Flags().StringVar(&o.bundle, "bundle", "", "add risk rules and policies to start from: "+strings.Join(config.Bundles(), ", "))
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --from: list them without asking")
 	return cmd
+}
+
+// withBundle adds the files of a starter bundle, and names them in the configuration.
+func (o *initOptions) withBundle(files []newFile) ([]newFile, error) {
+	bundle, err := config.Bundle(o.bundle)
+	if err != nil {
+		return nil, fmt.Errorf("there is no bundle %q; there are %s", o.bundle, strings.Join(config.Bundles(), ", "))
+	}
+	for _, name := range []string{config.BundleRisk, config.BundlePolicy, config.BundleTests} {
+		text, err := fs.ReadFile(bundle, name)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, newFile{filepath.Join(o.dir, name), text})
+	}
+	named := "\n# How risky a call is, and whether it may run: docs/policies.md. Try them: pgfsm policy test tests.yaml\n" +
+		"risk: " + config.BundleRisk + "\npolicy: " + config.BundlePolicy + "\n"
+	files[0].text = append(bytes.Clone(files[0].text), named...)
+	return files, nil
 }
 
 // newFile is a file that is about to be written.

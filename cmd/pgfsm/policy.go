@@ -23,7 +23,7 @@ person. These commands call no tool. What the files mean: docs/policies.md.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newPolicyExplain(w), newPolicyTest(w), newPolicyDiff(w))
+	cmd.AddCommand(newPolicyExplain(w), newPolicyTest(w), newPolicyLint(w), newPolicyDiff(w), newPolicyImport(w))
 	return cmd
 }
 

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/lint"
+	"pgfsm/policy/visible"
+	"pgfsm/states"
+)
+
+func newPolicyLint(w world) *cobra.Command {
+	var o options
+	var live bool
+	cmd := &cobra.Command{
+		Use:   "lint",
+		Short: "Find policies that cannot do what they seem to",
+		Long: `lint looks for policies that are never reached, approvals that are never asked for, conditions that are always the
+same, arguments that no tool has or of another type, tools that no policy speaks of, and tools that change something and
+need nobody's approval. Arguments are held to the definitions that are pinned and kept, or, with --live, to those that the
+servers send now. Exit code 1 if it finds an error or a warning.`,
+		Example: `  pgfsm policy lint -c pgfsm.yaml --live`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.with(cmd.Context(), w, func(a *app) error { return a.lint(cmd.Context(), live, o.json) })
+		},
+	}
+	o.register(cmd)
+	cmd.Flags().BoolVar(&live, "live", false, "ask the servers for their tools")
+	return cmd
+}
+
+// placed is a finding and where it stands.
+type placed struct {
+	File string `json:"file,omitzero"`
+	At   int    `json:"at_line,omitzero"`
+	Col  int    `json:"at_column,omitzero"`
+	lint.Finding
+
+	shown string
+}
+
+func (a *app) lint(ctx context.Context, live, asJSON bool) error {
+	catalog, err := a.known(ctx, live)
+	if err != nil {
+		return err
+	}
+	code := exitYes
+	var all []placed
+	for _, f := range lint.Lint(a.bundle.Content(), catalog) {
+		if f.Severity != lint.Note {
+			code = exitNo
+		}
+		all = append(all, a.place(f))
+	}
+	if asJSON {
+		err := printJSON(a.w.stdout, struct {
+			SchemaVersion int      `json:"schema_version"`
+			OK            bool     `json:"ok"`
+			Tools         bool     `json:"tools_known"`
+			Findings      []placed `json:"findings"`
+		}{schemaVersion, code == exitYes, catalog != nil, all})
+		return errors.Join(err, exit(code))
+	}
+	for _, f := range all {
+		fmt.Fprintf(a.w.stdout, "%s [%s] %s\n", f.Severity, f.Code, visible.Lines(f.shown))
+	}
+	if catalog == nil {
+		fmt.Fprintln(a.w.stdout, "No definition of a tool is known: nothing is said of arguments and annotations (--live asks the servers).")
+	}
+	fmt.Fprintf(a.w.stdout, "%s\n", count(len(all), "finding"))
+	return exit(code)
+}
+
+// place says where in the files a finding stands.
+func (a *app) place(f lint.Finding) placed {
+	p := placed{Finding: f}
+	places := a.loaded.RiskPlaces
+	switch f.List {
+	case lint.Policies:
+		places = a.loaded.PolicyPlaces
+	case lint.Allowlist:
+		p.File, p.shown = a.loaded.AllowlistPath, fmt.Sprintf("%s: %s\n       %s", a.loaded.AllowlistPath, f.Problem, f.Remedy)
+		return p
+	}
+	p.File, p.At, p.Col = places.At(f.List, f.Place, f.Key, f.Line, f.Column)
+	problem := f.Problem
+	if f.Policy != "" {
+		problem = fmt.Sprintf("%q: %s", f.Policy, problem)
+	}
+	p.shown = places.Fault(f.List, f.Place, f.Key, f.Line, f.Column, problem, f.Remedy).Error()
+	return p
+}
+
+// known is the catalog that lint judges by; nil if no definition is known.
+func (a *app) known(ctx context.Context, live bool) (*policy.Catalog, error) {
+	if live {
+		return a.live(ctx)
+	}
+	f := &allowlistFile{path: a.loaded.AllowlistPath}
+	if a.demo && a.w.env("SAFE_ALLOWLIST_PATH") == "" {
+		return nil, nil
+	}
+	kept, _, _, err := f.kept()
+	if err != nil || len(kept) == 0 {
+		return nil, err
+	}
+	var listings []policy.Listing
+	for _, s := range a.bundle.Content().Servers {
+		var tools []jsontext.Value
+		for _, pin := range a.bundle.Content().Pins {
+			if definition := kept[pin.Definition]; pin.Server == s.Name && definition != nil {
+				tools = append(tools, jsontext.Value(definition))
+			}
+		}
+		page, err := json.Marshal(map[string]any{"tools": tools})
+		if err != nil {
+			return nil, err
+		}
+		listings = append(listings, policy.Listing{Server: s.Name, Status: policy.ServerUp, Pages: []canonical.Text{page}})
+	}
+	return a.bundle.Catalog(canonical.Sum("pinned catalog", a.bundle.Canonical()), listings), nil
+}
+
+// live asks the servers.
+func (a *app) live(ctx context.Context) (*policy.Catalog, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(a.bundle.Limits().RunTimeout)*time.Millisecond)
+	defer cancel()
+	ev := (&servers{app: a, listings: make(map[string]uint64)}).List(ctx, nil)
+	listed, ok := ev.(*states.ToolsListed)
+	if !ok {
+		return nil, fmt.Errorf("the tools cannot be listed: %s", ev.(*states.EffectFailed).Reason)
+	}
+	c := a.bundle.Catalog(listed.Catalog(), listed.Servers)
+	if !c.Up() {
+		return nil, errors.New("no server answered; without --live lint judges by what is pinned")
+	}
+	return c, nil
+}

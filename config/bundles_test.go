@@ -1,0 +1,225 @@
+package config_test
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/config"
+	"pgfsm/policy"
+	"pgfsm/policy/condition"
+	"pgfsm/policy/lint"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
+	"pgfsm/policy/settings"
+)
+
+// A starter is a bundle as it is read.
+type starter struct {
+	risk   *risk.Content
+	policy *rules.Content
+	tests  []settings.PolicyTest
+}
+
+func mustStarter(t *testing.T, name string) *starter {
+	t.Helper()
+	folder, err := config.Bundle(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(name string) ([]byte, error) { return fs.ReadFile(folder, name) }
+	s := &starter{}
+	if s.risk, err = settings.LoadRisk(config.BundleRisk, open); err != nil {
+		t.Fatal(err)
+	}
+	if s.policy, err = settings.LoadPolicy(config.BundlePolicy, open); err != nil {
+		t.Fatal(err)
+	}
+	text, err := open(config.BundleTests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.tests, err = settings.ReadPolicyTests(config.BundleTests, text); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// content is the demo's configuration with the bundle's risk rules and policies.
+func (s *starter) content(t *testing.T) policy.Content {
+	t.Helper()
+	loaded, err := settings.Load(config.Name, config.FS.ReadFile, settings.Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := loaded.Content
+	c.Input.Rules = nil // they take long to compile, and say nothing of calls
+	c.Risk, c.Policy = s.risk, s.policy
+	return c
+}
+
+// judge returns what is decided about each test.
+func (s *starter) judge(t *testing.T) []policy.Assessment {
+	t.Helper()
+	b, err := policy.Compile(s.content(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]policy.Assessment, len(s.tests))
+	for i, test := range s.tests {
+		in := &condition.Input{Server: test.Server, Tool: test.Tool, Env: test.Env, Args: test.Args,
+			Now: "2026-11-21T08:00:00Z", Actor: condition.Actor{ID: test.Actor}}
+		judge := b
+		if test.Risk != nil {
+			judge, in.Risk = b.WithoutRisk(), condition.Risk{Mode: test.Risk.Mode, Score: test.Risk.Score}
+		}
+		got[i] = judge.Assess(in)
+	}
+	return got
+}
+
+func decision(a *policy.Assessment) string {
+	switch a.Verdict.Outcome {
+	case policy.Allow:
+		return rules.Allow
+	case policy.Hold:
+		return rules.Pending
+	}
+	return rules.Deny
+}
+
+func eachStarter(t *testing.T, test func(*testing.T, *starter)) {
+	t.Helper()
+	for _, name := range config.Bundles() {
+		t.Run(name, func(t *testing.T) { test(t, mustStarter(t, name)) })
+	}
+}
+
+func TestBundlesAreThoseThatAreThere(t *testing.T) {
+	there, err := fs.Glob(config.AllBundles(), "bundles/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, name := range config.Bundles() {
+		want = append(want, "bundles/"+name)
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, there); diff != "" {
+		t.Errorf("bundles (-named +there):\n%s", diff)
+	}
+	for _, name := range []string{"", ".", "sandbox/..", "Sandbox"} {
+		if _, err := config.Bundle(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("Bundle(%q) = %v, want %v", name, err, fs.ErrNotExist)
+		}
+	}
+}
+
+func TestBundlesDecideAsTheirTestsSay(t *testing.T) {
+	eachStarter(t, func(t *testing.T, s *starter) {
+		policies, contributions := make(map[string]bool), make(map[string]bool)
+		for i, a := range s.judge(t) {
+			test := s.tests[i]
+			if got := decision(&a); got != test.Expect || test.Policy != "" && test.Policy != a.Policy {
+				t.Errorf("%s: %s by %q (%s, %d), want %s by %q: %s", test.Name, got, a.Policy, a.Mode, a.Score, test.Expect,
+					test.Policy, a.Verdict.Reason)
+			}
+			policies[a.Policy] = true
+			for _, shadow := range a.Shadow {
+				policies[shadow.Policy] = true
+			}
+			for _, c := range a.Risk {
+				contributions[c.Rule] = contributions[c.Rule] || c.Matched && c.Failed == ""
+			}
+		}
+		for _, p := range s.policy.Policies {
+			if !policies[p.ID] {
+				t.Errorf("no test takes the policy %q", p.ID)
+			}
+		}
+		for _, r := range s.risk.Rules {
+			if !contributions[r.ID] {
+				t.Errorf("no test takes the risk rule %q for certain", r.ID)
+			}
+		}
+		if len(s.risk.ModeByScore) > 0 && !contributions[risk.ByScore] {
+			t.Errorf("no test takes set_mode_by_score")
+		}
+	})
+}
+
+// Each gate does something: without it a test has another result.
+func TestEachGateOfABundleFires(t *testing.T) {
+	eachStarter(t, func(t *testing.T, s *starter) {
+		before := s.decisions(t)
+		without := func(what string, change func(*starter)) {
+			c := *s
+			r, p := *s.risk, *s.policy
+			r.Rules, r.ModeByScore, p.Policies = slices.Clone(r.Rules), slices.Clone(r.ModeByScore), slices.Clone(p.Policies)
+			c.risk, c.policy = &r, &p
+			if change(&c); cmp.Equal(before, c.decisions(t)) {
+				t.Errorf("without %s every test has the same result", what)
+			}
+		}
+		for i, p := range s.policy.Policies {
+			without("policy "+p.ID, func(c *starter) { c.policy.Policies = slices.Delete(c.policy.Policies, i, i+1) })
+			if p.When != "" {
+				without("when of "+p.ID, func(c *starter) { c.policy.Policies[i].When = "" })
+			}
+			if p.Deny != "" {
+				without("deny of "+p.ID, func(c *starter) { c.policy.Policies[i].Deny = "" })
+			}
+			if p.RequireApprovalIf != "" {
+				without("require_approval_if of "+p.ID, func(c *starter) {
+					q := &c.policy.Policies[i]
+					q.RequireApprovalIf, q.Approvers, q.Quorum, q.Expires = "", nil, 0, 0
+				})
+			}
+		}
+		for i, r := range s.risk.Rules {
+			without("risk rule "+r.ID, func(c *starter) { c.risk.Rules = slices.Delete(c.risk.Rules, i, i+1) })
+		}
+		for i, m := range s.risk.ModeByScore {
+			without("set_mode_by_score of "+m.Mode,
+				func(c *starter) { c.risk.ModeByScore = slices.Delete(c.risk.ModeByScore, i, i+1) })
+		}
+	})
+}
+
+// decisions returns what is decided about each test, and by which policies.
+func (s *starter) decisions(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, a := range s.judge(t) {
+		one := decision(&a) + " " + a.Policy
+		for _, shadow := range a.Shadow {
+			one += " " + shadow.Policy
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func TestBundlesLintClean(t *testing.T) {
+	eachStarter(t, func(t *testing.T, s *starter) {
+		c := s.content(t)
+		found := func() (bad []lint.Finding) {
+			for _, f := range lint.Lint(&c, nil) {
+				if f.Severity != lint.Note {
+					bad = append(bad, f)
+				}
+			}
+			return bad
+		}
+		for _, f := range found() {
+			t.Error(f)
+		}
+		c.Policy = &rules.Content{Policies: append([]rules.Policy{{ID: "all", Effect: rules.Allow}}, s.policy.Policies...)}
+		if len(found()) == 0 {
+			t.Error("a bundle below a policy that allows everything lints clean: the test is blind")
+		}
+	})
+}

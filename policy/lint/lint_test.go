@@ -1,0 +1,318 @@
+package lint_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/lint"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
+	"pgfsm/states/statestest"
+)
+
+// The tools of the two servers that most tests have.
+const (
+	payTools = `{"tools":[
+		{"name":"refund","annotations":{"destructiveHint":true},"inputSchema":{"type":"object","properties":{
+			"amount":{"type":"number"},"currency":{"type":"string"},"lines":{"type":"array","items":{
+			"type":"object","properties":{"sku":{"type":"string"}}}},"note":{}}}},
+		{"name":"balance","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","properties":{
+			"account":{"type":"string"}}}}]}`
+	gitTools = `{"tools":[
+		{"name":"push","inputSchema":{"type":"object","properties":{"branch":{"type":"string"},"amount":{"type":"string"}}}}]}`
+)
+
+// config is a configuration without findings, changed by change.
+func config(change func(*policy.Content)) *policy.Content {
+	c := statestest.Content()
+	c.Env, c.Outputs = "prod", nil
+	c.Servers = []policy.Server{
+		{Name: "pay", Type: "http", URL: "http://127.0.0.1:1/mcp", Timeout: 1000},
+		{Name: "git", Type: "http", URL: "http://127.0.0.1:2/mcp", Timeout: 1000},
+	}
+	c.Allowlist = []policy.Allowance{{Server: "pay", Tools: []string{"refund", "balance"}}, {Server: "git", Tools: []string{"push"}}}
+	c.Roles = []policy.Role{{Role: "lead", Actors: []string{"ann"}}}
+	c.Risk = &risk.Content{Modes: risk.DefaultModes(), Initial: "safe", Rules: []risk.Rule{{ID: "big", SetMode: "danger",
+		Match: risk.Match{Tool: "refund"}, Args: []risk.Predicate{{Path: "amount", Op: "gt", Value: jsontext.Value(`100`)}}}}}
+	c.Policy = &rules.Content{Policies: []rules.Policy{
+		{ID: "read", Match: rules.Match{Server: "pay", Tool: "balance"}, Effect: rules.Allow},
+		{ID: "refunds", Match: rules.Match{Server: "pay"}, When: "args.amount < 10", Effect: rules.Pending, Approvers: []string{"lead"}},
+		{ID: "pushes", Match: rules.Match{Server: "git"}, Effect: rules.Pending},
+		{ID: "rest", Effect: rules.Deny},
+	}}
+	if change != nil {
+		change(&c)
+	}
+	return &c
+}
+
+// when changes the condition of the policy refunds.
+func when(src string) func(*policy.Content) {
+	return func(c *policy.Content) { c.Policy.Policies[1].When = src }
+}
+
+func insert(at int, p rules.Policy) func(*policy.Content) {
+	return func(c *policy.Content) { c.Policy.Policies = slices.Insert(c.Policy.Policies, at, p) }
+}
+
+func scored(src string) func(*policy.Content) {
+	return func(c *policy.Content) { c.Risk.Rules[0].ScoreExpr = src }
+}
+
+func asked(path, op, value string) func(*policy.Content) {
+	return func(c *policy.Content) {
+		c.Risk.Rules[0].Args = []risk.Predicate{{Path: path, Op: op, Value: jsontext.Value(value)}}
+	}
+}
+
+func listing(server, page string) policy.Listing {
+	return policy.Listing{Server: server, Status: policy.ServerUp, Pages: []canonical.Text{canonical.Text(page)}}
+}
+
+func catalog(tb testing.TB, c *policy.Content, listings ...policy.Listing) *policy.Catalog {
+	tb.Helper()
+	b, err := policy.Compile(*c)
+	if err != nil {
+		tb.Fatalf("Compile() = %v", err)
+	}
+	return b.Catalog(canonical.Sum("catalog", fmt.Append(nil, listings)), listings)
+}
+
+func usual(tb testing.TB, c *policy.Content) *policy.Catalog {
+	return catalog(tb, c, listing("pay", payTools), listing("git", gitTools))
+}
+
+// brief is what most tests compare of a finding.
+func brief(found []lint.Finding) []string {
+	var out []string
+	for _, f := range found {
+		s := fmt.Sprintf("%s %s[%d] %s", f.Code, f.List, f.Place, f.Key)
+		if f.Line > 0 {
+			s += fmt.Sprintf(" %d:%d", f.Line, f.Column)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// TestLint shows each code once, and how it goes away.
+func TestLint(t *testing.T) {
+	all := rules.Policy{ID: "all", Effect: rules.Allow, Match: rules.Match{Server: "pay"}, RequireApprovalIf: "true"}
+	shown := map[string]bool{}
+	for _, tc := range []struct {
+		name  string
+		red   func(*policy.Content)
+		want  []string
+		green func(*policy.Content)
+	}{
+		{"clean", nil, nil, nil},
+		{"policy-below-one-that-decides", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "ba*"}}),
+			[]string{"policy_unreachable policies[1] match"},
+			insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "ba?*", Env: "de?"}})},
+		{"approval-below-an-allow", insert(1, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Server: "p*"},
+			Deny: "args.amount > 5"}),
+			[]string{"destructive_allowed policies[1] effect", "approval_unreachable policies[2] match"},
+			insert(1, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Server: "p*y", Tool: "b*"}, Deny: "pinned"})},
+		{"approval-that-deny-hides", insert(1, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "refund"},
+			Deny: "args.amount > 5", RequireApprovalIf: "pinned && args.amount > 5"}),
+			[]string{"destructive_allowed policies[1] effect", "approval_unreachable policies[1] require_approval_if"},
+			insert(1, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "refund"},
+				Deny: "pinned && args.amount > 5", RequireApprovalIf: "args.amount > 5"})},
+		{"approval-where-the-same-condition-allows", insert(1, rules.Policy{ID: "x", Effect: rules.Allow,
+			Match: rules.Match{Tool: "*"}, When: "args.amount < 10", Deny: "false"}),
+			[]string{"destructive_allowed policies[1] effect", "write_allowed policies[1] effect",
+				"condition_never_true policies[1] deny", "approval_unreachable policies[2] match"},
+			insert(1, rules.Policy{ID: "x", Effect: rules.Pending, Match: rules.Match{Tool: "*"}, When: "args.amount < 10 && pinned"})},
+		{"approval-reached-only-by-failing", insert(1, rules.Policy{ID: "x", Effect: rules.Allow, When: "args.amount < 10"}),
+			[]string{"destructive_allowed policies[1] effect", "write_allowed policies[1] effect",
+				"approval_unreachable policies[2] match"},
+			insert(1, rules.Policy{ID: "x", Effect: rules.Pending, When: "args.amount < 9"})},
+		{"never-true", when("env == 'prod' && env == 'dev'"), []string{
+			"condition_never_true policies[1] when", "name_unconfigured policies[1] when 1:25"}, when("env == 'prod'")},
+		{"score-out-of-range", when("risk.score > 1000"), []string{"condition_never_true policies[1] when"},
+			when("risk.score >= 1000")},
+		{"always-true", when("args.amount < 10 || true"), []string{"condition_always_true policies[1] when"}, nil},
+		{"always-fails", when("1 / 0 == 1"), []string{"condition_always_fails policies[1] when"}, when("args.amount / 0.0 == 1.0")},
+		{"score-always-fails", scored("10 / 0"), []string{"condition_always_fails rules[0] score_expr"}, scored("10 / 1")},
+		{"variable-always-fails", func(c *policy.Content) { c.Risk.Vars = []risk.Var{{Name: "n", Expr: "1 / 0"}} },
+			[]string{"condition_always_fails vars[0] expr"},
+			func(c *policy.Content) { c.Risk.Vars = []risk.Var{{Name: "n", Expr: "double(args.amount)"}} }},
+		{"allows-everything", insert(3, rules.Policy{ID: "x", Effect: rules.Allow}),
+			[]string{"allows_everything policies[3] match", "destructive_allowed policies[3] effect",
+				"policy_unreachable policies[4] match"},
+			insert(3, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Env: "dev"}})},
+		{"argument-that-no-tool-has", when("args.amuont < 10"), []string{"argument_unknown policies[1] when 1:6"},
+			when("args.account == 'x'")}, // another tool of the server has it
+		{"argument-of-a-tool-out-of-reach", when("has(args.branch)"), []string{"argument_unknown policies[1] when 1:4"},
+			when("has(args.note.anything)")},
+		{"argument-in-a-list", when("args.lines.exists(l, l.skv == 'x')"), []string{"argument_unknown policies[1] when 1:24"},
+			when("args.lines.exists(l, l.sku == 'x')")},
+		{"text-compared-with-a-number", when("args.currency > 5"), []string{"argument_type policies[1] when 1:15"},
+			when("args.amount > 5")},
+		{"number-equals-a-text", when("tool == 'refund' && args.amount == '5'"), []string{"argument_type policies[1] when 1:33"},
+			when("tool == 'refund' && args.amount == 5.0")},
+		{"type-differs-between-tools", insert(3, rules.Policy{ID: "x", Match: rules.Match{Tool: "p*"}, Effect: rules.Deny,
+			When: "args.amount > 5"}), []string{"argument_type policies[3] when 1:13"},
+			insert(3, rules.Policy{ID: "x", Match: rules.Match{Tool: "*u*"}, Effect: rules.Deny, When: "args.amount > 5"})},
+		{"score-of-an-argument-that-is-not-there", scored("args.rows"), []string{"argument_unknown rules[0] score_expr 1:6"},
+			scored("args.amount")},
+		{"variable-of-an-argument-that-is-not-there", func(c *policy.Content) {
+			c.Risk.Vars = []risk.Var{{Name: "a", Expr: "1"}, {Name: "b", Expr: "vars.a + double(args.rows)"}}
+		}, []string{"argument_unknown vars[1] expr 1:22"}, nil},
+		{"predicate-on-an-argument-that-is-not-there", asked("amuont", "gt", "5"),
+			[]string{"argument_unknown rules[0] args[0].path"}, asked("/lines/0/sku", "eq", `"x"`)},
+		{"pointer-to-what-is-not-there", asked("/lines/0/skv", "exists", "true"),
+			[]string{"argument_unknown rules[0] args[0].path"}, asked("/note/x/0", "gt", "5")},
+		{"predicate-of-another-type", asked("currency", "gt", "5"), []string{"argument_type rules[0] args[0].value"},
+			asked("currency", "contains", `"x"`)},
+		{"number-in-texts", asked("amount", "in", `["a"]`), []string{"argument_type rules[0] args[0].value"},
+			asked("amount", "in", `["a",1]`)},
+		{"mode-misspelt", when("risk.mode in ['danger', 'dangr']"), []string{"mode_unknown policies[1] when 1:25"},
+			when("risk.mode in ['danger', 'review']")},
+		{"rule-misspelt", when("risk.rules.exists(r, r == 'bigg') || 'bigger' in risk.rules"),
+			[]string{"rule_unknown policies[1] when 1:27", "rule_unknown policies[1] when 1:38"}, when("'big' in risk.rules")},
+		{"risk-without-risk-rules", func(c *policy.Content) { c.Risk = nil; when("risk.score > 5")(c) },
+			[]string{"risk_unconfigured policies[1] when"}, func(c *policy.Content) { c.Risk = nil }},
+		{"role-misspelt", when("'leed' in actor.roles"), []string{"role_unknown policies[1] when 1:1"}, when("'lead' in actor.roles")},
+		{"approver-misspelt", func(c *policy.Content) { c.Policy.Policies[1].Approvers = []string{"lead", "leed"} },
+			[]string{"role_unknown policies[1] approvers"}, nil},
+		{"environment-of-elsewhere", when("env != 'dev'"), []string{"name_unconfigured policies[1] when 1:8"}, when("env != 'prod'")},
+		{"server-of-elsewhere", when("server == 'Pay'"), []string{"name_unconfigured policies[1] when 1:11"}, when("server == 'pay'")},
+		{"tool-of-elsewhere", when("tool in ['refund', 'refnd']"), []string{"name_unconfigured policies[1] when 1:20"},
+			when("tool in ['refund', 'balance']")},
+		{"match-in-another-case", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Server: "Pay"}}),
+			[]string{"matches_no_tool policies[0] match"},
+			insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Server: "p*", Tool: "b*", Env: "dev"}})},
+		{"tool-that-nobody-speaks-of", func(c *policy.Content) { c.Policy.Policies = c.Policy.Policies[:2] },
+			[]string{"tool_unmentioned allowlist[1] "}, func(c *policy.Content) { c.Policy.Policies = c.Policy.Policies[:3] }},
+		{"tool-that-nobody-speaks-of-here", func(c *policy.Content) {
+			c.Policy.Policies = c.Policy.Policies[:3]
+			c.Policy.Policies[2].Match.Env = "dev"
+		}, []string{"tool_unmentioned allowlist[1] "}, nil},
+		{"tool-in-shadow-only", func(c *policy.Content) {
+			c.Policy.Policies = c.Policy.Policies[:3]
+			c.Policy.Policies[2].Mode = rules.Shadow
+		}, []string{"tool_unmentioned allowlist[1] "}, nil},
+		{"destructive-without-a-person", insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Server: "pay", Tool: "refun?"},
+			When: "args.amount < 10"}), []string{"destructive_allowed policies[0] effect"},
+			insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Server: "pay", Tool: "refun?"},
+				When: "!tool_annotations.destructiveHint"})},
+		{"destructive-asks", nil, nil, insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "refund"},
+			RequireApprovalIf: "tool_annotations.destructiveHint && args.amount > 5"})},
+		{"destructive-never-asks", insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "refund"},
+			RequireApprovalIf: "tool_annotations.readOnlyHint"}), []string{"destructive_allowed policies[0] effect"}, nil},
+		{"write-without-a-person", insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "pu*"}}),
+			[]string{"write_allowed policies[0] effect"},
+			insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "pu*", Env: "dev"}})},
+		{"shadow-does-not-hide", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Mode: rules.Shadow}), nil, nil},
+		{"hold-that-is-always", insert(0, all), []string{"condition_always_true policies[0] require_approval_if",
+			"policy_unreachable policies[1] match", "approval_unreachable policies[2] match"}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := config(tc.red)
+			found := lint.Lint(c, usual(t, c))
+			if diff := cmp.Diff(tc.want, brief(found), cmp.Transformer("", func(s []string) []string { return append([]string{}, s...) })); diff != "" {
+				t.Errorf("Lint() = %v (-want +got)\n%s", found, diff)
+			}
+			for _, f := range found {
+				shown[f.Code] = true
+				if f.Problem == "" || strings.Contains(f.String(), "%!") {
+					t.Errorf("Lint() says %q", f)
+				}
+			}
+			c = config(tc.green)
+			if found := lint.Lint(c, usual(t, c)); len(found) > 0 {
+				t.Errorf("Lint() of the mended one = %v", found)
+			}
+		})
+	}
+	for _, code := range lint.Codes() {
+		if !shown[code.Code] {
+			t.Errorf("no situation shows %s", code.Code)
+		}
+	}
+}
+
+// TestNothingToLint: what is missing, or does not compile, has no findings, and nothing panics.
+func TestNothingToLint(t *testing.T) {
+	for name, c := range map[string]*policy.Content{
+		"nil": nil, "zero": {}, "no-policies": {Policy: &rules.Content{}, Risk: &risk.Content{}},
+		"policy-that-does-not-compile": {Policy: &rules.Content{Policies: []rules.Policy{{ID: "x", When: "env ==", Effect: rules.Allow}}}},
+		"risk-that-does-not-compile":   {Risk: &risk.Content{Vars: []risk.Var{{Name: "1", Expr: "1 / 0"}}}},
+	} {
+		if found := lint.Lint(c, nil); len(found) > 0 {
+			t.Errorf("Lint(%s) = %v", name, found)
+		}
+		if found := lint.Lint(c, &policy.Catalog{}); len(found) > 0 {
+			t.Errorf("Lint(%s) with an empty catalog = %v", name, found)
+		}
+	}
+}
+
+// TestUnknownTools: of arguments nothing is said as long as one tool could be anything.
+func TestUnknownTools(t *testing.T) {
+	typo := func(c *policy.Content) {
+		when("args.amuont < 10")(c)
+		c.Policy.Policies[1].Match.Server = "*"
+	}
+	down := policy.Listing{Server: "git", Status: policy.ServerDown}
+	refused := strings.Replace(gitTools, `"type":"object"`, `"$ref":"http://example.com/x"`, 1)
+	for _, tc := range []struct {
+		name     string
+		listings []policy.Listing
+		want     bool // the typo is found
+	}{
+		{"all-known", []policy.Listing{listing("pay", payTools), listing("git", gitTools)}, true},
+		{"server-down", []policy.Listing{listing("pay", payTools), down}, false},
+		{"server-not-asked", []policy.Listing{listing("pay", payTools)}, false},
+		{"schema-refused", []policy.Listing{listing("pay", payTools), listing("git", refused)}, false},
+		{"tool-is-not-there", []policy.Listing{listing("pay", payTools), listing("git", `{"tools":[]}`)}, false},
+		{"tool-is-there-twice", []policy.Listing{listing("pay", payTools), listing("git", gitTools[:len(gitTools)-2]+","+gitTools[len(`{"tools":[`):])}, false},
+		{"nothing-known", nil, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := config(typo)
+			found := lint.Lint(c, catalog(t, c, tc.listings...))
+			got := slices.ContainsFunc(found, func(f lint.Finding) bool { return f.Code == lint.ArgumentUnknown })
+			if got != tc.want {
+				t.Errorf("Lint() = %v; the misspelt argument is found = %t, want %t", found, got, tc.want)
+			}
+		})
+	}
+	c := config(typo)
+	if found := lint.Lint(c, nil); slices.ContainsFunc(found, func(f lint.Finding) bool { return f.Code == lint.ArgumentUnknown }) {
+		t.Errorf("Lint() without a catalog = %v", found)
+	}
+}
+
+// TestOrder: the same configuration has the same findings, each once, in the order of the files.
+func TestOrder(t *testing.T) {
+	c := config(func(c *policy.Content) {
+		when("args.amuont < 10 && args.amuont > 5 && env == 'dev' && 'x' in actor.roles")(c)
+		asked("amuont", "gt", "5")(c)
+		c.Risk.Vars = []risk.Var{{Name: "n", Expr: "1 / 0"}}
+		insert(0, rules.Policy{ID: "x", Effect: rules.Allow})(c)
+		c.Allowlist[0].Tools = append(c.Allowlist[0].Tools, "other")
+	})
+	first := lint.Lint(c, usual(t, c))
+	var places []string
+	for _, f := range first {
+		places = append(places, fmt.Sprintf("%s[%d]", f.List, f.Place))
+	}
+	if got, want := slices.Compact(places), []string{"policies[0]", "policies[1]", "policies[2]", "policies[3]", "policies[4]", "vars[0]",
+		"rules[0]"}; !slices.Equal(got, want) {
+		t.Errorf("findings stand at %q, want %q", got, want)
+	}
+	for range 20 {
+		if diff := cmp.Diff(first, lint.Lint(c, usual(t, c))); diff != "" {
+			t.Fatalf("Lint() again (-first +now)\n%s", diff)
+		}
+	}
+}
