@@ -418,7 +418,7 @@ func TestDocsDependencies(t *testing.T) {
 		t.Fatal(err)
 	}
 	var modules []string
-	for _, m := range regexp.MustCompile(`(?m)^\s*(?:require )?(\S+\.\S+/\S+) v\S+`).FindAllStringSubmatch(string(mod), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\s*(?:require )?([a-z]\S*\.[a-z]\S*) v\S+`).FindAllStringSubmatch(string(mod), -1) {
 		modules = append(modules, m[1])
 	}
 	if len(modules) < 15 {
