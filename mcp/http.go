@@ -226,8 +226,10 @@ func (rt *roundTripper) incoming(req *http.Request, resp *http.Response, sent ou
 			return err
 		}
 		body.Reader = bytes.NewReader(content)
-	default: // accepted notifications, and what the SDK will refuse for its type, which it quotes in lower case
-		resp.Header.Set("Content-Type", s.secrets.String(resp.Header.Get("Content-Type")))
+	case sent.id != 0 && s.server.Type == TypeHTTP: // the SDK would refuse it too, and quote it in lower case
+		return s.fail(CodeUnreachable, "it answered with the content type %q, neither JSON nor an event stream",
+			resp.Header.Get("Content-Type"))
+	default: // accepted notifications
 		body.Reader = io.LimitReader(resp.Body, maxHTTPError)
 	}
 	resp.Body = body

@@ -3,6 +3,7 @@ package condition
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -79,12 +80,7 @@ func (s *Shape) Names() []string {
 	if s == nil {
 		return nil
 	}
-	names := make([]string, 0, len(s.Members))
-	for name := range s.Members {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(s.Members))
 }
 
 // A Misuse is a use of an argument that cannot be what its author meant.

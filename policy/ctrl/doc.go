@@ -26,7 +26,7 @@
 //	max(score, 70 + min(n or 0, 100) / 4)              math.greatest(score, 70.0 + math.least(vars.n, 100.0) / 4.0)
 //	10 + 80 * (env == 'prod')                          10.0 + 80.0 * (env == 'prod' ? 1.0 : 0.0)
 //
-// Translated are and, or, not, True, False, None, comparisons and chains of them, in and not in, + - * / //, if … else,
+// Translated are and, or, not, True, False, None, comparisons and chains of them, in, not in, + - * / //, if … else,
 // lists, max, min, abs, round, floor, ceil, sqrt, len, int, float, str, args.get, args[…], lower, startswith and
 // endswith. What else there is, is refused and never guessed, names first of all. In the place of what was refused
 // stands what is strictest: a deny or a require_approval_if that is always true; for the score of a rule one level up

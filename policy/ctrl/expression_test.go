@@ -116,7 +116,8 @@ func TestExpressions(t *testing.T) {
 			"math.abs(-2.0) + math.round(2.5) + math.floor(1.5) + math.ceil(0.5) + math.sqrt(4.0)", "shadowed_name rounding"},
 		{"score_expr", "int('4') + float(n) + len([1])", "double(int('4')) + double(vars.n) + double(size([1]))",
 			ctrl.AlwaysFailed},
-		{"score_expr", "90 * ('x' in name)", "90.0 * ((type(args.name) == string ? args.name.contains('x') : 'x' in args.name) " +
+		{"score_expr", "90 * ('x' in name)", "90.0 * ((type(args.name) == string ? args.name.contains('x') : " +
+			"'x' in args.name) " +
 			"? 1.0 : 0.0)", "wrong_type text_case"},
 		{"score_expr", "80 * (str(n2).endswith('5'))", "80.0 * (string(args.n2).endsWith('5') ? 1.0 : 0.0)",
 			"always_failed wrong_type rounding"},

@@ -122,7 +122,18 @@ func (i *importer) text(n *node, key, otherwise string) string {
 	if v == nil || v.kind == isNull || !i.is(v, isText) {
 		return otherwise
 	}
-	return v.text
+	if key == "reason" { // a sentence, however it is broken into lines
+		return i.shown(v, strings.Join(strings.Fields(v.text), " "))
+	}
+	return i.shown(v, v.text)
+}
+
+// shown returns text, of which each character must show: our files hold no other.
+func (i *importer) shown(n *node, text string) string {
+	if visible.Text(text) != text || strings.TrimSpace(text) != text || text != "" && visible.Blank(text) {
+		i.fault(n, "%q holds characters that do not show, or begins or ends with a space", visible.Clip(text, maxShown))
+	}
+	return text
 }
 
 // list returns the mappings that a key holds.

@@ -44,6 +44,7 @@ func TestFaults(t *testing.T) {
 			"policy.yaml:3:4: id: policy 0 has the same id"},
 		{"effect", "policies:\n- {id: p, match: {}, effect: maybe}\n", "",
 			"policy.yaml:2:30: the effect must be allow, deny or pending"},
+		{"control-character", "policies:\n- {id: p, match: {tool: \"a\\b\"}, effect: deny}\n", "", "do not show"},
 		{"glob-too-long", "policies:\n- {id: p, match: {tool: '" + strings.Repeat("*a", 17) + "'}, effect: deny}\n",
 			"", "match.tool"},
 		{"no-risk-key", somePolicy, "modes: {}\n", "there is no key risk"},
@@ -83,7 +84,8 @@ func TestFaults(t *testing.T) {
 
 func TestFaultsAllAtOnce(t *testing.T) {
 	files := bundle("policies:\n- {id: p, match: {}, effect: maybe, x: 1}\n", "risk: 1\n")
-	files[ctrl.ServersFile] = &fstest.MapFile{Data: []byte("servers: [{name: a, base_url: u, transport: stdio}, {name: a, base_url: u}, {}]\n")}
+	files[ctrl.ServersFile] = &fstest.MapFile{Data: []byte(
+		"servers: [{name: a, base_url: u, transport: stdio}, {name: a, base_url: u}, {}]\n")}
 	_, err := ctrl.Import(files)
 	if got := strings.Count(err.Error(), "\n") + 1; got != 6 {
 		t.Errorf("Import = %d faults, want 6:\n%v", got, err)
@@ -127,8 +129,10 @@ func TestEveryCode(t *testing.T) {
 		}
 	}
 	for _, files := range []fstest.MapFS{
-		bundle("version: 1\npolicies:\n- {id: a, match: {tool: 'x_*'}, effect: deny, deny: 'True'}\n- {id: b, match: {tool: x_a}, effect: deny}\n",
-			someRisk[:strings.Index(someRisk, "90")]+"40}}\n  rules: [{when: {}, score_expr: \"60 if args.get('force') else round(score)\"}, {when: {}}]\n"),
+		bundle("version: 1\npolicies:\n- {id: a, match: {tool: 'x_*'}, effect: deny, deny: 'True'}\n"+
+			"- {id: b, match: {tool: x_a}, effect: deny}\n",
+			someRisk[:strings.Index(someRisk, "90")]+"40}}\n  rules: [{when: {}, score_expr: "+
+				"\"60 if args.get('force') else round(score)\"}, {when: {}}]\n"),
 		withExpression("deny", "env == 'prod'"),
 	} {
 		r, err := ctrl.Import(files)
@@ -175,10 +179,6 @@ func TestGlobs(t *testing.T) {
 
 // Whatever an expression holds, what is imported compiles, and is read again as what was meant.
 func FuzzExpression(f *testing.F) {
-	folders, err := filepath.Glob("testdata/*/*.yaml")
-	if err != nil || len(folders) == 0 {
-		f.Fatalf("Glob = %v, %v, want bundles", folders, err)
-	}
 	for _, e := range []string{"risk.mode in ['review']", "max(score, 70 + min(n or 0, 100)/4)",
 		"1 < a < 3 not in [2]", "'x' in args.get('a', '')",
 		"(args.get('amount', 0) or 0) / 1000", "not 1 < 2 < 3 and a", "9**9**9", "'\\x85\\u2028' == a", "a if b else c"} {

@@ -24,7 +24,7 @@ func (r *riskReader) predicates(n *node, id string, everyTool bool) (out []risk.
 			r.fault(m.value, "a predicate has an op: %s", strings.Join(ctrlOps, ", "))
 			continue
 		}
-		path := m.key
+		path := r.shown(m.value, m.key)
 		if strings.HasPrefix(path, "/") { // or it would be a pointer
 			path = "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(path)
 		}

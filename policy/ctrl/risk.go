@@ -246,7 +246,8 @@ func (r *riskReader) strictOrder(n *node) {
 		mode := sorted[k].Mode
 		sorted = slices.Delete(sorted, k, k+1)
 		r.note(n.at(mode), mode, "set_mode_by_score", Ladder,
-			"here the most severe mode comes first, and this condition is never the first that is true, or makes more score a milder mode",
+			"here the most severe mode comes first, and this condition is never the first that is true, or makes more score "+
+				"a milder mode",
 			"left out: scores only raise the mode")
 	}
 	r.content.ModeByScore = sorted

@@ -84,7 +84,8 @@ func (t *translator) callName(name string) {
 
 func (t *translator) argument(name string) {
 	t.note(WrongType, fmt.Sprintf("the argument %q may be missing or of another type", name),
-		"where its value is used the expression then fails, which counts as more risk; ask has(args."+name+") if it may be missing")
+		"where its value is used the expression then fails, which counts as more risk; ask "+presence(name)+
+			" if it may be missing")
 	if t.place == inVar {
 		t.note(FailingVar, "in ctrl, a call without the argument, or with text in its place, makes this variable 0",
 			"an expression that fails is never 0: whatever uses the variable fails, too")

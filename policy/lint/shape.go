@@ -118,7 +118,7 @@ func (r *reader) read(raw jsontext.Value, depth int) *part {
 		}
 	}
 	for _, word := range []string{"dependentSchemas", "dependencies"} {
-		for _, raw := range object(k[word]) {
+		for _, raw := range object(k[word]) { // in any order: what they name is put together
 			if raw.Kind() == '{' {
 				p = both(p, r.perhaps(raw, depth))
 			}
@@ -130,7 +130,7 @@ func (r *reader) read(raw jsontext.Value, depth int) *part {
 // own returns what a subschema says itself.
 func (r *reader) own(k keywords, depth int) *part {
 	p := &part{kinds: kinds(k), members: map[string]*condition.Shape{}}
-	for name, raw := range object(k["properties"]) {
+	for name, raw := range object(k["properties"]) { // in any order: each makes its own member
 		p.members[name], p.named = r.read(raw, depth+1).shape(), true
 	}
 	if len(object(k["patternProperties"])) > 0 || k["const"] != nil || k["enum"] != nil {
@@ -199,7 +199,7 @@ func (r *reader) perhaps(raw jsontext.Value, depth int) *part {
 		return anyKind(raw.Kind() == '{')
 	}
 	p.kinds, p.items = condition.KindsJSON, nil
-	for name := range p.members {
+	for name := range p.members { // in any order: all become the same
 		p.members[name] = nil // it may be the other way round
 	}
 	return p
@@ -223,10 +223,10 @@ func both(a, b *part) *part {
 	if p.items == nil {
 		p.items = b.items
 	}
-	for name, s := range a.members {
+	for name, s := range a.members { // in any order: each makes its own member
 		p.members[name] = s
 	}
-	for name, s := range b.members {
+	for name, s := range b.members { // in any order: each makes its own member
 		if had, ok := p.members[name]; ok {
 			s = either(had, s)
 		}
@@ -237,7 +237,7 @@ func both(a, b *part) *part {
 
 // merge unites members of alternatives. What only one of them names can be anything if the other lets others in.
 func merge(into map[string]*condition.Shape, a, b *part) {
-	for name, s := range a.members {
+	for name, s := range a.members { // in any order: each makes its own member
 		t, ok := b.members[name]
 		switch {
 		case ok:
@@ -247,7 +247,7 @@ func merge(into map[string]*condition.Shape, a, b *part) {
 		}
 		into[name] = s
 	}
-	for name, t := range b.members {
+	for name, t := range b.members { // in any order: each makes its own member
 		if _, ok := a.members[name]; !ok {
 			if a.more {
 				t = nil
