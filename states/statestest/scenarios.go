@@ -83,6 +83,7 @@ func Scenarios() []Scenario {
 	all = append(all, models()...)
 	all = append(all, results()...)
 	all = append(all, approvals()...)
+	all = append(all, policies()...)
 	return append(all, interruptions()...)
 }
 
