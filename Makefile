@@ -36,7 +36,7 @@ fmt:
 	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 
 bench: ## the figures of docs/benchmarks.md; COUNT runs of each
-	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./fsm ./policy ./policy/schema ./policy/screen ./policy/evidence ./policy/condition ./policy/risk ./policy/rules ./llm ./traces ./cmd/pgfsm | tee bench.txt
+	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./fsm ./policy ./policy/schema ./policy/screen ./policy/secret ./policy/evidence ./policy/condition ./policy/risk ./policy/rules ./llm ./traces ./cmd/pgfsm | tee bench.txt
 	$(GO) run $(BENCHSTAT) bench.txt
 
 fuzz: ## each fuzz target for FUZZTIME

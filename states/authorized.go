@@ -10,14 +10,24 @@ func (authorized) Want(*Run) Command { return nil }
 func (authorized) Judge(r *Run, _ Event) Judgement {
 	f := r.facts.Validated
 	a := r.bundle.Decide(question(r, f.tool, r.request.At))
-	if a.Verdict.Blocks() {
-		return block(a.Verdict)
-	}
-	return Judgement{Assess, &AssessedFact{
+	assessed := &AssessedFact{
 		Approvers: a.Approvers, Arguments: f.Arguments, Bundle: r.bundle.Digest(), Condition: a.Condition,
 		Definition: f.Definition, Expires: a.Expires, Mode: a.Mode, Plan: f.Plan, Policy: a.Policy, Quorum: a.Quorum,
 		Risk: a.Risk, Score: a.Score, Shadow: a.Shadow, Verdict: a.Verdict,
-	}}
+	}
+	if a.Verdict.Blocks() {
+		return denied(r, assessed)
+	}
+	return Judgement{Assess, assessed}
+}
+
+// denied ends a run because its policy said no, and keeps how it came to that.
+func denied(r *Run, assessed *AssessedFact) Judgement {
+	stopped := &StoppedFact{Effect: NotSent, Verdict: assessed.Verdict}
+	if c := r.bundle.Content(); c.Risk != nil || c.Policy != nil {
+		stopped.Assessment = assessed
+	}
+	return Judgement{Block, stopped}
 }
 
 // question is what policy is asked about the run's call, as of now.

@@ -205,8 +205,9 @@ type AskedFact struct {
 
 // StoppedFact: why a run ended as blocked or failed, and what is known of the effect.
 type StoppedFact struct {
-	Effect  Effect         `json:"effect"`
-	Verdict policy.Verdict `json:"verdict"`
+	Assessment *AssessedFact  `json:"assessment,omitzero"` // what risk and policy came to, where they are what said no
+	Effect     Effect         `json:"effect"`
+	Verdict    policy.Verdict `json:"verdict"`
 }
 
 func (f *ScreenedFact) establish(to *Facts)   { to.Screened = f }

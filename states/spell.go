@@ -278,6 +278,9 @@ func (f *AskedFact) spell(o *canonical.Object) {
 }
 
 func (f *StoppedFact) spell(o *canonical.Object) {
+	if f.Assessment != nil {
+		o.Object("assessment", f.Assessment.spell)
+	}
 	o.Text("effect", string(f.Effect))
 	o.Object("verdict", f.Verdict.Spell)
 }

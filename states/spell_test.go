@@ -46,6 +46,11 @@ func fill(v reflect.Value, text string) {
 		return
 	}
 	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), text)
 	case reflect.String:
 		v.SetString(text)
 	case reflect.Int, reflect.Int64:

@@ -1,0 +1,5 @@
+//go:build race
+
+package main
+
+func scaled(n int) int { return n / 20 }
