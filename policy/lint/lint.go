@@ -45,10 +45,7 @@ type linter struct {
 	found    []Finding
 }
 
-var (
-	policyEnv = sync.OnceValues(condition.PolicyEnv)
-	scoreEnv  = sync.OnceValues(condition.ScoreEnv)
-)
+var policyEnv = sync.OnceValues(condition.PolicyEnv)
 
 // A place is an element of a list.
 type place struct {
