@@ -541,3 +541,20 @@ func TestPolicyCommandsCanFail(t *testing.T) {
 		})
 	}
 }
+
+// TestPolicyImportOfWhatIsNoFile: a device and a pipe in the place of a file are refused, and not read or waited for.
+func TestPolicyImportOfWhatIsNoFile(t *testing.T) {
+	t.Parallel()
+	for name, target := range map[string]string{"device": "/dev/zero", "folder": t.TempDir()} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.Symlink(target, filepath.Join(dir, "policy.yaml")); err != nil {
+				t.Fatal(err)
+			}
+			r := command(patient(t), nil, "policy", "import", "--from", "ctrl", dir, "-o", filepath.Join(dir, "out"))
+			if r.code != exitCould || !strings.Contains(r.stderr, "not a regular file") {
+				t.Errorf("import = %d %s, want %d and that it is not a regular file", r.code, r.stderr, exitCould)
+			}
+		})
+	}
+}
