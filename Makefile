@@ -15,7 +15,7 @@ run: ## the demo
 	$(GO) run ./cmd/pgfsm run "Summarize policy policy-002"
 
 test: ## every test; those that need interop-tools skip without them
-	$(GO) test ./...
+	$(GO) test -timeout 30m ./...
 
 interop-tools: interop/node_modules/.package-lock.json ## MCP servers and a model endpoint that others wrote (needs npm)
 
@@ -24,7 +24,7 @@ interop/node_modules/.package-lock.json: interop/package.json interop/package-lo
 	@touch $@
 
 race: ## every test under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout 30m ./...
 
 check: fmt ## what a change must pass: format, vet, staticcheck, tidy modules, race tests (which hold the docs in step)
 	$(GO) vet ./...
