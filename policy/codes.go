@@ -37,10 +37,12 @@ const (
 
 	CodePolicyDenied     Code = "policy_denied"
 	CodePolicyFailed     Code = rules.CodeFailed
+	CodePolicySpent      Code = rules.CodeSpent
 	CodeApprovalRequired Code = "approval_required"
 	CodeApprovalDenied   Code = "approval_denied"
 	CodeApprovalExpired  Code = "approval_expired"
 	CodeApprovalMismatch Code = "approval_mismatch"
+	CodeBundleChanged    Code = "bundle_changed"
 
 	CodeOutputUntyped  Code = "output_untyped"
 	CodeResultTooLarge Code = "result_too_large"
@@ -101,10 +103,12 @@ func Codes() []CodeDoc {
 		{CodeGrantExhausted, GateGrant, "The task has made, or may have made, as many calls as a grant in force allows.", "Ask for another grant, or begin another task."},
 		{CodePolicyDenied, GatePolicy, "A policy denies this call, or none allows it.", "The reason names the policy."},
 		{CodePolicyFailed, GatePolicy, "A condition of a policy that could deny or hold the call cannot be judged for these arguments, so the call is denied.", "The reason names policy and condition; write the condition for arguments that are missing or of another type too, as with has(args.amount)."},
+		{CodePolicySpent, GatePolicy, "The conditions that the risk rules and policies ask about this call may cost more than one decision has, so the rest is not evaluated and the call is denied.", "The reason names the policy or risk rule; narrow the globs of those with loops or patterns, or send smaller arguments."},
 		{CodeApprovalRequired, GatePolicy, "A person has to decide before the call is made.", "Approve or deny the run."},
 		{CodeApprovalDenied, GateApproval, "A person denied the call.", "The reason is theirs."},
 		{CodeApprovalExpired, GateApproval, "Nobody decided in time. Expiry counts as denial.", "Ask again."},
-		{CodeApprovalMismatch, GateApproval, "What was approved is not what would run now.", "Ask for a new approval."},
+		{CodeApprovalMismatch, GateApproval, "What was approved is not what would run now, or those who approved may not, or are too few.", "Ask for a new approval."},
+		{CodeBundleChanged, GateApproval, "The configuration is not the one that the call was approved under.", "Ask again under the configuration of now, or bring the old one back."},
 		{CodeCancelled, GateRun, "The run was cancelled. Before the call it is blocked, with nothing sent; during the call it failed.", "See effect: not_sent means nothing was called; unknown means look first."},
 		{CodeInterrupted, GateRun, "The process ended before anything was called.", "Run it again."},
 		{CodeIndeterminate, GateRun, "The process ended while the call was in flight. It may have happened. It is never made again.", "Look at the system behind the tool, then decide."},

@@ -99,14 +99,12 @@ type Exchange struct {
 	Status   int            `json:"status"`
 }
 
-// Decided is a person's decision.
+// Decided is what people said of a held call, or that its time is over. What follows from it is the gate's to say.
 type Decided struct {
-	At       string           `json:"at"` // RFC 3339, UTC
+	At       string           `json:"at"` // RFC 3339, UTC: the "now" of the decision
 	Binding  canonical.Digest `json:"binding"`
-	By       string           `json:"by"`
 	Happened string           `json:"happened"`
-	Outcome  string           `json:"outcome"` // "approve" or "deny"; anything else denies
-	Reason   string           `json:"reason"`
+	Votes    []policy.Vote    `json:"votes"` // in the order in which they were given; none: nobody decided in time
 }
 
 // ToolReturned holds the exact bytes of the result of the one tools/call.
@@ -127,7 +125,7 @@ type EffectFailed struct {
 // Interrupted is an event that no command asked for: the caller cancelled, time ran out, or the process that owned the
 // run is gone.
 type Interrupted struct {
-	Code     policy.Code `json:"code"` // cancelled, deadline_exceeded, interrupted or tool_definition_changed
+	Code     policy.Code `json:"code"` // cancelled, deadline_exceeded, interrupted, tool_definition_changed, approval_expired, approval_mismatch or bundle_changed
 	Happened string      `json:"happened"`
 	Reason   string      `json:"reason"`
 }

@@ -144,7 +144,7 @@ type Binding struct {
 type ApprovedFact struct {
 	At      string           `json:"at"`
 	Binding canonical.Digest `json:"binding"`
-	By      string           `json:"by"`
+	By      []string         `json:"by"`
 	Verdict policy.Verdict   `json:"verdict"`
 }
 

@@ -2,7 +2,7 @@ package states
 
 import "pgfsm/policy"
 
-// pending waits for a person. Only an approval of exactly what is bound goes on; silence, expiry and every other word
+// pending waits for people. Only an approval of exactly what is bound goes on; silence, expiry and every other word
 // deny.
 type pending struct{}
 
@@ -15,27 +15,31 @@ func (pending) Judge(r *Run, ev Event) Judgement {
 	if !ok {
 		return unexpected(ev, NotSent)
 	}
-	held := r.facts.Held
-	v := policy.Verdict{Gate: policy.GateApproval, Outcome: policy.Block}
-	switch {
-	case d.Binding != held.Binding:
-		v.Code, v.Reason = policy.CodeApprovalMismatch, "The decision is about something else than this call."
-	case d.Outcome != "approve":
-		v.Code, v.Reason = policy.CodeApprovalDenied, "Denied by "+d.By+": "+d.Reason
-	case d.By == "" || d.By == r.request.Actor:
-		v.Code, v.Reason = policy.CodeApprovalMismatch, "Nobody approves their own request."
-	case !before(d.At, held.Bound.Expires):
-		v.Code, v.Reason = policy.CodeApprovalExpired, "The decision came after the request had expired."
-	default:
-		v.Outcome, v.Reason = policy.Allow, "Approved by "+d.By+"."
-		return Judgement{Approve, &ApprovedFact{At: d.At, Binding: d.Binding, By: d.By, Verdict: v}}
+	held := r.Held()
+	if d.Binding != held.Binding {
+		return block(policy.Verdict{
+			Code: policy.CodeApprovalMismatch, Gate: policy.GateApproval, Outcome: policy.Block,
+			Reason: "The decision is about something else than this call.",
+		})
 	}
-	return block(v)
+	v := r.bundle.Agreed(held, d.At, d.Votes)
+	if !v.Allows() {
+		return block(v)
+	}
+	by := make([]string, len(d.Votes))
+	for i := range d.Votes {
+		by[i] = d.Votes[i].By
+	}
+	return Judgement{Approve, &ApprovedFact{At: d.At, Binding: d.Binding, By: by, Verdict: v}}
 }
 
-// before compares two times of the one form 2006-01-02T15:04:05Z. Anything else is never before anything: the zero
-// expiry has passed.
-func before(at, expires string) bool {
-	const form = len("2006-01-02T15:04:05Z")
-	return len(at) == form && len(expires) == form && at[form-1] == 'Z' && expires[form-1] == 'Z' && at < expires
+// Held returns the run's call as people are asked about it, or nil where the run is not held.
+func (r *Run) Held() *policy.Held {
+	h, a := r.facts.Held, r.facts.Assessed
+	if h == nil || a == nil {
+		return nil
+	}
+	return &policy.Held{
+		Actor: r.request.Actor, Approvers: a.Approvers, Binding: h.Binding, Expires: h.Bound.Expires, Quorum: a.Quorum,
+	}
 }

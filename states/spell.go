@@ -79,10 +79,8 @@ func spellExchanges(o *canonical.Object, all []Exchange) {
 func (e *Decided) spell(o *canonical.Object) {
 	o.Text("at", e.At)
 	o.Digest("binding", e.Binding)
-	o.Text("by", e.By)
 	o.Text("happened", e.Happened)
-	o.Text("outcome", e.Outcome)
-	o.Text("reason", e.Reason)
+	o.Objects("votes", len(e.Votes), func(o *canonical.Object, i int) { e.Votes[i].Spell(o) })
 }
 
 func (e *ToolReturned) spell(o *canonical.Object) {
@@ -221,7 +219,7 @@ func (b *Binding) spell(o *canonical.Object) {
 func (f *ApprovedFact) spell(o *canonical.Object) {
 	o.Text("at", f.At)
 	o.Digest("binding", f.Binding)
-	o.Text("by", f.By)
+	o.Texts("by", f.By)
 	o.Object("verdict", f.Verdict.Spell)
 }
 

@@ -53,13 +53,16 @@ func (s interruptible) Judge(r *Run, ev Event) Judgement {
 }
 
 // stopped ends a run before the call. A cancelled run is blocked: somebody said no. So is one whose server says that its
-// tools are no longer those that were judged. Every other cause is a failure.
+// tools are no longer those that were judged, and one that was approved under other conditions than those of now. Every other
+// cause is a failure.
 func stopped(code policy.Code, reason string) Judgement {
 	switch code {
 	case policy.CodeCancelled:
 		return block(policy.Verdict{Code: code, Gate: policy.GateRun, Outcome: policy.Block, Reason: reason})
 	case policy.CodeToolDefinitionChanged:
 		return block(policy.Verdict{Code: code, Gate: policy.GateAllowlist, Outcome: policy.Block, Reason: reason})
+	case policy.CodeApprovalExpired, policy.CodeApprovalMismatch, policy.CodeBundleChanged:
+		return block(policy.Verdict{Code: code, Gate: policy.GateApproval, Outcome: policy.Block, Reason: reason})
 	}
 	return fail(code, reason, NotSent)
 }

@@ -1,6 +1,8 @@
 package statestest
 
 import (
+	"slices"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/fsm"
@@ -112,14 +114,16 @@ func roles() []Scenario {
 func heldByPolicy() []Scenario {
 	held := func(name string, state fsm.State, code policy.Code, calls int, d states.Event, p rules.Policy) Scenario {
 		return with(name, state, code, calls, func(s *Scenario) {
-			s.Content.Roles = []policy.Role{{Role: "owners", Actors: []string{"local:bob"}}}
+			s.Content.Roles = []policy.Role{{Role: "owners", Actors: []string{"local:bob", "dora"}}}
 			s.Content.Risk, s.Content.Policy, s.World.Decided = Ladder(readSecond), Policies(p, denyAll), d
 		})
 	}
-	decide := func(outcome, at string) *states.Decided {
-		return &states.Decided{At: at, By: "local:bob", Outcome: outcome, Reason: "as agreed"}
+	decide := func(outcome, at string) states.Event {
+		return Votes(Vote(outcome, "local:bob", at))
 	}
 	const inTime = "2026-11-21T09:30:00Z"
+	two := but(holdReads, func(p *rules.Policy) { p.Quorum = 2 })
+	both := Votes(Vote("approve", "local:bob", inTime), Vote("approve", "dora", inTime))
 	asks := but(allowReads, func(p *rules.Policy) { p.RequireApprovalIf = "risk.score >= 50" })
 	return []Scenario{
 		held("policy-holds", states.Pending, policy.CodeApprovalRequired, 0, nil, holdReads),
@@ -129,6 +133,17 @@ func heldByPolicy() []Scenario {
 		held("policy-holds-and-a-person-denies", states.Blocked, policy.CodeApprovalDenied, 0, decide("deny", inTime), holdReads),
 		held("policy-holds-to-the-last-second", states.Answered, "", 1, decide("approve", "2026-11-21T09:59:59Z"), holdReads),
 		held("policy-held-and-it-expired", states.Blocked, policy.CodeApprovalExpired, 0, decide("approve", "2026-11-21T10:00:00Z"), holdReads),
+		held("one-of-two-is-too-few", states.Blocked, policy.CodeApprovalMismatch, 0, decide("approve", inTime), two),
+		held("one-person-twice-is-one-vote", states.Blocked, policy.CodeApprovalMismatch, 0,
+			Votes(Vote("approve", "local:bob", inTime), Vote("approve", "Bob", inTime)), two),
+		held("two-people-agree", states.Answered, "", 1, both, two),
+		held("two-agree-and-a-third-denies", states.Blocked, policy.CodeApprovalDenied, 0,
+			Votes(append(slices.Clone(both.Votes), Vote("deny", "local:bob", inTime))...), two),
+		held("without-the-role", states.Blocked, policy.CodeApprovalMismatch, 0, Votes(Vote("approve", "eve", inTime)), holdReads),
+		held("nobody-decided-in-time", states.Blocked, policy.CodeApprovalExpired, 0,
+			&states.Decided{At: "2026-11-21T10:00:00Z"}, holdReads),
+		held("nobody-decided-yet", states.Blocked, policy.CodeApprovalMismatch, 0,
+			&states.Decided{At: inTime}, holdReads),
 		held("policy-held-and-then-denies", states.Blocked, policy.CodePolicyDenied, 0, decide("approve", inTime),
 			but(holdReads, func(p *rules.Policy) { p.When = "now < timestamp('2026-11-21T09:30:00Z')" })),
 	}

@@ -175,9 +175,7 @@ func results() []Scenario {
 // approvals are runs that a policy holds.
 func approvals() []Scenario {
 	const later = "2026-11-21T10:00:00Z"
-	decide := func(outcome, by, at string) *states.Decided {
-		return &states.Decided{At: at, By: by, Outcome: outcome, Reason: "as agreed"}
-	}
+	decide := func(outcome, by, at string) states.Event { return Votes(Vote(outcome, by, at)) }
 	held := func(name string, state fsm.State, code policy.Code, calls int, d states.Event, change func(*Scenario)) Scenario {
 		return with(name, state, code, calls, func(s *Scenario) {
 			s.Decider, s.World.Decided = HoldAll{Until: later}, d
@@ -192,9 +190,15 @@ func approvals() []Scenario {
 		held("denied", states.Blocked, policy.CodeApprovalDenied, 0, decide("deny", "local:bob", "2026-11-21T09:30:00Z"), same),
 		held("neither-word", states.Blocked, policy.CodeApprovalDenied, 0, decide("Approve", "local:bob", "2026-11-21T09:30:00Z"), same),
 		held("own-request", states.Blocked, policy.CodeApprovalMismatch, 0, decide("approve", Actor, "2026-11-21T09:30:00Z"), same),
+		held("own-request-by-another-spelling", states.Blocked, policy.CodeApprovalMismatch, 0,
+			decide("approve", strings.ToUpper(strings.TrimPrefix(Actor, "local:")), "2026-11-21T09:30:00Z"), same),
 		held("expired", states.Blocked, policy.CodeApprovalExpired, 0, decide("approve", "local:bob", later), same),
 		held("another-binding", states.Blocked, policy.CodeApprovalMismatch, 0, &states.Decided{
-			At: "2026-11-21T09:30:00Z", Binding: "sha256:00", By: "local:bob", Outcome: "approve",
+			At: "2026-11-21T09:30:00Z", Binding: "sha256:00", Votes: []policy.Vote{Vote("approve", "local:bob", "2026-11-21T09:30:00Z")},
+		}, same),
+		held("a-vote-about-another-binding", states.Blocked, policy.CodeApprovalMismatch, 0, &states.Decided{
+			At:    "2026-11-21T09:30:00Z",
+			Votes: []policy.Vote{{At: "2026-11-21T09:30:00Z", Binding: "sha256:00", By: "local:bob", Outcome: "approve"}},
 		}, same),
 		held("no-expiry-has-passed", states.Blocked, policy.CodeApprovalExpired, 0, approve, func(s *Scenario) { s.Decider = HoldAll{} }),
 		held("decision-broke", states.Failed, policy.CodeEffectFailed, 0, &states.EffectFailed{Code: policy.CodeEffectFailed}, same),
@@ -234,9 +238,12 @@ func interruptions() []Scenario {
 	add("process-gone-when-dispatched", 8, policy.CodeInterrupted, states.Failed, policy.CodeIndeterminate, same)
 	approved := func(s *Scenario) {
 		s.Decider = HoldAll{Until: "2026-11-21T10:00:00Z"}
-		s.World.Decided = &states.Decided{At: "2026-11-21T09:30:00Z", By: "local:bob", Outcome: "approve"}
+		s.World.Decided = Votes(Vote("approve", "local:bob", "2026-11-21T09:30:00Z"))
 	}
 	add("cancelled-when-pending", 7, policy.CodeCancelled, states.Blocked, policy.CodeCancelled, approved)
+	add("bundle-changed-when-approved", 8, policy.CodeBundleChanged, states.Blocked, policy.CodeBundleChanged, approved)
+	add("expired-when-approved", 8, policy.CodeApprovalExpired, states.Blocked, policy.CodeApprovalExpired, approved)
+	add("somebody-else-when-approved", 8, policy.CodeApprovalMismatch, states.Blocked, policy.CodeApprovalMismatch, approved)
 	add("interrupted-when-approved", 8, policy.CodeInterrupted, states.Failed, policy.CodeInterrupted, approved)
 	answered := with("interrupted-when-executed", states.Answered, "", 1, func(s *Scenario) {
 		s.Door = func(d states.Door) states.Door { return &InterruptAt{Door: d, N: 9, Code: policy.CodeInterrupted} }

@@ -5,6 +5,7 @@ package statestest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -141,10 +142,26 @@ func (w *World) Await(_ context.Context, c *states.AwaitDecision) (states.Event,
 		return w.Decided, parkedUnless(w.Decided)
 	}
 	answered := *d
+	answered.Votes = slices.Clone(d.Votes)
 	if answered.Binding == "" {
 		answered.Binding = c.Binding
 	}
+	for i := range answered.Votes {
+		if answered.Votes[i].Binding == "" {
+			answered.Votes[i].Binding = answered.Binding
+		}
+	}
 	return &answered, nil
+}
+
+// Votes is a decision about whatever is bound, as of its last vote.
+func Votes(votes ...policy.Vote) *states.Decided {
+	return &states.Decided{At: votes[len(votes)-1].At, Votes: votes}
+}
+
+// Vote is one person's word.
+func Vote(outcome, by, at string) policy.Vote {
+	return policy.Vote{At: at, By: by, Outcome: outcome, Reason: "as agreed"}
 }
 
 func parkedUnless(ev states.Event) error {

@@ -1,0 +1,103 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"pgfsm/policy/canonical"
+)
+
+// Outcomes of a vote. Every other word denies.
+const (
+	VoteApprove = "approve"
+	VoteDeny    = "deny"
+)
+
+// A Vote is what one person says about a held call.
+type Vote struct {
+	At      string           `json:"at"` // RFC 3339, UTC
+	Binding canonical.Digest `json:"binding"`
+	By      string           `json:"by"`
+	Outcome string           `json:"outcome"`
+	Reason  string           `json:"reason"`
+}
+
+// Spell writes the vote's members in canonical order.
+func (v *Vote) Spell(o *canonical.Object) {
+	o.Text("at", v.At)
+	o.Digest("binding", v.Binding)
+	o.Text("by", v.By)
+	o.Text("outcome", v.Outcome)
+	o.Text("reason", v.Reason)
+}
+
+// Held is a call that waits for people, as far as their votes are judged by it.
+type Held struct {
+	Actor     string // who asked
+	Approvers []string
+	Binding   canonical.Digest
+	Expires   string // 2006-01-02T15:04:05Z; empty has passed
+	Quorum    int
+}
+
+// Eligible says whether a person may decide about a held call: not about their own, and only in one of the roles that
+// the policy names. Roles are those of the bundle that the call was judged by.
+func (b *Bundle) Eligible(h *Held, by string) Verdict {
+	mine := func(role string) bool { return slices.Contains(h.Approvers, role) }
+	switch {
+	case by == "" || SamePerson(by, h.Actor):
+		return blocked(GateApproval, CodeApprovalMismatch, "Nobody decides about their own request.")
+	case len(h.Approvers) > 0 && !slices.ContainsFunc(b.RolesOf(by), mine):
+		return blocked(GateApproval, CodeApprovalMismatch,
+			fmt.Sprintf("%s has none of the roles that may decide: %s.", clip(by), strings.Join(h.Approvers, ", ")))
+	}
+	return allowed(GateApproval, "They may decide.")
+}
+
+// Agreed judges the votes about a held call as of a time. One denial denies. As many different people as the quorum says,
+// each of whom may decide, agree. A vote about anything else, or too late, spoils the whole: it should not have been taken.
+func (b *Bundle) Agreed(h *Held, at string, votes []Vote) Verdict {
+	var by []string
+	for i := range votes {
+		v := &votes[i]
+		switch {
+		case v.Binding != h.Binding:
+			return blocked(GateApproval, CodeApprovalMismatch, "The decision is about something else than this call.")
+		case v.Outcome != VoteApprove:
+			return blocked(GateApproval, CodeApprovalDenied, "Denied by "+v.By+": "+v.Reason)
+		case !Before(v.At, h.Expires):
+			return blocked(GateApproval, CodeApprovalExpired, "The decision came after the request had expired.")
+		}
+		if verdict := b.Eligible(h, v.By); !verdict.Allows() {
+			return verdict
+		}
+		if !slices.ContainsFunc(by, func(other string) bool { return SamePerson(other, v.By) }) {
+			by = append(by, v.By)
+		}
+	}
+	switch {
+	case len(by) >= max(h.Quorum, 1):
+		return allowed(GateApproval, "Approved by "+strings.Join(by, ", ")+".")
+	case !Before(at, h.Expires):
+		return blocked(GateApproval, CodeApprovalExpired, "Nobody decided in time; the request expired at "+h.Expires+".")
+	}
+	return blocked(GateApproval, CodeApprovalMismatch,
+		fmt.Sprintf("%d of %d people have agreed.", len(by), max(h.Quorum, 1)))
+}
+
+// localUser is what stands before the name of a user of the operating system.
+const localUser = "local:"
+
+// SamePerson reports whether two names mean one person: letter case does not make another, nor does it matter whether a
+// name is that of a user of the operating system or of a token.
+func SamePerson(a, b string) bool {
+	return strings.EqualFold(strings.TrimPrefix(a, localUser), strings.TrimPrefix(b, localUser))
+}
+
+// Before compares two times of the one form 2006-01-02T15:04:05Z. Anything else is never before anything: the zero
+// expiry has passed.
+func Before(at, expires string) bool {
+	const form = len("2006-01-02T15:04:05Z")
+	return len(at) == form && len(expires) == form && at[form-1] == 'Z' && expires[form-1] == 'Z' && at < expires
+}
