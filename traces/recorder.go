@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -131,18 +132,7 @@ func (r *Recorder) Finish(o states.Outcome) (path string, h canonical.Digest, er
 	}
 	defer doc.Cleanup()
 	w := bufio.NewWriter(doc)
-	w.Write(r.header[:len(r.header)-1])
-	w.WriteString(`,"steps":[`)
-	for i, line := range bytes.Split(bytes.TrimSuffix(r.steps, []byte{'\n'}), []byte{'\n'}) {
-		if i > 0 {
-			w.WriteByte(',')
-		}
-		w.WriteByte('\n')
-		w.Write(line)
-	}
-	w.WriteString("\n],\"outcome\":")
-	w.Write(outcome)
-	fmt.Fprintf(w, ",\"head\":%q}\n", h)
+	writeDocument(w, r.header, bytes.Split(bytes.TrimSuffix(r.steps, []byte{'\n'}), []byte{'\n'}), outcome, h)
 	if err := w.Flush(); err != nil {
 		return "", "", full(err)
 	}
@@ -150,6 +140,22 @@ func (r *Recorder) Finish(o states.Outcome) (path string, h canonical.Digest, er
 		return "", "", full(err)
 	}
 	return path, h, errors.Join(syncDir(r.dir), os.Remove(r.partialPath()), r.release())
+}
+
+// writeDocument writes the parts of a trace, which are canonical, as the one document. What goes wrong with w is w's to say.
+func writeDocument(w io.Writer, header []byte, lines [][]byte, outcome []byte, h canonical.Digest) {
+	w.Write(header[:len(header)-1])
+	io.WriteString(w, `,"steps":[`)
+	for i, line := range lines {
+		if i > 0 {
+			io.WriteString(w, ",")
+		}
+		io.WriteString(w, "\n")
+		w.Write(line)
+	}
+	io.WriteString(w, "\n],\"outcome\":")
+	w.Write(outcome)
+	fmt.Fprintf(w, ",\"head\":%q}\n", h)
 }
 
 // Abandon lets go of the partial file and leaves it for [Recover].

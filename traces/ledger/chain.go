@@ -1,0 +1,91 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+)
+
+// kindEvent is the kind of an event's digest.
+const kindEvent = "ledger event"
+
+// Origin is what the first event of a ledger is chained to.
+var Origin = canonical.Sum("ledger", []byte(Format))
+
+// Format names the shape of a ledger's events.
+const Format = "pgfsm.ledger/v1"
+
+// digest is the event's hash: over its canonical form without the hash.
+func (e *Event) digest() canonical.Digest {
+	o := canonical.NewObject(make([]byte, 0, len(e.Payload)+512))
+	o.Text("at", e.At)
+	o.Text("by", e.By)
+	o.Raw("payload", e.text())
+	o.Digest("prev", e.Prev)
+	o.Text("run", e.RunID)
+	o.Digest("run_prev", e.RunPrev)
+	o.Raw("seq", strconv.AppendInt(nil, e.Seq, 10))
+	o.Text("type", string(e.Type))
+	return canonical.Sum(kindEvent, o.Bytes())
+}
+
+// text is the payload as it is hashed: a reference is a string.
+func (e *Event) text() []byte {
+	if isRef(string(e.Payload)) {
+		return canonical.AppendText(nil, string(e.Payload))
+	}
+	return e.Payload
+}
+
+// isRef reports whether a value stands elsewhere.
+func isRef(value string) bool { return len(value) > 0 && value[0] == '@' }
+
+// A link is where the chain of events ends.
+type link struct {
+	seq  int64
+	at   string
+	hash canonical.Digest
+}
+
+// lastLink finds the end of the chain.
+func lastLink(r Reader) (link, error) {
+	e, err := r.Last()
+	if errors.Is(err, ErrNotFound) {
+		return link{hash: Origin}, nil
+	}
+	return link{e.Seq, e.At, e.Hash}, err
+}
+
+// inline returns the value itself where it is small, and otherwise a reference to a blob that put keeps.
+func inline(value []byte, put func(Blob) error) (string, error) {
+	if len(value) <= MaxInline {
+		return string(value), nil
+	}
+	b := Blob{Digest: canonical.Sum(BlobValue, value), Kind: BlobValue, Text: string(value)}
+	return Ref(b.Digest), put(b)
+}
+
+// resolve returns the value that stands in a row or behind its reference, and holds it to its digest.
+func resolve(r Reader, value string) (jsontext.Value, error) {
+	if !isRef(value) {
+		return jsontext.Value(value), nil
+	}
+	b, err := blob(r, canonical.Digest(value[1:]), BlobValue)
+	return jsontext.Value(b), err
+}
+
+// blob returns a blob's text, held to its digest and kind.
+func blob(r Reader, d canonical.Digest, kind string) (string, error) {
+	b, err := r.Blob(d)
+	if err != nil {
+		return "", fmt.Errorf("the blob %s: %w", d.Short(), err)
+	}
+	if b.Kind != kind || canonical.Sum(kind, []byte(b.Text)) != d {
+		return "", fmt.Errorf("the blob %s is not what its digest names", d.Short())
+	}
+	return b.Text, nil
+}

@@ -1,0 +1,192 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"pgfsm/policy/canonical"
+)
+
+// maxBatch is how many operations share a transaction at most.
+const maxBatch = 256
+
+// An operation is something to be recorded as a whole or not at all. It may be run more than once, so it keeps nothing.
+// What speaks against it is said before it writes anything: then it leaves nothing, and the others of its batch go on.
+type operation struct {
+	do    func(*batch) error
+	taken atomic.Bool // it is being recorded, or was given up
+	err   chan error
+}
+
+// commit records an operation. When it returns nil, the operation is durable. A context that is done gives an operation
+// up that was not begun yet.
+func (l *Ledger) commit(ctx context.Context, do func(*batch) error) error {
+	o := &operation{do: do, err: make(chan error, 1)}
+	select {
+	case <-l.closing:
+		return ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case l.queue <- o:
+	}
+	select {
+	case err := <-o.err:
+		return err
+	case <-ctx.Done():
+		if o.taken.CompareAndSwap(false, true) {
+			return context.Cause(ctx)
+		}
+		return <-o.err
+	case <-l.done:
+		select {
+		case err := <-o.err:
+			return err
+		default:
+			return ErrClosed
+		}
+	}
+}
+
+// commits records what is waiting, all of it in one transaction, until the ledger is closed.
+func (l *Ledger) commits() {
+	defer close(l.done)
+	for {
+		var waiting []*operation
+		select {
+		case o := <-l.queue:
+			waiting = append(waiting, o)
+		case <-l.closing:
+			select {
+			case o := <-l.queue:
+				waiting = append(waiting, o)
+			default:
+				return
+			}
+		}
+		for more := true; more && len(waiting) < maxBatch; {
+			select {
+			case o := <-l.queue:
+				waiting = append(waiting, o)
+			default:
+				more = false
+			}
+		}
+		l.record(waiting)
+	}
+}
+
+// record records operations together and, if that breaks, each alone.
+func (l *Ledger) record(waiting []*operation) {
+	begun := waiting[:0]
+	for _, o := range waiting {
+		if o.taken.CompareAndSwap(false, true) {
+			begun = append(begun, o)
+		}
+	}
+	if len(begun) == 0 {
+		return
+	}
+	errs, err := l.together(begun)
+	if err != nil && len(begun) > 1 {
+		for i, o := range begun {
+			var one []error
+			if one, err = l.together(begun[i : i+1]); err == nil {
+				err = one[0]
+			}
+			o.err <- err
+		}
+		return
+	}
+	for i, o := range begun {
+		if err != nil {
+			o.err <- err
+		} else {
+			o.err <- errs[i]
+		}
+	}
+}
+
+// errHalf means that an operation failed after it had written something.
+var errHalf = errors.New("an operation broke half way")
+
+// together records operations in one transaction. The errors are what speaks against each; the error is what broke all.
+func (l *Ledger) together(all []*operation) (errs []error, err error) {
+	err = l.store.Update(context.Background(), func(tx Tx) error {
+		errs = make([]error, len(all))
+		end, err := lastLink(tx)
+		if err != nil {
+			return err
+		}
+		now, err := l.now(end.at)
+		if err != nil {
+			return err
+		}
+		b := &batch{Tx: tx, link: end, now: now}
+		for i, o := range all {
+			b.wrote = false
+			if errs[i] = o.do(b); errs[i] != nil && b.wrote {
+				return errors.Join(errHalf, errs[i])
+			}
+		}
+		return nil
+	})
+	return errs, err
+}
+
+// A batch is a transaction with the end of the chain.
+type batch struct {
+	Tx
+	link  link
+	now   string
+	wrote bool // the operation has written something
+}
+
+// add adds an event about a request, which it moves, or about none. The request is not put: an operation that adds several
+// events puts it once.
+func (b *batch) add(r *Request, run, by string, p payload) error {
+	b.wrote = true
+	value, err := spellPayload(p)
+	if err != nil {
+		return err
+	}
+	text, err := inline(value, b.PutBlob)
+	if err != nil {
+		return err
+	}
+	e := Event{Seq: b.link.seq + 1, RunID: run, Type: p.kind(), At: b.now, By: by, Payload: []byte(text), Prev: b.link.hash}
+	if r != nil {
+		e.RunPrev = r.Hash
+	}
+	e.Hash = e.digest()
+	if r != nil {
+		if err := project(r, &e, p); err != nil {
+			return err
+		}
+	}
+	if err := b.AddEvent(e); err != nil {
+		return err
+	}
+	b.link = link{e.Seq, e.At, e.Hash}
+	if d, ok := p.(*decision); ok {
+		return b.AddDecision(d.row(&e))
+	}
+	return nil
+}
+
+// row is what a decision looks like in its table.
+func (p *decision) row(e *Event) Decision {
+	return Decision{
+		Seq: e.Seq, RunID: e.RunID, At: e.At, Outcome: p.Outcome, Policy: p.Policy, Condition: p.Condition,
+		Bundle: p.Bundle, Code: p.Code, Reason: p.Reason,
+	}
+}
+
+// spellPayload writes a payload in canonical form.
+func spellPayload(p payload) ([]byte, error) {
+	b, err := canonical.Sorted(p)
+	if err != nil {
+		return nil, err
+	}
+	return canonical.JSON(b)
+}

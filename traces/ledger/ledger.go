@@ -1,0 +1,89 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ClockSkew is how far the clock may stand behind the last event. Within it the ledger's time stands still; beyond it
+// nothing is recorded, for expiries would come to life again.
+const ClockSkew = time.Minute
+
+// ErrClockBack means that the clock was set back.
+var ErrClockBack = errors.New("the clock stands before the ledger's last event; set it right: nothing is recorded until then")
+
+// ErrClosed means that the ledger is being closed.
+var ErrClosed = errors.New("the ledger is closed")
+
+// Options of a ledger.
+type Options struct {
+	// Clock tells the time; nil is [time.Now].
+	Clock func() time.Time
+}
+
+// A Ledger records runs and decisions. It is safe for concurrent use; what is recorded at the same time shares a flush.
+type Ledger struct {
+	store   Store
+	owner   string
+	release func() error
+	clock   func() time.Time
+	queue   chan *operation
+	closing chan struct{}
+	done    chan struct{}
+}
+
+// Open begins to record in a store. It takes the lock of a new owner's id, under which the runs of this process stand.
+func Open(store Store, o Options) (*Ledger, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return nil, err
+	}
+	release, err := store.Own(id.String())
+	if err != nil {
+		return nil, fmt.Errorf("the ledger cannot be owned: %w", err)
+	}
+	l := &Ledger{
+		store: store, owner: id.String(), release: release, clock: o.Clock,
+		queue: make(chan *operation, maxBatch), closing: make(chan struct{}), done: make(chan struct{}),
+	}
+	if l.clock == nil {
+		l.clock = time.Now
+	}
+	go l.commits()
+	return l, nil
+}
+
+// Owner is the id that this process's runs stand under.
+func (l *Ledger) Owner() string { return l.owner }
+
+// View reads one consistent state.
+func (l *Ledger) View(ctx context.Context, do func(Reader) error) error { return l.store.View(ctx, do) }
+
+// Close waits for what is being recorded and lets go of the owner's lock. The store stays open. What is recorded after
+// it fails with [ErrClosed].
+func (l *Ledger) Close() error {
+	close(l.closing)
+	<-l.done
+	return l.release()
+}
+
+// timeForm is the form of every time in a ledger.
+const timeForm = "2006-01-02T15:04:05Z"
+
+// now is the ledger's time behind an event of a time: it never goes back.
+func (l *Ledger) now(last string) (string, error) {
+	t := l.clock().UTC()
+	now := t.Format(timeForm)
+	if now >= last {
+		return now, nil
+	}
+	before, err := time.Parse(timeForm, last)
+	if err != nil || before.Sub(t) > ClockSkew {
+		return "", fmt.Errorf("%w (it shows %s, the last event is of %s)", ErrClockBack, now, last)
+	}
+	return last, nil
+}

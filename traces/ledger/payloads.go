@@ -1,0 +1,180 @@
+package ledger
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+)
+
+// A payload is what an event of one type says. Its members stand in canonical order.
+type payload interface {
+	kind() Type
+	// apply moves the request that the event is about. Events that are about none leave it alone. An error means that the
+	// event cannot have happened to a request that stands like this.
+	apply(*Request, *Event) error
+}
+
+// A Created payload is the run's header, and the call that was planned, if it came to one.
+type created struct {
+	Bundle  canonical.Digest `json:"bundle"`
+	Call    *call            `json:"call"` // null: no call was planned, or it named nothing that is there
+	Env     string           `json:"env"`
+	Format  string           `json:"format"` // of the trace
+	Machine canonical.Digest `json:"machine"`
+	Owner   string           `json:"owner"`
+	Request states.Request   `json:"request"`
+}
+
+type call struct {
+	Args       jsontext.Value   `json:"args"` // canonical
+	Arguments  canonical.Digest `json:"arguments"`
+	Definition canonical.Digest `json:"definition"`
+	Server     string           `json:"server"`
+	Tool       string           `json:"tool"`
+}
+
+type scored struct {
+	Mode  string   `json:"mode"`
+	Rules []string `json:"rules"` // that matched
+	Score int      `json:"score"`
+}
+
+type decision struct {
+	Bundle    canonical.Digest `json:"bundle"`
+	Code      string           `json:"code"`
+	Condition string           `json:"condition"`
+	Gate      string           `json:"gate"`
+	Outcome   string           `json:"outcome"`
+	Policy    string           `json:"policy"`
+	Reason    string           `json:"reason"`
+}
+
+// An anchor holds the steps that are recorded so far to the chain of events.
+type anchor struct {
+	Last  canonical.Digest `json:"last"`
+	Steps int              `json:"steps"`
+}
+
+type asked struct {
+	anchor
+	Approvers []string         `json:"approvers"`
+	Binding   canonical.Digest `json:"binding"`
+	Expires   string           `json:"expires"`
+	Quorum    int              `json:"quorum"`
+}
+
+// A voted payload is one person's word; who, the event says.
+type voted struct {
+	Binding canonical.Digest `json:"binding"`
+	Decides bool             `json:"decides"` // with it the request is decided
+	Key     string           `json:"key"`     // the caller's Idempotency-Key, if there was one
+	Reason  string           `json:"reason"`
+	Token   string           `json:"token"` // the id of the token that the person came with
+
+	approve bool
+}
+
+type expired struct {
+	Binding canonical.Digest `json:"binding"`
+	Expires string           `json:"expires"`
+}
+
+type claimed struct {
+	Owner string `json:"owner"`
+}
+
+type sent struct {
+	anchor
+	Permit canonical.Digest `json:"permit"`
+}
+
+type returned struct {
+	Bytes  int              `json:"bytes"`
+	Result canonical.Digest `json:"result"`
+}
+
+type ended struct {
+	anchor
+	Head    canonical.Digest `json:"head"` // of the trace
+	Outcome states.Outcome   `json:"outcome"`
+}
+
+type tokenCreated struct {
+	Expires string           `json:"expires"`
+	ID      string           `json:"id"`
+	Name    string           `json:"name"`
+	Role    string           `json:"role"`
+	Secret  canonical.Digest `json:"secret"`
+}
+
+type tokenRevoked struct {
+	ID string `json:"id"`
+}
+
+// A pruned payload stands for the events that were removed. The tokens that they spoke of are carried over.
+type pruned struct {
+	Before string           `json:"before"`
+	Events int64            `json:"events"` // how many were removed
+	Head   canonical.Digest `json:"head"`   // of the last one
+	Runs   int              `json:"runs"`
+	Seq    int64            `json:"seq"` // of the last one
+	Tokens []Token          `json:"tokens"`
+}
+
+func (*created) kind() Type      { return RequestCreated }
+func (*scored) kind() Type       { return RiskScored }
+func (*decision) kind() Type     { return DecisionMade }
+func (*asked) kind() Type        { return ApprovalRequested }
+func (*expired) kind() Type      { return ApprovalExpired }
+func (*claimed) kind() Type      { return RunClaimed }
+func (*sent) kind() Type         { return ProxySent }
+func (*returned) kind() Type     { return ToolResult }
+func (*ended) kind() Type        { return RunEnded }
+func (*tokenCreated) kind() Type { return TokenCreated }
+func (*tokenRevoked) kind() Type { return TokenRevoked }
+func (*pruned) kind() Type       { return LedgerPruned }
+
+func (v *voted) kind() Type {
+	if v.approve {
+		return ApprovalApproved
+	}
+	return ApprovalDenied
+}
+
+// newPayload returns an empty payload of a type.
+func newPayload(t Type) (payload, error) {
+	switch t {
+	case RequestCreated:
+		return new(created), nil
+	case RiskScored:
+		return new(scored), nil
+	case DecisionMade:
+		return new(decision), nil
+	case ApprovalRequested:
+		return new(asked), nil
+	case ApprovalApproved:
+		return &voted{approve: true}, nil
+	case ApprovalDenied:
+		return new(voted), nil
+	case ApprovalExpired:
+		return new(expired), nil
+	case RunClaimed:
+		return new(claimed), nil
+	case ProxySent:
+		return new(sent), nil
+	case ToolResult:
+		return new(returned), nil
+	case RunEnded:
+		return new(ended), nil
+	case TokenCreated:
+		return new(tokenCreated), nil
+	case TokenRevoked:
+		return new(tokenRevoked), nil
+	case LedgerPruned:
+		return new(pruned), nil
+	}
+	return nil, fmt.Errorf("unknown type of event %q", t)
+}

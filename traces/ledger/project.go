@@ -1,0 +1,149 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+
+	"pgfsm/fsm"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+)
+
+// project moves a request by one event. It is what the writer keeps the requests with, and what Verify makes them again
+// with; there is no other.
+func project(r *Request, e *Event, p payload) error {
+	if _, first := p.(*created); first != (r.RunID == "") {
+		return fmt.Errorf("%s cannot happen to the run now", e.Type)
+	}
+	if r.Ended != "" {
+		return errors.New("the run has ended")
+	}
+	if err := p.apply(r, e); err != nil {
+		return err
+	}
+	r.Updated, r.Seq, r.Hash = e.At, e.Seq, e.Hash
+	return nil
+}
+
+func (p *created) apply(r *Request, e *Event) error {
+	*r = Request{
+		RunID: e.RunID, At: p.Request.At, Kind: p.Request.Kind, Actor: p.Request.Actor, Env: p.Env, Bundle: p.Bundle,
+		Owner: p.Owner, Status: Proposed, State: states.Received,
+	}
+	if p.Request.Task != nil {
+		r.Task = p.Request.Task.ID
+	}
+	if c := p.Call; c != nil {
+		r.Server, r.Tool, r.Arguments, r.Definition = c.Server, c.Tool, c.Arguments, c.Definition
+		r.Args = string(c.Args)
+		if len(c.Args) > MaxInline {
+			r.Args = Ref(canonical.Sum(BlobValue, c.Args))
+		}
+	}
+	return nil
+}
+
+func (p *scored) apply(r *Request, _ *Event) error {
+	r.Mode, r.Score = p.Mode, p.Score
+	return nil
+}
+
+func (p *decision) apply(r *Request, _ *Event) error {
+	r.Policy, r.Reason = p.Policy, p.Reason
+	if r.Status == Approved { // looked at again: people have decided, and the policy did not take it back
+		return nil
+	}
+	switch policy.Outcome(p.Outcome) {
+	case policy.Allow:
+		r.Status = Allowed
+	case policy.Hold:
+		r.Status = Pending
+	default:
+		r.Status = Denied
+	}
+	return nil
+}
+
+func (p *asked) apply(r *Request, _ *Event) error {
+	if r.Status != Pending {
+		return fmt.Errorf("people are asked about a request that is %s", r.Status)
+	}
+	r.Binding, r.Approvers, r.Quorum, r.Expires = p.Binding, p.Approvers, p.Quorum, p.Expires
+	r.Owner, r.State = "", states.Pending // parked: nobody has it
+	p.anchor.apply(r)
+	return nil
+}
+
+func (p *voted) apply(r *Request, e *Event) error {
+	if r.Status != Pending || p.Binding != r.Binding {
+		return fmt.Errorf("a vote about a request that is %s, or about another binding", r.Status)
+	}
+	switch {
+	case p.approve:
+		r.Agreed++
+		if p.Decides {
+			r.Status = Approved
+		}
+	case !p.Decides:
+		return errors.New("a denial that does not decide")
+	default:
+		r.Status, r.Code, r.Reason = Denied, string(policy.CodeApprovalDenied), "Denied by "+e.By+": "+p.Reason
+	}
+	return nil
+}
+
+func (p *expired) apply(r *Request, _ *Event) error {
+	if r.Status != Pending && r.Status != Approved || r.Sent != "" {
+		return fmt.Errorf("a request that is %s expired", r.Status)
+	}
+	r.Status, r.Code = Expired, string(policy.CodeApprovalExpired)
+	return nil
+}
+
+func (p *claimed) apply(r *Request, _ *Event) error {
+	r.Owner = p.Owner
+	return nil
+}
+
+func (p *sent) apply(r *Request, e *Event) error {
+	if r.Status != Allowed && r.Status != Approved || r.Sent != "" {
+		return fmt.Errorf("a call of a request that is %s", r.Status)
+	}
+	r.Sent, r.State = e.At, states.Dispatched
+	p.anchor.apply(r)
+	return nil
+}
+
+func (p *returned) apply(r *Request, _ *Event) error {
+	if r.Sent == "" {
+		return errors.New("a result of a call that was not made")
+	}
+	r.Status, r.State = Executed, states.Executed
+	return nil
+}
+
+func (p *ended) apply(r *Request, e *Event) error {
+	o := p.Outcome
+	r.Ended, r.Owner = e.At, ""
+	r.Code, r.Reason = string(o.Code), o.Reason
+	p.anchor.apply(r)
+	r.State, r.Head = fsm.State(o.State), p.Head
+	switch {
+	case o.Type == states.TypeFailed && o.Code == policy.CodeIndeterminate:
+		r.Status = Indeterminate
+	case o.Type == states.TypeFailed:
+		r.Status = Failed
+	case o.Type == states.TypeBlocked && o.Code == policy.CodeApprovalExpired:
+		r.Status = Expired
+	case o.Type == states.TypeBlocked:
+		r.Status = Denied
+	}
+	return nil
+}
+
+func (a *anchor) apply(r *Request) { r.Steps, r.Head = a.Steps, a.Last }
+
+func (*tokenCreated) apply(*Request, *Event) error { return nil }
+func (*tokenRevoked) apply(*Request, *Event) error { return nil }
+func (*pruned) apply(*Request, *Event) error       { return nil }

@@ -1,0 +1,166 @@
+package ledger
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/fsm"
+	"pgfsm/policy/canonical"
+)
+
+// A Status is how a request stands, in one word for people.
+type Status string
+
+// The statuses. Where a run is in its machine says Request.State.
+const (
+	Proposed      Status = "proposed"      // nothing has decided yet, or the planner asked back
+	Pending       Status = "pending"       // held for a person
+	Approved      Status = "approved"      // people agreed; nobody has called yet
+	Allowed       Status = "allowed"       // a policy allowed it; the call is on its way
+	Denied        Status = "denied"        // a gate or a person said no; nothing was called
+	Executed      Status = "executed"      // the call was made, and its result is there
+	Failed        Status = "failed"        // an effect broke
+	Expired       Status = "expired"       // nobody decided in time; nothing was called
+	Indeterminate Status = "indeterminate" // the process ended while the call was in flight
+)
+
+// A Type names what an event says.
+type Type string
+
+// The types of event.
+const (
+	RequestCreated    Type = "request.created"
+	RiskScored        Type = "risk.scored"
+	DecisionMade      Type = "decision.made"
+	ApprovalRequested Type = "approval.requested"
+	ApprovalApproved  Type = "approval.approved"
+	ApprovalDenied    Type = "approval.denied"
+	ApprovalExpired   Type = "approval.expired"
+	RunClaimed        Type = "run.claimed" // a process took a parked run up
+	ProxySent         Type = "proxy.sent"  // the permit is consumed; the call may leave now
+	ToolResult        Type = "tool.result"
+	RunEnded          Type = "run.ended"
+	TokenCreated      Type = "token.created"
+	TokenRevoked      Type = "token.revoked"
+	LedgerPruned      Type = "ledger.pruned"
+)
+
+// An Event is one thing that happened. Events are only ever added. Each is chained twice: to the event before it, and to
+// the one before it of the same run.
+type Event struct {
+	Seq     int64            // from 1, without gaps
+	RunID   string           // empty for what concerns no run
+	Type    Type             //
+	At      string           // RFC 3339, UTC, whole seconds; never before that of the event before
+	By      string           // who caused it: an actor, a token's name, or a process
+	Payload jsontext.Value   // canonical JSON, or a [Ref]
+	Prev    canonical.Digest // of the event before; of the first, the ledger's origin
+	RunPrev canonical.Digest // of the run's event before; empty for a run's first
+	Hash    canonical.Digest
+}
+
+// A Request is how one run stands: a projection of its events, kept so that people and programs can ask for it. Nothing
+// in it is not in the events; Verify makes it again from them and compares.
+type Request struct {
+	RunID      string
+	At         string // of the request
+	Updated    string // of the last event
+	Kind       string // ask or call
+	Actor      string
+	Task       string
+	Env        string
+	Server     string
+	Tool       string
+	Args       string           // canonical JSON, or a [Ref]; empty until a plan was validated
+	Arguments  canonical.Digest // of the arguments, as approvals bind it
+	Definition canonical.Digest
+	Bundle     canonical.Digest
+	Mode       string // of risk
+	Score      int
+	Policy     string // that decided
+	Status     Status
+	State      fsm.State // of the machine, as far as it is recorded
+	Code       string    // why it did not run, where it did not
+	Reason     string
+	Binding    canonical.Digest // what an approver has to send back; empty unless it was held
+	Approvers  []string         // roles
+	Quorum     int
+	Agreed     int              // how many have approved
+	Expires    string           // RFC 3339; empty unless it was held
+	Owner      string           // the process that has the run; empty if none does
+	Sent       string           // when the call left; empty if it did not
+	Ended      string           // when the run ended; empty if it has not
+	Steps      int              // how many are recorded
+	Head       canonical.Digest // of the last step, or, once the run has ended, of its trace
+	Seq        int64            // of its last event
+	Hash       canonical.Digest // of its last event
+}
+
+// A Decision is what risk and policy came to for one call, once each time they were asked.
+type Decision struct {
+	Seq       int64 // of its decision.made event
+	RunID     string
+	At        string
+	Outcome   string // allow, block or hold
+	Policy    string // that matched; empty if none did
+	Condition string // of the policy, that decided
+	Bundle    canonical.Digest
+	Code      string
+	Reason    string
+}
+
+// A Step is one step of a run's record, as a trace has it. Facts, Command and Event are canonical JSON or a [Ref].
+type Step struct {
+	RunID   string
+	Seq     int
+	At      string
+	From    fsm.State
+	Trigger fsm.Trigger
+	To      fsm.State
+	Facts   string
+	Command string
+	Event   string
+	Prev    canonical.Digest
+	Hash    canonical.Digest
+}
+
+// A Blob is a large value that stands elsewhere as a [Ref], once however often it is used.
+type Blob struct {
+	Digest canonical.Digest // of the kind and the text
+	Kind   string           // BlobBundle or BlobValue
+	Text   string
+}
+
+// Kinds of blob; they are the kinds of their digests.
+const (
+	BlobBundle = "bundle" // a policy.Content in canonical form
+	BlobValue  = "blob"   // canonical JSON
+)
+
+// MaxInline is the size in bytes up to which a value stands in its row.
+const MaxInline = 4 << 10
+
+// Ref is how a blob's digest stands where the value would: JSON never begins with an at sign.
+func Ref(d canonical.Digest) string { return "@" + string(d) }
+
+// A Token lets a caller in. The secret itself is nowhere.
+type Token struct {
+	Created string           `json:"created"`
+	Expires string           `json:"expires"` // empty: never
+	ID      string           `json:"id"`      // the public part of the token
+	Name    string           `json:"name"`    // the person or service that it stands for: the actor
+	Revoked string           `json:"revoked"` // when; empty if it was not
+	Role    string           `json:"role"`    // agent, approver, auditor or admin
+	Secret  canonical.Digest `json:"secret"`  // digest of the secret
+	Seq     int64            `json:"seq"`     // of its last event
+}
+
+// A Delivery is a message to a web hook that has not been delivered, or was given up. It is work to be done and not a
+// part of the record.
+type Delivery struct {
+	Seq      int64  // of the event
+	Hook     string // its URL's digest, for configurations change
+	Attempts int
+	Next     string // not before; RFC 3339
+	State    string // waiting, done or given_up
+	Error    string // of the last attempt
+}
