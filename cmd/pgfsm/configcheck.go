@@ -15,7 +15,7 @@ import (
 )
 
 func newConfig(w world) *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Check a configuration, or print its JSON Schema", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "config", Short: "Check a configuration, or print its JSON Schema", Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	var o options
 	check := &cobra.Command{
@@ -52,6 +52,13 @@ func (a *app) printCheck(asJSON bool) error {
 		tools += len(g.Tools)
 	}
 	pinned, planner := len(c.Pins), c.Planner.Mode
+	ladder, policies := 0, 0
+	if c.Risk != nil {
+		ladder = len(c.Risk.Rules)
+	}
+	if c.Policy != nil {
+		policies = len(c.Policy.Policies)
+	}
 	if m := c.Planner.LLM; m != nil {
 		planner += fmt.Sprintf(", model %s at %s", m.Model, m.BaseURL)
 	}
@@ -68,26 +75,34 @@ func (a *app) printCheck(asJSON bool) error {
 			Outputs       int    `json:"output_types"`
 			Pinned        int    `json:"pinned_tools"`
 			Grants        int    `json:"grants"`
+			Risk          int    `json:"risk_rules"`
+			Policies      int    `json:"policies"`
 			Planner       string `json:"planner"`
 		}{schemaVersion, true, a.config, string(a.bundle.Digest()), len(c.Servers), tools, len(c.Input.Rules),
-			len(c.Planner.Routes), len(c.Outputs), pinned, len(c.Grants), planner})
+			len(c.Planner.Routes), len(c.Outputs), pinned, len(c.Grants), ladder, policies, planner})
 	}
 	for _, doubt := range doubts(c) {
 		fmt.Fprintf(a.w.stderr, "pgfsm: warning: %s\n", visible.Text(doubt))
 	}
-	_, err := fmt.Fprintf(a.w.stdout, "%s %s: %s, %s (%d pinned), %s, %s, %s, %s\nplanner %s\nbundle %s\n",
+	_, err := fmt.Fprintf(a.w.stdout, "%s %s: %s, %s (%d pinned), %s, %s, %s, %s, %s, %s\nplanner %s\nbundle %s\n",
 		newInk(a.w).mark(true), visible.Text(a.config), count(len(c.Servers), "server"), count(tools, "allowed tool"), pinned,
 		count(len(c.Grants), "grant"), count(len(c.Input.Rules), "input rule"), count(len(c.Planner.Routes), "route"),
-		count(len(c.Outputs), "output type"), visible.Text(planner), visible.Text(string(a.bundle.Digest())))
+		count(len(c.Outputs), "output type"), count(ladder, "risk rule"), counted(policies, "policy", "policies"),
+		visible.Text(planner), visible.Text(string(a.bundle.Digest())))
 	return err
 }
 
 // count says how many there are of something.
 func count(n int, what string) string {
+	return counted(n, what, what+"s")
+}
+
+// counted is [count] for words with a plural of their own.
+func counted(n int, one, many string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // doubts are what is accepted in a configuration and can hardly be meant.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,7 +24,7 @@ somebody has looked at what changed (pgfsm pins diff) and approves it (pgfsm pin
 
 What was approved is kept beside the allowlist, in allowlist.pins.json for allowlist.json, so that diff can show it. It
 counts only where it has the digest of the pin.`,
-		Args: cobra.NoArgs,
+		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newPinsList(w), newPinsVerify(w), newPinsDiff(w), newPinsApprove(w), newPinsReset(w))
@@ -190,8 +189,6 @@ func (r *pinRow) printNext(out io.Writer, k ink, why string) {
 	}
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
 // command writes a command line with the same configuration, fit for a shell.
 func (p *pinCommand) command(flags []string, names ...string) string {
 	words := append([]string{"pgfsm", "pins"}, flags...)
@@ -206,7 +203,7 @@ func (p *pinCommand) command(flags []string, names ...string) string {
 	}
 	words = append(words, names...)
 	for i, w := range words {
-		if !plainWord.MatchString(w) {
+		if !visible.PlainWord(w) {
 			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 	}

@@ -17,7 +17,8 @@ func newPinsDiff(w world) *cobra.Command {
 		Long: `diff asks the servers and shows, for each pinned tool whose definition is another one now, what was added,
 removed and changed, by JSON pointer. Characters that show nothing, that turn the direction of writing or that a
 terminal would obey are written as escapes. Where the definition that was approved was not kept, the new one is shown
-whole. Exit code 1 if anything differs, 2 if no server answered.`,
+whole. Of a change of more than a hundred lines the middle is left out, and it says how much; --json leaves out
+nothing. Exit code 1 if anything differs, 2 if no server answered.`,
 		Args: cobra.MaximumNArgs(2),
 	}, diffPins)
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -20,7 +22,7 @@ func newPolicy(w world) *cobra.Command {
 		Short: "Explain, test, lint and compare risk rules and policies",
 		Long: `Risk rules (risk.yaml) say how risky a call is, policies (policy.yaml) whether it may run, must not, or waits for a
 person. These commands call no tool. What the files mean: docs/policies.md.`,
-		Args: cobra.NoArgs,
+		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newPolicyExplain(w), newPolicyTest(w), newPolicyLint(w), newPolicyDiff(w), newPolicyImport(w))
@@ -28,21 +30,39 @@ person. These commands call no tool. What the files mean: docs/policies.md.`,
 }
 
 // callAsked is a call that is asked about.
-type callAsked struct{ server, tool, env, args, actor string }
+type callAsked struct {
+	server, tool, env, args, actor string
+
+	pinned      *bool               // nil: as the allowlist says
+	annotations *policy.Annotations // nil: what is known
+	live        bool                // ask the servers
+}
 
 func newPolicyExplain(w world) *cobra.Command {
 	var o options
 	var q callAsked
+	var pinned bool
+	var annotations string
 	cmd := &cobra.Command{
 		Use:   "explain --server S --tool T [--args '{…}']",
 		Short: "Say what risk rules and policies would decide about a call, and why",
-		Long: `explain judges a call that nobody makes by the configuration's risk rules and policies. It contacts no server: a tool
-counts as it would without annotations and without a pin. The allowlist and the tool's
-schema are not asked. Exit code: 0 allow, 1 deny, 3 pending.`,
-		Example: `  pgfsm policy explain --server billing --tool refund --env prod --args '{"amount": 900}' --actor local:alice`,
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.with(cmd.Context(), w, func(a *app) error { return a.explain(q, o.json) })
+		Long: `explain judges a call that nobody makes by the configuration's risk rules and policies. A tool counts as pinned if the
+allowlist pins it, and says of itself what the kept definition of its pin says; of a tool without one nothing is
+known, unless --live asks the servers or --annotations tells it. Without --live no server is contacted. The
+allowlist and the tool's schema are not asked. Exit code: 0 allow, 1 deny, 3 pending.`,
+		Example: `  pgfsm policy explain --server billing --tool refund --env prod --args '{"amount": 900}' --actor local:alice
+  pgfsm policy explain --server billing --tool refund --pinned --annotations '{"destructiveHint": false}'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if cmd.Flags().Changed("pinned") {
+				q.pinned = &pinned
+			}
+			if cmd.Flags().Changed("annotations") {
+				if q.annotations, err = readAnnotations(annotations); err != nil {
+					return err
+				}
+			}
+			return o.with(cmd.Context(), w, func(a *app) error { return a.explain(cmd.Context(), q, o.json) })
 		},
 	}
 	o.register(cmd)
@@ -52,9 +72,12 @@ schema are not asked. Exit code: 0 allow, 1 deny, 3 pending.`,
 	f.StringVar(&q.env, "env", "", "the environment (default: the configuration's)")
 	f.StringVar(&q.args, "args", "{}", "the arguments, a JSON object")
 	f.StringVar(&q.actor, "actor", "", "who asks (default: you)")
+	f.BoolVar(&pinned, "pinned", false, "whether the tool's definition is pinned (default: as the allowlist says)")
+	f.StringVar(&annotations, "annotations", "", "what the tool says of itself, a JSON object of MCP's hints (default: what is known)")
+	f.BoolVar(&q.live, "live", false, "ask the servers what the tool says of itself")
 	for _, name := range []string{"server", "tool"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic("policy explain: " + err.Error()) // the flag stands three lines above
+			panic("policy explain: " + err.Error()) // the flag stands above
 		}
 	}
 	return cmd
@@ -64,21 +87,27 @@ schema are not asked. Exit code: 0 allow, 1 deny, 3 pending.`,
 func (q callAsked) input(b *policy.Bundle, now string) (*condition.Input, error) {
 	args, err := canonical.JSON([]byte(q.args))
 	if err == nil && jsontext.Value(args).Kind() != '{' {
-		err = fmt.Errorf("not a JSON object")
+		err = errors.New("not a JSON object")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("args: %w; give one JSON object, such as '{\"amount\": 5}'", err)
 	}
-	if q.env == "" {
-		q.env = b.Content().Env
-	}
 	if q.actor == "" {
 		q.actor = actor()
 	}
+	return inputOf(b, q.server, q.tool, q.env, q.actor, args, now), nil
+}
+
+// inputOf is what conditions may ask about a call, but for what is known of its tool. Without an environment it is the
+// configuration's.
+func inputOf(b *policy.Bundle, server, tool, env, actor string, args []byte, now string) *condition.Input {
+	if env == "" {
+		env = b.Content().Env
+	}
 	return &condition.Input{
-		Server: q.server, Tool: q.tool, Env: q.env, Args: args, Now: now,
-		Actor: condition.Actor{ID: q.actor, Roles: b.RolesOf(q.actor)},
-	}, nil
+		Server: server, Tool: tool, Env: env, Args: args, Now: now,
+		Actor: condition.Actor{ID: actor, Roles: b.RolesOf(actor)},
+	}
 }
 
 // decision is the --json form of what was decided.
@@ -97,6 +126,7 @@ type decision struct {
 	Approvers     []string               `json:"approvers,omitzero"`
 	Quorum        int                    `json:"quorum,omitzero"`
 	Expires       string                 `json:"expires,omitzero"`
+	Known         toolKnown              `json:"known"` // what conditions were told of the tool, and where that is from
 }
 
 // word is the decision in one word.
@@ -112,16 +142,27 @@ func word(v policy.Verdict) string {
 
 var decisionExit = map[string]int{rules.Allow: exitYes, rules.Deny: exitNo, rules.Pending: exitPending}
 
-func (a *app) explain(q callAsked, asJSON bool) error {
+func (a *app) explain(ctx context.Context, q callAsked, asJSON bool) error {
 	in, err := q.input(a.bundle, now())
 	if err != nil {
 		return err
 	}
+	tools, err := a.toolsKnown(ctx, q.live)
+	if err != nil {
+		return err
+	}
+	known, err := tools.of(q.server, q.tool)
+	if err != nil {
+		return err
+	}
+	known = known.with(q.pinned, q.annotations)
+	known.tell(in)
 	got, considered := a.bundle.Explain(in)
 	d := decision{
 		SchemaVersion: schemaVersion, Decision: word(got.Verdict), Code: got.Verdict.Code, Reason: got.Verdict.Reason,
 		Policy: got.Policy, Condition: got.Condition, RiskMode: got.Mode, RiskScore: got.Score, Risk: got.Risk,
 		Policies: considered, Shadow: got.Shadow, Approvers: got.Approvers, Quorum: got.Quorum, Expires: got.Expires,
+		Known: known,
 	}
 	if asJSON {
 		if err := printJSON(a.w.stdout, d); err != nil {
@@ -135,6 +176,7 @@ func (a *app) explain(q callAsked, asJSON bool) error {
 
 func (a *app) printDecision(d decision) {
 	out, k := a.w.stdout, newInk(a.w)
+	fmt.Fprintf(out, "%s %s\n", k.bold("Tool:"), visible.Text(d.Known.says()))
 	fmt.Fprintf(out, "%s\n", k.bold(fmt.Sprintf("Risk: %s, score %d", visible.Text(d.RiskMode), d.RiskScore)))
 	for _, c := range d.Risk {
 		fmt.Fprintf(out, "  %s %-24s %s, score %d: %s\n", k.mark(c.Matched && c.Failed == ""), visible.Text(c.Rule), visible.Text(c.Mode),
@@ -159,5 +201,8 @@ func (a *app) printDecision(d decision) {
 	fmt.Fprintf(out, "%s %s\n", k.bold("Decision: "+d.Decision+"."), visible.Text(d.Reason))
 	if d.Decision == rules.Pending {
 		fmt.Fprintf(out, "Approvers: %s; quorum %d; until %s\n", visible.Text(fmt.Sprint(d.Approvers)), d.Quorum, d.Expires)
+	}
+	if d.Known.Note != "" {
+		fmt.Fprintf(out, "%s\n", k.bad.Sprint("! "+visible.Text(d.Known.Note)))
 	}
 }

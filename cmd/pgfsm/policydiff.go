@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,10 +18,10 @@ import (
 
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
+	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/settings"
-	"pgfsm/policy/visible"
 	"pgfsm/states"
 	"pgfsm/traces"
 )
@@ -32,9 +34,6 @@ type diffOptions struct {
 	json   bool
 }
 
-// changes are the kinds of change that --fail-on knows, by the decision after it.
-var changes = map[string]string{"newly-allowed": rules.Allow, "newly-denied": rules.Deny, "newly-held": rules.Pending}
-
 func newPolicyDiff(w world) *cobra.Command {
 	var o diffOptions
 	cmd := &cobra.Command{
@@ -42,16 +41,28 @@ func newPolicyDiff(w world) *cobra.Command {
 		Short: "Ask of recorded calls what another policy would have decided",
 		Long: `diff takes every call of the traces that came as far as the policy gate, judges it by OLD and by NEW, and counts what
 changes. OLD and NEW are a policy.yaml each, judged with the risk rules that the trace was recorded with, or a folder
-with policy.yaml and risk.yaml. Nothing is called, and nothing is written.
-Exit code 1 if a change is of a kind that --fail-on names, 2 if a trace cannot be used.`,
-		Example: `  pgfsm policy diff policy.yaml new/policy.yaml --traces traces --fail-on newly-allowed`,
+with policy.yaml and risk.yaml. Nothing is called, and nothing is written. Kinds of change:
+
+  newly-allowed, newly-held, newly-denied  another decision
+  hold-weakened                            held by both; now fewer must agree, more roles may, or it waits longer
+  hold-strengthened                        held by both; the opposite
+  hold-changed                             held by both; both at once, or other roles
+  policy-changed                           another policy decides, or another of its conditions, or one that fails
+  risk-changed                             another risk mode or score
+
+The last two stand beside the others too. Exit code 1 if a change is of a kind that --fail-on names, 2 if a trace cannot be
+used: each of those is named.`,
+		Example: `  pgfsm policy diff policy.yaml new/policy.yaml --traces traces --fail-on newly-allowed,hold-weakened`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("fail-on") && len(o.failOn) == 0 { // a variable that was not set, and no wish for less
+				return errors.New("--fail-on names no kind of change")
+			}
 			return o.diff(cmd.Context(), w, args[0], args[1])
 		},
 	}
 	cmd.Flags().StringVar(&o.traces, "traces", "traces", "the traces, a file or a folder")
-	cmd.Flags().StringSliceVar(&o.failOn, "fail-on", nil, "exit with 1 on: newly-allowed, newly-denied, newly-held")
+	cmd.Flags().StringSliceVar(&o.failOn, "fail-on", nil, "exit with 1 on changes of these kinds, with commas between them")
 	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many traces to judge at once")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	return cmd
@@ -62,12 +73,23 @@ type side struct {
 	policy *rules.Content
 	risk   *risk.Content // nil: the trace's own
 
-	mu      sync.Mutex
-	bundles map[canonical.Digest]*policy.Bundle // by the digest of the trace's own
+	mu       sync.Mutex
+	compiled map[canonical.Digest]*sideBundle // by the risk rules that it judges with
 }
 
+// sideBundle is compiled once, by whoever needs it first; the others wait for it and for nothing else.
+type sideBundle struct {
+	once   sync.Once
+	bundle *policy.Bundle
+	err    error
+}
+
+// maxSideBundles bounds how many a side remembers: traces of a folder have few sets of risk rules, and one that brings
+// thousands costs time and not memory.
+const maxSideBundles = 64
+
 func readSide(path string) (*side, error) {
-	s := &side{bundles: make(map[canonical.Digest]*policy.Bundle)}
+	s := &side{compiled: make(map[canonical.Digest]*sideBundle)}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -86,37 +108,63 @@ func readSide(path string) (*side, error) {
 	return s, err
 }
 
-// bundle is what a trace was recorded with, but for risk rules and policies. It is compiled once for each that there is.
-func (s *side) bundle(recorded *policy.Bundle) (*policy.Bundle, error) {
+// bundle judges by the side's policies and its risk rules or, if it has none, those that a trace was recorded with. Nothing
+// else of what was recorded is compiled, for nothing else is asked.
+func (s *side) bundle(recorded *policy.Content) (*policy.Bundle, error) {
+	rated, key := s.risk, canonical.Digest("")
+	if rated == nil && recorded.Risk != nil {
+		rated, key = recorded.Risk, canonical.Sum("risk rules", canonical.MustMarshal(recorded.Risk))
+	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if b := s.bundles[recorded.Digest()]; b != nil {
-		return b, nil
+	b := s.compiled[key]
+	if b == nil {
+		if len(s.compiled) >= maxSideBundles {
+			clear(s.compiled) // who waits for one of them has it
+		}
+		b = new(sideBundle)
+		s.compiled[key] = b
 	}
-	b, err := withPolicy(*recorded.Content(), s.risk, s.policy)
-	if err == nil {
-		s.bundles[recorded.Digest()] = b
+	s.mu.Unlock()
+	b.once.Do(func() {
+		b.bundle, b.err = policy.Compile(policy.Content{
+			Format: recorded.Format, Limits: recorded.Limits, Summary: recorded.Summary, Risk: rated, Policy: s.policy,
+			Input: policy.Input{MaxBytes: recorded.Input.MaxBytes}, Planner: policy.Planner{Mode: policy.PlannerRouter},
+		})
+	})
+	return b.bundle, b.err
+}
+
+// judge says what the side decides about the call that a run asked about. Roles are those of the run's own configuration.
+func (s *side) judge(b *policy.Bundle, q policy.Question) (*ruling, error) {
+	judge, err := s.bundle(b.Content())
+	if err != nil {
+		return nil, err
 	}
-	return b, err
+	in := inputOf(b, q.Server, q.Tool.Name, q.Env, q.Actor, q.Arguments, q.Now)
+	in.Pinned, in.Annotations = q.Tool.Pin != "", condition.Annotations(q.Tool.Annotations)
+	return rulingOf(judge.Assess(in)), nil
 }
 
 // compared is what both sides say of one call.
 type compared struct {
-	Path  string `json:"path"`
-	RunID string `json:"run_id"`
-	Tool  string `json:"tool"` // server and tool
-	Old   string `json:"old"`
-	New   string `json:"new"`
-	By    string `json:"by"`             // the policy of NEW that decided
-	Error string `json:"error,omitzero"` // why the trace cannot be used
+	Path   string   `json:"path"`
+	RunID  string   `json:"run_id"`
+	Tool   string   `json:"tool"` // server and tool
+	Old    string   `json:"old"`
+	New    string   `json:"new"`
+	By     string   `json:"by"` // the policy of NEW that decided
+	Kinds  []string `json:"kinds"`
+	Before *ruling  `json:"before"`
+	After  *ruling  `json:"after"`
 
-	judged bool // it came as far as the policy gate
+	judged bool   // it came as far as the policy gate
+	fault  string // why the trace cannot be used
 }
 
 func (o *diffOptions) diff(ctx context.Context, w world, oldPath, newPath string) error {
 	for _, kind := range o.failOn {
-		if changes[kind] == "" {
-			return fmt.Errorf("--fail-on %s: use newly-allowed, newly-denied or newly-held", kind)
+		if !slices.Contains(changeKinds, kind) {
+			return fmt.Errorf("--fail-on %s: use %s", kind, strings.Join(changeKinds, ", "))
 		}
 	}
 	before, err := readSide(oldPath)
@@ -135,12 +183,18 @@ func (o *diffOptions) diff(ctx context.Context, w world, oldPath, newPath string
 	if err != nil {
 		return err
 	}
+	odd, err := oddTraces(o.traces)
+	if err != nil {
+		return err
+	}
+	paths = slices.Sorted(slices.Values(slices.Concat(paths, odd)))
 	bar := newBar(w, "judging", len(paths))
 	all := make([]compared, len(paths))
 	replayer := traces.NewReplayer(machine, nil)
 	each(max(1, o.jobs), len(paths), func(i int) {
 		if ctx.Err() == nil {
-			all[i] = compareOne(replayer, paths[i], before, after)
+			_, isOdd := slices.BinarySearch(odd, paths[i])
+			all[i] = compareOne(replayer, paths[i], isOdd, before, after)
 			bar.Add(1)
 		}
 	})
@@ -162,100 +216,55 @@ func newBar(w world, what string, n int) *progressbar.ProgressBar {
 		progressbar.OptionThrottle(50*time.Millisecond))
 }
 
-func compareOne(replayer *traces.Replayer, path string, before, after *side) compared {
-	c := compared{Path: filepath.ToSlash(path)}
-	t, err := readTrace(path, replayer.Read)
-	if err != nil {
-		c.Error = err.Error()
-		return c
+// oddTraces are what is called as a trace in a folder and is no file: nothing of it is read, and it is not passed over.
+func oddTraces(folder string) (paths []string, err error) {
+	info, err := os.Stat(folder)
+	if err != nil || !info.IsDir() {
+		return nil, err
 	}
-	c.RunID = t.Header.RunID
-	run, err := replayer.Replay(t)
-	if err != nil {
-		c.Error = err.Error()
-		return c
-	}
-	question, ok := run.Question()
-	if !ok {
-		return c
-	}
-	c.judged, c.Tool = true, question.Server+" "+question.Tool.Name
-	for _, s := range []struct {
-		side *side
-		word *string
-	}{{before, &c.Old}, {after, &c.New}} {
-		b, err := s.side.bundle(run.Bundle())
-		if err != nil {
-			c.Error = err.Error()
-			return c
+	err = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && !e.Type().IsRegular() && isTrace(e.Name()) {
+			paths = append(paths, path)
 		}
-		got := b.Decide(question)
-		*s.word, c.By = word(got.Verdict), got.Policy
+		return err
+	})
+	slices.Sort(paths)
+	return paths, err
+}
+
+func compareOne(replayer *traces.Replayer, path string, odd bool, before, after *side) compared {
+	c := compared{Path: filepath.ToSlash(path)}
+	if err := c.compare(replayer, path, odd, before, after); err != nil {
+		c.fault = err.Error()
 	}
 	return c
 }
 
-func (o *diffOptions) report(w world, all []compared) error {
-	decided := []string{rules.Allow, rules.Pending, rules.Deny}
-	counts := make(map[[2]string]int)
-	code, judged, unusable := exitYes, 0, 0
-	var changed []compared
-	for _, c := range all {
-		switch {
-		case c.Error != "":
-			unusable++
-		case c.judged:
-			judged++
-			counts[[2]string{c.Old, c.New}]++
-			if c.Old != c.New {
-				changed = append(changed, c)
-				fails := func(kind string) bool { return changes[kind] == c.New }
-				if slices.ContainsFunc(o.failOn, fails) {
-					code = exitNo
-				}
-			}
-		}
+func (c *compared) compare(replayer *traces.Replayer, path string, odd bool, before, after *side) error {
+	if odd {
+		return errors.New("it is not a regular file, and links in a folder are not followed")
 	}
-	if unusable > 0 {
-		code = exitCould
+	t, err := readTrace(path, replayer.Read)
+	if err != nil {
+		return err
 	}
-	if o.json {
-		type cell struct {
-			Old   string `json:"old"`
-			New   string `json:"new"`
-			Calls int    `json:"calls"`
-		}
-		var cells []cell
-		for _, from := range decided {
-			for _, to := range decided {
-				cells = append(cells, cell{from, to, counts[[2]string{from, to}]})
-			}
-		}
-		err := printJSON(w.stdout, struct {
-			SchemaVersion int        `json:"schema_version"`
-			Traces        int        `json:"traces"`
-			Judged        int        `json:"judged"`
-			Unusable      int        `json:"unusable"`
-			Decisions     []cell     `json:"decisions"`
-			Changed       []compared `json:"changed"`
-		}{schemaVersion, len(all), judged, unusable, cells, changed})
-		return errors.Join(err, exit(code))
+	c.RunID = t.Header.RunID
+	run, err := replayer.Replay(t)
+	if err != nil {
+		return err
 	}
-	for _, c := range all {
-		if c.Error != "" {
-			fmt.Fprintf(w.stderr, "pgfsm: %s cannot be used: %s\n", visible.Text(c.Path), visible.Text(c.Error))
-		}
+	question, ok := run.Question()
+	if !ok {
+		return nil
 	}
-	for _, c := range changed {
-		fmt.Fprintf(w.stdout, "%s -> %s  %s  by %q  %s\n", c.Old, c.New, visible.Text(c.Tool), visible.Text(c.By), visible.Text(c.Path))
+	if c.Before, err = before.judge(run.Bundle(), question); err != nil {
+		return err
 	}
-	for _, from := range decided {
-		for _, to := range decided {
-			if n := counts[[2]string{from, to}]; n > 0 {
-				fmt.Fprintf(w.stdout, "%-8s -> %-8s %d\n", from, to, n)
-			}
-		}
+	if c.After, err = after.judge(run.Bundle(), question); err != nil {
+		return err
 	}
-	fmt.Fprintf(w.stdout, "%s, %d came as far as the policy, %d change\n", count(len(all), "trace"), judged, len(changed))
-	return exit(code)
+	c.judged, c.Tool = true, question.Server+" "+question.Tool.Name
+	c.Old, c.New, c.By = c.Before.Decision, c.After.Decision, c.After.Policy
+	c.Kinds = kindsOf(c.Before, c.After)
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -14,7 +13,6 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/lint"
 	"pgfsm/policy/visible"
-	"pgfsm/states"
 )
 
 func newPolicyLint(w world) *cobra.Command {
@@ -105,11 +103,7 @@ func (a *app) known(ctx context.Context, live bool) (*policy.Catalog, error) {
 	if live {
 		return a.live(ctx)
 	}
-	f := &allowlistFile{path: a.loaded.AllowlistPath}
-	if a.demo && a.w.env("SAFE_ALLOWLIST_PATH") == "" {
-		return nil, nil
-	}
-	kept, _, _, err := f.kept()
+	kept, err := a.keptDefinitions()
 	if err != nil || len(kept) == 0 {
 		return nil, err
 	}
@@ -132,16 +126,13 @@ func (a *app) known(ctx context.Context, live bool) (*policy.Catalog, error) {
 
 // live asks the servers.
 func (a *app) live(ctx context.Context) (*policy.Catalog, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(a.bundle.Limits().RunTimeout)*time.Millisecond)
-	defer cancel()
-	ev := (&servers{app: a, listings: make(map[string]uint64)}).List(ctx, nil)
-	listed, ok := ev.(*states.ToolsListed)
-	if !ok {
-		return nil, fmt.Errorf("the tools cannot be listed: %s", ev.(*states.EffectFailed).Reason)
+	listed, err := a.list(ctx)
+	if err != nil {
+		return nil, err
 	}
 	c := a.bundle.Catalog(listed.Catalog(), listed.Servers)
 	if !c.Up() {
-		return nil, errors.New("no server answered; without --live lint judges by what is pinned")
+		return nil, errors.New("no server answered; without --live, what is pinned is judged by")
 	}
 	return c, nil
 }

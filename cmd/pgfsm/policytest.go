@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,8 +12,6 @@ import (
 
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/risk"
-	"pgfsm/policy/rules"
 	"pgfsm/policy/settings"
 	"pgfsm/policy/visible"
 )
@@ -23,12 +22,13 @@ func newPolicyTest(w world) *cobra.Command {
 		Use:   "test FILE|FOLDER ...",
 		Short: "Hold risk rules and policies to calls with known answers",
 		Long: `test judges each call of the files by the configuration's risk rules and policies, and compares. In a folder it reads
-every *.yaml that holds tests. It also says which rules and policies no test has taken.
+every *tests.yaml and *_test.yaml. It also says which rules and policies no test has taken. What a test does not say of
+its tool, whether it is pinned and what it says of itself, is taken from the allowlist and the kept definitions.
 Exit code 1 if a decision is another one than expected.`,
 		Example: `  pgfsm policy test -c pgfsm.yaml tests.yaml`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.with(cmd.Context(), w, func(a *app) error { return a.testPolicy(args, o.json) })
+			return o.with(cmd.Context(), w, func(a *app) error { return a.testPolicy(cmd.Context(), args, o.json) })
 		},
 	}
 	o.register(cmd)
@@ -46,6 +46,8 @@ type judged struct {
 	Policy string `json:"policy,omitzero"`
 	Wanted string `json:"want_policy,omitzero"`
 	Reason string `json:"reason"`
+
+	Known toolKnown `json:"known"` // what conditions were told of the tool, and where that is from
 }
 
 // coverage is what tests have taken of a configuration, and what not.
@@ -54,8 +56,12 @@ type coverage struct {
 	Rules    []string `json:"risk_rules_without_a_test"`
 }
 
-func (a *app) testPolicy(paths []string, asJSON bool) error {
+func (a *app) testPolicy(ctx context.Context, paths []string, asJSON bool) error {
 	files, err := testFiles(paths)
+	if err != nil {
+		return err
+	}
+	tools, err := a.toolsKnown(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -72,8 +78,13 @@ func (a *app) testPolicy(paths []string, asJSON bool) error {
 			return err
 		}
 		for _, t := range tests {
-			got := a.judgeTest(t)
-			all = append(all, newJudged(file, t, got))
+			known, err := tools.of(t.Server, t.Tool)
+			if err != nil {
+				return err
+			}
+			known = known.with(t.Pinned, t.Annotations)
+			got := a.judgeTest(t, known)
+			all = append(all, newJudged(file, t, got, known))
 			taken[got.Policy] = true
 			for _, s := range got.Shadow {
 				taken[s.Policy] = true
@@ -111,15 +122,9 @@ func testFiles(paths []string) (files []string, err error) {
 	return files, nil
 }
 
-func (a *app) judgeTest(t settings.PolicyTest) policy.Assessment {
-	b := a.bundle
-	in := &condition.Input{
-		Server: t.Server, Tool: t.Tool, Env: t.Env, Args: t.Args, Now: now(),
-		Actor: condition.Actor{ID: t.Actor, Roles: b.RolesOf(t.Actor)},
-	}
-	if in.Env == "" {
-		in.Env = b.Content().Env
-	}
+func (a *app) judgeTest(t settings.PolicyTest, known toolKnown) policy.Assessment {
+	b, in := a.bundle, inputOf(a.bundle, t.Server, t.Tool, t.Env, t.Actor, t.Args, now())
+	known.tell(in)
 	if t.Risk != nil {
 		b = b.WithoutRisk()
 		in.Risk = condition.Risk{Mode: t.Risk.Mode, Score: t.Risk.Score}
@@ -127,10 +132,10 @@ func (a *app) judgeTest(t settings.PolicyTest) policy.Assessment {
 	return b.Assess(in)
 }
 
-func newJudged(file string, t settings.PolicyTest, got policy.Assessment) judged {
+func newJudged(file string, t settings.PolicyTest, got policy.Assessment, known toolKnown) judged {
 	j := judged{
 		File: filepath.ToSlash(file), Line: t.Line, Name: t.Name, Got: word(got.Verdict), Want: t.Expect,
-		Policy: got.Policy, Wanted: t.Policy, Reason: got.Verdict.Reason,
+		Policy: got.Policy, Wanted: t.Policy, Reason: got.Verdict.Reason, Known: known,
 	}
 	j.OK = j.Got == j.Want && (j.Wanted == "" || j.Wanted == j.Policy)
 	return j
@@ -182,6 +187,7 @@ func (a *app) reportTests(all []judged, c coverage, asJSON bool) error {
 		if !j.OK {
 			fmt.Fprintf(out, "  %s:%d: %s by %q, want %s %s: %s\n", visible.Text(j.File), j.Line, j.Got, visible.Text(j.Policy), j.Want,
 				visible.Text(j.Wanted), visible.Text(j.Reason))
+			fmt.Fprintf(out, "  tool: %s\n", visible.Text(j.Known.says()))
 		}
 	}
 	for _, group := range []struct {
@@ -194,13 +200,4 @@ func (a *app) reportTests(all []judged, c coverage, asJSON bool) error {
 	}
 	fmt.Fprintf(out, "%s, %d as expected\n", count(len(all), "test"), len(all)-bad)
 	return exit(code)
-}
-
-// compile puts other risk rules and policies into a bundle's content.
-func withPolicy(c policy.Content, r *risk.Content, p *rules.Content) (*policy.Bundle, error) {
-	c.Policy = p
-	if r != nil {
-		c.Risk = r
-	}
-	return policy.Compile(c)
 }

@@ -118,12 +118,12 @@ Exit codes: 0 yes (answered, a question back, clean), 1 no (blocked, diverged, t
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          noSuchCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(
 		newRun(w), newCall(w), newTools(w), newReplay(w), newGraph(w), newVerify(w), newDemo(w), newInit(w), newConfig(w), newPins(w), newPolicy(w),
-		newVersion(w),
+		newLedger(w), newVersion(w),
 	)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -136,6 +136,22 @@ Exit codes: 0 yes (answered, a question back, clean), 1 no (blocked, diverged, t
 		}
 	}
 	return root
+}
+
+// suggested is how many letters a word may be away from the command that was meant.
+const suggested = 2
+
+// noSuchCommand refuses a word that is none of a command's own commands, and names those that may have been meant.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := cobra.NoArgs(cmd, args)
+	cmd.SuggestionsMinimumDistance = suggested
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 && args[0] != "" {
+		return fmt.Errorf("%w (did you mean %s?)", err, strings.Join(near, " or "))
+	}
+	return err
 }
 
 // helpOn shows the help of a command. Cobra's own takes any word for a yes.

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"pgfsm/policy"
 	"pgfsm/policy/rules"
 )
 
@@ -19,6 +20,9 @@ type PolicyTest struct {
 	Risk   *GivenRisk
 	Expect string // allow, deny or pending
 	Policy string // which policy must decide; empty: any
+
+	Pinned      *bool               // whether the tool's definition is pinned; nil: as the configuration says
+	Annotations *policy.Annotations // what the tool says of itself, whole; nil: what the configuration knows of it
 }
 
 // GivenRisk is a risk that a test takes as given, in place of what the risk rules would say.
@@ -37,6 +41,9 @@ var policyTests = &shape{form: object, keys: []key{
 				{name: "env", shape: plainName, doc: "The environment. Without it: that of the configuration."},
 				{name: "args", shape: &shape{form: anything}, initial: "{}", doc: "The arguments."},
 				{name: "actor", shape: &shape{form: text, max: MaxToolBytes}, doc: "Who asks."},
+				{name: "pinned", shape: &shape{form: boolean}, doc: "Whether the tool's definition is pinned. Without it: as the allowlist says."},
+				{name: "annotations", absent: true, shape: toolHints,
+					doc: "What the tool says of itself, in place of what is known of it. Without it: what the kept definition of its pin says, or nothing."},
 			}}},
 			{name: "risk", doc: "A risk to take as given.", shape: &shape{form: object, keys: []key{
 				{name: "mode", shape: plainName, required: true, doc: "The mode."},
@@ -47,6 +54,34 @@ var policyTests = &shape{form: object, keys: []key{
 			{name: "expect_policy", shape: &shape{form: text, max: rules.MaxID}, doc: "The policy that must decide it."},
 		}}}},
 }}
+
+// toolHints are MCP's hints. One that is not written is not given, which is more than false.
+var toolHints = &shape{form: object, keys: []key{
+	{name: "readOnlyHint", shape: &shape{form: boolean}, doc: "The tool changes nothing."},
+	{name: "destructiveHint", shape: &shape{form: boolean}, doc: "The tool may destroy."},
+	{name: "idempotentHint", shape: &shape{form: boolean}, doc: "A second same call changes nothing."},
+	{name: "openWorldHint", shape: &shape{form: boolean}, doc: "The tool reaches beyond its own data."},
+}}
+
+// hints are the annotations of a node that was judged to be some; nil where there is none.
+func (n *node) hints() *policy.Annotations {
+	if n == nil {
+		return nil
+	}
+	return &policy.Annotations{
+		ReadOnly: n.flag("readOnlyHint"), Destructive: n.flag("destructiveHint"),
+		Idempotent: n.flag("idempotentHint"), OpenWorld: n.flag("openWorldHint"),
+	}
+}
+
+// flag is true or false as a key says; nil where it is not written.
+func (n *node) flag(key string) *bool {
+	v := n.get(key)
+	if v == nil {
+		return nil
+	}
+	return new(v.text == "true")
+}
 
 // ReadPolicyTests reads a file of tests. The error is of type [Errors].
 func ReadPolicyTests(name string, content []byte) ([]PolicyTest, error) {
@@ -72,6 +107,7 @@ func ReadPolicyTests(name string, content []byte) ([]PolicyTest, error) {
 		if args := in.get("args"); args != nil {
 			t.Args = args.json()
 		}
+		t.Pinned, t.Annotations = in.flag("pinned"), in.get("annotations").hints()
 		tests = append(tests, t)
 	}
 	return tests, nil

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgfsm/policy/rules"
+)
+
+// hinted are tools by what they say of themselves.
+var hinted = []struct{ name, annotations string }{
+	{"silent", ""},
+	{"reads", `{"readOnlyHint":true,"openWorldHint":false}`},
+	{"writes", `{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":true}`},
+	{"destroys", `{"destructiveHint":true,"idempotentHint":false,"title":"Destroy"}`},
+}
+
+func hintedTools() (tools []string) {
+	for _, h := range hinted {
+		tool := fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"}`, h.name)
+		if h.annotations != "" {
+			tool += `,"annotations":` + h.annotations
+		}
+		tools = append(tools, tool+"}")
+	}
+	return tools
+}
+
+const hintedAllowlist = `{"puppet":["silent","reads","writes","destroys"]}`
+
+// hintedFolder is a configuration for these tools, pinned or not, with risk rules and policies.
+func hintedFolder(t *testing.T, pin bool, risk, policies string) *pinned {
+	t.Helper()
+	p := newPinned(t, hintedAllowlist, hintedTools()...)
+	p.writes("risk.yaml", risk)
+	p.writes("policy.yaml", policies)
+	config := strings.Replace(p.text("pgfsm.yaml"), "version: 1\n", "version: 1\nenv: prod\nrisk: risk.yaml\npolicy: policy.yaml\ninput: {defaults: false}\n", 1)
+	p.writes("pgfsm.yaml", config)
+	if pin {
+		p.pins("approve").want(t, exitYes)
+	}
+	return p
+}
+
+func (p *pinned) writes(name, text string) {
+	p.t.Helper()
+	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// decisionOfRun is what policy said to a run, by its document.
+func decisionOfRun(t *testing.T, r ran) string {
+	t.Helper()
+	switch {
+	case r.code == exitYes && r.member("/type") == "tool_result":
+		return rules.Allow
+	case r.code == exitPending && r.member("/code") == "approval_required":
+		return rules.Pending
+	case r.code == exitNo && strings.HasPrefix(r.member("/code"), "policy_"):
+		return rules.Deny
+	}
+	t.Fatalf("run = %+v, want a decision of the policy", r)
+	return ""
+}
+
+// TestPolicyCommandsAgreeWithRun: explain, test, diff and replay say of every tool what a run was told, whatever asks for
+// its pin and its annotations.
+func TestPolicyCommandsAgreeWithRun(t *testing.T) {
+	t.Parallel()
+	const noRisk = "version: 1\n"
+	const byHint = "version: 1\nrules:\n" +
+		"  - {id: again, score_expr: \"tool_annotations.idempotentHint ? 10.0 : 95.0\"}\n" +
+		"  - {id: kept, score_expr: \"pinned ? score / 2.0 : score\"}\nset_mode_by_score: {danger: score >= 90.0}\n"
+	seen := make(map[string]int)
+	for _, tt := range []struct{ name, risk, policies string }{
+		{"pinned-only", noRisk, "- {id: a, effect: allow, deny: \"!pinned\"}"},
+		{"destructive-waits", noRisk, "- {id: a, effect: allow, require_approval_if: tool_annotations.destructiveHint}"},
+		{"readers-only", noRisk, "- {id: a, when: tool_annotations.readOnlyHint, effect: allow}"},
+		{"pinned-and-open-waits", noRisk, "- {id: a, when: pinned && tool_annotations.openWorldHint, effect: pending}\n- {id: b, effect: allow}"},
+		{"risk-by-hints", byHint, "- {id: a, effect: allow, deny: \"risk.mode == 'danger'\", require_approval_if: risk.score > 40}"},
+	} {
+		for _, pin := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s-pinned-%t", tt.name, pin), func(t *testing.T) {
+				p := hintedFolder(t, pin, tt.risk, "version: 1\npolicies:\n"+tt.policies+"\n")
+				for _, word := range agreeing(t, p, pin) {
+					seen[word]++
+				}
+			})
+		}
+	}
+	for _, word := range []string{rules.Allow, rules.Deny, rules.Pending} {
+		if seen[word] < 5 {
+			t.Errorf("%d decisions are %s, want at least 5: the policies show too little", seen[word], word)
+		}
+	}
+}
+
+// agreeing calls each tool, and holds every other way to ask to what came of it.
+func agreeing(t *testing.T, p *pinned, pin bool) (words []string) {
+	t.Helper()
+	tests, bare := "tests:\n", "tests:\n"
+	for i, h := range hinted {
+		word := decisionOfRun(t, p.command("call", "--json", "puppet", h.name, "{}"))
+		words = append(words, word)
+		hints := strings.Replace(cmp.Or(h.annotations, "{}"), `,"title":"Destroy"`, "", 1)
+		ways := map[string][]string{
+			"given": {"--annotations", hints, fmt.Sprintf("--pinned=%t", pin)}, "live": {"--live"},
+			"live-and-given": {"--live", "--annotations", hints},
+		}
+		if pin {
+			ways["kept"] = nil
+		}
+		for how, flags := range ways { // each alone
+			args := append([]string{"policy", "explain", "-c", p.config, "--json", "--server", "puppet", "--tool", h.name}, flags...)
+			r := command(t.Context(), nil, args...)
+			r.want(t, decisionExit[word], "/decision", word, "/known/pinned", fmt.Sprint(pin), "/known/note", "")
+			if t.Failed() {
+				t.Fatalf("explain, %s, of %s: want %s", how, h.name, word)
+			}
+		}
+		test := fmt.Sprintf("  - {name: t%d, expect: %s, input: {server: puppet, tool: %s", i, word, h.name)
+		bare += test + "}}\n"
+		tests += fmt.Sprintf("%s, pinned: %t, annotations: %s}}\n", test, pin, yamlHints(hints))
+	}
+	p.writes("tests.yaml", tests)
+	p.writes("bare.yaml", bare)
+	command(t.Context(), nil, "policy", "test", "-c", p.config, filepath.Join(p.dir, "tests.yaml")).want(t, exitYes)
+	if pin {
+		command(t.Context(), nil, "policy", "test", "-c", p.config, filepath.Join(p.dir, "bare.yaml")).want(t, exitYes)
+	}
+	past := filepath.Join(p.dir, "traces")
+	command(t.Context(), nil, "replay", past).want(t, exitYes)
+	diff := command(t.Context(), nil, "policy", "diff", filepath.Join(p.dir, "policy.yaml"), p.dir, "--traces", past, "--json")
+	diff.want(t, exitYes, "/judged", fmt.Sprint(len(hinted)), "/changed", "[]")
+	for i, pair := range [][2]string{{"allow", "allow"}, {"pending", "pending"}, {"deny", "deny"}} {
+		n := 0
+		for _, word := range words {
+			if word == pair[0] {
+				n++
+			}
+		}
+		diff.want(t, exitYes, fmt.Sprintf("/decisions/%d/calls", i*4), fmt.Sprint(n))
+	}
+	return words
+}
+
+// yamlHints writes the members of an object as YAML takes them in one line.
+func yamlHints(doc string) string { return strings.NewReplacer(`"`, "", ":", ": ").Replace(doc) }
+
+// TestPolicyExplainSaysWhereItKnowsFrom: what is known of a tool, and from where.
+func TestPolicyExplainSaysWhereItKnowsFrom(t *testing.T) {
+	t.Parallel()
+	p := hintedFolder(t, true, "version: 1\n", "version: 1\npolicies:\n- {id: a, effect: allow}\n")
+	explain := func(flags ...string) ran {
+		return command(t.Context(), nil, append([]string{"policy", "explain", "-c", p.config, "--server", "puppet", "--tool", "reads"}, flags...)...)
+	}
+	explain().holds(t, exitYes, "Tool: pinned (allowlist), annotations: readOnlyHint true, openWorldHint false (kept definition)\n")
+	explain("--json").want(t, exitYes, "/known/pinned_from", "allowlist", "/known/annotations_from", "kept definition",
+		"/known/annotations/readOnlyHint", "true", "/known/annotations/destructiveHint", "null")
+	explain("--pinned=false").holds(t, exitYes, "Tool: not pinned (given), annotations: readOnlyHint true, openWorldHint false (kept definition)\n")
+	explain("--annotations", `{"idempotentHint":false}`).holds(t, exitYes, "Tool: pinned (allowlist), annotations: idempotentHint false (given)\n")
+	explain("--live").holds(t, exitYes, "openWorldHint false (server)\n")
+	explain("--tool", "other").holds(t, exitYes, "Tool: not pinned (allowlist), annotations: none (unknown)\n")
+
+	kept := p.text("allowlist.pins.json")
+	p.writes("allowlist.pins.json", strings.Replace(kept, `"readOnlyHint": true`, `"readOnlyHint": false`, 1))
+	if r := explain(); !strings.Contains(r.stderr, "do not have the digests") {
+		t.Errorf("stderr = %q, want that a definition is not what was approved", r.stderr)
+	} else {
+		r.holds(t, exitYes, "Tool: pinned (allowlist), annotations: none (unknown)\n")
+	}
+	if err := os.Remove(filepath.Join(p.dir, "allowlist.pins.json")); err != nil {
+		t.Fatal(err)
+	}
+	explain().holds(t, exitYes, "Tool: pinned (allowlist), annotations: none (unknown)\n")
+	p.writes("allowlist.pins.json", kept)
+
+	if err := os.Rename(filepath.Join(p.dir, "allowlist.json"), filepath.Join(p.dir, "elsewhere.json")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(p.dir, "allowlist.pins.json"), filepath.Join(p.dir, "elsewhere.pins.json")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("elsewhere.json", filepath.Join(p.dir, "allowlist.json")); err != nil {
+		t.Fatal(err)
+	}
+	explain().holds(t, exitYes, "openWorldHint false (kept definition)\n") // beside the file behind the link, as pins keeps them
+
+	p.lists(strings.Replace(hintedTools()[1], "true", "false", 1), hintedTools()[0])
+	explain("--live").holds(t, exitYes, "readOnlyHint false", "! A run would not come so far, [tool_definition_changed]: ")
+	explain("--live", "--tool", "silent").holds(t, exitYes, "annotations: none (server)\n")
+	for _, tt := range []struct {
+		name, says string
+		flags      []string
+	}{
+		{"live-not-listed", `--live: Server "puppet" lists no tool "destroys"`, []string{"--live", "--tool", "destroys"}},
+		{"live-no-server", `--live: No server "nowhere" is configured`, []string{"--live", "--server", "nowhere"}},
+		{"hints-no-json", "annotations: ", []string{"--annotations", "readOnlyHint"}},
+		{"hints-a-list", "annotations: not a JSON object", []string{"--annotations", "[]"}},
+		{"hints-empty", "annotations: ", []string{"--annotations", ""}},
+		{"hints-twice", "annotations: ", []string{"--annotations", `{"readOnlyHint":true,"readOnlyHint":false}`}},
+		{"hints-misspelt", "another member", []string{"--annotations", `{"readonlyHint":true}`}},
+		{"hints-of-another-type", "neither true nor false", []string{"--annotations", `{"readOnlyHint":"true"}`}},
+		{"pinned-no-word", "invalid argument", []string{"--pinned=perhaps"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if r := explain(tt.flags...); r.code != exitCould || r.stdout != "" || !strings.Contains(r.stderr, tt.says) {
+				t.Errorf("explain = %+v, want exit code %d and %q", r, exitCould, tt.says)
+			}
+		})
+	}
+	p.server.CloseClientConnections()
+	p.server.Close()
+	if r := explain("--live"); r.code != exitCould || !strings.Contains(r.stderr, "no server answered") {
+		t.Errorf("explain --live of a server that is down = %+v", r)
+	}
+}

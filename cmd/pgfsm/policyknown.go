@@ -1,0 +1,169 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/condition"
+	"pgfsm/policy/visible"
+)
+
+// Where it is known from whether a tool is pinned, and what the tool says of itself.
+const (
+	fromAllowlist = "allowlist"       // the pin that stands there, or that none does
+	fromKept      = "kept definition" // of the pin; a run takes no other definition of the tool
+	fromServer    = "server"          // what it sends now
+	fromAsker     = "given"           // by a flag, or by the test
+	fromNowhere   = "unknown"         // nobody was asked, so there are none
+)
+
+// toolKnown is what conditions are told of a tool, besides its name.
+type toolKnown struct {
+	Pinned          bool               `json:"pinned"`
+	PinnedFrom      string             `json:"pinned_from"`
+	Annotations     policy.Annotations `json:"annotations"`
+	AnnotationsFrom string             `json:"annotations_from"`
+	Note            string             `json:"note,omitzero"` // why no run would come as far as the policy
+}
+
+// toolsKnown answers for the tools of a configuration what a run would tell conditions of them.
+type toolsKnown struct {
+	bundle *policy.Bundle
+	kept   definitions
+	live   *policy.Catalog // nil: no server was asked
+	known  map[[2]string]toolKnown
+}
+
+// toolsKnown reads what the configuration knows of its tools and, if live, asks the servers.
+func (a *app) toolsKnown(ctx context.Context, live bool) (*toolsKnown, error) {
+	kept, err := a.keptDefinitions()
+	if err != nil {
+		return nil, err
+	}
+	k := &toolsKnown{bundle: a.bundle, kept: kept, known: make(map[[2]string]toolKnown)}
+	if live {
+		if k.live, err = a.live(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
+}
+
+// keptDefinitions are the definitions that stand beside the allowlist; of them those that have the digest of a pin are
+// what was approved.
+func (a *app) keptDefinitions() (definitions, error) {
+	if len(a.bundle.Content().Pins) == 0 {
+		return nil, nil
+	}
+	path, err := filepath.EvalSymlinks(a.loaded.AllowlistPath)
+	if err != nil {
+		return nil, err
+	}
+	kept, _, unsure, err := (&allowlistFile{path: path}).kept()
+	if unsure != "" {
+		fmt.Fprintf(a.w.stderr, "pgfsm: warning: %s\n", visible.Text(unsure))
+	}
+	return kept, err
+}
+
+// of says what is known of one tool.
+func (k *toolsKnown) of(server, tool string) (toolKnown, error) {
+	at := [2]string{server, tool}
+	if got, ok := k.known[at]; ok {
+		return got, nil
+	}
+	pin := pinOf(k.bundle.Content().Pins, server, tool)
+	got := toolKnown{Pinned: pin != "", PinnedFrom: fromAllowlist, AnnotationsFrom: fromNowhere}
+	if k.live != nil {
+		t, found := k.live.Find(server, tool)
+		if t == nil {
+			return got, fmt.Errorf("--live: %s", found.Reason)
+		}
+		got.Annotations, got.AnnotationsFrom = t.Annotations, fromServer
+		switch {
+		case t.Code != "":
+			got.Note = fmt.Sprintf("A run would not come so far, [%s]: %s", t.Code, t.Reason)
+		case !t.Allowed:
+			got.Note = "A run would not come so far: the tool is not on the allowlist."
+		}
+	} else if t := definedAs(k.bundle, server, tool, k.kept[pin]); t != nil {
+		got.Annotations, got.AnnotationsFrom = t.Annotations, fromKept
+	}
+	k.known[at] = got
+	return got, nil
+}
+
+// definedAs reads a tool's definition as a run reads what a server sends; nil if there is none, or it is another tool's.
+func definedAs(b *policy.Bundle, server, tool string, definition jsontext.Value) *policy.Tool {
+	if definition == nil {
+		return nil
+	}
+	page := canonical.Text(`{"tools":[` + string(definition) + `]}`)
+	listing := policy.Listing{Server: server, Status: policy.ServerUp, Pages: []canonical.Text{page}}
+	digest := canonical.Sum("kept definition of a server", []byte(server+"\x00"+string(definition)))
+	t, _ := b.Catalog(digest, []policy.Listing{listing}).Find(server, tool)
+	return t
+}
+
+// with puts what whoever asks says into the place of what is known; nil says nothing.
+func (t toolKnown) with(pinned *bool, annotations *policy.Annotations) toolKnown {
+	if pinned != nil {
+		t.Pinned, t.PinnedFrom = *pinned, fromAsker
+	}
+	if annotations != nil {
+		t.Annotations, t.AnnotationsFrom = *annotations, fromAsker
+	}
+	return t
+}
+
+// tell puts it into what conditions may ask about.
+func (t toolKnown) tell(in *condition.Input) {
+	in.Pinned, in.Annotations = t.Pinned, condition.Annotations(t.Annotations)
+}
+
+// says is what is known, for people.
+func (t toolKnown) says() string {
+	pinned := "not pinned"
+	if t.Pinned {
+		pinned = "pinned"
+	}
+	var hints []string
+	for _, h := range []struct {
+		name string
+		says *bool
+	}{
+		{"readOnlyHint", t.Annotations.ReadOnly}, {"destructiveHint", t.Annotations.Destructive},
+		{"idempotentHint", t.Annotations.Idempotent}, {"openWorldHint", t.Annotations.OpenWorld},
+	} {
+		if h.says != nil {
+			hints = append(hints, fmt.Sprintf("%s %t", h.name, *h.says))
+		}
+	}
+	return fmt.Sprintf("%s (%s), annotations: %s (%s)", pinned, t.PinnedFrom, cmp.Or(strings.Join(hints, ", "), "none"), t.AnnotationsFrom)
+}
+
+// readAnnotations reads the hints that a flag gives.
+func readAnnotations(text string) (*policy.Annotations, error) {
+	doc, err := canonical.JSON([]byte(text))
+	if err == nil && jsontext.Value(doc).Kind() != '{' {
+		err = errors.New("not a JSON object")
+	}
+	var hints policy.Annotations
+	if err == nil && json.Unmarshal(doc, &hints, json.RejectUnknownMembers(true)) != nil {
+		err = errors.New("it has another member, or one that is neither true nor false")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("annotations: %w; give readOnlyHint, destructiveHint, idempotentHint and openWorldHint, "+
+			"as far as the tool has them, such as '{\"readOnlyHint\": true}'", err)
+	}
+	return &hints, nil
+}
