@@ -10,11 +10,16 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"pgfsm/policy/secret"
 )
 
 const (
 	// MaxCompletionBytes bounds the body of a response.
 	MaxCompletionBytes = 4 << 20
+	// maxPiece is how much at the end of a response that is cut may be the beginning of a secret: 16 times the longest
+	// that a configuration can hold, 64 KiB, for JSON may spell each byte of one with six, and quote it once more.
+	maxPiece = 1 << 20
 	// maxHTTPHeader bounds the headers of a response.
 	maxHTTPHeader = 64 << 10
 )
@@ -66,10 +71,11 @@ var errRepeated = errors.New("a second request in one exchange was refused")
 // decided on here and no others, and keeps what comes. The library gets a harmless answer in place of it: it has no
 // redirect to follow, no status to repeat the request for, and nothing to decode.
 type wire struct {
-	next  http.RoundTripper
-	begun bool
-	got   Exchange
-	err   error // why got is not a whole response; nil if it is one
+	next    http.RoundTripper
+	secrets *secret.Masker // what a response that is cut must not keep a piece of
+	begun   bool
+	got     Exchange
+	err     error // why got is not a whole response; nil if it is one
 }
 
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -111,7 +117,9 @@ func (w *wire) take(resp *http.Response) error {
 		return errors.New("it wants to speak another protocol") // and a read from it would end with the connection only
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxCompletionBytes+1))
-	w.got.Received = body[:min(len(body), MaxCompletionBytes)]
+	if w.got.Received = body; len(body) > MaxCompletionBytes {
+		w.got.Received = beginning(body, w.secrets)
+	}
 	switch encoding := resp.Header.Get("Content-Encoding"); {
 	case err != nil:
 		return fmt.Errorf("the response breaks off: %w", err)
@@ -121,4 +129,11 @@ func (w *wire) take(resp *http.Response) error {
 		return fmt.Errorf("the response is encoded as %q, which was not asked for", encoding)
 	}
 	return nil
+}
+
+// beginning is what is kept of a response that is too long. Secrets in it are masked before it is cut: nobody would find
+// what a cut leaves of one. Where reading stopped is such a cut too, so what may be a piece of a secret there goes.
+func beginning(body []byte, secrets *secret.Masker) []byte {
+	clean := secrets.Bytes(body)
+	return clean[:min(max(len(clean)-maxPiece, 0), MaxCompletionBytes)]
 }

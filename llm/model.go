@@ -170,7 +170,7 @@ func (m *Model) exchange(ctx context.Context, got *Completion, p prompt, format 
 			},
 		}
 	}
-	w := &wire{next: m.transport}
+	w := &wire{next: m.transport, secrets: m.secrets}
 	_, err := m.chat.New(ctx, params, option.WithHTTPClient(&http.Client{Transport: w}))
 	if !w.begun {
 		return w.got, cmp.Or(err, errNotSent)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"pgfsm/policy"
+	"pgfsm/policy/visible"
 )
 
 // MaxPatternBytes bounds one route's pattern.
@@ -138,9 +139,5 @@ func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	end := max(limit-len(gone), 0)
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + gone
+	return visible.Cut(s, limit-len(gone), gone)
 }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"pgfsm/policy/secret"
+	"pgfsm/policy/visible"
 )
 
 // Stable codes of [Listing] and [Returned]. An empty code means that nothing went wrong.
@@ -77,15 +77,7 @@ const maxLabel = 200
 
 // label masks secrets in s and cuts it to maxLabel bytes without splitting a character.
 func label(s string, secrets *secret.Masker) string {
-	s = secrets.String(s)
-	if len(s) <= maxLabel {
-		return s
-	}
-	cut := maxLabel
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut]
+	return visible.Cut(secrets.String(s), maxLabel, "")
 }
 
 // retold is err, which read has found wrong with doc, in words without secrets. Errors of decoders quote from a

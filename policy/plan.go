@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -227,12 +226,5 @@ func text(name string, v jsontext.Value) (string, error) {
 // clip keeps quoted outside text short enough for a sentence.
 func clip(s string) string {
 	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return visible.Cut(s, most, "…")
 }

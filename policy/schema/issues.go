@@ -14,6 +14,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	show "pgfsm/policy/visible"
 )
 
 const (
@@ -229,7 +231,7 @@ func rational(r *big.Rat) string {
 // quoted quotes s for a person: bounded, with control, bidirectional and other invisible characters escaped.
 func quoted(s string) string {
 	if len(s) > maxQuoted {
-		return strconv.Quote(cut(s, maxQuoted)) + "…"
+		return strconv.Quote(show.Cut(s, maxQuoted, "")) + "…"
 	}
 	return strconv.Quote(s)
 }
@@ -238,7 +240,7 @@ func quoted(s string) string {
 func visible(s string, limit int) string {
 	ellipsis := ""
 	if len(s) > limit {
-		s, ellipsis = cut(s, limit), "…"
+		s, ellipsis = show.Cut(s, limit, ""), "…"
 	}
 	if !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }) {
 		return s + ellipsis
@@ -253,12 +255,4 @@ func visible(s string, limit int) string {
 		b.WriteString(escaped[1 : len(escaped)-1])
 	}
 	return b.String() + ellipsis
-}
-
-// cut returns at most n bytes of s, never half a character.
-func cut(s string, n int) string {
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

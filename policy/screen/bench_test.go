@@ -31,8 +31,21 @@ func BenchmarkJudge_WithoutPrefilter(b *testing.B) {
 	}
 }
 
+// What a process pays once, and what it pays for the same rules again.
 func BenchmarkCompile(b *testing.B) {
-	for b.Loop() {
-		defaultScreen(b)
-	}
+	b.Run("first", func(b *testing.B) {
+		b.ReportAllocs()
+		rules := Defaults()
+		for b.Loop() {
+			if _, err := compileRules(rules); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("again", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			defaultScreen(b)
+		}
+	})
 }

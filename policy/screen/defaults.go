@@ -1,7 +1,15 @@
 package screen
 
+import (
+	"slices"
+	"sync"
+)
+
 // Defaults returns the rules that are on unless an operator says otherwise: always the same, in the same order.
-func Defaults() []Rule {
+func Defaults() []Rule { return slices.Clone(defaults()) }
+
+// defaults are put together once: their text takes longer to write than to copy.
+var defaults = sync.OnceValue(func() []Rule {
 	return []Rule{
 		{"malware", malware(), "It asks for malware, exploits or breaking into systems."},
 		{"credential_theft", credentialTheft(), "It asks for stealing credentials or identities."},
@@ -12,7 +20,7 @@ func Defaults() []Rule {
 			"number or someone you trust."},
 		{"policy_bypass", policyBypass(), "It asks for getting around instructions, policies or safeguards."},
 	}
-}
+})
 
 // Verbs of wanting a thing to exist, to be had, to be used or to be explained.
 var (

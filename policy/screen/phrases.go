@@ -37,8 +37,10 @@ func words(list string) string {
 // "~" for one of these.
 func anyOf(alternatives string) string {
 	p := strings.Join(strings.Fields(alternatives), "|")
-	return "(?:" + strings.NewReplacer("_", `[ \-]?`, "~", `[ \-]`).Replace(p) + ")"
+	return "(?:" + gaps.Replace(p) + ")"
 }
+
+var gaps = strings.NewReplacer("_", `[ \-]?`, "~", `[ \-]`)
 
 // inflected returns alternatives for verbs by their stems: "writ" in e is write and writing, "run" in plain is run
 // and running.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -108,17 +107,12 @@ func compilePattern(rule int, pattern string, folded, mapped *literals) ([]progr
 	if n := countExcuses(whole); n > MaxExcuses {
 		return nil, 0, fmt.Errorf("the pattern has %d groups named %s…, more than %d", n, excusePrefix, MaxExcuses)
 	}
-	c, err := compile(whole)
-	if err != nil {
-		return nil, 0, err
-	}
-	c.excuses = 0
-	if s := newSearch(&c, &work{MaxRuleSteps * MaxRuleSteps}); s.find("") {
+	if matchesEmpty(whole) {
 		return nil, 0, errors.New("the pattern matches the empty text, and so everything")
 	}
 	var programs []program
 	for _, branch := range list {
-		programs = append(programs, program{rule, newMatcher(branch, false, folded), newMatcher(branch, true, mapped)})
+		programs = append(programs, program{rule, newMatcher(branch, asFolded, folded), newMatcher(branch, asMapped, mapped)})
 	}
 	return programs, steps, nil
 }
@@ -154,12 +148,11 @@ func countExcuses(re *syntax.Regexp) int {
 	return n
 }
 
-func newMatcher(branch *syntax.Regexp, mapped bool, l *literals) matcher {
-	tree := rewrite(branch, mapped)
-	return matcher{sync.OnceValue(func() *compiled { return recompile(tree.String()) }), l.add(tree)}
+func newMatcher(branch *syntax.Regexp, as spelling, l *literals) matcher {
+	return matcher{sync.OnceValue(func() *compiled { return recompile(as.rewrite(branch).String()) }), l.add(branch, as)}
 }
 
-// recompile compiles a rewritten pattern. The pattern as written has been compiled before; should its rewriting not
+// recompile compiles a rewritten pattern. The pattern as written has been parsed before; should its rewriting not
 // compile all the same, it denies.
 func recompile(pattern string) *compiled {
 	re, err := syntax.Parse(pattern, syntax.Perl)
@@ -171,6 +164,26 @@ func recompile(pattern string) *compiled {
 		return &compiled{}
 	}
 	return &c
+}
+
+// matchesEmpty reports whether re matches the empty text, all of which is beginning and end.
+func matchesEmpty(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpEmptyMatch, syntax.OpStar, syntax.OpQuest, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText,
+		syntax.OpEndText, syntax.OpNoWordBoundary:
+		return true
+	case syntax.OpLiteral:
+		return len(re.Rune) == 0
+	case syntax.OpCapture, syntax.OpPlus:
+		return matchesEmpty(re.Sub[0])
+	case syntax.OpRepeat:
+		return re.Min == 0 || matchesEmpty(re.Sub[0])
+	case syntax.OpConcat:
+		return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !matchesEmpty(sub) })
+	case syntax.OpAlternate:
+		return slices.ContainsFunc(re.Sub, matchesEmpty)
+	}
+	return false
 }
 
 func compile(re *syntax.Regexp) (compiled, error) {
@@ -198,7 +211,8 @@ func branches(re *syntax.Regexp) []*syntax.Regexp {
 		return re.Sub
 	case syntax.OpConcat:
 		for i, sub := range re.Sub {
-			if sub.Op != syntax.OpAlternate || len(sub.Sub) > maxBranches || require(sub).exact != nil {
+			if sub.Op != syntax.OpAlternate || len(sub.Sub) > maxBranches ||
+				!open(sub) && require(sub, asWritten).exact != nil {
 				continue
 			}
 			var list []*syntax.Regexp
@@ -212,75 +226,4 @@ func branches(re *syntax.Regexp) []*syntax.Regexp {
 		}
 	}
 	return []*syntax.Regexp{re}
-}
-
-// rewrite returns re for folded text (literals in lower case) or, if mapped, for mapped text: literals mapped like
-// the text, and classes that tell "i" from "l" corrected, since mapped text cannot: a class that lists "l" gets "i",
-// one that excludes "l" excludes "i".
-func rewrite(re *syntax.Regexp, mapped bool) *syntax.Regexp {
-	c := *re
-	c.Sub, c.Rune = nil, nil
-	for _, sub := range re.Sub {
-		c.Sub = append(c.Sub, rewrite(sub, mapped))
-	}
-	switch re.Op {
-	case syntax.OpLiteral:
-		c.Flags &^= syntax.FoldCase
-		text := strings.ToLower(string(re.Rune))
-		if mapped {
-			text = mapLetters(text)
-		}
-		c.Rune = []rune(text)
-	case syntax.OpCharClass:
-		c.Rune = rewriteClass(re.Rune, mapped)
-	}
-	return &c
-}
-
-func rewriteClass(ranges []rune, mapped bool) []rune {
-	negated := len(ranges) > 0 && ranges[len(ranges)-1] == unicode.MaxRune
-	if negated {
-		if mapped && !inClass(ranges, 'l') {
-			return without(ranges, 'i')
-		}
-		return slices.Clone(ranges)
-	}
-	c := slices.Clone(ranges)
-	for r := 'A'; r <= 'Z'; r++ {
-		if inClass(ranges, r) {
-			c = append(c, unicode.ToLower(r), unicode.ToLower(r))
-		}
-	}
-	if mapped && inClass(c, 'l') {
-		c = append(c, 'i', 'i')
-	}
-	return c
-}
-
-// without returns ranges without r.
-func without(ranges []rune, r rune) []rune {
-	var c []rune
-	for i := 0; i < len(ranges); i += 2 {
-		low, high := ranges[i], ranges[i+1]
-		if r < low || high < r {
-			c = append(c, low, high)
-			continue
-		}
-		if low < r {
-			c = append(c, low, r-1)
-		}
-		if r < high {
-			c = append(c, r+1, high)
-		}
-	}
-	return c
-}
-
-func inClass(ranges []rune, r rune) bool {
-	for i := 0; i < len(ranges); i += 2 {
-		if ranges[i] <= r && r <= ranges[i+1] {
-			return true
-		}
-	}
-	return false
 }

@@ -14,70 +14,13 @@ func (s *set) has(i uint16) bool { return s[i/64]&(1<<(i%64)) != 0 }
 type scanner struct {
 	class [256]uint8
 	width int
-	next  []int32    // state*width + class → state
-	ends  [][]uint16 // per state, the clauses whose literals end here
+	next  []uint16 // state*width + class → state
+	ends  []span   // per state, the clauses whose literals end here, in numbers
+	lists []uint16 // the numbers of clauses, list behind list
 }
 
-func newScanner(clauses []clause) *scanner {
-	sc := &scanner{width: 1, ends: make([][]uint16, 1)}
-	for _, c := range clauses {
-		for _, lit := range c {
-			for i := 0; i < len(lit); i++ {
-				if b := lit[i]; sc.class[b] == 0 {
-					sc.class[b] = uint8(sc.width) // at most 255: byte 0xff is in no UTF-8
-					sc.width++
-				}
-			}
-		}
-	}
-	sc.next = make([]int32, sc.width)
-	for number, c := range clauses {
-		for _, lit := range c {
-			sc.insert(lit, uint16(number))
-		}
-	}
-	sc.link()
-	return sc
-}
-
-func (sc *scanner) insert(lit string, number uint16) {
-	state := 0
-	for i := 0; i < len(lit); i++ {
-		at := state*sc.width + int(sc.class[lit[i]])
-		if sc.next[at] == 0 {
-			sc.next[at] = int32(len(sc.ends))
-			sc.ends = append(sc.ends, nil)
-			sc.next = append(sc.next, make([]int32, sc.width)...)
-		}
-		state = int(sc.next[at])
-	}
-	sc.ends[state] = append(sc.ends[state], number)
-}
-
-// link turns the trie into an automaton, breadth first: where the trie has no way on, the way of the longest suffix is
-// taken, and what ends there ends here too.
-func (sc *scanner) link() {
-	fail := make([]int32, len(sc.ends))
-	var queue []int32
-	for c := range sc.width {
-		if child := sc.next[c]; child != 0 {
-			queue = append(queue, child)
-		}
-	}
-	for ; len(queue) > 0; queue = queue[1:] {
-		state := queue[0]
-		sc.ends[state] = append(sc.ends[state], sc.ends[fail[state]]...)
-		for c := range sc.width {
-			at, other := int(state)*sc.width+c, sc.next[int(fail[state])*sc.width+c]
-			if child := sc.next[at]; child != 0 {
-				fail[child] = other
-				queue = append(queue, child)
-			} else {
-				sc.next[at] = other
-			}
-		}
-	}
-}
+// A span is a part of [scanner.lists].
+type span struct{ from, to int32 }
 
 // scan returns the clauses that have a literal in s.
 func (sc *scanner) scan(s string) set {
@@ -85,8 +28,10 @@ func (sc *scanner) scan(s string) set {
 	state := 0
 	for i := 0; i < len(s); i++ {
 		state = int(sc.next[state*sc.width+int(sc.class[s[i]])])
-		for _, number := range sc.ends[state] {
-			found.add(number)
+		if e := sc.ends[state]; e.from < e.to {
+			for _, number := range sc.lists[e.from:e.to] {
+				found.add(number)
+			}
 		}
 	}
 	return found

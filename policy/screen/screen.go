@@ -53,7 +53,8 @@
 // # Speed
 //
 // From each pattern literals are computed of which some must occur in whatever it matches. One pass over a view finds
-// all of them (Aho-Corasick), and only patterns whose literals are there are compiled and run.
+// all of them (Aho-Corasick), and only patterns whose literals are there are compiled and run. A process keeps the few
+// screens that it compiled last, so that compiling the same rules again costs next to nothing.
 //
 // Rules may come from a stranger's record of a run. So their number and size are bounded, and so is the work for one
 // request, in instructions and not in time: a request that takes more than [StepsPerByte] times its bytes is refused as
@@ -123,7 +124,22 @@ func Compile(rules []Rule, maxBytes int) (*Screen, error) {
 	if len(rules) > MaxRules {
 		return nil, fmt.Errorf("there are %d input rules, more than %d", len(rules), MaxRules)
 	}
-	s := &Screen{rules: append([]Rule(nil), rules...), maxBytes: maxBytes}
+	s := kept.find(rules)
+	if s == nil {
+		var err error
+		if s, err = compileRules(rules); err != nil {
+			return nil, err
+		}
+		kept.keep(s)
+	}
+	c := *s
+	c.maxBytes = maxBytes
+	return &c, nil
+}
+
+// compileRules makes a screen that lacks the largest size of a request, and so refuses all.
+func compileRules(rules []Rule) (*Screen, error) {
+	s := &Screen{rules: append([]Rule(nil), rules...)}
 	seen, steps := map[string]int{}, 0
 	folded, mapped := &literals{numbers: map[string]uint16{}}, &literals{numbers: map[string]uint16{}}
 	for i, r := range rules {

@@ -24,11 +24,20 @@ func Clip(s string, limit int) string {
 	if len(s) <= limit {
 		return Text(s)
 	}
-	cut := max(limit, 0)
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
+	return Text(Cut(s, limit, "")) + fmt.Sprintf("… (%d bytes)", len(s))
+}
+
+// Cut returns s, or if that has more than limit bytes, as many of them as end between characters, and mark behind them.
+// Nothing is escaped: a text that has just been cut is not yet fit to be shown.
+func Cut(s string, limit int, mark string) string {
+	if len(s) <= limit {
+		return s
 	}
-	return Text(s[:cut]) + fmt.Sprintf("… (%d bytes)", len(s))
+	end := max(limit, 0)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + mark
 }
 
 func escape(s string, block bool) string {
@@ -60,6 +69,14 @@ func isBroken(s string) bool {
 // Blank reports whether nothing of s shows: it holds only white space, controls and characters that show nothing.
 func Blank(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return plain(r) && r != ' ' && r != brailleBlank }) < 0
+}
+
+// PlainWord reports whether s means itself wherever a word can stand: for a shell without quotes, and for a person. It
+// is not empty and holds only ASCII letters, digits and _@%+=:,./-.
+func PlainWord(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_@%+=:,./-", r)
+	}) < 0
 }
 
 // brailleBlank is a symbol by category and shows nothing.

@@ -56,6 +56,30 @@ func TestClip(t *testing.T) {
 	}
 }
 
+func TestCut(t *testing.T) {
+	for _, tc := range []struct {
+		name, in, want string
+		limit          int
+		mark           string
+	}{
+		{"at-the-limit", "naïf", "naïf", 5, "…"},
+		{"one-short", "naïf", "naï…", 4, "…"},
+		{"inside-a-character", "naïf", "na…", 3, "…"},
+		{"without-a-mark", "naïf", "na", 3, ""},
+		{"no-room", "naïf", "…", 0, "…"},
+		{"less-than-no-room", "naïf", "…", -1, "…"},
+		{"nothing-to-cut", "", "", 0, "…"},
+		{"no-character-begins", "\x80\x80\x80", "…", 2, "…"},
+		{"nothing-is-escaped", "\x1b[2J", "\x1b[", 2, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := Cut(tc.in, tc.limit, tc.mark); got != tc.want {
+				t.Errorf("Cut(%q, %d) = %q, want %q", tc.in, tc.limit, got, tc.want)
+			}
+		})
+	}
+}
+
 func TestBlank(t *testing.T) {
 	for _, s := range []string{"", " \t\n", "\u00a0", "\u200b", "\u2800", "\u3164\ufe0f", "\x00\x1b", "\u202e"} {
 		if !Blank(s) {
@@ -65,6 +89,20 @@ func TestBlank(t *testing.T) {
 	for _, s := range []string{"a", " . ", "\u200bé", "0", "⠁"} {
 		if Blank(s) {
 			t.Errorf("Blank(%q) = true, want false", s)
+		}
+	}
+}
+
+func TestPlainWord(t *testing.T) {
+	for _, s := range []string{"a", "Z", "0", "-c", "a_b@c%d+e=f:g,h.i/j-k"} {
+		if !PlainWord(s) {
+			t.Errorf("PlainWord(%q) = false, want true", s)
+		}
+	}
+	for _, s := range []string{"", " ", "a b", "a\n", "a'b", `a"b`, "$a", "a;b", "a&b", "a|b", "a*", "a?", "[a]", "~", "#a", "`a`",
+		"a\\b", "(a)", "<a", ">a", "{a}", "!a", "a^b", "é", "\xff", "\x00"} {
+		if PlainWord(s) {
+			t.Errorf("PlainWord(%q) = true, want false", s)
 		}
 	}
 }
