@@ -88,6 +88,10 @@ func (b *Bundle) assess(in *condition.Input, explain bool) (a Assessment, consid
 	if b.risk != nil {
 		r := b.risk.Judge(subject)
 		a.Mode, a.Score, a.Risk = r.Mode, r.Score, r.Contributions
+		if r.Spent != "" {
+			a.Verdict = blocked(GatePolicy, CodePolicySpent, r.Spent+" "+rules.SpentRemedy)
+			return a, nil
+		}
 		subject = subject.WithRisk(r.Risk())
 	} else if in.Risk.Mode != "" {
 		a.Mode, a.Score = in.Risk.Mode, in.Risk.Score
@@ -141,6 +145,8 @@ func (a *Assessment) judge(d rules.Decision, now string) {
 		reason = fmt.Sprintf("Policy %q: %s", d.Policy, d.Reason)
 	}
 	switch {
+	case d.Spent():
+		a.Verdict = blocked(GatePolicy, CodePolicySpent, reason)
 	case d.Failed != "":
 		a.Verdict = blocked(GatePolicy, CodePolicyFailed, reason+" ("+d.Failed+")")
 	case d.Effect == rules.Allow:

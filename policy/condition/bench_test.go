@@ -34,7 +34,9 @@ func BenchmarkReused(b *testing.B) {
 			p, s := mustBool(b, policyEnv(b), bc.src), condition.NewSubject(call())
 			b.ReportAllocs()
 			for b.Loop() {
-				p.True(s)
+				if _, err := p.True(s.WithBudget(condition.MaxDecision, condition.MaxTrial)); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}

@@ -15,8 +15,9 @@ const (
 	MaxRegex   = 2000 // instructions that it compiles to
 )
 
-// check refuses what CEL allows and an expression here must not do; see the package comment.
-func check(a *ast.AST) *Error {
+// check refuses what CEL allows and an expression here must not do; see the package comment. It returns what the rest
+// costs.
+func check(a *ast.AST) (price, *Error) {
 	all := ast.MatchDescendants(ast.NavigateAST(a), ast.AllMatcher())
 	maps := false
 	for _, e := range all {
@@ -25,10 +26,10 @@ func check(a *ast.AST) *Error {
 	for _, e := range all {
 		id, problem, remedy := refused(a, e, maps)
 		if problem != "" {
-			return at(a.SourceInfo().GetStartLocation(id), problem, remedy)
+			return price{}, at(a.SourceInfo().GetStartLocation(id), problem, remedy)
 		}
 	}
-	return dear(a)
+	return priced(a)
 }
 
 func refused(a *ast.AST, e ast.NavigableExpr, maps bool) (id int64, problem, remedy string) {

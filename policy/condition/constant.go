@@ -10,13 +10,11 @@ import (
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
-	"cel.dev/cel-go/parser"
 )
 
 // A Reading is an expression as seen by somebody who has no call to judge, and asks what can be said of it for all
 // calls. It is for one goroutine at a time.
 type Reading struct {
-	source  string
 	env     *cel.Env
 	ast     *ast.AST
 	program cel.Program
@@ -39,7 +37,7 @@ func (e *Env) Read(src string) (r *Reading, err error) {
 		return nil, first(issues)
 	}
 	native := compiled.NativeRep()
-	if err := check(native); err != nil {
+	if _, err := check(native); err != nil {
 		return nil, err
 	}
 	program, err := e.cel.Program(compiled, cel.EvalOptions(cel.OptOptimize, cel.OptPartialEval),
@@ -47,7 +45,7 @@ func (e *Env) Read(src string) (r *Reading, err error) {
 	if err != nil {
 		return nil, at(nil, err.Error(), "")
 	}
-	r = &Reading{source: src, env: e.cel, ast: native, program: program}
+	r = &Reading{env: e.cel, ast: native, program: program}
 	r.domains = r.learnDomains()
 	return r, nil
 }
@@ -309,8 +307,8 @@ func around(literal ref.Val) []ref.Val {
 	return values
 }
 
-// Conjuncts returns what the expression is the && of, each in one spelling: what is spelt the same comes to the same
-// for every call. An expression with a loop is not taken apart.
+// Conjuncts returns what the expression is the && of, each in one spelling for machines, as in [Atom].Key: what is spelt
+// the same comes to the same for every call.
 func (r *Reading) Conjuncts() []string {
 	var said []string
 	todo := []ast.Expr{r.ast.Expr()}
@@ -321,11 +319,7 @@ func (r *Reading) Conjuncts() []string {
 			todo = append(slices.Clone(e.AsCall().Args()), todo...)
 			continue
 		}
-		text, err := parser.Unparse(e, r.ast.SourceInfo())
-		if err != nil {
-			return []string{r.source}
-		}
-		said = append(said, text)
+		said = append(said, spell(e))
 	}
 	return said
 }

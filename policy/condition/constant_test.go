@@ -1,6 +1,7 @@
 package condition_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -135,21 +136,47 @@ func TestOutcomesHold(t *testing.T) {
 	}
 }
 
+// TestConjuncts: what an expression is the && of is the same however it is written, and differs where the expressions do.
 func TestConjuncts(t *testing.T) {
 	for _, tc := range []struct {
-		src  string
-		want []string
+		name, src string
+		same      []string // expressions of one conjunct each, or none: compared with those of src
 	}{
-		{`pinned`, []string{"pinned"}},
-		{`pinned&&(env=='a'  &&  args.x>1)`, []string{"pinned", `env == "a"`, "args.x > 1"}},
-		{`pinned || env == 'a'`, []string{`pinned || env == "a"`}},
-		{`has(args.x) && pinned`, []string{"has(args.x)", "pinned"}},
-		{`pinned && args.xs.exists(x, x == 1)`, []string{`pinned && args.xs.exists(x, x == 1)`}},
-		{`args.x == 1 && args.x == 1.0`, []string{"args.x == 1", "args.x == 1.0"}},
+		{"alone", `pinned`, []string{`pinned`}},
+		{"brackets-and-spaces", `pinned&&(env=='a'  &&  args.x>1)`, []string{`pinned`, `env == "a"`, `args.x > 1`}},
+		{"or", `pinned || env == 'a'`, []string{`(pinned)||(env=='a')`}},
+		{"has", `has(args.x) && pinned`, []string{`has(args.x)`, `pinned`}},
+		{"loop", `pinned && args.xs.exists(x, x == 1)`, []string{`pinned`, `args.xs.exists(x, x==1)`}},
 	} {
-		if diff := cmp.Diff(tc.want, read(t, tc.src).Conjuncts()); diff != "" {
-			t.Errorf("Conjuncts(%s) (-want +got)\n%s", tc.src, diff)
+		t.Run(tc.name, func(t *testing.T) {
+			var want []string
+			for _, src := range tc.same {
+				want = append(want, read(t, src).Conjuncts()...)
+			}
+			if diff := cmp.Diff(want, read(t, tc.src).Conjuncts()); diff != "" {
+				t.Errorf("Conjuncts(%s) (-want +got)\n%s", tc.src, diff)
+			}
+		})
+	}
+	different := []string{`args.x == 1`, `args.x == 1.0`, `args.x == 1u`, `args.x == '1'`, `args.x == b'1'`, `args.x`, `has(args.x)`,
+		`(-args.x).size() == -1`, `-(args.x.size()) == -1`, `size(-args.x) == -1`, `args.x - (args.y - 1) == 0`,
+		`args.x - args.y - 1 == 0`, `args["x"] == 1`, `args.x == [1]`, `args.x == [[1]]`, `args.x == {'a': 1}`, `args.x == {1: 'a'}`,
+		`args.xs.exists(x, x == 1)`, `args.xs.all(x, x == 1)`, `args.xs.exists_one(x, x == 1)`, `args.x == 'a" "b'`, `args.x == null`,
+		`!args.x.size() == true`, `!(args.x.size() == true)`, `(-args.x).y == 1`, `-(args.x.y) == 1`}
+	seen := map[string]string{}
+	for _, src := range different {
+		r, err := policyEnv(t).Read(src)
+		if err != nil {
+			continue // it does not matter which of them are expressions here
 		}
+		key := fmt.Sprint(r.Conjuncts())
+		if other := seen[key]; other != "" {
+			t.Errorf("%s and %s have the same conjuncts %s", src, other, key)
+		}
+		seen[key] = src
+	}
+	if len(seen) < 20 {
+		t.Errorf("only %d expressions were compared", len(seen))
 	}
 }
 

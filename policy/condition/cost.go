@@ -18,8 +18,9 @@ const (
 	perRegex = 0.5        // units for one instruction of a pattern at one byte of text
 )
 
-// A bound is a sum: a number, and for each loop that is open a number for each unit of size of the element that the
-// loop is at. The size of a value is its number of values and of bytes of text, all the way down.
+// A bound is a sum: a number; for each of the things that have a size in every call (names, arguments, …: [sizeName] and
+// on) a number for each unit of it; and for each loop that is open a number for each unit of size of the element that
+// the loop is at. The size of a value is its number of values and of bytes of text, all the way down.
 //
 // What is gained over plain numbers: the elements of a list are together not larger than the list. So a loop over files
 // with a loop over each file's tags in it costs as much as there are tags, not the largest number of files times the
@@ -28,7 +29,7 @@ type bound []float64
 
 func fixed(n float64) bound { return bound{n} }
 
-// element is the size of what loop number i is at.
+// element is the size of what loop number i is at. The first [sizeCount] are no loops but what every call has.
 func element(i int) bound {
 	b := make(bound, i+2)
 	b[i+1] = 1
@@ -69,7 +70,7 @@ func (b bound) or(c bound) bound {
 // A meter reckons the cost of one expression.
 type meter struct {
 	ast   *ast.AST
-	loops []float64 // the most that the size of an element of each open loop can be
+	loops []float64 // the most that each size of a call can be, and the size of an element of each open loop
 	scope []local   // the innermost last
 }
 
@@ -80,18 +81,18 @@ type local struct {
 	over string // what the loop goes over, if it is a chain of names; see [meter.chain]
 }
 
-// cost returns the most that an expression costs.
-func cost(a *ast.AST) float64 {
-	m := &meter{ast: a}
+// cost returns the most that an expression costs, by the sizes of a call and where these are at their most.
+func cost(a *ast.AST) (bySize bound, most float64) {
+	m := &meter{ast: a, loops: slices.Clone(mostSizes[:])}
 	c, _ := m.expr(a.Expr())
-	return m.most(c)
+	return c, m.most(c)
 }
 
 // most returns the largest value of b.
 func (m *meter) most(b bound) float64 {
 	n := b[0]
 	for i, factor := range b[1:] {
-		n += factor * m.loops[i]
+		n += float64(factor * m.loops[i]) // converted, so that no machine fuses the two and rounds once
 	}
 	return n
 }
@@ -178,7 +179,15 @@ func (m *meter) ident(e ast.Expr) bound {
 		return m.scope[i].size
 	}
 	if m.ast.GetType(e.ID()).Kind() == types.StringKind {
-		return fixed(1 + MaxName)
+		return element(sizeName)
+	}
+	switch e.AsIdent() {
+	case names[nameArgs].Name:
+		return element(sizeArgs)
+	case names[nameActorRoles].Name:
+		return element(sizeRoles)
+	case names[nameRiskRules].Name:
+		return element(sizeRules)
 	}
 	return m.scalar(e, fixed(AnyInput))
 }
@@ -318,12 +327,12 @@ func (m *meter) step(e ast.Expr, accu string) (cost, made bound) {
 	return cost, fixed(0)
 }
 
-// dear refuses an expression that may cost too much.
-func dear(a *ast.AST) *Error {
-	c := cost(a)
+// priced returns what an expression costs, and refuses one that may cost too much.
+func priced(a *ast.AST) (price, *Error) {
+	b, c := cost(a)
 	if c <= MaxCost {
-		return nil
+		return priceOf(b), nil
 	}
-	return at(nil, fmt.Sprintf("it may cost %.3g units, more than %.3g", c, float64(MaxCost)),
+	return price{}, at(nil, fmt.Sprintf("it may cost %.3g units, more than %.3g", c, float64(MaxCost)),
 		"put no loop over arguments into another unless it goes over a part of the same element, or split it")
 }

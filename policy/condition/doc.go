@@ -51,10 +51,16 @@
 // # Bounds
 //
 // An expression has at most [MaxSource] bytes, nests at most [MaxDepth] deep, and may cost at most [MaxCost] units. The
-// cost is reckoned when it is read, for arguments of [AnyInput] bytes (for larger ones it grows in proportion); nothing
-// is counted at run time. A loop over arguments, and a loop in it over a part of the same element, cost as much as
-// there are parts. A loop in a loop over something else costs one times the other, and is refused if both are arguments.
+// cost is reckoned when it is read, for arguments of [AnyInput] bytes; no step is counted while it runs. A loop over
+// arguments, and a loop in it over a part of the same element, cost as much as there are parts. A loop in a loop over
+// something else costs one times the other, and is refused if both are arguments.
 // A pattern of matches compiles to at most [MaxRegex] instructions, and the longer the text, the fewer fit the cost.
+//
+// All that is evaluated for one decision has a budget together, which its [Subject] holds: [MaxDecision] units for what
+// decides, and [MaxTrial] for what is on trial. An expression is charged before it is evaluated: its cost for names,
+// arguments, roles and rules of the sizes that this call has, beyond [AnyInput] in proportion. If the budget does not
+// hold that, it is spent: neither this expression nor any later one is evaluated, and their error is [ErrSpent]. Whoever
+// decides must deny then, as nothing is known of the rest. To decode the arguments is not charged; it happens once.
 //
 // # Speed
 //

@@ -10,8 +10,15 @@ func (e *Env) Cost(src string) (float64, error) {
 	if issues.Err() != nil {
 		return 0, issues.Err()
 	}
-	return cost(ast.NativeRep()), nil
+	_, most := cost(ast.NativeRep())
+	return most, nil
 }
+
+// Price gives tests what evaluating p for s is charged.
+func (p *Program) Price(s *Subject) int64 { return p.price.of(&s.sizes) }
+
+// Left gives tests what is left of both budgets.
+func (s *Subject) Left() (decision, trial int64) { return s.left[deciding], s.left[onTrial] }
 
 // Counted runs src with CEL's own count of steps.
 func (e *Env) Counted(src string, s *Subject) (uint64, error) {

@@ -13,6 +13,7 @@ import (
 type Program struct {
 	source  string
 	program cel.Program
+	price   price
 }
 
 // Bool reads an expression that answers yes or no. Its type must be bool: one that is only known when it runs (args.x
@@ -63,19 +64,21 @@ func (e *Env) read(src string, fits func(*cel.Type) (problem, remedy string)) (p
 	if problem, remedy := fits(ast.OutputType()); problem != "" {
 		return nil, at(nil, problem, remedy)
 	}
-	if err := check(ast.NativeRep()); err != nil {
-		return nil, err
+	price, refused := check(ast.NativeRep())
+	if refused != nil {
+		return nil, refused
 	}
 	program, err := e.cel.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(keepFinite))
 	if err != nil {
 		return nil, at(nil, err.Error(), "")
 	}
-	return &Program{source: src, program: program}, nil
+	return &Program{source: src, program: program, price: price}, nil
 }
 
 var errNoProgram = errors.New("there is no expression")
 
-// True reports whether s fits the condition. An error means that it could not be judged, and never comes with true.
+// True reports whether s fits the condition. An error means that it could not be judged, and never comes with true. It is
+// [ErrSpent] if it was not even tried, since the budget of s does not hold what it may cost.
 func (p *Program) True(s *Subject) (bool, error) {
 	v, err := p.eval(s)
 	if err != nil {
@@ -88,7 +91,7 @@ func (p *Program) True(s *Subject) (bool, error) {
 	return bool(b), nil
 }
 
-// Value returns the number that the expression gives for s. It is finite.
+// Value returns the number that the expression gives for s. It is finite. Errors are as with [Program.True].
 func (p *Program) Value(s *Subject) (float64, error) {
 	v, err := p.eval(s)
 	if err != nil {
@@ -105,10 +108,13 @@ func (p *Program) Value(s *Subject) (float64, error) {
 	return 0, fmt.Errorf("the result is a %s, not a number", v.Type().TypeName())
 }
 
-// eval never panics: CEL catches what its functions throw.
+// eval charges s and evaluates. It never panics: CEL catches what its functions throw.
 func (p *Program) eval(s *Subject) (v ref.Val, err error) {
 	if p == nil || s == nil {
 		return nil, errNoProgram
+	}
+	if !s.Charge(p.price.of(&s.sizes)) {
+		return nil, ErrSpent
 	}
 	v, _, err = p.program.Eval((*view)(s))
 	switch {

@@ -11,13 +11,17 @@ import (
 )
 
 // A Subject is an [Input] being judged. What a condition names is turned into a value when it is first named, and kept
-// for every condition after it, so arguments are decoded at most once. A Subject is for one goroutine at a time; the
-// Input must not change while it lives.
+// for every condition after it, so arguments are decoded at most once. It also holds the budget of the decision: every
+// evaluation is charged before it begins. A Subject is for one goroutine at a time; the Input must not change while it
+// lives.
 type Subject struct {
-	in     *Input
-	risk   Risk
-	values [nameCount]ref.Val
-	vars   []variable
+	in      *Input
+	risk    Risk
+	values  [nameCount]ref.Val
+	vars    []variable
+	sizes   sizes
+	left    [accounts]int64 // units; negative: spent
+	account int
 }
 
 type variable struct {
@@ -26,7 +30,11 @@ type variable struct {
 }
 
 // NewSubject returns in as something to be judged.
-func NewSubject(in *Input) *Subject { return &Subject{in: in, risk: in.Risk} }
+func NewSubject(in *Input) *Subject {
+	s := &Subject{in: in, risk: in.Risk, sizes: sizesOf(in), left: [accounts]int64{MaxDecision, MaxTrial}}
+	s.sizes.weigh(&s.risk)
+	return s
+}
 
 // Input returns what is being judged, with the risk that was set last.
 func (s *Subject) Input() Input {
@@ -38,6 +46,7 @@ func (s *Subject) Input() Input {
 // WithRisk sets what the risk rules came to, in place of what the Input says, and returns s.
 func (s *Subject) WithRisk(r Risk) *Subject {
 	s.risk = r
+	s.sizes.weigh(&r)
 	s.values[nameRiskScore], s.values[nameRiskMode], s.values[nameRiskRules] = nil, nil, nil
 	return s
 }

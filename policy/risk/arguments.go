@@ -21,6 +21,8 @@ type node struct {
 	items []node // of a list or an object
 	names []string
 	index map[string]int // of an object with many members
+	size  int64          // the bytes that it takes in the arguments, with what stands before it
+	dear  bool           // it is a number that is dear to compare, or holds one
 }
 
 // indexedFrom is how many members make an object worth an index.
@@ -46,6 +48,7 @@ func readArgs(args []byte) node {
 }
 
 func readNode(dec *jsontext.Decoder) (node, error) {
+	begin := dec.InputOffset()
 	token, err := dec.ReadToken()
 	if err != nil {
 		return node{}, err
@@ -54,9 +57,11 @@ func readNode(dec *jsontext.Decoder) (node, error) {
 	switch n.kind {
 	case '"', '0':
 		n.text = token.String()
+		n.dear = n.kind == '0' && dearNumber(n.text)
 	case '{', '[':
 		err = n.readItems(dec)
 	}
+	n.size = dec.InputOffset() - begin
 	return n, err
 }
 
@@ -74,6 +79,7 @@ func (n *node) readItems(dec *jsontext.Decoder) error {
 			return err
 		}
 		n.items = append(n.items, item)
+		n.dear = n.dear || item.dear
 	}
 	if len(n.names) >= indexedFrom {
 		n.index = make(map[string]int, len(n.names))

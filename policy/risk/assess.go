@@ -32,8 +32,14 @@ func (m *Model) Judge(subject *condition.Subject) Assessment {
 		if !fits(r.server, in.Server) || !fits(r.tool, in.Tool) || !fits(r.env, in.Env) {
 			continue
 		}
-		if matched, why := j.ask(r.args); matched != no {
+		before := len(j.made)
+		matched, why := j.ask(r.args)
+		if matched != no && !subject.Spent() {
 			j.apply(r, matched == yes, why)
+		}
+		if subject.Spent() {
+			j.made = j.made[:before] // of this rule, whose part of it counts for nothing
+			return j.spent(r)
 		}
 	}
 	j.raiseByScore()
@@ -43,6 +49,14 @@ func (m *Model) Judge(subject *condition.Subject) Assessment {
 func unknowable(mode, why string) Assessment {
 	made := []Contribution{{Failed: why, Mode: mode, Score: MaxScore}}
 	return Assessment{Mode: mode, Score: MaxScore, Contributions: made}
+}
+
+// spent ends the judgement at a rule.
+func (j *judgement) spent(r *rule) Assessment {
+	top := j.m.modes[len(j.m.modes)-1].Name
+	why := fmt.Sprintf("The budget for conditions was spent at the risk rule %q, so the call is denied.", clip(r.id))
+	made := append(j.made, Contribution{Rule: r.id, Reason: r.reason, Failed: why, Matched: true, Mode: top, Score: MaxScore})
+	return Assessment{Mode: top, Score: MaxScore, Contributions: made, Spent: why}
 }
 
 // fits matches a glob that is nil if it matches everything.
@@ -78,7 +92,7 @@ func (j *judgement) ask(predicates []predicate) (all answer, why string) {
 	}
 	all = yes
 	for i := range predicates {
-		switch one, reason := predicates[i].ask(j.args); one {
+		switch one, reason := predicates[i].ask(j.args, j.subject); one {
 		case no:
 			return no, ""
 		case unknown:

@@ -122,6 +122,9 @@ type Assessment struct {
 	Contributions []Contribution `json:"contributions"`
 	Mode          string         `json:"mode"`
 	Score         int            `json:"score"`
+	// Spent is empty, or says that and where the budget of the decision was spent: then the call must be denied,
+	// whatever policies would say.
+	Spent string `json:"spent,omitzero"`
 }
 
 // Risk returns what conditions of policies see of the assessment.

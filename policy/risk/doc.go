@@ -86,6 +86,14 @@
 // is true; or if a higher score would give a milder mode than a lower one, none counting as the mildest. Lists and
 // maps have no place in them.
 //
+// # The budget
+//
+// A decision has a budget ([condition.MaxDecision]), which risk rules and policies share. Expressions and predicates are
+// charged before they are evaluated: an expression what it may cost for this call, a predicate by the size of the value
+// that it asks about. Where the budget does not hold one, nothing more is evaluated: the call has the most severe mode
+// and [MaxScore], the last contribution is that of the rule, and Spent of the [Assessment] says that the call must be
+// denied.
+//
 // # The outcome
 //
 // An [Assessment] holds mode, score, and one [Contribution] for each rule that matched or was unknown, in the order

@@ -2,7 +2,8 @@ package risk
 
 import (
 	"fmt"
-	"unicode/utf8"
+
+	"pgfsm/policy/visible"
 )
 
 // Error is one thing that is wrong with a [Content]. Where an expression is wrong, a [condition.Error] is inside.
@@ -35,12 +36,5 @@ func (e *Error) Unwrap() error { return e.Err }
 // clip keeps quoted text short enough for a sentence.
 func clip(s string) string {
 	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return visible.Cut(s, most, "…")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy/canonical"
+	"pgfsm/policy/condition"
 )
 
 // An answer to a predicate. The zero answer is the one that counts as more risk.
@@ -36,10 +37,15 @@ type predicate struct {
 	steps    []string
 	test     func(*node) answer // of a place that is there; nil for exists
 	want     bool               // the value of exists
+	weight   int64              // of matches the instructions of its pattern, of in the elements of its value, else 1
 }
 
-// ask answers p for the arguments; why says what made the answer unknown.
-func (p *predicate) ask(args *node) (a answer, why string) {
+// ask answers p for the arguments; why says what made the answer unknown. It charges the subject before it looks at
+// anything; where the budget does not hold the price, nobody knows.
+func (p *predicate) ask(args *node, subject *condition.Subject) (a answer, why string) {
+	if !subject.Charge(p.lookup()) {
+		return unknown, condition.ErrSpent.Error()
+	}
 	n, found := args.find(p.steps)
 	switch {
 	case found == unreachable:
@@ -50,6 +56,8 @@ func (p *predicate) ask(args *node) (a answer, why string) {
 		return known((found == there) == p.want), ""
 	case found == missing:
 		why = "is missing"
+	case !subject.Charge(p.price(n)):
+		return unknown, condition.ErrSpent.Error()
 	default:
 		if a = p.test(n); a != unknown {
 			return a, ""
@@ -76,7 +84,7 @@ func (n *node) describe() string {
 
 // compilePredicate reads p. The key is the one at fault.
 func compilePredicate(from *Predicate) (p predicate, key string, err error) {
-	p = predicate{path: from.Path, op: from.Op}
+	p = predicate{path: from.Path, op: from.Op, weight: 1}
 	if p.steps, err = splitPath(from.Path); err != nil {
 		return p, "path", err
 	}
@@ -205,6 +213,7 @@ func (p *predicate) compileIn(value jsontext.Value) error {
 	if len(list) == 0 || len(list) > MaxIn {
 		return fmt.Errorf("the list has %d elements; it must have 1 to %d", len(list), MaxIn)
 	}
+	p.weight = int64(len(list))
 	those := make([]*scalar, len(list))
 	for i := range list {
 		var err error
@@ -277,6 +286,7 @@ func (p *predicate) compileMatches(v *scalar) error {
 		return fmt.Errorf("the pattern has %d instructions, more than %d; repeat less",
 			len(program.Inst), MaxPatternSteps)
 	}
+	p.weight = int64(len(program.Inst))
 	pattern, err := regexp.Compile(v.text)
 	p.test = func(n *node) answer {
 		if n.kind != '"' {

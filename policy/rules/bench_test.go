@@ -44,7 +44,7 @@ func subjects(ready bool) func() *condition.Subject {
 	kept := condition.NewSubject(&in)
 	return func() *condition.Subject {
 		if ready {
-			return kept
+			return kept.WithBudget(condition.MaxDecision, condition.MaxTrial)
 		}
 		return condition.NewSubject(&in)
 	}

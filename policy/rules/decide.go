@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"pgfsm/policy/condition"
 	"pgfsm/policy/visible"
@@ -18,7 +19,7 @@ type Decision struct {
 	Condition string `json:"condition"`
 	Effect    string `json:"effect"`     // allow, deny or pending; everything else denies
 	Expires   int64  `json:"expires_ms"` // for a held call, how long it waits; 0 otherwise
-	// Failed is [CodeFailed], a colon and why, if the call is denied because Condition could not be judged.
+	// Failed is [CodeFailed] or [CodeSpent], a colon and why, if the call is denied because Condition could not be judged.
 	Failed string           `json:"failed"`
 	Policy string           `json:"policy"` // the id of the policy that decided; "" if none matched
 	Quorum int              `json:"quorum"` // for a held call, how many must agree; 0 otherwise
@@ -27,7 +28,8 @@ type Decision struct {
 }
 
 // A ShadowDecision is what a policy in shadow would have decided if it alone had been enforced. Its members mean what
-// they mean in [Decision].
+// they mean in [Decision]. If the budget for policies on trial was spent, Effect is [Unjudged] and Failed begins with
+// [CodeSpent]: nobody knows whether the policy matches.
 type ShadowDecision struct {
 	Condition string `json:"condition"`
 	Effect    string `json:"effect"`
@@ -37,6 +39,9 @@ type ShadowDecision struct {
 
 // noMatch is the reason of a call that no policy speaks of.
 const noMatch = "No policy matches the call, and what no policy allows is denied."
+
+// SpentRemedy says what to do about [CodeSpent].
+const SpentRemedy = "Narrow the globs of policies and risk rules with loops or patterns, or send smaller arguments."
 
 // maxFailed is how many bytes of a failure are kept.
 const maxFailed = 256
@@ -87,20 +92,45 @@ type verdict struct {
 	err       error
 }
 
+// spent reports whether a condition was not evaluated, since the budget does not hold what it may cost.
+func (v *verdict) spent() bool { return v.err == condition.ErrSpent }
+
+// Spent reports whether the call is denied because its budget for conditions was spent.
+func (d *Decision) Spent() bool { return strings.HasPrefix(d.Failed, CodeSpent+":") }
+
 // failure is [Decision].Failed.
 func (v *verdict) failure() string {
-	if v.err == nil {
+	code := CodeFailed
+	switch {
+	case v.err == nil:
 		return ""
+	case v.spent():
+		code = CodeSpent
 	}
-	return CodeFailed + ": " + visible.Clip(v.err.Error(), maxFailed)
+	return code + ": " + visible.Clip(v.err.Error(), maxFailed)
 }
 
-// judge asks the conditions of a policy whose globs fit.
+// judge asks the conditions of a policy whose globs fit. Policies on trial have a budget of their own.
 func (p *policy) judge(sub *condition.Subject) verdict {
+	if !p.shadow {
+		return p.evaluate(sub)
+	}
+	sub.OnTrial(true)
+	v := p.evaluate(sub)
+	sub.OnTrial(false)
+	if v.spent() {
+		v.effect = Unjudged
+	}
+	return v
+}
+
+func (p *policy) evaluate(sub *condition.Subject) verdict {
 	if p.when != nil {
 		yes, err := p.when.True(sub)
 		if err != nil { // what could only allow does not match; err says why
-			return verdict{matched: p.strict, effect: Deny, condition: "when", err: err}
+			v := verdict{matched: p.strict, effect: Deny, condition: "when", err: err}
+			v.matched = v.matched || v.spent() // whatever stands below would be decided without this one
+			return v
 		}
 		if !yes {
 			return verdict{condition: "when"}
@@ -129,6 +159,9 @@ func (p *policy) decide(d *Decision, v verdict) {
 		d.Approvers, d.Quorum, d.Expires = slices.Clone(p.approvers), p.quorum, p.expires
 	}
 	switch {
+	case v.spent():
+		d.Reason = fmt.Sprintf("The budget for conditions was spent at the condition %s of the policy %q, so the call is denied. %s",
+			v.condition, p.id, SpentRemedy)
 	case v.err != nil:
 		d.Reason = fmt.Sprintf("The condition %s of the policy %q failed, so the call is denied.", v.condition, p.id)
 	case p.reason != "":

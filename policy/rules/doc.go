@@ -39,6 +39,17 @@
 // `require_approval_if` is not asked where `deny` is true, and neither is asked where the policy does not match.
 // Within a condition CEL asks only as far as it must: a || b is true if one side is, although the other fails.
 //
+// # The budget
+//
+// Every condition has a bound of what it costs, and a decision has a budget ([condition.MaxDecision]), of which risk
+// rules take first. A condition is charged before it is evaluated, for the sizes that the call has. If the budget does
+// not hold it, nothing more is evaluated and the call is denied, whatever the policy is that it belongs to and whatever
+// stands below. Failed of the [Decision] holds [CodeSpent] then. So a budget that is spent never turns a denial or a
+// hold into an allow, and without a clock: the same call is denied at the same condition on every machine.
+//
+// Policies in shadow have a budget of their own ([condition.MaxTrial]). Where it is spent, those in shadow that have
+// conditions are recorded as [Unjudged].
+//
 // # People
 //
 // Where a policy can hold, it says who decides: `approvers` (who may; nobody named: whoever the approval gate lets),
@@ -65,6 +76,7 @@
 //   - Two neighbours whose globs cannot both fit one call can change places.
 //   - A shadow policy, wherever it stands, never changes effect, policy or reason.
 //   - Replacing any condition by one that fails never turns a denial or a hold into an allow.
+//   - A smaller budget decides the same or denies.
 //
 // # Speed
 //

@@ -67,6 +67,8 @@ func (p *policy) misfit(in *condition.Input) string {
 func (p *policy) why(v *verdict) string {
 	source := func() string { return quoted(p.condition(v.condition).Source()) }
 	switch {
+	case v.spent():
+		return fmt.Sprintf("%s, %s, was not evaluated: %s", v.condition, source(), v.err)
 	case v.err != nil && !v.matched:
 		return fmt.Sprintf("when, %s, failed, and a policy that can only allow does not match then: %s",
 			source(), visible.Clip(v.err.Error(), maxFailed))

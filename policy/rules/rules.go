@@ -13,8 +13,14 @@ const (
 	Shadow  = "shadow" // judged and recorded, without a say
 )
 
-// CodeFailed begins [Decision].Failed.
-const CodeFailed = "policy_failed" // a condition could not be judged, so the call is denied
+// Unjudged is the effect of a policy on trial whose conditions the budget did not hold. It is no decision.
+const Unjudged = "unjudged"
+
+// One of these begins [Decision].Failed.
+const (
+	CodeFailed = "policy_failed"       // a condition could not be judged, so the call is denied
+	CodeSpent  = "policy_budget_spent" // the conditions of the decision cost more than it has, so the call is denied
+)
 
 // Limits of policies.
 const (
