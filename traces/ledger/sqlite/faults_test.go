@@ -1,0 +1,261 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/traces/ledger"
+)
+
+func fresh(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// raw opens the file as any program does.
+func raw(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func run(t *testing.T, db *sql.DB, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+func addEvent(seq int64) func(ledger.Tx) error {
+	return func(tx ledger.Tx) error {
+		return tx.AddEvent(ledger.Event{Seq: seq, RunID: "a", Type: ledger.RequestCreated, Payload: []byte("{}")})
+	}
+}
+
+func events(t *testing.T, s ledger.Store) int {
+	t.Helper()
+	n := 0
+	err := s.View(context.Background(), func(r ledger.Reader) error {
+		for _, err := range r.Events(0) {
+			if err != nil {
+				return err
+			}
+			n++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// refused checks that an error is the right one, and says which file and what to do.
+func refused(t *testing.T, err, want error, path, remedy string) {
+	t.Helper()
+	if !errors.Is(err, want) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), remedy) {
+		t.Errorf("error %v, want %q about %s with %q", err, want, path, remedy)
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	s := fresh(t)
+	if err := s.Update(context.Background(), addEvent(1)); err != nil {
+		t.Fatal(err)
+	}
+	pages, err := s.writer.number("PRAGMA page_count")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.writer.number("PRAGMA max_page_count = " + format(pages)); err != nil {
+		t.Fatal(err)
+	}
+	large := strings.Repeat("x", 1<<20)
+	err = s.Update(context.Background(), func(tx ledger.Tx) error {
+		if err := addEvent(2)(tx); err != nil {
+			return err
+		}
+		return tx.PutBlob(ledger.Blob{Digest: "d", Text: large})
+	})
+	refused(t, err, ErrFull, s.path, "make room")
+	// SQLite ends the whole transaction with this error: what its function writes afterwards must not stand alone.
+	err = s.Update(context.Background(), func(tx ledger.Tx) error {
+		if tx.PutBlob(ledger.Blob{Digest: "d", Text: large}) == nil {
+			t.Error("there is room")
+		}
+		if addEvent(2)(tx) == nil {
+			t.Error("a transaction that failed can be written")
+		}
+		return nil
+	})
+	refused(t, err, ErrFull, s.path, "make room")
+	if n := events(t, s); n != 1 {
+		t.Errorf("%d events, want 1", n)
+	}
+	if _, err := s.writer.number("PRAGMA max_page_count = 1000000"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Update(context.Background(), addEvent(2)); err != nil {
+		t.Errorf("there is room again: %v", err)
+	}
+	if got := s.Stats().Commits; got != 2 {
+		t.Errorf("%d commits are counted, want 2", got)
+	}
+}
+
+func format(n int64) string { return strconv.FormatInt(n, 10) }
+
+func TestLocked(t *testing.T) {
+	const short = 40 * time.Millisecond
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	s, err := Open(path, Options{BusyTimeout: short})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	other := raw(t, path)
+	run(t, other, "BEGIN IMMEDIATE")
+	begun := time.Now()
+	err = s.Update(context.Background(), addEvent(1))
+	refused(t, err, ErrLocked, path, "end the program")
+	if waited := time.Since(begun); waited < short {
+		t.Errorf("it waited for %v, want %v", waited, short)
+	}
+	if n := events(t, s); n != 0 {
+		t.Errorf("%d events, want 0", n)
+	}
+	run(t, other, "ROLLBACK")
+	if err := s.Update(context.Background(), addEvent(1)); err != nil {
+		t.Errorf("nobody holds it any more: %v", err)
+	}
+
+	patient, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer patient.Close()
+	run(t, other, "BEGIN IMMEDIATE")
+	ctx, stop := context.WithTimeout(context.Background(), short)
+	defer stop()
+	if err := patient.Update(ctx, addEvent(2)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Update = %v, want the context's error", err)
+	}
+	run(t, other, "ROLLBACK")
+	if err := patient.Update(context.Background(), addEvent(2)); err != nil {
+		t.Errorf("nobody holds it any more: %v", err)
+	}
+}
+
+func TestNotALedger(t *testing.T) {
+	folder := t.TempDir()
+	text := filepath.Join(folder, "text.db")
+	if err := os.WriteFile(text, []byte(strings.Repeat("this is not a database. ", 400)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	foreign := filepath.Join(folder, "foreign.db")
+	db := raw(t, foreign)
+	run(t, db, "CREATE TABLE events (id INTEGER)")
+	db.Close()
+	if err := os.Chmod(foreign, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{text, foreign} {
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Open(path, Options{})
+		refused(t, err, ErrNotLedger, path, "name another")
+		_, err = OpenReadOnly(path)
+		refused(t, err, ErrNotLedger, path, "name another")
+		if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
+			t.Errorf("%s was changed, %v", path, err)
+		}
+	}
+	empty := filepath.Join(folder, "empty.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := OpenReadOnly(empty)
+	refused(t, err, ErrNotLedger, empty, "empty")
+}
+
+func TestDamaged(t *testing.T) {
+	s := fresh(t)
+	err := s.Update(context.Background(), func(tx ledger.Tx) error {
+		for i := range int64(2000) {
+			if err := addEvent(i + 1)(tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const page = 4096
+	for at := 30 * page; at < len(content); at += page { // behind the schema
+		copy(content[at:], strings.Repeat("\xff", 64))
+	}
+	if err := os.WriteFile(s.path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err = Open(s.path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	err = s.View(context.Background(), func(r ledger.Reader) error {
+		for _, err := range r.Events(0) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	refused(t, err, ErrNotLedger, s.path, "backup")
+}
+
+// TestRowsOfTheWrongType: a file that somebody made by hand is an error, and no panic.
+func TestRowsOfTheWrongType(t *testing.T) {
+	s := fresh(t)
+	db := raw(t, s.path)
+	run(t, db, "DROP TABLE tokens", "CREATE TABLE tokens (id, name, role, secret, created, expires, revoked, seq)",
+		"INSERT INTO tokens VALUES ('a', 1, NULL, x'00', 2.5, '', '', 'many')",
+		"INSERT INTO requests SELECT 'r', '', '', '', '', '', '', '', '', '', '', '', '', '', '', '', 0, '', '', '', '', '{}', 0, 0, '', '', '', '', 0, '', 0, ''")
+	err := s.View(context.Background(), func(r ledger.Reader) error { _, err := r.Token("a"); return err })
+	refused(t, err, ErrNotLedger, "column 2", "text")
+	err = s.View(context.Background(), func(r ledger.Reader) error { _, err := r.Request("r"); return err })
+	refused(t, err, ErrNotLedger, "column 22", "JSON list")
+	err = s.View(context.Background(), func(r ledger.Reader) error { _, err := r.Blob(canonical.Digest("d")); return err })
+	if !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("Blob = %v", err)
+	}
+}

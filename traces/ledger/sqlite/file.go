@@ -1,0 +1,85 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+const (
+	fileMode   = 0o600 // it holds what tools returned
+	folderMode = 0o700
+	othersMay  = 0o022 // write
+)
+
+// creating makes sure that no connection of this process opens a file between its creation and the end of that: closing
+// the new file's descriptor would drop the connection's locks.
+var creating sync.Mutex
+
+// prepareFile makes an empty file where there is none, refuses what must not be a ledger, and returns the one name of
+// the file: two processes that know it by two names would not see each other's locks.
+func prepareFile(path string) (string, error) {
+	path, err := located(path)
+	if err != nil {
+		return "", err
+	}
+	creating.Lock()
+	defer creating.Unlock()
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
+	if err == nil {
+		if err := errors.Join(f.Close(), flushFolder(filepath.Dir(path))); err != nil {
+			return "", fmt.Errorf("ledger %s: %w", path, err)
+		}
+		return path, nil
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("ledger %s cannot be made: %w: is its folder there, and may this user write it?", path, err)
+	}
+	return path, trusted(path)
+}
+
+// located returns the absolute path with no symbolic link in its folder.
+func located(path string) (string, error) {
+	if path == "" {
+		return "", fmt.Errorf("%w: it has no name; give one, for example sqlite:pgfsm.db", ErrUnsafeFile)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return "", fmt.Errorf("ledger %s: its folder must be there: %w", path, err)
+	}
+	return filepath.Join(folder, filepath.Base(path)), nil
+}
+
+// trusted refuses a file that is not a plain one with one name, or that others may write.
+func trusted(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("ledger %s: %w: it is not a regular file (%s); name the file itself", path, ErrUnsafeFile, info.Mode().Type())
+	case info.Mode().Perm()&othersMay != 0:
+		return fmt.Errorf("ledger %s: %w: others may write it (%s); run chmod go-w on it", path, ErrUnsafeFile, info.Mode().Perm())
+	case names(info) > 1:
+		return fmt.Errorf("ledger %s: %w: it has a second name (a hard link); remove that, or copy the file", path, ErrUnsafeFile)
+	}
+	return nil
+}
+
+// flushFolder makes a new file's name durable.
+func flushFolder(folder string) error {
+	d, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	return errors.Join(err, d.Close())
+}

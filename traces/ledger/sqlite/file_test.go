@@ -1,0 +1,224 @@
+package sqlite
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/gofrs/flock"
+)
+
+func TestFilesAreForTheirUserOnly(t *testing.T) {
+	s := fresh(t)
+	if _, err := s.Own("01890a5d-ac96-774b-bcce-b302099a8057"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Update(context.Background(), addEvent(1)); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]os.FileMode{ // in any order
+		s.path: fileMode, s.path + "-wal": fileMode, s.path + "-shm": fileMode, s.path + ".owners": folderMode,
+		s.path + ".owners/01890a5d-ac96-774b-bcce-b302099a8057.lock": fileMode,
+	} {
+		info, err := os.Stat(name)
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v, want %v", name, info.Mode(), err, want)
+		}
+	}
+}
+
+func TestFilesThatCannotBeTrusted(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		make   func(path string) error
+		want   error
+		remedy string
+	}{
+		{"a-folder", func(path string) error { return os.Mkdir(path, 0o700) }, ErrUnsafeFile, "name the file itself"},
+		{"a-link", func(path string) error { return os.Symlink(filepath.Join(filepath.Dir(path), "real.db"), path) }, ErrUnsafeFile, "name the file itself"},
+		{"a-link-to-nothing", func(path string) error { return os.Symlink("nothing.db", path) }, ErrUnsafeFile, "name the file itself"},
+		{"two-names", func(path string) error { return os.Link(filepath.Join(filepath.Dir(path), "real.db"), path) }, ErrUnsafeFile, "hard link"},
+		{"others-may-write", func(path string) error { return write(path, 0o602) }, ErrUnsafeFile, "chmod go-w"},
+		{"a-group-may-write", func(path string) error { return write(path, 0o620) }, ErrUnsafeFile, "chmod go-w"},
+		{"others-may-read", func(path string) error { return write(path, 0o644) }, nil, ""},
+		{"owners-are-a-link", func(path string) error { return os.Symlink(t.TempDir(), path+ownersSuffix) }, ErrUnsafeFile, "remove it"},
+		{"owners-are-a-file", func(path string) error { return write(path+ownersSuffix, 0o600) }, ErrUnsafeFile, "remove it"},
+		{"others-may-make-owners", func(path string) error {
+			if err := os.Mkdir(path+ownersSuffix, 0o700); err != nil {
+				return err
+			}
+			return os.Chmod(path+ownersSuffix, 0o702)
+		}, ErrUnsafeFile, "chmod go-w"},
+		{"no-folder", func(path string) error { return os.Remove(filepath.Join(filepath.Dir(path), "real.db")) }, nil, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			folder := t.TempDir()
+			path := filepath.Join(folder, "ledger.db")
+			if err := write(filepath.Join(folder, "real.db"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := tc.make(path); err != nil {
+				t.Fatal(err)
+			}
+			s, err := Open(path, Options{})
+			if tc.want == nil {
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.Close()
+				return
+			}
+			refused(t, err, tc.want, path, tc.remedy)
+		})
+	}
+}
+
+func write(path string, mode os.FileMode) error {
+	if err := os.WriteFile(path, nil, mode); err != nil {
+		return err
+	}
+	return os.Chmod(path, mode)
+}
+
+func TestFolderIsMissing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "missing", "ledger.db")
+	_, err := Open(path, Options{})
+	refused(t, err, os.ErrNotExist, path, "folder must be there")
+	_, err = Open("", Options{})
+	refused(t, err, ErrUnsafeFile, "", "sqlite:pgfsm.db")
+}
+
+// TestOneName: a link in the folder's path does not give the file a second name, and so its owners a second folder.
+func TestOneName(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "real"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", filepath.Join(folder, "link")); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Open(filepath.Join(folder, "real", "ledger.db"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	b, err := Open(filepath.Join(folder, "link", "ledger.db"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if a.Path() != b.Path() {
+		t.Errorf("%s has the second name %s", a.Path(), b.Path())
+	}
+	const owner = "01890a5d-ac96-774b-bcce-b302099a8057"
+	if _, err := a.Own(owner); err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := b.Gone(owner); gone || err != nil {
+		t.Errorf("Gone = %t, %v: it is alive under the other name", gone, err)
+	}
+}
+
+// TestNamesThatMeanSomethingInAnAddress are names of files, and nothing else.
+func TestNamesThatMeanSomethingInAnAddress(t *testing.T) {
+	for _, name := range []string{"a?mode=memory&x=.db", "100%41.db", "a#b.db", "file:x.db", ":memory:", "ž d.db", "a+b.db", "-"} {
+		path := filepath.Join(t.TempDir(), name)
+		s, err := Open(path, Options{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if err := s.Update(context.Background(), addEvent(1)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Stat(path + "-wal"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		r, err := OpenReadOnly(path)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if n := events(t, r); n != 1 {
+			t.Errorf("%s: %d events, want 1", name, n)
+		}
+		r.Close()
+	}
+}
+
+// TestOwnersLeaveNoFiles: neither those that end nor those that are found gone.
+func TestOwnersLeaveNoFiles(t *testing.T) {
+	s := fresh(t)
+	const ended, killed = "01890a5d-ac96-774b-bcce-b302099a8057", "01890a5d-ac96-774b-bcce-b302099a8058"
+	release, err := s.Own(ended)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	left := s.path + ownersSuffix + "/" + killed + lockSuffix
+	if err := write(left, 0o600); err != nil { // nobody holds it
+		t.Fatal(err)
+	}
+	reader, err := OpenReadOnly(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if gone, err := reader.Gone(killed); !gone || err != nil {
+		t.Errorf("Gone = %t, %v", gone, err)
+	}
+	if _, err := os.Stat(left); err != nil {
+		t.Errorf("who only reads has removed a file: %v", err)
+	}
+	asking := flock.New(left) // another process that asks at this moment
+	if ok, err := asking.TryRLock(); !ok || err != nil {
+		t.Fatal(err)
+	}
+	defer asking.Close()
+	if gone, err := s.Gone(killed); !gone || err != nil {
+		t.Errorf("Gone = %t, %v, while somebody else asks", gone, err)
+	}
+	files, err := filepath.Glob(s.path + ownersSuffix + "/*")
+	if err != nil || len(files) != 1 || filepath.Base(files[0]) != migrationLock {
+		t.Errorf("left over: %v, %v", files, err)
+	}
+}
+
+// TestOwnWhileItsFileIsRemoved: a lock on a file that has no name any more is none.
+func TestOwnWhileItsFileIsRemoved(t *testing.T) {
+	const owner = "01890a5d-ac96-774b-bcce-b302099a8057"
+	s := fresh(t)
+	file, err := s.lockFile(owner, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := write(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lock := flock.New(file)
+	if ok, err := lock.TryLock(); !ok || err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if !standing(lock, file) {
+		t.Error("the file of the lock stands")
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if standing(lock, file) {
+		t.Error("the file of the lock has no name any more")
+	}
+	if err := write(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if standing(lock, file) {
+		t.Error("another file has the name of the lock's")
+	}
+}

@@ -1,0 +1,135 @@
+package sqlite
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"pgfsm/traces/ledger"
+)
+
+// TestAppendOnlyByTrigger: whatever program opens the file.
+func TestAppendOnlyByTrigger(t *testing.T) {
+	s := fresh(t)
+	err := s.Update(context.Background(), func(tx ledger.Tx) error {
+		if err := addEvent(1)(tx); err != nil {
+			return err
+		}
+		if err := addEvent(2)(tx); err != nil {
+			return err
+		}
+		if err := tx.AddDecision(ledger.Decision{Seq: 2, RunID: "a", Outcome: "allow"}); err != nil {
+			return err
+		}
+		return tx.AddSteps([]ledger.Step{{RunID: "a"}, {RunID: "a", Seq: 1}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := raw(t, s.path)
+	for _, statement := range []string{
+		"UPDATE %s SET at = 'x'", "UPDATE %s SET at = at WHERE seq = 1", "UPDATE %s SET seq = seq + 10", "DELETE FROM %s", "DELETE FROM %s WHERE seq = 1",
+		"INSERT OR REPLACE INTO %s SELECT * FROM %s WHERE seq = 1", "REPLACE INTO %s SELECT * FROM %s", "INSERT OR IGNORE INTO %s SELECT * FROM %s",
+		"UPDATE OR REPLACE %s SET seq = 1", "INSERT INTO %s SELECT * FROM %s WHERE true ON CONFLICT DO UPDATE SET at = 'x'",
+	} {
+		for _, table := range []string{"events", "decisions", "steps"} {
+			statement := strings.ReplaceAll(statement, "%s", table)
+			if table == "decisions" {
+				statement = strings.ReplaceAll(statement, "seq = 1", "seq = 2")
+			}
+			before := dump(t, s, table)
+			_, err := db.Exec(statement)
+			if err == nil || !strings.Contains(err.Error(), table+" are append-only") {
+				t.Errorf("%s: %v, want it to be refused", statement, err)
+			}
+			if after := dump(t, s, table); after != before {
+				t.Errorf("%s: changed %s to %s", statement, before, after)
+			}
+		}
+	}
+	if n, err := s.writer.number("SELECT count(*) FROM pruning"); n != 0 || err != nil {
+		t.Errorf("pruning has %d rows, %v", n, err)
+	}
+}
+
+// dump returns all of a table.
+func dump(t *testing.T, s *Store, table string) string {
+	t.Helper()
+	columns := map[string]string{"events": eventColumns, "decisions": "seq, run_id, at", "steps": "run_id, seq, at, hash"}[table]
+	text, err := s.writer.rows("SELECT coalesce(group_concat(concat_ws('|', " + columns + "), x'0a'), '') FROM " + table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer text.close()
+	if _, err := text.next(); err != nil {
+		t.Fatal(err)
+	}
+	return text.text()
+}
+
+// TestPruneClosesTheGuard: after it, and after one that failed, nothing can be removed.
+func TestPruneClosesTheGuard(t *testing.T) {
+	s := fresh(t)
+	if err := s.Update(context.Background(), addEvent(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Update(context.Background(), addEvent(2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.Prune(1, nil) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := raw(t, s.path).Exec("DELETE FROM events"); err == nil {
+		t.Error("the guard is open after pruning")
+	}
+	if n := events(t, s); n != 1 {
+		t.Errorf("%d events, want 1", n)
+	}
+}
+
+// TestPlans: what is asked often is found by an index, in order.
+func TestPlans(t *testing.T) {
+	s := fresh(t)
+	two := []ledger.Status{ledger.Pending}
+	for _, tc := range []struct {
+		name  string
+		f     ledger.Filter
+		index string
+		sorts bool // few rows are sorted
+	}{
+		{"newest", ledger.Filter{Newest: true, Limit: 20}, "sqlite_autoindex_requests_1", false},
+		{"page", ledger.Filter{After: "x", Limit: 20}, "sqlite_autoindex_requests_1 (run_id>?)", false},
+		{"status", ledger.Filter{Statuses: two, Newest: true, Limit: 20}, "requests_status (status=?)", false},
+		{"actor", ledger.Filter{Actor: "ann", Newest: true}, "requests_actor (actor=?)", false},
+		{"task", ledger.Filter{Task: "t", After: "x"}, "requests_task (task=? AND run_id>?)", false},
+		{"open", ledger.Filter{Open: true}, "requests_open", false},
+		{
+			"counted-of-actor", ledger.Filter{Counted: true, Actor: "ann", Server: "files", Tool: "read", Since: "2026"},
+			"requests_counted_actor (actor=? AND server=? AND tool=? AND at>?)", true,
+		},
+		{
+			"counted-of-task", ledger.Filter{Counted: true, Task: "t", Server: "files", Tool: "read", Since: "2026"},
+			"requests_counted_task (task=? AND server=? AND tool=? AND at>?)", true,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			query, args := filtered(tc.f)
+			rows, err := s.writer.rows("EXPLAIN QUERY PLAN "+query, args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rows.close()
+			var plan []string
+			for ok, err := rows.next(); ok || err != nil; ok, err = rows.next() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				plan = append(plan, rows.values[3].(string))
+			}
+			text := strings.Join(plan, "; ")
+			if !strings.Contains(text, tc.index) || strings.Contains(text, "TEMP B-TREE") != tc.sorts {
+				t.Errorf("plan %q, want %s, sorted afterwards: %t", text, tc.index, tc.sorts)
+			}
+		})
+	}
+}

@@ -1,0 +1,176 @@
+-- +goose Up
+
+-- The file is a ledger of pgfsm ("pgfs"); another program's database is refused.
+PRAGMA application_id = 1885824627;
+
+-- Everything is text that a person can read: digests, times (RFC 3339, UTC), JSON. Empty text means that there is none.
+-- A value that begins with an at sign is the digest of a row of blobs, where the value stands.
+-- No table points at another with a foreign key: what belongs together is judged by `pgfsm ledger verify`, which must be able
+-- to read, and name, a file in which it no longer does.
+
+-- +goose StatementBegin
+CREATE TABLE events (
+    seq      INTEGER PRIMARY KEY CHECK (seq > 0),
+    run_id   TEXT NOT NULL,
+    type     TEXT NOT NULL,
+    at       TEXT NOT NULL,
+    by       TEXT NOT NULL,
+    payload  TEXT NOT NULL,
+    prev     TEXT NOT NULL,
+    run_prev TEXT NOT NULL,
+    hash     TEXT NOT NULL
+) STRICT;
+-- +goose StatementEnd
+CREATE INDEX events_run ON events (run_id);
+CREATE INDEX events_payload_ref ON events (payload) WHERE substr(payload, 1, 1) = '@';
+
+-- +goose StatementBegin
+CREATE TABLE requests (
+    run_id     TEXT PRIMARY KEY NOT NULL,
+    at         TEXT NOT NULL,
+    updated    TEXT NOT NULL,
+    kind       TEXT NOT NULL,
+    status     TEXT NOT NULL,
+    state      TEXT NOT NULL,
+    actor      TEXT NOT NULL,
+    task       TEXT NOT NULL,
+    env        TEXT NOT NULL,
+    server     TEXT NOT NULL,
+    tool       TEXT NOT NULL,
+    args       TEXT NOT NULL,
+    arguments  TEXT NOT NULL,
+    definition TEXT NOT NULL,
+    bundle     TEXT NOT NULL,
+    mode       TEXT NOT NULL,
+    score      INTEGER NOT NULL,
+    policy     TEXT NOT NULL,
+    code       TEXT NOT NULL,
+    reason     TEXT NOT NULL,
+    binding    TEXT NOT NULL,
+    approvers  TEXT NOT NULL, -- a JSON list of roles
+    quorum     INTEGER NOT NULL,
+    agreed     INTEGER NOT NULL,
+    expires    TEXT NOT NULL,
+    owner      TEXT NOT NULL,
+    sent       TEXT NOT NULL,
+    ended      TEXT NOT NULL,
+    steps      INTEGER NOT NULL CHECK (steps >= 0),
+    head       TEXT NOT NULL,
+    seq        INTEGER NOT NULL,
+    hash       TEXT NOT NULL
+) STRICT;
+-- +goose StatementEnd
+-- Run ids are ordered by time, so these are indexes by time, too.
+CREATE INDEX requests_status ON requests (status, run_id);
+CREATE INDEX requests_actor ON requests (actor, run_id);
+CREATE INDEX requests_task ON requests (task, run_id) WHERE task <> '';
+CREATE INDEX requests_open ON requests (run_id) WHERE ended = '';
+-- Calls that were made or may yet be: what grants and histories count.
+CREATE INDEX requests_counted_actor ON requests (actor, server, tool, at) WHERE sent <> '' OR ended = '';
+CREATE INDEX requests_counted_task ON requests (task, server, tool, at) WHERE task <> '' AND (sent <> '' OR ended = '');
+CREATE INDEX requests_bundle ON requests (bundle);
+CREATE INDEX requests_args_ref ON requests (args) WHERE substr(args, 1, 1) = '@';
+
+-- +goose StatementBegin
+CREATE TABLE decisions (
+    seq       INTEGER PRIMARY KEY CHECK (seq > 0), -- of the event
+    run_id    TEXT NOT NULL,
+    at        TEXT NOT NULL,
+    outcome   TEXT NOT NULL,
+    policy    TEXT NOT NULL,
+    condition TEXT NOT NULL,
+    bundle    TEXT NOT NULL,
+    code      TEXT NOT NULL,
+    reason    TEXT NOT NULL
+) STRICT;
+-- +goose StatementEnd
+CREATE INDEX decisions_run ON decisions (run_id);
+CREATE INDEX decisions_bundle ON decisions (bundle);
+
+-- +goose StatementBegin
+CREATE TABLE steps (
+    run_id     TEXT NOT NULL,
+    seq        INTEGER NOT NULL CHECK (seq >= 0),
+    at         TEXT NOT NULL,
+    from_state TEXT NOT NULL,
+    "trigger"  TEXT NOT NULL,
+    to_state   TEXT NOT NULL,
+    facts      TEXT NOT NULL,
+    command    TEXT NOT NULL,
+    event      TEXT NOT NULL,
+    prev       TEXT NOT NULL,
+    hash       TEXT NOT NULL,
+    PRIMARY KEY (run_id, seq)
+) STRICT;
+-- +goose StatementEnd
+-- Only large values have entries here: pruning asks with them whether a blob is still used.
+CREATE INDEX steps_facts_ref ON steps (facts) WHERE substr(facts, 1, 1) = '@';
+CREATE INDEX steps_command_ref ON steps (command) WHERE substr(command, 1, 1) = '@';
+CREATE INDEX steps_event_ref ON steps (event) WHERE substr(event, 1, 1) = '@';
+
+-- +goose StatementBegin
+CREATE TABLE blobs (
+    digest TEXT PRIMARY KEY NOT NULL,
+    kind   TEXT NOT NULL,
+    text   TEXT NOT NULL
+) STRICT;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TABLE tokens (
+    id      TEXT PRIMARY KEY NOT NULL,
+    name    TEXT NOT NULL,
+    role    TEXT NOT NULL,
+    secret  TEXT NOT NULL, -- the secret's SHA-256; the secret itself is nowhere
+    created TEXT NOT NULL,
+    expires TEXT NOT NULL,
+    revoked TEXT NOT NULL,
+    seq     INTEGER NOT NULL
+) STRICT;
+-- +goose StatementEnd
+
+-- What is written stays. `pgfsm ledger prune` is the only exception: it puts a row into pruning, removes old rows, and takes
+-- the row out again, in one transaction, so that pruning is empty whenever anybody looks. This guards against accidents; who
+-- owns the file can drop a trigger, and is found out by `pgfsm ledger verify`.
+CREATE TABLE pruning (since INTEGER PRIMARY KEY) STRICT;
+
+-- +goose StatementBegin
+CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events
+BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER events_refuse_delete BEFORE DELETE ON events WHEN NOT EXISTS (SELECT 1 FROM pruning)
+BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
+-- +goose StatementEnd
+-- INSERT OR REPLACE removes a row without asking the trigger above, and a row put between two others is not appended.
+-- +goose StatementBegin
+CREATE TRIGGER events_refuse_insert BEFORE INSERT ON events WHEN NEW.seq <= (SELECT max(seq) FROM events)
+BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER decisions_refuse_update BEFORE UPDATE ON decisions
+BEGIN SELECT RAISE(ABORT, 'decisions are append-only'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER decisions_refuse_delete BEFORE DELETE ON decisions WHEN NOT EXISTS (SELECT 1 FROM pruning)
+BEGIN SELECT RAISE(ABORT, 'decisions are append-only'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER decisions_refuse_insert BEFORE INSERT ON decisions WHEN NEW.seq <= (SELECT max(seq) FROM decisions)
+BEGIN SELECT RAISE(ABORT, 'decisions are append-only'); END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER steps_refuse_update BEFORE UPDATE ON steps
+BEGIN SELECT RAISE(ABORT, 'steps are append-only'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER steps_refuse_delete BEFORE DELETE ON steps WHEN NOT EXISTS (SELECT 1 FROM pruning)
+BEGIN SELECT RAISE(ABORT, 'steps are append-only'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER steps_refuse_insert BEFORE INSERT ON steps
+WHEN NEW.seq <= (SELECT max(seq) FROM steps WHERE run_id = NEW.run_id)
+BEGIN SELECT RAISE(ABORT, 'steps are append-only'); END;
+-- +goose StatementEnd

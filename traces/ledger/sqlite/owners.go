@@ -1,0 +1,114 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/gofrs/flock"
+	"github.com/google/uuid"
+)
+
+const (
+	ownersSuffix = ".owners"
+	lockSuffix   = ".lock"
+	// ownTries bounds how often Own meets a process that asks for the same owner at that moment.
+	ownTries = 100
+)
+
+// ownersFolder returns the folder of the owners' locks, and makes it if wanted. Nobody else may put files there.
+func ownersFolder(path string, create bool) (string, error) {
+	folder := path + ownersSuffix
+	if create {
+		if err := os.Mkdir(folder, folderMode); err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", fmt.Errorf("ledger %s: the folder of its owners: %w", path, err)
+		}
+	}
+	info, err := os.Lstat(folder)
+	switch {
+	case err != nil:
+		return "", err
+	case !info.IsDir():
+		return "", fmt.Errorf("ledger %s: %w: %s is not a folder (%s); remove it", path, ErrUnsafeFile, folder, info.Mode().Type())
+	case info.Mode().Perm()&othersMay != 0:
+		return "", fmt.Errorf("ledger %s: %w: others may write %s; run chmod go-w on it", path, ErrUnsafeFile, folder)
+	}
+	return folder, nil
+}
+
+// lockFile returns the file of an owner's lock. The id must be a UUID in its usual form, so that it is a file's name.
+func (s *Store) lockFile(owner string, create bool) (string, error) {
+	if id, err := uuid.Parse(owner); err != nil || id.String() != owner {
+		return "", fmt.Errorf("%q is not the id of an owner: want a UUID", owner)
+	}
+	folder, err := ownersFolder(s.path, create)
+	return filepath.Join(folder, owner+lockSuffix), err
+}
+
+// Own is [ledger.Store.Own]. The lock is one on a file, which the operating system releases when the process ends, however it
+// ends. The file is removed with it, or by who finds it unlocked.
+func (s *Store) Own(owner string) (release func() error, err error) {
+	if s.readOnly {
+		return nil, fmt.Errorf("ledger %s: %w: it was opened to read only", s.path, ErrReadOnly)
+	}
+	file, err := s.lockFile(owner, true)
+	if err != nil {
+		return nil, err
+	}
+	for range ownTries {
+		lock := flock.New(file, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(fileMode))
+		locked, err := lock.TryLock()
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("ledger %s: the lock of owner %s: %w", s.path, owner, err), lock.Close())
+		}
+		if !locked {
+			lock.Close()
+			return nil, fmt.Errorf("ledger %s: owner %s is another process: %w", s.path, owner, ErrLocked)
+		}
+		if standing(lock, file) {
+			return sync.OnceValue(func() error { return errors.Join(os.Remove(file), lock.Close()) }), nil
+		}
+		lock.Close() // somebody found the file unlocked a moment ago, and removed it
+	}
+	return nil, fmt.Errorf("ledger %s: the lock of owner %s is removed as often as it is made", s.path, owner)
+}
+
+// Gone is [ledger.Store.Gone].
+func (s *Store) Gone(owner string) (bool, error) {
+	file, err := s.lockFile(owner, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil // nobody has ever owned anything
+	}
+	if err != nil {
+		return false, err
+	}
+	// Two who ask at the same time do not take each other for the owner: their locks are shared.
+	lock := flock.New(file, flock.SetFlag(os.O_RDONLY))
+	locked, err := lock.TryRLock()
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, errors.Join(fmt.Errorf("ledger %s: the lock of owner %s: %w", s.path, owner, err), lock.Close())
+	}
+	if locked && !s.readOnly && standing(lock, file) {
+		// Nobody can own this file from now on: Own looks whether its file still stands, after it has locked it.
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, errors.Join(err, lock.Close())
+		}
+	}
+	return locked, lock.Close()
+}
+
+// standing reports whether the locked file is the one of that name.
+func standing(lock *flock.Flock, file string) bool {
+	locked, err := lock.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Lstat(file)
+	return err == nil && os.SameFile(locked, named)
+}

@@ -1,0 +1,268 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/fsm"
+	"pgfsm/policy/canonical"
+	"pgfsm/traces/ledger"
+)
+
+// errOver is for a transaction that is used after its function has returned.
+var errOver = errors.New("the transaction is over")
+
+// A tx is a transaction that reads, and, in Update, writes.
+type tx struct {
+	c      *conn
+	ctx    context.Context
+	path   string
+	over   bool
+	failed error // the first error of a write: SQLite may have ended the transaction with it
+	wrote  int   // bytes, about
+	open   []*cursor
+}
+
+// end ends the transaction for its user, with what is still being read: a sequence may have been left without an end.
+func (t *tx) end() {
+	t.over = true
+	for _, r := range t.open {
+		r.close()
+	}
+	t.open = nil
+}
+
+// usable returns why the transaction cannot be used, if it cannot.
+func (t *tx) usable() error {
+	switch {
+	case t.over:
+		return errOver
+	case t.failed != nil:
+		return t.failed
+	}
+	return t.ctx.Err()
+}
+
+// all returns the rows of a query, each as read makes it of its columns.
+func all[T any](t *tx, read func(*row) T, query string, args ...driver.Value) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		if err := t.usable(); err != nil {
+			yield(none, err)
+			return
+		}
+		rows, err := t.c.rows(query, args...)
+		if err != nil {
+			yield(none, explained(t.path, err))
+			return
+		}
+		t.open = append(t.open, rows)
+		defer t.done(rows)
+		for {
+			if err := t.usable(); err != nil {
+				yield(none, err)
+				return
+			}
+			ok, err := rows.next()
+			if err != nil {
+				yield(none, explained(t.path, err))
+				return
+			}
+			if !ok {
+				return
+			}
+			v := read(&rows.row)
+			if rows.err != nil {
+				yield(none, fmt.Errorf("ledger %s: %w", t.path, rows.err))
+				return
+			}
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
+// done closes rows that were read, or left.
+func (t *tx) done(rows *cursor) {
+	if i := slices.Index(t.open, rows); i >= 0 {
+		t.open = slices.Delete(t.open, i, i+1)
+		rows.close()
+	}
+}
+
+// one returns the first row, or ErrNotFound.
+func one[T any](rows iter.Seq2[T, error], format string, args ...any) (T, error) {
+	for v, err := range rows {
+		return v, err
+	}
+	var none T
+	return none, fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ledger.ErrNotFound)
+}
+
+const eventColumns = "seq, run_id, type, at, by, payload, prev, run_prev, hash"
+
+func readEvent(r *row) ledger.Event {
+	return ledger.Event{
+		Seq: r.int64(), RunID: r.text(), Type: ledger.Type(r.text()), At: r.text(), By: r.text(), Payload: jsontext.Value(r.text()),
+		Prev: canonical.Digest(r.text()), RunPrev: canonical.Digest(r.text()), Hash: canonical.Digest(r.text()),
+	}
+}
+
+func (t *tx) Last() (ledger.Event, error) {
+	return one(all(t, readEvent, "SELECT "+eventColumns+" FROM events ORDER BY seq DESC LIMIT 1"), "the last event")
+}
+
+func (t *tx) Events(after int64) iter.Seq2[ledger.Event, error] {
+	return all(t, readEvent, "SELECT "+eventColumns+" FROM events WHERE seq > ? ORDER BY seq", after)
+}
+
+func (t *tx) EventsOf(run string) iter.Seq2[ledger.Event, error] {
+	return all(t, readEvent, "SELECT "+eventColumns+" FROM events WHERE run_id = ? ORDER BY seq", run)
+}
+
+// requestColumns stand in the order of the table.
+const requestColumns = "run_id, at, updated, kind, status, state, actor, task, env, server, tool, args, arguments, definition, bundle, " +
+	"mode, score, policy, code, reason, binding, approvers, quorum, agreed, expires, owner, sent, ended, steps, head, seq, hash"
+
+func readRequest(r *row) ledger.Request {
+	return ledger.Request{
+		RunID: r.text(), At: r.text(), Updated: r.text(), Kind: r.text(), Status: ledger.Status(r.text()), State: fsm.State(r.text()),
+		Actor: r.text(), Task: r.text(), Env: r.text(), Server: r.text(), Tool: r.text(), Args: r.text(),
+		Arguments: canonical.Digest(r.text()), Definition: canonical.Digest(r.text()), Bundle: canonical.Digest(r.text()),
+		Mode: r.text(), Score: r.int(), Policy: r.text(), Code: r.text(), Reason: r.text(), Binding: canonical.Digest(r.text()),
+		Approvers: readList(r), Quorum: r.int(), Agreed: r.int(), Expires: r.text(), Owner: r.text(), Sent: r.text(), Ended: r.text(),
+		Steps: r.int(), Head: canonical.Digest(r.text()), Seq: r.int64(), Hash: canonical.Digest(r.text()),
+	}
+}
+
+// readList reads a JSON list of strings; an empty one is nil.
+func readList(r *row) []string {
+	text := r.text()
+	if r.err != nil || text == "[]" {
+		return nil
+	}
+	var list []string
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		r.err = fmt.Errorf("column %d is not a JSON list: %w (%w)", r.at, ErrNotLedger, err)
+	}
+	return list
+}
+
+func (t *tx) Request(run string) (ledger.Request, error) {
+	return one(all(t, readRequest, "SELECT "+requestColumns+" FROM requests WHERE run_id = ?", run), "run %s", run)
+}
+
+func (t *tx) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
+	query, args := filtered(f)
+	return all(t, readRequest, query, args...)
+}
+
+// filtered writes a filter as a query. The terms of the conditions are those of the partial indexes.
+func filtered(f ledger.Filter) (string, []driver.Value) {
+	var terms []string
+	var args []driver.Value
+	term := func(on bool, text string, values ...driver.Value) {
+		if on {
+			terms, args = append(terms, text), append(args, values...)
+		}
+	}
+	statuses := make([]driver.Value, len(f.Statuses))
+	for i, s := range f.Statuses {
+		statuses[i] = string(s)
+	}
+	term(len(statuses) > 0, "status IN (?"+strings.Repeat(", ?", max(len(statuses)-1, 0))+")", statuses...)
+	term(f.Open, "ended = ''")
+	term(f.Actor != "", "actor = ?", f.Actor)
+	term(f.Task != "", "task <> '' AND task = ?", f.Task)
+	term(f.Server != "", "server = ?", f.Server)
+	term(f.Tool != "", "tool = ?", f.Tool)
+	term(f.Since != "", "at >= ?", f.Since)
+	term(f.Counted, "(sent <> '' OR ended = '')")
+	term(f.After != "", "run_id > ?", f.After)
+	query := "SELECT " + requestColumns + " FROM requests"
+	if len(terms) > 0 {
+		query += " WHERE " + strings.Join(terms, " AND ")
+	}
+	query += " ORDER BY run_id"
+	if f.Newest {
+		query += " DESC"
+	}
+	if f.Limit > 0 {
+		query, args = query+" LIMIT ?", append(args, int64(f.Limit))
+	}
+	return query, args
+}
+
+func (t *tx) Decisions(after int64) iter.Seq2[ledger.Decision, error] {
+	return all(t, func(r *row) ledger.Decision {
+		return ledger.Decision{
+			Seq: r.int64(), RunID: r.text(), At: r.text(), Outcome: r.text(), Policy: r.text(), Condition: r.text(),
+			Bundle: canonical.Digest(r.text()), Code: r.text(), Reason: r.text(),
+		}
+	}, "SELECT seq, run_id, at, outcome, policy, condition, bundle, code, reason FROM decisions WHERE seq > ? ORDER BY seq", after)
+}
+
+func (t *tx) Steps(run string) iter.Seq2[ledger.Step, error] {
+	return all(t, func(r *row) ledger.Step {
+		return ledger.Step{
+			RunID: r.text(), Seq: r.int(), At: r.text(), From: fsm.State(r.text()), Trigger: fsm.Trigger(r.text()), To: fsm.State(r.text()),
+			Facts: r.text(), Command: r.text(), Event: r.text(), Prev: canonical.Digest(r.text()), Hash: canonical.Digest(r.text()),
+		}
+	}, `SELECT run_id, seq, at, from_state, "trigger", to_state, facts, command, event, prev, hash FROM steps WHERE run_id = ? ORDER BY seq`, run)
+}
+
+func (t *tx) Runs() iter.Seq2[string, error] {
+	return all(t, (*row).text, "SELECT DISTINCT run_id FROM steps ORDER BY run_id")
+}
+
+func readBlob(r *row) ledger.Blob {
+	return ledger.Blob{Digest: canonical.Digest(r.text()), Kind: r.text(), Text: r.text()}
+}
+
+func (t *tx) Blob(d canonical.Digest) (ledger.Blob, error) {
+	return one(all(t, readBlob, "SELECT digest, kind, text FROM blobs WHERE digest = ?", string(d)), "blob %s", d)
+}
+
+func (t *tx) Blobs() iter.Seq2[ledger.Blob, error] {
+	return all(t, readBlob, "SELECT digest, kind, text FROM blobs ORDER BY digest")
+}
+
+const tokenColumns = "id, name, role, secret, created, expires, revoked, seq"
+
+func readToken(r *row) ledger.Token {
+	return ledger.Token{
+		ID: r.text(), Name: r.text(), Role: r.text(), Secret: canonical.Digest(r.text()), Created: r.text(), Expires: r.text(),
+		Revoked: r.text(), Seq: r.int64(),
+	}
+}
+
+func (t *tx) Token(id string) (ledger.Token, error) {
+	return one(all(t, readToken, "SELECT "+tokenColumns+" FROM tokens WHERE id = ?", id), "token %s", id)
+}
+
+func (t *tx) Tokens() iter.Seq2[ledger.Token, error] {
+	return all(t, readToken, "SELECT "+tokenColumns+" FROM tokens ORDER BY created, id")
+}
+
+func (t *tx) Deliveries(due string, limit int) iter.Seq2[ledger.Delivery, error] {
+	return all(t, func(r *row) ledger.Delivery {
+		return ledger.Delivery{Seq: r.int64(), Hook: r.text(), Attempts: r.int(), Next: r.text(), State: r.text(), Error: r.text()}
+	}, "SELECT seq, hook, attempts, next, state, error FROM deliveries WHERE state = 'waiting' AND next <= ? ORDER BY seq, hook LIMIT ?",
+		due, int64(max(limit, 0)))
+}
+
+func (t *tx) Delivered(hook string) (int64, error) {
+	for seq, err := range all(t, (*row).int64, "SELECT seq FROM delivered WHERE hook = ?", hook) {
+		return seq, err
+	}
+	return 0, nil
+}

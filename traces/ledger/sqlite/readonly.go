@@ -1,0 +1,109 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"time"
+)
+
+// OpenReadOnly opens a ledger for one who must not change it: an auditor, with a file of their own or somebody else's.
+// Nothing is created or migrated. The file may be read-only, and stand in a folder that is.
+func OpenReadOnly(path string) (*Store, error) {
+	path, err := located(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("ledger %s: %w: it is not a regular file", path, ErrUnsafeFile)
+	}
+	s := newStore(path, BusyTimeout)
+	s.readOnly, s.settings = true, url.Values{"mode": {"ro"}}
+	err = s.current()
+	if err != nil && cannotShare(err) && alone(path) {
+		// In WAL mode also a reader wants to write: the locks, beside the file. Where it may not, and there is no log that
+		// somebody may be writing, the file is all there is.
+		if s.frozen, err = freeze(path); err == nil {
+			s.settings.Set("immutable", "1")
+			err = s.current()
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// alone reports whether there is no write-ahead log with anything in it.
+func alone(path string) bool {
+	info, err := os.Stat(path + "-wal")
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
+}
+
+// current refuses a file that is not a ledger of today's schema.
+func (s *Store) current() error {
+	c, err := s.reader(context.Background())
+	if err != nil {
+		return err
+	}
+	err = s.schema(c)
+	if err != nil {
+		c.close() // it may have been opened in the wrong way
+		return explained(s.path, err)
+	}
+	s.put(c)
+	return nil
+}
+
+func (s *Store) schema(c *conn) error {
+	if err := ours(c, s.path); err != nil {
+		return err
+	}
+	v, err := version(c)
+	switch {
+	case err != nil:
+		return err
+	case v == 0:
+		return fmt.Errorf("ledger %s: %w: it is empty", s.path, ErrNotLedger)
+	case v > schemaVersion:
+		return newer(s.path, v)
+	case v < schemaVersion:
+		return fmt.Errorf("ledger %s: %w: its schema is %d, this one knows %d; any command that writes to it brings it up to date",
+			s.path, ErrOlder, v, schemaVersion)
+	}
+	return nil
+}
+
+// A frozen file is read without locks. Should somebody begin to write it meanwhile, what was read may be of two states.
+type frozen struct {
+	path    string
+	size    int64
+	changed time.Time
+}
+
+func freeze(path string) (*frozen, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	return &frozen{path, info.Size(), info.ModTime()}, nil
+}
+
+// same returns an error if the file is not any more as it was. Nil is the file that is read with locks.
+func (f *frozen) same() error {
+	if f == nil {
+		return nil
+	}
+	now, err := freeze(f.path)
+	if err == nil && (*now != *f || !alone(f.path)) {
+		err = fmt.Errorf("ledger %s was written while it was read without locks: try again, or read a copy", f.path)
+	}
+	return err
+}

@@ -1,0 +1,173 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"pgfsm/traces/ledger"
+)
+
+// asNobody runs do as a user who owns nothing, where the test is run by root, whom no permission stops.
+func asNobody(t *testing.T, do func()) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		do()
+		return
+	}
+	const nobody = 65534
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if _, err := unix.SetfsuidRetUid(nobody); err != nil {
+			t.Error(err)
+			return
+		}
+		do()
+	}()
+	<-done
+}
+
+// readable makes a ledger with an event, and lets everybody read it, and the folders it is in.
+func readable(t *testing.T, closed bool) string {
+	t.Helper()
+	folder := t.TempDir()
+	path := filepath.Join(folder, "ledger.db")
+	s, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Update(context.Background(), addEvent(1)); err != nil {
+		t.Fatal(err)
+	}
+	if closed {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		t.Cleanup(func() { s.Close() })
+	}
+	names, err := filepath.Glob(path + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(names, folder, filepath.Dir(folder)) {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mode := fs.FileMode(0o444)
+		if info.IsDir() {
+			mode = 0o555
+			t.Cleanup(func() { os.Chmod(name, 0o700) })
+		}
+		if err := os.Chmod(name, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+func TestReadOnly(t *testing.T) {
+	s := fresh(t)
+	if err := s.Update(context.Background(), addEvent(1)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := OpenReadOnly(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := s.Update(context.Background(), addEvent(2)); err != nil {
+		t.Fatal(err)
+	}
+	if n := events(t, r); n != 2 {
+		t.Errorf("%d events, want 2: what is in the log only belongs to it", n)
+	}
+	refused(t, r.Update(context.Background(), addEvent(3)), ErrReadOnly, s.path, "read only")
+	_, err = r.Own("01890a5d-ac96-774b-bcce-b302099a8057")
+	refused(t, err, ErrReadOnly, s.path, "read only")
+	_, err = OpenReadOnly(filepath.Join(t.TempDir(), "none.db"))
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("OpenReadOnly of nothing: %v", err)
+	}
+}
+
+// TestReadOnlyFiles: an auditor who may write neither the file nor its folder.
+func TestReadOnlyFiles(t *testing.T) {
+	t.Run("at-rest", func(t *testing.T) {
+		path := readable(t, true)
+		asNobody(t, func() {
+			r, err := OpenReadOnly(path)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer r.Close()
+			if n := events(t, r); n != 1 || r.frozen == nil {
+				t.Errorf("%d events, want 1; without locks: %t", n, r.frozen != nil)
+			}
+		})
+	})
+	t.Run("while-it-is-written", func(t *testing.T) {
+		path := readable(t, false)
+		asNobody(t, func() {
+			r, err := OpenReadOnly(path)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer r.Close()
+			if n := events(t, r); n != 1 || r.frozen != nil {
+				t.Errorf("%d events, want 1; without locks: %t", n, r.frozen != nil)
+			}
+		})
+	})
+	t.Run("to-write", func(t *testing.T) {
+		path := readable(t, true)
+		asNobody(t, func() {
+			_, err := Open(path, Options{})
+			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "this user needs to") {
+				t.Errorf("Open to write: %v", err)
+			}
+		})
+	})
+	t.Run("a-folder-to-write", func(t *testing.T) {
+		folder := filepath.Dir(readable(t, true))
+		asNobody(t, func() {
+			_, err := Open(filepath.Join(folder, "new.db"), Options{})
+			refused(t, err, fs.ErrPermission, "new.db", "may this user write it")
+		})
+	})
+}
+
+// TestWrittenWhileReadWithoutLocks: what was read may be of two states, and is refused.
+func TestWrittenWhileReadWithoutLocks(t *testing.T) {
+	path := readable(t, true)
+	asNobody(t, func() {
+		r, err := OpenReadOnly(path)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer r.Close()
+		err = r.View(context.Background(), func(ledger.Reader) error {
+			written := make(chan error)
+			go func() { // on another thread, as who owns the file
+				written <- errors.Join(os.Chmod(filepath.Dir(path), 0o755), os.WriteFile(path+"-wal", []byte("somebody began to write"), 0o600))
+			}()
+			return <-written
+		})
+		if err == nil || !strings.Contains(err.Error(), "was written while it was read") {
+			t.Errorf("View = %v, want it to be refused", err)
+		}
+	})
+}

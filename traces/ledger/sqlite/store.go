@@ -1,0 +1,274 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"pgfsm/traces/ledger"
+)
+
+const (
+	// BusyTimeout is how long a writer waits for the writers of other processes. A commit takes milliseconds: who waits
+	// longer than this waits for something that hangs.
+	BusyTimeout = 10 * time.Second
+	// maxReaders bounds the connections that read; each has a cache of 2 MB.
+	maxReaders = 8
+	// cacheKiB is the writer's cache: the pages at the ends of all indexes of a large ledger.
+	cacheKiB = 16 << 10
+)
+
+// Options are for tests and for unusual machines. The zero Options are right.
+type Options struct {
+	BusyTimeout time.Duration // 0: the constant
+}
+
+// Stats counts what a Store has done since it was opened.
+type Stats struct {
+	// Commits is how many transactions were committed that wrote something. Each is one flush of the write-ahead log.
+	Commits int64
+	// Checkpoints is how often pages were moved from the write-ahead log into the file, which flushes both, beside the
+	// commits.
+	Checkpoints int64
+}
+
+// A Store is a [ledger.Store] in a file. Its methods can be called at the same time. A transaction must not begin another
+// one in its function: it would wait for itself.
+type Store struct {
+	path     string
+	readOnly bool
+	frozen   *frozen // set if the file is read as one that nobody writes
+	settings url.Values
+	busy     time.Duration
+
+	writing chan struct{} // holds one value while somebody writes
+	writer  *conn
+	reading chan struct{} // as many values as there are readers
+	mu      sync.Mutex    // guards idle
+	idle    []*conn
+
+	closed   chan struct{}
+	close    sync.Once
+	closeErr error
+
+	checkpoints checkpointer
+	commits     atomic.Int64
+}
+
+var _ ledger.Store = (*Store)(nil)
+
+// Open opens a ledger to read and write, and makes the file, which only this user may read then, if there is none. A file of an
+// older version is brought up to date.
+func Open(path string, o Options) (*Store, error) {
+	path, err := prepareFile(path)
+	if err != nil {
+		return nil, err
+	}
+	s := newStore(path, cmp.Or(o.BusyTimeout, BusyTimeout))
+	s.settings = url.Values{"mode": {"rw"}, "_synchronous": {"FULL"}}
+	if err := s.openWriter(); err != nil {
+		return nil, explained(path, err)
+	}
+	s.checkpoints.start(s)
+	return s, nil
+}
+
+func newStore(path string, busy time.Duration) *Store {
+	return &Store{
+		path: path, busy: busy, writing: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders), closed: make(chan struct{}),
+		checkpoints: checkpointer{max: maxLog},
+	}
+}
+
+// openWriter connects the writer, and brings the file up to date with it.
+func (s *Store) openWriter() error {
+	ctx := context.Background()
+	w, err := dial(ctx, s.path, s.busy, url.Values{
+		"mode": {"rw"}, "_synchronous": {"FULL"}, "_pragma": {
+			fmt.Sprintf("cache_size(-%d)", cacheKiB), "wal_autocheckpoint(0)", fmt.Sprintf("journal_size_limit(%d)", keptLog),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.ready(ctx, w); err != nil {
+		return errors.Join(err, w.close())
+	}
+	s.writer = w
+	return nil
+}
+
+// ready makes sure that the connection's file is a ledger of today's schema, in WAL mode.
+func (s *Store) ready(ctx context.Context, w *conn) error {
+	if err := ours(w, s.path); err != nil {
+		return err
+	}
+	return upToDate(ctx, w, s.path, s.busy)
+}
+
+// Stats returns the counts so far.
+func (s *Store) Stats() Stats {
+	return Stats{Commits: s.commits.Load(), Checkpoints: s.checkpoints.done.Load()}
+}
+
+// Path returns the file's name, as it is found whatever the working directory is.
+func (s *Store) Path() string { return s.path }
+
+// Update is [ledger.Store.Update]. When the flush of a commit fails, the commit is undone and the error returned; should the
+// machine lose power before the next commit, the bytes of the undone one may be found complete, and count.
+func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
+	if s.readOnly {
+		return fmt.Errorf("ledger %s: %w: it was opened to read only", s.path, ErrReadOnly)
+	}
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer func() { <-s.writing }()
+	if _, err := s.writer.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return explained(s.path, err)
+	}
+	t := &tx{c: s.writer, ctx: ctx, path: s.path}
+	committed := false
+	defer func() {
+		t.end()
+		if !committed { // also when do panics
+			s.writer.rollback()
+		}
+	}()
+	if err := do(t); err != nil {
+		return err
+	}
+	if err := t.usable(); err != nil {
+		return err
+	}
+	t.end()
+	// Not with the context: whether it is committed must not be in doubt.
+	if _, err := s.writer.exec(context.Background(), "COMMIT"); err != nil {
+		return explained(s.path, err)
+	}
+	committed = true
+	if t.wrote > 0 {
+		s.commits.Add(1)
+		s.checkpoints.wrote(s, t.wrote)
+	}
+	return nil
+}
+
+// rollback ends a transaction, if SQLite has not ended it already.
+func (c *conn) rollback() {
+	// The only error is that there is no transaction any more.
+	_, _ = c.exec(context.Background(), "ROLLBACK")
+}
+
+// lock waits until nobody of this process writes.
+func (s *Store) lock(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case s.writing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.closed:
+		return ErrClosed
+	}
+	select {
+	case <-s.closed:
+		<-s.writing
+		return ErrClosed
+	default:
+		return nil
+	}
+}
+
+// View is [ledger.Store.View].
+func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case s.reading <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.closed:
+		return ErrClosed
+	}
+	defer func() { <-s.reading }()
+	c, err := s.reader(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.put(c)
+	if _, err := c.exec(ctx, "BEGIN"); err != nil {
+		return explained(s.path, err)
+	}
+	t := &tx{c: c, ctx: ctx, path: s.path}
+	defer func() {
+		t.end()
+		c.rollback() // there is nothing to undo; it ends the snapshot
+	}()
+	if err := do(t); err != nil {
+		return err
+	}
+	return s.frozen.same()
+}
+
+// reader returns an idle connection, or a new one.
+func (s *Store) reader(ctx context.Context) (*conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.closed:
+		return nil, ErrClosed
+	default:
+	}
+	if n := len(s.idle); n > 0 {
+		c := s.idle[n-1]
+		s.idle = s.idle[:n-1]
+		return c, nil
+	}
+	settings := url.Values{"_query_only": {"1"}}
+	for key, values := range s.settings { // a copy, in any order
+		settings[key] = values
+	}
+	c, err := dial(ctx, s.path, s.busy, settings)
+	return c, explained(s.path, err)
+}
+
+// put keeps a connection for the next reader.
+func (s *Store) put(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.closed:
+		c.close()
+	default:
+		s.idle = append(s.idle, c)
+	}
+}
+
+// Close waits for the writer, ends the connections, and moves the write-ahead log into the file if no other process has it
+// open. Readers end on their own.
+func (s *Store) Close() error {
+	s.close.Do(func() {
+		close(s.closed)
+		s.checkpoints.stop()
+		s.writing <- struct{}{} // for ever: nobody writes any more
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		var errs []error
+		for _, c := range s.idle {
+			errs = append(errs, c.close())
+		}
+		if s.writer != nil {
+			errs = append(errs, s.writer.close())
+		}
+		s.idle, s.closeErr = nil, explained(s.path, errors.Join(errs...))
+	})
+	return s.closeErr
+}

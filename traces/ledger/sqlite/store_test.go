@@ -1,0 +1,19 @@
+package sqlite_test
+
+import (
+	"testing"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlite"
+	"pgfsm/traces/ledger/storetest"
+)
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, storetest.Harness{Processes: true, Open: func(t testing.TB, path string) ledger.Store {
+		s, err := sqlite.Open(path, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}})
+}

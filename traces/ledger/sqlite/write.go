@@ -1,0 +1,220 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/traces/ledger"
+)
+
+// write runs a statement. After an error the transaction is over: SQLite undoes some of them as a whole, and what comes
+// after that would stand alone.
+func (t *tx) write(query string, args ...driver.Value) (int64, error) {
+	if err := t.usable(); err != nil {
+		return 0, err
+	}
+	for _, a := range args {
+		if s, ok := a.(string); ok {
+			t.wrote += len(s)
+		}
+		t.wrote++
+	}
+	n, err := t.c.exec(context.Background(), query, args...)
+	if err != nil {
+		t.failed = explained(t.path, err)
+		return 0, t.failed
+	}
+	return n, nil
+}
+
+func marks(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
+
+var (
+	insertEvent    = "INSERT INTO events (" + eventColumns + ") VALUES " + marks(9)
+	insertDecision = "INSERT INTO decisions (seq, run_id, at, outcome, policy, condition, bundle, code, reason) VALUES " + marks(9)
+	insertStep     = `INSERT INTO steps (run_id, seq, at, from_state, "trigger", to_state, facts, command, event, prev, hash) VALUES ` + marks(11)
+	insertBlob     = "INSERT INTO blobs (digest, kind, text) VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING"
+	upsertToken    = "INSERT INTO tokens (" + tokenColumns + ") VALUES " + marks(8) + onConflict("id", tokenColumns)
+	upsertDelivery = "INSERT INTO deliveries (seq, hook, attempts, next, state, error) VALUES " + marks(6) +
+		onConflict("seq, hook", "attempts, next, state, error")
+	upsertDelivered = "INSERT INTO delivered (hook, seq) VALUES (?, ?)" + onConflict("hook", "seq")
+
+	// Most requests are changed after they were put first, and their indexed columns stay as they are then, save three. A
+	// statement that does not set a column leaves its indexes alone.
+	updateRequest = "UPDATE requests SET updated = ?3, kind = ?4, status = ?5, state = ?6, env = ?9, arguments = ?13, definition = ?14, " +
+		"mode = ?16, score = ?17, policy = ?18, code = ?19, reason = ?20, binding = ?21, approvers = ?22, quorum = ?23, agreed = ?24, " +
+		"expires = ?25, owner = ?26, sent = ?27, ended = ?28, steps = ?29, head = ?30, seq = ?31, hash = ?32 " +
+		"WHERE run_id = ?1 AND at = ?2 AND actor = ?7 AND task = ?8 AND server = ?10 AND tool = ?11 AND args = ?12 AND bundle = ?15"
+	upsertRequest = "INSERT INTO requests (" + requestColumns + ") VALUES " + marks(32) + onConflict("run_id", requestColumns)
+)
+
+// onConflict replaces the columns, except the key.
+func onConflict(key, columns string) string {
+	var sets []string
+	for column := range strings.SplitSeq(columns, ", ") {
+		if column != key {
+			sets = append(sets, column+" = excluded."+column)
+		}
+	}
+	return " ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(sets, ", ")
+}
+
+func (t *tx) AddEvent(e ledger.Event) error {
+	_, err := t.write(insertEvent, e.Seq, e.RunID, string(e.Type), e.At, e.By, string(e.Payload), string(e.Prev), string(e.RunPrev), string(e.Hash))
+	if err != nil {
+		return fmt.Errorf("event %d: %w", e.Seq, err)
+	}
+	return nil
+}
+
+func (t *tx) AddDecision(d ledger.Decision) error {
+	_, err := t.write(insertDecision, d.Seq, d.RunID, d.At, d.Outcome, d.Policy, d.Condition, string(d.Bundle), d.Code, d.Reason)
+	if err != nil {
+		return fmt.Errorf("decision %d: %w", d.Seq, err)
+	}
+	return nil
+}
+
+func (t *tx) AddSteps(steps []ledger.Step) error {
+	for i := range steps {
+		s := &steps[i]
+		_, err := t.write(insertStep, s.RunID, int64(s.Seq), s.At, string(s.From), string(s.Trigger), string(s.To), s.Facts, s.Command, s.Event,
+			string(s.Prev), string(s.Hash))
+		if err != nil {
+			return fmt.Errorf("run %s, step %d: %w", s.RunID, s.Seq, err)
+		}
+	}
+	return nil
+}
+
+func (t *tx) PutRequest(r ledger.Request) error {
+	approvers := "[]"
+	if len(r.Approvers) > 0 {
+		text, err := json.Marshal(r.Approvers)
+		if err != nil {
+			return fmt.Errorf("run %s, approvers: %w", r.RunID, err)
+		}
+		approvers = string(text)
+	}
+	row := []driver.Value{
+		r.RunID, r.At, r.Updated, r.Kind, string(r.Status), string(r.State), r.Actor, r.Task, r.Env, r.Server, r.Tool, r.Args,
+		string(r.Arguments), string(r.Definition), string(r.Bundle), r.Mode, int64(r.Score), r.Policy, r.Code, r.Reason, string(r.Binding),
+		approvers, int64(r.Quorum), int64(r.Agreed), r.Expires, r.Owner, r.Sent, r.Ended, int64(r.Steps), string(r.Head), r.Seq, string(r.Hash),
+	}
+	n, err := t.write(updateRequest, row...)
+	if err == nil && n == 0 {
+		_, err = t.write(upsertRequest, row...)
+	}
+	if err != nil {
+		return fmt.Errorf("run %s: %w", r.RunID, err)
+	}
+	return nil
+}
+
+func (t *tx) PutBlob(b ledger.Blob) error {
+	// Most blobs are there, and large: asking is cheaper than handing the text over.
+	for _, err := range all(t, (*row).int64, "SELECT 1 FROM blobs WHERE digest = ?", string(b.Digest)) {
+		return err
+	}
+	if _, err := t.write(insertBlob, string(b.Digest), b.Kind, b.Text); err != nil {
+		return fmt.Errorf("blob %s: %w", b.Digest, err)
+	}
+	return nil
+}
+
+func (t *tx) PutToken(k ledger.Token) error {
+	_, err := t.write(upsertToken, k.ID, k.Name, k.Role, string(k.Secret), k.Created, k.Expires, k.Revoked, k.Seq)
+	if err != nil {
+		return fmt.Errorf("token %s: %w", k.ID, err)
+	}
+	return nil
+}
+
+func (t *tx) PutDelivery(d ledger.Delivery) error {
+	_, err := t.write(upsertDelivery, d.Seq, d.Hook, int64(d.Attempts), d.Next, d.State, d.Error)
+	if err != nil {
+		return fmt.Errorf("delivery of event %d: %w", d.Seq, err)
+	}
+	return nil
+}
+
+func (t *tx) SetDelivered(hook string, seq int64) error {
+	_, err := t.write(upsertDelivered, hook, seq)
+	return err
+}
+
+// Where a blob's digest may stand: bare, or as a ref.
+var (
+	bareRefs = []string{"requests.bundle", "decisions.bundle"}
+	refs     = []string{"events.payload", "requests.args", "steps.facts", "steps.command", "steps.event"}
+)
+
+func (t *tx) Prune(upTo int64, runs []string) error {
+	if _, err := t.write("INSERT INTO pruning (since) VALUES (1)"); err != nil {
+		return err
+	}
+	used := make(map[string]bool) // digests that the removed rows referred to
+	if err := t.forget(used, "events", "seq <= ?", upTo); err != nil {
+		return err
+	}
+	for _, run := range runs {
+		for _, table := range []string{"requests", "decisions", "steps"} {
+			if err := t.forget(used, table, "run_id = ?", run); err != nil {
+				return err
+			}
+		}
+	}
+	for _, digest := range slices.Sorted(maps.Keys(used)) {
+		if _, err := t.write(deleteUnused, digest); err != nil {
+			return err
+		}
+	}
+	if _, err := t.write("DELETE FROM deliveries WHERE seq <= ?", upTo); err != nil {
+		return err
+	}
+	_, err := t.write("DELETE FROM pruning")
+	return err
+}
+
+// deleteUnused removes a blob that no row refers to.
+var deleteUnused = func() string {
+	query := "DELETE FROM blobs WHERE digest = ?1"
+	for _, place := range bareRefs {
+		table, column, _ := strings.Cut(place, ".")
+		query += " AND NOT EXISTS (SELECT 1 FROM " + table + " WHERE " + column + " = ?1)"
+	}
+	for _, place := range refs {
+		table, column, _ := strings.Cut(place, ".")
+		query += " AND NOT EXISTS (SELECT 1 FROM " + table + " WHERE " + column + " = '@' || ?1 AND substr(" + column + ", 1, 1) = '@')"
+	}
+	return query
+}()
+
+// forget removes rows of a table, and keeps the digests of the blobs they referred to.
+func (t *tx) forget(used map[string]bool, table, where string, arg driver.Value) error {
+	for _, place := range slices.Concat(bareRefs, refs) {
+		column, ok := strings.CutPrefix(place, table+".")
+		if !ok {
+			continue
+		}
+		query := "SELECT DISTINCT " + column + " FROM " + table + " WHERE " + where
+		if !slices.Contains(bareRefs, place) {
+			query += " AND substr(" + column + ", 1, 1) = '@'"
+		}
+		for text, err := range all(t, (*row).text, query, arg) {
+			if err != nil {
+				return err
+			}
+			used[strings.TrimPrefix(text, ledger.Ref(canonical.Digest("")))] = true
+		}
+	}
+	_, err := t.write("DELETE FROM "+table+" WHERE "+where, arg)
+	return err
+}

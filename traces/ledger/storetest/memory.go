@@ -1,0 +1,222 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/traces/ledger"
+)
+
+// An Op is a place at which a [Memory] can fail.
+type Op string
+
+// The places. A write is known by its method.
+const (
+	Begin       Op = "begin"  // of an Update, before its function is called
+	Commit      Op = "commit" // before anything is durable
+	Committed   Op = "committed"
+	AddEvent    Op = "AddEvent"
+	AddDecision Op = "AddDecision"
+	AddSteps    Op = "AddSteps"
+	PutRequest  Op = "PutRequest"
+	PutBlob     Op = "PutBlob"
+	PutToken    Op = "PutToken"
+	PutDelivery Op = "PutDelivery"
+	Delivered   Op = "SetDelivered"
+	Prune       Op = "Prune"
+)
+
+var (
+	errOver   = errors.New("the transaction is over")
+	errClosed = errors.New("the store is closed")
+)
+
+// Memory is a store in memory, for tests of what is built on stores. Each of its handles stands for a process.
+//
+// An Update works on a copy of all that was there, which takes its place at the commit: what is undone was never there.
+type Memory struct {
+	// Fail is called at each place, with how often this handle was there, from 1. The error it returns is that of the
+	// operation. At Committed the rows are durable already: an error stands for a process that ended before it heard of it.
+	// Set it before the handle is used.
+	Fail func(op Op, n int) error
+
+	shared *memory
+	times  map[Op]int // guarded by shared.writing
+	closed atomic.Bool
+}
+
+// memory is what the handles share.
+type memory struct {
+	writing chan struct{}
+	state   atomic.Pointer[state]
+	mu      sync.Mutex // guards owned
+	owned   map[string]*Memory
+}
+
+type deliveryKey struct {
+	seq  int64
+	hook string
+}
+
+var _ ledger.Store = (*Memory)(nil)
+
+// A state is never changed once it is committed. Lists only grow at their end, where no older state looks.
+type state struct {
+	events     []ledger.Event
+	decisions  []ledger.Decision
+	requests   map[string]ledger.Request
+	steps      map[string][]ledger.Step
+	blobs      map[canonical.Digest]ledger.Blob
+	tokens     map[string]ledger.Token
+	deliveries map[deliveryKey]ledger.Delivery
+	delivered  map[string]int64
+}
+
+func (s *state) copy() *state {
+	return &state{
+		s.events, s.decisions, maps.Clone(s.requests), maps.Clone(s.steps), maps.Clone(s.blobs), maps.Clone(s.tokens), maps.Clone(s.deliveries),
+		maps.Clone(s.delivered),
+	}
+}
+
+// NewMemory returns an empty store.
+func NewMemory() *Memory {
+	m := &memory{writing: make(chan struct{}, 1), owned: make(map[string]*Memory)}
+	m.state.Store(&state{
+		requests: make(map[string]ledger.Request), steps: make(map[string][]ledger.Step), blobs: make(map[canonical.Digest]ledger.Blob),
+		tokens: make(map[string]ledger.Token), deliveries: make(map[deliveryKey]ledger.Delivery), delivered: make(map[string]int64),
+	})
+	return m.handle()
+}
+
+func (m *memory) handle() *Memory {
+	return &Memory{shared: m, times: make(map[Op]int)}
+}
+
+// Open returns another handle of the same rows, as another process has it. It does not fail by itself.
+func (m *Memory) Open() *Memory { return m.shared.handle() }
+
+// Update is [ledger.Store.Update].
+func (m *Memory) Update(ctx context.Context, do func(ledger.Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case m.shared.writing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-m.shared.writing }()
+	if m.closed.Load() {
+		return errClosed
+	}
+	if err := m.at(Begin); err != nil {
+		return err
+	}
+	t := &tx{reader: reader{ctx: ctx, state: m.shared.state.Load().copy()}, m: m}
+	defer func() { t.over = true }()
+	if err := do(t); err != nil {
+		return err
+	}
+	if err := t.usable(); err != nil {
+		return err
+	}
+	if err := m.at(Commit); err != nil {
+		return err
+	}
+	m.shared.state.Store(t.state)
+	return m.at(Committed)
+}
+
+// at counts a place, and fails there if the test wants it.
+func (m *Memory) at(op Op) error {
+	m.times[op]++
+	if m.Fail == nil {
+		return nil
+	}
+	return m.Fail(op, m.times[op])
+}
+
+// View is [ledger.Store.View].
+func (m *Memory) View(ctx context.Context, do func(ledger.Reader) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if m.closed.Load() {
+		return errClosed
+	}
+	v := &reader{ctx: ctx, state: m.shared.state.Load()}
+	defer func() { v.over = true }()
+	return do(v)
+}
+
+// Own is [ledger.Store.Own].
+func (m *Memory) Own(owner string) (release func() error, err error) {
+	if err := ownerID(owner); err != nil {
+		return nil, err
+	}
+	m.shared.mu.Lock()
+	defer m.shared.mu.Unlock()
+	if m.shared.owned[owner] != nil {
+		return nil, fmt.Errorf("owner %s is another process", owner)
+	}
+	m.shared.owned[owner] = m
+	return sync.OnceValue(func() error {
+		m.shared.mu.Lock()
+		defer m.shared.mu.Unlock()
+		delete(m.shared.owned, owner)
+		return nil
+	}), nil
+}
+
+// Gone is [ledger.Store.Gone].
+func (m *Memory) Gone(owner string) (bool, error) {
+	if err := ownerID(owner); err != nil {
+		return false, err
+	}
+	m.shared.mu.Lock()
+	defer m.shared.mu.Unlock()
+	return m.shared.owned[owner] == nil, nil
+}
+
+func ownerID(owner string) error {
+	if id, err := uuid.Parse(owner); err != nil || id.String() != owner {
+		return fmt.Errorf("%q is not the id of an owner: want a UUID", owner)
+	}
+	return nil
+}
+
+// Close is [ledger.Store.Close]. The rows stay for other handles.
+func (m *Memory) Close() error {
+	m.shared.writing <- struct{}{}
+	defer func() { <-m.shared.writing }()
+	m.closed.Store(true)
+	return nil
+}
+
+// Crash is what is left of a handle when its process is killed: it can do nothing more, and its owners are gone.
+func (m *Memory) Crash() {
+	m.closed.Store(true)
+	m.shared.mu.Lock()
+	defer m.shared.mu.Unlock()
+	maps.DeleteFunc(m.shared.owned, func(_ string, by *Memory) bool { return by == m })
+}
+
+// cloneEvent keeps the bytes of a row from those who have it.
+func cloneEvent(e ledger.Event) ledger.Event {
+	e.Payload = slices.Clone(e.Payload)
+	return e
+}
+
+func cloneRequest(r ledger.Request) ledger.Request {
+	r.Approvers = slices.Clone(r.Approvers)
+	return r
+}

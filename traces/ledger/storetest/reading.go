@@ -1,0 +1,327 @@
+package storetest
+
+import (
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"pgfsm/fsm"
+	"pgfsm/traces/ledger"
+)
+
+func emptyStore(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	nothing(t, s)
+	view(t, s, func(r ledger.Reader) {
+		e, err := r.Last()
+		missing(t, "Last", e, err)
+		q, err := r.Request("none")
+		missing(t, "Request", q, err)
+		b, err := r.Blob(digest("none"))
+		missing(t, "Blob", b, err)
+		k, err := r.Token("none")
+		missing(t, "Token", k, err)
+		if got := list(t, r.EventsOf("none")); got != nil {
+			t.Errorf("EventsOf = %v", got)
+		}
+		if got := list(t, r.Steps("none")); got != nil {
+			t.Errorf("Steps = %v", got)
+		}
+	})
+}
+
+// same compares rows; a list or value of no elements is like none.
+func same(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if !reflect.DeepEqual(want, got) && !cmp.Equal(want, got, cmpopts.EquateEmpty()) { // cmp takes seconds for long texts
+		t.Errorf("%s (-want +got):\n%s", what, cmp.Diff(want, got, cmpopts.EquateEmpty()))
+	}
+}
+
+// rowsOfAllKinds are written and read back.
+type rowsOfAllKinds struct {
+	Event    ledger.Event
+	Request  ledger.Request
+	Decision ledger.Decision
+	Step     ledger.Step
+	Blob     ledger.Blob
+	Token    ledger.Token
+	Delivery ledger.Delivery
+}
+
+func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
+	t.Helper()
+	s, _ := h.fresh(t)
+	update(t, s, func(tx ledger.Tx) error {
+		for _, write := range []func() error{
+			func() error { return tx.AddEvent(w.Event) },
+			func() error { return tx.PutRequest(w.Request) },
+			func() error { return tx.AddDecision(w.Decision) },
+			func() error { return tx.AddSteps([]ledger.Step{w.Step}) },
+			func() error { return tx.PutBlob(w.Blob) },
+			func() error { return tx.PutToken(w.Token) },
+			func() error { return tx.PutDelivery(w.Delivery) },
+			func() error { return tx.SetDelivered("hook", 7) },
+		} {
+			if err := write(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	view(t, s, func(r ledger.Reader) {
+		var got rowsOfAllKinds
+		var errs [4]error
+		got.Event, errs[0] = r.Last()
+		got.Request, errs[1] = r.Request(w.Request.RunID)
+		got.Blob, errs[2] = r.Blob(w.Blob.Digest)
+		got.Token, errs[3] = r.Token(w.Token.ID)
+		got.Decision = only(t, r.Decisions(0))
+		got.Step = only(t, r.Steps(w.Step.RunID))
+		got.Delivery = only(t, r.Deliveries(late+"z", 10))
+		same(t, "errors", [4]error{}, errs)
+		same(t, "rows", w, got)
+		same(t, "Events", w.Event, only(t, r.Events(0)))
+		same(t, "EventsOf", w.Event, only(t, r.EventsOf(w.Event.RunID)))
+		same(t, "Requests", w.Request, only(t, r.Requests(ledger.Filter{})))
+		same(t, "Blobs", w.Blob, only(t, r.Blobs()))
+		same(t, "Tokens", w.Token, only(t, r.Tokens()))
+		same(t, "Runs", w.Step.RunID, only(t, r.Runs()))
+		if n, err := r.Delivered("hook"); n != 7 || err != nil {
+			t.Errorf("Delivered = %d, %v, want 7", n, err)
+		}
+	})
+}
+
+// only returns the one row of a sequence.
+func only[T any](t *testing.T, rows iter.Seq2[T, error]) T {
+	t.Helper()
+	all := list(t, rows)
+	if len(all) != 1 {
+		t.Fatalf("%d rows, want 1", len(all))
+	}
+	return all[0]
+}
+
+func fullRows(t *testing.T, h Harness) {
+	w := rowsOfAllKinds{
+		filled[ledger.Event](t), filled[ledger.Request](t), filled[ledger.Decision](t), filled[ledger.Step](t), filled[ledger.Blob](t),
+		filled[ledger.Token](t), filled[ledger.Delivery](t),
+	}
+	w.Delivery.Next = early
+	w.roundTrip(t, h)
+}
+
+func zeroRows(t *testing.T, h Harness) {
+	w := rowsOfAllKinds{Event: ledger.Event{Seq: 1}, Decision: ledger.Decision{Seq: 1}, Delivery: ledger.Delivery{State: "waiting"}}
+	w.roundTrip(t, h)
+}
+
+func oddText(t *testing.T, h Harness) {
+	for name, text := range map[string]string{ // in any order
+		"quotes": `it's "so"; DROP TABLE events --`, "lines": "a\r\nb\x00c\t", "scripts": "žluťoučký 🐎 \u202e\u200d", "number": "1e3", "space": " ",
+		"not-utf-8": "\xff\xfe", "long": string(slices.Repeat([]byte("0123456789abcdef"), 1<<16)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			rowsOfAllKinds{
+				Event:    ledger.Event{Seq: 1, RunID: text, By: text, Payload: jsontext.Value(text)},
+				Request:  ledger.Request{RunID: text, Actor: text, Args: text, Reason: text},
+				Decision: ledger.Decision{Seq: 1, Reason: text}, Step: ledger.Step{RunID: text, Facts: text, From: fsm.State(text)},
+				Blob: ledger.Blob{Digest: digest(text), Text: text}, Token: ledger.Token{ID: text, Name: text},
+				Delivery: ledger.Delivery{State: "waiting", Hook: text, Error: text},
+			}.roundTrip(t, h)
+		})
+	}
+}
+
+func eventOrder(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	update(t, s, func(tx ledger.Tx) error {
+		for i := range int64(40) {
+			if err := tx.AddEvent(event(i+1, []string{"b", "a", ""}[i%3])); err != nil {
+				return err
+			}
+			if i%2 == 0 {
+				if err := tx.AddDecision(decision(i+1, "a")); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	view(t, s, func(r ledger.Reader) {
+		e, err := r.Last()
+		if err != nil || e.Seq != 40 {
+			t.Errorf("Last = %d, %v, want 40", e.Seq, err)
+		}
+		same(t, "Events(37)", []int64{38, 39, 40}, seqs(list(t, r.Events(37))))
+		same(t, "Events(40)", []int64(nil), seqs(list(t, r.Events(40))))
+		if n := len(list(t, r.Events(0))); n != 40 {
+			t.Errorf("%d events, want 40", n)
+		}
+		b := seqs(list(t, r.EventsOf("b")))
+		if len(b) != 14 || b[0] != 1 || b[1] != 4 || b[13] != 40 {
+			t.Errorf("EventsOf(b) = %v", b)
+		}
+		var decided []int64
+		for _, d := range list(t, r.Decisions(34)) {
+			decided = append(decided, d.Seq)
+		}
+		same(t, "Decisions(34)", []int64{35, 37, 39}, decided)
+	})
+}
+
+func stepOrder(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	update(t, s, func(tx ledger.Tx) error {
+		for i := range 12 { // more than nine: as text, 10 comes before 2
+			if err := tx.AddSteps([]ledger.Step{step("b", i), step("c", i), step("a", i)}); err != nil {
+				return err
+			}
+		}
+		return tx.AddSteps(nil)
+	})
+	view(t, s, func(r ledger.Reader) {
+		same(t, "Runs", []string{"a", "b", "c"}, list(t, r.Runs()))
+		steps := list(t, r.Steps("b"))
+		if len(steps) != 12 {
+			t.Fatalf("%d steps, want 12", len(steps))
+		}
+		for i, s := range steps {
+			if s.Seq != i || s.RunID != "b" {
+				t.Errorf("step %d is %s %d", i, s.RunID, s.Seq)
+			}
+		}
+	})
+}
+
+func tokenAndBlobOrder(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	var want []string
+	update(t, s, func(tx ledger.Tx) error {
+		for i, id := range []string{"m", "z", "a"} {
+			if err := tx.PutToken(ledger.Token{ID: id, Created: []string{early, later, later}[i]}); err != nil {
+				return err
+			}
+		}
+		for i := range 20 {
+			b := blob(fmt.Sprint(i))
+			want = append(want, string(b.Digest))
+			if err := tx.PutBlob(b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	slices.Sort(want)
+	view(t, s, func(r ledger.Reader) {
+		var tokens, blobs []string
+		for _, k := range list(t, r.Tokens()) {
+			tokens = append(tokens, k.ID)
+		}
+		for _, b := range list(t, r.Blobs()) {
+			blobs = append(blobs, string(b.Digest))
+		}
+		same(t, "Tokens", []string{"m", "a", "z"}, tokens)
+		same(t, "Blobs", want, blobs)
+	})
+}
+
+func filters(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	update(t, s, func(tx ledger.Tx) error {
+		for _, r := range []ledger.Request{
+			{RunID: "4", At: later, Status: ledger.Pending, Actor: "ann", Task: "t1", Server: "files", Tool: "read"},
+			{RunID: "1", At: early, Status: ledger.Executed, Actor: "ann", Task: "t1", Server: "files", Tool: "read", Sent: early, Ended: early},
+			{RunID: "2", At: early, Status: ledger.Denied, Actor: "ann", Task: "t2", Server: "files", Tool: "write", Ended: early},
+			{RunID: "3", At: later, Status: ledger.Allowed, Actor: "bob", Task: "t1", Server: "mail", Tool: "read", Sent: later},
+			{RunID: "5", At: late, Status: ledger.Proposed, Actor: "bob"},
+			{RunID: "6", At: late, Status: ledger.Indeterminate, Actor: "ann", Task: "t1", Server: "files", Tool: "read", Sent: late, Ended: late},
+		} {
+			if err := tx.PutRequest(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, tc := range []struct {
+		name string
+		f    ledger.Filter
+		want []string
+	}{
+		{"all-oldest-first", ledger.Filter{}, []string{"1", "2", "3", "4", "5", "6"}},
+		{"newest-first", ledger.Filter{Newest: true}, []string{"6", "5", "4", "3", "2", "1"}},
+		{"limit", ledger.Filter{Limit: 2}, []string{"1", "2"}},
+		{"limit-of-all", ledger.Filter{Limit: 6}, []string{"1", "2", "3", "4", "5", "6"}},
+		{"newest-limit", ledger.Filter{Newest: true, Limit: 2}, []string{"6", "5"}},
+		{"after", ledger.Filter{After: "4"}, []string{"5", "6"}},
+		{"after-none", ledger.Filter{After: "6"}, nil},
+		{"after-newest-limit", ledger.Filter{After: "2", Newest: true, Limit: 3}, []string{"6", "5", "4"}},
+		{"one-status", ledger.Filter{Statuses: []ledger.Status{ledger.Denied}}, []string{"2"}},
+		{"two-statuses", ledger.Filter{Statuses: []ledger.Status{ledger.Pending, ledger.Executed}}, []string{"1", "4"}},
+		{"status-of-none", ledger.Filter{Statuses: []ledger.Status{ledger.Approved}}, nil},
+		{"open", ledger.Filter{Open: true}, []string{"3", "4", "5"}},
+		{"actor", ledger.Filter{Actor: "bob"}, []string{"3", "5"}},
+		{"actor-in-other-case", ledger.Filter{Actor: "Bob"}, nil},
+		{"task", ledger.Filter{Task: "t1"}, []string{"1", "3", "4", "6"}},
+		{"server", ledger.Filter{Server: "mail"}, []string{"3"}},
+		{"tool", ledger.Filter{Tool: "read"}, []string{"1", "3", "4", "6"}},
+		{"since-is-inclusive", ledger.Filter{Since: later}, []string{"3", "4", "5", "6"}},
+		{"counted", ledger.Filter{Counted: true}, []string{"1", "3", "4", "5", "6"}},
+		{"counted-calls-of-actor", ledger.Filter{Counted: true, Actor: "ann", Server: "files", Tool: "read", Since: later}, []string{"4", "6"}},
+		{"counted-calls-of-task", ledger.Filter{Counted: true, Task: "t1", Server: "files", Tool: "read"}, []string{"1", "4", "6"}},
+		{"counted-of-task-with-denial", ledger.Filter{Counted: true, Task: "t2"}, nil},
+		{"open-of-actor-newest", ledger.Filter{Open: true, Actor: "bob", Newest: true}, []string{"5", "3"}},
+		{"status-and-actor", ledger.Filter{Statuses: []ledger.Status{ledger.Pending, ledger.Allowed}, Actor: "ann"}, []string{"4"}},
+		{"everything-at-once", ledger.Filter{
+			Statuses: []ledger.Status{ledger.Pending, ledger.Executed}, Open: true, Actor: "ann", Task: "t1", Server: "files", Tool: "read",
+			Since: later, Counted: true, After: "1", Newest: true, Limit: 9,
+		}, []string{"4"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			view(t, s, func(r ledger.Reader) { same(t, "runs", tc.want, runs(list(t, r.Requests(tc.f)))) })
+		})
+	}
+}
+
+func deliveries(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	update(t, s, func(tx ledger.Tx) error {
+		for _, d := range []ledger.Delivery{
+			{Seq: 10, Hook: "b", Next: early, State: "waiting"}, {Seq: 2, Hook: "b", Next: later, State: "waiting"},
+			{Seq: 2, Hook: "a", Next: early, State: "waiting"}, {Seq: 3, Hook: "a", Next: early, State: "done"},
+			{Seq: 4, Hook: "a", Next: early, State: "given_up"}, {Seq: 5, Hook: "a", Next: late, State: "waiting"},
+		} {
+			if err := tx.PutDelivery(d); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, tc := range []struct {
+		name, due string
+		limit     int
+		want      []string
+	}{
+		{"all-due", late, 10, []string{"2a", "2b", "5a", "10b"}},
+		{"due-is-inclusive", later, 10, []string{"2a", "2b", "10b"}},
+		{"not-yet-due", early, 10, []string{"2a", "10b"}},
+		{"limit", late, 2, []string{"2a", "2b"}},
+		{"none-due", "2025-12-31T23:59:59Z", 10, nil},
+		{"limit-of-none", late, 0, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var got []string
+			for _, d := range collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Delivery, error] { return r.Deliveries(tc.due, tc.limit) }) {
+				got = append(got, fmt.Sprintf("%d%s", d.Seq, d.Hook))
+			}
+			same(t, "deliveries", tc.want, got)
+		})
+	}
+}

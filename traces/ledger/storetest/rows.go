@@ -1,0 +1,94 @@
+package storetest
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/traces/ledger"
+)
+
+const (
+	early = "2026-01-01T00:00:00Z"
+	later = "2026-01-02T00:00:00Z"
+	late  = "2026-12-31T23:59:59Z"
+)
+
+// filled returns a row in which no field is zero and no two are alike, so that none can be forgotten or mixed up.
+func filled[T any](t *testing.T) T {
+	t.Helper()
+	var v T
+	row := reflect.ValueOf(&v).Elem()
+	for i := range row.NumField() {
+		name := row.Type().Field(i).Name
+		switch f := row.Field(i); {
+		case name == "State" && row.Type() == reflect.TypeFor[ledger.Delivery]():
+			f.SetString("waiting") // it has one of three
+		case f.Kind() == reflect.String:
+			f.SetString("the " + name)
+		case f.CanInt():
+			f.SetInt(int64(100 + i))
+		case f.Type() == reflect.TypeFor[jsontext.Value]():
+			f.SetBytes([]byte(`{"is":"the ` + name + `"}`))
+		case f.Type() == reflect.TypeFor[[]string]():
+			f.Set(reflect.ValueOf([]string{"first " + name, `second "` + name + `"`}))
+		default:
+			t.Fatalf("%s.%s: cannot fill a %s", row.Type(), name, f.Type())
+		}
+	}
+	return v
+}
+
+// digest is a digest for rows whose digests nobody checks.
+func digest(text string) canonical.Digest { return canonical.Sum("test", []byte(text)) }
+
+func event(seq int64, run string) ledger.Event {
+	return ledger.Event{
+		Seq: seq, RunID: run, Type: ledger.RequestCreated, At: early, By: "ann", Payload: jsontext.Value(fmt.Sprintf(`{"n":%d}`, seq)),
+		Prev: digest(fmt.Sprint(seq - 1)), Hash: digest(fmt.Sprint(seq)),
+	}
+}
+
+func decision(seq int64, run string) ledger.Decision {
+	return ledger.Decision{Seq: seq, RunID: run, At: early, Outcome: "allow"}
+}
+
+func step(run string, seq int) ledger.Step {
+	return ledger.Step{RunID: run, Seq: seq, At: early, From: "received", Trigger: "screen", To: "screened", Facts: "{}", Command: "null", Event: "null"}
+}
+
+func request(run string) ledger.Request {
+	return ledger.Request{RunID: run, At: early, Status: ledger.Allowed, Actor: "ann", Server: "files", Tool: "read"}
+}
+
+func blob(text string) ledger.Blob {
+	return ledger.Blob{Digest: digest(text), Kind: ledger.BlobValue, Text: text}
+}
+
+// seqs, runs and texts name rows in comparisons.
+func seqs(events []ledger.Event) []int64 {
+	var all []int64
+	for _, e := range events {
+		all = append(all, e.Seq)
+	}
+	return all
+}
+
+func runs(requests []ledger.Request) []string {
+	var all []string
+	for _, r := range requests {
+		all = append(all, r.RunID)
+	}
+	return all
+}
+
+func texts(blobs []ledger.Blob) []string {
+	var all []string
+	for _, b := range blobs {
+		all = append(all, b.Text)
+	}
+	return all
+}

@@ -1,0 +1,162 @@
+// Package storetest says what a [ledger.Store] must do, as tests that any of them has to pass, and has one in memory that
+// passes them and can be made to fail where a test wants it to.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"pgfsm/traces/ledger"
+)
+
+// A Harness makes stores for the suite.
+type Harness struct {
+	// Open opens the store of that path, which stands in a folder of its own, and makes it if there is none. Several can be
+	// open for one path. The suite closes them.
+	Open func(t testing.TB, path string) ledger.Store
+	// Processes tells that other processes can open the path, too. The suite then starts the test's binary again, with the
+	// test that called Run.
+	Processes bool
+}
+
+// Run runs the suite. It must be called from a top-level test, before anything else.
+func Run(t *testing.T, h Harness) {
+	if job := os.Getenv(jobVariable); job != "" {
+		work(t, h, job)
+		return
+	}
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T, Harness)
+	}{
+		{"an-empty-store-has-nothing", emptyStore},
+		{"rows-come-back-as-they-were", fullRows},
+		{"zero-rows-come-back-as-they-were", zeroRows},
+		{"text-comes-back-byte-for-byte", oddText},
+		{"events-are-ordered-by-seq", eventOrder},
+		{"steps-and-runs-are-ordered", stepOrder},
+		{"tokens-and-blobs-are-ordered", tokenAndBlobOrder},
+		{"filters", filters},
+		{"deliveries", deliveries},
+		{"put-replaces", putReplaces},
+		{"append-only", appendOnly},
+		{"an-error-undoes-all", undoneByError},
+		{"a-panic-undoes-all", undoneByPanic},
+		{"an-ignored-error-is-not-committed", ignoredError},
+		{"a-transaction-is-over-when-its-function-is", usedAfterwards},
+		{"a-transaction-reads-what-it-wrote", readsOwnWrites},
+		{"sequences-can-be-left-and-nested", nestedSequences},
+		{"a-view-is-one-state", snapshot},
+		{"a-view-waits-for-no-writer", viewBesideWriter},
+		{"contexts", contexts},
+		{"no-writer-comes-between", increments},
+		{"reopened", reopened},
+		{"closed", closed},
+		{"pruned", pruned},
+		{"pruned-and-undone", prunedAndUndone},
+		{"owners", owners},
+		{"owners-asked-at-once", ownersAtOnce},
+		{"processes-lose-nothing", processIncrements},
+		{"owners-of-killed-processes-are-gone", killedOwner},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, h) })
+	}
+}
+
+// fresh opens a new store, and says where.
+func (h Harness) fresh(t *testing.T) (ledger.Store, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	return h.open(t, path), path
+}
+
+func (h Harness) open(t *testing.T, path string) ledger.Store {
+	t.Helper()
+	s := h.Open(t, path)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+// update commits what do writes.
+func update(t *testing.T, s ledger.Store, do func(ledger.Tx) error) {
+	t.Helper()
+	if err := s.Update(context.Background(), do); err != nil {
+		t.Fatalf("Update: %v", err)
+	}
+}
+
+func view(t *testing.T, s ledger.Store, do func(ledger.Reader)) {
+	t.Helper()
+	if err := s.View(context.Background(), func(r ledger.Reader) error { do(r); return nil }); err != nil {
+		t.Fatalf("View: %v", err)
+	}
+}
+
+// list collects a sequence.
+func list[T any](t *testing.T, rows iter.Seq2[T, error]) []T {
+	t.Helper()
+	var all []T
+	for v, err := range rows {
+		if err != nil {
+			t.Fatalf("row %d: %v", len(all), err)
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// ask returns what one question comes to.
+func ask[T any](t *testing.T, s ledger.Store, question func(ledger.Reader) (T, error)) T {
+	t.Helper()
+	var answer T
+	view(t, s, func(r ledger.Reader) {
+		var err error
+		if answer, err = question(r); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return answer
+}
+
+// collect is ask for a sequence.
+func collect[T any](t *testing.T, s ledger.Store, question func(ledger.Reader) iter.Seq2[T, error]) []T {
+	t.Helper()
+	var all []T
+	view(t, s, func(r ledger.Reader) { all = list(t, question(r)) })
+	return all
+}
+
+// nothing checks that a store holds no row of any kind.
+func nothing(t *testing.T, s ledger.Store) {
+	t.Helper()
+	view(t, s, func(r ledger.Reader) {
+		for what, n := range map[string]int{ // in any order
+			"events": len(list(t, r.Events(0))), "requests": len(list(t, r.Requests(ledger.Filter{}))),
+			"decisions": len(list(t, r.Decisions(0))), "runs": len(list(t, r.Runs())), "blobs": len(list(t, r.Blobs())),
+			"tokens": len(list(t, r.Tokens())), "deliveries": len(list(t, r.Deliveries(late, 10))),
+		} {
+			if n != 0 {
+				t.Errorf("the store has %d %s, want none", n, what)
+			}
+		}
+		if n, err := r.Delivered("hook"); n != 0 || err != nil {
+			t.Errorf("Delivered = %d, %v, want 0", n, err)
+		}
+	})
+}
+
+// missing checks that what was asked for is not there.
+func missing[T any](t *testing.T, what string, _ T, err error) {
+	t.Helper()
+	if !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("%s: error %v, want ErrNotFound", what, err)
+	}
+}

@@ -1,0 +1,292 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"pgfsm/traces/ledger"
+)
+
+func snapshot(t *testing.T, h Harness) {
+	s, path := h.fresh(t)
+	writer := h.open(t, path)
+	update(t, s, func(tx ledger.Tx) error { return errors.Join(tx.AddEvent(event(1, "a")), tx.PutRequest(request("a"))) })
+	view(t, s, func(r ledger.Reader) {
+		if e, err := r.Last(); err != nil || e.Seq != 1 {
+			t.Fatalf("Last = %d, %v", e.Seq, err)
+		}
+		moved := request("a")
+		moved.Status = ledger.Executed
+		update(t, writer, func(tx ledger.Tx) error { return errors.Join(tx.AddEvent(event(2, "a")), tx.PutRequest(moved)) })
+		update(t, s, func(tx ledger.Tx) error { return errors.Join(tx.AddEvent(event(3, "a")), tx.PutRequest(request("b"))) })
+		same(t, "Events", []int64{1}, seqs(list(t, r.Events(0))))
+		same(t, "Requests", []ledger.Request{request("a")}, list(t, r.Requests(ledger.Filter{})))
+	})
+	same(t, "Events after it", []int64{1, 2, 3}, seqs(collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Event, error] { return r.Events(0) })))
+}
+
+func viewBesideWriter(t *testing.T, h Harness) {
+	s, path := h.fresh(t)
+	other := h.open(t, path)
+	update(t, s, func(tx ledger.Tx) error {
+		if err := tx.AddEvent(event(1, "a")); err != nil {
+			return err
+		}
+		nothing(t, s) // it would never return if it waited for this function to end
+		nothing(t, other)
+		return nil
+	})
+}
+
+func contexts(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	over, end := context.WithCancel(context.Background())
+	end()
+	called := false
+	if err := s.Update(over, func(ledger.Tx) error { called = true; return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("Update = %v, want the context's error", err)
+	}
+	if err := s.View(over, func(ledger.Reader) error { called = true; return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("View = %v, want the context's error", err)
+	}
+	if called {
+		t.Error("a function was called though the context was over")
+	}
+	ctx, end := context.WithCancel(context.Background())
+	err := s.Update(ctx, func(tx ledger.Tx) error {
+		if err := writeAll(tx); err != nil {
+			return err
+		}
+		end()
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Update = %v, want the context's error", err)
+	}
+	nothing(t, s)
+
+	ctx, end = context.WithCancel(context.Background())
+	update(t, s, func(ledger.Tx) error {
+		waiting := make(chan error)
+		go func() { waiting <- s.Update(ctx, writeAll) }()
+		end()
+		if err := <-waiting; !errors.Is(err, context.Canceled) {
+			t.Errorf("the writer that waits returns %v, want the context's error", err)
+		}
+		return nil
+	})
+	nothing(t, s)
+	update(t, s, writeAll)
+	ctx, end = context.WithCancel(context.Background())
+	err = s.View(ctx, func(r ledger.Reader) error {
+		end()
+		_, err := r.Last()
+		return err
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("View = %v, want the context's error", err)
+	}
+}
+
+// How much is counted at the same time.
+const (
+	counters = 4  // goroutines a process
+	rounds   = 40 // a goroutine
+)
+
+// count adds one so often. A step of another writer between reading and writing would be lost.
+func count(s ledger.Store) error {
+	errs := make(chan error)
+	for range counters {
+		go func() {
+			for range rounds {
+				err := s.Update(context.Background(), func(tx ledger.Tx) error {
+					n, err := tx.Delivered("counter")
+					return errors.Join(err, tx.AddEvent(event(n+1, "counter")), tx.SetDelivered("counter", n+1))
+				})
+				if err != nil {
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		}()
+	}
+	var all error
+	for range counters {
+		all = errors.Join(all, <-errs)
+	}
+	return all
+}
+
+func counted(t *testing.T, s ledger.Store, want int) {
+	t.Helper()
+	got := seqs(collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Event, error] { return r.Events(0) }))
+	if len(got) != want || got[0] != 1 || got[want-1] != int64(want) {
+		t.Errorf("%d events, want 1 to %d", len(got), want)
+	}
+	if n := ask(t, s, func(r ledger.Reader) (int64, error) { return r.Delivered("counter") }); n != int64(want) {
+		t.Errorf("counted to %d, want %d", n, want)
+	}
+}
+
+func increments(t *testing.T, h Harness) {
+	s, path := h.fresh(t)
+	other := h.open(t, path)
+	var group sync.WaitGroup
+	for _, s := range []ledger.Store{s, other} {
+		group.Go(func() {
+			if err := count(s); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Go(func() { // readers beside them see whole commits only
+		for range rounds {
+			view(t, s, func(r ledger.Reader) {
+				n, err := r.Delivered("counter")
+				if events := len(list(t, r.Events(0))); err != nil || int64(events) != n {
+					t.Errorf("a view has %d events and counts %d, %v", events, n, err)
+				}
+			})
+		}
+	})
+	group.Wait()
+	counted(t, s, 2*counters*rounds)
+}
+
+func reopened(t *testing.T, h Harness) {
+	s, path := h.fresh(t)
+	update(t, s, writeAll)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = h.open(t, path)
+	view(t, s, func(r ledger.Reader) {
+		same(t, "Events", []ledger.Event{event(1, "a")}, list(t, r.Events(0)))
+		same(t, "Requests", []ledger.Request{request("a")}, list(t, r.Requests(ledger.Filter{})))
+		same(t, "Steps", []ledger.Step{step("a", 0)}, list(t, r.Steps("a")))
+		same(t, "Blobs", []ledger.Blob{blob("b")}, list(t, r.Blobs()))
+	})
+	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddEvent(event(1, "a")) }); err == nil {
+		t.Error("an event can be added twice after the store was closed")
+	}
+	update(t, s, func(tx ledger.Tx) error { return tx.AddEvent(event(2, "a")) })
+}
+
+func closed(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	if err := s.Update(context.Background(), writeAll); err == nil {
+		t.Error("a closed store can be written")
+	}
+	if err := s.View(context.Background(), func(ledger.Reader) error { return nil }); err == nil {
+		t.Error("a closed store can be read")
+	}
+}
+
+// id draws an owner's id.
+func id(t *testing.T) string {
+	t.Helper()
+	u, err := uuid.NewV7()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.String()
+}
+
+// gone checks whether an owner is.
+func gone(t *testing.T, s ledger.Store, owner string, want bool) {
+	t.Helper()
+	if got, err := s.Gone(owner); err != nil || got != want {
+		t.Errorf("Gone = %t, %v, want %t", got, err, want)
+	}
+}
+
+func owners(t *testing.T, h Harness) {
+	s, path := h.fresh(t)
+	other := h.open(t, path)
+	a, b := id(t), id(t)
+	gone(t, s, a, true) // nobody has had it
+	release, err := s.Own(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		gone(t, s, a, false)
+		gone(t, other, a, false)
+		gone(t, s, b, true)
+	}
+	for _, s := range []ledger.Store{s, other} {
+		if _, err := s.Own(a); err == nil {
+			t.Error("the same owner is owned twice")
+		}
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, s, a, true)
+	gone(t, other, a, true)
+	again, err := other.Own(a)
+	if err != nil {
+		t.Fatalf("an owner that is gone cannot be owned: %v", err)
+	}
+	gone(t, s, a, false)
+	_ = release() // a second time: it must not release what somebody else holds now
+	gone(t, s, a, false)
+	if err := again(); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"", "..", "../" + a, a + "/..", "host-1", "{" + a + "}", a + "\n", "urn:uuid:" + a} {
+		if _, err := s.Own(bad); err == nil {
+			t.Errorf("Own(%q) succeeds", bad)
+		}
+		if is, err := s.Gone(bad); err == nil || is {
+			t.Errorf("Gone(%q) = %t, %v: nobody can say", bad, is, err)
+		}
+	}
+}
+
+// ownersAtOnce: while an owner is taken and given up, those who ask get an answer that was true at some time, and no error.
+func ownersAtOnce(t *testing.T, h Harness) {
+	s, path := h.fresh(t)
+	other := h.open(t, path)
+	dead, alive := id(t), id(t)
+	release, err := s.Own(alive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range counters {
+		group.Go(func() {
+			for range rounds {
+				gone(t, other, alive, false)
+				gone(t, other, dead, true)
+				mine := id(t)
+				release, err := s.Own(mine)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				gone(t, other, mine, false)
+				if err := release(); err != nil {
+					t.Error(err)
+				}
+				gone(t, other, mine, true)
+			}
+		})
+	}
+	group.Wait()
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+}
