@@ -96,6 +96,15 @@ func (p *Replayer) Resume(h *Header, steps []Step) (*Resumption, error) {
 	return &Resumption{run, p.machine, &cursor{steps: steps, decode: p.event}}, nil
 }
 
+// Head is the head of a trace that ends where the record ends, in this outcome.
+func (r *Resumption) Head(o states.Outcome) canonical.Digest {
+	var last canonical.Digest
+	if n := len(r.cursor.steps); n > 0 {
+		last = r.cursor.steps[n-1].Hash
+	}
+	return Head(last, o)
+}
+
 // Advance executes the record again and goes on behind it: door answers, rec records what is new. The record diverges
 // where the machine makes something else of it.
 func (r *Resumption) Advance(ctx context.Context, door states.Door, rec states.Recorder) (states.Outcome, error) {

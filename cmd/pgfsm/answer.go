@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -26,10 +27,29 @@ func printAnswer(out io.Writer, k ink, d document) {
 		}
 	case states.TypePending:
 		fmt.Fprintf(out, "%s %s\n", k.bold("Waits for a person:"), visible.Text(d.Reason))
+		if d.Ledger != "" && d.Approval != nil {
+			printApproval(out, d)
+		}
 	default:
 		printResult(out, k, d)
 	}
-	fmt.Fprintf(out, "\ntrace %s\nhead  %s\n", visible.Text(filepath.ToSlash(d.Trace)), d.Head)
+	if d.Ledger != "" {
+		fmt.Fprintf(out, "\nledger %s\nrun    %s\nhead   %s\n", visible.Text(filepath.ToSlash(d.Ledger)), d.RunID, d.Head)
+		return
+	}
+	fmt.Fprintf(out, "\ntrace %s\nhead  %s\n", visible.Text(filepath.ToSlash(*d.Trace)), d.Head)
+}
+
+// printApproval says what a held run waits for, and what can be done about it.
+func printApproval(out io.Writer, d document) {
+	a := d.Approval
+	who := "anybody who may approve, but not who asked"
+	if len(a.Approvers) > 0 {
+		who = "one of: " + strings.Join(a.Approvers, ", ")
+	}
+	fmt.Fprintf(out, "Who decides: %s. Needed: %d. Until: %s.\n", visible.Text(who), a.Quorum, a.Expires)
+	fmt.Fprintf(out, "Digest: %s\n", a.Binding)
+	fmt.Fprintf(out, "What to do: pgfsm approvals show %s; when it is decided, pgfsm resume %s\n", d.RunID, d.RunID)
 }
 
 func printResult(out io.Writer, k ink, d document) {

@@ -15,8 +15,10 @@ type document struct {
 	Type          string                `json:"type"`
 	State         string                `json:"state"`
 	RunID         string                `json:"run_id"`
-	Trace         string                `json:"trace"`
+	Trace         *string               `json:"trace,omitzero"`  // nil: the run is in the ledger
+	Ledger        string                `json:"ledger,omitzero"` // its file
 	Head          canonical.Digest      `json:"head"`
+	Approval      *approval             `json:"approval,omitzero"`
 	Plan          jsontext.Value        `json:"plan,omitzero"`
 	Typed         jsontext.Value        `json:"typed,omitzero"`
 	Raw           jsontext.Value        `json:"raw,omitzero"`
@@ -30,10 +32,29 @@ type document struct {
 	Servers       []states.ServerStatus `json:"servers,omitzero"`
 }
 
-func newDocument(run *states.Run, o states.Outcome, trace string, head canonical.Digest) document {
+// An approval is what a held run waits for.
+type approval struct {
+	Binding   canonical.Digest `json:"binding"`
+	Approvers []string         `json:"approvers"`
+	Quorum    int              `json:"quorum"`
+	Expires   string           `json:"expires"`
+}
+
+// kept is where a run is recorded: in a trace or in a ledger.
+type kept struct{ trace, ledger string }
+
+func newDocument(run *states.Run, o states.Outcome, where kept, head canonical.Digest) document {
 	d := document{
-		SchemaVersion: schemaVersion, Type: o.Type, State: o.State, RunID: run.ID(), Trace: trace, Head: head,
+		SchemaVersion: schemaVersion, Type: o.Type, State: o.State, RunID: run.ID(), Ledger: where.ledger, Head: head,
 		Note: o.Note, Gate: o.Gate, Code: o.Code, Reason: o.Reason, Effect: o.Effect,
+	}
+	if where.ledger == "" {
+		d.Trace = &where.trace
+	}
+	if h := run.Held(); h != nil && o.Type == states.TypePending {
+		d.Approval = &approval{
+			Binding: h.Binding, Approvers: append([]string{}, h.Approvers...), Quorum: max(h.Quorum, 1), Expires: h.Expires,
+		}
 	}
 	facts := run.Facts()
 	if facts.Discovered != nil {

@@ -20,6 +20,12 @@ func now() string { return time.Now().UTC().Format("2006-01-02T15:04:05Z") }
 
 // execute takes one request through the machine, records it and prints what came of it.
 func (a *app) execute(ctx context.Context, kind string, text []byte, o *runOptions) error {
+	if a.loaded.Ledger != "" {
+		return a.executeLedgered(ctx, kind, text, o)
+	}
+	if o.wait > 0 {
+		return errors.New("--wait needs a ledger, in which people can decide: name one in the configuration, as in ledger: \"sqlite:pgfsm.db\"")
+	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(a.bundle.Limits().RunTimeout)*time.Millisecond)
 	defer cancel()
 	task, err := a.take(ctx, o.task)
@@ -62,7 +68,11 @@ func (a *app) record(ctx context.Context, run *states.Run, rec *traces.Recorder,
 	if err != nil {
 		return a.unrecorded(run, fmt.Errorf("the trace cannot be finished: %w", errors.Join(err, rec.Abandon())), asJSON)
 	}
-	doc := newDocument(run, outcome, path, head)
+	return a.print(k, newDocument(run, outcome, kept{trace: path}, head), outcome, asJSON)
+}
+
+// print shows what came of a run, and says it as an exit code.
+func (a *app) print(k ink, doc document, o states.Outcome, asJSON bool) error {
 	if asJSON {
 		if err := printJSON(a.w.stdout, doc); err != nil {
 			return err
@@ -70,7 +80,7 @@ func (a *app) record(ctx context.Context, run *states.Run, rec *traces.Recorder,
 	} else {
 		printAnswer(a.w.stdout, k, doc)
 	}
-	return exit(exitCode(outcome))
+	return exit(exitCode(o))
 }
 
 // take makes the run one of a task, if one is named, and waits for the task's other runs.
@@ -97,7 +107,7 @@ func (a *app) release(task *traces.TaskFile) {
 func (a *app) unrecorded(run *states.Run, cause error, asJSON bool) error {
 	o := run.Outcome()
 	o.Type, o.Code, o.Gate, o.Reason = states.TypeFailed, policy.CodeRecordFailed, policy.GateRun, cause.Error()
-	doc := newDocument(run, o, "", "")
+	doc := newDocument(run, o, kept{ledger: a.loaded.Ledger}, "")
 	if !asJSON {
 		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s stopped at %s, effect: %s\n", doc.RunID, doc.State, doc.Effect)
 		return cause

@@ -196,6 +196,10 @@ func (a *app) printDecision(d decision) {
 		fmt.Fprintf(out, "  %s %-24s %s%s\n", k.mark(p.Matched), visible.Text(p.Policy), visible.Text(p.Why), shadow)
 	}
 	for _, s := range d.Shadow {
+		if s.Effect == rules.Unjudged {
+			fmt.Fprintf(out, "  shadow %s was not evaluated\n", visible.Text(s.Policy))
+			continue
+		}
 		fmt.Fprintf(out, "  shadow %s would have decided: %s\n", visible.Text(s.Policy), s.Effect)
 	}
 	fmt.Fprintf(out, "%s %s\n", k.bold("Decision: "+d.Decision+"."), visible.Text(d.Reason))

@@ -10,7 +10,7 @@ import (
 )
 
 // door is the run's way to the world.
-func (a *app) door(run *states.Run) states.Door {
+func (a *app) door(run *states.Run) *states.Live {
 	servers := &servers{app: a, run: run, listings: make(map[string]uint64)}
 	return &states.Live{Watcher: servers, Tools: servers, Completer: completer{a}, Caller: servers}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -19,16 +20,22 @@ import (
 type runOptions struct {
 	options
 	task string
+	wait time.Duration // for the decision about a held call; 0: not at all
 }
 
 func (o *runOptions) register(cmd *cobra.Command) {
 	o.options.register(cmd)
 	o.registerGrants(cmd)
 	cmd.Flags().StringVar(&o.task, "task", "", "the errand that grants count calls over; its runs take turns")
+	cmd.Flags().DurationVar(&o.wait, "wait", 0,
+		"if the call is held, wait so long for people to decide, and go on then; such as 5m (needs a ledger)")
 }
 
 // check judges the flags that a slip of a script would turn into something else.
 func (o *runOptions) check(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("wait") && o.wait <= 0 {
+		return fmt.Errorf("--wait: %s is no time to wait; write one such as 5m", o.wait)
+	}
 	if !cmd.Flags().Changed("task") {
 		return nil
 	}
@@ -46,6 +53,9 @@ func newRun(w world) *cobra.Command {
 		Long: `run takes the question through the machine: input policy, live discovery, plan, schema, allowlist, policy, at
 most one tool call, typed output, evidence-locked summary. Without a configuration it uses the embedded demo.
 QUESTION "-" reads standard input.
+
+With a ledger in the configuration, a call that a policy holds waits there for people; run says for whom, and exits 3.
+pgfsm resume makes the call once they have agreed; --wait waits for them here.
 
 The plan comes from the operator's routes where one matches, and otherwise from the model of planner.llm, or of
 LLM_BASE_URL, LLM_MODEL and LLM_API_KEY, if there is one. --planner router or llm forces the one or the other.`,

@@ -24,6 +24,18 @@ func checkPath(s string) fault {
 	return fault{}
 }
 
+// sqlitePrefix begins the name of a ledger in an SQLite file.
+const sqlitePrefix = "sqlite:"
+
+// checkLedger judges what stands behind the kind of a ledger.
+func checkLedger(s string) fault {
+	path := strings.TrimPrefix(s, sqlitePrefix)
+	if path == "" || strings.HasSuffix(path, "/") {
+		return fault{"names no file", `write "sqlite:pgfsm.db"`}
+	}
+	return checkPath(path)
+}
+
 func checkReferences(s string) fault {
 	_, f := splitReferences(s)
 	return f
@@ -44,6 +56,17 @@ func checkURL(s string) fault {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 			return fault{"has a port that is not 1 to 65535", ""}
 		}
+	}
+	return fault{}
+}
+
+// checkHookURL judges where messages are sent to.
+func checkHookURL(s string) fault {
+	if f := checkURL(s); f != (fault{}) {
+		return f
+	}
+	if u, err := url.Parse(s); err != nil || u.Scheme != "https" && !loopback(u) {
+		return fault{"is http and leaves this machine", "write https"}
 	}
 	return fault{}
 }

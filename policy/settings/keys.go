@@ -37,6 +37,7 @@ const (
 	MaxRoles        = 256
 	MaxActors       = 1024 // of one role
 	MaxActorBytes   = 256
+	MaxHooks        = 16
 )
 
 // Patterns of names. They say in one regular expression what an editor can check too.
@@ -44,6 +45,7 @@ var (
 	namePattern   = regexp.MustCompile(`^[a-zA-Z0-9]([.-]|_?[a-zA-Z0-9.-])*_?$`)
 	urlPattern    = regexp.MustCompile(`^https?://`)
 	digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	ledgerPattern = regexp.MustCompile(`^sqlite:`)
 	headerPattern = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 )
 
@@ -57,8 +59,10 @@ var (
 	baseURL   = &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL", check: checkBaseURL}
 	modelName = &shape{form: text, max: MaxModelBytes}
 	filePath  = &shape{form: text, what: "a path", check: checkPath}
-	pattern   = &shape{form: text, max: MaxPatternBytes, what: "a pattern", check: checkPattern}
-	digest    = &shape{form: text, match: digestPattern, what: `a digest: "sha256:" and 64 lower-case hexadecimal digits`}
+	// A ledger's name says what kind of store it is in, so that there can be another one.
+	ledgerName = &shape{form: text, match: ledgerPattern, what: `a ledger: "sqlite:" and a path`, check: checkLedger}
+	pattern    = &shape{form: text, max: MaxPatternBytes, what: "a pattern", check: checkPattern}
+	digest     = &shape{form: text, match: digestPattern, what: `a digest: "sha256:" and 64 lower-case hexadecimal digits`}
 )
 
 var serverShape = &shape{form: object, cross: crossServer, oneOf: jsontext.Value(
@@ -173,6 +177,25 @@ var limitsShape = &shape{form: object, keys: []key{
 		initial: writeDuration(policy.DefaultRunTimeout), doc: "How long a run may take, all in all."},
 }}
 
+// Kinds of message that a web hook is told.
+const (
+	HookRequested = "requested"
+	HookDecided   = "decided"
+)
+
+var hookShape = &shape{form: object, keys: []key{
+	{name: "url", shape: &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL", check: checkHookURL},
+		required: true, example: `"https://chat.example.com/hooks/pgfsm"`,
+		doc: "Where messages are sent to: https, or http on this machine. No secret belongs into it: messages are signed."},
+	{name: "secret", shape: &shape{form: text, secret: true, what: "a secret", check: checkReferences}, required: true,
+		doc: "What messages are signed with, as Standard Webhooks has it: `whsec_` and base64, or any text; 24 bytes or " +
+			"more. May hold references, and is a secret. Only `approvals serve` reads it.",
+		example: `"${env:HOOK_SECRET}"`},
+	{name: "events", shape: &shape{form: list, min: 1, max: 2, unique: ".", what: "kind of message",
+		each: &shape{form: text, enum: []string{HookRequested, HookDecided}}}, example: "[decided]",
+		doc: "What it is told: that people are asked, that it was decided. Without it: both."},
+}}
+
 var summaryModes = []string{policy.SummaryAsked, policy.SummaryAlways, policy.SummaryNever}
 
 // configuration is the definition that everything else is made from.
@@ -215,6 +238,14 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 	}}},
 	{name: "traces", doc: "Where the record of each run goes.", shape: &shape{form: object, keys: []key{
 		{name: "dir", shape: filePath, initial: "traces", doc: "The folder for traces."},
+	}}},
+	{name: "ledger", shape: ledgerName, example: `"sqlite:pgfsm.db"`,
+		doc: "The durable store of runs: `sqlite:` and a file, which is made if it is not there. With it runs are recorded " +
+			"there and not in `traces.dir`, and people can decide about held calls."},
+	{name: "approvals", doc: "How people are told of held calls.", shape: &shape{form: object, keys: []key{
+		{name: "hooks", shape: &shape{form: list, max: MaxHooks, unique: "url", what: "hook", each: hookShape},
+			doc:     "Web hooks that `pgfsm approvals serve` tells what happens to held calls.",
+			example: `[{url: "https://chat.example.com/hooks/pgfsm", secret: "${env:HOOK_SECRET}"}]`},
 	}}},
 	{name: "limits", shape: limitsShape, doc: "What a run may cost. Zero never means unlimited."},
 }}

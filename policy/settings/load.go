@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -35,6 +36,8 @@ type Loaded struct {
 	Servers       []Upstream // in the order of Content.Servers
 	AllowlistPath string     // what was read as the allowlist
 	TracesDir     string
+	Ledger        string   // the ledger's file, as found from the working directory; empty if the configuration names none
+	Hooks         []Hook   // secrets as written, until [Loaded.ResolveHooks] gives them
 	Warnings      []string // file:line:col: what is accepted but probably not meant
 	RiskPlaces    *Places  // of Content.Risk; nil if there is none
 	PolicyPlaces  *Places  // of Content.Policy; nil if there is none
@@ -125,6 +128,16 @@ func (l *loader) settings(over Overrides) {
 	l.out.TracesDir = l.file.resolve(root.get("traces").str("dir"))
 	if over.TracesDir != "" {
 		l.out.TracesDir = over.TracesDir
+	}
+	if name := root.str("ledger"); name != "" {
+		l.out.Ledger = l.file.resolve(strings.TrimPrefix(name, sqlitePrefix))
+	}
+	for _, hook := range root.get("approvals").list("hooks") {
+		h := Hook{URL: hook.str("url"), Secret: hook.str("secret"), Events: hook.texts("events")}
+		if h.Events == nil {
+			h.Events = []string{HookRequested, HookDecided}
+		}
+		l.out.Hooks = append(l.out.Hooks, h)
 	}
 }
 

@@ -97,7 +97,7 @@ func TestSchemaAgreesWithParse(t *testing.T) {
 		"duration-in-days", "server-name-with-double-underscore", "server-without-anything", "server-with-url-and-command",
 		"stdio-with-url", "http-with-command", "unknown-server-type", "url-with-another-scheme", "header-name-with-space",
 		"header-is-a-number", "env-name-with-dash", "args-is-text", "deny-without-reason", "route-args-is-a-list",
-		"allowlist-inline", "server-name-too-long",
+		"allowlist-inline", "server-name-too-long", "ledger-of-another-kind",
 	} {
 		if !refused[name] {
 			t.Errorf("the schema accepts %s", name)

@@ -2,7 +2,6 @@ package settings
 
 import (
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +20,7 @@ func (m *member) shown() string {
 	var parts []string
 	if n.get("command") != nil {
 		word := n.str("command")
-		if !plainWord.MatchString(word) {
+		if !visible.PlainWord(word) {
 			word = strconv.Quote(word)
 		}
 		parts = append(parts, word)
@@ -56,11 +55,9 @@ func (m *member) now() string {
 	return now + "; what differs may be values of env or headers, or keys that are not used here"
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
 // shownName quotes a name that is not plain.
 func shownName(name string) string {
-	if plainWord.MatchString(name) {
+	if visible.PlainWord(name) {
 		return name
 	}
 	return quote(name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,6 +35,10 @@ type Ledger struct {
 	queue   chan *operation
 	closing chan struct{}
 	done    chan struct{}
+	bundles bundles
+
+	mu    sync.Mutex
+	hands map[string]bool // the runs that somebody in this process is at work on
 }
 
 // Open begins to record in a store. It takes the lock of a new owner's id, under which the runs of this process stand.
@@ -49,6 +54,7 @@ func Open(store Store, o Options) (*Ledger, error) {
 	l := &Ledger{
 		store: store, owner: id.String(), release: release, clock: o.Clock,
 		queue: make(chan *operation, maxBatch), closing: make(chan struct{}), done: make(chan struct{}),
+		hands: make(map[string]bool),
 	}
 	if l.clock == nil {
 		l.clock = time.Now
@@ -75,8 +81,11 @@ func (l *Ledger) Close() error {
 const timeForm = "2006-01-02T15:04:05Z"
 
 // now is the ledger's time behind an event of a time: it never goes back.
-func (l *Ledger) now(last string) (string, error) {
-	t := l.clock().UTC()
+func (l *Ledger) now(last string) (string, error) { return behind(l.clock(), last) }
+
+// behind is what the clock shows, but not before the last event.
+func behind(clock time.Time, last string) (string, error) {
+	t := clock.UTC()
 	now := t.Format(timeForm)
 	if now >= last {
 		return now, nil

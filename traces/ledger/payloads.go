@@ -178,3 +178,11 @@ func newPayload(t Type) (payload, error) {
 	}
 	return nil, fmt.Errorf("unknown type of event %q", t)
 }
+
+// Types returns all types of event.
+func Types() []Type {
+	return []Type{
+		RequestCreated, RiskScored, DecisionMade, ApprovalRequested, ApprovalApproved, ApprovalDenied, ApprovalExpired, RunClaimed,
+		ProxySent, ToolResult, RunEnded, TokenCreated, TokenRevoked, LedgerPruned,
+	}
+}

@@ -11,6 +11,9 @@ import (
 // ErrNotFound means that there is no such row.
 var ErrNotFound = errors.New("not in the ledger")
 
+// ErrMalformed means that what is kept cannot be read as the rows of a ledger.
+var ErrMalformed = errors.New("the file is not a ledger")
+
 // A Store keeps the rows of a ledger. It knows nothing of what they mean: chains, projections and rules are the ledger's.
 // A second database is another Store; package storetest says what one must do.
 type Store interface {
@@ -84,7 +87,7 @@ type Tx interface {
 	PutToken(Token) error
 	PutDelivery(Delivery) error
 	SetDelivered(hook string, seq int64) error
-	// Prune removes events up to a seq, and the requests, decisions and steps of the runs named, and blobs that nothing
+	// Prune removes events up to a seq and their deliveries, and the requests, decisions and steps of the runs named, and blobs that nothing
 	// refers to any more. It is the only way in which what is append-only gets smaller.
 	Prune(upTo int64, runs []string) error
 }

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger"
+)
+
+func newApprovals(w world) *cobra.Command {
+	var f ledgerFlags
+	cmd := &cobra.Command{
+		Use:   "approvals",
+		Short: "Decide about calls that wait for a person",
+		Long: `A call that a policy holds waits in the ledger. These commands show what waits and take the word of those who may
+decide: in the configuration's ledger, or in that of --ledger. They need a token in PGFSM_TOKEN (pgfsm token create): of
+the role approver to approve and deny, and that or auditor or admin to look.
+
+A decision makes no call. pgfsm resume does, or whoever waits (pgfsm run --wait), once enough people have agreed.
+
+Exit codes: 0 done, 1 refused, 2 could not.`,
+		Args: noSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	f.register(cmd)
+	cmd.AddCommand(newApprovalsList(w, &f), newApprovalsShow(w, &f), newApprovalsApprove(w, &f), newApprovalsDeny(w, &f),
+		newApprovalsWatch(w, &f), newApprovalsServe(w, &f))
+	return cmd
+}
+
+// looking opens the ledger for somebody who may see every request.
+func (f *ledgerFlags) looking(ctx context.Context, w world, do func(*openedLedger) error) error {
+	return f.reading(w, func(o *openedLedger) error {
+		_, err := caller(ctx, w, o, ledger.ActRead)
+		if err == nil {
+			err = do(o)
+		}
+		return orRefused(w, f.json, err)
+	})
+}
+
+// allStatuses are those that a request can have that people were asked about.
+func allStatuses() []ledger.Status {
+	return []ledger.Status{
+		ledger.Pending, ledger.Approved, ledger.Denied, ledger.Expired, ledger.Executed, ledger.Failed, ledger.Indeterminate,
+	}
+}
+
+// statuses reads the words of --status.
+func statuses(words []string) ([]ledger.Status, error) {
+	known := allStatuses()
+	var chosen []ledger.Status
+	for _, word := range words {
+		s := ledger.Status(word)
+		switch {
+		case word == "all":
+			return known, nil
+		case !slices.Contains(known, s):
+			names := make([]string, len(known))
+			for i := range known {
+				names[i] = string(known[i])
+			}
+			return nil, fmt.Errorf("--status %q: give all or some of %s", word, strings.Join(names, ", "))
+		}
+		chosen = append(chosen, s)
+	}
+	return chosen, nil
+}
+
+// defaultListed is how many requests are listed where nobody says.
+const defaultListed = 100
+
+func newApprovalsList(w world, f *ledgerFlags) *cobra.Command {
+	var words []string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the calls that wait, oldest first",
+		Example: `  pgfsm approvals list
+  pgfsm approvals list --status denied,expired --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			chosen, err := statuses(words)
+			if err != nil {
+				return err
+			}
+			if limit < 0 {
+				return fmt.Errorf("--limit is %d: give how many to list, or 0 for all", limit)
+			}
+			return f.looking(cmd.Context(), w, func(o *openedLedger) error {
+				return o.View(cmd.Context(), func(r ledger.Reader) error { return listHeld(w, r, chosen, limit, f.json) })
+			})
+		},
+	}
+	cmd.Flags().StringSliceVar(&words, "status", []string{string(ledger.Pending)}, "of which statuses, or all")
+	cmd.Flags().IntVar(&limit, "limit", defaultListed, "how many at most; 0 is all")
+	return cmd
+}
+
+// listHeld prints the requests that people were asked about.
+func listHeld(w world, r ledger.Reader, chosen []ledger.Status, limit int, asJSON bool) error {
+	rows, more := []ledgerRequest{}, false
+	for q, err := range r.Requests(ledger.Filter{Statuses: chosen}) {
+		if err != nil {
+			return err
+		}
+		if q.Binding == "" {
+			continue // nobody was asked
+		}
+		if more = limit > 0 && len(rows) == limit; more {
+			break
+		}
+		d, err := newLedgerRequest(r, &q)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, d)
+	}
+	if asJSON {
+		return printJSON(w.stdout, struct {
+			SchemaVersion int             `json:"schema_version"`
+			More          bool            `json:"more"`
+			Requests      []ledgerRequest `json:"requests"`
+		}{schemaVersion, more, rows})
+	}
+	k := newInk(w)
+	for i := range rows {
+		rows[i].printHeld(w, k)
+	}
+	switch {
+	case more:
+		fmt.Fprintf(w.stderr, "There are more; --limit 0 lists all.\n")
+	case len(rows) == 0:
+		fmt.Fprintln(w.stderr, "Nothing here waits for anybody.")
+	}
+	return nil
+}
+
+// printHeld shows a request in two lines.
+func (d *ledgerRequest) printHeld(w world, k ink) {
+	fmt.Fprintf(w.stdout, "%s  %s  %s %s for %s\n", k.bold(d.Run), d.stands(), visible.Clip(d.Server, maxTold),
+		visible.Clip(d.Tool, maxTold), visible.Clip(d.Actor, maxTold))
+	fmt.Fprintf(w.stdout, "  %s\n", visible.Clip(string(d.Args), maxTold))
+}
+
+// stands says in words how a request stands.
+func (d *ledgerRequest) stands() string {
+	if d.Status != ledger.Pending {
+		return string(d.Status)
+	}
+	until := "until " + d.Expires
+	if d.overdue() {
+		until = "expired " + d.Expires
+	}
+	by := ""
+	if len(d.Approvers) > 0 {
+		by = " by " + visible.Clip(strings.Join(d.Approvers, " or "), maxTold)
+	}
+	return fmt.Sprintf("pending, %d of %d%s, %s", d.Agreed, d.Quorum, by, until)
+}
+
+// overdue reports whether a pending request's time is over, although nobody has recorded that yet.
+func (d *ledgerRequest) overdue() bool {
+	return d.Status == ledger.Pending && d.Expires <= now()
+}
+
+// errNoRequest makes of a run that is not there what people can go on with.
+func errNoRequest(err error) error {
+	if errors.Is(err, ledger.ErrUnknown) || errors.Is(err, ledger.ErrNotHeld) {
+		return fmt.Errorf("%w; pgfsm approvals list shows what waits", err)
+	}
+	return err
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/settings"
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger/api"
+	"pgfsm/traces/ledger/hooks"
+)
+
+// serveOptions are the flags of approvals serve.
+type serveOptions struct {
+	*ledgerFlags
+	admin    string
+	hosts    []string
+	noResume bool
+}
+
+// defaultAdmin is where the service listens where nobody says.
+const defaultAdmin = "127.0.0.1:9464"
+
+func newApprovalsServe(w world, f *ledgerFlags) *cobra.Command {
+	o := serveOptions{ledgerFlags: f}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Take decisions over HTTP, and go on with the runs that are decided",
+		Long: `serve lets people and chat tools decide over HTTP: GET /pending, GET /requests, GET /status/ID, POST /approve/ID,
+POST /deny/ID; GET /openapi.yaml describes it. Every caller presents a token (pgfsm token create), also on this machine.
+It tells the configuration's web hooks what is asked and decided, takes up the runs that people agreed to, and ends those
+that were denied, that expired, or whose process is gone. --no-resume only decides: no tool is called by this process.
+
+It listens on this machine only. For others put a reverse proxy with TLS before it, and say with --host by which name it
+is reached.
+
+It ends on the first interrupt: calls that are under way are finished, for half a minute; then they are cut off, and
+recorded as such. Exit codes: 0 ended as asked, 2 could not.`,
+		Example: `  pgfsm approvals serve -c pgfsm.yaml
+  pgfsm approvals serve --admin 127.0.0.1:8080 --host approvals.example.com --no-resume`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.serve(cmd.Context(), w) },
+	}
+	cmd.Flags().StringVar(&o.admin, "admin", defaultAdmin, "where to listen: an address of this machine only, and a port")
+	cmd.Flags().StringArrayVar(&o.hosts, "host", nil, "a further name, as the Host header has it, by which a proxy passes calls on; may be given again")
+	cmd.Flags().BoolVar(&o.noResume, "no-resume", false, "only decide: leave it to others to go on with what is decided")
+	return cmd
+}
+
+// serve opens everything, serves until ctx is done, and closes it in the order in which it depends on each other.
+func (o *serveOptions) serve(ctx context.Context, w world) (err error) {
+	w.stderr = &shared{to: w.stderr} // many speak at once
+	say := func(line string) { fmt.Fprintf(w.stderr, "pgfsm: %s\n", visible.Text(line)) }
+	told, err := o.hooks(w)
+	if err != nil {
+		return err
+	}
+	on, err := api.Listen(o.admin)
+	if err != nil {
+		return fmt.Errorf("--admin: %w", err)
+	}
+	defer on.Close()
+	l, err := openLedger(w, o.config, o.ledger, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = closing(w, l, err) }()
+	k, err := newWorker(w, l, o, say)
+	if err != nil {
+		return err
+	}
+	defer k.close()
+	sender, err := hooks.New(l.store, hooks.Options{Hooks: told, Log: say})
+	if err != nil {
+		return err
+	}
+	handler := api.New(api.Options{
+		Ledger: l.Ledger, Hosts: slices.Concat(api.Hosts(on), o.hosts), Voted: k.wake, Ready: k.ready, Log: say,
+	})
+	within, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() { k.run(within) })
+	all.Go(func() { sender.Run(within) })
+	fmt.Fprintf(w.stdout, "http://%s\n", on.Addr())
+	err = api.Serve(within, on, handler)
+	stop()
+	all.Wait()
+	return err
+}
+
+// hooks are the configuration's web hooks, with their secrets. A ledger that is named by a flag needs no configuration to be
+// decided in; then nobody is told.
+func (o *serveOptions) hooks(w world) (told []hooks.Hook, err error) {
+	for _, host := range o.hosts {
+		if !api.HostName(host) {
+			return nil, fmt.Errorf("--host %q is no host name, alone or with a port", visible.Text(host))
+		}
+	}
+	loaded, _, err := load(w, &options{config: o.config})
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := loaded.ResolveHooks(w.getenv, ours)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range resolved {
+		told = append(told, hooks.Hook{URL: h.URL, Secret: h.Secret, Events: hookEvents(h)})
+	}
+	return told, nil
+}
+
+// hookEvents says in the words of the sender what the configuration says in its own.
+func hookEvents(h settings.Hook) (kinds []string) {
+	for _, e := range h.Events {
+		switch e {
+		case settings.HookRequested:
+			kinds = append(kinds, hooks.Requested)
+		case settings.HookDecided:
+			kinds = append(kinds, hooks.Decided)
+		}
+	}
+	return kinds
+}
+
+// errStopping is why the runs that are under way are cut off.
+var errStopping = errors.New("the service is ending")

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/visible"
+	"pgfsm/states"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+)
+
+func newApprovalsShow(w world, f *ledgerFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ID",
+		Short: "Show all that an approval of a call binds to",
+		Long: `show prints the call as it would be made: who asked, the tool with its whole definition, the arguments byte for
+byte, what risk and policy say, the votes so far, and the digest that approve and deny want back. Nothing is cut, and what
+does not show by itself is written as an escape. The record is executed again for it: a record that was tampered with is
+not shown.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := newReplayer()
+			if err != nil {
+				return err
+			}
+			return f.looking(cmd.Context(), w, func(o *openedLedger) error {
+				return o.View(cmd.Context(), func(r ledger.Reader) error {
+					b, err := ledger.BoundOf(r, p, args[0])
+					if err != nil {
+						return errNoRequest(err)
+					}
+					return f.showBound(w, r, &b)
+				})
+			})
+		},
+	}
+}
+
+// newReplayer executes records again.
+func newReplayer() (*traces.Replayer, error) {
+	m, err := states.NewMachine()
+	if err != nil {
+		return nil, err
+	}
+	return traces.NewReplayer(m, nil), nil
+}
+
+// boundCall is the --json form of what an approval binds to.
+type boundCall struct {
+	SchemaVersion int                 `json:"schema_version"`
+	Request       ledgerRequest       `json:"request"`
+	Asked         canonical.Text      `json:"asked"`
+	Bound         states.Binding      `json:"bound"` // its digest is request.binding
+	Definition    jsontext.Value      `json:"definition"`
+	Risk          []risk.Contribution `json:"risk"`
+	Condition     string              `json:"condition"` // of the policy, that decided
+	Reason        string              `json:"reason"`    // why it was held
+	Votes         []policy.Vote       `json:"votes"`
+}
+
+func (f *ledgerFlags) showBound(w world, r ledger.Reader, b *ledger.Bound) error {
+	q, err := newLedgerRequest(r, &b.Request)
+	if err != nil {
+		return err
+	}
+	q.Args = b.Args
+	d := boundCall{
+		SchemaVersion: schemaVersion, Request: q, Asked: b.Asked, Bound: b.Held.Bound, Definition: b.Definition,
+		Risk: append([]risk.Contribution{}, b.Assessed.Risk...), Condition: b.Assessed.Condition, Reason: b.Held.Reason,
+		Votes: append([]policy.Vote{}, b.Votes...),
+	}
+	if f.json {
+		return printJSON(w.stdout, d)
+	}
+	d.print(w)
+	if q.Status == ledger.Pending && !q.overdue() {
+		fmt.Fprintf(w.stdout, "\nTo decide about exactly this:\n  %s\n  %s\n",
+			f.decide("approve", &q), f.decide("deny", &q)+" --reason '…'")
+	}
+	return nil
+}
+
+// decide writes the command that approves or denies just what was shown.
+func (f *ledgerFlags) decide(word string, q *ledgerRequest) string {
+	words := []string{"pgfsm", "approvals", word}
+	if f.config != "" {
+		words = append(words, "-c", f.config)
+	}
+	if f.ledger != "" {
+		words = append(words, "--ledger", f.ledger)
+	}
+	words = append(words, q.Run, "--digest", string(q.Binding))
+	for i, word := range words {
+		if !visible.PlainWord(word) {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return visible.Text(strings.Join(words, " "))
+}
+
+// print shows people what is bound, whole.
+func (d *boundCall) print(w world) {
+	k, q := newInk(w), &d.Request
+	policyOf := q.Policy
+	if d.Condition != "" {
+		policyOf += " (" + d.Condition + ")"
+	}
+	for _, row := range []struct{ name, value string }{
+		{"Request", q.Run}, {"Stands", q.stands()}, {"Asked", q.At}, {"By", q.Actor}, {"In words", string(d.Asked)}, {"Task", q.Task},
+		{"Environment", q.Env}, {"Server", q.Server}, {"Tool", q.Tool}, {"Risk", fmt.Sprintf("%s, score %d", q.RiskMode, q.RiskScore)},
+		{"Policy", policyOf}, {"Held because", d.Reason}, {"Code", q.Code}, {"Reason", q.Reason},
+	} {
+		if row.value != "" && !(row.name == "Reason" && row.value == d.Reason) {
+			fmt.Fprintf(w.stdout, "%s %s\n", k.bold(fmt.Sprintf("%-13s", row.name+":")), visible.Text(row.value))
+		}
+	}
+	for _, c := range d.Risk {
+		fmt.Fprintf(w.stdout, "  risk rule %s\n", visible.Text(contributed(&c)))
+	}
+	fmt.Fprintln(w.stdout, k.bold("Arguments:"))
+	printBlock(w.stdout, k, " ", q.Args)
+	fmt.Fprintf(w.stdout, "%s %s\n", k.bold("Definition:"), q.Definition)
+	printBlock(w.stdout, k, " ", d.Definition)
+	for i := range d.Votes {
+		v := &d.Votes[i]
+		fmt.Fprintf(w.stdout, "%s %s by %s %s\n", k.bold("Vote:"), visible.Text(v.Outcome), visible.Text(v.By), visible.Text(v.At+" "+v.Reason))
+	}
+	fmt.Fprintf(w.stdout, "%s %s\n%s %s\n", k.bold("Bundle:"), q.Bundle, k.bold("Digest of all this:"), q.Binding)
+}
+
+// contributed says what a risk rule came to.
+func contributed(c *risk.Contribution) string {
+	s := fmt.Sprintf("%s: %s, score %d: %s", c.Rule, c.Mode, c.Score, c.Reason)
+	if c.Failed != "" {
+		s += " (could not be told: " + c.Failed + ")"
+	}
+	return s
+}

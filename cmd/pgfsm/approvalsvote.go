@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger"
+)
+
+func newApprovalsApprove(w world, f *ledgerFlags) *cobra.Command {
+	return newVote(w, f, true, &cobra.Command{
+		Use:   "approve ID --digest DIGEST",
+		Short: "Agree to a call, as pgfsm approvals show shows it",
+		Long: `approve records your approval. When as many people have approved as the policy wants, the request is approved, and
+can be called until it expires. --digest is what show prints last: if anything else waits by now, nothing is approved.`,
+	})
+}
+
+func newApprovalsDeny(w world, f *ledgerFlags) *cobra.Command {
+	return newVote(w, f, false, &cobra.Command{
+		Use:   "deny ID --digest DIGEST --reason REASON",
+		Short: "Refuse a call; the reason reaches who asked",
+		Long:  `deny records your denial, which decides at once, whatever others have said or will say.`,
+	})
+}
+
+func newVote(w world, f *ledgerFlags, approve bool, cmd *cobra.Command) *cobra.Command {
+	v := ledger.Ballot{Approve: approve}
+	var digest string
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		v.Run, v.Binding = args[0], canonical.Digest(digest)
+		o, err := openThere(w, f)
+		if err != nil {
+			return err
+		}
+		return closing(w, o, orRefused(w, f.json, f.vote(cmd.Context(), w, o, v)))
+	}
+	cmd.Flags().StringVar(&digest, "digest", "", "the digest that show prints, whole")
+	cmd.Flags().StringVar(&v.Reason, "reason", "", fmt.Sprintf("why, in at most %d bytes", ledger.MaxReason))
+	mustFlags(cmd, "digest")
+	if !approve {
+		mustFlags(cmd, "reason")
+	}
+	return cmd
+}
+
+// vote casts a ballot, and ends a run that nobody will call any more.
+func (f *ledgerFlags) vote(ctx context.Context, w world, o *openedLedger, v ledger.Ballot) (err error) {
+	if v.By, err = caller(ctx, w, o, ledger.ActVote); err != nil {
+		return err
+	}
+	q, err := o.Vote(ctx, v)
+	if errors.Is(err, ledger.ErrExpired) || err == nil && q.Status == ledger.Denied {
+		end(ctx, w, o, v.Run)
+	}
+	if err != nil {
+		return errNoRequest(err)
+	}
+	if f.json {
+		var d ledgerRequest
+		err := o.View(ctx, func(r ledger.Reader) (err error) {
+			d, err = newLedgerRequest(r, &q)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return printJSON(w.stdout, struct {
+			SchemaVersion int           `json:"schema_version"`
+			OK            bool          `json:"ok"`
+			By            string        `json:"by"`
+			Request       ledgerRequest `json:"request"`
+		}{schemaVersion, true, v.By.Name, d})
+	}
+	name := visible.Text(v.By.Name)
+	switch q.Status {
+	case ledger.Pending:
+		fmt.Fprintf(w.stdout, "%s agrees: %d of %d. The request waits for %d more, until %s.\n", name, q.Agreed, q.Quorum, q.Quorum-q.Agreed, q.Expires)
+	case ledger.Approved:
+		fmt.Fprintf(w.stdout, "Approved by %s: %d of %d. The call is not made yet: pgfsm resume %s makes it, until %s.\n",
+			name, q.Agreed, q.Quorum, q.RunID, q.Expires)
+	default:
+		fmt.Fprintf(w.stdout, "Denied by %s. Nothing was called, and nothing will be.\n", name)
+	}
+	return nil
+}
+
+// end ends a run that was denied or has expired. If it cannot, the next start of whoever runs the calls does.
+func end(ctx context.Context, w world, o *openedLedger, run string) {
+	p, err := newReplayer()
+	if err == nil {
+		_, err = o.RecoverRun(ctx, p, run)
+	}
+	if err != nil && !errors.Is(err, ledger.ErrTaken) && !errors.Is(err, ledger.ErrEnded) {
+		fmt.Fprintf(w.stderr, "pgfsm: warning: what was decided is recorded; the run will be ended later: %s\n", visible.Lines(err.Error()))
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger"
+)
+
+func newApprovalsWatch(w world, f *ledgerFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "watch",
+		Short: "Print what waits, and what comes and is decided, until interrupted",
+		Long: `watch prints the calls that wait now, and then one line for every call that is held, every vote and every expiry, as
+they come. With --json each line is one document.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.looking(cmd.Context(), w, func(o *openedLedger) error { return f.watch(cmd.Context(), w, o) })
+		},
+	}
+}
+
+// watched are the events that watch prints.
+var watched = []ledger.Type{ledger.ApprovalRequested, ledger.ApprovalApproved, ledger.ApprovalDenied, ledger.ApprovalExpired}
+
+func (f *ledgerFlags) watch(ctx context.Context, w world, o *openedLedger) error {
+	var after int64
+	err := o.View(ctx, func(r ledger.Reader) error {
+		end, err := ledger.TakeCheckpoint(r)
+		if err != nil {
+			return err
+		}
+		after = end.Size
+		for q, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}}) {
+			if err != nil {
+				return err
+			}
+			if err := f.printWatched(w, r, &ledger.Event{Seq: q.Seq, At: q.At, Type: ledger.ApprovalRequested, By: q.Actor}, &q); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = ledger.Watch(ctx, o, after, func(e ledger.Event, q ledger.Request) error {
+		if !slices.Contains(watched, e.Type) {
+			return nil
+		}
+		return o.View(ctx, func(r ledger.Reader) error { return f.printWatched(w, r, &e, &q) })
+	})
+	if ctx.Err() != nil {
+		return nil // whoever watches has seen enough
+	}
+	return err
+}
+
+// printWatched prints one line.
+func (f *ledgerFlags) printWatched(w world, r ledger.Reader, e *ledger.Event, q *ledger.Request) error {
+	d, err := newLedgerRequest(r, q)
+	if err != nil {
+		return err
+	}
+	by := e.By
+	if e.Type == ledger.ApprovalRequested {
+		by = q.Actor
+	}
+	if f.json {
+		line, err := json.Marshal(struct {
+			SchemaVersion int           `json:"schema_version"`
+			Type          ledger.Type   `json:"type"`
+			At            string        `json:"at"`
+			By            string        `json:"by"`
+			Request       ledgerRequest `json:"request"` // as it stands now
+		}{schemaVersion, e.Type, e.At, by, d}, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(w.stdout, asciiControls(line))
+		return err
+	}
+	_, err = fmt.Fprintf(w.stdout, "%s  %-18s  %s  %s %s  by %s  (%s)\n", e.At, e.Type, d.Run, visible.Clip(d.Server, maxTold),
+		visible.Clip(d.Tool, maxTold), visible.Clip(by, maxTold), d.stands())
+	return err
+}

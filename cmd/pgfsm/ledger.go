@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger"
+)
+
+func newLedger(w world) *cobra.Command {
+	var f ledgerFlags
+	cmd := &cobra.Command{
+		Use:   "ledger",
+		Short: "Look at the durable record: what was asked, decided and called",
+		Long: `The ledger keeps every run as events that are only ever added, each chained to the one before. Where it is, the
+configuration says (ledger: "sqlite:pgfsm.db"), or --ledger.
+
+All of these only read, and can be used while runs are under way, but for prune.`,
+		Args: noSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	f.register(cmd)
+	cmd.AddCommand(newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerTrace(w, &f), newLedgerVerify(w, &f), newLedgerCheckpoint(w, &f),
+		newLedgerExport(w, &f), newLedgerPrune(w, &f))
+	return cmd
+}
+
+// reading opens the ledger to read only, does something with it, and closes it.
+func (f *ledgerFlags) reading(w world, do func(*openedLedger) error) error {
+	o, err := openLedger(w, f.config, f.ledger, true)
+	if err != nil {
+		return err
+	}
+	return closing(w, o, do(o))
+}
+
+// closing closes a ledger behind what was done with it. What was answered stays answered.
+func closing(w world, o *openedLedger, err error) error {
+	if late := o.Close(); late != nil {
+		fmt.Fprintf(w.stderr, "pgfsm: warning: %s\n", visible.Lines(late.Error()))
+	}
+	return err
+}
+
+// view does something with one consistent state of the ledger.
+func (f *ledgerFlags) view(ctx context.Context, w world, do func(ledger.Reader) error) error {
+	return f.reading(w, func(o *openedLedger) error { return o.View(ctx, do) })
+}
+
+// noRun says that a run is not there.
+func noRun(run string, err error) error {
+	if errors.Is(err, ledger.ErrNotFound) {
+		return fmt.Errorf("the ledger has no run %q; pgfsm ledger tail shows the last ones", run)
+	}
+	return err
+}

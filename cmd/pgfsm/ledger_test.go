@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"pgfsm/traces/ledger"
+)
+
+// long is a time that has passed.
+func long() time.Time { return time.Date(2001, 1, 2, 3, 4, 5, 0, time.UTC) }
+
+func TestLedgerPrunePrintsWhatWasRemoved(t *testing.T) {
+	h := newHallAt(t, long)
+	h.with(long, func(l *ledger.Ledger) error {
+		_, _, err := l.CreateToken(context.Background(), ledger.Local("local:root"), "old@example.com", ledger.RoleAuditor, "")
+		return err
+	})
+	command(t.Context(), nil, "ledger", "prune", "--ledger", h.name, "--before", "2001-01-02").want(t, exitYes)
+	r := command(t.Context(), nil, "ledger", "prune", "--ledger", h.name, "--before", "2001-01-03")
+	r.want(t, exitYes)
+	if !strings.Contains(r.stdout, "2 events of 0 runs from before 2001-01-03T00:00:00Z removed\n") || !strings.Contains(r.stdout, "take a new one") {
+		t.Errorf("stdout = %s", r.stdout)
+	}
+	command(t.Context(), nil, "ledger", "verify", "--ledger", h.name, "--json").want(t, exitYes, "/events", "1", "/pruned", "2", "/tokens", "2")
+	command(t.Context(), nil, "ledger", "prune", "--ledger", h.name, "--before", "2001-01-03", "--json").want(t, exitYes, "/events", "0")
+}
+
+// newHallAt is a hall that was made at another time.
+func newHallAt(t *testing.T, clock func() time.Time) *hall {
+	t.Helper()
+	path := t.TempDir() + "/ledger.db"
+	h := &hall{t: t, name: sqlitePrefix + path, path: path}
+	h.with(clock, func(l *ledger.Ledger) error {
+		_, _, err := l.CreateToken(context.Background(), ledger.Local("local:root"), "older@example.com", ledger.RoleAuditor, "")
+		return err
+	})
+	return h
+}
+
+func TestLedgerPrintedPrune(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		done ledger.Pruned
+		want string
+	}{
+		{"nothing", ledger.Pruned{}, "0 events of 0 runs from before T removed\n"},
+		{"behind-an-open-run", ledger.Pruned{Kept: 3, Behind: "r\x1b"},
+			"0 events of 0 runs from before T removed\n3 older events stay: they stand behind the beginning of the run r\\u001b, which has not ended\n"},
+		{"behind-one-that-ended-later", ledger.Pruned{Kept: 3, Behind: "r", Ends: "E"},
+			"0 events of 0 runs from before T removed\n3 older events stay: they stand behind the beginning of the run r, which ended at E\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := printPruned(world{stdout: &out}, "T", &c.done); err != nil || out.String() != c.want {
+				t.Errorf("printPruned() = %q, %v, want %q", out.String(), err, c.want)
+			}
+		})
+	}
+}
+
+// TestLedgerTailFollows waits for an event that comes while it looks, and ends when it is told to.
+func TestLedgerTailFollows(t *testing.T) {
+	h := newHallAt(t, long)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	in, out := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		c := run(ctx, []string{"ledger", "tail", "--follow", "--ledger", h.name}, world{
+			stdin: strings.NewReader(""), stdout: out, stderr: io.Discard, getenv: func(string) (string, bool) { return "", false },
+		})
+		out.CloseWithError(io.EOF)
+		code <- c
+	}()
+	lines := bufio.NewScanner(in)
+	if !lines.Scan() || !strings.Contains(lines.Text(), "older@example.com") {
+		t.Fatalf("the first line is %q", lines.Text())
+	}
+	h.with(long, func(l *ledger.Ledger) error {
+		_, _, err := l.CreateToken(context.Background(), ledger.Local("local:root"), "newer@example.com", ledger.RoleAuditor, "")
+		return err
+	})
+	if !lines.Scan() || !strings.Contains(lines.Text(), "newer@example.com") {
+		t.Fatalf("the second line is %q, %v", lines.Text(), lines.Err())
+	}
+	cancel()
+	if lines.Scan() {
+		t.Errorf("a third line: %q", lines.Text())
+	}
+	if got := <-code; got != exitYes {
+		t.Errorf("exit code = %d", got)
+	}
+}
+
+func TestLedgerShowsNothingThatMovesTheCursor(t *testing.T) {
+	l := eventLine{Type: "x\x1b[2J", Run: "r\n", By: "b\u202e", Payload: []byte(`{"reason":"a\u001b[31m"}`)}
+	l.Type = ledger.ApprovalDenied
+	if got := l.told(true); strings.ContainsAny(got, "\x1b\n\u202e") || !strings.Contains(got, `a\u001b[31m`) {
+		t.Errorf("told() = %q", got)
+	}
+}
+
+func TestEveryTypeOfEventIsTold(t *testing.T) {
+	for _, kind := range ledger.Types() {
+		if len(worth[kind]) == 0 {
+			t.Errorf("of %s nothing is told", kind)
+		}
+	}
+}
+
+func TestPointedAt(t *testing.T) {
+	for _, c := range []struct{ name, doc, pointer, want string }{
+		{"string", `{"a":"b\u0041"}`, "/a", "bA"},
+		{"number", `{"a":{"b":1.50}}`, "/a/b", "1.50"},
+		{"list", `{"a":["x"]}`, "/a", `["x"]`},
+		{"nothing", `{"a":null}`, "/a/b", ""},
+		{"no-member", `{"a":1}`, "/b", ""},
+		{"of-no-object", `[1]`, "/0", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := pointedAt([]byte(c.doc), c.pointer); got != c.want {
+				t.Errorf("pointedAt() = %q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlite"
+)
+
+// ledgerFlags say where a ledger is.
+type ledgerFlags struct {
+	config string
+	ledger string // in place of the configuration's
+	json   bool
+}
+
+func (f *ledgerFlags) register(cmd *cobra.Command) {
+	cmd.PersistentFlags().StringVarP(&f.config, "config", "c", "",
+		"configuration file that names the ledger (default: PGFSM_CONFIG, ./pgfsm.yaml)")
+	cmd.PersistentFlags().StringVar(&f.ledger, "ledger", "", "the ledger itself, sqlite:PATH, instead of the configuration's")
+	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
+}
+
+// sqlitePrefix begins the name of a ledger in an SQLite file: the only kind there is.
+const sqlitePrefix = "sqlite:"
+
+// ledgerPath finds the ledger's file: the flag, else the configuration.
+func ledgerPath(w world, config, flag string) (string, error) {
+	if flag != "" {
+		path, ok := strings.CutPrefix(flag, sqlitePrefix)
+		if !ok || path == "" {
+			return "", fmt.Errorf("--ledger %q is not the name of a ledger: write sqlite:PATH", flag)
+		}
+		return path, nil
+	}
+	loaded, from, err := load(w, &options{config: config})
+	if err != nil {
+		return "", err
+	}
+	if loaded.Ledger == "" {
+		return "", fmt.Errorf("%s names no ledger: add `ledger: \"sqlite:pgfsm.db\"` to a configuration, or give --ledger sqlite:PATH", from)
+	}
+	return loaded.Ledger, nil
+}
+
+// An openedLedger is a ledger at work. One that was opened to read only has no [ledger.Ledger].
+type openedLedger struct {
+	*ledger.Ledger
+	store *sqlite.Store
+	path  string
+}
+
+// openLedger opens the ledger that the flag names, or else the configuration. Nothing is made or changed by one that is opened
+// to read only. One that is to be written is made where there is none.
+func openLedger(w world, config, flag string, readOnly bool) (*openedLedger, error) {
+	path, err := ledgerPath(w, config, flag)
+	if err != nil {
+		return nil, err
+	}
+	o := &openedLedger{path: path}
+	if readOnly {
+		if err := ledgerThere(path); err != nil {
+			return nil, err
+		}
+		o.store, err = sqlite.OpenReadOnly(path)
+		return o, err
+	}
+	if o.store, err = sqlite.Open(path, sqlite.Options{}); err != nil {
+		return nil, err
+	}
+	if o.Ledger, err = ledger.Open(o.store, ledger.Options{}); err != nil {
+		return nil, errors.Join(err, o.store.Close())
+	}
+	return o, nil
+}
+
+// ledgerThere says clearly that there is no such file.
+func ledgerThere(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no ledger %s: the first run with it makes it", path)
+	}
+	return nil
+}
+
+// View reads one consistent state.
+func (o *openedLedger) View(ctx context.Context, do func(ledger.Reader) error) error {
+	return o.store.View(ctx, do)
+}
+
+// Close lets go of the ledger and of its file.
+func (o *openedLedger) Close() error {
+	var err error
+	if o.Ledger != nil {
+		err = o.Ledger.Close()
+	}
+	return errors.Join(err, o.store.Close())
+}

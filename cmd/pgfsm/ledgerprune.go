@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger"
+)
+
+func newLedgerExport(w world, f *ledgerFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "export",
+		Short: "Write all events as JSON lines",
+		Long: `export writes every event, oldest first, one a line, as canonical JSON with its whole payload. An event's hash is the
+SHA-256 of its canonical JSON without the member "hash"; docs/ledger.md says how.`,
+		Example: `  pgfsm ledger export > events.jsonl`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.view(cmd.Context(), w, func(r ledger.Reader) error {
+				out := bufio.NewWriter(w.stdout)
+				_, err := ledger.Export(r, out)
+				return errors.Join(err, out.Flush())
+			})
+		},
+	}
+}
+
+func newLedgerPrune(w world, f *ledgerFlags) *cobra.Command {
+	var before string
+	cmd := &cobra.Command{
+		Use:   "prune --before TIME",
+		Short: "Remove what is old, and record that it was removed",
+		Long: `prune removes the events from before a time, and the runs that they tell of: the oldest first, up to the first run that
+had not ended by then. It first adds the event ledger.pruned, with how many events it removes and the hash of the last, so
+that verify still holds what is left to what was there. TIME is a date (2027-01-31, which is midnight, UTC) or a time
+(2027-01-31T12:00:00Z).
+
+Export what you want to keep before, and take a new checkpoint after.`,
+		Example: `  pgfsm ledger prune --before 2027-01-31`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			at, err := pruneTime(before)
+			if err != nil {
+				return err
+			}
+			return prune(cmd.Context(), w, f, at)
+		},
+	}
+	cmd.Flags().StringVar(&before, "before", "", "a date, or a time in UTC")
+	if err := cmd.MarkFlagRequired("before"); err != nil {
+		panic(err)
+	}
+	return cmd
+}
+
+// pruneTime reads a date or a time.
+func pruneTime(text string) (string, error) {
+	const form = "2006-01-02T15:04:05Z"
+	for _, layout := range []string{form, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.Format(form), nil
+		}
+	}
+	return "", fmt.Errorf("--before %q: give a date such as 2027-01-31, or a time such as 2027-01-31T12:00:00Z", text)
+}
+
+func prune(ctx context.Context, w world, f *ledgerFlags, before string) error {
+	path, err := ledgerPath(w, f.config, f.ledger)
+	if err != nil {
+		return err
+	}
+	if err := ledgerThere(path); err != nil { // to prune is no reason to make one
+		return err
+	}
+	o, err := openLedger(w, f.config, f.ledger, false)
+	if err != nil {
+		return err
+	}
+	done, err := o.Prune(ctx, before, actor())
+	if err = closing(w, o, err); err != nil {
+		return err
+	}
+	if f.json {
+		return printJSON(w.stdout, struct {
+			SchemaVersion int              `json:"schema_version"`
+			Before        string           `json:"before"`
+			Events        int64            `json:"events"`
+			Runs          int              `json:"runs"`
+			Seq           int64            `json:"seq"`
+			Head          canonical.Digest `json:"head"`
+			Kept          int64            `json:"kept"`
+			Behind        string           `json:"behind"`
+		}{schemaVersion, before, done.Events, done.Runs, done.Seq, done.Head, done.Kept, done.Behind})
+	}
+	return printPruned(w, before, &done)
+}
+
+// printPruned says what was removed, and what stays although it is old.
+func printPruned(w world, before string, done *ledger.Pruned) error {
+	fmt.Fprintf(w.stdout, "%d events of %d runs from before %s removed\n", done.Events, done.Runs, before)
+	if done.Kept > 0 {
+		ends := "which has not ended"
+		if done.Ends != "" {
+			ends = "which ended at " + done.Ends
+		}
+		fmt.Fprintf(w.stdout, "%d older events stay: they stand behind the beginning of the run %s, %s\n", done.Kept, visible.Text(done.Behind), ends)
+	}
+	if done.Events == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintln(w.stdout, "Checkpoints from before say nothing about what is left: take a new one (pgfsm ledger checkpoint)")
+	return err
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/visible"
+	"pgfsm/states"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+)
+
+func newLedgerTrace(w world, f *ledgerFlags) *cobra.Command {
+	var out string
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "trace RUN | --all -o DIR",
+		Short: "Write the trace of a run, which replays",
+		Long: `trace writes the trace document of a run that has ended, or that waits for a person; its outcome is pending
+then. --all writes those of all such runs into a folder, under the names that runs without a ledger give them, for replay
+and for policy diff.`,
+		Example: `  pgfsm ledger trace 01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d -o run.json
+  pgfsm ledger trace --all -o traces && pgfsm replay traces`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) == 1) {
+				return errors.New("name one RUN, or give --all")
+			}
+			if all && out == "" {
+				return errors.New("--all needs -o DIR: it writes one file a run")
+			}
+			m, err := states.NewMachine()
+			if err != nil {
+				return err
+			}
+			p := traces.NewReplayer(m, nil)
+			return f.view(cmd.Context(), w, func(r ledger.Reader) error {
+				if all {
+					return writeTraces(cmd.Context(), w, r, p, out, f.json)
+				}
+				return writeTrace(cmd.Context(), w, r, p, args[0], out)
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&out, "output", "o", "", "the file, or with --all the folder, to write to (default: standard output)")
+	cmd.Flags().BoolVar(&all, "all", false, "write the traces of all runs that have one")
+	return cmd
+}
+
+// writeTrace writes the trace of one run.
+func writeTrace(ctx context.Context, w world, r ledger.Reader, p *traces.Replayer, run, out string) error {
+	doc, err := ledger.Trace(ctx, r, run, p)
+	if err != nil {
+		return noRun(run, err)
+	}
+	if out == "" {
+		_, err := w.stdout.Write(doc)
+		return err
+	}
+	return replaceFile(out, doc)
+}
+
+// writeTraces writes the traces of all runs that have one, and says how many have none yet.
+func writeTraces(ctx context.Context, w world, r ledger.Reader, p *traces.Replayer, folder string, asJSON bool) error {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	written, open := 0, 0
+	for q, err := range r.Requests(ledger.Filter{}) {
+		if err != nil {
+			return err
+		}
+		doc, err := ledger.Trace(ctx, r, q.RunID, p)
+		if errors.Is(err, ledger.ErrUnfinished) {
+			open++
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := replaceFile(filepath.Join(folder, traces.Name(q.RunID)), doc); err != nil {
+			return err
+		}
+		written++
+	}
+	if asJSON {
+		return printJSON(w.stdout, struct {
+			SchemaVersion int    `json:"schema_version"`
+			Folder        string `json:"folder"`
+			Written       int    `json:"written"`
+			Open          int    `json:"open"`
+		}{schemaVersion, filepath.ToSlash(folder), written, open})
+	}
+	fmt.Fprintf(w.stdout, "%d traces in %s", written, visible.Text(filepath.ToSlash(folder)))
+	if open > 0 {
+		fmt.Fprintf(w.stdout, "; %d runs are under way and have none yet", open)
+	}
+	fmt.Fprintln(w.stdout)
+	return nil
+}
+
+// replaceFile writes a file that only this user may read, whole or not at all.
+func replaceFile(path string, text []byte) error {
+	return renameio.WriteFile(path, text, 0o600, renameio.WithTempDir(filepath.Dir(path)))
+}

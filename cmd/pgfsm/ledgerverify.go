@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
+	"pgfsm/states"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+)
+
+// maxCheckpointBytes bounds what is read as a checkpoint: three short lines.
+const maxCheckpointBytes = 1 << 10
+
+func newLedgerVerify(w world, f *ledgerFlags) *cobra.Command {
+	var checkpoint string
+	var execute bool
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Find out whether the ledger is as it was written",
+		Long: `verify reads the whole ledger, changes nothing and trusts nothing: every hash and both chains, every row that is made
+from events, every step of every run, every large value, and that no call left that was not decided on. It names the first row
+that does not fit, and exits 1 then.
+
+Whoever can write the file can cut off its end, or write all of it anew. Only a checkpoint (pgfsm ledger checkpoint) that
+is kept where they cannot write shows that: --checkpoint compares it. Without one, nobody can say whether the end is
+missing. --replay executes every run's trace again, too.`,
+		Example: `  pgfsm ledger checkpoint > /elsewhere/pgfsm.checkpoint
+  pgfsm ledger verify --checkpoint /elsewhere/pgfsm.checkpoint`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o := ledger.VerifyOptions{}
+			if cmd.Flags().Changed("checkpoint") {
+				c, err := readCheckpoint(w, checkpoint)
+				if err != nil {
+					return fmt.Errorf("--checkpoint: %w", err)
+				}
+				o.Checkpoint = &c
+			}
+			if execute {
+				m, err := states.NewMachine()
+				if err != nil {
+					return err
+				}
+				o.Replayer = traces.NewReplayer(m, nil)
+			}
+			return f.view(cmd.Context(), w, func(r ledger.Reader) error { return verifyLedger(cmd.Context(), w, r, o, f.json) })
+		},
+	}
+	cmd.Flags().StringVar(&checkpoint, "checkpoint", "", "a file with a checkpoint to compare, or - for standard input")
+	cmd.Flags().BoolVar(&execute, "replay", false, "execute every run's trace again")
+	return cmd
+}
+
+// readCheckpoint reads a checkpoint from a file.
+func readCheckpoint(w world, path string) (ledger.Checkpoint, error) {
+	from := w.stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return ledger.Checkpoint{}, err
+		}
+		defer f.Close()
+		from = f
+	}
+	text, err := io.ReadAll(io.LimitReader(from, maxCheckpointBytes+1))
+	switch {
+	case err != nil:
+		return ledger.Checkpoint{}, err
+	case len(text) > maxCheckpointBytes:
+		return ledger.Checkpoint{}, fmt.Errorf("not a checkpoint: it has more than %d bytes", maxCheckpointBytes)
+	}
+	return ledger.ParseCheckpoint(string(text))
+}
+
+// verified is the --json form of a verification.
+type verified struct {
+	SchemaVersion int              `json:"schema_version"`
+	OK            bool             `json:"ok"`
+	Complete      bool             `json:"complete"` // up to the checkpoint; false without one
+	Fault         *ledgerFault     `json:"fault,omitzero"`
+	Events        int64            `json:"events"`
+	Requests      int64            `json:"requests"`
+	Decisions     int64            `json:"decisions"`
+	Steps         int64            `json:"steps"`
+	Blobs         int64            `json:"blobs"`
+	Tokens        int64            `json:"tokens"`
+	Replayed      int64            `json:"replayed"`
+	Pruned        int64            `json:"pruned"`
+	Size          int64            `json:"size"`
+	Head          canonical.Digest `json:"head"`
+	Notes         []string         `json:"notes"`
+}
+
+type ledgerFault struct {
+	Table string `json:"table"`
+	Key   string `json:"key"`
+	What  string `json:"what"`
+}
+
+func verifyLedger(ctx context.Context, w world, r ledger.Reader, o ledger.VerifyOptions, asJSON bool) error {
+	bar := newBar(w, "verifying", 0)
+	o.Progress = func(done, total int64) {
+		if bar.GetMax64() != total {
+			bar = newBar(w, "verifying", int(total))
+		}
+		_ = bar.Set64(done) // a bar that cannot be drawn is no reason not to verify
+	}
+	report, err := ledger.Verify(ctx, r, o)
+	_ = bar.Finish()
+	var fault *ledger.Fault
+	if err != nil && !errors.As(err, &fault) {
+		return err
+	}
+	d := verified{
+		SchemaVersion: schemaVersion, OK: fault == nil, Complete: report.Complete, Events: report.Events, Requests: report.Requests,
+		Decisions: report.Decisions, Steps: report.Steps, Blobs: report.Blobs, Tokens: report.Tokens, Replayed: report.Replayed,
+		Pruned: report.Pruned, Size: report.Size, Head: report.Head, Notes: report.Notes,
+	}
+	if fault != nil {
+		d.Fault = &ledgerFault{fault.Table, fault.Key, fault.What}
+	}
+	if asJSON {
+		err = printJSON(w.stdout, d)
+	} else {
+		err = d.print(w, o.Checkpoint)
+	}
+	if err != nil {
+		return err
+	}
+	if fault != nil {
+		return exit(exitNo)
+	}
+	return nil
+}
+
+// print shows people what was found.
+func (d *verified) print(w world, c *ledger.Checkpoint) error {
+	k := newInk(w)
+	if d.Fault != nil {
+		_, err := fmt.Fprintf(w.stdout, "%s %s %s: %s\n", k.mark(false), d.Fault.Table, visible.Clip(d.Fault.Key, maxTold),
+			visible.Clip(d.Fault.What, 4*maxTold))
+		return err
+	}
+	fmt.Fprintf(w.stdout, "%s %d events, %d requests, %d decisions, %d steps, %d blobs, %d tokens fit\n", k.mark(true),
+		d.Events, d.Requests, d.Decisions, d.Steps, d.Blobs, d.Tokens)
+	if d.Replayed > 0 {
+		fmt.Fprintf(w.stdout, "%d runs replayed alike\n", d.Replayed)
+	}
+	if d.Pruned > 0 {
+		fmt.Fprintf(w.stdout, "Events up to %d were pruned\n", d.Pruned)
+	}
+	for _, note := range d.Notes {
+		fmt.Fprintf(w.stdout, "Not looked at: %s\n", visible.Text(note))
+	}
+	if c != nil {
+		fmt.Fprintf(w.stdout, "Complete up to the checkpoint, event %d\n", c.Size)
+	} else {
+		fmt.Fprintln(w.stdout, "Completeness is unproven: without a checkpoint (pgfsm ledger checkpoint) nobody can say whether the end is missing")
+	}
+	_, err := fmt.Fprintf(w.stdout, "size %d\nhead %s\n", d.Size, d.Head)
+	return err
+}
+
+func newLedgerCheckpoint(w world, f *ledgerFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "checkpoint",
+		Short: "Print what to remember elsewhere, to find out later that something is missing",
+		Long: `checkpoint prints three lines: the format, the number of the last event, and its hash. Keep them where those who can
+write the ledger cannot, and give them to verify --checkpoint. Take a new one after each prune.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.view(cmd.Context(), w, func(r ledger.Reader) error {
+				c, err := ledger.TakeCheckpoint(r)
+				if err != nil {
+					return err
+				}
+				if f.json {
+					return printJSON(w.stdout, struct {
+						SchemaVersion int              `json:"schema_version"`
+						Format        string           `json:"format"`
+						Size          int64            `json:"size"`
+						Head          canonical.Digest `json:"head"`
+					}{schemaVersion, ledger.Format, c.Size, c.Head})
+				}
+				_, err = io.WriteString(w.stdout, c.String())
+				return err
+			})
+		},
+	}
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/visible"
+	"pgfsm/states"
+	"pgfsm/traces/ledger"
+)
+
+func newResume(w world) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "resume [ID...]",
+		Short: "Go on with runs that people have decided about",
+		Long: `resume takes up runs that a policy held: each is executed again from its record up to where it waited, what people
+said is judged, the world is looked at once more (tools, definitions, configuration, policy, time), and at most one call is
+made. Without an ID it takes up every run that was approved and that no other process has.
+
+A run belongs to one process at a time: of two that want it, one says who has it. A run that has ended is shown as it
+ended; nothing is called again.
+
+Exit code: the worst of all; 3 if nobody has decided yet.`,
+		Example: `  pgfsm resume
+  pgfsm resume 01890a5d-ac96-774b-bcce-b302099a8057 --json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.with(cmd.Context(), w, func(a *app) error {
+				if a.loaded.Ledger == "" {
+					return errors.New("the configuration names no ledger, so no run waits: add `ledger: \"sqlite:pgfsm.db\"`")
+				}
+				return a.withLedger(cmd.Context(), func(l *openedLedger) error {
+					if len(args) == 1 {
+						return a.resumeOne(cmd.Context(), l, args[0], o.json)
+					}
+					return a.resumeAll(cmd.Context(), l, args, o.json)
+				})
+			})
+		},
+	}
+	o.register(cmd)
+	return cmd
+}
+
+// resumeOne goes on with one run.
+func (a *app) resumeOne(ctx context.Context, l *openedLedger, id string, asJSON bool) error {
+	k := newInk(a.w)
+	got, err := a.goOn(ctx, l, id, k, asJSON)
+	if errors.Is(err, ledger.ErrUndecided) {
+		fmt.Fprintf(a.w.stderr, "pgfsm: %s\n", visible.Text(err.Error()))
+		return exit(exitPending)
+	}
+	if err != nil {
+		return a.stopped(got, noRun(id, err), asJSON)
+	}
+	return a.print(k, newDocument(got.Run, got.Outcome, kept{ledger: l.path}, got.Head), got.Outcome, asJSON)
+}
+
+// resumedDocument is the --json form of what came of several runs.
+type resumedDocument struct {
+	SchemaVersion int             `json:"schema_version"`
+	Runs          []document      `json:"runs"`
+	Stopped       []stoppedResume `json:"stopped"`
+}
+
+// stoppedResume is a run that could not be gone on with.
+type stoppedResume struct {
+	RunID string `json:"run_id"`
+	Error string `json:"error"`
+}
+
+// resumeAll goes on with several runs, one behind the other: with those that are named, or with every approved one.
+func (a *app) resumeAll(ctx context.Context, l *openedLedger, ids []string, asJSON bool) error {
+	named := len(ids) > 0
+	if !named {
+		var err error
+		if ids, err = approved(ctx, l); err != nil {
+			return err
+		}
+	}
+	doc := resumedDocument{SchemaVersion: schemaVersion, Runs: []document{}, Stopped: []stoppedResume{}}
+	k := newInk(a.w)
+	worst := exitYes
+	for _, id := range ids {
+		if !asJSON {
+			fmt.Fprintf(a.w.stdout, "run %s\n", visible.Text(id))
+		}
+		got, err := a.goOn(ctx, l, id, k, asJSON)
+		if err == nil {
+			one := newDocument(got.Run, got.Outcome, kept{ledger: l.path}, got.Head)
+			doc.Runs, worst = append(doc.Runs, one), worse(worst, exitCode(got.Outcome))
+			if !asJSON {
+				printAnswer(a.w.stdout, k, one)
+				fmt.Fprintln(a.w.stdout)
+			}
+			continue
+		}
+		err = noRun(id, err)
+		fmt.Fprintf(a.w.stderr, "pgfsm: %s\n", visible.Lines(err.Error()))
+		doc.Stopped = append(doc.Stopped, stoppedResume{id, err.Error()})
+		switch {
+		case errors.Is(err, ledger.ErrUndecided):
+			worst = worse(worst, exitPending)
+		case named || !errors.Is(err, ledger.ErrTaken): // whoever asks for all of them leaves to others what others have
+			worst = exitCould
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if asJSON {
+		if err := printJSON(a.w.stdout, doc); err != nil {
+			return err
+		}
+	} else if len(ids) == 0 {
+		fmt.Fprintln(a.w.stdout, "no run waits to be resumed")
+	}
+	return exit(worst)
+}
+
+// worse orders exit codes: could not, then no, then pending, then yes.
+func worse(a, b int) int {
+	order := [...]int{exitYes: 0, exitNo: 2, exitCould: 3, exitPending: 1}
+	if order[b] > order[a] {
+		return b
+	}
+	return a
+}
+
+// approved are the runs that people have agreed to and that have not ended, oldest first.
+func approved(ctx context.Context, l *openedLedger) (ids []string, err error) {
+	err = l.View(ctx, func(r ledger.Reader) error {
+		for q, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Approved}, Open: true}) {
+			if err != nil {
+				return err
+			}
+			if q.State == states.Pending {
+				ids = append(ids, q.RunID)
+			}
+		}
+		return nil
+	})
+	return ids, err
+}

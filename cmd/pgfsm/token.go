@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger"
+)
+
+func newToken(w world) *cobra.Command {
+	var f ledgerFlags
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Make, list and revoke the tokens that let callers in",
+		Long: `A token stands for one person or service and has one role:
+
+  agent     asks for calls, and sees its own
+  approver  sees every request, approves and denies
+  auditor   sees every request
+  admin     sees every request, makes and revokes tokens
+
+A caller's token stands in PGFSM_TOKEN. The name of the token is who they are: the actor of requests, the member of roles
+in the configuration, the voter. One name may have several tokens. As long as a ledger has an active admin, only admins
+make and revoke tokens; before that, whoever may write the ledger's file.`,
+		Args: noSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	f.register(cmd)
+	cmd.AddCommand(newTokenCreate(w, &f), newTokenList(w, &f), newTokenRevoke(w, &f))
+	return cmd
+}
+
+// defaultTokenLife is how long a token lasts where nobody says.
+const defaultTokenLife = "90d"
+
+// neverExpires is the word for a token that does not.
+const neverExpires = "never"
+
+func newTokenCreate(w world, f *ledgerFlags) *cobra.Command {
+	var role, name, life string
+	cmd := &cobra.Command{
+		Use:   "create --role ROLE --name NAME",
+		Short: "Make a token and print it, once",
+		Long: `create prints the token on standard output. The ledger keeps its digest alone, so it cannot be shown again.
+The ledger is made if it is not there.`,
+		Example: `  pgfsm token create --role approver --name alice@example.com
+  pgfsm token create --role agent --name release-bot --expires 2027-01-01`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains(ledger.Roles(), role) {
+				return fmt.Errorf("--role %q: give one of %s", role, strings.Join(ledger.Roles(), ", "))
+			}
+			expires, err := expiry(life, time.Now())
+			if err != nil {
+				return err
+			}
+			o, err := openLedger(w, f.config, f.ledger, false)
+			if err != nil {
+				return err
+			}
+			return closing(w, o, orRefused(w, f.json, createToken(cmd.Context(), w, o, name, role, expires, f.json)))
+		},
+	}
+	cmd.Flags().StringVar(&role, "role", "", strings.Join(ledger.Roles(), ", "))
+	cmd.Flags().StringVar(&name, "name", "", "the person or service that it stands for")
+	cmd.Flags().StringVar(&life, "expires", defaultTokenLife, "days or hours from now (90d, 12h), a date (2027-01-01, when it begins in UTC), or never")
+	mustFlags(cmd, "role", "name")
+	return cmd
+}
+
+// mustFlags says which flags have to be given.
+func mustFlags(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err) // a flag of ours that we did not make
+		}
+	}
+}
+
+func createToken(ctx context.Context, w world, o *openedLedger, name, role, expires string, asJSON bool) error {
+	by, err := manager(ctx, w, o)
+	if err != nil {
+		return err
+	}
+	text, t, err := o.CreateToken(ctx, by, name, role, expires)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(w.stdout, struct {
+			SchemaVersion int      `json:"schema_version"`
+			Secret        string   `json:"secret"`
+			Token         tokenRow `json:"token"`
+		}{schemaVersion, text, newTokenRow(&t, t.Created)})
+	}
+	fmt.Fprintf(w.stderr, "Made by %s: token %s of %s, %s, expires %s.\n", visible.Text(by.Name), t.ID, visible.Text(t.Name), t.Role, orNever(t.Expires))
+	if by.TokenID == "" && role != ledger.RoleAdmin {
+		fmt.Fprintln(w.stderr, "This ledger has no admin: whoever may write its file may make tokens.")
+	}
+	fmt.Fprintf(w.stderr, "Its text follows. It is not kept and not shown again; the caller sets it as %s.\n", tokenVariable)
+	_, err = fmt.Fprintln(w.stdout, text)
+	return err
+}
+
+func orNever(expires string) string {
+	if expires == "" {
+		return neverExpires
+	}
+	return expires
+}
+
+// maxTokenDays bounds a token's life in days: ten years. Whoever wants more says never.
+const maxTokenDays = 3660
+
+// expiry reads when a token expires: so many days or hours from now, on a date, or never.
+func expiry(s string, now time.Time) (string, error) {
+	const form = "2006-01-02T15:04:05Z"
+	if s == neverExpires {
+		return "", nil
+	}
+	if t, err := time.Parse(time.DateOnly, s); err == nil {
+		return t.Format(form), nil
+	}
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return t.UTC().Format(form), nil
+	}
+	if len(s) > 1 {
+		n, err := strconv.ParseUint(s[:len(s)-1], 10, 32)
+		unit := map[byte]time.Duration{'d': 24 * time.Hour, 'h': time.Hour}[s[len(s)-1]]
+		if err == nil && unit != 0 && n >= 1 && n <= uint64(maxTokenDays*24*time.Hour/unit) {
+			return now.Add(time.Duration(n) * unit).UTC().Format(form), nil
+		}
+	}
+	return "", fmt.Errorf("--expires %q: give 1 to %d days (90d), hours (12h), a date (2027-01-01) or never", s, maxTokenDays)
+}
+
+// tokenRow is what may be seen of a token: all but its secret.
+type tokenRow struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Role    string `json:"role"`
+	Active  bool   `json:"active"`
+	Created string `json:"created"`
+	Expires string `json:"expires"` // empty: never
+	Revoked string `json:"revoked"` // empty: it was not
+}
+
+func newTokenRow(t *ledger.Token, now string) tokenRow {
+	return tokenRow{t.ID, t.Name, t.Role, t.Active(now), t.Created, t.Expires, t.Revoked}
+}
+
+func newTokenList(w world, f *ledgerFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the tokens that there are and were, without their secrets",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.view(cmd.Context(), w, func(r ledger.Reader) error { return listTokens(w, r, f.json) })
+		},
+	}
+}
+
+// listTokens needs no token: whoever may read the file can read the rows.
+func listTokens(w world, r ledger.Reader, asJSON bool) error {
+	all, err := ledger.Tokens(r)
+	if err != nil {
+		return err
+	}
+	now := now()
+	rows := make([]tokenRow, 0, len(all))
+	for i := range all {
+		rows = append(rows, newTokenRow(&all[i], now))
+	}
+	if asJSON {
+		return printJSON(w.stdout, struct {
+			SchemaVersion int        `json:"schema_version"`
+			Tokens        []tokenRow `json:"tokens"`
+		}{schemaVersion, rows})
+	}
+	k := newInk(w)
+	for _, t := range rows {
+		until := "expires " + orNever(t.Expires)
+		switch {
+		case t.Revoked != "":
+			until = "revoked " + t.Revoked
+		case !t.Active:
+			until = "expired " + t.Expires
+		}
+		fmt.Fprintf(w.stdout, "%s %s  %-8s  %s  %s\n", k.mark(t.Active), t.ID, t.Role, until, visible.Text(t.Name))
+	}
+	if len(rows) == 0 {
+		fmt.Fprintln(w.stderr, "There are no tokens yet; pgfsm token create makes one.")
+	}
+	return nil
+}
+
+func newTokenRevoke(w world, f *ledgerFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:     "revoke ID",
+		Short:   "End a token at once",
+		Long:    "revoke ends a token at once. ID is its public part, as pgfsm token list shows it. What it was used for stands.",
+		Example: "  pgfsm token revoke 4vq5nxk2i7dqmzra",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := openThere(w, f)
+			if err != nil {
+				return err
+			}
+			return closing(w, o, orRefused(w, f.json, revokeToken(cmd.Context(), w, o, args[0], f.json)))
+		},
+	}
+}
+
+// openThere opens a ledger to write that must be there already.
+func openThere(w world, f *ledgerFlags) (*openedLedger, error) {
+	path, err := ledgerPath(w, f.config, f.ledger)
+	if err == nil {
+		err = ledgerThere(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return openLedger(w, f.config, f.ledger, false)
+}
+
+func revokeToken(ctx context.Context, w world, o *openedLedger, id string, asJSON bool) error {
+	if strings.HasPrefix(id, "pgfsm_") {
+		return errors.New("that is a whole token; name its ID alone, the part between the underscores, and keep the rest secret")
+	}
+	by, err := manager(ctx, w, o)
+	if err != nil {
+		return err
+	}
+	t, err := o.RevokeToken(ctx, by, id)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(w.stdout, struct {
+			SchemaVersion int      `json:"schema_version"`
+			Token         tokenRow `json:"token"`
+		}{schemaVersion, newTokenRow(&t, t.Revoked)})
+	}
+	fmt.Fprintf(w.stdout, "The token %s of %s (%s) is revoked.\n", t.ID, visible.Text(t.Name), t.Role)
+	return nil
+}

@@ -1,0 +1,185 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/traces/ledger"
+)
+
+// Options of a handler.
+type Options struct {
+	Ledger *ledger.Ledger
+	// Hosts are the values of the Host header that are served: name and port, as a browser writes them. None: nobody is.
+	Hosts []string
+	// Voted is called with the run's id after each ballot that counted. It must not block. It may be nil.
+	Voted func(run string)
+	// Ready says why the service cannot do its work now; nil if it can. It may be nil.
+	Ready func(context.Context) error
+	// Log takes one line about what callers are not told. It may be nil.
+	Log func(line string)
+}
+
+// A Handler answers calls. It is safe for concurrent use.
+type Handler struct {
+	ledger *ledger.Ledger
+	hosts  []string
+	voted  func(string)
+	ready  func(context.Context) error
+	log    func(string)
+}
+
+// New returns a handler.
+func New(o Options) *Handler {
+	h := &Handler{ledger: o.Ledger, voted: o.Voted, ready: o.Ready, log: o.Log}
+	for _, name := range o.Hosts {
+		h.hosts = append(h.hosts, strings.ToLower(name))
+	}
+	if h.voted == nil {
+		h.voted = func(string) {}
+	}
+	if h.ready == nil {
+		h.ready = func(context.Context) error { return nil }
+	}
+	if h.log == nil {
+		h.log = func(string) {}
+	}
+	return h
+}
+
+// A route is one thing that can be asked for.
+type route struct {
+	method string // GET stands for HEAD as well
+	path   string // what ends in / is followed by a run's id
+	may    []ledger.Action
+	query  []string // the parameters that are known
+	open   bool     // no token is needed: nothing of the ledger is told
+	serve  func(*Handler, *call) (answer, error)
+}
+
+var routes = []route{
+	{method: http.MethodGet, path: "/pending", may: []ledger.Action{ledger.ActRead}, query: []string{"after", "limit"}, serve: (*Handler).pending},
+	{method: http.MethodGet, path: "/requests", may: []ledger.Action{ledger.ActRead}, query: []string{"after", "limit", "status"},
+		serve: (*Handler).requests},
+	{method: http.MethodGet, path: "/status/", may: []ledger.Action{ledger.ActRead, ledger.ActCall}, serve: (*Handler).status},
+	{method: http.MethodPost, path: "/approve/", may: []ledger.Action{ledger.ActVote}, serve: (*Handler).approve},
+	{method: http.MethodPost, path: "/deny/", may: []ledger.Action{ledger.ActVote}, serve: (*Handler).deny},
+	{method: http.MethodGet, path: "/openapi.yaml", open: true, serve: (*Handler).openapiYAML},
+	{method: http.MethodGet, path: "/openapi.json", open: true, serve: (*Handler).openapiJSON},
+	{method: http.MethodGet, path: "/healthz", open: true, serve: (*Handler).healthz},
+	{method: http.MethodGet, path: "/readyz", open: true, serve: (*Handler).readyz},
+}
+
+// A call is one request on its way through the handler.
+type call struct {
+	w      http.ResponseWriter
+	r      *http.Request
+	caller ledger.Caller
+	run    string // of the path
+	query  map[string]string
+}
+
+// An answer is what a route says.
+type answer struct {
+	mime string // application/json if it is empty
+	body []byte
+}
+
+func jsonAnswer(v any) answer { return answer{body: canonical.MustSorted(v)} }
+
+// ServeHTTP is [http.Handler.ServeHTTP].
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	got, err := h.answer(w, r)
+	if err != nil {
+		p := h.problemOf(err)
+		if r.Body != http.NoBody && p.Code != Internal {
+			w.Header().Set("Connection", "close") // what is left of the body is not read
+		}
+		writeProblem(w, p)
+		return
+	}
+	if got.mime == "" {
+		got.mime = "application/json"
+	}
+	write(w, http.StatusOK, got.mime, got.body)
+}
+
+// answer takes a call through everything that may refuse it.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (answer, error) {
+	if err := h.guard(r); err != nil {
+		return answer{}, err
+	}
+	at, run, err := find(w, r)
+	if err != nil {
+		return answer{}, err
+	}
+	c := &call{w: w, r: r, run: run}
+	if !at.open {
+		if c.caller, err = h.authenticate(r); err != nil {
+			return answer{}, err
+		}
+		if !slices.ContainsFunc(at.may, c.caller.May) {
+			return answer{}, c.caller.Allow(at.may[0])
+		}
+	}
+	if err := acceptable(r, at); err != nil {
+		return answer{}, err
+	}
+	if c.query, err = parameters(r, at.query); err != nil {
+		return answer{}, err
+	}
+	if at.method != http.MethodPost && (r.ContentLength != 0 || r.Body != http.NoBody) {
+		return answer{}, newProblem(BodyNotExpected, "a body came where none belongs")
+	}
+	return at.serve(h, c)
+}
+
+// runID is how the id of a run is written. Other spellings of the same are another path.
+var runID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+
+// find returns the route of a call, and the run's id in its path. A path is taken in one spelling: nothing in it is
+// decoded or tidied up, for whoever stands before us may have judged another one.
+func find(w http.ResponseWriter, r *http.Request) (at *route, run string, err error) {
+	path := r.URL.EscapedPath()
+	var methods []string
+	for i := range routes {
+		id, fits := routes[i].fits(path)
+		if !fits {
+			continue
+		}
+		if m := routes[i].method; r.Method == m || m == http.MethodGet && r.Method == http.MethodHead {
+			return &routes[i], id, nil
+		}
+		methods = append(methods, routes[i].method)
+		if routes[i].method == http.MethodGet {
+			methods = append(methods, http.MethodHead)
+		}
+	}
+	if len(methods) == 0 {
+		return nil, "", newProblem(PathUnknown, "there is nothing at this path; /openapi.yaml says what there is")
+	}
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	return nil, "", newProblem(MethodUnknown, "this path takes "+strings.Join(methods, ", "))
+}
+
+func (at *route) fits(path string) (id string, ok bool) {
+	if !strings.HasSuffix(at.path, "/") {
+		return "", path == at.path
+	}
+	id, ok = strings.CutPrefix(path, at.path)
+	return id, ok && runID.MatchString(id)
+}
+
+// write answers. Nothing is written behind a HEAD.
+func write(w http.ResponseWriter, status int, mime string, body []byte) {
+	w.Header().Set("Content-Type", mime)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
+	w.WriteHeader(status)
+	w.Write(append(body, '\n')) // a caller who is gone needs no answer
+}

@@ -1,0 +1,402 @@
+package api_test
+
+import (
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/api"
+)
+
+type listed struct {
+	Requests []struct {
+		Run     string        `json:"run"`
+		Status  ledger.Status `json:"status"`
+		Binding string        `json:"binding"`
+	} `json:"requests"`
+	Next string `json:"next"`
+}
+
+func (l *listed) runs() (ids []string) {
+	for _, r := range l.Requests {
+		ids = append(ids, r.Run)
+	}
+	return ids
+}
+
+// TestRoles is the table of docs/approvals.md: who may do what.
+func TestRoles(t *testing.T) {
+	d := newDesk(t)
+	q := d.held(2)
+	own := d.asks("robot", content(1))
+	for _, c := range []struct {
+		role, name                     string
+		pending, status, mine, approve int
+	}{
+		{ledger.RoleApprover, alice, 200, 200, 200, 200},
+		{ledger.RoleAuditor, "auditor", 200, 200, 200, 403},
+		{ledger.RoleAdmin, "root", 200, 200, 200, 403},
+		{ledger.RoleAgent, "robot", 403, 404, 200, 403},
+		{"", "", 401, 401, 401, 401},
+	} {
+		t.Run("role-"+c.role, func(t *testing.T) {
+			token := ""
+			if c.role != "" {
+				token = d.token(c.role, c.name)
+			}
+			for path, want := range map[string]int{ // in any order: nothing is changed by reading
+				"/pending": c.pending, "/requests": c.pending, "/status/" + q.RunID: c.status, "/status/" + own.RunID: c.mine,
+				"/healthz": 200, "/readyz": 200, "/openapi.yaml": 200, "/openapi.json": 200,
+			} {
+				for _, method := range []string{http.MethodGet, http.MethodHead} {
+					if got := d.call(method, path, token, ""); got.status != want {
+						t.Errorf("%s %s = %d, want %d: %s", method, path, got.status, want, got.body)
+					}
+				}
+			}
+			if got := d.approve(q, token); got.status != c.approve {
+				t.Errorf("approve = %d, want %d: %s", got.status, c.approve, got.body)
+			}
+		})
+	}
+	if n := d.votes(q.RunID); n != 1 {
+		t.Errorf("%d votes are recorded, want only the approver's", n)
+	}
+}
+
+func TestWhatAnApproverSees(t *testing.T) {
+	d := newDesk(t)
+	q := d.held(2)
+	d.approve(q, d.token(ledger.RoleApprover, alice)).want(t, 200, "")
+	var s struct {
+		Request struct {
+			Run, Actor, Binding, Tool string
+			Agreed                    int
+		} `json:"request"`
+		Args    map[string]string                      `json:"args"`
+		Display string                                 `json:"display"`
+		Votes   []struct{ By, Outcome, Reason string } `json:"votes"`
+	}
+	d.call(http.MethodGet, "/status/"+q.RunID, d.token(ledger.RoleAuditor, "auditor"), "").into(t, &s)
+	if s.Request.Run != q.RunID || s.Request.Actor != carol || s.Request.Binding != string(q.Binding) || s.Request.Agreed != 1 {
+		t.Errorf("request = %+v, want that of %s", s.Request, q.RunID)
+	}
+	if s.Args["policy_id"] != "policy-002" || !strings.Contains(s.Display, "\n  \"policy_id\": \"policy-002\"\n") {
+		t.Errorf("args = %v, display = %q", s.Args, s.Display)
+	}
+	if len(s.Votes) != 1 || s.Votes[0].By != alice || s.Votes[0].Outcome != "approve" || s.Votes[0].Reason != "as agreed" {
+		t.Errorf("votes = %+v", s.Votes)
+	}
+}
+
+// What is shown to people shows everything that is there.
+func TestDisplayIsVisible(t *testing.T) {
+	got, err := api.Display([]byte("{\"a\":\"x\u202Ey\\u001b[2J\u200b\"}"))
+	if err != nil || strings.ContainsAny(got, "\u202E\x1b\u200b") || !strings.Contains(got, `\u202e`) {
+		t.Errorf("display = %q, %v", got, err)
+	}
+}
+
+// TestRefusals is the table of what the ledger refuses, as statuses and codes.
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		do     func(*desk) reply
+		status int
+		code   api.Code
+	}{
+		{"denied-already", func(d *desk) reply {
+			q := d.held(1)
+			d.deny(q, d.token(ledger.RoleApprover, alice)).want(d.t, 200, "")
+			return d.approve(q, d.token(ledger.RoleApprover, bob))
+		}, 409, "request_decided"},
+		{"voted-already", func(d *desk) reply {
+			q := d.held(2)
+			d.approve(q, d.token(ledger.RoleApprover, alice)).want(d.t, 200, "")
+			return d.deny(q, d.token(ledger.RoleApprover, alice))
+		}, 409, "already_voted"},
+		{"never-held", func(d *desk) reply {
+			q := d.asks(carol, statestest.Content())
+			q.Binding = canonical.Sum("x", nil)
+			return d.approve(q, d.token(ledger.RoleApprover, alice))
+		}, 409, "request_not_held"},
+		{"expired", func(d *desk) reply {
+			q := d.held(1)
+			d.at.Add(3600)
+			return d.approve(q, d.token(ledger.RoleApprover, alice))
+		}, 410, "approval_expired"},
+		{"one-second-before-it-expires", func(d *desk) reply {
+			q := d.held(1)
+			d.at.Add(3599)
+			return d.approve(q, d.token(ledger.RoleApprover, alice))
+		}, 200, ""},
+		{"other-binding", func(d *desk) reply {
+			q := d.held(1)
+			q.Binding = d.held(1).Binding
+			return d.approve(q, d.token(ledger.RoleApprover, alice))
+		}, 412, "binding_mismatch"},
+		{"own-request", func(d *desk) reply { return d.approve(d.held(1), d.token(ledger.RoleApprover, carol)) }, 403, "approver_not_eligible"},
+		{"no-role", func(d *desk) reply { return d.approve(d.held(1), d.token(ledger.RoleApprover, dave)) }, 403, "approver_not_eligible"},
+		{"unknown-run", func(d *desk) reply {
+			q := d.held(1)
+			q.RunID = "01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d"
+			return d.approve(q, d.token(ledger.RoleApprover, alice))
+		}, 404, "request_unknown"},
+		{"no-digest", func(d *desk) reply {
+			return d.call(http.MethodPost, "/approve/"+d.held(1).RunID, d.token(ledger.RoleApprover, alice), `{"reason": "yes"}`)
+		}, 428, api.DigestRequired},
+		{"digest-is-null", func(d *desk) reply {
+			return d.call(http.MethodPost, "/approve/"+d.held(1).RunID, d.token(ledger.RoleApprover, alice), `{"expected_digest": null}`)
+		}, 428, api.DigestRequired},
+		{"digest-is-none", func(d *desk) reply {
+			return d.call(http.MethodPost, "/approve/"+d.held(1).RunID, d.token(ledger.RoleApprover, alice), `{"expected_digest": "sha256:1"}`)
+		}, 422, "ballot_invalid"},
+		{"denial-without-a-reason", func(d *desk) reply {
+			q := d.held(1)
+			return d.call(http.MethodPost, "/deny/"+q.RunID, d.token(ledger.RoleApprover, alice), ballot(q, " "))
+		}, 422, "ballot_invalid"},
+		{"reason-as-long-as-it-may-be", func(d *desk) reply {
+			q := d.held(1)
+			return d.call(http.MethodPost, "/deny/"+q.RunID, d.token(ledger.RoleApprover, alice), ballot(q, strings.Repeat("\x01", ledger.MaxReason)))
+		}, 200, ""},
+		{"reason-one-past", func(d *desk) reply {
+			q := d.held(1)
+			return d.call(http.MethodPost, "/deny/"+q.RunID, d.token(ledger.RoleApprover, alice), ballot(q, strings.Repeat("x", ledger.MaxReason+1)))
+		}, 422, "ballot_invalid"},
+		{"revoked-token", func(d *desk) reply {
+			q, text := d.held(1), d.token(ledger.RoleApprover, alice)
+			id := strings.Split(text, "_")[1]
+			if _, err := d.ledger.RevokeToken(d.t.Context(), ledger.Local("local:root"), id); err != nil {
+				d.t.Fatal(err)
+			}
+			return d.approve(q, text)
+		}, 401, "token_refused"},
+		{"clock-set-back", func(d *desk) reply {
+			q, text := d.held(1), d.token(ledger.RoleApprover, alice)
+			d.at.Add(-61)
+			return d.approve(q, text)
+		}, 503, api.Unavailable},
+		{"ledger-breaks", func(d *desk) reply {
+			q, text := d.held(1), d.token(ledger.RoleApprover, alice)
+			d.store.Fail = failing
+			got := d.approve(q, text)
+			d.store.Fail = nil
+			return got
+		}, 500, api.Internal},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			got := c.do(d)
+			got.want(t, c.status, c.code)
+			if c.status == http.StatusOK != (len(d.voted) > 0) && c.name != "denied-already" && c.name != "voted-already" {
+				t.Errorf("the worker was told of %q at status %d", d.voted, c.status)
+			}
+		})
+	}
+}
+
+// Why a token is refused, and what broke inside, the caller is not told; the log is.
+func TestWhatCallersAreNotTold(t *testing.T) {
+	d := newDesk(t)
+	q, text := d.held(1), d.token(ledger.RoleApprover, alice)
+	wrong := text[:len(text)-4] + "AAAA"
+	got := d.call(http.MethodGet, "/pending", wrong, "")
+	got.want(t, 401, "token_refused")
+	if strings.Contains(string(got.body), strings.Split(text, "_")[1]) || !strings.Contains(d.notes.String(), strings.Split(text, "_")[1]) {
+		t.Errorf("body = %s, log = %s", got.body, &d.notes)
+	}
+	if h := got.header.Get("WWW-Authenticate"); h != `Bearer realm="pgfsm", error="invalid_token"` {
+		t.Errorf("WWW-Authenticate = %q", h)
+	}
+	if h := d.call(http.MethodGet, "/pending", "", "").header.Get("WWW-Authenticate"); h != `Bearer realm="pgfsm"` {
+		t.Errorf("WWW-Authenticate without a token = %q", h)
+	}
+	d.store.Fail = failing
+	defer func() { d.store.Fail = nil }()
+	if got := d.approve(q, text); strings.Contains(string(got.body), errDisk.Error()) || !strings.Contains(d.notes.String(), errDisk.Error()) {
+		t.Errorf("body = %s, log = %s", got.body, &d.notes)
+	}
+}
+
+// The same ballot with the same key counts once and has the same answer, whatever happened since.
+func TestIdempotency(t *testing.T) {
+	d := newDesk(t)
+	q := d.held(2)
+	token, other := d.token(ledger.RoleApprover, alice), d.token(ledger.RoleApprover, bob)
+	key := header("Idempotency-Key", `"first \"try\""`)
+	first := d.approve(q, token, key)
+	first.want(t, 200, "")
+	d.approve(q, other, key).want(t, 200, "") // another person's key is another key
+	d.at.Add(7200)
+	again := d.approve(q, token, key)
+	if again.status != 200 || string(again.body) != string(first.body) {
+		t.Errorf("the answer was %s, and is %d %s", first.body, again.status, again.body)
+	}
+	d.call(http.MethodPost, "/approve/"+q.RunID, token, ballot(q, "another reason"), key).want(t, 422, "key_reused")
+	d.deny(q, token, key).want(t, 422, "key_reused")
+	d.approve(q, token, header("Idempotency-Key", "second")).want(t, 409, "request_decided")
+	if n := d.votes(q.RunID); n != 2 {
+		t.Errorf("%d votes are recorded, want 2", n)
+	}
+	// One key in both spellings is one key.
+	q = d.held(2)
+	d.approve(q, token, header("Idempotency-Key", "abc")).want(t, 200, "")
+	d.approve(q, token, header("Idempotency-Key", `"abc"`)).want(t, 200, "")
+	if n := d.votes(q.RunID); n != 1 {
+		t.Errorf("%d votes are recorded, want 1", n)
+	}
+}
+
+func TestIdempotencyKeys(t *testing.T) {
+	d := newDesk(t)
+	token := d.token(ledger.RoleApprover, alice)
+	long := strings.Repeat("k", ledger.MaxKey)
+	for _, c := range []struct {
+		name, key string
+		ok        bool
+	}{
+		{"bare", "a-b_c.1", true}, {"quoted", `"a b,c;d"`, true}, {"as-long-as-it-may-be", long, true}, {"quoted-as-long", `"` + long + `"`, true},
+		{"one-past", long + "k", false}, {"empty", "", false}, {"empty-quotes", `""`, false}, {"one-quote", `"`, false},
+		{"not-closed", `"abc`, false}, {"with-parameters", `"abc";v=1`, false}, {"list", `"a", "b"`, false}, {"bare-list", "a,b", false},
+		{"bad-escape", `"a\b"`, false}, {"escape-at-the-end", `"a\"`, false}, {"bare-backslash", `a\b`, false},
+		{"quote-inside", `a"b`, false}, {"control", "a\tb", false}, {"not-ascii", "ä", false}, {"bare-space", "a b", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := d.approve(d.held(1), token, header("Idempotency-Key", c.key))
+			if c.ok {
+				got.want(t, 200, "")
+			} else {
+				got.want(t, 400, api.KeyInvalid)
+			}
+		})
+	}
+}
+
+func TestPages(t *testing.T) {
+	d := newDesk(t)
+	token := d.token(ledger.RoleAuditor, "auditor")
+	var want []string
+	for range 5 {
+		want = append(want, d.held(1).RunID)
+	}
+	denied := d.held(1)
+	d.deny(denied, d.token(ledger.RoleApprover, alice)).want(t, 200, "")
+	read := func(path string) (l listed) {
+		got := d.call(http.MethodGet, path, token, "")
+		got.want(t, 200, "")
+		got.into(t, &l)
+		return l
+	}
+	var got []string
+	for path := "/pending?limit=2"; path != ""; {
+		l := read(path)
+		got = append(got, l.runs()...)
+		if path = ""; l.Next != "" {
+			path = "/pending?limit=2&after=" + l.Next
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the pages hold %q, want %q", got, want)
+	}
+	if l := read("/requests?status=denied,expired"); !slices.Equal(l.runs(), []string{denied.RunID}) || l.Next != "" {
+		t.Errorf("denied are %+v", l)
+	}
+	if l := read("/requests"); len(l.Requests) != 6 {
+		t.Errorf("%d requests in all, want 6", len(l.Requests))
+	}
+	if l := read("/requests?limit=6"); len(l.Requests) != 6 || l.Next != "" {
+		t.Errorf("a page that is just full: %d, next %q", len(l.Requests), l.Next)
+	}
+	for _, query := range []string{
+		"limit=0", "limit=201", "limit=-1", "limit=02", "limit=+2", "limit=two", "limit=", "limit=1&limit=2", "after=x", "after=", "status=pending",
+		"token=x", "%zz=1", "limit=1;after=x", "Limit=1",
+	} {
+		d.call(http.MethodGet, "/pending?"+query, token, "").want(t, 400, api.QueryInvalid)
+	}
+	read("/pending?limit=200")
+	for _, query := range []string{"status=", "status=open", "status=pending,", "status=Pending"} {
+		d.call(http.MethodGet, "/requests?"+query, token, "").want(t, 400, api.QueryInvalid)
+	}
+}
+
+// Of many who decide at once one decides.
+func TestConcurrentDecisions(t *testing.T) {
+	for round := range 5 {
+		d := newDesk(t)
+		q := d.held(1)
+		tokens := []string{d.token(ledger.RoleApprover, alice), d.token(ledger.RoleApprover, bob)}
+		replies := make([]reply, 32)
+		var all sync.WaitGroup
+		begin := make(chan struct{})
+		handler := api.New(api.Options{Ledger: d.ledger, Hosts: []string{service}})
+		for i := range replies {
+			all.Go(func() {
+				<-begin
+				verb := "/approve/"
+				if i%2 == 1 {
+					verb = "/deny/"
+				}
+				replies[i] = ask(handler, http.MethodPost, verb+q.RunID, tokens[i/2%2], ballot(q, "now"))
+			})
+		}
+		close(begin)
+		all.Wait()
+		yes := 0
+		for _, r := range replies {
+			if r.status == 200 {
+				yes++
+				continue
+			}
+			r.want(t, 409, "request_decided")
+		}
+		if n := d.votes(q.RunID); yes != 1 || n != 1 {
+			t.Errorf("round %d: %d ballots counted, %d are recorded, want 1", round, yes, n)
+		}
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	d := newDesk(t)
+	d.call(http.MethodGet, "/readyz", "", "").want(t, 200, "")
+	d.handler = api.New(api.Options{Ledger: d.ledger, Hosts: []string{service}, Log: d.notes.add, Ready: notReady})
+	got := d.call(http.MethodGet, "/readyz", "", "")
+	got.want(t, 503, api.Unavailable)
+	if strings.Contains(string(got.body), errDisk.Error()) || !strings.Contains(d.notes.String(), errDisk.Error()) {
+		t.Errorf("body = %s, log = %s", got.body, &d.notes)
+	}
+	d.call(http.MethodGet, "/healthz", "", "").want(t, 200, "")
+}
+
+// Tokens come in one way only.
+func TestOtherWaysOfATokenAreNone(t *testing.T) {
+	d := newDesk(t)
+	text := d.token(ledger.RoleApprover, alice)
+	for name, c := range map[string]struct { // in any order: each stands alone
+		path   string
+		change func(*http.Request)
+		status int
+	}{
+		"query":      {"/pending?access_token=" + text, header("X-Nothing", ""), 401},
+		"cookie":     {"/pending", header("Cookie", "token="+text), 401},
+		"basic":      {"/pending", header("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("x:"+text))), 401},
+		"bare":       {"/pending", header("Authorization", text), 401},
+		"two-tokens": {"/pending", header("Authorization", "Bearer "+text+" "+text), 401},
+		"comma":      {"/pending", header("Authorization", "Bearer "+text+", Bearer "+text), 401},
+		"lower-case": {"/pending", header("Authorization", "bearer "+text), 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := d.call(http.MethodGet, c.path, "", "", c.change); got.status != c.status {
+				t.Errorf("status = %d, want %d: %s", got.status, c.status, got.body)
+			}
+		})
+	}
+}
+
+const patience = 10 * time.Second

@@ -1,0 +1,126 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/traces/ledger"
+)
+
+// MaxBody bounds the body of a ballot in bytes: a reason of [ledger.MaxReason] bytes, each of them escaped, and a digest.
+const MaxBody = 8 << 10
+
+// maxBodyDepth bounds its nesting: it is one flat object.
+const maxBodyDepth = 1
+
+// A ballot is the body of an approval or a denial.
+type ballot struct {
+	ExpectedDigest *string `json:"expected_digest"`
+	Reason         string  `json:"reason"`
+}
+
+func (h *Handler) approve(c *call) (answer, error) { return h.vote(c, true) }
+func (h *Handler) deny(c *call) (answer, error)    { return h.vote(c, false) }
+
+// vote casts a ballot.
+func (h *Handler) vote(c *call, approve bool) (answer, error) {
+	b, err := readBallot(c)
+	if err != nil {
+		return answer{}, err
+	}
+	key, err := idempotencyKey(c.r.Header)
+	if err != nil {
+		return answer{}, err
+	}
+	if b.ExpectedDigest == nil || *b.ExpectedDigest == "" {
+		return answer{}, newProblem(DigestRequired,
+			"expected_digest is missing: send the binding of the request as you saw it, so that you decide about nothing else")
+	}
+	q, err := h.ledger.Vote(c.r.Context(), ledger.Ballot{
+		Run: c.run, Binding: canonical.Digest(*b.ExpectedDigest), By: c.caller, Approve: approve, Reason: b.Reason, Key: key,
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	h.voted(c.run)
+	return jsonAnswer(voted{SchemaVersion: schemaVersion, Request: newRequest(&q)}), nil
+}
+
+// readBallot reads the body strictly.
+func readBallot(c *call) (b ballot, err error) {
+	kind, params, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	charset, said := params["charset"]
+	if err != nil || kind != "application/json" || said && !strings.EqualFold(charset, "utf-8") {
+		return b, newProblem(ContentType, "the body must be application/json, in UTF-8")
+	}
+	if e := c.r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+		return b, newProblem(ContentType, "the body must not be compressed")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, MaxBody))
+	var large *http.MaxBytesError
+	var slow net.Error
+	switch {
+	case errors.As(err, &large):
+		return b, newProblem(BodyTooLarge, fmt.Sprintf("the body has more than %d bytes", MaxBody))
+	case errors.As(err, &slow) && slow.Timeout():
+		return b, newProblem(BodyTooSlow, "the body did not come in time")
+	case err != nil:
+		return b, newProblem(BodyInvalid, "the body broke off")
+	}
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) { // null would be read as an empty object
+		return b, newProblem(BodyInvalid, "the body is not a JSON object")
+	}
+	err = canonical.CheckDepth(body, maxBodyDepth)
+	if err == nil {
+		err = canonical.Unmarshal(body, &b)
+	}
+	if err != nil {
+		return b, newProblem(BodyInvalid, "the body is not the JSON object that is expected: "+canonical.Explain(err).Error())
+	}
+	return b, nil
+}
+
+// idempotencyKey reads the Idempotency-Key header: a string of RFC 8941, as the draft wants it, or bare, as many send it.
+func idempotencyKey(h http.Header) (string, error) {
+	values, sent := h["Idempotency-Key"]
+	if !sent {
+		return "", nil
+	}
+	refuse := func() (string, error) {
+		return "", newProblem(KeyInvalid, fmt.Sprintf(
+			`the Idempotency-Key must be 1 to %d printable ASCII characters: "in quotes", or bare without spaces and ,;"\`, ledger.MaxKey))
+	}
+	text := values[0]
+	quoted := strings.HasPrefix(text, `"`)
+	if quoted {
+		if len(text) < 2 || !strings.HasSuffix(text, `"`) {
+			return refuse()
+		}
+		text = text[1 : len(text)-1]
+	}
+	var key strings.Builder
+	for i := 0; i < len(text); i++ {
+		b := text[i]
+		switch {
+		case b < ' ' || b > '~', !quoted && strings.IndexByte(` ,;"\`, b) >= 0, b == '"':
+			return refuse()
+		case b == '\\':
+			if i++; i == len(text) || text[i] != '"' && text[i] != '\\' {
+				return refuse()
+			}
+			b = text[i]
+		}
+		key.WriteByte(b)
+	}
+	if key.Len() == 0 || key.Len() > ledger.MaxKey {
+		return refuse()
+	}
+	return key.String(), nil
+}

@@ -1,0 +1,116 @@
+package api
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"pgfsm/traces/ledger"
+)
+
+// secure says to browsers that nothing of an answer may be shown, run, kept or framed.
+func secure(h http.Header) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+// single are the headers that decide something. Which of two would count differs from one program to the next.
+var single = []string{
+	"Authorization", "Content-Encoding", "Content-Length", "Content-Type", "Idempotency-Key", "Origin", "Sec-Fetch-Site",
+}
+
+// guard refuses what does not come from where callers come from.
+func (h *Handler) guard(r *http.Request) error {
+	for _, name := range single {
+		if len(r.Header[name]) > 1 {
+			return newProblem(HeaderRepeated, "the header "+name+" came more than once")
+		}
+	}
+	// A page whose name was rebound to this machine still sends its own name.
+	if !slices.Contains(h.hosts, strings.ToLower(r.Host)) {
+		return newProblem(HostRefused, "the Host header names another service than this one; pgfsm approvals serve --host adds a name")
+	}
+	if origin, sent := r.Header["Origin"]; sent && !h.same(origin[0]) {
+		return newProblem(OriginRefused, "the call comes from another page; pages elsewhere may not ask here")
+	}
+	switch site := r.Header.Get("Sec-Fetch-Site"); site {
+	case "", "same-origin", "none":
+		return nil
+	default:
+		return newProblem(OriginRefused, "the browser says that the call comes from another page ("+site+")")
+	}
+}
+
+// same reports whether an origin is one of the names that are served.
+func (h *Handler) same(origin string) bool {
+	for _, scheme := range []string{"http://", "https://"} {
+		if host, ok := strings.CutPrefix(strings.ToLower(origin), scheme); ok {
+			return slices.Contains(h.hosts, host)
+		}
+	}
+	return false
+}
+
+// authenticate says who calls.
+func (h *Handler) authenticate(r *http.Request) (ledger.Caller, error) {
+	value := r.Header.Get("Authorization")
+	if value == "" {
+		return ledger.Caller{}, newProblem(TokenMissing, "no token came: send Authorization: Bearer and a token of pgfsm token create")
+	}
+	scheme, token, _ := strings.Cut(value, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ledger.Caller{}, newProblem(TokenMissing, "the Authorization header is of another scheme than Bearer")
+	}
+	return h.ledger.Authenticate(r.Context(), strings.TrimLeft(token, " "))
+}
+
+// acceptable refuses a caller who takes no JSON, and would not understand even the refusal of anything else.
+func acceptable(r *http.Request, at *route) error {
+	value := strings.Join(r.Header["Accept"], ",")
+	if value == "" || at.open {
+		return nil
+	}
+	for part := range strings.SplitSeq(value, ",") {
+		kind, params, err := mime.ParseMediaType(part)
+		if err != nil || params["q"] == "0" {
+			continue
+		}
+		switch kind {
+		case "*/*", "application/*", "application/json":
+			return nil
+		}
+	}
+	return newProblem(NotAcceptable, "answers are application/json, which the Accept header does not take")
+}
+
+// parameters reads the query strictly.
+func parameters(r *http.Request, known []string) (map[string]string, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, newProblem(QueryInvalid, "the query cannot be read")
+	}
+	out := make(map[string]string)
+	for name, all := range values { // in any order: each is looked at alone, and one refusal is as good as another
+		switch {
+		case !slices.Contains(known, name):
+			return nil, newProblem(QueryInvalid, unknown(known))
+		case len(all) > 1:
+			return nil, newProblem(QueryInvalid, "a parameter of the query came more than once")
+		}
+		out[name] = all[0]
+	}
+	return out, nil
+}
+
+func unknown(known []string) string {
+	if len(known) == 0 {
+		return "this path takes no query"
+	}
+	return fmt.Sprintf("a parameter of the query is not known; known are %s", strings.Join(known, ", "))
+}

@@ -1,0 +1,114 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger"
+)
+
+// A Code is a stable name for one reason for which a call is not answered. What the ledger refuses has the ledger's code.
+type Code string
+
+// The codes that are not the ledger's.
+const (
+	HostRefused     Code = "host_refused"            // the Host header is none of the names that are served
+	OriginRefused   Code = "origin_refused"          // the call comes from another page
+	HeaderRepeated  Code = "header_repeated"         // a header that decides something came twice
+	PathUnknown     Code = "path_unknown"            //
+	MethodUnknown   Code = "method_not_allowed"      //
+	QueryInvalid    Code = "query_invalid"           // a parameter that is not known, comes twice, or has no such value
+	NotAcceptable   Code = "not_acceptable"          // the caller takes no JSON
+	ContentType     Code = "content_type_invalid"    // the body is not said to be JSON
+	BodyTooLarge    Code = "body_too_large"          //
+	BodyTooSlow     Code = "body_too_slow"           //
+	BodyInvalid     Code = "body_invalid"            // not one strict JSON object with the known members
+	BodyNotExpected Code = "body_not_expected"       //
+	KeyInvalid      Code = "idempotency_key_invalid" //
+	DigestRequired  Code = "digest_required"         // the caller does not say what they saw
+	TokenMissing    Code = "token_missing"           //
+	Unavailable     Code = "unavailable"             // the ledger cannot record now
+	Internal        Code = "internal"                //
+)
+
+// statuses say which status goes with which code.
+var statuses = map[Code]int{
+	HostRefused: http.StatusMisdirectedRequest, OriginRefused: http.StatusForbidden, HeaderRepeated: http.StatusBadRequest,
+	PathUnknown: http.StatusNotFound, MethodUnknown: http.StatusMethodNotAllowed, QueryInvalid: http.StatusBadRequest,
+	NotAcceptable: http.StatusNotAcceptable, ContentType: http.StatusUnsupportedMediaType, BodyTooLarge: http.StatusRequestEntityTooLarge,
+	BodyTooSlow: http.StatusRequestTimeout, BodyInvalid: http.StatusBadRequest, BodyNotExpected: http.StatusBadRequest,
+	KeyInvalid: http.StatusBadRequest, DigestRequired: http.StatusPreconditionRequired, TokenMissing: http.StatusUnauthorized,
+	Unavailable: http.StatusServiceUnavailable, Internal: http.StatusInternalServerError,
+
+	Code(ledger.RefusedToken):    http.StatusUnauthorized,
+	Code(ledger.RefusedRole):     http.StatusForbidden,
+	Code(ledger.RefusedBallot):   http.StatusUnprocessableEntity,
+	Code(ledger.RefusedUnknown):  http.StatusNotFound,
+	Code(ledger.RefusedNotHeld):  http.StatusConflict,
+	Code(ledger.RefusedDecided):  http.StatusConflict,
+	Code(ledger.RefusedExpired):  http.StatusGone,
+	Code(ledger.RefusedBinding):  http.StatusPreconditionFailed, // it was sent as a condition, and does not hold
+	Code(ledger.RefusedEligible): http.StatusForbidden,
+	Code(ledger.RefusedVoted):    http.StatusConflict,
+	Code(ledger.RefusedKey):      http.StatusUnprocessableEntity, // as draft-ietf-httpapi-idempotency-key-header says
+}
+
+// problemPrefix and a code are the URI of a kind of problem.
+const problemPrefix = "urn:pgfsm:problem:"
+
+// maxDetail bounds a problem's detail: it may quote what came, or a reason of a thousand bytes.
+const maxDetail = 4 << 10
+
+// A problem is why a call is not answered, as RFC 9457 has it.
+type problem struct {
+	Code   Code   `json:"code"`
+	Detail string `json:"detail"`
+	Status int    `json:"status"`
+	Title  string `json:"title"`
+	Type   string `json:"type"`
+}
+
+func (p *problem) Error() string { return p.Detail }
+
+func newProblem(c Code, detail string) *problem {
+	status := statuses[c]
+	return &problem{
+		Code: c, Detail: visible.Clip(detail, maxDetail), Status: status, Title: http.StatusText(status), Type: problemPrefix + string(c),
+	}
+}
+
+// problemOf says what an error is to the caller. What is not meant for them, the log gets.
+func (h *Handler) problemOf(err error) *problem {
+	var p *problem
+	var no *ledger.Refusal
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &no) && statuses[Code(no.Code)] != 0:
+		if no.Detail != "" {
+			h.log("a caller was refused: " + no.Detail)
+		}
+		return newProblem(Code(no.Code), no.Error())
+	case errors.Is(err, ledger.ErrClockBack):
+		h.log(err.Error())
+		return newProblem(Unavailable, ledger.ErrClockBack.Error())
+	case errors.Is(err, ledger.ErrClosed):
+		return newProblem(Unavailable, "the service is ending; ask again later")
+	}
+	h.log("a call could not be answered: " + err.Error())
+	return newProblem(Internal, "the call could not be answered; the service's log says why")
+}
+
+// writeProblem answers with a problem.
+func writeProblem(w http.ResponseWriter, p *problem) {
+	if p.Status == http.StatusUnauthorized {
+		challenge := `Bearer realm="pgfsm"`
+		if p.Code != TokenMissing {
+			challenge += `, error="invalid_token"`
+		}
+		w.Header().Set("WWW-Authenticate", challenge)
+	}
+	write(w, p.Status, "application/problem+json", canonical.MustSorted(p))
+}

@@ -1,0 +1,125 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger"
+)
+
+// Bounds of one page of requests.
+const (
+	MaxPage     = 200 // some 200 kB, which a person can still page through
+	defaultPage = 50
+)
+
+func (h *Handler) pending(c *call) (answer, error) {
+	return h.page(c, []ledger.Status{ledger.Pending})
+}
+
+// statusNames are the statuses that can be asked for.
+var statusNames = []ledger.Status{
+	ledger.Proposed, ledger.Pending, ledger.Approved, ledger.Allowed, ledger.Denied, ledger.Executed, ledger.Failed, ledger.Expired,
+	ledger.Indeterminate,
+}
+
+func (h *Handler) requests(c *call) (answer, error) {
+	var of []ledger.Status
+	if list, given := c.query["status"]; given {
+		for name := range strings.SplitSeq(list, ",") {
+			if !slices.Contains(statusNames, ledger.Status(name)) {
+				return answer{}, newProblem(QueryInvalid, fmt.Sprintf("status %q is none; known are %s", visible.Clip(name, 64), spelled(statusNames)))
+			}
+			of = append(of, ledger.Status(name))
+		}
+	}
+	return h.page(c, of)
+}
+
+func spelled(all []ledger.Status) string {
+	var names []string
+	for _, s := range all {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, ", ")
+}
+
+// page answers with some requests, oldest first.
+func (h *Handler) page(c *call, of []ledger.Status) (answer, error) {
+	f := ledger.Filter{Statuses: of, Limit: defaultPage}
+	if text, given := c.query["limit"]; given {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > MaxPage || strconv.Itoa(n) != text {
+			return answer{}, newProblem(QueryInvalid, fmt.Sprintf("limit must be a number from 1 to %d", MaxPage))
+		}
+		f.Limit = n
+	}
+	if after, given := c.query["after"]; given {
+		if !runID.MatchString(after) {
+			return answer{}, newProblem(QueryInvalid, "after must be the id of a run, as next says it")
+		}
+		f.After = after
+	}
+	want := f.Limit
+	f.Limit++ // one more says whether there is a next page
+	out := page{SchemaVersion: schemaVersion, Requests: []request{}}
+	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
+		out.Requests, out.Next = out.Requests[:0], ""
+		for q, err := range r.Requests(f) {
+			if err != nil {
+				return err
+			}
+			if len(out.Requests) == want {
+				out.Next = out.Requests[want-1].Run
+				break
+			}
+			out.Requests = append(out.Requests, newRequest(&q))
+		}
+		return nil
+	})
+	return jsonAnswer(out), err
+}
+
+// status answers with one request, whole. An agent is told of its own, and does not learn that there are others.
+func (h *Handler) status(c *call) (answer, error) {
+	var out status
+	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
+		q, err := r.Request(c.run)
+		if errors.Is(err, ledger.ErrNotFound) || err == nil && !c.caller.May(ledger.ActRead) && q.Actor != c.caller.Name {
+			return &ledger.Refusal{Code: ledger.RefusedUnknown, Message: "the ledger has no such run"}
+		}
+		if err != nil {
+			return err
+		}
+		out, err = newStatus(r, &q)
+		return err
+	})
+	return jsonAnswer(out), err
+}
+
+func (h *Handler) healthz(*call) (answer, error) {
+	return jsonAnswer(health{SchemaVersion: schemaVersion, Status: "ok"}), nil
+}
+
+// readyz looks whether the ledger can be read, and at what else the service needs. Why not, only the log says.
+func (h *Handler) readyz(c *call) (answer, error) {
+	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
+		_, err := r.Last()
+		if errors.Is(err, ledger.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	if err == nil {
+		err = h.ready(c.r.Context())
+	}
+	if err != nil {
+		h.log("not ready: " + err.Error())
+		return answer{}, newProblem(Unavailable, "the service is not ready; its log says why")
+	}
+	return jsonAnswer(health{SchemaVersion: schemaVersion, Status: "ready"}), nil
+}

@@ -1,0 +1,147 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// limits of a server. Callers are people and chat tools: a few at a time, with small messages.
+type limits struct {
+	header      time.Duration // for the header of a call
+	read        time.Duration // for the whole of a call
+	write       time.Duration // from the end of the header to the end of the answer
+	idle        time.Duration // between two calls of a connection
+	grace       time.Duration // for calls that are under way when the service is stopped
+	headerBytes int
+	connections int
+}
+
+var serverLimits = limits{
+	header: 5 * time.Second, read: 15 * time.Second, write: 30 * time.Second, idle: time.Minute, grace: 10 * time.Second,
+	headerBytes: 16 << 10, connections: 256,
+}
+
+// ErrNotLoopback means that an address can be reached from other machines.
+var ErrNotLoopback = errors.New("it can be reached from other machines, and tokens would cross the network unencrypted; listen on 127.0.0.1 " +
+	"and put a reverse proxy with TLS before it (with --host NAME for the name that it is reached by)")
+
+// Listen opens an address of this machine's own: an IP address or localhost, and a port. The error is [ErrNotLoopback]
+// where others could reach it.
+func Listen(address string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("the address %q is not HOST:PORT, such as 127.0.0.1:9464", address)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return nil, fmt.Errorf("the address %q has no port from 0 to 65535", address)
+	}
+	if !strings.EqualFold(host, "localhost") {
+		ip, err := netip.ParseAddr(host)
+		if err != nil || !ip.IsLoopback() {
+			return nil, fmt.Errorf("the address %q is refused: %w", address, ErrNotLoopback)
+		}
+	}
+	on, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	if at, ok := on.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() { // localhost may be anything
+		return nil, errors.Join(fmt.Errorf("the address %q is refused: %w", address, ErrNotLoopback), on.Close())
+	}
+	return on, nil
+}
+
+// Hosts are the values of the Host header under which callers on this machine reach a listener.
+func Hosts(on net.Listener) []string {
+	_, port, _ := net.SplitHostPort(on.Addr().String())
+	names := []string{on.Addr().String(), "127.0.0.1:" + port, "[::1]:" + port, "localhost:" + port}
+	if port == "80" { // is left out
+		names = append(names, "127.0.0.1", "[::1]", "localhost")
+	}
+	return names
+}
+
+// Serve answers calls until ctx is done; calls that are under way then are finished. It closes the listener.
+func Serve(ctx context.Context, on net.Listener, h http.Handler) error {
+	return serve(ctx, on, h, serverLimits)
+}
+
+func serve(ctx context.Context, on net.Listener, h http.Handler, l limits) error {
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: l.header, ReadTimeout: l.read, WriteTimeout: l.write, IdleTimeout: l.idle,
+		MaxHeaderBytes: l.headerBytes, DisableGeneralOptionsHandler: true,
+		ErrorLog: log.New(io.Discard, "", 0), // it would repeat what strangers send
+	}
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.grace)
+		defer cancel()
+		err := server.Shutdown(within)
+		if err != nil {
+			err = errors.Join(fmt.Errorf("calls that were under way were cut off: %w", err), server.Close())
+		}
+		stopped <- err
+	})
+	err := server.Serve(&bounded{Listener: on, free: make(chan struct{}, l.connections), closed: make(chan struct{})})
+	if stop() { // it broke by itself
+		return errors.Join(err, server.Close())
+	}
+	return <-stopped
+}
+
+// A bounded listener has at most so many connections open as its channel has places. Others wait to be accepted.
+type bounded struct {
+	net.Listener
+	free   chan struct{}
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (b *bounded) Accept() (net.Conn, error) {
+	select {
+	case b.free <- struct{}{}:
+	case <-b.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := b.Listener.Accept()
+	if err != nil {
+		<-b.free
+		return nil, err
+	}
+	return &conn{Conn: c, done: func() { <-b.free }}, nil
+}
+
+func (b *bounded) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return b.Listener.Close()
+}
+
+// A conn gives its place back once, however often it is closed.
+type conn struct {
+	net.Conn
+	once sync.Once
+	done func()
+}
+
+func (c *conn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(c.done)
+	return err
+}
+
+// hostName is a host name, an address, or either with a port, as a Host header has it.
+var hostName = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?$`)
+
+// HostName reports whether a Host header can have a value.
+func HostName(s string) bool { return hostName.MatchString(s) }

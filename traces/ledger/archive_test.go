@@ -1,0 +1,130 @@
+package ledger_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlite"
+)
+
+// archiveRuns is how many runs the archive tells of.
+const archiveRuns = 50
+
+// archive makes a ledger in a file, with runs of every outcome, and returns the file and the clock that it was made by.
+func archive(t testing.TB) (path string, clock *dial) {
+	t.Helper()
+	path, clock = filepath.Join(t.TempDir(), "pgfsm.db"), &dial{}
+	clock.set(t, statestest.At)
+	store, err := sqlite.Open(path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := ledger.Open(store, ledger.Options{Clock: clock.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{Ledger: l, t: t, clock: clock, machine: statestest.MustMachine(t)}
+	d.fill()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path, clock
+}
+
+// fill records runs of every kind, and tokens.
+func (d *desk) fill() {
+	d.t.Helper()
+	ctx := context.Background()
+	erin, _, err := d.CreateToken(ctx, ledger.Local("local:root"), "erin", ledger.RoleAuditor, "2026-12-01T00:00:00Z")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	who, err := d.Authenticate(ctx, erin)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if _, err := d.RevokeToken(ctx, ledger.Local("local:root"), who.TokenID); err != nil {
+		d.t.Fatal(err)
+	}
+	d.hold(nil)  // goes on waiting
+	d.crashing() // is ended by the recovery
+	answered, s := d.approved(nil)
+	if got, err := d.resume(answered, world(s)); err != nil || got.Outcome.State != string(states.Answered) {
+		d.t.Fatalf("resume() = %+v, %v", got.Outcome, err)
+	}
+	d.approved(nil) // goes on waiting
+	denied, _ := d.hold(nil)
+	d.vote(denied, d.voter("dora"), false)
+	if all, err := d.Recover(ctx, d.replayer(nil)); err != nil || len(all) != 2 {
+		d.t.Fatalf("Recover() = %+v, %v", all, err)
+	}
+	if got := d.row(denied).Status; got != ledger.Denied {
+		d.t.Fatalf("a denied run is %s", got)
+	}
+	d.crashing() // goes on being in flight
+	for n := 6; n < archiveRuns; {
+		for _, s := range statestest.Scenarios() {
+			if s.Decider != nil || n >= archiveRuns { // a decider of a test is in no bundle, so that no trace of it replays
+				continue
+			}
+			if s.Request.Task != nil { // the calls of a task are counted over the runs of the ledger
+				task := *s.Request.Task
+				task.ID, task.Calls = newID(d.t), nil
+				s.Request.Task = &task
+			}
+			if _, _, err := d.play(newID(d.t), &s); err != nil {
+				d.t.Fatalf("%s: play() = %v", s.Name, err)
+			}
+			n++
+		}
+	}
+}
+
+// crashing plays a run until its call is in flight, and gives it up.
+func (d *desk) crashing() {
+	d.t.Helper()
+	s := find(d.t, "policy-allows")
+	run, rec := d.begin(newID(d.t), &s)
+	_, err := d.machine.Advance(context.Background(), run, crashing{s.Entry(), func() error { return os.ErrClosed }}, rec)
+	if err == nil {
+		d.t.Fatal("Advance() = nil, want the crash")
+	}
+	rec.Abandon()
+}
+
+// verify verifies a ledger's file.
+func verify(t testing.TB, path string, o ledger.VerifyOptions) (report ledger.Report, err error) {
+	t.Helper()
+	store, err := sqlite.OpenReadOnly(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	err = store.View(context.Background(), func(r ledger.Reader) error {
+		var err error
+		report, err = ledger.Verify(context.Background(), r, o)
+		return err
+	})
+	return report, err
+}
+
+// look reads a ledger's file.
+func look(t testing.TB, path string, do func(ledger.Reader) error) {
+	t.Helper()
+	store, err := sqlite.OpenReadOnly(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.View(context.Background(), do); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,79 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+	"pgfsm/traces"
+)
+
+// Bound is all that people see of a call that was held, and that their word binds to.
+type Bound struct {
+	Request    Request
+	Asked      canonical.Text // what the actor asked for, in their words
+	Args       jsontext.Value // canonical: the bytes that will be sent
+	Definition jsontext.Value // of the tool, whole, as its server sent it
+	Held       states.HeldFact
+	Assessed   states.AssessedFact
+	Votes      []policy.Vote
+}
+
+// BoundOf returns what is bound of a run that was held. It is made by executing the run's record again up to where people
+// were asked, so that what they see is what their word will be held to. The error is [ErrUnknown] or [ErrNotHeld] where
+// there is nothing to see, and another where the record is not what it was.
+func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
+	h, steps, q, err := Load(r, run)
+	if err != nil {
+		return Bound{}, orUnknown(run, err)
+	}
+	last := slices.IndexFunc(steps, func(s traces.Step) bool { return s.Trigger == states.Hold })
+	if last < 0 || q.Binding == "" {
+		return Bound{}, &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("nobody was asked about this request; it is %s", q.Status)}
+	}
+	again, err := p.Resume(&h, steps[:last+1])
+	if err != nil {
+		return Bound{}, err
+	}
+	if _, err := again.Advance(context.Background(), parked{}, parked{}); err != nil {
+		return Bound{}, err
+	}
+	facts, plan := again.Run.Facts(), again.Run.Plan()
+	if facts.Held == nil || facts.Assessed == nil || plan == nil {
+		return Bound{}, fmt.Errorf("%w: run %s is not held by its record", traces.ErrTampered, run)
+	}
+	b := Bound{Request: q, Asked: h.Request.Text, Args: plan.Args, Held: *facts.Held, Assessed: *facts.Assessed}
+	if t, found := again.Run.Catalog().Find(plan.Server, plan.Tool); found.Allows() {
+		b.Definition = t.Definition
+	}
+	if b.Votes, err = Votes(r, run); err != nil {
+		return Bound{}, err
+	}
+	return b, b.agrees()
+}
+
+// agrees holds what is shown to what is voted on.
+func (b *Bound) agrees() error {
+	q, bound := &b.Request, &b.Held.Bound
+	switch {
+	case b.Held.Binding != q.Binding, bound.Run != q.RunID, bound.Actor != q.Actor, bound.Server != q.Server, bound.Tool != q.Tool,
+		bound.Arguments != q.Arguments, bound.Definition != q.Definition, bound.Bundle != q.Bundle, bound.Expires != q.Expires:
+		return fmt.Errorf("%w: the request %s is not what its record binds", traces.ErrTampered, q.RunID)
+	case b.Definition == nil:
+		return errors.New("the record of the run holds no definition of its tool")
+	}
+	return nil
+}
+
+// parked is the world behind the record of a run that waits for people: it answers nothing and keeps nothing.
+type parked struct{}
+
+func (parked) Do(context.Context, states.Command) (states.Event, error) { return nil, states.ErrParked }
+
+func (parked) Append(states.Step) error { return errors.New("a run that is only looked at went on") }

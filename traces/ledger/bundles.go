@@ -1,0 +1,63 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+)
+
+// maxBundles bounds how many bundles are remembered as compiled. Most runs of a ledger have the same few.
+const maxBundles = 16
+
+// bundles are those that votes were judged by lately. The zero value is ready for use.
+type bundles struct {
+	mu    sync.Mutex
+	known map[canonical.Digest]*policy.Bundle
+}
+
+// bundleOf returns the bundle that a run is judged by: its own, whatever is configured now. It is compiled here and not in
+// the transaction of a vote, which others wait for; a run's bundle never changes.
+func (l *Ledger) bundleOf(ctx context.Context, run string) (b *policy.Bundle, err error) {
+	err = l.View(ctx, func(r Reader) error {
+		q, err := r.Request(run)
+		if err != nil {
+			return orUnknown(run, err)
+		}
+		if b, err = l.bundles.of(r, q.Bundle); err != nil {
+			return fmt.Errorf("the bundle of run %s cannot be read, so nobody can say who may decide: %w", run, err)
+		}
+		return nil
+	})
+	return b, err
+}
+
+func (c *bundles) of(r Reader, digest canonical.Digest) (*policy.Bundle, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b := c.known[digest]; b != nil {
+		return b, nil
+	}
+	text, err := blob(r, digest, BlobBundle)
+	if err != nil {
+		return nil, err
+	}
+	var content policy.Content
+	if err := canonical.Unmarshal([]byte(text), &content); err != nil {
+		return nil, err
+	}
+	b, err := policy.Compile(content)
+	if err != nil {
+		return nil, err
+	}
+	if b.Digest() != digest {
+		return nil, fmt.Errorf("the blob %s is not complete: this version writes it otherwise", digest.Short())
+	}
+	if c.known == nil || len(c.known) >= maxBundles {
+		c.known = make(map[canonical.Digest]*policy.Bundle)
+	}
+	c.known[digest] = b
+	return b, nil
+}

@@ -1,0 +1,172 @@
+package ledger
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+)
+
+// A Caller is who calls, as far as it was verified.
+type Caller struct {
+	TokenID string // empty: no token, but a user of the operating system who may write the ledger's file
+	Name    string // the token's, or local:USER
+	Role    string // the token's; empty without one
+}
+
+// Local is the user of the operating system, who came without a token. The name begins with local:.
+func Local(name string) Caller { return Caller{Name: name} }
+
+// Roles of tokens.
+const (
+	RoleAgent    = "agent"
+	RoleApprover = "approver"
+	RoleAuditor  = "auditor"
+	RoleAdmin    = "admin"
+)
+
+// Roles returns the roles of tokens.
+func Roles() []string { return []string{RoleAgent, RoleApprover, RoleAuditor, RoleAdmin} }
+
+// An Action is what a role may allow.
+type Action string
+
+// The actions.
+const (
+	ActCall   Action = "call"   // ask for calls, and see how one's own stand
+	ActRead   Action = "read"   // see every request, and what is bound
+	ActVote   Action = "vote"   // approve and deny
+	ActManage Action = "tokens" // create and revoke tokens
+)
+
+// mayDo says which roles may do what. An admin manages who may come in and does not decide about calls: whoever makes
+// tokens could otherwise agree with themselves without leaving a trace of another person.
+var mayDo = map[Action][]string{
+	ActCall:   {RoleAgent},
+	ActRead:   {RoleApprover, RoleAuditor, RoleAdmin},
+	ActVote:   {RoleApprover},
+	ActManage: {RoleAdmin},
+}
+
+// May reports whether the caller's role allows an action. Without a token nothing is allowed.
+func (c Caller) May(a Action) bool { return c.TokenID != "" && slices.Contains(mayDo[a], c.Role) }
+
+// Allow refuses an action that the caller's role does not allow, with [ErrRole].
+func (c Caller) Allow(a Action) error {
+	if c.May(a) {
+		return nil
+	}
+	return &Refusal{Code: RefusedRole, Message: fmt.Sprintf("this needs a token of the role %s; the caller's is %s",
+		strings.Join(mayDo[a], " or "), orNone(c.Role))}
+}
+
+func orNone(role string) string {
+	if role == "" {
+		return "none"
+	}
+	return role
+}
+
+// still looks again, within a transaction, whether the caller's token lets them do something: it may have been revoked
+// or have expired since it was presented.
+func (c Caller) still(r Reader, now string, a Action) error {
+	if c.TokenID == "" {
+		return c.Allow(a)
+	}
+	t, err := r.Token(c.TokenID)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if why := t.closed(now); err != nil || t.Name != c.Name || t.Role != c.Role || why != "" {
+		return refusedToken("the token " + c.TokenID + " of the caller is gone, or is not theirs: " + why)
+	}
+	return c.Allow(a)
+}
+
+// kindToken is the kind of a token's digest.
+const kindToken = "token"
+
+// Bounds of a token's text: pgfsm_ID_SECRET.
+const (
+	tokenPrefix = "pgfsm_"
+	idBytes     = 10 // 80 bits, 16 characters: ids are public, and only must not collide
+	secretBytes = 32 // 256 bits, 43 characters: nobody guesses it, so a plain digest of it is as good as a slow one
+)
+
+var tokenText = regexp.MustCompile(`^pgfsm_([a-z2-7]{16})_[A-Za-z0-9_-]{43}$`)
+
+// maxTokenText is the length of a token; what is longer is not looked at.
+const maxTokenText = len(tokenPrefix) + 16 + 1 + 43
+
+// noToken stands for a token that is not there, so that looking for it takes the same way. No text has its digest.
+var noToken = Token{Secret: canonical.Sum("no token", nil), Revoked: "always"}
+
+// Authenticate says who presents a token. The error is [ErrToken] whatever is wrong with the token: which of its parts it
+// was stands in the detail alone.
+func (l *Ledger) Authenticate(ctx context.Context, presented string) (c Caller, err error) {
+	err = l.View(ctx, func(r Reader) (err error) {
+		c, err = Authenticate(r, presented, l.clock())
+		return err
+	})
+	return c, err
+}
+
+// Authenticate is [Ledger.Authenticate] for whoever only reads, at a time.
+func Authenticate(r Reader, presented string, clock time.Time) (Caller, error) {
+	if len(presented) != maxTokenText {
+		return Caller{}, refusedToken("it is not a token")
+	}
+	parts := tokenText.FindStringSubmatch(presented)
+	if parts == nil {
+		return Caller{}, refusedToken("it is not a token")
+	}
+	end, err := lastLink(r)
+	if err != nil {
+		return Caller{}, err
+	}
+	now, err := behind(clock, end.at)
+	if err != nil {
+		return Caller{}, err
+	}
+	t, err := r.Token(parts[1])
+	if errors.Is(err, ErrNotFound) {
+		t, err = noToken, nil
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	// The secret is compared first and always, so that the time tells nothing of a token's state to who does not have it.
+	same := subtle.ConstantTimeCompare([]byte(canonical.Sum(kindToken, []byte(presented))), []byte(t.Secret))
+	switch why := t.closed(now); {
+	case same != 1:
+		return Caller{}, refusedToken("the secret of " + parts[1] + " is another, or there is no such token")
+	case why != "":
+		return Caller{}, refusedToken("the token " + t.ID + " " + why)
+	}
+	return Caller{TokenID: t.ID, Name: t.Name, Role: t.Role}, nil
+}
+
+// closed says why a token lets nobody in any more; empty if it does.
+func (t *Token) closed(now string) string {
+	switch {
+	case t.Revoked != "":
+		return "was revoked at " + t.Revoked
+	case t.Expires != "" && !policy.Before(now, t.Expires):
+		return "expired at " + t.Expires
+	}
+	return ""
+}
+
+// Active reports whether the token lets its caller in at a time of the form of a ledger's.
+func (t *Token) Active(now string) bool { return t.ID != "" && t.closed(now) == "" }
+
+func refusedToken(detail string) error {
+	return &Refusal{Code: RefusedToken, Message: ErrToken.Message, Detail: detail}
+}

@@ -1,0 +1,46 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"pgfsm/policy/canonical"
+)
+
+// A Checkpoint is what somebody has to remember of a ledger, at another place, to find out later that its end was cut off
+// or its past written anew.
+type Checkpoint struct {
+	Size int64            // the seq of the last event
+	Head canonical.Digest // its hash; of an empty ledger, the ledger's origin
+}
+
+// TakeCheckpoint returns the checkpoint of now.
+func TakeCheckpoint(r Reader) (Checkpoint, error) {
+	end, err := lastLink(r)
+	return Checkpoint{Size: end.seq, Head: end.hash}, err
+}
+
+// String writes a checkpoint as three lines: the format, the size and the head.
+func (c Checkpoint) String() string { return fmt.Sprintf("%s\n%d\n%s\n", Format, c.Size, c.Head) }
+
+// ParseCheckpoint reads what [Checkpoint.String] wrote. There is one spelling; only the last new line may be missing.
+func ParseCheckpoint(text string) (Checkpoint, error) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) != 3 || lines[0] != Format {
+		return Checkpoint{}, fmt.Errorf("not a checkpoint: want the three lines %s, size and head", Format)
+	}
+	size, err := strconv.ParseInt(lines[1], 10, 64)
+	if err != nil || size < 0 || strconv.FormatInt(size, 10) != lines[1] {
+		return Checkpoint{}, fmt.Errorf("not a checkpoint: the size %q is not a number", lines[1])
+	}
+	head, err := canonical.ParseDigest(lines[2])
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("not a checkpoint: %w", err)
+	}
+	if size == 0 && head != Origin {
+		return Checkpoint{}, errors.New("not a checkpoint: the head of an empty ledger is another one")
+	}
+	return Checkpoint{Size: size, Head: head}, nil
+}

@@ -1,0 +1,134 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"pgfsm/policy"
+)
+
+// Why a run cannot be taken up, or not any more. They come in a [ClaimError].
+var (
+	ErrTaken     = errors.New("another process has the run")
+	ErrEnded     = errors.New("the run has ended")
+	ErrUndecided = errors.New("nobody has decided about the run yet")
+	ErrTooLate   = errors.New("the approval expired before the call left")
+	ErrStarted   = errors.New("the run does not wait for anybody: it was never held, or its call has left")
+)
+
+// A ClaimError says how a run stands that cannot be taken up.
+type ClaimError struct {
+	Request Request
+	Err     error // one of those above
+}
+
+func (e *ClaimError) Error() string {
+	q := &e.Request
+	switch {
+	case errors.Is(e.Err, ErrTaken) && q.Owner != "":
+		return fmt.Sprintf("run %s: %v: owner %s, since %s; it stands at %s, %s", q.RunID, e.Err, q.Owner, q.Updated, q.State, q.Status)
+	case errors.Is(e.Err, ErrTaken):
+		return fmt.Sprintf("run %s: %v, or had it: it stands at %s, %s, since %s", q.RunID, e.Err, q.State, q.Status, q.Updated)
+	case errors.Is(e.Err, ErrEnded):
+		return fmt.Sprintf("run %s: %v: %s at %s; a call is never made again", q.RunID, e.Err, q.Status, q.Ended)
+	case errors.Is(e.Err, ErrUndecided):
+		return fmt.Sprintf("run %s: %v: %d of %d have approved; it expires at %s (pgfsm approvals show %s)",
+			q.RunID, e.Err, q.Agreed, q.Quorum, q.Expires, q.RunID)
+	case errors.Is(e.Err, ErrTooLate):
+		return fmt.Sprintf("run %s: %v: at %s", q.RunID, e.Err, q.Expires)
+	}
+	return fmt.Sprintf("run %s: %v; it stands at %s, %s", q.RunID, e.Err, q.State, q.Status)
+}
+
+func (e *ClaimError) Unwrap() error { return e.Err }
+
+// Claim takes up a run that was held and that is decided, by people or by the clock. Of many who try at the same time, in
+// any number of processes, one has it; the others get a [*ClaimError]. It belongs to this process until it has ended, or
+// the process is gone, or the work on it was given up. [Ledger.Resume] goes on with it.
+func (l *Ledger) Claim(ctx context.Context, run string) error {
+	return l.claim(ctx, run, takable)
+}
+
+// takable reports why a held run cannot be taken up by Claim.
+func takable(q *Request, now string) error {
+	switch {
+	case q.Binding == "" || q.Sent != "":
+		return ErrStarted
+	case q.Status == Pending && policy.Before(now, q.Expires):
+		return ErrUndecided
+	}
+	return nil
+}
+
+// claim takes a run up that nobody has, if fit has nothing against it.
+func (l *Ledger) claim(ctx context.Context, run string, fit func(*Request, string) error) error {
+	if !l.take(run) {
+		return fmt.Errorf("run %s: %w: this one, at this moment", run, ErrTaken)
+	}
+	err := l.commit(ctx, func(b *batch) error {
+		q, err := b.Request(run)
+		if err != nil {
+			return err
+		}
+		if q.Ended != "" {
+			return &ClaimError{Request: q, Err: ErrEnded}
+		}
+		free, err := l.free(&q)
+		if err != nil {
+			return err
+		}
+		if !free {
+			return &ClaimError{Request: q, Err: ErrTaken}
+		}
+		if err := fit(&q, b.now); err != nil {
+			return &ClaimError{Request: q, Err: err}
+		}
+		if err := b.add(&q, run, l.owner, &claimed{Owner: l.owner}); err != nil {
+			return err
+		}
+		return b.PutRequest(q)
+	})
+	if err != nil {
+		l.letGo(run)
+	}
+	return err
+}
+
+// free reports whether nobody is at work on a run. What stands under this process's id is free, for take has said that
+// nobody here is at work on it: somebody was, and gave it up.
+func (l *Ledger) free(q *Request) (bool, error) {
+	if q.Owner == "" || q.Owner == l.owner {
+		return true, nil
+	}
+	gone, err := l.store.Gone(q.Owner)
+	if err != nil {
+		return false, fmt.Errorf("whether the owner of run %s still lives cannot be told: %w", q.RunID, err)
+	}
+	return gone, nil
+}
+
+// take notes that somebody in this process works on a run, unless somebody does already.
+func (l *Ledger) take(run string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hands[run] {
+		return false
+	}
+	l.hands[run] = true
+	return true
+}
+
+// letGo notes that nobody in this process works on a run any more.
+func (l *Ledger) letGo(run string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.hands, run)
+}
+
+// working reports whether somebody in this process works on a run.
+func (l *Ledger) working(run string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hands[run]
+}

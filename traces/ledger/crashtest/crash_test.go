@@ -1,0 +1,477 @@
+//go:build unix
+
+package crashtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"pgfsm/policy"
+	"pgfsm/states/statestest"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlite"
+)
+
+// The number of kills. All of them take minutes, so by default there are fewer; `make crash` asks for all.
+const (
+	killsVariable = "PGFSM_CRASH_KILLS"
+	killsDefault  = 60
+	killsShort    = 16 // and under the race detector, where a process takes a second to start
+)
+
+// killsPerLedger is after how many kills a new ledger begins: each verification reads all of it.
+const killsPerLedger = 20
+
+// maxDelay bounds the random moments: most are under load, and some while the file is being opened or what is left over is ended.
+const maxDelay = 400 * time.Millisecond
+
+func number(t *testing.T, variable string, otherwise, short int) int {
+	t.Helper()
+	text, set := os.LookupEnv(variable)
+	switch {
+	case set:
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			t.Fatalf("%s is %q: want a number", variable, text)
+		}
+		return n
+	case testing.Short() || raceEnabled:
+		return short
+	}
+	return otherwise
+}
+
+// A kill says how a process ends.
+type kill struct {
+	place string // of an update; or called or answered; or empty: after a random time
+	nth   int64  // update, or call
+	after time.Duration
+}
+
+// Places at which the test kills the process.
+const (
+	whenCalled   = "called"   // its call arrived, and was not answered
+	whenAnswered = "answered" // its call was answered
+)
+
+func (k kill) String() string {
+	if k.place == "" {
+		return "after " + k.after.String()
+	}
+	return fmt.Sprintf("%s %d", k.place, k.nth)
+}
+
+// kills are as many as are wanted: in turn each update in order, before, within and after it; each call; and as many at random.
+func kills(n int, r *rand.Rand) (all []kill) {
+	places := []string{beforeUpdate, withinUpdate, afterUpdate, whenCalled, whenAnswered}
+	for i := range n {
+		k := kill{after: time.Duration(r.Int64N(int64(maxDelay)))}
+		if i%2 == 0 {
+			point := i / 2
+			k = kill{place: places[point%len(places)], nth: 1 + int64(point/len(places))}
+		}
+		all = append(all, k)
+	}
+	return all
+}
+
+// TestCrash kills a process under load, at each of its commits and at random moments, and starts it again. After each kill it
+// holds the ledger to what the process has told, and to what has arrived at the upstream.
+func TestCrash(t *testing.T) {
+	const seed = 20261121
+	r := rand.New(rand.NewPCG(seed, 5))
+	all := kills(number(t, killsVariable, killsDefault, killsShort), r)
+	var sum tally
+	for i, group := range slices.Collect(slices.Chunk(all, killsPerLedger)) {
+		name := "alone"
+		if i%2 == 0 {
+			name = "beside-another-process"
+		}
+		t.Run(fmt.Sprintf("%s-%d", name, i), func(t *testing.T) {
+			s := newScene(t, i%2 == 0)
+			for n, k := range group {
+				s.round(fmt.Sprintf("kill %d, %s", i*killsPerLedger+n+1, k), k, r.Uint64())
+				if t.Failed() {
+					return
+				}
+			}
+			s.over()
+			sum.add(&s.tally)
+		})
+	}
+	t.Logf("%+v", sum)
+	if sum.Calls < len(all) || sum.Votes == 0 || sum.Resumed == 0 || sum.Indeterminate == 0 || sum.Left == 0 {
+		t.Errorf("the load was none: %+v", sum)
+	}
+}
+
+// A tally says what a test has seen, so that one that saw nothing fails.
+type tally struct {
+	Kills, Early, Runs, Calls, Votes, Resumed, Indeterminate, Left int
+}
+
+func (a *tally) add(b *tally) {
+	a.Kills, a.Early, a.Runs, a.Calls, a.Votes = a.Kills+b.Kills, a.Early+b.Early, a.Runs+b.Runs, a.Calls+b.Calls, a.Votes+b.Votes
+	a.Resumed, a.Indeterminate, a.Left = a.Resumed+b.Resumed, a.Indeterminate+b.Indeterminate, a.Left+b.Left
+}
+
+// A scene is one ledger and the processes that have it open.
+type scene struct {
+	*testing.T
+	path   string
+	tokens []string
+	reader *sqlite.Store // open as long as another process is: an open file keeps the next one from recovering the log
+	other  *process      // one that is not killed
+	theirs string        // its owner's id
+
+	mu       sync.Mutex // guards what follows
+	calls    map[string]int
+	voted    []message // acknowledged votes
+	ended    []message // acknowledged ends
+	news     int       // how many of them were looked at
+	oldEnds  int
+	held     []message // calls of the other process, which wait for an answer
+	ending   bool      // they are answered at once
+	answered int64
+	kill     kill
+
+	seen       ledger.Checkpoint
+	inFlight   []string // runs of dead owners whose call had left, for the next recovery
+	notTheirs  []string // runs of the other process, which nobody may touch
+	tally      tally
+	callsSeen  map[string]bool
+	votesFinal map[string]string // by run: how it stands by the vote that decided
+}
+
+func newScene(t *testing.T, crowded bool) *scene {
+	t.Helper()
+	s := &scene{
+		T: t, path: filepath.Join(t.TempDir(), "ledger.db"), calls: make(map[string]int), callsSeen: make(map[string]bool),
+		votesFinal: make(map[string]string), seen: ledger.Checkpoint{Head: ledger.Origin},
+	}
+	s.tokens = tokens(t, s.path, people[:4]) // so few that they agree now and then
+	if !crowded {
+		return s
+	}
+	var err error
+	if s.reader, err = sqlite.OpenReadOnly(s.path); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.reader.Close() })
+	ready := make(chan string, 1)
+	s.other = start(t, order{Path: s.path, Load: steady, Tokens: s.tokens, Hands: 2, Seed: 1}, func(p *process, m message) {
+		switch m.Kind {
+		case isReady:
+			ready <- m.Owner
+		case isCall:
+			s.keeps(p, m)
+		default:
+			s.hear(p, m)
+		}
+	})
+	select {
+	case s.theirs = <-ready:
+	case <-s.other.ended:
+		s.other.done()
+	}
+	return s
+}
+
+// tokens makes a ledger with a token for each of the names.
+func tokens(t *testing.T, path string, names []string) (texts []string) {
+	t.Helper()
+	store, err := sqlite.Open(path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := ledger.Open(store, ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, _, err := l.CreateToken(context.Background(), ledger.Local("local:root"), name, ledger.RoleApprover, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, text)
+	}
+	if err := errors.Join(l.Close(), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return texts
+}
+
+// hear takes what a process tells. It is called from one goroutine for each process.
+func (s *scene) hear(p *process, m message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch m.Kind {
+	case isFault:
+		s.Errorf("a process: %s", m.Error)
+	case isVoted:
+		s.voted = append(s.voted, m)
+	case isEnded:
+		s.ended = append(s.ended, m)
+	case isCall:
+		s.called(m)
+		s.answered++
+		at := s.answered == s.kill.nth
+		if at && s.kill.place == whenCalled {
+			p.kill()
+			return
+		}
+		p.answer(m)
+		if at && s.kill.place == whenAnswered {
+			p.kill()
+		}
+	}
+}
+
+// keeps takes a call of the process that is not killed, and answers it when the next one has begun.
+func (s *scene) keeps(p *process, m message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.called(m)
+	if s.ending {
+		p.answer(m)
+		return
+	}
+	s.held = append(s.held, m)
+}
+
+// called is the upstream. The intent must be committed by now, which who reads the ledger beside the process can see.
+func (s *scene) called(m message) {
+	if s.calls[m.Run]++; s.calls[m.Run] > 1 {
+		s.Errorf("run %s was called %d times", m.Run, s.calls[m.Run])
+	}
+	if s.reader != nil {
+		if q, err := request(s.reader, m.Run); err != nil || q.Sent == "" {
+			s.Errorf("run %s is called, and no intent is committed: %+v, %v", m.Run, q, err)
+		}
+	}
+}
+
+func request(s *sqlite.Store, run string) (q ledger.Request, err error) {
+	err = s.View(context.Background(), func(r ledger.Reader) (err error) {
+		q, err = r.Request(run)
+		return err
+	})
+	return q, err
+}
+
+// round starts a process, has it killed, and looks at what is left.
+func (s *scene) round(name string, k kill, seed uint64) {
+	s.mu.Lock()
+	s.kill, s.answered = k, 0
+	s.mu.Unlock()
+	ready := make(chan string, 1)
+	o := order{Path: s.path, Load: mixed, Tokens: s.tokens, Hands: 8, Seed: seed}
+	if k.place != whenCalled && k.place != whenAnswered {
+		o.Place, o.Nth = k.place, k.nth
+	}
+	p := start(s.T, o, func(p *process, m message) {
+		if m.Kind == isReady {
+			ready <- m.Owner
+			return
+		}
+		s.hear(p, m)
+	})
+	if k.place == "" {
+		timer := time.AfterFunc(k.after, p.kill) // a random moment is what is wanted; nothing depends on when it comes
+		defer timer.Stop()
+	}
+	select {
+	case <-ready:
+		s.recovered(name)
+	case <-p.ended: // it was killed before
+		s.tally.Early++
+	}
+	p.killed()
+	s.tally.Kills++
+	s.look(name)
+}
+
+// recovered holds the ledger to what a process has to end when it starts, and what it has to leave alone.
+func (s *scene) recovered(name string) {
+	s.view(func(r ledger.Reader) {
+		for _, id := range s.inFlight {
+			q, err := r.Request(id)
+			if err != nil || q.Status != ledger.Indeterminate || q.Ended == "" {
+				s.Errorf("%s: run %s was in flight, and is %s, %v", name, id, q.Status, err)
+			}
+			s.tally.Indeterminate++
+		}
+		for _, id := range s.notTheirs {
+			q, err := r.Request(id)
+			if err != nil || q.Owner != s.theirs || q.Ended != "" {
+				s.Errorf("%s: run %s belongs to a process that lives, and is %s of %q, %v", name, id, q.Status, q.Owner, err)
+			}
+			s.tally.Left++
+		}
+	})
+	s.inFlight, s.notTheirs = nil, nil
+	s.release()
+}
+
+// release answers the calls of the other process.
+func (s *scene) release() {
+	s.mu.Lock()
+	held := s.held
+	s.held = nil
+	s.mu.Unlock()
+	for _, m := range held {
+		s.other.answer(m)
+	}
+}
+
+// view reads the ledger as any process does.
+func (s *scene) view(do func(ledger.Reader)) {
+	s.Helper()
+	store, err := sqlite.OpenReadOnly(s.path)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer store.Close()
+	err = store.View(context.Background(), func(r ledger.Reader) error {
+		do(r)
+		return nil
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// look holds the ledger to what was told and called. The process is gone, and all that it said has been heard.
+func (s *scene) look(name string) {
+	s.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.view(func(r ledger.Reader) {
+		s.verify(name, r, nil)
+		s.acknowledged(name, r)
+		s.inFlight, s.notTheirs = nil, nil
+		for q, err := range r.Requests(ledger.Filter{Open: true}) {
+			switch {
+			case err != nil:
+				s.Fatalf("%s: %v", name, err)
+			case q.Sent != "" && q.Owner != s.theirs:
+				s.inFlight = append(s.inFlight, q.RunID)
+			case q.Owner == s.theirs && slices.ContainsFunc(s.held, func(m message) bool { return m.Run == q.RunID }):
+				s.notTheirs = append(s.notTheirs, q.RunID) // it cannot end, for its call is not answered
+			}
+		}
+	})
+}
+
+// verify verifies everything, and that nothing is missing of what was there before.
+func (s *scene) verify(name string, r ledger.Reader, p *traces.Replayer) {
+	s.Helper()
+	report, err := ledger.Verify(context.Background(), r, ledger.VerifyOptions{Checkpoint: &s.seen, Replayer: p})
+	if err != nil || !report.Complete {
+		s.Fatalf("%s: Verify() = %+v, %v", name, report, err)
+	}
+	s.seen = ledger.Checkpoint{Size: report.Size, Head: report.Head}
+	s.tally.Runs = int(report.Requests)
+}
+
+// acknowledged holds the ledger to what was heard since the last kill: every call has its intent, every acknowledged vote and
+// end is there, and what was denied was never called.
+func (s *scene) acknowledged(name string, r ledger.Reader) {
+	for id := range s.calls { // in any order
+		if s.callsSeen[id] {
+			continue
+		}
+		s.callsSeen[id] = true
+		s.tally.Calls++
+		if q, err := r.Request(id); err != nil || q.Sent == "" {
+			s.Errorf("%s: run %s was called, and no intent is committed: %+v, %v", name, id, q, err)
+		}
+	}
+	for _, m := range s.voted[s.news:] {
+		s.tally.Votes++
+		cast, err := ledger.Votes(r, m.Run)
+		outcome := policy.VoteDeny
+		if m.Approve {
+			outcome = policy.VoteApprove
+		}
+		if err != nil || !slices.ContainsFunc(cast, func(v policy.Vote) bool { return v.By == m.By && v.Outcome == outcome }) {
+			s.Errorf("%s: %s was told that their vote %q about run %s counts; the ledger has %+v, %v", name, m.By, outcome, m.Run, cast, err)
+		}
+		if m.Status != string(ledger.Pending) {
+			s.votesFinal[m.Run] = m.Status
+		}
+	}
+	s.news = len(s.voted)
+	for _, m := range s.ended[s.oldEnds:] {
+		q, err := r.Request(m.Run)
+		if err != nil || q.Ended == "" || string(q.Head) != m.Head {
+			s.Errorf("%s: run %s was said to have ended with head %s; it is %+v, %v", name, m.Run, m.Head, q, err)
+		}
+	}
+	s.oldEnds = len(s.ended)
+	for id, status := range s.votesFinal { // in any order
+		if status == string(ledger.Denied) && s.calls[id] > 0 {
+			s.Errorf("%s: run %s was denied, which was acknowledged, and was called", name, id)
+		}
+	}
+}
+
+// over has the last process take up all that was approved. Then every run whose approval was acknowledged has been called once, or
+// was being called when its process was killed.
+func (s *scene) over() {
+	if s.other != nil {
+		s.mu.Lock()
+		s.ending = true
+		s.mu.Unlock()
+		s.other.say("end")
+		s.release()
+		s.other.done()
+	}
+	s.mu.Lock()
+	s.kill = kill{}
+	s.mu.Unlock()
+	p := start(s.T, order{Path: s.path, Load: drain, Tokens: s.tokens}, func(p *process, m message) {
+		if m.Kind != isReady {
+			s.hear(p, m)
+		}
+	})
+	p.done()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.view(func(r ledger.Reader) {
+		s.verify("at the end", r, traces.NewReplayer(statestest.MustMachine(s.T), nil))
+		s.acknowledged("at the end", r)
+		for id, status := range s.votesFinal { // in any order
+			q, err := r.Request(id)
+			calls := s.calls[id]
+			good := status == string(ledger.Denied) && q.Status == ledger.Denied && calls == 0 || status == string(ledger.Approved) &&
+				(q.Status == ledger.Executed && calls == 1 || q.Status == ledger.Indeterminate && calls <= 1)
+			if err != nil || !good {
+				s.Errorf("at the end: run %s was %s, and is %s with %d calls, %v", id, status, q.Status, calls, err)
+			}
+			if status == string(ledger.Approved) {
+				s.tally.Resumed++
+			}
+		}
+		for q, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Executed}}) {
+			if err != nil || s.calls[q.RunID] != 1 {
+				s.Errorf("at the end: run %s is executed with %d calls, %v", q.RunID, s.calls[q.RunID], err)
+			}
+		}
+		for q, err := range r.Requests(ledger.Filter{Open: true}) {
+			if err != nil || q.Status != ledger.Pending {
+				s.Errorf("at the end: run %s is left %s, %v", q.RunID, q.Status, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,62 @@
+package ledger
+
+// Rewrite writes events anew, as whoever owns all tables and knows every rule of hashing could: chained to each other, with
+// the rows that are made from them. What cannot have happened is written all the same.
+func Rewrite(tx Tx, events []Event) error {
+	end := link{hash: Origin}
+	requests, order := make(map[string]*Request), []string(nil)
+	for _, e := range events {
+		p, err := readPayload(tx, &e)
+		if err != nil {
+			return err
+		}
+		e.Seq, e.Prev, e.RunPrev = end.seq+1, end.hash, ""
+		q := requests[e.RunID]
+		if q == nil && e.RunID != "" {
+			q = new(Request)
+			requests[e.RunID], order = q, append(order, e.RunID)
+		}
+		if q != nil {
+			e.RunPrev = q.Hash
+		}
+		e.Hash = e.digest()
+		if q != nil {
+			if project(q, &e, p) != nil {
+				q.Updated, q.Seq, q.Hash = e.At, e.Seq, e.Hash
+			}
+		}
+		if err := tx.AddEvent(e); err != nil {
+			return err
+		}
+		end = link{e.Seq, e.At, e.Hash}
+		if d, ok := p.(*decision); ok {
+			if err := tx.AddDecision(d.row(&e)); err != nil {
+				return err
+			}
+		}
+		if id := tokenID(p); id != "" {
+			t, _ := tx.Token(id) // none is the zero one
+			if err := projectToken(&t, &e, p); err != nil {
+				return err
+			}
+			if err := tx.PutToken(t); err != nil {
+				return err
+			}
+		}
+	}
+	for _, run := range order {
+		if err := tx.PutRequest(*requests[run]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReadAgain reads a payload and writes it again.
+func ReadAgain(t Type, value []byte) ([]byte, error) {
+	p, err := parsePayload(t, value)
+	if err != nil {
+		return nil, err
+	}
+	return spellPayload(p)
+}

@@ -1,0 +1,97 @@
+package hooks
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"pgfsm/policy/canonical"
+)
+
+// Kinds of message.
+const (
+	Requested = "requested" // people are asked
+	Decided   = "decided"   // they have said so, or the time is over
+)
+
+// Kinds returns the kinds of message.
+func Kinds() []string { return []string{Requested, Decided} }
+
+// A Hook is somebody who is told.
+type Hook struct {
+	URL    string
+	Secret string // as Standard Webhooks writes it: whsec_ and base64; or any text, whose bytes are the key
+	Events []string
+}
+
+// secretPrefix begins a secret whose key stands in base64.
+const secretPrefix = "whsec_"
+
+// MinSecret is how many bytes the key of a signature must have: as the specification wants it.
+const MinSecret = 24
+
+// maxHooks bounds how many are told: each has one sender.
+const maxHooks = 16
+
+// A receiver is a hook that was judged.
+type receiver struct {
+	url    string
+	key    []byte
+	events []string
+	id     string // how the ledger knows it
+}
+
+// receivers judges hooks. No error holds a secret, or a URL, which may be one.
+func receivers(all []Hook) ([]*receiver, error) {
+	if len(all) > maxHooks {
+		return nil, fmt.Errorf("there are %d hooks; at most %d are told", len(all), maxHooks)
+	}
+	var out []*receiver
+	for i, h := range all {
+		u, err := url.Parse(h.URL)
+		if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
+			return nil, fmt.Errorf("hook %d: its URL is not one of a web hook", i)
+		}
+		if u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())) {
+			return nil, fmt.Errorf("hook %d: its URL must be https, or http on this machine", i)
+		}
+		key := []byte(h.Secret)
+		if coded, ok := strings.CutPrefix(h.Secret, secretPrefix); ok {
+			if key, err = base64.StdEncoding.DecodeString(coded); err != nil {
+				return nil, fmt.Errorf("hook %d: what stands behind %s in its secret is not base64", i, secretPrefix)
+			}
+		}
+		if len(key) < MinSecret {
+			return nil, fmt.Errorf("hook %d: its secret has %d bytes; it must have %d or more", i, len(key), MinSecret)
+		}
+		for _, kind := range h.Events {
+			if !slices.Contains(Kinds(), kind) {
+				return nil, fmt.Errorf("hook %d: %q is no kind of message", i, kind)
+			}
+		}
+		r := &receiver{url: h.URL, key: key, events: h.Events, id: string(canonical.Sum("hook", []byte(h.URL)))}
+		if slices.ContainsFunc(out, func(o *receiver) bool { return o.id == r.id }) {
+			return nil, fmt.Errorf("hook %d: its URL is that of another one", i)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+}
+
+// sign is the signature of a message, as the webhook-signature header has it.
+func (r *receiver) sign(id string, at int64, body []byte) string {
+	mac := hmac.New(sha256.New, r.key)
+	fmt.Fprintf(mac, "%s.%s.%s", id, strconv.FormatInt(at, 10), body)
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}

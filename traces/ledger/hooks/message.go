@@ -1,0 +1,125 @@
+package hooks
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/traces/ledger"
+)
+
+// A message is what a receiver is told.
+type message struct {
+	id   string // the same whenever it is sent
+	body []byte
+}
+
+// document is the body: type, timestamp and data, as Standard Webhooks has it.
+type document struct {
+	Type      string `json:"type"`
+	Timestamp string `json:"timestamp"` // of the event
+	Data      data   `json:"data"`
+}
+
+// data is what is bound, without the arguments. Nothing in it changes later, so that a message that is sent again says the
+// same.
+type data struct {
+	SchemaVersion int              `json:"schema_version"`
+	Run           string           `json:"run"`
+	Actor         string           `json:"actor"`
+	Task          string           `json:"task"`
+	Env           string           `json:"env"`
+	Server        string           `json:"server"`
+	Tool          string           `json:"tool"`
+	Arguments     canonical.Digest `json:"arguments"`
+	Definition    canonical.Digest `json:"definition"`
+	Bundle        canonical.Digest `json:"bundle"`
+	RiskMode      string           `json:"risk_mode"`
+	RiskScore     int              `json:"risk_score"`
+	Policy        string           `json:"policy"`
+	Binding       canonical.Digest `json:"binding"`
+	Approvers     []string         `json:"approvers"`
+	Quorum        int              `json:"quorum"`
+	Expires       string           `json:"expires"`
+	Outcome       string           `json:"outcome"` // approved, denied or expired; empty as long as nobody has decided
+	Votes         []vote           `json:"votes"`
+}
+
+type vote struct {
+	At      string `json:"at"`
+	By      string `json:"by"`
+	Outcome string `json:"outcome"`
+	Reason  string `json:"reason"`
+}
+
+const schemaVersion = 1
+
+// outcomes are what the types of event that can decide mean.
+var outcomes = map[ledger.Type]string{
+	ledger.ApprovalApproved: "approved", ledger.ApprovalDenied: "denied", ledger.ApprovalExpired: "expired",
+}
+
+// kind is the kind of message that an event may be; empty if it is none.
+func kind(t ledger.Type) string {
+	switch {
+	case t == ledger.ApprovalRequested:
+		return Requested
+	case outcomes[t] != "":
+		return Decided
+	}
+	return ""
+}
+
+// newMessage makes the message about an event. There is none about an event that decides nothing.
+func newMessage(r ledger.Reader, e *ledger.Event) (*message, error) {
+	if e.Type == ledger.ApprovalApproved {
+		if last, err := decides(r, e); err != nil || !last {
+			return nil, err
+		}
+	}
+	q, err := r.Request(e.RunID)
+	if errors.Is(err, ledger.ErrNotFound) { // pruned meanwhile
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := data{
+		SchemaVersion: schemaVersion, Run: q.RunID, Actor: q.Actor, Task: q.Task, Env: q.Env, Server: q.Server, Tool: q.Tool,
+		Arguments: q.Arguments, Definition: q.Definition, Bundle: q.Bundle, RiskMode: q.Mode, RiskScore: q.Score, Policy: q.Policy,
+		Binding: q.Binding, Approvers: append([]string{}, q.Approvers...), Quorum: q.Quorum, Expires: q.Expires, Outcome: outcomes[e.Type],
+		Votes: []vote{},
+	}
+	if d.Outcome != "" {
+		votes, err := ledger.Votes(r, q.RunID)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range votes {
+			d.Votes = append(d.Votes, vote{At: v.At, By: v.By, Outcome: string(v.Outcome), Reason: v.Reason})
+		}
+	}
+	body := canonical.MustSorted(&document{Type: "approval." + kind(e.Type), Timestamp: e.At, Data: d})
+	return &message{id: "msg_" + strings.TrimPrefix(string(e.Hash), canonical.DigestPrefix), body: body}, nil
+}
+
+// decides reports whether an approval was the last that it took.
+func decides(r ledger.Reader, e *ledger.Event) (bool, error) {
+	said, err := e.Whole(r)
+	if err != nil {
+		return false, err
+	}
+	for name, value := range canonical.Members(said) {
+		if name == "decides" {
+			return string(value) == "true", nil
+		}
+	}
+	return false, nil
+}
+
+// wants reports whether a receiver is told of such an event.
+func (r *receiver) wants(t ledger.Type) bool {
+	k := kind(t)
+	return k != "" && slices.Contains(r.events, k)
+}

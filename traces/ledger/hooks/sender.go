@@ -1,0 +1,353 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger"
+)
+
+const (
+	// PollInterval is how often each hook looks for what is to be sent: people do not notice a second.
+	PollInterval = time.Second
+	// Timeout is how long a receiver may take for a message. It should take it down and think later.
+	Timeout = 10 * time.Second
+	// lease is how long a message on its way is left to whoever took it up: three times as long as they can need.
+	lease = 3 * Timeout
+	// maxAnswer is how much of a receiver's answer is read, so that its connection can be used again.
+	maxAnswer = 4 << 10
+	// maxEvents is how many events one look goes through before it is written down how far it came: few enough to be gone
+	// through again every second.
+	maxEvents = 1000
+	// maxError bounds what the ledger keeps of why a receiver failed, in bytes.
+	maxError = 200
+)
+
+// MaxAttempts is how often a message is sent before it is given up.
+const MaxAttempts = 8
+
+// pauses are between one attempt and the next. Most receivers are back within minutes. As messages come in order, one that
+// a receiver never takes holds up the others for as long as all of them together: some two hours.
+var pauses = [MaxAttempts - 1]time.Duration{
+	5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour,
+}
+
+// States of a delivery.
+const (
+	waiting = "waiting"
+	done    = "done"
+	givenUp = "given_up"
+)
+
+// never is behind every time: all that wait are due by then.
+const never = "9999-12-31T23:59:59Z"
+
+const timeForm = "2006-01-02T15:04:05Z"
+
+// A Store is what is needed of a [ledger.Store].
+type Store interface {
+	View(ctx context.Context, do func(ledger.Reader) error) error
+	Update(ctx context.Context, do func(ledger.Tx) error) error
+}
+
+// Options of a sender.
+type Options struct {
+	Hooks []Hook
+	// Clock tells the time; nil is [time.Now].
+	Clock func() time.Time
+	// Log takes one line about a message that did not get through. It may be nil.
+	Log func(line string)
+	// Interval is between two looks; 0 is [PollInterval].
+	Interval time.Duration
+	// Timeout is that of one attempt; 0 is [Timeout], which it cannot exceed.
+	Timeout time.Duration
+}
+
+// A Sender tells hooks what happens in a ledger.
+type Sender struct {
+	store  Store
+	to     []*receiver
+	clock  func() time.Time
+	log    func(string)
+	every  time.Duration
+	client *http.Client
+}
+
+// New returns a sender. The error says what is wrong with a hook.
+func New(store Store, o Options) (*Sender, error) {
+	to, err := receivers(o.Hooks)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sender{store: store, to: to, clock: o.Clock, log: o.Log, every: o.Interval}
+	if s.clock == nil {
+		s.clock = time.Now
+	}
+	if s.log == nil {
+		s.log = func(string) {}
+	}
+	if s.every <= 0 {
+		s.every = PollInterval
+	}
+	if o.Timeout <= 0 || o.Timeout > Timeout {
+		o.Timeout = Timeout
+	}
+	s.client = &http.Client{
+		Timeout: o.Timeout,
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+			MaxResponseHeaderBytes: 64 << 10,
+		},
+		// Where a message was sent to stands in the configuration, and nobody else says otherwise.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return s, nil
+}
+
+// Run tells the hooks what there is and what comes, each in its own time, until ctx is done.
+func (s *Sender) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, to := range s.to {
+		all.Go(func() { s.tell(ctx, to) })
+	}
+	all.Wait()
+	s.client.CloseIdleConnections()
+}
+
+// tell tells one hook.
+func (s *Sender) tell(ctx context.Context, to *receiver) {
+	broken := "" // what was said last of a ledger that cannot be read: once is enough
+	_ = ledger.Poll(ctx, s.every, func() (bool, error) {
+		more, err := true, error(nil)
+		for more && err == nil && ctx.Err() == nil {
+			more, err = s.step(ctx, to)
+		}
+		switch {
+		case err == nil || ctx.Err() != nil:
+			broken = ""
+		case err.Error() != broken:
+			broken = err.Error()
+			s.log(fmt.Sprintf("hook %s: the ledger cannot be asked or written: %s", to.name(), broken))
+		}
+		return false, nil
+	})
+}
+
+// name is how people know a receiver: its path may be a secret.
+func (r *receiver) name() string {
+	u, err := url.Parse(r.url)
+	if err != nil {
+		return r.id
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// step sends the next message of a hook, if it is due, and reports whether to go on at once.
+func (s *Sender) step(ctx context.Context, to *receiver) (more bool, err error) {
+	d, m, more, err := s.next(ctx, to)
+	if err != nil || m == nil {
+		return more, err
+	}
+	failed := s.send(ctx, to, m)
+	if failed != nil && ctx.Err() != nil {
+		failed = nil
+		d.Attempts-- // the service is ending: it was not the receiver's fault, and is sent again
+		d.Next = s.now()
+		return false, s.settle(d)
+	}
+	switch {
+	case failed == nil:
+		d.State, d.Error = done, ""
+	case d.Attempts >= MaxAttempts:
+		d.State, d.Error = givenUp, visible.Clip(failed.Error(), maxError)
+		s.log(fmt.Sprintf("hook %s: the message %s about event %d is given up after %d attempts: %s", to.name(), m.id, d.Seq, d.Attempts, d.Error))
+	default:
+		d.Error = visible.Clip(failed.Error(), maxError)
+		d.Next = s.clock().Add(pauses[d.Attempts-1]).UTC().Format(timeForm)
+		s.log(fmt.Sprintf("hook %s: attempt %d of %d failed, the next is at %s: %s", to.name(), d.Attempts, MaxAttempts, d.Next, d.Error))
+	}
+	return true, s.settle(d)
+}
+
+func (s *Sender) now() string { return s.clock().UTC().Format(timeForm) }
+
+// settle writes down what became of a message. It does so also when the service is ending: what was sent was sent.
+func (s *Sender) settle(d *ledger.Delivery) error {
+	return s.store.Update(context.Background(), func(tx ledger.Tx) error {
+		// Whoever took longer than the lease has lost it: what others did since stands.
+		now, err := head(tx, d.Hook)
+		if err != nil || now == nil || now.Seq != d.Seq {
+			return err
+		}
+		return tx.PutDelivery(*d)
+	})
+}
+
+// head is the message of a hook that waits or is on its way; nil if there is none.
+func head(r ledger.Reader, hook string) (*ledger.Delivery, error) {
+	for d, err := range r.Deliveries(never, maxEvents) {
+		if err != nil {
+			return nil, err
+		}
+		if d.Hook == hook {
+			return &d, nil
+		}
+	}
+	return nil, nil
+}
+
+// next takes up the message that is to be sent now: the one that waits, or about the next event that the hook is told of.
+// There may be none. Only looking takes no lock of the ledger, so a hook that has nothing to say costs nobody anything.
+func (s *Sender) next(ctx context.Context, to *receiver) (d *ledger.Delivery, m *message, more bool, err error) {
+	var look bool
+	err = s.store.View(ctx, func(r ledger.Reader) error {
+		p, err := s.plan(r, to)
+		look, more = p.write, p.more
+		return err
+	})
+	if err != nil || !look {
+		return nil, nil, false, err
+	}
+	err = s.store.Update(ctx, func(tx ledger.Tx) error {
+		p, err := s.plan(tx, to) // another process may have been faster
+		d, m, more = nil, nil, p.more
+		if err != nil || !p.write {
+			return err
+		}
+		if p.upTo != 0 {
+			if err := tx.SetDelivered(to.id, p.upTo); err != nil {
+				return err
+			}
+		}
+		if p.delivery == nil {
+			return nil
+		}
+		if p.message != nil {
+			d, m = p.delivery, p.message
+			d.Attempts++
+			d.Next = s.clock().Add(lease).UTC().Format(timeForm)
+		}
+		return tx.PutDelivery(*p.delivery)
+	})
+	return d, m, more, err
+}
+
+// A plan is what is to be written for a hook, and sent.
+type plan struct {
+	write    bool
+	more     bool             // there may be more behind it
+	upTo     int64            // events were looked at up to here; 0: as before
+	delivery *ledger.Delivery // the message's row
+	message  *message
+}
+
+// fromEmpty is how the ledger keeps that a hook was begun when there was no event: 0 says that it was not begun.
+const fromEmpty = -1
+
+func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
+	waits, err := head(r, to.id)
+	if err != nil {
+		return p, err
+	}
+	if waits != nil {
+		return s.again(r, waits)
+	}
+	seq, err := r.Delivered(to.id)
+	if err != nil {
+		return p, err
+	}
+	if seq == 0 { // it is told what comes from now on, and not the whole past
+		p.write, p.upTo = true, fromEmpty
+		switch last, err := r.Last(); {
+		case errors.Is(err, ledger.ErrNotFound):
+		case err != nil:
+			return p, err
+		default:
+			p.upTo = last.Seq
+		}
+		return p, nil
+	}
+	count := 0
+	for e, err := range r.Events(max(seq, 0)) {
+		if err != nil {
+			return p, err
+		}
+		p.upTo, count = e.Seq, count+1
+		if to.wants(e.Type) {
+			if p.message, err = newMessage(r, &e); err != nil {
+				return p, err
+			}
+			if p.message != nil {
+				p.delivery = &ledger.Delivery{Seq: e.Seq, Hook: to.id, State: waiting}
+				p.write, p.more = true, true
+				return p, nil
+			}
+		}
+		if count == maxEvents {
+			p.write, p.more = true, true
+			return p, nil
+		}
+	}
+	return p, nil // what was looked at in vain is few, and is looked at again
+}
+
+// again takes up a message that waits, if it is due.
+func (s *Sender) again(r ledger.Reader, d *ledger.Delivery) (p plan, err error) {
+	if d.Next > s.now() {
+		return p, nil
+	}
+	for e, err := range r.Events(d.Seq - 1) {
+		if err != nil {
+			return p, err
+		}
+		if e.Seq == d.Seq {
+			p.message, err = newMessage(r, &e)
+		}
+		if err != nil {
+			return p, err
+		}
+		break
+	}
+	p.write, p.more, p.delivery = true, true, d
+	if p.message == nil { // what it was about is not in the ledger any more
+		d.State, d.Error = givenUp, "the event was pruned"
+	}
+	return p, nil
+}
+
+// send makes one attempt. A receiver takes a message by answering with 2xx.
+func (s *Sender) send(ctx context.Context, to *receiver, m *message) error {
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, to.url, bytes.NewReader(m.body))
+	if err != nil {
+		return errors.New("its URL is none")
+	}
+	at := s.clock().Unix()
+	q.Header = http.Header{
+		"Content-Type": {"application/json"}, "User-Agent": {"pgfsm"},
+		"Webhook-Id": {m.id}, "Webhook-Timestamp": {strconv.FormatInt(at, 10)}, "Webhook-Signature": {to.sign(m.id, at, m.body)},
+	}
+	got, err := s.client.Do(q)
+	if err != nil {
+		var at *url.Error // whose text holds the URL
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return err
+	}
+	defer got.Body.Close()
+	_, _ = io.CopyN(io.Discard, got.Body, maxAnswer) // its status is its answer
+	if !slices.Contains([]int{200, 201, 202, 203, 204, 205, 206}, got.StatusCode) {
+		return fmt.Errorf("it answered with status %d", got.StatusCode)
+	}
+	return nil
+}

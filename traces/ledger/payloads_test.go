@@ -1,0 +1,77 @@
+package ledger_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"pgfsm/traces/ledger"
+)
+
+const aDigest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+// TestPayloadsHaveOneForm: what differs only in spelling is refused, for it would be hashed otherwise.
+func TestPayloadsHaveOneForm(t *testing.T) {
+	const good = `{"bytes":12,"result":"` + aDigest + `"}`
+	for _, c := range []struct {
+		name, text string
+		kind       ledger.Type
+		ok         bool
+	}{
+		{"as-written", good, ledger.ToolResult, true},
+		{"of-another-type", good, ledger.ProxySent, false},
+		{"of-no-type", good, "tool.results", false},
+		{"white-space", strings.Replace(good, ":12", ": 12", 1), ledger.ToolResult, false},
+		{"another-order", `{"result":"` + aDigest + `","bytes":12}`, ledger.ToolResult, false},
+		{"another-case", strings.Replace(good, "bytes", "Bytes", 1), ledger.ToolResult, false},
+		{"a-member-twice", strings.Replace(good, "{", `{"bytes":12,`, 1), ledger.ToolResult, false},
+		{"a-member-more", strings.Replace(good, "{", `{"a":1,`, 1), ledger.ToolResult, false},
+		{"a-member-less", `{"bytes":12}`, ledger.ToolResult, false},
+		{"a-number-written-otherwise", strings.Replace(good, "12", "12.0", 1), ledger.ToolResult, false},
+		{"a-letter-escaped", strings.Replace(good, "sha", `\u0073ha`, 1), ledger.ToolResult, false},
+		{"null", "null", ledger.ToolResult, false},
+		{"nothing", "", ledger.ToolResult, false},
+		{"text-behind", good + " ", ledger.ToolResult, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := ledger.ReadAgain(c.kind, []byte(c.text)); (err == nil) != c.ok {
+				t.Errorf("reading %s = %v, ok %t", c.text, err, c.ok)
+			}
+		})
+	}
+}
+
+func TestEveryTypeHasAPayload(t *testing.T) {
+	for _, kind := range ledger.Types() {
+		if _, err := ledger.ReadAgain(kind, []byte("[]")); err == nil || strings.Contains(err.Error(), "unknown type") {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+// FuzzPayload: nothing that stands in an event is taken in two spellings, and nothing breaks the reader.
+func FuzzPayload(f *testing.F) {
+	d := newDesk(f)
+	d.fill()
+	d.view(func(r ledger.Reader) error {
+		for e, err := range r.Events(0) {
+			if err != nil {
+				return err
+			}
+			text, err := e.Whole(r)
+			if err != nil {
+				return err
+			}
+			if len(text) <= ledger.MaxInline {
+				f.Add(string(e.Type), []byte(text))
+			}
+		}
+		return nil
+	})
+	f.Fuzz(func(t *testing.T, kind string, text []byte) {
+		again, err := ledger.ReadAgain(ledger.Type(kind), text)
+		if err == nil && !bytes.Equal(again, text) {
+			t.Errorf("%s and %s are one payload", text, again)
+		}
+	})
+}

@@ -1,0 +1,262 @@
+package ledger_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/states/statestest"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+)
+
+// checked verifies a desk's ledger, with every run executed again.
+func (d *desk) checked(o ledger.VerifyOptions) (report ledger.Report, err error) {
+	d.t.Helper()
+	o.Replayer = traces.NewReplayer(d.machine, nil)
+	err = d.View(context.Background(), func(r ledger.Reader) (err error) {
+		report, err = ledger.Verify(context.Background(), r, o)
+		return err
+	})
+	return report, err
+}
+
+func (d *desk) checkpoint() (c ledger.Checkpoint) {
+	d.t.Helper()
+	d.view(func(r ledger.Reader) (err error) {
+		c, err = ledger.TakeCheckpoint(r)
+		return err
+	})
+	return c
+}
+
+// runs are the ids of all runs that the ledger tells of.
+func (d *desk) runs() (all []string) {
+	d.t.Helper()
+	d.view(func(r ledger.Reader) error {
+		for q, err := range r.Requests(ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			all = append(all, q.RunID)
+		}
+		return nil
+	})
+	return all
+}
+
+// passes plays runs that are called and answered.
+func (d *desk) passes(n int) {
+	d.t.Helper()
+	for range n {
+		s := find(d.t, "policy-allows")
+		if _, _, err := d.play(newID(d.t), &s); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+}
+
+// prunes prunes and verifies what is left.
+func (d *desk) prunes(before string) ledger.Pruned {
+	d.t.Helper()
+	done, err := d.Prune(context.Background(), before, "local:root")
+	if err != nil {
+		d.t.Fatalf("Prune(%s) = %v", before, err)
+	}
+	if report, err := d.checked(ledger.VerifyOptions{}); err != nil {
+		d.t.Fatalf("after Prune(%s): Verify() = %+v, %v", before, report, err)
+	}
+	return done
+}
+
+func TestPruneAgainAndAgain(t *testing.T) {
+	d := newDesk(t)
+	dora := d.voter("dora")
+	d.passes(3)
+	d.clock.set(t, "2026-11-21T09:10:00Z")
+	d.passes(2)
+	if done := d.prunes("2026-11-21T09:00:00Z"); done.Events != 0 || done.Kept != 0 || len(d.runs()) != 5 {
+		t.Errorf("before the first event: %+v, %d runs", done, len(d.runs()))
+	}
+	first := d.checkpoint()
+
+	done := d.prunes("2026-11-21T09:10:00Z")
+	if done.Runs != 3 || done.Kept != 0 || len(d.runs()) != 2 || done.Events != done.Seq {
+		t.Errorf("the older runs: %+v, %d runs are left", done, len(d.runs()))
+	}
+	if done := d.prunes("2026-11-21T09:10:00Z"); done.Events != 0 {
+		t.Errorf("once more: %+v", done)
+	}
+	// What a checkpoint of before says, nobody can tell any more; one of the end of what was removed still holds.
+	if _, err := d.checked(ledger.VerifyOptions{Checkpoint: &ledger.Checkpoint{Size: 2, Head: first.Head}}); !errors.Is(err, ledger.ErrCheckpointPruned) {
+		t.Errorf("a checkpoint of what was pruned: Verify() = %v", err)
+	}
+	edge := ledger.Checkpoint{Size: done.Seq, Head: done.Head}
+	if report, err := d.checked(ledger.VerifyOptions{Checkpoint: &edge}); err != nil || report.Pruned != done.Seq {
+		t.Errorf("a checkpoint of the last that was pruned: Verify() = %+v, %v", report, err)
+	}
+	edge.Head = ledger.Origin
+	if _, err := d.checked(ledger.VerifyOptions{Checkpoint: &edge}); !errors.Is(err, ledger.ErrTampered) {
+		t.Errorf("another head of the last that was pruned: Verify() = %v", err)
+	}
+
+	// The token was carried over: it lets its owner in, and its vote is judged by it.
+	held, s := d.hold(nil)
+	d.clock.set(t, "2026-11-21T09:20:00Z")
+	d.vote(held, dora, true)
+	if got, err := d.resume(held, world(s)); err != nil {
+		t.Fatalf("resume() = %+v, %v", got, err)
+	}
+	if _, err := d.RevokeToken(context.Background(), ledger.Local("local:root"), dora.TokenID); err != nil {
+		t.Fatal(err)
+	}
+	d.clock.set(t, "2026-11-21T09:30:00Z")
+	d.passes(1)
+	if done := d.prunes("2026-11-21T09:20:00Z"); done.Runs != 2 || done.Behind != held || done.Ends == "" || done.Kept == 0 {
+		t.Errorf("up to the held run: %+v", done)
+	}
+	if done := d.prunes("2026-11-21T09:30:00Z"); done.Runs != 1 || done.Kept != 0 {
+		t.Errorf("with the held run: %+v", done)
+	}
+	d.clock.set(t, "2026-11-21T10:00:00Z")
+	if done := d.prunes("2026-11-21T10:00:00Z"); done.Runs != 1 || len(d.runs()) != 0 {
+		t.Errorf("everything: %+v, %d runs are left", done, len(d.runs()))
+	}
+	if report, err := d.checked(ledger.VerifyOptions{}); err != nil || report.Events != 1 || report.Steps != 0 || report.Blobs != 0 || report.Tokens != 1 {
+		t.Errorf("what is left of all: %+v, %v", report, err)
+	}
+	d.passes(1)
+	if report, err := d.checked(ledger.VerifyOptions{}); err != nil || report.Requests != 1 {
+		t.Errorf("and it goes on: %+v, %v", report, err)
+	}
+}
+
+func TestPruneLeavesWhatHasNotEnded(t *testing.T) {
+	d := newDesk(t)
+	d.passes(1)
+	held, _ := d.hold(nil)
+	d.clock.set(t, "2026-11-21T09:01:00Z")
+	d.passes(2)
+	d.clock.set(t, "2026-11-21T09:02:00Z")
+	if done := d.prunes("2026-11-21T09:02:00Z"); done.Runs != 1 || done.Behind != held || done.Ends != "" || done.Kept == 0 || len(d.runs()) != 3 {
+		t.Errorf("Prune() = %+v, %d runs are left", done, len(d.runs()))
+	}
+}
+
+func TestPruneRefusesTimes(t *testing.T) {
+	d := newDesk(t)
+	d.passes(1)
+	for _, c := range []struct {
+		name, before string
+		ok           bool
+	}{
+		{"now", statestest.At, true},
+		{"in-a-second", "2026-11-21T09:00:01Z", false},
+		{"a-date", "2026-11-21", false},
+		{"another-zone", "2026-11-21T09:00:00+00:00", false},
+		{"nothing", "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := d.Prune(context.Background(), c.before, "local:root"); errors.Is(err, ledger.ErrPruneTime) == c.ok {
+				t.Errorf("Prune(%q) = %v", c.before, err)
+			}
+		})
+	}
+}
+
+// TestVerifyNamesAForgedPrune: what is missing at the beginning needs the word of a prune, and only that.
+func TestVerifyNamesAForgedPrune(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		edit func(*testing.T, []ledger.Event) []ledger.Event
+		what string
+	}{
+		{"of-what-is-there", func(_ *testing.T, all []ledger.Event) []ledger.Event {
+			return append(all, ledger.Event{
+				Type: ledger.LedgerPruned, At: all[len(all)-1].At, By: "local:root",
+				Payload: fmt.Appendf(nil, `{"before":"2026-11-21T09:00:00Z","events":1,"head":%q,"runs":0,"seq":1,"tokens":[]}`, ledger.Origin),
+			})
+		}, "it should not be there"},
+		{"of-what-cannot-have-been", func(_ *testing.T, all []ledger.Event) []ledger.Event {
+			return append(all, ledger.Event{
+				Type: ledger.LedgerPruned, At: all[len(all)-1].At, By: "local:root",
+				Payload: fmt.Appendf(nil, `{"before":"2026-11-21T09:00:00Z","events":9,"head":%q,"runs":0,"seq":8,"tokens":[]}`, ledger.Origin),
+			})
+		}, "cannot have been there"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			d.passes(2)
+			err := d.forge(func(all []ledger.Event) []ledger.Event { return c.edit(t, all) })
+			if !errors.Is(err, ledger.ErrTampered) || !bytes.Contains([]byte(err.Error()), []byte(c.what)) {
+				t.Errorf("Verify() = %v, want %q", err, c.what)
+			}
+		})
+	}
+	t.Run("no-word-of-it", func(t *testing.T) {
+		path, _ := archive(t)
+		b := newBench(t, path)
+		b.do(t, "DELETE FROM events WHERE seq <= 2")
+		_, err := verify(t, b.path, ledger.VerifyOptions{})
+		var fault *ledger.Fault
+		if !errors.As(err, &fault) || fault.Table != "events" || fault.Key != "2" {
+			t.Errorf("Verify() = %v, want event 2", err)
+		}
+	})
+}
+
+func TestExport(t *testing.T) {
+	d := newDesk(t)
+	d.fill()
+	var out bytes.Buffer
+	d.view(func(r ledger.Reader) error {
+		n, err := ledger.Export(r, &out)
+		if err == nil && n != d.checkpoint().Size {
+			t.Errorf("%d events written", n)
+		}
+		return err
+	})
+	prev, large := ledger.Origin, 0
+	for i, line := range bytes.Split(bytes.TrimSuffix(out.Bytes(), []byte("\n")), []byte("\n")) {
+		if c, err := canonical.JSON(line); err != nil || !bytes.Equal(c, line) {
+			t.Fatalf("line %d is not canonical: %v", i+1, err)
+		}
+		// As docs/ledger.md tells others to do it: without the hash, and with the digest of what is large.
+		var members map[string]jsontext.Value
+		if err := json.Unmarshal(line, &members); err != nil {
+			t.Fatal(err)
+		}
+		hash, err := canonical.Unquote(members["hash"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		delete(members, "hash")
+		if p := members["payload"]; len(p) > ledger.MaxInline {
+			members["payload"] = canonical.MustMarshal(ledger.Ref(canonical.Sum(ledger.BlobValue, p)))
+			large++
+		}
+		rest, err := json.Marshal(members, json.Deterministic(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rest, err = canonical.JSON(rest); err != nil {
+			t.Fatal(err)
+		}
+		if got := canonical.Sum("ledger event", rest); string(got) != hash {
+			t.Errorf("line %d: its hash is %s, its content has %s", i+1, hash, got)
+		}
+		if before, err := canonical.Unquote(members["prev"]); err != nil || before != string(prev) {
+			t.Errorf("line %d does not follow the line before", i+1)
+		}
+		prev = canonical.Digest(hash)
+	}
+	if large == 0 {
+		t.Error("no event had a large payload: the test is blind")
+	}
+}

@@ -1,0 +1,291 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/risk"
+	"pgfsm/states"
+	"pgfsm/traces"
+)
+
+// A Run keeps the record of one run in a ledger. It implements [states.Recorder]: what it has appended stands in the
+// ledger at latest when the run is held or its call leaves. One goroutine owns it. It ends with Finish, or with Abandon,
+// or by being held.
+type Run struct {
+	l      *Ledger
+	header traces.Header
+	run    *states.Run
+	chain  *traces.Chain
+	count  int    // steps so far
+	steps  []Step // those that are not recorded
+	blobs  []Blob // what they refer to
+	seq    int64  // of the run's last event; 0 if it has none. Whoever else adds one takes the run away
+	judged bool   // what risk and policy came to at first is recorded
+}
+
+// Begin begins the record of a run. Nothing of it is in the ledger until the run is held, dispatched or ended; a run that
+// is lost before that has done nothing.
+func (l *Ledger) Begin(h traces.Header, run *states.Run) *Run {
+	l.take(h.RunID)
+	return &Run{l: l, header: h, run: run, chain: traces.NewChain(&h)}
+}
+
+// goOn goes on with the record of a run that this process has claimed.
+func (l *Ledger) goOn(q *Request, h traces.Header, steps []traces.Step, run *states.Run) *Run {
+	r := &Run{l: l, header: h, run: run, chain: traces.NewChain(&h), count: len(steps), seq: q.Seq}
+	r.chain.Behind(steps)
+	r.judged = q.Status != Proposed
+	return r
+}
+
+// Append links a step to those before. A step that holds or dispatches the run is recorded with all before it: when it
+// returns nil, they are durable. Its errors say that nothing happened, and what can be done.
+func (r *Run) Append(s states.Step) error {
+	if err := r.link(s); err != nil {
+		return err
+	}
+	switch s.On {
+	case states.Hold:
+		if err := r.commit(context.Background(), r.hold); err != nil {
+			return err
+		}
+		r.l.letGo(r.header.RunID) // nobody has it now
+	case states.Dispatch:
+		return r.commit(context.Background(), r.dispatch)
+	}
+	return nil
+}
+
+// link completes a step as it will stand in its table.
+func (r *Run) link(s states.Step) error {
+	step := r.chain.Link(s, r.l.clock().UTC().Format(timeForm))
+	row := Step{
+		RunID: r.header.RunID, Seq: step.Seq, At: step.At, From: step.From, Trigger: step.Trigger, To: step.To,
+		Prev: step.Prev, Hash: step.Hash,
+	}
+	put := func(b Blob) error {
+		r.blobs = append(r.blobs, b)
+		return nil
+	}
+	for _, v := range []struct {
+		to    *string
+		value jsontext.Value
+	}{{&row.Facts, step.Facts}, {&row.Command, step.Command}, {&row.Event, step.Event}} {
+		var err error
+		if *v.to, err = inline(v.value, put); err != nil {
+			return err
+		}
+	}
+	r.steps, r.count = append(r.steps, row), r.count+1
+	return nil
+}
+
+// Finish records how the run ended, with all that was not recorded yet, and returns the head of its trace.
+func (r *Run) Finish(o states.Outcome) (canonical.Digest, error) {
+	head := r.Head(o)
+	err := r.commit(context.Background(), func(b *batch, q *Request) error { return r.end(b, q, o, head) })
+	if err != nil {
+		return "", err
+	}
+	r.l.letGo(r.header.RunID)
+	return head, nil
+}
+
+// Head is the head of the run's trace, were it to end as it stands now.
+func (r *Run) Head(o states.Outcome) canonical.Digest { return traces.Head(r.chain.Last(), o) }
+
+// Abandon gives the run up as it stands in the ledger. What is not recorded is lost. A run whose call left is found by
+// the next recovery, and ended as one of which nobody knows what its call did.
+func (r *Run) Abandon() { r.l.letGo(r.header.RunID) }
+
+// commit records what is not recorded yet together with what do adds, or nothing of it.
+func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error {
+	var seq int64
+	err := r.l.commit(ctx, func(b *batch) error {
+		q, err := r.standing(b)
+		if err != nil {
+			return err
+		}
+		b.wrote = true
+		if q.RunID == "" {
+			if err := r.create(b, q); err != nil {
+				return err
+			}
+		}
+		for i := range r.blobs {
+			if err := b.PutBlob(r.blobs[i]); err != nil {
+				return err
+			}
+		}
+		if err := b.AddSteps(r.steps); err != nil {
+			return err
+		}
+		if err := do(b, q); err != nil {
+			return err
+		}
+		seq = q.Seq
+		return b.PutRequest(*q)
+	})
+	if err != nil {
+		return fmt.Errorf("the ledger did not take it: %w", err)
+	}
+	r.seq, r.steps, r.blobs = seq, nil, nil
+	r.judged = r.judged || r.run.Facts().Assessed != nil
+	return nil
+}
+
+// standing finds the run as this process left it. It refuses where another process has it, or has ended it: then nothing
+// may be done any more. Of a call that people agreed to, and that is about to leave, it looks at the clock once more: in
+// this transaction nothing can come between. It writes nothing.
+func (r *Run) standing(b *batch) (*Request, error) {
+	q, err := b.Request(r.header.RunID)
+	switch {
+	case errors.Is(err, ErrNotFound) && r.seq == 0:
+		return &Request{}, r.counted(b)
+	case err != nil:
+		return nil, err
+	case q.Seq != r.seq || q.Owner != r.l.owner || q.Ended != "":
+		return nil, &ClaimError{Request: q, Err: ErrTaken}
+	}
+	f := r.run.Facts()
+	if f.Dispatched != nil && q.Sent == "" && f.Approved != nil && !policy.Before(b.now, q.Expires) {
+		return nil, &ClaimError{Request: q, Err: ErrTooLate}
+	}
+	return &q, nil
+}
+
+// create adds the run's first event: its header and its call, as far as it came.
+func (r *Run) create(b *batch, q *Request) error {
+	h := &r.header
+	if err := b.PutBlob(Blob{Digest: h.Bundle.Digest, Kind: BlobBundle, Text: string(h.Bundle.Content)}); err != nil {
+		return err
+	}
+	p := &created{
+		Bundle: h.Bundle.Digest, Env: r.run.Bundle().Content().Env, Format: h.Format, Machine: h.Machine, Owner: r.l.owner,
+		Request: h.Request,
+	}
+	if f := r.run.Facts(); f.Validated != nil {
+		args := r.run.Plan().Args
+		p.Call = &call{
+			Args: args, Arguments: f.Validated.Arguments, Definition: f.Validated.Definition, Server: f.Validated.Server,
+			Tool: f.Validated.Tool,
+		}
+		if _, err := inline(args, b.PutBlob); err != nil {
+			return err
+		}
+	}
+	return b.add(q, h.RunID, h.Request.Actor, p)
+}
+
+// assess adds what risk and policy came to, once.
+func (r *Run) assess(b *batch, q *Request) error {
+	f := r.run.Facts()
+	a := f.Assessed
+	if a == nil && f.Stopped != nil {
+		a = f.Stopped.Assessment
+	}
+	if a == nil || r.judged {
+		return nil
+	}
+	rules := (&risk.Assessment{Contributions: a.Risk}).Risk().Rules
+	if err := b.add(q, r.header.RunID, r.l.owner, &scored{Mode: a.Mode, Rules: rules, Score: a.Score}); err != nil {
+		return err
+	}
+	return r.decide(b, q, a.Verdict, a.Policy, a.Condition)
+}
+
+func (r *Run) decide(b *batch, q *Request, v policy.Verdict, id, condition string) error {
+	return b.add(q, r.header.RunID, r.l.owner, &decision{
+		Bundle: r.header.Bundle.Digest, Code: string(v.Code), Condition: condition, Gate: string(v.Gate),
+		Outcome: string(v.Outcome), Policy: id, Reason: v.Reason,
+	})
+}
+
+func (r *Run) anchor() anchor { return anchor{Last: r.chain.Last(), Steps: r.count} }
+
+// hold parks the run: people are asked, and nobody has it.
+func (r *Run) hold(b *batch, q *Request) error {
+	if err := r.assess(b, q); err != nil {
+		return err
+	}
+	f := r.run.Facts()
+	if f.Held == nil || f.Assessed == nil {
+		return errors.New("a run is held that nobody was asked about")
+	}
+	return b.add(q, r.header.RunID, r.l.owner, &asked{
+		anchor: r.anchor(), Approvers: append([]string{}, f.Assessed.Approvers...), Binding: f.Held.Binding,
+		Expires: f.Held.Bound.Expires, Quorum: max(f.Assessed.Quorum, 1),
+	})
+}
+
+// dispatch lets the call leave.
+func (r *Run) dispatch(b *batch, q *Request) error {
+	if err := r.assess(b, q); err != nil {
+		return err
+	}
+	f := r.run.Facts()
+	if f.Permitted == nil || f.Dispatched == nil {
+		return errors.New("a call is dispatched that nothing permits")
+	}
+	if f.Approved != nil {
+		if err := r.decide(b, q, f.Permitted.Assessed, f.Assessed.Policy, f.Assessed.Condition); err != nil {
+			return err
+		}
+	}
+	return b.add(q, r.header.RunID, r.l.owner, &sent{anchor: r.anchor(), Permit: f.Dispatched.Permit})
+}
+
+// end adds what the run came to since it was last recorded, and how it ended.
+func (r *Run) end(b *batch, q *Request, o states.Outcome, head canonical.Digest) error {
+	if err := r.assess(b, q); err != nil {
+		return err
+	}
+	f := r.run.Facts()
+	if s := f.Stopped; s != nil && decides(s) {
+		if err := r.decide(b, q, s.Verdict, q.Policy, ""); err != nil {
+			return err
+		}
+	}
+	if o.Code == policy.CodeApprovalExpired && (q.Status == Pending || q.Status == Approved) {
+		if err := b.add(q, r.header.RunID, r.l.owner, &expired{Binding: q.Binding, Expires: q.Expires}); err != nil {
+			return err
+		}
+	}
+	if f.Executed != nil {
+		err := b.add(q, r.header.RunID, r.l.owner, &returned{Bytes: f.Executed.Bytes, Result: f.Executed.Result})
+		if err != nil {
+			return err
+		}
+	}
+	return b.add(q, r.header.RunID, r.l.owner, &ended{anchor: r.anchor(), Head: head, Outcome: o})
+}
+
+// decides reports whether a run was stopped by a gate whose word is nowhere else: what risk and policy say at first is
+// recorded as such, what people and the clock say are events of their own, and an interruption is no decision.
+func decides(s *states.StoppedFact) bool {
+	switch v := s.Verdict; {
+	case s.Assessment != nil, v.Gate == policy.GateRun:
+		return false
+	default:
+		return v.Code != policy.CodeApprovalDenied && v.Code != policy.CodeApprovalExpired
+	}
+}
+
+// Door returns a door that parks the run when it is held, whatever happens: a held run is in the ledger and is nobody's,
+// so that from there on only who claims it may go on. It must be the run's door.
+func (r *Run) Door(d states.Door) states.Door { return parking{d} }
+
+type parking struct{ states.Door }
+
+func (p parking) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
+	if _, waits := wanted.(*states.AwaitDecision); waits {
+		return nil, states.ErrParked
+	}
+	return p.Door.Do(ctx, wanted)
+}

@@ -1,0 +1,261 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/storetest"
+)
+
+// statuses says how a request stands whose run ended like that.
+func status(o states.Outcome) ledger.Status {
+	switch o.Type {
+	case states.TypeFailed:
+		if o.Code == policy.CodeIndeterminate {
+			return ledger.Indeterminate
+		}
+		return ledger.Failed
+	case states.TypeBlocked:
+		return ledger.Denied
+	case states.TypeFinalAnswer:
+		return ledger.Proposed
+	case states.TypePending:
+		return ledger.Pending
+	}
+	return ledger.Executed
+}
+
+func TestEveryScenarioIsRecorded(t *testing.T) {
+	for _, s := range statestest.Scenarios() {
+		t.Run(s.Name, func(t *testing.T) {
+			d := newDesk(t)
+			o, head, err := d.play(statestest.RunID, &s)
+			if stale(&s) && s.Calls > 0 {
+				if !errors.Is(err, ledger.ErrTaskMoved) || len(s.World.Calls) != 0 {
+					t.Errorf("play() = %v, %d calls; want the calls of the task to be others", err, len(s.World.Calls))
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("play() = %v", err)
+			}
+			q := d.row(statestest.RunID)
+			if held := s.World.Decided != nil || s.State == states.Pending || strings.HasSuffix(s.Name, "-when-approved"); held {
+				if o.Type != states.TypePending {
+					t.Fatalf("a held run is %+v", o)
+				}
+			} else if o.State != string(s.State) || o.Code != s.Code && s.Code != "" {
+				t.Fatalf("outcome %+v, want %s %s", o, s.State, s.Code)
+			}
+			if q.Status != status(o) || string(q.State) != o.State || (q.Ended == "") != (o.Type == states.TypePending) || q.Owner != "" {
+				t.Errorf("the request is %s at %s, ended %q, owner %q; the outcome is %+v", q.Status, q.State, q.Ended, q.Owner, o)
+			}
+			if want := len(s.World.Calls); (q.Sent != "") != (slices.Contains(d.types(statestest.RunID), ledger.ProxySent)) || want > 0 && q.Sent == "" {
+				t.Errorf("sent %q with %d calls", q.Sent, want)
+			}
+			trace := d.trace(statestest.RunID, o, s.Decider)
+			if head != "" && (trace.Head != head || q.Head != head) {
+				t.Errorf("heads: of the trace %s, of Finish %s, of the request %s", trace.Head, head, q.Head)
+			}
+			if q.Steps != len(trace.Steps) {
+				t.Errorf("the request has %d steps, the trace %d", q.Steps, len(trace.Steps))
+			}
+		})
+	}
+}
+
+// stale reports whether a scenario's run belongs to a task that has made calls, of which no ledger knows.
+func stale(s *statestest.Scenario) bool {
+	return s.Request.Task != nil && len(s.Request.Task.Calls) > 0
+}
+
+func TestEventsOfARun(t *testing.T) {
+	const (
+		created, scored, made, sent = ledger.RequestCreated, ledger.RiskScored, ledger.DecisionMade, ledger.ProxySent
+		result, ended, asked        = ledger.ToolResult, ledger.RunEnded, ledger.ApprovalRequested
+	)
+	wants := map[string][]ledger.Type{
+		"policy-allows":                {created, scored, made, sent, result, ended},
+		"policy-denies-by-effect":      {created, scored, made, ended},
+		"policy-holds":                 {created, scored, made, asked},
+		"input-rule-hit":               {created, made, ended},
+		"call-timed-out":               {created, scored, made, sent, ended},
+		"cancelled-when-permitted":     {created, scored, made, ended},
+		"interrupted-when-screened":    {created, ended},
+		"process-gone-when-dispatched": {created, scored, made, sent, ended},
+	}
+	for _, s := range statestest.Scenarios() {
+		want, listed := wants[s.Name]
+		if !listed {
+			continue
+		}
+		delete(wants, s.Name)
+		t.Run(s.Name, func(t *testing.T) {
+			d := newDesk(t)
+			if _, _, err := d.play(statestest.RunID, &s); err != nil {
+				t.Fatal(err)
+			}
+			if got := d.types(statestest.RunID); !slices.Equal(got, want) {
+				t.Errorf("events %v, want %v", got, want)
+			}
+		})
+	}
+	for name := range wants { // in any order
+		t.Errorf("there is no scenario %s", name)
+	}
+}
+
+// find returns the scenario of a name.
+func find(tb testing.TB, name string) statestest.Scenario {
+	tb.Helper()
+	for _, s := range statestest.Scenarios() {
+		if s.Name == name {
+			return s
+		}
+	}
+	tb.Fatalf("there is no scenario %s", name)
+	return statestest.Scenario{}
+}
+
+func TestWhatTheRequestSays(t *testing.T) {
+	d, s := newDesk(t), find(t, "policy-holds")
+	if _, _, err := d.play(statestest.RunID, &s); err != nil {
+		t.Fatal(err)
+	}
+	q := d.row(statestest.RunID)
+	args := `{"policy_id":"policy-002"}`
+	got := fmt.Sprint(q.At, q.Kind, q.Actor, q.Env, q.Server, q.Tool, q.Args, q.Mode, q.Score, q.Policy, q.Quorum, q.Approvers, q.Expires, q.Steps)
+	want := fmt.Sprint(statestest.At, states.KindAsk, statestest.Actor, "test", statestest.Server, statestest.Tool, args, "review", 50,
+		"looked-at", 1, []string{"owners"}, "2026-11-21T10:00:00Z", 7)
+	if got != want {
+		t.Errorf("the request says\n%s, want\n%s", got, want)
+	}
+	if q.Arguments != canonical.Sum("arguments", []byte(args)) || q.Binding == "" || q.Definition == "" || q.Bundle == "" {
+		t.Errorf("digests are missing: %+v", q)
+	}
+}
+
+// A run whose record breaks at any place calls nothing, unless its call had left before.
+func TestNoRecordNoCall(t *testing.T) {
+	boom := errors.New("the disk is gone")
+	for _, op := range []storetest.Op{
+		storetest.Begin, storetest.AddEvent, storetest.AddDecision, storetest.AddSteps, storetest.PutRequest, storetest.PutBlob,
+		storetest.Commit, storetest.Committed,
+	} {
+		for nth := 1; nth <= 8; nth++ {
+			t.Run(fmt.Sprintf("%s-%d", op, nth), func(t *testing.T) {
+				store := storetest.NewMemory()
+				failed := false
+				store.Fail = func(at storetest.Op, n int) error {
+					if at == op && n == nth {
+						failed = true
+						return boom
+					}
+					return nil
+				}
+				clock := &dial{}
+				clock.set(t, statestest.At)
+				d, s := deskAt(t, store, clock), find(t, "policy-allows")
+				run, rec := d.begin(statestest.RunID, &s)
+				o, err := d.machine.Advance(context.Background(), run, rec.Door(s.Entry()), rec)
+				if err != nil {
+					if !errors.Is(err, boom) || len(s.World.Calls) != 0 {
+						t.Fatalf("Advance() = %v after %d calls", err, len(s.World.Calls))
+					}
+					return
+				}
+				if len(s.World.Calls) != 1 {
+					t.Fatalf("%d calls", len(s.World.Calls))
+				}
+				_, err = rec.Finish(o)
+				if failed != errors.Is(err, boom) {
+					t.Fatalf("Finish() = %v; the store failed: %v", err, failed)
+				}
+				if !failed {
+					t.Skip("the store is not so often there")
+				}
+			})
+		}
+	}
+}
+
+func TestARunIsRecordedOnce(t *testing.T) {
+	d, s := newDesk(t), find(t, "policy-allows")
+	if _, _, err := d.play(statestest.RunID, &s); err != nil {
+		t.Fatal(err)
+	}
+	again := find(t, "policy-allows")
+	_, _, err := d.other().play(statestest.RunID, &again)
+	if !errors.Is(err, ledger.ErrTaken) || len(again.World.Calls) != 0 {
+		t.Errorf("play() of an id that is there = %v, %d calls", err, len(again.World.Calls))
+	}
+	if n := len(d.types(statestest.RunID)); n != 6 {
+		t.Errorf("the refusal left %d events", n)
+	}
+}
+
+func TestLargeValuesStandApart(t *testing.T) {
+	d, s := newDesk(t), find(t, "policy-allows")
+	big := `{"structuredContent":{"status":"` + strings.Repeat("x", 3*ledger.MaxInline) + `"}}`
+	s.World.Returned = &states.ToolReturned{Result: canonical.Text(big)}
+	o, _, err := d.play(statestest.RunID, &s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refs := 0
+	d.view(func(r ledger.Reader) error {
+		for s, err := range r.Steps(statestest.RunID) {
+			if err != nil {
+				return err
+			}
+			for _, v := range []string{s.Facts, s.Command, s.Event} {
+				if len(v) > ledger.MaxInline {
+					t.Errorf("step %d holds %d bytes", s.Seq, len(v))
+				}
+				if strings.HasPrefix(v, "@") {
+					refs++
+				}
+			}
+		}
+		return nil
+	})
+	if refs == 0 {
+		t.Error("nothing stands apart")
+	}
+	d.trace(statestest.RunID, o, s.Decider)
+}
+
+func TestAClockSetBackStopsTheRun(t *testing.T) {
+	for _, c := range []struct {
+		name, now string
+		refused   bool
+	}{
+		{"within-the-skew", "2026-11-21T08:59:00Z", false},
+		{"one-second-more", "2026-11-21T08:58:59Z", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, first, s := newDesk(t), find(t, "policy-allows"), find(t, "policy-allows")
+			if _, _, err := d.play(newID(t), &first); err != nil {
+				t.Fatal(err)
+			}
+			d.clock.set(t, c.now)
+			id := newID(t)
+			_, _, err := d.play(id, &s)
+			if refused := errors.Is(err, ledger.ErrClockBack); refused != c.refused || refused == (len(s.World.Calls) > 0) {
+				t.Fatalf("play() = %v, %d calls", err, len(s.World.Calls))
+			}
+			if !c.refused && d.row(id).Sent != statestest.At {
+				t.Errorf("the ledger's time went back to %s", d.row(id).Sent)
+			}
+		})
+	}
+}

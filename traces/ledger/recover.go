@@ -1,0 +1,111 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+	"pgfsm/traces"
+)
+
+// Recovered says what became of one run that nobody would have ended.
+type Recovered struct {
+	RunID   string
+	Outcome states.Outcome
+	Head    canonical.Digest // of its trace
+	Err     error            // why it could not be ended; it stays as it is
+}
+
+// Recover ends every run that needs no world to be ended and that nobody is at work on: whose process is gone, with its
+// call in flight (failed, indeterminate: it is never called again) or before (failed, interrupted); that people denied;
+// and that expired. Runs that wait for people, or were approved, and those of live processes are left alone.
+func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, error) {
+	var found []string
+	err := l.View(ctx, func(r Reader) error {
+		end, err := lastLink(r)
+		if err != nil {
+			return err
+		}
+		now, err := l.now(end.at)
+		if err != nil {
+			return err
+		}
+		lives := make(map[string]bool) // by owner: many runs have the same
+		for q, err := range r.Requests(Filter{Open: true}) {
+			if err != nil {
+				return err
+			}
+			if l.working(q.RunID) || overdue(&q, now) != nil {
+				continue
+			}
+			live, known := lives[q.Owner]
+			if !known {
+				free, err := l.free(&q)
+				if err != nil {
+					return err
+				}
+				live = !free
+				lives[q.Owner] = live
+			}
+			if !live {
+				found = append(found, q.RunID)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var all []Recovered
+	for _, id := range found {
+		r, err := l.RecoverRun(ctx, p, id)
+		switch {
+		case errors.Is(err, ErrTaken), errors.Is(err, ErrEnded), errors.Is(err, ErrUndecided):
+			continue // somebody else was faster
+		case ctx.Err() != nil:
+			return all, context.Cause(ctx)
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// RecoverRun is Recover for one run. The error, which stands in what is returned too, is a [*ClaimError] where the run is
+// not one to be recovered.
+func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string) (Recovered, error) {
+	out := Recovered{RunID: run}
+	if out.Err = l.claim(ctx, run, overdue); out.Err != nil {
+		return out, out.Err
+	}
+	defer l.letGo(run)
+	o, err := l.reopen(ctx, p, run)
+	if out.Err = err; err != nil {
+		return out, err
+	}
+	door := states.Door(gone{})
+	if o.request.Binding != "" && o.request.Sent == "" { // it waits for nobody but whoever writes down how it ends
+		door = &guard{l: l, live: &states.Live{Approver: told{o.decided}}, caller: context.Background(), o: &o, same: true}
+	}
+	if out.Outcome, out.Err = o.again.Advance(context.Background(), door, o.rec); out.Err != nil {
+		return out, out.Err
+	}
+	out.Head, out.Err = o.rec.Finish(out.Outcome)
+	return out, out.Err
+}
+
+// overdue reports why a run is not one to be ended without a world. Whether its owner lives is another question.
+func overdue(q *Request, now string) error {
+	if q.Binding != "" && q.Sent == "" && (q.Status == Pending || q.Status == Approved) && policy.Before(now, q.Expires) {
+		return ErrUndecided // or decided, and to be taken up where there is a world
+	}
+	return nil
+}
+
+// gone is the door behind the last recorded step of a run whose process is gone.
+type gone struct{}
+
+func (gone) Do(context.Context, states.Command) (states.Event, error) {
+	return states.Interruption(policy.CodeInterrupted, "The process that owned the run ended."), nil
+}

@@ -1,0 +1,153 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"pgfsm/policy"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+)
+
+// crash plays a run in another process, which is gone when its call leaves.
+func (d *desk) crash() string {
+	d.t.Helper()
+	s, id := find(d.t, "policy-allows"), newID(d.t)
+	other := d.other()
+	run, rec := other.begin(id, &s)
+	killed := errors.New("killed")
+	_, err := other.machine.Advance(context.Background(), run, crashing{s.Entry(), func() error {
+		other.store.Crash()
+		return killed
+	}}, rec)
+	if !errors.Is(err, killed) {
+		d.t.Fatalf("Advance() = %v", err)
+	}
+	return id
+}
+
+type crashing struct {
+	states.Door
+	end func() error
+}
+
+func (c crashing) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
+	if _, calls := wanted.(*states.CallTool); calls {
+		return nil, c.end()
+	}
+	return c.Door.Do(ctx, wanted)
+}
+
+func TestRecovery(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		leave  func(*desk) string
+		state  string
+		code   policy.Code
+		status ledger.Status // of a run that is left alone: as it stands
+	}{
+		{"call-in-flight", (*desk).crash, "failed", policy.CodeIndeterminate, ledger.Indeterminate},
+		{"waits-for-people", func(d *desk) string { id, _ := d.hold(nil); return id }, "", "", ledger.Pending},
+		{"approved", func(d *desk) string { id, _ := d.approved(nil); return id }, "", "", ledger.Approved},
+		{"denied", func(d *desk) string {
+			id, _ := d.hold(nil)
+			d.vote(id, d.voter("dora"), false)
+			return id
+		}, "blocked", policy.CodeApprovalDenied, ledger.Denied},
+		{"nobody-in-time", func(d *desk) string {
+			id, _ := d.hold(nil)
+			d.clock.set(d.t, "2026-11-21T10:00:00Z")
+			return id
+		}, "blocked", policy.CodeApprovalExpired, ledger.Expired},
+		{"a-second-before", func(d *desk) string {
+			id, _ := d.hold(nil)
+			d.clock.set(d.t, "2026-11-21T09:59:59Z")
+			return id
+		}, "", "", ledger.Pending},
+		{"approved-and-never-taken-up", func(d *desk) string {
+			id, _ := d.approved(nil)
+			d.clock.set(d.t, "2026-11-21T10:00:00Z")
+			return id
+		}, "blocked", policy.CodeApprovalExpired, ledger.Expired},
+		{"claimed-and-gone", func(d *desk) string {
+			id, _ := d.approved(nil)
+			other := d.other()
+			if err := other.Claim(context.Background(), id); err != nil {
+				d.t.Fatal(err)
+			}
+			other.store.Crash()
+			return id
+		}, "", "", ledger.Approved},
+		{"ended", func(d *desk) string {
+			s, id := find(d.t, "policy-allows"), newID(d.t)
+			if _, _, err := d.play(id, &s); err != nil {
+				d.t.Fatal(err)
+			}
+			return id
+		}, "", "", ledger.Executed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			id := c.leave(d)
+			got, err := d.Recover(context.Background(), d.replayer(nil))
+			if err != nil {
+				t.Fatalf("Recover() = %v", err)
+			}
+			if q := d.row(id); q.Status != c.status || q.Sent != "" && c.status != ledger.Executed && c.status != ledger.Indeterminate {
+				t.Errorf("the request is %s, sent %q; want %s", q.Status, q.Sent, c.status)
+			}
+			if c.state == "" {
+				if len(got) != 0 {
+					t.Errorf("Recover() = %+v, want nothing", got)
+				}
+				return
+			}
+			if len(got) != 1 || got[0].Err != nil || got[0].RunID != id || got[0].Outcome.State != c.state || got[0].Outcome.Code != c.code {
+				t.Fatalf("Recover() = %+v, want %s %s", got, c.state, c.code)
+			}
+			if trace := d.trace(id, got[0].Outcome, nil); trace.Head != got[0].Head || d.row(id).Head != got[0].Head {
+				t.Errorf("heads: %s, %s, %s", trace.Head, got[0].Head, d.row(id).Head)
+			}
+			if got, err := d.Recover(context.Background(), d.replayer(nil)); len(got) != 0 || err != nil {
+				t.Errorf("once more: %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// A live process's call in flight is its own, whoever recovers meanwhile.
+func TestRecoveryLeavesLiveProcessesAlone(t *testing.T) {
+	d, s := newDesk(t), find(t, "policy-allows")
+	other := d.other()
+	run, rec := d.begin(statestest.RunID, &s)
+	o, err := d.machine.Advance(context.Background(), run, crashing{s.Entry(), nil}.during(func() {
+		for _, at := range []*desk{d, other} {
+			if got, err := at.Recover(context.Background(), d.replayer(nil)); len(got) != 0 || err != nil {
+				t.Errorf("Recover() = %+v, %v", got, err)
+			}
+		}
+	}), rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rec.Finish(o); err != nil || d.row(statestest.RunID).Status != ledger.Executed {
+		t.Errorf("Finish() = %v, %s", err, d.row(statestest.RunID).Status)
+	}
+}
+
+// during does something while the call is in flight.
+func (c crashing) during(do func()) states.Door { return busy{c.Door, do} }
+
+type busy struct {
+	states.Door
+	do func()
+}
+
+func (b busy) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
+	if _, calls := wanted.(*states.CallTool); calls {
+		b.do()
+	}
+	return b.Door.Do(ctx, wanted)
+}

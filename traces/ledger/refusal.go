@@ -1,0 +1,59 @@
+package ledger
+
+// A RefusalCode is a stable name for one reason for which a ledger does not take a ballot, a token or a caller. Codes are
+// never renamed or reused.
+type RefusalCode string
+
+// The codes. approval_expired is the code that the run then ends with too.
+const (
+	RefusedToken       RefusalCode = "token_refused"         // no valid token: who calls is not known
+	RefusedRole        RefusalCode = "role_not_sufficient"   // the token's role may not do this
+	RefusedBallot      RefusalCode = "ballot_invalid"        // the ballot itself: its reason, its key, its digest
+	RefusedUnknown     RefusalCode = "request_unknown"       // there is no such run
+	RefusedNotHeld     RefusalCode = "request_not_held"      // nobody was ever asked about it
+	RefusedDecided     RefusalCode = "request_decided"       // others were faster
+	RefusedExpired     RefusalCode = "approval_expired"      // its time is over
+	RefusedBinding     RefusalCode = "binding_mismatch"      // what was seen is not what waits
+	RefusedEligible    RefusalCode = "approver_not_eligible" // their own request, or none of the policy's roles
+	RefusedVoted       RefusalCode = "already_voted"         // one person, one vote
+	RefusedKey         RefusalCode = "key_reused"            // the Idempotency-Key came with something else before
+	RefusedTokenValues RefusalCode = "token_invalid"         // a token cannot be made like that
+	RefusedTokenID     RefusalCode = "token_unknown"         // no token has this id, or it was revoked before
+)
+
+// A Refusal is a no of the ledger. Nothing was recorded for it, but for the expiry of a request whose time is over.
+type Refusal struct {
+	Code    RefusalCode
+	Message string // for whoever asked
+	Detail  string // for the operator alone: it may help who guesses tokens
+}
+
+func (r *Refusal) Error() string {
+	if r.Message == "" {
+		return string(r.Code)
+	}
+	return r.Message
+}
+
+// Is reports whether target is a refusal of the same code: errors.Is(err, ErrDecided) asks for the code.
+func (r *Refusal) Is(target error) bool {
+	t, ok := target.(*Refusal)
+	return ok && t.Code == r.Code
+}
+
+// One refusal of each code, to compare with by [errors.Is].
+var (
+	ErrToken       = &Refusal{Code: RefusedToken, Message: "the token is not valid"}
+	ErrRole        = &Refusal{Code: RefusedRole}
+	ErrBallot      = &Refusal{Code: RefusedBallot}
+	ErrUnknown     = &Refusal{Code: RefusedUnknown}
+	ErrNotHeld     = &Refusal{Code: RefusedNotHeld}
+	ErrDecided     = &Refusal{Code: RefusedDecided}
+	ErrExpired     = &Refusal{Code: RefusedExpired}
+	ErrBinding     = &Refusal{Code: RefusedBinding}
+	ErrEligible    = &Refusal{Code: RefusedEligible}
+	ErrVoted       = &Refusal{Code: RefusedVoted}
+	ErrKeyReused   = &Refusal{Code: RefusedKey}
+	ErrTokenValues = &Refusal{Code: RefusedTokenValues}
+	ErrTokenID     = &Refusal{Code: RefusedTokenID}
+)

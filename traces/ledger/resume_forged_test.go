@@ -1,0 +1,132 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+)
+
+// Whoever writes all events and rows anew, with every hash, so that people were asked about something else than what the
+// run's steps say, or so that they said something else, gets no call: the steps, and the machine that judges the votes again,
+// do not agree. (Whoever writes the steps anew too has made another run, with votes about it that nobody cast: against that
+// there are checkpoints.)
+func TestAForgedLedgerIsNotCalled(t *testing.T) {
+	other := string(canonical.Sum("other", nil))
+	for _, c := range []struct {
+		name string
+		edit func(*testing.T, []ledger.Event) []ledger.Event
+		code policy.Code // of the run, if it ends; empty if it is refused
+	}{
+		{"server", edits(ledger.RequestCreated, `"server":"mcp-policy-kb"`, `"server":"mcp-policy-kc"`), policy.CodeApprovalMismatch},
+		{"tool", edits(ledger.RequestCreated, `"tool":"fetch_policy_entry"`, `"tool":"delete_policy_entry"`), policy.CodeApprovalMismatch},
+		{"argument-byte", edits(ledger.RequestCreated, `"policy_id":"policy-002"`, `"policy_id":"policy-003"`), policy.CodeApprovalMismatch},
+		{"arguments-digest", edits(ledger.RequestCreated, `"arguments":"sha256:`, `"arguments":"sha256;`), policy.CodeApprovalMismatch},
+		{"definition", edits(ledger.RequestCreated, `"definition":"sha256:`, `"definition":"sha256;`), policy.CodeApprovalMismatch},
+		{"actor", edits(ledger.RequestCreated, statestest.Actor, "local:malice"), ""},
+		{"bundle", edits(ledger.RequestCreated, `"bundle":"sha256:`, `"bundle":"sha256;`), ""},
+		{"env", edits(ledger.RequestCreated, `"env":"test"`, `"env":"prod"`), policy.CodeApprovalMismatch},
+		{"risk-mode", edits(ledger.RiskScored, `"mode":"review"`, `"mode":"safe"`), policy.CodeApprovalMismatch},
+		{"risk-score", edits(ledger.RiskScored, `"score":50`, `"score":5`), policy.CodeApprovalMismatch},
+		{"reason", edits(ledger.DecisionMade, `A person looks.`, `A person nods.`), policy.CodeApprovalMismatch},
+		{"quorum", edits(ledger.ApprovalRequested, `"quorum":1`, `"quorum":0`), policy.CodeApprovalMismatch},
+		{"approvers", edits(ledger.ApprovalRequested, `["owners"]`, `["anyone"]`), policy.CodeApprovalMismatch},
+		{"binding", edits(ledger.ApprovalRequested, `"binding":"`, `"binding":"x`), ""},
+		{"expires", edits(ledger.ApprovalRequested, `"expires":"2026-11-21T10`, `"expires":"2026-11-22T10`), policy.CodeApprovalMismatch},
+		{"anchor", edits(ledger.ApprovalRequested, `"steps":7`, `"steps":6`), ""},
+		{"vote-about-something-else", edits(ledger.ApprovalApproved, `"binding":"sha256:`, `"binding":"`+other+`:`), ""},
+		{"voter-without-the-role", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = "eve" }), policy.CodeApprovalMismatch},
+		{"voter-is-who-asked", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = "Alice" }), policy.CodeApprovalMismatch},
+		{"vote-too-late", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.At = "2026-11-21T10:00:00Z" }), policy.CodeApprovalExpired}, // with the clock
+		{"no-vote-at-all", without(ledger.ApprovalApproved), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			id, s := d.approved(nil)
+			forged := deskAt(t, d.forged(func(all []ledger.Event) []ledger.Event { return c.edit(t, all) }), d.clock)
+			if c.code == policy.CodeApprovalExpired {
+				d.clock.set(t, "2026-11-21T10:00:00Z")
+			}
+			got, err := forged.resume(id, world(s))
+			if len(s.World.Calls) != 0 {
+				t.Fatalf("resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
+			}
+			if c.code != "" && (err != nil || got.Outcome.Type != states.TypeBlocked || got.Outcome.Code != c.code) {
+				t.Errorf("resume() = %+v, %v; want blocked by %s", got.Outcome, err, c.code)
+			}
+			if c.code == "" && err == nil && got.Outcome.Type != states.TypeBlocked {
+				t.Errorf("resume() = %+v, want a refusal", got.Outcome)
+			}
+		})
+	}
+}
+
+// A ledger in which nothing was forged is called, by the same ways.
+func TestALedgerWrittenAnewIsCalled(t *testing.T) {
+	d := newDesk(t)
+	id, s := d.approved(nil)
+	same := deskAt(t, d.forged(func(all []ledger.Event) []ledger.Event { return all }), d.clock)
+	if got, err := same.resume(id, world(s)); err != nil || len(s.World.Calls) != 1 {
+		t.Errorf("resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
+	}
+}
+
+func TestEnded(t *testing.T) {
+	d, ctx := newDesk(t), context.Background()
+	id, s := d.approved(nil)
+	p := d.replayer(nil)
+	if _, err := d.Ended(ctx, p, id); !errors.Is(err, ledger.ErrUndecided) {
+		t.Errorf("Ended() of a run that waits = %v", err)
+	}
+	want, err := d.resume(id, world(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.Ended(ctx, p, id)
+	if err != nil || got.Outcome != want.Outcome || got.Head != want.Head || string(got.Run.Raw()) != string(want.Run.Raw()) {
+		t.Errorf("Ended() = %+v, %v, want %+v", got.Outcome, err, want.Outcome)
+	}
+	if _, err := d.Ended(ctx, p, newID(t)); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("Ended() of no run = %v", err)
+	}
+	liar, err := ledger.Open(&lies{Store: d.store, drop: len(got.Run.Trail()) - 2}, ledger.Options{Clock: d.clock.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer liar.Close()
+	if _, err := liar.Ended(ctx, p, id); err == nil {
+		t.Error("Ended() of a run without its last step = nil, want an error")
+	}
+}
+
+// Every run, however it ended or whether it waits, leaves a ledger that verifies.
+func TestEveryScenarioVerifies(t *testing.T) {
+	d, ctx := newDesk(t), context.Background()
+	for _, s := range statestest.Scenarios() {
+		if s.Decider != nil || stale(&s) {
+			continue // a decider is nothing that a bundle names, so its runs replay in tests alone
+		}
+		if _, _, err := d.play(newID(t), &s); err != nil {
+			t.Fatalf("%s: %v", s.Name, err)
+		}
+	}
+	id, s := d.approved(nil)
+	if _, err := d.resume(id, world(s)); err != nil {
+		t.Fatal(err)
+	}
+	d.crash()
+	d.clock.set(t, "2026-11-22T00:00:00Z")
+	if _, err := d.Recover(ctx, d.replayer(nil)); err != nil {
+		t.Fatal(err)
+	}
+	d.view(func(r ledger.Reader) error {
+		_, err := ledger.Verify(ctx, r, ledger.VerifyOptions{Replayer: traces.NewReplayer(d.machine, nil)})
+		return err
+	})
+}

@@ -1,0 +1,504 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/rules"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/storetest"
+)
+
+const inTime = "2026-11-21T09:30:00Z"
+
+// hold plays a run that a policy of the bundle holds for an hour, and that dora may decide about.
+func (d *desk) hold(change func(*statestest.Scenario)) (string, *statestest.Scenario) {
+	d.t.Helper()
+	s, id := find(d.t, "policy-holds"), newID(d.t)
+	if change != nil {
+		change(&s)
+	}
+	o, _, err := d.play(id, &s)
+	if err != nil || o.Type != states.TypePending {
+		d.t.Fatalf("play() = %+v, %v", o, err)
+	}
+	return id, &s
+}
+
+// approved holds a run and has dora agree to it in time.
+func (d *desk) approved(change func(*statestest.Scenario)) (string, *statestest.Scenario) {
+	d.t.Helper()
+	id, s := d.hold(change)
+	d.clock.set(d.t, inTime)
+	d.vote(id, d.voter("dora"), true)
+	return id, s
+}
+
+// world is the scenario's world as the run finds it when it is taken up.
+func world(s *statestest.Scenario) ledger.World {
+	return ledger.World{
+		Ports: func(*states.Run) *states.Live {
+			return &states.Live{Tools: s.World, Completer: s.World, Caller: s.World}
+		},
+		Bundle: statestest.MustBundle(s.Content, nil),
+	}
+}
+
+// resume claims a run and goes on with it.
+func (d *desk) resume(id string, w ledger.World) (ledger.Resumed, error) {
+	if err := d.Claim(context.Background(), id); err != nil {
+		return ledger.Resumed{}, err
+	}
+	return d.Resume(context.Background(), d.replayer(nil), id, w)
+}
+
+func TestAnApprovedRunIsCalledOnce(t *testing.T) {
+	d := newDesk(t)
+	id, s := d.approved(nil)
+	other := d.other()
+	got, err := other.resume(id, world(s))
+	if err != nil || got.Outcome.State != string(states.Answered) || len(s.World.Calls) != 1 {
+		t.Fatalf("resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
+	}
+	q := d.row(id)
+	if q.Status != ledger.Executed || q.Head != got.Head || q.Owner != "" {
+		t.Errorf("the request is %+v", q)
+	}
+	if trace := d.trace(id, got.Outcome, nil); trace.Head != got.Head {
+		t.Errorf("the trace's head is %s, want %s", trace.Head, got.Head)
+	}
+	if _, err := d.resume(id, world(s)); !errors.Is(err, ledger.ErrEnded) || len(s.World.Calls) != 1 {
+		t.Errorf("once more: %v, %d calls", err, len(s.World.Calls))
+	}
+}
+
+func TestDecisionsThatCallNothing(t *testing.T) {
+	late := "2026-11-21T10:00:00Z"
+	for _, c := range []struct {
+		name   string
+		change func(*statestest.Scenario)
+		decide func(*testing.T, *desk, string)
+		now    func(*testing.T, *desk, *statestest.Scenario, *ledger.World)
+		code   policy.Code
+		status ledger.Status
+	}{
+		{name: "denied", code: policy.CodeApprovalDenied, status: ledger.Denied,
+			decide: func(_ *testing.T, d *desk, id string) { d.vote(id, d.voter("dora"), false) }},
+		{name: "nobody-in-time", code: policy.CodeApprovalExpired, status: ledger.Expired,
+			decide: func(t *testing.T, d *desk, _ string) { d.clock.set(t, late) }},
+		{name: "approved-and-expired-since", code: policy.CodeApprovalExpired, status: ledger.Expired,
+			now: func(t *testing.T, d *desk, _ *statestest.Scenario, _ *ledger.World) { d.clock.set(t, late) }},
+		{name: "bundle-changed", code: policy.CodeBundleChanged, status: ledger.Denied,
+			now: func(_ *testing.T, _ *desk, s *statestest.Scenario, w *ledger.World) {
+				c := s.Content
+				c.Env = "prod"
+				w.Bundle = statestest.MustBundle(c, nil)
+			}},
+		{name: "allowlist-changed", code: policy.CodeBundleChanged, status: ledger.Denied,
+			now: func(_ *testing.T, _ *desk, s *statestest.Scenario, w *ledger.World) {
+				c := s.Content
+				c.Allowlist = nil
+				w.Bundle = statestest.MustBundle(c, nil)
+			}},
+		{name: "no-configuration", code: policy.CodeBundleChanged, status: ledger.Denied,
+			now: func(_ *testing.T, _ *desk, _ *statestest.Scenario, w *ledger.World) { w.Bundle = nil }},
+		{name: "definition-changed", code: policy.CodeToolDefinitionChanged, status: ledger.Denied,
+			now: func(_ *testing.T, _ *desk, s *statestest.Scenario, _ *ledger.World) {
+				page := strings.Replace(statestest.Page, "Fetch one policy by id.", "Fetch one policy.", 1)
+				s.World.Listed[1] = &states.ToolsListed{Servers: statestest.Listings(page)}
+			}},
+		{name: "tool-gone", code: policy.CodeToolUnknown, status: ledger.Denied,
+			now: func(_ *testing.T, _ *desk, s *statestest.Scenario, _ *ledger.World) {
+				s.World.Listed[1] = &states.ToolsListed{Servers: statestest.Listings(`{"tools":[]}`)}
+			}},
+		{name: "policy-denies-as-of-the-decision", code: policy.CodePolicyDenied, status: ledger.Denied,
+			change: func(s *statestest.Scenario) {
+				p := *s.Content.Policy
+				p.Policies = append([]rules.Policy{}, p.Policies...)
+				p.Policies[0].When = "now < timestamp('2026-11-21T09:30:00Z')"
+				s.Content.Policy = &p
+			}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			id, s := d.hold(c.change)
+			d.clock.set(t, inTime)
+			if c.decide == nil {
+				c.decide = func(_ *testing.T, d *desk, id string) { d.vote(id, d.voter("dora"), true) }
+			}
+			c.decide(t, d, id)
+			w := world(s)
+			if c.now != nil {
+				c.now(t, d, s, &w)
+			}
+			got, err := d.resume(id, w)
+			if err != nil || got.Outcome.Type != states.TypeBlocked || got.Outcome.Code != c.code || len(s.World.Calls) != 0 {
+				t.Fatalf("resume() = %+v, %v, %d calls; want blocked by %s", got.Outcome, err, len(s.World.Calls), c.code)
+			}
+			if q := d.row(id); q.Status != c.status || q.Sent != "" || q.Ended == "" || q.Code != string(c.code) {
+				t.Errorf("the request is %s, code %s, sent %q, ended %q; want %s", q.Status, q.Code, q.Sent, q.Ended, c.status)
+			}
+			d.trace(id, got.Outcome, nil)
+		})
+	}
+}
+
+// What was chosen for the run alone stays the run's.
+func TestWhatIsTheRunsOwn(t *testing.T) {
+	d := newDesk(t)
+	id, s := d.approved(nil)
+	w, c := world(s), s.Content
+	c.Summary, c.Planner.Mode = policy.SummaryNever, policy.PlannerAuto
+	c.Grants = []policy.Grant{{Name: "other"}}
+	w.Bundle = statestest.MustBundle(c, nil)
+	got, err := d.resume(id, w)
+	if err != nil || got.Outcome.Type != states.TypeSummary || len(s.World.Calls) != 1 {
+		t.Errorf("resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
+	}
+}
+
+// Whoever changes a row after people have decided gets no call.
+func TestAChangedRowIsNotCalled(t *testing.T) {
+	plan := func(old, as string) func(*lies) {
+		return func(l *lies) {
+			l.step = func(s *ledger.Step) { s.Event = strings.ReplaceAll(s.Event, old, as) }
+		}
+	}
+	row := func(change func(*ledger.Request)) func(*lies) { return func(l *lies) { l.request = change } }
+	event := func(old, as string) func(*lies) {
+		return func(l *lies) {
+			l.event = func(e *ledger.Event) {
+				e.Payload = []byte(strings.ReplaceAll(string(e.Payload), old, as))
+			}
+		}
+	}
+	for _, c := range []struct {
+		name string
+		lie  func(*lies)
+	}{
+		{"row-actor", row(func(q *ledger.Request) { q.Actor = "local:eve" })},
+		{"row-server", row(func(q *ledger.Request) { q.Server = "mcp-other" })},
+		{"row-tool", row(func(q *ledger.Request) { q.Tool = statestest.Delete })},
+		{"row-argument-byte", row(func(q *ledger.Request) { q.Args = strings.Replace(q.Args, "002", "003", 1) })},
+		{"row-definition", row(func(q *ledger.Request) { q.Definition = canonical.Sum("tool", nil) })},
+		{"row-bundle", row(func(q *ledger.Request) { q.Bundle = canonical.Sum("bundle", nil) })},
+		{"row-expires", row(func(q *ledger.Request) { q.Expires = "2026-11-22T10:00:00Z" })},
+		{"row-quorum", row(func(q *ledger.Request) { q.Quorum = 0 })},
+		{"row-approvers", row(func(q *ledger.Request) { q.Approvers = nil })},
+		{"row-binding", row(func(q *ledger.Request) { q.Binding = canonical.Sum("x", nil) })},
+		{"step-argument-byte", plan("policy-002", "policy-003")},
+		{"step-tool", plan("fetch_policy_entry", "delete_policy_entry")},
+		{"step-server", plan("mcp-policy-kb", "mcp-policy-kc")},
+		{"step-lost", func(l *lies) { l.drop = 6 }},
+		{"event-argument-byte", event("policy-002", "policy-003")},
+		{"event-actor", event(statestest.Actor, "local:mallory")},
+		{"event-vote", event(`"decides":true`, `"decides":false`)},
+		{"event-voter", func(l *lies) {
+			l.event = func(e *ledger.Event) { e.By = strings.Replace(e.By, "dora", "bobo", 1) }
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			id, s := d.approved(nil)
+			liar := &lies{Store: d.store}
+			c.lie(liar)
+			l, err := ledger.Open(liar, ledger.Options{Clock: d.clock.now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			if err := l.Claim(context.Background(), id); err != nil {
+				t.Fatalf("Claim() = %v", err)
+			}
+			got, err := l.Resume(context.Background(), d.replayer(nil), id, world(s))
+			if !errors.Is(err, ledger.ErrChanged) && !errors.Is(err, traces.ErrTampered) || len(s.World.Calls) != 0 {
+				t.Errorf("Resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
+			}
+		})
+	}
+}
+
+// lies are a store that says other rows than it has.
+type lies struct {
+	ledger.Store
+	request func(*ledger.Request)
+	step    func(*ledger.Step)
+	event   func(*ledger.Event)
+	drop    int // the number of a step that is not there; 0: none
+	gone    bool
+}
+
+func (l *lies) View(ctx context.Context, do func(ledger.Reader) error) error {
+	return l.Store.View(ctx, func(r ledger.Reader) error { return do(lying{r, l}) })
+}
+
+func (l *lies) Gone(owner string) (bool, error) {
+	if l.gone {
+		return true, nil
+	}
+	return l.Store.Gone(owner)
+}
+
+type lying struct {
+	ledger.Reader
+	l *lies
+}
+
+func (r lying) Request(run string) (ledger.Request, error) {
+	q, err := r.Reader.Request(run)
+	if r.l.request != nil {
+		r.l.request(&q)
+	}
+	return q, err
+}
+
+func (r lying) Steps(run string) iter.Seq2[ledger.Step, error] {
+	return func(yield func(ledger.Step, error) bool) {
+		for s, err := range r.Reader.Steps(run) {
+			if r.l.step != nil {
+				r.l.step(&s)
+			}
+			if r.l.drop > 0 && s.Seq == r.l.drop {
+				continue
+			}
+			if !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+func (r lying) EventsOf(run string) iter.Seq2[ledger.Event, error] {
+	return func(yield func(ledger.Event, error) bool) {
+		for e, err := range r.Reader.EventsOf(run) {
+			if r.l.event != nil {
+				r.l.event(&e)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+func TestClaims(t *testing.T) {
+	ctx := context.Background()
+	d := newDesk(t)
+	if err := d.Claim(ctx, newID(t)); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("a run that is not there: %v", err)
+	}
+	id, _ := d.hold(nil)
+	if err := d.Claim(ctx, id); !errors.Is(err, ledger.ErrUndecided) {
+		t.Errorf("a run that nobody decided: %v", err)
+	}
+	d.vote(id, d.voter("dora"), true)
+	other := d.other()
+	if err := other.Claim(ctx, id); err != nil {
+		t.Fatalf("Claim() = %v", err)
+	}
+	err := d.Claim(ctx, id)
+	if !errors.Is(err, ledger.ErrTaken) || !strings.Contains(err.Error(), other.Owner()) {
+		t.Errorf("a run that another process has: %v", err)
+	}
+	if err := other.Claim(ctx, id); !errors.Is(err, ledger.ErrTaken) {
+		t.Errorf("a run that this process is at work on: %v", err)
+	}
+	other.store.Crash()
+	if err := d.Claim(ctx, id); err != nil {
+		t.Errorf("a run whose owner is gone: %v", err)
+	}
+	called := find(t, "policy-allows")
+	if _, _, err := d.play(statestest.RunID, &called); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Claim(ctx, statestest.RunID); !errors.Is(err, ledger.ErrEnded) {
+		t.Errorf("a run that has ended: %v", err)
+	}
+}
+
+// Of many processes and goroutines that want the same run one has it.
+func TestManyClaimOneRun(t *testing.T) {
+	d := newDesk(t)
+	id, s := d.approved(nil)
+	var mu sync.Mutex
+	w := world(s)
+	w.Ports = func(*states.Run) *states.Live {
+		mu.Lock()
+		defer mu.Unlock()
+		return &states.Live{Tools: s.World, Completer: s.World, Caller: s.World}
+	}
+	desks := []*desk{d, d.other(), d.other(), d.other()}
+	var wg sync.WaitGroup
+	won := make(chan string, 64)
+	for i := range 64 {
+		wg.Go(func() {
+			_, err := desks[i%len(desks)].resume(id, w)
+			switch {
+			case err == nil:
+				won <- desks[i%len(desks)].Owner()
+			case !errors.Is(err, ledger.ErrTaken) && !errors.Is(err, ledger.ErrEnded):
+				t.Errorf("resume() = %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if len(won) != 1 || len(s.World.Calls) != 1 {
+		t.Errorf("%d went on with the run, %d calls", len(won), len(s.World.Calls))
+	}
+}
+
+// A process that is taken for gone and is not, calls nothing once another one has the run.
+func TestWhoLostTheRunCallsNothing(t *testing.T) {
+	d := newDesk(t)
+	id, s := d.approved(nil)
+	ctx := context.Background()
+	if err := d.Claim(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	liar, err := ledger.Open(&lies{Store: d.store, gone: true}, ledger.Options{Clock: d.clock.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer liar.Close()
+	w, mine := world(s), *s.World
+	w.Ports = func(*states.Run) *states.Live {
+		return &states.Live{Tools: listFirst{&mine, func() {
+			if err := liar.Claim(ctx, id); err != nil {
+				t.Errorf("Claim() = %v", err)
+			}
+		}}, Completer: &mine, Caller: &mine}
+	}
+	if _, err := d.Resume(ctx, d.replayer(nil), id, w); !errors.Is(err, ledger.ErrTaken) || len(mine.Calls) != 0 {
+		t.Errorf("Resume() = %v, %d calls", err, len(mine.Calls))
+	}
+	if _, err := liar.Resume(ctx, d.replayer(nil), id, world(s)); err != nil || len(s.World.Calls) != 1 {
+		t.Errorf("Resume() of the other = %v, %d calls", err, len(s.World.Calls))
+	}
+}
+
+// listFirst does something before tools are listed.
+type listFirst struct {
+	states.Lister
+	do func()
+}
+
+func (l listFirst) List(ctx context.Context, c *states.ListTools) states.Event {
+	l.do()
+	return l.Lister.List(ctx, c)
+}
+
+// Whoever stops a resumption before the call leaves the approval to the next one.
+func TestAStoppedResumptionIsTakenUpAgain(t *testing.T) {
+	for _, name := range []string{"before-it-began", "while-tools-are-listed"} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			id, s := d.approved(nil)
+			if err := d.Claim(context.Background(), id); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			w, mine := world(s), *s.World
+			w.Ports = func(*states.Run) *states.Live {
+				return &states.Live{Tools: listFirst{&mine, cancel}, Caller: &mine}
+			}
+			if name == "before-it-began" {
+				cancel()
+			}
+			_, err := d.Resume(ctx, d.replayer(nil), id, w)
+			if !errors.Is(err, context.Canceled) || len(mine.Calls) != 0 || d.row(id).Status != ledger.Approved {
+				t.Fatalf("Resume() = %v, %d calls, %s", err, len(mine.Calls), d.row(id).Status)
+			}
+			if got, err := d.resume(id, world(s)); err != nil || len(s.World.Calls) != 1 {
+				t.Errorf("once more: %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
+			}
+		})
+	}
+}
+
+// The approval may expire between the last look at the clock and the call.
+func TestExpiryAtTheLastMoment(t *testing.T) {
+	for _, c := range []struct {
+		name, at string
+		code     policy.Code
+		calls    int
+	}{
+		{"one-second-before", "2026-11-21T09:59:59Z", "", 1},
+		{"on-the-second", "2026-11-21T10:00:00Z", policy.CodeApprovalExpired, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			id, s := d.approved(nil)
+			w := world(s)
+			w.Watch = func(_ *states.Run, r states.Recorder) states.Recorder {
+				return beforeDispatch{r, func() { d.clock.set(t, c.at) }}
+			}
+			got, err := d.resume(id, w)
+			if err != nil || got.Outcome.Code != c.code || len(s.World.Calls) != c.calls {
+				t.Errorf("resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
+			}
+			d.trace(id, got.Outcome, nil)
+		})
+	}
+}
+
+type beforeDispatch struct {
+	states.Recorder
+	do func()
+}
+
+func (b beforeDispatch) Append(s states.Step) error {
+	if s.On == states.Dispatch {
+		b.do()
+	}
+	return b.Recorder.Append(s)
+}
+
+// Wherever the store breaks while an approved run is taken up, nothing is called unless that is recorded, and the run goes on
+// afterwards with at most one call in all.
+func TestABrokenStoreWhileResuming(t *testing.T) {
+	boom := errors.New("the disk is gone")
+	for _, op := range []storetest.Op{storetest.Begin, storetest.AddEvent, storetest.AddSteps, storetest.PutRequest, storetest.Commit, storetest.Committed} {
+		for nth := 1; nth <= 6; nth++ {
+			t.Run(string(op)+"-"+string(rune('0'+nth)), func(t *testing.T) {
+				d := newDesk(t)
+				id, s := d.approved(nil)
+				broken := d.store.Open()
+				broken.Fail = func(at storetest.Op, n int) error {
+					if at == op && n == nth {
+						return boom
+					}
+					return nil
+				}
+				other := deskAt(t, broken, d.clock)
+				_, err := other.resume(id, world(s))
+				if err != nil && !errors.Is(err, boom) {
+					t.Fatalf("resume() = %v", err)
+				}
+				if n := len(s.World.Calls); n > 1 || n == 1 && d.row(id).Sent == "" {
+					t.Fatalf("%d calls, sent %q", n, d.row(id).Sent)
+				}
+				if err == nil {
+					return
+				}
+				if _, err := other.Recover(context.Background(), d.replayer(nil)); err != nil {
+					t.Fatalf("Recover() = %v", err)
+				}
+				s.World.Listed = append(s.World.Listed, s.World.Listed[1])
+				_, again := other.resume(id, world(s))
+				if again != nil && !errors.Is(again, ledger.ErrEnded) || len(s.World.Calls) > 1 || d.row(id).Ended == "" {
+					t.Errorf("once more: %v, %d calls, ended %q", again, len(s.World.Calls), d.row(id).Ended)
+				}
+			})
+		}
+	}
+}

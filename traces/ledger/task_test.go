@@ -1,0 +1,99 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"pgfsm/policy"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+)
+
+// granted is a scenario whose grant lets a task make so many calls, as a run of the task finds it.
+func (d *desk) granted(name, task string, calls int) *statestest.Scenario {
+	d.t.Helper()
+	s := find(d.t, name)
+	s.Content.Grants = []policy.Grant{{Name: "few", Tools: []policy.Granted{{
+		Server: statestest.Server, Tool: statestest.Tool, Calls: &calls,
+	}}}}
+	var err error
+	if s.Request.Task, err = d.Task(context.Background(), task); err != nil {
+		d.t.Fatalf("Task() = %v", err)
+	}
+	return &s
+}
+
+func TestTasksAreCounted(t *testing.T) {
+	d := newDesk(t)
+	for _, c := range []struct {
+		name, scenario, task string
+		code                 policy.Code
+		calls                int
+	}{
+		{"first", "policy-allows", "one", "", 1},
+		{"held-counts", "policy-holds", "one", policy.CodeApprovalRequired, 0},
+		{"third-of-two", "policy-allows", "one", policy.CodeGrantExhausted, 0},
+		{"blocked-does-not-count", "input-rule-hit", "two", policy.CodeInputDenied, 0},
+		{"denied-does-not-count", "policy-denies-by-effect", "two", policy.CodePolicyDenied, 0},
+		{"another-task", "policy-allows", "two", "", 1},
+		{"another-task-again", "policy-allows", "two", "", 1},
+		{"another-task-exhausted", "policy-allows", "two", policy.CodeGrantExhausted, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := d.granted(c.scenario, c.task, 2)
+			o, _, err := d.play(newID(t), s)
+			if err != nil || o.Code != c.code || len(s.World.Calls) != c.calls {
+				t.Errorf("play() = %+v, %v, %d calls; want %s", o, err, len(s.World.Calls), c.code)
+			}
+		})
+	}
+}
+
+// A call that was held and then not made does not count any more.
+func TestADeniedCallGivesItsPlaceBack(t *testing.T) {
+	d := newDesk(t)
+	id := newID(t)
+	if o, _, err := d.play(id, d.granted("policy-holds", "one", 1)); err != nil || o.Type != states.TypePending {
+		t.Fatalf("play() = %+v, %v", o, err)
+	}
+	if o, _, err := d.play(newID(t), d.granted("policy-allows", "one", 1)); err != nil || o.Code != policy.CodeGrantExhausted {
+		t.Fatalf("play() = %+v, %v, want the place to be taken", o, err)
+	}
+	d.vote(id, d.voter("dora"), false)
+	if _, err := d.RecoverRun(context.Background(), d.replayer(nil), id); err != nil {
+		t.Fatal(err)
+	}
+	if o, _, err := d.play(newID(t), d.granted("policy-allows", "one", 1)); err != nil || o.Type != states.TypeSummary {
+		t.Errorf("play() = %+v, %v, want an answer", o, err)
+	}
+}
+
+// Of many runs that all saw one place, one calls.
+func TestOneTakesTheLastCall(t *testing.T) {
+	d := newDesk(t)
+	const many = 16
+	var all []*statestest.Scenario
+	for range many {
+		all = append(all, d.granted("policy-allows", "one", 1))
+	}
+	desks := []*desk{d, d.other()}
+	var wg sync.WaitGroup
+	for i, s := range all {
+		wg.Go(func() {
+			if _, _, err := desks[i%2].play(newID(t), s); err != nil && !errors.Is(err, ledger.ErrTaskMoved) {
+				t.Errorf("play() = %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	calls := 0
+	for _, s := range all {
+		calls += len(s.World.Calls)
+	}
+	if calls != 1 {
+		t.Errorf("%d calls, want 1", calls)
+	}
+}

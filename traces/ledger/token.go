@@ -1,0 +1,201 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/screen"
+	"pgfsm/policy/visible"
+)
+
+// MaxTokenName bounds the name of a token in bytes: it stands in every event and every list.
+const MaxTokenName = 128
+
+// localUser is what stands before the name of a user of the operating system. No token is called so.
+const localUser = "local:"
+
+// CreateToken makes a token for a person or a service and returns its text, which is nowhere else and cannot be had
+// again. Expires is a time of the form 2006-01-02T15:04:05Z, or empty for never. While an active token of the role admin
+// is there, by must be an admin; as long as there is none, whoever may write the ledger's file may. The error is
+// [ErrTokenValues], [ErrRole] or [ErrToken] where nothing else broke.
+func (l *Ledger) CreateToken(ctx context.Context, by Caller, name, role, expires string) (text string, made Token, err error) {
+	if err := checkToken(name, role, expires); err != nil {
+		return "", Token{}, err
+	}
+	id, text := newToken()
+	p := &tokenCreated{Expires: expires, ID: id, Name: name, Role: role, Secret: canonical.Sum(kindToken, []byte(text))}
+	err = l.commit(ctx, func(b *batch) error {
+		made = Token{}
+		if err := mayManage(b, by, b.now); err != nil {
+			return err
+		}
+		if expires != "" && !policy.Before(b.now, expires) {
+			return refusedValues("the token would have expired at %s already; it is %s", expires, b.now)
+		}
+		if err := noLookalike(b, name); err != nil {
+			return err
+		}
+		if _, err := b.Token(id); !errors.Is(err, ErrNotFound) {
+			return errors.Join(errors.New("the new token's id is taken, or nobody can say"), err)
+		}
+		return b.addToken(&made, by.Name, p)
+	})
+	if err != nil {
+		return "", Token{}, err
+	}
+	return text, made, nil
+}
+
+// RevokeToken ends a token at once. Who may, [Ledger.CreateToken] says. When no active admin is left, the file's writers
+// rule again. The error is [ErrTokenID] where there is nothing to revoke.
+func (l *Ledger) RevokeToken(ctx context.Context, by Caller, id string) (revoked Token, err error) {
+	err = l.commit(ctx, func(b *batch) error {
+		revoked = Token{}
+		if err := mayManage(b, by, b.now); err != nil {
+			return err
+		}
+		t, err := b.Token(id)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return &Refusal{Code: RefusedTokenID, Message: fmt.Sprintf("no token has the id %q; pgfsm token list shows all",
+				visible.Clip(id, MaxTokenName))}
+		case err != nil:
+			return err
+		case t.Revoked != "":
+			return &Refusal{Code: RefusedTokenID, Message: fmt.Sprintf("the token %s was revoked at %s", t.ID, t.Revoked)}
+		}
+		revoked = t
+		return b.addToken(&revoked, by.Name, &tokenRevoked{ID: id})
+	})
+	return revoked, err
+}
+
+// Tokens returns all tokens that there are and were, oldest first.
+func Tokens(r Reader) (all []Token, err error) {
+	for t, err := range r.Tokens() {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// addToken records what happened to a token.
+func (b *batch) addToken(t *Token, by string, p payload) error {
+	if err := b.add(nil, "", by, p); err != nil {
+		return err
+	}
+	if err := projectToken(t, &Event{Seq: b.link.seq, At: b.link.at}, p); err != nil {
+		return err
+	}
+	return b.PutToken(*t)
+}
+
+// projectToken moves a token by one event. It is what the writer keeps the tokens with, and what Verify makes them again
+// with. An event about anything else leaves it alone.
+func projectToken(t *Token, e *Event, p payload) error {
+	switch p := p.(type) {
+	case *tokenCreated:
+		if t.ID != "" {
+			return fmt.Errorf("the token %s is created twice", p.ID)
+		}
+		*t = Token{Created: e.At, Expires: p.Expires, ID: p.ID, Name: p.Name, Role: p.Role, Secret: p.Secret, Seq: e.Seq}
+	case *tokenRevoked:
+		if t.ID != p.ID || t.Revoked != "" {
+			return fmt.Errorf("the token %s is revoked, which is not there or is revoked already", p.ID)
+		}
+		t.Revoked, t.Seq = e.At, e.Seq
+	}
+	return nil
+}
+
+// newToken makes the id and the text of a token.
+func newToken() (id, text string) {
+	random := make([]byte, idBytes+secretBytes)
+	rand.Read(random) // never fails: it would end the process
+	id = strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(random[:idBytes]))
+	return id, tokenPrefix + id + "_" + base64.RawURLEncoding.EncodeToString(random[idBytes:])
+}
+
+// mayManage refuses whoever may not create or revoke tokens now.
+func mayManage(r Reader, by Caller, now string) error {
+	if by.TokenID != "" {
+		return by.still(r, now, ActManage)
+	}
+	for t, err := range r.Tokens() {
+		if err != nil {
+			return err
+		}
+		if t.Role == RoleAdmin && t.Active(now) {
+			return &Refusal{Code: RefusedRole,
+				Message: "this ledger has an admin, so this needs a token of the role admin: set PGFSM_TOKEN"}
+		}
+	}
+	return nil
+}
+
+func refusedValues(format string, args ...any) error {
+	return &Refusal{Code: RefusedTokenValues, Message: fmt.Sprintf(format, args...)}
+}
+
+// checkToken judges what can be judged without the ledger.
+func checkToken(name, role, expires string) error {
+	if !slices.Contains(Roles(), role) {
+		return refusedValues("the role %q is not one of %s", visible.Clip(role, MaxTokenName), strings.Join(Roles(), ", "))
+	}
+	if expires != "" {
+		if t, err := time.Parse(timeForm, expires); err != nil || t.Format(timeForm) != expires {
+			return refusedValues("the expiry %q is not of the form %s", visible.Clip(expires, MaxTokenName), timeForm)
+		}
+	}
+	shown := visible.Clip(name, MaxTokenName)
+	switch {
+	case name == "" || len(name) > MaxTokenName:
+		return refusedValues("the name has %d bytes; it must have 1 to %d", len(name), MaxTokenName)
+	case !utf8.ValidString(name) || visible.Text(name) != name:
+		return refusedValues("the name %s holds characters that do not show", shown)
+	case strings.TrimSpace(name) != name:
+		return refusedValues("the name %q begins or ends with white space", shown)
+	case !norm.NFKC.IsNormalString(name):
+		return refusedValues("the name %q is written in a form that looks like another: write %q", shown, norm.NFKC.String(name))
+	case len(name) >= len(localUser) && strings.EqualFold(name[:len(localUser)], localUser):
+		return refusedValues("the name %q begins with %s, as only users of the operating system do", shown, localUser)
+	}
+	return nil
+}
+
+// noLookalike refuses a name that people could take for another token's. One name may stand on several tokens: they are
+// one person. A name in another letter case would be the same person to approvals, and another one to roles and counts;
+// one that looks the same would be another person to all, and the same to whoever reads. Tokens that were revoked count:
+// their names stand in the record. Within ASCII only letter case counts, for worker-6 and worker-9 are two.
+func noLookalike(r Reader, name string) error {
+	for t, err := range r.Tokens() {
+		if err != nil {
+			return err
+		}
+		if t.Name != name && (policy.SamePerson(t.Name, name) || beyondASCII(t.Name+name) && look(t.Name) == look(name)) {
+			return refusedValues("the name %q looks like %q, which the token %s has: take that very name, or one that differs more",
+				name, t.Name, t.ID)
+		}
+	}
+	return nil
+}
+
+func look(name string) string { return screen.Skeleton(screen.Fold(name)) }
+
+func beyondASCII(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0
+}

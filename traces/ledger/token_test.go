@@ -1,0 +1,338 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/traces/ledger"
+)
+
+var (
+	root = ledger.Local("local:root")
+	form = regexp.MustCompile(`^pgfsm_[a-z2-7]{16}_[A-Za-z0-9_-]{43}$`)
+)
+
+func stamp(d time.Duration) string { return councilBegins.Add(d).Format(time.RFC3339) }
+
+func TestTokenLetsIn(t *testing.T) {
+	for _, role := range ledger.Roles() {
+		t.Run(role, func(t *testing.T) {
+			c := newCouncil(t)
+			text, made, err := c.CreateToken(context.Background(), root, alice, role, stamp(time.Hour))
+			if err != nil || !form.MatchString(text) {
+				t.Fatalf("CreateToken() = %q, %v", text, err)
+			}
+			want := ledger.Caller{TokenID: made.ID, Name: alice, Role: role}
+			if got := c.caller(text); got != want {
+				t.Errorf("Authenticate() = %+v, want %+v", got, want)
+			}
+			c.view(func(r ledger.Reader) error {
+				if kept, err := r.Token(made.ID); err != nil || !cmp.Equal(kept, made) {
+					t.Errorf("the ledger keeps %+v, %v; want %+v", kept, err, made)
+				}
+				return nil
+			})
+			secret := text[len(text)-43:]
+			for _, e := range c.events(0) {
+				if strings.Contains(fmt.Sprintf("%+v %s %+v", e, e.Payload, made), secret) {
+					t.Errorf("the secret stands in the ledger: %s", e.Payload)
+				}
+				if e.By != root.Name {
+					t.Errorf("the event is by %q, want %q", e.By, root.Name)
+				}
+			}
+		})
+	}
+}
+
+// Whatever is wrong with a token, whoever presents it hears the same.
+func TestAuthenticateRefuses(t *testing.T) {
+	swap := func(text string, at int) string {
+		other := "A"
+		if text[at] == 'A' {
+			other = "B"
+		}
+		return text[:at] + other + text[at+1:]
+	}
+	const expiresIn = time.Hour
+	tests := []struct {
+		name    string
+		detail  string
+		present func(c *council, text, id string) string
+	}{
+		{"empty", "not a token", func(*council, string, string) string { return "" }},
+		{"one-byte-less", "not a token", func(_ *council, text, _ string) string { return text[:len(text)-1] }},
+		{"one-byte-more", "not a token", func(_ *council, text, _ string) string { return text + "A" }},
+		{"new-line-behind", "not a token", func(_ *council, text, _ string) string { return text[:len(text)-1] + "\n" }},
+		{"space-before", "not a token", func(_ *council, text, _ string) string { return " " + text[1:] }},
+		{"capitals", "not a token", func(_ *council, text, _ string) string { return strings.ToUpper(text) }},
+		{"a-megabyte", "not a token", func(*council, string, string) string { return strings.Repeat("pgfsm_", 1<<18) }},
+		{"id-of-nobody", "no such token", func(_ *council, text, id string) string {
+			return strings.Replace(text, id, strings.Repeat("a", len(id)), 1)
+		}},
+		{"first-of-the-secret", "is another", func(_ *council, text, _ string) string { return swap(text, len(text)-43) }},
+		{"last-of-the-secret", "is another", func(_ *council, text, _ string) string { return swap(text, len(text)-1) }},
+		{"secret-of-another", "is another", func(c *council, text, id string) string {
+			other := c.token(bob, ledger.RoleApprover)
+			return text[:len(text)-43] + other[len(other)-43:]
+		}},
+		{"revoked", "was revoked at " + stamp(0), func(c *council, text, id string) string {
+			if _, err := c.RevokeToken(context.Background(), root, id); err != nil {
+				c.t.Fatal(err)
+			}
+			return text
+		}},
+		{"at-its-expiry", "expired at " + stamp(expiresIn), func(c *council, text, id string) string {
+			c.clock.add(expiresIn)
+			return text
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCouncil(t)
+			text, made, err := c.CreateToken(context.Background(), root, alice, ledger.RoleApprover, stamp(expiresIn))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.clock.add(expiresIn - time.Second)
+			c.caller(text) // still good
+			c.clock.add(time.Second - expiresIn)
+			who, err := c.Authenticate(context.Background(), tt.present(c, text, made.ID))
+			var refusal *ledger.Refusal
+			if !errors.As(err, &refusal) || err.Error() != ledger.ErrToken.Message || !errors.Is(err, ledger.ErrToken) {
+				t.Fatalf("Authenticate() = %v, want %v", err, ledger.ErrToken)
+			}
+			if who != (ledger.Caller{}) || !strings.Contains(refusal.Detail, tt.detail) {
+				t.Errorf("Authenticate() = %+v, detail %q; want nobody and %q", who, refusal.Detail, tt.detail)
+			}
+		})
+	}
+}
+
+// A clock that was set back brings no token to life again; that is no fault of the token's.
+func TestAuthenticateClockBack(t *testing.T) {
+	c := newCouncil(t)
+	text := c.token(alice, ledger.RoleApprover)
+	c.clock.add(-ledger.ClockSkew - time.Second)
+	if _, err := c.Authenticate(context.Background(), text); !errors.Is(err, ledger.ErrClockBack) {
+		t.Errorf("Authenticate() = %v, want %v", err, ledger.ErrClockBack)
+	}
+}
+
+func TestCreateTokenRefuses(t *testing.T) {
+	tests := []struct{ name, token, role, expires, says string }{
+		{"no-name", "", ledger.RoleAgent, "", "0 bytes"},
+		{"name-one-byte-too-long", strings.Repeat("n", ledger.MaxTokenName+1), ledger.RoleAgent, "", "129 bytes"},
+		{"name-with-escape", "a\x1b[31m", ledger.RoleAgent, "", `\u001b`},
+		{"name-with-new-line", "a\nb", ledger.RoleAgent, "", "do not show"},
+		{"name-with-bidi", "a\u202eb", ledger.RoleAgent, "", "do not show"},
+		{"name-not-text", "a\xff", ledger.RoleAgent, "", "do not show"},
+		{"name-with-space-behind", "bob ", ledger.RoleAgent, "", "white space"},
+		{"name-in-a-wide-form", "ｂｏｂ", ledger.RoleAgent, "", `"bob"`},
+		{"name-decomposed", "Jose\u0301", ledger.RoleAgent, "", `"José"`},
+		{"name-of-a-local-user", "local:alice", ledger.RoleAgent, "", "operating system"},
+		{"name-of-a-local-user-in-capitals", "LOCAL:alice", ledger.RoleAgent, "", "operating system"},
+		{"another-letter-case", "Alice@Example.com", ledger.RoleAgent, "", "looks like"},
+		{"cyrillic-letter", "аlice@example.com", ledger.RoleAgent, "", "looks like"},
+		{"case-of-a-revoked-token", "Zoe", ledger.RoleAgent, "", "looks like"},
+		{"no-role", "bob", "", "", "agent, approver, auditor, admin"},
+		{"role-in-capitals", "bob", "Admin", "", "agent, approver, auditor, admin"},
+		{"expiry-of-another-form", "bob", ledger.RoleAgent, "2027-01-01", "form"},
+		{"expiry-on-no-day", "bob", ledger.RoleAgent, "2027-02-30T00:00:00Z", "form"},
+		{"expires-now", "bob", ledger.RoleAgent, stamp(0), "already"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCouncil(t)
+			c.token(alice, ledger.RoleAgent)
+			_, zoe, err := c.CreateToken(context.Background(), root, "zoe", ledger.RoleAgent, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.RevokeToken(context.Background(), root, zoe.ID); err != nil {
+				t.Fatal(err)
+			}
+			before := len(c.events(0))
+			text, made, err := c.CreateToken(context.Background(), root, tt.token, tt.role, tt.expires)
+			if !errors.Is(err, ledger.ErrTokenValues) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("CreateToken() = %v, want [%s] … %s", err, ledger.RefusedTokenValues, tt.says)
+			}
+			if text != "" || made != (ledger.Token{}) || len(c.events(0)) != before {
+				t.Errorf("CreateToken() = %q, %+v, and %d events", text, made, len(c.events(0))-before)
+			}
+		})
+	}
+}
+
+// Names that are as long as they may be, and people that only resemble each other.
+func TestCreateTokenTakes(t *testing.T) {
+	c := newCouncil(t)
+	for _, name := range []string{
+		strings.Repeat("n", ledger.MaxTokenName), "José", "worker-6", "worker-9", "worker-9", "O'Neil", "小林", "local", "x local:y",
+	} {
+		if _, _, err := c.CreateToken(context.Background(), root, name, ledger.RoleAgent, stamp(time.Second)); err != nil {
+			t.Errorf("CreateToken(%q) = %v", name, err)
+		}
+	}
+}
+
+// While there is an active admin, only admins manage tokens; without one, who may write the file.
+func TestTokensAreManagedByAdmins(t *testing.T) {
+	ctx := context.Background()
+	c := newCouncil(t)
+	text, admin, err := c.CreateToken(ctx, root, alice, ledger.RoleAdmin, stamp(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	chief := c.caller(text)
+	create := func(by ledger.Caller, name, role string) (ledger.Caller, error) {
+		text, _, err := c.CreateToken(ctx, by, name, role, stamp(2*time.Hour))
+		if err != nil {
+			return ledger.Caller{}, err
+		}
+		return c.caller(text), nil
+	}
+	approver, err := create(chief, bob, ledger.RoleApprover)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := c.events(1)[0]; e.By != alice || e.Type != ledger.TokenCreated {
+		t.Errorf("the event is %s by %q", e.Type, e.By)
+	}
+	for _, by := range []ledger.Caller{root, approver, {}} {
+		if _, err := create(by, "x", ledger.RoleAdmin); !errors.Is(err, ledger.ErrRole) {
+			t.Errorf("CreateToken() by %+v = %v, want %s", by, err, ledger.RefusedRole)
+		}
+		if _, err := c.RevokeToken(ctx, by, admin.ID); !errors.Is(err, ledger.ErrRole) {
+			t.Errorf("RevokeToken() by %+v = %v, want %s", by, err, ledger.RefusedRole)
+		}
+	}
+	for _, id := range []string{"", "aaaaaaaaaaaaaaaa", "\x1b"} {
+		if _, err := c.RevokeToken(ctx, chief, id); !errors.Is(err, ledger.ErrTokenID) || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("RevokeToken(%q) = %v, want %s", id, err, ledger.RefusedTokenID)
+		}
+	}
+	c.clock.add(time.Hour) // the admin expires
+	if _, err := create(chief, "x", ledger.RoleAgent); !errors.Is(err, ledger.ErrToken) {
+		t.Errorf("CreateToken() by an admin who expired = %v, want %s", err, ledger.RefusedToken)
+	}
+	second, err := create(root, "second", ledger.RoleAdmin)
+	if err != nil {
+		t.Fatalf("without an active admin: %v", err)
+	}
+	gone, err := c.RevokeToken(ctx, second, second.TokenID)
+	if err != nil || gone.Revoked != stamp(time.Hour) {
+		t.Errorf("RevokeToken() of oneself = %+v, %v", gone, err)
+	}
+	if _, err := c.RevokeToken(ctx, root, second.TokenID); !errors.Is(err, ledger.ErrTokenID) {
+		t.Errorf("RevokeToken() again = %v, want %s", err, ledger.RefusedTokenID)
+	}
+	if _, err := create(second, "x", ledger.RoleAgent); !errors.Is(err, ledger.ErrToken) {
+		t.Errorf("CreateToken() by an admin who was revoked = %v, want %s", err, ledger.RefusedToken)
+	}
+}
+
+func TestRolesMay(t *testing.T) {
+	may := map[ledger.Action]string{
+		ledger.ActCall:   "agent",
+		ledger.ActRead:   "approver auditor admin",
+		ledger.ActVote:   "approver",
+		ledger.ActManage: "admin",
+		"":               "",
+		"else":           "",
+	}
+	for action, roles := range may { // in any order: each is looked at by itself
+		for _, role := range append(ledger.Roles(), "", "Admin", "root") {
+			want := role != "" && strings.Contains(" "+roles+" ", " "+role+" ")
+			c := ledger.Caller{TokenID: "t", Name: alice, Role: role}
+			if got := c.May(action); got != want {
+				t.Errorf("May(%q) with the role %q = %t", action, role, got)
+			}
+			if err := c.Allow(action); (err == nil) != want || err != nil && !errors.Is(err, ledger.ErrRole) {
+				t.Errorf("Allow(%q) with the role %q = %v", action, role, err)
+			}
+			if c.TokenID = ""; c.May(action) {
+				t.Errorf("May(%q) with the role %q and no token", action, role)
+			}
+		}
+	}
+}
+
+// Secrets are compared in constant time, in one place, and nowhere in another way.
+func TestSecretsAreComparedInConstantTime(t *testing.T) {
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
+			continue
+		}
+		src, err := os.ReadFile(f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, faults := secretUses(t, f.Name(), string(src))
+		compared += n
+		for _, fault := range faults {
+			t.Error(fault)
+		}
+	}
+	if compared != 1 {
+		t.Errorf("secrets are compared in %d places, want 1", compared)
+	}
+	if _, faults := secretUses(t, "gate.go", "package p\nvar x = a.Secret == b\nvar y = bytes.Equal(c, []byte(d.Secret))"); len(faults) != 2 {
+		t.Errorf("of two plain comparisons %q are found", faults)
+	}
+}
+
+// secretUses counts the constant-time comparisons of secrets in a file, and names the others.
+func secretUses(t *testing.T, name, src string) (n int, faults []string) {
+	t.Helper()
+	set := token.NewFileSet()
+	tree, err := parser.ParseFile(set, name, src, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := func(n ast.Node) (found bool) {
+		ast.Inspect(n, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			found = found || ok && s.Sel.Name == "Secret"
+			return !found
+		})
+		return found
+	}
+	ast.Inspect(tree, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.BinaryExpr:
+			if about(node) {
+				faults = append(faults, fmt.Sprintf("%s compares a secret by %s", set.Position(node.Pos()), node.Op))
+			}
+		case *ast.CallExpr:
+			f, ok := node.Fun.(*ast.SelectorExpr)
+			for _, arg := range node.Args {
+				switch {
+				case !ok || !about(arg):
+				case f.Sel.Name == "ConstantTimeCompare":
+					n++
+				case strings.Contains(f.Sel.Name, "Equal") || f.Sel.Name == "Compare":
+					faults = append(faults, fmt.Sprintf("%s compares a secret by %s", set.Position(node.Pos()), f.Sel.Name))
+				}
+			}
+		}
+		return true
+	})
+	return n, faults
+}

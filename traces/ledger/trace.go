@@ -1,0 +1,86 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"pgfsm/states"
+	"pgfsm/traces"
+)
+
+// ErrUnfinished means that a run is under way, so that it has no trace yet.
+var ErrUnfinished = errors.New("the run is under way: it has a trace when it has ended, or waits for a person")
+
+// Trace writes the trace of a run that has ended, or that was held and has not gone on since: its outcome is then pending,
+// whatever was decided meanwhile. What stands in the ledger is held to its chain. The error is [ErrNotFound] where there is no
+// such run, and [ErrUnfinished] where it is under way.
+func Trace(ctx context.Context, r Reader, run string, p *traces.Replayer) ([]byte, error) {
+	h, steps, q, err := Load(r, run)
+	if err != nil {
+		return nil, err
+	}
+	if q.Ended == "" && q.State != states.Pending {
+		return nil, fmt.Errorf("run %s stands at %s: %w", run, q.State, ErrUnfinished)
+	}
+	var outcome *states.Outcome
+	if q.Ended != "" {
+		if outcome, err = loadOutcome(r, run); err != nil {
+			return nil, fmt.Errorf("run %s: %w", run, err)
+		}
+	}
+	doc, err := document(ctx, p, &h, steps, outcome)
+	if err == nil && q.Ended != "" {
+		var t *traces.Trace
+		if t, err = p.Read(doc); err == nil && t.Head != q.Head {
+			err = traces.ErrHead
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", run, err)
+	}
+	return doc, nil
+}
+
+// loadOutcome returns how a run ended.
+func loadOutcome(r Reader, run string) (*states.Outcome, error) {
+	for e, err := range r.EventsOf(run) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Type != RunEnded {
+			continue
+		}
+		p, err := readPayload(r, &e)
+		if err != nil {
+			return nil, fmt.Errorf("event %d: %w", e.Seq, err)
+		}
+		return &p.(*ended).Outcome, nil
+	}
+	return nil, fmt.Errorf("it has no event %s", RunEnded)
+}
+
+// document writes a trace. Without an outcome the run is executed again up to where it waits, which says the outcome.
+func document(ctx context.Context, p *traces.Replayer, h *traces.Header, steps []traces.Step, o *states.Outcome) ([]byte, error) {
+	if o == nil {
+		again, err := p.Resume(h, steps)
+		if err != nil {
+			return nil, err
+		}
+		waits, err := again.Advance(ctx, nobody{}, nobody{})
+		if err != nil {
+			return nil, err
+		}
+		o = &waits
+	}
+	return traces.Document(h, steps, *o), nil
+}
+
+// nobody is what stands behind the end of a record that is only read.
+type nobody struct{}
+
+// Do is [states.Door.Do].
+func (nobody) Do(context.Context, states.Command) (states.Event, error) { return nil, states.ErrParked }
+
+// Append is [states.Recorder.Append]. It is not expected: nothing happens behind the end.
+func (nobody) Append(states.Step) error { return ErrUnfinished }

@@ -1,0 +1,270 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/traces"
+)
+
+// ErrTampered is wrapped by every [Fault].
+var ErrTampered = errors.New("the ledger is not as it was written")
+
+// A Fault names the first row that does not fit.
+type Fault struct {
+	Table string // events, requests, decisions, steps, blobs or tokens
+	Key   string // of the row: a seq, a run id, a run id and a step's seq, a digest, or a token's id
+	What  string
+}
+
+func (f *Fault) Error() string {
+	return fmt.Sprintf("%v: %s %s: %s", ErrTampered, f.Table, f.Key, f.What)
+}
+
+// Unwrap returns [ErrTampered].
+func (f *Fault) Unwrap() error { return ErrTampered }
+
+// VerifyOptions say how much is looked at.
+type VerifyOptions struct {
+	// Checkpoint is what somebody remembers of the ledger. Without one nobody can say whether the end is missing.
+	Checkpoint *Checkpoint
+	// Replayer executes each run's trace again; nil does not.
+	Replayer *traces.Replayer
+	// Progress is told now and then how much of the work is done; nil is not.
+	Progress func(done, total int64)
+}
+
+// A Report says what was looked at and found right.
+type Report struct {
+	Events    int64
+	Requests  int64
+	Decisions int64
+	Steps     int64
+	Blobs     int64
+	Tokens    int64
+	Replayed  int64            // runs that were executed again
+	Size      int64            // seq of the last event
+	Head      canonical.Digest // of the last event
+	Pruned    int64            // seq up to which events were pruned; 0 if none were
+	Complete  bool             // nothing is missing up to the checkpoint
+	Notes     []string         // what could not be looked at
+}
+
+// ErrCheckpointPruned means that a checkpoint says nothing about what is left.
+var ErrCheckpointPruned = errors.New("the checkpoint is of events that were pruned since: take one after each prune")
+
+// Verify reads everything and trusts nothing: chains, digests, projections, and that no call left that was not decided
+// on. Its memory does not grow with the number of runs, but for [maxTracked] digests and for the tokens. The error is
+// a [*Fault] for the first row that does not fit, and another one where something could not be read.
+//
+// Whoever can write all tables can write a new history that fits, or cut off the end: only a checkpoint that is kept elsewhere
+// shows that.
+func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
+	v := &verifier{ctx: ctx, r: r, o: o, blobs: newBlobs(r)}
+	for _, pass := range []func() error{v.events, v.tokens, v.requests, v.unreferenced} {
+		if err := pass(); err != nil {
+			return v.report, err
+		}
+	}
+	v.report.Complete = o.Checkpoint != nil
+	if v.blobs.overflow {
+		v.report.Notes = append(v.report.Notes, fmt.Sprintf("more than %d large values: whether something refers to each was not looked at",
+			maxTracked))
+	}
+	return v.report, nil
+}
+
+// A verifier is one verification under way.
+type verifier struct {
+	ctx    context.Context
+	r      Reader
+	o      VerifyOptions
+	report Report
+	blobs  *blobs
+	tags   map[string]Token // tokens, as the events make them
+	told   []tokenEvent
+	ofRuns int64 // events that are about runs
+	done   int64
+	total  int64
+	cut    link // behind which the events begin
+	pruned *pruned
+}
+
+// progressEvery is how many events pass between two words about the progress.
+const progressEvery = 1 << 10
+
+// step counts an event that was looked at, each in two passes, and notices that nobody waits any more.
+func (v *verifier) step() error {
+	if v.done++; v.done%progressEvery != 0 {
+		return nil
+	}
+	if v.o.Progress != nil {
+		v.o.Progress(v.done, v.total)
+	}
+	return v.ctx.Err()
+}
+
+func eventKey(seq int64) string { return strconv.FormatInt(seq, 10) }
+
+func stepKey(run string, seq int) string { return run + "/" + strconv.Itoa(seq) }
+
+// fault makes what was found wrong with a row into a fault. What could not be read for another reason stays an error.
+func fault(table, key string, err error) error {
+	var known *Fault
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	return &Fault{table, key, err.Error()}
+}
+
+// unread is for a row that the store did not give.
+func unread(table, key string, err error) error {
+	if errors.Is(err, ErrMalformed) {
+		return &Fault{table, key, "it cannot be read: " + err.Error()}
+	}
+	return fmt.Errorf("%s behind %s: %w", table, key, err)
+}
+
+// everything is behind which all events stand, also those with a seq that none may have.
+const everything = math.MinInt64
+
+// maxTracked is how many digests of large values are remembered, to find those that nothing refers to: about 200 MB.
+const maxTracked = 4 << 20
+
+// maxCached bounds the bytes of large values that are kept because many runs share them, as they do catalogs.
+const maxCached = 32 << 20
+
+// Blobs are large values as they were verified.
+type blobs struct {
+	r        Reader
+	used     map[[16]byte]struct{} // the beginnings of digests that something refers to
+	overflow bool
+	kept     map[canonical.Digest]string
+	size     int
+}
+
+func newBlobs(r Reader) *blobs {
+	return &blobs{r: r, used: make(map[[16]byte]struct{}), kept: make(map[canonical.Digest]string)}
+}
+
+func short(d canonical.Digest) (k [16]byte) {
+	const from = len(canonical.DigestPrefix)
+	if len(d) >= from+2*len(k) {
+		copy(k[:], d[from:from+len(k)])
+		for i := range k { // two digits in one byte
+			k[i] = digit(d[from+2*i])<<4 | digit(d[from+2*i+1])
+		}
+	}
+	return k
+}
+
+func digit(c byte) byte {
+	if c >= 'a' {
+		return c - 'a' + 10
+	}
+	return c - '0'
+}
+
+// use notes that something refers to a large value.
+func (b *blobs) use(d canonical.Digest) {
+	if len(b.used) >= maxTracked {
+		b.overflow = true
+		return
+	}
+	b.used[short(d)] = struct{}{}
+}
+
+// text returns a large value for the row that refers to it, held to its digest.
+func (b *blobs) text(d canonical.Digest, kind, table, key string) (string, error) {
+	if text, ok := b.kept[d]; ok {
+		return text, nil
+	}
+	if _, err := canonical.ParseDigest(string(d)); err != nil {
+		return "", &Fault{table, key, "it refers to a blob by what is no digest"}
+	}
+	b.use(d)
+	row, err := b.r.Blob(d)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return "", &Fault{"blobs", string(d), fmt.Sprintf("it is missing, and %s %s refers to it", table, key)}
+	case err != nil:
+		return "", unread("blobs", string(d), err)
+	}
+	if err := row.check(d, kind); err != nil {
+		return "", err
+	}
+	if len(row.Text) <= maxCached/8 {
+		if b.size += len(row.Text); b.size > maxCached {
+			clear(b.kept)
+			b.size = len(row.Text)
+		}
+		b.kept[d] = row.Text
+	}
+	return row.Text, nil
+}
+
+// check holds a blob to its digest.
+func (b *Blob) check(d canonical.Digest, kind string) error {
+	switch {
+	case b.Kind != kind:
+		return &Fault{"blobs", string(d), fmt.Sprintf("it is a %q, not a %q", b.Kind, kind)}
+	case b.Digest != d || canonical.Sum(b.Kind, []byte(b.Text)) != d:
+		return &Fault{"blobs", string(d), "its digest is not that of its text"}
+	}
+	return nil
+}
+
+// value returns what stands in a row of a table or behind its reference: one strict JSON value.
+func (b *blobs) value(value, table, key string) (jsontext.Value, error) {
+	if isRef(value) {
+		text, err := b.text(canonical.Digest(value[1:]), BlobValue, table, key)
+		return jsontext.Value(text), err
+	}
+	v := jsontext.Value(value)
+	if len(v) > MaxInline {
+		return nil, &Fault{table, key, "a value that is this large stands in a blob"}
+	}
+	if !v.IsValid() {
+		return nil, &Fault{table, key, "a value is not strict JSON"}
+	}
+	return v, nil
+}
+
+// unreferenced looks at all large values: each is what its digest says, and something refers to it.
+func (v *verifier) unreferenced() error {
+	last := "the first"
+	for b, err := range v.r.Blobs() {
+		if err != nil {
+			return unread("blobs", last, err)
+		}
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
+		last = string(b.Digest)
+		if b.Kind != BlobBundle && b.Kind != BlobValue {
+			return &Fault{"blobs", last, fmt.Sprintf("there is no kind %q", b.Kind)}
+		}
+		if err := b.check(b.Digest, b.Kind); err != nil {
+			return err
+		}
+		if !jsontext.Value(b.Text).IsValid() {
+			return &Fault{"blobs", last, "it is not strict JSON"}
+		}
+		if _, used := v.blobs.used[short(b.Digest)]; !used && !v.blobs.overflow {
+			return &Fault{"blobs", last, "nothing refers to it"}
+		}
+		v.report.Blobs++
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package ledger
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/fsm"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+	"pgfsm/traces"
+)
+
+// said are the parts of facts that events repeat.
+type said struct {
+	Approvers  []string         `json:"approvers"`
+	Arguments  jsontext.Value   `json:"arguments"`
+	Binding    canonical.Digest `json:"binding"`
+	Bytes      int              `json:"bytes"`
+	Condition  string           `json:"condition"`
+	Definition canonical.Digest `json:"definition"`
+	Expires    string           `json:"expires"`
+	Mode       string           `json:"mode"`
+	Permit     canonical.Digest `json:"permit"`
+	Plan       jsontext.Value   `json:"plan"`
+	Policy     string           `json:"policy"`
+	Quorum     int              `json:"quorum"`
+	Result     canonical.Digest `json:"result"`
+	Score      int              `json:"score"`
+	Server     string           `json:"server"`
+	Tool       string           `json:"tool"`
+	Bound      struct {
+		Expires string `json:"expires"`
+	} `json:"bound"`
+	Verdict struct {
+		Outcome policy.Outcome `json:"outcome"`
+	} `json:"verdict"`
+}
+
+// repeated are the states whose facts events repeat.
+var repeated = []fsm.State{
+	states.Planned, states.Validated, states.Assessed, states.Pending, states.Permitted, states.Dispatched, states.Executed,
+}
+
+// agree holds what the events say to what the steps say.
+func (s *story) agree(steps []traces.Step) error {
+	run := s.request.RunID
+	reached := make(map[fsm.State]*said, len(repeated))
+	var votes []policy.Vote
+	for i := range steps {
+		step := &steps[i]
+		if step.From == states.Pending {
+			var d states.Decided
+			if json.Unmarshal(step.Event, &d) == nil && d.Happened == "decided" {
+				votes = d.Votes
+			}
+		}
+		if !slices.Contains(repeated, step.To) {
+			continue
+		}
+		f := new(said)
+		if err := json.Unmarshal(step.Facts, f); err != nil {
+			return &Fault{"steps", stepKey(run, i), "its facts are not those of its state: " + canonical.Explain(err).Error()}
+		}
+		reached[step.To] = f
+	}
+	if what := s.disagrees(reached, votes); what != "" {
+		return &Fault{"events", "of run " + run, what + " is not what the steps say"}
+	}
+	if s.ended != nil {
+		if end := steps[len(steps)-1].To; string(end) != s.ended.Outcome.State {
+			return &Fault{"events", eventKey(s.request.Seq), fmt.Sprintf("it ends at %q, the last step at %q", s.ended.Outcome.State, end)}
+		}
+	}
+	return nil
+}
+
+// disagrees names the first event that says something else than the steps.
+func (s *story) disagrees(reached map[fsm.State]*said, votes []policy.Vote) string {
+	if v := reached[states.Validated]; (v != nil) != (s.first.Call != nil) || v != nil && !s.first.Call.is(v, reached[states.Planned]) {
+		return "the call of " + string(RequestCreated)
+	}
+	if a := reached[states.Assessed]; a != nil {
+		if s.scored == nil || s.scored.Mode != a.Mode || s.scored.Score != a.Score {
+			return string(RiskScored)
+		}
+		if d := s.judged; d == nil || d.Policy != a.Policy || d.Condition != a.Condition || d.Outcome != string(a.Verdict.Outcome) {
+			return string(DecisionMade)
+		}
+	}
+	h, a := reached[states.Pending], reached[states.Assessed]
+	if (h != nil) != (s.asked != nil) || h != nil && (a == nil || s.asked.Binding != h.Binding || s.asked.Expires != h.Bound.Expires ||
+		!slices.Equal(s.asked.Approvers, a.Approvers) || s.asked.Quorum != max(a.Quorum, 1)) {
+		return string(ApprovalRequested)
+	}
+	if votes != nil && !slices.Equal(votes, s.votes) {
+		return "what people said"
+	}
+	if d := reached[states.Dispatched]; (d != nil) != (s.sent != nil) || d != nil && d.Permit != s.sent.Permit {
+		return string(ProxySent)
+	}
+	if x := reached[states.Executed]; (x != nil) != (s.result != nil) || x != nil && (x.Bytes != s.result.Bytes || x.Result != s.result.Result) {
+		return string(ToolResult)
+	}
+	return ""
+}
+
+// is reports whether the call is the one that was planned and validated.
+func (c *call) is(validated, planned *said) bool {
+	var arguments string
+	var plan struct {
+		Args jsontext.Value `json:"args"`
+	}
+	return planned != nil && json.Unmarshal(validated.Arguments, &arguments) == nil && json.Unmarshal(planned.Plan, &plan) == nil &&
+		c.Server == validated.Server && c.Tool == validated.Tool && c.Definition == validated.Definition &&
+		string(c.Arguments) == arguments && bytes.Equal(c.Args, plan.Args)
+}
+
+// differing names the first column in which two rows differ, with both values; nothing if they are the same.
+func differing[T any](want, have T) string {
+	w, h := reflect.ValueOf(want), reflect.ValueOf(have)
+	for i := range w.NumField() {
+		a, b := w.Field(i), h.Field(i)
+		same := a.Kind() == reflect.Slice && a.Len() == 0 && b.Len() == 0 // no list and an empty list are one
+		if !same && !reflect.DeepEqual(a.Interface(), b.Interface()) {
+			return fmt.Sprintf("%s (%.100q, should be %.100q)", strings.ToLower(w.Type().Field(i).Name), fmt.Sprint(b), fmt.Sprint(a))
+		}
+	}
+	return ""
+}

@@ -1,0 +1,112 @@
+package ledger_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlite"
+)
+
+// benchRuns is how many runs the measured ledger tells of, unless PGFSM_BENCH_RUNS says.
+const benchRuns = 1000
+
+// BenchmarkVerify verifies a ledger of answered calls in a file.
+func BenchmarkVerify(b *testing.B) {
+	runs := benchRuns
+	if n, err := strconv.Atoi(os.Getenv("PGFSM_BENCH_RUNS")); err == nil && n > 0 {
+		runs = n
+	}
+	path := filepath.Join(b.TempDir(), "pgfsm.db")
+	store, err := sqlite.Open(path, sqlite.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	d := &dial{}
+	d.set(b, statestest.At)
+	l, err := ledger.Open(store, ledger.Options{Clock: d.now})
+	if err != nil {
+		b.Fatal(err)
+	}
+	many := &desk{Ledger: l, t: b, clock: d, machine: statestest.MustMachine(b)}
+	var all sync.WaitGroup
+	turns := make(chan struct{}, runs)
+	for range runs {
+		turns <- struct{}{}
+	}
+	close(turns)
+	for range 64 {
+		all.Go(func() {
+			s := find(b, "policy-allows")
+			bundle := statestest.MustBundle(s.Content, nil)
+			for range turns {
+				run := states.NewRun(newID(b), s.Request, bundle)
+				rec := many.Begin(traces.NewHeader(many.machine, run), run)
+				o, err := many.machine.Advance(context.Background(), run, rec.Door(statestest.NewWorld().Door()), rec)
+				if err == nil {
+					_, err = rec.Finish(o)
+				}
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := l.Close(); err != nil {
+		b.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		b.Fatal(err)
+	}
+	var rows int64
+	var most uint64
+	for b.Loop() {
+		report, err := verify(b, path, ledger.VerifyOptions{Progress: func(done, _ int64) {
+			if done%(64*1024) == 0 {
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				most = max(most, m.HeapInuse)
+			}
+		}})
+		if err != nil || report.Requests != int64(runs) {
+			b.Fatalf("Verify() = %+v, %v", report, err)
+		}
+		rows += report.Events + report.Requests + report.Decisions + report.Steps + report.Blobs
+	}
+	b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")
+	b.ReportMetric(float64(runs*b.N)/b.Elapsed().Seconds(), "runs/s")
+	b.ReportMetric(float64(most)/(1<<20), "MB-heap")
+}
+
+// BenchmarkTrace writes the trace of one run.
+func BenchmarkTrace(b *testing.B) {
+	path, _ := archive(b)
+	m := statestest.MustMachine(b)
+	look(b, path, func(r ledger.Reader) error {
+		var id string
+		for q, err := range r.Requests(ledger.Filter{Newest: true, Statuses: []ledger.Status{ledger.Executed}}) {
+			if err != nil {
+				return err
+			}
+			id = q.RunID
+			break
+		}
+		p := (&desk{t: b, machine: m}).replayer(nil)
+		for b.Loop() {
+			if _, err := ledger.Trace(context.Background(), r, id, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,275 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/states/statestest"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/storetest"
+)
+
+// forge writes the ledger of a desk anew, as edit wants its events to be, and verifies what comes of it.
+func (d *desk) forge(edit func([]ledger.Event) []ledger.Event) error {
+	d.t.Helper()
+	ctx, forged := context.Background(), d.forged(edit)
+	return forged.View(ctx, func(r ledger.Reader) error {
+		_, err := ledger.Verify(ctx, r, ledger.VerifyOptions{Replayer: traces.NewReplayer(d.machine, nil)})
+		return err
+	})
+}
+
+// forged is the ledger of a desk as edit wants its events to be, with everything else that follows from them.
+func (d *desk) forged(edit func([]ledger.Event) []ledger.Event) *storetest.Memory {
+	d.t.Helper()
+	ctx, forged := context.Background(), storetest.NewMemory()
+	err := d.View(ctx, func(r ledger.Reader) error {
+		return forged.Update(ctx, func(tx ledger.Tx) error {
+			for b, err := range r.Blobs() {
+				if err = errors.Join(err, tx.PutBlob(b)); err != nil {
+					return err
+				}
+			}
+			for run, err := range r.Runs() {
+				if err != nil {
+					return err
+				}
+				for s, err := range r.Steps(run) {
+					if err = errors.Join(err, tx.AddSteps([]ledger.Step{s})); err != nil {
+						return err
+					}
+				}
+			}
+			var all []ledger.Event
+			for e, err := range r.Events(0) {
+				if err != nil {
+					return err
+				}
+				if e.Payload, err = e.Whole(r); err != nil {
+					return err
+				}
+				all = append(all, e)
+			}
+			all = edit(all)
+			for i := range all {
+				if len(all[i].Payload) > ledger.MaxInline {
+					d.t.Fatalf("event %d has a large payload, which this test does not write anew", all[i].Seq)
+				}
+			}
+			return ledger.Rewrite(tx, all)
+		})
+	})
+	if err != nil {
+		d.t.Fatalf("the forgery could not be written: %v", err)
+	}
+	return forged
+}
+
+// edits changes the payload of the last event of a type.
+func edits(kind ledger.Type, from, to string) func(*testing.T, []ledger.Event) []ledger.Event {
+	return func(t *testing.T, all []ledger.Event) []ledger.Event {
+		for i := len(all) - 1; i >= 0; i-- {
+			if all[i].Type == kind {
+				text := string(all[i].Payload)
+				if !strings.Contains(text, from) {
+					t.Fatalf("%s does not hold %s", text, from)
+				}
+				all[i].Payload = []byte(strings.Replace(text, from, to, 1))
+				return all
+			}
+		}
+		t.Fatalf("there is no %s", kind)
+		return nil
+	}
+}
+
+// changes changes the last event of a type in another way.
+func changes(kind ledger.Type, change func(*ledger.Event)) func(*testing.T, []ledger.Event) []ledger.Event {
+	return func(t *testing.T, all []ledger.Event) []ledger.Event {
+		for i := len(all) - 1; i >= 0; i-- {
+			if all[i].Type == kind {
+				change(&all[i])
+				return all
+			}
+		}
+		t.Fatalf("there is no %s", kind)
+		return nil
+	}
+}
+
+// without removes the last event of a type; once more repeats it.
+func without(kind ledger.Type) func(*testing.T, []ledger.Event) []ledger.Event {
+	return func(t *testing.T, all []ledger.Event) []ledger.Event {
+		i := lastOf(t, all, kind)
+		return slices.Delete(all, i, i+1)
+	}
+}
+
+func repeated(kind ledger.Type) func(*testing.T, []ledger.Event) []ledger.Event {
+	return func(t *testing.T, all []ledger.Event) []ledger.Event {
+		i := lastOf(t, all, kind)
+		return slices.Insert(all, i, all[i])
+	}
+}
+
+func lastOf(t *testing.T, all []ledger.Event, kind ledger.Type) int {
+	t.Helper()
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].Type == kind {
+			return i
+		}
+	}
+	t.Fatalf("there is no %s", kind)
+	return 0
+}
+
+// member is a member of a JSON object, as it stands there.
+func member(t *testing.T, v jsontext.Value, name string) string {
+	t.Helper()
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(v, &members); err != nil {
+		t.Fatal(err)
+	}
+	return string(members[name])
+}
+
+// TestVerifyJudgesWhatHappened: a ledger that was written anew as a whole, so that every hash is right, still cannot tell of a
+// call that nobody decided on, or of another one than was made.
+func TestVerifyJudgesWhatHappened(t *testing.T) {
+	type edit = func(*testing.T, []ledger.Event) []ledger.Event
+	for _, c := range []struct {
+		name string
+		edit edit
+		what string // a part of what is said; empty: nothing is wrong
+	}{
+		{"nothing-changed", func(_ *testing.T, all []ledger.Event) []ledger.Event { return all }, ""},
+		{"call-without-people", without(ledger.ApprovalApproved), "a request that is pending"},
+		{"call-without-a-decision", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			return slices.DeleteFunc(all, func(e ledger.Event) bool { return e.Type == ledger.DecisionMade })
+		}, "people are asked about a request that is proposed"},
+		{"call-of-no-process", without(ledger.RunClaimed), "no process has"},
+		{"call-twice", repeated(ledger.ProxySent), "a call of a request"},
+		{"result-twice", repeated(ledger.ToolResult), "second result"},
+		{"end-twice", repeated(ledger.RunEnded), "has ended"},
+		{"result-of-no-call", without(ledger.ProxySent), "a call that was not made"},
+		{"answer-without-a-result", without(ledger.ToolResult), "without a result"},
+		{"vote-once-more", repeated(ledger.ApprovalApproved), "a vote about a request that is approved"},
+		{"vote-after-the-decision", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			i := lastOf(t, all, ledger.ApprovalApproved)
+			late := all[i]
+			late.By = "bob"
+			return slices.Insert(all, i+1, late)
+		}, "a vote about a request that is approved"},
+		{"vote-of-the-requester", changes(ledger.ApprovalApproved, func(e *ledger.Event) {
+			e.By = strings.ToUpper(strings.TrimPrefix(statestest.Actor, "local:"))
+		}), "one's own request"},
+		{"vote-of-another-person", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = "mallory" }), "the token of the vote"},
+		{"vote-after-the-expiry", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			for i := lastOf(t, all, ledger.ApprovalApproved); i < len(all); i++ {
+				all[i].At = "2026-11-21T10:00:00Z"
+			}
+			return all
+		}, "after the request had expired"},
+		{"vote-about-another-binding", edits(ledger.ApprovalApproved, `"binding":"sha256:`, `"binding":"sha256:0`), "another binding"},
+		{"vote-that-does-not-decide", edits(ledger.ApprovalApproved, `"decides":true`, `"decides":false`), "whether it decides"},
+		{"vote-with-another-reason", edits(ledger.ApprovalApproved, `"reason":"as agreed"`, `"reason":"other"`), "what people said"},
+		{"token-of-another-role", edits(ledger.TokenCreated, `"role":"approver"`, `"role":"auditor"`), "the token of the vote"},
+		{"token-that-was-not-there-yet", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			i := lastOf(t, all, ledger.TokenCreated)
+			late := all[i]
+			late.At = all[len(all)-1].At
+			return append(slices.Delete(all, i, i+1), late)
+		}, "was not valid then"},
+		{"token-that-was-revoked", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			i := lastOf(t, all, ledger.ApprovalApproved)
+			gone := ledger.Event{Type: ledger.TokenRevoked, At: all[i].At, By: "local:root"}
+			gone.Payload = []byte(`{"id":` + member(t, all[lastOf(t, all, ledger.TokenCreated)].Payload, "id") + `}`)
+			return slices.Insert(all, i, gone)
+		}, "was not valid then"},
+		{"token-that-is-revoked-later", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			gone := ledger.Event{Type: ledger.TokenRevoked, At: all[len(all)-1].At, By: "local:root"}
+			gone.Payload = []byte(`{"id":` + member(t, all[lastOf(t, all, ledger.TokenCreated)].Payload, "id") + `}`)
+			return append(all, gone)
+		}, ""},
+		{"quorum-lowered", edits(ledger.ApprovalRequested, `"quorum":1`, `"quorum":2`), "whether it decides"},
+		{"approvers-changed", edits(ledger.ApprovalRequested, `"approvers":[`, `"approvers":["others",`), "approval.requested"},
+		{"expiry-changed", edits(ledger.ApprovalRequested, `"expires":"2026-11-21T10`, `"expires":"2026-11-21T11`), "approval.requested"},
+		{"score-changed", edits(ledger.RiskScored, `"score":`, `"score":7`), "risk.scored"},
+		{"decision-of-another-bundle", edits(ledger.DecisionMade, `"bundle":"sha256:`, `"bundle":"sha256:0`), "another bundle"},
+		{"arguments-changed", edits(ledger.RequestCreated, "policy-002", "policy-003"), "request.created"},
+		{"tool-changed", edits(ledger.RequestCreated, `"tool":"fetch`, `"tool":"delete`), "request.created"},
+		{"actor-changed", edits(ledger.RequestCreated, `"actor":"local:alice"`, `"actor":"local:bob"`), "chained to another step"},
+		{"permit-changed", edits(ledger.ProxySent, `"permit":"sha256:`, `"permit":"sha256:0`), "proxy.sent"},
+		{"size-of-the-result-changed", edits(ledger.ToolResult, `"bytes":`, `"bytes":1`), "tool.result"},
+		{"note-changed", edits(ledger.RunEnded, `"note":"`, `"note":"x`), "the head is not that"},
+		{"head-changed", edits(ledger.RunEnded, `"head":"sha256:`, `"head":"sha256:0`), "the head is not that"},
+		{"state-changed", edits(ledger.RunEnded, `"state":"answered"`, `"state":"blocked"`), "the head is not that"},
+		{"fewer-steps", edits(ledger.RunEnded, `"steps":1`, `"steps":`), "anchors"},
+		{"more-steps", edits(ledger.RunEnded, `"steps":1`, `"steps":11`), "is missing"},
+		{"time-that-goes-back", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T08:59:59Z" }), "is before that of the event"},
+		{"time-of-another-form", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T11:00:00+00:00" }), "not of the form"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			id, s := d.approved(func(s *statestest.Scenario) {})
+			if _, err := d.resume(id, world(s)); err != nil {
+				t.Fatal(err)
+			}
+			err := d.forge(func(all []ledger.Event) []ledger.Event { return c.edit(t, all) })
+			if c.what == "" {
+				if err != nil {
+					t.Errorf("Verify() = %v", err)
+				}
+				return
+			}
+			var fault *ledger.Fault
+			if !errors.As(err, &fault) || !strings.Contains(err.Error(), c.what) {
+				t.Errorf("Verify() = %v, want a fault with %q", err, c.what)
+			}
+		})
+	}
+}
+
+// TestVerifyCountsPeople: of two people that are wanted one is not both.
+func TestVerifyCountsPeople(t *testing.T) {
+	d := newDesk(t)
+	id, _ := d.hold(func(s *statestest.Scenario) {
+		policies := slices.Clone(s.Content.Policy.Policies)
+		policies[0].Quorum = 2
+		s.Content.Policy = statestest.Policies(policies...)
+	})
+	d.vote(id, d.voter("dora"), true)
+	if q := d.row(id); q.Status != ledger.Pending || q.Agreed != 1 || q.Quorum != 2 {
+		t.Fatalf("one of two: %+v", q)
+	}
+	if _, err := d.checked(ledger.VerifyOptions{}); err != nil {
+		t.Fatalf("Verify() = %v", err)
+	}
+	for _, c := range []struct {
+		name string
+		edit func(*testing.T, []ledger.Event) []ledger.Event
+		what string
+	}{
+		{"twice-one-person", repeated(ledger.ApprovalApproved), "a second vote of one person"},
+		{"twice-by-another-spelling", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			again := all[lastOf(t, all, ledger.ApprovalApproved)]
+			again.By = "local:Dora"
+			return append(all, again)
+		}, "a second vote of one person"},
+		{"one-decides", edits(ledger.ApprovalApproved, `"decides":false`, `"decides":true`), "whether it decides"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := d.forge(func(all []ledger.Event) []ledger.Event { return c.edit(t, all) })
+			if !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), c.what) {
+				t.Errorf("Verify() = %v, want %q", err, c.what)
+			}
+		})
+	}
+}

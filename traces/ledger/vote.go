@@ -1,0 +1,309 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
+)
+
+// Bounds of a ballot.
+const (
+	MaxReason = 1000 // bytes: ten sentences, which every list and every answer can carry
+	MaxKey    = 255  // bytes of an Idempotency-Key: a UUID many times over
+)
+
+// A Ballot is one person's word about one held call.
+type Ballot struct {
+	Run     string
+	Binding canonical.Digest // of what the person saw
+	By      Caller           // as [Ledger.Authenticate] says
+	Approve bool
+	Reason  string // of a denial: required; it reaches who asked
+	Key     string // by which a repetition is known; it counts within a run and a person. May be empty
+}
+
+// Vote records a ballot, and with it the decision if it decides: a denial at once, approvals when as many different people
+// agree as the quorum says. All that speaks against a ballot is looked at in the transaction that records it, so of many
+// that come at once exactly one decides.
+//
+// It returns how the request stands with the ballot. The same person, key and content again record nothing and return
+// what they returned at first. The error is a [*Refusal] where the ballot does not count: [ErrToken], [ErrRole],
+// [ErrBallot], [ErrUnknown], [ErrNotHeld], [ErrDecided], [ErrExpired], [ErrBinding], [ErrEligible], [ErrVoted] or
+// [ErrKeyReused]. A ballot that comes too late has the
+// expiry recorded, if nobody has done so.
+func (l *Ledger) Vote(ctx context.Context, v Ballot) (Request, error) {
+	if err := v.By.Allow(ActVote); err != nil {
+		return Request{}, err
+	}
+	if err := v.check(); err != nil {
+		return Request{}, err
+	}
+	bundle, err := l.bundleOf(ctx, v.Run)
+	if err != nil {
+		return Request{}, err
+	}
+	var stands Request
+	var late error // the expiry is recorded, and the ballot refused
+	err = l.commit(ctx, func(b *batch) (err error) {
+		stands, late, err = b.vote(&v, bundle, l.owner)
+		return err
+	})
+	if err == nil {
+		err = late
+	}
+	if err != nil {
+		return Request{}, err
+	}
+	return stands, nil
+}
+
+// vote looks at a ballot and records it.
+func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request, late, err error) {
+	if err := v.By.still(b, b.now, ActVote); err != nil {
+		return q, nil, err
+	}
+	if q, err = b.Request(v.Run); err != nil {
+		return q, nil, orUnknown(v.Run, err)
+	}
+	cast, err := ballots(b, v.Run)
+	if err != nil {
+		return q, nil, err
+	}
+	if c := v.repeats(cast); c != nil {
+		if !v.same(c) {
+			return q, nil, &Refusal{Code: RefusedKey, Message: fmt.Sprintf(
+				"the key of this ballot came at %s with another one; every new ballot needs a new key", c.vote.At)}
+		}
+		q, err = standing(b, v.Run, c.seq)
+		return q, nil, err
+	}
+	if err := open(&q, cast); err != nil {
+		return q, nil, err
+	}
+	if !policy.Before(b.now, q.Expires) {
+		late := refusedExpired(&q)
+		if q.Owner != "" {
+			return q, late, nil // somebody is ending it already, and would stumble over another event
+		}
+		return q, late, b.put(&q, owner, &expired{Binding: q.Binding, Expires: q.Expires})
+	}
+	if err := v.fits(&q, bundle, cast); err != nil {
+		return q, nil, err
+	}
+	decides := !v.Approve || bundle.Agreed(held(&q), b.now, append(votes(cast), v.vote(b.now))).Allows()
+	return q, nil, b.put(&q, v.By.Name, &voted{
+		Binding: v.Binding, Decides: decides, Key: v.Key, Reason: v.Reason, Token: v.By.TokenID, approve: v.Approve,
+	})
+}
+
+// put adds an event about a request and keeps how it stands now.
+func (b *batch) put(q *Request, by string, p payload) error {
+	if err := b.add(q, q.RunID, by, p); err != nil {
+		return err
+	}
+	return b.PutRequest(*q)
+}
+
+// check judges what can be judged without the ledger.
+func (v *Ballot) check() error {
+	refuse := func(format string, args ...any) error {
+		return &Refusal{Code: RefusedBallot, Message: fmt.Sprintf(format, args...)}
+	}
+	switch _, err := canonical.ParseDigest(string(v.Binding)); {
+	case err != nil:
+		return refuse("the digest of what was seen is missing or is none: %s; it is shown beside the request", err)
+	case len(v.Reason) > MaxReason:
+		return refuse("the reason has %d bytes; at most %d are taken", len(v.Reason), MaxReason)
+	case !utf8.ValidString(v.Reason):
+		return refuse("the reason is not valid UTF-8")
+	case !v.Approve && visible.Blank(v.Reason):
+		return refuse("a denial needs a reason: it reaches who asked")
+	case len(v.Key) > MaxKey:
+		return refuse("the key has %d bytes; at most %d are taken", len(v.Key), MaxKey)
+	case !utf8.ValidString(v.Key) || visible.Text(v.Key) != v.Key:
+		return refuse("the key holds characters that do not show")
+	}
+	return nil
+}
+
+// open refuses a request that nobody can decide about any more, or never could.
+func open(q *Request, cast []ballot) error {
+	switch {
+	case q.Binding == "":
+		return &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("nobody was asked about this request; it is %s", q.Status)}
+	case q.Status == Pending && q.Ended == "":
+		return nil
+	case q.Status == Expired:
+		return refusedExpired(q)
+	}
+	var by []string
+	for i := range cast {
+		if v := cast[i].vote; cast[i].decides || v.Outcome == policy.VoteApprove {
+			by = append(by, v.By)
+		}
+		if cast[i].decides {
+			return refusedDecided(q, &cast[i].vote, by)
+		}
+	}
+	return &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("the request ended before anybody decided; it is %s", q.Status)}
+}
+
+// fits refuses a ballot that is not about the request, or whose caster may not decide about it, or has.
+func (v *Ballot) fits(q *Request, bundle *policy.Bundle, cast []ballot) error {
+	if v.Binding != q.Binding {
+		return &Refusal{Code: RefusedBinding, Message: fmt.Sprintf(
+			"what was seen is not what waits: %s was sent, %s waits; look at the request again", v.Binding, q.Binding)}
+	}
+	if verdict := bundle.Eligible(held(q), v.By.Name); !verdict.Allows() {
+		return &Refusal{Code: RefusedEligible, Message: verdict.Reason}
+	}
+	for i := range cast {
+		if c := &cast[i]; policy.SamePerson(c.vote.By, v.By.Name) {
+			return &Refusal{Code: RefusedVoted, Message: fmt.Sprintf("%s voted at %s (%s): one person has one vote",
+				c.vote.By, c.vote.At, c.vote.Outcome)}
+		}
+	}
+	return nil
+}
+
+// repeats returns the ballot that the same person cast with the same key, if there is one.
+func (v *Ballot) repeats(cast []ballot) *ballot {
+	for i := range cast {
+		if c := &cast[i]; v.Key != "" && c.key == v.Key && policy.SamePerson(c.vote.By, v.By.Name) {
+			return c
+		}
+	}
+	return nil
+}
+
+// same reports whether a ballot says what one that was cast says.
+func (v *Ballot) same(c *ballot) bool {
+	w := v.vote(c.vote.At)
+	w.By = c.vote.By
+	return w == c.vote
+}
+
+func (v *Ballot) vote(at string) policy.Vote {
+	w := policy.Vote{At: at, Binding: v.Binding, By: v.By.Name, Outcome: policy.VoteDeny, Reason: v.Reason}
+	if v.Approve {
+		w.Outcome = policy.VoteApprove
+	}
+	return w
+}
+
+// A ballot is a vote that was recorded.
+type ballot struct {
+	vote    policy.Vote
+	key     string
+	decides bool
+	seq     int64
+}
+
+// ballots returns what was voted about a run, in order.
+func ballots(r Reader, run string) ([]ballot, error) {
+	var cast []ballot
+	events, err := eventsOf(r, run)
+	if err != nil {
+		return nil, err
+	}
+	for i := range events {
+		e := &events[i]
+		if e.Type != ApprovalApproved && e.Type != ApprovalDenied {
+			continue
+		}
+		p, err := readPayload(r, e)
+		if err != nil {
+			return nil, fmt.Errorf("event %d: %w", e.Seq, err)
+		}
+		v := p.(*voted)
+		b := ballot{key: v.Key, decides: v.Decides, seq: e.Seq}
+		b.vote = policy.Vote{At: e.At, Binding: v.Binding, By: e.By, Outcome: policy.VoteDeny, Reason: v.Reason}
+		if v.approve {
+			b.vote.Outcome = policy.VoteApprove
+		}
+		cast = append(cast, b)
+	}
+	return cast, nil
+}
+
+// Votes returns what people said about a run, in order, as the machine judges it.
+func Votes(r Reader, run string) ([]policy.Vote, error) {
+	cast, err := ballots(r, run)
+	return votes(cast), err
+}
+
+func votes(cast []ballot) []policy.Vote {
+	all := make([]policy.Vote, len(cast))
+	for i := range cast {
+		all[i] = cast[i].vote
+	}
+	return all
+}
+
+// standing is how a request stood behind an event: its events up to there, projected again.
+func standing(r Reader, run string, seq int64) (q Request, err error) {
+	events, err := eventsOf(r, run)
+	if err != nil {
+		return q, err
+	}
+	for i := range events {
+		e := &events[i]
+		if e.Seq > seq {
+			break
+		}
+		p, err := readPayload(r, e)
+		if err == nil {
+			err = project(&q, e, p)
+		}
+		if err != nil {
+			return Request{}, fmt.Errorf("event %d: %w", e.Seq, err)
+		}
+	}
+	return q, nil
+}
+
+func eventsOf(r Reader, run string) (events []Event, err error) {
+	for e, err := range r.EventsOf(run) {
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// held is the request as the gate judges votes by it.
+func held(q *Request) *policy.Held {
+	return &policy.Held{Actor: q.Actor, Approvers: q.Approvers, Binding: q.Binding, Expires: q.Expires, Quorum: q.Quorum}
+}
+
+func orUnknown(run string, err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return &Refusal{Code: RefusedUnknown, Message: fmt.Sprintf("the ledger has no run %q", visible.Clip(run, MaxTokenName))}
+	}
+	return err
+}
+
+func refusedExpired(q *Request) error {
+	return &Refusal{Code: RefusedExpired, Message: fmt.Sprintf(
+		"the request expired at %s; expiry counts as denial, and who asked has to ask again", q.Expires)}
+}
+
+// refusedDecided says who decided, when and what: people who come too late want to know.
+func refusedDecided(q *Request, last *policy.Vote, by []string) error {
+	what := "approved"
+	if last.Outcome != policy.VoteApprove {
+		what, by = "denied", []string{last.By}
+	}
+	message := fmt.Sprintf("the request was %s at %s by %s; it is %s", what, last.At, strings.Join(by, ", "), q.Status)
+	if last.Reason != "" {
+		message += fmt.Sprintf(" (%q)", last.Reason)
+	}
+	return &Refusal{Code: RefusedDecided, Message: message}
+}

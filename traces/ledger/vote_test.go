@@ -1,0 +1,398 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/storetest"
+)
+
+// A ballot that does not count is refused with its code, says why, and leaves nothing.
+func TestVoteRefuses(t *testing.T) {
+	other := canonical.Sum("binding", []byte("another call"))
+	tests := []struct {
+		name   string
+		want   *ledger.Refusal
+		says   string
+		ballot func(c *council, v *ledger.Ballot)
+	}{
+		{"no-token", ledger.ErrRole, "token of the role approver", func(c *council, v *ledger.Ballot) { v.By = ledger.Local("local:alice") }},
+		{"agent", ledger.ErrRole, "approver", func(c *council, v *ledger.Ballot) { v.By = c.caller(c.token(bob, ledger.RoleAgent)) }},
+		{"auditor", ledger.ErrRole, "approver", func(c *council, v *ledger.Ballot) { v.By = c.caller(c.token(bob, ledger.RoleAuditor)) }},
+		{"admin", ledger.ErrRole, "approver", func(c *council, v *ledger.Ballot) { v.By = c.caller(c.token(bob, ledger.RoleAdmin)) }},
+		{"token-revoked-since", ledger.ErrToken, "not valid", func(c *council, v *ledger.Ballot) {
+			if _, err := c.RevokeToken(context.Background(), ledger.Local("local:root"), v.By.TokenID); err != nil {
+				c.t.Fatal(err)
+			}
+		}},
+		{"another-name-on-the-token", ledger.ErrToken, "not valid", func(c *council, v *ledger.Ballot) { v.By.Name = bob }},
+		{"another-role-on-the-token", ledger.ErrToken, "not valid", func(c *council, v *ledger.Ballot) {
+			v.By = c.caller(c.token(bob, ledger.RoleAgent))
+			v.By.Role = ledger.RoleApprover
+		}},
+		{"no-such-token", ledger.ErrToken, "not valid", func(c *council, v *ledger.Ballot) { v.By.TokenID = "aaaaaaaaaaaaaaaa" }},
+		{"no-such-run", ledger.ErrUnknown, "no run", func(c *council, v *ledger.Ballot) { v.Run = statestest.RunID }},
+		{"hostile-run-id", ledger.ErrUnknown, `\u001b`, func(c *council, v *ledger.Ballot) { v.Run = "\x1b[2J" }},
+		{"no-digest", ledger.ErrBallot, "digest", func(c *council, v *ledger.Ballot) { v.Binding = "" }},
+		{"prefix-of-the-digest", ledger.ErrBallot, "digest", func(c *council, v *ledger.Ballot) { v.Binding = v.Binding[:20] }},
+		{"another-digest", ledger.ErrBinding, string(other), func(c *council, v *ledger.Ballot) { v.Binding = other }},
+		{"denial-without-reason", ledger.ErrBallot, "reason", func(c *council, v *ledger.Ballot) { v.Approve, v.Reason = false, "" }},
+		{"denial-with-blank-reason", ledger.ErrBallot, "reason", func(c *council, v *ledger.Ballot) { v.Approve, v.Reason = false, " \t\u200b" }},
+		{"reason-one-byte-too-long", ledger.ErrBallot, "1001", func(c *council, v *ledger.Ballot) {
+			v.Reason = strings.Repeat("r", ledger.MaxReason+1)
+		}},
+		{"reason-not-text", ledger.ErrBallot, "UTF-8", func(c *council, v *ledger.Ballot) { v.Reason = "\xff" }},
+		{"key-one-byte-too-long", ledger.ErrBallot, "256", func(c *council, v *ledger.Ballot) { v.Key = strings.Repeat("k", ledger.MaxKey+1) }},
+		{"key-with-controls", ledger.ErrBallot, "key", func(c *council, v *ledger.Ballot) { v.Key = "a\nb" }},
+		{"own-request", ledger.ErrEligible, "own request", func(c *council, v *ledger.Ballot) { v.By = c.approver(carol) }},
+		{"own-request-as-local-user", ledger.ErrEligible, "own request", func(c *council, v *ledger.Ballot) {
+			q := c.holdsBy("local:"+strings.ToUpper(bob), councilContent(1))
+			v.Run, v.Binding, v.By = q.RunID, q.Binding, c.approver(bob)
+		}},
+		{"none-of-the-roles", ledger.ErrEligible, "owners", func(c *council, v *ledger.Ballot) { v.By = c.approver(dave) }},
+		{"role-in-another-case", ledger.ErrEligible, "owners", func(c *council, v *ledger.Ballot) { v.By = c.approver("BOB@example.com") }},
+		{"twice", ledger.ErrVoted, "one vote", func(c *council, v *ledger.Ballot) { c.votes(*v) }},
+		{"twice-with-two-tokens", ledger.ErrVoted, "one vote", func(c *council, v *ledger.Ballot) {
+			c.votes(*v)
+			v.By = c.approver(alice)
+		}},
+		{"another-mind", ledger.ErrVoted, "(approve)", func(c *council, v *ledger.Ballot) {
+			c.votes(*v)
+			v.Approve = false
+		}},
+		{"key-again-with-another-word", ledger.ErrKeyReused, "key", func(c *council, v *ledger.Ballot) {
+			v.Key = "k1"
+			c.votes(*v)
+			v.Approve = false
+		}},
+		{"key-again-with-another-reason", ledger.ErrKeyReused, "key", func(c *council, v *ledger.Ballot) {
+			v.Key = "k1"
+			c.votes(*v)
+			v.Reason = "as agreed."
+		}},
+		{"key-again-about-something-else", ledger.ErrKeyReused, "key", func(c *council, v *ledger.Ballot) {
+			v.Key = "k1"
+			c.votes(*v)
+			v.Binding = other
+		}},
+		{"denied-before", ledger.ErrDecided, "denied at 2026-11-21T09:00:00Z by " + bob, func(c *council, v *ledger.Ballot) {
+			c.votes(ledger.Ballot{Run: v.Run, Binding: v.Binding, By: c.approver(bob), Reason: "not now"})
+		}},
+		{"approved-before", ledger.ErrDecided, "approved at 2026-11-21T09:00:00Z by " + bob, func(c *council, v *ledger.Ballot) {
+			q := c.holds(1)
+			v.Run, v.Binding = q.RunID, q.Binding
+			first := *v
+			first.By = c.approver(bob)
+			c.votes(first)
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCouncil(t)
+			v := ballotOn(c.holds(2), c.approver(alice))
+			tt.ballot(c, &v)
+			before := c.events(0)
+			q, err := c.Vote(context.Background(), v)
+			var refusal *ledger.Refusal
+			if !errors.As(err, &refusal) || !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("Vote() = %v, want [%s] … %s", err, tt.want.Code, tt.says)
+			}
+			if !cmp.Equal(q, ledger.Request{}) {
+				t.Errorf("Vote() returns %+v with its refusal", q)
+			}
+			if after := c.events(0); len(after) != len(before) {
+				t.Errorf("a ballot that was refused left %d events", len(after)-len(before))
+			}
+		})
+	}
+}
+
+// A call that nobody was asked about has nothing to be decided.
+func TestVoteNotHeld(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*policy.Content)
+		status ledger.Status
+	}{
+		{"denied-by-policy", func(p *policy.Content) { p.Policy = statestest.Policies() }, ledger.Denied},
+		{"allowed", func(p *policy.Content) { p.Policy = nil }, ledger.Executed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCouncil(t)
+			content := councilContent(1)
+			tt.change(&content)
+			run := c.runs(carol, content)
+			v := ballotOn(c.request(run), c.approver(alice))
+			v.Binding = canonical.Sum("binding", nil)
+			_, err := c.Vote(context.Background(), v)
+			if !errors.Is(err, ledger.ErrNotHeld) || !strings.Contains(err.Error(), string(tt.status)) {
+				t.Errorf("Vote() = %v, want [%s] and that it is %s", err, ledger.RefusedNotHeld, tt.status)
+			}
+		})
+	}
+}
+
+// The ballot is in time one second before the expiry, and not at it. The expiry is recorded once.
+func TestVoteExpiry(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		after time.Duration
+		want  ledger.Status
+	}{
+		{"one-second-before", time.Hour - time.Second, ledger.Approved},
+		{"at-the-expiry", time.Hour, ledger.Expired},
+		{"behind-it", time.Hour + time.Second, ledger.Expired},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCouncil(t)
+			q := c.holds(1)
+			v := ballotOn(q, c.approver(alice))
+			c.clock.add(tt.after)
+			_, err := c.Vote(context.Background(), v)
+			if late := tt.want == ledger.Expired; late != errors.Is(err, ledger.ErrExpired) || !late && err != nil {
+				t.Errorf("Vote() = %v", err)
+			}
+			stands := c.request(q.RunID)
+			if stands.Status != tt.want {
+				t.Errorf("the request is %s, want %s", stands.Status, tt.want)
+			}
+			if tt.want != ledger.Expired {
+				return
+			}
+			if _, err := c.Vote(context.Background(), v); !errors.Is(err, ledger.ErrExpired) {
+				t.Errorf("once more: Vote() = %v, want %s", err, ledger.RefusedExpired)
+			}
+			if again := c.request(q.RunID); again.Seq != stands.Seq || len(c.events(q.Seq)) != 2 { // the token, the expiry
+				t.Errorf("the expiry was recorded more than once: %+v", c.events(q.Seq))
+			}
+		})
+	}
+}
+
+// Who is at work on an expired request ends it: nobody records anything in between.
+func TestVoteLeavesAClaimedRequestAlone(t *testing.T) {
+	c := newCouncil(t)
+	q := c.holds(1)
+	v := ballotOn(q, c.approver(alice))
+	c.clock.add(time.Hour)
+	if err := c.Claim(context.Background(), q.RunID); err != nil {
+		t.Fatal(err)
+	}
+	claimed := c.request(q.RunID)
+	if _, err := c.Vote(context.Background(), v); !errors.Is(err, ledger.ErrExpired) {
+		t.Errorf("Vote() = %v, want %s", err, ledger.RefusedExpired)
+	}
+	if diff := cmp.Diff(claimed, c.request(q.RunID)); diff != "" {
+		t.Errorf("the claimed request moved (-before +after):\n%s", diff)
+	}
+}
+
+func TestVoteDecides(t *testing.T) {
+	type word struct {
+		by      string
+		approve bool
+		want    ledger.Status
+	}
+	tests := []struct {
+		name   string
+		quorum int
+		words  []word
+	}{
+		{"one-of-one", 1, []word{{alice, true, ledger.Approved}}},
+		{"two-of-two", 2, []word{{alice, true, ledger.Pending}, {bob, true, ledger.Approved}}},
+		{"denied-at-once", 2, []word{{alice, false, ledger.Denied}}},
+		{"denied-by-the-second", 2, []word{{alice, true, ledger.Pending}, {bob, false, ledger.Denied}}},
+		{"too-few", 3, []word{{alice, true, ledger.Pending}, {bob, true, ledger.Pending}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCouncil(t)
+			q := c.holds(tt.quorum)
+			agreed := 0
+			for _, w := range tt.words {
+				v := ballotOn(q, c.approver(w.by))
+				if v.Approve = w.approve; w.approve {
+					agreed++
+				}
+				got := c.votes(v)
+				if got.Status != w.want || got.Agreed != agreed {
+					t.Errorf("after %s: %s, %d agreed; want %s, %d", w.by, got.Status, got.Agreed, w.want, agreed)
+				}
+				if diff := cmp.Diff(got, c.request(q.RunID)); diff != "" {
+					t.Errorf("Vote() returns something else than stands (-returned +stands):\n%s", diff)
+				}
+				if e := c.events(got.Seq - 1)[0]; e.By != w.by {
+					t.Errorf("the event is by %q, want %q", e.By, w.by)
+				}
+			}
+			c.judged(q, tt.words[len(tt.words)-1].want)
+		})
+	}
+}
+
+// judged compares how the request stands with what the machine's gate makes of the votes.
+func (c *council) judged(q ledger.Request, want ledger.Status) {
+	c.t.Helper()
+	var cast []policy.Vote
+	c.view(func(r ledger.Reader) (err error) {
+		cast, err = ledger.Votes(r, q.RunID)
+		return err
+	})
+	held := policy.Held{Actor: q.Actor, Approvers: q.Approvers, Binding: q.Binding, Expires: q.Expires, Quorum: q.Quorum}
+	verdict := statestest.MustBundle(councilContent(q.Quorum), nil).Agreed(&held, cast[len(cast)-1].At, cast)
+	if verdict.Allows() != (want == ledger.Approved) || want == ledger.Denied && verdict.Code != policy.CodeApprovalDenied {
+		c.t.Errorf("the ledger says %s, the gate %+v", want, verdict)
+	}
+}
+
+// The reason of a denial reaches the request.
+func TestVoteDenialIsToldWhy(t *testing.T) {
+	c := newCouncil(t)
+	v := ballotOn(c.holds(1), c.approver(bob))
+	v.Approve, v.Reason = false, "no"+strings.Repeat("\x01", ledger.MaxReason-2) // in JSON six bytes each: it becomes a blob
+	q := c.votes(v)
+	if q.Code != string(policy.CodeApprovalDenied) || q.Reason != "Denied by "+bob+": "+v.Reason {
+		t.Errorf("Code, Reason = %s, %q", q.Code, q.Reason)
+	}
+	_, err := c.Vote(context.Background(), ballotOn(q, c.approver(alice)))
+	if !errors.Is(err, ledger.ErrDecided) || strings.Contains(err.Error(), "\x01") {
+		t.Errorf("Vote() = %v, want %s and no control character", err, ledger.RefusedDecided)
+	}
+}
+
+// The same ballot with the same key is answered as at first, whatever happened since, and recorded once.
+func TestVoteIdempotency(t *testing.T) {
+	c := newCouncil(t)
+	q := c.holds(2)
+	v := ballotOn(q, c.approver(alice))
+	v.Key = "9d0a3c6e-6ab0-4f2e-a7a4-8c7d2f1b5e10"
+	first := c.votes(v)
+	other := ballotOn(q, c.approver(bob))
+	other.Key = v.Key // another person's key is another key
+	if decided := c.votes(other); decided.Status != ledger.Approved || first.Status != ledger.Pending {
+		t.Fatalf("the statuses are %s and %s", first.Status, decided.Status)
+	}
+	events := len(c.events(0))
+	c.clock.add(2 * time.Hour) // the answer is the same even when the request has expired
+	again := v
+	again.By = c.caller(c.token(alice, ledger.RoleApprover)) // the person counts, not the token
+	if diff := cmp.Diff(first, c.votes(again)); diff != "" {
+		t.Errorf("the answer changed (-first +again):\n%s", diff)
+	}
+	if n := len(c.events(0)); n != events+1 { // the token's
+		t.Errorf("%d events were added by a repetition", n-events-1)
+	}
+	if c.request(q.RunID).Status != ledger.Approved {
+		t.Error("a repetition moved the request")
+	}
+}
+
+// What cannot be recorded did not happen, and is no refusal.
+func TestVoteThatCannotBeRecorded(t *testing.T) {
+	full := errors.New("the disk is full")
+	for _, op := range []storetest.Op{storetest.Begin, storetest.AddEvent, storetest.PutRequest, storetest.Commit} {
+		t.Run(string(op), func(t *testing.T) {
+			store := storetest.NewMemory()
+			var failing bool
+			store.Fail = func(at storetest.Op, _ int) error {
+				if failing && at == op {
+					return full
+				}
+				return nil
+			}
+			c := councilIn(t, store)
+			v := ballotOn(c.holds(1), c.approver(alice))
+			before := c.request(v.Run)
+			failing = true
+			var refusal *ledger.Refusal
+			if _, err := c.Vote(context.Background(), v); !errors.Is(err, full) || errors.As(err, &refusal) {
+				t.Errorf("Vote() = %v, want %v", err, full)
+			}
+			if diff := cmp.Diff(before, c.request(v.Run)); diff != "" {
+				t.Errorf("the request moved (-before +after):\n%s", diff)
+			}
+			failing = false
+			if q := c.votes(v); q.Status != ledger.Approved {
+				t.Errorf("afterwards the request is %s", q.Status)
+			}
+		})
+	}
+}
+
+// A clock that was set back brings no request to life again.
+func TestVoteClockBack(t *testing.T) {
+	c := newCouncil(t)
+	v := ballotOn(c.holds(1), c.approver(alice))
+	c.clock.add(-ledger.ClockSkew - time.Second)
+	if _, err := c.Vote(context.Background(), v); !errors.Is(err, ledger.ErrClockBack) {
+		t.Errorf("Vote() = %v, want %v", err, ledger.ErrClockBack)
+	}
+	c.clock.add(time.Second)
+	if q := c.votes(v); q.Status != ledger.Approved || q.Updated != councilBegins.Format(time.RFC3339) {
+		t.Errorf("within the skew the request is %s, updated %s", q.Status, q.Updated)
+	}
+}
+
+// Of many ballots at once as many count as are needed to decide, and one decides.
+func TestVoteConcurrently(t *testing.T) {
+	const people = 64
+	for _, quorum := range []int{1, 3} {
+		t.Run(fmt.Sprintf("quorum-%d", quorum), func(t *testing.T) {
+			c := newCouncil(t)
+			content := councilContent(quorum)
+			content.Policy.Policies[0].Approvers = nil // whoever has a token
+			q := c.holdsBy(carol, content)
+			ballots := make([]ledger.Ballot, people)
+			for i := range ballots {
+				ballots[i] = ballotOn(q, c.approver(fmt.Sprintf("person %d", i)))
+				ballots[i].Approve = i%2 == 0
+			}
+			errs := make([]error, people)
+			var all sync.WaitGroup
+			for i := range ballots {
+				all.Go(func() { _, errs[i] = c.Vote(context.Background(), ballots[i]) })
+			}
+			all.Wait()
+			var cast []policy.Vote
+			c.view(func(r ledger.Reader) (err error) {
+				cast, err = ledger.Votes(r, q.RunID)
+				return err
+			})
+			taken := 0
+			for _, err := range errs {
+				if err == nil {
+					taken++
+				} else if !errors.Is(err, ledger.ErrDecided) {
+					t.Errorf("Vote() = %v, want %s", err, ledger.RefusedDecided)
+				}
+			}
+			if taken != len(cast) {
+				t.Errorf("%d people were told that their vote counts; %d count", taken, len(cast))
+			}
+			last := cast[len(cast)-1]
+			want := ledger.Denied
+			if last.Outcome == policy.VoteApprove {
+				want = ledger.Approved
+			}
+			for _, v := range cast[:len(cast)-1] {
+				if v.Outcome != policy.VoteApprove {
+					t.Errorf("votes go on behind a denial: %+v", cast)
+				}
+			}
+			if got := c.request(q.RunID); got.Status != want || want == ledger.Approved && got.Agreed != quorum {
+				t.Errorf("the request is %s with %d approvals; the votes are %+v", got.Status, got.Agreed, cast)
+			}
+		})
+	}
+}

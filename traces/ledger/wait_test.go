@@ -1,0 +1,125 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+)
+
+func TestWait(t *testing.T) {
+	tests := []struct {
+		name string
+		then func(*council, ledger.Request) // while it is waited for
+		want ledger.Status
+		err  error
+	}{
+		{"approved", func(c *council, q ledger.Request) { c.votes(ballotOn(q, c.approver(alice))) }, ledger.Approved, nil},
+		{"denied", func(c *council, q ledger.Request) {
+			v := ballotOn(q, c.approver(alice))
+			v.Approve = false
+			c.votes(v)
+		}, ledger.Denied, nil},
+		{"over-and-nobody-said-so", func(c *council, _ ledger.Request) { c.clock.add(time.Hour) }, ledger.Pending, nil},
+		{"one-second-left", func(c *council, _ ledger.Request) { c.clock.add(time.Hour - time.Second) }, ledger.Pending, context.DeadlineExceeded},
+		{"nothing-happens", func(*council, ledger.Request) {}, ledger.Pending, context.DeadlineExceeded},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCouncil(t)
+				q := c.holds(1)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				time.AfterFunc(ledger.PollInterval*5/2, func() { tt.then(c, q) })
+				begun := time.Now()
+				got, err := ledger.Wait(ctx, c, q.RunID, c.clock.now)
+				if got.Status != tt.want || !errors.Is(err, tt.err) {
+					t.Errorf("Wait() = %s, %v; want %s, %v", got.Status, err, tt.want, tt.err)
+				}
+				if took := time.Since(begun); err == nil && took != 3*ledger.PollInterval {
+					t.Errorf("Wait() took %s", took)
+				}
+			})
+		})
+	}
+}
+
+func TestWaitForNothing(t *testing.T) {
+	c := newCouncil(t)
+	if _, err := ledger.Wait(context.Background(), c, statestest.RunID, c.clock.now); !errors.Is(err, ledger.ErrUnknown) {
+		t.Errorf("Wait() = %v, want %s", err, ledger.RefusedUnknown)
+	}
+}
+
+// Whoever watches sees each event once, in order: those that are there and those that come.
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCouncil(t)
+		first := c.holds(1)
+		enough := errors.New("enough")
+		watch := func(after int64, until ledger.Type) (seen []ledger.Type) {
+			last := after
+			err := ledger.Watch(context.Background(), c, after, func(e ledger.Event, q ledger.Request) error {
+				if after >= 0 && e.Seq != last+1 {
+					t.Errorf("the event %d comes behind %d", e.Seq, last)
+				}
+				last = e.Seq
+				if q.RunID != e.RunID {
+					t.Errorf("%s of %q comes with the request of %q", e.Type, e.RunID, q.RunID)
+				}
+				if seen = append(seen, e.Type); e.Type == until {
+					return enough
+				}
+				return nil
+			})
+			if !errors.Is(err, enough) {
+				t.Errorf("Watch() = %v", err)
+			}
+			return seen
+		}
+		if got, want := watch(0, ledger.ApprovalRequested), []ledger.Type{
+			ledger.RequestCreated, ledger.RiskScored, ledger.DecisionMade, ledger.ApprovalRequested,
+		}; !slices.Equal(got, want) {
+			t.Errorf("from the beginning: %v, want %v", got, want)
+		}
+		time.AfterFunc(time.Second, func() { c.votes(ballotOn(first, c.approver(alice))) })
+		if got, want := watch(-1, ledger.ApprovalApproved), []ledger.Type{ledger.TokenCreated, ledger.ApprovalApproved}; !slices.Equal(got, want) {
+			t.Errorf("from now on: %v, want %v", got, want)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := ledger.Watch(ctx, c, -1, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Watch() = %v, want %v", err, context.DeadlineExceeded)
+		}
+	})
+}
+
+// Many events are seen in order too, although they are not held at once.
+func TestWatchMany(t *testing.T) {
+	c := newCouncil(t)
+	const tokens = 1005 // a few more than are read at once
+	for i := range tokens {
+		c.token(fmt.Sprintf("bot %d", i), ledger.RoleAgent)
+	}
+	enough := errors.New("enough")
+	last := int64(0)
+	err := ledger.Watch(context.Background(), c, 0, func(e ledger.Event, _ ledger.Request) error {
+		if e.Seq != last+1 {
+			t.Errorf("the event %d comes behind %d", e.Seq, last)
+		}
+		if last = e.Seq; last == tokens {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) {
+		t.Errorf("Watch() = %v", err)
+	}
+}
