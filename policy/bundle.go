@@ -86,6 +86,7 @@ func Compile(content Content) (*Bundle, error) {
 			errs = append(errs, err)
 		}
 	}
+	errs = append(errs, b.checkQueries())
 	if b.canonical, err = canonical.Marshal(&b.content); err != nil {
 		errs = append(errs, err)
 	}

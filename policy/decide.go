@@ -17,7 +17,8 @@ type Question struct {
 	Env       string
 	Actor     string
 	Arguments []byte
-	Now       string // RFC 3339; the time of the request or of the decision
+	Now       string             // RFC 3339; the time of the request or of the decision
+	History   []condition.Answer // about the calls before this one
 }
 
 // Assessment is how risky a call is and what the policy says of it.
@@ -120,7 +121,7 @@ func (b *Bundle) WithoutRisk() *Bundle {
 // input is what conditions may ask about.
 func (b *Bundle) input(q Question) *condition.Input {
 	return &condition.Input{
-		Server: q.Server, Tool: q.Tool.Name, Env: q.Env, Args: q.Arguments, Pinned: q.Tool.Pin != "", Now: q.Now,
+		Server: q.Server, Tool: q.Tool.Name, Env: q.Env, Args: q.Arguments, Pinned: q.Tool.Pin != "", Now: q.Now, History: q.History,
 		Actor:       condition.Actor{ID: q.Actor, Roles: b.RolesOf(q.Actor)},
 		Annotations: condition.Annotations(q.Tool.Annotations),
 	}

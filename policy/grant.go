@@ -33,8 +33,9 @@ type Constraint struct {
 
 // A Task is what counted grants are counted over: several runs of one errand.
 type Task struct {
-	Calls []TaskCalls `json:"calls"` // made before this run, as far as they are known to have been begun
-	ID    string      `json:"id"`
+	Calls  []TaskCalls `json:"calls"` // made before this run, as far as they are known to have been begun
+	ID     string      `json:"id"`
+	Ledger bool        `json:"ledger,omitzero"` // the run asks the ledger for the calls, when it comes to them; Calls is empty
 }
 
 // TaskCalls counts the calls that a task has made to one tool. One that may have been made counts.
@@ -46,12 +47,18 @@ type TaskCalls struct {
 
 // Spell writes the task's members in canonical order.
 func (t *Task) Spell(o *canonical.Object) {
-	o.Objects("calls", len(t.Calls), func(o *canonical.Object, i int) {
-		o.Int("calls", t.Calls[i].Calls)
-		o.Text("server", t.Calls[i].Server)
-		o.Text("tool", t.Calls[i].Tool)
-	})
+	o.Objects("calls", len(t.Calls), func(o *canonical.Object, i int) { t.Calls[i].Spell(o) })
 	o.Text("id", t.ID)
+	if t.Ledger {
+		o.Bool("ledger", true)
+	}
+}
+
+// Spell writes the members in canonical order.
+func (c *TaskCalls) Spell(o *canonical.Object) {
+	o.Int("calls", c.Calls)
+	o.Text("server", c.Server)
+	o.Text("tool", c.Tool)
 }
 
 // made counts the calls to a tool. A record can say anything, also the same tool twice: no sum is less than its parts.

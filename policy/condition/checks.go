@@ -41,6 +41,9 @@ func refused(a *ast.AST, e ast.NavigableExpr, maps bool) (id int64, problem, rem
 	case ast.CallKind:
 		call := e.AsCall()
 		args := call.Args()
+		if strings.HasPrefix(call.FunctionName(), historyPrefix) {
+			return queryRefused(call)
+		}
 		if call.FunctionName() == "matches" {
 			return patternRefused(args[len(args)-1])
 		}
@@ -53,7 +56,7 @@ func refused(a *ast.AST, e ast.NavigableExpr, maps bool) (id int64, problem, rem
 
 // loopRefused: a loop must go over what has an order, and must not take a name away.
 func loopRefused(a *ast.AST, c ast.ComprehensionExpr, id int64, maps bool) (_ int64, problem, remedy string) {
-	for _, n := range Names() {
+	for _, n := range append(Names(), Name{Name: historyPrefix}) {
 		if root, _, _ := strings.Cut(n.Name, "."); root == c.IterVar() {
 			return id, fmt.Sprintf("the loop calls its element %s, which has a meaning already", root), "choose another name"
 		}

@@ -21,10 +21,14 @@
 // Numbers of every type compare with each other by value. Text and numbers have no order: args.amount > 1000 is an error
 // for the argument "5000". They are unequal, though, and that is no error: args.amount == 1000 is false for "1000".
 //
-// In args, an integer literal is an int, any other number the nearest double. A number that does not fit (an integer
-// beyond 64 bits, 1e400, 1e-400) is an error wherever it is used, also as a part of a list or map that is compared: a
-// condition never judges another number than the tool receives. No calculation gives NaN or an infinity; it is an error
-// instead, and so is double('NaN').
+// In args, an integer literal is an int, any other number the nearest double, which stands for the shortest number that it
+// is nearest to: 0.1 is 0.1. Comparisons (== != < <= > >=, in, math.greatest, math.least) are exact, also between integers
+// beyond 2^53 and doubles, and also for a number of the arguments with more digits than a double holds
+// (100.000000000000001). Such a number compares and does nothing else: to calculate with it or to convert it is an error. So
+// is double(x) of an integer or of a text that no double holds with all its digits, and an expression that writes such a
+// number out is refused. A number that does not fit at all (an integer beyond 64 bits, 1e400, 1e-400) is an error wherever
+// it is used, also as a part of a list or map that is compared: a condition never judges another number than the tool
+// receives. No calculation gives NaN or an infinity; it is an error instead, and so is double('NaN').
 //
 // # Errors
 //
@@ -32,7 +36,8 @@
 // index out of range, an overflow, a division by zero. [Program.True] never says true beside an error. What an error
 // means is for the caller to say; policies deny, risk rules escalate. As in CEL, `a || b` is true if one of both is,
 // even where the other cannot be judged, and `a && b` is false if one of both is. has(args.x) asks whether x is there;
-// it is itself an error where something on the way to x is missing.
+// it is itself an error where something on the way to x is missing, or is no object: has(args.opts.force) is one where opts is
+// a text.
 //
 // # What is left of CEL
 //

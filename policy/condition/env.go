@@ -45,10 +45,14 @@ func newEnv(where kinds, vars []string) (*Env, error) {
 		cel.Function("lowerAscii", cel.MemberOverload("string_lower_ascii", []*cel.Type{cel.StringType}, cel.StringType,
 			cel.UnaryBinding(lowerASCII))),
 		cel.CrossTypeNumericComparisons(true),
+		cel.EnableErrorOnBadPresenceTest(true),
 		cel.ParserExpressionSizeLimit(MaxSource),
 		cel.ParserRecursionLimit(MaxDepth),
 		cel.EnableHiddenAccumulatorName(true),
 		cel.DefaultUTCTimeZone(true),
+	}
+	if where&(inPolicy|inRisk) != 0 {
+		options = append(options, historyFunctions()...)
 	}
 	for _, n := range names {
 		if n.where&where != 0 {

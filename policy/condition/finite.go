@@ -32,14 +32,18 @@ func (c finiteCall) checked(v ref.Val) ref.Val {
 	return v
 }
 
-// keepFinite wraps the calls that can make a number that is not finite of finite ones, or of text.
+// keepFinite wraps the calls that can make a number that is not finite of finite ones, or of text, and replaces those that
+// would round; see [exactly].
 func keepFinite(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok {
 		return i, nil
 	}
+	if exact := exactly(call); exact != nil {
+		return exact, nil
+	}
 	switch name := call.Function(); name {
-	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide, "double":
+	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide:
 		return finiteCall{i}, nil
 	default:
 		if strings.HasPrefix(name, "math.") {

@@ -11,6 +11,7 @@ type Input struct {
 	Pinned       bool        // whether the tool's definition is pinned
 	Now          string      // RFC 3339, as recorded for the run
 	Risk         Risk        // what the risk rules came to
+	History      []Answer    // about the calls before this one; what is asked and not answered is an error
 }
 
 // An Actor is who asks.

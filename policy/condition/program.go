@@ -14,6 +14,7 @@ type Program struct {
 	source  string
 	program cel.Program
 	price   price
+	queries []Query
 }
 
 // Bool reads an expression that answers yes or no. Its type must be bool: one that is only known when it runs (args.x
@@ -65,6 +66,9 @@ func (e *Env) read(src string, fits func(*cel.Type) (problem, remedy string)) (p
 		return nil, at(nil, problem, remedy)
 	}
 	price, refused := check(ast.NativeRep())
+	if refused == nil {
+		refused = rounded(src, ast.NativeRep())
+	}
 	if refused != nil {
 		return nil, refused
 	}
@@ -72,7 +76,7 @@ func (e *Env) read(src string, fits func(*cel.Type) (problem, remedy string)) (p
 	if err != nil {
 		return nil, at(nil, err.Error(), "")
 	}
-	return &Program{source: src, program: program, price: price}, nil
+	return &Program{source: src, program: program, price: price, queries: queriesOf(ast.NativeRep())}, nil
 }
 
 var errNoProgram = errors.New("there is no expression")
@@ -98,10 +102,13 @@ func (p *Program) Value(s *Subject) (float64, error) {
 		return 0, err
 	}
 	switch n := v.(type) {
-	case types.Int:
-		return float64(n), nil
-	case types.Uint:
-		return float64(n), nil
+	case types.Int, types.Uint, *long:
+		f := n.ConvertToType(types.DoubleType)
+		d, ok := f.(types.Double)
+		if order, _ := numbers(n, f); !ok || order != 0 {
+			return 0, errors.New("the result has more digits than a double holds")
+		}
+		return float64(d), nil
 	case types.Double:
 		return finite(float64(n))
 	}

@@ -19,6 +19,7 @@ type Subject struct {
 	risk    Risk
 	values  [nameCount]ref.Val
 	vars    []variable
+	answers []variable // to what is asked about calls before; nil until something is
 	sizes   sizes
 	left    [accounts]int64 // units; negative: spent
 	account int
@@ -96,6 +97,9 @@ func (v *view) ResolveName(full string) (any, bool) {
 			}
 		}
 		return types.NewErr("%s has no value", full), true
+	}
+	if strings.HasPrefix(full, historyPrefix) {
+		return (*Subject)(v).answered(full), true
 	}
 	n, ok := nameOf(full)
 	if !ok {

@@ -132,8 +132,9 @@ func (d *decoder) list() (ref.Val, error) {
 	return list, err
 }
 
-// number turns a JSON number into an int or a double. What neither holds is an error wherever it is used: a condition
-// must never judge another number than the tool receives.
+// number turns a JSON number into an int or a double. One with more digits than a double holds is a [long], which compares
+// and does no more. What is beyond all of these is an error wherever it is used: a condition must never judge another
+// number than the tool receives.
 func number(literal string) ref.Val {
 	if !strings.ContainsAny(literal, ".eE") {
 		n, err := strconv.ParseInt(literal, 10, 64)
@@ -148,6 +149,9 @@ func number(literal string) ref.Val {
 	}
 	if f == 0 && strings.ContainsAny(mantissa(literal), "123456789") {
 		return types.NewErr("the number %s is too small for double", short(literal))
+	}
+	if d, ok := decimalOf(literal); ok && d.compare(shortest(f)) != 0 {
+		return &long{d, literal}
 	}
 	return types.Double(f)
 }

@@ -73,12 +73,12 @@ func translated(t *testing.T, where, expression string) (cel string, codes []str
 
 func TestExpressions(t *testing.T) {
 	tests := []struct{ where, python, cel, codes string }{
-		{"deny", "risk.mode in ['review']", "risk.mode in ['review']", ""},
+		{"deny", "risk.mode in ['review']", "risk.mode in ['review']", "more_risk_is_milder"},
 		{"deny", "risk.mode not in ('a', \"b\")", "!(risk.mode in ['a', 'b'])", ""},
 		{"deny", "risk_mode == 'danger' or risk_score >= 80", "risk.mode == 'danger' || risk.score >= 80", ""},
 		{"deny", "not risk.score < 80 and True", "!(risk.score < 80) && true", ""},
 		{"deny", "(risk.score >= 80 or False) and True", "(risk.score >= 80 || false) && true", ""},
-		{"deny", "50 <= risk.score < 90", "50 <= risk.score && risk.score < 90", ""},
+		{"deny", "50 <= risk.score < 90", "50 <= risk.score && risk.score < 90", "more_risk_is_milder"},
 		{"deny", "not 1 < risk.score < 2 <= 3 and True",
 			"!(1 < risk.score && risk.score < 2 && 2 <= 3) && true", ""},
 		{"deny", "risk.score == 100", "math.least(risk.score, 100) == 100", ""},

@@ -40,6 +40,7 @@ const (
 	DenialShadowed   = "denial_shadowed"
 	Unreachable      = "unreachable"
 	CatchAllAllow    = "catch_all_allow"
+	MoreRiskIsMilder = "more_risk_is_milder"
 	NoEffect         = "no_effect"
 	Split            = "split"
 	Refused          = "refused"
@@ -70,6 +71,7 @@ func Codes() []Code {
 		{DenialShadowed, "a denial that can never happen, because an earlier policy allows first"},
 		{Unreachable, "a policy that can never decide, because an earlier one matches whatever it matches"},
 		{CatchAllAllow, "a policy that allows every call that its own conditions do not stop"},
+		{MoreRiskIsMilder, "a condition that stops a call, and lets the same call through when its risk is higher"},
 		{NoEffect, "a condition that cannot change the decision"},
 		{Split, "a policy that became two, since here deny stands only beside effect: allow"},
 		{Refused, "an expression that was not translated"},

@@ -14,6 +14,7 @@ import (
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/settings"
+	"pgfsm/policy/visible"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -92,6 +93,11 @@ func checkWritten(t *testing.T, r *ctrl.Result) {
 			return []byte(r.RiskYAML()), nil
 		}
 		return []byte(r.PolicyYAML()), nil
+	}
+	for _, text := range []string{r.PolicyYAML(), r.RiskYAML()} {
+		if visible.Lines(text) != text || strings.Contains(text, "\t") {
+			t.Errorf("a file is written that holds what does not show: %q", text)
+		}
 	}
 	policy, err := settings.LoadPolicy(ctrl.PolicyFile, open)
 	if err != nil {

@@ -2,8 +2,10 @@ package ctrl_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -112,6 +114,102 @@ func TestFileOfMaxSize(t *testing.T) {
 	}
 }
 
+// What nests deep is refused before it is parsed: the parser needs memory by the square of the depth.
+func TestNesting(t *testing.T) {
+	tests := []struct{ name, open, shut string }{{"brackets", "[", "]"}, {"braces", "{a: ", "}"}, {"dashes", "- ", ""}}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, depth := range []int{ctrl.MaxDepth, ctrl.MaxDepth + 1, 1000, 100_000} {
+				text := "policies:\n  " + strings.Repeat(tt.open, depth) + "1" + strings.Repeat(tt.shut, depth) + "\n"
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				_, err := ctrl.Import(bundle(text, ""))
+				runtime.ReadMemStats(&after)
+				if used := after.TotalAlloc - before.TotalAlloc; used > uint64(1<<22+2000*len(text)) {
+					t.Errorf("depth %d: %d bytes were used for a file of %d", depth, used, len(text))
+				}
+				deep := err != nil && strings.Contains(err.Error(), "it nests deeper than 16 levels")
+				if err == nil || deep != (depth >= ctrl.MaxDepth) { // it stands under a key
+					t.Errorf("Import of depth %d = %.300v, want too deep %t", depth, err, depth >= ctrl.MaxDepth)
+				}
+			}
+		})
+	}
+	for text, want := range map[string]string{ // in any order: each is judged alone
+		"policies:\n" + strings.Repeat("? ", 50_000):            "complex keys (?) are not read",
+		"policies: [" + strings.Repeat("0,", 1<<19-10) + "1]\n": "words and signs, more than 524288",
+	} {
+		if _, err := ctrl.Import(bundle(text, "")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Import of %.20q… = %.200v, want %q", text, err, want)
+		}
+	}
+}
+
+// Many policies that an earlier one leaves nothing to are each reported, and each above its own policy.
+func TestManyShadowed(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("policies:\n- {id: first, match: {tool: 'x*'}, effect: allow}\n")
+	const n = 5000
+	for k := range n {
+		fmt.Fprintf(&b, "- {id: p%d, match: {tool: 'x%d*'}, effect: pending}\n", k, k)
+	}
+	r, err := ctrl.Import(bundle(b.String(), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := r.PolicyYAML()
+	if len(r.Findings) != n || strings.Count(text, "# approval_shadowed: ") != n {
+		t.Errorf("Import = %d findings, %d written, want %d", len(r.Findings), strings.Count(text, "# approval_shadowed: "), n)
+	}
+	for _, k := range []int{0, n - 1} {
+		own := fmt.Sprintf("; the order is kept; move \"p%d\" above \"first\"\n  - id: \"p%d\"\n", k, k)
+		if !strings.Contains(text, own) {
+			t.Errorf("policy.yaml does not hold %q", own)
+		}
+	}
+}
+
+// A fault of all policies has no key in front of it.
+func TestTooManyPolicies(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("policies:\n")
+	for k := range rules.MaxPolicies + 1 {
+		fmt.Fprintf(&b, "- {id: p%d, match: {tool: x%d}, effect: allow}\n", k, k)
+	}
+	_, err := ctrl.Import(bundle(b.String(), ""))
+	if err == nil || !strings.HasPrefix(err.Error(), "policy.yaml:10002:4: there are 10001") {
+		t.Errorf("Import of too many policies = %.200v, want how many there are", err)
+	}
+}
+
+// A hold for one mode alone is lifted by whatever raises the mode, as an expression that fails does.
+func TestMoreRiskIsMilder(t *testing.T) {
+	for _, tt := range []struct{ name, conditions, key string }{
+		{"one-mode", `require_approval_if: "risk.mode in ['review']"`, "require_approval_if"},
+		{"one-mode-by-equality", `require_approval_if: "risk.mode == 'review'"`, "require_approval_if"},
+		{"denial-of-one-mode", `deny: "risk.mode == 'review'"`, "deny"},
+		{"danger-is-denied", `require_approval_if: "risk.mode in ['review']", deny: "risk.mode == 'danger'"`, ""},
+		{"both-modes", `require_approval_if: "risk.mode in ['review', 'danger']"`, ""},
+		{"by-score", `require_approval_if: "risk.score >= 50"`, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, err := ctrl.Import(bundle("policies:\n- {id: held, match: {tool: 'x'}, effect: allow, "+tt.conditions+"}\n", someRisk))
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := ""
+			for _, f := range r.Findings {
+				if f.Code == ctrl.MoreRiskIsMilder && f.ID == "held" && f.Line > 0 {
+					key = f.Key
+				}
+			}
+			if key != tt.key {
+				t.Errorf("Import reports %q, want %q:\n%s", key, tt.key, report(r))
+			}
+		})
+	}
+}
+
 func TestServers(t *testing.T) {
 	r := mustImport(t, "testdata/deploys")
 	if diff := cmp.Diff([]ctrl.Server{{Name: "ci", URL: "http://127.0.0.1:9101/mcp"}}, r.Servers); diff != "" ||
@@ -134,6 +232,7 @@ func TestEveryCode(t *testing.T) {
 			someRisk[:strings.Index(someRisk, "90")]+"40}}\n  rules: [{when: {}, score_expr: "+
 				"\"60 if args.get('force') else round(score)\"}, {when: {}}]\n"),
 		withExpression("deny", "env == 'prod'"),
+		withExpression("deny", "risk.mode in ['review']"),
 	} {
 		r, err := ctrl.Import(files)
 		if err != nil {
@@ -181,7 +280,8 @@ func TestGlobs(t *testing.T) {
 func FuzzExpression(f *testing.F) {
 	for _, e := range []string{"risk.mode in ['review']", "max(score, 70 + min(n or 0, 100)/4)",
 		"1 < a < 3 not in [2]", "'x' in args.get('a', '')",
-		"(args.get('amount', 0) or 0) / 1000", "not 1 < 2 < 3 and a", "9**9**9", "'\\x85\\u2028' == a", "a if b else c"} {
+		"(args.get('amount', 0) or 0) / 1000", "not 1 < 2 < 3 and a", "9**9**9", "'\\x85\\u2028' == a",
+		"'\\u202e\\ufe0f\\U000e0041' in a", "args['\\u200b'] == '\\u2800\\u00a0'", "a if b else c"} {
 		f.Add(e)
 	}
 	f.Fuzz(func(t *testing.T, e string) {

@@ -3,6 +3,7 @@ package ctrl
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"pgfsm/policy/condition"
@@ -63,7 +64,11 @@ func (i *importer) policyFaults(err error, from []source) {
 		if one.Index < len(from) {
 			at = from[one.Index].at
 		}
-		i.fault(at, "%s: %s", one.Key, one.Problem)
+		problem := one.Problem
+		if one.Key != "" {
+			problem = one.Key + ": " + problem
+		}
+		i.fault(at, "%s", problem)
 	}
 }
 
@@ -86,6 +91,7 @@ func (i *importer) policy(n *node) []rules.Policy {
 	switch p.Effect {
 	case rules.Allow:
 		p.Deny, p.RequireApprovalIf = deny, ask
+		i.milder(n, &p)
 	case rules.Deny:
 		i.noEffect(n, p.ID, "deny", deny, "everything that this policy matches is denied anyhow")
 		i.noEffect(n, p.ID, "require_approval_if", ask, "everything that this policy matches is denied")
@@ -106,6 +112,42 @@ func (i *importer) policy(n *node) []rules.Policy {
 		return []rules.Policy{first, p}
 	}
 	return []rules.Policy{p}
+}
+
+// milder reports a policy that stops calls by their risk, and lets them through when it is higher: an expression of risk
+// rules that fails raises the mode, and so takes the approval away.
+func (i *importer) milder(n *node, p *rules.Policy) {
+	var stops []string
+	key := "deny"
+	for _, cel := range []string{p.Deny, p.RequireApprovalIf} {
+		if cel != "" {
+			stops = append(stops, "("+cel+")")
+		}
+	}
+	if p.RequireApprovalIf != "" {
+		key = "require_approval_if"
+	}
+	env, err := policyEnv()
+	if len(stops) == 0 || err != nil {
+		return
+	}
+	r, err := env.Read(strings.Join(stops, " || "))
+	if err != nil {
+		return // too long, or too dear, together
+	}
+	var risks []condition.Risk
+	for k, mode := range ladder {
+		at := condition.Risk{Mode: mode, Score: [...]int{0, 50, 90}[k]}
+		if i.result.Risk != nil {
+			at.Score = i.result.Risk.Modes[k].Baseline
+		}
+		risks = append(risks, at)
+	}
+	if low, high, found := r.Milder(risks); found {
+		i.note(n.at(key), p.ID, key, MoreRiskIsMilder,
+			fmt.Sprintf("a call that it stops in mode %s it lets through in mode %s", low.Mode, high.Mode),
+			"kept; write risk.mode != 'safe', or risk.score >= a number, or let a policy above deny what is riskier")
+	}
 }
 
 // deniedSuffix makes the id of a policy that was split off.
@@ -137,11 +179,15 @@ func (i *importer) condition(n *node, id, key string) string {
 // shadows reports policies that an earlier one leaves nothing to. ctrl's policies have no condition on whether they
 // match, so one whose globs include another's always decides first; what was split off here has one.
 func (i *importer) shadows(all []rules.Policy, from []source) {
+	open := map[string][]int{} // those that are not left without anything, by what the tools that they match begin with
 	for k := range all {
 		m := all[k].Match
 		from[k].server, from[k].tool, from[k].env = must(m.Server), must(m.Tool), must(m.Env)
-		if earlier := i.shadow(all[:k], from, from[k]); earlier >= 0 {
+		if earlier := shadow(open, from, from[k]); earlier >= 0 {
 			i.shadowed(&all[earlier], &all[k], from[k].at)
+		} else if all[k].When == "" { // whatever one includes that is shadowed, the earlier one does, too
+			begin := from[k].tool.Prefix()
+			open[begin] = append(open[begin], k)
 		}
 		if all[k].Effect == rules.Allow && m.Server == "*" && m.Tool == "*" && m.Env == "*" {
 			i.catchAll(&all[k], from[k].at, k < len(all)-1)
@@ -158,16 +204,24 @@ func must(pattern string) *glob.Glob {
 	return g
 }
 
-// shadow returns the first policy that leaves nothing to what is matched by one, or -1.
-func (i *importer) shadow(earlier []rules.Policy, from []source, one source) int {
-	for k := range earlier {
-		e := from[k]
-		if earlier[k].When == "" && glob.Includes(e.server, one.server) && glob.Includes(e.tool, one.tool) &&
-			glob.Includes(e.env, one.env) {
-			return k
+// shadow returns the first policy that leaves nothing to what is matched by one, or -1. A glob includes another only if
+// the other begins with what it begins with itself.
+func shadow(open map[string][]int, from []source, one source) int {
+	first := -1
+	prefix := one.tool.Prefix()
+	for end := range len(prefix) + 1 {
+		for _, k := range open[prefix[:end]] {
+			if first >= 0 && k >= first {
+				break
+			}
+			e := from[k]
+			if glob.Includes(e.tool, one.tool) && glob.Includes(e.server, one.server) && glob.Includes(e.env, one.env) {
+				first = k
+				break
+			}
 		}
 	}
-	return -1
+	return first
 }
 
 func (i *importer) shadowed(earlier, later *rules.Policy, at *node) {

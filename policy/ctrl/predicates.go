@@ -3,6 +3,7 @@ package ctrl
 import (
 	"fmt"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -109,7 +110,7 @@ func (r *riskReader) json(n *node, list bool) (string, bool) {
 	return "", false
 }
 
-// jsonText quotes a text as JSON and YAML do, with what no file of ours may hold escaped.
+// jsonText quotes a text as JSON and YAML do. What does not show is escaped, since no file of ours may hold it.
 func jsonText(s string) string {
 	b, err := jsontext.AppendQuote(nil, s)
 	if err != nil {
@@ -117,11 +118,15 @@ func jsonText(s string) string {
 	}
 	var out strings.Builder
 	for _, r := range string(b) {
-		if r >= 0x7f && r <= 0x9f || r == 0xfeff || r == 0x2028 || r == 0x2029 {
+		switch {
+		case visible.Text(string(r)) == string(r):
+			out.WriteRune(r)
+		case r <= 0xffff:
 			fmt.Fprintf(&out, `\u%04x`, r)
-			continue
+		default:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
 		}
-		out.WriteRune(r)
 	}
 	return out.String()
 }

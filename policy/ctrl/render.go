@@ -2,6 +2,7 @@ package ctrl
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"pgfsm/policy/risk"
@@ -14,7 +15,7 @@ func (r *Result) RiskYAML() string {
 	if r.Risk == nil {
 		return ""
 	}
-	w := &writer{findings: r.of(RiskFile)}
+	w := newWriter(r.of(RiskFile))
 	w.head("The risk of a call: modes, mildest first, each with the least score that a call in it has.")
 	w.line(0, "modes:")
 	for _, m := range r.Risk.Modes {
@@ -45,7 +46,7 @@ func (r *Result) RiskYAML() string {
 
 // PolicyYAML writes policy.yaml, each finding as a comment above what it is about.
 func (r *Result) PolicyYAML() string {
-	w := &writer{findings: r.of(PolicyFile)}
+	w := newWriter(r.of(PolicyFile))
 	w.head("What may run. The first policy that matches decides; what none matches is denied.")
 	w.line(0, "policies:")
 	for i := range r.Policy.Policies {
@@ -68,7 +69,17 @@ func (r *Result) of(file string) []Finding {
 // A writer writes one file of ours.
 type writer struct {
 	b        strings.Builder
-	findings []Finding // not written yet
+	findings []Finding
+	written  []bool
+	about    map[string][]int // by id, which of the findings
+}
+
+func newWriter(findings []Finding) *writer {
+	w := &writer{findings: findings, written: make([]bool, len(findings)), about: map[string][]int{}}
+	for i, f := range findings {
+		w.about[f.ID] = append(w.about[f.ID], i)
+	}
+	return w
 }
 
 func (w *writer) line(indent int, format string, args ...any) {
@@ -92,28 +103,30 @@ func (w *writer) gap(says string) {
 
 // comments writes the findings about one entry; an empty key stands for every key.
 func (w *writer) comments(indent int, id, key string) {
-	var left []Finding
-	for _, f := range w.findings {
-		if f.ID != visible.Text(id) || key != "" && f.Key != key {
-			left = append(left, f)
+	for _, i := range w.about[visible.Text(id)] {
+		f := &w.findings[i]
+		if w.written[i] || key != "" && f.Key != key {
 			continue
 		}
+		w.written[i] = true
 		where := ""
 		if f.Key != "" && key == "" {
 			where = f.Key + ": "
 		}
 		w.line(indent, "# %s: %s%s; %s", f.Code, where, f.Problem, f.Done)
 	}
-	w.findings = left
 }
 
 // rest writes what is about something that is not in the file.
 func (w *writer) rest() {
-	if len(w.findings) == 0 {
+	if !slices.Contains(w.written, false) {
 		return
 	}
 	w.gap("Left out:")
-	for _, f := range w.findings {
+	for i, f := range w.findings {
+		if w.written[i] {
+			continue
+		}
 		w.line(0, "# %s: %s%s; %s", f.Code, f.where(), f.Problem, f.Done)
 	}
 }

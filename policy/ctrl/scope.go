@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.starlark.net/syntax"
+
+	"pgfsm/policy/visible"
 )
 
 // A place says which expression of a bundle is read, and so what it may name.
@@ -151,7 +153,7 @@ func presence(name string) string {
 	return quote(name) + " in args"
 }
 
-// quote writes a text as CEL does.
+// quote writes a text as CEL does, with what does not show escaped: our files hold no such characters.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('\'')
@@ -160,10 +162,12 @@ func quote(s string) string {
 		case r == '\'' || r == '\\':
 			b.WriteByte('\\')
 			b.WriteRune(r)
-		case r < ' ' || r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0x2028 || r == 0x2029:
+		case visible.Text(string(r)) == string(r):
+			b.WriteRune(r)
+		case r <= 0xffff:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
-			b.WriteRune(r)
+			fmt.Fprintf(&b, `\U%08x`, r)
 		}
 	}
 	b.WriteByte('\'')

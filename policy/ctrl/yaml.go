@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
@@ -22,6 +23,9 @@ const (
 	MaxFile  = 1 << 20 // bytes
 	MaxDepth = 16      // levels
 )
+
+// maxTokens bounds the work of the YAML parser. There is room for [rules.MaxPolicies] policies with everything written.
+const maxTokens = 1 << 19
 
 type nodeKind uint8
 
@@ -90,6 +94,11 @@ func (f *file) parse(text []byte) *node {
 		return nil
 	}
 	docs, err := parseYAML(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")))
+	if deep := (*tooDeep)(nil); errors.As(err, &deep) {
+		top.line, top.col = deep.token.Position.Line, max(1, deep.token.Position.Column)
+		f.fault(top, "%s", deep.what)
+		return nil
+	}
 	if err != nil {
 		if y := yaml.Error(nil); errors.As(err, &y) {
 			if t := y.GetToken(); t != nil && t.Position != nil {
@@ -120,11 +129,51 @@ func parseYAML(text []byte) (docs []*ast.DocumentNode, err error) {
 			docs, err = nil, fmt.Errorf("%v", r)
 		}
 	}()
-	file, err := parser.ParseBytes(text, 0)
+	tokens := lexer.Tokenize(string(text))
+	if err := tooMuch(tokens); err != nil {
+		return nil, err
+	}
+	file, err := parser.Parse(tokens, 0)
 	if err != nil {
 		return nil, err
 	}
 	return file.Docs, nil
+}
+
+// A tooDeep is a place at which a file is refused before it is parsed.
+type tooDeep struct {
+	token *token.Token
+	what  string
+}
+
+func (e *tooDeep) Error() string { return e.what }
+
+// tooMuch refuses what would make the parser recurse deep or work long: it needs memory by the square of the depth.
+// Indentation alone gets no further than the square root of [MaxFile].
+func tooMuch(tokens token.Tokens) error {
+	if len(tokens) > maxTokens {
+		return fmt.Errorf("it has %d words and signs, more than %d", len(tokens), maxTokens)
+	}
+	brackets, dashes, line := 0, 0, 0
+	for _, t := range tokens {
+		if t.Position.Line != line {
+			line, dashes = t.Position.Line, 0
+		}
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			brackets++
+		case token.SequenceEndType, token.MappingEndType:
+			brackets--
+		case token.SequenceEntryType: // the one way to open many levels on one line without brackets
+			dashes++
+		case token.MappingKeyType:
+			return &tooDeep{t, "complex keys (?) are not read; write key: value"}
+		}
+		if brackets > MaxDepth || dashes > MaxDepth {
+			return &tooDeep{t, fmt.Sprintf("it nests deeper than %d levels", MaxDepth)}
+		}
+	}
+	return nil
 }
 
 func (f *file) node(from ast.Node, depth int) *node {

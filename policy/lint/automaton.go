@@ -12,11 +12,19 @@ func smallest(p *pattern, others []*pattern, work *int) ([]set, bool) {
 	for _, q := range append([]*pattern{p}, others...) {
 		machines = append(machines, newMachine(q.String()))
 	}
-	start := make([]state, len(machines))
-	for i := range machines {
-		start[i] = machines[i].close(machines[i].nothing(), 0)
-	}
 	w := &walk{machines: machines, seen: map[string]bool{}}
+	if !w.run(maxOwnSteps, work) {
+		return nil, false
+	}
+	return w.found, true
+}
+
+// run walks to the end, or until it is clear that nothing smaller will come. It is false beyond the bounds.
+func (w *walk) run(most int, work *int) bool {
+	start := make([]state, len(w.machines))
+	for i := range w.machines {
+		start[i] = w.machines[i].close(w.machines[i].nothing(), 0)
+	}
 	w.visit(start)
 	own := 0
 	for len(w.todo) > 0 && !w.least() {
@@ -24,18 +32,18 @@ func smallest(p *pattern, others []*pattern, work *int) ([]set, bool) {
 		w.todo = w.todo[:len(w.todo)-1]
 		letters := w.letters(at)
 		own, *work = own+len(at)*len(letters), *work-len(at)*len(letters)
-		if own > maxOwnSteps || *work < 0 {
-			return nil, false
+		if own > most || *work < 0 {
+			return false
 		}
 		for _, r := range letters {
 			next := make([]state, len(at))
 			for i := range at {
-				next[i] = machines[i].step(at[i], r)
+				next[i] = w.machines[i].step(at[i], r)
 			}
 			w.visit(next)
 		}
 	}
-	return w.found, true
+	return true
 }
 
 // A walk goes through the states of several machines that read the same text. The first is the one that must match.
@@ -43,11 +51,12 @@ type walk struct {
 	machines []machine
 	seen     map[string]bool
 	todo     [][]state
-	found    []set // of the others, none a part of another
+	found    []set // of the others, none a part of another; or all that there are
+	all      bool
 }
 
 // least reports whether a text was found that none of the others matches.
-func (w *walk) least() bool { return len(w.found) == 1 && w.found[0].empty() }
+func (w *walk) least() bool { return !w.all && len(w.found) == 1 && w.found[0].empty() }
 
 // visit takes up a state that is new and from which the first machine can still match.
 func (w *walk) visit(at []state) {
@@ -76,6 +85,12 @@ func (w *walk) visit(at []state) {
 		if w.machines[i+1].matched(s) {
 			matching.put(i)
 		}
+	}
+	if w.all {
+		if !slices.ContainsFunc(w.found, func(f set) bool { return slices.Equal(f, matching) }) {
+			w.found = append(w.found, matching)
+		}
+		return
 	}
 	if slices.ContainsFunc(w.found, func(f set) bool { return f.in(matching) }) {
 		return

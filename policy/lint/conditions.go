@@ -8,34 +8,68 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// constants finds conditions of a policy that come to the same for every call.
+// constants finds conditions of a policy that come to the same for every call that its globs fit.
 func (l *linter) constants(e *entry) {
 	for _, c := range e.conditions() {
+		outcomes := e.outcomes(c.study)
+		only := func(o condition.Outcomes) bool { return outcomes&^o == 0 }
+		call := "call"
+		if outcomes != c.study.outcomes && !(e.server.any && e.tool.any && e.env.any) {
+			call = "call that its match fits"
+		}
 		switch {
-		case c.study.only(canFail):
+		case only(canFail):
 			then := "every call that the policy matches is denied"
 			if c.key == "when" && !e.strict {
 				then = "the policy never matches"
 			}
 			l.add(e.place, c.key, ConditionAlwaysFails, "write what is meant",
-				"the condition fails for every call, so %s", then)
-		case c.study.only(canFalse | canFail):
+				"the condition fails for every %s, so %s", call, then)
+		case only(canFalse | canFail):
 			then := map[string]string{
 				"when": "the policy never matches", "deny": "it never denies", "require_approval_if": "nobody is ever asked",
 			}[c.key]
-			if c.study.outcomes&canFail != 0 {
+			if outcomes&canFail != 0 {
 				then += ", or the condition fails"
 			}
 			l.add(e.place, c.key, ConditionNeverTrue, "write what is meant, or leave it out",
-				"the condition is true for no call: %s", then)
-		case c.study.only(canTrue | canFail):
+				"the condition is true for no %s: %s", call, then)
+		case only(canTrue | canFail):
 			remedy := map[string]string{
 				"when": "leave it out", "deny": "write effect: deny", "require_approval_if": "write effect: pending",
 			}[c.key]
 			l.add(e.place, c.key, ConditionAlwaysTrue, remedy+", or write what is meant",
-				"the condition is false for no call")
+				"the condition is false for no %s", call)
 		}
 	}
+}
+
+// outcomes returns what a condition of the policy can come to for the calls that its globs fit.
+func (e *entry) outcomes(s *study) condition.Outcomes {
+	alone := *e
+	alone.when, alone.deny, alone.ask = s, nil, nil
+	work := maxOwnSteps
+	m, ok := newModel(&alone, nil, nil, &work)
+	if !ok {
+		return s.outcomes
+	}
+	var outcomes condition.Outcomes
+	for _, o := range []condition.Outcomes{canTrue, canFalse, canFail} {
+		ways := maxOwnWays
+		_, never := m.never(func(_ *entry, w way) condition.Outcomes {
+			switch is := m.outcomes(s, w, 0); {
+			case is == o:
+				return canTrue
+			case is&o != 0:
+				return canTrue | canFalse
+			}
+			return canFalse
+		}, &ways)
+		if !never {
+			outcomes |= o
+		}
+	}
+	return outcomes
 }
 
 // allowsEverything finds policies that allow whatever gets to them.

@@ -17,13 +17,19 @@
 // bounded (a million automaton steps for one policy, thirty for all). For a policy whose search exceeds the bounds only
 // single policies that cover it are found, which is exact too, and not several together.
 //
-// A policy whose `when` demands what that of one policy above demands, spelt the same, and perhaps more (&&), is
-// unreachable too. Beyond that no condition is compared with another: risk.score < 50 above and risk.score >= 50 below
-// it cover everything between them, and that is not seen.
+// Policies with conditions count, too, together with those without: conditions are taken apart at &&, ||, ! and ? :,
+// down to tests. Of server, tool, env, actor.id and risk.mode (==, !=, in, startsWith, endsWith, contains), of risk.score
+// (compared with a number), of pinned and of the hints it is known how one answer bears on another, and how the globs
+// bear on all of them: env == 'a' above the glob `a`, pinned and !pinned above everything, risk.score < 50 and
+// risk.score >= 50. Every other test can be true, false or fail, the same test (as CEL parses it) with the same answer
+// everywhere, and different tests independent of each other. So what is reported is never reached; what depends on what
+// an argument is (args.n > 5 above args.n > 9) is not seen. That search is bounded, too (64 policies above, 16,384 steps
+// for one policy); beyond the bounds a policy counts as reached. Names of server, tool and env count as no longer than
+// condition.MaxName, as in every configuration. A budget that is spent (package rules) is left aside.
 //
 // Where the policy asks for a person, and one above that decides first allows, that is [ApprovalUnreachable]. It is
 // reported in place of [PolicyUnreachable], not beside it. So is a policy that is still reached where its condition
-// fails, but never asks; and a require_approval_if that is true only where deny is.
+// fails, but never asks; and a require_approval_if that is true only where deny is, or denies.
 //
 // A policy in shadow takes nothing from those below. It can itself be unreachable.
 //
@@ -31,7 +37,17 @@
 //
 // CEL evaluates each condition with everything open that depends on the call; where names are compared with literals
 // alone, once for each combination of values that matter (condition.Reading). A name can be too long for a condition
-// (condition.MaxName), so env == 'a' || env != 'a' is not true but "false for no call".
+// (condition.MaxName), so risk.mode == 'a' || risk.mode != 'a' is not true but "false for no call". What the globs of the
+// policy fit is taken into account, as above: with the glob `prod` for env, env != 'prod' is true for no call.
+//
+// # More risk
+//
+// [MoreRiskIsMilder] is a policy that stops a call at one risk and, where mode or score is higher and all else is as
+// before, does not, while a policy allows the call. That is a hole, since an expression of the risk rules that fails
+// raises the mode: require_approval_if: risk.mode == "review" is got past with an argument of the wrong type. Only risks
+// count that there can be: a score is at least the baseline of its mode, and set_mode_by_score holds. A policy that asks
+// for the risk and could stop the call at the higher risk is taken to do so, so that deny: risk.mode == "danger" above
+// is enough. Of tests that do not ask for the risk, any answers are taken together, so this can be meant: a [Warning].
 //
 // # Arguments
 //

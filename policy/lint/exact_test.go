@@ -148,6 +148,36 @@ func bruteForce(above []rules.Policy, p rules.Policy, match func(string) []bool)
 	return false
 }
 
+// randomCondition puts tests together by every connective.
+func randomCondition(r *rand.Rand, depth int) string {
+	sub := func() string { return "(" + randomCondition(r, depth-1) + ")" }
+	if depth > 0 {
+		switch r.IntN(7) {
+		case 0:
+			return "!" + sub()
+		case 1, 2:
+			return sub() + " && " + sub()
+		case 3, 4:
+			return sub() + " || " + sub()
+		case 5:
+			return sub() + " ? " + sub() + " : " + sub()
+		}
+	}
+	name := []string{"env", "tool", "server", "actor.id", "risk.mode"}[r.IntN(5)]
+	text := []string{"", "a", "b", "ab", "z", "*"}[r.IntN(6)]
+	tests := []string{
+		fmt.Sprintf("%s == %q", name, text), fmt.Sprintf("%q != %s", text, name), fmt.Sprintf("%s in [%q, 'a']", name, text),
+		fmt.Sprintf("%s.startsWith(%q)", name, text), fmt.Sprintf("%s.endsWith(%q)", name, text),
+		fmt.Sprintf("%s.contains(%q)", name, text), fmt.Sprintf("%s.size() > 1", name), fmt.Sprintf("%s in []", name),
+		"pinned", "tool_annotations.readOnlyHint", "true", "false", "1 / 0 == 1", "env == tool", "has(args.x)", "args.x == 1",
+		"args.x == 1.0", "args.x == args.y", "'a' in args", "(-args.x).size() == -1", "-(args.x.size()) == -1",
+		"args.xs.exists(x, x == 1)", "args.xs.all(x, x == 1)", "'a' in actor.roles",
+		fmt.Sprintf("risk.score %s %d", []string{"<", "<=", ">", ">=", "==", "!="}[r.IntN(6)], r.IntN(3)*500),
+		fmt.Sprintf("%d.5 < risk.score", r.IntN(3)),
+	}
+	return tests[r.IntN(len(tests))]
+}
+
 // TestUnreachableIsNeverContradicted decides a million random calls by random policies with conditions: what lint says
 // is never reached decides none, in shadow or not, and who is said never to ask never does.
 func TestUnreachableIsNeverContradicted(t *testing.T) {
@@ -155,12 +185,17 @@ func TestUnreachableIsNeverContradicted(t *testing.T) {
 		"env == 'a' && env == 'b'", "env == 'a' || env != 'a'", "args.x == 1", "args.x == 1 && pinned", "pinned && args.x == 1",
 		"args.x == 1 && pinned && risk.score > 5", "risk.score > 5", "risk.score >= 0", "has(args.x)", "args.x == 1 || true",
 		"args.y > 1 && args.x == 1"}
+	for len(conditions) < 300 {
+		conditions = append(conditions, randomCondition(rand.New(rand.NewPCG(5, uint64(len(conditions)))), 3))
+	}
 	r := rand.New(rand.NewPCG(3, 4))
 	one := func(all []string) string { return all[r.IntN(len(all))] }
-	names := append(texts("abz", 3), string(make([]byte, condition.MaxName+1)))
-	inputs := []string{`{}`, `{"x":1}`, `{"x":2}`, `{"x":"1"}`, `{"x":1,"y":2}`, `{"x":1e400}`, `[]`}
+	names := append(texts("abz", 3), strings.Repeat("a", condition.MaxName)) // longer ones cannot be configured
+	modes := []string{"", "a", "b", "ab", "*", "z", strings.Repeat("a", condition.MaxName+1)}
+	inputs := []string{`{"x":"a","y":"a"}`, `{"x":[1],"xs":[1,2]}`, `{"xs":[]}`, `{"a":1}`, `{}`,
+		`{"x":1}`, `{"x":2}`, `{"x":"1"}`, `{"x":1,"y":2}`, `{"x":1e400}`, `[]`}
 	decided, found := 0, 0
-	for range scaled(5000) {
+	for range scaled(1500) {
 		policies := make([]rules.Policy, 1+r.IntN(6))
 		for i := range policies {
 			p := &policies[i]
@@ -186,7 +221,10 @@ func TestUnreachableIsNeverContradicted(t *testing.T) {
 		}
 		for range 200 {
 			in := &condition.Input{Server: one(names), Tool: one(names), Env: one(names), Pinned: r.IntN(2) == 0,
-				Args: []byte(one(inputs)), Risk: condition.Risk{Score: r.IntN(1001)}}
+				Args: []byte(one(inputs)), Risk: condition.Risk{Score: []int{0, 1, 2, 499, 500, 501, 999, 1000, r.IntN(1001)}[r.IntN(9)], Mode: one(modes)},
+				Actor: condition.Actor{ID: one(modes), Roles: []string{one(names)}}}
+			readOnly := r.IntN(2) == 0
+			in.Annotations.ReadOnly = &readOnly
 			d := set.Decide(condition.NewSubject(in))
 			if d.Policy != "" {
 				decided++

@@ -80,6 +80,7 @@ type study struct {
 	reading   *condition.Reading
 	outcomes  condition.Outcomes
 	conjuncts []string
+	formula   *condition.Formula
 }
 
 // study reads an expression. It is nil for one that cannot be read, too: whoever compiles it says so.
@@ -91,7 +92,7 @@ func (l *linter) study(env *condition.Env, src string) *study {
 	s, ok := l.studies[key]
 	if !ok {
 		if r, err := env.Read(src); err == nil {
-			s = &study{r, r.Outcomes(nil), r.Conjuncts()}
+			s = &study{r, r.Outcomes(nil), r.Conjuncts(), r.Formula()}
 		}
 		l.studies[key] = s
 	}
@@ -133,6 +134,7 @@ func (l *linter) policies(c *rules.Content) {
 		}
 	}
 	l.unreachable(entries)
+	l.milder(entries)
 	for _, e := range entries {
 		l.constants(e)
 		l.ownApproval(e)

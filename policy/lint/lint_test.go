@@ -136,6 +136,9 @@ func TestLint(t *testing.T) {
 			insert(1, rules.Policy{ID: "x", Effect: rules.Pending, When: "args.amount < 9"})},
 		{"never-true", when("env == 'prod' && env == 'dev'"), []string{
 			"condition_never_true policies[1] when", "name_unconfigured policies[1] when 1:25"}, when("env == 'prod'")},
+		{"hold-for-one-mode-only", insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "balance", Env: "dev"},
+			RequireApprovalIf: "risk.mode == 'review'"}), []string{"more_risk_is_milder policies[0] require_approval_if"},
+			insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "balance", Env: "dev"}, RequireApprovalIf: "risk.mode != 'safe'"})},
 		{"score-out-of-range", when("risk.score > 1000"), []string{"condition_never_true policies[1] when"},
 			when("risk.score >= 1000")},
 		{"always-true", when("args.amount < 10 || true"), []string{"condition_always_true policies[1] when"}, nil},
@@ -184,7 +187,15 @@ func TestLint(t *testing.T) {
 		{"approver-misspelt", func(c *policy.Content) { c.Policy.Policies[1].Approvers = []string{"lead", "leed"} },
 			[]string{"role_unknown policies[1] approvers"}, nil},
 		{"environment-of-elsewhere", when("env != 'dev'"), []string{"name_unconfigured policies[1] when 1:8"}, when("env != 'prod'")},
-		{"server-of-elsewhere", when("server == 'Pay'"), []string{"name_unconfigured policies[1] when 1:11"}, when("server == 'pay'")},
+		{"server-of-elsewhere", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "b*"}, When: "server == 'Pay'"}),
+			[]string{"name_unconfigured policies[0] when 1:11"},
+			insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "b*", Env: "d*"}, When: "server == 'pay'"})},
+		{"condition-that-match-rules-out", insert(1, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "balance", Env: "prod"},
+			Deny: "env != 'prod'"}), []string{"condition_never_true policies[1] deny"},
+			insert(1, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "balance", Env: "pro*"}, Deny: "env != 'prod'"})},
+		{"condition-that-match-makes-true", insert(1, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "bal*", Env: "dev"},
+			When: "tool.startsWith('ba')"}), []string{"condition_always_true policies[1] when"},
+			insert(1, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "ba*", Env: "dev"}, When: "tool.startsWith('bal')"})},
 		{"tool-of-elsewhere", when("tool in ['refund', 'refnd']"), []string{"name_unconfigured policies[1] when 1:20"},
 			when("tool in ['refund', 'balance']")},
 		{"match-in-another-case", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Server: "Pay"}}),
@@ -237,6 +248,152 @@ func TestLint(t *testing.T) {
 		if !shown[code.Code] {
 			t.Errorf("no situation shows %s", code.Code)
 		}
+	}
+}
+
+// TestConditionsAbove: what policies above decide by their conditions leaves nothing to one below, or does.
+func TestConditionsAbove(t *testing.T) {
+	p := func(effect, when string, m rules.Match) rules.Policy {
+		return rules.Policy{Effect: effect, When: when, Match: m}
+	}
+	var all rules.Match
+	prod := rules.Match{Env: "prod"}
+	for _, tc := range []struct {
+		name  string
+		above []rules.Policy
+		below rules.Policy
+		want  string // of the one below: unreached, unasked or nothing
+	}{
+		{"equal-above-match", []rules.Policy{p("allow", `env == "prod"`, all)}, p("pending", "", prod), "unasked"},
+		{"equal-above-another-match", []rules.Policy{p("allow", `env == "prod"`, all)}, p("pending", "", rules.Match{Env: "prod*"}), ""},
+		{"turned-equal", []rules.Policy{p("allow", `"prod" == env`, all)}, p("pending", `env == 'prod'`, all), "unasked"},
+		{"denial-above-match", []rules.Policy{p("deny", `env == "prod"`, all)}, p("deny", "", prod), "unreached"},
+		{"starts-with-above-glob", []rules.Policy{p("allow", `tool.startsWith("get_")`, all)}, p("pending", "", rules.Match{Tool: "get_*"}), "unasked"},
+		{"starts-with-above-wider-glob", []rules.Policy{p("allow", `tool.startsWith("get_")`, all)}, p("pending", "", rules.Match{Tool: "get*"}), ""},
+		{"star-is-a-character", []rules.Policy{p("allow", `tool.startsWith("get*")`, all)}, p("pending", "", rules.Match{Tool: "get_*"}), ""},
+		{"ends-with-above-glob", []rules.Policy{p("allow", `tool.endsWith("e")`, all)}, p("pending", "", rules.Match{Tool: "*_file"}), "unasked"},
+		{"contains-above-glob", []rules.Policy{p("allow", `tool.contains("_")`, all)}, p("pending", "", rules.Match{Tool: "*_fi?e"}), "unasked"},
+		{"glob-above-starts-with", []rules.Policy{p("allow", "", rules.Match{Tool: "get*"})}, p("pending", `tool.startsWith("get_")`, all), "unasked"},
+		{"or-above-one-of-both", []rules.Policy{p("deny", `args.a == 1 || pinned`, all)}, p("deny", `args.a == 1`, all), "unreached"},
+		{"or-that-allows-above", []rules.Policy{p("allow", `args.a == 1 || pinned`, all)}, p("pending", `args.a == 1`, all), "unasked"},
+		{"one-above-or", []rules.Policy{p("deny", `pinned`, all)}, p("deny", `args.a == 1 || pinned`, all), ""},
+		{"in-above-equal", []rules.Policy{p("allow", `env in ["prod", "live"]`, all)}, p("pending", `env == "live"`, all), "unasked"},
+		{"equal-above-in", []rules.Policy{p("allow", `env == "live"`, all)}, p("pending", `env in ["prod", "live"]`, all), ""},
+		{"in-above-two-equals", []rules.Policy{p("allow", `env == "a"`, all), p("allow", `env == "b"`, all)}, p("pending", `env in ["a", "b"]`, all), "unasked"},
+		{"both-ways-of-a-hint", []rules.Policy{p("allow", "pinned", all), p("allow", "!pinned", all)}, p("pending", "", all), "unasked"},
+		{"one-way-of-a-hint", []rules.Policy{p("allow", "pinned", all), p("allow", "!pinned && args.a == 1", all)}, p("pending", "", all), ""},
+		{"hint-and-glob", []rules.Policy{p("allow", "pinned", rules.Match{Tool: "a*"}), p("deny", "!pinned", all)},
+			p("pending", "", rules.Match{Tool: "ab"}), "unasked"},
+		{"glob-and-not-equal", []rules.Policy{p("allow", "", prod), p("allow", "env != 'prod'", all)}, p("pending", "", all), "unasked"},
+		{"scores-side-by-side", []rules.Policy{p("allow", "risk.score < 50", all), p("allow", "risk.score >= 50", all)}, p("pending", "", all), "unasked"},
+		{"scores-with-a-gap", []rules.Policy{p("allow", "risk.score < 50", all), p("allow", "risk.score > 50", all)}, p("pending", "", all), ""},
+		{"choice", []rules.Policy{p("allow", "pinned ? env == 'a' : env == 'b'", all)}, p("pending", "!pinned", rules.Match{Env: "b"}), "unasked"},
+		{"argument-above-itself-negated-twice", []rules.Policy{p("deny", "!(args.a == 1)", all)}, p("deny", "!!!(args.a == 1)", all), "unreached"},
+		{"argument-that-can-fail", []rules.Policy{p("allow", "args.a == 1", all), p("allow", "!(args.a == 1)", all)}, p("pending", "", all), ""},
+		{"argument-that-denies-where-it-fails", []rules.Policy{p("deny", "args.a == 1", all), p("deny", "!(args.a == 1)", all)}, p("deny", "", all), "unreached"},
+		{"brackets-that-make-a-difference", []rules.Policy{p("allow", "(-args.x).size() == -1", all)}, p("pending", "-(args.x.size()) == -1", all), ""},
+		{"mode-that-can-be-any", []rules.Policy{p("allow", "risk.mode == 'a'", all), p("allow", "risk.mode != 'a'", all)}, p("pending", "", all), ""},
+		{"only-where-it-would-not-ask", []rules.Policy{p("allow", "pinned", all)},
+			rules.Policy{Effect: "allow", RequireApprovalIf: "pinned && args.a == 1"}, "unasked"},
+		{"text-beyond-ascii", []rules.Policy{p("allow", `tool.startsWith("\ufffd")`, all)}, p("pending", "", rules.Match{Tool: "\ufffd?*"}), "unasked"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			policies := append(slices.Clone(tc.above), tc.below)
+			for i := range policies {
+				policies[i].ID = fmt.Sprint("p", i)
+			}
+			last := policies[len(policies)-1].ID
+			unreached, unasked := gone(policies)
+			got := ""
+			switch {
+			case unreached[last]:
+				got = "unreached"
+			case unasked[last]:
+				got = "unasked"
+			}
+			if got != tc.want || len(unreached)+len(unasked) != min(1, len(tc.want)) {
+				t.Errorf("lint of %v: %q is %q, want %q; all unreached %v, unasked %v", policies, last, got, tc.want, unreached, unasked)
+			}
+		})
+	}
+}
+
+// TestMoreRiskIsMilder: what stops a call must not let it go when its risk rises, unless something else stops it then.
+func TestMoreRiskIsMilder(t *testing.T) {
+	allow := func(when, deny, ask string, m rules.Match) rules.Policy {
+		return rules.Policy{Effect: rules.Allow, When: when, Deny: deny, RequireApprovalIf: ask, Match: m}
+	}
+	stop := func(effect, when string, m rules.Match) rules.Policy {
+		return rules.Policy{Effect: effect, When: when, Match: m}
+	}
+	var all rules.Match
+	byScore := []risk.Threshold{{Mode: "danger", When: "score >= 90"}, {Mode: "review", When: "score >= 50"}}
+	for _, tc := range []struct {
+		name     string
+		byScore  []risk.Threshold
+		policies []rules.Policy
+		want     []string
+	}{
+		{"one-mode", nil, []rules.Policy{allow("", "", "risk.mode == 'review'", all)}, []string{"p0 require_approval_if"}},
+		{"one-mode-in-a-list", nil, []rules.Policy{allow("", "", "risk.mode in ['review']", all)}, []string{"p0 require_approval_if"}},
+		{"both-modes", nil, []rules.Policy{allow("", "", "risk.mode in ['review', 'danger']", all)}, nil},
+		{"all-but-the-mildest", nil, []rules.Policy{allow("", "", "risk.mode != 'safe'", all)}, nil},
+		{"danger-denied-by-itself", nil, []rules.Policy{allow("", "risk.mode == 'danger'", "risk.mode == 'review'", all)}, nil},
+		{"danger-denied-above", nil, []rules.Policy{stop("deny", "risk.mode == 'danger'", all), allow("", "", "risk.mode == 'review'", all)}, nil},
+		{"danger-denied-above-elsewhere", nil, []rules.Policy{stop("deny", "risk.mode == 'danger'", rules.Match{Tool: "a*"}),
+			allow("", "", "risk.mode == 'review'", all)}, []string{"p1 require_approval_if"}},
+		{"danger-denied-above-with-more", nil, []rules.Policy{stop("deny", "risk.mode == 'danger' && args.x == 1", all),
+			allow("", "", "risk.mode == 'review'", all)}, nil}, // it could be meant
+		{"something-else-denied-above", nil, []rules.Policy{stop("deny", "args.x == 1", all), allow("", "", "risk.mode == 'review'", all)},
+			[]string{"p1 require_approval_if"}},
+		{"hold-above-an-allow", nil, []rules.Policy{stop("pending", "risk.mode == 'review'", all), allow("", "", "", rules.Match{Tool: "get"})},
+			[]string{"p0 when"}},
+		{"hold-above-nothing", nil, []rules.Policy{stop("pending", "risk.mode == 'review'", all)}, nil},
+		{"hold-above-an-allow-of-others", nil, []rules.Policy{stop("pending", "risk.mode == 'review'", rules.Match{Tool: "set"}),
+			allow("", "", "", rules.Match{Tool: "get"})}, nil},
+		{"hold-above-a-denial", nil, []rules.Policy{stop("pending", "risk.mode == 'review'", all), stop("deny", "risk.mode == 'danger'", all),
+			allow("", "", "", all)}, nil},
+		{"denial-of-one-mode", nil, []rules.Policy{stop("deny", "risk.mode == 'review'", all), allow("", "", "", all)}, []string{"p0 when"}},
+		{"deny-of-one-mode", nil, []rules.Policy{allow("", "risk.mode == 'review' && pinned", "", all)}, []string{"p0 deny"}},
+		{"window-of-scores", nil, []rules.Policy{allow("", "", "risk.score >= 50 && risk.score < 90", all)}, []string{"p0 require_approval_if"}},
+		{"window-of-scores-below-a-denial", nil, []rules.Policy{stop("deny", "risk.score >= 90", all),
+			allow("", "", "risk.score >= 50 && risk.score < 90", all)}, nil},
+		{"window-with-a-gap", nil, []rules.Policy{stop("deny", "risk.score > 90", all), allow("", "", "risk.score >= 50 && risk.score < 90", all)},
+			[]string{"p1 require_approval_if"}},
+		{"window-closed-by-the-mode", byScore, []rules.Policy{stop("deny", "risk.mode == 'danger'", all),
+			allow("", "", "risk.score >= 50 && risk.score < 90", all)}, nil},
+		{"window-not-closed-by-the-mode", nil, []rules.Policy{stop("deny", "risk.mode == 'danger'", all),
+			allow("", "", "risk.score >= 50 && risk.score < 90", all)}, []string{"p1 require_approval_if"}},
+		{"from-a-score-on", byScore, []rules.Policy{allow("", "", "risk.score >= 50", all)}, nil},
+		{"mild-scores-held", nil, []rules.Policy{allow("", "", "risk.score < 50", all)}, []string{"p0 require_approval_if"}},
+		{"negated", nil, []rules.Policy{allow("", "", "!(risk.mode == 'danger' || risk.mode == 'safe')", all)}, []string{"p0 require_approval_if"}},
+		{"by-an-argument-too", nil, []rules.Policy{allow("", "", "args.x == 1 && risk.mode == 'review'", all)}, []string{"p0 require_approval_if"}},
+		{"an-argument-alone", nil, []rules.Policy{allow("", "", "args.x == 1 || risk.mode == 'danger'", all)}, nil},
+		{"on-trial", nil, []rules.Policy{{Effect: rules.Allow, RequireApprovalIf: "risk.mode == 'review'", Mode: rules.Shadow}}, nil},
+		{"decided-above", nil, []rules.Policy{stop("deny", "", all), allow("", "", "risk.mode == 'review'", all)}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := &policy.Content{Policy: &rules.Content{Policies: tc.policies},
+				Risk: &risk.Content{Modes: risk.DefaultModes(), Initial: "safe", ModeByScore: tc.byScore}}
+			for i := range tc.policies {
+				tc.policies[i].ID = fmt.Sprint("p", i)
+			}
+			var got []string
+			for _, f := range lint.Lint(c, nil) {
+				if f.Code == lint.MoreRiskIsMilder {
+					got = append(got, f.Policy+" "+f.Key)
+				}
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("more risk is milder for %q, want %q", got, tc.want)
+			}
+			c.Risk = nil
+			for _, f := range lint.Lint(c, nil) {
+				if f.Code == lint.MoreRiskIsMilder {
+					t.Errorf("without risk rules: %v", f)
+				}
+			}
+		})
 	}
 }
 

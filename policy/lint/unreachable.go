@@ -10,25 +10,52 @@ import (
 
 // unreachable finds the policies that decide no call, and those that ask for nobody.
 func (l *linter) unreachable(entries []*entry) {
-	var deciding []*entry // those above that decide whatever fits their globs, and are reached
-	var others []*entry   // those above that decide only what fits their conditions too
-	work := maxSteps
+	deciding := newNeighbours(l.patterns) // those above that decide whatever fits their globs, and are reached
+	var others []*entry                   // those above that decide only what fits their conditions too
+	above := newNeighbours(l.patterns)    // both
+	work, ways := maxSteps, maxWays
 	for _, e := range entries {
-		by, whole := l.coveredBy(e, deciding, &work)
+		by, whole := l.coveredBy(e, deciding.near(e), &work)
 		if !whole {
 			by, whole = l.impliedBy(e, others)
+		}
+		if by == nil {
+			by, whole = decidedBefore(e, above.of(e, maxBeside), &work, &ways)
 		}
 		if by != nil {
 			l.report(e, by, whole)
 		}
-		switch {
-		case by != nil && whole || e.shadow:
-		case e.decides():
-			deciding = append(deciding, e)
-		default:
+		if by != nil && whole || e.shadow {
+			continue
+		}
+		above.add(e)
+		if e.decides() {
+			deciding.add(e)
+		} else {
 			others = append(others, e)
 		}
 	}
+}
+
+// decidedBefore returns the policies above that, with their conditions, decide every call that e could decide; or, if
+// not whole, every call for which e would ask for a person.
+func decidedBefore(e *entry, above []*entry, work, ways *int) (by []*entry, whole bool) {
+	if len(above) == 0 || *ways <= 0 {
+		return nil, false
+	}
+	m, ok := newModel(e, above, nil, work)
+	if !ok {
+		return nil, false
+	}
+	if by, never := m.never(m.decides, ways); never {
+		return by, true
+	}
+	if e.holds() {
+		if by, never := m.never(m.asks, ways); never {
+			return by, false
+		}
+	}
+	return nil, false
 }
 
 // report says that those in by decide everything that e matches. If not whole, e is still reached where its condition
@@ -45,7 +72,9 @@ func (l *linter) report(e *entry, by []*entry, whole bool) {
 	}
 	who := strings.Join(said, " and ")
 	switch {
-	case e.holds() && (allows || !whole):
+	case len(by) == 0:
+		return // its own conditions never let it, which is said of them
+	case e.holds() && allows:
 		l.add(e.place, "match", ApprovalUnreachable, "move the policy above, or narrow the one above",
 			"nobody is ever asked: every call that this policy would hold is decided before, by %s", who)
 	case whole:
@@ -117,8 +146,28 @@ func (l *linter) ownApproval(e *entry) {
 	if e.ask == nil || e.deny == nil {
 		return
 	}
-	if e.deny.only(canTrue|canFail) || subset(e.deny.conjuncts, e.ask.conjuncts) {
+	if e.deny.only(canTrue|canFail) || subset(e.deny.conjuncts, e.ask.conjuncts) || neverAsks(e) {
 		l.add(e.place, "require_approval_if", ApprovalUnreachable, "narrow deny",
 			"nobody is ever asked: wherever this is true, deny is true or fails, and denies")
 	}
+}
+
+// neverAsks reports whether e asks for nobody where its deny stands, and would without it.
+func neverAsks(e *entry) bool {
+	if e.ask.outcomes&canTrue == 0 || e.Effect != rules.Allow {
+		return false
+	}
+	work, ways := maxSteps, maxOwnWays
+	m, ok := newModel(e, nil, nil, &work)
+	if !ok {
+		return false
+	}
+	if _, never := m.never(m.asks, &ways); !never {
+		return false
+	}
+	free := *e
+	free.deny = nil
+	m.subject = &free
+	_, never := m.never(m.asks, &ways)
+	return !never
 }

@@ -46,6 +46,11 @@ func Compile(c Content) (*Set, error) {
 		return nil, b.faults
 	}
 	s.index = newIndex(c.Policies)
+	for i := range s.policies {
+		if len(s.policies[i].queries()) > 0 {
+			s.asking = append(s.asking, i)
+		}
+	}
 	return s, nil
 }
 

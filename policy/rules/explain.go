@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"strings"
 
 	"pgfsm/policy/condition"
 	"pgfsm/policy/glob"
@@ -92,4 +93,11 @@ func (p *policy) condition(key string) *condition.Program {
 	return p.ask
 }
 
-func quoted(text string) string { return `"` + visible.Clip(text, maxShown) + `"` }
+// quoted shows a text in quotes that do not stand in it, if there are such.
+func quoted(text string) string {
+	quote := `"`
+	if strings.Contains(text, quote) && !strings.Contains(text, "`") {
+		quote = "`"
+	}
+	return quote + visible.Clip(text, maxShown) + quote
+}

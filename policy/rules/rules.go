@@ -77,4 +77,5 @@ type Match struct {
 type Set struct {
 	policies []policy
 	index    index
+	asking   []int // the policies that ask about calls before
 }

@@ -83,7 +83,7 @@ func Scenarios() []Scenario {
 	all = append(all, models()...)
 	all = append(all, results()...)
 	all = append(all, approvals()...)
-	all = append(all, policies()...)
+	all = append(append(all, policies()...), history()...)
 	return append(all, interruptions()...)
 }
 

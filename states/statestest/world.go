@@ -92,6 +92,7 @@ type World struct {
 	Summary  states.Event
 	Returned states.Event
 	Decided  states.Event // nil parks the run
+	History  states.Event // nil: nobody knows
 
 	Calls []states.CallTool // every call that was made, in order
 	lists int
@@ -109,7 +110,7 @@ func NewWorld() *World {
 
 // Door is the world behind the live door.
 func (w *World) Door() states.Door {
-	return &states.Live{Tools: w, Completer: w, Caller: w, Approver: w}
+	return &states.Live{Tools: w, Completer: w, Caller: w, Approver: w, History: w}
 }
 
 // List answers with the next listing.
@@ -128,6 +129,9 @@ func (w *World) Complete(_ context.Context, c *states.Complete) states.Event {
 	}
 	return w.Plan
 }
+
+// ReadHistory answers with what it is told of calls before.
+func (w *World) ReadHistory(context.Context, *states.ReadHistory) states.Event { return w.History }
 
 // Call notes the call and answers with the result.
 func (w *World) Call(_ context.Context, c *states.CallTool) states.Event {

@@ -1,0 +1,289 @@
+package condition
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/interpreter"
+)
+
+// Limits of what an expression asks about calls that were made before.
+const (
+	MinWindow  int64 = 1                 // seconds
+	MaxWindow  int64 = 31 * 24 * 60 * 60 // seconds: the longest month. Every call in it is read, in one transaction
+	MaxQueries       = 16                // different questions that are asked about one call: each reads the ledger
+	MaxPath          = 256               // bytes of the place of an argument: names with dots between them
+)
+
+// What is asked of the calls.
+const (
+	QueryCount    = "count"     // how many there were of the same tool
+	QueryCountAll = "count_all" // how many there were of any tool
+	QuerySum      = "sum"       // what an argument of those of the same tool comes to together
+)
+
+// Whose calls are asked about.
+const (
+	ScopeActor = "actor" // those of who asks for this one
+	ScopeTask  = "task"  // those of its task
+)
+
+// A Query asks about the calls before the one that is judged: history.count("actor", "1h").
+type Query struct {
+	Of     string `json:"of"`     // QueryCount, QueryCountAll or QuerySum
+	Path   string `json:"path"`   // of QuerySum: the argument, names with dots between them
+	Scope  string `json:"scope"`  // ScopeActor or ScopeTask
+	Window int64  `json:"window"` // seconds back from the request's time, both ends included
+}
+
+// An Answer is what came of a query. Without one, a use of the query is an error.
+type Answer struct {
+	Failed string `json:"failed"` // why there is no value; empty if there is one
+	Of     string `json:"of"`
+	Path   string `json:"path"`
+	Scope  string `json:"scope"`
+	Value  string `json:"value"` // a number in decimal, exact
+	Window int64  `json:"window"`
+}
+
+// Query returns the query that was answered.
+func (a *Answer) Query() Query { return Query{a.Of, a.Path, a.Scope, a.Window} }
+
+// Answer returns an answer to the query.
+func (q Query) Answer(value string) Answer {
+	return Answer{Of: q.Of, Path: q.Path, Scope: q.Scope, Window: q.Window, Value: value}
+}
+
+// Fail returns the answer that there is none.
+func (q Query) Fail(why string) Answer {
+	a := q.Answer("")
+	a.Failed = why
+	return a
+}
+
+// String returns the query as an expression asks it.
+func (q Query) String() string {
+	path := ""
+	if q.Of == QuerySum {
+		path = fmt.Sprintf(", %q", q.Path)
+	}
+	return fmt.Sprintf("%s%s(%q, %q%s)", historyPrefix, q.Of, q.Scope, windowText(q.Window), path)
+}
+
+// Check says what is wrong with a query; nothing if it can be asked.
+func (q Query) Check() error {
+	switch {
+	case q.Of != QueryCount && q.Of != QueryCountAll && q.Of != QuerySum:
+		return fmt.Errorf("there is no history.%s; write count, count_all or sum", short(q.Of))
+	case q.Scope != ScopeActor && q.Scope != ScopeTask:
+		return fmt.Errorf("there is no scope %q; write actor or task", short(q.Scope))
+	case q.Window < MinWindow || q.Window > MaxWindow:
+		return fmt.Errorf("a window has 1s to %s", windowText(MaxWindow))
+	case q.Of != QuerySum:
+		if q.Path != "" {
+			return fmt.Errorf("%s asks about no argument", q.Of)
+		}
+		return nil
+	case len(q.Path) > MaxPath || slices.Contains(strings.Split(q.Path, "."), ""):
+		return fmt.Errorf("an argument is written with dots, as in order.amount, in 1 to %d bytes", MaxPath)
+	}
+	return nil
+}
+
+// CompareQueries orders queries, so that what is asked is asked in one order.
+func CompareQueries(a, b Query) int {
+	return cmp.Or(cmp.Compare(a.Of, b.Of), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Window, b.Window), cmp.Compare(a.Path, b.Path))
+}
+
+// Distinct orders queries and leaves out what stands twice.
+func Distinct(all []Query) []Query {
+	slices.SortFunc(all, CompareQueries)
+	return slices.Compact(all)
+}
+
+// ParseWindow reads how far back a query goes, in seconds: a number and s, m, h or d.
+func ParseWindow(text string) (seconds int64, err error) {
+	units := map[byte]int64{'s': 1, 'm': 60, 'h': 60 * 60, 'd': 24 * 60 * 60}
+	refused := fmt.Errorf("%q is no window; write 1s to %s, as in 30m, 1h or 7d", short(text), windowText(MaxWindow))
+	if text == "" || units[text[len(text)-1]] == 0 {
+		return 0, refused
+	}
+	digits := text[:len(text)-1]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || digits[0] < '1' || digits[0] > '9' || n > MaxWindow {
+		return 0, refused
+	}
+	if seconds = n * units[text[len(text)-1]]; seconds > MaxWindow {
+		return 0, refused
+	}
+	return seconds, nil
+}
+
+// windowText writes a window in its largest unit.
+func windowText(seconds int64) string {
+	for _, u := range []struct {
+		in   int64
+		name string
+	}{{24 * 60 * 60, "d"}, {60 * 60, "h"}, {60, "m"}} {
+		if seconds >= u.in && seconds%u.in == 0 {
+			return strconv.FormatInt(seconds/u.in, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(seconds, 10) + "s"
+}
+
+// historyPrefix begins the functions that ask about calls before.
+const historyPrefix = "history."
+
+// historyFunctions declares them. What they give stands in the [Subject]; see [asked].
+func historyFunctions() []cel.EnvOption {
+	two := []*cel.Type{cel.StringType, cel.StringType}
+	three := append(slices.Clone(two), cel.StringType)
+	return []cel.EnvOption{
+		cel.Function(historyPrefix+QueryCount, cel.Overload("history_count_string_string", two, cel.IntType)),
+		cel.Function(historyPrefix+QueryCountAll, cel.Overload("history_count_all_string_string", two, cel.IntType)),
+		cel.Function(historyPrefix+QuerySum, cel.Overload("history_sum_string_string_string", three, cel.DoubleType)),
+	}
+}
+
+// queryRefused says what is wrong with a call of a history function: what it asks must be known when it is read.
+func queryRefused(call ast.CallExpr) (id int64, problem, remedy string) {
+	for _, arg := range call.Args() {
+		if _, ok := literalText(arg); !ok {
+			return arg.ID(), "what history is asked must be written out", `as in history.count("actor", "1h")`
+		}
+	}
+	q, at, err := queryOf(call.FunctionName(), call.Args())
+	if err != nil {
+		return call.Args()[at].ID(), err.Error(), ""
+	}
+	if err := q.Check(); err != nil {
+		at = 0
+		if q.Scope == ScopeActor || q.Scope == ScopeTask {
+			at = len(call.Args()) - 1
+		}
+		return call.Args()[at].ID(), err.Error(), ""
+	}
+	return 0, "", ""
+}
+
+// queryOf makes a query of a call; at is the argument that is wrong.
+func queryOf(function string, args []ast.Expr) (q Query, at int, err error) {
+	q.Of = strings.TrimPrefix(function, historyPrefix)
+	q.Scope, _ = literalText(args[0])
+	window, _ := literalText(args[1])
+	if len(args) > 2 {
+		q.Path, _ = literalText(args[2])
+	}
+	q.Window, err = ParseWindow(window)
+	return q, 1, err
+}
+
+// queriesOf returns what an expression asks, in order and each once.
+func queriesOf(a *ast.AST) (all []Query) {
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), ast.KindMatcher(ast.CallKind)) {
+		if call := e.AsCall(); strings.HasPrefix(call.FunctionName(), historyPrefix) {
+			q, _, _ := queryOf(call.FunctionName(), call.Args())
+			all = append(all, q)
+		}
+	}
+	return Distinct(all)
+}
+
+// Queries returns what the expression asks about calls before, in order and each once. Of a nil program it is nothing.
+func (p *Program) Queries() []Query {
+	if p == nil {
+		return nil
+	}
+	return p.queries
+}
+
+// asked is a call of a history function: it is replaced by the value that stands under its query.
+type asked struct {
+	interpreter.InterpretableCall
+	name string
+}
+
+// askedOf returns the value that a call asks for; nil if it asks for none.
+func askedOf(call interpreter.InterpretableCall) interpreter.InterpretableV2 {
+	of, ok := strings.CutPrefix(call.Function(), historyPrefix)
+	if !ok {
+		return nil
+	}
+	var texts [3]string
+	for i, arg := range call.Args() {
+		c, isConst := arg.(interpreter.InterpretableConst)
+		if !isConst || i >= len(texts) {
+			return nil
+		}
+		text, _ := c.Value().(types.String)
+		texts[i] = string(text)
+	}
+	window, err := ParseWindow(texts[1])
+	if err != nil {
+		return nil
+	}
+	return asked{call, Query{of, texts[2], texts[0], window}.String()}
+}
+
+// Eval implements [interpreter.Interpretable].
+func (a asked) Eval(activation interpreter.Activation) ref.Val {
+	return interpreter.EvalActivation(activation, a.Exec)
+}
+
+// Exec implements [interpreter.InterpretableV2]. Where nothing knows of history, the value is not known.
+func (a asked) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	v, ok := frame.ResolveName(a.name)
+	if value, is := v.(ref.Val); ok && is {
+		return value
+	}
+	return types.NewUnknown(a.ID(), nil)
+}
+
+// answered returns the value of a query, as [Query.String] writes it.
+func (s *Subject) answered(name string) ref.Val {
+	if s.answers == nil {
+		s.answers = make([]variable, len(s.in.History))
+		for i := range s.in.History {
+			a := &s.in.History[i]
+			s.answers[i] = variable{a.Query().String(), a.value()}
+		}
+	}
+	for i := range s.answers {
+		if s.answers[i].name == name {
+			return s.answers[i].value
+		}
+	}
+	return types.NewErr("%s is not known", name)
+}
+
+// value is what an expression sees of an answer.
+func (a *Answer) value() ref.Val {
+	if a.Failed != "" {
+		return types.NewErr("%s: %s", a.Query(), a.Failed)
+	}
+	if a.Of != QuerySum {
+		n, err := strconv.ParseInt(a.Value, 10, 64)
+		if err != nil || n < 0 {
+			return types.NewErr("%s: %q is no count", a.Query(), short(a.Value))
+		}
+		return types.Int(n)
+	}
+	d, ok := decimalOf(a.Value)
+	f, err := strconv.ParseFloat(a.Value, 64)
+	switch {
+	case !ok || err != nil || math.IsInf(f, 0):
+		return types.NewErr("%s: %q is no sum that double holds", a.Query(), short(a.Value))
+	case d.compare(shortest(f)) != 0:
+		return &long{d, a.Value}
+	}
+	return types.Double(f)
+}

@@ -1,0 +1,51 @@
+package policy
+
+import (
+	"fmt"
+
+	"pgfsm/policy/condition"
+)
+
+// A HistoryQuery asks about the calls before one, a HistoryAnswer is what came of it.
+type (
+	HistoryQuery  = condition.Query
+	HistoryAnswer = condition.Answer
+)
+
+// Queries returns what risk rules and policies ask about the calls before one to a tool, in order and each once.
+func (b *Bundle) Queries(server, tool string) []HistoryQuery {
+	if b.decider != nil {
+		return nil
+	}
+	env := b.content.Env
+	return condition.Distinct(append(b.risk.Queries(server, tool, env), b.rules.Queries(server, tool, env)...))
+}
+
+// Counts reports whether a grant counts the calls to a tool.
+func (b *Bundle) Counts(server, tool string) bool {
+	for _, g := range b.grants {
+		if t := g.tools[toolKey{server, tool}]; t != nil && t.calls > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// AsksHistory reports whether any risk rule or policy asks about calls before: only a ledger can answer.
+func (b *Bundle) AsksHistory() bool { return len(b.risk.Asking()) > 0 || len(b.rules.Asking()) > 0 }
+
+// checkQueries bounds what is asked about one call: however the globs are, no call asks for more than all of it.
+func (b *Bundle) checkQueries() error {
+	var all []condition.Query
+	for _, one := range b.risk.Asking() {
+		all = append(all, one.Queries...)
+	}
+	for _, one := range b.rules.Asking() {
+		all = append(all, one.Queries...)
+	}
+	if n := len(condition.Distinct(all)); n > condition.MaxQueries {
+		return fmt.Errorf("risk rules and policies ask %d different things of history; at most %d are answered: use the same windows",
+			n, condition.MaxQueries)
+	}
+	return nil
+}

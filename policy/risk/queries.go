@@ -1,0 +1,46 @@
+package risk
+
+import "pgfsm/policy/condition"
+
+// Queries returns what risk rules that may match a call, and variables, ask about calls before, in order and each once.
+func (m *Model) Queries(server, tool, env string) (all []condition.Query) {
+	if m == nil {
+		return nil
+	}
+	for i := range m.vars {
+		all = append(all, m.vars[i].program.Queries()...)
+	}
+	for i := range m.rules {
+		r := &m.rules[i]
+		if q := r.score.Queries(); len(q) > 0 && fits(r.server, server) && fits(r.tool, tool) && fits(r.env, env) {
+			all = append(all, q...)
+		}
+	}
+	return condition.Distinct(all)
+}
+
+// An Asking expression asks about calls before.
+type Asking struct {
+	List    string // vars or rules
+	Index   int
+	Key     string
+	Queries []condition.Query
+}
+
+// Asking returns all expressions that ask about calls before, in order.
+func (m *Model) Asking() (all []Asking) {
+	if m == nil {
+		return nil
+	}
+	for i := range m.vars {
+		if q := m.vars[i].program.Queries(); len(q) > 0 {
+			all = append(all, Asking{"vars", i, "expr", q})
+		}
+	}
+	for i := range m.rules {
+		if q := m.rules[i].score.Queries(); len(q) > 0 {
+			all = append(all, Asking{"rules", i, "score_expr", q})
+		}
+	}
+	return all
+}

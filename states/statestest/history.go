@@ -1,0 +1,85 @@
+package statestest
+
+import (
+	"pgfsm/fsm"
+	"pgfsm/policy"
+	"pgfsm/policy/condition"
+	"pgfsm/policy/rules"
+	"pgfsm/states"
+)
+
+// What the scenarios ask of calls before.
+var (
+	LastHour = policy.HistoryQuery{Of: condition.QueryCount, Scope: condition.ScopeActor, Window: 60 * 60}
+	spent    = policy.HistoryQuery{Of: condition.QuerySum, Scope: condition.ScopeTask, Window: 24 * 60 * 60, Path: "order.amount"}
+)
+
+// AtMost allows five calls in an hour.
+var AtMost = but(allowReads, func(p *rules.Policy) { p.Deny = `history.count("actor", "1h") >= 5` })
+
+// history are runs that depend on the calls before.
+func history() []Scenario {
+	asks := func(name string, state fsm.State, code policy.Code, read states.Event, p ...rules.Policy) Scenario {
+		calls := 0
+		if state == states.Answered {
+			calls = 1
+		}
+		return with(name, state, code, calls, func(s *Scenario) {
+			s.Content.Policy, s.World.History = Policies(p...), read
+		})
+	}
+	answers := func(all ...policy.HistoryAnswer) states.Event {
+		return &states.HistoryRead{Calls: []policy.TaskCalls{}, Values: all}
+	}
+	blocked, denied, failed := states.Blocked, policy.CodePolicyDenied, policy.CodePolicyFailed
+	budget := but(allowReads, func(p *rules.Policy) {
+		p.Deny = `history.count("actor", "60m") >= 5`
+		p.RequireApprovalIf = `history.sum("task", "1d", "order.amount") > 0.3`
+	})
+	all := []Scenario{
+		asks("history-has-room", states.Answered, "", answers(LastHour.Answer("4")), AtMost),
+		asks("history-is-full", blocked, denied, answers(LastHour.Answer("5")), AtMost),
+		asks("history-that-cannot-be-told", blocked, failed, answers(LastHour.Fail("nobody is known to ask")), AtMost),
+		asks("history-sum-exact", states.Answered, "", answers(LastHour.Answer("0"), spent.Answer("0.3")), budget),
+		asks("history-sum-beyond", states.Pending, policy.CodeApprovalRequired,
+			answers(LastHour.Answer("0"), spent.Answer("0.3000000000000000000001")), budget),
+		asks("history-of-nobody", states.Failed, policy.CodeEffectFailed, nil, AtMost),
+		asks("history-broken", states.Failed, policy.CodeRecordFailed,
+			&states.EffectFailed{Code: policy.CodeRecordFailed, Effect: states.NotSent, Reason: "The disk is full."}, AtMost),
+		asks("history-answers-something-else", states.Failed, policy.CodeEffectFailed, answers(spent.Answer("0")), AtMost),
+		asks("history-answers-less", states.Failed, policy.CodeEffectFailed, answers(LastHour.Answer("0")), budget),
+		asks("history-of-another-tool", states.Answered, "", nil,
+			but(denyAll, func(p *rules.Policy) { p.Match.Tool, p.When = "drop_*", `history.count("actor", "1h") > 0` }), allowReads),
+		asks("history-interrupted", blocked, policy.CodeCancelled, states.Interruption(policy.CodeCancelled, "The run was cancelled."), AtMost),
+	}
+	return append(all, counted()...)
+}
+
+// counted are runs of a task whose calls the ledger counts.
+func counted() []Scenario {
+	grant := func(name string, state fsm.State, code policy.Code, before int) Scenario {
+		s := with(name, state, code, 0, func(s *Scenario) {
+			calls := 2
+			s.Content.Grants = []policy.Grant{{Name: "twice", Tools: []policy.Granted{{Server: Server, Tool: Tool, Calls: &calls}}}}
+			s.Request.Task = &policy.Task{Calls: []policy.TaskCalls{}, ID: "errand", Ledger: true}
+			s.World.History = &states.HistoryRead{
+				Calls: []policy.TaskCalls{{Calls: before, Server: Server, Tool: Tool}}, Values: []policy.HistoryAnswer{},
+			}
+		})
+		if state == states.Answered {
+			s.Calls = 1
+		}
+		return s
+	}
+	approved := grant("ledger-count-when-approved", states.Answered, "", 1)
+	approved.Content.Policy = Policies(holdReads)
+	approved.Content.Roles = []policy.Role{{Role: "owners", Actors: []string{"dora"}}}
+	approved.World.Decided = Votes(Vote(policy.VoteApprove, "dora", At))
+	free := grant("ledger-count-not-asked", states.Answered, "", 0)
+	free.Content.Grants, free.World.History = nil, nil
+	return []Scenario{
+		grant("ledger-count-has-room", states.Answered, "", 1),
+		grant("ledger-count-is-full", states.Blocked, policy.CodeGrantExhausted, 2),
+		approved, free,
+	}
+}
