@@ -38,7 +38,7 @@ func manager(ctx context.Context, w world, v ledger.Viewer) (ledger.Caller, erro
 }
 
 // orRefused tells people, or programs, of a refusal of the ledger, and ends the command with no. Other errors stay what they
-// are. What only the operator should know of it is told on the operator's own machine.
+// are.
 func orRefused(w world, asJSON bool, err error) error {
 	var r *ledger.Refusal
 	if !errors.As(err, &r) {

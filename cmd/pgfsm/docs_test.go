@@ -238,13 +238,14 @@ func TestDocsConfigurationIsGood(t *testing.T) {
 		t.Fatalf("the README shows %d files, without a planner, a model or a grant: the search is blind", len(files))
 	}
 	files["model.yaml"] = before + files["model.yaml"]
+	files["held.yaml"] = files["pgfsm.yaml"] + files["more of pgfsm.yaml"]
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	env := map[string]string{"LLM_API_KEY": "a-key-of-some-length"}
-	for _, name := range []string{"pgfsm.yaml", "model.yaml"} {
+	for _, name := range []string{"pgfsm.yaml", "model.yaml", "held.yaml"} {
 		if r := command(t.Context(), env, "config", "check", "-c", filepath.Join(dir, name)); r.code != exitYes {
 			t.Errorf("config check of the README's %s: exit code %d, want 0\n%s", name, r.code, r.stderr)
 		}

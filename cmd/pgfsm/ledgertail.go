@@ -129,6 +129,7 @@ func printEvent(w world, r ledger.Reader, e *ledger.Event, asJSON bool) error {
 // worth are the members of payloads that are most worth knowing, and how they are introduced.
 var worth = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.RequestCreated:    {{"/call/server", ""}, {"/call/tool", ""}, {"/env", "env "}},
+	ledger.CallReserved:      {{"/steps", "steps "}},
 	ledger.RiskScored:        {{"/mode", ""}, {"/score", "score "}},
 	ledger.DecisionMade:      {{"/outcome", ""}, {"/policy", "policy "}, {"/code", ""}, {"/reason", ""}},
 	ledger.ApprovalRequested: {{"/quorum", "quorum "}, {"/approvers", "of "}, {"/expires", "until "}},

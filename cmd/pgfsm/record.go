@@ -52,7 +52,7 @@ func (a *app) request(ctx context.Context, l *openedLedger, kind string, text []
 		return r, err
 	}
 	if task != "" {
-		r.Task, err = l.Task(ctx, task)
+		r.Task = ledger.Task(task)
 	}
 	return r, err
 }

@@ -12,10 +12,10 @@ import (
 
 // waiting is a configuration with a ledger, whose server counts calls and can be made to hang.
 type waiting struct {
-	config, ledger, token string
-	server                *puppet
-	hangs                 atomic.Value // the method at which the server hangs; a string
-	calls                 atomic.Int32
+	config, ledger string
+	server         *puppet
+	hangs          atomic.Value // the method at which the server hangs; a string
+	calls          atomic.Int32
 }
 
 // newWaiting writes the configuration. Its policy holds every call for dora, unless it is to allow it.
@@ -201,7 +201,9 @@ func TestLedgerThatIsNone(t *testing.T) {
 		make func(path string) error
 		says string
 	}{
-		{"not-a-database", func(path string) error { return os.WriteFile(path, []byte(strings.Repeat("not a database ", 100)), 0o600) }, "not a ledger"},
+		{"not-a-database", func(path string) error {
+			return os.WriteFile(path, []byte(strings.Repeat("not a database ", 100)), 0o600)
+		}, "not a ledger"},
 		{"a-folder", func(path string) error { return os.Mkdir(path, 0o700) }, "regular file"},
 		{"others-may-write", func(path string) error {
 			if err := os.WriteFile(path, nil, 0o600); err != nil {
