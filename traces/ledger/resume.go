@@ -40,8 +40,8 @@ type Resumed struct {
 
 // Resume goes on with a run that this process has claimed: its record is executed again up to where people were asked,
 // what they said is judged, the world is looked at once more, and at most one call is made. The run has as much time as
-// a new one. The error is [ErrGivenUp] if ctx was cancelled before the call left. After an error the run is open, and
-// what became of it so far, if it could be told, is returned too.
+// a new one. The error is [ErrGivenUp] if ctx was cancelled before the call left, or if the call's server could not be
+// asked for its tools. After an error the run is open, and what became of it so far, if it could be told, is returned too.
 func (l *Ledger) Resume(ctx context.Context, p *traces.Replayer, run string, w World) (Resumed, error) {
 	defer l.letGo(run)
 	got, err := l.resume(ctx, p, run, w)
@@ -239,7 +239,26 @@ func (g *guard) Do(ctx context.Context, wanted states.Command) (states.Event, er
 		// Whoever was asked may have been cut off: what they said is not judged.
 		return nil, fmt.Errorf("%w (%w)", ErrGivenUp, context.Cause(g.caller))
 	}
+	if held := run.Facts().Held; err == nil && held != nil && run.State() == states.Approved {
+		err = away(ev, held.Bound.Server)
+	}
 	return ev, err
+}
+
+// away gives up where the server of an approved call did not answer when the world was looked at again. That it is down
+// for a moment must not cost what people agreed to: as long as the approval lasts, the run can be taken up again.
+func away(ev states.Event, server string) error {
+	switch e := ev.(type) {
+	case *states.EffectFailed:
+		return fmt.Errorf("%w: the servers could not be asked for their tools: %s", ErrGivenUp, e.Reason)
+	case *states.ToolsListed:
+		for _, l := range e.Servers {
+			if l.Server == server && l.Status != policy.ServerUp {
+				return fmt.Errorf("%w: the server %s did not answer: %s", ErrGivenUp, l.Server, l.Reason)
+			}
+		}
+	}
+	return nil
 }
 
 // stop interrupts a run that was approved and must not be called.

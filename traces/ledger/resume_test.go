@@ -385,7 +385,7 @@ func TestWhoLostTheRunCallsNothing(t *testing.T) {
 	}
 }
 
-// listFirst does something before tools are listed.
+// listFirst does something before tools are listed. Who is cut off then says so, as the command's servers do.
 type listFirst struct {
 	states.Lister
 	do func()
@@ -393,12 +393,21 @@ type listFirst struct {
 
 func (l listFirst) List(ctx context.Context, c *states.ListTools) states.Event {
 	l.do()
+	if ctx.Err() != nil {
+		return &states.EffectFailed{Code: policy.CodeCancelled, Effect: states.NotSent, Reason: "Cut off."}
+	}
 	return l.Lister.List(ctx, c)
 }
 
 // Whoever stops a resumption before the call leaves the approval to the next one.
 func TestAStoppedResumptionIsTakenUpAgain(t *testing.T) {
-	for _, name := range []string{"before-it-began", "while-tools-are-listed"} {
+	down := map[string]states.Event{
+		"server-down": &states.ToolsListed{Servers: []policy.Listing{{
+			Server: statestest.Server, Status: policy.ServerDown, Code: "server_unreachable", Reason: "Nobody is there.",
+		}}},
+		"no-server-could-be-asked": &states.EffectFailed{Code: policy.CodeEffectFailed, Effect: states.NotSent, Reason: "No."},
+	}
+	for _, name := range []string{"before-it-began", "while-tools-are-listed", "server-down", "no-server-could-be-asked"} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			id, s := d.approved(nil)
@@ -414,8 +423,16 @@ func TestAStoppedResumptionIsTakenUpAgain(t *testing.T) {
 			if name == "before-it-began" {
 				cancel()
 			}
+			if ev := down[name]; ev != nil {
+				mine.Listed = []states.Event{ev, ev}
+				w.Ports = func(*states.Run) *states.Live { return &states.Live{Tools: &mine, Caller: &mine} }
+			}
 			_, err := d.Resume(ctx, d.replayer(nil), id, w)
-			if !errors.Is(err, context.Canceled) || len(mine.Calls) != 0 || d.row(id).Status != ledger.Approved {
+			want := context.Canceled
+			if down[name] != nil {
+				want = ledger.ErrGivenUp
+			}
+			if !errors.Is(err, want) || len(mine.Calls) != 0 || d.row(id).Status != ledger.Approved {
 				t.Fatalf("Resume() = %v, %d calls, %s", err, len(mine.Calls), d.row(id).Status)
 			}
 			if got, err := d.resume(id, world(s)); err != nil || len(s.World.Calls) != 1 {

@@ -29,6 +29,7 @@ type Type string
 // The types of event.
 const (
 	RequestCreated    Type = "request.created"
+	CallReserved      Type = "call.reserved" // calls before it were read, and others find it from now on
 	RiskScored        Type = "risk.scored"
 	DecisionMade      Type = "decision.made"
 	ApprovalRequested Type = "approval.requested"
@@ -95,7 +96,7 @@ type Request struct {
 	Hash       canonical.Digest // of its last event
 }
 
-// A Decision is what risk and policy came to for one call, once each time they were asked.
+// A Decision is what risk and policy, or another gate that stopped the run, came to: once each time they were asked.
 type Decision struct {
 	Seq       int64 // of its decision.made event
 	RunID     string
