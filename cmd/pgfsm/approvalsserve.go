@@ -79,6 +79,11 @@ func (o *serveOptions) serve(ctx context.Context, w world) (err error) {
 	if err != nil {
 		return err
 	}
+	if len(told) > 0 {
+		if err := sender.Begin(ctx); err != nil {
+			return err
+		}
+	}
 	handler := api.New(api.Options{
 		Ledger: l.Ledger, Hosts: slices.Concat(api.Hosts(on), o.hosts), Voted: k.wake, Ready: k.ready, Log: say,
 	})

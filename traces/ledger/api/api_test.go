@@ -164,7 +164,7 @@ func TestRefusals(t *testing.T) {
 		}, 422, "ballot_invalid"},
 		{"reason-as-long-as-it-may-be", func(d *desk) reply {
 			q := d.held(1)
-			return d.call(http.MethodPost, "/deny/"+q.RunID, d.token(ledger.RoleApprover, alice), ballot(q, strings.Repeat("\x01", ledger.MaxReason)))
+			return d.call(http.MethodPost, "/deny/"+q.RunID, d.token(ledger.RoleApprover, alice), ballot(q, "x"+strings.Repeat("\x01", ledger.MaxReason-1)))
 		}, 200, ""},
 		{"reason-one-past", func(d *desk) reply {
 			q := d.held(1)

@@ -58,7 +58,7 @@ func (d *description) at(pointer string) (any, string, bool) {
 			return nil, pointer, false
 		}
 	}
-	if m, ok := v.(map[string]any); ok && len(m) == 1 {
+	if m, ok := v.(map[string]any); ok {
 		if ref, ok := m["$ref"].(string); ok {
 			return d.at(ref)
 		}

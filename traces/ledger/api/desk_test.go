@@ -172,7 +172,7 @@ func (r reply) code() api.Code {
 
 func (r reply) into(t testing.TB, v any) {
 	t.Helper()
-	if err := json.Unmarshal(r.body, v); err != nil {
+	if err := json.Unmarshal(r.body, v, json.MatchCaseInsensitiveNames(true)); err != nil {
 		t.Fatalf("%v: %s", err, r.body)
 	}
 }

@@ -150,7 +150,6 @@ func TestHostileCalls(t *testing.T) {
 		{"unknown-transfer-coding", "POST /approve/@ HTTP/1.1\r\n" + ok + js + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501, ""},
 		{"space-before-colon", "GET /pending HTTP/1.1\r\nHost : " + service + "\r\nAuthorization: Bearer #\r\n\r\n", 400, ""},
 		{"header-folded", "GET /pending HTTP/1.1\r\n" + ok + "X-A: b\r\n c: d\r\n\r\n", 200, ""},
-		{"header-too-large", "GET /pending HTTP/1.1\r\n" + ok + "X-A: " + strings.Repeat("a", 32<<10) + "\r\n\r\n", 431, ""},
 		{"path-dots", "GET /requests/../pending HTTP/1.1\r\n" + ok + "\r\n", 404, api.PathUnknown},
 		{"path-two-slashes", "GET //pending HTTP/1.1\r\n" + ok + "\r\n", 404, api.PathUnknown},
 		{"path-slash-behind", "GET /pending/ HTTP/1.1\r\n" + ok + "\r\n", 404, api.PathUnknown},
@@ -230,7 +229,7 @@ func TestNothingIsSmuggled(t *testing.T) {
 		"too-large-a-body":      "POST /deny/@ HTTP/1.1\r\nHost: " + service + fmt.Sprintf("\r\nContent-Length: %d\r\n\r\n", 100<<10),
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := dial(t, serves(t, d.handler, api.Limits{}))
+			w := dial(t, serves(t, d.handler, api.Limits{Read: 200 * time.Millisecond}))
 			w.writes(strings.ReplaceAll(head, "@", q.RunID) + inner)
 			if got := w.reads(); got.status < 400 {
 				t.Errorf("status = %d, want a refusal", got.status)

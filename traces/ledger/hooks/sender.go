@@ -114,6 +114,39 @@ func New(store Store, o Options) (*Sender, error) {
 	return s, nil
 }
 
+// Begin sees to it that every hook is told what happens from now on, at latest. Run does that too, but some time later.
+func (s *Sender) Begin(ctx context.Context) error {
+	return s.store.Update(ctx, func(tx ledger.Tx) error {
+		for _, to := range s.to {
+			seq, err := tx.Delivered(to.id)
+			if err == nil && seq == 0 {
+				err = begin(tx, to)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func begin(tx ledger.Tx, to *receiver) error {
+	upTo, err := beginning(tx)
+	if err != nil {
+		return err
+	}
+	return tx.SetDelivered(to.id, upTo)
+}
+
+// beginning is up to where a new hook is told nothing.
+func beginning(r ledger.Reader) (int64, error) {
+	last, err := r.Last()
+	if errors.Is(err, ledger.ErrNotFound) {
+		return fromEmpty, nil
+	}
+	return last.Seq, err
+}
+
 // Run tells the hooks what there is and what comes, each in its own time, until ctx is done.
 func (s *Sender) Run(ctx context.Context) {
 	var all sync.WaitGroup
@@ -267,15 +300,9 @@ func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
 		return p, err
 	}
 	if seq == 0 { // it is told what comes from now on, and not the whole past
-		p.write, p.upTo = true, fromEmpty
-		switch last, err := r.Last(); {
-		case errors.Is(err, ledger.ErrNotFound):
-		case err != nil:
-			return p, err
-		default:
-			p.upTo = last.Seq
-		}
-		return p, nil
+		p.write = true
+		p.upTo, err = beginning(r)
+		return p, err
 	}
 	count := 0
 	for e, err := range r.Events(max(seq, 0)) {

@@ -1,0 +1,235 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/api"
+)
+
+func TestListen(t *testing.T) {
+	for _, c := range []struct {
+		name, address string
+		refused       error // nil: any
+		ok            bool
+	}{
+		{"loopback", "127.0.0.1:0", nil, true}, {"all-of-127", "127.0.0.2:0", nil, true}, {"localhost", "localhost:0", nil, true},
+		{"all-interfaces", "0.0.0.0:0", api.ErrNotLoopback, false}, {"all-of-ipv6", "[::]:0", api.ErrNotLoopback, false},
+		{"no-host", ":0", api.ErrNotLoopback, false}, {"other-machine", "192.0.2.1:0", api.ErrNotLoopback, false},
+		{"name", "example.com:0", api.ErrNotLoopback, false}, {"name-alike", "localhost.example.com:0", api.ErrNotLoopback, false},
+		{"decimal", "2130706433:0", api.ErrNotLoopback, false}, {"no-port", "127.0.0.1", nil, false}, {"port-one-past", "127.0.0.1:65536", nil, false},
+		{"port-by-name", "127.0.0.1:http", nil, false}, {"empty", "", nil, false}, {"url", "http://127.0.0.1:1", nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			on, err := api.Listen(c.address)
+			if err == nil {
+				on.Close()
+			}
+			if (err == nil) != c.ok || c.refused != nil && !errors.Is(err, c.refused) {
+				t.Errorf("Listen(%q) = %v, want ok %t, %v", c.address, err, c.ok, c.refused)
+			}
+		})
+	}
+}
+
+func TestHostNames(t *testing.T) {
+	for name, want := range map[string]bool{ // in any order: each stands alone
+		"approvals.example.com": true, "approvals.example.com:8443": true, "[::1]:80": true, "10.0.0.1": true, "a": true,
+		"": false, "http://a": false, "a/b": false, "a b": false, "a:b": false, "-a": false, "a,b": false, "*": false, "a:123456": false,
+	} {
+		if got := api.HostName(name); got != want {
+			t.Errorf("HostName(%q) = %t, want %t", name, got, want)
+		}
+	}
+}
+
+// A service listens under the names that browsers on this machine have for it.
+func TestHosts(t *testing.T) {
+	d := newDesk(t)
+	on, err := api.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(on.Addr().String())
+	h := api.New(api.Options{Ledger: d.ledger, Hosts: api.Hosts(on)})
+	on.Close()
+	for name, want := range map[string]int{ // in any order: each stands alone
+		"127.0.0.1:" + port: 200, "localhost:" + port: 200, "LOCALHOST:" + port: 200, "[::1]:" + port: 200,
+		"127.0.0.1:1": 421, "localhost": 421, "localhost." + ":" + port: 421, "127.0.0.1.:" + port: 421,
+	} {
+		w := dial(t, serves(t, h, api.Limits{}))
+		w.writes("GET /healthz HTTP/1.1\r\nHost: " + name + "\r\n\r\n")
+		if got := w.reads(); got.status != want {
+			t.Errorf("Host %s = %d, want %d", name, got.status, want)
+		}
+	}
+}
+
+// Who is slow, or sends too much, is let go of.
+func TestSlowAndLargeCalls(t *testing.T) {
+	d := newDesk(t)
+	q := d.held(1)
+	token := d.token(ledger.RoleApprover, alice)
+	to := serves(t, d.handler, api.Limits{Header: 100 * time.Millisecond, Read: 300 * time.Millisecond})
+	t.Run("slow-header", func(t *testing.T) {
+		w := dial(t, to)
+		w.writes("GET /pending HTTP/1.1\r\nHost: ")
+		w.closed()
+	})
+	t.Run("slow-body", func(t *testing.T) {
+		w := dial(t, to)
+		w.writes("POST /approve/" + q.RunID + " HTTP/1.1\r\nHost: " + service + "\r\nAuthorization: Bearer " + token +
+			"\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+		w.reads().want(t, 408, api.BodyTooSlow)
+		w.closed()
+	})
+	t.Run("large-header", func(t *testing.T) {
+		w := dial(t, to)
+		_, err := io.WriteString(w.c, "GET /pending HTTP/1.1\r\nHost: "+service+"\r\nX-A: "+strings.Repeat("a", 64<<10)+"\r\n\r\n")
+		if err != nil {
+			return // it did not even take it
+		}
+		got, err := http.ReadResponse(w.in, nil)
+		if err == nil && got.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("status = %d, want %d", got.StatusCode, http.StatusRequestHeaderFieldsTooLarge)
+		}
+	})
+	if n := d.votes(q.RunID); n != 0 {
+		t.Errorf("%d votes are recorded, want none", n)
+	}
+}
+
+// So many connections as there are places are served; the next one waits until one of them is free.
+func TestConnectionsAreBounded(t *testing.T) {
+	d := newDesk(t)
+	to := serves(t, d.handler, api.Limits{Connections: 2})
+	const health = "GET /healthz HTTP/1.1\r\nHost: " + service + "\r\n\r\n"
+	first, second := dial(t, to), dial(t, to)
+	for _, w := range []*wire{first, second} {
+		w.writes(health)
+		w.reads().want(t, 200, "")
+	}
+	third := dial(t, to)
+	third.writes(health)
+	if err := third.c.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := third.in.Peek(1); err == nil {
+		t.Fatalf("a third connection is served: %q", b)
+	}
+	first.c.Close()
+	if err := third.c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	third.reads().want(t, 200, "")
+}
+
+// A call that is under way when the service is stopped is finished; new ones are not taken.
+func TestStopFinishesCalls(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(entered)
+		<-leave
+		io.WriteString(w, "done")
+	})
+	on, err := api.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- api.ServeWithin(ctx, on, h, api.Limits{}) }()
+	w := dial(t, on.Addr())
+	w.writes("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-entered
+	stop()
+	for { // until it does not listen any more
+		c, err := net.Dial("tcp", on.Addr().String())
+		if err != nil {
+			break
+		}
+		c.Close()
+	}
+	close(leave)
+	if got := w.reads(); string(got.body) != "done" {
+		t.Errorf("the call got %q", got.body)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("Serve() = %v", err)
+	}
+}
+
+// A call that does not end is cut off after the time of grace, and the service says so.
+func TestStopCutsOff(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	defer close(leave)
+	h := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(entered)
+		<-leave
+	})
+	on, err := api.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- api.ServeWithin(ctx, on, h, api.Limits{Grace: 50 * time.Millisecond}) }()
+	dial(t, on.Addr()).writes("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-entered
+	stop()
+	if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Serve() = %v, want %v", err, context.DeadlineExceeded)
+	}
+}
+
+// What was served leaves nothing behind.
+func TestNoGoroutineIsLeft(t *testing.T) {
+	d := newDesk(t)
+	before := runtime.NumGoroutine()
+	on, err := api.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- api.Serve(ctx, on, d.handler) }()
+	for range 20 {
+		w := dial(t, on.Addr())
+		w.writes("GET /healthz HTTP/1.1\r\nHost: " + service + "\r\n\r\n")
+		w.reads().want(t, 200, "")
+		w.c.Close()
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(patience)
+	for runtime.NumGoroutine() > before {
+		if time.Now().After(deadline) {
+			b := make([]byte, 64<<10)
+			t.Fatalf("%d goroutines, want %d:\n%s", runtime.NumGoroutine(), before, b[:runtime.Stack(b, true)])
+		}
+		runtime.Gosched()
+	}
+}
+
+// The listener breaks: the service ends and says so.
+func TestServeFails(t *testing.T) {
+	on, err := api.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	on.Close()
+	if err := api.Serve(context.Background(), on, http.NotFoundHandler()); err == nil || !strings.Contains(fmt.Sprint(err), "closed") {
+		t.Errorf("Serve() = %v, want an error", err)
+	}
+}

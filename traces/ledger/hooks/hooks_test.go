@@ -1,0 +1,428 @@
+package hooks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/rules"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/hooks"
+	"pgfsm/traces/ledger/storetest"
+)
+
+const (
+	alice  = "alice@example.com"
+	bob    = "bob@example.com"
+	carol  = "carol@example.com"
+	secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+)
+
+// A desk is a ledger in memory with a clock that tests set, in which calls are held.
+type desk struct {
+	t       testing.TB
+	store   *storetest.Memory
+	ledger  *ledger.Ledger
+	at      atomic.Int64
+	machine *states.Machine
+}
+
+func newDesk(t testing.TB) *desk {
+	t.Helper()
+	d := &desk{t: t, store: storetest.NewMemory(), machine: statestest.MustMachine(t)}
+	d.at.Store(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC).Unix())
+	var err error
+	if d.ledger, err = ledger.Open(d.store, ledger.Options{Clock: d.now}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(d.ledger.Close(), d.store.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+func (d *desk) now() time.Time { return time.Unix(d.at.Load(), 0) }
+
+func (d *desk) pass(by time.Duration) { d.at.Add(int64(by / time.Second)) }
+
+// held has Carol ask for a call that waits until so many agree, and returns how it stands.
+func (d *desk) held(quorum int) (q ledger.Request) {
+	d.t.Helper()
+	c := statestest.Content()
+	c.Roles = []policy.Role{{Role: "owners", Actors: []string{alice, bob, carol}}}
+	c.Policy = statestest.Policies(rules.Policy{
+		ID: "looked-at", Effect: rules.Pending, Reason: "A person looks.", Approvers: []string{"owners"}, Quorum: quorum,
+		Expires: int64(time.Hour / time.Millisecond),
+	})
+	id, err := uuid.NewV7()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	r := states.Request{
+		Actor: carol, At: d.now().UTC().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
+	}
+	run := states.NewRun(id.String(), r, statestest.MustBundle(c, nil))
+	rec := d.ledger.Begin(traces.NewHeader(d.machine, run), run)
+	if _, err := d.machine.Advance(context.Background(), run, rec.Door(statestest.NewWorld().Door()), rec); err != nil && !errors.Is(err, states.ErrParked) {
+		d.t.Fatal(err)
+	}
+	err = d.ledger.View(context.Background(), func(r ledger.Reader) (err error) {
+		q, err = r.Request(id.String())
+		return err
+	})
+	if err != nil || q.Status != ledger.Pending {
+		d.t.Fatalf("the request is %s, %v, want a held one", q.Status, err)
+	}
+	return q
+}
+
+// votes casts a ballot.
+func (d *desk) votes(q ledger.Request, name string, approve bool) {
+	d.t.Helper()
+	text, _, err := d.ledger.CreateToken(context.Background(), ledger.Local("local:root"), name, ledger.RoleApprover, "")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	by, err := d.ledger.Authenticate(context.Background(), text)
+	if err == nil {
+		_, err = d.ledger.Vote(context.Background(), ledger.Ballot{Run: q.RunID, Binding: q.Binding, By: by, Approve: approve, Reason: "I say so"})
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// A letter is what a receiver got.
+type letter struct {
+	ID, At, Signature string
+	Body              []byte
+	Type              string
+	Data              struct {
+		Run, Actor, Binding, Outcome string
+		Votes                        []struct{ By, Outcome, Reason string }
+	}
+}
+
+// A mailbox is a web hook. It answers what it is told to, from the first on, and 204 then.
+type mailbox struct {
+	*httptest.Server
+	mu      sync.Mutex
+	answers []int
+	letters []letter
+}
+
+func newMailbox(t testing.TB, answers ...int) *mailbox {
+	m := &mailbox{answers: answers}
+	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		l := letter{ID: r.Header.Get("webhook-id"), At: r.Header.Get("webhook-timestamp"), Signature: r.Header.Get("webhook-signature"), Body: body}
+		if err == nil {
+			err = json.Unmarshal(body, &l, json.MatchCaseInsensitiveNames(true))
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.letters = append(m.letters, l)
+		status := http.StatusNoContent
+		if len(m.answers) > 0 {
+			status, m.answers = m.answers[0], m.answers[1:]
+		}
+		if status/100 == 3 {
+			w.Header().Set("Location", m.URL+"/elsewhere")
+		}
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(m.Close)
+	return m
+}
+
+// got are the letters so far.
+func (m *mailbox) got() []letter {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.letters)
+}
+
+// kinds are what the letters say, in order.
+func (m *mailbox) kinds() (all []string) {
+	for _, l := range m.got() {
+		all = append(all, strings.TrimPrefix(l.Type, "approval.")+" "+l.Data.Run+l.Data.Outcome)
+	}
+	return all
+}
+
+func (d *desk) sender(to ...hooks.Hook) *hooks.Sender {
+	d.t.Helper()
+	s, err := hooks.New(d.store, hooks.Options{Hooks: to, Clock: d.now, Timeout: 200 * time.Millisecond})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return s
+}
+
+func hook(m *mailbox, kinds ...string) hooks.Hook {
+	if len(kinds) == 0 {
+		kinds = hooks.Kinds()
+	}
+	return hooks.Hook{URL: m.URL + "/hook", Secret: secret, Events: kinds}
+}
+
+func look(t testing.TB, s *hooks.Sender) {
+	t.Helper()
+	if err := s.Look(context.Background()); err != nil {
+		t.Fatalf("Look() = %v", err)
+	}
+}
+
+func wantKinds(t testing.TB, m *mailbox, want ...string) {
+	t.Helper()
+	if got := m.kinds(); !slices.Equal(got, want) {
+		t.Errorf("the hook got %q, want %q", got, want)
+	}
+}
+
+// delivery is the row of the hook's last message.
+func (d *desk) waiting() (all []ledger.Delivery) {
+	d.t.Helper()
+	err := d.store.View(context.Background(), func(r ledger.Reader) error {
+		for row, err := range r.Deliveries("9999-12-31T23:59:59Z", 100) {
+			if err != nil {
+				return err
+			}
+			all = append(all, row)
+		}
+		return nil
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return all
+}
+
+// TestSignature holds signatures to the example of the Standard Webhooks specification's reference libraries.
+func TestSignature(t *testing.T) {
+	got, err := hooks.Sign(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, []byte(`{"test": 2432232314}`))
+	if want := "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="; err != nil || got != want {
+		t.Errorf("sign() = %s, %v, want %s", got, err, want)
+	}
+}
+
+// TestMessages shows what a hook is told, and that it is signed and says nothing of the arguments.
+func TestMessages(t *testing.T) {
+	d, m := newDesk(t), newMailbox(t)
+	s := d.sender(hook(m))
+	look(t, s)
+	q := d.held(2)
+	d.votes(q, alice, true) // decides nothing yet
+	d.votes(q, bob, true)
+	denied := d.held(1)
+	d.votes(denied, alice, false)
+	late := d.held(1)
+	d.pass(time.Hour)
+	if _, err := d.ledger.Recover(context.Background(), traces.NewReplayer(d.machine, nil)); err != nil {
+		t.Fatal(err)
+	}
+	look(t, s)
+	wantKinds(t, m, "requested "+q.RunID, "decided "+q.RunID+"approved", "requested "+denied.RunID, "decided "+denied.RunID+"denied",
+		"requested "+late.RunID,
+		"decided "+q.RunID+"expired", // nobody took up what was approved
+		"decided "+late.RunID+"expired")
+	ids := make(map[string]bool)
+	for _, l := range m.got() {
+		var at int64
+		if _, err := fmt.Sscan(l.At, &at); err != nil || at != d.at.Load() {
+			t.Errorf("webhook-timestamp = %q, %v", l.At, err)
+		}
+		if want, err := hooks.Sign(secret, l.ID, at, l.Body); err != nil || l.Signature != want {
+			t.Errorf("webhook-signature = %q, want %q, %v", l.Signature, want, err)
+		}
+		if strings.Contains(string(l.Body), "policy-002") {
+			t.Errorf("the message holds the arguments: %s", l.Body)
+		}
+		ids[l.ID] = true
+	}
+	if len(ids) != 7 {
+		t.Errorf("%d ids for 7 messages", len(ids))
+	}
+	if l := m.got()[1]; len(l.Data.Votes) != 2 || l.Data.Votes[1].By != bob || l.Data.Actor != carol || l.Data.Binding != string(q.Binding) {
+		t.Errorf("message = %s", l.Body)
+	}
+}
+
+func TestKindsAreChosen(t *testing.T) {
+	d, asked, decided := newDesk(t), newMailbox(t), newMailbox(t)
+	s := d.sender(hook(asked, hooks.Requested), hook(decided, hooks.Decided))
+	look(t, s)
+	q := d.held(1)
+	d.votes(q, alice, true)
+	look(t, s)
+	wantKinds(t, asked, "requested "+q.RunID)
+	wantKinds(t, decided, "decided "+q.RunID+"approved")
+}
+
+// A hook is told what comes after it was first seen, also if that is the ledger's first event, and also by another process.
+func TestWhereAHookBegins(t *testing.T) {
+	d, m := newDesk(t), newMailbox(t)
+	look(t, d.sender(hook(m)))
+	first := d.held(1)
+	look(t, d.sender(hook(m)))
+	wantKinds(t, m, "requested "+first.RunID)
+	later := newMailbox(t)
+	look(t, d.sender(hook(later)))
+	second := d.held(1)
+	look(t, d.sender(hook(later)))
+	wantKinds(t, later, "requested "+second.RunID)
+	for range 2 { // beginning twice changes nothing
+		third := newMailbox(t)
+		s := d.sender(hook(later), hook(third))
+		if err := s.Begin(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		q := d.held(1)
+		if err := s.Begin(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		look(t, s)
+		wantKinds(t, third, "requested "+q.RunID)
+	}
+	if n := len(later.got()); n != 3 {
+		t.Errorf("%d messages, want 3", n)
+	}
+}
+
+// Between two messages there may be any number of events that are none.
+func TestManyOtherEvents(t *testing.T) {
+	d, m := newDesk(t), newMailbox(t)
+	s := d.sender(hook(m, hooks.Decided))
+	look(t, s)
+	for i := range hooks.MaxEvents + 1 {
+		name := fmt.Sprintf("auditor %d", i)
+		if _, _, err := d.ledger.CreateToken(context.Background(), ledger.Local("local:root"), name, ledger.RoleAuditor, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q := d.held(1)
+	d.votes(q, alice, false)
+	look(t, s)
+	wantKinds(t, m, "decided "+q.RunID+"denied")
+}
+
+// What fails is sent again, the same under the same id, after each pause and not before; at last it is given up, and the
+// next message has its turn.
+func TestAttempts(t *testing.T) {
+	answers := slices.Repeat([]int{http.StatusInternalServerError}, hooks.MaxAttempts)
+	d, m := newDesk(t), newMailbox(t, answers...)
+	s := d.sender(hook(m))
+	look(t, s)
+	first, second := d.held(1), d.held(1)
+	look(t, s)
+	for i, pause := range hooks.Pauses {
+		d.pass(pause - time.Second)
+		look(t, s)
+		if n := len(m.got()); n != i+1 {
+			t.Fatalf("%d attempts one second before pause %d is over, want %d", n, i, i+1)
+		}
+		if w := d.waiting(); len(w) != 1 || w[0].Attempts != i+1 || w[0].Error != "it answered with status 500" {
+			t.Fatalf("waiting = %+v after attempt %d", w, i+1)
+		}
+		d.pass(time.Second)
+		look(t, s)
+	}
+	var want []string
+	for range hooks.MaxAttempts {
+		want = append(want, "requested "+first.RunID)
+	}
+	wantKinds(t, m, append(want, "requested "+second.RunID)...)
+	all := m.got()
+	for _, l := range all[:hooks.MaxAttempts] {
+		if l.ID != all[0].ID || string(l.Body) != string(all[0].Body) {
+			t.Errorf("an attempt is %s %s, the first was %s %s", l.ID, l.Body, all[0].ID, all[0].Body)
+		}
+	}
+	if w := d.waiting(); len(w) != 0 {
+		t.Errorf("waiting = %+v, want none", w)
+	}
+}
+
+// TestBadReceivers: each is tried again, none is followed elsewhere, and none of them holds up anything.
+func TestBadReceivers(t *testing.T) {
+	leave := make(chan struct{})
+	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then does a server notice that the caller has left
+		select {
+		case <-leave:
+		case <-r.Context().Done():
+		}
+	}))
+	defer hangs.Close()
+	defer close(leave)
+	drips := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			if _, err := io.WriteString(w, strings.Repeat("x", 64<<10)); err != nil {
+				return
+			}
+		}
+	}))
+	defer drips.Close()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for _, c := range []struct {
+		name, url string
+		answer    int
+		want      string // empty: it was taken
+	}{
+		{"hangs", hangs.URL, 0, "deadline exceeded"},
+		{"nobody-listens", gone.URL, 0, "refused"},
+		{"redirects-for-ever", "", http.StatusTemporaryRedirect, "status 307"},
+		{"moved", "", http.StatusMovedPermanently, "status 301"},
+		{"not-found", "", http.StatusNotFound, "status 404"},
+		{"too-busy", "", http.StatusTooManyRequests, "status 429"},
+		{"answers-without-end", drips.URL, 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, m := newDesk(t), newMailbox(t, c.answer)
+			if c.url == "" {
+				c.url = m.URL
+			}
+			s := d.sender(hooks.Hook{URL: c.url, Secret: secret, Events: hooks.Kinds()})
+			look(t, s)
+			q := d.held(1)
+			look(t, s)
+			w := d.waiting()
+			if c.want == "" {
+				if len(w) != 0 {
+					t.Errorf("waiting = %+v, want none", w)
+				}
+				return
+			}
+			if len(w) != 1 || w[0].Attempts != 1 || !strings.Contains(w[0].Error, c.want) || strings.Contains(w[0].Error, c.url) {
+				t.Errorf("waiting = %+v, want one with %q", w, c.want)
+			}
+			if c.answer != 0 && len(m.got()) != 1 {
+				t.Errorf("the receiver was asked %d times, want once", len(m.got()))
+			}
+			d.votes(q, alice, true) // decides, whoever is told or not
+		})
+	}
+}
