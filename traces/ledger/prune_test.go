@@ -199,8 +199,31 @@ func TestVerifyNamesAForgedPrune(t *testing.T) {
 			}
 		})
 	}
+	for _, c := range []struct{ name, from, to, what string }{
+		{"of-another-past", `"head":"sha256:`, `"head":"sha256:0`, "it does not follow what"},
+		{"of-more-than-there-was", `"events":`, `"events":1`, "cannot have been there"},
+		{"not-behind-the-one-before", `"events":6`, `"events":5`, "where the prune before it ended"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			d.passes(1)
+			d.clock.set(t, "2026-11-21T09:05:00Z")
+			d.passes(1)
+			d.clock.set(t, "2026-11-21T09:10:00Z")
+			d.prunes("2026-11-21T09:05:00Z")
+			d.prunes("2026-11-21T09:10:00Z")
+			d.passes(1)
+			if err := d.forge(func(all []ledger.Event) []ledger.Event { return all }); err != nil {
+				t.Fatalf("nothing changed: Verify() = %v", err)
+			}
+			err := d.forge(func(all []ledger.Event) []ledger.Event { return edits(ledger.LedgerPruned, c.from, c.to)(t, all) })
+			if !errors.Is(err, ledger.ErrTampered) || !bytes.Contains([]byte(err.Error()), []byte(c.what)) {
+				t.Errorf("Verify() = %v, want %q", err, c.what)
+			}
+		})
+	}
 	t.Run("no-word-of-it", func(t *testing.T) {
-		path, _ := archive(t)
+		path := archive(t)
 		b := newBench(t, path)
 		b.do(t, "DELETE FROM events WHERE seq <= 2")
 		_, err := verify(t, b.path, ledger.VerifyOptions{})

@@ -90,7 +90,7 @@ func BenchmarkVerify(b *testing.B) {
 
 // BenchmarkTrace writes the trace of one run.
 func BenchmarkTrace(b *testing.B) {
-	path, _ := archive(b)
+	path := archive(b)
 	m := statestest.MustMachine(b)
 	look(b, path, func(r ledger.Reader) error {
 		var id string

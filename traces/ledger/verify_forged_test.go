@@ -3,6 +3,8 @@ package ledger_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
@@ -17,9 +21,9 @@ import (
 )
 
 // forge writes the ledger of a desk anew, as edit wants its events to be, and verifies what comes of it.
-func (d *desk) forge(edit func([]ledger.Event) []ledger.Event) error {
+func (d *desk) forge(edit func([]ledger.Event) []ledger.Event, more ...ledger.Step) error {
 	d.t.Helper()
-	ctx, forged := context.Background(), d.forged(edit)
+	ctx, forged := context.Background(), d.forged(edit, more...)
 	return forged.View(ctx, func(r ledger.Reader) error {
 		_, err := ledger.Verify(ctx, r, ledger.VerifyOptions{Replayer: traces.NewReplayer(d.machine, nil)})
 		return err
@@ -27,7 +31,7 @@ func (d *desk) forge(edit func([]ledger.Event) []ledger.Event) error {
 }
 
 // forged is the ledger of a desk as edit wants its events to be, with everything else that follows from them.
-func (d *desk) forged(edit func([]ledger.Event) []ledger.Event) *storetest.Memory {
+func (d *desk) forged(edit func([]ledger.Event) []ledger.Event, more ...ledger.Step) *storetest.Memory {
 	d.t.Helper()
 	ctx, forged := context.Background(), storetest.NewMemory()
 	err := d.View(ctx, func(r ledger.Reader) error {
@@ -46,6 +50,9 @@ func (d *desk) forged(edit func([]ledger.Event) []ledger.Event) *storetest.Memor
 						return err
 					}
 				}
+			}
+			if err := tx.AddSteps(more); err != nil {
+				return err
 			}
 			var all []ledger.Event
 			for e, err := range r.Events(0) {
@@ -130,6 +137,22 @@ func lastOf(t *testing.T, all []ledger.Event, kind ledger.Type) int {
 	return 0
 }
 
+// endsAt changes the state in which a run ended, and its head with it.
+func endsAt(state string) func(*testing.T, []ledger.Event) []ledger.Event {
+	return func(t *testing.T, all []ledger.Event) []ledger.Event {
+		e := &all[lastOf(t, all, ledger.RunEnded)]
+		var o states.Outcome
+		if err := json.Unmarshal([]byte(member(t, e.Payload, "outcome")), &o); err != nil {
+			t.Fatal(err)
+		}
+		o.State = state
+		last, head := strings.Trim(member(t, e.Payload, "last"), `"`), strings.Trim(member(t, e.Payload, "head"), `"`)
+		text := strings.Replace(string(e.Payload), member(t, e.Payload, "outcome"), string(canonical.MustSorted(o)), 1)
+		e.Payload = []byte(strings.Replace(text, head, string(traces.Head(canonical.Digest(last), o)), 1))
+		return all
+	}
+}
+
 // member is a member of a JSON object, as it stands there.
 func member(t *testing.T, v jsontext.Value, name string) string {
 	t.Helper()
@@ -156,6 +179,9 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		}, "people are asked about a request that is proposed"},
 		{"call-of-no-process", without(ledger.RunClaimed), "no process has"},
 		{"call-twice", repeated(ledger.ProxySent), "a call of a request"},
+		{"people-asked-twice", repeated(ledger.ApprovalRequested), "asked twice"},
+		{"chained-to-another-event-of-the-run", changes(ledger.ToolResult, func(e *ledger.Event) { e.RunPrev = ledger.Origin }),
+			"another event of its run"},
 		{"result-twice", repeated(ledger.ToolResult), "second result"},
 		{"end-twice", repeated(ledger.RunEnded), "has ended"},
 		{"result-of-no-call", without(ledger.ProxySent), "a call that was not made"},
@@ -211,8 +237,15 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		{"note-changed", edits(ledger.RunEnded, `"note":"`, `"note":"x`), "the head is not that"},
 		{"head-changed", edits(ledger.RunEnded, `"head":"sha256:`, `"head":"sha256:0`), "the head is not that"},
 		{"state-changed", edits(ledger.RunEnded, `"state":"answered"`, `"state":"blocked"`), "the head is not that"},
-		{"fewer-steps", edits(ledger.RunEnded, `"steps":1`, `"steps":`), "anchors"},
+		{"fewer-steps", edits(ledger.RunEnded, `"steps":1`, `"steps":`), "it anchors"},
 		{"more-steps", edits(ledger.RunEnded, `"steps":1`, `"steps":11`), "is missing"},
+		{"call-that-left-ends-as-blocked", edits(ledger.RunEnded, `"type":"tool_result_with_summary"`, `"type":"blocked"`), "as if nothing was sent"},
+		{"ends-as-pending", edits(ledger.RunEnded, `"type":"tool_result_with_summary"`, `"type":"pending"`), "cannot end as"},
+		{"ends-elsewhere-than-its-steps", endsAt("blocked"), "the last step at"},
+		{"anchor-of-another-step", edits(ledger.ProxySent, `"last":"sha256:`, `"last":"sha256:0`), "is not the one that event"},
+		{"chained-to-another-event", changes(ledger.ToolResult, func(e *ledger.Event) { e.Prev = ledger.Origin }), "chained to another event"},
+		{"token-of-a-run", changes(ledger.TokenCreated, func(e *ledger.Event) { e.RunID = statestest.RunID }), "is about no run"},
+		{"result-of-no-run", changes(ledger.ToolResult, func(e *ledger.Event) { e.RunID = "" }), "must be about a run"},
 		{"time-that-goes-back", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T08:59:59Z" }), "is before that of the event"},
 		{"time-of-another-form", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T11:00:00+00:00" }), "not of the form"},
 	} {
@@ -263,6 +296,13 @@ func TestVerifyCountsPeople(t *testing.T) {
 			again.By = "local:Dora"
 			return append(all, again)
 		}, "a second vote of one person"},
+		{"expired-before-its-time", func(_ *testing.T, all []ledger.Event) []ledger.Event {
+			q := d.row(id)
+			return append(all, ledger.Event{
+				RunID: id, Type: ledger.ApprovalExpired, At: all[len(all)-1].At, By: "clock",
+				Payload: fmt.Appendf(nil, `{"binding":%q,"expires":%q}`, q.Binding, q.Expires),
+			})
+		}, "is before it"},
 		{"one-decides", edits(ledger.ApprovalApproved, `"decides":false`, `"decides":true`), "whether it decides"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -271,5 +311,127 @@ func TestVerifyCountsPeople(t *testing.T) {
 				t.Errorf("Verify() = %v, want %q", err, c.what)
 			}
 		})
+	}
+}
+
+// A crooked reader looks things up otherwise than they stand, as damaged indexes do.
+type crooked struct {
+	ledger.Reader
+	found func(iter.Seq2[ledger.Event, error]) iter.Seq2[ledger.Event, error]
+	row   *ledger.Request // in place of all; nil leaves them
+}
+
+func (c crooked) EventsOf(run string) iter.Seq2[ledger.Event, error] {
+	return c.found(c.Reader.EventsOf(run))
+}
+
+func (c crooked) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
+	if c.row == nil {
+		return c.Reader.Requests(f)
+	}
+	return func(yield func(ledger.Request, error) bool) { yield(*c.row, nil) }
+}
+
+func TestVerifyDoesNotTrustAnIndex(t *testing.T) {
+	d := newDesk(t)
+	id, _ := d.hold(nil)
+	before := d.row(id)
+	d.vote(id, d.voter("dora"), true)
+	for _, c := range []struct {
+		name string
+		bad  crooked
+	}{
+		{"an-event-is-another", crooked{found: func(all iter.Seq2[ledger.Event, error]) iter.Seq2[ledger.Event, error] {
+			return func(yield func(ledger.Event, error) bool) {
+				for e, err := range all {
+					e.By = "mallory"
+					if !yield(e, err) {
+						return
+					}
+				}
+			}
+		}}},
+		{"an-event-is-not-found", crooked{row: &before, found: func(all iter.Seq2[ledger.Event, error]) iter.Seq2[ledger.Event, error] {
+			return func(yield func(ledger.Event, error) bool) {
+				for e, err := range all {
+					if e.Type == ledger.ApprovalApproved || !yield(e, err) {
+						return
+					}
+				}
+			}
+		}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d.view(func(r ledger.Reader) error {
+				c.bad.Reader = r
+				_, err := ledger.Verify(context.Background(), c.bad, ledger.VerifyOptions{})
+				var fault *ledger.Fault
+				if !errors.As(err, &fault) || fault.Table != "events" || !strings.Contains(fault.What, "index is damaged") {
+					t.Errorf("Verify() = %v", err)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// TestVerifyRefusesOddRunIDs: run ids become the names of files.
+func TestVerifyRefusesOddRunIDs(t *testing.T) {
+	d := newDesk(t)
+	s := find(t, "policy-allows")
+	if _, _, err := d.play("../escaped", &s); err != nil {
+		t.Fatal(err)
+	}
+	_, err := d.checked(ledger.VerifyOptions{})
+	if !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), "not a UUID") {
+		t.Errorf("Verify() = %v", err)
+	}
+	d.view(func(r ledger.Reader) error {
+		if doc, err := ledger.Trace(context.Background(), r, "../escaped", d.replayer(nil)); err == nil {
+			t.Errorf("Trace() = %d bytes", len(doc))
+		}
+		return nil
+	})
+}
+
+// TestVerifyNamesAStepThatNothingAnchors: it is chained as it should be, but no event knows of it.
+func TestVerifyNamesAStepThatNothingAnchors(t *testing.T) {
+	d := newDesk(t)
+	id, _ := d.hold(nil)
+	var more traces.Step
+	d.view(func(r ledger.Reader) error {
+		h, steps, _, err := ledger.Load(r, id)
+		if err != nil {
+			return err
+		}
+		c := traces.NewChain(&h)
+		c.Behind(steps)
+		null := jsontext.Value("null")
+		more = c.Link(states.Step{From: states.Pending, To: states.Approved, On: states.Approve, Facts: null, Command: null, Event: null}, statestest.At)
+		return nil
+	})
+	err := d.forge(func(all []ledger.Event) []ledger.Event { return all }, ledger.Step{
+		RunID: id, Seq: more.Seq, At: more.At, From: more.From, Trigger: more.Trigger, To: more.To, Facts: "null", Command: "null",
+		Event: "null", Prev: more.Prev, Hash: more.Hash,
+	})
+	var fault *ledger.Fault
+	if !errors.As(err, &fault) || fault.Table != "steps" || fault.Key != fmt.Sprintf("%s/%d", id, more.Seq) || fault.What != "no event anchors it" {
+		t.Errorf("Verify() = %v", err)
+	}
+}
+
+// TestVerifyNamesAnEffectThatCannotBe: what never left has no effect.
+func TestVerifyNamesAnEffectThatCannotBe(t *testing.T) {
+	d := newDesk(t)
+	s := find(t, "policy-denies-by-effect")
+	if _, _, err := d.play(newID(t), &s); err != nil {
+		t.Fatal(err)
+	}
+	err := d.forge(func(all []ledger.Event) []ledger.Event {
+		all = edits(ledger.RunEnded, `"type":"blocked"`, `"type":"failed"`)(t, all)
+		return edits(ledger.RunEnded, `"effect":"not_sent"`, `"effect":"unknown"`)(t, all)
+	})
+	if !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), "did not leave") {
+		t.Errorf("Verify() = %v", err)
 	}
 }

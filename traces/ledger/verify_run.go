@@ -245,6 +245,8 @@ func (s *story) note(e *Event, p payload) error {
 		s.first = p
 		_, err := s.v.blobs.text(p.Bundle, BlobBundle, "events", eventKey(e.Seq))
 		return err
+	case *reserved:
+		s.anchor(e, p.anchor)
 	case *scored:
 		s.scored = p
 	case *decision:

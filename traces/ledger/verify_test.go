@@ -20,7 +20,7 @@ import (
 )
 
 func TestVerifyFindsNothingWrong(t *testing.T) {
-	path, _ := archive(t)
+	path := archive(t)
 	p := traces.NewReplayer(statestest.MustMachine(t), nil)
 	var done, total int64
 	report, err := verify(t, path, ledger.VerifyOptions{Replayer: p, Progress: func(d, n int64) { done, total = d, n }})
@@ -42,7 +42,7 @@ func TestVerifyFindsNothingWrong(t *testing.T) {
 }
 
 func TestEveryTraceOfALedgerReplays(t *testing.T) {
-	path, _ := archive(t)
+	path := archive(t)
 	p := traces.NewReplayer(statestest.MustMachine(t), nil)
 	n, unfinished := 0, 0
 	look(t, path, func(r ledger.Reader) error {
@@ -156,7 +156,7 @@ func every(t *testing.T) int {
 
 // TestVerifyNamesEveryChangedField changes each column of rows of each table, one after the other.
 func TestVerifyNamesEveryChangedField(t *testing.T) {
-	path, _ := archive(t)
+	path := archive(t)
 	stride := every(t)
 	for _, table := range record {
 		t.Run(table.table, func(t *testing.T) {
@@ -219,7 +219,7 @@ func near(f *ledger.Fault, table string) bool {
 }
 
 func TestVerifyNamesRowsThatAreMissing(t *testing.T) {
-	path, _ := archive(t)
+	path := archive(t)
 	stride := every(t)
 	for _, table := range record {
 		t.Run(table.table, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestVerifyNamesRowsThatAreMissing(t *testing.T) {
 }
 
 func TestVerifyNamesRowsThatAreTooMany(t *testing.T) {
-	path, _ := archive(t)
+	path := archive(t)
 	const other = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 	for _, c := range []struct{ name, table, key, change string }{
 		{"event-once-more", "events", "", `INSERT INTO events SELECT (SELECT max(seq) + 1 FROM events), run_id, type, at, by, payload, prev, run_prev, hash
@@ -264,8 +264,12 @@ func TestVerifyNamesRowsThatAreTooMany(t *testing.T) {
 			SELECT -5, run_id, type, at, by, payload, prev, run_prev, hash FROM events WHERE seq = 1`},
 		{"request-of-no-events", "requests", "00000000-0000-7000-8000-000000000000", `CREATE TEMP TABLE r AS SELECT * FROM requests LIMIT 1;
 			UPDATE r SET run_id = '00000000-0000-7000-8000-000000000000'; INSERT INTO requests SELECT * FROM r`},
+		{"events-of-no-request", "requests", "", `DELETE FROM steps WHERE run_id = (SELECT max(run_id) FROM requests);
+			DELETE FROM requests WHERE run_id = (SELECT max(run_id) FROM requests)`},
 		{"decision-of-no-event", "decisions", "", `INSERT INTO decisions SELECT (SELECT max(seq) + 1 FROM events), run_id, at, outcome, policy,
 			condition, bundle, code, reason FROM decisions LIMIT 1`},
+		{"decision-of-another-event", "decisions", "1", `INSERT INTO decisions SELECT 1, run_id, at, outcome, policy, condition, bundle, code, reason
+			FROM decisions LIMIT 1`},
 		{"step-behind-the-last", "steps", "", `INSERT INTO steps SELECT run_id, (SELECT count(*) FROM steps s WHERE s.run_id = steps.run_id), at, from_state,
 			"trigger", to_state, facts, command, event, prev, hash FROM steps LIMIT 1`},
 		{"steps-of-no-run", "steps", "00000000-0000-7000-8000-000000000000/0", `INSERT INTO steps SELECT '00000000-0000-7000-8000-000000000000', seq, at,
@@ -287,18 +291,19 @@ func TestVerifyNamesRowsThatAreTooMany(t *testing.T) {
 }
 
 func TestVerifyNamesRowsThatWereSwapped(t *testing.T) {
-	path, _ := archive(t)
-	for _, c := range []struct{ name, table, change string }{
-		{"events", "events", `UPDATE events SET seq = -1 WHERE seq = 20; UPDATE events SET seq = 20 WHERE seq = 21; UPDATE events SET seq = 21 WHERE seq = -1`},
-		{"steps", "steps", `UPDATE steps SET seq = 1000 WHERE seq = 1; UPDATE steps SET seq = 1 WHERE seq = 2; UPDATE steps SET seq = 2 WHERE seq = 1000`},
-		{"steps-of-two-runs", "steps", `UPDATE steps SET run_id = 'x' WHERE run_id = (SELECT min(run_id) FROM requests);
+	path := archive(t)
+	for _, c := range []struct{ name, table, what, change string }{
+		{"events", "events", "", `UPDATE events SET seq = -1 WHERE seq = 20; UPDATE events SET seq = 20 WHERE seq = 21; UPDATE events SET seq = 21 WHERE seq = -1`},
+		{"steps", "steps", "", `UPDATE steps SET seq = 1000 WHERE seq = 1; UPDATE steps SET seq = 1 WHERE seq = 2; UPDATE steps SET seq = 2 WHERE seq = 1000`},
+		{"steps-of-two-runs", "steps", "", `UPDATE steps SET run_id = 'x' WHERE run_id = (SELECT min(run_id) FROM requests);
 			UPDATE steps SET run_id = (SELECT min(run_id) FROM requests) WHERE run_id = (SELECT max(run_id) FROM requests);
 			UPDATE steps SET run_id = (SELECT max(run_id) FROM requests) WHERE run_id = 'x'`},
-		{"requests", "requests", `UPDATE requests SET run_id = 'x' WHERE run_id = (SELECT min(run_id) FROM requests);
+		{"requests", "requests", "", `UPDATE requests SET run_id = 'x' WHERE run_id = (SELECT min(run_id) FROM requests);
 			UPDATE requests SET run_id = (SELECT min(run_id) FROM steps) WHERE run_id = (SELECT max(run_id) FROM steps);
 			UPDATE requests SET run_id = (SELECT max(run_id) FROM steps) WHERE run_id = 'x'`},
-		{"decisions", "decisions", `UPDATE decisions SET run_id = (SELECT max(run_id) FROM requests) WHERE seq = (SELECT min(seq) FROM decisions)`},
-		{"values-between-columns", "steps", splitStep},
+		{"decisions", "decisions", "", `UPDATE decisions SET run_id = (SELECT max(run_id) FROM requests) WHERE seq = (SELECT min(seq) FROM decisions)`},
+		{"half-a-value", "steps", "not strict JSON", splitStep},
+		{"large-value-in-its-row", "steps", "stands in a blob", `UPDATE steps SET command = (SELECT text FROM blobs ORDER BY length(text) DESC LIMIT 1) WHERE seq = 1`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, path)
@@ -306,21 +311,21 @@ func TestVerifyNamesRowsThatWereSwapped(t *testing.T) {
 			b.do(t, c.change)
 			_, err := verify(t, b.path, ledger.VerifyOptions{})
 			var fault *ledger.Fault
-			if !errors.As(err, &fault) || fault.Table != c.table {
-				t.Errorf("Verify() = %v, want a fault of %s", err, c.table)
+			if !errors.As(err, &fault) || fault.Table != c.table || !strings.Contains(fault.What, c.what) {
+				t.Errorf("Verify() = %v, want a fault of %s: %s", err, c.table, c.what)
 			}
 		})
 	}
 }
 
-// splitStep moves the beginning of an event into its command, so that the bytes that are hashed stay the same.
-const splitStep = `UPDATE steps SET command = command || ',"event":' || event, event = '' WHERE seq = 1`
+// splitStep leaves half an object in each of two columns.
+const splitStep = `UPDATE steps SET facts = '{' WHERE seq = 1`
 
 // blobOfNothing is the digest of a blob that holds an empty list.
 var blobOfNothing = string(canonical.Sum(ledger.BlobValue, []byte("[]")))
 
 func TestVerifyAndCheckpoints(t *testing.T) {
-	path, _ := archive(t)
+	path := archive(t)
 	var c ledger.Checkpoint
 	look(t, path, func(r ledger.Reader) (err error) {
 		c, err = ledger.TakeCheckpoint(r)
@@ -365,7 +370,7 @@ func TestVerifyAndCheckpoints(t *testing.T) {
 
 // TestVerifyACutEnd removes the last run with everything that it left: only the checkpoint knows of it.
 func TestVerifyACutEnd(t *testing.T) {
-	path, _ := archive(t)
+	path := archive(t)
 	var c ledger.Checkpoint
 	look(t, path, func(r ledger.Reader) (err error) {
 		c, err = ledger.TakeCheckpoint(r)
@@ -404,7 +409,7 @@ func TestVerifyAnEmptyLedger(t *testing.T) {
 }
 
 func TestVerifyIsCancelled(t *testing.T) {
-	path, _ := archive(t)
+	path := archive(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	look(t, path, func(r ledger.Reader) error {
