@@ -8,7 +8,8 @@ import (
 )
 
 // approved looks at the world again, as of the decision: the tool is still there, by the same definition, and the policy
-// still has nothing against the call.
+// still has nothing against the call. Of calls before it knows what was read when the run was authorized: since then the run
+// has held its own place among them.
 type approved struct{}
 
 func (approved) Want(r *Run) Command { return listTools(r) }
@@ -22,7 +23,7 @@ func (approved) Judge(r *Run, ev Event) Judgement {
 	if !v.Allows() {
 		return block(v)
 	}
-	if v = r.bundle.Authorize(tool, r.facts.Validated.Definition, r.facts.Planned.plan.Args, r.request.Task); !v.Allows() {
+	if v = r.bundle.Authorize(tool, r.facts.Validated.Definition, r.facts.Planned.plan.Args, r.facts.Authorized.task(r.request.Task)); !v.Allows() {
 		return block(v)
 	}
 	a := r.bundle.Decide(question(r, tool, r.facts.Approved.At))

@@ -34,7 +34,7 @@ func denied(r *Run, assessed *AssessedFact) Judgement {
 func question(r *Run, tool *policy.Tool, now string) policy.Question {
 	return policy.Question{
 		Server: tool.Server, Tool: tool, Env: r.bundle.Content().Env, Actor: r.request.Actor,
-		Arguments: r.facts.Planned.plan.Args, Now: now,
+		Arguments: r.facts.Planned.plan.Args, Now: now, History: r.facts.Authorized.answers(),
 	}
 }
 

@@ -45,6 +45,13 @@ const (
 	PurposeSummary = "summary"
 )
 
+// ReadHistory wants to know of the calls before the run's own, and that the run's own counts from then on.
+type ReadHistory struct {
+	Do      string                `json:"do"`
+	Queries []policy.HistoryQuery `json:"queries"`
+	Task    bool                  `json:"task"` // also how often the run's task has called each tool
+}
+
 // AwaitDecision wants a person's decision about exactly what is bound.
 type AwaitDecision struct {
 	Binding canonical.Digest `json:"binding"`
@@ -65,6 +72,7 @@ type CallTool struct {
 
 func (*ListTools) command()     {}
 func (*Complete) command()      {}
+func (*ReadHistory) command()   {}
 func (*AwaitDecision) command() {}
 func (*CallTool) command()      {}
 
@@ -97,6 +105,13 @@ type Exchange struct {
 	Received canonical.Text `json:"received"`
 	Sent     canonical.Text `json:"sent"`
 	Status   int            `json:"status"`
+}
+
+// HistoryRead is what there was of calls before: those that were sent, and those that were under way or held.
+type HistoryRead struct {
+	Calls    []policy.TaskCalls     `json:"calls"` // of the run's task, by server and tool
+	Happened string                 `json:"happened"`
+	Values   []policy.HistoryAnswer `json:"values"` // one for each query, in order
 }
 
 // Decided is what people said of a held call, or that its time is over. What follows from it is the gate's to say.
@@ -132,6 +147,7 @@ type Interrupted struct {
 
 func (*ToolsListed) event()  {}
 func (*Completed) event()    {}
+func (*HistoryRead) event()  {}
 func (*Decided) event()      {}
 func (*ToolReturned) event() {}
 func (*EffectFailed) event() {}
@@ -151,11 +167,13 @@ const (
 const (
 	doListTools     = "list_tools"
 	doComplete      = "complete"
+	doReadHistory   = "read_history"
 	doAwaitDecision = "await_decision"
 	doCallTool      = "call_tool"
 
 	toolsListed  = "tools_listed"
 	completed    = "completed"
+	historyRead  = "history_read"
 	decided      = "decided"
 	toolReturned = "tool_returned"
 	effectFailed = "effect_failed"
@@ -172,6 +190,8 @@ func named(ev Event) Event {
 		e.Happened = toolsListed
 	case *Completed:
 		e.Happened = completed
+	case *HistoryRead:
+		e.Happened = historyRead
 	case *Decided:
 		e.Happened = decided
 	case *ToolReturned:
@@ -236,6 +256,8 @@ func DecodeEvent(raw jsontext.Value) (Event, error) {
 		ev = new(ToolsListed)
 	case completed:
 		ev = new(Completed)
+	case historyRead:
+		ev = new(HistoryRead)
 	case decided:
 		ev = new(Decided)
 	case toolReturned:

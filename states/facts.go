@@ -99,8 +99,11 @@ type AuthorizedFact struct {
 	Arguments  canonical.Digest `json:"arguments"`
 	Bundle     canonical.Digest `json:"bundle"`
 	Definition canonical.Digest `json:"definition"`
+	History    canonical.Digest `json:"history,omitempty"` // of what was read of calls before, where anything was
 	Plan       canonical.Digest `json:"plan"`
 	Verdict    policy.Verdict   `json:"verdict"`
+
+	history *HistoryRead
 }
 
 // AssessedFact: risk and policy have spoken.

@@ -22,6 +22,10 @@ type (
 	Caller interface {
 		Call(ctx context.Context, wanted *CallTool) Event
 	}
+	// Historian says what was called before, and has the run's own call counted from then on.
+	Historian interface {
+		ReadHistory(ctx context.Context, wanted *ReadHistory) Event
+	}
 	// Approver waits for a decision; [ErrParked] means that there is none yet.
 	Approver interface {
 		Await(ctx context.Context, wanted *AwaitDecision) (Event, error)
@@ -41,6 +45,7 @@ type Live struct {
 	Completer Completer
 	Caller    Caller
 	Approver  Approver
+	History   Historian
 
 	listed bool // there is a listing that could be out of date, and the call has not been made
 }
@@ -67,6 +72,10 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 	case *Complete:
 		if l.Completer != nil {
 			ev = l.Completer.Complete(ctx, w)
+		}
+	case *ReadHistory:
+		if l.History != nil {
+			ev = l.History.ReadHistory(ctx, w)
 		}
 	case *CallTool:
 		l.listed = false

@@ -41,6 +41,32 @@ func (c *Complete) spell(o *canonical.Object) {
 	o.Text("purpose", c.Purpose)
 }
 
+func (c *ReadHistory) spell(o *canonical.Object) {
+	o.Text("do", c.Do)
+	o.Objects("queries", len(c.Queries), func(o *canonical.Object, i int) {
+		q := &c.Queries[i]
+		o.Text("of", q.Of)
+		o.Text("path", q.Path)
+		o.Text("scope", q.Scope)
+		o.Int("window", int(q.Window))
+	})
+	o.Bool("task", c.Task)
+}
+
+func (e *HistoryRead) spell(o *canonical.Object) {
+	o.Objects("calls", len(e.Calls), func(o *canonical.Object, i int) { e.Calls[i].Spell(o) })
+	o.Text("happened", e.Happened)
+	o.Objects("values", len(e.Values), func(o *canonical.Object, i int) {
+		a := &e.Values[i]
+		o.Text("failed", a.Failed)
+		o.Text("of", a.Of)
+		o.Text("path", a.Path)
+		o.Text("scope", a.Scope)
+		o.Text("value", a.Value)
+		o.Int("window", int(a.Window))
+	})
+}
+
 func (c *AwaitDecision) spell(o *canonical.Object) {
 	o.Digest("binding", c.Binding)
 	o.Text("do", c.Do)
@@ -149,6 +175,7 @@ func (f *AuthorizedFact) spell(o *canonical.Object) {
 	o.Digest("arguments", f.Arguments)
 	o.Digest("bundle", f.Bundle)
 	o.Digest("definition", f.Definition)
+	spellSome(o, "history", string(f.History))
 	o.Digest("plan", f.Plan)
 	o.Object("verdict", f.Verdict.Spell)
 }

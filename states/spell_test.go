@@ -16,8 +16,8 @@ import (
 func TestSpellingsAreCanonical(t *testing.T) {
 	all := []interface{ spell(*canonical.Object) }{
 		&Binding{},
-		&ListTools{}, &Complete{}, &AwaitDecision{}, &CallTool{},
-		&ToolsListed{}, &Completed{}, &Decided{}, &ToolReturned{}, &EffectFailed{}, &Interrupted{},
+		&ListTools{}, &Complete{}, &ReadHistory{}, &AwaitDecision{}, &CallTool{},
+		&ToolsListed{}, &Completed{}, &HistoryRead{}, &Decided{}, &ToolReturned{}, &EffectFailed{}, &Interrupted{},
 	}
 	facts := reflect.TypeFor[Facts]()
 	for i := range facts.NumField() {

@@ -1,17 +1,77 @@
 package states
 
-// validated authorizes the call by the operator's allowlist, pins and grants (INV-3).
+import (
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+)
+
+// validated authorizes the call by the operator's allowlist, pins and grants (INV-3). Where grants count the calls of a
+// task, or risk rules and policies ask about calls before, it has them read first; with that the call takes its place among
+// those that others find.
 type validated struct{}
 
-func (validated) Want(*Run) Command { return nil }
-
-func (validated) Judge(r *Run, _ Event) Judgement {
-	f := r.facts.Validated
-	v := r.bundle.Authorize(f.tool, f.Definition, r.facts.Planned.plan.Args, r.request.Task)
-	if !v.Allows() {
-		return block(v)
+func (validated) Want(r *Run) Command {
+	if c := historyWanted(r); c != nil {
+		return c
 	}
-	return Judgement{Authorize, &AuthorizedFact{
-		Arguments: f.Arguments, Bundle: r.bundle.Digest(), Definition: f.Definition, Plan: f.Plan, Verdict: v,
-	}}
+	return nil
+}
+
+// historyWanted is what has to be known of calls before; nil if it is nothing.
+func historyWanted(r *Run) *ReadHistory {
+	f := r.facts.Validated
+	c := &ReadHistory{
+		Do: doReadHistory, Queries: r.bundle.Queries(f.Server, f.Tool),
+		Task: r.request.Task != nil && r.request.Task.Ledger && r.bundle.Counts(f.Server, f.Tool),
+	}
+	if len(c.Queries) == 0 && !c.Task {
+		return nil
+	}
+	return c
+}
+
+func (validated) Judge(r *Run, ev Event) Judgement {
+	f := r.facts.Validated
+	fact := &AuthorizedFact{Arguments: f.Arguments, Bundle: r.bundle.Digest(), Definition: f.Definition, Plan: f.Plan}
+	if wanted := historyWanted(r); wanted != nil {
+		read, ok := ev.(*HistoryRead)
+		if !ok || !read.answers(wanted) {
+			return unexpected(ev, NotSent)
+		}
+		fact.History, fact.history = canonical.Sum("history", spelled(read)), read
+	}
+	fact.Verdict = r.bundle.Authorize(f.tool, f.Definition, r.facts.Planned.plan.Args, fact.task(r.request.Task))
+	if !fact.Verdict.Allows() {
+		return block(fact.Verdict)
+	}
+	return Judgement{Authorize, fact}
+}
+
+// answers reports whether each query is answered, in order.
+func (e *HistoryRead) answers(wanted *ReadHistory) bool {
+	if len(e.Values) != len(wanted.Queries) {
+		return false
+	}
+	for i := range e.Values {
+		if e.Values[i].Query() != wanted.Queries[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// task is the run's task with the calls that it had made when they were read.
+func (f *AuthorizedFact) task(asked *policy.Task) *policy.Task {
+	if asked == nil || f.history == nil || !asked.Ledger {
+		return asked
+	}
+	return &policy.Task{ID: asked.ID, Calls: f.history.Calls}
+}
+
+// answers are what was read of calls before.
+func (f *AuthorizedFact) answers() []policy.HistoryAnswer {
+	if f.history == nil {
+		return nil
+	}
+	return f.history.Values
 }

@@ -2,6 +2,7 @@ package traces
 
 import (
 	"bytes"
+	"errors"
 	"sync"
 
 	"pgfsm/policy/canonical"
@@ -162,6 +163,15 @@ func (h *Header) read(d *document) error {
 	}
 	if err := canonical.Unmarshal(d.request, &h.Request); err != nil {
 		return err
+	}
+	// The digest is that of what was decoded, and an empty member decodes like a missing one.
+	stated, err := canonical.JSON(d.request)
+	if err != nil {
+		return err
+	}
+	o := canonical.NewObject(make([]byte, 0, len(stated)))
+	if h.Request.Spell(o); !bytes.Equal(o.Bytes(), stated) {
+		return errors.New("its request is not in its one form: a member is missing, or is another one")
 	}
 	if err := canonical.Unmarshal(d.runID, &h.RunID); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
@@ -36,6 +37,7 @@ type callAsked struct {
 	pinned      *bool               // nil: as the allowlist says
 	annotations *policy.Annotations // nil: what is known
 	live        bool                // ask the servers
+	history     []string            // what there was before: QUERY=NUMBER
 }
 
 func newPolicyExplain(w world) *cobra.Command {
@@ -74,6 +76,8 @@ allowlist and the tool's schema are not asked. Exit code: 0 allow, 1 deny, 3 pen
 	f.StringVar(&q.actor, "actor", "", "who asks (default: you)")
 	f.BoolVar(&pinned, "pinned", false, "whether the tool's definition is pinned (default: as the allowlist says)")
 	f.StringVar(&annotations, "annotations", "", "what the tool says of itself, a JSON object of MCP's hints (default: what is known)")
+	f.StringArrayVar(&q.history, "history", nil,
+		"what there was before, as a condition asks it, such as 'history.count(\"actor\", \"1h\")=5'; what is not told fails")
 	f.BoolVar(&q.live, "live", false, "ask the servers what the tool says of itself")
 	for _, name := range []string{"server", "tool"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
@@ -95,7 +99,19 @@ func (q callAsked) input(b *policy.Bundle, now string) (*condition.Input, error)
 	if q.actor == "" {
 		q.actor = actor()
 	}
-	return inputOf(b, q.server, q.tool, q.env, q.actor, args, now), nil
+	in := inputOf(b, q.server, q.tool, q.env, q.actor, args, now)
+	for _, told := range q.history {
+		at := strings.LastIndexByte(told, '=')
+		if at < 0 {
+			return nil, fmt.Errorf("history: %q has no number; write 'history.count(\"actor\", \"1h\")=5'", told)
+		}
+		a, err := condition.ParseAnswer(strings.TrimSpace(told[:at]), strings.TrimSpace(told[at+1:]))
+		if err != nil {
+			return nil, fmt.Errorf("history: %q: %w; write 'history.count(\"actor\", \"1h\")=5'", told, err)
+		}
+		in.History = append(in.History, a)
+	}
+	return in, nil
 }
 
 // inputOf is what conditions may ask about a call, but for what is known of its tool. Without an environment it is the

@@ -141,6 +141,7 @@ func (s *side) judge(b *policy.Bundle, q policy.Question) (*ruling, error) {
 		return nil, err
 	}
 	in := inputOf(b, q.Server, q.Tool.Name, q.Env, q.Actor, q.Arguments, q.Now)
+	in.History = q.History
 	in.Pinned, in.Annotations = q.Tool.Pin != "", condition.Annotations(q.Tool.Annotations)
 	return rulingOf(judge.Assess(in)), nil
 }

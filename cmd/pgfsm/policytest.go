@@ -125,6 +125,7 @@ func testFiles(paths []string) (files []string, err error) {
 func (a *app) judgeTest(t settings.PolicyTest, known toolKnown) policy.Assessment {
 	b, in := a.bundle, inputOf(a.bundle, t.Server, t.Tool, t.Env, t.Actor, t.Args, now())
 	known.tell(in)
+	in.History = t.History
 	if t.Risk != nil {
 		b = b.WithoutRisk()
 		in.Risk = condition.Risk{Mode: t.Risk.Mode, Score: t.Risk.Score}

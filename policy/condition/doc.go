@@ -53,6 +53,14 @@
 //
 // There is no clock and there are no random numbers; now is when the call was assessed, as recorded.
 //
+// # Calls before
+//
+// history.count("actor", "1h"), history.count_all(…) and history.sum("actor", "1d", "order.amount") ask about the calls before
+// the one that is judged: how many there were of the same tool, or of any, and what an argument of them comes to together;
+// of who asks ("actor") or of its task ("task"), within a window of 1s to 31d. What they ask is written out, so that it is known
+// when the expression is read ([Program.Queries]); whoever evaluates it gives the answers ([Input].History). A question
+// without an answer is an error, and never 0.
+//
 // # Bounds
 //
 // An expression has at most [MaxSource] bytes, nests at most [MaxDepth] deep, and may cost at most [MaxCost] units. The

@@ -16,6 +16,8 @@ import (
 func FuzzCondition(f *testing.F) {
 	e := policyEnv(f)
 	f.Add(`args.a == 1 && env == 'prod'`, `{"a":1}`)
+	f.Add(`args.a > 100 && args.a in [1, args.b] && double(args.b) > 1.5`, `{"a":100.000000000000001,"b":9007199254740993}`)
+	f.Add(`history.count("actor", "1h") >= 5 || history.sum("task", "31d", "a.b") + args.a > 0.3`, `{"a":0.1}`)
 	f.Fuzz(func(t *testing.T, src, args string) {
 		if len(src) > condition.MaxSource+1 || len(args) > 4096 {
 			return

@@ -2,11 +2,13 @@ package condition
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -286,4 +288,42 @@ func (a *Answer) value() ref.Val {
 		return &long{d, a.Value}
 	}
 	return types.Double(f)
+}
+
+// historyEnv is made once, for [ParseQuery].
+var historyEnv = sync.OnceValues(PolicyEnv)
+
+// ParseQuery reads a query as an expression asks it, such as history.count("actor", "1h"), and nothing else.
+func ParseQuery(text string) (Query, error) {
+	env, err := historyEnv()
+	if err != nil {
+		return Query{}, err
+	}
+	p, err := env.Number(text)
+	if err != nil {
+		return Query{}, err
+	}
+	if !p.isQuery {
+		return Query{}, errors.New(`it is no question about calls before; write it as the condition does, as in history.count("actor", "1h")`)
+	}
+	return p.queries[0], nil
+}
+
+// isQuery reports whether an expression is one question about calls before and nothing else.
+func isQuery(e ast.Expr) bool {
+	return e.Kind() == ast.CallKind && strings.HasPrefix(e.AsCall().FunctionName(), historyPrefix)
+}
+
+// ParseAnswer makes an answer of a query and of a number in decimal: what whoever asks about a call that nobody makes says
+// of those before it.
+func ParseAnswer(query, value string) (Answer, error) {
+	q, err := ParseQuery(query)
+	if err != nil {
+		return Answer{}, err
+	}
+	a := q.Answer(value)
+	if e, failed := a.value().(*types.Err); failed {
+		return Answer{}, errors.New(oneLine(e.Error()))
+	}
+	return a, nil
 }

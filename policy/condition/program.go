@@ -15,6 +15,7 @@ type Program struct {
 	program cel.Program
 	price   price
 	queries []Query
+	isQuery bool // it is one query and nothing else
 }
 
 // Bool reads an expression that answers yes or no. Its type must be bool: one that is only known when it runs (args.x
@@ -76,7 +77,8 @@ func (e *Env) read(src string, fits func(*cel.Type) (problem, remedy string)) (p
 	if err != nil {
 		return nil, at(nil, err.Error(), "")
 	}
-	return &Program{source: src, program: program, price: price, queries: queriesOf(ast.NativeRep())}, nil
+	return &Program{source: src, program: program, price: price, queries: queriesOf(ast.NativeRep()),
+		isQuery: isQuery(ast.NativeRep().Expr())}, nil
 }
 
 var errNoProgram = errors.New("there is no expression")

@@ -84,6 +84,7 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	l.risk()
 	l.policy()
 	l.roles()
+	l.history()
 	if err := f.src.err(); err != nil {
 		l.faults = append(err.(Errors), l.faults...)
 	}

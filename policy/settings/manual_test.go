@@ -67,6 +67,8 @@ func TestManualTellsTheBounds(t *testing.T) {
 		fmt.Sprintf("the score counts as %d.", risk.MaxScore),
 		fmt.Sprintf("At most %d policies are on trial", rules.MaxShadow),
 		fmt.Sprintf("An expression has at most %d bytes", condition.MaxSource),
+		fmt.Sprintf("At most %d different questions are asked", condition.MaxQueries),
+		fmt.Sprintf("from `1s` to `%dd`", condition.MaxWindow/(24*60*60)),
 	} {
 		if !strings.Contains(words, told) {
 			t.Errorf("%s does not say %q", manual, told)
@@ -86,8 +88,8 @@ func examples(t *testing.T) map[string][]string {
 	for _, fence := range fences {
 		out[fence[1]] = append(out[fence[1]], fence[2])
 	}
-	if n := strings.Count(string(text), "```yaml\n"); n != len(fences) || n != 5 || len(out["policy.yaml"]) != 2 {
-		t.Fatalf("%s has %d examples, %d named, want 5", manual, n, len(fences))
+	if n := strings.Count(string(text), "```yaml\n"); n != len(fences) || n != 6 || len(out["policy.yaml"]) != 3 {
+		t.Fatalf("%s has %d examples, %d named, want 6", manual, n, len(fences))
 	}
 	return out
 }

@@ -23,6 +23,8 @@ type PolicyTest struct {
 
 	Pinned      *bool               // whether the tool's definition is pinned; nil: as the configuration says
 	Annotations *policy.Annotations // what the tool says of itself, whole; nil: what the configuration knows of it
+
+	History []policy.HistoryAnswer // what there was before
 }
 
 // GivenRisk is a risk that a test takes as given, in place of what the risk rules would say.
@@ -44,6 +46,8 @@ var policyTests = &shape{form: object, keys: []key{
 				{name: "pinned", shape: &shape{form: boolean}, doc: "Whether the tool's definition is pinned. Without it: as the allowlist says."},
 				{name: "annotations", absent: true, shape: toolHints,
 					doc: "What the tool says of itself, in place of what is known of it. Without it: what the kept definition of its pin says, or nothing."},
+				{name: "history", absent: true, shape: toldHistory, example: "{'history.count(\"actor\", \"1h\")': 5}",
+					doc: "What there was before: what conditions ask, as they ask it, and the number. What is not told is not known, and fails."},
 			}}},
 			{name: "risk", doc: "A risk to take as given.", shape: &shape{form: object, keys: []key{
 				{name: "mode", shape: plainName, required: true, doc: "The mode."},
@@ -108,6 +112,9 @@ func ReadPolicyTests(name string, content []byte) ([]PolicyTest, error) {
 			t.Args = args.json()
 		}
 		t.Pinned, t.Annotations = in.flag("pinned"), in.get("annotations").hints()
+		if told := in.get("history"); told != nil {
+			t.History = told.answers()
+		}
 		tests = append(tests, t)
 	}
 	return tests, nil

@@ -4,6 +4,7 @@ import (
 	"pgfsm/fsm"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
+	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
 )
@@ -43,6 +44,16 @@ func history() []Scenario {
 		asks("history-sum-exact", states.Answered, "", answers(LastHour.Answer("0"), spent.Answer("0.3")), budget),
 		asks("history-sum-beyond", states.Pending, policy.CodeApprovalRequired,
 			answers(LastHour.Answer("0"), spent.Answer("0.3000000000000000000001")), budget),
+		with("history-raises-the-risk", states.Pending, policy.CodeApprovalRequired, 0, func(s *Scenario) {
+			s.Content.Risk = Ladder(risk.Rule{ID: "often", ScoreExpr: `history.count("actor", "1h") * 20`})
+			s.Content.Policy = Policies(but(allowReads, func(p *rules.Policy) { p.RequireApprovalIf = "risk.score >= 80" }))
+			s.World.History = answers(LastHour.Answer("4"))
+		}),
+		with("history-that-cannot-be-told-is-more-risk", blocked, denied, 0, func(s *Scenario) {
+			s.Content.Risk = Ladder(risk.Rule{ID: "often", ScoreExpr: `history.count("actor", "1h") * 0`})
+			s.Content.Policy = Policies(but(allowReads, func(p *rules.Policy) { p.Deny = "risk.score == 1000" }))
+			s.World.History = answers(LastHour.Fail("nobody is known to ask"))
+		}),
 		asks("history-of-nobody", states.Failed, policy.CodeEffectFailed, nil, AtMost),
 		asks("history-broken", states.Failed, policy.CodeRecordFailed,
 			&states.EffectFailed{Code: policy.CodeRecordFailed, Effect: states.NotSent, Reason: "The disk is full."}, AtMost),

@@ -36,6 +36,10 @@ type call struct {
 	Tool       string           `json:"tool"`
 }
 
+type reserved struct {
+	anchor
+}
+
 type scored struct {
 	Mode  string   `json:"mode"`
 	Rules []string `json:"rules"` // that matched
@@ -125,6 +129,7 @@ type pruned struct {
 }
 
 func (*created) kind() Type      { return RequestCreated }
+func (*reserved) kind() Type     { return CallReserved }
 func (*scored) kind() Type       { return RiskScored }
 func (*decision) kind() Type     { return DecisionMade }
 func (*asked) kind() Type        { return ApprovalRequested }
@@ -149,6 +154,8 @@ func newPayload(t Type) (payload, error) {
 	switch t {
 	case RequestCreated:
 		return new(created), nil
+	case CallReserved:
+		return new(reserved), nil
 	case RiskScored:
 		return new(scored), nil
 	case DecisionMade:

@@ -44,6 +44,15 @@ func (p *created) apply(r *Request, e *Event) error {
 	return nil
 }
 
+func (p *reserved) apply(r *Request, _ *Event) error {
+	if r.Status != Proposed || r.State != states.Received || r.Tool == "" {
+		return errors.New("a place is taken once, for a call that nothing has decided about")
+	}
+	r.State = states.Validated
+	p.anchor.apply(r)
+	return nil
+}
+
 func (p *scored) apply(r *Request, _ *Event) error {
 	r.Mode, r.Score = p.Mode, p.Score
 	return nil

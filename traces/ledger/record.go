@@ -154,6 +154,11 @@ func (r *Run) standing(b *batch) (*Request, error) {
 		return nil, &ClaimError{Request: q, Err: ErrTaken}
 	}
 	f := r.run.Facts()
+	if !r.judged { // nothing was held or sent yet
+		if err := r.counted(b); err != nil {
+			return nil, err
+		}
+	}
 	if f.Dispatched != nil && q.Sent == "" && f.Approved != nil && !policy.Before(b.now, q.Expires) {
 		return nil, &ClaimError{Request: q, Err: ErrTooLate}
 	}
@@ -278,14 +283,20 @@ func decides(s *states.StoppedFact) bool {
 }
 
 // Door returns a door that parks the run when it is held, whatever happens: a held run is in the ledger and is nobody's,
-// so that from there on only who claims it may go on. It must be the run's door.
-func (r *Run) Door(d states.Door) states.Door { return parking{d} }
+// so that from there on only who claims it may go on. What was called before, the ledger says. It must be the run's door.
+func (r *Run) Door(d states.Door) states.Door { return entry{d, r} }
 
-type parking struct{ states.Door }
+type entry struct {
+	states.Door
+	run *Run
+}
 
-func (p parking) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
-	if _, waits := wanted.(*states.AwaitDecision); waits {
+func (e entry) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
+	switch wanted.(type) {
+	case *states.AwaitDecision:
 		return nil, states.ErrParked
+	case *states.ReadHistory:
+		return (&states.Live{History: e.run}).Do(ctx, wanted)
 	}
-	return p.Door.Do(ctx, wanted)
+	return e.Door.Do(ctx, wanted)
 }

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,26 +12,21 @@ import (
 // ErrTaskMoved means that the calls of a task are not those that the run was judged by.
 var ErrTaskMoved = errors.New("another run of the task was faster; nothing was called, and the run can be made again")
 
-// Task returns a task with the calls that its runs have made or may yet make: those that were sent, and those that are held
-// or under way. A run that goes by it holds or sends its own call only if they are the same then.
-func (l *Ledger) Task(ctx context.Context, id string) (*policy.Task, error) {
-	task := &policy.Task{ID: id}
-	err := l.View(ctx, func(r Reader) (err error) {
-		task.Calls, err = taskCalls(r, id, "", "")
-		return err
-	})
-	return task, err
+// Task is the task of an id as a run of this ledger has it: its calls are read when the run comes to its own; see
+// [Run.ReadHistory].
+func Task(id string) *policy.Task {
+	return &policy.Task{Calls: []policy.TaskCalls{}, ID: id, Ledger: true}
 }
 
-// taskCalls counts the calls of a task, by server and tool, or those of one tool alone. A count goes no higher than any
-// grant asks for.
-func taskCalls(r Reader, id, server, tool string) ([]policy.TaskCalls, error) {
+// taskCalls counts the calls that the runs of a task have made or may yet make, by server and tool, or those of one tool
+// alone, and without those of one run. A count goes no higher than any grant asks for.
+func taskCalls(r Reader, id, server, tool, but string) ([]policy.TaskCalls, error) {
 	calls := []policy.TaskCalls{}
 	for q, err := range r.Requests(Filter{Task: id, Server: server, Tool: tool, Counted: true}) {
 		if err != nil {
 			return nil, err
 		}
-		if q.Tool == "" {
+		if q.Tool == "" || q.RunID == but {
 			continue
 		}
 		i, there := slices.BinarySearchFunc(calls, q, func(c policy.TaskCalls, q Request) int {
@@ -46,16 +40,15 @@ func taskCalls(r Reader, id, server, tool string) ([]policy.TaskCalls, error) {
 	return calls, nil
 }
 
-// counted refuses to hold or send the call of a run whose task has made other calls to the tool by now than the run was
-// judged by: so of two runs that would take the last call of a grant only one does. It is called where the run is not in
-// the ledger yet, so that its own call is not among them.
+// counted refuses to hold or send the call of a run that was begun with the calls of its task, as they were counted elsewhere,
+// if these are not what the ledger counts: so of two runs that would take the last call of a grant only one does.
 func (r *Run) counted(b *batch) error {
 	task, f := r.header.Request.Task, r.run.Facts()
-	if task == nil || f.Validated == nil || f.Held == nil && f.Dispatched == nil {
+	if task == nil || task.Ledger || f.Validated == nil || f.Held == nil && f.Dispatched == nil {
 		return nil
 	}
 	server, tool := f.Validated.Server, f.Validated.Tool
-	now, err := taskCalls(b, task.ID, server, tool)
+	now, err := taskCalls(b, task.ID, server, tool, r.header.RunID)
 	if err != nil {
 		return err
 	}

@@ -336,3 +336,24 @@ func secretUses(t *testing.T, name, src string) (n int, faults []string) {
 	})
 	return n, faults
 }
+
+// Of all texts one is the token.
+func FuzzAuthenticate(f *testing.F) {
+	c := newCouncil(f)
+	good := c.token(alice, ledger.RoleApprover)
+	for _, seed := range []string{
+		"", "pgfsm_", "pgfsm__", good[:len(good)-1], good + "A", strings.ToLower(good), strings.Replace(good, "_", "-", 1),
+		"pgfsm_aaaaaaaaaaaaaaaa_" + good[len(good)-43:], "Bearer " + good, good + "\x00", "pgfsm_" + strings.Repeat("\xff", 60),
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if text == good {
+			return
+		}
+		who, err := c.Authenticate(context.Background(), text)
+		if !errors.Is(err, ledger.ErrToken) || err.Error() != ledger.ErrToken.Message || who != (ledger.Caller{}) {
+			t.Errorf("Authenticate(%q) = %+v, %v", text, who, err)
+		}
+	})
+}

@@ -111,6 +111,12 @@ func TestPlans(t *testing.T) {
 			"counted-of-task", ledger.Filter{Counted: true, Task: "t", Server: "files", Tool: "read", Since: "2026"},
 			"requests_counted_task (task=? AND server=? AND tool=? AND at>?)", true,
 		},
+		{
+			"counted-of-actor-whatever-the-tool", ledger.Filter{Counted: true, Actor: "ann", Since: "2026"},
+			"requests_counted_actor_at (actor=? AND at>?)", true,
+		},
+		{"decided-and-open", ledger.Filter{Statuses: append(two, ledger.Denied), Open: true}, "requests_open", false},
+		{"approved-and-open", ledger.Filter{Statuses: two, Open: true, Limit: 20}, "requests_open", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			query, args := filtered(tc.f)

@@ -179,7 +179,13 @@ func filtered(f ledger.Filter) (string, []driver.Value) {
 	for i, s := range f.Statuses {
 		statuses[i] = string(s)
 	}
-	term(len(statuses) > 0, "status IN (?"+strings.Repeat(", ?", max(len(statuses)-1, 0))+")", statuses...)
+	status := "status"
+	if f.Open {
+		// Few runs are open, and nearly all have ended. SQLite does not know that, and would read all that were ever denied to find
+		// those that still are open; the plus sign keeps it from the index of statuses.
+		status = "+status"
+	}
+	term(len(statuses) > 0, status+" IN (?"+strings.Repeat(", ?", max(len(statuses)-1, 0))+")", statuses...)
 	term(f.Open, "ended = ''")
 	term(f.Actor != "", "actor = ?", f.Actor)
 	term(f.Task != "", "task <> '' AND task = ?", f.Task)

@@ -1,0 +1,460 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/rules"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlite"
+	"pgfsm/traces/ledger/storetest"
+)
+
+// anyArgs lists the scenarios' tool with arguments of every kind.
+const anyArgs = `{"tools":[{"name":"` + statestest.Tool + `","inputSchema":{"type":"object","additionalProperties":true}}]}`
+
+// asking is a run with arguments, at a time, under a policy that allows, denies and holds as given.
+func asking(t testing.TB, args, at string, change func(*rules.Policy)) *statestest.Scenario {
+	s := find(t, "policy-allows")
+	p := rules.Policy{ID: "p", Effect: rules.Allow}
+	change(&p)
+	s.Content.Policy = statestest.Policies(p)
+	s.Content.Roles = []policy.Role{{Role: "owners", Actors: []string{"dora"}}}
+	listed := &states.ToolsListed{Servers: statestest.Listings(anyArgs)}
+	s.World.Listed = []states.Event{listed, listed}
+	s.World.Plan = &states.Completed{Content: canonical.Text(strings.Replace(statestest.GoodPlan, `{"policy_id":"policy-002"}`, args, 1))}
+	s.Request.At = at
+	return &s
+}
+
+func denying(cel string) func(*rules.Policy) { return func(p *rules.Policy) { p.Deny = cel } }
+
+// sound verifies the ledger, with every run executed again.
+func (d *desk) sound() {
+	d.t.Helper()
+	d.view(func(r ledger.Reader) error {
+		_, err := ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: d.replayer(nil)})
+		return err
+	})
+}
+
+// must plays a run that ends, or is held, with a code.
+func (d *desk) must(s *statestest.Scenario, code policy.Code) string {
+	d.t.Helper()
+	id := newID(d.t)
+	o, _, err := d.play(id, s)
+	if err != nil || o.Code != code {
+		d.t.Fatalf("play() = %+v, %v; want %q", o, err, code)
+	}
+	return id
+}
+
+func TestHistoryWindow(t *testing.T) {
+	const full = `history.count("actor", "1h") >= 2`
+	for _, c := range []struct {
+		name   string
+		before []string // when there were calls
+		at     string
+		code   policy.Code
+	}{
+		{"none", nil, "2026-11-21T12:00:00Z", ""},
+		{"one", []string{"2026-11-21T11:30:00Z"}, "2026-11-21T12:00:00Z", ""},
+		{"both", []string{"2026-11-21T11:30:00Z", "2026-11-21T11:59:59Z"}, "2026-11-21T12:00:00Z", policy.CodePolicyDenied},
+		{"the-first-at-the-edge", []string{"2026-11-21T11:00:00Z", "2026-11-21T11:30:00Z"}, "2026-11-21T12:00:00Z", policy.CodePolicyDenied},
+		{"the-first-one-second-outside", []string{"2026-11-21T10:59:59Z", "2026-11-21T11:30:00Z"}, "2026-11-21T12:00:00Z", ""},
+		{"at-the-same-second", []string{"2026-11-21T12:00:00Z", "2026-11-21T12:00:00Z"}, "2026-11-21T12:00:00Z", policy.CodePolicyDenied},
+		{"across-a-month", []string{"2026-11-30T23:30:00Z", "2026-11-30T23:59:59Z"}, "2026-12-01T00:30:00Z", policy.CodePolicyDenied},
+		{"not-of-the-right-form", nil, "2026-11-21T12:00:00+00:00", policy.CodePolicyFailed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			for _, at := range c.before {
+				d.clock.set(t, at)
+				d.must(asking(t, "{}", at, denying("false")), "")
+			}
+			d.clock.set(t, c.at)
+			d.must(asking(t, "{}", c.at, denying(full)), c.code)
+			d.sound()
+		})
+	}
+}
+
+func TestHistoryCountsWhat(t *testing.T) {
+	at := statestest.At
+	for _, c := range []struct {
+		name, cel string
+		before    func(*desk)
+		code      policy.Code
+	}{
+		{"held-counts", `history.count("actor", "1h") >= 1`, func(d *desk) {
+			d.must(asking(d.t, "{}", at, func(p *rules.Policy) { p.Effect, p.Approvers = rules.Pending, []string{"owners"} }), policy.CodeApprovalRequired)
+		}, policy.CodePolicyDenied},
+		{"denied-does-not", `history.count_all("actor", "1h") >= 1`, func(d *desk) {
+			d.must(asking(d.t, "{}", at, denying("true")), policy.CodePolicyDenied)
+		}, ""},
+		{"denied-by-history-does-not", `history.count("actor", "1h") >= 1`, func(d *desk) {
+			d.must(asking(d.t, "{}", at, denying(`history.count("actor", "1h") >= 0`)), policy.CodePolicyDenied)
+		}, ""},
+		{"denied-by-people-does-not", `history.count("actor", "1h") >= 1`, func(d *desk) {
+			id := d.must(asking(d.t, "{}", at, func(p *rules.Policy) { p.Effect, p.Approvers = rules.Pending, []string{"owners"} }),
+				policy.CodeApprovalRequired)
+			d.vote(id, d.voter("dora"), false)
+			if _, err := d.RecoverRun(context.Background(), d.replayer(nil), id); err != nil {
+				d.t.Fatal(err)
+			}
+		}, ""},
+		{"another-actor-does-not", `history.count_all("actor", "1h") >= 1`, func(d *desk) {
+			s := asking(d.t, "{}", at, denying("false"))
+			s.Request.Actor = "local:carol"
+			d.must(s, "")
+		}, ""},
+		{"planner-that-asks-back-does-not", `history.count_all("actor", "1h") >= 1`, func(d *desk) {
+			s := find(d.t, "planner-asks-back")
+			d.must(&s, "")
+		}, ""},
+		{"of-a-run-without-a-task", `history.count("task", "1h") >= 1`, func(*desk) {}, policy.CodePolicyFailed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			c.before(d)
+			d.must(asking(t, "{}", at, denying(c.cel)), c.code)
+			d.sound()
+		})
+	}
+	t.Run("of-nobody", func(t *testing.T) {
+		s := asking(t, "{}", at, denying(`history.count("actor", "1h") >= 1`))
+		s.Request.Actor = ""
+		newDesk(t).must(s, policy.CodePolicyFailed)
+	})
+	t.Run("of-a-task", func(t *testing.T) {
+		d := newDesk(t)
+		for i, task := range []string{"one", "two", "one"} {
+			s := asking(t, "{}", at, denying(`history.count("task", "1h") >= 1`))
+			s.Request.Task = ledger.Task(task)
+			d.must(s, []policy.Code{"", "", policy.CodePolicyDenied}[i])
+		}
+		d.sound()
+	})
+}
+
+func TestHistorySums(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before []string // the arguments of the calls before
+		want   string   // what the sum is; empty: it cannot be told
+		says   string
+	}{
+		{"none", nil, "0", ""},
+		{"tenths", []string{`{"o":{"n":0.1}}`, `{"o":{"n":0.2}}`}, "0.3", ""},
+		{"beyond-2^53", []string{`{"o":{"n":9007199254740992}}`, `{"o":{"n":1}}`}, "9007199254740993", ""},
+		{"small-beside-large", []string{`{"o":{"n":1e20}}`, `{"o":{"n":0.5}}`, `{"o":{"n":-1e20}}`}, "0.5", ""},
+		{"missing", []string{`{"o":{"n":1}}`, `{"o":{}}`}, "", `have no "o.n"`},
+		{"text", []string{`{"o":{"n":"1"}}`}, "", "is no number"},
+		{"null", []string{`{"o":{"n":null}}`}, "", "is no number"},
+		{"on-the-way", []string{`{"o":[1]}`}, "", `have no "o.n"`},
+		{"too-large", []string{`{"o":{"n":1e400}}`}, "", "double does not hold"},
+		{"too-small", []string{`{"o":{"n":1e-400}}`}, "", "double does not hold"},
+		{"large-arguments", []string{`{"o":{"n":7},"text":"` + strings.Repeat("x", 2*ledger.MaxInline) + `"}`}, "7", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			for _, args := range c.before {
+				d.must(asking(t, args, statestest.At, denying("false")), "")
+			}
+			s := asking(t, `{"o":{"n":5}}`, statestest.At, denying(`history.sum("actor", "1h", "o.n") > 1e300`))
+			run, rec := d.begin(newID(t), s)
+			keep := &statestest.Memory{}
+			both := recorders{rec, keep}
+			o, err := d.machine.Advance(context.Background(), run, rec.Door(s.Entry()), both)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if failed := o.Code == policy.CodePolicyFailed; failed != (c.want == "") {
+				t.Errorf("outcome %+v", o)
+			}
+			read := readOf(t, keep)
+			if a := read.Values[0]; a.Value != c.want || !strings.Contains(a.Failed, c.says) || (a.Failed == "") != (c.says == "") {
+				t.Errorf("the sum is %q, %q; want %q, %q", a.Value, a.Failed, c.want, c.says)
+			}
+			if _, err := rec.Finish(o); err != nil {
+				t.Fatal(err)
+			}
+			d.sound()
+		})
+	}
+}
+
+type recorders []states.Recorder
+
+func (all recorders) Append(s states.Step) error {
+	for _, r := range all {
+		if err := r.Append(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readOf is what a run read of calls before.
+func readOf(t *testing.T, m *statestest.Memory) *states.HistoryRead {
+	t.Helper()
+	for _, s := range m.Steps {
+		ev, err := states.DecodeEvent(s.Event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read, ok := ev.(*states.HistoryRead); ok {
+			return read
+		}
+	}
+	t.Fatal("nothing was read")
+	return nil
+}
+
+// Of many runs of two processes, some of which are killed at any of their steps, exactly as many call as the policy lets.
+func TestHistoryLimitsCalls(t *testing.T) {
+	const limit, many = 5, 24
+	for _, kill := range []int{0, 3, 7} { // every so many runs are killed; 0: none
+		for _, file := range []bool{false, true} {
+			t.Run(fmt.Sprintf("kill-%d-file-%t", kill, file), func(t *testing.T) {
+				desks := processes(t, file)
+				deny := denying(fmt.Sprintf(`history.count("actor", "1h") >= %d`, limit))
+				var mu sync.Mutex
+				calls, killed := 0, 0
+				round := func(n, kill int) {
+					var wg sync.WaitGroup
+					for i := range n {
+						s := asking(t, "{}", statestest.At, deny)
+						d := desks[i%2]
+						id := newID(t)
+						wg.Go(func() {
+							run, rec := d.begin(id, s)
+							door := rec.Door(s.Entry())
+							if kill > 0 && i%kill == 0 {
+								door = &killing{door, 4 + i%4} // before, at and behind the reading of calls
+							}
+							o, err := d.machine.Advance(context.Background(), run, door, rec)
+							if errors.Is(err, errKilled) {
+								rec.Abandon()
+							} else if err != nil {
+								t.Errorf("Advance() = %v", err)
+							} else if _, err := rec.Finish(o); err != nil {
+								t.Errorf("Finish() = %v", err)
+							}
+							mu.Lock()
+							defer mu.Unlock()
+							if calls += len(s.World.Calls); err != nil {
+								killed++
+							}
+						})
+					}
+					wg.Wait()
+				}
+				round(many, kill)
+				if calls > limit || kill == 0 && calls != limit || kill > 0 && killed == 0 {
+					t.Fatalf("%d calls of %d, %d runs killed", calls, limit, killed)
+				}
+				for _, d := range desks { // what was killed gives its place back
+					if _, err := d.Recover(context.Background(), d.replayer(nil)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				round(many, 0)
+				if calls != limit {
+					t.Errorf("%d calls, want %d", calls, limit)
+				}
+				desks[0].sound()
+			})
+		}
+	}
+}
+
+// processes are two ledgers on one store.
+func processes(t *testing.T, file bool) []*desk {
+	if !file {
+		d := newDesk(t)
+		return []*desk{d, d.other()}
+	}
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	var both []*desk
+	clock := &dial{}
+	clock.set(t, statestest.At)
+	for range 2 {
+		store, err := sqlite.Open(path, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := ledger.Open(store, ledger.Options{Clock: clock.now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := errors.Join(l.Close(), store.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+		both = append(both, &desk{Ledger: l, t: t, clock: clock, machine: statestest.MustMachine(t)})
+	}
+	return both
+}
+
+var errKilled = errors.New("killed")
+
+// killing is the door of a process that ends at its nth step.
+type killing struct {
+	states.Door
+	n int
+}
+
+func (k *killing) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
+	if _, calls := wanted.(*states.CallTool); calls {
+		return k.Door.Do(ctx, wanted) // what leaves is counted by whoever counts calls
+	}
+	if k.n--; k.n < 0 {
+		return nil, errKilled
+	}
+	return k.Door.Do(ctx, wanted)
+}
+
+// A run that is killed when it has its place is ended as any other before its call, and its record is whole.
+func TestHistoryOfAKilledRun(t *testing.T) {
+	d := newDesk(t)
+	other := d.other()
+	s, id := asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`)), newID(t)
+	run, rec := other.begin(id, s)
+	if _, err := other.machine.Advance(context.Background(), run, &killing{rec.Door(s.Entry()), 5}, rec); !errors.Is(err, errKilled) {
+		t.Fatalf("Advance() = %v", err)
+	}
+	if q := d.row(id); q.State != states.Validated || q.Status != ledger.Proposed || q.Ended != "" || q.Steps == 0 {
+		t.Fatalf("the killed run stands at %+v", q)
+	}
+	d.sound()
+	d.must(asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`)), policy.CodePolicyDenied)
+	other.store.Crash()
+	got, err := d.Recover(context.Background(), d.replayer(nil))
+	if err != nil || len(got) != 1 || got[0].Err != nil || got[0].Outcome.Code != policy.CodeInterrupted {
+		t.Fatalf("Recover() = %+v, %v", got, err)
+	}
+	d.must(asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`)), "")
+	d.sound()
+}
+
+// A held run keeps what it read: it has its place, so calls behind it do not take it away.
+func TestHistoryOfAnApprovedRun(t *testing.T) {
+	d := newDesk(t)
+	rule := func(p *rules.Policy) {
+		p.Deny, p.RequireApprovalIf = `history.count("actor", "1h") >= 1`, "args.ask == true"
+		p.Approvers = []string{"owners"}
+	}
+	s := asking(t, `{"ask":true}`, statestest.At, rule)
+	id := d.must(s, policy.CodeApprovalRequired)
+	d.must(asking(t, `{"ask":false}`, statestest.At, rule), policy.CodePolicyDenied)
+	d.must(asking(t, `{"ask":false}`, statestest.At, denying("false")), "") // another rule lets it
+	d.vote(id, d.voter("dora"), true)
+	if err := d.Claim(context.Background(), id); err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.Resume(context.Background(), d.replayer(nil), id, ledger.World{
+		Ports:  func(*states.Run) *states.Live { return s.World.Door().(*states.Live) },
+		Bundle: statestest.MustBundle(s.Content, nil),
+	})
+	if err != nil || len(s.World.Calls) != 1 {
+		t.Fatalf("Resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
+	}
+	d.sound()
+}
+
+// Nothing is called where the place cannot be recorded, wherever the store breaks.
+func TestHistoryOfABrokenStore(t *testing.T) {
+	boom := errors.New("the disk is full")
+	for _, op := range []storetest.Op{storetest.Begin, storetest.PutBlob, storetest.AddSteps, storetest.AddEvent,
+		storetest.PutRequest, storetest.Commit, storetest.Committed} {
+		t.Run(fmt.Sprint(op), func(t *testing.T) {
+			store := storetest.NewMemory()
+			broken := true
+			store.Fail = func(at storetest.Op, _ int) error {
+				if broken && at == op {
+					return boom
+				}
+				return nil
+			}
+			clock := &dial{}
+			clock.set(t, statestest.At)
+			d := deskAt(t, store, clock)
+			s := asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`))
+			run, rec := d.begin(newID(t), s)
+			o, err := d.machine.Advance(context.Background(), run, rec.Door(s.Entry()), rec)
+			if err != nil || o.Code != policy.CodeRecordFailed || len(s.World.Calls) != 0 || !strings.Contains(o.Reason, boom.Error()) {
+				t.Fatalf("Advance() = %+v, %v, %d calls", o, err, len(s.World.Calls))
+			}
+			broken = false
+			if _, err := rec.Finish(o); (err != nil) != (op == storetest.Committed) {
+				t.Errorf("Finish() = %v", err)
+			}
+			rec.Abandon()
+			if _, err := d.Recover(context.Background(), d.replayer(nil)); err != nil {
+				t.Fatal(err)
+			}
+			d.must(asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`)), "")
+			d.sound()
+		})
+	}
+}
+
+// The most calls that are looked at, and one more.
+func TestHistoryOfTooMany(t *testing.T) {
+	d := newDesk(t)
+	add := func(n int) {
+		t.Helper()
+		err := d.store.Update(context.Background(), func(tx ledger.Tx) error {
+			for range n {
+				q := ledger.Request{RunID: newID(t), At: statestest.At, Sent: statestest.At, Ended: statestest.At, Actor: statestest.Actor,
+					Server: statestest.Server, Tool: statestest.Tool}
+				if err := tx.PutRequest(q); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(ledger.MaxCounted)
+	// The run itself is none of the calls before it; the next one finds it, and is one too many.
+	deny := denying(fmt.Sprintf(`history.count("actor", "1h") != %d`, ledger.MaxCounted))
+	d.must(asking(t, "{}", statestest.At, deny), "")
+	d.must(asking(t, "{}", statestest.At, deny), policy.CodePolicyFailed)
+}
+
+// What was pruned cannot be counted: a window that reaches there has no answer.
+func TestHistoryThatWasPruned(t *testing.T) {
+	d := newDesk(t)
+	d.must(asking(t, "{}", statestest.At, denying("false")), "")
+	at, err := time.Parse(time.RFC3339, statestest.At)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(after time.Duration) string { return at.Add(after).Format(time.RFC3339) }
+	d.clock.set(t, text(3*time.Hour))
+	if _, err := d.Prune(context.Background(), text(2*time.Hour), "local:root"); err != nil {
+		t.Fatal(err)
+	}
+	deny := denying(`history.count("actor", "1h") >= 1`)
+	for _, c := range []struct {
+		after time.Duration
+		code  policy.Code
+	}{{3*time.Hour - time.Second, policy.CodePolicyFailed}, {3 * time.Hour, ""}} {
+		d.must(asking(t, "{}", text(c.after), deny), c.code)
+	}
+}

@@ -1,0 +1,30 @@
+package ledger
+
+import (
+	"testing"
+
+	"pgfsm/states"
+)
+
+// A place is taken once, by a run with a call, before anything was decided about it.
+func TestAPlaceIsTakenOnce(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		r    Request
+		ok   bool
+	}{
+		{"fresh", Request{Status: Proposed, State: states.Received, Tool: "t"}, true},
+		{"without-a-call", Request{Status: Proposed, State: states.Received}, false},
+		{"twice", Request{Status: Proposed, State: states.Validated, Tool: "t"}, false},
+		{"decided", Request{Status: Allowed, State: states.Received, Tool: "t"}, false},
+		{"held", Request{Status: Pending, State: states.Pending, Tool: "t"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := &reserved{anchor{Last: "d", Steps: 4}}
+			err := p.apply(&c.r, &Event{})
+			if (err == nil) != c.ok || c.ok && (c.r.State != states.Validated || c.r.Steps != 4 || c.r.Head != "d") {
+				t.Errorf("apply() = %v, %+v", err, c.r)
+			}
+		})
+	}
+}
