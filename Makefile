@@ -6,7 +6,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 FUZZTIME    ?= 10s
 COUNT       ?= 6
 
-.PHONY: build run test race check fmt bench fuzz docs vuln interop-tools
+.PHONY: build run test race check fmt bench crash tamper million fuzz docs vuln interop-tools
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -o bin/pgfsm ./cmd/pgfsm
@@ -36,8 +36,17 @@ fmt:
 	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 
 bench: ## the figures of docs/benchmarks.md; COUNT runs of each
-	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./fsm ./policy ./policy/schema ./policy/screen ./policy/secret ./policy/evidence ./policy/condition ./policy/risk ./policy/rules ./llm ./traces ./cmd/pgfsm | tee bench.txt
+	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./fsm ./policy ./policy/schema ./policy/screen ./policy/secret ./policy/evidence ./policy/condition ./policy/risk ./policy/rules ./llm ./traces ./traces/ledger/... ./cmd/pgfsm | tee bench.txt
 	$(GO) run $(BENCHSTAT) bench.txt
+
+crash: ## the ledger's processes killed 520 times, and 1,000 rounds of two that race: about eight minutes
+	PGFSM_CRASH_KILLS=520 PGFSM_CRASH_ROUNDS=1000 $(GO) test -count 1 -timeout 1h -v ./traces/ledger/crashtest
+
+tamper: ## every field of every row of a ledger changed, one at a time: about two minutes
+	PGFSM_TAMPER=all $(GO) test -count 1 -timeout 1h -v -run VerifyNames ./traces/ledger
+
+million: ## a ledger of a million runs, made and read: about half an hour and 7 GB
+	PGFSM_LEDGER_RUNS=1000000 $(GO) test -count 1 -timeout 5h -v -run TestManyRuns ./traces/ledger
 
 fuzz: ## each fuzz target for FUZZTIME
 	@set -e; found=0; for pkg in $$($(GO) list ./...); do \
@@ -50,7 +59,7 @@ fuzz: ## each fuzz target for FUZZTIME
 	echo "$$found fuzz targets run, $$written written"; [ $$found -eq $$written ] && [ $$found -gt 0 ]
 
 docs: ## generate what is generated in docs, and the golden files of the machine
-	$(GO) test ./fsm ./states ./policy ./policy/settings ./cmd/pgfsm -run 'Docs|Golden|Schema' -update
+	$(GO) test ./fsm ./states ./policy ./policy/settings ./traces/ledger/api ./cmd/pgfsm -run 'Docs|Golden|Schema|Description' -update
 
 vuln: ## known vulnerabilities (asks vuln.go.dev)
 	$(GO) run $(GOVULNCHECK) ./...
