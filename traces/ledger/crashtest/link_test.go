@@ -29,7 +29,7 @@ type message struct {
 	Status  string `json:"status,omitzero"`  // voted, ended: how the request stands with it
 	Head    string `json:"head,omitzero"`    // ended: of the trace
 	Binding string `json:"binding,omitzero"` // held
-	Error   string `json:"error,omitzero"`   // fault
+	Error   string `json:"error,omitzero"`   // fault, full
 }
 
 // Kinds of message.
@@ -40,6 +40,8 @@ const (
 	isEnded = "ended" // a run ended, and that was acknowledged
 	isHeld  = "held"  // a run waits
 	isDone  = "done"  // the process did what it was told last
+	isFull  = "full"  // the ledger takes no more
+	isSent  = "sent"  // the ledger says that a run's call left
 	isFault = "fault" // something broke that must not
 )
 
@@ -52,10 +54,12 @@ type order struct {
 	Load   string   `json:"load"`
 	Tokens []string `json:"tokens"` // of people
 	Seed   uint64   `json:"seed"`
-	Hands  int      `json:"hands"` // how many work at the same time
-	Place  string   `json:"place"` // where the process kills itself; empty: nowhere
-	Nth    int64    `json:"nth"`   // at which update
-	Limit  uint64   `json:"limit"` // of the bytes that a file may have; 0: none
+	Hands  int      `json:"hands"`  // how many work at the same time
+	Place  string   `json:"place"`  // where the process kills itself; empty: nowhere
+	Nth    int64    `json:"nth"`    // at which update
+	Limit  uint64   `json:"limit"`  // of the bytes that a file may have; 0: none
+	Mount  uint64   `json:"mount"`  // the bytes of a disk of its own that the process puts at the folder of the ledger; 0: none
+	Nobody bool     `json:"nobody"` // the process is that of a user whom the file belongs to, and who may not write it
 }
 
 // TestMain makes a process of the tests out of the test, where one is wanted.
@@ -147,11 +151,18 @@ type process struct {
 // start starts a process. Hear is called with each of its messages, in order.
 func start(t *testing.T, o order, hear func(*process, message)) *process {
 	t.Helper()
+	return startIn(t, nil, o, hear)
+}
+
+// startIn is start with attributes of the process.
+func startIn(t *testing.T, in *syscall.SysProcAttr, o order, hear func(*process, message)) *process {
+	t.Helper()
 	text, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &process{t: t, cmd: exec.Command(os.Args[0], "-test.run=^$"), ended: make(chan struct{})}
+	p.cmd.SysProcAttr = in
 	p.cmd.Env = append(os.Environ(), variable+"="+string(text))
 	p.cmd.Stdout, p.cmd.Stderr = &p.said, &p.said
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
@@ -162,10 +173,15 @@ func start(t *testing.T, o order, hear func(*process, message)) *process {
 		t.Fatal(err)
 	}
 	p.cmd.ExtraFiles = []*os.File{theirs}
-	if err := p.cmd.Start(); err != nil {
+	err = p.cmd.Start()
+	theirs.Close()
+	if err != nil {
+		messages.Close()
+		if in != nil {
+			t.Skipf("no process can be started like that here: %v", err)
+		}
 		t.Fatal(err)
 	}
-	theirs.Close()
 	go func() {
 		defer close(p.ended)
 		s := bufio.NewScanner(messages)

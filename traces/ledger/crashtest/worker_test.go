@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os/signal"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,11 +25,11 @@ import (
 
 // Loads: what a process does.
 const (
-	mixed  = "mixed"  // fresh runs, held ones, votes and resumptions, until it is killed
-	steady = "steady" // one fresh run and one resumption after the other, until it is told to end
-	drain  = "drain"  // all that was approved is taken up, and the process ends
-	racing = "racing" // everybody votes about the runs that are named, while others try to take them up
-	once   = "once"   // one run that a policy allows
+	mixed   = "mixed"   // fresh runs, held ones, votes and resumptions, until it is killed
+	steady  = "steady"  // one fresh run and one resumption after the other, until it is told to end
+	drain   = "drain"   // all that was approved is taken up, and the process ends
+	racing  = "racing"  // everybody votes about the runs that are named, while others try to take them up
+	filling = "filling" // fresh runs until the ledger takes no more, and some afterwards, when there is room again
 )
 
 // Places at which a process kills itself.
@@ -73,7 +71,9 @@ func (k *killing) Update(ctx context.Context, do func(ledger.Tx) error) error {
 // A worker is a process that has a ledger open.
 type worker struct {
 	*ledger.Ledger
-	*line
+	tell    func(message)
+	call    func(run string) // is the upstream
+	told    <-chan string    // what the test says
 	machine *states.Machine
 	bundles []*policy.Bundle // by quorum
 	people  []ledger.Caller
@@ -81,26 +81,20 @@ type worker struct {
 
 // work does what a process is told.
 func work(o order, l *line) error {
-	if o.Limit > 0 {
-		signal.Ignore(syscall.SIGXFSZ) // a write beyond the limit fails then, and the process lives
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: o.Limit, Max: o.Limit}); err != nil {
-			return err
-		}
+	restore, err := o.confine()
+	if err != nil {
+		return err
 	}
 	store, err := sqlite.Open(o.Path, sqlite.Options{})
 	if err != nil {
 		return err
 	}
-	w := &worker{line: l}
-	if w.Ledger, err = ledger.Open(&killing{Store: store, place: o.Place, nth: o.Nth}, ledger.Options{}); err != nil {
+	w, err := newWorker(&killing{Store: store, place: o.Place, nth: o.Nth}, ledger.Options{})
+	if err != nil {
 		return err
 	}
-	if w.machine, err = states.NewMachine(); err != nil {
-		return err
-	}
-	for quorum := range 3 {
-		w.bundles = append(w.bundles, statestest.MustBundle(content(quorum), nil))
-	}
+	w.tell, w.told = l.tell, l.told
+	w.call = func(run string) { l.ask(message{Kind: isCall, Run: run}) }
 	for _, text := range o.Tokens {
 		c, err := w.Authenticate(context.Background(), text)
 		if err != nil {
@@ -114,10 +108,23 @@ func work(o order, l *line) error {
 		}
 	}
 	l.tell(message{Kind: isReady, Owner: w.Owner()})
-	if err := w.loaded(&o); err != nil {
+	if err := w.loaded(&o, restore); err != nil {
 		return err
 	}
 	return errors.Join(w.Close(), store.Close())
+}
+
+// newWorker opens a ledger.
+func newWorker(store ledger.Store, o ledger.Options) (w *worker, err error) {
+	w = &worker{}
+	if w.machine, err = states.NewMachine(); err != nil {
+		return nil, err
+	}
+	for quorum := range 3 {
+		w.bundles = append(w.bundles, statestest.MustBundle(content(quorum), nil))
+	}
+	w.Ledger, err = ledger.Open(store, o)
+	return w, err
 }
 
 // recovers ends what processes that are gone left.
@@ -131,15 +138,14 @@ func (w *worker) recovers() error {
 
 func (w *worker) replayer() *traces.Replayer { return traces.NewReplayer(w.machine, nil) }
 
-func (w *worker) loaded(o *order) error {
+func (w *worker) loaded(o *order, restore func() error) error {
 	switch o.Load {
 	case drain:
 		return w.drains()
 	case racing:
 		return w.races()
-	case once:
-		_, err := w.fresh(0)
-		return err
+	case filling:
+		return w.fills(restore)
 	}
 	var all sync.WaitGroup
 	fails := make(chan error, o.Hands)
@@ -222,7 +228,7 @@ func (w *worker) fresh(quorum int) (string, error) {
 	run := states.NewRun(id.String(), ask, w.bundles[quorum])
 	rec := w.Begin(traces.NewHeader(w.machine, run), run)
 	world := statestest.NewWorld()
-	o, err := w.machine.Advance(context.Background(), run, rec.Door(&states.Live{Tools: world, Completer: world, Caller: w.caller()}), rec)
+	o, err := w.machine.Advance(context.Background(), run, rec.Door(&states.Live{Tools: world, Completer: world, Caller: upstream{w}}), rec)
 	if err != nil || o.Type == states.TypePending {
 		if err != nil {
 			rec.Abandon()
@@ -238,13 +244,12 @@ func (w *worker) fresh(quorum int) (string, error) {
 	return id.String(), nil
 }
 
-// caller is the port that makes calls: at the test, which counts them.
-func (w *worker) caller() states.Caller { return upstream{w.line} }
+// upstream makes calls at the test, which counts them.
+type upstream struct{ *worker }
 
-type upstream struct{ *line }
-
+// Call is [states.Caller.Call].
 func (u upstream) Call(_ context.Context, c *states.CallTool) states.Event {
-	u.ask(message{Kind: isCall, Run: c.Run})
+	u.call(c.Run)
 	return &states.ToolReturned{Result: canonical.Text(statestest.GoodResult)}
 }
 
@@ -331,7 +336,7 @@ func (w *worker) world(id string) ledger.World {
 	world := statestest.NewWorld()
 	return ledger.World{
 		Ports: func(*states.Run) *states.Live {
-			return &states.Live{Tools: world, Completer: world, Caller: w.caller()}
+			return &states.Live{Tools: world, Completer: world, Caller: upstream{w}}
 		},
 		Bundle: bundle,
 	}

@@ -1,0 +1,12 @@
+//go:build unix && !linux
+
+package crashtest_test
+
+import (
+	"errors"
+	"syscall"
+)
+
+func apart() *syscall.SysProcAttr { return nil }
+
+func mount(string, uint64) error { return errors.ErrUnsupported }
