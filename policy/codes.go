@@ -107,7 +107,7 @@ func Codes() []CodeDoc {
 		{CodeApprovalRequired, GatePolicy, "A person has to decide before the call is made.", "Approve or deny the run."},
 		{CodeApprovalDenied, GateApproval, "A person denied the call.", "The reason is theirs."},
 		{CodeApprovalExpired, GateApproval, "Nobody decided in time. Expiry counts as denial.", "Ask again."},
-		{CodeApprovalMismatch, GateApproval, "What was approved is not what would run now, or those who approved may not, or are too few.", "Ask for a new approval."},
+		{CodeApprovalMismatch, GateApproval, "What was approved is not what would run now, or those who approved may not, or are too few, or a token of who asked or agreed was revoked.", "Ask for a new approval."},
 		{CodeBundleChanged, GateApproval, "The configuration is not the one that the call was approved under.", "Ask again under the configuration of now, or bring the old one back."},
 		{CodeCancelled, GateRun, "The run was cancelled. Before the call it is blocked, with nothing sent; during the call it failed.", "See effect: not_sent means nothing was called; unknown means look first."},
 		{CodeInterrupted, GateRun, "The process ended before anything was called.", "Run it again."},

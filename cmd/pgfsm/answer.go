@@ -69,22 +69,30 @@ func printResult(out io.Writer, k ink, d document) {
 		content, title = d.Raw, "Result (raw, untyped)"
 	}
 	fmt.Fprintln(out, k.bold(title))
-	fmt.Fprintln(out, indented(content))
+	rest := "the trace has all of it"
+	if d.Ledger != "" {
+		rest = wholeTrace(d.RunID)
+	}
+	fmt.Fprintln(out, indented(content, rest))
 	if d.Note != "" {
 		fmt.Fprintf(out, "%s %s\n", k.bold("Note:"), visible.Text(d.Note))
 	}
 }
 
-// maxShown bounds the result that is shown; the trace has all of it.
+// maxShown bounds the result that is shown in bytes: four screens. Where all of it is, people are told.
 const maxShown = 8 << 10
 
-func indented(v jsontext.Value) string {
+// wholeTrace says where all of a run's values are, if a ledger keeps it.
+func wholeTrace(run string) string { return "pgfsm ledger trace " + run + " writes all of it" }
+
+// indented shows a value, or its beginning and where the rest is.
+func indented(v jsontext.Value, rest string) string {
 	shown := v.Clone()
 	if err := shown.Indent(jsontext.WithIndent("  ")); err != nil {
 		shown = v
 	}
 	if len(shown) > maxShown {
-		more := fmt.Sprintf("\n… %d more bytes; the trace has all of it", len(shown)-maxShown)
+		more := fmt.Sprintf("\n… %d more bytes; %s", len(shown)-maxShown, rest)
 		return asciiControls(shown[:maxShown]) + more
 	}
 	return asciiControls(shown)

@@ -73,8 +73,11 @@ func statuses(words []string) ([]ledger.Status, error) {
 	return chosen, nil
 }
 
-// defaultListed is how many requests are listed where nobody says.
-const defaultListed = 100
+// How many requests are listed.
+const (
+	defaultListed = 100       // where nobody says: what a person can look through
+	maxListed     = 1_000_000 // more than one person can be asked in a lifetime; who wants all says 0
+)
 
 func newApprovalsList(w world, f *ledgerFlags) *cobra.Command {
 	var words []string
@@ -90,8 +93,8 @@ func newApprovalsList(w world, f *ledgerFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if limit < 0 {
-				return fmt.Errorf("--limit is %d: give how many to list, or 0 for all", limit)
+			if limit < 0 || limit > maxListed {
+				return fmt.Errorf("--limit is %d: give how many to list, at most %d, or 0 for all", limit, maxListed)
 			}
 			return f.looking(cmd.Context(), w, func(o *openedLedger) error {
 				return o.View(cmd.Context(), func(r ledger.Reader) error { return listHeld(w, r, chosen, limit, f.json) })
@@ -106,12 +109,13 @@ func newApprovalsList(w world, f *ledgerFlags) *cobra.Command {
 // listHeld prints the requests that people were asked about.
 func listHeld(w world, r ledger.Reader, chosen []ledger.Status, limit int, asJSON bool) error {
 	rows, more := []ledgerRequest{}, false
-	for q, err := range r.Requests(ledger.Filter{Statuses: chosen}) {
+	f := ledger.Filter{Statuses: chosen, Held: true}
+	if limit > 0 {
+		f.Limit = limit + 1 // one more says whether there are more
+	}
+	for q, err := range r.Requests(f) {
 		if err != nil {
 			return err
-		}
-		if q.Binding == "" {
-			continue // nobody was asked
 		}
 		if more = limit > 0 && len(rows) == limit; more {
 			break

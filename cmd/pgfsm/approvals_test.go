@@ -7,12 +7,14 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
@@ -59,6 +61,15 @@ func (h *hall) with(clock func() time.Time, do func(*ledger.Ledger) error) {
 	}
 }
 
+// heldContent is a bundle whose policy holds every call for an hour.
+func heldContent() policy.Content {
+	content := statestest.Content()
+	content.Policy = statestest.Policies(rules.Policy{
+		ID: "looked-at", Effect: rules.Pending, Reason: "A person looks.", Expires: time.Hour.Milliseconds(),
+	})
+	return content
+}
+
 // holds has somebody ask for a call that is held until then.
 func (h *hall) holds(until time.Time) (q ledger.Request) {
 	h.t.Helper()
@@ -67,15 +78,11 @@ func (h *hall) holds(until time.Time) (q ledger.Request) {
 		h.t.Fatal(err)
 	}
 	h.with(time.Now, func(l *ledger.Ledger) error {
-		content := statestest.Content()
-		content.Policy = statestest.Policies(rules.Policy{
-			ID: "looked-at", Effect: rules.Pending, Reason: "A person looks.", Expires: time.Hour.Milliseconds(),
-		})
 		r := states.Request{
 			Actor: statestest.Actor, At: until.Add(-time.Hour).UTC().Format("2006-01-02T15:04:05Z"), Kind: states.KindAsk,
 			Text: canonical.Text(statestest.Question),
 		}
-		run := states.NewRun(id.String(), r, statestest.MustBundle(content, nil))
+		run := states.NewRun(id.String(), r, statestest.MustBundle(heldContent(), nil))
 		rec := l.Begin(traces.NewHeader(h.machine, run), run)
 		defer rec.Abandon()
 		o, err := h.machine.Advance(context.Background(), run, statestest.NewWorld().Door(), rec)
@@ -106,6 +113,43 @@ func (h *hall) pgfsm(ctx context.Context, out io.Writer, args ...string) (code i
 		getenv: func(name string) (string, bool) { return h.alice, name == tokenVariable },
 	})
 	return code, stderr.String()
+}
+
+// list says when there is more than it lists.
+func TestApprovalsListLimit(t *testing.T) {
+	h := newHall(t)
+	h.decides(3, false)
+	for _, tt := range []struct {
+		name, limit string
+		rows        int
+		more        bool
+	}{
+		{"fewer-than-there-are", "2", 2, true},
+		{"as-many-as-there-are", "3", 3, false},
+		{"more-than-there-are", "4", 3, false},
+		{"all", "0", 3, false},
+		{"at-most", "1000000", 3, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var out bytes.Buffer
+			code, said := h.pgfsm(t.Context(), &out, "approvals", "list", "--status", "denied", "--limit", tt.limit)
+			rows := strings.Count(out.String(), "  denied  ")
+			if code != exitYes || rows != tt.rows || strings.Contains(said, "There are more; --limit 0 lists all.") != tt.more {
+				t.Errorf("exit code %d, %d rows, want %d, %s", code, rows, tt.rows, said)
+			}
+			out.Reset()
+			h.pgfsm(t.Context(), &out, "approvals", "list", "--status", "all", "--limit", tt.limit, "--json")
+			if more, _ := at(out.Bytes(), "/more"); string(more) != strconv.FormatBool(tt.more) {
+				t.Errorf("more is %s, want %t", more, tt.more)
+			}
+		})
+	}
+	for _, bad := range []string{"-1", "1000001"} {
+		code, said := h.pgfsm(t.Context(), io.Discard, "approvals", "list", "--limit", bad)
+		if code != exitCould || !strings.Contains(said, "--limit is "+bad) {
+			t.Errorf("--limit %s: exit code %d, %s", bad, code, said)
+		}
+	}
 }
 
 // A ballot that comes too late has the expiry recorded and the run ended.

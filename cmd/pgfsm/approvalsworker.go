@@ -21,6 +21,9 @@ const (
 	workInterval = time.Second
 	// sweepInterval is how often it looks for what processes that are gone left behind, and for what expired.
 	sweepInterval = 15 * time.Second
+	// maxDecided is how many decided runs a look reads: many times those that can be gone on with. The next look reads on
+	// behind them, so that runs that nothing can be done about keep no other from its turn.
+	maxDecided = 256
 	// maxResumed is how many runs are gone on with at once: each may have servers at work.
 	maxResumed = 16
 	// firstPause and maxPause bound how long a run is left alone that could not be gone on with. It grows: every attempt
@@ -41,8 +44,10 @@ type worker struct {
 	broken   atomic.Pointer[string] // why the last look failed
 
 	// Only the goroutine of run uses these.
-	sweep  time.Time     // when the next sweep is due
-	pause  time.Duration // of sweeps that could not end something
+	sweep  time.Time       // when the next sweep is due
+	pause  time.Duration   // of sweeps that could not end something
+	after  string          // the run behind which the next look begins; empty: with the oldest
+	open   map[string]bool // the runs that were read since it began anew
 	later  map[string]retry
 	slots  chan struct{}
 	all    sync.WaitGroup
@@ -59,7 +64,7 @@ type retry struct {
 
 func newWorker(w world, l *openedLedger, o *serveOptions, say func(string)) (*worker, error) {
 	k := &worker{
-		l: l, say: say, woken: make(chan struct{}, 1), later: make(map[string]retry), slots: make(chan struct{}, maxResumed),
+		l: l, say: say, woken: make(chan struct{}, 1), later: make(map[string]retry), open: make(map[string]bool), slots: make(chan struct{}, maxResumed),
 		atWork: make(map[string]bool), ended: make(map[string]error),
 	}
 	machine, err := states.NewMachine()
@@ -142,16 +147,28 @@ func (k *worker) look(ctx, runs context.Context) {
 		return
 	}
 	k.settle()
-	open := make(map[string]bool)
 	for i := range todo {
-		open[todo[i].RunID] = true
-		k.take(runs, &todo[i])
+		if !k.take(runs, &todo[i]) {
+			return // the next look begins with it
+		}
+		k.after = todo[i].RunID
+		k.open[k.after] = true
 	}
-	for id := range k.later { // in any order: those that are nobody's business any more are forgotten
-		if !open[id] {
+	if len(todo) < maxDecided {
+		k.anew()
+	}
+}
+
+// anew lets the next look begin with the oldest run. All that is open was read, so what is in later and was not is nobody's
+// business any more.
+func (k *worker) anew() {
+	for id := range k.later { // in any order: each stands alone
+		if !k.open[id] {
 			delete(k.later, id)
 		}
 	}
+	k.after = ""
+	clear(k.open)
 }
 
 // starting makes the servers reachable, once, before many runs want them.
@@ -183,18 +200,22 @@ func (k *worker) sweepUp(ctx context.Context) error {
 	return nil
 }
 
-// decided are the runs that people have decided about and that have not ended.
+// decided are the next runs that people have decided about and that have not ended. Where nothing is called, what they
+// agreed to is left to others; if it expires, a sweep ends it.
 func (k *worker) decided(ctx context.Context) (todo []ledger.Request, err error) {
-	f := ledger.Filter{Statuses: []ledger.Status{ledger.Approved, ledger.Denied, ledger.Expired}, Open: true}
+	f := ledger.Filter{
+		Statuses: []ledger.Status{ledger.Denied, ledger.Expired}, Open: true, Held: true, After: k.after, Limit: maxDecided,
+	}
+	if k.app != nil {
+		f.Statuses = append(f.Statuses, ledger.Approved)
+	}
 	err = k.l.View(ctx, func(r ledger.Reader) error {
 		todo = nil
 		for q, err := range r.Requests(f) {
 			if err != nil {
 				return err
 			}
-			if q.Binding != "" && q.Sent == "" {
-				todo = append(todo, q)
-			}
+			todo = append(todo, q)
 		}
 		return nil
 	})
@@ -214,24 +235,21 @@ func (k *worker) settle() {
 	clear(k.ended)
 }
 
-// take goes on with a run beside the others, unless it is at work already, was tried in vain lately, or there is no room
-// for it now.
-func (k *worker) take(runs context.Context, q *ledger.Request) {
+// take goes on with a run beside the others, unless its call has left, it is at work already, or was tried in vain lately.
+// It reports whether there was room for it.
+func (k *worker) take(runs context.Context, q *ledger.Request) bool {
 	id := q.RunID
 	k.mu.Lock()
 	busy := k.atWork[id]
 	k.mu.Unlock()
-	if busy || time.Now().Before(k.later[id].at) {
-		return
+	if busy || q.Sent != "" || time.Now().Before(k.later[id].at) {
+		return true
 	}
 	calls := q.Status == ledger.Approved && policy.Before(now(), q.Expires)
-	if calls && k.app == nil {
-		return // others do
-	}
 	select {
 	case k.slots <- struct{}{}:
 	default:
-		return
+		return false
 	}
 	k.mu.Lock()
 	k.atWork[id] = true
@@ -245,6 +263,7 @@ func (k *worker) take(runs context.Context, q *ledger.Request) {
 		<-k.slots
 		k.wake(id)
 	})
+	return true
 }
 
 // goOn goes on with one run.

@@ -29,7 +29,7 @@ func caller(ctx context.Context, w world, v ledger.Viewer, action ledger.Action)
 	return who, who.Allow(action)
 }
 
-// manager is who manages tokens: whoever PGFSM_TOKEN stands for, or the user of the operating system.
+// manager is who manages tokens and prunes: whoever PGFSM_TOKEN stands for, or the user of the operating system.
 func manager(ctx context.Context, w world, v ledger.Viewer) (ledger.Caller, error) {
 	if w.env(tokenVariable) == "" {
 		return ledger.Local(actor()), nil

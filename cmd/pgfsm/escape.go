@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf16"
 
@@ -24,4 +25,23 @@ func asciiControls(doc []byte) string {
 		}
 	}
 	return b.String()
+}
+
+// forScreen returns a writer to one that leads to a screen, for JSON documents, whole or in pieces that end between characters. If the screen
+// is a terminal, characters that do not show as themselves are written as escapes; elsewhere nothing is changed, for hashes are over
+// those bytes.
+func forScreen(screen, to io.Writer) io.Writer {
+	if isTerminal(screen) {
+		return escaping{to}
+	}
+	return to
+}
+
+type escaping struct{ to io.Writer }
+
+func (e escaping) Write(doc []byte) (int, error) {
+	if _, err := io.WriteString(e.to, asciiControls(doc)); err != nil {
+		return 0, err
+	}
+	return len(doc), nil
 }

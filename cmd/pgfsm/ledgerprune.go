@@ -25,7 +25,7 @@ SHA-256 of its canonical JSON without the member "hash"; docs/ledger.md says how
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.view(cmd.Context(), w, func(r ledger.Reader) error {
 				out := bufio.NewWriter(w.stdout)
-				_, err := ledger.Export(r, out)
+				_, err := ledger.Export(r, forScreen(w.stdout, out))
 				return errors.Join(err, out.Flush())
 			})
 		},
@@ -41,6 +41,9 @@ func newLedgerPrune(w world, f *ledgerFlags) *cobra.Command {
 had not ended by then. It first adds the event ledger.pruned, with how many events it removes and the hash of the last, so
 that verify still holds what is left to what was there. TIME is a date (2027-01-31, which is midnight, UTC) or a time
 (2027-01-31T12:00:00Z).
+
+Once the ledger has an active admin, only admins prune, with their token in PGFSM_TOKEN; before that, whoever may write the
+ledger's file. Who it was is recorded.
 
 Export what you want to keep before, and take a new checkpoint after.`,
 		Example: `  pgfsm ledger prune --before 2027-01-31`,
@@ -72,19 +75,16 @@ func pruneTime(text string) (string, error) {
 }
 
 func prune(ctx context.Context, w world, f *ledgerFlags, before string) error {
-	path, err := ledgerPath(w, f.config, f.ledger)
+	o, err := openThere(w, f) // to prune is no reason to make one
 	if err != nil {
 		return err
 	}
-	if err := ledgerThere(path); err != nil { // to prune is no reason to make one
-		return err
+	var done ledger.Pruned
+	by, err := manager(ctx, w, o)
+	if err == nil {
+		done, err = o.Prune(ctx, before, by)
 	}
-	o, err := openLedger(w, f.config, f.ledger, false)
-	if err != nil {
-		return err
-	}
-	done, err := o.Prune(ctx, before, actor())
-	if err = closing(w, o, err); err != nil {
+	if err = closing(w, o, orRefused(w, f.json, err)); err != nil {
 		return err
 	}
 	if f.json {

@@ -133,7 +133,7 @@ func (d *ledgerRequest) print(w world) {
 		}
 	}
 	if len(d.Args) > 0 {
-		fmt.Fprintf(w.stdout, "%s\n%s\n", k.bold("Arguments:"), indented(d.Args))
+		fmt.Fprintf(w.stdout, "%s\n%s\n", k.bold("Arguments:"), indented(d.Args, wholeTrace(d.Run)))
 	}
 	fmt.Fprintln(w.stdout)
 }

@@ -60,7 +60,7 @@ func writeTrace(ctx context.Context, w world, r ledger.Reader, p *traces.Replaye
 		return noRun(run, err)
 	}
 	if out == "" {
-		_, err := w.stdout.Write(doc)
+		_, err := forScreen(w.stdout, w.stdout).Write(doc)
 		return err
 	}
 	return replaceFile(out, doc)

@@ -26,7 +26,7 @@ type runOptions struct {
 func (o *runOptions) register(cmd *cobra.Command) {
 	o.options.register(cmd)
 	o.registerGrants(cmd)
-	cmd.Flags().StringVar(&o.task, "task", "", "the errand that grants count calls over; its runs take turns")
+	cmd.Flags().StringVar(&o.task, "task", "", "the errand that grants count calls over; without a ledger its runs take turns")
 	cmd.Flags().DurationVar(&o.wait, "wait", 0,
 		"if the call is held, wait so long for people to decide, and go on then; such as 5m (needs a ledger)")
 }

@@ -194,7 +194,8 @@ func listTokens(w world, r ledger.Reader, asJSON bool) error {
 		case !t.Active:
 			until = "expired " + t.Expires
 		}
-		fmt.Fprintf(w.stdout, "%s %s  %-8s  %s  %s\n", k.mark(t.Active), t.ID, t.Role, until, visible.Text(t.Name))
+		fmt.Fprintf(w.stdout, "%s %s  %-8s  %s  %s\n", k.mark(t.Active), visible.Text(t.ID), visible.Text(t.Role), visible.Text(until),
+			visible.Text(t.Name))
 	}
 	if len(rows) == 0 {
 		fmt.Fprintln(w.stderr, "There are no tokens yet; pgfsm token create makes one.")
@@ -249,6 +250,6 @@ func revokeToken(ctx context.Context, w world, o *openedLedger, id string, asJSO
 			Token         tokenRow `json:"token"`
 		}{schemaVersion, newTokenRow(&t, t.Revoked)})
 	}
-	fmt.Fprintf(w.stdout, "The token %s of %s (%s) is revoked.\n", t.ID, visible.Text(t.Name), t.Role)
+	fmt.Fprintf(w.stdout, "The token %s of %s (%s) is revoked.\n", visible.Text(t.ID), visible.Text(t.Name), visible.Text(t.Role))
 	return nil
 }

@@ -98,9 +98,7 @@ func (d *desk) fill() {
 				continue
 			}
 			if s.Request.Task != nil { // the calls of a task are counted over the runs of the ledger
-				task := *s.Request.Task
-				task.ID, task.Calls = newID(d.t), nil
-				s.Request.Task = &task
+				s.Request.Task = ledger.Task(newID(d.t))
 			}
 			if _, _, err := d.play(newID(d.t), &s); err != nil {
 				d.t.Fatalf("%s: play() = %v", s.Name, err)

@@ -100,7 +100,7 @@ func (o *office) ask(bundle *policy.Bundle, question string) (string, error) {
 		return "", err
 	}
 	ask := states.Request{
-		Actor: carol, At: time.Now().UTC().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(question),
+		Actor: "local:" + carol, At: time.Now().UTC().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(question),
 	}
 	run := states.NewRun(id.String(), ask, bundle)
 	rec := o.Begin(traces.NewHeader(o.machine, run), run)

@@ -43,7 +43,7 @@ const (
 	ActCall   Action = "call"   // ask for calls, and see how one's own stand
 	ActRead   Action = "read"   // see every request, and what is bound
 	ActVote   Action = "vote"   // approve and deny
-	ActManage Action = "tokens" // create and revoke tokens
+	ActManage Action = "tokens" // create and revoke tokens, and prune
 )
 
 // mayDo says which roles may do what. An admin manages who may come in and does not decide about calls: whoever makes

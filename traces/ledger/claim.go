@@ -27,18 +27,23 @@ func (e *ClaimError) Error() string {
 	q := &e.Request
 	switch {
 	case errors.Is(e.Err, ErrTaken) && q.Owner != "":
-		return fmt.Sprintf("run %s: %v: owner %s, since %s; it stands at %s, %s", q.RunID, e.Err, q.Owner, q.Updated, q.State, q.Status)
+		return fmt.Sprintf("run %s: %v: owner %s, since %s; it stands at %s, %s; pgfsm resume %s takes it up once that process is gone",
+			q.RunID, e.Err, q.Owner, q.Updated, q.State, q.Status, q.RunID)
 	case errors.Is(e.Err, ErrTaken):
-		return fmt.Sprintf("run %s: %v, or had it: it stands at %s, %s, since %s", q.RunID, e.Err, q.State, q.Status, q.Updated)
+		return fmt.Sprintf("run %s: %v, or had it: it stands at %s, %s, since %s; pgfsm ledger show %s says how it goes on",
+			q.RunID, e.Err, q.State, q.Status, q.Updated, q.RunID)
 	case errors.Is(e.Err, ErrEnded):
 		return fmt.Sprintf("run %s: %v: %s at %s; a call is never made again", q.RunID, e.Err, q.Status, q.Ended)
 	case errors.Is(e.Err, ErrUndecided):
 		return fmt.Sprintf("run %s: %v: %d of %d have approved; it expires at %s (pgfsm approvals show %s)",
 			q.RunID, e.Err, q.Agreed, q.Quorum, q.Expires, q.RunID)
 	case errors.Is(e.Err, ErrTooLate):
-		return fmt.Sprintf("run %s: %v: at %s", q.RunID, e.Err, q.Expires)
+		return fmt.Sprintf("run %s: %v: at %s; nothing was called: ask again", q.RunID, e.Err, q.Expires)
+	case errors.Is(e.Err, ErrRevoked):
+		return fmt.Sprintf("run %s: %v; nothing was called: ask again", q.RunID, e.Err)
 	}
-	return fmt.Sprintf("run %s: %v; it stands at %s, %s", q.RunID, e.Err, q.State, q.Status)
+	return fmt.Sprintf("run %s: %v; it stands at %s, %s; there is nothing to take up, and pgfsm ledger show %s says what became of it",
+		q.RunID, e.Err, q.State, q.Status, q.RunID)
 }
 
 func (e *ClaimError) Unwrap() error { return e.Err }
@@ -64,7 +69,7 @@ func takable(q *Request, now string) error {
 // claim takes a run up that nobody has, if fit has nothing against it.
 func (l *Ledger) claim(ctx context.Context, run string, fit func(*Request, string) error) error {
 	if !l.take(run) {
-		return fmt.Errorf("run %s: %w: this one, at this moment", run, ErrTaken)
+		return fmt.Errorf("run %s: %w: this one, at this moment; wait for it, or for its process to end", run, ErrTaken)
 	}
 	err := l.commit(ctx, func(b *batch) error {
 		q, err := b.Request(run)

@@ -1,5 +1,10 @@
 package ledger
 
+import (
+	"context"
+	"strconv"
+)
+
 // Rewrite writes events anew, as whoever owns all tables and knows every rule of hashing could: chained to each other, with
 // the rows that are made from them. What cannot have happened is written all the same.
 func Rewrite(tx Tx, events []Event) error {
@@ -71,4 +76,22 @@ func ReadAgain(t Type, value []byte) ([]byte, error) {
 		return nil, err
 	}
 	return spellPayload(p)
+}
+
+// Carry is how many counts a prune carries that removes one run, where the prune before carried so many, with a task's among them.
+func Carry(r Reader, before int, with, run string) (int, error) {
+	q, err := r.Request(run)
+	if err != nil {
+		return 0, err
+	}
+	var all []taskCall
+	for i := range before {
+		c := taskCall{Calls: 1, Server: q.Server, Task: "old-" + strconv.Itoa(i), Tool: q.Tool}
+		if i == 0 && with != "" {
+			c.Task = with
+		}
+		all = append(all, c)
+	}
+	carried, err := carry(context.Background(), r, all, []string{run})
+	return len(carried), err
 }

@@ -53,31 +53,29 @@ func (r *Run) ReadHistory(ctx context.Context, wanted *states.ReadHistory) state
 // is put behind it.
 func (r *Run) history(b Reader, wanted *states.ReadHistory) (*states.HistoryRead, error) {
 	read := &states.HistoryRead{Calls: []policy.TaskCalls{}, Values: make([]policy.HistoryAnswer, len(wanted.Queries))}
-	var err error
-	if task := r.header.Request.Task; wanted.Task && task != nil {
-		if read.Calls, err = taskCalls(b, task.ID, "", "", ""); err != nil {
+	gone, err := r.l.lastPrune(b)
+	if err != nil {
+		return nil, err
+	}
+	if task, v := r.header.Request.Task, r.run.Facts().Validated; wanted.Task && task != nil && v != nil {
+		if read.Calls, err = taskCalls(b, gone, taskCall{Server: v.Server, Task: task.ID, Tool: v.Tool}); err != nil {
 			return nil, err
 		}
 	}
 	for i, query := range wanted.Queries {
-		if read.Values[i], err = r.answer(b, query); err != nil {
+		if read.Values[i], err = r.answer(b, gone, query); err != nil {
 			return nil, err
 		}
 	}
 	return read, nil
 }
 
-// answer answers one query: about the calls that were made or may yet be, of requests since the beginning of the window.
-func (r *Run) answer(b Reader, query policy.HistoryQuery) (policy.HistoryAnswer, error) {
+// answer answers one query: about the calls that may yet be made, whenever they were asked for, and those that were made
+// and were asked for or sent since the beginning of the window.
+func (r *Run) answer(b Reader, gone pruned, query policy.HistoryQuery) (policy.HistoryAnswer, error) {
 	f, why := r.window(query)
-	if why == "" {
-		since, err := prunedUpTo(b)
-		if err != nil {
-			return policy.HistoryAnswer{}, err
-		}
-		if since > f.Since {
-			why = "what was before " + since + " was pruned, and the window begins at " + f.Since
-		}
+	if why == "" && gone.Before > f.Since { // what was removed had ended before, so it was sent before
+		why = "what was before " + gone.Before + " was pruned, and the window begins at " + f.Since
 	}
 	if why != "" {
 		return query.Fail(why), nil
@@ -140,24 +138,6 @@ func (r *Run) window(query policy.HistoryQuery) (f Filter, why string) {
 		f.Task = asked.Task.ID
 	}
 	return f, ""
-}
-
-// prunedUpTo is before when requests may have been removed; empty if none were.
-func prunedUpTo(r Reader) (before string, err error) {
-	for e, err := range r.EventsOf("") {
-		if err != nil {
-			return "", err
-		}
-		if e.Type != LedgerPruned {
-			continue
-		}
-		p, err := readPayload(r, &e)
-		if err != nil {
-			return "", err
-		}
-		before = max(before, p.(*pruned).Before)
-	}
-	return before, nil
 }
 
 // addTo adds the number that stands at a place of arguments.

@@ -411,6 +411,42 @@ func TestHistoryOfABrokenStore(t *testing.T) {
 	}
 }
 
+// A call counts from when it left, however long ago it was asked for, and while it waits always.
+func TestHistoryOfACallThatWasHeldForLong(t *testing.T) {
+	const count = `history.count("actor", "1h") == %d`
+	for _, c := range []struct {
+		name    string
+		approve bool
+		at      string // when the next one asks; the call is asked for at 09:00:00 and leaves at 09:50:00
+		counted int
+	}{
+		{"held", false, "2026-11-21T09:59:59Z", 1},
+		{"held-for-longer-than-the-window", false, "2026-11-21T10:00:01Z", 1},
+		{"held-for-much-longer", false, "2026-11-22T09:00:00Z", 1},
+		{"sent-a-minute-ago", true, "2026-11-21T09:51:00Z", 1},
+		{"asked-for-before-the-window-and-sent-within", true, "2026-11-21T10:30:00Z", 1},
+		{"a-second-before-the-edge", true, "2026-11-21T10:49:59Z", 1},
+		{"at-the-edge", true, "2026-11-21T10:50:00Z", 1},
+		{"a-second-outside", true, "2026-11-21T10:50:01Z", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			s := asking(t, "{}", statestest.At, func(p *rules.Policy) { p.Effect, p.Approvers = rules.Pending, []string{"owners"} })
+			id := d.must(s, policy.CodeApprovalRequired)
+			if c.approve {
+				d.clock.set(t, "2026-11-21T09:50:00Z")
+				d.vote(id, d.voter("dora"), true)
+				if got, err := d.resume(id, world(s)); err != nil || len(s.World.Calls) != 1 {
+					t.Fatalf("resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
+				}
+			}
+			d.clock.set(t, c.at)
+			d.must(asking(t, "{}", c.at, denying(fmt.Sprintf(count, 1-c.counted))), "")
+			d.sound()
+		})
+	}
+}
+
 // The most calls that are looked at, and one more.
 func TestHistoryOfTooMany(t *testing.T) {
 	d := newDesk(t)
@@ -447,7 +483,7 @@ func TestHistoryThatWasPruned(t *testing.T) {
 	}
 	text := func(after time.Duration) string { return at.Add(after).Format(time.RFC3339) }
 	d.clock.set(t, text(3*time.Hour))
-	if _, err := d.Prune(context.Background(), text(2*time.Hour), "local:root"); err != nil {
+	if _, err := d.Prune(context.Background(), text(2*time.Hour), root); err != nil {
 		t.Fatal(err)
 	}
 	deny := denying(`history.count("actor", "1h") >= 1`)

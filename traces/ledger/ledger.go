@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,6 +37,7 @@ type Ledger struct {
 	closing chan struct{}
 	done    chan struct{}
 	bundles bundles
+	gone    atomic.Pointer[knownPrune] // as it was last read; nil: it was not
 
 	mu    sync.Mutex
 	hands map[string]bool // the runs that somebody in this process is at work on

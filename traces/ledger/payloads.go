@@ -118,13 +118,15 @@ type tokenRevoked struct {
 	ID string `json:"id"`
 }
 
-// A pruned payload stands for the events that were removed. The tokens that they spoke of are carried over.
+// A pruned payload stands for the events that were removed. The tokens that they spoke of are carried over, and
+// how many calls the tasks had made.
 type pruned struct {
 	Before string           `json:"before"`
 	Events int64            `json:"events"` // how many were removed
 	Head   canonical.Digest `json:"head"`   // of the last one
 	Runs   int              `json:"runs"`
-	Seq    int64            `json:"seq"` // of the last one
+	Seq    int64            `json:"seq"`             // of the last one
+	Tasks  []taskCall       `json:"tasks,omitempty"` // ordered; each once
 	Tokens []Token          `json:"tokens"`
 }
 

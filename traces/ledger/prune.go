@@ -31,22 +31,30 @@ type Pruned struct {
 
 // Prune removes what is from before a time, oldest first, up to the first run that had not ended by then: what is left is the
 // whole record of the runs that it tells of. It first adds an event that says what is removed, and carries the
-// tokens over; both is one transaction. By is who wants it. Where there is nothing to remove, nothing is recorded.
+// tokens and the calls of tasks over; both is one transaction. By is who wants it: who may, [Ledger.CreateToken] says, and the error is [ErrRole]
+// or [ErrToken] where they may not. Where there is nothing to remove, nothing is recorded.
 //
 // Checkpoints that were taken before say nothing any more about what is left.
-func (l *Ledger) Prune(ctx context.Context, before, by string) (Pruned, error) {
+func (l *Ledger) Prune(ctx context.Context, before string, by Caller) (Pruned, error) {
 	if t, err := time.Parse(timeForm, before); err != nil || t.Format(timeForm) != before || t.After(l.clock()) {
 		return Pruned{}, fmt.Errorf("%w: %q", ErrPruneTime, before)
 	}
 	var plan prunePlan
-	err := l.View(ctx, func(r Reader) (err error) {
-		plan, err = planPrune(ctx, r, before)
+	err := l.View(ctx, func(r Reader) error {
+		if err := l.mayPrune(r, by); err != nil {
+			return err
+		}
+		var err error
+		plan, err = l.planPrune(ctx, r, before)
 		return err
 	})
 	if err != nil || plan.Events == 0 {
 		return plan.Pruned, err
 	}
 	err = l.commit(ctx, func(b *batch) error {
+		if err := mayManage(b, by, b.now); err != nil { // the token may be gone since
+			return err
+		}
 		// Between the plan and here events were added, and none changed: only a prune could make the plan wrong.
 		first, err := firstEvent(b)
 		if err != nil {
@@ -55,8 +63,8 @@ func (l *Ledger) Prune(ctx context.Context, before, by string) (Pruned, error) {
 		if first.Seq != plan.first.Seq || first.Hash != plan.first.Hash {
 			return ErrPruning
 		}
-		err = b.add(nil, "", by, &pruned{
-			Before: before, Events: plan.Events, Head: plan.Head, Runs: plan.Runs, Seq: plan.Seq, Tokens: plan.tokens,
+		err = b.add(nil, "", by.Name, &pruned{
+			Before: before, Events: plan.Events, Head: plan.Head, Runs: plan.Runs, Seq: plan.Seq, Tasks: plan.tasks, Tokens: plan.tokens,
 		})
 		if err != nil {
 			return err
@@ -69,16 +77,30 @@ func (l *Ledger) Prune(ctx context.Context, before, by string) (Pruned, error) {
 	return plan.Pruned, nil
 }
 
+// mayPrune refuses whoever may not prune now, before there is work.
+func (l *Ledger) mayPrune(r Reader, by Caller) error {
+	end, err := lastLink(r)
+	if err != nil {
+		return err
+	}
+	now, err := l.now(end.at)
+	if err != nil {
+		return err
+	}
+	return mayManage(r, by, now)
+}
+
 // A prunePlan is what would be pruned.
 type prunePlan struct {
 	Pruned
 	first  Event
-	runs   []string // ended within what is removed
-	tokens []Token  // as they stand behind it
+	runs   []string   // ended within what is removed
+	tasks  []taskCall // calls of tasks, of these runs and of those that were removed before
+	tokens []Token    // as they stand behind it
 }
 
 // planPrune finds the last event behind which no run was open, all before a time.
-func planPrune(ctx context.Context, r Reader, before string) (prunePlan, error) {
+func (l *Ledger) planPrune(ctx context.Context, r Reader, before string) (prunePlan, error) {
 	var p prunePlan
 	first, err := firstEvent(r)
 	if errors.Is(err, ErrNotFound) {
@@ -88,9 +110,13 @@ func planPrune(ctx context.Context, r Reader, before string) (prunePlan, error) 
 		return p, err
 	}
 	p.first = first
-	tokens, err := carried(r, first.Seq)
+	gone, err := l.lastPrune(r)
 	if err != nil {
 		return p, err
+	}
+	tokens := make(map[string]Token)
+	for _, t := range gone.Tokens {
+		tokens[t.ID] = t
 	}
 	open := make(map[string]int64) // runs that have begun and not ended, with the seq of their first event
 	var ended []string
@@ -131,6 +157,9 @@ func planPrune(ctx context.Context, r Reader, before string) (prunePlan, error) 
 		told = told[:0]
 	}
 	p.Runs, p.Kept = len(p.runs), seen-p.Events
+	if p.tasks, err = carry(ctx, r, gone.Tasks, p.runs); err != nil {
+		return p, err
+	}
 	p.tokens = slices.SortedFunc(maps.Values(tokens), func(a, b Token) int { return strings.Compare(a.ID, b.ID) })
 	return p, p.behind(r, open)
 }
@@ -159,31 +188,55 @@ func firstEvent(r Reader) (Event, error) {
 	return Event{}, ErrNotFound
 }
 
-// carried are the tokens that the last prune carried over.
-func carried(r Reader, first int64) (map[string]Token, error) {
-	tokens := make(map[string]Token)
-	if first == 1 {
-		return tokens, nil
+// lastPrune is what the last prune said of what it removed: nothing that it does not carry over, or that is not told of by
+// what is left, is known any more. It is zero where nothing was pruned. It is parsed once: runs ask for it while all writers wait.
+func (l *Ledger) lastPrune(r Reader) (pruned, error) {
+	first, err := firstEvent(r)
+	if errors.Is(err, ErrNotFound) || err == nil && first.Seq == 1 {
+		return pruned{}, nil
 	}
-	for e, err := range r.Events(0) {
+	if err != nil {
+		return pruned{}, err
+	}
+	var last Event
+	for e, err := range r.EventsOf("") {
 		if err != nil {
-			return nil, err
+			return pruned{}, err
 		}
-		if e.Type != LedgerPruned {
-			continue
-		}
-		said, err := readPayload(r, &e)
-		if err != nil {
-			return nil, fmt.Errorf("event %d: %w", e.Seq, err)
-		}
-		if gone := said.(*pruned); gone.Seq == first-1 {
-			for _, t := range gone.Tokens {
-				tokens[t.ID] = t
-			}
-			return tokens, nil
+		if e.Type == LedgerPruned {
+			last = e
 		}
 	}
-	return nil, fmt.Errorf("events up to %d are missing, and no %s says why; run pgfsm ledger verify", first-1, LedgerPruned)
+	if known := l.gone.Load(); known != nil && last.Hash != "" && known.hash == last.Hash {
+		return known.pruned, known.reaches(first.Seq)
+	}
+	gone := &knownPrune{hash: last.Hash}
+	if last.Type == LedgerPruned {
+		said, err := readPayload(r, &last)
+		if err != nil {
+			return pruned{}, fmt.Errorf("event %d: %w", last.Seq, err)
+		}
+		gone.pruned = *said.(*pruned)
+	}
+	if err := gone.reaches(first.Seq); err != nil {
+		return pruned{}, err
+	}
+	l.gone.Store(gone)
+	return gone.pruned, nil
+}
+
+// A knownPrune is what an event of a hash says.
+type knownPrune struct {
+	pruned
+	hash canonical.Digest
+}
+
+// reaches holds a prune to the first event that is left.
+func (p *knownPrune) reaches(first int64) error {
+	if p.Seq == first-1 {
+		return nil
+	}
+	return fmt.Errorf("events up to %d are missing, and no %s says why; run pgfsm ledger verify", first-1, LedgerPruned)
 }
 
 // follow moves tokens by what was told of them.

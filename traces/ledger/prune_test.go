@@ -65,7 +65,7 @@ func (d *desk) passes(n int) {
 // prunes prunes and verifies what is left.
 func (d *desk) prunes(before string) ledger.Pruned {
 	d.t.Helper()
-	done, err := d.Prune(context.Background(), before, "local:root")
+	done, err := d.Prune(context.Background(), before, root)
 	if err != nil {
 		d.t.Fatalf("Prune(%s) = %v", before, err)
 	}
@@ -163,7 +163,7 @@ func TestPruneRefusesTimes(t *testing.T) {
 		{"nothing", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := d.Prune(context.Background(), c.before, "local:root"); errors.Is(err, ledger.ErrPruneTime) == c.ok {
+			if _, err := d.Prune(context.Background(), c.before, root); errors.Is(err, ledger.ErrPruneTime) == c.ok {
 				t.Errorf("Prune(%q) = %v", c.before, err)
 			}
 		})
@@ -281,5 +281,64 @@ func TestExport(t *testing.T) {
 	}
 	if large == 0 {
 		t.Error("no event had a large payload: the test is blind")
+	}
+}
+
+// From the first active admin on, only admins prune, and the record says who it was.
+func TestWhoMayPrune(t *testing.T) {
+	const late = "2026-11-22T00:00:00Z"
+	for _, c := range []struct {
+		name string
+		by   func(*desk) ledger.Caller
+		want error
+	}{
+		{"nobody-is-admin", func(*desk) ledger.Caller { return root }, nil},
+		{"without-a-token", func(d *desk) ledger.Caller {
+			d.token("root@example.com", ledger.RoleAdmin, "")
+			return root
+		}, ledger.ErrRole},
+		{"admin-has-expired", func(d *desk) ledger.Caller {
+			d.token("root@example.com", ledger.RoleAdmin, late)
+			return root
+		}, nil},
+		{"approver", func(d *desk) ledger.Caller { return d.voter("dora") }, ledger.ErrRole},
+		{"admin", func(d *desk) ledger.Caller { return callerOf(d.token("root@example.com", ledger.RoleAdmin, "")) }, nil},
+		{"admin-who-was-revoked", func(d *desk) ledger.Caller {
+			made := d.token("root@example.com", ledger.RoleAdmin, "")
+			d.revokeAs(callerOf(made), made.ID)
+			return callerOf(made)
+		}, ledger.ErrToken},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			d.token("old@example.com", ledger.RoleAuditor, "")
+			by := c.by(d)
+			d.clock.set(t, late)
+			if done, err := d.Prune(context.Background(), "2020-01-01T00:00:00Z", by); !errors.Is(err, c.want) || done.Events != 0 {
+				t.Errorf("Prune() of nothing = %+v, %v, want %v", done, err, c.want)
+			}
+			done, err := d.Prune(context.Background(), late, by)
+			if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || (done.Events > 0) != (c.want == nil) {
+				t.Fatalf("Prune() = %+v, %v, want %v", done, err, c.want)
+			}
+			d.view(func(r ledger.Reader) error {
+				end, err := r.Last()
+				if pruned := end.Type == ledger.LedgerPruned; pruned != (c.want == nil) || pruned && end.By != by.Name {
+					t.Errorf("the last event is %s by %s", end.Type, end.By)
+				}
+				return err
+			})
+		})
+	}
+}
+
+func callerOf(made ledger.Token) ledger.Caller {
+	return ledger.Caller{TokenID: made.ID, Name: made.Name, Role: made.Role}
+}
+
+func (d *desk) revokeAs(by ledger.Caller, id string) {
+	d.t.Helper()
+	if _, err := d.RevokeToken(context.Background(), by, id); err != nil {
+		d.t.Fatalf("RevokeToken() = %v", err)
 	}
 }

@@ -141,28 +141,37 @@ func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error
 }
 
 // standing finds the run as this process left it. It refuses where another process has it, or has ended it: then nothing
-// may be done any more. Of a call that people agreed to, and that is about to leave, it looks at the clock once more: in
-// this transaction nothing can come between. It writes nothing.
+// may be done any more. Of a call that people agreed to, and that is about to leave, it looks at the clock and at the
+// tokens once more: in this transaction nothing can come between. It writes nothing.
 func (r *Run) standing(b *batch) (*Request, error) {
 	q, err := b.Request(r.header.RunID)
 	switch {
 	case errors.Is(err, ErrNotFound) && r.seq == 0:
-		return &Request{}, r.counted(b)
+		return &Request{}, ours(r.header.Request.Task)
 	case err != nil:
 		return nil, err
 	case q.Seq != r.seq || q.Owner != r.l.owner || q.Ended != "":
 		return nil, &ClaimError{Request: q, Err: ErrTaken}
 	}
 	f := r.run.Facts()
-	if !r.judged { // nothing was held or sent yet
-		if err := r.counted(b); err != nil {
-			return nil, err
-		}
-	}
-	if f.Dispatched != nil && q.Sent == "" && f.Approved != nil && !policy.Before(b.now, q.Expires) {
-		return nil, &ClaimError{Request: q, Err: ErrTooLate}
+	if f.Dispatched != nil && q.Sent == "" && f.Approved != nil {
+		return &q, stillAgreed(b, &q)
 	}
 	return &q, nil
+}
+
+// stillAgreed refuses a call that people agreed to and that must not leave any more.
+func stillAgreed(b *batch, q *Request) error {
+	if !policy.Before(b.now, q.Expires) {
+		return &ClaimError{Request: *q, Err: ErrTooLate}
+	}
+	switch reason, err := sentAway(b, q); {
+	case err != nil:
+		return err
+	case reason != "":
+		return &ClaimError{Request: *q, Err: fmt.Errorf("%w: %s", ErrRevoked, reason)}
+	}
+	return nil
 }
 
 // create adds the run's first event: its header and its call, as far as it came.

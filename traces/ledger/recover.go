@@ -43,10 +43,7 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 			live, known := lives[q.Owner]
 			if !known {
 				free, err := l.free(&q)
-				if err != nil {
-					return err
-				}
-				live = !free
+				live = err == nil && !free // what cannot be told of one owner stands with its runs: RecoverRun asks again
 				lives[q.Owner] = live
 			}
 			if !live {

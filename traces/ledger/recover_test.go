@@ -9,6 +9,7 @@ import (
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/storetest"
 )
 
 // crash plays a run in another process, which is gone when its call leaves.
@@ -150,4 +151,54 @@ func (b busy) Do(ctx context.Context, wanted states.Command) (states.Event, erro
 		b.do()
 	}
 	return b.Door.Do(ctx, wanted)
+}
+
+// blind is a store that cannot say of one owner whether it lives.
+type blind struct {
+	*storetest.Memory
+	owner string
+}
+
+var errUnreadable = errors.New("its lock cannot be read")
+
+func (b *blind) Gone(owner string) (bool, error) {
+	if owner == b.owner {
+		return false, errUnreadable
+	}
+	return b.Memory.Gone(owner)
+}
+
+// One owner of whom nothing can be told keeps its own runs from being ended, and no others.
+func TestRecoveryGoesOnBehindALockThatCannotBeRead(t *testing.T) {
+	d := newDesk(t)
+	before, unreadable, after := d.crash(), d.crash(), d.crash()
+	store := &blind{d.store.Open(), d.row(unreadable).Owner}
+	l, err := ledger.Open(store, ledger.Options{Clock: d.clock.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	got, err := l.Recover(context.Background(), d.replayer(nil))
+	if err != nil || len(got) != 3 {
+		t.Fatalf("Recover() = %+v, %v", got, err)
+	}
+	for _, r := range got {
+		wrong := r.Err != nil || d.row(r.RunID).Status != ledger.Indeterminate
+		if r.RunID == unreadable {
+			wrong = !errors.Is(r.Err, errUnreadable) || d.row(r.RunID).Ended != ""
+		} else if r.RunID != before && r.RunID != after {
+			wrong = true
+		}
+		if wrong {
+			t.Errorf("run %s: %+v, it stands at %s", r.RunID, r, d.row(r.RunID).Status)
+		}
+	}
+	store.owner = ""
+	if got, err := l.Recover(context.Background(), d.replayer(nil)); err != nil || len(got) != 1 || got[0].RunID != unreadable || got[0].Err != nil {
+		t.Errorf("when it can be read again: Recover() = %+v, %v", got, err)
+	}
 }

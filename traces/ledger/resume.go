@@ -45,8 +45,8 @@ type Resumed struct {
 func (l *Ledger) Resume(ctx context.Context, p *traces.Replayer, run string, w World) (Resumed, error) {
 	defer l.letGo(run)
 	got, err := l.resume(ctx, p, run, w)
-	if errors.Is(err, ErrTooLate) {
-		// It expired between the last look at the clock and the call. The next look sees that, and the run ends.
+	if errors.Is(err, ErrTooLate) || errors.Is(err, ErrRevoked) {
+		// It expired, or somebody was sent away, between the last look and the call. The next look sees that, and the run ends.
 		got, err = l.resume(ctx, p, run, w)
 	}
 	return got, err
@@ -214,8 +214,8 @@ func (t told) Await(context.Context, *states.AwaitDecision) (states.Event, error
 	return t.decided, nil
 }
 
-// A guard stands before the door of a run that people decided about. What they agreed to is called in time, and under the
-// configuration that they agreed under, or not at all.
+// A guard stands before the door of a run that people decided about. What they agreed to is called in time, under the
+// configuration that they agreed under, and while nobody of them or who asked was sent away, or not at all.
 type guard struct {
 	l      *Ledger
 	live   *states.Live
@@ -276,26 +276,35 @@ func (g *guard) stop(ctx context.Context, run *states.Run) (states.Event, error)
 		}
 	case states.Permitted:
 	}
-	late, err := g.late(ctx, run.Held().Expires)
-	if !late || err != nil {
+	late, away, err := g.lapsed(ctx, run.Held().Expires)
+	switch {
+	case err != nil:
 		return nil, err
+	case late:
+		return states.Interruption(policy.CodeApprovalExpired,
+			"The request expired at "+run.Held().Expires+", before the call was made."), nil
+	case away != "":
+		return states.Interruption(policy.CodeApprovalMismatch, away), nil
 	}
-	return states.Interruption(policy.CodeApprovalExpired,
-		"The request expired at "+run.Held().Expires+", before the call was made."), nil
+	return nil, nil
 }
 
-// late reports whether the approval has expired.
-func (g *guard) late(ctx context.Context, expires string) (late bool, err error) {
+// lapsed reports whether the approval has expired, and who was sent away since.
+func (g *guard) lapsed(ctx context.Context, expires string) (late bool, away string, err error) {
 	err = g.l.View(context.WithoutCancel(ctx), func(r Reader) error {
 		end, err := lastLink(r)
 		if err != nil {
 			return err
 		}
 		now, err := g.l.now(end.at)
+		if err != nil {
+			return err
+		}
 		late = !policy.Before(now, expires)
+		away, err = sentAway(r, &g.o.request)
 		return err
 	})
-	return late, err
+	return late, away, err
 }
 
 // sameBundle reports whether the configuration of now is the one that a run was judged by. Three parts of a bundle are

@@ -11,7 +11,8 @@ import (
 // ErrNotFound means that there is no such row.
 var ErrNotFound = errors.New("not in the ledger")
 
-// ErrMalformed means that what is kept cannot be read as the rows of a ledger.
+// ErrMalformed means that what is kept cannot be read as the rows of a ledger. Where the file is one, [Verify] says what else
+// does not fit.
 var ErrMalformed = errors.New("the file is not a ledger")
 
 // A Store keeps the rows of a ledger. It knows nothing of what they mean: chains, projections and rules are the ledger's.
@@ -63,11 +64,12 @@ type Reader interface {
 type Filter struct {
 	Statuses []Status // none: all
 	Open     bool     // only those that have not ended
+	Held     bool     // only those that people were asked about
 	Actor    string   // empty: any
 	Task     string
 	Server   string
 	Tool     string
-	Since    string // requests of this time or later
+	Since    string // only those that have not ended, or whose call was asked for or sent at this time or later
 	Counted  bool   // only calls that were made or may yet be: sent, or not ended
 	After    string // run ids behind this one: run ids are ordered by time
 	Newest   bool   // newest first

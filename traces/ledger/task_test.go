@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 
@@ -91,5 +92,35 @@ func TestOneTakesTheLastCall(t *testing.T) {
 	}
 	if calls != 1 {
 		t.Errorf("%d calls, want 1", calls)
+	}
+}
+
+// The most calls of a task that are counted, and one more; those to another tool are not among them.
+func TestATaskOfTooManyCalls(t *testing.T) {
+	d := newDesk(t)
+	add := func(n int, tool string) {
+		t.Helper()
+		err := d.store.Update(context.Background(), func(tx ledger.Tx) error {
+			for range n {
+				q := ledger.Request{RunID: newID(t), At: statestest.At, Sent: statestest.At, Ended: statestest.At, Task: "one",
+					Server: statestest.Server, Tool: tool}
+				if err := tx.PutRequest(q); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(1, "another")
+	add(ledger.MaxCounted, statestest.Tool)
+	d.must(d.granted("policy-allows", "one", ledger.MaxCounted), policy.CodeGrantExhausted)
+	d.must(d.granted("policy-allows", "one", ledger.MaxCounted+1), "") // which is one more from here on
+	s := d.granted("policy-allows", "one", policy.MaxGrantCalls)
+	if o, _, err := d.play(newID(t), s); err != nil || o.Code != policy.CodeRecordFailed || len(s.World.Calls) != 0 ||
+		!strings.Contains(o.Reason, "another task") {
+		t.Errorf("play() = %+v, %v, %d calls", o, err, len(s.World.Calls))
 	}
 }

@@ -130,7 +130,7 @@ func newToken() (id, text string) {
 	return id, tokenPrefix + id + "_" + base64.RawURLEncoding.EncodeToString(random[idBytes:])
 }
 
-// mayManage refuses whoever may not create or revoke tokens now.
+// mayManage refuses whoever may not create or revoke tokens, or prune, now.
 func mayManage(r Reader, by Caller, now string) error {
 	if by.TokenID != "" {
 		return by.still(r, now, ActManage)
@@ -171,8 +171,8 @@ func checkToken(name, role, expires string) error {
 		return refusedValues("the name %q begins or ends with white space", shown)
 	case !norm.NFKC.IsNormalString(name):
 		return refusedValues("the name %q is written in a form that looks like another: write %q", shown, norm.NFKC.String(name))
-	case len(name) >= len(localUser) && strings.EqualFold(name[:len(localUser)], localUser):
-		return refusedValues("the name %q begins with %s, as only users of the operating system do", shown, localUser)
+	case looksLocal(name):
+		return refusedValues("the name %q begins with what looks like %s, as only the names of users of the operating system do", shown, localUser)
 	}
 	return nil
 }
@@ -193,6 +193,20 @@ func noLookalike(r Reader, name string) error {
 	}
 	return nil
 }
+
+// looksLocal reports whether a name begins with what people read as [localUser], whatever its letters and its colon are.
+func looksLocal(name string) bool {
+	word := strings.TrimSuffix(localUser, ":")
+	for i, r := range name {
+		if strings.ContainsRune(colons, r) && look(name[:i]) == look(word) {
+			return true
+		}
+	}
+	return false
+}
+
+// colons are what looks like a colon: U+003A and those that Unicode's confusables.txt has for it, save those that NFKC makes into it.
+const colons = ":\u02d0\u02f8\u0589\u05c3\u0703\u0704\u0903\u0a83\u16ec\u1803\u1809\u205a\u2236\ua4fd\ua789"
 
 func look(name string) string { return screen.Skeleton(screen.Fold(name)) }
 

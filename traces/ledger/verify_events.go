@@ -182,6 +182,9 @@ func (v *verifier) apart(e *Event) error {
 	case v.pruned != nil && gone.Seq != v.pruned.Seq+gone.Events:
 		return &Fault{"events", eventKey(e.Seq), "it does not go on where the prune before it ended"}
 	}
+	if err := gone.check(v.pruned); err != nil {
+		return fault("events", eventKey(e.Seq), err)
+	}
 	v.pruned = gone
 	return nil
 }

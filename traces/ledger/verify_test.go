@@ -77,10 +77,11 @@ func TestEveryTraceOfALedgerReplays(t *testing.T) {
 	}
 }
 
-// A bench is a copy of a ledger's file with no triggers, at which its rows can be changed.
+// A bench is a copy of a ledger's file at which its rows can be changed: its triggers are gone for as long as that takes.
 type bench struct {
 	*sql.DB
-	path string
+	path     string
+	triggers map[string]string // what makes them, by name
 }
 
 func newBench(t *testing.T, from string) *bench {
@@ -99,14 +100,25 @@ func newBench(t *testing.T, from string) *bench {
 	}
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { db.Close() })
-	b := &bench{db, path}
+	b := &bench{db, path, make(map[string]string)}
 	for _, name := range b.texts(t, "SELECT name FROM sqlite_master WHERE type = 'trigger'") {
-		b.do(t, "DROP TRIGGER "+name)
+		b.triggers[name] = b.texts(t, "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ?", name)[0]
 	}
 	return b
 }
 
 func (b *bench) do(t *testing.T, query string, args ...any) {
+	t.Helper()
+	for name := range b.triggers { // in any order
+		b.exec(t, "DROP TRIGGER "+name)
+	}
+	b.exec(t, query, args...)
+	for _, text := range b.triggers { // in any order
+		b.exec(t, text)
+	}
+}
+
+func (b *bench) exec(t *testing.T, query string, args ...any) {
 	t.Helper()
 	if _, err := b.Exec(query, args...); err != nil {
 		t.Fatalf("%s: %v", query, err)

@@ -201,6 +201,7 @@ func (v *Ballot) vote(at string) policy.Vote {
 type ballot struct {
 	vote    policy.Vote
 	key     string
+	token   string // the id of the token that the person came with
 	decides bool
 	seq     int64
 }
@@ -222,7 +223,7 @@ func ballots(r Reader, run string) ([]ballot, error) {
 			return nil, fmt.Errorf("event %d: %w", e.Seq, err)
 		}
 		v := p.(*voted)
-		b := ballot{key: v.Key, decides: v.Decides, seq: e.Seq}
+		b := ballot{key: v.Key, token: v.Token, decides: v.Decides, seq: e.Seq}
 		b.vote = policy.Vote{At: e.At, Binding: v.Binding, By: e.By, Outcome: policy.VoteDeny, Reason: v.Reason}
 		if v.approve {
 			b.vote.Outcome = policy.VoteApprove

@@ -223,7 +223,7 @@ func (w *worker) fresh(quorum int) (string, error) {
 		return "", err
 	}
 	ask := states.Request{
-		Actor: "erin", At: time.Now().UTC().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
+		Actor: "local:erin", At: time.Now().UTC().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
 	}
 	run := states.NewRun(id.String(), ask, w.bundles[quorum])
 	rec := w.Begin(traces.NewHeader(w.machine, run), run)

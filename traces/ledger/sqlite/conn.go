@@ -128,11 +128,16 @@ type row struct {
 }
 
 func (c *conn) rows(query string, args ...driver.Value) (*cursor, error) {
+	return c.rowsUntil(context.Background(), query, args...)
+}
+
+// rowsUntil is rows, but ends with the context.
+func (c *conn) rowsUntil(ctx context.Context, query string, args ...driver.Value) (*cursor, error) {
 	s, err := c.take(query)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.(driver.StmtQueryContext).QueryContext(context.Background(), c.bind(args))
+	rows, err := s.(driver.StmtQueryContext).QueryContext(ctx, c.bind(args))
 	if err != nil {
 		c.put(query, s)
 		return nil, err

@@ -20,7 +20,13 @@ var (
 	ErrOlder      = errors.New("the ledger was written by an older version of pgfsm")
 	ErrUnsafeFile = errors.New("the ledger's file cannot be trusted")
 	ErrClosed     = errors.New("the ledger is closed")
+	ErrMoved      = errors.New("the ledger's file was moved or replaced")
+	ErrAltered    = ledger.ErrTampered // its schema is not that of a ledger
+	ErrUnrecorded = errors.New("a row was not recorded")
 )
+
+// afterRestoring is what whoever restores a backup has to know.
+const afterRestoring = "runs that the backup holds as approved can be called again, also if they were called since; deny them or let them expire first"
 
 // Primary result codes of SQLite, https://www.sqlite.org/rescode.html.
 const (
@@ -60,9 +66,9 @@ func explained(path string, err error) error {
 	case codeReadOnly:
 		return fmt.Errorf("ledger %s: %w: this user needs to write the file and its folder (%w)", path, ErrReadOnly, err)
 	case codeNotADB:
-		return fmt.Errorf("ledger %s: %w: name another one, or restore it from a backup (%w)", path, ErrNotLedger, err)
+		return fmt.Errorf("ledger %s: %w: name another one, or restore it from a backup: %s (%w)", path, ErrNotLedger, afterRestoring, err)
 	case codeCorrupt:
-		return fmt.Errorf("ledger %s: %w: it is damaged; keep it, and restore a backup (%w)", path, ErrNotLedger, err)
+		return fmt.Errorf("ledger %s: %w: it is damaged; keep it, and restore a backup: %s (%w)", path, ErrNotLedger, afterRestoring, err)
 	case codeCantOpen:
 		return fmt.Errorf("ledger %s cannot be opened: this user needs to read the file and to write its folder; to read a copy, "+
 			"copy the file and its -wal together into a folder of your own (%w)", path, err)

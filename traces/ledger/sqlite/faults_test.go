@@ -221,7 +221,7 @@ func TestDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	const page = 4096
-	for at := 30 * page; at < len(content); at += page { // behind the schema
+	for at := 48 * page; at < len(content); at += page { // behind the schema
 		copy(content[at:], strings.Repeat("\xff", 64))
 	}
 	if err := os.WriteFile(s.path, content, 0o600); err != nil {

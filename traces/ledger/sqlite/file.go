@@ -74,6 +74,38 @@ func trusted(path string) error {
 	return nil
 }
 
+// An identity is that of the file that a path led to when it was opened.
+type identity struct {
+	path string
+	stat func(string) (fs.FileInfo, error)
+	info fs.FileInfo
+}
+
+// identify remembers the file of a path. One that is to be written is no symbolic link, and must not become one: its stat is
+// [os.Lstat]. The file is not opened, for closing it would drop the locks that this process has on it.
+func identify(path string, stat func(string) (fs.FileInfo, error)) (identity, error) {
+	info, err := stat(path)
+	if err != nil {
+		return identity{}, fmt.Errorf("ledger %s: %w", path, err)
+	}
+	os.SameFile(info, info) // Windows asks only now which file it is
+	return identity{path, stat, info}, nil
+}
+
+// same returns [ErrMoved] if the path does not lead to that file any more. Between this and what follows it the file can still be
+// moved: it finds out what somebody did by mistake, not who races for it.
+func (i identity) same() error {
+	now, err := i.stat(i.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(i.info, now):
+		return fmt.Errorf("ledger %s: %w: nothing is recorded or read there; put back the file that was there, or end this program "+
+			"and start it again with the new one", i.path, ErrMoved)
+	case err != nil:
+		return fmt.Errorf("ledger %s: nobody can say whether the file is still there: %w", i.path, err)
+	}
+	return nil
+}
+
 // flushFolder makes a new file's name durable.
 func flushFolder(folder string) error {
 	d, err := os.Open(folder)

@@ -105,17 +105,21 @@ func TestPlans(t *testing.T) {
 		{"open", ledger.Filter{Open: true}, "requests_open", false},
 		{
 			"counted-of-actor", ledger.Filter{Counted: true, Actor: "ann", Server: "files", Tool: "read", Since: "2026"},
-			"requests_counted_actor (actor=? AND server=? AND tool=? AND at>?)", true,
+			"requests_counted_actor (actor=? AND server=? AND tool=? AND <expr>>?)", true,
 		},
 		{
 			"counted-of-task", ledger.Filter{Counted: true, Task: "t", Server: "files", Tool: "read", Since: "2026"},
-			"requests_counted_task (task=? AND server=? AND tool=? AND at>?)", true,
+			"requests_counted_task (task=? AND server=? AND tool=? AND <expr>>?)", true,
 		},
 		{
 			"counted-of-actor-whatever-the-tool", ledger.Filter{Counted: true, Actor: "ann", Since: "2026"},
-			"requests_counted_actor_at (actor=? AND at>?)", true,
+			"requests_counted_actor_at (actor=? AND <expr>>?)", true,
 		},
 		{"decided-and-open", ledger.Filter{Statuses: append(two, ledger.Denied), Open: true}, "requests_open", false},
+		{"held", ledger.Filter{Held: true, Limit: 20}, "SCAN requests USING INDEX requests_held", false},
+		{"held-and-denied", ledger.Filter{Held: true, Statuses: append(two, ledger.Denied), Limit: 20}, "SCAN requests USING INDEX requests_held", false},
+		{"held-page", ledger.Filter{Held: true, Statuses: two, After: "x", Limit: 20}, "requests_held (run_id>?)", false},
+		{"held-and-open", ledger.Filter{Held: true, Open: true, Statuses: two, After: "x", Limit: 20}, "requests_open (run_id>?)", false},
 		{"approved-and-open", ledger.Filter{Statuses: two, Open: true, Limit: 20}, "requests_open", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -21,7 +21,7 @@ var migrations embed.FS
 
 const (
 	// schemaVersion is that of the last migration; a test holds it to the folder.
-	schemaVersion = 3
+	schemaVersion = 5
 	// applicationID marks the file as a ledger. Migration 00001 sets it.
 	applicationID = 0x70676673
 	// migrationRetry is how often a process asks for the lock of another one that migrates.
@@ -117,8 +117,13 @@ func logAhead(ctx context.Context, c *conn) error {
 }
 
 // migrate brings a file up to a version.
-func migrate(ctx context.Context, path string, busy time.Duration, to int64) (err error) {
-	connector, err := sqlite.NewConnector(address(path, busy, url.Values{"mode": {"rw"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"}}))
+func migrate(ctx context.Context, path string, busy time.Duration, to int64) error {
+	return migrateWith(ctx, address(path, busy, url.Values{"mode": {"rw"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"}}), to)
+}
+
+// migrateWith brings the database of an address, as the driver reads it, up to a version.
+func migrateWith(ctx context.Context, at string, to int64) (err error) {
+	connector, err := sqlite.NewConnector(at)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func all[T any](t *tx, read func(*row) T, query string, args ...driver.Value) it
 			}
 			v := read(&rows.row)
 			if rows.err != nil {
-				yield(none, fmt.Errorf("ledger %s: %w", t.path, rows.err))
+				yield(none, fmt.Errorf("ledger %s: %w; pgfsm ledger verify says what else does not fit", t.path, rows.err))
 				return
 			}
 			if !yield(v, nil) {
@@ -179,19 +179,25 @@ func filtered(f ledger.Filter) (string, []driver.Value) {
 	for i, s := range f.Statuses {
 		statuses[i] = string(s)
 	}
-	status := "status"
-	if f.Open {
-		// Few runs are open, and nearly all have ended. SQLite does not know that, and would read all that were ever denied to find
-		// those that still are open; the plus sign keeps it from the index of statuses.
+	// Few runs are open, and few were held; nearly all have ended, and were not. SQLite does not know that, and would read all that
+	// were ever denied to find those that still are open, or that people denied: the plus sign keeps it from the index of statuses.
+	// Of those that were held few are open.
+	status, binding := "status", "binding"
+	if f.Open || f.Held {
 		status = "+status"
+	}
+	if f.Open {
+		binding = "+binding"
 	}
 	term(len(statuses) > 0, status+" IN (?"+strings.Repeat(", ?", max(len(statuses)-1, 0))+")", statuses...)
 	term(f.Open, "ended = ''")
+	term(f.Held, binding+" <> ''")
 	term(f.Actor != "", "actor = ?", f.Actor)
 	term(f.Task != "", "task <> '' AND task = ?", f.Task)
 	term(f.Server != "", "server = ?", f.Server)
 	term(f.Tool != "", "tool = ?", f.Tool)
-	term(f.Since != "", "at >= ?", f.Since)
+	// One expression, so that one index has it: what is open is behind all times.
+	term(f.Since != "", "iif(ended = '', '~', max(at, sent)) >= ?", f.Since)
 	term(f.Counted, "(sent <> '' OR ended = '')")
 	term(f.After != "", "run_id > ?", f.After)
 	query := "SELECT " + requestColumns + " FROM requests"

@@ -25,6 +25,9 @@ func OpenReadOnly(path string) (*Store, error) {
 		return nil, fmt.Errorf("ledger %s: %w: it is not a regular file", path, ErrUnsafeFile)
 	}
 	s := newStore(path, BusyTimeout)
+	if s.file, err = identify(path, os.Stat); err != nil {
+		return nil, err
+	}
 	s.readOnly, s.settings = true, url.Values{"mode": {"ro"}}
 	err = s.current()
 	if err != nil && cannotShare(err) && alone(path) {
@@ -78,7 +81,7 @@ func (s *Store) schema(c *conn) error {
 		return fmt.Errorf("ledger %s: %w: its schema is %d, this one knows %d; any command that writes to it brings it up to date",
 			s.path, ErrOlder, v, schemaVersion)
 	}
-	return nil
+	return unaltered(c, s.path)
 }
 
 // A frozen file is read without locks. Should somebody begin to write it meanwhile, what was read may be of two states.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,7 @@ type Stats struct {
 // one in its function: it would wait for itself.
 type Store struct {
 	path     string
+	file     identity
 	readOnly bool
 	frozen   *frozen // set if the file is read as one that nobody writes
 	settings url.Values
@@ -70,6 +72,10 @@ func Open(path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := newStore(path, cmp.Or(o.BusyTimeout, BusyTimeout))
+	// Before the first connection: should that find another file, nothing is recorded in it.
+	if s.file, err = identify(path, os.Lstat); err != nil {
+		return nil, err
+	}
 	s.settings = url.Values{"mode": {"rw"}, "_synchronous": {"FULL"}}
 	if err := s.openWriter(); err != nil {
 		return nil, explained(path, err)
@@ -108,7 +114,10 @@ func (s *Store) ready(ctx context.Context, w *conn) error {
 	if err := ours(w, s.path); err != nil {
 		return err
 	}
-	return upToDate(ctx, w, s.path, s.busy)
+	if err := upToDate(ctx, w, s.path, s.busy); err != nil {
+		return err
+	}
+	return unaltered(w, s.path)
 }
 
 // Stats returns the counts so far.
@@ -147,6 +156,10 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 		return err
 	}
 	t.end()
+	// What is recorded in a file that nobody finds any more is lost: a denial there would not be one.
+	if err := s.file.same(); err != nil {
+		return err
+	}
 	// Not with the context: whether it is committed must not be in doubt.
 	if _, err := s.writer.exec(context.Background(), "COMMIT"); err != nil {
 		return explained(s.path, err)
@@ -215,6 +228,9 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	if err := do(t); err != nil {
 		return err
 	}
+	if err := s.file.same(); err != nil {
+		return err
+	}
 	return s.frozen.same()
 }
 
@@ -231,6 +247,9 @@ func (s *Store) reader(ctx context.Context) (*conn, error) {
 		c := s.idle[n-1]
 		s.idle = s.idle[:n-1]
 		return c, nil
+	}
+	if err := s.file.same(); err != nil { // another file is not even opened
+		return nil, err
 	}
 	settings := url.Values{"_query_only": {"1"}}
 	for key, values := range s.settings { // a copy, in any order

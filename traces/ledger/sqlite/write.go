@@ -34,6 +34,17 @@ func (t *tx) write(query string, args ...driver.Value) (int64, error) {
 	return n, nil
 }
 
+// one runs a statement that has to change one row: neither a trigger nor anything else may let it do nothing.
+func (t *tx) one(query string, args ...driver.Value) error {
+	n, err := t.write(query, args...)
+	if err == nil && n != 1 {
+		t.failed = fmt.Errorf("ledger %s: %w: %d rows were changed instead of one; pgfsm ledger verify looks for what prevents it",
+			t.path, ErrUnrecorded, n)
+		err = t.failed
+	}
+	return err
+}
+
 func marks(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
 
 var (
@@ -67,7 +78,7 @@ func onConflict(key, columns string) string {
 }
 
 func (t *tx) AddEvent(e ledger.Event) error {
-	_, err := t.write(insertEvent, e.Seq, e.RunID, string(e.Type), e.At, e.By, string(e.Payload), string(e.Prev), string(e.RunPrev), string(e.Hash))
+	err := t.one(insertEvent, e.Seq, e.RunID, string(e.Type), e.At, e.By, string(e.Payload), string(e.Prev), string(e.RunPrev), string(e.Hash))
 	if err != nil {
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}
@@ -75,7 +86,7 @@ func (t *tx) AddEvent(e ledger.Event) error {
 }
 
 func (t *tx) AddDecision(d ledger.Decision) error {
-	_, err := t.write(insertDecision, d.Seq, d.RunID, d.At, d.Outcome, d.Policy, d.Condition, string(d.Bundle), d.Code, d.Reason)
+	err := t.one(insertDecision, d.Seq, d.RunID, d.At, d.Outcome, d.Policy, d.Condition, string(d.Bundle), d.Code, d.Reason)
 	if err != nil {
 		return fmt.Errorf("decision %d: %w", d.Seq, err)
 	}
@@ -85,7 +96,7 @@ func (t *tx) AddDecision(d ledger.Decision) error {
 func (t *tx) AddSteps(steps []ledger.Step) error {
 	for i := range steps {
 		s := &steps[i]
-		_, err := t.write(insertStep, s.RunID, int64(s.Seq), s.At, string(s.From), string(s.Trigger), string(s.To), s.Facts, s.Command, s.Event,
+		err := t.one(insertStep, s.RunID, int64(s.Seq), s.At, string(s.From), string(s.Trigger), string(s.To), s.Facts, s.Command, s.Event,
 			string(s.Prev), string(s.Hash))
 		if err != nil {
 			return fmt.Errorf("run %s, step %d: %w", s.RunID, s.Seq, err)
@@ -110,7 +121,7 @@ func (t *tx) PutRequest(r ledger.Request) error {
 	}
 	n, err := t.write(updateRequest, row...)
 	if err == nil && n == 0 {
-		_, err = t.write(upsertRequest, row...)
+		err = t.one(upsertRequest, row...)
 	}
 	if err != nil {
 		return fmt.Errorf("run %s: %w", r.RunID, err)
@@ -123,14 +134,14 @@ func (t *tx) PutBlob(b ledger.Blob) error {
 	for _, err := range all(t, (*row).int64, "SELECT 1 FROM blobs WHERE digest = ?", string(b.Digest)) {
 		return err
 	}
-	if _, err := t.write(insertBlob, string(b.Digest), b.Kind, b.Text); err != nil {
+	if err := t.one(insertBlob, string(b.Digest), b.Kind, b.Text); err != nil {
 		return fmt.Errorf("blob %s: %w", b.Digest, err)
 	}
 	return nil
 }
 
 func (t *tx) PutToken(k ledger.Token) error {
-	_, err := t.write(upsertToken, k.ID, k.Name, k.Role, string(k.Secret), k.Created, k.Expires, k.Revoked, k.Seq)
+	err := t.one(upsertToken, k.ID, k.Name, k.Role, string(k.Secret), k.Created, k.Expires, k.Revoked, k.Seq)
 	if err != nil {
 		return fmt.Errorf("token %s: %w", k.ID, err)
 	}
@@ -138,7 +149,7 @@ func (t *tx) PutToken(k ledger.Token) error {
 }
 
 func (t *tx) PutDelivery(d ledger.Delivery) error {
-	_, err := t.write(upsertDelivery, d.Seq, d.Hook, int64(d.Attempts), d.Next, d.State, d.Error)
+	err := t.one(upsertDelivery, d.Seq, d.Hook, int64(d.Attempts), d.Next, d.State, d.Error)
 	if err != nil {
 		return fmt.Errorf("delivery of event %d: %w", d.Seq, err)
 	}
@@ -146,8 +157,7 @@ func (t *tx) PutDelivery(d ledger.Delivery) error {
 }
 
 func (t *tx) SetDelivered(hook string, seq int64) error {
-	_, err := t.write(upsertDelivered, hook, seq)
-	return err
+	return t.one(upsertDelivered, hook, seq)
 }
 
 // Where a blob's digest may stand: bare, or as a ref.
@@ -157,7 +167,7 @@ var (
 )
 
 func (t *tx) Prune(upTo int64, runs []string) error {
-	if _, err := t.write("INSERT INTO pruning (since) VALUES (1)"); err != nil {
+	if err := t.one("INSERT INTO pruning (since) VALUES (1)"); err != nil {
 		return err
 	}
 	used := make(map[string]bool) // digests that the removed rows referred to
@@ -179,8 +189,7 @@ func (t *tx) Prune(upTo int64, runs []string) error {
 	if _, err := t.write("DELETE FROM deliveries WHERE seq <= ?", upTo); err != nil {
 		return err
 	}
-	_, err := t.write("DELETE FROM pruning")
-	return err
+	return t.one("DELETE FROM pruning")
 }
 
 // deleteUnused removes a blob that no row refers to.

@@ -125,11 +125,12 @@ func (r *reader) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
 func fits(f *ledger.Filter, q *ledger.Request) bool {
 	return (len(f.Statuses) == 0 || slices.Contains(f.Statuses, q.Status)) &&
 		(!f.Open || q.Ended == "") &&
+		(!f.Held || q.Binding != "") &&
 		(f.Actor == "" || q.Actor == f.Actor) &&
 		(f.Task == "" || q.Task == f.Task) &&
 		(f.Server == "" || q.Server == f.Server) &&
 		(f.Tool == "" || q.Tool == f.Tool) &&
-		(f.Since == "" || q.At >= f.Since) &&
+		(f.Since == "" || q.Ended == "" || max(q.At, q.Sent) >= f.Since) &&
 		(!f.Counted || q.Sent != "" || q.Ended == "") &&
 		(f.After == "" || q.RunID > f.After)
 }

@@ -237,12 +237,12 @@ func filters(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
 		for _, r := range []ledger.Request{
-			{RunID: "4", At: later, Status: ledger.Pending, Actor: "ann", Task: "t1", Server: "files", Tool: "read"},
+			{RunID: "4", At: later, Status: ledger.Pending, Actor: "ann", Task: "t1", Server: "files", Tool: "read", Binding: "b"},
 			{RunID: "1", At: early, Status: ledger.Executed, Actor: "ann", Task: "t1", Server: "files", Tool: "read", Sent: early, Ended: early},
 			{RunID: "2", At: early, Status: ledger.Denied, Actor: "ann", Task: "t2", Server: "files", Tool: "write", Ended: early},
 			{RunID: "3", At: later, Status: ledger.Allowed, Actor: "bob", Task: "t1", Server: "mail", Tool: "read", Sent: later},
 			{RunID: "5", At: late, Status: ledger.Proposed, Actor: "bob"},
-			{RunID: "6", At: late, Status: ledger.Indeterminate, Actor: "ann", Task: "t1", Server: "files", Tool: "read", Sent: late, Ended: late},
+			{RunID: "6", At: late, Status: ledger.Indeterminate, Actor: "ann", Task: "t1", Server: "files", Tool: "read", Sent: late, Ended: late, Binding: "b"},
 		} {
 			if err := tx.PutRequest(r); err != nil {
 				return err
@@ -267,6 +267,12 @@ func filters(t *testing.T, h Harness) {
 		{"two-statuses", ledger.Filter{Statuses: []ledger.Status{ledger.Pending, ledger.Executed}}, []string{"1", "4"}},
 		{"status-of-none", ledger.Filter{Statuses: []ledger.Status{ledger.Approved}}, nil},
 		{"open", ledger.Filter{Open: true}, []string{"3", "4", "5"}},
+		{"held", ledger.Filter{Held: true}, []string{"4", "6"}},
+		{"held-newest-limit", ledger.Filter{Held: true, Newest: true, Limit: 1}, []string{"6"}},
+		{"held-and-denied", ledger.Filter{Held: true, Statuses: []ledger.Status{ledger.Denied}}, nil},
+		{"held-of-two-statuses", ledger.Filter{Held: true, Statuses: []ledger.Status{ledger.Denied, ledger.Indeterminate}}, []string{"6"}},
+		{"held-and-open", ledger.Filter{Held: true, Open: true}, []string{"4"}},
+		{"held-after", ledger.Filter{Held: true, After: "4"}, []string{"6"}},
 		{"actor", ledger.Filter{Actor: "bob"}, []string{"3", "5"}},
 		{"actor-in-other-case", ledger.Filter{Actor: "Bob"}, nil},
 		{"task", ledger.Filter{Task: "t1"}, []string{"1", "3", "4", "6"}},

@@ -41,6 +41,7 @@ func Run(t *testing.T, h Harness) {
 		{"steps-and-runs-are-ordered", stepOrder},
 		{"tokens-and-blobs-are-ordered", tokenAndBlobOrder},
 		{"filters", filters},
+		{"windows", windows},
 		{"deliveries", deliveries},
 		{"put-replaces", putReplaces},
 		{"append-only", appendOnly},

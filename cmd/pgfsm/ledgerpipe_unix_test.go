@@ -1,0 +1,27 @@
+//go:build unix
+
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestCheckpointThatIsAPipe: nobody waits for what is written to it.
+func TestCheckpointThatIsAPipe(t *testing.T) {
+	t.Parallel()
+	at := "sqlite:" + tokenLedger(t)
+	path := filepath.Join(t.TempDir(), "checkpoint")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{path, filepath.Dir(path)} {
+		r := command(t.Context(), nil, "ledger", "verify", "--ledger", at, "--checkpoint", path)
+		r.want(t, exitCould)
+		if !strings.Contains(r.stderr, "not a regular file") || !strings.Contains(r.stderr, "give -") {
+			t.Errorf("stderr = %q, want it to say what the file is", r.stderr)
+		}
+	}
+}

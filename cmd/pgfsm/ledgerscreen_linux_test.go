@@ -1,0 +1,28 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestTerminalSeesEscapes: a document keeps its bytes, and a terminal is not led by them.
+func TestTerminalSeesEscapes(t *testing.T) {
+	t.Parallel()
+	const odd = "\u009b\u202e\u2028\U000e0041"
+	const told = `\u009b\u202e\u2028\udb40\udc41`
+	h := newHouse(t, "")
+	at := sqlitePrefix + h.path
+	r := command(t.Context(), nil, "call", "--json", "-c", h.config, "puppet", "look", `{"x": "`+odd+`"}`)
+	run := r.member("/run_id")
+	for _, args := range [][]string{{"ledger", "export", "--ledger", at}, {"ledger", "trace", run, "--ledger", at}} {
+		plain := command(t.Context(), nil, args...)
+		plain.want(t, exitYes)
+		if !strings.Contains(plain.stdout, odd) || strings.Contains(plain.stdout, told) {
+			t.Errorf("%v: %q, want the bytes that hashes are over", args, plain.stdout)
+		}
+		code, seen := onTerminal(t, nil, args...)
+		if code != exitYes || !strings.Contains(seen, told) || strings.ContainsAny(seen, odd) {
+			t.Errorf("%v on a terminal: exit code %d, %q", args, code, seen)
+		}
+	}
+}

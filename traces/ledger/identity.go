@@ -1,0 +1,45 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ErrRevoked means that who asked for a call, or who agreed to it, was sent away before it left.
+var ErrRevoked = errors.New("a token without which the call would not be made was revoked before it left")
+
+// sentAway looks at identity again before a call that people agreed to leaves. It says who was sent away since: one who
+// agreed, by a token that was revoked since, or who asked, if none of their tokens that may ask for calls is left. It is
+// empty if nobody was. A token that merely expired did its work in time. What is not known counts as revoked.
+func sentAway(r Reader, q *Request) (reason string, err error) {
+	cast, err := ballots(r, q.RunID)
+	if err != nil {
+		return "", err
+	}
+	for i := range cast {
+		by := cast[i].vote.By
+		t, err := r.Token(cast[i].token)
+		switch {
+		case errors.Is(err, ErrNotFound) || err == nil && t.Name != by:
+			return fmt.Sprintf("%s agreed by a token that is not known.", by), nil
+		case err != nil:
+			return "", err
+		case t.Revoked != "":
+			return fmt.Sprintf("The token by which %s agreed was revoked at %s.", by, t.Revoked), nil
+		}
+	}
+	if strings.HasPrefix(q.Actor, localUser) {
+		return "", nil // they came without a token, by the operating system's word
+	}
+	for t, err := range r.Tokens() {
+		if err != nil {
+			return "", err
+		}
+		if t.Name == q.Actor && t.Revoked == "" && slices.Contains(mayDo[ActCall], t.Role) {
+			return "", nil
+		}
+	}
+	return fmt.Sprintf("%s asked, and has no token any more that may ask for calls.", q.Actor), nil
+}

@@ -1,0 +1,175 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"pgfsm/policy"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+)
+
+// bot asks by a token.
+const bot = "release-bot"
+
+// token makes a token and returns it without its text.
+func (d *desk) token(name, role, expires string) ledger.Token {
+	d.t.Helper()
+	_, made, err := d.CreateToken(context.Background(), root, name, role, expires)
+	if err != nil {
+		d.t.Fatalf("CreateToken() = %v", err)
+	}
+	return made
+}
+
+func (d *desk) revoke(id string) {
+	d.t.Helper()
+	d.revokeAs(root, id)
+}
+
+func asksAs(name string) func(*statestest.Scenario) {
+	return func(s *statestest.Scenario) { s.Request.Actor = name }
+}
+
+// Who asked and who agreed are looked at again before the call: whoever was sent away since has no call made.
+func TestIdentityIsLookedAtAgain(t *testing.T) {
+	const soon = "2026-11-21T09:31:00Z" // behind the vote, before the run expires
+	for _, c := range []struct {
+		name   string
+		actor  string
+		before func(*desk)                // the run is asked for
+		after  func(*desk, ledger.Caller) // dora has agreed
+		reason string                     // why nothing is called; empty: the call is made
+	}{
+		{name: "nobody-was-sent-away", actor: bot, before: func(d *desk) { d.token(bot, ledger.RoleAgent, "") }},
+		{
+			name: "voter-revoked", actor: statestest.Actor, after: func(d *desk, dora ledger.Caller) { d.revoke(dora.TokenID) },
+			reason: "The token by which dora agreed was revoked at " + inTime + ".",
+		},
+		{
+			name: "voter-revoked-with-another-token-left", actor: statestest.Actor,
+			after: func(d *desk, dora ledger.Caller) {
+				d.token(dora.Name, ledger.RoleApprover, "")
+				d.revoke(dora.TokenID)
+			},
+			reason: "The token by which dora agreed was revoked",
+		},
+		{
+			name: "another-token-of-the-voter-revoked", actor: statestest.Actor,
+			after: func(d *desk, dora ledger.Caller) { d.revoke(d.token(dora.Name, ledger.RoleApprover, "").ID) },
+		},
+		{
+			name: "voter-expired", actor: statestest.Actor,
+			after: func(d *desk, _ ledger.Caller) { d.clock.set(d.t, "2026-11-21T09:45:00Z") },
+		},
+		{
+			name: "asker-revoked", actor: bot, before: func(d *desk) { d.token(bot, ledger.RoleAgent, "") },
+			after:  func(d *desk, _ ledger.Caller) { d.revoke(d.tokenOf(bot)) },
+			reason: bot + " asked, and has no token any more that may ask for calls.",
+		},
+		{
+			name: "asker-revoked-with-another-token-left", actor: bot, before: func(d *desk) { d.token(bot, ledger.RoleAgent, "") },
+			after: func(d *desk, _ ledger.Caller) {
+				d.revoke(d.tokenOf(bot))
+				d.token(bot, ledger.RoleAgent, "")
+			},
+		},
+		{
+			name: "asker-revoked-and-may-only-look", actor: bot, before: func(d *desk) { d.token(bot, ledger.RoleAgent, "") },
+			after: func(d *desk, _ ledger.Caller) {
+				d.revoke(d.tokenOf(bot))
+				d.token(bot, ledger.RoleAuditor, "")
+			},
+			reason: bot + " asked, and has no token any more",
+		},
+		{
+			name: "asker-expired", actor: bot, before: func(d *desk) { d.token(bot, ledger.RoleAgent, soon) },
+			after: func(d *desk, _ ledger.Caller) { d.clock.set(d.t, soon) },
+		},
+		{name: "asker-never-had-a-token", actor: bot, reason: bot + " asked, and has no token any more"},
+		{name: "asker-is-a-user-of-this-machine", actor: statestest.Actor},
+		{name: "asker-is-nearly-one", actor: "Local:ann", reason: "Local:ann asked, and has no token any more"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, when := range []string{"before-it-is-taken-up", "as-the-call-leaves"} {
+				t.Run(when, func(t *testing.T) {
+					d := newDesk(t)
+					if c.before != nil {
+						c.before(d)
+					}
+					id, s := d.hold(asksAs(c.actor))
+					d.clock.set(t, inTime)
+					dora := callerOf(d.token("dora", ledger.RoleApprover, soon))
+					d.vote(id, dora, true)
+					w := world(s)
+					if c.after != nil && when == "before-it-is-taken-up" {
+						c.after(d, dora)
+					} else if c.after != nil {
+						w.Watch = func(_ *states.Run, r states.Recorder) states.Recorder {
+							return beforeDispatch{r, func() { c.after(d, dora) }}
+						}
+					}
+					d.wantsCall(id, s, w, c.reason)
+				})
+			}
+		})
+	}
+}
+
+// tokenOf is the id of the first token of a name.
+func (d *desk) tokenOf(name string) (id string) {
+	d.t.Helper()
+	d.view(func(r ledger.Reader) error {
+		for k, err := range r.Tokens() {
+			if err != nil || k.Name == name {
+				id = k.ID
+				return err
+			}
+		}
+		return errors.New("nobody of that name has a token")
+	})
+	return id
+}
+
+// wantsCall takes an approved run up, and wants one call, or none for a reason.
+func (d *desk) wantsCall(id string, s *statestest.Scenario, w ledger.World, reason string) {
+	d.t.Helper()
+	got, err := d.resume(id, w)
+	if err != nil {
+		d.t.Fatalf("resume() = %v", err)
+	}
+	o := got.Outcome
+	if reason == "" {
+		if o.Code != "" || len(s.World.Calls) != 1 {
+			d.t.Errorf("resume() = %+v, %d calls, want one", o, len(s.World.Calls))
+		}
+	} else if o.Type != states.TypeBlocked || o.Code != policy.CodeApprovalMismatch || !strings.Contains(o.Reason, reason) || len(s.World.Calls) != 0 {
+		d.t.Errorf("resume() = %+v, %d calls, want none: %s", o, len(s.World.Calls), reason)
+	}
+	if q := d.row(id); q.Ended == "" || (q.Sent == "") != (reason != "") {
+		d.t.Errorf("the request ended %q, sent %q", q.Ended, q.Sent)
+	}
+	d.trace(id, o, nil)
+	d.view(func(r ledger.Reader) error {
+		_, err := ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: d.replayer(nil)})
+		return err
+	})
+}
+
+// A run that was held before a prune knows its voters' tokens by what the prune carried over.
+func TestIdentityBehindAPrune(t *testing.T) {
+	d := newDesk(t)
+	d.token(bot, ledger.RoleAgent, "")
+	dora := d.voter("dora")
+	d.clock.set(t, "2026-11-21T09:10:00Z")
+	if done, err := d.Prune(context.Background(), "2026-11-21T09:10:00Z", root); err != nil || done.Events != 2 {
+		t.Fatalf("Prune() = %+v, %v", done, err)
+	}
+	id, s := d.hold(asksAs(bot))
+	d.clock.set(t, inTime)
+	d.vote(id, dora, true)
+	d.wantsCall(id, s, world(s), "")
+}

@@ -1,0 +1,118 @@
+package ledger_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"pgfsm/policy"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+)
+
+// A task that has used its calls up gets none back by a prune, nor by the next one, nor in another process.
+func TestAPruneGivesNoCallsBack(t *testing.T) {
+	d := newDesk(t)
+	d.must(d.granted("policy-allows", "one", 1), "")
+	d.must(d.granted("policy-allows", "one", 1), policy.CodeGrantExhausted)
+	d.must(d.granted("policy-denies-by-effect", "denied", 1), policy.CodePolicyDenied)
+	d.must(d.granted("policy-allows", "two", 2), "")
+	for i, before := range []string{"2026-11-21T09:10:00Z", "2026-11-21T09:20:00Z", "2026-11-21T09:30:00Z"} {
+		d.clock.set(t, before)
+		if done := d.prunes(before); done.Runs == 0 || len(d.runs()) != 0 {
+			t.Fatalf("Prune(%s) = %+v, %d runs are left", before, done, len(d.runs()))
+		}
+		for _, at := range []*desk{d, d.other()} {
+			s := at.granted("policy-allows", "one", 1)
+			at.must(s, policy.CodeGrantExhausted)
+			if len(s.World.Calls) != 0 {
+				t.Errorf("%d calls after a prune", len(s.World.Calls))
+			}
+		}
+		if i == 0 { // what was pruned and what was not count together, and a call that was never sent does not
+			d.must(d.granted("policy-allows", "two", 2), "")
+			d.must(d.granted("policy-allows", "denied", 1), "")
+		}
+		d.must(d.granted("policy-allows", "two", 2), policy.CodeGrantExhausted)
+		d.must(d.granted("policy-allows", "denied", 1), policy.CodeGrantExhausted)
+		d.must(d.granted("policy-allows", fmt.Sprint("new-", i), 1), "")
+	}
+	d.sound()
+}
+
+// Where what was pruned is not told of, or not readable, nothing is called.
+func TestAPruneThatIsNotToldOf(t *testing.T) {
+	d := newDesk(t)
+	d.must(d.granted("policy-allows", "one", 1), "")
+	if err := d.store.Update(context.Background(), func(tx ledger.Tx) error { return tx.Prune(2, nil) }); err != nil {
+		t.Fatal(err)
+	}
+	s := d.granted("policy-allows", "one", 5)
+	if o, _, err := d.play(newID(t), s); o.Code != policy.CodeRecordFailed || len(s.World.Calls) != 0 ||
+		!bytes.Contains([]byte(o.Reason), []byte("pgfsm ledger verify")) {
+		t.Errorf("play() = %+v, %v, %d calls", o, err, len(s.World.Calls))
+	}
+}
+
+// The most pairs of a task and a tool that a prune carries over, and one more.
+func TestPruneCarriesSoMany(t *testing.T) {
+	d := newDesk(t)
+	id := d.must(d.granted("policy-allows", "one", 1), "")
+	for _, c := range []struct {
+		name   string
+		before int
+		with   string // a task that is among them
+		ok     bool
+	}{
+		{"most", ledger.MaxCarried - 1, "", true},
+		{"one-more", ledger.MaxCarried, "", false},
+		{"most-and-it-is-among-them", ledger.MaxCarried, "one", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d.view(func(r ledger.Reader) error {
+				n, err := ledger.Carry(r, c.before, c.with, id)
+				if c.ok && (err != nil || n != ledger.MaxCarried) || !c.ok && !errors.Is(err, ledger.ErrCarried) {
+					t.Errorf("carry() = %d, %v", n, err)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// What a prune says of tasks has one form, and forgets nothing that the prune before it said.
+func TestVerifyNamesForgedCallsOfTasks(t *testing.T) {
+	d := newDesk(t)
+	d.must(d.granted("policy-allows", "one", 5), "")
+	d.clock.set(t, "2026-11-21T09:01:00Z")
+	d.must(d.granted("policy-allows", "two", 5), "")
+	d.clock.set(t, "2026-11-21T09:02:00Z")
+	d.hold(nil) // what is behind it stays: both words of prunes
+	for _, before := range []string{"2026-11-21T09:01:00Z", "2026-11-21T09:02:00Z"} {
+		if done := d.prunes(before); done.Runs != 1 {
+			t.Fatalf("Prune(%s) = %+v", before, done)
+		}
+	}
+	const call = `{"calls":%d,"server":"` + statestest.Server + `","task":%q,"tool":"` + statestest.Tool + `"}`
+	one, two := fmt.Sprintf(call, 1, "one"), fmt.Sprintf(call, 1, "two")
+	if err := d.forge(func(all []ledger.Event) []ledger.Event { return all }); err != nil {
+		t.Fatalf("nothing changed: Verify() = %v", err)
+	}
+	for _, c := range []struct{ name, from, to, what string }{
+		{"none", one, fmt.Sprintf(call, 0, "one"), "it carries 0 calls"},
+		{"too-many", one, fmt.Sprintf(call, policy.MaxGrantCalls+1, "one"), "it carries 1000001 calls"},
+		{"of-no-task", one, fmt.Sprintf(call, 1, ""), "it carries 1 calls"},
+		{"twice", two, one, "not in order"},
+		{"forgotten", one + ",", "", "it forgets calls of task \"one\""},
+		{"out-of-order", one + "," + two, two + "," + one, "not in order"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := d.forge(func(all []ledger.Event) []ledger.Event { return edits(ledger.LedgerPruned, c.from, c.to)(t, all) })
+			if !errors.Is(err, ledger.ErrTampered) || !bytes.Contains([]byte(err.Error()), []byte(c.what)) {
+				t.Errorf("Verify() = %v, want %q", err, c.what)
+			}
+		})
+	}
+}

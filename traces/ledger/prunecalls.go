@@ -1,0 +1,117 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"pgfsm/policy"
+)
+
+// MaxCarried is how many pairs of a task and a tool a prune carries over: about 10 MB. It is read once by each process.
+const MaxCarried = 100_000
+
+// ErrCarried means that more would have to be carried over than one event holds.
+var ErrCarried = fmt.Errorf("more than %d pairs of a task and a tool were called, and their calls would have to be carried over: "+
+	"prune up to an earlier time, or export the ledger and go on in a new file", MaxCarried)
+
+// A taskCall counts the calls of a task to one tool that were made by runs that are gone. Grants count over a whole task, so
+// without it a prune would give a task all its calls back.
+type taskCall struct {
+	Calls  int    `json:"calls"`
+	Server string `json:"server"`
+	Task   string `json:"task"`
+	Tool   string `json:"tool"`
+}
+
+// compare orders by task, server and tool.
+func (c taskCall) compare(to taskCall) int {
+	return cmp.Or(cmp.Compare(c.Task, to.Task), cmp.Compare(c.Server, to.Server), cmp.Compare(c.Tool, to.Tool))
+}
+
+// key is what is counted, without the count.
+func (c taskCall) key() taskCall {
+	c.Calls = 0
+	return c
+}
+
+// pastCalls finds the count of a task and a tool among those that were carried over, which are ordered.
+func pastCalls(all []taskCall, of taskCall) int {
+	i, found := slices.BinarySearchFunc(all, of, taskCall.compare)
+	if !found {
+		return 0
+	}
+	return all[i].Calls
+}
+
+// carriedCalls are counts that a prune carries over, by their keys.
+type carriedCalls map[taskCall]int
+
+// carry adds the calls of runs that have ended to what the prune before carried.
+func carry(ctx context.Context, r Reader, before []taskCall, runs []string) ([]taskCall, error) {
+	c := make(carriedCalls, len(before))
+	for _, one := range before {
+		c[one.key()] = one.Calls
+	}
+	for i, run := range runs {
+		if i%progressEvery == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err := c.add(r, run); err != nil {
+			return nil, err
+		}
+	}
+	return c.sorted(), nil
+}
+
+// add counts the call of a run that has ended, if it was sent for a task.
+func (c carriedCalls) add(r Reader, run string) error {
+	q, err := r.Request(run)
+	if err != nil {
+		return fmt.Errorf("what is pruned: %w", err)
+	}
+	if q.Task == "" || q.Sent == "" {
+		return nil
+	}
+	key := taskCall{Server: q.Server, Task: q.Task, Tool: q.Tool}
+	if c[key] = min(c[key]+1, policy.MaxGrantCalls); len(c) > MaxCarried {
+		return ErrCarried
+	}
+	return nil
+}
+
+// sorted are the counts, ordered.
+func (c carriedCalls) sorted() []taskCall {
+	all := slices.SortedFunc(maps.Keys(c), taskCall.compare)
+	for i := range all {
+		all[i].Calls = c[all[i]]
+	}
+	return all
+}
+
+// check holds what a prune says of tasks to the form that it has, and to what the prune before it said: no call is forgotten.
+func (p *pruned) check(before *pruned) error {
+	if len(p.Tasks) > MaxCarried {
+		return fmt.Errorf("it carries more than %d counts of calls", MaxCarried)
+	}
+	for i, c := range p.Tasks {
+		switch {
+		case c.Task == "" || c.Calls < 1 || c.Calls > policy.MaxGrantCalls:
+			return fmt.Errorf("it carries %d calls of task %q", c.Calls, c.Task)
+		case i > 0 && p.Tasks[i-1].compare(c) >= 0:
+			return errors.New("the calls of tasks that it carries are not in order")
+		}
+	}
+	if before == nil {
+		return nil
+	}
+	for _, c := range before.Tasks {
+		if pastCalls(p.Tasks, c) < c.Calls {
+			return fmt.Errorf("it forgets calls of task %q to %s %s that the prune before it carried", c.Task, c.Server, c.Tool)
+		}
+	}
+	return nil
+}

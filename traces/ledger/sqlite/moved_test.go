@@ -1,0 +1,116 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"pgfsm/traces/ledger"
+)
+
+func copied(t *testing.T, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, text, fileMode)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMovedFile: what is recorded in a file that nobody finds is not recorded. Windows does not let an open file be moved.
+func TestMovedFile(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		move func(t *testing.T, path, away string)
+		both bool // there is a file at the path, too
+	}{
+		{"moved", func(t *testing.T, path, away string) { rename(t, path, away) }, false},
+		{"copy-put-in-place", func(t *testing.T, path, away string) { rename(t, path, away); copied(t, away, path) }, true},
+		{"replaced-at-once", func(t *testing.T, path, away string) {
+			copied(t, path, path+".new")
+			if err := os.Link(path, away); err != nil {
+				t.Fatal(err)
+			}
+			rename(t, path+".new", path)
+		}, true},
+		{"a-link-put-in-place", func(t *testing.T, path, away string) {
+			rename(t, path, away)
+			if err := os.Symlink(away, path); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			path := closed(t)
+			away := path + ".away"
+			s, err := Open(path, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			auditor, err := OpenReadOnly(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer auditor.Close()
+			tc.move(t, path, away)
+			refused(t, s.Update(context.Background(), addEvent(2)), ErrMoved, path, "start it again")
+			refused(t, s.View(context.Background(), func(ledger.Reader) error { return nil }), ErrMoved, path, "start it again")
+			err = auditor.View(context.Background(), func(ledger.Reader) error { return nil })
+			if link := tc.name == "a-link-put-in-place"; link != (err == nil) || !link && !errors.Is(err, ErrMoved) {
+				t.Errorf("an auditor's View = %v", err)
+			}
+			for _, err := range []error{auditor.Close(), s.Close()} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, file := range []string{path, away} {
+				if file == path && !tc.both {
+					continue
+				}
+				r, err := OpenReadOnly(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n := events(t, r); n != 1 {
+					t.Errorf("%s has %d events, want 1", file, n)
+				}
+				r.Close()
+			}
+		})
+	}
+	t.Run("put-back", func(t *testing.T) {
+		s := fresh(t)
+		rename(t, s.path, s.path+".away")
+		refused(t, s.Update(context.Background(), addEvent(1)), ErrMoved, s.path, "put back")
+		rename(t, s.path+".away", s.path)
+		if err := s.Update(context.Background(), addEvent(1)); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("moved-while-it-is-written", func(t *testing.T) {
+		s := fresh(t)
+		err := s.Update(context.Background(), func(tx ledger.Tx) error {
+			rename(t, s.path, s.path+".away")
+			return addEvent(1)(tx)
+		})
+		refused(t, err, ErrMoved, s.path, "put back")
+		rename(t, s.path+".away", s.path)
+		if n := events(t, s); n != 0 {
+			t.Errorf("%d events, want none", n)
+		}
+	})
+}
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}

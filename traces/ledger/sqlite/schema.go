@@ -1,0 +1,158 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pressly/goose/v3"
+
+	"pgfsm/traces/ledger"
+)
+
+// An object is one of a file's schema. A trigger, a view or a changed table can make a write that succeeds record nothing, or
+// something else.
+type object struct{ kind, name, of, sql string }
+
+func (o object) compare(p object) int {
+	return strings.Compare(o.kind+"\x00"+o.name, p.kind+"\x00"+p.name)
+}
+
+// statistics are the tables that ANALYZE makes. They change how rows are looked for, and nothing of what is found.
+var statistics = []object{
+	{"table", "sqlite_stat1", "sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)"},
+	{"table", "sqlite_stat4", "sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"},
+}
+
+// schemaOf returns the objects of a file, ordered by kind and name. The text of the migrations' own table is left out: each
+// version of what keeps it writes its own.
+func schemaOf(c *conn) (all []object, err error) {
+	rows, err := c.rows("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.close()
+	for {
+		ok, err := rows.next()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			break
+		}
+		o := object{rows.text(), rows.text(), rows.text(), rows.text()}
+		if rows.err != nil {
+			return nil, rows.err
+		}
+		if o.kind == "table" && o.name == goose.DefaultTablename {
+			o.sql = ""
+		}
+		if !slices.Contains(statistics, o) {
+			all = append(all, o)
+		}
+	}
+	slices.SortStableFunc(all, object.compare)
+	return all, nil
+}
+
+// freshSchema is that of a file that was just made.
+var freshSchema = sync.OnceValues(func() (_ []object, err error) {
+	ctx := context.Background()
+	// Databases in memory of one name are one database, as long as one of the connections to it is open.
+	const name = "/pgfsm-fresh-schema"
+	settings := map[string][]string{"vfs": {"memdb"}}
+	c, err := dial(ctx, name, BusyTimeout, settings)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	if err := migrateWith(ctx, address(name, BusyTimeout, settings), schemaVersion); err != nil {
+		return nil, err
+	}
+	return schemaOf(c)
+})
+
+// unaltered refuses a file of today's version whose schema is not that of a file that was just made, or that lets anybody remove what was
+// recorded. The error wraps a [*ledger.Fault].
+func unaltered(c *conn, path string) error {
+	want, err := freshSchema()
+	if err != nil {
+		return fmt.Errorf("ledger %s: its schema cannot be judged: %w", path, err)
+	}
+	have, err := schemaOf(c)
+	if err != nil {
+		return err
+	}
+	fault := differs(want, have)
+	if fault == nil {
+		n, err := c.number("SELECT count(*) FROM pruning")
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			fault = &ledger.Fault{Table: "pruning", Key: "a row", What: "it is not empty: what was recorded can be removed"}
+		}
+	}
+	if fault == nil {
+		return nil
+	}
+	return fmt.Errorf("ledger %s: %w; keep it to find out who did that, and restore a backup: %s", path, fault, afterRestoring)
+}
+
+// differs names the first object that is missing, changed, or too many.
+func differs(want, have []object) *ledger.Fault {
+	fault := func(o object, what string) *ledger.Fault {
+		return &ledger.Fault{Table: "sqlite_schema", Key: o.kind + " " + o.name, What: what}
+	}
+	for i := range max(len(want), len(have)) {
+		switch {
+		case i == len(have):
+			return fault(want[i], "it is missing")
+		case i == len(want):
+			return fault(have[i], "a ledger has no such thing")
+		case want[i] == have[i]:
+		case want[i].compare(have[i]) < 0:
+			return fault(want[i], "it is missing")
+		case want[i].compare(have[i]) > 0:
+			return fault(have[i], "a ledger has no such thing")
+		default:
+			return fault(have[i], "it was changed")
+		}
+	}
+	return nil
+}
+
+// Check looks whether the file is whole: its pages, its rows, and whether each index has the rows that its table has. It reads all of
+// the file. The error is a [*ledger.Fault] where it is not.
+func (t *tx) Check(ctx context.Context) error {
+	if err := t.usable(); err != nil {
+		return err
+	}
+	rows, err := t.c.rowsUntil(ctx, "PRAGMA integrity_check(1)")
+	if err != nil {
+		return damaged(ctx, t.path, err)
+	}
+	defer rows.close()
+	ok, err := rows.next()
+	if err != nil || !ok {
+		return damaged(ctx, t.path, errors.Join(err, ctx.Err()))
+	}
+	if said := rows.text(); rows.err != nil || said != "ok" {
+		return &ledger.Fault{Table: "file", Key: "integrity", What: said}
+	}
+	return nil
+}
+
+// damaged makes a fault of an error that says that the file is damaged.
+func damaged(ctx context.Context, path string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if code := primary(err); code == codeCorrupt || code == codeNotADB {
+		return &ledger.Fault{Table: "file", Key: "integrity", What: err.Error()}
+	}
+	return explained(path, err)
+}

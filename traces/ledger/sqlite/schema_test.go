@@ -1,0 +1,215 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgfsm/traces/ledger"
+)
+
+// closed makes a ledger with an event, and closes it.
+func closed(t *testing.T) string {
+	t.Helper()
+	s := fresh(t)
+	if err := s.Update(context.Background(), addEvent(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return s.path
+}
+
+func tampered(t *testing.T, how string, err error, table, key string) {
+	t.Helper()
+	var fault *ledger.Fault
+	if !errors.Is(err, ErrAltered) || !errors.As(err, &fault) || fault.Table != table || fault.Key != key {
+		t.Errorf("%s: %v, want a fault of %s %s", how, err, table, key)
+	}
+}
+
+// TestAlteredSchema: whatever can make a write do something else than it says.
+func TestAlteredSchema(t *testing.T) {
+	const rewritten = "PRAGMA writable_schema = 1"
+	for _, tc := range []struct {
+		name       string
+		statements []string
+		key        string // empty: it is opened
+	}{
+		{"trigger-that-ignores-votes", []string{
+			"CREATE TRIGGER z BEFORE INSERT ON events WHEN NEW.type = 'approval.denied' BEGIN SELECT RAISE(IGNORE); END",
+		}, "trigger z"},
+		{"trigger-first-in-order", []string{"CREATE TRIGGER a AFTER INSERT ON events BEGIN DELETE FROM requests; END"}, "trigger a"},
+		{"trigger-of-the-migrations", []string{"CREATE TRIGGER z AFTER INSERT ON goose_db_version BEGIN DELETE FROM requests; END"}, "trigger z"},
+		{"trigger-missing", []string{"DROP TRIGGER events_refuse_update"}, "trigger events_refuse_update"},
+		{"last-trigger-missing", []string{"DROP TRIGGER steps_refuse_update"}, "trigger steps_refuse_update"},
+		{"trigger-changed", []string{
+			"DROP TRIGGER events_refuse_update", "CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events BEGIN SELECT 1; END",
+		}, "trigger events_refuse_update"},
+		{"table-too-many", []string{"CREATE TABLE more (x)"}, "table more"},
+		{"table-missing", []string{"DROP TABLE tokens"}, "index sqlite_autoindex_tokens_1"},
+		{"table-made-a-view", []string{"ALTER TABLE delivered RENAME TO d", "CREATE VIEW delivered AS SELECT * FROM d"}, "index sqlite_autoindex_d_1"},
+		{"view-too-many", []string{"CREATE VIEW v AS SELECT 1"}, "view v"},
+		{"column-too-many", []string{"ALTER TABLE events ADD COLUMN more TEXT"}, "table events"},
+		{"column-with-another-name", []string{"ALTER TABLE requests RENAME COLUMN kind TO kin"}, "table requests"},
+		{"index-too-many", []string{"CREATE UNIQUE INDEX one ON events (type)"}, "index one"},
+		{"index-missing", []string{"DROP INDEX requests_open"}, "index requests_open"},
+		{"index-changed", []string{"DROP INDEX requests_open", "CREATE INDEX requests_open ON requests (run_id) WHERE ended <> ''"}, "index requests_open"},
+		{"index-of-the-migrations", []string{"CREATE UNIQUE INDEX one ON goose_db_version (is_applied, id)"}, "index one"},
+		{"statistics-of-another-form", []string{"ANALYZE", rewritten,
+			"UPDATE sqlite_schema SET sql = 'CREATE TABLE sqlite_stat1(tbl,idx,stat, more)' WHERE name = 'sqlite_stat1'"}, "table sqlite_stat1"},
+		{"statistics", []string{"ANALYZE"}, ""},
+		{"made-smaller", []string{"VACUUM"}, ""},
+		{"indexes-made-anew", []string{"REINDEX"}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			path := closed(t)
+			db := raw(t, path)
+			run(t, db, tc.statements...)
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for how, open := range map[string]func() (*Store, error){ // in any order
+				"Open": func() (*Store, error) { return Open(path, Options{}) }, "OpenReadOnly": func() (*Store, error) { return OpenReadOnly(path) },
+			} {
+				s, err := open()
+				if err == nil {
+					s.Close()
+				}
+				if tc.key == "" {
+					if err != nil {
+						t.Errorf("%s: %v", how, err)
+					}
+					continue
+				}
+				tampered(t, how, err, "sqlite_schema", tc.key)
+			}
+		})
+	}
+}
+
+func TestOpenGuardIsTampering(t *testing.T) {
+	path := closed(t)
+	run(t, raw(t, path), "INSERT INTO pruning (since) VALUES (1)")
+	_, err := Open(path, Options{})
+	tampered(t, "Open", err, "pruning", "a row")
+	_, err = OpenReadOnly(path)
+	tampered(t, "OpenReadOnly", err, "pruning", "a row")
+}
+
+// TestFilesOfOlderVersionsAreHeldToTheSchema, once they are up to date.
+func TestFilesOfOlderVersionsAreHeldToTheSchema(t *testing.T) {
+	for version := int64(1); version < schemaVersion; version++ {
+		path := older(t, version)
+		run(t, raw(t, path), "CREATE TRIGGER z BEFORE INSERT ON events BEGIN SELECT RAISE(IGNORE); END")
+		_, err := Open(path, Options{})
+		tampered(t, format(version), err, "sqlite_schema", "trigger z")
+	}
+}
+
+// TestWhatIsNotRecordedFails: a trigger that was put there while the file is open makes statements do nothing.
+func TestWhatIsNotRecordedFails(t *testing.T) {
+	for table, writes := range map[string]func(ledger.Tx) error{ // in any order
+		"events":     addEvent(1),
+		"decisions":  func(tx ledger.Tx) error { return tx.AddDecision(ledger.Decision{Seq: 1, RunID: "a"}) },
+		"steps":      func(tx ledger.Tx) error { return tx.AddSteps([]ledger.Step{{RunID: "a"}, {RunID: "a", Seq: 1}}) },
+		"requests":   func(tx ledger.Tx) error { return tx.PutRequest(ledger.Request{RunID: "a"}) },
+		"blobs":      func(tx ledger.Tx) error { return tx.PutBlob(ledger.Blob{Digest: "d"}) },
+		"tokens":     func(tx ledger.Tx) error { return tx.PutToken(ledger.Token{ID: "k"}) },
+		"deliveries": func(tx ledger.Tx) error { return tx.PutDelivery(ledger.Delivery{Seq: 1, Hook: "h", State: "waiting"}) },
+		"delivered":  func(tx ledger.Tx) error { return tx.SetDelivered("h", 1) },
+		"pruning":    func(tx ledger.Tx) error { return tx.Prune(1, nil) },
+	} {
+		t.Run(table, func(t *testing.T) {
+			s := fresh(t)
+			db := raw(t, s.path)
+			run(t, db, "CREATE TRIGGER z BEFORE INSERT ON "+table+" BEGIN SELECT RAISE(IGNORE); END")
+			err := s.Update(context.Background(), func(tx ledger.Tx) error {
+				_ = writes(tx) // Update must fail whatever is made of this
+				return nil
+			})
+			refused(t, err, ErrUnrecorded, s.path, "ledger verify")
+			run(t, db, "DROP TRIGGER z")
+			if err := s.Update(context.Background(), writes); err != nil {
+				t.Errorf("without the trigger: %v", err)
+			}
+		})
+	}
+	t.Run("a-request-that-is-there", func(t *testing.T) {
+		s := fresh(t)
+		put := func(tx ledger.Tx) error { return tx.PutRequest(ledger.Request{RunID: "a", Status: ledger.Denied}) }
+		if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutRequest(ledger.Request{RunID: "a"}) }); err != nil {
+			t.Fatal(err)
+		}
+		run(t, raw(t, s.path), "CREATE TRIGGER z BEFORE UPDATE ON requests BEGIN SELECT RAISE(IGNORE); END")
+		refused(t, s.Update(context.Background(), put), ErrUnrecorded, s.path, "ledger verify")
+	})
+}
+
+// TestCheckFindsDamagedIndexes: an index that does not have the rows of its table makes lists that lie.
+func TestCheckFindsDamagedIndexes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	s, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutRequest(ledger.Request{RunID: "a", Status: ledger.Pending}) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole(t, s, nil)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	emptied(t, path, "requests_status")
+	if s, err = OpenReadOnly(path); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	whole(t, s, ledger.ErrTampered)
+	stopped, stop := context.WithCancel(context.Background())
+	err = s.View(stopped, func(r ledger.Reader) error { stop(); return r.(*tx).Check(stopped) })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Check with nobody who waits = %v", err)
+	}
+}
+
+func whole(t *testing.T, s *Store, want error) {
+	t.Helper()
+	err := s.View(context.Background(), func(r ledger.Reader) error { return r.(*tx).Check(context.Background()) })
+	if !errors.Is(err, want) || want != nil && !strings.Contains(err.Error(), "requests_status") {
+		t.Errorf("Check = %v, want %v", err, want)
+	}
+}
+
+// emptied takes all entries out of an index, whose root is a leaf, and leaves its table alone.
+func emptied(t *testing.T, path, index string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root, size int64
+	if err := db.QueryRow("SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_schema WHERE name = ?", index).Scan(&root, &size); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// An empty leaf of an index: https://www.sqlite.org/fileformat2.html#b_tree_pages.
+	page := make([]byte, size)
+	page[0], page[5], page[6] = 0x0a, byte(size>>8), byte(size)
+	if _, err := f.WriteAt(page, (root-1)*size); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,59 @@
+package storetest
+
+import (
+	"testing"
+
+	"pgfsm/traces/ledger"
+)
+
+// windows: what is since a time counts by when it was asked for or sent, whichever is later, and always while it is open.
+func windows(t *testing.T, h Harness) {
+	const before, after = "2026-01-01T23:59:59Z", "2026-01-02T00:00:01Z" // a second around later
+	s, _ := h.fresh(t)
+	update(t, s, func(tx ledger.Tx) error {
+		for _, r := range []ledger.Request{
+			{RunID: "1", At: early, Status: ledger.Pending, Task: "t1"},                                     // held for long
+			{RunID: "2", At: early, Status: ledger.Executed, Task: "t1", Sent: later, Ended: late},          // and sent then
+			{RunID: "3", At: later, Status: ledger.Executed, Task: "t1", Sent: early, Ended: late},          // by a clock behind
+			{RunID: "4", At: early, Status: ledger.Denied, Task: "t1", Ended: late},                         // never sent
+			{RunID: "5", At: early, Status: ledger.Executed, Task: "t1", Sent: before, Ended: late},         //
+			{RunID: "6", At: early, Status: ledger.Allowed, Task: "t2", Sent: early},                        // in flight
+			{RunID: "7", At: later, Status: ledger.Executed, Task: "t2", Sent: later, Ended: later},         //
+			{RunID: "8", At: later, Status: ledger.Denied, Task: "t2", Ended: later},                        //
+			{RunID: "9", At: before, Status: ledger.Indeterminate, Task: "t2", Sent: before, Ended: before}, //
+		} {
+			r.Actor, r.Server, r.Tool = "ann", "files", "read"
+			if err := tx.PutRequest(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, tc := range []struct {
+		name string
+		f    ledger.Filter
+		want []string
+	}{
+		{"a-second-before", ledger.Filter{Since: before}, []string{"1", "2", "3", "5", "6", "7", "8", "9"}},
+		{"at-the-second", ledger.Filter{Since: later}, []string{"1", "2", "3", "6", "7", "8"}},
+		{"a-second-behind", ledger.Filter{Since: after}, []string{"1", "6"}},
+		{"what-is-open-has-no-time", ledger.Filter{Since: "9999-12-31T23:59:59Z"}, []string{"1", "6"}},
+		{"counted", ledger.Filter{Since: later, Counted: true}, []string{"1", "2", "3", "6", "7"}},
+		{"counted-of-actor", ledger.Filter{Since: later, Counted: true, Actor: "ann"}, []string{"1", "2", "3", "6", "7"}},
+		{
+			"counted-calls-of-actor", ledger.Filter{Since: after, Counted: true, Actor: "ann", Server: "files", Tool: "read"},
+			[]string{"1", "6"},
+		},
+		{"counted-of-task", ledger.Filter{Since: before, Counted: true, Task: "t1"}, []string{"1", "2", "3", "5"}},
+		{
+			"counted-calls-of-task", ledger.Filter{Since: later, Counted: true, Task: "t1", Server: "files", Tool: "read"},
+			[]string{"1", "2", "3"},
+		},
+		{"open", ledger.Filter{Since: late, Open: true}, []string{"1", "6"}},
+		{"newest-limit", ledger.Filter{Since: later, Counted: true, Newest: true, Limit: 2}, []string{"7", "6"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			view(t, s, func(r ledger.Reader) { same(t, "runs", tc.want, runs(list(t, r.Requests(tc.f)))) })
+		})
+	}
+}
