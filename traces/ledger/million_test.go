@@ -67,11 +67,11 @@ func TestManyRuns(t *testing.T) {
 		{"newest 50", ledger.Filter{Newest: true, Limit: page}, page},
 		{"newest 50 pending", ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Newest: true, Limit: page}, min(page, n/manyHeld)},
 		{"newest 50 denied or executed", ledger.Filter{Statuses: []ledger.Status{ledger.Denied, ledger.Executed}, Newest: true, Limit: page}, page},
-		{"newest 50 of an actor", ledger.Filter{Actor: carol, Newest: true, Limit: page}, page},
+		{"newest 50 of an actor", ledger.Filter{Actor: "local:" + carol, Newest: true, Limit: page}, page},
 		{"newest 50 of an actor who never asked", ledger.Filter{Actor: dave, Newest: true, Limit: page}, 0},
 		{"all open", ledger.Filter{Open: true}, 2 * (n / manyHeld)},
 		{"all decided and open", ledger.Filter{Statuses: decided, Open: true}, n / manyHeld},
-		{"counted of an actor, in the last second", ledger.Filter{Actor: carol, Counted: true, Since: "9999"}, 2 * (n / manyHeld)}, // all open
+		{"counted of an actor, in the last second", ledger.Filter{Actor: "local:" + carol, Counted: true, Since: "9999"}, 2 * (n / manyHeld)}, // all open
 		{"counted of a task that is not", ledger.Filter{Task: "none", Counted: true}, 0},
 	} {
 		got := 0
