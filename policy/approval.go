@@ -86,18 +86,22 @@ func (b *Bundle) Agreed(h *Held, at string, votes []Vote) Verdict {
 		fmt.Sprintf("%d of %d people have agreed.", len(by), max(h.Quorum, 1)))
 }
 
-// localUser is what stands before the name of a user of the operating system.
-const localUser = "local:"
+// LocalUser is what stands before the name of an actor who is known as a user of the operating system and not by a token.
+const LocalUser = "local:"
+
+// TimeForm is the one form of every time that is recorded and compared, as package time writes it: RFC 3339, UTC, whole
+// seconds, so that times are ordered as their text is.
+const TimeForm = "2006-01-02T15:04:05Z"
 
 // SamePerson reports whether two names mean one person: letter case does not make another, nor does it matter whether a
 // name is that of a user of the operating system or of a token.
 func SamePerson(a, b string) bool {
-	return strings.EqualFold(strings.TrimPrefix(a, localUser), strings.TrimPrefix(b, localUser))
+	return strings.EqualFold(strings.TrimPrefix(a, LocalUser), strings.TrimPrefix(b, LocalUser))
 }
 
-// Before compares two times of the one form 2006-01-02T15:04:05Z. Anything else is never before anything: the zero
+// Before compares two times of the one form, [TimeForm]. Anything else is never before anything: the zero
 // expiry has passed.
 func Before(at, expires string) bool {
-	const form = len("2006-01-02T15:04:05Z")
+	const form = len(TimeForm)
 	return len(at) == form && len(expires) == form && at[form-1] == 'Z' && expires[form-1] == 'Z' && at < expires
 }

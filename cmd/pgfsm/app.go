@@ -252,7 +252,7 @@ func (a *app) close() error {
 func actor() string {
 	u, err := user.Current()
 	if err != nil {
-		return fmt.Sprintf("local:uid-%d", os.Getuid())
+		return fmt.Sprintf(policy.LocalUser+"uid-%d", os.Getuid())
 	}
-	return "local:" + u.Username
+	return policy.LocalUser + u.Username
 }

@@ -329,7 +329,7 @@ var curlFence = regexp.MustCompile("(?s)```sh\n(curl .*?)```")
 func TestDocsCurl(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("there is no curl here")
+		skip(t, "there is no curl here")
 	}
 	doc, err := os.ReadFile("../../docs/approvals.md")
 	if err != nil {

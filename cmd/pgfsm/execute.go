@@ -16,7 +16,7 @@ import (
 )
 
 // now is the form of every time that is recorded.
-func now() string { return time.Now().UTC().Format("2006-01-02T15:04:05Z") }
+func now() string { return time.Now().UTC().Format(policy.TimeForm) }
 
 // execute takes one request through the machine, records it and prints what came of it.
 func (a *app) execute(ctx context.Context, kind string, text []byte, o *runOptions) error {

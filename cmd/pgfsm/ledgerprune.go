@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
@@ -65,7 +66,7 @@ Export what you want to keep before, and take a new checkpoint after.`,
 
 // pruneTime reads a date or a time.
 func pruneTime(text string) (string, error) {
-	const form = "2006-01-02T15:04:05Z"
+	const form = policy.TimeForm
 	for _, layout := range []string{form, time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t.Format(form), nil

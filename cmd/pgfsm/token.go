@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/policy"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 )
@@ -122,7 +123,7 @@ const maxTokenDays = 3660
 
 // expiry reads when a token expires: so many days or hours from now, on a date, or never.
 func expiry(s string, now time.Time) (string, error) {
-	const form = "2006-01-02T15:04:05Z"
+	const form = policy.TimeForm
 	if s == neverExpires {
 		return "", nil
 	}

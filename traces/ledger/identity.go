@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"pgfsm/policy"
 )
 
 // ErrRevoked means that who asked for a call, or who agreed to it, was sent away before it left.
@@ -30,7 +32,7 @@ func sentAway(r Reader, q *Request) (reason string, err error) {
 			return fmt.Sprintf("The token by which %s agreed was revoked at %s.", by, t.Revoked), nil
 		}
 	}
-	if strings.HasPrefix(q.Actor, localUser) {
+	if strings.HasPrefix(q.Actor, policy.LocalUser) {
 		return "", nil // they came without a token, by the operating system's word
 	}
 	for t, err := range r.Tokens() {

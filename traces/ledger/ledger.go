@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"pgfsm/policy"
 )
 
 // ClockSkew is how far the clock may stand behind the last event. Within it the ledger's time stands still; beyond it
@@ -80,7 +82,7 @@ func (l *Ledger) Close() error {
 }
 
 // timeForm is the form of every time in a ledger.
-const timeForm = "2006-01-02T15:04:05Z"
+const timeForm = policy.TimeForm
 
 // now is the ledger's time behind an event of a time: it never goes back.
 func (l *Ledger) now(last string) (string, error) { return behind(l.clock(), last) }

@@ -23,9 +23,6 @@ import (
 // MaxTokenName bounds the name of a token in bytes: it stands in every event and every list.
 const MaxTokenName = 128
 
-// localUser is what stands before the name of a user of the operating system. No token is called so.
-const localUser = "local:"
-
 // CreateToken makes a token for a person or a service and returns its text, which is nowhere else and cannot be had
 // again. Expires is a time of the form 2006-01-02T15:04:05Z, or empty for never. While an active token of the role admin
 // is there, by must be an admin; as long as there is none, whoever may write the ledger's file may. The error is
@@ -172,7 +169,7 @@ func checkToken(name, role, expires string) error {
 	case !norm.NFKC.IsNormalString(name):
 		return refusedValues("the name %q is written in a form that looks like another: write %q", shown, norm.NFKC.String(name))
 	case looksLocal(name):
-		return refusedValues("the name %q begins with what looks like %s, as only the names of users of the operating system do", shown, localUser)
+		return refusedValues("the name %q begins with what looks like %s, as only the names of users of the operating system do", shown, policy.LocalUser)
 	}
 	return nil
 }
@@ -194,9 +191,9 @@ func noLookalike(r Reader, name string) error {
 	return nil
 }
 
-// looksLocal reports whether a name begins with what people read as [localUser], whatever its letters and its colon are.
+// looksLocal reports whether a name begins with what people read as [policy.LocalUser], whatever its letters and its colon are.
 func looksLocal(name string) bool {
-	word := strings.TrimSuffix(localUser, ":")
+	word := strings.TrimSuffix(policy.LocalUser, ":")
 	for i, r := range name {
 		if strings.ContainsRune(colons, r) && look(name[:i]) == look(word) {
 			return true

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"pgfsm/policy"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 )
@@ -52,7 +53,7 @@ const (
 // never is behind every time: all that wait are due by then.
 const never = "9999-12-31T23:59:59Z"
 
-const timeForm = "2006-01-02T15:04:05Z"
+const timeForm = policy.TimeForm
 
 // A Store is what is needed of a [ledger.Store].
 type Store interface {
