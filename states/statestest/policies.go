@@ -148,7 +148,7 @@ func heldByPolicy() []Scenario {
 		held("policy-held-and-it-expired", states.Blocked, policy.CodeApprovalExpired, 0, decide("approve", "2026-11-21T10:00:00Z"), holdReads),
 		held("one-of-two-is-too-few", states.Blocked, policy.CodeApprovalMismatch, 0, decide("approve", inTime), two),
 		held("one-person-twice-is-one-vote", states.Blocked, policy.CodeApprovalMismatch, 0,
-			Votes(Vote("approve", "local:bob", inTime), Vote("approve", "Bob", inTime)), two),
+			Votes(Vote("approve", "local:bob", inTime), Vote("approve", "local:bob", inTime)), two),
 		held("two-people-agree", states.Answered, "", 1, both, two),
 		held("two-agree-and-a-third-denies", states.Blocked, policy.CodeApprovalDenied, 0,
 			Votes(append(slices.Clone(both.Votes), Vote("deny", "local:bob", inTime))...), two),
