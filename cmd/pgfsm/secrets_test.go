@@ -129,7 +129,8 @@ planner: {mode: llm, llm: {base_url: %q, model: m, api_key: "pre.${file:token}"}
 	}
 }
 
-// TestStrayWordsAreNotLogged: net/http logs what a server sends on a connection that waits for nothing.
+// TestStrayWordsAreNotLogged: net/http logs what a server sends on a connection that waits for nothing. Where the next
+// request is on that connection already, the same words are its malformed answer: then the run fails, and says so masked.
 func TestStrayWordsAreNotLogged(t *testing.T) {
 	t.Parallel()
 	const token = "stray-secret-4711"
@@ -159,7 +160,9 @@ allowlist: allowlist.json
 `, s.URL), "allowlist.json", `{"echo": ["look"]}`, "token", token)
 	cmd, stdout, stderr := child(t.Context(), "pgfsm", nil, "call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"),
 		"echo", "look", "{}")
-	if err := cmd.Run(); err != nil || stderr.Len() > 0 || strings.Contains(stdout.String(), token) {
+	err := cmd.Run()
+	failed := cmd.ProcessState.ExitCode() == 2 && strings.Contains(stdout.String(), "malformed HTTP response")
+	if err != nil && !failed || stderr.Len() > 0 || strings.Contains(stdout.String(), token) {
 		t.Errorf("call: %v\n%s%s", err, stdout, stderr)
 	}
 }
