@@ -31,11 +31,8 @@ type Bundle struct {
 	decider      Decider
 
 	mu       sync.Mutex
-	catalogs map[canonical.Digest]*Catalog
+	catalogs catalogs
 }
-
-// maxCatalogs bounds how many different catalogs a bundle remembers as compiled.
-const maxCatalogs = 64
 
 // Compile checks content and makes it a bundle. The error names every fault.
 func Compile(content Content) (*Bundle, error) {
@@ -45,7 +42,6 @@ func Compile(content Content) (*Bundle, error) {
 		pins:         make(map[toolKey]canonical.Digest),
 		outputs:      make(map[toolKey]*schema.Schema),
 		schemaLimits: schema.DefaultLimits(),
-		catalogs:     make(map[canonical.Digest]*Catalog),
 	}
 	var errs []error
 	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -175,15 +171,12 @@ func (b *Bundle) Limits() Limits { return b.content.Limits }
 func (b *Bundle) Catalog(digest canonical.Digest, listings []Listing) *Catalog {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c := b.catalogs[digest]; c != nil {
+	if c := b.catalogs.known[digest]; c != nil {
 		return c
 	}
 	c := b.readCatalog(listings)
 	c.digest = digest
-	if len(b.catalogs) >= maxCatalogs {
-		clear(b.catalogs)
-	}
-	b.catalogs[digest] = c
+	b.catalogs.put(digest, c, listings)
 	return c
 }
 

@@ -225,16 +225,11 @@ func (b *Bundle) compileTool(t *Tool) {
 func readTools(l Listing) ([]*Tool, error) {
 	var tools []*Tool
 	for i, page := range l.Pages {
-		if err := canonical.Check(page, maxCatalogDepth); err != nil {
-			return nil, fmt.Errorf("tools/list page %d is %w", i+1, err)
+		sent, err := readPage(i, page)
+		if err != nil {
+			return nil, err
 		}
-		var result struct {
-			Tools []jsontext.Value `json:"tools"`
-		}
-		if err := json.Unmarshal(page, &result); err != nil {
-			return nil, fmt.Errorf("tools/list page %d has no list of tools", i+1)
-		}
-		for j, raw := range result.Tools {
+		for j, raw := range sent {
 			t, err := readTool(l.Server, raw)
 			if err != nil {
 				return nil, fmt.Errorf("tools/list page %d, tool %d: %w", i+1, j+1, err)

@@ -35,14 +35,15 @@ const (
 	CodeGrantTaskMissing    Code = "grant_task_missing"
 	CodeGrantExhausted      Code = "grant_exhausted"
 
-	CodePolicyDenied     Code = "policy_denied"
-	CodePolicyFailed     Code = rules.CodeFailed
-	CodePolicySpent      Code = rules.CodeSpent
-	CodeApprovalRequired Code = "approval_required"
-	CodeApprovalDenied   Code = "approval_denied"
-	CodeApprovalExpired  Code = "approval_expired"
-	CodeApprovalMismatch Code = "approval_mismatch"
-	CodeBundleChanged    Code = "bundle_changed"
+	CodePolicyDenied      Code = "policy_denied"
+	CodePolicyFailed      Code = rules.CodeFailed
+	CodePolicySpent       Code = rules.CodeSpent
+	CodeApprovalRequired  Code = "approval_required"
+	CodeApprovalDenied    Code = "approval_denied"
+	CodeApprovalExpired   Code = "approval_expired"
+	CodeApprovalMismatch  Code = "approval_mismatch"
+	CodeBundleChanged     Code = "bundle_changed"
+	CodeRoundUnapprovable Code = "round_not_approvable"
 
 	CodeOutputUntyped  Code = "output_untyped"
 	CodeResultTooLarge Code = "result_too_large"
@@ -105,6 +106,7 @@ func Codes() []CodeDoc {
 		{CodePolicyFailed, GatePolicy, "A condition of a policy that could deny or hold the call cannot be judged for these arguments, so the call is denied.", "The reason names policy and condition; write the condition for arguments that are missing or of another type too, as with has(args.amount)."},
 		{CodePolicySpent, GatePolicy, "The conditions that the risk rules and policies ask about this call may cost more than one decision has, so the rest is not evaluated and the call is denied.", "The reason names the policy or risk rule; narrow the globs of those with loops or patterns, or send smaller arguments."},
 		{CodeApprovalRequired, GatePolicy, "A person has to decide before the call is made.", "Approve or deny the run."},
+		{CodeRoundUnapprovable, GatePolicy, "A person would have to decide, and the call carries answers to questions of the server (inputResponses, requestState), which people are not shown.", "Have the policy allow or deny the rounds of this tool; only calls without them can be held."},
 		{CodeApprovalDenied, GateApproval, "A person denied the call.", "The reason is theirs."},
 		{CodeApprovalExpired, GateApproval, "Nobody decided in time. Expiry counts as denial.", "Ask again."},
 		{CodeApprovalMismatch, GateApproval, "What was approved is not what would run now, or those who approved may not, or are too few, or a token of who asked or agreed was revoked.", "Ask for a new approval."},

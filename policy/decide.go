@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
@@ -48,7 +47,6 @@ func (b *Bundle) WithDecider(d Decider) *Bundle {
 	return &Bundle{
 		content: b.content, canonical: b.canonical, digest: b.digest, screen: b.screen, allow: b.allow, pins: b.pins,
 		grants: b.grants, outputs: b.outputs, schemaLimits: b.schemaLimits, risk: b.risk, rules: b.rules, decider: d,
-		catalogs: make(map[canonical.Digest]*Catalog),
 	}
 }
 
@@ -158,4 +156,10 @@ func (a *Assessment) judge(d rules.Decision, now string) {
 	default:
 		a.Verdict = blocked(GatePolicy, CodePolicyDenied, reason)
 	}
+}
+
+// Unapprovable refuses a call that a policy holds and that carries more than its arguments: people are shown those.
+func Unapprovable() Verdict {
+	return blocked(GatePolicy, CodeRoundUnapprovable,
+		"A person has to decide about this call, and it carries answers to questions of the server, which nobody is shown.")
 }

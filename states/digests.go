@@ -22,6 +22,7 @@ func (f *PermittedFact) digest(run string) canonical.Digest {
 	o.Digest("bundle", f.Bundle)
 	o.Digest("definition", f.Definition)
 	o.Digest("plan", f.Plan)
+	spellSome(o, "round", string(f.Round))
 	o.Text("run", run)
 	o.Text("server", f.Server)
 	o.Text("tool", f.Tool)

@@ -12,8 +12,8 @@ type dispatched struct{}
 func (dispatched) Want(r *Run) Command {
 	p := r.facts.Permitted
 	return &CallTool{
-		Arguments: r.facts.Validated.Arguments, Do: doCallTool, Permit: p.Permit, Server: p.Server, Tool: p.Tool,
-		Bytes: p.Arguments, Run: r.id,
+		Arguments: r.facts.Validated.Arguments, Do: doCallTool, Permit: p.Permit, Round: p.Round, Server: p.Server, Tool: p.Tool,
+		Beside: r.request.Round, Bytes: p.Arguments, Run: r.id,
 	}
 }
 

@@ -63,11 +63,13 @@ type CallTool struct {
 	Arguments canonical.Digest `json:"arguments"`
 	Do        string           `json:"do"`
 	Permit    canonical.Digest `json:"permit"`
+	Round     canonical.Digest `json:"round,omitempty"`
 	Server    string           `json:"server"`
 	Tool      string           `json:"tool"`
 
-	Bytes []byte `json:"-"` // the permitted fact has them
-	Run   string `json:"-"` // the header has it
+	Beside []byte `json:"-"` // what travels beside the arguments: the header has it
+	Bytes  []byte `json:"-"` // the permitted fact has them
+	Run    string `json:"-"` // the header has it
 }
 
 func (*ListTools) command()     {}
@@ -83,13 +85,26 @@ type Event interface {
 	event()
 }
 
-// ToolsListed holds every server's answer, in the operator's order of servers.
+// ToolsListed holds every server's answer, in the operator's order of servers. Where the listing was kept from earlier,
+// it holds of the one server that is addressed the definitions of the one tool.
 type ToolsListed struct {
 	Happened string           `json:"happened"`
+	Kept     *Kept            `json:"kept,omitzero"`
 	Servers  []policy.Listing `json:"servers"`
 
 	spelled jsontext.Value   // the canonical form, where the event is shared
 	digest  canonical.Digest // of the servers, likewise
+}
+
+// Kept says of a listing that was kept which one it was, and how old.
+type Kept struct {
+	Age     int              `json:"age_s"`   // whole seconds, rounded up
+	Catalog canonical.Digest `json:"catalog"` // of the server's whole answer
+}
+
+func (k *Kept) spell(o *canonical.Object) {
+	o.Int("age_s", k.Age)
+	o.Digest("catalog", k.Catalog)
 }
 
 // Completed holds what a planner or summarizer said, and, where a model was asked, the exact bytes that went and came.
@@ -226,7 +241,7 @@ func prepared(ev Event) Event {
 			}
 		}
 		listed.spelled = appendSpelled(make([]byte, 0, size), listed)
-		listed.digest = canonical.Sum("catalog", listed.spelled)
+		listed.digest = listed.sum()
 	}
 	return ev
 }
@@ -236,7 +251,27 @@ func (e *ToolsListed) Catalog() canonical.Digest {
 	if e.digest != "" {
 		return e.digest
 	}
-	return canonical.Sum("catalog", spelled(e))
+	return e.sum()
+}
+
+// sum leaves out how long the answers were kept: the same definitions are the same catalog.
+func (e *ToolsListed) sum() canonical.Digest {
+	if e.Kept == nil && e.spelled != nil {
+		return canonical.Sum("catalog", e.spelled)
+	}
+	return canonical.Sum("catalog", spelled(&ToolsListed{Happened: toolsListed, Servers: e.Servers}))
+}
+
+// Shared returns the event of a listing that many runs go by. What is computed from it is computed once.
+func Shared(listed *ToolsListed) *ToolsListed { return named(listed).(*ToolsListed) }
+
+// KeptFor is the event of a listing that was kept for age seconds: of its one server what it lists under one name. The
+// whole listing must be [Shared].
+func (e *ToolsListed) KeptFor(tool string, age int) (*ToolsListed, error) {
+	if len(e.Servers) != 1 {
+		return nil, errors.New("what is kept is the listing of one server")
+	}
+	return Shared(&ToolsListed{Kept: &Kept{Age: age, Catalog: e.Catalog()}, Servers: []policy.Listing{e.Servers[0].Only(tool)}}), nil
 }
 
 // DecodeEvent reads an event as a trace holds it. An unknown event or member is an error; null is no event.

@@ -159,6 +159,7 @@ type PermittedFact struct {
 	Definition canonical.Digest `json:"definition"`
 	Permit     canonical.Digest `json:"permit"`
 	Plan       canonical.Digest `json:"plan"`
+	Round      canonical.Digest `json:"round,omitempty"` // of what travels beside the arguments
 	Server     string           `json:"server"`
 	Tool       string           `json:"tool"`
 }

@@ -156,7 +156,8 @@ func (r *Run) consume(call *CallTool) error {
 	p, d := r.facts.Permitted, r.facts.Dispatched
 	if r.state != Dispatched || r.consumed || p == nil || d == nil ||
 		d.Permit != call.Permit || p.Permit != call.Permit || p.Server != call.Server || p.Tool != call.Tool ||
-		call.Permit != p.digest(r.id) || !bytes.Equal(call.Bytes, p.Arguments) {
+		call.Permit != p.digest(r.id) || !bytes.Equal(call.Bytes, p.Arguments) ||
+		call.Round != p.Round || p.Round != r.request.round() || !bytes.Equal(call.Beside, r.request.Round) {
 		return ErrPermit
 	}
 	r.consumed = true

@@ -25,12 +25,20 @@ func texts(req Request) []string {
 	if req.Kind == KindAsk {
 		return []string{string(req.Text)}
 	}
-	found := []string{string(req.Text)}
-	dec := jsontext.NewDecoder(bytes.NewReader(req.Text), jsontext.AllowDuplicateNames(true))
+	found := spoken([]string{string(req.Text)}, req.Text)
+	if len(req.Round) > 0 {
+		found = spoken(append(found, string(req.Round)), req.Round)
+	}
+	return found
+}
+
+// spoken appends every string of a JSON text, as far as it is one: what is not strict JSON is refused by the plan gate.
+func spoken(found []string, text []byte) []string {
+	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
 	for {
 		tok, err := dec.ReadToken()
 		if err != nil {
-			return found // what is not strict JSON is refused by the plan gate
+			return found
 		}
 		if tok.Kind() == '"' {
 			found = append(found, tok.String())

@@ -8,8 +8,9 @@ import (
 
 // Kinds of request.
 const (
-	KindAsk  = "ask"  // a question; a planner makes the plan
-	KindCall = "call" // the request is the plan: an operator's call, or an agent's
+	KindAsk   = "ask"   // a question; a planner makes the plan
+	KindCall  = "call"  // the request is the plan: an operator's call
+	KindAgent = "agent" // the request is the plan: a tools/call that an agent sent to the gateway
 )
 
 // A Request is what starts a run. It is captured whole and never changed.
@@ -17,8 +18,17 @@ type Request struct {
 	Actor string         `json:"actor"` // who asks, as the operator's side knows them
 	At    string         `json:"at"`    // RFC 3339, UTC: the "now" that policies see
 	Kind  string         `json:"kind"`
-	Task  *policy.Task   `json:"task,omitzero"` // the errand that the run belongs to, if grants are counted over one
-	Text  canonical.Text `json:"text"`          // the question, or the plan's bytes
+	Round canonical.Text `json:"round,omitempty"` // of an agent's call: what travels beside its arguments, a canonical JSON object
+	Task  *policy.Task   `json:"task,omitzero"`   // the errand that the run belongs to, if grants are counted over one
+	Text  canonical.Text `json:"text"`            // the question, or the plan's bytes
+}
+
+// round names what travels beside the arguments; empty if nothing does.
+func (r *Request) round() canonical.Digest {
+	if len(r.Round) == 0 {
+		return ""
+	}
+	return canonical.Sum("round", r.Round)
 }
 
 // digest names the request.

@@ -76,12 +76,16 @@ func (c *CallTool) spell(o *canonical.Object) {
 	o.Digest("arguments", c.Arguments)
 	o.Text("do", c.Do)
 	o.Digest("permit", c.Permit)
+	spellSome(o, "round", string(c.Round))
 	o.Text("server", c.Server)
 	o.Text("tool", c.Tool)
 }
 
 func (e *ToolsListed) spell(o *canonical.Object) {
 	o.Text("happened", e.Happened)
+	if e.Kept != nil {
+		o.Object("kept", e.Kept.spell)
+	}
 	o.Objects("servers", len(e.Servers), func(o *canonical.Object, i int) { e.Servers[i].Spell(o) })
 }
 
@@ -257,6 +261,7 @@ func (f *PermittedFact) spell(o *canonical.Object) {
 	o.Digest("definition", f.Definition)
 	o.Digest("permit", f.Permit)
 	o.Digest("plan", f.Plan)
+	spellSome(o, "round", string(f.Round))
 	o.Text("server", f.Server)
 	o.Text("tool", f.Tool)
 }
@@ -315,6 +320,9 @@ func (r *Request) Spell(o *canonical.Object) {
 	o.Text("actor", r.Actor)
 	o.Text("at", r.At)
 	o.Text("kind", r.Kind)
+	if len(r.Round) > 0 {
+		o.Outside("round", r.Round)
+	}
 	if r.Task != nil {
 		o.Object("task", r.Task.Spell)
 	}

@@ -1,0 +1,175 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Members calls visit for each member of the one JSON object in doc, in order, with a slice of doc as the value. Names
+// that come twice at any depth, broken UTF-8, anything but an object and text behind it are errors.
+func Members(doc []byte, visit func(name string, value jsontext.Value) error) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(doc))
+	if dec.PeekKind() != '{' {
+		if _, err := dec.ReadValue(); err != nil {
+			return err
+		}
+		return errors.New("it is not a JSON object")
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		text := name.String()
+		value, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		end := dec.InputOffset()
+		if err := visit(text, doc[end-int64(len(value)):end:end]); err != nil {
+			return err
+		}
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		if err == nil {
+			err = errors.New("there is text behind the JSON object")
+		}
+		return err
+	}
+	return nil
+}
+
+// Member is the value of a member of the object in doc; nil if there is none, or doc is not an object that [Members]
+// reads.
+func Member(doc []byte, name string) (value jsontext.Value) {
+	if len(doc) == 0 {
+		return nil
+	}
+	err := Members(doc, func(n string, v jsontext.Value) error {
+		if n == name {
+			value = v
+		}
+		return nil
+	})
+	if err != nil {
+		return nil
+	}
+	return value
+}
+
+// Text decodes a JSON string.
+func Text(value jsontext.Value) (string, error) {
+	if value.Kind() != '"' {
+		return "", errors.New("it is not a string")
+	}
+	if i := bytes.IndexByte(value, '\\'); i < 0 && len(value) >= 2 {
+		return string(value[1 : len(value)-1]), nil
+	}
+	b, err := jsontext.AppendUnquote(nil, value)
+	return string(b), err
+}
+
+// Quote is s as a JSON string. Broken UTF-8 becomes U+FFFD.
+func Quote(s string) jsontext.Value {
+	b, _ := jsontext.AppendQuote(nil, s) // the error says that U+FFFD was put in
+	return b
+}
+
+// Set returns the object in doc with the member's value replaced, or with the member added in front; a nil value takes
+// it out. Every other byte inside the members' values stays as it was. A nil or empty doc is an empty object. The error
+// says that doc is no object that [Members] reads.
+func Set(doc []byte, name string, value []byte) (jsontext.Value, error) {
+	if len(doc) == 0 {
+		doc = []byte("{}")
+	}
+	out := append(make([]byte, 0, len(doc)+len(name)+len(value)+4), '{')
+	put := func(name string, value []byte) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, Quote(name)...)
+		out = append(append(out, ':'), value...)
+	}
+	found := false
+	var rest []func()
+	err := Members(doc, func(n string, v jsontext.Value) error {
+		if n == name {
+			found, v = true, value
+			if value == nil {
+				return nil
+			}
+		}
+		rest = append(rest, func() { put(n, v) })
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !found && value != nil {
+		put(name, value)
+	}
+	for _, p := range rest {
+		p()
+	}
+	return append(out, '}'), nil
+}
+
+// Response appends the answer to a request: its result, spliced in as it is.
+func Response(b []byte, id jsontext.Value, result []byte) []byte {
+	b = append(b, `{"jsonrpc":"2.0","id":`...)
+	b = append(b, orNull(id)...)
+	b = append(b, `,"result":`...)
+	b = append(b, result...)
+	return append(b, '}')
+}
+
+// Failure appends the answer to a request that failed with an error object that came from elsewhere.
+func Failure(b []byte, id jsontext.Value, failed []byte) []byte {
+	b = append(b, `{"jsonrpc":"2.0","id":`...)
+	b = append(b, orNull(id)...)
+	b = append(b, `,"error":`...)
+	b = append(b, failed...)
+	return append(b, '}')
+}
+
+// ErrorObject is the error object of a failed request. Data may be nil.
+func ErrorObject(code int64, message string, data []byte) jsontext.Value {
+	b := append([]byte(nil), `{"code":`...)
+	b = strconv.AppendInt(b, code, 10)
+	b = append(b, `,"message":`...)
+	b = append(b, Quote(message)...)
+	if data != nil {
+		b = append(append(b, `,"data":`...), data...)
+	}
+	return append(b, '}')
+}
+
+// Call appends a request, or, with a nil id, a notification. Nil params are left out.
+func Call(b []byte, id jsontext.Value, method string, params []byte) []byte {
+	b = append(b, `{"jsonrpc":"2.0",`...)
+	if id != nil {
+		b = append(append(append(b, `"id":`...), id...), ',')
+	}
+	b = append(append(b, `"method":`...), Quote(method)...)
+	if params != nil {
+		b = append(append(b, `,"params":`...), params...)
+	}
+	return append(b, '}')
+}
+
+func orNull(id jsontext.Value) []byte {
+	if id == nil {
+		return []byte("null")
+	}
+	return id
+}

@@ -1,0 +1,185 @@
+// Package wire reads and writes the JSON-RPC messages of MCP as they travel: strictly, once, and without decoding what
+// they carry.
+//
+//	m, err := wire.Read(body)                  // one message, or a *Fault that can be answered with
+//	tool := wire.Member(m.Params, "name")      // raw
+//	out := wire.Response(nil, m.ID, result)    // spliced: the result's bytes are not touched
+//
+// A message has one reading. Names that come twice at any depth, broken UTF-8, text behind the message, an envelope
+// member that JSON-RPC 2.0 does not know, an id that is neither a string nor an integer, and batches (which MCP had in
+// one revision only) are faults. Ids, params, results and errors stay as they came, byte for byte: they are slices of
+// the message that was read.
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Bounds of a message beside its size, which whoever reads it from a stream bounds.
+const (
+	MaxDepth  = 256 // of nesting
+	MaxID     = 256 // bytes of an id
+	MaxMethod = 128 // bytes of a method's name
+)
+
+// Error codes of JSON-RPC 2.0 and of MCP.
+const (
+	ParseError         = -32700
+	InvalidRequest     = -32600
+	MethodNotFound     = -32601
+	InvalidParams      = -32602
+	InternalError      = -32603
+	HeaderMismatch     = -32020 // MCP 2026-07-28: a header says something else than the body
+	MissingCapability  = -32021 // MCP 2026-07-28: the request needs a capability that the client did not declare
+	UnsupportedVersion = -32022 // MCP 2026-07-28
+)
+
+// A Message is one request, notification or response. All values are slices of what was read.
+type Message struct {
+	ID     jsontext.Value // a string or an integer; nil: a notification
+	Method string         // empty: a response
+	Params jsontext.Value // an object, or nil
+	Result jsontext.Value // of a response: any value, or nil
+	Error  jsontext.Value // of a response: an object, or nil
+}
+
+// Request reports whether the message wants an answer.
+func (m *Message) Request() bool { return m.Method != "" && m.ID != nil }
+
+// Notification reports whether the message is told and not answered.
+func (m *Message) Notification() bool { return m.Method != "" && m.ID == nil }
+
+// Response reports whether the message is an answer.
+func (m *Message) Response() bool { return m.Method == "" }
+
+// A Fault is why a message is refused. It is answered with its code; ID is the message's, if it could be told, else nil.
+type Fault struct {
+	Code   int64
+	ID     jsontext.Value
+	Reason string
+}
+
+func (f *Fault) Error() string { return f.Reason }
+
+// Read reads one message. The error is a [*Fault].
+func Read(doc []byte) (Message, error) {
+	m, err := read(doc)
+	if err == nil {
+		return m, nil
+	}
+	f := &Fault{Code: InvalidRequest, Reason: err.Error()}
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errDepth) {
+		f.Code, f.Reason = ParseError, "it is not one JSON value: "+reason(err)
+	} else if checkID(m.ID) == nil {
+		f.ID = m.ID
+	}
+	return Message{}, f
+}
+
+// reason is the decoder's account of a syntax error, without the text of strangers in it.
+func reason(err error) string {
+	var syntax *jsontext.SyntacticError
+	if !errors.As(err, &syntax) {
+		return err.Error()
+	}
+	if errors.Is(err, jsontext.ErrDuplicateName) {
+		return fmt.Sprintf("at byte %d a name comes twice", syntax.ByteOffset)
+	}
+	return fmt.Sprintf("at byte %d", syntax.ByteOffset)
+}
+
+func read(doc []byte) (m Message, err error) {
+	if err := depth(doc); err != nil {
+		return m, err
+	}
+	var version jsontext.Value
+	known := func(name string, value jsontext.Value) error {
+		switch name {
+		case "jsonrpc":
+			version = value
+		case "id":
+			m.ID = value
+		case "method":
+			method, err := Text(value)
+			if err != nil || method == "" || len(method) > MaxMethod {
+				return fmt.Errorf(`"method" is not a string of 1 to %d bytes`, MaxMethod)
+			}
+			m.Method = method
+		case "params":
+			if value.Kind() != '{' {
+				return errors.New(`"params" is not an object`)
+			}
+			m.Params = value
+		case "result":
+			m.Result = value
+		case "error":
+			if value.Kind() != '{' {
+				return errors.New(`"error" is not an object`)
+			}
+			m.Error = value
+		default:
+			return errors.New("it has a member that JSON-RPC does not know")
+		}
+		return nil
+	}
+	if err := Members(doc, known); err != nil {
+		return m, err
+	}
+	switch {
+	case string(version) != `"2.0"`:
+		return m, errors.New(`"jsonrpc" is not "2.0"`)
+	case m.ID != nil && checkID(m.ID) != nil:
+		return m, checkID(m.ID)
+	case m.Method != "" && (m.Result != nil || m.Error != nil):
+		return m, errors.New("it is a request and a response at once")
+	case m.Method == "" && m.Params != nil:
+		return m, errors.New("it has params and no method")
+	case m.Method == "" && (m.Result == nil) == (m.Error == nil):
+		return m, errors.New("it is neither a request nor a response: one of method, result and error must be there")
+	}
+	return m, nil
+}
+
+// checkID holds an id to what MCP allows: a string or an integer, in plain spelling.
+func checkID(id jsontext.Value) error {
+	if len(id) > 0 && len(id) <= MaxID {
+		switch id.Kind() {
+		case '"':
+			return nil
+		case '0':
+			if !bytes.ContainsAny(id, ".eE") {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf(`"id" is not a string or an integer of at most %d bytes`, MaxID)
+}
+
+var errDepth = fmt.Errorf("it is nested deeper than %d levels", MaxDepth)
+
+// depth bounds the nesting before anything recurses over it.
+func depth(doc []byte) error {
+	level, quoted := 0, false
+	for i := 0; i < len(doc); i++ {
+		switch c := doc[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if level++; level > MaxDepth {
+				return errDepth
+			}
+		case c == '}' || c == ']':
+			level--
+		}
+	}
+	return nil
+}
