@@ -38,16 +38,11 @@ func (l *Listing) Sent() ([]Sent, error) {
 	return all, nil
 }
 
-// Only returns the listing with the tools of one name and no others. A listing that cannot be read strictly is returned
-// whole: it says why its server counts as down.
-func (l *Listing) Only(tool string) Listing {
-	only := *l
-	all, err := l.Sent()
-	if err != nil || l.Status != ServerUp {
-		return only
-	}
+// Pick returns the listing with those tools that have one name and no others. Sent are the listing's own.
+func (l *Listing) Pick(sent []Sent, tool string) Listing {
+	picked := *l
 	page := []byte(`{"tools":[`)
-	for _, t := range all {
+	for _, t := range sent {
 		if t.Name != tool {
 			continue
 		}
@@ -56,8 +51,8 @@ func (l *Listing) Only(tool string) Listing {
 		}
 		page = append(page, t.Raw...)
 	}
-	only.Pages = []canonical.Text{append(page, "]}"...)}
-	return only
+	picked.Pages = []canonical.Text{append(page, "]}"...)}
+	return picked
 }
 
 // readPage reads the tool objects of a page of a listing strictly.

@@ -4,6 +4,9 @@ import (
 	"pgfsm/policy/canonical"
 )
 
+// ArgumentsDigest names a call's arguments, which are canonical.
+func ArgumentsDigest(args []byte) canonical.Digest { return argumentsDigest(args) }
+
 func argumentsDigest(args []byte) canonical.Digest { return canonical.Sum("arguments", args) }
 
 func resultDigest(raw []byte) canonical.Digest { return canonical.Sum("result", raw) }

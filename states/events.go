@@ -265,13 +265,10 @@ func (e *ToolsListed) sum() canonical.Digest {
 // Shared returns the event of a listing that many runs go by. What is computed from it is computed once.
 func Shared(listed *ToolsListed) *ToolsListed { return named(listed).(*ToolsListed) }
 
-// KeptFor is the event of a listing that was kept for age seconds: of its one server what it lists under one name. The
-// whole listing must be [Shared].
-func (e *ToolsListed) KeptFor(tool string, age int) (*ToolsListed, error) {
-	if len(e.Servers) != 1 {
-		return nil, errors.New("what is kept is the listing of one server")
-	}
-	return Shared(&ToolsListed{Kept: &Kept{Age: age, Catalog: e.Catalog()}, Servers: []policy.Listing{e.Servers[0].Only(tool)}}), nil
+// KeptOf is the event of a listing that was kept for age seconds: of its one server only what part has. The whole listing
+// must be [Shared].
+func KeptOf(whole *ToolsListed, part policy.Listing, age int) *ToolsListed {
+	return Shared(&ToolsListed{Kept: &Kept{Age: age, Catalog: whole.Catalog()}, Servers: []policy.Listing{part}})
 }
 
 // DecodeEvent reads an event as a trace holds it. An unknown event or member is an error; null is no event.

@@ -9,7 +9,7 @@ import (
 type typed struct{}
 
 func (typed) Want(r *Run) Command {
-	if !r.bundle.WantsSummary(r.asks()) {
+	if r.request.Kind == KindAgent || !r.bundle.WantsSummary(r.asks()) { // an agent gets what the server sent
 		return nil
 	}
 	t := r.facts.Typed

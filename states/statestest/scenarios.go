@@ -79,7 +79,7 @@ func Scenarios() []Scenario {
 		}),
 	}
 	all = append(all, refusals()...)
-	all = append(all, narrowed()...)
+	all = append(append(all, narrowed()...), agents()...)
 	all = append(all, models()...)
 	all = append(all, results()...)
 	all = append(all, approvals()...)
