@@ -20,6 +20,18 @@ type Call struct {
 	Arguments []byte // a JSON object in canonical form, see package canonical; these bytes go onto the wire
 	RunID     string // the run that the call belongs to; a run calls at most once
 	Listing   uint64 // the Number of the listing that the call was judged by; 0 is none, and calls nothing
+
+	// Only [Link.Call] sends these; [Upstreams.Call] refuses a call that has any.
+
+	// Extra is a JSON object in canonical form with the members inputResponses and requestState, either or both. They become
+	// members of the params. Nil: none.
+	Extra jsontext.Value
+	// Meta is a JSON object that goes with the call as its _meta. A progressToken in it is the caller's. What begins with
+	// io.modelcontextprotocol/ is refused, but for what the link itself puts there, in place of what there was, and the
+	// logLevel, which a server of an older revision is not told. Nil: none.
+	Meta jsontext.Value
+	// Header are Mcp-Param-… headers with their values, for a server of the latest revision over HTTP. Others ignore them.
+	Header map[string]string
 }
 
 // Returned is what came of a [Call].
@@ -47,6 +59,9 @@ func (u *Upstreams) Call(ctx context.Context, c Call) Returned {
 	}
 	if err := c.check(); err != nil {
 		return notSent(CodeInvalid, err.Error())
+	}
+	if c.Extra != nil || c.Meta != nil || c.Header != nil {
+		return notSent(CodeInvalid, "the call has what only a link can send")
 	}
 	up := u.byName[c.Server]
 	if up == nil {

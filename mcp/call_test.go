@@ -18,12 +18,12 @@ import (
 // Every row of the package comment's table of effects over HTTP.
 func TestEffects(t *testing.T) {
 	const limit = 1000
-	large := func(n int) func(w wire) []string {
-		return func(w wire) []string { return []string{result(w.id, `"`+strings.Repeat("x", n-2)+`"`)} }
+	large := func(n int) func(w spoken) []string {
+		return func(w spoken) []string { return []string{result(w.id, `"`+strings.Repeat("x", n-2)+`"`)} }
 	}
 	tests := []struct {
 		name   string
-		answer func(w wire) []string
+		answer func(w spoken) []string
 		effect string
 		code   string
 		onWire int
@@ -87,7 +87,7 @@ func TestResultsAreRaw(t *testing.T) {
 		"{\"content\":[],\"broken\":\"\xff\"}",
 	} {
 		for _, stream := range []bool{false, true} {
-			srv := serveScript(t, on("tools/call", func(w wire) []string { return []string{result(w.id, raw)} }), stream)
+			srv := serveScript(t, on("tools/call", func(w spoken) []string { return []string{result(w.id, raw)} }), stream)
 			u := upstreams(t, Limits{}, srv.server())
 			listed(t, u)
 			if r := call(t.Context(), u, "web", `{}`); string(r.Result) != raw || r.Effect != EffectDone {
@@ -155,7 +155,7 @@ func TestCallsThatAreNotSent(t *testing.T) {
 func TestCallIsCancelledInFlight(t *testing.T) {
 	noLeak(t)
 	arrived := make(chan struct{})
-	srv := serveScript(t, on("tools/call", func(wire) []string { close(arrived); return nil }), false)
+	srv := serveScript(t, on("tools/call", func(spoken) []string { close(arrived); return nil }), false)
 	u := upstreams(t, Limits{}, srv.server())
 	listed(t, u)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,20 +26,18 @@ func (u *Upstreams) Changed(server string, listing uint64) bool {
 	return s != nil && !s.good(listing)
 }
 
+// A freshness is what a session knows of the age of its listings.
+type freshness struct {
+	moments *atomic.Uint64
+	since   atomic.Uint64 // the moment up to which no listing counts
+	begun   atomic.Uint64 // the moment in which the last listing began
+}
+
 // good reports whether a listing is this session's, and the newest that the server has spoken of.
-func (s *session) good(listing uint64) bool { return listing > s.since.Load() }
+func (f *freshness) good(listing uint64) bool { return listing > f.since.Load() }
 
 // changed notes that every listing so far is out of date.
-func (s *session) changed() { s.since.Store(s.moments.Add(1)) }
-
-// tolerate counts a message that nobody asked for. A server that sends too many loses its session.
-func (s *session) tolerate() error {
-	if s.allowance.take(time.Now(), s.limits.Unasked) {
-		return nil
-	}
-	return s.fail(CodeProtocol, "it sent more than %d messages in %s that nobody asked for",
-		s.limits.Unasked, unaskedWindow)
-}
+func (f *freshness) changed() { f.since.Store(f.moments.Add(1)) }
 
 // An allowance counts what came within a window of time. The zero value has counted nothing.
 type allowance struct {

@@ -24,7 +24,7 @@ var changed = []string{changedNote, pingAsk, untilAnswered}
 // around the answer to the n-th message of a method.
 func talkative(before, after func(method string, n int) []string) script {
 	count := map[string]int{}
-	return func(w wire) []string {
+	return func(w spoken) []string {
 		count[w.method]++
 		n := count[w.method]
 		answer := honest(w)
@@ -53,7 +53,7 @@ func at(method string, times int, lines ...string) func(string, int) []string {
 // paged lists on two pages, and its tools change before the n-th page of all is given.
 func paged(n int) script {
 	pages := 0
-	return on("tools/list", func(w wire) []string {
+	return on("tools/list", func(w spoken) []string {
 		pages++
 		answer := fmt.Sprintf(`{"tools":[{"name":"page-%d"}],"nextCursor":"x"}`, pages)
 		if strings.Contains(w.params, `"cursor"`) {

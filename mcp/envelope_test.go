@@ -47,6 +47,9 @@ func TestReadMessage(t *testing.T) {
 			if _, err := readMessage([]byte(tt.doc)); (err == nil) != tt.ok {
 				t.Errorf("readMessage(%s) = %v, want ok = %t", tt.doc, err, tt.ok)
 			}
+			if _, err := readHeard([]byte(tt.doc)); (err == nil) != tt.ok {
+				t.Errorf("readHeard(%s) = %v, want ok = %t", tt.doc, err, tt.ok)
+			}
 		})
 	}
 }
@@ -58,6 +61,13 @@ func FuzzReadMessage(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		m, err := readMessage(doc)
+		h, err2 := readHeard(doc)
+		if (err == nil) != (err2 == nil) && bytes.Count(doc, []byte(":")) <= maxOtherMembers {
+			t.Errorf("readMessage() = %v, readHeard() = %v, want the same", err, err2)
+		}
+		if err2 == nil && (err != nil || h.id != m.id || h.Method != m.method || (h.failed == nil) != (m.failed == nil)) {
+			t.Errorf("readHeard() = %+v, readMessage() = %+v, %v, want the same", h, m, err)
+		}
 		if err != nil {
 			return
 		}

@@ -7,12 +7,59 @@ import (
 	"io"
 )
 
-// An eventFilter reads server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html, section
-// 9.2) and writes them out again, one by one, after their data has been inspected. Only "message" events and, first, an
-// SSE server's "endpoint" pass. Ids and retry times are dropped, so that the SDK never tries to resume a stream.
+// An eventReader reads server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2).
+type eventReader struct {
+	src   *bufio.Reader
+	limit int // bytes of one event
+}
+
+// next reads one event: its name, "" being the same as "message", and its data, which is the caller's. Ids and retry times
+// are dropped: a stream is never resumed. Over the limit the error is bufio.ErrTooLong.
+func (r *eventReader) next() (name string, data []byte, err error) {
+	for size, some := 0, false; ; {
+		line, err := r.line(r.limit - size)
+		if err != nil {
+			return "", nil, err // what the stream's end cut off is not an event
+		}
+		size += len(line)
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			return name, data, nil
+		}
+		field, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(field) {
+		case "event":
+			name = string(value)
+		case "data":
+			if !some {
+				data, some = value, true // not copied: large answers are one line
+				continue
+			}
+			data = append(append(data, '\n'), value...)
+		}
+	}
+}
+
+// line reads up to and with the next line feed, at most limit bytes, else the error is bufio.ErrTooLong.
+func (r *eventReader) line(limit int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.src.ReadSlice('\n')
+		if len(line)+len(part) > limit {
+			return nil, bufio.ErrTooLong
+		}
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// An eventFilter writes events out again, one by one, after their data has been inspected. Only "message" events and,
+// first, an SSE server's "endpoint" pass. Without ids and retry times the SDK never tries to resume a stream.
 type eventFilter struct {
-	src      *bufio.Reader
-	limit    int                     // bytes of one event
+	eventReader
 	inspect  func(data []byte) error // judges the data of a message
 	endpoint func(data []byte) error // judges the endpoint event; nil: there must be none, or it has come
 	tooLarge func() error            // makes the error for an event over the limit
@@ -22,7 +69,7 @@ type eventFilter struct {
 }
 
 func newEventFilter(src io.Reader, limit int, inspect func([]byte) error) *eventFilter {
-	return &eventFilter{src: bufio.NewReader(src), limit: limit, inspect: inspect}
+	return &eventFilter{eventReader: eventReader{bufio.NewReader(src), limit}, inspect: inspect}
 }
 
 func (f *eventFilter) Read(p []byte) (int, error) {
@@ -39,71 +86,33 @@ func (f *eventFilter) Read(p []byte) (int, error) {
 
 // next reads one event and, if it passes, puts it into out.
 func (f *eventFilter) next() error {
-	var name string
-	var data [][]byte
-	for size := 0; ; {
-		line, err := f.line(f.limit - size)
-		if errors.Is(err, bufio.ErrTooLong) {
-			return f.tooLarge()
-		}
-		size += len(line)
-		line = bytes.TrimRight(line, "\r\n")
-		if err != nil {
-			return err // what the stream's end cut off is not an event
-		}
-		if len(line) == 0 {
-			return f.dispatch(name, data)
-		}
-		field, value, _ := bytes.Cut(line, []byte(":"))
-		value = bytes.TrimPrefix(value, []byte(" "))
-		switch string(field) {
-		case "event":
-			name = string(value)
-		case "data":
-			data = append(data, value)
-		}
-	}
-}
-
-func (f *eventFilter) dispatch(name string, data [][]byte) error {
-	whole := bytes.Join(data, []byte("\n"))
+	name, data, err := f.eventReader.next()
 	switch {
-	case len(bytes.TrimSpace(whole)) == 0:
+	case errors.Is(err, bufio.ErrTooLong):
+		return f.tooLarge()
+	case err != nil:
+		return err
+	case len(bytes.TrimSpace(data)) == 0:
 		return nil // a keep-alive
 	case name == "endpoint" && f.endpoint != nil:
 		check := f.endpoint
 		f.endpoint = nil
-		if err := check(whole); err != nil {
+		if err := check(data); err != nil {
 			return err
 		}
 		f.out = append(f.out, "event: endpoint\n"...)
 	case name == "" || name == "message":
-		if err := f.inspect(whole); err != nil {
+		if err := f.inspect(data); err != nil {
 			return err
 		}
 	default:
 		return nil
 	}
-	for _, line := range data {
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
 		f.out = append(f.out, "data: "...)
 		f.out = append(f.out, line...)
 		f.out = append(f.out, '\n')
 	}
 	f.out = append(f.out, '\n')
 	return nil
-}
-
-// line reads up to and with the next line feed, at most limit bytes, else the error is bufio.ErrTooLong.
-func (f *eventFilter) line(limit int) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := f.src.ReadSlice('\n')
-		if len(line)+len(part) > limit {
-			return nil, bufio.ErrTooLong
-		}
-		line = append(line, part...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
-	}
 }

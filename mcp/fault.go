@@ -2,9 +2,14 @@ package mcp
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"pgfsm/policy/secret"
 	"pgfsm/policy/visible"
@@ -26,6 +31,7 @@ const (
 	CodeRPC         = "rpc_error"               // the server answered the call with a JSON-RPC error
 	CodeInvalid     = "call_invalid"            // the call cannot be sent: no run id, no tool, arguments not canonical
 	CodeChanged     = "tool_definition_changed" // the server says that its tools have changed since they were listed
+	CodeLinks       = "too_many_sessions"       // Limits.Links or Limits.Children
 	CodePermit      = "permit_refused"          // the guarded connection found no permit for the bytes it was to send
 	codeFrame       = "message_too_large"       // internal: becomes CodeResult or CodeCatalog by what was asked for
 )
@@ -49,6 +55,57 @@ type fault struct {
 }
 
 func (f *fault) Error() string { return f.code + ": " + f.reason }
+
+// A life is that of a connection, from connecting to the first fault or Close. It is never repaired.
+type life struct {
+	secrets *secret.Masker
+
+	ctx    context.Context // its end cuts off everything
+	cancel context.CancelFunc
+	calls  atomic.Int32 // tools/call in flight
+
+	allowance allowance // for what nobody asked for
+
+	mu    sync.Mutex
+	first *fault
+}
+
+// fail ends the life, unless it has ended already, and returns the reason why it ended.
+func (l *life) fail(code, format string, args ...any) *fault {
+	return l.over(&fault{code: code, reason: fmt.Sprintf(format, args...)})
+}
+
+// lose ends the life because the connection is gone.
+func (l *life) lose(err error) *fault {
+	return l.over(&fault{code: CodeUnreachable, reason: fmt.Sprintf("the connection was lost: %v", err), lost: true})
+}
+
+func (l *life) over(f *fault) *fault {
+	f.reason = presentable(f.reason, l.secrets)
+	f.calls = int(l.calls.Load())
+	l.mu.Lock()
+	if l.first == nil || l.first.lost && !f.lost {
+		l.first = f
+	}
+	f = l.first
+	l.mu.Unlock()
+	l.cancel()
+	return f
+}
+
+func (l *life) fault() *fault {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first
+}
+
+// tolerate counts a message that nobody asked for. A server that sends more than limit of them loses its session.
+func (l *life) tolerate(limit int) error {
+	if l.allowance.take(time.Now(), limit) {
+		return nil
+	}
+	return l.fail(CodeProtocol, "it sent more than %d messages in %s that nobody asked for", limit, unaskedWindow)
+}
 
 // presentable makes text that a server had a hand in safe to print and to keep: secrets masked, everything that is not
 // a printable character escaped (control, ANSI, bidi), and the length bounded, in this order. The text must hold the
@@ -82,8 +139,8 @@ func label(s string, secrets *secret.Masker) string {
 
 // retold is err, which read has found wrong with doc, in words without secrets. Errors of decoders quote from a
 // document what fits; so it is read again with its secrets masked, to hear the same of that.
-func (s *session) retold(doc []byte, err error, read func(doc []byte) error) error {
-	clean := s.secrets.Bytes(doc)
+func (l *life) retold(doc []byte, err error, read func(doc []byte) error) error {
+	clean := l.secrets.Bytes(doc)
 	if bytes.Equal(clean, doc) {
 		return err
 	}

@@ -23,7 +23,7 @@ const echoed = `s3cret"tok\en`
 func init() {
 	fault := func(lines ...string) func() script {
 		return func() script {
-			return on("tools/call", func(w wire) []string {
+			return on("tools/call", func(w spoken) []string {
 				out := []string{}
 				for _, line := range lines {
 					out = append(out, strings.ReplaceAll(line, "ID", w.id))
@@ -212,7 +212,7 @@ func TestASecondEndpointIsIgnored(t *testing.T) {
 	noLeak(t)
 	elsewhere := serveScript(t, honest, false)
 	move := "event: endpoint\ndata: " + elsewhere.URL + "/mcp\n\n"
-	s := serveSSE(t, on("tools/call", func(w wire) []string {
+	s := serveSSE(t, on("tools/call", func(w spoken) []string {
 		// The line ends the event that it stands in, and begins another.
 		return []string{`{"jsonrpc":"2.0","method":"notifications/message"}` + "\n\n" + move, result(w.id, oneResult)}
 	}))

@@ -135,7 +135,7 @@ func (g *guardedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 			}
 			return g.session.accept(x, m)
 		case *jsonrpc.Request:
-			if err := g.session.tolerate(); err != nil {
+			if err := g.session.tolerate(g.session.limits.Unasked); err != nil {
 				return nil, err
 			}
 			if !m.IsCall() {

@@ -33,18 +33,18 @@ func listLies() []lie {
 		{"hangs-at-initialize", on("initialize", silence), Limits{}, CodeTimeout, "time allowed"},
 		{"hangs-at-discover", on("server/discover", silence), Limits{}, CodeTimeout, "time allowed"},
 		{"hangs-at-list", on("tools/list", silence), Limits{}, CodeTimeout, "time allowed"},
-		{"same-cursor-again", on("tools/list", func(w wire) []string { return []string{result(w.id, page("x"))} }),
+		{"same-cursor-again", on("tools/list", func(w spoken) []string { return []string{result(w.id, page("x"))} }),
 			Limits{}, CodeProtocol, "circle"},
-		{"pages-without-end", on("tools/list", func(w wire) []string {
+		{"pages-without-end", on("tools/list", func(w spoken) []string {
 			forever++
 			return []string{result(w.id, page(fmt.Sprint(forever)))}
 		}), Limits{Pages: 5}, CodeCatalog, "5 pages"},
 		{"one-tool-too-many", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[1,2,3]}}`),
 			Limits{Tools: 2}, CodeCatalog, "more than 2 tools"},
-		{"catalog-too-large", on("tools/list", func(w wire) []string {
+		{"catalog-too-large", on("tools/list", func(w spoken) []string {
 			return []string{result(w.id, `{"tools":[`+strings.Repeat(" ", 100)+`]}`)}
 		}), Limits{CatalogBytes: 111}, CodeCatalog, "more than 111 bytes"},
-		{"message-too-large", on("tools/list", func(w wire) []string {
+		{"message-too-large", on("tools/list", func(w spoken) []string {
 			return []string{result(w.id, `{"tools":[`+strings.Repeat(" ", envelopeSlack+20)+`]}`)}
 		}), Limits{CatalogBytes: 10, ResultBytes: 10}, CodeCatalog, "more than"},
 		{"tools-missing", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tool":[]}}`), Limits{}, CodeProtocol, `no "tools"`},
@@ -113,7 +113,7 @@ func TestListServersThatLie(t *testing.T) {
 
 func TestListLimitsAreExact(t *testing.T) {
 	two := `{"tools":[1,2]}`
-	paged := on("tools/list", func(w wire) []string {
+	paged := on("tools/list", func(w spoken) []string {
 		if strings.Contains(w.params, "second") {
 			return []string{result(w.id, two)}
 		}
@@ -144,7 +144,7 @@ func TestListLimitsAreExact(t *testing.T) {
 
 func TestUnaskedMessagesAreBounded(t *testing.T) {
 	flood := func(n int) script {
-		return on("tools/list", func(w wire) []string {
+		return on("tools/list", func(w spoken) []string {
 			var lines []string
 			for range n {
 				lines = append(lines, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
@@ -173,11 +173,11 @@ func TestServerRequestsAreRefused(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			answered := make(chan string, 1)
 			srv := serveScript(t, nil, true)
-			srv.script = func(w wire) []string {
+			srv.script = func(w spoken) []string {
 				if w.method == "" {
 					answered <- w.id
 				}
-				return on("tools/list", func(w wire) []string {
+				return on("tools/list", func(w spoken) []string {
 					ask := `{"jsonrpc":"2.0","id":"ask-1","method":"` + method + `","params":{"name":"x","message":"m"}}`
 					return []string{ask, result(w.id, onePage)}
 				})(w)

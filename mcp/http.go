@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"pgfsm/policy/secret"
 )
 
 const (
@@ -28,8 +30,8 @@ const (
 // A roundTripper is the HTTP side of the guard: one origin, no redirects, credentials only for that origin, a
 // tools/call at most once, and every response bounded and read strictly before the SDK sees a byte of it.
 type roundTripper struct {
+	road
 	session *session
-	origin  *url.URL
 	pooled  *http.Transport
 	// fresh opens a connection for each tools/call. On a pooled connection that the server has just closed one cannot
 	// tell whether a call was sent; on a new one a call that could not be sent is known not to be.
@@ -37,19 +39,32 @@ type roundTripper struct {
 }
 
 func newRoundTripper(s *session) *roundTripper {
-	origin, _ := url.Parse(s.server.URL) // New has parsed it before
-	rt := &roundTripper{session: s, origin: origin}
+	rt := &roundTripper{road: newRoad(s.server, s.fail), session: s}
 	rt.pooled = rt.transport()
 	rt.fresh = rt.transport()
 	rt.fresh.DisableKeepAlives = true
 	return rt
 }
 
-func (rt *roundTripper) transport() *http.Transport {
+// A road is the one way to a server over HTTP: to its origin, and with care for the headers.
+type road struct {
+	origin  *url.URL
+	headers bool          // credentials travel on it
+	timeout time.Duration // of a TLS handshake
+	// refuse makes the error for a connection that must not be used.
+	refuse func(code, format string, args ...any) *fault
+}
+
+func newRoad(s Server, refuse func(code, format string, args ...any) *fault) road {
+	origin, _ := url.Parse(s.URL) // New has parsed it before
+	return road{origin: origin, headers: len(s.Headers) > 0, timeout: s.Timeout, refuse: refuse}
+}
+
+func (r *road) transport() *http.Transport {
 	return &http.Transport{
-		Proxy:                  rt.proxy,
-		DialContext:            rt.dial,
-		TLSHandshakeTimeout:    rt.session.server.Timeout,
+		Proxy:                  r.proxy,
+		DialContext:            r.dial,
+		TLSHandshakeTimeout:    r.timeout,
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHTTPHeader,
 		DisableCompression:     true, // what is counted is what came
@@ -64,7 +79,7 @@ func (rt *roundTripper) closeIdle() {
 
 // proxy uses HTTPS_PROXY and NO_PROXY for https to other machines: the proxy sees ciphertext. Plain http and loopback
 // never go through a proxy.
-func (rt *roundTripper) proxy(req *http.Request) (*url.URL, error) {
+func (r *road) proxy(req *http.Request) (*url.URL, error) {
 	if req.URL.Scheme != "https" || loopback(req.URL.Hostname()) {
 		return nil, nil
 	}
@@ -72,23 +87,23 @@ func (rt *roundTripper) proxy(req *http.Request) (*url.URL, error) {
 }
 
 // dial connects, and where headers travel in clear text makes sure that "localhost" really was this machine.
-func (rt *roundTripper) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (r *road) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-	if err != nil || rt.origin.Scheme != "http" || len(rt.session.server.Headers) == 0 {
+	if err != nil || r.origin.Scheme != "http" || !r.headers {
 		return conn, err
 	}
-	if err := rt.local(conn.RemoteAddr()); err != nil {
+	if err := r.local(conn.RemoteAddr()); err != nil {
 		conn.Close()
 		return nil, err
 	}
 	return conn, nil
 }
 
-func (rt *roundTripper) local(addr net.Addr) error {
+func (r *road) local(addr net.Addr) error {
 	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
 		return nil
 	}
-	return rt.session.fail(CodeOrigin, "%s is not this machine; headers would travel in clear text", rt.origin.Host)
+	return r.refuse(CodeOrigin, "%s is not this machine; headers would travel in clear text", r.origin.Host)
 }
 
 func (rt *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -279,19 +294,26 @@ func (s *session) tooLarge() error {
 
 // checkEndpoint judges the URL that an SSE server wants messages sent to.
 func (rt *roundTripper) checkEndpoint(data []byte) error {
-	target, err := rt.origin.Parse(string(data))
-	if err != nil {
-		return rt.session.fail(CodeProtocol, "its SSE endpoint is not a URL")
+	if _, f := rt.endpoint(data, rt.session.secrets); f != nil {
+		return f
 	}
-	if sameOrigin(target, rt.origin) {
-		return nil
+	return nil
+}
+
+// endpoint reads the URL that an SSE server wants messages sent to.
+func (r *road) endpoint(data []byte, secrets *secret.Masker) (*url.URL, *fault) {
+	target, err := r.origin.Parse(string(data))
+	if err != nil {
+		return nil, r.refuse(CodeProtocol, "its SSE endpoint is not a URL")
+	}
+	if sameOrigin(target, r.origin) {
+		return target, nil
 	}
 	where := origin(target)
-	if clean := rt.session.secrets.String(target.Host); clean != target.Host {
+	if clean := secrets.String(target.Host); clean != target.Host {
 		where = clean // an origin is in lower case, where nobody would find the secret
 	}
-	return rt.session.fail(CodeOrigin, "its SSE endpoint is at %s, outside the configured origin %s",
-		where, origin(rt.origin))
+	return nil, r.refuse(CodeOrigin, "its SSE endpoint is at %s, outside the configured origin %s", where, origin(r.origin))
 }
 
 // origin is RFC 6454's triple as text, with the port always there.

@@ -14,6 +14,8 @@ const (
 	DefaultUnasked      = 10_000           // messages that a server may send in a minute without being asked
 	DefaultCallTimeout  = 2 * time.Minute  // one tools/call, from permit to answer
 	DefaultTimeout      = 10 * time.Second // connecting, handshake and listing of one server together
+	DefaultLinks        = 1024             // links with one server
+	DefaultChildren     = 64               // links with one server that is a child process each
 )
 
 // envelopeSlack is what a frame may hold beside the result that it carries: the JSON-RPC members around it.
@@ -42,6 +44,8 @@ type Limits struct {
 	Tools        int           // tools of one server
 	Unasked      int           // requests and notifications that a server may send in one minute of a session
 	CallTimeout  time.Duration // one tools/call; an earlier deadline of the caller's context stands
+	Links        int           // links with one server, open at once
+	Children     int           // the same for a stdio server, which has a process for each
 }
 
 // frame is the size of the largest message that is read: the largest payload and its envelope.
@@ -58,6 +62,8 @@ func (l Limits) withDefaults() (Limits, error) {
 		{"Pages", &l.Pages, DefaultPages},
 		{"Tools", &l.Tools, DefaultTools},
 		{"Unasked", &l.Unasked, DefaultUnasked},
+		{"Links", &l.Links, DefaultLinks},
+		{"Children", &l.Children, DefaultChildren},
 	} {
 		if *m.value < 0 {
 			return l, fmt.Errorf("limit %s is %d; it must not be negative", m.name, *m.value)

@@ -98,7 +98,7 @@ func (s *session) follow(version string) (again bool) {
 	events := newEventFilter(resp.Body, s.limits.frame(), func(data []byte) error { return s.overhear(data, sent.id) })
 	events.tooLarge = s.tooLarge
 	for { // every event counts, also those that hold nothing
-		if events.next() != nil || s.tolerate() != nil {
+		if events.next() != nil || s.tolerate(s.limits.Unasked) != nil {
 			return true
 		}
 		events.out = events.out[:0]

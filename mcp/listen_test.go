@@ -16,7 +16,7 @@ import (
 )
 
 // announces is honest, and says in the handshake that it tells of changes.
-func announces(w wire) []string {
+func announces(w spoken) []string {
 	if w.method == "initialize" {
 		return []string{result(w.id, strings.Replace(legacyHello, `"tools":{}`, `"tools":{"listChanged":true}`, 1))}
 	}
@@ -296,7 +296,7 @@ func TestCloseEndsTheNewsBeforeTheSession(t *testing.T) {
 
 func TestNewsOnlyWhereTheyAreAnnounced(t *testing.T) {
 	for _, tools := range []string{`{}`, `{"listChanged":false}`, `{"listChanged":"true"}`, `null`, `[]`, `7`} {
-		n := serveNews(t, on("initialize", func(w wire) []string {
+		n := serveNews(t, on("initialize", func(w spoken) []string {
 			return []string{result(w.id, `{"protocolVersion":"2025-11-25","capabilities":{"tools":`+tools+`}}`)}
 		}))
 		u := upstreams(t, Limits{}, n.server())
@@ -344,9 +344,9 @@ func TestNewsRequest(t *testing.T) {
 }
 
 // modern is a server of revision 2026-07-28 that tells of changes, with an answer of its own to who wants to listen.
-func modern(listen func(w wire) []string) func() script {
+func modern(listen func(w spoken) []string) func() script {
 	return func() script {
-		return func(w wire) []string {
+		return func(w spoken) []string {
 			switch w.method {
 			case methodDiscover:
 				return []string{result(w.id, `{"resultType":"complete","supportedVersions":["2026-07-28"],`+
@@ -362,8 +362,8 @@ func modern(listen func(w wire) []string) func() script {
 func init() {
 	acknowledged := `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{}}`
 	maps.Copy(roles, map[string]func() script{
-		"listen-ends":    modern(func(w wire) []string { return []string{acknowledged, result(w.id, `{}`)} }),
-		"listen-refused": modern(func(w wire) []string { return []string{failure(w.id, -32601)} }),
+		"listen-ends":    modern(func(w spoken) []string { return []string{acknowledged, result(w.id, `{}`)} }),
+		"listen-refused": modern(func(w spoken) []string { return []string{failure(w.id, -32601)} }),
 		"listen-hangs":   modern(silence),
 	})
 }

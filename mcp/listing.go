@@ -119,31 +119,44 @@ func (s *session) settled(ctx context.Context) ([][]byte, *fault) {
 
 // list asks for all pages. A failure ends the session.
 func (s *session) list(ctx context.Context) ([][]byte, *fault) {
+	turn := pager{life: &s.life, limits: s.limits, fail: s.fail}
+	return turn.all(func(cursor string) ([]byte, *fault) { return s.page(ctx, cursor) })
+}
+
+// A pager turns the pages of tools/list.
+type pager struct {
+	*life
+	limits Limits
+	fail   func(code, format string, args ...any) *fault // makes a failure, and ends what it has to
+}
+
+// all asks for one page after the other, the first with the cursor "".
+func (p pager) all(ask func(cursor string) ([]byte, *fault)) ([][]byte, *fault) {
 	var pages [][]byte
 	var cursors []string
 	size, tools := 0, 0
 	for cursor := ""; ; {
-		page, f := s.page(ctx, cursor)
+		page, f := ask(cursor)
 		if f != nil {
 			return nil, f
 		}
 		next, n, err := readPage(page)
 		if err != nil {
-			err = s.retold(page, err, func(doc []byte) error { _, _, err := readPage(doc); return err })
-			return nil, s.fail(CodeProtocol, "its tools/list result is not usable: %v", err)
+			err = p.retold(page, err, func(doc []byte) error { _, _, err := readPage(doc); return err })
+			return nil, p.fail(CodeProtocol, "its tools/list result is not usable: %v", err)
 		}
 		pages, size, tools = append(pages, page), size+len(page), tools+n
 		switch {
-		case size > s.limits.CatalogBytes:
-			return nil, s.fail(CodeCatalog, "its tools take more than %d bytes", s.limits.CatalogBytes)
-		case tools > s.limits.Tools:
-			return nil, s.fail(CodeCatalog, "it lists more than %d tools", s.limits.Tools)
+		case size > p.limits.CatalogBytes:
+			return nil, p.fail(CodeCatalog, "its tools take more than %d bytes", p.limits.CatalogBytes)
+		case tools > p.limits.Tools:
+			return nil, p.fail(CodeCatalog, "it lists more than %d tools", p.limits.Tools)
 		case next == "":
 			return pages, nil
-		case len(pages) >= s.limits.Pages:
-			return nil, s.fail(CodeCatalog, "it lists its tools on more than %d pages", s.limits.Pages)
+		case len(pages) >= p.limits.Pages:
+			return nil, p.fail(CodeCatalog, "it lists its tools on more than %d pages", p.limits.Pages)
 		case slices.Contains(cursors, next):
-			return nil, s.fail(CodeProtocol, "its list of tools runs in a circle")
+			return nil, p.fail(CodeProtocol, "its list of tools runs in a circle")
 		}
 		cursors = append(cursors, next)
 		cursor = next

@@ -41,11 +41,11 @@ func self(t *testing.T, role string, env ...Header) Server {
 	return Server{Name: "child", Type: TypeStdio, Command: exe, Env: append(env, Header{serveAs, role})}
 }
 
-// A wire message as a scripted server sees it.
-type wire struct{ method, id, params, failed string }
+// A spoken message is one as a scripted server sees it.
+type spoken struct{ method, id, params, failed string }
 
-func readWire(line []byte) wire {
-	var w wire
+func readWire(line []byte) spoken {
+	var w spoken
 	err := members(line, func(name string, value jsontext.Value) (err error) {
 		switch name {
 		case "method":
@@ -66,7 +66,7 @@ func readWire(line []byte) wire {
 }
 
 // A script answers one message with any number of lines; nil is silence.
-type script func(w wire) []string
+type script func(w spoken) []string
 
 func result(id, result string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
@@ -84,7 +84,7 @@ const (
 )
 
 // honest is a legacy server with one tool.
-func honest(w wire) []string {
+func honest(w spoken) []string {
 	switch w.method {
 	case "initialize":
 		return []string{result(w.id, legacyHello)}
@@ -100,8 +100,8 @@ func honest(w wire) []string {
 }
 
 // on is honest except for one method.
-func on(method string, answer func(w wire) []string) script {
-	return func(w wire) []string {
+func on(method string, answer func(w spoken) []string) script {
+	return func(w spoken) []string {
 		if w.method == method {
 			return answer(w)
 		}
@@ -109,11 +109,11 @@ func on(method string, answer func(w wire) []string) script {
 	}
 }
 
-func silence(wire) []string { return nil }
+func silence(spoken) []string { return nil }
 
 // says answers with one line, ID standing for the id.
-func says(line string) func(wire) []string {
-	return func(w wire) []string { return []string{strings.ReplaceAll(line, "ID", w.id)} }
+func says(line string) func(spoken) []string {
+	return func(w spoken) []string { return []string{strings.ReplaceAll(line, "ID", w.id)} }
 }
 
 // Lines of a script that are not sent but done. Two make the rest of the script wait until we have answered a request
@@ -151,7 +151,7 @@ func emit(w io.Writer, line string) {
 }
 
 // check panics if an answer of ours is not what the script waits for.
-func (w wire) check(wanted string) {
+func (w spoken) check(wanted string) {
 	if refused := strings.Contains(w.failed, "-32601"); refused != (wanted == untilRefused) {
 		panic(fmt.Sprintf("an answer with the error %q, but the script says %s", w.failed, wanted))
 	}
@@ -165,14 +165,14 @@ type scripted struct {
 	get    http.HandlerFunc // answers GET; nil: it is not allowed
 
 	mu       sync.Mutex
-	seen     []wire
-	answered chan wire     // our answers to requests of the server
+	seen     []spoken
+	answered chan spoken   // our answers to requests of the server
 	hold     chan struct{} // closed at the end: what hangs, hangs until then
 }
 
 func serveScript(t *testing.T, s script, stream bool) *scripted {
 	t.Helper()
-	out := &scripted{script: s, stream: stream, hold: make(chan struct{}), answered: make(chan wire, 100)}
+	out := &scripted{script: s, stream: stream, hold: make(chan struct{}), answered: make(chan spoken, 100)}
 	out.Server = httptest.NewServer(out)
 	t.Cleanup(out.Server.Close)
 	t.Cleanup(func() { close(out.hold) })
@@ -249,8 +249,8 @@ func (s *scripted) wait(ctx context.Context, wanted string) {
 // runScript serves a script over stdin and stdout.
 func runScript(s script) {
 	in := bufio.NewReader(os.Stdin)
-	var early []wire // came while an answer was waited for
-	read := func() (w wire, ok bool) {
+	var early []spoken // came while an answer was waited for
+	read := func() (w spoken, ok bool) {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
 			return w, false
@@ -258,7 +258,7 @@ func runScript(s script) {
 		return readWire(line), true
 	}
 	for {
-		var w wire
+		var w spoken
 		ok := true
 		if len(early) > 0 {
 			w, early = early[0], early[1:]

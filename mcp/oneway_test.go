@@ -16,8 +16,9 @@ import (
 )
 
 // waysToCall finds what a file could call a tool with, other than this package: the SDK's CallTool and its params, and
-// the method's name as a text, whole, put together, or inside JSON.
-func waysToCall(fset *token.FileSet, file *ast.File) []string {
+// the method's name as a text, whole, put together, or inside JSON. Who serves such requests may name the method: what a
+// link is asked to send under that name it refuses.
+func waysToCall(fset *token.FileSet, file *ast.File, serves bool) []string {
 	usesSDK := slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool {
 		path, err := strconv.Unquote(i.Path.Value)
 		return err != nil || strings.HasPrefix(path, "github.com/modelcontextprotocol/go-sdk")
@@ -30,7 +31,7 @@ func waysToCall(fset *token.FileSet, file *ast.File) []string {
 				found = append(found, fmt.Sprintf("%s: %s", fset.Position(n.Pos()), n.Name))
 			}
 		case ast.Expr:
-			if s, ok := literal(n); ok && (s == methodCall || strings.Contains(s, strconv.Quote(methodCall))) {
+			if s, ok := literal(n); ok && (s == methodCall && !serves || strings.Contains(s, strconv.Quote(methodCall))) {
 				found = append(found, fmt.Sprintf("%s: %q", fset.Position(n.Pos()), s))
 				return false
 			}
@@ -84,7 +85,8 @@ func TestThereIsOneWayToCall(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		found := waysToCall(fset, file)
+		gateway := filepath.Join(root, "mcp", "gateway")
+		found := waysToCall(fset, file, path == gateway || strings.HasPrefix(path, gateway+string(filepath.Separator)))
 		if filepath.Dir(path) == filepath.Join(root, "mcp") {
 			here += len(found)
 			return nil
@@ -129,9 +131,124 @@ func TestTheScanSeesEveryWay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if found := waysToCall(fset, file); len(found) != tt.ways {
+			if found := waysToCall(fset, file, false); len(found) != tt.ways {
 				t.Errorf("waysToCall(%s) = %v, want %d", tt.source, found, tt.ways)
 			}
+			named := 0
+			if strings.HasSuffix(tt.name, "literal") || tt.name == "sum" {
+				named = tt.ways
+			}
+			if found := waysToCall(fset, file, true); len(found) != tt.ways-named {
+				t.Errorf("waysToCall(%s) of a server = %v, want %d", tt.source, found, tt.ways-named)
+			}
 		})
+	}
+}
+
+// onlyIn says which functions of this package may use what a call, or any byte, leaves the process by.
+var onlyIn = map[string][]string{
+	"arm":       {"Upstreams.Call", "Link.Call", "Link.arm"}, // makes a permit that calls
+	"permit{}":  {"arm"},
+	"message":   {"Link.Call"}, // spells a call
+	"CallTool":  {"session.call"},
+	"leave":     {"Link.leave", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "pipeCarrier.write"},
+	"send":      {"roundTripper.outgoing", "stdioConn.Write", "duplex.ask", "duplex.tell", "Link.openPipe", "Link.openSSE"}, // passes a permit, or leads to who does
+	"dressed":   {"roundTripper.RoundTrip", "session.follow"},
+	"RoundTrip": {"roundTripper.RoundTrip", "session.follow", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "httpCarrier.follow", "httpCarrier.close", "Link.openSSE"},
+	"newBody":   {"httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post"},
+	"write":     {"guardedConn.Write", "stdioConn.Write", "pipeCarrier.write", "Link.openPipe"}, // of a permit, and of a child
+}
+
+// uses finds the functions that use something in onlyIn and are not named there.
+func uses(file *ast.File) (found []string, seen int) {
+	for _, decl := range file.Decls {
+		where := ""
+		if fn, ok := decl.(*ast.FuncDecl); ok {
+			where = fn.Name.Name
+			if fn.Recv != nil {
+				typ := fn.Recv.List[0].Type
+				if star, ok := typ.(*ast.StarExpr); ok {
+					typ = star.X
+				}
+				where = fmt.Sprintf("%s.%s", typ, where)
+			}
+		}
+		use := func(name string) {
+			allowed, guarded := onlyIn[name]
+			if !guarded {
+				return
+			}
+			seen++
+			if !slices.Contains(allowed, where) {
+				found = append(found, fmt.Sprintf("%s uses %s", where, name))
+			}
+		}
+		ast.Inspect(decl, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.SelectorExpr: // a call, or a method value
+				use(n.Sel.Name)
+			case *ast.CallExpr:
+				if id, ok := n.Fun.(*ast.Ident); ok {
+					use(id.Name)
+				}
+				if id, ok := n.Fun.(*ast.Ident); ok && id.Name == "new" && len(n.Args) == 1 && fmt.Sprint(n.Args[0]) == "permit" {
+					use("permit{}")
+				}
+			case *ast.CompositeLit:
+				if id, ok := n.Type.(*ast.Ident); ok && id.Name == "permit" {
+					use("permit{}")
+				}
+			}
+			return true
+		})
+	}
+	return found, seen
+}
+
+func TestThisPackageHasOneWayToo(t *testing.T) {
+	paths, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, seen := uses(file)
+		total += seen
+		for _, f := range found {
+			t.Errorf("%s: %s, which only %v may", path, f, onlyIn[f[strings.LastIndexByte(f, ' ')+1:]])
+		}
+	}
+	if total < 20 {
+		t.Errorf("%d uses were found, want at least 20: the scan is blind", total)
+	}
+}
+
+func TestTheScanOfThisPackageSeesEveryUse(t *testing.T) {
+	for _, source := range []string{
+		`func (l *Link) Request() { arm("x", nil) }`,
+		`func (l *Link) Request() { l.arm(Call{}) }`,
+		`var p = &permit{}`,
+		`var p = new(permit)`,
+		`func f(p *permit) { p.message(1) }`,
+		`var f = (*permit).message`,
+		`func (l *Link) Notify() { l.leave(nil, nil) }`,
+		`func (h *httpCarrier) settle() { h.pool.RoundTrip(nil) }`,
+		`func (l *Link) Answer() { newBody(nil, nil) }`,
+		`func (c *pipeCarrier) close() { c.child.write(nil, nil) }`,
+	} {
+		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package mcp; "+source, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, _ := uses(file); len(found) != 1 {
+			t.Errorf("uses(%s) = %v, want one", source, found)
+		}
 	}
 }

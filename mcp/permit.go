@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"pgfsm/mcp/wire"
 )
 
 // The methods that a client of ours sends. Everything else is refused by the guarded connection.
@@ -40,6 +43,9 @@ type permit struct {
 	tool  string
 	args  []byte
 	state atomic.Int32
+	// What a link sends beside them, a JSON object each or nil, and then these bytes too are held to. A permit with either
+	// lets nothing pass the guarded connection, whose messages have neither.
+	extra, meta []byte
 	// touched: bytes of the call may have reached the server. Set before they can, taken back if they certainly did not.
 	touched atomic.Bool
 }
@@ -77,7 +83,7 @@ func (p *permit) write(params []byte) error {
 	switch {
 	case err != nil:
 		return err
-	case tool != p.tool || !bytes.Equal(args, p.args):
+	case tool != p.tool || !bytes.Equal(args, p.args) || p.extra != nil || p.meta != nil:
 		return errors.New("name and arguments are not those of the permit")
 	case !p.state.CompareAndSwap(permitArmed, permitWritten):
 		return errNoPermit
@@ -100,6 +106,67 @@ func (p *permit) send() error {
 		return errNoPermit
 	}
 	return nil
+}
+
+// leave consumes the permit for a whole message, right before its bytes leave the process: write and send in one. A message
+// of ours has one spelling, so every byte is compared, and nothing is read twice. A nil permit refuses everything.
+func (p *permit) leave(frame []byte) error {
+	if p == nil {
+		return errNoPermit
+	}
+	rest := frame
+	cut := func(part []byte) bool {
+		var ok bool
+		rest, ok = bytes.CutPrefix(rest, part)
+		return ok
+	}
+	same := cut([]byte(callHead))
+	digits := bytes.IndexByte(rest, ',')
+	same = same && digits > 0
+	if same {
+		_, err := plainID(rest[:digits])
+		rest = rest[digits:]
+		same = err == nil && cut([]byte(callName)) && cut(wire.Quote(p.tool)) && cut([]byte(callArguments)) && cut(p.args)
+	}
+	if same && len(p.extra) > len("{}") {
+		same = cut([]byte(",")) && cut(p.extra[1:len(p.extra)-1])
+	}
+	if same && p.meta != nil {
+		same = cut([]byte(callMeta)) && cut(p.meta)
+	}
+	switch {
+	case !same || string(rest) != callEnd:
+		return errors.New("it is not the message of the permit")
+	case !p.state.CompareAndSwap(permitArmed, permitSpent):
+		return errNoPermit
+	}
+	return nil
+}
+
+// The one spelling of a tools/call that a link sends: the head, the id, and the members with their values behind them.
+const (
+	callHead      = `{"jsonrpc":"2.0","id":`
+	callName      = `,"method":"` + methodCall + `","params":{"name":`
+	callArguments = `,"arguments":`
+	callMeta      = `,"_meta":`
+	callEnd       = `}}`
+)
+
+// message spells the tools/call that the permit is for.
+func (p *permit) message(id int64) []byte {
+	tool := wire.Quote(p.tool)
+	b := make([]byte, 0, len(callHead)+20+len(callName)+len(tool)+len(callArguments)+len(p.args)+len(p.extra)+len(callMeta)+
+		len(p.meta)+len(callEnd)+1) // and a line end
+	b = strconv.AppendInt(append(b, callHead...), id, 10)
+	b = append(append(b, callName...), tool...)
+	b = append(append(b, callArguments...), p.args...)
+	if len(p.extra) > len("{}") {
+		b = append(append(b, ','), p.extra[1:len(p.extra)-1]...)
+	}
+	if p.meta != nil {
+		b = append(append(b, callMeta...), p.meta...)
+	}
+	return append(b, callEnd...)
 }
 
 // An exchange is one request of ours and the raw answer to it. It travels in the context of the SDK's call.

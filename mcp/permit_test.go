@@ -34,7 +34,7 @@ func (r *recorder) Write(_ context.Context, msg jsonrpc.Message) error {
 
 func guarded(t *testing.T) (*guardedConn, *recorder) {
 	t.Helper()
-	s := &session{moments: new(atomic.Uint64)}
+	s := &session{freshness: freshness{moments: new(atomic.Uint64)}}
 	s.ctx, s.cancel = context.WithCancel(t.Context())
 	wire := &recorder{}
 	return &guardedConn{Connection: wire, session: s, pending: make(map[jsonrpc.ID]*exchange)}, wire

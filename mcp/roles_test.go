@@ -37,11 +37,11 @@ func play(role string) int {
 		fmt.Fprintf(os.Stderr, "\x1b[31mno database \u202eat %s\n", os.Getenv("DB_PASSWORD"))
 		return 3
 	case "dies-at-list":
-		runScript(on("tools/list", func(wire) []string { os.Exit(4); return nil }))
+		runScript(on("tools/list", func(spoken) []string { os.Exit(4); return nil }))
 	case "dies-at-call":
-		runScript(on("tools/call", func(wire) []string { os.Exit(5); return nil }))
+		runScript(on("tools/call", func(spoken) []string { os.Exit(5); return nil }))
 	case "answers-early": // before the call is sent, with the id that it will have
-		runScript(on("tools/list", func(w wire) []string {
+		runScript(on("tools/list", func(w spoken) []string {
 			id, err := strconv.Atoi(w.id)
 			if err != nil {
 				panic(err)
@@ -53,12 +53,12 @@ func play(role string) int {
 	case "deaf-at-call":
 		runScript(on("tools/call", silence))
 	case "stops-reading":
-		runScript(on("tools/list", func(w wire) []string {
+		runScript(on("tools/list", func(w spoken) []string {
 			fmt.Println(result(w.id, onePage))
 			select {}
 		}))
 	case "endless-line":
-		runScript(on("tools/call", func(w wire) []string {
+		runScript(on("tools/call", func(w spoken) []string {
 			chunk := strings.Repeat("x", 1<<20)
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":"`, w.id)
 			for {
@@ -68,7 +68,7 @@ func play(role string) int {
 			}
 		}))
 	case "environment":
-		runScript(on("tools/list", func(w wire) []string {
+		runScript(on("tools/list", func(w spoken) []string {
 			return []string{result(w.id, fmt.Sprintf(`{"tools":[],"env":%q}`, strings.Join(os.Environ(), "\n")))}
 		}))
 	case "family", "stubborn-family": // it has a child of its own
@@ -80,7 +80,7 @@ func play(role string) int {
 			return 1
 		}
 		page := fmt.Sprintf(`{"tools":[],"pids":[%d,%d]}`, os.Getpid(), grandchild.Process.Pid)
-		runScript(on("tools/list", func(w wire) []string { return []string{result(w.id, page)} }))
+		runScript(on("tools/list", func(w spoken) []string { return []string{result(w.id, page)} }))
 		if role == "stubborn-family" {
 			select {}
 		}

@@ -139,7 +139,7 @@ func TestDecodersCutNoSecret(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for n := range 130 {
-				s := &session{secrets: tokens(), cancel: func() {}}
+				s := &session{life: life{secrets: tokens(), cancel: func() {}}}
 				answer := fmt.Sprintf(tt.answer, strings.Repeat("A", n), quoted)
 				err := s.inspect([]byte(answer), 1)
 				if m, wrong := readMessage([]byte(answer)); err == nil && wrong == nil && m.failed == nil {
@@ -163,7 +163,7 @@ func TestDecodersCutNoSecret(t *testing.T) {
 func TestDecodersCutNoNumber(t *testing.T) {
 	const digits = "9071655382714603"
 	for n := range 40 {
-		s := &session{secrets: secret.New([]string{digits}), cancel: func() {}}
+		s := &session{life: life{secrets: secret.New([]string{digits}), cancel: func() {}}}
 		err := s.inspect(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"m","id":%s%se9999}`, strings.Repeat("1", n), digits), 0)
 		if err == nil || strings.Contains(err.Error(), digits[:4]) {
 			t.Fatalf("%d digits before it: inspect() = %v, want an error without the number", n, err)

@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"pgfsm/policy/secret"
 )
 
 // closeGrace is how long a session may take to say good-bye (end its HTTP session, let the child process end) before
@@ -23,61 +20,24 @@ const closeGrace = 3 * time.Second
 // A session is one connection to one server, from connecting to the first fault or Close. It is never repaired: a
 // listing that finds it broken makes a new one.
 type session struct {
-	server  Server
-	limits  Limits
-	secrets *secret.Masker
+	life   // its end cuts off every request and kills the child
+	server Server
+	limits Limits
 
-	ctx      context.Context // its end cuts off every request and kills the child
-	cancel   context.CancelFunc
 	client   *sdk.ClientSession
 	guard    *guardedConn
 	http     *roundTripper // nil for a child process
 	protocol atomic.Pointer[string]
-	calls    atomic.Int32 // tools/call in flight
 	status   atomic.Int32 // of the last HTTP response if it was not a success, else 0
 
-	moments   *atomic.Uint64 // see changes.go
-	since     atomic.Uint64  // the moment up to which no listing counts
-	begun     atomic.Uint64  // the moment in which the last listing began
-	allowance allowance
+	freshness // see changes.go
 	news      listener
-
-	mu    sync.Mutex
-	first *fault
-}
-
-// fail ends the session, unless it has ended already, and returns the reason why it ended.
-func (s *session) fail(code, format string, args ...any) *fault {
-	return s.over(&fault{code: code, reason: fmt.Sprintf(format, args...)})
-}
-
-// lose ends the session because its connection is gone.
-func (s *session) lose(err error) *fault {
-	return s.over(&fault{code: CodeUnreachable, reason: fmt.Sprintf("the connection was lost: %v", err), lost: true})
-}
-
-func (s *session) over(f *fault) *fault {
-	f.reason = presentable(f.reason, s.secrets)
-	f.calls = int(s.calls.Load())
-	s.mu.Lock()
-	if s.first == nil || s.first.lost && !f.lost {
-		s.first = f
-	}
-	f = s.first
-	s.mu.Unlock()
-	s.cancel()
-	return f
-}
-
-func (s *session) fault() *fault {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.first
 }
 
 // connect opens a session and shakes hands. The session outlives ctx; the connecting does not.
 func (u *Upstreams) connect(ctx context.Context, server Server) (*session, *fault) {
-	s := &session{server: server, limits: u.limits, secrets: u.secrets, moments: &u.moments}
+	s := &session{server: server, limits: u.limits}
+	s.secrets, s.moments = u.secrets, &u.moments
 	s.changed() // what an earlier session listed says nothing of this one
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.news.info = u.info

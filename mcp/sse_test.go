@@ -13,8 +13,8 @@ import (
 func serveSSE(t *testing.T, s script) Server {
 	t.Helper()
 	var (
-		asked    = make(chan wire, 100)
-		answered = make(chan wire, 100)
+		asked    = make(chan spoken, 100)
+		answered = make(chan spoken, 100)
 		hold     = make(chan struct{})
 	)
 	mux := http.NewServeMux()
@@ -32,7 +32,7 @@ func serveSSE(t *testing.T, s script) Server {
 		fmt.Fprint(rw, "event: endpoint\ndata: /messages\n\n")
 		for {
 			http.NewResponseController(rw).Flush()
-			var w wire
+			var w spoken
 			select {
 			case w = <-asked:
 			case <-r.Context().Done():

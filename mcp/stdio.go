@@ -41,7 +41,7 @@ func (c *stdioConn) SessionID() string { return "" }
 
 func (c *stdioConn) Read(context.Context) (jsonrpc.Message, error) {
 	for {
-		line, err := c.line()
+		line, err := readLine(c.in, c.session.limits.frame())
 		switch {
 		case errors.Is(err, bufio.ErrTooLong):
 			return nil, c.session.tooLarge()
@@ -54,22 +54,6 @@ func (c *stdioConn) Read(context.Context) (jsonrpc.Message, error) {
 			return nil, err
 		}
 		return jsonrpc.DecodeMessage(line)
-	}
-}
-
-// line reads one frame without its line end. A last line without one is not a frame.
-func (c *stdioConn) line() ([]byte, error) {
-	var line []byte
-	for {
-		part, err := c.in.ReadSlice('\n')
-		if len(line)+len(part) > c.session.limits.frame() {
-			return nil, bufio.ErrTooLong
-		}
-		line = append(line, part...)
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		return bytes.TrimRight(line, "\r\n"), err
 	}
 }
 
@@ -92,7 +76,7 @@ func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 		}
 		call.touched.Store(true)
 	}
-	n, err := c.write(ctx, frame)
+	n, err := c.child.write(ctx, frame)
 	if n == 0 && err != nil && call != nil {
 		call.touched.Store(false)
 	}
@@ -104,21 +88,6 @@ func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	default:
 		return c.session.fail(CodeDied, "%s", c.child.obituary(c.session.secrets))
 	}
-}
-
-// write writes frame, or gives up when ctx ends: a child that does not read must not hold us.
-func (c *stdioConn) write(ctx context.Context, frame []byte) (int, error) {
-	expired := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(expired)
-		c.child.stdin.SetWriteDeadline(time.Unix(1, 0))
-	})
-	n, err := c.child.stdin.Write(frame)
-	if !stop() {
-		<-expired
-		c.child.stdin.SetWriteDeadline(time.Time{})
-	}
-	return n, err
 }
 
 func (c *stdioConn) Close() error { return c.child.end() }

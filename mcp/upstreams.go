@@ -38,6 +38,13 @@ type upstream struct {
 
 	mu      sync.Mutex
 	session *session // nil: not connected
+
+	era  atomic.Int32 // what links have found out about its revisions, see link_hello.go
+	pool pool         // what links share over HTTP
+
+	linksMu sync.Mutex
+	links   map[*Link]struct{} // open, or being opened
+	closed  bool               // there will be no more links
 }
 
 // New checks the servers and limits and returns them as Upstreams. It starts nothing and connects to nothing. All
@@ -66,7 +73,7 @@ func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) (*U
 		if s.Timeout == 0 {
 			s.Timeout = DefaultTimeout
 		}
-		up := &upstream{server: s, gate: make(chan struct{}, 1)}
+		up := &upstream{server: s, gate: make(chan struct{}, 1), links: make(map[*Link]struct{})}
 		u.all = append(u.all, up)
 		u.byName[s.Name] = up
 	}
@@ -76,7 +83,7 @@ func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) (*U
 	return u, nil
 }
 
-// Close ends all sessions and child processes and returns when nothing of them is left. A listing under way ends with
+// Close ends all sessions, links and child processes and returns when nothing of them is left. A listing under way ends with
 // CodeClosed; a call under way may finish within a short grace. Afterwards List reports every server down and Call
 // sends nothing. Close may be called again.
 func (u *Upstreams) Close() error {
@@ -88,6 +95,7 @@ func (u *Upstreams) Close() error {
 			defer func() { <-up.gate }()
 			up.drop()
 		})
+		wg.Go(up.closeLinks)
 	}
 	wg.Wait()
 	return nil

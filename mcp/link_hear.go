@@ -1,0 +1,204 @@
+package mcp
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"pgfsm/mcp/wire"
+)
+
+// Notifications of a server that a link itself understands, and one of ours.
+const (
+	noteProgress = "notifications/progress"
+	tokenMember  = "progressToken"
+)
+
+// A query is one request of ours on its way.
+type query struct {
+	id     int64
+	method string
+	name   string            // what it is about, for the header Mcp-Name; empty: nothing that has a name
+	frame  []byte            // the message
+	permit *permit           // of a tools/call; nil refuses one
+	header map[string]string // more headers, over HTTP
+	token  jsontext.Value    // the caller's progress token, raw; nil: no progress is wanted
+	on     func(wire.Message)
+
+	inbox chan heard    // what the reader of a [duplex] has for it
+	gone  chan struct{} // closed when nobody takes from inbox any more
+}
+
+// An outcome is what a request came to. There is an answer if fault is nil.
+type outcome struct {
+	heard
+	fault  *fault
+	status int  // of HTTP, if it was not a success
+	large  bool // the answer is over the size limit
+}
+
+func broken(f *fault) outcome { return outcome{fault: f} }
+
+// asked are the server's requests that wait for an answer of ours.
+type asked struct {
+	mu   sync.Mutex
+	open map[string]*query // by the id; with the query that it came with, or nil
+}
+
+// note remembers a request. It reports false if the id is under way, or there are too many.
+func (a *asked) note(id jsontext.Value, q *query) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, again := a.open[string(id)]; again || len(a.open) >= maxOwed {
+		return false
+	}
+	if a.open == nil {
+		a.open = make(map[string]*query)
+	}
+	a.open[string(id)] = q
+	return true
+}
+
+// take forgets a request, and reports whether it waited.
+func (a *asked) take(id jsontext.Value) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, waited := a.open[string(id)]
+	delete(a.open, string(id))
+	return waited
+}
+
+// drop forgets what came with q: it is over, and nobody waits for the answers.
+func (a *asked) drop(q *query) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, with := range a.open { // in any order
+		if with == q {
+			delete(a.open, id)
+		}
+	}
+}
+
+// hear takes a request or notification of the server that came with q, or with none. If pass, it is for others: the
+// query's on, or the peer. The fault is the link's.
+func (l *Link) hear(h heard, q *query) (m wire.Message, pass bool, f *fault) {
+	if l.tolerate(l.u.limits.Unasked) != nil {
+		return m, false, l.fault()
+	}
+	if h.Method == noteToolsChanged {
+		l.changed()
+	}
+	switch {
+	case h.ID == nil && (h.unfit || h.Method == noteProgress && !untoken(&h.Message, q)):
+		return m, false, nil
+	case h.ID == nil:
+		return h.Message, true, nil
+	case h.unfit && !json256(h.ID): // not even an error can name it
+		return m, false, nil
+	}
+	switch {
+	case h.unfit:
+		f = l.refuse(h.ID, wire.InvalidRequest, "it is not a request")
+	case h.Method == methodPing:
+		f = l.later(wire.Response(nil, h.ID, []byte("{}")))
+	case l.peer.Tell == nil && (q == nil || q.on == nil):
+		f = l.refuse(h.ID, wire.MethodNotFound, "it is not supported")
+	case !l.asked.note(h.ID, q):
+		f = l.fail(CodeProtocol, "it has more than %d requests that wait for an answer, or two with one id", maxOwed)
+	default:
+		return h.Message, true, nil
+	}
+	return m, false, f
+}
+
+// json256 reports whether an id can be repeated in an answer: a string or a number of bounded length.
+func json256(id jsontext.Value) bool {
+	return len(id) <= wire.MaxID && (id.Kind() == '"' || id.Kind() == '0')
+}
+
+// pass gives a message to who it is for. In the goroutine of the query, if it came with one.
+func (l *Link) pass(m wire.Message, q *query) {
+	switch {
+	case q != nil && q.on != nil:
+		q.on(m)
+	case l.peer.Tell != nil:
+		l.peer.Tell(m)
+	}
+}
+
+// untoken puts the caller's own progress token back. It reports false for progress that nobody asked for.
+func untoken(m *wire.Message, q *query) bool {
+	if q == nil || q.token == nil || string(wire.Member(m.Params, tokenMember)) != strconv.FormatInt(q.id, 10) {
+		return false
+	}
+	params, err := wire.Set(m.Params, tokenMember, q.token)
+	m.Params = params
+	return err == nil
+}
+
+// owner finds the id of the request of ours that a notification names: by its progress token, or as the subscription that
+// it belongs to. 0: it names none.
+func owner(m wire.Message) int64 {
+	if m.ID != nil {
+		return 0
+	}
+	name := wire.Member(m.Params, tokenMember)
+	if m.Method != noteProgress {
+		name = wire.Member(wire.Member(m.Params, "_meta"), sdk.MetaKeySubscriptionID)
+	}
+	id, err := plainID(name)
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
+// refuse answers a request of the server with an error.
+func (l *Link) refuse(id jsontext.Value, code int64, message string) *fault {
+	return l.later(wire.Failure(nil, id, wire.ErrorObject(code, message, nil)))
+}
+
+// later tells the server something beside everything else, so that who reads never waits for the server to read. What waits
+// is sent in order.
+func (l *Link) later(frame []byte) *fault {
+	o := &l.outbox
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.frames) >= maxOwed {
+		return l.fail(CodeProtocol, "it has more than %d requests that it takes no answer to", maxOwed)
+	}
+	o.frames = append(o.frames, frame)
+	if !o.busy {
+		o.busy = l.tasks.run(l.empty)
+	}
+	return nil
+}
+
+// An outbox holds messages that wait to be sent.
+type outbox struct {
+	mu     sync.Mutex
+	frames [][]byte
+	busy   bool // somebody is sending
+}
+
+// empty sends what is in the outbox, until there is nothing.
+func (l *Link) empty() {
+	o := &l.outbox
+	for {
+		o.mu.Lock()
+		if len(o.frames) == 0 || l.ctx.Err() != nil {
+			o.frames, o.busy = nil, false
+			o.mu.Unlock()
+			return
+		}
+		frame := o.frames[0]
+		o.frames = o.frames[1:]
+		o.mu.Unlock()
+		ctx, cancel := context.WithTimeout(l.ctx, l.up.server.Timeout)
+		_ = l.carrier.tell(ctx, frame) // what ends the link, ends it; an answer that does not arrive is the server's loss
+		cancel()
+	}
+}

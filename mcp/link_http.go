@@ -1,0 +1,441 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// idleConns is how many idle connections to one server are kept for all links together.
+	idleConns = 256
+	// drainTime is how long a stream may go on after its answer before the connection is given up. Servers end it at once.
+	drainTime = time.Second
+	// eventBuffer is what a stream is read with.
+	eventBuffer = 16 << 10
+)
+
+// A pool is what all links with one server share: its connections. They are kept alive, so that a call costs no handshake.
+//
+// The price: on a connection that the server has just closed a call may be lost, and nobody can say whether it was read. It is
+// reported so, and never sent again. That is rare: a connection is used for at most idleTimeout after the last answer.
+type pool struct {
+	once      sync.Once
+	transport *http.Transport
+	road      road
+}
+
+func (p *pool) open(s Server) *pool {
+	p.once.Do(func() {
+		p.road = newRoad(s, func(code, format string, args ...any) *fault {
+			return &fault{code: code, reason: fmt.Sprintf(format, args...)}
+		})
+		p.transport = p.road.transport()
+		p.transport.MaxIdleConns, p.transport.MaxIdleConnsPerHost = idleConns, idleConns
+	})
+	return p
+}
+
+func (p *pool) close() {
+	p.once.Do(func() {})
+	if p.transport != nil {
+		p.transport.CloseIdleConnections()
+	}
+}
+
+// An httpCarrier speaks streamable HTTP: a POST for each message, and the answer in its response.
+type httpCarrier struct {
+	l    *Link
+	pool *http.Transport
+	road road // whose refusals end the link
+
+	base    http.Header                 // on every request
+	settled atomic.Pointer[http.Header] // on every request after the handshake; never changed
+	session string                      // the server's session id; empty: it has none, or is not asked yet
+}
+
+func newHTTPCarrier(l *Link) *httpCarrier {
+	h := &httpCarrier{l: l, road: newRoad(l.up.server, l.fail), base: make(http.Header)}
+	h.pool = l.up.pool.open(l.up.server).transport
+	for _, header := range l.up.server.Headers {
+		h.base.Set(header.Name, header.Value)
+	}
+	h.base.Set("Accept", "application/json, text/event-stream")
+	h.base.Set("Content-Type", "application/json")
+	h.base.Set("User-Agent", l.u.info.Name+"/"+l.u.info.Version)
+	return h
+}
+
+func (l *Link) openHTTP() *fault {
+	l.carrier = newHTTPCarrier(l)
+	return nil
+}
+
+// settle is called after the handshake: from now on every request names the revision and the session.
+func (h *httpCarrier) settle() {
+	header := h.base.Clone()
+	header.Set(protocolHeader, h.l.hello.Protocol)
+	if h.session != "" {
+		header.Set(sessionHeader, h.session)
+	}
+	h.settled.Store(&header)
+}
+
+// header is what goes with a request; with a query, exactly what goes with that. It must not be changed if the handshake is
+// over and the revision is one with sessions: then all requests share it.
+func (h *httpCarrier) header(q *query) http.Header {
+	settled := h.settled.Load()
+	if settled != nil && q != nil && !h.l.modern && len(q.header) == 0 {
+		return *settled
+	}
+	if settled == nil {
+		settled = &h.base
+	}
+	header := settled.Clone()
+	if q == nil {
+		return header
+	}
+	if q.method == methodDiscover {
+		header.Set(protocolHeader, statelessProtocol)
+	}
+	if h.l.modern || q.method == methodDiscover {
+		header.Set(methodHeader, q.method)
+		if q.name != "" {
+			header.Set(nameHeader, q.name)
+		}
+	}
+	for name, value := range q.header { // in any order: it becomes a map again
+		header.Set(name, value)
+	}
+	return header
+}
+
+// request makes a request of what has been decided.
+func (h *httpCarrier) request(ctx context.Context, method string, header http.Header, body *frameBody) *http.Request {
+	req := &http.Request{
+		Method: method, URL: h.road.origin, Host: h.road.origin.Host, Header: header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	if body != nil { // without GetBody net/http cannot send it a second time
+		req.Body, req.ContentLength = body, int64(len(body.frame))
+	}
+	return req.WithContext(ctx)
+}
+
+// A frameBody is a message on its way out.
+type frameBody struct {
+	frame  []byte
+	off    int
+	permit *permit // of a tools/call
+}
+
+func newBody(frame []byte, p *permit) *frameBody { return &frameBody{frame: frame, permit: p} }
+
+func (b *frameBody) Read(p []byte) (int, error) {
+	if b.permit != nil {
+		b.permit.touched.Store(true) // nothing of it is on the wire before this
+	}
+	if b.off == len(b.frame) {
+		return 0, io.EOF
+	}
+	n := copy(p, b.frame[b.off:])
+	b.off += n
+	return n, nil
+}
+
+func (b *frameBody) Close() error { return nil }
+
+// bound is ctx, cut off by the link's end too.
+func (h *httpCarrier) bound(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	unhook := context.AfterFunc(h.l.ctx, cancel)
+	return ctx, func() { unhook(); cancel() }
+}
+
+func (h *httpCarrier) ask(ctx context.Context, q *query) outcome {
+	if f := h.l.leave(q.frame, q.permit); f != nil {
+		return broken(f)
+	}
+	bound, release := h.bound(ctx)
+	resp, err := h.pool.RoundTrip(h.request(bound, http.MethodPost, h.header(q), newBody(q.frame, q.permit)))
+	if err != nil {
+		release()
+		return broken(h.trouble(ctx, err))
+	}
+	if q.method == methodInitialize {
+		h.session = resp.Header.Get(sessionHeader)
+	}
+	var f *fault
+	content := resp.Header.Get("Content-Type")
+	switch media := mediaType(content); {
+	case redirect(resp.StatusCode) && q.method == methodListen: // it costs nothing but the news
+		f = &fault{code: CodeRedirect, reason: httpReason(resp.StatusCode)}
+	case redirect(resp.StatusCode):
+		f = h.l.fail(CodeRedirect, "it answered with HTTP status %d, a redirect", resp.StatusCode)
+	case resp.StatusCode < 200 || resp.StatusCode >= 300:
+		defer release()
+		defer resp.Body.Close()
+		return h.refused(resp, q)
+	case media == "text/event-stream":
+		return h.stream(ctx, resp, q, release)
+	case media == "application/json":
+		defer release()
+		defer resp.Body.Close()
+		return h.whole(ctx, resp, q)
+	case resp.StatusCode != http.StatusOK:
+		f = &fault{code: CodeProtocol, reason: fmt.Sprintf("it answered with HTTP status %d and no answer", resp.StatusCode)}
+	default:
+		f = &fault{code: CodeUnreachable, reason: presentable(fmt.Sprintf(
+			"it answered with the content type %q, neither JSON nor an event stream", content), h.l.secrets)}
+	}
+	resp.Body.Close()
+	release()
+	return outcome{fault: f, status: resp.StatusCode}
+}
+
+// mediaType is the type of a content, without parameters; empty if it cannot be read.
+func mediaType(content string) string {
+	switch content { // what nearly every server says
+	case "application/json", "text/event-stream":
+		return content
+	}
+	media, _, _ := mime.ParseMediaType(content)
+	return media
+}
+
+// refused is the outcome of a response without success: the server's error, if there is one to this request, else the status.
+func (h *httpCarrier) refused(resp *http.Response, q *query) outcome {
+	content, err := io.ReadAll(io.LimitReader(resp.Body, maxHTTPError))
+	if err == nil {
+		if a, err := readHeard(content); err == nil && a.failed != nil && a.id == q.id {
+			return outcome{heard: a, status: resp.StatusCode}
+		}
+	}
+	f := &fault{code: CodeUnreachable, reason: httpReason(resp.StatusCode)}
+	if resp.StatusCode == http.StatusNotFound && h.session != "" && q.method != methodInitialize {
+		f = h.l.fail(CodeUnreachable, "%s: it has forgotten the session", httpReason(resp.StatusCode))
+	}
+	return outcome{fault: f, status: resp.StatusCode}
+}
+
+// whole reads an answer that is the whole body.
+func (h *httpCarrier) whole(ctx context.Context, resp *http.Response, q *query) outcome {
+	doc, err := h.readBody(resp)
+	switch {
+	case isTooLong(err):
+		return h.tooLarge()
+	case err != nil:
+		return broken(h.trouble(ctx, err))
+	}
+	a, f := h.l.read(doc)
+	if f == nil {
+		f = h.ours(a, q)
+	}
+	return outcome{heard: a, fault: f}
+}
+
+// readBody reads a body of at most the size of a message.
+func (h *httpCarrier) readBody(resp *http.Response) ([]byte, error) {
+	n := resp.ContentLength
+	if n > int64(h.l.frame) {
+		return nil, bufio.ErrTooLong
+	}
+	if n > 0 {
+		doc := make([]byte, n)
+		_, err := io.ReadFull(resp.Body, doc)
+		return doc, err
+	}
+	doc, err := io.ReadAll(io.LimitReader(resp.Body, int64(h.l.frame)+1))
+	if err == nil && len(doc) > h.l.frame {
+		err = bufio.ErrTooLong
+	}
+	return doc, err
+}
+
+// ours holds a message in the place of an answer to the request that it came for.
+func (h *httpCarrier) ours(a heard, q *query) *fault {
+	switch {
+	case a.Method != "":
+		return h.l.fail(CodeProtocol, "it sent a request in place of the answer")
+	case a.id != q.id:
+		return h.l.fail(CodeProtocol, "it answered request %d in place of %d", a.id, q.id)
+	}
+	return nil
+}
+
+func (h *httpCarrier) tooLarge() outcome {
+	return outcome{large: true, fault: &fault{code: codeFrame, reason: fmt.Sprintf("it sent a message of more than %d bytes", h.l.frame)}}
+}
+
+// stream reads events up to the answer. What comes behind it is heard beside.
+func (h *httpCarrier) stream(ctx context.Context, resp *http.Response, q *query, release func()) outcome {
+	events := newEventReader(resp.Body, h.l.frame)
+	o := h.events(ctx, events, q)
+	rest := func() {
+		resp.Body.Close()
+		release()
+		events.free()
+	}
+	if o.fault != nil || !h.l.tasks.run(func() { h.drain(events, release, rest) }) {
+		rest()
+	}
+	return o
+}
+
+func (h *httpCarrier) events(ctx context.Context, events *eventReader, q *query) outcome {
+	for {
+		a, f, err := h.event(events)
+		switch {
+		case isTooLong(err):
+			return h.tooLarge()
+		case errors.Is(err, io.EOF) && h.l.ctx.Err() == nil && ctx.Err() == nil:
+			return broken(&fault{code: CodeUnreachable, reason: "its event stream ended without an answer"})
+		case err != nil:
+			return broken(h.trouble(ctx, err))
+		case f != nil:
+			return broken(f)
+		case a.Method == "":
+			return outcome{heard: a, fault: h.ours(a, q)}
+		}
+		m, pass, f := h.l.hear(a, q)
+		if f != nil {
+			return broken(f)
+		}
+		if pass {
+			h.l.pass(m, q)
+		}
+	}
+}
+
+// event reads the next message of a stream.
+func (h *httpCarrier) event(events *eventReader) (heard, *fault, error) {
+	for {
+		name, data, err := events.next()
+		if err != nil {
+			return heard{}, nil, err
+		}
+		if len(bytes.TrimSpace(data)) > 0 && (name == "" || name == "message") {
+			a, f := h.l.read(data)
+			return a, f, nil
+		}
+		if h.l.tolerate(h.l.u.limits.Unasked) != nil { // an event that holds nothing counts too
+			return heard{}, h.l.fault(), nil
+		}
+	}
+}
+
+// drain reads what a stream holds behind the answer. Servers end it, and then the connection can be used again.
+func (h *httpCarrier) drain(events *eventReader, cut, rest func()) {
+	defer rest()
+	timer := time.AfterFunc(drainTime, cut)
+	defer timer.Stop()
+	for {
+		a, f, err := h.event(events)
+		if f != nil || err != nil {
+			return
+		}
+		if a.Method == "" {
+			continue // a second answer is none
+		}
+		m, pass, f := h.l.hear(a, nil)
+		if f != nil {
+			return
+		}
+		if pass {
+			h.l.pass(m, nil)
+		}
+	}
+}
+
+// tell sends what is only accepted.
+func (h *httpCarrier) tell(ctx context.Context, frame []byte) *fault {
+	if f := h.l.leave(frame, nil); f != nil {
+		return f
+	}
+	bound, release := h.bound(ctx)
+	defer release()
+	header := h.header(nil)
+	greeted := h.settled.Load() != nil
+	if greeted && h.l.modern {
+		method, _, _ := sentMessage(frame)
+		if method != "" {
+			header.Set(methodHeader, method)
+		}
+	}
+	resp, err := h.pool.RoundTrip(h.request(bound, http.MethodPost, header, newBody(frame, nil)))
+	if err != nil {
+		return h.trouble(ctx, err)
+	}
+	defer resp.Body.Close()
+	io.CopyN(io.Discard, resp.Body, maxHTTPError)
+	switch {
+	case redirect(resp.StatusCode):
+		return h.l.fail(CodeRedirect, "it answered with HTTP status %d, a redirect", resp.StatusCode)
+	case resp.StatusCode == http.StatusNotFound && greeted && h.session != "":
+		return h.l.fail(CodeUnreachable, "%s: it has forgotten the session", httpReason(resp.StatusCode))
+	case resp.StatusCode < 200 || resp.StatusCode >= 300:
+		return &fault{code: CodeUnreachable, reason: httpReason(resp.StatusCode)}
+	}
+	return nil
+}
+
+// trouble is why there is no response, or not the whole of one.
+func (h *httpCarrier) trouble(ctx context.Context, err error) *fault {
+	if f := h.l.fault(); f != nil {
+		return f
+	}
+	if ctx.Err() != nil {
+		return &fault{code: overCode(ctx), reason: errNoAnswer}
+	}
+	var f *fault
+	if errors.As(err, &f) { // a connection that must not be used
+		return h.l.over(f)
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return &fault{code: CodeUnreachable, reason: presentable(err.Error(), h.l.secrets)}
+}
+
+// close ends the session with the server, if it has one.
+func (h *httpCarrier) close(polite bool) {
+	h.l.tasks.end() // a server may answer the good-bye only when nobody listens any more
+	if !polite || h.settled.Load() == nil || h.session == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	resp, err := h.pool.RoundTrip(h.request(ctx, http.MethodDelete, h.header(nil), nil))
+	if err != nil {
+		return
+	}
+	io.CopyN(io.Discard, resp.Body, maxHTTPError)
+	resp.Body.Close()
+}
+
+func isTooLong(err error) bool { return errors.Is(err, bufio.ErrTooLong) }
+
+// eventBuffers are kept for the next stream.
+var eventBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, eventBuffer) }}
+
+func newEventReader(src io.Reader, limit int) *eventReader {
+	buf := eventBuffers.Get().(*bufio.Reader)
+	buf.Reset(src)
+	return &eventReader{src: buf, limit: limit}
+}
+
+// free gives the buffer back. Nothing that next returned is in it.
+func (r *eventReader) free() {
+	r.src.Reset(nil)
+	eventBuffers.Put(r.src)
+}
