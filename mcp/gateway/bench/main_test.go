@@ -1,0 +1,113 @@
+package bench
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	load    = flag.Bool("load", false, "measure; without it only the instrument is tested")
+	full    = flag.Bool("full", false, "measure the whole matrix, not only the headline; takes about four times as long")
+	program = flag.String("pgfsm", "", "the pgfsm that is measured, an absolute path; without it only what it is compared with")
+	gogc    = flag.String("gogc", "", "GOGC of pgfsm; without it what it has by itself")
+	dir     = flag.String("dir", "", "a folder on the disk that ledgers are measured on, an absolute path; without it the system's for temporary files")
+	budget  = flag.Duration("budget", 3*time.Minute, "of the headline: no round begins that would end after its block's part of this time")
+	lasts   = flag.Duration("turn", time.Second, "how long each turn of each variant takes")
+	rounds  = flag.Int("rounds", 6, "how many turns each variant has")
+)
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleAs); role != "" {
+		os.Exit(play(role))
+	}
+	os.Exit(m.Run())
+}
+
+// TestLoad measures and prints. It fails if an answer was missing or wrong, and never because of time.
+func TestLoad(t *testing.T) {
+	if !*load {
+		t.Skip("it measures for minutes: make bench-gateway")
+	}
+	machine(t)
+	w := newWorld(t)
+	measure(t, *budget, w.headline())
+	memory(t)
+	if *full {
+		measure(t, 4**budget, w.matrix())
+	}
+	fmt.Println("\nratio and share: to the first line, of p50 and calls/s, median of the rounds; own: what the callers need themselves, " +
+		"and all\nCPU, for each call; RSS: at the end of the block. Every answer was there and was right.")
+}
+
+// measure runs blocks within a time, of which each has the same part of what is left.
+func measure(t *testing.T, within time.Duration, blocks []block) {
+	t.Helper()
+	end := time.Now().Add(within)
+	for i, b := range blocks {
+		b.turn, b.rounds = *lasts, *rounds
+		until := time.Now().Add(time.Until(end) / time.Duration(len(blocks)-i))
+		s, err := b.run(until)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.print(os.Stdout, s)
+	}
+}
+
+// machine prints what the figures depend on.
+func machine(t *testing.T) {
+	busy, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		busy = []byte("unknown")
+	}
+	shown := *gogc
+	if shown == "" {
+		shown = "its own"
+		if env := os.Getenv("GOGC"); env != "" {
+			shown = env
+		}
+	}
+	fmt.Printf("%s %s/%s, %d cores, GOMAXPROCS %d (pgfsm: %s), GOGC of pgfsm %s, load before %s, flush of 4 KiB %v\n",
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.GOMAXPROCS(0), or(os.Getenv("GOMAXPROCS"), "the same"),
+		shown, strings.TrimSpace(string(busy)), flush(t))
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// flush is the median time of writing 4 KiB to the end of a file and flushing it.
+func flush(t *testing.T) time.Duration {
+	t.Helper()
+	folder, err := os.MkdirTemp(*dir, "bench-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	f, err := os.Create(filepath.Join(folder, "flush"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var took []float64
+	for range 200 {
+		begin := time.Now()
+		if _, err = f.Write(make([]byte, 4096)); err == nil {
+			err = f.Sync()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		took = append(took, float64(time.Since(begin)))
+	}
+	return time.Duration(spanOf(took).median).Round(time.Microsecond)
+}

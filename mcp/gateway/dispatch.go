@@ -1,0 +1,154 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp"
+	"pgfsm/mcp/wire"
+)
+
+// dispatch takes one message of a client and returns the whole message that answers it; nil for notifications and
+// responses. It returns when there is an answer, so a subscription returns when it ends.
+func (g *Gateway) dispatch(ctx context.Context, q *request) []byte {
+	if q.Response() {
+		g.answered(ctx, q)
+		return nil
+	}
+	m := methodOf(fromClient, q.Method)
+	if q.Notification() {
+		if m != nil && m.note && g.open(q, m) == nil {
+			g.noted(ctx, q, m)
+		}
+		return nil
+	}
+	if m != nil && m.note {
+		m = nil // a notification that wants an answer is no method of MCP
+	}
+	if failed := g.open(q, m); failed != nil {
+		return q.fail(failed)
+	}
+	ctx, end, err := q.begin(ctx)
+	if err != nil {
+		return q.fail(invalid(wire.InvalidRequest, err.Error()))
+	}
+	defer end()
+	switch m.by {
+	case byMachine:
+		if m.name == methodCall {
+			return g.call(ctx, q)
+		}
+		return g.tools(ctx, q)
+	case byTasks:
+		return g.task(ctx, q)
+	case byRelay:
+		return g.relay(ctx, q, m)
+	default:
+		return g.own(ctx, q)
+	}
+}
+
+// own serves what is between the client and the gateway.
+func (g *Gateway) own(ctx context.Context, q *request) []byte {
+	switch q.Method {
+	case "initialize":
+		return g.initialize(ctx, q)
+	case "server/discover":
+		return g.discover(ctx, q)
+	case "subscriptions/listen":
+		return g.listen(ctx, q)
+	default: // ping
+		return q.result(jsontext.Value(`{}`))
+	}
+}
+
+// noted takes a notification of a client.
+func (g *Gateway) noted(ctx context.Context, q *request, m *method) {
+	switch m.name {
+	case "notifications/cancelled":
+		q.cancelled()
+	case "notifications/progress", "notifications/roots/list_changed":
+		g.relayNote(ctx, q, m)
+	}
+}
+
+// open says whether a method may be used here: the failure to answer with, or nil. A method that does not exist, one of
+// another revision and one that is not exposed are all not found, with a sentence that says which.
+func (g *Gateway) open(q *request, m *method) jsontext.Value {
+	switch {
+	case m == nil:
+		return invalid(wire.MethodNotFound, "this method is not known here")
+	case q.protocol == "" && m.name != "initialize" && m.name != "ping":
+		return invalid(wire.InvalidRequest, "the session has not begun: send initialize first, or the _meta of "+Stateless)
+	case q.protocol != "" && !m.in(q.protocol):
+		return invalid(wire.MethodNotFound, fmt.Sprintf("revision %s does not have this method", q.protocol))
+	case m.by == byTasks && !g.options.Tasks:
+		return invalid(wire.MethodNotFound, "there are no tasks here")
+	case m.needs != 0 && len(q.at.exposing(m.needs)) == 0:
+		return invalid(wire.MethodNotFound, fmt.Sprintf("the operator does not expose %s here", m.needs))
+	}
+	return nil
+}
+
+// exposing are the servers of the endpoint that expose something, in the operator's order.
+func (e *endpoint) exposing(needs Expose) []*Server {
+	if e.server != nil {
+		if !e.server.Expose.Has(needs) {
+			return nil
+		}
+		return []*Server{e.server}
+	}
+	var out []*Server
+	for _, s := range e.servers {
+		if s.Expose.Has(needs) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// invalid is an error object without data.
+func invalid(code int64, message string) jsontext.Value { return wire.ErrorObject(code, message, nil) }
+
+// fail answers with an error object.
+func (q *request) fail(failed jsontext.Value) []byte {
+	return wire.Failure(make([]byte, 0, len(failed)+len(q.ID)+32), q.ID, failed)
+}
+
+// refuse answers with a code and a sentence.
+func (q *request) refuse(code int64, format string, args ...any) []byte {
+	return q.fail(invalid(code, fmt.Sprintf(format, args...)))
+}
+
+// result answers with a result that is made here: in the stateless revisions with what every result has there.
+func (q *request) result(result jsontext.Value) []byte {
+	if q.modern() {
+		result = q.gateway.completed(result)
+	}
+	return q.splice(result)
+}
+
+// splice answers with a result as it is.
+func (q *request) splice(result []byte) []byte {
+	return wire.Response(make([]byte, 0, len(result)+len(q.ID)+32), q.ID, result)
+}
+
+// broken answers a request that did not get through to a server.
+func (q *request) broken(server string, err error) []byte {
+	code, reason := "internal", "it did not answer"
+	var lost *mcp.LinkError
+	switch {
+	case errors.As(err, &lost):
+		code, reason = lost.Code, lost.Reason
+	case errors.Is(err, context.Canceled):
+		code, reason = mcp.CodeCancelled, "the request was cancelled"
+	case errors.Is(err, context.DeadlineExceeded):
+		code, reason = mcp.CodeTimeout, "it did not answer within the time allowed"
+	}
+	data := append([]byte(`{"code":`), wire.Quote(code)...)
+	data = append(append(data, `,"server":`...), wire.Quote(server)...)
+	return q.fail(wire.ErrorObject(wire.InternalError, "server "+server+": "+reason, append(data, '}')))
+}

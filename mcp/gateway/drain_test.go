@@ -1,0 +1,88 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestDrain(t *testing.T) {
+	g, s := scripted(t, nil)
+	at := onLoopback(t, g)
+	session := "Mcp-Session-Id: " + do(t, at, "POST", "/mcp", rpc("0", "initialize", `{"protocolVersion":"2025-06-18"}`)).Header.Get(headerSession)
+	stateless := []string{"Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: " + methodListen}
+	status := make(chan int, 3)
+	go func() {
+		status <- do(t, at, "POST", "/mcp", rpc("1", "tools/call", `{"name":"wait"}`), session).StatusCode
+	}()
+	within(t, "the call", s.entered)
+	stream := &eventReader{t: t, r: bufio.NewReader(do(t, at, "GET", "/mcp", "", session).Body)}
+	entered := make(chan struct{})
+	s.before = func(q *request) {
+		if q.Method == methodListen {
+			close(entered)
+		}
+	}
+	go func() {
+		status <- do(t, at, "POST", "/mcp", rpc("2", methodListen, "{"+meta+"}"), stateless...).StatusCode
+	}()
+	within(t, "the subscription", entered)
+
+	drained := make(chan error, 1)
+	go func() { drained <- g.Drain(t.Context()) }()
+	if _, _, _, ok := stream.next(); ok {
+		t.Error("something came on the stream")
+	}
+	if got := within(t, "the end of the subscription", status); got != 200 {
+		t.Errorf("the subscription: %d", got)
+	}
+	for _, c := range []struct {
+		name, method, path, body string
+		headers                  []string
+	}{
+		{"a-request", "POST", "/mcp", rpc("3", "ping", "{}"), []string{session}},
+		{"a-session", "POST", "/mcp", rpc("3", "initialize", `{"protocolVersion":"2025-06-18"}`), nil},
+		{"a-stream", "GET", "/mcp", "", []string{session}},
+		{"a-channel", "GET", "/sse", "", nil},
+	} {
+		r := do(t, at, c.method, c.path, c.body, c.headers...)
+		if reason, _ := code([]byte(whole(t, r.Body))); r.StatusCode != 503 || reason != "draining" || r.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %d %s", c.name, r.StatusCode, reason)
+		}
+	}
+	select {
+	case err := <-drained:
+		t.Fatalf("it did not wait for the call: %v", err)
+	default:
+	}
+	s.free <- struct{}{}
+	if got := within(t, "the answer", status); got != 200 {
+		t.Errorf("the call: %d", got)
+	}
+	if err := within(t, "the end", drained); err != nil || g.sessions.count() != 0 {
+		t.Errorf("%v, and %d sessions", err, g.sessions.count())
+	}
+	if err := g.Drain(t.Context()); err != nil {
+		t.Errorf("once more: %v", err)
+	}
+}
+
+func TestDrainCutsOffWhatTakesTooLong(t *testing.T) {
+	g, s := scripted(t, nil)
+	at := onLoopback(t, g)
+	session := "Mcp-Session-Id: " + do(t, at, "POST", "/mcp", rpc("0", "initialize", `{"protocolVersion":"2025-06-18"}`)).Header.Get(headerSession)
+	status := make(chan int, 1)
+	go func() {
+		status <- do(t, at, "POST", "/mcp", rpc("1", "tools/call", `{"name":"wait"}`), session).StatusCode
+	}()
+	within(t, "the call", s.entered)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := g.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	within(t, "the end of the call", s.ends)
+	within(t, "its answer", status)
+}

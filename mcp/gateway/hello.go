@@ -1,0 +1,304 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp"
+	"pgfsm/mcp/wire"
+)
+
+// extensionTasks is the name of the Tasks extension in capabilities.
+const extensionTasks = "io.modelcontextprotocol/tasks"
+
+// helloWait is how long a client of all servers waits at most for those whose capabilities are not known yet. What comes later
+// is in use without having been announced.
+const helloWait = 2 * time.Second
+
+// abilities are what a client says that it can do for servers.
+type abilities struct {
+	sampling, samplingContext, samplingTools bool
+	elicitation, form, url                   bool
+	roots, rootsChanged                      bool
+	tasks                                    bool
+}
+
+// readAbilities reads the client's capabilities. What is not known is not kept: nothing of it is passed on.
+func readAbilities(doc jsontext.Value) (a abilities) {
+	each(doc, func(name string, value jsontext.Value) {
+		if value.Kind() != '{' {
+			return
+		}
+		part := func(member string) bool {
+			v := wire.Member(value, member)
+			return v != nil && v.Kind() != 'n' && v.Kind() != 'f'
+		}
+		switch name {
+		case "sampling":
+			a.sampling, a.samplingContext, a.samplingTools = true, part("context"), part("tools")
+		case "elicitation":
+			a.elicitation, a.form, a.url = true, part("form"), part("url")
+		case "roots":
+			a.roots, a.rootsChanged = true, part("listChanged")
+		case "extensions":
+			a.tasks = part(extensionTasks)
+		}
+	})
+	return a
+}
+
+// each visits the members of an object that was read strictly before. What is none has none.
+func each(doc jsontext.Value, visit func(name string, value jsontext.Value)) {
+	if doc.Kind() != '{' {
+		return
+	}
+	_ = wire.Members(doc, func(name string, value jsontext.Value) error { visit(name, value); return nil }) // read before: there is no error
+}
+
+// told is what a server hears of the client's capabilities: those that are exposed, in one spelling.
+func (a abilities) told(e Expose) jsontext.Value {
+	var b object
+	if a.sampling && e.Has(ExposeSampling) {
+		var in object
+		in.addIf(a.samplingContext, "context", `{}`)
+		in.addIf(a.samplingTools, "tools", `{}`)
+		b.add("sampling", in.done())
+	}
+	if a.elicitation && e.Has(ExposeElicitation) {
+		var in object
+		in.addIf(a.form, "form", `{}`)
+		in.addIf(a.url, "url", `{}`)
+		b.add("elicitation", in.done())
+	}
+	if a.roots && e.Has(ExposeRoots) {
+		var in object
+		in.addIf(a.rootsChanged, "listChanged", `true`)
+		b.add("roots", in.done())
+	}
+	return b.done()
+}
+
+// An object is a JSON object being written.
+type object []byte
+
+func (o *object) add(name string, value []byte) {
+	if len(*o) == 0 {
+		*o = append(*o, '{')
+	} else {
+		*o = append(*o, ',')
+	}
+	*o = append(append(append(*o, wire.Quote(name)...), ':'), value...)
+}
+
+func (o *object) addIf(yes bool, name, value string) {
+	if yes {
+		o.add(name, []byte(value))
+	}
+}
+
+func (o *object) done() jsontext.Value {
+	if len(*o) == 0 {
+		return jsontext.Value(`{}`)
+	}
+	return append(jsontext.Value(*o), '}')
+}
+
+// offers are what a server says that it has beside tools.
+type offers struct {
+	logging, completions      bool
+	prompts, promptsChanged   bool
+	resources, resourcesMoved bool // resourcesMoved: it says when its list of resources changes
+	subscribe                 bool
+}
+
+// readOffers reads a server's capabilities.
+func readOffers(doc jsontext.Value) (o offers) {
+	_ = pieces(doc, func(p piece) { // what cannot be read offers nothing
+		if p.value[0] != '{' {
+			return
+		}
+		yes := func(member string) (found bool) {
+			_ = pieces(p.value, func(in piece) { found = found || in.name == member && string(in.value) == "true" })
+			return found
+		}
+		switch p.name {
+		case "logging":
+			o.logging = true
+		case "completions":
+			o.completions = true
+		case "prompts":
+			o.prompts, o.promptsChanged = true, yes("listChanged")
+		case "resources":
+			o.resources, o.resourcesMoved, o.subscribe = true, yes("listChanged"), yes("subscribe")
+		}
+	})
+	return o
+}
+
+// exposed is what of it agents may use.
+func (o offers) exposed(e Expose) offers {
+	prompts, resources := e.Has(ExposePrompts), e.Has(ExposeResources)
+	return offers{
+		logging: o.logging && e.Has(ExposeLogging), completions: o.completions && e.Has(ExposeCompletion),
+		prompts: o.prompts && prompts, promptsChanged: o.promptsChanged && prompts,
+		resources: o.resources && resources, resourcesMoved: o.resourcesMoved && resources, subscribe: o.subscribe && resources,
+	}
+}
+
+func (o offers) or(p offers) offers {
+	return offers{
+		logging: o.logging || p.logging, completions: o.completions || p.completions,
+		prompts: o.prompts || p.prompts, promptsChanged: o.promptsChanged || p.promptsChanged,
+		resources: o.resources || p.resources, resourcesMoved: o.resourcesMoved || p.resourcesMoved, subscribe: o.subscribe || p.subscribe,
+	}
+}
+
+// capabilities is what a client is told.
+func (o offers) capabilities(tools, tasks bool) jsontext.Value {
+	var b object
+	if o.completions {
+		b.add("completions", []byte(`{}`))
+	}
+	if tasks {
+		b.add("extensions", []byte(`{"`+extensionTasks+`":{}}`))
+	}
+	if o.logging {
+		b.add("logging", []byte(`{}`))
+	}
+	if o.prompts {
+		var in object
+		in.addIf(o.promptsChanged, "listChanged", `true`)
+		b.add("prompts", in.done())
+	}
+	if o.resources {
+		var in object
+		in.addIf(o.resourcesMoved, "listChanged", `true`)
+		in.addIf(o.subscribe, "subscribe", `true`)
+		b.add("resources", in.done())
+	}
+	if tools {
+		b.add("tools", []byte(`{"listChanged":true}`))
+	}
+	return b.done()
+}
+
+// offered is what the endpoint's servers offer and the operator exposes. One that cannot be reached offers nothing. For one
+// server that is asked now; of many, what is known already is taken, and the rest waited for a moment.
+func (g *Gateway) offered(ctx context.Context, q *request) (all offers) {
+	if s := q.at.server; s != nil {
+		if l, err := g.linkTo(ctx, q, s); err == nil {
+			all = readOffers(l.Hello().Capabilities).exposed(s.Expose)
+			l.release()
+		}
+		return all
+	}
+	ctx, cancel := context.WithTimeout(ctx, helloWait)
+	defer cancel()
+	found := make([]offers, len(q.at.servers))
+	var wg sync.WaitGroup
+	for i, s := range q.at.servers {
+		if s.Expose&^(ExposeTools|ExposeProgress|ExposeCancellation) == 0 {
+			continue // nothing of it is announced
+		}
+		if o, ok := g.pool.hello(s.Name); ok {
+			found[i] = o.exposed(s.Expose)
+			continue
+		}
+		wg.Go(func() {
+			if l, err := g.linkTo(ctx, q, s); err == nil {
+				found[i] = readOffers(l.Hello().Capabilities).exposed(s.Expose)
+				l.release()
+			}
+		})
+	}
+	wg.Wait()
+	for _, o := range found {
+		all = all.or(o)
+	}
+	return all
+}
+
+// initialize opens a session.
+func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
+	if q.session != nil {
+		return q.refuse(wire.InvalidRequest, "the session has begun already")
+	}
+	var wanted string
+	var can abilities
+	each(q.Params, func(name string, value jsontext.Value) {
+		switch name {
+		case "protocolVersion":
+			wanted, _ = wire.Text(value)
+		case "capabilities":
+			can = readAbilities(value)
+		}
+	})
+	if wanted == "" {
+		return q.refuse(wire.InvalidParams, `"protocolVersion" is missing`)
+	}
+	revision := statefulRevisions[0]
+	if slices.Contains(statefulRevisions, wanted) {
+		revision = wanted
+	}
+	s, err := g.sessions.open(q.from, q.at, revision)
+	if err != nil {
+		return q.refuse(codeBusy, "%v", err)
+	}
+	s.begin(can)
+	context.AfterFunc(s.ctx, s.finish)
+	q.session, q.protocol = s, revision
+
+	var b object
+	b.add("protocolVersion", wire.Quote(revision))
+	b.add("capabilities", g.capabilities(ctx, q))
+	b.add("serverInfo", infoOf(g.options.Info))
+	return q.splice(b.done())
+}
+
+// codeBusy is the error code for what is not taken because too much is under way.
+const codeBusy = -32000
+
+func (g *Gateway) capabilities(ctx context.Context, q *request) jsontext.Value {
+	tools := len(q.at.exposing(ExposeTools)) > 0
+	return g.offered(ctx, q).capabilities(tools, tools && g.options.Tasks)
+}
+
+// discover answers server/discover.
+func (g *Gateway) discover(ctx context.Context, q *request) []byte {
+	var versions []byte
+	for _, v := range Revisions() {
+		versions = append(append(versions, ','), wire.Quote(v)...)
+	}
+	versions[0] = '['
+	var b object
+	b.add("supportedVersions", append(versions, ']'))
+	b.add("capabilities", g.capabilities(ctx, q))
+	b.add("ttlMs", strconv.AppendInt(nil, g.options.MaxAge.Milliseconds(), 10))
+	b.add("cacheScope", []byte(`"private"`))
+	return q.result(b.done())
+}
+
+// infoOf is a name and a version as the protocol writes them.
+func infoOf(info mcp.Info) jsontext.Value {
+	var b object
+	b.add("name", wire.Quote(info.Name))
+	b.add("version", wire.Quote(info.Version))
+	return b.done()
+}
+
+// can are the abilities of the request's client: those of its session, or of the request itself.
+func (q *request) can() abilities {
+	if q.session != nil {
+		return q.session.can
+	}
+	return readAbilities(wire.Member(wire.Member(q.Params, "_meta"), metaCapabilities))
+}
+
+// isReserved reports whether a member of _meta is the protocol's own.
+func isReserved(name string) bool { return strings.HasPrefix(name, reserved) }

@@ -1,0 +1,201 @@
+package gateway
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
+)
+
+// Codes of results that a client does not get.
+const (
+	CodeInputRefused  = "input_refused"  // the server asks for input that the client may not give, or cannot
+	CodeResultRefused = "result_refused" // the server answered with a kind of result that nobody asked for
+)
+
+// mayReceive says why a result of a server does not go to the client; an empty code if it does. What asks for input goes to who
+// can give it, if the operator exposes both that servers ask and what they ask for.
+func (q *request) mayReceive(server *Server, f *finding) (code, why string) {
+	if f.kind != "complete" && f.kind != "input_required" {
+		return CodeResultRefused, "it answered with a kind of result that nobody asked for"
+	}
+	switch {
+	case !f.asks():
+		return "", ""
+	case !server.Expose.Has(ExposeInputRequired):
+		return CodeInputRefused, "it asks for input, and the operator does not expose input_required"
+	case !q.modern():
+		return CodeInputRefused, "it asks for input, which the client's revision of the protocol cannot give"
+	}
+	can := q.can()
+	for _, requests := range f.requests {
+		err := pieces(requests, func(p piece) {
+			method := text(p.value, "method")
+			row := methodOf(fromServer, method)
+			if row == nil || row.note || row.by != byRelay || !server.Expose.Has(row.needs) {
+				code, why = CodeInputRefused, "it asks for input of a kind that the operator does not expose"
+				return
+			}
+			var params jsontext.Value
+			_ = pieces(p.value, func(in piece) { // read above
+				if in.name == "params" {
+					params = in.value
+				}
+			})
+			if no := can.refuses(method, params); no != "" {
+				code, why = CodeInputRefused, "it asks for input: "+no
+			}
+		})
+		if err != nil {
+			return CodeInputRefused, "it asks for input in a way that cannot be read"
+		}
+	}
+	return code, why
+}
+
+// refuses says why the client cannot be asked; empty if it can.
+func (a abilities) refuses(method string, params jsontext.Value) string {
+	switch method {
+	case "sampling/createMessage":
+		if !a.sampling {
+			return "the client does not declare sampling"
+		}
+		if !a.samplingTools && has(params, "tools") {
+			return "the client does not declare sampling with tools"
+		}
+	case "elicitation/create":
+		mode := text(params, "mode")
+		switch {
+		case !a.elicitation:
+			return "the client does not declare elicitation"
+		case mode == "url" && !a.url:
+			return "the client does not declare elicitation of mode url"
+		case mode != "url" && a.url && !a.form:
+			return "the client does not declare elicitation of mode form"
+		case refers(params):
+			return "its schema refers to other schemas, and clients that follow it may not come back"
+		}
+	case "roots/list":
+		if !a.roots {
+			return "the client does not declare roots"
+		}
+	}
+	return ""
+}
+
+// has reports whether an object of a server has a member that is not null.
+func has(doc []byte, member string) (found bool) {
+	_ = pieces(doc, func(p piece) { found = found || p.name == member && string(p.value) != "null" }) // what cannot be read has none
+	return found
+}
+
+// refers reports whether there is a reference of JSON Schema anywhere in an elicitation. The protocol has none there: its schemas
+// are flat. Names are compared as they are decoded.
+func refers(params jsontext.Value) bool {
+	if len(params) == 0 {
+		return false
+	}
+	dec := jsontext.NewDecoder(bytes.NewBuffer(params), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return false // the end: that it is JSON was seen before
+		}
+		if kind, n := dec.StackIndex(dec.StackDepth()); kind == '{' && n%2 == 1 && token.Kind() == '"' {
+			switch token.String() {
+			case "$ref", "$dynamicRef", "$recursiveRef":
+				return true
+			}
+		}
+	}
+}
+
+// input looks at what a client sends in answer to a server that asked for input, and returns the state as that server knows it.
+func (g *Gateway) input(q *request, server *Server, what string, p callParams) (state, failed jsontext.Value) {
+	switch {
+	case p.responses == nil && p.state == nil:
+		return nil, nil
+	case !server.Expose.Has(ExposeInputRequired):
+		return nil, invalid(wire.InvalidParams, "the operator does not expose input_required of server "+server.Name)
+	case !q.modern():
+		return nil, invalid(wire.InvalidParams, "revision "+q.protocol+" has no inputResponses and no requestState")
+	case p.state == nil:
+		return nil, nil
+	}
+	text, err := wire.Text(p.state)
+	if err != nil {
+		return nil, invalid(wire.InvalidParams, `"requestState" is not a string`)
+	}
+	native, ok := g.seals.open(text, q.from, server.Name, what)
+	if !ok {
+		return nil, invalid(wire.InvalidParams, "the requestState is not one that you were given for this; ask again without it")
+	}
+	return wire.Quote(native), nil
+}
+
+// unsealed is [Gateway.input] for the params of a request that is passed on.
+func (g *Gateway) unsealed(q *request, server *Server, what string, params jsontext.Value) (_, failed jsontext.Value) {
+	p := callParams{responses: present(wire.Member(params, "inputResponses")), state: present(wire.Member(params, "requestState"))}
+	state, failed := g.input(q, server, what, p)
+	if failed != nil || state == nil {
+		return params, failed
+	}
+	native, err := wire.Set(params, "requestState", state)
+	if err != nil {
+		return nil, invalid(wire.InvalidParams, "the params cannot be read")
+	}
+	return native, nil
+}
+
+// sealed are the edits that bind the state of a result to the client that gets it.
+func (g *Gateway) sealed(q *request, server *Server, what string, f *finding) (edits []edit) {
+	if !f.asks() {
+		return nil
+	}
+	for _, p := range f.state {
+		if native, err := wire.Text(p.value); err == nil {
+			edits = append(edits, edit{p.at, len(p.value), wire.Quote(g.seals.seal(native, q.from, server.Name, what))})
+		}
+	}
+	return edits
+}
+
+// seals bind what a server wants back to the client that it was given to, so that nobody can go on with the request of another.
+// The key lives as long as the process: what was asked before it began has to be asked again.
+type seals struct{ key [32]byte }
+
+func (s *seals) init() { rand.Read(s.key[:]) }
+
+// sealBytes is the length of a seal: what of the code is kept.
+const sealBytes = 16
+
+func (s *seals) code(native string, who Identity, server, what string) string {
+	mac := hmac.New(sha256.New, s.key[:])
+	for _, part := range []string{who.Name, who.Token, server, what} {
+		var size [8]byte
+		for i := range size {
+			size[i] = byte(len(part) >> (8 * i))
+		}
+		mac.Write(size[:])
+		mac.Write([]byte(part))
+	}
+	mac.Write([]byte(native))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:sealBytes])
+}
+
+// seal is the state as the client gets it.
+func (s *seals) seal(native string, who Identity, server, what string) string {
+	return s.code(native, who, server, what) + "." + native
+}
+
+// open is the state as the server knows it, if this client got it for this.
+func (s *seals) open(sealed string, who Identity, server, what string) (native string, ok bool) {
+	code, native, ok := strings.Cut(sealed, ".")
+	return native, ok && hmac.Equal([]byte(code), []byte(s.code(native, who, server, what)))
+}

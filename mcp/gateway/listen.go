@@ -1,0 +1,336 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
+)
+
+// Bounds of subscriptions.
+const (
+	maxSubscribed = 1000             // resources of one subscription, or of one session with one server
+	listenAgain   = time.Second      // before a subscription that ended is tried again; doubled each time
+	listenAtMost  = 30 * time.Second // the longest of these
+)
+
+const (
+	methodListen   = "subscriptions/listen"
+	noteTools      = "notifications/tools/list_changed"
+	notePrompts    = "notifications/prompts/list_changed"
+	noteResources  = "notifications/resources/list_changed"
+	noteUpdated    = "notifications/resources/updated"
+	noteSubscribed = "notifications/subscriptions/acknowledged"
+)
+
+// A filter is what somebody wants to be told of.
+type filter struct {
+	tools, prompts, resources bool
+	uris                      []string
+}
+
+func (f filter) empty() bool { return !f.tools && !f.prompts && !f.resources && len(f.uris) == 0 }
+
+// wants reports whether a notification passes.
+func (f filter) wants(m wire.Message) bool {
+	switch m.Method {
+	case noteTools:
+		return f.tools
+	case notePrompts:
+		return f.prompts
+	case noteResources:
+		return f.resources
+	case noteUpdated:
+		uri, err := wire.Text(wire.Member(m.Params, "uri"))
+		return err == nil && slices.Contains(f.uris, uri)
+	}
+	return false
+}
+
+// object is the filter as the protocol writes it.
+func (f filter) object() jsontext.Value {
+	var b object
+	b.addIf(f.tools, "toolsListChanged", "true")
+	b.addIf(f.prompts, "promptsListChanged", "true")
+	b.addIf(f.resources, "resourcesListChanged", "true")
+	if len(f.uris) > 0 {
+		var list []byte
+		for _, uri := range f.uris {
+			list = append(append(list, ','), wire.Quote(uri)...)
+		}
+		list[0] = '['
+		b.add("resourceSubscriptions", append(list, ']'))
+	}
+	return b.done()
+}
+
+func (f filter) params() jsontext.Value {
+	return slices.Concat(jsontext.Value(`{"notifications":`), f.object(), jsontext.Value(`}`))
+}
+
+// readFilter reads what a client wants to be told of. The error object says what is wrong with it.
+func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
+	want := wire.Member(params, "notifications")
+	if want.Kind() != '{' {
+		return f, invalid(wire.InvalidParams, `"notifications" is not an object`)
+	}
+	each(want, func(name string, value jsontext.Value) {
+		yes := value.Kind() == 't'
+		switch name {
+		case "toolsListChanged":
+			f.tools = yes
+		case "promptsListChanged":
+			f.prompts = yes
+		case "resourcesListChanged":
+			f.resources = yes
+		case "resourceSubscriptions":
+			err := items(value, func(item []byte) {
+				uri, err := wire.Text(item)
+				if err != nil {
+					failed = invalid(wire.InvalidParams, `"resourceSubscriptions" is not an array of strings`)
+				} else if !slices.Contains(f.uris, uri) && len(f.uris) <= maxSubscribed {
+					f.uris = append(f.uris, uri)
+				}
+			})
+			if err != nil && value.Kind() != 'n' {
+				failed = invalid(wire.InvalidParams, `"resourceSubscriptions" is not an array of strings`)
+			}
+		}
+	})
+	if len(f.uris) > maxSubscribed {
+		failed = invalid(wire.InvalidParams, "more than "+strconv.Itoa(maxSubscribed)+" resources are subscribed to at once")
+	}
+	return f, failed
+}
+
+// A notice is a subscription of a client: what waits to be told, each thing once.
+type notice struct {
+	id     jsontext.Value // of the request that subscribed
+	filter filter
+	mask   func([]byte) []byte
+
+	mu      sync.Mutex
+	waiting []string // what there is to tell, by method and resource, in order
+	params  map[string]jsontext.Value
+	wake    chan struct{}
+}
+
+func newNotice(id jsontext.Value, f filter, mask func([]byte) []byte) *notice {
+	return &notice{id: id, filter: f, mask: mask, params: make(map[string]jsontext.Value), wake: make(chan struct{}, 1)}
+}
+
+// put takes a notification, if the client wants it. Two of the same become one: the last. So no more can wait than was subscribed to.
+func (n *notice) put(m wire.Message) {
+	if !n.filter.wants(m) {
+		return
+	}
+	key := m.Method
+	if m.Method == noteUpdated {
+		key += " " + string(wire.Member(m.Params, "uri"))
+	}
+	n.mu.Lock()
+	if !slices.Contains(n.waiting, key) {
+		n.waiting = append(n.waiting, key)
+	}
+	n.params[key] = slices.Clone(cross(m.Params, ""))
+	n.mu.Unlock()
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what waits, as messages of this subscription.
+func (n *notice) take() (messages [][]byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, key := range n.waiting {
+		method, _, _ := strings.Cut(key, " ")
+		params := n.params[key]
+		if params != nil {
+			params = n.mask(params)
+		}
+		messages = append(messages, n.message(method, params))
+		delete(n.params, key)
+	}
+	n.waiting = n.waiting[:0]
+	return messages
+}
+
+// message is a notification with the mark of the subscription that it belongs to.
+func (n *notice) message(method string, params jsontext.Value) []byte {
+	meta, err := wire.Set(wire.Member(params, "_meta"), metaSubscription, n.id)
+	if err == nil {
+		params, err = wire.Set(params, "_meta", meta)
+	}
+	if err != nil { // what cannot be marked is said without what is not understood
+		params = slices.Concat(jsontext.Value(`{"_meta":{"`+metaSubscription+`":`), n.id, jsontext.Value(`}}`))
+	}
+	return wire.Call(nil, nil, method, params)
+}
+
+// listen serves subscriptions/listen: it says what it agrees to, and then what happens, until the client has enough.
+func (g *Gateway) listen(ctx context.Context, q *request) []byte {
+	want, failed := readFilter(q.Params)
+	if failed != nil {
+		return q.fail(failed)
+	}
+	agreed, each := g.agree(ctx, q, want)
+	for _, part := range each {
+		if part.filter.prompts || part.filter.resources || len(part.filter.uris) > 0 {
+			if g.passes(ctx, q.from, part.server, ToServer, q.Method, part.filter.params()) != nil {
+				return q.fail(notRecorded)
+			}
+		}
+	}
+	n := newNotice(q.ID, agreed, g.options.Mask)
+	ctx, stop := context.WithCancel(ctx)
+	var running, opening sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	for _, part := range each {
+		opening.Add(1)
+		running.Go(func() { g.attend(ctx, q, part.server, part.filter, n, sync.OnceFunc(opening.Done)) })
+	}
+	opening.Wait()
+	said := &stream{out: q.out}
+	defer said.end()
+	params := slices.Concat(jsontext.Value(`{"notifications":`), agreed.object(), jsontext.Value(`}`))
+	if said.send(n.message(noteSubscribed, params)) != nil || agreed.empty() {
+		stop()
+	}
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-n.wake:
+			for _, message := range n.take() {
+				if said.send(message) != nil {
+					stop()
+				}
+			}
+		}
+	}
+	return q.result(slices.Concat(jsontext.Value(`{"_meta":{"`+metaSubscription+`":`), q.ID, jsontext.Value(`}}`)))
+}
+
+// A part is what of a subscription one server is asked for.
+type part struct {
+	server *Server
+	filter filter
+}
+
+// agree says what of a subscription can be had, altogether and of which server.
+func (g *Gateway) agree(ctx context.Context, q *request, want filter) (agreed filter, each []part) {
+	servers := q.at.exposing(0)
+	offered := make([]offers, len(servers))
+	asked, cancel := context.WithTimeout(ctx, helloWait)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i, s := range servers {
+		wg.Go(func() {
+			if l, err := g.linkTo(asked, q, s); err == nil {
+				offered[i] = readOffers(l.Hello().Capabilities).exposed(s.Expose)
+				l.release()
+			} else if o, known := g.pool.hello(s.Name); known {
+				offered[i] = o.exposed(s.Expose)
+			}
+		})
+	}
+	wg.Wait()
+	homes := make(map[string]*Server)
+	for _, uri := range want.uris {
+		if s, failed := g.routeResource(asked, q, uri); failed == nil {
+			homes[uri] = s
+		}
+	}
+	for i, s := range servers {
+		f := filter{
+			tools: want.tools && s.Expose.Has(ExposeTools), prompts: want.prompts && offered[i].promptsChanged,
+			resources: want.resources && offered[i].resourcesMoved,
+		}
+		for _, uri := range want.uris {
+			if homes[uri] == s && offered[i].subscribe {
+				f.uris = append(f.uris, uri)
+			}
+		}
+		if f.empty() {
+			continue
+		}
+		each = append(each, part{s, f})
+		agreed.tools, agreed.prompts, agreed.resources = agreed.tools || f.tools, agreed.prompts || f.prompts, agreed.resources || f.resources
+		agreed.uris = append(agreed.uris, f.uris...)
+	}
+	return agreed, each
+}
+
+// attend tells a subscription what happens at one server, through as many links as it takes, until ctx ends. It calls opened when
+// the server listens, or does not for now.
+func (g *Gateway) attend(ctx context.Context, q *request, server *Server, f filter, n *notice, opened func()) {
+	defer opened()
+	for wait := listenAgain; ctx.Err() == nil; wait = min(2*wait, listenAtMost) {
+		limit := time.AfterFunc(helloWait, opened)
+		if l, err := g.linkTo(ctx, q, server); err == nil {
+			if l.attended(ctx, f, n, opened) {
+				wait = listenAgain
+			}
+			l.release()
+		}
+		limit.Stop()
+		opened()
+		if !pause(ctx, wait) {
+			return
+		}
+		for _, method := range []string{noteTools, notePrompts, noteResources} { // nobody knows what was missed
+			n.put(wire.Message{Method: method})
+		}
+	}
+}
+
+// pause waits, and reports whether the time is over rather than ctx.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// attended tells a subscription what one link hears, until either ends. It reports whether the server listened.
+func (l *line) attended(ctx context.Context, f filter, n *notice, opened func()) (listened bool) {
+	if l.Modern() {
+		_, _ = l.Request(ctx, methodListen, f.params(), func(m wire.Message) { // how it ends does not matter: it has
+			if m.Method == noteSubscribed {
+				listened = true
+				opened()
+				return
+			}
+			l.lists.changed(m.Method)
+			n.put(m)
+		})
+		if listened || ctx.Err() != nil {
+			return listened
+		}
+	}
+	defer l.hear(n)()
+	if f.tools {
+		_, _ = l.Listing(ctx, l.gateway.options.MaxAge) // it opens what the server says changes on
+	}
+	for _, uri := range f.uris {
+		defer l.watch(ctx, uri)()
+	}
+	opened()
+	select {
+	case <-ctx.Done():
+	case <-l.Done():
+	}
+	return true
+}

@@ -1,0 +1,211 @@
+package gateway
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A pace says how long clients may take over what, and when they hear something if there is nothing to say.
+type pace struct {
+	header time.Duration // for the header of a request
+	body   time.Duration // for its body
+	write  time.Duration // for taking what is written at once; one who does not read is cut off
+	idle   time.Duration // between two requests of a connection
+	beat   time.Duration // between two signs of life on a stream
+	prime  time.Duration // after which a request of a resumable revision is answered by a stream
+	grace  time.Duration // for what is under way when the gateway is stopped
+}
+
+var usualPace = pace{
+	header: 5 * time.Second, body: 15 * time.Second, write: 30 * time.Second, idle: time.Minute,
+	beat: 15 * time.Second, prime: 50 * time.Millisecond, grace: 10 * time.Second,
+}
+
+// maxHeaderBytes bounds the header of a request.
+const maxHeaderBytes = 32 << 10
+
+// ErrNotLoopback means that an address can be reached from other machines.
+var ErrNotLoopback = errors.New("it can be reached from other machines, and tokens would cross the network unencrypted; listen on 127.0.0.1 " +
+	"and put a reverse proxy with TLS before it (with --host NAME for the name that it is reached by)")
+
+// Listen opens an address of this machine's own: an IP address or localhost, and a port. The error is [ErrNotLoopback]
+// where others could reach it.
+func Listen(address string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("the address %q is not HOST:PORT, such as 127.0.0.1:8787", address)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return nil, fmt.Errorf("the address %q has no port from 0 to 65535", address)
+	}
+	if !strings.EqualFold(host, "localhost") {
+		ip, err := netip.ParseAddr(host)
+		if err != nil || !ip.IsLoopback() {
+			return nil, fmt.Errorf("the address %q is refused: %w", address, ErrNotLoopback)
+		}
+	}
+	on, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	if at, ok := on.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() { // localhost may be anything
+		return nil, errors.Join(fmt.Errorf("the address %q is refused: %w", address, ErrNotLoopback), on.Close())
+	}
+	return on, nil
+}
+
+// Hosts are the values of the Host header under which clients on this machine reach a listener.
+func Hosts(on net.Listener) []string {
+	_, port, _ := net.SplitHostPort(on.Addr().String())
+	names := []string{on.Addr().String(), "127.0.0.1:" + port, "[::1]:" + port, "localhost:" + port}
+	if port == "80" { // is left out
+		names = append(names, "127.0.0.1", "[::1]", "localhost")
+	}
+	return names
+}
+
+// Serve answers clients until ctx is done, and then drains the gateway; see [Gateway.Drain]. It closes the listener.
+func (g *Gateway) Serve(ctx context.Context, on net.Listener) error {
+	places := atMost(on, g.options.Limits.Connections)
+	server := &http.Server{
+		// Streams may live long: what reads and writes for too long is cut off where it is read and written.
+		Handler: g.Handler(), ReadHeaderTimeout: g.pace.header, IdleTimeout: g.pace.idle,
+		MaxHeaderBytes: maxHeaderBytes, DisableGeneralOptionsHandler: true, ConnState: places.state,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ErrorLog:    log.New(io.Discard, "", 0), // it would repeat what strangers send
+	}
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.pace.grace)
+		defer cancel()
+		err := g.Drain(within)
+		// What is left has a connection and nothing to say on it. The answers of those that were drained are on their way.
+		last, end := context.WithTimeout(context.WithoutCancel(ctx), g.pace.header)
+		defer end()
+		if server.Shutdown(last) != nil {
+			err = errors.Join(err, server.Close())
+		}
+		stopped <- err
+	})
+	err := server.Serve(places)
+	if stop() { // it broke by itself
+		return errors.Join(err, server.Close())
+	}
+	return <-stopped
+}
+
+// A bounded listener has at most so many connections open as it has places. When all are taken, a connection that comes takes the place
+// of the one that has been without a request for longest: so connections that ask for nothing keep nobody out. If there is none, it waits.
+type bounded struct {
+	net.Listener
+	free   chan struct{}
+	once   sync.Once
+	closed chan struct{}
+
+	mu    sync.Mutex
+	quiet list.List // of *conn: those without a request, the longest first
+}
+
+func atMost(on net.Listener, places int) *bounded {
+	return &bounded{Listener: on, free: make(chan struct{}, places), closed: make(chan struct{})}
+}
+
+func (b *bounded) Accept() (net.Conn, error) {
+	c, err := b.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case b.free <- struct{}{}:
+		return &conn{Conn: c, of: b}, nil
+	default:
+	}
+	b.shed()
+	select {
+	case b.free <- struct{}{}:
+		return &conn{Conn: c, of: b}, nil
+	case <-b.closed:
+		return nil, errors.Join(net.ErrClosed, c.Close())
+	}
+}
+
+func (b *bounded) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return b.Listener.Close()
+}
+
+// shed closes the connection that has been without a request for longest.
+func (b *bounded) shed() {
+	b.mu.Lock()
+	var c *conn
+	if e := b.quiet.Front(); e != nil {
+		c = e.Value.(*conn)
+		b.forget(c)
+	}
+	b.mu.Unlock()
+	if c != nil {
+		_ = c.Close() // what it did not say is lost, which is the intention
+	}
+}
+
+// forget takes a connection out of the quiet ones. The caller holds the lock.
+func (b *bounded) forget(c *conn) {
+	if c.place != nil {
+		b.quiet.Remove(c.place)
+		c.place = nil
+	}
+}
+
+// state is told by the server what becomes of its connections.
+func (b *bounded) state(n net.Conn, s http.ConnState) {
+	c, ok := n.(*conn)
+	if !ok {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch s {
+	case http.StateNew, http.StateIdle:
+		b.forget(c)
+		c.place = b.quiet.PushBack(c)
+	case http.StateClosed, http.StateHijacked:
+		b.forget(c)
+	}
+}
+
+// A conn gives its place back once, however often it is closed.
+type conn struct {
+	net.Conn
+	of    *bounded
+	once  sync.Once
+	place *list.Element // among the quiet ones
+}
+
+func (c *conn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() { <-c.of.free })
+	return err
+}
+
+// connKey is where a request's context has its connection.
+type connKey struct{}
+
+// arrived notes that the header of a request has come: its connection is not a quiet one.
+func arrived(r *http.Request) {
+	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+		c.of.mu.Lock()
+		c.of.forget(c)
+		c.of.mu.Unlock()
+	}
+}

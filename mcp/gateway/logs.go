@@ -1,0 +1,116 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
+)
+
+const methodSetLevel = "logging/setLevel"
+
+// A severity is how much a log message matters; zero stands for none.
+type severity int
+
+// severities are the protocol's words, in order. What comes first matters least.
+var severities = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// severityOf reads a word; zero if it is none.
+func severityOf(word string) severity { return severity(slices.Index(severities, word) + 1) }
+
+// hears reports whether a log message goes to a client. A stateless client gets what it asked for with this request; the server
+// of a session knows the session's level itself.
+func (s severity) hears(params jsontext.Value, modern bool) bool {
+	if !modern {
+		return true
+	}
+	word, _ := wire.Text(wire.Member(params, "level"))
+	return s > 0 && severityOf(word) >= s
+}
+
+// wanted is the log level that the client wants to hear: with the request, or for the session. Zero: it did not say.
+func (q *request) wanted() severity {
+	if s := q.session; s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return severityOf(s.level)
+	}
+	word, _ := wire.Text(wire.Member(wire.Member(q.Params, "_meta"), metaLogLevel))
+	return severityOf(word)
+}
+
+// levelFor is the log level of a request to a server, if the operator exposes its log. A server with sessions that is shared by
+// stateless clients is told of the finest level that one of them wants.
+func (g *Gateway) levelFor(ctx context.Context, q *request, l *line) severity {
+	if !l.server.Expose.Has(ExposeLogging) {
+		return 0
+	}
+	level := q.wanted()
+	if level == 0 || l.owner != nil || l.Modern() {
+		return level
+	}
+	l.hears.mu.Lock()
+	finer := l.level == 0 || level < l.level
+	if finer {
+		l.level = level
+	}
+	l.hears.mu.Unlock()
+	if finer && readOffers(l.Hello().Capabilities).logging {
+		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // without it the log is coarser
+	}
+	return level
+}
+
+func levelParams(level severity) jsontext.Value {
+	return jsontext.Value(`{"level":"` + severities[level-1] + `"}`)
+}
+
+// withLevel puts the log level into the params of a request to a server that wants it there.
+func withLevel(params jsontext.Value, level severity, l *line) jsontext.Value {
+	if level == 0 || !l.Modern() {
+		return params
+	}
+	meta, err := wire.Set(wire.Member(params, "_meta"), metaLogLevel, wire.Quote(severities[level-1]))
+	if err != nil {
+		return params
+	}
+	if set, err := wire.Set(params, "_meta", meta); err == nil {
+		params = set
+	}
+	return params
+}
+
+// setLevel takes the log level of a session, and tells the servers with sessions that are connected. Others hear of it when they
+// are, or with each request.
+func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
+	word, _ := wire.Text(wire.Member(q.Params, "level"))
+	level := severityOf(word)
+	if level == 0 {
+		return q.refuse(wire.InvalidParams, `"level" is not one of %q`, severities)
+	}
+	s := q.session
+	s.mu.Lock()
+	s.level = word
+	s.mu.Unlock()
+	if q.at.server != nil { // it may not have been needed before
+		l, err := g.linkTo(ctx, q, q.at.server)
+		if err != nil {
+			return q.broken(q.at.server.Name, err)
+		}
+		defer l.release()
+		if !l.Modern() {
+			return g.passOn(ctx, q, q.at.server, q.Params)
+		}
+	}
+	for _, l := range s.lines.open(q.at.exposing(ExposeLogging)) {
+		if !l.Modern() && readOffers(l.Hello().Capabilities).logging {
+			if g.passes(ctx, q.from, l.server, ToServer, q.Method, levelParams(level)) != nil {
+				return q.fail(notRecorded)
+			}
+			_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // one server without it must not keep it from the others
+		}
+	}
+	return q.result(jsontext.Value(`{}`))
+}

@@ -1,0 +1,112 @@
+package gateway
+
+// A side of a session with a client.
+type side uint8
+
+const (
+	fromClient side = iota + 1
+	fromServer
+)
+
+// Eras of the protocol, as a set.
+type eras uint8
+
+const (
+	stateful  eras = 1 << iota // up to 2025-11-25: initialize, sessions, requests of servers
+	stateless                  // from 2026-07-28 on: every request stands for itself
+)
+
+// Who serves a method, or what becomes of it.
+type served uint8
+
+const (
+	byGateway served = iota + 1 // the gateway itself answers
+	byMachine                   // tools: the listing and every call pass the gates
+	byTasks                     // calls that wait, as tasks
+	byRelay                     // passed on as it came
+	byLink                      // between the gateway and the server; the client never sees it
+)
+
+// A method is one row of the table of everything that MCP knows.
+type method struct {
+	name  string
+	from  side
+	note  bool   // a notification: there is no answer
+	needs Expose // what must be exposed of the server that it goes to or comes from; nothing: it belongs to the protocol
+	eras  eras   // in which it crosses between the client and the gateway
+	by    served
+	why   string // what becomes of it, for people
+}
+
+// methods is everything that the gateway knows. What is not here is refused, in both directions.
+var methods = []method{
+	{"initialize", fromClient, false, 0, stateful, byGateway, "opens a session; capabilities are those of the server that are exposed"},
+	{"notifications/initialized", fromClient, true, 0, stateful, byGateway, "taken note of"},
+	{"ping", fromClient, false, 0, stateful, byGateway, "answered"},
+	{"server/discover", fromClient, false, 0, stateless, byGateway, "revisions and capabilities; never the server's instructions"},
+	{"subscriptions/listen", fromClient, false, 0, stateless, byGateway, "a stream of what is asked for and exposed"},
+	{"notifications/cancelled", fromClient, true, 0, stateful | stateless, byGateway, "ends the request, if the server's `cancellation` is exposed"},
+
+	{"tools/list", fromClient, false, ExposeTools, stateful | stateless, byMachine, "the effective allowlist, on one page"},
+	{"tools/call", fromClient, false, ExposeTools, stateful | stateless, byMachine, "through every gate"},
+	{"tasks/get", fromClient, false, ExposeTools, stateful | stateless, byTasks, "of calls that wait, if tasks are on"},
+	{"tasks/update", fromClient, false, ExposeTools, stateful | stateless, byTasks, "acknowledged; no task waits for input"},
+	{"tasks/cancel", fromClient, false, ExposeTools, stateful | stateless, byTasks, "asks that the call end"},
+
+	{"resources/list", fromClient, false, ExposeResources, stateful | stateless, byRelay, "passed on"},
+	{"resources/templates/list", fromClient, false, ExposeResources, stateful | stateless, byRelay, "passed on"},
+	{"resources/read", fromClient, false, ExposeResources, stateful | stateless, byRelay, "passed on"},
+	{"resources/subscribe", fromClient, false, ExposeResources, stateful, byRelay, "passed on"},
+	{"resources/unsubscribe", fromClient, false, ExposeResources, stateful, byRelay, "passed on"},
+	{"prompts/list", fromClient, false, ExposePrompts, stateful | stateless, byRelay, "passed on"},
+	{"prompts/get", fromClient, false, ExposePrompts, stateful | stateless, byRelay, "passed on"},
+	{"completion/complete", fromClient, false, ExposeCompletion, stateful | stateless, byRelay, "passed on"},
+	{"logging/setLevel", fromClient, false, ExposeLogging, stateful, byRelay, "passed on"},
+	{"notifications/progress", fromClient, true, ExposeProgress, stateful, byRelay, "of the client's work on a server's request"},
+	{"notifications/roots/list_changed", fromClient, true, ExposeRoots, stateful, byRelay, "passed on"},
+
+	{"ping", fromServer, false, 0, stateful, byLink, "answered by the gateway"},
+	{"sampling/createMessage", fromServer, false, ExposeSampling, stateful, byRelay, "passed on, if the client declares it"},
+	{"elicitation/create", fromServer, false, ExposeElicitation, stateful, byRelay, "passed on, if the client declares it"},
+	{"roots/list", fromServer, false, ExposeRoots, stateful, byRelay, "passed on, if the client declares it"},
+	{"notifications/cancelled", fromServer, true, ExposeCancellation, stateful, byRelay, "of a server's request that was passed on"},
+	{"notifications/progress", fromServer, true, ExposeProgress, stateful | stateless, byRelay, "during a request, under the client's token"},
+	{"notifications/message", fromServer, true, ExposeLogging, stateful | stateless, byRelay, "stateless clients: during a request with a log level"},
+	{"notifications/tools/list_changed", fromServer, true, ExposeTools, stateful | stateless, byGateway, "said by the gateway, when the listing is stale"},
+	{"notifications/prompts/list_changed", fromServer, true, ExposePrompts, stateful | stateless, byRelay, "passed on"},
+	{"notifications/resources/list_changed", fromServer, true, ExposeResources, stateful | stateless, byRelay, "passed on"},
+	{"notifications/resources/updated", fromServer, true, ExposeResources, stateful | stateless, byRelay, "passed on"},
+	{"notifications/elicitation/complete", fromServer, true, ExposeElicitation, stateful, byRelay, "passed on"},
+	{"notifications/subscriptions/acknowledged", fromServer, true, 0, stateless, byLink, "the gateway says its own"},
+}
+
+// The index of the table.
+type known struct {
+	from side
+	name string
+}
+
+var methodsByName = func() map[known]*method {
+	index := make(map[known]*method, len(methods))
+	for i := range methods {
+		index[known{methods[i].from, methods[i].name}] = &methods[i]
+	}
+	return index
+}()
+
+// methodOf is the row of a method, or nil.
+func methodOf(from side, name string) *method { return methodsByName[known{from, name}] }
+
+// in reports whether the method is one of the revision's.
+func (m *method) in(protocol string) bool {
+	if protocol >= Stateless {
+		return m.eras&stateless != 0
+	}
+	return m.eras&stateful != 0
+}
+
+// statefulRevisions are the revisions with sessions that are spoken, newest first.
+var statefulRevisions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+
+// Revisions are all revisions that are spoken, newest first.
+func Revisions() []string { return append([]string{Stateless}, statefulRevisions...) }

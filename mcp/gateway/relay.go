@@ -1,0 +1,252 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp"
+	"pgfsm/mcp/wire"
+)
+
+// relayTimeout is how long a request that is passed on may take.
+const relayTimeout = mcp.DefaultCallTimeout
+
+// relay passes a request on to the server that it is for, or to all of them.
+func (g *Gateway) relay(ctx context.Context, q *request, m *method) []byte {
+	if m.name == methodSetLevel {
+		return g.setLevel(ctx, q)
+	}
+	if q.at.server != nil {
+		return g.passOn(ctx, q, q.at.server, q.Params)
+	}
+	switch m.name {
+	case "resources/list", "resources/templates/list", "prompts/list":
+		return g.listAll(ctx, q, m)
+	}
+	server, params, failed := g.route(ctx, q, m)
+	if failed != nil {
+		return q.fail(failed)
+	}
+	return g.passOn(ctx, q, server, params)
+}
+
+// passOn passes a request on to one server and returns the answer.
+func (g *Gateway) passOn(ctx context.Context, q *request, server *Server, params jsontext.Value) []byte {
+	ctx, cancel := context.WithTimeout(bound(ctx, server), relayTimeout)
+	defer cancel()
+	l, err := g.linkTo(ctx, q, server)
+	if err != nil {
+		return q.broken(server.Name, err)
+	}
+	defer l.release()
+	level := g.levelFor(ctx, q, l)
+	params, failed := g.unsealed(q, server, q.Method, params)
+	if failed != nil {
+		return q.fail(failed)
+	}
+	params = withLevel(cross(params, ""), level, l)
+	if err := g.passes(ctx, q.from, server, ToServer, q.Method, params); err != nil {
+		return q.fail(notRecorded)
+	}
+	watching := q.Method == "resources/subscribe" || q.Method == "resources/unsubscribe"
+	if watching && l.Modern() {
+		return g.subscribe(ctx, q, l)
+	}
+	said := &stream{out: q.out}
+	defer said.end()
+	reply, err := l.Request(ctx, q.Method, params, g.during(ctx, q, l, said, level))
+	switch {
+	case err != nil:
+		return q.broken(server.Name, err)
+	case reply.Error != nil:
+		return q.fail(g.options.Mask(reply.Error))
+	}
+	if uri, err := wire.Text(wire.Member(params, "uri")); watching && err == nil {
+		g.watches(q, server, uri) // for the link that may follow this one
+	}
+	return g.passBack(q, server, g.options.Mask(reply.Result))
+}
+
+// passBack answers with the result of a server to a request that was passed on.
+func (g *Gateway) passBack(q *request, server *Server, result jsontext.Value) []byte {
+	var f finding
+	if err := f.read(result); err != nil {
+		return q.refuse(wire.InternalError, "server %s: its result cannot be used: %v", server.Name, err)
+	}
+	if code, why := q.mayReceive(server, &f); code != "" {
+		data := append([]byte(`{"code":`), wire.Quote(code)...)
+		return q.fail(wire.ErrorObject(wire.InternalError, "server "+server.Name+": "+why, append(data, '}')))
+	}
+	if !q.modern() {
+		return q.splice(f.finish(result, nil, false))
+	}
+	return q.splice(f.finish(result, g.self, cacheable(q.Method), g.sealed(q, server, q.Method, &f)...))
+}
+
+// cacheable reports whether a method's result says in the stateless revisions how long it may be kept.
+func cacheable(method string) bool {
+	switch method {
+	case "resources/list", "resources/templates/list", "resources/read", "prompts/list":
+		return true
+	}
+	return false
+}
+
+// bound is the context of a request that goes to a server: a server whose cancellation is not exposed is not told of it.
+func bound(ctx context.Context, server *Server) context.Context {
+	if server.Expose.Has(ExposeCancellation) {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
+}
+
+// notRecorded is answered when what is to pass cannot be recorded. So it does not.
+var notRecorded = invalid(wire.InternalError, "it could not be recorded, so it was not passed on")
+
+// passes records that something is about to pass.
+func (g *Gateway) passes(ctx context.Context, who Identity, server *Server, direction, method string, params jsontext.Value) error {
+	if g.options.Passed == nil {
+		return nil
+	}
+	err := g.options.Passed(ctx, Passed{Identity: who, Server: server.Name, Direction: direction, Method: method, Params: params})
+	if err != nil {
+		g.options.Log.Error("a message did not pass because it could not be recorded", "server", server.Name, "method", method, "error", err.Error())
+	}
+	return err
+}
+
+// relayNote passes a notification of a session's client on.
+func (g *Gateway) relayNote(ctx context.Context, q *request, m *method) {
+	s := q.session
+	if s == nil {
+		return
+	}
+	params := cross(q.Params, "")
+	if m.name == "notifications/progress" {
+		a := s.asked(wire.Member(params, "progressToken"))
+		if a == nil || a.line == nil || a.token == nil || !a.line.server.Expose.Has(m.needs) {
+			return // it belongs to nothing that was asked
+		}
+		if params, err := wire.Set(params, "progressToken", a.token); err == nil {
+			_ = a.line.Notify(ctx, m.name, params) // a server that cannot be told has lost its link
+		}
+		return
+	}
+	if !s.can.roots {
+		return
+	}
+	for _, l := range s.lines.open(q.at.exposing(m.needs)) {
+		if g.passes(ctx, q.from, l.server, ToServer, m.name, params) == nil {
+			_ = l.Notify(ctx, m.name, params) // as above
+		}
+	}
+}
+
+// dispatched is what the dispatcher keeps of a session.
+type dispatched struct {
+	can   abilities
+	lines lines
+
+	mu     sync.Mutex
+	level  string                        // of the log, as the client set it; empty: it did not
+	under  map[string]context.CancelFunc // requests under way, by id
+	asks   map[string]*ask               // requests to the client that wait for its answer, by our id
+	number uint64                        // of the last of them
+
+	joined  map[string]bool     // the servers that were connected to
+	watches map[string][]string // the resources that the client subscribes to, by server
+}
+
+// begin makes the state of a session that was opened. It belongs to nobody else yet.
+func (s *session) begin(can abilities) {
+	s.can = can
+	s.lines.init(s.ctx, maxSessionLinks, 0)
+	s.under, s.asks = make(map[string]context.CancelFunc), make(map[string]*ask)
+	s.joined, s.watches = make(map[string]bool), make(map[string][]string)
+}
+
+// finish lets go of what a session holds that has ended.
+func (s *session) finish() { s.lines.close() }
+
+// maxSessionLinks bounds the links of one session. A session has one for each server.
+const maxSessionLinks = 1 << 12
+
+var errTwiceUnderway = errors.New("a request with this id is under way")
+
+// begin notes a request under way, so that the client can cancel it. A request without a session ends with its connection.
+func (q *request) begin(ctx context.Context) (context.Context, func(), error) {
+	s := q.session
+	if s == nil {
+		return ctx, func() {}, nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	key := idKey(q.ID)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.under[key] != nil {
+		cancel()
+		return ctx, nil, errTwiceUnderway
+	}
+	s.under[key] = cancel
+	return ctx, func() {
+		s.mu.Lock()
+		delete(s.under, key)
+		s.mu.Unlock()
+		cancel()
+	}, nil
+}
+
+// idKey is one spelling of an id: strings are compared by what they say.
+func idKey(id jsontext.Value) string {
+	if id.Kind() != '"' {
+		return string(id)
+	}
+	said, _ := wire.Text(id)
+	return `"` + said
+}
+
+// cancelled takes the client's word that it does not wait any more.
+func (q *request) cancelled() {
+	s := q.session
+	if s == nil {
+		return
+	}
+	key := idKey(wire.Member(q.Params, "requestId"))
+	s.mu.Lock()
+	cancel := s.under[key]
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// A stream takes what is said to a client during one request, and nothing more once that is answered.
+type stream struct {
+	mu   sync.Mutex
+	out  outlet
+	over bool
+}
+
+var errAnswered = errors.New("the request has been answered")
+
+func (s *stream) send(message []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over || s.out == nil {
+		return errAnswered
+	}
+	return s.out.Send(message)
+}
+
+func (s *stream) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+}
+
+// answerWait is how long telling a server something may take that it waits for.
+const answerWait = 10 * time.Second

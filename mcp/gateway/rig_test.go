@@ -1,0 +1,347 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp"
+	"pgfsm/mcp/wire"
+)
+
+// A rig is a gateway between a client of the test and servers of the test. Neither has a transport.
+type rig struct {
+	*Gateway
+	t       *testing.T
+	servers map[string]*played
+	judge   *judge
+
+	mu     sync.Mutex
+	passed []string // what was recorded: direction, server, method
+	refuse bool     // nothing can be recorded
+}
+
+// A played server answers what its script says.
+type played struct {
+	name, caps string
+	modern     bool
+	down       bool
+	tools      []string // tool objects
+	script     map[string]func(ctx context.Context, l *playedLink, params jsontext.Value, on func(wire.Message)) (mcp.Reply, error)
+
+	mu      sync.Mutex
+	links   []*playedLink
+	got     []string // what came: method and params
+	answers chan string
+	notes   chan string
+	changes uint64
+}
+
+type playedLink struct {
+	*played
+	peer mcp.Peer
+	done chan struct{}
+	once sync.Once
+	mu   sync.Mutex
+	kept *mcp.Kept
+	made uint64
+}
+
+func (l *playedLink) Hello() mcp.Hello {
+	h := mcp.Hello{Protocol: "2025-11-25", Capabilities: jsontext.Value(l.caps), Server: mcp.Info{Name: "upstream", Version: "9"}}
+	if l.modern {
+		h.Protocol = Stateless
+	}
+	return h
+}
+func (l *playedLink) Modern() bool          { return l.modern }
+func (l *playedLink) Done() <-chan struct{} { return l.done }
+func (l *playedLink) Close()                { l.once.Do(func() { close(l.done) }) }
+
+func (l *playedLink) Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (mcp.Reply, error) {
+	l.played.mu.Lock()
+	l.got = append(l.got, method+" "+string(params))
+	play := l.script[method]
+	l.played.mu.Unlock()
+	if play == nil {
+		return mcp.Reply{Error: invalid(wire.MethodNotFound, "no "+method)}, nil
+	}
+	return play(ctx, l, params, on)
+}
+
+func (l *playedLink) Notify(_ context.Context, method string, params []byte) error {
+	l.notes <- method + " " + string(params)
+	return nil
+}
+
+func (l *playedLink) Answer(_ context.Context, id, result, failed jsontext.Value) error {
+	if failed != nil {
+		l.answers <- string(id) + " error " + string(failed)
+	} else {
+		l.answers <- string(id) + " result " + string(result)
+	}
+	return nil
+}
+
+func (l *playedLink) Listing(context.Context, time.Duration) (*mcp.Kept, error) {
+	l.played.mu.Lock()
+	defer l.played.mu.Unlock()
+	if l.kept == nil || l.made != l.changes {
+		l.made = l.changes
+		page := `{"tools":[` + strings.Join(l.tools, ",") + `]}`
+		l.kept = &mcp.Kept{Listing: mcp.Listing{Server: l.name, Status: mcp.StatusUp, Pages: [][]byte{[]byte(page)}}, At: time.Now()}
+	}
+	return l.kept, nil
+}
+
+// plays adds to a server's script.
+func (p *played) plays(method string, play func(ctx context.Context, l *playedLink, params jsontext.Value, on func(wire.Message)) (mcp.Reply, error)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.script[method] = play
+}
+
+// says makes a server answer a method always the same.
+func (p *played) says(method, result string) {
+	p.plays(method, func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (mcp.Reply, error) {
+		return mcp.Reply{Result: jsontext.Value(result)}, nil
+	})
+}
+
+// received is what came of a method.
+func (p *played) received(method string) (params []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, g := range p.got {
+		if rest, ok := strings.CutPrefix(g, method+" "); ok {
+			params = append(params, rest)
+		}
+	}
+	return params
+}
+
+func (p *played) link() *playedLink {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.links) == 0 {
+		return nil
+	}
+	return p.links[len(p.links)-1]
+}
+
+// A judge plays the machine.
+type judge struct {
+	mu     sync.Mutex
+	hidden []string // tools that are not allowed
+	asked  []*Ask
+	decide func(context.Context, *Ask) Answer
+	tasks  map[string]jsontext.Value // by identity and id
+}
+
+func (j *judge) Tools(kept *mcp.Kept) (tools []Tool) {
+	for _, page := range kept.Pages {
+		_ = items(wire.Member(page, "tools"), func(raw []byte) {
+			if name := text(raw, "name"); !slices.Contains(j.hidden, name) {
+				tools = append(tools, Tool{Name: name, Raw: raw})
+			}
+		})
+	}
+	return tools
+}
+
+func (j *judge) Call(ctx context.Context, a *Ask) Answer {
+	j.mu.Lock()
+	j.asked = append(j.asked, a)
+	decide := j.decide
+	j.mu.Unlock()
+	if decide == nil {
+		return Answer{Native: true, Result: jsontext.Value(`{"content":[]}`)}
+	}
+	return decide(ctx, a)
+}
+
+func (j *judge) last() *Ask {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.asked[len(j.asked)-1]
+}
+
+func (j *judge) Task(_ context.Context, who Identity, id string) (result, failed jsontext.Value) {
+	if r := j.tasks[who.Name+"/"+id]; r != nil {
+		return r, nil
+	}
+	return nil, invalid(wire.InvalidParams, "no such task")
+}
+
+func (j *judge) CancelTask(ctx context.Context, who Identity, id string) (result, failed jsontext.Value) {
+	if _, failed := j.Task(ctx, who, id); failed != nil {
+		return nil, failed
+	}
+	return jsontext.Value(`{}`), nil
+}
+
+const everything = ExposeTools | ExposeProgress | ExposeCancellation | ExposeLogging | ExposeResources | ExposePrompts | ExposeCompletion |
+	ExposeSampling | ExposeElicitation | ExposeRoots | ExposeInputRequired
+
+const allCaps = `{"tools":{},"logging":{},"completions":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true}}`
+
+// newRig is a gateway before servers with these names, everything of which is exposed unless change says otherwise.
+func newRig(t *testing.T, names string, change func(*Options)) *rig {
+	t.Helper()
+	r := &rig{t: t, servers: make(map[string]*played), judge: &judge{tasks: make(map[string]jsontext.Value)}}
+	o := Options{Calls: r.judge, MaxAge: time.Minute, Tasks: true, Info: mcp.Info{Name: "pgfsm", Version: "1"}, Passed: r.pass}
+	for _, name := range strings.Fields(names) {
+		p := &played{name: name, caps: allCaps, answers: make(chan string, 16), notes: make(chan string, 16),
+			tools: []string{`{"name":"echo","inputSchema":{"type":"object"}}`}}
+		p.script = make(map[string]func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (mcp.Reply, error))
+		r.servers[name] = p
+		o.Servers = append(o.Servers, Server{Name: name, Expose: everything})
+	}
+	if change != nil {
+		change(&o)
+	}
+	g, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Gateway = g
+	g.connect = r.join
+	t.Cleanup(func() {
+		g.sessions.endAll()
+		g.dispatching.end()
+	})
+	return r
+}
+
+func (r *rig) join(_ context.Context, server string, p mcp.Peer) (upstream, error) {
+	s := r.servers[server]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		return nil, &mcp.LinkError{Code: mcp.CodeUnreachable, Reason: "it is down"}
+	}
+	l := &playedLink{played: s, peer: p, done: make(chan struct{})}
+	s.links = append(s.links, l)
+	return l, nil
+}
+
+func (r *rig) pass(_ context.Context, p Passed) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refuse {
+		return fmt.Errorf("the disk is full")
+	}
+	r.passed = append(r.passed, p.Direction+" "+p.Server+" "+p.Method)
+	return nil
+}
+
+// A client of a rig.
+type client struct {
+	*rig
+	from     Identity
+	at       *endpoint
+	session  *session // nil: stateless
+	can      string   // its capabilities
+	protocol string
+	out      sink
+}
+
+// A sink keeps what a client is told during its requests.
+type sink chan string
+
+func (s sink) Send(message []byte) error { s <- string(message); return nil }
+
+// modern is a client of the stateless revision. An empty server is all of them.
+func (r *rig) modern(server, can string) *client {
+	return &client{rig: r, from: Identity{Name: "ann"}, at: r.place(server), can: can, protocol: Stateless, out: make(sink, 64)}
+}
+
+// legacy is a client with a session.
+func (r *rig) legacy(server, can string) *client {
+	r.t.Helper()
+	c := &client{rig: r, from: Identity{Name: "ann"}, at: r.place(server), out: make(sink, 64)}
+	q := c.request(`1`, "initialize", `{"protocolVersion":"2025-11-25","capabilities":`+can+`,"clientInfo":{"name":"c","version":"1"}}`)
+	answer := r.dispatch(context.Background(), q)
+	if q.session == nil {
+		r.t.Fatalf("no session: %s", answer)
+	}
+	c.session, c.protocol = q.session, q.protocol
+	return c
+}
+
+func (r *rig) place(server string) *endpoint {
+	if server == "" {
+		return r.every
+	}
+	return r.named[server]
+}
+
+func (c *client) request(id, method, params string) *request {
+	q := &request{gateway: c.Gateway, from: c.from, at: c.at, session: c.session, protocol: c.protocol, out: c.out}
+	q.Method = method
+	if id != "" {
+		q.ID = jsontext.Value(id)
+	}
+	if params != "" {
+		q.Params = jsontext.Value(params)
+	}
+	return q
+}
+
+// meta is the _meta of a stateless client with more members in it.
+func (c *client) meta(more string) string {
+	if c.protocol < Stateless {
+		return `{` + strings.TrimPrefix(more, ",") + `}`
+	}
+	return `{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + c.can + more + `}`
+}
+
+// ask sends a request and returns the answer. Params get the _meta of a stateless client.
+func (c *client) ask(method, params string) string {
+	c.t.Helper()
+	if c.protocol >= Stateless && !strings.Contains(params, `"_meta"`) {
+		set, err := wire.Set([]byte(params), "_meta", []byte(c.meta("")))
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		params = string(set)
+	}
+	return string(c.dispatch(context.Background(), c.request(`7`, method, params)))
+}
+
+// heard is what the client was told during its requests so far.
+func (c *client) heard() (all []string) {
+	for {
+		select {
+		case m := <-c.out:
+			all = append(all, m)
+		default:
+			return all
+		}
+	}
+}
+
+// pushed is the next message outside of the client's requests.
+func (c *client) pushed() string {
+	c.t.Helper()
+	hear, _ := c.session.outside.attach(true)
+	for {
+		if all := c.session.outside.take(); len(all) > 0 {
+			if len(all) > 1 {
+				c.t.Fatalf("more than one message: %s", all)
+			}
+			return string(all[0])
+		}
+		select {
+		case <-hear.wake:
+		case <-time.After(10 * time.Second):
+			c.t.Fatal("nothing came")
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
+)
+
+// notFound is the code of older revisions for a resource that does not exist.
+const notFound = -32002
+
+// route finds the one server that a request to all of them is for, and returns its params as that server knows them. The error
+// object says that there is none, or more than one.
+func (g *Gateway) route(ctx context.Context, q *request, m *method) (*Server, jsontext.Value, jsontext.Value) {
+	switch m.name {
+	case "prompts/get":
+		return g.routePrompt(ctx, q, m.needs, q.Params, "name")
+	case "completion/complete":
+		return g.routeCompletion(ctx, q, m.needs)
+	default: // resources
+		uri, err := wire.Text(wire.Member(q.Params, "uri"))
+		if err != nil {
+			return nil, nil, invalid(wire.InvalidParams, `"uri" is not a string`)
+		}
+		server, failed := g.routeResource(ctx, q, uri)
+		return server, q.Params, failed
+	}
+}
+
+// routePrompt finds the server of a prompt by its joined name, and puts the native one in its place.
+func (g *Gateway) routePrompt(ctx context.Context, q *request, needs Expose, doc jsontext.Value, member string) (*Server, jsontext.Value, jsontext.Value) {
+	name, err := wire.Text(wire.Member(doc, member))
+	if err != nil {
+		return nil, nil, invalid(wire.InvalidParams, strconv.Quote(member)+" is not a string")
+	}
+	all := candidates(q.at.exposing(needs), name)
+	if len(all) > 1 {
+		servers := make([]*Server, len(all))
+		for i, c := range all {
+			servers[i] = c.server
+		}
+		var found []candidate
+		for i, l := range g.listedBy(ctx, q, servers, "prompts/list") {
+			if l.has(all[i].name) {
+				found = append(found, all[i])
+			}
+		}
+		if all = found; len(all) > 1 {
+			return nil, nil, invalid(wire.InvalidParams, "more than one server has a prompt of this name, so it is nobody's: "+serversOf(all))
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil, invalid(wire.InvalidParams, "there is no prompt of this name; prompts/list says which there are")
+	}
+	native, err := wire.Set(doc, member, wire.Quote(all[0].name))
+	if err != nil {
+		return nil, nil, invalid(wire.InvalidParams, "the params cannot be read")
+	}
+	return all[0].server, native, nil
+}
+
+// routeCompletion finds the server of a completion by what is to be completed: a prompt's argument, or a template's.
+func (g *Gateway) routeCompletion(ctx context.Context, q *request, needs Expose) (*Server, jsontext.Value, jsontext.Value) {
+	ref := wire.Member(q.Params, "ref")
+	kind, _ := wire.Text(wire.Member(ref, "type"))
+	switch kind {
+	case "ref/prompt":
+		server, native, failed := g.routePrompt(ctx, q, needs, ref, "name")
+		if failed != nil {
+			return nil, nil, failed
+		}
+		params, err := wire.Set(q.Params, "ref", native)
+		if err != nil {
+			return nil, nil, invalid(wire.InvalidParams, "the params cannot be read")
+		}
+		return server, params, nil
+	case "ref/resource":
+		uri, err := wire.Text(wire.Member(ref, "uri"))
+		if err != nil {
+			return nil, nil, invalid(wire.InvalidParams, `"uri" of "ref" is not a string`)
+		}
+		servers := q.at.exposing(needs)
+		if len(servers) == 1 {
+			return servers[0], q.Params, nil
+		}
+		server, failed := g.home(ctx, q, servers, uri)
+		return server, q.Params, failed
+	}
+	return nil, nil, invalid(wire.InvalidParams, `"ref" has no "type" that is known`)
+}
+
+// routeResource finds the server of a resource.
+func (g *Gateway) routeResource(ctx context.Context, q *request, uri string) (*Server, jsontext.Value) {
+	servers := q.at.exposing(ExposeResources)
+	if len(servers) == 1 {
+		return servers[0], nil // what it does not have is for it to say
+	}
+	return g.home(ctx, q, servers, uri)
+}
+
+// home finds the one server that lists a resource, or else a template that its URI begins like.
+func (g *Gateway) home(ctx context.Context, q *request, servers []*Server, uri string) (*Server, jsontext.Value) {
+	var found []candidate
+	for i, l := range g.listedBy(ctx, q, servers, "resources/list") {
+		if l.has(uri) {
+			found = append(found, candidate{servers[i], uri})
+		}
+	}
+	if len(found) == 0 {
+		for i, l := range g.listedBy(ctx, q, servers, "resources/templates/list") {
+			if l != nil && slices.ContainsFunc(l.items, func(t item) bool { return like(t.key, uri) }) {
+				found = append(found, candidate{servers[i], uri})
+			}
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0].server, nil
+	case 0:
+		code := int64(notFound)
+		if q.modern() {
+			code = wire.InvalidParams
+		}
+		return nil, wire.ErrorObject(code, "no server has this resource", slices.Concat([]byte(`{"uri":`), wire.Quote(uri), []byte(`}`)))
+	}
+	return nil, invalid(wire.InvalidParams, "more than one server has this resource: "+serversOf(found)+"; read it at /servers/NAME/mcp")
+}
+
+// like reports whether a URI is a template, or begins as the template does before its first variable. A template that begins with
+// one is like nothing.
+func like(template, uri string) bool {
+	prefix, _, variable := strings.Cut(template, "{")
+	return template == uri || variable && prefix != "" && strings.HasPrefix(uri, prefix)
+}
+
+// listAll answers with the lists of all servers as one. One that cannot be reached is left out.
+func (g *Gateway) listAll(ctx context.Context, q *request, m *method) []byte {
+	if failed := noCursor(q.Params); failed != nil {
+		return q.fail(failed)
+	}
+	servers := q.at.exposing(m.needs)
+	for _, s := range servers {
+		if g.passes(ctx, q.from, s, ToServer, q.Method, cross(q.Params, "")) != nil {
+			return q.fail(notRecorded)
+		}
+	}
+	kind := listKinds[m.name]
+	all := []byte{'['}
+	for i, l := range g.listedBy(ctx, q, servers, m.name) {
+		if l == nil {
+			continue
+		}
+		for _, it := range l.items {
+			raw := []byte(it.raw)
+			if m.name == "prompts/list" {
+				if raw = renamed(raw, joined(servers[i], it.key)); raw == nil {
+					continue
+				}
+			}
+			if len(all) > 1 {
+				all = append(all, ',')
+			}
+			all = append(all, raw...)
+		}
+	}
+	var b object
+	b.add(kind.member, append(all, ']'))
+	if q.modern() {
+		b.add("ttlMs", []byte("0"))
+		b.add("cacheScope", []byte(`"private"`))
+	}
+	return q.result(b.done())
+}
+
+// renamed is an object of a server with another name. Every other byte stays. It is nil if the name is too long for clients.
+func renamed(raw []byte, name string) []byte {
+	if len(name) > maxName {
+		return nil
+	}
+	var edits []edit
+	_ = pieces(raw, func(p piece) { // what is no object has no name
+		if p.name == "name" {
+			edits = append(edits, edit{p.at, len(p.value), wire.Quote(name)})
+		}
+	})
+	return edited(raw, nil, edits)
+}
+
+// noCursor refuses a cursor: what is put together here has one page.
+func noCursor(params jsontext.Value) jsontext.Value {
+	if c := wire.Member(params, "cursor"); c != nil && c.Kind() != 'n' {
+		return invalid(wire.InvalidParams, "the cursor is not one of this list, which has one page")
+	}
+	return nil
+}

@@ -1,0 +1,390 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp"
+	"pgfsm/mcp/wire"
+)
+
+const methodCall = "tools/call"
+
+// tools answers tools/list: what the operator allows of what the servers have, on one page.
+func (g *Gateway) tools(ctx context.Context, q *request) []byte {
+	if failed := noCursor(q.Params); failed != nil {
+		return q.fail(failed)
+	}
+	servers := q.at.exposing(ExposeTools)
+	found := make([]*catalog, len(servers))
+	var wg sync.WaitGroup
+	for i, s := range servers {
+		ask := func() {
+			c, err := g.catalogOf(bound(ctx, s), q, s)
+			if err != nil {
+				g.options.Log.Debug("a server's tools were left out", "server", s.Name, "error", err.Error())
+				return
+			}
+			found[i] = c
+		}
+		if len(servers) == 1 {
+			ask()
+		} else {
+			wg.Go(ask)
+		}
+	}
+	wg.Wait()
+	all := []byte{'['}
+	put := func(raw []byte) {
+		if len(all) > 1 {
+			all = append(all, ',')
+		}
+		all = append(all, raw...)
+	}
+	age := time.Duration(0)
+	for i, c := range found {
+		if c == nil {
+			continue
+		}
+		age = max(age, c.kept.Age(time.Now()))
+		for _, t := range g.options.Calls.Tools(c.kept) {
+			if q.at.server != nil {
+				put(t.Raw)
+			} else if raw := g.sole(servers, found, i, t); raw != nil {
+				put(raw)
+			}
+		}
+	}
+	var b object
+	b.add("tools", append(all, ']'))
+	if q.modern() {
+		b.add("ttlMs", strconv.AppendInt(nil, max(0, g.options.MaxAge-age).Milliseconds(), 10))
+		b.add("cacheScope", []byte(`"private"`))
+	}
+	return q.result(b.done())
+}
+
+// sole is a tool under its joined name; nil if clients could not use that: it is too long, or another server has it, too.
+func (g *Gateway) sole(servers []*Server, found []*catalog, at int, t Tool) []byte {
+	name := joined(servers[at], t.Name)
+	raw := renamed(t.Raw, name)
+	why := "its name is too long"
+	if raw != nil {
+		n := 0
+		for _, c := range candidates(servers, name) {
+			if i := slices.Index(servers, c.server); found[i] != nil && found[i].tools[c.name] != nil {
+				n++
+			}
+		}
+		if n == 1 {
+			return raw
+		}
+		why = "another server has one of this name"
+	}
+	g.options.Log.Warn("a tool was left out", "server", servers[at].Name, "tool", t.Name, "reason", why)
+	return nil
+}
+
+// A callParams is the params of a tools/call, taken apart once.
+type callParams struct {
+	name            string
+	arguments, meta jsontext.Value
+	responses       jsontext.Value // inputResponses
+	state           jsontext.Value // requestState
+}
+
+// readCall takes the params of a tools/call apart. What the protocol does not have there is refused: it would not be judged.
+func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
+	named := false
+	wrong := func(name, what string) { failed = invalid(wire.InvalidParams, strconv.Quote(name)+" "+what) }
+	each(params, func(name string, value jsontext.Value) {
+		switch name {
+		case "name":
+			text, err := wire.Text(value)
+			if err != nil || text == "" {
+				wrong(name, "is not the name of a tool")
+				return
+			}
+			p.name, named = text, true
+		case "arguments":
+			if value.Kind() != '{' {
+				wrong(name, "is not an object")
+			}
+			p.arguments = value
+		case "_meta":
+			if value.Kind() != '{' {
+				wrong(name, "is not an object")
+			}
+			p.meta = value
+		case "inputResponses":
+			if value.Kind() != '{' && value.Kind() != 'n' {
+				wrong(name, "is not an object")
+			}
+			p.responses = present(value)
+		case "requestState":
+			if value.Kind() != '"' && value.Kind() != 'n' {
+				wrong(name, "is not a string")
+			}
+			p.state = present(value)
+		default:
+			if value.Kind() != 'n' {
+				wrong(name, "is not a member of the params that passes")
+			}
+		}
+	})
+	if failed == nil && !named {
+		wrong("name", "is missing")
+	}
+	if p.arguments == nil {
+		p.arguments = jsontext.Value(`{}`)
+	}
+	return p, failed
+}
+
+// present is a value, or nil for null.
+func present(value jsontext.Value) jsontext.Value {
+	if value.Kind() == 'n' {
+		return nil
+	}
+	return value
+}
+
+// call answers tools/call with what the machine makes of it.
+func (g *Gateway) call(ctx context.Context, q *request) []byte {
+	p, failed := readCall(q.Params)
+	if failed != nil {
+		return q.fail(failed)
+	}
+	server, tool := q.at.server, p.name
+	if server == nil {
+		if server, tool, failed = g.resolve(ctx, q, p.name); failed != nil {
+			return q.fail(failed)
+		}
+	}
+	if p.state, failed = g.input(q, server, tool, p); failed != nil {
+		return q.fail(failed)
+	}
+	c := &calling{gateway: g, q: q, server: server, can: q.can(), said: &stream{out: q.out}}
+	defer c.end()
+	ctx = bound(ctx, server)
+	if q.modern() && q.header != nil {
+		if failed := c.checkHeader(ctx, tool, p.arguments); failed != nil {
+			return q.fail(failed)
+		}
+	}
+	ask := c.ask(ctx, tool, p)
+	answer := g.options.Calls.Call(ctx, ask)
+	c.said.end()
+	switch {
+	case answer.Error != nil:
+		return q.fail(answer.Error)
+	case !answer.Native:
+		return q.result(answer.Result)
+	}
+	return c.finish(tool, answer.Result)
+}
+
+// A calling is one tools/call under way.
+type calling struct {
+	gateway *Gateway
+	q       *request
+	server  *Server
+	can     abilities
+	said    *stream
+	token   jsontext.Value // the client's progress token; nil if it wants none, or may not have it
+	level   severity
+
+	mu   sync.Mutex
+	line *line // in use; nil: none yet
+	over bool
+}
+
+// ask is the call for those who judge and make it.
+func (c *calling) ask(ctx context.Context, tool string, p callParams) *Ask {
+	g, q := c.gateway, c.q
+	if c.server.Expose.Has(ExposeProgress) {
+		if t := wire.Member(p.meta, "progressToken"); t.Kind() == '"' || t.Kind() == '0' {
+			c.token = t
+		}
+	}
+	if q.wanted() > 0 && c.server.Expose.Has(ExposeLogging) {
+		if l, err := c.link(ctx); err == nil { // if not, the machine says so
+			c.level = g.levelFor(ctx, q, l)
+		}
+	}
+	a := &Ask{
+		From: q.from, Server: c.server.Name, Tool: tool, Arguments: p.arguments, Extra: extra(p), Modern: q.modern(),
+		Progress: c.token != nil && q.out != nil,
+		Tasks:    g.options.Tasks && c.can.tasks,
+		Elicit:   q.session != nil && q.out != nil && c.can.elicitation && c.can.url,
+		Link: func(ctx context.Context) (*mcp.Link, error) {
+			l, err := c.link(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return l.native(), nil
+		},
+		Meta: c.meta(p.meta),
+	}
+	a.Known = a.Progress || a.Elicit
+	a.Tell = func(method string, params []byte) { _ = c.said.send(wire.Call(nil, nil, method, params)) } // see stream
+	a.Say = c.say
+	a.Show = c.show
+	a.Relay = func(m wire.Message) {
+		if l := c.held(); l != nil {
+			g.during(ctx, q, l, c.said, c.level)(m)
+		}
+	}
+	return a
+}
+
+// extra is what of the params is neither name nor arguments.
+func extra(p callParams) jsontext.Value {
+	if p.responses == nil && p.state == nil {
+		return nil
+	}
+	var b object
+	if p.responses != nil {
+		b.add("inputResponses", p.responses)
+	}
+	if p.state != nil {
+		b.add("requestState", p.state)
+	}
+	return b.done()
+}
+
+// meta is the _meta that goes with the call: what does not belong to one hop, and the log level for a server that wants it there.
+func (c *calling) meta(meta jsontext.Value) jsontext.Value {
+	if meta != nil {
+		out, _ := unreserved(meta, "", nil)
+		meta = out
+		if c.token == nil {
+			if without, err := wire.Set(meta, "progressToken", nil); err == nil {
+				meta = without
+			}
+		}
+	}
+	if l := c.held(); c.level > 0 && l != nil && l.Modern() {
+		if with, err := wire.Set(meta, metaLogLevel, wire.Quote(severities[c.level-1])); err == nil {
+			meta = with
+		}
+	}
+	if string(meta) == `{}` {
+		return nil
+	}
+	return meta
+}
+
+// say sends progress.
+func (c *calling) say(done, total float64, note string) {
+	if c.token == nil {
+		return
+	}
+	var b object
+	b.add("progressToken", c.token)
+	b.add("progress", strconv.AppendFloat(nil, done, 'f', -1, 64))
+	if total > 0 {
+		b.add("total", strconv.AppendFloat(nil, total, 'f', -1, 64))
+	}
+	if note != "" {
+		b.add("message", wire.Quote(note))
+	}
+	_ = c.said.send(wire.Call(nil, nil, "notifications/progress", b.done())) // see stream
+}
+
+// show asks the client to open a URL for a person.
+func (c *calling) show(url, note, id string) {
+	s := c.q.session
+	if s == nil || !c.can.elicitation || !c.can.url || s.shown() >= maxShown {
+		return
+	}
+	var b object
+	b.add("mode", []byte(`"url"`))
+	b.add("message", wire.Quote(note))
+	b.add("url", wire.Quote(url))
+	b.add("elicitationId", wire.Quote(id))
+	ours := s.await(&ask{method: "elicitation/create"})
+	if c.said.send(wire.Call(nil, ours, "elicitation/create", b.done())) != nil {
+		s.take(ours)
+	}
+}
+
+// held is the line that the call uses; nil before it has one.
+func (c *calling) held() *line {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.line
+}
+
+// link is the line to the call's server. It stays in use until the request is answered; who asks later, for a task, uses it until
+// their context ends.
+func (c *calling) link(ctx context.Context) (*line, error) {
+	if l := c.held(); l != nil && !l.over() {
+		return l, nil
+	}
+	q := c.q
+	if q.session != nil && q.session.ctx.Err() != nil { // the task outlives the session, but nobody can be asked any more
+		q = &request{gateway: q.gateway, from: q.from, at: q.at, protocol: Stateless}
+	}
+	l, err := c.gateway.linkTo(ctx, q, c.server)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.over:
+		context.AfterFunc(ctx, l.release)
+	case c.line != nil:
+		c.line.release()
+	}
+	c.line = l
+	return l, nil
+}
+
+// end gives back what the call held.
+func (c *calling) end() {
+	c.said.end()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over = true; c.line != nil {
+		c.line.release()
+		c.line = nil
+	}
+}
+
+// finish answers with the server's own result.
+func (c *calling) finish(tool string, result jsontext.Value) []byte {
+	q, g := c.q, c.gateway
+	var f finding
+	if err := f.read(result); err != nil {
+		return q.refuse(wire.InternalError, "server %s: its result cannot be used: %v", c.server.Name, err)
+	}
+	if code, why := q.mayReceive(c.server, &f); code != "" {
+		return q.result(withheld(code, fmt.Sprintf("server %s: %s", c.server.Name, why)))
+	}
+	if !q.modern() {
+		return q.splice(f.finish(result, nil, false))
+	}
+	return q.splice(f.finish(result, g.self, false, g.sealed(q, c.server, tool, &f)...))
+}
+
+// withheld is the result of a call that was made, and whose result the client does not get.
+func withheld(code, why string) jsontext.Value {
+	var about object
+	about.add("code", wire.Quote(code))
+	about.add("reason", wire.Quote(why))
+	about.add("effect", wire.Quote(mcp.EffectDone))
+	about.add("retry", []byte("false"))
+	var b object
+	b.add("content", slices.Concat([]byte(`[{"type":"text","text":`), wire.Quote(why), []byte(`}]`)))
+	b.add("isError", []byte("true"))
+	b.add("structuredContent", about.done())
+	return b.done()
+}
