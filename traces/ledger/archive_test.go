@@ -92,6 +92,9 @@ func (d *desk) fill() {
 		d.t.Fatalf("a denied run is %s", got)
 	}
 	d.crashing() // goes on being in flight
+	d.delivers(answered, ledger.ByRepeat)
+	d.delivers(denied, ledger.ByTask)
+	d.passing()
 	for n := 6; n < archiveRuns; {
 		for _, s := range statestest.Scenarios() {
 			if s.Decider != nil || n >= archiveRuns { // a decider of a test is in no bundle, so that no trace of it replays
@@ -104,6 +107,30 @@ func (d *desk) fill() {
 				d.t.Fatalf("%s: play() = %v", s.Name, err)
 			}
 			n++
+		}
+	}
+}
+
+// delivers records that who asked is told how a held run ended, for the first time.
+func (d *desk) delivers(id, how string) {
+	d.t.Helper()
+	if first, err := d.Deliver(context.Background(), id, how); err != nil || !first {
+		d.t.Fatalf("Deliver() = %t, %v", first, err)
+	}
+}
+
+// passing has messages pass, with a token and without one.
+func (d *desk) passing() {
+	d.t.Helper()
+	made := d.token("worker-1", ledger.RoleAgent, "2026-12-01T00:00:00Z")
+	for _, p := range []ledger.Passage{
+		{Actor: made.Name, Token: made.ID, Server: "files", Direction: ledger.ToServer, Method: "resources/read", Digest: ledger.ParamsDigest([]byte("{}"))},
+		{Actor: ledger.Anonymous, Server: "files", Direction: ledger.ToServer, Method: "ping"},
+		{Actor: "local:alice", Server: "mail", Direction: ledger.ToClient, Method: "notifications/message"},
+		{Actor: made.Name, Token: made.ID, Server: "files", Direction: ledger.ToClient, Method: "roots/list"},
+	} {
+		if err := d.Pass(context.Background(), p); err != nil {
+			d.t.Fatalf("Pass(%+v) = %v", p, err)
 		}
 	}
 }

@@ -20,7 +20,7 @@ var (
 // A ClaimError says how a run stands that cannot be taken up.
 type ClaimError struct {
 	Request Request
-	Err     error // one of those above
+	Err     error // one of those above, or ErrOpen
 }
 
 func (e *ClaimError) Error() string {
@@ -37,6 +37,8 @@ func (e *ClaimError) Error() string {
 	case errors.Is(e.Err, ErrUndecided):
 		return fmt.Sprintf("run %s: %v: %d of %d have approved; it expires at %s (pgfsm approvals show %s)",
 			q.RunID, e.Err, q.Agreed, q.Quorum, q.Expires, q.RunID)
+	case errors.Is(e.Err, ErrOpen):
+		return fmt.Sprintf("run %s: %v; it is %s (pgfsm approvals show %s)", q.RunID, e.Err, q.Status, q.RunID)
 	case errors.Is(e.Err, ErrTooLate):
 		return fmt.Sprintf("run %s: %v: at %s; nothing was called: ask again", q.RunID, e.Err, q.Expires)
 	case errors.Is(e.Err, ErrRevoked):

@@ -106,6 +106,20 @@ type ended struct {
 	Outcome states.Outcome   `json:"outcome"`
 }
 
+// A delivered payload says by which way who asked has heard how a held run ended.
+type delivered struct {
+	How string `json:"how"` // one of [Ways]
+}
+
+// A passed payload is one message that passed the gateway besides calls; whose, the event says.
+type passed struct {
+	Direction string           `json:"direction"`
+	Method    string           `json:"method"`
+	Params    canonical.Digest `json:"params"` // empty: there were none
+	Server    string           `json:"server"`
+	Token     string           `json:"token"` // the id of the client's token; empty without one
+}
+
 type tokenCreated struct {
 	Expires string           `json:"expires"`
 	ID      string           `json:"id"`
@@ -140,6 +154,8 @@ func (*claimed) kind() Type      { return RunClaimed }
 func (*sent) kind() Type         { return ProxySent }
 func (*returned) kind() Type     { return ToolResult }
 func (*ended) kind() Type        { return RunEnded }
+func (*delivered) kind() Type    { return OutcomeDelivered }
+func (*passed) kind() Type       { return MCPPassed }
 func (*tokenCreated) kind() Type { return TokenCreated }
 func (*tokenRevoked) kind() Type { return TokenRevoked }
 func (*pruned) kind() Type       { return LedgerPruned }
@@ -178,6 +194,10 @@ func newPayload(t Type) (payload, error) {
 		return new(returned), nil
 	case RunEnded:
 		return new(ended), nil
+	case OutcomeDelivered:
+		return new(delivered), nil
+	case MCPPassed:
+		return new(passed), nil
 	case TokenCreated:
 		return new(tokenCreated), nil
 	case TokenRevoked:
@@ -191,7 +211,7 @@ func newPayload(t Type) (payload, error) {
 // Types returns all types of event.
 func Types() []Type {
 	return []Type{
-		RequestCreated, RiskScored, DecisionMade, ApprovalRequested, ApprovalApproved, ApprovalDenied, ApprovalExpired, RunClaimed,
-		ProxySent, ToolResult, RunEnded, TokenCreated, TokenRevoked, LedgerPruned,
+		RequestCreated, CallReserved, RiskScored, DecisionMade, ApprovalRequested, ApprovalApproved, ApprovalDenied, ApprovalExpired,
+		RunClaimed, ProxySent, ToolResult, RunEnded, OutcomeDelivered, MCPPassed, TokenCreated, TokenRevoked, LedgerPruned,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -122,16 +123,27 @@ func onFile(t *testing.T, path string) *ledger.Ledger {
 	return l
 }
 
-// A voter is a process that votes.
+// A voter is a process that votes, or does something else at the same time as others.
 type voter struct {
+	in     io.Writer
 	tell   *json.Encoder
 	counts *json.Decoder
 }
 
 func (c *council) voter(path string, tokens []string) *voter {
 	c.t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestElectorate$")
-	cmd.Env = append(os.Environ(), electorateVariable+"="+path)
+	v := c.process("^TestElectorate$", electorateVariable+"="+path)
+	if _, err := fmt.Fprintln(v.in, strings.Join(tokens, " ")); err != nil {
+		c.t.Fatal(err)
+	}
+	return v
+}
+
+// process starts the test's binary again for a test that does something only there, as a variable says. It ends with this one.
+func (c *council) process(test, variable string) *voter {
+	c.t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run="+test)
+	cmd.Env = append(os.Environ(), variable)
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
 	in, err := cmd.StdinPipe()
@@ -150,14 +162,11 @@ func (c *council) voter(path string, tokens []string) *voter {
 	c.t.Cleanup(func() {
 		in.Close()
 		if err := cmd.Wait(); err != nil {
-			c.t.Errorf("a process that votes: %v\n%s", err, said.String())
+			c.t.Errorf("a process of %s: %v\n%s", test, err, said.String())
 		}
 		counts.Close()
 	})
-	if _, err := fmt.Fprintln(in, strings.Join(tokens, " ")); err != nil {
-		c.t.Fatal(err)
-	}
-	return &voter{json.NewEncoder(in), json.NewDecoder(counts)}
+	return &voter{in, json.NewEncoder(in), json.NewDecoder(counts)}
 }
 
 // 64 people approve and deny one request at the same time, from two processes on one file. Each round has exactly one

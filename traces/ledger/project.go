@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"pgfsm/fsm"
 	"pgfsm/policy"
@@ -16,7 +17,7 @@ func project(r *Request, e *Event, p payload) error {
 	if _, first := p.(*created); first != (r.RunID == "") {
 		return fmt.Errorf("%s cannot happen to the run now", e.Type)
 	}
-	if r.Ended != "" {
+	if _, heard := p.(*delivered); r.Ended != "" && !heard { // what became of it can be told only then
 		return errors.New("the run has ended")
 	}
 	if err := p.apply(r, e); err != nil {
@@ -151,8 +152,22 @@ func (p *ended) apply(r *Request, e *Event) error {
 	return nil
 }
 
+func (p *delivered) apply(r *Request, e *Event) error {
+	switch {
+	case r.Binding == "" || r.Ended == "":
+		return errors.New("an outcome is delivered of a run that was never held, or has not ended")
+	case r.Delivered != "":
+		return errors.New("an outcome is delivered twice")
+	case !slices.Contains(Ways(), p.How):
+		return fmt.Errorf("no outcome is delivered by way of %q", p.How)
+	}
+	r.Delivered = e.At
+	return nil
+}
+
 func (a *anchor) apply(r *Request) { r.Steps, r.Head = a.Steps, a.Last }
 
+func (*passed) apply(*Request, *Event) error       { return nil }
 func (*tokenCreated) apply(*Request, *Event) error { return nil }
 func (*tokenRevoked) apply(*Request, *Event) error { return nil }
 func (*pruned) apply(*Request, *Event) error       { return nil }

@@ -15,8 +15,8 @@ import (
 // ErrPruneTime means that a time is not one before which can be pruned.
 var ErrPruneTime = errors.New("events are pruned before a time of the form " + timeForm + ", which has passed")
 
-// ErrPruning means that another process pruned at the same time.
-var ErrPruning = errors.New("another process has pruned the ledger meanwhile; look at it again")
+// ErrPruning means that what was to be pruned was changed at the same time.
+var ErrPruning = errors.New("another process has pruned the ledger meanwhile, or told somebody of a run that was to go; look at it again")
 
 // Pruned says what was pruned, and what was not.
 type Pruned struct {
@@ -25,12 +25,13 @@ type Pruned struct {
 	Seq    int64            // of the last event that was removed; 0 if none was
 	Head   canonical.Digest // of that event
 	Kept   int64            // events of before the time that stay
-	Behind string           // the run that had not ended then, behind whose beginning all stays; empty if none
+	Behind string           // the run that was not over then, behind whose beginning all stays; empty if none
 	Ends   string           // when that run ended; empty if it has not
 }
 
-// Prune removes what is from before a time, oldest first, up to the first run that had not ended by then: what is left is the
-// whole record of the runs that it tells of. It first adds an event that says what is removed, and carries the
+// Prune removes what is from before a time, oldest first, up to the first run that was not over by then: what is left is the
+// whole record of the runs that it tells of. A run is over when it has ended and its outcome, if it is ever delivered, was. It
+// first adds an event that says what is removed, and carries the
 // tokens and the calls of tasks over; both is one transaction. By is who wants it: who may, [Ledger.CreateToken] says, and the error is [ErrRole]
 // or [ErrToken] where they may not. Where there is nothing to remove, nothing is recorded.
 //
@@ -55,13 +56,8 @@ func (l *Ledger) Prune(ctx context.Context, before string, by Caller) (Pruned, e
 		if err := mayManage(b, by, b.now); err != nil { // the token may be gone since
 			return err
 		}
-		// Between the plan and here events were added, and none changed: only a prune could make the plan wrong.
-		first, err := firstEvent(b)
-		if err != nil {
+		if err := plan.holds(b); err != nil {
 			return err
-		}
-		if first.Seq != plan.first.Seq || first.Hash != plan.first.Hash {
-			return ErrPruning
 		}
 		err = b.add(nil, "", by.Name, &pruned{
 			Before: before, Events: plan.Events, Head: plan.Head, Runs: plan.Runs, Seq: plan.Seq, Tasks: plan.tasks, Tokens: plan.tokens,
@@ -94,12 +90,34 @@ func (l *Ledger) mayPrune(r Reader, by Caller) error {
 type prunePlan struct {
 	Pruned
 	first  Event
-	runs   []string   // ended within what is removed
+	seen   int64      // seq of the last event when the plan was made
+	runs   []string   // over within what is removed
 	tasks  []taskCall // calls of tasks, of these runs and of those that were removed before
 	tokens []Token    // as they stand behind it
 }
 
-// planPrune finds the last event behind which no run was open, all before a time.
+// holds refuses a plan that something made wrong since. Events were added, and none changed: only a prune can, or the delivery
+// of an outcome, which is the one thing that happens to a run that has ended.
+func (p *prunePlan) holds(r Reader) error {
+	first, err := firstEvent(r)
+	if err != nil {
+		return err
+	}
+	if first.Seq != p.first.Seq || first.Hash != p.first.Hash {
+		return ErrPruning
+	}
+	for e, err := range r.Events(p.seen) {
+		if err != nil {
+			return err
+		}
+		if e.Type == OutcomeDelivered && slices.Contains(p.runs, e.RunID) {
+			return ErrPruning
+		}
+	}
+	return nil
+}
+
+// planPrune finds the last event behind which every run was over, all before a time.
 func (l *Ledger) planPrune(ctx context.Context, r Reader, before string) (prunePlan, error) {
 	var p prunePlan
 	first, err := firstEvent(r)
@@ -110,6 +128,11 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string) (pruneP
 		return p, err
 	}
 	p.first = first
+	end, err := lastLink(r)
+	if err != nil {
+		return p, err
+	}
+	p.seen = end.seq
 	gone, err := l.lastPrune(r)
 	if err != nil {
 		return p, err
@@ -118,8 +141,7 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string) (pruneP
 	for _, t := range gone.Tokens {
 		tokens[t.ID] = t
 	}
-	open := make(map[string]int64) // runs that have begun and not ended, with the seq of their first event
-	var ended []string
+	under := underway{r: r, open: make(map[string]int64), held: make(map[string]bool)}
 	var told []tokenEvent
 	seen := int64(0)
 	for e, err := range r.Events(0) {
@@ -132,25 +154,22 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string) (pruneP
 		if seen++; seen%progressEvery == 0 && ctx.Err() != nil {
 			return p, ctx.Err()
 		}
-		switch e.Type {
-		case RequestCreated:
-			open[e.RunID] = e.Seq
-		case RunEnded:
-			delete(open, e.RunID)
-			ended = append(ended, e.RunID)
-		case TokenCreated, TokenRevoked:
+		if err := under.see(&e); err != nil {
+			return p, err
+		}
+		if e.Type == TokenCreated || e.Type == TokenRevoked {
 			said, err := readPayload(r, &e)
 			if err != nil {
 				return p, fmt.Errorf("event %d: %w", e.Seq, err)
 			}
 			told = append(told, tokenEvent{Event{Seq: e.Seq, At: e.At}, said})
 		}
-		if len(open) > 0 {
+		if len(under.open) > 0 {
 			continue
 		}
 		p.Events, p.Seq, p.Head = seen, e.Seq, e.Hash
-		p.runs = append(p.runs, ended...)
-		ended = ended[:0]
+		p.runs = append(p.runs, under.over...)
+		under.over = under.over[:0]
 		if err := follow(tokens, told); err != nil {
 			return p, err
 		}
@@ -161,10 +180,43 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string) (pruneP
 		return p, err
 	}
 	p.tokens = slices.SortedFunc(maps.Values(tokens), func(a, b Token) int { return strings.Compare(a.ID, b.ID) })
-	return p, p.behind(r, open)
+	return p, p.behind(r, under.open)
 }
 
-// behind says which run keeps what is not pruned: the first that had not ended.
+// Underway are the runs that are not over, while events are read in order.
+type underway struct {
+	r    Reader
+	open map[string]int64 // with the seq of their first event
+	held map[string]bool  // those of them that people were asked about
+	over []string         // those that are over, and were not taken away from here
+}
+
+// see moves the runs by one event. Of a run that has ended only a delivery can come, and only if it was held.
+func (u *underway) see(e *Event) error {
+	switch e.Type {
+	case RequestCreated:
+		u.open[e.RunID] = e.Seq
+	case ApprovalRequested:
+		u.held[e.RunID] = true
+	case RunEnded, OutcomeDelivered:
+		if u.held[e.RunID] && e.Type == RunEnded {
+			for later, err := range u.r.EventsOf(e.RunID) {
+				if err != nil {
+					return err
+				}
+				if later.Type == OutcomeDelivered {
+					return nil
+				}
+			}
+		}
+		delete(u.open, e.RunID)
+		delete(u.held, e.RunID)
+		u.over = append(u.over, e.RunID)
+	}
+	return nil
+}
+
+// behind says which run keeps what is not pruned: the first that was not over.
 func (p *prunePlan) behind(r Reader, open map[string]int64) error {
 	least := int64(0)
 	for run, seq := range open { // the least seq, in any order
@@ -198,14 +250,9 @@ func (l *Ledger) lastPrune(r Reader) (pruned, error) {
 	if err != nil {
 		return pruned{}, err
 	}
-	var last Event
-	for e, err := range r.EventsOf("") {
-		if err != nil {
-			return pruned{}, err
-		}
-		if e.Type == LedgerPruned {
-			last = e
-		}
+	last, err := r.LastPrune()
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return pruned{}, err
 	}
 	if known := l.gone.Load(); known != nil && last.Hash != "" && known.hash == last.Hash {
 		return known.pruned, known.reaches(first.Seq)

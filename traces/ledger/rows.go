@@ -40,6 +40,8 @@ const (
 	ProxySent         Type = "proxy.sent"  // the permit is consumed; the call may leave now
 	ToolResult        Type = "tool.result"
 	RunEnded          Type = "run.ended"
+	OutcomeDelivered  Type = "outcome.delivered" // who asked has heard what became of a held call
+	MCPPassed         Type = "mcp.passed"        // a message besides calls passed the gateway
 	TokenCreated      Type = "token.created"
 	TokenRevoked      Type = "token.revoked"
 	LedgerPruned      Type = "ledger.pruned"
@@ -65,7 +67,7 @@ type Request struct {
 	RunID      string
 	At         string // of the request
 	Updated    string // of the last event
-	Kind       string // ask or call
+	Kind       string // ask, call or agent
 	Actor      string
 	Task       string
 	Env        string
@@ -94,6 +96,7 @@ type Request struct {
 	Head       canonical.Digest // of the last step, or, once the run has ended, of its trace
 	Seq        int64            // of its last event
 	Hash       canonical.Digest // of its last event
+	Delivered  string           // when the outcome was delivered to who asked; empty unless it was held, has ended, and was
 }
 
 // A Decision is what risk and policy, or another gate that stopped the run, came to: once each time they were asked.

@@ -35,6 +35,8 @@ type Store interface {
 type Reader interface {
 	// Last returns the last event, or ErrNotFound in an empty ledger.
 	Last() (Event, error)
+	// LastPrune returns the last event of the type [LedgerPruned], or ErrNotFound. It is quick however many others there are.
+	LastPrune() (Event, error)
 	// Events returns the events behind a seq, oldest first.
 	Events(after int64) iter.Seq2[Event, error]
 	// EventsOf returns the events of one run, oldest first.
@@ -42,6 +44,9 @@ type Reader interface {
 	Request(run string) (Request, error)
 	// Requests returns those that fit, ordered as the filter says.
 	Requests(Filter) iter.Seq2[Request, error]
+	// Waiting returns the id of the first run, in their order, of exactly the call that is looked for and for which
+	// [Request.Attachable] holds, or ErrNotFound. It is quick however many runs there are.
+	Waiting(Look) (string, error)
 	// Decisions returns those behind the seq of an event, oldest first.
 	Decisions(after int64) iter.Seq2[Decision, error]
 	// Steps returns the steps of one run, in order.

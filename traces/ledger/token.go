@@ -168,6 +168,8 @@ func checkToken(name, role, expires string) error {
 		return refusedValues("the name %q begins or ends with white space", shown)
 	case !norm.NFKC.IsNormalString(name):
 		return refusedValues("the name %q is written in a form that looks like another: write %q", shown, norm.NFKC.String(name))
+	case look(name) == look(Anonymous):
+		return refusedValues("the name %q looks like that of agents without a token", shown)
 	case looksLocal(name):
 		return refusedValues("the name %q begins with what looks like %s, as only the names of users of the operating system do", shown, policy.LocalUser)
 	}

@@ -123,11 +123,21 @@ func TestAuthenticateRefuses(t *testing.T) {
 // A clock that was set back brings no token to life again; that is no fault of the token's.
 func TestAuthenticateClockBack(t *testing.T) {
 	c := newCouncil(t)
-	text := c.token(alice, ledger.RoleApprover)
-	c.clock.add(-ledger.ClockSkew - time.Second)
+	text, _, err := c.CreateToken(context.Background(), root, alice, ledger.RoleApprover, stamp(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.clock.add(2 * time.Hour)
+	forEver := c.token(bob, ledger.RoleApprover)
+	c.clock.add(-time.Second - ledger.ClockSkew)
 	if _, err := c.Authenticate(context.Background(), text); !errors.Is(err, ledger.ErrClockBack) {
 		t.Errorf("Authenticate() = %v, want %v", err, ledger.ErrClockBack)
 	}
+	c.clock.add(time.Minute - 2*time.Hour + ledger.ClockSkew) // long ago
+	if _, err := c.Authenticate(context.Background(), text); !errors.Is(err, ledger.ErrClockBack) {
+		t.Errorf("Authenticate() before the expiry = %v, want %v", err, ledger.ErrClockBack)
+	}
+	c.caller(forEver) // the time has no part in it
 }
 
 func TestCreateTokenRefuses(t *testing.T) {

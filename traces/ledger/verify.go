@@ -67,7 +67,7 @@ var ErrCheckpointPruned = errors.New("the checkpoint is of events that were prun
 // shows that.
 func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
 	v := &verifier{ctx: ctx, r: r, o: o, blobs: newBlobs(r)}
-	for _, pass := range []func() error{v.events, v.tokens, v.requests, v.unreferenced} {
+	for _, pass := range []func() error{v.events, v.tokens, v.usages, v.requests, v.unreferenced} {
 		if err := pass(); err != nil {
 			return v.report, err
 		}
@@ -89,7 +89,8 @@ type verifier struct {
 	blobs  *blobs
 	tags   map[string]Token // tokens, as the events make them
 	told   []tokenEvent
-	ofRuns int64 // events that are about runs
+	used   map[string]*usage // tokens with which messages passed
+	ofRuns int64             // events that are about runs
 	done   int64
 	total  int64
 	cut    link // behind which the events begin

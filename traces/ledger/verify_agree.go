@@ -75,7 +75,7 @@ func (s *story) agree(steps []traces.Step) error {
 	}
 	if s.ended != nil {
 		if end := steps[len(steps)-1].To; string(end) != s.ended.Outcome.State {
-			return &Fault{"events", eventKey(s.request.Seq), fmt.Sprintf("it ends at %q, the last step at %q", s.ended.Outcome.State, end)}
+			return &Fault{"events", eventKey(s.endedAt), fmt.Sprintf("it ends at %q, the last step at %q", s.ended.Outcome.State, end)}
 		}
 	}
 	return nil

@@ -115,7 +115,7 @@ func (v *verifier) event(e *Event, next func() (Decision, error, bool)) error {
 		return fault("events", key, err)
 	}
 	switch blank.(type) {
-	case *tokenCreated, *tokenRevoked, *pruned:
+	case *tokenCreated, *tokenRevoked, *pruned, *passed:
 		if e.RunID != "" || e.RunPrev != "" {
 			return &Fault{"events", key, fmt.Sprintf("%s is about no run", e.Type)}
 		}
@@ -170,6 +170,9 @@ func (v *verifier) apart(e *Event) error {
 	p, err := v.payload(e)
 	if err != nil {
 		return err
+	}
+	if m, ok := p.(*passed); ok {
+		return v.passage(e, m)
 	}
 	gone, ok := p.(*pruned)
 	if !ok {

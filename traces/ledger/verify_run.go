@@ -96,6 +96,7 @@ type story struct {
 	sent    *sent
 	result  *returned
 	ended   *ended
+	endedAt int64 // seq of that event
 	anchors []anchor
 	events  []int64 // of the anchors
 }
@@ -202,18 +203,18 @@ func (s *story) mayVote(e *Event, p *voted) error {
 		return fmt.Errorf("a vote about a request that is %s", q.Status)
 	case !policy.Before(e.At, q.Expires):
 		return errors.New("a vote after the request had expired")
+	case !p.approve && e.By == q.Actor:
+		return s.mayWithdraw(e, p)
 	case policy.SamePerson(e.By, q.Actor):
 		return errors.New("a vote about one's own request")
 	case slices.ContainsFunc(s.votes, func(v policy.Vote) bool { return policy.SamePerson(v.By, e.By) }):
 		return errors.New("a second vote of one person")
 	case !known || token.Name != e.By || token.Role != RoleApprover:
 		return errors.New("the token of the vote is not one of the person as an approver")
-	case token.Expires != "" && !policy.Before(e.At, token.Expires), (token.Revoked != "") == (token.Seq < e.Seq), e.At < token.Created:
-		return errors.New("the token of the vote was not valid then")
 	case p.approve && p.Decides != (q.Agreed+1 >= max(q.Quorum, 1)):
 		return fmt.Errorf("%d of %d people have approved with it: whether it decides is said wrongly", q.Agreed+1, max(q.Quorum, 1))
 	}
-	return nil
+	return validThen(&token, e)
 }
 
 // mayEnd holds an outcome to what happened.
@@ -268,7 +269,7 @@ func (s *story) note(e *Event, p payload) error {
 	case *returned:
 		s.result = p
 	case *ended:
-		s.ended = p
+		s.ended, s.endedAt = p, e.Seq
 		s.anchor(e, p.anchor)
 	}
 	return nil
@@ -333,7 +334,7 @@ func (s *story) anchored(steps []traces.Step) error {
 		return &Fault{"steps", stepKey(run, least), "no event anchors it"}
 	}
 	if s.ended != nil && s.ended.Head != traces.Head(s.ended.Last, s.ended.Outcome) {
-		return &Fault{"events", eventKey(s.request.Seq), "the head is not that of the last step and the outcome"}
+		return &Fault{"events", eventKey(s.endedAt), "the head is not that of the last step and the outcome"}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 // Options of a handler.
 type Options struct {
+	// Ledger is where decisions are. Without one only what needs no token is answered: how the service is.
 	Ledger *ledger.Ledger
 	// Hosts are the values of the Host header that are served: name and port, as a browser writes them. None: nobody is.
 	Hosts []string
@@ -121,6 +122,9 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (answer, error)
 	}
 	c := &call{w: w, r: r, run: run}
 	if !at.open {
+		if h.ledger == nil {
+			return answer{}, newProblem(PathUnknown, "this service has no ledger, so there is nothing to decide")
+		}
 		if c.caller, err = h.authenticate(r); err != nil {
 			return answer{}, err
 		}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -105,15 +106,23 @@ func (h *Handler) healthz(*call) (answer, error) {
 	return jsonAnswer(health{SchemaVersion: schemaVersion, Status: "ok"}), nil
 }
 
-// readyz looks whether the ledger can be read, and at what else the service needs. Why not, only the log says.
-func (h *Handler) readyz(c *call) (answer, error) {
-	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
+// readable reports why the ledger, if there is one, cannot be read.
+func (h *Handler) readable(ctx context.Context) error {
+	if h.ledger == nil {
+		return nil
+	}
+	return h.ledger.View(ctx, func(r ledger.Reader) error {
 		_, err := r.Last()
 		if errors.Is(err, ledger.ErrNotFound) {
 			return nil
 		}
 		return err
 	})
+}
+
+// readyz looks whether the ledger can be read, and at what else the service needs. Why not, only the log says.
+func (h *Handler) readyz(c *call) (answer, error) {
+	err := h.readable(c.r.Context())
 	if err == nil {
 		err = h.ready(c.r.Context())
 	}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
 	"strings"
 	"testing"
 
@@ -124,22 +125,46 @@ func TestPlans(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			query, args := filtered(tc.f)
-			rows, err := s.writer.rows("EXPLAIN QUERY PLAN "+query, args...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer rows.close()
-			var plan []string
-			for ok, err := rows.next(); ok || err != nil; ok, err = rows.next() {
-				if err != nil {
-					t.Fatal(err)
-				}
-				plan = append(plan, rows.values[3].(string))
-			}
-			text := strings.Join(plan, "; ")
+			text := planned(t, s, query, args...)
 			if !strings.Contains(text, tc.index) || strings.Contains(text, "TEMP B-TREE") != tc.sorts {
 				t.Errorf("plan %q, want %s, sorted afterwards: %t", text, tc.index, tc.sorts)
 			}
 		})
 	}
+}
+
+// TestPlansOfOneRow: what a call waits for is one look into an index, however many rows there are.
+func TestPlansOfOneRow(t *testing.T) {
+	s := fresh(t)
+	for _, tc := range []struct {
+		name, query, index string
+		args               []driver.Value
+	}{
+		{"last-prune", lastPrune, "USING INDEX events_pruned", nil},
+		{"waiting", waiting, "requests_waiting (actor=? AND server=? AND tool=? AND arguments=?)", []driver.Value{"ann", "files", "read", "d"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if text := planned(t, s, tc.query, tc.args...); !strings.Contains(text, tc.index) || strings.Contains(text, "TEMP B-TREE") {
+				t.Errorf("plan %q, want %s and nothing sorted", text, tc.index)
+			}
+		})
+	}
+}
+
+// planned says how SQLite would look for the rows of a query.
+func planned(t *testing.T, s *Store, query string, args ...driver.Value) string {
+	t.Helper()
+	rows, err := s.writer.rows("EXPLAIN QUERY PLAN "+query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.close()
+	var plan []string
+	for ok, err := rows.next(); ok || err != nil; ok, err = rows.next() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan = append(plan, rows.values[3].(string))
+	}
+	return strings.Join(plan, "; ")
 }

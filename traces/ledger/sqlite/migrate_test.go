@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,7 +42,7 @@ func older(t *testing.T, version int64) string {
 	}
 	tx := &tx{c: w, ctx: context.Background(), path: path}
 	for _, err := range []error{
-		addEvent(1)(tx), tx.AddSteps([]ledger.Step{{RunID: "a", Facts: "{}"}}), tx.PutRequest(ledger.Request{RunID: "a", Approvers: []string{"x"}}),
+		addEvent(1)(tx), tx.AddSteps([]ledger.Step{{RunID: "a", Facts: "{}"}}), putOldRequest(tx),
 		tx.PutBlob(ledger.Blob{Digest: "d", Text: "text"}), tx.PutToken(ledger.Token{ID: "k"}), w.close(),
 	} {
 		if err != nil {
@@ -49,6 +50,14 @@ func older(t *testing.T, version int64) string {
 		}
 	}
 	return path
+}
+
+// putOldRequest writes a request with the columns that the first version had.
+func putOldRequest(t *tx) error {
+	const columns = "run_id, at, updated, kind, status, state, actor, task, env, server, tool, args, arguments, definition, bundle, " +
+		"mode, score, policy, code, reason, binding, approvers, quorum, agreed, expires, owner, sent, ended, steps, head, seq, hash"
+	return t.one("INSERT INTO requests (" + columns + ") VALUES ('a', '', '', 'agent', 'pending', '', 'ann', '', '', 'files', 'read', '{}', " +
+		"'sha256:1', '', '', '', 0, '', '', '', 'held', '[\"x\"]', 0, 0, '', '', '', '', 0, '', 0, '')")
 }
 
 func TestOlderFilesAreBroughtUpToDate(t *testing.T) {
@@ -69,6 +78,17 @@ func TestOlderFilesAreBroughtUpToDate(t *testing.T) {
 				q, err := tx.Request("a")
 				if err != nil || len(q.Approvers) != 1 {
 					t.Errorf("the request is %v, %v", q, err)
+				}
+				look := ledger.Look{Actor: "ann", Server: "files", Tool: "read", Arguments: "sha256:1"}
+				if run, err := tx.Waiting(look); run != "a" || err != nil || q.Delivered != "" {
+					t.Errorf("%q waits, %v, and the request was delivered at %q", run, err, q.Delivered)
+				}
+				q.Delivered = "now"
+				if err := tx.PutRequest(q); err != nil {
+					return err
+				}
+				if run, err := tx.Waiting(look); !errors.Is(err, ledger.ErrNotFound) {
+					t.Errorf("%q waits, %v, when it was delivered", run, err)
 				}
 				if b, err := tx.Blob("d"); err != nil || b.Text != "text" {
 					t.Errorf("the blob is %v, %v", b, err)

@@ -14,6 +14,7 @@ import (
 
 	"pgfsm/fsm"
 	"pgfsm/policy/canonical"
+	"pgfsm/states"
 	"pgfsm/traces/ledger"
 )
 
@@ -121,6 +122,13 @@ func (t *tx) Last() (ledger.Event, error) {
 	return one(all(t, readEvent, "SELECT "+eventColumns+" FROM events ORDER BY seq DESC LIMIT 1"), "the last event")
 }
 
+// lastPrune has its type written out, so that the partial index is used.
+const lastPrune = "SELECT " + eventColumns + " FROM events WHERE type = '" + string(ledger.LedgerPruned) + "' ORDER BY seq DESC LIMIT 1"
+
+func (t *tx) LastPrune() (ledger.Event, error) {
+	return one(all(t, readEvent, lastPrune), "the last prune")
+}
+
 func (t *tx) Events(after int64) iter.Seq2[ledger.Event, error] {
 	return all(t, readEvent, "SELECT "+eventColumns+" FROM events WHERE seq > ? ORDER BY seq", after)
 }
@@ -131,7 +139,7 @@ func (t *tx) EventsOf(run string) iter.Seq2[ledger.Event, error] {
 
 // requestColumns stand in the order of the table.
 const requestColumns = "run_id, at, updated, kind, status, state, actor, task, env, server, tool, args, arguments, definition, bundle, " +
-	"mode, score, policy, code, reason, binding, approvers, quorum, agreed, expires, owner, sent, ended, steps, head, seq, hash"
+	"mode, score, policy, code, reason, binding, approvers, quorum, agreed, expires, owner, sent, ended, steps, head, seq, hash, delivered"
 
 func readRequest(r *row) ledger.Request {
 	return ledger.Request{
@@ -141,6 +149,7 @@ func readRequest(r *row) ledger.Request {
 		Mode: r.text(), Score: r.int(), Policy: r.text(), Code: r.text(), Reason: r.text(), Binding: canonical.Digest(r.text()),
 		Approvers: readList(r), Quorum: r.int(), Agreed: r.int(), Expires: r.text(), Owner: r.text(), Sent: r.text(), Ended: r.text(),
 		Steps: r.int(), Head: canonical.Digest(r.text()), Seq: r.int64(), Hash: canonical.Digest(r.text()),
+		Delivered: r.text(),
 	}
 }
 
@@ -212,6 +221,17 @@ func filtered(f ledger.Filter) (string, []driver.Value) {
 		query, args = query+" LIMIT ?", append(args, int64(f.Limit))
 	}
 	return query, args
+}
+
+// waiting has the conditions of the partial index written out, so that it is used.
+const waiting = "SELECT run_id FROM requests WHERE actor = ? AND server = ? AND tool = ? AND arguments = ? " +
+	"AND kind = '" + states.KindAgent + "' AND binding <> '' AND delivered = '' ORDER BY run_id LIMIT 1"
+
+func (t *tx) Waiting(l ledger.Look) (string, error) {
+	for run, err := range all(t, (*row).text, waiting, l.Actor, l.Server, l.Tool, string(l.Arguments)) {
+		return run, err
+	}
+	return "", ledger.ErrNotFound
 }
 
 func (t *tx) Decisions(after int64) iter.Seq2[ledger.Decision, error] {

@@ -59,11 +59,12 @@ var (
 
 	// Most requests are changed after they were put first, and their indexed columns stay as they are then, save three. A
 	// statement that does not set a column leaves its indexes alone.
-	updateRequest = "UPDATE requests SET updated = ?3, kind = ?4, status = ?5, state = ?6, env = ?9, arguments = ?13, definition = ?14, " +
+	updateRequest = "UPDATE requests SET updated = ?3, status = ?5, state = ?6, env = ?9, definition = ?14, " +
 		"mode = ?16, score = ?17, policy = ?18, code = ?19, reason = ?20, binding = ?21, approvers = ?22, quorum = ?23, agreed = ?24, " +
-		"expires = ?25, owner = ?26, sent = ?27, ended = ?28, steps = ?29, head = ?30, seq = ?31, hash = ?32 " +
-		"WHERE run_id = ?1 AND at = ?2 AND actor = ?7 AND task = ?8 AND server = ?10 AND tool = ?11 AND args = ?12 AND bundle = ?15"
-	upsertRequest = "INSERT INTO requests (" + requestColumns + ") VALUES " + marks(32) + onConflict("run_id", requestColumns)
+		"expires = ?25, owner = ?26, sent = ?27, ended = ?28, steps = ?29, head = ?30, seq = ?31, hash = ?32, delivered = ?33 " +
+		"WHERE run_id = ?1 AND at = ?2 AND kind = ?4 AND actor = ?7 AND task = ?8 AND server = ?10 AND tool = ?11 AND args = ?12 " +
+		"AND arguments = ?13 AND bundle = ?15"
+	upsertRequest = "INSERT INTO requests (" + requestColumns + ") VALUES " + marks(33) + onConflict("run_id", requestColumns)
 )
 
 // onConflict replaces the columns, except the key.
@@ -118,6 +119,7 @@ func (t *tx) PutRequest(r ledger.Request) error {
 		r.RunID, r.At, r.Updated, r.Kind, string(r.Status), string(r.State), r.Actor, r.Task, r.Env, r.Server, r.Tool, r.Args,
 		string(r.Arguments), string(r.Definition), string(r.Bundle), r.Mode, int64(r.Score), r.Policy, r.Code, r.Reason, string(r.Binding),
 		approvers, int64(r.Quorum), int64(r.Agreed), r.Expires, r.Owner, r.Sent, r.Ended, int64(r.Steps), string(r.Head), r.Seq, string(r.Hash),
+		r.Delivered,
 	}
 	n, err := t.write(updateRequest, row...)
 	if err == nil && n == 0 {

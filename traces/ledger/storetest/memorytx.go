@@ -78,6 +78,18 @@ func (r *reader) Last() (ledger.Event, error) {
 	return cloneEvent(r.events[len(r.events)-1]), nil
 }
 
+func (r *reader) LastPrune() (ledger.Event, error) {
+	if err := r.usable(); err != nil {
+		return ledger.Event{}, err
+	}
+	for _, e := range slices.Backward(r.events) {
+		if e.Type == ledger.LedgerPruned {
+			return cloneEvent(e), nil
+		}
+	}
+	return ledger.Event{}, fmt.Errorf("the last prune: %w", ledger.ErrNotFound)
+}
+
 func (r *reader) Events(after int64) iter.Seq2[ledger.Event, error] {
 	return rows(r, func() []ledger.Event {
 		first := sort.Search(len(r.events), func(i int) bool { return r.events[i].Seq > after })
@@ -119,6 +131,23 @@ func (r *reader) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
 		}
 		return all
 	})
+}
+
+func (r *reader) Waiting(l ledger.Look) (string, error) {
+	if err := r.usable(); err != nil {
+		return "", err
+	}
+	first := ""
+	for run, q := range r.requests { // the first in their order, in any order
+		same := l == ledger.Look{Actor: q.Actor, Server: q.Server, Tool: q.Tool, Arguments: q.Arguments}
+		if same && q.Attachable() && (first == "" || run < first) {
+			first = run
+		}
+	}
+	if first == "" {
+		return "", ledger.ErrNotFound
+	}
+	return first, nil
 }
 
 // fits reports whether a filter chooses a request.

@@ -1,0 +1,363 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/storetest"
+)
+
+// agents makes a scenario one of an agent's call.
+func agents(actor string) func(*statestest.Scenario) {
+	return func(s *statestest.Scenario) {
+		s.Request.Actor, s.Request.Kind, s.Request.Text = actor, states.KindAgent, canonical.Text(statestest.GoodPlan)
+	}
+}
+
+// called is an agent's call that was held, approved and made.
+func (d *desk) called(actor string) string {
+	d.t.Helper()
+	id, s := d.approved(agents(actor))
+	if _, err := d.resume(id, world(s)); err != nil {
+		d.t.Fatalf("resume() = %v", err)
+	}
+	return id
+}
+
+func TestDeliver(t *testing.T) {
+	ended := func(d *desk) string { return d.called(ledger.Anonymous) }
+	for _, c := range []struct {
+		name string
+		run  func(*desk) string
+		how  string
+		want error // nil: it is delivered, once
+	}{
+		{"in-the-answer-itself", ended, ledger.ByReply, nil},
+		{"to-a-repetition", ended, ledger.ByRepeat, nil},
+		{"as-a-task", ended, ledger.ByTask, nil},
+		{"of-a-question", func(d *desk) string { // not only agents wait
+			id, s := d.approved(nil)
+			if _, err := d.resume(id, world(s)); err != nil {
+				d.t.Fatal(err)
+			}
+			return id
+		}, ledger.ByReply, nil},
+		{"denied", func(d *desk) string {
+			id, _ := d.hold(agents(ledger.Anonymous))
+			d.vote(id, d.voter("dora"), false)
+			if _, err := d.Recover(context.Background(), d.replayer(nil)); err != nil {
+				d.t.Fatal(err)
+			}
+			return id
+		}, ledger.ByRepeat, nil},
+		{"pending", func(d *desk) string { id, _ := d.hold(nil); return id }, ledger.ByRepeat, ledger.ErrOpen},
+		{"approved", func(d *desk) string { id, _ := d.approved(nil); return id }, ledger.ByTask, ledger.ErrOpen},
+		{"never-held", func(d *desk) string { d.passes(1); return d.runs()[0] }, ledger.ByReply, ledger.ErrNotHeld},
+		{"unknown", func(d *desk) string { return newID(d.t) }, ledger.ByReply, ledger.ErrUnknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			id := c.run(d)
+			before := d.checkpoint()
+			if first, err := d.Deliver(context.Background(), id, "by pigeon"); err == nil || first || d.checkpoint() != before {
+				t.Errorf("Deliver() in an unknown way = %t, %v", first, err)
+			}
+			first, err := d.Deliver(context.Background(), id, c.how)
+			if !errors.Is(err, c.want) || first != (c.want == nil) {
+				t.Fatalf("Deliver() = %t, %v, want %v", first, err, c.want)
+			}
+			if c.want != nil {
+				if d.checkpoint() != before {
+					t.Error("what is refused was recorded")
+				}
+				return
+			}
+			q := d.row(id)
+			if q.Delivered != d.clock.now().Format("2006-01-02T15:04:05Z") || q.Ended == "" || q.Seq != before.Size+1 {
+				t.Errorf("the request is %+v", q)
+			}
+			again, err := d.other().Deliver(context.Background(), id, ledger.ByTask)
+			if again || err != nil || d.checkpoint().Size != before.Size+1 {
+				t.Errorf("Deliver() once more = %t, %v", again, err)
+			}
+			if _, err := d.checked(ledger.VerifyOptions{}); err != nil {
+				t.Errorf("Verify() = %v", err)
+			}
+			// What became of it can still be read, and nothing else can happen to it.
+			if got, err := d.Ended(context.Background(), d.replayer(nil), id); err != nil || got.Head != q.Head {
+				t.Errorf("Ended() = %v, %v", got.Head, err)
+			}
+			if err := d.Claim(context.Background(), id); !errors.Is(err, ledger.ErrEnded) {
+				t.Errorf("Claim() = %v", err)
+			}
+		})
+	}
+}
+
+// TestDeliverIsDurableOrDidNotHappen: who is not told that it was recorded may try again.
+func TestDeliverIsDurableOrDidNotHappen(t *testing.T) {
+	d := newDesk(t)
+	id := d.called(ledger.Anonymous)
+	broken := errors.New("the disk is full")
+	var full atomic.Bool
+	other := d.store.Open()
+	other.Fail = func(op storetest.Op, _ int) error {
+		if full.Load() && op == storetest.Commit {
+			return broken
+		}
+		return nil
+	}
+	o := deskAt(t, other, d.clock)
+	full.Store(true)
+	if first, err := o.Deliver(context.Background(), id, ledger.ByRepeat); first || !errors.Is(err, broken) {
+		t.Errorf("Deliver() = %t, %v", first, err)
+	}
+	full.Store(false)
+	if first, err := o.Deliver(context.Background(), id, ledger.ByRepeat); !first || err != nil {
+		t.Errorf("Deliver() = %t, %v", first, err)
+	}
+	over, end := context.WithCancel(context.Background())
+	end()
+	if first, err := o.Deliver(over, d.called(ledger.Anonymous), ledger.ByRepeat); first != (err == nil) || err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("Deliver() of who is gone = %t, %v", first, err)
+	}
+}
+
+func TestDeliverOfMany(t *testing.T) {
+	d := newDesk(t)
+	id := d.called(ledger.Anonymous)
+	other := d.other()
+	var all sync.WaitGroup
+	var firsts atomic.Int32
+	for i := range 64 {
+		l := []*ledger.Ledger{d.Ledger, other.Ledger}[i%2]
+		all.Go(func() {
+			first, err := l.Deliver(context.Background(), id, ledger.Ways()[i%3])
+			if err != nil {
+				t.Error(err)
+			}
+			if first {
+				firsts.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := firsts.Load(); n != 1 {
+		t.Errorf("%d were the first", n)
+	}
+}
+
+func TestAttach(t *testing.T) {
+	d := newDesk(t)
+	worker, other := "worker-1", "worker-2"
+	d.token(worker, ledger.RoleAgent, "")
+	d.token(other, ledger.RoleAgent, "")
+	attach := func(l ledger.Look) string {
+		t.Helper()
+		q, err := d.other().Attach(context.Background(), l)
+		if err != nil && (!errors.Is(err, ledger.ErrNotFound) || q.RunID != "") {
+			t.Errorf("Attach() = %+v, %v", q, err)
+		}
+		if err == nil && !cmp.Equal(q, d.row(q.RunID)) {
+			t.Errorf("Attach() = %+v, want how it stands", q)
+		}
+		return q.RunID
+	}
+	allowed := find(t, "policy-allows") // the very call, but it was not held
+	agents(worker)(&allowed)
+	if _, _, err := d.play(newID(t), &allowed); err != nil {
+		t.Fatal(err)
+	}
+	asked, _ := d.hold(func(s *statestest.Scenario) { s.Request.Actor = worker })
+	q := d.row(asked)
+	look := ledger.Look{Actor: worker, Server: q.Server, Tool: q.Tool, Arguments: q.Arguments}
+	operators, _ := d.hold(func(s *statestest.Scenario) {
+		agents(worker)(s)
+		s.Request.Kind = states.KindCall
+	})
+	if got := attach(look); got != "" {
+		t.Errorf("what is no agent's, or was not held, is attached to: %s of %s, %s", got, asked, operators)
+	}
+	first := d.called(worker)
+	second, _ := d.hold(agents(worker))
+	theirs, _ := d.hold(agents(other))
+	changed := func(change func(*ledger.Look)) ledger.Look {
+		l := look
+		change(&l)
+		return l
+	}
+	for _, c := range []struct {
+		name string
+		look ledger.Look
+		want string
+	}{
+		{"oldest", look, first},
+		{"of-another-caller", changed(func(l *ledger.Look) { l.Actor = other }), theirs},
+		{"of-nobody-like-that", changed(func(l *ledger.Look) { l.Actor = "Worker-1" }), ""},
+		{"another-server", changed(func(l *ledger.Look) { l.Server += "x" }), ""},
+		{"another-tool", changed(func(l *ledger.Look) { l.Tool += "x" }), ""},
+		{"other-arguments", changed(func(l *ledger.Look) { l.Arguments = canonical.Sum("arguments", nil) }), ""},
+		{"no-actor", changed(func(l *ledger.Look) { l.Actor = "" }), ""},
+		{"no-server", changed(func(l *ledger.Look) { l.Server = "" }), ""},
+		{"no-tool", changed(func(l *ledger.Look) { l.Tool = "" }), ""},
+		{"no-arguments", changed(func(l *ledger.Look) { l.Arguments = "" }), ""},
+		{"nothing", ledger.Look{}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := attach(c.look); got != c.want {
+				t.Errorf("Attach() = %q, want %q", got, c.want)
+			}
+		})
+	}
+	d.delivers(first, ledger.ByRepeat)
+	if got := attach(look); got != second {
+		t.Errorf("when the oldest was delivered: %q, want %q", got, second)
+	}
+	d.vote(second, d.voter("dora"), false)
+	if _, err := d.Recover(context.Background(), d.replayer(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if got := attach(look); got != second {
+		t.Errorf("when the other was denied: %q, want %q", got, second)
+	}
+	d.delivers(second, ledger.ByTask)
+	if got := attach(look); got != "" {
+		t.Errorf("when both were delivered: %q", got)
+	}
+}
+
+// TestVerifyJudgesDeliveries: a ledger that was written anew as a whole cannot tell of an outcome before there was one, or twice.
+func TestVerifyJudgesDeliveries(t *testing.T) {
+	moved := func(before ledger.Type) func(*testing.T, []ledger.Event) []ledger.Event {
+		return func(t *testing.T, all []ledger.Event) []ledger.Event {
+			i := lastOf(t, all, ledger.OutcomeDelivered)
+			e := all[i]
+			e.At = all[lastOf(t, all, before)].At
+			all = slices.Delete(all, i, i+1)
+			return slices.Insert(all, lastOf(t, all, before), e)
+		}
+	}
+	d := newDesk(t)
+	d.passes(1)
+	other := d.runs()[0]
+	held := d.called(ledger.Anonymous)
+	end := d.checkpoint().Size
+	d.delivers(held, ledger.ByRepeat)
+	for _, c := range []struct {
+		name  string
+		edit  func(*testing.T, []ledger.Event) []ledger.Event
+		what  string // empty: nothing is wrong
+		atEnd bool   // the fault is one of the run's end, and not of what came behind it
+	}{
+		{"nothing-changed", func(_ *testing.T, all []ledger.Event) []ledger.Event { return all }, "", false},
+		{"of-a-run-that-was-never-held", changes(ledger.OutcomeDelivered, func(e *ledger.Event) { e.RunID = other }), "never held", false},
+		{"twice", repeated(ledger.OutcomeDelivered), "delivered twice", false},
+		{"before-the-end", moved(ledger.RunEnded), "has not ended", false},
+		{"before-people-were-asked", moved(ledger.ApprovalRequested), "never held", false},
+		{"another-way", edits(ledger.OutcomeDelivered, `"repeat"`, `"pigeon"`), "by way of", false},
+		{"of-no-run", changes(ledger.OutcomeDelivered, func(e *ledger.Event) { e.RunID = "" }), "must be about a run", false},
+		{"not-at-all", without(ledger.OutcomeDelivered), "", false},
+		{"something-behind-it", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			e := all[lastOf(t, all, ledger.RunClaimed)]
+			e.At = all[len(all)-1].At
+			return append(all, e)
+		}, "has ended", false},
+		{"head-of-the-end-changed", edits(ledger.RunEnded, `"head":"sha256:`, `"head":"sha256:0`), "the head is not that", true},
+		{"ends-elsewhere-than-its-steps", endsAt("blocked"), "the last step at", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := d.forge(func(all []ledger.Event) []ledger.Event { return c.edit(t, all) })
+			var fault *ledger.Fault
+			switch {
+			case c.what == "":
+				if err != nil {
+					t.Errorf("Verify() = %v", err)
+				}
+			case !errors.As(err, &fault) || fault.Table != "events" || !strings.Contains(err.Error(), c.what):
+				t.Errorf("Verify() = %v, want a fault with %q", err, c.what)
+			case c.atEnd && fault.Key != fmt.Sprint(end):
+				t.Errorf("Verify() = %v, want one of event %d", err, end)
+			}
+		})
+	}
+}
+
+// TestPruneOfDeliveredRuns: of a run everything goes, or nothing.
+func TestPruneOfDeliveredRuns(t *testing.T) {
+	d := newDesk(t)
+	early, late := d.called(ledger.Anonymous), ""
+	d.delivers(early, ledger.ByReply)
+	late = d.called(ledger.Anonymous) // is delivered later
+	never := d.called(ledger.Anonymous)
+	d.clock.set(t, "2026-11-21T09:40:00Z")
+	d.delivers(late, ledger.ByTask)
+	d.clock.set(t, "2026-11-21T09:50:00Z")
+	d.passes(1)
+	done := d.prunes("2026-11-21T09:40:00Z")
+	if diff := cmp.Diff([]string{late, never}, d.runs()[:2]); diff != "" || done.Runs != 1 || done.Behind != late || done.Ends == "" {
+		t.Errorf("Prune() = %+v (-want +left):\n%s", done, diff)
+	}
+	if done := d.prunes("2026-11-21T09:50:00Z"); done.Runs != 2 || done.Kept != 0 || len(d.runs()) != 1 {
+		t.Errorf("Prune() = %+v, %d runs are left", done, len(d.runs()))
+	}
+	if _, err := d.Deliver(context.Background(), never, ledger.ByTask); !errors.Is(err, ledger.ErrUnknown) {
+		t.Errorf("Deliver() of what was pruned = %v", err)
+	}
+}
+
+// An interposed store has something happen before a commit.
+type interposed struct {
+	ledger.Store
+	before func()
+}
+
+func (s *interposed) Update(ctx context.Context, do func(ledger.Tx) error) error {
+	if s.before != nil {
+		s.before()
+	}
+	return s.Store.Update(ctx, do)
+}
+
+// TestPruneBesideADelivery: what is delivered while a prune is on its way is not half removed.
+func TestPruneBesideADelivery(t *testing.T) {
+	d := newDesk(t)
+	id := d.called(ledger.Anonymous)
+	d.clock.set(t, "2026-11-21T09:50:00Z")
+	between := &interposed{Store: d.store.Open()}
+	l, err := ledger.Open(between, ledger.Options{Clock: d.clock.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	between.before = func() {
+		between.before = nil
+		d.delivers(id, ledger.ByTask)
+	}
+	if done, err := l.Prune(context.Background(), "2026-11-21T09:50:00Z", root); !errors.Is(err, ledger.ErrPruning) || done.Events != 0 {
+		t.Errorf("Prune() = %+v, %v", done, err)
+	}
+	if _, err := d.checked(ledger.VerifyOptions{}); err != nil {
+		t.Errorf("Verify() = %v", err)
+	}
+	between.before = nil
+	if done, err := l.Prune(context.Background(), "2026-11-21T09:50:00Z", root); err != nil || done.Runs != 0 || done.Behind != id {
+		t.Errorf("Prune() = %+v, %v", done, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := d.checked(ledger.VerifyOptions{}); err != nil {
+		t.Errorf("Verify() = %v", err)
+	}
+}

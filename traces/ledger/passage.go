@@ -1,0 +1,146 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+)
+
+// Directions of a [Passage].
+const (
+	ToServer = "to_server"
+	ToClient = "to_client"
+)
+
+// Bounds of a [Passage], in bytes.
+const (
+	MaxMethod     = 128 // the longest method of MCP has a third of it
+	MaxServerName = 256
+)
+
+// Anonymous is the actor of an agent that came without a token. No token has this name.
+const Anonymous = "anonymous"
+
+// ErrPassage means that a passage cannot be recorded as it is.
+var ErrPassage = errors.New("what passes cannot be recorded")
+
+// A Passage is one message besides tools/call that the gateway lets through.
+type Passage struct {
+	Actor     string           // whose session it belongs to: the token's name, [Anonymous], or local:USER
+	Token     string           // the id of the token; empty without one
+	Server    string           // the upstream server that hears or says it
+	Direction string           // ToServer or ToClient
+	Method    string           //
+	Digest    canonical.Digest // of the params; empty if there are none
+}
+
+// ParamsDigest names the raw params of a message that passes; it is empty where there are none.
+func ParamsDigest(raw []byte) canonical.Digest {
+	if len(raw) == 0 {
+		return ""
+	}
+	return canonical.Sum("mcp params", raw)
+}
+
+// Pass records that a message passes. When it returns nil, that is durable; otherwise the message must not pass. A token is
+// looked at in the transaction that records it. The error is [ErrToken] where it is not, or no more, one of the actor's for
+// calls, [ErrRole] where it never was, and [ErrPassage] where the passage itself is at fault.
+func (l *Ledger) Pass(ctx context.Context, p Passage) error {
+	said := &passed{Direction: p.Direction, Method: p.Method, Params: p.Digest, Server: p.Server, Token: p.Token}
+	if err := said.check(p.Actor); err != nil {
+		return fmt.Errorf("%w: %w", ErrPassage, err)
+	}
+	by := Caller{TokenID: p.Token, Name: p.Actor, Role: RoleAgent}
+	return l.commit(ctx, func(b *batch) error {
+		if p.Token != "" {
+			if err := by.still(b, b.now, ActCall); err != nil {
+				return err
+			}
+		}
+		return b.add(nil, "", p.Actor, said)
+	})
+}
+
+// check judges a passage of an actor by itself.
+func (p *passed) check(actor string) error {
+	switch {
+	case p.Direction != ToServer && p.Direction != ToClient:
+		return fmt.Errorf("it goes %q, neither %s nor %s", p.Direction, ToServer, ToClient)
+	case p.Method == "" || len(p.Method) > MaxMethod || !utf8.ValidString(p.Method):
+		return fmt.Errorf("its method has %d bytes or is not valid UTF-8; it must have 1 to %d", len(p.Method), MaxMethod)
+	case p.Server == "" || len(p.Server) > MaxServerName || !utf8.ValidString(p.Server):
+		return fmt.Errorf("its server's name has %d bytes or is not valid UTF-8; it must have 1 to %d", len(p.Server), MaxServerName)
+	case p.Token == "" && !tokenless(actor):
+		return errors.New("who comes without a token has no name of their own")
+	case p.Token != "" && tokenless(actor):
+		return errors.New("who comes with a token has its name")
+	}
+	if p.Params != "" {
+		if _, err := canonical.ParseDigest(string(p.Params)); err != nil {
+			return fmt.Errorf("its params: %w", err)
+		}
+	}
+	return nil
+}
+
+// tokenless reports whether an actor is one that comes without a token.
+func tokenless(actor string) bool {
+	return actor == Anonymous || strings.HasPrefix(actor, policy.LocalUser)
+}
+
+// A usage is between when a token was used for what passed, and by whom.
+type usage struct {
+	by          string
+	first, last link // without their hashes
+}
+
+// passage looks at a message that passed, and notes when its token was used: what is known of tokens is known only behind
+// the last event.
+func (v *verifier) passage(e *Event, p *passed) error {
+	key := eventKey(e.Seq)
+	if err := p.check(e.By); err != nil {
+		return fault("events", key, err)
+	}
+	if p.Token == "" {
+		return nil
+	}
+	at := link{seq: e.Seq, at: e.At}
+	u := v.used[p.Token]
+	switch {
+	case u == nil:
+		if v.used == nil {
+			v.used = make(map[string]*usage)
+		}
+		v.used[p.Token] = &usage{by: e.By, first: at, last: at}
+	case u.by != e.By:
+		return &Fault{"events", key, "its token came with another name before"}
+	default:
+		u.last = at
+	}
+	return nil
+}
+
+// usages holds what passed to the tokens, as the events make them: an agent's of that name, from when it was made to when it
+// expired or was revoked.
+func (v *verifier) usages() error {
+	for _, id := range slices.Sorted(maps.Keys(v.used)) {
+		u := v.used[id]
+		t, known := v.tags[id]
+		switch {
+		case !known || t.Name != u.by || !slices.Contains(mayDo[ActCall], t.Role):
+			return &Fault{"events", eventKey(u.first.seq), "its token is not one of the actor's for calls"}
+		case u.first.at < t.Created, t.Revoked == "" && u.first.seq <= t.Seq:
+			return &Fault{"events", eventKey(u.first.seq), "its token was not there yet"}
+		case t.Expires != "" && !policy.Before(u.last.at, t.Expires), t.Revoked != "" && u.last.seq > t.Seq:
+			return &Fault{"events", eventKey(u.last.seq), "its token was not valid any more"}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,297 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+)
+
+func TestPassIsRecorded(t *testing.T) {
+	d := newDesk(t)
+	d.passing()
+	token := d.tokenOf("worker-1")
+	digest := canonical.Sum("mcp params", []byte("{}"))
+	want := []string{
+		`worker-1 {"direction":"to_server","method":"resources/read","params":"` + string(digest) + `","server":"files","token":"` + token + `"}`,
+		`anonymous {"direction":"to_server","method":"ping","params":"","server":"files","token":""}`,
+		`local:alice {"direction":"to_client","method":"notifications/message","params":"","server":"mail","token":""}`,
+		`worker-1 {"direction":"to_client","method":"roots/list","params":"","server":"files","token":"` + token + `"}`,
+	}
+	var got []string
+	d.view(func(r ledger.Reader) error {
+		for e, err := range r.EventsOf("") {
+			if err != nil {
+				return err
+			}
+			if e.Type == ledger.MCPPassed {
+				got = append(got, e.By+" "+string(e.Payload))
+			}
+		}
+		return nil
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what passed (-want +got):\n%s", diff)
+	}
+	if report, err := d.checked(ledger.VerifyOptions{}); err != nil || report.Events != 5 || report.Requests != 0 {
+		t.Errorf("Verify() = %+v, %v", report, err)
+	}
+}
+
+// TestPassRefuses: what is refused leaves nothing, and must not pass.
+func TestPassRefuses(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("m", n) }
+	for _, c := range []struct {
+		name   string
+		change func(*desk, *ledger.Passage)
+		want   error // nil: it passes
+	}{
+		{"as-it-is", func(*desk, *ledger.Passage) {}, nil},
+		{"no-direction", func(_ *desk, p *ledger.Passage) { p.Direction = "" }, ledger.ErrPassage},
+		{"another-direction", func(_ *desk, p *ledger.Passage) { p.Direction = "to_nobody" }, ledger.ErrPassage},
+		{"no-method", func(_ *desk, p *ledger.Passage) { p.Method = "" }, ledger.ErrPassage},
+		{"longest-method", func(_ *desk, p *ledger.Passage) { p.Method = long(ledger.MaxMethod) }, nil},
+		{"method-one-byte-too-long", func(_ *desk, p *ledger.Passage) { p.Method = long(ledger.MaxMethod + 1) }, ledger.ErrPassage},
+		{"method-not-utf-8", func(_ *desk, p *ledger.Passage) { p.Method = "a\xff" }, ledger.ErrPassage},
+		{"no-server", func(_ *desk, p *ledger.Passage) { p.Server = "" }, ledger.ErrPassage},
+		{"longest-server", func(_ *desk, p *ledger.Passage) { p.Server = long(ledger.MaxServerName) }, nil},
+		{"server-one-byte-too-long", func(_ *desk, p *ledger.Passage) { p.Server = long(ledger.MaxServerName + 1) }, ledger.ErrPassage},
+		{"server-not-utf-8", func(_ *desk, p *ledger.Passage) { p.Server = "\xff" }, ledger.ErrPassage},
+		{"digest-that-is-none", func(_ *desk, p *ledger.Passage) { p.Digest = "sha256:0" }, ledger.ErrPassage},
+		{"nobody", func(_ *desk, p *ledger.Passage) { *p = ledger.Passage{} }, ledger.ErrPassage},
+		{"name-without-its-token", func(_ *desk, p *ledger.Passage) { p.Token = "" }, ledger.ErrPassage},
+		{"nearly-local", func(_ *desk, p *ledger.Passage) { p.Actor, p.Token = "Local:alice", "" }, ledger.ErrPassage},
+		{"nearly-anonymous", func(_ *desk, p *ledger.Passage) { p.Actor, p.Token = "Anonymous", "" }, ledger.ErrPassage},
+		{"anonymous-with-a-token", func(_ *desk, p *ledger.Passage) { p.Actor = ledger.Anonymous }, ledger.ErrPassage},
+		{"local-with-a-token", func(_ *desk, p *ledger.Passage) { p.Actor = "local:alice" }, ledger.ErrPassage},
+		{"token-of-nobody", func(_ *desk, p *ledger.Passage) { p.Token = "aaaa" }, ledger.ErrToken},
+		{"token-of-another", func(d *desk, p *ledger.Passage) { p.Token = d.token("worker-2", ledger.RoleAgent, "").ID }, ledger.ErrToken},
+		{"token-for-something-else", func(d *desk, p *ledger.Passage) {
+			made := d.token("dora", ledger.RoleApprover, "")
+			p.Actor, p.Token = made.Name, made.ID
+		}, ledger.ErrToken},
+		{"revoked", func(d *desk, p *ledger.Passage) { d.revoke(p.Token) }, ledger.ErrToken},
+		{"revoked-by-another-process", func(d *desk, p *ledger.Passage) { d.other().revoke(p.Token) }, ledger.ErrToken},
+		{"a-second-before-its-expiry", func(d *desk, _ *ledger.Passage) { d.clock.set(d.t, "2026-11-30T23:59:59Z") }, nil},
+		{"at-its-expiry", func(d *desk, _ *ledger.Passage) { d.clock.set(d.t, "2026-12-01T00:00:00Z") }, ledger.ErrToken},
+		{"clock-set-back", func(d *desk, _ *ledger.Passage) { d.clock.set(d.t, "2026-11-21T08:58:59Z") }, ledger.ErrClockBack},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			made := d.token("worker-1", ledger.RoleAgent, "2026-12-01T00:00:00Z")
+			p := ledger.Passage{
+				Actor: made.Name, Token: made.ID, Server: "files", Direction: ledger.ToServer, Method: "ping", Digest: ledger.ParamsDigest([]byte("{}")),
+			}
+			c.change(d, &p)
+			before := d.checkpoint()
+			err := d.Pass(context.Background(), p)
+			if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+				t.Errorf("Pass() = %v, want %v", err, c.want)
+			}
+			if recorded := d.checkpoint() != before; recorded != (c.want == nil) {
+				t.Errorf("recorded: %t", recorded)
+			}
+			if _, err := d.checked(ledger.VerifyOptions{}); err != nil {
+				t.Errorf("Verify() = %v", err)
+			}
+		})
+	}
+}
+
+func TestPassIsGivenUp(t *testing.T) {
+	d := newDesk(t)
+	over, end := context.WithCancel(context.Background())
+	end()
+	p := ledger.Passage{Actor: ledger.Anonymous, Server: "files", Direction: ledger.ToServer, Method: "ping"}
+	for range 50 {
+		err := d.Pass(over, p)
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatalf("Pass() = %v", err)
+		}
+	}
+	if err := d.Pass(context.Background(), p); err != nil {
+		t.Errorf("Pass() = %v", err)
+	}
+}
+
+// TestVerifyJudgesPassages: a ledger that was written anew as a whole cannot tell of a message that nobody could have sent.
+func TestVerifyJudgesPassages(t *testing.T) {
+	passedBy := func(e *ledger.Event) bool { return e.Type == ledger.MCPPassed && e.By == "worker-1" }
+	revoked := func(at func([]ledger.Event) int) func(*testing.T, []ledger.Event) []ledger.Event {
+		return func(t *testing.T, all []ledger.Event) []ledger.Event {
+			made := all[lastOf(t, all, ledger.TokenCreated)]
+			gone := ledger.Event{Type: ledger.TokenRevoked, At: made.At, By: "local:root"}
+			gone.Payload = []byte(`{"id":` + member(t, made.Payload, "id") + `}`)
+			return slices.Insert(all, at(all), gone)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		edit func(*testing.T, []ledger.Event) []ledger.Event
+		what string // empty: nothing is wrong
+	}{
+		{"nothing-changed", func(_ *testing.T, all []ledger.Event) []ledger.Event { return all }, ""},
+		{"another-direction", edits(ledger.MCPPassed, `"to_client"`, `"to_nobody"`), "neither to_server"},
+		{"no-method", edits(ledger.MCPPassed, `"roots/list"`, `""`), "its method"},
+		{"no-server", edits(ledger.MCPPassed, `"files"`, `""`), "its server"},
+		{"digest-that-is-none", edits(ledger.MCPPassed, `"params":""`, `"params":"x"`), "its params"},
+		{"of-a-run", changes(ledger.MCPPassed, func(e *ledger.Event) { e.RunID = statestest.RunID }), "is about no run"},
+		{"another-name-of-the-token", changes(ledger.MCPPassed, func(e *ledger.Event) { e.By = "worker-2" }), "another name before"},
+		{"name-of-nobody", func(_ *testing.T, all []ledger.Event) []ledger.Event {
+			for i := range all {
+				if passedBy(&all[i]) {
+					all[i].By = "worker-2"
+				}
+			}
+			return all
+		}, "not one of the actor's"},
+		{"anonymous-with-a-token", changes(ledger.MCPPassed, func(e *ledger.Event) { e.By = ledger.Anonymous }), "has its name"},
+		{"name-without-a-token", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			e := &all[lastOf(t, all, ledger.MCPPassed)]
+			e.Payload = []byte(strings.Replace(string(e.Payload), member(t, e.Payload, "token"), `""`, 1))
+			return all
+		}, "no name of their own"},
+		{"unknown-token", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			e := &all[lastOf(t, all, ledger.MCPPassed)]
+			e.Payload = []byte(strings.Replace(string(e.Payload), member(t, e.Payload, "token"), `"aaaa"`, 1))
+			return all
+		}, "not one of the actor's"},
+		{"token-of-another-role", edits(ledger.TokenCreated, `"agent"`, `"auditor"`), "not one of the actor's"},
+		{"token-made-afterwards", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			i := lastOf(t, all, ledger.TokenCreated)
+			late := all[i]
+			return append(slices.Delete(all, i, i+1), late)
+		}, "not there yet"},
+		{"token-made-later", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			i := lastOf(t, all, ledger.TokenCreated)
+			late := all[i]
+			late.At = "2026-11-21T09:00:01Z"
+			return append(slices.Delete(all, i, i+1), late)
+		}, "not there yet"},
+		{"revoked-token-made-later", func(t *testing.T, all []ledger.Event) []ledger.Event {
+			i := lastOf(t, all, ledger.TokenCreated)
+			late := all[i]
+			late.At = "2026-11-21T09:00:01Z"
+			gone := ledger.Event{Type: ledger.TokenRevoked, At: late.At, By: "local:root"}
+			gone.Payload = []byte(`{"id":` + member(t, late.Payload, "id") + `}`)
+			return append(slices.Delete(all, i, i+1), late, gone)
+		}, "not there yet"},
+		{"token-that-had-expired", func(_ *testing.T, all []ledger.Event) []ledger.Event {
+			all[len(all)-1].At = "2026-12-01T00:00:00Z"
+			return all
+		}, "not valid any more"},
+		{"token-in-its-last-second", func(_ *testing.T, all []ledger.Event) []ledger.Event {
+			all[len(all)-1].At = "2026-11-30T23:59:59Z"
+			return all
+		}, ""},
+		{"token-revoked-before-the-last", revoked(func(all []ledger.Event) int { return len(all) - 1 }), "not valid any more"},
+		{"token-revoked-behind-the-last", revoked(func(all []ledger.Event) int { return len(all) }), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			d.token("first", ledger.RoleAuditor, "")
+			d.passing()
+			err := d.forge(func(all []ledger.Event) []ledger.Event { return c.edit(t, all) })
+			var fault *ledger.Fault
+			switch {
+			case c.what == "":
+				if err != nil {
+					t.Errorf("Verify() = %v", err)
+				}
+			case !errors.As(err, &fault) || fault.Table != "events" || !strings.Contains(err.Error(), c.what):
+				t.Errorf("Verify() = %v, want a fault with %q", err, c.what)
+			}
+		})
+	}
+}
+
+// TestPassagesArePruned: they go with what is old, and what is left of them is still held to tokens of before.
+func TestPassagesArePruned(t *testing.T) {
+	d := newDesk(t)
+	d.passing()
+	token := d.tokenOf("worker-1")
+	d.passes(1)
+	pass := func() {
+		t.Helper()
+		err := d.Pass(context.Background(), ledger.Passage{
+			Actor: "worker-1", Token: token, Server: "files", Direction: ledger.ToServer, Method: "ping",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.clock.set(t, "2026-11-21T09:10:00Z")
+	pass()
+	if done := d.prunes("2026-11-21T09:10:00Z"); done.Runs != 1 || done.Kept != 0 {
+		t.Errorf("the older ones: %+v", done)
+	}
+	pass()
+	held, _ := d.hold(nil)
+	pass()
+	d.clock.set(t, "2026-11-21T09:20:00Z")
+	if done := d.prunes("2026-11-21T09:20:00Z"); done.Behind != held || done.Kept == 0 {
+		t.Errorf("behind a run that waits: %+v", done)
+	}
+	d.revoke(token)
+	if _, err := d.checked(ledger.VerifyOptions{}); err != nil {
+		t.Errorf("Verify() = %v", err)
+	}
+	var types []ledger.Type
+	d.view(func(r ledger.Reader) error {
+		for e, err := range r.EventsOf("") {
+			if err != nil {
+				return err
+			}
+			types = append(types, e.Type)
+		}
+		return nil
+	})
+	if diff := cmp.Diff([]ledger.Type{ledger.MCPPassed, ledger.LedgerPruned, ledger.TokenRevoked}, types); diff != "" {
+		t.Errorf("what is left (-want +got):\n%s", diff)
+	}
+	err := d.forge(func(all []ledger.Event) []ledger.Event {
+		return edits(ledger.LedgerPruned, `"role":"agent"`, `"role":"auditor"`)(t, all)
+	})
+	if !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), "not one of the actor's") {
+		t.Errorf("with a token that was carried over as another: Verify() = %v", err)
+	}
+}
+
+// TestTheLastPruneIsFoundAmongPassages: what it carried over counts, whatever came behind it.
+func TestTheLastPruneIsFoundAmongPassages(t *testing.T) {
+	d := newDesk(t)
+	d.passes(1)
+	d.clock.set(t, "2026-11-21T09:10:00Z")
+	d.passing()
+	d.prunes("2026-11-21T09:10:00Z")
+	for i := range 3 {
+		err := d.Pass(context.Background(), ledger.Passage{
+			Actor: ledger.Anonymous, Server: fmt.Sprint("s", i), Direction: ledger.ToServer, Method: "ping",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.clock.set(t, "2026-11-21T09:20:00Z")
+	if done := d.prunes("2026-11-21T09:20:00Z"); done.Events == 0 || done.Kept != 0 {
+		t.Errorf("Prune() = %+v", done)
+	}
+}
+
+// TestAnonymousIsNobodysName: an agent without a token is nobody's token, and nobody else.
+func TestAnonymousIsNobodysName(t *testing.T) {
+	d := newDesk(t)
+	for _, name := range []string{ledger.Anonymous, "Anonymous", "ANONYMOUS", "аnonymous"} { // the last begins with a Cyrillic letter
+		if _, _, err := d.CreateToken(context.Background(), root, name, ledger.RoleApprover, ""); !errors.Is(err, ledger.ErrTokenValues) {
+			t.Errorf("CreateToken(%q) = %v, want %v", name, err, ledger.ErrTokenValues)
+		}
+	}
+}

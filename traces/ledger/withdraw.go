@@ -1,0 +1,66 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"pgfsm/policy"
+)
+
+// withdrawn is the reason of a denial by which who asked takes a held call back.
+const withdrawn = "taken back by who asked for it"
+
+// Withdraw takes a held call back in the name of who asked for it; token is the id of the token that they came with, empty
+// for those who come without one. It is recorded as a denial, and decides like one: nobody agrees to their own request, but
+// everybody may give theirs up. The error is a [*Refusal] where there is nothing to take back: [ErrUnknown], [ErrNotHeld],
+// [ErrDecided], [ErrExpired], [ErrToken] or [ErrRole].
+func (l *Ledger) Withdraw(ctx context.Context, run, actor, token string) error {
+	return l.commit(ctx, func(b *batch) error {
+		if token != "" {
+			if err := (Caller{TokenID: token, Name: actor, Role: RoleAgent}).still(b, b.now, ActCall); err != nil {
+				return err
+			}
+		}
+		q, err := b.Request(run)
+		if err == nil && (q.Actor != actor || token == "" && !tokenless(actor)) {
+			err = ErrNotFound // what is somebody else's is not there
+		}
+		if err != nil {
+			return orUnknown(run, err)
+		}
+		cast, err := ballots(b, run)
+		if err != nil {
+			return err
+		}
+		if err := open(&q, cast); err != nil {
+			return err
+		}
+		if !policy.Before(b.now, q.Expires) {
+			return refusedExpired(&q)
+		}
+		return b.put(&q, actor, &voted{Binding: q.Binding, Decides: true, Reason: withdrawn, Token: token})
+	})
+}
+
+// mayWithdraw judges it that a call was taken back.
+func (s *story) mayWithdraw(e *Event, p *voted) error {
+	token, known := s.v.tags[p.Token]
+	switch {
+	case p.Reason != withdrawn || !p.Decides:
+		return errors.New("a vote about one's own request")
+	case p.Token == "" && tokenless(e.By):
+		return nil
+	case !known || token.Name != e.By || !slices.Contains(mayDo[ActCall], token.Role):
+		return errors.New("a call was taken back with a token that is not one of who asked")
+	}
+	return validThen(&token, e)
+}
+
+// validThen reports why a token let nobody in when an event happened.
+func validThen(t *Token, e *Event) error {
+	if t.Expires != "" && !policy.Before(e.At, t.Expires) || (t.Revoked != "") == (t.Seq < e.Seq) || e.At < t.Created {
+		return errors.New("the token of the vote was not valid then")
+	}
+	return nil
+}
