@@ -30,6 +30,11 @@
 // and rules say of them. A fault in an expression is shown under the character at which it is, however the expression
 // is written in the file; [Places] finds any entry again.
 //
+// # The gateway
+//
+// [Serve] is what pgfsm serve is told: where it listens, what it tells agents, how held calls wait, and what may pass
+// between agents and each server. It stands beside what calls are judged by, not in it: no digest of a bundle covers it.
+//
 // # Secrets
 //
 // Values of headers, env and api_key, and nothing else, may hold references: ${env:NAME} stands for an environment

@@ -39,8 +39,11 @@ func parseDuration(text string) (ms int64, ok bool) {
 	return ms, true
 }
 
-// writeDuration writes milliseconds with the largest unit that divides them.
+// writeDuration writes milliseconds with the largest unit that divides them; none at all as 0s.
 func writeDuration(ms int64) string {
+	if ms == 0 {
+		return "0s"
+	}
 	for _, unit := range []string{"h", "m", "s"} {
 		if ms >= unitMillis[unit] && ms%unitMillis[unit] == 0 {
 			return strconv.FormatInt(ms/unitMillis[unit], 10) + unit

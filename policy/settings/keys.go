@@ -99,9 +99,13 @@ var serverShape = &shape{form: object, cross: crossServer, oneOf: jsontext.Value
 		{name: "timeout", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
 			initial: writeDuration(policy.DefaultTimeout),
 			doc:     "How long the server may take to be connected and to list its tools, and for a call."},
+		{name: "expose", shape: exposeShape, initial: defaultExpose,
+			doc: "What may pass between agents of the gateway and this server: a list of `tools`, `progress`, `cancellation`, " +
+				"`logging`, `resources`, `prompts`, `completion`, `sampling`, `elicitation`, `roots`, `input_required`, or the " +
+				"word `all`. An empty list lets nothing pass. Only `pgfsm serve` reads it."},
 		{name: "digest", shape: digest,
 			doc: "Takes the server of this name from the `mcp_servers` file, where its entry must have exactly this digest. " +
-				"Goes with nothing but `timeout`.",
+				"Goes with nothing but `timeout` and `expose`.",
 			example: "sha256:" + strings.Repeat("0", 64)},
 	}}
 
@@ -242,11 +246,19 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 	{name: "ledger", shape: ledgerName, example: `"sqlite:pgfsm.db"`,
 		doc: "The durable store of runs: `sqlite:` and a file, which is made if it is not there. With it runs are recorded " +
 			"there and not in `traces.dir`, and people can decide about held calls."},
-	{name: "approvals", doc: "How people are told of held calls.", shape: &shape{form: object, keys: []key{
+	{name: "approvals", doc: "How held calls wait, and how people are told of them.", shape: &shape{form: object, keys: []key{
+		{name: "hold", shape: &shape{form: duration, max: MaxHold}, initial: "0s",
+			doc: "How long the gateway holds a call open that waits for people, before it answers that it waits. `0s`: not at all."},
+		{name: "on_pending", shape: &shape{form: text, enum: []string{PendingResult, PendingError}}, initial: PendingResult,
+			doc: "What an agent is then answered: a `result` that says what to do, or an `error`."},
 		{name: "hooks", shape: &shape{form: list, max: MaxHooks, unique: "url", what: "hook", each: hookShape},
 			doc:     "Web hooks that `pgfsm approvals serve` tells what happens to held calls.",
 			example: `[{url: "https://chat.example.com/hooks/pgfsm", secret: "${env:HOOK_SECRET}"}]`},
 	}}},
+	{name: "serve", shape: serveShape, doc: "How `pgfsm serve`, the gateway, works. No call is judged by it."},
+	{name: "catalog_max_age", shape: &shape{form: duration, max: MaxCatalogAge}, initial: writeDuration(DefaultCatalogAge),
+		doc: "How old the gateway's listing of a server's tools may be when a call is judged by it. `0s`: it is asked for before " +
+			"every call."},
 	{name: "limits", shape: limitsShape, doc: "What a run may cost. Zero never means unlimited."},
 }}
 

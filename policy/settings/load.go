@@ -28,6 +28,7 @@ type Overrides struct {
 	Planner   string   // a planner mode
 	LLM       *LLM     // a model, used only where the file names none
 	Grants    []string // files of grants for one run, besides the file's
+	Closed    bool     // an allowlist that cannot be read allows nothing; [Loaded.Closed] says why
 }
 
 // Loaded is a configuration with every file it names, ready to be compiled.
@@ -38,6 +39,8 @@ type Loaded struct {
 	TracesDir     string
 	Ledger        string   // the ledger's file, as found from the working directory; empty if the configuration names none
 	Hooks         []Hook   // secrets as written, until [Loaded.ResolveHooks] gives them
+	Closed        error    // why the allowlist is taken for one that allows nothing; nil if it was read
+	Serve         Serve    // how the gateway works; like all but Content, no part of what calls are judged by
 	Warnings      []string // file:line:col: what is accepted but probably not meant
 	RiskPlaces    *Places  // of Content.Risk; nil if there is none
 	PolicyPlaces  *Places  // of Content.Policy; nil if there is none
@@ -78,7 +81,7 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	l := &loader{file: f, open: open, out: &Loaded{file: f}}
 	l.settings(over)
 	l.servers()
-	l.allowlist(over.Allowlist)
+	l.allowlist(over.Allowlist, over.Closed)
 	l.grants(over.Grants)
 	l.outputs()
 	l.risk()
@@ -140,6 +143,7 @@ func (l *loader) settings(over Overrides) {
 		}
 		l.out.Hooks = append(l.out.Hooks, h)
 	}
+	l.serve()
 }
 
 // input writes the default rules out. A rule of the operator's with the id of a default rule widens that rule, so that
@@ -214,11 +218,16 @@ func (l *loader) opened(n *node, key, path, remedy string) (text []byte, ok bool
 
 const allowlistRemedy = `the file is JSON, {"server": ["tool", …]}; {} allows nothing`
 
-func (l *loader) allowlist(override string) {
+func (l *loader) allowlist(override string, closed bool) {
 	at := l.file.root.get("allowlist")
 	path := override
 	if path == "" {
 		path = l.file.resolve(at.text)
+	}
+	if closed {
+		if l.out.Closed = l.unreadable(path); l.out.Closed != nil {
+			return
+		}
 	}
 	src, text := l.named(at, "allowlist", path, allowlistRemedy)
 	if src == nil {
@@ -235,6 +244,15 @@ func (l *loader) allowlist(override string) {
 	for _, m := range root.members {
 		l.unknownServer(src, m)
 	}
+}
+
+// unreadable says why the file at path is no allowlist; nil if it is one.
+func (l *loader) unreadable(path string) error {
+	text, err := l.open(path)
+	if err == nil {
+		_, err = readPins(path, text)
+	}
+	return err
 }
 
 // outputs reads and compiles the output types.

@@ -3,6 +3,7 @@ package settings
 import (
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // A File is one configuration file that was read and fits its definition, with every default filled in. It remembers
@@ -66,9 +67,18 @@ func (k *key) start(at place) *node {
 		return &node{kind: isNumber, at: at, text: k.initial}
 	case k.shape.form == boolean:
 		return &node{kind: isBool, at: at, text: k.initial}
+	case k.shape.form == list:
+		all := &node{kind: isList, at: at}
+		for _, word := range initialWords(k.initial) {
+			all.items = append(all.items, &node{kind: isText, at: at, text: word})
+		}
+		return all
 	}
 	return &node{kind: isText, at: at, text: k.initial}
 }
+
+// initialWords are the words of a list as a default writes it: plain ones, in brackets.
+func initialWords(initial string) []string { return strings.Split(strings.Trim(initial, "[]"), ", ") }
 
 // resolve returns the path that a path in the file means.
 func (f *File) resolve(path string) string {

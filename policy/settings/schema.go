@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -83,10 +84,7 @@ func (w *schemaWriter) body(s *shape) {
 		w.nested("additionalProperties", func() { w.body(s.each) })
 	case anyJSON:
 	case list:
-		w.put("type", jsontext.String("array"))
-		w.atLeast("minItems", s.min)
-		w.atLeast("maxItems", s.max)
-		w.nested("items", func() { w.body(s.each) })
+		w.list(s)
 	case text:
 		w.put("type", jsontext.String("string"))
 		w.texts(s)
@@ -102,6 +100,30 @@ func (w *schemaWriter) body(s *shape) {
 	case anything:
 		w.put("type", jsontext.String("object"))
 	}
+}
+
+// list writes the keywords of a list, or of what may stand in its place.
+func (w *schemaWriter) list(s *shape) {
+	if s.alt != nil {
+		plain := *s
+		plain.alt = nil
+		w.token(jsontext.String("anyOf"))
+		w.token(jsontext.BeginArray)
+		for _, one := range []*shape{&plain, s.alt} {
+			w.open()
+			w.body(one)
+			w.close()
+		}
+		w.token(jsontext.EndArray)
+		return
+	}
+	w.put("type", jsontext.String("array"))
+	w.atLeast("minItems", s.min)
+	w.atLeast("maxItems", s.max)
+	if s.unique == "." {
+		w.put("uniqueItems", jsontext.True)
+	}
+	w.nested("items", func() { w.body(s.each) })
 }
 
 // texts bounds a text. JSON Schema counts characters where we count bytes: it refuses no more than we do.
@@ -146,8 +168,11 @@ func (w *schemaWriter) object(s *shape) {
 
 // initialJSON is the default as JSON.
 func (k *key) initialJSON() jsontext.Value {
-	if slices.Contains([]form{integer, boolean, anything}, k.shape.form) {
+	switch {
+	case slices.Contains([]form{integer, boolean, anything}, k.shape.form):
 		return jsontext.Value(k.initial)
+	case k.shape.form == list:
+		return jsontext.Value(`["` + strings.Join(initialWords(k.initial), `","`) + `"]`)
 	}
 	return jsontext.Value(strconv.Quote(k.initial))
 }

@@ -34,7 +34,7 @@ type shape struct {
 	keys   []key              // of an object
 	name   *shape             // of a table's keys
 	each   *shape             // of a table's values, of a list's items
-	alt    *shape             // what a list may be instead: a table
+	alt    *shape             // what a list may be instead: a table, or a text
 	min    int64              // integer, duration in ms; items of a list, entries of a table
 	max    int64              // the same; bytes of a text, maxTextBytes if 0
 	enum   []string           // of a text
@@ -84,7 +84,7 @@ func (j *judge) value(n *node, s *shape, path string) {
 	if s.secret {
 		j.src.hide(n)
 	}
-	if s.alt != nil && n.kind == isMap {
+	if s.alt != nil && (n.kind == isMap && s.alt.form == table || n.kind == isText && s.alt.form == text) {
 		s = s.alt
 	}
 	switch s.form {
@@ -185,7 +185,10 @@ func (j *judge) table(n *node, s *shape, path string) {
 
 func (j *judge) list(n *node, s *shape, path string) {
 	wanted := "a list"
-	if s.alt != nil {
+	switch {
+	case s.alt != nil && s.alt.form == text:
+		wanted = s.alt.what
+	case s.alt != nil:
 		wanted = "a list or an object"
 	}
 	if !j.is(n, isList, path, wanted, "") || !j.count(n, len(n.items), s, path) {
