@@ -29,6 +29,7 @@ type options struct {
 	json    bool
 	planner string   // who makes the plan, in place of planner.mode
 	grants  []string // files of grants for one run
+	closed  bool     // an allowlist that cannot be read allows nothing, and is no error
 }
 
 func (o *options) register(cmd *cobra.Command) {
@@ -138,7 +139,7 @@ const embeddedDemo = "the embedded demo"
 // load finds the configuration: the flag, PGFSM_CONFIG, pgfsm.yaml in the working directory, the embedded demo.
 func load(w world, o *options) (loaded *settings.Loaded, from string, err error) {
 	over := settings.Overrides{
-		Allowlist: w.env("SAFE_ALLOWLIST_PATH"), TracesDir: w.env("SAFE_TRACE_DIR"), Planner: o.planner, Grants: o.grants,
+		Allowlist: w.env("SAFE_ALLOWLIST_PATH"), TracesDir: w.env("SAFE_TRACE_DIR"), Planner: o.planner, Grants: o.grants, Closed: o.closed,
 		LLM: &settings.LLM{BaseURL: w.env("LLM_BASE_URL"), Model: w.env("LLM_MODEL"), APIKey: w.env("LLM_API_KEY")},
 	}
 	switch v := w.env("SAFE_SUMMARIZE"); v {

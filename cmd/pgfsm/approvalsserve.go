@@ -70,11 +70,21 @@ func (o *serveOptions) serve(ctx context.Context, w world) (err error) {
 		return err
 	}
 	defer func() { err = closing(w, l, err) }()
-	k, err := newWorker(w, l, o, say)
+	var a *app
+	if !o.noResume {
+		if a, err = open(w, &options{config: o.config}); err != nil {
+			return err
+		}
+		defer func() {
+			if closing := a.close(); closing != nil {
+				say("warning: " + closing.Error())
+			}
+		}()
+	}
+	k, err := newWorker(l, a, say)
 	if err != nil {
 		return err
 	}
-	defer k.close()
 	sender, err := hooks.New(l.store, hooks.Options{Hooks: told, Log: say})
 	if err != nil {
 		return err
@@ -110,6 +120,11 @@ func (o *serveOptions) hooks(w world) (told []hooks.Hook, err error) {
 	if err != nil {
 		return nil, err
 	}
+	return hooksOf(w, loaded)
+}
+
+// hooksOf are a configuration's web hooks, with their secrets.
+func hooksOf(w world, loaded *settings.Loaded) (told []hooks.Hook, err error) {
 	resolved, err := loaded.ResolveHooks(w.getenv, ours)
 	if err != nil {
 		return nil, err

@@ -62,9 +62,10 @@ type retry struct {
 	pause time.Duration
 }
 
-func newWorker(w world, l *openedLedger, o *serveOptions, say func(string)) (*worker, error) {
+// newWorker makes a worker that goes on with runs by an app; without one it calls nothing.
+func newWorker(l *openedLedger, a *app, say func(string)) (*worker, error) {
 	k := &worker{
-		l: l, say: say, woken: make(chan struct{}, 1), later: make(map[string]retry), open: make(map[string]bool), slots: make(chan struct{}, maxResumed),
+		l: l, app: a, say: say, woken: make(chan struct{}, 1), later: make(map[string]retry), open: make(map[string]bool), slots: make(chan struct{}, maxResumed),
 		atWork: make(map[string]bool), ended: make(map[string]error),
 	}
 	machine, err := states.NewMachine()
@@ -72,20 +73,7 @@ func newWorker(w world, l *openedLedger, o *serveOptions, say func(string)) (*wo
 		return nil, err
 	}
 	k.replayer = traces.NewReplayer(machine, nil)
-	if o.noResume {
-		return k, nil
-	}
-	k.app, err = open(w, &options{config: o.config})
-	return k, err
-}
-
-func (k *worker) close() {
-	if k.app == nil {
-		return
-	}
-	if err := k.app.close(); err != nil {
-		k.say("warning: " + err.Error())
-	}
+	return k, nil
 }
 
 // wake lets the worker look at once.

@@ -63,7 +63,7 @@ func (h *hall) works(do func(*worker)) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	k, err := newWorker(world{}, o, &serveOptions{noResume: true}, func(string) {})
+	k, err := newWorker(o, nil, func(string) {})
 	if err != nil {
 		h.t.Fatal(err)
 	}

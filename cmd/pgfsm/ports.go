@@ -38,15 +38,7 @@ func (u *servers) List(ctx context.Context, _ *states.ListTools) states.Event {
 	}
 	for _, l := range all {
 		u.listings[l.Server] = l.Number
-		to := policy.Listing{
-			Code: policy.Code(l.Code), Name: u.secrets.String(l.ServerName), Protocol: u.secrets.String(l.Protocol),
-			Reason: u.secrets.String(l.Reason), Server: l.Server, Status: l.Status,
-			Version: u.secrets.String(l.ServerVersion),
-		}
-		for _, page := range l.Pages {
-			to.Pages = append(to.Pages, u.mask(page))
-		}
-		listed.Servers = append(listed.Servers, to)
+		listed.Servers = append(listed.Servers, u.listing(l))
 	}
 	return listed
 }
@@ -63,26 +55,10 @@ func (u *servers) Changed() (string, bool) {
 
 // Call makes the one call, within the server's time and the run's.
 func (u *servers) Call(run context.Context, c *states.CallTool) states.Event {
-	ctx := run
-	for _, s := range u.app.servers {
-		if s.Name == c.Server {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(run, s.Timeout)
-			defer cancel()
-		}
-	}
-	got := u.upstreams.Call(ctx, mcp.Call{Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, RunID: c.Run, Listing: u.listings[c.Server]})
-	if got.Code == "" && got.Result != nil {
-		return &states.ToolReturned{Result: u.mask(got.Result)}
-	}
-	code, reason := policy.Code(got.Code), got.Reason
-	switch {
-	case errors.Is(run.Err(), context.DeadlineExceeded):
-		code, reason = policy.CodeTimeout, "The run's time ran out during the call."
-	case run.Err() != nil:
-		code, reason = policy.CodeCancelled, "The run was cancelled during the call."
-	}
-	return &states.EffectFailed{
-		Code: code, Effect: states.Effect(got.Effect), Reason: u.secrets.String(reason),
-	}
+	ctx, cancel := context.WithTimeout(run, u.timeout(c.Server))
+	defer cancel()
+	got := u.upstreams.Call(ctx, mcp.Call{
+		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, RunID: c.Run, Listing: u.listings[c.Server],
+	})
+	return u.came(run, got)
 }

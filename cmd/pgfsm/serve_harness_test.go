@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A served gateway is a process of pgfsm serve.
+type served struct {
+	t          *testing.T
+	cmd        *exec.Cmd
+	mcp, admin string
+	base       string // of mcp, without a path
+	config     string
+	stderr     *lines
+}
+
+// lines collects what a process says.
+type lines struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
+// serve starts the gateway of a folder's pgfsm.yaml and waits until it listens.
+func serve(t *testing.T, dir string, args ...string) *served {
+	t.Helper()
+	s := &served{t: t, config: filepath.Join(dir, "pgfsm.yaml"), stderr: new(lines)}
+	args = append([]string{"serve", "-c", s.config, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)
+	s.cmd, _, _ = child(context.Background(), "pgfsm", nil, args...)
+	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Dir = nil, s.stderr, dir
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.cmd.Process.Kill()
+		s.cmd.Wait()
+	})
+	in := bufio.NewScanner(out)
+	for in.Scan() {
+		if u, ok := strings.CutPrefix(in.Text(), "mcp "); ok {
+			s.mcp, s.base = u, strings.TrimSuffix(u, "/mcp")
+		}
+		if u, ok := strings.CutPrefix(in.Text(), "admin "); ok {
+			s.admin = u
+			return s
+		}
+	}
+	t.Fatalf("it does not serve: %v\n%s", s.cmd.Wait(), s.stderr)
+	return nil
+}
+
+// stop interrupts the gateway and returns its exit code.
+func (s *served) stop() int {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		s.t.Fatal(err)
+	}
+	s.cmd.Wait()
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// An agent is a client of the gateway with a session.
+type agent struct {
+	s       *served
+	url     string
+	token   string
+	session string
+	id      int
+	mu      sync.Mutex
+}
+
+// agent opens a session at a path of the gateway.
+func (s *served) agent(path, token string) *agent {
+	s.t.Helper()
+	a := &agent{s: s, url: s.base + path, token: token}
+	resp, body := a.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+		`"clientInfo":{"name":"test","version":"1"}}}`)
+	if a.session = resp.Header.Get("Mcp-Session-Id"); a.session == "" {
+		s.t.Fatalf("initialize: %s\n%s\n%s", resp.Status, body, s.stderr)
+	}
+	a.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return a
+}
+
+// post sends one message and returns the answer: of a stream the last message.
+func (a *agent) post(message string) (*http.Response, []byte) {
+	a.s.t.Helper()
+	resp, body, err := a.try(message)
+	if err != nil {
+		a.s.t.Fatalf("%v\n%s", err, a.s.stderr)
+	}
+	return resp, body
+}
+
+func (a *agent) try(message string) (*http.Response, []byte, error) {
+	req, err := http.NewRequest(http.MethodPost, a.url, strings.NewReader(message))
+	if err != nil {
+		return nil, nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if a.session != "" {
+		req.Header.Set("Mcp-Session-Id", a.session)
+	}
+	if a.token != "" {
+		req.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	client := http.Client{Timeout: time.Minute}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		var last []byte
+		for line := range bytes.Lines(body) {
+			if data, ok := bytes.CutPrefix(line, []byte("data:")); ok && len(bytes.TrimSpace(data)) > 0 {
+				last = bytes.TrimSpace(data)
+			}
+		}
+		body = last
+	}
+	return resp, body, err
+}
+
+// An answered call is what a tools/call came to.
+type answered struct {
+	Raw   []byte
+	Error *struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+	Result *struct {
+		Type       string `json:"resultType"`
+		TaskID     string `json:"taskId"`
+		IsError    bool   `json:"isError"`
+		Structured struct {
+			refusal
+		} `json:"structuredContent"`
+		Content []struct {
+			Text string `json:"text"`
+		} `json:"content"`
+	} `json:"result"`
+}
+
+// code is that of a refusal, the text of a result, or that of an error.
+func (a answered) code() string {
+	switch {
+	case a.Error != nil:
+		return fmt.Sprint(a.Error.Code)
+	case a.Result == nil:
+		return "no answer: " + string(a.Raw)
+	case a.Result.Structured.Code != "":
+		return a.Result.Structured.Code
+	case len(a.Result.Content) > 0:
+		return a.Result.Content[0].Text
+	}
+	return string(a.Raw)
+}
+
+// call calls a tool with raw arguments.
+func (a *agent) call(tool, args string) answered {
+	a.s.t.Helper()
+	a.mu.Lock()
+	a.id++
+	id := a.id
+	a.mu.Unlock()
+	_, body := a.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, args))
+	return read(a.s.t, body)
+}
+
+func read(t *testing.T, body []byte) answered {
+	t.Helper()
+	got := answered{Raw: body}
+	if err := json.Unmarshal(body, &got); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	return got
+}

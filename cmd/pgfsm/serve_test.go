@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/traces/ledger"
+)
+
+// twoTools lists one tool that is allowed and one that is not.
+const twoTools = `{"tools":[{"name":"look","title":"L\u006fok","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}}},"x-1":1.0},` +
+	`{"name":"burn","inputSchema":{"type":"object"}}]}`
+
+// gatewayFolder is a folder with the configuration of a gateway in front of a puppet, and more lines of it.
+func gatewayFolder(t *testing.T, p *puppet, more string) string {
+	t.Helper()
+	return folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: http, url: %q}}\nallowlist: allowlist.json\n%s", p.URL, more),
+		"allowlist.json", `{"echo": ["look"]}`)
+}
+
+const holdLook = `version: 1
+policies:
+  - {id: people, match: {tool: look}, effect: pending, reason: "People decide.", expires: 1h}
+`
+
+func TestServeAnswersCalls(t *testing.T) {
+	t.Parallel()
+	p := newPuppet(t, func(m string) string {
+		if m == "tools/call" {
+			return `{"content":[{"type":"text","text":"h\u0069"}],"x":{"big":9007199254740993,"f":1.0,"e":1e400}}`
+		}
+		return but("tools/list", twoTools)(m)
+	})
+	s := serve(t, gatewayFolder(t, p, "traces: {dir: traces}\n"))
+	for _, tt := range []struct {
+		name, path, tool, args, want string
+	}{
+		{"allowed", "/servers/echo/mcp", "look", `{"n":1}`, "hi"},
+		{"allowed-under-the-joined-name", "/mcp", "echo__look", `{"n":1}`, "hi"},
+		{"not-allowed", "/servers/echo/mcp", "burn", `{}`, "tool_not_allowed"},
+		{"not-allowed-under-the-joined-name", "/mcp", "echo__burn", `{}`, "tool_not_allowed"},
+		{"arguments-invalid", "/servers/echo/mcp", "look", `{"n":"one"}`, "arguments_invalid"},
+		{"argument-unknown", "/servers/echo/mcp", "look", `{"m":1}`, "arguments_invalid"},
+		{"unknown", "/servers/echo/mcp", "sing", `{}`, "-32602"},
+		{"unknown-joined", "/mcp", "echo__sing", `{}`, "-32602"},
+		{"unknown-without-a-server", "/mcp", "look", `{}`, "-32602"},
+		{"arguments-are-no-object", "/servers/echo/mcp", "look", `[1]`, "-32602"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := s.agent(tt.path, "").call(tt.tool, tt.args); got.code() != tt.want {
+				t.Errorf("%s %s: %s, want %s\n%s\n%s", tt.tool, tt.args, got.code(), tt.want, got.Raw, s.stderr)
+			}
+		})
+	}
+	t.Run("byte-for-byte", func(t *testing.T) {
+		a := s.agent("/servers/echo/mcp", "")
+		_, body := a.post(`{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/call","params":{"name":"look","arguments":{"n":1}}}`)
+		const want = `{"jsonrpc":"2.0","id":9007199254740993,"result":` +
+			`{"content":[{"type":"text","text":"h\u0069"}],"x":{"big":9007199254740993,"f":1.0,"e":1e400}}}`
+		if diff := cmp.Diff(want, string(body)); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+		_, body = a.post(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`)
+		if !strings.Contains(string(body), `{"name":"look","title":"L\u006fok","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}}},"x-1":1.0}`) ||
+			strings.Contains(string(body), "burn") {
+			t.Errorf("tools/list: %s", body)
+		}
+	})
+	if code := s.stop(); code != 0 {
+		t.Errorf("exit %d\n%s", code, s.stderr)
+	}
+	kept, err := filepath.Glob(filepath.Join(filepath.Dir(s.config), "traces", "trace_*.json"))
+	if err != nil || len(kept) < 8 {
+		t.Errorf("%d traces, %v", len(kept), err)
+	}
+	if out, code := runPgfsm(t, append([]string{"replay"}, kept...)...); code != 0 {
+		t.Errorf("replay: exit %d\n%s", code, out)
+	}
+}
+
+// runPgfsm runs the command and returns what it printed, and its exit code.
+func runPgfsm(t *testing.T, args ...string) (string, int) {
+	t.Helper()
+	cmd, stdout, stderr := child(t.Context(), "pgfsm", nil, args...)
+	cmd.Run()
+	return stdout.String() + stderr.String(), cmd.ProcessState.ExitCode()
+}
+
+// makeToken makes a token in the folder's ledger.
+func makeToken(t *testing.T, config, role, name string) string {
+	t.Helper()
+	out, code := runPgfsm(t, "token", "create", "-c", config, "--role", role, "--name", name)
+	for word := range strings.FieldsSeq(out) {
+		if strings.HasPrefix(word, "pgfsm_") {
+			return word
+		}
+	}
+	t.Fatalf("token create: exit %d\n%s", code, out)
+	return ""
+}
+
+// decide approves or denies over the admin address.
+func (s *served) decide(t *testing.T, verb, run, token string) {
+	t.Helper()
+	ask := func(method, path, body string) (int, string) {
+		req, err := http.NewRequest(method, s.admin+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		if body != "" {
+			req.Header.Set("Content-Type", "application/json")
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		got, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(got)
+	}
+	status, shown := ask(http.MethodGet, "/status/"+run, "")
+	binding, err := at([]byte(shown), "/request/binding")
+	if status != http.StatusOK || err != nil {
+		t.Fatalf("status %s: %d %s", run, status, shown)
+	}
+	if status, said := ask(http.MethodPost, "/"+verb+"/"+run, fmt.Sprintf(`{"expected_digest":%s,"reason":"as agreed"}`, binding)); status != http.StatusOK {
+		t.Fatalf("%s: %d %s", verb, status, said)
+	}
+}
+
+// until asks again until the answer is another than before.
+func (a *agent) until(t *testing.T, tool, args, before string) (got answered) {
+	t.Helper()
+	within, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := ledger.Poll(within, 20*time.Millisecond, func() (bool, error) {
+		got = a.call(tool, args)
+		return got.code() != before, nil
+	})
+	if err != nil {
+		t.Fatalf("%v: still %s\n%s", err, got.Raw, a.s.stderr)
+	}
+	return got
+}
+
+func TestServeHoldsCalls(t *testing.T) {
+	t.Parallel()
+	p := newPuppet(t, but("tools/list", twoTools))
+	dir := gatewayFolder(t, p, "policy: policy.yaml\nledger: \"sqlite:pgfsm.db\"\n")
+	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(holdLook), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, dir)
+	bob := makeToken(t, s.config, "approver", "bob")
+	ci := makeToken(t, s.config, "agent", "ci")
+	other := makeToken(t, s.config, "agent", "other")
+	a := s.agent("/mcp", ci)
+	for _, tt := range []struct{ name, verb, args, want string }{
+		{"approved", "approve", `{"n":1}`, "hi"},
+		{"denied", "deny", `{"n":2}`, "approval_denied"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			held := a.call("echo__look", tt.args)
+			if held.code() != "approval_required" || held.Result.IsError || held.Result.Structured.Retry != retrySame {
+				t.Fatalf("held: %s\n%s", held.Raw, s.stderr)
+			}
+			run := held.Result.Structured.RunID
+			if again := a.call("echo__look", tt.args); again.Result.Structured.RunID != run {
+				t.Errorf("a repetition did not attach: %s", again.Raw)
+			}
+			if theirs := s.agent("/mcp", other).call("echo__look", tt.args); theirs.Result.Structured.RunID == run {
+				t.Errorf("another caller attached: %s", theirs.Raw)
+			}
+			s.decide(t, tt.verb, run, bob)
+			if got := a.until(t, "echo__look", tt.args, "approval_required"); got.code() != tt.want {
+				t.Errorf("the outcome is %s, want %s\n%s", got.Raw, tt.want, s.stderr)
+			}
+			if next := a.call("echo__look", tt.args); next.code() != "approval_required" || next.Result.Structured.RunID == run {
+				t.Errorf("the outcome was delivered, and the next call is no new one: %s", next.Raw)
+			}
+		})
+	}
+	if out, code := runPgfsm(t, "ledger", "verify", "-c", s.config); code != 0 {
+		t.Errorf("verify: %s", out)
+	}
+}
