@@ -78,17 +78,20 @@ func (a *app) printCheck(asJSON bool) error {
 			Risk          int    `json:"risk_rules"`
 			Policies      int    `json:"policies"`
 			Planner       string `json:"planner"`
+			Listen        string `json:"listen"`
+			Admin         string `json:"admin"`
 		}{schemaVersion, true, a.config, string(a.bundle.Digest()), len(c.Servers), tools, len(c.Input.Rules),
-			len(c.Planner.Routes), len(c.Outputs), pinned, len(c.Grants), ladder, policies, planner})
+			len(c.Planner.Routes), len(c.Outputs), pinned, len(c.Grants), ladder, policies, planner,
+			a.loaded.Serve.Listen, a.loaded.Serve.Admin})
 	}
 	for _, doubt := range doubts(c) {
 		fmt.Fprintf(a.w.stderr, "pgfsm: warning: %s\n", visible.Text(doubt))
 	}
-	_, err := fmt.Fprintf(a.w.stdout, "%s %s: %s, %s (%d pinned), %s, %s, %s, %s, %s, %s\nplanner %s\nbundle %s\n",
+	_, err := fmt.Fprintf(a.w.stdout, "%s %s: %s, %s (%d pinned), %s, %s, %s, %s, %s, %s\nplanner %s\ngateway %s, admin %s\nbundle %s\n",
 		newInk(a.w).mark(true), visible.Text(a.config), count(len(c.Servers), "server"), count(tools, "allowed tool"), pinned,
 		count(len(c.Grants), "grant"), count(len(c.Input.Rules), "input rule"), count(len(c.Planner.Routes), "route"),
 		count(len(c.Outputs), "output type"), count(ladder, "risk rule"), counted(policies, "policy", "policies"),
-		visible.Text(planner), visible.Text(string(a.bundle.Digest())))
+		visible.Text(planner), a.loaded.Serve.Listen, a.loaded.Serve.Admin, visible.Text(string(a.bundle.Digest())))
 	return err
 }
 

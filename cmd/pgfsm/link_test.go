@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/mcp/gateway"
+	"pgfsm/policy/settings"
 )
 
 // TestLinkPlaces: where each client keeps its file, by system.
@@ -87,6 +90,36 @@ func TestLinkNamesNoExecutableOfGoRun(t *testing.T) {
 		if got := builtForOnce(path); got != want {
 			t.Errorf("builtForOnce(%s) = %t, want %t", path, got, want)
 		}
+	}
+}
+
+// TestExposeWordsAgree: the configuration takes the words that the gateway knows, and has the gateway's default.
+func TestExposeWordsAgree(t *testing.T) {
+	if diff := cmp.Diff(gateway.ExposeWords(), append(settings.Exposable(), settings.ExposeAll)); diff != "" {
+		t.Errorf("words (-gateway +configuration):\n%s", diff)
+	}
+	dir := t.TempDir()
+	config := "version: 1\nservers: {a: {command: x}, b: {command: x, expose: all}, c: {command: x, expose: []}}\nallowlist: a.json\n"
+	for name, text := range map[string]string{"c.yaml": config, "a.json": "{}"} { // in any order
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loaded, err := settings.Load(filepath.Join(dir, "c.yaml"), ours, settings.Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []gateway.Expose
+	for _, e := range loaded.Serve.Expose {
+		set, err := gateway.ParseExpose(e.Words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, set)
+	}
+	all, err := gateway.ParseExpose([]string{settings.ExposeAll})
+	if diff := cmp.Diff([]gateway.Expose{gateway.DefaultExpose, all, 0}, got); diff != "" || err != nil {
+		t.Errorf("sets (-want +got), %v:\n%s", err, diff)
 	}
 }
 

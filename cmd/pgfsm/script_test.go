@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 		"toy-stdio": serveStdio,
 		"frugal":    frugal,
 		"cramped":   cramped,
+		"scribe":    scribe,
+		"between":   between,
 	})
 }
 
