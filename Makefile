@@ -6,7 +6,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 FUZZTIME    ?= 10s
 COUNT       ?= 6
 
-.PHONY: build run test race check fmt bench crash tamper million fuzz docs vuln interop-tools
+.PHONY: build run test race check fmt bench bench-gateway crash tamper million fuzz docs vuln interop-tools
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -o bin/pgfsm ./cmd/pgfsm
@@ -38,6 +38,9 @@ fmt:
 bench: ## the figures of docs/benchmarks.md; COUNT runs of each
 	$(GO) test -run '^$$' -bench . -benchmem -count $(COUNT) ./fsm ./policy ./policy/schema ./policy/screen ./policy/secret ./policy/evidence ./policy/condition ./policy/risk ./policy/rules ./llm ./traces ./traces/ledger/... ./cmd/pgfsm | tee bench.txt
 	$(GO) run $(BENCHSTAT) bench.txt
+
+bench-gateway: build ## the gateway beside direct calls and a bare proxy: four minutes; with FULL=1 all that is measured, a quarter of an hour
+	$(GO) test ./mcp/gateway/bench -count 1 -timeout 1h -v -run TestLoad -args -load -pgfsm $(CURDIR)/bin/pgfsm -dir $(CURDIR)/bin $(if $(FULL),-full) $(BENCHFLAGS)
 
 crash: ## the ledger's processes killed 520 times, and 1,000 rounds of two that race: about eight minutes
 	PGFSM_CRASH_KILLS=520 PGFSM_CRASH_ROUNDS=1000 $(GO) test -count 1 -timeout 1h -v ./traces/ledger/crashtest

@@ -9,7 +9,8 @@
 //		Listing: listings[0].Number})
 //
 // The protocol is spoken by the official Go SDK, in the revision that it negotiates with each server. Everything that
-// the guarantees rest on is kept away from it, in three layers around its connections.
+// the guarantees rest on is kept away from it, in three layers around its connections. A gateway, which passes on what
+// others say, speaks it without the SDK, over a link for each of its clients: see Links.
 //
 // # The one way to tools/call
 //
@@ -18,7 +19,8 @@
 // argument bytes. The first matching write consumes the permit. Below, the HTTP client and the pipe consume it a second
 // time when the bytes leave the process. A message without permit ends the session with [CodePermit]. The zero permit
 // calls nothing, only Upstreams.Call makes one that does, and of many Calls with one run id one makes it. A test here
-// finds every other use of the SDK's CallTool, and of the method's name, in the module.
+// finds every other use of the SDK's CallTool, and of the method's name, in the module, and holds the functions of this
+// package that bytes leave by to a table.
 //
 // A call is sent at most once. It has a connection of its own (HTTP/1.1), its body cannot be rewound, so net/http
 // repeats nothing; redirects are refused; a 401, a 404 "session not found" or a 503 ends the call; interrupted event
@@ -56,6 +58,33 @@
 // What nobody asked for is limited by rate (Limits.Unasked a minute), so that a healthy session may live for ever. A
 // server of whose requests more than a thousand wait for it to take our answers loses its session.
 //
+// # Links
+//
+//	l, err := u.Link(ctx, "docs", mcp.Peer{Protocol: "2025-11-25", Capabilities: caps, Tell: tell})
+//	defer l.Close()
+//	kept, err := l.Listing(ctx, time.Minute)                 // the server's tools, not older than that
+//	reply, err := l.Request(ctx, "resources/read", params, on) // any request but a call
+//	answer := l.Call(ctx, mcp.Call{…, Listing: kept.Number}, on)
+//
+// A [Link] is one session with one server, for one client. Results, errors, params of notifications and of requests pass
+// byte for byte; ids and progress tokens are the link's own, the caller's token is put back. What the server says goes to
+// the request that it came with, else to the peer. A message is read once, as strictly as above; a request or notification
+// that has two readings inside is not passed on. Requests of the server wait for [Link.Answer], except ping. Those that come
+// with a request of ours are forgotten when it is over.
+//
+// A link's calls are held to the same rules as all others, by the same set of runs. Its permit covers the whole message:
+// name, arguments, what repeats an earlier call (Extra) and _meta; every byte is compared right before it leaves, over
+// whichever transport, and a message that differs ends the link. Nothing that begins with io.modelcontextprotocol/ crosses
+// it, but for the log level; it puts its own there where the revision wants it.
+//
+// It speaks the kind of revision that its client does (with a handshake up to 2025-11-25, without from 2026-07-28 on),
+// and, if the server does not, the other; which one it was is remembered for the next link, and never taken for granted.
+// The HTTP connections of a server are shared by its links and kept alive. On one that the server has just closed a call
+// may be lost: it is reported as unknown and not sent again. The stream of a call that was cut is asked for again with a
+// GET where its events have ids (MCP 2025-11-25), which repeats nothing. A listing is kept until the server says that its
+// tools changed; nothing but Close and faults of the connection end a link. HTTP is connectionless: a server that cannot be
+// reached, or answers with a status, costs the request; one that lies, redirects, or has forgotten the session, the link.
+//
 // # What became of a call
 //
 //	effect    code                 situation
@@ -63,6 +92,7 @@
 //	not_sent  server_unknown       no such server configured
 //	not_sent  server_unreachable   no working session, or no connection could be opened for the call
 //	not_sent  tool_definition_changed  the server says that its tools have changed since they were listed
+//	not_sent  call_invalid         for a link also: another server, or Extra, Meta or Header that may not be sent
 //	not_sent  permit_refused       the run has called before, or the connection found no permit for the bytes
 //	not_sent  closed               after Close
 //	not_sent  cancelled, server_timeout   the context ended before a byte was written
@@ -81,7 +111,8 @@
 // # Servers that are down
 //
 // A [Listing] that is down has one of the codes server_unreachable, server_timeout, server_protocol, server_died,
-// catalog_too_large, redirect_refused, origin_refused, cancelled or closed. The server has no session then, and takes
+// catalog_too_large, redirect_refused, origin_refused, cancelled or closed; a link that cannot be made also
+// too_many_sessions. The server has no session then, and takes
 // only its own tools away. The next List tries it again; Call never connects.
 //
 // # HTTP

@@ -5,16 +5,21 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strconv"
+	"time"
 )
 
 // An eventReader reads server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2).
 type eventReader struct {
 	src   *bufio.Reader
 	limit int // bytes of one event
+
+	id    string        // of the last event that had one
+	retry time.Duration // how long to wait before the stream is asked for again; 0: the server has not said
 }
 
-// next reads one event: its name, "" being the same as "message", and its data, which is the caller's. Ids and retry times
-// are dropped: a stream is never resumed. Over the limit the error is bufio.ErrTooLong.
+// next reads one event: its name, "" being the same as "message", and its data, which is the caller's. Over the limit the
+// error is bufio.ErrTooLong.
 func (r *eventReader) next() (name string, data []byte, err error) {
 	for size, some := 0, false; ; {
 		line, err := r.line(r.limit - size)
@@ -37,9 +42,20 @@ func (r *eventReader) next() (name string, data []byte, err error) {
 				continue
 			}
 			data = append(append(data, '\n'), value...)
+		case "id":
+			if len(value) <= maxEventID && bytes.IndexFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) < 0 {
+				r.id = string(value)
+			}
+		case "retry":
+			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
+				r.retry = time.Duration(ms) * time.Millisecond
+			}
 		}
 	}
 }
+
+// maxEventID is the length of an event's id that can be sent back, in bytes.
+const maxEventID = 1024
 
 // line reads up to and with the next line feed, at most limit bytes, else the error is bufio.ErrTooLong.
 func (r *eventReader) line(limit int) ([]byte, error) {
@@ -69,7 +85,7 @@ type eventFilter struct {
 }
 
 func newEventFilter(src io.Reader, limit int, inspect func([]byte) error) *eventFilter {
-	return &eventFilter{eventReader: eventReader{bufio.NewReader(src), limit}, inspect: inspect}
+	return &eventFilter{eventReader: eventReader{src: bufio.NewReader(src), limit: limit}, inspect: inspect}
 }
 
 func (f *eventFilter) Read(p []byte) (int, error) {

@@ -80,12 +80,12 @@ func (l *life) lose(err error) *fault {
 	return l.over(&fault{code: CodeUnreachable, reason: fmt.Sprintf("the connection was lost: %v", err), lost: true})
 }
 
+// over ends the life for f, which stays as it is: it may be the one for which it has ended already.
 func (l *life) over(f *fault) *fault {
-	f.reason = presentable(f.reason, l.secrets)
-	f.calls = int(l.calls.Load())
+	last := &fault{code: f.code, reason: presentable(f.reason, l.secrets), lost: f.lost, calls: int(l.calls.Load())}
 	l.mu.Lock()
 	if l.first == nil || l.first.lost && !f.lost {
-		l.first = f
+		l.first = last
 	}
 	f = l.first
 	l.mu.Unlock()

@@ -119,6 +119,11 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 	if up == nil {
 		return nil, &LinkError{CodeUnknown, "no server of this name is configured"}
 	}
+	if p.Capabilities != nil {
+		if err := wire.Members(p.Capabilities, func(string, jsontext.Value) error { return nil }); err != nil {
+			return nil, &LinkError{CodeInvalid, "the peer's capabilities are not a strict JSON object"}
+		}
+	}
 	l := &Link{
 		u: u, up: up, peer: p, frame: u.limits.frame(), listing: make(chan struct{}, 1), finished: make(chan struct{}),
 	}

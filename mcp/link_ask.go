@@ -25,8 +25,9 @@ const (
 // Request sends any request but tools/call and those of the handshake, and waits for its answer until ctx ends or, but for
 // subscriptions/listen, Limits.CallTimeout is over. Nil params are left out, where the revision allows it. What the server
 // says meanwhile and belongs to the request is given to on, in order, in this goroutine: over streamable HTTP all that comes
-// with the response; over stdio and SSE progress, and everything else if no other request is under way. Where on is nil it
-// goes to the peer. A JSON-RPC error is a Reply. The error is a [*LinkError], or says that the request cannot be sent.
+// with the response; over stdio and SSE progress, and everything else if no other request is under way. It must not wait for
+// another answer of the server: over stdio and SSE nothing more is read while much waits for it. Where on is nil it goes to
+// the peer. A JSON-RPC error is a Reply. The error is a [*LinkError], or says that the request cannot be sent.
 func (l *Link) Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (Reply, error) {
 	switch method {
 	case methodCall, methodInitialize, methodDiscover:
@@ -54,21 +55,27 @@ func (l *Link) Request(ctx context.Context, method string, params []byte, on fun
 // query makes the query of a request.
 func (l *Link) query(method string, params []byte, on func(wire.Message)) (*query, error) {
 	q := &query{id: l.ids.Add(1), method: method, on: on}
-	if l.modern || wire.Member(params, "_meta") != nil {
-		meta, token, err := l.meta(wire.Member(params, "_meta"))
-		if err == nil && token != nil {
+	var meta jsontext.Value
+	var err error
+	if params != nil {
+		err = wire.Members(params, func(name string, value jsontext.Value) error {
+			if name == "_meta" {
+				meta = value
+			}
+			return nil
+		})
+	}
+	if err == nil && (l.modern || meta != nil) {
+		meta, q.token, err = l.meta(meta)
+		if err == nil && q.token != nil {
 			meta, err = ownToken(meta, q.id)
 		}
 		if err == nil {
 			params, err = wire.Set(params, "_meta", meta)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("the params of %s: %w", method, err)
-		}
-		q.token = token
 	}
-	if params != nil && jsontext.Value(params).Kind() != '{' {
-		return nil, fmt.Errorf("the params of %s are not an object", method)
+	if err != nil {
+		return nil, fmt.Errorf("the params of %s: %w", method, err)
 	}
 	if l.modern {
 		q.name = named(method, params)
@@ -149,8 +156,13 @@ func ownToken(meta jsontext.Value, id int64) (jsontext.Value, error) {
 
 // Notify sends a notification. The error is a [*LinkError], or says that it cannot be sent.
 func (l *Link) Notify(ctx context.Context, method string, params []byte) error {
-	if method == "" || method == methodCall || params != nil && jsontext.Value(params).Kind() != '{' {
+	if method == "" || method == methodCall {
 		return errors.New("it is not a notification")
+	}
+	if params != nil {
+		if err := wire.Members(params, func(string, jsontext.Value) error { return nil }); err != nil {
+			return fmt.Errorf("the params of %s: %w", method, err)
+		}
 	}
 	return l.tell(ctx, wire.Call(nil, nil, method, params))
 }
@@ -160,6 +172,9 @@ func (l *Link) Notify(ctx context.Context, method string, params []byte) error {
 func (l *Link) Answer(ctx context.Context, id, result, failed jsontext.Value) error {
 	if (result == nil) == (failed == nil) {
 		return errors.New("an answer is a result or an error")
+	}
+	if result != nil && !result.IsValid() || failed != nil && (!failed.IsValid() || failed.Kind() != '{') {
+		return errors.New("the answer is not strict JSON")
 	}
 	if !l.asked.take(id) {
 		return nil

@@ -27,6 +27,9 @@ func (l *Link) leave(frame []byte, p *permit) *fault {
 		if err := p.leave(frame); err != nil {
 			return l.fail(CodePermit, "the connection refused to send %s: %v", methodCall, err)
 		}
+		if !l.good(p.listing) { // a notification that was read before this moment stops the call
+			return &fault{code: CodeChanged, reason: "the server says that its tools have changed since they were listed"}
+		}
 		return nil
 	}
 	method, _, err := sentMessage(frame)
@@ -56,9 +59,6 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	}
 	if !l.u.done.first(c.RunID) {
 		return notSent(CodePermit, "this run has made its call")
-	}
-	if !l.good(c.Listing) {
-		return notSent(CodeChanged, "the server says that its tools have changed since they were listed")
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.u.limits.CallTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func (l *Link) arm(c Call) (p *permit, token jsontext.Value, err error) {
 		return nil, nil, err
 	}
 	p = arm(c.Tool, c.Arguments)
-	p.extra, p.meta = bytes.Clone(c.Extra), meta
+	p.extra, p.meta, p.listing = bytes.Clone(c.Extra), meta, c.Listing
 	return p, token, nil
 }
 

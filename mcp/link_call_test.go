@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -229,13 +230,51 @@ func TestALinksCallIsNeverRepeated(t *testing.T) {
 			if r.Effect != EffectUnknown || r.Code != tt.code || !strings.Contains(r.Reason, tt.reason) {
 				t.Errorf("Call() = %+v, want %s, unknown, %q", r, tt.code, tt.reason)
 			}
-			if calls.Load() != 1 || others.Load() != 0 {
-				t.Errorf("the server got %d calls and %d other requests, want 1 and none", calls.Load(), others.Load())
+			// The rest of a stream may be asked for, with a GET.
+			if asked := tt.name == "stream-to-be-resumed"; calls.Load() != 1 || (others.Load() == 1) != asked {
+				t.Errorf("the server got %d calls and %d other requests, want 1 and, for the rest, 1: %t", calls.Load(), others.Load(), asked)
 			}
 			if over := l.Err() != nil; over != tt.over {
 				t.Errorf("Err() = %v, want the link over: %t", l.Err(), tt.over)
 			}
 		})
+	}
+}
+
+// A length is a claim: for none room is made beyond the limits, and for a large one only as it comes.
+func TestALengthThatIsClaimed(t *testing.T) {
+	for _, tt := range []struct {
+		length int64
+		code   string
+		effect string
+	}{
+		{1 << 50, CodeResult, EffectDone},
+		{int64(Limits{ResultBytes: DefaultResultBytes, CatalogBytes: DefaultCatalogBytes}.frame()) + 1, CodeResult, EffectDone},
+		{int64(Limits{ResultBytes: DefaultResultBytes, CatalogBytes: DefaultCatalogBytes}.frame()), CodeUnreachable, EffectUnknown},
+		{believed, CodeUnreachable, EffectUnknown},
+	} {
+		inner := serveScript(t, honest, false)
+		srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			body := readAll(r)
+			if strings.Contains(body, methodCall) {
+				rw.Header().Set("Content-Type", "application/json")
+				rw.Header().Set("Content-Length", fmt.Sprint(tt.length))
+				rw.Write([]byte("{"))
+				return
+			}
+			r.Body = readCloser(body)
+			inner.ServeHTTP(rw, r)
+		}))
+		t.Cleanup(srv.Close)
+		u := upstreams(t, Limits{}, Server{Name: "web", Type: TypeHTTP, URL: srv.URL})
+		before := allocated()
+		_, r := linkCall(t, u, "web", `{}`)
+		if r.Code != tt.code || r.Effect != tt.effect {
+			t.Errorf("Call() answered with a length of %d = %+v, want %s, %s", tt.length, r, tt.code, tt.effect)
+		}
+		if used := allocated() - before; used > 2*believed {
+			t.Errorf("%d bytes were allocated for a length of %d", used, tt.length)
+		}
 	}
 }
 
@@ -333,7 +372,7 @@ func TestCallsThatALinkDoesNotSend(t *testing.T) {
 func TestAMessageLeavesAgainstItsPermitOnly(t *testing.T) {
 	mint := func() *permit {
 		p := arm("echo", []byte(`{"a":1}`))
-		p.extra, p.meta = []byte(`{"requestState":"s"}`), []byte(`{"x":1}`)
+		p.extra, p.meta, p.listing = []byte(`{"requestState":"s"}`), []byte(`{"x":1}`), 1
 		return p
 	}
 	good := string(mint().message(7))

@@ -7,8 +7,12 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// inboxSize is how many messages of the server may wait for who asked. Then its reader waits, and so does the server.
-const inboxSize = 64
+// inboxSize is how many messages of the server may wait for who asked. Then its reader waits, and so does the server. One of
+// more than heavy bytes waits alone, so that what waits is bounded in bytes too.
+const (
+	inboxSize = 64
+	heavy     = 64 << 10
+)
 
 // A duplex is what stdio and SSE have in common: all that the server says comes on one stream, which one goroutine reads.
 type duplex struct {
@@ -41,6 +45,9 @@ func (d *duplex) ask(ctx context.Context, q *query) outcome {
 		case h := <-q.inbox:
 			if h.Method == "" {
 				return outcome{heard: h}
+			}
+			if h.taken != nil {
+				close(h.taken)
 			}
 			d.l.pass(h.Message, q)
 		case <-ctx.Done():
@@ -80,6 +87,14 @@ func (d *duplex) receive(doc []byte) *fault {
 	m, pass, f := d.l.hear(h, q)
 	switch {
 	case f != nil || !pass:
+	case q != nil && len(doc) > heavy:
+		taken := make(chan struct{})
+		d.deliver(q, heard{Message: m, taken: taken})
+		select {
+		case <-taken:
+		case <-q.gone:
+		case <-d.l.ctx.Done():
+		}
 	case q != nil:
 		d.deliver(q, heard{Message: m})
 	default:

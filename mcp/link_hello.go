@@ -13,6 +13,9 @@ import (
 	"pgfsm/mcp/wire"
 )
 
+// maxCapabilities is how many bytes of capabilities a server may have: they are kept as long as the link.
+const maxCapabilities = 64 << 10
+
 // newestLegacy is the last revision with a handshake.
 const newestLegacy = "2025-11-25"
 
@@ -190,6 +193,9 @@ func readWelcome(result []byte) (s said, err error) {
 		}
 		return err
 	})
+	if len(s.capabilities) > maxCapabilities {
+		return s, fmt.Errorf("the capabilities take more than %d bytes", maxCapabilities)
+	}
 	if err == nil && s.capabilities != nil {
 		if err = wire.Members(s.capabilities, func(string, jsontext.Value) error { return nil }); err != nil {
 			err = fmt.Errorf("the capabilities: %w", err)

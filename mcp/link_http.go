@@ -18,10 +18,8 @@ import (
 const (
 	// idleConns is how many idle connections to one server are kept for all links together.
 	idleConns = 256
-	// drainTime is how long a stream may go on after its answer before the connection is given up. Servers end it at once.
-	drainTime = time.Second
-	// eventBuffer is what a stream is read with.
-	eventBuffer = 16 << 10
+	// believed is the announced length of a body for which room is made at once; for more, as it comes.
+	believed = 2 << 20
 )
 
 // A pool is what all links with one server share: its connections. They are kept alive, so that a call costs no handshake.
@@ -186,7 +184,7 @@ func (h *httpCarrier) ask(ctx context.Context, q *query) outcome {
 		defer resp.Body.Close()
 		return h.refused(resp, q)
 	case media == "text/event-stream":
-		return h.stream(ctx, resp, q, release)
+		return h.stream(bound, ctx, resp, q, release)
 	case media == "application/json":
 		defer release()
 		defer resp.Body.Close()
@@ -249,7 +247,7 @@ func (h *httpCarrier) readBody(resp *http.Response) ([]byte, error) {
 	if n > int64(h.l.frame) {
 		return nil, bufio.ErrTooLong
 	}
-	if n > 0 {
+	if n > 0 && n <= believed {
 		doc := make([]byte, n)
 		_, err := io.ReadFull(resp.Body, doc)
 		return doc, err
@@ -274,86 +272,6 @@ func (h *httpCarrier) ours(a heard, q *query) *fault {
 
 func (h *httpCarrier) tooLarge() outcome {
 	return outcome{large: true, fault: &fault{code: codeFrame, reason: fmt.Sprintf("it sent a message of more than %d bytes", h.l.frame)}}
-}
-
-// stream reads events up to the answer. What comes behind it is heard beside.
-func (h *httpCarrier) stream(ctx context.Context, resp *http.Response, q *query, release func()) outcome {
-	events := newEventReader(resp.Body, h.l.frame)
-	o := h.events(ctx, events, q)
-	rest := func() {
-		resp.Body.Close()
-		release()
-		events.free()
-	}
-	if o.fault != nil || !h.l.tasks.run(func() { h.drain(events, release, rest) }) {
-		rest()
-	}
-	return o
-}
-
-func (h *httpCarrier) events(ctx context.Context, events *eventReader, q *query) outcome {
-	for {
-		a, f, err := h.event(events)
-		switch {
-		case isTooLong(err):
-			return h.tooLarge()
-		case errors.Is(err, io.EOF) && h.l.ctx.Err() == nil && ctx.Err() == nil:
-			return broken(&fault{code: CodeUnreachable, reason: "its event stream ended without an answer"})
-		case err != nil:
-			return broken(h.trouble(ctx, err))
-		case f != nil:
-			return broken(f)
-		case a.Method == "":
-			return outcome{heard: a, fault: h.ours(a, q)}
-		}
-		m, pass, f := h.l.hear(a, q)
-		if f != nil {
-			return broken(f)
-		}
-		if pass {
-			h.l.pass(m, q)
-		}
-	}
-}
-
-// event reads the next message of a stream.
-func (h *httpCarrier) event(events *eventReader) (heard, *fault, error) {
-	for {
-		name, data, err := events.next()
-		if err != nil {
-			return heard{}, nil, err
-		}
-		if len(bytes.TrimSpace(data)) > 0 && (name == "" || name == "message") {
-			a, f := h.l.read(data)
-			return a, f, nil
-		}
-		if h.l.tolerate(h.l.u.limits.Unasked) != nil { // an event that holds nothing counts too
-			return heard{}, h.l.fault(), nil
-		}
-	}
-}
-
-// drain reads what a stream holds behind the answer. Servers end it, and then the connection can be used again.
-func (h *httpCarrier) drain(events *eventReader, cut, rest func()) {
-	defer rest()
-	timer := time.AfterFunc(drainTime, cut)
-	defer timer.Stop()
-	for {
-		a, f, err := h.event(events)
-		if f != nil || err != nil {
-			return
-		}
-		if a.Method == "" {
-			continue // a second answer is none
-		}
-		m, pass, f := h.l.hear(a, nil)
-		if f != nil {
-			return
-		}
-		if pass {
-			h.l.pass(m, nil)
-		}
-	}
 }
 
 // tell sends what is only accepted.
@@ -424,18 +342,3 @@ func (h *httpCarrier) close(polite bool) {
 }
 
 func isTooLong(err error) bool { return errors.Is(err, bufio.ErrTooLong) }
-
-// eventBuffers are kept for the next stream.
-var eventBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, eventBuffer) }}
-
-func newEventReader(src io.Reader, limit int) *eventReader {
-	buf := eventBuffers.Get().(*bufio.Reader)
-	buf.Reset(src)
-	return &eventReader{src: buf, limit: limit}
-}
-
-// free gives the buffer back. Nothing that next returned is in it.
-func (r *eventReader) free() {
-	r.src.Reset(nil)
-	eventBuffers.Put(r.src)
-}

@@ -21,6 +21,7 @@ type heard struct {
 	// unfit: a request or notification that may not be passed on, because it can be read in more than one way inside, or is
 	// none that JSON-RPC knows. The method, and the id of a request, are there.
 	unfit bool
+	taken chan struct{} // closed by who takes it out of an inbox; nil: nobody waits for that
 }
 
 // readHeard reads one message.

@@ -336,7 +336,7 @@ func TestWhatIsNotSentAsARequest(t *testing.T) {
 			t.Errorf("Request(%q) = nil error, want it refused", method)
 		}
 	}
-	for _, params := range []string{`[]`, `7`, `{"_meta":{"io.modelcontextprotocol/clientInfo2":1}}`, `{"_meta":7}`} {
+	for _, params := range []string{`[]`, `7`, ``, `{},"method":"tools/call","x":{}`, `{"a":1,"a":2}`, `{"_meta":{"io.modelcontextprotocol/clientInfo2":1}}`, `{"_meta":7}`} {
 		if _, err := l.Request(t.Context(), "prompts/get", []byte(params), nil); err == nil {
 			t.Errorf("Request(%s) = nil error, want it refused", params)
 		}
@@ -346,17 +346,29 @@ func TestWhatIsNotSentAsARequest(t *testing.T) {
 			t.Errorf("Notify(%q) = nil error, want it refused", method)
 		}
 	}
-	if err := l.Answer(t.Context(), []byte("1"), nil, nil); err == nil {
-		t.Error("Answer() without one = nil error, want it refused")
+	if err := l.Notify(t.Context(), "notifications/x", []byte(`{},"method":"tools/call"`)); err == nil {
+		t.Error("Notify(params that are more) = nil error, want it refused")
+	}
+	for _, answer := range [][2]string{{"", ""}, {"{}", "{}"}, {`{},"x":1`, ""}, {`{"a":1,"a":2}`, ""}, {"", "7"}, {"", "{"}} {
+		var result, failed jsontext.Value
+		if answer[0] != "" {
+			result = jsontext.Value(answer[0])
+		}
+		if answer[1] != "" {
+			failed = jsontext.Value(answer[1])
+		}
+		if err := l.Answer(t.Context(), []byte("1"), result, failed); err == nil {
+			t.Errorf("Answer(%q) = nil error, want it refused", answer)
+		}
 	}
 	if l.Err() != nil || len(srv.seen) != before {
 		t.Errorf("Err() = %v, %d messages more, want none", l.Err(), len(srv.seen)-before)
 	}
-	// Params that would be another message end the link before they leave.
-	_, err := l.Request(t.Context(), "prompts/get", []byte(`{},"method":"tools/call","x":{}`), nil)
+	// Capabilities that would be another message end the link before they leave.
+	_, err := u.Link(t.Context(), "web", Peer{Protocol: older, Capabilities: jsontext.Value(`{}},"method":"tools/call","x":{"y":{}`)})
 	var e *LinkError
-	if !errors.As(err, &e) || e.Code != CodePermit || len(srv.seen) != before || l.Err() == nil {
-		t.Errorf("Request(params that are more) = %v, want %s and nothing sent", err, CodePermit)
+	if !errors.As(err, &e) || e.Code != CodeInvalid || len(srv.seen) != before {
+		t.Errorf("Link(capabilities that are more) = %v, want %s and nothing sent", err, CodeInvalid)
 	}
 }
 
@@ -420,5 +432,128 @@ func TestModernRequests(t *testing.T) {
 		if metas[tt.method] != want {
 			t.Errorf("_meta of %s = %s, want %s", tt.method, metas[tt.method], want)
 		}
+	}
+}
+
+// A server of a revision with sessions may cut the stream of a call and be asked for the rest. The call is not sent again.
+func TestTheRestOfAStreamIsAskedFor(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		parts   []string // of the stream: the response, and the answers to GETs
+		session string
+		code    string
+		gets    []string // the ids that are asked with
+	}{
+		{"in-the-first-rest", []string{"id: a\nretry: 1\ndata:\n\n", "data: ANSWER\n\n"}, "one", "", []string{"a"}},
+		{"in-the-third-rest", []string{
+			"id: a\nretry: 1\ndata:\n\n", "id: b\ndata: NOTE\n\n", "data: NOTE\n\n", "id: c\ndata: ANSWER\n\n",
+		}, "one", "", []string{"a", "b", "b"}},
+		{"no-rest", []string{"id: a\nretry: 1\ndata:\n\n"}, "one", CodeUnreachable, []string{"a"}},
+		{"no-ids", []string{"retry: 1\ndata: NOTE\n\n", "data: ANSWER\n\n"}, "one", CodeUnreachable, nil},
+		{"no-session", []string{"id: a\nretry: 1\ndata: NOTE\n\n", "data: ANSWER\n\n"}, "", CodeUnreachable, nil},
+		{"an-id-that-is-no-header", []string{"id: \x01\nretry: 1\ndata: NOTE\n\n", "data: ANSWER\n\n"}, "one", CodeUnreachable, nil},
+		{"another-answer", []string{"id: a\nretry: 1\ndata:\n\n", "data: OTHER\n\n"}, "one", CodeProtocol, []string{"a"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			noLeak(t)
+			var mu sync.Mutex
+			var gets []string
+			calls, id := 0, ""
+			part := func(n int) string {
+				text := strings.ReplaceAll(tt.parts[n], "ANSWER", result(id, oneResult))
+				text = strings.ReplaceAll(text, "OTHER", result("77", oneResult))
+				return strings.ReplaceAll(text, "NOTE", `{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
+			}
+			srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				if tt.session != "" {
+					rw.Header().Set(sessionHeader, tt.session)
+				}
+				switch r.Method {
+				case http.MethodGet:
+					gets = append(gets, r.Header.Get("Last-Event-Id"))
+					if len(gets) >= len(tt.parts) || r.Header.Get(sessionHeader) != tt.session {
+						rw.WriteHeader(http.StatusNotFound)
+						return
+					}
+					rw.Header().Set("Content-Type", "text/event-stream")
+					io.WriteString(rw, part(len(gets)))
+				case http.MethodPost:
+					w := readWire([]byte(readAll(r)))
+					if w.method == methodCall {
+						calls++
+						id = w.id
+						rw.Header().Set("Content-Type", "text/event-stream")
+						io.WriteString(rw, part(0))
+						return
+					}
+					rw.Header().Set("Content-Type", "application/json")
+					if w.id != "" {
+						io.WriteString(rw, honest(w)[0])
+					}
+				}
+			}))
+			t.Cleanup(srv.Close)
+			u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL})
+			_, r := linkCall(t, u, "s", `{}`)
+			effect := map[bool]string{true: EffectDone, false: EffectUnknown}[tt.code == ""]
+			mu.Lock()
+			defer mu.Unlock()
+			if r.Code != tt.code || r.Effect != effect || calls != 1 {
+				t.Errorf("Call() = %+v after %d calls, want code %q, %s, and one call", r, calls, tt.code, effect)
+			}
+			if diff := cmp.Diff(tt.gets, gets); diff != "" {
+				t.Errorf("asked with the ids (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Over one stream for all a message belongs to the request that it names, or to the only one that it can belong to.
+func TestOwnersOfMessages(t *testing.T) {
+	heeding := func(wire.Message) {}
+	call := &query{id: 3, method: methodCall, on: heeding, token: jsontext.Value("1")}
+	prompt := &query{id: 4, method: "prompts/get", on: heeding}
+	listing := &query{id: 5, method: methodList}
+	news := &query{id: 6, method: methodListen, on: heeding}
+	note := wire.Message{Method: "notifications/message", Params: jsontext.Value(`{}`)}
+	named := func(method, id string) wire.Message {
+		if method == noteProgress {
+			return wire.Message{Method: method, Params: jsontext.Value(`{"progressToken":` + id + `}`)}
+		}
+		return wire.Message{Method: method, Params: jsontext.Value(`{"_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}`)}
+	}
+	asks := wire.Message{ID: jsontext.Value("1"), Method: "roots/list"}
+	for _, tt := range []struct {
+		name    string
+		pending []*query
+		message wire.Message
+		want    *query
+	}{
+		{"nothing-under-way", nil, note, nil},
+		{"the-only-one", []*query{call}, note, call},
+		{"a-request-to-the-only-one", []*query{call}, asks, call},
+		{"the-only-one-beside-a-subscription", []*query{call, news}, note, call},
+		{"a-subscription-alone", []*query{news}, note, nil},
+		{"one-of-two", []*query{call, prompt}, note, nil},
+		{"a-request-to-one-of-two", []*query{call, prompt}, asks, nil},
+		{"the-links-own-alone", []*query{listing}, note, nil},
+		{"beside-the-links-own", []*query{listing, call}, note, nil},
+		{"progress-of-one-of-two", []*query{call, prompt}, named(noteProgress, "3"), call},
+		{"progress-of-none", []*query{call}, named(noteProgress, "9"), nil},
+		{"progress-of-a-text", []*query{call}, named(noteProgress, `"3"`), nil},
+		{"named-by-a-subscription", []*query{call, news}, named("notifications/resources/updated", "6"), news},
+		{"of-a-subscription-that-is-over", []*query{call}, named("notifications/resources/updated", "6"), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDuplex(nil)
+			for _, q := range tt.pending {
+				d.pending[q.id] = q
+			}
+			if got := d.owner(tt.message); got != tt.want {
+				t.Errorf("owner() = %+v, want %+v", got, tt.want)
+			}
+		})
 	}
 }

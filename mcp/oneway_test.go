@@ -147,16 +147,17 @@ func TestTheScanSeesEveryWay(t *testing.T) {
 
 // onlyIn says which functions of this package may use what a call, or any byte, leaves the process by.
 var onlyIn = map[string][]string{
-	"arm":       {"Upstreams.Call", "Link.Call", "Link.arm"}, // makes a permit that calls
-	"permit{}":  {"arm"},
-	"message":   {"Link.Call"}, // spells a call
-	"CallTool":  {"session.call"},
-	"leave":     {"Link.leave", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "pipeCarrier.write"},
-	"send":      {"roundTripper.outgoing", "stdioConn.Write", "duplex.ask", "duplex.tell", "Link.openPipe", "Link.openSSE"}, // passes a permit, or leads to who does
-	"dressed":   {"roundTripper.RoundTrip", "session.follow"},
-	"RoundTrip": {"roundTripper.RoundTrip", "session.follow", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "httpCarrier.follow", "httpCarrier.close", "Link.openSSE"},
-	"newBody":   {"httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post"},
-	"write":     {"guardedConn.Write", "stdioConn.Write", "pipeCarrier.write", "Link.openPipe"}, // of a permit, and of a child
+	"arm":      {"Upstreams.Call", "Link.Call", "Link.arm"}, // makes a permit that calls
+	"permit{}": {"arm"},
+	"message":  {"Link.Call"}, // spells a call
+	"CallTool": {"session.call"},
+	"leave":    {"Link.leave", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "pipeCarrier.write"},
+	"send":     {"roundTripper.outgoing", "stdioConn.Write", "duplex.ask", "duplex.tell", "Link.openPipe", "Link.openSSE"}, // passes a permit, or leads to who does
+	"dressed":  {"roundTripper.RoundTrip", "session.follow"},
+	"RoundTrip": {"roundTripper.RoundTrip", "session.follow", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "httpCarrier.follow", "httpCarrier.close",
+		"httpCarrier.resume", "Link.openSSE"},
+	"newBody": {"httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post"},
+	"write":   {"guardedConn.Write", "stdioConn.Write", "pipeCarrier.write", "Link.openPipe"}, // of a permit, and of a child
 }
 
 // uses finds the functions that use something in onlyIn and are not named there.

@@ -46,6 +46,7 @@ type permit struct {
 	// What a link sends beside them, a JSON object each or nil, and then these bytes too are held to. A permit with either
 	// lets nothing pass the guarded connection, whose messages have neither.
 	extra, meta []byte
+	listing     uint64 // by which a link's call was judged
 	// touched: bytes of the call may have reached the server. Set before they can, taken back if they certainly did not.
 	touched atomic.Bool
 }

@@ -110,11 +110,17 @@ func freePort(t *testing.T) int {
 // startTime bounds how long a program may take until it listens.
 const startTime = 30 * time.Second
 
-// listen starts a program and waits until it listens on the port. It and all that it starts end with the test.
+// listen starts a Node program as [listenProgram] does.
 func (in interop) listen(t *testing.T, port int, env []string, args ...string) {
 	t.Helper()
+	listenProgram(t, port, env, in.node, args...)
+}
+
+// listenProgram starts a program and waits until it listens on the port. It and all that it starts end with the test.
+func listenProgram(t *testing.T, port int, env []string, program string, args ...string) {
+	t.Helper()
 	var output bytes.Buffer
-	cmd := exec.Command(in.node, args...)
+	cmd := exec.Command(program, args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), env...), &output, &output
 	cmd.Dir = t.TempDir()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -28,7 +28,7 @@ type refusal struct {
 	Policy string `json:"policy"`           // the policy that decided; empty if none did
 	Reason string `json:"reason"`
 	Retry  string `json:"retry"`
-	After  int    `json:"retry_after_s,omitempty"` // seconds
+	After  int    `json:"retry_after_s,omitzero"` // seconds
 	RunID  string `json:"run_id"`
 }
 

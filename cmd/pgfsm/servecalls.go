@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,6 +29,33 @@ type gate struct {
 	holds    bool // the policy may hold a call, so a call may be the repetition of one that waits
 	log      *slog.Logger
 	calls    sync.WaitGroup
+	lapsed   atomic.Pointer[lapse] // the last record that could not be kept; nil: the last one was
+}
+
+// lapseTime is for how long a record that could not be kept counts against the gateway if no other call comes: whoever goes
+// by that sends none.
+const lapseTime = 10 * time.Second
+
+// A lapse is a record that could not be kept.
+type lapse struct {
+	at  time.Time
+	why error
+}
+
+// lapses notes that a record could not be kept, unless it is only that nobody waits for it any more.
+func (g *gate) lapses(ctx context.Context, why error) {
+	if ctx.Err() == nil {
+		g.lapsed.Store(&lapse{time.Now(), why})
+	}
+}
+
+// ready says why calls are refused for want of a record.
+func (g *gate) ready() error {
+	l := g.lapsed.Load()
+	if l == nil || time.Since(l.at) >= lapseTime {
+		return nil
+	}
+	return fmt.Errorf("calls are refused, for they cannot be recorded: %w", l.why)
 }
 
 func newGate(a *app, l *openedLedger, log *slog.Logger) *gate {
@@ -58,7 +87,7 @@ func (g *gate) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer {
 	}
 	id, err := uuid.NewV7()
 	if err != nil {
-		return g.unable(ask, "", err)
+		return g.unable(ctx, ask, "", err)
 	}
 	return g.run(ctx, ask, states.NewRun(id.String(), request, g.bundle))
 }
@@ -81,22 +110,24 @@ func (g *gate) run(ctx context.Context, ask *gateway.Ask, run *states.Run) gatew
 	defer cancel()
 	rec, err := g.begin(run)
 	if err != nil {
-		return g.unable(ask, run.ID(), err)
+		return g.unable(ctx, ask, run.ID(), err)
 	}
 	ports := &linkPorts{app: g.app, ask: ask}
 	live := &states.Live{Watcher: ports, Tools: ports, Caller: ports}
 	outcome, err := g.machine.Advance(within, run, rec.Door(live), rec)
 	if err != nil {
 		rec.Abandon()
-		return g.unrecordedCall(ask, run, err)
+		return g.unrecordedCall(ctx, ask, run, err)
 	}
 	if outcome.Type == states.TypePending && g.ledger != nil && !g.nowhere {
+		g.lapsed.Store(nil)
 		return g.held(ctx, ask, waitingRun(run))
 	}
 	if _, err := rec.Finish(outcome); err != nil {
 		rec.Abandon()
-		return g.unrecordedCall(ask, run, err)
+		return g.unrecordedCall(ctx, ask, run, err)
 	}
+	g.lapsed.Store(nil)
 	g.tell(ask, run.ID(), outcome)
 	if f := ports.failed; f != nil && outcome.Type == states.TypeFailed {
 		return gateway.Answer{Error: wire.ErrorObject(f.Code, g.secrets.String(f.Message), g.mask(f.Data))}
@@ -116,7 +147,8 @@ func (g *gate) answer(run *states.Run, o states.Outcome) gateway.Answer {
 }
 
 // unrecordedCall answers for a run whose record cannot be kept: it stopped where it was.
-func (g *gate) unrecordedCall(ask *gateway.Ask, run *states.Run, cause error) gateway.Answer {
+func (g *gate) unrecordedCall(ctx context.Context, ask *gateway.Ask, run *states.Run, cause error) gateway.Answer {
+	g.lapses(ctx, cause)
 	o := run.Outcome()
 	o.Type, o.Code, o.Gate, o.Reason = states.TypeFailed, policy.CodeRecordFailed, policy.GateRun, cause.Error()
 	g.tell(ask, run.ID(), o)
@@ -124,7 +156,8 @@ func (g *gate) unrecordedCall(ask *gateway.Ask, run *states.Run, cause error) ga
 }
 
 // unable answers for a call that came to no run.
-func (g *gate) unable(ask *gateway.Ask, id string, cause error) gateway.Answer {
+func (g *gate) unable(ctx context.Context, ask *gateway.Ask, id string, cause error) gateway.Answer {
+	g.lapses(ctx, cause)
 	o := states.Outcome{Type: states.TypeFailed, Code: policy.CodeRecordFailed, Gate: policy.GateRun, Effect: states.NotSent, Reason: cause.Error()}
 	g.tell(ask, id, o)
 	return g.refuse(refusal{Code: string(o.Code), Reason: o.Reason, RunID: id, Effect: string(o.Effect), Retry: retryLater}, false)

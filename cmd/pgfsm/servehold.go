@@ -152,7 +152,7 @@ func (g *gate) attach(ctx context.Context, ask *gateway.Ask, text []byte) (answe
 	case errors.Is(err, ledger.ErrNotFound):
 		return answer, false
 	case err != nil:
-		return g.unable(ask, "", err), true
+		return g.unable(ctx, ask, "", err), true
 	case q.Ended == "":
 		return g.held(ctx, ask, waitingRequest(&q)), true
 	}
@@ -167,7 +167,7 @@ func (g *gate) deliver(ctx context.Context, ask *gateway.Ask, id, how string) (a
 	}
 	switch {
 	case err != nil:
-		return g.unable(ask, id, err), true
+		return g.unable(ctx, ask, id, err), true
 	case !first:
 		return answer, false
 	}

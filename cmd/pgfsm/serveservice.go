@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -126,6 +127,11 @@ func (s *service) authenticate(ctx context.Context, token string) (gateway.Ident
 	if err == nil {
 		err = who.Allow(ledger.ActCall)
 	}
+	var no *ledger.Refusal
+	if err != nil && !errors.As(err, &no) { // nothing is known against the token
+		s.log.Warn("a token cannot be looked up", "error", visible.Text(err.Error()))
+		err = gateway.ErrUnavailable
+	}
 	return gateway.Identity{Name: who.Name, Token: who.TokenID}, err
 }
 
@@ -142,10 +148,10 @@ func (s *service) ready(ctx context.Context) error {
 	if s.app.loaded.Closed != nil {
 		return fmt.Errorf("the allowlist cannot be read, so every call is refused: %w", s.app.loaded.Closed)
 	}
-	if s.worker != nil {
-		return s.worker.ready(ctx)
+	if err := s.gate.ready(); err != nil || s.worker == nil {
+		return err
 	}
-	return nil
+	return s.worker.ready(ctx)
 }
 
 // close closes what was opened, the last first.

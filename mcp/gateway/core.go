@@ -111,6 +111,7 @@ type Answer struct {
 	// Native: Result is the server's own, spliced. What is not is made here, and is an answer in the client's revision already,
 	// but for "resultType", which the gateway adds for those who need one.
 	Native bool
+	RunID  string // the run that Result came of; named if a native result is kept from the client
 }
 
 // A request is one message of a client, with all that decides about it. One goroutine owns it.
@@ -123,6 +124,7 @@ type request struct {
 	protocol string      // the revision in force for this message; empty before initialize
 	header   http.Header // nil over stdio; only for what the revision says belongs there
 	out      outlet
+	about    about // what a stateless client says of itself; see learn
 }
 
 // modern reports whether the message is of the stateless revisions.

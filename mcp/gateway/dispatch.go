@@ -36,11 +36,18 @@ func (g *Gateway) dispatch(ctx context.Context, q *request) []byte {
 		return q.fail(invalid(wire.InvalidRequest, err.Error()))
 	}
 	defer end()
+	if m.name == methodCall { // it reads its params itself, once
+		return g.call(ctx, q)
+	}
+	if q.session == nil {
+		skim(q.Params, func(name string, value jsontext.Value) {
+			if name == "_meta" {
+				q.learn(value)
+			}
+		})
+	}
 	switch m.by {
 	case byMachine:
-		if m.name == methodCall {
-			return g.call(ctx, q)
-		}
 		return g.tools(ctx, q)
 	case byTasks:
 		return g.task(ctx, q)

@@ -187,7 +187,6 @@ func TestServersMayAskOnlyWhatIsExposed(t *testing.T) {
 
 // waiting is what was said to a session outside of requests so far.
 func (c *client) waiting() (all []string) {
-	c.session.outside.attach(true)
 	for _, m := range c.session.outside.take() {
 		all = append(all, string(m))
 	}

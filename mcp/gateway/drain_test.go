@@ -86,3 +86,25 @@ func TestDrainCutsOffWhatTakesTooLong(t *testing.T) {
 	within(t, "the end of the call", s.ends)
 	within(t, "its answer", status)
 }
+
+func TestAdmission(t *testing.T) {
+	var a admission
+	a.init(1)
+	if err := a.enter(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.enter(); !errors.Is(err, errBusy) {
+		t.Errorf("one past the limit: %v", err)
+	}
+	idle := a.close()
+	if err := a.enter(); !errors.Is(err, errDraining) {
+		t.Errorf("after its end: %v", err)
+	}
+	select {
+	case <-idle:
+		t.Error("it was idle before the last one left")
+	default:
+	}
+	a.leave()
+	within(t, "its idleness", idle)
+}

@@ -19,8 +19,9 @@ type hears struct {
 	watched map[string]int       // the resources that they watch there, and how many do
 	level   severity             // of the server's log, for stateless clients; zero: it was not set
 
-	wake chan struct{} // feed: another filter is wanted
-	fed  chan struct{} // feed: closed and made anew when the server has taken a filter
+	feeding sync.Once     // starts feed
+	wake    chan struct{} // feed: another filter is wanted
+	fed     chan struct{} // feed: closed and made anew when the server has taken a filter
 }
 
 // hear lets a subscription hear what the line hears. What it returns ends that.
@@ -87,7 +88,6 @@ func (l *line) follow() {
 	if s == nil {
 		return
 	}
-	context.AfterFunc(s.ctx, l.Close)
 	s.mu.Lock()
 	again := s.joined[l.server.Name]
 	s.joined[l.server.Name] = true
@@ -96,21 +96,17 @@ func (l *line) follow() {
 	s.mu.Unlock()
 	if l.Modern() {
 		l.wake, l.fed = make(chan struct{}, 1), make(chan struct{})
-		go l.feed()
-	} else if again {
+		if !l.wants().empty() {
+			l.feeding.Do(func() { go l.feed() })
+		}
+	} else if level > 0 || len(uris) > 0 {
 		go l.restore(level, uris)
-	} else if level > 0 {
-		go l.restore(level, nil)
 	}
 	if again { // nobody knows what was missed
 		for _, method := range []string{noteTools, notePrompts, noteResources} {
 			l.note(wire.Message{Method: method})
 		}
 	}
-	go func() {
-		<-l.Done()
-		s.forget(l)
-	}()
 }
 
 // restore tells a server with sessions what it was told before.
@@ -201,6 +197,7 @@ func (g *Gateway) subscribe(ctx context.Context, q *request, l *line) []byte {
 	l.hears.mu.Lock()
 	fed := l.fed
 	l.hears.mu.Unlock()
+	l.feeding.Do(func() { go l.feed() })
 	select {
 	case l.wake <- struct{}{}:
 	default:

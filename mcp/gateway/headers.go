@@ -28,11 +28,12 @@ const (
 // resumable is the first revision whose clients know what an event without a message is for.
 const resumable = "2025-11-25"
 
-// A claim is what the params of a message say about it.
+// A claim is what the params of a message say about it. All of it is nil where it is not said.
 type claim struct {
-	version string         // of _meta
-	meta    jsontext.Value // nil if there is none
-	name    jsontext.Value // the member that the Mcp-Name header repeats, raw; nil if there is none
+	version string         // of _meta; empty if there is none, or it is no string
+	can     jsontext.Value // the client's capabilities, of _meta
+	client  jsontext.Value // who the client says it is, of _meta
+	name    jsontext.Value // the member that the Mcp-Name header repeats
 }
 
 // named is the member of the params that the Mcp-Name header repeats, by method.
@@ -42,31 +43,32 @@ func named(method string) string {
 		return "name"
 	case "resources/read":
 		return "uri"
-	case "tasks/get", "tasks/update", "tasks/cancel", "tasks/result":
+	case "tasks/get", "tasks/update", "tasks/cancel":
 		return "taskId"
 	}
 	return ""
 }
 
-// claimOf reads what the params of a message say. What is not a string or not an object counts as not said.
+// claimOf reads what the params of a message say.
 func claimOf(m *wire.Message) (c claim) {
-	if m.Params == nil {
-		return c
-	}
 	member := named(m.Method)
-	// The message was read before, so its params are an object and can be read.
-	_ = wire.Members(m.Params, func(name string, value jsontext.Value) error {
+	skim(m.Params, func(name string, value jsontext.Value) {
 		switch {
-		case name == "_meta" && value.Kind() == '{':
-			c.meta = value
+		case name == "_meta":
+			skim(value, func(name string, value jsontext.Value) {
+				switch name {
+				case metaVersion:
+					c.version, _ = wire.Text(value)
+				case metaCapabilities:
+					c.can = value
+				case metaClient:
+					c.client = value
+				}
+			})
 		case name == member && member != "":
 			c.name = value
 		}
-		return nil
 	})
-	if c.meta != nil {
-		c.version, _ = wire.Text(wire.Member(c.meta, metaVersion))
-	}
 	return c
 }
 
@@ -115,10 +117,10 @@ func standsAlone(h http.Header, m *wire.Message, c *claim) *refusal {
 	if f := repeats(h, m, c, true); f != nil || !m.Request() {
 		return f
 	}
-	if wire.Member(c.meta, metaCapabilities).Kind() != '{' {
+	if c.can.Kind() != '{' {
 		return invalidParams("_meta lacks " + metaCapabilities + ", an object")
 	}
-	if info := wire.Member(c.meta, metaClient); info != nil && (info.Kind() != '{' || wire.Member(info, "name").Kind() != '"') {
+	if c.client != nil && (c.client.Kind() != '{' || wire.Member(c.client, "name").Kind() != '"') {
 		return invalidParams(metaClient + " of _meta is not an object with a name")
 	}
 	return nil

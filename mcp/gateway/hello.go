@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -31,7 +30,7 @@ type abilities struct {
 
 // readAbilities reads the client's capabilities. What is not known is not kept: nothing of it is passed on.
 func readAbilities(doc jsontext.Value) (a abilities) {
-	each(doc, func(name string, value jsontext.Value) {
+	skim(doc, func(name string, value jsontext.Value) {
 		if value.Kind() != '{' {
 			return
 		}
@@ -51,14 +50,6 @@ func readAbilities(doc jsontext.Value) (a abilities) {
 		}
 	})
 	return a
-}
-
-// each visits the members of an object that was read strictly before. What is none has none.
-func each(doc jsontext.Value, visit func(name string, value jsontext.Value)) {
-	if doc.Kind() != '{' {
-		return
-	}
-	_ = wire.Members(doc, func(name string, value jsontext.Value) error { visit(name, value); return nil }) // read before: there is no error
 }
 
 // told is what a server hears of the client's capabilities: those that are exposed, in one spelling.
@@ -231,7 +222,7 @@ func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
 	}
 	var wanted string
 	var can abilities
-	each(q.Params, func(name string, value jsontext.Value) {
+	skim(q.Params, func(name string, value jsontext.Value) {
 		switch name {
 		case "protocolVersion":
 			wanted, _ = wire.Text(value)
@@ -292,13 +283,30 @@ func infoOf(info mcp.Info) jsontext.Value {
 	return b.done()
 }
 
+// An about is what a request of the stateless revisions says of its client.
+type about struct {
+	can   abilities
+	level severity // of the log that is wanted; zero: none
+}
+
+// learn reads the _meta of a request. That is done before several servers are asked for one at once.
+func (q *request) learn(meta jsontext.Value) {
+	q.about = about{}
+	skim(meta, func(name string, value jsontext.Value) {
+		switch name {
+		case metaCapabilities:
+			q.about.can = readAbilities(value)
+		case metaLogLevel:
+			word, _ := wire.Text(value)
+			q.about.level = severityOf(word)
+		}
+	})
+}
+
 // can are the abilities of the request's client: those of its session, or of the request itself.
 func (q *request) can() abilities {
 	if q.session != nil {
 		return q.session.can
 	}
-	return readAbilities(wire.Member(wire.Member(q.Params, "_meta"), metaCapabilities))
+	return q.about.can
 }
-
-// isReserved reports whether a member of _meta is the protocol's own.
-func isReserved(name string) bool { return strings.HasPrefix(name, reserved) }

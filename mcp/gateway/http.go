@@ -150,7 +150,7 @@ func (x *exchange) body() ([]byte, *refusal) {
 	if x.r.ContentLength > int64(limit) {
 		return nil, large
 	}
-	_ = x.ctl.SetReadDeadline(time.Now().Add(x.pace.body))
+	_ = x.ctl.SetReadDeadline(time.Now().Add(x.pace.body)) // net/http takes it back when all was read
 	body, err := readAll(x.r.Body, x.r.ContentLength, limit)
 	switch {
 	case errors.Is(err, errLarge):
@@ -160,7 +160,6 @@ func (x *exchange) body() ([]byte, *refusal) {
 	case err != nil:
 		return nil, refuse(http.StatusBadRequest, refusedBody, "the message could not be read")
 	}
-	_ = x.ctl.SetReadDeadline(time.Time{}) // else the connection would end at the deadline while the request is under way
 	return body, nil
 }
 

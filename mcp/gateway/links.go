@@ -61,6 +61,19 @@ type pool struct {
 
 	mu     sync.Mutex
 	hellos map[string]greeting
+	down   map[string]bool // the servers that could not be reached when that was last tried
+}
+
+// lost notes that a server cannot be reached, and reports whether that is news.
+func (p *pool) lost(server string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.down == nil {
+		p.down = make(map[string]bool)
+	}
+	was := p.down[server]
+	p.down[server] = true
+	return !was
 }
 
 // A greeting is what a server last said of itself.
@@ -91,6 +104,7 @@ func (p *pool) greeted(server string, l upstream) {
 	if p.hellos == nil {
 		p.hellos = make(map[string]greeting)
 	}
+	delete(p.down, server)
 	p.hellos[server] = greeting{readOffers(l.Hello().Capabilities), l.Modern()}
 }
 
@@ -274,6 +288,9 @@ func (t *lines) drop(s *slot) {
 		s.timer.Stop()
 	}
 	if s.settled() && s.err == nil {
+		if s.line.owner != nil {
+			s.line.owner.forget(s.line)
+		}
 		go s.line.Close()
 	}
 }
@@ -330,6 +347,17 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*line
 	if !g.pool.legacy(server.Name) { // such a server would ask by itself, and a stateless client cannot be asked
 		told = q.can().told(server.Expose)
 	}
+	l, err := g.share(ctx, q, server, told)
+	if err == nil && !l.Modern() && len(told) > len(`{}`) { // it was not known
+		l.release()
+		g.pool.shared.expire(l.slot)
+		l, err = g.share(ctx, q, server, jsontext.Value(`{}`))
+	}
+	return l, err
+}
+
+// share returns a line for stateless clients.
+func (g *Gateway) share(ctx context.Context, q *request, server *Server, told jsontext.Value) (*line, error) {
 	key := lineKey{who: q.from, server: server.Name, told: string(told)}
 	return g.pool.shared.get(ctx, key, func(ctx context.Context) (*line, error) {
 		return g.join(ctx, nil, server, Stateless, told)
@@ -342,14 +370,10 @@ func (g *Gateway) join(ctx context.Context, owner *session, server *Server, prot
 	defer close(l.made)
 	up, err := g.connect(ctx, server.Name, mcp.Peer{Protocol: protocol, Capabilities: told, Tell: l.heard})
 	if err != nil {
-		g.options.Log.Warn("a server cannot be reached", "server", server.Name, "error", err.Error())
-		return nil, err
-	}
-	if owner == nil && !up.Modern() && len(told) > len(`{}`) {
-		up.Close()
-		if up, err = g.connect(ctx, server.Name, mcp.Peer{Protocol: statefulRevisions[0], Tell: l.heard}); err != nil {
-			return nil, err
+		if g.pool.lost(server.Name) {
+			g.options.Log.Warn("a server cannot be reached", "server", server.Name, "error", err.Error())
 		}
+		return nil, err
 	}
 	g.pool.greeted(server.Name, up)
 	l.upstream = up

@@ -80,7 +80,7 @@ func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 	if want.Kind() != '{' {
 		return f, invalid(wire.InvalidParams, `"notifications" is not an object`)
 	}
-	each(want, func(name string, value jsontext.Value) {
+	skim(want, func(name string, value jsontext.Value) {
 		yes := value.Kind() == 't'
 		switch name {
 		case "toolsListChanged":
@@ -216,7 +216,7 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 			}
 		}
 	}
-	return q.result(slices.Concat(jsontext.Value(`{"_meta":{"`+metaSubscription+`":`), q.ID, jsontext.Value(`}}`)))
+	return q.splice(slices.Concat([]byte(`{"resultType":"complete","_meta":{"`+metaSubscription+`":`), q.ID, []byte(","), g.self, []byte(`}}`)))
 }
 
 // A part is what of a subscription one server is asked for.

@@ -29,7 +29,7 @@ type pace struct {
 
 var usualPace = pace{
 	header: 5 * time.Second, body: 15 * time.Second, write: 30 * time.Second, idle: time.Minute,
-	beat: 15 * time.Second, prime: 50 * time.Millisecond, grace: 10 * time.Second,
+	beat: 15 * time.Second, prime: 50 * time.Millisecond, grace: 30 * time.Second,
 }
 
 // maxHeaderBytes bounds the header of a request.

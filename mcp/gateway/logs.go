@@ -37,14 +37,13 @@ func (q *request) wanted() severity {
 		defer s.mu.Unlock()
 		return severityOf(s.level)
 	}
-	word, _ := wire.Text(wire.Member(wire.Member(q.Params, "_meta"), metaLogLevel))
-	return severityOf(word)
+	return q.about.level
 }
 
 // levelFor is the log level of a request to a server, if the operator exposes its log. A server with sessions that is shared by
 // stateless clients is told of the finest level that one of them wants.
 func (g *Gateway) levelFor(ctx context.Context, q *request, l *line) severity {
-	if !l.server.Expose.Has(ExposeLogging) {
+	if !l.server.Expose.Has(ExposeLogging) || q.Method == methodSetLevel {
 		return 0
 	}
 	level := q.wanted()
@@ -67,9 +66,9 @@ func levelParams(level severity) jsontext.Value {
 	return jsontext.Value(`{"level":"` + severities[level-1] + `"}`)
 }
 
-// withLevel puts the log level into the params of a request to a server that wants it there.
-func withLevel(params jsontext.Value, level severity, l *line) jsontext.Value {
-	if level == 0 || !l.Modern() {
+// withLevel puts the log level into the params of a request. The link takes it out again where the server does not want it there.
+func withLevel(params jsontext.Value, level severity) jsontext.Value {
+	if level == 0 {
 		return params
 	}
 	meta, err := wire.Set(wire.Member(params, "_meta"), metaLogLevel, wire.Quote(severities[level-1]))

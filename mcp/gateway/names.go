@@ -218,28 +218,26 @@ func (l *line) list(ctx context.Context, method string) (*listing, error) {
 	return nil, fmt.Errorf("its answer to %s has more than %d pages", method, maxListPages)
 }
 
-// listedAt is a server's list, as young as the operator wants it.
-func (g *Gateway) listedAt(ctx context.Context, q *request, server *Server, method string) (*listing, error) {
-	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
-	defer cancel()
+// listedAt is a server's list, asked for anew unless one younger than maxAge is kept.
+func (g *Gateway) listedAt(ctx context.Context, q *request, server *Server, method string, maxAge time.Duration) (*listing, error) {
 	l, err := g.linkTo(ctx, q, server)
 	if err != nil {
 		return nil, err
 	}
 	defer l.release()
-	if kept := l.lists.get(method, g.options.MaxAge); kept != nil {
+	if kept := l.lists.get(method, maxAge); kept != nil {
 		return kept, nil
 	}
 	return l.list(ctx, method)
 }
 
-// lists asks several servers for a list, at once. One that fails has none.
-func (g *Gateway) listedBy(ctx context.Context, q *request, servers []*Server, method string) []*listing {
+// listedBy asks several servers for a list, at once. One that fails has none.
+func (g *Gateway) listedBy(ctx context.Context, q *request, servers []*Server, method string, maxAge time.Duration) []*listing {
 	out := make([]*listing, len(servers))
 	var wg sync.WaitGroup
 	for i, s := range servers {
 		wg.Go(func() {
-			l, err := g.listedAt(ctx, q, s, method)
+			l, err := g.listedAt(ctx, q, s, method, maxAge)
 			if err != nil {
 				g.options.Log.Warn("a list was left out", "server", s.Name, "method", method, "error", err.Error())
 				return

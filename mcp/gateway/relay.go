@@ -8,12 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp"
 	"pgfsm/mcp/wire"
 )
-
-// relayTimeout is how long a request that is passed on may take.
-const relayTimeout = mcp.DefaultCallTimeout
 
 // relay passes a request on to the server that it is for, or to all of them.
 func (g *Gateway) relay(ctx context.Context, q *request, m *method) []byte {
@@ -36,8 +32,7 @@ func (g *Gateway) relay(ctx context.Context, q *request, m *method) []byte {
 
 // passOn passes a request on to one server and returns the answer.
 func (g *Gateway) passOn(ctx context.Context, q *request, server *Server, params jsontext.Value) []byte {
-	ctx, cancel := context.WithTimeout(bound(ctx, server), relayTimeout)
-	defer cancel()
+	ctx = bound(ctx, server)
 	l, err := g.linkTo(ctx, q, server)
 	if err != nil {
 		return q.broken(server.Name, err)
@@ -48,7 +43,7 @@ func (g *Gateway) passOn(ctx context.Context, q *request, server *Server, params
 	if failed != nil {
 		return q.fail(failed)
 	}
-	params = withLevel(cross(params, ""), level, l)
+	params = withLevel(tokenless(cross(params, ""), server), level)
 	if err := g.passes(ctx, q.from, server, ToServer, q.Method, params); err != nil {
 		return q.fail(notRecorded)
 	}
@@ -102,6 +97,22 @@ func bound(ctx context.Context, server *Server) context.Context {
 		return ctx
 	}
 	return context.WithoutCancel(ctx)
+}
+
+// tokenless is params without a progress token if the server's progress is not exposed.
+func tokenless(params jsontext.Value, server *Server) jsontext.Value {
+	meta := wire.Member(params, "_meta")
+	if server.Expose.Has(ExposeProgress) || wire.Member(meta, "progressToken") == nil {
+		return params
+	}
+	without, err := wire.Set(meta, "progressToken", nil)
+	if err == nil {
+		without, err = wire.Set(params, "_meta", without)
+	}
+	if err != nil {
+		return nil // params that cannot be read do not get here
+	}
+	return without
 }
 
 // notRecorded is answered when what is to pass cannot be recorded. So it does not.

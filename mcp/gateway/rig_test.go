@@ -146,10 +146,12 @@ type judge struct {
 
 func (j *judge) Tools(kept *mcp.Kept) (tools []Tool) {
 	for _, page := range kept.Pages {
-		_ = items(wire.Member(page, "tools"), func(raw []byte) {
-			if name := text(raw, "name"); !slices.Contains(j.hidden, name) {
-				tools = append(tools, Tool{Name: name, Raw: raw})
-			}
+		_ = pieces(page, func(p piece) {
+			_ = items(p.value, func(raw []byte) {
+				if name := text(raw, "name"); !slices.Contains(j.hidden, name) {
+					tools = append(tools, Tool{Name: name, Raw: raw})
+				}
+			})
 		})
 	}
 	return tools
@@ -250,6 +252,7 @@ type client struct {
 	can      string   // its capabilities
 	protocol string
 	out      sink
+	hear     *reader // what is said to the session outside of requests
 }
 
 // A sink keeps what a client is told during its requests.
@@ -272,6 +275,7 @@ func (r *rig) legacy(server, can string) *client {
 		r.t.Fatalf("no session: %s", answer)
 	}
 	c.session, c.protocol = q.session, q.protocol
+	c.hear, _ = c.session.outside.attach(true)
 	return c
 }
 
@@ -330,7 +334,6 @@ func (c *client) heard() (all []string) {
 // pushed is the next message outside of the client's requests.
 func (c *client) pushed() string {
 	c.t.Helper()
-	hear, _ := c.session.outside.attach(true)
 	for {
 		if all := c.session.outside.take(); len(all) > 0 {
 			if len(all) > 1 {
@@ -339,7 +342,7 @@ func (c *client) pushed() string {
 			return string(all[0])
 		}
 		select {
-		case <-hear.wake:
+		case <-c.hear.wake:
 		case <-time.After(10 * time.Second):
 			c.t.Fatal("nothing came")
 		}

@@ -45,7 +45,7 @@ func (g *Gateway) routePrompt(ctx context.Context, q *request, needs Expose, doc
 			servers[i] = c.server
 		}
 		var found []candidate
-		for i, l := range g.listedBy(ctx, q, servers, "prompts/list") {
+		for i, l := range g.listedBy(ctx, q, servers, "prompts/list", g.options.MaxAge) {
 			if l.has(all[i].name) {
 				found = append(found, all[i])
 			}
@@ -106,13 +106,13 @@ func (g *Gateway) routeResource(ctx context.Context, q *request, uri string) (*S
 // home finds the one server that lists a resource, or else a template that its URI begins like.
 func (g *Gateway) home(ctx context.Context, q *request, servers []*Server, uri string) (*Server, jsontext.Value) {
 	var found []candidate
-	for i, l := range g.listedBy(ctx, q, servers, "resources/list") {
+	for i, l := range g.listedBy(ctx, q, servers, "resources/list", g.options.MaxAge) {
 		if l.has(uri) {
 			found = append(found, candidate{servers[i], uri})
 		}
 	}
 	if len(found) == 0 {
-		for i, l := range g.listedBy(ctx, q, servers, "resources/templates/list") {
+		for i, l := range g.listedBy(ctx, q, servers, "resources/templates/list", g.options.MaxAge) {
 			if l != nil && slices.ContainsFunc(l.items, func(t item) bool { return like(t.key, uri) }) {
 				found = append(found, candidate{servers[i], uri})
 			}
@@ -151,7 +151,7 @@ func (g *Gateway) listAll(ctx context.Context, q *request, m *method) []byte {
 	}
 	kind := listKinds[m.name]
 	all := []byte{'['}
-	for i, l := range g.listedBy(ctx, q, servers, m.name) {
+	for i, l := range g.listedBy(ctx, q, servers, m.name, 0) {
 		if l == nil {
 			continue
 		}

@@ -103,7 +103,7 @@ type callParams struct {
 func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 	named := false
 	wrong := func(name, what string) { failed = invalid(wire.InvalidParams, strconv.Quote(name)+" "+what) }
-	each(params, func(name string, value jsontext.Value) {
+	skim(params, func(name string, value jsontext.Value) {
 		switch name {
 		case "name":
 			text, err := wire.Text(value)
@@ -132,6 +132,7 @@ func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 				wrong(name, "is not a string")
 			}
 			p.state = present(value)
+		case "task": // of an older revision, which has clients ask for tasks: who does not know that ignores it (SEP-2663)
 		default:
 			if value.Kind() != 'n' {
 				wrong(name, "is not a member of the params that passes")
@@ -167,6 +168,9 @@ func (g *Gateway) call(ctx context.Context, q *request) []byte {
 			return q.fail(failed)
 		}
 	}
+	if q.session == nil {
+		q.learn(p.meta)
+	}
 	if p.state, failed = g.input(q, server, tool, p); failed != nil {
 		return q.fail(failed)
 	}
@@ -178,16 +182,17 @@ func (g *Gateway) call(ctx context.Context, q *request) []byte {
 			return q.fail(failed)
 		}
 	}
-	ask := c.ask(ctx, tool, p)
-	answer := g.options.Calls.Call(ctx, ask)
+	answer := g.options.Calls.Call(ctx, c.ask(ctx, tool, p))
 	c.said.end()
 	switch {
 	case answer.Error != nil:
 		return q.fail(answer.Error)
+	case answer.Result == nil:
+		return q.refuse(wire.InternalError, "there is no answer")
 	case !answer.Native:
 		return q.result(answer.Result)
 	}
-	return c.finish(tool, answer.Result)
+	return c.finish(tool, answer.Result, answer.RunID)
 }
 
 // A calling is one tools/call under way.
@@ -213,9 +218,12 @@ func (c *calling) ask(ctx context.Context, tool string, p callParams) *Ask {
 			c.token = t
 		}
 	}
-	if q.wanted() > 0 && c.server.Expose.Has(ExposeLogging) {
+	if c.level = q.wanted(); !c.server.Expose.Has(ExposeLogging) {
+		c.level = 0
+	}
+	if c.level > 0 && q.session == nil { // a server with sessions has to be told
 		if l, err := c.link(ctx); err == nil { // if not, the machine says so
-			c.level = g.levelFor(ctx, q, l)
+			g.levelFor(ctx, q, l)
 		}
 	}
 	a := &Ask{
@@ -223,14 +231,19 @@ func (c *calling) ask(ctx context.Context, tool string, p callParams) *Ask {
 		Progress: c.token != nil && q.out != nil,
 		Tasks:    g.options.Tasks && c.can.tasks,
 		Elicit:   q.session != nil && q.out != nil && c.can.elicitation && c.can.url,
-		Link: func(ctx context.Context) (*mcp.Link, error) {
-			l, err := c.link(ctx)
-			if err != nil {
-				return nil, err
+		Meta:     c.meta(p.meta),
+	}
+	a.Link = func(ctx context.Context) (*mcp.Link, error) {
+		l, err := c.link(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if l.Modern() { // nothing was known of the tool before
+			if kept, err := l.Listing(ctx, g.options.MaxAge); err == nil { // if not, who calls finds the same
+				a.Header = ParamHeader(l.tools.of(kept).tools[tool], p.arguments)
 			}
-			return l.native(), nil
-		},
-		Meta: c.meta(p.meta),
+		}
+		return l.native(), nil
 	}
 	a.Known = a.Progress || a.Elicit
 	a.Tell = func(method string, params []byte) { _ = c.said.send(wire.Call(nil, nil, method, params)) } // see stream
@@ -259,7 +272,8 @@ func extra(p callParams) jsontext.Value {
 	return b.done()
 }
 
-// meta is the _meta that goes with the call: what does not belong to one hop, and the log level for a server that wants it there.
+// meta is the _meta that goes with the call: what does not belong to one hop, and the log level, which the link
+// takes out again where the server does not want it there.
 func (c *calling) meta(meta jsontext.Value) jsontext.Value {
 	if meta != nil {
 		out, _ := unreserved(meta, "", nil)
@@ -270,7 +284,7 @@ func (c *calling) meta(meta jsontext.Value) jsontext.Value {
 			}
 		}
 	}
-	if l := c.held(); c.level > 0 && l != nil && l.Modern() {
+	if c.level > 0 {
 		if with, err := wire.Set(meta, metaLogLevel, wire.Quote(severities[c.level-1])); err == nil {
 			meta = with
 		}
@@ -360,14 +374,14 @@ func (c *calling) end() {
 }
 
 // finish answers with the server's own result.
-func (c *calling) finish(tool string, result jsontext.Value) []byte {
+func (c *calling) finish(tool string, result jsontext.Value, run string) []byte {
 	q, g := c.q, c.gateway
 	var f finding
 	if err := f.read(result); err != nil {
 		return q.refuse(wire.InternalError, "server %s: its result cannot be used: %v", c.server.Name, err)
 	}
 	if code, why := q.mayReceive(c.server, &f); code != "" {
-		return q.result(withheld(code, fmt.Sprintf("server %s: %s", c.server.Name, why)))
+		return q.result(withheld(code, fmt.Sprintf("server %s: %s", c.server.Name, why), run))
 	}
 	if !q.modern() {
 		return q.splice(f.finish(result, nil, false))
@@ -375,13 +389,15 @@ func (c *calling) finish(tool string, result jsontext.Value) []byte {
 	return q.splice(f.finish(result, g.self, false, g.sealed(q, c.server, tool, &f)...))
 }
 
-// withheld is the result of a call that was made, and whose result the client does not get.
-func withheld(code, why string) jsontext.Value {
+// withheld is the result of a call that was made, and whose result the client does not get. It has the members of every refusal.
+func withheld(code, why, run string) jsontext.Value {
 	var about object
 	about.add("code", wire.Quote(code))
-	about.add("reason", wire.Quote(why))
 	about.add("effect", wire.Quote(mcp.EffectDone))
-	about.add("retry", []byte("false"))
+	about.add("policy", []byte(`""`))
+	about.add("reason", wire.Quote(why))
+	about.add("retry", []byte(`"no"`))
+	about.add("run_id", wire.Quote(run))
 	var b object
 	b.add("content", slices.Concat([]byte(`[{"type":"text","text":`), wire.Quote(why), []byte(`}]`)))
 	b.add("isError", []byte("true"))

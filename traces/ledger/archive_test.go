@@ -39,6 +39,16 @@ func archive(t testing.TB) (path string) {
 
 func makeArchive(t testing.TB) []byte {
 	t.Helper()
+	text, err := os.ReadFile(onDisk(t, (*desk).fill))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// onDisk is the file of a ledger in which something was recorded.
+func onDisk(t testing.TB, record func(*desk)) string {
+	t.Helper()
 	path, clock := filepath.Join(t.TempDir(), "pgfsm.db"), &dial{}
 	clock.set(t, statestest.At)
 	store, err := sqlite.Open(path, sqlite.Options{})
@@ -50,15 +60,11 @@ func makeArchive(t testing.TB) []byte {
 		t.Fatal(err)
 	}
 	d := &desk{Ledger: l, t: t, clock: clock, machine: statestest.MustMachine(t)}
-	d.fill()
+	record(d)
 	if err := errors.Join(l.Close(), store.Close()); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return path
 }
 
 // fill records runs of every kind, and tokens.

@@ -53,11 +53,11 @@ type link struct {
 
 // lastLink finds the end of the chain.
 func lastLink(r Reader) (link, error) {
-	e, err := r.Last()
+	end, err := r.End()
 	if errors.Is(err, ErrNotFound) {
 		return link{hash: Origin}, nil
 	}
-	return link{e.Seq, e.At, e.Hash}, err
+	return link{end.Seq, end.At, end.Hash}, err
 }
 
 // inline returns the value itself where it is small, and otherwise a reference to a blob that put keeps.

@@ -125,7 +125,10 @@ func (l *Ledger) together(all []*operation) (errs []error, err error) {
 		b := &batch{Tx: tx, link: end, now: now}
 		for i, o := range all {
 			b.wrote = false
-			if errs[i] = o.do(b); errs[i] != nil && b.wrote {
+			if errs[i] = o.do(b); errs[i] == nil {
+				errs[i] = b.flush()
+			}
+			if errs[i] != nil && b.wrote {
 				return errors.Join(errHalf, errs[i])
 			}
 		}
@@ -139,7 +142,19 @@ type batch struct {
 	Tx
 	link  link
 	now   string
-	wrote bool // the operation has written something
+	wrote bool    // the operation has written something
+	added []Event // by the operation, and not in the store yet
+}
+
+// flush puts the events of an operation into the store, all at once. Operations do not read events that they add; who
+// does, or depends on their being there, must flush first.
+func (b *batch) flush() error {
+	if len(b.added) == 0 {
+		return nil
+	}
+	err := b.AddEvents(b.added)
+	b.added = b.added[:0]
+	return err
 }
 
 // add adds an event about a request, which it moves, or about none. The request is not put: an operation that adds several
@@ -164,9 +179,7 @@ func (b *batch) add(r *Request, run, by string, p payload) error {
 			return err
 		}
 	}
-	if err := b.AddEvent(e); err != nil {
-		return err
-	}
+	b.added = append(b.added, e)
 	b.link = link{e.Seq, e.At, e.Hash}
 	if d, ok := p.(*decision); ok {
 		return b.AddDecision(d.row(&e))

@@ -42,7 +42,7 @@ func Rewrite(tx Tx, events []Event) error {
 				q.Updated, q.Seq, q.Hash = e.At, e.Seq, e.Hash
 			}
 		}
-		if err := tx.AddEvent(e); err != nil {
+		if err := tx.AddEvents([]Event{e}); err != nil {
 			return err
 		}
 		end = link{e.Seq, e.At, e.Hash}

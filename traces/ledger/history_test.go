@@ -377,8 +377,8 @@ func TestHistoryOfAnApprovedRun(t *testing.T) {
 // Nothing is called where the place cannot be recorded, wherever the store breaks.
 func TestHistoryOfABrokenStore(t *testing.T) {
 	boom := errors.New("the disk is full")
-	for _, op := range []storetest.Op{storetest.Begin, storetest.PutBlob, storetest.AddSteps, storetest.AddEvent,
-		storetest.PutRequest, storetest.Commit, storetest.Committed} {
+	for _, op := range []storetest.Op{storetest.Begin, storetest.PutBlob, storetest.AddSteps, storetest.AddEvents,
+		storetest.AddRequest, storetest.Commit, storetest.Committed} {
 		t.Run(fmt.Sprint(op), func(t *testing.T) {
 			store := storetest.NewMemory()
 			broken := true

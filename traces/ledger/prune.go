@@ -62,6 +62,9 @@ func (l *Ledger) Prune(ctx context.Context, before string, by Caller) (Pruned, e
 		err = b.add(nil, "", by.Name, &pruned{
 			Before: before, Events: plan.Events, Head: plan.Head, Runs: plan.Runs, Seq: plan.Seq, Tasks: plan.tasks, Tokens: plan.tokens,
 		})
+		if err == nil {
+			err = b.flush()
+		}
 		if err != nil {
 			return err
 		}

@@ -22,11 +22,11 @@ type Run struct {
 	header traces.Header
 	run    *states.Run
 	chain  *traces.Chain
-	count  int    // steps so far
-	steps  []Step // those that are not recorded
-	blobs  []Blob // what they refer to
-	seq    int64  // of the run's last event; 0 if it has none. Whoever else adds one takes the run away
-	judged bool   // what risk and policy came to at first is recorded
+	count  int     // steps so far
+	steps  []Step  // those that are not recorded
+	blobs  []Blob  // what they refer to
+	last   Request // how the run stands behind what is recorded; zero if nothing is. Whoever else adds an event takes the run away
+	judged bool    // what risk and policy came to at first is recorded
 }
 
 // Begin begins the record of a run. Nothing of it is in the ledger until the run is held, dispatched or ended; a run that
@@ -38,7 +38,7 @@ func (l *Ledger) Begin(h traces.Header, run *states.Run) *Run {
 
 // goOn goes on with the record of a run that this process has claimed.
 func (l *Ledger) goOn(q *Request, h traces.Header, steps []traces.Step, run *states.Run) *Run {
-	r := &Run{l: l, header: h, run: run, chain: traces.NewChain(&h), count: len(steps), seq: q.Seq}
+	r := &Run{l: l, header: h, run: run, chain: traces.NewChain(&h), count: len(steps), last: *q}
 	r.chain.Behind(steps)
 	r.judged = q.Status != Proposed
 	return r
@@ -106,15 +106,16 @@ func (r *Run) Abandon() { r.l.letGo(r.header.RunID) }
 
 // commit records what is not recorded yet together with what do adds, or nothing of it.
 func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error {
-	var seq int64
+	var stands Request
 	err := r.l.commit(ctx, func(b *batch) error {
-		q, err := r.standing(b)
-		if err != nil {
+		q, put := r.last, b.PutRequest
+		if err := r.mine(b); err != nil {
 			return err
 		}
 		b.wrote = true
 		if q.RunID == "" {
-			if err := r.create(b, q); err != nil {
+			put = b.AddRequest
+			if err := r.create(b, &q); err != nil {
 				return err
 			}
 		}
@@ -126,38 +127,43 @@ func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error
 		if err := b.AddSteps(r.steps); err != nil {
 			return err
 		}
-		if err := do(b, q); err != nil {
+		if err := do(b, &q); err != nil {
 			return err
 		}
-		seq = q.Seq
-		return b.PutRequest(*q)
+		stands = q
+		return put(q)
 	})
 	if err != nil {
 		return fmt.Errorf("the ledger did not take it: %w", err)
 	}
-	r.seq, r.steps, r.blobs = seq, nil, nil
+	r.last, r.steps, r.blobs = stands, nil, nil
 	r.judged = r.judged || r.run.Facts().Assessed != nil
 	return nil
 }
 
-// standing finds the run as this process left it. It refuses where another process has it, or has ended it: then nothing
-// may be done any more. Of a call that people agreed to, and that is about to leave, it looks at the clock and at the
-// tokens once more: in this transaction nothing can come between. It writes nothing.
-func (r *Run) standing(b *batch) (*Request, error) {
-	q, err := b.Request(r.header.RunID)
+// mine refuses where another process has the run, or has ended it: then nothing may be done any more. Each takes an event, so a
+// run that stands at the event at which this process left it stands as it left it. Of a call that people agreed to, and that
+// is about to leave, it looks at the clock and at the tokens once more: in this transaction nothing can come between. It
+// writes nothing.
+func (r *Run) mine(b *batch) error {
+	seq, err := b.Reached(r.header.RunID)
 	switch {
-	case errors.Is(err, ErrNotFound) && r.seq == 0:
-		return &Request{}, ours(r.header.Request.Task)
+	case errors.Is(err, ErrNotFound) && r.last.RunID == "":
+		return ours(r.header.Request.Task)
 	case err != nil:
-		return nil, err
-	case q.Seq != r.seq || q.Owner != r.l.owner || q.Ended != "":
-		return nil, &ClaimError{Request: q, Err: ErrTaken}
+		return err
+	case seq != r.last.Seq || r.last.Owner != r.l.owner || r.last.Ended != "":
+		q, err := b.Request(r.header.RunID)
+		if err != nil {
+			return err
+		}
+		return &ClaimError{Request: q, Err: ErrTaken}
 	}
 	f := r.run.Facts()
-	if f.Dispatched != nil && q.Sent == "" && f.Approved != nil {
-		return &q, stillAgreed(b, &q)
+	if f.Dispatched != nil && r.last.Sent == "" && f.Approved != nil {
+		return stillAgreed(b, &r.last)
 	}
-	return &q, nil
+	return nil
 }
 
 // stillAgreed refuses a call that people agreed to and that must not leave any more.

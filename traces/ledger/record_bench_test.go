@@ -18,7 +18,7 @@ import (
 // BenchmarkRecordedCalls takes allowed calls through the machine and a ledger in a file, so many at a time, in a world that
 // answers at once. It reports commits and checkpoints a call.
 func BenchmarkRecordedCalls(b *testing.B) {
-	for _, at := range []int{1, 64} {
+	for _, at := range []int{1, 32, 64} {
 		b.Run(fmt.Sprintf("at-a-time-%d", at), func(b *testing.B) {
 			store, err := sqlite.Open(filepath.Join(b.TempDir(), "bench.db"), sqlite.Options{})
 			if err != nil {

@@ -61,6 +61,13 @@ type Event struct {
 	Hash    canonical.Digest
 }
 
+// An End is where the chain of events ends.
+type End struct {
+	Seq  int64
+	At   string
+	Hash canonical.Digest
+}
+
 // A Request is how one run stands: a projection of its events, kept so that people and programs can ask for it. Nothing
 // in it is not in the events; Verify makes it again from them and compares.
 type Request struct {

@@ -35,6 +35,8 @@ type Store interface {
 type Reader interface {
 	// Last returns the last event, or ErrNotFound in an empty ledger.
 	Last() (Event, error)
+	// End is Last without what the event says: every transaction begins with it.
+	End() (End, error)
 	// LastPrune returns the last event of the type [LedgerPruned], or ErrNotFound. It is quick however many others there are.
 	LastPrune() (Event, error)
 	// Events returns the events behind a seq, oldest first.
@@ -42,6 +44,8 @@ type Reader interface {
 	// EventsOf returns the events of one run, oldest first.
 	EventsOf(run string) iter.Seq2[Event, error]
 	Request(run string) (Request, error)
+	// Reached returns the seq of the run's last event, as [Request.Seq] has it, or ErrNotFound.
+	Reached(run string) (int64, error)
 	// Requests returns those that fit, ordered as the filter says.
 	Requests(Filter) iter.Seq2[Request, error]
 	// Waiting returns the id of the first run, in their order, of exactly the call that is looked for and for which
@@ -84,10 +88,12 @@ type Filter struct {
 // A Tx reads and writes rows.
 type Tx interface {
 	Reader
-	AddEvent(Event) error
+	AddEvents([]Event) error
 	AddDecision(Decision) error
 	AddSteps([]Step) error
-	// PutRequest adds the row or replaces it.
+	// AddRequest adds a row that is not there.
+	AddRequest(Request) error
+	// PutRequest adds the row or replaces it. A row of that id that was put before is most likely there.
 	PutRequest(Request) error
 	// PutBlob adds the blob unless one of its digest is there.
 	PutBlob(Blob) error

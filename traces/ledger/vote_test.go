@@ -301,7 +301,7 @@ func TestVoteIdempotency(t *testing.T) {
 // What cannot be recorded did not happen, and is no refusal.
 func TestVoteThatCannotBeRecorded(t *testing.T) {
 	full := errors.New("the disk is full")
-	for _, op := range []storetest.Op{storetest.Begin, storetest.AddEvent, storetest.PutRequest, storetest.Commit} {
+	for _, op := range []storetest.Op{storetest.Begin, storetest.AddEvents, storetest.PutRequest, storetest.Commit} {
 		t.Run(string(op), func(t *testing.T) {
 			store := storetest.NewMemory()
 			var failing bool

@@ -2,31 +2,46 @@ package bench
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"testing"
 )
 
-// A world is all that is measured. Gateways are started when a block needs them.
+// A world is all that is measured. A pgfsm is started when a block needs it.
 type world struct {
 	t        *testing.T
 	upstream *process
 	direct   *place
 	bare     *place
 	floor    *place
-	gateways map[setup]*gateway
+	places   map[setup]*place
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, upstream: self(t, upstreamRole), gateways: map[setup]*gateway{}}
+	w := &world{t: t, upstream: self(t, upstreamRole), places: map[setup]*place{}}
 	w.direct = w.upstream.place("/mcp")
 	w.bare = self(t, bareRole, proxyTo+"="+w.upstream.host).place("/mcp")
 	w.floor = self(t, floorRole).place("/mcp")
 	return w
 }
 
-func (p *process) place(path string) *place { return &place{door{host: p.host, path: path}, p} }
+func (p *process) place(path string) *place {
+	return &place{door: door{host: p.host, path: path}, process: p}
+}
 
-// pgfsm reports whether there is one to measure.
-func (w *world) pgfsm() bool { return *program != "" }
+// at is where a pgfsm of a setup is, which is always the same: with several servers the place where their tools are joined.
+func (w *world) at(s setup) *place {
+	if w.places[s] == nil {
+		w.places[s] = &place{start: func() place {
+			g := s.serve(w.t, w.upstream)
+			if s.servers > 1 {
+				return g.joined()
+			}
+			return g.single()
+		}}
+	}
+	return w.places[s]
+}
 
 // ledger says whether a setup has one.
 func (s setup) ledger() string {
@@ -34,13 +49,6 @@ func (s setup) ledger() string {
 		return "ledger"
 	}
 	return "no ledger"
-}
-
-func (w *world) gateway(s setup) *gateway {
-	if w.gateways[s] == nil {
-		w.gateways[s] = s.serve(w.t, w.upstream)
-	}
-	return w.gateways[s]
 }
 
 // Setups of the headline. The joined servers are a process of their own, so that what it needs is theirs.
@@ -52,7 +60,7 @@ var (
 
 // without are the variants that everything is compared with.
 func (w *world) without(k kind) []variant {
-	return []variant{{name: "direct", place: w.direct, kind: k}, {name: "bare proxy", place: w.bare, kind: k}}
+	return []variant{{"direct", w.direct, k, nil}, {"bare proxy", w.bare, k, nil}}
 }
 
 // headline are the calls that the bars are about: 32 bytes, 100 policies, every gate on. The bars come from measurements with the
@@ -64,51 +72,45 @@ func (w *world) headline() (blocks []block) {
 		{title: "Calls of 32 B, clients of the Go SDK", callers: 1, open: ordinary},
 		{title: "Calls of 32 B, clients of the Go SDK", callers: 32, open: ordinary},
 	} {
-		b.variants = w.without(echo)
-		if w.pgfsm() {
-			at := w.gateway(durable).single()
-			b = b.with(variant{"pgfsm, no ledger", w.gateway(volatile).single(), echo, []bar{{1, ratioBar, 1.6, 0}, {32, shareBar, 0.80, 0}}})
-			b = b.with(variant{"pgfsm, ledger", at, echo, []bar{{1, ratioBar, 2.6, 0}, {32, shareBar, 0.68, 0}}})
-			b = b.with(variant{"pgfsm, ledger, denied", at, refused, []bar{{b.callers, cheaperBar, 1, 3}}})
-			b = b.with(variant{"pgfsm, ledger, 4 servers joined", w.gateway(joined).joined(), echo, []bar{{1, ratioBar, 2.7, 0}, {32, shareBar, 0.55, 0}}})
-		}
-		blocks = append(blocks, b.with(variant{name: "callers alone", place: w.floor, kind: echo}))
+		b.variants = append(w.without(echo),
+			variant{"pgfsm, no ledger", w.at(volatile), echo, []bar{{1, ratioBar, 1.6, ""}, {32, shareBar, 0.80, ""}}},
+			variant{"pgfsm, ledger", w.at(durable), echo, []bar{{1, ratioBar, 2.6, ""}, {32, shareBar, 0.68, ""}}},
+			variant{"pgfsm, ledger, denied", w.at(durable), refused, []bar{{b.callers, cheaperBar, 1, "pgfsm, ledger"}}},
+			variant{"pgfsm, ledger, 4 servers joined", w.at(joined), echo, []bar{{1, ratioBar, 2.7, ""}, {32, shareBar, 0.55, ""}}},
+			variant{"callers alone", w.floor, echo, nil},
+		)
+		blocks = append(blocks, b)
 	}
 	return blocks
 }
 
-func (b block) with(v variant) block {
-	b.variants = append(b.variants, v)
-	return b
-}
-
-// matrix is what else is asked: sizes, policies, what is decided, and an upstream that answers as JSON.
+// matrix is what else is asked: sizes, policies, and what is decided.
 func (w *world) matrix() (blocks []block) {
 	for _, n := range []int{1, 32} {
 		for _, size := range []int{64 << 10, 1 << 20} {
-			b := block{title: fmt.Sprintf("Answers of %d KiB, 100 policies", size>>10), callers: n, open: plain, variants: w.without(blob(size))}
-			if w.pgfsm() {
-				b = b.with(variant{"pgfsm, no ledger", w.gateway(volatile).single(), blob(size), nil})
-				b = b.with(variant{"pgfsm, ledger", w.gateway(durable).single(), blob(size), nil})
-			}
-			blocks = append(blocks, b)
+			blocks = append(blocks, block{title: fmt.Sprintf("Answers of %d KiB", size>>10), callers: n, open: plain, variants: append(w.without(blob(size)),
+				variant{"pgfsm, no ledger", w.at(volatile), blob(size), nil},
+				variant{"pgfsm, ledger", w.at(durable), blob(size), nil},
+			)})
 		}
-		if !w.pgfsm() {
-			continue
-		}
-		b := block{title: "Calls of 32 B, no ledger", callers: n, open: plain, variants: w.without(echo)}
+		b := block{title: "How many policies, no ledger", callers: n, open: plain, variants: w.without(echo)}
 		for _, policies := range []int{1, 100, 1000} {
-			at := w.gateway(setup{policies: policies, servers: 1}).single()
-			b = b.with(variant{"pgfsm, " + count(policies, "policy"), at, echo, nil})
+			b.variants = append(b.variants, variant{"pgfsm, " + count(policies, "policy"), w.at(setup{policies: policies, servers: 1}), echo, nil})
 		}
-		blocks = append(blocks, b)
-		b = block{title: "What is decided, 100 policies", callers: n, open: plain, variants: w.without(echo)}
-		b = b.with(variant{"no ledger, allowed", w.gateway(volatile).single(), echo, nil})
-		b = b.with(variant{"no ledger, denied", w.gateway(volatile).single(), refused, []bar{{n, cheaperBar, 1, 2}}})
-		b = b.with(variant{"ledger, allowed", w.gateway(durable).single(), echo, nil})
-		b = b.with(variant{"ledger, denied", w.gateway(durable).single(), refused, []bar{{n, cheaperBar, 1, 4}}})
-		b = b.with(variant{"ledger, held", w.gateway(durable).single(), held, nil})
-		blocks = append(blocks, b)
+		blocks = append(blocks, b, block{title: "What is decided", callers: n, open: plain, variants: append(w.without(echo),
+			variant{"pgfsm, no ledger, allowed", w.at(volatile), echo, nil},
+			variant{"pgfsm, no ledger, denied", w.at(volatile), refused, []bar{{n, cheaperBar, 1, "pgfsm, no ledger, allowed"}}},
+			variant{"pgfsm, ledger, allowed", w.at(durable), echo, nil},
+			variant{"pgfsm, ledger, denied", w.at(durable), refused, []bar{{n, cheaperBar, 1, "pgfsm, ledger, allowed"}}},
+			variant{"pgfsm, ledger, held", w.at(durable), held, nil},
+		)})
 	}
 	return blocks
+}
+
+// choose keeps the first variant and, of the others, those that are there to be measured and that a pattern names.
+func (b *block) choose(pattern *regexp.Regexp) {
+	b.variants = slices.DeleteFunc(b.variants, func(v variant) bool {
+		return v.place.start != nil && *program == "" || !pattern.MatchString(v.name) && v.name != b.variants[0].name
+	})
 }

@@ -86,7 +86,7 @@ type bar struct {
 	callers int
 	what    string
 	limit   float64
-	than    int // the other variant, of a cheaperBar
+	than    string // the other variant, of a cheaperBar
 }
 
 // says compares. It decides nothing: figures of one run on a machine that others use are no reason to fail.
@@ -100,9 +100,13 @@ func (b bar) says(all []figures, i int, names []string) string {
 	case shareBar:
 		text, met = fmt.Sprintf("share ≥ %.0f %%", 100*b.limit), f.share.median >= b.limit
 	case cheaperBar:
-		than := all[b.than]
+		at := slices.Index(names, b.than)
+		if at < 0 {
+			return b.than + " was not measured"
+		}
+		than := all[at]
 		p50, cpu := ratio(f, than).median, float64(f.cpu)/float64(than.cpu)
-		text = fmt.Sprintf("p50 %.2f, CPU %.2f of %q, bar < %.0f", p50, cpu, names[b.than], b.limit)
+		text = fmt.Sprintf("p50 %.2f, CPU %.2f of %q, bar < %.0f", p50, cpu, b.than, b.limit)
 		met = p50 < b.limit && cpu < b.limit
 	}
 	if !met {

@@ -30,12 +30,12 @@ type gateway struct {
 }
 
 // joined is the place with all servers, single that of the first server alone.
-func (g *gateway) joined() *place {
-	return &place{door{host: g.host, path: "/mcp", token: g.token, joined: serverName + "__"}, g.process}
+func (g *gateway) joined() place {
+	return place{door: door{host: g.host, path: "/mcp", token: g.token, joined: serverName + "__"}, process: g.process}
 }
 
-func (g *gateway) single() *place {
-	return &place{door{host: g.host, path: "/servers/" + serverName + "/mcp", token: g.token}, g.process}
+func (g *gateway) single() place {
+	return place{door: door{host: g.host, path: "/servers/" + serverName + "/mcp", token: g.token}, process: g.process}
 }
 
 // serve starts pgfsm in front of the upstream and waits until it is ready.

@@ -131,7 +131,7 @@ func TestAWrongAnswerEndsTheRun(t *testing.T) {
 		w.Header().Set("Content-Length", "1000")
 		fmt.Fprint(w, "{")
 	})
-	here := &place{at, self(t, floorRole)}
+	here := &place{door: at, process: self(t, floorRole)}
 	b := block{title: "cut off", callers: 2, open: plain, variants: []variant{{name: "v", place: here, kind: echo}}, turn: time.Millisecond, rounds: 1}
 	if _, err := b.run(time.Now()); err == nil || !strings.Contains(err.Error(), "body of the response after") {
 		t.Errorf("run = %v", err)
@@ -194,8 +194,9 @@ func TestFigures(t *testing.T) {
 		{"ratio-past-it", bar{what: ratioBar, limit: 2.49}, "ratio ≤ 2.49 MISSED"},
 		{"share-at-the-limit", bar{what: shareBar, limit: 1.25}, "share ≥ 125 % met"},
 		{"share-below-it", bar{what: shareBar, limit: 1.26}, "share ≥ 126 % MISSED"},
-		{"not-cheaper", bar{what: cheaperBar, limit: 1}, `p50 2.50, CPU 0.00 of "a", bar < 1 MISSED`},
-		{"cheaper", bar{what: cheaperBar, limit: 3}, `p50 2.50, CPU 0.00 of "a", bar < 3 met`},
+		{"not-cheaper", bar{what: cheaperBar, limit: 1, than: "a"}, `p50 2.50, CPU 0.00 of "a", bar < 1 MISSED`},
+		{"cheaper", bar{what: cheaperBar, limit: 3, than: "a"}, `p50 2.50, CPU 0.00 of "a", bar < 3 met`},
+		{"than-what-is-not-there", bar{what: cheaperBar, limit: 3, than: "c"}, "c was not measured"},
 	} {
 		if said := tc.bar.says(got, 1, []string{"a", "b"}); said != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, said, tc.want)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ var (
 	dir     = flag.String("dir", "", "a folder on the disk that ledgers are measured on, an absolute path; without it the system's for temporary files")
 	budget  = flag.Duration("budget", 3*time.Minute, "of the headline: no round begins that would end after its block's part of this time")
 	lasts   = flag.Duration("turn", time.Second, "how long each turn of each variant takes")
+	only    = flag.String("only", "", "measure only the variants whose name this pattern matches, beside direct calls")
 	rounds  = flag.Int("rounds", 6, "how many turns each variant has")
 )
 
@@ -37,7 +39,9 @@ func TestLoad(t *testing.T) {
 	machine(t)
 	w := newWorld(t)
 	measure(t, *budget, w.headline())
-	memory(t)
+	if *only == "" {
+		memory(t)
+	}
 	if *full {
 		measure(t, 4**budget, w.matrix())
 	}
@@ -48,9 +52,13 @@ func TestLoad(t *testing.T) {
 // measure runs blocks within a time, of which each has the same part of what is left.
 func measure(t *testing.T, within time.Duration, blocks []block) {
 	t.Helper()
+	pattern := regexp.MustCompile(*only)
 	end := time.Now().Add(within)
 	for i, b := range blocks {
 		b.turn, b.rounds = *lasts, *rounds
+		if b.choose(pattern); len(b.variants) < 2 {
+			continue
+		}
 		until := time.Now().Add(time.Until(end) / time.Duration(len(blocks)-i))
 		s, err := b.run(until)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 type place struct {
 	door
 	process *process
+	start   func() place // if it is not there yet
 }
 
 // A variant is one way to do the calls of a block.
@@ -74,6 +75,9 @@ func (b *block) run(until time.Time) (series, error) {
 	for _, v := range b.variants {
 		if crowds[v.place] != nil {
 			continue
+		}
+		if v.place.start != nil {
+			*v.place = v.place.start()
 		}
 		crowd, err := gather(b.open, v.place.door, b.callers)
 		if err != nil {

@@ -66,7 +66,7 @@ func newCall(id string, seq int64) call {
 
 func (c *call) write(tx ledger.Tx) error {
 	for i := range c.events {
-		if err := tx.AddEvent(c.events[i]); err != nil {
+		if err := tx.AddEvents([]ledger.Event{c.events[i]}); err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,7 @@ func run(t *testing.T, db *sql.DB, statements ...string) {
 
 func addEvent(seq int64) func(ledger.Tx) error {
 	return func(tx ledger.Tx) error {
-		return tx.AddEvent(ledger.Event{Seq: seq, RunID: "a", Type: ledger.RequestCreated, Payload: []byte("{}")})
+		return tx.AddEvents([]ledger.Event{ledger.Event{Seq: seq, RunID: "a", Type: ledger.RequestCreated, Payload: []byte("{}")}})
 	}
 }
 

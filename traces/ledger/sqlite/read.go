@@ -30,6 +30,7 @@ type tx struct {
 	failed error // the first error of a write: SQLite may have ended the transaction with it
 	wrote  int   // bytes, about
 	open   []*cursor
+	args   []driver.Value // of a statement that adds rows
 }
 
 // end ends the transaction for its user, with what is still being read: a sequence may have been left without an end.
@@ -122,6 +123,15 @@ func (t *tx) Last() (ledger.Event, error) {
 	return one(all(t, readEvent, "SELECT "+eventColumns+" FROM events ORDER BY seq DESC LIMIT 1"), "the last event")
 }
 
+func (t *tx) End() (ledger.End, error) {
+	for end, err := range all(t, func(r *row) ledger.End {
+		return ledger.End{Seq: r.int64(), At: r.text(), Hash: canonical.Digest(r.text())}
+	}, "SELECT seq, at, hash FROM events ORDER BY seq DESC LIMIT 1") {
+		return end, err
+	}
+	return ledger.End{}, ledger.ErrNotFound
+}
+
 // lastPrune has its type written out, so that the partial index is used.
 const lastPrune = "SELECT " + eventColumns + " FROM events WHERE type = '" + string(ledger.LedgerPruned) + "' ORDER BY seq DESC LIMIT 1"
 
@@ -168,6 +178,13 @@ func readList(r *row) []string {
 
 func (t *tx) Request(run string) (ledger.Request, error) {
 	return one(all(t, readRequest, "SELECT "+requestColumns+" FROM requests WHERE run_id = ?", run), "run %s", run)
+}
+
+func (t *tx) Reached(run string) (int64, error) {
+	for seq, err := range all(t, (*row).int64, "SELECT seq FROM requests WHERE run_id = ?", run) {
+		return seq, err
+	}
+	return 0, ledger.ErrNotFound
 }
 
 func (t *tx) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {

@@ -140,6 +140,20 @@ func TestWhatIsNotRecordedFails(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a-request-that-is-new", func(t *testing.T) {
+		s := fresh(t)
+		run(t, raw(t, s.path), "CREATE TRIGGER z BEFORE INSERT ON requests BEGIN SELECT RAISE(IGNORE); END")
+		err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddRequest(ledger.Request{RunID: "a"}) })
+		refused(t, err, ErrUnrecorded, s.path, "ledger verify")
+	})
+	t.Run("one-row-of-many", func(t *testing.T) {
+		s := fresh(t)
+		run(t, raw(t, s.path), "CREATE TRIGGER z BEFORE INSERT ON steps WHEN NEW.seq = 1 BEGIN SELECT RAISE(IGNORE); END")
+		err := s.Update(context.Background(), func(tx ledger.Tx) error {
+			return tx.AddSteps([]ledger.Step{{RunID: "a"}, {RunID: "a", Seq: 1}, {RunID: "a", Seq: 2}})
+		})
+		refused(t, err, ErrUnrecorded, s.path, "ledger verify")
+	})
 	t.Run("a-request-that-is-there", func(t *testing.T) {
 		s := fresh(t)
 		put := func(tx ledger.Tx) error { return tx.PutRequest(ledger.Request{RunID: "a", Status: ledger.Denied}) }

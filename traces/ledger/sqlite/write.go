@@ -34,12 +34,15 @@ func (t *tx) write(query string, args ...driver.Value) (int64, error) {
 	return n, nil
 }
 
-// one runs a statement that has to change one row: neither a trigger nor anything else may let it do nothing.
-func (t *tx) one(query string, args ...driver.Value) error {
+// one runs a statement that has to change one row.
+func (t *tx) one(query string, args ...driver.Value) error { return t.exactly(1, query, args) }
+
+// exactly runs a statement that has to change so many rows: neither a trigger nor anything else may let it do nothing.
+func (t *tx) exactly(want int, query string, args []driver.Value) error {
 	n, err := t.write(query, args...)
-	if err == nil && n != 1 {
-		t.failed = fmt.Errorf("ledger %s: %w: %d rows were changed instead of one; pgfsm ledger verify looks for what prevents it",
-			t.path, ErrUnrecorded, n)
+	if err == nil && n != int64(want) {
+		t.failed = fmt.Errorf("ledger %s: %w: %d rows were changed instead of %d; pgfsm ledger verify looks for what prevents it",
+			t.path, ErrUnrecorded, n, want)
 		err = t.failed
 	}
 	return err
@@ -47,10 +50,40 @@ func (t *tx) one(query string, args ...driver.Value) error {
 
 func marks(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
 
+// maxRows is how many rows one statement adds. Each number of rows is a statement that is kept prepared.
+const maxRows = 16
+
+// An insert adds rows to a table: so many of them is its index.
+type insert [maxRows + 1]string
+
+// inserting makes the statements for a table.
+func inserting(table, columns string, width int) (all insert) {
+	for n := 1; n <= maxRows; n++ {
+		all[n] = "INSERT INTO " + table + " (" + columns + ") VALUES " + marks(width) + strings.Repeat(", "+marks(width), n-1)
+	}
+	return all
+}
+
+// addAll adds rows in as few statements as there may be. Fill appends the values of one.
+func addAll[T any](t *tx, into *insert, rows []T, fill func([]driver.Value, *T) []driver.Value) error {
+	for len(rows) > 0 {
+		n := min(len(rows), maxRows)
+		t.args = t.args[:0]
+		for i := range n {
+			t.args = fill(t.args, &rows[i])
+		}
+		if err := t.exactly(n, into[n], t.args); err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
 var (
-	insertEvent    = "INSERT INTO events (" + eventColumns + ") VALUES " + marks(9)
+	insertEvents   = inserting("events", eventColumns, 9)
 	insertDecision = "INSERT INTO decisions (seq, run_id, at, outcome, policy, condition, bundle, code, reason) VALUES " + marks(9)
-	insertStep     = `INSERT INTO steps (run_id, seq, at, from_state, "trigger", to_state, facts, command, event, prev, hash) VALUES ` + marks(11)
+	insertSteps    = inserting("steps", `run_id, seq, at, from_state, "trigger", to_state, facts, command, event, prev, hash`, 11)
 	insertBlob     = "INSERT INTO blobs (digest, kind, text) VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING"
 	upsertToken    = "INSERT INTO tokens (" + tokenColumns + ") VALUES " + marks(8) + onConflict("id", tokenColumns)
 	upsertDelivery = "INSERT INTO deliveries (seq, hook, attempts, next, state, error) VALUES " + marks(6) +
@@ -64,7 +97,8 @@ var (
 		"expires = ?25, owner = ?26, sent = ?27, ended = ?28, steps = ?29, head = ?30, seq = ?31, hash = ?32, delivered = ?33 " +
 		"WHERE run_id = ?1 AND at = ?2 AND kind = ?4 AND actor = ?7 AND task = ?8 AND server = ?10 AND tool = ?11 AND args = ?12 " +
 		"AND arguments = ?13 AND bundle = ?15"
-	upsertRequest = "INSERT INTO requests (" + requestColumns + ") VALUES " + marks(33) + onConflict("run_id", requestColumns)
+	insertRequest = "INSERT INTO requests (" + requestColumns + ") VALUES " + marks(33)
+	upsertRequest = insertRequest + onConflict("run_id", requestColumns)
 )
 
 // onConflict replaces the columns, except the key.
@@ -78,10 +112,12 @@ func onConflict(key, columns string) string {
 	return " ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(sets, ", ")
 }
 
-func (t *tx) AddEvent(e ledger.Event) error {
-	err := t.one(insertEvent, e.Seq, e.RunID, string(e.Type), e.At, e.By, string(e.Payload), string(e.Prev), string(e.RunPrev), string(e.Hash))
+func (t *tx) AddEvents(events []ledger.Event) error {
+	err := addAll(t, &insertEvents, events, func(v []driver.Value, e *ledger.Event) []driver.Value {
+		return append(v, e.Seq, e.RunID, string(e.Type), e.At, e.By, string(e.Payload), string(e.Prev), string(e.RunPrev), string(e.Hash))
+	})
 	if err != nil {
-		return fmt.Errorf("event %d: %w", e.Seq, err)
+		return fmt.Errorf("events from %d: %w", events[0].Seq, err)
 	}
 	return nil
 }
@@ -95,31 +131,49 @@ func (t *tx) AddDecision(d ledger.Decision) error {
 }
 
 func (t *tx) AddSteps(steps []ledger.Step) error {
-	for i := range steps {
-		s := &steps[i]
-		err := t.one(insertStep, s.RunID, int64(s.Seq), s.At, string(s.From), string(s.Trigger), string(s.To), s.Facts, s.Command, s.Event,
+	err := addAll(t, &insertSteps, steps, func(v []driver.Value, s *ledger.Step) []driver.Value {
+		return append(v, s.RunID, int64(s.Seq), s.At, string(s.From), string(s.Trigger), string(s.To), s.Facts, s.Command, s.Event,
 			string(s.Prev), string(s.Hash))
+	})
+	if err != nil {
+		return fmt.Errorf("run %s, steps from %d: %w", steps[0].RunID, steps[0].Seq, err)
+	}
+	return nil
+}
+
+// requestRow is a request as its statements want it.
+func requestRow(r *ledger.Request) ([]driver.Value, error) {
+	approvers := "[]"
+	if len(r.Approvers) > 0 {
+		text, err := json.Marshal(r.Approvers)
 		if err != nil {
-			return fmt.Errorf("run %s, step %d: %w", s.RunID, s.Seq, err)
+			return nil, fmt.Errorf("run %s, approvers: %w", r.RunID, err)
 		}
+		approvers = string(text)
+	}
+	return []driver.Value{
+		r.RunID, r.At, r.Updated, r.Kind, string(r.Status), string(r.State), r.Actor, r.Task, r.Env, r.Server, r.Tool, r.Args,
+		string(r.Arguments), string(r.Definition), string(r.Bundle), r.Mode, int64(r.Score), r.Policy, r.Code, r.Reason, string(r.Binding),
+		approvers, int64(r.Quorum), int64(r.Agreed), r.Expires, r.Owner, r.Sent, r.Ended, int64(r.Steps), string(r.Head), r.Seq, string(r.Hash),
+		r.Delivered,
+	}, nil
+}
+
+func (t *tx) AddRequest(r ledger.Request) error {
+	row, err := requestRow(&r)
+	if err == nil {
+		err = t.one(insertRequest, row...)
+	}
+	if err != nil {
+		return fmt.Errorf("run %s: %w", r.RunID, err)
 	}
 	return nil
 }
 
 func (t *tx) PutRequest(r ledger.Request) error {
-	approvers := "[]"
-	if len(r.Approvers) > 0 {
-		text, err := json.Marshal(r.Approvers)
-		if err != nil {
-			return fmt.Errorf("run %s, approvers: %w", r.RunID, err)
-		}
-		approvers = string(text)
-	}
-	row := []driver.Value{
-		r.RunID, r.At, r.Updated, r.Kind, string(r.Status), string(r.State), r.Actor, r.Task, r.Env, r.Server, r.Tool, r.Args,
-		string(r.Arguments), string(r.Definition), string(r.Bundle), r.Mode, int64(r.Score), r.Policy, r.Code, r.Reason, string(r.Binding),
-		approvers, int64(r.Quorum), int64(r.Agreed), r.Expires, r.Owner, r.Sent, r.Ended, int64(r.Steps), string(r.Head), r.Seq, string(r.Hash),
-		r.Delivered,
+	row, err := requestRow(&r)
+	if err != nil {
+		return err
 	}
 	n, err := t.write(updateRequest, row...)
 	if err == nil && n == 0 {

@@ -23,9 +23,10 @@ const (
 	Begin       Op = "begin"  // of an Update, before its function is called
 	Commit      Op = "commit" // before anything is durable
 	Committed   Op = "committed"
-	AddEvent    Op = "AddEvent"
+	AddEvents   Op = "AddEvents"
 	AddDecision Op = "AddDecision"
 	AddSteps    Op = "AddSteps"
+	AddRequest  Op = "AddRequest"
 	PutRequest  Op = "PutRequest"
 	PutBlob     Op = "PutBlob"
 	PutToken    Op = "PutToken"

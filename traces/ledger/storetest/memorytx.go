@@ -78,6 +78,11 @@ func (r *reader) Last() (ledger.Event, error) {
 	return cloneEvent(r.events[len(r.events)-1]), nil
 }
 
+func (r *reader) End() (ledger.End, error) {
+	e, err := r.Last()
+	return ledger.End{Seq: e.Seq, At: e.At, Hash: e.Hash}, err
+}
+
 func (r *reader) LastPrune() (ledger.Event, error) {
 	if err := r.usable(); err != nil {
 		return ledger.Event{}, err
@@ -114,6 +119,11 @@ func cloned(events []ledger.Event) []ledger.Event {
 func (r *reader) Request(run string) (ledger.Request, error) {
 	q, err := row(r, r.requests, run)
 	return cloneRequest(q), err
+}
+
+func (r *reader) Reached(run string) (int64, error) {
+	q, err := row(r, r.requests, run)
+	return q.Seq, err
 }
 
 func (r *reader) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
@@ -238,10 +248,14 @@ func appended[T any](list []T, v T, number func(T) int64, least int64) ([]T, err
 	return append(list, v), nil
 }
 
-func (t *tx) AddEvent(e ledger.Event) error {
-	return t.write(AddEvent, func() (err error) {
-		t.events, err = appended(t.events, cloneEvent(e), func(e ledger.Event) int64 { return e.Seq }, 1)
-		return err
+func (t *tx) AddEvents(events []ledger.Event) error {
+	return t.write(AddEvents, func() (err error) {
+		for _, e := range events {
+			if t.events, err = appended(t.events, cloneEvent(e), func(e ledger.Event) int64 { return e.Seq }, 1); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -261,6 +275,16 @@ func (t *tx) AddSteps(steps []ledger.Step) error {
 			}
 			t.steps[s.RunID] = list
 		}
+		return nil
+	})
+}
+
+func (t *tx) AddRequest(r ledger.Request) error {
+	return t.write(AddRequest, func() error {
+		if _, there := t.requests[r.RunID]; there {
+			return fmt.Errorf("run %s is there already", r.RunID)
+		}
+		t.requests[r.RunID] = cloneRequest(r)
 		return nil
 	})
 }

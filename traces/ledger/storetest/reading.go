@@ -21,6 +21,10 @@ func emptyStore(t *testing.T, h Harness) {
 	view(t, s, func(r ledger.Reader) {
 		e, err := r.Last()
 		missing(t, "Last", e, err)
+		end, err := r.End()
+		missing(t, "End", end, err)
+		seq, err := r.Reached("none")
+		missing(t, "Reached", seq, err)
 		q, err := r.Request("none")
 		missing(t, "Request", q, err)
 		b, err := r.Blob(digest("none"))
@@ -60,7 +64,7 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
 		for _, write := range []func() error{
-			func() error { return tx.AddEvent(w.Event) },
+			func() error { return tx.AddEvents([]ledger.Event{w.Event}) },
 			func() error { return tx.PutRequest(w.Request) },
 			func() error { return tx.AddDecision(w.Decision) },
 			func() error { return tx.AddSteps([]ledger.Step{w.Step}) },
@@ -87,6 +91,12 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 		got.Delivery = only(t, r.Deliveries(late+"z", 10))
 		same(t, "errors", [4]error{}, errs)
 		same(t, "rows", w, got)
+		if end, err := r.End(); err != nil || end != (ledger.End{Seq: w.Event.Seq, At: w.Event.At, Hash: w.Event.Hash}) {
+			t.Errorf("End = %+v, %v", end, err)
+		}
+		if seq, err := r.Reached(w.Request.RunID); err != nil || seq != w.Request.Seq {
+			t.Errorf("Reached = %d, %v, want %d", seq, err, w.Request.Seq)
+		}
 		same(t, "Events", w.Event, only(t, r.Events(0)))
 		same(t, "EventsOf", w.Event, only(t, r.EventsOf(w.Event.RunID)))
 		same(t, "Requests", w.Request, only(t, r.Requests(ledger.Filter{})))
@@ -144,7 +154,7 @@ func eventOrder(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
 		for i := range int64(40) {
-			if err := tx.AddEvent(event(i+1, []string{"b", "a", ""}[i%3])); err != nil {
+			if err := tx.AddEvents([]ledger.Event{event(i+1, []string{"b", "a", ""}[i%3])}); err != nil {
 				return err
 			}
 			if i%2 == 0 {

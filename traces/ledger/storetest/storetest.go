@@ -42,8 +42,12 @@ func Run(t *testing.T, h Harness) {
 		{"tokens-and-blobs-are-ordered", tokenAndBlobOrder},
 		{"filters", filters},
 		{"windows", windows},
+		{"waiting", waiting},
+		{"the-last-prune", lastPrune},
 		{"deliveries", deliveries},
 		{"put-replaces", putReplaces},
+		{"add-does-not-replace", addRefuses},
+		{"many-rows-at-once", manyRows},
 		{"append-only", appendOnly},
 		{"an-error-undoes-all", undoneByError},
 		{"a-panic-undoes-all", undoneByPanic},
@@ -148,6 +152,10 @@ func nothing(t *testing.T, s ledger.Store) {
 				t.Errorf("the store has %d %s, want none", n, what)
 			}
 		}
+		run, err := r.Waiting(ledger.Look{})
+		missing(t, "Waiting", run, err)
+		e, err := r.LastPrune()
+		missing(t, "LastPrune", e, err)
 		if n, err := r.Delivered("hook"); n != 0 || err != nil {
 			t.Errorf("Delivered = %d, %v, want 0", n, err)
 		}

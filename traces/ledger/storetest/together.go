@@ -15,15 +15,21 @@ import (
 func snapshot(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	writer := h.open(t, path)
-	update(t, s, func(tx ledger.Tx) error { return errors.Join(tx.AddEvent(event(1, "a")), tx.PutRequest(request("a"))) })
+	update(t, s, func(tx ledger.Tx) error {
+		return errors.Join(tx.AddEvents([]ledger.Event{event(1, "a")}), tx.PutRequest(request("a")))
+	})
 	view(t, s, func(r ledger.Reader) {
 		if e, err := r.Last(); err != nil || e.Seq != 1 {
 			t.Fatalf("Last = %d, %v", e.Seq, err)
 		}
 		moved := request("a")
 		moved.Status = ledger.Executed
-		update(t, writer, func(tx ledger.Tx) error { return errors.Join(tx.AddEvent(event(2, "a")), tx.PutRequest(moved)) })
-		update(t, s, func(tx ledger.Tx) error { return errors.Join(tx.AddEvent(event(3, "a")), tx.PutRequest(request("b"))) })
+		update(t, writer, func(tx ledger.Tx) error {
+			return errors.Join(tx.AddEvents([]ledger.Event{event(2, "a")}), tx.PutRequest(moved))
+		})
+		update(t, s, func(tx ledger.Tx) error {
+			return errors.Join(tx.AddEvents([]ledger.Event{event(3, "a")}), tx.PutRequest(request("b")))
+		})
 		same(t, "Events", []int64{1}, seqs(list(t, r.Events(0))))
 		same(t, "Requests", []ledger.Request{request("a")}, list(t, r.Requests(ledger.Filter{})))
 	})
@@ -34,7 +40,7 @@ func viewBesideWriter(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	other := h.open(t, path)
 	update(t, s, func(tx ledger.Tx) error {
-		if err := tx.AddEvent(event(1, "a")); err != nil {
+		if err := tx.AddEvents([]ledger.Event{event(1, "a")}); err != nil {
 			return err
 		}
 		nothing(t, s) // it would never return if it waited for this function to end
@@ -107,7 +113,7 @@ func count(s ledger.Store) error {
 			for range rounds {
 				err := s.Update(context.Background(), func(tx ledger.Tx) error {
 					n, err := tx.Delivered("counter")
-					return errors.Join(err, tx.AddEvent(event(n+1, "counter")), tx.SetDelivered("counter", n+1))
+					return errors.Join(err, tx.AddEvents([]ledger.Event{event(n+1, "counter")}), tx.SetDelivered("counter", n+1))
 				})
 				if err != nil {
 					errs <- err
@@ -173,10 +179,10 @@ func reopened(t *testing.T, h Harness) {
 		same(t, "Steps", []ledger.Step{step("a", 0)}, list(t, r.Steps("a")))
 		same(t, "Blobs", []ledger.Blob{blob("b")}, list(t, r.Blobs()))
 	})
-	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddEvent(event(1, "a")) }); err == nil {
+	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(1, "a")}) }); err == nil {
 		t.Error("an event can be added twice after the store was closed")
 	}
-	update(t, s, func(tx ledger.Tx) error { return tx.AddEvent(event(2, "a")) })
+	update(t, s, func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(2, "a")}) })
 }
 
 func closed(t *testing.T, h Harness) {

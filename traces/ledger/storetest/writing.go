@@ -50,16 +50,16 @@ func putReplaces(t *testing.T, h Harness) {
 func appendOnly(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
-		return errors.Join(tx.AddEvent(event(1, "a")), tx.AddEvent(event(5, "a")), tx.AddDecision(decision(5, "a")),
+		return errors.Join(tx.AddEvents([]ledger.Event{event(1, "a")}), tx.AddEvents([]ledger.Event{event(5, "a")}), tx.AddDecision(decision(5, "a")),
 			tx.AddSteps([]ledger.Step{step("a", 0), step("a", 5)}))
 	})
 	for _, tc := range []struct {
 		name string
 		add  func(ledger.Tx) error
 	}{
-		{"an-event-of-the-same-seq", func(tx ledger.Tx) error { return tx.AddEvent(event(5, "b")) }},
-		{"an-event-between", func(tx ledger.Tx) error { return tx.AddEvent(event(3, "b")) }},
-		{"an-event-before-all", func(tx ledger.Tx) error { return tx.AddEvent(event(0, "b")) }},
+		{"an-event-of-the-same-seq", func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(5, "b")}) }},
+		{"an-event-between", func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(3, "b")}) }},
+		{"an-event-before-all", func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(0, "b")}) }},
 		{"a-decision-of-the-same-seq", func(tx ledger.Tx) error { return tx.AddDecision(decision(5, "b")) }},
 		{"a-decision-before", func(tx ledger.Tx) error { return tx.AddDecision(decision(4, "b")) }},
 		{"a-step-of-the-same-seq", func(tx ledger.Tx) error { return tx.AddSteps([]ledger.Step{step("a", 5)}) }},
@@ -87,7 +87,7 @@ func appendOnly(t *testing.T, h Harness) {
 
 // writeAll writes a row of each kind.
 func writeAll(tx ledger.Tx) error {
-	return errors.Join(tx.AddEvent(event(1, "a")), tx.AddDecision(decision(1, "a")), tx.AddSteps([]ledger.Step{step("a", 0)}),
+	return errors.Join(tx.AddEvents([]ledger.Event{event(1, "a")}), tx.AddDecision(decision(1, "a")), tx.AddSteps([]ledger.Step{step("a", 0)}),
 		tx.PutRequest(request("a")), tx.PutBlob(blob("b")), tx.PutToken(ledger.Token{ID: "k"}),
 		tx.PutDelivery(ledger.Delivery{Seq: 1, Hook: "hook", State: "waiting"}), tx.SetDelivered("hook", 1))
 }
@@ -137,7 +137,7 @@ func ignoredError(t *testing.T, h Harness) {
 		if err := writeAll(tx); err != nil {
 			t.Error(err)
 		}
-		if tx.AddEvent(event(1, "b")) == nil {
+		if tx.AddEvents([]ledger.Event{event(1, "b")}) == nil {
 			t.Error("the same event can be added twice")
 		}
 		return nil
@@ -160,9 +160,11 @@ func usedAfterwards(t *testing.T, h Harness) {
 	view(t, s, func(x ledger.Reader) { r = x })
 	_, readErr := r.Last()
 	_, txErr := tx.Last()
+	_, pruneErr := tx.LastPrune()
+	_, waitErr := r.Waiting(ledger.Look{})
 	for what, err := range map[string]error{ // in any order
-		"AddEvent": tx.AddEvent(event(2, "a")), "PutRequest": tx.PutRequest(request("b")), "SetDelivered": tx.SetDelivered("hook", 2),
-		"Prune": tx.Prune(1, nil), "Last": txErr, "Last of a view": readErr,
+		"AddEvent": tx.AddEvents([]ledger.Event{event(2, "a")}), "PutRequest": tx.PutRequest(request("b")), "AddRequest": tx.AddRequest(request("c")), "SetDelivered": tx.SetDelivered("hook", 2),
+		"Prune": tx.Prune(1, nil), "Last": txErr, "Last of a view": readErr, "LastPrune": pruneErr, "Waiting": waitErr,
 	} {
 		if err == nil || errors.Is(err, ledger.ErrNotFound) {
 			t.Errorf("%s after the end: %v, want an error", what, err)
@@ -183,7 +185,7 @@ func readsOwnWrites(t *testing.T, h Harness) {
 			if e, err := tx.Last(); i > 0 && (err != nil || e.Seq != i) {
 				t.Errorf("Last = %d, %v, want %d", e.Seq, err, i)
 			}
-			if err := tx.AddEvent(event(i+1, "a")); err != nil {
+			if err := tx.AddEvents([]ledger.Event{event(i+1, "a")}); err != nil {
 				return err
 			}
 		}
@@ -211,7 +213,7 @@ func nestedSequences(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
 		for i := range 6 {
-			if err := errors.Join(tx.AddEvent(event(int64(i+1), "a")), tx.AddSteps([]ledger.Step{step("a", i), step("b", i)})); err != nil {
+			if err := errors.Join(tx.AddEvents([]ledger.Event{event(int64(i+1), "a")}), tx.AddSteps([]ledger.Step{step("a", i), step("b", i)})); err != nil {
 				return err
 			}
 		}
@@ -265,12 +267,12 @@ func pruning(t *testing.T, s ledger.Store) {
 					return err
 				}
 			}
-			if err := errors.Join(tx.PutBlob(bundle), tx.AddEvent(e), tx.AddSteps([]ledger.Step{first, second}), tx.PutRequest(q), tx.AddDecision(d),
+			if err := errors.Join(tx.PutBlob(bundle), tx.AddEvents([]ledger.Event{e}), tx.AddSteps([]ledger.Step{first, second}), tx.PutRequest(q), tx.AddDecision(d),
 				tx.PutDelivery(ledger.Delivery{Seq: int64(i + 1), Hook: "h", State: "waiting"})); err != nil {
 				return err
 			}
 		}
-		return errors.Join(tx.AddEvent(event(4, "")), tx.PutToken(ledger.Token{ID: "k"}))
+		return errors.Join(tx.AddEvents([]ledger.Event{event(4, "")}), tx.PutToken(ledger.Token{ID: "k"}))
 	})
 }
 
@@ -300,8 +302,8 @@ func pruned(t *testing.T, h Harness) {
 		}
 		same(t, "Blobs", map[string]bool{"payload c": true, "facts c": true, "command c": true, "args c": true, "shared": true, "bundle": true}, left)
 	})
-	update(t, s, func(tx ledger.Tx) error { return tx.AddEvent(event(5, "")) })
-	err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddEvent(event(1, "")) })
+	update(t, s, func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(5, "")}) })
+	err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(1, "")}) })
 	if err == nil {
 		t.Error("a removed event can be added again")
 	}

@@ -1,0 +1,473 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgfsm/traces/ledger"
+)
+
+// An office is a gateway whose policy holds calls, with its people.
+type office struct {
+	*served
+	u       *unruly
+	dir     string
+	bob, ci string // tokens of an approver and of an agent
+}
+
+const inOffice = "policy: policy.yaml\nledger: \"sqlite:pgfsm.db\"\n"
+
+// newOffice opens one. More is added to its configuration.
+func newOffice(t *testing.T, policy, more string) *office {
+	t.Helper()
+	o := &office{u: newUnruly(t, but("tools/list", twoTools))}
+	o.dir = gatewayFolder(t, o.u.puppet, inOffice+more)
+	o.writes(t, "policy.yaml", policy)
+	o.served = serve(t, o.dir)
+	o.bob, o.ci = makeToken(t, o.config, "approver", "bob"), makeToken(t, o.config, "agent", "ci")
+	return o
+}
+
+func (o *office) writes(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(o.dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// held makes a call that is held, and returns its run.
+func (o *office) held(t *testing.T, a *agent, args string) string {
+	t.Helper()
+	got := a.call("echo__look", args)
+	if got.code() != "approval_required" || got.Result.Structured.RunID == "" {
+		t.Fatalf("it is not held: %s\n%s", got.Raw, o.stderr)
+	}
+	return got.Result.Structured.RunID
+}
+
+// ended waits until a run has ended.
+func (o *office) ended(t *testing.T, run string, want ledger.Status, code string) {
+	t.Helper()
+	var q ledger.Request
+	soon(t, "the run has ended", func() bool {
+		for _, r := range recorded(t, o.dir) {
+			if r.RunID == run {
+				q = r
+			}
+		}
+		return q.Ended != ""
+	})
+	if q.Status != want || q.Code != code {
+		t.Errorf("the run is %s, %q, want %s, %q\n%s", q.Status, q.Code, want, code, o.stderr)
+	}
+}
+
+// TestServeFailuresOfDecisions: what can go wrong between a call that is held and its end.
+func TestServeFailuresOfDecisions(t *testing.T) {
+	t.Parallel()
+	t.Run("web-hook-down", func(t *testing.T) {
+		t.Parallel()
+		var rung atomic.Int32
+		hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			rung.Add(1)
+			w.WriteHeader(http.StatusInternalServerError)
+		}))
+		defer hook.Close()
+		for name, url := range map[string]string{"refuses": hook.URL, "not-there": strings.TrimSuffix(closedURL(), "/mcp")} { // in any order
+			t.Run(name, func(t *testing.T) {
+				o := newOffice(t, holdLook, fmt.Sprintf("approvals: {hooks: [{url: %q, secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw}]}\n", url))
+				a := o.agent("/mcp", o.ci)
+				run := o.held(t, a, `{"n":1}`)
+				if url == hook.URL {
+					soon(t, "the hook was told", func() bool { return rung.Load() > 0 })
+				}
+				o.decide(t, "approve", run, o.bob)
+				if got := a.until(t, "echo__look", `{"n":1}`, "approval_required"); got.code() != "hi" {
+					t.Errorf("the outcome is %s", got.Raw)
+				}
+				o.u.reached(t, 1)
+			})
+		}
+	})
+	t.Run("nobody-decides", func(t *testing.T) {
+		t.Parallel()
+		o := newOffice(t, strings.Replace(holdLook, "1h", "1s", 1), "")
+		a := o.agent("/mcp", o.ci)
+		run := o.held(t, a, `{"n":1}`)
+		got := a.until(t, "echo__look", `{"n":1}`, "approval_required")
+		got.wants(t, "approval_expired", "not_sent", retryLater)
+		if got.Result.Structured.RunID != run {
+			t.Errorf("another run expired: %s", got.Raw)
+		}
+		if again := o.held(t, a, `{"n":1}`); again == run {
+			t.Errorf("the next call is the same run")
+		}
+		o.u.reached(t, 0)
+	})
+	t.Run("token-revoked", func(t *testing.T) {
+		t.Parallel()
+		o := newOffice(t, holdLook, "")
+		a := o.agent("/mcp", o.ci)
+		run := o.held(t, a, `{"n":1}`)
+		if out, code := runPgfsm(t, "token", "revoke", "-c", o.config, tokenOf(o.ci)); code != exitYes {
+			t.Fatalf("token revoke: %d %s", code, out)
+		}
+		for _, message := range []string{callMessage("echo__look", `{"n":1}`), `{"jsonrpc":"2.0","id":"p","method":"ping"}`} {
+			if resp, body := a.post(message); resp.StatusCode != http.StatusUnauthorized {
+				t.Errorf("the token was revoked: %s %s", resp.Status, body)
+			}
+		}
+		o.decide(t, "approve", run, o.bob)
+		o.ended(t, run, ledger.Denied, "approval_mismatch")
+		o.u.reached(t, 0)
+		verifies(t, o.dir)
+	})
+	t.Run("policy-changed-on-disk", func(t *testing.T) {
+		t.Parallel()
+		o := newOffice(t, holdLook, "")
+		a := o.agent("/mcp", o.ci)
+		old := o.held(t, a, `{"n":1}`)
+		o.writes(t, "policy.yaml", strings.Replace(holdLook, "People decide.", "People decide otherwise.", 1))
+		now := o.held(t, a, `{"n":2}`)
+		o.decide(t, "approve", now, o.bob)
+		if got := a.until(t, "echo__look", `{"n":2}`, "approval_required"); got.code() != "hi" {
+			t.Errorf("nothing changes before the next start: %s", got.Raw)
+		}
+		if code := o.stop(); code != exitYes {
+			t.Errorf("exit %d\n%s", code, o.stderr)
+		}
+		o.served = serve(t, o.dir)
+		o.decide(t, "approve", old, o.bob)
+		a = o.agent("/mcp", o.ci)
+		got := a.until(t, "echo__look", `{"n":1}`, "approval_required")
+		got.wants(t, "bundle_changed", "not_sent", retryLater)
+		o.u.reached(t, 1)
+		verifies(t, o.dir)
+	})
+	t.Run("server-down-when-people-have-agreed", func(t *testing.T) {
+		t.Parallel()
+		o := newOffice(t, holdLook, "")
+		a := o.agent("/mcp", o.ci)
+		run := o.held(t, a, `{"n":1}`)
+		var down atomic.Bool
+		honestly := o.u.answer
+		down.Store(true)
+		o.u.answer = func(m string) string {
+			if down.Load() {
+				return `{"broken":true}`
+			}
+			return honestly(m)
+		}
+		o.decide(t, "approve", run, o.bob)
+		soon(t, "it was tried in vain", func() bool { return strings.Contains(o.stderr.String(), "cannot be gone on with") })
+		o.u.reached(t, 0)
+		down.Store(false)
+		if got := a.until(t, "echo__look", `{"n":1}`, "approval_required"); got.code() != "hi" || got.Result == nil {
+			t.Errorf("the server is back: %s\n%s", got.Raw, o.stderr)
+		}
+		o.u.reached(t, 1)
+		verifies(t, o.dir)
+	})
+}
+
+// tokenOf is the id of a token.
+func tokenOf(text string) string { return strings.Split(text, "_")[1] }
+
+// A stream is the answer to a request, message by message.
+type stream struct {
+	t    *testing.T
+	resp *http.Response
+	in   *bufio.Scanner
+}
+
+func (a *agent) streams(t *testing.T, message string) *stream {
+	t.Helper()
+	req, err := http.NewRequestWithContext(patient(t), http.MethodPost, a.url, strings.NewReader(message))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{ // in any order: it becomes a map again
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": a.session,
+		"Authorization": "Bearer " + a.token,
+	} {
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	return &stream{t: t, resp: resp, in: bufio.NewScanner(resp.Body)}
+}
+
+// next is the next message; nil at the end.
+func (s *stream) next() []byte {
+	s.t.Helper()
+	if strings.HasPrefix(s.resp.Header.Get("Content-Type"), "application/json") {
+		body, err := io.ReadAll(s.resp.Body)
+		if err != nil || len(body) == 0 {
+			return nil
+		}
+		return body
+	}
+	for s.in.Scan() {
+		if data, ok := bytes.CutPrefix(s.in.Bytes(), []byte("data:")); ok && len(bytes.TrimSpace(data)) > 0 {
+			return bytes.Clone(bytes.TrimSpace(data))
+		}
+	}
+	return nil
+}
+
+// TestServeHoldsCallsOpen: within approvals.hold the answer to the call itself tells what people decided.
+func TestServeHoldsCallsOpen(t *testing.T) {
+	t.Parallel()
+	const progress = `{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"echo__look","arguments":{"n":%d},"_meta":{"progressToken":"p-1"}}}`
+	for _, tt := range []struct{ name, verb, want string }{
+		{"approved-within-the-hold", "approve", "hi"},
+		{"denied-within-the-hold", "deny", "approval_denied"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t, holdLook, "approvals: {hold: 1m}\n")
+			a := o.agent("/mcp", o.ci)
+			answer := a.streams(t, fmt.Sprintf(progress, 1))
+			said := answer.next()
+			if !bytes.Contains(said, []byte(`"notifications/progress"`)) || !bytes.Contains(said, []byte(`"progressToken":"p-1"`)) ||
+				!bytes.Contains(said, []byte("A person has to decide")) {
+				t.Fatalf("it says %s\n%s", said, o.stderr)
+			}
+			run := recorded(t, o.dir)[0].RunID
+			o.decide(t, tt.verb, run, o.bob)
+			for bytes.Contains(said, []byte(`"method"`)) {
+				said = answer.next()
+			}
+			if got := read(t, said); got.code() != tt.want {
+				t.Errorf("the outcome is %s, want %s", said, tt.want)
+			}
+			if answer.next() != nil {
+				t.Error("something comes behind the answer")
+			}
+			if q := recorded(t, o.dir)[0]; q.Delivered == "" {
+				t.Errorf("the outcome was told, and is not recorded as told: %+v", q)
+			}
+			if again := o.held(t, a, `{"n":2}`); again == run {
+				t.Error("another call is the same run")
+			}
+		})
+	}
+	t.Run("nobody-decides-within-the-hold", func(t *testing.T) {
+		t.Parallel()
+		o := newOffice(t, holdLook, "approvals: {hold: 300ms}\n")
+		a := o.agent("/mcp", o.ci)
+		begun := time.Now()
+		run := o.held(t, a, `{"n":1}`)
+		if time.Since(begun) < 300*time.Millisecond {
+			t.Error("it was not held open")
+		}
+		o.decide(t, "approve", run, o.bob)
+		if got := a.until(t, "echo__look", `{"n":1}`, "approval_required"); got.code() != "hi" {
+			t.Errorf("the outcome is %s", got.Raw)
+		}
+		o.u.reached(t, 1)
+	})
+	t.Run("client-gone-while-it-is-held-open", func(t *testing.T) {
+		t.Parallel()
+		o := newOffice(t, holdLook, "approvals: {hold: 1m}\n")
+		c := &stateless{s: o.served, url: o.mcp, token: o.ci, can: `{}`, progress: "p-1"}
+		resp, err := c.ask(t.Context(), "tools/call", "echo__look", `"name":"echo__look","arguments":{"n":1}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close() // the stream has begun, so the call waits
+		run := recorded(t, o.dir)[0].RunID
+		o.decide(t, "approve", run, o.bob)
+		o.ended(t, run, ledger.Executed, "")
+		if got := c.call(t, "echo__look", `{"n":1}`); got.code() != "hi" {
+			t.Errorf("a repetition is told: %s", got.Raw)
+		}
+		o.u.reached(t, 1)
+	})
+	t.Run("on-pending-error", func(t *testing.T) {
+		t.Parallel()
+		o := newOffice(t, holdLook, "approvals: {on_pending: error}\n")
+		got := o.agent("/mcp", o.ci).call("echo__look", `{"n":1}`)
+		got.wants(t, "approval_required", "not_sent", retrySame)
+		if r := got.Result.Structured; r.After <= 0 || r.Decide != "pgfsm approvals show "+r.RunID {
+			t.Errorf("the answer is %s", got.Raw)
+		}
+	})
+}
+
+// TestServeShowsWhereToDecide: who can be shown a URL is shown it, once for each call that is held.
+func TestServeShowsWhereToDecide(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, holdLook, "serve: {decide_url: \"https://approvals.example.com/runs/{run_id}\"}\n")
+	a := &agent{s: o.served, url: o.mcp, token: o.ci}
+	resp, _ := a.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
+		`"capabilities":{"elicitation":{"form":{},"url":{}}},"clientInfo":{"name":"test","version":"1"}}}`)
+	a.session = resp.Header.Get("Mcp-Session-Id")
+	shown := 0
+	for range 3 {
+		s := a.streams(t, callMessage("echo__look", `{"n":1}`))
+		for said := s.next(); said != nil; said = s.next() {
+			method, _ := at(said, "/method")
+			if string(method) != `"elicitation/create"` {
+				got := read(t, said)
+				if want := "https://approvals.example.com/runs/" + got.Result.Structured.RunID; got.Result.Structured.Decide != want {
+					t.Errorf("the answer is %s, want it to name %s", said, want)
+				}
+				continue
+			}
+			shown++
+			mode, _ := at(said, "/params/mode")
+			url, _ := at(said, "/params/url")
+			if run := recorded(t, o.dir)[0].RunID; string(mode) != `"url"` || string(url) != quoted("https://approvals.example.com/runs/"+run) {
+				t.Errorf("shown is %s", said)
+			}
+			id, _ := at(said, "/id")
+			a.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, id))
+		}
+	}
+	if shown != 1 {
+		t.Errorf("the URL was shown %d times, want once", shown)
+	}
+	if got := len(recorded(t, o.dir)); got != 1 {
+		t.Errorf("%d runs, want one", got)
+	}
+	o.u.reached(t, 0)
+}
+
+// taskClient takes tasks.
+func (o *office) taskClient(token string) *stateless {
+	return &stateless{s: o.served, url: o.mcp, token: token, can: `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`}
+}
+
+// task asks for a task or cancels it, by method.
+func (c *stateless) task(t *testing.T, method, id string) answered {
+	t.Helper()
+	return c.says(t, method, id, `"taskId":`+quoted(id))
+}
+
+// TestServeTasks: a call that waits is a task to who takes one. It is in the ledger before the answer is sent, and is nobody
+// else's.
+func TestServeTasks(t *testing.T) {
+	t.Parallel()
+	status := func(a answered) string {
+		v, err := at(a.Raw, "/result/status")
+		if err != nil {
+			return string(a.Raw)
+		}
+		return strings.Trim(string(v), `"`)
+	}
+	made := func(t *testing.T, o *office, c *stateless, args string) (id, run string) {
+		t.Helper()
+		got := c.call(t, "echo__look", args)
+		if got.Result == nil || got.Result.Type != "task" || got.Result.TaskID == "" {
+			t.Fatalf("it is no task: %s\n%s", got.Raw, o.stderr)
+		}
+		run, _, _ = strings.Cut(got.Result.TaskID, ".")
+		return got.Result.TaskID, run
+	}
+	for _, tt := range []struct{ name, verb, want string }{
+		{"approved", "approve", "hi"},
+		{"denied", "deny", "approval_denied"},
+	} {
+		t.Run("killed-behind-the-answer-and-"+tt.name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t, holdLook, "")
+			id, run := made(t, o, o.taskClient(o.ci), `{"n":1}`)
+			o.cmd.Process.Kill()
+			o.cmd.Wait()
+			o.served = serve(t, o.dir)
+			c := o.taskClient(o.ci)
+			if got := c.task(t, "tasks/get", id); status(got) != "working" {
+				t.Errorf("after the next start: %s", got.Raw)
+			}
+			o.decide(t, tt.verb, run, o.bob)
+			var got answered
+			soon(t, "the task is completed", func() bool {
+				got = c.task(t, "tasks/get", id)
+				return status(got) != "working"
+			})
+			text, _ := at(got.Raw, "/result/result/content/0/text")
+			code, _ := at(got.Raw, "/result/result/structuredContent/code")
+			failed, _ := at(got.Raw, "/result/result/isError")
+			if said := strings.Trim(string(code)+string(text), `"`); status(got) != "completed" || !strings.HasPrefix(said, tt.want) ||
+				(string(failed) == "true") != (tt.verb == "deny") {
+				t.Errorf("the task is %s", got.Raw)
+			}
+			if again := c.task(t, "tasks/get", id); !bytes.Equal(again.Raw, got.Raw) {
+				t.Errorf("asked again it is %s, and was %s", again.Raw, got.Raw)
+			}
+			verifies(t, o.dir)
+		})
+	}
+	t.Run("somebody-elses-and-forged", func(t *testing.T) {
+		t.Parallel()
+		o := newOffice(t, holdLook, "")
+		id, run := made(t, o, o.taskClient(o.ci), `{"n":1}`)
+		other := makeToken(t, o.config, "agent", "other")
+		none := o.taskClient(o.ci).task(t, "tasks/get", "nothing")
+		for _, f := range []struct {
+			name, id string
+			who      string
+		}{
+			{"somebody-elses", id, other}, {"without-a-token", id, ""}, {"the-run-alone", run, o.ci}, {"no-handle", run + ".", o.ci},
+			{"another-handle", run + "." + strings.Repeat("0", handleDigits), o.ci}, {"a-longer-one", id + "0", o.ci},
+			{"a-shorter-one", id[:len(id)-1], o.ci}, {"upper-case", strings.ToUpper(id), o.ci}, {"long", strings.Repeat("x", 1000), o.ci},
+		} {
+			for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
+				if got := o.taskClient(f.who).task(t, method, f.id); !bytes.Equal(got.Raw, none.Raw) || got.code() != "-32602" {
+					t.Errorf("%s, %s: %s, want as for one that never was: %s", f.name, method, got.Raw, none.Raw)
+				}
+			}
+		}
+		if got := o.taskClient(o.ci).task(t, "tasks/get", id); status(got) != "working" {
+			t.Errorf("its own: %s", got.Raw)
+		}
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		t.Parallel()
+		o := newOffice(t, holdLook, "")
+		c := o.taskClient(o.ci)
+		id, run := made(t, o, c, `{"n":1}`)
+		if got := c.task(t, "tasks/cancel", id); got.Error != nil {
+			t.Fatalf("cancel: %s", got.Raw)
+		}
+		o.ended(t, run, ledger.Denied, "approval_denied")
+		got := c.task(t, "tasks/get", id)
+		if failed, _ := at(got.Raw, "/result/result/isError"); status(got) != "completed" || string(failed) != "true" {
+			t.Errorf("the task is %s", got.Raw)
+		}
+		o.u.reached(t, 0)
+		verifies(t, o.dir)
+	})
+	t.Run("token-revoked", func(t *testing.T) {
+		t.Parallel()
+		o := newOffice(t, holdLook, "")
+		c := o.taskClient(o.ci)
+		id, run := made(t, o, c, `{"n":1}`)
+		o.decide(t, "deny", run, o.bob)
+		if out, code := runPgfsm(t, "token", "revoke", "-c", o.config, tokenOf(o.ci)); code != exitYes {
+			t.Fatalf("token revoke: %d %s", code, out)
+		}
+		resp, err := c.ask(t.Context(), "tasks/get", id, `"taskId":`+quoted(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusUnauthorized {
+			t.Errorf("the token was revoked: %s", resp.Status)
+		}
+	})
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"database/sql"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"pgfsm/traces/ledger"
+)
+
+// TestServeFailuresOfTheRecord: what cannot be recorded is not called, the agent is told that nothing was sent, and monitors
+// that the gateway is not ready. When the record can be kept again, everything goes on without a restart.
+func TestServeFailuresOfTheRecord(t *testing.T) {
+	t.Parallel()
+	const inLedger = "ledger: \"sqlite:pgfsm.db\"\n"
+	for _, tt := range []struct {
+		name, more, held string
+		breaks           func(t *testing.T, s *served, dir string) (mends func())
+		says             string // the agent is told
+	}{
+		{"ledger-locked", inLedger, "", lockLedger, "end the program that holds it"},
+		{"ledger-locked-and-the-call-would-be-held", inLedger + "policy: policy.yaml\n", "approval_required", lockLedger, "end the program that holds it"},
+		{"ledger-moved-away", inLedger, "", moveLedger, "moved or replaced"},
+		{"disk-full", inLedger, "", fillDisk, ""},
+		{"traces-folder-not-writable", "traces: {dir: traces}\n", "", spoilTraces, "traces"},
+		{"disk-full-without-a-ledger", "traces: {dir: traces}\n", "", fillDisk, "file too large"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			u := newUnruly(t, but("tools/list", twoTools))
+			dir := gatewayFolder(t, u.puppet, tt.more)
+			if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(holdLook), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := serve(t, dir)
+			a := s.agent("/mcp", "")
+			good := "hi"
+			if tt.held != "" {
+				good = tt.held
+			}
+			if got := a.call("echo__look", `{"n":0}`); got.code() != good {
+				t.Fatalf("before: %s", got.Raw)
+			}
+			before := u.calls.Load()
+			mends := tt.breaks(t, s, dir)
+			got := a.call("echo__look", `{"n":1}`)
+			got.wants(t, "record_failed", "not_sent", retryLater)
+			if reason := got.Result.Structured.Reason; !strings.Contains(reason, tt.says) {
+				t.Errorf("the reason is %q, want it to say %q", reason, tt.says)
+			}
+			u.reached(t, before)
+			if got := s.health(t, "/readyz"); got != http.StatusServiceUnavailable {
+				t.Errorf("readyz = %d, want 503", got)
+			}
+			if got := s.health(t, "/healthz"); got != http.StatusOK {
+				t.Errorf("healthz = %d, want 200", got)
+			}
+			mends()
+			if got := a.until(t, "echo__look", `{"n":2}`, "record_failed"); got.code() != good {
+				t.Errorf("it is over: %s\n%s", got.Raw, s.stderr)
+			}
+			soon(t, "ready again", func() bool { return s.health(t, "/readyz") == http.StatusOK })
+			if code := s.stop(); code != exitYes {
+				t.Errorf("exit %d\n%s", code, s.stderr)
+			}
+			if strings.Contains(tt.more, "ledger") {
+				verifies(t, dir)
+				for _, q := range recorded(t, dir) {
+					if q.Ended == "" && q.Status != ledger.Pending {
+						t.Errorf("left is %+v", q)
+					}
+				}
+			}
+		})
+	}
+}
+
+// lockLedger is another program that writes, and does not come to an end.
+func lockLedger(t *testing.T, _ *served, dir string) func() {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(dir, "pgfsm.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if _, err := db.Exec("ROLLBACK"); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// moveLedger is somebody who tidies up.
+func moveLedger(t *testing.T, _ *served, dir string) func() {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("an open file cannot be moved here")
+	}
+	at := filepath.Join(dir, "pgfsm.db")
+	if err := os.Rename(at, at+".away"); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := os.Rename(at+".away", at); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// spoilTraces puts a file in the place of the folder.
+func spoilTraces(t *testing.T, _ *served, dir string) func() {
+	t.Helper()
+	at := filepath.Join(dir, "traces")
+	if err := os.Rename(at, at+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(at, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := os.Remove(at); err != nil {
+			t.Error(err)
+		}
+		if err := os.Rename(at+".away", at); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestServeFailuresOfTheLedgerAtStart: a ledger that cannot be opened for writing keeps the gateway from starting. It
+// listens nowhere and asks no server.
+func TestServeFailuresOfTheLedgerAtStart(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		spoil func(t *testing.T, at string)
+		says  string
+	}{
+		{"not-a-ledger", func(t *testing.T, at string) {
+			if err := os.WriteFile(at, []byte(strings.Repeat("once upon a time ", 1000)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "pgfsm.db"},
+		{"a-folder-in-its-place", func(t *testing.T, at string) {
+			if err := os.Mkdir(at, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, "pgfsm.db"},
+		{"others-may-write-it", func(t *testing.T, at string) {
+			command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+at, "--role", "agent", "--name", "ci").want(t, exitYes)
+			if err := os.Chmod(at, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}, "pgfsm.db"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			u := newUnruly(t, honest)
+			dir := gatewayFolder(t, u.puppet, "ledger: \"sqlite:pgfsm.db\"\n")
+			tt.spoil(t, filepath.Join(dir, "pgfsm.db"))
+			r := command(patient(t), nil, "serve", "-c", filepath.Join(dir, "pgfsm.yaml"), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+			r.want(t, exitCould)
+			if r.stdout != "" || !strings.Contains(r.stderr, tt.says) || len(u.came) > 0 {
+				t.Errorf("stdout = %q, stderr = %q, and the server was asked %d times", r.stdout, r.stderr, len(u.came))
+			}
+		})
+	}
+}
+
+// TestServeFailuresOfNothingRecorded: who wants no record gets none, and is told so.
+func TestServeFailuresOfNothingRecorded(t *testing.T) {
+	t.Parallel()
+	u := newUnruly(t, honest)
+	dir := gatewayFolder(t, u.puppet, "serve: {record: none}\n")
+	s := serve(t, dir)
+	if got := s.agent("/mcp", "").call("echo__look", `{}`); got.code() != "hi" {
+		t.Errorf("the call: %s", got.Raw)
+	}
+	if code := s.stop(); code != exitYes || !strings.Contains(s.stderr.String(), "nothing is recorded: serve.record is none") {
+		t.Errorf("exit %d\n%s", code, s.stderr)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "traces")); !os.IsNotExist(err) {
+		t.Errorf("there are traces: %v", err)
+	}
+}

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlite"
+)
+
+// An unruly server is a puppet whose answers to tools/call a test writes itself, down to HTTP. It counts the calls that reach it.
+type unruly struct {
+	*puppet
+	calls atomic.Int32
+	deed  atomic.Pointer[answering] // nil: honest
+	cut   chan struct{}             // has a token for each call whose client went away before it was answered
+}
+
+// answering answers one tools/call, by its id.
+type answering func(w http.ResponseWriter, r *http.Request, id string)
+
+func newUnruly(t *testing.T, answer func(method string) string) *unruly {
+	t.Helper()
+	u := &unruly{cut: make(chan struct{}, 100)}
+	u.puppet = newPuppet(t, answer)
+	u.puppet.Server.Close()
+	u.puppet.Server = httptest.NewServer(u)
+	t.Cleanup(u.puppet.Server.Close)
+	t.Cleanup(func() { u.does(nil) })
+	return u
+}
+
+// does says how calls are answered from now on.
+func (u *unruly) does(deed answering) {
+	if deed == nil {
+		u.deed.Store(nil)
+		return
+	}
+	u.deed.Store(&deed)
+}
+
+func (u *unruly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	method, _ := at(body, "/method")
+	deed := u.deed.Load()
+	if string(method) == `"tools/call"` {
+		u.calls.Add(1)
+		if deed != nil {
+			id, _ := at(body, "/id")
+			u.puppet.came <- "tools/call"
+			(*deed)(w, r, string(id))
+			return
+		}
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	u.puppet.ServeHTTP(w, r)
+}
+
+// hangs does not answer before its client has gone, and says then that it did.
+func (u *unruly) hangs(_ http.ResponseWriter, r *http.Request, _ string) {
+	select {
+	case <-r.Context().Done():
+		u.cut <- struct{}{}
+	case <-u.gone:
+	}
+}
+
+// waitsFor answers honestly once leave is closed.
+func (u *unruly) waitsFor(leave <-chan struct{}) answering {
+	return func(w http.ResponseWriter, _ *http.Request, id string) {
+		select {
+		case <-leave:
+		case <-u.gone:
+		}
+		writes("application/json", response("ID", oneText))(w, nil, id)
+	}
+}
+
+// response is a message with a result; ID stands for the id of what it answers.
+func response(id, result string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"result":` + result + `}`
+}
+
+// writes answers with a body of a content type, in which ID stands for the id of the call.
+func writes(content, body string) answering {
+	return func(w http.ResponseWriter, _ *http.Request, id string) {
+		w.Header().Set("Content-Type", content)
+		io.WriteString(w, strings.ReplaceAll(body, "ID", id))
+	}
+}
+
+// reached holds the calls that came to a number.
+func (u *unruly) reached(t *testing.T, want int32) {
+	t.Helper()
+	if got := u.calls.Load(); got != want {
+		t.Errorf("calls that reached the server = %d, want %d", got, want)
+	}
+}
+
+// wants holds an answer to a refusal: its code, the effect, and what can be done.
+func (a answered) wants(t *testing.T, code, effect, retry string) {
+	t.Helper()
+	if a.Result == nil {
+		t.Fatalf("there is no result: %s", a.Raw)
+	}
+	r := a.Result.Structured.refusal
+	if r.Code != code || r.Effect != effect || r.Retry != retry || !a.Result.IsError || r.Reason == "" {
+		t.Errorf("the answer is %s, want the code %s, the effect %s and the retry %s", a.Raw, code, effect, retry)
+	}
+}
+
+// health is the status of /healthz or /readyz.
+func (s *served) health(t *testing.T, path string) int {
+	t.Helper()
+	resp, err := http.Get(s.admin + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// soon waits until something holds that takes milliseconds, or fails.
+func soon(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	within, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := ledger.Poll(within, 5*time.Millisecond, func() (bool, error) { return holds(), nil }); err != nil {
+		t.Fatalf("it never came to this: %s", what)
+	}
+}
+
+// recorded are the runs in the ledger of a folder, the oldest first.
+func recorded(t *testing.T, dir string) (all []ledger.Request) {
+	t.Helper()
+	store, err := sqlite.OpenReadOnly(filepath.Join(dir, "pgfsm.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	err = store.View(t.Context(), func(r ledger.Reader) error {
+		all = nil
+		for q, err := range r.Requests(ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			all = append(all, q)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// stands waits until the one run of a ledger stands as wanted and has ended.
+func stands(t *testing.T, dir string, want ledger.Status, code string) {
+	t.Helper()
+	var all []ledger.Request
+	soon(t, "one run that has ended", func() bool {
+		all = recorded(t, dir)
+		return len(all) == 1 && all[0].Ended != ""
+	})
+	if all[0].Status != want || all[0].Code != code {
+		t.Errorf("the run is %s, %q, want %s, %q", all[0].Status, all[0].Code, want, code)
+	}
+}
+
+func verifies(t *testing.T, dir string) {
+	t.Helper()
+	command(t.Context(), nil, "ledger", "verify", "--ledger", "sqlite:"+filepath.Join(dir, "pgfsm.db")).want(t, exitYes)
+}
+
+// A stateless client has no session: every request says all of itself.
+type stateless struct {
+	s        *served
+	url      string
+	token    string
+	can      string // its capabilities
+	progress string // its progress token; empty: it wants none
+}
+
+// ask makes a request about something that has a name, which may be empty.
+func (c *stateless) ask(ctx context.Context, method, name, params string) (*http.Response, error) {
+	meta := fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":%s,`+
+		`"io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"}`, c.can)
+	if c.progress != "" {
+		meta += `,"progressToken":` + quoted(c.progress)
+	}
+	if params != "" {
+		params = "," + params
+	}
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s}%s}}`, method, meta, params)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range map[string]string{ // in any order: it becomes a map again
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28",
+		"Mcp-Method": method, "Mcp-Name": name,
+	} {
+		req.Header.Set(name, value)
+	}
+	if name == "" {
+		req.Header.Del("Mcp-Name")
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	return http.DefaultClient.Do(req)
+}
+
+// says makes a request and returns its answer.
+func (c *stateless) says(t *testing.T, method, name, params string) answered {
+	t.Helper()
+	resp, err := c.ask(patient(t), method, name, params)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, c.s.stderr)
+	}
+	defer resp.Body.Close()
+	all := messages(t, resp)
+	if len(all) == 0 {
+		t.Fatalf("%s has no answer: %s\n%s", method, resp.Status, c.s.stderr)
+	}
+	return read(t, all[len(all)-1])
+}
+
+func (c *stateless) call(t *testing.T, tool, args string) answered {
+	t.Helper()
+	return c.says(t, "tools/call", tool, fmt.Sprintf(`"name":%q,"arguments":%s`, tool, args))
+}
+
+// messages are those of an answer, to its end.
+func messages(t *testing.T, resp *http.Response) (all [][]byte) {
+	t.Helper()
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return append(all, body)
+	}
+	in := bufio.NewScanner(resp.Body)
+	in.Buffer(nil, 64<<20)
+	for in.Scan() {
+		if data, ok := bytes.CutPrefix(in.Bytes(), []byte("data:")); ok && len(bytes.TrimSpace(data)) > 0 {
+			all = append(all, bytes.Clone(bytes.TrimSpace(data)))
+		}
+	}
+	if err := in.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

@@ -1,0 +1,48 @@
+// What every client here has in common: it reads an order from standard input, connects as its SDK does by default, lists
+// the tools, makes the calls one after the other and writes what came of them to standard output, as one JSON object.
+//
+// Order:  {"url": "http://…", "calls": [{"name": "…", "arguments": {…}, "until": "…"}], "roots": ["file:///…"]}
+// Report: {"protocol": "…", "tools": ["…"], "answers": [{"isError": false, "text": "…", "code": "…"} or {"fault": "…"}]}
+//
+// "fault" is what the client threw; "code" is structuredContent.code, which a refusal has. A call with "until" is made again
+// until its text holds that, at most 100 times: the answer is the last one.
+
+export async function drive(connect) {
+  let text = '';
+  for await (const chunk of process.stdin) text += chunk;
+  const order = JSON.parse(text);
+  const client = await connect(order);
+  const report = { protocol: client.protocol(), tools: await client.tools(), answers: [] };
+  for (const call of order.calls ?? []) {
+    let answer;
+    for (let i = 0; i < 100; i++) {
+      answer = await make(client, call);
+      if (!call.until || answer.text?.includes(call.until)) break;
+      await new Promise((done) => setTimeout(done, 50));
+    }
+    report.answers.push(answer);
+  }
+  await client.close();
+  process.stdout.write(JSON.stringify(report));
+}
+
+async function make(client, call) {
+  try {
+    return read(await client.call(call.name, call.arguments ?? {}));
+  } catch (e) {
+    return { fault: String(e?.message ?? e) };
+  }
+}
+
+function read(result) {
+  return {
+    isError: result.isError === true,
+    text: (result.content ?? []).map((c) => (c.type === 'text' ? c.text : c.type)).join('\n'),
+    code: result.structuredContent?.code ?? '',
+  };
+}
+
+// roots announces the folders of the order, and serves them, where there are any.
+export function announce(order) {
+  return order.roots ? { roots: {} } : {};
+}

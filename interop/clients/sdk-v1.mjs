@@ -1,0 +1,25 @@
+// The TypeScript SDK, first major version. Its argument is the transport: http or sse.
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { announce, drive } from './drive.mjs';
+
+await drive(async (order) => {
+  const client = new Client({ name: 'interop-sdk-v1', version: '1.0.0' }, { capabilities: announce(order) });
+  if (order.roots) {
+    client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: order.roots.map((uri) => ({ uri })) }));
+  }
+  const url = new URL(order.url);
+  const transport = process.argv[2] === 'sse' ? new SSEClientTransport(url) : new StreamableHTTPClientTransport(url);
+  let protocol = '';
+  const set = transport.setProtocolVersion?.bind(transport);
+  transport.setProtocolVersion = (version) => { protocol = version; set?.(version); };
+  await client.connect(transport);
+  return {
+    protocol: () => protocol,
+    tools: async () => (await client.listTools()).tools.map((t) => t.name),
+    call: (name, args) => client.callTool({ name, arguments: args }),
+    close: () => client.close(),
+  };
+});

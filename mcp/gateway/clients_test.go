@@ -1,0 +1,126 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"pgfsm/mcp/wire"
+)
+
+// bearer adds a token to requests.
+type bearer struct{ token string }
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// The SDK's client, over every transport and in both eras, all the way through the dispatcher.
+func TestClientsOfTheSDK(t *testing.T) {
+	type place struct {
+		g  *Gateway
+		at string
+	}
+	stream := func(path string) func(*testing.T, place) sdk.Transport {
+		return func(_ *testing.T, p place) sdk.Transport {
+			return &sdk.StreamableClientTransport{Endpoint: "http://" + p.at + path, HTTPClient: &http.Client{Transport: bearer{"token-ann"}}}
+		}
+	}
+	sse := func(path string) func(*testing.T, place) sdk.Transport {
+		return func(_ *testing.T, p place) sdk.Transport {
+			return &sdk.SSEClientTransport{Endpoint: "http://" + p.at + path, HTTPClient: &http.Client{Transport: bearer{"token-ann"}}}
+		}
+	}
+	stdio := func(t *testing.T, p place) sdk.Transport {
+		inR, inW := io.Pipe()
+		outR, outW := io.Pipe()
+		done := make(chan error, 1)
+		go func() {
+			done <- p.g.ServeStdio(context.Background(), inR, outW, Identity{Name: "ann", Token: "id-of-ann"})
+		}()
+		t.Cleanup(func() {
+			_ = inW.Close()
+			if err := within(t, "the end of the gateway", done); err != nil && !errors.Is(err, errGone) { // the client closes both ends at once
+				t.Error(err)
+			}
+		})
+		return &sdk.IOTransport{Reader: outR, Writer: inW}
+	}
+	for _, c := range []struct {
+		name     string
+		open     func(*testing.T, place) sdk.Transport
+		protocol string // asked for
+		want     string // in force
+		tool     string
+	}{
+		{"one-server-stateless", stream("/servers/files/mcp"), "2026-07-28", "2026-07-28", "echo"},
+		{"all-servers-stateless", stream("/mcp"), "2026-07-28", "2026-07-28", "files__echo"},
+		{"one-server-2025-11-25", stream("/servers/files/mcp"), "2025-11-25", "2025-11-25", "echo"},
+		{"all-servers-2025-06-18", stream("/mcp"), "2025-06-18", "2025-06-18", "files__echo"},
+		{"one-server-2025-03-26", stream("/servers/files/mcp"), "2025-03-26", "2025-03-26", "echo"},
+		{"legacy-one-server", sse("/servers/files/sse"), "2024-11-05", "2024-11-05", "echo"},
+		{"legacy-all-servers", sse("/sse"), "2024-11-05", "2024-11-05", "files__echo"},
+		{"stdio-stateless", stdio, "2026-07-28", "2026-07-28", "files__echo"},
+		{"stdio-2025-11-25", stdio, "2025-11-25", "2025-11-25", "files__echo"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, "files", func(o *Options) {
+				o.Authenticate = func(_ context.Context, token string) (Identity, error) {
+					return Identity{Name: token[len("token-"):], Token: "id-of-ann"}, nil
+				}
+			})
+			r.judge.decide = func(_ context.Context, a *Ask) Answer {
+				if a.From.Name != "ann" {
+					t.Errorf("it was %v", a.From)
+				}
+				a.Say(1, 2, "half")
+				return Answer{Native: true, Result: jsontext.Value(`{"content":[{"type":"text","text":"done"}]}`)}
+			}
+			progress, changed := make(chan string, 8), make(chan struct{}, 8)
+			client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
+				ProgressNotificationHandler: func(_ context.Context, p *sdk.ProgressNotificationClientRequest) { progress <- p.Params.Message },
+				ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { changed <- struct{}{} },
+			})
+			session, err := client.Connect(t.Context(), c.open(t, place{r.Gateway, onLoopback(t, r.Gateway)}), &sdk.ClientSessionOptions{ProtocolVersion: c.protocol})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := session.Close(); err != nil && c.protocol != "2024-11-05" {
+					t.Errorf("it closed with %v", err)
+				}
+			}()
+			if got := session.InitializeResult().ProtocolVersion; got != c.want {
+				t.Errorf("revision %s is in force", got)
+			}
+			tools, err := session.ListTools(t.Context(), nil)
+			if err != nil || len(tools.Tools) != 1 || tools.Tools[0].Name != c.tool {
+				t.Fatalf("%v, %v", tools, err)
+			}
+			call := &sdk.CallToolParams{Name: c.tool, Arguments: map[string]any{"n": 1}}
+			call.SetProgressToken("mine")
+			result, err := session.CallTool(t.Context(), call)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff("done", result.Content[0].(*sdk.TextContent).Text); diff != "" {
+				t.Error(diff)
+			}
+			if got := within(t, "progress", progress); got != "half" {
+				t.Errorf("progress %q", got)
+			}
+			if c.want < Stateless {
+				r.servers["files"].link().peer.Tell(wire.Message{Method: "notifications/tools/list_changed"})
+				within(t, "the news of other tools", changed)
+			}
+		})
+	}
+}

@@ -1,0 +1,284 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/mcp"
+	"pgfsm/mcp/wire"
+)
+
+// use asks something of a server.
+func (c *client) use() string { c.t.Helper(); return c.ask("tools/list", `{}`) }
+
+func TestLinksAreSharedByThoseWhoAreAlike(t *testing.T) {
+	r := newRig(t, "docs mail", nil)
+	docs := r.servers["docs"]
+	docs.modern, r.servers["mail"].modern = true, true
+	ann := r.modern("docs", `{"sampling":{},"experimental":{"x":{}}}`)
+	ann.use()
+	ann.use()
+	alike := r.modern("", `{"experimental":{},"sampling":{"new":1}}`)
+	alike.use()
+	if n := len(docs.links); n != 1 {
+		t.Errorf("%d links for one identity with one set of capabilities", n)
+	}
+	able := r.modern("docs", `{"sampling":{},"roots":{}}`)
+	able.use()
+	bob := r.modern("docs", `{"sampling":{}}`)
+	bob.from = Identity{Name: "ann", Token: "t"}
+	bob.use()
+	r.legacy("docs", `{"sampling":{}}`).use()
+	r.legacy("docs", `{"sampling":{}}`).use()
+	var told []string
+	for _, l := range docs.links {
+		told = append(told, l.peer.Protocol+" "+string(l.peer.Capabilities))
+	}
+	want := []string{Stateless + ` {"sampling":{}}`, Stateless + ` {"sampling":{},"roots":{}}`, Stateless + ` {"sampling":{}}`, `2025-11-25 {"sampling":{}}`, `2025-11-25 {"sampling":{}}`}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if n := len(r.servers["mail"].links); n != 1 {
+		t.Errorf("mail has %d links: only one client came to all servers", n)
+	}
+}
+
+func TestServersHearOnlyOfWhatIsExposed(t *testing.T) {
+	const can = `{"sampling":{"tools":{},"context":{},"x":1},"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true},"extensions":{"a/b":{}},"tasks":{}}`
+	for _, tc := range []struct {
+		name   string
+		expose Expose
+		want   string
+	}{
+		{"all", everything, `{"sampling":{"context":{},"tools":{}},"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true}}`},
+		{"default", DefaultExpose, `{}`},
+		{"elicitation", ExposeElicitation | ExposeTools, `{"elicitation":{"form":{},"url":{}}}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose = tc.expose })
+			r.legacy("docs", can)
+			if got := string(r.servers["docs"].link().peer.Capabilities); got != tc.want {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+func TestLinksThatEndAreMadeAnew(t *testing.T) {
+	r := newRig(t, "docs", nil)
+	docs := r.servers["docs"]
+	docs.says("resources/subscribe", `{}`)
+	docs.says("logging/setLevel", `{}`)
+	for _, client := range []func(server, can string) *client{r.modern, r.legacy} {
+		c := client("docs", `{}`)
+		c.use()
+		n := len(docs.links)
+		docs.link().Close()
+		if got := c.use(); !strings.Contains(got, "echo") || len(docs.links) != n+1 {
+			t.Errorf("%d links: %s", len(docs.links), got)
+		}
+	}
+	c := r.legacy("docs", `{}`)
+	c.ask("resources/subscribe", `{"uri":"a:1"}`)
+	c.ask("resources/subscribe", `{"uri":"a:2"}`)
+	docs.says("resources/unsubscribe", `{}`)
+	c.ask("resources/unsubscribe", `{"uri":"a:1"}`)
+	c.ask("logging/setLevel", `{"level":"error"}`)
+	restored := make(chan string, 2)
+	for _, method := range []string{"resources/subscribe", "logging/setLevel"} {
+		docs.plays(method, func(_ context.Context, _ *playedLink, params jsontext.Value, _ func(wire.Message)) (mcp.Reply, error) {
+			restored <- method + " " + string(params)
+			return mcp.Reply{Result: jsontext.Value(`{}`)}, nil
+		})
+	}
+	docs.link().Close()
+	c.use()
+	got := []string{within(t, "the level", restored), within(t, "the subscription", restored)}
+	if want := []string{`logging/setLevel {"level":"error"}`, `resources/subscribe {"uri":"a:2"}`}; !slices.Equal(got, want) {
+		t.Errorf("the new link was told %q", got)
+	}
+	var told []string
+	for _, m := range c.waiting() {
+		told = append(told, text([]byte(m), "method"))
+	}
+	if want := []string{noteTools, notePrompts, noteResources}; !slices.Equal(told, want) {
+		t.Errorf("the client was told %q", told)
+	}
+}
+
+func TestAServerThatIsDownIsNotTriedAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tried := 0
+		r := newRig(t, "docs", nil)
+		join := r.connect
+		r.connect = func(ctx context.Context, server string, p mcp.Peer) (upstream, error) {
+			tried++
+			return join(ctx, server, p)
+		}
+		docs := r.servers["docs"]
+		docs.down = true
+		c := r.modern("docs", `{}`)
+		for range 10 {
+			c.use()
+		}
+		if tried != 1 {
+			t.Errorf("it was tried %d times", tried)
+		}
+		docs.down = false
+		time.Sleep(downFor)
+		if got := c.use(); !strings.Contains(got, "echo") || tried != 2 {
+			t.Errorf("tried %d times: %s", tried, got)
+		}
+		r.dispatching.end()
+	})
+}
+
+func TestConnectingIsSharedAndOutlivesWhoGivesUp(t *testing.T) {
+	r := newRig(t, "docs", nil)
+	join := r.connect
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	tried := 0
+	r.connect = func(ctx context.Context, server string, p mcp.Peer) (upstream, error) {
+		tried++
+		close(begun)
+		<-goOn
+		return join(ctx, server, p)
+	}
+	c := r.modern("docs", `{}`)
+	ctx, cancel := context.WithCancel(context.Background())
+	gaveUp := make(chan error, 1)
+	go func() { _, err := r.linkTo(ctx, c.request(`1`, "x", ""), &r.options.Servers[0]); gaveUp <- err }()
+	within(t, "the attempt", begun)
+	cancel()
+	if err := within(t, "the first", gaveUp); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			l, err := r.linkTo(context.Background(), c.request(`1`, "x", ""), &r.options.Servers[0])
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			l.release()
+		})
+	}
+	close(goOn)
+	wg.Wait()
+	if tried != 1 {
+		t.Errorf("there were %d attempts", tried)
+	}
+}
+
+func TestSharedLinksAreBoundedAndEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "docs", nil)
+		docs := r.servers["docs"]
+		of := func(i int) *client {
+			c := r.modern("docs", `{}`)
+			c.from = Identity{Name: fmt.Sprint(i)}
+			return c
+		}
+		held := make([]*line, maxShared)
+		for i := range maxShared {
+			l, err := r.linkTo(t.Context(), of(i).request(`1`, "x", ""), &r.options.Servers[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			held[i] = l
+		}
+		if _, err := r.linkTo(t.Context(), of(-1).request(`1`, "x", ""), &r.options.Servers[0]); !errors.Is(err, errTooManyLinks) {
+			t.Errorf("one past the limit, all in use: %v", err)
+		}
+		held[5].release()
+		time.Sleep(time.Second)
+		held[6].release()
+		of(-1).use()
+		synctest.Wait()
+		if !isClosed(docs.links[5].done) || isClosed(docs.links[6].done) {
+			t.Error("not the one went that was idle for longest")
+		}
+		time.Sleep(sharedIdle + time.Second)
+		synctest.Wait()
+		if !isClosed(docs.links[6].done) || isClosed(docs.links[7].done) {
+			t.Error("an idle link lives, or one in use does not")
+		}
+		r.dispatching.end()
+		synctest.Wait()
+		for i, l := range docs.links {
+			if !isClosed(l.done) {
+				t.Errorf("link %d lives", i)
+			}
+		}
+		if _, err := r.linkTo(t.Context(), of(1).request(`1`, "x", ""), &r.options.Servers[0]); err == nil {
+			t.Error("a link was made after the end")
+		}
+	})
+}
+
+func TestSessionsTakeTheirLinksAlong(t *testing.T) {
+	r := newRig(t, "docs mail", nil)
+	c := r.legacy("", `{"roots":{}}`)
+	c.use()
+	docs, mail := r.servers["docs"].link(), r.servers["mail"].link()
+	docs.peer.Tell(wire.Message{ID: jsontext.Value(`1`), Method: "roots/list"})
+	c.pushed()
+	c.session.end()
+	within(t, "the end of one link", docs.done)
+	within(t, "the end of the other", mail.done)
+	c.session.mu.Lock()
+	defer c.session.mu.Unlock()
+	if len(c.session.asks) != 0 {
+		t.Errorf("%d requests wait for a session that has ended", len(c.session.asks))
+	}
+}
+
+func TestConnectingWhileTheSessionEnds(t *testing.T) {
+	r := newRig(t, "docs", nil)
+	c := r.legacy("", `{}`)
+	docs := r.servers["docs"]
+	docs.link().Close()
+	join := r.connect
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	r.connect = func(ctx context.Context, server string, p mcp.Peer) (upstream, error) {
+		close(begun)
+		<-goOn
+		return join(ctx, server, p)
+	}
+	over := make(chan string, 1)
+	go func() { over <- c.use() }()
+	within(t, "the attempt", begun)
+	c.session.finish()
+	close(goOn)
+	within(t, "the answer", over)
+	within(t, "the end of the link that came too late", docs.link().done)
+}
+
+// TestServersWithSessionsCannotAskStatelessClients: that a server has sessions shows only when it was connected to.
+func TestServersWithSessionsCannotAskStatelessClients(t *testing.T) {
+	r := newRig(t, "docs", nil)
+	docs := r.servers["docs"]
+	c := r.modern("docs", `{"sampling":{}}`)
+	for range 3 {
+		c.use()
+	}
+	if len(docs.links) != 2 || string(docs.link().peer.Capabilities) != `{}` || isClosed(docs.link().done) {
+		t.Fatalf("%d links, the last with %s", len(docs.links), docs.link().peer.Capabilities)
+	}
+	within(t, "the end of the first", docs.links[0].done)
+	r.modern("docs", `{"roots":{}}`).use()
+	if len(docs.links) != 2 {
+		t.Errorf("%d links: it is known now", len(docs.links))
+	}
+}

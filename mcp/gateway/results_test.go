@@ -1,0 +1,104 @@
+package gateway
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+)
+
+// odd is JSON that a reader and writer of JSON would not return as it is.
+const odd = `{"big":12345678901234567890123,"one":1.0,"huge":1e400,"minus":-0,"twice":1,"twice":2,"slash":"a\/b\u003c","lone":"\ud800", "sp" : [ ] ,"new":{"x":null}}`
+
+func TestResultsAreFinished(t *testing.T) {
+	self := []byte(`"io.modelcontextprotocol/serverInfo":{"name":"g","version":"1"}`)
+	const info = `"io.modelcontextprotocol/serverInfo":{"name":"g","version":"1"}`
+	for _, tc := range []struct {
+		name, in, legacy, modern, cached string
+	}{
+		{"empty", `{}`, `{}`, `{"resultType":"complete","_meta":{` + info + `}}`,
+			`{"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{` + info + `}}`},
+		{"white-space", ` { "content" : [ ] } `, ` { "content" : [ ] } `, ` {"resultType":"complete","_meta":{` + info + `}, "content" : [ ] } `,
+			` {"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{` + info + `}, "content" : [ ] } `},
+		{"odd-values", `{"structuredContent":` + odd + `}`, `{"structuredContent":` + odd + `}`,
+			`{"resultType":"complete","_meta":{` + info + `},"structuredContent":` + odd + `}`, `{"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{` + info + `},"structuredContent":` + odd + `}`},
+		{"complete-already", `{"resultType":"complete","ttlMs":5,"cacheScope":"public","_meta":{}}`, `{"resultType":"complete","ttlMs":5,"cacheScope":"public","_meta":{}}`,
+			`{"resultType":"complete","ttlMs":5,"cacheScope":"public","_meta":{` + info + `}}`, `{"resultType":"complete","ttlMs":5,"cacheScope":"public","_meta":{` + info + `}}`},
+		{"reserved", `{"_meta":{"a":1.0,"io.modelcontextprotocol/serverInfo":{"name":"up"},"b/c": 2,"io.modelcontextprotocol\/x":1},"z":1}`, `{"_meta":{"a":1.0,"b/c": 2},"z":1}`,
+			`{"resultType":"complete","_meta":{` + info + `,"a":1.0,"b/c": 2},"z":1}`, `{"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{` + info + `,"a":1.0,"b/c": 2},"z":1}`},
+		{"reserved-in-escapes", `{"_meta":{"\u0069o.modelcontextprotocol/x":1}}`, `{"_meta":{}}`, `{"resultType":"complete","_meta":{` + info + `}}`,
+			`{"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{` + info + `}}`},
+		{"meta-twice", `{"_meta":{"io.modelcontextprotocol/x":1},"_meta":{"io.modelcontextprotocol/y":1,"k":1}}`, `{"_meta":{},"_meta":{"k":1}}`,
+			`{"resultType":"complete","_meta":{` + info + `},"_meta":{"k":1}}`, `{"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{` + info + `},"_meta":{"k":1}}`},
+		{"inner-meta-is-payload", `{"content":[{"_meta":{"io.modelcontextprotocol/x":1}}]}`, `{"content":[{"_meta":{"io.modelcontextprotocol/x":1}}]}`,
+			`{"resultType":"complete","_meta":{` + info + `},"content":[{"_meta":{"io.modelcontextprotocol/x":1}}]}`,
+			`{"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{` + info + `},"content":[{"_meta":{"io.modelcontextprotocol/x":1}}]}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var f finding
+			if err := f.read([]byte(tc.in)); err != nil {
+				t.Fatal(err)
+			}
+			got := []string{string(f.finish(jsontext.Value(tc.in), nil, false)), string(f.finish(jsontext.Value(tc.in), self, false)), string(f.finish(jsontext.Value(tc.in), self, true))}
+			if diff := cmp.Diff([]string{tc.legacy, tc.modern, tc.cached}, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsNoObjectIsNoResult(t *testing.T) {
+	for _, doc := range []string{``, ` `, `null`, `[]`, `"{}"`, `{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":"`, `{"a":[`, `{"a":1 2}`, `{1:2}`, `{"a" 1}`, `{"a":}`} {
+		var f finding
+		if err := f.read([]byte(doc)); err == nil {
+			t.Errorf("%q was read", doc)
+		}
+	}
+}
+
+// FuzzPieces holds the finding of members to a decoder's.
+func FuzzPieces(f *testing.F) {
+	for _, doc := range []string{odd, `{}`, `{"a":"\\","b":"\"}"}`, `{"a\u0022":{"b":[1,{"c":"]}"}]}}`, `{"a":[[],{},"",0,true,null]}`, ` {"a" :1 , "b":2 } `} {
+		f.Add([]byte(doc))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		lenient := []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+		if !jsontext.Value(doc).IsValid(lenient...) || jsontext.Value(doc).Kind() != '{' {
+			_ = pieces(doc, func(piece) {}) // it must not hang or break
+			return
+		}
+		var want, got []string
+		dec := jsontext.NewDecoder(bytes.NewBuffer(bytes.Clone(doc)), lenient...)
+		if _, err := dec.ReadToken(); err != nil {
+			t.Fatal(err)
+		}
+		for dec.PeekKind() != '}' {
+			name, _ := dec.ReadToken()
+			n := name.String()
+			value, _ := dec.ReadValue()
+			want = append(want, n, string(value))
+		}
+		if err := pieces(doc, func(p piece) { got = append(got, p.name, string(p.value)) }); err != nil {
+			t.Fatalf("%q: %v", doc, err)
+		}
+		if strings.ContainsRune(strings.Join(want, ""), '\uFFFD') {
+			return // broken UTF-8 in names has more than one spelling
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", doc, diff)
+		}
+	})
+}
+
+func TestRenamed(t *testing.T) {
+	tool := `{ "title":"x","name" : "a\/b","inputSchema":` + odd + `}`
+	want := `{ "title":"x","name" : "docs__a/b","inputSchema":` + odd + `}`
+	if diff := cmp.Diff(want, string(renamed([]byte(tool), "docs__a/b"))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if renamed([]byte(tool), strings.Repeat("x", maxName)) == nil || renamed([]byte(tool), strings.Repeat("x", maxName+1)) != nil {
+		t.Error("the limit is not at its place")
+	}
+}

@@ -1,0 +1,308 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/mcp/wire"
+)
+
+func TestToolsAreListedByteForByte(t *testing.T) {
+	tool := `{ "name" : "ec\/ho", "inputSchema":{"type":"object","x":` + odd + `},"_meta":{"io.modelcontextprotocol/x":1}}`
+	r := newRig(t, "docs", nil)
+	r.servers["docs"].tools = []string{tool, `{"name":"hidden"}`, `{"name":"z"}`, `{"name":"a"}`}
+	r.judge.hidden = []string{"hidden"}
+	if diff := cmp.Diff(`{"jsonrpc":"2.0","id":7,"result":{"tools":[`+tool+`,{"name":"z"},{"name":"a"}]}}`, r.legacy("docs", `{}`).ask("tools/list", `{}`)); diff != "" {
+		t.Errorf("one server (-want +got):\n%s", diff)
+	}
+	joined := strings.Replace(tool, `"ec\/ho"`, `"docs__ec/ho"`, 1)
+	if diff := cmp.Diff(`{"jsonrpc":"2.0","id":7,"result":{"tools":[`+joined+`,{"name":"docs__z"},{"name":"docs__a"}]}}`, r.legacy("", `{}`).ask("tools/list", `{}`)); diff != "" {
+		t.Errorf("all servers (-want +got):\n%s", diff)
+	}
+	got := r.modern("docs", `{}`).ask("tools/list", `{"cursor":null}`)
+	if !strings.Contains(got, `"resultType":"complete"`) || !strings.Contains(got, `"cacheScope":"private"`) || !strings.Contains(got, `"ttlMs":`) || strings.Contains(got, "nextCursor") {
+		t.Error(got)
+	}
+	for _, at := range []string{"docs", ""} {
+		if got := r.modern(at, `{}`).ask("tools/list", `{"cursor":"x"}`); !strings.Contains(got, `"code":-32602`) {
+			t.Error(got)
+		}
+	}
+}
+
+// clashing servers: a tool of one may read as a tool of the other.
+func clashing(t *testing.T, log *bytes.Buffer) *rig {
+	r := newRig(t, "b a a_ dead", func(o *Options) {
+		if log != nil {
+			o.Log = slog.New(slog.NewTextHandler(log, nil))
+		}
+	})
+	r.servers["dead"].down = true
+	r.servers["b"].tools = []string{`{"name":"x__y"}`, `{"name":"n"}`}
+	r.servers["a"].tools = []string{`{"name":"_both"}`, `{"name":"_mine"}`, `{"name":"n"}`, `{"name":"` + strings.Repeat("l", maxName-len("a__")) + `"}`, `{"name":"` + strings.Repeat("m", maxName-len("a__")+1) + `"}`}
+	r.servers["a_"].tools = []string{`{"name":"both"}`, `{"name":"theirs"}`, `{"name":"hidden"}`}
+	r.judge.hidden = []string{"hidden"}
+	return r
+}
+
+func TestNamesOfAllServers(t *testing.T) {
+	var log bytes.Buffer
+	r := clashing(t, &log)
+	got := r.legacy("", `{}`).ask("tools/list", `{}`)
+	want := `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"b__x__y"},{"name":"b__n"},{"name":"a___mine"},{"name":"a__n"},{"name":"a__` +
+		strings.Repeat("l", maxName-len("a__")) + `"},{"name":"a___theirs"}]}}`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for _, want := range []string{"a server cannot be reached", "its name is too long", "another server has one of this name"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not say %q:\n%s", want, log.String())
+		}
+	}
+	for _, tc := range []struct {
+		name, tool, server, native string
+	}{
+		{"plain", "b__n", "b", "n"}, {"joint-in-the-name", "b__x__y", "b", "x__y"}, {"first-reading", "a___mine", "a", "_mine"},
+		{"second-reading", "a___theirs", "a_", "theirs"}, {"not-allowed", "a___hidden", "a_", "hidden"},
+		{"longest", "a__" + strings.Repeat("l", maxName-len("a__")), "a", strings.Repeat("l", maxName-len("a__"))},
+		{"too-long", "a__" + strings.Repeat("m", maxName-len("a__")+1), "", ""},
+		{"of-a-server-that-is-down", "dead__x", "dead", "x"},
+		{"both-readings", "a___both", "", ""}, {"no-such-tool", "b__nothing", "", ""}, {"no-such-server", "c__n", "", ""},
+		{"native", "n", "", ""}, {"no-tool", "b__", "", ""}, {"no-server", "__n", "", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := clashing(t, nil)
+			got := r.legacy("", `{}`).ask("tools/call", `{"name":"`+tc.tool+`"}`)
+			if tc.server == "" {
+				if len(r.judge.asked) > 0 || !strings.Contains(got, `"code":-32602`) {
+					t.Errorf("%v %s", r.judge.asked, got)
+				}
+				return
+			}
+			if len(r.judge.asked) != 1 || r.judge.last().Server != tc.server || r.judge.last().Tool != tc.native {
+				t.Errorf("%+v %s", r.judge.asked, got)
+			}
+		})
+	}
+}
+
+func TestCallsAreTakenApart(t *testing.T) {
+	for _, tc := range []struct {
+		name, params string
+		want         string // in the answer, if it is refused
+		ask          Ask
+	}{
+		{"all", `{"name":"e\u0063ho","arguments":{"a":1.0,"b":1e400},"_meta":{"k":[1.0],"io.modelcontextprotocol/clientInfo":{},"progressToken":12345678901234567890}}`, "",
+			Ask{Tool: "echo", Arguments: jsontext.Value(`{"a":1.0,"b":1e400}`), Meta: jsontext.Value(`{"k":[1.0],"progressToken":12345678901234567890}`), Progress: true, Known: true}},
+		{"least", `{"name":"echo"}`, "", Ask{Tool: "echo", Arguments: jsontext.Value(`{}`)}},
+		{"unknown-goes-to-the-machine", `{"name":"nothing","arguments":{}}`, "", Ask{Tool: "nothing", Arguments: jsontext.Value(`{}`)}},
+		{"nulls-say-nothing", `{"name":"echo","task":null,"requestState":null,"inputResponses":null}`, "", Ask{Tool: "echo", Arguments: jsontext.Value(`{}`)}},
+		{"token-that-is-none", `{"name":"echo","_meta":{"progressToken":{}}}`, "", Ask{Tool: "echo", Arguments: jsontext.Value(`{}`)}},
+		{"no-name", `{"arguments":{}}`, `\"name\" is missing`, Ask{}},
+		{"empty-name", `{"name":""}`, `\"name\"`, Ask{}},
+		{"name-is-a-number", `{"name":1}`, `\"name\"`, Ask{}},
+		{"arguments-are-a-list", `{"name":"echo","arguments":[]}`, `\"arguments\"`, Ask{}},
+		{"arguments-are-null", `{"name":"echo","arguments":null}`, `\"arguments\"`, Ask{}},
+		{"meta-is-a-list", `{"name":"echo","_meta":[]}`, `\"_meta\"`, Ask{}},
+		{"task-of-an-older-revision", `{"name":"echo","task":{"ttl":1}}`, "", Ask{Tool: "echo", Arguments: jsontext.Value(`{}`)}},
+		{"unknown-member", `{"name":"echo","priority":1}`, `\"priority\"`, Ask{}},
+		{"input-of-a-client-with-a-session", `{"name":"echo","inputResponses":{}}`, `2025-11-25`, Ask{}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := newRig(t, "docs", nil)
+			got := r.legacy("docs", `{}`).ask("tools/call", tc.params)
+			if tc.want != "" {
+				if len(r.judge.asked) > 0 || !strings.Contains(got, `"code":-32602`) || !strings.Contains(got, tc.want) {
+					t.Errorf("%d asked: %s", len(r.judge.asked), got)
+				}
+				return
+			}
+			a := *r.judge.last()
+			a.Link, a.Relay, a.Say, a.Show, a.Tell = nil, nil, nil, nil, nil
+			tc.ask.From, tc.ask.Server = Identity{Name: "ann"}, "docs"
+			if diff := cmp.Diff(tc.ask, a); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatTheMachineIsToldOfTheClient(t *testing.T) {
+	const tasks, url = `"extensions":{"io.modelcontextprotocol/tasks":{}}`, `"elicitation":{"url":{}}`
+	for _, tc := range []struct {
+		name, can            string
+		modern               bool
+		change               func(*Options)
+		tasks, elicit, token bool
+	}{
+		{"session-with-all", `{` + tasks + `,` + url + `}`, false, nil, true, true, true},
+		{"stateless-with-all", `{` + tasks + `,` + url + `}`, true, nil, true, false, true},
+		{"nothing", `{}`, false, nil, false, false, true},
+		{"form-only", `{"elicitation":{}}`, false, nil, false, false, true},
+		{"no-tasks-here", `{` + tasks + `}`, true, func(o *Options) { o.Tasks = false }, false, false, true},
+		{"no-progress-here", `{}`, true, func(o *Options) { o.Servers[0].Expose &^= ExposeProgress }, false, false, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := newRig(t, "docs", tc.change)
+			c := r.modern("docs", tc.can)
+			if !tc.modern {
+				c = r.legacy("docs", tc.can)
+			}
+			c.ask("tools/call", `{"name":"echo","_meta":`+c.meta(`,"progressToken":"t"`)+`}`)
+			a := r.judge.last()
+			if a.Tasks != tc.tasks || a.Elicit != tc.elicit || a.Progress != tc.token || a.Known != (tc.token || tc.elicit) || a.Modern != tc.modern || (a.Meta != nil) != tc.token {
+				t.Errorf("%+v", a)
+			}
+		})
+	}
+}
+
+func TestAnswersOfTheMachine(t *testing.T) {
+	const self = `"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"pgfsm","version":"1"}}`
+	for _, tc := range []struct {
+		name           string
+		answer         Answer
+		legacy, modern string
+	}{
+		{"native", Answer{Native: true, Result: jsontext.Value(odd)}, `"result":` + odd + `}`, `"result":{"resultType":"complete",` + self + `,` + odd[1:] + `}`},
+		{"ours", Answer{Result: jsontext.Value(`{"isError":true}`)}, `"result":{"isError":true}}`, `"result":{"resultType":"complete",` + self + `,"isError":true}}`},
+		{"a-task", Answer{Result: jsontext.Value(`{"resultType":"task","taskId":"t"}`)}, `"result":{"resultType":"task","taskId":"t"}}`,
+			`"result":{` + self + `,"resultType":"task","taskId":"t"}}`},
+		{"error", Answer{Error: jsontext.Value(`{"code":-32021,"message":"m","data":{"requiredCapabilities":{"sampling":{}}}}`)},
+			`"error":{"code":-32021,"message":"m","data":{"requiredCapabilities":{"sampling":{}}}}}`, `"error":{"code":-32021,"message":"m","data":{"requiredCapabilities":{"sampling":{}}}}}`},
+		{"nothing", Answer{}, `"error":{"code":-32603,"message":"there is no answer"}}`, `"error":{"code":-32603,"message":"there is no answer"}}`},
+		{"native-null", Answer{Native: true, Result: jsontext.Value(`null`)}, `"error":{"code":-32603,"message":"server docs: its result cannot be used: it is not a JSON object"}}`,
+			`"error":{"code":-32603,"message":"server docs: its result cannot be used: it is not a JSON object"}}`},
+		{"native-task-that-nobody-asked-for", Answer{Native: true, Result: jsontext.Value(`{"resultType":"task","taskId":"t"}`), RunID: "r1"},
+			`"result":` + refusedKind + `}`, `"result":{"resultType":"complete",` + self + `,` + refusedKind[1:] + `}`},
+		{"native-complete-and-a-task", Answer{Native: true, Result: jsontext.Value(`{"resultType":"complete","resultType":"t\u0061sk"}`), RunID: "r1"},
+			`"result":` + refusedKind + `}`, `"result":{"resultType":"complete",` + self + `,` + refusedKind[1:] + `}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := newRig(t, "docs", nil)
+			r.judge.decide = func(context.Context, *Ask) Answer { return tc.answer }
+			want := []string{`{"jsonrpc":"2.0","id":7,` + tc.legacy, `{"jsonrpc":"2.0","id":7,` + tc.modern}
+			got := []string{r.legacy("docs", `{}`).ask("tools/call", `{"name":"echo"}`), r.modern("docs", `{}`).ask("tools/call", `{"name":"echo"}`)}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+const refusedKind = `{"content":[{"type":"text","text":"server docs: it answered with a kind of result that nobody asked for"}],"isError":true,` +
+	`"structuredContent":{"code":"result_refused","effect":"done","policy":"","reason":"server docs: it answered with a kind of result that nobody asked for",` +
+	`"retry":"no","run_id":"r1"}}`
+
+func TestDuringACall(t *testing.T) {
+	r := newRig(t, "docs", nil)
+	var late *Ask
+	r.judge.decide = func(ctx context.Context, a *Ask) Answer {
+		if _, err := a.Link(ctx); err != nil {
+			t.Error(err)
+		}
+		a.Say(0.5, 0, "a\"b")
+		a.Say(2, 3, "")
+		a.Tell("notifications/tasks/status", []byte(`{"x":1.0}`))
+		a.Relay(wire.Message{Method: "notifications/progress", Params: jsontext.Value(`{"progressToken":"t\u0031","progress":1.0,"_meta":{"io.modelcontextprotocol/x":1}}`)})
+		a.Relay(wire.Message{Method: "notifications/unknown"})
+		a.Show("https://x/y", "look", "id1")
+		late = a
+		return Answer{Result: jsontext.Value(`{}`)}
+	}
+	c := r.legacy("docs", `{"elicitation":{"url":{}}}`)
+	c.ask("tools/call", `{"name":"echo","_meta":{"progressToken":"t\u0031"}}`)
+	want := []string{
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t\u0031","progress":0.5,"message":"a\"b"}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t\u0031","progress":2,"total":3}}`,
+		`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"x":1.0}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t\u0031","progress":1.0,"_meta":{}}}`,
+		`{"jsonrpc":"2.0","id":"pgfsm-1","method":"elicitation/create","params":{"mode":"url","message":"look","url":"https://x/y","elicitationId":"id1"}}`,
+	}
+	if diff := cmp.Diff(want, c.heard()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	q := c.request(`"pgfsm-1"`, "", "")
+	q.Result = jsontext.Value(`{"action":"accept"}`)
+	r.dispatch(context.Background(), q)
+	if n := c.session.shown(); n != 0 {
+		t.Errorf("%d requests wait", n)
+	}
+	late.Say(1, 1, "too late")
+	late.Show("https://x/y", "too late", "id2")
+	late.Relay(wire.Message{Method: "notifications/progress", Params: jsontext.Value(`{"progressToken":1}`)})
+	if all := c.heard(); len(all) > 0 || c.session.shown() != 0 {
+		t.Errorf("after the answer: %q", all)
+	}
+}
+
+func TestShowingIsBounded(t *testing.T) {
+	r := newRig(t, "docs", nil)
+	r.judge.decide = func(_ context.Context, a *Ask) Answer {
+		for range maxShown + 1 {
+			a.Show("https://x", "", "")
+		}
+		return Answer{Result: jsontext.Value(`{}`)}
+	}
+	c := r.legacy("docs", `{"elicitation":{"url":{}}}`)
+	c.out = make(sink, 2*maxShown)
+	c.ask("tools/call", `{"name":"echo"}`)
+	if n := len(c.heard()); n != maxShown {
+		t.Errorf("%d were shown, want %d", n, maxShown)
+	}
+}
+
+// TestALinkOutlivesTheAnswer: a task goes on when its request was answered, and when its session has ended.
+func TestALinkOutlivesTheAnswer(t *testing.T) {
+	r := newRig(t, "docs", nil)
+	var a *Ask
+	r.judge.decide = func(_ context.Context, ask *Ask) Answer { a = ask; return Answer{Result: jsontext.Value(`{}`)} }
+	c := r.legacy("docs", `{}`)
+	c.ask("tools/call", `{"name":"echo"}`)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if _, err := a.Link(ctx); err != nil {
+		t.Error(err)
+	}
+	c.session.end()
+	within(t, "the end of the session's link", r.servers["docs"].links[0].done)
+	if _, err := a.Link(ctx); err != nil {
+		t.Error(err)
+	}
+	if l := r.servers["docs"].link(); isClosed(l.done) || len(r.servers["docs"].links) != 2 {
+		t.Error("there is no link that works")
+	}
+}
+
+func TestTasks(t *testing.T) {
+	const can = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+	r := newRig(t, "docs", nil)
+	r.judge.tasks["ann/t1"] = jsontext.Value(`{"taskId":"t1","status":"working"}`)
+	ann, bob := r.modern("docs", can), r.modern("", can)
+	bob.from = Identity{Name: "bob"}
+	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
+		if got := r.modern("docs", `{}`).ask(method, `{"taskId":"t1"}`); !strings.Contains(got, `"code":-32021,`) ||
+			!strings.Contains(got, `"data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`) {
+			t.Errorf("%s of a client that does not declare it: %s", method, got)
+		}
+		for _, params := range []string{`{}`, `{"taskId":1}`, `{"taskId":""}`, `{"taskId":"t2"}`} {
+			if got := ann.ask(method, params); !strings.Contains(got, `"code":-32602`) {
+				t.Errorf("%s %s: %s", method, params, got)
+			}
+		}
+		if got := bob.ask(method, `{"taskId":"t1"}`); !strings.Contains(got, `"code":-32602`) {
+			t.Errorf("%s of another's task: %s", method, got)
+		}
+		got := ann.ask(method, `{"taskId":"t1"}`)
+		if !strings.Contains(got, `"resultType":"complete"`) || strings.Contains(got, `"status":"working"`) != (method == "tasks/get") {
+			t.Errorf("%s: %s", method, got)
+		}
+	}
+}

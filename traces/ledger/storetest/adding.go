@@ -1,0 +1,57 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"pgfsm/traces/ledger"
+)
+
+func addRefuses(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	full := filled[ledger.Request](t)
+	update(t, s, func(tx ledger.Tx) error { return tx.AddRequest(full) })
+	other := request(full.RunID)
+	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddRequest(other) }); err == nil {
+		t.Error("a request can be added twice")
+	}
+	view(t, s, func(r ledger.Reader) { same(t, "Requests", full, only(t, r.Requests(ledger.Filter{}))) })
+	update(t, s, func(tx ledger.Tx) error { return tx.PutRequest(other) })
+	view(t, s, func(r ledger.Reader) { same(t, "Requests", other, only(t, r.Requests(ledger.Filter{}))) })
+}
+
+// manyRows adds rows together: as many as fit any statement, and some more.
+func manyRows(t *testing.T, h Harness) {
+	for _, n := range []int{0, 1, 2, 15, 16, 17, 32, 33, 100} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			s, _ := h.fresh(t)
+			var events []ledger.Event
+			var steps []ledger.Step
+			for i := range n {
+				e, st := event(int64(i+1), "a"), step("a", i)
+				st.Facts = fmt.Sprintf(`{"n":%d}`, i)
+				events, steps = append(events, e), append(steps, st)
+			}
+			update(t, s, func(tx ledger.Tx) error {
+				if err := tx.AddEvents(events); err != nil {
+					return err
+				}
+				return tx.AddSteps(steps)
+			})
+			view(t, s, func(r ledger.Reader) {
+				same(t, "Events", events, list(t, r.Events(0)))
+				same(t, "Steps", steps, list(t, r.Steps("a")))
+			})
+			again := append([]ledger.Event{event(int64(n+1), "b")}, events...) // one of many is refused
+			if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddEvents(again) }); (err == nil) != (n == 0) {
+				t.Errorf("events that are there are added again: %v", err)
+			}
+			view(t, s, func(r ledger.Reader) {
+				if got := len(list(t, r.Events(0))); got != max(n, 1) {
+					t.Errorf("%d events, want %d", got, max(n, 1))
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,104 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+
+	"pgfsm/states"
+	"pgfsm/traces/ledger"
+)
+
+func waiting(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	of := func(run string, change func(*ledger.Request)) ledger.Request {
+		q := ledger.Request{
+			RunID: run, Kind: states.KindAgent, Actor: "ann", Server: "files", Tool: "read", Arguments: digest("args"), Status: ledger.Pending, Binding: "b",
+		}
+		if change != nil {
+			change(&q)
+		}
+		return q
+	}
+	second := of("3", nil)
+	update(t, s, func(tx ledger.Tx) error {
+		for _, q := range []ledger.Request{
+			of("4", nil), second, of("1", func(q *ledger.Request) { q.Binding = "" }), of("2", func(q *ledger.Request) { q.Delivered = late }),
+			of("0", func(q *ledger.Request) { q.Kind = states.KindCall }), of("00", func(q *ledger.Request) { q.Kind = states.KindAsk }),
+			of("5", func(q *ledger.Request) { q.Actor = "bob" }), of("6", func(q *ledger.Request) { q.Arguments = digest("other args") }),
+			of("7", func(q *ledger.Request) { q.Server = "mail" }), of("8", func(q *ledger.Request) { q.Tool = "write" }),
+		} {
+			if err := tx.PutRequest(q); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	look := ledger.Look{Actor: "ann", Server: "files", Tool: "read", Arguments: digest("args")}
+	for _, tc := range []struct {
+		name   string
+		change func(*ledger.Look)
+		want   string // empty: none
+	}{
+		{"first", func(*ledger.Look) {}, "3"},
+		{"of-another-actor", func(l *ledger.Look) { l.Actor = "bob" }, "5"},
+		{"other-arguments", func(l *ledger.Look) { l.Arguments = digest("other args") }, "6"},
+		{"another-server", func(l *ledger.Look) { l.Server = "mail" }, "7"},
+		{"another-tool", func(l *ledger.Look) { l.Tool = "write" }, "8"},
+		{"actor-in-other-case", func(l *ledger.Look) { l.Actor = "Ann" }, ""},
+		{"of-nobody", func(l *ledger.Look) { l.Actor = "" }, ""},
+		{"nothing", func(l *ledger.Look) { *l = ledger.Look{} }, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := look
+			tc.change(&l)
+			waits(t, s, l, tc.want)
+		})
+	}
+	second.Delivered, second.Ended, second.Status = late, late, ledger.Executed
+	update(t, s, func(tx ledger.Tx) error { return tx.PutRequest(second) })
+	waits(t, s, look, "4")
+	update(t, s, func(tx ledger.Tx) error { return tx.Prune(9, []string{"4"}) })
+	waits(t, s, look, "")
+}
+
+func waits(t *testing.T, s ledger.Store, l ledger.Look, want string) {
+	t.Helper()
+	view(t, s, func(r ledger.Reader) {
+		run, err := r.Waiting(l)
+		if run != want || (err == nil) != (want != "") || err != nil && !errors.Is(err, ledger.ErrNotFound) {
+			t.Errorf("Waiting(%v) = %q, %v, want %q", l, run, err, want)
+		}
+	})
+}
+
+func lastPrune(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	of := func(seq int64, kind ledger.Type) ledger.Event {
+		e := event(seq, "")
+		e.Type = kind
+		return e
+	}
+	for _, step := range []struct {
+		add  ledger.Event
+		want int64 // 0: none
+	}{
+		{of(1, ledger.MCPPassed), 0}, {of(2, ledger.LedgerPruned), 2}, {of(3, ledger.MCPPassed), 2}, {of(4, ledger.LedgerPruned), 4},
+		{of(5, ledger.TokenCreated), 4},
+	} {
+		update(t, s, func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{step.add}) })
+		view(t, s, func(r ledger.Reader) {
+			e, err := r.LastPrune()
+			if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+				t.Fatal(err)
+			}
+			if e.Seq != step.want || e.Seq != 0 && e.Type != ledger.LedgerPruned {
+				t.Errorf("behind event %d: LastPrune = %+v", step.add.Seq, e)
+			}
+		})
+	}
+	update(t, s, func(tx ledger.Tx) error { return tx.Prune(4, nil) })
+	view(t, s, func(r ledger.Reader) {
+		e, err := r.LastPrune()
+		missing(t, "LastPrune", e, err)
+	})
+}
