@@ -33,6 +33,7 @@ type greeting struct {
 	// refused: the server has answered, but not with what was asked for. The other way of shaking hands may work.
 	refused bool
 	sure    bool // the refusal says something of the server's revisions, and not of who asks, or of its load
+	speaks  bool // the refusal says that the server speaks the revision that it refused
 }
 
 var greeted = greeting{}
@@ -103,7 +104,8 @@ func (l *Link) handshake(ctx context.Context, method string, params []byte) (jso
 		return o.Result, greeted
 	case o.fault == nil:
 		reason := fmt.Sprintf("it answered %s with error %d %q", method, o.failed.Code, o.failed.Message)
-		return nil, greeting{fault: &fault{code: CodeProtocol, reason: presentable(reason, l.secrets)}, refused: true, sure: true}
+		f := &fault{code: CodeProtocol, reason: presentable(reason, l.secrets)}
+		return nil, greeting{fault: f, refused: true, sure: true, speaks: speaksStateless(o.failed)}
 	}
 	if o.fault.code == codeFrame {
 		o.fault = &fault{code: CodeProtocol, reason: o.fault.reason}
@@ -149,7 +151,11 @@ func (l *Link) initialize(ctx context.Context) greeting {
 // discover shakes hands as from 2026-07-28 on.
 func (l *Link) discover(ctx context.Context) greeting {
 	params := append([]byte(`{"_meta":{`), l.hopMembers(statelessProtocol)...)
-	result, g := l.handshake(ctx, methodDiscover, append(params, "}}"...))
+	params = append(params, "}}"...)
+	result, g := l.handshake(ctx, methodDiscover, params)
+	if g.speaks { // servers of several versions may stand behind one address: they are asked once more before another way is tried
+		result, g = l.handshake(ctx, methodDiscover, params)
+	}
 	if g.fault != nil {
 		return g
 	}
@@ -165,6 +171,16 @@ func (l *Link) discover(ctx context.Context) greeting {
 	s.protocol = statelessProtocol
 	l.settle(s, true)
 	return greeted
+}
+
+// speaksStateless reports whether an error refuses a revision and has ours among those that are spoken (MCP 2026-07-28,
+// UnsupportedProtocolVersionError).
+func speaksStateless(failed *RPCError) bool {
+	if failed.Code != wire.UnsupportedVersion {
+		return false
+	}
+	supported, err := texts(wire.Member(failed.Data, "supported"))
+	return err == nil && slices.Contains(supported, statelessProtocol)
 }
 
 // said is what is kept of a server's answer to the handshake.

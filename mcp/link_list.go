@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"pgfsm/mcp/wire"

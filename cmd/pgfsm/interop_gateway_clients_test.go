@@ -5,8 +5,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -356,7 +358,7 @@ func sameCalls(t *testing.T, path string, journals map[string]string, made int) 
 func journalCalls(t *testing.T, server, journal string) (calls []string) {
 	t.Helper()
 	text, err := os.ReadFile(journal)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a server that was not asked has none
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {

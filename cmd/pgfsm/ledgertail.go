@@ -142,6 +142,8 @@ var worth = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.RunEnded:          {{"/outcome/state", ""}, {"/outcome/code", ""}, {"/outcome/reason", ""}},
 	ledger.TokenCreated:      {{"/role", ""}, {"/name", "for "}, {"/expires", "until "}},
 	ledger.TokenRevoked:      {{"/id", ""}},
+	ledger.OutcomeDelivered:  {{"/how", "by "}},
+	ledger.MCPPassed:         {{"/direction", ""}, {"/server", ""}, {"/method", ""}},
 	ledger.LedgerPruned:      {{"/events", "events "}, {"/runs", "runs "}, {"/before", "before "}},
 }
 

@@ -121,7 +121,7 @@ func (g *gate) run(ctx context.Context, ask *gateway.Ask, run *states.Run) gatew
 	}
 	if outcome.Type == states.TypePending && g.ledger != nil && !g.nowhere {
 		g.lapsed.Store(nil)
-		return g.held(ctx, ask, waitingRun(run))
+		return g.held(ctx, ask, waitingRun(run), true)
 	}
 	if _, err := rec.Finish(outcome); err != nil {
 		rec.Abandon()

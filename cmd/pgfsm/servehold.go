@@ -41,13 +41,14 @@ func waitingRequest(q *ledger.Request) heldCall {
 }
 
 // held answers for a call that waits for people: with a task for who takes one, else held open for a while, else with the
-// word that it waits. The run is in the ledger already, and is nobody's.
-func (g *gate) held(ctx context.Context, ask *gateway.Ask, w heldCall) gateway.Answer {
+// word that it waits. The run is in the ledger already, and is nobody's. Only who asks first is shown where to decide: a client
+// that repeats its call does so every few seconds.
+func (g *gate) held(ctx context.Context, ask *gateway.Ask, w heldCall, first bool) gateway.Answer {
 	g.log.InfoContext(ctx, "held", "run", w.id, "actor", ask.From.Name, "server", ask.Server, "policy", w.policy)
 	if ask.Tasks {
 		return gateway.Answer{Result: w.working().created()}
 	}
-	if url := g.loaded.Serve.DecideAt(w.id); url != "" && ask.Elicit {
+	if url := g.loaded.Serve.DecideAt(w.id); url != "" && first && ask.Elicit {
 		ask.Show(url, "A person has to decide about this call: "+w.reason, w.id)
 	}
 	if g.loaded.Serve.Hold > 0 {
@@ -154,7 +155,7 @@ func (g *gate) attach(ctx context.Context, ask *gateway.Ask, text []byte) (answe
 	case err != nil:
 		return g.unable(ctx, ask, "", err), true
 	case q.Ended == "":
-		return g.held(ctx, ask, waitingRequest(&q)), true
+		return g.held(ctx, ask, waitingRequest(&q), false), true
 	}
 	return g.deliver(ctx, ask, q.RunID, ledger.ByRepeat)
 }

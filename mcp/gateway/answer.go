@@ -158,7 +158,7 @@ func (a *answer) finish(message []byte) {
 		if a.trail != nil {
 			q.session.trails.detach(a.trail, a.self)
 		}
-	case a.plain:
+	case a.plain && !(streamFirst(a.r) && a.status(message) == http.StatusOK): // a stream has no other status
 		a.exchange.plain(a.status(message), message)
 	default:
 		frame := appendEvent(make([]byte, 0, len(message)+32), eventMessage, "", message)

@@ -208,6 +208,13 @@ func typed(r *http.Request) *refusal {
 	return nil
 }
 
+// streamFirst reports whether a client that takes both names the stream first: it is answered with one also where JSON would do.
+// The SDKs' clients name JSON first.
+func streamFirst(r *http.Request) bool {
+	kind, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
+	return strings.TrimSpace(kind) == "text/event-stream"
+}
+
 // acceptable says whether a client takes an answer as JSON and as a stream. Who says nothing takes both.
 func acceptable(r *http.Request) (plain, stream bool) {
 	values := r.Header["Accept"]

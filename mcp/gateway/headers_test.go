@@ -64,6 +64,7 @@ func TestStatelessMessagesSayWhatTheyAre(t *testing.T) {
 		{"task-named", named("tasks/get", `"taskId":"t"`), usual("Mcp-Method: tasks/get", "Mcp-Name: t"), 200, ""},
 		{"another-task", named("tasks/cancel", `"taskId":"t"`), usual("Mcp-Method: tasks/cancel", "Mcp-Name: u"), 400, "-32020"},
 		{"task-unnamed", named("tasks/update", `"taskId":"t"`), usual("Mcp-Method: tasks/update"), 400, "-32020"},
+		{"method-of-tasks-that-is-no-more-names-nothing", named("tasks/result", `"taskId":"t"`), usual("Mcp-Method: tasks/result"), 200, ""},
 
 		{"method-of-nobody", rpc("7", "unknown", `{`+meta+`}`), usual("Mcp-Method: unknown"), 404, "-32601"},
 		{"notification", `{"jsonrpc":"2.0","method":"notifications/x"}`, usual("Mcp-Method: notifications/x"), 202, ""},

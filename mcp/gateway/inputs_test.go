@@ -113,7 +113,8 @@ func TestStateIsBoundToWhoItWasGivenTo(t *testing.T) {
 		t.Errorf("a prompt: %q", got)
 	}
 	again := newRig(t, "docs", nil)
-	if got := asked(again.modern("docs", `{}`), "tools/call", "echo", string(given)); !strings.Contains(got, `"code":-32602`) {
+	again.servers["docs"].says("prompts/get", `{}`)
+	if got := asked(again.modern("docs", `{}`), "prompts/get", "p", string(given)); !strings.Contains(got, `"code":-32602`) {
 		t.Errorf("a state of another process: %s", got)
 	}
 }

@@ -81,6 +81,7 @@ func TestHeadersOfArgumentsAreChecked(t *testing.T) {
 		{"encoded", `{"region":"Hello"}`, http.Header{"Mcp-Param-Region": {"=?base64?SGVsbG8=?="}}, true},
 		{"encoded-without-padding", `{"region":"Hello"}`, http.Header{"Mcp-Param-Region": {"=?base64?SGVsbG8?="}}, false},
 		{"encoded-with-odd-characters", `{"region":"Hello"}`, http.Header{"Mcp-Param-Region": {"=?base64?SGVs!!!bG8=?="}}, false},
+		{"encoded-and-more-behind-it", `{"region":"Hello"}`, http.Header{"Mcp-Param-Region": {"=?base64?SGVsbG8=!?="}}, false},
 		{"encoded-in-two-ways", `{"region":"Hello"}`, http.Header{"Mcp-Param-Region": {"=?base64?SGVsbG9=?="}}, false},
 		{"not-encoded", `{"region":"=?base64?SGVsbG8="}`, http.Header{"Mcp-Param-Region": {"=?base64?SGVsbG8="}}, true},
 		{"another-number", `{"n":7}`, http.Header{"Mcp-Param-N": {"8"}}, false},

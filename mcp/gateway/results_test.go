@@ -41,7 +41,8 @@ func TestResultsAreFinished(t *testing.T) {
 			if err := f.read([]byte(tc.in)); err != nil {
 				t.Fatal(err)
 			}
-			got := []string{string(f.finish(jsontext.Value(tc.in), nil, false)), string(f.finish(jsontext.Value(tc.in), self, false)), string(f.finish(jsontext.Value(tc.in), self, true))}
+			in := jsontext.Value(tc.in)
+			got := []string{string(f.finish(in, nil, false)), string(f.finish(in, self, false)), string(f.finish(in, self, true))}
 			if diff := cmp.Diff([]string{tc.legacy, tc.modern, tc.cached}, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

@@ -18,7 +18,7 @@ import (
 // A rig is a gateway between a client of the test and servers of the test. Neither has a transport.
 type rig struct {
 	*Gateway
-	t       *testing.T
+	t       testing.TB
 	servers map[string]*played
 	judge   *judge
 
@@ -194,7 +194,7 @@ const everything = ExposeTools | ExposeProgress | ExposeCancellation | ExposeLog
 const allCaps = `{"tools":{},"logging":{},"completions":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true}}`
 
 // newRig is a gateway before servers with these names, everything of which is exposed unless change says otherwise.
-func newRig(t *testing.T, names string, change func(*Options)) *rig {
+func newRig(t testing.TB, names string, change func(*Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, servers: make(map[string]*played), judge: &judge{tasks: make(map[string]jsontext.Value)}}
 	o := Options{Calls: r.judge, MaxAge: time.Minute, Tasks: true, Info: mcp.Info{Name: "pgfsm", Version: "1"}, Passed: r.pass}

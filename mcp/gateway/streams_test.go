@@ -24,6 +24,8 @@ func TestAnswersAreJSONUntilSomethingIsSaid(t *testing.T) {
 		{"at-once", "echo", nil, `{"jsonrpc":"2.0","id":5,"result":{"name":"echo",` + meta + `}}`, "application/json"},
 		{"at-once-as-a-stream", "echo", []string{"Accept: text/event-stream"},
 			"event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"name\":\"echo\"," + meta + "}}\n\n", "text/event-stream"},
+		{"at-once-as-a-stream-that-is-named-first", "echo", []string{"Accept: text/event-stream, application/json"},
+			"event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"name\":\"echo\"," + meta + "}}\n\n", "text/event-stream"},
 		{"after-others", "say", nil, "event: message\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"method\":\"notifications/progress\",\"params\":{\"n\":0}}\n\n" +
 			"event: message\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"method\":\"notifications/progress\",\"params\":{\"n\":1}}\n\n" +
 			"event: message\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"method\":\"notifications/progress\",\"params\":{\"n\":2}}\n\n" +
@@ -40,6 +42,16 @@ func TestAnswersAreJSONUntilSomethingIsSaid(t *testing.T) {
 				t.Errorf("Content-Length is %q", length)
 			}
 		})
+	}
+}
+
+// An error of the stateless protocol has its HTTP status also for a client that would rather have streams, which have none.
+func TestErrorsKeepTheirStatus(t *testing.T) {
+	g, _ := scripted(t, nil)
+	w := serve(g, come("POST", "/mcp", rpc("5", "unknown", `{`+meta+`}`), "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: unknown",
+		"Accept: text/event-stream, application/json"))
+	if w.Code != 404 || w.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("%d %s: %s", w.Code, w.Header().Get("Content-Type"), w.Body)
 	}
 }
 

@@ -202,3 +202,61 @@ func TestRecoveryGoesOnBehindALockThatCannotBeRead(t *testing.T) {
 		t.Errorf("when it can be read again: Recover() = %+v, %v", got, err)
 	}
 }
+
+// A believer is a store that takes every owner for gone, as who cannot see its lock would.
+type believer struct{ ledger.Store }
+
+func (believer) Gone(string) (bool, error) { return true, nil }
+
+// TestARunThatWasTakenAwayIsNotGoneOnWith: locks are an aid. Whoever's run was ended or taken up by another process, rightly or not,
+// finds that out before anything is called or recorded.
+func TestARunThatWasTakenAwayIsNotGoneOnWith(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		at   string // when it is gone on with
+		take func(*testing.T, *ledger.Ledger, *desk, string)
+	}{
+		{"ended", "2026-11-21T10:30:00Z" /* it has expired */, func(t *testing.T, l *ledger.Ledger, d *desk, id string) {
+			if got, err := l.RecoverRun(context.Background(), d.replayer(nil), id); err != nil {
+				t.Fatalf("RecoverRun() = %+v, %v", got, err)
+			}
+		}},
+		{"taken-up", inTime, func(t *testing.T, l *ledger.Ledger, _ *desk, id string) {
+			if err := l.Claim(context.Background(), id); err != nil {
+				t.Fatalf("Claim() = %v", err)
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t)
+			l, err := ledger.Open(believer{d.store.Open()}, ledger.Options{Clock: d.clock.now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			id, s := d.approved(nil)
+			if err := d.Claim(context.Background(), id); err != nil {
+				t.Fatal(err)
+			}
+			d.clock.set(t, c.at)
+			w := world(s)
+			ports := w.Ports
+			w.Ports = func(r *states.Run) *states.Live {
+				c.take(t, l, d, id)
+				return ports(r)
+			}
+			before := d.checkpoint()
+			_, err = d.Resume(context.Background(), d.replayer(nil), id, w)
+			var refused *ledger.ClaimError
+			if !errors.As(err, &refused) || !errors.Is(err, ledger.ErrTaken) || len(s.World.Calls) != 0 {
+				t.Errorf("Resume() = %v, %d calls, want %v", err, len(s.World.Calls), ledger.ErrTaken)
+			}
+			if got := d.row(id); got.Sent != "" || d.checkpoint() == before {
+				t.Errorf("the request is %+v", got)
+			}
+			if _, err := d.checked(ledger.VerifyOptions{}); err != nil {
+				t.Errorf("Verify() = %v", err)
+			}
+		})
+	}
+}
