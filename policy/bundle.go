@@ -18,6 +18,7 @@ import (
 type Bundle struct {
 	content   Content
 	canonical []byte
+	text      string // the same, for those who keep it
 	digest    canonical.Digest
 
 	screen       *screen.Screen
@@ -86,7 +87,7 @@ func Compile(content Content) (*Bundle, error) {
 	if b.canonical, err = canonical.Marshal(&b.content); err != nil {
 		errs = append(errs, err)
 	}
-	b.digest = canonical.Sum("bundle", b.canonical)
+	b.digest, b.text = canonical.Sum("bundle", b.canonical), string(b.canonical)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
@@ -159,6 +160,9 @@ func (b *Bundle) Content() *Content { return &b.content }
 
 // Canonical returns the content in canonical form. It must not be changed.
 func (b *Bundle) Canonical() []byte { return b.canonical }
+
+// Text returns the content in canonical form as a string, which is not made anew each time.
+func (b *Bundle) Text() string { return b.text }
 
 // Digest names the bundle.
 func (b *Bundle) Digest() canonical.Digest { return b.digest }

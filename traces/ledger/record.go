@@ -183,7 +183,7 @@ func stillAgreed(b *batch, q *Request) error {
 // create adds the run's first event: its header and its call, as far as it came.
 func (r *Run) create(b *batch, q *Request) error {
 	h := &r.header
-	if err := b.PutBlob(Blob{Digest: h.Bundle.Digest, Kind: BlobBundle, Text: string(h.Bundle.Content)}); err != nil {
+	if err := b.PutBlob(Blob{Digest: h.Bundle.Digest, Kind: BlobBundle, Text: r.run.Bundle().Text()}); err != nil {
 		return err
 	}
 	p := &created{
