@@ -40,10 +40,12 @@ bench: ## the figures of docs/benchmarks.md; COUNT runs of each
 	$(GO) run $(BENCHSTAT) bench.txt
 
 bench-gateway: build ## the gateway beside direct calls and a bare proxy: four minutes; with FULL=1 all that is measured, a quarter of an hour
+	@rm -rf bin/bench-*
 	$(GO) test ./mcp/gateway/bench -count 1 -timeout 1h -v -run TestLoad -args -load -pgfsm $(CURDIR)/bin/pgfsm -dir $(CURDIR)/bin $(if $(FULL),-full) $(BENCHFLAGS)
 
-crash: ## the ledger's processes killed 520 times, and 1,000 rounds of two that race: about eight minutes
+crash: ## the ledger's processes killed 520 times, 1,000 rounds of two that race, and gateways killed 300 times: about sixteen minutes
 	PGFSM_CRASH_KILLS=520 PGFSM_CRASH_ROUNDS=1000 $(GO) test -count 1 -timeout 1h -v ./traces/ledger/crashtest
+	PGFSM_CRASH_KILLS=150 $(GO) test -count 1 -timeout 1h -v -run TestServeCrash ./cmd/pgfsm
 
 tamper: ## every field of every row of a ledger changed, one at a time: about two minutes
 	PGFSM_TAMPER=all $(GO) test -count 1 -timeout 1h -v -run VerifyNames ./traces/ledger

@@ -94,6 +94,8 @@ func (l *Link) hear(h heard, q *query) (m wire.Message, pass bool, f *fault) {
 	switch {
 	case h.ID == nil && (h.unfit || h.Method == noteProgress && !untoken(&h.Message, q)):
 		return m, false, nil
+	case h.ID == nil && h.Method == noteAcknowledged && (q == nil || q.method != methodListen):
+		return m, false, nil // of a subscription of our own
 	case h.ID == nil:
 		return h.Message, true, nil
 	case h.unfit && !json256(h.ID): // not even an error can name it

@@ -150,21 +150,34 @@ func (b *frameBody) Read(p []byte) (int, error) {
 
 func (b *frameBody) Close() error { return nil }
 
-// bound is ctx, cut off by the link's end too.
-func (h *httpCarrier) bound(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	unhook := context.AfterFunc(h.l.ctx, cancel)
-	return ctx, func() { unhook(); cancel() }
+// bound is the time that an HTTP request has: to the end of ctx, or of the link.
+func (h *httpCarrier) bound(ctx context.Context) *bound {
+	b := new(bound)
+	b.ctx, b.cut = context.WithCancel(h.l.ctx)
+	b.detach = context.AfterFunc(ctx, b.cut)
+	return b
+}
+
+// A bound is the time that an HTTP request has.
+type bound struct {
+	ctx    context.Context
+	cut    context.CancelFunc // ends it
+	detach func() bool        // makes it outlive the caller's context: only the link's end ends it then
+}
+
+func (b *bound) release() {
+	b.detach()
+	b.cut()
 }
 
 func (h *httpCarrier) ask(ctx context.Context, q *query) outcome {
 	if f := h.l.leave(q.frame, q.permit); f != nil {
 		return broken(f)
 	}
-	bound, release := h.bound(ctx)
-	resp, err := h.pool.RoundTrip(h.request(bound, http.MethodPost, h.header(q), newBody(q.frame, q.permit)))
+	span := h.bound(ctx)
+	resp, err := h.pool.RoundTrip(h.request(span.ctx, http.MethodPost, h.header(q), newBody(q.frame, q.permit)))
 	if err != nil {
-		release()
+		span.release()
 		return broken(h.trouble(ctx, err))
 	}
 	if q.method == methodInitialize {
@@ -178,13 +191,13 @@ func (h *httpCarrier) ask(ctx context.Context, q *query) outcome {
 	case redirect(resp.StatusCode):
 		f = h.l.fail(CodeRedirect, "it answered with HTTP status %d, a redirect", resp.StatusCode)
 	case resp.StatusCode < 200 || resp.StatusCode >= 300:
-		defer release()
+		defer span.release()
 		defer resp.Body.Close()
 		return h.refused(resp, q)
 	case media == "text/event-stream":
-		return h.stream(bound, ctx, resp, q, release)
+		return h.stream(ctx, span, resp, q)
 	case media == "application/json":
-		defer release()
+		defer span.release()
 		defer resp.Body.Close()
 		return h.whole(ctx, resp, q)
 	case resp.StatusCode != http.StatusOK:
@@ -194,7 +207,7 @@ func (h *httpCarrier) ask(ctx context.Context, q *query) outcome {
 			"it answered with the content type %q, neither JSON nor an event stream", content), h.l.secrets)}
 	}
 	resp.Body.Close()
-	release()
+	span.release()
 	return outcome{fault: f, status: resp.StatusCode}
 }
 
@@ -277,8 +290,8 @@ func (h *httpCarrier) tell(ctx context.Context, frame []byte) *fault {
 	if f := h.l.leave(frame, nil); f != nil {
 		return f
 	}
-	bound, release := h.bound(ctx)
-	defer release()
+	span := h.bound(ctx)
+	defer span.release()
 	header := h.header(nil)
 	greeted := h.settled.Load() != nil
 	if greeted && h.l.modern {
@@ -287,7 +300,7 @@ func (h *httpCarrier) tell(ctx context.Context, frame []byte) *fault {
 			header.Set(methodHeader, method)
 		}
 	}
-	resp, err := h.pool.RoundTrip(h.request(bound, http.MethodPost, header, newBody(frame, nil)))
+	resp, err := h.pool.RoundTrip(h.request(span.ctx, http.MethodPost, header, newBody(frame, nil)))
 	if err != nil {
 		return h.trouble(ctx, err)
 	}

@@ -138,6 +138,20 @@ func TestErasOfServersByStatus(t *testing.T) {
 	}
 }
 
+// What a handshake may not settle on.
+func TestRevisionsThatAreNotTaken(t *testing.T) {
+	for _, revision := range []string{`"2026-07-28"`, `"2099-01-01"`, `""`, `7`, `null`} {
+		srv := serveScript(t, on("initialize", func(w spoken) []string {
+			return []string{result(w.id, `{"protocolVersion":`+revision+`,"capabilities":{}}`)}
+		}), false)
+		var e *LinkError
+		_, err := upstreams(t, Limits{}, srv.server()).Link(t.Context(), "web", Peer{Protocol: older})
+		if !errors.As(err, &e) || e.Code != CodeProtocol {
+			t.Errorf("Link() to who initializes with %s = %v, want %s", revision, err, CodeProtocol)
+		}
+	}
+}
+
 func TestChildrenOfLinksThatFail(t *testing.T) {
 	t.Setenv("PGFSM_SECRET_OF_OURS", "x")
 	tests := []struct {
@@ -446,9 +460,15 @@ func TestNothingIsLeftOfLinks(t *testing.T) {
 			default:
 				hs = httptest.NewServer(sdk.NewStreamableHTTPHandler(same, &sdk.StreamableHTTPOptions{Stateless: name == "http-stateless"}))
 			}
-			fds, procs := descriptors(t), children(t)
 			if hs != nil {
 				s.URL = hs.URL
+			}
+			first := upstreams(t, Limits{}, s) // what the runtime opens once for all is open then
+			linked(t, first, s.Name, Peer{Protocol: older})
+			first.Close()
+			http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+			fds, procs := descriptors(t), children(t)
+			if hs != nil {
 				fds-- // the listener
 			}
 			u := upstreams(t, Limits{}, s)

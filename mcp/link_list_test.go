@@ -325,7 +325,8 @@ func TestAnswersToALinkThatListens(t *testing.T) {
 		t.Run(role, func(t *testing.T) {
 			judge := func(t *testing.T, s Server) {
 				u := upstreams(t, Limits{}, s)
-				l := linked(t, u, s.Name, Peer{Protocol: newer})
+				peer := newTold()
+				l := linked(t, u, s.Name, Peer{Protocol: newer, Tell: peer.hear})
 				if !l.Modern() {
 					t.Fatalf("Hello() = %+v, want revision %s", l.Hello(), newer)
 				}
@@ -333,6 +334,10 @@ func TestAnswersToALinkThatListens(t *testing.T) {
 					if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); r.Effect != EffectDone {
 						t.Errorf("Call() = %+v, want done", r)
 					}
+				}
+				l.Close()
+				if said := peer.list(); len(said) != 0 { // that we are listened to is our affair
+					t.Errorf("the peer was told %q, want nothing", said)
 				}
 			}
 			t.Run("stdio", func(t *testing.T) { noLeak(t); judge(t, self(t, role)) })

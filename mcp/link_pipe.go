@@ -71,7 +71,7 @@ func (c *pipeCarrier) write(ctx context.Context, frame []byte, p *permit) *fault
 		p.touched.Store(true)
 	}
 	// The line's end goes with its message: a child must not see a half of it.
-	n, err := c.child.write(ctx, append(frame, '\n'))
+	n, err := c.child.write(ctx, append(oneLine(frame), '\n'))
 	if n == 0 && err != nil && p != nil {
 		p.touched.Store(false)
 	}
@@ -95,6 +95,18 @@ func (c *pipeCarrier) close(polite bool) {
 	}
 	c.child.kill()
 	waitFor(c.child.exited, c.child.grace)
+}
+
+// oneLine makes one line of a message, in place. What clients wrote is in it as it came, and a line break between two tokens, where
+// JSON allows it, would end the line: the child would take the rest for a message of ours, a tools/call that nobody judged. Some
+// read a carriage return as the end, too. In the strings of JSON neither can stand.
+func oneLine(frame []byte) []byte {
+	for i, c := range frame {
+		if c == '\n' || c == '\r' {
+			frame[i] = ' '
+		}
+	}
+	return frame
 }
 
 // write writes frame, or gives up when ctx ends: a child that does not read must not hold us.

@@ -96,9 +96,9 @@ func (c *sseCarrier) post(ctx context.Context, frame []byte, p *permit) *fault {
 	if f := c.l.leave(frame, p); f != nil {
 		return f
 	}
-	ctx, release := c.http.bound(ctx)
-	defer release()
-	req := c.http.request(ctx, http.MethodPost, c.http.header(nil), newBody(frame, p))
+	span := c.http.bound(ctx)
+	defer span.release()
+	req := c.http.request(span.ctx, http.MethodPost, c.http.header(nil), newBody(frame, p))
 	req.URL = c.target
 	resp, err := c.http.pool.RoundTrip(req)
 	if err != nil {

@@ -24,12 +24,12 @@ const (
 )
 
 // stream reads events up to the answer. What comes behind it is heard beside.
-func (h *httpCarrier) stream(bound, ctx context.Context, resp *http.Response, q *query, release func()) outcome {
+func (h *httpCarrier) stream(ctx context.Context, span *bound, resp *http.Response, q *query) outcome {
 	body := &responseBody{ReadCloser: resp.Body}
 	events := newEventReader(body, h.l.frame)
 	o, cut := h.events(ctx, events, q)
 	for n := 0; cut && n < maxResumes; n++ {
-		resumed := h.resume(bound, events)
+		resumed := h.resume(span.ctx, events)
 		if resumed == nil {
 			break
 		}
@@ -40,10 +40,15 @@ func (h *httpCarrier) stream(bound, ctx context.Context, resp *http.Response, q 
 	}
 	rest := func() {
 		body.Close()
-		release()
+		span.release()
 		events.free()
 	}
-	if o.fault != nil || body.over && events.src.Buffered() == 0 || !h.l.tasks.run(func() { h.drain(events, release, rest) }) {
+	if o.fault != nil || body.over && events.src.Buffered() == 0 {
+		rest()
+		return o
+	}
+	span.detach() // who asked has the answer, and its context ends
+	if !h.l.tasks.run(func() { h.drain(events, span.cut, rest) }) {
 		rest()
 	}
 	return o

@@ -110,6 +110,11 @@ func init() {
 				}
 			})
 		},
+		"asks-and-does-not-wait": func() script {
+			return on("tools/call", func(w spoken) []string {
+				return []string{`{"jsonrpc":"2.0","id":"late","method":"roots/list"}`, result(w.id, oneResult)}
+			})
+		},
 		"asks-twice-with-one-id": func() script {
 			return on("tools/call", func(w spoken) []string {
 				ask := `{"jsonrpc":"2.0","id":5,"method":"roots/list"}`
@@ -214,6 +219,26 @@ func TestRequestsThatCannotBePassedOn(t *testing.T) {
 		r := l.Call(t.Context(), asCall(t, l, `{}`), heard.hear)
 		if len(heard.list()) != 0 || s.Type != TypeHTTP && r.Effect != EffectDone {
 			t.Errorf("Call() = %+v, told %q, want nothing told", r, heard.list())
+		}
+	})
+}
+
+// A request that came with a call which is over waits for nothing: its answer is not sent, and it does not count.
+func TestRequestsThatOutliveTheirCall(t *testing.T) {
+	overEach(t, "asks-and-does-not-wait", func(t *testing.T, s Server) {
+		u := upstreams(t, Limits{}, s)
+		l := linked(t, u, s.Name, Peer{Protocol: older})
+		for range 3 { // also with the same id again
+			heard := newTold()
+			if r := l.Call(t.Context(), asCall(t, l, `{}`), heard.hear); r.Effect != EffectDone || len(heard.list()) != 1 {
+				t.Errorf("Call() = %+v, told %q, want done and the request", r, heard.list())
+			}
+			if n := len(l.asked.open); n != 0 {
+				t.Errorf("%d requests wait for an answer, want none", n)
+			}
+			if err := l.Answer(t.Context(), heard.next(t).ID, []byte(`{}`), nil); err != nil {
+				t.Errorf("Answer() too late = %v, want nothing done", err)
+			}
 		}
 	})
 }
@@ -435,81 +460,6 @@ func TestModernRequests(t *testing.T) {
 	}
 }
 
-// A server of a revision with sessions may cut the stream of a call and be asked for the rest. The call is not sent again.
-func TestTheRestOfAStreamIsAskedFor(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		parts   []string // of the stream: the response, and the answers to GETs
-		session string
-		code    string
-		gets    []string // the ids that are asked with
-	}{
-		{"in-the-first-rest", []string{"id: a\nretry: 1\ndata:\n\n", "data: ANSWER\n\n"}, "one", "", []string{"a"}},
-		{"in-the-third-rest", []string{
-			"id: a\nretry: 1\ndata:\n\n", "id: b\ndata: NOTE\n\n", "data: NOTE\n\n", "id: c\ndata: ANSWER\n\n",
-		}, "one", "", []string{"a", "b", "b"}},
-		{"no-rest", []string{"id: a\nretry: 1\ndata:\n\n"}, "one", CodeUnreachable, []string{"a"}},
-		{"no-ids", []string{"retry: 1\ndata: NOTE\n\n", "data: ANSWER\n\n"}, "one", CodeUnreachable, nil},
-		{"no-session", []string{"id: a\nretry: 1\ndata: NOTE\n\n", "data: ANSWER\n\n"}, "", CodeUnreachable, nil},
-		{"an-id-that-is-no-header", []string{"id: \x01\nretry: 1\ndata: NOTE\n\n", "data: ANSWER\n\n"}, "one", CodeUnreachable, nil},
-		{"another-answer", []string{"id: a\nretry: 1\ndata:\n\n", "data: OTHER\n\n"}, "one", CodeProtocol, []string{"a"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			noLeak(t)
-			var mu sync.Mutex
-			var gets []string
-			calls, id := 0, ""
-			part := func(n int) string {
-				text := strings.ReplaceAll(tt.parts[n], "ANSWER", result(id, oneResult))
-				text = strings.ReplaceAll(text, "OTHER", result("77", oneResult))
-				return strings.ReplaceAll(text, "NOTE", `{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
-			}
-			srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-				mu.Lock()
-				defer mu.Unlock()
-				if tt.session != "" {
-					rw.Header().Set(sessionHeader, tt.session)
-				}
-				switch r.Method {
-				case http.MethodGet:
-					gets = append(gets, r.Header.Get("Last-Event-Id"))
-					if len(gets) >= len(tt.parts) || r.Header.Get(sessionHeader) != tt.session {
-						rw.WriteHeader(http.StatusNotFound)
-						return
-					}
-					rw.Header().Set("Content-Type", "text/event-stream")
-					io.WriteString(rw, part(len(gets)))
-				case http.MethodPost:
-					w := readWire([]byte(readAll(r)))
-					if w.method == methodCall {
-						calls++
-						id = w.id
-						rw.Header().Set("Content-Type", "text/event-stream")
-						io.WriteString(rw, part(0))
-						return
-					}
-					rw.Header().Set("Content-Type", "application/json")
-					if w.id != "" {
-						io.WriteString(rw, honest(w)[0])
-					}
-				}
-			}))
-			t.Cleanup(srv.Close)
-			u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL})
-			_, r := linkCall(t, u, "s", `{}`)
-			effect := map[bool]string{true: EffectDone, false: EffectUnknown}[tt.code == ""]
-			mu.Lock()
-			defer mu.Unlock()
-			if r.Code != tt.code || r.Effect != effect || calls != 1 {
-				t.Errorf("Call() = %+v after %d calls, want code %q, %s, and one call", r, calls, tt.code, effect)
-			}
-			if diff := cmp.Diff(tt.gets, gets); diff != "" {
-				t.Errorf("asked with the ids (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // Over one stream for all a message belongs to the request that it names, or to the only one that it can belong to.
 func TestOwnersOfMessages(t *testing.T) {
 	heeding := func(wire.Message) {}
@@ -555,5 +505,28 @@ func TestOwnersOfMessages(t *testing.T) {
 				t.Errorf("owner() = %+v, want %+v", got, tt.want)
 			}
 		})
+	}
+}
+
+// What clients wrote with line breaks between its tokens is one line to a child: the rest of it is no message of its own.
+func TestAMessageIsOneLine(t *testing.T) {
+	noLeak(t)
+	u := upstreams(t, Limits{}, self(t, "talks"))
+	l := linked(t, u, "child", Peer{Protocol: older})
+	smuggled := `{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"echo","arguments":{}}}`
+	for _, lineEnd := range []string{"\n", "\r\n", "\r"} {
+		heard := newTold()
+		params := `{"name":"a\nb","x":` + lineEnd + smuggled + lineEnd + `}`
+		if r, err := l.Request(t.Context(), "prompts/get", []byte(params), heard.hear); err != nil || string(r.Result) != oneResult {
+			t.Errorf("Request() with %q in its params = %+v, %v, want the result", lineEnd, r, err)
+		}
+		c := asCall(t, l, `{}`)
+		c.Meta = jsontext.Value("{" + lineEnd + `"x":` + lineEnd + smuggled + lineEnd + "}")
+		if r := l.Call(t.Context(), c, heard.hear); r.Effect != EffectDone {
+			t.Errorf("Call() with %q in its _meta = %+v, want done", lineEnd, r)
+		}
+	}
+	if l.Err() != nil {
+		t.Errorf("Err() = %v, want the link to go on: the child read whole messages", l.Err())
 	}
 }

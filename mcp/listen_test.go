@@ -260,7 +260,7 @@ func TestNewsAreAskedForAgain(t *testing.T) {
 // A server may answer the good-bye only when nobody listens any more.
 func TestCloseEndsTheNewsBeforeTheSession(t *testing.T) {
 	noLeak(t)
-	over := make(chan struct{})
+	listening, over := make(chan struct{}), make(chan struct{})
 	var ended atomic.Bool
 	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set(sessionHeader, "one")
@@ -268,6 +268,7 @@ func TestCloseEndsTheNewsBeforeTheSession(t *testing.T) {
 		case http.MethodGet:
 			rw.Header().Set("Content-Type", "text/event-stream")
 			http.NewResponseController(rw).Flush()
+			close(listening)
 			<-r.Context().Done()
 			close(over)
 		case http.MethodDelete:
@@ -289,6 +290,7 @@ func TestCloseEndsTheNewsBeforeTheSession(t *testing.T) {
 	t.Cleanup(srv.Close)
 	u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL})
 	listed(t, u)
+	<-listening
 	if err := u.Close(); err != nil || !ended.Load() {
 		t.Errorf("Close() = %v with the session ended %t, want it ended by the server", err, ended.Load())
 	}

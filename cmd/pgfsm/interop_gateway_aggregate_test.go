@@ -65,7 +65,7 @@ var leftOut = map[string]string{
 func TestGatewayConformanceOfAll(t *testing.T) {
 	t.Parallel()
 	in := interopTools(t)
-	server := fmt.Sprintf("{type: stdio, command: %q, expose: all}", sdkProgram(t, "everything-server"))
+	server := fmt.Sprintf("{type: stdio, command: %q, expose: all%s}", sdkProgram(t, "everything-server"), patientServer)
 	g := conformanceGateway(t, map[string]string{"es": server}, "es")
 	var known []string
 	for _, r := range revisions {

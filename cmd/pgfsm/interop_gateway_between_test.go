@@ -16,11 +16,13 @@ import (
 )
 
 // betweenTools are all tools of the suite's own servers.
-const betweenTools = `{"suite": ["add_numbers", "test_client_elicitation_defaults", "test_reconnection", "json_schema_echo", "json_schema_2020_12_tool",
-"test_mrtr_echo_state", "test_mrtr_no_state", "test_mrtr_no_result_type", "test_mrtr_unrelated",
-"test_headers", "my-hyphenated-tool", "test_custom_headers", "test_custom_headers_null", "valid_tool", "invalid_array_header", "invalid_colon_in_name", "invalid_control_char_name", "invalid_duplicate_diff_case",
-"invalid_duplicate_same_case", "invalid_empty_header", "invalid_non_ascii_name", "invalid_null_header",
-"invalid_number_header", "invalid_object_header", "invalid_space_in_name"]}`
+const betweenTools = `{"suite": [
+"add_numbers", "test_client_elicitation_defaults", "test_reconnection", "json_schema_echo",
+"json_schema_2020_12_tool", "test_mrtr_echo_state", "test_mrtr_no_state", "test_mrtr_no_result_type",
+"test_mrtr_unrelated", "test_headers", "my-hyphenated-tool", "test_custom_headers", "test_custom_headers_null",
+"valid_tool", "invalid_array_header", "invalid_colon_in_name", "invalid_control_char_name",
+"invalid_duplicate_diff_case", "invalid_duplicate_same_case", "invalid_empty_header", "invalid_non_ascii_name",
+"invalid_null_header", "invalid_number_header", "invalid_object_header", "invalid_space_in_name"]}`
 
 // between stands in for an MCP client under test: the suite gives it the URL of a server of its own as the last argument.
 // It puts a gateway in front of that server, runs a client against the gateway, and ends as the client does. Its first
@@ -39,13 +41,12 @@ func betweenRuns(revision, client, server string) (err error) {
 	}
 	defer os.RemoveAll(dir)
 	config := filepath.Join(dir, "pgfsm.yaml")
-	for path, text := range map[string]string{ // in any order
-		config:                               fmt.Sprintf("version: 1\nallowlist: allowlist.json\nledger: sqlite:pgfsm.db\nservers:\n  suite: {type: http, url: %q, expose: all}\n", server),
-		filepath.Join(dir, "allowlist.json"): betweenTools,
-	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			return err
-		}
+	text := fmt.Sprintf("version: 1\nallowlist: allowlist.json\nledger: sqlite:pgfsm.db\nservers:\n  suite: {type: http, url: %q, expose: all}\n", server)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "allowlist.json"), []byte(betweenTools), 0o600); err != nil {
+		return err
 	}
 	gateway := exec.Command("pgfsm", "serve", "-c", config, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	gateway.Stderr = os.Stderr

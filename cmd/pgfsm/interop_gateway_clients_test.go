@@ -181,6 +181,9 @@ func (in interop) clientsGateway(t *testing.T) (g *interopGateway, root string, 
 	return startGateway(t, dir), root, journals
 }
 
+// patientServer gives a server more time than it needs on a machine with much else to do, and less than its client waits.
+const patientServer = ", timeout: 50s"
+
 // scribed is the configuration of a server behind a scribe.
 func (in interop) scribed(t *testing.T, journal, server, more string, args ...string) string {
 	t.Helper()
@@ -193,7 +196,7 @@ func (in interop) scribed(t *testing.T, journal, server, more string, args ...st
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("{type: stdio, command: %q, args: %s%s}", scribe, words, more)
+	return fmt.Sprintf("{type: stdio, command: %q, args: %s%s%s}", scribe, words, patientServer, more)
 }
 
 // TestGatewayClients: what is allowed works, with clients that nobody changed; what is not is not listed, and is refused

@@ -176,7 +176,7 @@ func TestGatewayConformance(t *testing.T) {
 	in := interopTools(t)
 	program := sdkProgram(t, "everything-server")
 	t.Run("stdio", func(t *testing.T) {
-		g := conformanceGateway(t, map[string]string{"es": fmt.Sprintf("{type: stdio, command: %q, expose: all}", program)}, "es")
+		g := conformanceGateway(t, map[string]string{"es": fmt.Sprintf("{type: stdio, command: %q, expose: all%s}", program, patientServer)}, "es")
 		for _, r := range revisions {
 			t.Run(r.name, func(t *testing.T) { in.sameVerdicts(t, g.url+"/servers/es/mcp", r.name, keepAll) })
 		}
@@ -187,7 +187,7 @@ func TestGatewayConformance(t *testing.T) {
 		var names []string
 		for _, r := range revisions {
 			names = append(names, "es"+r.name)
-			servers["es"+r.name] = fmt.Sprintf("{type: http, url: %q, expose: all}", in.everythingServer(t, program, r.stateless))
+			servers["es"+r.name] = fmt.Sprintf("{type: http, url: %q, expose: all%s}", in.everythingServer(t, program, r.stateless), patientServer)
 		}
 		g := conformanceGateway(t, servers, names...)
 		for _, r := range revisions {

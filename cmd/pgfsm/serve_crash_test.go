@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -46,6 +47,7 @@ const (
 	crashAgents    = 6 // that repeat identical calls
 	crashCalls     = 3 // different calls
 	crashApprovers = 3
+	crashLedger    = 15                     // kills after which a new ledger begins: each verification reads all of it
 	crashTime      = 500 * time.Millisecond // within which the gateway is killed at a random moment, or as a call arrives or was answered
 )
 
@@ -58,6 +60,7 @@ type riot struct {
 	agents []string                // tokens; each is that of many agents at once
 	bosses []string                // tokens of approvers
 	now    atomic.Pointer[served]  // the gateway of the moment; nil: none
+	other  *served                 // one on the same ledger that is not killed; nil: none
 	kill   atomic.Pointer[cutting] // what the server does about it
 	base   atomic.Int32            // of the calls that agents make: it grows, so that there are few runs of each
 	over   chan struct{}
@@ -82,9 +85,21 @@ type cutting struct {
 // run is called twice, none after an acknowledged denial, no outcome is told twice, and the ledger verifies after every kill.
 func TestServeCrash(t *testing.T) {
 	t.Parallel()
+	kills := killsWanted(t)
+	for name, beside := range map[string]bool{"alone": false, "beside-another-gateway": true} { // in any order
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for left := kills; left > 0 && !t.Failed(); left -= crashLedger {
+				newRiot(t, beside).rages(min(left, crashLedger))
+			}
+		})
+	}
+}
+
+// rages lets the gateway be killed so many times.
+func (o *riot) rages(kills int) {
 	const seed = 20261121
 	r := rand.New(rand.NewPCG(seed, 6))
-	o := newRiot(t)
 	var agents sync.WaitGroup
 	for n := range crashAgents * len(o.agents) {
 		rnd := rand.New(rand.NewPCG(seed, uint64(100+n)))
@@ -94,33 +109,34 @@ func TestServeCrash(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, uint64(1000+n)))
 		agents.Go(func() { o.decides(rnd, o.bosses[n]) })
 	}
-	kills := killsWanted(t)
 	for n := range kills {
-		s := serve(t, o.dir)
-		switch n % 3 {
-		case 0, 1:
+		s := serve(o.T, o.dir)
+		after := time.Duration(r.Int64N(int64(crashTime)))
+		if n%3 < 2 {
+			after += 4 * crashTime // unless the server is faster
 			c := &cutting{answered: n%3 == 1, process: s.cmd.Process}
 			c.left.Store(1 + int32(r.IntN(3)))
 			o.kill.Store(c)
 		}
 		o.now.Store(s)
-		timer := time.AfterFunc(time.Duration(r.Int64N(int64(crashTime)))+crashTime*time.Duration(min(n%3, 1)^1)*4, func() { s.cmd.Process.Kill() })
+		timer := time.AfterFunc(after, func() { s.cmd.Process.Kill() })
 		s.cmd.Wait()
 		timer.Stop()
 		o.now.Store(nil)
 		o.kill.Store(nil)
-		verifies(t, o.dir)
+		verifies(o.T, o.dir)
 		o.holds(fmt.Sprintf("kill %d", n+1), false)
-		if t.Failed() {
+		if o.Failed() {
 			break
 		}
 	}
-	close(o.over)
-	agents.Wait()
-	o.ends(kills)
+	o.ends(kills, func() {
+		close(o.over)
+		agents.Wait()
+	})
 }
 
-func newRiot(t *testing.T) *riot {
+func newRiot(t *testing.T, beside bool) *riot {
 	o := &riot{
 		T: t, over: make(chan struct{}), tickets: make(map[string]string), asked: make(map[string]int), heard: make(map[string]int),
 		denied: make(map[string]bool), agreed: make(map[string]bool),
@@ -138,6 +154,9 @@ func newRiot(t *testing.T) *riot {
 	}
 	for n := range crashApprovers {
 		o.bosses = append(o.bosses, makeToken(t, config, "approver", fmt.Sprintf("boss-%d", n)))
+	}
+	if beside {
+		o.other = serve(t, o.dir)
 	}
 	return o
 }
@@ -165,11 +184,20 @@ func (o *riot) fault(format string, args ...any) {
 	o.faults = append(o.faults, fmt.Sprintf(format, args...))
 }
 
-// running is the gateway of the moment, or nil when all is over.
-func (o *riot) running() *served {
+// running is a gateway, or nil when all is over.
+func (o *riot) running(r *rand.Rand) *served {
 	for {
-		if s := o.now.Load(); s != nil {
-			return s
+		s := o.now.Load()
+		if o.other != nil && (s == nil || r.IntN(2) == 0) {
+			s = o.other
+		}
+		if s != nil {
+			select {
+			case <-o.over:
+				return nil
+			default:
+				return s
+			}
 		}
 		select {
 		case <-o.over:
@@ -182,7 +210,7 @@ func (o *riot) running() *served {
 // repeats is an agent: it makes one of a few calls again and again, and hears what becomes of it.
 func (o *riot) repeats(r *rand.Rand, token string, stateful bool) {
 	for {
-		s := o.running()
+		s := o.running(r)
 		if s == nil {
 			return
 		}
@@ -246,7 +274,7 @@ func (o *riot) hears(body []byte) {
 // decides is an approver: they approve or deny what waits.
 func (o *riot) decides(r *rand.Rand, token string) {
 	for {
-		s := o.running()
+		s := o.running(r)
 		if s == nil {
 			return
 		}
@@ -300,43 +328,50 @@ func (o *riot) asks(s *served, method, path, body, token string, into any) int {
 }
 
 // holds looks whether the ledger says what was heard and what arrived. In the end nothing is left to be done.
-func (o *riot) holds(when string, end bool) (executed, indeterminate, told int) {
+func (o *riot) holds(when string, end bool) (t totals) {
 	o.Helper()
-	all := recorded(o.T, o.dir)
+	o.mu.Lock()
+	before, denied, agreed := maps.Clone(o.asked), maps.Clone(o.denied), maps.Clone(o.agreed)
+	o.mu.Unlock()
+	all := recorded(o.T, o.dir) // the other gateway goes on meanwhile
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, f := range o.faults {
 		o.Errorf("%s: %s", when, f)
 	}
-	done, open, unknown := make(map[string]int), make(map[string]int), make(map[string]int)
+	done, maybe := make(map[string]int), make(map[string]int)
 	for i := range all {
 		q := &all[i]
-		args := q.Args
 		switch {
 		case q.Status == ledger.Executed:
-			done[args]++
-			executed++
+			done[q.Args]++
+			t.executed++
 		case q.Status == ledger.Indeterminate:
-			unknown[args]++
-			indeterminate++
+			maybe[q.Args]++
+			t.indeterminate++
 		case q.Sent != "" && q.Ended == "":
-			open[args]++
+			maybe[q.Args]++
 		case q.Sent != "":
 			o.Errorf("%s: run %s was sent, and is %s %s", when, q.RunID, q.Status, q.Code)
 		}
-		if o.denied[q.RunID] && (o.agreed[q.RunID] || q.Sent != "" || q.Status != ledger.Denied) {
+		if denied[q.RunID] && (agreed[q.RunID] || q.Sent != "" || q.Status != ledger.Denied) {
 			o.Errorf("%s: run %s was denied, and that was acknowledged; it is %s", when, q.RunID, q.Status)
 		}
 		if q.Delivered != "" {
-			told++
+			t.told++
 		}
-		if end && (q.Ended == "" && q.Status != ledger.Pending || o.agreed[q.RunID] && q.Status != ledger.Executed && q.Status != ledger.Indeterminate) {
+		if end && (q.Ended == "" && q.Status != ledger.Pending || agreed[q.RunID] && q.Status != ledger.Executed && q.Status != ledger.Indeterminate) {
 			o.Errorf("%s: run %s is left %s", when, q.RunID, q.Status)
 		}
 	}
-	for args, n := range o.asked { // in any order: each stands alone
-		if most := done[args] + unknown[args] + open[args]; n > most || n < done[args] {
-			o.Errorf("%s: %d calls %s arrived; %d runs are executed, %d indeterminate, %d under way", when, n, args, done[args], unknown[args], open[args])
+	for args, n := range before { // in any order: each stands alone
+		if n > done[args]+maybe[args] {
+			o.Errorf("%s: %d calls %s arrived; %d runs are executed, of %d nobody knows", when, n, args, done[args], maybe[args])
+		}
+	}
+	for args, n := range done { // in any order
+		if o.asked[args] < n {
+			o.Errorf("%s: %d calls %s arrived; %d runs are executed", when, o.asked[args], args, n)
 		}
 	}
 	for what, n := range o.heard { // in any order
@@ -344,13 +379,24 @@ func (o *riot) holds(when string, end bool) (executed, indeterminate, told int) 
 			o.Errorf("%s: the outcome %s was told %d times", when, what, n)
 		}
 	}
-	return executed, indeterminate, told
+	return t
 }
 
-// ends starts the gateway a last time, and has it make what people agreed to.
-func (o *riot) ends(kills int) {
+// totals are what a ledger holds.
+type totals struct{ executed, indeterminate, told int }
+
+// ends starts the gateway a last time, and has it make what people agreed to. Agents and approvers go on until each has been
+// told something: then stop ends them.
+func (o *riot) ends(kills int, stop func()) {
 	o.Helper()
 	s := serve(o.T, o.dir)
+	o.now.Store(s)
+	soon(o.T, "a call was answered, and one denied", func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.base.Load() > 0 && len(o.denied) > 0 || o.Failed()
+	})
+	stop()
 	soon(o.T, "all is made that people agreed to", func() bool {
 		for _, q := range recorded(o.T, o.dir) {
 			if q.Ended == "" && q.Status != ledger.Pending {
@@ -359,14 +405,15 @@ func (o *riot) ends(kills int) {
 		}
 		return true
 	})
-	if code := s.stop(); code != exitYes {
-		o.Errorf("exit %d\n%s", code, s.stderr)
+	for _, s := range []*served{s, o.other} {
+		if s == nil {
+			continue
+		}
+		if code := s.stop(); code != exitYes {
+			o.Errorf("exit %d\n%s", code, s.stderr)
+		}
 	}
 	verifies(o.T, o.dir)
-	executed, indeterminate, told := o.holds("at the end", true)
-	o.Logf("%d kills: %d runs executed, %d indeterminate, %d denials acknowledged, %d approvals; %d outcomes told, %d of them heard", kills,
-		executed, indeterminate, len(o.denied), len(o.agreed), told, len(o.heard))
-	if executed == 0 || len(o.denied) == 0 || len(o.heard) == 0 {
-		o.Error("there was no load")
-	}
+	t := o.holds("at the end", true)
+	o.Logf("%d kills: %+v; %d denials and %d approvals acknowledged, %d outcomes heard", kills, t, len(o.denied), len(o.agreed), len(o.heard))
 }

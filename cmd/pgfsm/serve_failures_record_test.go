@@ -157,6 +157,15 @@ func TestServeFailuresOfTheLedgerAtStart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "pgfsm.db"},
+		{"may-only-be-read", func(t *testing.T, at string) {
+			if os.Getuid() == 0 {
+				t.Skip("no permission stops this user")
+			}
+			command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+at, "--role", "agent", "--name", "ci").want(t, exitYes)
+			if err := os.Chmod(at, 0o400); err != nil {
+				t.Fatal(err)
+			}
+		}, "this user needs"},
 		{"others-may-write-it", func(t *testing.T, at string) {
 			command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+at, "--role", "agent", "--name", "ci").want(t, exitYes)
 			if err := os.Chmod(at, 0o666); err != nil {

@@ -6,8 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -76,10 +74,8 @@ allowlist: allowlist.json
 		}
 		defer on.Close()
 		go http.Serve(on, u)
-		if got := a.until(t, "echo__look", `{}`, got.code()); got.code() != "hi" && got.code() != "no_servers" {
-			t.Errorf("the server is back: %s", got.Raw)
-		}
-		u.reached(t, u.calls.Load())
+		soon(t, "the server is back", func() bool { return a.call("echo__look", `{}`).code() == "hi" })
+		u.reached(t, 2)
 	})
 }
 
@@ -175,12 +171,15 @@ func TestServeFailuresInACall(t *testing.T) {
 	for _, tt := range callFaults() {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u := newUnruly(t, honest)
+			u, timeout := newUnruly(t, honest), "30s"
+			if tt.code == "server_timeout" {
+				timeout = "5s"
+			}
 			dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
-servers: {echo: {type: http, url: %q, timeout: 3s}}
+servers: {echo: {type: http, url: %q, timeout: %s}}
 allowlist: allowlist.json
 ledger: "sqlite:pgfsm.db"
-`, u.URL), "allowlist.json", `{"echo": ["look"]}`)
+`, u.URL, timeout), "allowlist.json", `{"echo": ["look"]}`)
 			s := serve(t, dir)
 			a := s.agent("/mcp", "")
 			u.does(tt.deed(u, decoy.URL))
@@ -221,23 +220,25 @@ ledger: "sqlite:pgfsm.db"
 // has a new process.
 func TestServeFailuresOfProcesses(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ name, deed, code, effect string }{
-		{"dies", "dies-at-call", "server_died", "unknown"},
-		{"hangs", "hangs-at-call", "server_timeout", "unknown"},
-		{"garbage", "no-json-at-call", "server_protocol", "unknown"},
-		{"100-MiB", "huge-at-call", "result_too_large", "done"},
-		{"dies-at-start", "dies-at-initialize", "no_servers", "not_sent"},
+	for _, tt := range []struct {
+		name, deed, timeout, code, effect, retry string
+		calls                                    int // that reach each process
+	}{
+		{"dies", "dies-at-call", "10s", "server_died", "unknown", retryLook, 1},
+		{"hangs", "hangs-at-call", "5s", "server_timeout", "unknown", retryLook, 1},
+		{"garbage", "no-json-at-call", "10s", "server_protocol", "unknown", retryLook, 1},
+		{"100-MiB", "huge-at-call", "10s", "result_too_large", "done", retryNo, 1},
+		{"dies-at-start", "dies-at-initialize", "10s", "no_servers", "not_sent", retryLater, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			server, called := playerServer(t, tt.deed, "stdio", "")
-			dir := folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {puppet: {%s, timeout: 3s}}\nallowlist: allowlist.json\n", server),
+			dir := folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {puppet: {%s, timeout: %s}}\nallowlist: allowlist.json\n", server, tt.timeout),
 				"allowlist.json", `{"puppet": ["look"]}`, "token", playerSecret)
 			a := serve(t, dir).agent("/servers/puppet/mcp", "")
-			retry := map[string]string{"unknown": retryLook, "done": retryNo, "not_sent": retryLater}[tt.effect]
 			for n := range 2 {
-				a.call("look", `{}`).wants(t, tt.code, tt.effect, retry)
-				if want := (n + 1) * min(1, len(strings.TrimPrefix(tt.effect, "not_sent"))); called() != want {
+				a.call("look", `{}`).wants(t, tt.code, tt.effect, tt.retry)
+				if want := (n + 1) * tt.calls; called() != want {
 					t.Errorf("calls that reached the server = %d, want %d", called(), want)
 				}
 			}
@@ -268,17 +269,11 @@ func TestServeFailuresOfToolsThatChange(t *testing.T) {
 					out.result(id, oneTool)
 				}
 			}}, false, func() { count.Add(1) })
-			dir := folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {puppet: {type: http, url: %q}}\nallowlist: allowlist.json\ncatalog_max_age: %s\n",
-				stage.URL, tt.age), "allowlist.json", `{"puppet": ["look"]}`)
-			first := command(t.Context(), nil, "tools", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"))
+			twin, _ := puppetConfig(t, newPuppet(t, honest), "", "") // the stage itself hears of nobody but the gateway
+			first := command(t.Context(), nil, "tools", "--json", "-c", twin)
 			first.want(t, exitYes)
-			pin := fmt.Sprintf(`{"puppet": {"look": {"pin": %q}}}`, first.member("/tools/0/definition"))
-			if err := os.WriteFile(filepath.Join(dir, "allowlist.json"), []byte(pin), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			for len(stage.opened) > 0 { // the command's streams are gone
-				<-stage.opened
-			}
+			dir := folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {puppet: {type: http, url: %q}}\nallowlist: allowlist.json\n"+
+				"catalog_max_age: %s\n", stage.URL, tt.age), "allowlist.json", fmt.Sprintf(`{"puppet": {"look": {"pin": %q}}}`, first.member("/tools/0/definition")))
 			a := serve(t, dir).agent("/mcp", "")
 			if got := a.call("puppet__look", `{}`); got.code() != "hi" {
 				t.Fatalf("before the change: %s", got.Raw)

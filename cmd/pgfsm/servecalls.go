@@ -138,7 +138,7 @@ func (g *gate) run(ctx context.Context, ask *gateway.Ask, run *states.Run) gatew
 // answer is what an ended run says to whoever asked.
 func (g *gate) answer(run *states.Run, o states.Outcome) gateway.Answer {
 	if o.Effect == states.EffectDone && run.Raw() != nil {
-		return gateway.Answer{Result: run.Raw(), Native: true}
+		return gateway.Answer{Result: run.Raw(), Native: true, RunID: run.ID()}
 	}
 	if o.Code == policy.CodeToolUnknown && !g.opaque() {
 		return gateway.Answer{Error: wire.ErrorObject(wire.InvalidParams, "Unknown tool: "+o.Reason, nil)}

@@ -89,15 +89,15 @@ func TestDrainCutsOffWhatTakesTooLong(t *testing.T) {
 
 func TestAdmission(t *testing.T) {
 	var a admission
-	a.init(1)
-	if err := a.enter(); err != nil {
+	a.init(1, 1)
+	if err := a.enter(Identity{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.enter(); !errors.Is(err, errBusy) {
+	if err := a.enter(Identity{}); !errors.Is(err, errBusy) {
 		t.Errorf("one past the limit: %v", err)
 	}
 	idle := a.close()
-	if err := a.enter(); !errors.Is(err, errDraining) {
+	if err := a.enter(Identity{}); !errors.Is(err, errDraining) {
 		t.Errorf("after its end: %v", err)
 	}
 	select {
@@ -105,6 +105,6 @@ func TestAdmission(t *testing.T) {
 		t.Error("it was idle before the last one left")
 	default:
 	}
-	a.leave()
+	a.leave(Identity{})
 	within(t, "its idleness", idle)
 }

@@ -18,7 +18,9 @@ const (
 	DefaultSessionsPerIdentity = 256              // of these, one client's
 	DefaultSessionIdle         = 30 * time.Minute // after which a session that nobody uses ends
 	DefaultRequests            = 1024             // requests under way at once
+	DefaultRequestsPerIdentity = 512              // of these, one client's
 	DefaultRequestsPerSession  = 64               // of these, one session's
+	DefaultBodiesBytes         = 256 << 20        // of large messages that were not answered yet; half of it one client's
 	DefaultConnections         = 4096             // connections that are open at once; see [Gateway.Serve]
 )
 
@@ -29,7 +31,9 @@ type Limits struct {
 	SessionsPerIdentity int
 	SessionIdle         time.Duration
 	Requests            int
+	RequestsPerIdentity int
 	RequestsPerSession  int
+	BodiesBytes         int
 	Connections         int
 }
 
@@ -43,6 +47,8 @@ func (l Limits) withDefaults() (Limits, error) {
 		{"Sessions", &l.Sessions, DefaultSessions},
 		{"SessionsPerIdentity", &l.SessionsPerIdentity, DefaultSessionsPerIdentity},
 		{"Requests", &l.Requests, DefaultRequests},
+		{"RequestsPerIdentity", &l.RequestsPerIdentity, DefaultRequestsPerIdentity},
+		{"BodiesBytes", &l.BodiesBytes, DefaultBodiesBytes},
 		{"RequestsPerSession", &l.RequestsPerSession, DefaultRequestsPerSession},
 		{"Connections", &l.Connections, DefaultConnections},
 	} {
@@ -75,6 +81,7 @@ type Gateway struct {
 	sessions *sessions
 	channels channels
 	busy     admission
+	bodies   bodies
 	pace     pace
 }
 
@@ -105,7 +112,8 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.dispatching.init(o)
 	g.decide = g.dispatch
-	g.busy.init(limits.Requests)
+	g.busy.init(limits.Requests, limits.RequestsPerIdentity)
+	g.bodies.init(limits.BodiesBytes)
 	g.sessions = newSessions(g)
 	g.channels.init(g)
 	return g, nil
@@ -137,35 +145,42 @@ var errBusy = errors.New("too much is under way; ask again later")
 // errDraining is why nothing is taken any more.
 var errDraining = errors.New("the gateway is stopping; ask again later, or another one")
 
-// An admission counts what is under way, up to a limit, and can be closed.
+// An admission counts what is under way, up to a limit for all and one for each client, and can be closed.
 type admission struct {
 	mu     sync.Mutex
 	n, max int
+	per    map[Identity]int
+	each   int
 	ending chan struct{} // closed by close
 	idle   chan struct{} // closed once nothing is under way and nothing more can be
 }
 
-func (a *admission) init(limit int) {
-	a.max, a.ending, a.idle = limit, make(chan struct{}), make(chan struct{})
+func (a *admission) init(limit, each int) {
+	a.max, a.each, a.per = limit, each, make(map[Identity]int)
+	a.ending, a.idle = make(chan struct{}), make(chan struct{})
 }
 
 // enter takes a place, which leave gives back. The error is errBusy or errDraining.
-func (a *admission) enter() error {
+func (a *admission) enter(who Identity) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed() {
 		return errDraining
 	}
-	if a.n >= a.max {
+	if a.n >= a.max || a.per[who] >= a.each {
 		return errBusy
 	}
 	a.n++
+	a.per[who]++
 	return nil
 }
 
-func (a *admission) leave() {
+func (a *admission) leave(who Identity) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.per[who]--; a.per[who] == 0 {
+		delete(a.per, who)
+	}
 	if a.n--; a.n == 0 && a.closed() {
 		close(a.idle)
 	}

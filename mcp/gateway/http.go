@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -25,10 +24,13 @@ type exchange struct {
 	ctl  *http.ResponseController
 	from Identity
 	at   *endpoint
+
+	holds int // bytes of room for its body
 }
 
 func (h *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{Gateway: (*Gateway)(h), w: w, r: r, ctl: http.NewResponseController(w)}
+	defer func() { x.keep()() }()
 	if f := x.serve(); f != nil {
 		x.refuse(f, nil)
 	}
@@ -52,7 +54,7 @@ func (x *exchange) serve() *refusal {
 		return f
 	}
 	x.from = who
-	at, kind := x.where(x.r.URL.Path)
+	at, kind := x.where(x.r.URL.EscapedPath()) // in one spelling: who stands before this may decide by it
 	if at == nil {
 		return refuse(http.StatusNotFound, refusedPath, "there is nothing here; servers are at /mcp and /servers/{name}/mcp")
 	}
@@ -151,10 +153,13 @@ func (x *exchange) body() ([]byte, *refusal) {
 		return nil, large
 	}
 	_ = x.ctl.SetReadDeadline(time.Now().Add(x.pace.body)) // net/http takes it back when all was read
-	body, err := readAll(x.r.Body, x.r.ContentLength, limit)
+	body, err := readAll(x.r.Body, x.r.ContentLength, limit, x.room)
 	switch {
 	case errors.Is(err, errLarge):
 		return nil, large
+	case errors.Is(err, errBusy):
+		x.w.Header().Set("Connection", "close") // the rest is not read
+		return nil, refusalOf(err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, refuse(http.StatusRequestTimeout, refusedSlow, "the message did not come within "+x.pace.body.String())
 	case err != nil:
@@ -164,20 +169,6 @@ func (x *exchange) body() ([]byte, *refusal) {
 }
 
 var errLarge = errors.New("larger than allowed")
-
-// readAll reads a body of a size, which is negative if it was not said.
-func readAll(r io.Reader, size int64, limit int) ([]byte, error) {
-	if size >= 0 {
-		body := make([]byte, size)
-		_, err := io.ReadFull(r, body)
-		return body, err
-	}
-	body, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
-	if err == nil && len(body) > limit {
-		err = errLarge
-	}
-	return body, err
-}
 
 // message reads the body of a POST, strictly. Refused here, nothing more is to be answered.
 func (x *exchange) message() (m wire.Message, refused bool) {
@@ -228,11 +219,11 @@ func (x *exchange) post() *refusal {
 		x.empty(http.StatusAccepted)
 		return nil
 	}
-	if err := x.busy.enter(); err != nil {
+	if err := x.busy.enter(x.from); err != nil {
 		x.refuse(refusalOf(err), m.ID)
 		return nil
 	}
-	defer x.busy.leave()
+	defer x.busy.leave(x.from)
 	ctx := x.r.Context()
 	if s := q.session; s != nil {
 		if err := s.enter(string(m.ID)); err != nil {

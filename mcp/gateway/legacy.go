@@ -149,7 +149,7 @@ func (x *exchange) postChannel() *refusal {
 	if refused {
 		return nil
 	}
-	if f := n.take(m); f != nil {
+	if f := n.take(m, x.keep()); f != nil {
 		x.refuse(f, m.ID)
 		return nil
 	}

@@ -228,3 +228,19 @@ func TestSessionsHearOfServersWithoutSessions(t *testing.T) {
 		t.Errorf("the record: %q", r.passed)
 	}
 }
+
+func TestWatchedResourcesAreBounded(t *testing.T) {
+	r := newRig(t, "docs", nil)
+	c := r.legacy("docs", `{}`)
+	for i := range maxSubscribed {
+		if !r.watches(c.request(`1`, "resources/subscribe", ""), &r.options.Servers[0], fmt.Sprint(i)) {
+			t.Fatalf("number %d was refused", i)
+		}
+	}
+	if r.watches(c.request(`1`, "resources/subscribe", ""), &r.options.Servers[0], "one more") {
+		t.Error("one past the limit was taken")
+	}
+	if !r.watches(c.request(`1`, "resources/subscribe", ""), &r.options.Servers[0], "7") {
+		t.Error("one that is watched already was refused")
+	}
+}

@@ -88,7 +88,8 @@ func (g *Gateway) catalogOf(ctx context.Context, q *request, server *Server) (*c
 // none, or more than one.
 func (g *Gateway) resolve(ctx context.Context, q *request, name string) (*Server, string, jsontext.Value) {
 	var found, down []candidate
-	for _, c := range candidates(q.at.exposing(ExposeTools), name) {
+	all := candidates(q.at.exposing(ExposeTools), name)
+	for _, c := range all {
 		switch catalog, err := g.catalogOf(ctx, q, c.server); {
 		case err != nil:
 			down = append(down, c)
@@ -101,6 +102,8 @@ func (g *Gateway) resolve(ctx context.Context, q *request, name string) (*Server
 		return found[0].server, found[0].name, nil
 	case len(found) == 0 && len(down) == 1: // it can be no other's; that it is down is for the machine to say
 		return down[0].server, down[0].name, nil
+	case len(found) == 0 && len(down) == 0 && len(all) > 0: // that nobody has it is for the machine to say too, and as it may be said
+		return all[0].server, all[0].name, nil
 	case len(found) > 1:
 		return nil, "", invalid(wire.InvalidParams, "more than one server has a tool of this name, so it is nobody's: "+serversOf(found))
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -186,7 +187,12 @@ func (c *calling) checkHeader(ctx context.Context, tool string, arguments jsonte
 	if err != nil {
 		return nil
 	}
-	for _, b := range bindings(l.tools.of(kept).tools[tool]) {
+	all := bindings(l.tools.of(kept).tools[tool])
+	seen := func(t Tool) bool { return t.Name == tool }
+	if len(all) > 0 && !slices.ContainsFunc(c.gateway.options.Calls.Tools(kept), seen) {
+		return nil // what agents may not see they are told nothing of: the call is refused elsewhere
+	}
+	for _, b := range all {
 		name := paramPrefix + b.header
 		sent := c.q.header.Values(name)
 		value := b.value(arguments)

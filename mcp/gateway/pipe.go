@@ -83,7 +83,7 @@ func (p *pipe) finishing() bool {
 
 // enter notes a request under way, which leave takes back.
 func (p *pipe) enter(under *underway, id string, cancel context.CancelFunc) error {
-	if err := p.busy.enter(); err != nil {
+	if err := p.busy.enter(p.from); err != nil {
 		return err
 	}
 	p.life.Lock()
@@ -93,7 +93,7 @@ func (p *pipe) enter(under *underway, id string, cancel context.CancelFunc) erro
 		err = under.enter(id, p.options.Limits.RequestsPerSession, cancel)
 	}
 	if err != nil {
-		p.busy.leave()
+		p.busy.leave(p.from)
 		return err
 	}
 	p.n++
@@ -104,14 +104,21 @@ func (p *pipe) leave(under *underway, id string) {
 	p.life.Lock()
 	defer p.life.Unlock()
 	under.leave(id)
-	p.busy.leave()
+	p.busy.leave(p.from)
 	if p.n--; p.n == 0 && p.finishing() {
 		close(p.settled)
 	}
 }
 
 // take takes one message. What is refused has no other answer; initialize and what wants no answer are done with when it returns.
-func (p *pipe) take(m wire.Message) *refusal {
+// Done is called when nothing of the message is needed any more.
+func (p *pipe) take(m wire.Message, done func()) *refusal {
+	ours := true
+	defer func() {
+		if ours {
+			done()
+		}
+	}()
 	q := &request{Message: m, gateway: p.Gateway, from: p.from, at: p.at, out: p}
 	if f := p.era(q); f != nil {
 		return f
@@ -141,7 +148,11 @@ func (p *pipe) take(m wire.Message) *refusal {
 		serve() // what comes behind it is of the session that it opens
 		return nil
 	}
-	go serve()
+	ours = false
+	go func() {
+		defer done()
+		serve()
+	}()
 	return nil
 }
 

@@ -549,3 +549,21 @@ func TestRequestsToAllServersFindTheirOwn(t *testing.T) {
 		})
 	}
 }
+
+// TestProgressThatIsNotExposed: no token goes either way.
+func TestProgressThatIsNotExposed(t *testing.T) {
+	r := newRig(t, "docs mail", func(o *Options) { o.Servers[0].Expose &^= ExposeProgress })
+	docs := r.servers["docs"]
+	docs.says("prompts/get", `{}`)
+	c := r.legacy("", `{"sampling":{}}`)
+	c.ask("prompts/get", `{"name":"docs__p","_meta":{"progressToken":1,"k":1.0}}`)
+	if diff := cmp.Diff([]string{`{"name":"p","_meta":{"k":1.0}}`}, docs.received("prompts/get")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	docs.link().peer.Tell(wire.Message{ID: jsontext.Value(`1`), Method: "sampling/createMessage", Params: jsontext.Value(`{"_meta":{"progressToken":5}}`)})
+	c.pushed()
+	r.dispatch(context.Background(), c.request("", "notifications/progress", `{"progressToken":"pgfsm-1","progress":1}`))
+	if n := len(docs.notes); n > 0 {
+		t.Errorf("the server was told of progress %d times", n)
+	}
+}

@@ -137,7 +137,7 @@ func (p *pipe) line(l inLine) {
 			m.ID = fault.ID
 			f = &refusal{code: fault.Code, reason: refusedMessage, message: fault.Reason}
 		} else {
-			f = p.take(m)
+			f = p.take(m, func() {})
 		}
 	}
 	if f != nil && (m.ID != nil || fault != nil || l.large) {

@@ -76,7 +76,7 @@ func TestNamesOfAllServers(t *testing.T) {
 		{"longest", "a__" + strings.Repeat("l", maxName-len("a__")), "a", strings.Repeat("l", maxName-len("a__"))},
 		{"too-long", "a__" + strings.Repeat("m", maxName-len("a__")+1), "", ""},
 		{"of-a-server-that-is-down", "dead__x", "dead", "x"},
-		{"both-readings", "a___both", "", ""}, {"no-such-tool", "b__nothing", "", ""}, {"no-such-server", "c__n", "", ""},
+		{"both-readings", "a___both", "", ""}, {"no-such-tool", "b__nothing", "b", "nothing"}, {"no-such-server", "c__n", "", ""},
 		{"native", "n", "", ""}, {"no-tool", "b__", "", ""}, {"no-server", "__n", "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -32,7 +32,7 @@ func (p *process) place(path string) *place {
 // at is where a pgfsm of a setup is, which is always the same: with several servers the place where their tools are joined.
 func (w *world) at(s setup) *place {
 	if w.places[s] == nil {
-		w.places[s] = &place{start: func() place {
+		w.places[s] = &place{missing: s.program() == "", start: func() place {
 			g := s.serve(w.t, w.upstream)
 			if s.servers > 1 {
 				return g.joined()
@@ -108,9 +108,27 @@ func (w *world) matrix() (blocks []block) {
 	return blocks
 }
 
+// change is what two pgfsm need for the same calls.
+func (w *world) change() (blocks []block) {
+	for _, n := range []int{1, 32} {
+		b := block{title: "Before and now", callers: n, open: plain, variants: w.without(echo)}
+		for _, v := range []struct {
+			name string
+			setup
+			kind
+		}{{"no ledger", volatile, echo}, {"ledger", durable, echo}, {"ledger, denied", durable, refused}, {"ledger, 4 servers joined", joined, echo}} {
+			b.variants = append(b.variants, variant{v.name, w.at(v.setup), v.kind, []bar{{n, cheaperBar, 1, v.name + ", before"}}})
+			v.before = true
+			b.variants = append(b.variants, variant{v.name + ", before", w.at(v.setup), v.kind, nil})
+		}
+		blocks = append(blocks, b)
+	}
+	return blocks
+}
+
 // choose keeps the first variant and, of the others, those that are there to be measured and that a pattern names.
 func (b *block) choose(pattern *regexp.Regexp) {
 	b.variants = slices.DeleteFunc(b.variants, func(v variant) bool {
-		return v.place.start != nil && *program == "" || !pattern.MatchString(v.name) && v.name != b.variants[0].name
+		return v.place.missing || !pattern.MatchString(v.name) && v.name != b.variants[0].name
 	})
 }

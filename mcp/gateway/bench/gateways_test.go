@@ -20,6 +20,15 @@ type setup struct {
 	durable  bool // a ledger on disk, every commit awaited; else nothing is recorded
 	policies int  // how many there are
 	servers  int  // how many there are; all are the same upstream
+	before   bool // it is the program of -before
+}
+
+// program is the pgfsm that is set up so; empty if there is none.
+func (s setup) program() string {
+	if s.before {
+		return *before
+	}
+	return *program
 }
 
 // A gateway is a pgfsm that runs.
@@ -51,7 +60,7 @@ func (s setup) serve(t testing.TB, upstream *process) *gateway {
 			t.Fatal(err)
 		}
 	}
-	command := exec.Command(*program, "serve", "-c", filepath.Join(folder, "pgfsm.yaml"))
+	command := exec.Command(s.program(), "serve", "-c", filepath.Join(folder, "pgfsm.yaml"))
 	command.Dir, command.Env = folder, append(os.Environ(), "GOGC="+*gogc)
 	if *gogc == "" {
 		command.Env = os.Environ()
@@ -80,7 +89,7 @@ func (s setup) serve(t testing.TB, upstream *process) *gateway {
 // agent makes a token.
 func (g *gateway) agent(t testing.TB, name string) string {
 	t.Helper()
-	out, err := exec.Command(*program, "token", "create", "-c", filepath.Join(g.folder, "pgfsm.yaml"), "--role", "agent", "--name", name).Output()
+	out, err := exec.Command(g.Path, "token", "create", "-c", filepath.Join(g.folder, "pgfsm.yaml"), "--role", "agent", "--name", name).Output()
 	if err != nil {
 		t.Fatalf("pgfsm token create: %v", err)
 	}

@@ -16,6 +16,7 @@ var (
 	load    = flag.Bool("load", false, "measure; without it only the instrument is tested")
 	full    = flag.Bool("full", false, "measure the whole matrix, not only the headline; takes about four times as long")
 	program = flag.String("pgfsm", "", "the pgfsm that is measured, an absolute path; without it only what it is compared with")
+	before  = flag.String("before", "", "another pgfsm, an absolute path: the two are compared, and nothing else is measured")
 	gogc    = flag.String("gogc", "", "GOGC of pgfsm; without it what it has by itself")
 	dir     = flag.String("dir", "", "a folder on the disk that ledgers are measured on, an absolute path; without it the system's for temporary files")
 	budget  = flag.Duration("budget", 3*time.Minute, "of the headline: no round begins that would end after its block's part of this time")
@@ -38,11 +39,15 @@ func TestLoad(t *testing.T) {
 	}
 	machine(t)
 	w := newWorld(t)
-	measure(t, *budget, w.headline())
-	if *only == "" {
+	if *before != "" {
+		measure(t, *budget, w.change())
+	} else {
+		measure(t, *budget, w.headline())
+	}
+	if *before == "" && *only == "" {
 		memory(t)
 	}
-	if *full {
+	if *before == "" && *full {
 		measure(t, 4**budget, w.matrix())
 	}
 	fmt.Println("\nratio and share: to the first line, of p50 and calls/s, median of the rounds; own: what the callers need themselves, " +

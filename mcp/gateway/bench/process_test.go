@@ -51,7 +51,7 @@ func (l *lockedBuffer) String() string {
 func start(t testing.TB, command *exec.Cmd) (*process, *bufio.Reader) {
 	t.Helper()
 	p := &process{Cmd: command, over: make(chan error, 1)}
-	command.Stderr = &p.said
+	command.Stderr, command.SysProcAttr = &p.said, noOrphan()
 	stdin, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ type place struct {
 	door
 	process *process
 	start   func() place // if it is not there yet
+	missing bool         // it cannot be there
 }
 
 // A variant is one way to do the calls of a block.
