@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -74,6 +75,14 @@ func (m *Machine) Terminal(s fsm.State) bool { return m.table.Terminal(s) }
 // Advance moves the run until it ends or is parked, and says how it stands. It returns an error when the machinery
 // cannot go on: the record could not be kept, the machine refused a transition, or the door gave up.
 func (m *Machine) Advance(ctx context.Context, r *Run, door Door, rec Recorder) (Outcome, error) {
+	buffer := buffers.Get().(*[]byte)
+	r.buffer = *buffer
+	defer func() {
+		if *buffer = r.buffer; *buffer != nil {
+			buffers.Put(buffer)
+		}
+		r.buffer = nil
+	}()
 	for !m.table.Terminal(r.state) {
 		err := m.step(ctx, r, door, rec)
 		if errors.Is(err, ErrParked) {
@@ -147,6 +156,9 @@ func (r *Run) spellStep(s *Step, wanted Command, event Event, fact Fact) {
 		r.buffer = nil
 	}
 }
+
+// buffers are what runs spell their steps into, one after the other.
+var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, 4<<10)) }}
 
 // maxBuffer is the size up to which a run keeps its buffer between steps.
 const maxBuffer = 64 << 10

@@ -57,7 +57,7 @@ type Run struct {
 func NewRun(id string, request Request, bundle *policy.Bundle) *Run {
 	return &Run{
 		id: id, request: request, asked: request.digest(), bundle: bundle,
-		state: Received, trail: append(make([]fsm.State, 0, 16), Received), buffer: make([]byte, 0, 4<<10),
+		state: Received, trail: append(make([]fsm.State, 0, 16), Received),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -62,9 +63,16 @@ half a minute; then they are cut off, and recorded as such. Exit codes: 0 ended 
 	return cmd
 }
 
+// gcPercent is how much garbage the gateway lets come together where GOGC says nothing: a call leaves some tens of kilobytes
+// behind, of a heap of a few megabytes. It costs memory, half as much again, and saves a tenth of the time.
+const gcPercent = 400
+
 // serve opens everything, serves until ctx is done, and closes it in the order in which it depends on each other.
 func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (err error) {
 	w.stderr = &shared{to: w.stderr} // many speak at once
+	if w.env("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	s := &service{w: w, log: slog.New(slog.NewTextHandler(w.stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))}
 	if o.verbose {
 		s.log = slog.New(slog.NewTextHandler(w.stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -90,23 +90,23 @@ func TestServeCrash(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for left := kills; left > 0 && !t.Failed(); left -= crashLedger {
-				newRiot(t, beside).rages(min(left, crashLedger))
+				newRiot(t, beside).rages(min(left, crashLedger), uint64(left))
 			}
 		})
 	}
 }
 
-// rages lets the gateway be killed so many times.
-func (o *riot) rages(kills int) {
+// rages lets the gateway be killed so many times, each time another way.
+func (o *riot) rages(kills int, stream uint64) {
 	const seed = 20261121
-	r := rand.New(rand.NewPCG(seed, 6))
+	r := rand.New(rand.NewPCG(seed+stream, 6))
 	var agents sync.WaitGroup
 	for n := range crashAgents * len(o.agents) {
-		rnd := rand.New(rand.NewPCG(seed, uint64(100+n)))
+		rnd := rand.New(rand.NewPCG(seed+stream, uint64(100+n)))
 		agents.Go(func() { o.repeats(rnd, o.agents[n%len(o.agents)], n%4 == 0) })
 	}
 	for n := range crashApprovers {
-		rnd := rand.New(rand.NewPCG(seed, uint64(1000+n)))
+		rnd := rand.New(rand.NewPCG(seed+stream, uint64(1000+n)))
 		agents.Go(func() { o.decides(rnd, o.bosses[n]) })
 	}
 	for n := range kills {

@@ -171,3 +171,27 @@ func TestHeadersOfToolsThatAgentsMayNotSee(t *testing.T) {
 		t.Errorf("it was answered by %d judges: %s", len(r.judge.asked), got)
 	}
 }
+
+func TestRoomForBodies(t *testing.T) {
+	var b bodies
+	b.init(10)
+	ann, bob, eve := Identity{Name: "ann"}, Identity{Name: "bob"}, Identity{Name: "eve"}
+	for _, step := range []struct {
+		name string
+		who  Identity
+		size int
+		want bool
+	}{
+		{"one-past-half", ann, 6, false}, {"half", ann, 5, true}, {"more-than-half", ann, 1, false}, {"the-other-half", bob, 5, true},
+		{"one-past-all", eve, 1, false}, {"given-back", ann, -5, true}, {"what-was-given-back", eve, 5, true},
+	} {
+		if step.size < 0 {
+			b.give(step.who, -step.size)
+		} else if got := b.take(step.who, step.size); got != step.want {
+			t.Errorf("%s: %t", step.name, got)
+		}
+	}
+	if b.taken != 10 || len(b.per) != 2 {
+		t.Errorf("%d are taken, by %v", b.taken, b.per)
+	}
+}

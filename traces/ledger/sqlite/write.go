@@ -253,7 +253,7 @@ var deleteUnused = func() string {
 	query := "DELETE FROM blobs WHERE digest = ?1"
 	for _, place := range bareRefs {
 		table, column, _ := strings.Cut(place, ".")
-		query += " AND NOT EXISTS (SELECT 1 FROM " + table + " WHERE " + column + " = ?1)"
+		query += " AND (kind <> '" + ledger.BlobBundle + "' OR NOT EXISTS (SELECT 1 FROM " + table + " WHERE " + column + " = ?1))"
 	}
 	for _, place := range refs {
 		table, column, _ := strings.Cut(place, ".")
