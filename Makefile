@@ -64,7 +64,7 @@ fuzz: ## each fuzz target for FUZZTIME
 	echo "$$found fuzz targets run, $$written written"; [ $$found -eq $$written ] && [ $$found -gt 0 ]
 
 docs: ## generate what is generated in docs, and the golden files of the machine
-	$(GO) test ./fsm ./states ./policy ./policy/settings ./traces/ledger/api ./cmd/pgfsm -run 'Docs|Golden|Schema|Description' -update
+	$(GO) test ./fsm ./states ./policy ./policy/settings ./traces/ledger/api ./mcp/gateway ./cmd/pgfsm -run 'Docs|Golden|Schema|Description' -update
 
 vuln: ## known vulnerabilities (asks vuln.go.dev)
 	$(GO) run $(GOVULNCHECK) ./...

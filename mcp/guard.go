@@ -130,8 +130,11 @@ func (g *guardedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		switch m := msg.(type) {
 		case *jsonrpc.Response:
 			x := g.take(m.ID)
-			if x == nil {
-				continue // the answer to a request that was given up, or to none
+			if x == nil { // the answer to a request that was given up, or to none
+				if err := g.session.tolerate(g.session.limits.Unasked); err != nil {
+					return nil, err
+				}
+				continue
 			}
 			return g.session.accept(x, m)
 		case *jsonrpc.Request:

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -32,10 +33,10 @@ const (
 type roundTripper struct {
 	road
 	session *session
-	pooled  *http.Transport
+	pooled  *transport
 	// fresh opens a connection for each tools/call. On a pooled connection that the server has just closed one cannot
 	// tell whether a call was sent; on a new one a call that could not be sent is known not to be.
-	fresh *http.Transport
+	fresh *transport
 }
 
 func newRoundTripper(s *session) *roundTripper {
@@ -60,8 +61,24 @@ func newRoad(s Server, refuse func(code, format string, args ...any) *fault) roa
 	return road{origin: origin, headers: len(s.Headers) > 0, timeout: s.Timeout, refuse: refuse}
 }
 
-func (r *road) transport() *http.Transport {
-	return &http.Transport{
+// A transport makes exchanges over HTTP, and no others.
+type transport struct{ *http.Transport }
+
+// RoundTrip makes one exchange. A server that takes the connection for another protocol has not answered: net/http gives such a
+// connection away, and reading from it would end with no context.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.Transport.RoundTrip(req)
+	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
+		resp.Body.Close()
+		return nil, errSwitched
+	}
+	return resp, err
+}
+
+var errSwitched = errors.New(httpReason(http.StatusSwitchingProtocols))
+
+func (r *road) transport() *transport {
+	return &transport{&http.Transport{
 		Proxy:                  r.proxy,
 		DialContext:            r.dial,
 		TLSHandshakeTimeout:    r.timeout,
@@ -69,7 +86,7 @@ func (r *road) transport() *http.Transport {
 		MaxResponseHeaderBytes: maxHTTPHeader,
 		DisableCompression:     true, // what is counted is what came
 		ForceAttemptHTTP2:      false,
-	}
+	}}
 }
 
 func (rt *roundTripper) closeIdle() {

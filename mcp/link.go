@@ -14,6 +14,9 @@ import (
 
 // A Peer is the client that a link speaks for.
 type Peer struct {
+	// Owner is whom the link is for. One owner has at most half of the sessions with a server that there may be; where it is
+	// empty only the whole is bounded.
+	Owner string
 	Protocol string // the revision that the client speaks; the link takes it where the server can, else the server's newest
 	// Capabilities are the client capabilities that the server is told of, a JSON object: what the operator exposes of the
 	// client's own. Nil: none.
@@ -219,9 +222,22 @@ func (up *upstream) admit(l *Link, limits Limits) *fault {
 		return &fault{code: CodeClosed, reason: errClosed.Error()}
 	case len(up.links) >= most:
 		return &fault{code: CodeLinks, reason: fmt.Sprintf("there are %d sessions with it already, as many as are allowed", most)}
+	case l.peer.Owner != "" && up.ownedBy(l.peer.Owner) >= max(1, most/2):
+		return &fault{code: CodeLinks, reason: fmt.Sprintf("there are %d sessions with it for one client already, as many as are allowed", max(1, most/2))}
 	}
 	up.links[l] = struct{}{}
 	return nil
+}
+
+// ownedBy counts the links of one owner, so that nobody can take all.
+func (up *upstream) ownedBy(owner string) int {
+	n := 0
+	for l := range up.links { // in any order: they are counted
+		if l.peer.Owner == owner {
+			n++
+		}
+	}
+	return n
 }
 
 func (up *upstream) dismiss(l *Link) {

@@ -261,7 +261,7 @@ func TestLinksEchoNoSecret(t *testing.T) {
 
 func TestAnAnswerBeforeALinksCallIsRefused(t *testing.T) {
 	for _, touched := range []bool{true, false} {
-		l := &Link{}
+		l := &Link{u: &Upstreams{limits: Limits{Unasked: 10}}}
 		l.ctx, l.cancel = context.WithCancel(t.Context())
 		d := newDuplex(l)
 		q := &query{id: 3, permit: arm("echo", []byte(`{}`)), inbox: make(chan heard, 1), gone: make(chan struct{})}

@@ -103,19 +103,27 @@ func (d *duplex) receive(doc []byte) *fault {
 	return f
 }
 
-// answer takes a response. One to a request that was given up, or to none, is dropped.
+// answer takes a response. One to a request that was given up, or to none, is dropped, and counts as what nobody asked for.
 func (d *duplex) answer(h heard) *fault {
 	d.mu.Lock()
 	q := d.pending[h.id]
 	delete(d.pending, h.id)
 	d.mu.Unlock()
 	if q == nil {
-		return nil
+		return d.unasked()
 	}
 	if q.permit != nil && !q.permit.touched.Load() {
 		return d.l.fail(CodeProtocol, "it answered a call that had not been sent")
 	}
 	d.deliver(q, h)
+	return nil
+}
+
+// unasked counts what came and is for nobody.
+func (d *duplex) unasked() *fault {
+	if d.l.tolerate(d.l.u.limits.Unasked) != nil {
+		return d.l.fault()
+	}
 	return nil
 }
 

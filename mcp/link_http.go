@@ -26,7 +26,7 @@ const (
 // reported so, and never sent again. That is rare: a connection is used for at most idleTimeout after the last answer.
 type pool struct {
 	once      sync.Once
-	transport *http.Transport
+	transport *transport
 	road      road
 }
 
@@ -51,7 +51,7 @@ func (p *pool) close() {
 // An httpCarrier speaks streamable HTTP: a POST for each message, and the answer in its response.
 type httpCarrier struct {
 	l    *Link
-	pool *http.Transport
+	pool *transport
 	road road // whose refusals end the link
 
 	base    http.Header                 // on every request

@@ -273,6 +273,20 @@ func TestLinksOverSSEStayAtTheOrigin(t *testing.T) {
 	}
 }
 
+func TestNobodyTakesAllLinks(t *testing.T) {
+	u := upstreams(t, Limits{Links: 4}, serveScript(t, honest, false).server())
+	of := func(owner string) Peer { return Peer{Owner: owner, Protocol: older} }
+	first := linked(t, u, "web", of("alice"))
+	linked(t, u, "web", of("alice"))
+	var e *LinkError
+	if _, err := u.Link(t.Context(), "web", of("alice")); !errors.As(err, &e) || e.Code != CodeLinks {
+		t.Errorf("Link() one past half = %v, want %s", err, CodeLinks)
+	}
+	linked(t, u, "web", of("bob"))
+	first.Close()
+	linked(t, u, "web", of("alice"))
+}
+
 func TestLinksAreBounded(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -32,6 +32,9 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*Kept, error)
 	if f := l.fault(); f != nil {
 		return nil, f.linkError()
 	}
+	if ctx.Err() != nil { // of two that were ready the select takes any
+		return nil, &LinkError{Code: overCode(ctx), Reason: "there was no time to ask it"}
+	}
 	if k := l.fresh(maxAge, asked); k != nil {
 		return k, nil
 	}

@@ -89,6 +89,8 @@ func TestAChangeStopsALinksCalls(t *testing.T) {
 
 func TestListingsAreKeptAndShared(t *testing.T) {
 	release := make(chan struct{})
+	free := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(free)
 	first := true
 	srv := serveScript(t, on("tools/list", func(w spoken) []string {
 		if first {
@@ -118,7 +120,7 @@ func TestListingsAreKeptAndShared(t *testing.T) {
 		t.Errorf("Listing(cancelled) = %v, want %s", err, CodeCancelled)
 	}
 	eventually(t, "the server was asked", func() bool { return srv.count(methodList) == 1 })
-	close(release)
+	free()
 	var last *Kept
 	for range rivals {
 		k := <-kept

@@ -25,7 +25,21 @@ func (l *Link) openPipe() *fault {
 	c.send = c.write
 	l.carrier = c
 	l.tasks.run(c.follow)
+	l.tasks.run(c.bury)
 	return nil
+}
+
+// bury ends the link of a process that has ended while a descendant, which left its group, holds the pipe open: nobody is there to
+// answer, and the next call needs a new one.
+func (c *pipeCarrier) bury() {
+	select {
+	case <-c.child.exited:
+	case <-c.l.ctx.Done():
+		return
+	}
+	if !waitFor(c.l.ctx.Done(), c.child.grace) { // what it said last is still read
+		c.l.fail(CodeDied, "%s", c.child.obituary(c.l.secrets))
+	}
 }
 
 // follow reads to the end of the stream.
@@ -43,6 +57,9 @@ func (c *pipeCarrier) follow() {
 			}
 			return
 		case len(bytes.TrimSpace(line)) == 0:
+			if c.unasked() != nil {
+				return
+			}
 			continue
 		}
 		if c.receive(line) != nil {

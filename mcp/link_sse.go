@@ -68,6 +68,9 @@ func (c *sseCarrier) follow(body io.Reader) {
 			c.l.over(c.http.cut(err))
 			return
 		case len(bytes.TrimSpace(data)) == 0: // a keep-alive
+			if c.unasked() != nil {
+				return
+			}
 			continue
 		case name == "endpoint":
 			if c.target == nil { // a second one is not believed
@@ -80,6 +83,9 @@ func (c *sseCarrier) follow(body io.Reader) {
 			}
 			continue
 		case name != "" && name != "message":
+			if c.unasked() != nil {
+				return
+			}
 			continue
 		}
 		if c.receive(data) != nil {

@@ -154,8 +154,8 @@ var onlyIn = map[string][]string{
 	"leave":    {"Link.leave", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "pipeCarrier.write"},
 	"send":     {"roundTripper.outgoing", "stdioConn.Write", "duplex.ask", "duplex.tell", "Link.openPipe", "Link.openSSE"}, // passes a permit, or leads to who does
 	"dressed":  {"roundTripper.RoundTrip", "session.follow"},
-	"RoundTrip": {"roundTripper.RoundTrip", "session.follow", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "httpCarrier.follow", "httpCarrier.close",
-		"httpCarrier.resume", "Link.openSSE"},
+	"RoundTrip": {"transport.RoundTrip", "roundTripper.RoundTrip", "session.follow", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post",
+		"httpCarrier.follow", "httpCarrier.close", "httpCarrier.resume", "Link.openSSE"},
 	"newBody": {"httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post"},
 	"write":   {"guardedConn.Write", "stdioConn.Write", "pipeCarrier.write", "Link.openPipe"}, // of a permit, and of a child
 }

@@ -134,6 +134,8 @@ func Codes() []CodeDoc {
 		{"catalog_too_large", GateRun, "The server lists more tools, pages or bytes than are read.", "Have the server list less."},
 		{"redirect_refused", GateRun, "The server answered with a redirect. None is followed.", "Configure the final address."},
 		{"origin_refused", GateRun, "The server pointed to another origin.", "Only the configured origin is used."},
+		{"too_many_sessions", GateRun, "As many sessions with the server are open as the gateway has, in all or for one client.",
+			"Try again later; end sessions that are not used."},
 		{"evidence_missing", GateEvidence, "A claim's evidence is not a verbatim part of one value of the typed result.", "The summary is dropped; the typed result stands."},
 		{"evidence_too_short", GateEvidence, "A claim's evidence has fewer than three words and is not a whole value.", "The summary is dropped; the typed result stands."},
 		{"claim_token_unsupported", GateEvidence, "A number, date or identifier of a claim does not stand in its evidence.", "The summary is dropped; the typed result stands."},

@@ -108,10 +108,10 @@ func (c *linkClient) entry(path string, to linkTarget) (jsontext.Value, error) {
 	desktop := strings.EqualFold(filepath.Base(path), desktopFile)
 	switch {
 	case desktop && to.http:
-		return nil, errors.New("Claude Desktop opens no URL from its file, and may not start with one in it: leave --http out, or name " +
+		return nil, errors.New("the file of Claude Desktop may hold no URL, or it may not start: leave --http out, or name " +
 			"another client's file with --file")
 	case desktop && to.variable != "":
-		return nil, errors.New("Claude Desktop takes nothing from its environment into its file, and a token does not belong into a file: " +
+		return nil, errors.New("the file of Claude Desktop takes nothing from the environment, and a token does not belong into a file: " +
 			"leave --token-env out")
 	}
 	var e struct {

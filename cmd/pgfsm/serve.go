@@ -45,8 +45,8 @@ the decisions (GET /openapi.yaml), and says how the gateway is: /healthz, /ready
 
 --stdio serves one client over standard input and output, as a client's "command". docs/gateway.md is the manual.
 
-It ends on the first interrupt: calls that are under way are finished, for ten seconds, and those that people agreed to for
-half a minute; then they are cut off, and recorded as such. Exit codes: 0 ended as asked, 2 could not, or cut calls off.`,
+It ends on the first interrupt: calls that are under way are finished, for half a minute; then they are cut off, and recorded
+as such. Exit codes: 0 ended as asked, 2 could not, or cut calls off.`,
 		Example: `  pgfsm serve
   pgfsm serve -c pgfsm.yaml --listen 127.0.0.1:8787
   pgfsm serve -c pgfsm.yaml --stdio`,

@@ -7,20 +7,20 @@ import (
 	"testing"
 )
 
-// shown is what a server has clients show to people by an error, in place of asking (MCP 2025-11-25, URLElicitationRequiredError).
-const shown = `{"jsonrpc":"2.0","id":ID,"error":{"code":-32042,"message":"open this","data":{"elicitations":[` +
+// urlError is what a server has clients show to people by an error, in place of asking (MCP 2025-11-25, URLElicitationRequiredError).
+const urlError = `{"jsonrpc":"2.0","id":ID,"error":{"code":-32042,"message":"open this","data":{"elicitations":[` +
 	`{"mode":"url","elicitationId":"e","url":"https://elsewhere.test/login","message":"log in"}]}}}`
 
 // TestServeHostileAnswers: what a server answers a call with that no client may see, and how long that may take.
 func TestServeHostileAnswers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name                string
-		deed                answering
-		code, effect, retry string
+		name string
+		deed answering
+		want string
 	}{
-		{"switches-protocols-and-says-nothing", switches, "server_unreachable", "unknown", retryLook},
-		{"shows-a-url-by-an-error", writes("application/json", shown), "input_refused", "unknown", retryLook},
+		{"switches-protocols-and-says-nothing", switches, "server_unreachable"},
+		{"shows-a-url-by-an-error", writes("application/json", urlError), "-32603"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -28,10 +28,9 @@ func TestServeHostileAnswers(t *testing.T) {
 			u.does(tt.deed)
 			s := serve(t, gatewayFolder(t, u.puppet, "ledger: \"sqlite:pgfsm.db\"\n"))
 			got := s.agent("/servers/echo/mcp", "").call("look", `{}`)
-			if strings.Contains(string(got.Raw), "elsewhere.test") {
-				t.Errorf("the client sees %s", got.Raw)
+			if strings.Contains(string(got.Raw), "elsewhere.test") || got.code() != tt.want {
+				t.Errorf("the client sees %s, want %s", got.Raw, tt.want)
 			}
-			got.wants(t, tt.code, tt.effect, tt.retry)
 			u.reached(t, 1)
 		})
 	}

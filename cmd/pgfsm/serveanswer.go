@@ -86,6 +86,9 @@ func (g *gate) refuse(r refusal, rules bool) gateway.Answer {
 	if rules && g.opaque() && r.Retry != retryChanged {
 		r = refusal{Code: opaqueCode, Effect: r.Effect, Reason: opaqueReason, Retry: retryNo, RunID: r.RunID}
 	}
+	if g.opaque() {
+		r.Policy = "" // it is the operator's word for the rule
+	}
 	return gateway.Answer{Result: r.result("The call was refused", true)}
 }
 

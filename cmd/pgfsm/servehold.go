@@ -46,10 +46,10 @@ func waitingRequest(q *ledger.Request) heldCall {
 func (g *gate) held(ctx context.Context, ask *gateway.Ask, w heldCall, first bool) gateway.Answer {
 	g.log.InfoContext(ctx, "held", "run", w.id, "actor", ask.From.Name, "server", ask.Server, "policy", w.policy)
 	if ask.Tasks {
-		return gateway.Answer{Result: w.working().created()}
+		return gateway.Answer{Result: g.working(w).created()}
 	}
 	if url := g.loaded.Serve.DecideAt(w.id); url != "" && first && ask.Elicit {
-		ask.Show(url, "A person has to decide about this call: "+w.reason, w.id)
+		ask.Show(url, g.waits(w), w.id)
 	}
 	if g.loaded.Serve.Hold > 0 {
 		if answer, over := g.await(ctx, ask, w); over {
@@ -57,6 +57,14 @@ func (g *gate) held(ctx context.Context, ask *gateway.Ask, w heldCall, first boo
 		}
 	}
 	return g.pending(ctx, ask, w)
+}
+
+// waits says that a call waits, and as far as agents are told, why.
+func (g *gate) waits(w heldCall) string {
+	if g.opaque() {
+		return "A person has to decide about this call."
+	}
+	return "A person has to decide about this call: " + w.reason
 }
 
 // await holds the call open until the run has ended, at most for approvals.hold until people have decided.
@@ -76,7 +84,7 @@ func (g *gate) await(ctx context.Context, ask *gateway.Ask, w heldCall) (answer 
 		}
 		if time.Since(said) >= sayEvery {
 			said = time.Now()
-			ask.Say(waited.Seconds(), hold.Seconds(), "A person has to decide about this call: "+w.reason)
+			ask.Say(waited.Seconds(), hold.Seconds(), g.waits(w))
 		}
 		return false, nil
 	})

@@ -47,10 +47,10 @@ type task struct {
 	TTL     *int64         `json:"ttlMs"` // null: as long as the ledger keeps it
 }
 
-func (w heldCall) working() task {
+func (g *gate) working(w heldCall) task {
 	return task{
 		Created: w.since, Updated: w.updated, Poll: askAgain * 1000, Status: taskWorking, ID: w.task,
-		Message: "A person has to decide about this call: " + w.reason,
+		Message: g.waits(w),
 	}
 }
 
@@ -74,7 +74,7 @@ func (g *gate) Task(ctx context.Context, who gateway.Identity, id string) (resul
 	if failed != nil {
 		return nil, failed
 	}
-	t := waitingRequest(&q).working()
+	t := g.working(waitingRequest(&q))
 	if q.Ended == "" {
 		return t.standing(), nil
 	}

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +28,6 @@ type script struct {
 	heard   chan string      // methods of notifications, and "response"
 	before  func(q *request) // of each request
 	ends    chan error       // why the context of a "wait" ended
-	opened  func(s *session, q *request)
 }
 
 func (s *script) dispatch(ctx context.Context, q *request) []byte {
@@ -198,9 +196,8 @@ func onLoopback(t *testing.T, g *Gateway) string {
 
 // An eventReader reads a stream of events.
 type eventReader struct {
-	t    *testing.T
-	r    *bufio.Reader
-	once sync.Once
+	t *testing.T
+	r *bufio.Reader
 }
 
 // next reads one event, comments apart.

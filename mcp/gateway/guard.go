@@ -101,7 +101,7 @@ func (g *Gateway) guard(r *http.Request) *refusal {
 	}
 	// A page whose name was rebound to this machine still sends its own name.
 	if !g.hosts[strings.ToLower(r.Host)] {
-		return refuse(http.StatusForbidden, refusedHost, "the Host header names another service than this one; pgfsm serve --host adds a name")
+		return refuse(http.StatusForbidden, refusedHost, "the Host header names another service than this one; serve.hosts of the configuration adds a name")
 	}
 	if origin, sent := r.Header["Origin"]; sent && !g.same(origin[0]) {
 		return refuse(http.StatusForbidden, refusedOrigin, "the request comes from a page; pages elsewhere may not ask here")

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,6 +12,9 @@ import (
 
 // maxShown is how many requests of the gateway itself may wait for the client's answer.
 const maxShown = 64
+
+// maxAsks is how many requests of one server may wait for a session's client, also for one that never answers.
+const maxAsks = 1000
 
 // An ask is a request to a session's client that waits for its answer.
 type ask struct {
@@ -36,6 +40,18 @@ func (s *session) shown() (n int) {
 	defer s.mu.Unlock()
 	for _, a := range s.asks { // in any order: they are counted
 		if a.line == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// owed is how many requests of one server wait for the client.
+func (s *session) owed(l *line) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.asks { // in any order: they are counted
+		if a.line == l {
 			n++
 		}
 	}
@@ -210,12 +226,16 @@ func (l *line) ask(ctx context.Context, m wire.Message, send func([]byte) error)
 		refuse(invalid(wire.MethodNotFound, "the client does not offer this"))
 		return
 	}
+	if s.owed(l) >= maxAsks {
+		refuse(invalid(wire.InternalError, "the client has not answered what it was asked before"))
+		return
+	}
 	params := cross(m.Params, "")
 	if l.gateway.passes(ctx, s.from, l.server, ToClient, m.Method, params) != nil {
 		refuse(notRecorded)
 		return
 	}
-	a := &ask{line: l, id: m.ID, method: m.Method, token: wire.Member(wire.Member(params, "_meta"), "progressToken")}
+	a := &ask{line: l, id: slices.Clone(m.ID), method: m.Method, token: slices.Clone(wire.Member(wire.Member(params, "_meta"), "progressToken"))}
 	id := s.await(a)
 	if a.token != nil {
 		meta, err := wire.Set(wire.Member(params, "_meta"), "progressToken", id)
@@ -242,7 +262,7 @@ func (l *line) withdrawn(m wire.Message, send func([]byte) error) {
 		return
 	}
 	if id := l.owner.withdraw(l, wire.Member(m.Params, "requestId")); id != nil {
-		if params, err := wire.Set(cross(m.Params, ""), "requestId", id); err == nil {
+		if params, err := wire.Set(l.gateway.options.Mask(cross(m.Params, "")), "requestId", id); err == nil {
 			_ = send(wire.Call(nil, nil, m.Method, params)) // a client that is gone is noticed by who serves it
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -56,7 +57,28 @@ func (q *request) mayReceive(server *Server, f *finding) (code, why string) {
 			return CodeInputRefused, "it asks for input in a way that cannot be read"
 		}
 	}
+	if code == "" && f.unclear {
+		return CodeInputRefused, "it asks for input in a way that can be read as something else"
+	}
 	return code, why
+}
+
+// showsURL is the error by which a server has a client show URLs to people, and then ask again (MCP 2025-11-25, elicitation).
+const showsURL = -32042
+
+// failBack answers with the error of a server, but for one that is an elicitation and may not be.
+func (q *request) failBack(server *Server, failed jsontext.Value) []byte {
+	shows := false
+	_ = pieces(failed, func(p piece) { // that it is an object was seen when it was received
+		code, err := strconv.ParseFloat(string(p.value), 64)
+		shows = shows || p.name == "code" && err == nil && code == showsURL
+	})
+	if can := q.can(); !shows || server.Expose.Has(ExposeElicitation) && can.elicitation && can.url {
+		return q.fail(failed)
+	}
+	data := append([]byte(`{"code":`), wire.Quote(CodeInputRefused)...)
+	why := "it has people open a URL, and the operator does not expose elicitation, or the client does not declare it"
+	return q.fail(wire.ErrorObject(wire.InternalError, "server "+server.Name+": "+why, append(data, '}')))
 }
 
 // refuses says why the client cannot be asked; empty if it can.

@@ -340,7 +340,7 @@ func (t *lines) close() {
 func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*line, error) {
 	if s := q.session; s != nil {
 		return s.lines.get(ctx, lineKey{server: server.Name}, func(ctx context.Context) (*line, error) {
-			return g.join(ctx, s, server, s.protocol, s.can.told(server.Expose))
+			return g.join(ctx, s.from, s, server, s.protocol, s.can.told(server.Expose))
 		})
 	}
 	told := jsontext.Value(`{}`)
@@ -360,15 +360,15 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*line
 func (g *Gateway) share(ctx context.Context, q *request, server *Server, told jsontext.Value) (*line, error) {
 	key := lineKey{who: q.from, server: server.Name, told: string(told)}
 	return g.pool.shared.get(ctx, key, func(ctx context.Context) (*line, error) {
-		return g.join(ctx, nil, server, Stateless, told)
+		return g.join(ctx, q.from, nil, server, Stateless, told)
 	})
 }
 
 // join makes a link.
-func (g *Gateway) join(ctx context.Context, owner *session, server *Server, protocol string, told jsontext.Value) (*line, error) {
+func (g *Gateway) join(ctx context.Context, who Identity, owner *session, server *Server, protocol string, told jsontext.Value) (*line, error) {
 	l := &line{made: make(chan struct{}), gateway: g, server: server, owner: owner}
 	defer close(l.made)
-	up, err := g.connect(ctx, server.Name, mcp.Peer{Protocol: protocol, Capabilities: told, Tell: l.heard})
+	up, err := g.connect(ctx, server.Name, mcp.Peer{Owner: who.Name, Protocol: protocol, Capabilities: told, Tell: l.heard})
 	if err != nil {
 		if g.pool.lost(server.Name) {
 			g.options.Log.Warn("a server cannot be reached", "server", server.Name, "error", err.Error())

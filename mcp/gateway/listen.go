@@ -16,6 +16,7 @@ import (
 // Bounds of subscriptions.
 const (
 	maxSubscribed = 1000             // resources of one subscription, or of one session with one server
+	maxNotice     = 4 << 10          // bytes of what is kept of a notification that waits; of a longer one only what it is about
 	listenAgain   = time.Second      // before a subscription that ended is tried again; doubled each time
 	listenAtMost  = 30 * time.Second // the longest of these
 )
@@ -130,15 +131,20 @@ func (n *notice) put(m wire.Message) {
 	if !n.filter.wants(m) {
 		return
 	}
-	key := m.Method
+	key, params := m.Method, cross(m.Params, "")
 	if m.Method == noteUpdated {
-		key += " " + string(wire.Member(m.Params, "uri"))
+		uri, _ := wire.Text(wire.Member(m.Params, "uri")) // it was read a moment ago. One resource can be spelled in many ways
+		if key += " " + uri; len(params) > maxNotice {
+			params = uriParams(uri)
+		}
+	} else if len(params) > maxNotice {
+		params = nil
 	}
 	n.mu.Lock()
 	if !slices.Contains(n.waiting, key) {
 		n.waiting = append(n.waiting, key)
 	}
-	n.params[key] = slices.Clone(cross(m.Params, ""))
+	n.params[key] = slices.Clone(params)
 	n.mu.Unlock()
 	select {
 	case n.wake <- struct{}{}:

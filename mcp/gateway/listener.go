@@ -37,7 +37,7 @@ const maxHeaderBytes = 32 << 10
 
 // ErrNotLoopback means that an address can be reached from other machines.
 var ErrNotLoopback = errors.New("it can be reached from other machines, and tokens would cross the network unencrypted; listen on 127.0.0.1 " +
-	"and put a reverse proxy with TLS before it (with --host NAME for the name that it is reached by)")
+	"and put a reverse proxy with TLS before it (serve.hosts is for the name that it is reached by)")
 
 // Listen opens an address of this machine's own: an IP address or localhost, and a port. The error is [ErrNotLoopback]
 // where others could reach it.

@@ -58,7 +58,7 @@ func (g *Gateway) passOn(ctx context.Context, q *request, server *Server, params
 	case err != nil:
 		return q.broken(server.Name, err)
 	case reply.Error != nil:
-		return q.fail(g.options.Mask(reply.Error))
+		return q.failBack(server, g.options.Mask(reply.Error))
 	}
 	if uri, err := wire.Text(wire.Member(params, "uri")); watching && err == nil {
 		g.watches(q, server, uri) // for the link that may follow this one

@@ -276,6 +276,7 @@ func cross(params jsontext.Value, keep string) jsontext.Value {
 // A finding is what matters of a result.
 type finding struct {
 	kind     string // the resultType; "complete" if there is none
+	unclear  bool   // it asks for input, and can be read in more than one way: what is asked for may be something else to the client
 	typed    bool   // there is a resultType
 	requests [][]byte
 	metas    []piece
@@ -287,6 +288,12 @@ type finding struct {
 // read looks through a result of a server. Where a member comes twice, every one of them counts.
 func (f *finding) read(result []byte) error {
 	f.kind = "complete"
+	defer func() {
+		if f.asks() {
+			_, err := wire.Read(wire.Response(nil, jsontext.Value("1"), result))
+			f.unclear = err != nil
+		}
+	}()
 	return pieces(result, func(p piece) {
 		switch p.name {
 		case "resultType":

@@ -48,7 +48,6 @@ type playedLink struct {
 	peer mcp.Peer
 	done chan struct{}
 	once sync.Once
-	mu   sync.Mutex
 	kept *mcp.Kept
 	made uint64
 }

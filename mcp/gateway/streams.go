@@ -41,6 +41,9 @@ func (r *reader) poke() {
 func (s *standing) put(message []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.reader == nil && len(message) > maxUnreadBytes {
+		return true // too much to keep for who may never come
+	}
 	for len(s.queue) >= maxUnread || s.bytes+len(message) > maxUnreadBytes && len(s.queue) > 0 {
 		if s.reader != nil {
 			return false

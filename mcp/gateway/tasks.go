@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -30,10 +31,38 @@ func (g *Gateway) task(ctx context.Context, q *request) []byte {
 			result = jsontext.Value(`{}`)
 		}
 	default:
-		result, failed = g.options.Calls.Task(ctx, q.from, id)
+		if result, failed = g.options.Calls.Task(ctx, q.from, id); failed == nil {
+			result = settled(result, id)
+		}
 	}
 	if failed != nil {
 		return q.fail(failed)
 	}
 	return q.splice(g.completed(result))
+}
+
+// settled is a task as its client gets it. The result in it is the server's, and passes as results do; but one that asks for input
+// does not, whatever is exposed: who has waited for people cannot be asked, and would have the call made once more.
+func settled(task jsontext.Value, id string) jsontext.Value {
+	var edits []edit
+	_ = pieces(task, func(p piece) { // it is made here
+		if p.name != "result" {
+			return
+		}
+		run, _, _ := strings.Cut(id, ".")
+		var f finding
+		with := jsontext.Value(nil)
+		switch err := f.read(p.value); {
+		case err != nil:
+			with = withheld(CodeResultRefused, "the server's result cannot be used", run)
+		case f.asks():
+			with = withheld(CodeInputRefused, "the server asks for input, which a call that has waited cannot give", run)
+		case f.kind != "complete":
+			with = withheld(CodeResultRefused, "the server answered with a kind of result that nobody asked for", run)
+		default:
+			with = f.finish(p.value, nil, false)
+		}
+		edits = append(edits, edit{p.at, len(p.value), with})
+	})
+	return edited(task, nil, edits)
 }

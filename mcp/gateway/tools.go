@@ -186,7 +186,7 @@ func (g *Gateway) call(ctx context.Context, q *request) []byte {
 	c.said.end()
 	switch {
 	case answer.Error != nil:
-		return q.fail(answer.Error)
+		return q.failBack(server, answer.Error)
 	case answer.Result == nil:
 		return q.refuse(wire.InternalError, "there is no answer")
 	case !answer.Native:
@@ -272,18 +272,20 @@ func extra(p callParams) jsontext.Value {
 	return b.done()
 }
 
-// meta is the _meta that goes with the call: what does not belong to one hop, and the log level, which the link
-// takes out again where the server does not want it there.
-func (c *calling) meta(meta jsontext.Value) jsontext.Value {
-	if meta != nil {
-		out, _ := unreserved(meta, "", nil)
-		meta = out
-		if c.token == nil {
-			if without, err := wire.Set(meta, "progressToken", nil); err == nil {
-				meta = without
-			}
+// passing are the members of _meta that go with a call: the progress token, and the context of a trace (SEP-414). Any other
+// is judged by no gate, bound to no approval and recorded nowhere, and a server may act on it.
+var passing = []string{"progressToken", "traceparent", "tracestate", "baggage"}
+
+// meta is the _meta that goes with the call: what is known to be harmless, and the log level, which the link takes out
+// again where the server does not want it there.
+func (c *calling) meta(sent jsontext.Value) (meta jsontext.Value) {
+	var b object
+	skim(sent, func(name string, value jsontext.Value) {
+		if slices.Contains(passing, name) && (name != "progressToken" || c.token != nil) {
+			b.add(name, value)
 		}
-	}
+	})
+	meta = b.done()
 	if c.level > 0 {
 		if with, err := wire.Set(meta, metaLogLevel, wire.Quote(severities[c.level-1])); err == nil {
 			meta = with

@@ -193,7 +193,7 @@ var hookShape = &shape{form: object, keys: []key{
 		doc: "Where messages are sent to: https, or http on this machine. No secret belongs into it: messages are signed."},
 	{name: "secret", shape: &shape{form: text, secret: true, what: "a secret", check: checkReferences}, required: true,
 		doc: "What messages are signed with, as Standard Webhooks has it: `whsec_` and base64, or any text; 24 bytes or " +
-			"more. May hold references, and is a secret. Only `approvals serve` reads it.",
+			"more. May hold references, and is a secret. Only `serve` and `approvals serve` read it.",
 		example: `"${env:HOOK_SECRET}"`},
 	{name: "events", shape: &shape{form: list, min: 1, max: 2, unique: ".", what: "kind of message",
 		each: &shape{form: text, enum: []string{HookRequested, HookDecided}}}, example: "[decided]",
@@ -252,7 +252,7 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 		{name: "on_pending", shape: &shape{form: text, enum: []string{PendingResult, PendingError}}, initial: PendingResult,
 			doc: "What an agent is then answered: a `result` that says what to do, or an `error`."},
 		{name: "hooks", shape: &shape{form: list, max: MaxHooks, unique: "url", what: "hook", each: hookShape},
-			doc:     "Web hooks that `pgfsm approvals serve` tells what happens to held calls.",
+			doc:     "Web hooks that `pgfsm serve` and `pgfsm approvals serve` tell what happens to held calls.",
 			example: `[{url: "https://chat.example.com/hooks/pgfsm", secret: "${env:HOOK_SECRET}"}]`},
 	}}},
 	{name: "serve", shape: serveShape, doc: "How `pgfsm serve`, the gateway, works. No call is judged by it."},

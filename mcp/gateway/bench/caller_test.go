@@ -178,7 +178,7 @@ type request struct {
 const tokenBytes = 32
 
 // text is what one call says, and no other.
-func text(caller, call uint64) []byte { return fmt.Appendf(nil, "call-%011d-of-%012d", call, caller) }
+func text(caller, call uint64) []byte { return fmt.Appendf(nil, "note-%011d-of-%012d", call, caller) }
 
 // prepare makes the caller's request of a kind.
 func (c *caller) prepare(k kind) {

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+)
+
+// secretRules are policies whose names and reasons agents must not learn where denials are opaque.
+const secretRules = `version: 1
+policies:
+  - {id: rule-of-seven, match: {tool: look}, when: 'has(args.n) && args.n == 7', effect: deny, reason: "Seven is hidden."}
+  - {id: rule-of-people, match: {tool: look}, effect: pending, reason: "Why is hidden.", expires: 1h}
+`
+
+// TestServeOpaqueDenials: the operator's rules are refused in one sentence, and what waits does not say why, whichever way it waits.
+func TestServeOpaqueDenials(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, secretRules, "serve: {denials: opaque, decide_url: \"https://approvals.example.com/{run_id}\"}\napprovals: {hold: 1s}\n")
+	hides := func(t *testing.T, said []byte) {
+		t.Helper()
+		for _, word := range []string{"hidden", "rule-of", "allowlist", "burn"} {
+			if bytes.Contains(said, []byte(word)) {
+				t.Errorf("%q is told: %s", word, said)
+			}
+		}
+	}
+	for _, tt := range []struct{ name, path, tool, args, want string }{
+		{"denied", "/mcp", "echo__look", `{"n":7}`, opaqueCode},
+		{"not-allowed", "/mcp", "echo__burn", `{}`, opaqueCode},
+		{"unknown", "/mcp", "echo__sing", `{}`, opaqueCode},
+		{"not-allowed-at-its-server", "/servers/echo/mcp", "burn", `{}`, opaqueCode},
+		{"unknown-at-its-server", "/servers/echo/mcp", "sing", `{}`, opaqueCode},
+		{"arguments-invalid", "/mcp", "echo__look", `{"n":"one"}`, "arguments_invalid"}, // of a tool that it can see
+		{"held", "/mcp", "echo__look", `{"n":1}`, "approval_required"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := o.agent(tt.path, o.ci).call(tt.tool, tt.args)
+			if got.code() != tt.want {
+				t.Errorf("%s, want %s: %s", got.code(), tt.want, got.Raw)
+			}
+			hides(t, got.Raw)
+			if r := got.Result; r != nil && tt.want == opaqueCode && (r.Structured.Reason != opaqueReason || r.Structured.Effect != "not_sent" ||
+				r.Structured.Policy != "" || r.Structured.Retry != retryNo || r.Structured.RunID == "" || !r.IsError) {
+				t.Errorf("the refusal is %s", got.Raw)
+			}
+		})
+	}
+	t.Run("held-as-a-task", func(t *testing.T) {
+		got := o.taskClient(o.ci).call(t, "echo__look", `{"n":2}`)
+		if got.Result == nil || got.Result.TaskID == "" {
+			t.Fatalf("it is no task: %s", got.Raw)
+		}
+		hides(t, got.Raw)
+		hides(t, o.taskClient(o.ci).task(t, "tasks/get", got.Result.TaskID).Raw)
+	})
+	t.Run("held-open", func(t *testing.T) {
+		a := &agent{s: o.served, url: o.mcp, token: o.ci}
+		resp, _ := a.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
+			`"capabilities":{"elicitation":{"form":{},"url":{}}},"clientInfo":{"name":"test","version":"1"}}}`)
+		a.session = resp.Header.Get("Mcp-Session-Id")
+		heard := 0
+		s := a.streams(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo__look","arguments":{"n":3},"_meta":{"progressToken":"p"}}}`)
+		for said := s.next(); said != nil; said = s.next() {
+			hides(t, said)
+			if id, err := at(said, "/id"); err == nil && bytes.Contains(said, []byte(`"elicitation/create"`)) {
+				a.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, id))
+			}
+			heard++
+		}
+		if heard < 3 { // where to decide, progress, and the answer
+			t.Errorf("only %d messages", heard)
+		}
+	})
+}

@@ -1,0 +1,162 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp"
+	"pgfsm/mcp/wire"
+)
+
+// TestInputThatReadsInTwoWaysIsNotAskedFor: a result that asks for input is judged by one reading, and clients have others.
+func TestInputThatReadsInTwoWaysIsNotAskedFor(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, wire.MaxDepth) + `{}` + strings.Repeat(`}`, wire.MaxDepth)
+	for name, request := range map[string]string{ // in any order
+		"method-twice":   `{"method":"sampling/createMessage","method":"elicitation/create","params":{}}`,
+		"params-twice":   `{"method":"elicitation/create","params":{"requestedSchema":{"$ref":"#"}},"params":{}}`,
+		"broken-utf-8":   "{\"method\":\"elicitation/create\",\"params\":{\"\xff\":1}}",
+		"deeply-nested":  `{"method":"elicitation/create","params":{"requestedSchema":` + deep + `}}`,
+		"lone-surrogate": `{"method":"elicitation/create","params":{"message":"\ud800"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose &^= ExposeSampling })
+			r.servers["docs"].says("prompts/get", `{"resultType":"input_required","inputRequests":{"a":`+request+`}}`)
+			got := r.modern("docs", `{"sampling":{},"elicitation":{}}`).ask("prompts/get", `{"name":"p"}`)
+			if !strings.Contains(got, `"code":"input_refused"`) || strings.Contains(got, "elicitation/create") {
+				t.Errorf("the client sees %.300s", got)
+			}
+		})
+	}
+}
+
+// TestErrorsThatShowURLsAreElicitations: an error that has people open a URL needs what an elicitation needs.
+func TestErrorsThatShowURLsAreElicitations(t *testing.T) {
+	for _, tt := range []struct {
+		name, can, code string
+		without         Expose
+		passes          bool
+	}{
+		{"exposed-and-declared", `{"elicitation":{"url":{}}}`, "-32042", 0, true},
+		{"not-exposed", `{"elicitation":{"url":{}}}`, "-32042", ExposeElicitation, false},
+		{"not-declared", `{"elicitation":{}}`, "-32042", 0, false},
+		{"spelled-otherwise", `{}`, "-3.2042e4", 0, false},
+		{"another-error", `{}`, "-32041", ExposeElicitation, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose &^= tt.without })
+			failed := jsontext.Value(`{"code":` + tt.code + `,"message":"x","data":{"elicitations":[{"url":"https://elsewhere.test/"}]}}`)
+			r.judge.decide = func(context.Context, *Ask) Answer { return Answer{Error: failed} }
+			r.servers["docs"].plays("prompts/get", func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (mcp.Reply, error) {
+				return mcp.Reply{Error: failed}, nil
+			})
+			c := r.legacy("docs", tt.can)
+			for _, got := range []string{c.ask("tools/call", `{"name":"echo"}`), c.ask("prompts/get", `{"name":"p"}`)} {
+				if strings.Contains(got, "elsewhere.test") != tt.passes {
+					t.Errorf("the client sees %s", got)
+				}
+			}
+		})
+	}
+}
+
+// TestResultsOfTasksAreHeldBack: the server's result in a task passes as it would have without one, and asks for nothing.
+func TestResultsOfTasksAreHeldBack(t *testing.T) {
+	for name, tt := range map[string]struct{ result, want string }{ // in any order
+		"plain":           {`{"content":[1.0],"_meta":{"io.modelcontextprotocol/x":1,"own":1.0}}`, `"result":{"content":[1.0],"_meta":{"own":1.0}}`},
+		"input":           {`{"resultType":"input_required","inputRequests":{}}`, `"code":"input_refused"`},
+		"input-by-member": {`{"inputRequests":{"a":{"method":"elicitation/create"}}}`, `"code":"input_refused"`},
+		"task":            {`{"resultType":"task","taskId":"theirs"}`, `"code":"result_refused"`},
+		"no-object":       {`[1]`, `"code":"result_refused"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, "docs", nil)
+			r.judge.tasks["ann/run-1.x"] = jsontext.Value(`{"status":"completed","result":` + tt.result + `,"taskId":"run-1.x"}`)
+			got := r.modern("docs", `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`).ask("tasks/get", `{"taskId":"run-1.x"}`)
+			if !strings.Contains(got, tt.want) || name != "plain" && (!strings.Contains(got, `"run_id":"run-1"`) || strings.Contains(got, "theirs")) {
+				t.Errorf("the client sees %s", got)
+			}
+		})
+	}
+}
+
+// TestWhatWaitsForAClientIsBounded: a server can neither spell one resource in many ways nor send much of it to fill a subscription
+// that nobody reads, nor ask a client without end that does not answer.
+func TestWhatWaitsForAClientIsBounded(t *testing.T) {
+	t.Run("one-resource-in-many-spellings", func(t *testing.T) {
+		n := newNotice(jsontext.Value(`1`), filter{uris: []string{"aaaaaaaa"}}, func(b []byte) []byte { return b })
+		for i := range 256 {
+			uri := ""
+			for bit := range 8 {
+				uri += []string{"a", `\u0061`}[i>>bit&1]
+			}
+			n.put(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"%s","n":%d}`, uri, i))})
+		}
+		if all := n.take(); len(all) != 1 || !strings.Contains(string(all[0]), `"n":255`) {
+			t.Errorf("%d messages wait, want the last", len(all))
+		}
+	})
+	t.Run("large", func(t *testing.T) {
+		n := newNotice(jsontext.Value(`1`), filter{prompts: true, uris: []string{"a"}}, func(b []byte) []byte { return b })
+		for _, size := range []int{maxNotice, maxNotice + 1} {
+			sized := func(before string) jsontext.Value {
+				return jsontext.Value(before + strings.Repeat("x", size-len(before)-2) + `"}`)
+			}
+			n.put(wire.Message{Method: notePrompts, Params: sized(`{"x":"`)})
+			n.put(wire.Message{Method: noteUpdated, Params: sized(`{"uri":"a","x":"`)})
+			all := n.take()
+			if len(all) != 2 || !strings.Contains(string(all[1]), `"uri":"a"`) {
+				t.Fatalf("%q", all)
+			}
+			for _, m := range all {
+				if (len(m) > maxNotice) != (size == maxNotice) {
+					t.Errorf("of %d bytes %d are kept", size, len(m))
+				}
+			}
+		}
+	})
+	t.Run("for-nobody", func(t *testing.T) {
+		s := new(standing)
+		for size, want := range map[int]int{maxUnreadBytes: 1, maxUnreadBytes + 1: 0} { // in any order
+			if !s.put(make([]byte, size)) || len(s.take()) != want {
+				t.Errorf("of a message of %d bytes %d wait, want %d", size, 1-want, want)
+			}
+		}
+	})
+	t.Run("questions", func(t *testing.T) {
+		r := newRig(t, "docs mail", nil)
+		c := r.legacy("", `{"roots":{}}`)
+		docs, mail := r.servers["docs"].link(), r.servers["mail"].link()
+		ask := func(l *playedLink, id int) {
+			l.peer.Tell(wire.Message{ID: jsontext.Value(fmt.Sprint(id)), Method: "roots/list"})
+		}
+		for i := range maxAsks {
+			ask(docs, i)
+			c.pushed()
+		}
+		ask(docs, maxAsks)
+		if got := within(t, "the refusal", r.servers["docs"].answers); !strings.HasPrefix(got, fmt.Sprint(maxAsks)+` error {"code":-32603`) {
+			t.Error(got)
+		}
+		ask(mail, 1)
+		c.pushed() // another server is not held to it
+	})
+}
+
+// TestSecretsOfWithdrawnQuestionsAreMasked: the reason that a server gives is as little to be trusted as the rest.
+func TestSecretsOfWithdrawnQuestionsAreMasked(t *testing.T) {
+	r := newRig(t, "docs", func(o *Options) {
+		o.Mask = func(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "hunter2", "***")) }
+	})
+	c := r.legacy("docs", `{"roots":{}}`)
+	l := r.servers["docs"].link()
+	l.peer.Tell(wire.Message{ID: jsontext.Value(`3`), Method: "roots/list"})
+	c.pushed()
+	l.peer.Tell(wire.Message{Method: "notifications/cancelled", Params: jsontext.Value(`{"requestId":3,"reason":"hunter2"}`)})
+	if got := c.pushed(); !strings.Contains(got, `"reason":"***"`) || !strings.Contains(got, `"requestId":"pgfsm-1"`) {
+		t.Error(got)
+	}
+}
