@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -75,9 +76,10 @@ func TestProcessesThatLeaveTheirPipesToOthersAreDead(t *testing.T) {
 		t.Skip("there is no setsid")
 	}
 	const script = `read line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}'
-"$0" sleep 30 &
+"$0" sh -c ': >"$0"; exec sleep 30' "$1" &
+until [ -e "$1" ]; do sleep 0.01; done
 read line; read line; exit 3`
-	server := Server{Name: "s", Type: TypeStdio, Command: "sh", Args: []string{"-c", script, setsid}, Timeout: time.Minute}
+	server := Server{Name: "s", Type: TypeStdio, Command: "sh", Args: []string{"-c", script, setsid, filepath.Join(t.TempDir(), "left")}, Timeout: time.Minute}
 	l := linked(t, upstreams(t, Limits{}, server), "s", Peer{Protocol: older})
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // before the pipe is closed
 	defer cancel()
