@@ -144,6 +144,9 @@ func (s *service) run(ctx context.Context, on, admin net.Listener, o *gatewayOpt
 	}
 	var err error
 	if o.stdio {
+		if admin != nil {
+			s.log.Info("admin", "address", "http://"+admin.Addr().String()) // standard output is the client's
+		}
 		err = s.gateway.ServeStdio(within, s.w.stdin, s.w.stdout, s.stdioIdentity)
 	} else {
 		if err = o.announce(s.w.stdout, on, admin); err == nil {

@@ -206,3 +206,21 @@ func read(t *testing.T, body []byte) answered {
 	}
 	return got
 }
+
+// remove ends the session.
+func (a *agent) remove() {
+	a.s.t.Helper()
+	req, err := http.NewRequest(http.MethodDelete, a.url, nil)
+	if err != nil {
+		a.s.t.Fatal(err)
+	}
+	req.Header.Set("Mcp-Session-Id", a.session)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		a.s.t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusNoContent {
+		a.s.t.Fatalf("DELETE: %s", resp.Status)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -44,7 +45,11 @@ func waitingRequest(q *ledger.Request) heldCall {
 // word that it waits. The run is in the ledger already, and is nobody's. Only who asks first is shown where to decide: a client
 // that repeats its call does so every few seconds.
 func (g *gate) held(ctx context.Context, ask *gateway.Ask, w heldCall, first bool) gateway.Answer {
-	g.log.InfoContext(ctx, "held", "run", w.id, "actor", ask.From.Name, "server", ask.Server, "policy", w.policy)
+	level := slog.LevelInfo
+	if !first { // an agent may ask again as often as it likes
+		level = slog.LevelDebug
+	}
+	g.log.Log(ctx, level, "held", "run", w.id, "actor", ask.From.Name, "server", ask.Server, "policy", w.policy)
 	if ask.Tasks {
 		return gateway.Answer{Result: g.working(w).created()}
 	}

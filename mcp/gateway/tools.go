@@ -87,7 +87,7 @@ func (g *Gateway) sole(servers []*Server, found []*catalog, at int, t Tool) []by
 		}
 		why = "another server has one of this name"
 	}
-	g.options.Log.Warn("a tool was left out", "server", servers[at].Name, "tool", t.Name, "reason", why)
+	g.options.Log.Debug("a tool was left out", "server", servers[at].Name, "tool", t.Name, "reason", why)
 	return nil
 }
 
