@@ -16,7 +16,7 @@ import (
 type Peer struct {
 	// Owner is whom the link is for. One owner has at most half of the sessions with a server that there may be; where it is
 	// empty only the whole is bounded.
-	Owner string
+	Owner    string
 	Protocol string // the revision that the client speaks; the link takes it where the server can, else the server's newest
 	// Capabilities are the client capabilities that the server is told of, a JSON object: what the operator exposes of the
 	// client's own. Nil: none.
