@@ -84,13 +84,10 @@ type Ask struct {
 	Tool      string
 	Arguments jsontext.Value // raw, as received; "{}" if there were none
 	Extra     jsontext.Value // the members inputResponses and requestState of the params, as one raw object; nil if there are none
-	Modern    bool           // the client speaks 2026-07-28 or later
 
 	Progress bool                                   // the client asked for progress
 	Tasks    bool                                   // the client takes a task as the answer
 	Elicit   bool                                   // the client can be shown a URL (elicitation, mode url)
-	Known    bool                                   // Progress and Elicit go over a stream that is there now
-	Tell     func(method string, params []byte)     // sends the client a notification that belongs to the call
 	Say      func(done, total float64, note string) // sends progress under the client's own token; does nothing if Progress is false
 	Show     func(url, note, id string)             // sends a URL elicitation; its answer is not waited for
 

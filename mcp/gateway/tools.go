@@ -227,7 +227,7 @@ func (c *calling) ask(ctx context.Context, tool string, p callParams) *Ask {
 		}
 	}
 	a := &Ask{
-		From: q.from, Server: c.server.Name, Tool: tool, Arguments: p.arguments, Extra: extra(p), Modern: q.modern(),
+		From: q.from, Server: c.server.Name, Tool: tool, Arguments: p.arguments, Extra: extra(p),
 		Progress: c.token != nil && q.out != nil,
 		Tasks:    g.options.Tasks && c.can.tasks,
 		Elicit:   q.session != nil && q.out != nil && c.can.elicitation && c.can.url,
@@ -245,8 +245,6 @@ func (c *calling) ask(ctx context.Context, tool string, p callParams) *Ask {
 		}
 		return l.native(), nil
 	}
-	a.Known = a.Progress || a.Elicit
-	a.Tell = func(method string, params []byte) { _ = c.said.send(wire.Call(nil, nil, method, params)) } // see stream
 	a.Say = c.say
 	a.Show = c.show
 	a.Relay = func(m wire.Message) {

@@ -43,7 +43,7 @@ func TestToolsAreListedByteForByte(t *testing.T) {
 func clashing(t *testing.T, log *bytes.Buffer) *rig {
 	r := newRig(t, "b a a_ dead", func(o *Options) {
 		if log != nil {
-			o.Log = slog.New(slog.NewTextHandler(log, nil))
+			o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		}
 	})
 	r.servers["dead"].down = true
@@ -103,7 +103,7 @@ func TestCallsAreTakenApart(t *testing.T) {
 		ask          Ask
 	}{
 		{"all", `{"name":"e\u0063ho","arguments":{"a":1.0,"b":1e400},"_meta":{"k":[1.0],"io.modelcontextprotocol/clientInfo":{},"progressToken":12345678901234567890}}`, "",
-			Ask{Tool: "echo", Arguments: jsontext.Value(`{"a":1.0,"b":1e400}`), Meta: jsontext.Value(`{"progressToken":12345678901234567890}`), Progress: true, Known: true}},
+			Ask{Tool: "echo", Arguments: jsontext.Value(`{"a":1.0,"b":1e400}`), Meta: jsontext.Value(`{"progressToken":12345678901234567890}`), Progress: true}},
 		{"least", `{"name":"echo"}`, "", Ask{Tool: "echo", Arguments: jsontext.Value(`{}`)}},
 		{"unknown-goes-to-the-machine", `{"name":"nothing","arguments":{}}`, "", Ask{Tool: "nothing", Arguments: jsontext.Value(`{}`)}},
 		{"nulls-say-nothing", `{"name":"echo","task":null,"requestState":null,"inputResponses":null}`, "", Ask{Tool: "echo", Arguments: jsontext.Value(`{}`)}},
@@ -128,7 +128,7 @@ func TestCallsAreTakenApart(t *testing.T) {
 				return
 			}
 			a := *r.judge.last()
-			a.Link, a.Relay, a.Say, a.Show, a.Tell = nil, nil, nil, nil, nil
+			a.Link, a.Relay, a.Say, a.Show = nil, nil, nil, nil
 			tc.ask.From, tc.ask.Server = Identity{Name: "ann"}, "docs"
 			if diff := cmp.Diff(tc.ask, a); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -160,8 +160,8 @@ func TestWhatTheMachineIsToldOfTheClient(t *testing.T) {
 			}
 			c.ask("tools/call", `{"name":"echo","_meta":`+c.meta(`,"progressToken":"t"`)+`}`)
 			a := r.judge.last()
-			got := []bool{a.Tasks, a.Elicit, a.Progress, a.Known, a.Modern, a.Meta != nil}
-			if want := []bool{tc.tasks, tc.elicit, tc.token, tc.token || tc.elicit, tc.modern, tc.token}; !slices.Equal(got, want) {
+			got := []bool{a.Tasks, a.Elicit, a.Progress, a.Meta != nil}
+			if want := []bool{tc.tasks, tc.elicit, tc.token, tc.token}; !slices.Equal(got, want) {
 				t.Errorf("%+v", a)
 			}
 		})
@@ -214,7 +214,6 @@ func TestDuringACall(t *testing.T) {
 		}
 		a.Say(0.5, 0, "a\"b")
 		a.Say(2, 3, "")
-		a.Tell("notifications/tasks/status", []byte(`{"x":1.0}`))
 		a.Relay(wire.Message{Method: "notifications/progress", Params: jsontext.Value(`{"progressToken":"t\u0031","progress":1.0,"_meta":{"io.modelcontextprotocol/x":1}}`)})
 		a.Relay(wire.Message{Method: "notifications/unknown"})
 		a.Show("https://x/y", "look", "id1")
@@ -226,7 +225,6 @@ func TestDuringACall(t *testing.T) {
 	want := []string{
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t\u0031","progress":0.5,"message":"a\"b"}}`,
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t\u0031","progress":2,"total":3}}`,
-		`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"x":1.0}}`,
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t\u0031","progress":1.0,"_meta":{}}}`,
 		`{"jsonrpc":"2.0","id":"pgfsm-1","method":"elicitation/create","params":{"mode":"url","message":"look","url":"https://x/y","elicitationId":"id1"}}`,
 	}
