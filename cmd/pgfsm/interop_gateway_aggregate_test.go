@@ -64,7 +64,7 @@ var leftOut = map[string]string{
 // not depend on a name that the endpoint gives otherwise.
 func TestGatewayConformanceOfAll(t *testing.T) {
 	t.Parallel()
-	in := interopTools(t)
+	in := judges(t)
 	server := fmt.Sprintf("{type: stdio, command: %q, expose: all%s}", sdkProgram(t, "everything-server"), patientServer)
 	g := conformanceGateway(t, map[string]string{"es": server}, "es")
 	var known []string

@@ -127,7 +127,7 @@ func goldenPath(revision string) string {
 // TestGatewayConformanceBaseline: the golden files are what the suite says of the SDK's server without a gateway.
 func TestGatewayConformanceBaseline(t *testing.T) {
 	t.Parallel()
-	in := interopTools(t)
+	in := judges(t)
 	server := sdkProgram(t, "everything-server")
 	for _, r := range revisions {
 		t.Run(r.name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func (in interop) everythingServer(t *testing.T, program, stateless string) stri
 // requirements, of one process at one URL, whatever the upstream speaks.
 func TestGatewayConformance(t *testing.T) {
 	t.Parallel()
-	in := interopTools(t)
+	in := judges(t)
 	program := sdkProgram(t, "everything-server")
 	t.Run("stdio", func(t *testing.T) {
 		g := conformanceGateway(t, map[string]string{"es": fmt.Sprintf("{type: stdio, command: %q, expose: all%s}", program, patientServer)}, "es")

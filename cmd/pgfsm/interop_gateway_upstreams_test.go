@@ -39,7 +39,7 @@ var refusedChecks = map[string]bool{"http-custom-headers sep-2243-client-omit-nu
 // the SDK in front of it as they judge that client alone.
 func TestGatewayConformanceOfClients(t *testing.T) {
 	t.Parallel()
-	in := interopTools(t)
+	in := judges(t)
 	client := sdkProgram(t, "everything-client")
 	for _, s := range clientScenarios {
 		t.Run(s.revision+"-"+s.name, func(t *testing.T) {

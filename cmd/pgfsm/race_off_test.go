@@ -3,3 +3,5 @@
 package main
 
 func scaled(n int) int { return n }
+
+const raced = false
