@@ -38,9 +38,10 @@ func TestServeFailuresOfTheGatewayItself(t *testing.T) {
 			<-over
 			u.does(nil)
 			s = serve(t, dir)
-			if said := s.stderr.String(); !strings.Contains(said, "a left-over run ended as") || !strings.Contains(said, "indeterminate") {
-				t.Errorf("the next start says:\n%s", said)
-			}
+			soon(t, "the next start says what was left over", func() bool {
+				said := s.stderr.String()
+				return strings.Contains(said, "a left-over run ended as") && strings.Contains(said, "indeterminate")
+			})
 			if more == inLedger {
 				stands(t, dir, ledger.Indeterminate, "indeterminate")
 			}

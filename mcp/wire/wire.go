@@ -74,7 +74,7 @@ func Read(doc []byte) (Message, error) {
 	}
 	f := &Fault{Code: InvalidRequest, Reason: err.Error()}
 	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errDepth) {
+	if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errDepth) {
 		f.Code, f.Reason = ParseError, "it is not one JSON value: "+reason(err)
 	} else if checkID(m.ID) == nil {
 		f.ID = m.ID
