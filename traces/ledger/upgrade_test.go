@@ -23,6 +23,7 @@ func TestALedgerOfBeforeOutcomesWereDelivered(t *testing.T) {
 	b := newBench(t, path)
 	for _, text := range []string{
 		"DROP INDEX requests_waiting", "DROP INDEX events_pruned", "ALTER TABLE requests DROP COLUMN delivered",
+		"CREATE INDEX requests_bundle ON requests (bundle)", "CREATE INDEX decisions_bundle ON decisions (bundle)",
 		"DELETE FROM goose_db_version WHERE version_id = 6",
 	} {
 		b.exec(t, text)
