@@ -11,13 +11,10 @@ import (
 
 	"pgfsm/mcp"
 	"pgfsm/mcp/gateway"
-	"pgfsm/mcp/wire"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/hooks"
-	"pgfsm/traces/ledger/sqlite"
 )
 
 // A service is everything that the gateway is made of.
@@ -67,35 +64,8 @@ func (s *service) open(ctx context.Context, o *options) (err error) {
 	return s.openLedgered(ctx)
 }
 
-// errProbe takes back a transaction.
-var errProbe = errors.New("what was written was a trial")
-
-// writable reports why nothing can be recorded. SQLite opens a file that it may only read without a word, and begins to write
-// in it without one: only a write that is taken back again tells. That another program writes at the moment is no reason not to start.
-func (s *service) writable(ctx context.Context) error {
-	text := string(wire.Quote(now()))
-	err := s.ledger.store.Update(ctx, func(tx ledger.Tx) error {
-		trial := ledger.Blob{Digest: canonical.Sum(ledger.BlobValue, []byte(text)), Kind: ledger.BlobValue, Text: text}
-		if err := tx.PutBlob(trial); err != nil {
-			return err
-		}
-		return errProbe
-	})
-	switch {
-	case errors.Is(err, errProbe):
-		return nil
-	case errors.Is(err, sqlite.ErrLocked):
-		s.log.Warn("calls are refused as long as this lasts", "error", visible.Text(err.Error()))
-		return nil
-	}
-	return err
-}
-
 // openLedgered makes what works on the ledger.
 func (s *service) openLedgered(ctx context.Context) (err error) {
-	if err := s.writable(ctx); err != nil {
-		return err
-	}
 	if s.worker, err = newWorker(s.ledger, s.app, s.say); err != nil {
 		return err
 	}

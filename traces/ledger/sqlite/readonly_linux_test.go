@@ -101,6 +101,37 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
+// TestOpenOfAFileThatMayOnlyBeRead: whoever opens it to write is told at once, and not when something should be recorded.
+func TestOpenOfAFileThatMayOnlyBeRead(t *testing.T) {
+	path := readable(t, true)
+	if err := os.Chmod(filepath.Dir(path), 0o777); err != nil { // its log could be made
+		t.Fatal(err)
+	}
+	asNobody(t, func() {
+		s, err := Open(path, Options{})
+		if err == nil {
+			t.Error("Open() = nil", s.Close())
+			return
+		}
+		refused(t, err, ErrReadOnly, path, "this user needs to write")
+	})
+}
+
+// TestOpenBesideAWriter: another program's transaction keeps nobody from opening the ledger.
+func TestOpenBesideAWriter(t *testing.T) {
+	s := fresh(t)
+	err := s.Update(t.Context(), func(ledger.Tx) error {
+		beside, err := Open(s.path, Options{BusyTimeout: 1})
+		if err != nil {
+			return err
+		}
+		return beside.Close()
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // TestReadOnlyFiles: an auditor who may write neither the file nor its folder.
 func TestReadOnlyFiles(t *testing.T) {
 	t.Run("at-rest", func(t *testing.T) {

@@ -117,7 +117,25 @@ func (s *Store) ready(ctx context.Context, w *conn) error {
 	if err := upToDate(ctx, w, s.path, s.busy); err != nil {
 		return err
 	}
-	return unaltered(w, s.path)
+	if err := unaltered(w, s.path); err != nil {
+		return err
+	}
+	return writable(ctx, w)
+}
+
+// writable makes sure that the file can be written. SQLite opens one that it may only read without a word, and begins to write
+// in it without one: only a write tells, and this one is taken back. That another program writes just now is no reason not to
+// open it.
+func writable(ctx context.Context, w *conn) error {
+	if _, err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		if primary(err) == codeBusy {
+			return nil
+		}
+		return err
+	}
+	defer w.rollback()
+	_, err := w.exec(ctx, "INSERT INTO pruning (since) VALUES (1)")
+	return err
 }
 
 // Stats returns the counts so far.
