@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 
+	"pgfsm/loopback"
 	"pgfsm/policy/secret"
 )
 
@@ -31,7 +32,7 @@ func newTransport(base *url.URL, secret bool) *http.Transport {
 		Proxy: proxy,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-			if err == nil && secret && base.Scheme == "http" && !local(conn.RemoteAddr()) {
+			if err == nil && secret && base.Scheme == "http" && !loopback.Addr(conn.RemoteAddr()) {
 				conn.Close()
 				return nil, fmt.Errorf("%s is not this machine; the API key would travel in clear text", base.Host)
 			}
@@ -46,22 +47,10 @@ func newTransport(base *url.URL, secret bool) *http.Transport {
 // proxy uses HTTPS_PROXY and NO_PROXY for https to other machines: the proxy sees ciphertext. Plain http and loopback
 // never go through a proxy.
 func proxy(req *http.Request) (*url.URL, error) {
-	if req.URL.Scheme != "https" || loopback(req.URL.Hostname()) {
+	if req.URL.Scheme != "https" || loopback.Host(req.URL.Hostname()) {
 		return nil, nil
 	}
 	return http.ProxyFromEnvironment(req)
-}
-
-// loopback reports whether host can only be this machine. The name "localhost" is believed here and looked at again
-// on the connection.
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
-}
-
-func local(addr net.Addr) bool {
-	tcp, ok := addr.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
 }
 
 // errRepeated stops a library that sends a request again.

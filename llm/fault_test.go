@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgfsm/loopback"
 )
 
 // raw answers with bytes of HTTP and closes the connection.
@@ -331,7 +333,7 @@ func TestLocal(t *testing.T) {
 		{&net.TCPAddr{}, false},
 		{&net.UnixAddr{}, false},
 	} {
-		if got := local(tt.addr); got != tt.want {
+		if got := loopback.Addr(tt.addr); got != tt.want {
 			t.Errorf("local(%v) = %t, want %t", tt.addr, got, tt.want)
 		}
 	}

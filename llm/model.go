@@ -15,6 +15,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/shared"
 
+	"pgfsm/loopback"
 	"pgfsm/policy/secret"
 	"pgfsm/policy/visible"
 )
@@ -91,7 +92,7 @@ func (c Config) check() (*url.URL, error) {
 		return nil, errors.New("the model's name is missing or not printable")
 	case strings.ContainsFunc(c.APIKey, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return nil, errors.New("the API key holds white space or other than printable ASCII")
-	case c.APIKey != "" && u.Scheme == "http" && !loopback(u.Hostname()):
+	case c.APIKey != "" && u.Scheme == "http" && !loopback.Host(u.Hostname()):
 		return nil, errors.New("the API key would travel in clear text: use https, or a loopback address")
 	case c.Timeout <= 0:
 		return nil, errors.New("the timeout must be positive")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"pgfsm/loopback"
 	"pgfsm/policy/secret"
 )
 
@@ -97,7 +98,7 @@ func (rt *roundTripper) closeIdle() {
 // proxy uses HTTPS_PROXY and NO_PROXY for https to other machines: the proxy sees ciphertext. Plain http and loopback
 // never go through a proxy.
 func (r *road) proxy(req *http.Request) (*url.URL, error) {
-	if req.URL.Scheme != "https" || loopback(req.URL.Hostname()) {
+	if req.URL.Scheme != "https" || loopback.Host(req.URL.Hostname()) {
 		return nil, nil
 	}
 	return http.ProxyFromEnvironment(req)
@@ -117,7 +118,7 @@ func (r *road) dial(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 func (r *road) local(addr net.Addr) error {
-	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+	if loopback.Addr(addr) {
 		return nil
 	}
 	return r.refuse(CodeOrigin, "%s is not this machine; headers would travel in clear text", r.origin.Host)

@@ -3,11 +3,12 @@ package mcp
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"pgfsm/loopback"
 )
 
 // The transports of [Server.Type].
@@ -99,7 +100,7 @@ func (s Server) checkHTTP() error {
 		return errors.New("the url holds a user or password; use headers")
 	case u.Fragment != "":
 		return errors.New("the url has a fragment")
-	case u.Scheme == "http" && len(s.Headers) > 0 && !loopback(u.Hostname()):
+	case u.Scheme == "http" && len(s.Headers) > 0 && !loopback.Host(u.Hostname()):
 		return errors.New("headers would travel in clear text: use https, or a loopback address")
 	}
 	for _, h := range s.Headers {
@@ -133,14 +134,4 @@ func checkHeader(h Header) error {
 func tokenRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
 		strings.ContainsRune("!#$%&'*+-.^_`|~", r)
-}
-
-// loopback reports whether host can only be this machine. The name "localhost" is believed here and checked again on
-// the connection, see dialer.
-func loopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }

@@ -35,14 +35,15 @@ var impure = []string{"time", "math/rand", "math/rand/v2", "crypto/rand", "net",
 
 // neighbours are the packages of this module that each part may import, by prefix. What is not named may import all.
 var neighbours = map[string][]string{
-	"fsm":     {},
-	"policy":  {"policy"},
-	"config":  {},
-	"states":  {"fsm", "policy"},
-	"llm":     {"policy"},
-	"mcp/toy": {"config", "policy/canonical"},
-	"mcp":     {"policy"},
-	"traces":  {"fsm", "policy", "states"},
+	"fsm":      {},
+	"policy":   {"policy"},
+	"config":   {},
+	"states":   {"fsm", "policy"},
+	"llm":      {"loopback", "policy"},
+	"loopback": {},
+	"mcp/toy":  {"config", "policy/canonical"},
+	"mcp":      {"loopback", "policy"},
+	"traces":   {"fsm", "loopback", "policy", "states"},
 }
 
 // goFiles calls do for every hand-written Go file of the module, with its path from the module's folder.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/loopback"
 	"pgfsm/policy/settings"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger/api"
@@ -60,7 +61,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) (err error) {
 	if err != nil {
 		return err
 	}
-	on, err := api.Listen(o.admin)
+	on, err := loopback.Listen(o.admin)
 	if err != nil {
 		return fmt.Errorf("--admin: %w", err)
 	}
@@ -95,7 +96,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) (err error) {
 		}
 	}
 	handler := api.New(api.Options{
-		Ledger: l.Ledger, Hosts: slices.Concat(api.Hosts(on), o.hosts), Voted: k.wake, Ready: k.ready, Log: say,
+		Ledger: l.Ledger, Hosts: slices.Concat(loopback.Hosts(on), o.hosts), Voted: k.wake, Ready: k.ready, Log: say,
 	})
 	within, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/mcp/gateway"
+	"pgfsm/loopback"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger/api"
 )
@@ -87,7 +87,7 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	}
 	var on net.Listener
 	if !o.stdio {
-		if on, err = gateway.Listen(either(o.listen, s.app.loaded.Serve.Listen)); err != nil {
+		if on, err = loopback.Listen(either(o.listen, s.app.loaded.Serve.Listen)); err != nil {
 			return errors.Join(fmt.Errorf("--listen: %w", err), closeIf(admin))
 		}
 	}
@@ -103,7 +103,7 @@ func (o *gatewayOptions) adminOn(s *service, wanted bool) (net.Listener, error) 
 	if o.stdio && !wanted {
 		return nil, nil
 	}
-	on, err := api.Listen(either(o.admin, s.app.loaded.Serve.Admin))
+	on, err := loopback.Listen(either(o.admin, s.app.loaded.Serve.Admin))
 	if err != nil {
 		return nil, fmt.Errorf("--admin: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 
+	"pgfsm/loopback"
 	"pgfsm/mcp"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy/visible"
@@ -105,7 +106,7 @@ func (s *service) build(on, admin net.Listener) (err error) {
 		o.Servers = append(o.Servers, gateway.Server{Name: e.Server, Expose: words})
 	}
 	if on != nil {
-		o.Hosts = slices.Concat(gateway.Hosts(on), s.app.loaded.Serve.Hosts)
+		o.Hosts = slices.Concat(loopback.Hosts(on), s.app.loaded.Serve.Hosts)
 	}
 	if s.ledger != nil {
 		o.Authenticate, o.Passed = s.authenticate, s.passed
@@ -113,7 +114,7 @@ func (s *service) build(on, admin net.Listener) (err error) {
 	if s.gateway, err = gateway.New(o); err != nil || admin == nil {
 		return err
 	}
-	a := api.Options{Hosts: slices.Concat(api.Hosts(admin), s.app.loaded.Serve.Hosts), Ready: s.ready, Log: s.say}
+	a := api.Options{Hosts: slices.Concat(loopback.Hosts(admin), s.app.loaded.Serve.Hosts), Ready: s.ready, Log: s.say}
 	if s.ledger != nil {
 		a.Ledger, a.Voted = s.ledger.Ledger, s.worker.wake
 	}

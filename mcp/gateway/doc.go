@@ -1,6 +1,6 @@
 // Package gateway is the face that pgfsm shows to MCP clients: one endpoint for all servers, and one for each.
 //
-//	g, err := gateway.New(gateway.Options{Servers: …, Upstreams: …, Calls: …, Hosts: gateway.Hosts(on)})
+//	g, err := gateway.New(gateway.Options{Servers: …, Upstreams: …, Calls: …, Hosts: loopback.Hosts(on)})
 //	err = g.Serve(ctx, on)                            // or g.Handler() in a server of one's own
 //	err = g.ServeStdio(ctx, os.Stdin, os.Stdout, who) // for a client that starts the gateway
 //

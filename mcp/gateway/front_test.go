@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/loopback"
 	"pgfsm/mcp/wire"
 )
 
@@ -175,11 +176,11 @@ func within[T any](t *testing.T, what string, c <-chan T) (v T) {
 // onLoopback serves a gateway on loopback, and returns its address.
 func onLoopback(t *testing.T, g *Gateway) string {
 	t.Helper()
-	on, err := Listen("127.0.0.1:0")
+	on, err := loopback.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, h := range Hosts(on) {
+	for _, h := range loopback.Hosts(on) {
 		g.hosts[h] = true
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"pgfsm/loopback"
 	"pgfsm/mcp/wire"
 )
 
@@ -185,12 +186,7 @@ func local(host string) bool {
 	if at := strings.LastIndexByte(host, ':'); at >= 0 && !strings.HasSuffix(host, "]") {
 		host = host[:at]
 	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
+	return loopback.Host(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
 }
 
 // typed refuses the body of a POST that is not JSON, plain.

@@ -4,14 +4,10 @@ import (
 	"container/list"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
-	"net/netip"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -34,46 +30,6 @@ var usualPace = pace{
 
 // maxHeaderBytes bounds the header of a request.
 const maxHeaderBytes = 32 << 10
-
-// ErrNotLoopback means that an address can be reached from other machines.
-var ErrNotLoopback = errors.New("it can be reached from other machines, and tokens would cross the network unencrypted; listen on 127.0.0.1 " +
-	"and put a reverse proxy with TLS before it (serve.hosts is for the name that it is reached by)")
-
-// Listen opens an address of this machine's own: an IP address or localhost, and a port. The error is [ErrNotLoopback]
-// where others could reach it.
-func Listen(address string) (net.Listener, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, fmt.Errorf("the address %q is not HOST:PORT, such as 127.0.0.1:8787", address)
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
-		return nil, fmt.Errorf("the address %q has no port from 0 to 65535", address)
-	}
-	if !strings.EqualFold(host, "localhost") {
-		ip, err := netip.ParseAddr(host)
-		if err != nil || !ip.IsLoopback() {
-			return nil, fmt.Errorf("the address %q is refused: %w", address, ErrNotLoopback)
-		}
-	}
-	on, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	if at, ok := on.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() { // localhost may be anything
-		return nil, errors.Join(fmt.Errorf("the address %q is refused: %w", address, ErrNotLoopback), on.Close())
-	}
-	return on, nil
-}
-
-// Hosts are the values of the Host header under which clients on this machine reach a listener.
-func Hosts(on net.Listener) []string {
-	_, port, _ := net.SplitHostPort(on.Addr().String())
-	names := []string{on.Addr().String(), "127.0.0.1:" + port, "[::1]:" + port, "localhost:" + port}
-	if port == "80" { // is left out
-		names = append(names, "127.0.0.1", "[::1]", "localhost")
-	}
-	return names
-}
 
 // Serve answers clients until ctx is done, and then drains the gateway; see [Gateway.Drain]. It closes the listener.
 func (g *Gateway) Serve(ctx context.Context, on net.Listener) error {

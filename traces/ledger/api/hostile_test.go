@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/loopback"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/storetest"
@@ -49,7 +50,7 @@ type wire struct {
 // serves runs a server until the test ends, and returns where.
 func serves(t *testing.T, h http.Handler, l api.Limits) net.Addr {
 	t.Helper()
-	on, err := api.Listen("127.0.0.1:0")
+	on, err := loopback.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

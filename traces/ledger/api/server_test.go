@@ -12,34 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"pgfsm/loopback"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 )
-
-func TestListen(t *testing.T) {
-	for _, c := range []struct {
-		name, address string
-		refused       error // nil: any
-		ok            bool
-	}{
-		{"loopback", "127.0.0.1:0", nil, true}, {"all-of-127", "127.0.0.2:0", nil, true}, {"localhost", "localhost:0", nil, true},
-		{"all-interfaces", "0.0.0.0:0", api.ErrNotLoopback, false}, {"all-of-ipv6", "[::]:0", api.ErrNotLoopback, false},
-		{"no-host", ":0", api.ErrNotLoopback, false}, {"other-machine", "192.0.2.1:0", api.ErrNotLoopback, false},
-		{"name", "example.com:0", api.ErrNotLoopback, false}, {"name-alike", "localhost.example.com:0", api.ErrNotLoopback, false},
-		{"decimal", "2130706433:0", api.ErrNotLoopback, false}, {"no-port", "127.0.0.1", nil, false}, {"port-one-past", "127.0.0.1:65536", nil, false},
-		{"port-by-name", "127.0.0.1:http", nil, false}, {"empty", "", nil, false}, {"url", "http://127.0.0.1:1", nil, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			on, err := api.Listen(c.address)
-			if err == nil {
-				on.Close()
-			}
-			if (err == nil) != c.ok || c.refused != nil && !errors.Is(err, c.refused) {
-				t.Errorf("Listen(%q) = %v, want ok %t, %v", c.address, err, c.ok, c.refused)
-			}
-		})
-	}
-}
 
 func TestHostNames(t *testing.T) {
 	for name, want := range map[string]bool{ // in any order: each stands alone
@@ -55,12 +31,12 @@ func TestHostNames(t *testing.T) {
 // A service listens under the names that browsers on this machine have for it.
 func TestHosts(t *testing.T) {
 	d := newDesk(t)
-	on, err := api.Listen("127.0.0.1:0")
+	on, err := loopback.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(on.Addr().String())
-	h := api.New(api.Options{Ledger: d.ledger, Hosts: api.Hosts(on)})
+	h := api.New(api.Options{Ledger: d.ledger, Hosts: loopback.Hosts(on)})
 	on.Close()
 	for name, want := range map[string]int{ // in any order: each stands alone
 		"127.0.0.1:" + port: 200, "localhost:" + port: 200, "LOCALHOST:" + port: 200, "[::1]:" + port: 200,
@@ -141,7 +117,7 @@ func TestStopFinishesCalls(t *testing.T) {
 		<-leave
 		io.WriteString(w, "done")
 	})
-	on, err := api.Listen("127.0.0.1:0")
+	on, err := loopback.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +152,7 @@ func TestStopCutsOff(t *testing.T) {
 		close(entered)
 		<-leave
 	})
-	on, err := api.Listen("127.0.0.1:0")
+	on, err := loopback.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +171,7 @@ func TestStopCutsOff(t *testing.T) {
 func TestNoGoroutineIsLeft(t *testing.T) {
 	d := newDesk(t)
 	before := runtime.NumGoroutine()
-	on, err := api.Listen("127.0.0.1:0")
+	on, err := loopback.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +200,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 
 // The listener breaks: the service ends and says so.
 func TestServeFails(t *testing.T) {
-	on, err := api.Listen("127.0.0.1:0")
+	on, err := loopback.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

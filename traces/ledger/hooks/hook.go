@@ -5,12 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
+	"pgfsm/loopback"
 	"pgfsm/policy/canonical"
 )
 
@@ -58,7 +58,7 @@ func receivers(all []Hook) ([]*receiver, error) {
 		if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
 			return nil, fmt.Errorf("hook %d: its URL is not one of a web hook", i)
 		}
-		if u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())) {
+		if u.Scheme != "https" && !(u.Scheme == "http" && loopback.Host(u.Hostname())) {
 			return nil, fmt.Errorf("hook %d: its URL must be https, or http on this machine", i)
 		}
 		key := []byte(h.Secret)
@@ -82,11 +82,6 @@ func receivers(all []Hook) ([]*receiver, error) {
 		out = append(out, r)
 	}
 	return out, nil
-}
-
-func loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
 // sign is the signature of a message, as the webhook-signature header has it.
