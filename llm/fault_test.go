@@ -176,6 +176,19 @@ func hang(t *testing.T, part func(http.ResponseWriter, *http.Request, int)) (e *
 	return e, arrived
 }
 
+// longer asks an endpoint that hangs. On a busy machine a short time is over before everything was asked, which is another case; so it
+// is tried again with longer ones.
+func longer(t *testing.T, timeout time.Duration, part func(http.ResponseWriter, *http.Request, int), exchanges int,
+	try func(*endpoint, time.Duration) (Completion, error)) (*endpoint, Completion, error) {
+	for ; ; timeout *= 4 {
+		e, _ := hang(t, part)
+		got, err := try(e, timeout)
+		if len(e.requests()) == exchanges || timeout > time.Minute {
+			return e, got, err
+		}
+	}
+}
+
 func TestModel_Hangs(t *testing.T) {
 	const short = 50 * time.Millisecond
 	half := func(w http.ResponseWriter, _ *http.Request, _ int) { io.WriteString(w, `{"choices":[`) }
@@ -195,18 +208,20 @@ func TestModel_Hangs(t *testing.T) {
 		{"in-the-repetition", refused, 2},
 	} {
 		t.Run(tt.name+"/model-time-is-over", func(t *testing.T) {
-			e, _ := hang(t, tt.part)
-			got, err := e.model(t, short).Plan(t.Context(), "x", nil)
+			e, got, err := longer(t, short, tt.part, tt.exchanges, func(e *endpoint, timeout time.Duration) (Completion, error) {
+				return e.model(t, timeout).Plan(t.Context(), "x", nil)
+			})
 			if !errors.Is(err, ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Plan = %v, want ErrTimeout alone", err)
 			}
 			checkExchanges(t, e, got, tt.exchanges)
 		})
 		t.Run(tt.name+"/caller-time-is-over", func(t *testing.T) {
-			e, _ := hang(t, tt.part)
-			ctx, cancel := context.WithTimeout(t.Context(), short)
-			defer cancel()
-			got, err := e.model(t, longEnough).Plan(ctx, "x", nil)
+			e, got, err := longer(t, short, tt.part, tt.exchanges, func(e *endpoint, timeout time.Duration) (Completion, error) {
+				ctx, cancel := context.WithTimeout(t.Context(), timeout)
+				defer cancel()
+				return e.model(t, longEnough).Plan(ctx, "x", nil)
+			})
 			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrTimeout) {
 				t.Errorf("Plan = %v, want the deadline", err)
 			}

@@ -212,11 +212,16 @@ func TestChildrenOfLinksThatFail(t *testing.T) {
 // A child that does not read holds nobody, and a message of which it has read a part ends the link.
 func TestALinkToAChildThatStopsReading(t *testing.T) {
 	noLeak(t)
-	u := upstreams(t, Limits{CallTimeout: soon}, self(t, "stops-reading"))
-	l := linked(t, u, "child", Peer{Protocol: older})
-	r := l.Call(t.Context(), asCall(t, l, `{"a":"`+strings.Repeat("x", 1<<20)+`"}`), nil)
-	if r.Effect != EffectUnknown || r.Code != CodeTimeout || l.Err() == nil {
-		t.Errorf("Call() = %+v, Err() = %v, want unknown, %s, and the link over", r, l.Err(), CodeTimeout)
+	var over error
+	r := timedOut(t, func(timeout time.Duration) Returned {
+		u := upstreams(t, Limits{CallTimeout: timeout}, self(t, "stops-reading"))
+		l := linked(t, u, "child", Peer{Protocol: older})
+		r := l.Call(t.Context(), asCall(t, l, `{"a":"`+strings.Repeat("x", 1<<20)+`"}`), nil)
+		over = l.Err()
+		return r
+	})
+	if r.Effect != EffectUnknown || r.Code != CodeTimeout || over == nil {
+		t.Errorf("Call() = %+v, Err() = %v, want unknown, %s, and the link over", r, over, CodeTimeout)
 	}
 }
 

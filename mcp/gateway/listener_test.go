@@ -42,7 +42,7 @@ func ended(t *testing.T, c net.Conn) string {
 
 func TestSlowClientsAreCutOff(t *testing.T) {
 	g, s := scripted(t, nil)
-	g.pace.header, g.pace.body = 200*time.Millisecond, 200*time.Millisecond
+	g.pace.header, g.pace.body = time.Second, time.Second
 	at := onLoopback(t, g)
 	const start = "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:8787\r\nContent-Type: application/json\r\n"
 	for _, c := range []struct{ name, say, want string }{
@@ -69,7 +69,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 		select {
 		case err := <-s.ends:
 			t.Fatalf("it was cut off: %v", err)
-		case <-time.After(3 * g.pace.body):
+		case <-time.After(2 * g.pace.body):
 		}
 		s.free <- struct{}{}
 		if r := within(t, "the answer", done); r.StatusCode != 200 {

@@ -230,7 +230,7 @@ func TestNothingIsSmuggled(t *testing.T) {
 		"too-large-a-body":      "POST /deny/@ HTTP/1.1\r\nHost: " + service + fmt.Sprintf("\r\nContent-Length: %d\r\n\r\n", 100<<10),
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := dial(t, serves(t, d.handler, api.Limits{Read: 200 * time.Millisecond}))
+			w := dial(t, serves(t, d.handler, api.Limits{Read: time.Second}))
 			w.writes(strings.ReplaceAll(head, "@", q.RunID) + inner)
 			if got := w.reads(); got.status < 400 {
 				t.Errorf("status = %d, want a refusal", got.status)

@@ -55,7 +55,7 @@ func TestSlowAndLargeCalls(t *testing.T) {
 	d := newDesk(t)
 	q := d.held(1)
 	token := d.token(ledger.RoleApprover, alice)
-	to := serves(t, d.handler, api.Limits{Header: 100 * time.Millisecond, Read: 300 * time.Millisecond})
+	to := serves(t, d.handler, api.Limits{Header: time.Second, Read: 2 * time.Second})
 	t.Run("slow-header", func(t *testing.T) {
 		w := dial(t, to)
 		w.writes("GET /pending HTTP/1.1\r\nHost: ")
