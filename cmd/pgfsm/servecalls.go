@@ -119,7 +119,7 @@ func (g *gate) run(ctx context.Context, ask *gateway.Ask, run *states.Run) gatew
 		rec.Abandon()
 		return g.unrecordedCall(ctx, ask, run, err)
 	}
-	if outcome.Type == states.TypePending && g.ledger != nil && !g.nowhere {
+	if outcome.Type == states.TypePending && g.ledger != nil {
 		g.lapsed.Store(nil)
 		return g.held(ctx, ask, waitingRun(run), true)
 	}

@@ -10,7 +10,6 @@ import (
 type record interface {
 	states.Recorder
 	Door(states.Door) states.Door
-	Head(states.Outcome) canonical.Digest
 	Finish(states.Outcome) (canonical.Digest, error)
 	Abandon()
 }
@@ -33,8 +32,7 @@ func (g *gate) begin(run *states.Run) (record, error) {
 // fileRecord is a trace of its own.
 type fileRecord struct{ *traces.Recorder }
 
-func (fileRecord) Door(d states.Door) states.Door       { return d }
-func (fileRecord) Head(states.Outcome) canonical.Digest { return "" }
+func (fileRecord) Door(d states.Door) states.Door { return d }
 
 func (f fileRecord) Finish(o states.Outcome) (canonical.Digest, error) {
 	_, head, err := f.Recorder.Finish(o)
@@ -48,6 +46,5 @@ type nowhere struct{}
 
 func (nowhere) Append(states.Step) error                        { return nil }
 func (nowhere) Door(d states.Door) states.Door                  { return d }
-func (nowhere) Head(states.Outcome) canonical.Digest            { return "" }
 func (nowhere) Finish(states.Outcome) (canonical.Digest, error) { return "", nil }
 func (nowhere) Abandon()                                        {}
