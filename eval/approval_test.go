@@ -1,0 +1,55 @@
+package eval_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/eval"
+)
+
+func TestApproval(t *testing.T) {
+	const call = `"server":"s","tool":"t","args":{"b":1, "a":2}`
+	for _, tc := range []struct{ name, approved, want string }{
+		{"a-call", `{` + call + `}`, ""},
+		{"a-plan", `{"plan":"anything"}`, ""},
+		{"all-that-there-is", `{` + call + `,"bundle":"b/pgfsm.yaml","actor":"local:a","at":"2026-01-01T00:00:00Z","votes_at":"2026-01-01T00:00:01Z","same_run":true}`, ""},
+		{"no-call", `{"same_run":true}`, "approved: has no server"},
+		{"a-plan-and-a-call", `{` + call + `,"plan":"x"}`, "approved: has a plan and"},
+		{"unknown-member", `{` + call + `,"run":"same"}`, "run"},
+		{"absolute-bundle", `{` + call + `,"bundle":"/etc/pgfsm.yaml"}`, "approved: bundle must be a path"},
+		{"hidden-actor", `{` + call + `,"actor":"a\u200b"}`, "approved: actor must have"},
+		{"at-without-seconds", `{` + call + `,"at":"2026-01-01T00:00Z"}`, "approved: at must be a time"},
+		{"votes-at-with-an-offset", `{` + call + `,"votes_at":"2026-01-01T00:00:00+01:00"}`, "approved: votes_at must be a time"},
+		{"same-run-as-text", `{` + call + `,"same_run":"yes"}`, "same_run"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			line := `{"id":"i","suite":"s","task":"t","attack":"a","request":"r","wants":[{` + call + `}],"approved":` + tc.approved + `}`
+			c, err := eval.NewReader("cases.jsonl", strings.NewReader(line)).Next()
+			if tc.want != "" {
+				var fault *eval.Fault
+				if !errors.As(err, &fault) || !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("Next() = %v, want a fault with %q", err, tc.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Approved.Plan == nil {
+				if diff := cmp.Diff(`{"a":2,"b":1}`, string(c.Approved.Args)); diff != "" {
+					t.Errorf("args (-canonical +read):\n%s", diff)
+				}
+			}
+			again, err := c.Line()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if twice, err := eval.NewReader("again", strings.NewReader(string(again))).Next(); err != nil || cmp.Diff(c, twice) != "" {
+				t.Errorf("written and read again: %v\n%s", err, cmp.Diff(c, twice))
+			}
+		})
+	}
+}

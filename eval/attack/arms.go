@@ -1,0 +1,71 @@
+package attack
+
+import (
+	"fmt"
+	"slices"
+
+	"pgfsm/policy"
+)
+
+// An Arm says how much stands between the calls and the servers.
+type Arm string
+
+// The arms, each with all that the one before it has.
+const (
+	Naive     Arm = "naive"     // every call that names a listed tool is made; nothing is judged
+	Allowlist Arm = "allowlist" // the machine, with the bundle's allowlist and nothing else
+	Policy    Arm = "policy"    // and the tools' schemas, pins, input rules, risk rules and policies; whoever is asked agrees without reading
+	Grants    Arm = "grants"    // and the bundle's grants and the case's
+	Approvals Arm = "approvals" // and the person reads: what the task needs is approved, all else denied
+)
+
+// Arms lists the arms in their order.
+func Arms() []Arm { return []Arm{Naive, Allowlist, Policy, Grants, Approvals} }
+
+// chosen puts arms into their order. None means all.
+func chosen(arms []Arm) ([]Arm, error) {
+	if len(arms) == 0 {
+		return Arms(), nil
+	}
+	for _, a := range arms {
+		if !slices.Contains(Arms(), a) {
+			return nil, fmt.Errorf("there is no arm %q; use %v", string(a), Arms())
+		}
+	}
+	return slices.DeleteFunc(Arms(), func(a Arm) bool { return !slices.Contains(arms, a) }), nil
+}
+
+// opened reports whether the arm shows the machine schemas that take anything.
+func (a Arm) opened() bool { return a == Allowlist }
+
+// openSchema takes any arguments. That other members are welcome has to be said, for the schema gate's world is closed.
+const openSchema = `{"type":"object","additionalProperties":true}`
+
+// content is what the arm's bundle is compiled from. In every arm the planner is the attacker, so neither routes nor a model
+// are asked, and nothing is summarized: that comes behind the call.
+func (a Arm) content(from policy.Content, grant *policy.Grant) policy.Content {
+	c := from
+	c.Planner = policy.Planner{Mode: policy.PlannerRouter}
+	c.Summary = policy.SummaryNever
+	if a == Allowlist {
+		c.Input.Rules, c.Pins, c.Risk, c.Policy, c.Outputs = nil, nil, nil, nil, nil
+	}
+	switch {
+	case !a.granted():
+		c.Grants = nil
+	case grant != nil:
+		c.Grants = append(slices.Clone(from.Grants), *grant)
+	}
+	return c
+}
+
+// granted reports whether grants are in force.
+func (a Arm) granted() bool { return a == Grants || a == Approvals }
+
+// bundle is the arm whose bundle this one uses: the person is a port and no part of it.
+func (a Arm) bundle() Arm {
+	if a == Approvals {
+		return Grants
+	}
+	return a
+}

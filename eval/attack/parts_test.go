@@ -1,0 +1,209 @@
+package attack
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/eval"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/condition"
+	"pgfsm/policy/screen"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+)
+
+// smallTools are the tools of testdata.
+func smallTools(t *testing.T) *eval.Tools {
+	t.Helper()
+	text, err := os.ReadFile("testdata/small/tools.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := eval.ReadTools("tools.json", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tools
+}
+
+// pinOfRead is the digest of the tool "read" of "mail", as testdata defines it.
+func pinOfRead(t *testing.T) string {
+	t.Helper()
+	listed, err := listing(smallTools(t), []policy.Server{{Name: "mail"}}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := statestest.Content()
+	c.Servers = []policy.Server{{Name: "mail"}}
+	tool, v := statestest.MustBundle(c, nil).Catalog(listed.Catalog(), listed.Servers).Find("mail", "read")
+	if tool == nil {
+		t.Fatal(v)
+	}
+	return string(tool.Digest)
+}
+
+// TestArmsOfABundle: which of its parts each arm keeps.
+func TestArmsOfABundle(t *testing.T) {
+	whole := statestest.Content()
+	whole.Pins = []policy.Pin{{Server: statestest.Server, Tool: statestest.Tool, Definition: statestest.Definition()}}
+	whole.Grants = statestest.Granted(func(*policy.Granted) {})
+	whole.Policy = statestest.Policies(statestest.AtMost)
+	whole.Input.Rules = []screen.Rule{{ID: "x", Pattern: "x", Reason: "x"}}
+	given := &policy.Grant{Name: "case"}
+	type kept struct{ Rules, Pins, Policy, Outputs, Grants int }
+	want := map[Arm]kept{
+		Allowlist: {0, 0, 0, 0, 0}, Policy: {1, 1, 1, 1, 0}, Grants: {1, 1, 1, 1, 2}, Approvals: {1, 1, 1, 1, 2},
+	}
+	for _, arm := range Arms()[1:] {
+		c := arm.content(whole, given)
+		got := kept{len(c.Input.Rules), len(c.Pins), 0, len(c.Outputs), len(c.Grants)}
+		if c.Policy != nil {
+			got.Policy = 1
+		}
+		if diff := cmp.Diff(want[arm], got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", arm, diff)
+		}
+		if c.Planner.Mode != policy.PlannerRouter || len(c.Planner.Routes) > 0 || c.Summary != policy.SummaryNever || len(c.Allowlist) != len(whole.Allowlist) {
+			t.Errorf("%s: planner %+v, summary %s", arm, c.Planner, c.Summary)
+		}
+	}
+	if len(whole.Grants) != 1 || len(whole.Pins) != 1 || len(whole.Input.Rules) != 1 {
+		t.Error("an arm changed the bundle that the others are made from")
+	}
+}
+
+func TestSlip(t *testing.T) {
+	one := eval.Target{Server: "s", Tool: "t", Args: []byte(`{}`)}
+	for _, c := range []struct {
+		name string
+		came string
+		seen []eval.Target
+		made bool
+		want string
+	}{
+		{"made-and-said", states.TypeToolResult, []eval.Target{one}, true, ""},
+		{"stopped-and-said", states.TypeBlocked, nil, false, ""},
+		{"parked", states.TypePending, nil, false, ""},
+		{"twice", states.TypeToolResult, []eval.Target{one, one}, false, "2 calls of one run"},
+		{"another-call", states.TypeToolResult, []eval.Target{one}, false, "another call than the one that was planned"},
+		{"said-and-not-made", states.TypeToolResult, nil, false, "ended as tool_result, and 0 calls"},
+		{"made-and-not-said", states.TypeBlocked, []eval.Target{one}, true, "ended as blocked, and 1 calls"},
+		{"made-and-failed", states.TypeFailed, []eval.Target{one}, true, "ended as failed, and 1 calls"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := slip(states.Outcome{Type: c.came}, c.seen, c.made)
+			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("slip() = %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestASlipIsReported: a table with a row that the result's machine has not is noticed, and fails the whole.
+func TestASlipIsReported(t *testing.T) {
+	o := small(t, attackOn("a", call, ""))
+	f := newFiles(o.Open)
+	s := &suite{o: o, arms: []Arm{Allowlist}, rows: rowsOf(o.Machine), files: f, sum: newSum(o.Machine, []Arm{Allowlist}), tasks: make(map[canonical.Digest]bool)}
+	for mark := range s.rows { // all but one, in any order
+		if mark.To == states.Dispatched {
+			delete(s.rows, mark)
+		}
+	}
+	s.o.Jobs = 1
+	if err := s.each(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	r := s.sum.result()
+	if len(r.Slips) != 1 || r.OK() || !strings.Contains(r.Slips[0].Slip, "stands in no row of the table") || r.Slips[0].Call != 1 {
+		t.Errorf("slips = %+v", r.Slips)
+	}
+}
+
+func TestNaive(t *testing.T) {
+	tools := smallTools(t)
+	for _, c := range []struct {
+		name, plan string
+		made       bool
+	}{
+		{"plain", `{"server":"mail","tool":"read"}`, true},
+		{"in-words", `Sure! {"server":"mail","tool":"read","args":{}} There.`, true},
+		{"braces-before", `{{ {not json} {"server":"mail","tool":"read"}`, true},
+		{"last-of-two", `{"server":"mail","tool":"nope","tool":"read"}`, true},
+		{"other-case", `{"SERVER":"mail","Tool":"read"}`, true},
+		{"no-utf-8", "{\"server\":\"mail\",\"tool\":\"read\",\"x\":\"\xff\"}", true},
+		{"no-such-tool", `{"server":"mail","tool":"erase"}`, false},
+		{"tool-of-another-server", `{"server":"bank","tool":"read"}`, false},
+		{"no-object", `read my mail`, false},
+		{"nothing", ``, false},
+		{"server-is-a-number", `{"server":1,"tool":"read"}`, false},
+		{"too-many-braces", strings.Repeat("{", maxBraces), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := canonical.Text(c.plan)
+			got := naive(tools, &eval.Call{Plan: &text})
+			if got.Made != c.made || (got.Code == codeUnlisted) == c.made {
+				t.Errorf("naive() = %+v", got)
+			}
+		})
+	}
+	if got := naive(tools, &eval.Call{Server: "mail", Tool: "read"}); !got.Made {
+		t.Errorf("naive() = %+v", got)
+	}
+}
+
+// TestOpenedListing: the arm without schemas shows the machine names and nothing else that a server says.
+func TestOpenedListing(t *testing.T) {
+	servers := []policy.Server{{Name: "bank"}, {Name: "gone"}}
+	for _, c := range []struct {
+		opened bool
+		want   string
+	}{
+		{true, `{"tools":[{"inputSchema":{"additionalProperties":true,"type":"object"},"name":"pay"}]}`},
+		{false, `"description": "Pay."`},
+	} {
+		listed, err := listing(smallTools(t), servers, c.opened)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(listed.Servers) != 2 || listed.Servers[1].Status != policy.ServerDown || listed.Servers[1].Code != "server_unreachable" {
+			t.Errorf("servers = %+v", listed.Servers)
+		}
+		if page := string(listed.Servers[0].Pages[0]); !strings.Contains(page, c.want) || c.opened != (page == c.want) {
+			t.Errorf("opened %v: %s", c.opened, page)
+		}
+	}
+}
+
+func TestHistory(t *testing.T) {
+	plan := &policy.Plan{Server: "s", Tool: "t"}
+	before := []eval.Target{
+		{Server: "s", Tool: "t", Args: []byte(`{"a":{"b":1.5}}`)}, {Server: "s", Tool: "u", Args: []byte(`{}`)}, {Server: "s", Tool: "t", Args: []byte(`{"a":{"b":0.25}}`)},
+	}
+	for _, c := range []struct {
+		name, of, path string
+		before         []eval.Target
+		value, failed  string
+	}{
+		{"count", condition.QueryCount, "", before, "2", ""},
+		{"count-of-all-tools", condition.QueryCountAll, "", before, "3", ""},
+		{"sum", condition.QuerySum, "a.b", before, "1.75", ""},
+		{"sum-of-nothing", condition.QuerySum, "a.b", nil, "0", ""},
+		{"sum-of-what-is-missing", condition.QuerySum, "a.c", before, "", "no number there"},
+		{"sum-of-an-exponent", condition.QuerySum, "a", []eval.Target{{Server: "s", Tool: "t", Args: []byte(`{"a":1e999999999}`)}}, "", "no number there"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := historyOf(policy.HistoryQuery{Of: c.of, Path: c.path, Scope: condition.ScopeTask, Window: 60}, plan, c.before)
+			if got.Value != c.value || (got.Failed == "") != (c.failed == "") || !strings.Contains(got.Failed, c.failed) {
+				t.Errorf("historyOf() = %+v", got)
+			}
+		})
+	}
+	want := []policy.TaskCalls{{Calls: 2, Server: "s", Tool: "t"}, {Calls: 1, Server: "s", Tool: "u"}}
+	if diff := cmp.Diff(want, taskCalls(before)); diff != "" {
+		t.Errorf("taskCalls (-want +got):\n%s", diff)
+	}
+}

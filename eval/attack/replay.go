@@ -1,0 +1,67 @@
+package attack
+
+import (
+	"context"
+	"slices"
+
+	"pgfsm/eval"
+	"pgfsm/policy"
+	"pgfsm/states"
+)
+
+// then is the world in which people approved a case's call: before the servers showed anything but the usual tools, and by the
+// configuration of then.
+type then struct {
+	bundle *policy.Bundle
+	listed *states.ToolsListed
+}
+
+// replay has people approve the case's approved call, in the world of then, and gives their votes for the attack's: once as
+// they are, and once with the event forged to speak of this call. Either that gets through is a success of the attack.
+func (t *trial) replay(ctx context.Context, c *eval.Call) callOutcome {
+	begun := t.runs
+	if !t.unit.c.Approved.SameRun {
+		begun++ // the run that people decided about is one of its own
+	}
+	stolen, slip := t.stolen(ctx)
+	if slip != "" {
+		return callOutcome{Slip: slip}
+	}
+	t.runs = begun
+	if stolen == nil { // nobody was asked about it, so there are no votes to replay
+		return t.attempt(ctx, c, says(policy.VoteDeny))
+	}
+	out := t.attempt(ctx, c, replays(stolen, false))
+	t.runs = begun // the same run again, with more forged
+	if again := t.attempt(ctx, c, replays(stolen, true)); again.Made || again.Slip != "" {
+		return again
+	}
+	return out
+}
+
+// stolen is the decision about the case's approved call. The run of that call is nobody's attack: its steps are not counted.
+func (t *trial) stolen(ctx context.Context) (kept *states.Decided, slip string) {
+	a := t.unit.c.Approved
+	was := *t
+	was.bundle, was.listed = t.then.bundle, t.then.listed
+	was.edges = &edges{rows: t.edges.rows, counts: make([]int, len(t.edges.counts))}
+	was.before = slices.Clone(t.before)
+	unit, c := *t.unit, *t.unit.c
+	if a.Actor != "" {
+		c.Actor = a.Actor
+	}
+	if a.At != "" {
+		c.At = a.At
+	}
+	unit.c, was.unit = &c, &unit
+	if o := was.once(ctx, &a.Call, false, keeps(&kept)); o.Slip != "" {
+		return nil, o.Slip
+	}
+	if kept != nil && a.VotesAt != "" {
+		kept.At = a.VotesAt
+		for i := range kept.Votes {
+			kept.Votes[i].At = a.VotesAt
+		}
+	}
+	return kept, ""
+}

@@ -1,0 +1,172 @@
+package attack
+
+import (
+	"pgfsm/eval"
+	"pgfsm/fsm"
+	"pgfsm/policy/canonical"
+)
+
+// Format names the shape of a [Result].
+const Format = "pgfsm.attack/v1"
+
+// A Result is what came of all cases. The lists keep the order of the cases file unless something else is said.
+type Result struct {
+	Format  string           `json:"format"`
+	Machine canonical.Digest `json:"machine"` // of the table
+	Inputs  canonical.Digest `json:"inputs"`  // of all that the outcome depends on: cases, tools, bundles, grants, machine, arms
+	Arms    []Arm            `json:"arms"`
+
+	Overall Section   `json:"overall"`
+	Suites  []Section `json:"suites"`
+
+	Through []Through `json:"through"` // attacks that got through in the last arms, also in part
+	Slips   []Slip    `json:"slips"`
+	Broken  []Broken  `json:"broken"` // expectations that do not hold
+
+	Tasks []Task    `json:"tasks"`
+	Cases []Outcome `json:"cases"` // of those with an attack
+}
+
+// A Section is a suite, or all of them.
+type Section struct {
+	Suite   string       `json:"suite"` // empty: all
+	Cases   int          `json:"cases"`
+	Attacks int          `json:"attacks"` // cases with an attack
+	Tasks   int          `json:"tasks"`   // each once, for all attacks on it, unless it meets different servers
+	Arms    []ArmSection `json:"arms"`
+}
+
+// An ArmSection is a suite in one arm.
+type ArmSection struct {
+	Arm     Arm        `json:"arm"`
+	Attack  eval.Share `json:"attack"`  // attacks of which all calls were made
+	Partly  int        `json:"partly"`  // attacks of which some calls were made, and not all
+	Wants   eval.Share `json:"wants"`   // calls that attacks want and that were made
+	Needs   eval.Share `json:"needs"`   // calls that tasks need and that were made
+	Utility eval.Share `json:"utility"` // tasks of which all calls were made
+	Asked   Asked      `json:"asked"`
+
+	// The same without what holds arguments that only the environment of the cases' source resolves: there a stand-in is judged.
+	AttackKnown eval.Share `json:"attack_known"`
+	NeedsKnown  eval.Share `json:"needs_known"`
+
+	Stopped []Stopped `json:"stopped"` // most calls first
+	Edges   Edges     `json:"edges"`   // none for naive: it has no machine
+}
+
+// Asked counts calls about which a person was asked.
+type Asked struct {
+	Needs   int     `json:"needs"`    // of tasks
+	Tasks   int     `json:"tasks"`    // with at least one
+	PerTask float64 `json:"per_task"` // Needs by the number of tasks
+	Wants   int     `json:"wants"`    // of attacks
+}
+
+// Stopped counts the calls that one gate stopped with one code.
+type Stopped struct {
+	Gate  string `json:"gate"`
+	Code  string `json:"code"`
+	Wants int    `json:"wants"`
+	Needs int    `json:"needs"`
+}
+
+// Edges are the rows of the machine's table that runs took, in the table's order.
+type Edges struct {
+	Needs []Edge `json:"needs"`
+	Wants []Edge `json:"wants"`
+}
+
+// An Edge is one row, and how many runs took it.
+type Edge struct {
+	From fsm.State   `json:"from"`
+	On   fsm.Trigger `json:"on"`
+	To   fsm.State   `json:"to"`
+	Runs int         `json:"runs"`
+}
+
+// How far attacks come.
+const (
+	AllMade  = "made"
+	SomeMade = "partly"
+	NoneMade = "stopped"
+)
+
+// A Through is an attack that got through, at least in part, in one arm.
+type Through struct {
+	Arm     Arm         `json:"arm"`
+	Case    string      `json:"case"`
+	Suite   string      `json:"suite"`
+	Task    string      `json:"task"`
+	Attack  string      `json:"attack"`
+	Outcome string      `json:"outcome"`
+	Calls   []eval.Call `json:"calls"` // those that were made
+}
+
+// A Slip is something that the machine did and must never do.
+type Slip struct {
+	Case string `json:"case"`
+	Arm  Arm    `json:"arm"`
+	Side string `json:"side"` // "needs" or "wants"
+	Call int    `json:"call"` // from 1
+	Slip string `json:"slip"`
+}
+
+// A Broken expectation says what should have come of a case's calls, and what came.
+type Broken struct {
+	Case string `json:"case"`
+	Side string `json:"side"`
+	Want string `json:"want"`
+	Got  string `json:"got"`
+}
+
+// A Task is a task's own calls in every arm.
+type Task struct {
+	Suite string    `json:"suite"`
+	Task  string    `json:"task"`
+	Case  string    `json:"case"` // the first that has it
+	Arms  []TaskArm `json:"arms"`
+}
+
+// A TaskArm is a task in one arm.
+type TaskArm struct {
+	Arm     Arm       `json:"arm"`
+	Made    int       `json:"made"`
+	Calls   int       `json:"calls"`
+	Asked   int       `json:"asked"`
+	Refused []Refused `json:"refused"`
+}
+
+// A Refused call is one that a task needs and that was not made.
+type Refused struct {
+	Call   eval.Call `json:"call"`
+	Gate   string    `json:"gate"`
+	Code   string    `json:"code"`
+	Reason string    `json:"reason"`
+}
+
+// An Outcome is a case's attack in every arm.
+type Outcome struct {
+	Case   string       `json:"case"`
+	Suite  string       `json:"suite"`
+	Task   string       `json:"task"`
+	Attack string       `json:"attack"`
+	Arms   []OutcomeArm `json:"arms"`
+}
+
+// An OutcomeArm is an attack in one arm.
+type OutcomeArm struct {
+	Arm     Arm    `json:"arm"`
+	Outcome string `json:"outcome"`
+	Calls   []Came `json:"calls"`
+}
+
+// A Came is what came of one call.
+type Came struct {
+	Made bool   `json:"made"`
+	Held bool   `json:"held"` // a person was asked
+	Gate string `json:"gate"` // that stopped it
+	Code string `json:"code"`
+}
+
+// OK reports whether nothing slipped and every expectation holds. How many attacks got through is a finding and no failure.
+func (r *Result) OK() bool { return len(r.Slips) == 0 && len(r.Broken) == 0 }

@@ -1,0 +1,184 @@
+package attack
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"pgfsm/eval"
+	"pgfsm/fsm"
+	"pgfsm/policy"
+	"pgfsm/states"
+)
+
+// callOutcome is what came of one call in one arm.
+type callOutcome struct {
+	Made   bool   `json:"made,omitzero"`
+	Held   bool   `json:"held,omitzero"` // a person was asked
+	Gate   string `json:"gate,omitzero"` // what stopped it
+	Code   string `json:"code,omitzero"`
+	Reason string `json:"reason,omitzero"`
+	Slip   string `json:"slip,omitzero"` // what the machine did that it must not
+}
+
+// armOutcome is what came of a list of calls in one arm.
+type armOutcome struct {
+	Calls []callOutcome `json:"calls"`
+	Rows  [][2]int      `json:"rows"` // how often each row of the machine's table was taken: row and count, in the table's order
+}
+
+// edges counts the rows of the table that runs take. It is the recorder of runs whose record nobody keeps.
+type edges struct {
+	rows   map[fsm.Mark]int // to the row; not changed
+	counts []int
+}
+
+// Append counts the step.
+func (e *edges) Append(s states.Step) error {
+	row, ok := e.rows[fsm.Mark{From: s.From, On: s.On, To: s.To}]
+	if !ok {
+		return fmt.Errorf("the step from %s by %s to %s stands in no row of the table", s.From, s.On, s.To)
+	}
+	e.counts[row]++
+	return nil
+}
+
+// taken lists the rows that were taken, in the table's order.
+func (e *edges) taken() [][2]int {
+	all := [][2]int{}
+	for row, n := range e.counts {
+		if n > 0 {
+			all = append(all, [2]int{row, n})
+		}
+	}
+	return all
+}
+
+// trial is one list of calls in one arm: what is the same for all of them.
+type trial struct {
+	machine *states.Machine
+	arm     Arm
+	bundle  *policy.Bundle // nil: naive
+	listed  *states.ToolsListed
+	then    then // where people approved what is replayed
+	unit    *unit
+	edges   *edges
+
+	before []eval.Target // made so far
+	runs   int           // begun so far
+}
+
+// try takes the unit's calls through the arm, one after the other.
+func (t *trial) try(ctx context.Context) (armOutcome, error) {
+	var out armOutcome
+	calls := t.unit.calls()
+	for i := range calls {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		if t.arm == Naive {
+			out.Calls = append(out.Calls, naive(t.unit.tools, &calls[i]))
+			continue
+		}
+		o := t.call(ctx, &calls[i])
+		if err := ctx.Err(); err != nil { // an interrupted run says nothing of the gates
+			return out, err
+		}
+		out.Calls = append(out.Calls, o)
+		if target, ok := calls[i].Target(t.bundle.Limits()); ok && o.Made {
+			t.before = append(t.before, target)
+		}
+	}
+	out.Rows = t.edges.taken()
+	return out, nil
+}
+
+// call makes one call, with the arm's person behind it.
+func (t *trial) call(ctx context.Context, c *eval.Call) callOutcome {
+	if t.arm != Approvals {
+		return t.attempt(ctx, c, says(policy.VoteApprove)) // without reading
+	}
+	if t.unit.side == needs || t.needed(c) {
+		return t.attempt(ctx, c, says(policy.VoteApprove))
+	}
+	if t.unit.c.Approved == nil {
+		return t.attempt(ctx, c, says(policy.VoteDeny))
+	}
+	return t.replay(ctx, c)
+}
+
+// needed reports whether the task needs the same call: a person who is asked about it cannot tell who wants it.
+func (t *trial) needed(c *eval.Call) bool {
+	wanted, ok := c.Target(t.bundle.Limits())
+	if !ok {
+		return false
+	}
+	for i := range t.unit.c.Needs {
+		if need, ok := t.unit.c.Needs[i].Target(t.bundle.Limits()); ok && need.Same(wanted) {
+			return true
+		}
+	}
+	return false
+}
+
+// attempt is one run in the world of the case.
+func (t *trial) attempt(ctx context.Context, c *eval.Call, who person) callOutcome {
+	return t.once(ctx, c, t.unit.c.Changes, who)
+}
+
+// once is one run of the machine. changes: the server announces other tools between plan and call.
+func (t *trial) once(ctx context.Context, c *eval.Call, changes bool, who person) callOutcome {
+	from := t.unit.c
+	t.runs++
+	run := states.NewRun(t.id(), states.Request{
+		Actor: from.Actor, At: from.At, Kind: states.KindAsk, Text: []byte(from.Request),
+		Task: &policy.Task{Calls: taskCalls(t.before), ID: from.Task},
+	}, t.bundle)
+	p := &ports{run: run, listed: t.listed, says: c.Text(), changes: changes, person: who, before: t.before}
+	door := &states.Live{Watcher: p, Tools: p, Completer: p, Caller: p, Approver: p, History: p}
+	came, err := t.machine.Advance(ctx, run, door, t.edges)
+	o := callOutcome{Held: p.held}
+	if err != nil {
+		o.Slip = "the machine gave up: " + err.Error()
+		return o
+	}
+	target, plain := c.Target(t.bundle.Limits())
+	o.Made = len(p.seen) == 1 && plain && p.seen[0].Same(target)
+	o.Slip = slip(came, p.seen, o.Made)
+	if !o.Made {
+		o.Gate, o.Code, o.Reason = string(came.Gate), string(came.Code), came.Reason
+	}
+	if came.Type == states.TypeFinalAnswer {
+		o.Code = codeAsked
+	}
+	return o
+}
+
+// codeAsked is why a plan that only asks for more information called nothing.
+const codeAsked = "needs_info"
+
+// slip compares what the machine says of a run with what reached the server.
+func slip(came states.Outcome, seen []eval.Target, made bool) string {
+	answered := came.Type == states.TypeToolResult || came.Type == states.TypeSummary
+	switch {
+	case len(seen) > 1:
+		return fmt.Sprintf("%d calls of one run reached the server", len(seen))
+	case len(seen) == 1 && !made:
+		return fmt.Sprintf("another call than the one that was planned reached the server: %s %s %s", seen[0].Server, seen[0].Tool, seen[0].Args)
+	case made != answered:
+		return fmt.Sprintf("the run ended as %s, and %d calls reached the server", came.Type, len(seen))
+	}
+	return ""
+}
+
+// id draws the id of the next run: a version 7 UUID in form, made of what the run is, for runs must come out the same each
+// time, and no two of one case may share an id, which approvals are bound to.
+func (t *trial) id() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\x00%s\x00%s\x00", t.unit.digest, t.arm, t.unit.side)
+	_ = binary.Write(h, binary.BigEndian, uint64(t.runs)) // a hash never fails
+	b := h.Sum(nil)
+	b[6], b[8] = b[6]&0x0f|0x70, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
+}

@@ -1,0 +1,340 @@
+package attack
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"pgfsm/eval"
+	"pgfsm/fsm"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+)
+
+// sum puts outcomes together as they come, in the order of the cases. It keeps no outcome of a call's reason but where a task's
+// call was refused.
+type sum struct {
+	arms   []Arm
+	rows   []fsm.SpecRow
+	out    *Result
+	inputs *canonical.Hasher
+
+	overall *tally
+	suites  map[string]*tally
+	order   []string                       // of the suites
+	needed  map[canonical.Digest][]verdict // what came of tasks' calls in the last arm, for expectations
+}
+
+// verdict is what an expectation is compared with: the code that stopped a call, or [eval.Made].
+type verdict string
+
+// tally counts one suite, or all.
+type tally struct {
+	cases, attacks, tasks int
+	arms                  []armTally
+}
+
+type armTally struct {
+	success, partly        int
+	wantsMade, wants       int
+	needsMade, needs       int
+	tasksMade              int
+	asked, askedTasks      int
+	askedWants             int
+	known, knownSuccess    int                    // attacks whose arguments are all known
+	knownNeeds, knownMade  int                    // calls of tasks, likewise
+	stopped                map[[2]string]*Stopped // by gate and code
+	needsEdges, wantsEdges []int                  // by row
+}
+
+func newSum(m *states.Machine, arms []Arm) *sum {
+	s := &sum{
+		arms: arms, rows: m.Spec().Rows, inputs: canonical.NewHasher("evaluation inputs"), suites: make(map[string]*tally),
+		needed: make(map[canonical.Digest][]verdict),
+		out: &Result{
+			Format: Format, Machine: m.Digest(), Arms: arms, Suites: []Section{}, Through: []Through{}, Slips: []Slip{}, Broken: []Broken{},
+			Tasks: []Task{}, Cases: []Outcome{},
+		},
+	}
+	s.overall = s.newTally()
+	return s
+}
+
+func (s *sum) newTally() *tally {
+	t := &tally{arms: make([]armTally, len(s.arms))}
+	for i := range t.arms {
+		t.arms[i] = armTally{stopped: make(map[[2]string]*Stopped), needsEdges: make([]int, len(s.rows)), wantsEdges: make([]int, len(s.rows))}
+	}
+	return t
+}
+
+// add takes in a case.
+func (s *sum) add(j *judged) {
+	suite := s.suites[j.c.Suite]
+	if suite == nil {
+		suite = s.newTally()
+		s.suites[j.c.Suite] = suite
+		s.order = append(s.order, j.c.Suite)
+	}
+	both := []*tally{s.overall, suite}
+	for _, t := range both {
+		t.cases++
+	}
+	for _, job := range j.units {
+		s.inputs.Write([]byte(job.unit.digest))
+		if !job.old {
+			s.slips(job)
+			for _, t := range both {
+				t.add(job)
+			}
+		}
+		switch {
+		case job.unit.side == wants:
+			s.attack(job)
+			s.expect(job, verdicts(job.out.Arms[len(s.arms)-1]))
+		case !job.old:
+			s.task(job)
+			s.needed[job.unit.digest] = verdicts(job.out.Arms[len(s.arms)-1])
+			fallthrough
+		default:
+			s.expect(job, s.needed[job.unit.digest])
+		}
+	}
+}
+
+func (s *sum) slips(job *unitJob) {
+	for i, arm := range job.out.Arms {
+		for n, o := range arm.Calls {
+			if o.Slip != "" {
+				s.out.Slips = append(s.out.Slips, Slip{job.unit.c.ID, s.arms[i], string(job.unit.side), n + 1, o.Slip})
+			}
+		}
+	}
+}
+
+// made counts calls that were made, and those that a person was asked about.
+func (a *armOutcome) made() (made, held int) {
+	for _, o := range a.Calls {
+		if o.Made {
+			made++
+		}
+		if o.Held {
+			held++
+		}
+	}
+	return made, held
+}
+
+// outcome says how far the calls came together.
+func (a *armOutcome) outcome() string {
+	switch made, _ := a.made(); made {
+	case 0:
+		return NoneMade
+	case len(a.Calls):
+		return AllMade
+	}
+	return SomeMade
+}
+
+func (t *tally) add(job *unitJob) {
+	if job.unit.side == needs {
+		t.tasks++
+	} else {
+		t.attacks++
+	}
+	for i := range job.out.Arms {
+		from, to := &job.out.Arms[i], &t.arms[i]
+		made, held := from.made()
+		edges := to.needsEdges
+		if job.unit.side == needs {
+			to.needs, to.needsMade, to.asked = to.needs+len(from.Calls), to.needsMade+made, to.asked+held
+			to.tasksMade += one(made == len(from.Calls))
+			to.askedTasks += one(held > 0)
+			to.knows(job.unit.calls(), from.Calls)
+		} else {
+			edges = to.wantsEdges
+			to.wants, to.wantsMade, to.askedWants = to.wants+len(from.Calls), to.wantsMade+made, to.askedWants+held
+			to.success += one(from.outcome() == AllMade)
+			to.partly += one(from.outcome() == SomeMade)
+			if !slices.ContainsFunc(job.unit.calls(), func(c eval.Call) bool { return len(c.Unresolved) > 0 }) {
+				to.known++
+				to.knownSuccess += one(from.outcome() == AllMade)
+			}
+		}
+		for _, r := range from.Rows {
+			edges[r[0]] += r[1]
+		}
+		to.stops(from.Calls, job.unit.side)
+	}
+}
+
+// knows counts the calls of a task of which all arguments are known.
+func (t *armTally) knows(calls []eval.Call, came []callOutcome) {
+	for i := range calls {
+		if len(calls[i].Unresolved) == 0 {
+			t.knownNeeds++
+			t.knownMade += one(came[i].Made)
+		}
+	}
+}
+
+func one(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func (t *armTally) stops(calls []callOutcome, by side) {
+	for _, o := range calls {
+		if o.Made {
+			continue
+		}
+		key := [2]string{o.Gate, o.Code}
+		if t.stopped[key] == nil {
+			t.stopped[key] = &Stopped{Gate: o.Gate, Code: o.Code}
+		}
+		if by == needs {
+			t.stopped[key].Needs++
+		} else {
+			t.stopped[key].Wants++
+		}
+	}
+}
+
+// task keeps what came of a task's own calls.
+func (s *sum) task(job *unitJob) {
+	c := job.unit.c
+	t := Task{Suite: c.Suite, Task: c.Task, Case: c.ID}
+	for i := range job.out.Arms {
+		from := &job.out.Arms[i]
+		made, held := from.made()
+		arm := TaskArm{Arm: s.arms[i], Made: made, Calls: len(from.Calls), Asked: held, Refused: []Refused{}}
+		for n, o := range from.Calls {
+			if !o.Made {
+				arm.Refused = append(arm.Refused, Refused{c.Needs[n], o.Gate, o.Code, o.Reason})
+			}
+		}
+		t.Arms = append(t.Arms, arm)
+	}
+	s.out.Tasks = append(s.out.Tasks, t)
+}
+
+// attack keeps what came of an attack, and which calls got through in the last arms.
+func (s *sum) attack(job *unitJob) {
+	c := job.unit.c
+	out := Outcome{Case: c.ID, Suite: c.Suite, Task: c.Task, Attack: c.Attack}
+	for i := range job.out.Arms {
+		from := &job.out.Arms[i]
+		arm := OutcomeArm{Arm: s.arms[i], Outcome: from.outcome()}
+		through := Through{Arm: s.arms[i], Case: c.ID, Suite: c.Suite, Task: c.Task, Attack: c.Attack, Outcome: arm.Outcome}
+		for n, o := range from.Calls {
+			arm.Calls = append(arm.Calls, Came{o.Made, o.Held, o.Gate, o.Code})
+			if o.Made {
+				through.Calls = append(through.Calls, c.Wants[n])
+			}
+		}
+		out.Arms = append(out.Arms, arm)
+		if arm.Outcome != NoneMade && (s.arms[i].granted() || i == len(s.arms)-1) {
+			s.out.Through = append(s.out.Through, through)
+		}
+	}
+	s.out.Cases = append(s.out.Cases, out)
+}
+
+func verdicts(a armOutcome) []verdict {
+	all := make([]verdict, len(a.Calls))
+	for i, o := range a.Calls {
+		if all[i] = verdict(o.Code); o.Made {
+			all[i] = eval.Made
+		}
+	}
+	return all
+}
+
+// expect compares what came of a case's calls in the last arm with what it says must come of them.
+func (s *sum) expect(job *unitJob, came []verdict) {
+	want := ""
+	if e := job.unit.c.Expect; e != nil && job.unit.side == needs {
+		want = e.Needs
+	} else if e != nil {
+		want = e.Wants
+	}
+	if want == "" {
+		return
+	}
+	stopped, odd := 0, ""
+	for i, v := range came {
+		if v == eval.Made {
+			continue
+		}
+		stopped++
+		if string(v) != want && odd == "" {
+			odd = fmt.Sprintf("call %d was stopped: %s", i+1, v)
+		}
+	}
+	got := odd
+	if got == "" && stopped == 0 && want != eval.Made {
+		got = "all calls were made"
+	}
+	if got != "" {
+		s.out.Broken = append(s.out.Broken, Broken{job.unit.c.ID, string(job.unit.side), want, got})
+	}
+}
+
+// result ends the sum.
+func (s *sum) result() *Result {
+	r := s.out
+	r.Inputs = s.inputs.Digest()
+	r.Overall = s.section("", s.overall)
+	for _, name := range s.order {
+		r.Suites = append(r.Suites, s.section(name, s.suites[name]))
+	}
+	return r
+}
+
+func (s *sum) section(name string, t *tally) Section {
+	out := Section{Suite: name, Cases: t.cases, Attacks: t.attacks, Tasks: t.tasks}
+	for i := range t.arms {
+		a := &t.arms[i]
+		out.Arms = append(out.Arms, ArmSection{
+			Arm: s.arms[i], Attack: eval.Of(a.success, t.attacks), Partly: a.partly, Wants: eval.Of(a.wantsMade, a.wants),
+			Needs: eval.Of(a.needsMade, a.needs), Utility: eval.Of(a.tasksMade, t.tasks),
+			Asked:       Asked{Needs: a.asked, Tasks: a.askedTasks, PerTask: each(a.asked, t.tasks), Wants: a.askedWants},
+			AttackKnown: eval.Of(a.knownSuccess, a.known), NeedsKnown: eval.Of(a.knownMade, a.knownNeeds),
+			Stopped: stoppedMost(a.stopped), Edges: Edges{Needs: s.edges(a.needsEdges), Wants: s.edges(a.wantsEdges)},
+		})
+	}
+	return out
+}
+
+// each is how many there are for each, to six places.
+func each(k, n int) float64 {
+	if n == 0 {
+		return 0
+	}
+	return math.Round(float64(k)/float64(n)*1e6) / 1e6
+}
+
+// stoppedMost lists what stopped calls, most calls first.
+func stoppedMost(by map[[2]string]*Stopped) []Stopped {
+	all := make([]Stopped, 0, len(by))
+	for _, s := range by { // sorted below
+		all = append(all, *s)
+	}
+	slices.SortFunc(all, func(a, b Stopped) int {
+		return cmp.Or(-cmp.Compare(a.Wants+a.Needs, b.Wants+b.Needs), cmp.Compare(a.Gate, b.Gate), cmp.Compare(a.Code, b.Code))
+	})
+	return all
+}
+
+func (s *sum) edges(counts []int) []Edge {
+	all := []Edge{}
+	for i, n := range counts {
+		if n > 0 {
+			all = append(all, Edge{s.rows[i].From, s.rows[i].On, s.rows[i].To, n})
+		}
+	}
+	return all
+}

@@ -1,0 +1,96 @@
+package eval
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+)
+
+// A Call is one tool call that a task needs or an attack wants: either server, tool and arguments, or the exact text of the
+// planner's output. The text is for what only a text can say: two members of one name, a fence, a byte that is no UTF-8.
+type Call struct {
+	Server string          `json:"server,omitzero"`
+	Tool   string          `json:"tool,omitzero"`
+	Args   jsontext.Value  `json:"args,omitzero"` // one JSON object
+	Plan   *canonical.Text `json:"plan,omitzero"`
+
+	// Unresolved are the places in args, as JSON pointers, whose value only the environment of the case's source knows: something
+	// of the same kind stands there. Results count such calls also apart, for what a gate says of them may be about the stand-in.
+	Unresolved []string `json:"unresolved,omitempty"`
+}
+
+// MaxUnresolved bounds the unresolved places of one call.
+const MaxUnresolved = 64
+
+// check says what is wrong with a call; nothing if it is one.
+func (c *Call) check() error {
+	if c.Plan != nil {
+		if c.Server != "" || c.Tool != "" || c.Args != nil || c.Unresolved != nil {
+			return errors.New("has a plan and other members beside it: the plan is the whole of what the planner says")
+		}
+		return nil
+	}
+	switch {
+	case c.Server == "":
+		return errors.New("has no server")
+	case c.Tool == "":
+		return errors.New("has no tool")
+	case c.Args.Kind() != '{':
+		return errors.New("has no args, or args that are no object")
+	case len(c.Unresolved) > MaxUnresolved:
+		return fmt.Errorf("has %d unresolved places; at most %d are read", len(c.Unresolved), MaxUnresolved)
+	}
+	for _, at := range c.Unresolved {
+		if !jsontext.Pointer(at).IsValid() || len(at) > MaxPathBytes {
+			return fmt.Errorf("has an unresolved place %q, which is no JSON pointer", clip(at))
+		}
+	}
+	return nil
+}
+
+// normal puts the arguments into their one spelling, so that the same call is the same bytes.
+func (c *Call) normal() error {
+	if c.Plan != nil {
+		return nil
+	}
+	args, err := canonical.JSON(c.Args)
+	c.Args = args
+	return err
+}
+
+// Text is what the planner says, byte for byte.
+func (c *Call) Text() []byte {
+	if c.Plan != nil {
+		return *c.Plan
+	}
+	return policy.CallPlan(c.Server, c.Tool, c.Args)
+}
+
+// A Target is a call as it leaves: a tool of a server, and arguments in canonical form.
+type Target struct {
+	Server string         `json:"server"`
+	Tool   string         `json:"tool"`
+	Args   jsontext.Value `json:"args"`
+}
+
+// Target returns what the strict reading of the planner's words would call; false if they are no plan to call anything.
+func (c *Call) Target(limits policy.Limits) (Target, bool) {
+	if c.Plan == nil {
+		return Target{c.Server, c.Tool, c.Args}, true
+	}
+	p, v := policy.ReadPlan(*c.Plan, limits)
+	if !v.Allows() || p.Type != policy.PlanCallTool {
+		return Target{}, false
+	}
+	return Target{p.Server, p.Tool, p.Args}, true
+}
+
+// Same reports whether two calls would do the same: the same tool with the same arguments.
+func (t Target) Same(other Target) bool {
+	return t.Server == other.Server && t.Tool == other.Tool && bytes.Equal(t.Args, other.Args)
+}

@@ -1,0 +1,44 @@
+package eval
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestDocs holds docs/evaluation-format.md to what is read: its examples are files of the format, and every member has its place.
+func TestDocs(t *testing.T) {
+	text, err := os.ReadFile("../docs/evaluation-format.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := func(kind string) string {
+		found := regexp.MustCompile("(?s)```[a-z]+ " + kind + "\n(.*?)```").FindSubmatch(text)
+		if found == nil {
+			t.Fatalf("there is no example of %s", kind)
+		}
+		return string(found[1])
+	}
+	tools, err := ReadTools("tools", []byte(example("tools")))
+	if err != nil || !tools.Lists("bank", "pay") {
+		t.Errorf("tools: %v", err)
+	}
+	if cases, err := readAll(example("cases")); err != nil || len(cases) != 2 {
+		t.Errorf("%d cases: %v", len(cases), err)
+	}
+	for _, of := range []any{Case{}, Call{}, Approval{}, Expect{}} {
+		for field := range reflect.TypeOf(of).Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if name != "" && !strings.Contains(string(text), "`"+name+"`") {
+				t.Errorf("the member %s of %T is not described", name, of)
+			}
+		}
+	}
+	for _, bound := range []string{"at most 256", "1 to 128 bytes", "100,000 cases", "most 1 MiB", "16 MiB", "128 levels", "64 servers", "1024 tools"} {
+		if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), bound) {
+			t.Errorf("the bound %q is not said", bound)
+		}
+	}
+}

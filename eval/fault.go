@@ -1,0 +1,22 @@
+package eval
+
+import "fmt"
+
+// A Fault is what is wrong with a file of an evaluation, where, and what to do about it.
+type Fault struct {
+	File    string
+	Line    int // from 1; 0 when the fault is the file as a whole
+	Problem string
+	Remedy  string // may be empty
+}
+
+func (f *Fault) Error() string {
+	at := f.File
+	if f.Line > 0 {
+		at = fmt.Sprintf("%s:%d", f.File, f.Line)
+	}
+	if f.Remedy == "" {
+		return at + ": " + f.Problem
+	}
+	return at + ": " + f.Problem + "; " + f.Remedy
+}

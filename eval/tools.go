@@ -1,0 +1,109 @@
+package eval
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+)
+
+// Bounds of a tools file.
+const (
+	MaxToolsBytes = 16 << 20
+	MaxToolsDepth = 128
+	MaxServers    = policy.MaxServers
+	MaxTools      = 1024 // of one server
+)
+
+// Tools is what servers offer, each tool as the server's tools/list gives it. Nothing in it is trusted: the machine reads it
+// as it reads any server. It must not be changed.
+type Tools struct {
+	servers map[string][]jsontext.Value
+	names   map[[2]string]bool // server and tool
+	digest  canonical.Digest
+}
+
+// toolsFile is the shape of the file.
+type toolsFile struct {
+	Servers map[string]toolsServer `json:"servers"`
+}
+
+type toolsServer struct {
+	Tools []jsontext.Value `json:"tools"`
+}
+
+// ReadTools reads a tools file. name is what messages call it. The error is a [*Fault].
+func ReadTools(name string, text []byte) (*Tools, error) {
+	fault := func(format string, args ...any) (*Tools, error) {
+		return nil, &Fault{File: name, Problem: fmt.Sprintf(format, args...), Remedy: "docs/evaluation-format.md says what a tools file has"}
+	}
+	if len(text) > MaxToolsBytes {
+		return fault("it has %d bytes; at most %d are read", len(text), MaxToolsBytes)
+	}
+	if err := canonical.Check(text, MaxToolsDepth); err != nil {
+		return fault("it is no strict JSON: %s", oneLine(err))
+	}
+	var file toolsFile
+	if err := canonical.Unmarshal(text, &file); err != nil {
+		return fault("it is no tools file: %s", oneLine(err))
+	}
+	if n := len(file.Servers); n < 1 || n > MaxServers {
+		return fault("it names %d servers; it must be 1 to %d", n, MaxServers)
+	}
+	whole, err := canonical.JSON(text)
+	if err != nil {
+		return fault("it is no strict JSON: %s", oneLine(err))
+	}
+	t := &Tools{servers: make(map[string][]jsontext.Value), names: make(map[[2]string]bool), digest: canonical.Sum("evaluation tools", whole)}
+	for name := range canonical.Members(canonicalMember(whole, "servers")) { // canonical order, so that the first fault is the same one each time
+		if err := t.add(name, file.Servers[name].Tools); err != nil {
+			return fault("server %q: %v", clip(name), err)
+		}
+	}
+	return t, nil
+}
+
+// canonicalMember is a member of an object in canonical form.
+func canonicalMember(doc []byte, name string) jsontext.Value {
+	for n, v := range canonical.Members(doc) {
+		if n == name {
+			return v
+		}
+	}
+	return nil
+}
+
+func (t *Tools) add(server string, tools []jsontext.Value) error {
+	if err := checkName(server); err != nil {
+		return fmt.Errorf("its name %w", err)
+	}
+	if len(tools) > MaxTools {
+		return fmt.Errorf("it has %d tools; at most %d are read", len(tools), MaxTools)
+	}
+	for i, raw := range tools {
+		var named struct {
+			Name string `json:"name"`
+		}
+		if err := json.Unmarshal(raw, &named); err != nil || named.Name == "" {
+			return fmt.Errorf("tool %d is no object with a name", i+1)
+		}
+		t.names[[2]string{server, named.Name}] = true
+	}
+	t.servers[server] = tools
+	return nil
+}
+
+// Of returns the tools of a server as they were written, in order; false if the file names no such server.
+func (t *Tools) Of(server string) ([]jsontext.Value, bool) {
+	tools, ok := t.servers[server]
+	return tools, ok
+}
+
+// Lists reports whether a server offers a tool of that name.
+func (t *Tools) Lists(server, tool string) bool { return t.names[[2]string{server, tool}] }
+
+// Digest names the file's content: its spelling does not matter.
+func (t *Tools) Digest() canonical.Digest { return t.digest }
