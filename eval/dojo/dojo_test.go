@@ -1,0 +1,182 @@
+package dojo
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/eval"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// nowhere is where there are no bundles and no grants.
+var nowhere = Places{Bundle: func(string) string { return "" }, Grant: func(string, string) string { return "" }}
+
+// TestImport holds what is made of the made-up folder to golden files, and both to what package eval reads.
+func TestImport(t *testing.T) {
+	suites, err := Import(os.DirFS("testdata/small"), Places{
+		Bundle: func(suite string) string { return "../b/" + suite + "/pgfsm.yaml" },
+		Grant: func(suite, task string) string {
+			if suite == "notes" {
+				return "../b/notes/grants/" + task + ".yaml"
+			}
+			return ""
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var counts []string
+	for _, s := range suites {
+		counts = append(counts, fmt.Sprintf("%s: %d tools, %d tasks, %d injections, %d pairs, %d grants", s.Name, s.Offers, s.Tasks, s.Injections, s.Pairs, s.Grants))
+		golden(t, s.Name+".tools.json", s.Tools)
+		golden(t, s.Name+".cases.jsonl", s.Cases)
+		if _, err := eval.ReadTools(s.Name, s.Tools); err != nil {
+			t.Error(err)
+		}
+		r, cases := eval.NewReader(s.Name, strings.NewReader(string(s.Cases))), 0
+		for {
+			c, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			cases++
+			if line, err := c.Line(); err != nil || !strings.Contains(string(s.Cases), strings.TrimSuffix(string(line), "}\n")[:40]) {
+				t.Errorf("%s, %v", line, err)
+			}
+		}
+		if want := max(s.Pairs, s.Tasks); s.Name != All && cases != want {
+			t.Errorf("%s: %d cases, want %d", s.Name, cases, want)
+		}
+	}
+	want := []string{
+		"bank: 1 tools, 1 tasks, 2 injections, 2 pairs, 0 grants", "notes: 2 tools, 2 tasks, 1 injections, 2 pairs, 2 grants",
+		"quiet: 1 tools, 1 tasks, 0 injections, 0 pairs, 0 grants", "all: 4 tools, 4 tasks, 3 injections, 4 pairs, 2 grants",
+	}
+	if diff := cmp.Diff(want, counts); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	notes := Notes{OlderVersions: 2, WithoutCalls: 1, Constants: 1, TextsKept: 2, NumbersReplaced: 2, ListsReplaced: 1, EnumMembers: 1, NullsLeftOut: 1}
+	if diff := cmp.Diff(notes, suites[3].Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", "golden", name)
+	if *update {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, got, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+// folder is a folder with one suite, one user task and one injection, some of which a case changes.
+func folder(changes map[string]string) fs.FS {
+	files := map[string]string{
+		ToolsFile: `{"tools":{"pay":{"file":"f","doc":"d","params":[{"name":"to","type":"str","required":true},` +
+			`{"name":"n","type":"int","required":false},{"name":"c","type":"list[dict] | None","required":false}],"returns":"None"}},"suites":{"bank":["pay"]}}`,
+		UserFile:       userTask(`{"function":"pay","args":{"to":"A"}}`),
+		InjectionsFile: `[]`,
+	}
+	dir := fstest.MapFS{}
+	for name, text := range files { // each is a file of its own, in any order
+		if changed, ok := changes[name]; ok {
+			text = changed
+		}
+		dir[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return dir
+}
+
+func userTask(call string) string {
+	return `[{"suite":"bank","task":"UserTask0","kind":"user","version":"v1","goal":"g","ground_truth":[` + call + `]}]`
+}
+
+func TestImportRefuses(t *testing.T) {
+	many := "[" + strings.Repeat(`{"suite":"bank","task":"t","kind":"user","version":"v1","goal":"g","ground_truth":[]},`, MaxTasks) +
+		`{"suite":"bank","task":"t","kind":"user","version":"v1","goal":"g","ground_truth":[]}]`
+	task := userTask(`{"function":"pay","args":{"to":"A"}}`)
+	for _, c := range []struct{ name, file, text, want string }{
+		{"nothing-changed", "", "", ""},
+		{"no-json", UserFile, `[`, "user_tasks.json: it is no strict JSON"},
+		{"unknown-member", UserFile, strings.Replace(task, `"goal"`, `"note":1,"goal"`, 1), "user_tasks.json: it has another form"},
+		{"too-large", UserFile, strings.Repeat(" ", MaxFileBytes) + "[]", "at most 1048576 are read"},
+		{"at-the-limit", UserFile, strings.Repeat(" ", MaxFileBytes-2) + "[]", ""},
+		{"one-task-too-many", UserFile, many, "at most 10000 are read"},
+		{"too-deep", UserFile, strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1), "too deep"},
+		{"injection-among-users", UserFile, strings.Replace(task, `"kind":"user"`, `"kind":"injection"`, 1), `UserTask0: its kind is "injection"`},
+		{"user-among-injections", InjectionsFile, task, `its kind is "user"`},
+		{"no-such-suite", UserFile, strings.Replace(task, `"suite":"bank"`, `"suite":"none"`, 1), `there is no suite "none"`},
+		{"task-that-is-a-path", UserFile, strings.Replace(task, "UserTask0", "../x", 1), `"../x" is no name of a task`},
+		{"no-version", UserFile, strings.Replace(task, `"v1"`, `"1"`, 1), `its version is "1"`},
+		{"version-without-numbers", UserFile, strings.Replace(task, `"v1"`, `"v1_x"`, 1), `its version is "v1_x"`},
+		{"same-version-twice", UserFile, strings.TrimSuffix(task, "]") + "," + strings.TrimPrefix(task, "["), "stands twice in version v1"},
+		{"no-such-tool", UserFile, userTask(`{"function":"play","args":{}}`), `bank UserTask0: call 1 is of "play", which no tool is called`},
+		{"arguments-by-position", UserFile, userTask(`{"function":"pay","args":["A"]}`), "bank UserTask0: call 1, pay: its arguments are no object"},
+		{"no-such-parameter", UserFile, userTask(`{"function":"pay","args":{"who":"A"}}`), `the argument "who" is none of its parameters`},
+		{"text-for-a-number", UserFile, userTask(`{"function":"pay","args":{"n":"a <expr:x>"}}`), "stands where a integer must"},
+		{"objects-that-nobody-knows", UserFile, userTask(`{"function":"pay","args":{"c":"<expr:x>"}}`), "a list of objects, and nobody knows"},
+		{"in-an-injection", InjectionsFile, strings.Replace(strings.Replace(task, `"user"`, `"injection"`, 1), `"to"`, `"x"`, 1), "injection/injection_tasks.json: bank UserTask0"},
+		{"no-suites", ToolsFile, `{"tools":{},"suites":{}}`, "it has 0 suites"},
+		{"suite-with-a-slash", ToolsFile, `{"tools":{},"suites":{"a/b":[]}}`, `suite "a/b"`},
+		{"suite-that-is-called-all", ToolsFile, `{"tools":{},"suites":{"all":[]}}`, "what all suites together are called"},
+		{"tool-that-is-not-described", ToolsFile, `{"tools":{},"suites":{"bank":["pay"]}}`, `a tool "pay" that is not described`},
+		{"type-that-is-not-known", ToolsFile, `{"tools":{"pay":{"file":"","doc":"","params":[{"name":"x","type":"dict[str, str]","required":true}],"returns":""}},"suites":{"bank":["pay"]}}`,
+			`the parameter x has the type "dict[str, str]"`},
+		{"parameter-twice", ToolsFile, `{"tools":{"pay":{"file":"","doc":"","params":[{"name":"x","type":"str","required":true},{"name":"x","type":"str","required":true}],"returns":""}},"suites":{"bank":["pay"]}}`,
+			`two parameters "x"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Import(folder(map[string]string{c.file: c.text}), nowhere)
+			var f *eval.Fault
+			if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &f) || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("Import() = %v, want %q", err, c.want)
+			}
+		})
+	}
+	dir := fstest.MapFS{ToolsFile: {Data: []byte(`{"tools":{},"suites":{"bank":[]}}`)}}
+	if _, err := Import(dir, nowhere); err == nil || !strings.Contains(err.Error(), "user_tasks.json: it cannot be read") {
+		t.Errorf("without tasks: %v", err)
+	}
+}
+
+func TestConstant(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"1000 * 0.195 + 5.29", "200.29"}, {"1", "1"}, {" ( 1 + 2 ) * -3 ", "-9"}, {"7 - 2 - 1", "4"}, {"12 / 4 / 2", "1.5"}, {"--2", "2"}, {"0.1+0.2", "0.3"},
+		{"1/3", ""}, {"1/0", ""}, {"", ""}, {"x", ""}, {"1 +", ""}, {"(1", ""}, {"1)", ""}, {"1 2", ""}, {"1.2.3", ""}, {".5", ""}, {"1e3", ""}, {"2**3", ""},
+		{"len('a')", ""}, {strings.Repeat("(", maxConstant) + "1", ""}, {strings.Repeat("1", maxConstant), strings.Repeat("1", maxConstant)},
+		{strings.Repeat("1", maxConstant+1), ""},
+	} {
+		got := ""
+		if v, ok := constant(c.text); ok {
+			if digits, ok := decimal(v); ok {
+				got = digits
+			}
+		}
+		if got != c.want {
+			t.Errorf("%q = %q, want %q", c.text, got, c.want)
+		}
+	}
+}
