@@ -1,0 +1,153 @@
+package gates
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/condition"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
+)
+
+// A policyCase is risk rules, policies, a call, and what must be decided.
+type policyCase struct {
+	ID       string           `json:"id"`
+	Want     string           `json:"want"`  // allow, or a code
+	By       string           `json:"by"`    // the policy that must decide; empty: none matches
+	Mode     string           `json:"mode"`  // the risk mode; only where there are risk rules
+	Score    int              `json:"score"` // likewise
+	Sums     bool             `json:"sums"`  // what is decided depends on policies together, so that none can be left out
+	Policies []jsontext.Value `json:"policies"`
+	Risk     *risk.Content    `json:"risk"`
+	Call     policyCall       `json:"call"`
+}
+
+// A policyCall is what is decided about. What is empty is the world's.
+type policyCall struct {
+	Server string         `json:"server"`
+	Tool   string         `json:"tool"`
+	Env    string         `json:"env"`
+	Actor  string         `json:"actor"`
+	Now    string         `json:"now"`
+	Args   jsontext.Value `json:"args"`
+	Hint   *bool          `json:"read_only"`
+	Pinned bool           `json:"pinned"`
+}
+
+// deciding holds risk rules and policies to known answers.
+func deciding(e *evaluation) (Suite, error) {
+	cases, err := load[policyCase]("policy")
+	if err != nil {
+		return Suite{}, err
+	}
+	var trials []trial
+	for i := range cases {
+		c := &cases[i]
+		in, err := c.Call.input()
+		if err != nil {
+			return Suite{}, fmt.Errorf("%s: %w", c.ID, err)
+		}
+		input, err := json.Marshal(c.Policies)
+		if err != nil {
+			return Suite{}, err
+		}
+		trials = append(trials, trial{
+			id: c.ID, want: c.wanted(), input: input,
+			got:   func(policies []byte) string { return e.decides(policies, c.Risk, in) },
+			known: func(policies []byte, _ string) bool { return c.keepsDecision(policies) },
+		})
+	}
+	return e.table("calls that risk rules and policies decide about", trials), nil
+}
+
+// wanted is the whole of the right answer.
+func (c *policyCase) wanted() string {
+	return answered(c.Want, c.By, c.Risk != nil, c.Mode, c.Score)
+}
+
+func answered(word, by string, rated bool, mode string, score int) string {
+	s := word
+	if by != "" {
+		s += " by " + by
+	}
+	if rated {
+		s += fmt.Sprintf(", %s %d", mode, score)
+	}
+	return s
+}
+
+// decides compiles policies and asks them.
+func (e *evaluation) decides(policies []byte, rated *risk.Content, in *condition.Input) string {
+	var all []rules.Policy
+	if err := canonical.Unmarshal(policies, &all); err != nil {
+		return "no policies: " + err.Error()
+	}
+	c := content()
+	c.Roles = []policy.Role{{Role: "clerks", Actors: []string{"carol", "dora"}}, {Role: "owners", Actors: []string{"bob"}}}
+	c.Risk, c.Policy = rated, &rules.Content{Policies: all}
+	b, err := policy.Compile(c)
+	if err != nil {
+		return "refused: " + err.Error()
+	}
+	asks := *in
+	asks.Actor.Roles = b.RolesOf(in.Actor.ID)
+	a := e.subject.assess(b, &asks)
+	word := string(a.Verdict.Code)
+	if a.Verdict.Allows() {
+		word = rules.Allow
+	}
+	return answered(word, a.Policy, rated != nil, a.Mode, a.Score)
+}
+
+// keepsDecision reports whether fewer policies must decide the same. The first that matches decides, so those above it do not
+// match and those below it are not asked: all but it can go.
+func (c *policyCase) keepsDecision(policies []byte) bool {
+	var left []jsontext.Value
+	if c.Sums || json.Unmarshal(policies, &left) != nil {
+		return false
+	}
+	decides := c.By == ""
+	next := 0
+	for _, p := range left {
+		for next < len(c.Policies) && !bytes.Equal(c.Policies[next], p) {
+			next++
+		}
+		if next++; next > len(c.Policies) {
+			return false // it is none of them, or out of order
+		}
+		var named struct {
+			ID string `json:"id"`
+		}
+		if json.Unmarshal(p, &named) != nil {
+			return false
+		}
+		decides = decides || named.ID == c.By
+	}
+	return decides
+}
+
+// input is the call as conditions see it.
+func (c *policyCall) input() (*condition.Input, error) {
+	or := func(s, otherwise string) string {
+		if s == "" {
+			return otherwise
+		}
+		return s
+	}
+	args := []byte("{}")
+	if len(c.Args) > 0 {
+		var err error
+		if args, err = canonical.JSON(c.Args); err != nil {
+			return nil, err
+		}
+	}
+	return &condition.Input{
+		Server: or(c.Server, serverKB), Tool: or(c.Tool, toolFetch), Env: or(c.Env, "eval"), Now: or(c.Now, asked), Args: args,
+		Actor: condition.Actor{ID: or(c.Actor, "carol")}, Annotations: condition.Annotations{ReadOnly: c.Hint}, Pinned: c.Pinned,
+	}, nil
+}

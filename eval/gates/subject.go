@@ -1,0 +1,52 @@
+package gates
+
+import (
+	"context"
+
+	"pgfsm/fsm"
+	"pgfsm/policy"
+	"pgfsm/policy/condition"
+	"pgfsm/policy/schema"
+	"pgfsm/states"
+)
+
+// A subject is what is measured: the gates as a run has them. Tests put broken ones in their place, to show that each suite
+// sees it.
+type subject struct {
+	screen   func(b *policy.Bundle, text string) policy.Verdict
+	readPlan func(doc []byte, limits policy.Limits) (*policy.Plan, policy.Verdict)
+	// play takes a run through the machine.
+	play    func(m *states.Machine, r *states.Run, w *world) (states.Outcome, error)
+	lock    func(b *policy.Bundle, typed, summary []byte) policy.Verdict
+	compile func(t fsm.Table[*states.Run]) error
+	// judge compiles a schema and holds a document against it.
+	judge  func(of, doc []byte) error
+	assess func(b *policy.Bundle, in *condition.Input) policy.Assessment
+}
+
+// real is the subject as it is.
+func real() subject {
+	return subject{
+		screen:   func(b *policy.Bundle, text string) policy.Verdict { return b.Screen(text) },
+		readPlan: policy.ReadPlan,
+		play: func(m *states.Machine, r *states.Run, w *world) (states.Outcome, error) {
+			return m.Advance(context.Background(), r, w.door(), unrecorded{})
+		},
+		lock: func(b *policy.Bundle, typed, summary []byte) policy.Verdict {
+			_, v := b.Lock(typed, summary)
+			return v
+		},
+		compile: func(t fsm.Table[*states.Run]) error {
+			_, err := fsm.Compile(t)
+			return err
+		},
+		judge: func(of, doc []byte) error {
+			s, err := schema.Compile(of, schema.DefaultLimits())
+			if err != nil {
+				return err
+			}
+			return s.Judge(doc)
+		},
+		assess: func(b *policy.Bundle, in *condition.Input) policy.Assessment { return b.Assess(in) },
+	}
+}

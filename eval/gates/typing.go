@@ -1,0 +1,141 @@
+package gates
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+)
+
+// A typeCase is the raw result of a call, and whether its content counts as typed.
+type typeCase struct {
+	ID   string `json:"id"`
+	Want string `json:"want"` // typed or raw
+	Type string `json:"type"` // one of [outputTypes]; empty is article
+	written
+}
+
+// outputTypes are the types of the tool's structured content that cases name.
+var outputTypes = map[string]string{
+	"": `{"type":"object","properties":{"status":{"type":"string"},"title":{"type":"string","maxLength":40},` +
+		`"pages":{"type":"integer","minimum":0,"maximum":500},"price":{"type":"number"},"draft":{"type":"boolean"},` +
+		`"tags":{"type":"array","items":{"type":"string"},"maxItems":3},` +
+		`"author":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}},"required":["status"]}`,
+	"open":     `{"type":"object","properties":{"status":{"type":"string"}},"required":["status"],"additionalProperties":true}`,
+	"anything": `{"type":"object"}`,
+	"nothing":  `{"type":"object","additionalProperties":false}`,
+}
+
+// Types that are not registered by the operator: none at all, one that the server declares, and one it declares that cannot
+// be used.
+const (
+	untyped    = "none"
+	declared   = "declared"
+	unusable   = "declared_unusable"
+	typed      = "typed"
+	raw        = "raw"
+	fetchFirst = `{"type":"call_tool","server":"kb","tool":"fetch_entry","args":{"entry_id":"entry-002"}}`
+)
+
+// typing holds results to output types (INV-4), through whole runs.
+func typing(e *evaluation) (Suite, error) {
+	cases, err := load[typeCase]("typed_output")
+	if err != nil {
+		return Suite{}, err
+	}
+	var trials []trial
+	for i := range cases {
+		c := &cases[i]
+		b, page, err := typedWorld(c.Type)
+		if err != nil {
+			return Suite{}, fmt.Errorf("%s: %w", c.ID, err)
+		}
+		input, err := c.bytes()
+		if err != nil {
+			return Suite{}, fmt.Errorf("%s: %w", c.ID, err)
+		}
+		at := []*states.ToolsListed{listed(page, pageDesk)}
+		trials = append(trials, trial{
+			id: c.ID, want: c.Want, input: input,
+			got: func(in []byte) string {
+				r, w := questionRun(b), &world{listed: at, plan: []byte(fetchFirst), result: in}
+				o, err := e.subject.play(e.machine, r, w)
+				return typedAs(r, o, err)
+			},
+			known: func(in []byte, _ string) bool { return naiveTyped(c.Type, in) == c.Want },
+		})
+	}
+	return e.table("results of a call, and whether their content is of the registered type", trials), nil
+}
+
+// typedWorld is a bundle, and a listing of the first server, where a type is registered or declared.
+func typedWorld(name string) (*policy.Bundle, string, error) {
+	c, page := content(), pageKB
+	declare := func(schema string) string {
+		return strings.Replace(pageKB, `"annotations"`, `"outputSchema":`+schema+`,"annotations"`, 1)
+	}
+	switch of, known := outputTypes[name]; {
+	case known:
+		c.Outputs = []policy.Output{{Server: serverKB, Tool: toolFetch, Schema: jsontext.Value(of)}}
+	case name == untyped:
+	case name == declared:
+		page = declare(outputTypes[""])
+	case name == unusable:
+		page = declare(`{"$ref":"https://example.com/type.json"}`)
+	default:
+		return nil, "", fmt.Errorf("there is no type %q", name)
+	}
+	b, err := policy.Compile(c)
+	return b, page, err
+}
+
+// typedAs says what became of a result. A raw answer must say why it is raw.
+func typedAs(r *states.Run, o states.Outcome, err error) string {
+	switch {
+	case err != nil:
+		return "an error: " + err.Error()
+	case o.State != string(states.Answered):
+		return o.State + " " + string(o.Code)
+	case r.Structured() != nil:
+		return typed
+	case o.Note == "":
+		return "raw, and no note says why"
+	}
+	return raw
+}
+
+// naiveTyped says by the second reader whether a result is typed; empty if it does not know.
+func naiveTyped(name string, result []byte) string {
+	if name == declared {
+		name = ""
+	}
+	v, strict := decodeStrictly(result, policy.DefaultResultBytes)
+	whole, isObject := v.(map[string]any)
+	if !strict || !isObject {
+		return raw
+	}
+	_, asks := whole["inputRequests"]
+	_, goesOn := whole["requestState"]
+	kind, hasKind := whole["resultType"]
+	failed, hasFailed := whole["isError"]
+	if asks || goesOn || hasKind && kind != "complete" || hasFailed && failed != false {
+		return raw
+	}
+	structured, ok := whole["structuredContent"].(map[string]any)
+	of, registered := outputTypes[name]
+	if !ok || !registered {
+		return raw
+	}
+	schema, sure := decodeStrictly([]byte(of), 1<<20)
+	if !sure {
+		return ""
+	}
+	return map[fits]string{valid: typed, invalid: raw}[naiveValue(schema, structured, true)]
+}
+
+// canonicalText is a text as canonical JSON.
+func canonicalText(s string) string { return string(canonical.AppendText(nil, s)) }

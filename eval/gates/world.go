@@ -1,0 +1,145 @@
+package gates
+
+import (
+	"context"
+	"slices"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/screen"
+	"pgfsm/states"
+)
+
+// The small world that plans are made for: two servers, each with a tool that the operator allows and one that they do not.
+// The second server also lists a namesake of the first one's tool, which nobody allowed.
+const (
+	serverKB   = "kb"
+	serverDesk = "desk"
+	toolFetch  = "fetch_entry"
+	toolDelete = "delete_entry"
+	toolSearch = "search_tickets"
+	toolClose  = "close_ticket"
+
+	fetchSchema = `{"type":"object","properties":{` +
+		`"entry_id":{"type":"string","pattern":"^entry-[0-9]{3}$"},` +
+		`"lang":{"type":"string","enum":["en","de"]},` +
+		`"version":{"type":"integer","minimum":1,"maximum":9},` +
+		`"tags":{"type":"array","items":{"type":"string","maxLength":12},"maxItems":4},` +
+		`"exact":{"type":"boolean"},` +
+		`"weight":{"type":"number","minimum":0,"maximum":1},` +
+		`"filter":{"type":"object","properties":{"owner":{"type":"string"}}}` +
+		`},"required":["entry_id"]}`
+	searchSchema = `{"type":"object","properties":{` +
+		`"query":{"type":"string","minLength":1,"maxLength":80},` +
+		`"limit":{"type":"integer","minimum":1,"maximum":50}` +
+		`},"required":["query"]}`
+	anySchema = `{"type":"object","properties":{"id":{"type":"string"}}}`
+
+	fetchTool = `{"name":"fetch_entry","description":"Fetch one entry by its id.","inputSchema":` + fetchSchema +
+		`,"annotations":{"readOnlyHint":true}}`
+	pageKB   = `{"tools":[` + fetchTool + `,{"name":"delete_entry","inputSchema":` + anySchema + `}]}`
+	pageDesk = `{"tools":[{"name":"search_tickets","inputSchema":` + searchSchema + `},` +
+		`{"name":"close_ticket","inputSchema":` + anySchema + `},{"name":"fetch_entry","inputSchema":` + fetchSchema + `}]}`
+)
+
+// What every run of the world is asked, by whom, when, and under which name. None of it is drawn: the result must come out
+// the same every time.
+const (
+	question = "Find what entry-002 says about laptops, in English, please"
+	actor    = "local:alice"
+	asked    = "2026-11-21T09:00:00Z"
+	runID    = "01890a5d-ac96-774b-bcce-b302099a8057"
+)
+
+// content is what the operator of the world decided.
+func content() policy.Content {
+	return policy.Content{
+		Format: policy.ContentFormat,
+		Env:    "eval",
+		Servers: []policy.Server{
+			{Name: serverKB, Type: "http", URL: "http://127.0.0.1:1/mcp", Timeout: policy.DefaultTimeout},
+			{Name: serverDesk, Type: "http", URL: "http://127.0.0.1:2/mcp", Timeout: policy.DefaultTimeout},
+		},
+		Allowlist: []policy.Allowance{
+			{Server: serverKB, Tools: []string{toolFetch}}, {Server: serverDesk, Tools: []string{toolSearch}},
+		},
+		Input:   policy.Input{MaxBytes: policy.DefaultInputBytes, Rules: screen.Defaults()},
+		Planner: policy.Planner{Mode: policy.PlannerAuto},
+		Summary: policy.SummaryNever,
+		Limits:  policy.DefaultLimits(),
+	}
+}
+
+// listings are the answers of the servers of a bundle, one page each.
+func listings(servers []string, pages ...string) []policy.Listing {
+	all := make([]policy.Listing, 0, len(pages))
+	for i, page := range pages {
+		all = append(all, policy.Listing{
+			Server: servers[i], Status: policy.ServerUp, Protocol: "2025-11-25", Name: servers[i], Version: "1",
+			Pages: []canonical.Text{canonical.Text(page)},
+		})
+	}
+	return all
+}
+
+// listed is what the world's servers answer.
+func listed(kb, desk string) *states.ToolsListed {
+	return states.Shared(&states.ToolsListed{Servers: listings([]string{serverKB, serverDesk}, kb, desk)})
+}
+
+// A world answers commands with what it is told to, and records every call. It implements the ports of [states.Live].
+type world struct {
+	listed  []*states.ToolsListed // one for each time that tools are listed; the last one is given from then on
+	plan    []byte
+	result  []byte
+	decided func(binding canonical.Digest) *states.Decided // nil: nobody decides
+	calls   []states.CallTool
+
+	lists int
+}
+
+// door is the world behind the live door.
+func (w *world) door() states.Door {
+	return &states.Live{Tools: w, Completer: w, Caller: w, Approver: w}
+}
+
+// List answers with the next listing.
+func (w *world) List(context.Context, *states.ListTools) states.Event {
+	w.lists++
+	return w.listed[min(w.lists, len(w.listed))-1]
+}
+
+// Complete answers with the plan. No run of the world asks for a summary.
+func (w *world) Complete(context.Context, *states.Complete) states.Event {
+	return &states.Completed{Content: w.plan}
+}
+
+// Call records the call and answers with the result.
+func (w *world) Call(_ context.Context, c *states.CallTool) states.Event {
+	made := *c
+	made.Bytes = slices.Clone(c.Bytes)
+	w.calls = append(w.calls, made)
+	return &states.ToolReturned{Result: w.result}
+}
+
+// Await answers with the decision.
+func (w *world) Await(_ context.Context, c *states.AwaitDecision) (states.Event, error) {
+	if w.decided == nil {
+		return nil, states.ErrParked
+	}
+	return w.decided(c.Binding), nil
+}
+
+// plainResult is the answer of a tool where the answer does not matter.
+var plainResult = []byte(`{"content":[]}`)
+
+// unrecorded is a record that nobody reads.
+type unrecorded struct{}
+
+// Append keeps nothing.
+func (unrecorded) Append(states.Step) error { return nil }
+
+// questionRun is a run of the world whose planner may say anything.
+func questionRun(b *policy.Bundle) *states.Run {
+	return states.NewRun(runID, states.Request{Actor: actor, At: asked, Kind: states.KindAsk, Text: canonical.Text(question)}, b)
+}
