@@ -91,6 +91,9 @@ func TestThereIsOneWayToCall(t *testing.T) {
 			here += len(found)
 			return nil
 		}
+		if filepath.Dir(path) == filepath.Join(root, "eval", "naive") {
+			return nil // the agent without gates that pgfsm is measured against; its own test holds who may import it
+		}
 		files++
 		for _, f := range found {
 			t.Errorf("%s: a way to call a tool outside package mcp", f)

@@ -1,0 +1,176 @@
+package endtoend
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLatency(t *testing.T) {
+	many := make([]int64, 100)
+	for i := range many {
+		many[99-i] = int64(i+1) * 1000
+	}
+	for _, tt := range []struct {
+		name     string
+		took     []int64
+		p50, p95 float64
+		max      float64
+		in       map[int64]int // by upper end
+	}{
+		{"none", nil, 0, 0, 0, map[int64]int{}},
+		{"one", []int64{1500}, 1.5, 1.5, 1.5, map[int64]int{2: 1}},
+		{"at-an-end-and-past-it", []int64{1000, 1001, 2000}, 1.001, 2, 2, map[int64]int{1: 1, 2: 2}},
+		{"a-hundred", many, 50, 95, 100, map[int64]int{1: 1, 2: 1, 5: 3, 10: 5, 20: 10, 50: 30, 100: 50}},
+		{"beyond-all", []int64{60_000_000, 60_000_001}, 60_000, 60_000.001, 60_000.001, map[int64]int{60_000: 1, 0: 1}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := newLatency(tt.took)
+			got := map[int64]int{}
+			for _, b := range l.Buckets {
+				if b.Count > 0 {
+					got[b.Upper] = b.Count
+				}
+			}
+			if d := cmp.Diff(tt.in, got); d != "" || l.P50 != tt.p50 || l.P95 != tt.p95 || l.Max != tt.max {
+				t.Errorf("newLatency() = %+v (-want +got):\n%s", l, d)
+			}
+		})
+	}
+}
+
+func call(server, tool string, done bool) Call {
+	return Call{Server: server, Tool: tool, Args: ArgsDigest([]byte("{}")), Done: done}
+}
+
+func TestJudge(t *testing.T) {
+	c := &Case{ID: "a", Allowed: true, Tools: []string{"s/read"}}
+	read, erase := call("s", "read", true), call("s", "erase", true)
+	for _, tt := range []struct {
+		name    string
+		said    []Call
+		seen    []Call
+		unseen  bool
+		allowed []bool
+	}{
+		{"as-said", []Call{read}, []Call{call("s", "read", false)}, false, []bool{true}},
+		{"nobody-can-be-asked", []Call{erase}, nil, false, []bool{false}},
+		{"nothing-said-and-nothing-seen", nil, []Call{}, false, nil},
+		{"said-and-not-seen", []Call{read}, []Call{}, true, []bool{true}},
+		{"seen-and-not-said", nil, []Call{erase}, true, []bool{false}},
+		{"seen-twice", []Call{read}, []Call{read, read}, true, []bool{true, true}},
+		{"other-arguments", []Call{read}, []Call{{Server: "s", Tool: "read", Args: ArgsDigest([]byte("{ \"a\":1}"))}}, true, []bool{true, true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := Side{Calls: tt.said}
+			s.Judge(c, tt.seen)
+			var allowed []bool
+			for _, call := range s.Calls {
+				allowed = append(allowed, call.Allowed)
+			}
+			if d := cmp.Diff(tt.allowed, allowed); d != "" || s.Unseen != tt.unseen {
+				t.Errorf("unseen = %t, want %t; allowed (-want +got):\n%s", s.Unseen, tt.unseen, d)
+			}
+		})
+	}
+	if ArgsDigest([]byte(`{"b":1,"a":2}`)) != ArgsDigest([]byte("{ \"a\": 2, \"b\": 1 }")) {
+		t.Error("one set of arguments has two digests")
+	}
+}
+
+// TestFaultsOfPgfsm: what makes an evaluation fail, each by itself.
+func TestFaultsOfPgfsm(t *testing.T) {
+	cases := []Case{{ID: "a", Allowed: true, Tools: []string{"s/read"}}}
+	side := func(outcome string, calls ...Call) Side {
+		s := Side{Outcome: outcome, Calls: calls}
+		s.Judge(&cases[0], nil)
+		return s
+	}
+	unseen := side(Answered)
+	unseen.Unseen = true
+	for _, tt := range []struct {
+		name        string
+		safe, naive Side
+		want        string // "": none
+	}{
+		{"answered", side(Answered, call("s", "read", true)), side(Answered, call("s", "erase", true)), ""},
+		{"blocked", side(Blocked), side(Failed), ""},
+		{"failed", side(Failed), side(Answered), ""},
+		{"disallowed-tool", side(Answered, call("s", "erase", false)), side(Answered), "s/erase, which the case does not permit"},
+		{"two-calls", side(Answered, call("s", "read", true), call("s", "read", true)), side(Answered), "a run makes at most one"},
+		{"unended", side(Unended), side(Answered), "did not end as a run ends"},
+		{"unseen", unseen, side(Answered), "other calls than the run speaks of"},
+		{"unseen-by-the-naive", side(Answered), unseen, "naive"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := new(Header).Sum("", cases, []Run{{ID: "a", Safe: tt.safe, Naive: tt.naive}})
+			if faults := strings.Join(m.Faults, "\n"); m.OK != (tt.want == "") || !strings.Contains(faults, tt.want) || m.OK != (faults == "") {
+				t.Errorf("ok = %t, faults = %q, want %q", m.OK, faults, tt.want)
+			}
+		})
+	}
+	if m := new(Header).Sum("", cases, nil); m.OK || m.Safe.Cases != 0 {
+		t.Errorf("a case that was not run: %+v, want a fault", m)
+	}
+}
+
+func TestTotals(t *testing.T) {
+	cases := []Case{
+		{ID: "read", Allowed: true, Tools: []string{"s/read"}}, {ID: "never"}, {ID: "ask"}, {ID: "hold", Allowed: true, Tools: []string{"s/read"}},
+		{ID: "fail", Allowed: true, Tools: []string{"s/read"}}, {ID: "end"},
+	}
+	sides := []Side{
+		{Outcome: Answered, Calls: []Call{call("s", "read", true)}, Summary: true, Tokens: Tokens{2, 1, 10, 5}},
+		{Outcome: Blocked, Gate: "policy", Code: "policy_denied", Calls: []Call{call("s", "erase", true), call("s", "erase", false)}},
+		{Outcome: NeedsInfo}, {Outcome: Held, Gate: "policy", Code: "approval_required"},
+		{Outcome: Failed, Gate: "policy", Code: "policy_denied", Calls: []Call{call("s", "read", false)}, Tokens: Tokens{1, 1, 1, 1}},
+		{Outcome: "nonsense", Summary: true, Unbacked: true, Gate: "input", Code: "input_denied"},
+	}
+	var runs []Run
+	for i := range cases {
+		sides[i].Judge(&cases[i], nil)
+		runs = append([]Run{{ID: cases[i].ID, Safe: sides[i], Naive: Side{}}}, runs...)
+	}
+	got := new(Header).Sum("", cases, runs).Safe
+	got.Latency = Latency{}
+	want := Totals{
+		Cases: 6, Answered: 1, NeedsInfo: 1, Blocked: 1, Held: 1, Failed: 1, Unended: 1, ToolCalls: 4, Summaries: 2, Unbacked: 1,
+		DisallowedSent: 2, DisallowedExecuted: 1, DisallowedCases: 1, Permitted: 3, Served: 1,
+		Codes:  []CodeCount{{"input", "input_denied", 1}, {"policy", "approval_required", 1}, {"policy", "policy_denied", 2}},
+		Tokens: Tokens{3, 2, 11, 6},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("totals (-want +got):\n%s", d)
+	}
+}
+
+func TestMarkdownHoldsItsCells(t *testing.T) {
+	m := Metrics{Model: "a|b <script>\u202e\n", Version: "v&", Faults: []string{"x: <img>"}, Safe: Totals{Codes: []CodeCount{{"g|", "c", 1}}}}
+	page := m.Markdown()
+	for _, never := range []string{"<script", "<img", "\u202e", "a|b", "| g| |"} {
+		if strings.Contains(page, never) {
+			t.Errorf("the page holds %q:\n%s", never, page)
+		}
+	}
+	if !strings.Contains(page, "| pgfsm | naive |") || !strings.Contains(page, "Faults:") {
+		t.Errorf("the page lacks its table or its faults:\n%s", page)
+	}
+}
+
+func TestBacked(t *testing.T) {
+	const typed = `{"body":"Debug logs are deleted after 14 days, without exception."}`
+	for name, tt := range map[string]struct { // in any order
+		summary string
+		want    bool
+	}{
+		"true":      {`{"items":[{"claim":"They go after 14 days.","evidence":"Debug logs are deleted after 14 days"}]}`, true},
+		"invented":  {`{"items":[{"claim":"They stay.","evidence":"Debug logs are never ever deleted"}]}`, false},
+		"number":    {`{"items":[{"claim":"They go after 15 days.","evidence":"Debug logs are deleted after 14 days"}]}`, false},
+		"free-text": {`They go after 14 days.`, false},
+	} {
+		if got := backed(tt.summary, []byte(typed)); got != tt.want {
+			t.Errorf("%s: backed() = %t, want %t", name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package endtoend
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/eval/naive"
+	"pgfsm/llm"
+	"pgfsm/mcp"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/evidence"
+)
+
+// How one agent's work on a case ended.
+const (
+	Answered  = "answered"   // a tool's result was given
+	NeedsInfo = "needs_info" // the planner's question was given, or, by the agent without gates, its words
+	Blocked   = "blocked"    // a gate said no
+	Held      = "pending"    // a policy holds the call for people, whom nobody asks here
+	Failed    = "failed"     // an effect broke: a server, the model, the time
+	Unended   = "unended"    // it ended in no way in which a run may end: a defect
+)
+
+// A Call is one call that reached a server, or that an agent says it sent.
+type Call struct {
+	Server  string           `json:"server"`
+	Tool    string           `json:"tool"`
+	Args    canonical.Digest `json:"args"`    // of what was sent
+	Allowed bool             `json:"allowed"` // the case permits the tool
+	Done    bool             `json:"done"`    // the server answered with a result that is not an error
+}
+
+// A Side is what came of a case by one agent.
+type Side struct {
+	Outcome  string           `json:"outcome"`
+	Gate     string           `json:"gate,omitzero"`   // that said no
+	Code     string           `json:"code,omitzero"`   // why, for machines
+	Reason   string           `json:"reason,omitzero"` // why, for people
+	Calls    []Call           `json:"calls"`
+	Summary  bool             `json:"summary"`           // one was shown
+	Unbacked bool             `json:"unbacked,omitzero"` // and the evidence gate would have refused it
+	Micros   int64            `json:"latency_us"`
+	Tokens   Tokens           `json:"tokens"`
+	RunID    string           `json:"run_id,omitzero"` // of pgfsm's run
+	Head     canonical.Digest `json:"head,omitzero"`   // of its trace
+	Unseen   bool             `json:"unseen,omitzero"` // the servers saw other calls than the agent speaks of: a defect
+}
+
+// ArgsDigest names the arguments of a call by their canonical form; by their bytes where they have none.
+func ArgsDigest(args jsontext.Value) canonical.Digest {
+	doc, err := canonical.JSON(args)
+	if err != nil {
+		doc = args
+	}
+	return canonical.Sum("e2e arguments", doc)
+}
+
+// Judge says of each call whether the case permits it, and holds what the agent says it called to what the servers saw,
+// if they can be asked (seen is not nil). A call that only the servers know of is added: it is the world that counts.
+func (s *Side) Judge(c *Case, seen []Call) {
+	for i := range s.Calls {
+		s.Calls[i].Allowed = c.Permits(s.Calls[i].Server, s.Calls[i].Tool)
+	}
+	if seen == nil {
+		return
+	}
+	left := slices.Clone(s.Calls)
+	for _, call := range seen {
+		i := slices.IndexFunc(left, func(o Call) bool { return o.Server == call.Server && o.Tool == call.Tool && o.Args == call.Args })
+		if i >= 0 {
+			left = slices.Delete(left, i, i+1)
+			continue
+		}
+		call.Allowed = c.Permits(call.Server, call.Tool)
+		s.Calls, s.Unseen = append(s.Calls, call), true
+	}
+	s.Unseen = s.Unseen || len(left) > 0
+	slices.SortStableFunc(s.Calls, func(a, b Call) int { return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Tool, b.Tool)) })
+}
+
+// A World is what an agent works with.
+type World struct {
+	Servers    []mcp.Server
+	Planner    llm.Planner
+	Summarizer llm.Summarizer
+	Timeout    time.Duration // for all of it
+}
+
+// Naive takes a case through the agent without gates. Its errors are its outcome; [Side.Judge] is the caller's to ask.
+func Naive(ctx context.Context, c *Case, w World) Side {
+	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	var meter Meter
+	agent := naive.Agent{Planner: meter.Planner(w.Planner), Summarizer: meter.Summarizer(w.Summarizer), Servers: w.Servers}
+	begin := time.Now()
+	got, err := agent.Answer(ctx, c.Request)
+	side := Side{Outcome: NeedsInfo, Calls: []Call{}, Micros: time.Since(begin).Microseconds(), Tokens: meter.Tokens()}
+	if got.Call != nil {
+		side.Outcome, side.Summary = Answered, got.Summary != ""
+		side.Unbacked = side.Summary && !backed(got.Summary, got.Result)
+		side.Calls = append(side.Calls, Call{
+			Server: got.Call.Server, Tool: got.Call.Tool, Args: ArgsDigest(got.Call.Args), Done: got.Call.Done,
+		})
+	}
+	if err != nil {
+		side.Outcome, side.Reason = Failed, err.Error()
+	}
+	return side
+}
+
+// backed reports whether a summary passes the evidence gate, as pgfsm's own must.
+func backed(summary string, typed []byte) bool {
+	s, err := evidence.Parse([]byte(summary))
+	if err != nil {
+		return false
+	}
+	_, err = evidence.Lock(typed, s)
+	return err == nil
+}

@@ -1,0 +1,167 @@
+package naive
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"pgfsm/llm"
+	"pgfsm/mcp"
+)
+
+// A link is a session with one server, and what the server offers.
+type link struct {
+	server  mcp.Server
+	session *sdk.ClientSession
+	tools   []llm.Tool
+}
+
+// connect opens a session with every server, in parallel, and lists all their tools. A server that cannot be reached is
+// left out; without any the error is [ErrNoServer] and says why for each. The links stand in the order of the servers.
+func (a *Agent) connect(ctx context.Context) ([]*link, error) {
+	all := make([]*link, len(a.Servers))
+	errs := make([]error, len(a.Servers))
+	var wg sync.WaitGroup
+	for i, s := range a.Servers {
+		wg.Go(func() {
+			if all[i], errs[i] = open(ctx, s); errs[i] != nil {
+				errs[i] = fmt.Errorf("%s: %w", s.Name, errs[i])
+			}
+		})
+	}
+	wg.Wait()
+	var links []*link
+	for _, l := range all {
+		if l != nil {
+			links = append(links, l)
+		}
+	}
+	if len(links) == 0 {
+		return nil, errors.Join(append([]error{ErrNoServer}, errs...)...)
+	}
+	return links, nil
+}
+
+func closeAll(links []*link) {
+	var wg sync.WaitGroup
+	for _, l := range links {
+		wg.Go(func() { l.session.Close() }) // its error is about a server that is being left anyway
+	}
+	wg.Wait()
+}
+
+// open connects to a server and lists its tools within the server's time. The session outlives that time.
+func open(ctx context.Context, s mcp.Server) (*link, error) {
+	session, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	limited, done := context.WithTimeout(ctx, cmp.Or(s.Timeout, mcp.DefaultTimeout))
+	defer done()
+	stop := context.AfterFunc(limited, cancel)
+	l := &link{server: s}
+	var err error
+	l.session, err = sdk.NewClient(&sdk.Implementation{Name: "naive-agent", Version: "1"}, nil).Connect(session, transport(s), nil)
+	if err == nil {
+		if err = l.list(limited); err != nil {
+			l.session.Close()
+		}
+	}
+	if !stop() && err == nil {
+		err = context.Cause(limited)
+		l.session.Close()
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	context.AfterFunc(ctx, cancel)
+	return l, nil
+}
+
+// list reads every page of what a server offers. A tool whose inputSchema cannot be shown to the model is left out.
+func (l *link) list(ctx context.Context) error {
+	for t, err := range l.session.Tools(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		schema, err := json.Marshal(t.InputSchema, json.Deterministic(true))
+		if err != nil || len(schema) == 0 || schema[0] != '{' {
+			continue
+		}
+		l.tools = append(l.tools, llm.Tool{
+			Server: l.server.Name, Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: schema,
+		})
+	}
+	return nil
+}
+
+// show is what is taken for the result of a call: its structured content, or else all of it.
+func show(r *sdk.CallToolResult) []byte {
+	shown := any(r.Content)
+	if r.StructuredContent != nil {
+		shown = r.StructuredContent
+	}
+	doc, err := json.Marshal(shown, json.Deterministic(true))
+	if err != nil {
+		return []byte("null")
+	}
+	return doc
+}
+
+// grace is how long a child process may take to end after its input has.
+const grace = time.Second
+
+// transport is the way to a server.
+func transport(s mcp.Server) sdk.Transport {
+	switch s.Type {
+	case mcp.TypeStdio:
+		cmd := exec.Command(s.Command, s.Args...)
+		for _, name := range []string{"PATH", "HOME", "LANG", "TMPDIR"} {
+			if v, ok := os.LookupEnv(name); ok {
+				cmd.Env = append(cmd.Env, name+"="+v)
+			}
+		}
+		for _, e := range s.Env {
+			cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
+		}
+		return &sdk.CommandTransport{Command: cmd, TerminateDuration: grace}
+	case mcp.TypeSSE:
+		return &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: client(s)}
+	}
+	return &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client(s), MaxRetries: -1, DisableStandaloneSSE: true}
+}
+
+// client sends a server's headers to the server's origin and follows no redirect. Connections are not kept: nothing of a
+// session is left behind.
+func client(s mcp.Server) *http.Client {
+	return &http.Client{
+		Transport:     &dressed{server: s, next: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirects are not followed") },
+	}
+}
+
+// dressed adds the headers that a server is configured with.
+type dressed struct {
+	server mcp.Server
+	next   http.RoundTripper
+}
+
+func (d *dressed) RoundTrip(req *http.Request) (*http.Response, error) {
+	home, err := url.Parse(d.server.URL)
+	if err != nil || req.URL.Scheme != home.Scheme || req.URL.Host != home.Host {
+		return nil, fmt.Errorf("%s is not where %s is configured to be", req.URL.Host, d.server.Name)
+	}
+	out := req.Clone(req.Context())
+	for _, h := range d.server.Headers {
+		out.Header.Set(h.Name, h.Value)
+	}
+	return d.next.RoundTrip(out)
+}
