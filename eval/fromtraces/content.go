@@ -1,0 +1,47 @@
+package fromtraces
+
+import (
+	"slices"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+)
+
+// nowhere is where the servers of a suite are: they are never contacted.
+const nowhere = "http://127.0.0.1:1/mcp"
+
+// divided is a bundle as a suite needs it: what judges calls, and apart from it the last grant, if there is one.
+type divided struct {
+	content policy.Content
+	grant   *policy.Grant
+}
+
+// divide drops from a bundle what has no bearing on how a call is judged: the planner, where servers are, types of results,
+// when there is a summary, and what grants are called.
+func divide(from *policy.Content) divided {
+	d := divided{content: *from}
+	c := &d.content
+	c.Planner = policy.Planner{Mode: policy.PlannerRouter, Routes: []policy.Route{}}
+	c.Summary, c.Outputs = policy.SummaryNever, []policy.Output{}
+	c.Servers = make([]policy.Server, len(from.Servers))
+	for i, s := range from.Servers {
+		c.Servers[i] = policy.Server{
+			Name: s.Name, Type: "http", URL: nowhere, Args: []string{}, Headers: []string{}, Env: []string{}, Timeout: policy.DefaultTimeout,
+		}
+	}
+	c.Grants = slices.Clone(from.Grants)
+	for i := range c.Grants {
+		c.Grants[i].Name = ""
+	}
+	if n := len(c.Grants); n > 0 {
+		d.grant, c.Grants = &c.Grants[n-1], c.Grants[:n-1]
+	}
+	if len(c.Grants) == 0 {
+		c.Grants = nil
+	}
+	return d
+}
+
+func (d *divided) digest() (canonical.Digest, error) {
+	return canonical.SumOf("suite of traces", &d.content)
+}

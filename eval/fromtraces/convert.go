@@ -1,0 +1,176 @@
+package fromtraces
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/eval"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
+	"pgfsm/states"
+	"pgfsm/traces"
+)
+
+const (
+	suite = "traces"
+	// held is the attack of a case that stands for a call that people were asked about.
+	held = "held"
+)
+
+// errNoCase is why a sound trace becomes no case.
+type errNoCase string
+
+func (e errNoCase) Error() string { return string(e) }
+
+// convert makes a case of a trace and of the run that it was executed again as. The error is an [errNoCase].
+func convert(t *traces.Trace, run *states.Run) (*eval.Case, error) {
+	request := run.Request()
+	if !utf8.Valid(request.Text) {
+		return nil, errNoCase("its request is not UTF-8")
+	}
+	if len(request.Round) > 0 {
+		return nil, errNoCase("it sends more than a call, which no case can say")
+	}
+	c := &eval.Case{
+		ID: run.ID(), Suite: suite, Task: run.ID(), Request: string(request.Text), Actor: request.Actor, At: request.At,
+	}
+	last, err := states.DecodeEvent(t.Steps[len(t.Steps)-1].Event)
+	if err != nil {
+		return nil, errNoCase("its last event cannot be read: " + err.Error())
+	}
+	call, err := proposed(t, run)
+	if err != nil {
+		return nil, err
+	}
+	facts, o := run.Facts(), t.Outcome
+	interrupted, _ := last.(*states.Interrupted)
+	switch {
+	case facts.Held != nil:
+		c.Attack, c.Wants, c.Expect = held, []eval.Call{call}, &eval.Expect{Wants: string(policy.CodeApprovalDenied)}
+		return c, nil
+	case facts.Dispatched != nil:
+		c.Needs, c.Expect = []eval.Call{call}, &eval.Expect{Needs: eval.Made}
+		return c, nil
+	case interrupted != nil && interrupted.Code != policy.CodeToolDefinitionChanged:
+		return nil, errNoCase(fmt.Sprintf("it was interrupted (%s) before anything was decided", o.Code))
+	case o.Type != states.TypeBlocked:
+		return nil, errNoCase(fmt.Sprintf("it ended as %s before anything was decided", o.Type))
+	}
+	c.Changes = interrupted != nil
+	c.Needs, c.Expect = []eval.Call{call}, &eval.Expect{Needs: string(o.Code)}
+	return c, nil
+}
+
+// proposed is the call that the run's planner proposed: server, tool and arguments where they say all of it, and else the
+// planner's very words.
+func proposed(t *traces.Trace, run *states.Run) (eval.Call, error) {
+	if p := run.Plan(); p != nil {
+		if p.Type != policy.PlanCallTool {
+			return eval.Call{}, errNoCase("the planner asked back, and called for nothing")
+		}
+		return eval.Call{Server: p.Server, Tool: p.Tool, Args: jsontext.Value(bytes.Clone(p.Args))}, nil
+	}
+	words := canonical.Text{} // of a request that was refused before anybody planned
+	if run.Request().Kind != states.KindAsk {
+		words = canonical.Text(bytes.Clone(run.Request().Text))
+	}
+	for _, s := range t.Steps {
+		ev, err := states.DecodeEvent(s.Event)
+		if err != nil {
+			return eval.Call{}, errNoCase("an event of it cannot be read: " + err.Error())
+		}
+		if said, ok := ev.(*states.Completed); ok {
+			words = said.Content
+			break
+		}
+	}
+	return eval.Call{Plan: &words}, nil
+}
+
+// toolsOf writes what the servers of a run offered as a tools file. Of a run that never asked them it holds the servers of
+// the bundle, which offer nothing.
+func toolsOf(t *traces.Trace, run *states.Run) ([]byte, error) {
+	offered := make(map[string][]jsontext.Value)
+	for _, s := range run.Bundle().Content().Servers {
+		offered[s.Name] = []jsontext.Value{}
+	}
+	for _, s := range t.Steps {
+		ev, err := states.DecodeEvent(s.Event)
+		if err != nil {
+			return nil, errNoCase("an event of it cannot be read: " + err.Error())
+		}
+		listed, ok := ev.(*states.ToolsListed)
+		if !ok {
+			continue
+		}
+		for _, l := range listed.Servers {
+			tools, err := pages(l.Pages)
+			switch {
+			case l.Status != policy.ServerUp:
+				delete(offered, l.Server)
+			case err != nil:
+				return nil, errNoCase(fmt.Sprintf("the listing of %s cannot be written anew: %v", visible.Text(l.Server), err))
+			default:
+				offered[l.Server] = tools
+			}
+		}
+		break
+	}
+	doc, err := spellTools(offered)
+	if err != nil {
+		return nil, errNoCase("its tools cannot be written: " + err.Error())
+	}
+	if _, err := eval.ReadTools("tools.json", doc); err != nil {
+		return nil, errNoCase("its tools cannot be written: " + err.Error())
+	}
+	return doc, nil
+}
+
+// pages are the tools of a server's answers, in order.
+func pages(all []canonical.Text) ([]jsontext.Value, error) {
+	tools := []jsontext.Value{}
+	for _, page := range all {
+		var doc struct {
+			Tools []jsontext.Value `json:"tools"`
+		}
+		if err := canonical.Check(page, 0); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(page, &doc); err != nil {
+			return nil, err
+		}
+		tools = append(tools, doc.Tools...)
+	}
+	return tools, nil
+}
+
+// spellTools writes a tools file, servers sorted by name.
+func spellTools(offered map[string][]jsontext.Value) ([]byte, error) {
+	type server struct {
+		Tools []jsontext.Value `json:"tools"`
+	}
+	doc := struct {
+		Servers map[string]server `json:"servers"`
+	}{make(map[string]server)}
+	for name, tools := range offered { // sorted when it is written
+		doc.Servers[name] = server{tools}
+	}
+	text, err := json.Marshal(doc, json.Deterministic(true))
+	if err != nil {
+		return nil, err
+	}
+	indented := jsontext.Value(text)
+	if err := indented.Indent(jsontext.WithIndent("  ")); err != nil {
+		return nil, err
+	}
+	if len(indented) >= eval.MaxToolsBytes {
+		return nil, errors.New("they are too large for a tools file")
+	}
+	return append(indented, '\n'), nil
+}

@@ -1,0 +1,283 @@
+package fromtraces
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"pgfsm/eval"
+	"pgfsm/eval/attack"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/settings"
+	"pgfsm/states"
+	"pgfsm/traces"
+)
+
+const (
+	fileMode = 0o600
+	dirMode  = 0o700
+)
+
+// A Suite is the cases of traces whose bundles judge alike.
+type Suite struct {
+	Cases   string             `json:"cases"`           // the file of cases
+	Tools   string             `json:"tools"`           // a tools file of one of them; each case names its own
+	Config  string             `json:"bundle,omitzero"` // the pgfsm.yaml that says what they were judged by; empty: none could
+	Why     string             `json:"why,omitzero"`    // and why not
+	Bundles []canonical.Digest `json:"bundle_digests"`  // of the traces, sorted
+	Count   int                `json:"case_count"`      // cases in the file
+	Checked bool               `json:"checked"`         // each case was judged by Config and came out as recorded
+}
+
+// Left is a trace that is no case.
+type Left struct {
+	Path   string `json:"path"`
+	RunID  string `json:"run_id,omitzero"`
+	Reason string `json:"reason"`
+}
+
+// A Maker takes traces and writes suites. It is used by one goroutine.
+type Maker struct {
+	dir    string
+	groups map[canonical.Digest]*group
+	order  []*group
+	runs   map[string]canonical.Digest // heads by run
+	left   []Left
+}
+
+// group is a suite on its way.
+type group struct {
+	digest  canonical.Digest
+	content policy.Content
+	bundles []canonical.Digest
+	cases   []*taken
+}
+
+// taken is a trace that became a case.
+type taken struct {
+	path string
+	c    *eval.Case
+}
+
+// ErrTaken means that the folder for the suites holds something already.
+var ErrTaken = errors.New("it is not empty: name a folder that is not there yet")
+
+// NewMaker writes to a folder that is not there yet, or empty.
+func NewMaker(dir string) (*Maker, error) {
+	found, err := os.ReadDir(dir)
+	if err == nil && len(found) > 0 {
+		err = fmt.Errorf("%s: %w", filepath.ToSlash(dir), ErrTaken)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = os.MkdirAll(dir, dirMode)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Maker{dir: dir, groups: make(map[canonical.Digest]*group), runs: make(map[string]canonical.Digest)}, nil
+}
+
+// Add takes a trace and the run that it was executed again as. A trace that becomes no case is remembered as left out.
+func (m *Maker) Add(path string, t *traces.Trace, run *states.Run) error {
+	err := m.add(path, t, run)
+	var none errNoCase
+	if errors.As(err, &none) {
+		m.left = append(m.left, Left{filepath.ToSlash(path), run.ID(), none.Error()})
+		return nil
+	}
+	return err
+}
+
+func (m *Maker) add(path string, t *traces.Trace, run *states.Run) error {
+	if head, ok := m.runs[run.ID()]; ok {
+		if head == t.Head {
+			return errNoCase("the same trace was there already")
+		}
+		return errNoCase("another trace of the same run was there already")
+	}
+	c, err := convert(t, run)
+	if err != nil {
+		return err
+	}
+	tools, err := toolsOf(t, run)
+	if err != nil {
+		return err
+	}
+	d := divide(run.Bundle().Content())
+	if c.Tools, err = m.keep("tools-", tools); err != nil {
+		return err
+	}
+	if d.grant != nil {
+		if c.Grant, err = m.keepGrant(d.grant); err != nil {
+			return err
+		}
+	}
+	if err := fits(c); err != nil {
+		return err
+	}
+	digest, err := d.digest()
+	if err != nil {
+		return err
+	}
+	g := m.groups[digest]
+	if g == nil {
+		g = &group{digest: digest, content: d.content}
+		m.groups[digest], m.order = g, append(m.order, g)
+	}
+	if b := run.Bundle().Digest(); !slices.Contains(g.bundles, b) {
+		g.bundles = append(g.bundles, b)
+	}
+	g.cases = append(g.cases, &taken{path, c})
+	m.runs[run.ID()] = t.Head
+	return nil
+}
+
+// fits sees to it that the case can be read back.
+func fits(c *eval.Case) error {
+	line, err := c.Line()
+	if err == nil {
+		_, err = eval.NewReader("cases", bytes.NewReader(line)).Next()
+	}
+	if err != nil {
+		return errNoCase("it does not fit into a cases file: " + err.Error())
+	}
+	return nil
+}
+
+// keep writes a document under the name of its digest, once.
+func (m *Maker) keep(prefix string, doc []byte) (name string, err error) {
+	name = prefix + canonical.Sum("suite file", doc).Short() + ".json"
+	path := filepath.Join(m.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
+		return "", err
+	}
+	return name, os.WriteFile(path, doc, fileMode)
+}
+
+// keepGrant writes a grant that can be read back as what it is.
+func (m *Maker) keepGrant(g *policy.Grant) (string, error) {
+	doc := spellGrant(g)
+	got, err := settings.ReadGrant("grant.json", doc)
+	if err != nil {
+		return "", errNoCase("its grant cannot be written anew: " + err.Error())
+	}
+	got.Name = ""
+	a, err := canonical.Marshal(&got)
+	if err != nil {
+		return "", err
+	}
+	b, err := canonical.Marshal(g)
+	if err != nil {
+		return "", err
+	}
+	if !bytes.Equal(a, b) {
+		return "", errNoCase("its grant cannot be written anew: no file says what it holds")
+	}
+	return m.keep("grants/", doc)
+}
+
+// Finish writes the suites, holds each to its own bundle where that could be spelled, and returns them, and the traces that
+// are no case, sorted by path. open reads the files of a bundle.
+func (m *Maker) Finish(ctx context.Context, machine *states.Machine, open settings.Open) ([]Suite, []Left, error) {
+	slices.SortFunc(m.order, func(a, b *group) int { return cmp.Compare(a.digest, b.digest) })
+	suites := []Suite{}
+	for _, g := range m.order {
+		s, err := m.finish(ctx, g, machine, open)
+		if err != nil {
+			return nil, nil, err
+		}
+		if s.Count > 0 {
+			suites = append(suites, s)
+		}
+	}
+	slices.SortFunc(m.left, func(a, b Left) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Reason, b.Reason)) })
+	return suites, m.left, nil
+}
+
+func (m *Maker) finish(ctx context.Context, g *group, machine *states.Machine, open settings.Open) (Suite, error) {
+	slices.Sort(g.bundles)
+	slices.SortFunc(g.cases, func(a, b *taken) int { return cmp.Compare(a.c.ID, b.c.ID) })
+	s := Suite{
+		Cases: filepath.Join(m.dir, "cases-"+g.digest.Short()+".jsonl"), Tools: filepath.Join(m.dir, g.cases[0].c.Tools), Bundles: g.bundles,
+	}
+	files, err := spell(&g.content)
+	if err != nil {
+		s.Why = err.Error()
+	} else if s.Config, err = m.writeBundle(g, files); err != nil {
+		return s, err
+	}
+	if err := writeCases(s.Cases, g.cases); err != nil {
+		return s, err
+	}
+	if s.Config != "" {
+		if err := m.check(ctx, g, &s, machine, open); err != nil {
+			return s, err
+		}
+	}
+	s.Count = len(g.cases)
+	return s, nil
+}
+
+func (m *Maker) writeBundle(g *group, files []file) (config string, err error) {
+	dir := filepath.Join(m.dir, "bundle-"+g.digest.Short())
+	if err := os.Mkdir(dir, dirMode); err != nil {
+		return "", err
+	}
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(dir, f.name), f.text, fileMode); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(dir, configName), nil
+}
+
+func writeCases(path string, cases []*taken) error {
+	var b bytes.Buffer
+	for _, t := range cases {
+		line, err := t.c.Line()
+		if err != nil {
+			return err
+		}
+		b.Write(line)
+	}
+	return os.WriteFile(path, b.Bytes(), fileMode)
+}
+
+// check judges every case by the suite's own bundle, and takes those out that do not come out as recorded.
+func (m *Maker) check(ctx context.Context, g *group, s *Suite, machine *states.Machine, open settings.Open) error {
+	result, err := attack.Run(ctx, attack.Options{
+		Machine: machine, Open: open, Tools: s.Tools, Cases: s.Cases, Bundle: s.Config, Arms: []attack.Arm{attack.Approvals},
+	})
+	if err != nil {
+		return err
+	}
+	wrong := make(map[string]string)
+	for _, b := range result.Broken {
+		wrong[b.Case] = fmt.Sprintf("judged alone it does not come out as recorded (%s): %s", b.Want, b.Got)
+	}
+	for _, slip := range result.Slips {
+		wrong[slip.Case] = "judged alone it does not come out as recorded: " + slip.Slip
+	}
+	s.Checked = true
+	if len(wrong) == 0 {
+		return nil
+	}
+	g.cases = slices.DeleteFunc(g.cases, func(t *taken) bool {
+		why, bad := wrong[t.c.ID]
+		if bad {
+			m.left = append(m.left, Left{filepath.ToSlash(t.path), t.c.ID, why})
+		}
+		return bad
+	})
+	if len(g.cases) == 0 {
+		return os.Remove(s.Cases)
+	}
+	return writeCases(s.Cases, g.cases)
+}
