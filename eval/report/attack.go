@@ -1,0 +1,314 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"pgfsm/eval"
+	"pgfsm/eval/attack"
+)
+
+// armSays says what stands between the planner and the servers, in an arm.
+var armSays = []struct {
+	arm  attack.Arm
+	says string
+}{
+	{attack.Naive, "nothing: every call that names a listed tool is made"},
+	{attack.Allowlist, "the machine with the allowlist, and schemas that take anything"},
+	{attack.Policy, "and the tools' schemas, the risk rules and the policies; whoever is asked approves without reading"},
+	{attack.Grants, "and a grant for each task, made from its request alone"},
+	{attack.Approvals, "and the person who is asked reads: what the task needs is approved, all else is denied"},
+}
+
+// checkAttack refuses figures that cannot be, and puts the intervals right: they are reckoned here from the counts.
+func checkAttack(r *attack.Result) error {
+	if r.Format != attack.Format {
+		return fmt.Errorf("its format is %q, not %q", show(r.Format), attack.Format)
+	}
+	if len(r.Arms) == 0 {
+		return errors.New("it has no arms")
+	}
+	known := attack.Arms()
+	at := -1
+	for _, a := range r.Arms {
+		i := slices.Index(known, a)
+		if i <= at {
+			return fmt.Errorf("arm %q is none, or stands in another place than it must", show(string(a)))
+		}
+		at = i
+	}
+	if err := checkSection(r.Arms, &r.Overall); err != nil {
+		return fmt.Errorf("overall: %w", err)
+	}
+	for i := range r.Suites {
+		if err := checkSection(r.Arms, &r.Suites[i]); err != nil {
+			return fmt.Errorf("suite %q: %w", show(r.Suites[i].Suite), err)
+		}
+	}
+	for i := range r.Tasks {
+		for _, a := range r.Tasks[i].Arms {
+			if err := errors.Join(within(a.Made, a.Calls), within(a.Asked, a.Calls)); err != nil {
+				return fmt.Errorf("task %q: %w", show(r.Tasks[i].Task), err)
+			}
+		}
+	}
+	return nil
+}
+
+func checkSection(arms []attack.Arm, s *attack.Section) error {
+	if err := counts(s.Cases, s.Attacks, s.Tasks); err != nil {
+		return err
+	}
+	if len(s.Arms) != len(arms) {
+		return fmt.Errorf("it has %d arms, not %d", len(s.Arms), len(arms))
+	}
+	for i := range s.Arms {
+		a := &s.Arms[i]
+		if a.Arm != arms[i] {
+			return fmt.Errorf("arm %q stands where %q must", show(string(a.Arm)), arms[i])
+		}
+		for _, x := range []*eval.Share{&a.Attack, &a.Wants, &a.Needs, &a.Utility} {
+			if err := within(x.K, x.N); err != nil {
+				return fmt.Errorf("arm %s: %w", a.Arm, err)
+			}
+			*x = eval.Of(x.K, x.N)
+		}
+		if err := checkCounts(s, a); err != nil {
+			return fmt.Errorf("arm %s: %w", a.Arm, err)
+		}
+	}
+	return nil
+}
+
+func checkCounts(s *attack.Section, a *attack.ArmSection) error {
+	err := errors.Join(within(a.Partly, s.Attacks), within(a.Asked.Needs, a.Needs.N), within(a.Asked.Wants, a.Wants.N), within(a.Asked.Tasks, s.Tasks))
+	for _, x := range a.Stopped {
+		err = errors.Join(err, counts(x.Needs, x.Wants))
+	}
+	for _, edges := range [][]attack.Edge{a.Edges.Needs, a.Edges.Wants} {
+		for _, e := range edges {
+			err = errors.Join(err, counts(e.Runs))
+		}
+	}
+	if err == nil {
+		a.Asked.PerTask = perTask(a.Asked.Needs, s.Tasks)
+	}
+	return err
+}
+
+// lastArm is the arm with all that there is.
+func (f *attackFile) lastArm() int { return len(f.result.Arms) - 1 }
+
+// sections are all of them, the whole first.
+func (f *attackFile) sections() []*attack.Section {
+	all := []*attack.Section{&f.result.Overall}
+	if len(f.result.Suites) > 1 {
+		for i := range f.result.Suites {
+			all = append(all, &f.result.Suites[i])
+		}
+	}
+	return all
+}
+
+// suiteName is what a section is called.
+func (f *attackFile) suiteName(s *attack.Section) string {
+	switch {
+	case s != &f.result.Overall:
+		return show(s.Suite)
+	case len(f.result.Suites) == 1:
+		return show(f.result.Suites[0].Suite)
+	}
+	return "overall"
+}
+
+// headline is the table of attack success by arm, with what the last arm costs, and what each arm and each suite costs.
+func (f *attackFile) headline() []block {
+	arms, last := f.result.Arms, f.lastArm()
+	t := table{Caption: "Attack success, with 95 % intervals", Columns: slices.Concat(words("suite"), numbers("attacks"))}
+	for _, a := range arms {
+		t.Columns = append(t.Columns, numbers(string(a))...)
+	}
+	t.Columns = append(t.Columns, numbers("benign calls permitted", "approvals a task")...)
+	suites := table{Caption: "What the arm " + string(arms[last]) + " costs, by suite", Columns: slices.Concat(words("suite"), costColumns)}
+	for _, s := range f.sections() {
+		row := []cell{text(f.suiteName(s)), number(s.Attacks)}
+		for i := range s.Arms {
+			row = append(row, share(s.Arms[i].Attack))
+		}
+		t.add(append(row, share(s.Arms[last].Needs), asked(s, &s.Arms[last]))...)
+		suites.add(append([]cell{text(f.suiteName(s))}, costs(s, &s.Arms[last])...)...)
+	}
+	each := table{Caption: "What each arm costs, all suites together", Columns: slices.Concat(words("arm"), costColumns)}
+	all := &f.result.Overall
+	for i := range all.Arms {
+		each.add(append([]cell{text(string(all.Arms[i].Arm))}, costs(all, &all.Arms[i])...)...)
+	}
+	t.cut()
+	suites.cut()
+	return []block{{Heading: f.name, Table: &t}, {Table: &suites}, {Table: &each}}
+}
+
+// costColumns are what costs has.
+var costColumns = numbers("benign calls permitted", "benign tasks done", "approvals a task", "tasks that ask", "attacks made in part", "attack calls made",
+	"attack calls held")
+
+// costs is what an arm costs tasks and their users, and what it leaves of attacks that it does not stop as a whole.
+func costs(s *attack.Section, a *attack.ArmSection) []cell {
+	return []cell{
+		share(a.Needs), share(a.Utility), asked(s, a), number(a.Asked.Tasks), number(a.Partly), share(a.Wants), number(a.Asked.Wants),
+	}
+}
+
+// asked is how often a person was asked for the sake of a task.
+func asked(s *attack.Section, a *attack.ArmSection) cell {
+	if s.Tasks == 0 {
+		return text("none")
+	}
+	return cell{Text: strconv.FormatFloat(a.Asked.PerTask, 'f', 2, 64), Note: fmt.Sprintf("%d in %s", a.Asked.Needs, plural(s.Tasks, "task", "tasks"))}
+}
+
+// armTable says what the arms are.
+func armTable() *table {
+	t := table{Caption: "The arms", Columns: words("arm", "what stands between the planner and the servers")}
+	for _, a := range armSays {
+		t.add(text(string(a.arm)), text(a.says))
+	}
+	return &t
+}
+
+// bars draws attack success by arm, for all suites together and for each.
+func (f *attackFile) bars() []block {
+	var charts []chart
+	for _, s := range f.sections() {
+		var shares []shareBar
+		for i := range s.Arms {
+			tone := toneOurs
+			if s.Arms[i].Arm == attack.Naive {
+				tone = toneNaive
+			}
+			shares = append(shares, shareBar{string(s.Arms[i].Arm), tone, s.Arms[i].Attack})
+		}
+		if s.Attacks > 0 && len(charts) < maxGroup {
+			charts = append(charts, newShares(f.suiteName(s), shares))
+		}
+	}
+	if charts == nil {
+		return nil
+	}
+	return []block{{Heading: f.name, Para: leftOut(len(charts), f.sections()), Charts: charts}}
+}
+
+// leftOut says how many charts there are not, for their number.
+func leftOut(drawn int, all []*attack.Section) string {
+	with := 0
+	for _, s := range all {
+		if s.Attacks > 0 {
+			with++
+		}
+	}
+	if with == drawn {
+		return ""
+	}
+	return fmt.Sprintf("The first %d of %d are drawn; the table above has all.", drawn, with)
+}
+
+// stopped is which gate stopped how many calls that attacks want, by arm and, for the last arm, by suite.
+func (f *attackFile) stopped() []block {
+	r := f.result
+	arms := table{Caption: "Attack calls that were stopped, by arm", Columns: words("gate", "code")}
+	for _, a := range r.Arms {
+		arms.Columns = append(arms.Columns, numbers(string(a))...)
+	}
+	f.count(&arms, len(r.Arms), func(column int) *attack.ArmSection { return &r.Overall.Arms[column] })
+	blocks := []block{{Heading: f.name, Table: &arms}}
+	if suites := r.Suites[:min(len(r.Suites), maxGroup)]; len(suites) > 1 {
+		last := f.lastArm()
+		by := table{Caption: "Attack calls that were stopped in the arm " + string(r.Arms[last]) + ", by suite", Columns: words("gate", "code")}
+		if len(suites) < len(r.Suites) {
+			by.Caption += fmt.Sprintf(" (the first %d of %d suites)", len(suites), len(r.Suites))
+		}
+		for i := range suites {
+			by.Columns = append(by.Columns, numbers(show(suites[i].Suite))...)
+		}
+		f.count(&by, len(suites), func(column int) *attack.ArmSection { return &suites[column].Arms[last] })
+		blocks = append(blocks, block{Table: &by})
+	}
+	if t := f.refused(); len(t.Rows) > 0 {
+		blocks = append(blocks, block{Table: t})
+	}
+	return blocks
+}
+
+// count adds a row for each gate and code, in the order in which they are met: the columns list what stopped most first.
+func (f *attackFile) count(t *table, columns int, of func(column int) *attack.ArmSection) {
+	type key struct{ gate, code string }
+	at := make(map[key]int) // looked up, never ranged over
+	var keys []key
+	var rows [][]int
+	for column := range columns {
+		for _, s := range of(column).Stopped {
+			if s.Wants == 0 {
+				continue
+			}
+			k := key{s.Gate, s.Code}
+			i, ok := at[k]
+			if !ok {
+				i = len(rows)
+				at[k] = i
+				keys, rows = append(keys, k), append(rows, make([]int, columns))
+			}
+			rows[i][column] += s.Wants
+		}
+	}
+	for i, k := range keys {
+		row := []cell{text(show(k.gate)), text(show(k.code))}
+		for _, n := range rows[i] {
+			row = append(row, number(n))
+		}
+		t.add(row...)
+	}
+	t.cut()
+}
+
+// refused lists the calls that a task needs and that the last arm does not make: what the gates cost, call by call.
+func (f *attackFile) refused() *table {
+	last := f.result.Arms[f.lastArm()]
+	t := table{Caption: "Benign calls that were refused in the arm " + string(last), Columns: words("suite", "task", "call", "gate", "code", "reason")}
+	for i := range f.result.Tasks {
+		task := &f.result.Tasks[i]
+		for _, a := range task.Arms {
+			if a.Arm != last {
+				continue
+			}
+			for _, x := range a.Refused {
+				t.add(text(show(task.Suite)), text(show(task.Task)), text(show(spelled(&x.Call))), text(show(x.Gate)), text(show(x.Code)), text(show(x.Reason)))
+			}
+		}
+	}
+	t.cut()
+	return &t
+}
+
+// faults lists what the machine must never do, and expectations that do not hold. Mostly there is none.
+func (f *attackFile) faults() []block {
+	var blocks []block
+	if n := len(f.result.Slips); n > 0 {
+		t := table{Caption: "Slips: what the machine did and must never do", Columns: slices.Concat(words("case", "arm", "side"), numbers("call"), words("slip"))}
+		for _, s := range f.result.Slips {
+			t.add(text(show(s.Case)), text(show(string(s.Arm))), text(show(s.Side)), number(s.Call), text(show(s.Slip)))
+		}
+		t.cut()
+		blocks = append(blocks, block{Table: &t})
+	}
+	if len(f.result.Broken) > 0 {
+		t := table{Caption: "Expectations of cases that do not hold", Columns: words("case", "side", "expected", "came")}
+		for _, s := range f.result.Broken {
+			t.add(text(show(s.Case)), text(show(s.Side)), text(show(s.Want)), text(show(s.Got)))
+		}
+		t.cut()
+		blocks = append(blocks, block{Table: &t})
+	}
+	return blocks
+}

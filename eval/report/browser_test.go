@@ -1,0 +1,262 @@
+package report
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
+	cdpruntime "github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+var screenshots = flag.String("screenshots", "", "a folder for pictures of the page, to be looked at")
+
+// patience bounds everything that the browser does together. It is for a machine that is busy with other things.
+const patience = 2 * time.Minute
+
+// browserPath finds a browser. Without one the test is skipped, but not where tests must not be skipped.
+func browserPath(t *testing.T) string {
+	t.Helper()
+	if path := os.Getenv("CHROME"); path != "" {
+		return path
+	}
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatal("there is no browser: install chromium, or name one in CHROME")
+	}
+	t.Skip("there is no browser: install chromium, or name one in CHROME")
+	return ""
+}
+
+// complaints is what a browser has against pages, and what they asked the network for.
+type complaints struct {
+	mu   sync.Mutex
+	said []string
+}
+
+func (c *complaints) add(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.said = append(c.said, fmt.Sprintf(format, args...))
+}
+
+func (c *complaints) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	said := c.said
+	c.said = nil
+	return said
+}
+
+func (c *complaints) hear(event any) {
+	switch e := event.(type) {
+	case *cdpruntime.EventExceptionThrown:
+		c.add("exception: %s", e.ExceptionDetails.Text)
+	case *cdpruntime.EventConsoleAPICalled:
+		c.add("console: %s %v", e.Type, e.Args)
+	case *cdplog.EventEntryAdded:
+		c.add("log: %s %s", e.Entry.Source, e.Entry.Text)
+	case *network.EventRequestWillBeSent:
+		if !strings.HasPrefix(e.Request.URL, "file:") || e.Type != network.ResourceTypeDocument {
+			c.add("request: %s", e.Request.URL)
+		}
+	case *cdppage.EventJavascriptDialogOpening:
+		c.add("dialog: %s", e.Message)
+	}
+}
+
+// seen is what a page looks like from inside.
+type seen struct {
+	Width, Scroll     int      // of the window, and of what it holds
+	Tables, Charts    int      // that can be seen
+	Bars, Machines    int      // drawn
+	Loose             []string // tables that are wider than the window and in no box that scrolls
+	Small             []string // texts that are too small to be read
+	Back, Ink, Bar    string   // colours
+	Scripts, Strange  int      // elements that a page must not have
+	Headings, Unnamed int      // and charts without a name
+	Hacked            bool
+}
+
+const look = `(() => {
+  const all = (q) => [...document.querySelectorAll(q)];
+  const shown = (e) => { const b = e.getBoundingClientRect(); return b.width > 0 && b.height > 0; };
+  const style = (e, what) => e ? getComputedStyle(e)[what] : '';
+  const charts = all('svg.chart').filter(shown);
+  return {
+    Width: innerWidth, Scroll: document.scrollingElement.scrollWidth,
+    Tables: all('table').filter(shown).length, Charts: charts.length,
+    Bars: all('svg.chart rect.bar').filter(shown).length, Machines: all('figure.wide svg').filter(shown).length,
+    Loose: all('table').filter(e => e.getBoundingClientRect().width > innerWidth && !e.closest('.scroll')).map(e => e.getAttribute('aria-label')),
+    Small: all('svg.chart text').filter(e => e.getBoundingClientRect().height < 11).map(e => e.textContent),
+    Back: style(document.body, 'backgroundColor'), Ink: style(document.body, 'color'), Bar: style(document.querySelector('rect.bar.ours'), 'fill'),
+    Scripts: document.scripts.length,
+    Strange: all('img, iframe, object, embed, form, input, video, audio, base, link, [style], [onload], [onerror], [onclick]').length,
+    Headings: all('h2').length, Unnamed: charts.filter(e => !e.querySelector('title').textContent || !e.querySelector('desc').textContent).length,
+    Hacked: typeof window.hacked !== 'undefined',
+  };
+})()`
+
+// startBrowser starts the one browser of this package.
+func startBrowser(t *testing.T) (context.Context, *complaints) {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath(t)), chromedp.NoSandbox)
+	limited, done := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(done)
+	allocated, release := chromedp.NewExecAllocator(limited, options...)
+	t.Cleanup(release)
+	ctx, closeTab := chromedp.NewContext(allocated)
+	t.Cleanup(closeTab)
+	heard := new(complaints)
+	if err := chromedp.Listen(ctx, heard.hear); err != nil {
+		t.Fatalf("the browser does not start: %v", err)
+	}
+	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	return ctx, heard
+}
+
+// open shows a page as a device would, and says how it looks.
+func open(t *testing.T, ctx context.Context, file, scheme string, width int) seen {
+	t.Helper()
+	at := (&url.URL{Scheme: "file", Path: filepath.ToSlash(file)}).String()
+	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	if err == nil {
+		err = chromedp.Do(ctx, chromedp.EmulateViewport(int64(width), 800), chromedp.Navigate(at))
+	}
+	var s seen
+	if err == nil {
+		s, err = chromedp.Run(ctx, chromedp.Evaluate[seen](look))
+	}
+	if err != nil {
+		t.Fatalf("%s at %d: %v", scheme, width, err)
+	}
+	return s
+}
+
+// TestPageInABrowser opens the page as people will.
+func TestPageInABrowser(t *testing.T) {
+	ctx, heard := startBrowser(t)
+	pages := map[string]string{"real": written(t, read(t, "testdata/results")), "hostile": written(t, read(t, hostile(t)))}
+	for _, tt := range []struct {
+		name, page, scheme string
+		width              int
+		back, ink, bar     string
+	}{
+		{"desk-light", "real", "light", 1280, "rgb(255, 255, 255)", "rgb(31, 35, 40)", "rgb(0, 114, 178)"},
+		{"desk-dark", "real", "dark", 1280, "rgb(13, 17, 23)", "rgb(240, 246, 252)", "rgb(86, 180, 233)"},
+		{"phone-light", "real", "light", 360, "rgb(255, 255, 255)", "rgb(31, 35, 40)", "rgb(0, 114, 178)"},
+		{"phone-dark", "real", "dark", 360, "rgb(13, 17, 23)", "rgb(240, 246, 252)", "rgb(86, 180, 233)"},
+		{"hostile-desk", "hostile", "light", 1280, "rgb(255, 255, 255)", "rgb(31, 35, 40)", "rgb(0, 114, 178)"},
+		{"hostile-phone", "hostile", "dark", 360, "rgb(13, 17, 23)", "rgb(240, 246, 252)", "rgb(86, 180, 233)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := open(t, ctx, pages[tt.page], tt.scheme, tt.width)
+			if said := heard.take(); len(said) > 0 {
+				t.Errorf("the browser says: %s", strings.Join(said, "\n"))
+			}
+			if s.Width != tt.width || s.Scroll > s.Width {
+				t.Errorf("the window is %d wide and its content %d, want %d and no more", s.Width, s.Scroll, tt.width)
+			}
+			if s.Tables < 8 || s.Charts < 4 || s.Bars < 12 || s.Machines != 1 || s.Headings < 8 {
+				t.Errorf("there are %d tables, %d charts with %d bars, %d machines and %d headings", s.Tables, s.Charts, s.Bars, s.Machines, s.Headings)
+			}
+			if len(s.Loose) > 0 || len(s.Small) > 0 || s.Unnamed > 0 {
+				t.Errorf("tables out of their box: %q; texts too small: %q; charts without a name: %d", s.Loose, s.Small, s.Unnamed)
+			}
+			if s.Back != tt.back || s.Ink != tt.ink || s.Bar != tt.bar {
+				t.Errorf("background %s, text %s, bars %s, want %s, %s, %s", s.Back, s.Ink, s.Bar, tt.back, tt.ink, tt.bar)
+			}
+			if s.Scripts > 0 || s.Strange > 0 || s.Hacked {
+				t.Errorf("the page has %d scripts and %d elements that it must not have; hacked: %t", s.Scripts, s.Strange, s.Hacked)
+			}
+			if *screenshots != "" {
+				shoot(t, ctx, tt.name)
+			}
+			forbids(t, ctx, heard)
+		})
+	}
+}
+
+// smuggle puts into an open page what a hostile file would, had it come through: a script, an image and a style.
+const smuggle = `(() => {
+  const s = document.createElement('script');
+  s.textContent = 'window.hacked = 1';
+  document.body.append(s);
+  const i = document.createElement('img');
+  i.src = 'data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==';
+  document.body.append(i);
+  const c = document.createElement('style');
+  c.textContent = 'body { color: rgb(1, 2, 3) }';
+  document.body.append(c);
+  return { Hacked: typeof window.hacked !== 'undefined', Ink: getComputedStyle(document.body).color };
+})()`
+
+// forbids shows that the page's own policy stops what is not its own. The page is spoiled afterwards.
+func forbids(t *testing.T, ctx context.Context, heard *complaints) {
+	t.Helper()
+	s, err := chromedp.Run(ctx, chromedp.Evaluate[seen](smuggle))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Hacked || s.Ink == "rgb(1, 2, 3)" {
+		t.Errorf("a script runs: %t; text is %s", s.Hacked, s.Ink)
+	}
+	if n := len(heard.take()); n < 2 {
+		t.Errorf("the browser has %d complaints", n)
+	}
+}
+
+// shoot keeps a picture of the whole page.
+func shoot(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
+	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*screenshots, name+".png"), png, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// written keeps a page's HTML in a file.
+func written(t *testing.T, r *Results) string {
+	t.Helper()
+	doc, err := r.HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(path, doc, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func read(t *testing.T, dir string) *Results {
+	t.Helper()
+	r, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

@@ -1,0 +1,165 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestReadRefuses reads folders in which one thing is wrong. An error names the file and what helps.
+func TestReadRefuses(t *testing.T) {
+	good := func(name string) string {
+		doc, err := os.ReadFile(filepath.Join("testdata", "results", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(doc)
+	}
+	attack, metrics, gates := good("attack.json"), good("20260102T030405Z_metrics.json"), good(gatesName)
+	const newest = "20260102T030405Z_metrics.json"
+	for _, tt := range []struct {
+		name, file, doc string
+		from, to        string // a part of the document is replaced, once
+		want            string
+	}{
+		{"no-json", "attack.json", "{", "", "", "attack.json: "},
+		{"nothing-in-it", "attack.json", "", "", "", "attack.json: "},
+		{"another-format", "attack.json", attack, "pgfsm.attack/v1", "pgfsm.attack/v2", `its format is "pgfsm.attack/v2"`},
+		{"unknown-member", "attack.json", attack, `"format"`, `"surprise": 1, "format"`, "surprise"},
+		{"member-twice", "attack.json", attack, `"format"`, `"format": "pgfsm.attack/v1", "format"`, "attack.json: "},
+		{"no-arms", "attack.json", `{"format": "pgfsm.attack/v1"}`, "", "", "it has no arms"},
+		{"unknown-arm", "attack.json", attack, `"naive"`, `"native"`, `arm "native" is none`},
+		{"arms-in-another-order", "attack.json", attack, "\"naive\",\n  \"allowlist\"", "\"allowlist\",\n  \"naive\"", `arm "naive" is none, or stands in another place`},
+		{"arm-that-is-not-listed", "attack.json", attack, "\"naive\",\n", "", "it has 5 arms, not 4"},
+		{"more-than-all", "attack.json", attack, `"k": 384,`, `"k": 385,`, "overall: arm naive: it counts 385 of 384"},
+		{"fewer-than-none", "attack.json", attack, `"k": 384,`, `"k": -1,`, "it counts -1 of something"},
+		{"suite-that-cannot-be", "attack.json", attack, `"n": 144`, `"n": 143`, `suite "ledger": arm naive: it counts 144 of 143`},
+		{"edge-that-cannot-be", "attack.json", attack, `"runs": 570`, `"runs": -570`, "it counts -570 of something"},
+		{"more-than-can-be-counted", "attack.json", attack, `"runs": 570`, fmt.Sprintf(`"runs": %d`, maxCount+1), "of something"},
+		{"text-for-a-number", "attack.json", attack, `"runs": 570`, `"runs": "<script>"`, "attack.json: "},
+		{"not-utf-8", "attack.json", attack, `"ledger"`, "\"\xff\"", "attack.json: "},
+		{"task-that-cannot-be", "attack.json", attack, `"made": 2,`, `"made": 3,`, `task "pay-rent": it counts 3 of 2`},
+		{"another-e2e-format", newest, metrics, "pgfsm.e2e/v1", "pgfsm.e2e/v9", `its format is "pgfsm.e2e/v9"`},
+		{"latency-that-is-none", newest, metrics, `"p50_ms": 15.1`, `"p50_ms": -15.1`, "a latency is no time"},
+		{"bucket-that-cannot-be", newest, metrics, `"count": 40`, `"count": -40`, "it counts -40 of something"},
+		{"buckets-that-differ", newest, metrics, `"le_ms": 5,`, `"le_ms": 6,`, "the two histograms have other buckets"},
+		{"served-more-than-permitted", newest, metrics, `"served": 24`, `"served": 26`, "it counts 26 of 25"},
+		{"no-object", gatesName, "[]", "", "", "it is not a JSON object"},
+		{"no-suite", gatesName, "{}", "", "", "it holds no suite"},
+		{"unknown-suite", gatesName, gates, `"plan_parse"`, `"plan_parsed"`, `there is no suite "plan_parsed"`},
+		{"suite-twice", gatesName, gates, `"plan_parse"`, `"plan_gate"`, gatesName + ": "},
+		{"slips-that-cannot-be", gatesName, gates, `"slips": 0`, `"slips": 121`, "policy_gate: it counts 121 of 120"},
+		{"unknown-member-of-a-suite", gatesName, gates, `"slips": 0`, `"slips": 0, "slip": 1`, "policy_gate: "},
+		{"deep", gatesName, strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000), "", "", gatesName + ": "},
+		{"name-that-is-hostile", "attack\u202e.json", "{", "", "", `attack\u202e.json: `},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			doc := strings.Replace(tt.doc, tt.from, tt.to, 1)
+			if tt.from != "" && doc == tt.doc {
+				t.Fatalf("the document does not hold %q", tt.from)
+			}
+			dir := t.TempDir()
+			put(t, dir, tt.file, []byte(doc))
+			_, err := Read(dir)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "make it again with this version of pgfsm") {
+				t.Errorf("Read() = %v, want an error with %q and a remedy", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestReadNothing(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "notes.json", []byte("{}"))
+	put(t, dir, "attack.cases.jsonl", []byte("{}"))
+	put(t, dir, "metrics.json", []byte("{}"))
+	if _, err := Read(dir); !errors.Is(err, ErrNothing) {
+		t.Errorf("Read() = %v, want ErrNothing", err)
+	}
+	if _, err := Read(filepath.Join(dir, "nowhere")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Read() = %v, want that it does not exist", err)
+	}
+}
+
+// TestReadOpensRegularFilesOnly: a link could lead out of the folder, and who opens a pipe waits.
+func TestReadOpensRegularFilesOnly(t *testing.T) {
+	good, err := filepath.Abs(filepath.Join("testdata", "results", "attack.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, do := range map[string]func(path string) error{ // each in a folder of its own, so that the order does not matter
+		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
+		"link":   func(path string) error { return os.Symlink(good, path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := do(filepath.Join(dir, "attack.json")); err != nil {
+				t.Skipf("there is no %s here: %v", name, err)
+			}
+			if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), "it is not a regular file") {
+				t.Errorf("Read() = %v, want that it is not a regular file", err)
+			}
+		})
+	}
+}
+
+func TestReadBoundsFiles(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		size  int64
+		large bool
+	}{{"at-the-limit", MaxFileBytes, false}, {"one-past-it", MaxFileBytes + 1, true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), gatesName)
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Truncate(path, tt.size); err != nil { // zeros, which are no JSON either
+				t.Fatal(err)
+			}
+			_, err := Read(filepath.Dir(path))
+			if err == nil || strings.Contains(err.Error(), "it has more than") != tt.large {
+				t.Errorf("Read() = %v, want that it is too large: %t", err, tt.large)
+			}
+		})
+	}
+}
+
+func TestReadBoundsTheNumberOfFiles(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("testdata", "results", "attack.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for i := range MaxAttackFiles {
+		put(t, dir, fmt.Sprintf("%02d-attack.json", i), doc)
+	}
+	r := read(t, dir)
+	if html, err := r.HTML(); err != nil || strings.Count(string(html), "Attack success, with") != 3*MaxAttackFiles {
+		t.Errorf("HTML() = %d tables, %v", strings.Count(string(html), "Attack success, with"), err)
+	}
+	put(t, dir, "attack-more.json", doc)
+	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), "more than 32 files of attacks") {
+		t.Errorf("Read() = %v, want that there are too many", err)
+	}
+}
+
+// TestReadTakesTheNewest: of two evaluations of one second the later has a number behind the time.
+func TestReadTakesTheNewest(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("testdata", "results", "20260102T030405Z_metrics.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "20260102T030405Z-02_metrics.json"
+	dir := t.TempDir()
+	for _, name := range []string{"20250102T030405Z_metrics.json", "20260102T030405Z_metrics.json", "99999999_metrics.json"} {
+		put(t, dir, name, []byte("{}"))
+	}
+	put(t, dir, want, doc)
+	if r := read(t, dir); r.metrics.name != want {
+		t.Errorf("Read() took %s, want %s", r.metrics.name, want)
+	}
+}
