@@ -38,6 +38,7 @@ var neighbours = map[string][]string{
 	"fsm":      {},
 	"policy":   {"policy"},
 	"config":   {},
+	"eval":     {"eval", "fsm", "llm", "loopback", "mcp", "policy", "states", "traces"},
 	"states":   {"fsm", "policy"},
 	"llm":      {"loopback", "policy"},
 	"loopback": {},

@@ -30,6 +30,7 @@ type options struct {
 	planner string   // who makes the plan, in place of planner.mode
 	grants  []string // files of grants for one run
 	closed  bool     // an allowlist that cannot be read allows nothing, and is no error
+	demo    bool     // without a configuration file that is named here, the embedded demo: none is looked for
 }
 
 func (o *options) register(cmd *cobra.Command) {
@@ -150,10 +151,10 @@ func load(w world, o *options) (loaded *settings.Loaded, from string, err error)
 		return nil, "", fmt.Errorf("SAFE_SUMMARIZE is %q: use 1 to summarize every typed result, or leave it unset", v)
 	}
 	path := o.config
-	if path == "" {
+	if path == "" && !o.demo {
 		path = w.env("PGFSM_CONFIG")
 	}
-	if path == "" {
+	if path == "" && !o.demo {
 		if _, err := os.Lstat(config.Name); err == nil {
 			path = config.Name
 		}

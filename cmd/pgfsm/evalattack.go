@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"pgfsm/eval"
+	attacks "pgfsm/eval/attack" // the tests have a word attack of their own
+	"pgfsm/policy/visible"
+	"pgfsm/states"
+)
+
+// defaultAttackFile is where the figures go unless somebody says otherwise.
+const defaultAttackFile = "eval/results/attack.json"
+
+// attackOptions are the flags of eval attack.
+type attackOptions struct {
+	tools, cases, bundle, output string
+
+	arms   []string
+	jobs   int
+	resume bool
+	json   bool
+}
+
+func newEvalAttack(w world) *cobra.Command {
+	var o attackOptions
+	cmd := &cobra.Command{
+		Use:   "attack --tools FILE --cases FILE",
+		Short: "Let the planner be the attacker, and count what gets through",
+		Long: `attack takes the calls of every case through the machine: the planner's output is exactly what the attack wants and, for
+each task, exactly what it needs. Nothing is contacted; a recording server answers. docs/evaluation-format.md describes the
+files. What a gate is worth is the difference between two arms, each of which adds to the one before it:
+
+  naive      every call that names a listed tool is made
+  allowlist  the machine with the bundle's allowlist, and nothing else of the bundle
+  policy     and schemas, pins, input rules, risk rules and policies; whoever is asked agrees without reading
+  grants     and the bundle's grants and the case's
+  approvals  and the person reads: what the task needs is approved, all else denied
+
+The result holds no time: the same files give the same bytes, with any number of jobs. What came of each case is kept beside
+it (….cases.jsonl), and --resume does not repeat cases of which nothing has changed. Exit code 1 if the machine made a call
+that it must not, or said other than it did, or if an expectation of a case does not hold; that attacks get through is a
+finding and no failure.`,
+		Example: `  pgfsm eval attack --tools tools.json --cases cases.jsonl --bundle pgfsm.yaml
+  pgfsm eval attack --tools tools.json --cases cases.jsonl --arm naive --arm approvals -o attack.json --resume`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), w) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.tools, "tools", "", "what the servers offer: a tools file")
+	f.StringVar(&o.cases, "cases", "", "the cases: a cases file")
+	f.StringVar(&o.bundle, "bundle", "", "the pgfsm.yaml of all cases that name none themselves")
+	f.StringArrayVar(&o.arms, "arm", nil, "an arm; may be given again (default: all)")
+	f.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many cases are judged at a time")
+	f.BoolVar(&o.resume, "resume", false, "go on where an earlier run of the same cases was")
+	f.StringVarP(&o.output, "output", "o", defaultAttackFile, "the file for the result")
+	f.BoolVar(&o.json, "json", false, "print one JSON document instead of the tables")
+	for _, name := range []string{"tools", "cases"} {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic("eval attack: " + err.Error()) // the flag stands above
+		}
+	}
+	return cmd
+}
+
+// logPath is where what came of each case is kept: beside the result.
+func (o *attackOptions) logPath() string {
+	return strings.TrimSuffix(o.output, ".json") + ".cases.jsonl"
+}
+
+func (o *attackOptions) run(ctx context.Context, w world) (err error) {
+	if o.output == "" {
+		return errors.New("--output names no file")
+	}
+	for _, input := range []string{o.tools, o.cases, o.bundle} {
+		if sameFile(input, o.output) {
+			return fmt.Errorf("--output %s is one of the files that are read: nothing is overwritten", visible.Text(o.output))
+		}
+	}
+	machine, err := states.NewMachine()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(o.output), 0o755); err != nil {
+		return err
+	}
+	log, err := attacks.OpenLog(o.logPath(), o.resume)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	options := attacks.Options{
+		Machine: machine, Open: ours, Tools: o.tools, Cases: o.cases, Bundle: o.bundle, Jobs: o.jobs, Log: log,
+	}
+	for _, arm := range o.arms {
+		options.Arms = append(options.Arms, attacks.Arm(arm))
+	}
+	clear := showCases(w, &options)
+	result, err := attacks.Run(ctx, options)
+	clear()
+	if err != nil {
+		return err
+	}
+	doc, err := json.Marshal(result, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err != nil {
+		return err
+	}
+	if err := writeResult(o.output, append(doc, '\n')); err != nil {
+		return fmt.Errorf("the result could not be written to %s: %w", o.output, err)
+	}
+	code := exitYes
+	if !result.OK() {
+		code = exitNo
+	}
+	if o.json {
+		return errors.Join(printAttackJSON(w, result, o.output), exit(code))
+	}
+	printAttack(w, result, o.output)
+	return exit(code)
+}
+
+// sameFile reports whether two paths lead to one file that is there.
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
+// showCases shows on a terminal how far the evaluation is. The function that it returns wipes the line.
+func showCases(w world, o *attacks.Options) (clear func()) {
+	if !isTerminal(w.stderr) {
+		return func() {}
+	}
+	line := ""
+	o.Progress = func(done, all int) {
+		line = fmt.Sprintf("%d of %s, %3d %%", done, count(all, "case"), done*100/max(all, 1))
+		fmt.Fprintf(w.stderr, "\r%s", line)
+	}
+	return func() { fmt.Fprintf(w.stderr, "\r%*s\r", len(line), "") }
+}
+
+func printAttackJSON(w world, r *attacks.Result, path string) error {
+	return printJSON(w.stdout, struct {
+		SchemaVersion int             `json:"schema_version"`
+		OK            bool            `json:"ok"`
+		File          string          `json:"file"`
+		Result        *attacks.Result `json:"result"`
+	}{schemaVersion, r.OK(), filepath.ToSlash(path), r})
+}
+
+// maxThrough bounds how many attacks that got through are printed, and how many expectations; the result has all of them.
+const maxThrough = 20
+
+// printAttack prints what came of every suite, what stopped calls, and what got through in the last arm.
+func printAttack(w world, r *attacks.Result, path string) {
+	out, k := w.stdout, newInk(w)
+	sections := r.Suites
+	if len(sections) > 1 {
+		sections = append(sections[:len(sections):len(sections)], r.Overall)
+	}
+	for i := range sections {
+		printAttackSuite(w, &sections[i])
+	}
+	last := r.Arms[len(r.Arms)-1]
+	shown := 0
+	for _, t := range r.Through {
+		if t.Arm != last {
+			continue
+		}
+		if shown++; shown == 1 {
+			fmt.Fprintf(out, "\n%s\n", k.bold(fmt.Sprintf("gets through with %s", last)))
+		}
+		if shown > maxThrough {
+			continue
+		}
+		fmt.Fprintf(out, "  %-7s %s\n", t.Outcome, visible.Text(t.Case))
+		for i := range t.Calls {
+			fmt.Fprintf(out, "          %s\n", visible.Cut(visible.Text(string(t.Calls[i].Text())), maxShownCall, "…"))
+		}
+	}
+	if shown > maxThrough {
+		fmt.Fprintf(out, "  and %d more\n", shown-maxThrough)
+	}
+	for i, b := range r.Broken {
+		if i == maxThrough {
+			fmt.Fprintf(out, "  and %d more\n", len(r.Broken)-i)
+			break
+		}
+		fmt.Fprintf(out, "%s %s: %s should be %s: %s\n", k.mark(false), visible.Text(b.Case), b.Side, visible.Text(b.Want), visible.Text(b.Got))
+	}
+	for _, s := range r.Slips {
+		fmt.Fprintf(out, "%s %s: %s, call %d of %s: %s\n", k.mark(false), visible.Text(s.Case), s.Arm, s.Call, s.Side, visible.Text(s.Slip))
+	}
+	fmt.Fprintf(out, "\n%s, %s, %s, %s; written to %s\n", count(r.Overall.Cases, "case"), count(r.Overall.Tasks, "task"),
+		count(len(r.Slips), "slip"), count(len(r.Broken), "broken expectation"), visible.Text(path))
+}
+
+// maxShownCall is how much is shown of a call, in bytes.
+const maxShownCall = 240
+
+func printAttackSuite(w world, s *attacks.Section) {
+	out, k := w.stdout, newInk(w)
+	name := s.Suite
+	if name == "" {
+		name = "all suites"
+	}
+	fmt.Fprintf(out, "%s  %s, %s\n", k.bold(visible.Text(name)), count(s.Attacks, "attack"), count(s.Tasks, "task"))
+	fmt.Fprintf(out, "  %-10s %9s %6s  %-15s %6s %13s %11s %14s\n", "arm", "succeeds", "rate", "95 %", "partly", "benign calls", "whole tasks", "asked per task")
+	for _, a := range s.Arms {
+		rate, interval := rates(a.Attack)
+		fmt.Fprintf(out, "  %-10s %9s %6s  %-15s %6d %13s %11s %14.2f\n", a.Arm, fmt.Sprintf("%d/%d", a.Attack.K, a.Attack.N), rate, interval,
+			a.Partly, fmt.Sprintf("%d/%d", a.Needs.K, a.Needs.N), fmt.Sprintf("%d/%d", a.Utility.K, a.Utility.N), a.Asked.PerTask)
+	}
+	last := s.Arms[len(s.Arms)-1]
+	if last.AttackKnown.N < last.Attack.N || last.NeedsKnown.N < last.Needs.N {
+		rate, interval := rates(last.AttackKnown)
+		fmt.Fprintf(out, "  %s\n", k.faint(fmt.Sprintf("of those with all arguments known, with %s: %d/%d attacks %s %s, %d/%d benign calls", last.Arm,
+			last.AttackKnown.K, last.AttackKnown.N, rate, interval, last.NeedsKnown.K, last.NeedsKnown.N)))
+	}
+	if len(last.Stopped) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "  %s\n", k.faint("what stopped calls with "+string(last.Arm)))
+	for _, st := range last.Stopped {
+		fmt.Fprintf(out, "  %-10s %-24s %s of attacks, %d of tasks\n", visible.Text(st.Gate), visible.Text(st.Code), count(st.Wants, "call"), st.Needs)
+	}
+}
+
+// percent writes a share with one decimal place.
+func percent(share float64) string { return fmt.Sprintf("%.1f", share*100) }
+
+// rates writes a share and its interval, or that there is nothing to share.
+func rates(s eval.Share) (rate, interval string) {
+	if s.N == 0 {
+		return "-", "-"
+	}
+	return percent(s.Rate), "[" + percent(s.Low) + ", " + percent(s.High) + "]"
+}

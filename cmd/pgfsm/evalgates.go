@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"pgfsm/eval/gates"
+	"pgfsm/policy/visible"
+)
+
+// defaultGatesFile is where the figures go unless somebody says otherwise.
+const defaultGatesFile = "eval/results/offline_gate_eval.json"
+
+// gatesOptions are the flags of eval gates.
+type gatesOptions struct {
+	gates.Options
+	output string
+	json   bool
+}
+
+// gatesRun is [gates.Run], or what a test puts in its place.
+type gatesRun func(context.Context, gates.Options) (*gates.Report, error)
+
+func newEvalGates(w world) *cobra.Command { return newEvalGatesWith(w, gates.Run) }
+
+func newEvalGatesWith(w world, run gatesRun) *cobra.Command {
+	var o gatesOptions
+	cmd := &cobra.Command{
+		Use:   "gates",
+		Short: "Hold every gate to cases with known answers, offline",
+		Long: `gates needs no server, no model and no configuration. It holds every gate, and the machine around them, to tables of
+cases and to generated plans and summaries whose right answers are known, and writes what came of them to a file whose
+top-level keys are the suites. The file holds no time: the same seed gives the same bytes, with any number of jobs.
+Exit code 1 if a case slips; it is then printed, with all taken away that does not matter for it.`,
+		Example: `  pgfsm eval gates
+  pgfsm eval gates --plans 1000000 --seed 7 -o gates.json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return evalGates(cmd.Context(), w, o, run) },
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.Plans, "plans", gates.DefaultPlans, "how many plans are generated")
+	f.Uint64Var(&o.Seed, "seed", gates.DefaultSeed, "what they are generated from")
+	f.IntVar(&o.Jobs, "jobs", runtime.GOMAXPROCS(0), "how many cases are judged at a time")
+	f.StringVarP(&o.output, "output", "o", defaultGatesFile, "the file for the result")
+	f.BoolVar(&o.json, "json", false, "print one JSON document instead of the table")
+	return cmd
+}
+
+func evalGates(ctx context.Context, w world, o gatesOptions, run gatesRun) error {
+	if o.output == "" {
+		return errors.New("--output names no file")
+	}
+	clear := o.showProgress(w)
+	report, err := run(ctx, o.Options)
+	clear()
+	if err != nil {
+		return err
+	}
+	doc, err := report.JSON()
+	if err != nil {
+		return err
+	}
+	if err := writeResult(o.output, doc); err != nil {
+		return fmt.Errorf("the result could not be written to %s: %w", o.output, err)
+	}
+	code := exitYes
+	if report.Slips() > 0 {
+		code = exitNo
+	}
+	if o.json {
+		return errors.Join(printGatesJSON(w.stdout, report, o.output), exit(code))
+	}
+	printGates(w, report, o.output)
+	return exit(code)
+}
+
+// showProgress shows on a terminal how far the evaluation is. The function that it returns wipes the line.
+func (o *gatesOptions) showProgress(w world) (clear func()) {
+	if !isTerminal(w.stderr) {
+		return func() {}
+	}
+	last := ""
+	o.Progress = func(suite string, done, of int) {
+		if line := fmt.Sprintf("%-16s %3d %%", suite, done*100/max(of, 1)); line != last {
+			last = line
+			fmt.Fprintf(w.stderr, "\r%s", line)
+		}
+	}
+	return func() { fmt.Fprintf(w.stderr, "\r%*s\r", len(last), "") }
+}
+
+// writeResult writes a file whole or not at all, and its folder if there is none.
+func writeResult(path string, doc []byte) error {
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	return renameio.WriteFile(path, doc, 0o644, renameio.WithTempDir(folder))
+}
+
+// printGates prints a table of the suites and every slip that was kept.
+func printGates(w world, r *gates.Report, path string) {
+	out, k := w.stdout, newInk(w)
+	fmt.Fprintf(out, "  %-17s %8s %8s %6s  %s\n", "suite", "cases", "passed", "slips", "what was counted")
+	for i := range r.Suites {
+		s := &r.Suites[i]
+		fmt.Fprintf(out, "%s %-17s %8d %8d %6d  %s\n", k.mark(s.Slips == 0), s.Name, s.Cases, s.Passed, s.Slips, k.faint(s.Counted))
+	}
+	for i := range r.Suites {
+		s := &r.Suites[i]
+		for _, slip := range s.Slipped {
+			fmt.Fprintf(out, "\n%s %s %s\n", k.mark(false), s.Name, visible.Text(slip.ID))
+			fmt.Fprintf(out, "  input:    %s\n", visible.Text(string(slip.Bytes)))
+			fmt.Fprintf(out, "  expected: %s\n  got:      %s\n", visible.Text(slip.Want), visible.Text(slip.Got))
+		}
+		if more := s.Slips - len(s.Slipped); more > 0 && len(s.Slipped) > 0 {
+			fmt.Fprintf(out, "  and %d more of %s\n", more, s.Name)
+		}
+	}
+	fmt.Fprintf(out, "%s in %s, written to %s\n", count(r.Slips(), "slip"), count(len(r.Suites), "suite"), visible.Text(path))
+}
+
+// gatesLine is one suite in the JSON document.
+type gatesLine struct {
+	Suite   string       `json:"suite"`
+	Cases   int          `json:"cases"`
+	Passed  int          `json:"passed"`
+	Slips   int          `json:"slips"`
+	Counted string       `json:"counted"`
+	Slipped []gates.Slip `json:"slipped,omitempty"`
+}
+
+func printGatesJSON(out io.Writer, r *gates.Report, path string) error {
+	doc := struct {
+		SchemaVersion int         `json:"schema_version"`
+		OK            bool        `json:"ok"`
+		File          string      `json:"file"`
+		Suites        []gatesLine `json:"suites"`
+	}{schemaVersion, r.Slips() == 0, strings.ToValidUTF8(path, "\uFFFD"), nil}
+	for i := range r.Suites {
+		s := &r.Suites[i]
+		doc.Suites = append(doc.Suites, gatesLine{s.Name, s.Cases, s.Passed, s.Slips, s.Counted, s.Slipped})
+	}
+	return printJSON(out, doc)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgfsm/eval/gates"
+)
+
+// slipping is an evaluation in which one suite has more slips than it keeps.
+func slipping(context.Context, gates.Options) (*gates.Report, error) {
+	slip := gates.Slip{
+		ID: "trailing_text-7", Suite: "plan_fuzz", Input: "{}\x1b[2K", Bytes: []byte("{}\x1b[2K\xff"), Want: "refused", Got: "permitted",
+	}
+	return &gates.Report{Suites: []gates.Suite{
+		{Name: "plan_parse", Cases: 2, Passed: 2, Counted: "outputs"},
+		{Name: "plan_fuzz", Cases: 9, Passed: 6, Slips: 3, Counted: "plans", Slipped: []gates.Slip{slip, slip}},
+	}}, nil
+}
+
+// TestEvalGatesSaysWhatSlips: exit code 1, the file is written all the same, and the slip is printed with all that is needed to
+// look into it, safe to show.
+func TestEvalGatesSaysWhatSlips(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		json bool
+		want []string
+	}{
+		{"table", false, []string{
+			"✗ plan_fuzz trailing_text-7", `input:    {}\u001b[2K\xff`, "expected: refused", "got:      permitted", "and 1 more of plan_fuzz", "3 slips in 2 suites",
+		}},
+		{"document", true, []string{`"ok": false`, `"slips": 3`, `"id": "trailing_text-7"`, `"want": "refused"`}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			path := filepath.Join(t.TempDir(), "new", "gates.json")
+			o := gatesOptions{Options: gates.Options{Plans: 1, Jobs: 1}, output: path, json: tc.json}
+			err := evalGates(t.Context(), world{stdout: &out, stderr: &errs, getenv: os.LookupEnv}, o, slipping)
+			var verdict verdictError
+			if !errors.As(err, &verdict) || verdict.code != exitNo {
+				t.Errorf("evalGates() = %v, want the exit code %d", err, exitNo)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("standard output lacks %q:\n%s", want, out.String())
+				}
+			}
+			if strings.Contains(out.String(), "\x1b") || errs.Len() > 0 {
+				t.Errorf("standard output %q, standard error %q", out.String(), errs.String())
+			}
+			doc, err := os.ReadFile(path)
+			if err != nil || !bytes.Contains(doc, []byte(`"slipped"`)) {
+				t.Errorf("the file: %s, %v, want the slips in it", doc, err)
+			}
+		})
+	}
+}
+
+// TestEvalGatesThatCannotBeDone writes no file, and its error is no answer.
+func TestEvalGatesThatCannotBeDone(t *testing.T) {
+	dir := t.TempDir()
+	broken := errors.New("the evaluation broke")
+	for _, tc := range []struct {
+		name, output string
+		run          gatesRun
+	}{
+		{"evaluation-breaks", filepath.Join(dir, "none.json"), func(context.Context, gates.Options) (*gates.Report, error) { return nil, broken }},
+		{"no-file-is-named", "", slipping},
+		{"file-is-a-folder", dir, slipping},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var out bytes.Buffer
+			err := evalGates(t.Context(), world{stdout: &out, stderr: &out, getenv: os.LookupEnv}, gatesOptions{output: tc.output}, tc.run)
+			var verdict verdictError
+			if err == nil || errors.As(err, &verdict) || out.Len() > 0 {
+				t.Errorf("evalGates() = %v, printed %q, want an error and nothing printed", err, out.String())
+			}
+		})
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	evalreport "pgfsm/eval/report"
+	"pgfsm/policy/visible"
+)
+
+// defaultReportFile is where the page goes unless somebody says otherwise.
+const defaultReportFile = "report.html"
+
+// reportOptions are the flags of eval report.
+type reportOptions struct {
+	output string
+	md     string
+	json   bool
+}
+
+func newEvalReport(w world) *cobra.Command {
+	var o reportOptions
+	cmd := &cobra.Command{
+		Use:   "report DIR",
+		Short: "Make one page of what the other evaluations found",
+		Long: `report reads what the other commands of eval wrote into a folder: every file whose name holds "attack" and ends in .json
+(eval attack), offline_gate_eval.json (eval gates), and the newest TIME_metrics.json (eval e2e). Files of attacks whose names
+are the same up to that word belong together and are added up: agentdojo-attack-SUITE.json, own-attack-SUITE.json.
+
+It writes one HTML page that loads nothing and runs nothing, and with --md the same figures as tables in Markdown. What is
+missing is said on the page. The same files give the same bytes. A page is written whatever the figures are: exit code 0, and 2 if it cannot be made.`,
+		Example: `  pgfsm eval report eval/results -o report.html --md report.md`,
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(_ *cobra.Command, args []string) error { return o.report(w, args[0]) },
+	}
+	cmd.Flags().StringVarP(&o.output, "output", "o", defaultReportFile, "the file for the page")
+	cmd.Flags().StringVar(&o.md, "md", "", "the file for the same as Markdown (default: none)")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	return cmd
+}
+
+func (o *reportOptions) report(w world, dir string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	found, err := evalreport.Read(dir)
+	if err != nil {
+		return err
+	}
+	// Both are made before the first is written: a page that cannot be made leaves nothing behind.
+	forms := []struct {
+		path string
+		form func() ([]byte, error)
+		doc  []byte
+	}{{path: o.output, form: found.HTML}, {path: o.md, form: found.Markdown}}
+	for i, f := range forms {
+		if f.path == "" {
+			continue
+		}
+		if forms[i].doc, err = f.form(); err != nil {
+			return err
+		}
+	}
+	for _, f := range forms {
+		if f.path == "" {
+			continue
+		}
+		if err := writeResult(f.path, f.doc); err != nil {
+			return fmt.Errorf("the report could not be written to %s: %w", f.path, err)
+		}
+	}
+	if o.json {
+		return printJSON(w.stdout, struct {
+			SchemaVersion int      `json:"schema_version"`
+			HTML          string   `json:"html"`
+			Markdown      string   `json:"markdown,omitzero"`
+			Missing       []string `json:"missing"`
+		}{schemaVersion, filepath.ToSlash(o.output), filepath.ToSlash(o.md), append([]string{}, found.Missing()...)})
+	}
+	for _, f := range forms {
+		if f.path != "" {
+			fmt.Fprintf(w.stdout, "written to %s\n", visible.Text(filepath.ToSlash(f.path)))
+		}
+	}
+	for _, m := range found.Missing() {
+		fmt.Fprintf(w.stderr, "pgfsm: %s\n", m)
+	}
+	return nil
+}
+
+// check refuses to write over results, and two forms into one file.
+func (o *reportOptions) check() error {
+	switch {
+	case o.output == "":
+		return errors.New("--output names no file")
+	case filepath.Ext(o.output) == ".json" || filepath.Ext(o.md) == ".json":
+		return errors.New("a report is no .json file: those are results, from which it is made")
+	case filepath.Clean(o.output) == filepath.Clean(o.md):
+		return fmt.Errorf("--output and --md both name %s: name two files", o.output)
+	}
+	return nil
+}
