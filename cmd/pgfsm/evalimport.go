@@ -78,8 +78,12 @@ func (o *importOptions) importDojo(w world, dir string) error {
 		return errors.New("--output names no folder")
 	}
 	var failed error
+	bundles := 0
 	place := func(parts ...string) string {
 		path, err := o.place(parts...)
+		if path != "" {
+			bundles++
+		}
 		failed = errors.Join(failed, err)
 		return path
 	}
@@ -97,6 +101,10 @@ func (o *importOptions) importDojo(w world, dir string) error {
 				return err
 			}
 		}
+	}
+	if bundles == 0 {
+		fmt.Fprintf(w.stderr, "pgfsm: warning: there is no SUITE/pgfsm.yaml below %s, so the cases name no bundle: say where they are with --bundles, "+
+			"or give eval attack one with --bundle.\n", visible.Text(o.bundles))
 	}
 	if o.json {
 		return printImportJSON(w, suites)

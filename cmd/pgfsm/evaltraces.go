@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -31,18 +32,21 @@ func newEvalTraces(w world) *cobra.Command {
 		Short: "Make a regression suite of stored traces",
 		Long: `from-traces reads traces (files, or every trace_*.json in a folder and below), holds each to its chain and executes it
 again, and writes what was decided about real calls as cases for pgfsm eval attack: what was called stays callable, what
-was refused stays refused with the same code, and what was held for people is still held. Each suite is checked against
-the traces' own bundle where a configuration can say it.
+was refused stays refused with the same code, and what was held for people is still held. What was called is a benign
+call there, and the rest are attacks. Each suite is checked against the traces' own bundle where a configuration can say it.
+
+Runs in a ledger are written as traces first: one by pgfsm ledger trace RUN -o FILE, all by pgfsm ledger trace --all -o FOLDER.
 
 A suite holds requests and arguments as the traces do. FOLDER must not be there yet, or be empty.
 
 Exit code 1 if a trace was tampered with or diverges, 2 if one cannot be read; it is named and left out, and the suites
 are of the others.`,
-		Example: `  pgfsm eval from-traces traces -o regression`,
-		Args:    cobra.MinimumNArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return o.make(cmd.Context(), w, args) },
+		Example: `  pgfsm eval from-traces traces -o regression
+  pgfsm ledger trace --all -o traces && pgfsm eval from-traces traces -o regression`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.make(cmd.Context(), w, args) },
 	}
-	cmd.Flags().StringVarP(&o.out, "out", "o", "", "the folder to write to (required)")
+	cmd.Flags().StringVarP(&o.out, "output", "o", "", "the folder to write to (required)")
 	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many traces are executed again at a time")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	return cmd
@@ -61,7 +65,7 @@ func (o *fromTracesOptions) make(ctx context.Context, w world, args []string) er
 	}
 	paths, err := traceFiles(args)
 	if err != nil {
-		return err
+		return orLedger(err)
 	}
 	machine, err := states.NewMachine()
 	if err != nil {
@@ -80,6 +84,14 @@ func (o *fromTracesOptions) make(ctx context.Context, w world, args []string) er
 		return err
 	}
 	return o.report(w, suites, left, bad)
+}
+
+// orLedger says where traces can come from, if the error is that there are none.
+func orLedger(err error) error {
+	if broken := (*fs.PathError)(nil); errors.As(err, &broken) && !errors.Is(err, fs.ErrNotExist) {
+		return err // what is there cannot be read
+	}
+	return fmt.Errorf("%w; runs in a ledger are written as traces by: pgfsm ledger trace RUN -o FILE, or pgfsm ledger trace --all -o FOLDER", err)
 }
 
 // batchOfTraces is how many traces are in memory at once, for each job.

@@ -21,6 +21,8 @@ const (
 	suite = "traces"
 	// held is the attack of a case that stands for a call that people were asked about.
 	held = "held"
+	// refused is that of a call, or a request, that was stopped without asking anybody.
+	refused = "refused"
 )
 
 // errNoCase is why a sound trace becomes no case.
@@ -38,7 +40,7 @@ func convert(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 		return nil, errNoCase("it sends more than a call, which no case can say")
 	}
 	c := &eval.Case{
-		ID: run.ID(), Suite: suite, Task: run.ID(), Request: string(request.Text), Actor: request.Actor, At: request.At,
+		Suite: suite, Task: run.ID(), Request: string(request.Text), Actor: request.Actor, At: request.At,
 	}
 	last, err := states.DecodeEvent(t.Steps[len(t.Steps)-1].Event)
 	if err != nil {
@@ -49,6 +51,7 @@ func convert(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 		return nil, err
 	}
 	facts, o := run.Facts(), t.Outcome
+	c.ID = nameOf(&call, o.Code, lastGroup(run.ID()))
 	interrupted, _ := last.(*states.Interrupted)
 	switch {
 	case facts.Held != nil:
@@ -63,7 +66,7 @@ func convert(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 		return nil, errNoCase(fmt.Sprintf("it ended as %s before anything was decided", o.Type))
 	}
 	c.Changes = interrupted != nil
-	c.Needs, c.Expect = []eval.Call{call}, &eval.Expect{Needs: string(o.Code)}
+	c.Attack, c.Wants, c.Expect = refused, []eval.Call{call}, &eval.Expect{Wants: string(o.Code)}
 	return c, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/eval"
+	"pgfsm/eval/attack"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -70,7 +71,7 @@ func inShort(c *eval.Case) string {
 	calls, want := c.Needs, c.Expect.Needs
 	side := "needs"
 	if len(c.Wants) > 0 {
-		side, calls, want = "wants", c.Wants, c.Expect.Wants
+		side, calls, want = "wants, "+c.Attack+",", c.Wants, c.Expect.Wants
 	}
 	call := calls[0].Tool
 	if calls[0].Plan != nil {
@@ -121,8 +122,11 @@ func TestEveryScenarioIsACaseOrNamed(t *testing.T) {
 			if err := fits(c); err != nil {
 				t.Errorf("%s: %v", s.Name, err)
 			}
-			if made := len(s.World.Calls) > 0; made && c.Expect.Needs != eval.Made && len(c.Wants) == 0 {
+			if made := len(s.World.Calls) > 0; made && c.Expect.Needs != eval.Made && c.Attack != held {
 				t.Errorf("%s: it called, and the case says %s", s.Name, inShort(c))
+			}
+			if benign := len(c.Needs) > 0; benign != (c.Expect.Needs == eval.Made) || benign != (c.Attack == "") {
+				t.Errorf("%s: only what was made is benign, and the case says %s", s.Name, inShort(c))
 			}
 		case errors.As(err, &none):
 			fmt.Fprintf(&b, "%s: none: %v\n", s.Name, none)
@@ -182,8 +186,9 @@ func TestMuseum(t *testing.T) {
 		fmt.Fprintf(&b, "suite %d: %d cases of %d bundles\n", i+1, s.Count, len(s.Bundles))
 		for _, c := range casesOf(t, s.Cases) {
 			total++
-			fmt.Fprintf(&b, "  %s\n", inShort(c))
+			fmt.Fprintf(&b, "  %s: %s\n", c.ID, inShort(c))
 		}
+		unbroken(t, statestest.MustMachine(t), &s)
 	}
 	for _, l := range left {
 		fmt.Fprintf(&b, "%s: %s\n", l.Path, l.Reason)
@@ -192,6 +197,20 @@ func TestMuseum(t *testing.T) {
 		t.Errorf("%d cases and %d left out of %d traces", total, len(left), len(paths))
 	}
 	golden(t, "testdata/museum.txt", b.String())
+}
+
+// unbroken judges a suite by the bundle that it comes from: every benign call is permitted, and no attack succeeds.
+func unbroken(t *testing.T, m *states.Machine, s *Suite) {
+	t.Helper()
+	r, err := attack.Run(t.Context(), attack.Options{
+		Machine: m, Open: os.ReadFile, Tools: s.Tools, Cases: s.Cases, Bundle: s.Config, Arms: []attack.Arm{attack.Approvals},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := r.Overall.Arms[0]; !r.OK() || a.Needs.K != a.Needs.N || a.Attack.K != 0 || a.Partly != 0 {
+		t.Errorf("%s: %d of %d benign calls are permitted, %d attacks succeed, broken: %v", s.Cases, a.Needs.K, a.Needs.N, a.Attack.K, r.Broken)
+	}
 }
 
 func casesOf(t *testing.T, path string) (all []*eval.Case) {

@@ -7,14 +7,19 @@
 // Each of the others becomes one case with its request, who asked and when, the call that the planner proposed, and what
 // came of it:
 //
-//   - A call that was made, and one that a gate refused, stands under needs, and expect says [eval.Made] or the code.
-//   - A call that was held for people stands under wants, whatever they decided: the person of package eval/attack denies
-//     it, and that this is what stops it says that people were still asked. Were it simply allowed, or refused without
-//     asking, the expectation would break.
+//   - A call that was made stands under needs, and expect says [eval.Made].
+//   - A call that a gate refused stands under wants, as the attack "refused", and expect says the code. So a suite that comes
+//     out as recorded has every benign call permitted, and no attack that succeeds.
+//   - A call that was held for people stands under wants as well, as the attack "held", whatever they decided: the person of
+//     package eval/attack denies it, and that this is what stops it says that people were still asked. Were it simply
+//     allowed, or refused without asking, the expectation would break.
 //   - A request that the input policy refused never had a plan. Its call is a plan without a word, which nobody reads as
 //     long as the request is refused.
 //   - A run that asked back, one that broke before anything was decided, and an agent's call that repeats with answers to a
 //     server's questions, is no case. It is named.
+//
+// A case is called by its tool, or where nothing was planned by the code, and by the end of the run's id, as in
+// search_policy_kb/8b735af9b15c; task is the whole of that id.
 //
 // # Files
 //

@@ -203,7 +203,8 @@ func (m *Maker) Finish(ctx context.Context, machine *states.Machine, open settin
 
 func (m *Maker) finish(ctx context.Context, g *group, machine *states.Machine, open settings.Open) (Suite, error) {
 	slices.Sort(g.bundles)
-	slices.SortFunc(g.cases, func(a, b *taken) int { return cmp.Compare(a.c.ID, b.c.ID) })
+	slices.SortFunc(g.cases, func(a, b *taken) int { return cmp.Compare(a.c.Task, b.c.Task) }) // by run, which is by time
+	nameApart(g.cases)
 	s := Suite{
 		Cases: filepath.Join(m.dir, "cases-"+g.digest.Short()+".jsonl"), Tools: filepath.Join(m.dir, g.cases[0].c.Tools), Bundles: g.bundles,
 	}
@@ -272,7 +273,7 @@ func (m *Maker) check(ctx context.Context, g *group, s *Suite, machine *states.M
 	g.cases = slices.DeleteFunc(g.cases, func(t *taken) bool {
 		why, bad := wrong[t.c.ID]
 		if bad {
-			m.left = append(m.left, Left{filepath.ToSlash(t.path), t.c.ID, why})
+			m.left = append(m.left, Left{filepath.ToSlash(t.path), t.c.Task, why})
 		}
 		return bad
 	})

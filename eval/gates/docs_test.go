@@ -1,9 +1,12 @@
 package gates
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -75,5 +78,35 @@ func TestDocsSearchSeesKeys(t *testing.T) {
 				t.Errorf("keysOf(%q) = %v, %t, want %d, %t", tc.section, keys, has, tc.keys, tc.has)
 			}
 		})
+	}
+}
+
+// TestDocsEvaluationHasTheFigures: the table of docs/evaluation.md has a row for each suite of the committed result.
+func TestDocsEvaluationHasTheFigures(t *testing.T) {
+	page, err := os.ReadFile("../../docs/evaluation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../results/offline_gate_eval.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var result map[string]struct {
+		Cases   int    `json:"cases"`
+		Slips   int    `json:"slips"`
+		Counted string `json:"counted"`
+	}
+	if err := json.Unmarshal(text, &result); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Names() {
+		s := result[name]
+		cases := strconv.Itoa(s.Cases)
+		if n := len(cases); n > 3 {
+			cases = cases[:n-3] + "," + cases[n-3:]
+		}
+		if row := fmt.Sprintf("| `%s` | %s | %d | %s |", name, cases, s.Slips, s.Counted); strings.Count(string(page), row) != 1 {
+			t.Errorf("docs/evaluation.md does not have the row %q", row)
+		}
 	}
 }

@@ -1,0 +1,27 @@
+package suites_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"pgfsm/eval/attack"
+)
+
+// TestDocsEvaluationHasTheFigures: the table of docs/evaluation.md has the figures that the suites are held to.
+func TestDocsEvaluationHasTheFigures(t *testing.T) {
+	page, err := os.ReadFile("../../docs/evaluation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range table {
+		row := fmt.Sprintf("| %s | %d |", s.name, s.want.Attacks)
+		for _, arm := range attack.Arms() {
+			row += fmt.Sprintf(" %d |", s.want.Made[arm])
+		}
+		if strings.Count(string(page), row) != 1 {
+			t.Errorf("docs/evaluation.md does not have the row %q", row)
+		}
+	}
+}
