@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -87,7 +89,14 @@ func (o *attackOptions) run(ctx context.Context, w world) (err error) {
 			return fmt.Errorf("--output %s is one of the files that are read: nothing is overwritten", visible.Text(o.output))
 		}
 	}
+	if err := replaceable(o.output); err != nil {
+		return err
+	}
 	machine, err := states.NewMachine()
+	if err != nil {
+		return err
+	}
+	build, err := thisProgram()
 	if err != nil {
 		return err
 	}
@@ -100,7 +109,7 @@ func (o *attackOptions) run(ctx context.Context, w world) (err error) {
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	options := attacks.Options{
-		Machine: machine, Open: ours, Tools: o.tools, Cases: o.cases, Bundle: o.bundle, Jobs: o.jobs, Log: log,
+		Machine: machine, Open: ours, Tools: o.tools, Cases: o.cases, Bundle: o.bundle, Jobs: o.jobs, Log: log, Build: build,
 	}
 	for _, arm := range o.arms {
 		options.Arms = append(options.Arms, attacks.Arm(arm))
@@ -127,6 +136,30 @@ func (o *attackOptions) run(ctx context.Context, w world) (err error) {
 	}
 	printAttack(w, result, o.output)
 	return exit(code)
+}
+
+// resultStart begins every result, up to white space.
+const resultStart = `{"format":"pgfsm.attack/`
+
+// replaceable refuses to put a result in the place of a file that is none: cases name many files.
+func replaceable(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	start := make([]byte, 2*len(resultStart))
+	n, err := io.ReadFull(f, start)
+	if n > 0 && !strings.HasPrefix(strings.Join(strings.Fields(string(start[:n])), ""), resultStart) {
+		return fmt.Errorf("--output %s is there and is no result of an evaluation: nothing is overwritten", visible.Text(path))
+	}
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	return nil
 }
 
 // sameFile reports whether two paths lead to one file that is there.

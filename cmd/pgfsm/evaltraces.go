@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	attacks "pgfsm/eval/attack"
 	"pgfsm/eval/fromtraces"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
@@ -62,6 +63,9 @@ type executed struct {
 func (o *fromTracesOptions) make(ctx context.Context, w world, args []string) error {
 	if o.out == "" {
 		return errors.New("-o is missing: name a folder for the suites")
+	}
+	if o.jobs > attacks.MaxJobs {
+		return fmt.Errorf("--jobs %d: at most %d traces are executed at a time", o.jobs, attacks.MaxJobs)
 	}
 	paths, err := traceFiles(args)
 	if err != nil {

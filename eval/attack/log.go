@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/go-json-experiment/json"
+	"github.com/gofrs/flock"
 
 	"pgfsm/eval"
 	"pgfsm/policy/canonical"
@@ -22,6 +23,8 @@ const MaxLogLine = 8 << 20
 // the places of the lines in memory and not the lines. One goroutine uses it.
 type Log struct {
 	path  string
+	lock  *flock.Flock
+	build string
 	f     *os.File
 	at    map[canonical.Digest]place
 	order []canonical.Digest // as units were asked for or put
@@ -49,12 +52,19 @@ func OpenLog(path string, resume bool) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{path: path, f: f, at: make(map[canonical.Digest]place)}
-	if err = l.isLog(); err == nil && resume {
+	l := &Log{path: path, f: f, at: make(map[canonical.Digest]place), lock: flock.New(path, flock.SetFlag(os.O_RDWR))}
+	held, err := l.lock.TryLock() // two at once would write into each other's lines
+	if err == nil && !held {
+		err = &eval.Fault{File: filepath.ToSlash(path), Problem: "another evaluation writes it", Remedy: "wait for it, or name another result with -o"}
+	}
+	if err == nil {
+		err = l.isLog()
+	}
+	if err == nil && resume {
 		err = l.read()
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
@@ -80,8 +90,19 @@ func (l *Log) fault(line int, problem string) error {
 	}
 }
 
-// begin takes off what is not to be resumed.
-func (l *Log) begin() error { return l.f.Truncate(l.end) }
+// begin takes off what is not to be resumed. What another build of the program found is as good as nothing.
+func (l *Log) begin(build string) error {
+	l.build = build
+	return l.f.Truncate(l.end)
+}
+
+// key names what a build finds of a unit.
+func (l *Log) key(unit canonical.Digest) (canonical.Digest, error) {
+	return canonical.SumOf("evaluation log", struct {
+		Build string           `json:"build"`
+		Unit  canonical.Digest `json:"unit"`
+	}{l.build, unit})
+}
 
 // read finds the lines of an earlier run.
 func (l *Log) read() error {
@@ -133,18 +154,26 @@ func readOutcome(line []byte) (*unitOutcome, error) {
 
 // get returns what an earlier run found of a unit, or nil. A line that is not about exactly the unit is as good as none.
 func (l *Log) get(of *unit, arms, rows int) (*unitOutcome, error) {
-	p, ok := l.at[of.digest]
+	key, err := l.key(of.digest)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := l.at[key]
 	if !ok {
 		return nil, nil
 	}
 	line := make([]byte, p.length)
 	if _, err := l.f.ReadAt(line, p.from); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", l.path, err)
 	}
 	u, err := readOutcome(line)
-	if err != nil || u.Digest != of.digest || !u.fits(len(of.calls()), arms, rows) {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", l.path, err)
 	}
+	if u.Digest != key || !u.fits(len(of.calls()), arms, rows) {
+		return nil, nil
+	}
+	u.Digest = of.digest
 	return u, nil
 }
 
@@ -168,20 +197,30 @@ func (u *unitOutcome) fits(calls, arms, rows int) bool {
 
 // put appends what came of a unit.
 func (l *Log) put(u *unitOutcome) error {
-	line, err := json.Marshal(u, json.Deterministic(true))
+	key, err := l.key(u.Digest)
+	if err != nil {
+		return err
+	}
+	kept := *u
+	kept.Digest = key
+	line, err := json.Marshal(&kept, json.Deterministic(true))
 	if err != nil {
 		return err
 	}
 	if _, err := l.f.WriteAt(append(line, '\n'), l.end); err != nil {
 		return err
 	}
-	l.at[u.Digest] = place{l.end, len(line)}
+	l.at[key] = place{l.end, len(line)}
 	l.end += int64(len(line)) + 1
 	return nil
 }
 
 // use says that a unit is part of the run, in order.
-func (l *Log) use(d canonical.Digest) { l.order = append(l.order, d) }
+func (l *Log) use(unit canonical.Digest) error {
+	key, err := l.key(unit)
+	l.order = append(l.order, key)
+	return err
+}
 
 // finish writes the log anew with the lines that the run used and no others, in the order of the cases. So it is the same
 // whether the run was interrupted or not.
@@ -213,4 +252,4 @@ func (l *Log) finish() (err error) {
 }
 
 // Close closes the log. What was put stays.
-func (l *Log) Close() error { return l.f.Close() }
+func (l *Log) Close() error { return errors.Join(l.f.Close(), l.lock.Close()) }

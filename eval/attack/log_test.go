@@ -137,7 +137,7 @@ func TestANewLogIsEmpty(t *testing.T) {
 	if got := mustRead(t, path); string(got) != was {
 		t.Error("something is gone before anything was run")
 	}
-	if err := l.begin(); err != nil {
+	if err := l.begin(""); err != nil {
 		t.Fatal(err)
 	}
 	if got := mustRead(t, path); len(got) > 0 {

@@ -3,6 +3,7 @@ package attack
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"sync"
@@ -23,14 +24,18 @@ type Options struct {
 	Cases  string // the cases file
 	Bundle string // the pgfsm.yaml of cases that name none; may be empty
 	Arms   []Arm  // none: all
-	Jobs   int    // units at once; less than 1 is 1
+	Jobs   int    // units at once, at most [MaxJobs]; less than 1 is 1
 	Log    *Log   // nil: nothing is kept
+	Build  string // which program judges; what another one judged is not taken from the log
 
 	Progress func(done, all int) // told after each batch of cases; may be nil
 }
 
 // batch is how many cases are read, judged and put together at once, for each job. More are never in memory.
 const batch = 16
+
+// MaxJobs bounds how many units are judged at once.
+const MaxJobs = 1024
 
 // suite is one run of all cases.
 type suite struct {
@@ -50,12 +55,15 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Jobs > MaxJobs {
+		return nil, fmt.Errorf("%d jobs are too many: at most %d units are judged at once", o.Jobs, MaxJobs)
+	}
 	all, err := count(ctx, o.Cases)
 	if err != nil {
 		return nil, err
 	}
 	if o.Log != nil {
-		if err := o.Log.begin(); err != nil {
+		if err := o.Log.begin(o.Build); err != nil {
 			return nil, err
 		}
 	}
@@ -107,7 +115,8 @@ func (s *suite) each(ctx context.Context, all int) error {
 		return err
 	}
 	defer f.Close()
-	r := eval.NewReader(filepath.ToSlash(s.o.Cases), f)
+	name := filepath.ToSlash(s.o.Cases)
+	r := eval.NewReader(name, f)
 	for done := 0; ; {
 		var cases []*judged
 		for len(cases) < batch*s.o.Jobs {
@@ -120,9 +129,12 @@ func (s *suite) each(ctx context.Context, all int) error {
 			}
 			j, err := s.prepare(c)
 			if err != nil {
-				return &eval.Fault{File: filepath.ToSlash(s.o.Cases), Line: r.Line(), Problem: err.Error()}
+				return &eval.Fault{File: name, Line: r.Line(), Problem: err.Error()}
 			}
 			cases = append(cases, j)
+		}
+		if len(cases) == 0 && done != all {
+			return &eval.Fault{File: name, Problem: fmt.Sprintf("it had %d cases, and has %d now", all, done), Remedy: "leave it alone while it is run"}
 		}
 		if len(cases) == 0 {
 			return nil
@@ -220,7 +232,9 @@ func (s *suite) keep(cases []*judged) error {
 		if s.o.Log != nil {
 			for _, job := range j.units {
 				if !job.old {
-					s.o.Log.use(job.unit.digest)
+					if err := s.o.Log.use(job.unit.digest); err != nil {
+						return err
+					}
 				}
 			}
 		}

@@ -137,6 +137,9 @@ func (s *Suite) pair(c *catalog, users, injections []task, at Places) error {
 		wanting = append(wanting, a)
 	}
 	s.Tasks, s.Injections = len(own), len(wanting)
+	if pairs := len(own) * max(1, len(wanting)); pairs > eval.MaxCases {
+		return fault(InjectionsFile, "the suite %s has %d pairs with the tasks of %s; a cases file has at most %d", s.Name, pairs, UserFile, eval.MaxCases)
+	}
 	var out bytes.Buffer
 	for i := range own {
 		u := &own[i]
