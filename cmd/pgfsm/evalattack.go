@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"pgfsm/eval"
@@ -172,17 +173,35 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// showCases shows on a terminal how far the evaluation is. The function that it returns wipes the line.
+// showCases shows on a terminal how far the evaluation is. The function that it returns wipes that.
 func showCases(w world, o *attacks.Options) (clear func()) {
 	if !isTerminal(w.stderr) {
 		return func() {}
 	}
-	line := ""
-	o.Progress = func(done, all int) {
-		line = fmt.Sprintf("%d of %s, %3d %%", done, count(all, "case"), done*100/max(all, 1))
-		fmt.Fprintf(w.stderr, "\r%s", line)
+	b := bars{w: w}
+	o.Progress = func(done, all int) { b.show("cases", done, all) }
+	return b.clear
+}
+
+// bars shows how far one part after the other is, each as a progress bar of its own.
+type bars struct {
+	w    world
+	what string
+	bar  *progressbar.ProgressBar
+}
+
+func (b *bars) show(what string, done, of int) {
+	if b.bar == nil || b.what != what {
+		b.clear()
+		b.what, b.bar = what, newBar(b.w, what, of)
 	}
-	return func() { fmt.Fprintf(w.stderr, "\r%*s\r", len(line), "") }
+	_ = b.bar.Set(done) // a terminal that is gone is no reason to stop
+}
+
+func (b *bars) clear() {
+	if b.bar != nil {
+		_ = b.bar.Clear()
+	}
 }
 
 func printAttackJSON(w world, r *attacks.Result, path string) error {

@@ -83,19 +83,14 @@ func evalGates(ctx context.Context, w world, o gatesOptions, run gatesRun) error
 	return exit(code)
 }
 
-// showProgress shows on a terminal how far the evaluation is. The function that it returns wipes the line.
+// showProgress shows on a terminal how far the evaluation is. The function that it returns wipes that.
 func (o *gatesOptions) showProgress(w world) (clear func()) {
 	if !isTerminal(w.stderr) {
 		return func() {}
 	}
-	last := ""
-	o.Progress = func(suite string, done, of int) {
-		if line := fmt.Sprintf("%-16s %3d %%", suite, done*100/max(of, 1)); line != last {
-			last = line
-			fmt.Fprintf(w.stderr, "\r%s", line)
-		}
-	}
-	return func() { fmt.Fprintf(w.stderr, "\r%*s\r", len(last), "") }
+	b := bars{w: w}
+	o.Progress = b.show
+	return b.clear
 }
 
 // writeResult writes a file whole or not at all, and its folder if there is none.
