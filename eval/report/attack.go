@@ -17,8 +17,8 @@ var armSays = []struct {
 }{
 	{attack.Naive, "nothing: every call that names a listed tool is made"},
 	{attack.Allowlist, "the machine with the allowlist, and schemas that take anything"},
-	{attack.Policy, "and the tools' schemas, the risk rules and the policies; whoever is asked approves without reading"},
-	{attack.Grants, "and a grant for each task, made from its request alone"},
+	{attack.Policy, "and the tools' schemas, pins, input rules, risk rules and policies; whoever is asked approves without reading"},
+	{attack.Grants, "and the bundle's grants and the case's"},
 	{attack.Approvals, "and the person who is asked reads: what the task needs is approved, all else is denied"},
 }
 
@@ -263,7 +263,7 @@ func (f *attackFile) count(t *table, columns int, of func(column int) *attack.Ar
 		}
 	}
 	for i, k := range keys {
-		row := []cell{text(show(k.gate)), text(show(k.code))}
+		row := []cell{gate(k.gate), text(show(k.code))}
 		for _, n := range rows[i] {
 			row = append(row, number(n))
 		}
@@ -283,7 +283,7 @@ func (f *attackFile) refused() *table {
 				continue
 			}
 			for _, x := range a.Refused {
-				t.add(text(show(task.Suite)), text(show(task.Task)), text(show(spelled(&x.Call))), text(show(x.Gate)), text(show(x.Code)), text(show(x.Reason)))
+				t.add(text(show(task.Suite)), text(show(task.Task)), text(show(spelled(&x.Call))), gate(x.Gate), text(show(x.Code)), text(show(x.Reason)))
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func (f *metricsFile) section() section {
 	if len(m.Safe.Codes) > 0 {
 		codes := table{Caption: "What stopped runs of pgfsm", Columns: slices.Concat(words("gate", "code"), numbers("runs"))}
 		for _, c := range m.Safe.Codes {
-			codes.add(text(show(c.Gate)), text(show(c.Code)), number(c.Count))
+			codes.add(gate(c.Gate), text(show(c.Code)), number(c.Count))
 		}
 		codes.cut()
 		blocks = append(blocks, block{Table: &codes})

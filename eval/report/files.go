@@ -40,7 +40,9 @@ type Results struct {
 	gates   *gatesFile
 	metrics *metricsFile
 
-	files int // of attacks
+	files   int      // of attacks
+	left    int      // JSON files that are not taken
+	leftOut []string // the first of them, and why
 }
 
 // A source is a file that was read.
@@ -54,6 +56,7 @@ type attackFile struct {
 	name    string // heading
 	group   string
 	sources []source
+	suites  map[string]string // the file that holds a suite; looked up, never ranged over
 	result  *attack.Result
 }
 
@@ -67,10 +70,11 @@ type metricsFile struct {
 	metrics *endtoend.Metrics
 }
 
-// Read reads the results in a folder: every file whose name holds "attack" and ends in .json, offline_gate_eval.json, and of
-// the files TIME_metrics.json the newest. Files of attacks whose names are the same up to that word belong together. A kind
-// of which there is none is missing from the page, and the page says so; nothing at all is [ErrNothing]. A file that is not
-// what its name says is an error, and so is one that is too large.
+// Read reads the results in a folder: every .json file that begins as a result of attacks does, whatever it is called,
+// offline_gate_eval.json, and of the files TIME_metrics.json the newest. Files of attacks whose names are the same up to the
+// word attack belong together; one without that word is a group of its own. A kind of which there is none is missing from the
+// page, and the page says so; nothing at all is [ErrNothing]. Other .json files are not taken, and named ([Results.Missing]).
+// A result that cannot be read is an error, and so is one that is too large.
 func Read(dir string) (*Results, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -87,8 +91,8 @@ func Read(dir string) (*Results, error) {
 			}
 		case name == gatesName:
 			r.gates, err = readGates(dir, name)
-		case strings.Contains(name, "attack") && strings.HasSuffix(name, ".json"):
-			err = r.readAttack(dir, name)
+		case strings.HasSuffix(name, ".json"):
+			err = r.readJSON(dir, name)
 		}
 		if err != nil {
 			return nil, err
@@ -99,13 +103,31 @@ func Read(dir string) (*Results, error) {
 			return nil, err
 		}
 	}
-	for i := range r.attacks {
-		r.attacks[i].name = heading(r.attacks[i].group, len(r.attacks))
-	}
+	r.nameGroups()
 	if r.gates == nil && r.metrics == nil && len(r.attacks) == 0 {
-		return nil, fmt.Errorf("%s: %w", visible.Text(dir), ErrNothing)
+		err := fmt.Errorf("%s: %w", visible.Text(dir), ErrNothing)
+		if left := r.notTaken(); len(left) > 0 {
+			err = fmt.Errorf("%w; %s", err, strings.Join(left, "; "))
+		}
+		return nil, err
 	}
 	return &r, nil
+}
+
+// readJSON reads a file whose name says nothing, if it holds results of attacks.
+func (r *Results) readJSON(dir, name string) error {
+	k, err := peek(dir, name)
+	switch {
+	case err != nil:
+		r.leave(name, err)
+	case k == kindAttack:
+		return r.readAttack(dir, name)
+	case k == kindNone:
+		r.leave(name, errNoResult)
+	default:
+		r.leave(name, errName[k])
+	}
+	return nil
 }
 
 // faulty says which file it is about, and what helps.
@@ -121,7 +143,7 @@ func load(dir, name string) (source, []byte, error) {
 		return source{}, nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return source{}, nil, faulty(name, errors.New("it is not a regular file, and links are not followed"))
+		return source{}, nil, faulty(name, errIrregular)
 	}
 	tooLarge := faulty(name, fmt.Errorf("it has more than %d bytes", MaxFileBytes))
 	if info.Size() > MaxFileBytes {
@@ -154,20 +176,16 @@ func (r *Results) readAttack(dir, name string) error {
 	if err = canonical.Unmarshal(doc, result); err == nil {
 		err = checkAttack(result)
 	}
-	group := groupOf(name)
-	i := slices.IndexFunc(r.attacks, func(f attackFile) bool { return f.group == group })
-	switch {
-	case err != nil:
-	case i < 0:
-		r.attacks = append(r.attacks, attackFile{group: group, sources: []source{src}, result: result})
-	default:
-		r.attacks[i].sources = append(r.attacks[i].sources, src)
-		err = join(r.attacks[i].result, result)
-	}
 	if err != nil {
 		return faulty(name, err)
 	}
-	return nil
+	group := groupOf(name)
+	i := slices.IndexFunc(r.attacks, func(f attackFile) bool { return f.group == group })
+	if i < 0 {
+		i = len(r.attacks)
+		r.attacks = append(r.attacks, attackFile{group: group, suites: make(map[string]string)})
+	}
+	return r.attacks[i].take(src, result)
 }
 
 func readGates(dir, name string) (*gatesFile, error) {

@@ -25,8 +25,10 @@ func TestReadRefuses(t *testing.T) {
 		from, to        string // a part of the document is replaced, once
 		want            string
 	}{
-		{"no-json", "attack.json", "{", "", "", "attack.json: "},
-		{"nothing-in-it", "attack.json", "", "", "", "attack.json: "},
+		{"cut-off", "attack.json", attack[:PeekBytes], "", "", "attack.json: "},
+		{"cut-off-under-another-name", "mine.json", attack[:PeekBytes], "", "", "mine.json: "},
+		{"no-json", newest, "{", "", "", newest + ": "},
+		{"nothing-in-it", gatesName, "", "", "", gatesName + ": "},
 		{"another-format", "attack.json", attack, "pgfsm.attack/v1", "pgfsm.attack/v2", `its format is "pgfsm.attack/v2"`},
 		{"unknown-member", "attack.json", attack, `"format"`, `"surprise": 1, "format"`, "surprise"},
 		{"member-twice", "attack.json", attack, `"format"`, `"format": "pgfsm.attack/v1", "format"`, "attack.json: "},
@@ -54,7 +56,7 @@ func TestReadRefuses(t *testing.T) {
 		{"slips-that-cannot-be", gatesName, gates, `"slips": 0`, `"slips": 121`, "policy_gate: it counts 121 of 120"},
 		{"unknown-member-of-a-suite", gatesName, gates, `"slips": 0`, `"slips": 0, "slip": 1`, "policy_gate: "},
 		{"deep", gatesName, strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000), "", "", gatesName + ": "},
-		{"name-that-is-hostile", "attack\u202e.json", "{", "", "", `attack\u202e.json: `},
+		{"name-that-is-hostile", "attack\u202e.json", `{"format": "pgfsm.attack/v1"`, "", "", `attack\u202e.json: `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			doc := strings.Replace(tt.doc, tt.from, tt.to, 1)
@@ -84,25 +86,29 @@ func TestReadNothing(t *testing.T) {
 	}
 }
 
-// TestReadOpensRegularFilesOnly: a link could lead out of the folder, and who opens a pipe waits.
+// TestReadOpensRegularFilesOnly: a link could lead out of the folder, and who opens a pipe waits. A name that results must
+// have is refused; another is left out.
 func TestReadOpensRegularFilesOnly(t *testing.T) {
 	good, err := filepath.Abs(filepath.Join("testdata", "results", "attack.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, do := range map[string]func(path string) error{ // each in a folder of its own, so that the order does not matter
+	for kind, do := range map[string]func(path string) error{ // each in a folder of its own, so that the order does not matter
 		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
 		"link":   func(path string) error { return os.Symlink(good, path) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			if err := do(filepath.Join(dir, "attack.json")); err != nil {
-				t.Skipf("there is no %s here: %v", name, err)
-			}
-			if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), "it is not a regular file") {
-				t.Errorf("Read() = %v, want that it is not a regular file", err)
-			}
-		})
+		for _, name := range []string{"attack.json", gatesName} {
+			t.Run(kind+"-"+name, func(t *testing.T) {
+				dir := t.TempDir()
+				if err := do(filepath.Join(dir, name)); err != nil {
+					t.Skipf("there is no %s here: %v", kind, err)
+				}
+				_, err := Read(dir)
+				if err == nil || !strings.Contains(err.Error(), "it is not a regular file") || errors.Is(err, ErrNothing) != (name == "attack.json") {
+					t.Errorf("Read() = %v, want that it is not a regular file", err)
+				}
+			})
+		}
 	}
 }
 

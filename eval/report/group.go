@@ -12,10 +12,30 @@ import (
 
 // groupOf is what files of attacks have in common that belong together: their name up to the word attack. The suites of
 // agentdojo-attack-bank.json and agentdojo-attack-mail.json are shown side by side and added up; those of own-attack.json are
-// not among them.
+// not among them. A file without that word is a group of its own.
 func groupOf(name string) string {
-	before, _, _ := strings.Cut(name, "attack")
+	before, _, found := strings.Cut(name, "attack")
+	if !found {
+		return strings.TrimSuffix(name, ".json")
+	}
 	return before
+}
+
+// nameGroups gives every group its heading. Where the names of two differ in the marks at their end only, each is called as
+// its first file is.
+func (r *Results) nameGroups() {
+	for i := range r.attacks {
+		r.attacks[i].name = heading(r.attacks[i].group, len(r.attacks))
+	}
+	names := make(map[string]int) // looked up, never ranged over
+	for i := range r.attacks {
+		names[r.attacks[i].name]++
+	}
+	for i := range r.attacks {
+		if f := &r.attacks[i]; names[f.name] > 1 {
+			f.name = f.sources[0].name
+		}
+	}
 }
 
 // heading is what a group is called on the page. The group without a name has a heading only where there are others.
@@ -29,6 +49,26 @@ func heading(group string, groups int) string {
 	return "attack"
 }
 
+// take adds the results of a file to its group.
+func (f *attackFile) take(src source, result *attack.Result) error {
+	for i := range result.Suites {
+		suite := result.Suites[i].Suite
+		if other, ok := f.suites[suite]; ok {
+			return fmt.Errorf("%s and %s both hold the suite %q, and would be added up: remove one of them from the folder", other, src.name, show(suite))
+		}
+	}
+	if f.result == nil {
+		f.result = result
+	} else if err := join(f.result, result); err != nil {
+		return faulty(src.name, err)
+	}
+	f.sources = append(f.sources, src)
+	for i := range result.Suites {
+		f.suites[result.Suites[i].Suite] = src.name
+	}
+	return nil
+}
+
 // join adds the results of another file of the same group. They must be of the same arms and the same machine: figures of two
 // things are no figure.
 func join(to, from *attack.Result) error {
@@ -37,11 +77,6 @@ func join(to, from *attack.Result) error {
 		return errors.New("it has other arms than the files that it belongs with")
 	case to.Machine != from.Machine:
 		return errors.New("it is of another machine than the files that it belongs with")
-	}
-	for i := range from.Suites {
-		if slices.ContainsFunc(to.Suites, func(s attack.Section) bool { return s.Suite == from.Suites[i].Suite }) {
-			return fmt.Errorf("suite %q stands in another file too", show(from.Suites[i].Suite))
-		}
 	}
 	addSection(&to.Overall, &from.Overall)
 	to.Suites = append(to.Suites, from.Suites...)

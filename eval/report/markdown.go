@@ -44,9 +44,9 @@ func (k block) markdown(b *strings.Builder) {
 	}
 	for i := range k.Through {
 		t := &k.Through[i]
-		fmt.Fprintf(b, "\n- **%s** %s\n", plain(t.Case), plain(t.About))
-		for _, call := range t.Calls {
-			fence(b, "  ", call)
+		fmt.Fprintf(b, "\n- **%s** %s\n", plain(t.What), plain(t.About))
+		if len(t.Calls) > 0 {
+			fence(b, "  ", strings.Join(t.Calls, "\n"))
 		}
 	}
 	if k.Commands != nil {

@@ -14,8 +14,9 @@ const (
 	maxNameBytes = 160  // of a name that a file holds
 	maxTextBytes = 2000 // of a call
 	maxRows      = 200  // of one table
-	maxThrough   = 100  // attacks that are shown with their calls, of one file
-	maxCalls     = 8    // calls that are shown of one attack
+	maxThrough   = 100  // groups of attacks that are shown with their calls, of one group of files
+	maxCalls     = 8    // calls that are shown of one group of attacks
+	maxCases     = 3    // cases that are named of one group of attacks
 	maxGroup     = 64   // charts that stand together, and columns by suite
 )
 
@@ -66,10 +67,10 @@ type picture struct {
 	Drawing drawing
 }
 
-// A through is an attack that was carried out, with the calls that it wanted.
+// A through is all attacks of a suite that had the same calls made.
 type through struct {
-	Case  string // what it is called
-	About string // arm and task
+	What  string // which suite, and how many attacks
+	About string // how far they came, and the cases
 	Calls []string
 }
 
@@ -104,6 +105,14 @@ func (t *table) cut() {
 }
 
 func text(s string) cell { return cell{Text: s} }
+
+// gate names a gate. What stopped a call need not be one: the server's catalog does not have every tool.
+func gate(name string) cell {
+	if name == "" {
+		return text("none")
+	}
+	return text(show(name))
+}
 
 func number(n int) cell { return cell{Text: strconv.Itoa(n)} }
 

@@ -16,6 +16,8 @@
 package report
 
 import (
+	"strings"
+
 	"pgfsm/fsm"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
@@ -53,7 +55,8 @@ func (r *Results) Markdown() ([]byte, error) {
 	return p.markdown(), nil
 }
 
-// Missing says what the folder does not hold, and how it is made. It is empty if everything is there.
+// Missing says what the folder does not hold, and how it is made, and which of its JSON files are not on the page. It is empty
+// if everything is there, and nothing else.
 func (r *Results) Missing() (missing []string) {
 	if len(r.attacks) == 0 {
 		missing = append(missing, "There are no results of attacks: make them with pgfsm eval attack.")
@@ -63,6 +66,9 @@ func (r *Results) Missing() (missing []string) {
 	}
 	if r.gates == nil {
 		missing = append(missing, "There are no results of the gates alone: make them with pgfsm eval gates.")
+	}
+	for _, l := range r.notTaken() {
+		missing = append(missing, l+".")
 	}
 	return missing
 }
@@ -125,31 +131,36 @@ func (r *Results) attackSections() ([]section, error) {
 	return all, nil
 }
 
-// again says how the figures are made, and of which files this page is.
+// again says of which files this page is, and in general form how such files are made: results do not say with which files
+// of tools and cases they were. What is not on the page is not spoken of.
 func (r *Results) again() section {
-	sources := table{Caption: "The files that this page is made of", Columns: words("file", "digest")}
+	sources := table{Caption: "The files that this page is made of", Columns: words("file", "made by", "digest")}
+	add := func(src source, by string) {
+		sources.add(text(src.name), text("pgfsm eval "+by), text(string(src.digest)))
+	}
+	var commands, says []string
+	if len(r.attacks) > 0 {
+		commands = append(commands, "pgfsm eval attack --tools TOOLS.json --cases CASES.jsonl [--bundle BUNDLE.yaml] -o FILE.json")
+		says = append(says, "Results of attacks are the same bytes each time, of the same tools, cases and bundle.")
+	}
 	for i := range r.attacks {
 		for _, src := range r.attacks[i].sources {
-			sources.add(text(src.name), text(string(src.digest)))
+			add(src, "attack")
 		}
 	}
 	if r.metrics != nil {
-		sources.add(text(r.metrics.name), text(string(r.metrics.digest)))
+		add(r.metrics.source, "e2e")
+		commands = append(commands, "pgfsm eval e2e --cases CASES.jsonl --dir DIR")
+		says = append(says, "Results of end to end runs hold times, and differ in them.")
 	}
 	if r.gates != nil {
-		sources.add(text(r.gates.name), text(string(r.gates.digest)))
+		add(r.gates.source, "gates")
+		commands = append(commands, "pgfsm eval gates -o DIR/"+gatesName)
+		says = append(says, "Results of the gates alone are the same bytes each time.")
 	}
-	commands := []string{
-		"pgfsm eval gates -o DIR/offline_gate_eval.json",
-		"pgfsm eval e2e --cases eval/cases_end_to_end.jsonl --dir DIR",
-		"pgfsm eval import agentdojo AGENTDOJO -o CASES --bundles eval/agentdojo",
-		"pgfsm eval attack --tools CASES/SUITE.tools.json --cases CASES/SUITE.cases.jsonl -o DIR/agentdojo-attack-SUITE.json",
-		"pgfsm eval attack --tools eval/suites/SUITE/tools.json --cases eval/suites/SUITE/cases.jsonl --bundle eval/suites/SUITE/pgfsm.yaml " +
-			"-o DIR/own-attack-SUITE.json",
-		"pgfsm eval report DIR -o DIR/report.html --md DIR/report.md",
-	}
+	says = append(says, "In pgfsm's own repository, make eval makes the results that are published with it.")
+	commands = append(commands, "pgfsm eval report DIR -o report.html --md report.md")
 	return section{ID: "again", Title: "How to make these figures again", Blocks: []block{
-		{Para: "Figures of attacks and of the gates alone are the same bytes each time; those of end to end runs hold times."},
-		{Commands: commands}, {Table: &sources},
+		{Para: strings.Join(says, " ")}, {Commands: commands}, {Table: &sources},
 	}}
 }

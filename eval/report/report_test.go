@@ -196,8 +196,8 @@ func TestLongListsAreCut(t *testing.T) {
 	}{
 		{"rows-at-the-limit", maxRows, "(the first 200 of", true},
 		{"rows-one-past-it", maxRows + 1, "Attack calls that were stopped, by arm (the first 200 of 201 rows)", false},
-		{"attacks-at-the-limit", maxThrough, "are shown with their calls", true},
-		{"attacks-one-past-it", maxThrough + 1, "The first 100 of them are shown with their calls.", false},
+		{"attacks-at-the-limit", maxThrough, "such groups", true},
+		{"attacks-one-past-it", maxThrough + 1, "Of 101 such groups the first 100 are shown.", false},
 		{"suites-at-the-limit", maxGroup - 1, "The first 64 of", true}, // and all of them together
 		{"suites-one-past-it", maxGroup, "The first 64 of 65 are drawn", false},
 	} {
@@ -212,7 +212,8 @@ func TestLongListsAreCut(t *testing.T) {
 				case strings.HasPrefix(tt.name, "suites"):
 					r.Suites = append(r.Suites, attack.Section{Suite: name, Attacks: 1, Arms: r.Overall.Arms})
 				default:
-					r.Through = append(r.Through, attack.Through{Arm: attack.Approvals, Case: name, Outcome: attack.AllMade})
+					call := eval.Call{Server: "s", Tool: name, Args: []byte("{}")}
+					r.Through = append(r.Through, attack.Through{Arm: attack.Approvals, Case: name, Outcome: attack.AllMade, Calls: []eval.Call{call}})
 				}
 			}
 			doc, err := json.Marshal(r, json.Deterministic(true))
@@ -270,8 +271,20 @@ func TestFilesOfOneGroupAreAddedUp(t *testing.T) {
 			[]string{"\n### attack\n", "\n### y\n", "| bank | 10 | 100.0 %", "| mail | 10 | 90.0 %"}, "",
 		},
 		{
+			"groups-without-the-word", map[string]*attack.Result{"bank.json": result("bank", 10, 1), "mail.json": result("mail", 9, 0)},
+			[]string{"\n### bank\n", "\n### mail\n"}, "",
+		},
+		{
+			"one-suite-in-two-groups", map[string]*attack.Result{"before.json": result("bank", 10, 1), "after.json": result("bank", 9, 0)},
+			[]string{"\n### before\n", "\n### after\n", "| bank | 10 | 100.0 %", "| bank | 10 | 90.0 %"}, "",
+		},
+		{
+			"groups-of-one-name", map[string]*attack.Result{"x.json": result("bank", 10, 1), "x-attack.json": result("bank", 9, 0)},
+			[]string{"\n### x.json\n", "\n### x-attack.json\n"}, "",
+		},
+		{
 			"one-suite-twice", map[string]*attack.Result{"attack-1.json": result("bank", 10, 1), "attack-2.json": result("bank", 10, 1)}, nil,
-			`attack-2.json: suite "bank" stands in another file too`,
+			`attack-1.json and attack-2.json both hold the suite "bank", and would be added up: remove one of them from the folder`,
 		},
 		{"other-arms", map[string]*attack.Result{"attack-1.json": result("bank", 10, 1), "attack-2.json": other}, nil, "attack-2.json: it has other arms"},
 		{"another-machine", map[string]*attack.Result{"attack-1.json": result("bank", 10, 1), "attack-2.json": machine}, nil, "attack-2.json: it is of another machine"},
@@ -327,7 +340,7 @@ func TestCallsOfOneAttackAreCut(t *testing.T) {
 		{"no-json", []eval.Call{odd}, 1, `s/t {"a":`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := newThrough(&attack.Through{Calls: tt.calls}).Calls
+			got := newThrough([]*attack.Through{{Calls: tt.calls}}).Calls
 			if len(got) != tt.want || len(got) > 0 && !strings.HasSuffix(got[len(got)-1], tt.last) {
 				t.Errorf("%d calls, the last %q, want %d and %q", len(got), got, tt.want, tt.last)
 			}

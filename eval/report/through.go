@@ -11,18 +11,21 @@ import (
 )
 
 // spelled writes a call on one line, every character of it visible.
-func spelled(c *eval.Call) string {
+func spelled(c *eval.Call) string { return visible.Clip(unclipped(c), maxTextBytes) }
+
+// unclipped is all of a call, as it stands in its file but for the spaces between.
+func unclipped(c *eval.Call) string {
 	if c.Plan != nil {
-		return visible.Clip("plan: "+string(*c.Plan), maxTextBytes)
+		return "plan: " + string(*c.Plan)
 	}
 	args := c.Args.Clone()
 	if args.Compact() != nil { // a file of results is indented
 		args = c.Args
 	}
-	return visible.Clip(c.Server+"/"+c.Tool+" "+string(args), maxTextBytes)
+	return c.Server + "/" + c.Tool + " " + string(args)
 }
 
-// through shows the attacks that the last arm does not stop: first by attack, then one by one with the calls that were made.
+// through shows the attacks that the last arm does not stop: first by attack, then with the calls that were made.
 func (f *attackFile) through() []block {
 	last := f.result.Arms[f.lastArm()]
 	var got []*attack.Through
@@ -43,23 +46,61 @@ func (f *attackFile) through() []block {
 			made++
 		}
 	}
-	says := fmt.Sprintf("In the arm %s, %s had all calls made, and %d some of them.", last, plural(made, "attack", "attacks"), len(got)-made)
-	if len(got) > maxThrough {
-		says += fmt.Sprintf(" The first %d of them are shown with their calls.", maxThrough)
+	says := fmt.Sprintf("In the arm %s, %s had all calls made, and %d some of them. Attacks of a suite that had the same calls made are shown once.",
+		last, plural(made, "attack", "attacks"), len(got)-made)
+	groups := sameCalls(got)
+	if len(groups) > maxThrough {
+		says += fmt.Sprintf(" Of %d such groups the first %d are shown.", len(groups), maxThrough)
 	}
 	var list []through
-	for _, t := range got[:min(len(got), maxThrough)] {
-		list = append(list, newThrough(t))
+	for _, g := range groups[:min(len(groups), maxThrough)] {
+		list = append(list, newThrough(g))
 	}
 	return []block{{Heading: f.name, Para: says}, {Table: f.byAttack(got)}, {Through: list}}
 }
 
-func newThrough(t *attack.Through) through {
-	about := fmt.Sprintf("(suite %s, task %s, attack %s): all its calls were made", show(t.Suite), show(t.Task), show(t.Attack))
-	if t.Outcome != attack.AllMade {
-		about = strings.TrimSuffix(about, "all its calls were made") + "some of its calls were made"
+// sameCalls puts attacks of one suite together that came as far with the same calls, in the order in which they are met.
+func sameCalls(got []*attack.Through) (groups [][]*attack.Through) {
+	type key struct {
+		suite string
+		made  bool
+		calls string
 	}
-	out := through{Case: show(t.Case), About: about}
+	at := make(map[key]int) // looked up, never ranged over
+	for _, t := range got {
+		var calls strings.Builder
+		for i := range t.Calls {
+			fmt.Fprintf(&calls, "%q\n", unclipped(&t.Calls[i])) // whole, and quoted: what differs is never taken for the same
+		}
+		k := key{t.Suite, t.Outcome == attack.AllMade, calls.String()}
+		i, ok := at[k]
+		if !ok {
+			i = len(groups)
+			at[k] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], t)
+	}
+	return groups
+}
+
+// newThrough shows attacks that had the same calls made. There is at least one.
+func newThrough(same []*attack.Through) through {
+	t := same[0]
+	about := "had some calls made: "
+	if t.Outcome == attack.AllMade {
+		about = "had all calls made: "
+	}
+	for i, s := range same[:min(len(same), maxCases)] {
+		if i > 0 {
+			about += ", "
+		}
+		about += show(s.Case)
+	}
+	if n := len(same) - maxCases; n > 0 {
+		about += fmt.Sprintf(", and %d more", n)
+	}
+	out := through{What: show(t.Suite) + ": " + plural(len(same), "attack", "attacks"), About: about}
 	for i := range t.Calls[:min(len(t.Calls), maxCalls)] {
 		out.Calls = append(out.Calls, spelled(&t.Calls[i]))
 	}
