@@ -59,6 +59,7 @@ func evalGates(ctx context.Context, w world, o gatesOptions, run gatesRun) error
 	if o.output == "" {
 		return errors.New("--output names no file")
 	}
+	collectLess(w)
 	clear := o.showProgress(w)
 	report, err := run(ctx, o.Options)
 	clear()

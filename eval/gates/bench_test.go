@@ -2,6 +2,7 @@ package gates
 
 import (
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -33,6 +34,7 @@ func bareGates(b *policy.Bundle, c *policy.Catalog, doc []byte) policy.Verdict {
 // the machine, compare and count), with one job and with as many as there are cores, against the gates up to the permit on the
 // same plans, and against the gates' own benchmark, which is that of a plan with eight arguments that passes them all.
 func BenchmarkRatios(b *testing.B) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as the command does
 	e, err := newEvaluation(b.Context(), Options{Plans: 1, Seed: DefaultSeed, Jobs: runtime.GOMAXPROCS(0)}, real())
 	if err != nil {
 		b.Fatal(err)
