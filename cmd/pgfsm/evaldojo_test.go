@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"pgfsm/policy/settings"
+)
+
+// TestEvalDojoFilesAreGood: what the figures on AgentDojo rest on can be read as it is committed, means what its tests say, and has nothing
+// in it that cannot be meant. The data itself is not part of the project.
+func TestEvalDojoFilesAreGood(t *testing.T) {
+	grants := 0
+	for _, suite := range []string{"banking", "slack", "travel", "workspace"} {
+		dir := copied(t, filepath.Join(repository, "eval", "agentdojo", suite))
+		config := filepath.Join(dir, "pgfsm.yaml")
+		for _, args := range [][]string{{"config", "check", "-c", config}, {"policy", "lint", "-c", config}} {
+			if r := command(t.Context(), nil, args...); r.code != exitYes {
+				t.Errorf("pgfsm %q: exit code %d\n%s%s", args, r.code, r.stdout, r.stderr)
+			}
+		}
+		if tests := filepath.Join(dir, "tests.yaml"); suite == "banking" || suite == "slack" {
+			if r := command(t.Context(), nil, "policy", "test", "-c", config, tests); r.code != exitYes {
+				t.Errorf("policy test %s: exit code %d\n%s%s", tests, r.code, r.stdout, r.stderr)
+			}
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "grants", "UserTask*.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err == nil {
+				_, err = settings.ReadGrant(file, text)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		grants += len(files)
+	}
+	if grants != 86 {
+		t.Errorf("there are %d grants, want 86", grants)
+	}
+}
+
+// copied is a folder of our own with the same files: those of a clone may be writable for others, and are refused then.
+func copied(t *testing.T, from string) string {
+	t.Helper()
+	to := t.TempDir()
+	err := fs.WalkDir(os.DirFS(from), ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return errors.Join(err, os.MkdirAll(filepath.Join(to, path), 0o700))
+		}
+		text, err := os.ReadFile(filepath.Join(from, path))
+		return errors.Join(err, os.WriteFile(filepath.Join(to, path), text, 0o600))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
