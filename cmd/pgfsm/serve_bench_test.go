@@ -211,6 +211,7 @@ func BenchmarkGatewayCall(b *testing.B) {
 				}
 				b.ReportAllocs()
 				b.ResetTimer()
+				before := cpuTime(b)
 				var next atomic.Int64
 				var all sync.WaitGroup
 				for _, c := range clients {
@@ -221,6 +222,7 @@ func BenchmarkGatewayCall(b *testing.B) {
 					})
 				}
 				all.Wait()
+				b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
 			})
 		}
 	}
