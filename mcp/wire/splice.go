@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -12,6 +13,20 @@ import (
 // Members calls visit for each member of the one JSON object in doc, in order, with a slice of doc as the value. Names
 // that come twice at any depth, broken UTF-8, anything but an object and text behind it are errors.
 func Members(doc []byte, visit func(name string, value jsontext.Value) error) error {
+	var q quick
+	if !q.read(doc) {
+		return decode(doc, visit)
+	}
+	for _, m := range q.members[:q.n] {
+		if err := visit(string(m.name), m.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decode is [Members], for any text: it says what is wrong with one.
+func decode(doc []byte, visit func(name string, value jsontext.Value) error) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(doc))
 	if dec.PeekKind() != '{' {
 		if _, err := dec.ReadValue(); err != nil {
@@ -55,7 +70,16 @@ func Member(doc []byte, name string) (value jsontext.Value) {
 	if len(doc) == 0 {
 		return nil
 	}
-	err := Members(doc, func(n string, v jsontext.Value) error {
+	var q quick
+	if q.read(doc) {
+		for _, m := range q.members[:q.n] {
+			if string(m.name) == name {
+				return m.value
+			}
+		}
+		return nil
+	}
+	err := decode(doc, func(n string, v jsontext.Value) error {
 		if n == name {
 			value = v
 		}
@@ -85,6 +109,12 @@ func Quote(s string) jsontext.Value {
 	return b
 }
 
+// AppendQuote appends [Quote] of s.
+func AppendQuote(b []byte, s string) []byte {
+	b, _ = jsontext.AppendQuote(b, s) // as above
+	return b
+}
+
 // Set returns the object in doc with the member's value replaced, or with the member added in front; a nil value takes
 // it out. Every other byte inside the members' values stays as it was. A nil or empty doc is an empty object. The error
 // says that doc is no object that [Members] reads.
@@ -97,7 +127,7 @@ func Set(doc []byte, name string, value []byte) (jsontext.Value, error) {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(out, Quote(name)...)
+		out = AppendQuote(out, name)
 		out = append(append(out, ':'), value...)
 	}
 	found := false
@@ -124,8 +154,12 @@ func Set(doc []byte, name string, value []byte) (jsontext.Value, error) {
 	return append(out, '}'), nil
 }
 
+// envelope is room for what an answer has around its id and its result.
+const envelope = len(`{"jsonrpc":"2.0","id":null,"result":}`)
+
 // Response appends the answer to a request: its result, spliced in as it is.
 func Response(b []byte, id jsontext.Value, result []byte) []byte {
+	b = slices.Grow(b, envelope+len(id)+len(result))
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = append(b, orNull(id)...)
 	b = append(b, `,"result":`...)
@@ -135,6 +169,7 @@ func Response(b []byte, id jsontext.Value, result []byte) []byte {
 
 // Failure appends the answer to a request that failed with an error object that came from elsewhere.
 func Failure(b []byte, id jsontext.Value, failed []byte) []byte {
+	b = slices.Grow(b, envelope+len(id)+len(failed))
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = append(b, orNull(id)...)
 	b = append(b, `,"error":`...)
@@ -147,7 +182,7 @@ func ErrorObject(code int64, message string, data []byte) jsontext.Value {
 	b := append([]byte(nil), `{"code":`...)
 	b = strconv.AppendInt(b, code, 10)
 	b = append(b, `,"message":`...)
-	b = append(b, Quote(message)...)
+	b = AppendQuote(b, message)
 	if data != nil {
 		b = append(append(b, `,"data":`...), data...)
 	}
@@ -160,7 +195,7 @@ func Call(b []byte, id jsontext.Value, method string, params []byte) []byte {
 	if id != nil {
 		b = append(append(append(b, `"id":`...), id...), ',')
 	}
-	b = append(append(b, `"method":`...), Quote(method)...)
+	b = AppendQuote(append(b, `"method":`...), method)
 	if params != nil {
 		b = append(append(b, `,"params":`...), params...)
 	}

@@ -95,40 +95,17 @@ func reason(err error) string {
 }
 
 func read(doc []byte) (m Message, err error) {
-	if err := depth(doc); err != nil {
-		return m, err
-	}
 	var version jsontext.Value
-	known := func(name string, value jsontext.Value) error {
-		switch name {
-		case "jsonrpc":
-			version = value
-		case "id":
-			m.ID = value
-		case "method":
-			method, err := Text(value)
-			if err != nil || method == "" || len(method) > MaxMethod {
-				return fmt.Errorf(`"method" is not a string of 1 to %d bytes`, MaxMethod)
+	var q quick
+	if q.read(doc) {
+		for _, member := range q.members[:q.n] {
+			if err := m.take(member.name, member.value, &version); err != nil {
+				return m, err
 			}
-			m.Method = method
-		case "params":
-			if value.Kind() != '{' {
-				return errors.New(`"params" is not an object`)
-			}
-			m.Params = value
-		case "result":
-			m.Result = value
-		case "error":
-			if value.Kind() != '{' {
-				return errors.New(`"error" is not an object`)
-			}
-			m.Error = value
-		default:
-			return errors.New("it has a member that JSON-RPC does not know")
 		}
-		return nil
-	}
-	if err := Members(doc, known); err != nil {
+	} else if err := depth(doc); err != nil {
+		return m, err
+	} else if err := decode(doc, func(name string, value jsontext.Value) error { return m.take([]byte(name), value, &version) }); err != nil {
 		return m, err
 	}
 	switch {
@@ -144,6 +121,37 @@ func read(doc []byte) (m Message, err error) {
 		return m, errors.New("it is neither a request nor a response: one of method, result and error must be there")
 	}
 	return m, nil
+}
+
+// take takes one member of the envelope.
+func (m *Message) take(name []byte, value jsontext.Value, version *jsontext.Value) error {
+	switch string(name) {
+	case "jsonrpc":
+		*version = value
+	case "id":
+		m.ID = value
+	case "method":
+		method, err := Text(value)
+		if err != nil || method == "" || len(method) > MaxMethod {
+			return fmt.Errorf(`"method" is not a string of 1 to %d bytes`, MaxMethod)
+		}
+		m.Method = method
+	case "params":
+		if value.Kind() != '{' {
+			return errors.New(`"params" is not an object`)
+		}
+		m.Params = value
+	case "result":
+		m.Result = value
+	case "error":
+		if value.Kind() != '{' {
+			return errors.New(`"error" is not an object`)
+		}
+		m.Error = value
+	default:
+		return errors.New("it has a member that JSON-RPC does not know")
+	}
+	return nil
 }
 
 // checkID holds an id to what MCP allows: a string or an integer, in plain spelling.
