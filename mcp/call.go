@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -20,6 +21,8 @@ type Call struct {
 	Arguments []byte // a JSON object in canonical form, see package canonical; these bytes go onto the wire
 	RunID     string // the run that the call belongs to; a run calls at most once
 	Listing   uint64 // the Number of the listing that the call was judged by; 0 is none, and calls nothing
+
+	Timeout time.Duration // for how long it may take, if that is less than Limits.CallTimeout; 0: for that long
 
 	// Only [Link.Call] sends these; [Upstreams.Call] refuses a call that has any.
 
@@ -50,6 +53,14 @@ type RPCError struct {
 	Data    []byte // a JSON value, or nil
 }
 
+// within is for how long a call may take.
+func (u *Upstreams) within(c *Call) time.Duration {
+	if c.Timeout > 0 {
+		return min(c.Timeout, u.limits.CallTimeout)
+	}
+	return u.limits.CallTimeout
+}
+
 // Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or Limits.CallTimeout is over. It
 // never connects, never repeats and never follows: it needs the session of the last List, and sends nothing if the
 // server has said since then that its tools changed. The second Call of a run is refused whatever became of the first.
@@ -74,7 +85,7 @@ func (u *Upstreams) Call(ctx context.Context, c Call) Returned {
 	if !u.done.first(c.RunID) {
 		return notSent(CodePermit, "this run has made its call")
 	}
-	ctx, cancel := context.WithTimeout(ctx, u.limits.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, u.within(&c))
 	defer cancel()
 	return s.call(ctx, arm(c.Tool, c.Arguments), c.Listing)
 }

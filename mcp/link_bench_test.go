@@ -60,12 +60,14 @@ func BenchmarkLinkCall(b *testing.B) {
 				l := linked(b, u, "s", Peer{Protocol: older})
 				number := heldBy(b, l).Number
 				b.ReportAllocs()
+				before := cpuTime(b)
 				for b.Loop() {
 					r := l.Call(b.Context(), Call{Server: "s", Tool: "echo", Arguments: args, RunID: newRun(), Listing: number}, nil)
 					if r.Effect != EffectDone {
 						b.Fatal(r)
 					}
 				}
+				b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
 			})
 			b.Run("bare-"+name, func(b *testing.B) {
 				srv := answering(b, size, stream)
@@ -73,6 +75,7 @@ func BenchmarkLinkCall(b *testing.B) {
 				transport := &http.Transport{DisableCompression: true}
 				defer transport.CloseIdleConnections()
 				b.ReportAllocs()
+				before := cpuTime(b)
 				for b.Loop() {
 					req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, srv.URL, io.NopCloser(bytes.NewReader(frame)))
 					if err != nil {
@@ -89,6 +92,7 @@ func BenchmarkLinkCall(b *testing.B) {
 					}
 					resp.Body.Close()
 				}
+				b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
 			})
 		}
 	}

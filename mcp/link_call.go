@@ -42,7 +42,7 @@ func (l *Link) leave(frame []byte, p *permit) *fault {
 	return nil
 }
 
-// Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or Limits.CallTimeout is over. What the
+// Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or its time is over. What the
 // server says meanwhile and belongs to the call is given to on, in order, in this goroutine. It never repeats and never
 // follows, and it sends nothing if the server has said since c.Listing that its tools changed. The second Call of a run is
 // refused whatever became of the first, over whichever link or session it was.
@@ -60,7 +60,7 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	if !l.u.done.first(c.RunID) {
 		return notSent(CodePermit, "this run has made its call")
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.u.limits.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, l.u.within(&c))
 	defer cancel()
 	if ctx.Err() != nil {
 		return notSent(overCode(ctx), "there was no time to send it")

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -23,11 +25,12 @@ const (
 // A pool is what all links with one server share: its connections. They are kept alive, so that a call costs no handshake.
 //
 // The price: on a connection that the server has just closed a call may be lost, and nobody can say whether it was read. It is
-// reported so, and never sent again. That is rare: a connection is used for at most idleTimeout after the last answer.
+// reported so, and never sent again. That is rare: a connection is used for at most idleTimeout after the last answer, and only if
+// it is open and silent at that moment.
 type pool struct {
-	once      sync.Once
-	transport *transport
-	road      road
+	once sync.Once
+	way  way
+	road road
 }
 
 func (p *pool) open(s Server) *pool {
@@ -35,33 +38,32 @@ func (p *pool) open(s Server) *pool {
 		p.road = newRoad(s, func(code, format string, args ...any) *fault {
 			return &fault{code: code, reason: fmt.Sprintf(format, args...)}
 		})
-		p.transport = p.road.transport()
-		p.transport.MaxIdleConns, p.transport.MaxIdleConnsPerHost = idleConns, idleConns
+		p.way = p.road.way()
 	})
 	return p
 }
 
 func (p *pool) close() {
 	p.once.Do(func() {})
-	if p.transport != nil {
-		p.transport.CloseIdleConnections()
+	if p.way != nil {
+		p.way.close()
 	}
 }
 
 // An httpCarrier speaks streamable HTTP: a POST for each message, and the answer in its response.
 type httpCarrier struct {
 	l    *Link
-	pool *transport
+	way  way
 	road road // whose refusals end the link
 
-	base    http.Header                 // on every request
-	settled atomic.Pointer[http.Header] // on every request after the handshake; never changed
-	session string                      // the server's session id; empty: it has none, or is not asked yet
+	base    http.Header          // on every request
+	settled atomic.Pointer[head] // on every request after the handshake
+	session string               // the server's session id; empty: it has none, or is not asked yet
 }
 
 func newHTTPCarrier(l *Link) *httpCarrier {
 	h := &httpCarrier{l: l, road: newRoad(l.up.server, l.fail), base: make(http.Header)}
-	h.pool = l.up.pool.open(l.up.server).transport
+	h.way = l.up.pool.open(l.up.server).way
 	for _, header := range l.up.server.Headers {
 		h.base.Set(header.Name, header.Value)
 	}
@@ -83,72 +85,51 @@ func (h *httpCarrier) settle() {
 	if h.session != "" {
 		header.Set(sessionHeader, h.session)
 	}
-	h.settled.Store(&header)
+	settled := &head{header: header}
+	if spelled, err := spellHeader(header); err == nil { // else each request says so
+		settled.spelled = spelled
+	}
+	h.settled.Store(settled)
 }
 
-// header is what goes with a request; with a query, exactly what goes with that. It must not be changed if the handshake is
-// over and the revision is one with sessions: then all requests share it.
-func (h *httpCarrier) header(q *query) http.Header {
-	settled := h.settled.Load()
-	if settled != nil && q != nil && !h.l.modern && len(q.header) == 0 {
-		return *settled
+// head is what goes with a request; with a query, exactly what goes with that.
+func (h *httpCarrier) head(q *query) head {
+	out := head{header: h.base}
+	if settled := h.settled.Load(); settled != nil {
+		out = *settled
 	}
-	if settled == nil {
-		settled = &h.base
-	}
-	header := settled.Clone()
 	if q == nil {
-		return header
+		return out
 	}
 	if q.method == methodDiscover {
-		header.Set(protocolHeader, statelessProtocol)
+		out.more = append(out.more, Header{protocolHeader, statelessProtocol})
 	}
 	if h.l.modern || q.method == methodDiscover {
-		header.Set(methodHeader, q.method)
+		out.more = append(out.more, Header{methodHeader, q.method})
 		if q.name != "" {
-			header.Set(nameHeader, q.name)
+			out.more = append(out.more, Header{nameHeader, q.name})
 		}
 	}
-	for name, value := range q.header { // in any order: it becomes a map again
-		header.Set(name, value)
+	if len(q.header) == 0 {
+		return out
 	}
+	params := make(http.Header, len(q.header)) // each name once, however it was written
+	for _, name := range slices.Sorted(maps.Keys(q.header)) {
+		params.Set(name, q.header[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		out.more = append(out.more, Header{name, params.Get(name)})
+	}
+	return out
+}
+
+// streamHead is what goes with the request for a stream.
+func (h *httpCarrier) streamHead() http.Header {
+	header := h.head(nil).header.Clone()
+	header.Set("Accept", "text/event-stream")
+	header.Del("Content-Type")
 	return header
 }
-
-// request makes a request of what has been decided.
-func (h *httpCarrier) request(ctx context.Context, method string, header http.Header, body *frameBody) *http.Request {
-	req := &http.Request{
-		Method: method, URL: h.road.origin, Host: h.road.origin.Host, Header: header,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-	}
-	if body != nil { // without GetBody net/http cannot send it a second time
-		req.Body, req.ContentLength = body, int64(len(body.frame))
-	}
-	return req.WithContext(ctx)
-}
-
-// A frameBody is a message on its way out.
-type frameBody struct {
-	frame  []byte
-	off    int
-	permit *permit // of a tools/call
-}
-
-func newBody(frame []byte, p *permit) *frameBody { return &frameBody{frame: frame, permit: p} }
-
-func (b *frameBody) Read(p []byte) (int, error) {
-	if b.permit != nil {
-		b.permit.touched.Store(true) // nothing of it is on the wire before this
-	}
-	if b.off == len(b.frame) {
-		return 0, io.EOF
-	}
-	n := copy(p, b.frame[b.off:])
-	b.off += n
-	return n, nil
-}
-
-func (b *frameBody) Close() error { return nil }
 
 // bound is the time that an HTTP request has: to the end of ctx, or of the link.
 func (h *httpCarrier) bound(ctx context.Context) *bound {
@@ -175,7 +156,9 @@ func (h *httpCarrier) ask(ctx context.Context, q *query) outcome {
 		return broken(f)
 	}
 	span := h.bound(ctx)
-	resp, err := h.pool.RoundTrip(h.request(span.ctx, http.MethodPost, h.header(q), newBody(q.frame, q.permit)))
+	resp, err := h.way.trip(span.ctx, &errand{
+		method: http.MethodPost, target: h.road.origin, head: h.head(q), frame: q.frame, permit: q.permit,
+	})
 	if err != nil {
 		span.release()
 		return broken(h.trouble(ctx, err))
@@ -292,15 +275,15 @@ func (h *httpCarrier) tell(ctx context.Context, frame []byte) *fault {
 	}
 	span := h.bound(ctx)
 	defer span.release()
-	header := h.header(nil)
+	head := h.head(nil)
 	greeted := h.settled.Load() != nil
 	if greeted && h.l.modern {
 		method, _, _ := sentMessage(frame)
 		if method != "" {
-			header.Set(methodHeader, method)
+			head.more = []Header{{methodHeader, method}}
 		}
 	}
-	resp, err := h.pool.RoundTrip(h.request(span.ctx, http.MethodPost, header, newBody(frame, nil)))
+	resp, err := h.way.trip(span.ctx, &errand{method: http.MethodPost, target: h.road.origin, head: head, frame: frame})
 	if err != nil {
 		return h.trouble(ctx, err)
 	}
@@ -344,7 +327,7 @@ func (h *httpCarrier) close(polite bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
-	resp, err := h.pool.RoundTrip(h.request(ctx, http.MethodDelete, h.header(nil), nil))
+	resp, err := h.way.trip(ctx, &errand{method: http.MethodDelete, target: h.road.origin, head: h.head(nil)})
 	if err != nil {
 		return
 	}

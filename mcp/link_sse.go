@@ -27,9 +27,9 @@ func (l *Link) openSSE(ctx context.Context) *fault {
 	l.carrier = c
 	stream, cancel := context.WithCancel(l.ctx)
 	c.over = cancel
-	header := c.http.header(nil)
+	header := c.http.base.Clone()
 	header.Set("Accept", "text/event-stream")
-	resp, err := c.http.pool.RoundTrip(c.http.request(stream, http.MethodGet, header, nil))
+	resp, err := c.http.way.trip(stream, &errand{method: http.MethodGet, target: c.http.road.origin, head: head{header: header}})
 	if err != nil {
 		return l.over(c.http.trouble(ctx, err))
 	}
@@ -104,9 +104,9 @@ func (c *sseCarrier) post(ctx context.Context, frame []byte, p *permit) *fault {
 	}
 	span := c.http.bound(ctx)
 	defer span.release()
-	req := c.http.request(span.ctx, http.MethodPost, c.http.header(nil), newBody(frame, p))
-	req.URL = c.target
-	resp, err := c.http.pool.RoundTrip(req)
+	resp, err := c.http.way.trip(span.ctx, &errand{
+		method: http.MethodPost, target: c.target, head: c.http.head(nil), frame: frame, permit: p,
+	})
 	if err != nil {
 		return c.http.trouble(ctx, err)
 	}

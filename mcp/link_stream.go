@@ -110,11 +110,9 @@ func (h *httpCarrier) resume(ctx context.Context, events *eventReader) *http.Res
 	case <-ctx.Done():
 		return nil
 	}
-	header := h.header(nil)
-	header.Set("Accept", "text/event-stream")
-	header.Del("Content-Type")
+	header := h.streamHead()
 	header.Set("Last-Event-Id", events.id)
-	resp, err := h.pool.RoundTrip(h.request(ctx, http.MethodGet, header, nil))
+	resp, err := h.way.trip(ctx, &errand{method: http.MethodGet, target: h.road.origin, head: head{header: header}})
 	if err != nil {
 		return nil
 	}
@@ -168,10 +166,7 @@ func (h *httpCarrier) drain(events *eventReader, cut, rest func()) {
 // follow opens the stream of a revision with sessions, and hears it to its end. It reports whether it is worth asking again:
 // a server that has answered with anything but a stream has none.
 func (h *httpCarrier) follow() (again bool) {
-	header := h.header(nil)
-	header.Set("Accept", "text/event-stream")
-	header.Del("Content-Type")
-	resp, err := h.pool.RoundTrip(h.request(h.l.ctx, http.MethodGet, header, nil))
+	resp, err := h.way.trip(h.l.ctx, &errand{method: http.MethodGet, target: h.road.origin, head: head{header: h.streamHead()}})
 	if err != nil {
 		return true
 	}

@@ -150,16 +150,18 @@ func TestTheScanSeesEveryWay(t *testing.T) {
 
 // onlyIn says which functions of this package may use what a call, or any byte, leaves the process by.
 var onlyIn = map[string][]string{
-	"arm":      {"Upstreams.Call", "Link.Call", "Link.arm"}, // makes a permit that calls
-	"permit{}": {"arm"},
-	"message":  {"Link.Call"}, // spells a call
-	"CallTool": {"session.call"},
-	"leave":    {"Link.leave", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "pipeCarrier.write"},
-	"send":     {"roundTripper.outgoing", "stdioConn.Write", "duplex.ask", "duplex.tell", "Link.openPipe", "Link.openSSE"}, // passes a permit, or leads to who does
-	"dressed":  {"roundTripper.RoundTrip", "session.follow"},
-	"RoundTrip": {"transport.RoundTrip", "roundTripper.RoundTrip", "session.follow", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post",
-		"httpCarrier.follow", "httpCarrier.close", "httpCarrier.resume", "Link.openSSE"},
-	"newBody": {"httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post"},
+	"arm":       {"Upstreams.Call", "Link.Call", "Link.arm"}, // makes a permit that calls
+	"permit{}":  {"arm"},
+	"message":   {"Link.Call"}, // spells a call
+	"CallTool":  {"session.call"},
+	"leave":     {"Link.leave", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "pipeCarrier.write"},
+	"send":      {"roundTripper.outgoing", "stdioConn.Write", "duplex.ask", "duplex.tell", "Link.openPipe", "Link.openSSE"}, // passes a permit, or leads to who does
+	"dressed":   {"roundTripper.RoundTrip", "session.follow"},
+	"RoundTrip": {"transport.RoundTrip", "transport.trip", "roundTripper.RoundTrip", "session.follow"},
+	"trip": {"httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "httpCarrier.follow", "httpCarrier.close", "httpCarrier.resume", "Link.openSSE",
+		"lanes.trip"},
+	"newBody": {"transport.trip"},
+	"emit":    {"lane.trip"},                                                                  // writes a request
 	"write":   {"guardedConn.Write", "stdioConn.Write", "pipeCarrier.write", "Link.openPipe"}, // of a permit, and of a child
 }
 
@@ -243,7 +245,9 @@ func TestTheScanOfThisPackageSeesEveryUse(t *testing.T) {
 		`func f(p *permit) { p.message(1) }`,
 		`var f = (*permit).message`,
 		`func (l *Link) Notify() { l.leave(nil, nil) }`,
-		`func (h *httpCarrier) settle() { h.pool.RoundTrip(nil) }`,
+		`func (h *httpCarrier) settle() { h.way.trip(nil, nil) }`,
+		`func (t *transport) close() { t.RoundTrip(nil) }`,
+		`func (l *lane) release(bool) { l.emit(nil, nil) }`,
 		`func (l *Link) Answer() { newBody(nil, nil) }`,
 		`func (c *pipeCarrier) close() { c.child.write(nil, nil) }`,
 	} {
