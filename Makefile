@@ -6,7 +6,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 FUZZTIME    ?= 10s
 COUNT       ?= 6
 
-.PHONY: build run test race check fmt eval bench bench-gateway crash tamper million fuzz docs vuln interop-tools
+.PHONY: build run test race check fmt eval bench bench-gateway crash flood tamper million fuzz docs vuln interop-tools
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -o bin/pgfsm ./cmd/pgfsm
@@ -55,6 +55,9 @@ bench-gateway: build ## the gateway beside direct calls and a bare proxy: four m
 crash: ## the ledger's processes killed 520 times, 1,000 rounds of two that race, and gateways killed 300 times: about sixteen minutes
 	PGFSM_CRASH_KILLS=520 PGFSM_CRASH_ROUNDS=1000 $(GO) test -count 1 -timeout 1h -v ./traces/ledger/crashtest
 	PGFSM_CRASH_KILLS=150 $(GO) test -count 1 -timeout 1h -v -run TestServeCrash ./cmd/pgfsm
+
+flood: ## the gateway with 10,000 half-open connections: it needs as many descriptors
+	PGFSM_HALF_OPEN=10000 $(GO) test -count 1 -timeout 10m -v -run TestHalfOpenConnections ./mcp/gateway
 
 tamper: ## every field of every row of a ledger changed, one at a time: about two minutes
 	PGFSM_TAMPER=all $(GO) test -count 1 -timeout 1h -v -run VerifyNames ./traces/ledger

@@ -99,8 +99,8 @@ func (g *gate) wait() { g.calls.Wait() }
 func agentPlan(ask *gateway.Ask) []byte {
 	b := make([]byte, 0, len(ask.Arguments)+len(ask.Server)+len(ask.Tool)+64)
 	b = append(append(b, `{"args":`...), ask.Arguments...)
-	b = append(append(b, `,"server":`...), wire.Quote(ask.Server)...)
-	b = append(append(b, `,"tool":`...), wire.Quote(ask.Tool)...)
+	b = wire.AppendQuote(append(b, `,"server":`...), ask.Server)
+	b = wire.AppendQuote(append(b, `,"tool":`...), ask.Tool)
 	return append(b, `,"type":"call_tool"}`...)
 }
 

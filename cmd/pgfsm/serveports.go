@@ -56,11 +56,9 @@ func (p *linkPorts) Changed() (string, bool) {
 
 // Call makes the one call, within the server's time and the run's.
 func (p *linkPorts) Call(run context.Context, c *states.CallTool) states.Event {
-	ctx, cancel := context.WithTimeout(run, p.timeout(c.Server))
-	defer cancel()
-	got := p.link.Call(ctx, mcp.Call{
+	got := p.link.Call(run, mcp.Call{
 		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: p.ask.Meta, Header: p.ask.Header, RunID: c.Run,
-		Listing: p.kept.Number,
+		Listing: p.kept.Number, Timeout: p.timeout(c.Server),
 	}, p.relay)
 	p.failed = got.RPCError
 	return p.came(run, got)

@@ -106,7 +106,7 @@ func (e *endpoint) exposing(needs Expose) []*Server {
 		if !e.server.Expose.Has(needs) {
 			return nil
 		}
-		return []*Server{e.server}
+		return e.servers
 	}
 	var out []*Server
 	for _, s := range e.servers {
@@ -122,7 +122,7 @@ func invalid(code int64, message string) jsontext.Value { return wire.ErrorObjec
 
 // fail answers with an error object.
 func (q *request) fail(failed jsontext.Value) []byte {
-	return wire.Failure(make([]byte, 0, len(failed)+len(q.ID)+32), q.ID, failed)
+	return wire.Failure(nil, q.ID, failed)
 }
 
 // refuse answers with a code and a sentence.
@@ -140,7 +140,7 @@ func (q *request) result(result jsontext.Value) []byte {
 
 // splice answers with a result as it is.
 func (q *request) splice(result []byte) []byte {
-	return wire.Response(make([]byte, 0, len(result)+len(q.ID)+32), q.ID, result)
+	return wire.Response(nil, q.ID, result)
 }
 
 // broken answers a request that did not get through to a server.

@@ -82,6 +82,7 @@ type Gateway struct {
 	channels channels
 	busy     admission
 	bodies   bodies
+	dates    dates
 	pace     pace
 }
 

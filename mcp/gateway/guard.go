@@ -90,14 +90,12 @@ var single = []string{
 
 // guard refuses what does not come from where clients come from.
 func (g *Gateway) guard(r *http.Request) *refusal {
-	for _, name := range single {
-		if len(r.Header[name]) > 1 {
-			return refuse(http.StatusBadRequest, refusedHeader, "the header "+name+" came more than once")
-		}
-	}
-	for name, values := range r.Header { // in any order: one refusal is as good as another
-		if len(values) > 1 && strings.HasPrefix(name, "Mcp-") {
-			return refuse(http.StatusBadRequest, refusedHeader, "a header of MCP came more than once")
+	for _, values := range r.Header { // in any order: nearly always there is none
+		if len(values) > 1 {
+			if f := twice(r.Header); f != nil {
+				return f
+			}
+			break
 		}
 	}
 	// A page whose name was rebound to this machine still sends its own name.
@@ -107,12 +105,35 @@ func (g *Gateway) guard(r *http.Request) *refusal {
 	if origin, sent := r.Header["Origin"]; sent && !g.same(origin[0]) {
 		return refuse(http.StatusForbidden, refusedOrigin, "the request comes from a page; pages elsewhere may not ask here")
 	}
-	switch r.Header.Get("Sec-Fetch-Site") {
+	switch first(r.Header, "Sec-Fetch-Site") {
 	case "", "same-origin", "none":
 		return nil
 	default:
 		return refuse(http.StatusForbidden, refusedOrigin, "the browser says that the request comes from another page")
 	}
+}
+
+// twice refuses headers of which one that decides something came more than once.
+func twice(h http.Header) *refusal {
+	for _, name := range single {
+		if len(h[name]) > 1 {
+			return refuse(http.StatusBadRequest, refusedHeader, "the header "+name+" came more than once")
+		}
+	}
+	for name, values := range h { // in any order: one refusal is as good as another
+		if len(values) > 1 && strings.HasPrefix(name, "Mcp-") {
+			return refuse(http.StatusBadRequest, refusedHeader, "a header of MCP came more than once")
+		}
+	}
+	return nil
+}
+
+// first is the first value of a header by its name as net/http spells it; empty if there is none.
+func first(h http.Header, name string) string {
+	if values := h[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
 }
 
 // same reports whether an origin is one of the names that are served.
@@ -191,14 +212,14 @@ func local(host string) bool {
 
 // typed refuses the body of a POST that is not JSON, plain.
 func typed(r *http.Request) *refusal {
-	if value := r.Header.Get("Content-Type"); value != "application/json" { // nothing else is usual
+	if value := first(r.Header, "Content-Type"); value != "application/json" { // nothing else is usual
 		kind, params, err := mime.ParseMediaType(value)
 		charset := params["charset"]
 		if err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
 			return refuse(http.StatusUnsupportedMediaType, refusedType, "the Content-Type of a message is application/json, in UTF-8")
 		}
 	}
-	if r.Header.Get("Content-Encoding") != "" {
+	if first(r.Header, "Content-Encoding") != "" {
 		return refuse(http.StatusUnsupportedMediaType, refusedEncoding, "messages are not compressed here")
 	}
 	return nil
@@ -207,7 +228,7 @@ func typed(r *http.Request) *refusal {
 // streamFirst reports whether a client that takes both names the stream first: it is answered with one also where JSON would do.
 // The SDKs' clients name JSON first.
 func streamFirst(r *http.Request) bool {
-	kind, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
+	kind, _, _ := strings.Cut(first(r.Header, "Accept"), ",")
 	return strings.TrimSpace(kind) == "text/event-stream"
 }
 

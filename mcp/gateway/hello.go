@@ -84,7 +84,7 @@ func (o *object) add(name string, value []byte) {
 	} else {
 		*o = append(*o, ',')
 	}
-	*o = append(append(append(*o, wire.Quote(name)...), ':'), value...)
+	*o = append(append(wire.AppendQuote(*o, name), ':'), value...)
 }
 
 func (o *object) addIf(yes bool, name, value string) {

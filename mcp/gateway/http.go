@@ -21,7 +21,7 @@ type exchange struct {
 	*Gateway
 	w    http.ResponseWriter
 	r    *http.Request
-	ctl  *http.ResponseController
+	ctl  http.ResponseController
 	from Identity
 	at   *endpoint
 
@@ -29,7 +29,7 @@ type exchange struct {
 }
 
 func (h *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{Gateway: (*Gateway)(h), w: w, r: r, ctl: http.NewResponseController(w)}
+	x := &exchange{Gateway: (*Gateway)(h), w: w, r: r, ctl: *http.NewResponseController(w)}
 	defer func() { x.keep()() }()
 	if f := x.serve(); f != nil {
 		x.refuse(f, nil)
@@ -62,7 +62,7 @@ func (x *exchange) serve() *refusal {
 	switch {
 	case kind == pathMCP && x.r.Method == http.MethodPost:
 		return x.post()
-	case kind == pathMCP && x.r.Header.Get(headerVersion) >= Stateless:
+	case kind == pathMCP && first(x.r.Header, headerVersion) >= Stateless:
 		return x.notAllowed(http.MethodPost)
 	case kind == pathMCP && x.r.Method == http.MethodGet:
 		return x.get()
@@ -85,8 +85,8 @@ func (x *exchange) serve() *refusal {
 func (g *Gateway) where(path string) (at *endpoint, kind string) {
 	at = g.every
 	if rest, ok := strings.CutPrefix(path, "/servers/"); ok {
-		name, tail, _ := strings.Cut(rest, "/")
-		at, path = g.named[name], "/"+tail
+		name, _, _ := strings.Cut(rest, "/")
+		at, path = g.named[name], rest[len(name):]
 	}
 	switch path {
 	case pathMCP, pathSSE, pathMessages:
@@ -131,7 +131,7 @@ func (x *exchange) plain(status int, body []byte) {
 	h := x.w.Header()
 	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = jsonType, noStore, noSniff
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	x.allowWrite()
+	h["Date"] = x.dates.at(x.allowWrite())
 	x.w.WriteHeader(status)
 	_, _ = x.w.Write(body) // a client that is gone is told nothing
 }
@@ -143,20 +143,24 @@ func (x *exchange) empty(status int) {
 }
 
 // allowWrite gives the client its time for what is written next. Where there is no connection there is no deadline.
-func (x *exchange) allowWrite() { _ = x.ctl.SetWriteDeadline(time.Now().Add(x.pace.write)) }
+// It returns the time.
+func (x *exchange) allowWrite() time.Time {
+	now := time.Now()
+	_ = x.ctl.SetWriteDeadline(now.Add(x.pace.write))
+	return now
+}
 
 // body reads the message of a POST.
 func (x *exchange) body() ([]byte, *refusal) {
 	limit := x.options.Limits.BodyBytes
-	large := refuse(http.StatusRequestEntityTooLarge, refusedLarge, "a message has at most "+strconv.Itoa(limit)+" bytes")
 	if x.r.ContentLength > int64(limit) {
-		return nil, large
+		return nil, tooLarge(limit)
 	}
 	_ = x.ctl.SetReadDeadline(time.Now().Add(x.pace.body)) // net/http takes it back when all was read
 	body, err := readAll(x.r.Body, x.r.ContentLength, limit, x.room)
 	switch {
 	case errors.Is(err, errLarge):
-		return nil, large
+		return nil, tooLarge(limit)
 	case errors.Is(err, errBusy):
 		x.w.Header().Set("Connection", "close") // the rest is not read
 		return nil, refusalOf(err)
@@ -166,6 +170,10 @@ func (x *exchange) body() ([]byte, *refusal) {
 		return nil, refuse(http.StatusBadRequest, refusedBody, "the message could not be read")
 	}
 	return body, nil
+}
+
+func tooLarge(limit int) *refusal {
+	return refuse(http.StatusRequestEntityTooLarge, refusedLarge, "a message has at most "+strconv.Itoa(limit)+" bytes")
 }
 
 var errLarge = errors.New("larger than allowed")
@@ -226,11 +234,12 @@ func (x *exchange) post() *refusal {
 	defer x.busy.leave(x.from)
 	ctx := x.r.Context()
 	if s := q.session; s != nil {
-		if err := s.enter(string(m.ID)); err != nil {
+		id := string(m.ID)
+		if err := s.enter(id); err != nil {
 			x.refuse(refusalOf(err), m.ID)
 			return nil
 		}
-		defer s.leave(string(m.ID))
+		defer s.leave(id)
 		ctx = s.ctx // a connection that is lost cancels nothing
 	}
 	a := &answer{exchange: x, request: q, plain: plain}
@@ -269,7 +278,7 @@ func (g *Gateway) untilDraining(ctx context.Context, or <-chan struct{}) (contex
 // era says which revision is in force for a message, and holds the message to the rules of it.
 func (x *exchange) era(q *request) *refusal {
 	h := x.r.Header
-	version, id := h.Get(headerVersion), h.Get(headerSession)
+	version, id := first(h, headerVersion), first(h, headerSession)
 	if version >= Stateless || id == "" {
 		c := claimOf(&q.Message)
 		if version >= Stateless || c.version != "" {

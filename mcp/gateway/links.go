@@ -231,10 +231,27 @@ func (t *lines) take(key lineKey, connect func(context.Context) (*line, error)) 
 		t.slots[key] = s
 		go t.make(s, connect)
 	}
+	s.use()
+	return s, nil
+}
+
+// have is get for a line that is there and works; nil: there is none.
+func (t *lines) have(key lineKey) *line {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.slots[key]
+	if t.closed || s == nil || !s.settled() || s.err != nil || s.line.over() {
+		return nil
+	}
+	s.use()
+	return s.line
+}
+
+// use notes one use more. The table's lock is held.
+func (s *slot) use() {
 	if s.uses++; s.timer != nil {
 		s.timer.Stop()
 	}
-	return s, nil
 }
 
 // make fills a slot.
@@ -339,7 +356,11 @@ func (t *lines) close() {
 // same identity and capabilities.
 func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*line, error) {
 	if s := q.session; s != nil {
-		return s.lines.get(ctx, lineKey{server: server.Name}, func(ctx context.Context) (*line, error) {
+		key := lineKey{server: server.Name}
+		if l := s.lines.have(key); l != nil {
+			return l, nil
+		}
+		return s.lines.get(ctx, key, func(ctx context.Context) (*line, error) {
 			return g.join(ctx, s.from, s, server, s.protocol, s.can.told(server.Expose))
 		})
 	}

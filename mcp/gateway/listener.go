@@ -34,13 +34,7 @@ const maxHeaderBytes = 32 << 10
 // Serve answers clients until ctx is done, and then drains the gateway; see [Gateway.Drain]. It closes the listener.
 func (g *Gateway) Serve(ctx context.Context, on net.Listener) error {
 	places := atMost(on, g.options.Limits.Connections)
-	server := &http.Server{
-		// Streams may live long: what reads and writes for too long is cut off where it is read and written.
-		Handler: g.Handler(), ReadHeaderTimeout: g.pace.header, IdleTimeout: g.pace.idle,
-		MaxHeaderBytes: maxHeaderBytes, DisableGeneralOptionsHandler: true, ConnState: places.state,
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
-		ErrorLog:    log.New(io.Discard, "", 0), // it would repeat what strangers send
-	}
+	server := g.server(places)
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.pace.grace)
@@ -59,6 +53,17 @@ func (g *Gateway) Serve(ctx context.Context, on net.Listener) error {
 		return errors.Join(err, server.Close())
 	}
 	return <-stopped
+}
+
+// server is net/http's, for the connections of a listener.
+func (g *Gateway) server(places *bounded) *http.Server {
+	return &http.Server{
+		// Streams may live long: what reads and writes for too long is cut off where it is read and written.
+		Handler: g.Handler(), ReadHeaderTimeout: g.pace.header, IdleTimeout: g.pace.idle,
+		MaxHeaderBytes: maxHeaderBytes, DisableGeneralOptionsHandler: true, ConnState: places.state,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ErrorLog:    log.New(io.Discard, "", 0), // it would repeat what strangers send
+	}
 }
 
 // A bounded listener has at most so many connections open as it has places. When all are taken, a connection that comes takes the place
@@ -84,17 +89,25 @@ func (b *bounded) Accept() (net.Conn, error) {
 	}
 	select {
 	case b.free <- struct{}{}:
-		return &conn{Conn: c, of: b}, nil
+		return b.place(c), nil
 	default:
 	}
 	b.shed()
 	select {
 	case b.free <- struct{}{}:
-		return &conn{Conn: c, of: b}, nil
+		return b.place(c), nil
 	case <-b.closed:
 		return nil, errors.Join(net.ErrClosed, c.Close())
 	}
 }
+
+// place is a connection with a place.
+func (b *bounded) place(c net.Conn) *conn {
+	return &conn{Conn: c, of: b, reads: deadline{set: c.SetReadDeadline}, writes: deadline{set: c.SetWriteDeadline, part: writeSlack}}
+}
+
+// writeSlack is which part of its time a client may take more for what is written, so that the deadline does not move with each answer.
+const writeSlack = 4
 
 func (b *bounded) Close() error {
 	b.once.Do(func() { close(b.closed) })
@@ -126,7 +139,7 @@ func (b *bounded) forget(c *conn) {
 // state is told by the server what becomes of its connections.
 func (b *bounded) state(n net.Conn, s http.ConnState) {
 	c, ok := n.(*conn)
-	if !ok {
+	if !ok || s == http.StateActive { // see arrived
 		return
 	}
 	b.mu.Lock()
@@ -140,13 +153,34 @@ func (b *bounded) state(n net.Conn, s http.ConnState) {
 	}
 }
 
-// A conn gives its place back once, however often it is closed.
+// A conn gives its place back once, however often it is closed. Its deadlines are set when they are needed.
 type conn struct {
 	net.Conn
-	of    *bounded
-	once  sync.Once
-	place *list.Element // among the quiet ones
+	of            *bounded
+	once          sync.Once
+	place         *list.Element // among the quiet ones
+	reads, writes deadline
 }
+
+func (c *conn) Read(b []byte) (int, error) {
+	if err := c.reads.begin(); err != nil {
+		return 0, err
+	}
+	defer c.reads.end()
+	return c.Conn.Read(b)
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	if err := c.writes.begin(); err != nil {
+		return 0, err
+	}
+	defer c.writes.end()
+	return c.Conn.Write(b)
+}
+
+func (c *conn) SetReadDeadline(t time.Time) error  { return c.reads.want(t) }
+func (c *conn) SetWriteDeadline(t time.Time) error { return c.writes.want(t) }
+func (c *conn) SetDeadline(t time.Time) error      { return errors.Join(c.reads.want(t), c.writes.want(t)) }
 
 func (c *conn) Close() error {
 	err := c.Conn.Close()

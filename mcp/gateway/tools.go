@@ -174,7 +174,7 @@ func (g *Gateway) call(ctx context.Context, q *request) []byte {
 	if p.state, failed = g.input(q, server, tool, p); failed != nil {
 		return q.fail(failed)
 	}
-	c := &calling{gateway: g, q: q, server: server, can: q.can(), said: &stream{out: q.out}}
+	c := &calling{gateway: g, q: q, server: server, can: q.can(), said: stream{out: q.out}}
 	defer c.end()
 	ctx = bound(ctx, server)
 	if q.modern() && q.header != nil {
@@ -201,7 +201,7 @@ type calling struct {
 	q       *request
 	server  *Server
 	can     abilities
-	said    *stream
+	said    stream
 	token   jsontext.Value // the client's progress token; nil if it wants none, or may not have it
 	level   severity
 
@@ -249,7 +249,7 @@ func (c *calling) ask(ctx context.Context, tool string, p callParams) *Ask {
 	a.Show = c.show
 	a.Relay = func(m wire.Message) {
 		if l := c.held(); l != nil {
-			g.during(ctx, q, l, c.said, c.level)(m)
+			g.during(ctx, q, l, &c.said, c.level)(m)
 		}
 	}
 	return a
