@@ -103,6 +103,15 @@ func Explain(err error) error {
 
 // JSON returns doc in canonical form, or an error if doc is not strict JSON. It does not change doc.
 func JSON(doc []byte) ([]byte, error) {
+	o := ordinary{doc: doc, out: make([]byte, 0, len(doc))}
+	if o.whole() {
+		return o.out, nil
+	}
+	return decoded(doc)
+}
+
+// decoded is what the decoder makes of doc.
+func decoded(doc []byte) ([]byte, error) {
 	c, err := jsontext.AppendFormat(make([]byte, 0, len(doc)), doc, form)
 	if err != nil {
 		return nil, Explain(err)

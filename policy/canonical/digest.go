@@ -17,15 +17,27 @@ type Digest string
 // Sum returns the digest of the canonical bytes b as a thing of the given kind ("plan", "trace step", …). Two things
 // of different kinds never share a digest, whatever their bytes.
 func Sum(kind string, b []byte) Digest {
+	text := written(sum(kind, b))
+	return Digest(text[:])
+}
+
+// Names reports whether d is the digest of b, as [Sum] gives it.
+func (d Digest) Names(kind string, b []byte) bool {
+	text := written(sum(kind, b))
+	return string(d) == string(text[:])
+}
+
+func sum(kind string, b []byte) [sha256.Size]byte {
 	var small [smallThing]byte
 	if len(kindPrefix)+len(kind)+1+len(b) > len(small) {
-		h := NewHasher(kind)
+		h := hashers.Get().(*Hasher)
+		defer hashers.Put(h)
+		h.start(kind)
 		h.Write(b)
-		return h.Digest()
+		return h.end()
 	}
 	thing := append(append(append(small[:0], kindPrefix...), kind...), 0)
-	sum := sha256.Sum256(append(thing, b...))
-	return written(sum[:])
+	return sha256.Sum256(append(thing, b...))
 }
 
 // smallThing is the size up to which a thing is hashed without a hasher of its own.
@@ -34,11 +46,13 @@ const smallThing = 1 << 10
 // kindPrefix stands before the kind in what is hashed.
 const kindPrefix = "pgfsm "
 
-func written(sum []byte) Digest {
-	var text [len(DigestPrefix) + 2*sha256.Size]byte
+// writtenSize is the length of a written digest.
+const writtenSize = len(DigestPrefix) + 2*sha256.Size
+
+func written(sum [sha256.Size]byte) (text [writtenSize]byte) {
 	copy(text[:], DigestPrefix)
-	hex.Encode(text[len(DigestPrefix):], sum)
-	return Digest(text[:])
+	hex.Encode(text[len(DigestPrefix):], sum[:])
+	return text
 }
 
 // SumOf returns the digest of the canonical form of v.

@@ -61,7 +61,7 @@ func skip(doc []byte, from int) int {
 }
 
 // stringEnd returns the end of the string that begins at from.
-func stringEnd(doc []byte, from int) int {
+func stringEnd[T string | []byte](doc T, from int) int {
 	for i := from + 1; i < len(doc); i++ {
 		switch doc[i] {
 		case '\\':

@@ -16,8 +16,17 @@ type Object struct{ b []byte }
 // NewObject begins an object behind what b holds.
 func NewObject(b []byte) *Object { return &Object{append(b, '{')} }
 
-// Bytes ends the object and returns it.
-func (o *Object) Bytes() []byte { return append(o.b, '}') }
+// Begin begins another object behind what b holds, in place of the one before.
+func (o *Object) Begin(b []byte) { o.b = append(b, '{') }
+
+// Room returns the memory that the object was written to, for another.
+func (o *Object) Room() []byte { return o.b[:0] }
+
+// Bytes ends the object and returns it, with what stood before it.
+func (o *Object) Bytes() []byte {
+	o.b = append(o.b, '}')
+	return o.b
+}
 
 func (o *Object) name(name string) {
 	if o.b[len(o.b)-1] != '{' {
@@ -119,11 +128,28 @@ func AppendText(b []byte, s string) []byte {
 }
 
 // plain reports whether s stands in JSON as it is. Most of what is recorded does: names, digests, our own sentences.
-func plain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
+func plain[T string | []byte](s T) bool { return plainEnd(s, 0) == len(s) }
+
+// plainEnd returns where in s, from i on, the first byte is that does not stand in JSON as it is. It looks at eight at once.
+func plainEnd[T string | []byte](s T, i int) int {
+	for ; i+8 <= len(s); i += 8 {
+		if w := s[i : i+8]; !plainWord(uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 |
+			uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56) {
+			break
 		}
 	}
-	return true
+	for ; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			break
+		}
+	}
+	return i
+}
+
+// plainWord looks at eight bytes. The highest bit of each is left set where the byte is above ASCII, below the space, or one
+// of three others: x-1&^x has that bit set somewhere if and only if a byte of x is zero, x-n&^x if one is less than n.
+func plainWord(w uint64) bool {
+	const each, high = 0x0101010101010101, 0x8080808080808080
+	quote, backslash, del := w^each*'"', w^each*'\\', w^each*0x7f
+	return (w|(w-each*' ')&^w|(quote-each)&^quote|(backslash-each)&^backslash|(del-each)&^del)&high == 0
 }
