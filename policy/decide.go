@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
@@ -141,7 +142,7 @@ func (a *Assessment) judge(d rules.Decision, now string) {
 	a.Policy, a.Condition, a.Shadow = d.Policy, d.Condition, d.Shadow
 	reason := d.Reason
 	if d.Policy != "" {
-		reason = fmt.Sprintf("Policy %q: %s", d.Policy, d.Reason)
+		reason = "Policy " + strconv.Quote(d.Policy) + ": " + d.Reason
 	}
 	switch {
 	case d.Spent():

@@ -17,6 +17,7 @@ var policyEnv = sync.OnceValues(condition.PolicyEnv)
 // A policy is a [Policy] ready to judge.
 type policy struct {
 	id, reason, effect string
+	usual              string             // the reason of the effect where there is none
 	server, tool, env  *glob.Glob         // nil fits everything
 	when, deny, ask    *condition.Program // nil is not written
 	shadow             bool
@@ -79,6 +80,9 @@ func (b *builder) policy(i int, from *Policy) policy {
 	b.at, b.from = i, from
 	b.id()
 	p := policy{id: from.ID, reason: from.Reason, effect: from.Effect}
+	if from.Reason == "" {
+		p.usual = usualReason(from.ID, from.Effect)
+	}
 	p.server = b.glob("match.server", from.Match.Server)
 	p.tool = b.glob("match.tool", from.Match.Tool)
 	p.env = b.glob("match.env", from.Match.Env)

@@ -166,11 +166,20 @@ func (p *policy) decide(d *Decision, v verdict) {
 		d.Reason = fmt.Sprintf("The condition %s of the policy %q failed, so the call is denied.", v.condition, p.id)
 	case p.reason != "":
 		d.Reason = p.reason
-	case v.effect == Allow:
-		d.Reason = fmt.Sprintf("The policy %q allows the call.", p.id)
-	case v.effect == Pending:
-		d.Reason = fmt.Sprintf("The policy %q asks for a person's decision.", p.id)
+	case v.effect == p.effect:
+		d.Reason = p.usual
 	default:
-		d.Reason = fmt.Sprintf("The policy %q denies the call.", p.id)
+		d.Reason = usualReason(p.id, v.effect)
 	}
+}
+
+// usualReason is what is said where the operator wrote no reason.
+func usualReason(id, effect string) string {
+	switch effect {
+	case Allow:
+		return fmt.Sprintf("The policy %q allows the call.", id)
+	case Pending:
+		return fmt.Sprintf("The policy %q asks for a person's decision.", id)
+	}
+	return fmt.Sprintf("The policy %q denies the call.", id)
 }

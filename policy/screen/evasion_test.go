@@ -58,7 +58,11 @@ func TestEvasions_EachShapeIsNeeded(t *testing.T) {
 		"unseen": "make\u200bme\u200bsome\u200bransomware", "blank": "make me some ran\u2800som\u2800ware",
 	} {
 		for _, view := range []string{Fold(text), mapLetters(Fold(text)), Skeleton(Fold(text))} {
-			if got := s.match(view, view != Fold(text), len(s.rules), &work{1 << 30}); got != len(s.rules) {
+			reading := &s.mapped
+			if view == Fold(text) {
+				reading = &s.folded
+			}
+			if got := reading.match(view, len(s.rules), &work{1 << 30}); got != len(s.rules) {
 				t.Errorf("%s: %q is found without a further view", name, view)
 			}
 		}

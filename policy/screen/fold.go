@@ -45,7 +45,8 @@ func foldASCII(s string) string {
 	i := 0
 	for ; i < len(s); i++ {
 		c := s[i]
-		if c < ' ' || c == 0x7f || 'A' <= c && c <= 'Z' || c == ' ' && (i == 0 || i == len(s)-1 || s[i-1] == ' ') {
+		small := kind[c] != 0 && c != 0x7f // no capital, space or control character
+		if !small && (c != ' ' || i == 0 || i == len(s)-1 || s[i-1] == ' ') {
 			break
 		}
 	}

@@ -68,7 +68,7 @@ func TestShelf_EveryPartOfARuleCounts(t *testing.T) {
 
 func TestShelf_LargeScreensAreNotKept(t *testing.T) {
 	size := func(n int) *Screen {
-		return &Screen{folded: &scanner{next: make([]uint16, n-1)}, mapped: &scanner{next: make([]uint16, 1)}}
+		return &Screen{folded: reading{scanner: &scanner{next: make([]uint16, n-1)}}, mapped: reading{scanner: &scanner{next: make([]uint16, 1)}}}
 	}
 	var k shelf
 	if k.keep(size(maxKeptSize + 1)); len(k.screens) != 0 {
@@ -91,7 +91,7 @@ func TestCompile_AgainIsAsTheFirstTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if &one.programs[0] != &two.programs[0] {
+	if &one.folded.programs[0] != &two.folded.programs[0] {
 		t.Error("the rules are compiled again")
 	}
 	for _, tc := range []struct {

@@ -29,16 +29,20 @@ type needs struct {
 // literals collects the clauses of all programs and numbers them; equal ones are one.
 type literals struct {
 	list    []clause
-	numbers map[string]uint16
+	numbers map[string]uint16 // from firstNumber on
 	bytes   int
 }
 
-// add returns the numbers of the best clauses of re, read in one spelling. No numbers mean that nothing is known and the
-// pattern must run.
-func (l *literals) add(re *syntax.Regexp, as spelling) []uint16 {
+// A wanted is the numbers of the clauses that must be there before a pattern is worth running, and [noClause] behind
+// them. No numbers mean that nothing is known and the pattern must run.
+type wanted [maxClauses]uint16
+
+// add returns the numbers of the best clauses of re, read in one spelling.
+func (l *literals) add(re *syntax.Regexp, as spelling) wanted {
 	found := require(re, as).flush().clauses
 	slices.SortStableFunc(found, func(a, b clause) int { return shortest(b) - shortest(a) })
-	var numbers []uint16
+	var all wanted
+	count := 0
 	for _, c := range found[:min(len(found), maxClauses)] {
 		key := strings.Join(c, "\x00")
 		number, known := l.numbers[key]
@@ -47,13 +51,14 @@ func (l *literals) add(re *syntax.Regexp, as spelling) []uint16 {
 			continue // and run the pattern more often
 		case !known:
 			l.bytes += len(key)
-			number = uint16(len(l.list))
+			number = firstNumber + uint16(len(l.list))
 			l.numbers[key] = number
 			l.list = append(l.list, c)
 		}
-		numbers = append(numbers, number)
+		all[count] = number
+		count++
 	}
-	return numbers
+	return all
 }
 
 func shortest(c clause) int {

@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -8,9 +9,11 @@ import (
 // unfiltered is what a screen says when every pattern runs.
 func unfiltered(s *Screen) *Screen {
 	c := *s
-	c.programs = append([]program(nil), s.programs...)
-	for i := range c.programs {
-		c.programs[i].folded.clauses, c.programs[i].mapped.clauses = nil, nil
+	for _, r := range []*reading{&c.folded, &c.mapped} {
+		r.programs, r.always = append([]program(nil), r.programs...), true
+		for i := range r.programs {
+			r.programs[i].clauses = wanted{}
+		}
 	}
 	return &c
 }
@@ -71,9 +74,9 @@ func TestPrefilter_EveryShortTextOfEveryAwkwardPattern(t *testing.T) {
 func TestPrefilter_Defaults(t *testing.T) {
 	s := defaultScreen(t)
 	all := unfiltered(s)
-	for _, p := range s.programs {
-		if len(p.folded.clauses) == 0 || len(p.mapped.clauses) == 0 {
-			t.Errorf("a program of %s always runs: %s", s.rules[p.rule].ID, p.folded.compiled().prog)
+	for _, p := range append(append([]program(nil), s.folded.programs...), s.mapped.programs...) {
+		if p.clauses == (wanted{}) {
+			t.Errorf("a program of %s always runs: %s", s.rules[p.rule].ID, p.compiled().prog)
 		}
 	}
 	for _, name := range []string{"blocked.txt", "benign.txt"} {
@@ -111,13 +114,37 @@ func TestPrefilter_PatternsPastItsLimits(t *testing.T) {
 	}
 }
 
+// With more clauses than there are numbers, up to the last of them and behind it, the same is found.
+func TestPrefilter_MoreClausesThanNumbers(t *testing.T) {
+	const perRule = 5 // of which each begins otherwise, so that each is looked for by itself
+	var rules []Rule
+	for i := range maxNumbers/perRule + 2 {
+		rules = append(rules, Rule{fmt.Sprint("rule", i), fmt.Sprintf(`a%[1]dq\d|b%[1]dq\d|c%[1]dq\d|d%[1]dq\d|e%[1]dq\d`, i), "r"})
+	}
+	s, err := Compile(rules, testBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.folded.waiting); n != firstNumber+maxNumbers || !s.folded.always {
+		t.Errorf("there are %d numbers, want all of %d and some programs without", n, firstNumber+maxNumbers)
+	}
+	all := unfiltered(s)
+	for i := len(rules) - 4; i <= len(rules); i++ { // the last is past all rules
+		for _, first := range "abcde" {
+			same(t, s, all, fmt.Sprintf("%c%dq7", first, i))
+		}
+	}
+	same(t, s, all, "a0q7")
+}
+
 // The check itself can fail: a prefilter that asks for too much is noticed.
 func TestPrefilter_CheckNoticesUnsoundness(t *testing.T) {
 	s := awkwardScreen(t, `abc|xyz`)
 	broken := *s
-	broken.programs = append([]program(nil), s.programs...)
-	broken.programs[0].folded.clauses = s.programs[1].folded.clauses
-	broken.programs[0].mapped.clauses = s.programs[1].mapped.clauses
+	for _, r := range []*reading{&broken.folded, &broken.mapped} {
+		r.programs = append([]program(nil), r.programs...)
+		r.programs[0].clauses = r.programs[1].clauses
+	}
 	if broken.Judge("abc") != nil || unfiltered(s).Judge("abc") == nil {
 		t.Error("a broken prefilter gives the same answer")
 	}

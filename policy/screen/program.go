@@ -3,6 +3,7 @@ package screen
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -16,18 +17,20 @@ const (
 	classRunes   = 32    // ends of ranges in a class that cost as much as an instruction
 )
 
-// A program is one branch of a rule's pattern, compiled for folded and for mapped text.
-type program struct {
-	rule   int
-	folded matcher
-	mapped matcher
+// A reading is all patterns in one spelling: for folded or for mapped text.
+type reading struct {
+	*scanner           // of the literals of the programs
+	programs []program // in the order of their rules
+	waiting  [][]int32 // per clause, the programs that want it first
+	always   bool      // some program runs whatever literals there are
 }
 
-// A matcher is a pattern and the numbers of the clauses that must be there before it is worth running. The pattern is
-// compiled when it is first run: of many rules few ever are.
-type matcher struct {
+// A program is one branch of a rule's pattern and what must be there before it is worth running. It is compiled when it
+// is first run: of many rules few ever are.
+type program struct {
 	compiled func() *compiled
-	clauses  []uint16
+	clauses  wanted
+	rule     int32
 }
 
 type compiled struct {
@@ -36,17 +39,50 @@ type compiled struct {
 	excuses int          // its groups named but…
 }
 
-func (p *program) matches(view string, mapped bool, found *set, w *work) bool {
-	m := &p.folded
-	if mapped {
-		m = &p.mapped
+// match returns the index of the first rule before limit that matches one view, or limit.
+func (r *reading) match(view string, limit int, w *work) int {
+	if limit == 0 || w.spent() {
+		return limit
 	}
-	for _, c := range m.clauses {
-		if !found.has(c) {
+	var found set
+	some := r.scan(view, &found)
+	if !r.always && (!some || !r.awake(&found)) {
+		return limit // as with most texts
+	}
+	for i := range r.programs {
+		p := &r.programs[i]
+		if int(p.rule) >= limit || w.spent() {
+			break
+		}
+		if p.wakes(&found) && p.compiled().counts(view, w) {
+			return int(p.rule)
+		}
+	}
+	return limit
+}
+
+// awake reports whether some program wakes. It looks only at those that want one of the clauses before all others.
+func (r *reading) awake(found *set) bool {
+	for i, word := range found {
+		for ; word != 0; word &= word - 1 {
+			for _, p := range r.waiting[i*64+bits.TrailingZeros64(word)] {
+				if r.programs[p].wakes(found) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// wakes reports whether the clauses are there, so that the pattern must run.
+func (p *program) wakes(found *set) bool {
+	for _, c := range p.clauses {
+		if c != noClause && !found.has(c) {
 			return false
 		}
 	}
-	return m.compiled().counts(view, w)
+	return true
 }
 
 // counts reports whether the pattern has a match in view that no excuse takes part in. Behind an excused match the
@@ -92,29 +128,29 @@ func firstWord(s string) int {
 	return size
 }
 
-// compilePattern returns the programs of one rule and the instructions that they have together.
-func compilePattern(rule int, pattern string, folded, mapped *literals) ([]program, int, error) {
+// compilePattern adds the programs of one rule and returns the instructions that they have together.
+func (s *Screen) compilePattern(rule int, pattern string, folded, mapped *literals) (int, error) {
 	whole, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return nil, 0, err
+		return 0, err
 	}
 	steps, list := 0, branches(whole)
 	for _, branch := range list {
 		if steps += instructions(branch, MaxRuleSteps); steps > MaxRuleSteps {
-			return nil, 0, fmt.Errorf("the pattern makes more than %d instructions", MaxRuleSteps)
+			return 0, fmt.Errorf("the pattern makes more than %d instructions", MaxRuleSteps)
 		}
 	}
 	if n := countExcuses(whole); n > MaxExcuses {
-		return nil, 0, fmt.Errorf("the pattern has %d groups named %s…, more than %d", n, excusePrefix, MaxExcuses)
+		return 0, fmt.Errorf("the pattern has %d groups named %s…, more than %d", n, excusePrefix, MaxExcuses)
 	}
 	if matchesEmpty(whole) {
-		return nil, 0, errors.New("the pattern matches the empty text, and so everything")
+		return 0, errors.New("the pattern matches the empty text, and so everything")
 	}
-	var programs []program
 	for _, branch := range list {
-		programs = append(programs, program{rule, newMatcher(branch, asFolded, folded), newMatcher(branch, asMapped, mapped)})
+		s.folded.add(rule, branch, asFolded, folded)
+		s.mapped.add(rule, branch, asMapped, mapped)
 	}
-	return programs, steps, nil
+	return steps, nil
 }
 
 // instructions returns about how many instructions re compiles to, without compiling it. It stops counting behind
@@ -148,8 +184,24 @@ func countExcuses(re *syntax.Regexp) int {
 	return n
 }
 
-func newMatcher(branch *syntax.Regexp, as spelling, l *literals) matcher {
-	return matcher{sync.OnceValue(func() *compiled { return recompile(as.rewrite(branch).String()) }), l.add(branch, as)}
+// finish makes what finds out which programs are worth running, once all of them are there.
+func (r *reading) finish(l *literals) {
+	r.scanner, r.waiting = newScanner(l.list), make([][]int32, firstNumber+len(l.list))
+	for i := range r.programs {
+		first := r.programs[i].clauses[0]
+		r.waiting[first] = append(r.waiting[first], int32(i))
+	}
+	r.always = len(r.waiting[noClause]) > 0
+}
+
+// add adds a branch of a rule's pattern.
+func (r *reading) add(rule int, branch *syntax.Regexp, as spelling, l *literals) {
+	p := program{
+		compiled: sync.OnceValue(func() *compiled { return recompile(as.rewrite(branch).String()) }),
+		clauses:  l.add(branch, as),
+		rule:     int32(rule),
+	}
+	r.programs = append(r.programs, p)
 }
 
 // recompile compiles a rewritten pattern. The pattern as written has been parsed before; should its rewriting not

@@ -109,9 +109,8 @@ type Hit struct {
 // everything.
 type Screen struct {
 	rules    []Rule
-	programs []program // in the order of their rules
-	folded   *scanner  // literals of the patterns as written
-	mapped   *scanner  // and of the mapped patterns
+	folded   reading
+	mapped   reading
 	maxBytes int
 }
 
@@ -143,7 +142,7 @@ func compileRules(rules []Rule) (*Screen, error) {
 	seen, steps := map[string]int{}, 0
 	folded, mapped := &literals{numbers: map[string]uint16{}}, &literals{numbers: map[string]uint16{}}
 	for i, r := range rules {
-		programs, n, err := compileRule(i, r, folded, mapped)
+		n, err := s.compileRule(i, r, folded, mapped)
 		if first, dup := seen[r.ID]; err == nil && dup {
 			err = fmt.Errorf("the id is that of rule %d", first)
 		}
@@ -154,24 +153,24 @@ func compileRules(rules []Rule) (*Screen, error) {
 			return nil, fmt.Errorf("input rule %d (id %q): %w", i, r.ID, err)
 		}
 		seen[r.ID] = i
-		s.programs = append(s.programs, programs...)
 	}
-	s.folded, s.mapped = newScanner(folded.list), newScanner(mapped.list)
+	s.folded.finish(folded)
+	s.mapped.finish(mapped)
 	return s, nil
 }
 
-func compileRule(index int, r Rule, folded, mapped *literals) ([]program, int, error) {
+func (s *Screen) compileRule(index int, r Rule, folded, mapped *literals) (int, error) {
 	switch {
 	case strings.TrimSpace(r.ID) == "":
-		return nil, 0, errors.New("the id is empty")
+		return 0, errors.New("the id is empty")
 	case strings.TrimSpace(r.Reason) == "":
-		return nil, 0, errors.New("the reason is empty")
+		return 0, errors.New("the reason is empty")
 	case r.Pattern == "":
-		return nil, 0, errors.New("the pattern is empty")
+		return 0, errors.New("the pattern is empty")
 	case len(r.Pattern) > MaxPatternBytes:
-		return nil, 0, fmt.Errorf("the pattern has %d bytes, more than %d", len(r.Pattern), MaxPatternBytes)
+		return 0, fmt.Errorf("the pattern has %d bytes, more than %d", len(r.Pattern), MaxPatternBytes)
 	}
-	return compilePattern(index, r.Pattern, folded, mapped)
+	return s.compilePattern(index, r.Pattern, folded, mapped)
 }
 
 // Judge returns why one request is refused, or nil if nothing speaks against it. The first text is the request itself;
@@ -234,72 +233,12 @@ func (s *Screen) tooLarge(own, taken int, form string) *Hit {
 
 // text returns the index of the first rule before limit that matches a view of t, or limit.
 func (s *Screen) text(t, folded string, limit int, w *work) int {
-	limit = s.match(folded, false, limit, w)
-	plain := plainLetters(folded)
-	limit = s.match(letters(plain), true, limit, w)
-	joined := join(plain)
-	if joined != plain {
-		limit = s.match(letters(joined), true, limit, w)
-	}
-	if wide := spaced(t); wide != "" {
-		limit = s.match(Skeleton(wide), true, limit, w)
-	}
-	limit = s.shapes(plain, joined, limit, w)
-	if gaps := unseen(t); gaps != "" {
-		limit = s.match(mapLetters(apart(plainLetters(Fold(gaps)))), true, limit, w)
-	}
-	if isASCII(t) {
-		return limit
-	}
-	if strings.ContainsRune(t, blankGlyph) {
-		limit = s.match(Skeleton(Fold(strings.ReplaceAll(t, string(blankGlyph), ""))), true, limit, w)
-	}
-	if capitals := Skeleton(Fold(mapCapitals(t))); capitals != joined {
-		limit = s.match(capitals, true, limit, w)
-	}
-	if h := hidden(t); h != "" {
-		limit = s.text(h, Fold(h), limit, w) // ASCII: ends here
-	}
-	return limit
-}
-
-// shapes judges the views that a text has reason for.
-func (s *Screen) shapes(plain, joined string, limit int, w *work) int {
-	found := shapeOf(plain)
-	if found == (shape{}) {
-		return limit
-	}
-	if found.gaps {
-		limit = s.match(letters(apart(plain)), true, limit, w)
-	}
-	if found.signs {
-		limit = s.match(letters(join(split(plain))), true, limit, w)
-	}
-	if found.runs {
-		limit = s.match(letters(shorten(joined, 1)), true, limit, w)
-		limit = s.match(letters(shorten(joined, 2)), true, limit, w)
-	}
-	if found.pairs {
-		limit = s.match(letters(join(gather(plain))), true, limit, w)
-	}
-	return limit
-}
-
-// match returns the index of the first rule before limit that matches one view, or limit.
-func (s *Screen) match(view string, mapped bool, limit int, w *work) int {
-	sc := s.folded
-	if mapped {
-		sc = s.mapped
-	}
-	found := sc.scan(view)
-	for i := range s.programs {
-		p := &s.programs[i]
-		if p.rule >= limit || w.spent() {
-			break
+	views(t, folded, func(view string, mapped bool) {
+		r := &s.folded
+		if mapped {
+			r = &s.mapped
 		}
-		if p.matches(view, mapped, &found, w) {
-			return p.rule
-		}
-	}
+		limit = r.match(view, limit, w)
+	})
 	return limit
 }

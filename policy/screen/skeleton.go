@@ -117,39 +117,54 @@ const wordByte = letterByte | digitByte | signByte
 
 // letters replaces what stands for letters in each word that has a letter, and makes one of what cannot be told apart.
 func letters(s string) string {
-	var b strings.Builder
-	b.Grow(len(s))
-	for i := 0; i < len(s); {
-		if kind[s[i]]&wordByte == 0 {
-			b.WriteByte(s[i])
-			i++
-			continue
+	all, stands, pairs, last := uint8(0), false, false, byte(0)
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		all |= kind[c]
+		stands = stands || leet[c] != c
+		pairs = pairs || last == 'r' && c == 'n' || last == 'v' && c == 'v'
+		last = c
+	}
+	if stands {
+		s = standing(s, all&(digitByte|signByte) == 0) // makes neither r, n nor v
+	}
+	if pairs {
+		s = digraphs(s)
+	}
+	return s
+}
+
+// standing replaces what stands for letters in each word that has a letter. Where there are no digits and signs, every
+// word has one.
+func standing(s string, everywhere bool) string {
+	var room [ordinary]byte
+	b := append(room[:0], s...)
+	if everywhere {
+		for i, c := range b {
+			b[i] = leet[c]
 		}
+		return string(b)
+	}
+	for i := 0; i < len(b); {
 		end, all := i, uint8(0)
-		for ; end < len(s) && kind[s[end]]&wordByte != 0; end++ {
-			all |= kind[s[end]]
+		for ; end < len(b) && kind[b[end]]&wordByte != 0; end++ {
+			all |= kind[b[end]]
 		}
 		last := end // "!" and "+" at the end of a word are punctuation
-		for last > i && (s[last-1] == '!' || s[last-1] == '+') {
+		for last > i && (b[last-1] == '!' || b[last-1] == '+') {
 			last--
 		}
 		for ; all&letterByte != 0 && i < last; i++ {
-			b.WriteByte(leet[s[i]])
+			b[i] = leet[b[i]]
 		}
-		b.WriteString(s[i:end])
-		i = end
+		i = end + 1
 	}
-	return digraphs(b.String())
+	return string(b)
 }
 
+// digraphs makes one letter of two that look like it.
 func digraphs(s string) string {
-	if strings.Contains(s, "rn") {
-		s = strings.ReplaceAll(s, "rn", "m")
-	}
-	if strings.Contains(s, "vv") {
-		s = strings.ReplaceAll(s, "vv", "w")
-	}
-	return s
+	return strings.ReplaceAll(strings.ReplaceAll(s, "rn", "m"), "vv", "w")
 }
 
 const (
@@ -163,31 +178,39 @@ func join(s string) string {
 	if !splits(s) {
 		return s
 	}
-	var b strings.Builder
-	b.Grow(len(s))
+	var room [ordinary]byte
+	b := append(room[:0], s...)[:0] // the room that s takes
 	for i := 0; i < len(s); {
-		if end := spelled(s, i); end > i {
-			for ; i < end; i++ {
-				if kind[s[i]]&wordByte != 0 {
-					b.WriteByte(s[i])
+		from := i
+		if kind[s[i]]&wordByte != 0 {
+			if isSingle(s, i) {
+				for end := spelled(s, i); i < end; i++ {
+					if kind[s[i]]&wordByte != 0 {
+						b = append(b, s[i])
+					}
 				}
 			}
-			continue
-		}
-		if kind[s[i]]&splitByte != 0 && i > 0 && kind[s[i-1]]&wordByte != 0 {
-			end := i
-			for end < len(s) && end-i < maxSplit && kind[s[end]]&splitByte != 0 {
-				end++
-			}
-			if end < len(s) && kind[s[end]]&wordByte != 0 {
-				i = end
+			if i > from {
 				continue
 			}
+			for i < len(s) && kind[s[i]]&wordByte != 0 {
+				i++
+			}
+			b = append(b, s[from:i]...)
+			continue
 		}
-		b.WriteByte(s[i])
-		i++
+		for i < len(s) && i-from < maxSplit && kind[s[i]]&splitByte != 0 {
+			i++
+		}
+		switch {
+		case i == from: // a space
+			i++
+		case from > 0 && kind[s[from-1]]&wordByte != 0 && i < len(s) && kind[s[i]]&wordByte != 0:
+			continue // separators within a word
+		}
+		b = append(b, s[from:i]...)
 	}
-	return b.String()
+	return string(b)
 }
 
 // splits reports whether s may have anything to join: a separator, or two single letters in a row.

@@ -33,7 +33,7 @@ func newScanner(clauses []clause) *scanner {
 	t := trie{nodes: make([]node, 1, 1+bytes/4), marks: make([]mark, 1)} // literals share most of their bytes
 	for number, c := range clauses {
 		for _, lit := range c {
-			t.insert(lit, uint16(number), &sc.class)
+			t.insert(lit, firstNumber+uint16(number), &sc.class)
 		}
 	}
 	sc.link(&t)
@@ -69,30 +69,33 @@ func (t *trie) below(at uint16, class uint8) uint16 {
 }
 
 // link makes an automaton of the trie, breadth first: where the trie has no way on, the way of the longest suffix is
-// taken, and what ends there ends here too.
+// taken, and what ends there ends here too. States are numbered in the order in which they are met.
 func (sc *scanner) link(t *trie) {
 	states := len(t.nodes)
-	sc.next, sc.ends = make([]uint16, states*sc.width), make([]span, states)
+	sc.next, sc.ends, sc.ending = make([]uint16, states*sc.width), make([]span, states), make([]uint64, (states+63)/64)
 	sc.lists = make([]uint16, 0, 2*len(t.marks))
-	fail, queue := make([]uint16, states), make([]uint16, 1, states)
-	for i := 0; i < len(queue); i++ {
-		state, suffix := queue[i], fail[queue[i]]
-		sc.ends[state] = sc.together(t, state, sc.ends[suffix])
-		row := sc.next[int(state)*sc.width:][:sc.width]
+	fail, met := make([]uint16, states), make([]uint16, 1, states) // per state; met is its node
+	for state := 0; state < len(met); state++ {
+		suffix := fail[state]
+		sc.ends[state] = sc.together(t, met[state], sc.ends[suffix])
+		if e := sc.ends[state]; e.from < e.to {
+			sc.ending[state/64] |= 1 << (state % 64)
+		}
+		row := sc.next[state*sc.width:][:sc.width]
 		if state != 0 {
 			copy(row, sc.next[int(suffix)*sc.width:])
 		}
-		for child := t.nodes[state].child; child != 0; child = t.nodes[child].sibling {
-			way := &row[t.nodes[child].class]
-			fail[child], *way = *way, child
-			queue = append(queue, child)
+		for child := t.nodes[met[state]].child; child != 0; child = t.nodes[child].sibling {
+			way, number := &row[t.nodes[child].class], uint16(len(met))
+			fail[number], *way = *way, number
+			met = append(met, child)
 		}
 	}
 }
 
-// together returns what ends in a state: its own marks and those of its longest suffix.
-func (sc *scanner) together(t *trie, state uint16, suffix span) span {
-	at := t.nodes[state].marks
+// together returns what ends in a node's state: its own marks and those of its longest suffix.
+func (sc *scanner) together(t *trie, at uint16, suffix span) span {
+	at = t.nodes[at].marks
 	if at == 0 {
 		return suffix
 	}

@@ -1,9 +1,88 @@
 package screen
 
 import (
+	"bytes"
 	"strings"
 	"unicode/utf8"
 )
+
+// views calls look with each view of t and whether it is mapped: the same ones in the same order each time, for what it
+// takes to judge them is counted.
+func views(t, folded string, look func(view string, mapped bool)) {
+	look(folded, false)
+	if isWord(t) {
+		wordViews(t, look)
+		return
+	}
+	plain := plainLetters(folded)
+	look(letters(plain), true)
+	joined := join(plain)
+	if joined != plain {
+		look(letters(joined), true)
+	}
+	ascii := isASCII(t)
+	if ascii && folded == t { // without wide spaces and what leaves no mark
+		shapeViews(plain, joined, look)
+		return
+	}
+	if wide := spaced(t); wide != "" {
+		look(Skeleton(wide), true)
+	}
+	shapeViews(plain, joined, look)
+	if gaps := unseen(t); gaps != "" {
+		look(mapLetters(apart(plainLetters(Fold(gaps)))), true)
+	}
+	if ascii {
+		return
+	}
+	if strings.ContainsRune(t, blankGlyph) {
+		look(Skeleton(Fold(strings.ReplaceAll(t, string(blankGlyph), ""))), true)
+	}
+	if capitals := Skeleton(Fold(mapCapitals(t))); capitals != joined {
+		look(capitals, true)
+	}
+	if h := hidden(t); h != "" {
+		views(h, Fold(h), look) // ASCII: ends here
+	}
+}
+
+// isWord reports whether s is small ASCII letters and nothing else.
+func isWord(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] < 'a' || 'z' < s[i] {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// wordViews is what [views] comes to for such a word, as most names and many texts in a call are: it is folded, has no
+// gaps, signs or pieces, and nothing in it is to be put together.
+func wordViews(t string, look func(view string, mapped bool)) {
+	look(letters(t), true)
+	if shapeOf(t).runs {
+		look(letters(shorten(t, 1)), true)
+		look(letters(shorten(t, 2)), true)
+	}
+}
+
+// shapeViews are the views that a text has reason for.
+func shapeViews(plain, joined string, look func(view string, mapped bool)) {
+	found := shapeOf(plain)
+	if found.gaps {
+		look(letters(apart(plain)), true)
+	}
+	if found.signs {
+		look(letters(join(split(plain))), true)
+	}
+	if found.runs {
+		look(letters(shorten(joined, 1)), true)
+		look(letters(shorten(joined, 2)), true)
+	}
+	if found.pairs {
+		look(letters(join(gather(plain))), true)
+	}
+}
 
 // A shape is what in a text gives reason to read it in one more way.
 type shape struct {
@@ -14,10 +93,11 @@ type shape struct {
 }
 
 const (
-	minRun      = 3 // equal letters in a row that nobody writes by the rules of spelling
-	minPieces   = 4 // pieces in a row that are a word in pieces
-	maxPiece    = 2 // bytes of a piece
-	manyGaps    = 2 // separators between words that are more than an accident
+	minRun      = 3   // equal letters in a row that nobody writes by the rules of spelling
+	minPieces   = 4   // pieces in a row that are a word in pieces
+	maxPiece    = 2   // bytes of a piece
+	ordinary    = 256 // bytes of a text that is taken apart without a place of its own in memory
+	manyGaps    = 2   // separators between words that are more than an accident
 	hardGap     = "_.:;!?"
 	blankGlyph  = '\u2800' // looks like a space, but is none
 	noGap, sign = " '", "@$!|+"
@@ -98,34 +178,43 @@ func shapeOf(s string) shape {
 	return found
 }
 
-// apart returns s with whatever separates words made a space: "make_me.some" is "make me some".
+// apart returns s with whatever separates words made a space: "make_me.some" is "make me some". Where that makes several
+// spaces, as between "make ... some", runs of spaces are made one.
 func apart(s string) string {
-	b := []byte(s)
-	for i := 0; i < len(b); {
-		if shapes[b[i]]&gap == 0 || i == 0 || shapes[b[i-1]]&solid == 0 {
-			i++
+	var room [ordinary]byte
+	b := append(room[:0], s...)[:0] // the room that s takes
+	wide, from := false, 0
+	for i := 1; i < len(s); i++ {
+		if shapes[s[i]]&gap == 0 || shapes[s[i-1]]&solid == 0 {
 			continue
 		}
-		end := i
-		for end < len(b) && shapes[b[end]]&gap != 0 {
+		end := i + 1
+		for end < len(s) && shapes[s[end]]&gap != 0 {
 			end++
 		}
-		if end < len(b) && shapes[b[end]]&solid != 0 {
-			for ; i < end; i++ {
-				b[i] = ' '
-			}
+		if end < len(s) && shapes[s[end]]&solid != 0 {
+			b = append(append(b, s[from:i]...), ' ')
+			wide = wide || end > i+1
+			from = end
 		}
 		i = end
 	}
-	return oneSpace(string(b))
+	b = append(b, s[from:]...)
+	if wide || bytes.Contains(b, []byte("  ")) {
+		b = oneSpace(b)
+	}
+	return string(b)
 }
 
-// oneSpace makes runs of spaces one.
-func oneSpace(s string) string {
-	if !strings.Contains(s, "  ") {
-		return s
+// oneSpace makes runs of spaces one, in place, and leaves none at the ends.
+func oneSpace(b []byte) []byte {
+	kept := b[:0]
+	for _, c := range b {
+		if c != ' ' || len(kept) > 0 && kept[len(kept)-1] != ' ' {
+			kept = append(kept, c)
+		}
 	}
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' }), " ")
+	return bytes.TrimSuffix(kept, []byte(" "))
 }
 
 // split returns s with signs made separators, which [Skeleton] drops: in "r|a|n" they are no letters.
@@ -140,7 +229,8 @@ func split(s string) string {
 
 // shorten returns s with each run of at least [minRun] equal letters cut to keep of them.
 func shorten(s string, keep int) string {
-	b := make([]byte, 0, len(s))
+	var room [ordinary]byte
+	b := append(room[:0], s...)[:0] // the room that s takes
 	for i := 0; i < len(s); {
 		end := i + 1
 		for end < len(s) && s[end] == s[i] && s[i] < utf8.RuneSelf {
