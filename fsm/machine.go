@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/qmuntal/stateless"
 )
@@ -12,14 +13,21 @@ import (
 type Machine[S any] struct {
 	spec  *Spec
 	inner *stateless.StateMachine
-	// states and triggers hold each name already as an interface value, so that firing does not allocate for it. They
+	// places and triggers hold each name already as an interface value, so that firing does not allocate for it. They
 	// are also the guard against stateless creating a state that it is asked about.
-	states   map[State]stateless.State
+	places   map[State]place
 	triggers map[Trigger]stateless.Trigger
+	flights  *sync.Pool // of *flight[S]: nobody has one when Fire returns
+}
+
+// place is what firing needs to know of a [Place].
+type place struct {
+	state    stateless.State
+	terminal bool
 }
 
 // flight carries one Fire through stateless. It is its own context, so that the state, the subject and the guard's
-// answer travel without a second allocation.
+// answer travel without an allocation.
 type flight[S any] struct {
 	context.Context
 	subject S
@@ -49,10 +57,24 @@ func flightOf[S any](ctx context.Context) (*flight[S], error) {
 	return nil, ErrNoTransition
 }
 
-// newMachine configures stateless from the rows and from nothing else. The table has been found without mistakes.
+// newMachine compiles a table that has been found without mistakes.
 func newMachine[S any](t Table[S]) *Machine[S] {
-	m := &Machine[S]{spec: t.Spec(), states: map[State]stateless.State{}, triggers: map[Trigger]stateless.Trigger{}}
-	m.inner = stateless.NewStateMachineWithExternalStorage(
+	m := &Machine[S]{
+		spec: t.Spec(), inner: configured(t), places: map[State]place{}, triggers: map[Trigger]stateless.Trigger{},
+		flights: &sync.Pool{New: func() any { return &flight[S]{Context: context.Background()} }},
+	}
+	for _, p := range t.Places {
+		m.places[p.State] = place{p.State, p.Terminal}
+	}
+	for _, r := range t.Rows {
+		m.triggers[r.On] = r.On
+	}
+	return m
+}
+
+// configured configures stateless from the rows and from nothing else.
+func configured[S any](t Table[S]) *stateless.StateMachine {
+	inner := stateless.NewStateMachineWithExternalStorage(
 		func(ctx context.Context) (stateless.State, error) {
 			f, err := flightOf[S](ctx)
 			if err != nil {
@@ -69,18 +91,16 @@ func newMachine[S any](t Table[S]) *Machine[S] {
 			return nil
 		},
 		stateless.FiringImmediate)
-	m.inner.OnUnhandledTrigger(func(context.Context, stateless.State, stateless.Trigger, []string) error {
+	inner.OnUnhandledTrigger(func(context.Context, stateless.State, stateless.Trigger, []string) error {
 		return ErrNoTransition
 	})
 	for _, p := range t.Places {
-		m.states[p.State] = p.State
-		m.inner.Configure(p.State)
+		inner.Configure(p.State)
 	}
 	for _, r := range t.Rows {
-		m.triggers[r.On] = r.On
-		m.inner.Configure(r.From).Permit(r.On, r.To, r.Guard.ask)
+		inner.Configure(r.From).Permit(r.On, r.To, r.Guard.ask)
 	}
-	return m
+	return inner
 }
 
 // ask puts the guard to the subject in the context and keeps its error there.
@@ -99,7 +119,7 @@ func (g Guard[S]) ask(ctx context.Context, _ ...any) bool {
 // Fire returns the state that on establishes for a subject that is in state at, or a [*TransitionError]. It changes
 // nothing: the caller keeps the state. On an error the returned state is at.
 func (m *Machine[S]) Fire(subject S, at State, on Trigger) (State, error) {
-	from, known := m.states[at]
+	from, known := m.places[at]
 	if !known {
 		return at, refusal(subject, at, on, "", fmt.Errorf("%w: unknown state", ErrNoTransition))
 	}
@@ -107,7 +127,9 @@ func (m *Machine[S]) Fire(subject S, at State, on Trigger) (State, error) {
 	if !known {
 		return at, refusal(subject, at, on, "", fmt.Errorf("%w: unknown trigger", ErrNoTransition))
 	}
-	f := &flight[S]{Context: context.Background(), subject: subject, at: from}
+	f := m.flights.Get().(*flight[S])
+	defer m.land(f)
+	f.subject, f.at = subject, from.state
 	err := m.inner.FireCtx(f, trigger)
 	if f.reason != nil {
 		return at, refusal(subject, at, on, f.guard, f.reason)
@@ -120,6 +142,12 @@ func (m *Machine[S]) Fire(subject S, at State, on Trigger) (State, error) {
 		return at, refusal(subject, at, on, "", ErrNoTransition)
 	}
 	return to, nil
+}
+
+// land keeps a flight for others, without what it carried.
+func (m *Machine[S]) land(f *flight[S]) {
+	*f = flight[S]{Context: f.Context}
+	m.flights.Put(f)
 }
 
 func refusal(subject any, at State, on Trigger, guard string, reason error) error {
@@ -141,12 +169,7 @@ func (m *Machine[S]) Start() State {
 }
 
 // Terminal reports whether a known state has no way out. An unknown state is not terminal: nothing ends there.
-func (m *Machine[S]) Terminal(at State) bool {
-	if m.spec == nil {
-		return false
-	}
-	return slices.ContainsFunc(m.spec.Places, func(p Place) bool { return p.State == at && p.Terminal })
-}
+func (m *Machine[S]) Terminal(at State) bool { return m.places[at].terminal }
 
 // Spec gives a copy of the table without its functions; keep it rather than asking for it again.
 func (m *Machine[S]) Spec() *Spec {

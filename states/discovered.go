@@ -42,6 +42,6 @@ func (discovered) Judge(r *Run, ev Event) Judgement {
 	}
 	c := plan.Canonical()
 	return Judgement{Plan, &PlannedFact{
-		Catalog: r.facts.Discovered.Catalog, Digest: canonical.Sum("plan", c), Plan: c, Verdict: v, plan: plan,
+		Catalog: r.facts.Discovered.Catalog, Digest: canonical.Sum(kindPlan, c), Plan: c, Verdict: v, plan: plan,
 	}}
 }

@@ -240,7 +240,7 @@ func prepared(ev Event) Event {
 				size += len(page) + len(page)/4 // quotation marks take two bytes
 			}
 		}
-		listed.spelled = appendSpelled(make([]byte, 0, size), listed)
+		listed.spelled = appendSpelled(new(canonical.Object), make([]byte, 0, size), listed)
 		listed.digest = listed.sum()
 	}
 	return ev

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -75,14 +74,13 @@ func (m *Machine) Terminal(s fsm.State) bool { return m.table.Terminal(s) }
 // Advance moves the run until it ends or is parked, and says how it stands. It returns an error when the machinery
 // cannot go on: the record could not be kept, the machine refused a transition, or the door gave up.
 func (m *Machine) Advance(ctx context.Context, r *Run, door Door, rec Recorder) (Outcome, error) {
-	buffer := buffers.Get().(*[]byte)
-	r.buffer = *buffer
-	defer func() {
-		if *buffer = r.buffer; *buffer != nil {
-			buffers.Put(buffer)
-		}
-		r.buffer = nil
-	}()
+	if _, nothing := rec.(interface{ keepsNothing() }); !nothing {
+		r.speller = speller()
+		defer func() {
+			done(r.speller)
+			r.speller = nil
+		}()
+	}
 	for !m.table.Terminal(r.state) {
 		err := m.step(ctx, r, door, rec)
 		if errors.Is(err, ErrParked) {
@@ -124,7 +122,9 @@ func (m *Machine) step(ctx context.Context, r *Run, door Door, rec Recorder) err
 		return err
 	}
 	step := Step{From: r.state, To: to, On: judged.On}
-	r.spellStep(&step, wanted, event, judged.Fact)
+	if r.speller != nil {
+		r.spellStep(&step, wanted, event, judged.Fact)
+	}
 	if err := rec.Append(step); err != nil {
 		return fmt.Errorf("the record cannot be kept, so the run stops here: %w", err)
 	}
@@ -133,42 +133,37 @@ func (m *Machine) step(ctx context.Context, r *Run, door Door, rec Recorder) err
 	return nil
 }
 
-// spellStep writes what led to the step into the run's own buffer, one behind the other.
+// spellStep writes what led to the step into the memory of the run's speller, one behind the other.
 func (r *Run) spellStep(s *Step, wanted Command, event Event, fact Fact) {
-	b := appendSpelled(r.buffer[:0], fact)
+	o := r.speller
+	b := appendSpelled(o, o.Room(), fact)
 	facts := len(b)
 	if wanted != nil {
-		b = appendSpelled(b, wanted)
+		b = appendSpelled(o, b, wanted)
 	}
 	command := len(b)
 	s.Event = null
 	if listed, ok := event.(*ToolsListed); ok && listed.spelled != nil {
 		s.Event = listed.spelled
 	} else if event != nil {
-		b = appendSpelled(b, event)
+		b = appendSpelled(o, b, event)
 		s.Event = b[command:]
 	}
 	s.Facts, s.Command = b[:facts:facts], b[facts:command:command]
 	if wanted == nil {
 		s.Command = null
 	}
-	if r.buffer = b; cap(b) > maxBuffer {
-		r.buffer = nil
+	if cap(b) > maxRoom {
+		r.speller = new(canonical.Object)
 	}
 }
-
-// buffers are what runs spell their steps into, one after the other.
-var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, 4<<10)) }}
-
-// maxBuffer is the size up to which a run keeps its buffer between steps.
-const maxBuffer = 64 << 10
 
 // consume hands out the permit, once, for exactly the call that it was minted for.
 func (r *Run) consume(call *CallTool) error {
 	p, d := r.facts.Permitted, r.facts.Dispatched
 	if r.state != Dispatched || r.consumed || p == nil || d == nil ||
 		d.Permit != call.Permit || p.Permit != call.Permit || p.Server != call.Server || p.Tool != call.Tool ||
-		call.Permit != p.digest(r.id) || !bytes.Equal(call.Bytes, p.Arguments) ||
+		!p.is(call.Permit, r.id) || !bytes.Equal(call.Bytes, p.Arguments) ||
 		call.Round != p.Round || p.Round != r.request.round() || !bytes.Equal(call.Beside, r.request.Round) {
 		return ErrPermit
 	}

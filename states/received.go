@@ -1,10 +1,6 @@
 package states
 
-import (
-	"bytes"
-
-	"github.com/go-json-experiment/json/jsontext"
-)
+import "pgfsm/policy/canonical"
 
 // received screens the request (INV-0): before discovery, before any effect.
 type received struct{}
@@ -12,7 +8,7 @@ type received struct{}
 func (received) Want(*Run) Command { return nil }
 
 func (received) Judge(r *Run, _ Event) Judgement {
-	v := r.bundle.Screen(texts(r.request)...)
+	v := r.bundle.Screen(texts(&r.request)...)
 	if !v.Allows() {
 		return block(v)
 	}
@@ -20,28 +16,14 @@ func (received) Judge(r *Run, _ Event) Judgement {
 }
 
 // texts returns what the input rules look at: the question, or the call's bytes and every string in them, so that an
-// escape cannot hide a word.
-func texts(req Request) []string {
+// escape cannot hide a word. What is not strict JSON is refused by the plan gate.
+func texts(req *Request) []string {
 	if req.Kind == KindAsk {
 		return []string{string(req.Text)}
 	}
-	found := spoken([]string{string(req.Text)}, req.Text)
+	found := canonical.Strings(nil, req.Text)
 	if len(req.Round) > 0 {
-		found = spoken(append(found, string(req.Round)), req.Round)
+		found = canonical.Strings(found, req.Round)
 	}
 	return found
-}
-
-// spoken appends every string of a JSON text, as far as it is one: what is not strict JSON is refused by the plan gate.
-func spoken(found []string, text []byte) []string {
-	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
-	for {
-		tok, err := dec.ReadToken()
-		if err != nil {
-			return found
-		}
-		if tok.Kind() == '"' {
-			found = append(found, tok.String())
-		}
-	}
 }

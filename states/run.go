@@ -33,7 +33,8 @@ func (r *Request) round() canonical.Digest {
 
 // digest names the request.
 func (r *Request) digest() canonical.Digest {
-	o := canonical.NewObject(make([]byte, 0, len(r.Text)+128))
+	o := speller()
+	defer done(o)
 	r.Spell(o)
 	return canonical.Sum("request", o.Bytes())
 }
@@ -49,16 +50,20 @@ type Run struct {
 	trail    []fsm.State
 	consumed bool // the permit has been handed out
 
-	facts  Facts
-	buffer []byte // for spelling steps
+	facts   Facts
+	speller *canonical.Object // spells the steps, where they are recorded
+
+	usual [usualStates]fsm.State // what the trail takes
 }
+
+// usualStates is how many states a run goes through at most, unless the table grows.
+const usualStates = 16
 
 // NewRun starts a run in the machine's first state. The id is a UUIDv7 that the caller drew.
 func NewRun(id string, request Request, bundle *policy.Bundle) *Run {
-	return &Run{
-		id: id, request: request, asked: request.digest(), bundle: bundle,
-		state: Received, trail: append(make([]fsm.State, 0, 16), Received),
-	}
+	r := &Run{id: id, request: request, asked: request.digest(), bundle: bundle, state: Received}
+	r.trail = append(r.usual[:0], Received)
+	return r
 }
 
 // ID returns the run's id.

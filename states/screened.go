@@ -25,7 +25,11 @@ func (screened) Judge(r *Run, ev Event) Judgement {
 		return fail(policy.CodeNoServers, "No server answered: "+whyDown(c), NotSent)
 	}
 	f := &DiscoveredFact{Catalog: c.Digest(), Servers: Statuses(c), catalog: c}
-	for _, t := range c.Effective() {
+	effective := c.Effective()
+	if len(effective) > 0 {
+		f.Effective = make([]ToolRef, 0, len(effective))
+	}
+	for _, t := range effective {
 		f.Effective = append(f.Effective, ToolRef{Definition: t.Digest, Server: t.Server, Tool: t.Name})
 	}
 	return Judgement{Discover, f}

@@ -1,6 +1,8 @@
 package states
 
 import (
+	"sync"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy/canonical"
@@ -11,16 +13,38 @@ import (
 // Everything that is recorded is written here, member by member in canonical order. The struct tags say the same; a test
 // holds the two to each other.
 
-type speller interface{ spell(*canonical.Object) }
+type spellable interface{ spell(*canonical.Object) }
 
 // spelled is the canonical form of a command, an event or a fact.
-func spelled(v speller) jsontext.Value { return appendSpelled(make([]byte, 0, 512), v) }
+func spelled(v spellable) jsontext.Value {
+	return appendSpelled(new(canonical.Object), make([]byte, 0, 512), v)
+}
 
-func appendSpelled(b []byte, v speller) []byte {
-	o := canonical.NewObject(b)
+// appendSpelled appends the canonical form of v to b, by way of o.
+func appendSpelled(o *canonical.Object, b []byte, v spellable) []byte {
+	o.Begin(b)
 	v.spell(o)
 	return o.Bytes()
 }
+
+// speller returns an object that is begun, with memory of its own. Whoever is done with what it wrote says so.
+func speller() *canonical.Object {
+	o := spellers.Get().(*canonical.Object)
+	o.Begin(o.Room())
+	return o
+}
+
+// done keeps an object for others, unless it has become large.
+func done(o *canonical.Object) {
+	if cap(o.Room()) <= maxRoom {
+		spellers.Put(o)
+	}
+}
+
+var spellers = sync.Pool{New: func() any { return canonical.NewObject(make([]byte, 0, 4<<10)) }}
+
+// maxRoom is the size up to which the memory of an object is kept.
+const maxRoom = 64 << 10
 
 // SpellCommand returns a command in canonical form.
 func SpellCommand(c Command) jsontext.Value { return spelled(c) }

@@ -20,14 +20,12 @@ func (validated) Want(r *Run) Command {
 // historyWanted is what has to be known of calls before; nil if it is nothing.
 func historyWanted(r *Run) *ReadHistory {
 	f := r.facts.Validated
-	c := &ReadHistory{
-		Do: doReadHistory, Queries: r.bundle.Queries(f.Server, f.Tool),
-		Task: r.request.Task != nil && r.request.Task.Ledger && r.bundle.Counts(f.Server, f.Tool),
-	}
-	if len(c.Queries) == 0 && !c.Task {
+	queries := r.bundle.Queries(f.Server, f.Tool)
+	task := r.request.Task != nil && r.request.Task.Ledger && r.bundle.Counts(f.Server, f.Tool)
+	if len(queries) == 0 && !task {
 		return nil
 	}
-	return c
+	return &ReadHistory{Do: doReadHistory, Queries: queries, Task: task}
 }
 
 func (validated) Judge(r *Run, ev Event) Judgement {

@@ -3,6 +3,7 @@ package traces
 import (
 	"bytes"
 	"context"
+	"sync"
 
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
@@ -10,10 +11,7 @@ import (
 
 // A Chain numbers the steps of one run and links each to the one before, for whoever keeps them elsewhere than in a
 // trace.
-type Chain struct {
-	chain chain
-	line  []byte
-}
+type Chain struct{ chain chain }
 
 // NewChain begins the chain of a run at its header.
 func NewChain(h *Header) *Chain { return &Chain{chain: newChain(h.digest())} }
@@ -25,15 +23,24 @@ func (c *Chain) Behind(steps []Step) {
 	}
 }
 
-// Link completes a step. The step's values are copied.
+// Link completes a step. Its values are not copied, so they hold as long as those of s do.
 func (c *Chain) Link(s states.Step, at string) Step {
 	prev, seq := c.chain.prev, c.chain.next
-	c.line = c.chain.link(c.line[:0], s, at)
+	line := lines.Get().(*[]byte)
+	if *line = c.chain.link((*line)[:0], s, at); cap(*line) <= maxLine {
+		lines.Put(line)
+	}
 	return Step{
-		At: at, Command: bytes.Clone(s.Command), Event: bytes.Clone(s.Event), Facts: bytes.Clone(s.Facts), From: s.From,
+		At: at, Command: s.Command, Event: s.Event, Facts: s.Facts, From: s.From,
 		Hash: c.chain.prev, Prev: prev, Seq: seq, To: s.To, Trigger: s.On,
 	}
 }
+
+// lines are what steps are spelled into to be hashed, where their lines are not kept.
+var lines = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxLine is the size up to which the memory of a line is used again.
+const maxLine = 64 << 10
 
 // Last returns the hash of the last step; of none, the digest of the header.
 func (c *Chain) Last() canonical.Digest { return c.chain.prev }

@@ -1,0 +1,11 @@
+package states
+
+// Nowhere is a [Recorder] that keeps nothing, for those who say that nothing is to be kept. Steps are not spelled for it: of
+// each it is told only the transition.
+type Nowhere struct{}
+
+// Append forgets the step.
+func (Nowhere) Append(Step) error { return nil }
+
+// keepsNothing tells [Machine.Advance] that it is one, also where it is embedded.
+func (Nowhere) keepsNothing() {}
