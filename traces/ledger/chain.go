@@ -3,7 +3,6 @@ package ledger
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -21,28 +20,33 @@ const Format = "pgfsm.ledger/v1"
 
 // digest is the event's hash: over its canonical form without the hash.
 func (e *Event) digest() canonical.Digest {
-	o := canonical.NewObject(make([]byte, 0, len(e.Payload)+512))
+	return canonical.Sum(kindEvent, e.canonical(make([]byte, 0, len(e.Payload)+512)))
+}
+
+// canonical is the event's canonical form without the hash. It may write over b.
+func (e *Event) canonical(b []byte) []byte {
+	o := canonical.NewObject(b[:0])
 	o.Text("at", e.At)
 	o.Text("by", e.By)
 	o.Raw("payload", e.text())
 	o.Digest("prev", e.Prev)
 	o.Text("run", e.RunID)
 	o.Digest("run_prev", e.RunPrev)
-	o.Raw("seq", strconv.AppendInt(nil, e.Seq, 10))
+	number(o, "seq", e.Seq)
 	o.Text("type", string(e.Type))
-	return canonical.Sum(kindEvent, o.Bytes())
+	return o.Bytes()
 }
 
 // text is the payload as it is hashed: a reference is a string.
 func (e *Event) text() []byte {
-	if isRef(string(e.Payload)) {
+	if isRef(e.Payload) {
 		return canonical.AppendText(nil, string(e.Payload))
 	}
 	return e.Payload
 }
 
 // isRef reports whether a value stands elsewhere.
-func isRef(value string) bool { return len(value) > 0 && value[0] == '@' }
+func isRef[T string | jsontext.Value](value T) bool { return len(value) > 0 && value[0] == '@' }
 
 // A link is where the chain of events ends.
 type link struct {

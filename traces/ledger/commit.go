@@ -1,9 +1,12 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync/atomic"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy/canonical"
 )
@@ -122,7 +125,7 @@ func (l *Ledger) together(all []*operation) (errs []error, err error) {
 		if err != nil {
 			return err
 		}
-		b := &batch{Tx: tx, link: end, now: now}
+		b := &batch{Tx: tx, link: end, now: now, payload: make([]byte, 0, usualEvent), text: make([]byte, 0, usualEvent)}
 		for i, o := range all {
 			b.wrote = false
 			if errs[i] = o.do(b); errs[i] == nil {
@@ -137,6 +140,9 @@ func (l *Ledger) together(all []*operation) (errs []error, err error) {
 	return errs, err
 }
 
+// usualEvent is room for what most events say.
+const usualEvent = 1 << 10
+
 // A batch is a transaction with the end of the chain.
 type batch struct {
 	Tx
@@ -144,6 +150,8 @@ type batch struct {
 	now   string
 	wrote bool    // the operation has written something
 	added []Event // by the operation, and not in the store yet
+
+	payload, text []byte // room for those of one event
 }
 
 // flush puts the events of an operation into the store, all at once. Operations do not read events that they add; who
@@ -161,19 +169,19 @@ func (b *batch) flush() error {
 // events puts it once.
 func (b *batch) add(r *Request, run, by string, p payload) error {
 	b.wrote = true
-	value, err := spellPayload(p)
-	if err != nil {
-		return err
-	}
-	text, err := inline(value, b.PutBlob)
-	if err != nil {
-		return err
-	}
-	e := Event{Seq: b.link.seq + 1, RunID: run, Type: p.kind(), At: b.now, By: by, Payload: []byte(text), Prev: b.link.hash}
+	e := Event{Seq: b.link.seq + 1, RunID: run, Type: p.kind(), At: b.now, By: by, Prev: b.link.hash}
 	if r != nil {
 		e.RunPrev = r.Hash
 	}
-	e.Hash = e.digest()
+	var err error
+	if b.payload, err = spelled(b.payload, p); err != nil {
+		return err
+	}
+	if e.Payload, err = b.aside(b.payload); err != nil {
+		return err
+	}
+	b.text = e.canonical(b.text)
+	e.Hash = canonical.Sum(kindEvent, b.text)
 	if r != nil {
 		if err := project(r, &e, p); err != nil {
 			return err
@@ -187,19 +195,19 @@ func (b *batch) add(r *Request, run, by string, p payload) error {
 	return nil
 }
 
+// aside returns a copy of a payload as it stands in its row: a large one is put as a blob.
+func (b *batch) aside(text []byte) (jsontext.Value, error) {
+	if len(text) <= MaxInline {
+		return bytes.Clone(text), nil
+	}
+	ref, err := inline(text, b.PutBlob)
+	return jsontext.Value(ref), err
+}
+
 // row is what a decision looks like in its table.
 func (p *decision) row(e *Event) Decision {
 	return Decision{
 		Seq: e.Seq, RunID: e.RunID, At: e.At, Outcome: p.Outcome, Policy: p.Policy, Condition: p.Condition,
 		Bundle: p.Bundle, Code: p.Code, Reason: p.Reason,
 	}
-}
-
-// spellPayload writes a payload in canonical form.
-func spellPayload(p payload) ([]byte, error) {
-	b, err := canonical.Sorted(p)
-	if err != nil {
-		return nil, err
-	}
-	return canonical.JSON(b)
 }

@@ -69,7 +69,14 @@ func (l *Ledger) Attach(ctx context.Context, look Look) (q Request, err error) {
 	if look.Actor == "" || look.Server == "" || look.Tool == "" || look.Arguments == "" { // nobody's call, or none
 		return q, ErrNotFound
 	}
-	err = l.View(ctx, func(r Reader) error {
+	err = l.Glance(ctx, func(r Reader) error {
+		_, err := r.Waiting(look)
+		return err
+	})
+	if err != nil {
+		return q, err
+	}
+	err = l.View(ctx, func(r Reader) error { // the run and how it stands, at one moment
 		run, err := r.Waiting(look)
 		if err == nil {
 			q, err = r.Request(run)

@@ -75,7 +75,7 @@ func ReadAgain(t Type, value []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return spellPayload(p)
+	return respelled(p)
 }
 
 // Carry is how many counts a prune carries that removes one run, where the prune before carried so many, with a task's among them.

@@ -73,6 +73,11 @@ func (l *Ledger) Owner() string { return l.owner }
 // View reads one consistent state.
 func (l *Ledger) View(ctx context.Context, do func(Reader) error) error { return l.store.View(ctx, do) }
 
+// Glance is View without one state: each read sees what was committed when it began.
+func (l *Ledger) Glance(ctx context.Context, do func(Reader) error) error {
+	return l.store.Glance(ctx, do)
+}
+
 // Close waits for what is being recorded and lets go of the owner's lock. The store stays open. What is recorded after
 // it fails with [ErrClosed].
 func (l *Ledger) Close() error {
@@ -83,6 +88,20 @@ func (l *Ledger) Close() error {
 
 // timeForm is the form of every time in a ledger.
 const timeForm = policy.TimeForm
+
+// An instant is a time that was written last. Many are written within one second, which are all the same.
+type instant struct {
+	second  int64
+	written string
+}
+
+// text writes a time.
+func (i *instant) text(t time.Time) string {
+	if second := t.Unix(); second != i.second || i.written == "" {
+		i.second, i.written = second, t.UTC().Format(timeForm)
+	}
+	return i.written
+}
 
 // now is the ledger's time behind an event of a time: it never goes back.
 func (l *Ledger) now(last string) (string, error) { return behind(l.clock(), last) }

@@ -116,7 +116,7 @@ func parsePayload(t Type, value jsontext.Value) (payload, error) {
 	if err := canonical.Unmarshal(value, p); err != nil {
 		return nil, fmt.Errorf("the payload is not one of %s: %w", t, err)
 	}
-	again, err := spellPayload(p)
+	again, err := respelled(p)
 	if err != nil {
 		return nil, err
 	}

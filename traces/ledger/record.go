@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/risk"
@@ -22,6 +20,7 @@ type Run struct {
 	header traces.Header
 	run    *states.Run
 	chain  *traces.Chain
+	now    instant
 	count  int     // steps so far
 	steps  []Step  // those that are not recorded
 	blobs  []Blob  // what they refer to
@@ -63,28 +62,44 @@ func (r *Run) Append(s states.Step) error {
 }
 
 // link completes a step as it will stand in its table.
-func (r *Run) link(s states.Step) error {
-	step := r.chain.Link(s, r.l.clock().UTC().Format(timeForm))
+func (r *Run) link(s states.Step) (err error) {
+	step := r.chain.Link(s, r.now.text(r.l.clock()))
 	row := Step{
 		RunID: r.header.RunID, Seq: step.Seq, At: step.At, From: step.From, Trigger: step.Trigger, To: step.To,
 		Prev: step.Prev, Hash: step.Hash,
 	}
-	put := func(b Blob) error {
-		r.blobs = append(r.blobs, b)
-		return nil
+	if row.Facts, err = r.keep(s.Facts); err != nil {
+		return err
 	}
-	for _, v := range []struct {
-		to    *string
-		value jsontext.Value
-	}{{&row.Facts, step.Facts}, {&row.Command, step.Command}, {&row.Event, step.Event}} {
-		var err error
-		if *v.to, err = inline(v.value, put); err != nil {
-			return err
-		}
+	if row.Command, err = r.keep(s.Command); err != nil {
+		return err
+	}
+	if row.Event, err = r.keep(s.Event); err != nil {
+		return err
+	}
+	if r.steps == nil {
+		r.steps = make([]Step, 0, usualSteps)
 	}
 	r.steps, r.count = append(r.steps, row), r.count+1
 	return nil
 }
+
+// usualSteps is how many steps an agent's call takes until it leaves, and as many as any transaction of it records.
+const usualSteps = 9
+
+// keep copies a value of a step as it stands in its row: a large one will be put as a blob.
+func (r *Run) keep(value []byte) (string, error) {
+	if string(value) == nothing { // as most of them are
+		return nothing, nil
+	}
+	return inline(value, func(b Blob) error {
+		r.blobs = append(r.blobs, b)
+		return nil
+	})
+}
+
+// nothing is how a step says that it has no facts, no command or no event.
+const nothing = "null"
 
 // Finish records how the run ended, with all that was not recorded yet, and returns the head of its trace.
 func (r *Run) Finish(o states.Outcome) (canonical.Digest, error) {
@@ -108,14 +123,15 @@ func (r *Run) Abandon() { r.l.letGo(r.header.RunID) }
 func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error {
 	var stands Request
 	err := r.l.commit(ctx, func(b *batch) error {
-		q, put := r.last, b.PutRequest
+		put := b.PutRequest
+		stands = r.last // whatever was made of it before, for another try
 		if err := r.mine(b); err != nil {
 			return err
 		}
 		b.wrote = true
-		if q.RunID == "" {
+		if stands.RunID == "" {
 			put = b.AddRequest
-			if err := r.create(b, &q); err != nil {
+			if err := r.create(b, &stands); err != nil {
 				return err
 			}
 		}
@@ -127,18 +143,35 @@ func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error
 		if err := b.AddSteps(r.steps); err != nil {
 			return err
 		}
-		if err := do(b, &q); err != nil {
+		if err := do(b, &stands); err != nil {
 			return err
 		}
-		stands = q
-		return put(q)
+		return put(stands)
 	})
 	if err != nil {
-		return fmt.Errorf("the ledger did not take it: %w", err)
+		return fmt.Errorf("the ledger did not take it: %w", r.unlessThere(err, &stands))
 	}
-	r.last, r.steps, r.blobs = stands, nil, nil
+	r.last, r.steps, r.blobs = stands, r.steps[:0], nil
 	r.judged = r.judged || r.run.Facts().Assessed != nil
 	return nil
+}
+
+// unlessThere is why a record broke: a run that was to be added, and is there already, is somebody else's. Nobody asks before,
+// for the store refuses to add a row that is there, and no id is given out twice. What would have stood is there itself where
+// a commit was kept and said to have failed.
+func (r *Run) unlessThere(broke error, stands *Request) error {
+	if r.last.RunID != "" {
+		return broke
+	}
+	var q Request
+	err := r.l.Glance(context.Background(), func(look Reader) (err error) {
+		q, err = look.Request(r.header.RunID)
+		return err
+	})
+	if err != nil || q.Hash == stands.Hash {
+		return broke
+	}
+	return &ClaimError{Request: q, Err: ErrTaken}
 }
 
 // mine refuses where another process has the run, or has ended it: then nothing may be done any more. Each takes an event, so a
@@ -146,10 +179,11 @@ func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error
 // is about to leave, it looks at the clock and at the tokens once more: in this transaction nothing can come between. It
 // writes nothing.
 func (r *Run) mine(b *batch) error {
+	if r.last.RunID == "" { // nobody can have it; see unlessThere
+		return ours(r.header.Request.Task)
+	}
 	seq, err := b.Reached(r.header.RunID)
 	switch {
-	case errors.Is(err, ErrNotFound) && r.last.RunID == "":
-		return ours(r.header.Request.Task)
 	case err != nil:
 		return err
 	case seq != r.last.Seq || r.last.Owner != r.l.owner || r.last.Ended != "":

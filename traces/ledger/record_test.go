@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgfsm/policy"
@@ -13,6 +15,7 @@ import (
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlite"
 	"pgfsm/traces/ledger/storetest"
 )
 
@@ -203,6 +206,45 @@ func TestARunIsRecordedOnce(t *testing.T) {
 	}
 	if n := len(d.types(statestest.RunID)); n != 6 {
 		t.Errorf("the refusal left %d events", n)
+	}
+}
+
+// In a file too, where the database says that the row is there, and beside others that share its transaction.
+func TestARunIsRecordedOnceInAFile(t *testing.T) {
+	store, err := sqlite.Open(filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	l, err := ledger.Open(store, ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	m, s := statestest.MustMachine(t), find(t, "policy-allows")
+	bundle := statestest.MustBundle(s.Content, nil)
+	if err := recorded(l, m, statestest.RunID, &s, bundle); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i := range 8 {
+		s, id, want := find(t, "policy-allows"), newID(t), error(nil)
+		if i%4 == 1 {
+			id, want = statestest.RunID, ledger.ErrTaken
+		}
+		all.Go(func() {
+			if err := recorded(l, m, id, &s, bundle); !errors.Is(err, want) {
+				t.Errorf("run %s: %v, want %v", id, err, want)
+			}
+		})
+	}
+	all.Wait()
+	err = l.View(t.Context(), func(r ledger.Reader) error {
+		_, err := ledger.Verify(t.Context(), r, ledger.VerifyOptions{})
+		return err
+	})
+	if err != nil {
+		t.Errorf("Verify() = %v", err)
 	}
 }
 

@@ -241,6 +241,10 @@ func (l *lies) View(ctx context.Context, do func(ledger.Reader) error) error {
 	return l.Store.View(ctx, func(r ledger.Reader) error { return do(lying{r, l}) })
 }
 
+func (l *lies) Glance(ctx context.Context, do func(ledger.Reader) error) error {
+	return l.Store.Glance(ctx, func(r ledger.Reader) error { return do(lying{r, l}) })
+}
+
 func (l *lies) Gone(owner string) (bool, error) {
 	if l.gone {
 		return true, nil

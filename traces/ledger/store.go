@@ -24,6 +24,9 @@ type Store interface {
 	Update(ctx context.Context, do func(Tx) error) error
 	// View runs do on one consistent state. It waits for no writer.
 	View(ctx context.Context, do func(Reader) error) error
+	// Glance is View without one state: each read sees what was committed when it began. It costs less, and is for who asks one
+	// question, or whose questions do not depend on each other.
+	Glance(ctx context.Context, do func(Reader) error) error
 	// Own takes the lock of an owner's id for as long as this process lives, or until release.
 	Own(owner string) (release func() error, err error)
 	// Gone reports whether no process holds the lock of the owner. An error means that nobody can say.
@@ -88,8 +91,10 @@ type Filter struct {
 // A Tx reads and writes rows.
 type Tx interface {
 	Reader
+	// AddEvents adds events behind all that are there. Payloads are JSON or a [Ref].
 	AddEvents([]Event) error
 	AddDecision(Decision) error
+	// AddSteps adds steps behind those of their runs. Facts, commands and events are JSON or a [Ref].
 	AddSteps([]Step) error
 	// AddRequest adds a row that is not there.
 	AddRequest(Request) error
@@ -101,6 +106,7 @@ type Tx interface {
 	PutDelivery(Delivery) error
 	SetDelivered(hook string, seq int64) error
 	// Prune removes events up to a seq and their deliveries, and the requests, decisions and steps of the runs named, and blobs that nothing
-	// refers to any more. It is the only way in which what is append-only gets smaller.
+	// refers to any more. It is the only way in which what is append-only gets smaller. A store may refuse a seq that lies within events of
+	// one run that were added together.
 	Prune(upTo int64, runs []string) error
 }

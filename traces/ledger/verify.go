@@ -131,7 +131,12 @@ func fault(table, key string, err error) error {
 
 // unread is for a row that the store did not give.
 func unread(table, key string, err error) error {
-	if errors.Is(err, ErrMalformed) {
+	var known *Fault
+	switch {
+	case !errors.Is(err, ErrMalformed):
+	case errors.As(err, &known): // the store knows which row it is
+		return &Fault{known.Table, known.Key, "it cannot be read: " + known.What}
+	default:
 		return &Fault{table, key, "it cannot be read: " + err.Error()}
 	}
 	return fmt.Errorf("%s behind %s: %w", table, key, err)

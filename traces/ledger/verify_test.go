@@ -212,8 +212,12 @@ func (b *bench) change(t *testing.T, table, key, column, row string) {
 	}
 	_, err := verify(t, b.path, ledger.VerifyOptions{})
 	isKey := strings.Contains(key, column)
+	names := []string{name}
+	if column == "run_id" {
+		names = b.names(t, table, key, row) // all that stand in the row have it
+	}
 	var fault *ledger.Fault
-	if !errors.As(err, &fault) || !isKey && (fault.Table != table || fault.Key != name) || isKey && !near(fault, table) {
+	if !errors.As(err, &fault) || !isKey && (fault.Table != table || !slices.Contains(names, fault.Key)) || isKey && !near(fault, table) {
 		t.Errorf("%s %s, %s changed: Verify() = %v", table, name, column, err)
 	}
 	columns := b.texts(t, "SELECT name FROM pragma_table_info(?)", table)
@@ -223,6 +227,82 @@ func (b *bench) change(t *testing.T, table, key, column, row string) {
 	}
 	b.do(t, "UPDATE "+table+" SET "+strings.Join(sets, ", ")+" WHERE rowid = ?", now)
 	b.do(t, "DROP TABLE kept")
+}
+
+// names are those of all that stand in a row, oldest first. Of events and steps a row may hold several.
+func (b *bench) names(t *testing.T, table, key, row string) (all []string) {
+	t.Helper()
+	name := b.texts(t, "SELECT "+key+" FROM "+table+" WHERE rowid = ?", row)[0]
+	if table != "events" && table != "steps" {
+		return []string{name}
+	}
+	earlier, err := strconv.Atoi(b.texts(t, "SELECT earlier FROM "+table+" WHERE rowid = ?", row)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, number, _ := strings.Cut("/"+name, "/")
+	if table == "steps" {
+		before, number, _ = strings.Cut(name, "/")
+		before += "/"
+	}
+	last, err := strconv.Atoi(number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seq := last - earlier; seq <= last; seq++ {
+		all = append(all, before+strconv.Itoa(seq))
+	}
+	return all
+}
+
+// TestVerifyNamesEveryChangedMember changes each member of what stands before the last event or step of a row.
+func TestVerifyNamesEveryChangedMember(t *testing.T) {
+	path := archive(t)
+	stride := every(t)
+	// What a member is changed to, so that it still is one that can be read.
+	const changed = `CASE json_type(before, ?1) WHEN 'object' THEN json_insert(json_extract(before, ?1), '$.~', 1) WHEN 'null' THEN json('{}')
+		ELSE json_extract(before, ?1) || 'x' END`
+	for _, table := range record {
+		if table.table != "events" && table.table != "steps" {
+			continue
+		}
+		t.Run(table.table, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, path)
+			n := 0
+			for i, row := range b.texts(t, "SELECT rowid FROM "+table.table+" WHERE earlier > 0 ORDER BY "+table.order) {
+				if i%stride != 0 {
+					continue
+				}
+				names := b.names(t, table.table, table.key, row)
+				for _, path := range b.texts(t, "SELECT fullkey FROM "+table.table+", json_tree(before) WHERE "+table.table+
+					".rowid = ? AND json_tree.path GLOB '$[[]*[]]' AND json_tree.path NOT GLOB '*.*'", row) {
+					of, err := strconv.Atoi(path[len("$["):strings.IndexByte(path, ']')])
+					if err != nil {
+						t.Fatal(err)
+					}
+					was := b.texts(t, "SELECT before FROM "+table.table+" WHERE rowid = ?", row)[0]
+					b.do(t, "UPDATE "+table.table+" SET before = json_set(before, ?1, "+changed+") WHERE rowid = ?2", path, row)
+					_, err = verify(t, b.path, ledger.VerifyOptions{})
+					var fault *ledger.Fault
+					if !errors.As(err, &fault) || fault.Table != table.table || fault.Key != names[of] || strings.Contains(fault.What, "cannot be read") {
+						t.Errorf("%s of %s changed: Verify() = %v, want %s", path, names, err, names[of])
+					}
+					b.do(t, "UPDATE "+table.table+" SET before = json_remove(before, ?1) WHERE rowid = ?2", path, row)
+					_, err = verify(t, b.path, ledger.VerifyOptions{})
+					if !errors.As(err, &fault) || fault.Table != table.table || fault.Key != names[len(names)-1] || !strings.Contains(fault.What, "cannot be read") {
+						t.Errorf("%s of %s removed: Verify() = %v, want %s", path, names, err, names[len(names)-1])
+					}
+					b.do(t, "UPDATE "+table.table+" SET before = ? WHERE rowid = ?", was, row)
+					n++
+				}
+			}
+			if n < 10 {
+				t.Errorf("only %d changes were made", n)
+			}
+			t.Logf("%d changes", n)
+		})
+	}
 }
 
 // near are the tables in which a row of another key is found missing.
@@ -243,10 +323,11 @@ func TestVerifyNamesRowsThatAreMissing(t *testing.T) {
 					continue
 				}
 				name := b.texts(t, "SELECT "+table.key+" FROM "+table.table+" WHERE rowid = ?", row)[0]
+				kept := b.names(t, table.table, table.key, row)
 				b.do(t, "CREATE TEMP TABLE kept AS SELECT rowid AS its_row, * FROM "+table.table+" WHERE rowid = ?", row)
 				b.do(t, "DELETE FROM "+table.table+" WHERE rowid = ?", row)
 				_, err := verify(t, b.path, ledger.VerifyOptions{})
-				names := []string{name}
+				names := kept
 				if seq, err := strconv.Atoi(name); err == nil && table.table == "events" {
 					names = append(names, strconv.Itoa(seq+1), strconv.Itoa(seq-1)) // the one that does not follow
 				}
@@ -266,13 +347,20 @@ func TestVerifyNamesRowsThatAreMissing(t *testing.T) {
 	}
 }
 
+// The columns of an event and of a step; the others of their rows are about those that stand before it.
+const (
+	eventColumns = "seq, run_id, type, at, by, payload, prev, run_prev, hash"
+	stepColumns  = `run_id, seq, at, from_state, "trigger", to_state, facts, command, event, prev, hash`
+)
+
 func TestVerifyNamesRowsThatAreTooMany(t *testing.T) {
 	path := archive(t)
 	const other = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 	for _, c := range []struct{ name, table, key, change string }{
-		{"event-once-more", "events", "", `INSERT INTO events SELECT (SELECT max(seq) + 1 FROM events), run_id, type, at, by, payload, prev, run_prev, hash
+		{"event-once-more", "events", "", `INSERT INTO events (` + eventColumns + `)
+			SELECT (SELECT max(seq) + 1 FROM events), run_id, type, at, by, payload, prev, run_prev, hash
 			FROM events WHERE seq = (SELECT max(seq) FROM events)`},
-		{"event-before-the-first", "events", "-5", `PRAGMA ignore_check_constraints = 1; INSERT INTO events
+		{"event-before-the-first", "events", "-5", `PRAGMA ignore_check_constraints = 1; INSERT INTO events (` + eventColumns + `)
 			SELECT -5, run_id, type, at, by, payload, prev, run_prev, hash FROM events WHERE seq = 1`},
 		{"request-of-no-events", "requests", "00000000-0000-7000-8000-000000000000", `CREATE TEMP TABLE r AS SELECT * FROM requests LIMIT 1;
 			UPDATE r SET run_id = '00000000-0000-7000-8000-000000000000'; INSERT INTO requests SELECT * FROM r`},
@@ -282,10 +370,10 @@ func TestVerifyNamesRowsThatAreTooMany(t *testing.T) {
 			condition, bundle, code, reason FROM decisions LIMIT 1`},
 		{"decision-of-another-event", "decisions", "1", `INSERT INTO decisions SELECT 1, run_id, at, outcome, policy, condition, bundle, code, reason
 			FROM decisions LIMIT 1`},
-		{"step-behind-the-last", "steps", "", `INSERT INTO steps SELECT run_id, (SELECT count(*) FROM steps s WHERE s.run_id = steps.run_id), at, from_state,
-			"trigger", to_state, facts, command, event, prev, hash FROM steps LIMIT 1`},
-		{"steps-of-no-run", "steps", "00000000-0000-7000-8000-000000000000/0", `INSERT INTO steps SELECT '00000000-0000-7000-8000-000000000000', seq, at,
-			from_state, "trigger", to_state, facts, command, event, prev, hash FROM steps WHERE seq = 0 LIMIT 1`},
+		{"step-behind-the-last", "steps", "", `INSERT INTO steps (` + stepColumns + `)
+			SELECT run_id, (SELECT max(seq) + 1 FROM steps s WHERE s.run_id = steps.run_id), at, from_state, "trigger", to_state, facts, command, event, prev, hash FROM steps LIMIT 1`},
+		{"steps-of-no-run", "steps", "00000000-0000-7000-8000-000000000000/0", `INSERT INTO steps (` + stepColumns + `)
+			SELECT '00000000-0000-7000-8000-000000000000', seq, at, from_state, "trigger", to_state, facts, command, event, prev, hash FROM steps LIMIT 1`},
 		{"blob-of-another-digest", "blobs", other, "INSERT INTO blobs SELECT '" + other + "', kind, text FROM blobs LIMIT 1"},
 		{"blob-that-nothing-refers-to", "blobs", "", "INSERT INTO blobs VALUES ('" + blobOfNothing + "', 'blob', '[]')"},
 		{"token-of-no-event", "tokens", "zzzz", "INSERT INTO tokens SELECT 'zzzz', name, 'admin', secret, created, expires, revoked, seq FROM tokens LIMIT 1"},

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"pgfsm/traces/ledger"
 )
 
@@ -42,7 +44,8 @@ func older(t *testing.T, version int64) string {
 	}
 	tx := &tx{c: w, ctx: context.Background(), path: path}
 	for _, err := range []error{
-		addEvent(1)(tx), tx.AddSteps([]ledger.Step{{RunID: "a", Facts: "{}"}}), putOldRequest(tx),
+		tx.one("INSERT INTO events (" + oldEventColumns + ") VALUES (1, 'a', 'request.created', '', '', '{}', '', '', '')"),
+		tx.one("INSERT INTO steps (" + oldStepColumns + ") VALUES ('a', 0, '', '', '', '', '{}', '', '', '', '')"), putOldRequest(tx),
 		tx.PutBlob(ledger.Blob{Digest: "d", Text: "text"}), tx.PutToken(ledger.Token{ID: "k"}), w.close(),
 	} {
 		if err != nil {
@@ -51,6 +54,12 @@ func older(t *testing.T, version int64) string {
 	}
 	return path
 }
+
+// The columns that the first version had.
+const (
+	oldEventColumns = "seq, run_id, type, at, by, payload, prev, run_prev, hash"
+	oldStepColumns  = `run_id, seq, at, from_state, "trigger", to_state, facts, command, event, prev, hash`
+)
 
 // putOldRequest writes a request with the columns that the first version had.
 func putOldRequest(t *tx) error {
@@ -95,6 +104,14 @@ func TestOlderFilesAreBroughtUpToDate(t *testing.T) {
 				}
 				if err := addEvent(2)(tx); err != nil {
 					return err
+				}
+				steps := chainedSteps("a", 1, 3)
+				if err := tx.AddSteps(steps); err != nil {
+					return err
+				}
+				old := ledger.Step{RunID: "a", Facts: "{}"}
+				if diff := cmp.Diff(append([]ledger.Step{old}, steps...), listed(t, tx.Steps("a"))); diff != "" {
+					t.Errorf("the steps (-want +got):\n%s", diff)
 				}
 				return tx.PutDelivery(ledger.Delivery{Seq: 1, Hook: "h", State: "waiting"})
 			})

@@ -223,6 +223,28 @@ func (s *Store) lock(ctx context.Context) error {
 
 // View is [ledger.Store.View].
 func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
+	return s.look(ctx, func(t *tx) error {
+		if _, err := t.c.exec(ctx, "BEGIN"); err != nil {
+			return explained(s.path, err)
+		}
+		defer func() {
+			t.end()
+			t.c.rollback() // there is nothing to undo; it ends the snapshot
+		}()
+		return do(t)
+	})
+}
+
+// Glance is [ledger.Store.Glance]. Outside of a transaction each query is one of its own.
+func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
+	return s.look(ctx, func(t *tx) error {
+		defer t.end()
+		return do(t)
+	})
+}
+
+// look reads with a connection that nobody else has meanwhile.
+func (s *Store) look(ctx context.Context, do func(*tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -239,15 +261,7 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 		return err
 	}
 	defer s.put(c)
-	if _, err := c.exec(ctx, "BEGIN"); err != nil {
-		return explained(s.path, err)
-	}
-	t := &tx{c: c, ctx: ctx, path: s.path}
-	defer func() {
-		t.end()
-		c.rollback() // there is nothing to undo; it ends the snapshot
-	}()
-	if err := do(t); err != nil {
+	if err := do(&tx{c: c, ctx: ctx, path: s.path}); err != nil {
 		return err
 	}
 	if err := s.file.same(); err != nil {

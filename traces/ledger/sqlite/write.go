@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,15 +35,12 @@ func (t *tx) write(query string, args ...driver.Value) (int64, error) {
 	return n, nil
 }
 
-// one runs a statement that has to change one row.
-func (t *tx) one(query string, args ...driver.Value) error { return t.exactly(1, query, args) }
-
-// exactly runs a statement that has to change so many rows: neither a trigger nor anything else may let it do nothing.
-func (t *tx) exactly(want int, query string, args []driver.Value) error {
+// one runs a statement that has to change one row: neither a trigger nor anything else may let it do nothing.
+func (t *tx) one(query string, args ...driver.Value) error {
 	n, err := t.write(query, args...)
-	if err == nil && n != int64(want) {
-		t.failed = fmt.Errorf("ledger %s: %w: %d rows were changed instead of %d; pgfsm ledger verify looks for what prevents it",
-			t.path, ErrUnrecorded, n, want)
+	if err == nil && n != 1 {
+		t.failed = fmt.Errorf("ledger %s: %w: %d rows were changed instead of one; pgfsm ledger verify looks for what prevents it",
+			t.path, ErrUnrecorded, n)
 		err = t.failed
 	}
 	return err
@@ -50,40 +48,11 @@ func (t *tx) exactly(want int, query string, args []driver.Value) error {
 
 func marks(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
 
-// maxRows is how many rows one statement adds. Each number of rows is a statement that is kept prepared.
-const maxRows = 16
-
-// An insert adds rows to a table: so many of them is its index.
-type insert [maxRows + 1]string
-
-// inserting makes the statements for a table.
-func inserting(table, columns string, width int) (all insert) {
-	for n := 1; n <= maxRows; n++ {
-		all[n] = "INSERT INTO " + table + " (" + columns + ") VALUES " + marks(width) + strings.Repeat(", "+marks(width), n-1)
-	}
-	return all
-}
-
-// addAll adds rows in as few statements as there may be. Fill appends the values of one.
-func addAll[T any](t *tx, into *insert, rows []T, fill func([]driver.Value, *T) []driver.Value) error {
-	for len(rows) > 0 {
-		n := min(len(rows), maxRows)
-		t.args = t.args[:0]
-		for i := range n {
-			t.args = fill(t.args, &rows[i])
-		}
-		if err := t.exactly(n, into[n], t.args); err != nil {
-			return err
-		}
-		rows = rows[n:]
-	}
-	return nil
-}
-
 var (
-	insertEvents   = inserting("events", eventColumns, 9)
+	// One row a statement: for several SQLite makes a table of its own first, because of the triggers, and reads the rows from that.
+	insertEvent    = "INSERT INTO events (" + eventColumns + ") VALUES " + marks(11)
 	insertDecision = "INSERT INTO decisions (seq, run_id, at, outcome, policy, condition, bundle, code, reason) VALUES " + marks(9)
-	insertSteps    = inserting("steps", `run_id, seq, at, from_state, "trigger", to_state, facts, command, event, prev, hash`, 11)
+	insertStep     = "INSERT INTO steps (" + stepColumns + ") VALUES " + marks(13)
 	insertBlob     = "INSERT INTO blobs (digest, kind, text) VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING"
 	upsertToken    = "INSERT INTO tokens (" + tokenColumns + ") VALUES " + marks(8) + onConflict("id", tokenColumns)
 	upsertDelivery = "INSERT INTO deliveries (seq, hook, attempts, next, state, error) VALUES " + marks(6) +
@@ -113,11 +82,13 @@ func onConflict(key, columns string) string {
 }
 
 func (t *tx) AddEvents(events []ledger.Event) error {
-	err := addAll(t, &insertEvents, events, func(v []driver.Value, e *ledger.Event) []driver.Value {
-		return append(v, e.Seq, e.RunID, string(e.Type), e.At, e.By, string(e.Payload), string(e.Prev), string(e.RunPrev), string(e.Hash))
-	})
-	if err != nil {
-		return fmt.Errorf("events from %d: %w", events[0].Seq, err)
+	for _, g := range grouped(t.c, events, eventJoins, spellEvent) {
+		e := g.last
+		err := t.one(insertEvent, e.Seq, e.RunID, string(e.Type), e.At, e.By, string(e.Payload), string(e.Prev), string(e.RunPrev),
+			string(e.Hash), g.earlier, g.before)
+		if err != nil {
+			return fmt.Errorf("events from %d to %d: %w", e.Seq-g.earlier, e.Seq, err)
+		}
 	}
 	return nil
 }
@@ -131,12 +102,13 @@ func (t *tx) AddDecision(d ledger.Decision) error {
 }
 
 func (t *tx) AddSteps(steps []ledger.Step) error {
-	err := addAll(t, &insertSteps, steps, func(v []driver.Value, s *ledger.Step) []driver.Value {
-		return append(v, s.RunID, int64(s.Seq), s.At, string(s.From), string(s.Trigger), string(s.To), s.Facts, s.Command, s.Event,
-			string(s.Prev), string(s.Hash))
-	})
-	if err != nil {
-		return fmt.Errorf("run %s, steps from %d: %w", steps[0].RunID, steps[0].Seq, err)
+	for _, g := range grouped(t.c, steps, stepJoins, spellStep) {
+		s := g.last
+		err := t.one(insertStep, s.RunID, int64(s.Seq), s.At, string(s.From), string(s.Trigger), string(s.To), s.Facts, s.Command, s.Event,
+			string(s.Prev), string(s.Hash), g.earlier, g.before)
+		if err != nil {
+			return fmt.Errorf("run %s, steps from %d to %d: %w", s.RunID, int64(s.Seq)-g.earlier, s.Seq, err)
+		}
 	}
 	return nil
 }
@@ -222,7 +194,21 @@ var (
 	refs     = []string{"events.payload", "requests.args", "steps.facts", "steps.command", "steps.event"}
 )
 
+// errRowParted means that events that stand in one row would be parted. A run that has ended, and whose outcome is not to be told
+// any more, has no events behind that: no prune comes here.
+var errRowParted = errors.New("a prune must not part a row")
+
+// Prune is [ledger.Tx.Prune]. Rows are removed whole.
 func (t *tx) Prune(upTo int64, runs []string) error {
+	const first = "SELECT seq - earlier FROM events WHERE seq > ? ORDER BY seq LIMIT 1"
+	for seq, err := range all(t, (*row).int64, first, upTo) {
+		if err != nil {
+			return err
+		}
+		if seq <= upTo {
+			return fmt.Errorf("ledger %s: %w: it begins with event %d, and removing would end behind %d", t.path, errRowParted, seq, upTo)
+		}
+	}
 	if err := t.one("INSERT INTO pruning (since) VALUES (1)"); err != nil {
 		return err
 	}

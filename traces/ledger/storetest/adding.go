@@ -31,6 +31,10 @@ func manyRows(t *testing.T, h Harness) {
 			for i := range n {
 				e, st := event(int64(i+1), "a"), step("a", i)
 				st.Facts = fmt.Sprintf(`{"n":%d}`, i)
+				if i%7 > 0 { // the others begin a chain
+					e.RunPrev, st.Prev = e.Prev, digest(fmt.Sprint(i-1))
+				}
+				st.Hash = digest(fmt.Sprint(i))
 				events, steps = append(events, e), append(steps, st)
 			}
 			update(t, s, func(tx ledger.Tx) error {
@@ -42,6 +46,13 @@ func manyRows(t *testing.T, h Harness) {
 			view(t, s, func(r ledger.Reader) {
 				same(t, "Events", events, list(t, r.Events(0)))
 				same(t, "Steps", steps, list(t, r.Steps("a")))
+				same(t, "EventsOf", events, list(t, r.EventsOf("a")))
+				for after := range n {
+					same(t, fmt.Sprintf("Events(%d)", after), events[after:], list(t, r.Events(int64(after))))
+				}
+				if e, err := r.Last(); n > 0 && (err != nil || e.Seq != int64(n)) {
+					t.Errorf("Last = %d, %v, want %d", e.Seq, err, n)
+				}
 			})
 			again := append([]ledger.Event{event(int64(n+1), "b")}, events...) // one of many is refused
 			if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddEvents(again) }); (err == nil) != (n == 0) {

@@ -122,7 +122,8 @@ func (m *Memory) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	if err := m.at(Begin); err != nil {
 		return err
 	}
-	t := &tx{reader: reader{ctx: ctx, state: m.shared.state.Load().copy()}, m: m}
+	s := m.shared.state.Load().copy()
+	t := &tx{reader: reader{ctx: ctx, now: func() *state { return s }}, state: s, m: m}
 	defer func() { t.over = true }()
 	if err := do(t); err != nil {
 		return err
@@ -148,13 +149,23 @@ func (m *Memory) at(op Op) error {
 
 // View is [ledger.Store.View].
 func (m *Memory) View(ctx context.Context, do func(ledger.Reader) error) error {
+	now := m.shared.state.Load()
+	return m.look(ctx, func() *state { return now }, do)
+}
+
+// Glance is [ledger.Store.Glance].
+func (m *Memory) Glance(ctx context.Context, do func(ledger.Reader) error) error {
+	return m.look(ctx, m.shared.state.Load, do)
+}
+
+func (m *Memory) look(ctx context.Context, now func() *state, do func(ledger.Reader) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if m.closed.Load() {
 		return errClosed
 	}
-	v := &reader{ctx: ctx, state: m.shared.state.Load()}
+	v := &reader{ctx: ctx, now: now}
 	defer func() { v.over = true }()
 	return do(v)
 }

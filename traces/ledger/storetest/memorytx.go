@@ -15,9 +15,9 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// A reader reads one state.
+// A reader reads the state that now returns when a read begins.
 type reader struct {
-	*state
+	now    func() *state
 	ctx    context.Context
 	over   bool
 	failed error // the first error of a write
@@ -34,14 +34,14 @@ func (r *reader) usable() error {
 }
 
 // rows returns those that find returns when the sequence begins.
-func rows[T any](r *reader, find func() []T) iter.Seq2[T, error] {
+func rows[T any](r *reader, find func(*state) []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		if err := r.usable(); err != nil {
 			yield(none, err)
 			return
 		}
-		for _, v := range find() {
+		for _, v := range find(r.now()) {
 			if err := r.usable(); err != nil {
 				yield(none, err)
 				return
@@ -54,17 +54,21 @@ func rows[T any](r *reader, find func() []T) iter.Seq2[T, error] {
 }
 
 // row looks one row up.
-func row[K comparable, T any](r *reader, all map[K]T, key K) (T, error) {
+func row[K comparable, T any](r *reader, find func(*state) map[K]T, key K) (T, error) {
 	if err := r.usable(); err != nil {
 		var none T
 		return none, err
 	}
-	v, ok := all[key]
+	v, ok := find(r.now())[key]
 	if !ok {
 		return v, fmt.Errorf("%v: %w", key, ledger.ErrNotFound)
 	}
 	return v, nil
 }
+
+func requestsOf(s *state) map[string]ledger.Request     { return s.requests }
+func blobsOf(s *state) map[canonical.Digest]ledger.Blob { return s.blobs }
+func tokensOf(s *state) map[string]ledger.Token         { return s.tokens }
 
 // sorted returns the values of a map in order.
 func sorted[K comparable, T any](all map[K]T, order func(a, b T) int) []T {
@@ -72,10 +76,11 @@ func sorted[K comparable, T any](all map[K]T, order func(a, b T) int) []T {
 }
 
 func (r *reader) Last() (ledger.Event, error) {
-	if err := r.usable(); err != nil || len(r.events) == 0 {
+	events := r.now().events
+	if err := r.usable(); err != nil || len(events) == 0 {
 		return ledger.Event{}, cmp.Or(err, fmt.Errorf("the last event: %w", ledger.ErrNotFound))
 	}
-	return cloneEvent(r.events[len(r.events)-1]), nil
+	return cloneEvent(events[len(events)-1]), nil
 }
 
 func (r *reader) End() (ledger.End, error) {
@@ -87,7 +92,7 @@ func (r *reader) LastPrune() (ledger.Event, error) {
 	if err := r.usable(); err != nil {
 		return ledger.Event{}, err
 	}
-	for _, e := range slices.Backward(r.events) {
+	for _, e := range slices.Backward(r.now().events) {
 		if e.Type == ledger.LedgerPruned {
 			return cloneEvent(e), nil
 		}
@@ -96,15 +101,15 @@ func (r *reader) LastPrune() (ledger.Event, error) {
 }
 
 func (r *reader) Events(after int64) iter.Seq2[ledger.Event, error] {
-	return rows(r, func() []ledger.Event {
-		first := sort.Search(len(r.events), func(i int) bool { return r.events[i].Seq > after })
-		return cloned(r.events[first:])
+	return rows(r, func(s *state) []ledger.Event {
+		first := sort.Search(len(s.events), func(i int) bool { return s.events[i].Seq > after })
+		return cloned(s.events[first:])
 	})
 }
 
 func (r *reader) EventsOf(run string) iter.Seq2[ledger.Event, error] {
-	return rows(r, func() []ledger.Event {
-		return slices.DeleteFunc(cloned(r.events), func(e ledger.Event) bool { return e.RunID != run })
+	return rows(r, func(s *state) []ledger.Event {
+		return slices.DeleteFunc(cloned(s.events), func(e ledger.Event) bool { return e.RunID != run })
 	})
 }
 
@@ -117,18 +122,18 @@ func cloned(events []ledger.Event) []ledger.Event {
 }
 
 func (r *reader) Request(run string) (ledger.Request, error) {
-	q, err := row(r, r.requests, run)
+	q, err := row(r, requestsOf, run)
 	return cloneRequest(q), err
 }
 
 func (r *reader) Reached(run string) (int64, error) {
-	q, err := row(r, r.requests, run)
+	q, err := row(r, requestsOf, run)
 	return q.Seq, err
 }
 
 func (r *reader) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
-	return rows(r, func() []ledger.Request {
-		all := sorted(r.requests, func(a, b ledger.Request) int { return strings.Compare(a.RunID, b.RunID) })
+	return rows(r, func(s *state) []ledger.Request {
+		all := sorted(s.requests, func(a, b ledger.Request) int { return strings.Compare(a.RunID, b.RunID) })
 		all = slices.DeleteFunc(all, func(q ledger.Request) bool { return !fits(&f, &q) })
 		if f.Newest {
 			slices.Reverse(all)
@@ -148,7 +153,7 @@ func (r *reader) Waiting(l ledger.Look) (string, error) {
 		return "", err
 	}
 	first := ""
-	for run, q := range r.requests { // the first in their order, in any order
+	for run, q := range r.now().requests { // the first in their order, in any order
 		same := l == ledger.Look{Actor: q.Actor, Server: q.Server, Tool: q.Tool, Arguments: q.Arguments}
 		if same && q.Attachable() && (first == "" || run < first) {
 			first = run
@@ -175,41 +180,41 @@ func fits(f *ledger.Filter, q *ledger.Request) bool {
 }
 
 func (r *reader) Decisions(after int64) iter.Seq2[ledger.Decision, error] {
-	return rows(r, func() []ledger.Decision {
-		first := sort.Search(len(r.decisions), func(i int) bool { return r.decisions[i].Seq > after })
-		return slices.Clone(r.decisions[first:])
+	return rows(r, func(s *state) []ledger.Decision {
+		first := sort.Search(len(s.decisions), func(i int) bool { return s.decisions[i].Seq > after })
+		return slices.Clone(s.decisions[first:])
 	})
 }
 
 func (r *reader) Steps(run string) iter.Seq2[ledger.Step, error] {
-	return rows(r, func() []ledger.Step { return slices.Clone(r.steps[run]) })
+	return rows(r, func(s *state) []ledger.Step { return slices.Clone(s.steps[run]) })
 }
 
 func (r *reader) Runs() iter.Seq2[string, error] {
-	return rows(r, func() []string { return slices.Sorted(maps.Keys(r.steps)) })
+	return rows(r, func(s *state) []string { return slices.Sorted(maps.Keys(s.steps)) })
 }
 
-func (r *reader) Blob(d canonical.Digest) (ledger.Blob, error) { return row(r, r.blobs, d) }
+func (r *reader) Blob(d canonical.Digest) (ledger.Blob, error) { return row(r, blobsOf, d) }
 
 func (r *reader) Blobs() iter.Seq2[ledger.Blob, error] {
-	return rows(r, func() []ledger.Blob {
-		return sorted(r.blobs, func(a, b ledger.Blob) int { return cmp.Compare(a.Digest, b.Digest) })
+	return rows(r, func(s *state) []ledger.Blob {
+		return sorted(s.blobs, func(a, b ledger.Blob) int { return cmp.Compare(a.Digest, b.Digest) })
 	})
 }
 
-func (r *reader) Token(id string) (ledger.Token, error) { return row(r, r.tokens, id) }
+func (r *reader) Token(id string) (ledger.Token, error) { return row(r, tokensOf, id) }
 
 func (r *reader) Tokens() iter.Seq2[ledger.Token, error] {
-	return rows(r, func() []ledger.Token {
-		return sorted(r.tokens, func(a, b ledger.Token) int {
+	return rows(r, func(s *state) []ledger.Token {
+		return sorted(s.tokens, func(a, b ledger.Token) int {
 			return cmp.Or(strings.Compare(a.Created, b.Created), strings.Compare(a.ID, b.ID))
 		})
 	})
 }
 
 func (r *reader) Deliveries(due string, limit int) iter.Seq2[ledger.Delivery, error] {
-	return rows(r, func() []ledger.Delivery {
-		all := sorted(r.deliveries, func(a, b ledger.Delivery) int {
+	return rows(r, func(s *state) []ledger.Delivery {
+		all := sorted(s.deliveries, func(a, b ledger.Delivery) int {
 			return cmp.Or(cmp.Compare(a.Seq, b.Seq), strings.Compare(a.Hook, b.Hook))
 		})
 		all = slices.DeleteFunc(all, func(d ledger.Delivery) bool { return d.State != "waiting" || d.Next > due })
@@ -218,12 +223,13 @@ func (r *reader) Deliveries(due string, limit int) iter.Seq2[ledger.Delivery, er
 }
 
 func (r *reader) Delivered(hook string) (int64, error) {
-	return r.delivered[hook], r.usable()
+	return r.now().delivered[hook], r.usable()
 }
 
 // A tx writes into a state that nobody else has yet.
 type tx struct {
 	reader
+	*state
 	m *Memory
 }
 

@@ -56,6 +56,7 @@ func Run(t *testing.T, h Harness) {
 		{"a-transaction-reads-what-it-wrote", readsOwnWrites},
 		{"sequences-can-be-left-and-nested", nestedSequences},
 		{"a-view-is-one-state", snapshot},
+		{"a-glance-sees-what-is-there-at-each-read", glance},
 		{"a-view-waits-for-no-writer", viewBesideWriter},
 		{"contexts", contexts},
 		{"no-writer-comes-between", increments},

@@ -36,6 +36,65 @@ func snapshot(t *testing.T, h Harness) {
 	same(t, "Events after it", []int64{1, 2, 3}, seqs(collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Event, error] { return r.Events(0) })))
 }
 
+// glance: each read sees what was committed before it, by whoever, and a sequence that was begun stays what it was.
+func glance(t *testing.T, h Harness) {
+	s, path := h.fresh(t)
+	writer := h.open(t, path)
+	add := func(by ledger.Store, seq int64) {
+		update(t, by, func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(seq, "a")}) })
+	}
+	add(s, 1)
+	var kept ledger.Reader
+	err := s.Glance(context.Background(), func(r ledger.Reader) error {
+		kept = r
+		for seq, by := range []ledger.Store{1: nil, 2: writer, 3: s} {
+			if by != nil {
+				add(by, int64(seq))
+			}
+			if e, err := r.End(); seq > 0 && (err != nil || e.Seq != int64(seq)) {
+				t.Errorf("End = %d, %v, want %d", e.Seq, err, seq)
+			}
+		}
+		var got []int64
+		for e, err := range r.Events(0) {
+			if err != nil {
+				return err
+			}
+			if got = append(got, e.Seq); e.Seq == 1 {
+				add(writer, 4)
+			}
+		}
+		same(t, "Events", []int64{1, 2, 3}, got)
+		for range r.Events(0) { // left without an end
+			break
+		}
+		same(t, "Events after it", []int64{1, 2, 3, 4}, seqs(list(t, r.Events(0))))
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("Glance: %v", err)
+	}
+	if _, err := kept.Last(); err == nil {
+		t.Error("a glance that is over can be read")
+	}
+	wanted := errors.New("wanted")
+	if err := s.Glance(context.Background(), func(ledger.Reader) error { return wanted }); !errors.Is(err, wanted) {
+		t.Errorf("Glance = %v, want its function's error", err)
+	}
+	update(t, s, func(tx ledger.Tx) error { // it waits for no writer, and sees nothing that is not committed
+		if err := tx.AddEvents([]ledger.Event{event(5, "a")}); err != nil {
+			return err
+		}
+		return s.Glance(context.Background(), func(r ledger.Reader) error {
+			e, err := r.Last()
+			if e.Seq != 4 {
+				t.Errorf("Last = %d beside a writer, want 4", e.Seq)
+			}
+			return err
+		})
+	})
+}
+
 func viewBesideWriter(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	other := h.open(t, path)
@@ -59,6 +118,9 @@ func contexts(t *testing.T, h Harness) {
 	}
 	if err := s.View(over, func(ledger.Reader) error { called = true; return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("View = %v, want the context's error", err)
+	}
+	if err := s.Glance(over, func(ledger.Reader) error { called = true; return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("Glance = %v, want the context's error", err)
 	}
 	if called {
 		t.Error("a function was called though the context was over")
@@ -197,6 +259,9 @@ func closed(t *testing.T, h Harness) {
 	}
 	if err := s.View(context.Background(), func(ledger.Reader) error { return nil }); err == nil {
 		t.Error("a closed store can be read")
+	}
+	if err := s.Glance(context.Background(), func(ledger.Reader) error { return nil }); err == nil {
+		t.Error("a closed store can be glanced at")
 	}
 }
 
