@@ -61,7 +61,7 @@ func (u *Upstreams) within(c *Call) time.Duration {
 	return u.limits.CallTimeout
 }
 
-// Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or Limits.CallTimeout is over. It
+// Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or its time is over. It
 // never connects, never repeats and never follows: it needs the session of the last List, and sends nothing if the
 // server has said since then that its tools changed. The second Call of a run is refused whatever became of the first.
 func (u *Upstreams) Call(ctx context.Context, c Call) Returned {

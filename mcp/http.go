@@ -325,6 +325,7 @@ func (r *road) endpoint(data []byte, secrets *secret.Masker) (*url.URL, *fault) 
 		return nil, r.refuse(CodeProtocol, "its SSE endpoint is not a URL")
 	}
 	if sameOrigin(target, r.origin) {
+		target.Host = r.origin.Host // as the operator spells it, not as the server does
 		return target, nil
 	}
 	where := origin(target)

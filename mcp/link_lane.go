@@ -172,16 +172,21 @@ func (l *lane) release(open bool) {
 	}
 }
 
-// wrote reports whether the request was written whole.
+// wroteWithin is for how long who writes a long request may take to say that it is written, once the whole answer is there.
+const wroteWithin = 50 * time.Millisecond
+
+// wrote reports whether the request was written whole. A server that answers before it has read everything may never read the rest.
 func (l *lane) wrote() bool {
 	if l.writing == nil {
 		return true
 	}
+	late := time.NewTimer(wroteWithin)
+	defer late.Stop()
 	select {
 	case err := <-l.writing:
 		l.writing = nil
 		return err == nil
-	default:
+	case <-late.C:
 		return false
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // A way makes exchanges with one server over HTTP, and keeps connections for the next.
 type way interface {
-	// trip makes one exchange. The request is sent at most once, whatever becomes of it, and nothing is followed. The body of the
+	// trip makes one exchange. A request with a body is sent at most once, whatever becomes of it, and nothing is followed. The body of the
 	// response must be closed; what is read to its end leaves a connection for the next exchange. The end of ctx ends the exchange,
 	// also while its body is read.
 	trip(ctx context.Context, r *errand) (*http.Response, error)

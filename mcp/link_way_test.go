@@ -168,3 +168,26 @@ func TestManyCallsToAServerThatHangsUp(t *testing.T) {
 		}
 	}
 }
+
+// What a server calls itself goes nowhere: messages are for the host that the operator names.
+func TestAnEndpointIsAtTheHostThatIsConfigured(t *testing.T) {
+	for _, tt := range []struct{ name, endpoint string }{
+		{"path", "/m"},
+		{"same", "http://kit.example/m"},
+		{"capital-letters", "http://KIT.example/m"},
+		{"port-said", "http://kit.example:80/m"},
+		{"port-empty", "http://kit.example:/m"},
+		{"letters-that-become-others", "http://\u212ait.example/m"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRoad(Server{URL: "http://kit.example/sse"}, func(code, _ string, _ ...any) *fault { return &fault{code: code} })
+			target, f := r.endpoint([]byte(tt.endpoint), nil)
+			switch {
+			case f != nil && (f.code != CodeOrigin || tt.name == "path" || tt.name == "same"):
+				t.Errorf("endpoint() = %v", f)
+			case f == nil && target.String() != "http://kit.example/m":
+				t.Errorf("endpoint() = %s", target)
+			}
+		})
+	}
+}

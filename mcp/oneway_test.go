@@ -161,7 +161,10 @@ var onlyIn = map[string][]string{
 	"trip": {"httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "httpCarrier.follow", "httpCarrier.close", "httpCarrier.resume", "Link.openSSE",
 		"lanes.trip"},
 	"newBody": {"transport.trip"},
-	"emit":    {"lane.trip"},                                                                  // writes a request
+	"newLane": {"lanes.trip"},
+	"spell":   {"lane.trip"}, // the head of a request
+	"emit":    {"lane.trip"}, // writes a request
+	"WriteTo": {"lane.emit"},
 	"write":   {"guardedConn.Write", "stdioConn.Write", "pipeCarrier.write", "Link.openPipe"}, // of a permit, and of a child
 }
 
@@ -249,6 +252,9 @@ func TestTheScanOfThisPackageSeesEveryUse(t *testing.T) {
 		`func (t *transport) close() { t.RoundTrip(nil) }`,
 		`func (l *lane) release(bool) { l.emit(nil, nil) }`,
 		`func (l *Link) Answer() { newBody(nil, nil) }`,
+		`func (l *Link) Answer() { newLane(nil, nil) }`,
+		`func (l *lane) release(bool) { l.errand.spell(nil) }`,
+		`func (l *lane) release(bool) { l.parts.WriteTo(l.conn) }`,
 		`func (c *pipeCarrier) close() { c.child.write(nil, nil) }`,
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package mcp; "+source, parser.SkipObjectResolution)

@@ -8,11 +8,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// usualStrings is for how many strings room is made before any is seen: a hostile text has as many quotation marks as bytes.
+const usualStrings = 64
+
 // Strings appends to found what doc says: doc itself, and every string in it, names too, in order, as far as doc is JSON. What
 // stands behind the first mistake is not looked at; a name that stands twice is none.
 func Strings(found []string, doc []byte) []string {
 	text := string(doc)
-	found = append(slices.Grow(found, 1+strings.Count(text, `"`)/2), text)
+	found = append(slices.Grow(found, 1+min(strings.Count(text, `"`)/2, usualStrings)), text)
 	if o := (ordinary{doc: doc, out: make([]byte, 0, len(doc))}); !o.whole() {
 		return decodedStrings(found, doc)
 	}

@@ -6,8 +6,7 @@ import (
 	"iter"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json"
-
+	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 )
 
@@ -73,7 +72,8 @@ func embeds[T ~string | ~[]byte](v T) bool {
 	return n > 1 && v[0] == '{' && v[n-1] == '}' || string(v) == "null"
 }
 
-// unspell reads what stands before the last of a group: exactly what is written there when these are spelled, and nothing else.
+// unspell reads what stands before the last of a group: exactly what is written there when these are spelled, and nothing else. Follow
+// makes them of the list, or nothing if one of them is of those that have a row of their own.
 func unspell[T, E any](row *T, earlier int64, before string, follow func(list []E) []T, spell func([]byte, *T, bool) []byte) ([]T, error) {
 	if earlier == 0 && before == "" {
 		return []T{*row}, nil
@@ -82,13 +82,17 @@ func unspell[T, E any](row *T, earlier int64, before string, follow func(list []
 		return nil, fmt.Errorf("what stands before it has %d bytes; it must have %d at most", len(before), maxBefore)
 	}
 	var list []E
-	if err := json.Unmarshal([]byte(before), &list, json.RejectUnknownMembers(true)); err != nil {
+	if err := canonical.Unmarshal([]byte(before), &list); err != nil {
 		return nil, fmt.Errorf("what stands before it cannot be read: %w", err)
 	}
 	if len(list) == 0 || int64(len(list)) != earlier {
 		return nil, fmt.Errorf("%d stand before it, and it says %d", len(list), earlier)
 	}
-	all := append(follow(list), *row)
+	all := follow(list)
+	if all == nil {
+		return nil, fmt.Errorf("what stands before it must have a row of its own")
+	}
+	all = append(all, *row)
 	text := make([]byte, 0, len(before))
 	for i := range list {
 		text = append(text, "[,"[min(i, 1)])

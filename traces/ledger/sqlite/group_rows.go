@@ -58,6 +58,9 @@ func readEvents(r *row) []ledger.Event {
 			if i > 0 {
 				v.Prev, v.RunPrev = list[i-1].Hash, list[i-1].Hash
 			}
+			if e.RunID == "" || v.Type == ledger.LedgerPruned || !embeds(v.Payload) {
+				return nil
+			}
 			all[i] = ledger.Event{
 				Seq: e.Seq - int64(len(list)-i), RunID: e.RunID, Type: v.Type, At: v.At, By: v.By, Payload: v.Payload,
 				Prev: v.Prev, RunPrev: v.RunPrev, Hash: v.Hash,
@@ -130,6 +133,9 @@ func readSteps(r *row) []ledger.Step {
 		for i, v := range list {
 			if i > 0 {
 				v.Prev = list[i-1].Hash
+			}
+			if !embeds(v.Command) || !embeds(v.Event) || !embeds(v.Facts) {
+				return nil
 			}
 			all[i] = ledger.Step{
 				RunID: s.RunID, Seq: s.Seq - len(list) + i, At: v.At, From: v.From, Trigger: v.Trigger, To: v.To,
