@@ -27,22 +27,6 @@ func BenchmarkFire(b *testing.B) {
 			}
 		}
 	})
-	b.Run("fsm-parallel", func(b *testing.B) {
-		m, err := fsm.Compile(realistic())
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportAllocs()
-		b.RunParallel(func(each *testing.PB) {
-			s := &subject{}
-			for i := 0; each.Next(); i++ {
-				mark := way[i%len(way)]
-				if to, err := m.Fire(s, mark.From, mark.On); err != nil || to != mark.To {
-					b.Error(to, err)
-				}
-			}
-		})
-	})
 	b.Run("stateless-alone", func(b *testing.B) {
 		var state any = fsm.State("received")
 		inner := stateless.NewStateMachineWithExternalStorage(

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"pgfsm/cputime"
 )
 
 // answering serves a session that answers every call with a text of size bytes, as an event or as a body.
@@ -60,14 +62,14 @@ func BenchmarkLinkCall(b *testing.B) {
 				l := linked(b, u, "s", Peer{Protocol: older})
 				number := heldBy(b, l).Number
 				b.ReportAllocs()
-				before := cpuTime(b)
+				measured := cputime.Measure(b)
 				for b.Loop() {
 					r := l.Call(b.Context(), Call{Server: "s", Tool: "echo", Arguments: args, RunID: newRun(), Listing: number}, nil)
 					if r.Effect != EffectDone {
 						b.Fatal(r)
 					}
 				}
-				b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
+				measured()
 			})
 			b.Run("bare-"+name, func(b *testing.B) {
 				srv := answering(b, size, stream)
@@ -75,7 +77,7 @@ func BenchmarkLinkCall(b *testing.B) {
 				transport := &http.Transport{DisableCompression: true}
 				defer transport.CloseIdleConnections()
 				b.ReportAllocs()
-				before := cpuTime(b)
+				measured := cputime.Measure(b)
 				for b.Loop() {
 					req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, srv.URL, io.NopCloser(bytes.NewReader(frame)))
 					if err != nil {
@@ -92,7 +94,7 @@ func BenchmarkLinkCall(b *testing.B) {
 					}
 					resp.Body.Close()
 				}
-				b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
+				measured()
 			})
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"pgfsm/cputime"
 	"pgfsm/mcp/wire"
 )
 
@@ -211,7 +212,7 @@ func BenchmarkGatewayCall(b *testing.B) {
 				}
 				b.ReportAllocs()
 				b.ResetTimer()
-				before := cpuTime(b)
+				measured := cputime.Measure(b)
 				var next atomic.Int64
 				var all sync.WaitGroup
 				for _, c := range clients {
@@ -222,7 +223,7 @@ func BenchmarkGatewayCall(b *testing.B) {
 					})
 				}
 				all.Wait()
-				b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
+				measured()
 			})
 		}
 	}

@@ -104,14 +104,11 @@ func Text(value jsontext.Value) (string, error) {
 }
 
 // Quote is s as a JSON string. Broken UTF-8 becomes U+FFFD.
-func Quote(s string) jsontext.Value {
-	b, _ := jsontext.AppendQuote(nil, s) // the error says that U+FFFD was put in
-	return b
-}
+func Quote(s string) jsontext.Value { return AppendQuote(nil, s) }
 
 // AppendQuote appends [Quote] of s.
 func AppendQuote(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s) // as above
+	b, _ = jsontext.AppendQuote(b, s) // the error says that U+FFFD was put in
 	return b
 }
 

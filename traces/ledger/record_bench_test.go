@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"pgfsm/cputime"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -63,7 +64,7 @@ func benchCalls(b *testing.B, store ledger.Store, at int) {
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
-	before := cpuTime(b)
+	measured := cputime.Measure(b)
 	var left atomic.Int64
 	left.Store(int64(b.N))
 	var wg sync.WaitGroup
@@ -79,7 +80,7 @@ func benchCalls(b *testing.B, store ledger.Store, at int) {
 	}
 	wg.Wait()
 	b.StopTimer()
-	b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
+	measured()
 }
 
 // recorded is one call with its record.
