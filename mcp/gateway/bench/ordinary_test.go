@@ -26,7 +26,8 @@ func ordinary(at door) (client, error) {
 	defer cancel()
 	var err error
 	c.session, err = sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1"}, nil).Connect(ctx,
-		&sdk.StreamableClientTransport{Endpoint: "http://" + at.host + at.path, HTTPClient: &http.Client{Transport: c}, DisableStandaloneSSE: true}, nil)
+		&sdk.StreamableClientTransport{Endpoint: "http://" + at.host + at.path, HTTPClient: &http.Client{Transport: c}, DisableStandaloneSSE: true},
+		&sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
 		return nil, err
 	}
