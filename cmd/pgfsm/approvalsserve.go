@@ -66,7 +66,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) (err error) {
 		return fmt.Errorf("--admin: %w", err)
 	}
 	defer on.Close()
-	l, err := openLedger(w, o.config, o.ledger, false)
+	l, err := openLedger(w, o.config, o.ledger, toWrite)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func (h *hall) decide(l *ledger.Ledger, id string, by ledger.Caller, approve boo
 // works gives a test the worker of a service that only decides, which has just swept up.
 func (h *hall) works(do func(*worker)) {
 	h.t.Helper()
-	o, err := openLedger(world{}, "", h.name, false)
+	o, err := openLedger(world{}, "", h.name, toWrite)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ All of these only read, and can be used while runs are under way, but for prune.
 
 // reading opens the ledger to read only, does something with it, and closes it.
 func (f *ledgerFlags) reading(w world, do func(*openedLedger) error) error {
-	o, err := openLedger(w, f.config, f.ledger, true)
+	o, err := openLedger(w, f.config, f.ledger, toRead)
 	if err != nil {
 		return err
 	}

@@ -57,22 +57,31 @@ type openedLedger struct {
 	path  string
 }
 
+// A use is what a ledger is opened for.
+type use int
+
+const (
+	toRead   use = iota
+	toWrite      // once in a while
+	toRecord     // many calls, for long: [sqlite.Options.Tail]
+)
+
 // openLedger opens the ledger that the flag names, or else the configuration. Nothing is made or changed by one that is opened
 // to read only. One that is to be written is made where there is none.
-func openLedger(w world, config, flag string, readOnly bool) (*openedLedger, error) {
+func openLedger(w world, config, flag string, u use) (*openedLedger, error) {
 	path, err := ledgerPath(w, config, flag)
 	if err != nil {
 		return nil, err
 	}
 	o := &openedLedger{path: path}
-	if readOnly {
+	if u == toRead {
 		if err := ledgerThere(path); err != nil {
 			return nil, err
 		}
 		o.store, err = sqlite.OpenReadOnly(path)
 		return o, err
 	}
-	if o.store, err = sqlite.Open(path, sqlite.Options{}); err != nil {
+	if o.store, err = sqlite.Open(path, sqlite.Options{Tail: u == toRecord}); err != nil {
 		return nil, err
 	}
 	if o.Ledger, err = ledger.Open(o.store, ledger.Options{}); err != nil {

@@ -19,7 +19,7 @@ import (
 // withLedger opens the configuration's ledger, ends what processes that are gone left in it, does something with it, and
 // closes it.
 func (a *app) withLedger(ctx context.Context, do func(*openedLedger) error) error {
-	l, err := openLedger(a.w, "", sqlitePrefix+a.loaded.Ledger, false)
+	l, err := openLedger(a.w, "", sqlitePrefix+a.loaded.Ledger, toWrite)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (s *service) open(ctx context.Context, o *options) (err error) {
 		s.warnUnledgered()
 		return nil
 	}
-	if s.ledger, err = openLedger(s.w, "", sqlitePrefix+s.app.loaded.Ledger, false); err != nil {
+	if s.ledger, err = openLedger(s.w, "", sqlitePrefix+s.app.loaded.Ledger, toRecord); err != nil {
 		return err
 	}
 	s.app.recoverLedger(ctx, s.ledger)

@@ -63,7 +63,7 @@ The ledger is made if it is not there.`,
 			if err != nil {
 				return err
 			}
-			o, err := openLedger(w, f.config, f.ledger, false)
+			o, err := openLedger(w, f.config, f.ledger, toWrite)
 			if err != nil {
 				return err
 			}
@@ -230,7 +230,7 @@ func openThere(w world, f *ledgerFlags) (*openedLedger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openLedger(w, f.config, f.ledger, false)
+	return openLedger(w, f.config, f.ledger, toWrite)
 }
 
 func revokeToken(ctx context.Context, w world, o *openedLedger, id string, asJSON bool) error {

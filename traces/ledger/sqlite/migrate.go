@@ -21,7 +21,7 @@ var migrations embed.FS
 
 const (
 	// schemaVersion is that of the last migration; a test holds it to the folder.
-	schemaVersion = 7
+	schemaVersion = 8
 	// applicationID marks the file as a ledger. Migration 00001 sets it.
 	applicationID = 0x70676673
 	// migrationRetry is how often a process asks for the lock of another one that migrates.

@@ -29,6 +29,8 @@ type tx struct {
 	failed error // the first error of a write: SQLite may have ended the transaction with it
 	wrote  int   // bytes, about
 	open   []*cursor
+
+	committed bool
 }
 
 // end ends the transaction for its user, with what is still being read: a sequence may have been left without an end.
@@ -235,9 +237,11 @@ func filtered(f ledger.Filter) (string, []driver.Value) {
 	return query, args
 }
 
-// waiting has the conditions of the partial index written out, so that it is used.
-const waiting = "SELECT run_id FROM requests WHERE actor = ? AND server = ? AND tool = ? AND arguments = ? " +
-	"AND kind = '" + states.KindAgent + "' AND binding <> '' AND delivered = '' ORDER BY run_id LIMIT 1"
+// attachable has the conditions of the partial index written out, so that it is used.
+const attachable = "kind = '" + states.KindAgent + "' AND binding <> '' AND delivered = ''"
+
+const waiting = "SELECT run_id FROM requests WHERE actor = ? AND server = ? AND tool = ? AND arguments = ? AND " + attachable +
+	" ORDER BY run_id LIMIT 1"
 
 func (t *tx) Waiting(l ledger.Look) (string, error) {
 	for run, err := range all(t, (*row).text, waiting, l.Actor, l.Server, l.Tool, string(l.Arguments)) {

@@ -21,6 +21,8 @@ type Harness struct {
 	// Processes tells that other processes can open the path, too. The suite then starts the test's binary again, with the
 	// test that called Run.
 	Processes bool
+	// Holds tells that who reads with another store of the path may have to wait for a function of Update.
+	Holds bool
 }
 
 // Run runs the suite. It must be called from a top-level test, before anything else.

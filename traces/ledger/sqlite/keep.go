@@ -1,0 +1,165 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/tail"
+)
+
+// update is [Store.Update] for who has updating, if this process holds the ledger.
+func (t *tailing) update(ctx context.Context, do func(ledger.Tx) error) (done bool, err error) {
+	if t.broken != nil {
+		return true, t.broken
+	}
+	if held, err := t.hold(ctx); err != nil || !held {
+		return err != nil, err
+	}
+	q := &quick{ctx: ctx, t: t}
+	q.inFile = q.write
+	defer q.close() // also when do panics
+	if err := do(q); err != nil {
+		return true, err
+	}
+	if q.file == nil {
+		if err := q.usable(); err != nil {
+			return true, err
+		}
+		if kept, err := t.keep(ctx, &q.adds); kept || err != nil {
+			return true, err
+		}
+	}
+	return true, t.s.commit(q.elsewhere())
+}
+
+// write goes on with an update in the file, where all is brought in that was committed before.
+func (q *quick) write() (x *tx, done func(), err error) {
+	t := q.t
+	t.mu.Lock()
+	t.vain++
+	t.mu.Unlock()
+	if err := t.s.lock(q.ctx); err != nil {
+		return nil, nil, err
+	}
+	done = func() { <-t.s.writing }
+	if err := t.settle(); err != nil {
+		return nil, done, err
+	}
+	if x, err = t.s.begin(q.ctx); err != nil {
+		return nil, done, err
+	}
+	done = func() {
+		t.s.undo(x)
+		t.refresh()
+		<-t.s.writing
+	}
+	return x, done, replay(x, []*tail.Commit{&q.adds})
+}
+
+// keep puts a commit into the tail, if it is one that can stand there: they are ordered by events, and there must be room.
+func (t *tailing) keep(ctx context.Context, c *tail.Commit) (bool, error) {
+	if len(c.Events) == 0 {
+		return len(c.Requests)+len(c.Steps)+len(c.Blobs)+len(c.Decisions) == 0, nil
+	}
+	// What is recorded where nobody finds it any more is lost: a denial there would not be one.
+	if err := errors.Join(t.s.file.same(), t.file.Same()); err != nil {
+		return false, err
+	}
+	t.record = c.Append(t.record[:0])
+	if int64(len(t.record)) > t.file.Room() {
+		if err := t.restart(ctx); err != nil {
+			return false, err
+		}
+		if int64(len(t.record)) > t.file.Room() {
+			return false, nil
+		}
+	}
+	if err := t.file.Append(t.record); err != nil {
+		return false, t.failed(err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pending = append(t.pending, c)
+	t.learn(c)
+	t.commits, t.idle, t.kept = t.commits+1, 0, t.kept+1
+	return true, nil
+}
+
+// restart makes room in the tail: everything is brought into the file.
+func (t *tailing) restart(ctx context.Context) error {
+	if err := t.s.lock(ctx); err != nil {
+		return err
+	}
+	defer func() { <-t.s.writing }()
+	if err := t.settle(); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.explained(t.file.Restart())
+}
+
+// failed is for a commit that could not be kept: what was kept before is brought into the file, and the tail is not used any more.
+func (t *tailing) failed(why error) error {
+	t.mu.Lock()
+	t.off = true
+	t.mu.Unlock()
+	if errors.Is(why, tail.ErrUndecided) {
+		t.broken = t.explained(why) // whoever opens the ledger next finds out
+		return t.broken
+	}
+	return errors.Join(t.explained(why), t.letGo())
+}
+
+// glance is [Store.Glance]: from what is known, if this process holds the ledger, as far as that goes.
+func (t *tailing) glance(ctx context.Context, do func(ledger.Reader) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	q := &quick{ctx: ctx, t: t}
+	q.inFile = q.read
+	defer q.close()
+	if _, held := t.reached(); !held {
+		if err := q.elsewhere().usable(); err != nil {
+			return err
+		}
+	}
+	if err := do(q); err != nil {
+		return err
+	}
+	if err := t.s.file.same(); err != nil {
+		return err
+	}
+	return t.s.frozen.same()
+}
+
+// read goes on with a glance in the file.
+func (q *quick) read() (x *tx, done func(), err error) {
+	s := q.t.s
+	if err := q.t.settled(q.ctx); err != nil {
+		return nil, nil, err
+	}
+	c, err := s.borrow(q.ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	release, err := q.t.share(q.ctx, false)
+	if err != nil {
+		s.giveBack(c)
+		return nil, nil, err
+	}
+	x = &tx{c: c, ctx: q.ctx, path: s.path}
+	return x, func() {
+		x.end()
+		release()
+		s.giveBack(c)
+	}, nil
+}
+
+// refresh is for who has changed the file itself, while this process holds the ledger and all that was committed stood there before.
+func (t *tailing) refresh() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stale = t.know(context.Background()) != nil
+}

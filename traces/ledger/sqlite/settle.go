@@ -1,0 +1,219 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/tail"
+)
+
+// settled brings everything into the file that was committed before, if there is anything.
+func (t *tailing) settled(ctx context.Context) error {
+	t.mu.Lock()
+	none := len(t.pending) == 0
+	if !none {
+		t.vain++
+	}
+	t.mu.Unlock()
+	if none {
+		return nil
+	}
+	if err := t.s.lock(ctx); err != nil {
+		return err
+	}
+	defer func() { <-t.s.writing }()
+	return t.settle()
+}
+
+// settle brings commits into the file. Whoever calls it may write.
+func (t *tailing) settle() error {
+	for {
+		t.mu.RLock()
+		part := t.pending[:min(len(t.pending), settleMost)]
+		t.mu.RUnlock()
+		if len(part) == 0 {
+			return nil
+		}
+		err := t.s.transact(context.Background(), func(x ledger.Tx) error { return replay(x, part) })
+		if err != nil {
+			return err
+		}
+		t.forget(part)
+	}
+}
+
+// replay writes what was committed. Of what several commits say of one request the last counts, and the steps that they add to a run
+// are added together: both is what would stand there if each had been written alone.
+func replay(x ledger.Tx, commits []*tail.Commit) error {
+	type run struct {
+		put   *tail.Put
+		isNew bool
+		steps []ledger.Step
+	}
+	runs := make(map[string]*run)
+	var order []*run
+	of := func(id string) *run {
+		r := runs[id]
+		if r == nil {
+			r = &run{}
+			runs[id], order = r, append(order, r)
+		}
+		return r
+	}
+	for _, c := range commits {
+		for i := range c.Blobs {
+			if err := x.PutBlob(c.Blobs[i]); err != nil {
+				return err
+			}
+		}
+		if err := x.AddEvents(c.Events); err != nil {
+			return err
+		}
+		for i := range c.Decisions {
+			if err := x.AddDecision(c.Decisions[i]); err != nil {
+				return err
+			}
+		}
+		for i := range c.Steps {
+			r := of(c.Steps[i].RunID)
+			r.steps = append(r.steps, c.Steps[i])
+		}
+		for i := range c.Requests {
+			put := &c.Requests[i]
+			r := of(put.RunID)
+			r.put, r.isNew = put, r.isNew || put.New
+		}
+	}
+	for _, r := range order {
+		if err := x.AddSteps(r.steps); err != nil {
+			return err
+		}
+		if r.put == nil {
+			continue
+		}
+		write := x.PutRequest
+		if r.isNew {
+			write = x.AddRequest
+		}
+		if err := write(r.put.Request); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recover brings in what a process left in the tail that was ended without bringing it in itself. That somebody else does, or reads just
+// now, is no error: the caller asks again.
+func (t *tailing) recover(ctx context.Context, holding bool) error {
+	if t.s.readOnly {
+		return t.recoverBeside()
+	}
+	if !holding {
+		if err := t.s.enter(ctx, t.updating); err != nil {
+			return err
+		}
+		defer func() { <-t.updating }()
+	}
+	if err := t.s.lock(ctx); err != nil {
+		return err
+	}
+	defer func() { <-t.s.writing }()
+	if left, err := t.seize(); err != nil || !left {
+		return err
+	}
+	err := t.bringIn()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.busy = false
+	if err == nil {
+		err = t.explained(t.file.End())
+	}
+	return errors.Join(err, t.explained(t.file.Unlock()))
+}
+
+// seize takes the exclusive lock if something is left in the tail and nobody uses it.
+func (t *tailing) seize() (left bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.held || t.busy || t.shared > 0 {
+		return false, nil
+	}
+	if ok, err := t.file.TryExclusive(); err != nil || !ok {
+		return false, t.explained(err)
+	}
+	left, err = t.file.Pending()
+	if err != nil || !left {
+		return false, t.explained(errors.Join(err, t.file.Unlock()))
+	}
+	t.busy = true
+	return true, nil
+}
+
+// bringIn writes what is left in the tail and does not stand in the file. Nobody else uses either.
+func (t *tailing) bringIn() error {
+	return t.s.transact(context.Background(), func(x ledger.Tx) error {
+		end, err := x.End()
+		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+			return err
+		}
+		for r, err := range t.file.Left() {
+			if err != nil {
+				return t.explained(err)
+			}
+			c, err := tail.Parse(r.Bytes)
+			if err != nil {
+				return t.damaged(r, err)
+			}
+			if len(c.Events) == 0 {
+				return t.damaged(r, errors.New("it has no event"))
+			}
+			first, last := &c.Events[0], &c.Events[len(c.Events)-1]
+			switch {
+			case last.Seq <= end.Seq: // it was brought in, and the tail's end was not noted
+				if err := stands(x, last); err != nil {
+					return t.damaged(r, err)
+				}
+				continue
+			case r.Gap:
+				return t.damaged(r, errors.New("those before it are not whole"))
+			case first.Seq != end.Seq+1 || end.Seq > 0 && first.Prev != end.Hash:
+				return t.damaged(r, fmt.Errorf("it does not go on where the ledger ends, with event %d", end.Seq))
+			}
+			if err := replay(x, []*tail.Commit{c}); err != nil {
+				return err
+			}
+			end = ledger.End{Seq: last.Seq, At: last.At, Hash: last.Hash}
+		}
+		return nil
+	})
+}
+
+// stands returns an error if another event stands where one should that was brought in. One that is not there was pruned since.
+func stands(x ledger.Tx, e *ledger.Event) error {
+	for there, err := range x.Events(e.Seq - 1) {
+		if err == nil && there.Seq == e.Seq && there.Hash != e.Hash {
+			err = fmt.Errorf("the ledger has another event %d: a program that does not know of the tail wrote it", e.Seq)
+		}
+		return err
+	}
+	return nil
+}
+
+func (t *tailing) damaged(r tail.Record, err error) error {
+	return t.explained(fmt.Errorf("%w: commit %d of %s: %w", tail.ErrDamaged, r.Index, tail.Suffix, err))
+}
+
+// recoverBeside is recover for who only reads: SQLite, too, brings in its log for who reads.
+func (t *tailing) recoverBeside() error {
+	w, err := Open(t.s.path, Options{unmoved: true})
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("ledger %s: commits that a process left in its tail, %s, cannot be brought in: let somebody read it who may write it: %w",
+			t.s.path, tail.Suffix, err)
+	}
+	return nil
+}

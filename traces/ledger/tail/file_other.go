@@ -1,0 +1,8 @@
+//go:build !unix
+
+package tail
+
+import "io/fs"
+
+// names is not known here.
+func names(fs.FileInfo) uint64 { return 1 }
