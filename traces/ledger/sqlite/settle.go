@@ -76,9 +76,18 @@ func replay(x ledger.Tx, commits []*tail.Commit) error {
 				return err
 			}
 		}
-		for i := range c.Steps {
-			r := of(c.Steps[i].RunID)
-			r.steps = append(r.steps, c.Steps[i])
+		for steps := c.Steps; len(steps) > 0; {
+			n := 1 // of one run
+			for n < len(steps) && steps[n].RunID == steps[0].RunID {
+				n++
+			}
+			r := of(steps[0].RunID)
+			if r.steps == nil {
+				r.steps = steps[:n:n]
+			} else {
+				r.steps = append(r.steps, steps[:n]...)
+			}
+			steps = steps[n:]
 		}
 		for i := range c.Requests {
 			put := &c.Requests[i]
