@@ -17,6 +17,9 @@ const maxFoldings = 8
 // characters, case-folded (full folding, Unicode chapter 3.13), and with runs of white space made one space and
 // none at the ends. Bytes that are not UTF-8 become U+FFFD.
 func Fold(s string) string {
+	if isFolded(s) {
+		return s
+	}
 	if isASCII(s) {
 		return foldASCII(s)
 	}
@@ -40,19 +43,27 @@ func isASCII(s string) bool {
 	return true
 }
 
-// foldASCII is Fold for ASCII. It returns s itself if that is folded already.
-func foldASCII(s string) string {
-	i := 0
-	for ; i < len(s); i++ {
-		c := s[i]
-		small := kind[c] != 0 && c != 0x7f // no capital, space or control character
-		if !small && (c != ' ' || i == 0 || i == len(s)-1 || s[i-1] == ' ') {
-			break
+// isFolded reports whether s is ASCII that folding leaves as it is, as most texts are.
+func isFolded(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if !stays[s[i]] && (s[i] != ' ' || i == 0 || i == len(s)-1 || s[i-1] == ' ') {
+			return false
 		}
 	}
-	if i == len(s) {
-		return s
+	return true
+}
+
+// stays are the bytes of ASCII that folding never changes: no capitals, spaces and control characters.
+var stays = func() (table [256]bool) {
+	for i := range 256 {
+		c := byte(i)
+		table[i] = ' ' < c && c < 0x7f && (c < 'A' || 'Z' < c)
 	}
+	return table
+}()
+
+// foldASCII is Fold for ASCII.
+func foldASCII(s string) string {
 	b := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {

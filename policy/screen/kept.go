@@ -9,7 +9,7 @@ const (
 	// maxKept is how many screens are kept: a process meets the rules of its configuration, the defaults, and those of
 	// a record or two.
 	maxKept = 4
-	// maxKeptSize bounds the states times classes of each, both scanners together. Those of Defaults have 600,000. A
+	// maxKeptSize bounds the states times classes of each, all scanners together. Those of Defaults have 900,000. A
 	// stranger's rules may make more than thirty million, which nobody wants kept.
 	maxKeptSize = 2 << 20
 )
@@ -40,7 +40,7 @@ func (k *shelf) find(rules []Rule) *Screen {
 
 // keep puts s in front. The one that was not used for longest has to go.
 func (k *shelf) keep(s *Screen) {
-	if len(s.folded.next)+len(s.mapped.next) > maxKeptSize {
+	if s.size() > maxKeptSize {
 		return
 	}
 	k.mu.Lock()
@@ -53,4 +53,13 @@ func (k *shelf) keep(s *Screen) {
 	}
 	copy(k.screens[1:], k.screens)
 	k.screens[0] = s
+}
+
+// size is the states times classes of all scanners.
+func (s *Screen) size() int {
+	n := len(s.folded.next) + len(s.mapped.next)
+	if s.ear != nil {
+		n += len(s.ear.next)
+	}
+	return n
 }

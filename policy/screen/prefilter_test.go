@@ -9,6 +9,7 @@ import (
 // unfiltered is what a screen says when every pattern runs.
 func unfiltered(s *Screen) *Screen {
 	c := *s
+	c.ear = nil
 	for _, r := range []*reading{&c.folded, &c.mapped} {
 		r.programs, r.always = append([]program(nil), r.programs...), true
 		for i := range r.programs {

@@ -53,8 +53,9 @@
 // # Speed
 //
 // From each pattern literals are computed of which some must occur in whatever it matches. One pass over a view finds
-// all of them (Aho-Corasick), and only patterns whose literals are there are compiled and run. A process keeps the few
-// screens that it compiled last, so that compiling the same rules again costs next to nothing.
+// all of them (Aho-Corasick), and only patterns whose literals are there are compiled and run. For most texts one pass
+// finds that they are in none of the views, which then are not made. A process keeps the few screens that it compiled
+// last, so that compiling the same rules again costs next to nothing.
 //
 // Rules may come from a stranger's record of a run. So their number and size are bounded, and so is the work for one
 // request, in instructions and not in time: a request that takes more than [StepsPerByte] times its bytes is refused as
@@ -80,6 +81,10 @@ const (
 	// StepsPerByte times the bytes of a request, and a few more, is how many instructions its judging may run.
 	StepsPerByte = 12 << 10
 )
+
+// worthFinding is how many times as long a text may be in which another is looked for, so that to find it costs less than to
+// judge it.
+const worthFinding = 32
 
 // leastBytes is how long even an empty text counts as, so that short requests pay for what patterns cost to start.
 const leastBytes = 256
@@ -111,6 +116,7 @@ type Screen struct {
 	rules    []Rule
 	folded   reading
 	mapped   reading
+	ear      *ear // may be nil
 	maxBytes int
 }
 
@@ -156,6 +162,7 @@ func compileRules(rules []Rule) (*Screen, error) {
 	}
 	s.folded.finish(folded)
 	s.mapped.finish(mapped)
+	s.ear = newEar(&s.folded, &s.mapped, folded, mapped)
 	return s, nil
 }
 
@@ -193,6 +200,7 @@ func (s *Screen) Judge(texts ...string) *Hit {
 	}
 	w := &work{StepsPerByte * (own + taken + leastBytes)}
 	first, own, taken := len(s.rules), 0, 0
+	quiet := "" // the first text, if nothing wakes in it: then nothing does in any part of it
 	for i, t := range texts {
 		if !utf8.ValidString(t) {
 			return &Hit{Code: CodeNotText, Reason: "the input is not UTF-8"}
@@ -206,7 +214,13 @@ func (s *Screen) Judge(texts ...string) *Hit {
 		if hit := s.tooLarge(own, taken, " in folded form"); hit != nil {
 			return hit
 		}
-		first = s.text(t, folded, first, w)
+		switch {
+		case quiet != "" && len(quiet) <= worthFinding*len(t) && strings.Contains(quiet, t):
+		case !s.ear.quiet(t, folded):
+			first = s.text(t, folded, first, w)
+		case i == 0:
+			quiet = t
+		}
 	}
 	switch {
 	case w.spent():
