@@ -18,6 +18,7 @@ type Schema struct {
 	closed   *jsonschema.Schema // in the open world, the schema as it is
 	original *jsonschema.Schema // nil if whatever is closed-valid is valid
 	costs    []*costs           // of closed and, if it is there, of original
+	ordinary *ordinary          // what closed says of ordinary documents, if it alone is asked and says no more
 	lim      Limits
 }
 
@@ -74,6 +75,8 @@ func compileAs(raw []byte, lim Limits, shut bool) (s *Schema, err error) {
 	if c.twice {
 		s.original = root
 		s.costs = append(s.costs, g.costs(lim.DocDepth))
+	} else {
+		s.ordinary = newOrdinary(s.closed, s.costs[0].rows, lim)
 	}
 	return s, nil
 }
@@ -173,12 +176,15 @@ func (s *Schema) Judge(doc []byte) (err error) {
 			err = invalid(CodeInvalid, "", visible(fmt.Sprintf("makes the validator fail: %v", r), maxMessage))
 		}
 	}()
+	budget := uint64(max(0, s.lim.DocWork)) + uint64(max(0, s.lim.DocWorkPerByte))*uint64(len(doc))
+	if s.ordinary.admits(doc, budget) {
+		return nil
+	}
 	v, tally, release, err := decode(doc, s.lim.DocDepth, s.lim)
 	defer release()
 	if err != nil {
 		return unreadable(err)
 	}
-	budget := uint64(max(0, s.lim.DocWork)) + uint64(max(0, s.lim.DocWorkPerByte))*uint64(len(doc))
 	if !s.affordable(v, tally, budget) {
 		return invalid(CodeDocumentTooCostly, "", "is too deep and too large to be held against this schema")
 	}
