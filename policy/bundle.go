@@ -21,6 +21,7 @@ type Bundle struct {
 	text      string // the same, for those who keep it
 	digest    canonical.Digest
 
+	servers      []string // their names
 	screen       *screen.Screen
 	allow        map[toolKey]bool
 	pins         map[toolKey]canonical.Digest
@@ -58,6 +59,9 @@ func Compile(content Content) (*Bundle, error) {
 	var err error
 	if b.screen, err = screen.Compile(content.Input.Rules, content.Input.MaxBytes); err != nil {
 		errs = append(errs, err)
+	}
+	for _, s := range content.Servers {
+		b.servers = append(b.servers, s.Name)
 	}
 	for _, g := range content.Allowlist {
 		for _, tool := range g.Tools {
@@ -163,6 +167,9 @@ func (b *Bundle) Canonical() []byte { return b.canonical }
 
 // Text returns the content in canonical form as a string, which is not made anew each time.
 func (b *Bundle) Text() string { return b.text }
+
+// Servers returns the names of the servers, in the operator's order. They must not be changed.
+func (b *Bundle) Servers() []string { return b.servers }
 
 // Digest names the bundle.
 func (b *Bundle) Digest() canonical.Digest { return b.digest }

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -35,6 +36,9 @@ type Catalog struct {
 	Servers []CatalogServer
 	digest  canonical.Digest
 	index   map[toolKey]*Tool
+
+	once sync.Once
+	view any
 }
 
 // CatalogServer is one server's part of a catalog, in the operator's order of servers.
@@ -106,6 +110,12 @@ func (t *Tool) Open() []string {
 
 // Digest names the catalog: every definition, in order, and every server's status.
 func (c *Catalog) Digest() canonical.Digest { return c.digest }
+
+// View returns what make makes of the catalog. It is made once; whoever asks shares it, and must always ask for the same.
+func (c *Catalog) View(make func(*Catalog) any) any {
+	c.once.Do(func() { c.view = make(c) })
+	return c.view
+}
 
 // Find returns the tool, or nil and why there is none.
 func (c *Catalog) Find(server, tool string) (*Tool, Verdict) {

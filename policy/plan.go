@@ -57,7 +57,10 @@ func (p *Plan) Canonical() []byte { return p.canonical }
 
 // ReadPlan judges the planner's output: exactly one strict JSON object of one of the two shapes. The verdict blocks,
 // and the plan is nil, for everything else.
-func ReadPlan(doc []byte, limits Limits) (*Plan, Verdict) {
+func ReadPlan(doc []byte, limits Limits) (*Plan, Verdict) { return ReadPlanAs(doc, nil, limits) }
+
+// ReadPlanAs is [ReadPlan] of a document whose canonical form may be known already; nil: it is not.
+func ReadPlanAs(doc, known []byte, limits Limits) (*Plan, Verdict) {
 	if len(doc) > limits.PlanBytes {
 		return nil, blocked(GatePlan, CodePlanTooLarge,
 			fmt.Sprintf("The plan has %d bytes; at most %d are read.", len(doc), limits.PlanBytes))
@@ -68,9 +71,12 @@ func ReadPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	if err := canonical.CheckDepth(doc, limits.JSONDepth); err != nil {
 		return nil, notStrict(doc, err)
 	}
-	whole, err := canonical.JSON(doc)
-	if err != nil {
-		return nil, notStrict(doc, err)
+	whole := known
+	if whole == nil {
+		var err error
+		if whole, err = canonical.JSON(doc); err != nil {
+			return nil, notStrict(doc, err)
+		}
 	}
 	members, err := readMembers(whole)
 	if err != nil {

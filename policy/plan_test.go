@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"pgfsm/policy"
+	"pgfsm/policy/canonical"
 	"pgfsm/states/statestest"
 )
 
@@ -17,6 +19,17 @@ const good = statestest.GoodPlan
 
 func nested(depth int) string {
 	return `{"type":"call_tool","server":"s","tool":"t","args":` + strings.Repeat(`{"a":`, depth-1) + "{}" + strings.Repeat("}", depth-1) + "}"
+}
+
+// sameIfKnown reads a plan whose canonical form was met before, as a call's is by the time its plan is read.
+func sameIfKnown(t *testing.T, doc string) {
+	t.Helper()
+	_, known := canonical.JSONStrings(nil, []byte(doc))
+	want, wantVerdict := policy.ReadPlan([]byte(doc), policy.DefaultLimits())
+	got, verdict := policy.ReadPlanAs([]byte(doc), known, policy.DefaultLimits())
+	if verdict != wantVerdict || !reflect.DeepEqual(got, want) {
+		t.Errorf("ReadPlanAs(%.80s) = %+v, %+v, want what ReadPlan says: %+v, %+v", doc, got, verdict, want, wantVerdict)
+	}
 }
 
 func TestReadPlanRefuses(t *testing.T) {
@@ -87,6 +100,7 @@ func TestReadPlanRefuses(t *testing.T) {
 			if p != nil || v.Allows() || !v.Blocks() || v.Code != tc.code || v.Gate != policy.GatePlan || v.Reason == "" {
 				t.Errorf("ReadPlan(%.80s) = %v, %+v, want it blocked as %s", tc.plan, p, v, tc.code)
 			}
+			sameIfKnown(t, tc.plan)
 		})
 	}
 }
@@ -123,6 +137,7 @@ func TestReadPlanAccepts(t *testing.T) {
 			if want != "" && string(p.Canonical()) != want {
 				t.Errorf("Canonical() = %s, want %s", p.Canonical(), want)
 			}
+			sameIfKnown(t, tc.plan)
 		})
 	}
 }

@@ -21,7 +21,7 @@ func (discovered) Want(r *Run) Command {
 }
 
 func (discovered) Judge(r *Run, ev Event) Judgement {
-	output := []byte(r.request.Text)
+	output, known := []byte(r.request.Text), r.facts.Screened.plan
 	if r.request.Kind == KindAsk {
 		completed, ok := ev.(*Completed)
 		if !ok {
@@ -30,9 +30,9 @@ func (discovered) Judge(r *Run, ev Event) Judgement {
 		if len(completed.Refusal) > 0 {
 			return block(policy.Refused(completed.Refusal))
 		}
-		output = completed.Content
+		output, known = completed.Content, nil
 	}
-	plan, v := policy.ReadPlan(output, r.bundle.Limits())
+	plan, v := policy.ReadPlanAs(output, known, r.bundle.Limits())
 	if !v.Allows() {
 		return block(v)
 	}

@@ -43,6 +43,8 @@ type ScreenedFact struct {
 	Bundle  canonical.Digest `json:"bundle"`
 	Request canonical.Digest `json:"request"`
 	Verdict policy.Verdict   `json:"verdict"`
+
+	plan []byte // the canonical form of the request's text, where that is the plan; may be nil
 }
 
 // DiscoveredFact: the live catalog.

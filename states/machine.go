@@ -81,26 +81,28 @@ func (m *Machine) Advance(ctx context.Context, r *Run, door Door, rec Recorder) 
 			r.speller = nil
 		}()
 	}
-	for !m.table.Terminal(r.state) {
-		err := m.step(ctx, r, door, rec)
-		if errors.Is(err, ErrParked) {
-			break
+	for {
+		stage, ok := stages[r.state]
+		switch {
+		case ok:
+		case m.table.Terminal(r.state):
+			return r.Outcome(), nil
+		default:
+			return Outcome{}, fmt.Errorf("state %q has no stage", r.state)
 		}
-		if err != nil {
+		switch err := m.step(ctx, r, stage, door, rec); {
+		case errors.Is(err, ErrParked):
+			return r.Outcome(), nil
+		case err != nil:
 			return Outcome{}, err
 		}
 	}
-	return r.Outcome(), nil
 }
 
 var null = jsontext.Value("null")
 
 // step is the loop's body: want, do, judge, fire, append.
-func (m *Machine) step(ctx context.Context, r *Run, door Door, rec Recorder) error {
-	stage, ok := stages[r.state]
-	if !ok {
-		return fmt.Errorf("state %q has no stage", r.state)
-	}
+func (m *Machine) step(ctx context.Context, r *Run, stage Stage, door Door, rec Recorder) error {
 	wanted := stage.Want(r)
 	if call, ok := wanted.(*CallTool); ok {
 		if err := r.consume(call); err != nil {

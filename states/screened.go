@@ -7,13 +7,7 @@ type screened struct{}
 
 func (screened) Want(r *Run) Command { return listTools(r) }
 
-func listTools(r *Run) Command {
-	servers := make([]string, 0, len(r.bundle.Content().Servers))
-	for _, s := range r.bundle.Content().Servers {
-		servers = append(servers, s.Name)
-	}
-	return &ListTools{Do: doListTools, Servers: servers}
-}
+func listTools(r *Run) Command { return &ListTools{Do: doListTools, Servers: r.bundle.Servers()} }
 
 func (screened) Judge(r *Run, ev Event) Judgement {
 	listed, ok := ev.(*ToolsListed)
@@ -24,15 +18,17 @@ func (screened) Judge(r *Run, ev Event) Judgement {
 	if !c.Up() {
 		return fail(policy.CodeNoServers, "No server answered: "+whyDown(c), NotSent)
 	}
+	f := *c.View(discovery).(*DiscoveredFact)
+	return Judgement{Discover, &f}
+}
+
+// discovery is what a catalog establishes. Runs that find the same catalog share what it holds.
+func discovery(c *policy.Catalog) any {
 	f := &DiscoveredFact{Catalog: c.Digest(), Servers: Statuses(c), catalog: c}
-	effective := c.Effective()
-	if len(effective) > 0 {
-		f.Effective = make([]ToolRef, 0, len(effective))
-	}
-	for _, t := range effective {
+	for _, t := range c.Effective() {
 		f.Effective = append(f.Effective, ToolRef{Definition: t.Digest, Server: t.Server, Tool: t.Name})
 	}
-	return Judgement{Discover, f}
+	return f
 }
 
 // Statuses says how each server of a catalog answered, in the operator's order.

@@ -114,8 +114,8 @@ func (o *Object) list(name string, n int, write func(int)) {
 
 // AppendText appends a string as canonical JSON.
 func AppendText(b []byte, s string) []byte {
-	if plain(s) {
-		return append(append(append(b, '"'), s...), '"')
+	if quoted, ok := quote(b, s); ok {
+		return quoted
 	}
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, string(utf8.RuneError))
@@ -127,8 +127,25 @@ func AppendText(b []byte, s string) []byte {
 	return b
 }
 
-// plain reports whether s stands in JSON as it is. Most of what is recorded does: names, digests, our own sentences.
-func plain[T string | []byte](s T) bool { return plainEnd(s, 0) == len(s) }
+// quote appends s as canonical JSON if it is plain text, or JSON of plain text. Most of what is recorded is: names, digests, our
+// own sentences, what servers send. All else is left to the encoder; then b is returned as it was.
+func quote[T string | []byte](b []byte, s T) ([]byte, bool) {
+	begin := len(b)
+	b = append(b, '"')
+	for i := 0; ; i++ {
+		end := plainEnd(s, i)
+		b = append(b, s[i:end]...)
+		if end == len(s) {
+			return append(b, '"'), true
+		}
+		escape := strings.IndexByte(meaning, s[end])
+		if escape < 0 {
+			return b[:begin], false
+		}
+		b = append(b, '\\', sameEscapes[escape])
+		i = end
+	}
+}
 
 // plainEnd returns where in s, from i on, the first byte is that does not stand in JSON as it is. It looks at eight at once.
 func plainEnd[T string | []byte](s T, i int) int {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -37,6 +38,13 @@ func FuzzOrdinary(f *testing.F) {
 		if d := cmp.Diff(decodedStrings([]string{"before", doc}, []byte(doc)), Strings([]string{"before"}, []byte(doc))); d != "" {
 			t.Errorf("Strings(%q) differs (-want +got):\n%s", doc, d)
 		}
+		all, whole := JSONStrings(nil, []byte(doc))
+		if d := cmp.Diff(Strings(nil, []byte(doc)), all); d != "" {
+			t.Errorf("JSONStrings(%q) has not the strings (-want +got):\n%s", doc, d)
+		}
+		if whole != nil && (wantErr != nil || string(whole) != string(want)) {
+			t.Errorf("JSONStrings(%q) = %s, want %s, %v", doc, whole, want, wantErr)
+		}
 	})
 }
 
@@ -64,6 +72,8 @@ func TestOrdinary(t *testing.T) {
 		})
 	}
 }
+
+func plain[T string | []byte](s T) bool { return plainEnd(s, 0) == len(s) }
 
 // TestPlain holds eight bytes at once to one after the other, for every byte at every place.
 func TestPlain(t *testing.T) {
@@ -95,6 +105,35 @@ func TestDigestNames(t *testing.T) {
 			t.Errorf("the digest of %d bytes names something else", size)
 		}
 	}
+}
+
+// FuzzQuote holds what is quoted here to the encoder, behind what is written already.
+func FuzzQuote(f *testing.F) {
+	for c := range 256 {
+		f.Add(string([]byte{byte(c)}))
+		f.Add("plain text of words " + string([]byte{'"', byte(c), '\\'}) + " and more of it")
+	}
+	for _, doc := range documents {
+		f.Add(doc)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		const before = `{"a":`
+		got, ok := quote(append(make([]byte, 0, 64), before...), text)
+		want, err := jsontext.AppendQuote([]byte(before), text)
+		switch {
+		case ok && (err != nil || string(got) != string(want)):
+			t.Errorf("quote(%q) = %s, want %s, %v", text, got, want, err)
+		case !ok && string(got) != before:
+			t.Errorf("quote(%q) gives up and leaves %s, want %s", text, got, before)
+		case ok != (strings.IndexFunc(text, func(r rune) bool {
+			return (r < ' ' || r > '~') && !strings.ContainsRune("\b\f\n\r\t", r)
+		}) < 0):
+			t.Errorf("quote(%q) = %v, want it for plain text and what has a short escape", text, ok)
+		}
+		if whole := Text(text).append([]byte(before)); err == nil && string(whole) != string(want) {
+			t.Errorf("the text %q is written as %s, want %s", text, whole, want)
+		}
+	})
 }
 
 func BenchmarkJSON(b *testing.B) {

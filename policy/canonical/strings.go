@@ -14,10 +14,17 @@ const usualStrings = 64
 // Strings appends to found what doc says: doc itself, and every string in it, names too, in order, as far as doc is JSON. What
 // stands behind the first mistake is not looked at; a name that stands twice is none.
 func Strings(found []string, doc []byte) []string {
+	found, _ = JSONStrings(found, doc)
+	return found
+}
+
+// JSONStrings is [Strings], and [JSON] where that takes no second look at doc: else the canonical form is nil.
+func JSONStrings(found []string, doc []byte) (all []string, whole []byte) {
 	text := string(doc)
 	found = append(slices.Grow(found, 1+min(strings.Count(text, `"`)/2, usualStrings)), text)
-	if o := (ordinary{doc: doc, out: make([]byte, 0, len(doc))}); !o.whole() {
-		return decodedStrings(found, doc)
+	o := ordinary{doc: doc, out: make([]byte, 0, len(doc))}
+	if !o.whole() {
+		return decodedStrings(found, doc), nil
 	}
 	for at := strings.IndexByte(text, '"'); at >= 0; {
 		end := stringEnd(text, at)
@@ -26,7 +33,7 @@ func Strings(found []string, doc []byte) []string {
 			at += end
 		}
 	}
-	return found
+	return found, o.out
 }
 
 func decodedStrings(found []string, doc []byte) []string {

@@ -19,6 +19,9 @@ type encodedText struct {
 
 // append appends the one spelling of t.
 func (t Text) append(b []byte) []byte {
+	if quoted, ok := quote(b, []byte(t)); ok {
+		return quoted
+	}
 	if !utf8.Valid(t) {
 		b = append(b, `{"base64":"`...)
 		return append(base64.StdEncoding.AppendEncode(b, t), `"}`...)
