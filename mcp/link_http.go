@@ -59,10 +59,11 @@ type httpCarrier struct {
 	base    http.Header          // on every request
 	settled atomic.Pointer[head] // on every request after the handshake
 	session string               // the server's session id; empty: it has none, or is not asked yet
+	endings endings
 }
 
 func newHTTPCarrier(l *Link) *httpCarrier {
-	h := &httpCarrier{l: l, road: newRoad(l.up.server, l.fail), base: make(http.Header)}
+	h := &httpCarrier{l: l, road: newRoad(l.up.server, l.fail), base: make(http.Header), endings: endings{wait: endingWait}}
 	h.way = l.up.pool.open(l.up.server).way
 	for _, header := range l.up.server.Headers {
 		h.base.Set(header.Name, header.Value)
@@ -152,6 +153,7 @@ func (b *bound) release() {
 }
 
 func (h *httpCarrier) ask(ctx context.Context, q *query) outcome {
+	h.hearLast()
 	if f := h.l.leave(q.frame, q.permit); f != nil {
 		return broken(f)
 	}
@@ -322,6 +324,9 @@ func (h *httpCarrier) trouble(ctx context.Context, err error) *fault {
 // close ends the session with the server, if it has one.
 func (h *httpCarrier) close(polite bool) {
 	h.l.tasks.end() // a server may answer the good-bye only when nobody listens any more
+	if last := h.endings.end(); last != nil {
+		last.rest()
+	}
 	if !polite || h.settled.Load() == nil || h.session == "" {
 		return
 	}

@@ -42,6 +42,10 @@ type lane struct {
 
 	probe  func(fd uintptr) bool
 	probed bool // see silent
+
+	glimpse func(fd uintptr) bool
+	early   [16]byte // what was read without waiting; see glance
+	seen    []byte   // as far as it is not used
 }
 
 func newLane(home *lanes, conn net.Conn) (*lane, error) {
@@ -60,6 +64,10 @@ func newLane(home *lanes, conn net.Conn) (*lane, error) {
 		l.probed = nothingThere(fd)
 		return true
 	}
+	l.glimpse = func(fd uintptr) bool {
+		l.seen = l.early[:takeThere(fd, l.early[:])]
+		return true
+	}
 	return l, nil
 }
 
@@ -75,10 +83,24 @@ func (l *lane) silent() bool {
 	return l.raw.Read(l.probe) == nil && l.probed
 }
 
+// glance reads the little that is there, without waiting. Read gives it first.
+func (l *lane) glance() []byte {
+	if len(l.seen) == 0 && l.raw.Read(l.glimpse) != nil {
+		return nil
+	}
+	return l.seen
+}
+
 // Read reads from the connection for src, as much as there is room for.
 func (l *lane) Read(p []byte) (int, error) {
 	if l.room <= 0 {
 		return 0, errLongHead
+	}
+	if len(l.seen) > 0 {
+		n := copy(p[:min(int64(len(p)), l.room)], l.seen)
+		l.seen = l.seen[n:]
+		l.room -= int64(n)
+		return n, nil
 	}
 	n, err := l.conn.Read(p[:min(int64(len(p)), l.room)])
 	l.room -= int64(n)
@@ -141,6 +163,10 @@ func (l *lane) response() (*http.Response, error) {
 	if _, err := l.src.Peek(1); err != nil { // a connection that ends here is not one that ends in a head
 		return nil, err
 	}
+	if resp := l.ordinary(); resp != nil {
+		l.room = math.MaxInt64
+		return resp, nil
+	}
 	for {
 		resp, err := http.ReadResponse(l.src, nil)
 		switch {
@@ -162,7 +188,7 @@ func (l *lane) response() (*http.Response, error) {
 func (l *lane) release(open bool) {
 	intact := l.detach()
 	l.detach = nil // it holds on to the context
-	if intact && open && l.src.Buffered() == 0 && l.wrote() {
+	if intact && open && l.src.Buffered() == 0 && len(l.seen) == 0 && l.wrote() {
 		l.home.keep(l)
 		return
 	}
@@ -216,6 +242,24 @@ func (b *laneBody) Close() error {
 		b.end(errBodyClosed, false)
 	}
 	return nil
+}
+
+// between reports whether all that was read of the body ended with a chunk, so that its end may be what comes next.
+func (b *laneBody) between() bool {
+	parts, ok := b.src.(*chunkedBody)
+	return ok && b.lane != nil && parts.between() && b.lane.src.Buffered() == 0
+}
+
+// settle reads the end of the body, if nothing else can come and it has come already. It does not wait, and reports whether the body is over.
+func (b *laneBody) settle() bool {
+	if b.lane == nil {
+		return true
+	}
+	if !b.between() || string(b.lane.glance()) != lastChunk {
+		return false
+	}
+	_, err := b.Read(make([]byte, 1))
+	return err != nil
 }
 
 var errBodyClosed = errors.New("the body of the response is closed")

@@ -28,20 +28,9 @@ type heard struct {
 func readHeard(doc []byte) (h heard, err error) {
 	var version, method, id jsontext.Value
 	var others []string
-	dec := jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if dec.PeekKind() != '{' {
-		return h, errors.New("it is not a JSON object")
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return h, err
-	}
-	for dec.PeekKind() != '}' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return h, err
-		}
+	take := func(name string, value jsontext.Value) error {
 		slot := &h.Params
-		switch text := name.String(); text {
+		switch name {
 		case "jsonrpc":
 			slot = &version
 		case "id":
@@ -54,32 +43,63 @@ func readHeard(doc []byte) (h heard, err error) {
 		case "error":
 			slot = &h.Error
 		default:
-			if slices.Contains(others, text) {
-				return h, twice(text)
+			if slices.Contains(others, name) {
+				return twice(name)
 			}
-			if others = append(others, text); len(others) > maxOtherMembers {
-				return h, fmt.Errorf("it has more than %d members that JSON-RPC does not know", maxOtherMembers)
+			if others = append(others, name); len(others) > maxOtherMembers {
+				return fmt.Errorf("it has more than %d members that JSON-RPC does not know", maxOtherMembers)
 			}
-			slot = new(jsontext.Value)
+			return nil
 		}
 		if *slot != nil {
-			return h, twice(name.String())
+			return twice(name)
 		}
-		value, err := dec.ReadValue()
-		if err != nil {
-			return h, err
-		}
-		end := dec.InputOffset()
-		*slot = doc[end-int64(len(value)) : end : end]
+		*slot = value
+		return nil
 	}
-	if _, err := dec.ReadToken(); err != nil {
+	plain, err := wire.Plain(doc, take)
+	if !plain { // it may still be one that passes: inside of what passes nothing is judged
+		err = eachMember(doc, take)
+	}
+	if err != nil {
 		return h, err
-	}
-	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return h, errors.New("there is text behind the JSON object")
 	}
 	h.ID = id
 	return h, h.judge(doc, version, method)
+}
+
+// eachMember calls visit for each member of the one JSON object in doc, in order. Unlike [wire.Members] it takes names that come twice, and
+// broken UTF-8.
+func eachMember(doc []byte, visit func(name string, value jsontext.Value) error) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if dec.PeekKind() != '{' {
+		return errors.New("it is not a JSON object")
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		text := name.String()
+		value, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		end := dec.InputOffset()
+		if err := visit(text, doc[end-int64(len(value)):end:end]); err != nil {
+			return err
+		}
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return errors.New("there is text behind the JSON object")
+	}
+	return nil
 }
 
 // maxOtherMembers is how many members of a message may be unknown here.

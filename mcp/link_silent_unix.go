@@ -18,3 +18,14 @@ func nothingThere(fd uintptr) bool {
 		}
 	}
 }
+
+// takeThere reads what there is to read of a connection whose descriptor does not block, and returns how much that was: zero also if the
+// connection has ended, which whoever reads it next is told.
+func takeThere(fd uintptr, p []byte) int {
+	for {
+		n, err := syscall.Read(int(fd), p)
+		if err != syscall.EINTR {
+			return max(0, n)
+		}
+	}
+}

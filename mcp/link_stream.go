@@ -48,8 +48,8 @@ func (h *httpCarrier) stream(ctx context.Context, span *bound, resp *http.Respon
 		return o
 	}
 	span.detach() // who asked has the answer, and its context ends
-	if !h.l.tasks.run(func() { h.drain(events, span.cut, rest) }) {
-		rest()
+	if last := (&ending{events, body, span.cut, rest}); !h.endings.keep(last, h.hearLast) {
+		h.hearOut(last)
 	}
 	return o
 }

@@ -65,7 +65,7 @@ func (p *blankPage) Header() http.Header         { return p.header }
 func (p *blankPage) Write(b []byte) (int, error) { return len(b), nil }
 func (p *blankPage) WriteHeader(status int)      { p.status = status }
 
-// One call of a session: without a connection, and over one, with what net/http does for it.
+// One call of a session: without a connection, and over one.
 func BenchmarkFrontCall(b *testing.B) {
 	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hello"}}}`
 	for _, token := range []string{"", "token-ann"} {
@@ -105,13 +105,11 @@ func benchServed(b *testing.B, g *Gateway, body string, headers []string) {
 	}
 	host := on.Addr().String()
 	g.hosts[host] = true
-	done := make(chan error, 1)
-	places := atMost(on, 1)
-	server := g.server(places)
-	go func() { done <- server.Serve(places) }()
+	places := g.express(atMost(on, 1))
+	go func() { _, _ = places.Accept() }() // nothing is given on
 	b.Cleanup(func() {
-		_ = server.Close() // that it was closed is what the other end says
-		<-done
+		_ = places.Close() // that it was closed is what the other end says
+		_ = places.finish(context.Background())
 	})
 	c, err := net.Dial("tcp", host)
 	if err != nil {

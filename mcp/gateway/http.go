@@ -242,6 +242,9 @@ func (x *exchange) post() *refusal {
 		defer s.leave(id)
 		ctx = s.ctx // a connection that is lost cancels nothing
 	}
+	if d, ok := x.w.(*reply); ok && q.session == nil {
+		defer d.of.attend()()
+	}
 	a := &answer{exchange: x, request: q, plain: plain}
 	q.out = a
 	a.watch()

@@ -33,8 +33,8 @@ const maxHeaderBytes = 32 << 10
 
 // Serve answers clients until ctx is done, and then drains the gateway; see [Gateway.Drain]. It closes the listener.
 func (g *Gateway) Serve(ctx context.Context, on net.Listener) error {
-	places := atMost(on, g.options.Limits.Connections)
-	server := g.server(places)
+	places := g.express(atMost(on, g.options.Limits.Connections))
+	server := g.server(places.bounded)
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.pace.grace)
@@ -46,11 +46,17 @@ func (g *Gateway) Serve(ctx context.Context, on net.Listener) error {
 		if server.Shutdown(last) != nil {
 			err = errors.Join(err, server.Close())
 		}
+		_ = places.finish(last) // what is left was counted by Drain
 		stopped <- err
 	})
 	err := server.Serve(places)
 	if stop() { // it broke by itself
-		return errors.Join(err, server.Close())
+		err = errors.Join(err, server.Close())
+		_ = places.Close() // the server has closed it
+		at, cut := context.WithCancel(ctx)
+		cut()
+		_ = places.finish(at) // it cuts off what is under way
+		return err
 	}
 	return <-stopped
 }
@@ -160,9 +166,17 @@ type conn struct {
 	once          sync.Once
 	place         *list.Element // among the quiet ones
 	reads, writes deadline
+
+	ahead []byte    // what was read already; see express
+	by    time.Time // when its first header must be there, as far as nobody has said so; the same
 }
 
 func (c *conn) Read(b []byte) (int, error) {
+	if len(c.ahead) > 0 {
+		n := copy(b, c.ahead)
+		c.ahead = c.ahead[n:]
+		return n, nil
+	}
 	if err := c.reads.begin(); err != nil {
 		return 0, err
 	}
@@ -178,7 +192,16 @@ func (c *conn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-func (c *conn) SetReadDeadline(t time.Time) error  { return c.reads.want(t) }
+// SetReadDeadline is told by net/http at first when the header must be there. Some of that time may be over.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	if by := c.by; !by.IsZero() {
+		if c.by = (time.Time{}); t.After(by) {
+			t = by
+		}
+	}
+	return c.reads.want(t)
+}
+
 func (c *conn) SetWriteDeadline(t time.Time) error { return c.writes.want(t) }
 func (c *conn) SetDeadline(t time.Time) error      { return errors.Join(c.reads.want(t), c.writes.want(t)) }
 

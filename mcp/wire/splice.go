@@ -13,16 +13,25 @@ import (
 // Members calls visit for each member of the one JSON object in doc, in order, with a slice of doc as the value. Names
 // that come twice at any depth, broken UTF-8, anything but an object and text behind it are errors.
 func Members(doc []byte, visit func(name string, value jsontext.Value) error) error {
+	if plain, err := Plain(doc, visit); plain {
+		return err
+	}
+	return decode(doc, visit)
+}
+
+// Plain is [Members], but that it reports whether doc is an object that can be read in one go, and calls nobody if it is not. Nearly all that
+// are well formed and small can be.
+func Plain(doc []byte, visit func(name string, value jsontext.Value) error) (bool, error) {
 	var q quick
 	if !q.read(doc) {
-		return decode(doc, visit)
+		return false, nil
 	}
 	for _, m := range q.members[:q.n] {
 		if err := visit(string(m.name), m.value); err != nil {
-			return err
+			return true, err
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // decode is [Members], for any text: it says what is wrong with one.
