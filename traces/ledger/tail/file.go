@@ -20,6 +20,7 @@ const Capacity = 8 << 20
 
 const (
 	fileMode  = 0o600 // it holds what tools returned
+	readers   = 0o044 // who may read the ledger may read its tail
 	othersMay = 0o022 // write
 )
 
@@ -61,6 +62,7 @@ type File struct {
 	hold hold
 
 	bell  string
+	mode  fs.FileMode // of a bell that is made
 	asked sync.Mutex // by [File.Rung]: its lock is on the same file for everybody in this process
 
 	generation generation // of the header that Begin or Restart wrote
@@ -110,8 +112,9 @@ func Open(ledger string, o Options) (*File, error) {
 	if o.ReadOnly {
 		flag = os.O_RDONLY
 	}
+	f.mode = modeOf(ledger)
 	if o.Create && !o.ReadOnly {
-		if err := errors.Join(made(path), made(f.bell)); err != nil {
+		if err := errors.Join(made(path, f.mode), made(f.bell, f.mode)); err != nil {
 			return nil, err
 		}
 	}
@@ -121,7 +124,7 @@ func Open(ledger string, o Options) (*File, error) {
 	}
 	file, err := os.OpenFile(path, flag, 0)
 	if err != nil {
-		return nil, fmt.Errorf("the ledger's tail cannot be opened: %w", err)
+		return nil, fmt.Errorf("the ledger's tail cannot be opened: %w: who reads the ledger needs to read its tail, too", err)
 	}
 	f.lock = flock.New(path, flock.SetFlag(flag), flock.SetPermissions(fileMode))
 	if f.info, err = file.Stat(); err == nil && !os.SameFile(info, f.info) {
@@ -140,7 +143,7 @@ func Open(ledger string, o Options) (*File, error) {
 
 // made makes an empty file where there is none, and refuses what must not stand in its place. Nothing is written into
 // it without the lock, so who finds it a moment later does not find half of anything.
-func made(path string) error {
+func made(path string, mode fs.FileMode) error {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
 	if errors.Is(err, fs.ErrExist) {
 		_, err = trusted(path)
@@ -149,7 +152,19 @@ func made(path string) error {
 	if err != nil {
 		return fmt.Errorf("%s cannot be made: %w: may this user write the folder?", path, err)
 	}
-	return file.Close()
+	if mode&readers != 0 {
+		err = file.Chmod(mode)
+	}
+	return errors.Join(err, file.Close())
+}
+
+// modeOf returns the mode of what is made beside a ledger.
+func modeOf(ledger string) fs.FileMode {
+	info, err := os.Stat(ledger)
+	if err != nil {
+		return fileMode
+	}
+	return fileMode | info.Mode().Perm()&readers
 }
 
 // trusted refuses a file that is not a plain one with one name, or that others may write.

@@ -87,11 +87,13 @@ func (f *File) Unlock() error {
 // has to be waited for like that.
 func (f *File) Ring() (stop func(), ok bool) {
 	silent := func() {}
-	ready := made
+	var err error
 	if f.readOnly {
-		ready = func(path string) error { _, err := trusted(path); return err }
+		_, err = trusted(f.bell)
+	} else {
+		err = made(f.bell, f.mode)
 	}
-	if ready(f.bell) != nil {
+	if err != nil {
 		return silent, false
 	}
 	lock := flock.New(f.bell, flock.SetFlag(os.O_RDONLY))
@@ -117,7 +119,7 @@ func (f *File) Rung() bool {
 	lock := flock.New(f.bell, flock.SetFlag(os.O_RDONLY))
 	silent, err := lock.TryLock()
 	if errors.Is(err, fs.ErrNotExist) {
-		return made(f.bell) != nil // nobody rings a bell that is not there
+		return made(f.bell, f.mode) != nil // nobody rings a bell that is not there
 	}
 	return errors.Join(err, lock.Close()) != nil || !silent
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -152,5 +153,40 @@ func TestFolderThatIsOnlyRead(t *testing.T) {
 	}
 	if _, err := Open(ledger+"2", Options{Create: true}); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("Open = %v, want fs.ErrPermission", err)
+	}
+}
+
+// TestModeOfTheLedger: who may read a ledger may read its tail, and nobody else may write it.
+func TestModeOfTheLedger(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		ledger, want os.FileMode
+	}{
+		{"mine-alone", 0o600, 0o600},
+		{"a-group-reads", 0o640, 0o640},
+		{"all-read", 0o644, 0o644},
+		{"a-group-writes", 0o660, 0o640},
+		{"read-only", 0o440, 0o640},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ledger := filepath.Join(t.TempDir(), "ledger.db")
+			if err := errors.Join(os.WriteFile(ledger, nil, 0o600), os.Chmod(ledger, tt.ledger)); err != nil {
+				t.Fatal(err)
+			}
+			f, err := Open(ledger, Options{Create: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			for _, name := range []string{ledger + Suffix, ledger + Suffix + bellSuffix} {
+				info, err := os.Stat(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := info.Mode().Perm(); got != tt.want && runtime.GOOS != "windows" {
+					t.Errorf("%s has mode %s, want %s", filepath.Base(name), got, tt.want)
+				}
+			}
+		})
 	}
 }
