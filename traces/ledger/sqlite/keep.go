@@ -16,13 +16,12 @@ func (t *tailing) update(ctx context.Context, do func(ledger.Tx) error) (done bo
 	if held, err := t.hold(ctx); err != nil || !held {
 		return err != nil, err
 	}
-	q := &quick{ctx: ctx, t: t}
-	q.inFile = q.write
+	q := &quick{ctx: ctx, t: t, updates: true}
 	defer q.close() // also when do panics
 	if err := do(q); err != nil {
 		return true, err
 	}
-	if q.file == nil {
+	if q.file == nil && q.whole() {
 		if err := q.usable(); err != nil {
 			return true, err
 		}
@@ -30,7 +29,11 @@ func (t *tailing) update(ctx context.Context, do func(ledger.Tx) error) (done bo
 			return true, err
 		}
 	}
-	return true, t.s.commit(q.elsewhere())
+	x := q.elsewhere()
+	if err := t.file.Same(); err != nil { // another process may have locked another one, and commit there
+		return true, t.explained(err)
+	}
+	return true, t.s.commit(x)
 }
 
 // write goes on with an update in the file, where all is brought in that was committed before.
@@ -118,12 +121,15 @@ func (t *tailing) glance(ctx context.Context, do func(ledger.Reader) error) erro
 		return err
 	}
 	q := &quick{ctx: ctx, t: t}
-	q.inFile = q.read
 	defer q.close()
-	if _, held := t.reached(); !held {
-		if err := q.elsewhere().usable(); err != nil {
-			return err
-		}
+	var err error
+	if _, held := t.reached(); held {
+		err = t.explained(t.file.Same()) // else what is known may not be all
+	} else {
+		err = q.elsewhere().usable()
+	}
+	if err != nil {
+		return err
 	}
 	if err := do(q); err != nil {
 		return err
@@ -161,5 +167,5 @@ func (q *quick) read() (x *tx, done func(), err error) {
 func (t *tailing) refresh() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stale = t.know(context.Background()) != nil
+	_ = t.know(context.Background()) // what is not known now is asked for by who updates next
 }

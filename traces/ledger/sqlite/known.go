@@ -14,7 +14,8 @@ type known struct {
 	stale   bool  // it could not be read anew
 	age     int64 // grows whenever what is known may have changed otherwise than by what is kept in the tail
 	end     ledger.End
-	newest  string // run of those in the file
+	decided int64  // seq of the last decision
+	newest  string // a run behind it is known, or nowhere
 	waiting bool   // there are runs that a call could attach to
 	runs    map[string]*knownRun
 	blobs   map[canonical.Digest]bool
@@ -24,9 +25,15 @@ type known struct {
 // A knownRun is how a run stands with all that was committed.
 type knownRun struct {
 	request ledger.Request
-	step    int  // the last
-	pending bool // not all of it stands in the file
+	step    int          // the last, or stepInFile
+	last    *tail.Commit // the last that puts it; nil: all of it stands in the file
 }
+
+// How a run's last step stands that is no step.
+const (
+	noStep     = -1
+	stepInFile = -2 // none stands in the tail
+)
 
 func (k *known) reset() {
 	*k = known{
@@ -37,16 +44,24 @@ func (k *known) reset() {
 // know reads how the ledger stands in the file, where all of it stands, and forgets what was known before. The caller has mu.
 func (t *tailing) know(ctx context.Context) error {
 	t.known.reset()
-	return t.s.look(ctx, func(x *tx) (err error) {
-		defer x.end()
+	t.stale = true // until all of it is known
+	err := t.beside(ctx, func(x *tx) (err error) {
 		if t.end, err = x.End(); err != nil && !errors.Is(err, ledger.ErrNotFound) {
 			return err
 		}
-		for run, err := range all(x, (*row).text, "SELECT coalesce(max(run_id), '') FROM requests") {
+		for seq, err := range all(x, (*row).int64, "SELECT coalesce(max(seq), 0) FROM decisions") {
 			if err != nil {
 				return err
 			}
-			t.newest = run
+			t.decided = seq
+		}
+		for _, table := range []string{"requests", "steps"} {
+			for run, err := range all(x, (*row).text, "SELECT coalesce(max(run_id), '') FROM "+table) {
+				if err != nil {
+					return err
+				}
+				t.newest = max(t.newest, run)
+			}
 		}
 		for n, err := range all(x, (*row).int64, "SELECT EXISTS (SELECT 1 FROM requests WHERE "+attachable+")") {
 			if err != nil {
@@ -56,6 +71,24 @@ func (t *tailing) know(ctx context.Context) error {
 		}
 		return nil
 	})
+	t.stale = err != nil
+	return err
+}
+
+// beside reads the file for who updates: with a connection beside those of readers. They may wait for what the caller has, so it must not
+// wait for them.
+func (t *tailing) beside(ctx context.Context, do func(*tx) error) error {
+	c, err := t.s.reader(ctx)
+	if err != nil {
+		return err
+	}
+	defer t.s.put(c)
+	x := &tx{c: c, ctx: ctx, path: t.s.path}
+	defer x.end()
+	if err := do(x); err != nil {
+		return err
+	}
+	return t.s.file.same()
 }
 
 // learn adds what was committed. The caller has mu.
@@ -66,15 +99,20 @@ func (t *tailing) learn(c *tail.Commit) {
 		q := &c.Requests[i].Request
 		run := t.runs[q.RunID]
 		if run == nil {
-			run = &knownRun{step: -1}
+			if run = (&knownRun{step: stepInFile}); q.RunID > t.newest {
+				run.step = noStep
+			}
 			t.runs[q.RunID] = run
 		}
-		run.request, run.pending = *q, true
+		run.request, run.last = *q, c
 	}
 	for i := range c.Steps {
 		if run := t.runs[c.Steps[i].RunID]; run != nil {
 			run.step = max(run.step, c.Steps[i].Seq)
 		}
+	}
+	if n := len(c.Decisions); n > 0 {
+		t.decided = c.Decisions[n-1].Seq
 	}
 	for i := range c.Blobs {
 		t.addBlob(c.Blobs[i].Digest)
@@ -89,11 +127,12 @@ func (t *tailing) forget(part []*tail.Commit) {
 	for _, c := range part {
 		for i := range c.Requests {
 			run := t.runs[c.Requests[i].RunID]
-			if run == nil || run.request.Seq != c.Requests[i].Seq {
+			if run == nil || run.last != c {
 				continue // there is more of it
 			}
-			if run.pending = false; run.request.Ended != "" || len(t.runs) > maxKnown {
+			if run.last = nil; run.request.Ended != "" || len(t.runs) > maxKnown {
 				delete(t.runs, run.request.RunID)
+				t.newest = max(t.newest, run.request.RunID)
 			}
 		}
 	}
@@ -114,6 +153,13 @@ func (t *tailing) run(id string) (knownRun, bool) {
 		return *run, true
 	}
 	return knownRun{}, false
+}
+
+// lastDecision returns the seq of the last decision.
+func (t *tailing) lastDecision() int64 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.decided
 }
 
 // isNew reports whether a run that is not known cannot be in the file: ids are ordered by time.

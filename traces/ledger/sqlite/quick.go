@@ -14,14 +14,14 @@ import (
 // asked of it is done in the file, after what stands in the tail, and what the transaction has added, was brought in there, and then
 // it goes on there. It is held to the same order as the file's tables are: what they would refuse they are given, so that they say why.
 type quick struct {
-	ctx  context.Context
-	t    *tailing
-	over bool
-	adds tail.Commit
+	ctx     context.Context
+	t       *tailing
+	updates bool // it is a transaction; otherwise it is a glance
+	over    bool
+	adds    tail.Commit
 
-	inFile func() (x *tx, done func(), err error) // begins to go on in the file
-	file   *tx                                    // where it goes on, or why it cannot; nil: it has not begun to
-	done   func()                                 // ends that
+	file *tx    // where it goes on, or why it cannot; nil: it has not begun to
+	done func() // ends that
 }
 
 func (q *quick) usable() error {
@@ -33,20 +33,36 @@ func (q *quick) usable() error {
 
 // elsewhere returns the transaction of the file in which this one goes on.
 func (q *quick) elsewhere() *tx {
-	if q.file != nil {
-		return q.file
-	}
 	err := q.usable()
-	if err == nil {
-		q.file, q.done, err = q.inFile()
+	switch {
+	case q.file != nil && q.updates:
+		return q.file
+	case q.file != nil: // each read of a glance sees what was committed when it began
+		if err == nil {
+			err = q.t.settled(q.ctx)
+		}
+		if err != nil {
+			return q.unusable(err)
+		}
+		return q.file
+	case err != nil:
+	case q.updates:
+		q.file, q.done, err = q.write()
+	default:
+		q.file, q.done, err = q.read()
 	}
 	if q.file == nil {
-		q.file = &tx{ctx: q.ctx, path: q.t.s.path}
+		q.file = q.unusable(err)
 	}
 	if q.file.failed == nil {
 		q.file.failed = err
 	}
 	return q.file
+}
+
+// unusable is a transaction of which all fails. Its connection is to nothing, and never asked.
+func (q *quick) unusable(why error) *tx {
+	return &tx{c: new(conn), ctx: q.ctx, path: q.t.s.path, failed: why}
 }
 
 func (q *quick) close() {
@@ -61,7 +77,14 @@ func (q *quick) close() {
 
 // ask asks the file, in which all stands that a run's last commit in the tail does not say, without going on there.
 func ask[T any](q *quick, what func(*tx) (T, error)) (v T, err error) {
-	err = q.t.s.look(q.ctx, func(x *tx) error {
+	look := q.t.beside
+	if !q.updates {
+		if _, held := q.t.reached(); !held { // any more: others may have commits in the tail
+			return what(q.elsewhere())
+		}
+		look = q.t.s.look
+	}
+	err = look(q.ctx, func(x *tx) error {
 		defer x.end()
 		v, err = what(x)
 		return err
@@ -71,7 +94,7 @@ func ask[T any](q *quick, what func(*tx) (T, error)) (v T, err error) {
 
 func (q *quick) End() (ledger.End, error) {
 	if q.file != nil {
-		return q.file.End()
+		return q.elsewhere().End()
 	}
 	if err := q.usable(); err != nil {
 		return ledger.End{}, err
@@ -92,10 +115,8 @@ func (q *quick) End() (ledger.End, error) {
 
 // known returns how a run stands, as far as it is known.
 func (q *quick) known(run string) (r ledger.Request, ok bool) {
-	for i := len(q.adds.Requests) - 1; i >= 0; i-- {
-		if q.adds.Requests[i].RunID == run {
-			return q.adds.Requests[i].Request, true
-		}
+	if r := q.put(run); r != nil {
+		return *r, true
 	}
 	known, ok := q.t.run(run)
 	return known.request, ok
@@ -103,7 +124,7 @@ func (q *quick) known(run string) (r ledger.Request, ok bool) {
 
 func (q *quick) Request(run string) (r ledger.Request, err error) {
 	if q.file != nil {
-		return q.file.Request(run)
+		return q.elsewhere().Request(run)
 	}
 	if err := q.usable(); err != nil {
 		return r, err
@@ -116,7 +137,7 @@ func (q *quick) Request(run string) (r ledger.Request, err error) {
 
 func (q *quick) Reached(run string) (int64, error) {
 	if q.file != nil {
-		return q.file.Reached(run)
+		return q.elsewhere().Reached(run)
 	}
 	if err := q.usable(); err != nil {
 		return 0, err
@@ -130,7 +151,7 @@ func (q *quick) Reached(run string) (int64, error) {
 // Waiting asks the file: nothing that a call attaches to stands in the tail.
 func (q *quick) Waiting(l ledger.Look) (string, error) {
 	if q.file != nil {
-		return q.file.Waiting(l)
+		return q.elsewhere().Waiting(l)
 	}
 	if err := q.usable(); err != nil {
 		return "", err
@@ -144,7 +165,7 @@ func (q *quick) Waiting(l ledger.Look) (string, error) {
 // Token asks the file once: no token stands in the tail.
 func (q *quick) Token(id string) (k ledger.Token, err error) {
 	if q.file != nil {
-		return q.file.Token(id)
+		return q.elsewhere().Token(id)
 	}
 	if err := q.usable(); err != nil {
 		return k, err
@@ -178,8 +199,11 @@ func (q *quick) AddDecision(d ledger.Decision) error {
 	if err := q.usable(); err != nil {
 		return err
 	}
-	end, _ := q.t.reached()
-	if n := len(q.adds.Decisions); d.Seq <= end.Seq || n > 0 && d.Seq <= q.adds.Decisions[n-1].Seq {
+	last := q.t.lastDecision()
+	if n := len(q.adds.Decisions); n > 0 {
+		last = q.adds.Decisions[n-1].Seq
+	}
+	if d.Seq <= last {
 		return q.elsewhere().AddDecision(d)
 	}
 	q.adds.Decisions = append(q.adds.Decisions, d)
@@ -200,9 +224,12 @@ func (q *quick) AddSteps(steps []ledger.Step) error {
 			}
 			continue
 		}
-		last, err := q.lastStep(steps[i].RunID)
-		if err != nil {
-			return err
+		last, ok := lastOf(steps[:i], steps[i].RunID)
+		if !ok {
+			var err error
+			if last, err = q.lastStep(steps[i].RunID); err != nil {
+				return err
+			}
 		}
 		if steps[i].Seq <= last {
 			return q.elsewhere().AddSteps(steps)
@@ -212,25 +239,63 @@ func (q *quick) AddSteps(steps []ledger.Step) error {
 	return nil
 }
 
-// lastStep returns the seq of a run's last step, or -1.
-func (q *quick) lastStep(run string) (int, error) {
-	for i := len(q.adds.Steps) - 1; i >= 0; i-- {
-		if q.adds.Steps[i].RunID == run {
-			return q.adds.Steps[i].Seq, nil
+// lastOf returns the seq of a run's last step, if it has one there.
+func lastOf(steps []ledger.Step, run string) (seq int, ok bool) {
+	for i := len(steps) - 1; i >= 0; i-- {
+		if steps[i].RunID == run {
+			return steps[i].Seq, true
 		}
 	}
-	if known, ok := q.t.run(run); ok {
-		return known.step, nil
+	return noStep, false
+}
+
+// lastStep returns the seq of a run's last step, or noStep.
+func (q *quick) lastStep(run string) (int, error) {
+	if last, ok := lastOf(q.adds.Steps, run); ok {
+		return last, nil
 	}
-	if q.t.isNew(run) {
-		return -1, nil
+	known, ok := q.t.run(run)
+	switch {
+	case ok && known.step != stepInFile:
+		return known.step, nil
+	case !ok && q.t.isNew(run):
+		return noStep, nil
 	}
 	return ask(q, func(x *tx) (last int, err error) {
 		for last, err = range all(x, (*row).int, "SELECT coalesce(max(seq), -1) FROM steps WHERE run_id = ?", run) {
 			return last, err
 		}
-		return -1, nil
+		return noStep, nil
 	})
+}
+
+// whole reports whether the transaction puts the runs to which it adds steps: what is known of a run is known with its request.
+func (q *quick) whole() bool {
+	run := ""
+	for i := range q.adds.Steps {
+		if i > 0 && q.adds.Steps[i].RunID == run {
+			continue
+		}
+		if run = q.adds.Steps[i].RunID; q.put(run) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// put returns how the transaction puts a run, or nil.
+func (q *quick) put(run string) *ledger.Request {
+	for i := len(q.adds.Requests) - 1; i >= 0; i-- {
+		if r := &q.adds.Requests[i].Request; r.RunID == run {
+			return r
+		}
+	}
+	return nil
+}
+
+// usual reports whether a request is one of those that nobody is asked about, and that the file does not refuse by itself.
+func usual(r *ledger.Request) bool {
+	return r.Binding == "" && len(r.Approvers) == 0 && r.Steps >= 0
 }
 
 func (q *quick) AddRequest(r ledger.Request) error {
@@ -240,7 +305,7 @@ func (q *quick) AddRequest(r ledger.Request) error {
 	if err := q.usable(); err != nil {
 		return err
 	}
-	if r.Binding != "" { // a call may attach to it
+	if !usual(&r) {
 		return q.elsewhere().AddRequest(r)
 	}
 	if _, there := q.known(r.RunID); there {
@@ -263,8 +328,13 @@ func (q *quick) PutRequest(r ledger.Request) error {
 	if err := q.usable(); err != nil {
 		return err
 	}
-	if r.Binding != "" {
+	if !usual(&r) {
 		return q.elsewhere().PutRequest(r)
+	}
+	if !q.t.noneWaits() { // it may be one that a call could attach to, and is not any more
+		if _, there := q.known(r.RunID); !there {
+			return q.elsewhere().PutRequest(r)
+		}
 	}
 	q.adds.Requests = append(q.adds.Requests, tail.Put{Request: r})
 	return nil

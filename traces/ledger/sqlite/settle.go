@@ -28,20 +28,42 @@ func (t *tailing) settled(ctx context.Context) error {
 }
 
 // settle brings commits into the file. Whoever calls it may write.
+// Others may keep more meanwhile, faster than these are written: who has updating as well finds that nothing is left behind it.
 func (t *tailing) settle() error {
-	for {
-		t.mu.RLock()
-		part := t.pending[:min(len(t.pending), settleMost)]
-		t.mu.RUnlock()
-		if len(part) == 0 {
-			return nil
-		}
-		err := t.s.transact(context.Background(), func(x ledger.Tx) error { return replay(x, part) })
+	t.mu.RLock()
+	all := t.pending
+	t.mu.RUnlock()
+	for len(all) > 0 {
+		part := all[:min(len(all), settleMost)]
+		all = all[len(part):]
+		err := t.s.transact(context.Background(), func(x ledger.Tx) error {
+			if err := t.follows(x, part[0]); err != nil {
+				return err
+			}
+			return replay(x, part)
+		})
 		if err != nil {
 			return err
 		}
 		t.forget(part)
 	}
+	return nil
+}
+
+// follows returns an error if the file does not end where a commit goes on. Then no more are kept: nobody could bring them in.
+func (t *tailing) follows(x ledger.Tx, c *tail.Commit) error {
+	end, err := x.End()
+	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		return err
+	}
+	first := c.Events[0].Seq
+	if first == end.Seq+1 {
+		return nil
+	}
+	t.mu.Lock()
+	t.off = true
+	t.mu.Unlock()
+	return t.explained(fmt.Errorf("%w: %s%s: %w", tail.ErrDamaged, t.s.path, tail.Suffix, another(first)))
 }
 
 // replay writes what was committed. Of what several commits say of one request the last counts, and the steps that they add to a run
@@ -203,26 +225,34 @@ func (t *tailing) bringIn() error {
 func stands(x ledger.Tx, e *ledger.Event) error {
 	for there, err := range x.Events(e.Seq - 1) {
 		if err == nil && there.Seq == e.Seq && there.Hash != e.Hash {
-			err = fmt.Errorf("the ledger has another event %d: a program that does not know of the tail wrote it", e.Seq)
+			err = another(e.Seq)
 		}
 		return err
 	}
 	return nil
 }
 
+func another(seq int64) error {
+	return fmt.Errorf("the ledger has another event %d: the tail is that of another ledger, or a program that does not know of it wrote the event", seq)
+}
+
 func (t *tailing) damaged(r tail.Record, err error) error {
-	return t.explained(fmt.Errorf("%w: commit %d of %s: %w", tail.ErrDamaged, r.Index, tail.Suffix, err))
+	return t.explained(fmt.Errorf("%w: commit %d of %s%s: %w", tail.ErrDamaged, r.Index, t.s.path, tail.Suffix, err))
 }
 
 // recoverBeside is recover for who only reads: SQLite, too, brings in its log for who reads.
 func (t *tailing) recoverBeside() error {
-	w, err := Open(t.s.path, Options{unmoved: true})
+	path, err := t.ledgerFile()
+	if err != nil {
+		return err
+	}
+	w, err := Open(path, Options{unmoved: true})
 	if err == nil {
 		err = w.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("ledger %s: commits that a process left in its tail, %s, cannot be brought in: let somebody read it who may write it: %w",
-			t.s.path, tail.Suffix, err)
+		return fmt.Errorf("ledger %s: commits that a process left in its tail, %s%s, cannot be brought in: let somebody read it who may write it: %w",
+			t.s.path, path, tail.Suffix, err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -27,6 +28,8 @@ const (
 	afterBell = 200 * time.Millisecond
 	// afterUseless is how long it is not taken where the tail was of no use.
 	afterUseless = time.Second
+	// afterFailing is how long it is not taken where the tail could not be begun. On a full disk each try takes all room there is for a moment.
+	afterFailing = time.Minute
 	// uselessFrom is how many looks in vain at the tail are counted before it is held to be of no use.
 	uselessFrom = 8
 	// lookAgain is how often one who waits for another process's tail looks whether it has let go.
@@ -74,10 +77,15 @@ func (t *tailing) init(s *Store) {
 }
 
 // start opens the tail of a store that writes, and brings in what was left there. One that keeps commits there makes room for them.
-func (t *tailing) start(wanted bool) error {
+func (t *tailing) start(wanted bool) (err error) {
 	if err := t.open(true); err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.file.Close())
+		}
+	}()
 	shared, left, err := t.tryShare()
 	if shared {
 		t.unshare()
@@ -98,7 +106,11 @@ func (t *tailing) start(wanted bool) error {
 
 // open opens the tail, and brings in what a process has left there.
 func (t *tailing) open(create bool) error {
-	f, err := tail.Open(t.s.path, tail.Options{Create: create, ReadOnly: t.s.readOnly})
+	path, err := t.ledgerFile()
+	if err != nil {
+		return err
+	}
+	f, err := tail.Open(path, tail.Options{Create: create, ReadOnly: t.s.readOnly})
 	if errors.Is(err, fs.ErrNotExist) && !create {
 		return nil
 	}
@@ -107,6 +119,21 @@ func (t *tailing) open(create bool) error {
 	}
 	t.file = f
 	return nil
+}
+
+// ledgerFile returns the name beside which the tail stands: who only reads may know the file by a link, and SQLite's log does not stand there either.
+func (t *tailing) ledgerFile() (string, error) {
+	if !t.s.readOnly {
+		return t.s.path, nil
+	}
+	path, err := filepath.EvalSymlinks(t.s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t.s.path, nil // who looks at the ledger itself says that it is gone
+	}
+	if err != nil {
+		return "", fmt.Errorf("ledger %s: its tail cannot be found: %w", t.s.path, err)
+	}
+	return path, nil
 }
 
 // share waits until no other process holds the ledger, and keeps it from being held until release. Holding says that the caller has
@@ -149,16 +176,27 @@ func (t *tailing) share(ctx context.Context, holding bool) (release func(), err 
 func (t *tailing) tryShare() (shared, left bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	select {
+	case <-t.s.closed: // and so may be the file
+		return false, false, ErrClosed
+	default:
+	}
 	switch {
 	case t.busy:
 		return false, false, nil
 	case t.held, t.shared > 0 && t.locked:
+		if err := t.file.Same(); err != nil { // another process may have locked another one
+			return false, false, t.explained(err)
+		}
 		t.shared++
 		return true, false, nil
 	case t.file == nil:
-		if err := t.open(false); err != nil || t.file == nil {
+		if err := t.open(false); err != nil {
+			return false, false, err
+		}
+		if t.file == nil {
 			t.shared++ // there is no tail, and who makes one finds the ledger as it is
-			return err == nil, false, err
+			return true, false, nil
 		}
 	}
 	if err := t.file.Same(); err != nil {
@@ -194,7 +232,8 @@ func (t *tailing) explained(err error) error {
 	case errors.Is(err, syscall.ENOSPC):
 		return fmt.Errorf("ledger %s: %w: make room, or `pgfsm ledger prune`, and try again (%w)", t.s.path, ErrFull, err)
 	case errors.Is(err, tail.ErrDamaged):
-		return fmt.Errorf("ledger %s: %w: %w; keep it and the ledger to find out what happened", t.s.path, ErrNotLedger, err)
+		return fmt.Errorf("ledger %s: %w: %w; keep it and the ledger to find out what happened, and move it away to go on "+
+			"without what nothing else has", t.s.path, ErrNotLedger, err)
 	}
 	return fmt.Errorf("ledger %s: %w", t.s.path, err)
 }
@@ -211,11 +250,8 @@ func (t *tailing) hold(ctx context.Context) (bool, error) {
 		t.mu.Lock()
 		return false, err
 	case t.held && t.stale:
-		if err := t.know(ctx); err != nil {
-			return false, err
-		}
-		t.stale = false
-		return true, nil
+		err := t.know(ctx)
+		return err == nil, err
 	case t.held:
 		return true, nil
 	case !t.wanted, t.off, t.busy, t.shared > 0, time.Now().Before(t.again):
@@ -240,7 +276,9 @@ func (t *tailing) begin(ctx context.Context) bool {
 	left, err := t.file.Pending()
 	if err == nil && !left {
 		if err = t.know(ctx); err == nil {
-			err = t.file.Begin()
+			if err = t.file.Begin(); err != nil {
+				t.again = time.Now().Add(afterFailing)
+			}
 		}
 	}
 	if err != nil || left {
@@ -343,9 +381,12 @@ func (t *tailing) tick() bool {
 // close brings everything into the file and closes the tail. Nobody updates or writes any more.
 func (t *tailing) close() error {
 	t.ended.Wait()
-	var err error
-	if t.file != nil {
-		err = errors.Join(t.leave(), t.file.Close())
+	err := t.leave()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.file == nil {
+		return err
 	}
-	return err
+	t.locked = false // who began to read goes on without the lock, as after release
+	return errors.Join(err, t.file.Close())
 }
