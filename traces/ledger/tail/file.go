@@ -63,7 +63,7 @@ type File struct {
 
 	bell  string
 	mode  fs.FileMode // of a bell that is made
-	asked sync.Mutex // by [File.Rung]: its lock is on the same file for everybody in this process
+	asked sync.Mutex  // by [File.Rung]: its lock is on the same file for everybody in this process
 
 	generation generation // of the header that Begin or Restart wrote
 	at         int64      // where the next record goes; 0 unless one of them did
