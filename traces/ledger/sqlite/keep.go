@@ -85,7 +85,7 @@ func (t *tailing) keep(ctx context.Context, c *tail.Commit) (bool, error) {
 	defer t.mu.Unlock()
 	t.pending = append(t.pending, c)
 	t.learn(c)
-	t.commits, t.idle, t.kept = t.commits+1, 0, t.kept+1
+	t.commits, t.idle, t.kept, t.used = t.commits+1, 0, t.kept+1, t.used+len(t.record)
 	return true, nil
 }
 
@@ -100,6 +100,7 @@ func (t *tailing) restart(ctx context.Context) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.used = 0
 	return t.explained(t.file.Restart())
 }
 

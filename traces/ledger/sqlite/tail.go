@@ -63,6 +63,7 @@ type tailing struct {
 	again   time.Time
 	kept    int64 // commits that were kept in the tail
 	pending []*tail.Commit
+	used    int // bytes of the tail, about
 	idle    int // ticks since the last commit
 	settles int // ticks since everything stood in the file
 
@@ -285,7 +286,7 @@ func (t *tailing) begin(ctx context.Context) bool {
 		_ = t.file.Unlock() // see unshare
 		return false
 	}
-	t.held, t.commits, t.vain, t.idle, t.again = true, 0, 0, 0, time.Time{}
+	t.held, t.commits, t.vain, t.idle, t.used, t.again = true, 0, 0, 0, 0, time.Time{}
 	return true
 }
 
@@ -373,9 +374,27 @@ func (t *tailing) tick() bool {
 	if t.s.lock(context.Background()) != nil {
 		return false
 	}
-	defer func() { <-t.s.writing }()
-	_ = t.settle() // what failed is tried again, and who needs it is told
+	err := t.settle() // what failed is tried again, and who needs it is told
+	<-t.s.writing
+	if err == nil {
+		t.makeRoom()
+	}
 	return true
+}
+
+// makeRoom begins the tail again if much of it is used. Little is left then that is not in the file, so nobody waits for long, as they
+// would if it were full.
+func (t *tailing) makeRoom() {
+	t.mu.RLock()
+	much := t.used > tail.Capacity/2
+	t.mu.RUnlock()
+	if !much || t.s.enter(context.Background(), t.updating) != nil {
+		return
+	}
+	defer func() { <-t.updating }()
+	if _, held := t.reached(); held {
+		_ = t.restart(context.Background()) // who needs the room tries again, and is told
+	}
 }
 
 // close brings everything into the file and closes the tail. Nobody updates or writes any more.
