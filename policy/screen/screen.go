@@ -82,10 +82,6 @@ const (
 	StepsPerByte = 12 << 10
 )
 
-// worthFinding is how many times as long a text may be in which another is looked for, so that to find it costs less than to
-// judge it.
-const worthFinding = 32
-
 // leastBytes is how long even an empty text counts as, so that short requests pay for what patterns cost to start.
 const leastBytes = 256
 
@@ -215,7 +211,7 @@ func (s *Screen) Judge(texts ...string) *Hit {
 			return hit
 		}
 		switch {
-		case quiet != "" && len(quiet) <= worthFinding*len(t) && strings.Contains(quiet, t):
+		case isPart(t, quiet):
 		case !s.ear.quiet(t, folded):
 			first = s.text(t, folded, first, w)
 		case i == 0:

@@ -172,3 +172,29 @@ func TestJudge_TextsOfATextWithAndWithoutAnEar(t *testing.T) {
 		t.Errorf("%d first texts are quiet and %d requests are refused: too few", quiet, found)
 	}
 }
+
+// A long part is not looked for: that could be made to take quadratic time.
+func TestIsPart(t *testing.T) {
+	words := strings.Repeat("hello it is ", 200)
+	for _, tc := range []struct {
+		name, text, quiet string
+		want              bool
+	}{
+		{"whole", "hello", "hello", true},
+		{"part", "it is", words[:100], true},
+		{"longest", words[3 : 3+longestFound], words[:500], true},
+		{"too-long", words[3 : 4+longestFound], words[:500], false},
+		{"in-as-much-as-is-worth-it", "hello", words[:5*worthFinding], true},
+		{"in-too-much", "hello", words[:5*worthFinding+1], false},
+		{"not-there", "other", words[:100], false},
+		{"nothing", "", words[:100], false},
+		{"nothing-is-quiet", "hello", "", false},
+		{"nothing-in-nothing", "", "", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := isPart(tc.text, tc.quiet); got != tc.want {
+				t.Errorf("isPart(%q, %q) = %v, want %v", tc.text, tc.quiet, got, tc.want)
+			}
+		})
+	}
+}
