@@ -159,7 +159,7 @@ func (b *chunkedBody) next() error {
 		if line, err = b.line(); err != nil {
 			return err
 		}
-		if b.waste > maxChunkWaste {
+		if b.waste += usualChunkWaste; b.waste > maxChunkWaste { // of a trailer all is waste, however short its lines are
 			return errChunks
 		}
 	}

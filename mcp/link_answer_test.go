@@ -40,6 +40,7 @@ var chunkTable = []struct {
 	{"a-line-that-is-too-long", "5;" + strings.Repeat("x", laneBuffer) + "\r\nhello\r\n0\r\n\r\n", "", false},
 	{"a-byte-a-chunk", strings.Repeat("1\r\nx\r\n", 3000) + "0\r\n\r\n", strings.Repeat("x", 3000), true},
 	{"more-around-the-data-than-data", strings.Repeat("1;"+strings.Repeat("x", 100)+"\r\nx\r\n", 400) + "0\r\n\r\n", "", false},
+	{"short-trailers-without-an-end", "0\r\n" + strings.Repeat("A: b\r\n", 10_000) + "\r\n", "", false},
 	{"trailers-without-an-end", "0\r\n" + strings.Repeat("A: "+strings.Repeat("x", 100)+"\r\n", 10_000) + "\r\n", "", false},
 }
 

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"testing"
 	"time"
@@ -35,9 +34,9 @@ func serveTailed(t *testing.T) *tailed {
 			}
 			more := write(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"+
 				chunk("data: "+result(w.id, oneResult)+"\n\n"))
-			_, err := io.WriteString(conn, <-s.behind)
+			open := write(conn, <-s.behind)
 			s.said <- number
-			return more && err == nil
+			return more && open
 		})
 	})
 	return s
@@ -59,6 +58,10 @@ func TestWhatComesBehindAnAnswer(t *testing.T) {
 	}{
 		{"the-end-before-the-next-request", never, lastChunk, false, true},
 		{"an-end-in-other-words-before-it", never, "0;x\r\n\r\n", false, false},
+		{"garbage-before-it", never, "garbage\r\n", false, false},
+		{"the-end-and-garbage", never, lastChunk + "garbage", false, false},
+		{"half-an-end", never, lastChunk[:2], false, false},
+		{"the-end-of-the-connection", never, hangUp, false, false},
 		{"a-notification-before-it", never, chunk("data: "+noteChanged+"\n\n") + lastChunk, true, false},
 		{"a-notification-that-looks-like-the-end", never, chunk("data: "+noteChanged+"\n\n0\r\n\r\n") + lastChunk, true, false},
 		{"a-notification-and-no-other-request", 1, chunk("data: "+noteChanged+"\n\n") + lastChunk, true, false},

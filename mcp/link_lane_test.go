@@ -161,6 +161,14 @@ func TestResponsesOnALane(t *testing.T) {
 		{"bytes-behind", plain + "x", "hi", "", false},
 		{"two-answers", plain + plain, "hi", "", false},
 		{"an-answer-behind-nothing", "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n" + plain, "", "", false},
+		{"length-and-chunks", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", "hi", "", true},
+		{"one-length-twice", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nhi", "hi", "", true},
+		{"a-body-behind-no-content", "HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nhi", "", "", false},
+		{"a-body-behind-not-modified", "HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\nhi", "", "", false},
+		{"line-feeds-alone", strings.ReplaceAll(plain, "\r\n", "\n"), "hi", "", true},
+		{"extensions-of-chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nhi\r\n0;c\r\n\r\n", "hi", "", true},
+		{"a-chunk-longer-than-it-says", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi!\r\n0\r\n\r\n", "", "chunk", false},
+		{"bytes-behind-chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\nx", "hi", "", false},
 		{"an-answer-behind-chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n" + plain, "hi", "", false},
 	}
 	for _, tt := range tests {

@@ -137,14 +137,20 @@ func (a *answer) write(frame []byte) {
 	}
 }
 
-// finish answers with a whole message.
+// end sees to it that nothing more is written, also if a bug has kept the answer from being finished.
+func (a *answer) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over = true; a.timer != nil {
+		a.timer.Stop()
+	}
+}
+
+// finish answers with a whole message. See [answer.end], too.
 func (a *answer) finish(message []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.over = true
-	if a.timer != nil {
-		a.timer.Stop()
-	}
 	q := a.request
 	if message == nil { // a request is always answered
 		message = wire.Failure(nil, q.ID, wire.ErrorObject(wire.InternalError, "there is no answer", nil))

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -88,6 +89,7 @@ func (e *express) end(wanted func(*conn) bool) {
 
 // finish waits for what is under way, until ctx is done. Then it cuts it off, and waits no more. The listener is closed already.
 func (e *express) finish(ctx context.Context) error {
+	e.begin.Do(func() {}) // what has not begun does not begin any more
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -120,6 +122,16 @@ func (e *express) add(c *conn) {
 	e.direct[c] = struct{}{}
 	e.mu.Unlock()
 	e.rest(c) // whoever serves it sees that the end has come
+}
+
+// over reports whether the listener is closed.
+func (e *express) over() bool {
+	select {
+	case <-e.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 // drop forgets a connection that is closed.
@@ -158,9 +170,17 @@ func (e *express) serve(c *conn) {
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), connKey{}, c))
 	defer cancel()
 	d.leave = cancel
+	defer func() {
+		if recover() != nil { // as net/http does: a bug costs the client its connection, and nobody else
+			d.close()
+		}
+	}()
 	d.request = *(&http.Request{Method: http.MethodPost, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: c.RemoteAddr().String()}).
 		WithContext(ctx)
 	for served := false; d.next(); served = true {
+		if served {
+			d.from += lineEnds(d.buf[d.from:d.to])
+		}
 		var o opening
 		size := o.read(d.buf[d.from:d.to])
 		if size == 0 {
@@ -175,8 +195,13 @@ func (e *express) serve(c *conn) {
 			break
 		}
 	}
-	e.drop(c)
-	_ = c.Close() // a client that is gone is told nothing
+	d.close()
+}
+
+// close ends the connection. A client that is gone is told nothing.
+func (d *direct) close() {
+	d.drop(d.conn)
+	_ = d.conn.Close()
 }
 
 // next waits until there is something to read.
@@ -203,8 +228,16 @@ func (d *direct) next() bool {
 	return err == nil
 }
 
+// lineEnds is how much of what comes behind a request is line ends, which some clients put behind a body (RFC 9112, section 2.2). As many are
+// left out as net/http leaves out.
+func lineEnds(text []byte) int {
+	const most = 4
+	return min(most, len(text)-len(bytes.TrimLeft(text, "\r\n")))
+}
+
 // giveOn gives the connection to net/http, with what was read.
 func (d *direct) giveOn() {
+	_ = d.conn.SetDeadline(time.Time{}) // those of before are not for what net/http reads, and writes by itself
 	d.mu.Lock()
 	delete(d.direct, d.conn) // it stays among the quiet ones
 	d.mu.Unlock()
@@ -212,8 +245,7 @@ func (d *direct) giveOn() {
 	select {
 	case d.others <- d.conn:
 	case <-d.closed:
-		d.drop(d.conn)
-		_ = d.conn.Close() // as it is with connections that were not accepted yet
+		d.close() // as it is with connections that were not accepted yet
 	}
 }
 
@@ -241,12 +273,7 @@ func (d *direct) skip() bool {
 }
 
 // answer answers a request, and reports whether another may come.
-func (d *direct) answer(o *opening) (again bool) {
-	defer func() {
-		if recover() != nil { // as net/http does: it costs the client its connection, and nobody else
-			again = false
-		}
-	}()
+func (d *direct) answer(o *opening) bool {
 	d.body = rest{d, o.Length}
 	r := new(http.Request)
 	*r = d.request
@@ -254,7 +281,7 @@ func (d *direct) answer(o *opening) (again bool) {
 	r.URL, r.RequestURI = &url.URL{Path: o.path}, o.path
 	w := &reply{of: d, header: make(http.Header, usualHeaders), out: d.out[:0]}
 	(*front)(d.gateway).ServeHTTP(w, r)
-	again = w.finish()
+	again := w.finish()
 	if cap(w.out) <= 2*directBuffer {
 		d.out = w.out
 	}
@@ -277,31 +304,38 @@ func (d *direct) linger() {
 	}
 }
 
-// attend ends the context of a request when its client goes, until the returned func is called. What was sent of the request was read.
-// It is for those that end with their connection; net/http does so for all.
-func (d *direct) attend() func() {
-	if d.from < d.to || d.conn.SetReadDeadline(time.Time{}) != nil { // another request is there, so nobody is gone
-		return func() {}
+// attend is the context of a request, which ends when its client goes, and when the returned func is called. What was sent of the request was
+// read; what comes behind it meanwhile is kept, as far as there is room. It is for those that end with their connection; net/http does so
+// for all.
+func (d *direct) attend(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	d.to = copy(d.buf[:], d.buf[d.from:d.to])
+	d.from = 0
+	if d.to == len(d.buf) || d.conn.SetReadDeadline(time.Time{}) != nil { // so much more is there that nobody is gone
+		return ctx, cancel
 	}
-	d.from, d.to = 0, 0
-	done, ended, n := make(chan struct{}), make(chan struct{}), 0
+	done, ended, to := make(chan struct{}), make(chan struct{}), d.to
 	go func() {
 		defer close(ended)
-		var err error
-		n, err = d.conn.Read(d.buf[:1])
-		select {
-		case <-done: // that is why there is an error
-		default:
-			if err != nil {
+		for to < len(d.buf) {
+			n, err := d.conn.Read(d.buf[to:])
+			if to += n; err == nil {
+				continue
+			}
+			select {
+			case <-done: // that is why there is an error
+			default:
 				d.leave()
 			}
+			return
 		}
 	}()
-	return func() {
+	return ctx, func() {
 		close(done)
 		_ = d.conn.SetReadDeadline(time.Unix(1, 0))
 		<-ended
-		d.to = n
+		d.to = to
 		d.until = time.Now() // the deadline is another one now
+		cancel()
 	}
 }

@@ -243,11 +243,14 @@ func (x *exchange) post() *refusal {
 		ctx = s.ctx // a connection that is lost cancels nothing
 	}
 	if d, ok := x.w.(*reply); ok && q.session == nil {
-		defer d.of.attend()()
+		var done func()
+		ctx, done = d.of.attend(ctx)
+		defer done()
 	}
 	a := &answer{exchange: x, request: q, plain: plain}
 	q.out = a
 	a.watch()
+	defer a.end()
 	if q.Method == methodListen {
 		var cancel context.CancelFunc
 		ctx, cancel = x.untilDraining(ctx, nil)

@@ -102,7 +102,7 @@ func (r *reply) begin(length int64) {
 	if r.header["Date"] == nil {
 		r.header["Date"] = r.of.dates.at(time.Now())
 	}
-	if r.last = first(r.header, "Connection") == "close" || !r.of.skip(); r.last {
+	if r.last = first(r.header, "Connection") == "close" || !r.of.skip() || r.of.over(); r.last {
 		r.header["Connection"] = []string{"close"}
 	}
 	names := make([]string, 0, usualHeaders)

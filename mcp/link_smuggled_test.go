@@ -1,0 +1,93 @@
+package mcp
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// What a server says behind an answer is nobody's answer: neither the next one of that session, nor one of another session whose requests
+// go over the same connections.
+func TestSmuggledAnswers(t *testing.T) {
+	if !lanesWork {
+		t.Skip("there are no lanes on this system")
+	}
+	whole := func(doc string) string {
+		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(doc), doc)
+	}
+	const inParts = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+	event := func(doc string) string { return chunk("data: " + doc + "\n\n") }
+	wrong := func(id string) string { return result(id, strings.Replace(oneResult, "hi", "smuggled", 1)) }
+	right := func(id string) string { return result(id, oneResult) }
+	for _, tt := range []struct {
+		name   string
+		answer func(id string) string
+		later  func(id string) string // in a packet of its own, once the answer was read; nil: nothing
+		waits  bool                   // the connection waits for the next request then
+	}{
+		{"behind-a-whole-one", func(id string) string { return whole(right(id)) + whole(wrong(id)) }, nil, false},
+		{"behind-a-whole-one-later", func(id string) string { return whole(right(id)) }, func(id string) string { return whole(wrong(id)) }, true},
+		{"behind-no-content", func(id string) string { return whole(right(id)) + "HTTP/1.1 204 No Content\r\n\r\n" + whole(wrong(id)) }, nil, false},
+		{"behind-a-stream", func(id string) string { return inParts + event(right(id)) + lastChunk + whole(wrong(id)) }, nil, false},
+		{"behind-a-stream-later", func(id string) string { return inParts + event(right(id)) + lastChunk }, func(id string) string { return whole(wrong(id)) }, true},
+		{"behind-the-end-of-a-stream", func(id string) string { return inParts + event(right(id)) },
+			func(id string) string { return lastChunk + whole(wrong(id)) }, false},
+		{"behind-half-the-end-of-a-stream", func(id string) string { return inParts + event(right(id)) + lastChunk[:3] },
+			func(id string) string { return lastChunk[3:] + whole(wrong(id)) }, false},
+		{"in-a-stream", func(id string) string { return inParts + event(right(id)) + event(wrong(id)) + lastChunk }, nil, false},
+		{"in-a-stream-later", func(id string) string { return inParts + event(right(id)) }, func(id string) string { return event(wrong(id)) + lastChunk }, false},
+		{"in-an-event", func(id string) string {
+			return inParts + chunk("data: "+right(id)+"\n\ndata: "+wrong(id)+"\n\n") + lastChunk
+		}, nil, false},
+		{"as-a-trailer", func(id string) string { return inParts + event(right(id)) + "0\r\n" + whole(wrong(id)) }, nil, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			noLeak(t)
+			var calls atomic.Int32
+			read, said := make(chan struct{}), make(chan struct{})
+			again := sync.OnceFunc(func() { close(read) })
+			s := serveRaw(t, func(conn net.Conn, _ int) {
+				each(conn, func(_ int, body string) bool {
+					w := readWire([]byte(body))
+					switch {
+					case w.id == "":
+						return write(conn, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
+					case w.method != methodCall || calls.Add(1) > 1:
+						return write(conn, whole(honest(w)[0]))
+					}
+					_, err := io.WriteString(conn, tt.answer(w.id))
+					<-read
+					if tt.later != nil {
+						_, _ = io.WriteString(conn, tt.later(w.id)) // whoever has had enough of it may be gone
+					}
+					close(said)
+					return err == nil
+				})
+			})
+			t.Cleanup(again)
+			u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: "http://" + s.addr})
+			one, other := linked(t, u, "s", Peer{Protocol: older}), linked(t, u, "s", Peer{Protocol: older})
+			for _, l := range []*Link{one, other} {
+				l.carrier.(*httpCarrier).endings.wait = time.Hour // more than a test takes
+			}
+			for n, l := range []*Link{one, other, one, other} {
+				if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); string(r.Result) != oneResult {
+					t.Fatalf("call %d came to %+v", n+1, r)
+				}
+				if n > 0 {
+					continue
+				}
+				again()
+				<-said
+				if way := u.byName["s"].pool.way.(*lanes); tt.waits {
+					eventually(t, "something came behind the answer", func() bool { return !way.top().silent() })
+				}
+			}
+		})
+	}
+}
