@@ -18,7 +18,8 @@
 // Compile refuses what is not strict JSON or exceeds a limit; subschemas that stand for themselves in place
 // ({"$ref":"#"}, two that refer to one another); those that one value would be held against too often (a chain of n
 // allOf with two references each is 2^n subschemas); and $dynamicRef and $recursiveRef whose target depends on the way
-// by which they are reached.
+// by which they are reached; and identifiers in a place that is a subschema's only because a reference leads there, where
+// they could bend other references. Of several things that are wrong, the same one is named every time.
 //
 // Recursion by way of members and items is what trees are made of and is welcome. It may still multiply the work at
 // every level, as {"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]} does. So Compile computes what a value

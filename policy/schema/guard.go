@@ -44,6 +44,7 @@ type guard struct {
 	pointerBytes int
 	dynamic      map[string]int // $dynamicAnchor names and how often each is declared
 	recursive    bool           // there is a $recursiveAnchor
+	identified   bool           // there is an identifier or anchor, other than of the whole
 }
 
 // parse reads raw as strict JSON within the limits and returns what it holds, its dialect and the guard's notes.
@@ -156,6 +157,9 @@ func (g *guard) member(name string, v any, at string) *RefusedError {
 		if isText {
 			g.dynamic[text]++
 		}
+		g.identified = g.identified || isText && strings.LastIndexByte(at, '/') > 0
+	case "$anchor", "$id", "id":
+		g.identified = g.identified || isText && strings.LastIndexByte(at, '/') > 0
 	case "$recursiveAnchor":
 		g.recursive = g.recursive || v == true
 	case "$schema":

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
@@ -45,7 +46,7 @@ func (p *patterns) compile(expr string) (jsonschema.Regexp, error) {
 		return compiled, nil
 	}
 	if p.total += steps; p.total > p.lim.AllPatterns {
-		return nil, &patternError{fmt.Sprintf("makes more than %d steps for all patterns together", p.lim.AllPatterns)}
+		return nil, fmt.Errorf("%w %d steps", errAllPatterns, p.lim.AllPatterns)
 	}
 	p.known[expr] = compiled
 	return compiled, nil
@@ -68,6 +69,9 @@ func stepsOf(re *syntax.Regexp, limit int) int {
 	}
 	return min(steps, limit+1)
 }
+
+// errAllPatterns is about no pattern by itself: which one is too many depends on the order in which they come.
+var errAllPatterns = errors.New("all patterns together need more than")
 
 type patternError struct{ reason string }
 

@@ -47,8 +47,8 @@ func compileAs(raw []byte, lim Limits, shut bool) (s *Schema, err error) {
 	}
 	engine := &patterns{lim: lim, known: map[string]*pattern{}}
 	root, err := compile(documentURL, doc, engine.compile)
-	if err != nil {
-		return nil, refusal(err)
+	if refused := settled(err, doc, notes); refused != nil {
+		return nil, refused
 	}
 	engine.known = nil
 	g, err := newGraph(root, root, notes)
@@ -60,7 +60,9 @@ func compileAs(raw []byte, lim Limits, shut bool) (s *Schema, err error) {
 	}
 	uniqueByKey(g.order)
 	if !shut {
-		return &Schema{dialect: dialect, closed: root, costs: []*costs{g.costs(lim.DocDepth)}, lim: lim}, nil
+		s = &Schema{dialect: dialect, closed: root, costs: []*costs{g.costs(lim.DocDepth)}, lim: lim}
+		namesInPlace(g.order)
+		return s, nil
 	}
 	c := newCloser(g, shell)
 	s = &Schema{dialect: dialect, closed: c.root(), open: slices.Sorted(maps.Keys(c.open)), lim: lim}
@@ -78,6 +80,8 @@ func compileAs(raw []byte, lim Limits, shut bool) (s *Schema, err error) {
 	} else {
 		s.ordinary = newOrdinary(s.closed, s.costs[0].rows, lim)
 	}
+	namesInPlace(g.order)
+	namesInPlace(all.order)
 	return s, nil
 }
 
@@ -131,38 +135,22 @@ func refusal(err error) *RefusedError {
 	case errors.As(err, &outside):
 		r.Code, r.Reason = CodeReferenceOutside, quoted(outside.URL)+" is outside the schema, and nothing outside is read"
 	case errors.As(err, &pattern):
-		r.Code, r.Reason = CodePatternRefused, fmt.Sprintf("the pattern %s %s", quoted(pattern.Regex),
-			visible(pattern.Err.Error(), maxMessage))
+		r.Code, r.Reason = CodePatternRefused, patternRefused(pattern.Regex, pattern.Err)
 	case errors.As(err, &pointer), errors.As(err, &badPtr), errors.As(err, &anchor):
 		r.Code = CodeReferenceMissing
 	case errors.As(err, &invalid):
 		if bad := badPattern(invalid.Err); bad != nil {
 			format := bad.ErrorKind.(*kind.Format)
-			r.Code, r.Path = CodePatternRefused, visible(instancePointer(bad.InstanceLocation), maxPointer)
-			r.Reason = fmt.Sprintf("the pattern %s %s", shown(format.Got), visible(format.Err.Error(), maxMessage))
+			r.Code, r.Reason = CodePatternRefused, patternRefused(format.Got, format.Err)
+			if !errors.Is(format.Err, errAllPatterns) {
+				r.Path = visible(instancePointer(bad.InstanceLocation), maxPointer)
+			}
 			return r
 		}
 		found := issuesOf(invalid.Err)
 		r.Path, r.Reason = found.Issues[0].Path, "the schema's value "+found.Issues[0].Message
 	}
 	return r
-}
-
-// badPattern finds the meta-schema's complaint about a regular expression, if that is what is wrong.
-func badPattern(err error) *jsonschema.ValidationError {
-	tree, ok := err.(*jsonschema.ValidationError)
-	if !ok {
-		return nil
-	}
-	if format, ok := tree.ErrorKind.(*kind.Format); ok && format.Want == "regex" {
-		return tree
-	}
-	for _, cause := range tree.Causes {
-		if bad := badPattern(cause); bad != nil {
-			return bad
-		}
-	}
-	return nil
 }
 
 // Judge reports whether doc, one strict JSON value, is what the schema allows in a closed world. The error is an
