@@ -93,6 +93,8 @@ type Link struct {
 	speaks  bool         // the server may say something between requests that somebody here waits for
 	ids     atomic.Int64 // the id of the last request
 	news    atomic.Bool  // the stream of news is open, or will never be
+	asks    bool         // the server may ask the peer on that stream, which it does in the middle of a call
+	ears    ears
 	kept    atomic.Pointer[Kept]
 	listing chan struct{} // held while the tools are listed
 
@@ -129,6 +131,7 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 	}
 	l := &Link{
 		u: u, up: up, peer: p, frame: u.limits.frame(), listing: make(chan struct{}, 1), finished: make(chan struct{}),
+		ears: ears{opened: make(chan struct{})},
 	}
 	l.secrets, l.moments = u.secrets, &u.moments
 	l.changed() // what an earlier session listed says nothing of this one

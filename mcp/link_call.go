@@ -72,6 +72,7 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 		}
 	}
 	q := &query{id: id, method: methodCall, name: c.Tool, frame: p.message(id), permit: p, header: c.Header, token: token, on: on}
+	l.attend(ctx)
 	o := l.ask(ctx, q)
 	p.state.Store(permitSpent) // whatever comes later, nothing may still be sent for it
 	return l.returned(p, o)

@@ -167,6 +167,7 @@ func (h *httpCarrier) drain(events *eventReader, cut, rest func()) {
 // a server that has answered with anything but a stream has none.
 func (h *httpCarrier) follow() (again bool) {
 	resp, err := h.way.trip(h.l.ctx, &errand{method: http.MethodGet, target: h.road.origin, head: head{header: h.streamHead()}})
+	h.l.ears.open()
 	if err != nil {
 		return true
 	}
