@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -24,8 +25,9 @@ func TestCallsWaitForTheStreamOfNews(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := serveNews(t, announces)
-			calling := make(chan struct{})
+			calling, looked := make(chan struct{}), make(chan struct{})
 			var early atomic.Bool
+			var once sync.Once
 			n.get = func(rw http.ResponseWriter, _ *http.Request) {
 				<-calling
 				for range 20 { // the call, if it did not wait, would be here as soon as these
@@ -33,7 +35,10 @@ func TestCallsWaitForTheStreamOfNews(t *testing.T) {
 						resp.Body.Close()
 					}
 				}
-				early.Store(early.Load() || n.count("tools/call") > 0)
+				once.Do(func() {
+					early.Store(n.count("tools/call") > 0)
+					close(looked)
+				})
 				tt.get(rw, n)
 			}
 			l := linked(t, upstreams(t, Limits{}, n.server()), "web", Peer{Protocol: older, Tell: newTold().hear, Capabilities: []byte(`{"elicitation":{}}`)})
@@ -42,6 +47,7 @@ func TestCallsWaitForTheStreamOfNews(t *testing.T) {
 			if r := l.Call(t.Context(), c, nil); r.Effect != EffectDone {
 				t.Errorf("Call() = %+v, want it done", r)
 			}
+			<-looked
 			if early.Load() {
 				t.Error("the call was made before the stream was answered")
 			}
