@@ -285,7 +285,8 @@ func (s *survey) refer(object map[string]any, keyword string, home *resource) er
 	if isPointer(fragment) {
 		at := target.at + fragment
 		if !s.ordinary[at] {
-			s.aside[at] = s.aside[at] // it is one of them, whoever comes to it first
+			identified := s.aside[at]
+			s.aside[at] = identified // it is one of them, whoever comes to it first
 		}
 		s.enqueue(at)
 		return nil

@@ -29,8 +29,8 @@ const (
 	dies          // the process ends before it
 )
 
-// died is what a process panics with that ends.
-var died = errors.New("the process ended")
+// errDied is what a process panics with that ends.
+var errDied = errors.New("the process ended")
 
 // A platter is a file in memory of which it is known what is on disk and what is not yet.
 type platter struct {
@@ -48,7 +48,7 @@ func (p *platter) happens() fault {
 	p.calls++
 	if p.calls >= p.at && p.calls < p.at+p.times {
 		if p.fault == dies {
-			panic(died)
+			panic(errDied)
 		}
 		return p.fault
 	}
@@ -208,13 +208,15 @@ func (a *account) over(say func() error) {
 // works is a program that appends, and fills, begins again, ends and begins the file.
 func (a *account) works() {
 	defer func() {
-		if r := recover(); r != nil && r != died {
+		if r := recover(); r != nil && r != errDied {
 			panic(r)
 		}
 	}()
 	for range 2 {
-		if a.f.Begin() != nil && a.f.Begin() != nil {
-			continue
+		if err := a.f.Begin(); err != nil {
+			if err = a.f.Begin(); err != nil { // once more
+				continue
+			}
 		}
 		for range 3 {
 			a.record()
