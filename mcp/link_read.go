@@ -1,10 +1,8 @@
 package mcp
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -59,47 +57,13 @@ func readHeard(doc []byte) (h heard, err error) {
 	}
 	plain, err := wire.Plain(doc, take)
 	if !plain { // it may still be one that passes: inside of what passes nothing is judged
-		err = eachMember(doc, take)
+		err = wire.Each(doc, take, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	}
 	if err != nil {
 		return h, err
 	}
 	h.ID = id
 	return h, h.judge(doc, version, method)
-}
-
-// eachMember calls visit for each member of the one JSON object in doc, in order. Unlike [wire.Members] it takes names that come twice, and
-// broken UTF-8.
-func eachMember(doc []byte, visit func(name string, value jsontext.Value) error) error {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if dec.PeekKind() != '{' {
-		return errors.New("it is not a JSON object")
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	for dec.PeekKind() != '}' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return err
-		}
-		text := name.String()
-		value, err := dec.ReadValue()
-		if err != nil {
-			return err
-		}
-		end := dec.InputOffset()
-		if err := visit(text, doc[end-int64(len(value)):end:end]); err != nil {
-			return err
-		}
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return errors.New("there is text behind the JSON object")
-	}
-	return nil
 }
 
 // maxOtherMembers is how many members of a message may be unknown here.

@@ -108,7 +108,7 @@ func agree(t *testing.T, doc []byte) (quickly, read bool) {
 	t.Helper()
 	type visited struct{ Name, Value string }
 	var slow, fast []visited
-	err := decode(doc, func(name string, value jsontext.Value) error {
+	err := Each(doc, func(name string, value jsontext.Value) error {
 		slow = append(slow, visited{name, string(value)})
 		return nil
 	})

@@ -16,7 +16,7 @@ func Members(doc []byte, visit func(name string, value jsontext.Value) error) er
 	if plain, err := Plain(doc, visit); plain {
 		return err
 	}
-	return decode(doc, visit)
+	return Each(doc, visit)
 }
 
 // Plain is [Members], but that it reports whether doc is an object that can be read in one go, and calls nobody if it is not. Nearly all that
@@ -34,9 +34,11 @@ func Plain(doc []byte, visit func(name string, value jsontext.Value) error) (boo
 	return true, nil
 }
 
-// decode is [Members], for any text: it says what is wrong with one.
-func decode(doc []byte, visit func(name string, value jsontext.Value) error) error {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(doc))
+
+// Each calls visit for each member of the one JSON object in doc, in order, as a decoder with these options reads it. What is wrong is
+// said when it is met, after the members before it.
+func Each(doc []byte, visit func(name string, value jsontext.Value) error, options ...jsontext.Options) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(doc), options...)
 	if dec.PeekKind() != '{' {
 		if _, err := dec.ReadValue(); err != nil {
 			return err
@@ -88,7 +90,7 @@ func Member(doc []byte, name string) (value jsontext.Value) {
 		}
 		return nil
 	}
-	err := decode(doc, func(n string, v jsontext.Value) error {
+	err := Each(doc, func(n string, v jsontext.Value) error {
 		if n == name {
 			value = v
 		}

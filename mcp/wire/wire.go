@@ -105,7 +105,7 @@ func read(doc []byte) (m Message, err error) {
 		}
 	} else if err := depth(doc); err != nil {
 		return m, err
-	} else if err := decode(doc, func(name string, value jsontext.Value) error { return m.take([]byte(name), value, &version) }); err != nil {
+	} else if err := Each(doc, func(name string, value jsontext.Value) error { return m.take([]byte(name), value, &version) }); err != nil {
 		return m, err
 	}
 	switch {
