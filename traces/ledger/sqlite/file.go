@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"pgfsm/traces/ledger/tail"
 )
 
 const (
@@ -57,19 +59,18 @@ func located(path string) (string, error) {
 	return filepath.Join(folder, filepath.Base(path)), nil
 }
 
-// trusted refuses a file that is not a plain one with one name, or that others may write.
+// trusted refuses a file that is not to be trusted.
 func trusted(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return err
 	}
-	switch {
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("ledger %s: %w: it is not a regular file (%s); name the file itself", path, ErrUnsafeFile, info.Mode().Type())
-	case info.Mode().Perm()&othersMay != 0:
-		return fmt.Errorf("ledger %s: %w: others may write it (%s); run chmod go-w on it", path, ErrUnsafeFile, info.Mode().Perm())
-	case names(info) > 1:
-		return fmt.Errorf("ledger %s: %w: it has a second name (a hard link); remove that, or copy the file", path, ErrUnsafeFile)
+	why := tail.Distrust(info)
+	if why != nil && !info.Mode().IsRegular() {
+		why = fmt.Errorf("%w; name the file itself", why)
+	}
+	if why != nil {
+		return fmt.Errorf("ledger %s: %w: %w", path, ErrUnsafeFile, why)
 	}
 	return nil
 }

@@ -167,20 +167,30 @@ func modeOf(ledger string) fs.FileMode {
 	return fileMode | info.Mode().Perm()&readers
 }
 
-// trusted refuses a file that is not a plain one with one name, or that others may write.
+// trusted refuses a file that is not to be trusted.
 func trusted(path string) (fs.FileInfo, error) {
 	info, err := os.Lstat(path)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: %w: it is not a regular file (%s)", path, ErrUnsafe, info.Mode().Type())
-	case info.Mode().Perm()&othersMay != 0:
-		return nil, fmt.Errorf("%s: %w: others may write it (%s); run chmod go-w on it", path, ErrUnsafe, info.Mode().Perm())
-	case names(info) > 1:
-		return nil, fmt.Errorf("%s: %w: it has a second name (a hard link); remove that", path, ErrUnsafe)
+	}
+	if why := Distrust(info); why != nil {
+		return nil, fmt.Errorf("%s: %w: %w", path, ErrUnsafe, why)
 	}
 	return info, nil
+}
+
+// Distrust says of what [os.Lstat] returned why such a file is neither a ledger nor its tail: it is not a plain one with one name,
+// or others may write it. Nil: it may be.
+func Distrust(info fs.FileInfo) error {
+	switch {
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("it is not a regular file (%s)", info.Mode().Type())
+	case info.Mode().Perm()&othersMay != 0:
+		return fmt.Errorf("others may write it (%s); run chmod go-w on it", info.Mode().Perm())
+	case names(info) > 1:
+		return errors.New("it has a second name (a hard link); remove that, or copy the file")
+	}
+	return nil
 }
 
 // Same returns an error if the path does not lead to this file any more.
