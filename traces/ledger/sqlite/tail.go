@@ -22,6 +22,10 @@ const (
 	// settleFrom is how many commits are brought into the file sooner, and settleMost how many in one transaction.
 	settleFrom = 256
 	settleMost = 512
+	// Before the tail begins again, what was kept meanwhile is brought in, too: catchUps times at most, or until restartBelow commits are left.
+	// Who commits waits for those.
+	catchUps     = 4
+	restartBelow = 16
 	// idleTicks is for how many ticks nothing is committed before the ledger is let go of.
 	idleTicks = 4
 	// afterBell is how long the ledger is not taken again for one who has let go of it because another process waited.
@@ -105,7 +109,7 @@ func (t *tailing) start(wanted bool) (err error) {
 	return err
 }
 
-// open opens the tail, and brings in what a process has left there.
+// open opens the tail. Where there is none, and none is to be made, there is no file afterwards and no error.
 func (t *tailing) open(create bool) error {
 	path, err := t.ledgerFile()
 	if err != nil {
@@ -355,7 +359,7 @@ func (t *tailing) tend() {
 func (t *tailing) tick() bool {
 	t.mu.Lock()
 	t.idle, t.settles = t.idle+1, t.settles+1
-	wait := len(t.pending) == 0 || len(t.pending) < settleFrom && t.settles < settleTicks && t.idle < idleTicks
+	wait := len(t.pending) == 0 || len(t.pending) < settleFrom && t.settles < settleTicks && t.idle < idleTicks && !t.much()
 	held, over := t.held, t.idle > idleTicks && len(t.pending) == 0 || t.useless() || t.held && t.file.Rung()
 	t.mu.Unlock()
 	switch {
@@ -368,27 +372,39 @@ func (t *tailing) tick() bool {
 		defer func() { <-t.updating }()
 		return t.letGo() != nil // what failed is tried again
 	}
-	if wait {
-		return true
-	}
-	if t.s.lock(context.Background()) != nil {
-		return false
-	}
-	err := t.settle() // what failed is tried again, and who needs it is told
-	<-t.s.writing
-	if err == nil {
+	if !wait && t.catchUp() == nil {
 		t.makeRoom()
 	}
 	return true
 }
 
-// makeRoom begins the tail again if much of it is used. Little is left then that is not in the file, so nobody waits for long, as they
-// would if it were full.
+// catchUp brings in what was kept until now. What failed is tried again, and who needs it is told.
+func (t *tailing) catchUp() error {
+	if err := t.s.lock(context.Background()); err != nil {
+		return err
+	}
+	defer func() { <-t.s.writing }()
+	return t.settle()
+}
+
+// makeRoom begins the tail again if much of it is used. What is kept meanwhile is brought in before: little is left then that is not in
+// the file, so nobody waits for long, as they would if it were full.
 func (t *tailing) makeRoom() {
-	t.mu.RLock()
-	much := t.used > tail.Capacity/2
-	t.mu.RUnlock()
-	if !much || t.s.enter(context.Background(), t.updating) != nil {
+	for range catchUps {
+		t.mu.RLock()
+		left, much := len(t.pending), t.much()
+		t.mu.RUnlock()
+		if !much {
+			return
+		}
+		if left < restartBelow {
+			break
+		}
+		if t.catchUp() != nil {
+			return
+		}
+	}
+	if t.s.enter(context.Background(), t.updating) != nil {
 		return
 	}
 	defer func() { <-t.updating }()
@@ -396,6 +412,9 @@ func (t *tailing) makeRoom() {
 		_ = t.restart(context.Background()) // who needs the room tries again, and is told
 	}
 }
+
+// much reports whether so much of the tail is used that it is time to begin it again. The caller has mu.
+func (t *tailing) much() bool { return t.used > tail.Capacity/2 }
 
 // close brings everything into the file and closes the tail. Nobody updates or writes any more.
 func (t *tailing) close() error {

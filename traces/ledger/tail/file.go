@@ -16,7 +16,7 @@ import (
 const Suffix = "-tail"
 
 // Capacity is how many bytes the file has, with its header. It bounds what has to be brought into a ledger at once.
-const Capacity = 8 << 20
+const Capacity = 16 << 20
 
 const (
 	fileMode  = 0o600 // it holds what tools returned
