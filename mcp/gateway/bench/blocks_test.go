@@ -110,14 +110,18 @@ func (w *world) matrix() (blocks []block) {
 
 // change is what two pgfsm need for the same calls.
 func (w *world) change() (blocks []block) {
-	for _, n := range []int{1, 32} {
-		b := block{title: "Before and now", callers: n, open: plain, variants: w.without(echo)}
+	for _, b := range []block{
+		{title: "Before and now", callers: 1, open: plain}, {title: "Before and now", callers: 32, open: plain},
+		{title: "Before and now, clients of the Go SDK", callers: 1, open: ordinary},
+		{title: "Before and now, clients of the Go SDK", callers: 32, open: ordinary},
+	} {
+		b.variants = w.without(echo)
 		for _, v := range []struct {
 			name string
 			setup
 			kind
 		}{{"no ledger", volatile, echo}, {"ledger", durable, echo}, {"ledger, denied", durable, refused}, {"ledger, 4 servers joined", joined, echo}} {
-			b.variants = append(b.variants, variant{v.name, w.at(v.setup), v.kind, []bar{{n, cheaperBar, 1, v.name + ", before"}}})
+			b.variants = append(b.variants, variant{v.name, w.at(v.setup), v.kind, []bar{{b.callers, cheaperBar, 1, v.name + ", before"}}})
 			v.before = true
 			b.variants = append(b.variants, variant{v.name + ", before", w.at(v.setup), v.kind, nil})
 		}
