@@ -76,6 +76,9 @@ func upToDate(ctx context.Context, c *conn, path string, busy time.Duration) err
 	if err := logAhead(waiting, c); err != nil {
 		return err
 	}
+	if made, err := establish(ctx, c); made || err != nil {
+		return err
+	}
 	return migrate(ctx, path, busy, schemaVersion)
 }
 

@@ -186,3 +186,40 @@ func TestOpenedAtOnce(t *testing.T) {
 		t.Errorf("%d migrations were run, %v, want %d", n, err, schemaVersion)
 	}
 }
+
+// TestNewFilesAreAsMigrated: a new file, which is made at once, is what the migrations make of an empty one, one after the other.
+func TestNewFilesAreAsMigrated(t *testing.T) {
+	type contents struct {
+		Schema   []string
+		Versions []string
+		ID       int64
+	}
+	of := func(path string) (is contents) {
+		c, err := dial(t.Context(), path, BusyTimeout, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.close()
+		x := &tx{c: c, ctx: t.Context(), path: path}
+		is.Schema = listed(t, all(x, (*row).text, "SELECT type || ' ' || name || ' ' || tbl_name || ' ' || coalesce(sql, '') FROM sqlite_schema ORDER BY 1"))
+		is.Versions = listed(t, all(x, (*row).text, "SELECT id || ' ' || version_id || ' ' || is_applied FROM goose_db_version ORDER BY id"))
+		if is.ID, err = c.number("SELECT application_id FROM pragma_application_id"); err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	migrated := filepath.Join(t.TempDir(), "migrated.db")
+	if err := os.WriteFile(migrated, nil, fileMode); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrate(t.Context(), migrated, BusyTimeout, schemaVersion); err != nil {
+		t.Fatal(err)
+	}
+	want, have := of(migrated), of(fresh(t).path)
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("a new file (-migrated +made):\n%s", diff)
+	}
+	if len(want.Versions) != schemaVersion+1 || want.ID != applicationID { // goose counts from 0
+		t.Errorf("migrated, it has versions %q and the id %#x", want.Versions, want.ID)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/pressly/goose/v3"
 
@@ -58,27 +57,10 @@ func schemaOf(c *conn) (all []object, err error) {
 	return all, nil
 }
 
-// freshSchema is that of a file that was just made.
-var freshSchema = sync.OnceValues(func() (_ []object, err error) {
-	ctx := context.Background()
-	// Databases in memory of one name are one database, as long as one of the connections to it is open.
-	const name = "/pgfsm-fresh-schema"
-	settings := map[string][]string{"vfs": {"memdb"}}
-	c, err := dial(ctx, name, BusyTimeout, settings)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.close()) }()
-	if err := migrateWith(ctx, address(name, BusyTimeout, settings), schemaVersion); err != nil {
-		return nil, err
-	}
-	return schemaOf(c)
-})
-
 // unaltered refuses a file of today's version whose schema is not that of a file that was just made, or that lets anybody remove what was
 // recorded. The error wraps a [*ledger.Fault].
 func unaltered(c *conn, path string) error {
-	want, err := freshSchema()
+	f, err := blank()
 	if err != nil {
 		return fmt.Errorf("ledger %s: its schema cannot be judged: %w", path, err)
 	}
@@ -86,7 +68,7 @@ func unaltered(c *conn, path string) error {
 	if err != nil {
 		return err
 	}
-	fault := differs(want, have)
+	fault := differs(f.schema, have)
 	if fault == nil {
 		n, err := c.number("SELECT count(*) FROM pruning")
 		if err != nil {
