@@ -60,7 +60,7 @@ func schemaOf(c *conn) (all []object, err error) {
 // unaltered refuses a file of today's version whose schema is not that of a file that was just made, or that lets anybody remove what was
 // recorded. The error wraps a [*ledger.Fault].
 func unaltered(c *conn, path string) error {
-	f, err := blank()
+	want, err := blankSchema()
 	if err != nil {
 		return fmt.Errorf("ledger %s: its schema cannot be judged: %w", path, err)
 	}
@@ -68,7 +68,7 @@ func unaltered(c *conn, path string) error {
 	if err != nil {
 		return err
 	}
-	fault := differs(f.schema, have)
+	fault := differs(want, have)
 	if fault == nil {
 		n, err := c.number("SELECT count(*) FROM pruning")
 		if err != nil {

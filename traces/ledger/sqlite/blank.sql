@@ -1,0 +1,155 @@
+BEGIN IMMEDIATE;
+CREATE TABLE goose_db_version (
+		id INTEGER PRIMARY KEY AUTOINCREMENT,
+		version_id INTEGER NOT NULL,
+		is_applied INTEGER NOT NULL,
+		tstamp TIMESTAMP DEFAULT (datetime('now'))
+	);
+CREATE TABLE events (
+    seq      INTEGER PRIMARY KEY CHECK (seq > 0),
+    run_id   TEXT NOT NULL,
+    type     TEXT NOT NULL,
+    at       TEXT NOT NULL,
+    by       TEXT NOT NULL,
+    payload  TEXT NOT NULL,
+    prev     TEXT NOT NULL,
+    run_prev TEXT NOT NULL,
+    hash     TEXT NOT NULL
+, earlier INTEGER NOT NULL DEFAULT 0, before TEXT NOT NULL DEFAULT '') STRICT;
+CREATE INDEX events_run ON events (run_id);
+CREATE INDEX events_payload_ref ON events (payload) WHERE substr(payload, 1, 1) = '@';
+CREATE TABLE requests (
+    run_id     TEXT PRIMARY KEY NOT NULL,
+    at         TEXT NOT NULL,
+    updated    TEXT NOT NULL,
+    kind       TEXT NOT NULL,
+    status     TEXT NOT NULL,
+    state      TEXT NOT NULL,
+    actor      TEXT NOT NULL,
+    task       TEXT NOT NULL,
+    env        TEXT NOT NULL,
+    server     TEXT NOT NULL,
+    tool       TEXT NOT NULL,
+    args       TEXT NOT NULL,
+    arguments  TEXT NOT NULL,
+    definition TEXT NOT NULL,
+    bundle     TEXT NOT NULL,
+    mode       TEXT NOT NULL,
+    score      INTEGER NOT NULL,
+    policy     TEXT NOT NULL,
+    code       TEXT NOT NULL,
+    reason     TEXT NOT NULL,
+    binding    TEXT NOT NULL,
+    approvers  TEXT NOT NULL, -- a JSON list of roles
+    quorum     INTEGER NOT NULL,
+    agreed     INTEGER NOT NULL,
+    expires    TEXT NOT NULL,
+    owner      TEXT NOT NULL,
+    sent       TEXT NOT NULL,
+    ended      TEXT NOT NULL,
+    steps      INTEGER NOT NULL CHECK (steps >= 0),
+    head       TEXT NOT NULL,
+    seq        INTEGER NOT NULL,
+    hash       TEXT NOT NULL
+, delivered TEXT NOT NULL DEFAULT '') STRICT;
+CREATE INDEX requests_status ON requests (status, run_id);
+CREATE INDEX requests_actor ON requests (actor, run_id);
+CREATE INDEX requests_task ON requests (task, run_id) WHERE task <> '';
+CREATE INDEX requests_open ON requests (run_id) WHERE ended = '';
+CREATE INDEX requests_args_ref ON requests (args) WHERE substr(args, 1, 1) = '@';
+CREATE TABLE decisions (
+    seq       INTEGER PRIMARY KEY CHECK (seq > 0), -- of the event
+    run_id    TEXT NOT NULL,
+    at        TEXT NOT NULL,
+    outcome   TEXT NOT NULL,
+    policy    TEXT NOT NULL,
+    condition TEXT NOT NULL,
+    bundle    TEXT NOT NULL,
+    code      TEXT NOT NULL,
+    reason    TEXT NOT NULL
+) STRICT;
+CREATE INDEX decisions_run ON decisions (run_id);
+CREATE TABLE steps (
+    run_id     TEXT NOT NULL,
+    seq        INTEGER NOT NULL CHECK (seq >= 0),
+    at         TEXT NOT NULL,
+    from_state TEXT NOT NULL,
+    "trigger"  TEXT NOT NULL,
+    to_state   TEXT NOT NULL,
+    facts      TEXT NOT NULL,
+    command    TEXT NOT NULL,
+    event      TEXT NOT NULL,
+    prev       TEXT NOT NULL,
+    hash       TEXT NOT NULL, earlier INTEGER NOT NULL DEFAULT 0, before TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (run_id, seq)
+) STRICT;
+CREATE INDEX steps_facts_ref ON steps (facts) WHERE substr(facts, 1, 1) = '@';
+CREATE INDEX steps_command_ref ON steps (command) WHERE substr(command, 1, 1) = '@';
+CREATE INDEX steps_event_ref ON steps (event) WHERE substr(event, 1, 1) = '@';
+CREATE TABLE blobs (
+    digest TEXT PRIMARY KEY NOT NULL,
+    kind   TEXT NOT NULL,
+    text   TEXT NOT NULL
+) STRICT;
+CREATE TABLE tokens (
+    id      TEXT PRIMARY KEY NOT NULL,
+    name    TEXT NOT NULL,
+    role    TEXT NOT NULL,
+    secret  TEXT NOT NULL, -- the secret's SHA-256; the secret itself is nowhere
+    created TEXT NOT NULL,
+    expires TEXT NOT NULL,
+    revoked TEXT NOT NULL,
+    seq     INTEGER NOT NULL
+) STRICT;
+CREATE TABLE pruning (since INTEGER PRIMARY KEY) STRICT;
+CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events
+BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
+CREATE TRIGGER events_refuse_delete BEFORE DELETE ON events WHEN NOT EXISTS (SELECT 1 FROM pruning)
+BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
+CREATE TRIGGER decisions_refuse_update BEFORE UPDATE ON decisions
+BEGIN SELECT RAISE(ABORT, 'decisions are append-only'); END;
+CREATE TRIGGER decisions_refuse_delete BEFORE DELETE ON decisions WHEN NOT EXISTS (SELECT 1 FROM pruning)
+BEGIN SELECT RAISE(ABORT, 'decisions are append-only'); END;
+CREATE TRIGGER decisions_refuse_insert BEFORE INSERT ON decisions WHEN NEW.seq <= (SELECT max(seq) FROM decisions)
+BEGIN SELECT RAISE(ABORT, 'decisions are append-only'); END;
+CREATE TRIGGER steps_refuse_update BEFORE UPDATE ON steps
+BEGIN SELECT RAISE(ABORT, 'steps are append-only'); END;
+CREATE TRIGGER steps_refuse_delete BEFORE DELETE ON steps WHEN NOT EXISTS (SELECT 1 FROM pruning)
+BEGIN SELECT RAISE(ABORT, 'steps are append-only'); END;
+CREATE TABLE deliveries (
+    seq      INTEGER NOT NULL, -- of the event
+    hook     TEXT NOT NULL,    -- the digest of its URL
+    attempts INTEGER NOT NULL CHECK (attempts >= 0),
+    next     TEXT NOT NULL,
+    state    TEXT NOT NULL CHECK (state IN ('waiting', 'done', 'given_up')),
+    error    TEXT NOT NULL,
+    PRIMARY KEY (seq, hook)
+) STRICT;
+CREATE INDEX deliveries_waiting ON deliveries (seq, hook) WHERE state = 'waiting';
+CREATE TABLE delivered (
+    hook TEXT PRIMARY KEY NOT NULL,
+    seq  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX requests_counted_actor ON requests (actor, server, tool, iif(ended = '', '~', max(at, sent))) WHERE sent <> '' OR ended = '';
+CREATE INDEX requests_counted_actor_at ON requests (actor, iif(ended = '', '~', max(at, sent))) WHERE sent <> '' OR ended = '';
+CREATE INDEX requests_counted_task ON requests (task, server, tool, iif(ended = '', '~', max(at, sent)))
+WHERE task <> '' AND (sent <> '' OR ended = '');
+CREATE INDEX requests_held ON requests (run_id, status) WHERE binding <> '';
+CREATE INDEX requests_waiting ON requests (actor, server, tool, arguments, run_id) WHERE kind = 'agent' AND binding <> '' AND delivered = '';
+CREATE INDEX events_pruned ON events (seq) WHERE type = 'ledger.pruned';
+CREATE TRIGGER events_refuse_insert BEFORE INSERT ON events WHEN NEW.seq - max(NEW.earlier, 0) <= (SELECT max(seq) FROM events)
+BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
+CREATE TRIGGER steps_refuse_insert BEFORE INSERT ON steps
+WHEN NEW.seq - max(NEW.earlier, 0) <= (SELECT max(seq) FROM steps WHERE run_id = NEW.run_id)
+BEGIN SELECT RAISE(ABORT, 'steps are append-only'); END;
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (1, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (2, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (3, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (4, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (5, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (6, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (7, 1);
+INSERT INTO goose_db_version (version_id, is_applied) VALUES (8, 1);
+PRAGMA application_id = 1885824627;
+COMMIT;
