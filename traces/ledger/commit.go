@@ -15,8 +15,8 @@ import (
 // maxBatch is how many operations share a transaction at most.
 const maxBatch = 256
 
-// yields is how often others go on before an operation is recorded. Under load they come with more of them, which are recorded together:
-// one flush for ten costs little more than one for one. Where nobody else has anything to do, it takes no time.
+// yields is how often others go on before operations are recorded, where several came together before. Under load they come with more of
+// them, which are recorded together: one flush for ten costs little more than one for one.
 const yields = 2
 
 // An operation is something to be recorded as a whole or not at all. It may be run more than once, so it keeps nothing.
@@ -59,6 +59,7 @@ func (l *Ledger) commit(ctx context.Context, do func(*batch) error) error {
 // commits records what is waiting, all of it in one transaction, until the ledger is closed.
 func (l *Ledger) commits() {
 	defer close(l.done)
+	together := 1 // how many were recorded together before
 	for {
 		var waiting []*operation
 		select {
@@ -72,7 +73,7 @@ func (l *Ledger) commits() {
 				return
 			}
 		}
-		for range yields {
+		for n := 0; n < yields && together > 1; n++ {
 			runtime.Gosched()
 		}
 		for more := true; more && len(waiting) < maxBatch; {
@@ -83,6 +84,7 @@ func (l *Ledger) commits() {
 				more = false
 			}
 		}
+		together = len(waiting)
 		l.record(waiting)
 	}
 }
