@@ -34,7 +34,6 @@ func Plain(doc []byte, visit func(name string, value jsontext.Value) error) (boo
 	return true, nil
 }
 
-
 // Each calls visit for each member of the one JSON object in doc, in order, as a decoder with these options reads it. What is wrong is
 // said when it is met, after the members before it.
 func Each(doc []byte, visit func(name string, value jsontext.Value) error, options ...jsontext.Options) error {

@@ -117,7 +117,7 @@ func (b bar) says(all []figures, i int, names []string) string {
 
 // print writes the table of a block.
 func (b *block) print(w io.Writer, s series) {
-	fmt.Fprintf(w, "\n%s, %s, %s of %v\n", b.title, count(b.callers, "session"), count(len(s[0]), "round"), b.turn)
+	fmt.Fprintf(w, "\n%s, %s of %v\n", b.heading(), count(len(s[0]), "round"), b.turn)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "calls/s\tshare\tleast–most\tp50 ms\tratio\tleast–most\tp99 ms\tp99.9 ms\tCPU µs\tRSS MB\town µs\t  \t")
 	all, names := s.figures(), b.names()

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ var (
 	budget  = flag.Duration("budget", 3*time.Minute, "of the headline: no round begins that would end after its block's part of this time")
 	lasts   = flag.Duration("turn", time.Second, "how long each turn of each variant takes")
 	only    = flag.String("only", "", "measure only the variants whose name this pattern matches, beside direct calls")
+	titles  = flag.String("block", "", "measure only the blocks whose title this pattern matches, as they are printed")
 	rounds  = flag.Int("rounds", 6, "how many turns each variant has")
 )
 
@@ -55,16 +57,17 @@ func TestLoad(t *testing.T) {
 }
 
 // measure runs blocks within a time, of which each has the same part of what is left.
-func measure(t *testing.T, within time.Duration, blocks []block) {
+func measure(t *testing.T, within time.Duration, all []block) {
 	t.Helper()
-	pattern := regexp.MustCompile(*only)
+	pattern, title := regexp.MustCompile(*only), regexp.MustCompile(*titles)
+	all = slices.DeleteFunc(all, func(b block) bool { return !title.MatchString(b.heading()) })
 	end := time.Now().Add(within)
-	for i, b := range blocks {
+	for i, b := range all {
 		b.turn, b.rounds = *lasts, *rounds
 		if b.choose(pattern); len(b.variants) < 2 {
 			continue
 		}
-		until := time.Now().Add(time.Until(end) / time.Duration(len(blocks)-i))
+		until := time.Now().Add(time.Until(end) / time.Duration(len(all)-i))
 		s, err := b.run(until)
 		if err != nil {
 			t.Fatal(err)

@@ -59,6 +59,8 @@ type block struct {
 	rounds   int
 }
 
+func (b *block) heading() string { return b.title + ", " + count(b.callers, "session") }
+
 // A series is the turns of each variant, in the order of the variants; the same round at the same index.
 type series [][]turn
 
