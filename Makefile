@@ -75,8 +75,8 @@ fuzz: ## each fuzz target for FUZZTIME
 	done; written=$$(grep -rhE '^func Fuzz' --include='*_test.go' . | wc -l); \
 	echo "$$found fuzz targets run, $$written written"; [ $$found -eq $$written ] && [ $$found -gt 0 ]
 
-docs: ## generate what is generated in docs, and the golden files of the machine
-	$(GO) test ./fsm ./states ./policy ./policy/settings ./traces/ledger/api ./mcp/gateway ./cmd/pgfsm -run 'Docs|Golden|Schema|Description' -update
+docs: ## generate what is generated in docs, the golden files of the machine, and what a new ledger is
+	$(GO) test ./fsm ./states ./policy ./policy/settings ./traces/ledger/api ./traces/ledger/sqlite ./mcp/gateway ./cmd/pgfsm -run 'Docs|Golden|Schema|Description' -update
 
 vuln: ## known vulnerabilities (asks vuln.go.dev)
 	$(GO) run $(GOVULNCHECK) ./...

@@ -1,3 +1,4 @@
+-- Generated from the migrations by `make docs`.
 BEGIN IMMEDIATE;
 CREATE TABLE goose_db_version (
 		id INTEGER PRIMARY KEY AUTOINCREMENT,

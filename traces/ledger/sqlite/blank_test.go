@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write blank.sql anew")
+var update = flag.Bool("update", false, "write blank.sql anew instead of comparing it")
 
 // scriptOf writes what makes the file of a connection of an empty one. SQLite makes by itself what has no text, or a name that begins with its own.
 func scriptOf(t *testing.T, x *tx) string {
-	lines := []string{"BEGIN IMMEDIATE;"}
+	lines := []string{"-- Generated from the migrations by `make docs`.", "BEGIN IMMEDIATE;"}
 	for _, query := range []string{
 		"SELECT sql || ';' FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid",
 		"SELECT 'INSERT INTO goose_db_version (version_id, is_applied) VALUES (' || version_id || ', ' || is_applied || ');' " +
@@ -26,8 +26,8 @@ func scriptOf(t *testing.T, x *tx) string {
 	return strings.Join(append(lines, "COMMIT;", ""), "\n")
 }
 
-// TestBlankIsAsMigrated: a new file is what the migrations make of an empty one.
-func TestBlankIsAsMigrated(t *testing.T) {
+// TestGoldenBlank: a new file is what the migrations make of an empty one.
+func TestGoldenBlank(t *testing.T) {
 	const golden = "blank.sql"
 	type contents struct {
 		Schema, Versions []string
@@ -62,7 +62,7 @@ func TestBlankIsAsMigrated(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(script, blankScript); diff != "" {
-		t.Errorf("%s (-what the migrations make +it); run this test with -update:\n%s", golden, diff)
+		t.Errorf("%s (-what the migrations make +it); run make docs:\n%s", golden, diff)
 	}
 	made, _ := of(fresh(t).path)
 	if diff := cmp.Diff(migrated, made); diff != "" {
