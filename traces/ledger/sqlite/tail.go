@@ -387,30 +387,33 @@ func (t *tailing) catchUp() error {
 	return t.settle()
 }
 
-// makeRoom begins the tail again if much of it is used. What is kept meanwhile is brought in before: little is left then that is not in
-// the file, so nobody waits for long, as they would if it were full.
+// makeRoom begins the tail again if much of it is used. Little is left then that is not in the file, so nobody waits for long, as they
+// would if it were full.
 func (t *tailing) makeRoom() {
-	for range catchUps {
-		t.mu.RLock()
-		left, much := len(t.pending), t.much()
-		t.mu.RUnlock()
-		if !much {
-			return
-		}
-		if left < restartBelow {
-			break
-		}
-		if t.catchUp() != nil {
-			return
-		}
-	}
-	if t.s.enter(context.Background(), t.updating) != nil {
+	if !t.nearlySettled() || t.s.enter(context.Background(), t.updating) != nil {
 		return
 	}
 	defer func() { <-t.updating }()
 	if _, held := t.reached(); held {
 		_ = t.restart(context.Background()) // who needs the room tries again, and is told
 	}
+}
+
+// nearlySettled reports whether much of the tail is used. Then it has brought in what was kept meanwhile, while others kept more, until little
+// was left or it did not become less.
+func (t *tailing) nearlySettled() bool {
+	for range catchUps {
+		t.mu.RLock()
+		left, much := len(t.pending), t.much()
+		t.mu.RUnlock()
+		if !much || left < restartBelow {
+			return much
+		}
+		if t.catchUp() != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // much reports whether so much of the tail is used that it is time to begin it again. The caller has mu.

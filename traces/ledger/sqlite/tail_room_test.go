@@ -42,3 +42,57 @@ func TestTailMakesRoom(t *testing.T) {
 		})
 	}
 }
+
+// TestTailMakesRoomBeside: what is kept while the tail is to begin again is brought in without anybody who commits waiting for it, but for a
+// few commits.
+func TestTailMakesRoomBeside(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		kept int64 // meanwhile
+		left int   // for who commits to wait for
+	}{
+		{"few-were-kept", restartBelow - 1, restartBelow - 1},
+		{"more-were-kept", restartBelow, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := holder(t, filepath.Join(t.TempDir(), "ledger.db"))
+			if err := s.Update(t.Context(), adds("x", 1, 1, tail.Capacity/2)); err != nil {
+				t.Fatal(err)
+			}
+			settles(t, s)
+			keeps(t, s, 2, tt.kept+1)
+			s.tail.updating <- struct{}{} // somebody commits
+			due := s.tail.nearlySettled()
+			<-s.tail.updating
+			if left := len(s.tail.pending); left != tt.left || !due {
+				t.Errorf("%d are left, want %d; due: %v", left, tt.left, due)
+			}
+		})
+	}
+}
+
+// TestTailOfWhichMuchIsUsedIsNotLeft: it is begun again at the next tick, however few commits stand in it alone.
+func TestTailOfWhichMuchIsUsedIsNotLeft(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		size  int
+		begun bool
+	}{
+		{"half-is-used", tail.Capacity/2 - 1<<10, false},
+		{"more-than-half-is-used", tail.Capacity / 2, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := holder(t, filepath.Join(t.TempDir(), "ledger.db"))
+			if err := s.Update(t.Context(), adds("x", 1, 1, tt.size)); err != nil {
+				t.Fatal(err)
+			}
+			before := s.tail.file.Room()
+			if !s.tail.tick() {
+				t.Error("the ledger is not held any more")
+			}
+			if begun := s.tail.file.Room() > before; begun != tt.begun || begun != (len(s.tail.pending) == 0) {
+				t.Errorf("begun again: %v, want %v; %d commits are left", begun, tt.begun, len(s.tail.pending))
+			}
+		})
+	}
+}
