@@ -123,7 +123,7 @@ func Codes() []CodeDoc {
 		{"server_protocol", GateRun, "The server's answer is not the protocol it should speak.", "The reason says where."},
 		{CodeRecordFailed, GateRun, "The run's record cannot be kept, so the run stopped where it was.", "Make room or mend the traces folder. See effect: not_sent means nothing was called; unknown means look first."},
 		{"outcome_delivered", GateRun, "What became of a held call was told to another request for it.", "pgfsm ledger show RUN says what became of it."},
-		{"input_refused", GateRun, "The server asks for input that the operator does not expose to agents, or that the client did not say it can give. The call has been made.", "Expose input_required, and what is asked for, or use another client."},
+		{"input_refused", GateRun, "The server asks for input that the operator does not expose to agents, that the client did not say it can give, or that it did not give. The call has been made.", "Expose input_required, and what is asked for, or use another client."},
 		{"result_refused", GateRun, "The server's result is of a kind that nobody asked for, as a task of the server's own. The call has been made.", "Look at the system behind the tool; have the server fixed."},
 		{"refused", GateRun, "What an agent is told of every refusal by the operator's rules where denials are opaque.", "The log and the ledger have the code."},
 		{"rpc_error", GateRun, "The server answered the call with a JSON-RPC error.", "The reason holds the server's words. The effect is unknown: look first."},

@@ -55,6 +55,9 @@ func (g *gate) held(ctx context.Context, ask *gateway.Ask, w heldCall, first boo
 	}
 	if url := g.loaded.Serve.DecideAt(w.id); url != "" && first && ask.Elicit {
 		ask.Show(url, g.waits(w), w.id)
+		if ask.Returns { // it is held open then
+			return g.pending(ctx, ask, w)
+		}
 	}
 	if g.loaded.Serve.Hold > 0 {
 		if answer, over := g.await(ctx, ask, w); over {

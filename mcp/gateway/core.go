@@ -89,7 +89,8 @@ type Ask struct {
 	Tasks    bool                                   // the client takes a task as the answer
 	Elicit   bool                                   // the client can be shown a URL (elicitation, mode url)
 	Say      func(done, total float64, note string) // sends progress under the client's own token; does nothing if Progress is false
-	Show     func(url, note, id string)             // sends a URL elicitation; its answer is not waited for
+	Show     func(url, note, id string)             // has the client show a URL; what its user does is not waited for
+	Returns  bool                                   // what Show is given takes the place of the answer, and the client asks once more
 
 	// Link is the session with the call's server. It connects if need be.
 	Link func(context.Context) (*mcp.Link, error)

@@ -115,6 +115,7 @@ func New(o Options) (*Gateway, error) {
 	g.decide = g.dispatch
 	g.busy.init(limits.Requests, limits.RequestsPerIdentity)
 	g.bodies.init(limits.BodiesBytes)
+	g.errands.room = &g.bodies
 	g.sessions = newSessions(g)
 	g.channels.init(g)
 	return g, nil

@@ -18,10 +18,11 @@ const maxAsks = 1000
 
 // An ask is a request to a session's client that waits for its answer.
 type ask struct {
-	line   *line          // whose server asked; nil: the gateway did, and needs no answer
+	line   *line          // whose server asked; nil: the gateway did
 	id     jsontext.Value // the server's
 	token  jsontext.Value // the server's progress token; nil if there is none
 	method string
+	reply  func(wire.Message) // takes the answer to what the gateway asked; nil: it needs none
 }
 
 // await notes a request to the client and returns the id that it goes under.
@@ -39,7 +40,7 @@ func (s *session) shown() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.asks { // in any order: they are counted
-		if a.line == nil {
+		if a.line == nil && a.reply == nil {
 			n++
 		}
 	}
@@ -112,7 +113,13 @@ func (g *Gateway) answered(ctx context.Context, q *request) {
 		return
 	}
 	a := q.session.take(q.ID)
-	if a == nil || a.line == nil {
+	switch {
+	case a == nil:
+		return
+	case a.reply != nil:
+		a.reply(q.Message)
+		return
+	case a.line == nil:
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWait)
@@ -138,11 +145,20 @@ func (g *Gateway) during(ctx context.Context, q *request, l *line, said *stream,
 			return
 		}
 		row := methodOf(fromServer, m.Method)
+		if e := l.guest.Load(); e != nil && m.Method == methodCancelled { // the client never heard of it
+			e.withdraw(wire.Member(m.Params, "requestId"))
+			return
+		}
 		if row == nil || !row.note || !row.in(q.protocol) || !l.server.Expose.Has(row.needs) {
 			return
 		}
 		switch m.Method {
 		case "notifications/progress":
+			if e := l.guest.Load(); e != nil {
+				if m.Params = e.progress(m.Params); m.Params == nil {
+					return
+				}
+			}
 		case "notifications/message":
 			if !level.hears(m.Params, q.modern()) {
 				return
@@ -199,9 +215,7 @@ func (l *line) note(m wire.Message) {
 	case "notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/resources/updated":
 		l.lists.changed(m.Method)
 	case "notifications/cancelled":
-		if l.owner != nil {
-			l.withdrawn(m, func(message []byte) error { l.owner.push(message); return nil })
-		}
+		l.withdrawn(m, func(message []byte) error { l.owner.push(message); return nil })
 		return
 	}
 	if l.owner != nil {
@@ -221,9 +235,22 @@ func (l *line) ask(ctx context.Context, m wire.Message, send func([]byte) error)
 		defer cancel()
 		_ = l.Answer(ctx, m.ID, nil, failed) // a server that cannot be told has lost its link
 	}
-	s, row := l.owner, methodOf(fromServer, m.Method)
-	if row == nil || row.note || row.by != byRelay || s == nil || !l.server.Expose.Has(row.needs) || s.can.refuses(m.Method, m.Params) != "" {
+	s, e, row := l.owner, l.guest.Load(), methodOf(fromServer, m.Method)
+	var can abilities
+	switch {
+	case s != nil:
+		can = s.can
+	case e != nil:
+		can = e.can
+	}
+	if row == nil || row.note || row.by != byRelay || !l.server.Expose.Has(row.needs) || can.refuses(m.Method, m.Params) != "" {
 		refuse(invalid(wire.MethodNotFound, "the client does not offer this"))
+		return
+	}
+	if e != nil {
+		if failed := e.ask(ctx, l, m); failed != nil {
+			refuse(failed)
+		}
 		return
 	}
 	if s.owed(l) >= maxAsks {
@@ -258,6 +285,10 @@ func (l *line) ask(ctx context.Context, m wire.Message, send func([]byte) error)
 
 // withdrawn passes a server's word on that it does not wait for the client's answer any more.
 func (l *line) withdrawn(m wire.Message, send func([]byte) error) {
+	if e := l.guest.Load(); e != nil {
+		e.withdraw(wire.Member(m.Params, "requestId"))
+		return
+	}
 	if l.owner == nil || !l.server.Expose.Has(ExposeCancellation) {
 		return
 	}

@@ -31,8 +31,6 @@ func (q *request) mayReceive(server *Server, f *finding) (code, why string) {
 		return "", ""
 	case !server.Expose.Has(ExposeInputRequired):
 		return CodeInputRefused, "it asks for input, and the operator does not expose input_required"
-	case !q.modern():
-		return CodeInputRefused, "it asks for input, which the client's revision of the protocol cannot give"
 	}
 	can := q.can()
 	for _, requests := range f.requests {
@@ -63,6 +61,12 @@ func (q *request) mayReceive(server *Server, f *finding) (code, why string) {
 	return code, why
 }
 
+// inputRefused is the error of a request that was passed on, and whose result does not go to the client.
+func inputRefused(server *Server, code, why string) jsontext.Value {
+	data := append([]byte(`{"code":`), wire.Quote(code)...)
+	return wire.ErrorObject(wire.InternalError, "server "+server.Name+": "+why, append(data, '}'))
+}
+
 // showsURL is the error by which a server has a client show URLs to people, and then ask again (MCP 2025-11-25, elicitation).
 const showsURL = -32042
 
@@ -76,9 +80,8 @@ func (q *request) failBack(server *Server, failed jsontext.Value) []byte {
 	if can := q.can(); !shows || server.Expose.Has(ExposeElicitation) && can.elicitation && can.url {
 		return q.fail(failed)
 	}
-	data := append([]byte(`{"code":`), wire.Quote(CodeInputRefused)...)
-	why := "it has people open a URL, and the operator does not expose elicitation, or the client does not declare it"
-	return q.fail(wire.ErrorObject(wire.InternalError, "server "+server.Name+": "+why, append(data, '}')))
+	return q.fail(inputRefused(server, CodeInputRefused,
+		"it has people open a URL, and the operator does not expose elicitation, or the client does not declare it"))
 }
 
 // refuses says why the client cannot be asked; empty if it can.
@@ -154,7 +157,7 @@ func (g *Gateway) input(q *request, server *Server, what string, p callParams) (
 	if err != nil {
 		return nil, invalid(wire.InvalidParams, `"requestState" is not a string`)
 	}
-	native, ok := g.seals.open(text, q.from, server.Name, what)
+	native, ok := g.seals.open(ofServer, text, q.from, server.Name, what)
 	if !ok {
 		return nil, invalid(wire.InvalidParams, "the requestState is not one that you were given for this; ask again without it")
 	}
@@ -182,7 +185,7 @@ func (g *Gateway) sealed(q *request, server *Server, what string, f *finding) (e
 	}
 	for _, p := range f.state {
 		if native, err := wire.Text(p.value); err == nil {
-			edits = append(edits, edit{p.at, len(p.value), wire.Quote(g.seals.seal(native, q.from, server.Name, what))})
+			edits = append(edits, edit{p.at, len(p.value), wire.Quote(g.seals.seal(ofServer, native, q.from, server.Name, what))})
 		}
 	}
 	return edits
@@ -197,9 +200,16 @@ func (s *seals) init() { rand.Read(s.key[:]) }
 // sealBytes is the length of a seal: what of the code is kept.
 const sealBytes = 16
 
-func (s *seals) code(native string, who Identity, server, what string) string {
+// Whose a sealed state is.
+const (
+	ofServer = "server" // the upstream server's own
+	ofErrand = "errand" // that of a request which goes on meanwhile; see errand
+	ofShown  = "shown"  // that of a call which waits for people; see calling.shows
+)
+
+func (s *seals) code(whose, native string, who Identity, server, what string) string {
 	mac := hmac.New(sha256.New, s.key[:])
-	for _, part := range []string{who.Name, who.Token, server, what} {
+	for _, part := range []string{whose, who.Name, who.Token, server, what} {
 		var size [8]byte
 		for i := range size {
 			size[i] = byte(len(part) >> (8 * i))
@@ -212,12 +222,12 @@ func (s *seals) code(native string, who Identity, server, what string) string {
 }
 
 // seal is the state as the client gets it.
-func (s *seals) seal(native string, who Identity, server, what string) string {
-	return s.code(native, who, server, what) + "." + native
+func (s *seals) seal(whose, native string, who Identity, server, what string) string {
+	return s.code(whose, native, who, server, what) + "." + native
 }
 
-// open is the state as the server knows it, if this client got it for this.
-func (s *seals) open(sealed string, who Identity, server, what string) (native string, ok bool) {
+// open is the state as it was sealed, if this client got it for this.
+func (s *seals) open(whose, sealed string, who Identity, server, what string) (native string, ok bool) {
 	code, native, ok := strings.Cut(sealed, ".")
-	return native, ok && hmac.Equal([]byte(code), []byte(s.code(native, who, server, what)))
+	return native, ok && hmac.Equal([]byte(code), []byte(s.code(whose, native, who, server, what)))
 }

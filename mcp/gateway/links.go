@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -35,6 +36,7 @@ type upstream interface {
 type dispatching struct {
 	self    []byte // the member of _meta with the gateway's name, as every result has it in the stateless revisions
 	pool    pool
+	errands errands
 	seals   seals
 	connect func(ctx context.Context, server string, p mcp.Peer) (upstream, error)
 }
@@ -52,8 +54,11 @@ func (d *dispatching) init(o Options) {
 	}
 }
 
-// end closes the links that stateless clients share.
-func (d *dispatching) end() { d.pool.shared.close() }
+// end ends what stateless clients have under way, and closes their links.
+func (d *dispatching) end() {
+	d.errands.close()
+	d.pool.shared.close()
+}
 
 // A pool is what all clients have in common.
 type pool struct {
@@ -120,6 +125,7 @@ type line struct {
 
 	tools catalogs
 	hears
+	guest atomic.Pointer[errand] // which has the line for itself; nil: none
 }
 
 // native is the link for those who call on it themselves; nil in tests that have no real one.
@@ -145,6 +151,7 @@ type lineKey struct {
 	who    Identity
 	server string
 	told   string // the client capabilities that the server was told of
+	lane   int    // of those that one request at a time has for itself, from 1; zero: shared
 }
 
 // A slot is a place for a link in a table.
@@ -198,6 +205,11 @@ func (t *lines) get(ctx context.Context, key lineKey, connect func(context.Conte
 	if err != nil {
 		return nil, err
 	}
+	return t.wait(ctx, s)
+}
+
+// wait returns the line of a slot that was taken, once it is there.
+func (t *lines) wait(ctx context.Context, s *slot) (*line, error) {
 	select {
 	case <-s.ready:
 	case <-ctx.Done():
@@ -215,6 +227,11 @@ func (t *lines) get(ctx context.Context, key lineKey, connect func(context.Conte
 func (t *lines) take(key lineKey, connect func(context.Context) (*line, error)) (*slot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.taken(key, connect)
+}
+
+// taken is take for one who holds the lock.
+func (t *lines) taken(key lineKey, connect func(context.Context) (*line, error)) (*slot, error) {
 	if t.closed {
 		return nil, errLinksClosed
 	}
@@ -352,8 +369,8 @@ func (t *lines) close() {
 	}
 }
 
-// linkTo returns the line that the request's client has to a server: its session's, or one that it shares with requests of the
-// same identity and capabilities.
+// linkTo returns the line that the request's client has to a server: its session's, one that it shares with requests of the
+// same identity and capabilities, or, where the server may ask by itself, one that no other request has meanwhile.
 func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*line, error) {
 	if s := q.session; s != nil {
 		key := lineKey{server: server.Name}
@@ -364,17 +381,16 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*line
 			return g.join(ctx, s.from, s, server, s.protocol, s.can.told(server.Expose))
 		})
 	}
-	told := jsontext.Value(`{}`)
-	if !g.pool.legacy(server.Name) { // such a server would ask by itself, and a stateless client cannot be asked
-		told = q.can().told(server.Expose)
-	}
-	l, err := g.share(ctx, q, server, told)
-	if err == nil && !l.Modern() && len(told) > len(`{}`) { // it was not known
-		l.release()
+	told := q.can().told(server.Expose)
+	if !g.pool.legacy(server.Name) || len(told) == len(`{}`) {
+		l, err := g.share(ctx, q, server, told)
+		if err != nil || l.Modern() || len(told) == len(`{}`) {
+			return l, err
+		}
+		l.release() // it was not known
 		g.pool.shared.expire(l.slot)
-		l, err = g.share(ctx, q, server, jsontext.Value(`{}`))
 	}
-	return l, err
+	return g.alone(ctx, q, server)
 }
 
 // share returns a line for stateless clients.

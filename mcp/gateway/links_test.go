@@ -265,20 +265,65 @@ func TestConnectingWhileTheSessionEnds(t *testing.T) {
 	within(t, "the end of the link that came too late", docs.link().done)
 }
 
-// TestServersWithSessionsCannotAskStatelessClients: that a server has sessions shows only when it was connected to.
-func TestServersWithSessionsCannotAskStatelessClients(t *testing.T) {
+// TestServersThatAskByThemselvesAreNotShared: that a server has sessions shows only when it was connected to.
+func TestServersThatAskByThemselvesAreNotShared(t *testing.T) {
 	r := newRig(t, "docs", nil)
-	docs := r.servers["docs"]
-	c := r.modern("docs", `{"sampling":{}}`)
+	docs, server := r.servers["docs"], &r.options.Servers[0]
+	c := r.modern("docs", `{"sampling":{},"roots":{"listChanged":true}}`)
 	for range 3 {
 		c.use()
 	}
-	if len(docs.links) != 2 || string(docs.link().peer.Capabilities) != `{}` || isClosed(docs.link().done) {
+	if len(docs.links) != 2 || string(docs.link().peer.Capabilities) != `{"sampling":{},"roots":{}}` || isClosed(docs.link().done) {
 		t.Fatalf("%d links, the last with %s", len(docs.links), docs.link().peer.Capabilities)
 	}
 	within(t, "the end of the first", docs.links[0].done)
-	r.modern("docs", `{"roots":{}}`).use()
-	if len(docs.links) != 2 {
-		t.Errorf("%d links: it is known now", len(docs.links))
+	take := func() *line {
+		q := c.request(`1`, "x", "")
+		q.learn([]byte(c.meta("")))
+		l, err := r.linkTo(t.Context(), q, server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	seen := make(map[*line]bool)
+	var held []*line
+	for range maxAlone {
+		l := take()
+		if seen[l] {
+			t.Fatal("two requests have one line")
+		}
+		seen[l], held = true, append(held, l)
+	}
+	if n := len(docs.links); n != 1+maxAlone {
+		t.Errorf("%d links", n)
+	}
+	for range 2 { // one past the limit, and one more
+		if l := take(); l.slot.key.lane != 0 || l.slot.key.told != `{}` {
+			t.Errorf("it has %+v", l.slot.key)
+		}
+	}
+	held[3].release()
+	if l := take(); l != held[3] {
+		t.Error("what was given back is not used again")
+	}
+}
+
+// TestWhereThereIsNoRoomServersAskNobody: the server allows so many sessions and no more.
+func TestWhereThereIsNoRoomServersAskNobody(t *testing.T) {
+	r := newRig(t, "docs", nil)
+	r.modern("docs", `{}`).use()
+	join := r.connect
+	r.connect = func(ctx context.Context, server string, p mcp.Peer) (upstream, error) {
+		if string(p.Capabilities) != `{}` {
+			return nil, &mcp.LinkError{Code: mcp.CodeLinks, Reason: "too many"}
+		}
+		return join(ctx, server, p)
+	}
+	if got := r.modern("docs", `{"sampling":{}}`).use(); !strings.Contains(got, "echo") {
+		t.Error(got)
+	}
+	if n := len(r.servers["docs"].links); n != 1 {
+		t.Errorf("%d links", n)
 	}
 }

@@ -66,9 +66,9 @@ var methods = []method{
 	{"notifications/roots/list_changed", fromClient, true, ExposeRoots, stateful, byRelay, "passed on"},
 
 	{"ping", fromServer, false, 0, stateful, byLink, "answered by the gateway"},
-	{"sampling/createMessage", fromServer, false, ExposeSampling, stateful, byRelay, "passed on, if the client declares it"},
-	{"elicitation/create", fromServer, false, ExposeElicitation, stateful, byRelay, "passed on, if the client declares it"},
-	{"roots/list", fromServer, false, ExposeRoots, stateful, byRelay, "passed on, if the client declares it"},
+	{"sampling/createMessage", fromServer, false, ExposeSampling, stateful, byRelay, "passed on, if the client declares it; to later clients in a result"},
+	{"elicitation/create", fromServer, false, ExposeElicitation, stateful, byRelay, "passed on, if the client declares it; to later clients in a result"},
+	{"roots/list", fromServer, false, ExposeRoots, stateful, byRelay, "passed on, if the client declares it; to later clients in a result"},
 	{"notifications/cancelled", fromServer, true, ExposeCancellation, stateful, byRelay, "of a server's request that was passed on"},
 	{"notifications/progress", fromServer, true, ExposeProgress, stateful | stateless, byRelay, "during a request, under the client's token"},
 	{"notifications/message", fromServer, true, ExposeLogging, stateful | stateless, byRelay, "stateless clients: during a request with a log level"},

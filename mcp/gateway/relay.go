@@ -32,38 +32,94 @@ func (g *Gateway) relay(ctx context.Context, q *request, m *method) []byte {
 
 // passOn passes a request on to one server and returns the answer.
 func (g *Gateway) passOn(ctx context.Context, q *request, server *Server, params jsontext.Value) []byte {
-	ctx = bound(ctx, server)
-	l, err := g.linkTo(ctx, q, server)
+	p := &passage{gateway: g, q: q, server: server, said: stream{out: q.out}}
+	if !mayAskDuring(q.Method) {
+		return p.pass(ctx, params)(q)
+	}
+	sent := callParams{state: present(wire.Member(q.Params, "requestState")), responses: present(wire.Member(q.Params, "inputResponses"))}
+	if message, ours := g.resumed(bound(ctx, server), q, server, q.Method, sent); ours {
+		return message
+	}
+	if !g.mayAsk(ctx, q, server) {
+		return p.pass(ctx, params)(q)
+	}
+	p.errand = g.newErrand(q, server, q.Method, &p.said)
+	return p.errand.run(bound(ctx, server), q, func(ctx context.Context) func(*request) []byte { return p.pass(ctx, params) })
+}
+
+// mayAskDuring reports whether a server may ask something before it answers a method: in the stateless revisions only these have
+// results that say so.
+func mayAskDuring(method string) bool { return method == "prompts/get" || method == "resources/read" }
+
+// A passage is one request that is passed on.
+type passage struct {
+	gateway *Gateway
+	q       *request
+	server  *Server
+	said    stream
+	errand  *errand // nil: the server cannot ask by itself, or asks a session
+}
+
+// pass passes the request on and returns what answers a request for it. What the server asks in its results is asked of the client until
+// ctx ends.
+func (p *passage) pass(ctx context.Context, params jsontext.Value) func(*request) []byte {
+	defer p.said.end()
+	g, q, server, within := p.gateway, p.q, p.server, bound(ctx, p.server)
+	l, err := g.linkTo(within, q, server)
 	if err != nil {
-		return q.broken(server.Name, err)
+		return func(q *request) []byte { return q.broken(server.Name, err) }
 	}
 	defer l.release()
-	level := g.levelFor(ctx, q, l)
+	if p.errand != nil {
+		l.host(p.errand)
+		defer l.leave(p.errand)
+	}
+	level := g.levelFor(within, q, l)
 	params, failed := g.unsealed(q, server, q.Method, params)
 	if failed != nil {
-		return q.fail(failed)
+		return func(q *request) []byte { return q.fail(failed) }
 	}
 	params = withLevel(tokenless(cross(params, ""), server), level)
+	for n := 0; ; n++ {
+		answer, result := p.carry(within, l, params, level)
+		if answer != nil {
+			return answer
+		}
+		more, asks, code, why := g.another(ctx, q, server, &p.said, result, n)
+		switch {
+		case !asks:
+			return func(q *request) []byte { return g.passBack(q, server, result) }
+		case code == "":
+			if params, code = more.onto(params); code == "" {
+				continue
+			}
+		}
+		return func(q *request) []byte { return q.fail(inputRefused(server, code, why)) }
+	}
+}
+
+// carry makes one request of the server. It returns the server's result, or what answers the client if there is none.
+func (p *passage) carry(ctx context.Context, l *line, params jsontext.Value, level severity) (answer func(*request) []byte, result jsontext.Value) {
+	g, q, server := p.gateway, p.q, p.server
 	if err := g.passes(ctx, q.from, server, ToServer, q.Method, params); err != nil {
-		return q.fail(notRecorded)
+		return func(q *request) []byte { return q.fail(notRecorded) }, nil
 	}
 	watching := q.Method == "resources/subscribe" || q.Method == "resources/unsubscribe"
 	if watching && l.Modern() {
-		return g.subscribe(ctx, q, l)
+		message := g.subscribe(ctx, q, l)
+		return func(*request) []byte { return message }, nil
 	}
-	said := &stream{out: q.out}
-	defer said.end()
-	reply, err := l.Request(ctx, q.Method, params, g.during(ctx, q, l, said, level))
+	reply, err := l.Request(ctx, q.Method, params, g.during(ctx, q, l, &p.said, level))
 	switch {
 	case err != nil:
-		return q.broken(server.Name, err)
+		return func(q *request) []byte { return q.broken(server.Name, err) }, nil
 	case reply.Error != nil:
-		return q.failBack(server, g.options.Mask(reply.Error))
+		return func(q *request) []byte { return q.failBack(server, g.options.Mask(reply.Error)) }, nil
 	}
 	if uri, err := wire.Text(wire.Member(params, "uri")); watching && err == nil {
 		g.watches(q, server, uri) // for the link that may follow this one
 	}
-	return g.passBack(q, server, g.options.Mask(reply.Result))
+	return nil, g.options.Mask(reply.Result)
 }
 
 // passBack answers with the result of a server to a request that was passed on.
@@ -73,8 +129,7 @@ func (g *Gateway) passBack(q *request, server *Server, result jsontext.Value) []
 		return q.refuse(wire.InternalError, "server %s: its result cannot be used: %v", server.Name, err)
 	}
 	if code, why := q.mayReceive(server, &f); code != "" {
-		data := append([]byte(`{"code":`), wire.Quote(code)...)
-		return q.fail(wire.ErrorObject(wire.InternalError, "server "+server.Name+": "+why, append(data, '}')))
+		return q.fail(inputRefused(server, code, why))
 	}
 	if !q.modern() {
 		return q.splice(f.finish(result, nil, false))
@@ -251,6 +306,13 @@ func (s *stream) send(message []byte) error {
 		return errAnswered
 	}
 	return s.out.Send(message)
+}
+
+// turn has what is said from now on go to another request of the client; nil: to nobody.
+func (s *stream) turn(out outlet) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.out = out
 }
 
 func (s *stream) end() {

@@ -190,28 +190,27 @@ func TestClientsAreAskedOnlyWhatTheyDeclare(t *testing.T) {
 	}
 }
 
-// TestStatelessClientsAreNeverAsked: they could not answer, and the protocol forbids it.
-func TestStatelessClientsAreNeverAsked(t *testing.T) {
+// TestStatelessClientsAreNotAskedOutsideOfErrands: there is no result in which they could be.
+func TestStatelessClientsAreNotAskedOutsideOfErrands(t *testing.T) {
 	r := newRig(t, "docs", nil)
 	docs := r.servers["docs"]
-	docs.plays("prompts/get", func(_ context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (mcp.Reply, error) {
+	docs.plays("completion/complete", func(_ context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (mcp.Reply, error) {
 		on(wire.Message{ID: jsontext.Value(`9`), Method: "roots/list"})
 		on(wire.Message{Method: "notifications/resources/updated", Params: jsontext.Value(`{"uri":"a:b"}`)})
 		on(wire.Message{Method: "notifications/tools/list_changed"})
 		return mcp.Reply{Result: jsontext.Value(`{}`)}, nil
 	})
 	c := r.modern("docs", `{"roots":{},"sampling":{}}`)
-	c.ask("prompts/get", `{"name":"p"}`)
+	c.ask("completion/complete", `{}`)
 	if got := within(t, "the refusal", docs.answers); !strings.HasPrefix(got, `9 error {"code":-32601,`) {
+		t.Error(got)
+	}
+	docs.link().peer.Tell(wire.Message{ID: jsontext.Value(`10`), Method: "roots/list"})
+	if got := within(t, "the refusal between requests", docs.answers); !strings.HasPrefix(got, `10 error {"code":-32601,`) {
 		t.Error(got)
 	}
 	if all := c.heard(); len(all) > 0 {
 		t.Errorf("the client was told %q", all)
-	}
-	for _, l := range docs.links {
-		if string(l.peer.Capabilities) != `{}` {
-			within(t, "the end of a link by which the client could be asked", l.done)
-		}
 	}
 }
 

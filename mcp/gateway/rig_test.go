@@ -39,6 +39,7 @@ type played struct {
 	links   []*playedLink
 	got     []string // what came: method and params
 	answers chan string
+	told    func(id, message string) // takes the place of answers
 	notes   chan string
 	changes uint64
 }
@@ -80,10 +81,14 @@ func (l *playedLink) Notify(_ context.Context, method string, params []byte) err
 }
 
 func (l *playedLink) Answer(_ context.Context, id, result, failed jsontext.Value) error {
+	message := string(id) + " result " + string(result)
 	if failed != nil {
-		l.answers <- string(id) + " error " + string(failed)
+		message = string(id) + " error " + string(failed)
+	}
+	if l.told != nil {
+		l.told(string(id), message)
 	} else {
-		l.answers <- string(id) + " result " + string(result)
+		l.answers <- message
 	}
 	return nil
 }

@@ -171,28 +171,52 @@ func (g *Gateway) call(ctx context.Context, q *request) []byte {
 	if q.session == nil {
 		q.learn(p.meta)
 	}
+	if message, ours := g.resumed(bound(ctx, server), q, server, tool, p); ours {
+		return message
+	}
+	if q.returns(server, tool, p) {
+		p.responses, p.state = nil, nil // what the client did with the URL decides nothing
+	}
 	if p.state, failed = g.input(q, server, tool, p); failed != nil {
 		return q.fail(failed)
 	}
 	c := &calling{gateway: g, q: q, server: server, can: q.can(), said: stream{out: q.out}}
-	defer c.end()
-	ctx = bound(ctx, server)
+	if !g.mayAsk(ctx, q, server) {
+		defer c.end()
+		return c.make(ctx, tool, p)(q)
+	}
+	c.errand = g.newErrand(q, server, tool, &c.said)
+	return c.errand.run(bound(ctx, server), q, func(ctx context.Context) func(*request) []byte {
+		defer c.end()
+		return c.make(ctx, tool, p)
+	})
+}
+
+// make takes the call through everything that may refuse it, as often as the server asks the client in its results, and returns what
+// answers a request for it.
+func (c *calling) make(ctx context.Context, tool string, p callParams) func(*request) []byte {
+	g, q, within := c.gateway, c.q, bound(ctx, c.server)
 	if q.modern() && q.header != nil {
-		if failed := c.checkHeader(ctx, tool, p.arguments); failed != nil {
-			return q.fail(failed)
+		if failed := c.checkHeader(within, tool, p.arguments); failed != nil {
+			return func(q *request) []byte { return q.fail(failed) }
 		}
 	}
-	answer := g.options.Calls.Call(ctx, c.ask(ctx, tool, p))
-	c.said.end()
-	switch {
-	case answer.Error != nil:
-		return q.failBack(server, answer.Error)
-	case answer.Result == nil:
-		return q.refuse(wire.InternalError, "there is no answer")
-	case !answer.Native:
-		return q.result(answer.Result)
+	for n := 0; ; n++ {
+		answer := g.options.Calls.Call(within, c.ask(within, tool, p))
+		if !answer.Native {
+			return func(q *request) []byte { return c.finish(q, tool, &answer) }
+		}
+		more, asks, code, why := g.another(ctx, q, c.server, &c.said, answer.Result, n)
+		switch {
+		case !asks:
+			return func(q *request) []byte { return c.finish(q, tool, &answer) }
+		case code != "":
+			return func(q *request) []byte {
+				return q.result(withheld(code, fmt.Sprintf("server %s: %s", c.server.Name, why), answer.RunID))
+			}
+		}
+		p.responses, p.state = more.responses, more.state // the same call: a run of its own through everything
 	}
-	return c.finish(tool, answer.Result, answer.RunID)
 }
 
 // A calling is one tools/call under way.
@@ -204,6 +228,8 @@ type calling struct {
 	said    stream
 	token   jsontext.Value // the client's progress token; nil if it wants none, or may not have it
 	level   severity
+	errand  *errand // nil: the server cannot ask by itself, or asks a session
+	url     *shown  // what a stateless client is to show its user; nil: nothing
 
 	mu   sync.Mutex
 	line *line // in use; nil: none yet
@@ -230,7 +256,8 @@ func (c *calling) ask(ctx context.Context, tool string, p callParams) *Ask {
 		From: q.from, Server: c.server.Name, Tool: tool, Arguments: p.arguments, Extra: extra(p),
 		Progress: c.token != nil && q.out != nil,
 		Tasks:    g.options.Tasks && c.can.tasks,
-		Elicit:   q.session != nil && q.out != nil && c.can.elicitation && c.can.url,
+		Elicit:   q.out != nil && c.can.elicitation && c.can.url,
+		Returns:  q.session == nil,
 		Meta:     c.meta(p.meta),
 	}
 	a.Link = func(ctx context.Context) (*mcp.Link, error) {
@@ -312,23 +339,6 @@ func (c *calling) say(done, total float64, note string) {
 	_ = c.said.send(wire.Call(nil, nil, "notifications/progress", b.done())) // see stream
 }
 
-// show asks the client to open a URL for a person.
-func (c *calling) show(url, note, id string) {
-	s := c.q.session
-	if s == nil || !c.can.elicitation || !c.can.url || s.shown() >= maxShown {
-		return
-	}
-	var b object
-	b.add("mode", []byte(`"url"`))
-	b.add("message", wire.Quote(note))
-	b.add("url", wire.Quote(url))
-	b.add("elicitationId", wire.Quote(id))
-	ours := s.await(&ask{method: "elicitation/create"})
-	if c.said.send(wire.Call(nil, ours, "elicitation/create", b.done())) != nil {
-		s.take(ours)
-	}
-}
-
 // held is the line that the call uses; nil before it has one.
 func (c *calling) held() *line {
 	c.mu.Lock()
@@ -359,6 +369,9 @@ func (c *calling) link(ctx context.Context) (*line, error) {
 		c.line.release()
 	}
 	c.line = l
+	if c.errand != nil && !c.over {
+		l.host(c.errand)
+	}
 	return l, nil
 }
 
@@ -368,20 +381,31 @@ func (c *calling) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over = true; c.line != nil {
+		c.line.leave(c.errand)
 		c.line.release()
 		c.line = nil
 	}
 }
 
-// finish answers with the server's own result.
-func (c *calling) finish(tool string, result jsontext.Value, run string) []byte {
-	q, g := c.q, c.gateway
+// finish answers a request for the call.
+func (c *calling) finish(q *request, tool string, answer *Answer) []byte {
+	switch {
+	case answer.Error != nil:
+		return q.failBack(c.server, answer.Error)
+	case answer.Result == nil:
+		return q.refuse(wire.InternalError, "there is no answer")
+	case !answer.Native && c.url != nil:
+		return q.result(c.url.result(q, c.server, tool))
+	case !answer.Native:
+		return q.result(answer.Result)
+	}
+	g, result := c.gateway, answer.Result
 	var f finding
 	if err := f.read(result); err != nil {
 		return q.refuse(wire.InternalError, "server %s: its result cannot be used: %v", c.server.Name, err)
 	}
 	if code, why := q.mayReceive(c.server, &f); code != "" {
-		return q.result(withheld(code, fmt.Sprintf("server %s: %s", c.server.Name, why), run))
+		return q.result(withheld(code, fmt.Sprintf("server %s: %s", c.server.Name, why), answer.RunID))
 	}
 	if !q.modern() {
 		return q.splice(f.finish(result, nil, false))

@@ -146,7 +146,7 @@ func TestWhatTheMachineIsToldOfTheClient(t *testing.T) {
 		tasks, elicit, token bool
 	}{
 		{"session-with-all", `{` + tasks + `,` + url + `}`, false, nil, true, true, true},
-		{"stateless-with-all", `{` + tasks + `,` + url + `}`, true, nil, true, false, true},
+		{"stateless-with-all", `{` + tasks + `,` + url + `}`, true, nil, true, true, true},
 		{"nothing", `{}`, false, nil, false, false, true},
 		{"form-only", `{"elicitation":{}}`, false, nil, false, false, true},
 		{"no-tasks-here", `{` + tasks + `}`, true, func(o *Options) { o.Tasks = false }, false, false, true},

@@ -1,0 +1,400 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
+	"pgfsm/policy/canonical"
+)
+
+// Bounds of errands whose clients were asked something.
+const (
+	maxErrands     = 256             // at once
+	maxErrandsEach = 32              // of these, one identity's
+	maxQuestions   = 64              // of one errand, or of one result of a server, that are not answered
+	errandKept     = 5 * time.Minute // for which what became of one waits for its client
+)
+
+// An errand is a request of a stateless client to a server with sessions, which may ask the client something before it answers. A
+// client of the stateless revisions is asked in a result, and comes back with its answers: meanwhile the errand goes on.
+type errand struct {
+	gateway *Gateway
+	from    Identity
+	server  *Server
+	what    string            // the tool, or another method
+	params  [sha256.Size]byte // see sameParams
+	size    int               // of the request, in bytes, if it is more than a little
+	can     abilities
+	said    *stream
+	ctx     context.Context // that it goes on in
+	cancel  context.CancelFunc
+	over    chan struct{} // closed once there is an answer
+	answer  func(*request) []byte
+	asked   chan struct{} // a question has come
+
+	mu    sync.Mutex
+	id    string         // by which the client finds it again; empty: nothing was asked yet
+	here  bool           // a request of the client waits for it
+	token jsontext.Value // the progress token of that; nil: it wants none
+	open  []question     // in the order in which they came
+	last  int            // the number of the last question
+	done  bool           // nothing more is asked
+	timer *time.Timer
+}
+
+// A question is a server's request to the client of an errand.
+type question struct {
+	name   string // the client's
+	id     jsontext.Value
+	line   *line
+	method string
+	params jsontext.Value
+}
+
+// mayAsk reports whether the server of a stateless client's request may ask that client something by itself.
+func (g *Gateway) mayAsk(ctx context.Context, q *request, server *Server) bool {
+	if q.session != nil || server.Expose&(ExposeSampling|ExposeElicitation|ExposeRoots) == 0 || len(q.can().told(server.Expose)) == len(`{}`) {
+		return false
+	}
+	if _, known := g.pool.hello(server.Name); !known {
+		if l, err := g.linkTo(ctx, q, server); err == nil {
+			l.release()
+		}
+	}
+	return g.pool.legacy(server.Name)
+}
+
+// newErrand makes an errand of a request. What is said to the client meanwhile goes over said.
+func (g *Gateway) newErrand(q *request, server *Server, what string, said *stream) *errand {
+	e := &errand{
+		gateway: g, from: q.from, server: server, what: what, params: sameParams(q.Params), can: q.can(), said: said,
+		over: make(chan struct{}), asked: make(chan struct{}, 1), here: true,
+		token: wire.Member(wire.Member(q.Params, "_meta"), "progressToken"),
+	}
+	if len(q.Params) > freely {
+		e.size = len(q.Params)
+	}
+	return e
+}
+
+// sameParams is what two requests have in common of which the second repeats the first: all of the params that a client does not
+// change when it repeats a request with its answers.
+func sameParams(params jsontext.Value) [sha256.Size]byte {
+	var b object
+	skim(params, func(name string, value jsontext.Value) {
+		switch name {
+		case "_meta", "inputResponses", "requestState":
+		default:
+			b.add(name, value)
+		}
+	})
+	same, err := canonical.JSON(b.done())
+	if err != nil { // it was read strictly before
+		same = b.done()
+	}
+	return sha256.Sum256(same)
+}
+
+// run runs do, whose result says what answers a request, beside the request that it is for, and answers that: with what do has come to,
+// or with what the server asks.
+func (e *errand) run(ctx context.Context, q *request, do func(context.Context) func(*request) []byte) []byte {
+	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer e.cancel()
+		e.answer = do(e.ctx)
+		close(e.over)
+		e.gateway.errands.ended(e)
+	}()
+	return e.wait(ctx, q)
+}
+
+// wait answers a request of the errand's client. A connection that is lost cancels the errand, as it does any stateless request.
+func (e *errand) wait(ctx context.Context, q *request) []byte {
+	gone := ctx.Done()
+	for {
+		if asks := e.park(q); asks != nil {
+			return q.result(asks)
+		}
+		select {
+		case <-e.over:
+			e.gateway.errands.remove(e)
+			return e.answer(q)
+		case <-e.asked:
+		case <-gone:
+			e.cancel()
+			gone = nil
+		}
+	}
+}
+
+// park is the result that asks the client what the server wants to know; nil if it wants nothing, or does not want it any more. Then
+// no request of the client waits for the errand.
+func (e *errand) park(q *request) jsontext.Value {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.open) == 0 || e.ended() || e.ctx.Err() != nil {
+		return nil
+	}
+	var asks object
+	for _, x := range e.open {
+		var one object
+		one.add("method", wire.Quote(x.method))
+		if x.params != nil {
+			one.add("params", x.params)
+		}
+		asks.add(x.name, one.done())
+	}
+	var b object
+	b.add("resultType", []byte(`"input_required"`))
+	b.add("inputRequests", asks.done())
+	b.add("requestState", wire.Quote(e.gateway.seals.seal(ofErrand, e.id, q.from, e.server.Name, e.what)))
+	e.here, e.token = false, nil
+	e.said.turn(nil)
+	return b.done()
+}
+
+func (e *errand) ended() bool {
+	select {
+	case <-e.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// ask takes a question of the server. The error object says why the client is not asked.
+func (e *errand) ask(ctx context.Context, l *line, m wire.Message) (failed jsontext.Value) {
+	if e.gateway.busy.closed() {
+		return invalid(wire.InternalError, "the client cannot come back: the gateway is stopping")
+	}
+	params := cross(m.Params, "")
+	if e.gateway.passes(ctx, e.from, l.server, ToClient, m.Method, params) != nil {
+		return notRecorded
+	}
+	if params != nil {
+		params = e.gateway.options.Mask(untokened(params))
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.done || len(e.open) >= maxQuestions || !e.gateway.errands.add(e) {
+		return invalid(wire.InternalError, "the client has not answered what it was asked before")
+	}
+	e.last++
+	name := "q" + strconv.Itoa(e.last)
+	e.open = append(e.open, question{name: name, id: m.ID.Clone(), line: l, method: m.Method, params: params.Clone()})
+	select {
+	case e.asked <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// untokened is params without the progress token: a client that is asked in a result has no way to say how far it is.
+func untokened(params jsontext.Value) jsontext.Value {
+	meta := wire.Member(params, "_meta")
+	if wire.Member(meta, "progressToken") == nil {
+		return params
+	}
+	without, err := wire.Set(meta, "progressToken", nil)
+	if err == nil {
+		without, err = wire.Set(params, "_meta", without)
+	}
+	if err != nil {
+		return nil // what cannot be read is not asked
+	}
+	return without
+}
+
+// close lets nothing more be asked, and returns what was not answered.
+func (e *errand) close() (open []question) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	open, e.open, e.done = e.open, nil, true
+	return open
+}
+
+// withdraw forgets a question that the server does not wait to be answered any more.
+func (e *errand) withdraw(theirs jsontext.Value) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, x := range e.open {
+		if string(x.id) == string(theirs) {
+			e.open = append(e.open[:i:i], e.open[i+1:]...)
+			return
+		}
+	}
+}
+
+// progress is the params of a notification of progress under the token of the request that waits now; nil if that wants none.
+func (e *errand) progress(params jsontext.Value) jsontext.Value {
+	e.mu.Lock()
+	token := e.token
+	e.mu.Unlock()
+	if token == nil {
+		return nil
+	}
+	params, err := wire.Set(params, "progressToken", token)
+	if err != nil {
+		return nil
+	}
+	return params
+}
+
+// resumed answers a request that repeats an errand's, with the client's answers; ours is false if it does not.
+func (g *Gateway) resumed(ctx context.Context, q *request, server *Server, what string, p callParams) (message []byte, ours bool) {
+	if q.session != nil || p.state == nil {
+		return nil, false
+	}
+	text, err := wire.Text(p.state)
+	if err != nil {
+		return nil, false
+	}
+	id, ok := g.seals.open(ofErrand, text, q.from, server.Name, what)
+	if !ok {
+		return nil, false
+	}
+	e := g.errands.find(id)
+	switch {
+	case e == nil:
+		return q.refuse(wire.InvalidParams, "what this requestState belongs to is over, and its outcome was told or not fetched in time"), true
+	case e.params != sameParams(q.Params):
+		return q.refuse(wire.InvalidParams, "this requestState belongs to a request with other params"), true
+	}
+	if failed := e.come(ctx, q, p.responses); failed != nil {
+		return q.fail(failed), true
+	}
+	return e.wait(ctx, q), true
+}
+
+// come gives the client's answers to the server, and makes the request the one that waits. The error object says why not.
+func (e *errand) come(ctx context.Context, q *request, responses jsontext.Value) (failed jsontext.Value) {
+	given := make(map[string]jsontext.Value)
+	skim(responses, func(name string, value jsontext.Value) {
+		if value.Kind() != '{' {
+			failed = invalid(wire.InvalidParams, `"inputResponses" has a member that is not an object`)
+		}
+		given[name] = value
+	})
+	if failed != nil {
+		return failed
+	}
+	answered, ok := e.enter(q, given)
+	if !ok {
+		return invalid(wire.InvalidRequest, "another request with this requestState is under way")
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWait)
+	defer cancel()
+	for _, x := range answered {
+		result := cross(given[x.name], "")
+		var failed jsontext.Value
+		if e.gateway.passes(ctx, e.from, e.server, ToServer, x.method, result) != nil {
+			result, failed = nil, notRecorded
+		}
+		_ = x.line.Answer(ctx, x.id, result, failed) // a server that cannot be told has lost its link
+	}
+	return nil
+}
+
+// enter makes a request the one that waits, and returns the questions that it answers. False: another one waits.
+func (e *errand) enter(q *request, given map[string]jsontext.Value) (answered []question, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.here {
+		return nil, false
+	}
+	e.here = true
+	e.token = wire.Member(wire.Member(q.Params, "_meta"), "progressToken")
+	e.said.turn(q.out)
+	var left []question
+	for _, x := range e.open {
+		if given[x.name] != nil {
+			answered = append(answered, x)
+		} else {
+			left = append(left, x)
+		}
+	}
+	e.open = left
+	return answered, true
+}
+
+// errands are those whose clients were asked something, and have not come back for the answer.
+type errands struct {
+	room *bodies // that requests take
+
+	mu     sync.Mutex
+	byID   map[string]*errand
+	per    map[Identity]int
+	closed bool
+}
+
+// add makes an errand known whose client is to be asked something. The errand's lock is held. False: there are too many.
+func (t *errands) add(e *errand) bool {
+	if e.id != "" {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || len(t.byID) >= maxErrands || t.per[e.from] >= maxErrandsEach || e.size > 0 && !t.room.take(e.from, e.size) {
+		return false
+	}
+	if t.byID == nil {
+		t.byID, t.per = make(map[string]*errand), make(map[Identity]int)
+	}
+	e.id = rand.Text()
+	t.byID[e.id] = e
+	t.per[e.from]++
+	return true
+}
+
+func (t *errands) find(id string) *errand {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byID[id]
+}
+
+// ended notes that an errand is over. If nobody waits for it, it is kept for a while.
+func (t *errands) ended(e *errand) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.here {
+		e.timer = time.AfterFunc(errandKept, func() { t.remove(e) })
+	}
+}
+
+// remove forgets an errand.
+func (t *errands) remove(e *errand) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byID[e.id] != e {
+		return
+	}
+	delete(t.byID, e.id)
+	if t.per[e.from]--; t.per[e.from] == 0 {
+		delete(t.per, e.from)
+	}
+	if e.size > 0 {
+		t.room.give(e.from, e.size)
+	}
+}
+
+// close ends all errands whose clients were asked something. No other client is asked afterwards.
+func (t *errands) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for _, e := range t.byID { // in any order: all are ended
+		e.cancel()
+	}
+}

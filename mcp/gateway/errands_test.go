@@ -1,0 +1,532 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/mcp"
+	"pgfsm/mcp/wire"
+)
+
+const (
+	askForm  = `{"_meta":{"progressToken":3,"k":1},"message":"Which?","requestedSchema":{"type":"object","properties":{}}}`
+	askedFor = `{"message":"Which?","requestedSchema":{"type":"object","properties":{}}}`
+)
+
+// elicits is a server's question.
+func elicits(id string) wire.Message {
+	return wire.Message{ID: jsontext.Value(id), Method: "elicitation/create", Params: jsontext.Value(askForm)}
+}
+
+// An asker is a rig with a server that asks in the middle of a call, and goes on once it is told.
+type asker struct {
+	*rig
+	docs *played
+	ann  *client
+	goOn chan string // the server does not need to be told any more
+
+	mu    sync.Mutex
+	last  int
+	waits map[string]chan string
+}
+
+// newAsker has the server ask question after question, each once the one before was answered, also of prompts.
+func newAsker(t *testing.T, questions int, change func(*Options)) *asker {
+	r := newRig(t, "docs", change)
+	a := &asker{rig: r, docs: r.servers["docs"], ann: r.modern("docs", `{"elicitation":{},"sampling":{},"roots":{}}`),
+		goOn: make(chan string), last: 9, waits: make(map[string]chan string)}
+	a.docs.told = a.told
+	r.judge.decide = func(ctx context.Context, ask *Ask) Answer {
+		if _, err := ask.Link(ctx); err != nil {
+			return Answer{Error: invalid(wire.InternalError, err.Error())}
+		}
+		return Answer{Native: true, RunID: "run", Result: a.turn(ctx, questions, ask.Relay)}
+	}
+	a.docs.plays("prompts/get", func(ctx context.Context, _ *playedLink, _ jsontext.Value, on func(wire.Message)) (mcp.Reply, error) {
+		return mcp.Reply{Result: a.turn(ctx, questions, on)}, nil
+	})
+	return a
+}
+
+// told is the answer to a question of the server.
+func (a *asker) told(id, message string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.waits[id] == nil {
+		a.waits[id] = make(chan string, 4)
+	}
+	a.waits[id] <- message
+}
+
+// next is an id for a question, and where its answer comes.
+func (a *asker) next() (id string, answer chan string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last++
+	id = fmt.Sprint(a.last)
+	a.waits[id] = make(chan string, 4)
+	return id, a.waits[id]
+}
+
+// turn asks, and is what the server answers in the end.
+func (a *asker) turn(ctx context.Context, questions int, on func(wire.Message)) jsontext.Value {
+	var told []string
+	for range questions {
+		id, answer := a.next()
+		on(elicits(id))
+		select {
+		case said := <-answer:
+			told = append(told, said)
+		case said := <-a.goOn:
+			told = append(told, said)
+		case <-ctx.Done():
+			return jsontext.Value(`{"content":[],"cancelled":true}`)
+		}
+	}
+	return jsontext.Value(`{"content":[],"told":` + string(wire.Quote(strings.Join(told, ";"))) + `}`)
+}
+
+// asked is the state and the questions of an answer that asks.
+func asked(t *testing.T, message string) (state string, requests jsontext.Value) {
+	t.Helper()
+	result := wire.Member([]byte(message), "result")
+	if kind, _ := wire.Text(wire.Member(result, "resultType")); kind != "input_required" {
+		t.Fatalf("it asks nothing: %s", message)
+	}
+	return string(wire.Member(result, "requestState")), wire.Member(result, "inputRequests")
+}
+
+const byTool, byPrompt = "tools/call", "prompts/get"
+
+// again repeats a request with answers.
+func (c *client) again(method, state, responses string) string {
+	c.t.Helper()
+	return c.ask(method, `{"name":"echo","arguments":{"n":1},"requestState":`+state+`,"inputResponses":`+responses+`}`)
+}
+
+const first1 = `{"name":"echo","arguments":{"n":1}}`
+
+func TestServersWithSessionsAskStatelessClients(t *testing.T) {
+	for _, method := range []string{byTool, byPrompt} {
+		t.Run(strings.ReplaceAll(method, "/", "-"), func(t *testing.T) {
+			a := newAsker(t, 2, nil)
+			state, requests := asked(t, a.ann.ask(method, first1))
+			if diff := cmp.Diff(`{"q1":{"method":"elicitation/create","params":{"_meta":{"k":1},`+askedFor[1:]+`}}`, string(requests)); diff != "" {
+				t.Errorf("the question (-want +got):\n%s", diff)
+			}
+			state, requests = asked(t, a.ann.again(method, state, `{"q1":{"_meta":{"io.modelcontextprotocol/x":1},"action":"accept"},"other":{}}`))
+			if got := string(requests); !strings.HasPrefix(got, `{"q2":`) {
+				t.Errorf("the second question: %s", got)
+			}
+			got := a.ann.again(method, state, `{"q2":{"action":"decline"}}`)
+			if !strings.Contains(got, `"id":7`) || !strings.Contains(got, `10 result {\"_meta\":{},\"action\":\"accept\"};11 result {\"action\":\"decline\"}`) {
+				t.Errorf("in the end: %s", got)
+			}
+			if n := len(a.judge.asked) + len(a.docs.received(byPrompt)); n != 1 {
+				t.Errorf("it was made %d times", n)
+			}
+			passed := strings.Join(a.passed, ", ")
+			if want := "to_client docs elicitation/create, to_server docs elicitation/create, to_client docs elicitation/create, to_server docs elicitation/create"; !strings.HasSuffix(passed, want) {
+				t.Errorf("what was recorded: %s", passed)
+			}
+			if got := a.ann.again(method, state, `{"q2":{"action":"accept"}}`); !strings.Contains(got, `"code":-32602`) {
+				t.Errorf("after the end: %s", got)
+			}
+			if n := a.errands.count(); n != 0 {
+				t.Errorf("%d are left", n)
+			}
+		})
+	}
+}
+
+func TestErrandsBelongToWhoseTheyAre(t *testing.T) {
+	a := newAsker(t, 1, nil)
+	state, _ := asked(t, a.ann.ask(byTool, first1))
+	bob := a.modern("docs", a.ann.can)
+	bob.from = Identity{Name: "ann", Token: "another"}
+	tampered := strings.TrimSuffix(state, `"`) + `x"`
+	const yes = `{"q1":{"action":"accept"}}`
+	for _, tc := range []struct {
+		name, method, params string
+		c                    *client
+	}{
+		{"another-identity", byTool, first1, bob},
+		{"another-tool", byTool, `{"name":"other","arguments":{"n":1}}`, a.ann},
+		{"other-arguments", byTool, `{"name":"echo","arguments":{"n":2}}`, a.ann},
+		{"no-arguments", byTool, `{"name":"echo"}`, a.ann},
+		{"another-method", byPrompt, first1, a.ann},
+		{"an-answer-that-is-no-object", byTool, first1, a.ann},
+		{"tampered", byTool, first1, a.ann},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			with, answers := state, yes
+			switch tc.name {
+			case "tampered":
+				with = tampered
+			case "an-answer-that-is-no-object":
+				answers = `{"q1":"accept"}`
+			}
+			params := strings.TrimSuffix(tc.params, "}") + `,"requestState":` + with + `,"inputResponses":` + answers + `}`
+			if got := tc.c.ask(tc.method, params); !strings.Contains(got, `"code":-32602`) {
+				t.Errorf("it was answered: %s", got)
+			}
+		})
+	}
+	if n := len(a.judge.asked); n != 1 {
+		t.Errorf("%d calls", n)
+	}
+	if got := a.ann.again(byTool, state, yes); !strings.Contains(got, `10 result {\"action\":\"accept\"}`) {
+		t.Errorf("its own client: %s", got)
+	}
+}
+
+// TestSpellingsOfTheSameParams: clients write what they repeat anew.
+func TestSpellingsOfTheSameParams(t *testing.T) {
+	a := newAsker(t, 1, nil)
+	state, _ := asked(t, a.ann.ask(byTool, `{"name":"echo","arguments":{"a":1,"b":"\u0078"}}`))
+	got := a.ann.ask(byTool, `{"arguments":{ "b":"x","a":1},"inputResponses":{"q1":{}},"name":"echo","requestState":`+state+`}`)
+	if !strings.Contains(got, `10 result {}`) {
+		t.Error(got)
+	}
+}
+
+func TestOneRequestWaitsForAnErrand(t *testing.T) {
+	a := newAsker(t, 0, nil)
+	goOn := make(chan struct{})
+	a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
+		_, _ = ask.Link(ctx)
+		id, answer := a.next()
+		ask.Relay(elicits(id))
+		<-answer
+		<-goOn
+		return Answer{Native: true, Result: jsontext.Value(`{"content":[]}`)}
+	}
+	state, _ := asked(t, a.ann.ask(byTool, first1))
+	over := make(chan string, 1)
+	go func() { over <- a.ann.again(byTool, state, `{"q1":{}}`) }()
+	for e := a.errands.only(); ; { // until the first of them waits
+		e.mu.Lock()
+		here := e.here
+		e.mu.Unlock()
+		if here {
+			break
+		}
+	}
+	if got := a.ann.again(byTool, state, `{"q1":{}}`); !strings.Contains(got, `"code":-32600`) {
+		t.Errorf("the second: %s", got)
+	}
+	close(goOn)
+	if got := within(t, "the answer", over); !strings.Contains(got, `"content":[]`) {
+		t.Error(got)
+	}
+}
+
+// only is the one errand there is.
+func (t *errands) only() *errand {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.byID { // in any order: there is one
+		return e
+	}
+	return nil
+}
+
+// count is how many there are.
+func (t *errands) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := 0
+	for _, each := range t.per { // in any order: they are added up
+		n += each
+	}
+	return max(n, len(t.byID))
+}
+
+func TestQuestionsThatWereNotAnsweredAreAskedAgain(t *testing.T) {
+	a := newAsker(t, 0, nil)
+	a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
+		_, _ = ask.Link(ctx)
+		var answers [4]chan string
+		for i := range answers {
+			var id string
+			id, answers[i] = a.next()
+			if i == 3 {
+				a.docs.link().peer.Tell(elicits(id)) // not on the stream of the call
+				continue
+			}
+			ask.Relay(elicits(id))
+			if i == 2 {
+				ask.Relay(wire.Message{Method: methodCancelled, Params: jsontext.Value(`{"requestId":` + id + `}`)})
+			}
+		}
+		told := <-answers[0] + <-answers[1] + <-answers[3]
+		if len(answers[2]) > 0 {
+			told += "; it was told what it did not want to know: " + <-answers[2]
+		}
+		return Answer{Native: true, Result: jsontext.Value(`{"told":` + string(wire.Quote(told)) + `}`)}
+	}
+	answer := a.ann.ask(byTool, first1)
+	seen := make(map[string]bool)
+	for range 8 {
+		if !strings.Contains(answer, "input_required") {
+			break
+		}
+		state, requests := asked(t, answer)
+		responses := `{}`
+		_ = wire.Members(requests, func(name string, _ jsontext.Value) error {
+			if len(responses) == 2 && (seen[name] || name != "q1") { // one at a time, and the first not when it is first asked
+				responses = `{"` + name + `":{}}`
+			}
+			seen[name] = true
+			return nil
+		})
+		answer = a.ann.again(byTool, state, responses)
+	}
+	if !strings.Contains(answer, `"told":"10 result {}11 result {}13 result {}"`) || len(seen) < 3 {
+		t.Errorf("%s; asked were %v", answer, seen)
+	}
+}
+
+func TestWhatIsSaidDuringAnErrand(t *testing.T) {
+	a := newAsker(t, 0, nil)
+	progress := func(n string) wire.Message {
+		return wire.Message{Method: "notifications/progress", Params: jsontext.Value(`{"progress":` + n + `,"progressToken":"one"}`)}
+	}
+	a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
+		_, _ = ask.Link(ctx)
+		ask.Relay(progress("1"))
+		for i := range 3 {
+			id, answer := a.next()
+			ask.Relay(elicits(id))
+			<-answer
+			ask.Relay(progress(fmt.Sprint(i + 2)))
+		}
+		return Answer{Native: true, Result: jsontext.Value(`{"content":[]}`)}
+	}
+	with := func(token, more string) string {
+		if token != "" {
+			token = `,"progressToken":"` + token + `"`
+		}
+		return `{"name":"echo","_meta":` + a.ann.meta(token) + more + `}`
+	}
+	state, _ := asked(t, a.ann.ask(byTool, with("one", "")))
+	for i, token := range []string{"two", "", "three"} {
+		answer := a.ann.ask(byTool, with(token, fmt.Sprintf(`,"requestState":%s,"inputResponses":{"q%d":{}}`, state, i+1)))
+		if i < 2 {
+			state, _ = asked(t, answer)
+		}
+	}
+	var got []string
+	for _, m := range a.ann.heard() {
+		got = append(got, string(wire.Member([]byte(m), "params")))
+	}
+	want := []string{`{"progress":1,"progressToken":"one"}`, `{"progress":2,"progressToken":"two"}`, `{"progress":4,"progressToken":"three"}`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestClientsThatGoWhileTheirErrandIsUnderWay(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		without Expose
+		want    string
+	}{{"told", 0, `"cancelled":true`}, {"cancellation-not-exposed", ExposeCancellation, `11 result {}`}} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := newAsker(t, 2, func(o *Options) { o.Servers[0].Expose &^= tc.without })
+			second := make(chan struct{})
+			inner := a.judge.decide
+			a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
+				relay, n := ask.Relay, 0
+				ask.Relay = func(m wire.Message) {
+					if n++; n == 2 { // it is not asked: the client is gone
+						close(second)
+						if tc.without != 0 {
+							a.told("11", "11 result {}")
+						}
+						return
+					}
+					relay(m)
+				}
+				return inner(ctx, ask)
+			}
+			state, _ := asked(t, a.ann.ask(byTool, first1))
+			ctx, cancel := context.WithCancel(t.Context())
+			params, _ := wire.Set([]byte(first1[:len(first1)-1]+`,"requestState":`+state+`,"inputResponses":{"q1":{}}}`), "_meta", []byte(a.ann.meta("")))
+			over := make(chan string, 1)
+			go func() { over <- string(a.dispatch(ctx, a.ann.request(`8`, byTool, string(params)))) }()
+			within(t, "the second question", second)
+			cancel()
+			if got := within(t, "the end", over); !strings.Contains(got, tc.want) {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+func TestErrandsThatNobodyComesBackFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAsker(t, 1, nil)
+		state, _ := asked(t, a.ann.ask(byTool, first1))
+		a.goOn <- "by itself"
+		synctest.Wait()
+		time.Sleep(errandKept - time.Second)
+		late, _ := asked(t, a.ann.ask(byTool, first1))
+		if n := a.errands.count(); n != 2 {
+			t.Errorf("%d errands", n)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := a.ann.again(byTool, state, `{}`); !strings.Contains(got, `"code":-32602`) {
+			t.Errorf("it was kept: %s", got)
+		}
+		a.goOn <- "by itself"
+		synctest.Wait()
+		time.Sleep(errandKept - time.Second)
+		if got := a.ann.again(byTool, late, `{}`); !strings.Contains(got, "by itself") {
+			t.Errorf("it was not kept: %s", got)
+		}
+		if n := a.errands.count(); n != 0 {
+			t.Errorf("%d are left", n)
+		}
+	})
+}
+
+func TestErrandsAreBounded(t *testing.T) {
+	ask := func(a *asker, who string) string {
+		c := a.modern("docs", a.ann.can)
+		c.from = Identity{Name: who}
+		return c.ask(byTool, first1)
+	}
+	t.Run("of-one-client", func(t *testing.T) {
+		a := newAsker(t, 1, nil)
+		for range maxErrandsEach {
+			a.errands.per = map[Identity]int{{Name: "ann"}: len(a.errands.byID)}
+			if a.errands.byID == nil {
+				a.errands.byID = make(map[string]*errand)
+			}
+			a.errands.byID[fmt.Sprint(len(a.errands.byID))] = &errand{cancel: func() {}}
+		}
+		asked(t, ask(a, "ann"))
+		if got := ask(a, "ann"); !strings.Contains(got, ` error {\"code\":-32603`) {
+			t.Errorf("one past the limit: %s", got)
+		}
+		asked(t, ask(a, "bob"))
+	})
+	t.Run("altogether", func(t *testing.T) {
+		a := newAsker(t, 1, nil)
+		a.errands.byID, a.errands.per = make(map[string]*errand), make(map[Identity]int)
+		for i := range maxErrands - 1 {
+			a.errands.byID[fmt.Sprint(i)] = &errand{cancel: func() {}}
+		}
+		asked(t, ask(a, "ann"))
+		if got := ask(a, "bob"); !strings.Contains(got, ` error {\"code\":-32603`) {
+			t.Errorf("one past the limit: %s", got)
+		}
+	})
+	t.Run("questions", func(t *testing.T) {
+		a := newAsker(t, 0, nil)
+		a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
+			_, _ = ask.Link(ctx)
+			var answer chan string
+			for i := range maxQuestions + 1 {
+				var id string
+				id, answer = a.next()
+				ask.Relay(elicits(id))
+				if i == maxQuestions-1 && len(answer) > 0 {
+					t.Error("the last that may be asked was refused")
+				}
+			}
+			return Answer{Native: true, Result: jsontext.Value(`{"told":` + string(wire.Quote(<-answer)) + `}`)}
+		}
+		got := a.ann.ask(byTool, first1)
+		for strings.Contains(got, "input_required") { // it may have been quicker than the server
+			state, _ := asked(t, got)
+			got = a.ann.again(byTool, state, `{}`)
+		}
+		if !strings.Contains(got, `73 error {\"code\":-32603`) && !strings.Contains(got, `74 error {\"code\":-32603`) {
+			t.Errorf("one past the limit: %s", got)
+		}
+	})
+	t.Run("large-requests", func(t *testing.T) {
+		a := newAsker(t, 1, func(o *Options) { o.Limits.BodiesBytes = 4 * freely })
+		large := `{"name":"echo","arguments":{"n":"` + strings.Repeat("x", freely) + `"}}`
+		state, _ := asked(t, a.ann.ask(byTool, large))
+		if got := a.ann.ask(byTool, large); !strings.Contains(got, ` error {\"code\":-32603`) {
+			t.Errorf("without room: %s", got)
+		}
+		back := strings.TrimSuffix(large, "}") + `,"requestState":` + state + `,"inputResponses":{"q1":{}}}`
+		if got := a.ann.ask(byTool, back); !strings.Contains(got, "10 result") || a.bodies.taken != 0 {
+			t.Errorf("%d bytes are taken: %s", a.bodies.taken, got)
+		}
+	})
+}
+
+func TestQuestionsThatAreNotPassedOn(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		can    string
+		change func(*Options)
+		begin  func(*asker)
+		want   string
+	}{
+		{"not-declared", `{"roots":{}}`, nil, nil, `-32601`},
+		{"not-exposed", `{"elicitation":{},"roots":{}}`, func(o *Options) { o.Servers[0].Expose &^= ExposeElicitation }, nil, `-32601`},
+		{"not-recorded", `{"elicitation":{}}`, nil, func(a *asker) { a.refuse = true }, `-32603,\"message\":\"it could not be recorded`},
+		{"while-the-gateway-stops", `{"elicitation":{}}`, nil, func(a *asker) { a.busy.close() }, `-32603,\"message\":\"the client cannot come back`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := newAsker(t, 1, tc.change)
+			a.ann.can = tc.can
+			if tc.begin != nil {
+				tc.begin(a)
+			}
+			if got := a.ann.ask(byTool, first1); !strings.Contains(got, `10 error {\"code\":`+tc.want) {
+				t.Error(got)
+			}
+		})
+	}
+	t.Run("answer-not-recorded", func(t *testing.T) {
+		a := newAsker(t, 1, nil)
+		state, _ := asked(t, a.ann.ask(byTool, first1))
+		a.refuse = true
+		if got := a.ann.again(byTool, state, `{"q1":{"secret":1}}`); !strings.Contains(got, `10 error {`) || strings.Contains(got, "secret") {
+			t.Error(got)
+		}
+	})
+}
+
+// TestNobodyIsAskedAfterTheEnd: what the server still wants to know when it has answered, and what the gateway has under way when it stops.
+func TestNobodyIsAskedAfterTheEnd(t *testing.T) {
+	a := newAsker(t, 0, nil)
+	a.docs.plays(byPrompt, func(_ context.Context, _ *playedLink, _ jsontext.Value, on func(wire.Message)) (mcp.Reply, error) {
+		on(elicits(`5`))
+		a.docs.told = nil
+		return mcp.Reply{Result: jsontext.Value(`{"messages":[]}`)}, nil
+	})
+	answer := a.ann.ask(byPrompt, first1)
+	for strings.Contains(answer, "input_required") { // it may have been quicker
+		state, _ := asked(t, answer)
+		answer = a.ann.again(byPrompt, state, `{}`)
+	}
+	if !strings.Contains(answer, `"messages":[]`) {
+		t.Error(answer)
+	}
+	if got := within(t, "the refusal", a.docs.answers); !strings.HasPrefix(got, `5 error {"code":-32603`) {
+		t.Error(got)
+	}
+	b := newAsker(t, 1, nil)
+	state, _ := asked(t, b.ann.ask(byTool, first1))
+	b.dispatching.end()
+	if got := b.ann.again(byTool, state, `{}`); !strings.Contains(got, `"cancelled":true`) {
+		t.Errorf("it went on: %s", got)
+	}
+}

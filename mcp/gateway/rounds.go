@@ -1,0 +1,177 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
+)
+
+// Bounds of what a server may ask a client with a session that does so in its results.
+const (
+	maxRounds = 8                // for one answer
+	inputWait = 10 * time.Minute // for which a client's answers are waited for
+)
+
+// A round is what a client with a session is asked because a result says so, as servers of the stateless revisions do: each question
+// is a request to the client, and its answers go with the repetition of the request.
+type round struct {
+	gateway *Gateway
+	q       *request
+	server  *Server
+	said    *stream
+	names   []string
+	ids     []jsontext.Value // of the requests to the client
+	methods []string
+	answers chan given
+}
+
+// A given is a client's answer to one question.
+type given struct {
+	at             int
+	result, failed jsontext.Value
+}
+
+// another asks a client with a session what a result asks, the n-th for one request, and waits for the answers until ctx ends. It
+// returns what the repetition of the request has in addition. Asks is false if the result asks nothing, or the client is not asked in this
+// way; a code says that the request is not repeated, and why.
+func (g *Gateway) another(ctx context.Context, q *request, server *Server, said *stream, result jsontext.Value, n int) (
+	more callParams, asks bool, code, why string) {
+	var f finding
+	if q.session == nil || f.read(result) != nil || !f.asks() {
+		return more, false, "", ""
+	}
+	if code, why = q.mayReceive(server, &f); code != "" {
+		return more, true, code, why
+	}
+	if n >= maxRounds {
+		return more, true, CodeInputRefused, "it asks for input again and again"
+	}
+	ctx, cancel := context.WithTimeout(ctx, inputWait)
+	defer cancel()
+	r := &round{gateway: g, q: q, server: server, said: said, answers: make(chan given, maxQuestions)}
+	defer r.withdraw()
+	if why = r.ask(ctx, &f); why == "" {
+		more.responses, why = r.wait(ctx)
+	}
+	if why != "" {
+		return more, true, CodeInputRefused, "it asks for input: " + why
+	}
+	for _, s := range f.state { // at most one: what can be read in more ways does not pass
+		more.state = present(s.value)
+	}
+	return more, true, "", ""
+}
+
+// onto is the params of a request with what its repetition has in addition. A code says that it cannot be.
+func (p *callParams) onto(params jsontext.Value) (_ jsontext.Value, code string) {
+	params, err := wire.Set(params, "inputResponses", p.responses)
+	if err == nil {
+		params, err = wire.Set(params, "requestState", p.state)
+	}
+	if err != nil { // params that cannot be read do not get here
+		return nil, CodeInputRefused
+	}
+	return params, ""
+}
+
+// ask sends the questions. A reason says that it could not.
+func (r *round) ask(ctx context.Context, f *finding) (why string) {
+	for _, requests := range f.requests { // as above
+		_ = pieces(requests, func(x piece) { // it was read before
+			if why != "" {
+				return
+			}
+			if len(r.ids) == maxQuestions {
+				why = "it has too many questions"
+				return
+			}
+			var params jsontext.Value
+			_ = pieces(x.value, func(in piece) {
+				if in.name == "params" {
+					params = in.value
+				}
+			})
+			why = r.put(ctx, x.name, text(x.value, "method"), params)
+		})
+	}
+	return why
+}
+
+// put sends one question.
+func (r *round) put(ctx context.Context, name, method string, params jsontext.Value) (why string) {
+	params = numbered(method, cross(params, ""))
+	if r.gateway.passes(ctx, r.q.from, r.server, ToClient, method, params) != nil {
+		return "that could not be recorded"
+	}
+	if params != nil {
+		params = r.gateway.options.Mask(params)
+	}
+	at := len(r.ids)
+	id := r.q.session.await(&ask{method: method, reply: func(m wire.Message) {
+		r.answers <- given{at, m.Result.Clone(), m.Error.Clone()} // there is room: it is called once for each
+	}})
+	r.names, r.ids, r.methods = append(r.names, name), append(r.ids, id), append(r.methods, method)
+	if r.said.send(wire.Call(nil, id, method, params)) != nil {
+		return "the client is gone"
+	}
+	return ""
+}
+
+// numbered is the params of an elicitation by URL with the id that revisions with sessions want there, if the server gave none.
+func numbered(method string, params jsontext.Value) jsontext.Value {
+	if method != "elicitation/create" || text(params, "mode") != "url" || has(params, "elicitationId") {
+		return params
+	}
+	if with, err := wire.Set(params, "elicitationId", wire.Quote(rand.Text())); err == nil {
+		return with
+	}
+	return params
+}
+
+// wait is the inputResponses that the client's answers make; nil if nothing was asked.
+func (r *round) wait(ctx context.Context) (responses jsontext.Value, why string) {
+	results := make([]jsontext.Value, len(r.ids))
+	for range r.ids {
+		select {
+		case a := <-r.answers:
+			if a.failed != nil || a.result.Kind() != '{' {
+				return nil, "the client answered with an error"
+			}
+			result := cross(a.result, "")
+			if r.gateway.passes(ctx, r.q.from, r.server, ToServer, r.methods[a.at], result) != nil {
+				return nil, "what the client answered could not be recorded"
+			}
+			results[a.at] = result
+		case <-ctx.Done():
+			return nil, "the client did not answer"
+		case <-r.q.session.ctx.Done():
+			return nil, "the client has ended its session"
+		case <-r.gateway.busy.ending:
+			return nil, "the gateway is stopping"
+		}
+	}
+	if len(results) == 0 {
+		return nil, ""
+	}
+	var b object
+	for i, result := range results {
+		b.add(r.names[i], result)
+	}
+	return b.done(), ""
+}
+
+// withdraw tells the client of those questions that nobody waits for any more.
+func (r *round) withdraw() {
+	for _, id := range r.ids {
+		if r.q.session.take(id) == nil {
+			continue
+		}
+		params := slices.Concat([]byte(`{"requestId":`), id, []byte(`}`))
+		_ = r.said.send(wire.Call(nil, nil, methodCancelled, params)) // a client that is gone waits for nothing
+	}
+}
