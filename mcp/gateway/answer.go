@@ -61,6 +61,7 @@ func (a *answer) watch() {
 
 // Send says something before the answer. While the client of a session can come back it is not gone.
 func (a *answer) Send(message []byte) error {
+	defer a.waits(message).end()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over || a.request.Method == methodInitialize {
@@ -148,6 +149,7 @@ func (a *answer) end() {
 
 // finish answers with a whole message. See [answer.end], too.
 func (a *answer) finish(message []byte) {
+	defer a.waits(message).end()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.over = true

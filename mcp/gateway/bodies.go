@@ -41,6 +41,37 @@ func (b *bodies) give(who Identity, size int) {
 	}
 }
 
+// A share is what something holds of the room for all, beyond the little that it has anyhow. It is taken in steps, so that it is asked for
+// seldom. The lock is that of what it is for.
+type share struct {
+	of   *bodies // nil: it has all the room that it wants
+	from Identity
+	size int
+	over bool // it gets no more
+}
+
+// holds takes what is missing for a size. False: there is not so much.
+func (s *share) holds(size int) bool {
+	missing := size - freely - s.size
+	if missing <= 0 || s.of == nil {
+		return true
+	}
+	missing = (missing + freely - 1) / freely * freely
+	if s.over || !s.of.take(s.from, missing) {
+		return false
+	}
+	s.size += missing
+	return true
+}
+
+// back gives all of it back.
+func (s *share) back() {
+	if s.size > 0 {
+		s.of.give(s.from, s.size)
+		s.size = 0
+	}
+}
+
 // room makes room for a body of the exchange. It is given back when the exchange is over.
 func (x *exchange) room(size int) error {
 	if !x.bodies.take(x.from, size) {

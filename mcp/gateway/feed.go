@@ -192,7 +192,7 @@ func (g *Gateway) subscribe(ctx context.Context, q *request, l *line) []byte {
 		return q.refuse(wire.InvalidParams, `"uri" is not a string`)
 	}
 	if !g.watches(q, l.server, uri) {
-		return q.refuse(wire.InvalidParams, "more than %d resources are subscribed to", maxSubscribed)
+		return q.refuse(wire.InvalidParams, "more than %d resources are subscribed to, or their names are too long together", maxSubscribed)
 	}
 	l.hears.mu.Lock()
 	fed := l.fed
@@ -212,6 +212,9 @@ func (g *Gateway) subscribe(ctx context.Context, q *request, l *line) []byte {
 	return q.result(jsontext.Value(`{}`))
 }
 
+// maxWatchedBytes bounds the names of the resources that one session subscribes to. A name may be as long as a message.
+const maxWatchedBytes = 256 << 10
+
 // watches notes that a session's client subscribes to a resource, or not any more. It reports false if there are too many.
 func (g *Gateway) watches(q *request, server *Server, uri string) bool {
 	s := q.session
@@ -219,7 +222,16 @@ func (g *Gateway) watches(q *request, server *Server, uri string) bool {
 	defer s.mu.Unlock()
 	now := slices.DeleteFunc(slices.Clone(s.watches[server.Name]), func(u string) bool { return u == uri })
 	if q.Method == "resources/subscribe" {
-		if len(now) >= maxSubscribed {
+		size := len(uri)
+		for name, uris := range s.watches { // in any order: they are counted
+			if name == server.Name {
+				uris = now
+			}
+			for _, u := range uris {
+				size += len(u)
+			}
+		}
+		if len(now) >= maxSubscribed || size > maxWatchedBytes {
 			return false
 		}
 		now = append(now, uri)

@@ -21,6 +21,7 @@ const (
 	DefaultRequestsPerIdentity = 512              // of these, one client's
 	DefaultRequestsPerSession  = 64               // of these, one session's
 	DefaultBodiesBytes         = 256 << 20        // of large messages that were not answered yet; half of it one client's
+	DefaultAnswersBytes        = 256 << 20        // of large answers that clients have not read yet; half of it one client's
 	DefaultConnections         = 4096             // connections that are open at once; see [Gateway.Serve]
 )
 
@@ -34,7 +35,13 @@ type Limits struct {
 	RequestsPerIdentity int
 	RequestsPerSession  int
 	BodiesBytes         int
-	Connections         int
+
+	// AnswersBytes is how many bytes may wait for clients to read them, as far as one message or one session has more than 64 KiB. Half of
+	// each of these is one client's. As many wait to be written: where more would, the connection that takes longest over it is cut off.
+	// Half as many are kept for clients who come back to a stream: where more would, the session keeps less. And half as many belong to no
+	// request: where more would, it goes as it does with one session that has too much. The connections are those of [Gateway.Serve].
+	AnswersBytes int
+	Connections  int
 }
 
 func (l Limits) withDefaults() (Limits, error) {
@@ -49,6 +56,7 @@ func (l Limits) withDefaults() (Limits, error) {
 		{"Requests", &l.Requests, DefaultRequests},
 		{"RequestsPerIdentity", &l.RequestsPerIdentity, DefaultRequestsPerIdentity},
 		{"BodiesBytes", &l.BodiesBytes, DefaultBodiesBytes},
+		{"AnswersBytes", &l.AnswersBytes, DefaultAnswersBytes},
 		{"RequestsPerSession", &l.RequestsPerSession, DefaultRequestsPerSession},
 		{"Connections", &l.Connections, DefaultConnections},
 	} {
@@ -82,6 +90,9 @@ type Gateway struct {
 	channels channels
 	busy     admission
 	bodies   bodies
+	unsent   unsent
+	kept     bodies // of what sessions can say again
+	unread   bodies // of what belongs to no request
 	dates    dates
 	pace     pace
 }
@@ -115,6 +126,9 @@ func New(o Options) (*Gateway, error) {
 	g.decide = g.dispatch
 	g.busy.init(limits.Requests, limits.RequestsPerIdentity)
 	g.bodies.init(limits.BodiesBytes)
+	g.unsent.init(limits.AnswersBytes)
+	g.kept.init((limits.AnswersBytes + 1) / 2)
+	g.unread.init((limits.AnswersBytes + 1) / 2)
 	g.errands.room = &g.bodies
 	g.sessions = newSessions(g)
 	g.channels.init(g)

@@ -164,14 +164,14 @@ func TestBodiesAreBounded(t *testing.T) {
 func TestLimitsOfAGateway(t *testing.T) {
 	for _, l := range []Limits{
 		{BodyBytes: -1}, {Sessions: -1}, {SessionsPerIdentity: -1}, {SessionIdle: -1}, {Requests: -1},
-		{RequestsPerIdentity: -1}, {RequestsPerSession: -1}, {BodiesBytes: -1}, {Connections: -1},
+		{RequestsPerIdentity: -1}, {RequestsPerSession: -1}, {BodiesBytes: -1}, {AnswersBytes: -1}, {Connections: -1},
 	} {
 		if _, err := New(Options{Limits: l}); err == nil || !strings.Contains(err.Error(), "must not be negative") {
 			t.Errorf("%+v: %v", l, err)
 		}
 	}
 	got, err := Limits{}.withDefaults()
-	want := Limits{4 << 20, 1000, 256, DefaultSessionIdle, 1024, 512, 64, 256 << 20, 4096}
+	want := Limits{4 << 20, 1000, 256, DefaultSessionIdle, 1024, 512, 64, 256 << 20, 256 << 20, 4096}
 	if err != nil || got != want {
 		t.Errorf("the defaults are %+v, %v", got, err)
 	}

@@ -24,6 +24,7 @@ type exchange struct {
 	ctl  http.ResponseController
 	from Identity
 	at   *endpoint
+	conn *conn // nil: it is not one of [Gateway.Serve]
 
 	holds int // bytes of room for its body
 }
@@ -45,7 +46,7 @@ const (
 
 // serve answers, or says why not.
 func (x *exchange) serve() *refusal {
-	arrived(x.r)
+	x.conn = arrived(x.r)
 	if f := x.guard(x.r); f != nil {
 		return f
 	}

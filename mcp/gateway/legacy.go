@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"crypto/rand"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -78,15 +79,14 @@ func (x *exchange) openChannel() *refusal {
 	var frame []byte
 	p := x.newPipe(x.r.Context(), x.from, x.at, func(message []byte) error {
 		frame = appendEvent(frame[:0], eventMessage, "", message)
-		sent := x.send([][]byte{frame})
+		x.allowWrite()
+		_, err := x.w.Write(frame)
 		if cap(frame) > maxFrame {
 			frame = nil
 		}
-		if !sent {
-			return errGone
-		}
-		return nil
+		return errors.Join(err, x.ctl.Flush())
 	})
+	p.over = x
 	n := &channel{pipe: p, id: rand.Text()}
 	if err := x.channels.add(n); err != nil {
 		p.close()

@@ -244,3 +244,31 @@ func TestWatchedResourcesAreBounded(t *testing.T) {
 		t.Error("one that is watched already was refused")
 	}
 }
+
+func TestNamesOfWatchedResourcesAreBounded(t *testing.T) {
+	r := newRig(t, "docs mail", nil)
+	c := r.legacy("", `{}`)
+	watches := func(method string, server int, size int) bool {
+		return r.watches(c.request(`1`, method, ""), &r.options.Servers[server], strings.Repeat("x", size))
+	}
+	const half = maxWatchedBytes / 2
+	for _, step := range []struct {
+		name   string
+		method string
+		server int
+		size   int
+		want   bool
+	}{
+		{"half", "resources/subscribe", 0, half, true},
+		{"one-past-at-another-server", "resources/subscribe", 1, half + 1, false},
+		{"at-the-limit-at-another-server", "resources/subscribe", 1, half, true},
+		{"again", "resources/subscribe", 0, half, true},
+		{"one-more", "resources/subscribe", 0, 1, false},
+		{"no-more", "resources/unsubscribe", 0, half, true},
+		{"in-its-place", "resources/subscribe", 1, half - 1, true},
+	} {
+		if got := watches(step.method, step.server, step.size); got != step.want {
+			t.Errorf("%s: %t", step.name, got)
+		}
+	}
+}

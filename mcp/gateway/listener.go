@@ -211,14 +211,25 @@ func (c *conn) Close() error {
 	return err
 }
 
+// cut closes the connection at once. What the system has of it and the client has not read goes, too.
+func (c *conn) cut() {
+	if l, ok := c.Conn.(interface{ SetLinger(int) error }); ok {
+		_ = l.SetLinger(0) // it is closed in any case
+	}
+	_ = c.Close() // whoever writes to it is told
+}
+
 // connKey is where a request's context has its connection.
 type connKey struct{}
 
-// arrived notes that the header of a request has come: its connection is not a quiet one.
-func arrived(r *http.Request) {
-	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+// arrived notes that the header of a request has come: its connection, which it returns, is not a quiet one. Nil: it is none of a listener
+// of here.
+func arrived(r *http.Request) *conn {
+	c, ok := r.Context().Value(connKey{}).(*conn)
+	if ok {
 		c.of.mu.Lock()
 		c.of.forget(c)
 		c.of.mu.Unlock()
 	}
+	return c
 }

@@ -14,7 +14,8 @@ type pipe struct {
 	*Gateway
 	from    Identity
 	at      *endpoint
-	alone   bool // messages of the stateless revisions may come too
+	alone   bool      // messages of the stateless revisions may come too
+	over    *exchange // that what is said goes out on; nil: the client started the gateway, whose memory is its own
 	ctx     context.Context
 	cancel  context.CancelFunc
 	session atomic.Pointer[session]
@@ -38,6 +39,7 @@ func (g *Gateway) newPipe(ctx context.Context, from Identity, at *endpoint, out 
 
 // Send says something to the client.
 func (p *pipe) Send(message []byte) error {
+	defer p.over.waits(message).end() // also while others are written
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended == nil {

@@ -80,6 +80,8 @@ func (s *session) end() {
 	s.table.remove(s)
 	s.timer.Stop()
 	s.cancel()
+	s.trails.end()
+	s.outside.end()
 }
 
 // sessions are all sessions that are open.
@@ -102,6 +104,8 @@ func (t *sessions) open(id Identity, at *endpoint, protocol string) (*session, e
 	s := &session{id: rand.Text(), from: id, at: at, protocol: protocol, table: t}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.trails.init()
+	s.trails.share = share{of: &t.gateway.kept, from: id}
+	s.outside.share = share{of: &t.gateway.unread, from: id}
 	s.touch()
 	old, err := t.add(s)
 	if old != nil {

@@ -74,6 +74,7 @@ func (x *exchange) stream(frames [][]byte) bool {
 
 // send writes frames. False: the client is gone, or does not read.
 func (x *exchange) send(frames [][]byte) bool {
+	defer x.waits(frames...).end()
 	for _, frame := range frames {
 		x.allowWrite()
 		if _, err := x.w.Write(frame); err != nil {

@@ -19,6 +19,7 @@ type standing struct {
 	mu     sync.Mutex
 	queue  [][]byte
 	bytes  int
+	share  share // of what is unread in all sessions
 	reader *reader
 }
 
@@ -44,9 +45,12 @@ func (s *standing) put(message []byte) bool {
 	if s.reader == nil && len(message) > maxUnreadBytes {
 		return true // too much to keep for who may never come
 	}
-	for len(s.queue) >= maxUnread || s.bytes+len(message) > maxUnreadBytes && len(s.queue) > 0 {
+	for len(s.queue) >= maxUnread || s.bytes+len(message) > maxUnreadBytes && len(s.queue) > 0 || !s.share.holds(s.bytes+len(message)) {
 		if s.reader != nil {
 			return false
+		}
+		if len(s.queue) == 0 {
+			return true // as above
 		}
 		s.bytes -= len(s.queue[0])
 		s.queue = s.queue[1:]
@@ -65,7 +69,17 @@ func (s *standing) take() [][]byte {
 	defer s.mu.Unlock()
 	out := s.queue
 	s.queue, s.bytes = nil, 0
+	s.share.back()
 	return out
+}
+
+// end lets go of what is queued, and of what comes.
+func (s *standing) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue, s.bytes = nil, 0
+	s.share.back()
+	s.share.over = true
 }
 
 // attach makes somebody the reader. False: there is another one already, and it is not to be taken over.
@@ -121,6 +135,7 @@ type trails struct {
 	known  map[int]*trail
 	events []kept // the oldest first
 	bytes  int
+	share  share // of what is kept in all sessions
 }
 
 func (t *trails) init() {
@@ -155,13 +170,24 @@ func (t *trails) add(on *trail, r *reader, event string, message []byte, over bo
 	on.next++
 	on.kept++
 	on.over = over
-	for len(t.events) > maxKept || t.bytes > maxKeptBytes {
+	for len(t.events) > maxKept || t.bytes > maxKeptBytes || !t.share.holds(t.bytes) {
 		t.drop()
 	}
 	if on.reader != nil && on.reader != r {
 		on.reader.poke()
 	}
 	return frame, on.reader == r
+}
+
+// end forgets all events.
+func (t *trails) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(t.events) > 0 {
+		t.drop()
+	}
+	t.share.back()
+	t.share.over = true
 }
 
 // drop forgets the oldest event, and its trail if that was its last.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -301,4 +302,101 @@ func TestKeptEventsAreBounded(t *testing.T) {
 	if len(s.events) != 0 || s.bytes != 0 || len(s.known) != 1 {
 		t.Errorf("too large an event leaves %d events, %d bytes, %d streams", len(s.events), s.bytes, len(s.known))
 	}
+}
+
+func TestSharesOfRoom(t *testing.T) {
+	var room bodies
+	room.init(4 * freely)
+	s := share{of: &room, from: Identity{Name: "ann"}}
+	for _, step := range []struct {
+		name  string
+		size  int
+		want  bool
+		taken int
+	}{
+		{"little", freely, true, 0}, {"one-past-little", freely + 1, true, freely}, {"within-a-step", 2 * freely, true, freely},
+		{"one-past-a-step", 2*freely + 1, true, 2 * freely}, {"less", 1, true, 2 * freely}, {"at-the-limit-of-one", 3 * freely, true, 2 * freely},
+		{"one-past-the-limit-of-one", 3*freely + 1, false, 2 * freely},
+	} {
+		if got := s.holds(step.size); got != step.want || room.taken != step.taken {
+			t.Errorf("%s: %t, and %d are taken", step.name, got, room.taken)
+		}
+	}
+	if s.back(); room.taken != 0 || len(room.per) != 0 {
+		t.Errorf("%d are not given back", room.taken)
+	}
+	if s.over = true; s.holds(freely+1) || !s.holds(freely) {
+		t.Error("one that is over does not hold a little and no more")
+	}
+	if !new(share).holds(100 * freely) {
+		t.Error("there is a limit where there is none")
+	}
+}
+
+// What sessions keep is bounded together, too: one past the limit keeps less, and nobody else does.
+func TestWhatSessionsHoldIsBoundedTogether(t *testing.T) {
+	open := func(t *testing.T) []*session { // two of ann's, and bob's; one of a client's may have more than a little
+		g, _ := scripted(t, func(o *Options) { o.Limits.AnswersBytes = 4 * freely })
+		var all []*session
+		for _, who := range []string{"ann", "ann", "bob"} {
+			s := g.sessions.any(begin(t, g, "/mcp", "2025-11-25", "Authorization: Bearer token-"+who))
+			all = append(all, s)
+		}
+		t.Cleanup(func() {
+			for _, s := range all {
+				s.end()
+			}
+			if g.kept.taken != 0 || g.unread.taken != 0 {
+				t.Errorf("%d and %d bytes are not given back", g.kept.taken, g.unread.taken)
+			}
+		})
+		return all
+	}
+	message := make([]byte, freely+1)
+	t.Run("events", func(t *testing.T) {
+		keeps := func(s *session) bool {
+			on := s.trails.begin()
+			s.trails.add(on, nil, eventMessage, message, true)
+			_, _, ok := s.trails.after(on, 0)
+			return ok
+		}
+		s := open(t)
+		if !keeps(s[0]) || keeps(s[1]) || !keeps(s[2]) {
+			t.Error("not the first of each client keeps more than a little")
+		}
+		if s[0].end(); keeps(s[0]) || !keeps(s[1]) {
+			t.Error("what a session kept that is over has no room again, or it keeps more")
+		}
+	})
+	t.Run("unread-while-nobody-listens", func(t *testing.T) {
+		waits := func(s *session) int {
+			s.push(message[:freely])
+			s.push(message[:1])
+			return len(s.outside.queue)
+		}
+		s := open(t)
+		if got := []int{waits(s[0]), waits(s[1]), waits(s[2])}; !slices.Equal(got, []int{2, 1, 2}) || s[1].ctx.Err() != nil {
+			t.Errorf("%d wait", got)
+		}
+		if s[1].push(message); len(s[1].outside.queue) != 0 || s[1].ctx.Err() != nil {
+			t.Error("what has no room alone is kept, or ended the session")
+		}
+		s[0].outside.take()
+		if s[1].push(message); len(s[1].outside.queue) != 1 {
+			t.Error("what was read has no room again")
+		}
+	})
+	t.Run("unread-by-who-does-not-read", func(t *testing.T) {
+		s := open(t)
+		for _, s := range s {
+			s.outside.attach(false)
+			s.push(message)
+		}
+		if s[0].ctx.Err() != nil || s[1].ctx.Err() == nil || s[2].ctx.Err() != nil {
+			t.Error("not the one past the limit lost its session")
+		}
+		if s[0].end(); s[0].outside.put(message) {
+			t.Error("a session that is over takes more than a little")
+		}
+	})
 }
