@@ -73,23 +73,30 @@ func (l *Ledger) commits() {
 				return
 			}
 		}
-		for n := 0; n < yields && together > 1; n++ {
-			runtime.Gosched()
-		}
-		for more := true; more && len(waiting) < maxBatch; {
-			select {
-			case o := <-l.queue:
-				waiting = append(waiting, o)
-			default:
-				more = false
-			}
-		}
+		waiting = l.joined(waiting, together, runtime.Gosched)
 		together = len(waiting)
 		l.record(waiting)
 	}
 }
 
-// record records operations together and, if that breaks, each alone.
+// joined returns what waits and what else has come, or comes while others go on.
+func (l *Ledger) joined(waiting []*operation, together int, others func()) []*operation {
+	for n := 0; n < yields && together > 1; n++ {
+		others()
+	}
+	for len(waiting) < maxBatch {
+		select {
+		case o := <-l.queue:
+			waiting = append(waiting, o)
+		default:
+			return waiting
+		}
+	}
+	return waiting
+}
+
+// record records operations together and, if that breaks, each alone. Where none was begun none is to blame: what the store waited for in vain
+// is not waited for again for each.
 func (l *Ledger) record(waiting []*operation) {
 	begun := waiting[:0]
 	for _, o := range waiting {
@@ -101,7 +108,7 @@ func (l *Ledger) record(waiting []*operation) {
 		return
 	}
 	errs, err := l.together(begun)
-	if err != nil && len(begun) > 1 {
+	if err != nil && errs != nil && len(begun) > 1 {
 		for i, o := range begun {
 			var one []error
 			if one, err = l.together(begun[i : i+1]); err == nil {
@@ -123,10 +130,9 @@ func (l *Ledger) record(waiting []*operation) {
 // errHalf means that an operation failed after it had written something.
 var errHalf = errors.New("an operation broke half way")
 
-// together records operations in one transaction. The errors are what speaks against each; the error is what broke all.
+// together records operations in one transaction. The errors are what speaks against each, and nil if none was begun; the error is what broke all.
 func (l *Ledger) together(all []*operation) (errs []error, err error) {
 	err = l.store.Update(context.Background(), func(tx Tx) error {
-		errs = make([]error, len(all))
 		end, err := lastLink(tx)
 		if err != nil {
 			return err
@@ -135,6 +141,7 @@ func (l *Ledger) together(all []*operation) (errs []error, err error) {
 		if err != nil {
 			return err
 		}
+		errs = make([]error, len(all))
 		b := &batch{Tx: tx, link: end, now: now, payload: make([]byte, 0, usualEvent), text: make([]byte, 0, usualEvent)}
 		for i, o := range all {
 			b.wrote = false

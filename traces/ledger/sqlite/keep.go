@@ -147,21 +147,42 @@ func (q *quick) read() (x *tx, done func(), err error) {
 	if err := q.t.settled(q.ctx); err != nil {
 		return nil, nil, err
 	}
-	c, err := s.borrow(q.ctx)
-	if err != nil {
+	if q.release, err = q.t.share(q.ctx, false); err != nil {
 		return nil, nil, err
 	}
-	release, err := q.t.share(q.ctx, false)
+	c, err := s.borrow(q.ctx)
 	if err != nil {
-		s.giveBack(c)
+		q.release()
 		return nil, nil, err
 	}
 	x = &tx{c: c, ctx: q.ctx, path: s.path}
 	return x, func() {
 		x.end()
-		release()
+		q.release()
 		s.giveBack(c)
 	}, nil
+}
+
+// readOn lets a glance that has gone on in the file see what was committed until now. Without a lock, because this process held the ledger
+// and has let go of it since, another one may have commits in the tail.
+func (q *quick) readOn() error {
+	t := q.t
+	if err := t.settled(q.ctx); err != nil {
+		return err
+	}
+	t.mu.RLock()
+	safe := t.held || t.locked
+	t.mu.RUnlock()
+	if safe || q.done == nil { // it could not go on there
+		return nil
+	}
+	release, err := t.share(q.ctx, false)
+	if err != nil {
+		return err
+	}
+	q.release()
+	q.release = release
+	return nil
 }
 
 // refresh is for who has changed the file itself, while this process holds the ledger and all that was committed stood there before.

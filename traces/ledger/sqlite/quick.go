@@ -20,8 +20,9 @@ type quick struct {
 	over    bool
 	adds    tail.Commit
 
-	file *tx    // where it goes on, or why it cannot; nil: it has not begun to
-	done func() // ends that
+	file    *tx    // where it goes on, or why it cannot; nil: it has not begun to
+	done    func() // ends that
+	release func() // of what it shares meanwhile, if it is a glance
 }
 
 func (q *quick) usable() error {
@@ -39,7 +40,7 @@ func (q *quick) elsewhere() *tx {
 		return q.file
 	case q.file != nil: // each read of a glance sees what was committed when it began
 		if err == nil {
-			err = q.t.settled(q.ctx)
+			err = q.readOn()
 		}
 		if err != nil {
 			return q.unusable(err)

@@ -168,7 +168,7 @@ func (t *tailing) recover(ctx context.Context, holding bool) error {
 func (t *tailing) seize() (left bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.held || t.busy || t.shared > 0 {
+	if t.held || t.busy || t.locked {
 		return false, nil
 	}
 	if ok, err := t.file.TryExclusive(); err != nil || !ok {

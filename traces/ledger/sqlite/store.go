@@ -273,8 +273,16 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	if err := s.tail.settled(ctx); err != nil {
 		return err
 	}
+	release, err := s.tail.share(ctx, false) // before a connection is taken, which others would have to wait for as well
+	if err != nil {
+		return err
+	}
+	release = sync.OnceFunc(release)
+	defer release()
 	return s.look(ctx, func(t *tx) error {
-		if err := s.snapshot(ctx, t.c); err != nil {
+		err := s.snapshot(ctx, t.c)
+		release()
+		if err != nil {
 			return err
 		}
 		defer func() {
@@ -285,13 +293,9 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	})
 }
 
-// snapshot begins a transaction that sees what was committed until now. What is committed later may stand in a tail; it does not see that.
+// snapshot begins a transaction that sees what was committed until now, for who shares the ledger. What is committed later may stand in a
+// tail; it does not see that.
 func (s *Store) snapshot(ctx context.Context, c *conn) error {
-	release, err := s.tail.share(ctx, false)
-	if err != nil {
-		return err
-	}
-	defer release()
 	if _, err := c.exec(ctx, "BEGIN"); err != nil {
 		return explained(s.path, err)
 	}
@@ -386,7 +390,7 @@ func (s *Store) Close() error {
 		s.checkpoints.stop()
 		s.tail.updating <- struct{}{} // for ever: nobody updates any more
 		s.writing <- struct{}{}       // nor writes
-		errs := []error{s.tail.close()}
+		left, errs := s.tail.close(), []error(nil)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, c := range s.idle {
@@ -395,7 +399,7 @@ func (s *Store) Close() error {
 		if s.writer != nil {
 			errs = append(errs, s.writer.close())
 		}
-		s.idle, s.closeErr = nil, explained(s.path, errors.Join(errs...))
+		s.idle, s.closeErr = nil, errors.Join(left, explained(s.path, errors.Join(errs...)))
 	})
 	return s.closeErr
 }

@@ -55,6 +55,7 @@ type tailing struct {
 	updating chan struct{}
 	broken   error         // nobody knows what stands in the tail; who has updating looks
 	taken    chan struct{} // the ledger was taken
+	looking  chan struct{} // holds one value while somebody who waits looks whether another process has let go
 	ended    sync.WaitGroup
 
 	mu      sync.RWMutex
@@ -78,7 +79,7 @@ type tailing struct {
 }
 
 func (t *tailing) init(s *Store) {
-	t.s, t.updating, t.taken = s, make(chan struct{}, 1), make(chan struct{}, 1)
+	t.s, t.updating, t.taken, t.looking = s, make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 }
 
 // start opens the tail of a store that writes, and brings in what was left there. One that keeps commits there makes room for them.
@@ -142,9 +143,11 @@ func (t *tailing) ledgerFile() (string, error) {
 }
 
 // share waits until no other process holds the ledger, and keeps it from being held until release. Holding says that the caller has
-// updating. Where this process holds the ledger, it is the caller's, and nothing is locked.
+// updating. Where this process holds the ledger, it is the caller's, and nothing is locked. Of many who wait one looks, and then the next; who
+// has updating looks beside it, for the other one may wait for that.
 func (t *tailing) share(ctx context.Context, holding bool) (release func(), err error) {
 	var end <-chan time.Time
+	looks := holding
 	for {
 		shared, left, err := t.tryShare()
 		if left && err == nil {
@@ -165,14 +168,21 @@ func (t *tailing) share(ctx context.Context, holding bool) (release func(), err 
 			t.mu.RUnlock()
 			defer stop()
 		}
+		turn, again := t.looking, (<-chan time.Time)(nil)
+		if looks {
+			turn, again = nil, time.After(lookAgain)
+		}
 		select {
+		case turn <- struct{}{}:
+			looks = true
+			defer func() { <-t.looking }()
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-t.s.closed:
 			return nil, ErrClosed
 		case <-end:
 			return nil, fmt.Errorf("ledger %s: %w, and waiting did not help: end the program that holds it", t.s.path, ErrLocked)
-		case <-time.After(lookAgain):
+		case <-again:
 		}
 	}
 }
@@ -259,7 +269,7 @@ func (t *tailing) hold(ctx context.Context) (bool, error) {
 		return err == nil, err
 	case t.held:
 		return true, nil
-	case !t.wanted, t.off, t.busy, t.shared > 0, time.Now().Before(t.again):
+	case !t.wanted, t.off, t.busy, t.locked, time.Now().Before(t.again):
 		return false, nil
 	}
 	if !t.begin(ctx) {
@@ -332,7 +342,8 @@ func (t *tailing) release() error {
 	}
 	t.held, t.broken = false, nil // what stands in the tail counts no more
 	t.known.reset()
-	// Who began to read here meanwhile goes on without a lock: all that had been committed then is in the file.
+	// Who began to read here meanwhile goes on without a lock: all that had been committed then is in the file. A glance shares again for its next
+	// read.
 	return t.explained(t.file.Unlock())
 }
 

@@ -160,9 +160,18 @@ type crashed struct {
 
 func startCrash(t *testing.T, path, mode string) *crashed {
 	t.Helper()
-	p := &crashed{cmd: exec.Command(os.Args[0], "-test.run=^TestTailWorker$"), acks: make(chan ack, 1<<12)}
+	return startWorker(t, "TestTailWorker", path, mode, nil)
+}
+
+// startWorker starts a process that does what a test does only there. It reads from in, if that is not nil.
+func startWorker(t *testing.T, worker, path, mode string, in *os.File) *crashed {
+	t.Helper()
+	p := &crashed{cmd: exec.Command(os.Args[0], "-test.run=^"+worker+"$"), acks: make(chan ack, 1<<12)}
 	p.cmd.Env = append(os.Environ(), crashPath+"="+path, crashMode+"="+mode)
 	p.cmd.Stderr = os.Stderr
+	if in != nil {
+		p.cmd.Stdin = in
+	}
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

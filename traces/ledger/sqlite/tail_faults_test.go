@@ -374,7 +374,11 @@ func TestTailWithoutRoom(t *testing.T) {
 				}
 				refused(t, s.Update(t.Context(), inFile), tt.want, path, tt.remedy)
 				if closes {
-					refused(t, s.Close(), tt.want, path, tt.remedy)
+					err := s.Close()
+					refused(t, err, tt.want, path, tt.remedy)
+					if n := strings.Count(err.Error(), tt.remedy); n != 1 {
+						t.Errorf("it says %d times what to do: %v", n, err)
+					}
 					bothRead(t, path, 1, last)
 					return
 				}

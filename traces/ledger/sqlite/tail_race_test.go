@@ -293,6 +293,22 @@ func TestTailGlance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	leaves(t, other)
+	did(t, s, put("a", "once-more"))
+	holds(t, s)
+	err = s.Glance(t.Context(), func(r ledger.Reader) error {
+		stands(r, "once-more") // it goes on in the file from here, of a ledger that this process holds, and then does not
+		leaves(t, s)
+		did(t, other, put("a", "by-another-once-more"))
+		stands(r, "by-another-once-more")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept := other.Stats().Kept; kept != 2 {
+		t.Errorf("the other one has kept %d commits, want both", kept)
+	}
 }
 
 // TestTailThatCannotBeOpened: it says so, and nothing of that stays when it can be.

@@ -1,0 +1,98 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestOperationsJoin: who comes while others go on is recorded with those that wait. One that came alone before is not kept waiting for that.
+// That others do go on meanwhile is the scheduler's business.
+func TestOperationsJoin(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		together int // before
+		queued   int // when it begins
+		come     int // each time that others go on
+		want     int
+	}{
+		{"alone-before", 1, 0, 1, 1},
+		{"alone-before-and-others-are-there", 1, 3, 1, 4},
+		{"several-before", 2, 0, 1, 1 + yields},
+		{"several-before-and-others-are-there", 2, 3, 2, 4 + 2*yields},
+		{"several-before-and-nobody-comes", 2, 0, 0, 1},
+		{"more-than-share-a-transaction", 2, maxBatch, maxBatch / yields, maxBatch},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := &Ledger{queue: make(chan *operation, 2*maxBatch)}
+			come := func(n int) {
+				for range n {
+					l.queue <- &operation{}
+				}
+			}
+			come(tt.queued)
+			waiting := l.joined([]*operation{{}}, tt.together, func() { come(tt.come) })
+			if len(waiting) != tt.want {
+				t.Errorf("%d are recorded together, want %d", len(waiting), tt.want)
+			}
+		})
+	}
+}
+
+// A breaking store breaks each transaction, and counts them.
+type breaking struct {
+	Store
+	begins  bool
+	updates int
+}
+
+var errBreaks = errors.New("it breaks")
+
+func (s *breaking) Update(_ context.Context, do func(Tx) error) error {
+	s.updates++
+	if s.begins {
+		if err := do(empty{}); err != nil {
+			return err
+		}
+	}
+	return errBreaks
+}
+
+// empty is a transaction in which nothing is.
+type empty struct{ Tx }
+
+func (empty) End() (End, error) { return End{}, ErrNotFound }
+
+// TestOperationsOfABrokenTransaction: each is tried alone, for another one may be to blame. Where the transaction could not even begin, none is:
+// whoever waits for a store that another process holds waits once, however many there are.
+func TestOperationsOfABrokenTransaction(t *testing.T) {
+	const operations = 3
+	for _, tt := range []struct {
+		name    string
+		begins  bool
+		updates int
+	}{
+		{"it-begins", true, 1 + operations},
+		{"it-does-not-begin", false, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &breaking{begins: tt.begins}
+			l := &Ledger{store: s, clock: time.Now}
+			var all []*operation
+			for range operations {
+				all = append(all, &operation{do: func(*batch) error { return nil }, err: make(chan error, 1)})
+			}
+			l.record(slices.Clone(all))
+			for i, o := range all {
+				if err := <-o.err; !errors.Is(err, errBreaks) {
+					t.Errorf("operation %d: %v, want %v", i, err, errBreaks)
+				}
+			}
+			if s.updates != tt.updates {
+				t.Errorf("%d transactions were begun, want %d", s.updates, tt.updates)
+			}
+		})
+	}
+}
