@@ -352,3 +352,14 @@ func (r *Request) Spell(o *canonical.Object) {
 	}
 	o.Outside("text", r.Text)
 }
+
+// Spell writes the outcome's members in canonical order.
+func (o *Outcome) Spell(to *canonical.Object) {
+	to.Text("code", string(o.Code))
+	to.Text("effect", string(o.Effect))
+	to.Text("gate", string(o.Gate))
+	to.Text("note", o.Note)
+	to.Text("reason", o.Reason)
+	to.Text("state", o.State)
+	to.Text("type", o.Type)
+}

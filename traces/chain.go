@@ -58,11 +58,6 @@ var closing = []byte{'}'}
 type chain struct {
 	prev canonical.Digest
 	next int
-	hash *canonical.Hasher
-}
-
-func newChain(header canonical.Digest) chain {
-	return chain{prev: header, hash: canonical.NewHasher(kindStep)}
 }
 
 // link completes a step and appends its line to doc: its canonical form. The line is written once, with room for the hash,
@@ -82,9 +77,7 @@ func (c *chain) link(doc []byte, s states.Step, at string) []byte {
 	b = canonical.AppendText(append(b, labels[inTo]...), string(s.To))
 	b = canonical.AppendText(append(b, labels[inTrigger]...), string(s.On))
 	b = append(b, closing...)
-	c.hash.Write(b[begin:before])
-	c.hash.Write(b[behind:])
-	c.prev, c.next = c.hash.Digest(), c.next+1
+	c.prev, c.next = canonical.Sum(kindStep, b[begin:before], b[behind:]), c.next+1
 	copy(b[behind-len(noHash)+1:], c.prev)
 	return b
 }

@@ -1,6 +1,7 @@
 package traces
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,11 +24,19 @@ const (
 
 // head computes the head over the last hash and the outcome, which must be canonical.
 func head(last canonical.Digest, outcome []byte) canonical.Digest {
-	h := canonical.NewHasher(kindHead)
-	h.Write([]byte(`{"last":"` + string(last) + `","outcome":`))
-	h.Write(outcome)
-	h.Write([]byte{'}'})
-	return h.Digest()
+	return canonical.Sum(kindHead, []byte(`{"last":"`+string(last)+`","outcome":`), outcome, closing)
+}
+
+// ending is the canonical form of an outcome.
+func ending(o states.Outcome) []byte {
+	to := canonical.NewObject(make([]byte, 0, roomAround))
+	o.Spell(to)
+	text := to.Bytes()
+	if bytes.Contains(text, []byte("\ufffd")) {
+		// Perhaps a text was not UTF-8. An object has one U+FFFD for several broken bytes in a row, and an outcome has one for each.
+		return canonical.MustSorted(o)
+	}
+	return text
 }
 
 // Header is all of a trace that is known before the first step. Its members stand in canonical order.
@@ -73,7 +82,7 @@ func (h *Header) digest() canonical.Digest {
 	return canonical.Sum(kindHeader, o.Bytes())
 }
 
-// roomAround is about what a header holds beside its large values.
+// roomAround is about what a header holds beside its large values, and what an outcome does.
 const roomAround = 512
 
 // NewHeader makes the header of a run that starts now.

@@ -14,7 +14,7 @@ type Memory struct {
 
 // InMemory starts a record in memory.
 func InMemory(h Header, now func() string) *Memory {
-	return &Memory{now: now, steps: make([]byte, 0, usualSteps), chain: newChain(h.digest())}
+	return &Memory{now: now, steps: make([]byte, 0, usualSteps), chain: chain{prev: h.digest()}}
 }
 
 // Restart forgets the run and starts the record of another in the same memory.

@@ -51,7 +51,7 @@ func Create(dir string, h Header, now func() string) (*Recorder, error) {
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, fmt.Errorf("the traces folder cannot be made: %w (set traces.dir or SAFE_TRACE_DIR)", err)
 	}
-	r := &Recorder{dir: dir, header: header, runID: h.RunID, now: now, chain: newChain(h.digest())}
+	r := &Recorder{dir: dir, header: header, runID: h.RunID, now: now, chain: chain{prev: h.digest()}}
 	if err := r.begin(); err != nil {
 		return nil, fmt.Errorf("the trace cannot be written: %w (set traces.dir or SAFE_TRACE_DIR)", full(err))
 	}
@@ -120,10 +120,7 @@ func full(err error) error {
 
 // Finish writes the finished document in the partial file's place and returns its path and head.
 func (r *Recorder) Finish(o states.Outcome) (path string, h canonical.Digest, err error) {
-	outcome, err := canonical.Sorted(o)
-	if err != nil {
-		return "", "", err
-	}
+	outcome := ending(o)
 	h = head(r.chain.prev, outcome)
 	path = filepath.Join(r.dir, Name(r.runID))
 	doc, err := renameio.NewPendingFile(path, renameio.WithPermissions(fileMode))

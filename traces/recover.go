@@ -172,14 +172,14 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 	if err := t.Header.Bundle.check(); err != nil {
 		return nil, nil, nil, fmt.Errorf("the header: %w", err)
 	}
-	chained := newChain(t.Header.digest())
+	chained, hash := chain{prev: t.Header.digest()}, canonical.NewHasher(kindStep)
 	t.Steps = make([]Step, len(lines)-1)
 	for i, line := range lines[1:] {
 		raw, err := parseStep(line)
 		if err != nil {
 			return nil, nil, nil, &TamperError{Place: "step", Seq: i, What: err.Error()}
 		}
-		if err := t.Steps[i].read(raw, i, chained.hash); err != nil {
+		if err := t.Steps[i].read(raw, i, hash); err != nil {
 			return nil, nil, nil, err
 		}
 		if t.Steps[i].Prev != chained.prev {

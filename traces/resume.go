@@ -14,7 +14,7 @@ import (
 type Chain struct{ chain chain }
 
 // NewChain begins the chain of a run at its header.
-func NewChain(h *Header) *Chain { return &Chain{chain: newChain(h.digest())} }
+func NewChain(h *Header) *Chain { return &Chain{chain: chain{prev: h.digest()}} }
 
 // Behind goes on behind the last of a run's steps.
 func (c *Chain) Behind(steps []Step) {
@@ -47,12 +47,12 @@ func (c *Chain) Last() canonical.Digest { return c.chain.prev }
 
 // Head returns the head of a trace that ends with a step of this hash and in this outcome.
 func Head(last canonical.Digest, o states.Outcome) canonical.Digest {
-	return head(last, canonical.MustSorted(o))
+	return head(last, ending(o))
 }
 
 // line is the step's canonical form, with the hash that it has.
 func (s *Step) line(doc []byte) []byte {
-	c := chain{prev: s.Prev, next: s.Seq, hash: canonical.NewHasher(kindStep)}
+	c := chain{prev: s.Prev, next: s.Seq}
 	begin := len(doc)
 	doc = c.link(doc, states.Step{
 		From: s.From, To: s.To, On: s.Trigger, Facts: s.Facts, Command: s.Command, Event: s.Event,
@@ -71,7 +71,7 @@ func Document(h *Header, steps []Step, o states.Outcome) []byte {
 	for i := range steps {
 		lines[i], last = steps[i].line(nil), steps[i].Hash
 	}
-	outcome := canonical.MustSorted(o)
+	outcome := ending(o)
 	var doc bytes.Buffer
 	writeDocument(&doc, h.canonical(), lines, outcome, head(last, outcome))
 	return doc.Bytes()

@@ -106,6 +106,12 @@ func TestDigest(t *testing.T) {
 	if b := canonical.Sum("pla", []byte("n{}")); a == b {
 		t.Error("kind and content run together")
 	}
+	for _, doc := range []string{"{}", strings.Repeat("x", 1<<10), strings.Repeat("x", 5000)} { // small, small in each piece, large
+		pieces := [][]byte{[]byte(doc[:1]), nil, []byte(doc[1:])}
+		if got, want := canonical.Sum("plan", pieces...), canonical.Sum("plan", []byte(doc)); got != want {
+			t.Errorf("in pieces the digest of %d bytes is %s, want %s", len(doc), got, want)
+		}
+	}
 	h := canonical.NewHasher("plan")
 	for range 2 {
 		h.Write([]byte("{"))

@@ -14,10 +14,10 @@ const DigestPrefix = "sha256:"
 // nothing and equals no computed digest.
 type Digest string
 
-// Sum returns the digest of the canonical bytes b as a thing of the given kind ("plan", "trace step", …). Two things
-// of different kinds never share a digest, whatever their bytes.
-func Sum(kind string, b []byte) Digest {
-	text := written(sum(kind, b))
+// Sum returns the digest of a thing of the given kind ("plan", "trace step", …) from its canonical bytes, which may come in
+// pieces. Two things of different kinds never share a digest, whatever their bytes.
+func Sum(kind string, pieces ...[]byte) Digest {
+	text := written(sum(kind, pieces...))
 	return Digest(text[:])
 }
 
@@ -27,17 +27,26 @@ func (d Digest) Names(kind string, b []byte) bool {
 	return string(d) == string(text[:])
 }
 
-func sum(kind string, b []byte) [sha256.Size]byte {
+func sum(kind string, pieces ...[]byte) [sha256.Size]byte {
+	size := len(kindPrefix) + len(kind) + 1
+	for _, piece := range pieces {
+		size += len(piece)
+	}
 	var small [smallThing]byte
-	if len(kindPrefix)+len(kind)+1+len(b) > len(small) {
+	if size > len(small) {
 		h := hashers.Get().(*Hasher)
 		defer hashers.Put(h)
 		h.start(kind)
-		h.Write(b)
+		for _, piece := range pieces {
+			h.Write(piece)
+		}
 		return h.end()
 	}
 	thing := append(append(append(small[:0], kindPrefix...), kind...), 0)
-	return sha256.Sum256(append(thing, b...))
+	for _, piece := range pieces {
+		thing = append(thing, piece...)
+	}
+	return sha256.Sum256(thing)
 }
 
 // smallThing is the size up to which a thing is hashed without a hasher of its own.

@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -98,12 +97,22 @@ const (
 	tokenPrefix = "pgfsm_"
 	idBytes     = 10 // 80 bits, 16 characters: ids are public, and only must not collide
 	secretBytes = 32 // 256 bits, 43 characters: nobody guesses it, so a plain digest of it is as good as a slow one
+
+	idEnd    = len(tokenPrefix) + 16
+	tokenEnd = idEnd + 1 + 43
+
+	idLetters     = "abcdefghijklmnopqrstuvwxyz234567"
+	secretLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 )
 
-var tokenText = regexp.MustCompile(`^pgfsm_([a-z2-7]{16})_[A-Za-z0-9_-]{43}$`)
-
-// maxTokenText is the length of a token; what is longer is not looked at.
-const maxTokenText = len(tokenPrefix) + 16 + 1 + 43
+// idIn returns the id in a text, if that has the form of a token.
+func idIn(text string) (id string, ok bool) {
+	if len(text) != tokenEnd || text[:len(tokenPrefix)] != tokenPrefix || text[idEnd] != '_' {
+		return "", false
+	}
+	id = text[len(tokenPrefix):idEnd]
+	return id, strings.Trim(id, idLetters) == "" && strings.Trim(text[idEnd+1:], secretLetters) == ""
+}
 
 // noToken stands for a token that is not there, so that looking for it takes the same way. No text has its digest.
 var noToken = Token{Secret: canonical.Sum("no token", nil), Revoked: "always"}
@@ -121,14 +130,11 @@ func (l *Ledger) Authenticate(ctx context.Context, presented string) (c Caller, 
 
 // Authenticate is [Ledger.Authenticate] for whoever only reads, at a time.
 func Authenticate(r Reader, presented string, clock time.Time) (Caller, error) {
-	if len(presented) != maxTokenText {
+	id, ok := idIn(presented)
+	if !ok {
 		return Caller{}, refusedToken("it is not a token")
 	}
-	parts := tokenText.FindStringSubmatch(presented)
-	if parts == nil {
-		return Caller{}, refusedToken("it is not a token")
-	}
-	t, err := r.Token(parts[1])
+	t, err := r.Token(id)
 	if errors.Is(err, ErrNotFound) {
 		t, err = noToken, nil
 	}
@@ -138,7 +144,7 @@ func Authenticate(r Reader, presented string, clock time.Time) (Caller, error) {
 	// The secret is compared first and always, so that the time tells nothing of a token's state to who does not have it.
 	same := subtle.ConstantTimeCompare([]byte(canonical.Sum(kindToken, []byte(presented))), []byte(t.Secret))
 	if same != 1 {
-		return Caller{}, refusedToken("the secret of " + parts[1] + " is another, or there is no such token")
+		return Caller{}, refusedToken("the secret of " + id + " is another, or there is no such token")
 	}
 	now := ""
 	if t.Expires != "" { // to any other token the time is nothing, and this is asked for every request

@@ -65,17 +65,19 @@ type Look struct {
 // Attach returns the oldest run that a repetition of a call attaches to: one for exactly the same call by the same caller
 // that [Request.Attachable] holds for. It takes one look at an index, however many runs there are. The error is
 // [ErrNotFound] where there is none, which is the usual case, and where a part of what is looked for is empty.
-func (l *Ledger) Attach(ctx context.Context, look Look) (q Request, err error) {
+func (l *Ledger) Attach(ctx context.Context, look Look) (Request, error) {
 	if look.Actor == "" || look.Server == "" || look.Tool == "" || look.Arguments == "" { // nobody's call, or none
-		return q, ErrNotFound
+		return Request{}, ErrNotFound
 	}
-	err = l.Glance(ctx, func(r Reader) error {
+	err := l.Glance(ctx, func(r Reader) error {
 		_, err := r.Waiting(look)
 		return err
 	})
 	if err != nil {
-		return q, err
+		return Request{}, err
 	}
+	var q Request // not before: nearly all calls find nothing
+
 	err = l.View(ctx, func(r Reader) error { // the run and how it stands, at one moment
 		run, err := r.Waiting(look)
 		if err == nil {

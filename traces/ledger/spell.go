@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"pgfsm/policy/canonical"
-	"pgfsm/states"
 )
 
 // spelled writes a payload in canonical form, as it will stand in its event. It may write over b. What comes in is read with
@@ -115,18 +114,8 @@ func (p *returned) spell(o *canonical.Object) {
 func (p *ended) spell(o *canonical.Object) {
 	o.Digest("head", p.Head)
 	o.Digest("last", p.Last)
-	o.Object("outcome", func(o *canonical.Object) { spellOutcome(o, &p.Outcome) })
+	o.Object("outcome", p.Outcome.Spell)
 	o.Int("steps", p.Steps)
-}
-
-func spellOutcome(o *canonical.Object, out *states.Outcome) {
-	o.Text("code", string(out.Code))
-	o.Text("effect", string(out.Effect))
-	o.Text("gate", string(out.Gate))
-	o.Text("note", out.Note)
-	o.Text("reason", out.Reason)
-	o.Text("state", out.State)
-	o.Text("type", out.Type)
 }
 
 func (p *delivered) spell(o *canonical.Object) { o.Text("how", p.How) }
@@ -181,5 +170,6 @@ func (t *Token) spell(o *canonical.Object) {
 
 // number writes a number that an int need not hold.
 func number(o *canonical.Object, name string, value int64) {
-	o.Raw(name, strconv.AppendInt(nil, value, 10))
+	var room [20]byte // for any number
+	o.Raw(name, strconv.AppendInt(room[:0], value, 10))
 }

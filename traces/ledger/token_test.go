@@ -77,6 +77,9 @@ func TestAuthenticateRefuses(t *testing.T) {
 		{"new-line-behind", "not a token", func(_ *council, text, _ string) string { return text[:len(text)-1] + "\n" }},
 		{"space-before", "not a token", func(_ *council, text, _ string) string { return " " + text[1:] }},
 		{"capitals", "not a token", func(_ *council, text, _ string) string { return strings.ToUpper(text) }},
+		{"another-beginning", "not a token", func(_ *council, text, _ string) string { return "pgfsn" + text[5:] }},
+		{"another-letter-in-the-id", "not a token", func(_ *council, text, _ string) string { return text[:6] + "1" + text[7:] }},
+		{"no-end-of-the-id", "not a token", func(_ *council, text, id string) string { return text[:6+len(id)] + "a" + text[7+len(id):] }},
 		{"a-megabyte", "not a token", func(*council, string, string) string { return strings.Repeat("pgfsm_", 1<<18) }},
 		{"id-of-nobody", "no such token", func(_ *council, text, id string) string {
 			return strings.Replace(text, id, strings.Repeat("a", len(id)), 1)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -316,6 +317,21 @@ func TestHeaders(t *testing.T) {
 				t.Errorf("Pending = %t; Left = %q", pending, all)
 			}
 		})
+	}
+}
+
+// TestEmptyTailTakesNoMemory looks at a tail that nobody has kept commits in, as each transaction of a ledger that is not served does.
+func TestEmptyTailTakesNoMemory(t *testing.T) {
+	f, _ := fresh(t, room)
+	const looks = 100
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range looks {
+		pends(t, f, false)
+	}
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) / looks; took > 4<<10 {
+		t.Errorf("a look takes %d bytes of memory; the file has none", took)
 	}
 }
 

@@ -90,13 +90,14 @@ func (f *File) header() (header, error) {
 	return h, nil
 }
 
-// zeros returns [ErrDamaged] unless the file has zeros only. One that was used has not, so this is seldom asked.
+// zeros returns [ErrDamaged] unless the file has zeros only. One that was used has not; one that was not is empty, as a rule.
 func (f *File) zeros() error {
 	info, err := f.disk.Stat()
 	if err != nil {
 		return err
 	}
-	b, none := make([]byte, chunk), make([]byte, chunk)
+	most := min(chunk, info.Size()) // nothing, where nobody has kept commits there
+	b, none := make([]byte, most), make([]byte, most)
 	for at := int64(0); at < info.Size(); at += chunk {
 		n, err := f.disk.ReadAt(b[:min(chunk, info.Size()-at)], at)
 		if err != nil && !errors.Is(err, io.EOF) {
