@@ -92,6 +92,7 @@ type Link struct {
 	listens bool         // the server says that it announces changes of its tools
 	speaks  bool         // the server may say something between requests that somebody here waits for
 	ids     atomic.Int64 // the id of the last request
+	gaveUp  atomic.Bool  // see GaveUp
 	news    atomic.Bool  // the stream of news is open, or will never be
 	asks    bool         // the server may ask the peer on that stream, which it does in the middle of a call
 	ears    ears
@@ -181,6 +182,9 @@ func (l *Link) Hello() Hello { return l.hello }
 
 // Modern reports whether the revision in force is one without sessions: 2026-07-28 or later.
 func (l *Link) Modern() bool { return l.modern }
+
+// GaveUp reports whether an answer was not waited for to its end: the server may still be at that request.
+func (l *Link) GaveUp() bool { return l.gaveUp.Load() }
 
 // Done is closed when the link is over.
 func (l *Link) Done() <-chan struct{} { return l.ctx.Done() }

@@ -210,6 +210,9 @@ func (l *Link) ask(ctx context.Context, q *query) outcome {
 	}
 	o := l.carrier.ask(ctx, q)
 	l.asked.drop(q)
+	if o.fault != nil {
+		l.gaveUp.Store(true)
+	}
 	if o.fault != nil && ctx.Err() != nil && l.ctx.Err() == nil && q.method != methodInitialize && q.method != methodDiscover &&
 		(!l.modern || l.up.server.Type != TypeHTTP) && (q.permit == nil || q.permit.touched.Load()) {
 		l.later(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"requestId":%d}}`, noteCancelled, q.id))

@@ -1,18 +1,19 @@
 // What every client here has in common: it reads an order from standard input, connects as its SDK does by default, lists
 // the tools, makes the calls one after the other and writes what came of them to standard output, as one JSON object.
 //
-// Order:  {"url": "http://…", "calls": [{"name": "…", "arguments": {…}, "until": "…"}], "roots": ["file:///…"]}
-// Report: {"protocol": "…", "tools": ["…"], "answers": [{"isError": false, "text": "…", "code": "…"} or {"fault": "…"}]}
+// Order:  {"url": "http://…", "calls": [{"name": "…", "arguments": {…}, "until": "…"}], "roots": ["file:///…"], "replies": {"method": {…}}}
+// Report: {"protocol": "…", "tools": ["…"], "answers": [{"isError": false, "text": "…", "code": "…"} or {"fault": "…"}], "asked": ["method"]}
 //
 // "fault" is what the client threw; "code" is structuredContent.code, which a refusal has. A call with "until" is made again
-// until its text holds that, at most 100 times: the answer is the last one.
+// until its text holds that, at most 100 times: the answer is the last one. "replies" are results for what servers ask, of which
+// only sdk-v2.mjs knows; "asked" is what they asked.
 
 export async function drive(connect) {
   let text = '';
   for await (const chunk of process.stdin) text += chunk;
   const order = JSON.parse(text);
   const client = await connect(order);
-  const report = { protocol: client.protocol(), tools: await client.tools(), answers: [] };
+  const report = { protocol: client.protocol(), tools: await client.tools(), answers: [], asked: client.asked?.() };
   for (const call of order.calls ?? []) {
     let answer;
     for (let i = 0; i < 100; i++) {
@@ -42,7 +43,10 @@ function read(result) {
   };
 }
 
-// roots announces the folders of the order, and serves them, where there are any.
+// announce is what the client of an order can be asked.
 export function announce(order) {
-  return order.roots ? { roots: {} } : {};
+  const can = order.roots ? { roots: {} } : {};
+  if (order.replies?.['sampling/createMessage']) can.sampling = {};
+  if (order.replies?.['elicitation/create']) can.elicitation = { form: {} };
+  return can;
 }

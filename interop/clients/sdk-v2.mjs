@@ -5,14 +5,18 @@ import { announce, drive } from './drive.mjs';
 await drive(async (order) => {
   const client = new Client({ name: 'interop-sdk-v2', version: '1.0.0' },
     { capabilities: announce(order), versionNegotiation: { mode: process.argv[2] } });
-  if (order.roots) {
-    client.setRequestHandler('roots/list', () => ({ roots: order.roots.map((uri) => ({ uri })) }));
+  const replies = { ...order.replies };
+  const asked = [];
+  if (order.roots) replies['roots/list'] = { roots: order.roots.map((uri) => ({ uri })) };
+  for (const [method, result] of Object.entries(replies)) {
+    client.setRequestHandler(method, () => { asked.push(method); return result; });
   }
   await client.connect(new StreamableHTTPClientTransport(new URL(order.url)));
   return {
     protocol: () => client.getNegotiatedProtocolVersion(),
     tools: async () => (await client.listTools()).tools.map((t) => t.name),
     call: (name, args) => client.callTool({ name, arguments: args }),
+    asked: () => asked,
     close: () => client.close(),
   };
 });

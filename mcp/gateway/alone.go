@@ -11,7 +11,8 @@ import (
 )
 
 // maxAlone is how many lines to one server that may ask by itself an identity has at once for stateless requests, one for each request
-// that is under way. Where there is none left, a request shares one whose server is told that the client can do nothing.
+// that is under way, whatever the server was told that its clients can do. Where there is none left, a request shares one whose server is
+// told that the client can do nothing.
 const maxAlone = 16
 
 // alone returns a line that no other request has before it is released. A server with sessions does not always say what it asks
@@ -43,13 +44,36 @@ func (t *lines) getAlone(ctx context.Context, key lineKey, connect func(context.
 func (t *lines) takeAlone(key lineKey, connect func(context.Context) (*line, error)) (*slot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for key.lane = 1; key.lane <= maxAlone; key.lane++ {
-		if s := t.slots[key]; s == nil || s.uses == 0 {
-			return t.taken(key, connect)
+	n := 0
+	var again, idle *slot
+	for k, s := range t.slots { // in any order: of those that nobody uses any does, but one that works is better
+		if k.lane == 0 || k.who != key.who || k.server != key.server {
+			continue
+		}
+		switch n++; {
+		case s.uses > 0:
+		case k.told != key.told:
+			idle = s
+		case again == nil || !again.works():
+			again = s
 		}
 	}
-	return nil, errTooManyLinks
+	switch {
+	case again != nil:
+		return t.taken(again.key, connect)
+	case n >= maxAlone && idle == nil:
+		return nil, errTooManyLinks
+	case n >= maxAlone:
+		t.drop(idle)
+	}
+	for key.lane = 1; t.slots[key] != nil; {
+		key.lane++
+	}
+	return t.taken(key, connect)
 }
+
+// works reports whether a slot has a line that can be used. The table's lock is held.
+func (s *slot) works() bool { return s.settled() && s.err == nil && !s.line.over() }
 
 // host has the server's questions asked of an errand's client, if no other request has the line.
 func (l *line) host(e *errand) {
@@ -58,18 +82,41 @@ func (l *line) host(e *errand) {
 	}
 }
 
-// leave takes host back. What the server still wants to know, nobody tells it.
+// leave takes host back. What the server still wants to know, nobody tells it. The line serves no other request if the server may still be at
+// this one, for what it asked later would be asked of another client; or if it was told something by this client, which it may remember.
 func (l *line) leave(e *errand) {
 	if e == nil || !l.guest.CompareAndSwap(e, nil) {
 		return
 	}
-	if open := e.close(); len(open) > 0 {
-		go func() {
-			ctx, cancel := context.WithTimeout(context.Background(), answerWait)
-			defer cancel()
-			for _, x := range open {
-				_ = l.Answer(ctx, x.id, nil, invalid(wire.InternalError, "the request that this was asked for is over")) // as it may be itself
-			}
-		}()
+	open, told := e.close()
+	if len(open) == 0 && !told && e.ctx.Err() == nil && !l.GaveUp() {
+		return
 	}
+	l.slot.table.abandon(l.slot)
+	bye := func() {
+		ctx, cancel := context.WithTimeout(context.Background(), answerWait)
+		defer cancel()
+		for _, x := range open {
+			_ = x.line.Answer(ctx, x.id, nil, invalid(wire.InternalError, "the request that this was asked for is over")) // as it may be itself
+		}
+	}
+	if e.ctx.Err() != nil { // nobody waits for the errand, and whoever ends it closes the line next
+		bye()
+		go l.Close()
+		return
+	}
+	go func() {
+		bye()
+		l.Close()
+	}()
+}
+
+// abandon takes the slot of a line that serves nobody else out of the table. Its only user gives it back as ever, and closes the line.
+func (t *lines) abandon(s *slot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.slots[s.key] == s {
+		delete(t.slots, s.key)
+	}
+	s.line, s.err = nil, errLinksClosed // it waits to expire, and the line does not
 }

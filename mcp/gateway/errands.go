@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -19,6 +21,7 @@ const (
 	maxErrands     = 256             // at once
 	maxErrandsEach = 32              // of these, one identity's
 	maxQuestions   = 64              // of one errand, or of one result of a server, that are not answered
+	maxAsked       = 4 << 20         // bytes of one errand's questions that are not answered: a server's message may be larger
 	errandKept     = 5 * time.Minute // for which what became of one waits for its client
 )
 
@@ -27,26 +30,30 @@ const (
 type errand struct {
 	gateway *Gateway
 	from    Identity
+	by      outlet // of the request that began it
 	server  *Server
 	what    string            // the tool, or another method
-	params  [sha256.Size]byte // see sameParams
-	size    int               // of the request, in bytes, if it is more than a little
+	params  [sha256.Size]byte // see sameRequest
+	size    int               // of the request and of an answer that waits, in bytes, if they are more than a little
 	can     abilities
 	said    *stream
 	ctx     context.Context // that it goes on in
 	cancel  context.CancelFunc
 	over    chan struct{} // closed once there is an answer
 	answer  func(*request) []byte
+	length  int           // of the answer, in bytes, if something was asked
 	asked   chan struct{} // a question has come
 
-	mu    sync.Mutex
-	id    string         // by which the client finds it again; empty: nothing was asked yet
-	here  bool           // a request of the client waits for it
-	token jsontext.Value // the progress token of that; nil: it wants none
-	open  []question     // in the order in which they came
-	last  int            // the number of the last question
-	done  bool           // nothing more is asked
-	timer *time.Timer
+	mu     sync.Mutex
+	id     string         // by which the client finds it again; empty: nothing was asked yet
+	here   bool           // a request of the client waits for it
+	token  jsontext.Value // the progress token of that; nil: it wants none
+	open   []question     // in the order in which they came
+	asking int            // bytes of the questions, and of those that are about to come
+	last   int            // the number of the last question
+	told   bool           // the server was told something by the client
+	done   bool           // nothing more is asked
+	timer  *time.Timer
 }
 
 // A question is a server's request to the client of an errand.
@@ -56,6 +63,7 @@ type question struct {
 	line   *line
 	method string
 	params jsontext.Value
+	size   int // as the server sent it, in bytes
 }
 
 // mayAsk reports whether the server of a stateless client's request may ask that client something by itself.
@@ -74,7 +82,7 @@ func (g *Gateway) mayAsk(ctx context.Context, q *request, server *Server) bool {
 // newErrand makes an errand of a request. What is said to the client meanwhile goes over said.
 func (g *Gateway) newErrand(q *request, server *Server, what string, said *stream) *errand {
 	e := &errand{
-		gateway: g, from: q.from, server: server, what: what, params: sameParams(q.Params), can: q.can(), said: said,
+		gateway: g, from: q.from, by: q.out, server: server, what: what, params: sameRequest(q), can: q.can(), said: said,
 		over: make(chan struct{}), asked: make(chan struct{}, 1), here: true,
 		token: wire.Member(wire.Member(q.Params, "_meta"), "progressToken"),
 	}
@@ -84,11 +92,11 @@ func (g *Gateway) newErrand(q *request, server *Server, what string, said *strea
 	return e
 }
 
-// sameParams is what two requests have in common of which the second repeats the first: all of the params that a client does not
-// change when it repeats a request with its answers.
-func sameParams(params jsontext.Value) [sha256.Size]byte {
+// sameRequest is what two requests have in common of which the second repeats the first: the method, and all of the params that a client
+// does not change when it repeats a request with its answers.
+func sameRequest(q *request) [sha256.Size]byte {
 	var b object
-	skim(params, func(name string, value jsontext.Value) {
+	skim(q.Params, func(name string, value jsontext.Value) {
 		switch name {
 		case "_meta", "inputResponses", "requestState":
 		default:
@@ -99,7 +107,7 @@ func sameParams(params jsontext.Value) [sha256.Size]byte {
 	if err != nil { // it was read strictly before
 		same = b.done()
 	}
-	return sha256.Sum256(same)
+	return sha256.Sum256(slices.Concat([]byte(q.Method+"\n"), same))
 }
 
 // run runs do, whose result says what answers a request, beside the request that it is for, and answers that: with what do has come to,
@@ -108,11 +116,31 @@ func (e *errand) run(ctx context.Context, q *request, do func(context.Context) f
 	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer e.cancel()
-		e.answer = do(e.ctx)
+		e.answer = e.make(q, do)
+		_, _ = e.close() // whatever line they came over
 		close(e.over)
 		e.gateway.errands.ended(e)
 	}()
 	return e.wait(ctx, q)
+}
+
+// make runs do. As with a request that runs by itself a bug costs the client its answer, and nobody else.
+func (e *errand) make(q *request, do func(context.Context) func(*request) []byte) (answer func(*request) []byte) {
+	defer func() {
+		if recover() == nil {
+			return
+		}
+		e.gateway.options.Log.Error("a request broke off because of a bug", "server", e.server.Name, "stack", string(debug.Stack()))
+		answer = func(q *request) []byte { return q.refuse(wire.InternalError, "there is no answer") }
+	}()
+	answer = do(e.ctx)
+	e.mu.Lock()
+	known := e.id != ""
+	e.mu.Unlock()
+	if known {
+		e.length = len(answer(q))
+	}
+	return answer
 }
 
 // wait answers a request of the errand's client. A connection that is lost cancels the errand, as it does any stateless request.
@@ -146,9 +174,11 @@ func (e *errand) park(q *request) jsontext.Value {
 	for _, x := range e.open {
 		var one object
 		one.add("method", wire.Quote(x.method))
-		if x.params != nil {
-			one.add("params", x.params)
+		params := x.params
+		if params == nil { // which some clients cannot do without
+			params = jsontext.Value(`{}`)
 		}
+		one.add("params", params)
 		asks.add(x.name, one.done())
 	}
 	var b object
@@ -174,6 +204,17 @@ func (e *errand) ask(ctx context.Context, l *line, m wire.Message) (failed jsont
 	if e.gateway.busy.closed() {
 		return invalid(wire.InternalError, "the client cannot come back: the gateway is stopping")
 	}
+	size := len(m.Params)
+	if !e.room(size) { // what is refused is not recorded as passed
+		return tooManyQuestions
+	}
+	defer func() {
+		if failed != nil {
+			e.mu.Lock()
+			e.forget(size)
+			e.mu.Unlock()
+		}
+	}()
 	params := cross(m.Params, "")
 	if e.gateway.passes(ctx, e.from, l.server, ToClient, m.Method, params) != nil {
 		return notRecorded
@@ -183,17 +224,38 @@ func (e *errand) ask(ctx context.Context, l *line, m wire.Message) (failed jsont
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.done || len(e.open) >= maxQuestions || !e.gateway.errands.add(e) {
-		return invalid(wire.InternalError, "the client has not answered what it was asked before")
+	if e.done || len(e.open) >= maxQuestions {
+		return tooManyQuestions
 	}
 	e.last++
 	name := "q" + strconv.Itoa(e.last)
-	e.open = append(e.open, question{name: name, id: m.ID.Clone(), line: l, method: m.Method, params: params.Clone()})
+	e.open = append(e.open, question{name: name, id: m.ID.Clone(), line: l, method: m.Method, params: params.Clone(), size: size})
 	select {
 	case e.asked <- struct{}{}:
 	default:
 	}
 	return nil
+}
+
+var tooManyQuestions = invalid(wire.InternalError, "the client has not answered what it was asked before")
+
+// room makes room for one question more, as far as the server asks one at a time. It is given back by forget.
+func (e *errand) room(size int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t := &e.gateway.errands
+	if e.done || len(e.open) >= maxQuestions || size > maxAsked-e.asking || !t.add(e) || !t.room.take(e.from, size) {
+		return false
+	}
+	e.asking += size
+	return true
+}
+
+// forget gives the room of a question back, if that was not done for all of them. The errand's lock is held.
+func (e *errand) forget(size int) {
+	size = min(size, e.asking)
+	e.asking -= size
+	e.gateway.errands.room.give(e.from, size)
 }
 
 // untokened is params without the progress token: a client that is asked in a result has no way to say how far it is.
@@ -212,12 +274,15 @@ func untokened(params jsontext.Value) jsontext.Value {
 	return without
 }
 
-// close lets nothing more be asked, and returns what was not answered.
-func (e *errand) close() (open []question) {
+// close lets nothing more be asked. It returns what was not answered, and whether anything was.
+func (e *errand) close() (open []question, told bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	open, e.open, e.done = e.open, nil, true
-	return open
+	for _, x := range open {
+		e.forget(x.size)
+	}
+	return open, e.told
 }
 
 // withdraw forgets a question that the server does not wait to be answered any more.
@@ -227,6 +292,7 @@ func (e *errand) withdraw(theirs jsontext.Value) {
 	for i, x := range e.open {
 		if string(x.id) == string(theirs) {
 			e.open = append(e.open[:i:i], e.open[i+1:]...)
+			e.forget(x.size)
 			return
 		}
 	}
@@ -264,7 +330,7 @@ func (g *Gateway) resumed(ctx context.Context, q *request, server *Server, what 
 	switch {
 	case e == nil:
 		return q.refuse(wire.InvalidParams, "what this requestState belongs to is over, and its outcome was told or not fetched in time"), true
-	case e.params != sameParams(q.Params):
+	case e.params != sameRequest(q):
 		return q.refuse(wire.InvalidParams, "this requestState belongs to a request with other params"), true
 	}
 	if failed := e.come(ctx, q, p.responses); failed != nil {
@@ -297,7 +363,9 @@ func (e *errand) come(ctx context.Context, q *request, responses jsontext.Value)
 		if e.gateway.passes(ctx, e.from, e.server, ToServer, x.method, result) != nil {
 			result, failed = nil, notRecorded
 		}
-		_ = x.line.Answer(ctx, x.id, result, failed) // a server that cannot be told has lost its link
+		if x.line.guest.Load() == e { // else the request is over, and its id another's, perhaps
+			_ = x.line.Answer(ctx, x.id, result, failed) // a server that cannot be told has lost its link
+		}
 	}
 	return nil
 }
@@ -315,7 +383,8 @@ func (e *errand) enter(q *request, given map[string]jsontext.Value) (answered []
 	var left []question
 	for _, x := range e.open {
 		if given[x.name] != nil {
-			answered = append(answered, x)
+			answered, e.told = append(answered, x), true
+			e.forget(x.size)
 		} else {
 			left = append(left, x)
 		}
@@ -359,19 +428,32 @@ func (t *errands) find(id string) *errand {
 	return t.byID[id]
 }
 
-// ended notes that an errand is over. If nobody waits for it, it is kept for a while.
+// ended notes that an errand is over. If nobody waits for it, it is kept for a while, as far as there is room.
 func (t *errands) ended(e *errand) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.here {
-		e.timer = time.AfterFunc(errandKept, func() { t.remove(e) })
+	if e.here {
+		return
 	}
+	if e.length > freely {
+		if !t.room.take(e.from, e.length) {
+			t.drop(e)
+			return
+		}
+		e.size += e.length
+	}
+	e.timer = time.AfterFunc(errandKept, func() { t.remove(e) })
 }
 
 // remove forgets an errand.
 func (t *errands) remove(e *errand) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	t.drop(e)
+}
+
+// drop is remove for one who holds the errand's lock.
+func (t *errands) drop(e *errand) {
 	if e.timer != nil {
 		e.timer.Stop()
 	}
@@ -384,17 +466,41 @@ func (t *errands) remove(e *errand) {
 	if t.per[e.from]--; t.per[e.from] == 0 {
 		delete(t.per, e.from)
 	}
-	if e.size > 0 {
-		t.room.give(e.from, e.size)
+	t.room.give(e.from, e.size+e.asking)
+	e.size, e.asking = 0, 0
+}
+
+// gone ends the errands of a client that has one connection, which is over.
+func (t *errands) gone(by outlet) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.byID { // in any order: all are ended
+		if e.by == by {
+			e.cancel()
+		}
 	}
 }
 
-// close ends all errands whose clients were asked something. No other client is asked afterwards.
+// errandGrace is for how long errands that are ended may tell their servers so.
+const errandGrace = 2 * time.Second
+
+// close ends all errands whose clients were asked something, and waits for them, a little. No other client is asked afterwards.
 func (t *errands) close() {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.closed = true
+	all := make([]*errand, 0, len(t.byID))
 	for _, e := range t.byID { // in any order: all are ended
 		e.cancel()
+		all = append(all, e)
+	}
+	t.mu.Unlock()
+	timer := time.NewTimer(errandGrace)
+	defer timer.Stop()
+	for _, e := range all {
+		select {
+		case <-e.over:
+		case <-timer.C:
+			return
+		}
 	}
 }

@@ -141,7 +141,7 @@ func (g *Gateway) answered(ctx context.Context, q *request) {
 func (g *Gateway) during(ctx context.Context, q *request, l *line, said *stream, level severity) func(wire.Message) {
 	return func(m wire.Message) {
 		if m.ID != nil {
-			l.ask(ctx, m, said.send)
+			l.ask(ctx, m, l.guest.Load(), said.send)
 			return
 		}
 		row := methodOf(fromServer, m.Method)
@@ -190,6 +190,7 @@ func (l *line) heard(m wire.Message) {
 		l.note(m)
 		return
 	}
+	e := l.guest.Load() // now: the line may be another request's before the question is passed on
 	go func() {
 		<-l.made
 		if l.upstream == nil {
@@ -197,7 +198,7 @@ func (l *line) heard(m wire.Message) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), answerWait)
 		defer cancel()
-		l.ask(ctx, m, func(message []byte) error { l.owner.push(message); return nil })
+		l.ask(ctx, m, e, func(message []byte) error { l.owner.push(message); return nil })
 	}()
 }
 
@@ -229,13 +230,13 @@ func (l *line) note(m wire.Message) {
 
 // ask passes a server's request on to the client, if that is exposed and the client can answer it. Else the server is told at
 // once that there is no such method, and the client sees nothing.
-func (l *line) ask(ctx context.Context, m wire.Message, send func([]byte) error) {
+func (l *line) ask(ctx context.Context, m wire.Message, e *errand, send func([]byte) error) {
 	refuse := func(failed jsontext.Value) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWait)
 		defer cancel()
 		_ = l.Answer(ctx, m.ID, nil, failed) // a server that cannot be told has lost its link
 	}
-	s, e, row := l.owner, l.guest.Load(), methodOf(fromServer, m.Method)
+	s, row := l.owner, methodOf(fromServer, m.Method)
 	var can abilities
 	switch {
 	case s != nil:

@@ -146,6 +146,8 @@ func (g *Gateway) input(q *request, server *Server, what string, p callParams) (
 	switch {
 	case p.responses == nil && p.state == nil:
 		return nil, nil
+	case !server.Expose.Has(ExposeInputRequired) && p.state != nil:
+		return nil, invalid(wire.InvalidParams, notYours+", and the operator does not expose input_required of server "+server.Name)
 	case !server.Expose.Has(ExposeInputRequired):
 		return nil, invalid(wire.InvalidParams, "the operator does not expose input_required of server "+server.Name)
 	case !q.modern():
@@ -159,10 +161,12 @@ func (g *Gateway) input(q *request, server *Server, what string, p callParams) (
 	}
 	native, ok := g.seals.open(ofServer, text, q.from, server.Name, what)
 	if !ok {
-		return nil, invalid(wire.InvalidParams, "the requestState is not one that you were given for this; ask again without it")
+		return nil, invalid(wire.InvalidParams, notYours)
 	}
 	return wire.Quote(native), nil
 }
+
+const notYours = "the requestState is not one that you were given for this, or the gateway has begun anew since; ask again without it"
 
 // unsealed is [Gateway.input] for the params of a request that is passed on.
 func (g *Gateway) unsealed(q *request, server *Server, what string, params jsontext.Value) (_, failed jsontext.Value) {

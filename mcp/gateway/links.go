@@ -25,6 +25,7 @@ type upstream interface {
 	Hello() mcp.Hello
 	Modern() bool
 	Done() <-chan struct{}
+	GaveUp() bool
 	Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (mcp.Reply, error)
 	Notify(ctx context.Context, method string, params []byte) error
 	Answer(ctx context.Context, id, result, failed jsontext.Value) error

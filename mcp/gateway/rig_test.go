@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,11 +47,12 @@ type played struct {
 
 type playedLink struct {
 	*played
-	peer mcp.Peer
-	done chan struct{}
-	once sync.Once
-	kept *mcp.Kept
-	made uint64
+	peer   mcp.Peer
+	gaveUp atomic.Bool
+	done   chan struct{}
+	once   sync.Once
+	kept   *mcp.Kept
+	made   uint64
 }
 
 func (l *playedLink) Hello() mcp.Hello {
@@ -60,6 +62,7 @@ func (l *playedLink) Hello() mcp.Hello {
 	}
 	return h
 }
+func (l *playedLink) GaveUp() bool          { return l.gaveUp.Load() }
 func (l *playedLink) Modern() bool          { return l.modern }
 func (l *playedLink) Done() <-chan struct{} { return l.done }
 func (l *playedLink) Close()                { l.once.Do(func() { close(l.done) }) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -28,12 +29,16 @@ type round struct {
 	ids     []jsontext.Value // of the requests to the client
 	methods []string
 	answers chan given
+
+	mu    sync.Mutex
+	given int // bytes of the answers
+	over  bool
 }
 
-// A given is a client's answer to one question.
+// A given is a client's answer to one question; without a result it is an error, or too large.
 type given struct {
-	at             int
-	result, failed jsontext.Value
+	at     int
+	result jsontext.Value
 }
 
 // another asks a client with a session what a result asks, the n-th for one request, and waits for the answers until ctx ends. It
@@ -54,7 +59,7 @@ func (g *Gateway) another(ctx context.Context, q *request, server *Server, said 
 	ctx, cancel := context.WithTimeout(ctx, inputWait)
 	defer cancel()
 	r := &round{gateway: g, q: q, server: server, said: said, answers: make(chan given, maxQuestions)}
-	defer r.withdraw()
+	defer r.end()
 	if why = r.ask(ctx, &f); why == "" {
 		more.responses, why = r.wait(ctx)
 	}
@@ -63,6 +68,9 @@ func (g *Gateway) another(ctx context.Context, q *request, server *Server, said 
 	}
 	for _, s := range f.state { // at most one: what can be read in more ways does not pass
 		more.state = present(s.value)
+	}
+	if more.responses == nil && more.state == nil { // to repeat it would be to make it twice
+		return more, true, CodeInputRefused, "it asks for no input, and would again and again"
 	}
 	return more, true, "", ""
 }
@@ -113,13 +121,34 @@ func (r *round) put(ctx context.Context, name, method string, params jsontext.Va
 	}
 	at := len(r.ids)
 	id := r.q.session.await(&ask{method: method, reply: func(m wire.Message) {
-		r.answers <- given{at, m.Result.Clone(), m.Error.Clone()} // there is room: it is called once for each
+		r.answers <- r.take(at, m) // there is room: it is called once for each
 	}})
 	r.names, r.ids, r.methods = append(r.names, name), append(r.ids, id), append(r.methods, method)
 	if r.said.send(wire.Call(nil, id, method, params)) != nil {
 		return "the client is gone"
 	}
 	return ""
+}
+
+// take keeps an answer until all are there. All of them together have the room that one message has, as where they come in one.
+func (r *round) take(at int, m wire.Message) given {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	size := len(m.Result)
+	if m.Error != nil || r.over || size > r.gateway.options.Limits.BodyBytes-r.given || !r.gateway.bodies.take(r.q.from, size) {
+		return given{at: at}
+	}
+	r.given += size
+	return given{at, m.Result.Clone()}
+}
+
+// end lets go of the questions and of the answers.
+func (r *round) end() {
+	r.withdraw()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	r.gateway.bodies.give(r.q.from, r.given)
 }
 
 // numbered is the params of an elicitation by URL with the id that revisions with sessions want there, if the server gave none.
@@ -139,8 +168,8 @@ func (r *round) wait(ctx context.Context) (responses jsontext.Value, why string)
 	for range r.ids {
 		select {
 		case a := <-r.answers:
-			if a.failed != nil || a.result.Kind() != '{' {
-				return nil, "the client answered with an error"
+			if a.result.Kind() != '{' {
+				return nil, "the client answered with an error, or too much"
 			}
 			result := cross(a.result, "")
 			if r.gateway.passes(ctx, r.q.from, r.server, ToServer, r.methods[a.at], result) != nil {

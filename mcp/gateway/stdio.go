@@ -41,6 +41,7 @@ func (g *Gateway) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, f
 		}
 	}
 	p.settle()
+	g.errands.gone(p)
 	return err
 }
 

@@ -1,0 +1,516 @@
+package main
+
+//lint:file-ignore SA1019 what the SDK calls deprecated is what these tests are about
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlite"
+)
+
+// Servers ask clients in the way of their revision, and clients answer in the way of theirs: here both are the SDK's, and of two eras.
+
+const (
+	withSessions = "2025-11-25"
+	withoutThem  = "2026-07-28"
+)
+
+// A surveyor is a server of the SDK that wants to know three things of its client before it answers.
+type surveyor struct {
+	*httptest.Server
+	came notes // the requests that may ask, each with the revision that it came in
+}
+
+// Notes are taken by handlers while a test waits for what they are part of.
+type notes struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (n *notes) note(what string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = append(n.all, what)
+}
+
+// taken are the notes so far.
+func (n *notes) taken() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.all)
+}
+
+// The questions of a surveyor.
+var (
+	whichColour = &sdk.ElicitParams{Mode: "form", Message: "Which colour?", RequestedSchema: map[string]any{
+		"type": "object", "properties": map[string]any{"colour": map[string]any{"type": "string"}}, "required": []string{"colour"},
+	}}
+	whichWord = &sdk.CreateMessageParams{MaxTokens: 10, Messages: []*sdk.SamplingMessage{{Role: "user", Content: &sdk.TextContent{Text: "Which word?"}}}}
+)
+
+// newSurveyor starts one. It asks in its results if it is stateless, and by requests of its own otherwise.
+func newSurveyor(t *testing.T, stateless bool) *surveyor {
+	t.Helper()
+	s := new(surveyor)
+	server := sdk.NewServer(&sdk.Implementation{Name: "surveyor", Version: "1"}, nil)
+	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+			if slices.Contains([]string{"tools/call", "prompts/get", "resources/read"}, method) {
+				s.came.note(method + " " + r.GetSession().(*sdk.ServerSession).InitializeParams().ProtocolVersion)
+			}
+			return next(ctx, method, r)
+		}
+	})
+	ask := asksInTheMiddle
+	if stateless {
+		ask = asksInItsResult
+	}
+	server.AddTool(&sdk.Tool{Name: "ask", InputSchema: map[string]any{"type": "object"}}, ask)
+	server.AddPrompt(&sdk.Prompt{Name: "ask"}, func(ctx context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+		said := &sdk.TextContent{Text: colourOf(r.Session.Elicit(ctx, whichColour))}
+		return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{{Role: "user", Content: said}}}, nil
+	})
+	server.AddResource(&sdk.Resource{Name: "ask", URI: "ask:it"}, func(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: "ask:it", Text: colourOf(r.Session.Elicit(ctx, whichColour))}}}, nil
+	})
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{Stateless: stateless})
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The SDK has no server of the latest revision alone, and a gateway whose client has a session asks for an older one first.
+		if stateless && r.Header.Get("MCP-Protocol-Version") != withoutThem {
+			http.NotFound(w, r)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// asksInTheMiddle is a tool whose answer holds what became of three requests to the client.
+func asksInTheMiddle(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	roots, err := r.Session.ListRoots(ctx, nil)
+	return tells(colourOf(r.Session.Elicit(ctx, whichColour)), wordOf(r.Session.CreateMessage(ctx, whichWord)), foldersOf(roots, err)), nil
+}
+
+// asksInItsResult is a tool that answers only who answers it.
+func asksInItsResult(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	given := r.Params.InputResponses
+	if given == nil {
+		return &sdk.CallToolResult{RequestState: "three", InputRequests: sdk.InputRequestMap{
+			"colour": whichColour, "word": whichWord, "folders": &sdk.ListRootsParams{},
+		}}, nil
+	}
+	if r.Params.RequestState != "three" {
+		return nil, fmt.Errorf("the state is %q", r.Params.RequestState)
+	}
+	said, _ := given["colour"].(*sdk.ElicitResult)
+	thought, _ := given["word"].(*sdk.CreateMessageWithToolsResult)
+	roots, _ := given["folders"].(*sdk.ListRootsResult)
+	if said == nil || thought == nil || roots == nil {
+		return nil, fmt.Errorf("the answers are %#v", given)
+	}
+	return tells(colourOf(said, nil), wordOf(&sdk.CreateMessageResult{Content: thought.Content[0]}, nil), foldersOf(roots, nil)), nil
+}
+
+func tells(said ...string) *sdk.CallToolResult {
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.Join(said, ", ")}}}
+}
+
+func colourOf(r *sdk.ElicitResult, err error) string {
+	if err != nil {
+		return "refused"
+	}
+	return fmt.Sprint(r.Action, " ", r.Content["colour"])
+}
+
+func wordOf(r *sdk.CreateMessageResult, err error) string {
+	if err != nil {
+		return "refused"
+	}
+	return r.Content.(*sdk.TextContent).Text
+}
+
+func foldersOf(r *sdk.ListRootsResult, err error) string {
+	if err != nil || len(r.Roots) != 1 {
+		return "refused"
+	}
+	return r.Roots[0].URI
+}
+
+// allTold is what the tool answers who answers everything.
+const allTold = "accept green, bright, file:///work"
+
+// A respondent is a client of the SDK that answers for its user and its model, and notes what it was asked.
+type respondent struct {
+	*sdk.ClientSession
+	asked notes
+}
+
+// respondent connects one. What it does when it is shown a URL may be nil.
+func (s *served) respondent(t *testing.T, via sdk.Transport, revision string, can *sdk.ClientCapabilities, opens func(url string)) *respondent {
+	t.Helper()
+	r, o := new(respondent), &sdk.ClientOptions{Capabilities: can}
+	if can.Elicitation != nil {
+		o.ElicitationHandler = func(_ context.Context, q *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			r.asked.note(q.Params.Message)
+			if q.Params.Mode == "url" {
+				opens(q.Params.URL)
+				return &sdk.ElicitResult{Action: "accept"}, nil
+			}
+			return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"colour": "green"}}, nil
+		}
+	}
+	if can.Sampling != nil {
+		o.CreateMessageHandler = func(_ context.Context, q *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
+			r.asked.note(q.Params.Messages[0].Content.(*sdk.TextContent).Text)
+			return &sdk.CreateMessageResult{Model: "m", Role: "assistant", Content: &sdk.TextContent{Text: "bright"}}, nil
+		}
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "respondent", Version: "1"}, o)
+	client.AddRoots(&sdk.Root{URI: "file:///work"})
+	session, err := client.Connect(patient(t), via, &sdk.ClientSessionOptions{ProtocolVersion: revision})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, s.stderr)
+	}
+	t.Cleanup(func() { session.Close() }) // before the gateway ends
+	if got := session.InitializeResult().ProtocolVersion; got != revision {
+		t.Fatalf("the client and the gateway have come to %s, want %s", got, revision)
+	}
+	r.ClientSession = session
+	return r
+}
+
+// canAll is what a client declares that can be asked everything.
+func canAll() *sdk.ClientCapabilities {
+	return &sdk.ClientCapabilities{
+		RootsV2: &sdk.RootCapabilities{}, Sampling: &sdk.SamplingCapabilities{},
+		Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}},
+	}
+}
+
+// calls is the text of a tool's answer, or the code of a refusal.
+func (r *respondent) calls(t *testing.T, tool string, args map[string]any) string {
+	t.Helper()
+	got, err := r.CallTool(patient(t), &sdk.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		return err.Error()
+	}
+	if refused, ok := got.StructuredContent.(map[string]any); ok {
+		return fmt.Sprint(refused["code"])
+	}
+	return got.Content[0].(*sdk.TextContent).Text
+}
+
+// surveyFolder is the configuration of a gateway in front of a surveyor.
+func surveyFolder(t *testing.T, s *surveyor, expose string) string {
+	t.Helper()
+	return folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {survey: {type: http, url: %q, timeout: 50s, expose: [%s]}}\n"+
+		"allowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", s.URL, expose), "allowlist.json", `{"survey": ["ask"]}`)
+}
+
+// over is a client's transport to an endpoint of the gateway.
+func (s *served) over(path string) sdk.Transport {
+	return &sdk.StreamableClientTransport{Endpoint: s.base + path}
+}
+
+// onStdio is a gateway of its own behind standard input and output.
+func onStdio(t *testing.T, dir string) sdk.Transport {
+	t.Helper()
+	config := filepath.Join(dir, "pgfsm.yaml")
+	cmd, _, _ := child(context.Background(), "pgfsm", nil, "serve", "--stdio", "-c", config)
+	return &sdk.CommandTransport{Command: &exec.Cmd{Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: dir}}
+}
+
+// passages are the messages besides calls that passed the gateway, in the ledger of a folder.
+func passages(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	store, err := sqlite.OpenReadOnly(filepath.Join(dir, "pgfsm.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	err = store.View(t.Context(), func(r ledger.Reader) error {
+		all = nil
+		for e, err := range r.Events(0) {
+			if err != nil {
+				return err
+			}
+			if e.Type != ledger.MCPPassed {
+				continue
+			}
+			direction, _ := at(e.Payload, "/direction")
+			method, _ := at(e.Payload, "/method")
+			all = append(all, strings.Trim(string(direction), `"`)+" "+strings.Trim(string(method), `"`))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// bothWays are the events of questions that a client was asked one after the other, each answered before the next.
+func bothWays(methods ...string) (events []string) {
+	for _, m := range methods {
+		events = append(events, "to_client "+m, "to_server "+m)
+	}
+	return events
+}
+
+const elicitation, sampling, rootsList = "elicitation/create", "sampling/createMessage", "roots/list"
+
+// TestServeAsksStatelessClients: a server with sessions asks in the middle of its answer, and a client without one is asked in
+// results. It stays one run and one call.
+func TestServeAsksStatelessClients(t *testing.T) {
+	t.Parallel()
+	const kinds = "tools, sampling, elicitation, roots"
+	for _, tt := range []struct {
+		name, expose, path, tool string // no path: over standard input and output
+		can                      *sdk.ClientCapabilities
+		want                     string
+		asked, passed            []string
+	}{
+		{"one-server", kinds, "/servers/survey/mcp", "ask", canAll(), allTold,
+			[]string{"Which colour?", "Which word?"}, bothWays(rootsList, elicitation, sampling)},
+		{"all-servers", kinds, "/mcp", "survey__ask", canAll(), allTold,
+			[]string{"Which colour?", "Which word?"}, bothWays(rootsList, elicitation, sampling)},
+		{"stdio", kinds, "", "survey__ask", canAll(), allTold,
+			[]string{"Which colour?", "Which word?"}, bothWays(rootsList, elicitation, sampling)},
+		{"one-kind-exposed", "tools, sampling", "/mcp", "survey__ask", canAll(), "refused, bright, refused",
+			[]string{"Which word?"}, bothWays(sampling)},
+		{"one-kind-declared", kinds, "/mcp", "survey__ask", &sdk.ClientCapabilities{Sampling: &sdk.SamplingCapabilities{}},
+			"refused, bright, refused", []string{"Which word?"}, bothWays(sampling)},
+		{"not-exposed", "tools, input_required", "/mcp", "survey__ask", canAll(), "refused, refused, refused", nil, nil},
+		{"not-declared", kinds, "/mcp", "survey__ask", &sdk.ClientCapabilities{}, "refused, refused, refused", nil, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			u := newSurveyor(t, false)
+			dir := surveyFolder(t, u, tt.expose)
+			s, via := new(served), onStdio(t, dir)
+			if tt.path != "" {
+				s = serve(t, dir)
+				via = s.over(tt.path)
+			}
+			r := s.respondent(t, via, withoutThem, tt.can, nil)
+			if got := r.calls(t, tt.tool, map[string]any{}); got != tt.want {
+				t.Errorf("the answer is %s, want %s\n%s", got, tt.want, s.stderr)
+			}
+			if d := cmp.Diff(tt.asked, r.asked.taken()); d != "" {
+				t.Errorf("what the client was asked (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff([]string{"tools/call " + withSessions}, u.came.taken()); d != "" {
+				t.Errorf("what came to the server (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff(tt.passed, passages(t, dir)); d != "" {
+				t.Errorf("what passed, as the ledger says (-want +got):\n%s", d)
+			}
+			stands(t, dir, ledger.Executed, "")
+			verifies(t, dir)
+		})
+	}
+}
+
+// TestServeAsksStatelessClientsBesidesCalls: prompts and resources may ask too, and are no runs.
+func TestServeAsksStatelessClientsBesidesCalls(t *testing.T) {
+	t.Parallel()
+	prompt := func(ctx context.Context, r *respondent) (string, error) {
+		got, err := r.GetPrompt(ctx, &sdk.GetPromptParams{Name: "ask"})
+		if err != nil {
+			return "", err
+		}
+		return got.Messages[0].Content.(*sdk.TextContent).Text, nil
+	}
+	resource := func(ctx context.Context, r *respondent) (string, error) {
+		got, err := r.ReadResource(ctx, &sdk.ReadResourceParams{URI: "ask:it"})
+		if err != nil {
+			return "", err
+		}
+		return got.Contents[0].Text, nil
+	}
+	for _, tt := range []struct {
+		name, expose, method string
+		do                   func(context.Context, *respondent) (string, error)
+		want                 string
+		asked                []string
+	}{
+		{"prompt", "prompts, elicitation", "prompts/get", prompt, "accept green", []string{"Which colour?"}},
+		{"resource", "resources, elicitation", "resources/read", resource, "accept green", []string{"Which colour?"}},
+		{"prompt-not-exposed", "prompts", "prompts/get", prompt, "refused", nil},
+		{"resource-not-exposed", "resources", "resources/read", resource, "refused", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			u := newSurveyor(t, false)
+			dir := surveyFolder(t, u, tt.expose)
+			s := serve(t, dir)
+			r := s.respondent(t, s.over("/servers/survey/mcp"), withoutThem, canAll(), nil)
+			if got, err := tt.do(patient(t), r); err != nil || got != tt.want {
+				t.Errorf("the answer is %s, %v, want %s\n%s", got, err, tt.want, s.stderr)
+			}
+			if d := cmp.Diff(tt.asked, r.asked.taken()); d != "" {
+				t.Errorf("what the client was asked (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff([]string{tt.method + " " + withSessions}, u.came.taken()); d != "" {
+				t.Errorf("what came to the server (-want +got):\n%s", d)
+			}
+			want := []string{"to_server " + tt.method}
+			if tt.asked != nil {
+				want = append(want, bothWays(elicitation)...)
+			}
+			if d := cmp.Diff(want, passages(t, dir)); d != "" {
+				t.Errorf("what passed, as the ledger says (-want +got):\n%s", d)
+			}
+			if n := len(recorded(t, dir)); n != 0 {
+				t.Errorf("%d runs, want none", n)
+			}
+		})
+	}
+}
+
+// TestServeAsksClientsWithSessions: a server without sessions asks in its result, and a client with one is asked by requests. Its
+// answers are judged as a call that brings them: a run of their own.
+func TestServeAsksClientsWithSessions(t *testing.T) {
+	t.Parallel()
+	const refused = "input_refused"
+	for _, tt := range []struct {
+		name, expose string
+		can          *sdk.ClientCapabilities
+		want         string
+		asked        []string
+		runs         int
+	}{
+		{"exposed", "tools, input_required, sampling, elicitation, roots", canAll(), allTold, []string{"Which colour?", "Which word?"}, 2},
+		{"input-required-not-exposed", "tools, sampling, elicitation, roots", canAll(), refused, nil, 1},
+		{"one-kind-not-exposed", "tools, input_required, sampling, elicitation", canAll(), refused, nil, 1},
+		{"not-declared", "tools, input_required, sampling, elicitation, roots", &sdk.ClientCapabilities{Sampling: &sdk.SamplingCapabilities{}}, refused, nil, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			u := newSurveyor(t, true)
+			dir := surveyFolder(t, u, tt.expose)
+			s := serve(t, dir)
+			r := s.respondent(t, s.over("/mcp"), withSessions, tt.can, nil)
+			if got := r.calls(t, "survey__ask", map[string]any{}); got != tt.want {
+				t.Errorf("the answer is %s, want %s\n%s", got, tt.want, s.stderr)
+			}
+			asked := r.asked.taken()
+			slices.Sort(asked) // it is asked at once
+			if d := cmp.Diff(tt.asked, asked); d != "" {
+				t.Errorf("what the client was asked (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff(slices.Repeat([]string{"tools/call " + withoutThem}, tt.runs), u.came.taken()); d != "" {
+				t.Errorf("what came to the server (-want +got):\n%s", d)
+			}
+			var want []string
+			if tt.asked != nil {
+				want = bothWays(elicitation, rootsList, sampling)
+			}
+			passed := passages(t, dir)
+			slices.Sort(passed)
+			slices.Sort(want)
+			if d := cmp.Diff(want, passed); d != "" {
+				t.Errorf("what passed, as the ledger says, sorted (-want +got):\n%s", d)
+			}
+			runs := recorded(t, dir)
+			if len(runs) != tt.runs {
+				t.Fatalf("%d runs, want %d", len(runs), tt.runs)
+			}
+			for i, q := range runs {
+				trace := command(t.Context(), nil, "ledger", "trace", "-c", s.config, q.RunID)
+				if brings := strings.Contains(trace.stdout, "inputResponses"); q.Status != ledger.Executed || brings != (i == 1) {
+					t.Errorf("run %d is %s, and brings answers: %t", i, q.Status, brings)
+				}
+			}
+			verifies(t, dir)
+		})
+	}
+}
+
+// A bearer is an agent that brings its token.
+type bearer struct{ token string }
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestServeShowsStatelessClientsWhereToDecide: a client without a session is shown the URL in a result, once for each call that is
+// held, and its repetition is answered as any other: what its user did with the URL decides nothing.
+func TestServeShowsStatelessClientsWhereToDecide(t *testing.T) {
+	t.Parallel()
+	const (
+		decide = "serve: {decide_url: \"https://approvals.example.com/runs/{run_id}\"}\n"
+		hold   = "approvals: {hold: 1m}\n"
+	)
+	shows := &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{URL: &sdk.URLElicitationCapabilities{}}}
+	forms := &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}}}
+	for _, tt := range []struct {
+		name, more string
+		can        *sdk.ClientCapabilities
+		verb       string // what people do about it when they are shown the URL
+		want       string // what the call is answered
+		shown      int
+		later      string // what the same call is answered once people have agreed
+	}{
+		{"shown", decide, shows, "", "approval_required", 1, "hi"},
+		{"approved-while-it-is-shown", decide + hold, shows, "approve", "hi", 1, ""},
+		{"denied-while-it-is-shown", decide + hold, shows, "deny", "approval_denied", 1, ""},
+		{"cannot-show", decide, forms, "", "approval_required", 0, "hi"},
+		{"nowhere-to-decide", "", shows, "", "approval_required", 0, "hi"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t, holdLook, tt.more)
+			opens := func(url string) {
+				run := recorded(t, o.dir)[0].RunID
+				if want := "https://approvals.example.com/runs/" + run; url != want {
+					t.Errorf("shown is %s, want %s", url, want)
+				}
+				if tt.verb != "" {
+					o.decide(t, tt.verb, run, o.bob)
+				}
+			}
+			via := &sdk.StreamableClientTransport{Endpoint: o.mcp, HTTPClient: &http.Client{Transport: bearer{o.ci}}}
+			r := o.respondent(t, via, withoutThem, tt.can, opens)
+			args := map[string]any{"n": 1}
+			if got := r.calls(t, "echo__look", args); got != tt.want {
+				t.Errorf("the answer is %s, want %s\n%s", got, tt.want, o.stderr)
+			}
+			if tt.later != "" {
+				if got := r.calls(t, "echo__look", args); got != tt.want {
+					t.Errorf("the second answer is %s, want %s\n%s", got, tt.want, o.stderr)
+				}
+				o.u.reached(t, 0)
+				run := recorded(t, o.dir)[0].RunID
+				o.decide(t, "approve", run, o.bob)
+				o.ended(t, run, ledger.Executed, "")
+				if got := r.calls(t, "echo__look", args); got != tt.later {
+					t.Errorf("the outcome is %s, want %s\n%s", got, tt.later, o.stderr)
+				}
+			}
+			if shown := r.asked.taken(); len(shown) != tt.shown {
+				t.Errorf("it was shown %q, want %d", shown, tt.shown)
+			}
+			if n := len(recorded(t, o.dir)); n != 1 {
+				t.Errorf("%d runs, want one", n)
+			}
+			verifies(t, o.dir)
+		})
+	}
+}
