@@ -18,7 +18,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/sqlite"
 )
 
 // Servers ask clients in the way of their revision, and clients answer in the way of theirs: here both are the SDK's, and of two eras.
@@ -237,12 +236,7 @@ func onStdio(t *testing.T, dir string) sdk.Transport {
 // passages are the messages besides calls that passed the gateway, in the ledger of a folder.
 func passages(t *testing.T, dir string) (all []string) {
 	t.Helper()
-	store, err := sqlite.OpenReadOnly(filepath.Join(dir, "pgfsm.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	err = store.View(t.Context(), func(r ledger.Reader) error {
+	inLedger(t, dir, func(r ledger.Reader) error {
 		all = nil
 		for e, err := range r.Events(0) {
 			if err != nil {
@@ -257,9 +251,6 @@ func passages(t *testing.T, dir string) (all []string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return all
 }
 

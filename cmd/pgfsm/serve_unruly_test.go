@@ -150,15 +150,23 @@ func soon(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// recorded are the runs in the ledger of a folder, the oldest first.
-func recorded(t *testing.T, dir string) (all []ledger.Request) {
+// inLedger has a look at the ledger of a folder.
+func inLedger(t *testing.T, dir string, look func(ledger.Reader) error) {
 	t.Helper()
 	store, err := sqlite.OpenReadOnly(filepath.Join(dir, "pgfsm.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	err = store.View(t.Context(), func(r ledger.Reader) error {
+	if err := store.View(t.Context(), look); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// recorded are the runs in the ledger of a folder, the oldest first.
+func recorded(t *testing.T, dir string) (all []ledger.Request) {
+	t.Helper()
+	inLedger(t, dir, func(r ledger.Reader) error {
 		all = nil
 		for q, err := range r.Requests(ledger.Filter{}) {
 			if err != nil {
@@ -168,9 +176,6 @@ func recorded(t *testing.T, dir string) (all []ledger.Request) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return all
 }
 

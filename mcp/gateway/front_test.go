@@ -183,6 +183,13 @@ func onLoopback(t *testing.T, g *Gateway) string {
 	for _, h := range loopback.Hosts(on) {
 		g.hosts[h] = true
 	}
+	serves(t, g, on)
+	return on.Addr().String()
+}
+
+// serves has a gateway serve until the end of the test.
+func serves(t *testing.T, g *Gateway, on net.Listener) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- g.Serve(ctx, on) }()
@@ -192,7 +199,6 @@ func onLoopback(t *testing.T, g *Gateway) string {
 			t.Errorf("the gateway ended with %v", err)
 		}
 	})
-	return on.Addr().String()
 }
 
 // An eventReader reads a stream of events.

@@ -144,11 +144,11 @@ func (g *Gateway) during(ctx context.Context, q *request, l *line, said *stream,
 			l.ask(ctx, m, l.guest.Load(), said.send)
 			return
 		}
-		row := methodOf(fromServer, m.Method)
-		if e := l.guest.Load(); e != nil && m.Method == methodCancelled { // the client never heard of it
-			e.withdraw(wire.Member(m.Params, "requestId"))
+		if m.Method == methodCancelled { // whatever the client's revision: it may have been asked in another way
+			l.withdrawn(m, said.send)
 			return
 		}
+		row := methodOf(fromServer, m.Method)
 		if row == nil || !row.note || !row.in(q.protocol) || !l.server.Expose.Has(row.needs) {
 			return
 		}
@@ -163,9 +163,6 @@ func (g *Gateway) during(ctx context.Context, q *request, l *line, said *stream,
 			if !level.hears(m.Params, q.modern()) {
 				return
 			}
-		case "notifications/cancelled":
-			l.withdrawn(m, said.send)
-			return
 		case "notifications/elicitation/complete":
 		default:
 			l.note(m)

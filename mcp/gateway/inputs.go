@@ -35,18 +35,12 @@ func (q *request) mayReceive(server *Server, f *finding) (code, why string) {
 	can := q.can()
 	for _, requests := range f.requests {
 		err := pieces(requests, func(p piece) {
-			method := text(p.value, "method")
+			method, params := asksFor(p.value)
 			row := methodOf(fromServer, method)
 			if row == nil || row.note || row.by != byRelay || !server.Expose.Has(row.needs) {
 				code, why = CodeInputRefused, "it asks for input of a kind that the operator does not expose"
 				return
 			}
-			var params jsontext.Value
-			_ = pieces(p.value, func(in piece) { // read above
-				if in.name == "params" {
-					params = in.value
-				}
-			})
 			if no := can.refuses(method, params); no != "" {
 				code, why = CodeInputRefused, "it asks for input: "+no
 			}
@@ -59,6 +53,39 @@ func (q *request) mayReceive(server *Server, f *finding) (code, why string) {
 		return CodeInputRefused, "it asks for input in a way that can be read as something else"
 	}
 	return code, why
+}
+
+// asksFor is what a question in a result is: a request.
+func asksFor(question []byte) (method string, params jsontext.Value) {
+	_ = pieces(question, func(p piece) { // what cannot be read asks for nothing that there is
+		switch p.name {
+		case "method":
+			method, _ = wire.Text(p.value)
+		case "params":
+			params = p.value
+		}
+	})
+	return method, params
+}
+
+// inputRequest is a question in a result that is made here.
+func inputRequest(method string, params jsontext.Value) jsontext.Value {
+	if params == nil { // which some clients cannot do without
+		params = jsontext.Value(`{}`)
+	}
+	var b object
+	b.add("method", wire.Quote(method))
+	b.add("params", params)
+	return b.done()
+}
+
+// inputRequired is the result that asks a stateless client something, and that has it come back with a state.
+func inputRequired(requests jsontext.Value, state string) jsontext.Value {
+	var b object
+	b.add("resultType", []byte(`"input_required"`))
+	b.add("inputRequests", requests)
+	b.add("requestState", wire.Quote(state))
+	return b.done()
 }
 
 // inputRefused is the error of a request that was passed on, and whose result does not go to the client.
@@ -164,6 +191,18 @@ func (g *Gateway) input(q *request, server *Server, what string, p callParams) (
 		return nil, invalid(wire.InvalidParams, notYours)
 	}
 	return wire.Quote(native), nil
+}
+
+// brings is the state of a kind that a stateless client brings back, as it was before it was sealed, if the client was given it for this.
+func (q *request) brings(whose string, server *Server, what string, p callParams) (native string, ok bool) {
+	if q.session != nil || p.state == nil {
+		return "", false
+	}
+	text, err := wire.Text(p.state)
+	if err != nil {
+		return "", false
+	}
+	return q.gateway.seals.open(whose, text, q.from, server.Name, what)
 }
 
 const notYours = "the requestState is not one that you were given for this, or the gateway has begun anew since; ask again without it"

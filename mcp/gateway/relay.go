@@ -79,7 +79,10 @@ func (p *passage) pass(ctx context.Context, params jsontext.Value) func(*request
 	if failed != nil {
 		return func(q *request) []byte { return q.fail(failed) }
 	}
-	params = withLevel(tokenless(cross(params, ""), server), level)
+	if params = cross(params, ""); !server.Expose.Has(ExposeProgress) {
+		params = tokenless(params)
+	}
+	params = withLevel(params, level)
 	for n := 0; ; n++ {
 		answer, result := p.carry(within, l, params, level)
 		if answer != nil {
@@ -154,10 +157,10 @@ func bound(ctx context.Context, server *Server) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// tokenless is params without a progress token if the server's progress is not exposed.
-func tokenless(params jsontext.Value, server *Server) jsontext.Value {
+// tokenless is params without a progress token; nil if they cannot be read.
+func tokenless(params jsontext.Value) jsontext.Value {
 	meta := wire.Member(params, "_meta")
-	if server.Expose.Has(ExposeProgress) || wire.Member(meta, "progressToken") == nil {
+	if wire.Member(meta, "progressToken") == nil {
 		return params
 	}
 	without, err := wire.Set(meta, "progressToken", nil)
@@ -165,7 +168,7 @@ func tokenless(params jsontext.Value, server *Server) jsontext.Value {
 		without, err = wire.Set(params, "_meta", without)
 	}
 	if err != nil {
-		return nil // params that cannot be read do not get here
+		return nil
 	}
 	return without
 }

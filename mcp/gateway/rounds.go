@@ -98,13 +98,8 @@ func (r *round) ask(ctx context.Context, f *finding) (why string) {
 				why = "it has too many questions"
 				return
 			}
-			var params jsontext.Value
-			_ = pieces(x.value, func(in piece) {
-				if in.name == "params" {
-					params = in.value
-				}
-			})
-			why = r.put(ctx, x.name, text(x.value, "method"), params)
+			method, params := asksFor(x.value)
+			why = r.put(ctx, x.name, method, params)
 		})
 	}
 	return why

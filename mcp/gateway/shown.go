@@ -42,25 +42,7 @@ const shownAs = "decide"
 
 // result is the result that has a stateless client show the URL and ask once more.
 func (s *shown) result(q *request, server *Server, tool string) []byte {
-	var one, asks, b object
-	one.add("method", []byte(`"elicitation/create"`))
-	one.add("params", s.params())
-	asks.add(shownAs, one.done())
-	b.add("resultType", []byte(`"input_required"`))
-	b.add("inputRequests", asks.done())
-	b.add("requestState", wire.Quote(q.gateway.seals.seal(ofShown, s.id, q.from, server.Name, tool)))
-	return b.done()
-}
-
-// returns reports whether a call is the repetition of one whose client was to show a URL.
-func (q *request) returns(server *Server, tool string, p callParams) bool {
-	if q.session != nil || p.state == nil {
-		return false
-	}
-	text, err := wire.Text(p.state)
-	if err != nil {
-		return false
-	}
-	_, ok := q.gateway.seals.open(ofShown, text, q.from, server.Name, tool)
-	return ok
+	var asks object
+	asks.add(shownAs, inputRequest("elicitation/create", s.params()))
+	return inputRequired(asks.done(), q.gateway.seals.seal(ofShown, s.id, q.from, server.Name, tool))
 }

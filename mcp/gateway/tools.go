@@ -174,7 +174,7 @@ func (g *Gateway) call(ctx context.Context, q *request) []byte {
 	if message, ours := g.resumed(bound(ctx, server), q, server, tool, p); ours {
 		return message
 	}
-	if q.returns(server, tool, p) {
+	if _, shown := q.brings(ofShown, server, tool, p); shown {
 		p.responses, p.state = nil, nil // what the client did with the URL decides nothing
 	}
 	if p.state, failed = g.input(q, server, tool, p); failed != nil {

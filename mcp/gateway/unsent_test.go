@@ -3,7 +3,6 @@ package gateway
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -72,15 +71,7 @@ func onPipes(t *testing.T, g *Gateway, s *script, size int) func(say string) *en
 		return s.dispatch(ctx, q)
 	}
 	on := &pipes{come: make(chan net.Conn), over: make(chan struct{})}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- g.Serve(ctx, on) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := within(t, "the end of the gateway", done); err != nil && !errors.Is(err, net.ErrClosed) {
-			t.Errorf("the gateway ended with %v", err)
-		}
-	})
+	serves(t, g, on)
 	return func(say string) *end {
 		t.Helper()
 		here, there := net.Pipe()

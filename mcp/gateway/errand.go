@@ -1,0 +1,359 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
+	"pgfsm/policy/canonical"
+)
+
+// Bounds of what a client is asked.
+const (
+	maxQuestions = 64      // of one errand, or of one result of a server, that are not answered
+	maxAsked     = 4 << 20 // bytes of one errand's questions that are not answered: a server's message may be larger
+)
+
+// An errand is a request of a stateless client to a server with sessions, which may ask the client something before it answers. A
+// client of the stateless revisions is asked in a result, and comes back with its answers: meanwhile the errand goes on.
+type errand struct {
+	gateway *Gateway
+	from    Identity
+	by      outlet // of the request that began it
+	server  *Server
+	what    string            // the tool, or another method
+	params  [sha256.Size]byte // see sameRequest
+	size    int               // of the request and of an answer that waits, in bytes, if they are more than a little
+	can     abilities
+	said    *stream
+	ctx     context.Context // that it goes on in
+	cancel  context.CancelFunc
+	over    chan struct{} // closed once there is an answer
+	answer  func(*request) []byte
+	length  int           // of the answer, in bytes, if something was asked
+	asked   chan struct{} // a question has come
+
+	mu     sync.Mutex
+	id     string         // by which the client finds it again; empty: nothing was asked yet
+	here   bool           // a request of the client waits for it
+	token  jsontext.Value // the progress token of that; nil: it wants none
+	open   []question     // in the order in which they came
+	asking int            // bytes of the questions, and of those that are about to come
+	last   int            // the number of the last question
+	told   bool           // the server was told something by the client
+	done   bool           // nothing more is asked
+	timer  *time.Timer
+}
+
+// A question is a server's request to the client of an errand.
+type question struct {
+	name   string // the client's
+	id     jsontext.Value
+	line   *line
+	method string
+	params jsontext.Value
+	size   int // as the server sent it, in bytes
+}
+
+// mayAsk reports whether the server of a stateless client's request may ask that client something by itself.
+func (g *Gateway) mayAsk(ctx context.Context, q *request, server *Server) bool {
+	if q.session != nil || server.Expose&(ExposeSampling|ExposeElicitation|ExposeRoots) == 0 || len(q.can().told(server.Expose)) == len(`{}`) {
+		return false
+	}
+	if _, known := g.pool.hello(server.Name); !known {
+		if l, err := g.linkTo(ctx, q, server); err == nil {
+			l.release()
+		}
+	}
+	return g.pool.legacy(server.Name)
+}
+
+// newErrand makes an errand of a request. What is said to the client meanwhile goes over said.
+func (g *Gateway) newErrand(q *request, server *Server, what string, said *stream) *errand {
+	e := &errand{
+		gateway: g, from: q.from, by: q.out, server: server, what: what, params: sameRequest(q), can: q.can(), said: said,
+		over: make(chan struct{}), asked: make(chan struct{}, 1), here: true,
+		token: wire.Member(wire.Member(q.Params, "_meta"), "progressToken"),
+	}
+	if len(q.Params) > freely {
+		e.size = len(q.Params)
+	}
+	return e
+}
+
+// sameRequest is what two requests have in common of which the second repeats the first: the method, and all of the params that a client
+// does not change when it repeats a request with its answers.
+func sameRequest(q *request) [sha256.Size]byte {
+	var b object
+	skim(q.Params, func(name string, value jsontext.Value) {
+		switch name {
+		case "_meta", "inputResponses", "requestState":
+		default:
+			b.add(name, value)
+		}
+	})
+	same, err := canonical.JSON(b.done())
+	if err != nil { // it was read strictly before
+		same = b.done()
+	}
+	return sha256.Sum256(slices.Concat([]byte(q.Method+"\n"), same))
+}
+
+// run runs do, whose result says what answers a request, beside the request that it is for, and answers that: with what do has come to,
+// or with what the server asks.
+func (e *errand) run(ctx context.Context, q *request, do func(context.Context) func(*request) []byte) []byte {
+	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer e.cancel()
+		e.answer = e.make(q, do)
+		_, _ = e.close() // whatever line they came over
+		close(e.over)
+		e.gateway.errands.ended(e)
+	}()
+	return e.wait(ctx, q)
+}
+
+// make runs do. As with a request that runs by itself a bug costs the client its answer, and nobody else.
+func (e *errand) make(q *request, do func(context.Context) func(*request) []byte) (answer func(*request) []byte) {
+	defer func() {
+		if recover() == nil {
+			return
+		}
+		e.gateway.options.Log.Error("a request broke off because of a bug", "server", e.server.Name, "stack", string(debug.Stack()))
+		answer = func(q *request) []byte { return q.refuse(wire.InternalError, "there is no answer") }
+	}()
+	answer = do(e.ctx)
+	e.mu.Lock()
+	known := e.id != ""
+	e.mu.Unlock()
+	if known {
+		e.length = len(answer(q))
+	}
+	return answer
+}
+
+// wait answers a request of the errand's client. A connection that is lost cancels the errand, as it does any stateless request.
+func (e *errand) wait(ctx context.Context, q *request) []byte {
+	gone := ctx.Done()
+	for {
+		if asks := e.park(q); asks != nil {
+			return q.result(asks)
+		}
+		select {
+		case <-e.over:
+			e.gateway.errands.remove(e)
+			return e.answer(q)
+		case <-e.asked:
+		case <-gone:
+			e.cancel()
+			gone = nil
+		}
+	}
+}
+
+// park is the result that asks the client what the server wants to know; nil if it wants nothing, or does not want it any more. Then
+// no request of the client waits for the errand.
+func (e *errand) park(q *request) jsontext.Value {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.open) == 0 || e.ended() || e.ctx.Err() != nil {
+		return nil
+	}
+	var asks object
+	for _, x := range e.open {
+		asks.add(x.name, inputRequest(x.method, x.params))
+	}
+	e.here, e.token = false, nil
+	e.said.turn(nil)
+	return inputRequired(asks.done(), e.gateway.seals.seal(ofErrand, e.id, q.from, e.server.Name, e.what))
+}
+
+func (e *errand) ended() bool {
+	select {
+	case <-e.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// ask takes a question of the server. The error object says why the client is not asked.
+func (e *errand) ask(ctx context.Context, l *line, m wire.Message) (failed jsontext.Value) {
+	if e.gateway.busy.closed() {
+		return invalid(wire.InternalError, "the client cannot come back: the gateway is stopping")
+	}
+	size := len(m.Params)
+	if !e.room(size) { // what is refused is not recorded as passed
+		return tooManyQuestions
+	}
+	defer func() {
+		if failed != nil {
+			e.mu.Lock()
+			e.forget(size)
+			e.mu.Unlock()
+		}
+	}()
+	params := cross(m.Params, "")
+	if e.gateway.passes(ctx, e.from, l.server, ToClient, m.Method, params) != nil {
+		return notRecorded
+	}
+	if params != nil {
+		if params = tokenless(params); params == nil { // in a result there is no way to say how far one is
+			return invalid(wire.InvalidParams, "its params cannot be read")
+		}
+		params = e.gateway.options.Mask(params)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.done || len(e.open) >= maxQuestions {
+		return tooManyQuestions
+	}
+	e.last++
+	name := "q" + strconv.Itoa(e.last)
+	e.open = append(e.open, question{name: name, id: m.ID.Clone(), line: l, method: m.Method, params: params.Clone(), size: size})
+	select {
+	case e.asked <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+var tooManyQuestions = invalid(wire.InternalError, "the client has not answered what it was asked before")
+
+// room makes room for one question more, as far as the server asks one at a time. It is given back by forget.
+func (e *errand) room(size int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t := &e.gateway.errands
+	if e.done || len(e.open) >= maxQuestions || size > maxAsked-e.asking || !t.add(e) || !t.room.take(e.from, size) {
+		return false
+	}
+	e.asking += size
+	return true
+}
+
+// forget gives the room of a question back, if that was not done for all of them. The errand's lock is held.
+func (e *errand) forget(size int) {
+	size = min(size, e.asking)
+	e.asking -= size
+	e.gateway.errands.room.give(e.from, size)
+}
+
+// close lets nothing more be asked. It returns what was not answered, and whether anything was.
+func (e *errand) close() (open []question, told bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	open, e.open, e.done = e.open, nil, true
+	for _, x := range open {
+		e.forget(x.size)
+	}
+	return open, e.told
+}
+
+// withdraw forgets a question that the server does not wait to be answered any more.
+func (e *errand) withdraw(theirs jsontext.Value) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, x := range e.open {
+		if string(x.id) == string(theirs) {
+			e.open = append(e.open[:i:i], e.open[i+1:]...)
+			e.forget(x.size)
+			return
+		}
+	}
+}
+
+// progress is the params of a notification of progress under the token of the request that waits now; nil if that wants none.
+func (e *errand) progress(params jsontext.Value) jsontext.Value {
+	e.mu.Lock()
+	token := e.token
+	e.mu.Unlock()
+	if token == nil {
+		return nil
+	}
+	params, err := wire.Set(params, "progressToken", token)
+	if err != nil {
+		return nil
+	}
+	return params
+}
+
+// resumed answers a request that repeats an errand's, with the client's answers; ours is false if it does not.
+func (g *Gateway) resumed(ctx context.Context, q *request, server *Server, what string, p callParams) (message []byte, ours bool) {
+	id, ok := q.brings(ofErrand, server, what, p)
+	if !ok {
+		return nil, false
+	}
+	e := g.errands.find(id)
+	switch {
+	case e == nil:
+		return q.refuse(wire.InvalidParams, "what this requestState belongs to is over, and its outcome was told or not fetched in time"), true
+	case e.params != sameRequest(q):
+		return q.refuse(wire.InvalidParams, "this requestState belongs to a request with other params"), true
+	}
+	if failed := e.come(ctx, q, p.responses); failed != nil {
+		return q.fail(failed), true
+	}
+	return e.wait(ctx, q), true
+}
+
+// come gives the client's answers to the server, and makes the request the one that waits. The error object says why not.
+func (e *errand) come(ctx context.Context, q *request, responses jsontext.Value) (failed jsontext.Value) {
+	given := make(map[string]jsontext.Value)
+	skim(responses, func(name string, value jsontext.Value) {
+		if value.Kind() != '{' {
+			failed = invalid(wire.InvalidParams, `"inputResponses" has a member that is not an object`)
+		}
+		given[name] = value
+	})
+	if failed != nil {
+		return failed
+	}
+	answered, ok := e.enter(q, given)
+	if !ok {
+		return invalid(wire.InvalidRequest, "another request with this requestState is under way")
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWait)
+	defer cancel()
+	for _, x := range answered {
+		result := cross(given[x.name], "")
+		var failed jsontext.Value
+		if e.gateway.passes(ctx, e.from, e.server, ToServer, x.method, result) != nil {
+			result, failed = nil, notRecorded
+		}
+		if x.line.guest.Load() == e { // else the request is over, and its id another's, perhaps
+			_ = x.line.Answer(ctx, x.id, result, failed) // a server that cannot be told has lost its link
+		}
+	}
+	return nil
+}
+
+// enter makes a request the one that waits, and returns the questions that it answers. False: another one waits.
+func (e *errand) enter(q *request, given map[string]jsontext.Value) (answered []question, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.here {
+		return nil, false
+	}
+	e.here = true
+	e.token = wire.Member(wire.Member(q.Params, "_meta"), "progressToken")
+	e.said.turn(q.out)
+	var left []question
+	for _, x := range e.open {
+		if given[x.name] != nil {
+			answered, e.told = append(answered, x), true
+			e.forget(x.size)
+		} else {
+			left = append(left, x)
+		}
+	}
+	e.open = left
+	return answered, true
+}
