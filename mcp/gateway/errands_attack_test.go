@@ -436,12 +436,15 @@ func TestQuestionsThatComeLateAreNobodyElses(t *testing.T) {
 	for range 50 {
 		a := newAsker(t, 0, nil)
 		a.ann.ask("tools/list", `{}`)
-		first := true
+		first, refused := true, make(chan string, 1)
+		a.docs.told = func(_, message string) { refused <- message }
 		a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
 			_, _ = ask.Link(ctx)
 			if first {
 				first = false
 				a.docs.link().peer.Tell(elicits("1"))
+			} else {
+				<-refused // or the second call is asked, and answers before it ends
 			}
 			return Answer{Native: true, Result: jsontext.Value(`{}`)}
 		}
