@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -10,26 +11,67 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// maxAlone is how many lines to one server that may ask by itself an identity has at once for stateless requests, one for each request
-// that is under way, whatever the server was told that its clients can do. Where there is none left, a request shares one whose server is
-// told that the client can do nothing.
-const maxAlone = 16
+// Bounds of the lines to one server that may ask by itself, which an identity has for stateless requests: one for each that is under way,
+// whatever the server was told that its clients can do.
+const (
+	maxAlone  = 16
+	aloneWait = 5 * time.Second        // for which an errand waits for one, once
+	aloneLook = 100 * time.Millisecond // after which it looks again: lines are given back by many
+)
+
+// errAlone is answered to an errand that has waited for nothing. Nothing was sent.
+var errAlone = &mcp.LinkError{Code: mcp.CodeLinks,
+	Reason: "as many requests as are allowed are under way during which it may ask this client something; ask again later"}
 
 // alone returns a line that no other request has before it is released. A server with sessions does not always say what it asks
 // a question for; so that the question gets to the client whose request it is about, the line must be that request's alone.
+//
+// Where there is none left an errand waits, and is refused in the end: on a line where nobody is asked its server might go on without
+// the answer of a person, only because many requests came at once. What is no errand, such as a listing, shares a line whose server is told
+// that the client can do nothing.
 func (g *Gateway) alone(ctx context.Context, q *request, server *Server) (*line, error) {
 	can := q.can()
 	can.rootsChanged = false // there is no such notification in the stateless revisions
 	told := can.told(server.Expose)
 	key := lineKey{who: q.from, server: server.Name, told: string(told)}
-	l, err := g.pool.shared.getAlone(ctx, key, func(ctx context.Context) (*line, error) {
-		return g.join(ctx, q.from, nil, server, Stateless, told)
-	})
-	var no *mcp.LinkError
-	if errors.Is(err, errTooManyLinks) || errors.As(err, &no) && no.Code == mcp.CodeLinks {
+	get := func() (*line, error) {
+		return g.pool.shared.getAlone(ctx, key, func(ctx context.Context) (*line, error) {
+			return g.join(ctx, q.from, nil, server, Stateless, told)
+		})
+	}
+	l, err := get()
+	if !crowded(err) {
+		return l, err
+	}
+	e, _ := ctx.Value(errandKey{}).(*errand)
+	if e == nil {
 		return g.share(ctx, q, server, jsontext.Value(`{}`))
 	}
+	looks := int(aloneWait / aloneLook)
+	if e.waited.Swap(true) { // and who calls asks once more
+		looks = 0
+	}
+	for ; looks > 0 && crowded(err); looks-- {
+		select {
+		case <-time.After(aloneLook):
+			l, err = get()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	if errors.Is(err, errTooManyLinks) {
+		err = errAlone
+	}
 	return l, err
+}
+
+// An errandKey is what the context of an errand has it under.
+type errandKey struct{}
+
+// crowded reports whether there is no line because there are too many.
+func crowded(err error) bool {
+	var no *mcp.LinkError
+	return errors.Is(err, errTooManyLinks) || errors.As(err, &no) && no.Code == mcp.CodeLinks
 }
 
 // getAlone is get for the first line of a key that nobody uses. The error is errTooManyLinks if there is none.
@@ -78,6 +120,7 @@ func (s *slot) works() bool { return s.settled() && s.err == nil && !s.line.over
 // host has the server's questions asked of an errand's client, if no other request has the line.
 func (l *line) host(e *errand) {
 	if l.slot.key.lane > 0 {
+		e.moves()
 		l.guest.Store(e)
 	}
 }

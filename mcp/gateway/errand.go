@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,6 +20,7 @@ import (
 const (
 	maxQuestions = 64      // of one errand, or of one result of a server, that are not answered
 	maxAsked     = 4 << 20 // bytes of one errand's questions that are not answered: a server's message may be larger
+	maxWithdrawn = 64      // ids of one errand that were withdrawn before their questions came
 )
 
 // An errand is a request of a stateless client to a server with sessions, which may ask the client something before it answers. A
@@ -31,7 +33,7 @@ type errand struct {
 	what    string            // the tool, or another method
 	params  [sha256.Size]byte // see sameRequest
 	size    int               // of the request and of an answer that waits, in bytes, if they are more than a little
-	can     abilities
+	can     abilities         // of the client, as the request that began it says: the server was told of no others
 	said    *stream
 	ctx     context.Context // that it goes on in
 	cancel  context.CancelFunc
@@ -39,12 +41,15 @@ type errand struct {
 	answer  func(*request) []byte
 	length  int           // of the answer, in bytes, if something was asked
 	asked   chan struct{} // a question has come
+	waited  atomic.Bool   // for a line of its own
 
 	mu     sync.Mutex
 	id     string         // by which the client finds it again; empty: nothing was asked yet
 	here   bool           // a request of the client waits for it
 	token  jsontext.Value // the progress token of that; nil: it wants none
+	now    abilities      // of the client, as that says, or the last that waited
 	open   []question     // in the order in which they came
+	early  []string       // the last ids that were withdrawn and are no question's yet
 	asking int            // bytes of the questions, and of those that are about to come
 	last   int            // the number of the last question
 	told   bool           // the server was told something by the client
@@ -79,8 +84,7 @@ func (g *Gateway) mayAsk(ctx context.Context, q *request, server *Server) bool {
 func (g *Gateway) newErrand(q *request, server *Server, what string, said *stream) *errand {
 	e := &errand{
 		gateway: g, from: q.from, by: q.out, server: server, what: what, params: sameRequest(q), can: q.can(), said: said,
-		over: make(chan struct{}), asked: make(chan struct{}, 1), here: true,
-		token: wire.Member(wire.Member(q.Params, "_meta"), "progressToken"),
+		over: make(chan struct{}), asked: make(chan struct{}, 1), here: true, token: tokenOf(q), now: q.can(),
 	}
 	if len(q.Params) > freely {
 		e.size = len(q.Params)
@@ -109,7 +113,7 @@ func sameRequest(q *request) [sha256.Size]byte {
 // run runs do, whose result says what answers a request, beside the request that it is for, and answers that: with what do has come to,
 // or with what the server asks.
 func (e *errand) run(ctx context.Context, q *request, do func(context.Context) func(*request) []byte) []byte {
-	e.ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	e.ctx, e.cancel = context.WithCancel(context.WithValue(context.WithoutCancel(ctx), errandKey{}, e))
 	go func() {
 		defer e.cancel()
 		e.answer = e.make(q, do)
@@ -143,7 +147,9 @@ func (e *errand) make(q *request, do func(context.Context) func(*request) []byte
 func (e *errand) wait(ctx context.Context, q *request) []byte {
 	gone := ctx.Done()
 	for {
-		if asks := e.park(q); asks != nil {
+		asks, refused := e.park(q)
+		e.refuse(ctx, refused)
+		if asks != nil {
 			return q.result(asks)
 		}
 		select {
@@ -158,21 +164,64 @@ func (e *errand) wait(ctx context.Context, q *request) []byte {
 	}
 }
 
-// park is the result that asks the client what the server wants to know; nil if it wants nothing, or does not want it any more. Then
-// no request of the client waits for the errand.
-func (e *errand) park(q *request) jsontext.Value {
+// park is the result that asks the client what the server wants to know; nil if it wants nothing, or does not want it any more. If there is
+// one, no request of the client waits for the errand afterwards. What is refused is for the server to hear.
+func (e *errand) park(q *request) (asks jsontext.Value, refused []question) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.open) == 0 || e.ended() || e.ctx.Err() != nil {
-		return nil
+	if e.ended() || e.ctx.Err() != nil {
+		return nil, nil
 	}
-	var asks object
+	if refused = e.sift(); len(e.open) == 0 {
+		return nil, refused
+	}
+	var all object
 	for _, x := range e.open {
-		asks.add(x.name, inputRequest(x.method, x.params))
+		all.add(x.name, inputRequest(x.method, x.params))
 	}
 	e.here, e.token = false, nil
 	e.said.turn(nil)
-	return inputRequired(asks.done(), e.gateway.seals.seal(ofErrand, e.id, q.from, e.server.Name, e.what))
+	return inputRequired(all.done(), e.gateway.seals.seal(ofErrand, e.id, q.from, e.server.Name, e.what)), refused
+}
+
+// sift takes out the questions that the request which waits says its client cannot answer. Capabilities are those of each request, and what a
+// request does not declare must not be asked in its result. The errand's lock is held.
+func (e *errand) sift() (refused []question) {
+	if e.now == e.can { // by which all were let in
+		return nil
+	}
+	var left []question
+	for _, x := range e.open {
+		if e.now.refuses(x.method, x.params) == "" {
+			left = append(left, x)
+			continue
+		}
+		refused, e.told = append(refused, x), true
+		e.forget(x.size)
+	}
+	e.open = left
+	return refused
+}
+
+// refuse tells the server that the client does not offer what it asks any more.
+func (e *errand) refuse(ctx context.Context, all []question) {
+	if len(all) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWait)
+	defer cancel()
+	for _, x := range all {
+		e.tell(ctx, x, nil, notOffered)
+	}
+}
+
+var notOffered = invalid(wire.MethodNotFound, "the client does not offer this")
+
+// tell answers a question. When the request is over the id is another's, perhaps, and nobody is told.
+func (e *errand) tell(ctx context.Context, x question, result, failed jsontext.Value) {
+	if x.line.guest.Load() == e {
+		_ = x.line.Answer(ctx, x.id, result, failed) // a server that cannot be told has lost its link
+	}
 }
 
 func (e *errand) ended() bool {
@@ -186,8 +235,13 @@ func (e *errand) ended() bool {
 
 // ask takes a question of the server. The error object says why the client is not asked.
 func (e *errand) ask(ctx context.Context, l *line, m wire.Message) (failed jsontext.Value) {
-	if e.gateway.busy.closed() {
+	switch {
+	case e.gateway.busy.closed():
 		return invalid(wire.InternalError, "the client cannot come back: the gateway is stopping")
+	case e.withdrew(m.ID):
+		return nil
+	case !e.offers(m.Method, m.Params):
+		return notOffered
 	}
 	size := len(m.Params)
 	if !e.room(size) { // what is refused is not recorded as passed
@@ -201,28 +255,47 @@ func (e *errand) ask(ctx context.Context, l *line, m wire.Message) (failed jsont
 		}
 	}()
 	params := cross(m.Params, "")
+	shown := tokenless(params) // in a result there is no way to say how far one is
+	if params != nil && wire.Members(shown, func(string, jsontext.Value) error { return nil }) != nil {
+		return invalid(wire.InvalidParams, "its params cannot be read")
+	}
 	if e.gateway.passes(ctx, e.from, l.server, ToClient, m.Method, params) != nil {
 		return notRecorded
 	}
-	if params != nil {
-		if params = tokenless(params); params == nil { // in a result there is no way to say how far one is
-			return invalid(wire.InvalidParams, "its params cannot be read")
-		}
-		params = e.gateway.options.Mask(params)
+	if shown != nil {
+		shown = e.gateway.options.Mask(shown)
 	}
+	return e.put(question{id: m.ID, line: l, method: m.Method, params: shown, size: size})
+}
+
+// put has the client asked a question that there is room for.
+func (e *errand) put(x question) (failed jsontext.Value) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.done || len(e.open) >= maxQuestions {
+	switch {
+	case e.done || len(e.open) >= maxQuestions:
 		return tooManyQuestions
+	case e.unsaid(x.id): // meanwhile
+		e.forget(x.size)
+		return nil
 	}
 	e.last++
-	name := "q" + strconv.Itoa(e.last)
-	e.open = append(e.open, question{name: name, id: m.ID.Clone(), line: l, method: m.Method, params: params.Clone(), size: size})
+	x.name, x.id, x.params = "q"+strconv.Itoa(e.last), x.id.Clone(), x.params.Clone()
+	e.open = append(e.open, x)
 	select {
 	case e.asked <- struct{}{}:
 	default:
 	}
 	return nil
+}
+
+// offers reports whether the client can be asked something, as the request that waits says, or the last that did. The server was told
+// what the first said.
+func (e *errand) offers(method string, params jsontext.Value) bool {
+	e.mu.Lock()
+	now := e.now
+	e.mu.Unlock()
+	return now == e.can || now.refuses(method, params) == ""
 }
 
 var tooManyQuestions = invalid(wire.InternalError, "the client has not answered what it was asked before")
@@ -257,7 +330,8 @@ func (e *errand) close() (open []question, told bool) {
 	return open, e.told
 }
 
-// withdraw forgets a question that the server does not wait to be answered any more.
+// withdraw forgets a question that the server does not wait to be answered any more. Beside the stream of a request questions are passed on
+// one beside the other, so it may not have come yet: then it is forgotten when it comes.
 func (e *errand) withdraw(theirs jsontext.Value) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -268,6 +342,36 @@ func (e *errand) withdraw(theirs jsontext.Value) {
 			return
 		}
 	}
+	if kind := theirs.Kind(); e.done || kind != '"' && kind != '0' || len(theirs) > wire.MaxID {
+		return // no question has such an id
+	}
+	if len(e.early) == maxWithdrawn { // the oldest: what overtakes is not far ahead
+		e.early = slices.Delete(e.early, 0, 1)
+	}
+	e.early = append(e.early, string(theirs))
+}
+
+// unsaid reports whether a question was withdrawn before it came. That counts once. The errand's lock is held.
+func (e *errand) unsaid(id jsontext.Value) bool {
+	i := slices.Index(e.early, string(id))
+	if i < 0 {
+		return false
+	}
+	e.early = slices.Delete(e.early, i, i+1)
+	return true
+}
+
+func (e *errand) withdrew(id jsontext.Value) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.unsaid(id)
+}
+
+// moves has what was withdrawn on the link before say nothing of another link, where ids come again.
+func (e *errand) moves() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.early = nil
 }
 
 // progress is the params of a notification of progress under the token of the request that waits now; nil if that wants none.
@@ -328,9 +432,7 @@ func (e *errand) come(ctx context.Context, q *request, responses jsontext.Value)
 		if e.gateway.passes(ctx, e.from, e.server, ToServer, x.method, result) != nil {
 			result, failed = nil, notRecorded
 		}
-		if x.line.guest.Load() == e { // else the request is over, and its id another's, perhaps
-			_ = x.line.Answer(ctx, x.id, result, failed) // a server that cannot be told has lost its link
-		}
+		e.tell(ctx, x, result, failed)
 	}
 	return nil
 }
@@ -342,9 +444,8 @@ func (e *errand) enter(q *request, given map[string]jsontext.Value) (answered []
 	if e.here {
 		return nil, false
 	}
-	e.here = true
-	e.token = wire.Member(wire.Member(q.Params, "_meta"), "progressToken")
-	e.said.turn(q.out)
+	e.here, e.token, e.now = true, tokenOf(q), q.can()
+	e.said.turn(q.voice())
 	var left []question
 	for _, x := range e.open {
 		if given[x.name] != nil {
@@ -356,4 +457,53 @@ func (e *errand) enter(q *request, given map[string]jsontext.Value) (answered []
 	}
 	e.open = left
 	return answered, true
+}
+
+// tokenOf is the token under which a request wants to hear how far it is; nil if it does not want to.
+func tokenOf(q *request) jsontext.Value {
+	token := wire.Member(wire.Member(q.Params, "_meta"), "progressToken")
+	if token.Kind() != '"' && token.Kind() != '0' {
+		return nil
+	}
+	return token
+}
+
+// A voice is the outlet of a request that repeats an errand's. Who speaks during the errand goes by what its first request wanted; what
+// gets out goes by what this one wants.
+type voice struct {
+	outlet
+	token jsontext.Value // nil: it wants no progress
+	level severity       // zero: it wants no log
+}
+
+// voice is the request's outlet for what is said during an errand that it repeats; nil if it has none.
+func (q *request) voice() outlet {
+	if q.out == nil {
+		return nil
+	}
+	return &voice{q.out, tokenOf(q), q.wanted()}
+}
+
+// Send says what the request wants to hear. To keep silent is no error.
+func (v *voice) Send(message []byte) error {
+	m, err := wire.Read(message)
+	if err != nil { // it is said by the gateway, or was read before
+		return err
+	}
+	switch m.Method {
+	case "notifications/progress":
+		if v.token == nil {
+			return nil
+		}
+		params, err := wire.Set(m.Params, "progressToken", v.token)
+		if err != nil {
+			return err
+		}
+		message = wire.Call(nil, nil, m.Method, params)
+	case "notifications/message":
+		if !v.level.hears(m.Params, true) {
+			return nil
+		}
+	}
+	return v.outlet.Send(message)
 }

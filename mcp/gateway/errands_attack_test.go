@@ -372,21 +372,24 @@ func TestAnswersInRoundsAreBounded(t *testing.T) {
 		{"no-room", limit / 2, 2*limit - 2, "or too much"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			p := newPager(t, func(o *Options) { o.Limits.BodyBytes, o.Limits.BodiesBytes = limit, tc.room }, wants(two, "s"), inTheEnd)
-			var between int
-			p.replies = func(n int, m wire.Message) (string, string) {
-				size := limit / 2
-				if n == 2 {
-					size, between = tc.second, p.room()
+			synctest.Test(t, func(t *testing.T) {
+				p := newPager(t, func(o *Options) { o.Limits.BodyBytes, o.Limits.BodiesBytes = limit, tc.room }, wants(two, "s"), inTheEnd)
+				var between int
+				p.replies = func(n int, m wire.Message) (string, string) {
+					size := limit / 2
+					if n == 2 {
+						size, between = tc.second, p.room()
+					}
+					return `{"":"` + strings.Repeat("x", size-len(`{"":""}`)) + `"}`, ""
 				}
-				return `{"":"` + strings.Repeat("x", size-len(`{"":""}`)) + `"}`, ""
-			}
-			if got := p.ask(byTool); !strings.Contains(got, tc.want) {
-				t.Error(got)
-			}
-			if n := p.room(); n != 0 || between != limit/2 {
-				t.Errorf("%d bytes were taken, and %d are", between, n)
-			}
+				if got := p.ask(byTool); !strings.Contains(got, tc.want) {
+					t.Error(got)
+				}
+				synctest.Wait()
+				if n := p.room(); n != 0 || between != limit/2 {
+					t.Errorf("%d bytes were taken, and %d are", between, n)
+				}
+			})
 		})
 	}
 }

@@ -109,7 +109,7 @@ const byTool, byPrompt = "tools/call", "prompts/get"
 // again repeats a request with answers.
 func (c *client) again(method, state, responses string) string {
 	c.t.Helper()
-	return c.ask(method, `{"name":"echo","arguments":{"n":1},"requestState":`+state+`,"inputResponses":`+responses+`}`)
+	return c.ask(method, `{"name":"echo","arguments":{"n":1},"_meta":`+c.meta("")+`,"requestState":`+state+`,"inputResponses":`+responses+`}`)
 }
 
 const first1 = `{"name":"echo","arguments":{"n":1}}`

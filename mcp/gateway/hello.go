@@ -28,6 +28,9 @@ type abilities struct {
 	tasks                                    bool
 }
 
+// opens reports whether the client can have a person open a URL.
+func (a abilities) opens() bool { return a.elicitation && a.url }
+
 // readAbilities reads the client's capabilities. What is not known is not kept: nothing of it is passed on.
 func readAbilities(doc jsontext.Value) (a abilities) {
 	skim(doc, func(name string, value jsontext.Value) {

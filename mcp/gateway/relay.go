@@ -83,12 +83,14 @@ func (p *passage) pass(ctx context.Context, params jsontext.Value) func(*request
 		params = tokenless(params)
 	}
 	params = withLevel(params, level)
-	for n := 0; ; n++ {
+	var asked rounds
+	defer asked.end(g, q)
+	for {
 		answer, result := p.carry(within, l, params, level)
 		if answer != nil {
 			return answer
 		}
-		more, asks, code, why := g.another(ctx, q, server, &p.said, result, n)
+		more, asks, code, why := g.another(ctx, q, server, &p.said, result, &asked)
 		switch {
 		case !asks:
 			return func(q *request) []byte { return g.passBack(q, server, result) }

@@ -18,6 +18,15 @@ const (
 	inputWait = 10 * time.Minute // for which a client's answers are waited for
 )
 
+// rounds is what one request has come to while its server asked for input.
+type rounds struct {
+	made int
+	held int // bytes of the answers that it is repeated with
+}
+
+// end gives back the room of the answers: the request is over.
+func (r *rounds) end(g *Gateway, q *request) { g.bodies.give(q.from, r.held) }
+
 // A round is what a client with a session is asked because a result says so, as servers of the stateless revisions do: each question
 // is a request to the client, and its answers go with the repetition of the request.
 type round struct {
@@ -41,10 +50,10 @@ type given struct {
 	result jsontext.Value
 }
 
-// another asks a client with a session what a result asks, the n-th for one request, and waits for the answers until ctx ends. It
+// another asks a client with a session what a result asks, one round more of its request, and waits for the answers until ctx ends. It
 // returns what the repetition of the request has in addition. Asks is false if the result asks nothing, or the client is not asked in this
 // way; a code says that the request is not repeated, and why.
-func (g *Gateway) another(ctx context.Context, q *request, server *Server, said *stream, result jsontext.Value, n int) (
+func (g *Gateway) another(ctx context.Context, q *request, server *Server, said *stream, result jsontext.Value, all *rounds) (
 	more callParams, asks bool, code, why string) {
 	var f finding
 	if q.session == nil || f.read(result) != nil || !f.asks() {
@@ -53,13 +62,14 @@ func (g *Gateway) another(ctx context.Context, q *request, server *Server, said 
 	if code, why = q.mayReceive(server, &f); code != "" {
 		return more, true, code, why
 	}
-	if n >= maxRounds {
+	if all.made >= maxRounds {
 		return more, true, CodeInputRefused, "it asks for input again and again"
 	}
+	all.made++
 	ctx, cancel := context.WithTimeout(ctx, inputWait)
 	defer cancel()
 	r := &round{gateway: g, q: q, server: server, said: said, answers: make(chan given, maxQuestions)}
-	defer r.end()
+	defer func() { all.held += r.end() }()
 	if why = r.ask(ctx, &f); why == "" {
 		more.responses, why = r.wait(ctx)
 	}
@@ -137,13 +147,14 @@ func (r *round) take(at int, m wire.Message) given {
 	return given{at, m.Result.Clone()}
 }
 
-// end lets go of the questions and of the answers.
-func (r *round) end() {
+// end lets go of the questions, and returns how many bytes of answers there are. They count until the request is over: what it is repeated
+// with is kept.
+func (r *round) end() int {
 	r.withdraw()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
-	r.gateway.bodies.give(r.q.from, r.given)
+	return r.given
 }
 
 // numbered is the params of an elicitation by URL with the id that revisions with sessions want there, if the server gave none.

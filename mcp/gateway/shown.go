@@ -19,7 +19,7 @@ func (s *shown) params() []byte {
 
 // show has the client show a URL to a person: one with a session at once, another in place of the answer.
 func (c *calling) show(url, note, id string) {
-	if !c.can.elicitation || !c.can.url {
+	if !c.can.opens() {
 		return
 	}
 	w := &shown{url, note, id}

@@ -201,12 +201,14 @@ func (c *calling) make(ctx context.Context, tool string, p callParams) func(*req
 			return func(q *request) []byte { return q.fail(failed) }
 		}
 	}
-	for n := 0; ; n++ {
+	var asked rounds
+	defer asked.end(g, q)
+	for {
 		answer := g.options.Calls.Call(within, c.ask(within, tool, p))
 		if !answer.Native {
 			return func(q *request) []byte { return c.finish(q, tool, &answer) }
 		}
-		more, asks, code, why := g.another(ctx, q, c.server, &c.said, answer.Result, n)
+		more, asks, code, why := g.another(ctx, q, c.server, &c.said, answer.Result, &asked)
 		switch {
 		case !asks:
 			return func(q *request) []byte { return c.finish(q, tool, &answer) }
@@ -256,7 +258,7 @@ func (c *calling) ask(ctx context.Context, tool string, p callParams) *Ask {
 		From: q.from, Server: c.server.Name, Tool: tool, Arguments: p.arguments, Extra: extra(p),
 		Progress: c.token != nil && q.out != nil,
 		Tasks:    g.options.Tasks && c.can.tasks,
-		Elicit:   q.out != nil && c.can.elicitation && c.can.url,
+		Elicit:   q.out != nil && c.can.opens(),
 		Returns:  q.session == nil,
 		Meta:     c.meta(p.meta),
 	}
@@ -394,7 +396,7 @@ func (c *calling) finish(q *request, tool string, answer *Answer) []byte {
 		return q.failBack(c.server, answer.Error)
 	case answer.Result == nil:
 		return q.refuse(wire.InternalError, "there is no answer")
-	case !answer.Native && c.url != nil:
+	case !answer.Native && c.url != nil && q.can().opens():
 		return q.result(c.url.result(q, c.server, tool))
 	case !answer.Native:
 		return q.result(answer.Result)
