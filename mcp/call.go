@@ -22,7 +22,9 @@ type Call struct {
 	RunID     string // the run that the call belongs to; a run calls at most once
 	Listing   uint64 // the Number of the listing that the call was judged by; 0 is none, and calls nothing
 
-	Timeout time.Duration // for how long it may take, if that is less than Limits.CallTimeout; 0: for that long
+	// Timeout is for how long it may take, if that is less than Limits.CallTimeout; 0: for that long. Over a link it stands still
+	// while the server waits for people, see [Link.Call].
+	Timeout time.Duration
 
 	// Only [Link.Call] sends these; [Upstreams.Call] refuses a call that has any.
 

@@ -43,7 +43,7 @@ type Limits struct {
 	Pages        int           // tools/list pages of one server
 	Tools        int           // tools of one server
 	Unasked      int           // requests and notifications that a server may send in one minute of a session
-	CallTimeout  time.Duration // one tools/call; an earlier deadline of the caller's context stands
+	CallTimeout  time.Duration // one tools/call, see [Call]'s Timeout; an earlier deadline of the caller's context stands
 	Links        int           // links with one server, open at once
 	Children     int           // the same for a stdio server, which has a process for each
 }

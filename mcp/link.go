@@ -21,6 +21,9 @@ type Peer struct {
 	// Capabilities are the client capabilities that the server is told of, a JSON object: what the operator exposes of the
 	// client's own. Nil: none.
 	Capabilities jsontext.Value
+	// Rounds: what the peer can be asked it can be asked in results, too, as servers of the stateless revisions do. A server without
+	// sessions that speaks one of these is then linked by that, whatever the client speaks: it could not ask otherwise.
+	Rounds bool
 	// Tell is given what the server says that belongs to no request under way, in order: notifications and requests
 	// (requests want [Link.Answer]). It must not block. Nil: notifications are dropped, requests refused.
 	Tell func(wire.Message)
@@ -130,6 +133,17 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 			return nil, &LinkError{CodeInvalid, "the peer's capabilities are not a strict JSON object"}
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, up.server.Timeout)
+	defer cancel()
+	l, err := u.link(ctx, up, p)
+	if err == nil && l.mute() {
+		l = u.inRounds(ctx, l)
+	}
+	return l, err
+}
+
+// link is Link within the time of ctx, without a second try.
+func (u *Upstreams) link(ctx context.Context, up *upstream, p Peer) (*Link, error) {
 	l := &Link{
 		u: u, up: up, peer: p, frame: u.limits.frame(), listing: make(chan struct{}, 1), finished: make(chan struct{}),
 		ears: ears{opened: make(chan struct{})},
@@ -142,8 +156,6 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 		return nil, f.linkError()
 	}
 	defer context.AfterFunc(u.ctx, func() { l.over(&fault{code: CodeClosed, reason: errClosed.Error()}) })()
-	ctx, cancel := context.WithTimeout(ctx, up.server.Timeout)
-	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
 		l.fail(overCode(ctx), "it did not connect and greet within the time allowed")
 	})
@@ -197,10 +209,11 @@ func (l *Link) Err() error {
 	return nil
 }
 
-// Close ends the link and returns when nothing of it is left. What is under way ends with [CodeClosed]. Close may be called
-// again.
+// Close ends the link and returns when nothing of it is left. What is under way ends with [CodeClosed]; that a request was given
+// up is still told, for at most closeGrace. Close may be called again.
 func (l *Link) Close() {
 	l.polite.Store(true)
+	l.flush() // else a server that goes on with a request for which nobody waits may never hear of that
 	l.over(&fault{code: CodeClosed, reason: "the link is closed"})
 	<-l.finished
 }

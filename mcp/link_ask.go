@@ -23,26 +23,26 @@ const (
 )
 
 // Request sends any request but tools/call and those of the handshake, and waits for its answer until ctx ends or, but for
-// subscriptions/listen, Limits.CallTimeout is over. Nil params are left out, where the revision allows it. What the server
-// says meanwhile and belongs to the request is given to on, in order, in this goroutine: over streamable HTTP all that comes
-// with the response; over stdio and SSE progress, and everything else if no other request is under way. It must not wait for
-// another answer of the server: over stdio and SSE nothing more is read while much waits for it. Where on is nil it goes to
-// the peer. A JSON-RPC error is a Reply. The error is a [*LinkError], or says that the request cannot be sent.
+// subscriptions/listen, Limits.CallTimeout is over, which stands still as the time of a [Link.Call] does. Nil params are left
+// out, where the revision allows it. What the server says meanwhile and belongs to the request is given to on, in order, in this
+// goroutine: over streamable HTTP all that comes with the response; over stdio and SSE progress, and everything else if no other
+// request is under way. It must not wait for another answer of the server: over stdio and SSE nothing more is read while much
+// waits for it. Where on is nil it goes to the peer. A JSON-RPC error is a Reply. The error is a [*LinkError], or says that the
+// request cannot be sent.
 func (l *Link) Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (Reply, error) {
 	switch method {
 	case methodCall, methodInitialize, methodDiscover:
 		return Reply{}, fmt.Errorf("%s is not sent as a request like others", method)
 	case "":
 		return Reply{}, errors.New("the request has no method")
-	case methodListen:
-	default:
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, l.u.limits.CallTimeout)
-		defer cancel()
 	}
 	q, err := l.query(method, params, on)
 	if err != nil {
 		return Reply{}, err
+	}
+	if method != methodListen {
+		ctx, q.clock = l.start(ctx, l.u.limits.CallTimeout)
+		defer l.stop(q.clock)
 	}
 	l.listen() // what the request brings about may be told between requests
 	o := l.ask(ctx, q)

@@ -43,9 +43,11 @@ func (l *Link) leave(frame []byte, p *permit) *fault {
 }
 
 // Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or its time is over. What the
-// server says meanwhile and belongs to the call is given to on, in order, in this goroutine. It never repeats and never
-// follows, and it sends nothing if the server has said since c.Listing that its tools changed. The second Call of a run is
-// refused whatever became of the first, over whichever link or session it was.
+// server says meanwhile and belongs to the call is given to on, in order, in this goroutine. While a request of the server that
+// was passed on, to on or to the peer, waits for [Link.Answer], the call's time stands still, for ten minutes all in all, unless the
+// link is [Link.Modern]; ctx goes on. It never repeats and never follows, and it sends nothing if the server has said since
+// c.Listing that its tools changed. The second Call of a run is refused whatever became of the first, over whichever link or
+// session it was.
 func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned {
 	if f := l.fault(); f != nil {
 		return notSent(f.code, f.reason)
@@ -60,8 +62,8 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	if !l.u.done.first(c.RunID) {
 		return notSent(CodePermit, "this run has made its call")
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.u.within(&c))
-	defer cancel()
+	ctx, clock := l.start(ctx, l.u.within(&c))
+	defer l.stop(clock)
 	if ctx.Err() != nil {
 		return notSent(overCode(ctx), "there was no time to send it")
 	}
@@ -71,7 +73,8 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 			return notSent(CodeInvalid, err.Error())
 		}
 	}
-	q := &query{id: id, method: methodCall, name: c.Tool, frame: p.message(id), permit: p, header: c.Header, token: token, on: on}
+	q := &query{id: id, method: methodCall, name: c.Tool, frame: p.message(id), permit: p, header: c.Header, token: token, on: on,
+		clock: clock}
 	l.attend(ctx)
 	o := l.ask(ctx, q)
 	p.state.Store(permitSpent) // whatever comes later, nothing may still be sent for it

@@ -27,6 +27,7 @@ type query struct {
 	header map[string]string // more headers, over HTTP
 	token  jsontext.Value    // the caller's progress token, raw; nil: no progress is wanted
 	on     func(wire.Message)
+	clock  *clock // the time that it has; nil: that of a context alone
 
 	inbox chan heard    // what the reader of a [duplex] has for it
 	gone  chan struct{} // closed when nobody takes from inbox any more
@@ -42,54 +43,17 @@ type outcome struct {
 
 func broken(f *fault) outcome { return outcome{fault: f} }
 
-// asked are the server's requests that wait for an answer of ours.
-type asked struct {
-	mu   sync.Mutex
-	open map[string]*query // by the id; with the query that it came with, or nil
-}
-
-// note remembers a request. It reports false if the id is under way, or there are too many.
-func (a *asked) note(id jsontext.Value, q *query) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if _, again := a.open[string(id)]; again || len(a.open) >= maxOwed {
-		return false
-	}
-	if a.open == nil {
-		a.open = make(map[string]*query)
-	}
-	a.open[string(id)] = q
-	return true
-}
-
-// take forgets a request, and reports whether it waited.
-func (a *asked) take(id jsontext.Value) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_, waited := a.open[string(id)]
-	delete(a.open, string(id))
-	return waited
-}
-
-// drop forgets what came with q: it is over, and nobody waits for the answers.
-func (a *asked) drop(q *query) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for id, with := range a.open { // in any order
-		if with == q {
-			delete(a.open, id)
-		}
-	}
-}
-
 // hear takes a request or notification of the server that came with q, or with none. If pass, it is for others: the
 // query's on, or the peer. The fault is the link's.
 func (l *Link) hear(h heard, q *query) (m wire.Message, pass bool, f *fault) {
 	if l.tolerate(l.u.limits.Unasked) != nil {
 		return m, false, l.fault()
 	}
-	if h.Method == noteToolsChanged {
+	switch {
+	case h.Method == noteToolsChanged:
 		l.changed()
+	case h.Method == noteCancelled && h.ID == nil && !h.unfit:
+		l.asked.withdraw(wire.Member(h.Params, "requestId"))
 	}
 	switch {
 	case h.ID == nil && (h.unfit || h.Method == noteProgress && !untoken(&h.Message, q)):
@@ -128,6 +92,17 @@ func (l *Link) pass(m wire.Message, q *query) {
 		q.on(m)
 	case l.peer.Tell != nil:
 		l.peer.Tell(m)
+	}
+	if m.ID != nil {
+		l.asked.hold(m.ID)
+	}
+}
+
+// passDuring is pass as long as ctx goes on: who takes a message may wait for a server that does not read, and of messages that have come
+// before the end there may be many.
+func (l *Link) passDuring(ctx context.Context, m wire.Message, q *query) {
+	if ctx.Err() == nil {
+		l.pass(m, q)
 	}
 }
 
@@ -174,16 +149,29 @@ func (l *Link) later(frame []byte) *fault {
 	}
 	o.frames = append(o.frames, frame)
 	if !o.busy {
-		o.busy = l.tasks.run(l.empty)
+		if o.busy = l.tasks.run(l.empty); o.busy {
+			o.idle = make(chan struct{})
+		}
 	}
 	return nil
+}
+
+// flush waits until what waits is sent, for at most closeGrace.
+func (l *Link) flush() {
+	l.outbox.mu.Lock()
+	busy, idle := l.outbox.busy, l.outbox.idle
+	l.outbox.mu.Unlock()
+	if busy {
+		waitFor(idle, closeGrace)
+	}
 }
 
 // An outbox holds messages that wait to be sent.
 type outbox struct {
 	mu     sync.Mutex
 	frames [][]byte
-	busy   bool // somebody is sending
+	busy   bool          // somebody is sending
+	idle   chan struct{} // closed when they have done; nil: nobody was ever
 }
 
 // empty sends what is in the outbox, until there is nothing.
@@ -193,6 +181,7 @@ func (l *Link) empty() {
 		o.mu.Lock()
 		if len(o.frames) == 0 || l.ctx.Err() != nil {
 			o.frames, o.busy = nil, false
+			close(o.idle)
 			o.mu.Unlock()
 			return
 		}

@@ -87,7 +87,7 @@ func (h *httpCarrier) events(ctx context.Context, events *eventReader, q *query)
 			return broken(f), false
 		}
 		if pass {
-			h.l.pass(m, q)
+			h.l.passDuring(ctx, m, q)
 		}
 	}
 }

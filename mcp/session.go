@@ -78,12 +78,13 @@ func (u *Upstreams) connect(ctx context.Context, server Server) (*session, *faul
 	return s, nil
 }
 
-// overCode tells a deadline from a cancellation.
+// overCode tells a deadline, also that of a [clock], from a cancellation.
 func overCode(ctx context.Context) string {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded), errors.Is(cause, context.DeadlineExceeded):
 		return CodeTimeout
-	}
-	if errors.Is(context.Cause(ctx), errClosed) {
+	case errors.Is(cause, errClosed):
 		return CodeClosed
 	}
 	return CodeCancelled

@@ -39,8 +39,9 @@ type upstream struct {
 	mu      sync.Mutex
 	session *session // nil: not connected
 
-	era  atomic.Int32 // what links have found out about its revisions, see link_hello.go
-	pool pool         // what links share over HTTP
+	era      atomic.Int32 // what links have found out about its revisions, see link_hello.go
+	noRounds atomic.Bool  // it was asked for a stateless revision in vain, see link_rounds.go
+	pool     pool         // what links share over HTTP
 
 	linksMu sync.Mutex
 	links   map[*Link]struct{} // open, or being opened

@@ -1,0 +1,33 @@
+package mcp
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A call is given up and its link closed: the server hears of the first before the second, for it may notice nothing else. One that
+// does not listen keeps nobody for longer than a good-bye may take.
+func TestWhatWasGivenUpIsToldBeforeTheEnd(t *testing.T) {
+	for _, kind := range []string{onOneStream, onItsStream} {
+		for _, deaf := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s-deaf-%t", kind, deaf), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newStage(t, kind, older, nobody)
+					s.deaf = deaf
+					c := s.call(t.Context(), nobody)
+					<-c.over
+					s.link.Close()
+					grace := time.Duration(0)
+					if deaf {
+						grace = closeGrace
+					}
+					if took := time.Since(c.since); len(s.noted) > 0 == deaf || took != callTime+grace {
+						t.Errorf("the server heard %d notifications, and it took %s, want %s", len(s.noted), took, callTime+grace)
+					}
+				})
+			})
+		}
+	}
+}
