@@ -31,6 +31,7 @@ const (
 type surveyor struct {
 	*httptest.Server
 	came notes // the requests that may ask, each with the revision that it came in
+	both bool  // a stateless one speaks the revisions before, too, without sessions
 }
 
 // Notes are taken by handlers while a test waits for what they are part of.
@@ -88,7 +89,7 @@ func newSurveyor(t *testing.T, stateless bool) *surveyor {
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{Stateless: stateless})
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The SDK has no server of the latest revision alone, and a gateway whose client has a session asks for an older one first.
-		if stateless && r.Header.Get("MCP-Protocol-Version") != withoutThem {
+		if stateless && !s.both && r.Header.Get("MCP-Protocol-Version") != withoutThem {
 			http.NotFound(w, r)
 			return
 		}
@@ -380,19 +381,22 @@ func TestServeAsksClientsWithSessions(t *testing.T) {
 	const refused = "input_refused"
 	for _, tt := range []struct {
 		name, expose string
+		both         bool
 		can          *sdk.ClientCapabilities
 		want         string
 		asked        []string
 		runs         int
 	}{
-		{"exposed", "tools, input_required, sampling, elicitation, roots", canAll(), allTold, []string{"Which colour?", "Which word?"}, 2},
-		{"input-required-not-exposed", "tools, sampling, elicitation, roots", canAll(), refused, nil, 1},
-		{"one-kind-not-exposed", "tools, input_required, sampling, elicitation", canAll(), refused, nil, 1},
-		{"not-declared", "tools, input_required, sampling, elicitation, roots", &sdk.ClientCapabilities{Sampling: &sdk.SamplingCapabilities{}}, refused, nil, 1},
+		{"exposed", "tools, input_required, sampling, elicitation, roots", false, canAll(), allTold, []string{"Which colour?", "Which word?"}, 2},
+		{"of-both-eras", "tools, input_required, sampling, elicitation, roots", true, canAll(), allTold, []string{"Which colour?", "Which word?"}, 2},
+		{"input-required-not-exposed", "tools, sampling, elicitation, roots", false, canAll(), refused, nil, 1},
+		{"one-kind-not-exposed", "tools, input_required, sampling, elicitation", false, canAll(), refused, nil, 1},
+		{"not-declared", "tools, input_required, sampling, elicitation, roots", false, &sdk.ClientCapabilities{Sampling: &sdk.SamplingCapabilities{}}, refused, nil, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			u := newSurveyor(t, true)
+			u.both = tt.both
 			dir := surveyFolder(t, u, tt.expose)
 			s := serve(t, dir)
 			r := s.respondent(t, s.over("/mcp"), withSessions, tt.can, nil)

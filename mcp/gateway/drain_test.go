@@ -11,14 +11,18 @@ import (
 func TestDrain(t *testing.T) {
 	g, s := scripted(t, nil)
 	at := onLoopback(t, g)
-	session := "Mcp-Session-Id: " + do(t, at, "POST", "/mcp", rpc("0", "initialize", `{"protocolVersion":"2025-06-18"}`)).Header.Get(headerSession)
+	opened := func() string {
+		return "Mcp-Session-Id: " + do(t, at, "POST", "/mcp", rpc("0", "initialize", `{"protocolVersion":"2025-06-18"}`)).Header.Get(headerSession)
+	}
+	session, quiet := opened(), opened() // a session with something under way, and one without
 	stateless := []string{"Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: " + methodListen}
 	status := make(chan int, 3)
 	go func() {
 		status <- do(t, at, "POST", "/mcp", rpc("1", "tools/call", `{"name":"wait"}`), session).StatusCode
 	}()
 	within(t, "the call", s.entered)
-	stream := &eventReader{t: t, r: bufio.NewReader(do(t, at, "GET", "/mcp", "", session).Body)}
+	stream := &eventReader{t: t, r: bufio.NewReader(do(t, at, "GET", "/mcp", "", quiet).Body)}
+	busy := &eventReader{t: t, r: bufio.NewReader(do(t, at, "GET", "/mcp", "", session).Body)}
 	entered := make(chan struct{})
 	s.before = func(q *request) {
 		if q.Method == methodListen {
@@ -44,13 +48,19 @@ func TestDrain(t *testing.T) {
 	}{
 		{"a-request", "POST", "/mcp", rpc("3", "ping", "{}"), []string{session}},
 		{"a-session", "POST", "/mcp", rpc("3", "initialize", `{"protocolVersion":"2025-06-18"}`), nil},
-		{"a-stream", "GET", "/mcp", "", []string{session}},
+		{"a-stream", "GET", "/mcp", "", []string{quiet}},
 		{"a-channel", "GET", "/sse", "", nil},
 	} {
 		r := do(t, at, c.method, c.path, c.body, c.headers...)
 		if reason, _ := code([]byte(whole(t, r.Body))); r.StatusCode != 503 || reason != "draining" || r.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: %d %s", c.name, r.StatusCode, reason)
 		}
+	}
+	if got := do(t, at, "POST", "/mcp", `{"jsonrpc":"2.0","id":"pgfsm-1","result":{}}`, session).StatusCode; got != 202 {
+		t.Errorf("an answer of a client that has something under way: %d", got)
+	}
+	if got := do(t, at, "GET", "/mcp", "", session).StatusCode; got != 409 {
+		t.Errorf("the stream of a client that has something under way is not there any more: %d", got)
 	}
 	select {
 	case err := <-drained:
@@ -60,6 +70,9 @@ func TestDrain(t *testing.T) {
 	s.free <- struct{}{}
 	if got := within(t, "the answer", status); got != 200 {
 		t.Errorf("the call: %d", got)
+	}
+	if _, _, _, ok := busy.next(); ok {
+		t.Error("something came on the stream of the session with the call")
 	}
 	if err := within(t, "the end", drained); err != nil || g.sessions.count() != 0 {
 		t.Errorf("%v, and %d sessions", err, g.sessions.count())

@@ -102,23 +102,37 @@ func (t *errands) gone(by outlet) {
 	}
 }
 
-// close ends all errands whose clients were asked something, and waits for them, a little. No other client is asked afterwards.
-func (t *errands) close() {
+// close ends all errands whose clients were asked something, and waits for them, a little. No other client is asked afterwards. It
+// returns how many were cut off for which no request waits.
+func (t *errands) close() (cut int) {
 	t.mu.Lock()
 	t.closed = true
 	all := make([]*errand, 0, len(t.byID))
 	for _, e := range t.byID { // in any order: all are ended
-		e.cancel()
 		all = append(all, e)
 	}
 	t.mu.Unlock()
+	for _, e := range all {
+		if e.parked() {
+			cut++
+		}
+		e.cancel()
+	}
 	timer := time.NewTimer(errandGrace)
 	defer timer.Stop()
 	for _, e := range all {
 		select {
 		case <-e.over:
 		case <-timer.C:
-			return
+			return cut
 		}
 	}
+	return cut
+}
+
+// parked reports whether the errand goes on, and no request of its client waits for it.
+func (e *errand) parked() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.here && !e.ended()
 }

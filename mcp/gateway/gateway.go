@@ -151,7 +151,9 @@ func (g *Gateway) Drain(ctx context.Context) error {
 	}
 	g.sessions.endAll()
 	g.channels.endAll()
-	g.dispatching.end()
+	if cut := g.dispatching.end(); cut > 0 {
+		err = errors.Join(err, fmt.Errorf("%d requests were cut off whose clients were asked something and can not come back", cut))
+	}
 	return err
 }
 
@@ -235,6 +237,8 @@ func (a *admission) count() int {
 type underway struct {
 	mu  sync.Mutex
 	ids map[string]context.CancelFunc // may be nil
+
+	none chan struct{} // closed once nothing is under way; nil: nobody waits for that
 }
 
 // enter takes a place for an id. The error is errBusy or errTwice.
@@ -257,7 +261,26 @@ func (u *underway) enter(id string, limit int, cancel context.CancelFunc) error 
 func (u *underway) leave(id string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	delete(u.ids, id)
+	if delete(u.ids, id); len(u.ids) == 0 && u.none != nil {
+		close(u.none)
+		u.none = nil
+	}
+}
+
+// settled is closed once nothing is under way.
+func (u *underway) settled() <-chan struct{} {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	none := u.none
+	if none == nil {
+		none = make(chan struct{})
+	}
+	if len(u.ids) == 0 {
+		close(none)
+	} else {
+		u.none = none
+	}
+	return none
 }
 
 // cancel ends a request that is under way with a function to cancel it.

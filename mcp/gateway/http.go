@@ -211,9 +211,6 @@ func (x *exchange) post() *refusal {
 	if !stream {
 		return refuse(http.StatusNotAcceptable, refusedAccept, "answers are application/json or text/event-stream; Accept must have both")
 	}
-	if x.busy.closed() {
-		return refusalOf(errDraining)
-	}
 	m, refused := x.message()
 	if refused {
 		return nil

@@ -136,9 +136,6 @@ func (x *exchange) postChannel() *refusal {
 	if f := typed(x.r); f != nil {
 		return f
 	}
-	if x.busy.closed() {
-		return refusalOf(errDraining)
-	}
 	n := x.channels.find(x.r.URL.Query().Get("session"), x.from, x.at)
 	if n == nil {
 		f := refuse(http.StatusNotFound, refusedNoSession, "this session is not known here, or is over; open a stream at "+pathSSE)

@@ -55,10 +55,12 @@ func (d *dispatching) init(o Options) {
 	}
 }
 
-// end ends what stateless clients have under way, and closes their links.
-func (d *dispatching) end() {
-	d.errands.close()
+// end ends what stateless clients have under way, and closes their links. It returns how many of it was cut off for which no
+// request waits.
+func (d *dispatching) end() (cut int) {
+	cut = d.errands.close()
 	d.pool.shared.close()
+	return cut
 }
 
 // A pool is what all clients have in common.
@@ -406,7 +408,9 @@ func (g *Gateway) share(ctx context.Context, q *request, server *Server, told js
 func (g *Gateway) join(ctx context.Context, who Identity, owner *session, server *Server, protocol string, told jsontext.Value) (*line, error) {
 	l := &line{made: make(chan struct{}), gateway: g, server: server, owner: owner}
 	defer close(l.made)
-	up, err := g.connect(ctx, server.Name, mcp.Peer{Owner: who.Name, Protocol: protocol, Capabilities: told, Tell: l.heard})
+	up, err := g.connect(ctx, server.Name, mcp.Peer{
+		Owner: who.Name, Protocol: protocol, Capabilities: told, Tell: l.heard, Rounds: server.Expose.Has(ExposeInputRequired),
+	})
 	if err != nil {
 		if g.pool.lost(server.Name) {
 			g.options.Log.Warn("a server cannot be reached", "server", server.Name, "error", err.Error())

@@ -241,7 +241,15 @@ func (s *session) begin(can abilities) {
 }
 
 // finish lets go of what a session holds that has ended.
-func (s *session) finish() { s.lines.close() }
+func (s *session) finish() {
+	timer := time.NewTimer(errandGrace) // for which what was under way may tell its servers that it is over
+	defer timer.Stop()
+	select {
+	case <-s.requests.settled():
+	case <-timer.C:
+	}
+	s.lines.close()
+}
 
 // maxSessionLinks bounds the links of one session. A session has one for each server.
 const maxSessionLinks = 1 << 12

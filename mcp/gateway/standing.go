@@ -10,9 +10,6 @@ func (x *exchange) get() *refusal {
 	if _, stream := acceptable(x.r); !stream {
 		return refuse(http.StatusNotAcceptable, refusedAccept, "a stream is text/event-stream, which the Accept header does not take")
 	}
-	if x.busy.closed() {
-		return refusalOf(errDraining)
-	}
 	id := x.r.Header.Get(headerSession)
 	if id == "" {
 		return refuse(http.StatusBadRequest, refusedSessionless, "the header Mcp-Session-Id is missing")
@@ -20,6 +17,9 @@ func (x *exchange) get() *refusal {
 	s, f := x.session(id, x.r.Header.Get(headerVersion))
 	if f != nil {
 		return f
+	}
+	if x.busy.closed() && s.requests.count() == 0 {
+		return refusalOf(errDraining)
 	}
 	l := &listening{exchange: x, session: s, trail: s.trails.standing()}
 	event := x.r.Header.Get(headerLastEvent)
@@ -120,14 +120,18 @@ func (l *listening) resume(frames [][]byte, last bool) *refusal {
 func (l *listening) turn(more func() bool) {
 	beat := time.NewTicker(l.pace.beat)
 	defer beat.Stop()
+	ending := l.busy.ending
 	for {
 		select {
 		case <-l.r.Context().Done():
 			return
 		case <-l.session.ctx.Done():
 			return
-		case <-l.busy.ending:
-			return
+		case <-ending:
+			if l.session.requests.count() == 0 {
+				return
+			}
+			ending = nil // what is under way may be answered only here; the end of the session ends this, too
 		case <-l.self.gone:
 			return
 		case <-l.self.wake:
