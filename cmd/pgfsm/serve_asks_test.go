@@ -391,7 +391,8 @@ func TestServeAsksClientsWithSessions(t *testing.T) {
 		{"of-both-eras", "tools, input_required, sampling, elicitation, roots", true, canAll(), allTold, []string{"Which colour?", "Which word?"}, 2},
 		{"input-required-not-exposed", "tools, sampling, elicitation, roots", false, canAll(), refused, nil, 1},
 		{"one-kind-not-exposed", "tools, input_required, sampling, elicitation", false, canAll(), refused, nil, 1},
-		{"not-declared", "tools, input_required, sampling, elicitation, roots", false, &sdk.ClientCapabilities{Sampling: &sdk.SamplingCapabilities{}}, refused, nil, 1},
+		{"not-declared", "tools, input_required, sampling, elicitation, roots", false,
+			&sdk.ClientCapabilities{Sampling: &sdk.SamplingCapabilities{}}, refused, nil, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
