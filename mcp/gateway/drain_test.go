@@ -47,6 +47,7 @@ func TestDrain(t *testing.T) {
 		headers                  []string
 	}{
 		{"a-request", "POST", "/mcp", rpc("3", "ping", "{}"), []string{session}},
+		{"a-request-without-a-session", "POST", "/mcp", rpc("3", "ping", "{}"), nil},
 		{"a-session", "POST", "/mcp", rpc("3", "initialize", `{"protocolVersion":"2025-06-18"}`), nil},
 		{"a-stream", "GET", "/mcp", "", []string{quiet}},
 		{"a-channel", "GET", "/sse", "", nil},

@@ -215,6 +215,10 @@ func (x *exchange) post() *refusal {
 	if refused {
 		return nil
 	}
+	if m.Request() && x.busy.closed() { // an answer is still taken: what is under way may wait for it
+		x.refuse(refusalOf(errDraining), m.ID)
+		return nil
+	}
 	q := &request{Message: m, gateway: x.Gateway, from: x.from, at: x.at}
 	if f := x.era(q); f != nil {
 		x.refuse(f, m.ID)
