@@ -214,9 +214,12 @@ func (l *Link) Err() error {
 func (l *Link) Close() {
 	l.polite.Store(true)
 	l.flush() // else a server that goes on with a request for which nobody waits may never hear of that
-	l.over(&fault{code: CodeClosed, reason: "the link is closed"})
+	l.over(&fault{code: CodeClosed, reason: errLinkClosed})
 	<-l.finished
 }
+
+// errLinkClosed is the reason of what is asked of a link that is closed, or about to be.
+const errLinkClosed = "the link is closed"
 
 // finish lets go of everything. It runs once, after the link's end.
 func (l *Link) finish() {

@@ -23,12 +23,12 @@ const (
 )
 
 // Request sends any request but tools/call and those of the handshake, and waits for its answer until ctx ends or, but for
-// subscriptions/listen, Limits.CallTimeout is over, which stands still as the time of a [Link.Call] does. Nil params are left
-// out, where the revision allows it. What the server says meanwhile and belongs to the request is given to on, in order, in this
-// goroutine: over streamable HTTP all that comes with the response; over stdio and SSE progress, and everything else if no other
-// request is under way. It must not wait for another answer of the server: over stdio and SSE nothing more is read while much
-// waits for it. Where on is nil it goes to the peer. A JSON-RPC error is a Reply. The error is a [*LinkError], or says that the
-// request cannot be sent.
+// subscriptions/listen, Limits.CallTimeout is over; that of prompts/get and resources/read stands still as the time of a [Link.Call]
+// does. Nil params are left out, where the revision allows it. What the server says meanwhile and belongs to the request is given
+// to on, in order, in this goroutine: over streamable HTTP all that comes with the response; over stdio and SSE progress, and
+// everything else if no other request is under way. It must not wait for another answer of the server: over stdio and SSE nothing
+// more is read while much waits for it. Where on is nil it goes to the peer. A JSON-RPC error is a Reply. The error is a
+// [*LinkError], or says that the request cannot be sent.
 func (l *Link) Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (Reply, error) {
 	switch method {
 	case methodCall, methodInitialize, methodDiscover:
@@ -41,7 +41,7 @@ func (l *Link) Request(ctx context.Context, method string, params []byte, on fun
 		return Reply{}, err
 	}
 	if method != methodListen {
-		ctx, q.clock = l.start(ctx, l.u.limits.CallTimeout)
+		ctx, q.clock = l.start(ctx, method, l.u.limits.CallTimeout)
 		defer l.stop(q.clock)
 	}
 	l.listen() // what the request brings about may be told between requests
@@ -201,8 +201,11 @@ func (l *Link) tell(ctx context.Context, frame []byte) error {
 // ask sends a request and waits for its answer. If ctx ends before, the server is told, unless the end of its response says
 // so: over HTTP from 2026-07-28 on.
 func (l *Link) ask(ctx context.Context, q *query) outcome {
-	if f := l.fault(); f != nil {
+	switch f := l.fault(); {
+	case f != nil:
 		return broken(f)
+	case l.polite.Load(): // what begins while the good-bye is said would be cut off by it
+		return broken(&fault{code: CodeClosed, reason: errLinkClosed})
 	}
 	if q.method != methodListen { // which is under way for long, and nobody's answer
 		l.calls.Add(1)

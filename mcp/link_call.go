@@ -62,7 +62,7 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	if !l.u.done.first(c.RunID) {
 		return notSent(CodePermit, "this run has made its call")
 	}
-	ctx, clock := l.start(ctx, l.u.within(&c))
+	ctx, clock := l.start(ctx, methodCall, l.u.within(&c))
 	defer l.stop(clock)
 	if ctx.Err() != nil {
 		return notSent(overCode(ctx), "there was no time to send it")

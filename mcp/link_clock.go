@@ -76,11 +76,17 @@ func (c *clock) stop() {
 	c.end(nil)
 }
 
+// asksDuring reports whether people are waited for during a request: those that the stateless revisions have servers ask in. A list that
+// waited would have everything else wait that is put together with it, page by page.
+func asksDuring(method string) bool {
+	return method == methodCall || method == "prompts/get" || method == "resources/read"
+}
+
 // start gives a request its time, and returns the context that ends with it and the clock for its query. In the stateless revisions
 // servers ask in results, and no request waits meanwhile: what one asks in another way gains it nothing.
-func (l *Link) start(ctx context.Context, left time.Duration) (context.Context, *clock) {
+func (l *Link) start(ctx context.Context, method string, left time.Duration) (context.Context, *clock) {
 	spare := mostStill
-	if l.modern {
+	if l.modern || !asksDuring(method) {
 		spare = 0
 	}
 	ctx, c := newClock(ctx, left, spare)

@@ -304,6 +304,28 @@ func TestTheTimeOfARequestWhileItsServerAsks(t *testing.T) {
 	}
 }
 
+// A list has its time, whatever the server asks: lists have many pages, and those of all servers are waited for.
+func TestTheTimeOfAListWhileItsServerAsks(t *testing.T) {
+	for _, kind := range []string{onOneStream, onItsStream, onNews} {
+		for _, method := range []string{"prompts/list", "resources/list", "logging/setLevel", "completion/complete", "resources/subscribe"} {
+			t.Run(kind+"-"+method, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newStage(t, kind, older, nobody)
+					c := &turn{stage: s, over: make(chan struct{}), since: time.Now()}
+					go func() {
+						defer close(c.over)
+						_, err := s.link.Request(t.Context(), method, nil, nil)
+						c.came, c.took = Returned{Code: err.(*LinkError).Code, Effect: EffectUnknown}, time.Since(c.since)
+					}()
+					c.begun = <-s.begun
+					c.asks("7")
+					c.ends(t, callTime, CodeTimeout)
+				})
+			})
+		}
+	}
+}
+
 // Nothing is left of a question that the server withdraws before it was passed on.
 func TestAQuestionThatIsWithdrawnBeforeItIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

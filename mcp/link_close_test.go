@@ -31,3 +31,24 @@ func TestWhatWasGivenUpIsToldBeforeTheEnd(t *testing.T) {
 		}
 	}
 }
+
+// While a link that is being closed tells its server what was given up, nothing new is sent over it.
+func TestNothingIsSentOverALinkThatIsBeingClosed(t *testing.T) {
+	for _, kind := range []string{onOneStream, onItsStream} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, kind, older, nobody)
+				s.deaf = true
+				c := s.call(t.Context(), nobody)
+				<-c.over
+				go s.link.Close()
+				synctest.Wait()
+				r := s.link.Call(t.Context(), Call{Server: "s", Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(),
+					Listing: s.link.moments.Add(1)}, nobody)
+				if r.Effect != EffectNotSent || r.Code != CodeClosed {
+					t.Errorf("Call() = %+v, want nothing sent, %s", r, CodeClosed)
+				}
+			})
+		})
+	}
+}

@@ -228,7 +228,51 @@ func TestWhoGoesAwayInASecondTry(t *testing.T) {
 	srv.Timeout = time.Hour
 	u := upstreams(t, Limits{}, srv)
 	l, err := u.Link(ctx, "web", askedPeer())
-	if err != nil || l.Modern() || l.Err() != nil || u.byName["web"].noRounds.Load() {
+	if err != nil || l.Modern() || l.Err() != nil || u.byName["web"].noRounds.Load() != 0 {
 		t.Errorf("Link() = %v, %v, want the first link, and to ask again", l, err)
+	}
+}
+
+// A server that speaks both eras and was once too busy, or too slow, to say so is asked again: else nobody with a session can be asked until
+// the gateway is started anew.
+func TestAServerThatWasBusyOnceIsAskedAgain(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		once http.HandlerFunc
+	}{
+		{"status-429", func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusTooManyRequests) }},
+		{"status-403", func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusForbidden) }},
+		{"hangs", func(_ http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			noLeak(t)
+			one := wondering()
+			h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return one }, &sdk.StreamableHTTPOptions{Stateless: true})
+			var discovers atomic.Int32
+			srv := serveHandler(t, func(rw http.ResponseWriter, r *http.Request) {
+				if r.Header.Get(methodHeader) == methodDiscover && discovers.Add(1) == 1 {
+					tt.once(rw, r)
+					return
+				}
+				h.ServeHTTP(rw, r)
+			})
+			if tt.name == "hangs" {
+				srv.Timeout = soon
+			}
+			u := upstreams(t, Limits{}, srv)
+			if l := linked(t, u, "web", askedPeer()); l.Modern() {
+				t.Fatal("the first link is of a stateless revision")
+			}
+			if l := linked(t, u, "web", askedPeer()); l.Modern() || discovers.Load() != 1 {
+				t.Errorf("Hello() = %+v after %d tries, want it left alone for a while", l.Hello(), discovers.Load())
+			}
+			u.byName["web"].noRounds.Add(-int64(roundsAgain))
+			if l := linked(t, u, "web", askedPeer()); !l.Modern() {
+				t.Errorf("Hello() = %+v after one refusal that says nothing of revisions, want revision %s", l.Hello(), newer)
+			}
+		})
 	}
 }

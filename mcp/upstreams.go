@@ -40,7 +40,7 @@ type upstream struct {
 	session *session // nil: not connected
 
 	era      atomic.Int32 // what links have found out about its revisions, see link_hello.go
-	noRounds atomic.Bool  // it was asked for a stateless revision in vain, see link_rounds.go
+	noRounds atomic.Int64 // when it was last asked for a stateless revision in vain, in nanoseconds of Unix time; see link_rounds.go
 	pool     pool         // what links share over HTTP
 
 	linksMu sync.Mutex

@@ -42,18 +42,17 @@ type errand struct {
 	length  int           // of the answer, in bytes, if something was asked
 	asked   chan struct{} // a question has come
 	waited  atomic.Bool   // for a line of its own
+	here    atomic.Bool   // a request of the client waits for it; who changes that has the lock
 
 	mu     sync.Mutex
-	id     string         // by which the client finds it again; empty: nothing was asked yet
-	here   bool           // a request of the client waits for it
-	token  jsontext.Value // the progress token of that; nil: it wants none
-	now    abilities      // of the client, as that says, or the last that waited
-	open   []question     // in the order in which they came
-	early  []string       // the last ids that were withdrawn and are no question's yet
-	asking int            // bytes of the questions, and of those that are about to come
-	last   int            // the number of the last question
-	told   bool           // the server was told something by the client
-	done   bool           // nothing more is asked
+	id     string     // by which the client finds it again; empty: nothing was asked yet
+	now    abilities  // of the client, as that says, or the last that waited
+	open   []question // in the order in which they came
+	early  []string   // the last ids that were withdrawn and are no question's yet
+	asking int        // bytes of the questions, and of those that are about to come
+	last   int        // the number of the last question
+	told   bool       // the server was told something by the client
+	done   bool       // nothing more is asked
 	timer  *time.Timer
 }
 
@@ -84,8 +83,9 @@ func (g *Gateway) mayAsk(ctx context.Context, q *request, server *Server) bool {
 func (g *Gateway) newErrand(q *request, server *Server, what string, said *stream) *errand {
 	e := &errand{
 		gateway: g, from: q.from, by: q.out, server: server, what: what, params: sameRequest(q), can: q.can(), said: said,
-		over: make(chan struct{}), asked: make(chan struct{}, 1), here: true, token: tokenOf(q), now: q.can(),
+		over: make(chan struct{}), asked: make(chan struct{}, 1), now: q.can(),
 	}
+	e.here.Store(true)
 	if len(q.Params) > freely {
 		e.size = len(q.Params)
 	}
@@ -179,7 +179,7 @@ func (e *errand) park(q *request) (asks jsontext.Value, refused []question) {
 	for _, x := range e.open {
 		all.add(x.name, inputRequest(x.method, x.params))
 	}
-	e.here, e.token = false, nil
+	e.here.Store(false)
 	e.said.turn(nil)
 	return inputRequired(all.done(), e.gateway.seals.seal(ofErrand, e.id, q.from, e.server.Name, e.what)), refused
 }
@@ -374,21 +374,6 @@ func (e *errand) moves() {
 	e.early = nil
 }
 
-// progress is the params of a notification of progress under the token of the request that waits now; nil if that wants none.
-func (e *errand) progress(params jsontext.Value) jsontext.Value {
-	e.mu.Lock()
-	token := e.token
-	e.mu.Unlock()
-	if token == nil {
-		return nil
-	}
-	params, err := wire.Set(params, "progressToken", token)
-	if err != nil {
-		return nil
-	}
-	return params
-}
-
 // resumed answers a request that repeats an errand's, with the client's answers; ours is false if it does not.
 func (g *Gateway) resumed(ctx context.Context, q *request, server *Server, what string, p callParams) (message []byte, ours bool) {
 	id, ok := q.brings(ofErrand, server, what, p)
@@ -441,10 +426,11 @@ func (e *errand) come(ctx context.Context, q *request, responses jsontext.Value)
 func (e *errand) enter(q *request, given map[string]jsontext.Value) (answered []question, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.here {
+	if e.here.Load() {
 		return nil, false
 	}
-	e.here, e.token, e.now = true, tokenOf(q), q.can()
+	e.here.Store(true)
+	e.now = q.can()
 	e.said.turn(q.voice())
 	var left []question
 	for _, x := range e.open {

@@ -53,7 +53,7 @@ func (t *errands) find(id string) *errand {
 func (t *errands) ended(e *errand) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.here {
+	if e.here.Load() {
 		return
 	}
 	if e.length > freely {
@@ -130,9 +130,6 @@ func (t *errands) close() (cut int) {
 	return cut
 }
 
-// parked reports whether the errand goes on, and no request of its client waits for it.
-func (e *errand) parked() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return !e.here && !e.ended()
-}
+// parked reports whether the errand goes on, and no request of its client waits for it. It takes no lock: who has that may wait for a client
+// that does not read.
+func (e *errand) parked() bool { return !e.here.Load() && !e.ended() }

@@ -214,7 +214,7 @@ func TestOneRequestWaitsForAnErrand(t *testing.T) {
 	go func() { over <- a.ann.again(byTool, state, `{"q1":{}}`) }()
 	for e := a.errands.only(); ; { // until the first of them waits
 		e.mu.Lock()
-		here := e.here
+		here := e.here.Load()
 		e.mu.Unlock()
 		if here {
 			break

@@ -152,7 +152,7 @@ func (g *Gateway) Drain(ctx context.Context) error {
 	g.sessions.endAll()
 	g.channels.endAll()
 	if cut := g.dispatching.end(); cut > 0 {
-		err = errors.Join(err, fmt.Errorf("%d requests were cut off whose clients were asked something and can not come back", cut))
+		err = errors.Join(err, fmt.Errorf("%d requests were cut off whose clients were asked something and cannot come back", cut))
 	}
 	return err
 }

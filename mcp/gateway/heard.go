@@ -153,17 +153,11 @@ func (g *Gateway) during(ctx context.Context, q *request, l *line, said *stream,
 			return
 		}
 		switch m.Method {
-		case "notifications/progress":
-			if e := l.guest.Load(); e != nil {
-				if m.Params = e.progress(m.Params); m.Params == nil {
-					return
-				}
-			}
 		case "notifications/message":
 			if !level.hears(m.Params, q.modern()) {
 				return
 			}
-		case "notifications/elicitation/complete":
+		case "notifications/progress", "notifications/elicitation/complete":
 		default:
 			l.note(m)
 			return

@@ -25,7 +25,11 @@ type rounds struct {
 }
 
 // end gives back the room of the answers: the request is over.
-func (r *rounds) end(g *Gateway, q *request) { g.bodies.give(q.from, r.held) }
+func (r *rounds) end(g *Gateway, q *request) {
+	if r.held > 0 {
+		g.bodies.give(q.from, r.held)
+	}
+}
 
 // A round is what a client with a session is asked because a result says so, as servers of the stateless revisions do: each question
 // is a request to the client, and its answers go with the repetition of the request.
