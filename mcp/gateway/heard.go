@@ -236,7 +236,7 @@ func (l *line) ask(ctx context.Context, m wire.Message, e *errand, send func([]b
 		can = e.can
 	}
 	if row == nil || row.note || row.by != byRelay || !l.server.Expose.Has(row.needs) || can.refuses(m.Method, m.Params) != "" {
-		refuse(invalid(wire.MethodNotFound, "the client does not offer this"))
+		refuse(notOffered)
 		return
 	}
 	if e != nil {
@@ -246,7 +246,7 @@ func (l *line) ask(ctx context.Context, m wire.Message, e *errand, send func([]b
 		return
 	}
 	if s.owed(l) >= maxAsks {
-		refuse(invalid(wire.InternalError, "the client has not answered what it was asked before"))
+		refuse(tooManyQuestions)
 		return
 	}
 	params := cross(m.Params, "")

@@ -104,7 +104,7 @@ func (q *request) failBack(server *Server, failed jsontext.Value) []byte {
 		code, err := strconv.ParseFloat(string(p.value), 64)
 		shows = shows || p.name == "code" && err == nil && code == showsURL
 	})
-	if can := q.can(); !shows || server.Expose.Has(ExposeElicitation) && can.elicitation && can.url {
+	if can := q.can(); !shows || server.Expose.Has(ExposeElicitation) && can.opens() {
 		return q.fail(failed)
 	}
 	return q.fail(inputRefused(server, CodeInputRefused,

@@ -242,9 +242,7 @@ type calling struct {
 func (c *calling) ask(ctx context.Context, tool string, p callParams) *Ask {
 	g, q := c.gateway, c.q
 	if c.server.Expose.Has(ExposeProgress) {
-		if t := wire.Member(p.meta, "progressToken"); t.Kind() == '"' || t.Kind() == '0' {
-			c.token = t
-		}
+		c.token = tokenOf(p.meta)
 	}
 	if c.level = q.wanted(); !c.server.Expose.Has(ExposeLogging) {
 		c.level = 0

@@ -1,0 +1,56 @@
+package gateway
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
+)
+
+// A voice is the outlet of a request that repeats an errand's. Who speaks during the errand goes by what its first request wanted; what
+// gets out goes by what this one wants.
+type voice struct {
+	outlet
+	token jsontext.Value // nil: it wants no progress
+	level severity       // zero: it wants no log
+}
+
+// voice is the request's outlet for what is said during an errand that it repeats; nil if it has none.
+func (q *request) voice() outlet {
+	if q.out == nil {
+		return nil
+	}
+	return &voice{q.out, tokenOf(wire.Member(q.Params, "_meta")), q.wanted()}
+}
+
+// Send says what the request wants to hear. To keep silent is no error.
+func (v *voice) Send(message []byte) error {
+	m, err := wire.Read(message)
+	if err != nil { // it is said by the gateway, or was read before
+		return err
+	}
+	switch m.Method {
+	case "notifications/progress":
+		if v.token == nil {
+			return nil
+		}
+		params, err := wire.Set(m.Params, "progressToken", v.token)
+		if err != nil {
+			return err
+		}
+		message = wire.Call(nil, nil, m.Method, params)
+	case "notifications/message":
+		if !v.level.hears(m.Params, true) {
+			return nil
+		}
+	}
+	return v.outlet.Send(message)
+}
+
+// tokenOf is the token under which a request with this _meta wants to hear how far it is; nil if it does not want to.
+func tokenOf(meta jsontext.Value) jsontext.Value {
+	token := wire.Member(meta, "progressToken")
+	if token.Kind() != '"' && token.Kind() != '0' {
+		return nil
+	}
+	return token
+}
