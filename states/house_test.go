@@ -26,7 +26,7 @@ const (
 )
 
 // pure are the packages that call no clock, no randomness, no network, no process and no file system.
-var pure = []string{"fsm", "states", "policy", "policy/canonical", "policy/condition", "policy/ctrl", "policy/evidence", "policy/glob",
+var pure = []string{"fsm", "states", "policy", "policy/canonical", "policy/condition", "policy/evidence", "policy/glob",
 	"policy/lint", "policy/risk", "policy/rules", "policy/schema", "policy/screen", "policy/secret", "policy/settings", "policy/visible"}
 
 // impure are the imports that would give them one.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -161,4 +162,31 @@ func printImport(w world, suites []dojo.Suite) {
 			fmt.Fprintf(out, "%6d %s\n", line.n, line.what)
 		}
 	}
+}
+
+// plainFiles is a folder of which only regular files of a bounded size can be opened: a pipe would be waited for, and a
+// device read, for ever.
+type plainFiles string
+
+// Open implements [fs.FS].
+func (dir plainFiles) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	f, err := os.OpenFile(filepath.Join(string(dir), filepath.FromSlash(name)), os.O_RDONLY|nonBlocking, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = &fs.PathError{Op: "open", Path: name, Err: errors.New("it is not a regular file")}
+	case info.Size() > dojo.MaxFileBytes:
+		err = &fs.PathError{Op: "open", Path: name, Err: fmt.Errorf("it has %d bytes; at most %d are read", info.Size(), dojo.MaxFileBytes)}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }

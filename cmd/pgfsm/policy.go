@@ -26,7 +26,7 @@ person. These commands call no tool. What the files mean: docs/policies.md.`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newPolicyExplain(w), newPolicyTest(w), newPolicyLint(w), newPolicyDiff(w), newPolicyImport(w))
+	cmd.AddCommand(newPolicyExplain(w), newPolicyTest(w), newPolicyLint(w), newPolicyDiff(w))
 	return cmd
 }
 
