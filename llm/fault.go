@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 )
@@ -49,11 +51,11 @@ func (m *Model) fault(x Exchange, words string) *EndpointError {
 	return &EndpointError{Status: x.Status, Reason: visible.Clip(m.secrets.String("POST "+m.where+": "+words), maxReasonBytes)}
 }
 
-// retold is err, which readResponse has found wrong with body, in words without secrets. An error of the decoder quotes
+// retold is err, which policy.ReadCompletion has found wrong with body, in words without secrets. An error of the decoder quotes
 // from a document what fits; so it is read again with its secrets masked, to hear the same of that.
 func (m *Model) retold(body []byte, err error) string {
 	if clean := m.secrets.Bytes(body); !bytes.Equal(clean, body) {
-		if _, _, err = readResponse(clean); err == nil {
+		if _, _, err = policy.ReadCompletion(clean); err == nil {
 			return "the response holds a secret, so what is wrong with it is not shown"
 		}
 	}
@@ -67,20 +69,23 @@ func refusalWords(body []byte) string {
 		return "no reason given"
 	}
 	whole := strings.TrimSpace(string(body))
-	if canonical.Check(body, maxResponseDepth) != nil {
+	if canonical.Check(body, policy.MaxCompletionDepth) != nil {
 		return whole
 	}
-	inner, err := member(body, "", "error")
-	if err != nil || inner == nil {
+	var outer struct {
+		Error jsontext.Value `json:"error"`
+	}
+	if err := json.Unmarshal(body, &outer); err != nil || outer.Error == nil {
 		return whole
 	}
 	var told struct {
 		Message string `json:"message"`
 	}
-	if inner.Kind() == '"' {
-		err = json.Unmarshal(inner, &told.Message)
+	var err error
+	if outer.Error.Kind() == '"' {
+		err = json.Unmarshal(outer.Error, &told.Message)
 	} else {
-		err = json.Unmarshal(inner, &told)
+		err = json.Unmarshal(outer.Error, &told)
 	}
 	if err != nil || told.Message == "" {
 		return whole

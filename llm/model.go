@@ -16,6 +16,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"pgfsm/loopback"
+	"pgfsm/policy"
 	"pgfsm/policy/secret"
 	"pgfsm/policy/visible"
 )
@@ -144,7 +145,7 @@ func (m *Model) complete(ctx context.Context, p prompt) (Completion, error) {
 	if x.Status != http.StatusOK {
 		return got, m.fault(x, refusalWords(x.Received))
 	}
-	content, refusal, err := readResponse(x.Received)
+	content, refusal, err := policy.ReadCompletion(x.Received)
 	if err != nil {
 		return got, m.fault(x, m.retold(x.Received, err))
 	}

@@ -1,4 +1,4 @@
-package llm
+package policy
 
 import (
 	"errors"
@@ -10,18 +10,20 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// maxResponseDepth bounds the nesting of a response. What is read of it lies at depth 4.
-const maxResponseDepth = 64
+// MaxCompletionDepth bounds the nesting of a chat completion. What is read of it is at depth 4.
+const MaxCompletionDepth = 64
 
-// readResponse takes what the model said out of a chat completion: strict JSON with exactly one choice. Members that
-// are not asked for, such as tool_calls, usage or finish_reason, are passed over; a message that holds nothing else
-// says nothing, which the gates refuse as empty. An answer that was cut off is theirs to refuse too. The error names
-// the place.
-func readResponse(doc []byte) (content []byte, refusal string, err error) {
-	if err := canonical.Check(doc, maxResponseDepth); err != nil {
+// ReadCompletion reads what a model said from the body of a chat completion: strict JSON with exactly one choice. It
+// ignores members that it does not need, such as tool_calls, usage and finish_reason. A message without content gives
+// empty content, which the gates refuse; they also refuse an answer that was cut off. The error names the place.
+//
+// Package llm reads a live response with it, and replay a recorded one: so a trace cannot say that a model said
+// something else than its endpoint sent.
+func ReadCompletion(doc []byte) (content []byte, refusal string, err error) {
+	if err := canonical.Check(doc, MaxCompletionDepth); err != nil {
 		return nil, "", fmt.Errorf("the response cannot be read: %w", err)
 	}
-	choices, err := member(doc, "the response", "choices")
+	choices, err := completionMember(doc, "the response", "choices")
 	if err != nil {
 		return nil, "", err
 	}
@@ -36,7 +38,7 @@ func readResponse(doc []byte) (content []byte, refusal string, err error) {
 	default:
 		return nil, "", fmt.Errorf("the response holds %d choices, not one", len(list))
 	}
-	message, err := member(list[0], "/choices/0", "message")
+	message, err := completionMember(list[0], "/choices/0", "message")
 	if err != nil {
 		return nil, "", err
 	}
@@ -49,7 +51,7 @@ func readResponse(doc []byte) (content []byte, refusal string, err error) {
 }
 
 // member returns a member of the object at place, nil if it has none of that name. doc was checked before.
-func member(doc jsontext.Value, place, name string) (jsontext.Value, error) {
+func completionMember(doc jsontext.Value, place, name string) (jsontext.Value, error) {
 	if doc.Kind() != '{' {
 		return nil, fmt.Errorf("%s is not an object", place)
 	}
@@ -63,7 +65,7 @@ func member(doc jsontext.Value, place, name string) (jsontext.Value, error) {
 // optionalText reads a member of the message that is a string, null or absent.
 func optionalText(message jsontext.Value, name string) (string, error) {
 	const place = "/choices/0/message"
-	value, err := member(message, place, name)
+	value, err := completionMember(message, place, name)
 	if err != nil {
 		return "", err
 	}

@@ -1,17 +1,29 @@
-package llm
+package policy_test
 
 import (
 	stdjson "encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
 )
 
-func nested(depth int) string {
+// completion is a chat completion whose message has these members.
+func completion(members string) string {
+	return `{"id":"c","object":"chat.completion","choices":[{"index":0,"finish_reason":"stop","message":{` + members + `}}]}`
+}
+
+func content(text string) string {
+	return completion(`"content":` + string(canonical.AppendText(nil, text)))
+}
+
+func deepCompletion(depth int) string {
 	return strings.Replace(content("x"), `"id"`, `"deep":`+strings.Repeat("[", depth-1)+strings.Repeat("]", depth-1)+`,"id"`, 1)
 }
 
-func TestReadResponse(t *testing.T) {
+func TestReadCompletion(t *testing.T) {
 	for _, tt := range []struct {
 		name, doc        string
 		content, refusal string
@@ -29,8 +41,8 @@ func TestReadResponse(t *testing.T) {
 		{"tool-calls-are-no-content", completion(`"tool_calls":[{"function":{"name":"x","arguments":"{}"}}]`), "", "", ""},
 		{"cut-off", `{"choices":[{"finish_reason":"length","message":{"content":"{\"type\":"}}]}`, `{"type":`, "", ""},
 		{"content-in-another-case", completion(`"Content":"x"`), "", "", ""},
-		{"depth-at-the-limit", nested(maxResponseDepth), "x", "", ""},
-		{"depth-one-past-the-limit", nested(maxResponseDepth + 1), "", "", "too deep"},
+		{"depth-at-the-limit", deepCompletion(policy.MaxCompletionDepth), "x", "", ""},
+		{"depth-one-past-the-limit", deepCompletion(policy.MaxCompletionDepth + 1), "", "", "too deep"},
 		{"empty", "", "", "", "ends too early"},
 		{"null", "null", "", "", "the response is not an object"},
 		{"list", "[]", "", "", "the response is not an object"},
@@ -55,24 +67,24 @@ func TestReadResponse(t *testing.T) {
 		{"refusal-true", completion(`"content":"x","refusal":true`), "", "", "/choices/0/message/refusal is neither"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, refusal, err := readResponse([]byte(tt.doc))
+			got, refusal, err := policy.ReadCompletion([]byte(tt.doc))
 			if tt.want != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
-					t.Errorf("readResponse(%s) = %q, %q, %v, want an error with %q", tt.doc, got, refusal, err, tt.want)
+					t.Errorf("ReadCompletion(%s) = %q, %q, %v, want an error with %q", tt.doc, got, refusal, err, tt.want)
 				}
 				return
 			}
 			if err != nil || string(got) != tt.content || refusal != tt.refusal {
-				t.Errorf("readResponse(%s) = %q, %q, %v, want %q, %q", tt.doc, got, refusal, err, tt.content, tt.refusal)
+				t.Errorf("ReadCompletion(%s) = %q, %q, %v, want %q, %q", tt.doc, got, refusal, err, tt.content, tt.refusal)
 			}
 		})
 	}
 }
 
-// FuzzReadResponse holds what is read to what a lenient decoder finds in the same place.
-func FuzzReadResponse(f *testing.F) {
+// FuzzReadCompletion holds what is read to what a lenient decoder finds in the same place.
+func FuzzReadCompletion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		got, refusal, err := readResponse(doc)
+		got, refusal, err := policy.ReadCompletion(doc)
 		if err != nil {
 			return
 		}
@@ -82,16 +94,16 @@ func FuzzReadResponse(f *testing.F) {
 		var top map[string]stdjson.RawMessage
 		if stdjson.Unmarshal(doc, &top) != nil || stdjson.Unmarshal(top["choices"], &lenient.Choices) != nil ||
 			len(lenient.Choices) != 1 {
-			t.Fatalf("readResponse(%q) accepts what a lenient decoder does not", doc)
+			t.Fatalf("ReadCompletion(%q) accepts what a lenient decoder does not", doc)
 		}
 		var message map[string]any
 		if err := stdjson.Unmarshal(lenient.Choices[0]["message"], &message); err != nil {
-			t.Fatalf("readResponse(%q) accepts a message that a lenient decoder does not: %v", doc, err)
+			t.Fatalf("ReadCompletion(%q) accepts a message that a lenient decoder does not: %v", doc, err)
 		}
 		content, _ := message["content"].(string)
 		said, _ := message["refusal"].(string)
 		if content != string(got) || said != refusal || !utf8.Valid(got) {
-			t.Fatalf("readResponse(%q) = %q, %q; a lenient decoder finds %q, %q", doc, got, refusal, content, said)
+			t.Fatalf("ReadCompletion(%q) = %q, %q; a lenient decoder finds %q, %q", doc, got, refusal, content, said)
 		}
 	})
 }
