@@ -20,11 +20,11 @@ func (discovered) Want(r *Run) Command {
 	}
 }
 
-func (discovered) Judge(r *Run, ev Event) Judgement {
+func (s discovered) Judge(r *Run, ev Event) Judgement {
 	output, known := []byte(r.request.Text), r.facts.Screened.plan
 	if r.request.Kind == KindAsk {
 		completed, ok := ev.(*Completed)
-		if !ok {
+		if !ok || !completed.answers(s.Want(r).(*Complete)) {
 			return unexpected(ev, NotSent)
 		}
 		if len(completed.Refusal) > 0 {

@@ -271,7 +271,7 @@ func KeptOf(whole *ToolsListed, part policy.Listing, age int) *ToolsListed {
 	return Shared(&ToolsListed{Kept: &Kept{Age: age, Catalog: whole.Catalog()}, Servers: []policy.Listing{part}})
 }
 
-// DecodeEvent reads an event as a trace holds it. An unknown event or member is an error; null is no event.
+// DecodeEvent reads an event as a trace holds it. An unknown event, member or value is an error; null is no event.
 func DecodeEvent(raw jsontext.Value) (Event, error) {
 	if raw.Kind() == 'n' {
 		return nil, nil
@@ -301,7 +301,10 @@ func DecodeEvent(raw jsontext.Value) (Event, error) {
 	default:
 		return nil, fmt.Errorf("unknown event %q", kind.Happened)
 	}
-	return ev, canonical.Unmarshal(raw, ev)
+	if err := canonical.Unmarshal(raw, ev); err != nil {
+		return nil, err
+	}
+	return ev, check(ev)
 }
 
 // Interruption makes the event of a run that is interrupted.

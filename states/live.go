@@ -98,7 +98,23 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 		}
 		ev = failed
 	}
-	return named(ev), nil
+	return valid(named(ev), calling), nil
+}
+
+// valid replaces an event that replay would refuse. What a port does not say of its effect is unknown, once a call was
+// handed to it.
+func valid(ev Event, calling bool) Event {
+	effect := NotSent
+	if calling {
+		effect = EffectUnknown
+	}
+	if failed, ok := ev.(*EffectFailed); ok && !failed.Effect.known() {
+		failed.Effect = effect
+	}
+	if err := check(ev); err != nil {
+		return named(&EffectFailed{Code: policy.CodeEffectFailed, Effect: effect, Reason: "What came back is not valid: " + err.Error() + "."})
+	}
+	return ev
 }
 
 // watch interrupts a run that judged tools which are no longer the server's.

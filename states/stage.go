@@ -77,10 +77,8 @@ func fail(code policy.Code, reason string, effect Effect) Judgement {
 	if code == "" {
 		code = policy.CodeEffectFailed
 	}
-	switch effect {
-	case NotSent, EffectDone:
-	default:
-		effect = EffectUnknown // what nobody vouches for is unknown
+	if !effect.known() {
+		effect = EffectUnknown
 	}
 	return Judgement{On: Fail, Fact: &StoppedFact{
 		Effect:  effect,

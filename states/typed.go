@@ -21,11 +21,15 @@ func (typed) Want(r *Run) Command {
 }
 
 func (s typed) Judge(r *Run, ev Event) Judgement {
-	if s.Want(r) == nil {
+	wanted, ok := s.Want(r).(*Complete)
+	if !ok {
 		return answer(r, "")
 	}
 	switch e := ev.(type) {
 	case *Completed:
+		if !e.answers(wanted) {
+			break
+		}
 		if len(e.Refusal) > 0 {
 			v := policy.Refused(e.Refusal)
 			return answer(r, "No summary ("+string(v.Code)+"): "+v.Reason)
@@ -36,7 +40,7 @@ func (s typed) Judge(r *Run, ev Event) Judgement {
 		}
 		switch {
 		case v.Code != "summary_empty":
-		case s.Want(r).(*Complete).Prompt != "": // its word, and no more
+		case wanted.Prompt != "": // its word, and no more
 			return answer(r, "No summary (summary_empty): the model found nothing to summarize.")
 		default:
 			return answer(r, "No summary (summary_empty): the result holds nothing to summarize.")

@@ -58,13 +58,22 @@ var closing = []byte{'}'}
 type chain struct {
 	prev canonical.Digest
 	next int
+	at   string // when the step before was recorded; before the first step, when the request came
 }
 
+// chain begins the chain of a run.
+func (h *Header) chain() chain { return chain{prev: h.digest(), at: h.Request.At} }
+
+// behind moves the chain behind a step that is already linked.
+func (c *chain) behind(s *Step) { c.prev, c.next, c.at = s.Hash, s.Seq+1, s.At }
+
 // link completes a step and appends its line to doc: its canonical form. The line is written once, with room for the hash,
-// which is taken over what stands before and behind that member.
+// which is taken over what stands before and behind that member. The time of a step is never before that of the step
+// before it, even if the clock was set back.
 func (c *chain) link(doc []byte, s states.Step, at string) []byte {
 	begin := len(doc)
-	b := append(canonical.AppendText(append(doc, labels[inAt]...), at), labels[inCommand]...)
+	c.at = max(c.at, at)
+	b := append(canonical.AppendText(append(doc, labels[inAt]...), c.at), labels[inCommand]...)
 	b = append(append(b, s.Command...), labels[inEvent]...)
 	b = append(append(b, s.Event...), labels[inFacts]...)
 	b = append(append(b, s.Facts...), labels[inFrom]...)

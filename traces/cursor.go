@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
@@ -15,7 +17,7 @@ import (
 type DivergenceError struct {
 	Seq      int
 	Kind     string // "missing": recorded, not produced; "extra": produced, not recorded; "different"
-	What     string // command, event, facts, transition, step or outcome
+	What     string // command, event, facts, transition, time, step or outcome
 	Recorded string
 	Produced string
 }
@@ -49,6 +51,7 @@ func clip(s string) string {
 type cursor struct {
 	steps  []Step
 	seq    int
+	at     string // when the step before was recorded; before the first step, when the request came
 	decode func(jsontext.Value) (states.Event, error)
 	then   states.Door
 	rest   states.Recorder
@@ -70,7 +73,12 @@ func (c *cursor) Do(ctx context.Context, wanted states.Command) (states.Event, e
 	}
 	event, err := c.decode(step.Event)
 	if err != nil {
-		return nil, &DivergenceError{c.seq, Different, "event", err.Error(), "an event of this version"}
+		return nil, &DivergenceError{c.seq, Different, "event", err.Error(), "an event that this version reads"}
+	}
+	if decided, ok := event.(*states.Decided); ok {
+		if err := c.since(decided); err != nil {
+			return nil, err
+		}
 	}
 	_, interruption := event.(*states.Interrupted)
 	if !interruption && (wanted == nil) != (event == nil) {
@@ -89,6 +97,24 @@ func (c *cursor) behind(ctx context.Context, wanted states.Command) (states.Even
 	return nil, &DivergenceError{c.seq, Extra, "step", "the end of the trace", "a further step"}
 }
 
+// since refuses a decision, or a vote, from before the step that held the run, which is the step before.
+func (c *cursor) since(d *states.Decided) error {
+	first := d.At
+	if len(d.Votes) > 0 {
+		first = d.Votes[0].At // the votes are in order, and none is after the decision
+	}
+	if !isTime(d.At) || first < c.at {
+		return &DivergenceError{c.seq, Different, "time", "a decision or vote at " + first, "a time from " + c.at + " on, when the run was held"}
+	}
+	return nil
+}
+
+// isTime reports whether s is a time of the one form in which times are ordered as their text is.
+func isTime(s string) bool {
+	t, err := time.Parse(policy.TimeForm, s)
+	return err == nil && t.Format(policy.TimeForm) == s
+}
+
 // Append compares a step with the recorded one.
 func (c *cursor) Append(s states.Step) error {
 	if c.seq >= len(c.steps) {
@@ -105,7 +131,10 @@ func (c *cursor) Append(s states.Step) error {
 	if !bytes.Equal(step.Facts, s.Facts) {
 		return c.diverged("facts", step.Facts, s.Facts)
 	}
-	c.seq++
+	if !isTime(step.At) || step.At < c.at {
+		return &DivergenceError{c.seq, Different, "time", step.At, "a time from " + c.at + " on, when the step before was recorded"}
+	}
+	c.seq, c.at = c.seq+1, step.At
 	return nil
 }
 

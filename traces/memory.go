@@ -14,12 +14,12 @@ type Memory struct {
 
 // InMemory starts a record in memory.
 func InMemory(h Header, now func() string) *Memory {
-	return &Memory{now: now, steps: make([]byte, 0, usualSteps), chain: chain{prev: h.digest()}}
+	return &Memory{now: now, steps: make([]byte, 0, usualSteps), chain: h.chain()}
 }
 
 // Restart forgets the run and starts the record of another in the same memory.
 func (m *Memory) Restart(h Header) {
-	m.steps, m.chain.prev, m.chain.next = m.steps[:0], h.digest(), 0
+	m.steps, m.chain = m.steps[:0], h.chain()
 }
 
 // Append keeps the step.

@@ -51,7 +51,7 @@ func Create(dir string, h Header, now func() string) (*Recorder, error) {
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, fmt.Errorf("the traces folder cannot be made: %w (set traces.dir or SAFE_TRACE_DIR)", err)
 	}
-	r := &Recorder{dir: dir, header: header, runID: h.RunID, now: now, chain: chain{prev: h.digest()}}
+	r := &Recorder{dir: dir, header: header, runID: h.RunID, now: now, chain: h.chain()}
 	if err := r.begin(); err != nil {
 		return nil, fmt.Errorf("the trace cannot be written: %w (set traces.dir or SAFE_TRACE_DIR)", full(err))
 	}

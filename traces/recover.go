@@ -172,7 +172,7 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 	if err := t.Header.Bundle.check(); err != nil {
 		return nil, nil, nil, fmt.Errorf("the header: %w", err)
 	}
-	chained, hash := chain{prev: t.Header.digest()}, canonical.NewHasher(kindStep)
+	chained, hash := t.Header.chain(), canonical.NewHasher(kindStep)
 	t.Steps = make([]Step, len(lines)-1)
 	for i, line := range lines[1:] {
 		raw, err := parseStep(line)
@@ -185,7 +185,7 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 		if t.Steps[i].Prev != chained.prev {
 			return nil, nil, nil, &TamperError{Place: "step", Seq: i, What: "it was chained to another step"}
 		}
-		chained.prev, chained.next = t.Steps[i].Hash, i+1
+		chained.behind(&t.Steps[i])
 	}
 	run, err := p.start(&t.Header)
 	if err != nil {
@@ -202,5 +202,5 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 		dir: dir, header: lines[0], runID: t.Header.RunID, now: now, chain: chained, partial: f, lock: lock,
 		steps: doc[len(lines[0])+1 : end],
 	}
-	return rec, run, &cursor{steps: t.Steps, decode: p.event, then: gone{}, rest: rec}, nil
+	return rec, run, &cursor{steps: t.Steps, at: t.Header.Request.At, decode: p.event, then: gone{}, rest: rec}, nil
 }

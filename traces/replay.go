@@ -62,7 +62,7 @@ func (p *Replayer) Replay(t *Trace) (*states.Run, error) {
 	if err := p.allowed(t); err != nil {
 		return run, err
 	}
-	c := &cursor{steps: t.Steps, decode: p.event, parked: t.Outcome.Type == states.TypePending}
+	c := &cursor{steps: t.Steps, at: t.Header.Request.At, decode: p.event, parked: t.Outcome.Type == states.TypePending}
 	outcome, err := p.machine.Advance(context.Background(), run, c, c)
 	if err != nil {
 		return run, err

@@ -14,12 +14,12 @@ import (
 type Chain struct{ chain chain }
 
 // NewChain begins the chain of a run at its header.
-func NewChain(h *Header) *Chain { return &Chain{chain: chain{prev: h.digest()}} }
+func NewChain(h *Header) *Chain { return &Chain{chain: h.chain()} }
 
 // Behind goes on behind the last of a run's steps.
 func (c *Chain) Behind(steps []Step) {
 	if n := len(steps); n > 0 {
-		c.chain.prev, c.chain.next = steps[n-1].Hash, n
+		c.chain.behind(&steps[n-1])
 	}
 }
 
@@ -31,7 +31,7 @@ func (c *Chain) Link(s states.Step, at string) Step {
 		lines.Put(line)
 	}
 	return Step{
-		At: at, Command: s.Command, Event: s.Event, Facts: s.Facts, From: s.From,
+		At: c.chain.at, Command: s.Command, Event: s.Event, Facts: s.Facts, From: s.From,
 		Hash: c.chain.prev, Prev: prev, Seq: seq, To: s.To, Trigger: s.On,
 	}
 }
@@ -100,7 +100,7 @@ func (p *Replayer) Resume(h *Header, steps []Step) (*Resumption, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Resumption{run, p.machine, &cursor{steps: steps, decode: p.event}}, nil
+	return &Resumption{run, p.machine, &cursor{steps: steps, at: h.Request.At, decode: p.event}}, nil
 }
 
 // Head is the head of a trace that ends where the record ends, in this outcome.

@@ -1,13 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
 
 	"pgfsm/llm"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
 
@@ -33,9 +33,23 @@ func (c completer) Complete(ctx context.Context, wanted *states.Complete) states
 			Code: code, Effect: states.NotSent, Exchanges: exchanges, Reason: c.secrets.String(reason),
 		}
 	}
-	return &states.Completed{
-		Content: c.mask(got.Content), Exchanges: exchanges, Refusal: canonical.Text(c.secrets.String(got.Refusal)),
+	if len(exchanges) == 0 {
+		return &states.Completed{Content: c.mask(got.Content)}
 	}
+	return c.heard(exchanges)
+}
+
+// heard makes the event from the exchanges as they are recorded, with the operator's secrets masked, so that replay reads the
+// same. Masking can spoil a response.
+func (c completer) heard(exchanges []states.Exchange) states.Event {
+	said, err := states.Heard(exchanges)
+	if err != nil || !bytes.Equal(c.mask(said.Content), said.Content) || !bytes.Equal(c.mask(said.Refusal), said.Refusal) {
+		return &states.EffectFailed{
+			Code: policy.CodePlannerFailed, Effect: states.NotSent, Exchanges: exchanges,
+			Reason: "The model's response holds a secret and cannot be read with the secret masked.",
+		}
+	}
+	return said
 }
 
 // shownTo is what a planner learns of the effective allowlist.

@@ -67,7 +67,15 @@ func narrowed() []Scenario {
 
 // models are runs whose planner is a model.
 func models() []Scenario {
-	asked := states.Exchange{Sent: canonical.Text(`{"model":"m"}`), Received: canonical.Text(`{"choices":[]}`), Status: 200}
+	exchange := func(status int, received string) states.Exchange {
+		return states.Exchange{Sent: canonical.Text(`{"model":"m"}`), Received: canonical.Text(received), Status: status}
+	}
+	said := func(text string) states.Exchange {
+		return exchange(200, `{"choices":[{"message":{"content":`+string(canonical.AppendText(nil, text))+`}}]}`)
+	}
+	refuses := func(text string) states.Exchange {
+		return exchange(200, `{"choices":[{"message":{"content":null,"refusal":`+string(canonical.AppendText(nil, text))+`}}]}`)
+	}
 	model := func(name string, state fsm.State, code policy.Code, calls int, change func(*Scenario)) Scenario {
 		return with(name, state, code, calls, func(s *Scenario) {
 			s.Content.Planner = policy.Planner{Mode: policy.PlannerAuto, LLM: &policy.LLM{
@@ -78,25 +86,27 @@ func models() []Scenario {
 	}
 	return []Scenario{
 		model("model-plans", states.Answered, "", 1, func(s *Scenario) {
-			s.World.Plan = &states.Completed{Content: canonical.Text(GoodPlan), Exchanges: []states.Exchange{asked, asked}}
+			s.World.Plan = &states.Completed{Content: canonical.Text(GoodPlan), Exchanges: []states.Exchange{exchange(400, "{}"), said(GoodPlan)}}
+			s.World.Summary = &states.Completed{Content: canonical.Text(GoodSummary), Exchanges: []states.Exchange{said(GoodSummary)}}
 		}),
 		model("model-refuses", states.Blocked, policy.CodePlanEmpty, 0, func(s *Scenario) {
-			s.World.Plan = &states.Completed{Refusal: canonical.Text("I cannot help with that."), Exchanges: []states.Exchange{asked}}
+			s.World.Plan = &states.Completed{Refusal: canonical.Text("I cannot help with that."), Exchanges: []states.Exchange{refuses("I cannot help with that.")}}
 		}),
 		model("model-says-nothing", states.Blocked, policy.CodePlanEmpty, 0, func(s *Scenario) {
-			s.World.Plan = &states.Completed{Exchanges: []states.Exchange{asked}}
+			s.World.Plan = &states.Completed{Exchanges: []states.Exchange{said("")}}
 		}),
 		model("model-gives-no-choice", states.Failed, policy.CodePlannerFailed, 0, func(s *Scenario) {
 			s.World.Plan = &states.EffectFailed{
-				Code: policy.CodePlannerFailed, Effect: states.NotSent, Exchanges: []states.Exchange{asked}, Reason: "No choice.",
+				Code: policy.CodePlannerFailed, Effect: states.NotSent, Exchanges: []states.Exchange{exchange(200, `{"choices":[]}`)},
+				Reason: "No choice.",
 			}
 		}),
 		model("summarizing-model-refuses", states.Answered, "", 1, func(s *Scenario) {
-			s.World.Summary = &states.Completed{Refusal: canonical.Text("No."), Exchanges: []states.Exchange{asked}}
+			s.World.Summary = &states.Completed{Refusal: canonical.Text("No."), Exchanges: []states.Exchange{refuses("No.")}}
 			s.Note = `No summary (plan_empty): The model refused to answer: "No.".`
 		}),
 		model("summarizing-model-fails", states.Answered, "", 1, func(s *Scenario) {
-			s.World.Summary = &states.EffectFailed{Code: policy.CodeTimeout, Exchanges: []states.Exchange{asked}, Reason: "Too slow."}
+			s.World.Summary = &states.EffectFailed{Code: policy.CodeTimeout, Exchanges: []states.Exchange{exchange(0, "")}, Reason: "Too slow."}
 			s.Note = "No summary (deadline_exceeded)"
 		}),
 		model("tools-change-while-the-model-thinks", states.Blocked, policy.CodeToolDefinitionChanged, 0, func(s *Scenario) {

@@ -128,6 +128,9 @@ func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error
 		if err := r.mine(b); err != nil {
 			return err
 		}
+		if err := r.reach(b); err != nil {
+			return err
+		}
 		b.wrote = true
 		if stands.RunID == "" {
 			put = b.AddRequest
@@ -198,6 +201,15 @@ func (r *Run) mine(b *batch) error {
 		return stillAgreed(b, &r.last)
 	}
 	return nil
+}
+
+// reach moves the batch's time to that of the step that holds the run, in case the clock was set back since: no vote is
+// recorded as from before that step.
+func (r *Run) reach(b *batch) (err error) {
+	if n := len(r.steps); n > 0 && r.steps[n-1].Trigger == states.Hold && b.now < r.steps[n-1].At {
+		b.now, err = r.l.now(r.steps[n-1].At)
+	}
+	return err
 }
 
 // stillAgreed refuses a call that people agreed to and that must not leave any more.

@@ -523,3 +523,16 @@ func TestABrokenStoreWhileResuming(t *testing.T) {
 		}
 	}
 }
+
+// TestVotesFollowTheHold holds a run, and has people vote, while the clock stands before the request: the record of the run
+// has no vote from before its hold.
+func TestVotesFollowTheHold(t *testing.T) {
+	d := newDesk(t)
+	id, s := d.hold(func(s *statestest.Scenario) { s.Request.At = "2026-11-21T09:00:20Z" })
+	d.vote(id, d.voter("dora"), true)
+	got, err := d.resume(id, world(s))
+	if err != nil || got.Outcome.State != string(states.Answered) {
+		t.Fatalf("resume() = %+v, %v", got.Outcome, err)
+	}
+	d.trace(id, got.Outcome, nil)
+}

@@ -1,0 +1,94 @@
+package states
+
+import (
+	"errors"
+	"fmt"
+
+	"pgfsm/policy"
+)
+
+// check refuses an event with values that no port returns. The stages would take some of these values for others, so that a
+// changed trace would lead to the same facts.
+func check(ev Event) error {
+	switch e := ev.(type) {
+	case *ToolsListed:
+		for i := range e.Servers {
+			if s := &e.Servers[i]; s.Status != policy.ServerUp && s.Status != policy.ServerDown {
+				return fmt.Errorf("the status of server %q is %q, neither up nor down", s.Server, s.Status)
+			}
+		}
+	case *Completed:
+		return e.check()
+	case *Decided:
+		return e.check()
+	case *EffectFailed:
+		if !e.Effect.known() {
+			return fmt.Errorf("the effect is %q, none of not_sent, unknown and done", e.Effect)
+		}
+	}
+	return nil
+}
+
+// known reports whether e is one of the three effects.
+func (e Effect) known() bool { return e == NotSent || e == EffectUnknown || e == EffectDone }
+
+// check compares the votes with the decision that they are part of. A vote after the decision was not part of it.
+func (e *Decided) check() error {
+	next := e.At
+	for i := len(e.Votes) - 1; i >= 0; i-- {
+		switch v := &e.Votes[i]; {
+		case v.Outcome != policy.VoteApprove && v.Outcome != policy.VoteDeny:
+			return fmt.Errorf("the outcome of vote %d is %q, neither approve nor deny", i, v.Outcome)
+		case v.At != next && !policy.Before(v.At, next):
+			return fmt.Errorf("vote %d was cast at %q, which is not before %q, when the next vote or the decision came", i, v.At, next)
+		default:
+			next = v.At
+		}
+	}
+	return nil
+}
+
+// statusOK is the one HTTP status of a response that holds a completion.
+const statusOK = 200
+
+// Heard makes the event of what a model answered in the last of these exchanges. The error says what is wrong with the
+// response.
+func Heard(exchanges []Exchange) (*Completed, error) {
+	last := &exchanges[len(exchanges)-1]
+	if last.Status != statusOK {
+		return nil, fmt.Errorf("the response has status %d", last.Status)
+	}
+	content, refusal, err := policy.ReadCompletion(last.Received)
+	if err != nil {
+		return nil, err
+	}
+	return &Completed{Content: content, Exchanges: exchanges, Refusal: []byte(refusal)}, nil
+}
+
+// check reads the model's response again: content and refusal are what it says.
+func (e *Completed) check() error {
+	if len(e.Exchanges) == 0 {
+		return nil // no model was asked
+	}
+	heard, err := Heard(e.Exchanges)
+	if err != nil {
+		return err
+	}
+	if string(heard.Content) != string(e.Content) || string(heard.Refusal) != string(e.Refusal) {
+		return errors.New("the content or the refusal is not the one in the last exchange")
+	}
+	return nil
+}
+
+// answers reports whether a completion came from where the command wants it: from a model, from the operator's routes or
+// rules, or, for a plan in the mode auto, from either.
+func (e *Completed) answers(wanted *Complete) bool {
+	asked := len(e.Exchanges) > 0
+	switch {
+	case wanted.Prompt == "":
+		return !asked
+	case wanted.Planner == policy.PlannerLLM, wanted.Purpose == PurposeSummary:
+		return asked
+	}
+	return true
+}

@@ -1,0 +1,230 @@
+package traces_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/states/statestest"
+	"pgfsm/traces"
+)
+
+var update = flag.Bool("update", false, "write the forged traces of testdata/bad anew")
+
+// A forgery is a trace in which something was changed and every hash was computed anew, so that only replay can refuse it.
+type forgery struct {
+	name     string // of the file in testdata/bad
+	scenario string // whose trace was changed
+	says     string // the file's first line
+	change   func(*forged)
+}
+
+var forgeries = []forgery{
+	{
+		"effect-unknown-word", "call-timed-out",
+		`the effect of the broken call is a word that does not exist; want diverged: "unknownx"`,
+		func(f *forged) { f.replace("effect_failed", `"effect":"unknown"`, `"effect":"unknownx"`) },
+	},
+	{
+		"vote-unknown-word", "policy-holds-and-a-person-denies",
+		`the outcome of the vote is a word that does not exist; want diverged: "denyx"`,
+		func(f *forged) { f.replace("decided", `"outcome":"deny"`, `"outcome":"denyx"`) },
+	},
+	{
+		"vote-before-the-hold", "policy-holds-and-a-person-approves",
+		`the vote was cast a year before the run was held; want diverged: 2025-11-21T09:30:00Z`,
+		func(f *forged) {
+			f.replace("decided", `"votes":[{"at":"2026-11-21T09:30:00Z"`, `"votes":[{"at":"2025-11-21T09:30:00Z"`)
+		},
+	},
+	{
+		"vote-after-the-decision", "policy-holds-and-a-person-approves",
+		`the vote was cast after the decision that it is part of; want diverged: 2026-11-21T09:30:01Z`,
+		func(f *forged) {
+			f.replace("decided", `"votes":[{"at":"2026-11-21T09:30:00Z"`, `"votes":[{"at":"2026-11-21T09:30:01Z"`)
+		},
+	},
+	{
+		"decision-before-the-hold", "nobody-decided-yet",
+		`the decision was made a year before the run was held; want diverged: 2025-11-21T09:30:00Z`,
+		func(f *forged) {
+			f.replace("decided", `"at":"2026-11-21T09:30:00Z"`, `"at":"2025-11-21T09:30:00Z"`)
+		},
+	},
+	{
+		"status-unknown-word", "every-server-down",
+		`the status of a server is a word that does not exist; want diverged: "upx"`,
+		func(f *forged) { f.replace("tools_listed", `"status":"down"`, `"status":"upx"`) },
+	},
+	{
+		"times-fall", "typed-and-summarized",
+		`step 5 was recorded before step 4; want diverged: step 5: different time`,
+		func(f *forged) { f.steps[5]["at"] = jsontext.Value(`"2026-11-21T08:59:59Z"`) },
+	},
+	{
+		"time-of-another-form", "typed-and-summarized",
+		`the time of step 5 has another form; want diverged: step 5: different time`,
+		func(f *forged) { f.steps[5]["at"] = jsontext.Value(`"2026-11-21T10:00:00+01:00"`) },
+	},
+	{
+		"model-content-changed", "model-plans",
+		`the summary is not what the model's endpoint sent; want diverged: step 10: different event`,
+		func(f *forged) {
+			f.replace("completed", `{\"message\":{\"content\":`, `{\"message\":{\"content\":\"{}\",\"was\":`)
+		},
+	},
+	{
+		"model-response-without-success", "model-plans",
+		`the summary was taken from a response without success; want diverged: step 10: different event`,
+		func(f *forged) { f.replace("completed", `"status":200`, `"status":500`) },
+	},
+	{
+		"model-exchanges-dropped", "summarizing-model-refuses",
+		`the model's summary came without an exchange; want diverged: step 10: different`,
+		func(f *forged) {
+			event := f.event("completed")
+			var members map[string]jsontext.Value
+			f.must(json.Unmarshal(event["event"], &members))
+			members["exchanges"] = jsontext.Value("[]")
+			event["event"] = canonical.MustMarshal(members)
+		},
+	},
+}
+
+// forged is a trace that is being changed.
+type forged struct {
+	tb      testing.TB
+	members map[string]jsontext.Value
+	steps   []map[string]jsontext.Value
+}
+
+func (f *forged) must(err error) {
+	f.tb.Helper()
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+}
+
+// event returns the last step with an event of this name.
+func (f *forged) event(name string) map[string]jsontext.Value {
+	f.tb.Helper()
+	for i := len(f.steps) - 1; i >= 0; i-- {
+		if bytes.Contains(f.steps[i]["event"], []byte(`"happened":"`+name+`"`)) {
+			return f.steps[i]
+		}
+	}
+	f.tb.Fatalf("the trace has no event %s", name)
+	return nil
+}
+
+// replace changes the last event of this name.
+func (f *forged) replace(name, old, by string) {
+	f.tb.Helper()
+	step := f.event(name)
+	if n := bytes.Count(step["event"], []byte(old)); n != 1 {
+		f.tb.Fatalf("%s holds %s %d times, want once:\n%s", name, old, n, step["event"])
+	}
+	step["event"] = bytes.Replace(step["event"], []byte(old), []byte(by), 1)
+}
+
+// forge changes a trace and computes every hash anew, as docs/trace-format.md says.
+func forge(tb testing.TB, doc []byte, change func(*forged)) []byte {
+	tb.Helper()
+	f := &forged{tb: tb}
+	f.must(json.Unmarshal(doc, &f.members))
+	f.must(json.Unmarshal(f.members["steps"], &f.steps))
+	change(f)
+	var bundle struct {
+		Content jsontext.Value `json:"content"`
+		Digest  jsontext.Value `json:"digest"`
+	}
+	f.must(json.Unmarshal(f.members["bundle"], &bundle))
+	prev := canonical.Sum("trace header", canonical.MustMarshal(map[string]jsontext.Value{
+		"bundle": bundle.Digest, "format": f.members["format"], "machine": f.members["machine"],
+		"request": f.members["request"], "run_id": f.members["run_id"],
+	}))
+	for _, step := range f.steps {
+		step["prev"] = canonical.MustMarshal(prev)
+		delete(step, "hash")
+		prev = canonical.Sum("trace step", canonical.MustMarshal(step))
+		step["hash"] = canonical.MustMarshal(prev)
+	}
+	f.members["steps"] = canonical.MustMarshal(f.steps)
+	f.members["head"] = canonical.MustMarshal(canonical.Sum("trace head", canonical.MustMarshal(map[string]jsontext.Value{
+		"last": canonical.MustMarshal(prev), "outcome": f.members["outcome"],
+	})))
+	return canonical.MustMarshal(f.members)
+}
+
+// TestClockThatGoesBack records a run while the clock is set back by an hour: the trace replays, because its times stay where
+// they were.
+func TestClockThatGoesBack(t *testing.T) {
+	m := statestest.MustMachine(t)
+	s := scenario(t, "typed-and-summarized")
+	run := s.Run()
+	shows := []string{"2026-11-21T09:00:07Z", "2026-11-21T09:00:08Z", "2026-11-21T08:00:09Z"}
+	rec, err := traces.Create(t.TempDir(), traces.NewHeader(m, run), func() string {
+		at := shows[0]
+		if len(shows) > 1 {
+			shows = shows[1:]
+		}
+		return at
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := m.Advance(context.Background(), run, s.Entry(), rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, _, err := rec.Finish(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace, err := traces.Read(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := trace.Steps[len(trace.Steps)-1].At; at != "2026-11-21T09:00:08Z" {
+		t.Errorf("the last step is of %s, want 2026-11-21T09:00:08Z", at)
+	}
+	if _, err := replayer(m, s.Decider).Replay(trace); err != nil {
+		t.Errorf("Replay() = %v", err)
+	}
+}
+
+// TestForgedTracesAreCurrent holds the forged traces of testdata/bad to the forgeries. TestBadTracesAreRefused refuses them.
+func TestForgedTracesAreCurrent(t *testing.T) {
+	m := statestest.MustMachine(t)
+	for _, tt := range forgeries {
+		t.Run(tt.name, func(t *testing.T) {
+			s := scenario(t, tt.scenario)
+			_, doc := record(t, m, &s)
+			spoiled := forge(t, doc, tt.change)
+			if _, err := traces.Read(spoiled); err != nil {
+				t.Fatalf("Read() = %v: the hashes are not those of the content", err)
+			}
+			want := "# " + tt.says + "\n" + string(spoiled) + "\n"
+			path := filepath.Join("testdata", "bad", tt.name+".txt")
+			if *update {
+				if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, err := os.ReadFile(path); err != nil || string(got) != want {
+				t.Errorf("%s is not current (%v); run go test ./traces -run TestForged -update", path, err)
+			}
+		})
+	}
+}
