@@ -20,6 +20,7 @@ import (
 
 	"pgfsm/fsm"
 	"pgfsm/policy"
+	"pgfsm/policy/canonical"
 	"pgfsm/policy/evidence"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -86,6 +87,17 @@ func machinePage(spec *fsm.Spec) []byte {
 	for _, p := range fsm.Prove(spec) {
 		fmt.Fprintf(&b, "| %s | %t | %s |\n", p.Sentence, p.Holds, p.Witness)
 	}
+	form := canonical.MustMarshal(spec)
+	fmt.Fprintf(&b, "\n## Digest\n\n"+
+		"A trace names the machine that recorded it by the digest of the table: the SHA-256 of the 13 bytes `pgfsm machine`, one zero byte\n"+
+		"and the [canonical form](trace-format.md#canonical-form) of the table. That form is the one line in this block, %d bytes without\n"+
+		"the line feed at its end:\n\n```json\n%s\n```\n\nIts members are:\n\n"+
+		"| member | is |\n| --- | --- |\n"+
+		"| `claims` | what the proofs above are computed from: `effect`, `effect_on`, `dominators`, `between`, `exits`, `sole_entry` |\n"+
+		"| `name` | `pgfsm` |\n"+
+		"| `places` | the rows of the table of states, in order: `state`, `established`, `terminal` |\n"+
+		"| `rows` | the rows of the table of transitions, in order: `from`, `on` (the trigger), `to`, `why`, `guard`, `guard_why` |\n\n"+
+		"The digest, and the member `machine` of every trace that this version records:\n\n    %s\n", len(form), form, canonical.Sum("machine", form))
 	return b.Bytes()
 }
 

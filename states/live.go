@@ -101,15 +101,26 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 	return valid(named(ev), calling), nil
 }
 
-// valid replaces an event that replay would refuse. What a port does not say of its effect is unknown, once a call was
-// handed to it.
+// valid makes an event one that replay does not refuse for its values. What a port does not say of its effect is unknown,
+// once a call was handed to it, and a vote with any other word denies. When votes were cast is the gate's to judge.
 func valid(ev Event, calling bool) Event {
 	effect := NotSent
 	if calling {
 		effect = EffectUnknown
 	}
-	if failed, ok := ev.(*EffectFailed); ok && !failed.Effect.known() {
-		failed.Effect = effect
+	switch e := ev.(type) {
+	case *EffectFailed:
+		if !e.Effect.known() {
+			e.Effect = effect
+		}
+		return e
+	case *Decided:
+		for i := range e.Votes {
+			if v := &e.Votes[i]; v.Outcome != policy.VoteApprove {
+				v.Outcome = policy.VoteDeny
+			}
+		}
+		return e
 	}
 	if err := check(ev); err != nil {
 		return named(&EffectFailed{Code: policy.CodeEffectFailed, Effect: effect, Reason: "What came back is not valid: " + err.Error() + "."})

@@ -55,8 +55,8 @@ func Table() fsm.Table[*Run] {
 			{State: Screened, Established: "the input policy has nothing against the request (INV-0)"},
 			{State: Discovered, Established: "the live catalog and the effective allowlist are known"},
 			{State: Planned, Established: "the planner's output is one strict JSON plan (INV-1)"},
-			{State: Validated, Established: "server and tool exist, the arguments conform to the tool's inputSchema (INV-2)"},
-			{State: Authorized, Established: "the tool is on the effective allowlist, by the definition that was judged (INV-3)"},
+			{State: Validated, Established: "server and tool exist, the operator allows the tool, the arguments conform to its inputSchema (INV-2)"},
+			{State: Authorized, Established: "the tool is on the effective allowlist, by the definition that was judged, and every grant covers the call (INV-3)"},
 			{State: Assessed, Established: "risk and policy have spoken"},
 			{State: Pending, Established: "the run is parked until a person decides"},
 			{State: Approved, Established: "a person agreed to exactly this call"},
@@ -83,13 +83,13 @@ func Table() fsm.Table[*Run] {
 			{From: Discovered, On: Block, Guard: gateBlocks, To: Blocked, Why: "the planner's output is not one strict JSON plan"},
 			{From: Discovered, On: Fail, Guard: effectBroke, To: Failed, Why: "the planner gave no output"},
 
-			{From: Planned, On: Validate, Guard: argumentsConform, To: Validated, Why: "the tool exists and the arguments conform to its schema"},
+			{From: Planned, On: Validate, Guard: argumentsConform, To: Validated, Why: "the tool exists, the allowlist, pins and grants name it, and the arguments conform to its schema"},
 			{From: Planned, On: Ask, Guard: plannerAsks, To: NeedsInfo, Why: "the planner asks for what is missing"},
-			{From: Planned, On: Block, Guard: gateBlocks, To: Blocked, Why: "no such tool, or arguments that its schema refuses"},
+			{From: Planned, On: Block, Guard: gateBlocks, To: Blocked, Why: "no such tool; or the allowlist, a pin or a grant does not name it; or its schema refuses the arguments"},
 			{From: Planned, On: Fail, Guard: effectBroke, To: Failed, Why: "the run was interrupted before the plan was validated"},
 
-			{From: Validated, On: Authorize, Guard: toolListed, To: Authorized, Why: "the operator's allowlist names the tool as it was judged"},
-			{From: Validated, On: Block, Guard: gateBlocks, To: Blocked, Why: "the tool is not allowed, or changed"},
+			{From: Validated, On: Authorize, Guard: toolListed, To: Authorized, Why: "the allowlist names the tool as it was judged, and every grant covers the call"},
+			{From: Validated, On: Block, Guard: gateBlocks, To: Blocked, Why: "a grant does not cover the call, or the run was cancelled before the call was authorized"},
 			{From: Validated, On: Fail, Guard: effectBroke, To: Failed, Why: "the run was interrupted before the call was authorized"},
 
 			{From: Authorized, On: Assess, Guard: riskKnown, To: Assessed, Why: "risk and policy looked at exactly this call"},
@@ -98,11 +98,11 @@ func Table() fsm.Table[*Run] {
 
 			{From: Assessed, On: Permit, Guard: permitMinted, To: Permitted, Why: "the policy allows the call; a permit for it is minted"},
 			{From: Assessed, On: Hold, Guard: policyHolds, To: Pending, Why: "a policy asks for a person"},
-			{From: Assessed, On: Block, Guard: gateBlocks, To: Blocked, Why: "the run was cancelled before a permit was minted"},
+			{From: Assessed, On: Block, Guard: gateBlocks, To: Blocked, Why: "the policy holds a call that people cannot be asked about, or the run was cancelled before a permit was minted"},
 			{From: Assessed, On: Fail, Guard: effectBroke, To: Failed, Why: "the run was interrupted before a permit was minted"},
 
 			{From: Pending, On: Approve, Guard: personAgreed, To: Approved, Why: "a person agreed to exactly what is bound"},
-			{From: Pending, On: Block, Guard: gateBlocks, To: Blocked, Why: "a person denied the call, or nobody decided in time"},
+			{From: Pending, On: Block, Guard: gateBlocks, To: Blocked, Why: "people denied the call, or nobody decided in time"},
 			{From: Pending, On: Fail, Guard: effectBroke, To: Failed, Why: "the decision could not be obtained"},
 
 			{From: Approved, On: Permit, Guard: permitMinted, To: Permitted, Why: "tool, definition and policy are still what the person agreed to"},

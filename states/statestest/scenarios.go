@@ -188,7 +188,7 @@ func approvals() []Scenario {
 		held("parked", states.Pending, policy.CodeApprovalRequired, 0, nil, same),
 		held("approved", states.Answered, "", 1, approve, same),
 		held("denied", states.Blocked, policy.CodeApprovalDenied, 0, decide("deny", "local:bob", "2026-11-21T09:30:00Z"), same),
-		held("neither-word", states.Failed, policy.CodeEffectFailed, 0, decide("Approve", "local:bob", "2026-11-21T09:30:00Z"), same),
+		held("neither-word", states.Blocked, policy.CodeApprovalDenied, 0, decide("Approve", "local:bob", "2026-11-21T09:30:00Z"), same),
 		held("own-request", states.Blocked, policy.CodeApprovalMismatch, 0, decide("approve", Actor, "2026-11-21T09:30:00Z"), same),
 		held("own-request-by-another-spelling", states.Blocked, policy.CodeApprovalMismatch, 0,
 			decide("approve", strings.ToUpper(strings.TrimPrefix(Actor, "local:")), "2026-11-21T09:30:00Z"), same),

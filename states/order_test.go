@@ -1,0 +1,188 @@
+package states_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/fsm"
+	"pgfsm/policy"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+)
+
+// played runs every scenario and shows each of its steps.
+func played(t *testing.T, show func(states.Step)) {
+	t.Helper()
+	m := statestest.MustMachine(t)
+	for _, s := range statestest.Scenarios() {
+		var rec statestest.Memory
+		if _, err := m.Advance(context.Background(), s.Run(), s.Entry(), &rec); err != nil {
+			t.Fatalf("%s: %v", s.Name, err)
+		}
+		for _, step := range rec.Steps {
+			show(step)
+		}
+	}
+}
+
+// TestDocsOrderNamesEveryCommand compares the table in docs/trace-format.md of which command stands in which state with the
+// commands of all scenarios.
+func TestDocsOrderNamesEveryCommand(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(docs, "trace-format.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, order, _ := strings.Cut(string(page), "\n## Order\n")
+	order, _, _ = strings.Cut(order, "\n### ")
+	var documented []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `(\\w+)`(?: \\(`(\\w+)`\\))? \\| .+ \\|$").FindAllStringSubmatch(order, -1) {
+		documented = append(documented, strings.TrimSpace(row[1]+" "+row[2]+" "+row[3]))
+	}
+	var wanted []string
+	played(t, func(s states.Step) {
+		var command struct {
+			Do      string `json:"do"`
+			Purpose string `json:"purpose"`
+		}
+		if err := json.Unmarshal(s.Command, &command); err != nil {
+			t.Fatal(err)
+		}
+		if command.Do != "" {
+			wanted = append(wanted, strings.TrimSpace(string(s.From)+" "+command.Do+" "+command.Purpose))
+		}
+	})
+	slices.Sort(wanted)
+	slices.Sort(documented)
+	if diff := cmp.Diff(slices.Compact(wanted), documented); diff != "" {
+		t.Errorf("the order table is not what the scenarios do (-scenarios +page):\n%s", diff)
+	}
+}
+
+// TestRowsNameTheGatesThatBlock compares the reasons of the table's block rows with the gates that block the scenarios there.
+func TestRowsNameTheGatesThatBlock(t *testing.T) {
+	words := map[policy.Gate]string{
+		policy.GateInput: "input rule", policy.GatePlan: "strict JSON plan", policy.GateSchema: "schema",
+		policy.GateAllowlist: "allowlist", policy.GateGrant: "grant", policy.GatePolicy: "policy", policy.GateApproval: "denied",
+	}
+	seen := make(map[fsm.State]map[policy.Gate]bool)
+	played(t, func(s states.Step) {
+		var facts struct {
+			Verdict struct {
+				Gate policy.Gate `json:"gate"`
+			} `json:"verdict"`
+		}
+		if s.On != states.Block || strings.Contains(string(s.Event), `"happened":"interrupted"`) {
+			return
+		}
+		if err := json.Unmarshal(s.Facts, &facts); err != nil {
+			t.Fatal(err)
+		}
+		if seen[s.From] == nil {
+			seen[s.From] = make(map[policy.Gate]bool)
+		}
+		seen[s.From][facts.Verdict.Gate] = true
+	})
+	for _, row := range states.Table().Rows {
+		if row.On != states.Block || row.From == states.Approved { // there everything is judged once more
+			continue
+		}
+		for gate, word := range words {
+			if strings.Contains(row.Why, word) != seen[row.From][gate] {
+				t.Errorf("%s: the gate %s blocks there: %t; the reason is %q", row.From, gate, seen[row.From][gate], row.Why)
+			}
+		}
+	}
+}
+
+// TestDocsMachineDigest computes the machine's digest from docs/machine.md, as that page says.
+func TestDocsMachineDigest(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(docs, "machine.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n```json\n")
+	text, after, found := strings.Cut(text, "\n```\n")
+	if !found {
+		t.Fatal("docs/machine.md has no canonical form")
+	}
+	h := sha256.Sum256([]byte("pgfsm machine\x00" + text))
+	digest := "sha256:" + hex.EncodeToString(h[:])
+	if got := string(statestest.MustMachine(t).Digest()); got != digest {
+		t.Errorf("the machine's digest is %s, the page gives %s", got, digest)
+	}
+	if !strings.Contains(after, digest) {
+		t.Errorf("docs/machine.md does not print %s", digest)
+	}
+}
+
+// TestDocsBundleShape holds the shape of bundle.content in docs/trace-format.md to its type.
+func TestDocsBundleShape(t *testing.T) {
+	const begin, end = "<!-- bundle shape -->\n", "<!-- end -->\n"
+	path := filepath.Join(docs, "trace-format.md")
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(page), begin)
+	got, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no place for the shape", path)
+	}
+	want := "\n```\n" + shape(reflect.TypeFor[policy.Content](), "\n  ") + "\n```\n\n"
+	if *update {
+		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got = want
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the shape is not current; run go test ./states -run TestDocs -update (-want +got):\n%s", diff)
+	}
+}
+
+// shape writes a type as its JSON looks, each member of the outermost object on a line of its own.
+func shape(typ reflect.Type, line string) string {
+	switch {
+	case typ == reflect.TypeFor[jsontext.Value]():
+		return "any"
+	case typ.Kind() == reflect.Pointer:
+		return shape(typ.Elem(), line)
+	case typ.Kind() == reflect.Slice:
+		return "[" + shape(typ.Elem(), "") + ", …]"
+	case typ.Kind() == reflect.Struct:
+		var members []string
+		for _, f := range reflect.VisibleFields(typ) {
+			name, option, left := strings.Cut(f.Tag.Get("json"), ",")
+			if !f.IsExported() || name == "-" {
+				continue
+			}
+			mark := ""
+			if left && strings.HasPrefix(option, "omit") {
+				mark = "?"
+			}
+			members = append(members, line+`"`+name+`"`+mark+": "+shape(f.Type, ""))
+		}
+		slices.Sort(members)
+		if line != "" {
+			return "{" + strings.Join(members, ",") + "\n}"
+		}
+		return "{" + strings.Join(members, ", ") + "}"
+	case typ.Kind() == reflect.Bool:
+		return "true or false"
+	case typ.Kind() == reflect.String:
+		return "string"
+	}
+	return "number"
+}
