@@ -435,3 +435,43 @@ func TestVerifyNamesAnEffectThatCannotBe(t *testing.T) {
 		t.Errorf("Verify() = %v", err)
 	}
 }
+
+// liar is a door that says a word for the effect of a broken call that does not exist.
+type liar struct{ states.Door }
+
+func (l liar) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
+	ev, err := l.Door.Do(ctx, wanted)
+	if failed, ok := ev.(*states.EffectFailed); ok {
+		failed.Effect = "unknownx"
+	}
+	return ev, err
+}
+
+// TestVerifyRefusesValuesThatReplayRefuses records a value that only replay refuses: every hash of the ledger is right.
+func TestVerifyRefusesValuesThatReplayRefuses(t *testing.T) {
+	d := newDesk(t)
+	s := find(t, "call-timed-out")
+	s.Door = func(door states.Door) states.Door { return liar{door} }
+	if _, _, err := d.play(newID(t), &s); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name     string
+		replayer *traces.Replayer
+		want     string
+	}{
+		{"chain-only", nil, ""},
+		{"replay", d.replayer(nil), `"unknownx"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var err error
+			d.view(func(r ledger.Reader) error {
+				_, err = ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: tt.replayer})
+				return nil
+			})
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("Verify() = %v, want an error with %q", err, tt.want)
+			}
+		})
+	}
+}
