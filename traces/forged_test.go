@@ -64,6 +64,16 @@ var forgeries = []forgery{
 		func(f *forged) { f.replace("tools_listed", `"status":"down"`, `"status":"upx"`) },
 	},
 	{
+		"kind-unknown-word", "agent-round-is-screened",
+		`the kind of the request is a word that does not exist; want tampered: "callx"`,
+		func(f *forged) { f.header(`"kind":"agent"`, `"kind":"callx"`) },
+	},
+	{
+		"request-time-of-another-form", "input-rule-hit",
+		`the time of the request has another form; want tampered: 2026-11-21T08:00:00+00:00`,
+		func(f *forged) { f.header(`"at":"2026-11-21T09:00:00Z"`, `"at":"2026-11-21T08:00:00+00:00"`) },
+	},
+	{
 		"times-fall", "typed-and-summarized",
 		`step 5 was recorded before step 4; want diverged: step 5: different time`,
 		func(f *forged) { f.steps[5]["at"] = jsontext.Value(`"2026-11-21T08:59:59Z"`) },
@@ -132,6 +142,15 @@ func (f *forged) replace(name, old, by string) {
 		f.tb.Fatalf("%s holds %s %d times, want once:\n%s", name, old, n, step["event"])
 	}
 	step["event"] = bytes.Replace(step["event"], []byte(old), []byte(by), 1)
+}
+
+// header changes the request.
+func (f *forged) header(old, by string) {
+	f.tb.Helper()
+	if n := bytes.Count(f.members["request"], []byte(old)); n != 1 {
+		f.tb.Fatalf("the request holds %s %d times, want once:\n%s", old, n, f.members["request"])
+	}
+	f.members["request"] = bytes.Replace(f.members["request"], []byte(old), []byte(by), 1)
 }
 
 // forge changes a trace and computes every hash anew, as docs/trace-format.md says.

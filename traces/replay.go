@@ -87,6 +87,12 @@ func (p *Replayer) start(h *Header) (*states.Run, error) {
 	if err != nil {
 		return nil, &TamperError{Place: "header", What: "bundle: " + err.Error()}
 	}
+	switch kind := h.Request.Kind; {
+	case kind != states.KindAsk && kind != states.KindCall && kind != states.KindAgent:
+		return nil, &TamperError{Place: "header", What: fmt.Sprintf("the request is of kind %q, none of ask, call and agent", kind)}
+	case !isTime(h.Request.At):
+		return nil, &TamperError{Place: "header", What: fmt.Sprintf("the request's time %q has not the form %s", h.Request.At, policy.TimeForm)}
+	}
 	return states.NewRun(h.RunID, h.Request, b), nil
 }
 
