@@ -19,9 +19,10 @@ Rules:
 1. There are 1 to %d items. Few good ones are better than many.
 2. "claim" is one plain sentence of at most %d bytes. It says only what its evidence says. If in doubt, repeat the
    evidence.
-3. "evidence" is copied word for word from one single value of the result, at most %d bytes: the whole value, or at
-   least %d words in a row of a string. Never change, leave out or join anything, and never cut inside a word, number,
-   date or identifier. The name of a member is no evidence, and neither is null.
+3. "evidence" is copied word for word from one single value of the result, at most %d bytes: the whole value, a
+   whole line, bullet (without its marker) or table cell of a string, or at least %d words in a row of a string. Never
+   change, leave out or join anything, and never cut inside a word, number, date or identifier. The name of a member is no
+   evidence, and neither is null.
 4. Every number (also in words), date, month and identifier (ids, codes, file names, addresses, names like mcpServers)
    of a claim stands in the evidence of the same item, written the same way. Never convert, round, count or compute.
 5. No HTML, no Markdown links, no control characters and no invisible characters.

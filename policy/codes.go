@@ -137,7 +137,7 @@ func Codes() []CodeDoc {
 		{"too_many_sessions", GateRun, "As many sessions with the server are open as the gateway has, in all or for one client.",
 			"Try again later; end sessions that are not used."},
 		{"evidence_missing", GateEvidence, "A claim's evidence is not a verbatim part of one value of the typed result.", "The summary is dropped; the typed result stands."},
-		{"evidence_too_short", GateEvidence, "A claim's evidence has fewer than three words and is not a whole value.", "The summary is dropped; the typed result stands."},
+		{"evidence_too_short", GateEvidence, "A claim's evidence has fewer than three words and is not a whole value, line, bullet or cell.", "The summary is dropped; the typed result stands."},
 		{"claim_token_unsupported", GateEvidence, "A number, date or identifier of a claim does not stand in its evidence.", "The summary is dropped; the typed result stands."},
 		{"summary_not_strict", GateEvidence, "The summary is not the one strict JSON object it must be.", "The summary is dropped; the typed result stands."},
 		{"summary_too_large", GateEvidence, "The summary has too many items or too long a claim.", "The summary is dropped; the typed result stands."},

@@ -26,10 +26,20 @@
 //
 // # Where evidence stands
 //
-// The payload is read in document order. Evidence stands in a string value if it is the whole value, or if it is a
-// substring of it with at least [MinWords] words whose two ends are clean. It stands in a number, true or false if it
-// is the whole literal. Member names and null are never evidence, and neither is text without a letter or a number.
+// The payload is read in document order. Evidence stands in a string value in one of three ways: it is the whole value;
+// it is a whole part of the value and its two ends are clean; or it is a substring of the value with at least [MinWords]
+// words and its two ends are clean. It stands in a number, true or false if it is the whole literal. Member names and null are never evidence, and neither is text without a letter or a number.
 // The first place in document order, and in a value the first offset, is the one that is reported.
+//
+// A value has three kinds of parts, each without the spaces, tabs and carriage returns at its ends:
+//
+//   - a line: what stands between two line feeds, or between one and an end of the value.
+//   - a bullet: the rest of a line that begins with a list marker and a space or tab. A marker is "-", "*", "+" or "•", or
+//     one to nine digits 0 to 9 with "." or ")" behind them.
+//   - a cell: what stands between two bars "|" of a line that begins and ends with a bar. A bar behind a backslash is text.
+//
+// A part that holds other markup is quoted with it: "**Mask emails**" for a bullet in bold. A sentence that is wrapped
+// over several lines has parts too, so a line of it can be quoted without the others, as a substring of it can.
 //
 // A word, for counting, is a maximal run without white space that holds a letter or a number; a Han or
 // Hiragana character is a word of its own (as in UAX #29).

@@ -11,7 +11,7 @@ import (
 
 // The limits of looking for evidence.
 const (
-	MinWords        = 3        // words of evidence that is not a whole value
+	MinWords        = 3        // words of evidence that is neither a whole value nor a whole part of one
 	MaxPayloadBytes = 64 << 20 // bytes of the typed payload
 	maxCandidates   = 1000     // occurrences of one piece of evidence that are looked at, in the whole payload
 )
@@ -52,12 +52,12 @@ func Lock(typed []byte, s Summary) ([]Located, error) {
 			return nil, refuse(CodeMissing, i,
 				"the evidence is cut out of the middle of something at the first %d places where it stands",
 				maxCandidates)
-		case q.short:
-			return nil, refuse(CodeTooShort, i, "the evidence has fewer than %d words and is not a whole value",
-				MinWords)
 		case q.cut:
 			return nil, refuse(CodeMissing, i,
 				"the evidence is cut out of the middle of a word, number, date or identifier")
+		case q.short:
+			return nil, refuse(CodeTooShort, i,
+				"the evidence has fewer than %d words and is not a whole value, line, bullet or cell", MinWords)
 		default:
 			return nil, refuse(CodeMissing, i, "the evidence stands in no value of the result")
 		}
@@ -75,7 +75,7 @@ type search struct {
 	words      int
 	candidates int // occurrences that were looked at
 	found      bool
-	short, cut bool // it occurs, but is too short there, or has an end that is not clean
+	short, cut bool // it occurs, but is too short there, or has an end that is not clean; of the two, cut is reported
 	gaveUp     bool // it occurs once more than is looked at
 }
 
@@ -129,29 +129,55 @@ func (q *search) in(value string, isString bool) bool {
 		q.found, q.At.Start, q.At.End = true, 0, len(value)
 		return true
 	}
-	if !isString || q.short {
+	if !isString {
 		return false
+	}
+	if q.words < MinWords {
+		return q.inPart(value)
 	}
 	for from := 0; ; {
 		i := strings.Index(value[from:], q.Evidence)
-		switch {
-		case i < 0:
-			return false
-		case q.words < MinWords:
-			q.short = true
-			return false
-		case q.candidates == maxCandidates:
-			q.gaveUp = true
+		if i < 0 {
 			return false
 		}
-		q.candidates++
 		start := from + i
-		end := start + len(q.Evidence)
-		if cleanAt(value, start) && cleanAt(value, end) {
-			q.found, q.At.Start, q.At.End = true, start, end
-			return true
+		if found, done := q.at(value, start); done {
+			return found
 		}
-		q.cut = true
 		from = start + 1
 	}
+}
+
+// inPart reports whether the evidence, which is too short for a substring, is a whole part of value.
+func (q *search) inPart(value string) bool {
+	if !strings.Contains(value, q.Evidence) {
+		return false
+	}
+	q.short = true
+	for start, part := range parts(value) {
+		if part != q.Evidence {
+			continue
+		}
+		if found, done := q.at(value, start); done {
+			return found
+		}
+	}
+	return false
+}
+
+// at looks at one place of the evidence. The search in this value is done if the evidence is found there, or if it was
+// looked at in as many places as are looked at.
+func (q *search) at(value string, start int) (found, done bool) {
+	if q.candidates == maxCandidates {
+		q.gaveUp = true
+		return false, true
+	}
+	q.candidates++
+	end := start + len(q.Evidence)
+	if !cleanAt(value, start) || !cleanAt(value, end) {
+		q.cut = true
+		return false, false
+	}
+	q.found, q.At.Start, q.At.End = true, start, end
+	return true, true
 }
