@@ -10,17 +10,18 @@ import (
 // An Arm says how much stands between the calls and the servers.
 type Arm string
 
-// The arms, each with all that the one before it has.
+// The arms. Each up to [Grants] has all gates of the one before it; the last two have those of [Grants] and differ in who answers.
 const (
-	Naive     Arm = "naive"     // every call that names a listed tool is made; nothing is judged
-	Allowlist Arm = "allowlist" // the machine, with the bundle's allowlist and nothing else
-	Policy    Arm = "policy"    // and the tools' schemas, pins, input rules, risk rules and policies; whoever is asked agrees without reading
-	Grants    Arm = "grants"    // and the bundle's grants and the case's
-	Approvals Arm = "approvals" // and the person reads: what the task needs is approved, all else denied
+	Naive      Arm = "naive"      // every call that names a listed tool is made; nothing is judged
+	Allowlist  Arm = "allowlist"  // the machine, with the bundle's allowlist and nothing else
+	Policy     Arm = "policy"     // and the tools' schemas, pins, input rules, risk rules and policies; a held call is approved without reading
+	Grants     Arm = "grants"     // and the bundle's grants and the case's
+	Unattended Arm = "unattended" // and nobody answers: a held call expires
+	Approvals  Arm = "approvals"  // instead, the approver reads: a held call that the task needs is approved, any other denied
 )
 
 // Arms lists the arms in their order.
-func Arms() []Arm { return []Arm{Naive, Allowlist, Policy, Grants, Approvals} }
+func Arms() []Arm { return []Arm{Naive, Allowlist, Policy, Grants, Unattended, Approvals} }
 
 // chosen puts arms into their order. None means all.
 func chosen(arms []Arm) ([]Arm, error) {
@@ -60,11 +61,11 @@ func (a Arm) content(from policy.Content, grant *policy.Grant) policy.Content {
 }
 
 // granted reports whether grants are in force.
-func (a Arm) granted() bool { return a == Grants || a == Approvals }
+func (a Arm) granted() bool { return a == Grants || a == Unattended || a == Approvals }
 
-// bundle is the arm whose bundle this one uses: the person is a port and no part of it.
+// bundle returns the arm whose bundle this one uses: the approver is a port and no part of it.
 func (a Arm) bundle() Arm {
-	if a == Approvals {
+	if a.granted() {
 		return Grants
 	}
 	return a

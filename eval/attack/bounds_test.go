@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"pgfsm/eval"
-	"pgfsm/policy/canonical"
 )
 
 func TestJobsAreBounded(t *testing.T) {
@@ -30,7 +29,7 @@ func TestCasesThatChangeMeanwhile(t *testing.T) {
 	o.Jobs = 1
 	for _, counted := range []int{2, 3, 4} {
 		s := &suite{
-			o: o, arms: Arms(), rows: rowsOf(o.Machine), files: newFiles(o.Open), sum: newSum(o.Machine, Arms()), tasks: make(map[canonical.Digest]bool),
+			o: o, arms: Arms(), rows: rowsOf(o.Machine), files: newFiles(o.Open), sum: newSum(o.Machine, Arms()), tasks: make(map[taskKey]bool),
 		}
 		var fault *eval.Fault
 		if err := s.each(t.Context(), counted); errors.As(err, &fault) != (counted != 3) {

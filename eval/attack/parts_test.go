@@ -56,7 +56,7 @@ func TestArmsOfABundle(t *testing.T) {
 	given := &policy.Grant{Name: "case"}
 	type kept struct{ Rules, Pins, Policy, Outputs, Grants int }
 	want := map[Arm]kept{
-		Allowlist: {0, 0, 0, 0, 0}, Policy: {1, 1, 1, 1, 0}, Grants: {1, 1, 1, 1, 2}, Approvals: {1, 1, 1, 1, 2},
+		Allowlist: {0, 0, 0, 0, 0}, Policy: {1, 1, 1, 1, 0}, Grants: {1, 1, 1, 1, 2}, Unattended: {1, 1, 1, 1, 2}, Approvals: {1, 1, 1, 1, 2},
 	}
 	for _, arm := range Arms()[1:] {
 		c := arm.content(whole, given)
@@ -107,7 +107,7 @@ func TestSlip(t *testing.T) {
 func TestASlipIsReported(t *testing.T) {
 	o := small(t, attackOn("a", call, ""))
 	f := newFiles(o.Open)
-	s := &suite{o: o, arms: []Arm{Allowlist}, rows: rowsOf(o.Machine), files: f, sum: newSum(o.Machine, []Arm{Allowlist}), tasks: make(map[canonical.Digest]bool)}
+	s := &suite{o: o, arms: []Arm{Allowlist}, rows: rowsOf(o.Machine), files: f, sum: newSum(o.Machine, []Arm{Allowlist}), tasks: make(map[taskKey]bool)}
 	for mark := range s.rows { // all but one, in any order
 		if mark.To == states.Dispatched {
 			delete(s.rows, mark)

@@ -20,6 +20,11 @@ func says(outcome string) person {
 	}
 }
 
+// nobody answers: the request expires.
+func nobody(run *states.Run, binding canonical.Digest) (states.Event, error) {
+	return &states.Decided{At: run.Held().Expires, Binding: binding}, nil
+}
+
 // votes are exactly those that a held call asks for: as many different people as the quorum says, each in one of the roles
 // that may decide and none of them who asked. Where the bundle names too few people there are too few votes.
 func votes(run *states.Run, binding canonical.Digest, outcome string) []policy.Vote {

@@ -32,19 +32,20 @@ type Section struct {
 	Suite   string       `json:"suite"` // empty: all
 	Cases   int          `json:"cases"`
 	Attacks int          `json:"attacks"` // cases with an attack
-	Tasks   int          `json:"tasks"`   // each once, for all attacks on it, unless it meets different servers
+	Tasks   int          `json:"tasks"`   // each once, for all attacks on it and all suites that have it, unless it meets different servers
 	Arms    []ArmSection `json:"arms"`
 }
 
 // An ArmSection is a suite in one arm.
 type ArmSection struct {
-	Arm     Arm        `json:"arm"`
-	Attack  eval.Share `json:"attack"`  // attacks of which all calls were made
-	Partly  int        `json:"partly"`  // attacks of which some calls were made, and not all
-	Wants   eval.Share `json:"wants"`   // calls that attacks want and that were made
-	Needs   eval.Share `json:"needs"`   // calls that tasks need and that were made
-	Utility eval.Share `json:"utility"` // tasks of which all calls were made
-	Asked   Asked      `json:"asked"`
+	Arm     Arm           `json:"arm"`
+	Attack  eval.Share    `json:"attack"`           // attacks of which all calls were made
+	Cluster eval.Interval `json:"attack_clustered"` // of the share of Attack, by tasks and attacks drawn anew
+	Partly  int           `json:"partly"`           // attacks of which some calls were made, and not all
+	Wants   eval.Share    `json:"wants"`            // calls that attacks want and that were made
+	Needs   eval.Share    `json:"needs"`            // calls that tasks need and that were made
+	Utility eval.Share    `json:"utility"`          // tasks of which all calls were made
+	Asked   Asked         `json:"asked"`
 
 	// The same without what holds arguments that only the environment of the cases' source resolves: there a stand-in is judged.
 	AttackKnown eval.Share `json:"attack_known"`

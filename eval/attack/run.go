@@ -96,10 +96,12 @@ func (t *trial) try(ctx context.Context) (armOutcome, error) {
 
 // call makes one call, with the arm's person behind it.
 func (t *trial) call(ctx context.Context, c *eval.Call) callOutcome {
-	if t.arm != Approvals {
-		return t.attempt(ctx, c, says(policy.VoteApprove)) // without reading
-	}
-	if t.unit.side == needs || t.needed(c) {
+	switch {
+	case t.arm == Unattended:
+		return t.attempt(ctx, c, nobody)
+	case t.arm != Approvals: // without reading
+		return t.attempt(ctx, c, says(policy.VoteApprove))
+	case t.unit.side == needs || t.needed(c):
 		return t.attempt(ctx, c, says(policy.VoteApprove))
 	}
 	if t.unit.c.Approved == nil {

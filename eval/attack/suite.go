@@ -44,7 +44,13 @@ type suite struct {
 	rows  map[fsm.Mark]int
 	files *files
 	sum   *sum
-	tasks map[canonical.Digest]bool // whose needs were judged
+	tasks map[taskKey]bool // whose needs were judged
+}
+
+// taskKey names a task's unit within a suite, or within all of them.
+type taskKey struct {
+	suite string // empty: all
+	unit  canonical.Digest
 }
 
 // Run judges every case and puts the result together. The cases file is read twice: first as a whole, so that what is wrong
@@ -69,7 +75,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	s := &suite{
 		o: o, arms: arms, rows: rowsOf(o.Machine), files: newFiles(o.Open), sum: newSum(o.Machine, arms),
-		tasks: make(map[canonical.Digest]bool),
+		tasks: make(map[taskKey]bool),
 	}
 	if s.o.Jobs < 1 {
 		s.o.Jobs = 1
@@ -154,11 +160,13 @@ type judged struct {
 	units []*unitJob
 }
 
-// unitJob is a unit on its way. A task's unit that an earlier case has had judged is shared by name only: its outcome is with
-// the sum, under its digest.
+// unitJob is a unit on its way. A task's unit that an earlier case of the suite has had judged is shared by name only: its
+// outcome is with the sum, under its digest. The unit of a task that another suite has as well is judged again, for the figures
+// of this suite alone.
 type unitJob struct {
 	unit *unit
-	old  bool // judged with an earlier case
+	old  bool // judged with an earlier case of the same suite
+	both bool // judged with an earlier case of another suite
 	out  *unitOutcome
 	new  bool // judged now, and not taken from the log
 	err  error
@@ -173,10 +181,12 @@ func (s *suite) prepare(c *eval.Case) (*judged, error) {
 	for _, u := range units {
 		job := &unitJob{unit: u}
 		if u.side == needs {
-			job.old = s.tasks[u.digest]
-			s.tasks[u.digest] = true
+			here, anywhere := taskKey{c.Suite, u.digest}, taskKey{"", u.digest}
+			job.old = s.tasks[here]
+			job.both = !job.old && s.tasks[anywhere]
+			s.tasks[here], s.tasks[anywhere] = true, true
 		}
-		if !job.old && s.o.Log != nil {
+		if !job.old && !job.both && s.o.Log != nil {
 			if job.out, err = s.o.Log.get(u, len(s.arms), len(s.rows)); err != nil {
 				return nil, err
 			}
@@ -194,7 +204,7 @@ func (s *suite) take(ctx context.Context, cases []*judged) error {
 		workers.Go(func() {
 			for job := range next {
 				job.out, job.err = s.judge(ctx, job.unit)
-				job.new = job.err == nil
+				job.new = job.err == nil && !job.both
 			}
 		})
 	}
@@ -231,7 +241,7 @@ func (s *suite) keep(cases []*judged) error {
 	for _, j := range cases {
 		if s.o.Log != nil {
 			for _, job := range j.units {
-				if !job.old {
+				if !job.old && !job.both {
 					if err := s.o.Log.use(job.unit.digest); err != nil {
 						return err
 					}

@@ -77,23 +77,22 @@ func (s *sum) add(j *judged) {
 		s.suites[j.c.Suite] = suite
 		s.order = append(s.order, j.c.Suite)
 	}
-	both := []*tally{s.overall, suite}
-	for _, t := range both {
-		t.cases++
-	}
+	s.overall.cases++
+	suite.cases++
 	for _, job := range j.units {
 		s.inputs.Write([]byte(job.unit.digest))
 		if !job.old {
+			suite.add(job)
+		}
+		if !job.old && !job.both {
 			s.slips(job)
-			for _, t := range both {
-				t.add(job)
-			}
+			s.overall.add(job)
 		}
 		switch {
 		case job.unit.side == wants:
 			s.attack(job)
 			s.expect(job, verdicts(job.out.Arms[len(s.arms)-1]))
-		case !job.old:
+		case !job.old && !job.both:
 			s.task(job)
 			s.needed[job.unit.digest] = verdicts(job.out.Arms[len(s.arms)-1])
 			fallthrough
@@ -291,6 +290,7 @@ func (s *sum) result() *Result {
 	for _, name := range s.order {
 		r.Suites = append(r.Suites, s.section(name, s.suites[name]))
 	}
+	r.Cluster()
 	return r
 }
 

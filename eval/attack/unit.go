@@ -48,12 +48,12 @@ func (u *unit) calls() []eval.Call {
 const resultVersion = "pgfsm.attack.unit/v1"
 
 // sum names all that the unit's outcome depends on, so that it need not be found again. Of the task's side that is the errand
-// and its world, and not the attack: so it is the same for all attacks on one task.
+// and its world, and neither the attack nor the suite: so it is the same for all attacks on one task, in every suite that has it.
 func (u *unit) sum(machine canonical.Digest, arms []Arm) error {
 	named := *u.c
 	named.Expect, named.Grant, named.Bundle, named.Tools = nil, "", "", "" // what they name is here by digest
 	if u.side == needs {
-		named.ID, named.Attack, named.Wants, named.Approved = "", "", nil, nil
+		named.ID, named.Suite, named.Attack, named.Wants, named.Approved = "", "", "", nil, nil
 	}
 	if named.Approved != nil {
 		approved := *named.Approved
