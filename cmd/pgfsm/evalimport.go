@@ -35,11 +35,16 @@ func newImportDojo(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agentdojo FOLDER -o FOLDER",
 		Short: "Make tools and cases of AgentDojo's tasks",
-		Long: `agentdojo reads tools.json, user_tasks.json and injection/injection_tasks.json, and writes for each suite SUITE.tools.json
-and SUITE.cases.jsonl, and for all of them together all.tools.json and all.cases.jsonl: one case for each task of a user with
-each task of an attacker that has calls. A case names the suite's bundle and the user task's grant where there are any:
-SUITE/pgfsm.yaml and SUITE/grants/TASK.yaml below --bundles. What is changed on the way is counted, and printed;
-docs/evaluation-format.md has the rules. Files of those names are overwritten.`,
+		Long: `agentdojo reads tools.json, user_tasks.json and injection/injection_tasks.json. For each suite it writes three files,
+and the same three for all suites together, with SUITE "all":
+
+  SUITE.tools.json        the tools
+  SUITE.cases.jsonl       a case for each task of a user with each task of an attacker that has calls
+  SUITE.retargeted.jsonl  a case for each write of a user's task that goes to another target: one argument is changed
+
+A case names the suite's bundle and the user task's grant where there are any: SUITE/pgfsm.yaml and SUITE/grants/TASK.yaml
+below --bundles. The command counts and prints what it changes; docs/evaluation-format.md has the rules. Files of those names
+are overwritten.`,
 		Example: `  pgfsm eval import agentdojo data/agentdojo -o cases --bundles eval/agentdojo
   pgfsm eval attack --tools cases/all.tools.json --cases cases/all.cases.jsonl`,
 		Args: cobra.ExactArgs(1),
@@ -97,7 +102,8 @@ func (o *importOptions) importDojo(w world, dir string) error {
 	}
 	for i := range suites {
 		s := &suites[i]
-		for _, f := range []newFile{{s.Name + ".tools.json", s.Tools}, {s.Name + ".cases.jsonl", s.Cases}} {
+		files := []newFile{{s.Name + ".tools.json", s.Tools}, {s.Name + ".cases.jsonl", s.Cases}, {s.Name + ".retargeted.jsonl", s.Retargeted}}
+		for _, f := range files {
 			if err := writeResult(filepath.Join(o.out, f.path), f.text); err != nil {
 				return err
 			}
@@ -121,6 +127,7 @@ type importedSuite struct {
 	Tasks      int        `json:"tasks"`
 	Injections int        `json:"injections"`
 	Pairs      int        `json:"pairs"`
+	Retargeted int        `json:"retargeted"`
 	Grants     int        `json:"grants"`
 	Notes      dojo.Notes `json:"notes"`
 }
@@ -132,18 +139,18 @@ func printImportJSON(w world, suites []dojo.Suite) error {
 	}{SchemaVersion: schemaVersion}
 	for i := range suites {
 		s := &suites[i]
-		doc.Suites = append(doc.Suites, importedSuite{s.Name, s.Offers, s.Tasks, s.Injections, s.Pairs, s.Grants, s.Notes})
+		doc.Suites = append(doc.Suites, importedSuite{s.Name, s.Offers, s.Tasks, s.Injections, s.Pairs, s.Retargets, s.Grants, s.Notes})
 	}
 	return printJSON(w.stdout, doc)
 }
 
 func printImport(w world, suites []dojo.Suite) {
 	out := w.stdout
-	fmt.Fprintf(out, "%-12s %6s %6s %11s %8s %6s %7s\n", "suite", "tools", "tasks", "injections", "no call", "pairs", "grants")
+	fmt.Fprintf(out, "%-12s %6s %6s %11s %8s %6s %11s %7s\n", "suite", "tools", "tasks", "injections", "no call", "pairs", "retargeted", "grants")
 	for i := range suites {
 		s := &suites[i]
-		fmt.Fprintf(out, "%-12s %6d %6d %11d %8d %6d %7d\n", visible.Text(s.Name), s.Offers, s.Tasks, s.Injections, s.Notes.WithoutCalls,
-			s.Pairs, s.Grants)
+		fmt.Fprintf(out, "%-12s %6d %6d %11d %8d %6d %11d %7d\n", visible.Text(s.Name), s.Offers, s.Tasks, s.Injections, s.Notes.WithoutCalls,
+			s.Pairs, s.Retargets, s.Grants)
 	}
 	n := suites[len(suites)-1].Notes
 	for _, line := range []struct {

@@ -16,10 +16,12 @@ type Suite struct {
 	Name       string
 	Tools      []byte // a tools file
 	Cases      []byte // a cases file
+	Retargeted []byte // a cases file: the task's own writes, each with another target
 	Offers     int    // tools of the server
 	Tasks      int    // of users
 	Injections int    // tasks of attackers that have calls
 	Pairs      int    // cases with an attack
+	Retargets  int    // cases of Retargeted
 	Grants     int    // tasks of users that have a grant file
 	Notes      Notes
 }
@@ -74,10 +76,12 @@ func Import(dir fs.FS, at Places) ([]Suite, error) {
 // add counts a suite's content and appends its cases.
 func (s *Suite) add(one *Suite) {
 	s.Cases = append(s.Cases, one.Cases...)
+	s.Retargeted = append(s.Retargeted, one.Retargeted...)
 	s.Offers += one.Offers
 	s.Tasks += one.Tasks
 	s.Injections += one.Injections
 	s.Pairs += one.Pairs
+	s.Retargets += one.Retargets
 	s.Grants += one.Grants
 	s.Notes.add(one.Notes)
 }
@@ -140,7 +144,7 @@ func (s *Suite) pair(c *catalog, users, injections []task, at Places) error {
 	if pairs := len(own) * max(1, len(wanting)); pairs > eval.MaxCases {
 		return fault(InjectionsFile, "the suite %s has %d pairs with the tasks of %s; a cases file has at most %d", s.Name, pairs, UserFile, eval.MaxCases)
 	}
-	var out bytes.Buffer
+	var out, retargeted bytes.Buffer
 	for i := range own {
 		u := &own[i]
 		base := eval.Case{
@@ -150,6 +154,11 @@ func (s *Suite) pair(c *catalog, users, injections []task, at Places) error {
 		if base.Grant != "" {
 			s.Grants++
 		}
+		n, err := retarget(&retargeted, &base)
+		if err != nil {
+			return fault(UserFile, "%s %s: %v", s.Name, u.Task, err)
+		}
+		s.Retargets += n
 		if len(wanting) == 0 && len(u.calls) > 0 {
 			if err := write(&out, &base); err != nil {
 				return err
@@ -164,7 +173,7 @@ func (s *Suite) pair(c *catalog, users, injections []task, at Places) error {
 			s.Pairs++
 		}
 	}
-	s.Cases = out.Bytes()
+	s.Cases, s.Retargeted = out.Bytes(), retargeted.Bytes()
 	return nil
 }
 
