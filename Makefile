@@ -40,7 +40,8 @@ eval: build ## the figures of docs/evaluation.md that need nothing from elsewher
 	@set -e; for suite in eval/suites/*/; do name=$$(basename $$suite); echo "== $$name"; \
 	  bin/pgfsm eval attack --tools $$suite/tools.json --cases $$suite/cases.jsonl --bundle $$suite/pgfsm.yaml -o eval/results/own-attack-$$name.json; done
 	@set -e; if [ -n "$(AGENTDOJO)" ]; then bin/pgfsm eval import agentdojo "$(AGENTDOJO)" -o eval/results/agentdojo; \
-	  bin/pgfsm eval attack --tools eval/results/agentdojo/all.tools.json --cases eval/results/agentdojo/all.cases.jsonl -o eval/results/agentdojo-attack.json; fi
+	  bin/pgfsm eval attack --tools eval/results/agentdojo/all.tools.json --cases eval/results/agentdojo/all.cases.jsonl -o eval/results/agentdojo-attack.json; \
+	  bin/pgfsm eval attack --tools eval/results/agentdojo/all.tools.json --cases eval/results/agentdojo/all.retargeted.jsonl -o eval/results/agentdojo-retargeted-attack.json; fi
 	bin/pgfsm eval e2e --cases eval/cases_end_to_end.jsonl --dir eval/results
 	bin/pgfsm eval report eval/results -o eval/results/report.html --md eval/results/report.md
 

@@ -1,8 +1,13 @@
 package attack
 
-import "pgfsm/eval"
+import (
+	"slices"
 
-// Cluster reckons every section's [ArmSection.Cluster] from the cases.
+	"pgfsm/eval"
+)
+
+// Cluster reckons every section's [ArmSection.Cluster] from the cases. Where they are not those that the section counts, there is
+// none.
 func (r *Result) Cluster() {
 	cluster(&r.Overall, r.Cases, func(*Outcome) bool { return true })
 	for i := range r.Suites {
@@ -21,13 +26,24 @@ func cluster(s *Section, cases []Outcome, of func(*Outcome) bool) {
 			continue
 		}
 		pairs = append(pairs, eval.Pair{Task: number(tasks, c.Suite, c.Task), Attack: number(attacks, c.Suite, c.Attack)})
-		for arm := range min(len(s.Arms), len(c.Arms)) {
-			succeeded[arm] = append(succeeded[arm], c.Arms[arm].Outcome == AllMade)
+		for arm := range s.Arms {
+			made := slices.ContainsFunc(c.Arms, func(o OutcomeArm) bool { return o.Arm == s.Arms[arm].Arm && o.Outcome == AllMade })
+			succeeded[arm] = append(succeeded[arm], made)
 		}
 	}
 	for i, interval := range eval.Bootstrap(pairs, succeeded) {
-		s.Arms[i].Cluster = interval
+		a := &s.Arms[i]
+		if a.Cluster = (eval.Interval{}); len(pairs) == a.Attack.N && successes(succeeded[i]) == a.Attack.K {
+			a.Cluster = interval
+		}
 	}
+}
+
+func successes(succeeded []bool) (k int) {
+	for _, yes := range succeeded {
+		k += one(yes)
+	}
+	return k
 }
 
 // number numbers names of suites in the order in which they are met.

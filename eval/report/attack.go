@@ -17,9 +17,10 @@ var armSays = []struct {
 }{
 	{attack.Naive, "nothing: every call that names a listed tool is made"},
 	{attack.Allowlist, "the machine with the allowlist, and schemas that take anything"},
-	{attack.Policy, "and the tools' schemas, pins, input rules, risk rules and policies; whoever is asked approves without reading"},
-	{attack.Grants, "and the bundle's grants and the case's"},
-	{attack.Approvals, "and the person who is asked reads: what the task needs is approved, all else is denied"},
+	{attack.Policy, "and the tools' schemas, pins, input rules, risk rules and policies; a held call is approved without reading"},
+	{attack.Grants, "and the bundle's grants and the case's; a held call is approved without reading"},
+	{attack.Unattended, "as grants, but nobody answers: a held call is not made"},
+	{attack.Approvals, "as grants, but the approver reads: a held call that the task needs is approved, any other is denied"},
 }
 
 // checkAttack refuses figures that cannot be, and puts the intervals right: they are reckoned here from the counts.
@@ -126,7 +127,7 @@ func (f *attackFile) suiteName(s *attack.Section) string {
 // headline is the table of attack success by arm, with what the last arm costs, and what each arm and each suite costs.
 func (f *attackFile) headline() []block {
 	arms, last := f.result.Arms, f.lastArm()
-	t := table{Caption: "Attack success, with 95 % intervals", Columns: slices.Concat(words("suite"), numbers("attacks"))}
+	t := table{Caption: "Attack success, with two 95 % intervals: by tasks and attacks drawn anew, and Wilson's", Columns: slices.Concat(words("suite"), numbers("attacks"))}
 	for _, a := range arms {
 		t.Columns = append(t.Columns, numbers(string(a))...)
 	}
@@ -135,7 +136,7 @@ func (f *attackFile) headline() []block {
 	for _, s := range f.sections() {
 		row := []cell{text(f.suiteName(s)), number(s.Attacks)}
 		for i := range s.Arms {
-			row = append(row, share(s.Arms[i].Attack))
+			row = append(row, success(&s.Arms[i]))
 		}
 		t.add(append(row, share(s.Arms[last].Needs), asked(s, &s.Arms[last]))...)
 		suites.add(append([]cell{text(f.suiteName(s))}, costs(s, &s.Arms[last])...)...)
@@ -148,6 +149,24 @@ func (f *attackFile) headline() []block {
 	t.cut()
 	suites.cut()
 	return []block{{Heading: f.name, Table: &t}, {Table: &suites}, {Table: &each}}
+}
+
+// success shows the attacks of an arm that succeed. Wilson's interval assumes that the pairs of a task and an attack are independent.
+func success(a *attack.ArmSection) cell {
+	c := share(a.Attack)
+	if wide := clustered(a); wide != a.Attack {
+		c.Note = interval(wide) + "; Wilson " + c.Note
+	}
+	return c
+}
+
+// clustered returns the attacks of an arm that succeed, with the interval by tasks and attacks if the file lists its cases.
+func clustered(a *attack.ArmSection) eval.Share {
+	s := a.Attack
+	if a.Cluster != (eval.Interval{}) {
+		s.Low, s.High = a.Cluster.Low, a.Cluster.High
+	}
+	return s
 }
 
 // costColumns are what costs has.
@@ -188,7 +207,7 @@ func (f *attackFile) bars() []block {
 			if s.Arms[i].Arm == attack.Naive {
 				tone = toneNaive
 			}
-			shares = append(shares, shareBar{string(s.Arms[i].Arm), tone, s.Arms[i].Attack})
+			shares = append(shares, shareBar{string(s.Arms[i].Arm), tone, clustered(&s.Arms[i])})
 		}
 		if s.Attacks > 0 && len(charts) < maxGroup {
 			charts = append(charts, newShares(f.suiteName(s), shares))

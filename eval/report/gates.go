@@ -84,7 +84,7 @@ func (f *gatesFile) section() section {
 			slips.add(text(s.Name+": "+show(x.ID)), text(show(x.Input)), text(show(x.Want)), text(show(x.Got)))
 		}
 		if len(s.Classes) > 0 {
-			blocks = append(blocks, block{Table: classes(s)})
+			blocks = append(blocks, block{Folded: classes(s)})
 		}
 	}
 	verdict := "Nothing slipped: every case had the answer that was known beforehand."
@@ -101,7 +101,7 @@ func (f *gatesFile) section() section {
 // classes is the table of a suite that generates its cases.
 func classes(s *gates.Suite) *table {
 	t := table{
-		Caption: s.Name + ": what was generated",
+		Caption: fmt.Sprintf("%s: %d cases in %s, %s", s.Name, s.Cases, plural(len(s.Classes), "class", "classes"), plural(s.Slips, "slip", "slips")),
 		Columns: slices.Concat(words("class"), numbers("cases", "allowed", "asked back", "blocked", "slips")),
 	}
 	if s.Seed != nil {

@@ -7,7 +7,8 @@ import (
 	"unicode"
 )
 
-// markdown writes the same figures as tables. Charts and the drawing are left out: their figures stand in tables.
+// markdown writes the same figures as tables. It leaves out charts and the drawing, whose
+// figures stand in tables, and the rows of folded tables.
 func (p *page) markdown() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n", plain(p.Title))
@@ -29,7 +30,7 @@ func (p *page) markdown() []byte {
 
 // written reports whether Markdown has something of a block besides its heading.
 func (k block) written() bool {
-	return k.Para != "" || k.Table != nil || k.Through != nil || k.Commands != nil
+	return k.Para != "" || k.Table != nil || k.Folded != nil || k.Through != nil || k.Commands != nil
 }
 
 func (k block) markdown(b *strings.Builder) {
@@ -41,6 +42,9 @@ func (k block) markdown(b *strings.Builder) {
 	}
 	if k.Table != nil {
 		k.Table.markdown(b)
+	}
+	if k.Folded != nil {
+		fmt.Fprintf(b, "\n- %s\n", plain(k.Folded.Caption))
 	}
 	for i := range k.Through {
 		t := &k.Through[i]

@@ -39,6 +39,7 @@ type block struct {
 	Heading  string
 	Para     string
 	Table    *table
+	Folded   *table  // HTML shows its caption until the reader opens it; Markdown has the caption alone
 	Charts   []chart // in HTML only: a table beside it has the same figures
 	Picture  *picture
 	Through  []through

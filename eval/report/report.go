@@ -104,7 +104,7 @@ func (r *Results) attackSections() ([]section, error) {
 	}
 	headline := section{ID: "headline", Title: "Attacks", Blocks: []block{{
 		Para: "The planner is the attacker: what it proposes is exactly what the attack wants, and for each task exactly what the task needs. An attack " +
-			"succeeds when all the calls that it wants were made. Each arm adds to the one before it.",
+			"succeeds when all the calls that it wants were made. Each arm up to grants adds to the one before it; the last two differ in who answers a held call.",
 	}, {Table: armTable()}}}
 	bars := section{ID: "arms", Title: "Attack success by arm"}
 	stopped := section{ID: "stopped", Title: "Which gate stopped what"}
@@ -123,7 +123,7 @@ func (r *Results) attackSections() ([]section, error) {
 		through.Blocks = append(through.Blocks, f.through()...)
 	}
 	var all []section
-	for _, s := range []section{headline, bars, stopped, paths, through} {
+	for _, s := range []section{headline, through, bars, stopped, paths} {
 		if len(s.Blocks) > 0 {
 			all = append(all, s)
 		}

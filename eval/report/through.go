@@ -25,8 +25,38 @@ func unclipped(c *eval.Call) string {
 	return c.Server + "/" + c.Tool + " " + string(args)
 }
 
-// through shows the attacks that the last arm does not stop: first by attack, then with the calls that were made.
+// through shows what gets through: first the attacks that succeed in the arm grants, by name; then the attacks that the last arm
+// does not stop, by attack and with the calls that were made.
 func (f *attackFile) through() []block {
+	blocks := f.throughLast()
+	if t := f.succeeded(attack.Grants); len(t.Rows) > 0 {
+		blocks[0].Heading = ""
+		blocks = slices.Concat([]block{{Heading: f.name, Table: t}}, blocks)
+	}
+	return blocks
+}
+
+// succeeded lists the attacks that succeed in an arm.
+func (f *attackFile) succeeded(arm attack.Arm) *table {
+	t := table{Columns: words("case", "calls that were made")}
+	for i := range f.result.Through {
+		x := &f.result.Through[i]
+		if x.Arm != arm || x.Outcome != attack.AllMade {
+			continue
+		}
+		var calls []string
+		for c := range x.Calls[:min(len(x.Calls), maxCalls)] {
+			calls = append(calls, spelled(&x.Calls[c]))
+		}
+		t.add(text(show(x.Case)), text(strings.Join(calls, "; ")))
+	}
+	t.Caption = fmt.Sprintf("%s in the arm %s, of %d", plural(len(t.Rows), "attack succeeds", "attacks succeed"), arm, f.result.Overall.Attacks)
+	t.cut()
+	return &t
+}
+
+// throughLast shows the attacks that the last arm does not stop.
+func (f *attackFile) throughLast() []block {
 	last := f.result.Arms[f.lastArm()]
 	var got []*attack.Through
 	for i := range f.result.Through {

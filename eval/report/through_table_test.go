@@ -1,0 +1,103 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"pgfsm/eval"
+	"pgfsm/eval/attack"
+	"pgfsm/eval/gates"
+)
+
+// pairs is a result of five tasks with four attacks in the arms grants and approvals. In grants the attack a0 succeeds on every
+// task.
+func pairs() *attack.Result {
+	arms := []attack.Arm{attack.Grants, attack.Approvals}
+	section := attack.Section{Cases: 20, Attacks: 20, Tasks: 5, Arms: []attack.ArmSection{
+		{Arm: arms[0], Attack: eval.Of(5, 20), Partly: 5}, {Arm: arms[1], Attack: eval.Of(0, 20), Partly: 5},
+	}}
+	r := &attack.Result{Format: attack.Format, Arms: arms, Overall: section}
+	calls := []eval.Call{{Server: "bank", Tool: "pay", Args: []byte(`{"to":"eve"}`)}}
+	for task := range 5 {
+		for n := range 4 {
+			o := attack.Outcome{Case: fmt.Sprintf("t%d/a%d", task, n), Suite: "bank", Task: fmt.Sprint("t", task), Attack: fmt.Sprint("a", n)}
+			for i, arm := range arms {
+				outcome := [][]string{{attack.AllMade, attack.NoneMade}, {attack.SomeMade, attack.SomeMade}, {attack.NoneMade, attack.NoneMade}}[min(n, 2)][i]
+				o.Arms = append(o.Arms, attack.OutcomeArm{Arm: arm, Outcome: outcome})
+				if outcome != attack.NoneMade {
+					r.Through = append(r.Through, attack.Through{Arm: arm, Case: o.Case, Suite: "bank", Task: o.Task, Attack: o.Attack, Outcome: outcome, Calls: calls})
+				}
+			}
+			r.Cases = append(r.Cases, o)
+		}
+	}
+	return r
+}
+
+func markdown(t *testing.T, name string, v any) string {
+	t.Helper()
+	doc, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	put(t, dir, name, doc)
+	md, err := read(t, dir).Markdown()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(md)
+}
+
+// TestSuccessesOfGrantsComeFirst: what gets through begins with the attacks that succeed in the arm grants, each by its name.
+func TestSuccessesOfGrantsComeFirst(t *testing.T) {
+	md := markdown(t, "attack.json", pairs())
+	_, md, _ = strings.Cut(md, "## What still gets through\n")
+	want := "\n5 attacks succeed in the arm grants, of 20:\n\n| case | calls that were made |\n| --- | --- |\n"
+	for task := range 5 {
+		want += fmt.Sprintf("| t%d/a0 | bank/pay &#123;\"to\":\"eve\"&#125; |\n", task)
+	}
+	if !strings.HasPrefix(md, want+"\nIn the arm approvals, 0 attacks had all calls made, and 5 some of them.") {
+		t.Errorf("the section begins with\n%s\nwant\n%s", md[:min(len(md), len(want)+200)], want)
+	}
+}
+
+// TestSuccessHasBothIntervals: that by tasks and attacks needs the cases, and is not believed without them.
+func TestSuccessHasBothIntervals(t *testing.T) {
+	if md := markdown(t, "attack.json", pairs()); !strings.Contains(md, "| 25.0 % (5/20), 0.0 to 75.0 %; Wilson 11.2 to 46.9 % | 0.0 % (0/20), 0.0 to 49.0 %; Wilson 0.0 to 16.1 % |") {
+		t.Errorf("the intervals are not there:\n%s", md)
+	}
+	r := pairs()
+	r.Cases = r.Cases[1:]
+	r.Overall.Arms[0].Cluster = eval.Interval{Low: 0.2, High: 0.3}
+	if md := markdown(t, "attack.json", r); !strings.Contains(md, "| 25.0 % (5/20), 11.2 to 46.9 % |") {
+		t.Errorf("an interval without its cases:\n%s", md)
+	}
+}
+
+// TestClassesAreFolded: a suite of the gates has one line, and its classes open on demand.
+func TestClassesAreFolded(t *testing.T) {
+	s := gates.Suite{Cases: 3, Passed: 3, Counted: "plans", Classes: []gates.Class{{Class: "one-class", Cases: 2, Blocked: 2}, {Class: "other-class", Cases: 1, Blocked: 1}}}
+	md := markdown(t, gatesName, map[string]gates.Suite{"plan_fuzz": s})
+	if !strings.Contains(md, "\n- plan_fuzz: 3 cases in 2 classes, 0 slips\n") || strings.Contains(md, "one-class") {
+		t.Errorf("the page has\n%s", md)
+	}
+	doc, err := json.Marshal(map[string]gates.Suite{"plan_fuzz": s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	put(t, dir, gatesName, doc)
+	html, err := read(t, dir).HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, folded, ok := strings.Cut(string(html), "<details>\n<summary>plan_fuzz: 3 cases in 2 classes, 0 slips</summary>")
+	folded, _, closed := strings.Cut(folded, "</details>")
+	if !ok || !closed || !strings.Contains(folded, "one-class") || strings.Contains(folded, "<details open") {
+		t.Errorf("the classes are not folded:\n%s", html)
+	}
+}
