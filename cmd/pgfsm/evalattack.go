@@ -42,13 +42,15 @@ func newEvalAttack(w world) *cobra.Command {
 		Short: "Let the planner be the attacker, and count what gets through",
 		Long: `attack takes the calls of every case through the machine: the planner's output is exactly what the attack wants and, for
 each task, exactly what it needs. Nothing is contacted; a recording server answers. docs/evaluation-format.md describes the
-files. What a gate is worth is the difference between two arms, each of which adds to the one before it:
+files. What a gate is worth is the difference between two arms. Each up to grants adds to the one before it; the last two have
+the gates of grants and differ in who answers a held call:
 
-  naive      every call that names a listed tool is made
-  allowlist  the machine with the bundle's allowlist, and nothing else of the bundle
-  policy     and schemas, pins, input rules, risk rules and policies; whoever is asked agrees without reading
-  grants     and the bundle's grants and the case's
-  approvals  and the person reads: what the task needs is approved, all else denied
+  naive       every call that names a listed tool is made
+  allowlist   the machine with the bundle's allowlist, and nothing else of the bundle
+  policy      and schemas, pins, input rules, risk rules and policies; a held call is approved without reading
+  grants      and the bundle's grants and the case's
+  unattended  nobody answers: a held call is not made
+  approvals   the approver reads: a held call that the task needs is approved, any other denied
 
 The result holds no time: the same files give the same bytes, with any number of jobs. What came of each case is kept beside
 it (….cases.jsonl), and --resume does not repeat cases of which nothing has changed. Exit code 1 if the machine made a call

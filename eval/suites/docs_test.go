@@ -20,6 +20,7 @@ func TestDocsEvaluationHasTheFigures(t *testing.T) {
 		for _, arm := range attack.Arms() {
 			row += fmt.Sprintf(" %d |", s.want.Made[arm])
 		}
+		row += fmt.Sprintf(" %d of %d | %d of %d |", s.want.Needs, s.want.Needs, s.want.Unattended, s.want.Needs)
 		if strings.Count(string(page), row) != 1 {
 			t.Errorf("docs/evaluation.md does not have the row %q", row)
 		}

@@ -30,7 +30,7 @@ func TestVotesAreGoodForTheVeryCall(t *testing.T) {
 			if err := os.WriteFile(o.Cases, []byte(line), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			arm := run(t, o).Cases[0].Arms[4]
+			arm := run(t, o).Cases[0].Arms[5]
 			if got := arm.Outcome; arm.Arm != attack.Approvals || got != tc.want && arm.Calls[0].Code != tc.want {
 				t.Errorf("%s: %s, want %s", arm.Arm, strings.TrimSpace(got+" "+arm.Calls[0].Code), tc.want)
 			}
