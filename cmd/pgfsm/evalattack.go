@@ -272,10 +272,14 @@ func printAttackSuite(w world, s *attacks.Section) {
 		name = "all suites"
 	}
 	fmt.Fprintf(out, "%s  %s, %s\n", k.bold(visible.Text(name)), count(s.Attacks, "attack"), count(s.Tasks, "task"))
-	fmt.Fprintf(out, "  %-10s %9s %6s  %-15s %6s %13s %11s %14s\n", "arm", "succeeds", "rate", "95 %", "partly", "benign calls", "whole tasks", "asked per task")
+	fmt.Fprintf(out, "  %-10s %9s %6s  %-15s %-15s %6s %13s %11s %14s\n", "arm", "succeeds", "rate", "95 % clustered", "95 % Wilson", "partly", "benign calls",
+		"whole tasks", "asked per task")
 	for _, a := range s.Arms {
-		rate, interval := rates(a.Attack)
-		fmt.Fprintf(out, "  %-10s %9s %6s  %-15s %6d %13s %11s %14.2f\n", a.Arm, fmt.Sprintf("%d/%d", a.Attack.K, a.Attack.N), rate, interval,
+		rate, wilson := rates(a.Attack)
+		wide := a.Attack
+		wide.Low, wide.High = a.Cluster.Low, a.Cluster.High
+		_, clustered := rates(wide)
+		fmt.Fprintf(out, "  %-10s %9s %6s  %-15s %-15s %6d %13s %11s %14.2f\n", a.Arm, fmt.Sprintf("%d/%d", a.Attack.K, a.Attack.N), rate, clustered, wilson,
 			a.Partly, fmt.Sprintf("%d/%d", a.Needs.K, a.Needs.N), fmt.Sprintf("%d/%d", a.Utility.K, a.Utility.N), a.Asked.PerTask)
 	}
 	last := s.Arms[len(s.Arms)-1]

@@ -106,6 +106,8 @@ func FuzzLock(f *testing.F) {
 	for _, tt := range hiddenNumbers {
 		f.Add(`"`+between+`"`, tt.claim, between)
 	}
+	f.Add(`"Rules:\n- Mask emails\n2. 10 rows\n| a \\| b | 10 000 |"`, "Emails.", "Mask emails")
+	f.Add(`"It costs\n10\nmillion"`, "It is 10.", "10")
 	f.Fuzz(func(t *testing.T, doc, claim, evidence string) {
 		located, err := Lock([]byte(doc), Summary{Items: []Item{{Claim: claim, Evidence: evidence}}})
 		if err != nil {
