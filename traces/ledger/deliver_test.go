@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -74,6 +75,7 @@ func TestDeliver(t *testing.T) {
 			if first, err := d.Deliver(context.Background(), id, "by pigeon"); err == nil || first || d.checkpoint() != before {
 				t.Errorf("Deliver() in an unknown way = %t, %v", first, err)
 			}
+			d.clock.add(time.Second)
 			first, err := d.Deliver(context.Background(), id, c.how)
 			if !errors.Is(err, c.want) || first != (c.want == nil) {
 				t.Fatalf("Deliver() = %t, %v, want %v", first, err, c.want)
@@ -87,6 +89,9 @@ func TestDeliver(t *testing.T) {
 			q := d.row(id)
 			if q.Delivered != d.clock.now().Format("2006-01-02T15:04:05Z") || q.Ended == "" || q.Seq != before.Size+1 {
 				t.Errorf("the request is %+v", q)
+			}
+			if q.Updated != q.Ended { // a client's completed task never changes
+				t.Errorf("the delivery moved the time of the last change from %s to %s", q.Ended, q.Updated)
 			}
 			again, err := d.other().Deliver(context.Background(), id, ledger.ByTask)
 			if again || err != nil || d.checkpoint().Size != before.Size+1 {
