@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"pgfsm/traces/ledger"
+	"pgfsm/web"
 )
 
 // secure says to browsers that nothing of an answer may be shown, run, kept or framed.
@@ -67,7 +68,11 @@ func (h *Handler) authenticate(r *http.Request) (ledger.Caller, error) {
 	if !strings.EqualFold(scheme, "Bearer") {
 		return ledger.Caller{}, newProblem(TokenMissing, "the Authorization header is of another scheme than Bearer")
 	}
-	return h.ledger.Authenticate(r.Context(), strings.TrimLeft(token, " "))
+	who, err := h.ledger.Authenticate(r.Context(), strings.TrimLeft(token, " "))
+	if err == nil {
+		web.Authenticated(r.Context())
+	}
+	return who, err
 }
 
 // acceptable refuses a caller who takes no JSON, and would not understand even the refusal of anything else.

@@ -9,8 +9,9 @@ import (
 	"net"
 	"net/http"
 	"regexp"
-	"sync"
 	"time"
+
+	"pgfsm/web"
 )
 
 // limits of a server. Callers are people and chat tools: a few at a time, with small messages.
@@ -50,51 +51,11 @@ func serve(ctx context.Context, on net.Listener, h http.Handler, l limits) error
 		}
 		stopped <- err
 	})
-	err := server.Serve(&bounded{Listener: on, free: make(chan struct{}, l.connections), closed: make(chan struct{})})
+	err := server.Serve(web.Shed(server, on, l.connections))
 	if stop() { // it broke by itself
 		return errors.Join(err, server.Close())
 	}
 	return <-stopped
-}
-
-// A bounded listener has at most so many connections open as its channel has places. Others wait to be accepted.
-type bounded struct {
-	net.Listener
-	free   chan struct{}
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (b *bounded) Accept() (net.Conn, error) {
-	select {
-	case b.free <- struct{}{}:
-	case <-b.closed:
-		return nil, net.ErrClosed
-	}
-	c, err := b.Listener.Accept()
-	if err != nil {
-		<-b.free
-		return nil, err
-	}
-	return &conn{Conn: c, done: func() { <-b.free }}, nil
-}
-
-func (b *bounded) Close() error {
-	b.once.Do(func() { close(b.closed) })
-	return b.Listener.Close()
-}
-
-// A conn gives its place back once, however often it is closed.
-type conn struct {
-	net.Conn
-	once sync.Once
-	done func()
-}
-
-func (c *conn) Close() error {
-	err := c.Conn.Close()
-	c.once.Do(c.done)
-	return err
 }
 
 // hostName is a host name, an address, or either with a port, as a Host header has it.

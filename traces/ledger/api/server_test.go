@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -84,29 +85,41 @@ func TestSlowAndLargeCalls(t *testing.T) {
 	}
 }
 
-// So many connections as there are places are served; the next one waits until one of them is free.
-func TestConnectionsAreBounded(t *testing.T) {
-	d := newDesk(t)
-	to := serves(t, d.handler, api.Limits{Connections: 2})
-	const health = "GET /healthz HTTP/1.1\r\nHost: " + service + "\r\n\r\n"
-	first, second := dial(t, to), dial(t, to)
-	for _, w := range []*wire{first, second} {
-		w.writes(health)
-		w.reads().want(t, 200, "")
+// An approver decides at once, whatever number of connections ask nothing, or asked for health and stay.
+func TestFloodsKeepNobodyOut(t *testing.T) {
+	const places = 8
+	for _, tt := range []struct {
+		name, says string
+		count      int
+	}{
+		{"idle", "GET /healthz HTTP/1.1\r\nHost: " + service + "\r\n\r\n", 260},
+		{"refused", "GET /pending HTTP/1.1\r\nHost: " + service + "\r\nAuthorization: Bearer x\r\n\r\n", 260},
+		{"silent", "", 1500},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDesk(t)
+			q := d.held(1)
+			to := serves(t, d.handler, api.Limits{Connections: places})
+			call := func(method, path, body string) string {
+				return method + " " + path + " HTTP/1.1\r\nHost: " + service + "\r\nAuthorization: Bearer " + d.token(ledger.RoleApprover, alice) +
+					"\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
+			}
+			reader := dial(t, to)
+			reader.writes(call("GET", "/pending", ""))
+			reader.reads().want(t, 200, "")
+			for range tt.count {
+				w := dial(t, to)
+				if w.writes(tt.says); tt.says != "" {
+					w.reads()
+				}
+			}
+			approver := dial(t, to)
+			approver.writes(call("POST", "/approve/"+q.RunID, `{"expected_digest":"`+string(q.Binding)+`"}`))
+			approver.reads().want(t, 200, "")
+			reader.writes(call("GET", "/pending", "")) // who was there before still is
+			reader.reads().want(t, 200, "")
+		})
 	}
-	third := dial(t, to)
-	third.writes(health)
-	if err := third.c.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
-	if b, err := third.in.Peek(1); err == nil {
-		t.Fatalf("a third connection is served: %q", b)
-	}
-	first.c.Close()
-	if err := third.c.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	third.reads().want(t, 200, "")
 }
 
 // A call that is under way when the service is stopped is finished; new ones are not taken.
