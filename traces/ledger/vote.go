@@ -24,7 +24,7 @@ type Ballot struct {
 	Binding canonical.Digest // of what the person saw
 	By      Caller           // as [Ledger.Authenticate] says
 	Approve bool
-	Reason  string // of a denial: required; it reaches who asked
+	Reason  string // of a denial: required; it reaches who asked. What does not show in it is recorded as an escape
 	Key     string // by which a repetition is known; it counts within a run and a person. May be empty
 }
 
@@ -44,6 +44,7 @@ func (l *Ledger) Vote(ctx context.Context, v Ballot) (Request, error) {
 	if err := v.check(); err != nil {
 		return Request{}, err
 	}
+	v.Reason = visible.Text(v.Reason) // many places show it: to agents, on terminals, in chats
 	bundle, err := l.bundleOf(ctx, v.Run)
 	if err != nil {
 		return Request{}, err
@@ -304,7 +305,7 @@ func refusedDecided(q *Request, last *policy.Vote, by []string) error {
 	}
 	message := fmt.Sprintf("the request was %s at %s by %s; it is %s", what, last.At, strings.Join(by, ", "), q.Status)
 	if last.Reason != "" {
-		message += fmt.Sprintf(" (%q)", last.Reason)
+		message += " (" + last.Reason + ")"
 	}
 	return &Refusal{Code: RefusedDecided, Message: message}
 }

@@ -260,9 +260,9 @@ func (c *council) judged(q ledger.Request, want ledger.Status) {
 func TestVoteDenialIsToldWhy(t *testing.T) {
 	c := newCouncil(t)
 	v := ballotOn(c.holds(1), c.approver(bob))
-	v.Approve, v.Reason = false, "no"+strings.Repeat("\x01", ledger.MaxReason-2) // in JSON six bytes each: it becomes a blob
+	v.Approve, v.Reason = false, "no"+strings.Repeat("\x01", ledger.MaxReason-2) // escaped, six bytes each: it becomes a blob
 	q := c.votes(v)
-	if q.Code != string(policy.CodeApprovalDenied) || q.Reason != "Denied by "+bob+": "+v.Reason {
+	if q.Code != string(policy.CodeApprovalDenied) || q.Reason != "Denied by "+bob+": no"+strings.Repeat(`\u0001`, ledger.MaxReason-2) {
 		t.Errorf("Code, Reason = %s, %q", q.Code, q.Reason)
 	}
 	_, err := c.Vote(context.Background(), ballotOn(q, c.approver(alice)))
