@@ -9,8 +9,10 @@ import (
 	"net"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/time/rate"
 
 	"pgfsm/loopback"
 	"pgfsm/policy/visible"
@@ -78,7 +80,10 @@ func collectLess(w world) {
 func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (err error) {
 	w.stderr = &shared{to: w.stderr} // many speak at once
 	collectLess(w)
-	s := &service{w: w, log: slog.New(slog.NewTextHandler(w.stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	s := &service{
+		w: w, log: slog.New(slog.NewTextHandler(w.stderr, &slog.HandlerOptions{Level: slog.LevelInfo})),
+		unread: rate.Sometimes{Interval: time.Second},
+	}
 	if o.verbose {
 		s.log = slog.New(slog.NewTextHandler(w.stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}

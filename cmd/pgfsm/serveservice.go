@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 
+	"golang.org/x/time/rate"
+
 	"pgfsm/loopback"
 	"pgfsm/mcp"
 	"pgfsm/mcp/gateway"
@@ -29,6 +31,7 @@ type service struct {
 	gate    *gate
 	gateway *gateway.Gateway
 	admin   http.Handler
+	unread  rate.Sometimes // about tokens that cannot be looked up: clients may come with many
 
 	stdioIdentity gateway.Identity // who the client on standard input is
 }
@@ -130,7 +133,7 @@ func (s *service) authenticate(ctx context.Context, token string) (gateway.Ident
 	}
 	var no *ledger.Refusal
 	if err != nil && !errors.As(err, &no) { // nothing is known against the token
-		s.log.Warn("a token cannot be looked up", "error", visible.Text(err.Error()))
+		s.unread.Do(func() { s.log.Warn("a token cannot be looked up", "error", visible.Text(err.Error())) })
 		err = gateway.ErrUnavailable
 	}
 	return gateway.Identity{Name: who.Name, Token: who.TokenID}, err

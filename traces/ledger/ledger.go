@@ -20,6 +20,10 @@ const ClockSkew = time.Minute
 // ErrClockBack means that the clock was set back.
 var ErrClockBack = errors.New("the clock stands before the ledger's last event; set it right: nothing is recorded until then")
 
+// ErrUnavailable is what a store's error is, beside what it says, when it recorded nothing and may record it later: the disk is full, or
+// another process holds the ledger.
+var ErrUnavailable = errors.New("the ledger cannot record now")
+
 // ErrClosed means that the ledger is being closed.
 var ErrClosed = errors.New("the ledger is closed")
 

@@ -2,11 +2,15 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
+
+	"golang.org/x/time/rate"
 
 	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
@@ -22,7 +26,7 @@ type Options struct {
 	Voted func(run string)
 	// Ready says why the service cannot do its work now; nil if it can. It may be nil.
 	Ready func(context.Context) error
-	// Log takes one line about what callers are not told. It may be nil.
+	// Log takes one line about what callers are not told. Lines beyond a few a second are left out. It may be nil.
 	Log func(line string)
 }
 
@@ -37,7 +41,7 @@ type Handler struct {
 
 // New returns a handler.
 func New(o Options) *Handler {
-	h := &Handler{ledger: o.Ledger, voted: o.Voted, ready: o.Ready, log: o.Log}
+	h := &Handler{ledger: o.Ledger, voted: o.Voted, ready: o.Ready, log: func(string) {}}
 	for _, name := range o.Hosts {
 		h.hosts = append(h.hosts, strings.ToLower(name))
 	}
@@ -47,10 +51,32 @@ func New(o Options) *Handler {
 	if h.ready == nil {
 		h.ready = func(context.Context) error { return nil }
 	}
-	if h.log == nil {
-		h.log = func(string) {}
+	if o.Log != nil {
+		h.log = limited(o.Log)
 	}
 	return h
+}
+
+// How many lines the log takes: at once, and then a second. Callers who are refused cause them, and must not fill a disk.
+const (
+	logBurst = 20
+	logRate  = 1
+)
+
+// limited leaves out lines that come too fast, and says in the next one how many.
+func limited(log func(string)) func(string) {
+	limit := rate.NewLimiter(logRate, logBurst)
+	var omitted atomic.Int64
+	return func(line string) {
+		if !limit.Allow() {
+			omitted.Add(1)
+			return
+		}
+		if n := omitted.Swap(0); n > 0 {
+			line = fmt.Sprintf("%s (%d lines before this one were left out)", line, n)
+		}
+		log(line)
+	}
 }
 
 // A route is one thing that can be asked for.

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
+	"pgfsm/traces/ledger/storetest"
 )
 
 type listed struct {
@@ -190,6 +192,18 @@ func TestRefusals(t *testing.T) {
 			d.store.Fail = nil
 			return got
 		}, 500, api.Internal},
+		{"ledger-full-or-locked", func(d *desk) reply {
+			q, text := d.held(1), d.token(ledger.RoleApprover, alice)
+			d.store.Fail = func(storetest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrUnavailable) }
+			got := d.approve(q, text)
+			denied := d.call(http.MethodPost, "/deny/"+q.RunID, text, ballot(q, "no"))
+			d.store.Fail = nil
+			denied.want(d.t, 503, api.Unavailable)
+			if n := d.votes(q.RunID); n != 0 {
+				d.t.Errorf("%d ballots are recorded", n)
+			}
+			return got
+		}, 503, api.Unavailable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t)
@@ -199,6 +213,36 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("the worker was told of %q at status %d", d.voted, c.status)
 			}
 		})
+	}
+}
+
+// The reason of a denial is recorded as people can read it, and shown so everywhere.
+func TestReasonsAreVisible(t *testing.T) {
+	d := newDesk(t)
+	q, text := d.held(1), d.token(ledger.RoleApprover, alice)
+	d.call(http.MethodPost, "/deny/"+q.RunID, text, ballot(q, "no\u202eyes\x1b[31m\n")).want(t, 200, "")
+	const want = `no\\u202eyes\\u001b[31m\\u000a"`
+	got := d.call(http.MethodGet, "/status/"+q.RunID, text, "")
+	got.want(t, 200, "")
+	if n := strings.Count(string(got.body), want); n != 2 { // of the vote, and of the request
+		t.Errorf("the answer is %s", got.body)
+	}
+	late := d.approve(q, d.token(ledger.RoleApprover, bob))
+	late.want(t, 409, "request_decided")
+	if strings.ContainsAny(string(late.body), "\u202e\x1b") {
+		t.Errorf("who comes too late is told %s", late.body)
+	}
+}
+
+// Refused requests do not fill the log.
+func TestLogIsLimited(t *testing.T) {
+	d := newDesk(t)
+	const refused = 500
+	for range refused {
+		d.call(http.MethodGet, "/pending", "pgfsm_x", "").want(t, 401, "token_refused")
+	}
+	if n := strings.Count(d.notes.String(), "\n"); n < 1 || n > refused/10 {
+		t.Errorf("%d lines for %d refused requests", n, refused)
 	}
 }
 

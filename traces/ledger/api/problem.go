@@ -94,6 +94,9 @@ func (h *Handler) problemOf(err error) *problem {
 	case errors.Is(err, ledger.ErrClockBack):
 		h.log(err.Error())
 		return newProblem(Unavailable, ledger.ErrClockBack.Error())
+	case errors.Is(err, ledger.ErrUnavailable):
+		h.log(err.Error())
+		return newProblem(Unavailable, "the ledger cannot record now, and nothing was decided; the service's log says why")
 	case errors.Is(err, ledger.ErrClosed):
 		return newProblem(Unavailable, "the service is ending; ask again later")
 	}

@@ -12,9 +12,9 @@ import (
 
 // What can be wrong with a file. The errors that wrap these name the file and what to do.
 var (
-	ErrFull       = errors.New("the disk is full")
-	ErrReadOnly   = errors.New("the ledger cannot be written")
-	ErrLocked     = errors.New("the ledger is locked by another process")
+	ErrFull       = error(unavailable("the disk is full"))
+	ErrReadOnly   = error(unavailable("the ledger cannot be written"))
+	ErrLocked     = error(unavailable("the ledger is locked by another process"))
 	ErrNotLedger  = ledger.ErrMalformed
 	ErrNewer      = errors.New("the ledger was written by a newer version of pgfsm")
 	ErrOlder      = errors.New("the ledger was written by an older version of pgfsm")
@@ -24,6 +24,12 @@ var (
 	ErrAltered    = ledger.ErrTampered // its schema is not that of a ledger
 	ErrUnrecorded = errors.New("a row was not recorded")
 )
+
+// An unavailable error is also a [ledger.ErrUnavailable].
+type unavailable string
+
+func (u unavailable) Error() string        { return string(u) }
+func (u unavailable) Is(target error) bool { return target == ledger.ErrUnavailable }
 
 // afterRestoring is what whoever restores a backup has to know.
 const afterRestoring = "runs that the backup holds as approved can be called again, also if they were called since; deny them or let them expire first"
