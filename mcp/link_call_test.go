@@ -150,7 +150,7 @@ func TestResultsOfLinksAreRaw(t *testing.T) {
 	for _, raw := range []string{
 		`{"content":[{"type":"hologram","x":9007199254740993}],"structuredContent":{"n":1e400,"d":1.0},"a":1,"u":"\/"}`,
 		`{ "content" : [ ] , "_meta" : { } }`,
-		"{\"content\":[],\"broken\":\"\xff\"}",
+		`{"content":[],"half":"\ud800"}`,
 	} {
 		for _, stream := range []bool{false, true} {
 			srv := serveScript(t, on("tools/call", func(w spoken) []string { return []string{result(w.id, raw)} }), stream)
@@ -158,6 +158,18 @@ func TestResultsOfLinksAreRaw(t *testing.T) {
 			if _, r := linkCall(t, u, "web", `{}`); string(r.Result) != raw || r.Effect != EffectDone {
 				t.Errorf("Call() = %q %+v, want the bytes %q", r.Result, r, raw)
 			}
+		}
+	}
+}
+
+// A result that is not UTF-8 is no message.
+func TestResultsOfLinksAreUTF8(t *testing.T) {
+	const raw = "{\"content\":[],\"broken\":\"\xff\"}"
+	for _, stream := range []bool{false, true} {
+		srv := serveScript(t, on("tools/call", func(w spoken) []string { return []string{result(w.id, raw)} }), stream)
+		u := upstreams(t, Limits{}, srv.server())
+		if _, r := linkCall(t, u, "web", `{}`); r.Result != nil || r.Code != CodeProtocol || r.Effect != EffectUnknown {
+			t.Errorf("Call() = %q %+v, want %s", r.Result, r, CodeProtocol)
 		}
 	}
 }

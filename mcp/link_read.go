@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // heard is one message of a server, read as strictly as [readMessage] does and in the same go taken apart: the values are
-// slices of what was read. Inside a result and an error nothing is judged.
+// slices of what was read. Inside a result and an error nothing is judged but that it is UTF-8.
 type heard struct {
 	wire.Message
 	id     int64     // of a response
@@ -58,6 +59,9 @@ func readHeard(doc []byte) (h heard, err error) {
 	plain, err := wire.Plain(doc, take)
 	if !plain { // it may still be one that passes: inside of what passes nothing is judged
 		err = wire.Each(doc, take, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+		if err == nil && method == nil && !utf8.Valid(doc) { // of a request or notification judge says unfit
+			err = errors.New("it is not UTF-8")
+		}
 	}
 	if err != nil {
 		return h, err
