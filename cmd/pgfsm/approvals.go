@@ -22,7 +22,8 @@ func newApprovals(w world) *cobra.Command {
 decide: in the configuration's ledger, or in that of --ledger. They need a token in PGFSM_TOKEN (pgfsm token create): of
 the role approver to approve and deny, and that or auditor or admin to look.
 
-A decision makes no call. pgfsm resume does, or whoever waits (pgfsm run --wait), once enough people have agreed.
+These commands make no call. Once enough people have agreed, a running pgfsm serve or pgfsm approvals serve makes it within
+seconds, or pgfsm run --wait, which waits for that. If none runs, pgfsm resume makes it.
 
 Exit codes: 0 done, 1 refused, 2 could not.`,
 		Args: noSuchCommand,

@@ -82,13 +82,14 @@ func (f *ledgerFlags) showBound(w world, r ledger.Reader, b *ledger.Bound) error
 	d.print(w)
 	if q.Status == ledger.Pending && !q.overdue() {
 		fmt.Fprintf(w.stdout, "\nTo decide about exactly this:\n  %s\n  %s\n",
-			f.decide("approve", &q), f.decide("deny", &q)+" --reason '…'")
+			f.command("approve", q.Run, "--digest", string(q.Binding)),
+			f.command("deny", q.Run, "--digest", string(q.Binding))+" --reason '…'")
 	}
 	return nil
 }
 
-// decide writes the command that approves or denies just what was shown.
-func (f *ledgerFlags) decide(word string, q *ledgerRequest) string {
+// command writes a command of approvals for the same ledger.
+func (f *ledgerFlags) command(word string, args ...string) string {
 	words := []string{"pgfsm", "approvals", word}
 	if f.config != "" {
 		words = append(words, "-c", f.config)
@@ -96,7 +97,7 @@ func (f *ledgerFlags) decide(word string, q *ledgerRequest) string {
 	if f.ledger != "" {
 		words = append(words, "--ledger", f.ledger)
 	}
-	words = append(words, q.Run, "--digest", string(q.Binding))
+	words = append(words, args...)
 	for i, word := range words {
 		if !visible.PlainWord(word) {
 			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

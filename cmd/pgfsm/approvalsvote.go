@@ -9,6 +9,7 @@ import (
 
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
+	"pgfsm/states"
 	"pgfsm/traces/ledger"
 )
 
@@ -34,6 +35,9 @@ func newVote(w world, f *ledgerFlags, approve bool, cmd *cobra.Command) *cobra.C
 	var digest string
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if digest == "" {
+			return f.errNoDigest(cmd.Name(), args[0])
+		}
 		v.Run, v.Binding = args[0], canonical.Digest(digest)
 		o, err := openThere(w, f)
 		if err != nil {
@@ -43,7 +47,6 @@ func newVote(w world, f *ledgerFlags, approve bool, cmd *cobra.Command) *cobra.C
 	}
 	cmd.Flags().StringVar(&digest, "digest", "", "the digest that show prints, whole")
 	cmd.Flags().StringVar(&v.Reason, "reason", "", fmt.Sprintf("why, in at most %d bytes", ledger.MaxReason))
-	mustFlags(cmd, "digest")
 	if !approve {
 		mustFlags(cmd, "reason")
 	}
@@ -83,12 +86,27 @@ func (f *ledgerFlags) vote(ctx context.Context, w world, o *openedLedger, v ledg
 	case ledger.Pending:
 		fmt.Fprintf(w.stdout, "%s agrees: %d of %d. The request waits for %d more, until %s.\n", name, q.Agreed, q.Quorum, q.Quorum-q.Agreed, q.Expires)
 	case ledger.Approved:
-		fmt.Fprintf(w.stdout, "Approved by %s: %d of %d. The call is not made yet: pgfsm resume %s makes it, until %s.\n",
-			name, q.Agreed, q.Quorum, q.RunID, q.Expires)
+		fmt.Fprintf(w.stdout, "Approved by %s: %d of %d. %s\n", name, q.Agreed, q.Quorum, callNext(&q))
 	default:
 		fmt.Fprintf(w.stdout, "Denied by %s. Nothing was called, and nothing will be.\n", name)
 	}
 	return nil
+}
+
+// callNext says who makes an approved call.
+func callNext(q *ledger.Request) string {
+	makes := "a running pgfsm serve or pgfsm approvals serve"
+	if q.Kind != states.KindAgent {
+		makes = "the command that waits for it (--wait), or " + makes + ","
+	}
+	return fmt.Sprintf("The call is not made yet: %s makes it within seconds. If none runs, pgfsm resume %s makes it. The approval expires at %s.",
+		makes, q.RunID, q.Expires)
+}
+
+// errNoDigest says where the digest is that a decision needs.
+func (f *ledgerFlags) errNoDigest(word, run string) error {
+	return fmt.Errorf("--digest is missing: it says which call you decide about. Look at the call, which prints its digest last:\n  %s\n"+
+		"Then repeat with that digest:\n  %s", f.command("show", run), f.command(word, run, "--digest", "DIGEST"))
 }
 
 // end ends a run that was denied or has expired. If it cannot, the next start of whoever runs the calls does.
