@@ -71,6 +71,9 @@ func (o *serveOptions) serve(ctx context.Context, w world) (err error) {
 		return err
 	}
 	defer func() { err = closing(w, l, err) }()
+	if err := l.verifyOpen(ctx); err != nil {
+		return err
+	}
 	var a *app
 	if !o.noResume {
 		if a, err = open(w, &options{config: o.config}); err != nil {

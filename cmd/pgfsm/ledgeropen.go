@@ -103,6 +103,15 @@ func (o *openedLedger) View(ctx context.Context, do func(ledger.Reader) error) e
 	return o.store.View(ctx, do)
 }
 
+// verifyOpen refuses a ledger whose tokens or open requests are not as they were written: calls would be made by them.
+func (o *openedLedger) verifyOpen(ctx context.Context) error {
+	err := o.View(ctx, func(r ledger.Reader) error { return ledger.VerifyOpen(ctx, r) })
+	if errors.Is(err, ledger.ErrTampered) {
+		return fmt.Errorf("ledger %s: %w; keep the file, see what pgfsm ledger verify says of it, and restore a backup", o.path, err)
+	}
+	return err
+}
+
 // Close lets go of the ledger and of its file.
 func (o *openedLedger) Close() error {
 	var err error

@@ -182,6 +182,10 @@ func TestServeFailuresOfTheLedgerAtStart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "pgfsm.db"},
+		{"a-token-was-changed", func(t *testing.T, at string) {
+			command(t.Context(), nil, "token", "create", "--ledger", "sqlite:"+at, "--role", "agent", "--name", "ci").want(t, exitYes)
+			tampered(t, at, "UPDATE tokens SET role = 'approver'")
+		}, "its role (\"approver\", should be \"agent\") is not what its events say; keep the file, see what pgfsm ledger verify says"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -57,6 +57,9 @@ func (s *service) open(ctx context.Context, o *options) (err error) {
 	if s.ledger, err = openLedger(s.w, "", sqlitePrefix+s.app.loaded.Ledger, toRecord); err != nil {
 		return err
 	}
+	if err = s.ledger.verifyOpen(ctx); err != nil {
+		return err
+	}
 	s.app.recoverLedger(ctx, s.ledger)
 	if s.w.env(tokenVariable) != "" {
 		who, err := caller(ctx, s.w, s.ledger, ledger.ActCall)

@@ -42,6 +42,8 @@ type Reader interface {
 	End() (End, error)
 	// LastPrune returns the last event of the type [LedgerPruned], or ErrNotFound. It is quick however many others there are.
 	LastPrune() (Event, error)
+	// TokenEvents returns the events of the types [TokenCreated] and [TokenRevoked], oldest first. It is quick however many others there are.
+	TokenEvents() iter.Seq2[Event, error]
 	// Events returns the events behind a seq, oldest first.
 	Events(after int64) iter.Seq2[Event, error]
 	// EventsOf returns the events of one run, oldest first.

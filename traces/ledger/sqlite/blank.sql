@@ -143,6 +143,7 @@ BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
 CREATE TRIGGER steps_refuse_insert BEFORE INSERT ON steps
 WHEN NEW.seq - max(NEW.earlier, 0) <= (SELECT max(seq) FROM steps WHERE run_id = NEW.run_id)
 BEGIN SELECT RAISE(ABORT, 'steps are append-only'); END;
+CREATE INDEX events_tokens ON events (seq) WHERE type IN ('token.created', 'token.revoked');
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (1, 1);
 INSERT INTO goose_db_version (version_id, is_applied) VALUES (2, 1);

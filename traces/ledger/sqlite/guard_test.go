@@ -140,6 +140,7 @@ func TestPlansOfOneRow(t *testing.T) {
 		name, query, index string
 		args               []driver.Value
 	}{
+		{"token-events", tokenEvents, "USING INDEX events_tokens", nil},
 		{"last-prune", lastPrune, "USING INDEX events_pruned", nil},
 		{"waiting", waiting, "requests_waiting (actor=? AND server=? AND tool=? AND arguments=?)", []driver.Value{"ann", "files", "read", "d"}},
 	} {

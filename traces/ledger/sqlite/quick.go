@@ -378,6 +378,7 @@ func (q *quick) PutBlob(b ledger.Blob) error {
 // What calls do not ask.
 
 func (q *quick) Last() (ledger.Event, error)                   { return q.elsewhere().Last() }
+func (q *quick) TokenEvents() iter.Seq2[ledger.Event, error]   { return q.elsewhere().TokenEvents() }
 func (q *quick) LastPrune() (ledger.Event, error)              { return q.elsewhere().LastPrune() }
 func (q *quick) Events(n int64) iter.Seq2[ledger.Event, error] { return q.elsewhere().Events(n) }
 func (q *quick) EventsOf(run string) iter.Seq2[ledger.Event, error] {

@@ -130,6 +130,13 @@ func (t *tx) LastPrune() (ledger.Event, error) {
 	return one(all(t, readLastEvent, lastPrune), "the last prune")
 }
 
+// tokenEvents has the condition of the partial index written out, so that it is used.
+const tokenEvents = "SELECT " + eventColumns + " FROM events WHERE type IN ('token.created', 'token.revoked') ORDER BY seq"
+
+func (t *tx) TokenEvents() iter.Seq2[ledger.Event, error] {
+	return apart(t, all(t, readEvents, tokenEvents))
+}
+
 func (t *tx) Events(after int64) iter.Seq2[ledger.Event, error] {
 	return apart(t, all(t, func(r *row) []ledger.Event {
 		group := readEvents(r)

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"pgfsm/states"
@@ -83,7 +84,7 @@ func lastPrune(t *testing.T, h Harness) {
 		want int64 // 0: none
 	}{
 		{of(1, ledger.MCPPassed), 0}, {of(2, ledger.LedgerPruned), 2}, {of(3, ledger.MCPPassed), 2}, {of(4, ledger.LedgerPruned), 4},
-		{of(5, ledger.TokenCreated), 4},
+		{of(5, ledger.TokenCreated), 4}, {of(6, ledger.TokenRevoked), 4}, {of(7, ledger.MCPPassed), 4},
 	} {
 		update(t, s, func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{step.add}) })
 		view(t, s, func(r ledger.Reader) {
@@ -96,6 +97,18 @@ func lastPrune(t *testing.T, h Harness) {
 			}
 		})
 	}
+	view(t, s, func(r ledger.Reader) {
+		var seqs []int64
+		for e, err := range r.TokenEvents() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			seqs = append(seqs, e.Seq)
+		}
+		if !slices.Equal(seqs, []int64{5, 6}) {
+			t.Errorf("TokenEvents = %v, want 5 and 6", seqs)
+		}
+	})
 	update(t, s, func(tx ledger.Tx) error { return tx.Prune(4, nil) })
 	view(t, s, func(r ledger.Reader) {
 		e, err := r.LastPrune()

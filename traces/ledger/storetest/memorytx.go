@@ -100,6 +100,14 @@ func (r *reader) LastPrune() (ledger.Event, error) {
 	return ledger.Event{}, fmt.Errorf("the last prune: %w", ledger.ErrNotFound)
 }
 
+func (r *reader) TokenEvents() iter.Seq2[ledger.Event, error] {
+	return rows(r, func(s *state) []ledger.Event {
+		return cloned(slices.DeleteFunc(slices.Clone(s.events), func(e ledger.Event) bool {
+			return e.Type != ledger.TokenCreated && e.Type != ledger.TokenRevoked
+		}))
+	})
+}
+
 func (r *reader) Events(after int64) iter.Seq2[ledger.Event, error] {
 	return rows(r, func(s *state) []ledger.Event {
 		first := sort.Search(len(s.events), func(i int) bool { return s.events[i].Seq > after })

@@ -1,0 +1,57 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+)
+
+// VerifyOpen holds the tokens, and the requests that have not ended, to their events: the rows that a gateway acts on. How long it takes
+// does not depend on how many runs have ended. Whether the chain of events is whole, only [Verify] says. The error is a [*Fault] for the
+// first row that does not fit.
+func VerifyOpen(ctx context.Context, r Reader) error {
+	v := &verifier{ctx: ctx, r: r, blobs: newBlobs(r)}
+	last, err := r.LastPrune()
+	switch {
+	case err == nil:
+		err = v.alone(&last)
+	case errors.Is(err, ErrNotFound):
+		err = nil
+	default:
+		err = unread("events", "the last prune", err)
+	}
+	if err != nil {
+		return err
+	}
+	at := "the first of a token"
+	for e, err := range r.TokenEvents() {
+		if err != nil {
+			return unread("events", at, err)
+		}
+		if err := v.alone(&e); err != nil {
+			return err
+		}
+		at = eventKey(e.Seq)
+	}
+	if err := v.tokens(); err != nil {
+		return err
+	}
+	at = "the first"
+	for q, err := range r.Requests(Filter{Open: true}) {
+		if err != nil {
+			return unread("requests", at, err)
+		}
+		if _, err := v.run(&q); err != nil {
+			return err
+		}
+		at = q.RunID
+	}
+	return nil
+}
+
+// alone looks at an event about no run, without those before it.
+func (v *verifier) alone(e *Event) error {
+	if e.digest() != e.Hash || e.RunID != "" {
+		return &Fault{"events", eventKey(e.Seq), "its hash is not that of its content"}
+	}
+	return v.apart(e)
+}

@@ -1,0 +1,44 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"pgfsm/traces/ledger"
+)
+
+// TestVerifyOpen: what a gateway acts on is found before it does; what has ended is left to Verify.
+func TestVerifyOpen(t *testing.T) {
+	t.Parallel()
+	path := archive(t)
+	for _, c := range []struct{ name, change, table string }{
+		{"as-it-was-written", "SELECT 1", ""},
+		{"token-of-another-role", "UPDATE tokens SET role = 'admin' WHERE rowid = 1", "tokens"},
+		{"token-that-does-not-expire", "UPDATE tokens SET expires = '2099-01-01T00:00:00Z' WHERE rowid = 1", "tokens"},
+		{"token-not-revoked-any-more", "UPDATE tokens SET revoked = '', seq = 1 WHERE rowid = 1", "tokens"},
+		{"token-too-many", "INSERT INTO tokens SELECT 'x', name, role, secret, created, expires, revoked, seq FROM tokens LIMIT 1", "tokens"},
+		{"token-missing", "DELETE FROM tokens WHERE rowid = 1", "tokens"},
+		{"token-made-differently", "UPDATE events SET payload = replace(payload, 'approver', 'admin') WHERE type = 'token.created'", "events"},
+		{"open-request-of-somebody-else", "UPDATE requests SET actor = 'mallory' WHERE ended = ''", "requests"},
+		{"open-request-approved", "UPDATE requests SET status = 'approved', agreed = 9 WHERE ended = ''", "requests"},
+		{"open-again", "UPDATE requests SET ended = '' WHERE run_id = (SELECT min(run_id) FROM requests WHERE ended <> '')", "requests"},
+		{"step-of-an-open-request", "UPDATE steps SET facts = 'null' WHERE run_id IN (SELECT run_id FROM requests WHERE ended = '')", "steps"},
+		{"request-that-has-ended", "UPDATE requests SET reason = 'x' WHERE ended <> ''", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, path)
+			b.do(t, c.change)
+			var found error
+			look(t, b.path, func(r ledger.Reader) error {
+				found = ledger.VerifyOpen(context.Background(), r)
+				return nil
+			})
+			fault := new(ledger.Fault)
+			if is := errors.As(found, &fault); is != (c.table != "") || is && fault.Table != c.table || !is && found != nil {
+				t.Errorf("VerifyOpen() = %v, want a fault of %q", found, c.table)
+			}
+		})
+	}
+}
