@@ -99,7 +99,8 @@ func (o *serveOptions) serve(ctx context.Context, w world) (err error) {
 		}
 	}
 	handler := api.New(api.Options{
-		Ledger: l.Ledger, Hosts: slices.Concat(loopback.Hosts(on), o.hosts), Voted: k.wake, Ready: k.ready, Log: say,
+		Ledger: l.Ledger, Hosts: slices.Concat(loopback.Hosts(on), o.hosts), Voted: k.wake, Ready: k.ready, Result: results{k.replayer}.of,
+		Log: say,
 	})
 	within, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -19,7 +20,11 @@ func newLedgerShow(w world, f *ledgerFlags) *cobra.Command {
 		Example: `  pgfsm ledger show 01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.view(cmd.Context(), w, func(r ledger.Reader) error { return showRun(w, r, args[0], f.json) })
+			p, err := newReplayer()
+			if err != nil {
+				return err
+			}
+			return f.view(cmd.Context(), w, func(r ledger.Reader) error { return showRun(cmd.Context(), w, r, results{p}, args[0], f.json) })
 		},
 	}
 }
@@ -70,7 +75,7 @@ func newLedgerRequest(r ledger.Reader, q *ledger.Request) (ledgerRequest, error)
 	}, err
 }
 
-func showRun(w world, r ledger.Reader, run string, asJSON bool) error {
+func showRun(ctx context.Context, w world, r ledger.Reader, made results, run string, asJSON bool) error {
 	q, err := r.Request(run)
 	if err != nil {
 		return noRun(run, err)
@@ -78,6 +83,10 @@ func showRun(w world, r ledger.Reader, run string, asJSON bool) error {
 	d, err := newLedgerRequest(r, &q)
 	if err != nil {
 		return err
+	}
+	result, note, err := made.of(ctx, r, &q)
+	if err != nil {
+		note = "the result cannot be shown: " + err.Error()
 	}
 	var events []eventLine
 	for e, err := range r.EventsOf(run) {
@@ -95,13 +104,29 @@ func showRun(w world, r ledger.Reader, run string, asJSON bool) error {
 			SchemaVersion int           `json:"schema_version"`
 			Request       ledgerRequest `json:"request"`
 			Events        []eventLine   `json:"events"`
-		}{schemaVersion, d, events})
+
+			Result     jsontext.Value `json:"result"` // as the agent gets it; null if there is none
+			ResultNote string         `json:"result_note"`
+		}{schemaVersion, d, events, orNull(result), note})
 	}
 	d.print(w)
+	switch {
+	case note != "":
+		fmt.Fprintf(w.stdout, "%s %s\n\n", newInk(w).bold("Result:"), visible.Text(note))
+	case result != nil:
+		fmt.Fprintf(w.stdout, "%s\n%s\n\n", newInk(w).bold("Result:"), indented(result, wholeTrace(run)))
+	}
 	for i := range events {
 		fmt.Fprintf(w.stdout, "%6d  %s  %s\n", events[i].Seq, visible.Text(events[i].At), events[i].told(false))
 	}
 	return nil
+}
+
+func orNull(v jsontext.Value) jsontext.Value {
+	if v == nil {
+		return jsontext.Value("null")
+	}
+	return v
 }
 
 // print shows people how a run stands; what does not apply is left out.

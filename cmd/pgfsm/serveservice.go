@@ -115,14 +115,14 @@ func (s *service) build(on, admin net.Listener) (err error) {
 		o.Hosts = slices.Concat(loopback.Hosts(on), s.app.loaded.Serve.Hosts)
 	}
 	if s.ledger != nil {
-		o.Authenticate, o.Passed = s.authenticate, s.passed
+		o.Authenticate, o.Passed, o.Status = s.authenticate, s.passed, s.gate.Status
 	}
 	if s.gateway, err = gateway.New(o); err != nil || admin == nil {
 		return err
 	}
 	a := api.Options{Hosts: slices.Concat(loopback.Hosts(admin), s.app.loaded.Serve.Hosts), Ready: s.ready, Log: s.say}
 	if s.ledger != nil {
-		a.Ledger, a.Voted = s.ledger.Ledger, s.worker.wake
+		a.Ledger, a.Voted, a.Result = s.ledger.Ledger, s.worker.wake, results{s.gate.replayer}.of
 	}
 	s.admin = api.New(a)
 	return nil

@@ -31,6 +31,8 @@ type Options struct {
 	Calls     Calls
 	// Authenticate says whose a bearer token is. Nil: no token is anybody's.
 	Authenticate func(ctx context.Context, token string) (Identity, error)
+	// Status says how a run of the caller stands, as one JSON text; nil if the caller has no such run. Nil: there is no GET /status/{run}.
+	Status func(ctx context.Context, who Identity, run string) ([]byte, error)
 	// Passed is told what passes besides tools/call, before it does. An error keeps it from passing.
 	Passed func(context.Context, Passed) error
 	// Mask takes the operator's secrets out of what a server says.

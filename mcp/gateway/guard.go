@@ -26,6 +26,7 @@ const (
 	refusedOrigin      = "origin_refused"
 	refusedToken       = "token_refused"
 	refusedUnavailable = "authentication_unavailable"
+	refusedLedger      = "ledger_unavailable"
 	refusedPath        = "path_unknown"
 	refusedMethod      = "method_refused"
 	refusedType        = "content_type_refused"

@@ -45,7 +45,28 @@ const (
 	pathMCP      = "/mcp"
 	pathSSE      = "/sse"
 	pathMessages = "/sse/messages"
+	pathStatus   = "/status/" // and a run's id
 )
+
+// status answers how a run of the caller stands.
+func (x *exchange) status(run string) *refusal {
+	if x.r.Method != http.MethodGet {
+		return x.notAllowed(http.MethodGet)
+	}
+	if err := x.busy.enter(x.from); err != nil {
+		return refusalOf(err)
+	}
+	defer x.busy.leave(x.from)
+	switch doc, err := x.options.Status(x.r.Context(), x.from, run); {
+	case err != nil:
+		return refuse(http.StatusServiceUnavailable, refusedLedger, "the ledger cannot be read now")
+	case doc == nil:
+		return refuse(http.StatusNotFound, refusedPath, "there is no such run of yours")
+	default:
+		x.plain(http.StatusOK, doc)
+		return nil
+	}
+}
 
 // serve answers, or says why not.
 func (x *exchange) serve() *refusal {
@@ -58,6 +79,9 @@ func (x *exchange) serve() *refusal {
 		return f
 	}
 	x.from = who
+	if run, ok := strings.CutPrefix(x.r.URL.EscapedPath(), pathStatus); ok && x.options.Status != nil {
+		return x.status(run)
+	}
 	at, kind := x.where(x.r.URL.EscapedPath()) // in one spelling: who stands before this may decide by it
 	if at == nil {
 		return refuse(http.StatusNotFound, refusedPath, "there is nothing here; servers are at /mcp and /servers/{name}/mcp")

@@ -41,8 +41,7 @@ func (g *Gateway) task(ctx context.Context, q *request) []byte {
 	return q.splice(g.completed(result))
 }
 
-// settled is a task as its client gets it. The result in it is the server's, and passes as results do; but one that asks for input
-// does not, whatever is exposed: who has waited for people cannot be asked, and would have the call made once more.
+// settled is a task as its client gets it.
 func settled(task jsontext.Value, id string) jsontext.Value {
 	var edits []edit
 	_ = pieces(task, func(p piece) { // it is made here
@@ -50,19 +49,22 @@ func settled(task jsontext.Value, id string) jsontext.Value {
 			return
 		}
 		run, _, _ := strings.Cut(id, ".")
-		var f finding
-		with := jsontext.Value(nil)
-		switch err := f.read(p.value); {
-		case err != nil:
-			with = withheld(CodeResultRefused, "the server's result cannot be used", run)
-		case f.asks():
-			with = withheld(CodeInputRefused, "the server asks for input, which a call that has waited cannot give", run)
-		case f.kind != "complete":
-			with = withheld(CodeResultRefused, "the server answered with a kind of result that nobody asked for", run)
-		default:
-			with = f.finish(p.value, nil, false)
-		}
-		edits = append(edits, edit{p.at, len(p.value), with})
+		edits = append(edits, edit{p.at, len(p.value), Delivered(p.value, run)})
 	})
 	return edited(task, nil, edits)
+}
+
+// Delivered is the result of a run's call as those get it who were not connected when it came. A result passes as results do, but one
+// that asks for input does not, whatever is exposed: to answer it the call would be made once more.
+func Delivered(result jsontext.Value, run string) jsontext.Value {
+	var f finding
+	switch err := f.read(result); {
+	case err != nil:
+		return withheld(CodeResultRefused, "the server's result cannot be used", run)
+	case f.asks():
+		return withheld(CodeInputRefused, "the server asks for input, which a call that has waited cannot give", run)
+	case f.kind != "complete":
+		return withheld(CodeResultRefused, "the server answered with a kind of result that nobody asked for", run)
+	}
+	return f.finish(result, nil, false)
 }

@@ -41,6 +41,7 @@ type Action string
 const (
 	ActCall   Action = "call"   // ask for calls, and see how one's own stand
 	ActRead   Action = "read"   // see every request, and what is bound
+	ActAudit  Action = "audit"  // see the results of all calls
 	ActVote   Action = "vote"   // approve and deny
 	ActManage Action = "tokens" // create and revoke tokens, and prune
 )
@@ -50,6 +51,7 @@ const (
 var mayDo = map[Action][]string{
 	ActCall:   {RoleAgent},
 	ActRead:   {RoleApprover, RoleAuditor, RoleAdmin},
+	ActAudit:  {RoleAuditor},
 	ActVote:   {RoleApprover},
 	ActManage: {RoleAdmin},
 }

@@ -78,22 +78,27 @@ func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, w W
 	return got, err
 }
 
-// Ended returns a run that has ended as it ended, by executing its record again. The error is [ErrUndecided] where it has
-// not ended.
+// Ended is [Ended] on a state of its own.
 func (l *Ledger) Ended(ctx context.Context, p *traces.Replayer, run string) (got Resumed, err error) {
-	var again *traces.Resumption
 	err = l.View(ctx, func(r Reader) error {
-		h, steps, q, err := Load(r, run)
-		switch {
-		case err != nil:
-			return err
-		case q.Ended == "":
-			return &ClaimError{Request: q, Err: ErrUndecided}
-		}
-		got.Head = q.Head
-		again, err = p.Resume(&h, steps)
+		got, err = Ended(ctx, r, p, run)
 		return err
 	})
+	return got, err
+}
+
+// Ended returns a run that has ended as it ended, by executing its record again. Nothing is recorded: whoever tells an agent of the
+// outcome calls [Ledger.Deliver], too. The error is [ErrUndecided] where the run has not ended.
+func Ended(ctx context.Context, r Reader, p *traces.Replayer, run string) (got Resumed, err error) {
+	h, steps, q, err := Load(r, run)
+	switch {
+	case err != nil:
+		return got, err
+	case q.Ended == "":
+		return got, &ClaimError{Request: q, Err: ErrUndecided}
+	}
+	got.Head = q.Head
+	again, err := p.Resume(&h, steps)
 	if err != nil {
 		return got, err
 	}

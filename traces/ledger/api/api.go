@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/time/rate"
 
 	"pgfsm/policy/canonical"
@@ -26,6 +27,8 @@ type Options struct {
 	Voted func(run string)
 	// Ready says why the service cannot do its work now; nil if it can. It may be nil.
 	Ready func(context.Context) error
+	// Result returns the result of a request's call, or null and why it is not shown. It may be nil: then nothing has a result.
+	Result func(context.Context, ledger.Reader, *ledger.Request) (result jsontext.Value, note string, err error)
 	// Log takes one line about what callers are not told. Lines beyond a few a second are left out. It may be nil.
 	Log func(line string)
 }
@@ -36,12 +39,13 @@ type Handler struct {
 	hosts  []string
 	voted  func(string)
 	ready  func(context.Context) error
+	result func(context.Context, ledger.Reader, *ledger.Request) (jsontext.Value, string, error)
 	log    func(string)
 }
 
 // New returns a handler.
 func New(o Options) *Handler {
-	h := &Handler{ledger: o.Ledger, voted: o.Voted, ready: o.Ready, log: func(string) {}}
+	h := &Handler{ledger: o.Ledger, voted: o.Voted, ready: o.Ready, result: o.Result, log: func(string) {}}
 	for _, name := range o.Hosts {
 		h.hosts = append(h.hosts, strings.ToLower(name))
 	}

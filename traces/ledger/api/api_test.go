@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy/canonical"
 	"pgfsm/states/statestest"
@@ -231,6 +234,38 @@ func TestReasonsAreVisible(t *testing.T) {
 	late.want(t, 409, "request_decided")
 	if strings.ContainsAny(string(late.body), "\u202e\x1b") {
 		t.Errorf("who comes too late is told %s", late.body)
+	}
+}
+
+// Results are shown to auditors alone. One that cannot be shown says so, and the log says why.
+func TestResultsAreForAuditors(t *testing.T) {
+	d := newDesk(t)
+	q := d.held(1)
+	var fails error
+	d.handler = api.New(api.Options{
+		Ledger: d.ledger, Hosts: []string{service}, Log: d.notes.add,
+		Result: func(_ context.Context, _ ledger.Reader, of *ledger.Request) (jsontext.Value, string, error) {
+			if of.RunID != q.RunID || fails != nil {
+				return nil, "", fails
+			}
+			return jsontext.Value(`{"content":[]}`), "", nil
+		},
+	})
+	for role, want := range map[string]string{ // in any order: each stands alone
+		ledger.RoleAuditor: `{"content":[]}`, ledger.RoleApprover: "null", ledger.RoleAdmin: "null",
+	} {
+		got := d.call(http.MethodGet, "/status/"+q.RunID, d.token(role, role), "")
+		got.want(t, 200, "")
+		if !strings.Contains(string(got.body), `"result":`+want+`,"result_note":""`) {
+			t.Errorf("as %s: %s", role, got.body)
+		}
+	}
+	fails = errDisk
+	got := d.call(http.MethodGet, "/status/"+q.RunID, d.token(ledger.RoleAuditor, ledger.RoleAuditor), "")
+	got.want(t, 200, "")
+	if body := string(got.body); !strings.Contains(body, `"result":null,"result_note":"the result cannot be shown`) ||
+		strings.Contains(body, errDisk.Error()) || !strings.Contains(d.notes.String(), errDisk.Error()) {
+		t.Errorf("%s, log %s", body, &d.notes)
 	}
 }
 

@@ -69,6 +69,8 @@ type status struct {
 	Display       string         `json:"display"` // the same for people: indented, with everything visible that could deceive
 	RiskRules     []string       `json:"risk_rules"`
 	Votes         []vote         `json:"votes"`
+	Result        jsontext.Value `json:"result"`      // for auditors: as the agent gets it; null if there is none
+	ResultNote    string         `json:"result_note"` // why there is none, if the call has one
 }
 
 type vote struct {
@@ -80,7 +82,7 @@ type vote struct {
 }
 
 func newStatus(r ledger.Reader, q *ledger.Request) (status, error) {
-	s := status{SchemaVersion: schemaVersion, Request: newRequest(q), Args: jsontext.Value("null"), RiskRules: []string{}}
+	s := status{SchemaVersion: schemaVersion, Request: newRequest(q), Args: jsontext.Value("null"), Result: jsontext.Value("null"), RiskRules: []string{}}
 	args, err := q.Call(r)
 	if err != nil {
 		return s, err

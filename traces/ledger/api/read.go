@@ -96,8 +96,18 @@ func (h *Handler) status(c *call) (answer, error) {
 		if err != nil {
 			return err
 		}
-		out, err = newStatus(r, &q)
-		return err
+		if out, err = newStatus(r, &q); err != nil || h.result == nil || !c.caller.May(ledger.ActAudit) {
+			return err
+		}
+		result, note, err := h.result(c.r.Context(), r, &q)
+		if err != nil {
+			h.log("the result of run " + q.RunID + " cannot be shown: " + err.Error())
+			note = "the result cannot be shown; the service's log says why"
+		}
+		if out.ResultNote = note; result != nil {
+			out.Result = result
+		}
+		return nil
 	})
 	return jsonAnswer(out), err
 }
