@@ -122,6 +122,7 @@ func callFaults() []inCall {
 		{"garbage", says("application/json", "Server ready!"), "server_protocol", "unknown", retryLook},
 		{"another-id", says("application/json", response("4711", oneText)), "server_protocol", "unknown", retryLook},
 		{"a-member-twice", says("application/json", `{"jsonrpc":"2.0","id":ID,"result":{},"id":ID}`), "server_protocol", "unknown", retryLook},
+		{"not-utf-8", says("application/json", response("ID", "{\"content\":[],\"x\":\"\xff\"}")), "server_protocol", "unknown", retryLook},
 		{"unknown-content-type", says("text/html", response("ID", oneText)), "server_unreachable", "unknown", retryLook},
 		{"a-stream-without-an-answer", says("text/event-stream", "event: message\n\n"), "server_unreachable", "unknown", retryLook},
 		{"100-MiB", func(*unruly, string) answering {

@@ -47,7 +47,7 @@ func TestServeStatus(t *testing.T) {
 	}
 	a := o.agent("/mcp", o.ci)
 	run := made(t, a, `{"n":1}`, `{"content":[{"type":"text","text":"hi"}],"_meta":{"io.modelcontextprotocol/x":1,"y":2}}`)
-	const result = `"result":{"_meta":{"y":2},"content":[{"text":"hi","type":"text"}]}`
+	const result = `"result":{"content":[{"type":"text","text":"hi"}],"_meta":{"y":2}}`
 	for _, c := range []struct {
 		name, at, token string
 		status          int

@@ -53,6 +53,9 @@ func (x *exchange) status(run string) *refusal {
 	if x.r.Method != http.MethodGet {
 		return x.notAllowed(http.MethodGet)
 	}
+	if x.from.Token == "" { // everybody on this machine has the same name then
+		return refuse(http.StatusUnauthorized, refusedToken, "how a run stands is told to the token that asked for it")
+	}
 	if err := x.busy.enter(x.from); err != nil {
 		return refusalOf(err)
 	}
