@@ -34,7 +34,6 @@ func Routes() (all []string) {
 // Limits are those of a test's server.
 type Limits struct {
 	Header, Read, Grace time.Duration
-	Connections         int
 }
 
 // ServeWithin is Serve within other limits.
@@ -48,9 +47,6 @@ func ServeWithin(ctx context.Context, on net.Listener, h http.Handler, o Limits)
 	}
 	if o.Grace > 0 {
 		l.grace = o.Grace
-	}
-	if o.Connections > 0 {
-		l.connections = o.Connections
 	}
 	return serve(ctx, on, h, l)
 }

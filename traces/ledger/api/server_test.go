@@ -87,7 +87,6 @@ func TestSlowAndLargeCalls(t *testing.T) {
 
 // An approver decides at once, whatever number of connections ask nothing, or asked for health and stay.
 func TestFloodsKeepNobodyOut(t *testing.T) {
-	const places = 8
 	for _, tt := range []struct {
 		name, says string
 		count      int
@@ -99,7 +98,7 @@ func TestFloodsKeepNobodyOut(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDesk(t)
 			q := d.held(1)
-			to := serves(t, d.handler, api.Limits{Connections: places})
+			to := serves(t, d.handler, api.Limits{})
 			call := func(method, path, body string) string {
 				return method + " " + path + " HTTP/1.1\r\nHost: " + service + "\r\nAuthorization: Bearer " + d.token(ledger.RoleApprover, alice) +
 					"\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
