@@ -73,7 +73,7 @@ func events(t *testing.T, s ledger.Store) int {
 // refused checks that an error is the right one, and says which file and what to do.
 func refused(t *testing.T, err, want error, path, remedy string) {
 	t.Helper()
-	if passes := want == ErrFull || want == ErrLocked; errors.Is(err, ledger.ErrUnavailable) != passes {
+	if passes := want == ErrFull || want == ErrLocked || want == ErrReadOnly; errors.Is(err, ledger.ErrUnavailable) != passes {
 		t.Errorf("error %v: that nothing was recorded, and may be later, is %t, want %t", err, !passes, passes)
 	}
 	if !errors.Is(err, want) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), remedy) {
