@@ -94,7 +94,7 @@ type clientReport struct {
 type clientAnswer struct {
 	IsError bool   `json:"isError"`
 	Text    string `json:"text"`  // of all text blocks; and the other blocks' types
-	Code    string `json:"code"`  // structuredContent.code
+	Code    string `json:"code"`  // of the gateway's decision
 	Fault   string `json:"fault"` // what the client threw instead
 }
 
@@ -299,7 +299,7 @@ func (in interop) inspectorDoes(t *testing.T, url, era string) (made int) {
 	for _, c := range []struct{ tool, args, at, want, stderr string }{
 		{"everything__echo", `{"message": "hi"}`, "/result/content/0/text", "Echo: hi", ""},
 		{"memory__read_graph", `{}`, "/result/isError", "", ""},
-		{"everything__echo", `{"message": "hi", "more": 1}`, "/result/structuredContent/code", "arguments_invalid", "tool_is_error"},
+		{"everything__echo", `{"message": "hi", "more": 1}`, "/result/_meta/io.pgfsm~1decision/code", "arguments_invalid", "tool_is_error"},
 		{"everything__get-env", `{}`, "/result", "", "tool_not_found"},
 	} {
 		got, err := inspect("--method", "tools/call", "--tool-name", c.tool, "--tool-args-json", c.args)

@@ -49,10 +49,10 @@ func (o *office) writes(t *testing.T, name, text string) {
 func (o *office) held(t *testing.T, a *agent, args string) string {
 	t.Helper()
 	got := a.call("echo__look", args)
-	if got.code() != "approval_required" || got.Result.Structured.RunID == "" {
+	if got.code() != "approval_required" || got.Result.Meta.Decision.RunID == "" {
 		t.Fatalf("it is not held: %s\n%s", got.Raw, o.stderr)
 	}
-	return got.Result.Structured.RunID
+	return got.Result.Meta.Decision.RunID
 }
 
 // ended waits until a run has ended.
@@ -106,7 +106,7 @@ func TestServeFailuresOfDecisions(t *testing.T) {
 		run := o.held(t, a, `{"n":1}`)
 		got := a.until(t, "echo__look", `{"n":1}`, "approval_required")
 		got.wants(t, "approval_expired", "not_sent", retryLater)
-		if got.Result.Structured.RunID != run {
+		if got.Result.Meta.Decision.RunID != run {
 			t.Errorf("another run expired: %s", got.Raw)
 		}
 		if again := o.held(t, a, `{"n":1}`); again == run {
@@ -299,7 +299,7 @@ func TestServeHoldsCallsOpen(t *testing.T) {
 		o := newOffice(t, holdLook, "approvals: {on_pending: error}\n")
 		got := o.agent("/mcp", o.ci).call("echo__look", `{"n":1}`)
 		got.wants(t, "approval_required", "not_sent", retrySame)
-		if r := got.Result.Structured; r.After <= 0 || r.Decide != "pgfsm approvals show "+r.RunID {
+		if r := got.Result.Meta.Decision; r.After <= 0 || r.Decide != "pgfsm approvals show "+r.RunID {
 			t.Errorf("the answer is %s", got.Raw)
 		}
 	})
@@ -320,7 +320,7 @@ func TestServeShowsWhereToDecide(t *testing.T) {
 			method, _ := at(said, "/method")
 			if string(method) != `"elicitation/create"` {
 				got := read(t, said)
-				if want := "https://approvals.example.com/runs/" + got.Result.Structured.RunID; got.Result.Structured.Decide != want {
+				if want := "https://approvals.example.com/runs/" + got.Result.Meta.Decision.RunID; got.Result.Meta.Decision.Decide != want {
 					t.Errorf("the answer is %s, want it to name %s", said, want)
 				}
 				continue
@@ -397,7 +397,7 @@ func TestServeTasks(t *testing.T) {
 				return status(got) != "working"
 			})
 			text, _ := at(got.Raw, "/result/result/content/0/text")
-			code, _ := at(got.Raw, "/result/result/structuredContent/code")
+			code, _ := at(got.Raw, "/result/result/_meta/io.pgfsm~1decision/code")
 			failed, _ := at(got.Raw, "/result/result/isError")
 			if said := strings.Trim(string(code)+string(text), `"`); status(got) != "completed" || !strings.HasPrefix(said, tt.want) ||
 				(string(failed) == "true") != (tt.verb == "deny") {

@@ -178,7 +178,7 @@ func (h *holdout) begins(ctx context.Context, tool string) <-chan string {
 			said <- err.Error()
 			return
 		}
-		if r, ok := got.StructuredContent.(map[string]any); ok {
+		if r, ok := got.Meta["io.pgfsm/decision"].(map[string]any); ok {
 			said <- fmt.Sprint(r["code"], " ", r["effect"], " ", r["retry"])
 			return
 		}

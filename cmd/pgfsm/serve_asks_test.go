@@ -208,7 +208,7 @@ func (r *respondent) calls(t *testing.T, tool string, args map[string]any) strin
 	if err != nil {
 		return err.Error()
 	}
-	if refused, ok := got.StructuredContent.(map[string]any); ok {
+	if refused, ok := got.Meta["io.pgfsm/decision"].(map[string]any); ok {
 		return fmt.Sprint(refused["code"])
 	}
 	return got.Content[0].(*sdk.TextContent).Text

@@ -266,8 +266,8 @@ func (o *riot) hears(body []byte) {
 	case strings.HasPrefix(code, "ticket-"):
 		o.heard[code]++
 		o.base.Add(1)
-	case got.Result.Structured.RunID != "" && code != "approval_required" && code != "record_failed":
-		o.heard[got.Result.Structured.RunID]++
+	case got.Result.Meta.Decision.RunID != "" && code != "approval_required" && code != "record_failed":
+		o.heard[got.Result.Meta.Decision.RunID]++
 	}
 }
 

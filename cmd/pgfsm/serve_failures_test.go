@@ -65,7 +65,7 @@ allowlist: allowlist.json
 		at := u.Listener.Addr().String()
 		u.Server.Close()
 		got := a.call("echo__look", `{}`)
-		if effect := got.Result.Structured.Effect; effect == "done" || !got.Result.IsError {
+		if effect := got.Result.Meta.Decision.Effect; effect == "done" || !got.Result.IsError {
 			t.Errorf("the server is gone: %s", got.Raw)
 		}
 		on, err := net.Listen("tcp", at)

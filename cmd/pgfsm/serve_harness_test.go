@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"pgfsm/mcp/gateway"
 )
 
 // A served gateway is a process of pgfsm serve.
@@ -160,12 +162,12 @@ type answered struct {
 		Message string `json:"message"`
 	} `json:"error"`
 	Result *struct {
-		Type       string `json:"resultType"`
-		TaskID     string `json:"taskId"`
-		IsError    bool   `json:"isError"`
-		Structured struct {
-			refusal
-		} `json:"structuredContent"`
+		Type    string `json:"resultType"`
+		TaskID  string `json:"taskId"`
+		IsError bool   `json:"isError"`
+		Meta    struct {
+			Decision gateway.Decision `json:"io.pgfsm/decision"`
+		} `json:"_meta"`
 		Content []struct {
 			Text string `json:"text"`
 		} `json:"content"`
@@ -179,8 +181,8 @@ func (a answered) code() string {
 		return fmt.Sprint(a.Error.Code)
 	case a.Result == nil:
 		return "no answer: " + string(a.Raw)
-	case a.Result.Structured.Code != "":
-		return a.Result.Structured.Code
+	case a.Result.Meta.Decision.Code != "":
+		return a.Result.Meta.Decision.Code
 	case len(a.Result.Content) > 0:
 		return a.Result.Content[0].Text
 	}

@@ -40,8 +40,8 @@ func TestServeOpaqueDenials(t *testing.T) {
 				t.Errorf("%s, want %s: %s", got.code(), tt.want, got.Raw)
 			}
 			hides(t, got.Raw)
-			if r := got.Result; r != nil && tt.want == opaqueCode && (r.Structured.Reason != opaqueReason || r.Structured.Effect != "not_sent" ||
-				r.Structured.Policy != "" || r.Structured.Retry != retryNo || r.Structured.RunID == "" || !r.IsError) {
+			if r := got.Result; r != nil && tt.want == opaqueCode && (r.Meta.Decision.Reason != opaqueReason || r.Meta.Decision.Effect != "not_sent" ||
+				r.Meta.Decision.Policy != "" || r.Meta.Decision.Retry != retryNo || r.Meta.Decision.RunID == "" || !r.IsError) {
 				t.Errorf("the refusal is %s", got.Raw)
 			}
 		})

@@ -171,21 +171,21 @@ func TestServeHoldsCalls(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			held := a.call("echo__look", tt.args)
-			if held.code() != "approval_required" || held.Result.IsError || held.Result.Structured.Retry != retrySame {
+			if held.code() != "approval_required" || held.Result.IsError || held.Result.Meta.Decision.Retry != retrySame {
 				t.Fatalf("held: %s\n%s", held.Raw, s.stderr)
 			}
-			run := held.Result.Structured.RunID
-			if again := a.call("echo__look", tt.args); again.Result.Structured.RunID != run {
+			run := held.Result.Meta.Decision.RunID
+			if again := a.call("echo__look", tt.args); again.Result.Meta.Decision.RunID != run {
 				t.Errorf("a repetition did not attach: %s", again.Raw)
 			}
-			if theirs := s.agent("/mcp", other).call("echo__look", tt.args); theirs.Result.Structured.RunID == run {
+			if theirs := s.agent("/mcp", other).call("echo__look", tt.args); theirs.Result.Meta.Decision.RunID == run {
 				t.Errorf("another caller attached: %s", theirs.Raw)
 			}
 			s.decide(t, tt.verb, run, bob)
 			if got := a.until(t, "echo__look", tt.args, "approval_required"); got.code() != tt.want {
 				t.Errorf("the outcome is %s, want %s\n%s", got.Raw, tt.want, s.stderr)
 			}
-			if next := a.call("echo__look", tt.args); next.code() != "approval_required" || next.Result.Structured.RunID == run {
+			if next := a.call("echo__look", tt.args); next.code() != "approval_required" || next.Result.Meta.Decision.RunID == run {
 				t.Errorf("the outcome was delivered, and the next call is no new one: %s", next.Raw)
 			}
 		})

@@ -123,7 +123,7 @@ func (a answered) wants(t *testing.T, code, effect, retry string) {
 	if a.Result == nil {
 		t.Fatalf("there is no result: %s", a.Raw)
 	}
-	r := a.Result.Structured.refusal
+	r := a.Result.Meta.Decision
 	if r.Code != code || r.Effect != effect || r.Retry != retry || !a.Result.IsError || r.Reason == "" {
 		t.Errorf("the answer is %s, want the code %s, the effect %s and the retry %s", a.Raw, code, effect, retry)
 	}

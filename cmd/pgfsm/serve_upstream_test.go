@@ -69,7 +69,7 @@ func TestServeHostileTaskResults(t *testing.T) {
 				got = c.task(t, "tasks/get", made.Result.TaskID)
 				return strings.Contains(string(got.Raw), `"completed"`)
 			})
-			code, _ := at(got.Raw, "/result/result/structuredContent/code")
+			code, _ := at(got.Raw, "/result/result/_meta/io.pgfsm~1decision/code")
 			if strings.Contains(string(got.Raw), "PASSWORD") || strings.Trim(string(code), `"`) != tt.code {
 				t.Errorf("the client sees %s", got.Raw)
 			}

@@ -3,7 +3,6 @@ package main
 import (
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/settings"
 	"pgfsm/states"
 )
@@ -20,33 +19,20 @@ const (
 	retrySame    = "same"    // exactly as it is: it attaches to the request that waits
 )
 
-// A refusal is what an agent is told of a call that came to no result: the structured content of the answer.
-type refusal struct {
-	Code   string `json:"code"`             // docs/errors.md
-	Decide string `json:"decide,omitempty"` // where people decide
-	Effect string `json:"effect"`           // not_sent, unknown or done
-	Policy string `json:"policy"`           // the policy that decided; empty if none did
-	Reason string `json:"reason"`
-	Retry  string `json:"retry"`
-	After  int    `json:"retry_after_s,omitzero"` // seconds
-	RunID  string `json:"run_id"`
-}
-
 // refusalOf says why a run ended without a result.
-func refusalOf(run *states.Run, o states.Outcome) refusal {
-	r := refusal{Code: string(o.Code), Effect: string(o.Effect), Reason: o.Reason, RunID: run.ID()}
-	if r.Effect == "" {
-		r.Effect = string(states.NotSent)
+func refusalOf(run *states.Run, o states.Outcome) gateway.Decision {
+	d := gateway.Decision{Code: string(o.Code), Effect: string(o.Effect), Reason: o.Reason, Retry: retryOf(o), RunID: run.ID()}
+	if d.Effect == "" {
+		d.Effect = string(states.NotSent)
 	}
 	f := run.Facts()
 	switch {
 	case f.Assessed != nil:
-		r.Policy = f.Assessed.Policy
+		d.Policy = f.Assessed.Policy
 	case f.Stopped != nil && f.Stopped.Assessment != nil:
-		r.Policy = f.Stopped.Assessment.Policy
+		d.Policy = f.Stopped.Assessment.Policy
 	}
-	r.Retry = retryOf(o)
-	return r
+	return d
 }
 
 // retryOf says what can be done about an outcome.
@@ -82,25 +68,12 @@ const (
 
 // refuse answers with a refusal. One by the operator's rules says as much as they want said: what is wrong with the
 // arguments of a tool that the agent can see, it is told in any case.
-func (g *gate) refuse(r refusal, rules bool) gateway.Answer {
-	if rules && g.opaque() && r.Retry != retryChanged {
-		r = refusal{Code: opaqueCode, Effect: r.Effect, Reason: opaqueReason, Retry: retryNo, RunID: r.RunID}
+func (g *gate) refuse(d gateway.Decision, rules bool) gateway.Answer {
+	if rules && g.opaque() && d.Retry != retryChanged {
+		d = gateway.Decision{Code: opaqueCode, Effect: d.Effect, Reason: opaqueReason, Retry: retryNo, RunID: d.RunID}
 	}
 	if g.opaque() {
-		r.Policy = "" // it is the operator's word for the rule
+		d.Policy = "" // it is the operator's word for the rule
 	}
-	return gateway.Answer{Result: r.result("The call was refused", true)}
-}
-
-// result is the refusal as the result of a tools/call: for models in words, for programs as an object.
-func (r refusal) result(what string, isError bool) []byte {
-	type text struct {
-		Text string `json:"text"`
-		Type string `json:"type"`
-	}
-	return canonical.MustSorted(struct {
-		Content    []text  `json:"content"`
-		IsError    bool    `json:"isError"`
-		Structured refusal `json:"structuredContent"`
-	}{[]text{{what + " (" + r.Code + "): " + r.Reason, "text"}}, isError, r})
+	return gateway.Answer{Result: d.Result(true)}
 }

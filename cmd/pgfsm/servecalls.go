@@ -160,7 +160,7 @@ func (g *gate) unable(ctx context.Context, ask *gateway.Ask, id string, cause er
 	g.lapses(ctx, cause)
 	o := states.Outcome{Type: states.TypeFailed, Code: policy.CodeRecordFailed, Gate: policy.GateRun, Effect: states.NotSent, Reason: cause.Error()}
 	g.tell(ask, id, o)
-	return g.refuse(refusal{Code: string(o.Code), Reason: o.Reason, RunID: id, Effect: string(o.Effect), Retry: retryLater}, false)
+	return g.refuse(gateway.Decision{Code: string(o.Code), Reason: o.Reason, RunID: id, Effect: string(o.Effect), Retry: retryLater}, false)
 }
 
 // tell says in the log how a call ended. What went well is for who wants to see everything.

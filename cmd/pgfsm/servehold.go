@@ -102,7 +102,7 @@ func (g *gate) await(ctx context.Context, ask *gateway.Ask, w heldCall) (answer 
 	if answer, first := g.deliver(ctx, ask, w.id, ledger.ByReply); first {
 		return answer, true
 	}
-	return g.refuse(refusal{
+	return g.refuse(gateway.Decision{
 		Code: "outcome_delivered", Effect: string(states.EffectUnknown), Policy: w.policy, Retry: retryNo, RunID: w.id,
 		Reason: "What became of this call was told to another request for it.",
 	}, false), true
@@ -116,17 +116,17 @@ func (g *gate) pending(ctx context.Context, ask *gateway.Ask, w heldCall) gatewa
 	if decide == "" {
 		decide = "pgfsm approvals show " + w.id
 	}
-	r := refusal{
+	d := gateway.Decision{
 		After: askAgain, Code: string(policy.CodeApprovalRequired), Decide: decide, Effect: string(states.NotSent), Policy: w.policy,
 		Reason: fmt.Sprintf("%s It waits for a person as %s. Repeat the identical call later to learn what became of it.", w.reason, w.id),
 		Retry:  retrySame, RunID: w.id,
 	}
 	if g.opaque() {
-		r.Policy, r.Decide, r.Reason = "", "", "A person has to decide. Repeat the identical call later."
+		d.Policy, d.Decide, d.Reason = "", "", "A person has to decide. Repeat the identical call later."
 	}
-	// Clients hold the structured content of what is no error to the tool's own type.
+	// Clients refuse a result without structured content of a tool that declares an output type, unless it is an error.
 	failed := g.loaded.Serve.OnPending == settings.PendingError || g.declaresOutput(ctx, ask)
-	return gateway.Answer{Result: r.result("The call waits for a decision", failed)}
+	return gateway.Answer{Result: d.Result(failed)}
 }
 
 // declaresOutput reports whether the tool says of which type its results are, or that cannot be told.

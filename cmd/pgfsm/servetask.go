@@ -87,6 +87,9 @@ func (g *gate) Task(ctx context.Context, who gateway.Identity, id string) (resul
 		return nil, wire.ErrorObject(wire.InternalError, "The ledger cannot say what became of the task.", nil)
 	}
 	answer := g.answer(got.Run, got.Outcome)
+	if answer.Native {
+		answer.Result = gateway.StripOwn(answer.Result)
+	}
 	t.Status, t.Message, t.Result = taskCompleted, "", answer.Result
 	return t.standing(), nil
 }

@@ -4,7 +4,7 @@
 // Order:  {"url": "http://…", "calls": [{"name": "…", "arguments": {…}, "until": "…"}], "roots": ["file:///…"], "replies": {"method": {…}}}
 // Report: {"protocol": "…", "tools": ["…"], "answers": [{"isError": false, "text": "…", "code": "…"} or {"fault": "…"}], "asked": ["method"]}
 //
-// "fault" is what the client threw; "code" is structuredContent.code, which a refusal has. A call with "until" is made again
+// "fault" is what the client threw; "code" is the code of the gateway's decision, which a refusal has. A call with "until" is made again
 // until its text holds that, at most 100 times: the answer is the last one. "replies" are results for what servers ask, of which
 // only sdk-v2.mjs knows; "asked" is what they asked.
 
@@ -39,7 +39,7 @@ function read(result) {
   return {
     isError: result.isError === true,
     text: (result.content ?? []).map((c) => (c.type === 'text' ? c.text : c.type)).join('\n'),
-    code: result.structuredContent?.code ?? '',
+    code: result._meta?.['io.pgfsm/decision']?.code ?? '',
   };
 }
 

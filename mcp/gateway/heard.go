@@ -124,7 +124,7 @@ func (g *Gateway) answered(ctx context.Context, q *request) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWait)
 	defer cancel()
-	result, failed := q.Result, q.Error
+	result, failed := q.Result, StripOwn(q.Error)
 	passes := result
 	if failed != nil {
 		passes = failed

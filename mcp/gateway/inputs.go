@@ -105,7 +105,7 @@ func (q *request) failBack(server *Server, failed jsontext.Value) []byte {
 		shows = shows || p.name == "code" && err == nil && code == showsURL
 	})
 	if can := q.can(); !shows || server.Expose.Has(ExposeElicitation) && can.opens() {
-		return q.fail(failed)
+		return q.fail(StripOwn(failed))
 	}
 	return q.fail(inputRefused(server, CodeInputRefused,
 		"it has people open a URL, and the operator does not expose elicitation, or the client does not declare it"))

@@ -91,7 +91,7 @@ func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 		case "resourcesListChanged":
 			f.resources = yes
 		case "resourceSubscriptions":
-			err := items(value, func(item []byte) {
+			err := items(value, func(item []byte, _ int) {
 				uri, err := wire.Text(item)
 				if err != nil {
 					failed = invalid(wire.InvalidParams, `"resourceSubscriptions" is not an array of strings`)

@@ -62,7 +62,7 @@ func (c *catalogs) of(kept *mcp.Kept) *catalog {
 	for _, page := range kept.Pages {
 		_ = pieces(page, func(p piece) { // what cannot be read is no tool
 			if p.name == "tools" {
-				_ = items(p.value, func(item []byte) { now.tools[text(item, "name")] = item })
+				_ = items(p.value, func(item []byte, _ int) { now.tools[text(item, "name")] = item })
 			}
 		})
 	}
@@ -199,12 +199,12 @@ func (l *line) list(ctx context.Context, method string) (*listing, error) {
 			}
 			return nil, fmt.Errorf("it answered %s with an error", method)
 		}
-		result := l.gateway.options.Mask(reply.Result)
+		result := StripOwn(l.gateway.options.Mask(reply.Result))
 		var next jsontext.Value
 		err = pieces(result, func(p piece) {
 			switch {
 			case p.name == kind.member:
-				_ = items(p.value, func(raw []byte) { out.items = append(out.items, item{text(raw, kind.key), raw}) })
+				_ = items(p.value, func(raw []byte, _ int) { out.items = append(out.items, item{text(raw, kind.key), raw}) })
 			case p.name == "nextCursor" && p.value[0] == '"':
 				next = p.value
 			}

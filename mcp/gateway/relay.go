@@ -129,6 +129,7 @@ func (p *passage) carry(ctx context.Context, l *line, params jsontext.Value, lev
 
 // passBack answers with the result of a server to a request that was passed on.
 func (g *Gateway) passBack(q *request, server *Server, result jsontext.Value) []byte {
+	result = StripOwn(result)
 	var f finding
 	if err := f.read(result); err != nil {
 		return q.refuse(wire.InternalError, "server %s: its result cannot be used: %v", server.Name, err)

@@ -179,6 +179,11 @@ func edited(doc []byte, front [][]byte, edits []edit) jsontext.Value {
 // unreserved is a _meta object without what the protocol reserves, but for keep, and with a member in front if one is given. It
 // is meta itself, and nothing has changed, if there is neither. What is no object is left alone.
 func unreserved(meta []byte, keep string, front []byte) (_ []byte, changed bool) {
+	return without(meta, front, func(name string) bool { return strings.HasPrefix(name, reserved) && name != keep })
+}
+
+// without is a _meta object without the members that drop names, and with a member in front if one is given. See [unreserved], too.
+func without(meta, front []byte, drop func(name string) bool) (_ []byte, changed bool) {
 	dropped := false
 	kept := append(make([]byte, 0, len(meta)+len(front)+1), '{')
 	put := func(member []byte) {
@@ -191,7 +196,7 @@ func unreserved(meta []byte, keep string, front []byte) (_ []byte, changed bool)
 		put(front)
 	}
 	err := pieces(meta, func(p piece) {
-		if strings.HasPrefix(p.name, reserved) && p.name != keep {
+		if drop(p.name) {
 			dropped = true
 			return
 		}
@@ -221,7 +226,7 @@ func (g *Gateway) completed(result jsontext.Value) jsontext.Value {
 }
 
 // items calls visit for each element of the array in doc, as [pieces] does for members.
-func items(doc []byte, visit func([]byte)) error {
+func items(doc []byte, visit func(item []byte, at int)) error {
 	i := blank(doc, 0)
 	if i >= len(doc) || doc[i] != '[' {
 		return errNoArray
@@ -234,7 +239,7 @@ func items(doc []byte, visit func([]byte)) error {
 		if end <= i {
 			return errNoArray
 		}
-		visit(doc[i:end:end])
+		visit(doc[i:end:end], i)
 		if i = blank(doc, end); i >= len(doc) {
 			return errNoArray
 		}
@@ -258,10 +263,11 @@ func text(doc []byte, member string) (found string) {
 	return found
 }
 
-// cross is the params of a message as they cross the gateway: without what the protocol reserves in _meta, but for keep. Nothing
-// else is touched.
+// cross is the params of a message as they cross the gateway: without what the protocol reserves in _meta, but for keep, and
+// [StripOwn]. Nothing else is touched.
 func cross(params jsontext.Value, keep string) jsontext.Value {
 	var edits []edit
+	params = StripOwn(params)
 	_ = pieces(params, func(p piece) { // what is no object has no _meta
 		if p.name != "_meta" {
 			return

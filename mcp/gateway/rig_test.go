@@ -154,7 +154,7 @@ type judge struct {
 func (j *judge) Tools(kept *mcp.Kept) (tools []Tool) {
 	for _, page := range kept.Pages {
 		_ = pieces(page, func(p piece) {
-			_ = items(p.value, func(raw []byte) {
+			_ = items(p.value, func(raw []byte, _ int) {
 				if name := text(raw, "name"); !slices.Contains(j.hidden, name) {
 					tools = append(tools, Tool{Name: name, Raw: raw})
 				}

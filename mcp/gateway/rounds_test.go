@@ -255,7 +255,7 @@ func TestURLsOfSessionsHaveAnID(t *testing.T) {
 
 // TestWhereToDecideIsShownToStatelessClients: in place of the answer, and their repetition of the call is inTheEnd.
 func TestWhereToDecideIsShownToStatelessClients(t *testing.T) {
-	pending := jsontext.Value(`{"content":[],"structuredContent":{"code":"approval_required"}}`)
+	pending := jsontext.Value(`{"_meta":{"io.pgfsm/decision":{"code":"approval_required"}},"content":[]}`)
 	r := newRig(t, "docs mail", func(o *Options) { o.Servers[0].Expose = DefaultExpose })
 	shows := true
 	r.judge.decide = func(_ context.Context, a *Ask) Answer {

@@ -55,7 +55,7 @@ func (g *Gateway) tools(ctx context.Context, q *request) []byte {
 		age = max(age, c.kept.Age(time.Now()))
 		for _, t := range g.options.Calls.Tools(c.kept) {
 			if q.at.server != nil {
-				put(t.Raw)
+				put(StripOwn(t.Raw))
 			} else if raw := g.sole(servers, found, i, t); raw != nil {
 				put(raw)
 			}
@@ -73,7 +73,7 @@ func (g *Gateway) tools(ctx context.Context, q *request) []byte {
 // sole is a tool under its joined name; nil if clients could not use that: it is too long, or another server has it, too.
 func (g *Gateway) sole(servers []*Server, found []*catalog, at int, t Tool) []byte {
 	name := joined(servers[at], t.Name)
-	raw := renamed(t.Raw, name)
+	raw := renamed(StripOwn(t.Raw), name)
 	why := "its name is too long"
 	if raw != nil {
 		n := 0
@@ -126,7 +126,7 @@ func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 			if value.Kind() != '{' && value.Kind() != 'n' {
 				wrong(name, "is not an object")
 			}
-			p.responses = present(value)
+			p.responses = present(StripOwn(value))
 		case "requestState":
 			if value.Kind() != '"' && value.Kind() != 'n' {
 				wrong(name, "is not a string")
@@ -399,7 +399,7 @@ func (c *calling) finish(q *request, tool string, answer *Answer) []byte {
 	case !answer.Native:
 		return q.result(answer.Result)
 	}
-	g, result := c.gateway, answer.Result
+	g, result := c.gateway, StripOwn(answer.Result)
 	var f finding
 	if err := f.read(result); err != nil {
 		return q.refuse(wire.InternalError, "server %s: its result cannot be used: %v", c.server.Name, err)
@@ -411,20 +411,4 @@ func (c *calling) finish(q *request, tool string, answer *Answer) []byte {
 		return q.splice(f.finish(result, nil, false))
 	}
 	return q.splice(f.finish(result, g.self, false, g.sealed(q, c.server, tool, &f)...))
-}
-
-// withheld is the result of a call that was made, and whose result the client does not get. It has the members of every refusal.
-func withheld(code, why, run string) jsontext.Value {
-	var about object
-	about.add("code", wire.Quote(code))
-	about.add("effect", wire.Quote(mcp.EffectDone))
-	about.add("policy", []byte(`""`))
-	about.add("reason", wire.Quote(why))
-	about.add("retry", []byte(`"no"`))
-	about.add("run_id", wire.Quote(run))
-	var b object
-	b.add("content", slices.Concat([]byte(`[{"type":"text","text":`), wire.Quote(why), []byte(`}]`)))
-	b.add("isError", []byte("true"))
-	b.add("structuredContent", about.done())
-	return b.done()
 }

@@ -185,9 +185,9 @@ func TestAnswersOfTheMachine(t *testing.T) {
 		{"native-null", Answer{Native: true, Result: jsontext.Value(`null`)}, `"error":{"code":-32603,"message":"server docs: its result cannot be used: it is not a JSON object"}}`,
 			`"error":{"code":-32603,"message":"server docs: its result cannot be used: it is not a JSON object"}}`},
 		{"native-task-that-nobody-asked-for", Answer{Native: true, Result: jsontext.Value(`{"resultType":"task","taskId":"t"}`), RunID: "r1"},
-			`"result":` + refusedKind + `}`, `"result":{"resultType":"complete",` + self + `,` + refusedKind[1:] + `}`},
+			`"result":` + refusedKind + `}`, `"result":{"resultType":"complete",` + strings.TrimSuffix(self, "}") + `,` + strings.TrimPrefix(refusedKind, `{"_meta":{`) + `}`},
 		{"native-complete-and-a-task", Answer{Native: true, Result: jsontext.Value(`{"resultType":"complete","resultType":"t\u0061sk"}`), RunID: "r1"},
-			`"result":` + refusedKind + `}`, `"result":{"resultType":"complete",` + self + `,` + refusedKind[1:] + `}`},
+			`"result":` + refusedKind + `}`, `"result":{"resultType":"complete",` + strings.TrimSuffix(self, "}") + `,` + strings.TrimPrefix(refusedKind, `{"_meta":{`) + `}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := newRig(t, "docs", nil)
@@ -201,9 +201,15 @@ func TestAnswersOfTheMachine(t *testing.T) {
 	}
 }
 
-const refusedKind = `{"content":[{"type":"text","text":"server docs: it answered with a kind of result that nobody asked for"}],"isError":true,` +
-	`"structuredContent":{"code":"result_refused","effect":"done","policy":"","reason":"server docs: it answered with a kind of result that nobody asked for",` +
-	`"retry":"no","run_id":"r1"}}`
+// refusedKind is what a client is told of a result that it does not get.
+const refusedKind = `{"_meta":{"io.pgfsm/decision":` + refusedAbout + `},"content":[{"text":"The call was made; the result is withheld. ` + refusedWhy +
+	`\n{\"code\":\"result_refused\",\"effect\":\"done\",\"policy\":\"\",\"reason\":\"` + refusedWhy + `\",\"retry\":\"no\",\"run_id\":\"r1\"}",` +
+	`"type":"text"}],"isError":true}`
+
+const (
+	refusedWhy   = "server docs: it answered with a kind of result that nobody asked for"
+	refusedAbout = `{"code":"result_refused","effect":"done","policy":"","reason":"` + refusedWhy + `","retry":"no","run_id":"r1"}`
+)
 
 func TestDuringACall(t *testing.T) {
 	r := newRig(t, "docs", nil)

@@ -70,7 +70,7 @@ func scripted(t *testing.T, answer http.HandlerFunc) (*httptest.Server, door) {
 
 func TestCallersNoticeWhatIsWrong(t *testing.T) {
 	right := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"TEXT"}]}}`, firstID+2)
-	const refusal = `"isError":true,"structuredContent":{"code":"policy_denied"}`
+	const refusal = `"isError":true,"_meta":{"io.pgfsm/decision":{"code":"policy_denied"}}`
 	for _, tc := range []struct {
 		name   string
 		kind   kind
@@ -92,8 +92,8 @@ func TestCallersNoticeWhatIsWrong(t *testing.T) {
 		{"refused", refused, strings.Replace(right, `"content":[{"type":"text","text":"TEXT"}]`, refusal, 1), 200, false, ""},
 		{"not-refused", refused, right, 200, false, "is no refusal"},
 		{"refused-and-called", refused, strings.Replace(right, `"content"`, refusal+`,"content"`, 1), 200, false, "the server was asked"},
-		{"held", held, strings.Replace(right, `TEXT`, `waits"}],"structuredContent":[{"code":"approval_required","run_id":"1`, 1), 200, false, ""},
-		{"held-as-no-run", held, strings.Replace(right, `TEXT`, `waits"}],"structuredContent":[{"code":"approval_required","run_id":"`, 1), 200, false, "does not say"},
+		{"held", held, strings.Replace(right, `TEXT`, `waits"}],"_meta":[{"code":"approval_required","run_id":"1`, 1), 200, false, ""},
+		{"held-as-no-run", held, strings.Replace(right, `TEXT`, `waits"}],"_meta":[{"code":"approval_required","run_id":"`, 1), 200, false, "does not say"},
 		{"not-held", held, right, 200, false, "does not say that the call is held"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

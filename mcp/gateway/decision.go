@@ -1,0 +1,55 @@
+package gateway
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp"
+	"pgfsm/policy/canonical"
+)
+
+// A Decision is what a client is told of a call whose result it does not get: the call was refused, waits for approval, broke, or its
+// result is withheld. Its fields stand in the order of their names.
+type Decision struct {
+	Code   string `json:"code"`             // docs/errors.md
+	Decide string `json:"decide,omitempty"` // where people decide
+	Effect string `json:"effect"`           // mcp.EffectNotSent, mcp.EffectUnknown or mcp.EffectDone
+	Policy string `json:"policy"`           // the policy that decided; empty if none did
+	Reason string `json:"reason"`
+	Retry  string `json:"retry"`                  // what the agent can do about it
+	After  int    `json:"retry_after_s,omitzero"` // seconds
+	RunID  string `json:"run_id"`
+}
+
+// Result is the decision as the result of a tools/call: for models as text, for programs in _meta and as the text's last line, because
+// some clients show only text. It has no structuredContent: clients validate that against the tool's outputSchema, in errors too.
+func (d Decision) Result(isError bool) jsontext.Value {
+	type text struct {
+		Text string `json:"text"`
+		Type string `json:"type"`
+	}
+	type meta struct {
+		Decision Decision `json:"io.pgfsm/decision"`
+	}
+	return canonical.MustSorted(struct {
+		Meta    meta   `json:"_meta"`
+		Content []text `json:"content"`
+		IsError bool   `json:"isError"`
+	}{meta{d}, []text{{d.known() + d.Reason + "\n" + string(canonical.MustSorted(d)), "text"}}, isError})
+}
+
+// known is what is known of the call. It comes first, because several clients show a model nothing but the text.
+func (d Decision) known() string {
+	switch d.Effect {
+	case mcp.EffectNotSent:
+		return "The call was not sent: "
+	case mcp.EffectDone:
+		return "The call was made; the result is withheld. "
+	default:
+		return "The call may have happened: check before repeating. "
+	}
+}
+
+// withheld is the result of a call that was made, and whose result the client does not get.
+func withheld(code, why, run string) jsontext.Value {
+	return Decision{Code: code, Effect: mcp.EffectDone, Reason: why, Retry: "no", RunID: run}.Result(true)
+}

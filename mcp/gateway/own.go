@@ -1,0 +1,49 @@
+package gateway
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// own is how the members of _meta begin that only the gateway writes. A client may believe them, so those that a server or a client writes
+// are removed.
+const own = "io.pgfsm/"
+
+// maxMetaDepth bounds how deep [StripOwn] looks. The protocol's own objects nest less.
+const maxMetaDepth = 16
+
+// StripOwn removes the members under io.pgfsm/ from the _meta of an object that a server or a client sent, and from the _meta of each of
+// its parts, such as the entries of a list. Arguments, structured content and a tool's schemas are data, where _meta has no meaning: they
+// stay as they are, and so does every other byte.
+func StripOwn(doc jsontext.Value) jsontext.Value {
+	if !bytes.Contains(doc, []byte(own[:len(own)-1])) && !bytes.Contains(doc, []byte(`\u00`)) { // nearly always; names may be escaped
+		return doc
+	}
+	var edits []edit
+	var look func(doc []byte, at, depth int)
+	look = func(doc []byte, at, depth int) {
+		switch {
+		case depth > maxMetaDepth:
+		case doc[0] == '[':
+			_ = items(doc, func(item []byte, i int) { look(item, at+i, depth+1) }) // it was read before
+		case doc[0] == '{':
+			_ = pieces(doc, func(p piece) { // as above
+				switch p.name {
+				case "_meta":
+					if with, changed := without(p.value, nil, func(name string) bool { return strings.HasPrefix(name, own) }); changed {
+						edits = append(edits, edit{at + p.at, len(p.value), with})
+					}
+				case "arguments", "structuredContent", "inputSchema", "outputSchema":
+				default:
+					look(p.value, at+p.at, depth+1)
+				}
+			})
+		}
+	}
+	if i := blank(doc, 0); i < len(doc) {
+		look(doc[i:], i, 0)
+	}
+	return edited(doc, nil, edits)
+}
