@@ -27,7 +27,7 @@ func (b *Bundle) Validate(c *Catalog, p *Plan) (*Tool, Verdict) {
 		return t, blocked(GateSchema, t.Code, fmt.Sprintf("Tool %q of %q cannot be called: %s", clip(t.Name), clip(t.Server), t.Reason))
 	}
 	if err := t.input.Judge(p.Args); err != nil {
-		return t, blocked(GateSchema, schemaCode(err), sentence(err))
+		return t, blocked(GateSchema, schemaCode(err), sentence(err)+leaveOut(err))
 	}
 	return t, allowed(GateSchema, t.conform)
 }
@@ -39,6 +39,22 @@ func schemaCode(err error) Code {
 		return "arguments_too_complex"
 	}
 	return CodeArgumentsInvalid
+}
+
+// leaveOut says what to do about arguments that are null and may not be: some clients send null for an optional argument without a value.
+func leaveOut(err error) (text string) {
+	var invalid *schema.InvalidError
+	if !errors.As(err, &invalid) {
+		return ""
+	}
+	last := ""
+	for _, issue := range invalid.Issues {
+		if issue.Null && issue.Path != last {
+			text += fmt.Sprintf(" %q is null: leave it out if it is optional.", issue.Path)
+			last = issue.Path
+		}
+	}
+	return text
 }
 
 // Listed judges whether the tool may be called at all (INV-3): the operator's allowlist names it, its definition is the

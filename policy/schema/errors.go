@@ -51,6 +51,7 @@ type Issue struct {
 	Path    string // JSON pointer into the document, "" for the whole
 	Keyword string // the schema keyword that is not satisfied, "" when it is not one
 	Message string // for a person, bounded and escaped; begins where "the value" would stand
+	Null    bool   // the value is null, and the schema wants something else
 }
 
 func (i Issue) String() string { return place(i.Path) + " " + i.Message }

@@ -41,7 +41,7 @@ func issuesOf(err error) *InvalidError {
 	f.walk(tree)
 	e := &InvalidError{Code: CodeInvalid, More: f.total}
 	for _, found := range f.first {
-		e.Issues = append(e.Issues, Issue{visible(instancePointer(found.at), maxPointer), found.keyword, found.message})
+		e.Issues = append(e.Issues, Issue{visible(instancePointer(found.at), maxPointer), found.keyword, found.message, found.null})
 		e.More -= found.times
 	}
 	if len(e.Issues) == 0 {
@@ -60,6 +60,7 @@ type finding struct {
 	at               []string
 	keyword, message string
 	times            int
+	null             bool
 }
 
 func (f *findings) walk(e *jsonschema.ValidationError) {
@@ -80,7 +81,7 @@ func (f *findings) walk(e *jsonschema.ValidationError) {
 
 func (f *findings) add(e *jsonschema.ValidationError) {
 	f.total++
-	found := finding{at: e.InstanceLocation, keyword: keyword(e.ErrorKind), times: 1}
+	found := finding{at: e.InstanceLocation, keyword: keyword(e.ErrorKind), times: 1, null: null(e.ErrorKind)}
 	byPlace := func(a, b finding) int {
 		return cmp.Or(slices.Compare(a.at, b.at), cmp.Compare(a.keyword, b.keyword))
 	}
@@ -123,6 +124,19 @@ func keyword(k jsonschema.ErrorKind) string {
 		return "not"
 	}
 	return ""
+}
+
+// null reports whether the validator wants something else than the null that it found.
+func null(k jsonschema.ErrorKind) bool {
+	switch k := k.(type) {
+	case *kind.Type:
+		return k.Got == "null"
+	case *kind.Enum:
+		return k.Got == nil
+	case *kind.Const:
+		return k.Got == nil
+	}
+	return false
 }
 
 // describe says what is wrong so that the sentence may follow the place. Values from the document and from the schema
