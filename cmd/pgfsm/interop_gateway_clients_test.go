@@ -74,9 +74,11 @@ func refusedCalls() (list []gatewayCall) {
 
 // A clientOrder is what a client is to do, and a clientReport what came of it: see interop/clients/drive.mjs.
 type clientOrder struct {
-	URL   string       `json:"url"`
-	Calls []clientCall `json:"calls"`
-	Roots []string     `json:"roots,omitzero"`
+	URL      string       `json:"url"`
+	Command  []string     `json:"command,omitzero"` // in place of the URL
+	Calls    []clientCall `json:"calls"`
+	Together bool         `json:"together,omitzero"` // all calls at once
+	Roots    []string     `json:"roots,omitzero"`
 }
 
 type clientCall struct {
@@ -184,13 +186,20 @@ func (in interop) clientsGateway(t *testing.T) (g *interopGateway, root string, 
 // patientServer gives a server more time than it needs on a machine with much else to do, and less than its client waits.
 const patientServer = ", timeout: 50s"
 
-// scribed is the configuration of a server behind a scribe.
-func (in interop) scribed(t *testing.T, journal, server, more string, args ...string) string {
+// program is where a program of the tests is.
+func program(t *testing.T, name string) string {
 	t.Helper()
-	scribe, err := exec.LookPath("scribe")
+	path, err := exec.LookPath(name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return path
+}
+
+// scribed is the configuration of a server behind a scribe.
+func (in interop) scribed(t *testing.T, journal, server, more string, args ...string) string {
+	t.Helper()
+	scribe := program(t, "scribe")
 	args = append([]string{journal, in.node, in.script("@modelcontextprotocol/server-" + server)}, args...)
 	words, err := json.Marshal(args)
 	if err != nil {
@@ -282,17 +291,20 @@ func joined(endpoint, server, tool string) string {
 	return server + "__" + tool
 }
 
+// inspect runs the inspector's command line.
+func (in interop) inspect(t *testing.T, url, era string, args ...string) (ran, error) {
+	t.Helper()
+	program := filepath.Join(in.modules, "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js")
+	args = append([]string{program, "--cli", url, "--transport", "http", "--protocol-era", era, "--format", "json", "-q"}, args...)
+	output, stderr, err := in.runNode(t, nil, args...)
+	return ran{stdout: string(output), stderr: stderr}, err
+}
+
 // inspectorDoes has the inspector's command line list the tools and make a few calls. It does not send a call of a tool
 // that is not listed. It returns how many calls it made that are allowed.
 func (in interop) inspectorDoes(t *testing.T, url, era string) (made int) {
 	t.Helper()
-	inspect := func(args ...string) (ran, error) {
-		program := filepath.Join(in.modules, "@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js")
-		args = append([]string{program, "--cli", url, "--transport", "http", "--protocol-era", era, "--format", "json", "-q"}, args...)
-		output, stderr, err := in.runNode(t, nil, args...)
-		return ran{stdout: string(output), stderr: stderr}, err
-	}
-	list, err := inspect("--method", "tools/list")
+	list, err := in.inspect(t, url, era, "--method", "tools/list")
 	if last := list.member("/result/tools/10/name"); err != nil || last != "sequential-thinking__sequentialthinking" {
 		t.Errorf("the last tool is %q, %v, want that of sequential-thinking\n%s%s", last, err, list.stdout, list.stderr)
 	}
@@ -302,7 +314,7 @@ func (in interop) inspectorDoes(t *testing.T, url, era string) (made int) {
 		{"everything__echo", `{"message": "hi", "more": 1}`, "/result/_meta/io.pgfsm~1decision/code", "arguments_invalid", "tool_is_error"},
 		{"everything__get-env", `{}`, "/result", "", "tool_not_found"},
 	} {
-		got, err := inspect("--method", "tools/call", "--tool-name", c.tool, "--tool-args-json", c.args)
+		got, err := in.inspect(t, url, era, "--method", "tools/call", "--tool-name", c.tool, "--tool-args-json", c.args)
 		if (err == nil) != (c.stderr == "") || got.member(c.at) != c.want || !strings.Contains(got.stderr, c.stderr) {
 			t.Errorf("%s %s: %v, want %s = %q\n%s%s", c.tool, c.args, err, c.at, c.want, got.stdout, got.stderr)
 		}

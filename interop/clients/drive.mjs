@@ -1,7 +1,8 @@
 // What every client here has in common: it reads an order from standard input, connects as its SDK does by default, lists
-// the tools, makes the calls one after the other and writes what came of them to standard output, as one JSON object.
+// the tools, makes the calls one after the other (or all at once: "together") and writes what came of them to standard output, as one JSON object.
 //
-// Order:  {"url": "http://…", "calls": [{"name": "…", "arguments": {…}, "until": "…"}], "roots": ["file:///…"], "replies": {"method": {…}}}
+// Order:  {"url": "http://…", "command": ["…"], "calls": [{"name": "…", "arguments": {…}, "until": "…"}], "roots": ["file:///…"], "replies": {"method": {…}}}
+// "command" starts what speaks over stdio, in place of "url".
 // Report: {"protocol": "…", "tools": ["…"], "answers": [{"isError": false, "text": "…", "code": "…"} or {"fault": "…"}], "asked": ["method"]}
 //
 // "fault" is what the client threw; "code" is the code of the gateway's decision, which a refusal has. A call with "until" is made again
@@ -14,17 +15,20 @@ export async function drive(connect) {
   const order = JSON.parse(text);
   const client = await connect(order);
   const report = { protocol: client.protocol(), tools: await client.tools(), answers: [], asked: client.asked?.() };
-  for (const call of order.calls ?? []) {
-    let answer;
-    for (let i = 0; i < 100; i++) {
-      answer = await make(client, call);
-      if (!call.until || answer.text?.includes(call.until)) break;
-      await new Promise((done) => setTimeout(done, 50));
-    }
-    report.answers.push(answer);
-  }
+  if (order.together) report.answers = await Promise.all(order.calls.map((call) => answer(client, call)));
+  else for (const call of order.calls ?? []) report.answers.push(await answer(client, call));
   await client.close();
   process.stdout.write(JSON.stringify(report));
+}
+
+async function answer(client, call) {
+  let last;
+  for (let i = 0; i < 100; i++) {
+    last = await make(client, call);
+    if (!call.until || last.text?.includes(call.until)) break;
+    await new Promise((done) => setTimeout(done, 50));
+  }
+  return last;
 }
 
 async function make(client, call) {

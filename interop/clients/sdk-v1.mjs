@@ -1,6 +1,7 @@
-// The TypeScript SDK, first major version. Its argument is the transport: http or sse.
+// The TypeScript SDK, first major version. Its argument is the transport: http, sse or stdio.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ListRootsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { announce, drive } from './drive.mjs';
@@ -10,8 +11,12 @@ await drive(async (order) => {
   if (order.roots) {
     client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: order.roots.map((uri) => ({ uri })) }));
   }
-  const url = new URL(order.url);
-  const transport = process.argv[2] === 'sse' ? new SSEClientTransport(url) : new StreamableHTTPClientTransport(url);
+  const transports = {
+    http: () => new StreamableHTTPClientTransport(new URL(order.url)),
+    sse: () => new SSEClientTransport(new URL(order.url)),
+    stdio: () => new StdioClientTransport({ command: order.command[0], args: order.command.slice(1) }),
+  };
+  const transport = transports[process.argv[2]]();
   let protocol = '';
   const set = transport.setProtocolVersion?.bind(transport);
   transport.setProtocolVersion = (version) => { protocol = version; set?.(version); };

@@ -1,0 +1,234 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/sqlite"
+)
+
+// answersConfig is a gateway before servers whose tools declare an outputSchema. The third server reads its memory from a pipe that
+// nobody writes to.
+const answersConfig = `version: 1
+allowlist: allowlist.json
+policy: policy.yaml
+ledger: sqlite:pgfsm.db
+limits: {result_bytes: 16384}
+servers:
+  filesystem: %s
+  memory: %s
+  slow: %s
+`
+
+const answersPolicy = `version: 1
+policies:
+  - {id: never, match: {server: filesystem, tool: read_multiple_files}, effect: deny, reason: "Not several at once."}
+  - {id: never-either, match: {server: memory, tool: open_nodes}, effect: deny, reason: "Not several at once."}
+  - {id: people, match: {server: filesystem, tool: get_file_info}, effect: pending, reason: "People decide.", expires: 1h}
+  - {id: people-too, match: {server: memory, tool: search_nodes}, effect: pending, reason: "People decide.", expires: 1h}
+  - {id: rest, match: {}, effect: allow}
+`
+
+// Openings of the text of an answer of the gateway's own.
+const (
+	notSent  = "The call was not sent: "
+	unknown  = "The call may have happened: check before repeating. "
+	withheld = "The call was made; the result is withheld. "
+)
+
+// answerCases are calls, and what the client must be able to read. ROOT stands for the folder of the filesystem server and ME for the
+// client; what has the word approved in its arguments is approved.
+var answerCases = []struct{ name, tool, args, text, code string }{
+	{"files-refused", "filesystem__read_multiple_files", `{"paths": ["ROOT/a.txt"]}`, notSent, "policy_denied"},
+	{"files-held", "filesystem__get_file_info", `{"path": "ROOT/ME.txt"}`, notSent, "approval_required"},
+	{"files-approved", "filesystem__get_file_info", `{"path": "ROOT/approved-ME.txt"}`, "isFile: true", ""},
+	{"files-timed-out", "filesystem__read_text_file", `{"path": "ROOT/pipe"}`, unknown, "server_timeout"},
+	{"files-too-large", "filesystem__read_text_file", `{"path": "ROOT/large.txt"}`, withheld, "result_too_large"},
+	{"files-arguments-invalid", "filesystem__read_text_file", `{"path": "ROOT/a.txt", "head": null}`, "leave it out", "arguments_invalid"},
+	{"memory-refused", "memory__open_nodes", `{"names": ["Ada"]}`, notSent, "policy_denied"},
+	{"memory-held", "memory__search_nodes", `{"query": "ME"}`, notSent, "approval_required"},
+	{"memory-approved", "memory__search_nodes", `{"query": "approved-ME"}`, `"entities"`, ""},
+	{"memory-timed-out", "slow__read_graph", `{}`, unknown, "server_timeout"},
+	{"memory-too-large", "memory__read_graph", `{}`, withheld, "result_too_large"},
+	{"memory-arguments-invalid", "memory__search_nodes", `{}`, notSent, "arguments_invalid"},
+}
+
+// answerClients are clients and how they come to the gateway.
+var answerClients = []struct {
+	name, script, mode, path string
+	bridge                   bool // through mcp-remote
+}{
+	{"sdk-v1-http", "sdk-v1", "http", "/mcp", false},
+	{"sdk-v1-sse", "sdk-v1", "sse", "/sse", false},
+	{"sdk-v1-mcp-remote", "sdk-v1", "stdio", "/mcp", true},
+	{"sdk-v1-stdio", "sdk-v1", "stdio", "", false},
+	{"sdk-v2-legacy", "sdk-v2", "legacy", "/mcp", false},
+	{"sdk-v2-auto", "sdk-v2", "auto", "/mcp", false},
+	{"langchain-http", "langchain", "http", "/mcp", false},
+	{"langchain-sse", "langchain", "sse", "/sse", false},
+}
+
+// answersFolder is the folder of a gateway for one or all of the clients.
+func (in interop) answersFolder(t *testing.T) (dir, root string) {
+	t.Helper()
+	root = folder(t, "a.txt", boiler, "large.txt", strings.Repeat("x", 20_000))
+	names := []string{"inspector"}
+	for _, c := range answerClients {
+		names = append(names, c.name)
+	}
+	for _, name := range names {
+		for _, file := range []string{name, "approved-" + name} {
+			if err := os.WriteFile(filepath.Join(root, file+".txt"), []byte(boiler), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	kept := folder(t, "memory.jsonl", fmt.Sprintf(`{"type":"entity","name":"Ada","entityType":"person","observations":[%q]}`+"\n", strings.Repeat("x", 20_000)))
+	pipe := filepath.Join(root, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const limit = ", timeout: 8s"
+	config := fmt.Sprintf(answersConfig, in.stdio("filesystem", limit, root), in.stdio("memory", limit+memoryIn(kept)),
+		in.stdio("memory", limit+fmt.Sprintf(", env: {MEMORY_FILE_PATH: %q}", pipe)))
+	return folder(t, "pgfsm.yaml", config, "policy.yaml", answersPolicy, "allowlist.json",
+		`{"filesystem": ["read_multiple_files", "get_file_info", "read_text_file"], "memory": ["open_nodes", "search_nodes", "read_graph"], "slow": ["read_graph"]}`), root
+}
+
+// approves approves what has the word approved in its arguments, until the test ends.
+func approves(t *testing.T, dir string) {
+	t.Helper()
+	config := filepath.Join(dir, "pgfsm.yaml")
+	token := map[string]string{"PGFSM_TOKEN": makeToken(t, config, "approver", "bob")}
+	ended, over := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(ended); <-over })
+	done := make(map[string]bool)
+	go func() {
+		defer close(over)
+		for {
+			select {
+			case <-ended:
+				return
+			case <-time.After(200 * time.Millisecond):
+			}
+			for run, binding := range toApprove(t, filepath.Join(dir, "pgfsm.db")) {
+				if r := command(t.Context(), token, "approvals", "approve", "-c", config, run, "--digest", binding); !done[run] && r.code != exitYes {
+					t.Errorf("approve %s: %s%s", run, r.stdout, r.stderr)
+				}
+				done[run] = true
+			}
+		}
+	}()
+}
+
+// toApprove are the bindings of the calls that wait and are to be approved, by run.
+func toApprove(t *testing.T, path string) map[string]string {
+	store, err := sqlite.OpenReadOnly(path)
+	if err != nil {
+		return nil // it has not begun
+	}
+	defer store.Close()
+	all := make(map[string]string)
+	err = store.View(t.Context(), func(r ledger.Reader) error {
+		for q, err := range r.Requests(ledger.Filter{}) {
+			if err != nil {
+				return err
+			}
+			if q.Status == ledger.Pending && strings.Contains(q.Args, "approved-") {
+				all[q.RunID] = string(q.Binding)
+			}
+		}
+		return nil
+	})
+	if err != nil && t.Context().Err() == nil {
+		t.Error(err)
+	}
+	return all
+}
+
+// TestGatewayAnswersReachClients: clients that validate results against the tool's outputSchema can read every answer of the gateway's
+// own, over every transport: what is known of the call, why, and under which code. What people approve they can repeat.
+func TestGatewayAnswersReachClients(t *testing.T) {
+	t.Parallel()
+	in := judges(t)
+	dir, root := in.answersFolder(t)
+	g := startGateway(t, dir)
+	approves(t, dir)
+	for _, c := range answerClients {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			order, root := clientOrder{URL: g.url + c.path, Together: true}, root
+			switch {
+			case c.bridge:
+				order.Command = []string{in.node, filepath.Join(in.modules, "mcp-remote", "dist", "proxy.js"), order.URL}
+			case c.mode == "stdio": // a gateway of its own
+				own, at := in.answersFolder(t)
+				root = at
+				order.Command = []string{program(t, "pgfsm"), "serve", "--stdio", "-c", filepath.Join(own, "pgfsm.yaml")}
+				approves(t, own)
+			}
+			for _, tc := range answerCases {
+				call := clientCall{Name: tc.tool, Arguments: []byte(strings.NewReplacer("ROOT", root, "ME", c.name).Replace(tc.args))}
+				if tc.code == "" {
+					call.Until = tc.text
+				}
+				order.Calls = append(order.Calls, call)
+			}
+			answers := in.drive(t, c.script, c.mode, order).Answers
+			if len(answers) != len(answerCases) {
+				t.Fatalf("%d answers to %d calls", len(answers), len(answerCases))
+			}
+			for i, tc := range answerCases {
+				readable(t, tc.name, tc.text, tc.code, answers[i], c.script == "langchain")
+			}
+		})
+	}
+	t.Run("inspector", func(t *testing.T) { t.Parallel(); in.inspectorReads(t, g.url+"/mcp", root) })
+}
+
+// readable holds what a client got to a text and, of an answer of the gateway's own, a code. LangChain throws what its tool reports as an
+// error, so that a model sees it.
+func readable(t *testing.T, name, text, code string, got clientAnswer, throws bool) {
+	t.Helper()
+	shown := got.Text
+	if throws && code != "" {
+		shown, got.Code, got.IsError, got.Fault = got.Fault, code, true, ""
+	}
+	last := shown[strings.LastIndex(shown, "\n")+1:]
+	var decision struct{ Code string }
+	switch {
+	case got.Fault != "" || !strings.Contains(shown, text) || got.Code != code || got.IsError != (code != ""):
+		t.Errorf("%s: %+v, want the text %q and the code %q", name, got, text, code)
+	case code != "" && (json.Unmarshal([]byte(last), &decision) != nil || decision.Code != code):
+		t.Errorf("%s: the text ends with %q, want one line of JSON with the code %q", name, last, code)
+	}
+}
+
+// inspectorReads: the inspector shows refusals. A held call is a task to it: with a session it shows only that the structured content is
+// missing, and the outcome when it is asked again; without one it waits for the outcome.
+func (in interop) inspectorReads(t *testing.T, url, root string) {
+	held := fmt.Sprintf(`{"path": %q}`, filepath.Join(root, "inspector.txt"))
+	approved := fmt.Sprintf(`{"path": %q}`, filepath.Join(root, "approved-inspector.txt"))
+	const info, code = "filesystem__get_file_info", "/result/_meta/io.pgfsm~1decision/code"
+	for _, tc := range []struct{ name, era, tool, args, at, want, stderr string }{
+		{"refused", "legacy", "filesystem__read_multiple_files", `{"paths": ["a"]}`, code, "policy_denied", "tool_is_error"},
+		{"too-large", "auto", "memory__read_graph", `{}`, code, "result_too_large", "tool_is_error"},
+		{"held-with-a-session", "legacy", info, held, "/result", "", "declares an output schema but returned no structured content"},
+		{"held-without-a-session", "auto", info, approved, "/result/isError", "", ""},
+	} {
+		got, err := in.inspect(t, url, tc.era, "--method", "tools/call", "--tool-name", tc.tool, "--tool-args-json", tc.args)
+		if (err == nil) != (tc.stderr == "") || got.member(tc.at) != tc.want || !strings.Contains(got.stderr, tc.stderr) ||
+			err == nil && !strings.Contains(got.stdout, "isFile: true") {
+			t.Errorf("%s: %v, want %s = %q\n%s%s", tc.name, err, tc.at, tc.want, got.stdout, got.stderr)
+		}
+	}
+}
