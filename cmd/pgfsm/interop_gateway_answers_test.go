@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,21 +46,25 @@ const (
 	withheld = "The call was made; the result is withheld. "
 )
 
-// answerCases are calls, and what the client must be able to read. ROOT stands for the folder of the filesystem server and ME for the
+// An answerCase is a call, and what its client must be able to read.
+type answerCase struct{ name, tool, args, text, code string }
+
+// answerCases are the calls of every client. ROOT stands for the folder of the filesystem server and ME for the
 // client; what has the word approved in its arguments is approved.
-var answerCases = []struct{ name, tool, args, text, code string }{
+var answerCases = []answerCase{
 	{"files-refused", "filesystem__read_multiple_files", `{"paths": ["ROOT/a.txt"]}`, notSent, "policy_denied"},
 	{"files-held", "filesystem__get_file_info", `{"path": "ROOT/ME.txt"}`, notSent, "approval_required"},
 	{"files-approved", "filesystem__get_file_info", `{"path": "ROOT/approved-ME.txt"}`, "isFile: true", ""},
 	{"files-timed-out", "filesystem__read_text_file", `{"path": "ROOT/pipe"}`, unknown, "server_timeout"},
 	{"files-too-large", "filesystem__read_text_file", `{"path": "ROOT/large.txt"}`, withheld, "result_too_large"},
-	{"files-arguments-invalid", "filesystem__read_text_file", `{"path": "ROOT/a.txt", "head": null}`, "leave it out", "arguments_invalid"},
+	{"files-arguments-invalid", "filesystem__read_text_file", `{"path": "ROOT/a.txt", "more": 1}`, notSent, "arguments_invalid"},
+	{"files-null", "filesystem__read_text_file", `{"path": "ROOT/a.txt", "head": null}`, "leave it out", "arguments_invalid"},
 	{"memory-refused", "memory__open_nodes", `{"names": ["Ada"]}`, notSent, "policy_denied"},
 	{"memory-held", "memory__search_nodes", `{"query": "ME"}`, notSent, "approval_required"},
 	{"memory-approved", "memory__search_nodes", `{"query": "approved-ME"}`, `"entities"`, ""},
 	{"memory-timed-out", "slow__read_graph", `{}`, unknown, "server_timeout"},
 	{"memory-too-large", "memory__read_graph", `{}`, withheld, "result_too_large"},
-	{"memory-arguments-invalid", "memory__search_nodes", `{}`, notSent, "arguments_invalid"},
+	{"memory-arguments-invalid", "memory__search_nodes", `{"query": "ME", "more": 1}`, notSent, "arguments_invalid"},
 }
 
 // answerClients are clients and how they come to the gateway.
@@ -81,7 +86,7 @@ var answerClients = []struct {
 func (in interop) answersFolder(t *testing.T) (dir, root string) {
 	t.Helper()
 	root = folder(t, "a.txt", boiler, "large.txt", strings.Repeat("x", 20_000))
-	names := []string{"inspector"}
+	names := []string{"inspector", "inspector-legacy"}
 	for _, c := range answerClients {
 		names = append(names, c.name)
 	}
@@ -176,7 +181,11 @@ func TestGatewayAnswersReachClients(t *testing.T) {
 				order.Command = []string{program(t, "pgfsm"), "serve", "--stdio", "-c", filepath.Join(own, "pgfsm.yaml")}
 				approves(t, own)
 			}
-			for _, tc := range answerCases {
+			cases := slices.Clone(answerCases)
+			if c.script == "langchain" { // it refuses a null by itself
+				cases = slices.DeleteFunc(cases, func(tc answerCase) bool { return tc.name == "files-null" })
+			}
+			for _, tc := range cases {
 				call := clientCall{Name: tc.tool, Arguments: []byte(strings.NewReplacer("ROOT", root, "ME", c.name).Replace(tc.args))}
 				if tc.code == "" {
 					call.Until = tc.text
@@ -184,11 +193,11 @@ func TestGatewayAnswersReachClients(t *testing.T) {
 				order.Calls = append(order.Calls, call)
 			}
 			answers := in.drive(t, c.script, c.mode, order).Answers
-			if len(answers) != len(answerCases) {
-				t.Fatalf("%d answers to %d calls", len(answers), len(answerCases))
+			if len(answers) != len(cases) {
+				t.Fatalf("%d answers to %d calls", len(answers), len(cases))
 			}
-			for i, tc := range answerCases {
-				readable(t, tc.name, tc.text, tc.code, answers[i], c.script == "langchain")
+			for i, tc := range cases {
+				readable(t, tc, answers[i], c.script == "langchain")
 			}
 		})
 	}
@@ -197,35 +206,38 @@ func TestGatewayAnswersReachClients(t *testing.T) {
 
 // readable holds what a client got to a text and, of an answer of the gateway's own, a code. LangChain throws what its tool reports as an
 // error, so that a model sees it.
-func readable(t *testing.T, name, text, code string, got clientAnswer, throws bool) {
+func readable(t *testing.T, tc answerCase, got clientAnswer, throws bool) {
 	t.Helper()
 	shown := got.Text
-	if throws && code != "" {
-		shown, got.Code, got.IsError, got.Fault = got.Fault, code, true, ""
+	if throws && tc.code != "" {
+		shown, got = got.Fault, clientAnswer{Text: got.Fault, Code: tc.code, IsError: true}
 	}
 	last := shown[strings.LastIndex(shown, "\n")+1:]
 	var decision struct{ Code string }
 	switch {
-	case got.Fault != "" || !strings.Contains(shown, text) || got.Code != code || got.IsError != (code != ""):
-		t.Errorf("%s: %+v, want the text %q and the code %q", name, got, text, code)
-	case code != "" && (json.Unmarshal([]byte(last), &decision) != nil || decision.Code != code):
-		t.Errorf("%s: the text ends with %q, want one line of JSON with the code %q", name, last, code)
+	case got.Fault != "" || !strings.Contains(shown, tc.text) || got.Code != tc.code || got.IsError != (tc.code != ""):
+		t.Errorf("%s: %+v, want the text %q and the code %q", tc.name, got, tc.text, tc.code)
+	case tc.code != "" && (json.Unmarshal([]byte(last), &decision) != nil || decision.Code != tc.code):
+		t.Errorf("%s: the text ends with %q, want one line of JSON with the code %q", tc.name, last, tc.code)
 	}
 }
 
-// inspectorReads: the inspector shows refusals. A held call is a task to it: with a session it shows only that the structured content is
-// missing, and the outcome when it is asked again; without one it waits for the outcome.
+// inspectorReads: the inspector shows refusals. A held call is a task to it. With a session it shows only that the structured content is
+// missing, and the outcome when the call is repeated after the approval; without one it waits for the outcome.
 func (in interop) inspectorReads(t *testing.T, url, root string) {
-	held := fmt.Sprintf(`{"path": %q}`, filepath.Join(root, "inspector.txt"))
-	approved := fmt.Sprintf(`{"path": %q}`, filepath.Join(root, "approved-inspector.txt"))
-	const info, code = "filesystem__get_file_info", "/result/_meta/io.pgfsm~1decision/code"
+	const info, code, missing = "filesystem__get_file_info", "/result/_meta/io.pgfsm~1decision/code", "declares an output schema but returned no structured content"
+	path := func(name string) string { return fmt.Sprintf(`{"path": %q}`, filepath.Join(root, name+".txt")) }
 	for _, tc := range []struct{ name, era, tool, args, at, want, stderr string }{
 		{"refused", "legacy", "filesystem__read_multiple_files", `{"paths": ["a"]}`, code, "policy_denied", "tool_is_error"},
 		{"too-large", "auto", "memory__read_graph", `{}`, code, "result_too_large", "tool_is_error"},
-		{"held-with-a-session", "legacy", info, held, "/result", "", "declares an output schema but returned no structured content"},
-		{"held-without-a-session", "auto", info, approved, "/result/isError", "", ""},
+		{"held-with-a-session", "legacy", info, path("approved-inspector-legacy"), "/result", "", missing},
+		{"held-without-a-session", "auto", info, path("approved-inspector"), "/result/isError", "", ""},
+		{"repeated-with-a-session", "legacy", info, path("approved-inspector-legacy"), "/result/isError", "", ""},
 	} {
 		got, err := in.inspect(t, url, tc.era, "--method", "tools/call", "--tool-name", tc.tool, "--tool-args-json", tc.args)
+		for n := 0; n < 10 && tc.stderr == "" && strings.Contains(got.stderr, missing); n++ { // it is not approved yet
+			got, err = in.inspect(t, url, tc.era, "--method", "tools/call", "--tool-name", tc.tool, "--tool-args-json", tc.args)
+		}
 		if (err == nil) != (tc.stderr == "") || got.member(tc.at) != tc.want || !strings.Contains(got.stderr, tc.stderr) ||
 			err == nil && !strings.Contains(got.stdout, "isFile: true") {
 			t.Errorf("%s: %v, want %s = %q\n%s%s", tc.name, err, tc.at, tc.want, got.stdout, got.stderr)
