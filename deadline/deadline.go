@@ -1,0 +1,137 @@
+// Package deadline limits the time of work that may pause: of a run while its call is under way, and of a call while its server
+// reports progress or waits for people.
+package deadline
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Limits say how long work may take.
+type Limits struct {
+	Idle  time.Duration // since the start or the last progress, without the time of pauses
+	Total time.Duration // in total
+}
+
+// A Clock ends the context of work whose time is over.
+type Clock struct {
+	end  context.CancelCauseFunc
+	full time.Duration // of idle, after each progress
+
+	mu     sync.Mutex
+	idle   time.Duration // what is left of [Limits]
+	total  time.Duration
+	pauses int       // how many have not ended
+	since  time.Time // the moment for which idle and total hold
+	timer  *time.Timer
+	over   bool
+}
+
+// New starts a clock. The context that it returns ends with the parent, or with [context.DeadlineExceeded]. The caller must stop the
+// clock.
+func New(parent context.Context, l Limits) (context.Context, *Clock) {
+	over, end := context.WithCancelCause(parent)
+	c := &Clock{end: end, full: l.Idle, idle: l.Idle, total: l.Total, since: time.Now()}
+	c.mu.Lock() // the timer may fire before the assignment
+	defer c.mu.Unlock()
+	c.timer = time.AfterFunc(min(c.idle, c.total), func() { c.turn(nil) })
+	return &limited{parent, over, c}, c
+}
+
+// unlimited is the Total of a context of [Within]: what it pauses for has limits of its own.
+const unlimited time.Duration = 1 << 62
+
+// Within is [context.WithTimeout] with a timeout that leaves out the time of [Pause]. The context has no Deadline of its own.
+func Within(parent context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	ctx, c := New(parent, Limits{Idle: timeout, Total: unlimited})
+	return ctx, c.Stop
+}
+
+// Progress says that the work goes on: it may be idle for as long again.
+func (c *Clock) Progress() { c.turn(func() { c.idle = c.full }) }
+
+// Pause stops the time of Idle, until Resume was called as often.
+func (c *Clock) Pause() { c.turn(func() { c.pauses++ }) }
+
+// Resume ends one Pause.
+func (c *Clock) Resume() { c.turn(func() { c.pauses-- }) }
+
+// turn accounts for the time that has passed, and then makes a change. It changes nothing once the time is over.
+func (c *Clock) turn(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return
+	}
+	now := time.Now()
+	gone := now.Sub(c.since)
+	c.since = now
+	c.total -= gone
+	if c.pauses == 0 {
+		c.idle -= gone
+	}
+	if min(c.idle, c.total) <= 0 {
+		c.over = true
+		c.timer.Stop()
+		c.end(context.DeadlineExceeded)
+		return
+	}
+	if change != nil {
+		change()
+	}
+	rest := c.total
+	if c.pauses == 0 {
+		rest = min(c.idle, c.total)
+	}
+	c.timer.Reset(rest)
+}
+
+// Stop ends the clock and its context.
+func (c *Clock) Stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+	c.timer.Stop()
+	c.end(context.Canceled)
+}
+
+type clockKey struct{}
+
+// Pause pauses the clock that ctx comes from, if there is one, until the caller calls resume.
+func Pause(ctx context.Context) (resume func()) {
+	c, ok := ctx.Value(clockKey{}).(*Clock)
+	if !ok {
+		return func() {}
+	}
+	c.Pause()
+	return c.Resume
+}
+
+// A limited is the context of a [Clock]. Unlike that of [context.WithCancelCause], its Err says that time ran out, also in contexts
+// that are derived from it.
+type limited struct {
+	context.Context // the parent
+	over            context.Context
+	clock           *Clock
+}
+
+func (l *limited) Done() <-chan struct{} { return l.over.Done() }
+
+func (l *limited) Err() error {
+	if errors.Is(context.Cause(l.over), context.DeadlineExceeded) {
+		return context.DeadlineExceeded
+	}
+	return l.over.Err()
+}
+
+func (l *limited) Value(key any) any {
+	if key == (clockKey{}) {
+		return l.clock
+	}
+	return l.Context.Value(key)
+}
+
+// AfterFunc spares package context a goroutine for each derived context.
+func (l *limited) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(l.over, f) }

@@ -1,0 +1,198 @@
+package deadline_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgfsm/deadline"
+)
+
+var limits = deadline.Limits{Idle: 10 * time.Second, Total: 5 * time.Minute}
+
+func TestWhenTheTimeOfWorkIsOver(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		work  func(*deadline.Clock)
+		after time.Duration
+	}{
+		{"idle", func(*deadline.Clock) {}, 10 * time.Second},
+		{"progress-once", func(c *deadline.Clock) {
+			time.Sleep(9 * time.Second)
+			c.Progress()
+		}, 19 * time.Second},
+		{"progress-until-the-total", func(c *deadline.Clock) {
+			for range 100 {
+				time.Sleep(9 * time.Second)
+				c.Progress()
+			}
+		}, 5 * time.Minute},
+		{"progress-too-late", func(c *deadline.Clock) {
+			time.Sleep(11 * time.Second)
+			c.Progress()
+		}, 10 * time.Second},
+		{"paused", func(c *deadline.Clock) {
+			time.Sleep(4 * time.Second)
+			c.Pause()
+			time.Sleep(time.Minute)
+			c.Resume()
+		}, time.Minute + 10*time.Second},
+		{"paused-twice-at-once", func(c *deadline.Clock) {
+			c.Pause()
+			c.Pause()
+			time.Sleep(time.Minute)
+			c.Resume()
+			time.Sleep(time.Minute)
+			c.Resume()
+		}, 2*time.Minute + 10*time.Second},
+		{"paused-for-ever", func(c *deadline.Clock) { c.Pause() }, 5 * time.Minute},
+		{"paused-again-and-again", func(c *deadline.Clock) {
+			for range 10 {
+				c.Pause()
+				time.Sleep(time.Minute)
+				c.Resume()
+			}
+		}, 5 * time.Minute},
+		{"progress-while-paused", func(c *deadline.Clock) {
+			time.Sleep(9 * time.Second)
+			c.Pause()
+			time.Sleep(time.Minute)
+			c.Progress()
+			c.Resume()
+		}, time.Minute + 19*time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, c := deadline.New(t.Context(), limits)
+				defer c.Stop()
+				begun := time.Now()
+				worked := make(chan struct{})
+				go func() {
+					defer close(worked)
+					tt.work(c)
+				}()
+				<-ctx.Done()
+				if took := time.Since(begun); took != tt.after || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+					t.Errorf("after %s: %v, want a deadline after %s", took, ctx.Err(), tt.after)
+				}
+				<-worked
+			})
+		})
+	}
+}
+
+func TestAPauseWithoutLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := deadline.Within(t.Context(), time.Minute)
+		defer cancel()
+		resume := deadline.Pause(ctx)
+		time.Sleep(30 * 24 * time.Hour)
+		if ctx.Err() != nil {
+			t.Fatalf("it ended while it was paused: %v", ctx.Err())
+		}
+		resume()
+		begun := time.Now()
+		<-ctx.Done()
+		if took := time.Since(begun); took != time.Minute {
+			t.Errorf("it ended after %s, want %s", took, time.Minute)
+		}
+	})
+}
+
+// However often a clock is paused, work has its time outside the pauses, and at most the total.
+func TestAnyPauses(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			ctx, c := deadline.New(t.Context(), limits)
+			defer c.Stop()
+			var over time.Duration
+			context.AfterFunc(ctx, func() { over = time.Since(begun) })
+			want, left, pauses := time.Duration(0), limits.Idle, 0
+			for left > 0 && want < limits.Total {
+				wait := time.Duration(r.Int64N(int64(time.Minute)))
+				if pauses == 0 {
+					wait = min(wait/20, left)
+					left -= wait
+				}
+				want = min(want+wait, limits.Total)
+				time.Sleep(wait)
+				if pauses > 0 && r.IntN(3) > 0 {
+					pauses--
+					c.Resume()
+				} else {
+					pauses++
+					c.Pause()
+				}
+			}
+			<-ctx.Done()
+			synctest.Wait()
+			if over != want {
+				t.Fatalf("it was over after %s, want %s", over, want)
+			}
+		})
+	}
+}
+
+// The end, a pause and a stop may happen at once.
+func TestAClockInManyHands(t *testing.T) {
+	for range 200 {
+		ctx, c := deadline.New(t.Context(), deadline.Limits{Idle: time.Microsecond, Total: time.Millisecond})
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				c.Pause()
+				c.Progress()
+				c.Resume()
+			})
+		}
+		wg.Wait()
+		<-ctx.Done()
+		wg.Go(c.Stop)
+		wg.Go(c.Progress)
+		wg.Wait()
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			t.Fatalf("Err() = %v, want %v", ctx.Err(), context.DeadlineExceeded)
+		}
+	}
+}
+
+// Whoever looks at a derived context sees why it ended.
+func TestWhyDerivedContextsEnd(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  func(cancel context.CancelFunc, c *deadline.Clock)
+		want error
+	}{
+		{"time-is-over", func(context.CancelFunc, *deadline.Clock) {}, context.DeadlineExceeded},
+		{"cancelled", func(cancel context.CancelFunc, _ *deadline.Clock) { cancel() }, context.Canceled},
+		{"stopped", func(_ context.CancelFunc, c *deadline.Clock) { c.Stop() }, context.Canceled},
+		{"time-is-over-before-it-is-cancelled", func(cancel context.CancelFunc, _ *deadline.Clock) {
+			time.Sleep(time.Hour)
+			cancel()
+		}, context.DeadlineExceeded},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				parent, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				ctx, c := deadline.New(parent, limits)
+				defer c.Stop()
+				derived, stop := context.WithTimeout(ctx, 24*time.Hour)
+				defer stop()
+				tt.end(cancel, c)
+				<-derived.Done()
+				if derived.Err() != tt.want || ctx.Err() != tt.want || !errors.Is(context.Cause(derived), tt.want) {
+					t.Errorf("derived: %v, its cause: %v, itself: %v; want %v", derived.Err(), context.Cause(derived), ctx.Err(), tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestPauseWithoutAClock(t *testing.T) { deadline.Pause(t.Context())() }
