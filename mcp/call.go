@@ -5,12 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"pgfsm/deadline"
 	"pgfsm/policy/canonical"
 )
 
@@ -21,10 +22,6 @@ type Call struct {
 	Arguments []byte // a JSON object in canonical form, see package canonical; these bytes go onto the wire
 	RunID     string // the run that the call belongs to; a run calls at most once
 	Listing   uint64 // the Number of the listing that the call was judged by; 0 is none, and calls nothing
-
-	// Timeout is for how long it may take, if that is less than Limits.CallTimeout; 0: for that long. Over a link it stands still
-	// while the server waits for people, see [Link.Call].
-	Timeout time.Duration
 
 	// Only [Link.Call] sends these; [Upstreams.Call] refuses a call that has any.
 
@@ -55,16 +52,8 @@ type RPCError struct {
 	Data    []byte // a JSON value, or nil
 }
 
-// within is for how long a call may take.
-func (u *Upstreams) within(c *Call) time.Duration {
-	if c.Timeout > 0 {
-		return min(c.Timeout, u.limits.CallTimeout)
-	}
-	return u.limits.CallTimeout
-}
-
-// Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or its time is over. It
-// never connects, never repeats and never follows: it needs the session of the last List, and sends nothing if the
+// Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or the server's Timeout or TimeoutTotal is over.
+// It asks the server for progress. It never connects, never repeats and never follows: it needs the session of the last List, and sends nothing if the
 // server has said since then that its tools changed. The second Call of a run is refused whatever became of the first.
 func (u *Upstreams) Call(ctx context.Context, c Call) Returned {
 	if u.ctx.Err() != nil {
@@ -87,8 +76,6 @@ func (u *Upstreams) Call(ctx context.Context, c Call) Returned {
 	if !u.done.first(c.RunID) {
 		return notSent(CodePermit, "this run has made its call")
 	}
-	ctx, cancel := context.WithTimeout(ctx, u.within(&c))
-	defer cancel()
 	return s.call(ctx, arm(c.Tool, c.Arguments), c.Listing)
 }
 
@@ -115,9 +102,13 @@ func (c Call) check() error {
 func (s *session) call(ctx context.Context, p *permit, listing uint64) Returned {
 	s.calls.Add(1)
 	defer s.calls.Add(-1)
-	x := &exchange{method: methodCall, permit: p, listing: listing}
+	ctx, clock := deadline.New(ctx, s.server.limits())
+	defer clock.Stop()
+	token := s.tokens.Add(1)
+	p.token = strconv.FormatInt(token, 10)
+	x := &exchange{method: methodCall, permit: p, listing: listing, clock: clock}
 	_, err := s.client.CallTool(withExchange(ctx, x), &sdk.CallToolParams{
-		Name: p.tool, Arguments: jsontext.Value(p.args),
+		Name: p.tool, Arguments: jsontext.Value(p.args), Meta: sdk.Meta{tokenMember: token},
 	})
 	s.guard.forget(x)
 	// Whatever comes later, nothing may still be sent for it.

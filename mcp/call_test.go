@@ -53,7 +53,7 @@ func TestEffects(t *testing.T) {
 				noLeak(t)
 				srv := serveScript(t, on("tools/call", tt.answer), stream)
 				try := func(timeout time.Duration) Returned {
-					u := upstreams(t, Limits{ResultBytes: limit, CallTimeout: timeout}, srv.server())
+					u := upstreams(t, Limits{ResultBytes: limit}, patient(timeout, srv.server()))
 					listed(t, u)
 					return call(t.Context(), u, "web", `{}`)
 				}
@@ -61,7 +61,7 @@ func TestEffects(t *testing.T) {
 				if tt.code == CodeTimeout {
 					r = timedOut(t, try)
 				} else {
-					r = try(DefaultCallTimeout)
+					r = try(DefaultTimeout)
 				}
 				if r.Effect != tt.effect || r.Code != tt.code {
 					t.Errorf("Call() = %+v, want effect %s, code %q", r, tt.effect, tt.code)
@@ -226,7 +226,7 @@ func TestACallIsNeverRepeated(t *testing.T) {
 				r.Body = readCloser(body)
 				inner.ServeHTTP(w, r)
 			})
-			u := upstreams(t, Limits{CallTimeout: 5 * time.Second}, srv.server())
+			u := upstreams(t, Limits{}, patient(5*time.Second, srv.server()))
 			listed(t, u)
 			r := call(t.Context(), u, "web", `{}`)
 			if r.Effect != EffectUnknown || r.Code != tt.code {

@@ -85,7 +85,7 @@ func TestFaultsOfACall(t *testing.T) {
 					s.Headers = []Header{known}
 				}
 				try := func(timeout time.Duration) Returned {
-					u := upstreams(t, Limits{ResultBytes: 1 << 20, CatalogBytes: 1 << 20, CallTimeout: timeout}, s)
+					u := upstreams(t, Limits{ResultBytes: 1 << 20, CatalogBytes: 1 << 20}, patient(timeout, s))
 					listed(t, u)
 					return call(t.Context(), u, s.Name, `{}`)
 				}
@@ -94,7 +94,7 @@ func TestFaultsOfACall(t *testing.T) {
 				if tt.code == CodeTimeout {
 					r = timedOut(t, try)
 				} else {
-					r = try(DefaultCallTimeout)
+					r = try(DefaultTimeout)
 				}
 				want := tt.code
 				if want == broken {

@@ -6,8 +6,11 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"pgfsm/mcp/wire"
 )
 
 // Substitutes are what the SDK decodes in place of the real results. Its typed results turn large integers into
@@ -110,6 +113,17 @@ func (g *guardedConn) take(id jsonrpc.ID) *exchange {
 	return x
 }
 
+// progress notes that the call with this token goes on.
+func (g *guardedConn) progress(token jsontext.Value) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, x := range g.pending { // in any order: one has this token
+		if x.permit != nil && x.permit.token == string(token) {
+			x.clock.Progress()
+		}
+	}
+}
+
 // forget drops x if it still waits: its caller gave up.
 func (g *guardedConn) forget(x *exchange) {
 	g.mu.Lock()
@@ -140,6 +154,9 @@ func (g *guardedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		case *jsonrpc.Request:
 			if err := g.session.tolerate(g.session.limits.Unasked); err != nil {
 				return nil, err
+			}
+			if m.Method == noteProgress {
+				g.progress(wire.Member(m.Params, tokenMember))
 			}
 			if !m.IsCall() {
 				continue

@@ -90,7 +90,7 @@ func TestListServersThatLie(t *testing.T) {
 				bad, good := serveScript(t, tt.script, stream), serveScript(t, honest, stream)
 				s := bad.server()
 				if tt.code == CodeTimeout {
-					s.Timeout = soon
+					s.ConnectTimeout = soon
 				}
 				healthy := good.server()
 				healthy.Name = "healthy"
@@ -242,7 +242,7 @@ func TestHTTPRefusals(t *testing.T) {
 			if tt.name == "sse-endpoint-with-user" {
 				srv.Config.Handler = endpoint("//user:pw@" + srv.Listener.Addr().String() + "/mcp")
 			}
-			u := upstreams(t, Limits{}, Server{Name: "w", Type: tt.kind, URL: srv.URL, Timeout: 5 * time.Second,
+			u := upstreams(t, Limits{}, Server{Name: "w", Type: tt.kind, URL: srv.URL, ConnectTimeout: 5 * time.Second,
 				Headers: []Header{{"Authorization", "Bearer secret-token"}}})
 			reason := down(t, u, tt.code)
 			if !strings.Contains(reason, tt.reason) || strings.Contains(reason, "secret-token") {

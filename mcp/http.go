@@ -59,7 +59,7 @@ type road struct {
 
 func newRoad(s Server, refuse func(code, format string, args ...any) *fault) road {
 	origin, _ := url.Parse(s.URL) // New has parsed it before
-	return road{origin: origin, headers: len(s.Headers) > 0, timeout: s.Timeout, refuse: refuse}
+	return road{origin: origin, headers: len(s.Headers) > 0, timeout: s.ConnectTimeout, refuse: refuse}
 }
 
 // A transport makes exchanges over HTTP, and no others.

@@ -5,17 +5,19 @@ import (
 	"time"
 )
 
-// Defaults of [Limits] and of [Server.Timeout].
+// Defaults of [Limits] and of the timeouts of a [Server].
 const (
-	DefaultResultBytes  = 16 << 20         // bytes of one tools/call result
-	DefaultCatalogBytes = 4 << 20          // bytes of all tools/list results of one server together
-	DefaultPages        = 100              // tools/list pages of one server
-	DefaultTools        = 1000             // tools of one server
-	DefaultUnasked      = 10_000           // messages that a server may send in a minute without being asked
-	DefaultCallTimeout  = 2 * time.Minute  // one tools/call, from permit to answer
-	DefaultTimeout      = 10 * time.Second // connecting, handshake and listing of one server together
-	DefaultLinks        = 1024             // links with one server
-	DefaultChildren     = 64               // links with one server that is a child process each
+	DefaultResultBytes  = 16 << 20 // bytes of one tools/call result
+	DefaultCatalogBytes = 4 << 20  // bytes of all tools/list results of one server together
+	DefaultPages        = 100      // tools/list pages of one server
+	DefaultTools        = 1000     // tools of one server
+	DefaultUnasked      = 10_000   // messages that a server may send in a minute without being asked
+	DefaultLinks        = 1024     // links with one server
+	DefaultChildren     = 64       // links with one server that is a child process each
+
+	DefaultConnectTimeout = 10 * time.Second
+	DefaultTimeout        = time.Minute
+	DefaultTimeoutTotal   = 10 * time.Minute
 )
 
 // envelopeSlack is what a frame may hold beside the result that it carries: the JSON-RPC members around it.
@@ -38,14 +40,13 @@ const (
 // Limits bound what a server can make this process hold or wait for. A zero member means its default, never
 // "unlimited"; a negative one is refused by [New].
 type Limits struct {
-	ResultBytes  int           // bytes of one tools/call result, exactly as received
-	CatalogBytes int           // bytes of all tools/list results of one server together
-	Pages        int           // tools/list pages of one server
-	Tools        int           // tools of one server
-	Unasked      int           // requests and notifications that a server may send in one minute of a session
-	CallTimeout  time.Duration // one tools/call, see [Call]'s Timeout; an earlier deadline of the caller's context stands
-	Links        int           // links with one server, open at once
-	Children     int           // the same for a stdio server, which has a process for each
+	ResultBytes  int // bytes of one tools/call result, exactly as received
+	CatalogBytes int // bytes of all tools/list results of one server together
+	Pages        int // tools/list pages of one server
+	Tools        int // tools of one server
+	Unasked      int // requests and notifications that a server may send in one minute of a session
+	Links        int // links with one server, open at once
+	Children     int // the same for a stdio server, which has a process for each
 }
 
 // frame is the size of the largest message that is read: the largest payload and its envelope.
@@ -71,12 +72,6 @@ func (l Limits) withDefaults() (Limits, error) {
 		if *m.value == 0 {
 			*m.value = m.unset
 		}
-	}
-	if l.CallTimeout < 0 {
-		return l, fmt.Errorf("limit CallTimeout is %s; it must not be negative", l.CallTimeout)
-	}
-	if l.CallTimeout == 0 {
-		l.CallTimeout = DefaultCallTimeout
 	}
 	return l, nil
 }

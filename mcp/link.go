@@ -122,7 +122,7 @@ type carrier interface {
 }
 
 // Link opens a session with a server, shakes hands, and returns it. The link outlives ctx; the connecting does not. It takes
-// at most the server's Timeout. The error is a [*LinkError].
+// at most the server's ConnectTimeout. The error is a [*LinkError].
 func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, error) {
 	up := u.byName[server]
 	if up == nil {
@@ -133,7 +133,7 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 			return nil, &LinkError{CodeInvalid, "the peer's capabilities are not a strict JSON object"}
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, up.server.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, up.server.ConnectTimeout)
 	defer cancel()
 	l, err := u.link(ctx, up, p)
 	if err == nil && l.mute() {

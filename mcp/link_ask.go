@@ -23,12 +23,12 @@ const (
 )
 
 // Request sends any request but tools/call and those of the handshake, and waits for its answer until ctx ends or, but for
-// subscriptions/listen, Limits.CallTimeout is over; that of prompts/get and resources/read stands still as the time of a [Link.Call]
-// does. Nil params are left out, where the revision allows it. What the server says meanwhile and belongs to the request is given
-// to on, in order, in this goroutine: over streamable HTTP all that comes with the response; over stdio and SSE progress, and
-// everything else if no other request is under way. It must not wait for another answer of the server: over stdio and SSE nothing
-// more is read while much waits for it. Where on is nil it goes to the peer. A JSON-RPC error is a Reply. The error is a
-// [*LinkError], or says that the request cannot be sent.
+// subscriptions/listen, the server's Timeout or TimeoutTotal is over, as with a [Link.Call]; that of prompts/get and resources/read
+// stands still as that of a call does. Progress is asked for only if the caller wants it. Nil params are left out, where the revision
+// allows it. What the server says meanwhile and belongs to the request is given to on, in order, in this goroutine: over streamable
+// HTTP all that comes with the response; over stdio and SSE progress, and everything else if no other request is under way. It must
+// not wait for another answer of the server: over stdio and SSE nothing more is read while much waits for it. Where on is nil it goes
+// to the peer. A JSON-RPC error is a Reply. The error is a [*LinkError], or says that the request cannot be sent.
 func (l *Link) Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (Reply, error) {
 	switch method {
 	case methodCall, methodInitialize, methodDiscover:
@@ -41,7 +41,7 @@ func (l *Link) Request(ctx context.Context, method string, params []byte, on fun
 		return Reply{}, err
 	}
 	if method != methodListen {
-		ctx, q.clock = l.start(ctx, method, l.u.limits.CallTimeout)
+		ctx, q.clock = l.start(ctx, method)
 		defer l.stop(q.clock)
 	}
 	l.listen() // what the request brings about may be told between requests
@@ -67,7 +67,7 @@ func (l *Link) query(method string, params []byte, on func(wire.Message)) (*quer
 	}
 	if err == nil && (l.modern || meta != nil) {
 		meta, q.token, err = l.meta(meta)
-		if err == nil && q.token != nil {
+		if q.asked = q.token != nil; err == nil && q.asked {
 			meta, err = ownToken(meta, q.id)
 		}
 		if err == nil {
@@ -190,7 +190,7 @@ func (l *Link) tell(ctx context.Context, frame []byte) error {
 	if f := l.fault(); f != nil {
 		return f.linkError()
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.up.server.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, l.up.server.ConnectTimeout)
 	defer cancel()
 	if f := l.carrier.tell(ctx, frame); f != nil {
 		return f.linkError()

@@ -4,26 +4,28 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/deadline"
 )
 
 // asked are the server's requests that wait for an answer of ours.
 type asked struct {
 	mu     sync.Mutex
-	open   map[string]*question // by the id
-	clocks map[*clock]struct{}  // of requests of ours that are under way
+	open   map[string]*question         // by the id
+	clocks map[*deadline.Clock]struct{} // of requests of ours that are under way, and pause for questions
 }
 
 // A question is a request of the server that waits.
 type question struct {
-	with  *query   // that it came with; nil: none
-	holds []*clock // which stand still for it
-	put   bool     // it was passed on, or is withdrawn: it holds no more clocks than these
+	with  *query            // that it came with; nil: none
+	holds []*deadline.Clock // which stand still for it
+	put   bool              // it was passed on, or is withdrawn: it holds no more clocks than these
 }
 
 // free lets go of the clocks.
 func (x *question) free() {
 	for _, c := range x.holds {
-		c.free()
+		c.Resume()
 	}
 	x.put, x.holds = true, nil
 }
@@ -57,11 +59,11 @@ func (a *asked) hold(id jsontext.Value) {
 		for c := range a.clocks { // in any order: all of them stop
 			x.holds = append(x.holds, c)
 		}
-	} else if x.with.clock != nil {
+	} else if _, pauses := a.clocks[x.with.clock]; pauses {
 		x.holds = append(x.holds, x.with.clock)
 	}
 	for _, c := range x.holds {
-		c.hold()
+		c.Pause()
 	}
 }
 
@@ -100,16 +102,16 @@ func (a *asked) drop(q *query) {
 }
 
 // watch has a clock stand still for requests that come with nothing, until unwatch.
-func (a *asked) watch(c *clock) {
+func (a *asked) watch(c *deadline.Clock) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.clocks == nil {
-		a.clocks = make(map[*clock]struct{})
+		a.clocks = make(map[*deadline.Clock]struct{})
 	}
 	a.clocks[c] = struct{}{}
 }
 
-func (a *asked) unwatch(c *clock) {
+func (a *asked) unwatch(c *deadline.Clock) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.clocks, c)

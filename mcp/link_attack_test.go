@@ -58,7 +58,7 @@ func TestServersThatSwitchProtocolsAreNotWaitedFor(t *testing.T) {
 	for _, typ := range []string{TypeHTTP, TypeSSE} {
 		t.Run(typ, func(t *testing.T) {
 			noLeak(t)
-			u := upstreams(t, Limits{}, Server{Name: "s", Type: typ, URL: srv.URL, Timeout: time.Minute})
+			u := upstreams(t, Limits{}, Server{Name: "s", Type: typ, URL: srv.URL, ConnectTimeout: time.Minute})
 			if l, err := u.Link(t.Context(), "s", Peer{}); err == nil {
 				t.Errorf("Link() = %+v", l)
 			}
@@ -79,7 +79,7 @@ func TestProcessesThatLeaveTheirPipesToOthersAreDead(t *testing.T) {
 "$0" sh -c ': >"$0"; exec sleep 30' "$1" &
 until [ -e "$1" ]; do sleep 0.01; done
 read line; read line; exit 3`
-	server := Server{Name: "s", Type: TypeStdio, Command: "sh", Args: []string{"-c", script, setsid, filepath.Join(t.TempDir(), "left")}, Timeout: time.Minute}
+	server := Server{Name: "s", Type: TypeStdio, Command: "sh", Args: []string{"-c", script, setsid, filepath.Join(t.TempDir(), "left")}, ConnectTimeout: time.Minute}
 	l := linked(t, upstreams(t, Limits{}, server), "s", Peer{Protocol: older})
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // before the pipe is closed
 	defer cancel()

@@ -183,8 +183,8 @@ func TestHeavyMessagesWaitAlone(t *testing.T) {
 func TestAServerThatReadsNoAnswer(t *testing.T) {
 	noLeak(t)
 	s := self(t, "pings-without-end")
-	s.Timeout = 5 * time.Second
-	u := upstreams(t, Limits{Unasked: 1 << 20, CallTimeout: 30 * time.Second}, s)
+	s.ConnectTimeout = 5 * time.Second
+	u := upstreams(t, Limits{Unasked: 1 << 20}, patient(30*time.Second, s))
 	l := linked(t, u, "child", Peer{Protocol: older})
 	before := allocated()
 	if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); r.Effect != EffectUnknown || r.Code != CodeProtocol && r.Code != CodeTimeout {

@@ -42,12 +42,13 @@ func (l *Link) leave(frame []byte, p *permit) *fault {
 	return nil
 }
 
-// Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or its time is over. What the
-// server says meanwhile and belongs to the call is given to on, in order, in this goroutine. While a request of the server that
-// was passed on, to on or to the peer, waits for [Link.Answer], the call's time stands still, for ten minutes all in all, unless the
-// link is [Link.Modern]; ctx goes on. It never repeats and never follows, and it sends nothing if the server has said since
-// c.Listing that its tools changed. The second Call of a run is refused whatever became of the first, over whichever link or
-// session it was.
+// Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or the server's Timeout or TimeoutTotal is over.
+// It asks the server for progress, whether the caller wants any or not; each report begins the Timeout anew. What the
+// server says meanwhile and belongs to the call is given to on, in order, in this goroutine; progress only if the caller wants it.
+// While a request of the server that was passed on, to on or to the peer, waits for [Link.Answer], the Timeout stands still, unless the
+// link is [Link.Modern]; TimeoutTotal and ctx go on. Call never repeats and never follows, and it sends nothing if
+// the server has said since c.Listing that its tools changed. The second Call of a run is refused whatever became of the first,
+// over whichever link or session it was.
 func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned {
 	if f := l.fault(); f != nil {
 		return notSent(f.code, f.reason)
@@ -55,34 +56,29 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	if c.Server != l.up.server.Name {
 		return notSent(CodeInvalid, "the call is for another server")
 	}
-	p, token, err := l.arm(c)
+	id := l.ids.Add(1)
+	p, token, err := l.arm(c, id)
 	if err != nil {
 		return notSent(CodeInvalid, err.Error())
 	}
 	if !l.u.done.first(c.RunID) {
 		return notSent(CodePermit, "this run has made its call")
 	}
-	ctx, clock := l.start(ctx, methodCall, l.u.within(&c))
+	ctx, clock := l.start(ctx, methodCall)
 	defer l.stop(clock)
 	if ctx.Err() != nil {
 		return notSent(overCode(ctx), "there was no time to send it")
 	}
-	id := l.ids.Add(1)
-	if token != nil {
-		if p.meta, err = ownToken(p.meta, id); err != nil {
-			return notSent(CodeInvalid, err.Error())
-		}
-	}
-	q := &query{id: id, method: methodCall, name: c.Tool, frame: p.message(id), permit: p, header: c.Header, token: token, on: on,
-		clock: clock}
+	q := &query{id: id, method: methodCall, name: c.Tool, frame: p.message(id), permit: p, header: c.Header, token: token, asked: true,
+		on: on, clock: clock}
 	l.attend(ctx)
 	o := l.ask(ctx, q)
 	p.state.Store(permitSpent) // whatever comes later, nothing may still be sent for it
 	return l.returned(p, o)
 }
 
-// arm checks the call and makes the one permit for it. The token is the caller's for progress, or nil.
-func (l *Link) arm(c Call) (p *permit, token jsontext.Value, err error) {
+// arm checks the call and makes the one permit for it. Progress is asked for under its id; the token is the caller's, or nil.
+func (l *Link) arm(c Call, id int64) (p *permit, token jsontext.Value, err error) {
 	if err := c.check(); err != nil {
 		return nil, nil, err
 	}
@@ -93,6 +89,9 @@ func (l *Link) arm(c Call) (p *permit, token jsontext.Value, err error) {
 		return nil, nil, err
 	}
 	meta, token, err := l.meta(c.Meta)
+	if err == nil {
+		meta, err = ownToken(meta, id)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -57,7 +57,7 @@ func TestFaultsOfALinksCall(t *testing.T) {
 				}
 				var l *Link
 				try := func(timeout time.Duration) (r Returned) {
-					u := upstreams(t, Limits{ResultBytes: 1 << 20, CatalogBytes: 1 << 20, CallTimeout: timeout}, s)
+					u := upstreams(t, Limits{ResultBytes: 1 << 20, CatalogBytes: 1 << 20}, patient(timeout, s))
 					l, r = linkCall(t, u, s.Name, `{}`)
 					return r
 				}
@@ -66,7 +66,7 @@ func TestFaultsOfALinksCall(t *testing.T) {
 				if tt.code == CodeTimeout {
 					r = timedOut(t, try)
 				} else {
-					r = try(DefaultCallTimeout)
+					r = try(DefaultTimeout)
 				}
 				want := tt.code
 				if want == broken {
@@ -237,7 +237,7 @@ func TestALinksCallIsNeverRepeated(t *testing.T) {
 				r.Body = readCloser(body)
 				inner.ServeHTTP(w, r)
 			})
-			u := upstreams(t, Limits{CallTimeout: 10 * time.Second}, srv.server())
+			u := upstreams(t, Limits{}, patient(10*time.Second, srv.server()))
 			l, r := linkCall(t, u, "web", `{}`)
 			if r.Effect != EffectUnknown || r.Code != tt.code || !strings.Contains(r.Reason, tt.reason) {
 				t.Errorf("Call() = %+v, want %s, unknown, %q", r, tt.code, tt.reason)

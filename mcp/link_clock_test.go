@@ -3,14 +3,13 @@ package mcp
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/deadline"
 	"pgfsm/mcp/wire"
 )
 
@@ -107,36 +106,36 @@ var pauses = []pause{
 	{"nobody-answers", func(t *testing.T, s *stage, c *turn) {
 		c.at(4 * time.Second)
 		c.asks("7")
-	}, mostStill + callTime, CodeTimeout},
+	}, DefaultTimeoutTotal, CodeTimeout},
 	{"answered-within-the-most", func(t *testing.T, s *stage, c *turn) {
 		c.asks("7")
-		c.at(mostStill - time.Second)
+		c.at(DefaultTimeoutTotal - time.Second)
 		s.answered(t, "7")
-	}, mostStill - time.Second + callTime, CodeTimeout},
+	}, DefaultTimeoutTotal, CodeTimeout},
 	{"answered-at-the-most", func(t *testing.T, s *stage, c *turn) {
 		c.asks("7")
-		c.at(mostStill)
+		c.at(DefaultTimeoutTotal)
 		s.answered(t, "7")
-	}, mostStill + callTime, CodeTimeout},
+	}, DefaultTimeoutTotal, CodeTimeout},
 	{"answered-one-past-the-most", func(t *testing.T, s *stage, c *turn) {
 		c.asks("7")
-		c.at(mostStill + time.Second)
+		c.at(DefaultTimeoutTotal + time.Second)
 		s.answered(t, "7")
-	}, mostStill + callTime, CodeTimeout},
+	}, DefaultTimeoutTotal, CodeTimeout},
 	{"the-server-asks-again-and-again", func(t *testing.T, s *stage, c *turn) {
 		for n := range 20 {
 			c.asks("7")
 			c.at(time.Duration(n+1) * time.Minute)
 			s.answered(t, "7")
 		}
-	}, mostStill + callTime, CodeTimeout},
+	}, DefaultTimeoutTotal, CodeTimeout},
 	{"it-asks-anew-before-the-last-is-answered", func(t *testing.T, s *stage, c *turn) {
 		for n := range 20 {
 			c.asks(fmt.Sprint(n))
 			c.at(time.Duration(n+1) * time.Minute)
 			s.answered(t, fmt.Sprint(n-1))
 		}
-	}, mostStill + callTime, CodeTimeout},
+	}, DefaultTimeoutTotal, CodeTimeout},
 }
 
 // The clock of a call stands still while its server waits for people, whichever way the question comes.
@@ -178,7 +177,7 @@ func TestRefusedQuestionsWinNoTime(t *testing.T) {
 					<-c.over
 					most := callTime // and for the refusal that is on its way when it ends
 					if deaf {
-						most += s.link.up.server.Timeout
+						most += s.link.up.server.ConnectTimeout
 					}
 					if c.came.Code != CodeTimeout || c.took < callTime || c.took > most {
 						t.Errorf("after %s: Call() = %+v, want %s after at most %s", c.took, c.came, CodeTimeout, most)
@@ -347,120 +346,37 @@ func TestAQuestionThatIsWithdrawnBeforeItIsPassedOn(t *testing.T) {
 	})
 }
 
-// An answer and the end may come at once; the clock ends once, and what comes later changes nothing.
-func TestAClockInManyHands(t *testing.T) {
-	for range 200 {
-		ctx, c := newClock(t.Context(), time.Microsecond, time.Microsecond)
-		var wg sync.WaitGroup
-		for range 4 {
-			wg.Go(func() {
-				c.hold()
-				c.free()
-			})
-		}
-		<-ctx.Done()
-		if code := overCode(ctx); code != CodeTimeout {
-			t.Fatalf("overCode() = %s, want %s", code, CodeTimeout)
-		}
-		wg.Go(c.stop)
-		wg.Go(func() { c.turn(0) })
-		wg.Wait()
-		if !c.over || c.timer.Stop() {
-			t.Fatal("the clock goes on")
-		}
-	}
-}
-
-// A question that is read when the time is over gains nothing, though the timer has not said so yet.
-func TestAQuestionAfterTheEnd(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		late time.Duration
-		code string // empty: it goes on
-	}{{"before", time.Hour - time.Minute, ""}, {"at-the-end", time.Hour, CodeTimeout}, {"after", 2 * time.Hour, CodeTimeout}} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, c := newClock(t.Context(), time.Hour, time.Hour)
-				defer c.stop()
-				c.since = c.since.Add(-tt.late)
-				c.hold()
-				if over := ctx.Err() != nil; over != (tt.code != "") || over && overCode(ctx) != tt.code {
-					t.Errorf("Err() = %v, want the code %q", ctx.Err(), tt.code)
-				}
-			})
-		})
-	}
-}
-
-// Whatever questions there are, a clock gives a request the time that it has, and at most the most in addition.
-func TestAnyQuestionsOfAClock(t *testing.T) {
-	const most = 100 * time.Second
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 500 {
-		synctest.Test(t, func(t *testing.T) {
-			begun := time.Now()
-			ctx, c := newClock(t.Context(), callTime, most)
-			defer c.stop()
-			var over time.Duration
-			context.AfterFunc(ctx, func() { over = time.Since(begun) })
-			want, spare, left, holds := time.Duration(0), most, callTime, 0
-			for left > 0 {
-				wait, still := time.Duration(r.Int64N(int64(most/4))), time.Duration(0)
-				if holds > 0 {
-					still = min(wait, spare)
-				} else {
-					wait /= 20
-				}
-				ran := min(wait-still, left)
-				want, spare, left = want+still+ran, spare-still, left-ran
-				time.Sleep(wait)
-				if holds > 0 && r.IntN(3) > 0 {
-					holds--
-					c.free()
-				} else {
-					holds++
-					c.hold()
-				}
-			}
-			<-ctx.Done()
-			synctest.Wait()
-			if over != want || over > callTime+most {
-				t.Fatalf("it was over after %s, want %s", over, want)
-			}
-		})
-	}
-}
-
 // What is asked leaves nothing behind, whichever way it ends.
 func TestQuestionsLeaveNothingBehind(t *testing.T) {
-	var a asked
-	own, other := &query{}, &query{}
-	var ctx context.Context
-	ctx, own.clock = newClock(t.Context(), time.Hour, time.Hour)
-	a.watch(own.clock)
-	for i, with := range []*query{own, nil, other, own, nil, other} {
-		id := jsontext.Value(fmt.Sprint(i))
-		if !a.note(id, with) {
-			t.Fatalf("note(%s) = false", id)
+	synctest.Test(t, func(t *testing.T) {
+		var a asked
+		own, other := &query{}, &query{}
+		begun := time.Now()
+		ctx, c := deadline.New(t.Context(), deadline.Limits{Idle: time.Hour, Total: 24 * time.Hour})
+		own.clock = c
+		a.watch(c)
+		for i, with := range []*query{own, nil, other, own, nil, other} {
+			id := jsontext.Value(fmt.Sprint(i))
+			if !a.note(id, with) {
+				t.Fatalf("note(%s) = false", id)
+			}
+			a.hold(id)
+			a.hold(id)
 		}
-		a.hold(id)
-		a.hold(id)
-	}
-	if got := own.clock.holds; got != 4 { // its own, and those that are nobody's
-		t.Errorf("%d questions hold the clock, want 4", got)
-	}
-	if !a.take(jsontext.Value("1")) || a.take(jsontext.Value("1")) {
-		t.Error("a question was not taken once")
-	}
-	a.withdraw(jsontext.Value("4"))
-	a.hold(jsontext.Value("4"))
-	a.drop(other)
-	a.drop(own)
-	if got := own.clock.holds; got != 0 || len(a.open) != 1 { // what is withdrawn may still be answered
-		t.Errorf("%d questions hold the clock, and %d are open, want none and one", got, len(a.open))
-	}
-	own.clock.stop()
-	if ctx.Err() == nil || overCode(ctx) != CodeCancelled || own.clock.timer.Stop() {
-		t.Errorf("overCode() = %s, want %s and no timer", overCode(ctx), CodeCancelled)
-	}
+		if !a.take(jsontext.Value("1")) || a.take(jsontext.Value("1")) {
+			t.Error("a question was not taken once")
+		}
+		a.withdraw(jsontext.Value("4"))
+		a.hold(jsontext.Value("4"))
+		a.drop(other)
+		time.Sleep(2 * time.Hour) // two of its own hold it yet
+		a.drop(own)
+		if len(a.open) != 1 { // what is withdrawn may still be answered
+			t.Errorf("%d questions are open, want one", len(a.open))
+		}
+		<-ctx.Done()
+		if took := time.Since(begun); took != 3*time.Hour || overCode(ctx) != CodeTimeout {
+			t.Errorf("after %s: %s, want %s after 3h", took, overCode(ctx), CodeTimeout)
+		}
+	})
 }

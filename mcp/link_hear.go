@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"pgfsm/deadline"
 	"pgfsm/mcp/wire"
 )
 
@@ -25,9 +26,10 @@ type query struct {
 	frame  []byte            // the message
 	permit *permit           // of a tools/call; nil refuses one
 	header map[string]string // more headers, over HTTP
-	token  jsontext.Value    // the caller's progress token, raw; nil: no progress is wanted
+	token  jsontext.Value    // the caller's progress token, raw; nil: the caller wants no progress
+	asked  bool              // for progress, with the id as the token
 	on     func(wire.Message)
-	clock  *clock // the time that it has; nil: that of a context alone
+	clock  *deadline.Clock // nil: the time of a context alone
 
 	inbox chan heard    // what the reader of a [duplex] has for it
 	gone  chan struct{} // closed when nobody takes from inbox any more
@@ -106,9 +108,15 @@ func (l *Link) passDuring(ctx context.Context, m wire.Message, q *query) {
 	}
 }
 
-// untoken puts the caller's own progress token back. It reports false for progress that nobody asked for.
+// untoken takes note of progress, and puts the caller's own token back. It reports false for progress that the caller has not asked for.
 func untoken(m *wire.Message, q *query) bool {
-	if q == nil || q.token == nil || string(wire.Member(m.Params, tokenMember)) != strconv.FormatInt(q.id, 10) {
+	if q == nil || !q.asked || string(wire.Member(m.Params, tokenMember)) != strconv.FormatInt(q.id, 10) {
+		return false
+	}
+	if q.clock != nil {
+		q.clock.Progress()
+	}
+	if q.token == nil {
 		return false
 	}
 	params, err := wire.Set(m.Params, tokenMember, q.token)
@@ -188,7 +196,7 @@ func (l *Link) empty() {
 		frame := o.frames[0]
 		o.frames = o.frames[1:]
 		o.mu.Unlock()
-		ctx, cancel := context.WithTimeout(l.ctx, l.up.server.Timeout)
+		ctx, cancel := context.WithTimeout(l.ctx, l.up.server.ConnectTimeout)
 		_ = l.carrier.tell(ctx, frame) // what ends the link, ends it; an answer that does not arrive is the server's loss
 		cancel()
 	}

@@ -168,7 +168,7 @@ func TestChildrenOfLinksThatFail(t *testing.T) {
 		}, CodeUnreachable, "does not start"},
 		{"deaf", func(t *testing.T) Server {
 			s := self(t, "deaf")
-			s.Timeout = soon
+			s.ConnectTimeout = soon
 			return s
 		}, CodeTimeout, "time allowed"},
 	}
@@ -192,7 +192,7 @@ func TestChildrenOfLinksThatFail(t *testing.T) {
 		t.Run(tt.role, func(t *testing.T) {
 			noLeak(t)
 			try := func(timeout time.Duration) Returned {
-				u := upstreams(t, Limits{ResultBytes: 1 << 20, CallTimeout: timeout}, self(t, tt.role))
+				u := upstreams(t, Limits{ResultBytes: 1 << 20}, patient(timeout, self(t, tt.role)))
 				_, r := linkCall(t, u, "child", `{}`)
 				return r
 			}
@@ -200,7 +200,7 @@ func TestChildrenOfLinksThatFail(t *testing.T) {
 			if tt.code == CodeTimeout {
 				r = timedOut(t, try)
 			} else {
-				r = try(DefaultCallTimeout)
+				r = try(DefaultTimeout)
 			}
 			if r.Effect != tt.effect || r.Code != tt.code {
 				t.Errorf("Call() = %+v, want effect %s, code %q", r, tt.effect, tt.code)
@@ -214,7 +214,7 @@ func TestALinkToAChildThatStopsReading(t *testing.T) {
 	noLeak(t)
 	var over error
 	r := timedOut(t, func(timeout time.Duration) Returned {
-		u := upstreams(t, Limits{CallTimeout: timeout}, self(t, "stops-reading"))
+		u := upstreams(t, Limits{}, patient(timeout, self(t, "stops-reading")))
 		l := linked(t, u, "child", Peer{Protocol: older})
 		r := l.Call(t.Context(), asCall(t, l, `{"a":"`+strings.Repeat("x", 1<<20)+`"}`), nil)
 		over = l.Err()
@@ -266,7 +266,7 @@ func TestLinksOverSSEStayAtTheOrigin(t *testing.T) {
 			t.Cleanup(srv.Close)
 			s := Server{Name: "w", Type: TypeSSE, URL: srv.URL, Headers: []Header{{"Authorization", "Bearer secret-token"}}}
 			if tt.code == CodeTimeout {
-				s.Timeout = soon
+				s.ConnectTimeout = soon
 			}
 			u := upstreams(t, Limits{}, s)
 			_, err := u.Link(t.Context(), "w", Peer{})

@@ -12,7 +12,7 @@ import (
 const noteAcknowledged = "notifications/subscriptions/acknowledged"
 
 // Listing returns the server's tools: the last listing, if it is younger than maxAge and the server has not said since that
-// its tools changed, else a new one, within the server's Timeout. Who asks at the same time gets the same. A listing that
+// its tools changed, else a new one, within the server's ConnectTimeout. Who asks at the same time gets the same. A listing that
 // fails ends nothing. One whose tools change while they are listed is made again, at most three times, as by
 // [Upstreams.List]. The error is a [*LinkError].
 func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*Kept, error) {
@@ -20,7 +20,7 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*Kept, error)
 		return k, nil
 	}
 	asked := l.moments.Load()
-	ctx, cancel := context.WithTimeout(ctx, l.up.server.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, l.up.server.ConnectTimeout)
 	defer cancel()
 	select {
 	case l.listing <- struct{}{}:

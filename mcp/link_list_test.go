@@ -149,7 +149,7 @@ func TestLinksToServersThatLie(t *testing.T) {
 				noLeak(t)
 				s := serveScript(t, tt.script, stream).server()
 				if tt.code == CodeTimeout {
-					s.Timeout = soon
+					s.ConnectTimeout = soon
 				}
 				u := upstreams(t, tt.limits, s)
 				l, err := u.Link(t.Context(), "web", Peer{Protocol: newer})

@@ -138,7 +138,7 @@ func TestServersWithoutSessionsThatSpeakNoOtherRevision(t *testing.T) {
 				inner.ServeHTTP(rw, r)
 			})
 			if tt.name == "hangs" {
-				srv.Timeout = soon
+				srv.ConnectTimeout = soon
 			}
 			u := upstreams(t, Limits{}, srv)
 			for range 3 {
@@ -225,7 +225,7 @@ func TestWhoGoesAwayInASecondTry(t *testing.T) {
 		}
 		inner.ServeHTTP(rw, r)
 	})
-	srv.Timeout = time.Hour
+	srv.ConnectTimeout = time.Hour
 	u := upstreams(t, Limits{}, srv)
 	l, err := u.Link(ctx, "web", askedPeer())
 	if err != nil || l.Modern() || l.Err() != nil || u.byName["web"].noRounds.Load() != 0 {
@@ -260,7 +260,7 @@ func TestAServerThatWasBusyOnceIsAskedAgain(t *testing.T) {
 				h.ServeHTTP(rw, r)
 			})
 			if tt.name == "hangs" {
-				srv.Timeout = soon
+				srv.ConnectTimeout = soon
 			}
 			u := upstreams(t, Limits{}, srv)
 			if l := linked(t, u, "web", askedPeer()); l.Modern() {

@@ -29,6 +29,7 @@ const callTime = 10 * time.Second
 // A stage is a link whose server is the test, so that both work in a bubble of time.
 type stage struct {
 	kind   string
+	meta   jsontext.Value // of the calls
 	link   *Link
 	duplex *duplex     // nil: over HTTP
 	deaf   bool        // the server takes no answers and no notifications
@@ -56,7 +57,7 @@ func newStage(t *testing.T, kind, protocol string, tell func(wire.Message)) *sta
 	if kind == onOneStream {
 		server = Server{Name: "s", Type: TypeStdio, Command: "none"}
 	}
-	u := upstreams(t, Limits{CallTimeout: callTime}, server)
+	u := upstreams(t, Limits{}, patient(callTime, server))
 	l := &Link{
 		u: u, up: u.byName["s"], frame: u.limits.frame(), listing: make(chan struct{}, 1), finished: make(chan struct{}),
 		ears: ears{opened: make(chan struct{})}, peer: Peer{Protocol: protocol, Tell: tell, Capabilities: []byte(`{"elicitation":{}}`)},
@@ -156,7 +157,7 @@ func (s *stage) call(ctx context.Context, on func(wire.Message)) *turn {
 	number := s.link.moments.Add(1)
 	go func() {
 		defer close(c.over)
-		c.came = s.link.Call(ctx, Call{Server: "s", Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: number}, on)
+		c.came = s.link.Call(ctx, Call{Server: "s", Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: number, Meta: s.meta}, on)
 		c.took = time.Since(c.since)
 	}()
 	c.begun = <-s.begun

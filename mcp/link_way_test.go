@@ -135,7 +135,7 @@ func TestManyCallsToAServerThatHangsUp(t *testing.T) {
 		io.WriteString(rw, result(w.id, w.params))
 	}))
 	t.Cleanup(srv.Close)
-	u := upstreams(t, Limits{CallTimeout: time.Minute}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL})
+	u := upstreams(t, Limits{}, patient(time.Minute, Server{Name: "s", Type: TypeHTTP, URL: srv.URL}))
 	var wg sync.WaitGroup
 	links := []*Link{linked(t, u, "s", Peer{Protocol: older}), linked(t, u, "s", Peer{Protocol: older})}
 	for i := range callers {

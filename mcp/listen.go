@@ -155,7 +155,7 @@ func (s *session) overhear(data []byte, want int64) error {
 		answer.Result = nil
 		answer.Error = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "it is not supported"}
 	}
-	ctx, cancel := context.WithTimeout(s.news.ctx, s.server.Timeout)
+	ctx, cancel := context.WithTimeout(s.news.ctx, s.server.ConnectTimeout)
 	defer cancel()
 	return s.guard.Connection.Write(ctx, answer)
 }

@@ -35,7 +35,7 @@ type Listing struct {
 	Number uint64 // names the listing in [Call] and [Upstreams.Changed]; 0 if the server is down
 }
 
-// List asks every server for its tools, all at once, each within its own Timeout, and returns one Listing a server in
+// List asks every server for its tools, all at once, each within its own ConnectTimeout, and returns one Listing a server in
 // the order of New. It connects where there is no working session and always asks anew. A server that fails takes
 // only its own tools away. One whose tools change while they are listed is asked again, and if that does not end, is up
 // and has changed, see Changed.
@@ -53,7 +53,7 @@ func (u *Upstreams) List(ctx context.Context) []Listing {
 }
 
 func (up *upstream) list(ctx context.Context, u *Upstreams) Listing {
-	ctx, cancel := context.WithTimeout(ctx, up.server.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, up.server.ConnectTimeout)
 	defer cancel()
 	down := func(f *fault) Listing {
 		return Listing{Server: up.server.Name, Status: StatusDown, Code: f.code, Reason: f.reason}

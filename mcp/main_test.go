@@ -304,6 +304,12 @@ func upstreams(t *testing.T, lim Limits, servers ...Server) *Upstreams {
 	return u
 }
 
+// patient is a server with a Timeout.
+func patient(timeout time.Duration, s Server) Server {
+	s.Timeout = timeout
+	return s
+}
+
 // listed is the one listing of a server that must be up.
 func listed(t *testing.T, u *Upstreams) Listing {
 	t.Helper()

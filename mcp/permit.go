@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"pgfsm/deadline"
 	"pgfsm/mcp/wire"
 )
 
@@ -47,6 +48,7 @@ type permit struct {
 	// lets nothing pass the guarded connection, whose messages have neither.
 	extra, meta []byte
 	listing     uint64 // by which a link's call was judged
+	token       string // the progress token that the SDK's client sends; empty: none. A link's stands in meta
 	// touched: bytes of the call may have reached the server. Set before they can, taken back if they certainly did not.
 	touched atomic.Bool
 }
@@ -60,13 +62,13 @@ func arm(tool string, args []byte) *permit {
 
 var errNoPermit = errors.New("no permit is armed for it")
 
-// write consumes the permit for outgoing params, which must be {name, arguments} with exactly the permit's values and,
-// at most, the _meta that MCP 2026-07-28 puts on every request. A nil permit refuses everything.
+// write consumes the permit for outgoing params, which must be {name, arguments} with exactly the permit's values, and a _meta with
+// the permit's progress token and, at most, what MCP 2026-07-28 puts on every request. A nil permit refuses everything.
 func (p *permit) write(params []byte) error {
 	if p == nil {
 		return errNoPermit
 	}
-	var tool string
+	var tool, token string
 	var args []byte
 	err := members(params, func(name string, value jsontext.Value) (err error) {
 		switch name {
@@ -75,7 +77,13 @@ func (p *permit) write(params []byte) error {
 		case "arguments":
 			args = value.Clone()
 		case "_meta":
-			err = members(value, protocolMeta)
+			err = members(value, func(name string, value jsontext.Value) error {
+				if name == tokenMember {
+					token = string(value)
+					return nil
+				}
+				return protocolMeta(name)
+			})
 		default:
 			err = fmt.Errorf("the params have a member %q", name)
 		}
@@ -84,8 +92,8 @@ func (p *permit) write(params []byte) error {
 	switch {
 	case err != nil:
 		return err
-	case tool != p.tool || !bytes.Equal(args, p.args) || p.extra != nil || p.meta != nil:
-		return errors.New("name and arguments are not those of the permit")
+	case tool != p.tool || !bytes.Equal(args, p.args) || token != p.token || p.extra != nil || p.meta != nil:
+		return errors.New("name, arguments and progress token are not those of the permit")
 	case !p.state.CompareAndSwap(permitArmed, permitWritten):
 		return errNoPermit
 	}
@@ -93,7 +101,7 @@ func (p *permit) write(params []byte) error {
 }
 
 // protocolMeta allows what the protocol itself puts into a request's _meta, and nothing else.
-func protocolMeta(name string, _ jsontext.Value) error {
+func protocolMeta(name string) error {
 	switch name {
 	case sdk.MetaKeyProtocolVersion, sdk.MetaKeyClientInfo, sdk.MetaKeyClientCapabilities:
 		return nil
@@ -176,7 +184,8 @@ type exchange struct {
 	permit *permit // nil but for tools/call
 	first  bool    // a tools/list that begins a listing
 
-	listing uint64 // by which a tools/call was judged
+	listing uint64          // by which a tools/call was judged
+	clock   *deadline.Clock // of a tools/call
 
 	// stale: the call was stopped on its way, because the tools are no longer those that were listed.
 	stale atomic.Bool

@@ -61,6 +61,11 @@ func TestGuardedConnectionNeedsAPermit(t *testing.T) {
 	spent := arm("echo", []byte(`{"a":1}`))
 	spent.state.Store(permitSpent)
 	fresh := func() context.Context { return calling(arm("echo", []byte(`{"a":1}`))) }
+	token := func() context.Context {
+		p := arm("echo", []byte(`{"a":1}`))
+		p.token = "7"
+		return calling(p)
+	}
 	tests := []struct {
 		name   string
 		ctx    context.Context
@@ -84,7 +89,13 @@ func TestGuardedConnectionNeedsAPermit(t *testing.T) {
 		{"name-twice", fresh(), 1, methodCall, `{"name":"echo","name":"echo","arguments":{"a":1}}`, false},
 		{"no-arguments", fresh(), 1, methodCall, `{"name":"echo"}`, false},
 		{"another-member", fresh(), 1, methodCall, `{"name":"echo","arguments":{"a":1},"task":{}}`, false},
-		{"foreign-meta", fresh(), 1, methodCall, `{"_meta":{"progressToken":1},"name":"echo","arguments":{"a":1}}`, false},
+		{"foreign-meta", fresh(), 1, methodCall, `{"_meta":{"traceparent":"00"},"name":"echo","arguments":{"a":1}}`, false},
+		{"a-token-of-nobody", fresh(), 1, methodCall, `{"_meta":{"progressToken":1},"name":"echo","arguments":{"a":1}}`, false},
+		{"with-the-token", token(), 1, methodCall, `{"_meta":{"progressToken":7},"name":"echo","arguments":{"a":1}}`, true},
+		{"without-the-token", token(), 1, methodCall, params, false},
+		{"another-token", token(), 1, methodCall, `{"_meta":{"progressToken":8},"name":"echo","arguments":{"a":1}}`, false},
+		{"the-token-as-text", token(), 1, methodCall, `{"_meta":{"progressToken":"7"},"name":"echo","arguments":{"a":1}}`, false},
+		{"the-token-twice", token(), 1, methodCall, `{"_meta":{"progressToken":7,"progressToken":7},"name":"echo","arguments":{"a":1}}`, false},
 		{"meta-no-object", fresh(), 1, methodCall, `{"_meta":1,"name":"echo","arguments":{"a":1}}`, false},
 		{"text-behind", fresh(), 1, methodCall, params + `{}`, false},
 		{"no-params", fresh(), 1, methodCall, ``, false},

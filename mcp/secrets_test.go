@@ -86,7 +86,7 @@ func speaking(t *testing.T, answer string) Server {
 			}()
 		}
 	}()
-	return Server{Name: "w", Type: TypeHTTP, URL: "http://" + l.Addr().String() + "/mcp", Timeout: 5 * time.Second,
+	return Server{Name: "w", Type: TypeHTTP, URL: "http://" + l.Addr().String() + "/mcp", ConnectTimeout: 5 * time.Second,
 		Headers: []Header{{"X-Auth", composed}, {"X-Piece", hushed}, {"X-Plain", "Abc-Wv7-Kd3-Jm5"}}}
 }
 

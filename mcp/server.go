@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"pgfsm/deadline"
 	"pgfsm/loopback"
 )
 
@@ -35,7 +37,22 @@ type Server struct {
 	Args    []string // stdio
 	Env     []Header // stdio: added to the PATH, HOME, LANG and TMPDIR that a child gets
 
-	Timeout time.Duration // connecting, handshake and listing together; 0 means DefaultTimeout
+	// Zero means the default.
+	ConnectTimeout time.Duration // connecting, handshake and listing together; also sending what is no request
+	Timeout        time.Duration // a request, since it was sent or since the server last reported progress
+	TimeoutTotal   time.Duration // a request in total
+}
+
+// limits are those of one request.
+func (s *Server) limits() deadline.Limits {
+	return deadline.Limits{Idle: s.Timeout, Total: s.TimeoutTotal}
+}
+
+// setTimeouts puts the defaults where nothing is set.
+func (s *Server) setTimeouts() {
+	s.ConnectTimeout = cmp.Or(s.ConnectTimeout, DefaultConnectTimeout)
+	s.Timeout = cmp.Or(s.Timeout, DefaultTimeout)
+	s.TimeoutTotal = cmp.Or(s.TimeoutTotal, DefaultTimeoutTotal)
 }
 
 // reserved are the headers that the transport itself decides: a configured one would change how a message is framed,
@@ -51,8 +68,8 @@ func (s Server) check() error {
 		return errors.New("a server has no name")
 	case strings.Contains(s.Name, "__"):
 		return fmt.Errorf("server %q: a name must not contain \"__\"", s.Name)
-	case s.Timeout < 0:
-		return fmt.Errorf("server %q: timeout %s is negative", s.Name, s.Timeout)
+	case min(s.ConnectTimeout, s.Timeout, s.TimeoutTotal) < 0:
+		return fmt.Errorf("server %q: a timeout is negative", s.Name)
 	}
 	var err error
 	switch s.Type {

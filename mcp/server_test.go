@@ -44,6 +44,8 @@ func TestNewChecks(t *testing.T) {
 		{"name-with-joint", web(func(s *Server) { s.Name = "a__b" }), "__"},
 		{"unknown-type", web(func(s *Server) { s.Type = "websocket" }), "stdio, sse or http"},
 		{"negative-timeout", web(func(s *Server) { s.Timeout = -time.Second }), "negative"},
+		{"negative-timeout-total", web(func(s *Server) { s.TimeoutTotal = -time.Second }), "negative"},
+		{"negative-connect-timeout", web(func(s *Server) { s.ConnectTimeout = -time.Second }), "negative"},
 		{"no-url", web(func(s *Server) { s.URL = "" }), "http://"},
 		{"url-unparsable", web(func(s *Server) { s.URL = "https://h:port/?k=hush" }), "cannot be parsed"},
 		{"file-url", web(func(s *Server) { s.URL = "file:///etc/passwd" }), "http://"},
@@ -96,14 +98,12 @@ func TestReservedHeadersAreCanonical(t *testing.T) {
 
 func TestLimitsNeverMeanUnlimited(t *testing.T) {
 	l, err := Limits{}.withDefaults()
-	want := Limits{DefaultResultBytes, DefaultCatalogBytes, DefaultPages, DefaultTools, DefaultUnasked, DefaultCallTimeout,
-		DefaultLinks, DefaultChildren}
+	want := Limits{DefaultResultBytes, DefaultCatalogBytes, DefaultPages, DefaultTools, DefaultUnasked, DefaultLinks, DefaultChildren}
 	if err != nil || l != want {
 		t.Errorf("withDefaults() = %+v, %v, want %+v", l, err, want)
 	}
 	for _, bad := range []Limits{
-		{ResultBytes: -1}, {CatalogBytes: -1}, {Pages: -1}, {Tools: -1}, {Unasked: -1}, {CallTimeout: -1},
-		{Links: -1}, {Children: -1},
+		{ResultBytes: -1}, {CatalogBytes: -1}, {Pages: -1}, {Tools: -1}, {Unasked: -1}, {Links: -1}, {Children: -1},
 	} {
 		if _, err := bad.withDefaults(); err == nil {
 			t.Errorf("withDefaults(%+v) = nil error, want one", bad)

@@ -28,6 +28,7 @@ type session struct {
 	guard    *guardedConn
 	http     *roundTripper // nil for a child process
 	protocol atomic.Pointer[string]
+	tokens   atomic.Int64 // the progress token of the last call
 	status   atomic.Int32 // of the last HTTP response if it was not a success, else 0
 
 	freshness // see changes.go
@@ -78,11 +79,11 @@ func (u *Upstreams) connect(ctx context.Context, server Server) (*session, *faul
 	return s, nil
 }
 
-// overCode tells a deadline, also that of a [clock], from a cancellation.
+// overCode tells a deadline from a cancellation.
 func overCode(ctx context.Context) string {
 	cause := context.Cause(ctx)
 	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded), errors.Is(cause, context.DeadlineExceeded):
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return CodeTimeout
 	case errors.Is(cause, errClosed):
 		return CodeClosed

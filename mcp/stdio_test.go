@@ -35,7 +35,7 @@ func TestChildrenThatFail(t *testing.T) {
 		}, CodeUnreachable, "does not start"},
 		{"deaf", func(t *testing.T) Server {
 			s := self(t, "deaf")
-			s.Timeout = soon
+			s.ConnectTimeout = soon
 			return s
 		}, CodeTimeout, "time allowed"},
 	}
@@ -62,7 +62,7 @@ func TestChildCalls(t *testing.T) {
 		t.Run(tt.role, func(t *testing.T) {
 			noLeak(t)
 			try := func(timeout time.Duration) Returned {
-				u := upstreams(t, Limits{ResultBytes: 1 << 20, CallTimeout: timeout}, self(t, tt.role))
+				u := upstreams(t, Limits{ResultBytes: 1 << 20}, patient(timeout, self(t, tt.role)))
 				listed(t, u)
 				return call(t.Context(), u, "child", `{}`)
 			}
@@ -70,7 +70,7 @@ func TestChildCalls(t *testing.T) {
 			if tt.code == CodeTimeout {
 				r = timedOut(t, try)
 			} else {
-				r = try(DefaultCallTimeout)
+				r = try(DefaultTimeout)
 			}
 			if r.Effect != tt.effect || r.Code != tt.code {
 				t.Errorf("Call() = %+v, want effect %s, code %q", r, tt.effect, tt.code)
@@ -88,7 +88,7 @@ func TestAChildThatStopsReading(t *testing.T) {
 	noLeak(t)
 	args := `{"a":"` + strings.Repeat("x", 256<<10) + `"}`
 	r := timedOut(t, func(timeout time.Duration) Returned {
-		u := upstreams(t, Limits{CallTimeout: timeout}, self(t, "stops-reading"))
+		u := upstreams(t, Limits{}, patient(timeout, self(t, "stops-reading")))
 		listed(t, u)
 		return call(t.Context(), u, "child", args)
 	})

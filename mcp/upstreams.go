@@ -71,9 +71,7 @@ func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) (*U
 			faults = append(faults, fmt.Errorf("server %q is configured twice", s.Name))
 			continue
 		}
-		if s.Timeout == 0 {
-			s.Timeout = DefaultTimeout
-		}
+		s.setTimeouts()
 		up := &upstream{server: s, gate: make(chan struct{}, 1), links: make(map[*Link]struct{})}
 		u.all = append(u.all, up)
 		u.byName[s.Name] = up

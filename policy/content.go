@@ -41,7 +41,10 @@ type Server struct {
 	Args    []string `json:"args"`
 	Headers []string `json:"headers"` // names
 	Env     []string `json:"env"`     // names
-	Timeout int64    `json:"timeout_ms"`
+
+	ConnectTimeout int64 `json:"connect_timeout_ms,omitzero"` // to connect, and to list the tools
+	Timeout        int64 `json:"timeout_ms"`                  // of a call, since it was sent or its last progress
+	TimeoutTotal   int64 `json:"timeout_total_ms,omitzero"`   // of a call
 }
 
 // Allowance lists the tools of one server that may be called at all.
@@ -140,7 +143,10 @@ const (
 	DefaultResultBytes = 16 << 20
 	DefaultRunTimeout  = int64(120_000) // 2 minutes
 	DefaultInputBytes  = 16 << 10
-	DefaultTimeout     = int64(10_000) // 10 seconds
+
+	DefaultConnectTimeout = int64(10_000)  // 10 seconds
+	DefaultTimeout        = int64(60_000)  // 1 minute
+	DefaultTimeoutTotal   = int64(600_000) // 10 minutes
 
 	MaxPlanBytes      = 1 << 20
 	MaxJSONDepth      = 256

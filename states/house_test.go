@@ -38,13 +38,14 @@ var neighbours = map[string][]string{
 	"fsm":      {},
 	"policy":   {"policy"},
 	"config":   {},
+	"deadline": {},
 	"eval":     {"eval", "fsm", "llm", "loopback", "mcp", "policy", "states", "traces"},
 	"states":   {"fsm", "policy"},
 	"llm":      {"loopback", "policy"},
 	"loopback": {},
 	"mcp/toy":  {"config", "policy/canonical"},
-	"mcp":      {"loopback", "policy"},
-	"traces":   {"fsm", "loopback", "policy", "states"},
+	"mcp":      {"deadline", "loopback", "policy"},
+	"traces":   {"deadline", "fsm", "loopback", "policy", "states"},
 }
 
 // goFiles calls do for every hand-written Go file of the module, with its path from the module's folder.

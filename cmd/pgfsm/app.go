@@ -109,7 +109,8 @@ func open(w world, o *options) (*app, error) {
 	for _, s := range resolved.Servers {
 		a.servers = append(a.servers, mcp.Server{
 			Name: s.Name, Type: s.Type, URL: s.URL, Command: s.Command, Args: s.Args,
-			Headers: pairs(s.Headers), Env: pairs(s.Env), Timeout: time.Duration(s.Timeout) * time.Millisecond,
+			Headers: pairs(s.Headers), Env: pairs(s.Env), ConnectTimeout: time.Duration(s.ConnectTimeout) * time.Millisecond,
+			Timeout: time.Duration(s.Timeout) * time.Millisecond, TimeoutTotal: time.Duration(s.TimeoutTotal) * time.Millisecond,
 		})
 	}
 	if !demo {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"pgfsm/deadline"
 	"pgfsm/eval/endtoend"
 	"pgfsm/llm"
 	"pgfsm/policy"
@@ -120,7 +121,7 @@ func (d *desk) closed(side endtoend.Side) endtoend.Side {
 // advance is execute without a task, a ledger and printing, and with a clock and a meter.
 func (d *desk) advance(ctx context.Context, c *endtoend.Case) endtoend.Side {
 	d.planner, d.summary = d.meter.Planner(d.planner), d.meter.Summarizer(d.summary)
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(d.bundle.Limits().RunTimeout)*time.Millisecond)
+	ctx, cancel := deadline.Within(ctx, time.Duration(d.bundle.Limits().RunTimeout)*time.Millisecond)
 	defer cancel()
 	side := endtoend.Side{Outcome: endtoend.Unended, Calls: []endtoend.Call{}}
 	begin := time.Now()

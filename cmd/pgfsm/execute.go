@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"pgfsm/deadline"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
@@ -26,7 +27,7 @@ func (a *app) execute(ctx context.Context, kind string, text []byte, o *runOptio
 	if o.wait > 0 {
 		return errors.New("--wait needs a ledger, in which people can decide: name one in the configuration, as in ledger: \"sqlite:pgfsm.db\"")
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(a.bundle.Limits().RunTimeout)*time.Millisecond)
+	ctx, cancel := deadline.Within(ctx, time.Duration(a.bundle.Limits().RunTimeout)*time.Millisecond)
 	defer cancel()
 	task, err := a.take(ctx, o.task)
 	if err != nil {

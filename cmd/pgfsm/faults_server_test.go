@@ -126,7 +126,7 @@ func misled(t *testing.T, f serverFault, transport, decoy string) (r ran, traces
 	for timeout := 500; ; timeout *= 4 {
 		given := ""
 		if f.impatient {
-			given = fmt.Sprintf(", timeout: %dms", timeout)
+			given = fmt.Sprintf(", timeout: %[1]dms, connect_timeout: %[1]dms", timeout)
 		}
 		server, called := playerServer(t, f.deed, transport, decoy)
 		dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"pgfsm/deadline"
 	"pgfsm/mcp"
 	"pgfsm/policy"
 	"pgfsm/states"
@@ -53,11 +54,10 @@ func (u *servers) Changed() (string, bool) {
 	return plan.Server, u.upstreams.Changed(plan.Server, u.listings[plan.Server])
 }
 
-// Call makes the one call, within the server's time and the run's.
+// Call makes the one call, within the server's time. The run's stands still meanwhile.
 func (u *servers) Call(run context.Context, c *states.CallTool) states.Event {
-	ctx, cancel := context.WithTimeout(run, u.timeout(c.Server))
-	defer cancel()
-	got := u.upstreams.Call(ctx, mcp.Call{
+	defer deadline.Pause(run)()
+	got := u.upstreams.Call(run, mcp.Call{
 		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, RunID: c.Run, Listing: u.listings[c.Server],
 	})
 	return u.came(run, got)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"pgfsm/deadline"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
@@ -31,7 +32,7 @@ func (a *app) withLedger(ctx context.Context, do func(*openedLedger) error) erro
 func (a *app) executeLedgered(ctx context.Context, kind string, text []byte, o *runOptions) error {
 	return a.withLedger(ctx, func(l *openedLedger) error {
 		limit := time.Duration(a.bundle.Limits().RunTimeout) * time.Millisecond
-		within, cancel := context.WithTimeout(ctx, limit)
+		within, cancel := deadline.Within(ctx, limit)
 		defer cancel()
 		request, err := a.request(within, l, kind, text, o.task)
 		if err != nil {

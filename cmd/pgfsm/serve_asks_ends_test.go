@@ -72,7 +72,7 @@ func TestServeAsksAndIsStopped(t *testing.T) {
 		heard                []string // by the server
 	}{
 		{"stateless", withoutThem, "2m", false, ledger.Failed, "cancelled", "unknown", "connection refused", exitCould, []string{"call over"}},
-		{"session", withSessions, "5s", false, ledger.Failed, "deadline_exceeded", "unknown", "deadline_exceeded unknown look", exitYes, []string{"call over"}},
+		{"session", withSessions, "5s", false, ledger.Failed, "server_timeout", "unknown", "server_timeout unknown look", exitYes, []string{"call over"}},
 		{"session-stateless-server", withSessions, "2m", true, ledger.Executed, "", "done", "input_refused done no", exitYes, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -109,11 +109,11 @@ func (u *inquirer) left(t *testing.T, want ...string) {
 	soon(t, "the session of who was asked has ended", func() bool { return u.asking() == 0 })
 }
 
-// inquiry is the configuration of a gateway in front of an inquirer. A run has as much time as it says.
-func inquiry(t *testing.T, u *inquirer, runs string) string {
+// inquiry is the configuration of a gateway in front of an inquirer, and says how long a call may take in total.
+func inquiry(t *testing.T, u *inquirer, total string) string {
 	t.Helper()
-	return folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {survey: {type: http, url: %q, timeout: 2m, expose: [%s]}}\n"+
-		"limits: {run_timeout: %s}\nallowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", u.URL, "tools, cancellation, input_required, elicitation", runs),
+	return folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {survey: {type: http, url: %q, timeout: %[2]s, timeout_total: %[2]s, expose: [%s]}}\n"+
+		"allowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", u.URL, total, "tools, cancellation, input_required, elicitation"),
 		"allowlist.json", `{"survey": ["ask"]}`)
 }
 
@@ -292,7 +292,7 @@ func TestServeAsksWhoDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, late string }{
 		{"never", ""},
-		{"too-late", "deadline_exceeded unknown look"},
+		{"too-late", "server_timeout unknown look"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -306,7 +306,7 @@ func TestServeAsksWhoDoesNotComeBack(t *testing.T) {
 			if tt.late == "" {
 				cancel()
 			}
-			endedOnce(t, dir, ledger.Failed, "deadline_exceeded", "unknown")
+			endedOnce(t, dir, ledger.Failed, "server_timeout", "unknown")
 			u.left(t, "call over")
 			if tt.late != "" {
 				h.lets()
@@ -341,7 +341,7 @@ func TestServeAsksWhoDoesNotComeBack(t *testing.T) {
 			return comes(t, h.begins(t.Context(), "survey__ask")) == "accept green"
 		})
 		for i, q := range recorded(t, dir) {
-			if lost := q.Status == ledger.Failed && q.Code == "deadline_exceeded"; i < most && !lost {
+			if lost := q.Status == ledger.Failed && q.Code == "server_timeout"; i < most && !lost {
 				t.Errorf("run %d is %s, %q", i, q.Status, q.Code)
 			}
 		}
@@ -356,7 +356,7 @@ func TestServeAsksWhoVanishes(t *testing.T) {
 		(&agent{s: s, url: d.URL + "/mcp", session: h.ID()}).remove()
 	}
 	for _, tt := range []struct {
-		name, runs   string // runs: the time that a run has
+		name, runs   string // runs: the time that a call has
 		stateless    bool   // the server asks in its result
 		goes         func(s *served, d *door, h *holdout, cancel func())
 		status       ledger.Status
@@ -369,7 +369,7 @@ func TestServeAsksWhoVanishes(t *testing.T) {
 		{"call-cancelled", "2m", false, func(_ *served, _ *door, _ *holdout, cancel func()) { cancel() },
 			ledger.Failed, "cancelled", "unknown", "context canceled", []string{"call over"}},
 		{"connection-lost", "5s", false, func(_ *served, d *door, h *holdout, _ func()) { d.shut() },
-			ledger.Failed, "deadline_exceeded", "unknown", "", []string{"call over"}},
+			ledger.Failed, "server_timeout", "unknown", "", []string{"call over"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

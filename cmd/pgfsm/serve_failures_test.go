@@ -25,7 +25,7 @@ func TestServeFailuresOfServersThatAreDown(t *testing.T) {
 		}
 		defer port.Close() // it takes connections, and nobody speaks on them: the port is ours until the server comes
 		dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
-servers: {down: {type: http, url: "http://%s/mcp", timeout: 2s}, up: {type: http, url: %q}}
+servers: {down: {type: http, url: "http://%s/mcp", connect_timeout: 2s}, up: {type: http, url: %q}}
 allowlist: allowlist.json
 `, port.Addr(), up.URL), "allowlist.json", `{"up": ["look"], "down": ["look"]}`)
 		s := serve(t, dir)
@@ -113,6 +113,7 @@ func callFaults() []inCall {
 			}
 		}, "server_unreachable", "unknown", retryLook},
 		{"hangs", func(u *unruly, _ string) answering { return u.hangs }, "server_timeout", "unknown", retryLook},
+		{"progress-for-ever", func(*unruly, string) answering { return reports }, "server_timeout", "unknown", retryLook},
 		{"redirects", status(http.StatusTemporaryRedirect), "redirect_refused", "unknown", retryLook},
 		{"redirects-to-get", status(http.StatusSeeOther), "redirect_refused", "unknown", retryLook},
 		{"answers-500", status(http.StatusInternalServerError), "server_unreachable", "unknown", retryLook},
@@ -174,7 +175,7 @@ func TestServeFailuresInACall(t *testing.T) {
 			t.Parallel()
 			u, timeout := newUnruly(t, honest), "30s"
 			if tt.code == "server_timeout" {
-				timeout = "5s"
+				timeout = "5s, timeout_total: 8s"
 			}
 			dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {echo: {type: http, url: %q, timeout: %s}}

@@ -85,6 +85,19 @@ func (u *unruly) hangs(_ http.ResponseWriter, r *http.Request, _ string) {
 	}
 }
 
+// reports says again and again that the call goes on.
+func reports(w http.ResponseWriter, r *http.Request, id string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for n := 1; r.Context().Err() == nil; n++ {
+		fmt.Fprintf(w, `data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d,"progressToken":%s}}`+"\n\n", n, id)
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-r.Context().Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
 // waitsFor answers honestly once leave is closed.
 func (u *unruly) waitsFor(leave <-chan struct{}) answering {
 	return func(w http.ResponseWriter, _ *http.Request, id string) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"pgfsm/deadline"
 	"pgfsm/mcp"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/wire"
@@ -106,7 +107,7 @@ func agentPlan(ask *gateway.Ask) []byte {
 
 // run takes a new run through the machine, within its time.
 func (g *gate) run(ctx context.Context, ask *gateway.Ask, run *states.Run) gateway.Answer {
-	within, cancel := context.WithTimeout(ctx, time.Duration(g.bundle.Limits().RunTimeout)*time.Millisecond)
+	within, cancel := deadline.Within(ctx, time.Duration(g.bundle.Limits().RunTimeout)*time.Millisecond)
 	defer cancel()
 	rec, err := g.begin(run)
 	if err != nil {

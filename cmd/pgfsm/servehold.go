@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
 	"pgfsm/policy/settings"
@@ -78,7 +79,7 @@ func (g *gate) waits(w heldCall) string {
 // await holds the call open until the run has ended, at most for approvals.hold until people have decided.
 func (g *gate) await(ctx context.Context, ask *gateway.Ask, w heldCall) (answer gateway.Answer, over bool) {
 	hold := time.Duration(g.loaded.Serve.Hold) * time.Millisecond
-	within, cancel := context.WithTimeout(ctx, hold+time.Duration(g.bundle.Limits().RunTimeout)*time.Millisecond)
+	within, cancel := context.WithTimeout(ctx, hold+time.Duration(g.bundle.Limits().RunTimeout)*time.Millisecond+g.callTime(ask.Server))
 	defer cancel()
 	begun, said := time.Now(), time.Time{}
 	err := ledger.Poll(within, ledger.PollInterval, func() (bool, error) {
@@ -106,6 +107,16 @@ func (g *gate) await(ctx context.Context, ask *gateway.Ask, w heldCall) (answer 
 		Code: "outcome_delivered", Effect: string(states.EffectUnknown), Policy: w.policy, Retry: retryNo, RunID: w.id,
 		Reason: "What became of this call was told to another request for it.",
 	}, false), true
+}
+
+// callTime is how long a call of a server may take in total.
+func (a *app) callTime(server string) time.Duration {
+	for _, s := range a.servers {
+		if s.Name == server {
+			return s.TimeoutTotal
+		}
+	}
+	return mcp.DefaultTimeoutTotal
 }
 
 var errUndecided = errors.New("nobody has decided within the time that the call is held open")

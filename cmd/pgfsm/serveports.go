@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"pgfsm/deadline"
 	"pgfsm/mcp"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/wire"
@@ -54,11 +55,12 @@ func (p *linkPorts) Changed() (string, bool) {
 	return p.ask.Server, p.link.Changed(p.kept.Number)
 }
 
-// Call makes the one call, within the server's time and the run's.
+// Call makes the one call, within the server's time. The run's stands still meanwhile.
 func (p *linkPorts) Call(run context.Context, c *states.CallTool) states.Event {
+	defer deadline.Pause(run)()
 	got := p.link.Call(run, mcp.Call{
 		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: p.ask.Meta, Header: p.ask.Header, RunID: c.Run,
-		Listing: p.kept.Number, Timeout: p.timeout(c.Server),
+		Listing: p.kept.Number,
 	}, p.relay)
 	p.failed = got.RPCError
 	return p.came(run, got)
@@ -71,26 +73,13 @@ func (p *linkPorts) relay(m wire.Message) {
 	}
 }
 
-// timeout is how long a call of a server may take.
-func (a *app) timeout(server string) time.Duration {
-	for _, s := range a.servers {
-		if s.Name == server {
-			return s.Timeout
-		}
-	}
-	return mcp.DefaultTimeout
-}
-
 // came is the event of what a call came to.
 func (a *app) came(run context.Context, got mcp.Returned) states.Event {
 	if got.Code == "" && got.Result != nil {
 		return &states.ToolReturned{Result: a.mask(got.Result)}
 	}
 	code, reason := policy.Code(got.Code), got.Reason
-	switch {
-	case errors.Is(run.Err(), context.DeadlineExceeded):
-		code, reason = policy.CodeTimeout, "The run's time ran out during the call."
-	case run.Err() != nil:
+	if errors.Is(run.Err(), context.Canceled) {
 		code, reason = policy.CodeCancelled, "The run was cancelled during the call."
 	}
 	return &states.EffectFailed{Code: code, Effect: states.Effect(got.Effect), Reason: a.secrets.String(reason)}

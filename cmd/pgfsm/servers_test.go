@@ -33,7 +33,7 @@ servers:
   servicenow: {type: http, url: %q}
   policies: {type: stdio, command: toy-stdio, args: [mcp-policy-kb]}
   down: {type: http, url: %q}
-  slow: {type: http, url: %q, timeout: 300ms}
+  slow: {type: http, url: %q, connect_timeout: 300ms}
   lying: {type: http, url: %q}
   absent: {type: stdio, command: no-such-program}
 allowlist: allowlist.json

@@ -27,7 +27,7 @@ allowlist: allowlist.json
 // and nothing left over.
 func TestStopped(t *testing.T) {
 	t.Parallel()
-	const quick, impatient = "limits: {run_timeout: 400ms}", ", timeout: 400ms"
+	const quick, impatient = "limits: {run_timeout: 400ms}", ", timeout: 400ms, connect_timeout: 400ms"
 	for _, tt := range []struct {
 		name, hangs, server, more string
 		cancel                    bool
@@ -38,7 +38,8 @@ func TestStopped(t *testing.T) {
 		{"cancel-while-connecting", "initialize", "", "", true, exitNo, "blocked", "cancelled", "not_sent"},
 		{"cancel-while-calling", "tools/call", "", "", true, exitCould, "failed", "cancelled", "unknown"},
 		{"run-timeout-while-listing", "tools/list", "", quick, false, exitCould, "failed", "deadline_exceeded", "not_sent"},
-		{"run-timeout-while-calling", "tools/call", "", quick, false, exitCould, "failed", "deadline_exceeded", "unknown"},
+		{"run-timeout-leaves-the-call-out", "tools/call", ", timeout: 1s", quick, false, exitCould, "failed", "server_timeout", "unknown"},
+		{"total-while-calling", "tools/call", ", timeout_total: 400ms", "", false, exitCould, "failed", "server_timeout", "unknown"},
 		{"server-timeout-while-listing", "tools/list", impatient, "", false, exitCould, "failed", "no_servers", "not_sent"},
 		{"server-timeout-while-calling", "tools/call", impatient, "", false, exitCould, "failed", "server_timeout",
 			"unknown"},

@@ -26,7 +26,8 @@ func divide(from *policy.Content) divided {
 	c.Servers = make([]policy.Server, len(from.Servers))
 	for i, s := range from.Servers {
 		c.Servers[i] = policy.Server{
-			Name: s.Name, Type: "http", URL: nowhere, Args: []string{}, Headers: []string{}, Env: []string{}, Timeout: policy.DefaultTimeout,
+			Name: s.Name, Type: "http", URL: nowhere, Args: []string{}, Headers: []string{}, Env: []string{},
+			ConnectTimeout: policy.DefaultConnectTimeout, Timeout: policy.DefaultTimeout, TimeoutTotal: policy.DefaultTimeoutTotal,
 		}
 	}
 	c.Grants = slices.Clone(from.Grants)

@@ -63,7 +63,7 @@ func closeAll(links []*link) {
 // open connects to a server and lists its tools within the server's time. The session outlives that time.
 func open(ctx context.Context, s mcp.Server) (*link, error) {
 	session, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	limited, done := context.WithTimeout(ctx, cmp.Or(s.Timeout, mcp.DefaultTimeout))
+	limited, done := context.WithTimeout(ctx, cmp.Or(s.ConnectTimeout, mcp.DefaultConnectTimeout))
 	defer done()
 	stop := context.AfterFunc(limited, cancel)
 	l := &link{server: s}

@@ -36,7 +36,7 @@ import (
 type Agent struct {
 	Planner    llm.Planner
 	Summarizer llm.Summarizer
-	Servers    []mcp.Server // each with a Timeout for connecting and listing; 0 means mcp.DefaultTimeout
+	Servers    []mcp.Server // each with a ConnectTimeout; 0 means mcp.DefaultConnectTimeout
 }
 
 // A Call is one call that was sent to a server.

@@ -58,7 +58,7 @@ func fleet(t *testing.T) *toy.Fleet {
 
 func servers(f *toy.Fleet, typ, path string) (all []mcp.Server) {
 	for _, s := range f.Servers() {
-		all = append(all, mcp.Server{Name: s.Name(), Type: typ, URL: f.URL(s.Name(), path), Timeout: patience})
+		all = append(all, mcp.Server{Name: s.Name(), Type: typ, URL: f.URL(s.Name(), path), ConnectTimeout: patience})
 	}
 	return all
 }
@@ -165,7 +165,7 @@ func TestAgentSpeaksEveryTransport(t *testing.T) {
 		{"sse", servers(f, mcp.TypeSSE, "sse")},
 		{"streamable-http", servers(f, mcp.TypeHTTP, "mcp")},
 		{"child-process", []mcp.Server{{
-			Name: toy.PolicyKB, Type: mcp.TypeStdio, Command: self, Timeout: patience, Env: []mcp.Header{{Name: roleVar, Value: toy.PolicyKB}},
+			Name: toy.PolicyKB, Type: mcp.TypeStdio, Command: self, ConnectTimeout: patience, Env: []mcp.Header{{Name: roleVar, Value: toy.PolicyKB}},
 		}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestAgentSpeaksEveryTransport(t *testing.T) {
 
 func TestAgentWithoutAWorld(t *testing.T) {
 	t.Parallel()
-	dead := mcp.Server{Name: "dead", Type: mcp.TypeHTTP, URL: "http://127.0.0.1:1/mcp", Timeout: patience}
+	dead := mcp.Server{Name: "dead", Type: mcp.TypeHTTP, URL: "http://127.0.0.1:1/mcp", ConnectTimeout: patience}
 	m := &model{plan: plan(toy.PolicyKB, "search_policy_kb", `{"query":"backup"}`)}
 	got, err := (&naive.Agent{Planner: m, Summarizer: m, Servers: []mcp.Server{dead}}).Answer(t.Context(), "anything")
 	if !errors.Is(err, naive.ErrNoServer) || !strings.Contains(err.Error(), "dead: ") || got.Call != nil {
@@ -228,7 +228,7 @@ func TestHeadersStayAtHome(t *testing.T) {
 			t.Cleanup(s.Close)
 			m := &model{}
 			agent := naive.Agent{Planner: m, Summarizer: m, Servers: []mcp.Server{{
-				Name: "s", Type: typ, URL: s.URL, Timeout: patience, Headers: []mcp.Header{{Name: "Authorization", Value: secret}},
+				Name: "s", Type: typ, URL: s.URL, ConnectTimeout: patience, Headers: []mcp.Header{{Name: "Authorization", Value: secret}},
 			}}}
 			if _, err := agent.Answer(t.Context(), "anything"); !errors.Is(err, naive.ErrNoServer) || strings.Contains(err.Error(), secret) {
 				t.Errorf("Answer() = %v, want %v without the header", err, naive.ErrNoServer)

@@ -111,11 +111,15 @@ var unsupported = []string{
 	"serverUrl", "shell", "transport", "transportType", "workingDirectory",
 }
 
+// timeouts are the keys of a server that say how long something may take.
+var timeouts = []string{"connect_timeout", "timeout", "timeout_total"}
+
 // clientTypes are the types of servers as clients write them.
 var clientTypes = map[string]string{"streamable-http": TypeHTTP, "streamableHttp": TypeHTTP}
 
-// adopt makes an entry one of ours and judges it as such. Faults are noted in the client's file; then it returns nil.
-func (c *client) adopt(m *member, timeout *node) *node {
+// adopt makes an entry one of ours and judges it as such. The timeouts are those of ours, which names it. Faults are noted in the
+// client's file; then it returns nil.
+func (c *client) adopt(m *member, ours *node) *node {
 	src, path := c.file.src, join(c.key, m.key)
 	before := len(src.faults)
 	j := &judge{src}
@@ -152,8 +156,10 @@ func (c *client) adopt(m *member, timeout *node) *node {
 	if len(src.faults) > before {
 		return nil
 	}
-	if timeout != nil {
-		out.members = append(out.members, member{"timeout", timeout.at, timeout})
+	for _, name := range timeouts {
+		if at := ours.get(name); at != nil {
+			out.members = append(out.members, member{name, at.at, at})
+		}
 	}
 	complete(out, serverShape)
 	return out

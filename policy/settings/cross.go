@@ -65,11 +65,29 @@ func crossServer(j *judge, n *node, path string) {
 			j.src.fault(m.at, join(path, name), remedy, "%s does not go with %s", join(path, name), with)
 		}
 	}
+	crossTimeouts(j, n, path)
 	u, err := url.Parse(n.str("url"))
 	headers := n.member("headers")
 	if err == nil && u.Scheme == "http" && !loopback(u) && headers != nil && len(headers.value.members) > 0 {
 		j.src.fault(headers.at, join(path, "headers"), "use https",
 			"headers of %s could be read on the way: its url is plain http", path)
+	}
+}
+
+// crossTimeouts refuses a timeout that the timeout_total would cut short.
+func crossTimeouts(j *judge, n *node, path string) {
+	at, within := n.get("timeout"), writeDuration(policy.DefaultTimeoutTotal)
+	if at == nil {
+		return
+	}
+	if total := n.get("timeout_total"); total != nil {
+		within = total.text
+	}
+	timeout, ok := parseDuration(at.text)
+	total, well := parseDuration(within)
+	if ok && well && timeout > total {
+		j.src.fault(at.at, join(path, "timeout"), "raise timeout_total as well", "%s is %s, longer than timeout_total, which is %s",
+			join(path, "timeout"), at.text, within)
 	}
 }
 

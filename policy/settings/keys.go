@@ -98,14 +98,20 @@ var serverShape = &shape{form: object, cross: crossServer, oneOf: jsontext.Value
 			example: "{LANG: C}"},
 		{name: "timeout", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
 			initial: writeDuration(policy.DefaultTimeout),
-			doc:     "How long the server may take to be connected and to list its tools, and for a call."},
+			doc:     "How long a call may take since it was sent, or since the server last reported progress."},
+		{name: "timeout_total", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
+			initial: writeDuration(policy.DefaultTimeoutTotal),
+			doc:     "How long a call may take in total, however much progress the server reports."},
+		{name: "connect_timeout", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
+			initial: writeDuration(policy.DefaultConnectTimeout),
+			doc:     "How long the server may take to connect, and to list its tools."},
 		{name: "expose", shape: exposeShape, initial: defaultExpose,
 			doc: "What may pass between agents of the gateway and this server: a list of `tools`, `progress`, `cancellation`, " +
 				"`logging`, `resources`, `prompts`, `completion`, `sampling`, `elicitation`, `roots`, `input_required`, or the " +
 				"word `all`. An empty list lets nothing pass. Only `pgfsm serve` reads it."},
 		{name: "digest", shape: digest,
 			doc: "Takes the server of this name from the `mcp_servers` file, where its entry must have exactly this digest. " +
-				"Goes with nothing but `timeout` and `expose`.",
+				"Only `timeout`, `timeout_total`, `connect_timeout` and `expose` may stand beside it.",
 			example: "sha256:" + strings.Repeat("0", 64)},
 	}}
 
@@ -178,7 +184,7 @@ var limitsShape = &shape{form: object, keys: []key{
 	{name: "result_bytes", shape: &shape{form: integer, min: 1, max: policy.MaxResultBytes},
 		initial: number(policy.DefaultResultBytes), doc: "The longest result of a call. A longer one fails the run."},
 	{name: "run_timeout", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
-		initial: writeDuration(policy.DefaultRunTimeout), doc: "How long a run may take, all in all."},
+		initial: writeDuration(policy.DefaultRunTimeout), doc: "How long a run may take, without the time of its call."},
 }}
 
 // Kinds of message that a web hook is told.

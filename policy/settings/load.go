@@ -57,7 +57,9 @@ type Upstream struct {
 	Command         string // a path if it holds a separator, else a name for PATH
 	Args            []string
 	Headers, Env    []Pair
-	Timeout         int64 // in milliseconds
+
+	// In milliseconds, see [policy.Server].
+	ConnectTimeout, Timeout, TimeoutTotal int64
 }
 
 // Pair is a header or an environment variable.

@@ -97,16 +97,18 @@ func (l *loader) listed(c *client, m member) *node {
 			"the entry %s of %s has another digest; it now says: %s", quote(m.key), c.file.src.name, entry.now())
 		return nil
 	}
-	return c.adopt(entry, m.value.get("timeout"))
+	return c.adopt(entry, m.value)
 }
 
 func (l *loader) server(name string, from origin) {
 	n, src := from.node, from.file.src
 	up := Upstream{
 		Name: name, Type: serverType(n), URL: n.str("url"), Command: n.str("command"),
-		Args: n.texts("args"), Timeout: n.millis("timeout"),
+		Args:           n.texts("args"),
+		ConnectTimeout: n.millis("connect_timeout"), Timeout: n.millis("timeout"), TimeoutTotal: n.millis("timeout_total"),
 	}
-	s := policy.Server{Name: up.Name, Type: up.Type, URL: up.URL, Command: up.Command, Args: up.Args, Timeout: up.Timeout}
+	s := policy.Server{Name: up.Name, Type: up.Type, URL: up.URL, Command: up.Command, Args: up.Args,
+		ConnectTimeout: up.ConnectTimeout, Timeout: up.Timeout, TimeoutTotal: up.TimeoutTotal}
 	for _, h := range n.fields("headers") {
 		up.Headers, s.Headers = append(up.Headers, Pair{h.key, h.value.text}), append(s.Headers, h.key)
 		if isLiteral(h.value.text) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"pgfsm/deadline"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
@@ -59,7 +60,7 @@ func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, w W
 	}
 	got := Resumed{Run: o.again.Run}
 	limit := time.Duration(got.Run.Bundle().Limits().RunTimeout) * time.Millisecond
-	within, cancel := context.WithTimeout(ctx, limit)
+	within, cancel := deadline.Within(ctx, limit)
 	defer cancel()
 	live := &states.Live{}
 	if w.Ports != nil {
