@@ -21,6 +21,9 @@ const (
 	maxQuestions = 64      // of one errand, or of one result of a server, that are not answered
 	maxAsked     = 4 << 20 // bytes of one errand's questions that are not answered: a server's message may be larger
 	maxWithdrawn = 64      // ids of one errand that were withdrawn before their questions came
+
+	// collectTime is for how long the gateway collects questions after the first before it asks a client that is asked in results.
+	collectTime = 50 * time.Millisecond
 )
 
 // An errand is a request of a stateless client to a server with sessions, which may ask the client something before it answers. A
@@ -143,25 +146,39 @@ func (e *errand) make(q *request, do func(context.Context) func(*request) []byte
 	return answer
 }
 
-// wait answers a request of the errand's client. A connection that is lost cancels the errand, as it does any stateless request.
+// wait answers a request of the errand's client: with the answer, or with what the server asks, once it was collected. A connection that
+// is lost cancels the errand, as it does any stateless request.
 func (e *errand) wait(ctx context.Context, q *request) []byte {
 	gone := ctx.Done()
+	var collected <-chan time.Time // nil: there is no question
 	for {
-		asks, refused := e.park(q)
-		e.refuse(ctx, refused)
-		if asks != nil {
-			return q.result(asks)
+		if collected == nil && e.hasQuestions() {
+			collected = time.After(collectTime)
 		}
 		select {
 		case <-e.over:
 			e.gateway.errands.remove(e)
 			return e.answer(q)
 		case <-e.asked:
+		case <-collected:
+			collected = nil
+			asks, refused := e.park(q)
+			e.refuse(ctx, refused)
+			if asks != nil {
+				return q.result(asks)
+			}
 		case <-gone:
 			e.cancel()
 			gone = nil
 		}
 	}
+}
+
+// hasQuestions reports whether the client is to be asked something.
+func (e *errand) hasQuestions() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.open) > 0
 }
 
 // park is the result that asks the client what the server wants to know; nil if it wants nothing, or does not want it any more. If there is

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
@@ -129,6 +130,7 @@ func TestARepetitionIsAskedWhatItDeclares(t *testing.T) {
 				a.ann.can = tc.can
 				over := make(chan string, 1)
 				go func() { over <- a.ann.again(byTool, state, tc.gives) }()
+				time.Sleep(collectTime)
 				synctest.Wait()
 				if diff := cmp.Diff(tc.told, strings.Join(told, ";")); diff != "" {
 					t.Errorf("the server was told (-want +got):\n%s", diff)
