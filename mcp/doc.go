@@ -85,6 +85,13 @@
 // tools changed; nothing but Close and faults of the connection end a link. HTTP is connectionless: a server that cannot be
 // reached, or answers with a status, costs the request; one that lies, redirects, or has forgotten the session, the link.
 //
+// # How long a call may take
+//
+// Every call asks its server for progress, with a token that no caller has chosen: a link's is the id of the request, a session's
+// is counted. The permit covers the token as it covers the arguments. A call ends when the server has neither answered nor reported
+// progress for the server's Timeout, and at TimeoutTotal at the latest. The Timeout of a link's call stands still while the server
+// waits for people.
+//
 // # What became of a call
 //
 //	effect    code                 situation

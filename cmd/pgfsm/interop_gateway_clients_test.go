@@ -184,7 +184,7 @@ func (in interop) clientsGateway(t *testing.T) (g *interopGateway, root string, 
 }
 
 // patientServer gives a server more time than it needs on a machine with much else to do, and less than its client waits.
-const patientServer = ", timeout: 50s"
+const patientServer = ", timeout: 50s, connect_timeout: 50s"
 
 // program is where a program of the tests is.
 func program(t *testing.T, name string) string {

@@ -209,7 +209,7 @@ const inquiringScript = `while read -r line; do id=${line#*\"id\":}; id=${id%%,*
 func inquiringProcess(t *testing.T) (dir string, dies func()) {
 	t.Helper()
 	at := filepath.Join(t.TempDir(), "process")
-	dir = folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {survey: {type: stdio, command: /bin/sh, args: [-c, %q, %q], timeout: 2m, "+
+	dir = folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {survey: {type: stdio, command: /bin/sh, args: [-c, %q, %q], timeout: 2m, connect_timeout: 2m, "+
 		"expose: [tools, elicitation]}}\nallowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", inquiringScript, at), "allowlist.json", `{"survey": ["ask"]}`)
 	return dir, func() {
 		id, err := strconv.Atoi(strings.TrimSpace(textOf(t, at)))

@@ -217,7 +217,7 @@ func (r *respondent) calls(t *testing.T, tool string, args map[string]any) strin
 // surveyFolder is the configuration of a gateway in front of a surveyor.
 func surveyFolder(t *testing.T, s *surveyor, expose string) string {
 	t.Helper()
-	return folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {survey: {type: http, url: %q, timeout: 50s, expose: [%s]}}\n"+
+	return folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {survey: {type: http, url: %q, timeout: 50s, connect_timeout: 50s, expose: [%s]}}\n"+
 		"allowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", s.URL, expose), "allowlist.json", `{"survey": ["ask"]}`)
 }
 

@@ -99,7 +99,7 @@ func TestServeFailuresOfTheGatewayItself(t *testing.T) {
 	t.Run("interrupted-in-a-call-that-hangs", func(t *testing.T) {
 		t.Parallel()
 		u := newUnruly(t, honest)
-		dir := folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: http, url: %q, timeout: 2m}}\nallowlist: allowlist.json\n%s",
+		dir := folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: http, url: %q, timeout: 2m, connect_timeout: 2m}}\nallowlist: allowlist.json\n%s",
 			u.URL, inLedger), "allowlist.json", `{"echo": ["look"]}`)
 		s := serve(t, dir)
 		a := s.agent("/mcp", "")

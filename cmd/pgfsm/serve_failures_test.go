@@ -173,15 +173,16 @@ func TestServeFailuresInACall(t *testing.T) {
 	for _, tt := range callFaults() {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u, timeout := newUnruly(t, honest), "30s"
+			u, timeout, limits := newUnruly(t, honest), "30s", ""
 			if tt.code == "server_timeout" {
-				timeout = "5s, timeout_total: 8s"
+				timeout, limits = "6s, timeout_total: 8s", "limits: {run_timeout: 5s}" // which leaves the call out
 			}
 			dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
-servers: {echo: {type: http, url: %q, timeout: %s}}
+servers: {echo: {type: http, url: %q, timeout: %s, connect_timeout: 30s}}
 allowlist: allowlist.json
 ledger: "sqlite:pgfsm.db"
-`, u.URL, timeout), "allowlist.json", `{"echo": ["look"]}`)
+%s
+`, u.URL, timeout, limits), "allowlist.json", `{"echo": ["look"]}`)
 			s := serve(t, dir)
 			a := s.agent("/mcp", "")
 			u.does(tt.deed(u, decoy.URL))

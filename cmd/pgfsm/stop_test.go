@@ -38,7 +38,7 @@ func TestStopped(t *testing.T) {
 		{"cancel-while-connecting", "initialize", "", "", true, exitNo, "blocked", "cancelled", "not_sent"},
 		{"cancel-while-calling", "tools/call", "", "", true, exitCould, "failed", "cancelled", "unknown"},
 		{"run-timeout-while-listing", "tools/list", "", quick, false, exitCould, "failed", "deadline_exceeded", "not_sent"},
-		{"run-timeout-leaves-the-call-out", "tools/call", ", timeout: 1s", quick, false, exitCould, "failed", "server_timeout", "unknown"},
+		{"run-timeout-leaves-the-call-out", "tools/call", ", timeout: 6s", "limits: {run_timeout: 5s}", false, exitCould, "failed", "server_timeout", "unknown"},
 		{"total-while-calling", "tools/call", ", timeout_total: 400ms", "", false, exitCould, "failed", "server_timeout", "unknown"},
 		{"server-timeout-while-listing", "tools/list", impatient, "", false, exitCould, "failed", "no_servers", "not_sent"},
 		{"server-timeout-while-calling", "tools/call", impatient, "", false, exitCould, "failed", "server_timeout",

@@ -85,7 +85,7 @@ func crossTimeouts(j *judge, n *node, path string) {
 	}
 	timeout, ok := parseDuration(at.text)
 	total, well := parseDuration(within)
-	if ok && well && timeout > total {
+	if ok && well && timeout > total && timeout <= policy.MaxRunTimeout {
 		j.src.fault(at.at, join(path, "timeout"), "raise timeout_total as well", "%s is %s, longer than timeout_total, which is %s",
 			join(path, "timeout"), at.text, within)
 	}
