@@ -33,12 +33,12 @@ type Formula struct {
 type Atom struct {
 	Key string
 	// Name is set if the atom asks for nothing else than this one of [Names]: for a text whether it is among Texts, for
-	// a bool whether it is true, for risk.score what Holds answers.
-	Name   string
-	Texts  []Texts
-	Holds  func(score int) bool
-	Scores []int    // one score, at least, of each run of scores that Holds answers alike
-	Fixed  Outcomes // of a literal what it comes to; otherwise 0
+	// a bool whether it is true, for risk.score what [Atom.AtRisk] answers.
+	Name  string
+	Texts []Texts
+	Fixed Outcomes // of a literal what it comes to; otherwise 0
+
+	risk *riskTable // nil if it names neither risk.score nor risk.mode
 }
 
 // Texts are all texts that equal, begin with, end with or hold a part.
@@ -61,21 +61,22 @@ func (t Texts) Has(s string) bool {
 }
 
 // Formula takes the expression apart.
-func (r *Reading) Formula() *Formula { return formula(r.ast.Expr()) }
+func (r *Reading) Formula() *Formula { return r.formula(r.ast.Expr()) }
 
-func formula(e ast.Expr) *Formula {
+func (r *Reading) formula(e ast.Expr) *Formula {
 	if e.Kind() == ast.CallKind {
 		connectives := map[string]Connective{operators.LogicalAnd: And, operators.LogicalOr: Or,
 			operators.LogicalNot: Not, operators.Conditional: Choice}
 		if c, ok := connectives[e.AsCall().FunctionName()]; ok {
 			f := &Formula{Connective: c}
 			for _, part := range e.AsCall().Args() {
-				f.Parts = append(f.Parts, formula(part))
+				f.Parts = append(f.Parts, r.formula(part))
 			}
 			return f
 		}
 	}
 	a := &Atom{Key: spell(e)}
+	a.readRisk(r, e)
 	f := &Formula{Atom: a}
 	switch e.Kind() {
 	case ast.LiteralKind:
@@ -92,6 +93,9 @@ func formula(e ast.Expr) *Formula {
 	case ast.CallKind:
 		a.call(e.AsCall())
 		if fn := e.AsCall().FunctionName(); fn == operators.NotEquals && a.Texts != nil {
+			if a.risk != nil {
+				a.risk.negated = true
+			}
 			return &Formula{Connective: Not, Parts: []*Formula{f}}
 		}
 	}
@@ -130,48 +134,6 @@ func (a *Atom) call(call ast.CallExpr) {
 				a.Texts = append(a.Texts, Texts{Part: string(text)})
 			}
 		}
-	case n == nameRiskScore:
-		a.Name = names[n].Name
-		for _, v := range values {
-			if score, ok := v.(types.Int); ok {
-				a.Scores = append(a.Scores, int(score))
-			}
-		}
-		a.Holds = holds(call)
-	}
-}
-
-// holds returns what a comparison of risk.score with a number answers, which CEL's own order of numbers says.
-func holds(call ast.CallExpr) func(int) bool {
-	operand := func(e ast.Expr, score int) types.Double {
-		if e.Kind() == ast.IdentKind {
-			return types.Double(score)
-		}
-		switch n := e.AsLiteral().(type) {
-		case types.Int:
-			return types.Double(n)
-		case types.Uint:
-			return types.Double(n)
-		case types.Double:
-			return n
-		}
-		return 0 // comparison takes numbers only
-	}
-	return func(score int) bool {
-		x, y := operand(call.Args()[0], score), operand(call.Args()[1], score)
-		switch call.FunctionName() {
-		case operators.Equals:
-			return x == y
-		case operators.NotEquals:
-			return x != y
-		case operators.Less:
-			return x < y
-		case operators.LessEquals:
-			return x <= y
-		case operators.Greater:
-			return x > y
-		}
-		return x >= y
 	}
 }
 

@@ -47,7 +47,9 @@
 // raises the mode: require_approval_if: risk.mode == "review" is got past with an argument of the wrong type. Only risks
 // count that there can be: a score is at least the baseline of its mode, and set_mode_by_score holds. A policy that asks
 // for the risk and could stop the call at the higher risk is taken to do so, so that deny: risk.mode == "danger" above
-// is enough. Of tests that do not ask for the risk, any answers are taken together, so this can be meant: a [Warning].
+// is enough. CEL evaluates each test that asks for mode or score at every mode and every score, with all else unknown; a
+// test with a loop is unknown. Of tests that do not ask for the risk, any answers are taken together, so this can be
+// meant: a [Warning].
 //
 // # Arguments
 //

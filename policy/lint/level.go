@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -57,25 +58,25 @@ func newScale(c *risk.Content) *scale {
 	return s
 }
 
-// levels returns the risks that conditions can tell apart, of those that there are: a score is at least the baseline of
-// its mode, and a mode at least what set_mode_by_score makes of the score. Points are scores as in [scores].
-func (s *scale) levels(points []int) (all []level) {
-	points = append(slices.Clone(points), risk.MaxScore)
-	for _, m := range s.modes {
-		points = append(points, m.Baseline)
-	}
-	for score := 1; score <= risk.MaxScore; score++ {
-		if s.least[score] != s.least[score-1] {
-			points = append(points, score-1, score)
-		}
-	}
-	slices.Sort(points)
-	for _, score := range slices.Compact(points) {
-		for rank, m := range s.modes {
-			if score >= m.Baseline && rank >= s.least[score] {
-				all = append(all, level{m.Name, rank, score})
+// levels returns, for each mode and each class of scores that the tests cannot tell apart, the risks with the least and the
+// highest score. Only risks count that there can be: a score is at least the baseline of its mode, and a mode at least what
+// set_mode_by_score makes of the score.
+func (s *scale) levels(atoms []*condition.Atom) (all []level) {
+	for rank, m := range s.modes {
+		index := make(map[string]int)
+		for score := m.Baseline; score <= risk.MaxScore; score++ {
+			if rank < s.least[score] {
+				continue
 			}
+			key := answersAt(atoms, m.Name, score)
+			if i, ok := index[key]; ok {
+				all[i+1].score = score
+				continue
+			}
+			index[key] = len(all)
+			all = append(all, level{m.Name, rank, score}, level{m.Name, rank, score})
 		}
 	}
-	return all
+	slices.SortFunc(all, func(a, b level) int { return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.rank, b.rank)) })
+	return slices.Compact(all)
 }

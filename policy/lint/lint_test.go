@@ -370,6 +370,23 @@ func TestMoreRiskIsMilder(t *testing.T) {
 		{"by-an-argument-too", nil, []rules.Policy{allow("", "", "args.x == 1 && risk.mode == 'review'", all)}, []string{"p0 require_approval_if"}},
 		{"an-argument-alone", nil, []rules.Policy{allow("", "", "args.x == 1 || risk.mode == 'danger'", all)}, nil},
 		{"on-trial", nil, []rules.Policy{{Effect: rules.Allow, RequireApprovalIf: "risk.mode == 'review'", Mode: rules.Shadow}}, nil},
+		{"score-in-a-list", nil, []rules.Policy{allow("", "", "risk.score in [50, 60, 70]", all)}, []string{"p0 require_approval_if"}},
+		{"score-not-in-a-list", nil, []rules.Policy{allow("", "", "!(risk.score in [100, 200])", all)}, []string{"p0 require_approval_if"}},
+		{"score-of-a-kind", nil, []rules.Policy{allow("", "", "risk.score % 2 == 0", all)}, []string{"p0 require_approval_if"}},
+		{"part-of-the-score", nil, []rules.Policy{allow("", "", "risk.score / 10 == 5", all)}, []string{"p0 require_approval_if"}},
+		{"part-that-keeps-more-risk", nil, []rules.Policy{allow("", "", "risk.score / 10 >= 5", all)}, nil},
+		{"division-that-fails-at-the-least", nil, []rules.Policy{allow("", "", "100 / risk.score < 10", all)}, nil},
+		{"score-as-a-double", nil, []rules.Policy{allow("", "", "double(risk.score) < 50.5", all)}, []string{"p0 require_approval_if"}},
+		{"score-as-a-double-upwards", nil, []rules.Policy{allow("", "", "double(risk.score) * 2.0 > 50.5", all)}, nil},
+		{"least-of-the-score", nil, []rules.Policy{allow("", "", "math.least(risk.score, 60) == 55", all)}, []string{"p0 require_approval_if"}},
+		{"least-of-the-score-and-an-argument", nil, []rules.Policy{allow("", "", "math.least(risk.score, int(args.x)) == 55", all)}, nil},
+		{"mode-by-a-pattern", nil, []rules.Policy{allow("", "", "risk.mode.matches('^(safe|rev)')", all)}, []string{"p0 require_approval_if"}},
+		{"modes-by-a-pattern", nil, []rules.Policy{allow("", "", "risk.mode.matches('^(rev|dan)')", all)}, nil},
+		{"mode-by-its-size", nil, []rules.Policy{allow("", "", "size(risk.mode) == 4", all)}, []string{"p0 require_approval_if"}},
+		{"mode-and-score-together", nil, []rules.Policy{allow("", "", "risk.score + size(risk.mode) < 60", all)}, []string{"p0 require_approval_if"}},
+		{"mode-by-an-index", nil, []rules.Policy{allow("", "", "{'safe': false, 'review': true, 'danger': false}[risk.mode]", all)},
+			[]string{"p0 require_approval_if"}},
+		{"loop-over-literals", nil, []rules.Policy{allow("", "", "[50, 60].exists(n, n == risk.score)", all)}, nil}, // loops are unknown
 		{"decided-above", nil, []rules.Policy{stop("deny", "", all), allow("", "", "risk.mode == 'review'", all)}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"pgfsm/policy/condition"
 	"pgfsm/policy/rules"
 )
 
@@ -37,7 +38,7 @@ func (l *linter) milder(entries []*entry) {
 		if len(around) > maxAround {
 			continue
 		}
-		levels := s.levels(scores(append([]*entry{e}, around...)))
+		levels := s.levels(riskAtoms(append([]*entry{e}, around...), (*condition.Atom).AsksRisk))
 		work := maxOwnSteps
 		m, ok := newModel(e, around, levels, &work)
 		if !ok {
@@ -69,17 +70,14 @@ type descent struct {
 
 // find goes through all answers to what the globs and the subject's own conditions ask besides the risk.
 func (d *descent) find() bool {
-	if _, asked := d.index[riskVariable]; !asked {
-		return false // only by tests that are not understood
-	}
 	own := &search{model: d.model}
 	own.want(d.subject)
 	var open []int
 	ways := 1
 	for v := range d.variables {
 		name := d.variables[v].name
-		if name == riskVariable || strings.Contains(name, `"risk.`) {
-			continue // a test of the risk that is not understood stays open
+		if name == riskVariable || strings.Contains(name, `"risk.rules"`) {
+			continue // which rules match may change with the risk
 		}
 		if slices.Contains(own.order, v) || slices.Contains(dimensions[:], name) {
 			open = append(open, v)

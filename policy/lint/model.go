@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"pgfsm/policy/condition"
+	"pgfsm/policy/risk"
 )
 
 // A model is some policies as formulas over variables, each of which has a few values. Every call that the globs of its
@@ -19,7 +20,7 @@ type model struct {
 	index     map[string]int
 	tests     map[string]*test // of conditions, by key
 	globs     [3]map[*pattern]*test
-	points    []int   // the scores that the conditions tell apart
+	points    []int   // one score of each class that the conditions tell apart, without levels
 	levels    []level // of the variable of the risk, if there is one
 }
 
@@ -66,7 +67,9 @@ func newModel(subject *entry, beside []*entry, levels []level, work *int) (*mode
 			})
 		}
 	}
-	m.points = scores(all)
+	if levels == nil {
+		m.points = scores(all)
+	}
 	own := map[string]*pattern{dimensions[0]: subject.tool, dimensions[1]: subject.server, dimensions[2]: subject.env}
 	for i, v := range m.variables { // those of texts, so far
 		p := own[v.name]
@@ -161,7 +164,7 @@ func (t *test) add(o condition.Outcomes) {
 func (m *model) add(a *condition.Atom) {
 	switch {
 	case a.Fixed != 0, m.tests[a.Key] != nil:
-	case m.levels != nil && (a.Name == "risk.mode" || a.Name == "risk.score"):
+	case m.levels != nil && a.AsksRisk():
 		m.ofLevels(a)
 	case a.Texts != nil:
 		m.union(a)
@@ -197,25 +200,51 @@ func (m *model) union(a *condition.Atom) {
 	m.tests[a.Key] = made
 }
 
-// scores returns one score, at least, of each run of scores that no condition tells apart.
+// scores returns one score of each class that the tests of nothing but the score tell apart.
 func scores(all []*entry) (points []int) {
-	for _, e := range all {
-		for _, c := range e.conditions() {
-			c.study.formula.Atoms(func(a *condition.Atom) { points = append(points, a.Scores...) })
+	atoms := riskAtoms(all, func(a *condition.Atom) bool { return a.Name == "risk.score" })
+	if len(atoms) == 0 {
+		return nil
+	}
+	seen := make(map[string]bool)
+	for score := range risk.MaxScore + 1 {
+		if key := answersAt(atoms, "", score); !seen[key] {
+			seen[key] = true
+			points = append(points, score)
 		}
 	}
-	slices.Sort(points)
-	return slices.Compact(points)
+	return points
+}
+
+// riskAtoms returns the tests of policies that are wanted, each once.
+func riskAtoms(all []*entry, wanted func(*condition.Atom) bool) (atoms []*condition.Atom) {
+	seen := make(map[string]bool)
+	for _, e := range all {
+		for _, c := range e.conditions() {
+			c.study.formula.Atoms(func(a *condition.Atom) {
+				if wanted(a) && !seen[a.Key] {
+					seen[a.Key] = true
+					atoms = append(atoms, a)
+				}
+			})
+		}
+	}
+	return atoms
+}
+
+// answersAt is what tests come to at a risk, as one text.
+func answersAt(atoms []*condition.Atom, mode string, score int) string {
+	key := make([]byte, len(atoms))
+	for i, a := range atoms {
+		key[i] = byte(a.AtRisk(mode, score))
+	}
+	return string(key)
 }
 
 func (m *model) ofScores(a *condition.Atom) {
 	made := &test{variable: m.variable(a.Name, len(m.points))}
 	for _, score := range m.points {
-		if a.Holds(score) {
-			made.add(canTrue)
-		} else {
-			made.add(canFalse)
-		}
+		made.add(a.AtRisk("", score))
 	}
 	m.tests[a.Key] = made
 }
@@ -223,15 +252,7 @@ func (m *model) ofScores(a *condition.Atom) {
 func (m *model) ofLevels(a *condition.Atom) {
 	made := &test{variable: m.variable(riskVariable, len(m.levels))}
 	for _, l := range m.levels {
-		yes := a.Name == "risk.score" && a.Holds(l.score)
-		for _, t := range a.Texts {
-			yes = yes || t.Has(l.mode)
-		}
-		if yes {
-			made.add(canTrue)
-		} else {
-			made.add(canFalse)
-		}
+		made.add(a.AtRisk(l.mode, l.score))
 	}
 	m.tests[a.Key] = made
 }
