@@ -84,7 +84,7 @@ func (a *app) printCheck(asJSON bool) error {
 			len(c.Planner.Routes), len(c.Outputs), pinned, len(c.Grants), ladder, policies, planner,
 			a.loaded.Serve.Listen, a.loaded.Serve.Admin})
 	}
-	for _, doubt := range doubts(c) {
+	for _, doubt := range append(doubts(c), openSandboxes(c, a.loaded.Serve.Expose)...) {
 		fmt.Fprintf(a.w.stderr, "pgfsm: warning: %s\n", visible.Text(doubt))
 	}
 	_, err := fmt.Fprintf(a.w.stdout, "%s %s: %s, %s (%d pinned), %s, %s, %s, %s, %s, %s\nplanner %s\ngateway %s, admin %s\nbundle %s\n",
@@ -128,6 +128,21 @@ func doubts(c *policy.Content) (all []string) {
 	for _, r := range c.Planner.Routes {
 		if !slices.Contains(allowed[r.Server], r.Tool) {
 			all = append(all, fmt.Sprintf("the route %q calls %q of %q, which is not allowed", r.ID, r.Tool, r.Server))
+		}
+	}
+	return all
+}
+
+// openSandboxes warns of servers that confine themselves to the client's roots and are told them: the client chooses the
+// sandbox then. Such servers are known by their name, server-filesystem.
+func openSandboxes(c *policy.Content, exposed []settings.Exposure) (all []string) {
+	for _, e := range exposed {
+		confined := func(s policy.Server) bool {
+			return s.Name == e.Server && strings.Contains(strings.Join(append([]string{s.Command}, s.Args...), " "), "server-filesystem")
+		}
+		if slices.Contains(e.Words, "roots") && slices.ContainsFunc(c.Servers, confined) {
+			all = append(all, fmt.Sprintf("servers.%s.expose passes the client's roots, and server-filesystem takes them in place of the folders "+
+				"of its command line: the client chooses what the server may touch; leave roots out", e.Server))
 		}
 	}
 	return all

@@ -176,6 +176,8 @@ func TestRefused(t *testing.T) {
 		{"python", `risk.score > 1 and pinned`, 1, 16, "Syntax error", "CEL"},
 		{"power", `9**9**9 > 1`, 1, 3, "Syntax error", "CEL"},
 		{"empty", ``, 1, 1, "Syntax error", "CEL"},
+		{"int-and-double", `risk.score == 50.0`, 1, 12, "found no matching overload", "write 50 beside risk.score"},
+		{"double-and-int", `50.0 != risk.score`, 1, 6, "found no matching overload", "write 50 beside risk.score"},
 		{"text-and-number", `server > 1`, 1, 8, "found no matching overload", "do not go together"},
 		{"dyn", `args.force`, 1, 1, "not known before the call", "== true"},
 		{"number", `risk.score`, 1, 1, "this is a int, not a bool", "compare"},
