@@ -31,8 +31,8 @@ func newEvalTraces(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "from-traces TRACE... -o FOLDER",
 		Short: "Make a regression suite of stored traces",
-		Long: `from-traces reads traces (files, or every trace_*.json in a folder and below), holds each to its chain and executes it
-again, and writes what was decided about real calls as cases for pgfsm eval attack: what was called stays callable, what
+		Long: `from-traces reads traces (files, or every *.json in a folder and below whose format is pgfsm.trace/v1), holds each to
+its chain and executes it again, and writes what was decided about real calls as cases for pgfsm eval attack: what was called stays callable, what
 was refused stays refused with the same code, and what was held for people is still held. What was called is a benign
 call there, and the rest are attacks. Each suite is checked against the traces' own bundle where a configuration can say it.
 

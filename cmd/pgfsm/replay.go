@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy/canonical"
@@ -32,8 +34,8 @@ func newReplay(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay TRACE...",
 		Short: "Execute traces again and name the first thing that comes out otherwise",
-		Long: `replay reads each trace (a file, or every trace_*.json in a folder and below), holds it to its chain, and runs
-the same machine again behind a door that can only read the trace. It opens no socket and writes no file. Exit code 1 if
+		Long: `replay reads each trace (a file, or every *.json in a folder and below whose format is pgfsm.trace/v1), holds it to
+its chain, and runs the same machine again behind a door that can only read the trace. It opens no socket and writes no file. Exit code 1 if
 any trace was tampered with or diverges, 2 if one cannot be read.`,
 		Example: `  pgfsm replay traces
   pgfsm replay --head sha256:... traces/trace_<run id>.json`,
@@ -220,7 +222,14 @@ func traceFiles(args []string) ([]string, error) {
 		}
 		found := len(paths)
 		err = filepath.WalkDir(arg, func(path string, e fs.DirEntry, err error) error {
-			if err == nil && e.Type().IsRegular() && isTrace(e.Name()) {
+			if err != nil || !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), ".json") {
+				return err
+			}
+			ours := isTrace(e.Name())
+			if !ours {
+				ours, err = saysTrace(path)
+			}
+			if ours {
 				paths = append(paths, path)
 			}
 			return err
@@ -229,11 +238,57 @@ func traceFiles(args []string) ([]string, error) {
 			return nil, err
 		}
 		if len(paths) == found {
-			return nil, fmt.Errorf("%s holds no trace_*.json", arg)
+			return nil, fmt.Errorf("%s holds no trace: no *.json in it has the format %q; %s", arg, traces.Format, fromLedger)
 		}
 	}
 	slices.Sort(paths)
 	return slices.Compact(paths), nil
+}
+
+// fromLedger is how the traces of a ledger are had.
+const fromLedger = "pgfsm ledger trace --all -o DIR writes the traces of a ledger"
+
+// saysTrace reports whether the top level of a JSON file says that it is a trace. A file that is no JSON up to there is none.
+func saysTrace(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	dec := jsontext.NewDecoder(f, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
+		return false, nil
+	}
+	for {
+		name, err := dec.ReadToken()
+		if err != nil || name.Kind() != '"' {
+			return false, nil
+		}
+		if name.String() != "format" {
+			if dec.SkipValue() != nil {
+				return false, nil
+			}
+			continue
+		}
+		format, err := dec.ReadToken()
+		return err == nil && format.Kind() == '"' && format.String() == traces.Format, nil
+	}
+}
+
+// rightCommand names the command for a document of ours that is no trace; without one, how traces are had.
+func rightCommand(doc []byte) string {
+	first, _, _ := bytes.Cut(doc, []byte("\n"))
+	switch {
+	case bytes.HasPrefix(doc, []byte("SQLite format 3\x00")):
+		return "it is an SQLite file; if it is a ledger, pgfsm ledger verify checks it, and " + fromLedger
+	case bytes.Contains(first, []byte(`"payload":`)) && bytes.Contains(first, []byte(`"prev":`)):
+		return "it is an export of a ledger: " + fromLedger
+	case bytes.Contains(doc, []byte(`"pgfsm.attack/v1"`)):
+		return "it is a result of pgfsm eval: pgfsm eval report shows it"
+	case bytes.HasPrefix(doc, []byte("pgfsm.ledger/v1")):
+		return "it is a checkpoint: pgfsm ledger verify --checkpoint compares it"
+	}
+	return fromLedger
 }
 
 // isTrace reports whether a file is called as finished traces are.
@@ -258,8 +313,11 @@ func readTrace(path string, read func([]byte) (*traces.Trace, error)) (*traces.T
 		return nil, err
 	}
 	t, err := read(doc)
-	if err != nil {
+	switch {
+	case errors.Is(err, traces.ErrTampered):
 		return nil, fmt.Errorf("%s: %w", path, err)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w; %s", path, err, rightCommand(doc))
 	}
 	return t, nil
 }
