@@ -42,7 +42,7 @@ func mustStarter(t *testing.T, name string) *starter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.tests, err = settings.ReadPolicyTests(config.BundleTests, text); err != nil {
+	if s.tests, err = settings.ReadPolicyTests(config.BundleTests, text, nil); err != nil {
 		t.Fatal(err)
 	}
 	return s

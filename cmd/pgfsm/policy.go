@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
@@ -47,11 +44,12 @@ func newPolicyExplain(w world) *cobra.Command {
 	var annotations string
 	cmd := &cobra.Command{
 		Use:   "explain --server S --tool T [--args '{…}']",
-		Short: "Say what risk rules and policies would decide about a call, and why",
-		Long: `explain judges a call that nobody makes by the configuration's risk rules and policies. A tool counts as pinned if the
-allowlist pins it, and says of itself what the kept definition of its pin says; of a tool without one nothing is
-known, unless --live asks the servers or --annotations tells it. Without --live no server is contacted. The
-allowlist and the tool's schema are not asked. Exit code: 0 allow, 1 deny, 3 pending.`,
+		Short: "Say what every gate would decide about a call, and why",
+		Long: `explain asks every gate about a call that nobody makes: input rules, plan, server, allowlist and pin, the schema of the
+arguments, grants, risk rules and policies. With --live it asks the servers for their tools and decides as pgfsm call
+would. Without --live it contacts no server and takes the definition that is kept with the tool's pin; what it cannot
+know then is unknown, and an unknown gate is never an allow. --annotations tells what an unknown tool says of itself.
+Exit code: 0 allow, 1 deny, 2 unknown, 3 pending.`,
 		Example: `  pgfsm policy explain --server billing --tool refund --env prod --args '{"amount": 900}' --actor local:alice
   pgfsm policy explain --server billing --tool refund --pinned --annotations '{"destructiveHint": false}'`,
 		Args: cobra.NoArgs,
@@ -87,19 +85,8 @@ allowlist and the tool's schema are not asked. Exit code: 0 allow, 1 deny, 3 pen
 	return cmd
 }
 
-// input makes what is asked an input for conditions.
-func (q callAsked) input(b *policy.Bundle, now string) (*condition.Input, error) {
-	args, err := canonical.JSON([]byte(q.args))
-	if err == nil && jsontext.Value(args).Kind() != '{' {
-		err = errors.New("not a JSON object")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("args: %w; give one JSON object, such as '{\"amount\": 5}'", err)
-	}
-	if q.actor == "" {
-		q.actor = actor()
-	}
-	in := inputOf(b, q.server, q.tool, q.env, q.actor, args, now)
+// told is what the flags tell of calls before.
+func (q callAsked) told() (answers []policy.HistoryAnswer, err error) {
 	for _, told := range q.history {
 		at := strings.LastIndexByte(told, '=')
 		if at < 0 {
@@ -109,9 +96,9 @@ func (q callAsked) input(b *policy.Bundle, now string) (*condition.Input, error)
 		if err != nil {
 			return nil, fmt.Errorf("history: %q: %w; write 'history.count(\"actor\", \"1h\")=5'", told, err)
 		}
-		in.History = append(in.History, a)
+		answers = append(answers, a)
 	}
-	return in, nil
+	return answers, nil
 }
 
 // inputOf is what conditions may ask about a call, but for what is known of its tool. Without an environment it is the
@@ -129,9 +116,10 @@ func inputOf(b *policy.Bundle, server, tool, env, actor string, args []byte, now
 // decision is the --json form of what was decided.
 type decision struct {
 	SchemaVersion int                    `json:"schema_version"`
-	Decision      string                 `json:"decision"` // allow, deny or pending
+	Decision      string                 `json:"decision"` // allow, deny, pending or unknown
 	Code          policy.Code            `json:"code,omitzero"`
 	Reason        string                 `json:"reason"`
+	Gates         []gateSaid             `json:"gates"`
 	Policy        string                 `json:"policy,omitzero"`
 	Condition     string                 `json:"condition,omitzero"`
 	RiskMode      string                 `json:"risk_mode"`
@@ -156,42 +144,75 @@ func word(v policy.Verdict) string {
 	return rules.Deny
 }
 
-var decisionExit = map[string]int{rules.Allow: exitYes, rules.Deny: exitNo, rules.Pending: exitPending}
+var decisionExit = map[string]int{rules.Allow: exitYes, rules.Deny: exitNo, rules.Pending: exitPending, unknown: exitCould}
 
 func (a *app) explain(ctx context.Context, q callAsked, asJSON bool) error {
-	in, err := q.input(a.bundle, now())
+	told, err := q.told()
 	if err != nil {
 		return err
+	}
+	if content := *a.bundle.Content(); q.env != "" && q.env != content.Env {
+		content.Env = q.env
+		if a.bundle, err = policy.Compile(content); err != nil {
+			return err
+		}
 	}
 	tools, err := a.toolsKnown(ctx, q.live)
 	if err != nil {
 		return err
 	}
-	known, err := tools.of(q.server, q.tool)
+	asker, err := a.asker(ctx, q.actor)
 	if err != nil {
 		return err
 	}
-	known = known.with(q.pinned, q.annotations)
-	known.tell(in)
-	got, considered := a.bundle.Explain(in)
+	known := tools.of(q.server, q.tool).with(q.pinned, q.annotations)
+	about := question{server: q.server, tool: q.tool, args: q.args, actor: asker, history: told, known: known}
+	got, err := a.judge(ctx, tools, about)
+	if err != nil {
+		return err
+	}
+	if last := &got.gates[len(got.gates)-1]; got.args != nil {
+		if why := a.unsettled(about, got.args); why != "" {
+			last.Verdict, last.Code, last.Reason = unknown, "", why
+		}
+	}
+	by := deciding(got.gates)
 	d := decision{
-		SchemaVersion: schemaVersion, Decision: word(got.Verdict), Code: got.Verdict.Code, Reason: got.Verdict.Reason,
+		SchemaVersion: schemaVersion, Decision: by.Verdict, Code: by.Code, Reason: by.Reason, Gates: got.gates,
 		Policy: got.Policy, Condition: got.Condition, RiskMode: got.Mode, RiskScore: got.Score, Risk: got.Risk,
-		Policies: considered, Shadow: got.Shadow, Approvers: got.Approvers, Quorum: got.Quorum, Expires: got.Expires,
+		Policies: got.considered, Shadow: got.Shadow, Approvers: got.Approvers, Quorum: got.Quorum, Expires: got.Expires,
 		Known: known,
 	}
 	if asJSON {
 		if err := printJSON(a.w.stdout, d); err != nil {
 			return err
 		}
-		return exit(decisionExit[d.Decision])
+	} else {
+		a.printDecision(d)
 	}
-	a.printDecision(d)
 	return exit(decisionExit[d.Decision])
+}
+
+// printGates shows what each gate says, one a line.
+func (a *app) printGates(gates []gateSaid) {
+	k := newInk(a.w)
+	fmt.Fprintln(a.w.stdout, k.bold("Gates, in order"))
+	for _, g := range gates {
+		mark := k.mark(g.Verdict != rules.Deny)
+		if g.Verdict == unknown {
+			mark = k.bad.Sprint("?")
+		}
+		code := ""
+		if g.Code != "" {
+			code = fmt.Sprintf("[%s] ", g.Code)
+		}
+		fmt.Fprintf(a.w.stdout, "  %s %-9s  %-7s  %s%s\n", mark, g.Gate, g.Verdict, code, visible.Clip(g.Reason, maxLine))
+	}
 }
 
 func (a *app) printDecision(d decision) {
 	out, k := a.w.stdout, newInk(a.w)
+	a.printGates(d.Gates)
 	fmt.Fprintf(out, "%s %s\n", k.bold("Tool:"), visible.Text(d.Known.says()))
 	fmt.Fprintf(out, "%s\n", k.bold(fmt.Sprintf("Risk: %s, score %d", visible.Text(d.RiskMode), d.RiskScore)))
 	for _, c := range d.Risk {
@@ -221,8 +242,5 @@ func (a *app) printDecision(d decision) {
 	fmt.Fprintf(out, "%s %s\n", k.bold("Decision: "+d.Decision+"."), visible.Text(d.Reason))
 	if d.Decision == rules.Pending {
 		fmt.Fprintf(out, "Approvers: %s; quorum %d; until %s\n", visible.Text(fmt.Sprint(d.Approvers)), d.Quorum, d.Expires)
-	}
-	if d.Known.Note != "" {
-		fmt.Fprintf(out, "%s\n", k.bad.Sprint("! "+visible.Text(d.Known.Note)))
 	}
 }

@@ -32,30 +32,25 @@ type toolKnown struct {
 	PinnedFrom      string             `json:"pinned_from"`
 	Annotations     policy.Annotations `json:"annotations"`
 	AnnotationsFrom string             `json:"annotations_from"`
-	Note            string             `json:"note,omitzero"` // why no run would come as far as the policy
 }
 
 // toolsKnown answers for the tools of a configuration what a run would tell conditions of them.
 type toolsKnown struct {
-	bundle *policy.Bundle
-	kept   definitions
-	live   *policy.Catalog // nil: no server was asked
-	known  map[[2]string]toolKnown
+	bundle  *policy.Bundle
+	catalog *policy.Catalog // what the servers list or, if none was asked, the kept definitions of pins
+	live    bool            // the servers were asked
 }
 
-// toolsKnown reads what the configuration knows of its tools and, if live, asks the servers.
+// toolsKnown reads the kept definitions or, if live, asks the servers.
 func (a *app) toolsKnown(ctx context.Context, live bool) (*toolsKnown, error) {
-	kept, err := a.keptDefinitions()
+	c, err := a.known(ctx, live)
 	if err != nil {
 		return nil, err
 	}
-	k := &toolsKnown{bundle: a.bundle, kept: kept, known: make(map[[2]string]toolKnown)}
-	if live {
-		if k.live, err = a.live(ctx); err != nil {
-			return nil, err
-		}
+	if c == nil {
+		c = new(policy.Catalog)
 	}
-	return k, nil
+	return &toolsKnown{bundle: a.bundle, catalog: c, live: live}, nil
 }
 
 // keptDefinitions are the definitions that stand beside the allowlist; of them those that have the digest of a pin are
@@ -76,42 +71,16 @@ func (a *app) keptDefinitions() (definitions, error) {
 }
 
 // of says what is known of one tool.
-func (k *toolsKnown) of(server, tool string) (toolKnown, error) {
-	at := [2]string{server, tool}
-	if got, ok := k.known[at]; ok {
-		return got, nil
-	}
+func (k *toolsKnown) of(server, tool string) toolKnown {
 	pin := pinOf(k.bundle.Content().Pins, server, tool)
 	got := toolKnown{Pinned: pin != "", PinnedFrom: fromAllowlist, AnnotationsFrom: fromNowhere}
-	if k.live != nil {
-		t, found := k.live.Find(server, tool)
-		if t == nil {
-			return got, fmt.Errorf("--live: %s", found.Reason)
-		}
-		got.Annotations, got.AnnotationsFrom = t.Annotations, fromServer
-		switch {
-		case t.Code != "":
-			got.Note = fmt.Sprintf("A run would not come so far, [%s]: %s", t.Code, t.Reason)
-		case !t.Allowed:
-			got.Note = "A run would not come so far: the tool is not on the allowlist."
-		}
-	} else if t := definedAs(k.bundle, server, tool, k.kept[pin]); t != nil {
+	if t, _ := k.catalog.Find(server, tool); t != nil {
 		got.Annotations, got.AnnotationsFrom = t.Annotations, fromKept
+		if k.live {
+			got.AnnotationsFrom = fromServer
+		}
 	}
-	k.known[at] = got
-	return got, nil
-}
-
-// definedAs reads a tool's definition as a run reads what a server sends; nil if there is none, or it is another tool's.
-func definedAs(b *policy.Bundle, server, tool string, definition jsontext.Value) *policy.Tool {
-	if definition == nil {
-		return nil
-	}
-	page := canonical.Text(`{"tools":[` + string(definition) + `]}`)
-	listing := policy.Listing{Server: server, Status: policy.ServerUp, Pages: []canonical.Text{page}}
-	digest := canonical.Sum("kept definition of a server", []byte(server+"\x00"+string(definition)))
-	t, _ := b.Catalog(digest, []policy.Listing{listing}).Find(server, tool)
-	return t
+	return got
 }
 
 // with puts what whoever asks says into the place of what is known; nil says nothing.

@@ -10,8 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/policy"
-	"pgfsm/policy/condition"
+	"pgfsm/policy/rules"
 	"pgfsm/policy/settings"
 	"pgfsm/policy/visible"
 )
@@ -21,10 +20,11 @@ func newPolicyTest(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test FILE|FOLDER ...",
 		Short: "Hold risk rules and policies to calls with known answers",
-		Long: `test judges each call of the files by the configuration's risk rules and policies, and compares. In a folder it reads
-every *tests.yaml and *_test.yaml. It also says which rules and policies no test has taken. What a test does not say of
-its tool, whether it is pinned and what it says of itself, is taken from the allowlist and the kept definitions.
-Exit code 1 if a decision is another one than expected.`,
+		Long: `test judges each call of the files and compares. In a folder it reads every *tests.yaml and *_test.yaml. It also says
+which rules and policies no test has taken. A test asks the gates that explain asks, so a call that the allowlist, the
+kept schema or a grant refuses is denied. What only the tool's server knows is taken for granted. A test that names a
+server, tool, mode, score or policy that the configuration does not have is an error; the file's own tools are the
+exception. Exit code 1 if a decision is another one than expected.`,
 		Example: `  pgfsm policy test -c pgfsm.yaml tests.yaml`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,6 +43,7 @@ type judged struct {
 	OK     bool   `json:"ok"`
 	Got    string `json:"got"`
 	Want   string `json:"want"`
+	Gate   string `json:"gate"` // that decided
 	Policy string `json:"policy,omitzero"`
 	Wanted string `json:"want_policy,omitzero"`
 	Reason string `json:"reason"`
@@ -73,19 +74,24 @@ func (a *app) testPolicy(ctx context.Context, paths []string, asJSON bool) error
 		if err != nil {
 			return fmt.Errorf("%s cannot be read: %w", file, err)
 		}
-		tests, err := settings.ReadPolicyTests(file, text)
+		tests, err := settings.ReadPolicyTests(file, text, a.bundle.Content())
 		if err != nil {
 			return err
 		}
 		for _, t := range tests {
-			known, err := tools.of(t.Server, t.Tool)
+			known := tools.of(t.Server, t.Tool).with(t.Pinned, t.Annotations)
+			got, err := a.judge(ctx, tools, question{
+				server: t.Server, tool: t.Tool, env: t.Env, actor: t.Actor, args: string(t.Args), history: t.History, known: known,
+				declared: t.Declared, risk: t.Risk,
+			})
 			if err != nil {
-				return err
+				return fmt.Errorf("%s:%d: %w", file, t.Line, err)
 			}
-			known = known.with(t.Pinned, t.Annotations)
-			got := a.judgeTest(t, known)
 			all = append(all, newJudged(file, t, got, known))
-			taken[got.Policy] = true
+			taken[all[len(all)-1].Policy] = true
+			if all[len(all)-1].Gate != "policy" {
+				continue
+			}
 			for _, s := range got.Shadow {
 				taken[s.Policy] = true
 			}
@@ -122,21 +128,18 @@ func testFiles(paths []string) (files []string, err error) {
 	return files, nil
 }
 
-func (a *app) judgeTest(t settings.PolicyTest, known toolKnown) policy.Assessment {
-	b, in := a.bundle, inputOf(a.bundle, t.Server, t.Tool, t.Env, t.Actor, t.Args, now())
-	known.tell(in)
-	in.History = t.History
-	if t.Risk != nil {
-		b = b.WithoutRisk()
-		in.Risk = condition.Risk{Mode: t.Risk.Mode, Score: t.Risk.Score}
+// newJudged takes for granted what no gate can tell without the tool's server.
+func newJudged(file string, t settings.PolicyTest, got opinion, known toolKnown) judged {
+	by := got.gates[len(got.gates)-1]
+	if d := deciding(got.gates); d.Verdict == rules.Deny {
+		by = d
 	}
-	return b.Assess(in)
-}
-
-func newJudged(file string, t settings.PolicyTest, got policy.Assessment, known toolKnown) judged {
 	j := judged{
-		File: filepath.ToSlash(file), Line: t.Line, Name: t.Name, Got: word(got.Verdict), Want: t.Expect,
-		Policy: got.Policy, Wanted: t.Policy, Reason: got.Verdict.Reason, Known: known,
+		File: filepath.ToSlash(file), Line: t.Line, Name: t.Name, Got: by.Verdict, Want: t.Expect, Gate: by.Gate,
+		Wanted: t.Policy, Reason: by.Reason, Known: known,
+	}
+	if by.Gate == "policy" {
+		j.Policy = got.Policy
 	}
 	j.OK = j.Got == j.Want && (j.Wanted == "" || j.Wanted == j.Policy)
 	return j
@@ -186,8 +189,8 @@ func (a *app) reportTests(all []judged, c coverage, asJSON bool) error {
 	for _, j := range all {
 		fmt.Fprintf(out, "%s %s\n", k.mark(j.OK), visible.Text(j.Name))
 		if !j.OK {
-			fmt.Fprintf(out, "  %s:%d: %s by %q, want %s %s: %s\n", visible.Text(j.File), j.Line, j.Got, visible.Text(j.Policy), j.Want,
-				visible.Text(j.Wanted), visible.Text(j.Reason))
+			fmt.Fprintf(out, "  %s:%d: %s by %q at the gate %s, want %s %s: %s\n", visible.Text(j.File), j.Line, j.Got,
+				visible.Text(j.Policy), j.Gate, j.Want, visible.Text(j.Wanted), visible.Text(j.Reason))
 			fmt.Fprintf(out, "  tool: %s\n", visible.Text(j.Known.says()))
 		}
 	}

@@ -52,7 +52,7 @@ func TestHistoryNeedsALedger(t *testing.T) {
 
 func TestHistoryOfPolicyTests(t *testing.T) {
 	read := func(history string) ([]PolicyTest, error) {
-		return ReadPolicyTests("tests.yaml", []byte("tests:\n  - name: x\n    expect: deny\n    input:\n      server: s\n      tool: t\n      history:\n        "+history+"\n"))
+		return ReadPolicyTests("tests.yaml", []byte("tests:\n  - name: x\n    expect: deny\n    input:\n      server: s\n      tool: t\n      history:\n        "+history+"\n"), nil)
 	}
 	tests, err := read(`history.count("actor", "60m"): 6` + "\n        " + `'history.sum("task", "1d", "a.b")': 1.50`)
 	want := []policy.HistoryAnswer{

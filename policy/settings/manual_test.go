@@ -110,7 +110,7 @@ func TestManualExamplesAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests, err := ReadPolicyTests("tests.yaml", []byte(files["tests.yaml"]))
+	tests, err := ReadPolicyTests("tests.yaml", []byte(files["tests.yaml"]), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func TestPolicyTestsTellOfTheTool(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			text := "tests:\n- {name: a, expect: deny, input: {server: s, tool: t" + tt.input + "}}\n"
-			got, err := ReadPolicyTests("tests.yaml", []byte(text))
+			got, err := ReadPolicyTests("tests.yaml", []byte(text), nil)
 			if err != nil || len(got) != 1 {
 				t.Fatalf("ReadPolicyTests(%q) = %+v, %v", text, got, err)
 			}
@@ -53,7 +53,7 @@ func TestPolicyTestsRefuseWhatSaysNothingOfTheTool(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			text := "tests:\n- {name: a, expect: deny, input: {server: s, tool: t, " + tt.input + "}}\n"
-			got, err := ReadPolicyTests("tests.yaml", []byte(text))
+			got, err := ReadPolicyTests("tests.yaml", []byte(text), nil)
 			var faults Errors
 			if !errors.As(err, &faults) || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), "tests.yaml:2:") {
 				t.Errorf("ReadPolicyTests(%q) = %+v, %v; want %q and the place", text, got, err, tt.says)

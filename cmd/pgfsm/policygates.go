@@ -1,0 +1,211 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"pgfsm/policy"
+	"pgfsm/policy/condition"
+	"pgfsm/policy/rules"
+	"pgfsm/policy/settings"
+	"pgfsm/states"
+)
+
+// unknown is what a gate says that cannot tell without the tool's server.
+const unknown = "unknown"
+
+// gateSaid is what one gate says of a call.
+type gateSaid struct {
+	Gate    string      `json:"gate"`    // input, plan, server, allowlist, schema, grant, risk or policy
+	Verdict string      `json:"verdict"` // allow, deny, pending or unknown
+	Code    policy.Code `json:"code,omitzero"`
+	Reason  string      `json:"reason"`
+}
+
+func saidBy(gate string, v policy.Verdict) gateSaid { return gateSaid{gate, word(v), v.Code, v.Reason} }
+
+// deciding is the gate that decides: the first that denies, else the first that cannot tell, else the last.
+func deciding(gates []gateSaid) gateSaid {
+	for _, verdict := range []string{rules.Deny, unknown} {
+		if i := slices.IndexFunc(gates, func(g gateSaid) bool { return g.Verdict == verdict }); i >= 0 {
+			return gates[i]
+		}
+	}
+	return gates[len(gates)-1]
+}
+
+// A question is a call that nobody makes.
+type question struct {
+	server, tool, env, actor, args string
+	history                        []policy.HistoryAnswer
+	known                          toolKnown
+	declared                       bool                // by a file of tests: no gate before risk and policy is asked
+	risk                           *settings.GivenRisk // in place of the risk rules
+}
+
+// An opinion is what every gate says of a call, in the order in which a run asks them.
+type opinion struct {
+	policy.Assessment
+	considered []rules.Considered
+	gates      []gateSaid
+	args       []byte // canonical; nil if there is no plan
+}
+
+// judge asks the gates that a run asks. Those behind a gate that denies are asked too, as far as they can tell.
+func (a *app) judge(ctx context.Context, tools *toolsKnown, q question) (opinion, error) {
+	at := now()
+	got, plan, err := a.proposed(ctx, q, at)
+	if err != nil || plan == nil {
+		return got, err
+	}
+	if !q.declared {
+		got.gates = append(got.gates, tools.gates(plan)...)
+	}
+	b, in := a.bundle, inputOf(a.bundle, q.server, q.tool, q.env, q.actor, plan.Args, at)
+	q.known.tell(in)
+	in.History = q.history
+	if q.risk != nil {
+		b = b.WithoutRisk()
+		in.Risk = condition.Risk{Mode: q.risk.Mode, Score: q.risk.Score}
+	}
+	got.args = plan.Args
+	got.Assessment, got.considered = b.Explain(in)
+	got.gates = append(got.gates,
+		gateSaid{Gate: "risk", Verdict: rules.Allow, Reason: fmt.Sprintf("Mode %s, score %d.", got.Mode, got.Score)},
+		saidBy("policy", got.Verdict))
+	return got, nil
+}
+
+// errPlanned stops a run of the machine behind its plan.
+var errPlanned = errors.New("the plan is read")
+
+// untilPlanned is a recorder that keeps nothing and goes no further than the plan.
+type untilPlanned struct{ states.Nowhere }
+
+func (untilPlanned) Append(s states.Step) error {
+	if s.To == states.Planned {
+		return errPlanned
+	}
+	return nil
+}
+
+// noTools is a door behind which one server lists no tools.
+type noTools struct{}
+
+func (noTools) Do(_ context.Context, wanted states.Command) (states.Event, error) {
+	if _, ok := wanted.(*states.ListTools); ok {
+		return &states.ToolsListed{Servers: []policy.Listing{{Server: "nowhere", Status: policy.ServerUp}}}, nil
+	}
+	return nil, nil
+}
+
+// proposed takes the call through the machine up to its plan, as pgfsm call does. The plan is nil if it is refused.
+func (a *app) proposed(ctx context.Context, q question, at string) (got opinion, plan *policy.Plan, err error) {
+	got.Mode = policy.Unrated
+	text, err := operatorPlan(q.server, q.tool, q.args)
+	if err != nil {
+		return got, nil, err
+	}
+	run := states.NewRun("", states.Request{Actor: q.actor, At: at, Kind: states.KindCall, Text: text}, a.bundle)
+	if _, err := a.machine.Advance(ctx, run, noTools{}, untilPlanned{}); err != nil && !errors.Is(err, errPlanned) {
+		return got, nil, err
+	}
+	f := run.Facts()
+	if f.Screened != nil {
+		got.gates = append(got.gates, saidBy("input", f.Screened.Verdict))
+	}
+	if f.Planned != nil {
+		got.gates = append(got.gates, saidBy("plan", f.Planned.Verdict))
+		return got, run.Plan(), nil
+	}
+	got.Verdict = f.Stopped.Verdict
+	got.gates = append(got.gates, saidBy(string(f.Stopped.Verdict.Gate), f.Stopped.Verdict))
+	return got, nil, nil
+}
+
+// gates asks the gates between the plan and the policy. What only the tool's server can tell is unknown.
+func (k *toolsKnown) gates(p *policy.Plan) []gateSaid {
+	b := k.bundle
+	t, found := k.catalog.Find(p.Server, p.Tool)
+	server := saidBy("server", found)
+	switch configured := slices.Contains(b.Servers(), p.Server); {
+	case k.live || !configured:
+	case t == nil:
+		server = gateSaid{Gate: "server", Verdict: unknown, Reason: "Whether the server lists this tool is not known; --live asks it."}
+	default:
+		server.Reason = "The definition of the tool's pin is kept. Whether the server still lists it is not known; --live asks it."
+	}
+	tool := t
+	if tool == nil {
+		tool = &policy.Tool{Server: p.Server, Name: p.Tool, Allowed: true} // the allowlist of the bundle decides
+	}
+	listed := b.Listed(tool)
+	onList := listed.Allows() || listed.Gate == policy.GateGrant
+	allowlist := saidBy("allowlist", listed)
+	if onList {
+		allowlist = gateSaid{Gate: "allowlist", Verdict: rules.Allow, Reason: fmt.Sprintf("The allowlist names %s of %s.", p.Tool, p.Server)}
+	}
+	arguments := gateSaid{Gate: "schema", Verdict: unknown}
+	switch {
+	case t == nil:
+		arguments.Reason = "The tool's inputSchema is not known: its definition is not kept with a pin."
+	case !listed.Allows():
+		arguments.Reason = "The schema is not read, because the tool cannot be called."
+	default:
+		_, v := b.Validate(k.catalog, p)
+		arguments = saidBy("schema", v)
+	}
+	gates := []gateSaid{server, allowlist, arguments}
+	if len(b.Content().Grants) > 0 {
+		gates = append(gates, saidBy("grant", b.Granted(tool, p.Args, nil)))
+	}
+	return gates
+}
+
+// unsettled says what the policy's decision may still depend on; empty if it is settled.
+func (a *app) unsettled(q question, args []byte) string {
+	var missing []string
+	for _, query := range a.bundle.Queries(q.server, q.tool) {
+		if !slices.ContainsFunc(q.history, func(told policy.HistoryAnswer) bool { return told.Query() == query }) {
+			missing = append(missing, query.String())
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Sprintf("What there was before is not known: give --history '%s=NUMBER'.", strings.Join(missing, "=NUMBER' --history '"))
+	}
+	if q.known.AnnotationsFrom != fromNowhere {
+		return ""
+	}
+	in := inputOf(a.bundle, q.server, q.tool, q.env, q.actor, args, now())
+	q.known.tell(in)
+	in.History = q.history
+	first := a.bundle.Assess(in).Verdict
+	yes, no := new(true), new(false)
+	hints := []*bool{nil, yes, no}
+	for i := range 81 { // each of the four hints is missing, true or false
+		in.Annotations = condition.Annotations{
+			ReadOnly: hints[i%3], Destructive: hints[i/3%3], Idempotent: hints[i/9%3], OpenWorld: hints[i/27],
+		}
+		if v := a.bundle.Assess(in).Verdict; v.Outcome != first.Outcome || v.Code != first.Code {
+			return "The decision depends on the tool's annotations, which are not known: give --annotations, or --live."
+		}
+	}
+	return ""
+}
+
+// asker is who asks, as in a run: the owner of PGFSM_TOKEN where there is a ledger, else the user of the operating system.
+func (a *app) asker(ctx context.Context, given string) (string, error) {
+	if given != "" || a.loaded.Ledger == "" || a.w.env(tokenVariable) == "" {
+		return cmp.Or(given, actor()), nil
+	}
+	l, err := openLedger(a.w, "", sqlitePrefix+a.loaded.Ledger, toRead)
+	if err != nil {
+		return "", err
+	}
+	name, err := a.asks(ctx, l)
+	return name, closing(a.w, l, err)
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgfsm/policy/rules"
+)
+
+// TestExplainLiveAnswersAsCall: of every call explain --live gives the exit code and the code that pgfsm call gives.
+func TestExplainLiveAnswersAsCall(t *testing.T) {
+	t.Parallel()
+	const typed = `{"name":"typed","inputSchema":{"type":"object","properties":{"n":{"type":"integer"},"to":{"type":"string"}},"required":["n"]}}`
+	const bad = `{"name":"bad","inputSchema":{"type":"nothing"}}`
+	p := newPinned(t, `{"puppet":["typed","bad","twice","gone","moved","free"]}`, typed, bad,
+		`{"name":"twice","inputSchema":{"type":"object"}}`, `{"name":"moved","inputSchema":{"type":"object"}}`,
+		`{"name":"free","inputSchema":{"type":"object"}}`, `{"name":"hidden","inputSchema":{"type":"object"}}`)
+	p.pins("approve", "puppet", "moved").want(t, exitYes)
+	p.lists(typed, bad, `{"name":"twice","inputSchema":{"type":"object"}}`, `{"name":"twice","inputSchema":{"type":"object"}}`,
+		`{"name":"moved","description":"Moved.","inputSchema":{"type":"object"}}`, `{"name":"free","inputSchema":{"type":"object"}}`,
+		`{"name":"hidden","inputSchema":{"type":"object"}}`)
+	p.writes("grant.yaml", "version: 1\ntools: {puppet: {typed: {args: {to: {in: [a, b]}}}, bad: {}, twice: {}, gone: {}, moved: {}}}\n")
+	p.writes("policy.yaml", `version: 1
+policies:
+  - {id: much, match: {tool: typed}, effect: deny, when: args.n > 100}
+  - {id: typed, match: {tool: typed}, effect: allow, require_approval_if: args.n > 10}
+`)
+	config := strings.Replace(p.text("pgfsm.yaml"), "version: 1\n", "version: 1\npolicy: policy.yaml\ngrants: [grant.yaml]\n", 1)
+	config = strings.Replace(config, "servers: {puppet:", "servers: {down: {type: http, url: \"http://127.0.0.1:9/mcp\"}, puppet:", 1)
+	p.writes("pgfsm.yaml", config)
+	for _, tt := range []struct{ name, server, tool, args, code string }{
+		{"allowed", "puppet", "typed", `{"n":1,"to":"a"}`, ""},
+		{"held", "puppet", "typed", `{"n":11,"to":"a"}`, "approval_required"},
+		{"denied", "puppet", "typed", `{"n":101,"to":"b"}`, "policy_denied"},
+		{"not-granted-argument", "puppet", "typed", `{"n":1,"to":"c"}`, "arguments_not_granted"},
+		{"wrong-type", "puppet", "typed", `{"n":"1","to":"a"}`, "arguments_invalid"},
+		{"missing", "puppet", "typed", `{}`, "arguments_invalid"},
+		{"undeclared", "puppet", "typed", `{"n":1,"to":"a","more":1}`, "arguments_invalid"},
+		{"no-object", "puppet", "typed", `[1]`, "plan_invalid"},
+		{"no-name", "puppet", "", `{}`, "plan_invalid"},
+		{"schema-refused", "puppet", "bad", `{}`, "schema_refused"},
+		{"listed-twice", "puppet", "twice", `{}`, "tool_ambiguous"},
+		{"definition-changed", "puppet", "moved", `{}`, "tool_definition_changed"},
+		{"not-granted", "puppet", "free", `{}`, "tool_not_granted"},
+		{"not-allowed", "puppet", "hidden", `{}`, "tool_not_allowed"},
+		{"not-listed", "puppet", "gone", `{}`, "tool_unknown"},
+		{"no-server", "nowhere", "typed", `{}`, "server_unknown"},
+		{"server-down", "down", "typed", `{}`, "server_down"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			called := command(t.Context(), nil, "call", "-c", p.config, "--json", tt.server, tt.tool, tt.args)
+			told := command(t.Context(), nil, "policy", "explain", "-c", p.config, "--json", "--live",
+				"--server", tt.server, "--tool", tt.tool, "--args", tt.args)
+			if called.member("/code") != tt.code {
+				t.Errorf("call: exit code %d, %s; want the code %q", called.code, called.member("/code"), tt.code)
+			}
+			if told.code != called.code || told.member("/code") != called.member("/code") {
+				t.Errorf("explain --live: exit code %d, %s; call: %d, %s\n%s%s", told.code, told.member("/code"), called.code,
+					called.member("/code"), told.stdout, told.stderr)
+			}
+			offline := command(t.Context(), nil, "policy", "explain", "-c", p.config, "--json",
+				"--server", tt.server, "--tool", tt.tool, "--args", tt.args)
+			if offline.code == exitYes || offline.member("/decision") == rules.Allow {
+				t.Errorf("explain says allow of a tool without a kept definition\n%s", offline.stdout)
+			}
+		})
+	}
+}
+
+// TestExplainIsUnknownWhereAnnotationsDecide: without a definition, an annotation that matters makes the policy unknown, and
+// one that does not matter leaves it what it is.
+func TestExplainIsUnknownWhereAnnotationsDecide(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, policy, verdict string
+		code                  int
+	}{
+		{"matters", "{id: a, effect: allow, deny: tool_annotations.destructiveHint}", unknown, exitCould},
+		{"does-not-matter", "{id: a, effect: deny, when: tool_annotations.readOnlyHint || !tool_annotations.readOnlyHint}", rules.Deny, exitNo},
+		{"not-asked", "{id: a, effect: pending}", rules.Pending, exitCould}, // for the schema is unknown
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := hintedFolder(t, false, "version: 1\n", "version: 1\npolicies:\n- "+tt.policy+"\n")
+			command(t.Context(), nil, "policy", "explain", "-c", p.config, "--json", "--server", "puppet", "--tool", "reads").
+				want(t, tt.code, "/gates/6/verdict", tt.verdict)
+		})
+	}
+}
+
+// TestPolicyTestTakesTenThousand: a file has as many tests as documented.
+func TestPolicyTestTakesTenThousand(t *testing.T) {
+	t.Parallel()
+	dir, config := policyFolder(t)
+	var b strings.Builder
+	b.WriteString("tests:\n")
+	for i := range 10_000 {
+		fmt.Fprintf(&b, "  - name: a transfer of %d\n    input: {server: ledger, tool: transfer, env: prod, args: {amount: %d, parts: 1, to: [a, b]}, actor: \"local:alice\"}\n"+
+			"    risk: {mode: safe, score: 1}\n    expect: allow\n    expect_policy: transfers\n", i, i)
+	}
+	file := filepath.Join(dir, "many.yaml")
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := command(t.Context(), nil, "policy", "test", "-c", config, file)
+	if r.code != exitYes || !strings.Contains(r.stdout, "10000 tests, 10000 as expected") {
+		t.Errorf("policy test of 10,000 = %d, %.400s %.400s", r.code, r.stdout[max(0, len(r.stdout)-300):], r.stderr)
+	}
+}
