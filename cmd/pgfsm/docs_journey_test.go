@@ -1,0 +1,166 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgfsm/mcp/toy"
+)
+
+// journeys are the pages whose commands are run one after the other, in the folder and with the state that the pages before
+// left behind.
+var journeys = []struct {
+	page, from, to string // from one heading up to another
+	commands       int    // at least
+}{
+	{"README.md", "## Your own servers", "### What it is worth", 20},
+	{"docs/gateway.md", "# ", "", 1},
+	{"docs/approvals.md", "# ", "## The service", 3},
+	{"docs/policies.md", "# ", "## How the files are read", 2},
+}
+
+// A traveller runs the commands of pages as a reader types them.
+type traveller struct {
+	*testing.T
+	env               map[string]string
+	run, digest, tool string // what the pages call RUN, DIGEST and sha256:…
+	ran               int
+}
+
+// TestDocsJourneys: the commands of README and of the guides do what the pages say, from the first to the last.
+func TestDocsJourneys(t *testing.T) {
+	fleet, err := toy.Listen(t.Context(), []string{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := fleet.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	root, err := filepath.Abs(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	real := strings.NewReplacer("http://127.0.0.1:5103/mcp", fleet.URL("mcp-policy-kb", "mcp"),
+		"http://127.0.0.1:5101/sse", fleet.URL("mcp-sharepoint", "sse"))
+	tr := &traveller{T: t, env: map[string]string{"HOME": dir, "XDG_CONFIG_HOME": filepath.Join(dir, "config")}}
+	for _, j := range journeys {
+		doc, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(j.page)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, found := strings.Cut(string(doc), j.from)
+		if j.to != "" && found {
+			rest, _, found = strings.Cut(rest, j.to)
+		}
+		if !found {
+			t.Fatalf("%s has no %q, or no %q behind it", j.page, j.from, j.to)
+		}
+		before := tr.ran
+		for section := range strings.SplitSeq(rest, "\n## ") {
+			delete(tr.env, tokenVariable) // another section is another person
+			tr.reads(j.page, real.Replace(section))
+		}
+		if tr.ran-before < j.commands {
+			t.Errorf("%s: %d commands ran, want at least %d: the search is blind", j.page, tr.ran-before, j.commands)
+		}
+	}
+	if tr.run == "" || tr.digest == "" {
+		t.Error("no call was held: the journey to an approval leads nowhere")
+	}
+	if r := command(t.Context(), tr.env, "ledger", "show", "--ledger", "sqlite:pgfsm.db", tr.run); !strings.Contains(r.stdout, "executed") {
+		t.Errorf("the approved call was not made:\n%s%s", r.stdout, r.stderr)
+	}
+}
+
+// reads does what the blocks of a section show.
+func (tr *traveller) reads(page, section string) {
+	tr.Helper()
+	for _, fence := range fencePattern.FindAllStringSubmatch(section, -1) {
+		if fence[1] != "sh" {
+			tr.writes(fence[1], fence[2])
+			continue
+		}
+		for line := range strings.Lines(fence[2]) {
+			tr.types(page, line)
+		}
+	}
+}
+
+// writes keeps a file as a page shows it: one that begins with its name, what is to be added to it, or the allowlist.
+func (tr *traveller) writes(kind, text string) {
+	tr.Helper()
+	name, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
+	flag := os.O_TRUNC
+	switch {
+	case kind == "json" && (strings.HasPrefix(text, `{"mcp-policy-kb"`) || strings.HasPrefix(text, `{"billing"`)):
+		name = "allowlist.json"
+	case kind == "yaml" && name == "more of pgfsm.yaml":
+		name, flag = "pgfsm.yaml", os.O_APPEND
+	case kind != "yaml" || strings.Contains(name, " ") || !strings.HasSuffix(name, ".yaml"):
+		return
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|flag, 0o600)
+	if err != nil {
+		tr.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(text); err != nil {
+		tr.Fatal(err)
+	}
+}
+
+// types runs one line. It exits with 0, or with what the comment beside it says. A command that serves is left out: it runs
+// until it is stopped. So is link, which refuses a program that go test made: the script link has its commands.
+func (tr *traveller) types(page, line string) {
+	tr.Helper()
+	line, comment, _ := strings.Cut(strings.TrimSpace(line), " #")
+	line = strings.TrimSpace(line)
+	token := false
+	if inner, ok := strings.CutPrefix(line, `export PGFSM_TOKEN="$(`); ok {
+		line, token = strings.TrimSuffix(inner, `)"`), true
+	}
+	rest, ok := strings.CutPrefix(line, "pgfsm ")
+	if words := split(rest); !ok || slices.Contains(words, "serve") || words[0] == "link" {
+		return
+	}
+	want := exitYes
+	if strings.Contains(comment, "exits with 3") {
+		want = exitPending
+	}
+	tr.learns()
+	args := split(strings.NewReplacer("RUN", tr.run, "DIGEST", tr.digest, "sha256:…", tr.tool).Replace(rest))
+	tr.ran++
+	r := command(tr.Context(), tr.env, args...)
+	if r.code != want {
+		tr.Errorf("%s: pgfsm %s: exit code %d, want %d\n%s%s", page, rest, r.code, want, r.stdout, r.stderr)
+	}
+	if token {
+		tr.env[tokenVariable] = strings.TrimSpace(r.stdout)
+	}
+}
+
+// learns finds what the pages cannot know: the definition of the first tool, the run that waits and its digest.
+func (tr *traveller) learns() {
+	if tr.tool == "" {
+		if _, err := os.Stat("allowlist.json"); err == nil {
+			r := command(tr.Context(), tr.env, "tools", "--json")
+			for i := 0; tr.tool == "" && i < 9; i++ {
+				if at := fmt.Sprintf("/tools/%d", i); r.member(at+"/name") == "fetch_policy_entry" {
+					tr.tool = r.member(at + "/definition")
+				}
+			}
+		}
+	}
+	if tr.run == "" && tr.env[tokenVariable] != "" {
+		tr.run = command(tr.Context(), tr.env, "approvals", "list", "--json").member("/requests/0/run")
+		tr.digest = command(tr.Context(), tr.env, "approvals", "show", tr.run, "--json").member("/request/binding")
+	}
+}
