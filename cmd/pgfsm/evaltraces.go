@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -69,7 +68,7 @@ func (o *fromTracesOptions) make(ctx context.Context, w world, args []string) er
 	}
 	paths, err := traceFiles(args)
 	if err != nil {
-		return orLedger(err)
+		return err
 	}
 	machine, err := states.NewMachine()
 	if err != nil {
@@ -88,14 +87,6 @@ func (o *fromTracesOptions) make(ctx context.Context, w world, args []string) er
 		return err
 	}
 	return o.report(w, suites, left, bad)
-}
-
-// orLedger says where traces can come from, if the error is that there are none.
-func orLedger(err error) error {
-	if broken := (*fs.PathError)(nil); errors.As(err, &broken) && !errors.Is(err, fs.ErrNotExist) {
-		return err // what is there cannot be read
-	}
-	return fmt.Errorf("%w; runs in a ledger are written as traces by: pgfsm ledger trace RUN -o FILE, or pgfsm ledger trace --all -o FOLDER", err)
 }
 
 // batchOfTraces is how many traces are in memory at once, for each job.

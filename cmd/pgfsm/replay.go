@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -213,7 +214,10 @@ func traceFiles(args []string) ([]string, error) {
 	var paths []string
 	for _, arg := range args {
 		info, err := os.Stat(arg)
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("%w; %s", err, fromLedger)
+		case err != nil:
 			return nil, err
 		}
 		if !info.IsDir() {
@@ -227,7 +231,7 @@ func traceFiles(args []string) ([]string, error) {
 			}
 			ours := isTrace(e.Name())
 			if !ours {
-				ours, err = saysTrace(path)
+				ours, err = fileSaysTrace(path)
 			}
 			if ours {
 				paths = append(paths, path)
@@ -246,32 +250,36 @@ func traceFiles(args []string) ([]string, error) {
 }
 
 // fromLedger is how the traces of a ledger are had.
-const fromLedger = "pgfsm ledger trace --all -o DIR writes the traces of a ledger"
+const fromLedger = "the traces of a ledger are written by pgfsm ledger trace RUN -o FILE, or pgfsm ledger trace --all -o FOLDER"
 
-// saysTrace reports whether the top level of a JSON file says that it is a trace. A file that is no JSON up to there is none.
-func saysTrace(path string) (bool, error) {
+func fileSaysTrace(path string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return false, err
 	}
 	defer f.Close()
-	dec := jsontext.NewDecoder(f, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	return saysTrace(f), nil
+}
+
+// saysTrace reports whether the top level of a JSON document says that it is a trace. What is no JSON up to there is none.
+func saysTrace(doc io.Reader) bool {
+	dec := jsontext.NewDecoder(doc, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
-		return false, nil
+		return false
 	}
 	for {
 		name, err := dec.ReadToken()
 		if err != nil || name.Kind() != '"' {
-			return false, nil
+			return false
 		}
 		if name.String() != "format" {
 			if dec.SkipValue() != nil {
-				return false, nil
+				return false
 			}
 			continue
 		}
 		format, err := dec.ReadToken()
-		return err == nil && format.Kind() == '"' && format.String() == traces.Format, nil
+		return err == nil && format.Kind() == '"' && format.String() == traces.Format
 	}
 }
 
@@ -311,6 +319,9 @@ func readTrace(path string, read func([]byte) (*traces.Trace, error)) (*traces.T
 	doc, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
+	}
+	if !isTrace(filepath.Base(path)) && !saysTrace(bytes.NewReader(doc)) {
+		return nil, fmt.Errorf("%s: not a trace: its format is not %q; %s", path, traces.Format, rightCommand(doc))
 	}
 	t, err := read(doc)
 	switch {
