@@ -10,7 +10,6 @@ import (
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/schema"
-	"pgfsm/policy/screen"
 )
 
 // A Bundle is a [Content] ready to judge: patterns, schemas and tables are compiled once and shared by all runs. It is
@@ -22,7 +21,7 @@ type Bundle struct {
 	digest    canonical.Digest
 
 	servers      []string // their names
-	screen       *screen.Screen
+	screens      screens
 	allow        map[toolKey]bool
 	pins         map[toolKey]canonical.Digest
 	grants       []*grant
@@ -50,14 +49,14 @@ func Compile(content Content) (*Bundle, error) {
 	if content.Format != ContentFormat {
 		fault("bundle format is %q, want %q", content.Format, ContentFormat)
 	}
-	errs = append(errs, content.Limits.check(), content.Input.check())
+	errs = append(errs, content.Limits.check())
 	switch content.Summary {
 	case SummaryAsked, SummaryAlways, SummaryNever:
 	default:
 		fault("summary mode %q is not one of asked, always, never", content.Summary)
 	}
 	var err error
-	if b.screen, err = screen.Compile(content.Input.Rules, content.Input.MaxBytes); err != nil {
+	if b.screens, err = content.Input.compile(); err != nil {
 		errs = append(errs, err)
 	}
 	for _, s := range content.Servers {
@@ -143,13 +142,12 @@ func (p *Planner) check() error {
 func (l Limits) check() error {
 	return errors.Join(
 		within("limits.plan_bytes", int64(l.PlanBytes), MaxPlanBytes),
+		within("limits.arguments_bytes", int64(l.ArgumentsBytes), MaxArgumentsBytes),
 		within("limits.json_depth", int64(l.JSONDepth), MaxJSONDepth),
 		within("limits.result_bytes", int64(l.ResultBytes), MaxResultBytes),
 		within("limits.run_timeout in milliseconds", l.RunTimeout, MaxRunTimeout),
 	)
 }
-
-func (i Input) check() error { return within("input.max_bytes", int64(i.MaxBytes), MaxInputBytes) }
 
 // within refuses zero: zero never means unlimited.
 func within(name string, v, most int64) error {
@@ -189,18 +187,6 @@ func (b *Bundle) Catalog(digest canonical.Digest, listings []Listing) *Catalog {
 	c.digest = digest
 	b.catalogs.put(digest, c, listings)
 	return c
-}
-
-// Screen judges the request's texts before anything else happens (INV-0).
-func (b *Bundle) Screen(texts ...string) Verdict {
-	if hit := b.screen.Judge(texts...); hit != nil {
-		reason := hit.Reason
-		if hit.RuleID != "" {
-			reason = fmt.Sprintf("Input rule %q: %s", hit.RuleID, hit.Reason)
-		}
-		return blocked(GateInput, Code(hit.Code), reason)
-	}
-	return allowed(GateInput, "No input rule speaks against the request.")
 }
 
 // WantsSummary reports whether the operator wants a typed result of this request summarized.

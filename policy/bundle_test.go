@@ -41,8 +41,11 @@ func TestCompileRefuses(t *testing.T) {
 
 func TestCompileAcceptsEveryLimitAtItsBound(t *testing.T) {
 	for _, limits := range []policy.Limits{
-		{PlanBytes: 1, JSONDepth: 1, ResultBytes: 1, RunTimeout: 1},
-		{PlanBytes: policy.MaxPlanBytes, JSONDepth: policy.MaxJSONDepth, ResultBytes: policy.MaxResultBytes, RunTimeout: policy.MaxRunTimeout},
+		{PlanBytes: 1, ArgumentsBytes: 1, JSONDepth: 1, ResultBytes: 1, RunTimeout: 1},
+		{
+			PlanBytes: policy.MaxPlanBytes, ArgumentsBytes: policy.MaxArgumentsBytes, JSONDepth: policy.MaxJSONDepth,
+			ResultBytes: policy.MaxResultBytes, RunTimeout: policy.MaxRunTimeout,
+		},
 	} {
 		content := statestest.Content()
 		content.Limits = limits
@@ -59,6 +62,7 @@ func TestZeroValuesDeny(t *testing.T) {
 		"unknown-outcome":          {Outcome: "Allow"},
 		"zero-bundle-lists":        new(policy.Bundle).Listed(&policy.Tool{Server: "s", Name: "t", Allowed: true}),
 		"zero-bundle-screens":      new(policy.Bundle).Screen("hello"),
+		"zero-bundle-screens-call": new(policy.Bundle).ScreenCall(policy.KindAgent, []byte(statestest.GoodPlan), nil, nil),
 		"zero-bundle-decides":      new(policy.Bundle).Decide(policy.Question{}).Verdict,
 		"no-tool":                  new(policy.Bundle).Authorize(nil, "", nil, nil),
 		"no-catalog":               second(new(policy.Bundle).Validate(nil, nil)),

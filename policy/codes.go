@@ -12,6 +12,8 @@ const (
 	CodeInputTooLarge Code = "input_too_large"
 	CodeInputNotText  Code = "input_not_text"
 
+	CodeArgumentsTooLarge Code = "arguments_too_large"
+
 	CodeNoServers     Code = "no_servers"
 	CodeServerUnknown Code = "server_unknown"
 	CodeServerDown    Code = "server_down"
@@ -80,8 +82,9 @@ func Remedy(code Code) string {
 func Codes() []CodeDoc {
 	return []CodeDoc{
 		{CodeInputDenied, GateInput, "A rule of the input policy names what the request asks for.", "Reword the request, or change input.deny or input.defaults."},
-		{CodeInputTooLarge, GateInput, "The request is larger than input.max_bytes, in itself or once its disguises are undone, or judging it would take too much work. It is refused whole, never cut.", "Shorten the request or raise input.max_bytes."},
+		{CodeInputTooLarge, GateInput, "What the input rules judge (a question, the answers to a server's questions, or a call for which there are rules) is larger than input.max_bytes, in itself or once its disguises are undone, or judging it would take too much work. It is refused whole, never cut.", "Shorten the request or raise input.max_bytes."},
 		{CodeInputNotText, GateInput, "The request is not valid UTF-8.", "Send UTF-8 text."},
+		{CodeArgumentsTooLarge, GateInput, "The arguments of a call are larger than limits.arguments_bytes.", "Send less in one call: in parts, or as the path of a file."},
 		{CodeNoServers, GateRun, "No configured server answered, so there is no tool to call.", "The reason says why, for each; start them or mend their addresses."},
 		{CodePlannerFailed, GateRun, "The planner gave no output at all: its endpoint refused, broke off or answered with something else than one completion.", "Check the planner's endpoint; the trace holds what came."},
 		{CodePlanTooLarge, GatePlan, "The planner's output is larger than limits.plan_bytes.", "Raise limits.plan_bytes if the plan was honest."},

@@ -4,9 +4,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy/canonical"
+	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/screen"
 )
 
 // ContentFormat names the shape of [Content]. A trace whose bundle says anything else is refused.
@@ -66,13 +66,6 @@ type Pin struct {
 	Tool       string           `json:"tool"`
 }
 
-// Input is the input policy (INV-0) with the default rules written out, so that a later version's defaults do not
-// change what an old trace means.
-type Input struct {
-	MaxBytes int           `json:"max_bytes"`
-	Rules    []screen.Rule `json:"rules"`
-}
-
 // Planner says how a request becomes a plan.
 type Planner struct {
 	Mode   string  `json:"mode"` // "auto", "router" or "llm"
@@ -130,25 +123,28 @@ const (
 
 // Limits bound what a run may cost. None may be zero: zero never means unlimited.
 type Limits struct {
-	PlanBytes   int   `json:"plan_bytes"`
-	JSONDepth   int   `json:"json_depth"`
-	ResultBytes int   `json:"result_bytes"`
-	RunTimeout  int64 `json:"run_timeout_ms"`
+	PlanBytes      int   `json:"plan_bytes"`      // of what a planner says
+	ArgumentsBytes int   `json:"arguments_bytes"` // of the arguments of a call that is sent as its own plan
+	JSONDepth      int   `json:"json_depth"`
+	ResultBytes    int   `json:"result_bytes"`
+	RunTimeout     int64 `json:"run_timeout_ms"`
 }
 
 // Defaults and bounds of [Limits] and [Input]. A setting outside its bounds is a configuration error.
 const (
-	DefaultPlanBytes   = 64 << 10
-	DefaultJSONDepth   = 64
-	DefaultResultBytes = 16 << 20
-	DefaultRunTimeout  = int64(120_000) // 2 minutes
-	DefaultInputBytes  = 16 << 10
+	DefaultPlanBytes      = 64 << 10
+	DefaultArgumentsBytes = MaxArgumentsBytes
+	DefaultJSONDepth      = 64
+	DefaultResultBytes    = 16 << 20
+	DefaultRunTimeout     = int64(120_000) // 2 minutes
+	DefaultInputBytes     = 16 << 10
 
 	DefaultConnectTimeout = int64(10_000)  // 10 seconds
 	DefaultTimeout        = int64(60_000)  // 1 minute
 	DefaultTimeoutTotal   = int64(600_000) // 10 minutes
 
 	MaxPlanBytes      = 1 << 20
+	MaxArgumentsBytes = condition.MaxArgs
 	MaxJSONDepth      = 256
 	MaxResultBytes    = 64 << 20
 	MaxRunTimeout     = int64(3_600_000) // 1 hour
@@ -163,7 +159,7 @@ const (
 // DefaultLimits returns the limits that hold where the operator sets none.
 func DefaultLimits() Limits {
 	return Limits{
-		PlanBytes: DefaultPlanBytes, JSONDepth: DefaultJSONDepth,
+		PlanBytes: DefaultPlanBytes, ArgumentsBytes: DefaultArgumentsBytes, JSONDepth: DefaultJSONDepth,
 		ResultBytes: DefaultResultBytes, RunTimeout: DefaultRunTimeout,
 	}
 }

@@ -46,7 +46,7 @@ type Decider interface {
 // WithDecider returns a bundle that asks d in place of its own risk rules and policies.
 func (b *Bundle) WithDecider(d Decider) *Bundle {
 	return &Bundle{
-		content: b.content, canonical: b.canonical, text: b.text, digest: b.digest, servers: b.servers, screen: b.screen, allow: b.allow, pins: b.pins,
+		content: b.content, canonical: b.canonical, text: b.text, digest: b.digest, servers: b.servers, screens: b.screens, allow: b.allow, pins: b.pins,
 		grants: b.grants, outputs: b.outputs, schemaLimits: b.schemaLimits, risk: b.risk, rules: b.rules, decider: d,
 	}
 }

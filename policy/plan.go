@@ -57,14 +57,25 @@ func (p *Plan) Canonical() []byte { return p.canonical }
 
 // ReadPlan judges the planner's output: exactly one strict JSON object of one of the two shapes. The verdict blocks,
 // and the plan is nil, for everything else.
-func ReadPlan(doc []byte, limits Limits) (*Plan, Verdict) { return ReadPlanAs(doc, nil, limits) }
-
-// ReadPlanAs is [ReadPlan] of a document whose canonical form may be known already; nil: it is not.
-func ReadPlanAs(doc, known []byte, limits Limits) (*Plan, Verdict) {
+func ReadPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	if len(doc) > limits.PlanBytes {
 		return nil, blocked(GatePlan, CodePlanTooLarge,
 			fmt.Sprintf("The plan has %d bytes; at most %d are read.", len(doc), limits.PlanBytes))
 	}
+	return readPlan(doc, nil, limits)
+}
+
+// ReadCall judges a call that is sent as its own plan: one strict JSON object of the first shape. known is the canonical
+// form of doc, or nil. The input gate bounds its size.
+func ReadCall(doc, known []byte, limits Limits) (*Plan, Verdict) {
+	p, v := readPlan(doc, known, limits)
+	if p != nil && p.Type != PlanCallTool {
+		return nil, blocked(GatePlan, CodePlanInvalid, "A call must be a call_tool plan.")
+	}
+	return p, v
+}
+
+func readPlan(doc, known []byte, limits Limits) (*Plan, Verdict) {
 	if len(bytes.TrimSpace(doc)) == 0 {
 		return nil, blocked(GatePlan, CodePlanEmpty, "The planner's output is empty.")
 	}

@@ -21,14 +21,17 @@ func nested(depth int) string {
 	return `{"type":"call_tool","server":"s","tool":"t","args":` + strings.Repeat(`{"a":`, depth-1) + "{}" + strings.Repeat("}", depth-1) + "}"
 }
 
-// sameIfKnown reads a plan whose canonical form was met before, as a call's is by the time its plan is read.
+// sameIfKnown reads a call whose canonical form is known already, and one whose form is not.
 func sameIfKnown(t *testing.T, doc string) {
 	t.Helper()
-	_, known := canonical.JSONStrings(nil, []byte(doc))
-	want, wantVerdict := policy.ReadPlan([]byte(doc), policy.DefaultLimits())
-	got, verdict := policy.ReadPlanAs([]byte(doc), known, policy.DefaultLimits())
+	known, err := canonical.JSON([]byte(doc))
+	if err != nil {
+		known = nil
+	}
+	want, wantVerdict := policy.ReadCall([]byte(doc), nil, policy.DefaultLimits())
+	got, verdict := policy.ReadCall([]byte(doc), known, policy.DefaultLimits())
 	if verdict != wantVerdict || !reflect.DeepEqual(got, want) {
-		t.Errorf("ReadPlanAs(%.80s) = %+v, %+v, want what ReadPlan says: %+v, %+v", doc, got, verdict, want, wantVerdict)
+		t.Errorf("ReadCall(%.80s) with its canonical form = %+v, %+v, want as without: %+v, %+v", doc, got, verdict, want, wantVerdict)
 	}
 }
 

@@ -7,13 +7,10 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/screen"
 )
 
 // What an agent's short call holds, the texts that are taken from it included.
 const shortCall = `{"args":{"message":"hello"},"server":"kb","tool":"echo","type":"call_tool"}`
-
-var shortTexts = []string{shortCall, "args", "message", "hello", "server", "kb", "tool", "echo", "type", "call_tool"}
 
 const shortTool = `{"name":"echo","description":"Says what it is told.","inputSchema":{"type":"object","properties":` +
 	`{"message":{"type":"string","maxLength":4096}},"required":["message"],"additionalProperties":false}}`
@@ -33,7 +30,7 @@ func shortBundle(b *testing.B) (*policy.Bundle, *policy.Catalog) {
 		Format: policy.ContentFormat, Env: "test",
 		Servers:   []policy.Server{{Name: "kb", Type: "http", URL: "http://127.0.0.1:5103/mcp", Timeout: 1000}},
 		Allowlist: []policy.Allowance{{Server: "kb", Tools: []string{"echo"}}},
-		Input:     policy.Input{MaxBytes: policy.DefaultInputBytes, Rules: screen.Defaults()},
+		Input:     policy.Input{MaxBytes: policy.DefaultInputBytes, Rules: policy.DefaultRules()},
 		Planner:   policy.Planner{Mode: policy.PlannerRouter}, Summary: policy.SummaryNever,
 		Limits: policy.DefaultLimits(), Policy: &rules.Content{Policies: policies},
 	})
@@ -62,7 +59,9 @@ func BenchmarkShortCall(b *testing.B) {
 		name   string
 		passes func() bool
 	}{
-		{"screen", func() bool { return bundle.Screen(shortTexts...).Allows() }},
+		{"screen", func() bool {
+			return bundle.ScreenCall(policy.KindAgent, []byte(shortCall), plan.Canonical(), nil).Allows()
+		}},
 		{"plan", func() bool { _, v := policy.ReadPlan([]byte(shortCall), bundle.Limits()); return v.Allows() }},
 		{"validate", func() bool { _, v := bundle.Validate(catalog, plan); return v.Allows() }},
 		{"authorize", func() bool { return bundle.Authorize(tool, tool.Digest, plan.Args, nil).Allows() }},

@@ -21,7 +21,8 @@ func (discovered) Want(r *Run) Command {
 }
 
 func (s discovered) Judge(r *Run, ev Event) Judgement {
-	output, known := []byte(r.request.Text), r.facts.Screened.plan
+	var plan *policy.Plan
+	var v policy.Verdict
 	if r.request.Kind == KindAsk {
 		completed, ok := ev.(*Completed)
 		if !ok || !completed.answers(s.Want(r).(*Complete)) {
@@ -30,14 +31,11 @@ func (s discovered) Judge(r *Run, ev Event) Judgement {
 		if len(completed.Refusal) > 0 {
 			return block(policy.Refused(completed.Refusal))
 		}
-		output, known = completed.Content, nil
+		plan, v = policy.ReadPlan(completed.Content, r.bundle.Limits())
+	} else {
+		plan, v = policy.ReadCall(r.request.Text, r.facts.Screened.plan, r.bundle.Limits())
 	}
-	plan, v := policy.ReadPlanAs(output, known, r.bundle.Limits())
 	if !v.Allows() {
-		return block(v)
-	}
-	if r.request.Kind != KindAsk && plan.Type != policy.PlanCallTool {
-		v.Code, v.Outcome, v.Reason = policy.CodePlanInvalid, policy.Block, "A call must be a call_tool plan."
 		return block(v)
 	}
 	c := plan.Canonical()

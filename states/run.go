@@ -8,9 +8,9 @@ import (
 
 // Kinds of request.
 const (
-	KindAsk   = "ask"   // a question; a planner makes the plan
-	KindCall  = "call"  // the request is the plan: an operator's call
-	KindAgent = "agent" // the request is the plan: a tools/call that an agent sent to the gateway
+	KindAsk   = policy.KindAsk
+	KindCall  = policy.KindCall
+	KindAgent = policy.KindAgent
 )
 
 // A Request is what starts a run. It is captured whole and never changed.

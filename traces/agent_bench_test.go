@@ -8,7 +8,6 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/screen"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -38,7 +37,7 @@ func (c chained) Append(s states.Step) error {
 // listing, and a server that answers at once.
 func BenchmarkAgentCall(b *testing.B) {
 	content := statestest.Content()
-	content.Input.Rules, content.Summary, content.Outputs = screen.Defaults(), policy.SummaryNever, nil
+	content.Input.Rules, content.Summary, content.Outputs = policy.DefaultRules(), policy.SummaryNever, nil
 	content.Allowlist = []policy.Allowance{{Server: statestest.Server, Tools: []string{"echo"}}}
 	content.Policy = &rules.Content{}
 	for i := range otherPolicies {

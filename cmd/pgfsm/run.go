@@ -102,8 +102,9 @@ func newCall(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call SERVER TOOL ARGUMENTS",
 		Short: "Send an operator's plan through the same machine and gates",
-		Long: `call makes the plan itself instead of asking a planner. Every gate judges it as it judges any other: the input
-policy sees every string in it, the arguments must conform to the tool's schema, and the allowlist decides.
+		Long: `call makes the plan itself instead of asking a planner. The gates judge it as they judge an agent's call:
+input rules whose on names call see every string in it, the arguments must conform to the tool's schema, and the allowlist
+decides.
 ARGUMENTS is a JSON object.`,
 		Example: `  pgfsm call mcp-sharepoint fetch_sharepoint_doc '{"doc_id": "doc-001"}'`,
 		Args:    cobra.ExactArgs(3),

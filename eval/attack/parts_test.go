@@ -11,7 +11,6 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/screen"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 )
@@ -52,7 +51,7 @@ func TestArmsOfABundle(t *testing.T) {
 	whole.Pins = []policy.Pin{{Server: statestest.Server, Tool: statestest.Tool, Definition: statestest.Definition()}}
 	whole.Grants = statestest.Granted(func(*policy.Granted) {})
 	whole.Policy = statestest.Policies(statestest.AtMost)
-	whole.Input.Rules = []screen.Rule{{ID: "x", Pattern: "x", Reason: "x"}}
+	whole.Input.Rules = policy.DefaultRules()[:1]
 	given := &policy.Grant{Name: "case"}
 	type kept struct{ Rules, Pins, Policy, Outputs, Grants int }
 	want := map[Arm]kept{

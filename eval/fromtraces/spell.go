@@ -13,7 +13,6 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/screen"
 	"pgfsm/policy/settings"
 )
 
@@ -172,7 +171,8 @@ func spellConfig(c *policy.Content, ledger string) []byte {
 	o = o.text("ledger", ledger)
 	o = o.raw("input", spellInput(&c.Input)).raw("planner", object{}.text("mode", c.Planner.Mode).end())
 	o = o.raw("summary", object{}.text("mode", c.Summary).end())
-	o = o.raw("limits", object{}.number("plan_bytes", int64(c.Limits.PlanBytes)).number("json_depth", int64(c.Limits.JSONDepth)).
+	o = o.raw("limits", object{}.number("plan_bytes", int64(c.Limits.PlanBytes)).
+		number("arguments_bytes", int64(c.Limits.ArgumentsBytes)).number("json_depth", int64(c.Limits.JSONDepth)).
 		number("result_bytes", int64(c.Limits.ResultBytes)).millis("run_timeout", c.Limits.RunTimeout).end())
 	return page(o.end())
 }
@@ -180,12 +180,12 @@ func spellConfig(c *policy.Content, ledger string) []byte {
 // spellInput says the built-in rules by their name, where they are those of this version and come first.
 func spellInput(in *policy.Input) []byte {
 	rules, defaults := in.Rules, "false"
-	if own := screen.Defaults(); len(rules) >= len(own) && slices.Equal(rules[:len(own)], own) {
+	if own := policy.DefaultRules(); len(rules) >= len(own) && slices.EqualFunc(rules[:len(own)], own, policy.InputRule.Equal) {
 		rules, defaults = rules[len(own):], "true"
 	}
 	return object{}.raw("defaults", []byte(defaults)).number("max_bytes", int64(in.MaxBytes)).
-		raw("deny", list(rules, func(r *screen.Rule) []byte {
-			return object{}.text("id", r.ID).text("pattern", r.Pattern).text("reason", r.Reason).end()
+		raw("deny", list(rules, func(r *policy.InputRule) []byte {
+			return object{}.text("id", r.ID).text("pattern", r.Pattern).text("reason", r.Reason).raw("on", texts(r.On)).end()
 		})).end()
 }
 

@@ -69,8 +69,10 @@ func TestSpelledBundlesAreReadBack(t *testing.T) {
 		{"demo", func(*policy.Content) {}, `"defaults": true`, false},
 		{"no-input-rules", func(c *policy.Content) { c.Input.Rules = nil }, `"defaults": false`, false},
 		{"own-input-rules", func(c *policy.Content) {
-			c.Input.Rules = append(c.Input.Rules, screen.Rule{ID: "pay", Pattern: `\bsalar(y|ies)\b`, Reason: "No salaries."})
-		}, `salar(y|ies)`, false},
+			c.Input.Rules = append(c.Input.Rules, policy.InputRule{
+				Rule: screen.Rule{ID: "pay", Pattern: `\bsalar(y|ies)\b`, Reason: "No salaries."}, On: []string{policy.KindAsk, policy.KindAgent},
+			})
+		}, `"agent"`, false},
 		{"other-environment", func(c *policy.Content) { c.Env = "prod" }, `"env": "prod"`, false},
 		{"nothing-allowed", func(c *policy.Content) { c.Allowlist = []policy.Allowance{} }, `{}`, false},
 		{"pins", func(c *policy.Content) { c.Pins = []policy.Pin{pin} }, string(pin.Definition), false},
@@ -78,7 +80,7 @@ func TestSpelledBundlesAreReadBack(t *testing.T) {
 			c.Roles = []policy.Role{{Role: "zeta", Actors: []string{"b", "a"}}, {Role: "alpha", Actors: []string{"c"}}}
 		}, `"zeta"`, false},
 		{"limits", func(c *policy.Content) {
-			c.Limits = policy.Limits{PlanBytes: 1, JSONDepth: 2, ResultBytes: 3, RunTimeout: 4}
+			c.Limits = policy.Limits{PlanBytes: 1, ArgumentsBytes: 5, JSONDepth: 2, ResultBytes: 3, RunTimeout: 4}
 		}, `"run_timeout": "4ms"`, false},
 		{"history", func(c *policy.Content) {
 			starter(t, "sandbox")(c)
@@ -108,10 +110,10 @@ func TestSpelledBundlesAreReadBack(t *testing.T) {
 		}, `"61001ms"`, false},
 		{"pin-without-its-tool", func(c *policy.Content) { c.Pins = []policy.Pin{{Definition: pin.Definition, Server: "x", Tool: "y"}} }, "", true},
 		{"default-rule-of-another-version", func(c *policy.Content) {
-			c.Input.Rules = append([]screen.Rule{{ID: "malware", Pattern: strings.Repeat("x", 5000), Reason: "r"}}, c.Input.Rules...)
+			c.Input.Rules = append([]policy.InputRule{{Rule: screen.Rule{ID: "malware", Pattern: strings.Repeat("x", 5000), Reason: "r"}, On: []string{policy.KindAsk}}}, c.Input.Rules...)
 		}, "", true},
 		{"bidi-in-a-reason", func(c *policy.Content) {
-			c.Input.Rules = append(c.Input.Rules, screen.Rule{ID: "odd", Pattern: "x", Reason: "a\u202eb"})
+			c.Input.Rules = append(c.Input.Rules, policy.InputRule{Rule: screen.Rule{ID: "odd", Pattern: "x", Reason: "a\u202eb"}, On: []string{policy.KindAsk}})
 		}, "", true},
 	}
 	for _, name := range []string{"change-management", "contextual-controls", "gated-deploys", "regulated-data", "sandbox"} {

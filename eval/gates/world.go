@@ -6,7 +6,6 @@ import (
 
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
-	"pgfsm/policy/screen"
 	"pgfsm/states"
 )
 
@@ -63,7 +62,7 @@ func content() policy.Content {
 		Allowlist: []policy.Allowance{
 			{Server: serverKB, Tools: []string{toolFetch}}, {Server: serverDesk, Tools: []string{toolSearch}},
 		},
-		Input:   policy.Input{MaxBytes: policy.DefaultInputBytes, Rules: screen.Defaults()},
+		Input:   policy.Input{MaxBytes: policy.DefaultInputBytes, Rules: policy.DefaultRules()},
 		Planner: policy.Planner{Mode: policy.PlannerAuto},
 		Summary: policy.SummaryNever,
 		Limits:  policy.DefaultLimits(),

@@ -17,6 +17,9 @@ const maxOrdinaryDepth = 32
 // sameEscapes are the characters that stand behind a backslash in the canonical form.
 const sameEscapes = `"\bfnrt`
 
+// meaning has what each of sameEscapes stands for.
+const meaning = "\"\\\b\f\n\r\t"
+
 // An ordinary reads a document and writes its canonical form. Each of its methods reports whether what it read is ordinary.
 type ordinary struct {
 	doc  []byte

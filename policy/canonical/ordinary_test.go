@@ -35,16 +35,6 @@ func FuzzOrdinary(f *testing.F) {
 		if d := cmp.Diff(string(want), string(got)); d != "" || (err == nil) != (wantErr == nil) {
 			t.Errorf("JSON(%q) = %v, want %v; differs (-want +got):\n%s", doc, err, wantErr, d)
 		}
-		if d := cmp.Diff(decodedStrings([]string{"before", doc}, []byte(doc)), Strings([]string{"before"}, []byte(doc))); d != "" {
-			t.Errorf("Strings(%q) differs (-want +got):\n%s", doc, d)
-		}
-		all, whole := JSONStrings(nil, []byte(doc))
-		if d := cmp.Diff(Strings(nil, []byte(doc)), all); d != "" {
-			t.Errorf("JSONStrings(%q) has not the strings (-want +got):\n%s", doc, d)
-		}
-		if whole != nil && (wantErr != nil || string(whole) != string(want)) {
-			t.Errorf("JSONStrings(%q) = %s, want %s, %v", doc, whole, want, wantErr)
-		}
 	})
 }
 

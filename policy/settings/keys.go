@@ -115,6 +115,8 @@ var serverShape = &shape{form: object, cross: crossServer, oneOf: jsontext.Value
 			example: "sha256:" + strings.Repeat("0", 64)},
 	}}
 
+var inputKinds = []string{policy.KindAsk, policy.KindCall, policy.KindAgent}
+
 var ruleShape = &shape{form: object, cross: crossDeny, keys: []key{
 	{name: "id", shape: plainName, required: true,
 		doc: "The rule's name in verdicts. With the id of a built-in rule it widens that rule."},
@@ -122,6 +124,10 @@ var ruleShape = &shape{form: object, cross: crossDeny, keys: []key{
 		doc: "RE2; matched against the request in folded form. A match blocks."},
 	{name: "reason", shape: &shape{form: text, max: MaxReasonBytes}, required: true,
 		doc: "One sentence for the person whose request is blocked."},
+	{name: "on", shape: &shape{form: list, min: 1, max: int64(len(inputKinds)), unique: ".", what: "kind of request",
+		each: &shape{form: text, enum: inputKinds}}, example: "[ask, agent]",
+		doc: "The kinds of request that the rule judges: `ask` (a question), `call` (an operator's call), `agent` (an agent's call). " +
+			"Without it: `ask`. It judges every string of a call, which then may have no more than `max_bytes`."},
 }}
 
 var inputShape = &shape{form: object, keys: []key{
@@ -129,7 +135,7 @@ var inputShape = &shape{form: object, keys: []key{
 		doc: "Whether the built-in input rules hold, before those of `deny`."},
 	{name: "max_bytes", shape: &shape{form: integer, min: 1, max: policy.MaxInputBytes},
 		initial: number(policy.DefaultInputBytes),
-		doc:     "The longest request that is read. A longer one is blocked, not cut."},
+		doc:     "The longest text that input rules judge. A longer one is blocked, not cut."},
 	{name: "deny", shape: &shape{form: list, max: MaxDenyRules, unique: "id", what: "rule", each: ruleShape},
 		doc:     "More input rules, judged in this order.",
 		example: `[{id: payroll, pattern: "\\bsalar(y|ies)\\b", reason: "Salaries are not answered here."}]`},
@@ -178,7 +184,9 @@ var plannerShape = &shape{form: object, keys: []key{
 
 var limitsShape = &shape{form: object, keys: []key{
 	{name: "plan_bytes", shape: &shape{form: integer, min: 1, max: policy.MaxPlanBytes},
-		initial: number(policy.DefaultPlanBytes), doc: "The longest plan that is read."},
+		initial: number(policy.DefaultPlanBytes), doc: "The longest plan of a planner."},
+	{name: "arguments_bytes", shape: &shape{form: integer, min: 1, max: policy.MaxArgumentsBytes},
+		initial: number(policy.DefaultArgumentsBytes), doc: "The largest arguments of an agent's or an operator's call, in canonical form."},
 	{name: "json_depth", shape: &shape{form: integer, min: 1, max: policy.MaxJSONDepth},
 		initial: number(policy.DefaultJSONDepth), doc: "The deepest nesting of a plan and of arguments."},
 	{name: "result_bytes", shape: &shape{form: integer, min: 1, max: policy.MaxResultBytes},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -128,7 +129,7 @@ func (l *loader) settings(over Overrides) {
 	}
 	limits := root.get("limits")
 	c.Limits = policy.Limits{
-		PlanBytes: limits.integer("plan_bytes"), JSONDepth: limits.integer("json_depth"),
+		PlanBytes: limits.integer("plan_bytes"), ArgumentsBytes: limits.integer("arguments_bytes"), JSONDepth: limits.integer("json_depth"),
 		ResultBytes: limits.integer("result_bytes"), RunTimeout: limits.millis("run_timeout"),
 	}
 	l.out.TracesDir = l.file.resolve(root.get("traces").str("dir"))
@@ -155,16 +156,17 @@ func (l *loader) input(n *node) {
 	in.MaxBytes = n.integer("max_bytes")
 	index := make(map[string]int)
 	if n.get("defaults").text == "true" {
-		in.Rules = append(in.Rules, screen.Defaults()...)
+		in.Rules = policy.DefaultRules()
 		for i, r := range in.Rules {
 			index[r.ID] = i
 		}
 	}
 	for _, d := range n.list("deny") {
-		rule := screen.Rule{ID: d.str("id"), Pattern: d.str("pattern"), Reason: d.str("reason")}
+		rule := policy.InputRule{Rule: screen.Rule{ID: d.str("id"), Pattern: d.str("pattern"), Reason: d.str("reason")}, On: kindsOf(nil, d)}
 		if i, taken := index[rule.ID]; taken {
 			in.Rules[i].Pattern = "(?:" + in.Rules[i].Pattern + ")|(?:" + rule.Pattern + ")"
-			if _, err := screen.Compile(in.Rules[i:i+1], in.MaxBytes); err != nil {
+			in.Rules[i].On = kindsOf(in.Rules[i].On, d)
+			if _, err := screen.Compile([]screen.Rule{in.Rules[i].Rule}, in.MaxBytes); err != nil {
 				l.file.src.fault(d.get("id").at, "input.deny", "choose another id",
 					"the built-in rule %s cannot be widened by this one: %s", quote(rule.ID), err)
 			}
@@ -172,6 +174,18 @@ func (l *loader) input(n *node) {
 		}
 		in.Rules = append(in.Rules, rule)
 	}
+}
+
+// kindsOf adds the kinds of request that a rule of deny judges, and returns all in the order of inputKinds.
+func kindsOf(on []string, rule *node) []string {
+	on = slices.Clone(on)
+	for _, item := range rule.list("on") {
+		on = append(on, item.text)
+	}
+	if rule.get("on") == nil {
+		on = append(on, policy.KindAsk)
+	}
+	return slices.DeleteFunc(slices.Clone(inputKinds), func(kind string) bool { return !slices.Contains(on, kind) })
 }
 
 // json returns n in canonical form.

@@ -25,6 +25,14 @@ func agent(plan, round string) states.Request {
 
 const deletePlan = `{"args":{"policy_id":"policy-002"},"server":"` + Server + `","tool":"` + Delete + `","type":"call_tool"}`
 
+// harmfulPlan holds a word that an input rule names, behind an escape.
+const harmfulPlan = `{"args":{"policy_id":"policy-002","sections":["ransom\u0077are"]},"server":"` + Server + `","tool":"` + Tool + `","type":"call_tool"}`
+
+// on is the input rule of [Content] for one kind of request.
+func on(kind string) []policy.InputRule {
+	return []policy.InputRule{{Rule: Content().Input.Rules[0].Rule, On: []string{kind}}}
+}
+
 // agents are runs that the gateway begins.
 func agents() []Scenario {
 	kept := func(s *Scenario, tool string) {
@@ -71,5 +79,46 @@ func agents() []Scenario {
 			s.World.Listed = []states.Event{Kept(Listings(Page)[0], Tool), listed(Page)}
 			s.World.Decided = Votes(Vote(policy.VoteApprove, "bob", "2026-11-21T10:00:00Z"))
 		}),
+	}
+}
+
+// sizesAndInputRules are calls that come as their own plan, large or with words that an input rule names.
+func sizesAndInputRules() []Scenario {
+	kept := func(s *Scenario) { s.World.Listed = []states.Event{Kept(Listings(Page)[0], Tool)} }
+	return []Scenario{
+		with("agent-arguments-are-no-question", states.Answered, "", 1, func(s *Scenario) {
+			s.Request = agent(harmfulPlan, "")
+			kept(s)
+		}),
+		with("agent-input-rule-on-agents", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
+			s.Request, s.Content.Input.Rules = agent(harmfulPlan, ""), on(policy.KindAgent)
+		}),
+		with("agent-round-and-input-rule-on-agents", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
+			s.Request = agent(GoodPlan, `{"requestState":"ransomware"}`)
+			s.Content.Input.Rules = on(policy.KindAgent)
+		}),
+		with("agent-round-and-input-rule-on-calls", states.Answered, "", 1, func(s *Scenario) {
+			s.Request = agent(GoodPlan, `{"requestState":"ransomware"}`)
+			s.Content.Input.Rules = on(policy.KindCall)
+			kept(s)
+		}),
+		with("agent-larger-than-its-input-rules-judge", states.Blocked, policy.CodeInputTooLarge, 0, func(s *Scenario) {
+			s.Request, s.Content.Input.Rules, s.Content.Input.MaxBytes = agent(GoodPlan, ""), on(policy.KindAgent), len(GoodPlan)-1
+		}),
+		with("agent-larger-than-questions-and-plans", states.Answered, "", 1, func(s *Scenario) {
+			s.Request, s.Content.Input.MaxBytes, s.Content.Limits.PlanBytes = agent(GoodPlan, ""), 1, 1
+			kept(s)
+		}),
+		with("agent-arguments-too-large", states.Blocked, policy.CodeArgumentsTooLarge, 0, func(s *Scenario) {
+			s.Request, s.Content.Limits.ArgumentsBytes = agent(GoodPlan, ""), len(`{"policy_id":"policy-002"}`)-1
+		}),
+		with("agent-arguments-at-their-limit", states.Answered, "", 1, func(s *Scenario) {
+			s.Request, s.Content.Limits.ArgumentsBytes = agent(GoodPlan, ""), len(`{"policy_id":"policy-002"}`)
+			kept(s)
+		}),
+		with("operator-input-rule-on-calls", states.Blocked, policy.CodeInputDenied, 0, func(s *Scenario) {
+			s.Request, s.Content.Input.Rules = call(harmfulPlan), on(policy.KindCall)
+		}),
+		with("operator-arguments-are-no-question", states.Answered, "", 1, func(s *Scenario) { s.Request = call(harmfulPlan) }),
 	}
 }

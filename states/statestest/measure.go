@@ -8,7 +8,6 @@ import (
 
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
-	"pgfsm/policy/screen"
 )
 
 // Gates is every gate of a run with eight arguments and the default input rules, one after the other and without the
@@ -23,7 +22,7 @@ type Gates struct {
 // NewGates compiles what the gates need.
 func NewGates() *Gates {
 	content := Content()
-	content.Input.Rules = screen.Defaults()
+	content.Input.Rules = policy.DefaultRules()
 	b := MustBundle(content, nil)
 	return &Gates{
 		bundle: b, catalog: b.Catalog(canonical.Sum("catalog", []byte(Page)), Listings(Page)),

@@ -83,7 +83,7 @@ func Scenarios() []Scenario {
 	all = append(all, models()...)
 	all = append(all, results()...)
 	all = append(all, approvals()...)
-	all = append(append(all, policies()...), history()...)
+	all = append(append(append(all, sizesAndInputRules()...), policies()...), history()...)
 	return append(all, interruptions()...)
 }
 

@@ -68,11 +68,13 @@ func Content() policy.Content {
 		Env:       "test",
 		Servers:   []policy.Server{{Name: Server, Type: "http", URL: "http://127.0.0.1:5103/mcp", Timeout: 1000}},
 		Allowlist: []policy.Allowance{{Server: Server, Tools: []string{Tool}}},
-		Input:     policy.Input{MaxBytes: policy.DefaultInputBytes, Rules: []screen.Rule{{ID: "malware", Pattern: `\bransomware\b`, Reason: "No malware."}}},
-		Planner:   policy.Planner{Mode: policy.PlannerRouter},
-		Outputs:   []policy.Output{{Server: Server, Tool: Tool, Schema: jsontext.Value(OutputSchema)}},
-		Summary:   policy.SummaryAsked,
-		Limits:    policy.DefaultLimits(),
+		Input: policy.Input{MaxBytes: policy.DefaultInputBytes, Rules: []policy.InputRule{{
+			Rule: screen.Rule{ID: "malware", Pattern: `\bransomware\b`, Reason: "No malware."}, On: []string{policy.KindAsk},
+		}}},
+		Planner: policy.Planner{Mode: policy.PlannerRouter},
+		Outputs: []policy.Output{{Server: Server, Tool: Tool, Schema: jsontext.Value(OutputSchema)}},
+		Summary: policy.SummaryAsked,
+		Limits:  policy.DefaultLimits(),
 	}
 }
 

@@ -1,0 +1,138 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/screen"
+)
+
+// Kinds of request, as traces name them.
+const (
+	KindAsk   = "ask"   // a question; a planner makes the plan
+	KindCall  = "call"  // the request is the plan: an operator's call
+	KindAgent = "agent" // the request is the plan: a tools/call that an agent sent to the gateway
+)
+
+// kindRound stands for what an agent sends beside the arguments of a call: answers to the server's questions. Rules for
+// questions judge it, and rules for agents.
+const kindRound = "round"
+
+// Input is the input policy (INV-0) with the default rules written out, so that a later version's defaults do not
+// change what an old trace means.
+type Input struct {
+	MaxBytes int         `json:"max_bytes"`
+	Rules    []InputRule `json:"rules"`
+}
+
+// An InputRule says what requests of some kinds may not ask for.
+type InputRule struct {
+	screen.Rule
+	On []string `json:"on"` // [KindAsk], [KindCall], [KindAgent]: at least one, each once
+}
+
+// Equal reports whether two rules are the same.
+func (r InputRule) Equal(o InputRule) bool { return r.Rule == o.Rule && slices.Equal(r.On, o.On) }
+
+// judges reports whether the rule is for requests of a kind.
+func (r InputRule) judges(kind string) bool {
+	if kind == kindRound {
+		return slices.Contains(r.On, KindAsk) || slices.Contains(r.On, KindAgent)
+	}
+	return slices.Contains(r.On, kind)
+}
+
+// DefaultRules returns the built-in input rules. They are for questions.
+func DefaultRules() []InputRule {
+	var rules []InputRule
+	for _, r := range screen.Defaults() {
+		rules = append(rules, InputRule{r, []string{KindAsk}})
+	}
+	return rules
+}
+
+// screens holds the rules for each kind of request. A kind of call without rules has no screen.
+type screens map[string]*screen.Screen
+
+// compile checks the rules as a whole and compiles them for each kind.
+func (i Input) compile() (screens, error) {
+	errs := []error{within("input.max_bytes", int64(i.MaxBytes), MaxInputBytes)}
+	all := make([]screen.Rule, len(i.Rules))
+	for n, r := range i.Rules {
+		all[n] = r.Rule
+		if len(r.On) == 0 {
+			errs = append(errs, fmt.Errorf("input rule %d (id %q) is on no kind of request", n, r.ID))
+		}
+		for at, kind := range r.On {
+			if kind != KindAsk && kind != KindCall && kind != KindAgent || slices.Contains(r.On[:at], kind) {
+				errs = append(errs, fmt.Errorf("input rule %d (id %q) is on %q; want ask, call and agent, each at most once", n, r.ID, clip(kind)))
+			}
+		}
+	}
+	_, err := screen.Compile(all, i.MaxBytes)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	compiled := make(screens)
+	for _, kind := range []string{KindAsk, KindCall, KindAgent, kindRound} {
+		var rules []screen.Rule
+		for _, r := range i.Rules {
+			if r.judges(kind) {
+				rules = append(rules, r.Rule)
+			}
+		}
+		if len(rules) == 0 && (kind == KindCall || kind == KindAgent) {
+			continue
+		}
+		if compiled[kind], err = screen.Compile(rules, i.MaxBytes); err != nil {
+			return nil, err
+		}
+	}
+	return compiled, nil
+}
+
+// Screen judges a question before anything else happens (INV-0).
+func (b *Bundle) Screen(question string) Verdict { return b.screened(KindAsk, question) }
+
+// ScreenCall judges a call before anything else happens (INV-0): the size of its arguments, what the rules for its kind
+// say of it and, of an agent's call, what they say of its round. text is the plan as it was sent, plan its canonical form
+// or, if text is not strict JSON, nil: the plan gate refuses that.
+func (b *Bundle) ScreenCall(kind string, text, plan, round []byte) Verdict {
+	if size := argumentsBytes(text, plan); size > b.content.Limits.ArgumentsBytes {
+		return blocked(GateInput, CodeArgumentsTooLarge, fmt.Sprintf("The arguments have %d bytes; at most %d are accepted.",
+			size, b.content.Limits.ArgumentsBytes))
+	}
+	v := allowed(GateInput, "No input rule is for calls of this kind.")
+	if b.screens[kind] != nil {
+		v = b.screened(kind, canonical.Strings(nil, text)...) // an escape does not hide a word
+	}
+	if v.Allows() && len(round) > 0 {
+		v = b.screened(kindRound, canonical.Strings(nil, round)...)
+	}
+	return v
+}
+
+// argumentsBytes is the size of a call's arguments in canonical form, or of all that was sent if there are none.
+func argumentsBytes(text, plan []byte) int {
+	if len(plan) > 0 && plan[0] == '{' {
+		for name, value := range canonical.Members(plan) {
+			if name == "args" {
+				return len(value)
+			}
+		}
+	}
+	return len(text)
+}
+
+func (b *Bundle) screened(kind string, texts ...string) Verdict {
+	if hit := b.screens[kind].Judge(texts...); hit != nil {
+		reason := hit.Reason
+		if hit.RuleID != "" {
+			reason = fmt.Sprintf("Input rule %q: %s", hit.RuleID, hit.Reason)
+		}
+		return blocked(GateInput, Code(hit.Code), reason)
+	}
+	return allowed(GateInput, "No input rule speaks against the request.")
+}
