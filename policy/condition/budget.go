@@ -6,12 +6,13 @@ import (
 )
 
 // Budgets of one decision, in the units of [MaxCost]. Risk rules and policies have one together, and policies on trial
-// have one of their own, so that they take nothing from what decides. A decision takes at most about a second then: a
-// unit is at most some 20 nanoseconds, for most conditions 5. A thousand policies with conditions that neither loop nor
-// match patterns take less than 1 % of it, whatever the arguments are.
+// have one of their own, so that they take nothing from what decides. What decides can pay any one expression for arguments
+// of [MaxArgs] bytes, or sixteen for [AnyInput] bytes. A decision takes at most about three seconds: a unit is at most some
+// 20 nanoseconds, for most conditions 5. A thousand policies with conditions that neither loop nor match patterns take less
+// than 1 % of it, whatever the arguments are.
 const (
-	MaxDecision = 40_000_000 // what decides: as much as four expressions at [MaxCost], for arguments of [AnyInput] bytes
-	MaxTrial    = 10_000_000 // what is on trial: one such expression
+	MaxDecision = MaxCost * (MaxArgs / AnyInput)
+	MaxTrial    = MaxDecision / 4
 )
 
 // ErrSpent is why nothing more is evaluated for a decision: its budget is spent.

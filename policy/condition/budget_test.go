@@ -130,6 +130,28 @@ func TestSizesAreNotMultiplied(t *testing.T) {
 	}
 }
 
+// TestBudgetHoldsTheLargestArguments: one condition with a loop or a pattern, and the dearest that is accepted, over
+// arguments of a mebibyte.
+func TestBudgetHoldsTheLargestArguments(t *testing.T) {
+	e := policyEnv(t)
+	in := &condition.Input{Args: []byte(`{"items":["` + strings.Repeat("x", condition.MaxArgs-24) + `"],"text":""}`)}
+	if len(in.Args) != condition.MaxArgs {
+		t.Fatalf("the arguments have %d bytes, want %d", len(in.Args), condition.MaxArgs)
+	}
+	for _, src := range []string{
+		`args.items.exists(x, x.startsWith('/etc'))`, `args.items.all(x, x in ['a', 'b', 'c', 'd'])`,
+		`args.items.exists(x, x.matches('(?i)\\b(password|secret|token|api[-_]?key)\\b'))`,
+		`args.text.matches('(?i)\\b(password|secret|token|api[-_]?key)\\b')`,
+		`args.items.exists(x, x.matches('[a-z]{1,74}y'))`, // a few more repetitions are refused
+	} {
+		p := mustBool(t, e, src)
+		s := condition.NewSubject(in)
+		if yes, err := p.True(s); yes || err != nil || s.Spent() {
+			t.Errorf("True(%s) = %t, %v for %d bytes at a price of %d, want false", src, yes, err, len(in.Args), p.Price(s))
+		}
+	}
+}
+
 // TestBudgetHoldsWhatIsOrdinary: ten thousand conditions without loops and patterns, and a thousand with one over
 // arguments as calls have them.
 func TestBudgetHoldsWhatIsOrdinary(t *testing.T) {
