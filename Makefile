@@ -6,7 +6,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 FUZZTIME    ?= 10s
 COUNT       ?= 6
 
-.PHONY: build run test race check fmt eval bench bench-gateway crash flood tamper million fuzz docs vuln interop-tools
+.PHONY: build run test race check fmt eval bench bench-gateway crash flood tamper million fuzz docs vuln interop interop-tools
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -o bin/pgfsm ./cmd/pgfsm
@@ -22,6 +22,10 @@ interop-tools: interop/node_modules/.package-lock.json ## MCP servers and a mode
 interop/node_modules/.package-lock.json: interop/package.json interop/package-lock.json
 	cd interop && npm ci --ignore-scripts --no-audit --no-fund
 	@touch $@
+
+interop: interop-tools ## pgfsm with clients, servers and tool lists that others wrote (needs npm)
+	$(GO) test -count 1 -v -run TestFalseRefusals ./policy
+	$(GO) test -count 1 -timeout 30m -run Interop ./cmd/pgfsm
 
 race: ## every test under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./...

@@ -1,0 +1,171 @@
+package policy_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+)
+
+// recordedTools is a tools/list result that interop/record-tools.mjs recorded.
+type recordedTools struct {
+	Package string          `json:"package"`
+	Version string          `json:"version"`
+	List    json.RawMessage `json:"tools"`
+	Tools   []struct {
+		Name  string `json:"name"`
+		Input any    `json:"inputSchema"`
+	} `json:"-"`
+}
+
+// refusals counts what became of the calls of one server.
+type refusals struct {
+	calls, refused, undeclared, undeclaredRefused int
+}
+
+const refusalsPage = "../docs/evaluation.md"
+
+// TestFalseRefusals takes calls that the schemas of popular servers allow through the machine, as agents send them and
+// under the default limits and input rules. None is refused, unless it has a key that the tool does not declare.
+func TestFalseRefusals(t *testing.T) {
+	paths, err := filepath.Glob("../interop/fixtures/tools/*.json")
+	if err != nil || len(paths) < 15 {
+		t.Fatalf("there are %d recorded lists, %v; want 15", len(paths), err)
+	}
+	var page strings.Builder
+	page.WriteString("| server | version | tools | calls | refused | with an undeclared key | refused |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+	var all refusals
+	tools := 0
+	for _, path := range paths {
+		doc, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var recorded recordedTools
+		if err := json.Unmarshal(doc, &recorded); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if err := json.Unmarshal(recorded.List, &recorded.Tools); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		got := callTools(t, &recorded)
+		fmt.Fprintf(&page, "| `%s` | %s | %d | %d | %d | %d | %d |\n", recorded.Package, recorded.Version, len(recorded.Tools),
+			got.calls, got.refused, got.undeclared, got.undeclaredRefused)
+		tools += len(recorded.Tools)
+		all.calls, all.refused = all.calls+got.calls, all.refused+got.refused
+		all.undeclared, all.undeclaredRefused = all.undeclared+got.undeclared, all.undeclaredRefused+got.undeclaredRefused
+	}
+	fmt.Fprintf(&page, "| %d servers | | %d | %d | %d | %d | %d |\n", len(paths), tools, all.calls, all.refused, all.undeclared, all.undeclaredRefused)
+	holdRefusalsPage(t, page.String())
+}
+
+// holdRefusalsPage holds the table of docs/evaluation.md to what was counted.
+func holdRefusalsPage(t *testing.T, table string) {
+	t.Helper()
+	const begin, end = "<!-- false refusals -->\n", "<!-- end of false refusals -->"
+	doc, err := os.ReadFile(refusalsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begun := strings.Cut(string(doc), begin)
+	was, behind, ended := strings.Cut(rest, end)
+	if !begun || !ended {
+		t.Fatalf("%s has no place for the table", refusalsPage)
+	}
+	if *update {
+		if err := os.WriteFile(refusalsPage, []byte(before+begin+table+end+behind), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(table, was); diff != "" {
+		t.Errorf("%s is not current; run go test ./policy -run TestFalseRefusals -update (-want +got):\n%s", refusalsPage, diff)
+	}
+}
+
+// callTools calls each tool of a server with each kind of arguments.
+func callTools(t *testing.T, recorded *recordedTools) (got refusals) {
+	t.Helper()
+	page := `{"tools":` + string(recorded.List) + "}"
+	content := statestest.Content()
+	content.Input.Rules, content.Allowlist, content.Outputs = policy.DefaultRules(), []policy.Allowance{{Server: statestest.Server}}, nil
+	for _, tool := range recorded.Tools {
+		content.Allowlist[0].Tools = append(content.Allowlist[0].Tools, tool.Name)
+	}
+	bundle, machine := statestest.MustBundle(content, nil), statestest.MustMachine(t)
+	listing := statestest.Listings(page)[0]
+	call := func(tool string, args []byte) states.Outcome {
+		world := statestest.NewWorld()
+		world.Listed = []states.Event{statestest.Kept(listing, tool)}
+		world.Returned = &states.ToolReturned{Result: canonical.Text(`{"content":[]}`)}
+		request := states.Request{
+			Actor: "ci-agent", At: statestest.At, Kind: states.KindAgent, Text: canonical.Text(policy.CallPlan(statestest.Server, tool, args)),
+		}
+		run := states.NewRun("019aa5f3-7c00-7000-8000-000000000001", request, bundle)
+		outcome, err := machine.Advance(context.Background(), run, world.Door(), forgets{})
+		if err != nil {
+			t.Fatalf("%s %s: %v", recorded.Package, tool, err)
+		}
+		return outcome
+	}
+	for _, tool := range recorded.Tools {
+		s := tool.Input
+		for _, kind := range []string{"minimal", "full", "large", "unicode"} {
+			m := maker{root: s, kind: kind}
+			args, err := json.Marshal(m.value(s, 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (kind == "large" || kind == "unicode") && m.free == 0 {
+				continue // no argument takes such a text
+			}
+			got.calls++
+			if o := call(tool.Name, args); o.Type == states.TypeBlocked || o.Type == states.TypeFailed {
+				got.refused++
+				t.Errorf("%s %s, %s: %s: %s\narguments: %.300s", recorded.Package, tool.Name, kind, o.Code, o.Reason, args)
+			}
+			if kind == "minimal" {
+				got.undeclared++
+				o := call(tool.Name, withKey(t, args))
+				if o.Type == states.TypeBlocked {
+					got.undeclaredRefused++
+				}
+				if open := opens(s); open == (o.Type == states.TypeBlocked) {
+					t.Errorf("%s %s with an undeclared key: %s, and its schema says that more keys may come: %t", recorded.Package, tool.Name, o.Type, open)
+				}
+			}
+		}
+	}
+	return got
+}
+
+// opens reports whether a schema says that more keys may come at its root.
+func opens(s any) bool {
+	more := s.(map[string]any)["additionalProperties"]
+	return more != nil && more != false
+}
+
+// withKey adds a key that no tool declares.
+func withKey(t *testing.T, args []byte) []byte {
+	t.Helper()
+	var o map[string]any
+	if err := json.Unmarshal(args, &o); err != nil {
+		t.Fatal(err)
+	}
+	o["x_undeclared"] = "x"
+	args, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return args
+}
