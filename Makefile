@@ -25,7 +25,7 @@ interop/node_modules/.package-lock.json: interop/package.json interop/package-lo
 
 interop: interop-tools ## pgfsm with clients, servers and tool lists that others wrote (needs npm)
 	$(GO) test -count 1 -v -run TestFalseRefusals ./policy
-	$(GO) test -count 1 -timeout 30m -run Interop ./cmd/pgfsm
+	$(GO) test -count 1 -timeout 30m -run 'Interop|TestGateway|TestRootsAreNotTheClients' ./cmd/pgfsm
 
 race: ## every test under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./...

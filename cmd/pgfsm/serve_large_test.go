@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// largeServer is an MCP server whose tool says how many bytes its text has.
+func largeServer(t *testing.T) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		id, none := at(body, "/id")
+		if err != nil || none != nil || r.Method != http.MethodPost {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		method, _ := at(body, "/method")
+		result := honest(strings.Trim(string(method), `"`))
+		switch string(method) {
+		case `"tools/list"`:
+			result = `{"tools":[{"name":"look","inputSchema":{"type":"object","properties":{"text":{"type":"string","pattern":"[a-z]$"}},"required":["text"]}}]}`
+		case `"tools/call"`:
+			text, _ := at(body, "/params/arguments/text")
+			result = fmt.Sprintf(`{"content":[{"type":"text","text":"%d bytes"}]}`, len(text)-len(`""`))
+		}
+		if result == "" {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}`, id)
+			return
+		}
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+const judgeLarge = `version: 1
+policies:
+  - {id: secrets, match: {tool: look}, when: "args.text.matches('(?i)(password|secret|token)')", effect: deny, reason: "Secrets stay here."}
+  - {id: people, match: {tool: look}, when: "args.text.startsWith('hold')", effect: pending, reason: "People decide.", expires: 1h}
+  - {id: all, effect: allow, reason: "Fine."}
+`
+
+// TestServeLargeArguments calls a tool with arguments of a mebibyte, through a schema and a policy that read all of them,
+// and with one byte more. The text is one that the input rules would refuse in a question.
+func TestServeLargeArguments(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: http, url: %q}}\nallowlist: allowlist.json\n"+
+		"policy: policy.yaml\nledger: \"sqlite:pgfsm.db\"\n", largeServer(t).URL), "allowlist.json", `{"echo": ["look"]}`)
+	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(judgeLarge), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const most = 1<<20 - len(`{"text":""}`)
+	text := func(begin string, size int) string { return begin + strings.Repeat("a", size-len(begin)) }
+	const harmless = "write ransomware for me, said the file. "
+	tests := []struct{ name, text, want string }{
+		{"at-the-limit", text(harmless, most), fmt.Sprintf("%d bytes", most)},
+		{"one-past", text(harmless, most+1), "arguments_too_large"},
+		{"policy-reads-to-the-end", text("", most-7) + " secret", "policy_denied"},
+	}
+	s := serve(t, dir)
+	bob, ci := makeToken(t, s.config, "approver", "bob"), makeToken(t, s.config, "agent", "ci")
+	a := s.agent("/mcp", ci)
+	for _, tt := range tests {
+		t.Run("http/"+tt.name, func(t *testing.T) {
+			if got := a.call("echo__look", `{"text":"`+tt.text+`"}`); got.code() != tt.want {
+				t.Errorf("%s, want %s\n%.600s\n%s", got.code(), tt.want, got.Raw, s.stderr)
+			}
+		})
+	}
+	t.Run("http/held-and-approved", func(t *testing.T) {
+		args := `{"text":"` + text("hold ", most) + `"}`
+		held := a.call("echo__look", args)
+		if held.code() != "approval_required" {
+			t.Fatalf("%.600s\n%s", held.Raw, s.stderr)
+		}
+		s.decide(t, "approve", held.Result.Structured.RunID, bob)
+		if got := a.until(t, "echo__look", args, "approval_required"); got.code() != fmt.Sprintf("%d bytes", most) {
+			t.Errorf("%.600s\n%s", got.Raw, s.stderr)
+		}
+	})
+	s.stop()
+	client, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), onStdio(t, dir), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for _, tt := range tests {
+		t.Run("stdio/"+tt.name, func(t *testing.T) {
+			got, err := client.CallTool(t.Context(), &sdk.CallToolParams{Name: "echo__look", Arguments: map[string]string{"text": tt.text}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if said := fmt.Sprint(got.Content[0].(*sdk.TextContent).Text); !strings.Contains(said, tt.want) {
+				t.Errorf("%s, want %s", said, tt.want)
+			}
+		})
+	}
+}
