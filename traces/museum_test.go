@@ -12,7 +12,7 @@ import (
 	"pgfsm/traces"
 )
 
-// The museum keeps traces for ever. testdata/good are runs of the demo as they were recorded; a good trace is never edited
+// The museum keeps traces, from the first release on for ever. testdata/good are runs of the demo as they were recorded; a good trace is never edited
 // when code changes. testdata/bad are the same traces, spoiled; the first line of each says what was altered and which
 // error must come out, and the trace follows.
 
