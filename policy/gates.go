@@ -47,12 +47,8 @@ func leaveOut(err error) (text string) {
 	if !errors.As(err, &invalid) {
 		return ""
 	}
-	last := ""
-	for _, issue := range invalid.Issues {
-		if issue.Null && issue.Path != last {
-			text += fmt.Sprintf(" %q is null: leave it out if it is optional.", issue.Path)
-			last = issue.Path
-		}
+	for _, place := range invalid.Nulls {
+		text += fmt.Sprintf(" %q is null: leave it out if it is optional.", place)
 	}
 	return text
 }

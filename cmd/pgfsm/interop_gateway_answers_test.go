@@ -41,9 +41,9 @@ policies:
 
 // Openings of the text of an answer of the gateway's own.
 const (
-	notSent  = "The call was not sent: "
-	unknown  = "The call may have happened: check before repeating. "
-	withheld = "The call was made; the result is withheld. "
+	sentNothing = "The call was not sent: "
+	mayHave     = "The call may have happened: check before repeating. "
+	withheld    = "The call was made; the result is withheld. "
 )
 
 // An answerCase is a call, and what its client must be able to read.
@@ -52,19 +52,19 @@ type answerCase struct{ name, tool, args, text, code string }
 // answerCases are the calls of every client. ROOT stands for the folder of the filesystem server and ME for the
 // client; what has the word approved in its arguments is approved.
 var answerCases = []answerCase{
-	{"files-refused", "filesystem__read_multiple_files", `{"paths": ["ROOT/a.txt"]}`, notSent, "policy_denied"},
-	{"files-held", "filesystem__get_file_info", `{"path": "ROOT/ME.txt"}`, notSent, "approval_required"},
+	{"files-refused", "filesystem__read_multiple_files", `{"paths": ["ROOT/a.txt"]}`, sentNothing, "policy_denied"},
+	{"files-held", "filesystem__get_file_info", `{"path": "ROOT/ME.txt"}`, sentNothing, "approval_required"},
 	{"files-approved", "filesystem__get_file_info", `{"path": "ROOT/approved-ME.txt"}`, "isFile: true", ""},
-	{"files-timed-out", "filesystem__read_text_file", `{"path": "ROOT/pipe"}`, unknown, "server_timeout"},
+	{"files-timed-out", "filesystem__read_text_file", `{"path": "ROOT/pipe"}`, mayHave, "server_timeout"},
 	{"files-too-large", "filesystem__read_text_file", `{"path": "ROOT/large.txt"}`, withheld, "result_too_large"},
-	{"files-arguments-invalid", "filesystem__read_text_file", `{"path": "ROOT/a.txt", "more": 1}`, notSent, "arguments_invalid"},
+	{"files-arguments-invalid", "filesystem__read_text_file", `{"path": "ROOT/a.txt", "more": 1}`, sentNothing, "arguments_invalid"},
 	{"files-null", "filesystem__read_text_file", `{"path": "ROOT/a.txt", "head": null}`, "leave it out", "arguments_invalid"},
-	{"memory-refused", "memory__open_nodes", `{"names": ["Ada"]}`, notSent, "policy_denied"},
-	{"memory-held", "memory__search_nodes", `{"query": "ME"}`, notSent, "approval_required"},
+	{"memory-refused", "memory__open_nodes", `{"names": ["Ada"]}`, sentNothing, "policy_denied"},
+	{"memory-held", "memory__search_nodes", `{"query": "ME"}`, sentNothing, "approval_required"},
 	{"memory-approved", "memory__search_nodes", `{"query": "approved-ME"}`, `"entities"`, ""},
-	{"memory-timed-out", "slow__read_graph", `{}`, unknown, "server_timeout"},
+	{"memory-timed-out", "slow__read_graph", `{}`, mayHave, "server_timeout"},
 	{"memory-too-large", "memory__read_graph", `{}`, withheld, "result_too_large"},
-	{"memory-arguments-invalid", "memory__search_nodes", `{"query": "ME", "more": 1}`, notSent, "arguments_invalid"},
+	{"memory-arguments-invalid", "memory__search_nodes", `{"query": "ME", "more": 1}`, sentNothing, "arguments_invalid"},
 }
 
 // answerClients are clients and how they come to the gateway.

@@ -83,7 +83,7 @@ func TestServeLargeArguments(t *testing.T) {
 		if held.code() != "approval_required" {
 			t.Fatalf("%.600s\n%s", held.Raw, s.stderr)
 		}
-		s.decide(t, "approve", held.Result.Structured.RunID, bob)
+		s.decide(t, "approve", held.Result.Meta.Decision.RunID, bob)
 		if got := a.until(t, "echo__look", args, "approval_required"); got.code() != fmt.Sprintf("%d bytes", most) {
 			t.Errorf("%.600s\n%s", got.Raw, s.stderr)
 		}

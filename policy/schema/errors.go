@@ -43,7 +43,8 @@ func (e *RefusedError) Error() string {
 type InvalidError struct {
 	Code   string // one of the Code constants
 	Issues []Issue
-	More   int // issues beyond those listed
+	More   int      // issues beyond those listed
+	Nulls  []string // the paths of those whose value is null, each once
 }
 
 // An Issue is one thing that is wrong with a document.
@@ -51,7 +52,6 @@ type Issue struct {
 	Path    string // JSON pointer into the document, "" for the whole
 	Keyword string // the schema keyword that is not satisfied, "" when it is not one
 	Message string // for a person, bounded and escaped; begins where "the value" would stand
-	Null    bool   // the value is null, and the schema wants something else
 }
 
 func (i Issue) String() string { return place(i.Path) + " " + i.Message }

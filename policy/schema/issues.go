@@ -41,7 +41,11 @@ func issuesOf(err error) *InvalidError {
 	f.walk(tree)
 	e := &InvalidError{Code: CodeInvalid, More: f.total}
 	for _, found := range f.first {
-		e.Issues = append(e.Issues, Issue{visible(instancePointer(found.at), maxPointer), found.keyword, found.message, found.null})
+		place := visible(instancePointer(found.at), maxPointer)
+		e.Issues = append(e.Issues, Issue{place, found.keyword, found.message})
+		if found.null && !slices.Contains(e.Nulls, place) {
+			e.Nulls = append(e.Nulls, place)
+		}
 		e.More -= found.times
 	}
 	if len(e.Issues) == 0 {
