@@ -30,7 +30,7 @@ func (s results) of(ctx context.Context, r ledger.Reader, q *ledger.Request) (re
 	if err != nil || got.Outcome.Effect != states.EffectDone || got.Run.Raw() == nil {
 		return nil, "", err
 	}
-	result = gateway.Delivered(got.Run.Raw(), q.RunID)
+	result = gateway.Delivered(gateway.StripOwn(got.Run.Raw()), q.RunID)
 	switch {
 	case len(result) > maxStatusResult:
 		return nil, fmt.Sprintf("the result has %d bytes; at most %d are shown here", len(result), maxStatusResult), nil
