@@ -15,6 +15,7 @@ const maxScore = 1000
 type riskTable struct {
 	reading     *Reading // of the atom alone; nil if it could not be planned
 	score, mode bool     // which of the two the atom names
+	others      bool     // it names more
 	negated     bool     // the atom stands for the opposite of what reading answers
 	known       map[string]*[maxScore + 1]Outcomes
 }
@@ -23,20 +24,20 @@ type riskTable struct {
 // can take long, and would run for each of them.
 func (a *Atom) readRisk(r *Reading, e ast.Expr) {
 	t := &riskTable{known: make(map[string]*[maxScore + 1]Outcomes)}
-	loops, others := false, false
+	loops := false
 	for _, part := range ast.MatchDescendants(ast.NavigateExpr(r.ast, e), ast.AllMatcher()) {
 		switch {
 		case part.Kind() == ast.ComprehensionKind:
 			loops = true
 		case part.Kind() == ast.CallKind && isQuery(part):
-			others = true
+			t.others = true
 		case part.Kind() != ast.IdentKind:
 		case part.AsIdent() == names[nameRiskScore].Name:
 			t.score = true
 		case part.AsIdent() == names[nameRiskMode].Name:
 			t.mode = true
 		default:
-			others = true
+			t.others = true
 		}
 	}
 	if !t.score && !t.mode {
@@ -46,7 +47,7 @@ func (a *Atom) readRisk(r *Reading, e ast.Expr) {
 	if loops {
 		return
 	}
-	if t.score && !t.mode && !others {
+	if t.score && !t.mode && !t.others {
 		a.Name = names[nameRiskScore].Name
 	}
 	alone := ast.NewCheckedAST(ast.NewAST(e, r.ast.SourceInfo()), r.ast.TypeMap(), r.ast.ReferenceMap())
@@ -83,7 +84,7 @@ func (a *Atom) AtRisk(mode string, score int) Outcomes {
 func (t *riskTable) at(mode string) *[maxScore + 1]Outcomes {
 	c := cases{values: map[int]ref.Val{nameRiskMode: nameText(mode)}}
 	for n := range nameCount {
-		if n != nameRiskMode && n != nameRiskScore {
+		if t.others && n != nameRiskMode && n != nameRiskScore {
 			c.unknown = append(c.unknown, cel.AttributePattern(names[n].Name))
 		}
 	}
