@@ -29,12 +29,14 @@ func (w *bystander) answering(u *unruly) answering {
 	}
 }
 
+// params keeps the params of a call, without the progress token that every call of the gateway has: the id of its request.
 func (w *bystander) params(body []byte) {
 	if method, _ := at(body, "/method"); string(method) == `"tools/call"` {
 		params, _ := at(body, "/params")
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.seen = append(w.seen, string(params))
+		id, _ := at(body, "/id")
+		w.seen = append(w.seen, strings.Replace(string(params), `,"_meta":{"progressToken":`+string(id)+`}`, "", 1))
 	}
 }
 
