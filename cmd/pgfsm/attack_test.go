@@ -137,8 +137,8 @@ func (o observation) wrongCall(server, tool, args string) (list []string) {
 	if got := string(members["arguments"]); got != args {
 		list = append(list, fmt.Sprintf("arguments = %.300s, want %.300s", got, args))
 	}
-	if len(members) != 2 {
-		list = append(list, fmt.Sprintf("params = %.300s, want name and arguments alone", o.calls[0].params))
+	if len(members) != 3 || string(members["_meta"]) != `{"progressToken":1}` {
+		list = append(list, fmt.Sprintf("params = %.300s, want name, arguments and a progress token alone", o.calls[0].params))
 	}
 	return list
 }
