@@ -100,7 +100,7 @@ func dear() (all []rules.Policy) {
 	const twenty = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]"
 	when := "tool == 'none' && " + twenty + ".all(a, " + twenty + ".all(b, " + twenty + ".all(c, " + twenty +
 		".all(d, a + b + c + d < 90))))"
-	for i := range 24 {
+	for i := range 48 {
 		all = append(all, rules.Policy{ID: "dear-" + strconv.Itoa(i), When: when, Effect: rules.Deny})
 	}
 	return all
