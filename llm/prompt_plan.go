@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 )
@@ -98,11 +100,11 @@ func toolLine(t Tool) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: the inputSchema of %q of %q cannot be shown: %w", ErrPrompt, t.Name, t.Server, err)
 	}
-	o := canonical.NewObject(nil)
-	o.Text("description", t.Description)
-	o.Raw("inputSchema", schema)
-	o.Text("server", t.Server)
-	o.Text("title", t.Title)
-	o.Text("tool", t.Name)
-	return dataLine(o.Bytes()), nil
+	return dataLine(canonical.MustSorted(&struct {
+		Description string         `json:"description"`
+		InputSchema jsontext.Value `json:"inputSchema"`
+		Server      string         `json:"server"`
+		Title       string         `json:"title"`
+		Tool        string         `json:"tool"`
+	}{t.Description, schema, t.Server, t.Title, t.Name})), nil
 }

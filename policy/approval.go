@@ -23,15 +23,6 @@ type Vote struct {
 	Reason  string           `json:"reason"`
 }
 
-// Spell writes the vote's members in canonical order.
-func (v *Vote) Spell(o *canonical.Object) {
-	o.Text("at", v.At)
-	o.Digest("binding", v.Binding)
-	o.Text("by", v.By)
-	o.Text("outcome", v.Outcome)
-	o.Text("reason", v.Reason)
-}
-
 // Held is a call that waits for people, as far as their votes are judged by it.
 type Held struct {
 	Actor     string // who asked

@@ -62,7 +62,7 @@ func TestZeroValuesDeny(t *testing.T) {
 		"unknown-outcome":          {Outcome: "Allow"},
 		"zero-bundle-lists":        new(policy.Bundle).Listed(&policy.Tool{Server: "s", Name: "t", Allowed: true}),
 		"zero-bundle-screens":      new(policy.Bundle).Screen("hello"),
-		"zero-bundle-screens-call": new(policy.Bundle).ScreenCall(policy.KindAgent, []byte(statestest.GoodPlan), nil, nil),
+		"zero-bundle-screens-call": new(policy.Bundle).ScreenCall(policy.KindAgent, []byte(statestest.GoodPlan), nil),
 		"zero-bundle-decides":      new(policy.Bundle).Decide(policy.Question{}).Verdict,
 		"no-tool":                  new(policy.Bundle).Authorize(nil, "", nil, nil),
 		"no-catalog":               second(new(policy.Bundle).Validate(nil, nil)),

@@ -289,15 +289,3 @@ func readTool(server string, raw jsontext.Value) (*Tool, error) {
 	t.Definition, t.Digest = definition, canonical.Sum("tool definition", definition)
 	return t, nil
 }
-
-// Spell writes the listing's members in canonical order.
-func (l *Listing) Spell(o *canonical.Object) {
-	o.Text("code", string(l.Code))
-	o.Text("name", l.Name)
-	o.Outsides("pages", l.Pages)
-	o.Text("protocol", l.Protocol)
-	o.Text("reason", l.Reason)
-	o.Text("server", l.Server)
-	o.Text("status", l.Status)
-	o.Text("version", l.Version)
-}

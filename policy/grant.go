@@ -45,22 +45,6 @@ type TaskCalls struct {
 	Tool   string `json:"tool"`
 }
 
-// Spell writes the task's members in canonical order.
-func (t *Task) Spell(o *canonical.Object) {
-	o.Objects("calls", len(t.Calls), func(o *canonical.Object, i int) { t.Calls[i].Spell(o) })
-	o.Text("id", t.ID)
-	if t.Ledger {
-		o.Bool("ledger", true)
-	}
-}
-
-// Spell writes the members in canonical order.
-func (c *TaskCalls) Spell(o *canonical.Object) {
-	o.Int("calls", c.Calls)
-	o.Text("server", c.Server)
-	o.Text("tool", c.Tool)
-}
-
 // made counts the calls to a tool. A record can say anything, also the same tool twice: no sum is less than its parts.
 func (t *Task) made(server, tool string) (n int) {
 	for _, c := range t.Calls {

@@ -97,10 +97,9 @@ func (i Input) compile() (screens, error) {
 func (b *Bundle) Screen(question string) Verdict { return b.screened(KindAsk, question) }
 
 // ScreenCall judges a call before anything else happens (INV-0): the size of its arguments, what the rules for its kind
-// say of it and, of an agent's call, what they say of its round. text is the plan as it was sent, plan its canonical form
-// or, if text is not strict JSON, nil: the plan gate refuses that.
-func (b *Bundle) ScreenCall(kind string, text, plan, round []byte) Verdict {
-	if size := argumentsBytes(text, plan); size > b.content.Limits.ArgumentsBytes {
+// say of it and, of an agent's call, what they say of its round. text is the plan as it was sent.
+func (b *Bundle) ScreenCall(kind string, text, round []byte) Verdict {
+	if size := argumentsBytes(text); size > b.content.Limits.ArgumentsBytes {
 		return blocked(GateInput, CodeArgumentsTooLarge, fmt.Sprintf("The arguments have %d bytes; at most %d are accepted.",
 			size, b.content.Limits.ArgumentsBytes))
 	}
@@ -114,13 +113,16 @@ func (b *Bundle) ScreenCall(kind string, text, plan, round []byte) Verdict {
 	return v
 }
 
-// argumentsBytes is the size of a call's arguments in canonical form, or of all that was sent if there are none.
-func argumentsBytes(text, plan []byte) int {
-	if len(plan) > 0 && plan[0] == '{' {
-		for name, value := range canonical.Members(plan) {
-			if name == "args" {
-				return len(value)
-			}
+// argumentsBytes is the size of a call's arguments in canonical form, or of all that was sent if there are none: what is not
+// strict JSON the plan gate refuses.
+func argumentsBytes(text []byte) int {
+	plan, err := canonical.JSON(text)
+	if err != nil {
+		return len(text)
+	}
+	for name, value := range canonical.Members(plan) {
+		if name == "args" {
+			return len(value)
 		}
 	}
 	return len(text)

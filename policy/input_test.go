@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/screen"
 	"pgfsm/states/statestest"
 )
@@ -26,20 +25,16 @@ func TestArgumentsBytes(t *testing.T) {
 		} {
 			t.Run(kind+"/"+tc.name, func(t *testing.T) {
 				text := `{ "args" : {"text":"` + tc.text + `"},"server":"s","tool":"t","type":"call_tool"}`
-				plan, err := canonical.JSON([]byte(text))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if v := b.ScreenCall(kind, []byte(text), plan, nil); v.Code != tc.code || v.Allows() != (tc.code == "") {
+				if v := b.ScreenCall(kind, []byte(text), nil); v.Code != tc.code || v.Allows() != (tc.code == "") {
 					t.Errorf("ScreenCall() = %+v, want %q", v, tc.code)
 				}
-				if p, v := policy.ReadCall([]byte(text), plan, b.Limits()); !v.Allows() || len(p.Args) != tc.size {
+				if p, v := policy.ReadCall([]byte(text), b.Limits()); !v.Allows() || len(p.Args) != tc.size {
 					t.Errorf("ReadCall() = %+v, want arguments of %d bytes", v, tc.size)
 				}
 			})
 		}
 	}
-	if v := b.ScreenCall(policy.KindAgent, make([]byte, 1<<20+1), nil, nil); v.Code != policy.CodeArgumentsTooLarge {
+	if v := b.ScreenCall(policy.KindAgent, make([]byte, 1<<20+1), nil); v.Code != policy.CodeArgumentsTooLarge {
 		t.Errorf("ScreenCall() of a text without a plan = %+v, want %s", v, policy.CodeArgumentsTooLarge)
 	}
 }

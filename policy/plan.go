@@ -35,21 +35,21 @@ type Plan struct {
 
 // CallPlan returns the canonical form of a plan to call a tool. args is one JSON object in canonical form.
 func CallPlan(server, tool string, args []byte) []byte {
-	o := canonical.NewObject(make([]byte, 0, len(args)+len(server)+len(tool)+64))
-	o.Raw("args", args)
-	o.Text("server", server)
-	o.Text("tool", tool)
-	o.Text("type", PlanCallTool)
-	return o.Bytes()
+	return canonical.MustSorted(&struct {
+		Args   jsontext.Value `json:"args"`
+		Server string         `json:"server"`
+		Tool   string         `json:"tool"`
+		Type   string         `json:"type"`
+	}{args, server, tool, PlanCallTool})
 }
 
 // QuestionPlan returns the canonical form of a plan to ask for more information.
 func QuestionPlan(answer string) []byte {
-	o := canonical.NewObject(nil)
-	o.Text("answer", answer)
-	o.Raw("needs_more_info", []byte("true"))
-	o.Text("type", PlanFinalAnswer)
-	return o.Bytes()
+	return canonical.MustSorted(&struct {
+		Answer        string `json:"answer"`
+		NeedsMoreInfo bool   `json:"needs_more_info"`
+		Type          string `json:"type"`
+	}{answer, true, PlanFinalAnswer})
 }
 
 // Canonical returns the plan in canonical form: what its digest is taken over. It must not be changed.
@@ -62,32 +62,29 @@ func ReadPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 		return nil, blocked(GatePlan, CodePlanTooLarge,
 			fmt.Sprintf("The plan has %d bytes; at most %d are read.", len(doc), limits.PlanBytes))
 	}
-	return readPlan(doc, nil, limits)
+	return readPlan(doc, limits)
 }
 
-// ReadCall judges a call that is sent as its own plan: one strict JSON object of the first shape. known is the canonical
-// form of doc, or nil. The input gate bounds its size.
-func ReadCall(doc, known []byte, limits Limits) (*Plan, Verdict) {
-	p, v := readPlan(doc, known, limits)
+// ReadCall judges a call that is sent as its own plan: one strict JSON object of the first shape. The input gate
+// bounds its size.
+func ReadCall(doc []byte, limits Limits) (*Plan, Verdict) {
+	p, v := readPlan(doc, limits)
 	if p != nil && p.Type != PlanCallTool {
 		return nil, blocked(GatePlan, CodePlanInvalid, "A call must be a call_tool plan.")
 	}
 	return p, v
 }
 
-func readPlan(doc, known []byte, limits Limits) (*Plan, Verdict) {
+func readPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	if len(bytes.TrimSpace(doc)) == 0 {
 		return nil, blocked(GatePlan, CodePlanEmpty, "The planner's output is empty.")
 	}
 	if err := canonical.CheckDepth(doc, limits.JSONDepth); err != nil {
 		return nil, notStrict(doc, err)
 	}
-	whole := known
-	if whole == nil {
-		var err error
-		if whole, err = canonical.JSON(doc); err != nil {
-			return nil, notStrict(doc, err)
-		}
+	whole, err := canonical.JSON(doc)
+	if err != nil {
+		return nil, notStrict(doc, err)
 	}
 	members, err := readMembers(whole)
 	if err != nil {

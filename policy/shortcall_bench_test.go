@@ -60,7 +60,7 @@ func BenchmarkShortCall(b *testing.B) {
 		passes func() bool
 	}{
 		{"screen", func() bool {
-			return bundle.ScreenCall(policy.KindAgent, []byte(shortCall), plan.Canonical(), nil).Allows()
+			return bundle.ScreenCall(policy.KindAgent, []byte(shortCall), nil).Allows()
 		}},
 		{"plan", func() bool { _, v := policy.ReadPlan([]byte(shortCall), bundle.Limits()); return v.Allows() }},
 		{"validate", func() bool { _, v := bundle.Validate(catalog, plan); return v.Allows() }},

@@ -1,7 +1,5 @@
 package policy
 
-import "pgfsm/policy/canonical"
-
 // Outcome is what a gate decides. The zero Outcome blocks, as does every word that is not one of the three.
 type Outcome string
 
@@ -18,14 +16,6 @@ type Verdict struct {
 	Gate    Gate    `json:"gate"`    // which gate spoke
 	Outcome Outcome `json:"outcome"` // what it decided
 	Reason  string  `json:"reason"`  // one sentence for a person
-}
-
-// Spell writes the verdict's members in canonical order.
-func (v Verdict) Spell(o *canonical.Object) {
-	o.Text("code", string(v.Code))
-	o.Text("gate", string(v.Gate))
-	o.Text("outcome", string(v.Outcome))
-	o.Text("reason", v.Reason)
 }
 
 // Allows reports whether the verdict lets the run go on. The zero Verdict does not.

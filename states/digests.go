@@ -1,6 +1,10 @@
 package states
 
-import "pgfsm/policy/canonical"
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+)
 
 // Kinds of what is digested at more than one place.
 const (
@@ -17,44 +21,23 @@ func argumentsDigest(args []byte) canonical.Digest { return canonical.Sum(kindAr
 
 func resultDigest(raw []byte) canonical.Digest { return canonical.Sum(kindResult, raw) }
 
-// again is the digest of b, which is expected to be one that is known: then it is that, and is not made anew.
-func again(expected canonical.Digest, kind string, b []byte) canonical.Digest {
-	if expected.Names(kind, b) {
-		return expected
-	}
-	return canonical.Sum(kind, b)
-}
-
 func structuredDigest(doc []byte) canonical.Digest { return canonical.Sum("structured content", doc) }
 
 // digest is what an approver sends back.
 func (b *Binding) digest() canonical.Digest {
-	return canonical.Sum("approval binding", spelled(b))
+	return canonical.Sum("approval binding", canonical.MustSorted(b))
 }
 
 // digest names the permit by all that it permits.
 func (f *PermittedFact) digest(run string) canonical.Digest {
-	o := speller()
-	defer done(o)
-	return canonical.Sum(kindPermit, f.permitted(o, run))
-}
-
-// is reports whether a permit is this one, from all that it permits.
-func (f *PermittedFact) is(permit canonical.Digest, run string) bool {
-	o := speller()
-	defer done(o)
-	return permit.Names(kindPermit, f.permitted(o, run))
-}
-
-// permitted spells all that the permit permits.
-func (f *PermittedFact) permitted(o *canonical.Object, run string) []byte {
-	o.Raw("arguments", f.Arguments)
-	o.Digest("bundle", f.Bundle)
-	o.Digest("definition", f.Definition)
-	o.Digest("plan", f.Plan)
-	spellSome(o, "round", string(f.Round))
-	o.Text("run", run)
-	o.Text("server", f.Server)
-	o.Text("tool", f.Tool)
-	return o.Bytes()
+	return canonical.Sum(kindPermit, canonical.MustSorted(&struct {
+		Arguments  jsontext.Value   `json:"arguments"`
+		Bundle     canonical.Digest `json:"bundle"`
+		Definition canonical.Digest `json:"definition"`
+		Plan       canonical.Digest `json:"plan"`
+		Round      canonical.Digest `json:"round,omitempty"`
+		Run        string           `json:"run"`
+		Server     string           `json:"server"`
+		Tool       string           `json:"tool"`
+	}{f.Arguments, f.Bundle, f.Definition, f.Plan, f.Round, run, f.Server, f.Tool}))
 }

@@ -33,7 +33,7 @@ func (s discovered) Judge(r *Run, ev Event) Judgement {
 		}
 		plan, v = policy.ReadPlan(completed.Content, r.bundle.Limits())
 	} else {
-		plan, v = policy.ReadCall(r.request.Text, r.facts.Screened.plan, r.bundle.Limits())
+		plan, v = policy.ReadCall(r.request.Text, r.bundle.Limits())
 	}
 	if !v.Allows() {
 		return block(v)

@@ -14,8 +14,6 @@ import (
 
 // A Command is an effect that a stage wants, in the imperative.
 type Command interface {
-	// spell writes the command's members in canonical order.
-	spell(*canonical.Object)
 	command()
 }
 
@@ -80,8 +78,6 @@ func (*CallTool) command()      {}
 
 // An Event is what came of a command, in the past tense.
 type Event interface {
-	// spell writes the event's members in canonical order.
-	spell(*canonical.Object)
 	event()
 }
 
@@ -92,7 +88,7 @@ type ToolsListed struct {
 	Kept     *Kept            `json:"kept,omitzero"`
 	Servers  []policy.Listing `json:"servers"`
 
-	spelled jsontext.Value   // the canonical form, where the event is shared
+	encoded jsontext.Value   // the canonical form, where the event is shared
 	digest  canonical.Digest // of the servers, likewise
 }
 
@@ -100,11 +96,6 @@ type ToolsListed struct {
 type Kept struct {
 	Age     int              `json:"age_s"`   // whole seconds, rounded up
 	Catalog canonical.Digest `json:"catalog"` // of the server's whole answer
-}
-
-func (k *Kept) spell(o *canonical.Object) {
-	o.Int("age_s", k.Age)
-	o.Digest("catalog", k.Catalog)
 }
 
 // Completed holds what a planner or summarizer said, and, where a model was asked, the exact bytes that went and came.
@@ -199,7 +190,7 @@ const (
 func named(ev Event) Event {
 	switch e := ev.(type) {
 	case *ToolsListed:
-		if e.spelled != nil {
+		if e.encoded != nil {
 			return ev
 		}
 		e.Happened = toolsListed
@@ -225,22 +216,16 @@ func DecodeShared(raw jsontext.Value) (Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !bytes.Equal(spelled(prepared(ev)), raw) {
-		return nil, errors.New("the event is not in its one spelling")
+	if !bytes.Equal(canonical.MustSorted(prepared(ev)), raw) {
+		return nil, errors.New("the event is not in canonical form")
 	}
 	return ev, nil
 }
 
 // prepared computes what is large and needed more than once. It must not be called for an event that is shared already.
 func prepared(ev Event) Event {
-	if listed, ok := ev.(*ToolsListed); ok && listed.spelled == nil {
-		size := 256
-		for _, server := range listed.Servers {
-			for _, page := range server.Pages {
-				size += len(page) + len(page)/4 // quotation marks take two bytes
-			}
-		}
-		listed.spelled = appendSpelled(new(canonical.Object), make([]byte, 0, size), listed)
+	if listed, ok := ev.(*ToolsListed); ok && listed.encoded == nil {
+		listed.encoded = canonical.MustSorted(listed)
 		listed.digest = listed.sum()
 	}
 	return ev
@@ -256,10 +241,10 @@ func (e *ToolsListed) Catalog() canonical.Digest {
 
 // sum leaves out how long the answers were kept: the same definitions are the same catalog.
 func (e *ToolsListed) sum() canonical.Digest {
-	if e.Kept == nil && e.spelled != nil {
-		return canonical.Sum("catalog", e.spelled)
+	if e.Kept == nil && e.encoded != nil {
+		return canonical.Sum("catalog", e.encoded)
 	}
-	return canonical.Sum("catalog", spelled(&ToolsListed{Happened: toolsListed, Servers: e.Servers}))
+	return canonical.Sum("catalog", canonical.MustSorted(&ToolsListed{Happened: toolsListed, Servers: e.Servers}))
 }
 
 // Shared returns the event of a listing that many runs go by. What is computed from it is computed once.

@@ -14,8 +14,6 @@ import (
 // guards look at it, and in the trace. The members of every fact stand in canonical order.
 type Fact interface {
 	establish(*Facts)
-	// spell writes the fact's members in canonical order.
-	spell(*canonical.Object)
 }
 
 // Facts are all facts of a run so far; nil where a state was not reached.
@@ -43,8 +41,6 @@ type ScreenedFact struct {
 	Bundle  canonical.Digest `json:"bundle"`
 	Request canonical.Digest `json:"request"`
 	Verdict policy.Verdict   `json:"verdict"`
-
-	plan []byte // the canonical form of the request's text, where that is the plan; may be nil
 }
 
 // DiscoveredFact: the live catalog.

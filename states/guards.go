@@ -59,7 +59,7 @@ var planStrict = guard("plan_strict", "the plan gate allows the plan, made for t
 		return errNoFact
 	}
 	return errors.Join(allows(f.Verdict), same("catalog", f.Catalog, r.facts.Discovered.Catalog),
-		same("plan", f.Digest, again(f.Digest, kindPlan, f.plan.Canonical())))
+		same("plan", f.Digest, canonical.Sum(kindPlan, f.plan.Canonical())))
 })
 
 var plannerAsks = guard("planner_asks", "the plan is a final_answer that asks for what is missing", func(r *Run) error {
@@ -83,7 +83,7 @@ var argumentsConform = guard("arguments_conform", "the schema gate allows exactl
 		return errors.New("the tool that was judged is not the one in the plan")
 	}
 	return errors.Join(allows(f.Verdict), same("plan", f.Plan, r.facts.Planned.Digest),
-		same("arguments", f.Arguments, again(f.Arguments, kindArguments, plan.Args)), same("definition", f.Definition, f.tool.Digest))
+		same("arguments", f.Arguments, canonical.Sum(kindArguments, plan.Args)), same("definition", f.Definition, f.tool.Digest))
 })
 
 var toolListed = guard("tool_listed", "the allowlist allows the validated tool by the definition it was validated with", func(r *Run) error {
@@ -147,7 +147,7 @@ var permitMinted = guard("permit_minted", "the permit is for the validated call,
 		return errors.New("the permit is for another tool")
 	}
 	// The permit's own digest is judged where it is consumed.
-	return errors.Join(allows(f.Assessed), bound(r, f.Plan, again(v.Arguments, kindArguments, f.Arguments), f.Definition, f.Bundle))
+	return errors.Join(allows(f.Assessed), bound(r, f.Plan, canonical.Sum(kindArguments, f.Arguments), f.Definition, f.Bundle))
 })
 
 var permitIntact = guard("permit_intact", "the permit that is consumed is the one that was minted, once", func(r *Run) error {
@@ -169,7 +169,7 @@ var resultCaptured = guard("result_captured", "the raw result is that of the per
 	if !r.consumed {
 		return errors.New("there is a result, but no call was made")
 	}
-	return errors.Join(same("permit", f.Permit, d.Permit), same("result", f.Result, again(f.Result, kindResult, f.raw)))
+	return errors.Join(same("permit", f.Permit, d.Permit), same("result", f.Result, canonical.Sum(kindResult, f.raw)))
 })
 
 var outputTyped = guard("output_typed", "the output gate allows this result's structured content", func(r *Run) error {

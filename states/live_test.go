@@ -51,9 +51,9 @@ func TestLiveGivesEventsThatReplayReads(t *testing.T) {
 			}
 			failed, broke := ev.(*states.EffectFailed)
 			if broke != (tc.want != "") || broke && failed.Effect != tc.want {
-				t.Errorf("Do() = %s, want the effect %q", states.SpellEvent(ev), tc.want)
+				t.Errorf("Do() = %s, want the effect %q", canonical.MustSorted(ev), tc.want)
 			}
-			if _, err := states.DecodeEvent(states.SpellEvent(ev)); err != nil {
+			if _, err := states.DecodeEvent(canonical.MustSorted(ev)); err != nil {
 				t.Errorf("DecodeEvent() = %v", err)
 			}
 		})

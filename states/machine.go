@@ -74,13 +74,6 @@ func (m *Machine) Terminal(s fsm.State) bool { return m.table.Terminal(s) }
 // Advance moves the run until it ends or is parked, and says how it stands. It returns an error when the machinery
 // cannot go on: the record could not be kept, the machine refused a transition, or the door gave up.
 func (m *Machine) Advance(ctx context.Context, r *Run, door Door, rec Recorder) (Outcome, error) {
-	if _, nothing := rec.(interface{ keepsNothing() }); !nothing {
-		r.speller = speller()
-		defer func() {
-			done(r.speller)
-			r.speller = nil
-		}()
-	}
 	for {
 		stage, ok := stages[r.state]
 		switch {
@@ -124,8 +117,8 @@ func (m *Machine) step(ctx context.Context, r *Run, stage Stage, door Door, rec 
 		return err
 	}
 	step := Step{From: r.state, To: to, On: judged.On}
-	if r.speller != nil {
-		r.spellStep(&step, wanted, event, judged.Fact)
+	if _, nothing := rec.(interface{ keepsNothing() }); !nothing {
+		step.encode(wanted, event, judged.Fact)
 	}
 	if err := rec.Append(step); err != nil {
 		return fmt.Errorf("the record cannot be kept, so the run stops here: %w", err)
@@ -135,28 +128,16 @@ func (m *Machine) step(ctx context.Context, r *Run, stage Stage, door Door, rec 
 	return nil
 }
 
-// spellStep writes what led to the step into the memory of the run's speller, one behind the other.
-func (r *Run) spellStep(s *Step, wanted Command, event Event, fact Fact) {
-	o := r.speller
-	b := appendSpelled(o, o.Room(), fact)
-	facts := len(b)
+// encode sets what led to the step.
+func (s *Step) encode(wanted Command, event Event, fact Fact) {
+	s.Facts, s.Command, s.Event = canonical.MustSorted(fact), null, null
 	if wanted != nil {
-		b = appendSpelled(o, b, wanted)
+		s.Command = canonical.MustSorted(wanted)
 	}
-	command := len(b)
-	s.Event = null
-	if listed, ok := event.(*ToolsListed); ok && listed.spelled != nil {
-		s.Event = listed.spelled
+	if listed, ok := event.(*ToolsListed); ok && listed.encoded != nil {
+		s.Event = listed.encoded
 	} else if event != nil {
-		b = appendSpelled(o, b, event)
-		s.Event = b[command:]
-	}
-	s.Facts, s.Command = b[:facts:facts], b[facts:command:command]
-	if wanted == nil {
-		s.Command = null
-	}
-	if cap(b) > maxRoom {
-		r.speller = new(canonical.Object)
+		s.Event = canonical.MustSorted(event)
 	}
 }
 
@@ -165,7 +146,7 @@ func (r *Run) consume(call *CallTool) error {
 	p, d := r.facts.Permitted, r.facts.Dispatched
 	if r.state != Dispatched || r.consumed || p == nil || d == nil ||
 		d.Permit != call.Permit || p.Permit != call.Permit || p.Server != call.Server || p.Tool != call.Tool ||
-		!p.is(call.Permit, r.id) || !bytes.Equal(call.Bytes, p.Arguments) ||
+		p.digest(r.id) != call.Permit || !bytes.Equal(call.Bytes, p.Arguments) ||
 		call.Round != p.Round || p.Round != r.request.round() || !bytes.Equal(call.Beside, r.request.Round) {
 		return ErrPermit
 	}

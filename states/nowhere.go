@@ -1,7 +1,7 @@
 package states
 
-// Nowhere is a [Recorder] that keeps nothing, for those who say that nothing is to be kept. Steps are not spelled for it: of
-// each it is told only the transition.
+// Nowhere is a [Recorder] that keeps nothing, for those who say that nothing is to be kept. Steps are not encoded for it:
+// it gets only the transition.
 type Nowhere struct{}
 
 // Append forgets the step.

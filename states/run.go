@@ -33,10 +33,7 @@ func (r *Request) round() canonical.Digest {
 
 // digest names the request.
 func (r *Request) digest() canonical.Digest {
-	o := speller()
-	defer done(o)
-	r.Spell(o)
-	return canonical.Sum("request", o.Bytes())
+	return canonical.Sum("request", canonical.MustSorted(r))
 }
 
 // A Run is one request on its way through the machine. One goroutine owns it; only [Machine.Advance] moves it.
@@ -50,8 +47,7 @@ type Run struct {
 	trail    []fsm.State
 	consumed bool // the permit has been handed out
 
-	facts   Facts
-	speller *canonical.Object // spells the steps, where they are recorded
+	facts Facts
 
 	usual [usualStates]fsm.State // what the trail takes
 }

@@ -36,7 +36,7 @@ func (validated) Judge(r *Run, ev Event) Judgement {
 		if !ok || !read.answers(wanted) {
 			return unexpected(ev, NotSent)
 		}
-		fact.History, fact.history = canonical.Sum("history", spelled(read)), read
+		fact.History, fact.history = canonical.Sum("history", canonical.MustSorted(read)), read
 	}
 	fact.Verdict = r.bundle.Authorize(f.tool, f.Definition, r.facts.Planned.plan.Args, fact.task(r.request.Task))
 	if !fact.Verdict.Allows() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"pgfsm/policy"
+	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -73,7 +74,7 @@ func BenchmarkRead(b *testing.B) {
 func inMemory(b *testing.B, bundle *policy.Bundle) func() {
 	m := statestest.MustMachine(b)
 	s := scenario(b, "eight-arguments")
-	listed, err := states.DecodeShared(states.SpellEvent(&states.ToolsListed{
+	listed, err := states.DecodeShared(canonical.MustSorted(&states.ToolsListed{
 		Happened: "tools_listed", Servers: statestest.Listings(statestest.Page),
 	}))
 	if err != nil {

@@ -66,7 +66,7 @@ func (c *cursor) Do(ctx context.Context, wanted states.Command) (states.Event, e
 	step := &c.steps[c.seq]
 	produced := jsontext.Value("null")
 	if wanted != nil {
-		produced = states.SpellCommand(wanted)
+		produced = canonical.MustSorted(wanted)
 	}
 	if !bytes.Equal(produced, step.Command) {
 		return nil, c.diverged("command", step.Command, produced)

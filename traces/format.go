@@ -1,7 +1,6 @@
 package traces
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -29,14 +28,7 @@ func head(last canonical.Digest, outcome []byte) canonical.Digest {
 
 // ending is the canonical form of an outcome.
 func ending(o states.Outcome) []byte {
-	to := canonical.NewObject(make([]byte, 0, roomAround))
-	o.Spell(to)
-	text := to.Bytes()
-	if bytes.Contains(text, []byte("\ufffd")) {
-		// Perhaps a text was not UTF-8. An object has one U+FFFD for several broken bytes in a row, and an outcome has one for each.
-		return canonical.MustSorted(o)
-	}
-	return text
+	return canonical.MustSorted(o)
 }
 
 // Header is all of a trace that is known before the first step. Its members stand in canonical order.
@@ -56,34 +48,20 @@ type Bundle struct {
 
 // canonical returns the header's canonical form.
 func (h *Header) canonical() []byte {
-	o := canonical.NewObject(make([]byte, 0, len(h.Bundle.Content)+len(h.Request.Text)+roomAround))
-	o.Object("bundle", func(o *canonical.Object) {
-		o.Raw("content", h.Bundle.Content)
-		o.Digest("digest", h.Bundle.Digest)
-	})
-	h.small(o)
-	return o.Bytes()
-}
-
-// small writes the members behind the bundle.
-func (h *Header) small(o *canonical.Object) {
-	o.Text("format", h.Format)
-	o.Digest("machine", h.Machine)
-	o.Object("request", h.Request.Spell)
-	o.Text("run_id", h.RunID)
+	return canonical.MustSorted(h)
 }
 
 // digest is what step 0 is chained to: the header, with the bundle's digest in the bundle's place. So the bundle, which
 // many runs share, is hashed once for all of them.
 func (h *Header) digest() canonical.Digest {
-	o := canonical.NewObject(make([]byte, 0, len(h.Request.Text)+roomAround))
-	o.Digest("bundle", h.Bundle.Digest)
-	h.small(o)
-	return canonical.Sum(kindHeader, o.Bytes())
+	return canonical.Sum(kindHeader, canonical.MustSorted(&struct {
+		Bundle  canonical.Digest `json:"bundle"`
+		Format  string           `json:"format"`
+		Machine canonical.Digest `json:"machine"`
+		Request *states.Request  `json:"request"`
+		RunID   string           `json:"run_id"`
+	}{h.Bundle.Digest, h.Format, h.Machine, &h.Request, h.RunID}))
 }
-
-// roomAround is about what a header holds beside its large values, and what an outcome does.
-const roomAround = 512
 
 // NewHeader makes the header of a run that starts now.
 func NewHeader(m *states.Machine, r *states.Run) Header {

@@ -123,7 +123,7 @@ func TestReplayJudgesAnew(t *testing.T) {
 
 // TestNothingIsCompiledPerRun counts allocations: compiling the default rules alone takes more than a hundred thousand.
 func TestNothingIsCompiledPerRun(t *testing.T) {
-	const most = 270
+	const most = 1000
 	m := statestest.MustMachine(t)
 	s := scenario(t, "eight-arguments")
 	bundle := statestest.NewGates().Bundle()

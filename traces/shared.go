@@ -169,8 +169,7 @@ func (h *Header) read(d *document) error {
 	if err != nil {
 		return err
 	}
-	o := canonical.NewObject(make([]byte, 0, len(stated)))
-	if h.Request.Spell(o); !bytes.Equal(o.Bytes(), stated) {
+	if !bytes.Equal(canonical.MustSorted(&h.Request), stated) {
 		return errors.New("its request is not in its one form: a member is missing, or is another one")
 	}
 	if err := canonical.Unmarshal(d.runID, &h.RunID); err != nil {

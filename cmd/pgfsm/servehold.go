@@ -169,7 +169,7 @@ func (a *app) maxAge() time.Duration {
 
 // attach answers a call that repeats one which was held, and whose outcome its caller was not told yet.
 func (g *gate) attach(ctx context.Context, ask *gateway.Ask, text []byte) (answer gateway.Answer, found bool) {
-	plan, v := policy.ReadCall(text, nil, g.bundle.Limits())
+	plan, v := policy.ReadCall(text, g.bundle.Limits())
 	if !v.Allows() {
 		return answer, false // a run will say so
 	}

@@ -66,24 +66,21 @@ func isName(s string) bool {
 	return s != "" && s[0] >= 'A' && s[0] <= 'Z'
 }
 
-// schema writes the argument's schema.
-func (a *argument) schema(o *canonical.Object) {
-	kind := ""
+// schema returns the argument's schema.
+func (a *argument) schema() map[string]any {
+	s := make(map[string]any)
+	kind := string(a.form)
 	switch a.form {
 	case formTexts:
-		kind = "array"
-		o.Raw("items", []byte(`{"type":"string"}`))
+		kind, s["items"] = "array", map[string]any{"type": "string"}
 	case formItems:
-		kind = "array"
-		o.Raw("items", []byte(`{"type":"object"}`))
-	default:
-		kind = string(a.form)
+		kind, s["items"] = "array", map[string]any{"type": "object"}
 	}
+	s["type"] = kind
 	if a.nullable {
-		o.Texts("type", []string{kind, "null"})
-		return
+		s["type"] = []string{kind, "null"}
 	}
-	o.Text("type", kind)
+	return s
 }
 
 // arguments reads the parameters of a tool.
@@ -107,16 +104,14 @@ func (t *tool) definition(name string) (jsontext.Value, error) {
 		return nil, fmt.Errorf("the tool %s: %w", name, err)
 	}
 	byName := make(map[string]*argument)
-	properties := make(map[string]jsontext.Value)
+	properties := make(map[string]any)
 	required := []string{}
 	for _, a := range all {
 		if byName[a.name] != nil {
 			return nil, fmt.Errorf("the tool %s has two parameters %q", name, a.name)
 		}
 		byName[a.name] = a
-		o := canonical.NewObject(nil)
-		a.schema(o)
-		properties[a.name] = o.Bytes()
+		properties[a.name] = a.schema()
 		if a.required {
 			required = append(required, a.name)
 		}

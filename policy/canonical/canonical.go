@@ -103,15 +103,6 @@ func Explain(err error) error {
 
 // JSON returns doc in canonical form, or an error if doc is not strict JSON. It does not change doc.
 func JSON(doc []byte) ([]byte, error) {
-	o := ordinary{doc: doc, out: make([]byte, 0, len(doc))}
-	if o.whole() {
-		return o.out, nil
-	}
-	return decoded(doc)
-}
-
-// decoded is what the decoder makes of doc.
-func decoded(doc []byte) ([]byte, error) {
 	c, err := jsontext.AppendFormat(make([]byte, 0, len(doc)), doc, form)
 	if err != nil {
 		return nil, Explain(err)
@@ -151,6 +142,12 @@ func MustMarshal(v any) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("canonical: a value that must encode does not: %v", err))
 	}
+	return b
+}
+
+// AppendText appends s as a JSON string in canonical form, with U+FFFD for each byte that is not UTF-8.
+func AppendText(b []byte, s string) []byte {
+	b, _ = jsontext.AppendQuote(b, s) // its one error says that it replaced something
 	return b
 }
 

@@ -17,52 +17,15 @@ type Digest string
 // Sum returns the digest of a thing of the given kind ("plan", "trace step", …) from its canonical bytes, which may come in
 // pieces. Two things of different kinds never share a digest, whatever their bytes.
 func Sum(kind string, pieces ...[]byte) Digest {
-	text := written(sum(kind, pieces...))
-	return Digest(text[:])
-}
-
-// Names reports whether d is the digest of b, as [Sum] gives it.
-func (d Digest) Names(kind string, b []byte) bool {
-	text := written(sum(kind, b))
-	return string(d) == string(text[:])
-}
-
-func sum(kind string, pieces ...[]byte) [sha256.Size]byte {
-	size := len(kindPrefix) + len(kind) + 1
+	h := NewHasher(kind)
 	for _, piece := range pieces {
-		size += len(piece)
+		h.Write(piece)
 	}
-	var small [smallThing]byte
-	if size > len(small) {
-		h := hashers.Get().(*Hasher)
-		defer hashers.Put(h)
-		h.start(kind)
-		for _, piece := range pieces {
-			h.Write(piece)
-		}
-		return h.end()
-	}
-	thing := append(append(append(small[:0], kindPrefix...), kind...), 0)
-	for _, piece := range pieces {
-		thing = append(thing, piece...)
-	}
-	return sha256.Sum256(thing)
+	return h.Digest()
 }
-
-// smallThing is the size up to which a thing is hashed without a hasher of its own.
-const smallThing = 1 << 10
 
 // kindPrefix stands before the kind in what is hashed.
 const kindPrefix = "pgfsm "
-
-// writtenSize is the length of a written digest.
-const writtenSize = len(DigestPrefix) + 2*sha256.Size
-
-func written(sum [sha256.Size]byte) (text [writtenSize]byte) {
-	copy(text[:], DigestPrefix)
-	hex.Encode(text[len(DigestPrefix):], sum[:])
-	return text
-}
 
 // SumOf returns the digest of the canonical form of v.
 func SumOf(kind string, v any) (Digest, error) {

@@ -2,33 +2,27 @@ package canonical
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"hash"
-	"sync"
 )
 
-// A Hasher computes digests of one kind of thing from pieces of its canonical form, so that what is large need not be
-// put together first. It is used over and over, by one goroutine.
+// A Hasher computes digests of one kind of thing from pieces of its canonical form. One goroutine may use it for several
+// digests, one after the other.
 type Hasher struct {
-	h     hash.Hash
-	begin []byte
-	sum   [sha256.Size]byte
+	kind string
+	h    hash.Hash
 }
 
 // NewHasher begins the digest of a thing of the given kind; see [Sum].
 func NewHasher(kind string) *Hasher {
-	h := &Hasher{h: sha256.New()}
-	h.start(kind)
+	h := &Hasher{kind, sha256.New()}
+	h.begin()
 	return h
 }
 
-// hashers are for things that are hashed at once and are large.
-var hashers = sync.Pool{New: func() any { return &Hasher{h: sha256.New()} }}
-
-// start begins the digest of a thing of another kind.
-func (s *Hasher) start(kind string) {
-	s.begin = append(append(append(s.begin[:0], kindPrefix...), kind...), 0)
+func (s *Hasher) begin() {
 	s.h.Reset()
-	s.h.Write(s.begin)
+	s.h.Write([]byte(kindPrefix + s.kind + "\x00"))
 }
 
 // Write adds a piece. It never fails.
@@ -36,13 +30,7 @@ func (s *Hasher) Write(piece []byte) { s.h.Write(piece) }
 
 // Digest returns the digest of all pieces and begins the next.
 func (s *Hasher) Digest() Digest {
-	text := written(s.end())
-	return Digest(text[:])
-}
-
-func (s *Hasher) end() [sha256.Size]byte {
-	s.h.Sum(s.sum[:0])
-	s.h.Reset()
-	s.h.Write(s.begin)
-	return s.sum
+	d := Digest(DigestPrefix + hex.EncodeToString(s.h.Sum(nil)))
+	s.begin()
+	return d
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Strings appends to found what doc says: doc itself, and every string in it, names too, in order, as far as doc is JSON. What
-// stands behind the first mistake is not looked at; a name that stands twice is none.
+// Strings appends to found doc itself and every string in it, member names too, in order, up to the first mistake in doc.
+// A duplicate member name is no mistake here.
 func Strings(found []string, doc []byte) []string {
 	found = append(found, string(doc))
 	dec := jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true))

@@ -17,24 +17,13 @@ type encodedText struct {
 	Base64 string `json:"base64"`
 }
 
-// append appends the one spelling of t.
-func (t Text) append(b []byte) []byte {
-	if quoted, ok := quote(b, []byte(t)); ok {
-		return quoted
-	}
-	if !utf8.Valid(t) {
-		b = append(b, `{"base64":"`...)
-		return append(base64.StdEncoding.AppendEncode(b, t), `"}`...)
-	}
-	b, err := jsontext.AppendQuote(b, t)
-	if err != nil {
-		panic("canonical: valid UTF-8 that cannot be quoted: " + err.Error())
-	}
-	return b
-}
-
 // MarshalJSONTo writes the one spelling of t.
-func (t Text) MarshalJSONTo(enc *jsontext.Encoder) error { return enc.WriteValue(t.append(nil)) }
+func (t Text) MarshalJSONTo(enc *jsontext.Encoder) error {
+	if utf8.Valid(t) {
+		return enc.WriteToken(jsontext.String(string(t)))
+	}
+	return json.MarshalEncode(enc, encodedText{base64.StdEncoding.EncodeToString(t)})
+}
 
 // UnmarshalJSONFrom reads the one spelling of t and refuses every other.
 func (t *Text) UnmarshalJSONFrom(dec *jsontext.Decoder) error {

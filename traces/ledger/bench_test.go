@@ -40,7 +40,7 @@ type office struct {
 
 func newOffice(tb testing.TB, path string) *office {
 	tb.Helper()
-	listed, err := states.DecodeShared(states.SpellEvent(&states.ToolsListed{
+	listed, err := states.DecodeShared(canonical.MustSorted(&states.ToolsListed{
 		Happened: "tools_listed", Servers: statestest.Listings(statestest.Page),
 	}))
 	if err != nil {

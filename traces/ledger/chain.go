@@ -20,21 +20,9 @@ const Format = "pgfsm.ledger/v1"
 
 // digest is the event's hash: over its canonical form without the hash.
 func (e *Event) digest() canonical.Digest {
-	return canonical.Sum(kindEvent, e.canonical(make([]byte, 0, len(e.Payload)+512)))
-}
-
-// canonical is the event's canonical form without the hash. It may write over b.
-func (e *Event) canonical(b []byte) []byte {
-	o := canonical.NewObject(b[:0])
-	o.Text("at", e.At)
-	o.Text("by", e.By)
-	o.Raw("payload", e.text())
-	o.Digest("prev", e.Prev)
-	o.Text("run", e.RunID)
-	o.Digest("run_prev", e.RunPrev)
-	number(o, "seq", e.Seq)
-	o.Text("type", string(e.Type))
-	return o.Bytes()
+	unhashed := *e
+	unhashed.Hash = ""
+	return canonical.Sum(kindEvent, unhashed.Encode(e.text()))
 }
 
 // text is the payload as it is hashed: a reference is a string.

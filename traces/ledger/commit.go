@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"runtime"
@@ -142,7 +141,7 @@ func (l *Ledger) together(all []*operation) (errs []error, err error) {
 			return err
 		}
 		errs = make([]error, len(all))
-		b := &batch{Tx: tx, link: end, now: now, payload: make([]byte, 0, usualEvent), text: make([]byte, 0, usualEvent)}
+		b := &batch{Tx: tx, link: end, now: now}
 		for i, o := range all {
 			b.wrote = false
 			if errs[i] = o.do(b); errs[i] == nil {
@@ -157,9 +156,6 @@ func (l *Ledger) together(all []*operation) (errs []error, err error) {
 	return errs, err
 }
 
-// usualEvent is room for what most events say.
-const usualEvent = 1 << 10
-
 // A batch is a transaction with the end of the chain.
 type batch struct {
 	Tx
@@ -167,8 +163,6 @@ type batch struct {
 	now   string
 	wrote bool    // the operation has written something
 	added []Event // by the operation, and not in the store yet
-
-	payload, text []byte // room for those of one event
 }
 
 // flush puts the events of an operation into the store, all at once. Operations do not read events that they add; who
@@ -191,14 +185,10 @@ func (b *batch) add(r *Request, run, by string, p payload) error {
 		e.RunPrev = r.Hash
 	}
 	var err error
-	if b.payload, err = spelled(b.payload, p); err != nil {
+	if e.Payload, err = b.aside(canonical.MustSorted(p)); err != nil {
 		return err
 	}
-	if e.Payload, err = b.aside(b.payload); err != nil {
-		return err
-	}
-	b.text = e.canonical(b.text)
-	e.Hash = canonical.Sum(kindEvent, b.text)
+	e.Hash = e.digest()
 	if r != nil {
 		if err := project(r, &e, p); err != nil {
 			return err
@@ -212,10 +202,10 @@ func (b *batch) add(r *Request, run, by string, p payload) error {
 	return nil
 }
 
-// aside returns a copy of a payload as it stands in its row: a large one is put as a blob.
+// aside returns a payload as its row has it: a large one is put as a blob.
 func (b *batch) aside(text []byte) (jsontext.Value, error) {
 	if len(text) <= MaxInline {
-		return bytes.Clone(text), nil
+		return text, nil
 	}
 	ref, err := inline(text, b.PutBlob)
 	return jsontext.Value(ref), err

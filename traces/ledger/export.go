@@ -3,7 +3,6 @@ package ledger
 import (
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -13,7 +12,6 @@ import (
 // Export writes all events, oldest first, one a line, in canonical form and with their payloads whole. A payload of more
 // than [MaxInline] bytes stood in the event as its [Ref]; its hash is over that. It returns how many events it wrote.
 func Export(r Reader, to io.Writer) (n int64, err error) {
-	var line []byte
 	for e, err := range r.Events(0) {
 		if err != nil {
 			return n, err
@@ -22,8 +20,7 @@ func Export(r Reader, to io.Writer) (n int64, err error) {
 		if err != nil {
 			return n, fmt.Errorf("event %d: %w", e.Seq, err)
 		}
-		line = append(e.Spell(line[:0], value), '\n')
-		if _, err := to.Write(line); err != nil {
+		if _, err := to.Write(append(e.Encode(value), '\n')); err != nil {
 			return n, err
 		}
 		n++
@@ -31,19 +28,22 @@ func Export(r Reader, to io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// Spell appends the event in canonical form, with its payload as it is given.
-func (e *Event) Spell(b []byte, payload jsontext.Value) []byte {
-	o := canonical.NewObject(b)
-	o.Text("at", e.At)
-	o.Text("by", e.By)
-	o.Digest("hash", e.Hash)
-	o.Raw("payload", payload)
-	o.Digest("prev", e.Prev)
-	o.Text("run", e.RunID)
-	o.Digest("run_prev", e.RunPrev)
-	o.Raw("seq", strconv.AppendInt(nil, e.Seq, 10))
-	o.Text("type", string(e.Type))
-	return o.Bytes()
+// encodedEvent is an event as it is exported and, without its hash, hashed.
+type encodedEvent struct {
+	At      string           `json:"at"`
+	By      string           `json:"by"`
+	Hash    canonical.Digest `json:"hash,omitempty"`
+	Payload jsontext.Value   `json:"payload"`
+	Prev    canonical.Digest `json:"prev"`
+	Run     string           `json:"run"`
+	RunPrev canonical.Digest `json:"run_prev"`
+	Seq     int64            `json:"seq"`
+	Type    Type             `json:"type"`
+}
+
+// Encode returns the event in canonical form, with the given payload.
+func (e *Event) Encode(payload jsontext.Value) []byte {
+	return canonical.MustSorted(&encodedEvent{e.At, e.By, e.Hash, payload, e.Prev, e.RunID, e.RunPrev, e.Seq, e.Type})
 }
 
 // Whole returns what an event says, also where it stands in a blob.

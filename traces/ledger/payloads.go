@@ -12,8 +12,6 @@ import (
 // A payload is what an event of one type says. Its members stand in canonical order.
 type payload interface {
 	kind() Type
-	// spell writes the members; see [spelled].
-	spell(*canonical.Object)
 	// apply moves the request that the event is about. Events that are about none leave it alone. An error means that the
 	// event cannot have happened to a request that stands like this.
 	apply(*Request, *Event) error
