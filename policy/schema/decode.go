@@ -8,7 +8,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -36,37 +35,23 @@ type level struct {
 // A decoder reads one strict JSON value into the validator's data model: map[string]any, []any, string, Number, bool
 // and nil. A number keeps its literal.
 type decoder struct {
-	in       bytes.Buffer
-	dec      jsontext.Decoder
+	dec      *jsontext.Decoder
 	lim      Limits
 	maxDepth int
 	tally    []level // by depth
 }
 
-var decoders = sync.Pool{New: func() any { return new(decoder) }}
-
-// decode reads doc, nesting at most maxDepth levels. The release function must be called when the tally is no longer
-// needed.
-func decode(doc []byte, maxDepth int, lim Limits) (v any, tally []level, release func(), err error) {
-	d := decoders.Get().(*decoder)
-	d.in = *bytes.NewBuffer(doc)
+// decode reads doc, nesting at most maxDepth levels.
+func decode(doc []byte, maxDepth int, lim Limits) (v any, tally []level, err error) {
 	// Duplicate names are found below, by the map that is built anyway.
-	d.dec.Reset(&d.in, jsontext.AllowDuplicateNames(true))
-	d.lim, d.maxDepth, d.tally = lim, maxDepth, d.tally[:0]
+	d := &decoder{dec: jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true)), lim: lim, maxDepth: maxDepth}
 	v, err = d.value(0)
 	if err == nil {
 		if _, end := d.dec.ReadToken(); !errors.Is(end, io.EOF) {
 			err = errors.New("there is text behind the JSON value")
 		}
 	}
-	return v, d.tally, d.release, err
-}
-
-// release lets go of the document before the decoder is used again.
-func (d *decoder) release() {
-	d.in = bytes.Buffer{}
-	d.dec.Reset(&d.in)
-	decoders.Put(d)
+	return v, d.tally, err
 }
 
 func (d *decoder) value(depth int) (any, error) {

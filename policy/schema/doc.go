@@ -26,9 +26,6 @@
 // at each depth can cost at most, and Judge refuses a document whose values would cost too much together, before it
 // evaluates anything.
 //
-// An object of plain text, whole numbers, true, false and null whose schemas say no more than types, lengths and words is
-// judged while it is read, where it is surely valid; the validator is asked about everything else.
-//
 // # The closed world
 //
 // A key that the schema does not name is refused at every depth, unless the schema says in words what becomes of other

@@ -60,8 +60,7 @@ func parse(raw []byte, lim Limits) (doc any, dialect string, g *guard, err error
 		}
 		return nil, "", nil, &RefusedError{code, "", visible(err.Error(), maxMessage)}
 	}
-	doc, _, release, err := decode(raw, lim.Depth, lim)
-	defer release()
+	doc, _, err = decode(raw, lim.Depth, lim)
 	if err != nil {
 		code := CodeNotStrict
 		switch {

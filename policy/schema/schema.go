@@ -18,7 +18,6 @@ type Schema struct {
 	closed   *jsonschema.Schema // in the open world, the schema as it is
 	original *jsonschema.Schema // nil if whatever is closed-valid is valid
 	costs    []*costs           // of closed and, if it is there, of original
-	ordinary *ordinary          // what closed says of ordinary documents, if it alone is asked and says no more
 	lim      Limits
 }
 
@@ -77,8 +76,6 @@ func compileAs(raw []byte, lim Limits, shut bool) (s *Schema, err error) {
 	if c.twice {
 		s.original = root
 		s.costs = append(s.costs, g.costs(lim.DocDepth))
-	} else {
-		s.ordinary = newOrdinary(s.closed, s.costs[0].rows, lim)
 	}
 	namesInPlace(g.order)
 	namesInPlace(all.order)
@@ -165,11 +162,7 @@ func (s *Schema) Judge(doc []byte) (err error) {
 		}
 	}()
 	budget := uint64(max(0, s.lim.DocWork)) + uint64(max(0, s.lim.DocWorkPerByte))*uint64(len(doc))
-	if s.ordinary.admits(doc, budget) {
-		return nil
-	}
-	v, tally, release, err := decode(doc, s.lim.DocDepth, s.lim)
-	defer release()
+	v, tally, err := decode(doc, s.lim.DocDepth, s.lim)
 	if err != nil {
 		return unreadable(err)
 	}
