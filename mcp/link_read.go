@@ -56,12 +56,10 @@ func readHeard(doc []byte) (h heard, err error) {
 		*slot = value
 		return nil
 	}
-	plain, err := wire.Plain(doc, take)
-	if !plain { // it may still be one that passes: inside of what passes nothing is judged
-		err = wire.Each(doc, take, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-		if err == nil && method == nil && !utf8.Valid(doc) { // of a request or notification judge says unfit
-			err = errors.New("it is not UTF-8")
-		}
+	// What a server sends for the client is not judged inside, but that it is UTF-8.
+	err = wire.Members(doc, take, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err == nil && method == nil && !utf8.Valid(doc) { // judge refuses a request or notification
+		err = errors.New("it is not UTF-8")
 	}
 	if err != nil {
 		return h, err

@@ -129,3 +129,5 @@ func ordinaryValue(value string) bool {
 	}
 	return true
 }
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }

@@ -10,33 +10,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Members calls visit for each member of the one JSON object in doc, in order, with a slice of doc as the value. Names
-// that come twice at any depth, broken UTF-8, anything but an object and text behind it are errors.
-func Members(doc []byte, visit func(name string, value jsontext.Value) error) error {
-	if plain, err := Plain(doc, visit); plain {
-		return err
-	}
-	return Each(doc, visit)
-}
-
-// Plain is [Members], but that it reports whether doc is an object that can be read in one go, and calls nobody if it is not. Nearly all that
-// are well formed and small can be.
-func Plain(doc []byte, visit func(name string, value jsontext.Value) error) (bool, error) {
-	var q quick
-	if !q.read(doc) {
-		return false, nil
-	}
-	for _, m := range q.members[:q.n] {
-		if err := visit(string(m.name), m.value); err != nil {
-			return true, err
-		}
-	}
-	return true, nil
-}
-
-// Each calls visit for each member of the one JSON object in doc, in order, as a decoder with these options reads it. What is wrong is
-// said when it is met, after the members before it.
-func Each(doc []byte, visit func(name string, value jsontext.Value) error, options ...jsontext.Options) error {
+// Members calls visit for each member of the one JSON object in doc, in order, with a slice of doc as the value. Unless the
+// options say otherwise, duplicate names at any depth and broken UTF-8 are errors; anything but an object and text behind it
+// always are. An error is returned after the members before it were visited.
+func Members(doc []byte, visit func(name string, value jsontext.Value) error, options ...jsontext.Options) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(doc), options...)
 	if dec.PeekKind() != '{' {
 		if _, err := dec.ReadValue(); err != nil {
@@ -80,16 +57,7 @@ func Member(doc []byte, name string) (value jsontext.Value) {
 	if len(doc) == 0 {
 		return nil
 	}
-	var q quick
-	if q.read(doc) {
-		for _, m := range q.members[:q.n] {
-			if string(m.name) == name {
-				return m.value
-			}
-		}
-		return nil
-	}
-	err := Each(doc, func(n string, v jsontext.Value) error {
+	err := Members(doc, func(n string, v jsontext.Value) error {
 		if n == name {
 			value = v
 		}

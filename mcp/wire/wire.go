@@ -96,16 +96,11 @@ func reason(err error) string {
 
 func read(doc []byte) (m Message, err error) {
 	var version jsontext.Value
-	var q quick
-	if q.read(doc) {
-		for _, member := range q.members[:q.n] {
-			if err := m.take(member.name, member.value, &version); err != nil {
-				return m, err
-			}
-		}
-	} else if err := depth(doc); err != nil {
+	if err := depth(doc); err != nil {
 		return m, err
-	} else if err := Each(doc, func(name string, value jsontext.Value) error { return m.take([]byte(name), value, &version) }); err != nil {
+	}
+	err = Members(doc, func(name string, value jsontext.Value) error { return m.take(name, value, &version) })
+	if err != nil {
 		return m, err
 	}
 	switch {
@@ -124,8 +119,8 @@ func read(doc []byte) (m Message, err error) {
 }
 
 // take takes one member of the envelope.
-func (m *Message) take(name []byte, value jsontext.Value, version *jsontext.Value) error {
-	switch string(name) {
+func (m *Message) take(name string, value jsontext.Value, version *jsontext.Value) error {
+	switch name {
 	case "jsonrpc":
 		*version = value
 	case "id":
