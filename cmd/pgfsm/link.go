@@ -34,8 +34,9 @@ func newLink(w world) *cobra.Command {
 		Use:   "link {claude|cursor|vscode}",
 		Short: "Write the entry by which a client reaches the gateway into the client's file",
 		Long: `link adds an entry named pgfsm to the client's own file of MCP servers, so that the client talks to pgfsm serve.
-Everything else in the file stays as it is, byte for byte; what it was is kept beside it, in FILE.bak. A file that cannot be
-read strictly is left alone. The client's other entries still go past the gateway: remove those that it stands in front of.
+All other members of the file stay; the file is indented anew, and its former content is kept in FILE.bak. A file that is not
+plain JSON, because it has comments for example, is left alone: link prints the entry, and you add it. The client's other
+entries still go past the gateway: remove those whose servers the gateway now serves.
 
   claude  claude_desktop_config.json of Claude Desktop, which starts pgfsm itself (--stdio)
   cursor  .cursor/mcp.json in the home folder; it connects to serve.listen (--http)
@@ -45,7 +46,7 @@ With --server NAME the client gets the endpoint of that server alone, with that 
 then named pgfsm-NAME. With --token-env NAME the client presents the token that stands in that variable of its own
 environment; the token itself is never written.
 
-Exit codes: 0 done, or there was nothing to do; 2 could not.`,
+Exit codes: 0 the file has the entry; 2 it does not.`,
 		Example: `  pgfsm link claude -c pgfsm.yaml --dry-run
   pgfsm link cursor -c pgfsm.yaml --token-env PGFSM_AGENT_TOKEN
   pgfsm link vscode -c pgfsm.yaml --server files`,
@@ -91,43 +92,30 @@ func (o *linkOptions) link(w world, word string) error {
 	if err != nil {
 		return err
 	}
-	edit, err := spliceEntry(was.text, client.comments, client.key, name, entry)
-	if err != nil {
-		return refusedLink(path, err, client.comments)
-	}
-	if edit.change == linkReplaced && !o.force {
+	edited, change, err := editEntry(was.text, client.key, name, entry)
+	done := linked{Client: client.word, File: path, Entry: name, Change: change, DryRun: o.dryRun, Value: entry}
+	switch {
+	case err != nil:
+		done.printEntry(w)
+		return fmt.Errorf("%s: %w; nothing was written: add the entry to %q yourself", path, err, client.key)
+	case change == linkReplaced && !o.force:
 		return fmt.Errorf("%s has another entry named %s, and nothing was written: look at it, then say --force to replace it", path, name)
+	case len(edited) > maxConfigBytes:
+		return fmt.Errorf("%s would have %d bytes; at most %d are read", path, len(edited), maxConfigBytes)
 	}
-	if len(edit.text) > maxConfigBytes {
-		return fmt.Errorf("%s would have %d bytes; at most %d are read", path, len(edit.text), maxConfigBytes)
-	}
-	done := linked{Client: client.word, File: path, Entry: name, Change: edit.change, DryRun: o.dryRun, Value: entry}
-	if !o.dryRun && edit.change != linkNone {
-		if done.Backup, err = was.replace(edit.text); err != nil {
+	if !o.dryRun && change != linkNone {
+		if done.Backup, err = was.replace(edited); err != nil {
 			return err
 		}
 	}
 	if o.json {
 		return printJSON(w.stdout, withVersion{schemaVersion, done})
 	}
-	done.print(w, &client, edit)
+	done.print(w, &client)
 	if !o.dryRun {
 		done.next(w, &client, to, from)
 	}
 	return nil
-}
-
-// refusedLink says that a client's file is left alone, and why.
-func refusedLink(path string, err error, comments bool) error {
-	var fault *linkFaultError
-	if !errors.As(err, &fault) {
-		return err
-	}
-	remedy := "comments and commas behind the last member are not accepted either"
-	if comments {
-		remedy = "comments and commas behind the last member are accepted"
-	}
-	return fmt.Errorf("%s:%w; nothing was written: mend it first (%s)", path, err, remedy)
 }
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -208,20 +196,25 @@ type withVersion struct {
 }
 
 // print shows the entry as a change of the file. Nothing else of the file is shown, for secrets may stand anywhere in it.
-func (d *linked) print(w world, client *linkClient, edit linkEdit) {
+func (d *linked) print(w world, client *linkClient) {
 	path := visible.Text(d.File)
 	switch {
 	case d.Change == linkNone:
 		fmt.Fprintf(w.stdout, "%s has this entry already; nothing was written\n", path)
 		return
 	case d.DryRun:
-		fmt.Fprintf(w.stdout, "%s, line %d, in %s (nothing was written):\n", path, edit.line, client.key)
+		fmt.Fprintf(w.stdout, "%s, in %s (nothing was written):\n", path, client.key)
 	default:
-		fmt.Fprintf(w.stdout, "%s, line %d, in %s:\n", path, edit.line, client.key)
+		fmt.Fprintf(w.stdout, "%s, in %s:\n", path, client.key)
 	}
 	if d.Change == linkReplaced {
 		fmt.Fprintf(w.stdout, "- %q: … (what stood there is not shown: it may hold secrets)\n", d.Entry)
 	}
+	d.printEntry(w)
+}
+
+// printEntry shows the entry alone.
+func (d *linked) printEntry(w world) {
 	shown := d.Value.Clone()
 	if err := shown.Indent(); err != nil {
 		panic("the entry that was made is no JSON: " + err.Error())

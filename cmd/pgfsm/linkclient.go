@@ -18,12 +18,11 @@ const desktopFile = "claude_desktop_config.json"
 
 // A linkClient is a program that keeps a file of MCP servers, into which an entry of ours is written.
 type linkClient struct {
-	word     string // on the command line
-	called   string
-	key      string // under which the file has its servers
-	comments bool   // the client takes comments and commas behind the last member
-	http     bool   // reached by HTTP where nobody says how
-	named    bool   // an entry says its type, also where that shows
+	word   string // on the command line
+	called string
+	key    string // under which the file has its servers
+	http   bool   // reached by HTTP where nobody says how
+	named  bool   // an entry says its type, also where that shows
 	// where the file is; env are the variables of this process.
 	where func(system string, env func(string) string) (string, error)
 	// reference is how the file refers to a variable of the client's environment.
@@ -37,7 +36,7 @@ func linkClients() []linkClient {
 		{word: "claude", called: "Claude", key: "mcpServers", where: desktopPlace,
 			reference: func(name string) string { return "${" + name + "}" }},
 		{word: "cursor", called: "Cursor", key: "mcpServers", http: true, where: cursorPlace, reference: prefixed},
-		{word: "vscode", called: "VS Code", key: "servers", comments: true, http: true, named: true, where: workspacePlace,
+		{word: "vscode", called: "VS Code", key: "servers", http: true, named: true, where: workspacePlace,
 			reference: prefixed},
 	}
 }
