@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"pgfsm/fsm"
+	"pgfsm/fsm/fsmtest"
 )
 
 func TestMutantsAreAllRefused(t *testing.T) {
@@ -14,7 +15,7 @@ func TestMutantsAreAllRefused(t *testing.T) {
 	if _, err := fsm.Compile(table); err != nil {
 		t.Fatalf("Compile(realistic) = %v, want nil", err)
 	}
-	mutants, kinds := fsm.Mutants(table), map[string]int{}
+	mutants, kinds := fsmtest.Mutants(table), map[string]int{}
 	for _, mutant := range mutants {
 		kind, _, _ := strings.Cut(mutant.Name, " ")
 		kinds[kind]++
@@ -36,7 +37,7 @@ func TestMutantsAreAllRefused(t *testing.T) {
 func TestMutantsLiveWithoutClaims(t *testing.T) {
 	table := realistic()
 	table.Claims.Exits = nil
-	lives := slices.ContainsFunc(fsm.Mutants(table), func(m fsm.Mutant[*subject]) bool {
+	lives := slices.ContainsFunc(fsmtest.Mutants(table), func(m fsmtest.Mutant[*subject]) bool {
 		_, err := fsm.Compile(m.Table)
 		return err == nil
 	})
@@ -48,7 +49,7 @@ func TestMutantsLiveWithoutClaims(t *testing.T) {
 func TestMutantsLeaveTheTableAlone(t *testing.T) {
 	table := realistic()
 	before := table.Spec()
-	fsm.Mutants(table)
+	fsmtest.Mutants(table)
 	for i, r := range table.Spec().Rows {
 		if r != before.Rows[i] {
 			t.Errorf("Mutants changed row %d to %v, want %v", i+1, r, before.Rows[i])

@@ -23,7 +23,8 @@
 // # Proofs and pictures
 //
 // [Prove], [Report], [DOT], [SVG], [Mermaid] and [JSON] read the [Spec]: the table without its functions. All of them
-// give the same bytes for the same Spec. [Mutants] makes the broken copies of a table that its test must see refused.
+// give the same bytes for the same Spec. Package fsmtest makes the broken copies
+// of a table that its test must see refused.
 //
 // The package is pure: no clock, no randomness, no files, no network.
 package fsm

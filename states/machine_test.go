@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"pgfsm/fsm"
+	"pgfsm/fsm/fsmtest"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -48,7 +49,7 @@ func TestScenarios(t *testing.T) {
 }
 
 func TestMutantsOfTheTableAreRefused(t *testing.T) {
-	mutants := fsm.Mutants(states.Table())
+	mutants := fsmtest.Mutants(states.Table())
 	if len(mutants) < len(states.Table().Rows) {
 		t.Fatalf("only %d mutants for %d rows", len(mutants), len(states.Table().Rows))
 	}
