@@ -45,7 +45,8 @@ var neighbours = map[string][]string{
 	"loopback":    {},
 	"mcp/toy":     {"config", "policy/canonical"},
 	"mcp":         {"deadline", "loopback", "policy"},
-	"traces":      {"deadline", "fsm", "loopback", "policy", "states"},
+	"traces":      {"deadline", "fsm", "loopback", "policy", "states", "web"},
+	"web":         {},
 	"fsm/fsmtest": {"fsm"},
 }
 

@@ -7,7 +7,8 @@
 // # Arms
 //
 // What a gate is worth is the difference between two arms. Each [Arm] up to [Grants] adds to the one before it; the last two have
-// the gates of [Grants] and differ in who answers. arms.go says how, in one place, by changing what the bundle is compiled from. The machine is the same in all but the first, which has none.
+// the gates of [Grants] and differ in who answers. arms.go says how, in one place, by changing what the bundle is compiled from.
+// The machine is the same in all but the first, which has none.
 //
 // # What counts
 //

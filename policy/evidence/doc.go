@@ -28,7 +28,8 @@
 //
 // The payload is read in document order. Evidence stands in a string value in one of three ways: it is the whole value;
 // it is a whole part of the value and its two ends are clean; or it is a substring of the value with at least [MinWords]
-// words and its two ends are clean. It stands in a number, true or false if it is the whole literal. Member names and null are never evidence, and neither is text without a letter or a number.
+// words and its two ends are clean. It stands in a number, true or false if it is the whole literal. Member names and null are
+// never evidence, and neither is text without a letter or a number.
 // The first place in document order, and in a value the first offset, is the one that is reported.
 //
 // A value has three kinds of parts, each without the spaces, tabs and carriage returns at its ends:
