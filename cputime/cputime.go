@@ -1,4 +1,4 @@
-// Package cputime says what processor time this process has used: a figure for benchmarks that other work on the machine hardly moves.
+// Package cputime says what processor time this process has used: a figure for benchmarks and tests that other work on the machine hardly moves.
 // It is for tests.
 package cputime
 
@@ -6,6 +6,6 @@ import "testing"
 
 // Measure begins to measure. What it returns is called when the loop is over, and reports cpu-ns/op.
 func Measure(b *testing.B) (done func()) {
-	before := used()
-	return func() { b.ReportMetric(float64(used()-before)/float64(b.N), "cpu-ns/op") }
+	before := Used()
+	return func() { b.ReportMetric(float64(Used()-before)/float64(b.N), "cpu-ns/op") }
 }

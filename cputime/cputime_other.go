@@ -4,5 +4,5 @@ package cputime
 
 import "time"
 
-// used is not known here.
-func used() time.Duration { return 0 }
+// Used is not known here.
+func Used() time.Duration { return 0 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// used is what this process has used so far; 0 where the system does not say.
-func used() time.Duration {
+// Used is what this process has used so far; 0 where the system does not say.
+func Used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0

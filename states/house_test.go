@@ -41,7 +41,7 @@ var neighbours = map[string][]string{
 	"deadline":    {},
 	"eval":        {"eval", "fsm", "llm", "loopback", "mcp", "policy", "states", "traces"},
 	"states":      {"fsm", "policy"},
-	"llm":         {"loopback", "policy"},
+	"llm":         {"cputime", "loopback", "policy"},
 	"loopback":    {},
 	"mcp/toy":     {"config", "policy/canonical"},
 	"mcp":         {"deadline", "loopback", "policy"},
