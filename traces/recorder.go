@@ -68,10 +68,7 @@ func (r *Recorder) begin() error {
 		return err
 	}
 	r.partial, r.lock = f, lockOf(early)
-	ok, err := r.lock.TryLock()
-	if err == nil && !ok {
-		err = errors.New("the new file is locked by another process")
-	}
+	err = r.lock.Lock() // [Replayer.Recover] may hold it for a moment, to look at the file
 	if err == nil {
 		err = r.line(append(r.header, '\n'), true)
 	}
