@@ -77,7 +77,7 @@ func forged(doc []byte, dir, what, old, new string) (string, error) {
 	case "nothing":
 		changed = true
 	}
-	rec, err := traces.Create(dir, t.Header, func() string { return "2026-01-01T00:00:00Z" })
+	rec, err := traces.Create(dir, t.Header, func() string { return "2100-01-01T00:00:00Z" })
 	if err != nil {
 		return "", err
 	}

@@ -84,7 +84,9 @@ func TestHistoryWindow(t *testing.T) {
 			}
 			d.clock.set(t, c.at)
 			d.must(asking(t, "{}", c.at, denying(full)), c.code)
-			d.sound()
+			if c.code != policy.CodePolicyFailed { // replay refuses such a time
+				d.sound()
+			}
 		})
 	}
 }
