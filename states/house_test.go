@@ -44,7 +44,7 @@ var neighbours = map[string][]string{
 	"llm":         {"cputime", "loopback", "policy"},
 	"loopback":    {},
 	"mcp/toy":     {"config", "policy/canonical"},
-	"mcp":         {"deadline", "loopback", "policy"},
+	"mcp":         {"deadline", "loopback", "policy", "web"},
 	"traces":      {"deadline", "fsm", "loopback", "policy", "states", "web"},
 	"web":         {},
 	"fsm/fsmtest": {"fsm"},

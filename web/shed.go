@@ -24,11 +24,17 @@ func Shed(server *http.Server, on net.Listener, connections int) net.Listener {
 
 // Authenticated notes that the caller of a request is known. ctx is the request's. On other listeners it does nothing.
 func Authenticated(ctx context.Context) {
-	if c, ok := ctx.Value(connKey{}).(*conn); ok {
+	if c := ConnOf(ctx); c != nil {
 		c.of.mu.Lock()
 		c.known = true
 		c.of.mu.Unlock()
 	}
+}
+
+// ConnOf returns the connection of a request; nil if it is not one of a listener of [Shed].
+func ConnOf(ctx context.Context) *Conn {
+	c, _ := ctx.Value(connKey{}).(*Conn)
+	return c
 }
 
 type connKey struct{}
@@ -40,7 +46,7 @@ type listener struct {
 	closed chan struct{}
 
 	mu              sync.Mutex
-	strangers, idle list.List // of *conn, the longest wait first: without a request, and if one came, whose caller is known
+	strangers, idle list.List // of *Conn, the longest wait first: without a request, and if one came, whose caller is known
 }
 
 func (l *listener) Accept() (net.Conn, error) {
@@ -50,44 +56,49 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 	select {
 	case l.free <- struct{}{}:
-		return &conn{Conn: c, of: l}, nil
+		return &Conn{Conn: c, of: l}, nil
 	default:
 	}
 	l.shed()
 	select {
 	case l.free <- struct{}{}:
-		return &conn{Conn: c, of: l}, nil
+		return &Conn{Conn: c, of: l}, nil
 	case <-l.closed:
 		return nil, errors.Join(net.ErrClosed, c.Close())
 	}
 }
 
+// Close also closes all connections without a request: [http.Server.Shutdown] would wait for those that never had one.
 func (l *listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
+	err := l.Listener.Close()
+	for l.shed() {
+	}
+	return err
 }
 
-// shed closes the connection whose place a new one takes.
-func (l *listener) shed() {
+// shed closes the connection whose place a new one takes. False: there is none.
+func (l *listener) shed() bool {
 	l.mu.Lock()
 	front := l.strangers.Front()
 	if front == nil {
 		front = l.idle.Front()
 	}
-	var c *conn
+	var c *Conn
 	if front != nil {
-		c = front.Value.(*conn)
+		c = front.Value.(*Conn)
 		c.leave()
 	}
 	l.mu.Unlock()
 	if c != nil {
 		_ = c.Close() // its client is told nothing more
 	}
+	return c != nil
 }
 
 // state is [http.Server.ConnState]. A connection is active when the header of a request is there.
 func (l *listener) state(n net.Conn, s http.ConnState) {
-	c, ok := n.(*conn)
+	c, ok := n.(*Conn)
 	if !ok {
 		return
 	}
@@ -105,8 +116,8 @@ func (l *listener) state(n net.Conn, s http.ConnState) {
 	}
 }
 
-// A conn gives its place back once, however often it is closed.
-type conn struct {
+// A Conn is a connection of a listener of [Shed]. It gives its place back once, however often it is closed.
+type Conn struct {
 	net.Conn
 	of   *listener
 	once sync.Once
@@ -118,15 +129,23 @@ type conn struct {
 }
 
 // leave takes the connection out of its queue.
-func (c *conn) leave() {
+func (c *Conn) leave() {
 	if c.queue != nil {
 		c.queue.Remove(c.place)
 		c.queue, c.place = nil, nil
 	}
 }
 
-func (c *conn) Close() error {
+func (c *Conn) Close() error {
 	err := c.Conn.Close()
 	c.once.Do(func() { <-c.of.free })
 	return err
+}
+
+// Cut closes the connection at once: what the system has buffered and the client has not read is dropped.
+func (c *Conn) Cut() {
+	if l, ok := c.Conn.(interface{ SetLinger(int) error }); ok {
+		_ = l.SetLinger(0) // it is closed in any case
+	}
+	_ = c.Close() // whoever writes to it gets the error
 }

@@ -105,11 +105,12 @@ func benchServed(b *testing.B, g *Gateway, body string, headers []string) {
 	}
 	host := on.Addr().String()
 	g.hosts[host] = true
-	places := g.express(atMost(on, 1))
-	go func() { _, _ = places.Accept() }() // nothing is given on
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- g.Serve(ctx, on) }()
 	b.Cleanup(func() {
-		_ = places.Close() // that it was closed is what the other end says
-		_ = places.finish(context.Background())
+		cancel()
+		<-done
 	})
 	c, err := net.Dial("tcp", host)
 	if err != nil {

@@ -93,7 +93,6 @@ type Gateway struct {
 	unsent   unsent
 	kept     bodies // of what sessions can say again
 	unread   bodies // of what belongs to no request
-	dates    dates
 	pace     pace
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"pgfsm/mcp/wire"
+	"pgfsm/web"
 )
 
 // A front is the gateway as a handler.
@@ -24,7 +25,7 @@ type exchange struct {
 	ctl  http.ResponseController
 	from Identity
 	at   *endpoint
-	conn *conn // nil: it is not one of [Gateway.Serve]
+	conn *web.Conn // nil: it is not one of [Gateway.Serve]
 
 	holds int // bytes of room for its body
 }
@@ -73,7 +74,7 @@ func (x *exchange) status(run string) *refusal {
 
 // serve answers, or says why not.
 func (x *exchange) serve() *refusal {
-	x.conn = arrived(x.r)
+	x.conn = web.ConnOf(x.r.Context())
 	if f := x.guard(x.r); f != nil {
 		return f
 	}
@@ -82,6 +83,9 @@ func (x *exchange) serve() *refusal {
 		return f
 	}
 	x.from = who
+	if who.Token != "" {
+		web.Authenticated(x.r.Context())
+	}
 	if run, ok := strings.CutPrefix(x.r.URL.EscapedPath(), pathStatus); ok && x.options.Status != nil {
 		return x.status(run)
 	}
@@ -162,7 +166,7 @@ func (x *exchange) plain(status int, body []byte) {
 	h := x.w.Header()
 	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = jsonType, noStore, noSniff
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	h["Date"] = x.dates.at(x.allowWrite())
+	x.allowWrite()
 	x.w.WriteHeader(status)
 	_, _ = x.w.Write(body) // a client that is gone is told nothing
 }
@@ -174,12 +178,7 @@ func (x *exchange) empty(status int) {
 }
 
 // allowWrite gives the client its time for what is written next. Where there is no connection there is no deadline.
-// It returns the time.
-func (x *exchange) allowWrite() time.Time {
-	now := time.Now()
-	_ = x.ctl.SetWriteDeadline(now.Add(x.pace.write))
-	return now
-}
+func (x *exchange) allowWrite() { _ = x.ctl.SetWriteDeadline(time.Now().Add(x.pace.write)) }
 
 // body reads the message of a POST.
 func (x *exchange) body() ([]byte, *refusal) {
@@ -273,11 +272,6 @@ func (x *exchange) post() *refusal {
 		}
 		defer s.leave(id)
 		ctx = s.ctx // a connection that is lost cancels nothing
-	}
-	if d, ok := x.w.(*reply); ok && q.session == nil {
-		var done func()
-		ctx, done = d.of.attend(ctx)
-		defer done()
 	}
 	a := &answer{exchange: x, request: q, plain: plain}
 	q.out = a

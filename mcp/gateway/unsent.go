@@ -22,12 +22,15 @@ type waiting struct {
 	taken int
 }
 
+// A cutter is a connection that can be closed at once.
+type cutter interface{ Cut() }
+
 // A parcel waits to be written to a connection.
 type parcel struct {
 	of    *unsent
 	from  Identity
 	size  int
-	conn  *conn
+	conn  cutter
 	place *list.Element // nil: it does not wait any more
 }
 
@@ -46,7 +49,7 @@ func (x *exchange) waits(messages ...[]byte) *parcel {
 	return x.unsent.add(x.conn, x.from, size)
 }
 
-func (u *unsent) add(c *conn, from Identity, size int) *parcel {
+func (u *unsent) add(c cutter, from Identity, size int) *parcel {
 	p := &parcel{of: u, from: from, size: size, conn: c}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -92,7 +95,7 @@ func (u *unsent) shed(w *waiting) {
 			u.forget(p)
 		}
 	}
-	go oldest.conn.cut() // which waits until who writes has noticed
+	go oldest.conn.Cut() // which waits until who writes has noticed
 }
 
 // most is what waits for the client for whom most waits; nil if there is nothing but what came just now. The caller holds the lock.

@@ -4,11 +4,22 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+
+	"pgfsm/mcp/wire"
 )
+
+const openingFields = "Host: 127.0.0.1:8787\r\nContent-Type: application/json\r\n"
+
+// raw is a request as it goes onto the wire.
+func raw(first, fields, body string) string {
+	return first + "\r\n" + openingFields + fields + "Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
+}
 
 // alone is a request of the stateless revision, as it goes onto the wire.
 func alone(id, method, name string) string {
@@ -29,9 +40,8 @@ func response(t *testing.T, in *bufio.Reader) (*http.Response, string) {
 	return r, whole(t, r.Body)
 }
 
-// What net/http reads in another way than others, or not at all, is as it is with net/http alone: nothing is read as a request that it does
-// not read as one.
-func TestSmuggledRequestsAreAsNetHTTPHasThem(t *testing.T) {
+// TestSmuggledRequests counts the answers to requests that servers and proxies read differently: no body is answered as a request.
+func TestSmuggledRequests(t *testing.T) {
 	const post, host = "POST /mcp HTTP/1.1\r\n", "Host: 127.0.0.1:8787\r\n"
 	ping := alone("1", "ping", "")
 	inside := alone("66", "ping", "") // must not be answered where it is a body
@@ -82,7 +92,75 @@ func TestSmuggledRequestsAreAsNetHTTPHasThem(t *testing.T) {
 		{"http-2", 1, []string{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"}},
 		{"an-older-protocol", 1, []string{strings.Replace(ping, "HTTP/1.1", "HTTP/1.0", 1) + inside}},
 	} {
-		t.Run(tt.name, func(t *testing.T) { heldToNetHTTP(t, tt.say, tt.answers) })
+		t.Run(tt.name, func(t *testing.T) { conversation(t, onLoopbackOf(t), tt.say, tt.answers) })
+	}
+}
+
+// TestConnectionsGoOn counts the answers on one connection: which requests end it, and which do not.
+func TestConnectionsGoOn(t *testing.T) {
+	const post, stateless = "POST /mcp HTTP/1.1", "Mcp-Protocol-Version: 2026-07-28\r\n"
+	call := func(name, pad string) string {
+		return raw(post, stateless+"Mcp-Method: tools/call\r\nMcp-Name: "+name+"\r\n", rpc("7", "tools/call", `{"name":"`+name+`","pad":"`+pad+`",`+meta+`}`))
+	}
+	ping := raw(post, stateless+"Mcp-Method: ping\r\n", rpc("1", "ping", `{`+meta+`}`))
+	for _, tt := range []struct {
+		name    string
+		answers int
+		say     []string // in packets of their own
+	}{
+		{"an-answer", 1, []string{call("x", "")}},
+		{"one-behind-the-other", 3, []string{call("x", "") + ping + ping}},
+		{"a-body-for-itself", 2, []string{ping[:len(ping)-5], ping[len(ping)-5:] + ping}},
+		{"a-large-body", 2, []string{call("x", strings.Repeat("p", 100<<10)) + ping}},
+		{"a-stream", 2, []string{call("say", "") + ping}},
+		{"a-stream-is-wanted", 1, []string{raw(post, stateless+"Accept: text/event-stream, application/json\r\nMcp-Method: ping\r\n", rpc("1", "ping", `{`+meta+`}`))}},
+		{"accepted", 2, []string{raw(post, stateless+"Mcp-Method: notifications/x\r\n", `{"jsonrpc":"2.0","method":"notifications/x"}`) + ping}},
+		{"refused-with-its-body-unread", 2, []string{raw(post, "Authorization: Bearer x\r\n", "{}") + ping}},
+		{"refused-and-more-to-come", 1, []string{post + "\r\n" + openingFields + "Authorization: Bearer x\r\nContent-Length: 999999\r\n\r\n{"}},
+		{"too-large", 1, []string{post + "\r\n" + openingFields + "Content-Length: 999999999\r\n\r\n"}},
+		{"no-message", 2, []string{raw(post, "", "") + ping}},
+		{"not-json", 2, []string{raw(post, "", "{") + ping}},
+		{"another-path", 2, []string{raw("POST /x HTTP/1.1", "", "{}") + ping}},
+		{"another-method-behind", 2, []string{ping + "PUT /mcp HTTP/1.1\r\nHost: 127.0.0.1:8787\r\n\r\n"}},
+		{"a-broken-request-behind", 2, []string{ping + "POST /mcp HTTP/1.1\r\nHost : x\r\n\r\n"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			conversation(t, onLoopbackOf(t), tt.say, tt.answers)
+		})
+	}
+}
+
+// onLoopbackOf serves a scripted gateway.
+func onLoopbackOf(t *testing.T) string {
+	t.Helper()
+	g, _ := scripted(t, nil)
+	return onLoopback(t, g)
+}
+
+// conversation says something on a connection, and wants so many answers and then the end of the connection.
+func conversation(t *testing.T, at string, say []string, answers int) {
+	t.Helper()
+	c := dial(t, at, say[0])
+	for _, more := range say[1:] {
+		if _, err := io.WriteString(c, more); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in, last := bufio.NewReader(c), false
+	for n := range answers {
+		r, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatalf("answer %d: %v", n+1, err)
+		}
+		whole(t, r.Body)
+		last = r.Close
+	}
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil && !last {
+		t.Fatal(err)
+	}
+	behind, _ := in.Peek(in.Buffered()) // it is there
+	if got := string(behind) + ended(t, c); got != "" {
+		t.Errorf("%q came behind the answers", got)
 	}
 }
 
@@ -101,22 +179,16 @@ func TestTheContextOfARequestEndsWithIt(t *testing.T) {
 	}
 }
 
-// A client that goes is seen to go, whatever it has sent behind its request.
+// A client that goes is seen to go.
 func TestClientsThatGo(t *testing.T) {
-	for _, tt := range []struct{ name, behind string }{
-		{"at-once", ""}, {"behind-a-byte", "P"}, {"behind-another-request", alone("2", "ping", "")}, {"behind-three", strings.Repeat(alone("2", "ping", ""), 3)},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			g, s := scripted(t, nil)
-			c := dial(t, onLoopback(t, g), alone("1", "tools/call", "wait")+tt.behind)
-			within(t, "the call", s.entered)
-			if err := c.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := within(t, "the end of the call", s.ends); !errors.Is(err, context.Canceled) {
-				t.Errorf("it ended with %v", err)
-			}
-		})
+	g, s := scripted(t, nil)
+	c := dial(t, onLoopback(t, g), alone("1", "tools/call", "wait"))
+	within(t, "the call", s.entered)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := within(t, "the end of the call", s.ends); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
 	}
 }
 
@@ -156,126 +228,57 @@ func TestNothingIsLeftOfAHandlerThatBreaks(t *testing.T) {
 	}
 }
 
-// A connection that is given on has no deadline of what was before: what net/http writes by itself may be late.
-func TestNoDeadlineIsGivenOn(t *testing.T) {
-	g, _ := scripted(t, nil)
+// A handler that breaks costs its client the connection, and nobody else.
+func TestAHandlerThatBreaks(t *testing.T) {
+	g, s := scripted(t, nil)
+	at := onLoopback(t, g)
+	s.before = func(q *request) {
+		if string(q.ID) == "13" {
+			panic("a bug")
+		}
+	}
+	ping := func(id string) string {
+		return raw("POST /mcp HTTP/1.1", "Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: ping\r\n", rpc(id, "ping", `{`+meta+`}`))
+	}
+	if got := ended(t, dial(t, at, ping("13"))); got != "" {
+		t.Errorf("it was answered with %q", got)
+	}
+	r, err := http.ReadResponse(bufio.NewReader(dial(t, at, ping("14"))), nil)
+	if err != nil || r.StatusCode != http.StatusOK {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if got := wire.Member([]byte(whole(t, r.Body)), "id"); string(got) != "14" || g.busy.count() != 0 {
+		t.Errorf("%s was answered, and %d are under way", got, g.busy.count())
+	}
+}
+
+// TestShutdownClosesConnections: one without a request at once; one with a request when it was answered.
+func TestShutdownClosesConnections(t *testing.T) {
+	g, s := scripted(t, nil)
 	on, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := g.express(atMost(on, 10))
-	given := make(chan *conn, 1)
-	go func() {
-		if c, err := e.Accept(); err == nil {
-			given <- c.(*conn)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- g.Serve(ctx, on) }()
+	silent := dial(t, on.Addr().String(), "")
+	idle := dial(t, on.Addr().String(), alone("1", "ping", ""))
+	response(t, bufio.NewReader(idle))
+	busy := dial(t, on.Addr().String(), alone("2", "tools/call", "wait"))
+	within(t, "the call", s.entered)
+	cancel()
+	s.free <- struct{}{}
+	for _, c := range []net.Conn{silent, idle} {
+		if got := ended(t, c); got != "" {
+			t.Errorf("it was told %q", got)
 		}
-	}()
-	dial(t, on.Addr().String(), alone("1", "ping", "")+"GET /sse HTTP/1.1\r\n")
-	c := within(t, "the connection", given)
-	if !c.reads.wanted.IsZero() || !c.writes.wanted.IsZero() {
-		t.Error("what is read or written next has the time of what was before it")
 	}
-	for i := range 2 { // the second time there is nothing to do
-		if err := e.Close(); (err != nil) != (i > 0) {
-			t.Error(err)
-		}
+	if got := ended(t, busy); !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
+		t.Errorf("it was answered with %q", got)
 	}
-	_ = c.Close()
-	if err := e.finish(t.Context()); err != nil {
+	if err := within(t, "the end", done); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		t.Error(err)
-	}
-	if _, err := e.Accept(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("behind the end: %v", err)
-	}
-}
-
-// However a connection is served and ends, it gives its place back once, and nothing knows it any more.
-func TestConnectionsThatEnd(t *testing.T) {
-	ping := alone("1", "ping", "")
-	const stream = "GET /sse HTTP/1.1\r\nHost: 127.0.0.1:8787\r\n\r\n"
-	for _, tt := range []struct {
-		name, say, want string // what is answered holds
-		given           bool   // it is given to net/http
-	}{
-		{"silent", "", "", false},
-		{"half-a-request", ping[:20], "", true},
-		{"half-a-body", ping[:len(ping)-5], "", false},
-		{"quiet-behind-a-request", ping, "HTTP/1.1 200 OK", false},
-		{"half-a-request-behind-one", ping + ping[:20], "HTTP/1.1 200 OK", true},
-		{"half-a-body-behind-one", ping + ping[:len(ping)-5], "HTTP/1.1 200 OK", false},
-		{"refused-with-more-to-come", "POST /mcp HTTP/1.1\r\n" + openingFields + "Authorization: Bearer x\r\nContent-Length: 99999\r\n\r\n", "HTTP/1.1 401 ", false},
-		{"a-stream", stream, "HTTP/1.1 200 OK", true},
-		{"a-stream-behind-requests", ping + ping + stream, "event: endpoint\n", true},
-		{"what-net-http-refuses-behind-one", ping + "POST /mcp HTTP/1.1\r\nHost : x\r\n\r\n", "HTTP/1.1 400 ", true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			g, _ := scripted(t, nil)
-			on, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			e := g.express(atMost(on, 10))
-			server := g.server(e.bounded)
-			given := make(chan struct{}, 1)
-			server.ConnState = func(c net.Conn, s http.ConnState) {
-				if e.state(c, s); s == http.StateNew {
-					given <- struct{}{}
-				}
-			}
-			done := make(chan error, 1)
-			go func() { done <- server.Serve(e) }()
-			c := dial(t, on.Addr().String(), tt.say)
-			for in, got := bufio.NewReader(c), ""; !strings.Contains(got, tt.want); {
-				line, err := in.ReadString('\n')
-				if got += line; err != nil {
-					t.Fatalf("it was answered with %q, %v", got, err)
-				}
-			}
-			if tt.given {
-				within(t, "net/http's connection", given)
-			}
-			if err := c.Close(); err != nil {
-				t.Fatal(err)
-			}
-			_ = server.Close() // it closes what net/http has
-			within(t, "the end of the server", done)
-			if err := e.finish(t.Context()); err != nil || len(e.free) != 0 || len(e.direct) != 0 {
-				t.Errorf("it ended with %v, %d places and %d direct connections", err, len(e.free), len(e.direct))
-			}
-		})
-	}
-}
-
-// A brokenListener's connections are broken in a way that nobody has thought of.
-type brokenListener struct{ net.Listener }
-
-func (l brokenListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	return brokenConn{c}, err
-}
-
-type brokenConn struct{ net.Conn }
-
-func (brokenConn) Read([]byte) (int, error) { panic("a bug") }
-
-// What breaks outside of the handler, while a connection is read, costs that connection and nobody else.
-func TestAReaderThatBreaks(t *testing.T) {
-	g, _ := scripted(t, nil)
-	on, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := g.express(atMost(brokenListener{on}, 10))
-	go func() { _, _ = e.Accept() }() // nothing is given on
-	for range 2 {
-		if got := ended(t, dial(t, on.Addr().String(), "")); got != "" {
-			t.Errorf("it was answered with %q", got)
-		}
-	}
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := e.finish(t.Context()); err != nil || len(e.free) != 0 || len(e.direct) != 0 || e.quiet.Len() != 0 {
-		t.Errorf("it ended with %v, %d places, %d direct and %d quiet connections", err, len(e.free), len(e.direct), e.quiet.Len())
 	}
 }
