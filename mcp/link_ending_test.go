@@ -42,29 +42,20 @@ func serveTailed(t *testing.T) *tailed {
 	return s
 }
 
-// What comes behind an answer in its stream is heard when there is reason to: before the next request, or after a while. If it is the end, and
-// has come, the connection is used again.
+// What comes behind an answer in its stream is heard, whatever it is, and is no answer to the next request.
 func TestWhatComesBehindAnAnswer(t *testing.T) {
-	if !lanesWork {
-		t.Skip("there are no lanes on this system")
-	}
-	const never = time.Hour // more than a test takes
 	for _, tt := range []struct {
-		name   string
-		wait   time.Duration
-		behind string
-		tells  bool // that the tools have changed
-		again  bool // the connection is used for the second call; else it may be
+		name, behind string
+		tells        bool // that the tools have changed
 	}{
-		{"the-end-before-the-next-request", never, lastChunk, false, true},
-		{"an-end-in-other-words-before-it", never, "0;x\r\n\r\n", false, false},
-		{"garbage-before-it", never, "garbage\r\n", false, false},
-		{"the-end-and-garbage", never, lastChunk + "garbage", false, false},
-		{"half-an-end", never, lastChunk[:2], false, false},
-		{"the-end-of-the-connection", never, hangUp, false, false},
-		{"a-notification-before-it", never, chunk("data: "+noteChanged+"\n\n") + lastChunk, true, false},
-		{"a-notification-that-looks-like-the-end", never, chunk("data: "+noteChanged+"\n\n0\r\n\r\n") + lastChunk, true, false},
-		{"a-notification-and-no-other-request", 1, chunk("data: "+noteChanged+"\n\n") + lastChunk, true, false},
+		{"end", lastChunk, false},
+		{"end-with-an-extension", "0;x\r\n\r\n", false},
+		{"garbage", "garbage\r\n", false},
+		{"end-and-garbage", lastChunk + "garbage", false},
+		{"half-an-end", lastChunk[:2], false},
+		{"end-of-the-connection", hangUp, false},
+		{"notification", chunk("data: "+noteChanged+"\n\n") + lastChunk, true},
+		{"notification-that-looks-like-the-end", chunk("data: "+noteChanged+"\n\n0\r\n\r\n") + lastChunk, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			noLeak(t)
@@ -72,25 +63,12 @@ func TestWhatComesBehindAnAnswer(t *testing.T) {
 			told := make(chan string, 8)
 			u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: "http://" + s.addr})
 			l := linked(t, u, "s", Peer{Protocol: older, Tell: func(m wire.Message) { told <- m.Method }})
-			l.carrier.(*httpCarrier).endings.wait = tt.wait
 			first := asCall(t, l, `{}`)
 			if r := l.Call(t.Context(), first, nil); r.Effect != EffectDone {
 				t.Fatalf("the first call came to %+v", r)
 			}
 			s.behind <- tt.behind
-			on := <-s.said
-			if tt.wait == never {
-				s.behind <- lastChunk
-				second := first
-				second.RunID = newRun()
-				r := l.Call(t.Context(), second, nil)
-				if r.Effect != EffectDone && r.Code != CodeChanged {
-					t.Fatalf("the second call came to %+v", r)
-				}
-				if r.Effect == EffectDone && tt.again && <-s.said != on {
-					t.Error("the connection was not used again")
-				}
-			}
+			<-s.said
 			if tt.tells {
 				select {
 				case method := <-told:
@@ -101,31 +79,26 @@ func TestWhatComesBehindAnAnswer(t *testing.T) {
 					t.Fatal("the notification was not heard")
 				}
 			}
+			s.behind <- lastChunk
+			second := first
+			second.RunID = newRun()
+			if r := l.Call(t.Context(), second, nil); r.Effect != EffectDone && r.Code != CodeChanged {
+				t.Fatalf("the second call came to %+v", r)
+			}
 		})
 	}
 }
 
-// A link that ends has nothing of a stream left whose end never comes.
+// A link that ends leaves nothing of a stream whose end never comes.
 func TestAnEndingThatNeverComes(t *testing.T) {
-	if !lanesWork {
-		t.Skip("there are no lanes on this system")
+	noLeak(t)
+	s := serveTailed(t)
+	u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: "http://" + s.addr})
+	l := linked(t, u, "s", Peer{Protocol: older})
+	if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); r.Effect != EffectDone {
+		t.Fatalf("the call came to %+v", r)
 	}
-	for _, wait := range []time.Duration{time.Hour, 1} {
-		t.Run(wait.String(), func(t *testing.T) {
-			noLeak(t)
-			s := serveTailed(t)
-			u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: "http://" + s.addr})
-			l := linked(t, u, "s", Peer{Protocol: older})
-			l.carrier.(*httpCarrier).endings.wait = wait
-			if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); r.Effect != EffectDone {
-				t.Fatalf("the call came to %+v", r)
-			}
-			l.Close()
-			s.behind <- ""
-			<-s.said
-			if kept := u.byName["s"].pool.way.(*lanes).kept(); kept > 1 { // the handshake's may wait
-				t.Errorf("%d connections are kept", kept)
-			}
-		})
-	}
+	l.Close()
+	s.behind <- ""
+	<-s.said
 }

@@ -25,12 +25,11 @@ const (
 // A pool is what all links with one server share: its connections. They are kept alive, so that a call costs no handshake.
 //
 // The price: on a connection that the server has just closed a call may be lost, and nobody can say whether it was read. It is
-// reported so, and never sent again. That is rare: a connection is used for at most idleTimeout after the last answer, and only if
-// it is open and silent at that moment.
+// reported so, and never sent again. That is rare: a connection is kept for at most idleTimeout after the last answer.
 type pool struct {
-	once sync.Once
-	way  way
-	road road
+	once      sync.Once
+	exchanger exchanger
+	road      road
 }
 
 func (p *pool) open(s Server) *pool {
@@ -38,33 +37,34 @@ func (p *pool) open(s Server) *pool {
 		p.road = newRoad(s, func(code, format string, args ...any) *fault {
 			return &fault{code: code, reason: fmt.Sprintf(format, args...)}
 		})
-		p.way = p.road.way()
+		t := p.road.transport()
+		t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConns, idleConns
+		p.exchanger = t
 	})
 	return p
 }
 
 func (p *pool) close() {
 	p.once.Do(func() {})
-	if p.way != nil {
-		p.way.close()
+	if p.exchanger != nil {
+		p.exchanger.close()
 	}
 }
 
 // An httpCarrier speaks streamable HTTP: a POST for each message, and the answer in its response.
 type httpCarrier struct {
-	l    *Link
-	way  way
-	road road // whose refusals end the link
+	l         *Link
+	exchanger exchanger
+	road      road // whose refusals end the link
 
-	base    http.Header          // on every request
-	settled atomic.Pointer[head] // on every request after the handshake
-	session string               // the server's session id; empty: it has none, or is not asked yet
-	endings endings
+	base    http.Header                 // on every request
+	settled atomic.Pointer[http.Header] // on every request after the handshake
+	session string                      // the server's session id; empty: it has none, or is not asked yet
 }
 
 func newHTTPCarrier(l *Link) *httpCarrier {
-	h := &httpCarrier{l: l, road: newRoad(l.up.server, l.fail), base: make(http.Header), endings: endings{wait: endingWait}}
-	h.way = l.up.pool.open(l.up.server).way
+	h := &httpCarrier{l: l, road: newRoad(l.up.server, l.fail), base: make(http.Header)}
+	h.exchanger = l.up.pool.open(l.up.server).exchanger
 	for _, header := range l.up.server.Headers {
 		h.base.Set(header.Name, header.Value)
 	}
@@ -86,47 +86,37 @@ func (h *httpCarrier) settle() {
 	if h.session != "" {
 		header.Set(sessionHeader, h.session)
 	}
-	settled := &head{header: header}
-	if spelled, err := spellHeader(header); err == nil { // else each request says so
-		settled.spelled = spelled
-	}
-	h.settled.Store(settled)
+	h.settled.Store(&header)
 }
 
-// head is what goes with a request; with a query, exactly what goes with that.
-func (h *httpCarrier) head(q *query) head {
-	out := head{header: h.base}
+// header is what goes with a request; without a query, what goes with every one. It must not be changed.
+func (h *httpCarrier) header(q *query) http.Header {
+	shared := h.base
 	if settled := h.settled.Load(); settled != nil {
-		out = *settled
+		shared = *settled
 	}
 	if q == nil {
-		return out
+		return shared
 	}
+	header := shared.Clone()
 	if q.method == methodDiscover {
-		out.more = append(out.more, Header{protocolHeader, statelessProtocol})
+		header.Set(protocolHeader, statelessProtocol)
 	}
 	if h.l.modern || q.method == methodDiscover {
-		out.more = append(out.more, Header{methodHeader, q.method})
+		header.Set(methodHeader, q.method)
 		if q.name != "" {
-			out.more = append(out.more, Header{nameHeader, q.name})
+			header.Set(nameHeader, q.name)
 		}
 	}
-	if len(q.header) == 0 {
-		return out
+	for _, name := range slices.Sorted(maps.Keys(q.header)) { // names may differ in case alone
+		header.Set(name, q.header[name])
 	}
-	params := make(http.Header, len(q.header)) // each name once, however it was written
-	for _, name := range slices.Sorted(maps.Keys(q.header)) {
-		params.Set(name, q.header[name])
-	}
-	for _, name := range slices.Sorted(maps.Keys(params)) {
-		out.more = append(out.more, Header{name, params.Get(name)})
-	}
-	return out
+	return header
 }
 
-// streamHead is what goes with the request for a stream.
-func (h *httpCarrier) streamHead() http.Header {
-	header := h.head(nil).header.Clone()
+// streamHeader is what goes with the request for a stream.
+func (h *httpCarrier) streamHeader() http.Header {
+	header := h.header(nil).Clone()
 	header.Set("Accept", "text/event-stream")
 	header.Del("Content-Type")
 	return header
@@ -153,13 +143,12 @@ func (b *bound) release() {
 }
 
 func (h *httpCarrier) ask(ctx context.Context, q *query) outcome {
-	h.hearLast()
 	if f := h.l.leave(q.frame, q.permit); f != nil {
 		return broken(f)
 	}
 	span := h.bound(ctx)
-	resp, err := h.way.trip(span.ctx, &errand{
-		method: http.MethodPost, target: h.road.origin, head: h.head(q), frame: q.frame, permit: q.permit,
+	resp, err := h.exchanger.trip(span.ctx, &httpRequest{
+		method: http.MethodPost, target: h.road.origin, header: h.header(q), frame: q.frame, permit: q.permit,
 	})
 	if err != nil {
 		span.release()
@@ -277,15 +266,15 @@ func (h *httpCarrier) tell(ctx context.Context, frame []byte) *fault {
 	}
 	span := h.bound(ctx)
 	defer span.release()
-	head := h.head(nil)
+	header := h.header(nil)
 	greeted := h.settled.Load() != nil
 	if greeted && h.l.modern {
-		method, _, _ := sentMessage(frame)
-		if method != "" {
-			head.more = []Header{{methodHeader, method}}
+		if method, _, _ := sentMessage(frame); method != "" {
+			header = header.Clone()
+			header.Set(methodHeader, method)
 		}
 	}
-	resp, err := h.way.trip(span.ctx, &errand{method: http.MethodPost, target: h.road.origin, head: head, frame: frame})
+	resp, err := h.exchanger.trip(span.ctx, &httpRequest{method: http.MethodPost, target: h.road.origin, header: header, frame: frame})
 	if err != nil {
 		return h.trouble(ctx, err)
 	}
@@ -324,15 +313,12 @@ func (h *httpCarrier) trouble(ctx context.Context, err error) *fault {
 // close ends the session with the server, if it has one.
 func (h *httpCarrier) close(polite bool) {
 	h.l.tasks.end() // a server may answer the good-bye only when nobody listens any more
-	if last := h.endings.end(); last != nil {
-		last.rest()
-	}
 	if !polite || h.settled.Load() == nil || h.session == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
-	resp, err := h.way.trip(ctx, &errand{method: http.MethodDelete, target: h.road.origin, head: h.head(nil)})
+	resp, err := h.exchanger.trip(ctx, &httpRequest{method: http.MethodDelete, target: h.road.origin, header: h.header(nil)})
 	if err != nil {
 		return
 	}

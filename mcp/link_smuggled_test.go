@@ -8,15 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // What a server says behind an answer is nobody's answer: neither the next one of that session, nor one of another session whose requests
 // go over the same connections.
 func TestSmuggledAnswers(t *testing.T) {
-	if !lanesWork {
-		t.Skip("there are no lanes on this system")
-	}
 	whole := func(doc string) string {
 		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(doc), doc)
 	}
@@ -28,7 +24,7 @@ func TestSmuggledAnswers(t *testing.T) {
 		name   string
 		answer func(id string) string
 		later  func(id string) string // in a packet of its own, once the answer was read; nil: nothing
-		waits  bool                   // the connection waits for the next request then
+		waits  bool                   // the connection is idle then
 	}{
 		{"behind-a-whole-one", func(id string) string { return whole(right(id)) + whole(wrong(id)) }, nil, false},
 		{"behind-a-whole-one-later", func(id string) string { return whole(right(id)) }, func(id string) string { return whole(wrong(id)) }, true},
@@ -37,8 +33,6 @@ func TestSmuggledAnswers(t *testing.T) {
 		{"behind-a-stream-later", func(id string) string { return inParts + event(right(id)) + lastChunk }, func(id string) string { return whole(wrong(id)) }, true},
 		{"behind-the-end-of-a-stream", func(id string) string { return inParts + event(right(id)) },
 			func(id string) string { return lastChunk + whole(wrong(id)) }, false},
-		{"behind-half-the-end-of-a-stream", func(id string) string { return inParts + event(right(id)) + lastChunk[:3] },
-			func(id string) string { return lastChunk[3:] + whole(wrong(id)) }, false},
 		{"in-a-stream", func(id string) string { return inParts + event(right(id)) + event(wrong(id)) + lastChunk }, nil, false},
 		{"in-a-stream-later", func(id string) string { return inParts + event(right(id)) }, func(id string) string { return event(wrong(id)) + lastChunk }, false},
 		{"in-an-event", func(id string) string {
@@ -51,7 +45,14 @@ func TestSmuggledAnswers(t *testing.T) {
 			var calls atomic.Int32
 			read, said := make(chan struct{}), make(chan struct{})
 			again := sync.OnceFunc(func() { close(read) })
+			closed := make(chan struct{})
 			s := serveRaw(t, func(conn net.Conn, _ int) {
+				mine := false // the first call came on this connection
+				defer func() {
+					if mine {
+						close(closed)
+					}
+				}()
 				each(conn, func(_ int, body string) bool {
 					w := readWire([]byte(body))
 					switch {
@@ -60,6 +61,7 @@ func TestSmuggledAnswers(t *testing.T) {
 					case w.method != methodCall || calls.Add(1) > 1:
 						return write(conn, whole(honest(w)[0]))
 					}
+					mine = true
 					_, err := io.WriteString(conn, tt.answer(w.id))
 					<-read
 					if tt.later != nil {
@@ -72,11 +74,12 @@ func TestSmuggledAnswers(t *testing.T) {
 			t.Cleanup(again)
 			u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: "http://" + s.addr})
 			one, other := linked(t, u, "s", Peer{Protocol: older}), linked(t, u, "s", Peer{Protocol: older})
-			for _, l := range []*Link{one, other} {
-				l.carrier.(*httpCarrier).endings.wait = time.Hour // more than a test takes
-			}
+			call := asCall(t, one, `{}`)
 			for n, l := range []*Link{one, other, one, other} {
-				if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); string(r.Result) != oneResult {
+				call.RunID = newRun()
+				r := l.Call(t.Context(), call, nil)
+				// A connection with something behind its answer is closed, perhaps under the next call.
+				if string(r.Result) != oneResult && (n == 0 || r.Result != nil || r.Code != CodeUnreachable) {
 					t.Fatalf("call %d came to %+v", n+1, r)
 				}
 				if n > 0 {
@@ -84,8 +87,8 @@ func TestSmuggledAnswers(t *testing.T) {
 				}
 				again()
 				<-said
-				if way := u.byName["s"].pool.way.(*lanes); tt.waits {
-					eventually(t, "something came behind the answer", func() bool { return !way.top().silent() })
+				if tt.waits { // the client hears of it in its own time
+					<-closed
 				}
 			}
 		})

@@ -29,7 +29,7 @@ func (l *Link) openSSE(ctx context.Context) *fault {
 	c.over = cancel
 	header := c.http.base.Clone()
 	header.Set("Accept", "text/event-stream")
-	resp, err := c.http.way.trip(stream, &errand{method: http.MethodGet, target: c.http.road.origin, head: head{header: header}})
+	resp, err := c.http.exchanger.trip(stream, &httpRequest{method: http.MethodGet, target: c.http.road.origin, header: header})
 	if err != nil {
 		return l.over(c.http.trouble(ctx, err))
 	}
@@ -104,8 +104,8 @@ func (c *sseCarrier) post(ctx context.Context, frame []byte, p *permit) *fault {
 	}
 	span := c.http.bound(ctx)
 	defer span.release()
-	resp, err := c.http.way.trip(span.ctx, &errand{
-		method: http.MethodPost, target: c.target, head: c.http.head(nil), frame: frame, permit: p,
+	resp, err := c.http.exchanger.trip(span.ctx, &httpRequest{
+		method: http.MethodPost, target: c.target, header: c.http.header(nil), frame: frame, permit: p,
 	})
 	if err != nil {
 		return c.http.trouble(ctx, err)

@@ -71,7 +71,7 @@ func newStage(t *testing.T, kind, protocol string, tell func(wire.Message)) *sta
 		l.carrier, s.duplex = pipe, &pipe.duplex
 	} else {
 		h := newHTTPCarrier(l)
-		h.way = s
+		h.exchanger = s
 		l.carrier = h
 	}
 	l.settle(said{protocol: protocol}, protocol >= statelessProtocol)
@@ -118,7 +118,7 @@ func (s *stage) arrives(ctx context.Context, frame []byte, end *io.PipeWriter) e
 }
 
 // trip takes a message of the link over HTTP.
-func (s *stage) trip(ctx context.Context, r *errand) (*http.Response, error) {
+func (s *stage) trip(ctx context.Context, r *httpRequest) (*http.Response, error) {
 	if r.permit != nil {
 		r.permit.touched.Store(true)
 	}

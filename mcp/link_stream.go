@@ -48,8 +48,8 @@ func (h *httpCarrier) stream(ctx context.Context, span *bound, resp *http.Respon
 		return o
 	}
 	span.detach() // who asked has the answer, and its context ends
-	if last := (&ending{events, body, span.cut, rest}); !h.endings.keep(last, h.hearLast) {
-		h.hearOut(last)
+	if !h.l.tasks.run(func() { h.drain(events, span.cut, rest) }) {
+		rest()
 	}
 	return o
 }
@@ -110,9 +110,9 @@ func (h *httpCarrier) resume(ctx context.Context, events *eventReader) *http.Res
 	case <-ctx.Done():
 		return nil
 	}
-	header := h.streamHead()
+	header := h.streamHeader()
 	header.Set("Last-Event-Id", events.id)
-	resp, err := h.way.trip(ctx, &errand{method: http.MethodGet, target: h.road.origin, head: head{header: header}})
+	resp, err := h.exchanger.trip(ctx, &httpRequest{method: http.MethodGet, target: h.road.origin, header: header})
 	if err != nil {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (h *httpCarrier) drain(events *eventReader, cut, rest func()) {
 // follow opens the stream of a revision with sessions, and hears it to its end. It reports whether it is worth asking again:
 // a server that has answered with anything but a stream has none.
 func (h *httpCarrier) follow() (again bool) {
-	resp, err := h.way.trip(h.l.ctx, &errand{method: http.MethodGet, target: h.road.origin, head: head{header: h.streamHead()}})
+	resp, err := h.exchanger.trip(h.l.ctx, &httpRequest{method: http.MethodGet, target: h.road.origin, header: h.streamHeader()})
 	h.l.ears.open()
 	if err != nil {
 		return true

@@ -158,14 +158,9 @@ var onlyIn = map[string][]string{
 	"send":      {"roundTripper.outgoing", "stdioConn.Write", "duplex.ask", "duplex.tell", "Link.openPipe", "Link.openSSE"}, // passes a permit, or leads to who does
 	"dressed":   {"roundTripper.RoundTrip", "session.follow"},
 	"RoundTrip": {"transport.RoundTrip", "transport.trip", "roundTripper.RoundTrip", "session.follow"},
-	"trip": {"httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "httpCarrier.follow", "httpCarrier.close", "httpCarrier.resume", "Link.openSSE",
-		"lanes.trip"},
-	"newBody": {"transport.trip"},
-	"newLane": {"lanes.trip"},
-	"spell":   {"lane.trip"}, // the head of a request
-	"emit":    {"lane.trip"}, // writes a request
-	"WriteTo": {"lane.emit"},
-	"write":   {"guardedConn.Write", "stdioConn.Write", "pipeCarrier.write", "Link.openPipe"}, // of a permit, and of a child
+	"trip":      {"httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "httpCarrier.follow", "httpCarrier.close", "httpCarrier.resume", "Link.openSSE"},
+	"newBody":   {"transport.trip"},
+	"write":     {"guardedConn.Write", "stdioConn.Write", "pipeCarrier.write", "Link.openPipe"}, // of a permit, and of a child
 }
 
 // uses finds the functions that use something in onlyIn and are not named there.
@@ -248,13 +243,9 @@ func TestTheScanOfThisPackageSeesEveryUse(t *testing.T) {
 		`func f(p *permit) { p.message(1) }`,
 		`var f = (*permit).message`,
 		`func (l *Link) Notify() { l.leave(nil, nil) }`,
-		`func (h *httpCarrier) settle() { h.way.trip(nil, nil) }`,
+		`func (h *httpCarrier) settle() { h.exchanger.trip(nil, nil) }`,
 		`func (t *transport) close() { t.RoundTrip(nil) }`,
-		`func (l *lane) release(bool) { l.emit(nil, nil) }`,
 		`func (l *Link) Answer() { newBody(nil, nil) }`,
-		`func (l *Link) Answer() { newLane(nil, nil) }`,
-		`func (l *lane) release(bool) { l.errand.spell(nil) }`,
-		`func (l *lane) release(bool) { l.parts.WriteTo(l.conn) }`,
 		`func (c *pipeCarrier) close() { c.child.write(nil, nil) }`,
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package mcp; "+source, parser.SkipObjectResolution)
