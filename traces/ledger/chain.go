@@ -22,7 +22,11 @@ const Format = "pgfsm.ledger/v1"
 func (e *Event) digest() canonical.Digest {
 	unhashed := *e
 	unhashed.Hash = ""
-	return canonical.Sum(kindEvent, unhashed.Encode(e.text()))
+	b, err := unhashed.Encode(e.text())
+	if err != nil {
+		return "" // which is no event's hash
+	}
+	return canonical.Sum(kindEvent, b)
 }
 
 // text is the payload as it is hashed: a reference is a string.

@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"pgfsm/policy/canonical"
 )
 
 // maxBatch is how many operations share a transaction at most.
@@ -184,8 +182,11 @@ func (b *batch) add(r *Request, run, by string, p payload) error {
 	if r != nil {
 		e.RunPrev = r.Hash
 	}
-	var err error
-	if e.Payload, err = b.aside(canonical.MustSorted(p)); err != nil {
+	payload, err := encode(p)
+	if err != nil {
+		return err
+	}
+	if e.Payload, err = b.aside(payload); err != nil {
 		return err
 	}
 	e.Hash = e.digest()

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 
@@ -20,7 +21,11 @@ func Export(r Reader, to io.Writer) (n int64, err error) {
 		if err != nil {
 			return n, fmt.Errorf("event %d: %w", e.Seq, err)
 		}
-		if _, err := to.Write(append(e.Encode(value), '\n')); err != nil {
+		line, err := e.Encode(value)
+		if err != nil {
+			return n, err
+		}
+		if _, err := to.Write(append(line, '\n')); err != nil {
 			return n, err
 		}
 		n++
@@ -41,9 +46,12 @@ type encodedEvent struct {
 	Type    Type             `json:"type"`
 }
 
-// Encode returns the event in canonical form, with the given payload.
-func (e *Event) Encode(payload jsontext.Value) []byte {
-	return canonical.MustSorted(&encodedEvent{e.At, e.By, e.Hash, payload, e.Prev, e.RunID, e.RunPrev, e.Seq, e.Type})
+// Encode returns the event in canonical form, with the given payload. An error means that the payload is not in canonical form.
+func (e *Event) Encode(payload jsontext.Value) ([]byte, error) {
+	if c, err := canonical.JSON(payload); err != nil || !bytes.Equal(c, payload) {
+		return nil, fmt.Errorf("the payload of event %d is not in canonical form", e.Seq)
+	}
+	return canonical.Sorted(&encodedEvent{e.At, e.By, e.Hash, payload, e.Prev, e.RunID, e.RunPrev, e.Seq, e.Type})
 }
 
 // Whole returns what an event says, also where it stands in a blob.

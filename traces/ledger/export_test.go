@@ -3,8 +3,6 @@ package ledger
 import (
 	"context"
 	"strconv"
-
-	"pgfsm/policy/canonical"
 )
 
 // Rewrite writes events anew, as whoever owns all tables and knows every rule of hashing could: chained to each other, with
@@ -77,7 +75,7 @@ func ReadAgain(t Type, value []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return canonical.Marshal(p)
+	return encode(p)
 }
 
 // Carry is how many counts a prune carries that removes one run, where the prune before carried so many, with a task's among them.

@@ -116,7 +116,11 @@ func parsePayload(t Type, value jsontext.Value) (payload, error) {
 	if err := canonical.Unmarshal(value, p); err != nil {
 		return nil, fmt.Errorf("the payload is not one of %s: %w", t, err)
 	}
-	if !bytes.Equal(canonical.MustSorted(p), value) {
+	again, err := encode(p)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(again, value) {
 		return nil, fmt.Errorf("the payload is not in the one form that %s has", t)
 	}
 	return p, nil

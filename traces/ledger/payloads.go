@@ -9,12 +9,21 @@ import (
 	"pgfsm/states"
 )
 
-// A payload is what an event of one type says. Its members stand in canonical order.
+// A payload is what an event of one type says.
 type payload interface {
 	kind() Type
 	// apply moves the request that the event is about. Events that are about none leave it alone. An error means that the
 	// event cannot have happened to a request that stands like this.
 	apply(*Request, *Event) error
+}
+
+// encode returns a payload in canonical form.
+func encode(p payload) ([]byte, error) {
+	b, err := canonical.Sorted(p)
+	if err != nil {
+		return nil, err
+	}
+	return canonical.JSON(b) // embedded members are not in canonical order
 }
 
 // A Created payload is the run's header, and the call that was planned, if it came to one.
