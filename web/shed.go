@@ -46,6 +46,7 @@ type listener struct {
 	closed chan struct{}
 
 	mu              sync.Mutex
+	waiting         bool      // a new connection has no place
 	strangers, idle list.List // of *Conn, the longest wait first: without a request, and if one came, whose caller is known
 }
 
@@ -59,6 +60,8 @@ func (l *listener) Accept() (net.Conn, error) {
 		return &Conn{Conn: c, of: l}, nil
 	default:
 	}
+	l.waits(true)
+	defer l.waits(false)
 	l.shed()
 	select {
 	case l.free <- struct{}{}:
@@ -66,6 +69,13 @@ func (l *listener) Accept() (net.Conn, error) {
 	case <-l.closed:
 		return nil, errors.Join(net.ErrClosed, c.Close())
 	}
+}
+
+// waits notes whether a new connection waits for a place.
+func (l *listener) waits(so bool) {
+	l.mu.Lock()
+	l.waiting = so
+	l.mu.Unlock()
 }
 
 // Close also closes all connections without a request: [http.Server.Shutdown] would wait for those that never had one.
@@ -98,10 +108,14 @@ func (l *listener) shed() bool {
 
 // state is [http.Server.ConnState]. A connection is active when the header of a request is there.
 func (l *listener) state(n net.Conn, s http.ConnState) {
-	c, ok := n.(*Conn)
-	if !ok {
-		return
+	c := n.(*Conn)
+	if l.note(c, s) {
+		l.shed()
 	}
+}
+
+// note puts a connection where it belongs, and reports whether a new connection waits for its place.
+func (l *listener) note(c *Conn, s http.ConnState) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.leave()
@@ -114,6 +128,7 @@ func (l *listener) state(n net.Conn, s http.ConnState) {
 	case http.StateActive:
 		c.known = false // until this request authenticates
 	}
+	return l.waiting && c.queue != nil
 }
 
 // A Conn is a connection of a listener of [Shed]. It gives its place back once, however often it is closed.

@@ -18,8 +18,24 @@ const patience = 30 * time.Second
 
 // A rig is a server that answers every request; one that has a token authenticates.
 type rig struct {
-	at   string
-	idle chan struct{} // a request was answered, and its connection is idle
+	at       string
+	idle     chan struct{} // a request was answered, and its connection is idle
+	accepted chan struct{} // a connection came
+}
+
+// An announcing listener says when a connection comes.
+type announcing struct {
+	net.Listener
+	accepted chan struct{}
+}
+
+func (l announcing) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	select {
+	case l.accepted <- struct{}{}:
+	default:
+	}
+	return c, err
 }
 
 func serving(t *testing.T, connections int) *rig {
@@ -28,17 +44,21 @@ func serving(t *testing.T, connections int) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := &http.Server{Handler: web.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" {
 			web.Authenticated(r.Context())
+		}
+		if r.URL.Path == "/read" {
+			_, _ = io.Copy(io.Discard, r.Body)
 		}
 		_, _ = io.WriteString(w, "ok")
 		if r.URL.Path == "/wait" {
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}
-	})}
-	shedding, idle := web.Shed(s, on, connections), make(chan struct{}, 1)
+	}))}
+	accepted := make(chan struct{}, 10)
+	shedding, idle := web.Shed(s, announcing{on, accepted}, connections), make(chan struct{}, 1)
 	state := s.ConnState
 	s.ConnState = func(c net.Conn, to http.ConnState) {
 		if state(c, to); to == http.StateIdle {
@@ -51,7 +71,7 @@ func serving(t *testing.T, connections int) *rig {
 		_ = s.Close()
 		<-ended
 	})
-	return &rig{on.Addr().String(), idle}
+	return &rig{on.Addr().String(), idle, accepted}
 }
 
 // A client is one connection.

@@ -31,9 +31,6 @@ type exchange struct {
 }
 
 func (h *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if len(r.TransferEncoding) > 0 { // it may have had a Content-Length, too, by which a proxy finds another end of it
-		w.Header().Set("Connection", "close")
-	}
 	x := &exchange{Gateway: (*Gateway)(h), w: w, r: r, ctl: *http.NewResponseController(w)}
 	defer func() { x.keep()() }()
 	if f := x.serve(); f != nil {

@@ -35,7 +35,7 @@ const maxHeaderBytes = 32 << 10
 func (g *Gateway) Serve(ctx context.Context, on net.Listener) error {
 	server := &http.Server{
 		// Streams may live long: what reads and writes for too long is cut off where it is read and written.
-		Handler: g.Handler(), ReadHeaderTimeout: g.pace.header, IdleTimeout: g.pace.idle,
+		Handler: web.Handler(g.Handler()), ReadHeaderTimeout: g.pace.header, IdleTimeout: g.pace.idle,
 		MaxHeaderBytes: maxHeaderBytes, DisableGeneralOptionsHandler: true,
 		ErrorLog: log.New(io.Discard, "", 0), // it would repeat what strangers send
 	}

@@ -126,9 +126,6 @@ func jsonAnswer(v any) answer { return answer{body: canonical.MustSorted(v)} }
 // ServeHTTP is [http.Handler.ServeHTTP].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
-	if len(r.TransferEncoding) > 0 { // it may have had a Content-Length, too, by which a proxy finds another end of it
-		w.Header().Set("Connection", "close")
-	}
 	got, err := h.answer(w, r)
 	if err != nil {
 		p := h.problemOf(err)

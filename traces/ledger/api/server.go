@@ -37,7 +37,7 @@ func Serve(ctx context.Context, on net.Listener, h http.Handler) error {
 
 func serve(ctx context.Context, on net.Listener, h http.Handler, l limits) error {
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: l.header, ReadTimeout: l.read, WriteTimeout: l.write, IdleTimeout: l.idle,
+		Handler: web.Handler(h), ReadHeaderTimeout: l.header, ReadTimeout: l.read, WriteTimeout: l.write, IdleTimeout: l.idle,
 		MaxHeaderBytes: l.headerBytes, DisableGeneralOptionsHandler: true,
 		ErrorLog: log.New(io.Discard, "", 0), // it would repeat what strangers send
 	}

@@ -1,0 +1,64 @@
+package web
+
+import (
+	"io"
+	"net/http"
+	"time"
+)
+
+// Handler is next with the rules that hold for every request of a listener:
+//
+//   - A request that came in chunks closes its connection: a Content-Length may have stood beside the chunks, and a proxy in
+//     front may see another end of the request.
+//   - Once the handler answers, nobody waits for the rest of the request's body. net/http would read it first, for as long as
+//     the client takes to send it, and the connection would count as busy meanwhile.
+func Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TransferEncoding) > 0 {
+			w.Header().Set("Connection", "close")
+		}
+		if r.Body != nil && r.Body != http.NoBody {
+			b := &body{ReadCloser: r.Body}
+			r.Body, w = b, &answer{ResponseWriter: w, body: b}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// A body knows whether it was read to its end. Behind the end net/http waits for the next request, and the read deadline is not
+// the body's any more.
+type body struct {
+	io.ReadCloser
+	over bool
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.over = b.over || err == io.EOF
+	return n, err
+}
+
+// An answer is the response to a request with a body.
+type answer struct {
+	http.ResponseWriter
+	body  *body
+	begun bool
+}
+
+func (a *answer) WriteHeader(status int) {
+	if !a.begun && !a.body.over {
+		_ = http.NewResponseController(a.ResponseWriter).SetReadDeadline(time.Now()) // what is buffered is still read
+	}
+	a.begun = true
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	if !a.begun {
+		a.WriteHeader(http.StatusOK)
+	}
+	return a.ResponseWriter.Write(p)
+}
+
+// Unwrap is for [http.ResponseController].
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
