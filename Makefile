@@ -5,6 +5,7 @@ BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4d
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 FUZZTIME    ?= 10s
 COUNT       ?= 6
+RACE        ?= TestServe(Answers|Asks|Failures|Holds|Interrupted|Tasks)|TestStopped
 
 .PHONY: build run test race check fmt eval bench bench-gateway crash flood tamper million fuzz docs vuln interop interop-tools
 
@@ -27,8 +28,9 @@ interop: interop-tools ## pgfsm with clients, servers and tool lists that others
 	$(GO) test -count 1 -v -run TestFalseRefusals ./policy
 	$(GO) test -count 1 -timeout 30m -run 'Interop|TestGateway|TestRootsAreNotTheClients' ./cmd/pgfsm
 
-race: ## every test under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./...
+race: ## packages with goroutines under the race detector (needs a C compiler); of the command, the gateway's tests
+	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./deadline ./eval/gates ./llm ./loopback ./mcp ./mcp/gateway ./mcp/toy ./policy ./policy/screen ./states ./traces/... ./web
+	CGO_ENABLED=1 $(GO) test -race -timeout 60m -run '$(RACE)' ./cmd/pgfsm
 
 check: fmt ## what a change must pass: format, vet, staticcheck, tidy modules, race tests (which hold the docs in step)
 	$(GO) vet ./...
