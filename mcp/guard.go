@@ -155,7 +155,7 @@ func (g *guardedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 			if err := g.session.tolerate(g.session.limits.Unasked); err != nil {
 				return nil, err
 			}
-			if m.Method == noteProgress {
+			if m.Method == noteProgress && isProgress(jsontext.Value(m.Params)) {
 				g.progress(wire.Member(m.Params, tokenMember))
 			}
 			if !m.IsCall() {

@@ -110,7 +110,7 @@ func (l *Link) passDuring(ctx context.Context, m wire.Message, q *query) {
 
 // untoken takes note of progress, and puts the caller's own token back. It reports false for progress that the caller has not asked for.
 func untoken(m *wire.Message, q *query) bool {
-	if q == nil || !q.asked || string(wire.Member(m.Params, tokenMember)) != strconv.FormatInt(q.id, 10) {
+	if q == nil || !q.asked || string(wire.Member(m.Params, tokenMember)) != strconv.FormatInt(q.id, 10) || !isProgress(m.Params) {
 		return false
 	}
 	if q.clock != nil {
@@ -123,6 +123,9 @@ func untoken(m *wire.Message, q *query) bool {
 	m.Params = params
 	return err == nil
 }
+
+// isProgress reports whether the params of a notification of progress say how far the work is.
+func isProgress(params jsontext.Value) bool { return wire.Member(params, "progress").Kind() == '0' }
 
 // owner finds the id of the request of ours that a notification names: by its progress token, or as the subscription that
 // it belongs to. 0: it names none.

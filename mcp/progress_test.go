@@ -78,6 +78,28 @@ func TestProgressExtendsTheTimeOfACall(t *testing.T) {
 	}
 }
 
+// A notification that does not say how far the work is gains nothing, and is not relayed.
+func TestProgressWithoutAnAmount(t *testing.T) {
+	for _, progress := range []string{``, `"progress":"x",`, `"progress":null,`, `"progress":{},`} {
+		for _, kind := range []string{onOneStream, onItsStream} {
+			t.Run(progress+"-"+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var told []string
+					s := newStage(t, kind, older, nobody)
+					s.meta = jsontext.Value(`{"progressToken":"caller"}`)
+					c := s.call(t.Context(), tellProgress(&told))
+					c.at(callTime / 2)
+					c.says(`{"jsonrpc":"2.0","method":"notifications/progress","params":{` + progress + `"progressToken":` + fmt.Sprint(c.id) + `}}`)
+					c.ends(t, callTime, CodeTimeout)
+					if told != nil {
+						t.Errorf("the caller was told of %q, want nothing", told)
+					}
+				})
+			})
+		}
+	}
+}
+
 // Progress under another token than that of the call gains nothing.
 func TestProgressOfAnotherRequest(t *testing.T) {
 	for _, token := range []string{`"1"`, `1.0`, `99`, `"caller"`, `null`} {

@@ -297,16 +297,27 @@ func extra(p callParams) jsontext.Value {
 	return b.done()
 }
 
-// passing are the members of _meta that go with a call: the progress token, and the context of a trace (SEP-414). Any other
-// is judged by no gate, bound to no approval and recorded nowhere, and a server may act on it.
-var passing = []string{"progressToken", "traceparent", "tracestate", "baggage"}
+// traceContext are the members of _meta for the context of a trace (SEP-414): strings of at most so many bytes, as W3C Trace
+// Context and Baggage bound them.
+var traceContext = map[string]int{"traceparent": 64, "tracestate": 512, "baggage": 8192}
 
-// meta is the _meta that goes with the call: what is known to be harmless, and the log level, which the link takes out
-// again where the server does not want it there.
+// passes reports whether a member of _meta goes with the call: the progress token, and the context of a trace. No gate judges
+// any of _meta, no approval binds it and no record has it, so a server must find nothing in it to act on.
+func (c *calling) passes(name string, value jsontext.Value) bool {
+	if name == "progressToken" {
+		return c.token != nil
+	}
+	most, known := traceContext[name]
+	text, err := wire.Text(value)
+	return known && err == nil && len(text) <= most
+}
+
+// meta is the _meta that goes with the call: what passes, and the log level, which the link takes out again where the server
+// does not want it there.
 func (c *calling) meta(sent jsontext.Value) (meta jsontext.Value) {
 	var b object
 	skim(sent, func(name string, value jsontext.Value) {
-		if slices.Contains(passing, name) && (name != "progressToken" || c.token != nil) {
+		if c.passes(name, value) {
 			b.add(name, value)
 		}
 	})
