@@ -82,7 +82,9 @@ func TestWhatComesBehindAnAnswer(t *testing.T) {
 			s.behind <- lastChunk
 			second := first
 			second.RunID = newRun()
-			if r := l.Call(t.Context(), second, nil); r.Effect != EffectDone && r.Code != CodeChanged {
+			// A connection with something behind its answer is closed, perhaps under the second call.
+			r := l.Call(t.Context(), second, nil)
+			if r.Effect != EffectDone && r.Code != CodeChanged && (tt.tells || r.Code != CodeUnreachable) {
 				t.Fatalf("the second call came to %+v", r)
 			}
 		})
