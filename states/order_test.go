@@ -165,8 +165,8 @@ func shape(typ reflect.Type, line string) string {
 		var members []string
 		for _, f := range reflect.VisibleFields(typ) {
 			name, option, left := strings.Cut(f.Tag.Get("json"), ",")
-			if !f.IsExported() || name == "-" {
-				continue
+			if !f.IsExported() || name == "-" || f.Anonymous && name == "" {
+				continue // JSON has the members of an embedded struct, not the struct
 			}
 			mark := ""
 			if left && strings.HasPrefix(option, "omit") {
