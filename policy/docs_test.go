@@ -164,8 +164,9 @@ should look at codes and exit codes, never at the wording of a reason. Generated
 
 ## Runs and servers
 
-These stand in ` + "`code`" + ` of a run's result, in ` + "`servers`" + `, in ` + "`pgfsm tools`" + `, and in the note of
-an answer whose summary was refused. The gate is the one that spoke; ` + "`run`" + ` is not a gate: something broke.
+These codes are in ` + "`code`" + ` of a run's result, in ` + "`servers`" + `, in ` + "`pgfsm tools`" + `, and in the note of an answer
+whose summary was refused. ` + "`gate`" + ` is the gate that refused; ` + "`schema`" + ` also checks that server and tool exist. It is
+` + "`run`" + `, which is not a gate, if no gate decided: an effect failed, or the run was cancelled.
 
 | code | gate | meaning | what to do |
 | --- | --- | --- | --- |

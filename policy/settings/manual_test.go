@@ -65,9 +65,9 @@ func TestManualTellsTheBounds(t *testing.T) {
 		fmt.Sprintf("at most %d MiB.", MaxPolicyFileBytes>>20),
 		fmt.Sprintf("brought into 0 to %d.", risk.MaxScore),
 		fmt.Sprintf("the score counts as %d.", risk.MaxScore),
-		fmt.Sprintf("At most %d policies are on trial", rules.MaxShadow),
+		fmt.Sprintf("At most %d policies may be in shadow", rules.MaxShadow),
 		fmt.Sprintf("An expression has at most %d bytes", condition.MaxSource),
-		fmt.Sprintf("At most %d different questions are asked", condition.MaxQueries),
+		fmt.Sprintf("At most %d different questions are allowed", condition.MaxQueries),
 		fmt.Sprintf("from `1s` to `%dd`", condition.MaxWindow/(24*60*60)),
 	} {
 		if !strings.Contains(words, told) {
