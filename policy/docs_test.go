@@ -216,7 +216,9 @@ A result that is not an answer says what is known of the call's effect on the wo
 | 0 | Yes: answered, the planner asks back, every trace replays, every proof holds, the configuration is good. |
 | 1 | No: blocked by a gate, a trace was tampered with or diverges, a proof does not hold. |
 | 2 | Could not: wrong usage, bad configuration, the run failed, no server answered, a trace cannot be read. |
-| 3 | The run waits for a person. |
+| 3 | The run waits for an approver. |
+
+[README](../README.md#exit-codes) lists every case.
 `)
 	return b.Bytes()
 }
