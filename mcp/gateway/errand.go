@@ -174,11 +174,11 @@ func (e *errand) wait(ctx context.Context, q *request) []byte {
 	}
 }
 
-// hasQuestions reports whether the client is to be asked something.
+// hasQuestions reports whether the client is to be asked something. Once the errand is cancelled nobody is.
 func (e *errand) hasQuestions() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.open) > 0
+	return len(e.open) > 0 && e.ctx.Err() == nil
 }
 
 // park is the result that asks the client what the server wants to know; nil if it wants nothing, or does not want it any more. If there is
