@@ -2,13 +2,12 @@ package api
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/time/rate"
@@ -29,7 +28,8 @@ type Options struct {
 	Ready func(context.Context) error
 	// Result returns the result of a request's call, or null and why it is not shown. It may be nil: then nothing has a result.
 	Result func(context.Context, ledger.Reader, *ledger.Request) (result jsontext.Value, note string, err error)
-	// Log takes one line about what callers are not told. Lines beyond a few a second are left out. It may be nil.
+	// Log takes one line about what callers are not told. Of the lines about tokens that let nobody in, it takes one a second. It may be
+	// nil.
 	Log func(line string)
 }
 
@@ -41,11 +41,12 @@ type Handler struct {
 	ready  func(context.Context) error
 	result func(context.Context, ledger.Reader, *ledger.Request) (jsontext.Value, string, error)
 	log    func(string)
+	failed rate.Sometimes // limits the lines about tokens that let nobody in: anybody can cause them, and must not fill a disk
 }
 
 // New returns a handler.
 func New(o Options) *Handler {
-	h := &Handler{ledger: o.Ledger, voted: o.Voted, ready: o.Ready, result: o.Result, log: func(string) {}}
+	h := &Handler{ledger: o.Ledger, voted: o.Voted, ready: o.Ready, result: o.Result, log: o.Log, failed: rate.Sometimes{Interval: time.Second}}
 	for _, name := range o.Hosts {
 		h.hosts = append(h.hosts, strings.ToLower(name))
 	}
@@ -55,32 +56,10 @@ func New(o Options) *Handler {
 	if h.ready == nil {
 		h.ready = func(context.Context) error { return nil }
 	}
-	if o.Log != nil {
-		h.log = limited(o.Log)
+	if h.log == nil {
+		h.log = func(string) {}
 	}
 	return h
-}
-
-// How many lines the log takes: at once, and then a second. Callers who are refused cause them, and must not fill a disk.
-const (
-	logBurst = 20
-	logRate  = 1
-)
-
-// limited leaves out lines that come too fast, and says in the next one how many.
-func limited(log func(string)) func(string) {
-	limit := rate.NewLimiter(logRate, logBurst)
-	var omitted atomic.Int64
-	return func(line string) {
-		if !limit.Allow() {
-			omitted.Add(1)
-			return
-		}
-		if n := omitted.Swap(0); n > 0 {
-			line = fmt.Sprintf("%s (%d lines before this one were left out)", line, n)
-		}
-		log(line)
-	}
 }
 
 // A route is one thing that can be asked for.
@@ -128,7 +107,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	got, err := h.answer(w, r)
 	if err != nil {
-		p := h.problemOf(err)
+		p := problemOf(r, err, h.log)
 		if r.Body != http.NoBody && p.Code != Internal {
 			w.Header().Set("Connection", "close") // what is left of the body is not read
 		}

@@ -269,15 +269,60 @@ func TestResultsAreForAuditors(t *testing.T) {
 	}
 }
 
-// Refused requests do not fill the log.
+// Tokens that let nobody in do not fill the log, whether they are refused or cannot be looked up. Every other line is logged.
 func TestLogIsLimited(t *testing.T) {
 	d := newDesk(t)
-	const refused = 500
+	const refused, broken = 500, 30
+	q, text := d.held(1), d.token(ledger.RoleApprover, alice)
+	d.handler = api.New(api.Options{Ledger: d.ledger, Hosts: []string{service}, Log: d.notes.add, Ready: notReady})
 	for range refused {
 		d.call(http.MethodGet, "/pending", "pgfsm_x", "").want(t, 401, "token_refused")
 	}
 	if n := strings.Count(d.notes.String(), "\n"); n < 1 || n > refused/10 {
 		t.Errorf("%d lines for %d refused requests", n, refused)
+	}
+	d.store.Fail = failing
+	defer func() { d.store.Fail = nil }()
+	for range broken {
+		d.call(http.MethodGet, "/readyz", "", "").want(t, 503, api.Unavailable)
+		d.approve(q, text).want(t, 500, api.Internal)
+	}
+	if n := strings.Count(d.notes.String(), errDisk.Error()); n != 2*broken {
+		t.Errorf("%d lines about the disk, want %d:\n%s", n, 2*broken, &d.notes)
+	}
+}
+
+// A lockedStore cannot be read.
+type lockedStore struct{ *storetest.Memory }
+
+func (lockedStore) View(context.Context, func(ledger.Reader) error) error {
+	return ledger.ErrUnavailable
+}
+func (lockedStore) Glance(context.Context, func(ledger.Reader) error) error {
+	return ledger.ErrUnavailable
+}
+
+// Only the answer to a decision says that nothing was decided. A token that cannot be looked up does not fill the log either.
+func TestWhatALockedLedgerSays(t *testing.T) {
+	d := newDesk(t)
+	q, text := d.held(1), d.token(ledger.RoleApprover, alice)
+	locked, err := ledger.Open(lockedStore{d.store}, ledger.Options{Clock: d.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locked.Close()
+	d.handler = api.New(api.Options{Ledger: locked, Hosts: []string{service}, Log: d.notes.add})
+	const decided = "nothing was decided"
+	for range 50 {
+		if got := d.approve(q, text); got.status != 503 || !strings.Contains(string(got.body), decided) {
+			t.Errorf("POST: %d %s", got.status, got.body)
+		}
+		if got := d.call(http.MethodGet, "/pending", text, ""); got.status != 503 || strings.Contains(string(got.body), decided) {
+			t.Errorf("GET: %d %s", got.status, got.body)
+		}
+	}
+	if n := strings.Count(d.notes.String(), "\n"); n < 1 || n > 10 {
+		t.Errorf("%d lines for 100 tokens that could not be looked up", n)
 	}
 }
 

@@ -69,10 +69,11 @@ func (h *Handler) authenticate(r *http.Request) (ledger.Caller, error) {
 		return ledger.Caller{}, newProblem(TokenMissing, "the Authorization header is of another scheme than Bearer")
 	}
 	who, err := h.ledger.Authenticate(r.Context(), strings.TrimLeft(token, " "))
-	if err == nil {
-		web.Authenticated(r.Context())
+	if err != nil {
+		return who, problemOf(r, err, func(line string) { h.failed.Do(func() { h.log(line) }) })
 	}
-	return who, err
+	web.Authenticated(r.Context())
+	return who, nil
 }
 
 // acceptable refuses a caller who takes no JSON, and would not understand even the refusal of anything else.

@@ -79,8 +79,8 @@ func newProblem(c Code, detail string) *problem {
 	}
 }
 
-// problemOf says what an error is to the caller. What is not meant for them, the log gets.
-func (h *Handler) problemOf(err error) *problem {
+// problemOf returns the problem that the caller of a request is told. What the caller must not learn is logged.
+func problemOf(r *http.Request, err error, log func(string)) *problem {
 	var p *problem
 	var no *ledger.Refusal
 	switch {
@@ -88,19 +88,22 @@ func (h *Handler) problemOf(err error) *problem {
 		return p
 	case errors.As(err, &no) && statuses[Code(no.Code)] != 0:
 		if no.Detail != "" {
-			h.log("a caller was refused: " + no.Detail)
+			log("a caller was refused: " + no.Detail)
 		}
 		return newProblem(Code(no.Code), no.Error())
 	case errors.Is(err, ledger.ErrClockBack):
-		h.log(err.Error())
+		log(err.Error())
 		return newProblem(Unavailable, ledger.ErrClockBack.Error())
 	case errors.Is(err, ledger.ErrUnavailable):
-		h.log(err.Error())
+		log(err.Error())
+		if r.Method != http.MethodPost {
+			return newProblem(Unavailable, "the ledger cannot be read now; the service's log says why")
+		}
 		return newProblem(Unavailable, "the ledger cannot record now, and nothing was decided; the service's log says why")
 	case errors.Is(err, ledger.ErrClosed):
 		return newProblem(Unavailable, "the service is ending; ask again later")
 	}
-	h.log("a call could not be answered: " + err.Error())
+	log("a call could not be answered: " + err.Error())
 	return newProblem(Internal, "the call could not be answered; the service's log says why")
 }
 
