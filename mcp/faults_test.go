@@ -37,6 +37,7 @@ func init() {
 		"dies-in-its-answer": fault(cutOff + `{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"ha`),
 		"100-MiB":            fault(flood + "ID"),
 		"not-json":           fault(`hello`),
+		"not-utf-8":          fault("{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[],\"broken\":\"\xff\"}}"),
 		"version-1.0":        fault(`{"jsonrpc":"1.0","id":ID,"result":{}}`),
 		"result-twice":       fault(`{"jsonrpc":"2.0","id":ID,"result":{},"result":{}}`),
 		"result-and-error":   fault(`{"jsonrpc":"2.0","id":ID,"result":{},"error":{"code":1,"message":""}}`),

@@ -35,6 +35,7 @@ func TestFaultsOfALinksCall(t *testing.T) {
 		{"dies-in-its-answer", EffectUnknown, broken, true, false},
 		{"100-MiB", EffectDone, CodeResult, true, false},
 		{"not-json", EffectUnknown, CodeProtocol, true, true},
+		{"not-utf-8", EffectUnknown, CodeProtocol, true, true},
 		{"version-1.0", EffectUnknown, CodeProtocol, true, true},
 		{"result-twice", EffectUnknown, CodeProtocol, true, true},
 		{"result-and-error", EffectUnknown, CodeProtocol, true, true},
@@ -158,18 +159,6 @@ func TestResultsOfLinksAreRaw(t *testing.T) {
 			if _, r := linkCall(t, u, "web", `{}`); string(r.Result) != raw || r.Effect != EffectDone {
 				t.Errorf("Call() = %q %+v, want the bytes %q", r.Result, r, raw)
 			}
-		}
-	}
-}
-
-// A result that is not UTF-8 is no message.
-func TestResultsOfLinksAreUTF8(t *testing.T) {
-	const raw = "{\"content\":[],\"broken\":\"\xff\"}"
-	for _, stream := range []bool{false, true} {
-		srv := serveScript(t, on("tools/call", func(w spoken) []string { return []string{result(w.id, raw)} }), stream)
-		u := upstreams(t, Limits{}, srv.server())
-		if _, r := linkCall(t, u, "web", `{}`); r.Result != nil || r.Code != CodeProtocol || r.Effect != EffectUnknown {
-			t.Errorf("Call() = %q %+v, want %s", r.Result, r, CodeProtocol)
 		}
 	}
 }
