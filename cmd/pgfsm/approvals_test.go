@@ -246,3 +246,17 @@ func TestTokenExpiry(t *testing.T) {
 		}
 	}
 }
+
+// After an approval the text names the processes that make the call.
+func TestCallNext(t *testing.T) {
+	const rest = "a running pgfsm serve, or pgfsm approvals serve without --no-resume, makes it within seconds. " +
+		"If none runs, pgfsm resume r makes it. The approval expires at t."
+	for kind, want := range map[string]string{
+		states.KindAgent: "The call is not made yet: " + rest,
+		states.KindCall:  "The call is not made yet: the command that waits for it (--wait), " + rest,
+	} {
+		if got := callNext(&ledger.Request{RunID: "r", Kind: kind, Expires: "t"}); got != want {
+			t.Errorf("callNext() of kind %s = %s\nwant %s", kind, got, want)
+		}
+	}
+}

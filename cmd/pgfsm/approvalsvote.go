@@ -95,9 +95,9 @@ func (f *ledgerFlags) vote(ctx context.Context, w world, o *openedLedger, v ledg
 
 // callNext says who makes an approved call.
 func callNext(q *ledger.Request) string {
-	makes := "a running pgfsm serve or pgfsm approvals serve"
+	makes := "a running pgfsm serve, or pgfsm approvals serve without --no-resume,"
 	if q.Kind != states.KindAgent {
-		makes = "the command that waits for it (--wait), or " + makes + ","
+		makes = "the command that waits for it (--wait), " + makes
 	}
 	return fmt.Sprintf("The call is not made yet: %s makes it within seconds. If none runs, pgfsm resume %s makes it. The approval expires at %s.",
 		makes, q.RunID, q.Expires)
