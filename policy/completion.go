@@ -50,7 +50,7 @@ func ReadCompletion(doc []byte) (content []byte, refusal string, err error) {
 	return []byte(said), refusal, err
 }
 
-// member returns a member of the object at place, nil if it has none of that name. doc was checked before.
+// completionMember returns a member of the object at place, nil if it has none of that name. doc was checked before.
 func completionMember(doc jsontext.Value, place, name string) (jsontext.Value, error) {
 	if doc.Kind() != '{' {
 		return nil, fmt.Errorf("%s is not an object", place)

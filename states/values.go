@@ -7,8 +7,7 @@ import (
 	"pgfsm/policy"
 )
 
-// check refuses an event with values that no port returns. The stages would take some of these values for others, so that a
-// changed trace would lead to the same facts.
+// check refuses an event with values that no port returns. Otherwise a changed trace could replay to the same facts.
 func check(ev Event) error {
 	switch e := ev.(type) {
 	case *ToolsListed:

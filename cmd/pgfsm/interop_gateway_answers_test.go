@@ -109,7 +109,7 @@ func (in interop) answersFolder(t *testing.T) (dir, root string) {
 		`{"filesystem": ["read_multiple_files", "get_file_info", "read_text_file"], "memory": ["open_nodes", "search_nodes", "read_graph"], "slow": ["read_graph"]}`), root
 }
 
-// approves approves what has the word approved in its arguments, until the test ends.
+// approves approves each held call whose arguments contain "approved-", until the test ends.
 func approves(t *testing.T, dir string) {
 	t.Helper()
 	config := filepath.Join(dir, "pgfsm.yaml")

@@ -40,7 +40,7 @@ func (s results) of(ctx context.Context, r ledger.Reader, q *ledger.Request) (re
 	return result, "", nil
 }
 
-// agentStatus is how a run stands, for the agent that asked for it.
+// agentStatus is the answer to GET /status/{run} at the agents' address.
 type agentStatus struct {
 	SchemaVersion int            `json:"schema_version"`
 	Run           string         `json:"run"`
@@ -55,7 +55,7 @@ type agentStatus struct {
 	ResultNote    string         `json:"result_note"`
 }
 
-// Status is how a run of the agent stands. Nil: it has no such run.
+// Status returns the status document of the caller's run, or nil if the caller has no such run.
 func (g *gate) Status(ctx context.Context, who gateway.Identity, run string) (doc []byte, err error) {
 	var d agentStatus
 	err = g.ledger.View(ctx, func(r ledger.Reader) error {

@@ -52,7 +52,7 @@ func (x *exchange) status(run string) *refusal {
 		return x.notAllowed(http.MethodGet)
 	}
 	if x.from.Token == "" { // everybody on this machine has the same name then
-		return refuse(http.StatusUnauthorized, refusedToken, "how a run stands is told to the token that asked for it")
+		return refuse(http.StatusUnauthorized, refusedToken, "GET /status needs the requester's agent token.")
 	}
 	if err := x.busy.enter(x.from); err != nil {
 		return refusalOf(err)
@@ -62,7 +62,7 @@ func (x *exchange) status(run string) *refusal {
 	case err != nil:
 		return refuse(http.StatusServiceUnavailable, refusedLedger, "the ledger cannot be read now")
 	case doc == nil:
-		return refuse(http.StatusNotFound, refusedPath, "there is no such run of yours")
+		return refuse(http.StatusNotFound, refusedPath, "no run with this id belongs to the token's actor")
 	default:
 		x.plain(http.StatusOK, doc)
 		return nil

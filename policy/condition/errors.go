@@ -53,7 +53,7 @@ func remedyFor(problem string) string {
 	case strings.HasPrefix(problem, "undeclared reference") && !strings.Contains(problem, "did you mean"):
 		return "arguments are written args.NAME, text in quotes"
 	case strings.Contains(problem, "'(int, double)'"), strings.Contains(problem, "'(double, int)'"):
-		return "one is an int and the other a double, which only <, <=, > and >= compare: write 50 beside risk.score, 50.0 beside score"
+		return "== and != do not compare int with double: write risk.score == 50"
 	case strings.HasPrefix(problem, "found no matching overload"):
 		return "these types do not go together here"
 	case strings.HasPrefix(problem, "Syntax error"), strings.HasPrefix(problem, "syntax error"):

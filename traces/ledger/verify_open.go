@@ -48,7 +48,7 @@ func VerifyOpen(ctx context.Context, r Reader) error {
 	return nil
 }
 
-// alone looks at an event about no run, without those before it.
+// alone verifies an event that belongs to no run, without the events before it.
 func (v *verifier) alone(e *Event) error {
 	if e.digest() != e.Hash || e.RunID != "" {
 		return &Fault{"events", eventKey(e.Seq), "its hash is not that of its content"}

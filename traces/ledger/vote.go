@@ -24,7 +24,7 @@ type Ballot struct {
 	Binding canonical.Digest // of what the person saw
 	By      Caller           // as [Ledger.Authenticate] says
 	Approve bool
-	Reason  string // of a denial: required; it reaches who asked. What does not show in it is recorded as an escape
+	Reason  string // Required for a denial; the requester sees it. Invisible characters are recorded as escapes.
 	Key     string // by which a repetition is known; it counts within a run and a person. May be empty
 }
 
