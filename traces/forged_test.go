@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -106,6 +108,47 @@ var forgeries = []forgery{
 			event["event"] = canonical.MustMarshal(members)
 		},
 	},
+	{
+		"event-unknown", "typed-and-summarized",
+		`the listing is an event that does not exist; want diverged: unknown event`,
+		func(f *forged) { f.replace("tools_listed", `"tools_listed"`, `"tools_guessed"`) },
+	},
+	{
+		"result-forged", "typed-and-summarized",
+		`the tool returned other words; want diverged: step 8: different facts`,
+		func(f *forged) { f.replace("tool_returned", "for 400 days", "for 900 days") },
+	},
+	{
+		"command-forged", "typed-and-summarized",
+		`step 8 calls another tool; want diverged: step 8: different command`,
+		func(f *forged) { f.member(8, "command", `"fetch_policy_entry"`, `"delete_policy_entry"`) },
+	},
+	{
+		"facts-forged", "typed-and-summarized",
+		`step 3 allows for another reason; want diverged: step 3: different facts`,
+		func(f *forged) {
+			f.member(3, "facts", `"The arguments conform to the tool's inputSchema (2020-12, closed world)."`, `"Fine."`)
+		},
+	},
+	{
+		"way-back", "typed-and-summarized",
+		`step 9 goes back to permitted; want diverged: step 9: different transition`,
+		func(f *forged) {
+			f.member(9, "from", "executed", "typed")
+			f.member(9, "to", "typed", "permitted")
+			f.member(9, "trigger", "parse", "permit")
+		},
+	},
+	{
+		"validation-skipped", "typed-and-summarized",
+		`the step from planned to validated is gone; want diverged: step 3: different transition`,
+		func(f *forged) { f.steps = slices.Delete(f.steps, 3, 4) },
+	},
+	{
+		"step-after-the-end", "tool-not-allowed",
+		`a step comes after the end; want diverged: different transition`,
+		func(f *forged) { f.steps = append(f.steps, maps.Clone(f.steps[len(f.steps)-1])) },
+	},
 }
 
 // forged is a trace that is being changed.
@@ -137,20 +180,28 @@ func (f *forged) event(name string) map[string]jsontext.Value {
 // replace changes the last event of this name.
 func (f *forged) replace(name, old, by string) {
 	f.tb.Helper()
-	step := f.event(name)
-	if n := bytes.Count(step["event"], []byte(old)); n != 1 {
-		f.tb.Fatalf("%s holds %s %d times, want once:\n%s", name, old, n, step["event"])
-	}
-	step["event"] = bytes.Replace(step["event"], []byte(old), []byte(by), 1)
+	f.change(f.event(name), "event", old, by)
+}
+
+// member changes a member of one step.
+func (f *forged) member(step int, name, old, by string) {
+	f.tb.Helper()
+	f.change(f.steps[step], name, old, by)
 }
 
 // header changes the request.
 func (f *forged) header(old, by string) {
 	f.tb.Helper()
-	if n := bytes.Count(f.members["request"], []byte(old)); n != 1 {
-		f.tb.Fatalf("the request holds %s %d times, want once:\n%s", old, n, f.members["request"])
+	f.change(f.members, "request", old, by)
+}
+
+// change replaces what a member holds once.
+func (f *forged) change(of map[string]jsontext.Value, name, old, by string) {
+	f.tb.Helper()
+	if n := bytes.Count(of[name], []byte(old)); n != 1 {
+		f.tb.Fatalf("%s holds %s %d times, want once:\n%s", name, old, n, of[name])
 	}
-	f.members["request"] = bytes.Replace(f.members["request"], []byte(old), []byte(by), 1)
+	of[name] = bytes.Replace(of[name], []byte(old), []byte(by), 1)
 }
 
 // forge changes a trace and computes every hash anew, as docs/trace-format.md says.
@@ -169,7 +220,8 @@ func forge(tb testing.TB, doc []byte, change func(*forged)) []byte {
 		"bundle": bundle.Digest, "format": f.members["format"], "machine": f.members["machine"],
 		"request": f.members["request"], "run_id": f.members["run_id"],
 	}))
-	for _, step := range f.steps {
+	for i, step := range f.steps {
+		step["seq"] = canonical.MustMarshal(i)
 		step["prev"] = canonical.MustMarshal(prev)
 		delete(step, "hash")
 		prev = canonical.Sum("trace step", canonical.MustMarshal(step))
