@@ -50,7 +50,7 @@ func NewReplayer(m *states.Machine, compile func(policy.Content) (*policy.Bundle
 func (p *Replayer) Read(doc []byte) (*Trace, error) { return p.shared.read(doc) }
 
 // ErrHead means that a trace's head is not the one that the caller knows.
-var ErrHead = errors.New("the head is not the expected one: the trace was written anew")
+var ErrHead = errors.New("the head differs: this is another trace, or a rewritten one")
 
 // Replay executes a trace again, from its first step to its last. The error is a [*DivergenceError] for the first thing
 // that came out otherwise. The run is returned also then, as far as it came.

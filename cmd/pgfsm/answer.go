@@ -49,7 +49,12 @@ func printApproval(out io.Writer, d document) {
 	}
 	fmt.Fprintf(out, "Who decides: %s. Needed: %d. Until: %s.\n", visible.Text(who), a.Quorum, a.Expires)
 	fmt.Fprintf(out, "Digest: %s\n", a.Binding)
-	fmt.Fprintf(out, "What to do: pgfsm approvals show %s; when it is decided, pgfsm resume %s\n", d.RunID, d.RunID)
+	show := configured(d.config, "approvals", "show", d.RunID)
+	if d.awaited {
+		fmt.Fprintf(out, "What to do: %s\n", show)
+		return
+	}
+	fmt.Fprintf(out, "What to do: %s; when it is decided, %s\n", show, configured(d.config, "resume", d.RunID))
 }
 
 func printResult(out io.Writer, k ink, d document) {
@@ -71,7 +76,7 @@ func printResult(out io.Writer, k ink, d document) {
 	fmt.Fprintln(out, k.bold(title))
 	rest := "the trace has all of it"
 	if d.Ledger != "" {
-		rest = wholeTrace(d.RunID)
+		rest = configured(d.config, "ledger", "trace", d.RunID) + " writes all of it"
 	}
 	fmt.Fprintln(out, indented(content, rest))
 	if d.Note != "" {

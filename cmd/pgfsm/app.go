@@ -70,6 +70,7 @@ type app struct {
 	loaded    *settings.Loaded
 
 	config    string // where the configuration came from, for people
+	flag      string // the configuration file that -c names
 	demo      bool   // the configuration is the embedded one
 	fleet     *toy.Fleet
 	upstreams *mcp.Upstreams
@@ -88,7 +89,7 @@ func open(w world, o *options) (*app, error) {
 		fmt.Fprintf(w.stderr, "pgfsm: warning: %s\n", visible.Text(warning))
 	}
 	demo := from == embeddedDemo
-	a := &app{w: w, tracesDir: loaded.TracesDir, loaded: loaded, config: from, demo: demo}
+	a := &app{w: w, tracesDir: loaded.TracesDir, loaded: loaded, config: from, flag: o.config, demo: demo}
 	if demo {
 		embed(&loaded.Content)
 	}

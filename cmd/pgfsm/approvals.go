@@ -142,7 +142,7 @@ func listHeld(w world, r ledger.Reader, chosen []ledger.Status, limit int, asJSO
 	case more:
 		fmt.Fprintf(w.stderr, "There are more; --limit 0 lists all.\n")
 	case len(rows) == 0:
-		fmt.Fprintln(w.stderr, "Nothing here waits for anybody.")
+		fmt.Fprintln(w.stderr, "No request waits for a decision.")
 	}
 	return nil
 }

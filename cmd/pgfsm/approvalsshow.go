@@ -97,7 +97,20 @@ func (f *ledgerFlags) command(word string, args ...string) string {
 	if f.ledger != "" {
 		words = append(words, "--ledger", f.ledger)
 	}
-	words = append(words, args...)
+	return commandLine(append(words, args...))
+}
+
+// configured writes a command of pgfsm for the same configuration file; without one, as it stands.
+func configured(config string, words ...string) string {
+	words = append([]string{"pgfsm"}, words...)
+	if config != "" {
+		words = append(words, "-c", config)
+	}
+	return commandLine(words)
+}
+
+// commandLine writes words as a shell reads them.
+func commandLine(words []string) string {
 	for i, word := range words {
 		if !visible.PlainWord(word) {
 			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
@@ -113,8 +126,12 @@ func (d *boundCall) print(w world) {
 	if d.Condition != "" {
 		policyOf += " (" + d.Condition + ")"
 	}
+	asked := "In words"
+	if json := jsontext.Value(d.Asked); json.IsValid() && json.Kind() == '{' {
+		asked = "Request"
+	}
 	for _, row := range []struct{ name, value string }{
-		{"Request", q.Run}, {"Stands", q.stands()}, {"Asked", q.At}, {"By", q.Actor}, {"In words", string(d.Asked)}, {"Task", q.Task},
+		{"Run", q.Run}, {"Stands", q.stands()}, {"Asked", q.At}, {"By", q.Actor}, {asked, string(d.Asked)}, {"Task", q.Task},
 		{"Environment", q.Env}, {"Server", q.Server}, {"Tool", q.Tool}, {"Risk", fmt.Sprintf("%s, score %d", q.RiskMode, q.RiskScore)},
 		{"Policy", policyOf}, {"Held because", d.Reason}, {"Code", q.Code}, {"Reason", q.Reason},
 	} {

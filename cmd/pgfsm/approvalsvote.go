@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ func newApprovalsApprove(w world, f *ledgerFlags) *cobra.Command {
 		Use:   "approve ID --digest DIGEST",
 		Short: "Agree to a call, as pgfsm approvals show shows it",
 		Long: `approve records your approval. When as many people have approved as the policy wants, the request is approved, and
-can be called until it expires. --digest is what show prints last: if anything else waits by now, nothing is approved.`,
+can be called until it expires. --digest is the digest that show prints: if anything else waits by now, nothing is approved.`,
 	})
 }
 
@@ -35,10 +36,10 @@ func newVote(w world, f *ledgerFlags, approve bool, cmd *cobra.Command) *cobra.C
 	var digest string
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if digest == "" {
-			return f.errNoDigest(cmd.Name(), args[0])
-		}
 		v.Run, v.Binding = args[0], canonical.Digest(digest)
+		if digest == "" || !approve && v.Reason == "" {
+			return orRefused(w, f.json, f.incomplete(cmd.Context(), w, cmd.Name(), v))
+		}
 		o, err := openThere(w, f)
 		if err != nil {
 			return err
@@ -47,9 +48,6 @@ func newVote(w world, f *ledgerFlags, approve bool, cmd *cobra.Command) *cobra.C
 	}
 	cmd.Flags().StringVar(&digest, "digest", "", "the digest that show prints, whole")
 	cmd.Flags().StringVar(&v.Reason, "reason", "", fmt.Sprintf("why, in at most %d bytes", ledger.MaxReason))
-	if !approve {
-		mustFlags(cmd, "reason")
-	}
 	return cmd
 }
 
@@ -103,10 +101,31 @@ func callNext(q *ledger.Request) string {
 		makes, q.RunID, q.Expires)
 }
 
-// errNoDigest says where the digest is that a decision needs.
-func (f *ledgerFlags) errNoDigest(word, run string) error {
-	return fmt.Errorf("--digest is missing: it says which call you decide about. Look at the call, which prints its digest last:\n  %s\n"+
-		"Then repeat with that digest:\n  %s", f.command("show", run), f.command(word, run, "--digest", "DIGEST"))
+// incomplete says which flags a decision lacks, and where the digest is; or that nobody can decide about the run.
+func (f *ledgerFlags) incomplete(ctx context.Context, w world, word string, v ledger.Ballot) error {
+	err := f.reading(w, func(o *openedLedger) error {
+		if _, err := caller(ctx, w, o, ledger.ActVote); err != nil {
+			return err
+		}
+		return o.View(ctx, func(r ledger.Reader) error { return ledger.Undecided(r, v.Run, now()) })
+	})
+	if err != nil {
+		return errNoRequest(err)
+	}
+	again := []string{v.Run, "--digest", cmp.Or(string(v.Binding), "DIGEST")}
+	if reason := v.Reason; reason != "" || !v.Approve {
+		again = append(again, "--reason", cmp.Or(reason, "REASON"))
+	}
+	repeat := f.command(word, again...)
+	switch {
+	case v.Binding != "":
+		return fmt.Errorf("--reason is missing: a denial needs one, and the requester reads it. Repeat with it:\n  %s", repeat)
+	case !v.Approve && v.Reason == "":
+		return fmt.Errorf("--digest and --reason are missing. The digest says which call you decide about; the requester reads the reason. "+
+			"Look at the call, which shows its digest:\n  %s\nThen repeat with both:\n  %s", f.command("show", v.Run), repeat)
+	}
+	return fmt.Errorf("--digest is missing: it says which call you decide about. Look at the call, which shows its digest:\n  %s\n"+
+		"Then repeat with that digest:\n  %s", f.command("show", v.Run), repeat)
 }
 
 // end ends a run that was denied or has expired. If it cannot, the next start of whoever runs the calls does.

@@ -116,7 +116,7 @@ func doubts(c *policy.Content) (all []string) {
 	}
 	for _, s := range c.Servers {
 		if len(allowed[s.Name]) == 0 {
-			all = append(all, fmt.Sprintf("no tool of the server %q is allowed, so it is asked for nothing", s.Name))
+			all = append(all, fmt.Sprintf("no tool of the server %q is on the allowlist: agents cannot call any of its tools", s.Name))
 		}
 		if s.Type != settings.TypeStdio || strings.ContainsRune(s.Command, '/') {
 			continue

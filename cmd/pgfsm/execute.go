@@ -72,6 +72,11 @@ func (a *app) record(ctx context.Context, run *states.Run, rec *traces.Recorder,
 	return a.print(k, newDocument(run, outcome, kept{trace: path}, head), outcome, asJSON)
 }
 
+func (a *app) printAnswer(k ink, doc document) {
+	doc.config = a.flag
+	printAnswer(a.w.stdout, k, doc)
+}
+
 // print shows what came of a run, and says it as an exit code.
 func (a *app) print(k ink, doc document, o states.Outcome, asJSON bool) error {
 	if asJSON {
@@ -79,7 +84,7 @@ func (a *app) print(k ink, doc document, o states.Outcome, asJSON bool) error {
 			return err
 		}
 	} else {
-		printAnswer(a.w.stdout, k, doc)
+		a.printAnswer(k, doc)
 	}
 	return exit(exitCode(o))
 }

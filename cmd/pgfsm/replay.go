@@ -35,9 +35,9 @@ func newReplay(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay TRACE...",
 		Short: "Execute traces again and name the first thing that comes out otherwise",
-		Long: `replay reads each trace (a file, or every *.json in a folder and below whose format is pgfsm.trace/v1), holds it to
-its chain, and runs the same machine again behind a door that can only read the trace. It opens no socket and writes no file. Exit code 1 if
-any trace was tampered with or diverges, 2 if one cannot be read.`,
+		Long: `replay reads each trace: a file, or every *.json in a folder and below whose format is pgfsm.trace/v1 or which begins
+as a trace does. It verifies its hash chain, and reruns the machine with the recorded answers. It opens no socket and writes no file.
+Exit code 1 if any trace was tampered with or diverges, 2 if one cannot be read.`,
 		Example: `  pgfsm replay traces
   pgfsm replay --head sha256:... traces/trace_<run id>.json`,
 		Args: cobra.MinimumNArgs(1),
@@ -258,33 +258,85 @@ func fileSaysTrace(path string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	return saysTrace(f), nil
+	begins := make([]byte, 64)
+	n, err := io.ReadFull(f, begins)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		return false, err
+	case beginsTrace(begins[:n]):
+		return true, nil
+	}
+	return saysTrace(io.MultiReader(bytes.NewReader(begins[:n]), f)), nil
 }
 
-// saysTrace reports whether the top level of a JSON document says that it is a trace. What is no JSON up to there is none.
+// utf8Mark is the byte order mark of UTF-8, with which no JSON document begins.
+const utf8Mark = "\ufeff"
+
+// beginsTrace reports whether a document begins as every trace does. So a damaged trace counts as one, although its format
+// stands behind its large first member.
+func beginsTrace(doc []byte) bool {
+	doc = bytes.TrimLeft(bytes.TrimPrefix(bytes.TrimLeft(doc, " \t\r\n"), []byte(utf8Mark)), " \t\r\n")
+	return bytes.HasPrefix(doc, []byte(`{"bundle":`))
+}
+
+// saysTrace reports whether the top level of a JSON document says that it is a trace.
 func saysTrace(doc io.Reader) bool {
+	format, _ := formatOf(doc)
+	return format == traces.Format
+}
+
+// formatOf is the format that the top level of a JSON object names, "" if it names none, or why the document cannot be read up
+// to there.
+func formatOf(doc io.Reader) (string, error) {
 	dec := jsontext.NewDecoder(doc, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
-		return false
+		return "", err
 	}
 	for {
 		name, err := dec.ReadToken()
 		if err != nil || name.Kind() != '"' {
-			return false
+			return "", err
 		}
 		if name.String() != "format" {
-			if dec.SkipValue() != nil {
-				return false
+			if err := dec.SkipValue(); err != nil {
+				return "", err
 			}
 			continue
 		}
 		format, err := dec.ReadToken()
-		return err == nil && format.Kind() == '"' && format.String() == traces.Format
+		if err != nil || format.Kind() != '"' {
+			return "", err
+		}
+		return format.String(), nil
 	}
 }
 
-// rightCommand names the command for a document of ours that is no trace; without one, how traces are had.
-func rightCommand(doc []byte) string {
+// notTrace says what a document is that cannot be a trace; "" if its top level says that it is one.
+func notTrace(doc []byte) string {
+	format, err := formatOf(bytes.NewReader(doc))
+	switch what := otherDocument(doc); {
+	case err == nil && format == traces.Format:
+		return ""
+	case what != "":
+		return what
+	case bytes.HasPrefix(doc, []byte(utf8Mark)), bytes.HasPrefix(doc, []byte("\xff\xfe")), bytes.HasPrefix(doc, []byte("\xfe\xff")):
+		return "not JSON: it begins with a byte order mark"
+	case bytes.HasPrefix(doc, []byte("\x1f\x8b")):
+		return "it is compressed with gzip"
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return "it ends too early"
+	case err != nil:
+		return "not JSON: " + err.Error()
+	case format == "":
+		return "it names no format"
+	case format == traces.TaskFormat:
+		return "it counts the calls of a task"
+	}
+	return fmt.Sprintf("its format is %q", visible.Clip(format, maxTold))
+}
+
+// otherDocument names a document of ours that is no trace, and the command for it; "" if it is none.
+func otherDocument(doc []byte) string {
 	first, _, _ := bytes.Cut(doc, []byte("\n"))
 	switch {
 	case bytes.HasPrefix(doc, []byte("SQLite format 3\x00")):
@@ -296,7 +348,7 @@ func rightCommand(doc []byte) string {
 	case bytes.HasPrefix(doc, []byte("pgfsm.ledger/v1")):
 		return "it is a checkpoint: pgfsm ledger verify --checkpoint compares it"
 	}
-	return fromLedger
+	return ""
 }
 
 // isTrace reports whether a file is called as finished traces are.
@@ -320,15 +372,21 @@ func readTrace(path string, read func([]byte) (*traces.Trace, error)) (*traces.T
 	if err != nil {
 		return nil, err
 	}
-	if !isTrace(filepath.Base(path)) && !saysTrace(bytes.NewReader(doc)) {
-		return nil, fmt.Errorf("%s: not a trace: its format is not %q; %s", path, traces.Format, rightCommand(doc))
+	if what := notTrace(doc); what != "" {
+		return nil, fmt.Errorf("%s: not a trace: %s", path, what)
 	}
 	t, err := read(doc)
-	switch {
-	case errors.Is(err, traces.ErrTampered):
-		return nil, fmt.Errorf("%s: %w", path, err)
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w; %s", path, err, rightCommand(doc))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, unfinished(doc, err))
 	}
 	return t, nil
+}
+
+// unfinished says of a document that cannot be read as a trace that it ends too early, if it does.
+func unfinished(doc []byte, err error) error {
+	_, syntax := jsontext.NewDecoder(bytes.NewReader(doc), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)).ReadValue()
+	if errors.Is(syntax, io.ErrUnexpectedEOF) {
+		return errors.New("not a trace: it ends too early")
+	}
+	return err
 }

@@ -93,7 +93,7 @@ func (a *app) resumeAll(ctx context.Context, l *openedLedger, ids []string, asJS
 			one := newDocument(got.Run, got.Outcome, kept{ledger: l.path}, got.Head)
 			doc.Runs, worst = append(doc.Runs, one), worse(worst, exitCode(got.Outcome))
 			if !asJSON {
-				printAnswer(a.w.stdout, k, one)
+				a.printAnswer(k, one)
 				fmt.Fprintln(a.w.stdout)
 			}
 			continue
@@ -116,9 +116,41 @@ func (a *app) resumeAll(ctx context.Context, l *openedLedger, ids []string, asJS
 			return err
 		}
 	} else if len(ids) == 0 {
-		fmt.Fprintln(a.w.stdout, "no run waits to be resumed")
+		held, err := undecided(ctx, l)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(a.w.stdout, noneDecided(held))
 	}
 	return exit(worst)
+}
+
+// noneDecided says that no run can be resumed, and how many wait for a decision.
+func noneDecided(held int) string {
+	switch held {
+	case 0:
+		return "No run waits to be resumed."
+	case 1:
+		return "No run is decided. 1 run still waits for a decision."
+	}
+	return fmt.Sprintf("No run is decided. %d runs still wait for a decision.", held)
+}
+
+// undecided counts the runs that wait for a decision.
+func undecided(ctx context.Context, l *openedLedger) (n int, err error) {
+	err = l.View(ctx, func(r ledger.Reader) error {
+		n = 0
+		for q, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Open: true}) {
+			if err != nil {
+				return err
+			}
+			if q.State == states.Pending {
+				n++
+			}
+		}
+		return nil
+	})
+	return n, err
 }
 
 // worse orders exit codes: could not, then no, then pending, then yes.

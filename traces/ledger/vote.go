@@ -133,6 +133,25 @@ func (v *Ballot) check() error {
 	return nil
 }
 
+// Undecided refuses, with the error that [Ledger.Vote] has for it, a run that nobody can decide about at the time now.
+func Undecided(r Reader, run, now string) error {
+	q, err := r.Request(run)
+	if err != nil {
+		return orUnknown(run, err)
+	}
+	cast, err := ballots(r, run)
+	if err != nil {
+		return err
+	}
+	if err := open(&q, cast); err != nil {
+		return err
+	}
+	if !policy.Before(now, q.Expires) {
+		return refusedExpired(&q)
+	}
+	return nil
+}
+
 // open refuses a request that nobody can decide about any more, or never could.
 func open(q *Request, cast []ballot) error {
 	switch {

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestReplaySaysWhatAFileIs: a damaged trace of a folder is named whatever its name is, and the error says what a file is.
+func TestReplaySaysWhatAFileIs(t *testing.T) {
+	t.Parallel()
+	good, err := os.ReadFile(filepath.FromSlash("../../traces/testdata/good/document-fetched.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write(good); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(policy, []byte("version: 1\npolicies: [{id: all, effect: allow}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, doc, want string
+		found           bool // in a folder
+	}{
+		{"mark", "\ufeff" + string(good), "not JSON: it begins with a byte order mark", true},
+		{"cut", string(good[:len(good)-100]), "it ends too early", true},
+		{"cut-in-the-bundle", "\n " + string(good[:200]), "it ends too early", true},
+		{"broken", `{"bundle":{"content":nothing}`, "not JSON: ", true},
+		{"gzip", packed.String(), "it is compressed with gzip", false},
+		{"other", `{"format":"other/v1"}`, `its format is "other/v1"`, false},
+		{"task", `{"calls":[],"format":"pgfsm.task/v1","id":"a"}`, "it counts the calls of a task", false},
+		{"none", `{}`, "it names no format", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			file := filepath.Join(dir, tt.name+".json")
+			if err := os.WriteFile(file, []byte(tt.doc), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := command(t.Context(), nil, "replay", file)
+			if r.code != exitCould || !strings.Contains(r.stdout, "not a trace: "+tt.want) || strings.Contains(r.stdout, "ledger") {
+				t.Errorf("replay FILE = %d, %s%s; want %d and %q", r.code, r.stdout, r.stderr, exitCould, tt.want)
+			}
+			want := map[bool]string{true: tt.want, false: "holds no trace"}[tt.found]
+			for _, args := range [][]string{{"replay", dir}, {"eval", "from-traces", dir, "-o", t.TempDir()},
+				{"policy", "diff", "--traces", dir, policy, policy}} {
+				r := command(t.Context(), nil, args...)
+				if r.code != exitCould || !strings.Contains(r.stdout+r.stderr, want) {
+					t.Errorf("%q = %d, %s%s; want %d and %q", args, r.code, r.stdout, r.stderr, exitCould, want)
+				}
+			}
+		})
+	}
+}
