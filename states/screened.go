@@ -16,7 +16,7 @@ func (screened) Judge(r *Run, ev Event) Judgement {
 	}
 	c := r.bundle.Catalog(listed.Catalog(), listed.Servers)
 	if !c.Up() {
-		return fail(policy.CodeNoServers, "No server answered: "+whyDown(c), NotSent)
+		return fail(policy.CodeNoServers, NoServers(c), NotSent)
 	}
 	f := *c.View(discovery).(*DiscoveredFact)
 	return Judgement{Discover, &f}
@@ -41,6 +41,9 @@ func Statuses(c *policy.Catalog) []ServerStatus {
 	}
 	return all
 }
+
+// NoServers is the reason of a run that finds a catalog in which no server answered: why, for each.
+func NoServers(c *policy.Catalog) string { return "No server answered: " + whyDown(c) }
 
 func whyDown(c *policy.Catalog) string {
 	if len(c.Servers) == 0 {

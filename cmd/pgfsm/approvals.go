@@ -154,6 +154,9 @@ func (d *ledgerRequest) printHeld(w world, k ink) {
 	fmt.Fprintf(w.stdout, "  %s\n", visible.Clip(string(d.Args), maxTold))
 }
 
+// anyApprover stands where a policy names no approvers.
+const anyApprover = "any approver"
+
 // stands says in words how a request stands.
 func (d *ledgerRequest) stands() string {
 	if d.Status != ledger.Pending {

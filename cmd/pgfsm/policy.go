@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -47,9 +48,10 @@ func newPolicyExplain(w world) *cobra.Command {
 		Short: "Say what every gate would decide about a call, and why",
 		Long: `explain asks every gate about a call that nobody makes: input rules, plan, server, allowlist and pin, the schema of the
 arguments, grants, risk rules and policies. With --live it asks the servers for their tools and decides as pgfsm call
-would. Without --live it contacts no server and takes the definition that is kept with the tool's pin; what it cannot
-know then is unknown, and an unknown gate is never an allow. --annotations tells what an unknown tool says of itself.
-Exit code: 0 allow, 1 deny, 2 unknown, 3 pending.`,
+would. Without --live it contacts no server. It takes the definition that is kept with the tool's pin, and the gate
+server says assumed: only the server knows whether it still lists the tool. What else it cannot know then is unknown,
+and an unknown gate is never an allow. --annotations tells what an unknown tool says of itself.
+Exit code: 0 allow, 1 deny, 2 unknown, or failed because no server answered, 3 pending.`,
 		Example: `  pgfsm policy explain --server billing --tool refund --env prod --args '{"amount": 900}' --actor local:alice
   pgfsm policy explain --server billing --tool refund --pinned --annotations '{"destructiveHint": false}'`,
 		Args: cobra.NoArgs,
@@ -75,7 +77,7 @@ Exit code: 0 allow, 1 deny, 2 unknown, 3 pending.`,
 	f.BoolVar(&pinned, "pinned", false, "whether the tool's definition is pinned (default: as the allowlist says)")
 	f.StringVar(&annotations, "annotations", "", "what the tool says of itself, a JSON object of MCP's hints (default: what is known)")
 	f.StringArrayVar(&q.history, "history", nil,
-		"what there was before, as a condition asks it, such as 'history.count(\"actor\", \"1h\")=5'; what is not told fails")
+		"what there was before, as a condition asks it, such as 'history.count(\"actor\", \"1h\")=5'; without it the policy is unknown")
 	f.BoolVar(&q.live, "live", false, "ask the servers what the tool says of itself")
 	for _, name := range []string{"server", "tool"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
@@ -116,7 +118,7 @@ func inputOf(b *policy.Bundle, server, tool, env, actor string, args []byte, now
 // decision is the --json form of what was decided.
 type decision struct {
 	SchemaVersion int                    `json:"schema_version"`
-	Decision      string                 `json:"decision"` // allow, deny, pending or unknown
+	Decision      string                 `json:"decision"` // allow, deny, pending, unknown or failed
 	Code          policy.Code            `json:"code,omitzero"`
 	Reason        string                 `json:"reason"`
 	Gates         []gateSaid             `json:"gates"`
@@ -144,7 +146,7 @@ func word(v policy.Verdict) string {
 	return rules.Deny
 }
 
-var decisionExit = map[string]int{rules.Allow: exitYes, rules.Deny: exitNo, rules.Pending: exitPending, unknown: exitCould}
+var decisionExit = map[string]int{rules.Allow: exitYes, rules.Deny: exitNo, rules.Pending: exitPending, unknown: exitCould, failed: exitCould}
 
 func (a *app) explain(ctx context.Context, q callAsked, asJSON bool) error {
 	told, err := q.told()
@@ -171,10 +173,15 @@ func (a *app) explain(ctx context.Context, q callAsked, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if last := &got.gates[len(got.gates)-1]; got.args != nil {
+	switch {
+	case q.live && !tools.catalog.Up():
+		got = got.unanswered(tools.catalog)
+	case got.args != nil:
+		last := &got.gates[len(got.gates)-1]
 		if why := a.unsettled(about, got.args); why != "" {
 			last.Verdict, last.Code, last.Reason = unknown, "", why
 		}
+		got.forget(a.untold(about))
 	}
 	by := deciding(got.gates)
 	d := decision{
@@ -198,8 +205,13 @@ func (a *app) printGates(gates []gateSaid) {
 	k := newInk(a.w)
 	fmt.Fprintln(a.w.stdout, k.bold("Gates, in order"))
 	for _, g := range gates {
-		mark := k.mark(g.Verdict != rules.Deny)
-		if g.Verdict == unknown {
+		mark := k.mark(g.Verdict == rules.Allow)
+		switch g.Verdict {
+		case rules.Pending:
+			mark = "…"
+		case assumed:
+			mark = "~"
+		case unknown:
 			mark = k.bad.Sprint("?")
 		}
 		code := ""
@@ -213,11 +225,17 @@ func (a *app) printGates(gates []gateSaid) {
 func (a *app) printDecision(d decision) {
 	out, k := a.w.stdout, newInk(a.w)
 	a.printGates(d.Gates)
-	fmt.Fprintf(out, "%s %s\n", k.bold("Tool:"), visible.Text(d.Known.says()))
-	fmt.Fprintf(out, "%s\n", k.bold(fmt.Sprintf("Risk: %s, score %d", visible.Text(d.RiskMode), d.RiskScore)))
+	if d.Decision != failed {
+		fmt.Fprintf(out, "%s %s\n", k.bold("Tool:"), visible.Text(d.Known.says()))
+		fmt.Fprintf(out, "%s\n", k.bold(fmt.Sprintf("Risk: %s, score %d", visible.Text(d.RiskMode), d.RiskScore)))
+	}
 	for _, c := range d.Risk {
-		fmt.Fprintf(out, "  %s %-24s %s, score %d: %s\n", k.mark(c.Matched && c.Failed == ""), visible.Text(c.Rule), visible.Text(c.Mode),
-			c.Score, visible.Text(c.Reason))
+		reason := ""
+		if c.Reason != "" {
+			reason = ": " + c.Reason
+		}
+		fmt.Fprintf(out, "  %s %-24s %s, score %d%s\n", k.mark(c.Matched && c.Failed == ""), visible.Text(c.Rule), visible.Text(c.Mode),
+			c.Score, visible.Text(reason))
 		if c.Failed != "" {
 			fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! "+visible.Text(c.Failed)))
 		}
@@ -230,7 +248,11 @@ func (a *app) printDecision(d decision) {
 		if p.Shadow {
 			shadow = " (shadow)"
 		}
-		fmt.Fprintf(out, "  %s %-24s %s%s\n", k.mark(p.Matched), visible.Text(p.Policy), visible.Text(p.Why), shadow)
+		mark := k.mark(p.Matched)
+		if strings.HasPrefix(p.Why, asksHistory) {
+			mark = k.bad.Sprint("?")
+		}
+		fmt.Fprintf(out, "  %s %-24s %s%s\n", mark, visible.Text(p.Policy), visible.Text(p.Why), shadow)
 	}
 	for _, s := range d.Shadow {
 		if s.Effect == rules.Unjudged {
@@ -241,6 +263,7 @@ func (a *app) printDecision(d decision) {
 	}
 	fmt.Fprintf(out, "%s %s\n", k.bold("Decision: "+d.Decision+"."), visible.Text(d.Reason))
 	if d.Decision == rules.Pending {
-		fmt.Fprintf(out, "Approvers: %s; quorum %d; until %s\n", visible.Text(fmt.Sprint(d.Approvers)), d.Quorum, d.Expires)
+		approvers := cmp.Or(strings.Join(d.Approvers, " or "), anyApprover)
+		fmt.Fprintf(out, "Approvers: %s; quorum %d; until %s\n", visible.Text(approvers), max(d.Quorum, 1), d.Expires)
 	}
 }

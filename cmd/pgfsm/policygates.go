@@ -15,22 +15,30 @@ import (
 	"pgfsm/states"
 )
 
-// unknown is what a gate says that cannot tell without the tool's server.
-const unknown = "unknown"
+// What a gate says besides the words of a policy.
+const (
+	unknown = "unknown" // it cannot tell
+	assumed = "assumed" // the server still lists the tool as it is pinned: it decides nothing
+	failed  = "failed"  // no server answered
+)
+
+// asksHistory begins what is said of a policy that asks about calls before which nobody told.
+const asksHistory = "it asks "
 
 // gateSaid is what one gate says of a call.
 type gateSaid struct {
 	Gate    string      `json:"gate"`    // input, plan, server, allowlist, schema, grant, risk or policy
-	Verdict string      `json:"verdict"` // allow, deny, pending or unknown
+	Verdict string      `json:"verdict"` // allow, deny, pending, assumed, unknown or failed
 	Code    policy.Code `json:"code,omitzero"`
 	Reason  string      `json:"reason"`
 }
 
 func saidBy(gate string, v policy.Verdict) gateSaid { return gateSaid{gate, word(v), v.Code, v.Reason} }
 
-// deciding is the gate that decides: the first that denies, else the first that cannot tell, else the last.
+// deciding is the gate that decides: the first that denies, else that which failed, else the first that cannot tell, else
+// the last.
 func deciding(gates []gateSaid) gateSaid {
-	for _, verdict := range []string{rules.Deny, unknown} {
+	for _, verdict := range []string{rules.Deny, failed, unknown} {
 		if i := slices.IndexFunc(gates, func(g gateSaid) bool { return g.Verdict == verdict }); i >= 0 {
 			return gates[i]
 		}
@@ -106,7 +114,7 @@ func (noTools) Do(_ context.Context, wanted states.Command) (states.Event, error
 // proposed takes the call through the machine up to its plan, as pgfsm call does. The plan is nil if it is refused.
 func (a *app) proposed(ctx context.Context, q question, at string) (got opinion, plan *policy.Plan, err error) {
 	got.Mode = policy.Unrated
-	text, err := operatorPlan(q.server, q.tool, q.args)
+	text, err := operatorPlan(q.server, q.tool, "--args", q.args)
 	if err != nil {
 		return got, nil, err
 	}
@@ -137,7 +145,8 @@ func (k *toolsKnown) gates(p *policy.Plan) []gateSaid {
 	case t == nil:
 		server = gateSaid{Gate: "server", Verdict: unknown, Reason: "Whether the server lists this tool is not known; --live asks it."}
 	default:
-		server.Reason = "The definition of the tool's pin is kept. Whether the server still lists it is not known; --live asks it."
+		server.Verdict = assumed
+		server.Reason = "The answer assumes that the server still lists the tool as it is pinned; --live asks it."
 	}
 	tool := t
 	if tool == nil {
@@ -166,15 +175,55 @@ func (k *toolsKnown) gates(p *policy.Plan) []gateSaid {
 	return gates
 }
 
-// unsettled says what the policy's decision may still depend on; empty if it is settled.
-func (a *app) unsettled(q question, args []byte) string {
-	var missing []string
+// unanswered is what there is to say where no server answered: as a run, it asks no gate behind the input rules.
+func (o *opinion) unanswered(c *policy.Catalog) opinion {
+	if o.gates[0].Verdict == rules.Deny && o.gates[0].Gate == string(policy.GateInput) {
+		return *o
+	}
+	said := opinion{gates: slices.DeleteFunc(o.gates, func(g gateSaid) bool { return g.Gate != string(policy.GateInput) })}
+	said.Mode = policy.Unrated
+	said.gates = append(said.gates, gateSaid{string(policy.GateRun), failed, policy.CodeNoServers, states.NoServers(c)})
+	return said
+}
+
+// untold are the queries about calls before that policies and risk rules ask, and that nobody answered.
+func (a *app) untold(q question) (missing []string) {
 	for _, query := range a.bundle.Queries(q.server, q.tool) {
 		if !slices.ContainsFunc(q.history, func(told policy.HistoryAnswer) bool { return told.Query() == query }) {
 			missing = append(missing, query.String())
 		}
 	}
-	if len(missing) > 0 {
+	return missing
+}
+
+// forget takes back what was concluded from queries that nobody answered.
+func (o *opinion) forget(untold []string) {
+	for _, query := range untold {
+		lacks := query + " is not known"
+		for i := range o.considered {
+			if c := &o.considered[i]; strings.Contains(c.Why, lacks) {
+				c.Matched, c.Why = false, asksHistory+query+", which is not known"
+			}
+		}
+		for i := range o.Risk {
+			c := &o.Risk[i]
+			if !strings.Contains(c.Failed, lacks) {
+				continue
+			}
+			c.Matched, c.Failed = false, lacks
+			o.Mode, o.Score = unknown, 0
+			for j := range o.gates {
+				if g := &o.gates[j]; g.Gate == "risk" {
+					g.Verdict, g.Reason = unknown, "The risk depends on "+query+", which is not known."
+				}
+			}
+		}
+	}
+}
+
+// unsettled says what the policy's decision may still depend on; empty if it is settled.
+func (a *app) unsettled(q question, args []byte) string {
+	if missing := a.untold(q); len(missing) > 0 {
 		return fmt.Sprintf("What there was before is not known: give --history '%s=NUMBER'.", strings.Join(missing, "=NUMBER' --history '"))
 	}
 	if q.known.AnnotationsFrom != fromNowhere {

@@ -109,7 +109,7 @@ ARGUMENTS is a JSON object.`,
 		Example: `  pgfsm call mcp-sharepoint fetch_sharepoint_doc '{"doc_id": "doc-001"}'`,
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			plan, err := operatorPlan(args[0], args[1], args[2])
+			plan, err := operatorPlan(args[0], args[1], "ARGUMENTS", args[2])
 			if err != nil {
 				return err
 			}
@@ -125,14 +125,14 @@ ARGUMENTS is a JSON object.`,
 	return cmd
 }
 
-// operatorPlan puts the words into a plan. The arguments go in as they were written: a document that is not one JSON
+// operatorPlan puts the words into a plan; named is what the user calls the arguments. The arguments go in as they were written: a document that is not one JSON
 // value would change the plan around it and is refused here; every other judgement belongs to the gates.
-func operatorPlan(server, tool, arguments string) ([]byte, error) {
+func operatorPlan(server, tool, named, arguments string) ([]byte, error) {
 	if !utf8.ValidString(server + " " + tool) {
 		return nil, errors.New("SERVER and TOOL must be UTF-8")
 	}
 	if err := canonical.Check([]byte(arguments), 0); err != nil {
-		return nil, fmt.Errorf("ARGUMENTS: %w; give one JSON object, such as '{\"doc_id\": \"doc-001\"}'", err)
+		return nil, fmt.Errorf("%s: %w; give one JSON object, such as '{\"doc_id\": \"doc-001\"}'", named, err)
 	}
 	return policy.CallPlan(server, tool, []byte(arguments)), nil
 }
