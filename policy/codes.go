@@ -97,7 +97,7 @@ func Codes() []CodeDoc {
 		{CodeToolUnknown, GateSchema, "The server does not list a tool of that name. Names are compared byte for byte.", "pgfsm tools lists the live catalog."},
 		{CodeToolAmbiguous, GateSchema, "The server lists the name more than once; nobody can say which tool would run.", "Have the server fixed."},
 		{CodeSchemaRefused, GateSchema, "The tool's inputSchema cannot be used safely, so the tool is out of the catalog.", "pgfsm tools shows the reason; have the server fixed."},
-		{CodeArgumentsInvalid, GateSchema, "The arguments do not conform to the tool's inputSchema, or carry a name that it does not know.", "The reason names each place."},
+		{CodeArgumentsInvalid, GateSchema, "The arguments do not conform to the tool's inputSchema, or carry a name that it does not know.", "Correct the arguments at the places that the reason names."},
 		{"arguments_too_complex", GateSchema, "Judging these arguments against this recursive schema would take too much work.", "Send arguments that nest less."},
 		{CodeToolNotAllowed, GateAllowlist, "The tool is not on the allowlist. Default is deny.", "Add it to the allowlist file if agents may call it."},
 		{CodeToolDefinitionChanged, GateAllowlist, "The tool's definition is not the one that was judged or pinned, or the server says that its tools have changed since they were listed. Heard between the permit and the call it ends the run as failed, with nothing sent.", "pgfsm pins diff shows what changed; pin it again with pgfsm pins approve, or run again."},

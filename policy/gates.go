@@ -85,7 +85,11 @@ func (b *Bundle) Authorize(t *Tool, validated canonical.Digest, args []byte, tas
 		if v := b.Granted(t, args, task); !v.Allows() {
 			return v
 		}
-		v.Reason += fmt.Sprintf(" %d grants cover this call.", len(b.grants))
+		cover := "1 grant covers"
+		if n := len(b.grants); n > 1 {
+			cover = fmt.Sprintf("%d grants cover", n)
+		}
+		v.Reason += " " + cover + " this call."
 	}
 	return v
 }

@@ -3,6 +3,8 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -152,7 +154,7 @@ func (g *grant) judge(key toolKey, args []byte, task *Task) Verdict {
 		}
 		if err := c.schema.Judge(value); err != nil {
 			return blocked(GateGrant, CodeArgumentsNotGranted,
-				fmt.Sprintf("The grant %q does not cover the value at %q: %v.", name, clip(string(c.at)), err))
+				fmt.Sprintf("The grant %q does not cover the arguments: %s.", name, c.refusal(err)))
 		}
 	}
 	switch {
@@ -166,6 +168,20 @@ func (g *grant) judge(key toolKey, args []byte, task *Task) Verdict {
 				name, t.calls, clip(key.tool), clip(task.ID)))
 	}
 	return allowed(GateGrant, "")
+}
+
+// refusal says what a constraint refuses, by the places in the arguments.
+func (c *constraint) refusal(err error) string {
+	var invalid *schema.InvalidError
+	if !errors.As(err, &invalid) {
+		return fmt.Sprintf("the value at %q: %v", clip(string(c.at)), err)
+	}
+	moved := *invalid
+	moved.Issues = slices.Clone(invalid.Issues)
+	for i := range moved.Issues {
+		moved.Issues[i].Path = string(c.at) + moved.Issues[i].Path
+	}
+	return strings.TrimPrefix(moved.Error(), "does not fit the schema: ")
 }
 
 // pointed returns the value at a place of a canonical document. The way goes through objects only: what a list holds is

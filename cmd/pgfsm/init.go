@@ -190,11 +190,19 @@ func (o *initOptions) takeOver() error {
 	if _, err := settings.Load(files[0].path, over(files), settings.Overrides{}); err != nil {
 		return err // of a file in a place that cannot be named, or that has changed just now
 	}
-	if !o.yes && !o.confirm(fmt.Sprintf("List these %d servers?", n)) {
+	if !o.yes && !o.confirm(fmt.Sprintf("Write %s into %s?", theServers(n), visible.Text(filepath.Base(files[0].path)))) {
 		fmt.Fprintln(o.w.stderr, "pgfsm: nothing was written: answer y, or use --yes")
 		return exit(exitNo)
 	}
 	return o.write(files, nextSteps(visible.Text(files[0].path), visible.Text(files[1].path)), shown)
+}
+
+// theServers refers to n servers that are shown above.
+func theServers(n int) string {
+	if n == 1 {
+		return "this server"
+	}
+	return fmt.Sprintf("these %d servers", n)
 }
 
 // nextSteps says what is left to do until the servers can be used.

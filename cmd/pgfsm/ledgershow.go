@@ -151,7 +151,7 @@ func (d *ledgerRequest) print(w world) {
 		{"Run", d.Run}, {"Status", string(d.Status)}, {"State", d.State}, {"Asked", d.At}, {"Updated", d.Updated}, {"Actor", d.Actor},
 		{"Task", d.Task}, {"Environment", d.Env}, {"Tool", tool}, {"Definition", string(d.Definition)}, {"Risk", risk}, {"Policy", d.Policy},
 		{"Code", d.Code}, {"Reason", d.Reason}, {"Binding", string(d.Binding)}, {"Approvals", votes}, {"Expires", d.Expires},
-		{"Process", d.Owner}, {"Call left", d.Sent}, {"Ended", d.Ended}, {"Bundle", string(d.Bundle)}, {"Head", string(d.Head)},
+		{"Process", d.Owner}, {"Call sent", d.Sent}, {"Ended", d.Ended}, {"Bundle", string(d.Bundle)}, {"Head", string(d.Head)},
 	} {
 		if row.value != "" {
 			fmt.Fprintf(w.stdout, "%s %s\n", k.bold(fmt.Sprintf("%-12s", row.name+":")), visible.Text(row.value))

@@ -155,7 +155,11 @@ func (l *eventLine) told(withRun bool) string {
 	}
 	words = append(words, visible.Clip(l.By, maxTold))
 	for _, m := range worth[l.Type] {
-		if text := pointedAt(l.Payload, m.pointer); text != "" {
+		text := pointedAt(l.Payload, m.pointer)
+		if m.pointer == "/approvers" && text == "[]" {
+			text = anyApprover
+		}
+		if text != "" {
 			words = append(words, m.word+visible.Clip(text, maxTold))
 		}
 	}

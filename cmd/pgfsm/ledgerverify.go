@@ -174,10 +174,10 @@ func (d *verified) print(w world, c *ledger.Checkpoint) error {
 			visible.Clip(d.Fault.What, 4*maxTold))
 		return err
 	}
-	fmt.Fprintf(w.stdout, "%s %d events, %d requests, %d decisions, %d steps, %d blobs, %d tokens fit\n", k.mark(true),
-		d.Events, d.Requests, d.Decisions, d.Steps, d.Blobs, d.Tokens)
+	fmt.Fprintf(w.stdout, "%s %s, %s, %s, %s, %s, %s verified\n", k.mark(true), count(int(d.Events), "event"), count(int(d.Requests), "request"),
+		count(int(d.Decisions), "decision"), count(int(d.Steps), "step"), count(int(d.Blobs), "blob"), count(int(d.Tokens), "token"))
 	if d.Replayed > 0 {
-		fmt.Fprintf(w.stdout, "%d runs replayed alike\n", d.Replayed)
+		fmt.Fprintf(w.stdout, "%s replayed alike\n", count(int(d.Replayed), "run"))
 	}
 	if d.Pruned > 0 {
 		fmt.Fprintf(w.stdout, "Events up to %d were pruned\n", d.Pruned)

@@ -189,8 +189,14 @@ func (a *app) reportTests(all []judged, c coverage, asJSON bool) error {
 	for _, j := range all {
 		fmt.Fprintf(out, "%s %s\n", k.mark(j.OK), visible.Text(j.Name))
 		if !j.OK {
-			fmt.Fprintf(out, "  %s:%d: %s by %q at the gate %s, want %s %s: %s\n", visible.Text(j.File), j.Line, j.Got,
-				visible.Text(j.Policy), j.Gate, j.Want, visible.Text(j.Wanted), visible.Text(j.Reason))
+			got, want := j.Got, j.Want
+			if j.Policy != "" {
+				got += fmt.Sprintf(" by %q", visible.Text(j.Policy))
+			}
+			if j.Wanted != "" {
+				want += fmt.Sprintf(" by %q", visible.Text(j.Wanted))
+			}
+			fmt.Fprintf(out, "  %s:%d: %s at the gate %s, want %s: %s\n", visible.Text(j.File), j.Line, got, j.Gate, want, visible.Text(j.Reason))
 			fmt.Fprintf(out, "  tool: %s\n", visible.Text(j.Known.says()))
 		}
 	}

@@ -92,7 +92,7 @@ func (s *service) warnUnledgered() {
 	case s.app.loaded.Serve.Record == settingsNone:
 		s.log.Warn("nothing is recorded: serve.record is none, and there is no ledger")
 	default:
-		s.log.Warn("there is no ledger: runs are kept as files, calls that a policy holds are refused, and no token is anybody's",
+		s.log.Warn("there is no ledger: runs are kept as files, calls that a policy holds are refused, and tokens are not accepted without a ledger",
 			"traces", s.app.tracesDir)
 	}
 }

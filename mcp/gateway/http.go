@@ -52,7 +52,7 @@ func (x *exchange) status(run string) *refusal {
 		return x.notAllowed(http.MethodGet)
 	}
 	if x.from.Token == "" { // everybody on this machine has the same name then
-		return refuse(http.StatusUnauthorized, refusedToken, "GET /status needs the requester's agent token.")
+		return refuse(http.StatusUnauthorized, refusedToken, "send the token that made the request")
 	}
 	if err := x.busy.enter(x.from); err != nil {
 		return refusalOf(err)

@@ -149,7 +149,10 @@ func (l *linter) mentioned(m condition.Mention) (code, remedy string) {
 			return "", ""
 		}
 	}
-	return code, among(known)
+	kind := map[string]string{
+		"risk.mode": "risk modes", "risk.rules": "risk rules", "actor.roles": "roles", "env": "environment", "server": "servers", "tool": "tools",
+	}[m.Name]
+	return code, among(kind, known)
 }
 
 func (l *linter) roles() []string {
@@ -160,11 +163,11 @@ func (l *linter) roles() []string {
 	return roles
 }
 
-// among lists what there is.
-func among(known []string) string {
+// among lists what is configured of a kind.
+func among(kind string, known []string) string {
 	const most = 12
 	if len(known) == 0 {
-		return "there is none"
+		return "configured " + kind + ": none"
 	}
 	rest := ""
 	if len(known) > most {
@@ -174,7 +177,7 @@ func among(known []string) string {
 	for i, k := range known {
 		said[i] = clip(k)
 	}
-	return "there is " + strings.Join(said, ", ") + rest
+	return "configured " + kind + ": " + strings.Join(said, ", ") + rest
 }
 
 // approvers finds those who may decide and whom the configuration does not have.
@@ -186,7 +189,7 @@ func (l *linter) approvers(e *entry) {
 			known = known || r == a
 		}
 		if !known {
-			l.add(e.place, "approvers", RoleUnknown, among(roles), "there is no role %q in the configuration", clip(a))
+			l.add(e.place, "approvers", RoleUnknown, among("roles", roles), "there is no role %q in the configuration", clip(a))
 		}
 	}
 }
