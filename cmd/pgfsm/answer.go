@@ -13,8 +13,14 @@ import (
 	"pgfsm/states"
 )
 
+// A situation is what the commands depend on that people are told.
+type situation struct {
+	config  string // the file that -c names
+	awaited bool   // this process waits for the decision, and makes the call
+}
+
 // printAnswer shows people what came of a run.
-func printAnswer(out io.Writer, k ink, d document) {
+func printAnswer(out io.Writer, k ink, d document, in situation) {
 	fmt.Fprintln(out)
 	switch d.Type {
 	case states.TypeFinalAnswer:
@@ -28,10 +34,10 @@ func printAnswer(out io.Writer, k ink, d document) {
 	case states.TypePending:
 		fmt.Fprintf(out, "%s %s\n", k.bold("Waits for a person:"), visible.Text(d.Reason))
 		if d.Ledger != "" && d.Approval != nil {
-			printApproval(out, d)
+			printApproval(out, d, in)
 		}
 	default:
-		printResult(out, k, d)
+		printResult(out, k, d, in)
 	}
 	if d.Ledger != "" {
 		fmt.Fprintf(out, "\nledger %s\nrun    %s\nhead   %s\n", visible.Text(filepath.ToSlash(d.Ledger)), d.RunID, d.Head)
@@ -41,7 +47,7 @@ func printAnswer(out io.Writer, k ink, d document) {
 }
 
 // printApproval says what a held run waits for, and what can be done about it.
-func printApproval(out io.Writer, d document) {
+func printApproval(out io.Writer, d document, in situation) {
 	a := d.Approval
 	who := "anybody who may approve, but not who asked"
 	if len(a.Approvers) > 0 {
@@ -49,15 +55,15 @@ func printApproval(out io.Writer, d document) {
 	}
 	fmt.Fprintf(out, "Who decides: %s. Needed: %d. Until: %s.\n", visible.Text(who), a.Quorum, a.Expires)
 	fmt.Fprintf(out, "Digest: %s\n", a.Binding)
-	show := configured(d.config, "approvals", "show", d.RunID)
-	if d.awaited {
+	show := configured(in.config, "approvals", "show", d.RunID)
+	if in.awaited {
 		fmt.Fprintf(out, "What to do: %s\n", show)
 		return
 	}
-	fmt.Fprintf(out, "What to do: %s; when it is decided, %s\n", show, configured(d.config, "resume", d.RunID))
+	fmt.Fprintf(out, "What to do: %s; when it is decided, %s\n", show, configured(in.config, "resume", d.RunID))
 }
 
-func printResult(out io.Writer, k ink, d document) {
+func printResult(out io.Writer, k ink, d document, in situation) {
 	if d.IsError != nil && *d.IsError {
 		fmt.Fprintln(out, k.bad.Sprint("The tool reports an error."))
 	}
@@ -76,7 +82,7 @@ func printResult(out io.Writer, k ink, d document) {
 	fmt.Fprintln(out, k.bold(title))
 	rest := "the trace has all of it"
 	if d.Ledger != "" {
-		rest = configured(d.config, "ledger", "trace", d.RunID) + " writes all of it"
+		rest = configured(in.config, "ledger", "trace", d.RunID) + " writes all of it"
 	}
 	fmt.Fprintln(out, indented(content, rest))
 	if d.Note != "" {

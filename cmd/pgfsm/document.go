@@ -30,9 +30,6 @@ type document struct {
 	Reason        string                `json:"reason,omitzero"`
 	Effect        states.Effect         `json:"effect,omitzero"`
 	Servers       []states.ServerStatus `json:"servers,omitzero"`
-
-	config  string // the file that -c names, for the commands that people are told
-	awaited bool   // this process waits for the decision, and makes the call
 }
 
 // An approval is what a held run waits for.

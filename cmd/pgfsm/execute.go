@@ -73,8 +73,7 @@ func (a *app) record(ctx context.Context, run *states.Run, rec *traces.Recorder,
 }
 
 func (a *app) printAnswer(k ink, doc document) {
-	doc.config = a.flag
-	printAnswer(a.w.stdout, k, doc)
+	printAnswer(a.w.stdout, k, doc, situation{config: a.flag})
 }
 
 // print shows what came of a run, and says it as an exit code.

@@ -108,9 +108,7 @@ func (a *app) watched(run *states.Run, rec states.Recorder, k ink, asJSON bool) 
 // faster. What it waits for in vain stays pending.
 func (a *app) await(ctx context.Context, l *openedLedger, doc document, held states.Outcome, k ink, o *runOptions) error {
 	if !o.json {
-		awaited := doc
-		awaited.awaited = true
-		a.printAnswer(k, awaited)
+		printAnswer(a.w.stdout, k, doc, situation{config: a.flag, awaited: true})
 		fmt.Fprintf(a.w.stdout, "\nwaiting up to %s for the decision\n", o.wait)
 	}
 	within, cancel := context.WithTimeout(ctx, o.wait)

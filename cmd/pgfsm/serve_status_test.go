@@ -55,7 +55,7 @@ func TestServeStatus(t *testing.T) {
 	}{
 		{"who-asked", front, o.ci, http.StatusOK, result},
 		{"another-agent", front, makeToken(t, o.config, "agent", "other"), http.StatusNotFound, "path_unknown"},
-		{"nobody", front, "", http.StatusUnauthorized, "token_refused"},
+		{"nobody", front, "", http.StatusUnauthorized, "send the token that made the request"},
 		{"approver-at-the-agents-address", front, o.bob, http.StatusUnauthorized, "token_refused"},
 		{"auditor", o.admin, auditor, http.StatusOK, result},
 		{"approver", o.admin, o.bob, http.StatusOK, `"result":null`},
