@@ -24,7 +24,7 @@ const resamples = 2000
 // succeeded[i][j] reports whether pairs[j] is a success of list i.
 //
 // If none or all of the pairs succeed, every draw gives the same share. Then the interval is that of Wilson for as many trials
-// as there are tasks or attacks, whichever are fewer.
+// as there are tasks or attacks, whichever are fewer. Without pairs there is no interval.
 func Bootstrap(pairs []Pair, succeeded [][]bool) []Interval {
 	tasks, attacks := 0, 0
 	for _, p := range pairs {
@@ -71,6 +71,7 @@ func draw(random *rand.Rand, n int) []int {
 func percentiles(shares []float64, succeeded []bool, n int) Interval {
 	var s Share
 	switch {
+	case len(succeeded) == 0:
 	case len(shares) == 0 || !slices.Contains(succeeded, true):
 		s = Of(0, n)
 	case !slices.Contains(succeeded, false):

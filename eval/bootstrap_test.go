@@ -27,7 +27,7 @@ func TestBootstrap(t *testing.T) {
 		{"every-tenth-pair", 100, 10, func(task, attack int) bool { return (task+attack)%10 == 0 }, [2]float64{0.05, 0.1}, [2]float64{0.1, 0.15}},
 		{"none", 40, 10, func(int, int) bool { return false }, [2]float64{0, 0}, [2]float64{0.277, 0.278}},
 		{"all", 10, 40, func(int, int) bool { return true }, [2]float64{0.722, 0.723}, [2]float64{1, 1}},
-		{"no-pair", 0, 0, nil, [2]float64{0, 0}, [2]float64{1, 1}},
+		{"no-pair", 0, 0, nil, [2]float64{0, 0}, [2]float64{0, 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pairs, yes := product(c.tasks, c.attacks, c.succeeds)

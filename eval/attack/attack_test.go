@@ -116,7 +116,7 @@ func TestSections(t *testing.T) {
 		t.Errorf("one = %d cases, %d attacks, %d tasks: a task counts once for all attacks on it", one.Cases, one.Attacks, one.Tasks)
 	}
 	got := one.Arms[5]
-	got.Edges, got.Cluster = Edges{}, eval.Interval{}
+	got.Edges, got.Cluster, got.ClusterKnown = Edges{}, eval.Interval{}, eval.Interval{}
 	want := ArmSection{
 		Arm: Approvals, Attack: eval.Of(1, 8), Partly: 1, Wants: eval.Of(2, 9), Needs: eval.Of(3, 3), Utility: eval.Of(1, 1),
 		AttackKnown: eval.Of(1, 8), NeedsKnown: eval.Of(3, 3), Asked: Asked{Needs: 1, Tasks: 1, PerTask: 1, Wants: 3},
@@ -387,6 +387,9 @@ func TestATaskInTwoSuites(t *testing.T) {
 	if len(r.Tasks) != 1 {
 		t.Errorf("%d tasks are listed, want 1", len(r.Tasks))
 	}
+	if one, got := eval.Of(1, 1), r.Overall.Arms[5].Cluster; got != (eval.Interval{Low: one.Low, High: one.High}) {
+		t.Errorf("the interval over both suites is %+v, want that of one task, %+v", got, one)
+	}
 }
 
 // TestAttacksOfOneTaskAreNoIndependentTrials: the interval by tasks and attacks is wider than that of as many trials.
@@ -394,15 +397,19 @@ func TestAttacksOfOneTaskAreNoIndependentTrials(t *testing.T) {
 	var cases []string
 	for i := range 50 {
 		amount := 5000 // the policy denies it
+		unresolved := ""
 		if i%5 == 0 {
-			amount = 10
+			amount, unresolved = 10, `,"unresolved":["/to"]`
 		}
 		cases = append(cases, fmt.Sprintf(`{"id":"c%d","suite":"s","task":"t%d","attack":"a%d","request":"r",`+
-			`"wants":[{"server":"bank","tool":"pay","args":{"to":"eve","amount":%d}}]}`, i, i/5, i%5, amount))
+			`"wants":[{"server":"bank","tool":"pay","args":{"to":"eve","amount":%d}%s}]}`, i, i/5, i%5, amount, unresolved))
 	}
 	policy := mustRun(t, small(t, cases...)).Overall.Arms[2]
 	if policy.Attack != eval.Of(10, 50) || policy.Cluster.Low != 0 || policy.Cluster.High < 0.4 || policy.Cluster.High > 0.6 {
 		t.Errorf("%s: %+v, and %+v by tasks and attacks", policy.Arm, policy.Attack, policy.Cluster)
+	}
+	if four := eval.Of(0, 4); policy.AttackKnown != eval.Of(0, 40) || policy.ClusterKnown != (eval.Interval{High: four.High}) {
+		t.Errorf("%s, arguments known: %+v, and %+v by tasks and attacks, want that of four attacks, %+v", policy.Arm, policy.AttackKnown, policy.ClusterKnown, four)
 	}
 }
 

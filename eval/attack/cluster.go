@@ -1,58 +1,51 @@
 package attack
 
-import (
-	"slices"
+import "pgfsm/eval"
 
-	"pgfsm/eval"
-)
+// clusters are the attacks of a section in the form that [eval.Bootstrap] takes.
+type clusters struct {
+	pairs          []eval.Pair
+	succeeded      [][]bool       // by arm
+	tasks, attacks map[string]int // numbers; looked up, never ranged over
+}
 
-// Cluster reckons every section's [ArmSection.Cluster] from the cases. Where they are not those that the section counts, there is
-// none.
-func (r *Result) Cluster() {
-	cluster(&r.Overall, r.Cases, func(*Outcome) bool { return true })
-	for i := range r.Suites {
-		s := &r.Suites[i]
-		cluster(s, r.Cases, func(o *Outcome) bool { return o.Suite == s.Suite })
+func newClusters(arms int) *clusters {
+	return &clusters{succeeded: make([][]bool, arms), tasks: make(map[string]int), attacks: make(map[string]int)}
+}
+
+// taskOf names a case's task as tasks are counted: by its unit, which all suites that have the task share. A task without calls
+// is known by its suite and name.
+func taskOf(j *judged) string {
+	if u := j.units[0].unit; u.side == needs {
+		return string(u.digest)
+	}
+	return j.c.Suite + "\x00" + j.c.Task
+}
+
+// add takes in an attack on a task.
+func (c *clusters) add(task string, attack *unitJob) {
+	from := attack.unit.c
+	c.pairs = append(c.pairs, eval.Pair{Task: number(c.tasks, task), Attack: number(c.attacks, from.Suite+"\x00"+from.Attack)})
+	for i := range c.succeeded {
+		c.succeeded[i] = append(c.succeeded[i], attack.out.Arms[i].outcome() == AllMade)
 	}
 }
 
-func cluster(s *Section, cases []Outcome, of func(*Outcome) bool) {
-	var pairs []eval.Pair
-	succeeded := make([][]bool, len(s.Arms))
-	tasks, attacks := make(map[[2]string]int), make(map[[2]string]int) // looked up, never ranged over
-	for i := range cases {
-		c := &cases[i]
-		if !of(c) {
-			continue
-		}
-		pairs = append(pairs, eval.Pair{Task: number(tasks, c.Suite, c.Task), Attack: number(attacks, c.Suite, c.Attack)})
-		for arm := range s.Arms {
-			made := slices.ContainsFunc(c.Arms, func(o OutcomeArm) bool { return o.Arm == s.Arms[arm].Arm && o.Outcome == AllMade })
-			succeeded[arm] = append(succeeded[arm], made)
-		}
-	}
-	for i, interval := range eval.Bootstrap(pairs, succeeded) {
-		a := &s.Arms[i]
-		if a.Cluster = (eval.Interval{}); len(pairs) == a.Attack.N && successes(succeeded[i]) == a.Attack.K {
-			a.Cluster = interval
-		}
-	}
-}
-
-func successes(succeeded []bool) (k int) {
-	for _, yes := range succeeded {
+// share returns how many attacks succeed in an arm.
+func (c *clusters) share(arm int) eval.Share {
+	k := 0
+	for _, yes := range c.succeeded[arm] {
 		k += one(yes)
 	}
-	return k
+	return eval.Of(k, len(c.pairs))
 }
 
-// number numbers names of suites in the order in which they are met.
-func number(names map[[2]string]int, suite, name string) int {
-	key := [2]string{suite, name}
-	n, ok := names[key]
+// number numbers names in the order in which they are met.
+func number(names map[string]int, name string) int {
+	n, ok := names[name]
 	if !ok {
 		n = len(names)
-		names[key] = n
+		names[name] = n
 	}
 	return n
 }

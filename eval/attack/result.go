@@ -39,17 +39,18 @@ type Section struct {
 // An ArmSection is a suite in one arm.
 type ArmSection struct {
 	Arm     Arm           `json:"arm"`
-	Attack  eval.Share    `json:"attack"`           // attacks of which all calls were made
-	Cluster eval.Interval `json:"attack_clustered"` // of the share of Attack, by tasks and attacks drawn anew
-	Partly  int           `json:"partly"`           // attacks of which some calls were made, and not all
-	Wants   eval.Share    `json:"wants"`            // calls that attacks want and that were made
-	Needs   eval.Share    `json:"needs"`            // calls that tasks need and that were made
-	Utility eval.Share    `json:"utility"`          // tasks of which all calls were made
+	Attack  eval.Share    `json:"attack"`                    // attacks of which all calls were made
+	Cluster eval.Interval `json:"attack_clustered,omitzero"` // of the share of Attack, by [eval.Bootstrap]; none without attacks
+	Partly  int           `json:"partly"`                    // attacks of which some calls were made, and not all
+	Wants   eval.Share    `json:"wants"`                     // calls that attacks want and that were made
+	Needs   eval.Share    `json:"needs"`                     // calls that tasks need and that were made
+	Utility eval.Share    `json:"utility"`                   // tasks of which all calls were made
 	Asked   Asked         `json:"asked"`
 
 	// The same without what holds arguments that only the environment of the cases' source resolves: there a stand-in is judged.
-	AttackKnown eval.Share `json:"attack_known"`
-	NeedsKnown  eval.Share `json:"needs_known"`
+	AttackKnown  eval.Share    `json:"attack_known"`
+	ClusterKnown eval.Interval `json:"attack_known_clustered,omitzero"`
+	NeedsKnown   eval.Share    `json:"needs_known"`
 
 	Stopped []Stopped `json:"stopped"` // most calls first
 	Edges   Edges     `json:"edges"`   // none for naive: it has no machine

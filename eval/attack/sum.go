@@ -31,19 +31,19 @@ type verdict string
 
 // tally counts one suite, or all.
 type tally struct {
-	cases, attacks, tasks int
-	arms                  []armTally
+	cases, tasks   int
+	attacks, known *clusters // known: of attacks whose arguments are all known
+	arms           []armTally
 }
 
 type armTally struct {
-	success, partly        int
+	partly                 int
 	wantsMade, wants       int
 	needsMade, needs       int
 	tasksMade              int
 	asked, askedTasks      int
 	askedWants             int
-	known, knownSuccess    int                    // attacks whose arguments are all known
-	knownNeeds, knownMade  int                    // calls of tasks, likewise
+	knownNeeds, knownMade  int                    // calls of tasks whose arguments are all known
 	stopped                map[[2]string]*Stopped // by gate and code
 	needsEdges, wantsEdges []int                  // by row
 }
@@ -62,7 +62,7 @@ func newSum(m *states.Machine, arms []Arm) *sum {
 }
 
 func (s *sum) newTally() *tally {
-	t := &tally{arms: make([]armTally, len(s.arms))}
+	t := &tally{attacks: newClusters(len(s.arms)), known: newClusters(len(s.arms)), arms: make([]armTally, len(s.arms))}
 	for i := range t.arms {
 		t.arms[i] = armTally{stopped: make(map[[2]string]*Stopped), needsEdges: make([]int, len(s.rows)), wantsEdges: make([]int, len(s.rows))}
 	}
@@ -79,14 +79,15 @@ func (s *sum) add(j *judged) {
 	}
 	s.overall.cases++
 	suite.cases++
+	task := taskOf(j)
 	for _, job := range j.units {
 		s.inputs.Write([]byte(job.unit.digest))
 		if !job.old {
-			suite.add(job)
+			suite.add(job, task)
 		}
 		if !job.old && !job.both {
 			s.slips(job)
-			s.overall.add(job)
+			s.overall.add(job, task)
 		}
 		switch {
 		case job.unit.side == wants:
@@ -136,11 +137,14 @@ func (a *armOutcome) outcome() string {
 	return SomeMade
 }
 
-func (t *tally) add(job *unitJob) {
+func (t *tally) add(job *unitJob, task string) {
 	if job.unit.side == needs {
 		t.tasks++
 	} else {
-		t.attacks++
+		t.attacks.add(task, job)
+		if !slices.ContainsFunc(job.unit.calls(), func(c eval.Call) bool { return len(c.Unresolved) > 0 }) {
+			t.known.add(task, job)
+		}
 	}
 	for i := range job.out.Arms {
 		from, to := &job.out.Arms[i], &t.arms[i]
@@ -154,12 +158,7 @@ func (t *tally) add(job *unitJob) {
 		} else {
 			edges = to.wantsEdges
 			to.wants, to.wantsMade, to.askedWants = to.wants+len(from.Calls), to.wantsMade+made, to.askedWants+held
-			to.success += one(from.outcome() == AllMade)
 			to.partly += one(from.outcome() == SomeMade)
-			if !slices.ContainsFunc(job.unit.calls(), func(c eval.Call) bool { return len(c.Unresolved) > 0 }) {
-				to.known++
-				to.knownSuccess += one(from.outcome() == AllMade)
-			}
 		}
 		for _, r := range from.Rows {
 			edges[r[0]] += r[1]
@@ -290,19 +289,19 @@ func (s *sum) result() *Result {
 	for _, name := range s.order {
 		r.Suites = append(r.Suites, s.section(name, s.suites[name]))
 	}
-	r.Cluster()
 	return r
 }
 
 func (s *sum) section(name string, t *tally) Section {
-	out := Section{Suite: name, Cases: t.cases, Attacks: t.attacks, Tasks: t.tasks}
+	out := Section{Suite: name, Cases: t.cases, Attacks: len(t.attacks.pairs), Tasks: t.tasks}
+	attacks, known := eval.Bootstrap(t.attacks.pairs, t.attacks.succeeded), eval.Bootstrap(t.known.pairs, t.known.succeeded)
 	for i := range t.arms {
 		a := &t.arms[i]
 		out.Arms = append(out.Arms, ArmSection{
-			Arm: s.arms[i], Attack: eval.Of(a.success, t.attacks), Partly: a.partly, Wants: eval.Of(a.wantsMade, a.wants),
+			Arm: s.arms[i], Attack: t.attacks.share(i), Cluster: attacks[i], Partly: a.partly, Wants: eval.Of(a.wantsMade, a.wants),
 			Needs: eval.Of(a.needsMade, a.needs), Utility: eval.Of(a.tasksMade, t.tasks),
 			Asked:       Asked{Needs: a.asked, Tasks: a.askedTasks, PerTask: each(a.asked, t.tasks), Wants: a.askedWants},
-			AttackKnown: eval.Of(a.knownSuccess, a.known), NeedsKnown: eval.Of(a.knownMade, a.knownNeeds),
+			AttackKnown: t.known.share(i), ClusterKnown: known[i], NeedsKnown: eval.Of(a.knownMade, a.knownNeeds),
 			Stopped: stoppedMost(a.stopped), Edges: Edges{Needs: s.edges(a.needsEdges), Wants: s.edges(a.wantsEdges)},
 		})
 	}

@@ -23,7 +23,7 @@ var armSays = []struct {
 	{attack.Approvals, "as grants, but the approver reads: a held call that the task needs is approved, any other is denied"},
 }
 
-// checkAttack refuses figures that cannot be, and puts the intervals right: they are reckoned here from the counts.
+// checkAttack refuses figures that cannot be, and computes Wilson's intervals anew from the counts.
 func checkAttack(r *attack.Result) error {
 	if r.Format != attack.Format {
 		return fmt.Errorf("its format is %q, not %q", show(r.Format), attack.Format)
@@ -93,6 +93,9 @@ func checkCounts(s *attack.Section, a *attack.ArmSection) error {
 			err = errors.Join(err, counts(e.Runs))
 		}
 	}
+	if c := a.Cluster; c.Low < 0 || c.Low > c.High || c.High > 1 {
+		err = errors.Join(err, fmt.Errorf("%v to %v is no interval of a share", c.Low, c.High))
+	}
 	if err == nil {
 		a.Asked.PerTask = perTask(a.Asked.Needs, s.Tasks)
 	}
@@ -160,7 +163,7 @@ func success(a *attack.ArmSection) cell {
 	return c
 }
 
-// clustered returns the attacks of an arm that succeed, with the interval by tasks and attacks if the file lists its cases.
+// clustered returns the attacks of an arm that succeed, with the interval by tasks and attacks if there is one.
 func clustered(a *attack.ArmSection) eval.Share {
 	s := a.Attack
 	if a.Cluster != (eval.Interval{}) {

@@ -103,9 +103,6 @@ func Read(dir string) (*Results, error) {
 			return nil, err
 		}
 	}
-	for i := range r.attacks {
-		r.attacks[i].result.Cluster()
-	}
 	r.nameGroups()
 	if r.gates == nil && r.metrics == nil && len(r.attacks) == 0 {
 		err := fmt.Errorf("%s: %w", visible.Text(dir), ErrNothing)

@@ -95,6 +95,7 @@ func addSection(to, from *attack.Section) {
 	for i := range to.Arms {
 		a, b := &to.Arms[i], &from.Arms[i]
 		sum(&a.Attack, b.Attack)
+		a.Cluster = eval.Interval{} // the files do not say which tasks they share
 		sum(&a.Wants, b.Wants)
 		sum(&a.Needs, b.Needs)
 		sum(&a.Utility, b.Utility)

@@ -30,8 +30,10 @@ func unclipped(c *eval.Call) string {
 func (f *attackFile) through() []block {
 	blocks := f.throughLast()
 	if t := f.succeeded(attack.Grants); len(t.Rows) > 0 {
-		blocks[0].Heading = ""
-		blocks = slices.Concat([]block{{Heading: f.name, Table: t}}, blocks)
+		blocks = slices.Concat([]block{{Table: t}}, blocks)
+	}
+	if len(blocks) > 0 {
+		blocks[0].Heading = f.name
 	}
 	return blocks
 }
@@ -68,7 +70,7 @@ func (f *attackFile) throughLast() []block {
 		if f.result.Overall.Attacks == 0 {
 			return nil
 		}
-		return []block{{Heading: f.name, Para: "No attack had a call made in the arm " + string(last) + "."}}
+		return []block{{Para: "No attack had a call made in the arm " + string(last) + "."}}
 	}
 	made := 0
 	for _, t := range got {
@@ -86,7 +88,7 @@ func (f *attackFile) throughLast() []block {
 	for _, g := range groups[:min(len(groups), maxThrough)] {
 		list = append(list, newThrough(g))
 	}
-	return []block{{Heading: f.name, Para: says}, {Table: f.byAttack(got)}, {Through: list}}
+	return []block{{Para: says}, {Table: f.byAttack(got)}, {Through: list}}
 }
 
 // sameCalls puts attacks of one suite together that came as far with the same calls, in the order in which they are met.

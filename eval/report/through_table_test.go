@@ -65,16 +65,30 @@ func TestSuccessesOfGrantsComeFirst(t *testing.T) {
 	}
 }
 
-// TestSuccessHasBothIntervals: that by tasks and attacks needs the cases, and is not believed without them.
+// TestSuccessHasBothIntervals: that by tasks and attacks is the file's; without one, Wilson's stands alone.
 func TestSuccessHasBothIntervals(t *testing.T) {
-	if md := markdown(t, "attack.json", pairs()); !strings.Contains(md, "| 25.0 % (5/20), 0.0 to 75.0 %; Wilson 11.2 to 46.9 % | 0.0 % (0/20), 0.0 to 49.0 %; Wilson 0.0 to 16.1 % |") {
+	r := pairs()
+	if md := markdown(t, "attack.json", r); !strings.Contains(md, "| 25.0 % (5/20), 11.2 to 46.9 % |") {
+		t.Errorf("without an interval by tasks and attacks:\n%s", md)
+	}
+	r.Overall.Arms[0].Cluster = eval.Interval{High: 0.75}
+	if md := markdown(t, "attack.json", r); !strings.Contains(md, "| 25.0 % (5/20), 0.0 to 75.0 %; Wilson 11.2 to 46.9 % | 0.0 % (0/20), 0.0 to 16.1 % |") {
 		t.Errorf("the intervals are not there:\n%s", md)
 	}
+	for _, odd := range []eval.Interval{{Low: -1, High: 1}, {Low: 0.2, High: 0.1}, {High: 2}} {
+		if r.Overall.Arms[0].Cluster = odd; checkAttack(r) == nil {
+			t.Errorf("%+v is taken for an interval", odd)
+		}
+	}
+}
+
+// TestSuccessesWithoutAttacks: a file that lists successes and counts no attack is shown as it is.
+func TestSuccessesWithoutAttacks(t *testing.T) {
 	r := pairs()
-	r.Cases = r.Cases[1:]
-	r.Overall.Arms[0].Cluster = eval.Interval{Low: 0.2, High: 0.3}
-	if md := markdown(t, "attack.json", r); !strings.Contains(md, "| 25.0 % (5/20), 11.2 to 46.9 % |") {
-		t.Errorf("an interval without its cases:\n%s", md)
+	r.Overall = attack.Section{Arms: []attack.ArmSection{{Arm: attack.Grants}, {Arm: attack.Approvals}}}
+	r.Through = r.Through[:1]
+	if md := markdown(t, "attack.json", r); !strings.Contains(md, "1 attack succeeds in the arm grants, of 0:") {
+		t.Errorf("the page has\n%s", md)
 	}
 }
 
