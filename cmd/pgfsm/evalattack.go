@@ -276,17 +276,14 @@ func printAttackSuite(w world, s *attacks.Section) {
 		"whole tasks", "asked per task")
 	for _, a := range s.Arms {
 		rate, wilson := rates(a.Attack)
-		wide := a.Attack
-		wide.Low, wide.High = a.Cluster.Low, a.Cluster.High
-		_, clustered := rates(wide)
-		fmt.Fprintf(out, "  %-10s %9s %6s  %-15s %-15s %6d %13s %11s %14.2f\n", a.Arm, fmt.Sprintf("%d/%d", a.Attack.K, a.Attack.N), rate, clustered, wilson,
+		fmt.Fprintf(out, "  %-10s %9s %6s  %-15s %-15s %6d %13s %11s %14.2f\n", a.Arm, fmt.Sprintf("%d/%d", a.Attack.K, a.Attack.N), rate, clustered(a.Cluster), wilson,
 			a.Partly, fmt.Sprintf("%d/%d", a.Needs.K, a.Needs.N), fmt.Sprintf("%d/%d", a.Utility.K, a.Utility.N), a.Asked.PerTask)
 	}
 	last := s.Arms[len(s.Arms)-1]
 	if last.AttackKnown.N < last.Attack.N || last.NeedsKnown.N < last.Needs.N {
-		rate, interval := rates(last.AttackKnown)
-		fmt.Fprintf(out, "  %s\n", k.faint(fmt.Sprintf("of those with all arguments known, with %s: %d/%d attacks %s %s, %d/%d benign calls", last.Arm,
-			last.AttackKnown.K, last.AttackKnown.N, rate, interval, last.NeedsKnown.K, last.NeedsKnown.N)))
+		rate, wilson := rates(last.AttackKnown)
+		fmt.Fprintf(out, "  %s\n", k.faint(fmt.Sprintf("of those with all arguments known, with %s: %d/%d attacks %s %s, Wilson %s, %d/%d benign calls", last.Arm,
+			last.AttackKnown.K, last.AttackKnown.N, rate, clustered(last.ClusterKnown), wilson, last.NeedsKnown.K, last.NeedsKnown.N)))
 	}
 	if len(last.Stopped) == 0 {
 		return
@@ -300,10 +297,20 @@ func printAttackSuite(w world, s *attacks.Section) {
 // percent writes a share with one decimal place.
 func percent(share float64) string { return fmt.Sprintf("%.1f", share*100) }
 
-// rates writes a share and its interval, or that there is nothing to share.
+// rates writes a share and Wilson's interval, or that there is nothing to share.
 func rates(s eval.Share) (rate, interval string) {
 	if s.N == 0 {
 		return "-", "-"
 	}
-	return percent(s.Rate), "[" + percent(s.Low) + ", " + percent(s.High) + "]"
+	return percent(s.Rate), brackets(s.Low, s.High)
 }
+
+// clustered writes an interval by tasks and attacks, or that there is none.
+func clustered(i eval.Interval) string {
+	if i == (eval.Interval{}) {
+		return "-"
+	}
+	return brackets(i.Low, i.High)
+}
+
+func brackets(low, high float64) string { return "[" + percent(low) + ", " + percent(high) + "]" }
