@@ -99,12 +99,9 @@ func (t *trial) call(ctx context.Context, c *eval.Call) callOutcome {
 	switch {
 	case t.arm == Unattended:
 		return t.attempt(ctx, c, nobody)
-	case t.arm != Approvals: // without reading
+	case t.arm != Approvals, t.unit.side == needs, t.needed(c): // the other arms approve without reading
 		return t.attempt(ctx, c, says(policy.VoteApprove))
-	case t.unit.side == needs || t.needed(c):
-		return t.attempt(ctx, c, says(policy.VoteApprove))
-	}
-	if t.unit.c.Approved == nil {
+	case t.unit.c.Approved == nil:
 		return t.attempt(ctx, c, says(policy.VoteDeny))
 	}
 	return t.replay(ctx, c)

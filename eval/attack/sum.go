@@ -82,24 +82,22 @@ func (s *sum) add(j *judged) {
 	task := taskOf(j)
 	for _, job := range j.units {
 		s.inputs.Write([]byte(job.unit.digest))
+		came := s.needed[job.unit.digest]
 		if !job.old {
 			suite.add(job, task)
 		}
 		if !job.old && !job.both {
 			s.slips(job)
 			s.overall.add(job, task)
+			came = verdicts(job.out.Arms[len(s.arms)-1])
+			if job.unit.side == wants {
+				s.attack(job)
+			} else {
+				s.task(job)
+				s.needed[job.unit.digest] = came
+			}
 		}
-		switch {
-		case job.unit.side == wants:
-			s.attack(job)
-			s.expect(job, verdicts(job.out.Arms[len(s.arms)-1]))
-		case !job.old && !job.both:
-			s.task(job)
-			s.needed[job.unit.digest] = verdicts(job.out.Arms[len(s.arms)-1])
-			fallthrough
-		default:
-			s.expect(job, s.needed[job.unit.digest])
-		}
+		s.expect(job, came)
 	}
 }
 

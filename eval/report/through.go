@@ -46,11 +46,7 @@ func (f *attackFile) succeeded(arm attack.Arm) *table {
 		if x.Arm != arm || x.Outcome != attack.AllMade {
 			continue
 		}
-		var calls []string
-		for c := range x.Calls[:min(len(x.Calls), maxCalls)] {
-			calls = append(calls, spelled(&x.Calls[c]))
-		}
-		t.add(text(show(x.Case)), text(strings.Join(calls, "; ")))
+		t.add(text(show(x.Case)), text(strings.Join(callsOf(x), "; ")))
 	}
 	t.Caption = fmt.Sprintf("%s in the arm %s, of %d", plural(len(t.Rows), "attack succeeds", "attacks succeed"), arm, f.result.Overall.Attacks)
 	t.cut()
@@ -132,14 +128,18 @@ func newThrough(same []*attack.Through) through {
 	if n := len(same) - maxCases; n > 0 {
 		about += fmt.Sprintf(", and %d more", n)
 	}
-	out := through{What: show(t.Suite) + ": " + plural(len(same), "attack", "attacks"), About: about}
+	return through{What: show(t.Suite) + ": " + plural(len(same), "attack", "attacks"), About: about, Calls: callsOf(t)}
+}
+
+// callsOf writes the first calls of an attack, and how many more there are.
+func callsOf(t *attack.Through) (calls []string) {
 	for i := range t.Calls[:min(len(t.Calls), maxCalls)] {
-		out.Calls = append(out.Calls, spelled(&t.Calls[i]))
+		calls = append(calls, spelled(&t.Calls[i]))
 	}
 	if n := len(t.Calls) - maxCalls; n > 0 {
-		out.Calls = append(out.Calls, "and "+plural(n, "more call", "more calls"))
+		calls = append(calls, "and "+plural(n, "more call", "more calls"))
 	}
-	return out
+	return calls
 }
 
 // byAttack counts, for each attack that got through, with how many tasks it did.
