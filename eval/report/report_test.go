@@ -240,7 +240,7 @@ func TestFilesOfOneGroupAreAddedUp(t *testing.T) {
 	result := func(suite string, naive, last int) *attack.Result {
 		section := func(name string) attack.Section {
 			return attack.Section{Suite: name, Cases: 10, Attacks: 10, Tasks: 4, Arms: []attack.ArmSection{
-				{Arm: attack.Naive, Attack: eval.Of(naive, 10)},
+				{Arm: attack.Naive, Attack: eval.Of(naive, 10), Cluster: eval.Interval{Low: 0.5, High: 1}},
 				{
 					Arm: attack.Approvals, Attack: eval.Of(last, 10), Needs: eval.Of(5, 8), Asked: attack.Asked{Needs: 3},
 					Stopped: []attack.Stopped{{Gate: "policy", Code: "policy_denied", Wants: 2}, {Gate: suite, Code: "own", Wants: 3}},

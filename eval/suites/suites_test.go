@@ -1,8 +1,8 @@
 package suites_test
 
 import (
-	"fmt"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
