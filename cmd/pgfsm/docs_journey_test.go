@@ -16,11 +16,13 @@ import (
 var journeys = []struct {
 	page, from, to string // from one heading up to another
 	commands       int    // at least
+	demo           bool   // in a folder of its own, where there is no configuration
 }{
-	{"README.md", "## Your own servers", "### What it is worth", 20},
-	{"docs/gateway.md", "# ", "", 1},
-	{"docs/approvals.md", "# ", "## The service", 3},
-	{"docs/policies.md", "# ", "## How the files are read", 2},
+	{"docs/tool-contracts.md", "# ", "", 15, true},
+	{"README.md", "## Your own servers", "### What it is worth", 20, false},
+	{"docs/gateway.md", "# ", "", 1, false},
+	{"docs/approvals.md", "# ", "## The service", 3, false},
+	{"docs/policies.md", "# ", "## How the files are read", 2, false},
 }
 
 // A traveller runs the commands of pages as a reader types them.
@@ -47,7 +49,6 @@ func TestDocsJourneys(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	t.Chdir(dir)
 	real := strings.NewReplacer("http://127.0.0.1:5103/mcp", fleet.URL("mcp-policy-kb", "mcp"),
 		"http://127.0.0.1:5101/sse", fleet.URL("mcp-sharepoint", "sse"))
 	tr := &traveller{T: t, env: map[string]string{"HOME": dir, "XDG_CONFIG_HOME": filepath.Join(dir, "config")}}
@@ -62,6 +63,10 @@ func TestDocsJourneys(t *testing.T) {
 		}
 		if !found {
 			t.Fatalf("%s has no %q, or no %q behind it", j.page, j.from, j.to)
+		}
+		t.Chdir(dir)
+		if j.demo {
+			t.Chdir(t.TempDir())
 		}
 		before := tr.ran
 		for section := range strings.SplitSeq(rest, "\n## ") {
@@ -132,8 +137,8 @@ func (tr *traveller) types(page, line string) {
 		return
 	}
 	want := exitYes
-	if strings.Contains(comment, "exits with 3") {
-		want = exitPending
+	if _, code, said := strings.Cut(comment, "exits with "); said {
+		want = int(code[0] - '0')
 	}
 	tr.learns()
 	args := split(strings.NewReplacer("RUN", tr.run, "DIGEST", tr.digest, "sha256:…", tr.tool).Replace(rest))
