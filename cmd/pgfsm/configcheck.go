@@ -133,16 +133,14 @@ func doubts(c *policy.Content) (all []string) {
 	return all
 }
 
-// openSandboxes warns of servers that confine themselves to the client's roots and are told them: the client chooses the
-// sandbox then. Such servers are known by their name, server-filesystem.
+// openSandboxes warns of servers that are processes and are told the client's roots: those that confine themselves to them
+// let the client choose the sandbox. Which servers do so cannot be seen in a configuration.
 func openSandboxes(c *policy.Content, exposed []settings.Exposure) (all []string) {
 	for _, e := range exposed {
-		confined := func(s policy.Server) bool {
-			return s.Name == e.Server && strings.Contains(strings.Join(append([]string{s.Command}, s.Args...), " "), "server-filesystem")
-		}
-		if slices.Contains(e.Words, "roots") && slices.ContainsFunc(c.Servers, confined) {
-			all = append(all, fmt.Sprintf("servers.%s.expose passes the client's roots, and server-filesystem takes them in place of the folders "+
-				"of its command line: the client chooses what the server may touch; leave roots out", e.Server))
+		process := func(s policy.Server) bool { return s.Name == e.Server && s.Type == settings.TypeStdio }
+		if slices.Contains(e.Words, "roots") && slices.ContainsFunc(c.Servers, process) {
+			all = append(all, fmt.Sprintf("servers.%s.expose passes the client's roots: a server that takes them in place of the folders "+
+				"of its command line, as server-filesystem does, lets the client choose what it may touch; leave roots out", e.Server))
 		}
 	}
 	return all
