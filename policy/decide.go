@@ -78,6 +78,19 @@ func (b *Bundle) Explain(in *condition.Input) (Assessment, []rules.Considered) {
 	return b.assess(in, true)
 }
 
+// Settled reports whether the policies decide the same whatever the answers are that the input's history lacks.
+func (b *Bundle) Settled(in *condition.Input) bool {
+	subject := condition.NewSubject(in)
+	open := false
+	if b.risk != nil {
+		r := b.risk.Judge(subject)
+		if subject = subject.WithRisk(r.Risk()); subject.Missing() > 0 {
+			subject, open = subject.WithOpenRisk(), true
+		}
+	}
+	return b.rules.Settled(subject, open)
+}
+
 func (b *Bundle) assess(in *condition.Input, explain bool) (a Assessment, considered []rules.Considered) {
 	a = Assessment{Mode: Unrated}
 	if b.risk == nil && b.rules == nil {

@@ -264,6 +264,7 @@ func (s *Subject) answered(name string) ref.Val {
 			return s.answers[i].value
 		}
 	}
+	s.missing++
 	return types.NewErr("%s is not known", name)
 }
 

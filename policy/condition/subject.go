@@ -20,6 +20,7 @@ type Subject struct {
 	values  [nameCount]ref.Val
 	vars    []variable
 	answers []variable // to what is asked about calls before; nil until something is
+	missing int        // how often one was asked for that is not there
 	sizes   sizes
 	left    [accounts]int64 // units; negative: spent
 	account int
@@ -51,6 +52,17 @@ func (s *Subject) WithRisk(r Risk) *Subject {
 	s.values[nameRiskScore], s.values[nameRiskMode], s.values[nameRiskRules] = nil, nil, nil
 	return s
 }
+
+// WithOpenRisk says that the risk depends on answers that are missing: a use of it is an error. It returns s.
+func (s *Subject) WithOpenRisk() *Subject {
+	for _, n := range []int{nameRiskScore, nameRiskMode, nameRiskRules} {
+		s.values[n] = types.NewErr("%s depends on calls before", names[n].Name)
+	}
+	return s
+}
+
+// Missing returns how often a condition has asked about calls before and found no answer.
+func (s *Subject) Missing() int { return s.missing }
 
 // WithScore sets `score`, for expressions of risk rules, and returns s. Until it is set, a use of `score` is an error.
 func (s *Subject) WithScore(score float64) *Subject {

@@ -50,6 +50,67 @@ func (s *Set) Explain(sub *condition.Subject) (Decision, []Considered) {
 	return d, all
 }
 
+// Settled reports whether the decision is the same whatever the missing answers about calls before are. Conditions that
+// fail once one was missing can come to anything; open says that from the start, for the risk depends on such an answer.
+func (s *Set) Settled(sub *condition.Subject, open bool) bool {
+	if s == nil || sub == nil {
+		return true
+	}
+	in := sub.Input()
+	can := make(map[string]bool) // the effects
+	// ask returns what a condition can come to, and whether it fails for certain.
+	ask := func(c *condition.Program) (yes, no, failed bool) {
+		if c == nil {
+			return false, true, false
+		}
+		before := sub.Missing()
+		is, err := c.True(sub)
+		if err != nil && (open || sub.Missing() > before) {
+			return true, true, false
+		}
+		return is && err == nil, !is && err == nil, err != nil
+	}
+	for i := range s.policies {
+		p := &s.policies[i]
+		if p.shadow || !p.fits(&in) {
+			continue
+		}
+		passes := false // the policy may not match
+		if p.when != nil {
+			yes, no, failed := ask(p.when)
+			if (failed || yes && no) && p.strict || sub.Spent() {
+				can[Deny] = true
+			}
+			if passes = no || failed && !p.strict; failed && p.strict {
+				return len(can) == 1
+			} else if !yes {
+				continue
+			}
+		}
+		deny, goesOn, failed := ask(p.deny)
+		if deny || failed {
+			can[Deny] = true
+		}
+		if goesOn {
+			yes, no, failed := ask(p.ask)
+			if failed || yes && no {
+				can[Deny] = true
+			}
+			if yes {
+				can[Pending] = true
+			}
+			if no {
+				can[p.effect] = true
+			}
+		}
+		if !passes {
+			return len(can) == 1
+		}
+	}
+	can[Deny] = true // no policy matches
+	return len(can) == 1
+}
+
 // misfit says which glob does not fit, or nothing.
 func (p *policy) misfit(in *condition.Input) string {
 	for _, one := range [...]struct {
