@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"math/big"
 	"strconv"
@@ -49,21 +50,59 @@ func (r *Run) ReadHistory(ctx context.Context, wanted *states.ReadHistory) state
 	}
 }
 
-// history reads what is wanted. What cannot be answered for sure says why. The run is not among what it finds: its own row
-// is put behind it.
+// history reads what is wanted. The run is not among what it finds: its own row is put behind it.
 func (r *Run) history(b Reader, wanted *states.ReadHistory) (*states.HistoryRead, error) {
-	read := &states.HistoryRead{Calls: []policy.TaskCalls{}, Values: make([]policy.HistoryAnswer, len(wanted.Queries))}
-	gone, err := r.l.lastPrune(b)
-	if err != nil {
+	p := past{request: &r.header.Request}
+	if v := r.run.Facts().Validated; v != nil {
+		p.server, p.tool = v.Server, v.Tool
+	}
+	var err error
+	if p.gone, err = r.l.lastPrune(b); err != nil {
 		return nil, err
 	}
-	if task, v := r.header.Request.Task, r.run.Facts().Validated; wanted.Task && task != nil && v != nil {
-		if read.Calls, err = taskCalls(b, gone, taskCall{Server: v.Server, Task: task.ID, Tool: v.Tool}); err != nil {
+	return p.read(b, wanted)
+}
+
+// Before reads what [Run.ReadHistory] would read for a call that nobody makes. It records nothing. A nil Viewer stands for a
+// ledger that no call was recorded in yet.
+func Before(ctx context.Context, v Viewer, r *states.Request, server, tool string, wanted *states.ReadHistory) (read *states.HistoryRead, err error) {
+	p := past{request: r, server: server, tool: tool}
+	if v == nil {
+		return p.read(unwritten{}, wanted)
+	}
+	err = v.View(ctx, func(b Reader) (err error) {
+		if p.gone, err = new(Ledger).lastPrune(b); err == nil {
+			read, err = p.read(b, wanted)
+		}
+		return err
+	})
+	return read, err
+}
+
+// unwritten is the ledger that no call was recorded in yet.
+type unwritten struct{ Reader }
+
+func (unwritten) Requests(Filter) iter.Seq2[Request, error] {
+	return func(func(Request, error) bool) {}
+}
+
+// A past is what there was before one call.
+type past struct {
+	request      *states.Request
+	server, tool string // empty if there is no call yet
+	gone         pruned
+}
+
+// read reads what is wanted. What cannot be answered for sure says why.
+func (p *past) read(b Reader, wanted *states.ReadHistory) (read *states.HistoryRead, err error) {
+	read = &states.HistoryRead{Calls: []policy.TaskCalls{}, Values: make([]policy.HistoryAnswer, len(wanted.Queries))}
+	if task := p.request.Task; wanted.Task && task != nil && p.tool != "" {
+		if read.Calls, err = taskCalls(b, p.gone, taskCall{Server: p.server, Task: task.ID, Tool: p.tool}); err != nil {
 			return nil, err
 		}
 	}
 	for i, query := range wanted.Queries {
-		if read.Values[i], err = r.answer(b, gone, query); err != nil {
+		if read.Values[i], err = p.answer(b, query); err != nil {
 			return nil, err
 		}
 	}
@@ -72,10 +111,10 @@ func (r *Run) history(b Reader, wanted *states.ReadHistory) (*states.HistoryRead
 
 // answer answers one query: about the calls that may yet be made, whenever they were asked for, and those that were made
 // and were asked for or sent since the beginning of the window.
-func (r *Run) answer(b Reader, gone pruned, query policy.HistoryQuery) (policy.HistoryAnswer, error) {
-	f, why := r.window(query)
-	if why == "" && gone.Before > f.Since { // what was removed had ended before, so it was sent before
-		why = "what was before " + gone.Before + " was pruned, and the window begins at " + f.Since
+func (p *past) answer(b Reader, query policy.HistoryQuery) (policy.HistoryAnswer, error) {
+	f, why := p.window(query)
+	if why == "" && p.gone.Before > f.Since { // what was removed had ended before, so it was sent before
+		why = "what was before " + p.gone.Before + " was pruned, and the window begins at " + f.Since
 	}
 	if why != "" {
 		return query.Fail(why), nil
@@ -110,8 +149,8 @@ func (r *Run) answer(b Reader, gone pruned, query policy.HistoryQuery) (policy.H
 }
 
 // window is which requests a query is about. Whoever is not known has called nothing that could be found: that is no zero.
-func (r *Run) window(query policy.HistoryQuery) (f Filter, why string) {
-	asked, v := &r.header.Request, r.run.Facts().Validated
+func (p *past) window(query policy.HistoryQuery) (f Filter, why string) {
+	asked := p.request
 	if err := query.Check(); err != nil {
 		return f, err.Error()
 	}
@@ -121,10 +160,10 @@ func (r *Run) window(query policy.HistoryQuery) (f Filter, why string) {
 	}
 	f = Filter{Counted: true, Since: at.Add(-time.Duration(query.Window) * time.Second).Format(timeForm)}
 	if query.Of != condition.QueryCountAll {
-		if v == nil {
+		if p.tool == "" {
 			return f, "there is no call yet"
 		}
-		f.Server, f.Tool = v.Server, v.Tool
+		f.Server, f.Tool = p.server, p.tool
 	}
 	switch query.Scope {
 	case condition.ScopeActor:
