@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,8 @@ import (
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/visible"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
 )
 
 func newPolicy(w world) *cobra.Command {
@@ -30,8 +33,9 @@ person. These commands call no tool. What the files mean: docs/policies.md.`,
 
 // callAsked is a call that is asked about.
 type callAsked struct {
-	server, tool, env, args, actor string
+	server, tool, env, args, actor, task string
 
+	agent       bool                // an agent asks
 	pinned      *bool               // nil: as the allowlist says
 	annotations *policy.Annotations // nil: what is known
 	live        bool                // ask the servers
@@ -47,10 +51,11 @@ func newPolicyExplain(w world) *cobra.Command {
 		Use:   "explain --server S --tool T [--args '{…}']",
 		Short: "Say what every gate would decide about a call, and why",
 		Long: `explain asks every gate about a call that nobody makes: input rules, plan, server, allowlist and pin, the schema of the
-arguments, grants, risk rules and policies. With --live it asks the servers for their tools and decides as pgfsm call
-would. Without --live it contacts no server. It takes the definition that is kept with the tool's pin, and the gate
-server says assumed: only the server knows whether it still lists the tool. What else it cannot know then is unknown,
-and an unknown gate is never an allow. --annotations tells what an unknown tool says of itself.
+arguments, grants, risk rules and policies. With --live it asks the servers for their tools, reads the earlier calls from
+the ledger and decides as pgfsm call would. Without --live it contacts no server. It takes the definition that is kept with
+the tool's pin, and the gate server says assumed: only the server knows whether it still lists the tool. What else it
+cannot know then is unknown, and an unknown gate is never an allow. --annotations tells what an unknown tool says of
+itself. With --agent, the input rules for agents judge the call.
 Exit code: 0 allow, 1 deny, 2 unknown, or failed because no server answered, 3 pending.`,
 		Example: `  pgfsm policy explain --server billing --tool refund --env prod --args '{"amount": 900}' --actor local:alice
   pgfsm policy explain --server billing --tool refund --pinned --annotations '{"destructiveHint": false}'`,
@@ -64,21 +69,29 @@ Exit code: 0 allow, 1 deny, 2 unknown, or failed because no server answered, 3 p
 					return err
 				}
 			}
+			if cmd.Flags().Changed("task") {
+				if err := traces.CheckTaskID(q.task); err != nil {
+					return fmt.Errorf("--task: %w", err)
+				}
+			}
 			return o.with(cmd.Context(), w, func(a *app) error { return a.explain(cmd.Context(), q, o.json) })
 		},
 	}
 	o.register(cmd)
+	o.registerGrants(cmd)
 	f := cmd.Flags()
 	f.StringVar(&q.server, "server", "", "the server's name")
 	f.StringVar(&q.tool, "tool", "", "the tool's own name")
 	f.StringVar(&q.env, "env", "", "the environment (default: the configuration's)")
 	f.StringVar(&q.args, "args", "{}", "the arguments, a JSON object")
 	f.StringVar(&q.actor, "actor", "", "who asks (default: you)")
+	f.BoolVar(&q.agent, "agent", false, "judge an agent's call by the input rules for agents (default: an operator's call)")
+	f.StringVar(&q.task, "task", "", "the task that grants count calls over")
 	f.BoolVar(&pinned, "pinned", false, "whether the tool's definition is pinned (default: as the allowlist says)")
 	f.StringVar(&annotations, "annotations", "", "what the tool says of itself, a JSON object of MCP's hints (default: what is known)")
 	f.StringArrayVar(&q.history, "history", nil,
-		"what there was before, as a condition asks it, such as 'history.count(\"actor\", \"1h\")=5'; without it the policy is unknown")
-	f.BoolVar(&q.live, "live", false, "ask the servers what the tool says of itself")
+		"what there was before, as a condition asks it, such as 'history.count(\"actor\", \"1h\")=5'")
+	f.BoolVar(&q.live, "live", false, "ask the servers for their tools, and the ledger for the earlier calls")
 	for _, name := range []string{"server", "tool"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
 			panic("policy explain: " + err.Error()) // the flag stands above
@@ -168,8 +181,16 @@ func (a *app) explain(ctx context.Context, q callAsked, asJSON bool) error {
 		return err
 	}
 	known := tools.of(q.server, q.tool).with(q.pinned, q.annotations)
-	about := question{server: q.server, tool: q.tool, args: q.args, actor: asker, history: told, known: known}
-	got, err := a.judge(ctx, tools, about)
+	about := question{server: q.server, tool: q.tool, args: q.args, actor: asker, agent: q.agent, history: told, known: known}
+	if q.task != "" {
+		about.task = ledger.Task(q.task)
+	}
+	if q.live {
+		if err := a.before(ctx, &about, q.task); err != nil {
+			return err
+		}
+	}
+	got, err := a.judge(tools, about)
 	if err != nil {
 		return err
 	}
@@ -181,7 +202,12 @@ func (a *app) explain(ctx context.Context, q callAsked, asJSON bool) error {
 		if why := a.unsettled(about, got.args); why != "" {
 			last.Verdict, last.Code, last.Reason = unknown, "", why
 		}
-		got.forget(a.untold(about))
+		untold := a.untold(about)
+		failed := func(query string) bool { return strings.Contains(last.Reason, query+" is not known") }
+		if slices.ContainsFunc(untold, failed) { // in a run that condition would not fail
+			last.Code, last.Reason = policy.CodePolicyDenied, "The call is denied, whatever there was before."
+		}
+		got.forget(untold)
 	}
 	by := deciding(got.gates)
 	d := decision{

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -13,6 +15,8 @@ import (
 	"pgfsm/policy/rules"
 	"pgfsm/policy/settings"
 	"pgfsm/states"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
 )
 
 // What a gate says besides the words of a policy.
@@ -49,7 +53,9 @@ func deciding(gates []gateSaid) gateSaid {
 // A question is a call that nobody makes.
 type question struct {
 	server, tool, env, actor, args string
+	agent                          bool // an agent asks, and no operator
 	history                        []policy.HistoryAnswer
+	task                           *policy.Task // nil if it belongs to none; with Ledger set its calls are not known
 	known                          toolKnown
 	declared                       bool                // by a file of tests: no gate before risk and policy is asked
 	risk                           *settings.GivenRisk // in place of the risk rules
@@ -64,16 +70,15 @@ type opinion struct {
 }
 
 // judge asks the gates that a run asks. Those behind a gate that denies are asked too, as far as they can tell.
-func (a *app) judge(ctx context.Context, tools *toolsKnown, q question) (opinion, error) {
-	at := now()
-	got, plan, err := a.proposed(ctx, q, at)
+func (a *app) judge(tools *toolsKnown, q question) (opinion, error) {
+	got, plan, err := a.proposed(q)
 	if err != nil || plan == nil {
 		return got, err
 	}
 	if !q.declared {
-		got.gates = append(got.gates, tools.gates(plan)...)
+		got.gates = append(got.gates, tools.gates(plan, q.task)...)
 	}
-	b, in := a.bundle, inputOf(a.bundle, q.server, q.tool, q.env, q.actor, plan.Args, at)
+	b, in := a.bundle, inputOf(a.bundle, q.server, q.tool, q.env, q.actor, plan.Args, now())
 	q.known.tell(in)
 	in.History = q.history
 	if q.risk != nil {
@@ -88,55 +93,28 @@ func (a *app) judge(ctx context.Context, tools *toolsKnown, q question) (opinion
 	return got, nil
 }
 
-// errPlanned stops a run of the machine behind its plan.
-var errPlanned = errors.New("the plan is read")
-
-// untilPlanned is a recorder that keeps nothing and goes no further than the plan.
-type untilPlanned struct{ states.Nowhere }
-
-func (untilPlanned) Append(s states.Step) error {
-	if s.To == states.Planned {
-		return errPlanned
-	}
-	return nil
-}
-
-// noTools is a door behind which one server lists no tools.
-type noTools struct{}
-
-func (noTools) Do(_ context.Context, wanted states.Command) (states.Event, error) {
-	if _, ok := wanted.(*states.ListTools); ok {
-		return &states.ToolsListed{Servers: []policy.Listing{{Server: "nowhere", Status: policy.ServerUp}}}, nil
-	}
-	return nil, nil
-}
-
-// proposed takes the call through the machine up to its plan, as pgfsm call does. The plan is nil if it is refused.
-func (a *app) proposed(ctx context.Context, q question, at string) (got opinion, plan *policy.Plan, err error) {
+// proposed asks the input and the plan gate. The plan is nil if one of them refuses the call.
+func (a *app) proposed(q question) (got opinion, plan *policy.Plan, err error) {
 	got.Mode = policy.Unrated
 	text, err := operatorPlan(q.server, q.tool, "--args", q.args)
 	if err != nil {
 		return got, nil, err
 	}
-	run := states.NewRun("", states.Request{Actor: q.actor, At: at, Kind: states.KindCall, Text: text}, a.bundle)
-	if _, err := a.machine.Advance(ctx, run, noTools{}, untilPlanned{}); err != nil && !errors.Is(err, errPlanned) {
-		return got, nil, err
+	kind := states.KindCall
+	if q.agent {
+		kind = states.KindAgent
 	}
-	f := run.Facts()
-	if f.Screened != nil {
-		got.gates = append(got.gates, saidBy("input", f.Screened.Verdict))
+	got.Verdict = a.bundle.ScreenCall(kind, text, nil)
+	got.gates = append(got.gates, saidBy("input", got.Verdict))
+	if got.Verdict.Allows() {
+		plan, got.Verdict = policy.ReadCall(text, a.bundle.Limits())
+		got.gates = append(got.gates, saidBy("plan", got.Verdict))
 	}
-	if f.Planned != nil {
-		got.gates = append(got.gates, saidBy("plan", f.Planned.Verdict))
-		return got, run.Plan(), nil
-	}
-	got.Verdict = f.Stopped.Verdict
-	got.gates = append(got.gates, saidBy(string(f.Stopped.Verdict.Gate), f.Stopped.Verdict))
-	return got, nil, nil
+	return got, plan, nil
 }
 
 // gates asks the gates between the plan and the policy. What only the tool's server can tell is unknown.
-func (k *toolsKnown) gates(p *policy.Plan) []gateSaid {
+func (k *toolsKnown) gates(p *policy.Plan, task *policy.Task) []gateSaid {
 	b := k.bundle
 	t, found := k.catalog.Find(p.Server, p.Tool)
 	server := saidBy("server", found)
@@ -170,7 +148,11 @@ func (k *toolsKnown) gates(p *policy.Plan) []gateSaid {
 	}
 	gates := []gateSaid{server, allowlist, arguments}
 	if len(b.Content().Grants) > 0 {
-		gates = append(gates, saidBy("grant", b.Granted(tool, p.Args, nil)))
+		granted := saidBy("grant", b.Granted(tool, p.Args, task))
+		if granted.Verdict == rules.Allow && task != nil && task.Ledger && b.Counts(p.Server, p.Tool) {
+			granted = gateSaid{Gate: "grant", Verdict: unknown, Reason: "How often the task has called the tool is not known: --live reads it."}
+		}
+		gates = append(gates, granted)
 	}
 	return gates
 }
@@ -184,16 +166,6 @@ func (o *opinion) unanswered(c *policy.Catalog) opinion {
 	said.Mode = policy.Unrated
 	said.gates = append(said.gates, gateSaid{string(policy.GateRun), failed, policy.CodeNoServers, states.NoServers(c)})
 	return said
-}
-
-// untold are the queries about calls before that policies and risk rules ask, and that nobody answered.
-func (a *app) untold(q question) (missing []string) {
-	for _, query := range a.bundle.Queries(q.server, q.tool) {
-		if !slices.ContainsFunc(q.history, func(told policy.HistoryAnswer) bool { return told.Query() == query }) {
-			missing = append(missing, query.String())
-		}
-	}
-	return missing
 }
 
 // forget takes back what was concluded from queries that nobody answered.
@@ -223,12 +195,7 @@ func (o *opinion) forget(untold []string) {
 
 // unsettled says what the policy's decision may still depend on; empty if it is settled.
 func (a *app) unsettled(q question, args []byte) string {
-	if missing := a.untold(q); len(missing) > 0 {
-		return fmt.Sprintf("What there was before is not known: give --history '%s=NUMBER'.", strings.Join(missing, "=NUMBER' --history '"))
-	}
-	if q.known.AnnotationsFrom != fromNowhere {
-		return ""
-	}
+	missing := a.untold(q)
 	in := inputOf(a.bundle, q.server, q.tool, q.env, q.actor, args, now())
 	q.known.tell(in)
 	in.History = q.history
@@ -236,14 +203,75 @@ func (a *app) unsettled(q question, args []byte) string {
 	yes, no := new(true), new(false)
 	hints := []*bool{nil, yes, no}
 	for i := range 81 { // each of the four hints is missing, true or false
-		in.Annotations = condition.Annotations{
-			ReadOnly: hints[i%3], Destructive: hints[i/3%3], Idempotent: hints[i/9%3], OpenWorld: hints[i/27],
+		if q.known.AnnotationsFrom == fromNowhere {
+			in.Annotations = condition.Annotations{
+				ReadOnly: hints[i%3], Destructive: hints[i/3%3], Idempotent: hints[i/9%3], OpenWorld: hints[i/27],
+			}
+		} else if i > 0 {
+			break
 		}
-		if v := a.bundle.Assess(in).Verdict; v.Outcome != first.Outcome || v.Code != first.Code {
+		if len(missing) > 0 && !a.bundle.Settled(in) {
+			return fmt.Sprintf("What there was before is not known: give --history '%s=NUMBER'.", strings.Join(missing, "=NUMBER' --history '"))
+		}
+		if v := a.bundle.Assess(in).Verdict; v.Outcome != first.Outcome || len(missing) == 0 && v.Code != first.Code {
 			return "The decision depends on the tool's annotations, which are not known: give --annotations, or --live."
 		}
 	}
 	return ""
+}
+
+// untold is what risk rules and policies ask about calls before, and nobody tells.
+func (a *app) untold(q question) (missing []string) {
+	for _, query := range a.bundle.Queries(q.server, q.tool) {
+		if !q.tells(query) {
+			missing = append(missing, query.String())
+		}
+	}
+	return missing
+}
+
+// tells reports whether a query is answered.
+func (q *question) tells(query policy.HistoryQuery) bool {
+	return slices.ContainsFunc(q.history, func(told policy.HistoryAnswer) bool { return told.Query() == query })
+}
+
+// before reads of the calls before this one what call would read, but for what is told. It records nothing.
+func (a *app) before(ctx context.Context, q *question, task string) (err error) {
+	if a.loaded.Ledger == "" {
+		if task != "" {
+			q.task, err = traces.ReadTask(a.tracesDir, task)
+		}
+		return err
+	}
+	wanted := &states.ReadHistory{Task: q.task != nil && a.bundle.Counts(q.server, q.tool)}
+	for _, query := range a.bundle.Queries(q.server, q.tool) {
+		if !q.tells(query) {
+			wanted.Queries = append(wanted.Queries, query)
+		}
+	}
+	if len(wanted.Queries) == 0 && !wanted.Task {
+		return nil
+	}
+	request := &states.Request{Actor: q.actor, At: now(), Task: q.task}
+	var read *states.HistoryRead
+	if _, missing := os.Stat(a.loaded.Ledger); errors.Is(missing, fs.ErrNotExist) { // the first call makes it
+		read, err = ledger.Before(ctx, nil, request, q.server, q.tool, wanted)
+	} else {
+		var l *openedLedger
+		if l, err = openLedger(a.w, "", sqlitePrefix+a.loaded.Ledger, toRead); err != nil {
+			return err
+		}
+		read, err = ledger.Before(ctx, l, request, q.server, q.tool, wanted)
+		err = closing(a.w, l, err)
+	}
+	if err != nil {
+		return err
+	}
+	q.history = append(q.history, read.Values...)
+	if wanted.Task {
+		q.task = &policy.Task{ID: task, Calls: read.Calls}
+	}
+	return nil
 }
 
 // asker is who asks, as in a run: the owner of PGFSM_TOKEN where there is a ledger, else the user of the operating system.

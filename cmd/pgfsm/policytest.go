@@ -80,7 +80,7 @@ func (a *app) testPolicy(ctx context.Context, paths []string, asJSON bool) error
 		}
 		for _, t := range tests {
 			known := tools.of(t.Server, t.Tool).with(t.Pinned, t.Annotations)
-			got, err := a.judge(ctx, tools, question{
+			got, err := a.judge(tools, question{
 				server: t.Server, tool: t.Tool, env: t.Env, actor: t.Actor, args: string(t.Args), history: t.History, known: known,
 				declared: t.Declared, risk: t.Risk,
 			})
