@@ -136,5 +136,5 @@ func (b *Bundle) screened(kind string, texts ...string) Verdict {
 		}
 		return blocked(GateInput, Code(hit.Code), reason)
 	}
-	return allowed(GateInput, "No input rule speaks against the request.")
+	return allowed(GateInput, "No input rule matched.")
 }

@@ -71,7 +71,7 @@ func Table() fsm.Table[*Run] {
 			{State: Failed, Established: "an effect broke, or the run was interrupted", Terminal: true},
 		},
 		Rows: []fsm.Row[*Run]{
-			{From: Received, On: Screen, Guard: screenAllows, To: Screened, Why: "no input rule speaks against the request"},
+			{From: Received, On: Screen, Guard: screenAllows, To: Screened, Why: "no input rule matched"},
 			{From: Received, On: Block, Guard: gateBlocks, To: Blocked, Why: "an input rule names what the request asks for"},
 			{From: Received, On: Fail, Guard: effectBroke, To: Failed, Why: "the run was interrupted before it was screened"},
 
