@@ -1,4 +1,4 @@
-package deadline_test
+package deadline
 
 import (
 	"context"
@@ -8,40 +8,38 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"pgfsm/deadline"
 )
 
-var limits = deadline.Limits{Idle: 10 * time.Second, Total: 5 * time.Minute}
+var limits = Limits{Idle: 10 * time.Second, Total: 5 * time.Minute}
 
 func TestWhenTheTimeOfWorkIsOver(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		work  func(*deadline.Clock)
+		work  func(*Clock)
 		after time.Duration
 	}{
-		{"idle", func(*deadline.Clock) {}, 10 * time.Second},
-		{"progress-once", func(c *deadline.Clock) {
+		{"idle", func(*Clock) {}, 10 * time.Second},
+		{"progress-once", func(c *Clock) {
 			time.Sleep(9 * time.Second)
 			c.Progress()
 		}, 19 * time.Second},
-		{"progress-until-the-total", func(c *deadline.Clock) {
+		{"progress-until-the-total", func(c *Clock) {
 			for range 100 {
 				time.Sleep(9 * time.Second)
 				c.Progress()
 			}
 		}, 5 * time.Minute},
-		{"progress-too-late", func(c *deadline.Clock) {
+		{"progress-too-late", func(c *Clock) {
 			time.Sleep(11 * time.Second)
 			c.Progress()
 		}, 10 * time.Second},
-		{"paused", func(c *deadline.Clock) {
+		{"paused", func(c *Clock) {
 			time.Sleep(4 * time.Second)
 			c.Pause()
 			time.Sleep(time.Minute)
 			c.Resume()
 		}, time.Minute + 10*time.Second},
-		{"paused-twice-at-once", func(c *deadline.Clock) {
+		{"paused-twice-at-once", func(c *Clock) {
 			c.Pause()
 			c.Pause()
 			time.Sleep(time.Minute)
@@ -49,15 +47,15 @@ func TestWhenTheTimeOfWorkIsOver(t *testing.T) {
 			time.Sleep(time.Minute)
 			c.Resume()
 		}, 2*time.Minute + 10*time.Second},
-		{"paused-for-ever", func(c *deadline.Clock) { c.Pause() }, 5 * time.Minute},
-		{"paused-again-and-again", func(c *deadline.Clock) {
+		{"paused-for-ever", func(c *Clock) { c.Pause() }, 5 * time.Minute},
+		{"paused-again-and-again", func(c *Clock) {
 			for range 10 {
 				c.Pause()
 				time.Sleep(time.Minute)
 				c.Resume()
 			}
 		}, 5 * time.Minute},
-		{"progress-while-paused", func(c *deadline.Clock) {
+		{"progress-while-paused", func(c *Clock) {
 			time.Sleep(9 * time.Second)
 			c.Pause()
 			time.Sleep(time.Minute)
@@ -67,7 +65,7 @@ func TestWhenTheTimeOfWorkIsOver(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, c := deadline.New(t.Context(), limits)
+				ctx, c := New(t.Context(), limits)
 				defer c.Stop()
 				begun := time.Now()
 				worked := make(chan struct{})
@@ -87,9 +85,9 @@ func TestWhenTheTimeOfWorkIsOver(t *testing.T) {
 
 func TestAPauseWithoutLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := deadline.Within(t.Context(), time.Minute)
+		ctx, cancel := Within(t.Context(), time.Minute)
 		defer cancel()
-		resume := deadline.Pause(ctx)
+		resume := Pause(ctx)
 		time.Sleep(30 * 24 * time.Hour)
 		if ctx.Err() != nil {
 			t.Fatalf("it ended while it was paused: %v", ctx.Err())
@@ -109,7 +107,7 @@ func TestAnyPauses(t *testing.T) {
 	for range 500 {
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()
-			ctx, c := deadline.New(t.Context(), limits)
+			ctx, c := New(t.Context(), limits)
 			defer c.Stop()
 			var over time.Duration
 			context.AfterFunc(ctx, func() { over = time.Since(begun) })
@@ -142,7 +140,7 @@ func TestAnyPauses(t *testing.T) {
 // The end, a pause and a stop may happen at once.
 func TestAClockInManyHands(t *testing.T) {
 	for range 200 {
-		ctx, c := deadline.New(t.Context(), deadline.Limits{Idle: time.Microsecond, Total: time.Millisecond})
+		ctx, c := New(t.Context(), Limits{Idle: time.Microsecond, Total: time.Millisecond})
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
@@ -166,13 +164,13 @@ func TestAClockInManyHands(t *testing.T) {
 func TestWhyDerivedContextsEnd(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		end  func(cancel context.CancelFunc, c *deadline.Clock)
+		end  func(cancel context.CancelFunc, c *Clock)
 		want error
 	}{
-		{"time-is-over", func(context.CancelFunc, *deadline.Clock) {}, context.DeadlineExceeded},
-		{"cancelled", func(cancel context.CancelFunc, _ *deadline.Clock) { cancel() }, context.Canceled},
-		{"stopped", func(_ context.CancelFunc, c *deadline.Clock) { c.Stop() }, context.Canceled},
-		{"time-is-over-before-it-is-cancelled", func(cancel context.CancelFunc, _ *deadline.Clock) {
+		{"time-is-over", func(context.CancelFunc, *Clock) {}, context.DeadlineExceeded},
+		{"cancelled", func(cancel context.CancelFunc, _ *Clock) { cancel() }, context.Canceled},
+		{"stopped", func(_ context.CancelFunc, c *Clock) { c.Stop() }, context.Canceled},
+		{"time-is-over-before-it-is-cancelled", func(cancel context.CancelFunc, _ *Clock) {
 			time.Sleep(time.Hour)
 			cancel()
 		}, context.DeadlineExceeded},
@@ -181,7 +179,7 @@ func TestWhyDerivedContextsEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				parent, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				ctx, c := deadline.New(parent, limits)
+				ctx, c := New(parent, limits)
 				defer c.Stop()
 				derived, stop := context.WithTimeout(ctx, 24*time.Hour)
 				defer stop()
@@ -195,4 +193,25 @@ func TestWhyDerivedContextsEnd(t *testing.T) {
 	}
 }
 
-func TestPauseWithoutAClock(t *testing.T) { deadline.Pause(t.Context())() }
+func TestPauseWithoutAClock(t *testing.T) { Pause(t.Context())() }
+
+// A pause gains nothing once the time is over, also if the timer has not fired yet.
+func TestAPauseAfterTheEnd(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		late time.Duration
+		over bool
+	}{{"before", time.Hour - time.Minute, false}, {"at-the-end", time.Hour, true}, {"after", 2 * time.Hour, true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, c := New(t.Context(), Limits{Idle: time.Hour, Total: 24 * time.Hour})
+				defer c.Stop()
+				c.since = c.since.Add(-tt.late)
+				c.Pause()
+				if over := ctx.Err() != nil; over != tt.over {
+					t.Errorf("Err() = %v, want over = %t", ctx.Err(), tt.over)
+				}
+			})
+		})
+	}
+}
