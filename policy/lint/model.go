@@ -20,7 +20,7 @@ type model struct {
 	index     map[string]int
 	tests     map[string]*test // of conditions, by key
 	globs     [3]map[*pattern]*test
-	points    []int   // one score of each class that the conditions tell apart, without levels
+	points    []level // one score of each class that the conditions tell apart, without levels
 	levels    []level // of the variable of the risk, if there is one
 }
 
@@ -165,11 +165,11 @@ func (m *model) add(a *condition.Atom) {
 	switch {
 	case a.Fixed != 0, m.tests[a.Key] != nil:
 	case m.levels != nil && a.AsksRisk():
-		m.ofLevels(a)
+		m.ofRisk(a, riskVariable, m.levels)
 	case a.Texts != nil:
 		m.union(a)
 	case a.Name == "risk.score":
-		m.ofScores(a)
+		m.ofRisk(a, a.Name, m.points)
 	case a.Name != "":
 		m.tests[a.Key] = &test{m.variable(a.Name, 2), []condition.Outcomes{canTrue, canFalse}, canTrue | canFalse}
 	default:
@@ -201,7 +201,7 @@ func (m *model) union(a *condition.Atom) {
 }
 
 // scores returns one score of each class that the tests of nothing but the score tell apart.
-func scores(all []*entry) (points []int) {
+func scores(all []*entry) (points []level) {
 	atoms := riskAtoms(all, func(a *condition.Atom) bool { return a.Name == "risk.score" })
 	if len(atoms) == 0 {
 		return nil
@@ -210,7 +210,7 @@ func scores(all []*entry) (points []int) {
 	for score := range risk.MaxScore + 1 {
 		if key := answersAt(atoms, "", score); !seen[key] {
 			seen[key] = true
-			points = append(points, score)
+			points = append(points, level{score: score})
 		}
 	}
 	return points
@@ -241,17 +241,10 @@ func answersAt(atoms []*condition.Atom, mode string, score int) string {
 	return string(key)
 }
 
-func (m *model) ofScores(a *condition.Atom) {
-	made := &test{variable: m.variable(a.Name, len(m.points))}
-	for _, score := range m.points {
-		made.add(a.AtRisk("", score))
-	}
-	m.tests[a.Key] = made
-}
-
-func (m *model) ofLevels(a *condition.Atom) {
-	made := &test{variable: m.variable(riskVariable, len(m.levels))}
-	for _, l := range m.levels {
+// ofRisk makes the test of an atom that asks for the risk. The variable has one value for each level.
+func (m *model) ofRisk(a *condition.Atom, name string, levels []level) {
+	made := &test{variable: m.variable(name, len(levels))}
+	for _, l := range levels {
 		made.add(a.AtRisk(l.mode, l.score))
 	}
 	m.tests[a.Key] = made
