@@ -125,8 +125,9 @@ ARGUMENTS is a JSON object.`,
 	return cmd
 }
 
-// operatorPlan puts the words into a plan; named is what the user calls the arguments. The arguments go in as they were written: a document that is not one JSON
-// value would change the plan around it and is refused here; every other judgement belongs to the gates.
+// operatorPlan puts the words into a plan; named is what the user calls the arguments. The arguments go in as they were
+// written: a document that is not one JSON value would change the plan around it and is refused here; every other judgement
+// belongs to the gates.
 func operatorPlan(server, tool, named, arguments string) ([]byte, error) {
 	if !utf8.ValidString(server + " " + tool) {
 		return nil, errors.New("SERVER and TOOL must be UTF-8")
