@@ -218,7 +218,7 @@ func TestPolicyExplainSaysWhereItKnowsFrom(t *testing.T) {
 	}
 	p.server.CloseClientConnections()
 	p.server.Close()
-	if r := explain("--live"); r.code != exitCould || !strings.Contains(r.stderr, "no server answered") {
+	if r := explain("--live"); r.code != exitCould || !strings.Contains(r.stdout, "[no_servers] No server answered") {
 		t.Errorf("explain --live of a server that is down = %+v", r)
 	}
 }
