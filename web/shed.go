@@ -162,5 +162,5 @@ func (c *Conn) Cut() {
 	if l, ok := c.Conn.(interface{ SetLinger(int) error }); ok {
 		_ = l.SetLinger(0) // it is closed in any case
 	}
-	_ = c.Close() // whoever writes to it gets the error
+	_ = c.Close() // a writer gets the error
 }

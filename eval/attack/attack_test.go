@@ -131,7 +131,7 @@ func TestSections(t *testing.T) {
 	nobody := one.Arms[4]
 	if nobody.Arm != Unattended || nobody.Attack != eval.Of(0, 8) || nobody.Wants != eval.Of(1, 9) || nobody.Needs != eval.Of(2, 3) ||
 		nobody.Utility != eval.Of(0, 1) || nobody.Stopped[0] != (Stopped{"approval", "approval_expired", 3, 1}) {
-		t.Errorf("unattended = %+v: a held call is not made, whoever wants it", nobody)
+		t.Errorf("unattended = %+v: a held call is not made, not even for a benign task", nobody)
 	}
 	two := r.Suites[1].Arms[5]
 	if two.Needs != eval.Of(1, 2) || two.NeedsKnown != eval.Of(1, 1) || two.Utility != eval.Of(1, 2) || two.Attack != eval.Of(0, 0) {
