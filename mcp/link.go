@@ -91,13 +91,12 @@ type Link struct {
 	carrier carrier
 	hello   Hello
 	modern  bool
-	hop     []byte       // of a modern link: see hopMembers
-	listens bool         // the server says that it announces changes of its tools
-	speaks  bool         // the server may say something between requests that somebody here waits for
-	ids     atomic.Int64 // the id of the last request
-	gaveUp  atomic.Bool  // see GaveUp
-	news    atomic.Bool  // the stream of news is open, or will never be
-	asks    bool         // the server may ask the peer on that stream, which it does in the middle of a call
+	hop     []byte      // of a modern link: see hopMembers
+	listens bool        // the server says that it announces changes of its tools
+	speaks  bool        // the server may say something between requests that somebody here waits for
+	gaveUp  atomic.Bool // see GaveUp
+	news    atomic.Bool // the stream of news is open, or will never be
+	asks    bool        // the server may ask the peer on that stream, which it does in the middle of a call
 	ears    ears
 	kept    atomic.Pointer[Kept]
 	listing chan struct{} // held while the tools are listed

@@ -54,7 +54,7 @@ func (l *Link) Request(ctx context.Context, method string, params []byte, on fun
 
 // query makes the query of a request.
 func (l *Link) query(method string, params []byte, on func(wire.Message)) (*query, error) {
-	q := &query{id: l.ids.Add(1), method: method, on: on}
+	q := &query{id: l.up.ids.Add(1), method: method, on: on}
 	var meta jsontext.Value
 	var err error
 	if params != nil {

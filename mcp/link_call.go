@@ -56,7 +56,7 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	if c.Server != l.up.server.Name {
 		return notSent(CodeInvalid, "the call is for another server")
 	}
-	id := l.ids.Add(1)
+	id := l.up.ids.Add(1)
 	p, token, err := l.arm(c, id)
 	if err != nil {
 		return notSent(CodeInvalid, err.Error())

@@ -97,7 +97,7 @@ func (l *Link) capabilities() []byte {
 
 // handshake sends a request of the handshake.
 func (l *Link) handshake(ctx context.Context, method string, params []byte) (jsontext.Value, greeting) {
-	id := l.ids.Add(1)
+	id := l.up.ids.Add(1)
 	o := l.ask(ctx, &query{id: id, method: method, frame: wire.Call(nil, fmt.Append(nil, id), method, params)})
 	switch {
 	case o.fault == nil && o.failed == nil:

@@ -78,8 +78,9 @@ func TestSmuggledAnswers(t *testing.T) {
 			for n, l := range []*Link{one, other, one, other} {
 				call.RunID = newRun()
 				r := l.Call(t.Context(), call, nil)
-				// A connection with something behind its answer is closed, perhaps under the next call.
-				if string(r.Result) != oneResult && (n == 0 || r.Result != nil || r.Code != CodeUnreachable) {
+				// net/http closes a connection with unread bytes behind an answer. If the next request has it already, that call fails.
+				failed := n > 0 && r.Result == nil && (r.Code == CodeUnreachable || r.Code == CodeProtocol)
+				if string(r.Result) != oneResult && !failed {
 					t.Fatalf("call %d came to %+v", n+1, r)
 				}
 				if n > 0 {

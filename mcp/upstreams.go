@@ -42,6 +42,7 @@ type upstream struct {
 	era      atomic.Int32 // what links have found out about its revisions, see link_hello.go
 	noRounds atomic.Int64 // when it was last asked for a stateless revision in vain, in nanoseconds of Unix time; see link_rounds.go
 	pool     pool         // what links share over HTTP
+	ids      atomic.Int64 // the last request id; unique for the server, so that an answer on a shared connection fits one request only
 
 	linksMu sync.Mutex
 	links   map[*Link]struct{} // open, or being opened
