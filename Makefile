@@ -83,7 +83,7 @@ fuzz: ## each fuzz target for FUZZTIME
 	echo "$$found fuzz targets run, $$written written"; [ $$found -eq $$written ] && [ $$found -gt 0 ]
 
 docs: ## generate what is generated in docs, the golden files of the machine, and what a new ledger is
-	$(GO) test ./fsm ./states ./policy ./policy/settings ./traces/ledger/api ./traces/ledger/sqlite ./mcp/gateway ./cmd/pgfsm -run 'Docs|Golden|Schema|Description' -update
+	$(GO) test ./fsm ./states ./policy ./config ./traces/ledger/api ./traces/ledger/sqlite ./mcp/gateway ./cmd/pgfsm -run 'Docs|Golden|Schema|Description' -update
 
 vuln: ## known vulnerabilities (asks vuln.go.dev)
 	$(GO) run $(GOVULNCHECK) ./...

@@ -14,14 +14,13 @@ import (
 	"pgfsm/policy/lint"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/settings"
 )
 
 // A starter is a bundle as it is read.
 type starter struct {
 	risk   *risk.Content
 	policy *rules.Content
-	tests  []settings.PolicyTest
+	tests  []config.PolicyTest
 }
 
 func mustStarter(t *testing.T, name string) *starter {
@@ -32,17 +31,17 @@ func mustStarter(t *testing.T, name string) *starter {
 	}
 	open := func(name string) ([]byte, error) { return fs.ReadFile(folder, name) }
 	s := &starter{}
-	if s.risk, err = settings.LoadRisk(config.BundleRisk, open); err != nil {
+	if s.risk, err = config.LoadRisk(config.BundleRisk, open); err != nil {
 		t.Fatal(err)
 	}
-	if s.policy, err = settings.LoadPolicy(config.BundlePolicy, open); err != nil {
+	if s.policy, err = config.LoadPolicy(config.BundlePolicy, open); err != nil {
 		t.Fatal(err)
 	}
 	text, err := open(config.BundleTests)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.tests, err = settings.ReadPolicyTests(config.BundleTests, text, nil); err != nil {
+	if s.tests, err = config.ReadPolicyTests(config.BundleTests, text, nil); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -51,7 +50,7 @@ func mustStarter(t *testing.T, name string) *starter {
 // content is the demo's configuration with the bundle's risk rules and policies.
 func (s *starter) content(t *testing.T) policy.Content {
 	t.Helper()
-	loaded, err := settings.Load(config.Name, config.FS.ReadFile, settings.Overrides{})
+	loaded, err := config.Load(config.FileName, config.Demo.ReadFile, config.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}

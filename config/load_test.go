@@ -1,33 +1,235 @@
-package config_test
+package config
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
 	"testing"
 
-	"pgfsm/config"
-	"pgfsm/policy/schema"
-	"pgfsm/policy/settings"
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy"
 )
 
-// The demo is held to what every configuration is held to.
-func TestTheDemoLoadsWithoutAWarning(t *testing.T) {
-	loaded, err := settings.Load(config.Name, config.FS.ReadFile, settings.Overrides{})
+const minimal = "version: 1\nservers:\n  docs: {url: \"https://docs.example.com/mcp\"}\nallowlist: allow.json\n"
+
+// openMap opens the files of a map, by their cleaned path.
+func openMap(files map[string]string) Open {
+	return func(path string) ([]byte, error) {
+		text, ok := files[path]
+		if !ok {
+			return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+		}
+		return []byte(text), nil
+	}
+}
+
+func TestDefaultsAreThoseOfPolicy(t *testing.T) {
+	l, err := Load("pgfsm.yaml", openMap(map[string]string{"pgfsm.yaml": minimal, "allow.json": "{}"}), Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, warning := range loaded.Warnings {
-		t.Errorf("warning: %s", warning)
+	if diff := cmp.Diff(policy.DefaultLimits(), l.Content.Limits); diff != "" {
+		t.Errorf("limits (-want +got):\n%s", diff)
 	}
-	if got, want := len(loaded.Content.Outputs), len(schemaFiles(t)); got != want {
-		t.Errorf("outputs = %d, want %d", got, want)
+	if got := l.Content.Servers[0].Timeout; got != policy.DefaultTimeout {
+		t.Errorf("timeout = %d, want %d", got, policy.DefaultTimeout)
 	}
-	for _, output := range loaded.Content.Outputs {
-		s, err := schema.Compile(output.Schema, schema.DefaultLimits())
-		if err != nil {
-			t.Errorf("type of %s: %v", output.Tool, err)
-			continue
+	if got := l.Content.Input.MaxBytes; got != policy.DefaultInputBytes {
+		t.Errorf("max_bytes = %d, want %d", got, policy.DefaultInputBytes)
+	}
+}
+
+func TestRelativePathsCountFromTheFile(t *testing.T) {
+	abs := filepath.Join(string(filepath.Separator), "etc", "allow.json")
+	text := "version: 1\nservers:\n  a: {command: ./bin/a}\n  b: {command: b}\n  c: {command: /bin/c}\nallowlist: %s\n" +
+		"outputs: {a: {t: ../types/t.json}}\ntraces: {dir: ../traces}\n"
+	files := map[string]string{
+		"sub/dir/pgfsm.yaml":       fmt.Sprintf(text, "lists/allow.json"),
+		"sub/dir/abs.yaml":         fmt.Sprintf(text, abs),
+		"here.yaml":                minimal + "x: 1",
+		"sub/types/t.json":         "{}",
+		"sub/dir/lists/allow.json": "{}",
+		abs:                        `{"b": ["t"]}`,
+	}
+	l, err := Load("sub/dir/pgfsm.yaml", openMap(files), Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := l.Servers
+	got := []string{s[0].Command, s[1].Command, s[2].Command, l.TracesDir, l.Content.Servers[0].Command}
+	if diff := cmp.Diff([]string{"sub/dir/bin/a", "b", "/bin/c", "sub/traces", "./bin/a"}, got); diff != "" {
+		t.Errorf("paths (-want +got):\n%s", diff)
+	}
+	if l, err = Load("sub/dir/abs.yaml", openMap(files), Overrides{}); err != nil || len(l.Content.Allowlist) != 1 {
+		t.Errorf("an absolute path was not read: %v", err)
+	}
+	files["pgfsm.yaml"] = "version: 1\nservers: {a: {command: ./a}}\nallowlist: sub/dir/lists/allow.json\n"
+	if l, err = Load("pgfsm.yaml", openMap(files), Overrides{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.Servers[0].Command; got != "./a" {
+		t.Errorf("command = %q, want %q: a name would be looked for in PATH", got, "./a")
+	}
+}
+
+// TestAllowlistAtTheBound shows both forms of a server's tools at the bound and one past it.
+func TestAllowlistAtTheBound(t *testing.T) {
+	tools := func(n int, each, around string) string {
+		items := make([]string, n)
+		for i := range items {
+			items[i] = fmt.Sprintf(each, i)
 		}
-		if open := s.Open(); len(open) > 0 {
-			t.Errorf("type of %s leaves %q open", output.Tool, open)
+		return fmt.Sprintf(around, strings.Join(items, ","))
+	}
+	for _, c := range []struct{ name, each, around string }{
+		{"list", `"t%d"`, `{"docs":[%s]}`},
+		{"object", `"t%d":{"pin":"sha256:` + strings.Repeat("0", 64) + `"}`, `{"docs":{%s}}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for n, fits := range map[int]bool{MaxTools: true, MaxTools + 1: false} {
+				files := map[string]string{"c.yaml": minimal, "allow.json": tools(n, c.each, c.around)}
+				l, err := Load("c.yaml", openMap(files), Overrides{})
+				if (err == nil) != fits {
+					t.Errorf("Load with %d tools = %v, want it to fit: %v", n, err, fits)
+				}
+				if err == nil && (len(l.Content.Allowlist[0].Tools) != n || l.AllowlistPath != "allow.json") {
+					t.Errorf("Load = %d tools of %s, want %d", len(l.Content.Allowlist[0].Tools), l.AllowlistPath, n)
+				}
+			}
+		})
+	}
+}
+
+func TestOverrides(t *testing.T) {
+	files := map[string]string{"d/pgfsm.yaml": minimal, "other.json": `{"docs": ["x"]}`}
+	over := Overrides{Allowlist: "other.json", TracesDir: "/var/t", Summary: policy.SummaryAlways}
+	l, err := Load("d/pgfsm.yaml", openMap(files), over)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.TracesDir != "/var/t" || l.Content.Summary != policy.SummaryAlways || len(l.Content.Allowlist) != 1 {
+		t.Errorf("Load = %+v, want every override to hold", l)
+	}
+}
+
+func TestConfigurationThatIsNotThere(t *testing.T) {
+	_, err := Load("pgfsm.yaml", openMap(nil), Overrides{})
+	const want = "pgfsm.yaml: cannot be read: file does not exist\n       pgfsm init writes one to begin with"
+	if err == nil || err.Error() != want {
+		t.Errorf("Load = %v, want %s", err, want)
+	}
+}
+
+func TestErrorsAreValues(t *testing.T) {
+	_, err := Parse("x.yaml", []byte(minimal+"limit: 1\nenv: 2\n"))
+	var all Errors
+	var one *Error
+	if !errors.As(err, &all) || len(all) != 2 || !errors.As(err, &one) {
+		t.Fatalf("Parse = %v, want two errors", err)
+	}
+	want := &Error{File: "x.yaml", Line: 5, Col: 1, Key: "limit", Problem: `unknown key "limit" in the file`,
+		Remedy: "did you mean limits?", Source: "limit: *"}
+	if diff := cmp.Diff(want, one); diff != "" {
+		t.Errorf("first error (-want +got):\n%s", diff)
+	}
+}
+
+// TestBoundsAtTheirEdge shows that what is just within every bound is read, and that one more is not.
+func TestBoundsAtTheirEdge(t *testing.T) {
+	servers := func(n int) string {
+		var b strings.Builder
+		b.WriteString("version: 1\nallowlist: a\nservers:\n")
+		for i := range n {
+			fmt.Fprintf(&b, "  s%d: {command: x}\n", i)
 		}
+		return b.String()
+	}
+	repeat := func(n int, each, around string) string {
+		items := make([]string, n)
+		for i := range items {
+			items[i] = strings.ReplaceAll(each, "#", fmt.Sprint(i))
+		}
+		return minimal + fmt.Sprintf(around, strings.Join(items, ", "))
+	}
+	server := func(body string) string {
+		return "version: 1\nallowlist: a\nservers: {s: {command: x, " + body + "}}\n"
+	}
+	nested := func(n int) string {
+		return minimal + "planner: {routes: [{id: a, pattern: b, server: docs, tool: t, args: {a: " +
+			strings.Repeat("[", n) + strings.Repeat("]", n) + "}}]}\n"
+	}
+	for _, c := range []struct {
+		name         string
+		within, past string
+	}{
+		{"servers", servers(policy.MaxServers), servers(policy.MaxServers + 1)},
+		{"routes", repeat(policy.MaxRoutes, "{id: r#, pattern: x, server: docs, tool: t}", "planner: {routes: [%s]}"),
+			repeat(policy.MaxRoutes+1, "{id: r#, pattern: x, server: docs, tool: t}", "planner: {routes: [%s]}")},
+		{"deny-rules", repeat(MaxDenyRules, "{id: r#, pattern: x, reason: r}", "input: {deny: [%s]}"),
+			repeat(MaxDenyRules+1, "{id: r#, pattern: x, reason: r}", "input: {deny: [%s]}")},
+		{"args", server("args: [a" + strings.Repeat(", a", MaxArgs-1) + "]"),
+			server("args: [a" + strings.Repeat(", a", MaxArgs) + "]")},
+		{"pattern-bytes",
+			repeat(1, "{id: r, pattern: "+strings.Repeat("x", MaxPatternBytes)+", reason: r}", "input: {deny: [%s]}"),
+			repeat(1, "{id: r, pattern: "+strings.Repeat("x", MaxPatternBytes+1)+", reason: r}", "input: {deny: [%s]}")},
+		{"text-bytes", server("env: {A: " + strings.Repeat("é", maxTextBytes/2) + "}"),
+			server("env: {A: " + strings.Repeat("é", maxTextBytes/2) + "x}")},
+		{"file-bytes", minimal + strings.Repeat("#", MaxFileBytes-len(minimal)),
+			minimal + strings.Repeat("#", MaxFileBytes-len(minimal)+1)},
+		{"nesting", nested(MaxDepth - 5), nested(MaxDepth - 4)},
+		{"plan-bytes", minimal + "limits: {plan_bytes: 1048576}", minimal + "limits: {plan_bytes: 1048577}"},
+		{"timeout", server("timeout: 1h, timeout_total: 1h"), server("timeout: 3600001ms, timeout_total: 3600001ms")},
+		{"connect-timeout", server("connect_timeout: 1h"), server("connect_timeout: 3600001ms")},
+		{"timeout-total", server("timeout: 1h, timeout_total: 1h"), server("timeout: 1h, timeout_total: 3599999ms")},
+		{"model-bytes", repeat(1, "model: "+strings.Repeat("m", MaxModelBytes), `planner: {llm: {base_url: "http://h", %s}}`),
+			repeat(1, "model: "+strings.Repeat("m", MaxModelBytes+1), `planner: {llm: {base_url: "http://h", %s}}`)},
+		{"max-tokens", minimal + `planner: {llm: {base_url: "http://h", model: m, max_tokens: 131072}}`,
+			minimal + `planner: {llm: {base_url: "http://h", model: m, max_tokens: 131073}}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := Parse("c.yaml", []byte(c.within)); err != nil {
+				t.Errorf("Parse at the bound = %v, want no error", err)
+			}
+			if _, err := Parse("c.yaml", []byte(c.past)); err == nil {
+				t.Error("Parse one past the bound = nil, want an error")
+			}
+		})
+	}
+}
+
+// TestTextThatNoFileMayHold shows what is refused before YAML is read, where a txtar archive cannot.
+func TestTextThatNoFileMayHold(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"byte-order-mark", "\uFEFF" + minimal, "1:1: the file begins with a byte order mark"},
+		{"nul", "version: 1\n# \x00", "2:3: the character U+0000"},
+		{"lone-carriage-return", "version: 1\r", "1:11: the character U+000D"},
+		{"not-utf-8", "version: 1\nenv: é\xff", "2:7: byte 0xFF is not UTF-8"},
+		{"line-separator", "env: a\u2028b", "1:7: the character U+2028"},
+		{"bidi-override-in-a-value", minimal + "env: a\u202eb", "5:6: env holds"},
+		{"deep-brackets", strings.Repeat("[", MaxDepth+1), "1:65: the file nests deeper"},
+		{"a-million-brackets", strings.Repeat("[", MaxFileBytes), "words and signs"},
+		{"deep-dashes", strings.Repeat("- ", MaxDepth+1) + "a", "1:129: the file nests deeper"},
+		{"too-many-words", strings.Repeat("a: b\n", maxTokens), "words and signs"},
+		{"deep-indent", func() string {
+			var b strings.Builder
+			for i := range MaxDepth + 1 {
+				b.WriteString(strings.Repeat(" ", i) + "a:\n")
+			}
+			return b.String()
+		}(), "nests deeper"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Parse("c.yaml", []byte(c.text))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Parse = %.200v, want %q in it", err, c.want)
+			}
+		})
+	}
+	dos := strings.ReplaceAll(minimal, "\n", "\r\n") + "limit: 1"
+	if _, err := Parse("c.yaml", []byte(dos)); err == nil || !strings.Contains(err.Error(), "c.yaml:5:1:") {
+		t.Errorf("Parse with CRLF = %v, want a fault at 5:1", err)
 	}
 }

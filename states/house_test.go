@@ -27,7 +27,7 @@ const (
 
 // pure are the packages that call no clock, no randomness, no network, no process and no file system.
 var pure = []string{"fsm", "states", "policy", "policy/canonical", "policy/condition", "policy/evidence", "policy/glob",
-	"policy/lint", "policy/risk", "policy/rules", "policy/schema", "policy/screen", "policy/secret", "policy/settings", "policy/visible"}
+	"policy/lint", "policy/risk", "policy/rules", "policy/schema", "policy/screen", "policy/secret", "config", "policy/visible"}
 
 // impure are the imports that would give them one.
 var impure = []string{"time", "math/rand", "math/rand/v2", "crypto/rand", "net", "net/http", "os", "os/exec", "os/signal",
@@ -37,9 +37,9 @@ var impure = []string{"time", "math/rand", "math/rand/v2", "crypto/rand", "net",
 var neighbours = map[string][]string{
 	"fsm":         {},
 	"policy":      {"policy"},
-	"config":      {},
+	"config":      {"policy"},
 	"deadline":    {},
-	"eval":        {"eval", "fsm", "llm", "loopback", "mcp", "policy", "states", "traces"},
+	"eval":        {"config", "eval", "fsm", "llm", "loopback", "mcp", "policy", "states", "traces"},
 	"states":      {"fsm", "policy"},
 	"llm":         {"cputime", "loopback", "policy"},
 	"loopback":    {},

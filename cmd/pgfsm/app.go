@@ -18,7 +18,6 @@ import (
 	"pgfsm/mcp/toy"
 	"pgfsm/policy"
 	"pgfsm/policy/secret"
-	"pgfsm/policy/settings"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
 )
@@ -67,7 +66,7 @@ type app struct {
 	servers   []mcp.Server
 	secrets   *secret.Masker
 	tracesDir string
-	loaded    *settings.Loaded
+	loaded    *config.Loaded
 
 	config    string // where the configuration came from, for people
 	flag      string // the configuration file that -c names
@@ -120,7 +119,7 @@ func open(w world, o *options) (*app, error) {
 	return a, err
 }
 
-func pairs(from []settings.Pair) []mcp.Header {
+func pairs(from []config.Pair) []mcp.Header {
 	var to []mcp.Header
 	for _, p := range from {
 		to = append(to, mcp.Header{Name: p.Name, Value: p.Value})
@@ -140,10 +139,10 @@ func embed(c *policy.Content) {
 const embeddedDemo = "the embedded demo"
 
 // load finds the configuration: the flag, PGFSM_CONFIG, pgfsm.yaml in the working directory, the embedded demo.
-func load(w world, o *options) (loaded *settings.Loaded, from string, err error) {
-	over := settings.Overrides{
+func load(w world, o *options) (loaded *config.Loaded, from string, err error) {
+	over := config.Overrides{
 		Allowlist: w.env("SAFE_ALLOWLIST_PATH"), TracesDir: w.env("SAFE_TRACE_DIR"), Planner: o.planner, Grants: o.grants, Closed: o.closed,
-		LLM: &settings.LLM{BaseURL: w.env("LLM_BASE_URL"), Model: w.env("LLM_MODEL"), APIKey: w.env("LLM_API_KEY")},
+		LLM: &config.LLM{BaseURL: w.env("LLM_BASE_URL"), Model: w.env("LLM_MODEL"), APIKey: w.env("LLM_API_KEY")},
 	}
 	switch v := w.env("SAFE_SUMMARIZE"); v {
 	case "", "0":
@@ -157,27 +156,27 @@ func load(w world, o *options) (loaded *settings.Loaded, from string, err error)
 		path = w.env("PGFSM_CONFIG")
 	}
 	if path == "" && !o.demo {
-		if _, err := os.Lstat(config.Name); err == nil {
-			path = config.Name
+		if _, err := os.Lstat(config.FileName); err == nil {
+			path = config.FileName
 		}
 	}
 	if path != "" {
-		loaded, err = settings.Load(path, ours, over)
+		loaded, err = config.Load(path, ours, over)
 		return loaded, path, overridden(err, over.Allowlist)
 	}
 	inside := func(name string) ([]byte, error) {
 		if name == over.Allowlist || slices.Contains(over.Grants, name) {
 			return ours(name)
 		}
-		return config.FS.ReadFile(filepath.ToSlash(name))
+		return config.Demo.ReadFile(filepath.ToSlash(name))
 	}
-	loaded, err = settings.Load(config.Name, inside, over)
+	loaded, err = config.Load(config.FileName, inside, over)
 	return loaded, embeddedDemo, overridden(err, over.Allowlist)
 }
 
 // overridden says whose word it was where the configuration is not what names the allowlist.
 func overridden(err error, allowlist string) error {
-	var faults settings.Errors
+	var faults config.Errors
 	if allowlist == "" || !errors.As(err, &faults) {
 		return err
 	}
@@ -210,7 +209,7 @@ func ours(path string) ([]byte, error) {
 	if info.Size() > maxConfigBytes {
 		return nil, fmt.Errorf("it has %d bytes; at most %d are read", info.Size(), maxConfigBytes)
 	}
-	if err := settings.Insecure(info.Mode(), owner(info), os.Getuid()); err != nil {
+	if err := config.Insecure(info.Mode(), owner(info), os.Getuid()); err != nil {
 		return nil, fmt.Errorf("it is refused, for it decides what may run: %w", err)
 	}
 	doc := make([]byte, info.Size())

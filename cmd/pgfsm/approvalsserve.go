@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/config"
 	"pgfsm/loopback"
-	"pgfsm/policy/settings"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/hooks"
@@ -129,7 +129,7 @@ func (o *serveOptions) hooks(w world) (told []hooks.Hook, err error) {
 }
 
 // hooksOf are a configuration's web hooks, with their secrets.
-func hooksOf(w world, loaded *settings.Loaded) (told []hooks.Hook, err error) {
+func hooksOf(w world, loaded *config.Loaded) (told []hooks.Hook, err error) {
 	resolved, err := loaded.ResolveHooks(w.getenv, ours)
 	if err != nil {
 		return nil, err
@@ -141,12 +141,12 @@ func hooksOf(w world, loaded *settings.Loaded) (told []hooks.Hook, err error) {
 }
 
 // hookEvents says in the words of the sender what the configuration says in its own.
-func hookEvents(h settings.Hook) (kinds []string) {
+func hookEvents(h config.Hook) (kinds []string) {
 	for _, e := range h.Events {
 		switch e {
-		case settings.HookRequested:
+		case config.HookRequested:
 			kinds = append(kinds, hooks.Requested)
-		case settings.HookDecided:
+		case config.HookDecided:
 			kinds = append(kinds, hooks.Decided)
 		}
 	}

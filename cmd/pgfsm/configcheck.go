@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/config"
 	"pgfsm/policy"
-	"pgfsm/policy/settings"
 	"pgfsm/policy/visible"
 )
 
@@ -24,7 +24,7 @@ func newConfig(w world) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := o.with(cmd.Context(), w, func(a *app) error { return a.printCheck(o.json) })
-			var faults settings.Errors
+			var faults config.Errors
 			if o.json && errors.As(err, &faults) {
 				return printFaults(w, faults)
 			}
@@ -38,7 +38,7 @@ func newConfig(w world) *cobra.Command {
 		Short: "Print the JSON Schema of pgfsm.yaml",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := w.stdout.Write(settings.Schema())
+			_, err := w.stdout.Write(config.Schema())
 			return err
 		},
 	})
@@ -118,7 +118,7 @@ func doubts(c *policy.Content) (all []string) {
 		if len(allowed[s.Name]) == 0 {
 			all = append(all, fmt.Sprintf("no tool of the server %q is on the allowlist: agents cannot call any of its tools", s.Name))
 		}
-		if s.Type != settings.TypeStdio || strings.ContainsRune(s.Command, '/') {
+		if s.Type != config.TypeStdio || strings.ContainsRune(s.Command, '/') {
 			continue
 		}
 		if _, err := exec.LookPath(s.Command); err != nil {
@@ -135,9 +135,9 @@ func doubts(c *policy.Content) (all []string) {
 
 // openSandboxes warns of servers that are processes and are told the client's roots: those that confine themselves to them
 // let the client choose the sandbox. Which servers do so cannot be seen in a configuration.
-func openSandboxes(c *policy.Content, exposed []settings.Exposure) (all []string) {
+func openSandboxes(c *policy.Content, exposed []config.Exposure) (all []string) {
 	for _, e := range exposed {
-		process := func(s policy.Server) bool { return s.Name == e.Server && s.Type == settings.TypeStdio }
+		process := func(s policy.Server) bool { return s.Name == e.Server && s.Type == config.TypeStdio }
 		if slices.Contains(e.Words, "roots") && slices.ContainsFunc(c.Servers, process) {
 			all = append(all, fmt.Sprintf("servers.%s.expose passes the client's roots: a server that takes them in place of the folders "+
 				"of its command line, as server-filesystem does, lets the client choose what it may touch; leave roots out", e.Server))
@@ -147,7 +147,7 @@ func openSandboxes(c *policy.Content, exposed []settings.Exposure) (all []string
 }
 
 // printFaults prints what is wrong with a configuration as one JSON document.
-func printFaults(w world, faults settings.Errors) error {
+func printFaults(w world, faults config.Errors) error {
 	type fault struct {
 		File    string `json:"file"`
 		Line    int    `json:"line"` // 0: the file itself

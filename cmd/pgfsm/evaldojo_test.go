@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"pgfsm/policy/settings"
+	"pgfsm/config"
 )
 
 // TestEvalDojoFilesAreGood: what the figures on AgentDojo rest on can be read as it is committed, means what its tests say, and has nothing
@@ -16,14 +16,14 @@ func TestEvalDojoFilesAreGood(t *testing.T) {
 	grants := 0
 	for _, suite := range []string{"banking", "slack", "travel", "workspace"} {
 		dir := copied(t, filepath.Join(repository, "eval", "agentdojo", suite))
-		config := filepath.Join(dir, "pgfsm.yaml")
-		for _, args := range [][]string{{"config", "check", "-c", config}, {"policy", "lint", "-c", config}} {
+		path := filepath.Join(dir, "pgfsm.yaml")
+		for _, args := range [][]string{{"config", "check", "-c", path}, {"policy", "lint", "-c", path}} {
 			if r := command(t.Context(), nil, args...); r.code != exitYes {
 				t.Errorf("pgfsm %q: exit code %d\n%s%s", args, r.code, r.stdout, r.stderr)
 			}
 		}
 		if tests := filepath.Join(dir, "tests.yaml"); suite == "banking" || suite == "slack" {
-			if r := command(t.Context(), nil, "policy", "test", "-c", config, tests); r.code != exitYes {
+			if r := command(t.Context(), nil, "policy", "test", "-c", path, tests); r.code != exitYes {
 				t.Errorf("policy test %s: exit code %d\n%s%s", tests, r.code, r.stdout, r.stderr)
 			}
 		}
@@ -34,7 +34,7 @@ func TestEvalDojoFilesAreGood(t *testing.T) {
 		for _, file := range files {
 			text, err := os.ReadFile(file)
 			if err == nil {
-				_, err = settings.ReadGrant(file, text)
+				_, err = config.ReadGrant(file, text)
 			}
 			if err != nil {
 				t.Error(err)

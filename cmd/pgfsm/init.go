@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
-	"pgfsm/policy/settings"
 	"pgfsm/policy/visible"
 )
 
@@ -62,7 +61,7 @@ With --bundle it also writes risk rules, policies and tests of them to start fro
 			case o.yes:
 				return errors.New("--yes goes with --from")
 			}
-			files := o.files(settings.Starter(), settings.StarterAllowlist())
+			files := o.files(config.Starter(), config.StarterAllowlist())
 			if o.bundle != "" {
 				var err error
 				if files, err = o.withBundle(files); err != nil {
@@ -110,9 +109,9 @@ type newFile struct {
 
 func (o *initOptions) files(configuration, allowlist []byte) []newFile {
 	return []newFile{
-		{filepath.Join(o.dir, config.Name), configuration},
+		{filepath.Join(o.dir, config.FileName), configuration},
 		{filepath.Join(o.dir, "allowlist.json"), allowlist},
-		{filepath.Join(o.dir, "pgfsm.schema.json"), settings.Schema()},
+		{filepath.Join(o.dir, "pgfsm.schema.json"), config.Schema()},
 	}
 }
 
@@ -171,7 +170,7 @@ func (o *initOptions) takeOver() error {
 	if err != nil {
 		return fmt.Errorf("%s cannot be read: %w", visible.Text(o.from), err)
 	}
-	servers, err := settings.ReadClient(o.from, text)
+	servers, err := config.ReadClient(o.from, text)
 	if err != nil {
 		return err
 	}
@@ -186,8 +185,8 @@ func (o *initOptions) takeOver() error {
 	if err != nil {
 		return err
 	}
-	files[0].text = settings.Imported(path, servers)
-	if _, err := settings.Load(files[0].path, over(files), settings.Overrides{}); err != nil {
+	files[0].text = config.Imported(path, servers)
+	if _, err := config.Load(files[0].path, over(files), config.Overrides{}); err != nil {
 		return err // of a file in a place that cannot be named, or that has changed just now
 	}
 	if !o.yes && !o.confirm(fmt.Sprintf("Write %s into %s?", theServers(n), visible.Text(filepath.Base(files[0].path)))) {
@@ -218,7 +217,7 @@ func nextSteps(configuration, allowlist string) string {
 }
 
 // show prints what each server would run, and returns how many of them can be listed.
-func (o *initOptions) show(servers []settings.ClientServer) (shown []listedServer, n int) {
+func (o *initOptions) show(servers []config.ClientServer) (shown []listedServer, n int) {
 	for _, s := range servers {
 		name := visible.Text(fmt.Sprintf("%q", s.Name))
 		fmt.Fprintf(o.w.stderr, "%s: %s\n", name, s.Runs)
@@ -252,7 +251,7 @@ func seenFrom(dir, file string) (string, error) {
 }
 
 // over reads files that are not written yet, and of the others those that nobody else can have written.
-func over(files []newFile) settings.Open {
+func over(files []newFile) config.Open {
 	return func(path string) ([]byte, error) {
 		for _, f := range files {
 			if f.path == path {

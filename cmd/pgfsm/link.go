@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"pgfsm/policy/settings"
+	"pgfsm/config"
 	"pgfsm/policy/visible"
 )
 
@@ -160,7 +160,7 @@ func (o *linkOptions) target(w world, client *linkClient) (to linkTarget, from s
 func builtForOnce(path string) bool { return strings.Contains(filepath.ToSlash(path), "/go-build") }
 
 // endpoint is the URL of the gateway, or of one server of it.
-func (o *linkOptions) endpoint(loaded *settings.Loaded) (string, error) {
+func (o *linkOptions) endpoint(loaded *config.Loaded) (string, error) {
 	listen := loaded.Serve.Listen
 	if _, port, err := net.SplitHostPort(listen); err != nil || port == "0" {
 		return "", fmt.Errorf("serve.listen is %s, which is another port each time: give it a port, so that a client can find it", listen)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/config"
 	"pgfsm/mcp/gateway"
-	"pgfsm/policy/settings"
 )
 
 // TestLinkPlaces: where each client keeps its file, by system.
@@ -95,17 +95,17 @@ func TestLinkNamesNoExecutableOfGoRun(t *testing.T) {
 
 // TestExposeWordsAgree: the configuration takes the words that the gateway knows, and has the gateway's default.
 func TestExposeWordsAgree(t *testing.T) {
-	if diff := cmp.Diff(gateway.ExposeWords(), append(settings.Exposable(), settings.ExposeAll)); diff != "" {
+	if diff := cmp.Diff(gateway.ExposeWords(), append(config.Exposable(), config.ExposeAll)); diff != "" {
 		t.Errorf("words (-gateway +configuration):\n%s", diff)
 	}
 	dir := t.TempDir()
-	config := "version: 1\nservers: {a: {command: x}, b: {command: x, expose: all}, c: {command: x, expose: []}}\nallowlist: a.json\n"
-	for name, text := range map[string]string{"c.yaml": config, "a.json": "{}"} { // in any order
+	doc := "version: 1\nservers: {a: {command: x}, b: {command: x, expose: all}, c: {command: x, expose: []}}\nallowlist: a.json\n"
+	for name, text := range map[string]string{"c.yaml": doc, "a.json": "{}"} { // in any order
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	loaded, err := settings.Load(filepath.Join(dir, "c.yaml"), ours, settings.Overrides{})
+	loaded, err := config.Load(filepath.Join(dir, "c.yaml"), ours, config.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestExposeWordsAgree(t *testing.T) {
 		}
 		got = append(got, set)
 	}
-	all, err := gateway.ParseExpose([]string{settings.ExposeAll})
+	all, err := gateway.ParseExpose([]string{config.ExposeAll})
 	if diff := cmp.Diff([]gateway.Expose{gateway.DefaultExpose, all, 0}, got); diff != "" || err != nil {
 		t.Errorf("sets (-want +got), %v:\n%s", err, diff)
 	}

@@ -74,11 +74,11 @@ func demoQuestions() []demoQuestion {
 func demoConfig(t *testing.T, fleet *toy.Fleet) string {
 	t.Helper()
 	dir := t.TempDir()
-	err := fs.WalkDir(config.FS, ".", func(path string, e fs.DirEntry, err error) error {
+	err := fs.WalkDir(config.Demo, ".", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
-		text, err := fs.ReadFile(config.FS, path)
+		text, err := fs.ReadFile(config.Demo, path)
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func demoConfig(t *testing.T, fleet *toy.Fleet) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(dir, config.Name)
+	return filepath.Join(dir, config.FileName)
 }
 
 // byModel is the environment that names an oracle as the model, and a folder for traces.

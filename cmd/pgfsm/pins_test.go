@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/config"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
-	"pgfsm/policy/settings"
 )
 
 // pinned is a puppet whose tools a test can change, with a configuration that names it.
@@ -272,7 +272,7 @@ func TestPinsKeepWhatTheyStandFor(t *testing.T) {
 			t.Errorf("%s stands for %s", name, digests[len(digests)-1])
 		}
 	}
-	_, pins, err := settings.ReadPins("a.json", []byte(p.text("allowlist.json")))
+	_, pins, err := config.ReadPins("a.json", []byte(p.text("allowlist.json")))
 	if err != nil || len(pins) != 2 || len(digests) != 2 {
 		t.Fatalf("%d pins, %d definitions, %v, want 2 of each", len(pins), len(digests), err)
 	}

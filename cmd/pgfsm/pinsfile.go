@@ -16,9 +16,9 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/google/renameio/v2"
 
+	"pgfsm/config"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
-	"pgfsm/policy/settings"
 )
 
 // allowlistFile is the allowlist as it was read, with the pins that stand in it.
@@ -46,7 +46,7 @@ func readAllowlist(w world, o *options) (*allowlistFile, error) {
 	if f.text, err = ours(path); err != nil {
 		return nil, err
 	}
-	f.tools, f.pins, err = settings.ReadPins(path, f.text)
+	f.tools, f.pins, err = config.ReadPins(path, f.text)
 	return f, err
 }
 
@@ -160,7 +160,7 @@ func (f *allowlistFile) savePins(pins []policy.Pin) error {
 	if slices.Equal(pins, f.pins) {
 		return nil
 	}
-	text, err := settings.EditPins(f.text, pins)
+	text, err := config.EditPins(f.text, pins)
 	if err != nil {
 		return err
 	}

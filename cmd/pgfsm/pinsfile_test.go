@@ -10,7 +10,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"pgfsm/policy/settings"
+	"pgfsm/config"
 )
 
 // TestPinsKeepLinkAndMode: the file behind a link is what is written, and it keeps its mode; what is new takes it over.
@@ -175,7 +175,7 @@ func TestPinsFileIsBounded(t *testing.T) {
 
 // TestPinsScope: the words choose tools, and never one that is not there.
 func TestPinsScope(t *testing.T) {
-	tools, pins, err := settings.ReadPins("a.json", []byte(`{"s":["a","b"],"r":["a"],"empty":[]}`))
+	tools, pins, err := config.ReadPins("a.json", []byte(`{"s":["a","b"],"r":["a"],"empty":[]}`))
 	if err != nil {
 		t.Fatal(err)
 	}

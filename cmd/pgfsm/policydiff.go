@@ -16,12 +16,12 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
+	"pgfsm/config"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/settings"
 	"pgfsm/states"
 	"pgfsm/traces"
 )
@@ -99,12 +99,12 @@ func readSide(path string) (*side, error) {
 		file = filepath.Join(path, "policy.yaml")
 		ladder := filepath.Join(path, "risk.yaml")
 		if _, err := os.Lstat(ladder); err == nil {
-			if s.risk, err = settings.LoadRisk(ladder, ours); err != nil {
+			if s.risk, err = config.LoadRisk(ladder, ours); err != nil {
 				return nil, err
 			}
 		}
 	}
-	s.policy, err = settings.LoadPolicy(file, ours)
+	s.policy, err = config.LoadPolicy(file, ours)
 	return s, err
 }
 

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"pgfsm/config"
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/settings"
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
@@ -57,8 +57,8 @@ type question struct {
 	history                        []policy.HistoryAnswer
 	task                           *policy.Task // nil if it belongs to none; with Ledger set its calls are not known
 	known                          toolKnown
-	declared                       bool                // by a file of tests: no gate before risk and policy is asked
-	risk                           *settings.GivenRisk // in place of the risk rules
+	declared                       bool              // by a file of tests: no gate before risk and policy is asked
+	risk                           *config.GivenRisk // in place of the risk rules
 }
 
 // An opinion is what every gate says of a call, in the order in which a run asks them.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/config"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/settings"
 	"pgfsm/policy/visible"
 )
 
@@ -74,7 +74,7 @@ func (a *app) testPolicy(ctx context.Context, paths []string, asJSON bool) error
 		if err != nil {
 			return fmt.Errorf("%s cannot be read: %w", file, err)
 		}
-		tests, err := settings.ReadPolicyTests(file, text, a.bundle.Content())
+		tests, err := config.ReadPolicyTests(file, text, a.bundle.Content())
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func testFiles(paths []string) (files []string, err error) {
 }
 
 // newJudged takes for granted what no gate can tell without the tool's server.
-func newJudged(file string, t settings.PolicyTest, got opinion, known toolKnown) judged {
+func newJudged(file string, t config.PolicyTest, got opinion, known toolKnown) judged {
 	by := got.gates[len(got.gates)-1]
 	if d := deciding(got.gates); d.Verdict == rules.Deny {
 		by = d

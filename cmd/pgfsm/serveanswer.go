@@ -1,14 +1,14 @@
 package main
 
 import (
+	"pgfsm/config"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
-	"pgfsm/policy/settings"
 	"pgfsm/states"
 )
 
 // settingsNone is the word of serve.record by which nothing is recorded.
-const settingsNone = settings.RecordNone
+const settingsNone = config.RecordNone
 
 // What an agent can do about a refusal: the values of retry.
 const (
@@ -58,7 +58,7 @@ func retryOf(o states.Outcome) string {
 	return retryNo
 }
 
-func (g *gate) opaque() bool { return g.loaded.Serve.Denials == settings.DenialsOpaque }
+func (g *gate) opaque() bool { return g.loaded.Serve.Denials == config.DenialsOpaque }
 
 // The one answer to whatever the operator's rules refuse, where they do not explain themselves.
 const (

@@ -10,10 +10,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/config"
 	"pgfsm/mcp"
 	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
-	"pgfsm/policy/settings"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
 )
@@ -136,7 +136,7 @@ func (g *gate) pending(ctx context.Context, ask *gateway.Ask, w heldCall) gatewa
 		d.Policy, d.Decide, d.Reason = "", "", "A person has to decide. Repeat the identical call later."
 	}
 	// Clients refuse a result without structured content of a tool that declares an output type, unless it is an error.
-	failed := g.loaded.Serve.OnPending == settings.PendingError || g.declaresOutput(ctx, ask)
+	failed := g.loaded.Serve.OnPending == config.PendingError || g.declaresOutput(ctx, ask)
 	return gateway.Answer{Result: d.Result(failed)}
 }
 

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"sync"
 
+	"pgfsm/config"
 	"pgfsm/eval"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
-	"pgfsm/policy/settings"
 	"pgfsm/states"
 )
 
@@ -25,18 +25,18 @@ const (
 
 // files reads what cases name, each file once, and compiles it, each bundle once. It is safe for concurrent use.
 type files struct {
-	open settings.Open
+	open config.Open
 
 	mu      sync.Mutex
 	tools   map[string]*eval.Tools
-	configs map[string]*config
+	configs map[string]*configFile
 	grants  map[string]*grant
 	bundles map[bundleKey]*compiled
 	listed  map[listedKey]*listedTools
 }
 
-// config is a pgfsm.yaml with all that it names.
-type config struct {
+// configFile is a pgfsm.yaml with all that it names.
+type configFile struct {
 	path    string
 	content policy.Content
 	digest  canonical.Digest // of the content
@@ -72,9 +72,9 @@ type listedTools struct {
 	err    error
 }
 
-func newFiles(open settings.Open) *files {
+func newFiles(open config.Open) *files {
 	return &files{
-		open: open, tools: make(map[string]*eval.Tools), configs: make(map[string]*config), grants: make(map[string]*grant),
+		open: open, tools: make(map[string]*eval.Tools), configs: make(map[string]*configFile), grants: make(map[string]*grant),
 		bundles: make(map[bundleKey]*compiled), listed: make(map[listedKey]*listedTools),
 	}
 }
@@ -109,16 +109,16 @@ func (f *files) toolsAt(path string) (*eval.Tools, error) {
 }
 
 // configAt reads a configuration.
-func (f *files) configAt(path string) (*config, error) {
+func (f *files) configAt(path string) (*configFile, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return remembered(f.configs, path, maxBundles, func() (*config, error) {
-		loaded, err := settings.Load(path, f.open, settings.Overrides{})
+	return remembered(f.configs, path, maxBundles, func() (*configFile, error) {
+		loaded, err := config.Load(path, f.open, config.Overrides{})
 		if err != nil {
 			return nil, err
 		}
 		digest, err := canonical.SumOf("evaluation bundle", &loaded.Content)
-		return &config{path, loaded.Content, digest}, err
+		return &configFile{path, loaded.Content, digest}, err
 	})
 }
 
@@ -132,7 +132,7 @@ func (f *files) grantAt(path string) (*grant, error) {
 			return nil, fmt.Errorf("the grant %s cannot be read: %w", filepath.ToSlash(path), err)
 		}
 		g := &grant{path: path}
-		if g.grant, err = settings.ReadGrant(path, text); err != nil {
+		if g.grant, err = config.ReadGrant(path, text); err != nil {
 			return nil, err
 		}
 		g.digest, err = canonical.SumOf("evaluation grant", &g.grant)
@@ -141,7 +141,7 @@ func (f *files) grantAt(path string) (*grant, error) {
 }
 
 // bundle compiles what an arm judges by. Whoever needs it first compiles it; the others wait for it and for nothing else.
-func (f *files) bundle(arm Arm, c *config, g *grant) (*policy.Bundle, error) {
+func (f *files) bundle(arm Arm, c *configFile, g *grant) (*policy.Bundle, error) {
 	arm = arm.bundle()
 	key := bundleKey{config: c.path, arm: arm}
 	if g != nil && arm.granted() {
@@ -163,7 +163,7 @@ func (f *files) bundle(arm Arm, c *config, g *grant) (*policy.Bundle, error) {
 }
 
 // listing is what the bundle's servers answer in an arm.
-func (f *files) listing(arm Arm, c *config, t *eval.Tools) (*states.ToolsListed, error) {
+func (f *files) listing(arm Arm, c *configFile, t *eval.Tools) (*states.ToolsListed, error) {
 	key := listedKey{t.Digest(), c.path, arm.opened()}
 	f.mu.Lock()
 	made, _ := remembered(f.listed, key, maxKept, func() (*listedTools, error) { return new(listedTools), nil })

@@ -8,17 +8,17 @@ import (
 	"path/filepath"
 	"sync"
 
+	"pgfsm/config"
 	"pgfsm/eval"
 	"pgfsm/fsm"
 	"pgfsm/policy/canonical"
-	"pgfsm/policy/settings"
 	"pgfsm/states"
 )
 
 // Options say what is run.
 type Options struct {
 	Machine *states.Machine
-	Open    settings.Open // opens bundles, all that they name, and grants
+	Open    config.Open // opens bundles, all that they name, and grants
 
 	Tools  string // the tools file
 	Cases  string // the cases file

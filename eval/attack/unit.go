@@ -28,12 +28,12 @@ type unit struct {
 	c      *eval.Case
 	side   side
 	tools  *eval.Tools
-	config *config
+	config *configFile
 	grant  *grant // nil: the case has none
 	digest canonical.Digest
 
 	usual *eval.Tools // what the servers show where no case says otherwise
-	then  *config     // by which people approved what is replayed; nil: by that of the case
+	then  *configFile     // by which people approved what is replayed; nil: by that of the case
 }
 
 func (u *unit) calls() []eval.Call {

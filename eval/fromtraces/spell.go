@@ -9,11 +9,11 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/config"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
-	"pgfsm/policy/settings"
 )
 
 // Names of the files of a bundle.
@@ -61,13 +61,13 @@ func spell(c *policy.Content) ([]file, error) {
 
 // reads reads the files as a configuration and compares what they mean with what they should.
 func reads(files []file, want *policy.Content) error {
-	loaded, err := settings.Load(configName, func(path string) ([]byte, error) {
+	loaded, err := config.Load(configName, func(path string) ([]byte, error) {
 		i := slices.IndexFunc(files, func(f file) bool { return f.name == path })
 		if i < 0 {
 			return nil, fmt.Errorf("there is no %s", path)
 		}
 		return files[i].text, nil
-	}, settings.Overrides{})
+	}, config.Overrides{})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errSpelling, err)
 	}
@@ -224,7 +224,7 @@ func spellGrant(g *policy.Grant) []byte {
 		}
 		servers = servers.raw(server, tools.end())
 	}
-	return page(object{}.number("version", settings.GrantVersion).raw("tools", servers.end()).end())
+	return page(object{}.number("version", config.GrantVersion).raw("tools", servers.end()).end())
 }
 
 func spellGranted(t *policy.Granted) []byte {
@@ -275,7 +275,7 @@ func spellRisk(c *risk.Content) []byte {
 	for _, t := range c.ModeByScore {
 		by = by.text(t.Mode, t.When)
 	}
-	return page(object{}.number("version", settings.RiskVersion).raw("modes", modes.end()).text("initial", c.Initial).raw("vars", vars.end()).
+	return page(object{}.number("version", config.RiskVersion).raw("modes", modes.end()).text("initial", c.Initial).raw("vars", vars.end()).
 		raw("rules", list(c.Rules, spellRule)).raw("set_mode_by_score", by.end()).end())
 }
 
@@ -301,7 +301,7 @@ func spellRule(r *risk.Rule) []byte {
 }
 
 func spellPolicy(c *rules.Content) []byte {
-	return page(object{}.number("version", settings.PolicyVersion).raw("policies", list(c.Policies, func(p *rules.Policy) []byte {
+	return page(object{}.number("version", config.PolicyVersion).raw("policies", list(c.Policies, func(p *rules.Policy) []byte {
 		o := object{}.text("id", p.ID).
 			raw("match", object{}.text("server", p.Match.Server).text("tool", p.Match.Tool).text("env", p.Match.Env).end()).
 			text("when", p.When).text("effect", p.Effect).text("deny", p.Deny).text("require_approval_if", p.RequireApprovalIf).

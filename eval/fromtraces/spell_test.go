@@ -14,14 +14,13 @@ import (
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/screen"
-	"pgfsm/policy/settings"
 	"pgfsm/states/statestest"
 )
 
 // demo is the bundle of the demo's configuration, changed.
 func demo(t *testing.T, change func(*policy.Content)) *policy.Content {
 	t.Helper()
-	loaded, err := settings.Load(config.Name, config.FS.ReadFile, settings.Overrides{})
+	loaded, err := config.Load(config.FileName, config.Demo.ReadFile, config.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,10 +35,10 @@ func starter(t *testing.T, name string) func(*policy.Content) {
 	}
 	open := func(name string) ([]byte, error) { return fs.ReadFile(folder, name) }
 	return func(c *policy.Content) {
-		if c.Risk, err = settings.LoadRisk(config.BundleRisk, open); err != nil {
+		if c.Risk, err = config.LoadRisk(config.BundleRisk, open); err != nil {
 			t.Fatal(err)
 		}
-		if c.Policy, err = settings.LoadPolicy(config.BundlePolicy, open); err != nil {
+		if c.Policy, err = config.LoadPolicy(config.BundlePolicy, open); err != nil {
 			t.Fatal(err)
 		}
 	}

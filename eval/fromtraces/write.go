@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 
+	"pgfsm/config"
 	"pgfsm/eval"
 	"pgfsm/eval/attack"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
-	"pgfsm/policy/settings"
 	"pgfsm/states"
 	"pgfsm/traces"
 )
@@ -164,7 +164,7 @@ func (m *Maker) keep(prefix string, doc []byte) (name string, err error) {
 // keepGrant writes a grant that can be read back as what it is.
 func (m *Maker) keepGrant(g *policy.Grant) (string, error) {
 	doc := spellGrant(g)
-	got, err := settings.ReadGrant("grant.json", doc)
+	got, err := config.ReadGrant("grant.json", doc)
 	if err != nil {
 		return "", errNoCase("its grant cannot be written anew: " + err.Error())
 	}
@@ -185,7 +185,7 @@ func (m *Maker) keepGrant(g *policy.Grant) (string, error) {
 
 // Finish writes the suites, holds each to its own bundle where that could be spelled, and returns them, and the traces that
 // are no case, sorted by path. open reads the files of a bundle.
-func (m *Maker) Finish(ctx context.Context, machine *states.Machine, open settings.Open) ([]Suite, []Left, error) {
+func (m *Maker) Finish(ctx context.Context, machine *states.Machine, open config.Open) ([]Suite, []Left, error) {
 	slices.SortFunc(m.order, func(a, b *group) int { return cmp.Compare(a.digest, b.digest) })
 	suites := []Suite{}
 	for _, g := range m.order {
@@ -201,7 +201,7 @@ func (m *Maker) Finish(ctx context.Context, machine *states.Machine, open settin
 	return suites, m.left, nil
 }
 
-func (m *Maker) finish(ctx context.Context, g *group, machine *states.Machine, open settings.Open) (Suite, error) {
+func (m *Maker) finish(ctx context.Context, g *group, machine *states.Machine, open config.Open) (Suite, error) {
 	slices.Sort(g.bundles)
 	slices.SortFunc(g.cases, func(a, b *taken) int { return cmp.Compare(a.c.Task, b.c.Task) }) // by run, which is by time
 	nameApart(g.cases)
@@ -252,7 +252,7 @@ func writeCases(path string, cases []*taken) error {
 }
 
 // check judges every case by the suite's own bundle, and takes those out that do not come out as recorded.
-func (m *Maker) check(ctx context.Context, g *group, s *Suite, machine *states.Machine, open settings.Open) error {
+func (m *Maker) check(ctx context.Context, g *group, s *Suite, machine *states.Machine, open config.Open) error {
 	result, err := attack.Run(ctx, attack.Options{
 		Machine: machine, Open: open, Tools: s.Tools, Cases: s.Cases, Bundle: s.Config, Arms: []attack.Arm{attack.Approvals},
 	})

@@ -102,7 +102,7 @@ func mustCompile(schema string) *jsonschema.Schema {
 
 // outputType returns a schema of package config.
 func outputType(name string) jsontext.Value {
-	doc, err := config.FS.ReadFile("schemas/" + name)
+	doc, err := config.Demo.ReadFile("schemas/" + name)
 	if err != nil {
 		panic(fmt.Sprintf("toy: %v", err))
 	}

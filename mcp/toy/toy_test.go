@@ -165,7 +165,7 @@ func TestOutputSchemasAreThoseOfTheConfiguration(t *testing.T) {
 				continue
 			}
 			seen++
-			doc, err := config.FS.ReadFile("schemas/" + files[tool.Name] + ".json")
+			doc, err := config.Demo.ReadFile("schemas/" + files[tool.Name] + ".json")
 			if err != nil {
 				t.Fatal(err)
 			}

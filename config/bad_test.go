@@ -1,0 +1,67 @@
+package config
+
+import (
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+)
+
+var update = flag.Bool("update", false, "write what is generated instead of comparing it")
+
+// archive opens the files of a txtar archive.
+func archive(a *txtar.Archive) Open {
+	return func(path string) ([]byte, error) {
+		for _, f := range a.Files {
+			if f.Name == path {
+				return f.Data, nil
+			}
+		}
+		return nil, fs.ErrNotExist
+	}
+}
+
+// leaked is what stands in the bad files where secrets stand: no message may hold it.
+const leaked = "sk-live"
+
+// TestBadFiles holds every message to the one that is kept: each file's place, text, source line and remedy.
+func TestBadFiles(t *testing.T) {
+	names, err := filepath.Glob("testdata/bad/*.txtar")
+	if err != nil || len(names) < 40 {
+		t.Fatalf("%d bad files (%v), want at least 40", len(names), err)
+	}
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			loaded, err := Load("pgfsm.yaml", archive(a), Overrides{})
+			if err == nil {
+				t.Fatalf("Load accepted it: %+v", loaded)
+			}
+			got := err.Error() + "\n"
+			if strings.Contains(got, leaked) {
+				t.Errorf("the message shows a secret:\n%s", got)
+			}
+			want := &a.Files[len(a.Files)-1]
+			if *update {
+				want.Data = []byte(got)
+				if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want.Name != "want" {
+				t.Fatalf("the last file is %q, want %q", want.Name, "want")
+			}
+			if diff := cmp.Diff(string(want.Data), got); diff != "" {
+				t.Errorf("Load (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

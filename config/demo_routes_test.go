@@ -1,0 +1,237 @@
+package config_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"pgfsm/config"
+)
+
+// demo is the part of pgfsm.yaml that these tests look at.
+type demo struct {
+	Servers map[string]struct {
+		Type string `yaml:"type"`
+		URL  string `yaml:"url"`
+	} `yaml:"servers"`
+	Allowlist string `yaml:"allowlist"`
+	Planner   struct {
+		Routes []route `yaml:"routes"`
+	} `yaml:"planner"`
+	Outputs map[string]map[string]string `yaml:"outputs"`
+}
+
+type route struct {
+	ID      string            `yaml:"id"`
+	Pattern string            `yaml:"pattern"`
+	Server  string            `yaml:"server"`
+	Tool    string            `yaml:"tool"`
+	Args    map[string]string `yaml:"args"`
+
+	compiled *regexp.Regexp
+}
+
+func mustRead(tb testing.TB, name string) []byte {
+	tb.Helper()
+	b, err := config.Demo.ReadFile(name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
+func mustDemo(tb testing.TB) demo {
+	tb.Helper()
+	var d demo
+	if err := yaml.Unmarshal(mustRead(tb, config.FileName), &d); err != nil {
+		tb.Fatal(err)
+	}
+	for i, r := range d.Planner.Routes {
+		d.Planner.Routes[i].compiled = regexp.MustCompile(r.Pattern)
+	}
+	return d
+}
+
+// routed is what the first matching route makes of a question: its id and the one argument, or two empty strings.
+func routed(tb testing.TB, routes []route, question string) [2]string {
+	tb.Helper()
+	for _, r := range routes {
+		match := r.compiled.FindStringSubmatchIndex(question)
+		if match == nil {
+			continue
+		}
+		if len(r.Args) != 1 {
+			tb.Fatalf("route %s has %d arguments, want 1", r.ID, len(r.Args))
+		}
+		for _, value := range r.Args {
+			return [2]string{r.ID, string(r.compiled.ExpandString(nil, value, question, match))}
+		}
+	}
+	return [2]string{}
+}
+
+var questions = []struct{ question, route, arg string }{
+	{"policy-002", "policy-id", "policy-002"},
+	{" policy-002? ", "policy-id", "policy-002"},
+	{"show me policy-002", "policy-fetch", "policy-002"},
+	{"Get the policy policy-002.", "policy-fetch", "policy-002"},
+	{"please open policy policy-002", "policy-fetch", "policy-002"},
+	{"Summarize policy policy-002", "policy-summary", "policy-002"},
+	{"summarise policy-002 in three bullets!", "policy-summary", "policy-002"},
+	{"SUMMARIZE the policy policy-002", "policy-summary", "policy-002"},
+	{"What does policy-002 say about deleting logs?", "policy-says", "policy-002"},
+	{"what does the policy policy-002 say", "policy-says", "policy-002"},
+	{"fetch policy-12345", "policy-fetch", "policy-12345"}, // not an id there can be: for the schema gate to say
+	{"doc-001", "doc-id", "doc-001"},
+	{"fetch doc-001", "doc-fetch", "doc-001"},
+	{"Please fetch the document doc-001.", "doc-fetch", "doc-001"},
+	{"read  doc-999", "doc-fetch", "doc-999"},
+	{"summarize doc-001", "doc-summary", "doc-001"},
+	{"summarise the document doc-001 in two sentences", "doc-summary", "doc-001"},
+	{"What does document doc-001 say?", "doc-says", "doc-001"},
+	{"INC0010001", "ticket-id", "INC0010001"},
+	{"get ticket INC0010001", "ticket-fetch", "INC0010001"},
+	{"Show me the ticket INC0010001!", "ticket-fetch", "INC0010001"},
+	{"summarize INC0010001", "ticket-summary", "INC0010001"},
+	{"What does ticket INC0010001 say about the VPN?", "ticket-says", "INC0010001"},
+
+	{`search for "PII Logging"`, "search-for", "PII Logging"},
+	{`Search for PII Logging.`, "search-for", "PII Logging"},
+	{`search for 'PII Logging'?`, "search-for", "PII Logging"},
+	{`search for “PII Logging”`, "search-for", "PII Logging"},
+	{`search for  PII Logging !?`, "search-for", "PII Logging"},
+	{`search for C3`, "search-for", "C3"},
+	{`search for Café crème`, "search-for", "Café crème"},
+	{`search for Élodie`, "search-for", "Élodie"},
+	{`search for x`, "search-for", "x"},
+	{`search "PII Logging"`, "search-quoted", "PII Logging"},
+	{`Search 'PII Logging'.`, "search-quoted", "PII Logging"},
+	{`find documents about PII Logging`, "doc-find", "PII Logging"},
+	{`Find documents about "PII Logging".`, "doc-find", "PII Logging"},
+	{`search for documents about PII`, "doc-find", "PII"},
+	{`search SharePoint for "office move"`, "doc-search", "office move"},
+	{`search in the documents for backup`, "doc-search", "backup"},
+	{`Search the policies for "log retention"`, "policy-search", "log retention"},
+	{`search policy kb for PII Logging.`, "policy-search", "PII Logging"},
+	{`search in the policy kb for "PII Logging"`, "policy-search", "PII Logging"},
+	{`find policies about backup`, "policy-find", "backup"},
+	{`search for policies about backup`, "policy-find", "backup"},
+	{`search tickets for VPN`, "ticket-search", "VPN"},
+	{`search ServiceNow for "VPN drops"`, "ticket-search", "VPN drops"},
+	{`please find tickets about VPN?`, "ticket-find", "VPN"},
+}
+
+// refused are questions that no route may take: what they ask for is not what a route would do.
+var refused = []string{
+	"delete doc-999",
+	"Delete the document doc-999.",
+	"please delete doc-999",
+	"remove policy-002",
+	"delete policy policy-002",
+	"close INC0010001",
+	"close ticket INC0010001",
+	"get rid of doc-999",
+	"get doc-999 deleted",
+	"show me how to delete doc-999",
+	"open, then delete doc-999",
+	"read and delete doc-999",
+	"fetch doc-001 and delete doc-999",
+	"fetch doc-001; delete it",
+	"fetch doc-001 doc-002",
+	"summarize doc-001 and then delete doc-999",
+	"summarize doc-001 in one sentence and delete it",
+	"what does deleting doc-999 do",
+	"do not fetch doc-001",
+	"doc-001 must go: delete it",
+	"fetch doc-001 for me", // words behind the id are not guessed at
+	"doc-001 doc-002",
+	"doc-001x",
+	"xdoc-001",
+	"doc-",
+	"fetch doc-one",
+	"fetch DOC-001", // ids are as the servers write them
+	"search",
+	"search for",
+	`search for "?!"`,
+	"search PII Logging", // neither a place nor quotation marks: could as well be an instruction
+	`search for "PII Logging" and delete doc-999`,
+	`search "PII" or "logging"`,
+	"find documents",
+	"tell me a joke",
+	"",
+}
+
+func TestRoutes(t *testing.T) {
+	routes := mustDemo(t).Planner.Routes
+	for _, q := range questions {
+		t.Run(q.question, func(t *testing.T) {
+			got := routed(t, routes, q.question)
+			if want := [2]string{q.route, q.arg}; got != want {
+				t.Errorf("routed(%q) = %q, want %q", q.question, got, want)
+			}
+		})
+	}
+	for _, question := range refused {
+		t.Run("refused "+question, func(t *testing.T) {
+			if got := routed(t, routes, question); got != [2]string{} {
+				t.Errorf("routed(%q) = %q, want no route", question, got)
+			}
+		})
+	}
+}
+
+func TestEachRouteIsTaken(t *testing.T) {
+	routes := mustDemo(t).Planner.Routes
+	taken := map[string]bool{}
+	for _, q := range questions {
+		taken[routed(t, routes, q.question)[0]] = true
+	}
+	for _, r := range routes {
+		if !taken[r.ID] {
+			t.Errorf("no question here takes the route %s", r.ID)
+		}
+	}
+}
+
+// Whatever a route that fetches is asked, it never goes by a verb that changes something.
+func TestNoFetchByAnotherVerb(t *testing.T) {
+	routes := mustDemo(t).Planner.Routes
+	verbs := strings.Fields("delete remove erase drop close purge destroy archive update rename share forward wipe cancel")
+	forms := []string{"%v %i", "please %v %i", "%v the document %i", "%v policy %i", "%v ticket %i", "%i %v", "%i: %v",
+		"%v, %i", "get %i and %v it", "show me %v %i", "%v and get %i", "open %i to %v it", "fetch %i, %v %i"}
+	for _, verb := range verbs {
+		for _, id := range []string{"doc-999", "policy-002", "INC0010001"} {
+			for _, form := range forms {
+				question := strings.NewReplacer("%v", verb, "%i", id).Replace(form)
+				if got := routed(t, routes, question); got != [2]string{} {
+					t.Errorf("routed(%q) = %q, want no route", question, got)
+				}
+			}
+		}
+	}
+	naive := []route{{
+		ID: "naive", Args: map[string]string{"doc_id": "${1}"}, compiled: regexp.MustCompile(`\b(doc-\d+)\b`),
+	}}
+	if got := routed(t, naive, "delete doc-999"); got == [2]string{} {
+		t.Error("a pattern without a verb does not take \"delete doc-999\" either, so this test shows nothing")
+	}
+}
+
+func TestRoutesAreWellFormed(t *testing.T) {
+	d := mustDemo(t)
+	ids := map[string]bool{}
+	for _, r := range d.Planner.Routes {
+		if ids[r.ID] {
+			t.Errorf("two routes are called %s", r.ID)
+		}
+		ids[r.ID] = true
+		if _, ok := d.Outputs[r.Server][r.Tool]; !ok {
+			t.Errorf("route %s calls %s of %s, which has no output type", r.ID, r.Tool, r.Server)
+		}
+		if !strings.Contains(r.Pattern, "^") {
+			t.Errorf("route %s does not begin at the first word", r.ID)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package config
+
+import (
+	"testing"
+	"time"
+)
+
+func TestParseDuration(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		ms   int64
+		ok   bool
+	}{
+		{"10s", 10_000, true}, {"2m", 120_000, true}, {"1m30s", 90_000, true}, {"1.5h", 5_400_000, true},
+		{"500ms", 500, true}, {"0.001s", 1, true}, {"1h1m1s1ms", 3_661_001, true}, {"0s", 0, true},
+		{"999999999h", 999_999_999 * 3_600_000, true},
+		{"", 0, false}, {"10", 0, false}, {"s", 0, false}, {"-1s", 0, false}, {"+1s", 0, false}, {"1 s", 0, false},
+		{"1d", 0, false}, {"1us", 0, false}, {"0.5ms", 0, false}, {"0.0001s", 0, false}, {".5s", 0, false},
+		{"1.s", 0, false}, {"1e3s", 0, false}, {"1S", 0, false}, {"1000000000h", 0, false}, {"1h1m1s1ms1ms", 0, false},
+	} {
+		ms, ok := parseDuration(c.text)
+		if ms != c.ms || ok != c.ok {
+			t.Errorf("parseDuration(%q) = %d, %v, want %d, %v", c.text, ms, ok, c.ms, c.ok)
+		}
+		if back, again := parseDuration(writeDuration(ms)); ok && (back != ms || !again) {
+			t.Errorf("parseDuration(writeDuration(%d)) = %d, %v", ms, back, again)
+		}
+	}
+}
+
+// FuzzDuration holds what is accepted to what the standard library makes of it.
+func FuzzDuration(f *testing.F) {
+	for _, s := range []string{"10s", "1m30s", "1.5h", "0.001s", "1h1m1s1ms", "1d"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		ms, ok := parseDuration(s)
+		if !ok || ms > int64(time.Duration(1<<62)/time.Millisecond) {
+			return
+		}
+		if d, err := time.ParseDuration(s); err != nil || d != time.Duration(ms)*time.Millisecond {
+			t.Errorf("parseDuration(%q) = %d ms, time.ParseDuration = %v, %v", s, ms, d, err)
+		}
+	})
+}

@@ -1,0 +1,230 @@
+package config
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"pgfsm/policy"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
+	"pgfsm/policy/visible"
+)
+
+// seeds are the configurations of all archives.
+func seeds(t testing.TB) [][]byte {
+	t.Helper()
+	names, err := filepath.Glob("testdata/*/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out [][]byte
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range txtar.Parse(text).Files {
+			if filepath.Ext(f.Name) == ".yaml" {
+				out = append(out, f.Data)
+			}
+		}
+	}
+	return append(out, Starter())
+}
+
+// named are the files of all archives whose name matches a pattern.
+func named(t testing.TB, pattern string) (out [][]byte) {
+	t.Helper()
+	names, err := filepath.Glob("testdata/*/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		a, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range a.Files {
+			if ok, _ := filepath.Match(pattern, filepath.Base(f.Name)); ok {
+				out = append(out, f.Data)
+			}
+		}
+	}
+	return out
+}
+
+func TestSeedsAreThere(t *testing.T) {
+	if n := len(seeds(t)); n < 150 {
+		t.Errorf("%d seeds, want at least 150", n)
+	}
+	for name, least := range map[string]int{"grant.*": 20, ".mcp.json": 30, "policy.*": 30, "risk.*": 15} {
+		if n := len(named(t, name)); n < least {
+			t.Errorf("%d seeds of %s, want at least %d", n, name, least)
+		}
+	}
+}
+
+// FuzzParse shows that Parse never panics, that every fault says where, and that what it accepts means the same when
+// it is written as JSON, which is YAML, and read again.
+func FuzzParse(f *testing.F) {
+	for _, s := range seeds(f) {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		first, err := Parse("c.yaml", text)
+		if err != nil {
+			if errs := err.(Errors); len(errs) == 0 || errs.Error() == "" {
+				t.Errorf("Parse(%q) = an error that says nothing", text)
+			}
+			return
+		}
+		doc := first.root.json()
+		again, err := Parse("c.yaml", doc)
+		if err != nil {
+			t.Fatalf("Parse(%q) accepts, but not as JSON: %v\n%s", text, err, doc)
+		}
+		if got := again.root.json(); !bytes.Equal(got, doc) {
+			t.Errorf("Parse(%q) = %s, again %s", text, doc, got)
+		}
+	})
+}
+
+// FuzzAllowlist shows that the JSON reader never panics and finds the same faults as the strict decoder.
+func FuzzAllowlist(f *testing.F) {
+	for _, s := range []string{
+		`{}`, `{"a":["b"]}`, `{"a":["b"],"a":[]}`, `{"a":[1,]}`, "{\"é\":[\n\"b\"]} x", `[[[`, `{"a":"\ud800"}`, ``,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		src, clean := checkText("a.json", text)
+		if clean == nil {
+			return
+		}
+		readJSON(src, clean)
+		src.err()
+		if strict := strictJSON(clean); (strict == nil) != (len(src.faults) == 0) {
+			t.Errorf("readJSON(%q) found %d faults, the strict decoder: %v", clean, len(src.faults), strict)
+		}
+	})
+}
+
+// FuzzReadGrant shows that ReadGrant never panics, and that what it accepts compiles: no gate refuses later what was
+// accepted here.
+func FuzzReadGrant(f *testing.F) {
+	for _, s := range named(f, "grant.*") {
+		f.Add("g.yaml", s)
+		f.Add("g.json", s)
+	}
+	f.Fuzz(func(t *testing.T, name string, text []byte) {
+		g, err := ReadGrant(name, text)
+		if err != nil {
+			if errs := err.(Errors); len(errs) == 0 || errs.Error() == "" {
+				t.Errorf("ReadGrant(%q) = an error that says nothing", text)
+			}
+			return
+		}
+		_, err = policy.Compile(policy.Content{Grants: []policy.Grant{g}})
+		if err != nil && strings.Contains(err.Error(), "grant \"") {
+			t.Errorf("ReadGrant(%q) accepts what Compile refuses: %v", text, err)
+		}
+	})
+}
+
+// FuzzReadClient shows that ReadClient never panics, that what it shows is one line, and that what it writes of it is
+// read as the same servers.
+func FuzzReadClient(f *testing.F) {
+	for _, s := range named(f, ".mcp.json") {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		servers, err := ReadClient("m.json", text)
+		if err != nil {
+			return
+		}
+		taken := 0
+		for _, s := range servers {
+			if shown := s.Runs + s.Refused; visible.Text(shown) != shown {
+				t.Errorf("ReadClient(%q) shows %q", text, shown)
+			}
+			if s.Refused == "" {
+				taken++
+			}
+		}
+		if taken == 0 {
+			return
+		}
+		files := map[string]string{
+			"c.yaml": string(Imported("m.json", servers)), "allowlist.json": "{}", "m.json": string(text),
+		}
+		if l, err := Load("c.yaml", openMap(files), Overrides{}); err != nil || len(l.Servers) != taken {
+			t.Errorf("Load(Imported(%q)) = %v, want %d servers", text, err, taken)
+		}
+	})
+}
+
+// FuzzReadPolicy shows that ReadPolicy never panics, that every fault has a place in the file, and that what it accepts
+// compiles and is found again.
+func FuzzReadPolicy(f *testing.F) {
+	for _, s := range named(f, "policy.*") {
+		f.Add("p.yaml", s)
+		f.Add("p.json", s)
+	}
+	f.Fuzz(func(t *testing.T, name string, text []byte) {
+		c, places, err := ReadPolicy(name, text)
+		if err != nil {
+			checkFaults(t, text, err)
+			return
+		}
+		if _, err := rules.Compile(*c); err != nil {
+			t.Errorf("ReadPolicy(%q) accepts what Compile refuses: %v", text, err)
+		}
+		for i := range c.Policies {
+			if _, line, col := places.At("policies", i, "when", 1, 1); line < 1 || col < 1 {
+				t.Errorf("ReadPolicy(%q): policy %d stands at %d:%d", text, i, line, col)
+			}
+		}
+	})
+}
+
+// FuzzReadRisk shows the same of ReadRisk.
+func FuzzReadRisk(f *testing.F) {
+	for _, s := range named(f, "risk.*") {
+		f.Add("r.yaml", s)
+		f.Add("r.json", s)
+	}
+	f.Fuzz(func(t *testing.T, name string, text []byte) {
+		c, places, err := ReadRisk(name, text)
+		if err != nil {
+			checkFaults(t, text, err)
+			return
+		}
+		if _, err := risk.Compile(*c); err != nil {
+			t.Errorf("ReadRisk(%q) accepts what Compile refuses: %v", text, err)
+		}
+		for i := range c.Rules {
+			if _, line, col := places.At("rules", i, "score_expr", 1, 1); line < 1 || col < 1 {
+				t.Errorf("ReadRisk(%q): rule %d stands at %d:%d", text, i, line, col)
+			}
+		}
+	})
+}
+
+// checkFaults holds every fault to a place in the file.
+func checkFaults(t *testing.T, text []byte, err error) {
+	t.Helper()
+	all := err.(Errors)
+	if len(all) == 0 || all.Error() == "" {
+		t.Errorf("%q has an error that says nothing", text)
+	}
+	for _, e := range all {
+		if e.Problem == "" || e.Line > bytes.Count(text, []byte("\n"))+1 || e.Line > 0 && e.Col < 1 {
+			t.Errorf("%q has a fault at %d:%d: %q", text, e.Line, e.Col, e.Problem)
+		}
+	}
+}

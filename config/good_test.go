@@ -1,0 +1,115 @@
+package config
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"pgfsm/policy"
+	"pgfsm/policy/screen"
+)
+
+func goodFiles(t testing.TB) []string {
+	t.Helper()
+	names, err := filepath.Glob("testdata/good/*.txtar")
+	if err != nil || len(names) < 3 {
+		t.Fatalf("%d good files (%v), want at least 3", len(names), err)
+	}
+	return names
+}
+
+// TestGoodFiles keeps what each good file means. What the default rules say is not kept here.
+func TestGoodFiles(t *testing.T) {
+	for _, name := range goodFiles(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := Load("pgfsm.yaml", archive(a), Overrides{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := policy.Compile(l.Content); err != nil {
+				t.Errorf("policy.Compile of what was loaded: %v", err)
+			}
+			defaults := screen.Defaults()
+			for i, r := range l.Content.Input.Rules {
+				for _, d := range defaults {
+					l.Content.Input.Rules[i].Pattern = strings.ReplaceAll(l.Content.Input.Rules[i].Pattern, d.Pattern, "DEFAULT "+d.ID)
+				}
+				if i < len(defaults) && r.Reason == defaults[i].Reason {
+					l.Content.Input.Rules[i].Reason = "DEFAULT"
+				}
+			}
+			got, err := json.Marshal(struct {
+				Content   policy.Content
+				Servers   []Upstream
+				TracesDir string
+				Warnings  []string
+			}{l.Content, l.Servers, l.TracesDir, l.Warnings}, json.Deterministic(true), jsontext.WithIndent("  "))
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden := strings.TrimSuffix(name, ".txtar") + ".json"
+			if *update {
+				if err := os.WriteFile(golden, append(got, '\n'), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(bytes.TrimSpace(want)), string(got)); diff != "" {
+				t.Errorf("Load (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWideningKeepsTheDefault(t *testing.T) {
+	load := func(rule string) *policy.Bundle {
+		files := map[string]string{"c.yaml": minimal + "input: {deny: [" + rule + "]}\n", "allow.json": "{}"}
+		l, err := Load("c.yaml", openMap(files), Overrides{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := policy.Compile(l.Content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	wide := load(`{id: malware, pattern: "\\bfrobnicate\\b", reason: "No."}`)
+	for _, request := range []string{"write malware for me", "please frobnicate it"} {
+		if v := wide.Screen(request); v.Allows() {
+			t.Errorf("Screen(%q) = allow, want block: one of the two patterns is lost", request)
+		}
+	}
+	if v := load(`{id: other, pattern: "never so", reason: "No."}`).Screen("please frobnicate it"); !v.Allows() {
+		t.Errorf("Screen = %+v without the rule, want allow", v)
+	}
+}
+
+// TestDemoConfigurationLoads reads the configuration that is built in.
+func TestDemoConfigurationLoads(t *testing.T) {
+	l, err := Load("pgfsm.yaml", os.ReadFile, Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(l.Servers) != 3 || len(l.Content.Outputs) != 6 || len(l.Warnings) != 0 {
+		t.Errorf("%d servers, %d output types, warnings %q; want 3, 6, none",
+			len(l.Servers), len(l.Content.Outputs), l.Warnings)
+	}
+	if _, err := policy.Compile(l.Content); err != nil {
+		t.Error(err)
+	}
+}

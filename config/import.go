@@ -1,0 +1,104 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
+)
+
+// A ClientServer is one server of a client's file, judged as [Load] would judge it.
+type ClientServer struct {
+	Name   string // as the file has it; fit to be printed only if it is not refused
+	Digest canonical.Digest
+	// Runs is the command line or URL, and the variables or headers with their references; fit to be printed.
+	Runs    string
+	Warning string // what can make it run something else, fit to be printed; mostly empty
+	Refused string // why it cannot be taken, fit to be printed; empty if it can
+}
+
+// ReadClient returns the servers of a client's own file, in its order. Nothing of it is started. The error is of type
+// [Errors].
+func ReadClient(name string, text []byte) ([]ClientServer, error) {
+	c, err := readClient(name, text)
+	if err != nil {
+		return nil, err
+	}
+	var out []ClientServer
+	taken := 0
+	for i := range c.servers {
+		m := &c.servers[i]
+		s := ClientServer{Name: m.key, Digest: m.digest(), Runs: m.shown(), Warning: m.warning()}
+		c.file.src.faults = nil
+		if c.adopt(m, nil) == nil {
+			s.Refused = c.file.src.problems()
+		} else if taken++; taken > policy.MaxServers {
+			s.Refused = fmt.Sprintf("at most %d servers are accepted", policy.MaxServers)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// problems writes the faults in one line.
+func (s *source) problems() string {
+	var all []string
+	for _, f := range s.faults {
+		all = append(all, f.Problem)
+	}
+	return visible.Text(strings.Join(all, "; "))
+}
+
+// maxComment bounds what a comment repeats of an entry.
+const maxComment = 1000
+
+// Imported writes a configuration that takes the servers of a client's file that can be taken, and nothing else from
+// it. path is where the file is, seen from the folder of the configuration.
+func Imported(path string, servers []ClientServer) []byte {
+	var b strings.Builder
+	b.WriteString(`# yaml-language-server: $schema=pgfsm.schema.json
+# The configuration of pgfsm. What a key means: the schema, or "pgfsm init" in another folder, which writes a file with
+# every key in it. Check this file: pgfsm config check -c pgfsm.yaml
+# Only you may be able to write this file: it starts commands.
+version: 1
+
+# A client's own file. Nothing of it is used but the servers that are listed here, each as long as its entry has exactly
+# this digest. What an entry ran when it was listed stands above it.
+`)
+	if !filepath.IsAbs(path) && strings.HasPrefix(path, "~") {
+		path = "./" + path // not anybody's home
+	}
+	fmt.Fprintf(&b, "mcp_servers: %s\nservers:\n", quoted(path))
+	for _, s := range servers {
+		if s.Refused == "" {
+			fmt.Fprintf(&b, "  # %s\n", visible.Clip(s.Runs, maxComment))
+			if s.Warning != "" {
+				fmt.Fprintf(&b, "  # It %s.\n", visible.Clip(s.Warning, maxComment))
+			}
+			fmt.Fprintf(&b, "  %s: {digest: %q}\n", quoted(s.Name), s.Digest)
+		}
+	}
+	b.WriteString(`
+# The tools that may be called at all: {"server": ["tool", …]}. What is not there is refused; {} allows none.
+allowlist: allowlist.json
+
+# auto: routes first, of which there are none yet; then the model that planner.llm or LLM_BASE_URL and LLM_MODEL name.
+planner: {mode: auto}
+`)
+	return []byte(b.String())
+}
+
+// quoted writes a text as JSON does, which YAML reads as the same text.
+func quoted(s string) string {
+	b, err := jsontext.AppendQuote(nil, s)
+	if err != nil { // not UTF-8: no file of ours can name it
+		return strconv.QuoteToASCII(s)
+	}
+	return string(b)
+}

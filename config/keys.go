@@ -1,0 +1,287 @@
+package config
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+)
+
+// Version is the only version of the configuration there is.
+const Version = 1
+
+// Server types.
+const (
+	TypeStdio = "stdio"
+	TypeSSE   = "sse"
+	TypeHTTP  = "http"
+)
+
+// Bounds of lists and texts that no other package bounds.
+const (
+	MaxPatternBytes = 4096
+	MaxDenyRules    = 200  // besides the default rules, within what the input gate takes
+	MaxTools        = 1024 // of one server on the allowlist
+	MaxHeaders      = 64   // of one server; of its env as well
+	MaxArgs         = 256
+	MaxOutputs      = 1024 // of one server
+	MaxNameBytes    = 64   // of a server, rule, route or environment
+	MaxToolBytes    = 256  // of a tool's, header's or variable's name
+	MaxReasonBytes  = 500
+	MaxURLBytes     = 2048
+	MaxModelBytes   = 256 // of a model's name
+	MaxArgBytes     = 64 << 10
+	MaxRoles        = 256
+	MaxActors       = 1024 // of one role
+	MaxActorBytes   = 256
+	MaxHooks        = 16
+)
+
+// Patterns of names. They say in one regular expression what an editor can check too.
+var (
+	namePattern   = regexp.MustCompile(`^[a-zA-Z0-9]([.-]|_?[a-zA-Z0-9.-])*_?$`)
+	urlPattern    = regexp.MustCompile(`^https?://`)
+	digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	ledgerPattern = regexp.MustCompile(`^sqlite:`)
+	headerPattern = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+)
+
+var (
+	plainName = &shape{form: text, match: namePattern, max: MaxNameBytes,
+		what: `a name: a letter or digit, then letters, digits, ".", "-" and single "_"`}
+	toolName   = &shape{form: text, max: MaxToolBytes}
+	headerName = &shape{form: text, max: MaxToolBytes, match: headerPattern, what: "a header's name",
+		check: checkHeaderName}
+	varName   = &shape{form: text, max: MaxToolBytes, match: envName, what: "a variable's name"}
+	baseURL   = &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL", check: checkBaseURL}
+	modelName = &shape{form: text, max: MaxModelBytes}
+	filePath  = &shape{form: text, what: "a path", check: checkPath}
+	// A ledger's name says what kind of store it is in, so that there can be another one.
+	ledgerName = &shape{form: text, match: ledgerPattern, what: `a ledger: "sqlite:" and a path`, check: checkLedger}
+	pattern    = &shape{form: text, max: MaxPatternBytes, what: "a pattern", check: checkPattern}
+	digest     = &shape{form: text, match: digestPattern, what: `a digest: "sha256:" and 64 lower-case hexadecimal digits`}
+)
+
+var serverShape = &shape{form: object, cross: crossServer, oneOf: jsontext.Value(
+	`[{"required":["command"],"properties":{"type":{"enum":["stdio"]},"url":false,"headers":false,"digest":false}},` +
+		`{"required":["url"],"properties":{"type":{"enum":["sse","http"]},"command":false,"args":false,"env":false,` +
+		`"digest":false}},` +
+		`{"required":["digest"],"properties":{"type":false,"url":false,"headers":false,"command":false,"args":false,` +
+		`"env":false}}]`),
+	keys: []key{
+		{name: "type", shape: &shape{form: text, enum: []string{TypeStdio, TypeSSE, TypeHTTP}},
+			doc: "How the server is reached. Without it: `stdio` when there is a `command`, `http` (streamable HTTP) when " +
+				"there is a `url`."},
+		{name: "url", shape: &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL",
+			check: checkURL},
+			doc: "Where an `sse` or `http` server listens. No user name, no password, no fragment: secrets belong into " +
+				"`headers`.",
+			example: `"https://docs.example.com/mcp"`},
+		{name: "headers", shape: &shape{form: table, max: MaxHeaders, name: headerName, what: "header", secret: true,
+			cross: crossHeaders, each: &shape{form: text, secret: true, check: checkReferences}},
+			doc:     "HTTP headers for an `sse` or `http` server. Values may hold references, and are secrets.",
+			example: `{Authorization: "Bearer ${env:DOCS_TOKEN}"}`},
+		{name: "command", shape: &shape{form: text, what: "a program", check: checkPath},
+			doc:     "The program that a `stdio` server is. A name is looked for in `PATH`; with a `/` in it, it is a path.",
+			example: "npx"},
+		{name: "args", shape: &shape{form: list, max: MaxArgs,
+			each: &shape{form: text, empty: true, lines: true, max: MaxArgBytes}},
+			doc:     "Arguments of `command`, passed as they are: no shell, no references. Not for secrets: traces hold them.",
+			example: `[-y, "@modelcontextprotocol/server-filesystem", /srv/docs]`},
+		{name: "env", shape: &shape{form: table, max: MaxHeaders, name: varName, what: "variable", secret: true,
+			each: &shape{form: text, secret: true, empty: true, lines: true, check: checkReferences}},
+			doc: "Environment variables of `command`, besides PATH, HOME, LANG and TMPDIR. Values may hold references, and " +
+				"are secrets.",
+			example: "{LANG: C}"},
+		{name: "timeout", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
+			initial: writeDuration(policy.DefaultTimeout),
+			doc:     "How long a call may take since it was sent, or since the server last reported progress."},
+		{name: "timeout_total", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
+			initial: writeDuration(policy.DefaultTimeoutTotal),
+			doc:     "How long a call may take in total, however much progress the server reports."},
+		{name: "connect_timeout", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
+			initial: writeDuration(policy.DefaultConnectTimeout),
+			doc:     "How long the server may take to connect, and to list its tools."},
+		{name: "expose", shape: exposeShape, initial: defaultExpose,
+			doc: "What may pass between agents of the gateway and this server: a list of `tools`, `progress`, `cancellation`, " +
+				"`logging`, `resources`, `prompts`, `completion`, `sampling`, `elicitation`, `roots`, `input_required`, or the " +
+				"word `all`. An empty list lets nothing pass. Only `pgfsm serve` reads it."},
+		{name: "digest", shape: digest,
+			doc: "Takes the server of this name from the `mcp_servers` file, where its entry must have exactly this digest. " +
+				"Only `timeout`, `timeout_total`, `connect_timeout` and `expose` may stand beside it.",
+			example: "sha256:" + strings.Repeat("0", 64)},
+	}}
+
+var inputKinds = []string{policy.KindAsk, policy.KindCall, policy.KindAgent}
+
+var ruleShape = &shape{form: object, cross: crossDeny, keys: []key{
+	{name: "id", shape: plainName, required: true,
+		doc: "The rule's name in verdicts. With the id of a built-in rule it widens that rule."},
+	{name: "pattern", shape: pattern, required: true,
+		doc: "RE2; matched against the request in folded form. A match blocks."},
+	{name: "reason", shape: &shape{form: text, max: MaxReasonBytes}, required: true,
+		doc: "One sentence for the person whose request is blocked."},
+	{name: "on", shape: &shape{form: list, min: 1, max: int64(len(inputKinds)), unique: ".", what: "kind of request",
+		each: &shape{form: text, enum: inputKinds}}, example: "[ask, agent]",
+		doc: "The kinds of request that the rule judges: `ask` (a question), `call` (an operator's call), `agent` (an agent's call). " +
+			"Without it: `ask`. It judges every string of a call, which then may have no more than `max_bytes`."},
+}}
+
+var inputShape = &shape{form: object, keys: []key{
+	{name: "defaults", shape: &shape{form: boolean}, initial: "true",
+		doc: "Whether the built-in input rules hold, before those of `deny`."},
+	{name: "max_bytes", shape: &shape{form: integer, min: 1, max: policy.MaxInputBytes},
+		initial: number(policy.DefaultInputBytes),
+		doc:     "The longest text that input rules judge. A longer one is blocked, not cut."},
+	{name: "deny", shape: &shape{form: list, max: MaxDenyRules, unique: "id", what: "rule", each: ruleShape},
+		doc:     "More input rules, judged in this order.",
+		example: `[{id: payroll, pattern: "\\bsalar(y|ies)\\b", reason: "Salaries are not answered here."}]`},
+}}
+
+var routeShape = &shape{form: object, cross: crossRoute, keys: []key{
+	{name: "id", shape: plainName, required: true, doc: "The route's name."},
+	{name: "pattern", shape: pattern, required: true, doc: "RE2; matched against the request as it came."},
+	{name: "server", shape: plainName, required: true, doc: "A name under `servers`."},
+	{name: "tool", shape: toolName, required: true, doc: "The server's tool."},
+	{name: "args", shape: &shape{form: anything}, initial: "{}",
+		doc: "Arguments of the call. In texts, `${1}` and `${name}` stand for groups of `pattern`, `$${` for the two " +
+			"characters."},
+}}
+
+var plannerModes = []string{policy.PlannerAuto, policy.PlannerRouter, policy.PlannerLLM}
+
+var llmShape = &shape{form: object, cross: crossLLM, keys: []key{
+	{name: "base_url", shape: baseURL, required: true, example: `"https://llm.example.com/v1"`,
+		doc: "Where an OpenAI-compatible endpoint is: what stands before `/chat/completions`. No user name, no password, " +
+			"no query, no fragment."},
+	{name: "model", shape: modelName, required: true, example: "some-model",
+		doc: "The model's name, as the endpoint knows it."},
+	{name: "api_key", shape: &shape{form: text, secret: true, what: "a key", check: checkReferences},
+		doc:     "The endpoint's key. May hold references, and is a secret of 8 bytes or more.",
+		example: `"${env:LLM_API_KEY}"`},
+	{name: "timeout", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
+		initial: writeDuration(policy.DefaultLLMTimeout), doc: "How long one completion may take."},
+	{name: "max_tokens", shape: &shape{form: integer, min: 1, max: policy.MaxTokens},
+		initial: number(policy.DefaultMaxTokens), doc: "The most tokens that one completion may have."},
+}}
+
+var plannerShape = &shape{form: object, keys: []key{
+	{name: "mode", shape: &shape{form: text, enum: plannerModes}, initial: policy.PlannerAuto,
+		doc: "`auto`: the first route that matches makes the plan; where none does, the model, if there is one, else the " +
+			"answer says what is missing. `router`: routes only. `llm`: the model for every request."},
+	{name: "llm", shape: llmShape, absent: true,
+		doc: "The model that plans and summarizes. Without this key the environment may name one: `LLM_BASE_URL`, " +
+			"`LLM_MODEL`, `LLM_API_KEY`.",
+		example: `{base_url: "https://llm.example.com/v1", model: some-model, api_key: "${env:LLM_API_KEY}"}`},
+	{name: "routes", shape: &shape{form: list, max: policy.MaxRoutes, unique: "id", what: "route", each: routeShape},
+		doc: "Ways from a request to a call, tried in this order.",
+		example: `[{id: policy-id, pattern: "^show (policy-\\d+)$", server: mcp-policy-kb, tool: fetch_policy_entry, ` +
+			`args: {policy_id: "${1}"}}]`},
+}}
+
+var limitsShape = &shape{form: object, keys: []key{
+	{name: "plan_bytes", shape: &shape{form: integer, min: 1, max: policy.MaxPlanBytes},
+		initial: number(policy.DefaultPlanBytes), doc: "The longest plan of a planner."},
+	{name: "arguments_bytes", shape: &shape{form: integer, min: 1, max: policy.MaxArgumentsBytes},
+		initial: number(policy.DefaultArgumentsBytes), doc: "The largest arguments of an agent's or an operator's call, in canonical form."},
+	{name: "json_depth", shape: &shape{form: integer, min: 1, max: policy.MaxJSONDepth},
+		initial: number(policy.DefaultJSONDepth), doc: "The deepest nesting of a plan and of arguments."},
+	{name: "result_bytes", shape: &shape{form: integer, min: 1, max: policy.MaxResultBytes},
+		initial: number(policy.DefaultResultBytes), doc: "The longest result of a call. A longer one fails the run."},
+	{name: "run_timeout", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
+		initial: writeDuration(policy.DefaultRunTimeout), doc: "How long a run may take, without the time of its call."},
+}}
+
+// Kinds of message that a web hook is told.
+const (
+	HookRequested = "requested"
+	HookDecided   = "decided"
+)
+
+var hookShape = &shape{form: object, keys: []key{
+	{name: "url", shape: &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL", check: checkHookURL},
+		required: true, example: `"https://chat.example.com/hooks/pgfsm"`,
+		doc: "Where messages are sent to: https, or http on this machine. No secret belongs into it: messages are signed."},
+	{name: "secret", shape: &shape{form: text, secret: true, what: "a secret", check: checkReferences}, required: true,
+		doc: "What messages are signed with, as Standard Webhooks has it: `whsec_` and base64, or any text; 24 bytes or " +
+			"more. May hold references, and is a secret. Only `serve` and `approvals serve` read it.",
+		example: `"${env:HOOK_SECRET}"`},
+	{name: "events", shape: &shape{form: list, min: 1, max: 2, unique: ".", what: "kind of message",
+		each: &shape{form: text, enum: []string{HookRequested, HookDecided}}}, example: "[decided]",
+		doc: "What it is told: that people are asked, that it was decided. Without it: both."},
+}}
+
+var summaryModes = []string{policy.SummaryAsked, policy.SummaryAlways, policy.SummaryNever}
+
+// configuration is the definition that everything else is made from.
+var configuration = &shape{form: object, cross: crossNames, keys: []key{
+	{name: "version", shape: &shape{form: integer, min: Version, max: Version}, required: true, example: number(Version),
+		doc: "The version of this format."},
+	{name: "env", shape: plainName, initial: "dev", doc: "The environment that policies know as `env`."},
+	{name: "servers", required: true,
+		shape:   &shape{form: table, min: 1, max: policy.MaxServers, name: plainName, each: serverShape, what: "server"},
+		doc:     "MCP servers, by the name that everything else knows them by. An entry of a client's `mcpServers` fits.",
+		example: `{docs: {type: http, url: "https://docs.example.com/mcp"}}`},
+	{name: "mcp_servers", shape: filePath, example: ".mcp.json",
+		doc: "A client's own JSON file with `mcpServers`. Nothing of it is used but the servers that are listed here by " +
+			"name and `digest`."},
+	{name: "allowlist", shape: filePath, required: true, example: "allowlist.json",
+		doc: "A JSON file `{\"server\": [\"tool\", …]}`: the tools that may be called at all. `{}` allows none. " +
+			"`{\"server\": {\"tool\": {\"pin\": \"sha256:…\"}}}` holds a tool to one definition."},
+	{name: "grants", shape: &shape{form: list, max: policy.MaxGrants, each: filePath}, example: "[grant.yaml]",
+		doc: "Grant files. Each narrows what every run may call; a call must be covered by all of them."},
+	{name: "risk", shape: filePath, example: "risk.yaml",
+		doc: "A file of risk rules: how risky a call is. Without it no call is rated."},
+	{name: "policy", shape: filePath, example: "policy.yaml",
+		doc: "A file of policies: whether a call may run, must not, or waits for a person. Without it the allowlist " +
+			"decides; with it, what no policy matches is denied."},
+	{name: "roles", example: `{release-manager: [alice@example.com]}`,
+		shape: &shape{form: table, max: MaxRoles, name: plainName, what: "role",
+			each: &shape{form: list, max: MaxActors, unique: ".", what: "actor",
+				each: &shape{form: text, max: MaxActorBytes, check: checkShown}}},
+		doc: "Who has which role: `actor.roles` in conditions, and `approvers` of policies. Actors as they are verified, " +
+			"case counts."},
+	{name: "input", shape: inputShape, doc: "What requests are refused before anything else happens."},
+	{name: "planner", shape: plannerShape, doc: "How a request becomes a plan."},
+	{name: "outputs", shape: &shape{form: table, max: policy.MaxServers, name: plainName, what: "server",
+		each: &shape{form: table, max: MaxOutputs, name: toolName, each: filePath, what: "tool"}},
+		doc:     "Output types: for a server and tool, a file with the JSON Schema of its structured content.",
+		example: "{mcp-policy-kb: {fetch_policy_entry: schemas/policy-entry.json}}"},
+	{name: "summary", doc: "When a typed result is summarized.", shape: &shape{form: object, keys: []key{
+		{name: "mode", shape: &shape{form: text, enum: summaryModes}, initial: policy.SummaryAsked,
+			doc: "`asked`: when the request contains summarize or summarise, in any case. `always`, `never`."},
+	}}},
+	{name: "traces", doc: "Where the record of each run goes.", shape: &shape{form: object, keys: []key{
+		{name: "dir", shape: filePath, initial: "traces", doc: "The folder for traces."},
+	}}},
+	{name: "ledger", shape: ledgerName, example: `"sqlite:pgfsm.db"`,
+		doc: "The durable store of runs: `sqlite:` and a file, which is made if it is not there. With it runs are recorded " +
+			"there and not in `traces.dir`, and people can decide about held calls."},
+	{name: "approvals", doc: "How held calls wait, and how people are told of them.", shape: &shape{form: object, keys: []key{
+		{name: "hold", shape: &shape{form: duration, max: MaxHold}, initial: "0s",
+			doc: "How long the gateway holds a call open that waits for people, before it answers that it waits. `0s`: not at all."},
+		{name: "on_pending", shape: &shape{form: text, enum: []string{PendingResult, PendingError}}, initial: PendingResult,
+			doc: "What an agent is then answered: a `result` that says what to do, or an `error`."},
+		{name: "hooks", shape: &shape{form: list, max: MaxHooks, unique: "url", what: "hook", each: hookShape},
+			doc:     "Web hooks that `pgfsm serve` and `pgfsm approvals serve` tell what happens to held calls.",
+			example: `[{url: "https://chat.example.com/hooks/pgfsm", secret: "${env:HOOK_SECRET}"}]`},
+	}}},
+	{name: "serve", shape: serveShape, doc: "How `pgfsm serve`, the gateway, works. No call is judged by it."},
+	{name: "catalog_max_age", shape: &shape{form: duration, max: MaxCatalogAge}, initial: writeDuration(DefaultCatalogAge),
+		doc: "How old the gateway's listing of a server's tools may be when a call is judged by it. `0s`: it is asked for before " +
+			"every call."},
+	{name: "limits", shape: limitsShape, doc: "What a run may cost. Zero never means unlimited."},
+}}
+
+// allowlist is the shape of the allowlist file.
+var allowlist = &shape{form: table, max: policy.MaxServers, name: plainName, what: "server",
+	each: &shape{form: list, max: MaxTools, unique: ".", what: "tool", each: toolName,
+		alt: &shape{form: table, max: MaxTools, name: toolName, what: "tool",
+			each: &shape{form: object, keys: []key{
+				{name: "pin", shape: digest, doc: "The digest of the tool's definition, as `pgfsm pins` shows it."},
+			}}}}}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }

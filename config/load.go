@@ -1,0 +1,319 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/schema"
+	"pgfsm/policy/screen"
+)
+
+// Open returns the content of the file at path. It is the only way by which this package reads, so that the caller
+// decides what a path means and whose files are trusted; see [Insecure].
+type Open func(path string) ([]byte, error)
+
+// Overrides replace what the file says, each where it is not empty. Paths in them are not resolved against the file.
+type Overrides struct {
+	Allowlist string // the path of the allowlist
+	TracesDir string
+	Summary   string   // a summary mode
+	Planner   string   // a planner mode
+	LLM       *LLM     // a model, used only where the file names none
+	Grants    []string // files of grants for one run, besides the file's
+	Closed    bool     // an allowlist that cannot be read allows nothing; [Loaded.Closed] says why
+}
+
+// Loaded is a configuration with every file it names, ready to be compiled.
+type Loaded struct {
+	Content       policy.Content
+	Servers       []Upstream // in the order of Content.Servers
+	AllowlistPath string     // what was read as the allowlist
+	TracesDir     string
+	Ledger        string   // the ledger's file, as found from the working directory; empty if the configuration names none
+	Hooks         []Hook   // secrets as written, until [Loaded.ResolveHooks] gives them
+	Closed        error    // why the allowlist is taken for one that allows nothing; nil if it was read
+	Serve         Serve    // how the gateway works; like all but Content, no part of what calls are judged by
+	Warnings      []string // file:line:col: what is accepted but probably not meant
+	RiskPlaces    *Places  // of Content.Risk; nil if there is none
+	PolicyPlaces  *Places  // of Content.Policy; nil if there is none
+
+	file    *File
+	origins []origin // of Servers
+	key     *node    // of the model, as the file has it; nil if there is none
+	ambient string   // the model's key, as the environment has it
+}
+
+// Upstream is how a server is reached. Values are as written, with references, until [Loaded.Resolve] gives them.
+type Upstream struct {
+	Name, Type, URL string
+	Command         string // a path if it holds a separator, else a name for PATH
+	Args            []string
+	Headers, Env    []Pair
+
+	// In milliseconds, see [policy.Server].
+	ConnectTimeout, Timeout, TimeoutTotal int64
+}
+
+// Pair is a header or an environment variable.
+type Pair struct{ Name, Value string }
+
+// Load reads the configuration at path name, and every file it names. The error is of type
+// [Errors]; faults of the configuration itself come alone, for what it names is then uncertain.
+func Load(name string, open Open, over Overrides) (*Loaded, error) {
+	text, err := open(name)
+	if err != nil {
+		fault := &Error{File: name, Problem: "cannot be read: " + reason(err)}
+		if errors.Is(err, fs.ErrNotExist) {
+			fault.Remedy = initRemedy
+		}
+		return nil, Errors{fault}
+	}
+	f, err := Parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	l := &loader{file: f, open: open, out: &Loaded{file: f}}
+	l.settings(over)
+	l.servers()
+	l.allowlist(over.Allowlist, over.Closed)
+	l.grants(over.Grants)
+	l.outputs()
+	l.risk()
+	l.policy()
+	l.roles()
+	l.history()
+	if err := f.src.err(); err != nil {
+		l.faults = append(err.(Errors), l.faults...)
+	}
+	if len(l.faults) > 0 {
+		return nil, l.faults
+	}
+	return l.out, nil
+}
+
+type loader struct {
+	file   *File
+	open   Open
+	out    *Loaded
+	faults Errors // of the files that the configuration names
+}
+
+// outside notes a fault of what came from a flag or a variable.
+func (l *loader) outside(where, remedy, problem string, args ...any) {
+	l.faults = append(l.faults, &Error{File: where, Problem: fmt.Sprintf(problem, args...), Remedy: remedy})
+}
+
+func (l *loader) warn(src *source, at place, format string, args ...any) {
+	where := fmt.Sprintf("%s:%d:%d: ", src.name, at.line, at.col)
+	l.out.Warnings = append(l.out.Warnings, where+fmt.Sprintf(format, args...))
+}
+
+// settings takes over what stands in the configuration itself.
+func (l *loader) settings(over Overrides) {
+	root, c := l.file.root, &l.out.Content
+	c.Format, c.Env = policy.ContentFormat, root.str("env")
+	l.planner(over)
+	l.input(root.get("input"))
+	c.Summary = root.get("summary").str("mode")
+	if over.Summary != "" {
+		c.Summary = over.Summary
+	}
+	limits := root.get("limits")
+	c.Limits = policy.Limits{
+		PlanBytes: limits.integer("plan_bytes"), ArgumentsBytes: limits.integer("arguments_bytes"), JSONDepth: limits.integer("json_depth"),
+		ResultBytes: limits.integer("result_bytes"), RunTimeout: limits.millis("run_timeout"),
+	}
+	l.out.TracesDir = l.file.resolve(root.get("traces").str("dir"))
+	if over.TracesDir != "" {
+		l.out.TracesDir = over.TracesDir
+	}
+	if name := root.str("ledger"); name != "" {
+		l.out.Ledger = l.file.resolve(strings.TrimPrefix(name, sqlitePrefix))
+	}
+	for _, hook := range root.get("approvals").list("hooks") {
+		h := Hook{URL: hook.str("url"), Secret: hook.str("secret"), Events: hook.texts("events")}
+		if h.Events == nil {
+			h.Events = []string{HookRequested, HookDecided}
+		}
+		l.out.Hooks = append(l.out.Hooks, h)
+	}
+	l.serve()
+}
+
+// input writes the default rules out. A rule of the operator's with the id of a default rule widens that rule, so that
+// nobody loses a default by choosing its name.
+func (l *loader) input(n *node) {
+	in := &l.out.Content.Input
+	in.MaxBytes = n.integer("max_bytes")
+	index := make(map[string]int)
+	if n.get("defaults").text == "true" {
+		in.Rules = policy.DefaultRules()
+		for i, r := range in.Rules {
+			index[r.ID] = i
+		}
+	}
+	for _, d := range n.list("deny") {
+		rule := policy.InputRule{Rule: screen.Rule{ID: d.str("id"), Pattern: d.str("pattern"), Reason: d.str("reason")}, On: kindsOf(nil, d)}
+		if i, taken := index[rule.ID]; taken {
+			in.Rules[i].Pattern = "(?:" + in.Rules[i].Pattern + ")|(?:" + rule.Pattern + ")"
+			in.Rules[i].On = kindsOf(in.Rules[i].On, d)
+			if _, err := screen.Compile([]screen.Rule{in.Rules[i].Rule}, in.MaxBytes); err != nil {
+				l.file.src.fault(d.get("id").at, "input.deny", "choose another id",
+					"the built-in rule %s cannot be widened by this one: %s", quote(rule.ID), err)
+			}
+			continue
+		}
+		in.Rules = append(in.Rules, rule)
+	}
+}
+
+// kindsOf adds the kinds of request that a rule of deny judges, and returns all in the order of inputKinds.
+func kindsOf(on []string, rule *node) []string {
+	on = slices.Clone(on)
+	for _, item := range rule.list("on") {
+		on = append(on, item.text)
+	}
+	if rule.get("on") == nil {
+		on = append(on, policy.KindAsk)
+	}
+	return slices.DeleteFunc(slices.Clone(inputKinds), func(kind string) bool { return !slices.Contains(on, kind) })
+}
+
+// json returns n in canonical form.
+func (n *node) json() jsontext.Value {
+	var b bytes.Buffer
+	if err := n.writeJSON(jsontext.NewEncoder(&b)); err != nil {
+		panic("settings: a value that was judged does not encode: " + err.Error())
+	}
+	doc, err := canonical.JSON(b.Bytes())
+	if err != nil {
+		panic("settings: a value that was judged is not strict JSON: " + err.Error())
+	}
+	return doc
+}
+
+// reason is an error without the path that its message names anyway.
+func reason(err error) string {
+	if inner := (*fs.PathError)(nil); errors.As(err, &inner) {
+		return inner.Err.Error()
+	}
+	return err.Error()
+}
+
+// named reads a file that the configuration names at n. It returns nil and notes the fault if it cannot be read.
+func (l *loader) named(n *node, key, path, remedy string) (*source, []byte) {
+	text, ok := l.opened(n, key, path, remedy)
+	if !ok {
+		return nil, nil
+	}
+	src, text := checkText(path, text)
+	if err := src.err(); err != nil {
+		l.faults = append(l.faults, err.(Errors)...)
+		return nil, nil
+	}
+	return src, text
+}
+
+// opened is the content of a file that the configuration names at n.
+func (l *loader) opened(n *node, key, path, remedy string) (text []byte, ok bool) {
+	text, err := l.open(path)
+	if err != nil {
+		l.file.src.fault(n.at, key, remedy, "%s cannot be read: %s", path, reason(err))
+	}
+	return text, err == nil
+}
+
+const allowlistRemedy = `the file is JSON, {"server": ["tool", …]}; {} allows nothing`
+
+func (l *loader) allowlist(override string, closed bool) {
+	at := l.file.root.get("allowlist")
+	path := override
+	if path == "" {
+		path = l.file.resolve(at.text)
+	}
+	if closed {
+		if l.out.Closed = l.unreadable(path); l.out.Closed != nil {
+			return
+		}
+	}
+	src, text := l.named(at, "allowlist", path, allowlistRemedy)
+	if src == nil {
+		return
+	}
+	root := readJSON(src, text)
+	src.judge(root, allowlist)
+	if err := src.err(); err != nil {
+		l.faults = append(l.faults, err.(Errors)...)
+		return
+	}
+	l.out.AllowlistPath = path
+	l.out.Content.Allowlist, l.out.Content.Pins = root.allowlist()
+	for _, m := range root.members {
+		l.unknownServer(src, m)
+	}
+}
+
+// unreadable says why the file at path is no allowlist; nil if it is one.
+func (l *loader) unreadable(path string) error {
+	text, err := l.open(path)
+	if err == nil {
+		_, err = readPins(path, text)
+	}
+	return err
+}
+
+// outputs reads and compiles the output types.
+func (l *loader) outputs() {
+	for _, server := range l.file.root.fields("outputs") {
+		for _, tool := range server.value.members {
+			path := l.file.resolve(tool.value.text)
+			src, text := l.named(tool.value, "outputs."+server.key+"."+tool.key, path, "")
+			if src == nil {
+				continue
+			}
+			root := readJSON(src, text)
+			if len(src.faults) == 0 {
+				if _, err := schema.Compile(text, schema.DefaultLimits()); err != nil {
+					src.fault(root.pointed(err), "", "", "%s", err)
+				}
+			}
+			if err := src.err(); err != nil {
+				l.faults = append(l.faults, err.(Errors)...)
+				continue
+			}
+			doc, err := canonical.JSON(text)
+			if err != nil { // readJSON has refused it already
+				panic("settings: " + path + ": " + err.Error())
+			}
+			l.out.Content.Outputs = append(l.out.Content.Outputs, policy.Output{Server: server.key, Tool: tool.key, Schema: doc})
+		}
+	}
+}
+
+// pointed is where in a schema its refusal points, or where the schema begins.
+func (n *node) pointed(err error) place {
+	refused := (*schema.RefusedError)(nil)
+	if !errors.As(err, &refused) {
+		return n.at
+	}
+	for name := range jsontext.Pointer(refused.Path).Tokens() {
+		next := n.get(name)
+		if i, err := strconv.Atoi(name); err == nil && n.kind == isList && i >= 0 && i < len(n.items) {
+			next = n.items[i]
+		}
+		if next == nil {
+			break
+		}
+		n = next
+	}
+	return n.at
+}

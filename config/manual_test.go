@@ -1,0 +1,185 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy/condition"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
+)
+
+const manual = "../docs/policies.md"
+
+func nameTable() string {
+	var b strings.Builder
+	b.WriteString("| Name | Type | Where | Meaning |\n| --- | --- | --- | --- |\n")
+	for _, n := range condition.Names() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", n.Name, n.Type, n.Where, n.Meaning)
+	}
+	return b.String()
+}
+
+func TestManualTables(t *testing.T) {
+	for what, table := range map[string]string{
+		"keys of risk.yaml": keyTable(riskFile), "keys of policy.yaml": keyTable(policyFile),
+		"keys of tests": keyTable(policyTests), "names": nameTable(),
+	} {
+		t.Run(strings.ReplaceAll(what, " ", "-"), func(t *testing.T) { generated(t, manual, what, table) })
+	}
+}
+
+// TestManualHasEveryOp holds the table of ops to the ops, in their order.
+func TestManualHasEveryOp(t *testing.T) {
+	text, err := os.ReadFile(manual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, begins := strings.Cut(string(text), "<!-- ops -->\n")
+	table, _, ends := strings.Cut(rest, "<!-- ops: end -->\n")
+	if !begins || !ends {
+		t.Fatalf("%s has no table of ops", manual)
+	}
+	var got []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|").FindAllStringSubmatch(table, -1) {
+		got = append(got, m[1])
+	}
+	if diff := cmp.Diff(risk.Ops(), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", manual, diff)
+	}
+}
+
+// TestManualTellsTheBounds holds numbers in sentences to the constants.
+func TestManualTellsTheBounds(t *testing.T) {
+	text, err := os.ReadFile(manual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := strings.Join(strings.Fields(string(text)), " ")
+	for _, told := range []string{
+		fmt.Sprintf("at most %d MiB.", MaxPolicyFileBytes>>20),
+		fmt.Sprintf("brought into 0 to %d.", risk.MaxScore),
+		fmt.Sprintf("the score counts as %d.", risk.MaxScore),
+		fmt.Sprintf("At most %d policies may be in shadow", rules.MaxShadow),
+		fmt.Sprintf("An expression has at most %d bytes", condition.MaxSource),
+		fmt.Sprintf("At most %d different questions are allowed", condition.MaxQueries),
+		fmt.Sprintf("from `1s` to `%dd`", condition.MaxWindow/(24*60*60)),
+	} {
+		if !strings.Contains(words, told) {
+			t.Errorf("%s does not say %q", manual, told)
+		}
+	}
+}
+
+// examples are the files that the manual shows, in order, by the name in their first line.
+func examples(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile(manual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make(map[string][]string)
+	fences := regexp.MustCompile("(?ms)^```yaml\n# (.*?)\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
+	for _, fence := range fences {
+		out[fence[1]] = append(out[fence[1]], fence[2])
+	}
+	if n := strings.Count(string(text), "```yaml\n"); n != len(fences) || n != 6 || len(out["policy.yaml"]) != 3 {
+		t.Fatalf("%s has %d examples, %d named, want 6", manual, n, len(fences))
+	}
+	return out
+}
+
+// TestManualExamplesAreValid reads every example, and lets the first of each be judged by the tests that are shown.
+func TestManualExamplesAreValid(t *testing.T) {
+	shown := examples(t)
+	for _, text := range shown["policy.yaml"] {
+		if _, _, err := ReadPolicy("policy.yaml", []byte(text)); err != nil {
+			t.Error(err)
+		}
+	}
+	files := map[string]string{"allowlist.json": "{}"}
+	for name, texts := range shown {
+		files[name] = texts[0]
+	}
+	l, err := Load("pgfsm.yaml", openMap(files), Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := ReadPolicyTests("tests.yaml", []byte(files["tests.yaml"]), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := risk.Compile(*l.Content.Risk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := rules.Compile(*l.Content.Policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range tests {
+		in := &condition.Input{Server: test.Server, Tool: test.Tool, Env: l.Content.Env, Args: test.Args,
+			Actor: condition.Actor{ID: test.Actor}, Now: "2026-01-01T12:00:00Z"}
+		for _, r := range l.Content.Roles {
+			for _, actor := range r.Actors {
+				if actor == test.Actor {
+					in.Actor.Roles = append(in.Actor.Roles, r.Role)
+				}
+			}
+		}
+		subject := condition.NewSubject(in)
+		assessed := model.Judge(subject)
+		got := set.Decide(subject.WithRisk(assessed.Risk()))
+		if got.Effect != test.Expect || test.Policy != "" && got.Policy != test.Policy {
+			t.Errorf("%s: %+v, want %s by %q; risk %+v", test.Name, got, test.Expect, test.Policy, assessed)
+		}
+	}
+}
+
+// TestManualExpressionsAreValid compiles what the manual shows in sentences and in the table of questions.
+func TestManualExpressionsAreValid(t *testing.T) {
+	text, err := os.ReadFile(manual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "| To ask | Write |\n")
+	table, _, _ := strings.Cut(rest, "\n\n")
+	policy, err := condition.PolicyEnv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inRisk, err := condition.RiskEnv([]string{"rows"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(table, -1) {
+		switch src := m[1]; {
+		case strings.Contains(src, "…"), src == "args.force":
+		case strings.Contains(src, "score"):
+			checked++
+			if _, err := inRisk.Number(src); err != nil {
+				t.Errorf("%s: %v", src, err)
+			}
+		default:
+			checked++
+			if _, err := policy.Bool(src); err != nil {
+				t.Errorf("%s: %v", src, err)
+			}
+		}
+	}
+	if checked < 10 {
+		t.Errorf("%d expressions found, want at least 10", checked)
+	}
+	if _, err := policy.Bool("args.force"); err == nil {
+		t.Error("args.force alone is accepted; the manual says that it is not")
+	}
+	if _, err := inRisk.Number("vars.rows / 10"); err == nil {
+		t.Error("vars.rows / 10 is accepted; the manual says that it is not")
+	}
+}

@@ -1,0 +1,176 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+)
+
+var (
+	pinA = canonical.Sum("test", []byte("a"))
+	pinB = canonical.Sum("test", []byte("b"))
+)
+
+// written fills in the digests that a text names as A and B.
+func written(text string) string {
+	return strings.NewReplacer("<A>", string(pinA), "<B>", string(pinB)).Replace(text)
+}
+
+func TestReadPins(t *testing.T) {
+	text := written(`{"s": {"one": {"pin": "<A>"}, "two": {}}, "r": ["three"], "q": {}}`)
+	tools, pins, err := ReadPins("a.json", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantTools := []policy.Allowance{
+		{Server: "s", Tools: []string{"one", "two"}}, {Server: "r", Tools: []string{"three"}}, {Server: "q"},
+	}
+	wantPins := []policy.Pin{{Definition: pinA, Server: "s", Tool: "one"}}
+	if d := cmp.Diff(wantTools, tools) + cmp.Diff(wantPins, pins); d != "" {
+		t.Errorf("ReadPins() (-want +got):\n%s", d)
+	}
+}
+
+func TestEditPins(t *testing.T) {
+	one := []policy.Pin{{Definition: pinA, Server: "s", Tool: "one"}}
+	for _, tt := range []struct {
+		name, text string
+		pins       []policy.Pin
+		want       string
+	}{
+		{"nothing-allowed", `{}`, nil, "{}\n"},
+		{"list-stays-a-list", `{"s":["one"],"r":[]}`, nil, "{\n  \"s\": [\n    \"one\"\n  ],\n  \"r\": []\n}\n"},
+		{"list-becomes-an-object-where-a-pin-is-needed", `{"r":["x"],"s":["two","one"]}`, one,
+			"{\n  \"r\": [\n    \"x\"\n  ],\n" +
+				"  \"s\": {\n    \"two\": {},\n    \"one\": {\n      \"pin\": \"<A>\"\n    }\n  }\n}\n"},
+		{"object-stays-an-object", `{"s":{"one":{"pin":"<B>"}}}`, nil, "{\n  \"s\": {\n    \"one\": {}\n  }\n}\n"},
+		{"pin-is-replaced", `{"s":{"one":{"pin":"<B>"}}}`, one,
+			"{\n  \"s\": {\n    \"one\": {\n      \"pin\": \"<A>\"\n    }\n  }\n}\n"},
+		{"text-keeps-its-characters", "{\"s\":[\"one\",\"<\u00fc\\\"&>\"]}", nil,
+			"{\n  \"s\": [\n    \"one\",\n    \"<\u00fc\\\"&>\"\n  ]\n}\n"},
+		{"line-ends-of-windows", "{\r\n\"s\": [\"one\"]}\r\n", nil, "{\n  \"s\": [\n    \"one\"\n  ]\n}\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := EditPins([]byte(written(tt.text)), tt.pins)
+			if err != nil {
+				t.Fatalf("EditPins(%s) = %v", tt.text, err)
+			}
+			if d := cmp.Diff(written(tt.want), string(got)); d != "" {
+				t.Errorf("EditPins(%s) (-want +got):\n%s", tt.text, d)
+			}
+		})
+	}
+}
+
+func TestEditPinsRefuses(t *testing.T) {
+	const text = `{"s":["one"]}`
+	for _, tt := range []struct {
+		name, text string
+		pins       []policy.Pin
+		says       string
+	}{
+		{"tool-that-is-not-there", text, []policy.Pin{{Definition: pinA, Server: "s", Tool: "two"}}, "not on the all"},
+		{"server-that-is-not-there", text, []policy.Pin{{Definition: pinA, Server: "r", Tool: "one"}}, "not on the all"},
+		{"pin-that-stands-twice", text, []policy.Pin{{Definition: pinA, Server: "s", Tool: "one"},
+			{Definition: pinB, Server: "s", Tool: "one"}}, "stands twice"},
+		{"pin-that-is-no-digest", text, []policy.Pin{{Definition: "sha256:1", Server: "s", Tool: "one"}}, "digest"},
+		{"pin-that-is-empty", text, []policy.Pin{{Server: "s", Tool: "one"}}, "empty"},
+		{"no-json", `{`, nil, "not JSON"},
+		{"no-allowlist", `{"s":"one"}`, nil, "a list"},
+		{"tool-that-stands-twice", `{"s":["one","one"]}`, nil, "stands twice"},
+		{"unknown-key-of-a-tool", `{"s":{"one":{"pim":"x"}}}`, nil, "unknown key"},
+		{"too-many-tools", tooManyTools(), nil, "at most"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := EditPins([]byte(tt.text), tt.pins)
+			if err == nil || !strings.Contains(err.Error(), tt.says) || got != nil {
+				t.Errorf("EditPins(%.80s) = %q, %v, want nothing and an error with %q", tt.text, got, err, tt.says)
+			}
+		})
+	}
+}
+
+func tooManyTools() string {
+	var names []string
+	for i := range MaxTools + 1 {
+		names = append(names, fmt.Sprintf("%q", fmt.Sprint("t", i)))
+	}
+	return `{"s":[` + strings.Join(names, ",") + `]}`
+}
+
+// TestEditPinsAtTheLimit pins as many tools as a server may have.
+func TestEditPinsAtTheLimit(t *testing.T) {
+	text := strings.Replace(tooManyTools(), fmt.Sprintf(`,"t%d"`, MaxTools), "", 1)
+	var pins []policy.Pin
+	for i := range MaxTools {
+		pins = append(pins, policy.Pin{Definition: pinA, Server: "s", Tool: fmt.Sprint("t", i)})
+	}
+	got, err := EditPins([]byte(text), pins)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, again, err := ReadPins("a.json", got); err != nil || !cmp.Equal(pins, again) {
+		t.Errorf("ReadPins(EditPins()) = %d pins, %v, want %d", len(again), err, len(pins))
+	}
+}
+
+const pinSeeds = "testdata/fuzz/FuzzEditPins"
+
+func TestPinSeedsAreThere(t *testing.T) {
+	if found, err := os.ReadDir(filepath.FromSlash(pinSeeds)); err != nil || len(found) < 3 {
+		t.Errorf("ReadDir(%s) = %d seeds, %v, want at least 3", pinSeeds, len(found), err)
+	}
+}
+
+// FuzzEditPins shows that what EditPins writes names the same tools in the same order, holds exactly the pins that were
+// wanted, and is what EditPins makes of itself. choice says, a bit each, which tools are pinned, and to which digest.
+func FuzzEditPins(f *testing.F) {
+	for _, s := range []string{
+		`{}`, `{"a":["b","c"],"d":[]}`, `{"a":{"b":{},"c":{"pin":"<A>"}},"d":["b"]}`, `{"a":["b"]} x`,
+	} {
+		f.Add([]byte(written(s)), uint64(5))
+	}
+	f.Fuzz(func(t *testing.T, text []byte, choice uint64) {
+		tools, _, err := ReadPins("a.json", text)
+		if err != nil {
+			if got, err := EditPins(text, nil); err == nil {
+				t.Fatalf("EditPins(%q) = %q, ReadPins refuses it", text, got)
+			}
+			return
+		}
+		var wanted []policy.Pin
+		for _, server := range tools {
+			for _, tool := range server.Tools {
+				if choice&1 == 1 {
+					pin := policy.Pin{Definition: pinA, Server: server.Server, Tool: tool}
+					if choice&2 == 2 {
+						pin.Definition = pinB
+					}
+					wanted = append(wanted, pin)
+				}
+				choice >>= 2
+			}
+		}
+		got, err := EditPins(text, wanted)
+		if err != nil {
+			if len(text)*2 < MaxFileBytes {
+				t.Fatalf("EditPins(%q) = %v", text, err)
+			}
+			return
+		}
+		same, pins, err := ReadPins("b.json", got)
+		if d := cmp.Diff(tools, same) + cmp.Diff(wanted, pins); d != "" || err != nil {
+			t.Errorf("ReadPins(EditPins(%q)) = %v (-want +got):\n%s", text, err, d)
+		}
+		if again, err := EditPins(got, wanted); err != nil || string(again) != string(got) {
+			t.Errorf("EditPins(%q) = %q, %v, want it unchanged", got, again, err)
+		}
+	})
+}

@@ -1,0 +1,188 @@
+package config
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"pgfsm/policy/condition"
+)
+
+// Places says where the entries of one file stand, a file of policies or of risk rules.
+type Places struct {
+	src  *source
+	root *node
+}
+
+// PolicyPlace returns where policy i stands: its key (as in policy.yaml, "match.tool"), or the whole of it if key is ""
+// or is not written. Lines and columns begin at 1; without a file of policies they are 0.
+func (l *Loaded) PolicyPlace(i int, key string) (file string, line, col int) {
+	return l.PolicyPlaces.At("policies", i, key, 0, 0)
+}
+
+// RiskPlace returns where entry i of a list of the risk rules stands, likewise. Lists and keys are those of
+// [pgfsm/policy/risk.Error]; an i of -1 is the list itself.
+func (l *Loaded) RiskPlace(list string, i int, key string) (file string, line, col int) {
+	return l.RiskPlaces.At(list, i, key, 0, 0)
+}
+
+// At returns where a key of entry i of a list stands. If the key holds an expression, line and column are a place in
+// that, as a [condition.Error] has it; 0 is its begin. The list of policies is "policies".
+func (p *Places) At(list string, i int, key string, line, column int) (file string, fileLine, fileCol int) {
+	if p == nil {
+		return "", 0, 0
+	}
+	at := p.find(list, i, key).within(p.src, line, column)
+	return p.src.name, at.line, at.col
+}
+
+// Fault makes an error of what somebody else found at such a place, with the line it stands in and a caret.
+func (p *Places) Fault(list string, i int, key string, line, column int, problem, remedy string) *Error {
+	e := &Error{Problem: problem, Remedy: remedy}
+	if p != nil {
+		found := p.find(list, i, key)
+		e.Key = found.path
+		e.File, e.Line, e.Col = p.At(list, i, key, line, column)
+		e.Source = p.src.show(e.Line)
+	}
+	return e
+}
+
+// found is a place in a file of policies or risk rules.
+type found struct {
+	path  string
+	at    place
+	value *node // nil: what stands there is a name, or nothing
+}
+
+// find looks up a key of an entry as the packages that judge entries call it. What is not there is found where it would
+// be: at its entry, its list, or the begin of the file.
+func (p *Places) find(list string, i int, key string) found {
+	out := found{list, place{1, 1}, nil}
+	in := p.root.get(list)
+	if in == nil {
+		return out
+	}
+	out.at, out.value = in.at, in
+	switch {
+	case i >= 0 && i < len(in.items):
+		out.path = list + "[" + strconv.Itoa(i) + "]"
+		out.at, out.value = in.items[i].at, in.items[i]
+	case i >= 0 && i < len(in.members): // an entry is a name and a value
+		m := in.members[i]
+		out.path, out.at, out.value = join(list, m.key), m.at, nil
+		if key == "expr" || key == "when" || key == "baseline" {
+			out.at, out.value = m.value.at, m.value
+		}
+		return out
+	}
+	if list == "rules" {
+		return out.rule(key)
+	}
+	return out.down(key)
+}
+
+// down follows the names of a key.
+func (f found) down(key string) found {
+	if key == "" {
+		return f
+	}
+	for name := range strings.SplitSeq(key, ".") {
+		f.path = join(f.path, name)
+		if v := f.value.get(name); v != nil {
+			f.at, f.value = v.at, v
+		} else {
+			f.value = nil
+		}
+	}
+	return f
+}
+
+// rule finds a key of a risk rule: match.server stands in when, and predicates are counted through.
+func (f found) rule(key string) found {
+	if rest, ok := strings.CutPrefix(key, "match."); ok {
+		return f.down("when." + rest)
+	}
+	rest, ok := strings.CutPrefix(key, "args[")
+	index, part, _ := strings.Cut(rest, "].")
+	j, err := strconv.Atoi(index)
+	all := f.value.get("when").predicates()
+	switch {
+	case key == "args":
+		return f.down("when.args")
+	case !ok || err != nil || j < 0 || j >= len(all):
+		return f.down(key)
+	}
+	one := all[j]
+	f.path = join(join(f.path, "when.args"), one.path.key)
+	if part == "path" {
+		f.at, f.value = one.path.at, nil
+		return f
+	}
+	f.path = join(f.path, one.op.key)
+	f.at, f.value = one.op.value.at, one.op.value
+	return f
+}
+
+// within is where a place in the expression that stands here stands in the file; the begin of it, where that is not
+// known.
+func (f found) within(src *source, line, column int) place {
+	if line < 1 || f.value == nil || f.value.kind != isText {
+		return f.at
+	}
+	spelt := src.spell(f.value)
+	if spelt == nil {
+		return f.at
+	}
+	i, at := 0, place{1, 1}
+	for _, r := range f.value.text {
+		if at == (place{line, column}) || at.line > line {
+			break
+		}
+		i++
+		if at.col++; r == '\n' {
+			at = place{at.line + 1, 1}
+		}
+	}
+	if length := len([]rune(strings.TrimRight(f.value.text, " \n"))); i >= length && length > 0 {
+		end := spelt[length-1] // what is missing behind the expression is missing there
+		end.col++
+		return end
+	}
+	if i >= len(spelt) {
+		return f.at
+	}
+	return spelt[i]
+}
+
+// note notes the fault of an expression.
+func (p *Places) note(at found, cause *condition.Error) {
+	if p.refused(at.value) {
+		return
+	}
+	p.src.fault(at.within(p.src, cause.Line, cause.Column), at.path, cause.Remedy, "%s: %s", at.path, cause.Problem)
+}
+
+// fault notes another fault.
+func (p *Places) fault(at found, remedy, problem string) {
+	if p.refused(at.value) {
+		return
+	}
+	p.src.fault(at.at, at.path, remedy, "%s: %s", at.path, problem)
+}
+
+// refused reports whether something in n is refused already: what else is wrong with n may come from that.
+func (p *Places) refused(n *node) bool {
+	if n == nil {
+		return false
+	}
+	if p.src.refused[n.at] {
+		return true
+	}
+	for _, m := range n.members {
+		if p.src.refused[m.at] || p.refused(m.value) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(n.items, p.refused)
+}

@@ -1,0 +1,205 @@
+package config
+
+import (
+	"errors"
+	"strconv"
+
+	"pgfsm/policy/condition"
+	"pgfsm/policy/glob"
+	"pgfsm/policy/rules"
+	"pgfsm/policy/visible"
+)
+
+// PolicyVersion is the only version of policy files there is.
+const PolicyVersion = 1
+
+var (
+	expression = &shape{form: text, max: condition.MaxSource, lines: true, what: "an expression"}
+	globText   = &shape{form: text, max: glob.MaxPattern, what: "a glob"}
+)
+
+// globKeys are the keys that say which calls an entry speaks of.
+var globKeys = []key{
+	{name: "server", shape: globText, initial: "*", doc: "The server, by its name in the configuration."},
+	{name: "tool", shape: globText, initial: "*", doc: "The tool."},
+	{name: "env", shape: globText, initial: "*", doc: "The environment."},
+}
+
+// policyFile is the shape of a file of policies.
+var policyFile = &shape{form: object, keys: []key{
+	{name: "version", shape: &shape{form: integer, min: PolicyVersion, max: PolicyVersion}, required: true,
+		example: number(PolicyVersion), doc: "The version of this format."},
+	{name: "policies", required: true, example: "[{id: all-else, effect: deny}]",
+		shape: &shape{form: list, max: rules.MaxPolicies, unique: "id", what: "policy", each: policyShape},
+		doc:   "The policies, in order. The first that matches decides; where none does, the call is denied."},
+}}
+
+var policyShape = &shape{form: object, keys: []key{
+	{name: "id", shape: &shape{form: text, max: rules.MaxID}, required: true, example: "no-deletes",
+		doc: "The policy's name in decisions and traces."},
+	{name: "match", shape: &shape{form: object, keys: globKeys},
+		doc: "Which calls it speaks of: globs, in which `*` is any run of characters and `?` is one. Case counts."},
+	{name: "when", shape: expression, doc: "What must hold besides, of the call and its risk. Without it: nothing.",
+		example: `risk.mode != "safe"`},
+	{name: "effect", shape: &shape{form: text, enum: []string{rules.Allow, rules.Deny, rules.Pending}}, required: true,
+		example: rules.Deny, doc: "What is decided: the call may run, must not, or is held until people have decided."},
+	{name: "deny", shape: expression, example: `"!pinned"`,
+		doc: "Takes an allow back: where this is true, the call is denied. Only with effect `allow`."},
+	{name: "require_approval_if", shape: expression, example: "risk.score >= 50",
+		doc: "Where this is true, and `deny` is not, the call is held. Only with effect `allow`."},
+	{name: "reason", shape: &shape{form: text, max: rules.MaxReason, check: checkShown},
+		doc: "One sentence for the person who reads the decision.", example: `"Refunds above 100 are looked at."`},
+	{name: "mode", shape: &shape{form: text, enum: []string{rules.Enforce, rules.Shadow}}, initial: rules.Enforce,
+		doc: "`shadow`: what it would decide is recorded, and nothing is decided by it."},
+	{name: "approvers", example: "[release-manager]",
+		shape: &shape{form: list, min: 1, max: rules.MaxApprovers, unique: ".", what: "approver",
+			each: &shape{form: text, max: rules.MaxApprover, check: checkShown}},
+		doc: "Roles that may decide about a held call. Only where the policy can hold one, like the next two keys. Without " +
+			"it: whoever may approve at all."},
+	{name: "quorum", shape: &shape{form: integer, min: 1, max: rules.MaxQuorum}, initial: number(rules.DefaultQuorum),
+		doc: "How many must agree."},
+	{name: "expires", shape: &shape{form: duration, min: rules.MinExpires, max: rules.MaxExpires},
+		initial: writeDuration(rules.DefaultExpires), doc: "How long a held call waits before it counts as denied."},
+}}
+
+// checkShown refuses a text that is not what it looks like.
+func checkShown(s string) fault {
+	if visible.Text(s) != s || visible.Blank(s) || s[0] == ' ' || s[len(s)-1] == ' ' {
+		return fault{"holds characters that do not show, or begins or ends with a space", "remove them"}
+	}
+	return fault{}
+}
+
+// ReadPolicy reads a file of policies: strict YAML, or strict JSON if its name ends in ".json". What is not written
+// stands in the content as what it means. The error is of type [Errors], and holds the faults that [rules.Compile]
+// finds.
+func ReadPolicy(name string, text []byte) (*rules.Content, *Places, error) {
+	src, text := checkSized(name, text, roomy)
+	if len(src.faults) > 0 {
+		return nil, nil, src.err()
+	}
+	src.known = true // nothing in it is secret
+	root := readEither(src, text, "write version: 1 and policies: []")
+	src.judge(root, policyFile)
+	content, places := policiesOf(root), &Places{src, root}
+	if root != nil && len(content.Policies) <= rules.MaxPolicies {
+		src.refuse()
+		_, err := rules.Compile(content)
+		places.policyFaults(err)
+	}
+	if err := src.err(); err != nil {
+		return nil, nil, err
+	}
+	return &content, places, nil
+}
+
+// LoadPolicy reads the file of policies at path name; see [ReadPolicy].
+func LoadPolicy(name string, open Open) (*rules.Content, error) {
+	text, err := open(name)
+	if err != nil {
+		return nil, Errors{{File: name, Problem: "cannot be read: " + reason(err)}}
+	}
+	content, _, err := ReadPolicy(name, text)
+	return content, err
+}
+
+// policiesOf makes policies of what was judged, faults and all: entry i stands for item i.
+func policiesOf(root *node) rules.Content {
+	items := root.list("policies")
+	c := rules.Content{Policies: make([]rules.Policy, len(items))}
+	for i, n := range items {
+		match := n.get("match")
+		p := rules.Policy{
+			ID:    n.str("id"),
+			Match: rules.Match{Server: match.glob("server"), Tool: match.glob("tool"), Env: match.glob("env")},
+			When:  n.expression("when"), Effect: n.str("effect"), Deny: n.expression("deny"),
+			RequireApprovalIf: n.expression("require_approval_if"), Reason: n.str("reason"), Mode: n.str("mode"),
+			Approvers: n.texts("approvers"), Quorum: n.orZero("quorum"),
+		}
+		if v := n.get("expires"); v != nil {
+			p.Expires, _ = parseDuration(v.text)
+		}
+		if p.Mode == "" {
+			p.Mode = rules.Enforce
+		}
+		if p.Effect == rules.Pending || p.Effect == rules.Allow && p.RequireApprovalIf != "" {
+			if p.Quorum == 0 {
+				p.Quorum = rules.DefaultQuorum
+			}
+			if p.Expires == 0 {
+				p.Expires = rules.DefaultExpires
+			}
+		}
+		c.Policies[i] = p
+	}
+	return c
+}
+
+// glob is the glob of a key; that for everything where there is none.
+func (n *node) glob(key string) string {
+	if s := n.str(key); s != "" {
+		return s
+	}
+	return "*"
+}
+
+// expression is the expression of a key. One that is there and cannot be read is true, so that what depends on its
+// being there is judged as meant.
+func (n *node) expression(key string) string {
+	if n.get(key) == nil {
+		return ""
+	}
+	if s := n.str(key); s != "" {
+		return s
+	}
+	return "true"
+}
+
+// orZero is the number of a key, 0 where there is none.
+func (n *node) orZero(key string) int {
+	v := n.get(key)
+	if v == nil || v.kind != isNumber {
+		return 0
+	}
+	i, err := strconv.Atoi(v.text)
+	if err != nil {
+		return 0
+	}
+	return i
+}
+
+// policyFaults notes what the policies themselves refuse.
+func (p *Places) policyFaults(err error) {
+	var all rules.Errors
+	if err != nil && !errors.As(err, &all) {
+		p.src.fault(place{1, 1}, "", "", "%s", err)
+	}
+	for _, one := range all {
+		at := p.find("policies", one.Index, one.Key)
+		if one.Cause != nil {
+			p.note(at, one.Cause)
+		} else {
+			p.fault(at, one.Remedy, one.Problem)
+		}
+	}
+}
+
+// policy reads the policies that the configuration names.
+func (l *loader) policy() {
+	const name = "policy"
+	at := l.file.root.get(name)
+	if at == nil {
+		return
+	}
+	path := l.file.resolve(at.text)
+	text, ok := l.opened(at, name, path, "")
+	if !ok {
+		return
+	}
+	content, places, err := ReadPolicy(path, text)
+	if err != nil {
+		l.faults = append(l.faults, err.(Errors)...)
+		return
+	}
+	l.out.Content.Policy, l.out.PolicyPlaces = content, places
+}

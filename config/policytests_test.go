@@ -1,0 +1,63 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy"
+)
+
+// TestPolicyTestsTellOfTheTool: what is not written is not said, and false is said.
+func TestPolicyTestsTellOfTheTool(t *testing.T) {
+	for _, tt := range []struct {
+		name, input string
+		pinned      *bool
+		annotations *policy.Annotations
+	}{
+		{"nothing", "", nil, nil},
+		{"pinned", ", pinned: true", new(true), nil},
+		{"not-pinned", ", pinned: false", new(false), nil},
+		{"no-hints", ", annotations: {}", nil, &policy.Annotations{}},
+		{"one-hint", ", annotations: {readOnlyHint: false}", nil, &policy.Annotations{ReadOnly: new(false)}},
+		{"every-hint", ", pinned: true, annotations: {readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false}",
+			new(true), &policy.Annotations{ReadOnly: new(true), Destructive: new(false), Idempotent: new(true), OpenWorld: new(false)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			text := "tests:\n- {name: a, expect: deny, input: {server: s, tool: t" + tt.input + "}}\n"
+			got, err := ReadPolicyTests("tests.yaml", []byte(text), nil)
+			if err != nil || len(got) != 1 {
+				t.Fatalf("ReadPolicyTests(%q) = %+v, %v", text, got, err)
+			}
+			if d := cmp.Diff(tt.pinned, got[0].Pinned); d != "" {
+				t.Errorf("pinned (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff(tt.annotations, got[0].Annotations); d != "" {
+				t.Errorf("annotations (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestPolicyTestsRefuseWhatSaysNothingOfTheTool(t *testing.T) {
+	for _, tt := range []struct{ name, input, says string }{
+		{"pinned-as-text", `pinned: "true"`, "pinned must be true or false"},
+		{"pinned-null", `pinned: null`, "pinned must be true or false"},
+		{"pinned-digest", `pinned: sha256`, "pinned must be true or false"},
+		{"hint-misspelt", `annotations: {readonlyHint: true}`, `readonlyHint`},
+		{"hint-as-number", `annotations: {readOnlyHint: 1}`, "readOnlyHint must be true or false"},
+		{"hints-as-list", `annotations: [readOnlyHint]`, "annotations must be"},
+		{"hint-twice", `annotations: {readOnlyHint: true, readOnlyHint: false}`, "readOnlyHint"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			text := "tests:\n- {name: a, expect: deny, input: {server: s, tool: t, " + tt.input + "}}\n"
+			got, err := ReadPolicyTests("tests.yaml", []byte(text), nil)
+			var faults Errors
+			if !errors.As(err, &faults) || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), "tests.yaml:2:") {
+				t.Errorf("ReadPolicyTests(%q) = %+v, %v; want %q and the place", text, got, err, tt.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,77 @@
+package config
+
+import (
+	"regexp"
+	"strings"
+)
+
+// The two kinds of reference.
+const (
+	fromEnv  = "env"
+	fromFile = "file"
+)
+
+// piece is literal text, or a reference when from is not empty.
+type piece struct{ text, from string }
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// hasReference reports whether a value looks as if it wanted to be resolved.
+func hasReference(s string) bool {
+	return strings.Contains(s, "${"+fromEnv+":") || strings.Contains(s, "${"+fromFile+":")
+}
+
+// splitReferences splits a value at its references. $${ stands for the two characters ${.
+func splitReferences(s string) ([]piece, fault) {
+	var pieces []piece
+	var literal strings.Builder
+	for {
+		i := strings.Index(s, "${")
+		if i < 0 {
+			literal.WriteString(s)
+			break
+		}
+		if i > 0 && s[i-1] == '$' {
+			literal.WriteString(s[:i-1] + "${")
+			s = s[i+2:]
+			continue
+		}
+		literal.WriteString(s[:i])
+		inner, rest, closed := strings.Cut(s[i+2:], "}")
+		if !closed {
+			return nil, fault{"has a ${ that is never closed", "write $${ for the two characters themselves"}
+		}
+		from, name, _ := strings.Cut(inner, ":")
+		switch {
+		case from == fromEnv && envName.MatchString(name), from == fromFile && name != "":
+		case from == fromEnv:
+			return nil, fault{"has a ${env:…} that names no variable", "write ${env:NAME}"}
+		case from == fromFile:
+			return nil, fault{"has a ${file:} without a path", "write ${file:PATH}"}
+		default:
+			return nil, fault{"has a ${…} that is no reference",
+				"write ${env:NAME} or ${file:PATH}, or $${ for the two characters themselves"}
+		}
+		if literal.Len() > 0 {
+			pieces = append(pieces, piece{text: literal.String()})
+			literal.Reset()
+		}
+		pieces = append(pieces, piece{name, from})
+		s = rest
+	}
+	if literal.Len() > 0 {
+		pieces = append(pieces, piece{text: literal.String()})
+	}
+	return pieces, fault{}
+}
+
+// isLiteral reports whether a value has no reference in it.
+func isLiteral(s string) bool {
+	pieces, _ := splitReferences(s)
+	for _, p := range pieces {
+		if p.from != "" {
+			return false
+		}
+	}
+	return true
+}

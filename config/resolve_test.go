@@ -1,0 +1,119 @@
+package config
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const referring = `version: 1
+servers:
+  docs:
+    url: "https://docs.example.com/mcp"
+    headers: {Authorization: "Bearer ${env:TOKEN}", X-Plain: literal-1, X-File: "${file:key.txt}"}
+  files:
+    command: files
+    env: {LANG: C, KEY: "a ${env:SHORT}/${file:/run/key} $${env:NOT}"}
+allowlist: allow.json
+`
+
+func loadReferring(t *testing.T) *Loaded {
+	t.Helper()
+	files := map[string]string{"conf/pgfsm.yaml": referring, "conf/allow.json": "{}"}
+	l, err := Load("conf/pgfsm.yaml", openMap(files), Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func lookup(vars map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
+}
+
+func TestResolve(t *testing.T) {
+	l := loadReferring(t)
+	files := map[string]string{"conf/key.txt": "from-a-file\r\n", "/run/key": "two\nlines\n"}
+	got, err := l.Resolve(lookup(map[string]string{"TOKEN": "token-1234", "SHORT": "shortest"}), openMap(files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]Pair{
+		{{"Authorization", "Bearer token-1234"}, {"X-Plain", "literal-1"}, {"X-File", "from-a-file"}}, nil,
+		nil, {{"LANG", "C"}, {"KEY", "a shortest/two\nlines ${env:NOT}"}},
+	}
+	ups := got.Servers
+	pairs := [][]Pair{ups[0].Headers, ups[0].Env, ups[1].Headers, ups[1].Env}
+	if diff := cmp.Diff(want, pairs); diff != "" {
+		t.Errorf("Resolve (-want +got):\n%s", diff)
+	}
+	// "C" is too short to be masked; "shortest" has exactly the bytes that are needed.
+	wantSecrets := []string{
+		"a shortest/two\nlines ${env:NOT}", "Bearer token-1234", "from-a-file", "token-1234", "literal-1", "two\nlines", "shortest",
+	}
+	if diff := cmp.Diff(wantSecrets, got.Secrets); diff != "" {
+		t.Errorf("secrets (-want +got):\n%s", diff)
+	}
+	if l.Servers[0].Headers[0].Value != "Bearer ${env:TOKEN}" {
+		t.Error("Resolve wrote a secret into what was loaded")
+	}
+}
+
+func TestResolveFaults(t *testing.T) {
+	good := map[string]string{"TOKEN": "token-1234", "SHORT": "short-12"}
+	goodFiles := map[string]string{"conf/key.txt": "file-key", "/run/key": "run-keys"}
+	const at, atFile, atEnv = "conf/pgfsm.yaml:5:30: ", "conf/pgfsm.yaml:5:81: ", "conf/pgfsm.yaml:8:25: "
+	for _, c := range []struct {
+		name   string
+		change func(vars, files map[string]string)
+		want   string
+	}{
+		{"variable-not-set", func(v, _ map[string]string) { delete(v, "TOKEN") },
+			at + "servers.docs.headers.Authorization needs the variable TOKEN, which is not set"},
+		{"variable-one-byte-too-short", func(v, _ map[string]string) { v["TOKEN"] = strings.Repeat("x", MinMaskedBytes-1) },
+			at + "servers.docs.headers.Authorization needs the variable TOKEN, which has 7 bytes; a secret has at least 8, " +
+				"or it could not be masked where a server repeats it"},
+		{"variable-empty", func(v, _ map[string]string) { v["TOKEN"] = "" },
+			at + "servers.docs.headers.Authorization needs the variable TOKEN, which is empty"},
+		{"header-with-line-end", func(v, _ map[string]string) { v["TOKEN"] = "hidden-1\r\nHost: evil" },
+			at + "servers.docs.headers.Authorization holds a line end"},
+		{"variable-with-nul", func(v, _ map[string]string) { v["SHORT"] = "hidden-1\x00" },
+			atEnv + "servers.files.env.KEY holds a line end"},
+		{"value-too-long", func(v, _ map[string]string) { v["TOKEN"] = strings.Repeat("x", MaxSecretBytes+1) },
+			at + "servers.docs.headers.Authorization needs the variable TOKEN, which has 65537 bytes"},
+		{"value-not-utf-8", func(v, _ map[string]string) { v["TOKEN"] = "hidden-1\xff" },
+			at + "servers.docs.headers.Authorization needs the variable TOKEN, which is not UTF-8"},
+		{"file-missing", func(_, f map[string]string) { delete(f, "conf/key.txt") },
+			atFile + "servers.docs.headers.X-File needs the file conf/key.txt, which cannot be read: file does not exist"},
+		{"file-with-only-a-line-end", func(_, f map[string]string) { f["/run/key"] = "\n" },
+			atEnv + "servers.files.env.KEY needs the file /run/key, which is empty"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			vars, files := map[string]string{}, map[string]string{}
+			for k, v := range good {
+				vars[k] = v
+			}
+			for k, v := range goodFiles {
+				files[k] = v
+			}
+			l := loadReferring(t)
+			if _, err := l.Resolve(lookup(vars), openMap(files)); err != nil {
+				t.Fatalf("Resolve before the change = %v", err)
+			}
+			c.change(vars, files)
+			_, err := l.Resolve(lookup(vars), openMap(files))
+			if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+				t.Fatalf("Resolve = %v, want %s…", err, c.want)
+			}
+			if s := err.Error(); strings.Contains(s, "hidden-1") || strings.Contains(s, "literal-1") {
+				t.Errorf("the message shows a secret:\n%s", s)
+			}
+		})
+	}
+	_, err := loadReferring(t).Resolve(lookup(nil), func(string) ([]byte, error) { return nil, os.ErrPermission })
+	if n := strings.Count(err.Error(), "conf/pgfsm.yaml:"); n != 4 {
+		t.Errorf("Resolve named %d faults, want all 4:\n%v", n, err)
+	}
+}

@@ -1,0 +1,227 @@
+package config
+
+import (
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// How much a refusal tells an agent: what was refused and why, or only that it was.
+const (
+	DenialsExplain = "explain"
+	DenialsOpaque  = "opaque"
+)
+
+// Whether what the gateway does is recorded. With a ledger it always is.
+const (
+	RecordKeep = "keep"
+	RecordNone = "none"
+)
+
+// What an agent is answered whose call waits for people.
+const (
+	PendingResult = "result"
+	PendingError  = "error"
+)
+
+// Bounds and defaults of the gateway. Times are in milliseconds.
+const (
+	DefaultListen     = "127.0.0.1:8787"
+	DefaultAdmin      = "127.0.0.1:9464"
+	DefaultSessions   = 1000
+	MaxSessions       = 10_000
+	MaxHosts          = 64
+	MaxHostBytes      = 259 // of a name and a port
+	MaxHold           = 10 * 60_000
+	DefaultCatalogAge = 60_000
+	MaxCatalogAge     = 60 * 60_000
+)
+
+// RunID is what stands in serve.decide_url for the run that waits.
+const RunID = "{run_id}"
+
+// ExposeAll stands for every word of [Exposable].
+const ExposeAll = "all"
+
+// Exposable are the words of expose, in the order of the documentation: the parts of MCP that may pass between an agent and
+// a server.
+func Exposable() []string {
+	return []string{"tools", "progress", "cancellation", "logging", "resources", "prompts", "completion", "sampling", "elicitation",
+		"roots", "input_required"}
+}
+
+// defaultExpose is what passes where nobody says.
+const defaultExpose = "[tools, progress, cancellation, logging]"
+
+// Serve is how the gateway works. No call is judged by it, so it is no part of [policy.Content], and a trace does not say
+// it: an operator may change it without changing what any run decided.
+type Serve struct {
+	Listen, Admin string     // HOST:PORT, on this machine
+	Denials       string     // [DenialsExplain], [DenialsOpaque]
+	Record        string     // [RecordKeep], [RecordNone]
+	Hosts         []string   // further values of the Host header that are answered
+	DecideURL     string     // where people decide, with [RunID] in it or not; empty if nobody is to be sent anywhere
+	Sessions      int        // the most sessions at once
+	Hold          int64      // how long a call that waits is held open, in milliseconds; 0: it is not
+	OnPending     string     // [PendingResult], [PendingError]
+	CatalogMaxAge int64      // how old a listing of tools may be, in milliseconds; 0: it is asked for before every call
+	Expose        []Exposure // of each server, in the order of Content.Servers
+}
+
+// Exposure is what passes between agents and one server.
+type Exposure struct {
+	Server string
+	Words  []string // of [Exposable]; none if nothing passes. All of them where the file says all
+}
+
+// DecideAt is where people decide about a run; empty if the configuration names no such place.
+func (s *Serve) DecideAt(run string) string { return strings.ReplaceAll(s.DecideURL, RunID, run) }
+
+var (
+	address     = &shape{form: text, max: MaxHostBytes, what: "an address", check: checkAddress}
+	hostPattern = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?$`)
+	allPattern  = regexp.MustCompile(`^` + ExposeAll + `$`)
+)
+
+var exposeShape = &shape{form: list, max: int64(len(Exposable())), unique: ".", what: "word", each: &shape{form: text, enum: Exposable()},
+	alt: &shape{form: text, match: allPattern, what: "a list of words or the word all"}}
+
+var serveShape = &shape{form: object, cross: crossServe, keys: []key{
+	{name: "listen", shape: address, initial: DefaultListen,
+		doc: "Where agents reach the gateway over HTTP: an address of this machine and a port; 0 takes a free one."},
+	{name: "admin", shape: address, initial: DefaultAdmin,
+		doc: "Where people and monitors reach it: decisions, health. Not the address of `listen`."},
+	{name: "denials", shape: &shape{form: text, enum: []string{DenialsExplain, DenialsOpaque}}, initial: DenialsExplain,
+		doc: "`explain`: an agent is told what refused its call, and what it may do about it. `opaque`: only that it was refused."},
+	{name: "record", shape: &shape{form: text, enum: []string{RecordKeep, RecordNone}}, initial: RecordKeep,
+		doc: "`keep`: what the gateway does is recorded, in the ledger or in `traces.dir`. `none`: it is not, where there is no " +
+			"ledger; for trials and measurements."},
+	{name: "hosts", shape: &shape{form: list, max: MaxHosts, unique: ".", what: "host",
+		each: &shape{form: text, max: MaxHostBytes, match: hostPattern, what: "a host name, alone or with a port"}},
+		doc: "Further names, as the Host header has them, by which a proxy passes calls on.", example: "[mcp.example.com]"},
+	{name: "decide_url", shape: &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL",
+		check: checkDecideURL}, example: `"https://approvals.example.com/runs/{run_id}"`,
+		doc: "Where people decide about held calls, for agents to show: https, or http on this machine. `{run_id}` stands for " +
+			"the run. Agents see it: no secret belongs into it."},
+	{name: "sessions", shape: &shape{form: integer, min: 1, max: MaxSessions}, initial: number(DefaultSessions),
+		doc: "The most sessions of agents at once."},
+}}
+
+// checkAddress judges where the gateway listens. Tokens arrive there, so nobody else's machine may reach it.
+func checkAddress(s string) fault {
+	at, local, ok := splitAddress(s)
+	switch {
+	case !ok:
+		return fault{"is not HOST:PORT with a port from 0 to 65535", "write one like 127.0.0.1:9000"}
+	case !local && !at.Addr().IsLoopback():
+		return fault{"is refused: it can be reached from other machines, and tokens would cross the network unencrypted",
+			"listen on 127.0.0.1 and put a reverse proxy with TLS before it (with serve.hosts for the name that it is reached by)"}
+	}
+	return fault{}
+}
+
+// splitAddress reads HOST:PORT. local is true for the name localhost, which is given as 127.0.0.1 and may be any address of
+// the loopback; other names are given as an address that is not on it. ok is false for what is no host and port.
+func splitAddress(s string) (at netip.AddrPort, local, ok bool) {
+	host, port, found := cutLast(s, ":")
+	n, err := strconv.ParseUint(port, 10, 16)
+	if !found || host == "" || err != nil || strconv.FormatUint(n, 10) != port {
+		return at, false, false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(n)), true, true
+	}
+	inner, bracketed := strings.CutPrefix(host, "[")
+	if bracketed {
+		if inner, ok = strings.CutSuffix(inner, "]"); !ok {
+			return at, false, false
+		}
+	}
+	if bracketed != strings.Contains(inner, ":") {
+		return at, false, false
+	}
+	ip, err := netip.ParseAddr(inner)
+	if err != nil { // a name: what it stands for is decided elsewhere, and may change
+		ip = netip.IPv4Unspecified()
+	}
+	return netip.AddrPortFrom(ip.Unmap(), uint16(n)), false, true
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// checkDecideURL judges where people are sent to. A part behind # may say which page of it.
+func checkDecideURL(s string) fault {
+	plain := strings.ReplaceAll(s, RunID, "run")
+	if strings.ContainsAny(plain, "{}") || strings.Contains(s, "$"+RunID) {
+		return fault{"has braces that are not those of {run_id}", "write {run_id} where the run's id belongs, or leave it out"}
+	}
+	base, _, _ := strings.Cut(plain, "#")
+	f := checkURL(base)
+	u, err := url.Parse(base)
+	switch {
+	case err == nil && u.User != nil:
+		return fault{f.problem, "remove it: agents see this URL"}
+	case f != (fault{}):
+		return f
+	}
+	if u.Scheme != "https" && !loopback(u) {
+		return fault{"is http and leaves this machine", "write https"}
+	}
+	_, behind, _ := strings.Cut(s, "://")
+	if host := behind[:strings.IndexAny(behind+"/", "/?#")]; strings.Contains(host, RunID) {
+		return fault{"has {run_id} in its host", "write it behind the host"}
+	}
+	return fault{}
+}
+
+// crossServe keeps agents and people apart: who may decide must not be asked where agents ask.
+func crossServe(j *judge, n *node, path string) {
+	if at := n.get("decide_url"); at != nil && strings.Contains(at.text, "@") {
+		j.src.hide(at) // a password, perhaps
+	}
+	where := func(key, initial string) (string, *node) {
+		if m := n.get(key); m != nil {
+			return m.text, m
+		}
+		return initial, nil
+	}
+	listen, at := where("listen", DefaultListen)
+	admin, second := where("admin", DefaultAdmin)
+	if second != nil {
+		at = second
+	}
+	a, aNamed, aOK := splitAddress(listen)
+	b, bNamed, bOK := splitAddress(admin)
+	if at == nil || !aOK || !bOK || a.Port() != b.Port() || a.Port() == 0 || a.Addr() != b.Addr() && !aNamed && !bNamed {
+		return
+	}
+	j.src.fault(at.at, path, "choose another port for one of them", "%s.listen and %s.admin are one address, %s", path, path, quote(admin))
+}
+
+// serve takes over how the gateway works.
+func (l *loader) serve() {
+	root := l.file.root
+	n, held := root.get("serve"), root.get("approvals")
+	l.out.Serve = Serve{
+		Listen: n.str("listen"), Admin: n.str("admin"), Denials: n.str("denials"), Record: n.str("record"),
+		Hosts: n.texts("hosts"), DecideURL: n.str("decide_url"), Sessions: n.integer("sessions"),
+		Hold: held.millis("hold"), OnPending: held.str("on_pending"), CatalogMaxAge: root.millis("catalog_max_age"),
+	}
+	for _, m := range root.fields("servers") {
+		// It stands in our own file also for a server that a client's file defines: what a client's file says of it is not ours.
+		words := m.value.texts("expose")
+		if m.value.str("expose") == ExposeAll {
+			words = Exposable()
+		}
+		l.out.Serve.Expose = append(l.out.Serve.Expose, Exposure{m.key, slices.Clone(words)})
+	}
+}
