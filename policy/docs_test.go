@@ -107,7 +107,7 @@ func TestDocsEveryCodeStandsOnce(t *testing.T) {
 			t.Errorf("%s stands in %d rows of docs/errors.md, want 1", code, n)
 		}
 	}
-	for _, folder := range []string{".", "evidence", "screen", "schema", "../mcp"} {
+	for _, folder := range []string{".", "evidence", "screen", "schema", "../mcp/upstream"} {
 		for _, c := range codesOf(t, folder) {
 			if rows[c.value] == 0 {
 				t.Errorf("%s %s = %q is not in docs/errors.md", folder, c.name, c.value)

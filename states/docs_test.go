@@ -151,7 +151,7 @@ func TestDocsSearchSeesTests(t *testing.T) {
 		mentioned int
 	}{
 		{"test-in-a-folder", "see `policy/evidence.TestLock`", 1, 1},
-		{"fuzz-target", "and `mcp.FuzzPermit`", 1, 1},
+		{"fuzz-target", "and `mcp/upstream.FuzzPermit`", 1, 1},
 		{"without-a-folder", "see `TestLock`", 0, 1},
 		{"without-back-ticks", "see mcp.TestEffects", 0, 1},
 		{"prose", "The Test is a testament.", 0, 0},

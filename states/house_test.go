@@ -44,7 +44,7 @@ var neighbours = map[string][]string{
 	"llm":         {"cputime", "loopback", "policy"},
 	"loopback":    {},
 	"mcp/toy":     {"config", "policy/canonical"},
-	"mcp":         {"deadline", "loopback", "policy", "web"},
+	"mcp":         {"deadline", "loopback", "mcp", "policy", "web"},
 	"traces":      {"deadline", "fsm", "loopback", "policy", "states", "web"},
 	"web":         {},
 	"fsm/fsmtest": {"fsm"},
@@ -262,9 +262,9 @@ func TestHouseChecksCanFail(t *testing.T) {
 		{"policy", "time", false}, {"states", "os", false}, {"fsm", "net/http", false}, {"policy/screen", "math/rand", false},
 		{"policy", "strings", true}, {"traces", "os", true}, {"cmd/pgfsm", "pgfsm/states/statestest", false},
 		{"fsm", "pgfsm/policy", false}, {"policy/screen", "pgfsm/fsm", false}, {"policy/schema", "pgfsm/policy/canonical", true},
-		{"states", "pgfsm/policy/canonical", true}, {"states", "pgfsm/mcp", false}, {"states/statestest", "pgfsm/states", true},
+		{"states", "pgfsm/policy/canonical", true}, {"states", "pgfsm/mcp/upstream", false}, {"states/statestest", "pgfsm/states", true},
 		{"mcp", "pgfsm/llm", false}, {"mcp/toy", "pgfsm/config", true}, {"mcp/toy", "pgfsm/states", false}, {"llm", "pgfsm/traces", false},
-		{"traces", "pgfsm/states", true}, {"traces", "pgfsm/mcp", false}, {"cmd/pgfsm", "pgfsm/traces", true},
+		{"traces", "pgfsm/states", true}, {"traces", "pgfsm/mcp/upstream", false}, {"cmd/pgfsm", "pgfsm/traces", true},
 	} {
 		if got := forbidden(tc.dir, tc.name); (got == "") != tc.want {
 			t.Errorf("forbidden(%s, %s) = %q, want it allowed: %v", tc.dir, tc.name, got, tc.want)

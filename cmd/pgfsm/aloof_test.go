@@ -102,7 +102,7 @@ func TestReplayCannotReachTheNetwork(t *testing.T) {
 	if got := reaches(t, "pgfsm/traces"); len(got) > 0 {
 		t.Errorf("reaches(pgfsm/traces) = %q, want nothing", got)
 	}
-	if got := reaches(t, "pgfsm/mcp"); len(got) == 0 {
+	if got := reaches(t, "pgfsm/mcp/upstream"); len(got) == 0 {
 		t.Error("reaches(pgfsm/mcp) = nothing: the search is blind")
 	}
 }

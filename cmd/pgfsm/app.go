@@ -14,8 +14,8 @@ import (
 
 	"pgfsm/config"
 	"pgfsm/llm"
-	"pgfsm/mcp"
 	"pgfsm/mcp/toy"
+	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/policy/secret"
 	"pgfsm/policy/visible"
@@ -63,7 +63,7 @@ type app struct {
 	bundle    *policy.Bundle
 	planner   llm.Planner
 	summary   llm.Summarizer
-	servers   []mcp.Server
+	servers   []upstream.Server
 	secrets   *secret.Masker
 	tracesDir string
 	loaded    *config.Loaded
@@ -72,7 +72,7 @@ type app struct {
 	flag      string // the configuration file that -c names
 	demo      bool   // the configuration is the embedded one
 	fleet     *toy.Fleet
-	upstreams *mcp.Upstreams
+	upstreams *upstream.Upstreams
 }
 
 // open reads the configuration. It starts nothing.
@@ -107,7 +107,7 @@ func open(w world, o *options) (*app, error) {
 		return nil, err
 	}
 	for _, s := range resolved.Servers {
-		a.servers = append(a.servers, mcp.Server{
+		a.servers = append(a.servers, upstream.Server{
 			Name: s.Name, Type: s.Type, URL: s.URL, Command: s.Command, Args: s.Args,
 			Headers: pairs(s.Headers), Env: pairs(s.Env), ConnectTimeout: time.Duration(s.ConnectTimeout) * time.Millisecond,
 			Timeout: time.Duration(s.Timeout) * time.Millisecond, TimeoutTotal: time.Duration(s.TimeoutTotal) * time.Millisecond,
@@ -119,10 +119,10 @@ func open(w world, o *options) (*app, error) {
 	return a, err
 }
 
-func pairs(from []config.Pair) []mcp.Header {
-	var to []mcp.Header
+func pairs(from []config.Pair) []upstream.Header {
+	var to []upstream.Header
 	for _, p := range from {
-		to = append(to, mcp.Header{Name: p.Name, Value: p.Value})
+		to = append(to, upstream.Header{Name: p.Name, Value: p.Value})
 	}
 	return to
 }
@@ -235,8 +235,8 @@ func (a *app) start(ctx context.Context) error {
 
 // connect judges the servers as package mcp does. It starts and connects nothing.
 func (a *app) connect() (err error) {
-	limits := mcp.Limits{ResultBytes: a.bundle.Limits().ResultBytes}
-	a.upstreams, err = mcp.New(a.servers, limits, mcp.Info{Name: "pgfsm", Version: version()}, a.secrets)
+	limits := upstream.Limits{ResultBytes: a.bundle.Limits().ResultBytes}
+	a.upstreams, err = upstream.New(a.servers, limits, upstream.Info{Name: "pgfsm", Version: version()}, a.secrets)
 	return err
 }
 

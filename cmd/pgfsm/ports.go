@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"pgfsm/deadline"
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/states"
 )
@@ -57,7 +57,7 @@ func (u *servers) Changed() (string, bool) {
 // Call makes the one call, within the server's time. The run's stands still meanwhile.
 func (u *servers) Call(run context.Context, c *states.CallTool) states.Event {
 	defer deadline.Pause(run)()
-	got := u.upstreams.Call(run, mcp.Call{
+	got := u.upstreams.Call(run, upstream.Call{
 		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, RunID: c.Run, Listing: u.listings[c.Server],
 	})
 	return u.came(run, got)

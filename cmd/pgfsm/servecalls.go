@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"pgfsm/deadline"
-	"pgfsm/mcp"
 	"pgfsm/mcp/gateway"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
@@ -67,7 +67,7 @@ func newGate(a *app, l *openedLedger, log *slog.Logger) *gate {
 }
 
 // Tools are the tools of a listing that agents may see.
-func (g *gate) Tools(k *mcp.Kept) []gateway.Tool { return g.view(k).tools }
+func (g *gate) Tools(k *upstream.Kept) []gateway.Tool { return g.view(k).tools }
 
 // Call takes an agent's call through the machine, or tells what became of the same call if that was held.
 func (g *gate) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer {

@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/config"
-	"pgfsm/mcp"
 	"pgfsm/mcp/gateway"
+	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
@@ -116,7 +116,7 @@ func (a *app) callTime(server string) time.Duration {
 			return s.TimeoutTotal
 		}
 	}
-	return mcp.DefaultTimeoutTotal
+	return upstream.DefaultTimeoutTotal
 }
 
 var errUndecided = errors.New("nobody has decided within the time that the call is held open")

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"pgfsm/deadline"
-	"pgfsm/mcp"
 	"pgfsm/mcp/gateway"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy"
 	"pgfsm/states"
@@ -17,9 +17,9 @@ import (
 type linkPorts struct {
 	*app
 	ask    *gateway.Ask
-	link   *mcp.Link
-	kept   *mcp.Kept
-	failed *mcp.RPCError // the server's own error, if that was its answer to the call
+	link   *upstream.Link
+	kept   *upstream.Kept
+	failed *upstream.RPCError // the server's own error, if that was its answer to the call
 }
 
 // List takes the listing that the session keeps, or has it made anew if it is too old.
@@ -39,8 +39,8 @@ func (p *linkPorts) List(ctx context.Context, _ *states.ListTools) states.Event 
 		}
 		return &states.EffectFailed{Code: code, Effect: states.NotSent, Reason: reason}
 	}
-	down := mcp.Listing{Server: p.ask.Server, Status: mcp.StatusDown, Code: mcp.CodeUnreachable, Reason: err.Error()}
-	var why *mcp.LinkError
+	down := upstream.Listing{Server: p.ask.Server, Status: upstream.StatusDown, Code: upstream.CodeUnreachable, Reason: err.Error()}
+	var why *upstream.LinkError
 	if errors.As(err, &why) {
 		down.Code, down.Reason = why.Code, why.Reason
 	}
@@ -58,7 +58,7 @@ func (p *linkPorts) Changed() (string, bool) {
 // Call makes the one call, within the server's time. The run's stands still meanwhile.
 func (p *linkPorts) Call(run context.Context, c *states.CallTool) states.Event {
 	defer deadline.Pause(run)()
-	got := p.link.Call(run, mcp.Call{
+	got := p.link.Call(run, upstream.Call{
 		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: p.ask.Meta, Header: p.ask.Header, RunID: c.Run,
 		Listing: p.kept.Number,
 	}, p.relay)
@@ -74,7 +74,7 @@ func (p *linkPorts) relay(m wire.Message) {
 }
 
 // came is the event of what a call came to.
-func (a *app) came(run context.Context, got mcp.Returned) states.Event {
+func (a *app) came(run context.Context, got upstream.Returned) states.Event {
 	if got.Code == "" && got.Result != nil {
 		return &states.ToolReturned{Result: a.mask(got.Result)}
 	}

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"pgfsm/loopback"
-	"pgfsm/mcp"
 	"pgfsm/mcp/gateway"
+	"pgfsm/mcp/upstream"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
@@ -102,7 +102,7 @@ func (s *service) build(on, admin net.Listener) (err error) {
 	s.gate = newGate(s.app, s.ledger, s.log)
 	o := gateway.Options{
 		Upstreams: s.app.upstreams, Calls: s.gate, Tasks: s.ledger != nil, Mask: s.app.secrets.Bytes, MaxAge: s.app.maxAge(),
-		Limits: gateway.Limits{Sessions: s.app.loaded.Serve.Sessions}, Info: mcp.Info{Name: "pgfsm", Version: version()}, Log: s.log,
+		Limits: gateway.Limits{Sessions: s.app.loaded.Serve.Sessions}, Info: upstream.Info{Name: "pgfsm", Version: version()}, Log: s.log,
 	}
 	for _, e := range s.app.loaded.Serve.Expose {
 		words, err := gateway.ParseExpose(e.Words)

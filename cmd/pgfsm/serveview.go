@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
-	"pgfsm/mcp"
 	"pgfsm/mcp/gateway"
+	"pgfsm/mcp/upstream"
 	"pgfsm/policy"
 	"pgfsm/states"
 )
@@ -22,8 +22,8 @@ type view struct {
 	events map[string]*states.ToolsListed // the latest of each listed name
 }
 
-func (a *app) view(k *mcp.Kept) *view {
-	return k.View(func(l mcp.Listing) any { return a.newView(a.listing(l)) }).(*view)
+func (a *app) view(k *upstream.Kept) *view {
+	return k.View(func(l upstream.Listing) any { return a.newView(a.listing(l)) }).(*view)
 }
 
 func (a *app) newView(l policy.Listing) *view {
@@ -67,7 +67,7 @@ func (v *view) event(tool string, age time.Duration) *states.ToolsListed {
 }
 
 // listing is a server's answer as runs are told of it: without the operator's secrets.
-func (a *app) listing(l mcp.Listing) policy.Listing {
+func (a *app) listing(l upstream.Listing) policy.Listing {
 	to := policy.Listing{
 		Code: policy.Code(l.Code), Name: a.secrets.String(l.ServerName), Protocol: a.secrets.String(l.Protocol),
 		Reason: a.secrets.String(l.Reason), Server: l.Server, Status: l.Status, Version: a.secrets.String(l.ServerVersion),

@@ -10,7 +10,7 @@ import (
 
 	"pgfsm/eval/naive"
 	"pgfsm/llm"
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/evidence"
 )
@@ -84,7 +84,7 @@ func (s *Side) Judge(c *Case, seen []Call) {
 
 // A World is what an agent works with.
 type World struct {
-	Servers    []mcp.Server
+	Servers    []upstream.Server
 	Planner    llm.Planner
 	Summarizer llm.Summarizer
 	Timeout    time.Duration // for all of it

@@ -16,12 +16,12 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"pgfsm/llm"
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 )
 
 // A link is a session with one server, and what the server offers.
 type link struct {
-	server  mcp.Server
+	server  upstream.Server
 	session *sdk.ClientSession
 	tools   []llm.Tool
 }
@@ -61,9 +61,9 @@ func closeAll(links []*link) {
 }
 
 // open connects to a server and lists its tools within the server's time. The session outlives that time.
-func open(ctx context.Context, s mcp.Server) (*link, error) {
+func open(ctx context.Context, s upstream.Server) (*link, error) {
 	session, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	limited, done := context.WithTimeout(ctx, cmp.Or(s.ConnectTimeout, mcp.DefaultConnectTimeout))
+	limited, done := context.WithTimeout(ctx, cmp.Or(s.ConnectTimeout, upstream.DefaultConnectTimeout))
 	defer done()
 	stop := context.AfterFunc(limited, cancel)
 	l := &link{server: s}
@@ -120,9 +120,9 @@ func show(r *sdk.CallToolResult) []byte {
 const grace = time.Second
 
 // transport is the way to a server.
-func transport(s mcp.Server) sdk.Transport {
+func transport(s upstream.Server) sdk.Transport {
 	switch s.Type {
-	case mcp.TypeStdio:
+	case upstream.TypeStdio:
 		cmd := exec.Command(s.Command, s.Args...)
 		for _, name := range []string{"PATH", "HOME", "LANG", "TMPDIR"} {
 			if v, ok := os.LookupEnv(name); ok {
@@ -133,7 +133,7 @@ func transport(s mcp.Server) sdk.Transport {
 			cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
 		}
 		return &sdk.CommandTransport{Command: cmd, TerminateDuration: grace}
-	case mcp.TypeSSE:
+	case upstream.TypeSSE:
 		return &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: client(s)}
 	}
 	return &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client(s), MaxRetries: -1, DisableStandaloneSSE: true}
@@ -141,7 +141,7 @@ func transport(s mcp.Server) sdk.Transport {
 
 // client sends a server's headers to the server's origin and follows no redirect. Connections are not kept: nothing of a
 // session is left behind.
-func client(s mcp.Server) *http.Client {
+func client(s upstream.Server) *http.Client {
 	return &http.Client{
 		Transport:     &dressed{server: s, next: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirects are not followed") },
@@ -150,7 +150,7 @@ func client(s mcp.Server) *http.Client {
 
 // dressed adds the headers that a server is configured with.
 type dressed struct {
-	server mcp.Server
+	server upstream.Server
 	next   http.RoundTripper
 }
 

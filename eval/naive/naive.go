@@ -29,14 +29,14 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"pgfsm/llm"
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 )
 
 // An Agent answers requests with the help of a model and of servers. It may be used again, and by one goroutine at a time.
 type Agent struct {
 	Planner    llm.Planner
 	Summarizer llm.Summarizer
-	Servers    []mcp.Server // each with a ConnectTimeout; 0 means mcp.DefaultConnectTimeout
+	Servers    []upstream.Server // each with a ConnectTimeout; 0 means upstream.DefaultConnectTimeout
 }
 
 // A Call is one call that was sent to a server.

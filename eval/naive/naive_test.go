@@ -18,8 +18,8 @@ import (
 
 	"pgfsm/eval/naive"
 	"pgfsm/llm"
-	"pgfsm/mcp"
 	"pgfsm/mcp/toy"
+	"pgfsm/mcp/upstream"
 )
 
 // roleVar makes this process a demo server on standard input and output.
@@ -56,9 +56,9 @@ func fleet(t *testing.T) *toy.Fleet {
 	return f
 }
 
-func servers(f *toy.Fleet, typ, path string) (all []mcp.Server) {
+func servers(f *toy.Fleet, typ, path string) (all []upstream.Server) {
 	for _, s := range f.Servers() {
-		all = append(all, mcp.Server{Name: s.Name(), Type: typ, URL: f.URL(s.Name(), path), ConnectTimeout: patience})
+		all = append(all, upstream.Server{Name: s.Name(), Type: typ, URL: f.URL(s.Name(), path), ConnectTimeout: patience})
 	}
 	return all
 }
@@ -122,7 +122,7 @@ func TestAgentDoesWhateverTheModelSays(t *testing.T) {
 			t.Parallel()
 			f := fleet(t)
 			m := &model{plan: tt.plan, summary: tt.summary}
-			agent := naive.Agent{Planner: m, Summarizer: m, Servers: servers(f, mcp.TypeSSE, "sse")}
+			agent := naive.Agent{Planner: m, Summarizer: m, Servers: servers(f, upstream.TypeSSE, "sse")}
 			got, err := agent.Answer(t.Context(), "anything")
 			if err != nil {
 				t.Fatal(err)
@@ -160,12 +160,12 @@ func TestAgentSpeaksEveryTransport(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name    string
-		servers []mcp.Server
+		servers []upstream.Server
 	}{
-		{"sse", servers(f, mcp.TypeSSE, "sse")},
-		{"streamable-http", servers(f, mcp.TypeHTTP, "mcp")},
-		{"child-process", []mcp.Server{{
-			Name: toy.PolicyKB, Type: mcp.TypeStdio, Command: self, ConnectTimeout: patience, Env: []mcp.Header{{Name: roleVar, Value: toy.PolicyKB}},
+		{"sse", servers(f, upstream.TypeSSE, "sse")},
+		{"streamable-http", servers(f, upstream.TypeHTTP, "mcp")},
+		{"child-process", []upstream.Server{{
+			Name: toy.PolicyKB, Type: upstream.TypeStdio, Command: self, ConnectTimeout: patience, Env: []upstream.Header{{Name: roleVar, Value: toy.PolicyKB}},
 		}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -180,13 +180,13 @@ func TestAgentSpeaksEveryTransport(t *testing.T) {
 
 func TestAgentWithoutAWorld(t *testing.T) {
 	t.Parallel()
-	dead := mcp.Server{Name: "dead", Type: mcp.TypeHTTP, URL: "http://127.0.0.1:1/mcp", ConnectTimeout: patience}
+	dead := upstream.Server{Name: "dead", Type: upstream.TypeHTTP, URL: "http://127.0.0.1:1/mcp", ConnectTimeout: patience}
 	m := &model{plan: plan(toy.PolicyKB, "search_policy_kb", `{"query":"backup"}`)}
-	got, err := (&naive.Agent{Planner: m, Summarizer: m, Servers: []mcp.Server{dead}}).Answer(t.Context(), "anything")
+	got, err := (&naive.Agent{Planner: m, Summarizer: m, Servers: []upstream.Server{dead}}).Answer(t.Context(), "anything")
 	if !errors.Is(err, naive.ErrNoServer) || !strings.Contains(err.Error(), "dead: ") || got.Call != nil {
 		t.Errorf("Answer() without a server = %+v, %v, want %v", got, err, naive.ErrNoServer)
 	}
-	some := append([]mcp.Server{dead}, servers(fleet(t), mcp.TypeHTTP, "mcp")...)
+	some := append([]upstream.Server{dead}, servers(fleet(t), upstream.TypeHTTP, "mcp")...)
 	if got, err := (&naive.Agent{Planner: m, Summarizer: m, Servers: some}).Answer(t.Context(), "anything"); err != nil || got.Call == nil {
 		t.Errorf("Answer() with one server down = %+v, %v, want a call of another", got, err)
 	}
@@ -222,13 +222,13 @@ func TestHeadersStayAtHome(t *testing.T) {
 			<-r.Context().Done()
 		},
 	}
-	for name, typ := range map[string]string{"redirect": mcp.TypeHTTP, "endpoint-elsewhere": mcp.TypeSSE} { // in any order
+	for name, typ := range map[string]string{"redirect": upstream.TypeHTTP, "endpoint-elsewhere": upstream.TypeSSE} { // in any order
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(handlers[name])
 			t.Cleanup(s.Close)
 			m := &model{}
-			agent := naive.Agent{Planner: m, Summarizer: m, Servers: []mcp.Server{{
-				Name: "s", Type: typ, URL: s.URL, ConnectTimeout: patience, Headers: []mcp.Header{{Name: "Authorization", Value: secret}},
+			agent := naive.Agent{Planner: m, Summarizer: m, Servers: []upstream.Server{{
+				Name: "s", Type: typ, URL: s.URL, ConnectTimeout: patience, Headers: []upstream.Header{{Name: "Authorization", Value: secret}},
 			}}}
 			if _, err := agent.Answer(t.Context(), "anything"); !errors.Is(err, naive.ErrNoServer) || strings.Contains(err.Error(), secret) {
 				t.Errorf("Answer() = %v, want %v without the header", err, naive.ErrNoServer)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -20,7 +20,7 @@ const (
 )
 
 // errAlone is answered to an errand that has waited for nothing. Nothing was sent.
-var errAlone = &mcp.LinkError{Code: mcp.CodeLinks,
+var errAlone = &upstream.LinkError{Code: upstream.CodeLinks,
 	Reason: "as many requests as are allowed are under way during which it may ask this client something; ask again later"}
 
 // alone returns a line that no other request has before it is released. A server with sessions does not always say what it asks
@@ -70,8 +70,8 @@ type errandKey struct{}
 
 // crowded reports whether there is no line because there are too many.
 func crowded(err error) bool {
-	var no *mcp.LinkError
-	return errors.Is(err, errTooManyLinks) || errors.As(err, &no) && no.Code == mcp.CodeLinks
+	var no *upstream.LinkError
+	return errors.Is(err, errTooManyLinks) || errors.As(err, &no) && no.Code == upstream.CodeLinks
 }
 
 // getAlone is get for the first line of a key that nobody uses. The error is errTooManyLinks if there is none.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -50,8 +50,8 @@ func TestErrorsThatShowURLsAreElicitations(t *testing.T) {
 			r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose &^= tt.without })
 			failed := jsontext.Value(`{"code":` + tt.code + `,"message":"x","data":{"elicitations":[{"url":"https://elsewhere.test/"}]}}`)
 			r.judge.decide = func(context.Context, *Ask) Answer { return Answer{Error: failed} }
-			r.servers["docs"].plays("prompts/get", func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (mcp.Reply, error) {
-				return mcp.Reply{Error: failed}, nil
+			r.servers["docs"].plays("prompts/get", func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (upstream.Reply, error) {
+				return upstream.Reply{Error: failed}, nil
 			})
 			c := r.legacy("docs", tt.can)
 			for _, got := range []string{c.ask("tools/call", `{"name":"echo"}`), c.ask("prompts/get", `{"name":"p"}`)} {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -26,8 +26,8 @@ type Server struct {
 
 // Options of a gateway. What is nil is not offered, and what is zero has its default.
 type Options struct {
-	Servers   []Server       // in the operator's order
-	Upstreams *mcp.Upstreams // has at least these servers
+	Servers   []Server            // in the operator's order
+	Upstreams *upstream.Upstreams // has at least these servers
 	Calls     Calls
 	// Authenticate says whose a bearer token is. Nil: no token is anybody's.
 	Authenticate func(ctx context.Context, token string) (Identity, error)
@@ -42,7 +42,7 @@ type Options struct {
 	MaxAge time.Duration // how long a catalog is kept (catalog_max_age)
 	Tasks  bool          // clients of the Tasks extension get a task for a call that waits
 	Limits Limits
-	Info   mcp.Info // how the gateway names itself to clients
+	Info   upstream.Info // how the gateway names itself to clients
 	Log    *slog.Logger
 }
 
@@ -64,7 +64,7 @@ const (
 // Calls decides about tools/call, makes those that may be made, and knows what became of them.
 type Calls interface {
 	// Tools returns the tools of a listing that agents may see, in the server's order.
-	Tools(*mcp.Kept) []Tool
+	Tools(*upstream.Kept) []Tool
 	// Call takes one call through everything that may refuse it. It returns when there is something to answer.
 	Call(context.Context, *Ask) Answer
 	// Task returns how a task stands that Call answered with; CancelTask asks that it end. The error object is nil, or what is
@@ -95,7 +95,7 @@ type Ask struct {
 	Returns  bool                                   // what Show is given takes the place of the answer, and the client asks once more
 
 	// Link is the session with the call's server. It connects if need be.
-	Link func(context.Context) (*mcp.Link, error)
+	Link func(context.Context) (*upstream.Link, error)
 	// Meta is the _meta object that goes with the call: what does not belong to one hop. The link adds its own.
 	Meta jsontext.Value
 	// Header are the values of the Mcp-Param headers that the tool's schema asks for, made from the arguments.

@@ -3,7 +3,7 @@ package gateway
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/policy/canonical"
 )
 
@@ -12,7 +12,7 @@ import (
 type Decision struct {
 	Code   string `json:"code"`             // docs/errors.md
 	Decide string `json:"decide,omitempty"` // where people decide
-	Effect string `json:"effect"`           // mcp.EffectNotSent, mcp.EffectUnknown or mcp.EffectDone
+	Effect string `json:"effect"`           // upstream.EffectNotSent, upstream.EffectUnknown or upstream.EffectDone
 	Policy string `json:"policy"`           // the policy that decided; empty if none did
 	Reason string `json:"reason"`
 	Retry  string `json:"retry"`                  // what the agent can do about it
@@ -40,9 +40,9 @@ func (d Decision) Result(isError bool) jsontext.Value {
 // known is what is known of the call. It comes first, because several clients show a model nothing but the text.
 func (d Decision) known() string {
 	switch d.Effect {
-	case mcp.EffectNotSent:
+	case upstream.EffectNotSent:
 		return "The call was not sent: "
-	case mcp.EffectDone:
+	case upstream.EffectDone:
 		return "The call was made; the result is withheld. "
 	default:
 		return "The call may have happened: check before repeating. "
@@ -51,5 +51,5 @@ func (d Decision) known() string {
 
 // withheld is the result of a call that was made, and whose result the client does not get.
 func withheld(code, why, run string) jsontext.Value {
-	return Decision{Code: code, Effect: mcp.EffectDone, Reason: why, Retry: "no", RunID: run}.Result(true)
+	return Decision{Code: code, Effect: upstream.EffectDone, Reason: why, Retry: "no", RunID: run}.Result(true)
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -146,14 +146,14 @@ func (q *request) splice(result []byte) []byte {
 // broken answers a request that did not get through to a server.
 func (q *request) broken(server string, err error) []byte {
 	code, reason := "internal", "it did not answer"
-	var lost *mcp.LinkError
+	var lost *upstream.LinkError
 	switch {
 	case errors.As(err, &lost):
 		code, reason = lost.Code, lost.Reason
 	case errors.Is(err, context.Canceled):
-		code, reason = mcp.CodeCancelled, "the request was cancelled"
+		code, reason = upstream.CodeCancelled, "the request was cancelled"
 	case errors.Is(err, context.DeadlineExceeded):
-		code, reason = mcp.CodeTimeout, "it did not answer within the time allowed"
+		code, reason = upstream.CodeTimeout, "it did not answer within the time allowed"
 	}
 	data := append([]byte(`{"code":`), wire.Quote(code)...)
 	data = append(append(data, `,"server":`...), wire.Quote(server)...)

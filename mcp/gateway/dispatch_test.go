@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -149,13 +149,13 @@ func TestServersMayAskOnlyWhatIsExposed(t *testing.T) {
 					if !m.note {
 						words.ID = jsontext.Value(`"s1"`)
 					}
-					docs.plays("prompts/get", func(_ context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (mcp.Reply, error) {
+					docs.plays("prompts/get", func(_ context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
 						if inside {
 							on(words)
 						} else {
 							l.peer.Tell(words)
 						}
-						return mcp.Reply{Result: jsontext.Value(`{"messages":[]}`)}, nil
+						return upstream.Reply{Result: jsontext.Value(`{"messages":[]}`)}, nil
 					})
 					c.ask("prompts/get", `{"name":"p"}`)
 					if !m.note && !e.open {

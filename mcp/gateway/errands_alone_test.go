@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 )
 
 // A crowd is an asker all of whose lines are in use, and that is told how calls get theirs.
@@ -71,8 +71,8 @@ func TestRequestsThatMayBeAskedWaitForALine(t *testing.T) {
 						t.Errorf("the server got %d requests", n)
 					}
 					for _, err := range c.errs {
-						var no *mcp.LinkError
-						if !errors.As(err, &no) || no.Code != mcp.CodeLinks || !strings.Contains(no.Reason, "ask again later") {
+						var no *upstream.LinkError
+						if !errors.As(err, &no) || no.Code != upstream.CodeLinks || !strings.Contains(no.Reason, "ask again later") {
 							t.Errorf("it was refused with %v", err)
 						}
 					}
@@ -93,9 +93,9 @@ func TestWhoseServerTakesNoMoreSessions(t *testing.T) {
 		join := c.connect
 		var full atomic.Bool
 		full.Store(true)
-		c.connect = func(ctx context.Context, server string, p mcp.Peer) (upstream, error) {
+		c.connect = func(ctx context.Context, server string, p upstream.Peer) (serverLink, error) {
 			if full.Load() {
-				return nil, &mcp.LinkError{Code: mcp.CodeLinks, Reason: "there are 64 sessions"}
+				return nil, &upstream.LinkError{Code: upstream.CodeLinks, Reason: "there are 64 sessions"}
 			}
 			return join(ctx, server, p)
 		}

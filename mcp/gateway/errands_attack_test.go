@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -248,13 +248,13 @@ func TestWhatTheServerIsStillAtAsksNoOther(t *testing.T) {
 
 // A told link keeps what it was told.
 type toldLink struct {
-	upstream
+	serverLink
 	ids []string
 }
 
 func (l *toldLink) Answer(ctx context.Context, id, result, failed jsontext.Value) error {
 	l.ids = append(l.ids, string(id))
-	return l.upstream.Answer(ctx, id, result, failed)
+	return l.serverLink.Answer(ctx, id, result, failed)
 }
 
 // TestQuestionsAreAnsweredWhereTheyCameFrom: a link may end and another take its place before the call is made. Ids come again there.
@@ -264,9 +264,9 @@ func TestQuestionsAreAnsweredWhereTheyCameFrom(t *testing.T) {
 		a.docs.told = func(string, string) {}
 		var links []*toldLink
 		join := a.connect
-		a.connect = func(ctx context.Context, server string, p mcp.Peer) (upstream, error) {
+		a.connect = func(ctx context.Context, server string, p upstream.Peer) (serverLink, error) {
 			l, err := join(ctx, server, p)
-			links = append(links, &toldLink{upstream: l})
+			links = append(links, &toldLink{serverLink: l})
 			return links[len(links)-1], err
 		}
 		a.ann.ask("tools/list", "{}")

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -23,12 +23,12 @@ func (s *blocked) Send([]byte) error {
 func TestAClientThatDoesNotReadKeepsNoStop(t *testing.T) {
 	a := newAsker(t, 0, nil)
 	out := &blocked{make(chan struct{}), make(chan struct{})}
-	a.docs.plays(byPrompt, func(ctx context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (mcp.Reply, error) {
+	a.docs.plays(byPrompt, func(ctx context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
 		go on(wire.Message{Method: "notifications/progress", Params: jsontext.Value(`{"progressToken":5,"progress":1}`)})
 		<-out.entered
 		l.peer.Tell(elicits("10"))
 		<-ctx.Done()
-		return mcp.Reply{}, ctx.Err()
+		return upstream.Reply{}, ctx.Err()
 	})
 	go func() {
 		q := a.ann.request(`7`, byPrompt, `{"name":"p","_meta":`+a.ann.meta(`,"progressToken":5`)+`}`)

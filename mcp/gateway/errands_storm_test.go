@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -62,8 +62,8 @@ func TestNothingIsLeftOfErrands(t *testing.T) {
 			turns++
 			return turns
 		}
-		a.docs.plays(byPrompt, func(ctx context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (mcp.Reply, error) {
-			return mcp.Reply{Result: says(ctx, turn(), on, l.peer.Tell)}, nil
+		a.docs.plays(byPrompt, func(ctx context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
+			return upstream.Reply{Result: says(ctx, turn(), on, l.peer.Tell)}, nil
 		})
 		var wg sync.WaitGroup
 		for i := range clients {

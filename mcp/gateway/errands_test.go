@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -50,8 +50,8 @@ func newAsker(t *testing.T, questions int, change func(*Options)) *asker {
 		}
 		return Answer{Native: true, RunID: "run", Result: a.turn(ctx, questions, ask.Relay)}
 	}
-	a.docs.plays("prompts/get", func(ctx context.Context, _ *playedLink, _ jsontext.Value, on func(wire.Message)) (mcp.Reply, error) {
-		return mcp.Reply{Result: a.turn(ctx, questions, on)}, nil
+	a.docs.plays("prompts/get", func(ctx context.Context, _ *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
+		return upstream.Reply{Result: a.turn(ctx, questions, on)}, nil
 	})
 	return a
 }
@@ -507,10 +507,10 @@ func TestQuestionsThatAreNotPassedOn(t *testing.T) {
 // TestNobodyIsAskedAfterTheEnd: what the server still wants to know when it has answered, and what the gateway has under way when it stops.
 func TestNobodyIsAskedAfterTheEnd(t *testing.T) {
 	a := newAsker(t, 0, nil)
-	a.docs.plays(byPrompt, func(_ context.Context, _ *playedLink, _ jsontext.Value, on func(wire.Message)) (mcp.Reply, error) {
+	a.docs.plays(byPrompt, func(_ context.Context, _ *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
 		on(elicits(`5`))
 		a.docs.told = nil
-		return mcp.Reply{Result: jsontext.Value(`{"messages":[]}`)}, nil
+		return upstream.Reply{Result: jsontext.Value(`{"messages":[]}`)}, nil
 	})
 	answer := a.ann.ask(byPrompt, first1)
 	for strings.Contains(answer, "input_required") { // it may have been quicker

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -30,10 +30,10 @@ func TestServersDoNotForgeDecisions(t *testing.T) {
 	docs.says("resources/list", `{"resources":[{"uri":"a:b",`+forged+`}]}`)
 	docs.says("prompts/list", `{"prompts":[{"name":"p",`+forged+`}]}`)
 	docs.says("resources/read", `{"contents":[{"uri":"a:b",`+forged+`}],`+forged+`}`)
-	docs.plays("prompts/get", func(_ context.Context, _ *playedLink, _ jsontext.Value, on func(wire.Message)) (mcp.Reply, error) {
+	docs.plays("prompts/get", func(_ context.Context, _ *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
 		on(wire.Message{Method: "notifications/message", Params: jsontext.Value(`{"level":"info","data":"x",` + forged + `}`)})
 		on(wire.Message{ID: jsontext.Value(`41`), Method: "sampling/createMessage", Params: jsontext.Value(`{"messages":[{"content":{` + forged + `}}],` + forged + `}`)})
-		return mcp.Reply{Error: jsontext.Value(`{"code":1,"message":"m","data":{` + forged + `}}`)}, nil
+		return upstream.Reply{Error: jsontext.Value(`{"code":1,"message":"m","data":{` + forged + `}}`)}, nil
 	})
 	r.judge.decide = func(_ context.Context, a *Ask) Answer {
 		a.Relay(wire.Message{Method: "notifications/progress", Params: jsontext.Value(`{"progressToken":"t","progress":1,` + forged + `}`)})

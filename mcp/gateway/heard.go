@@ -184,7 +184,7 @@ func (l *line) heard(m wire.Message) {
 	e := l.guest.Load() // now: the line may be another request's before the question is passed on
 	go func() {
 		<-l.made
-		if l.upstream == nil {
+		if l.serverLink == nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), answerWait)

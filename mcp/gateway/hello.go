@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -279,7 +279,7 @@ func (g *Gateway) discover(ctx context.Context, q *request) []byte {
 }
 
 // infoOf is a name and a version as the protocol writes them.
-func infoOf(info mcp.Info) jsontext.Value {
+func infoOf(info upstream.Info) jsontext.Value {
 	var b object
 	b.add("name", wire.Quote(info.Name))
 	b.add("version", wire.Quote(info.Version))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -20,16 +20,16 @@ const (
 	downFor    = time.Second     // for which a server that could not be reached is not tried again
 )
 
-// upstream is what is used of a [mcp.Link].
-type upstream interface {
-	Hello() mcp.Hello
+// A serverLink is what is used of a [upstream.Link].
+type serverLink interface {
+	Hello() upstream.Hello
 	Modern() bool
 	Done() <-chan struct{}
 	GaveUp() bool
-	Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (mcp.Reply, error)
+	Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (upstream.Reply, error)
 	Notify(ctx context.Context, method string, params []byte) error
 	Answer(ctx context.Context, id, result, failed jsontext.Value) error
-	Listing(ctx context.Context, maxAge time.Duration) (*mcp.Kept, error)
+	Listing(ctx context.Context, maxAge time.Duration) (*upstream.Kept, error)
 	Close()
 }
 
@@ -39,14 +39,14 @@ type dispatching struct {
 	pool    pool
 	errands errands
 	seals   seals
-	connect func(ctx context.Context, server string, p mcp.Peer) (upstream, error)
+	connect func(ctx context.Context, server string, p upstream.Peer) (serverLink, error)
 }
 
 func (d *dispatching) init(o Options) {
 	d.self = append(append(d.self, `"`+metaServerInfo+`":`...), infoOf(o.Info)...)
 	d.pool.shared.init(context.Background(), maxShared, sharedIdle)
 	d.seals.init()
-	d.connect = func(ctx context.Context, server string, p mcp.Peer) (upstream, error) {
+	d.connect = func(ctx context.Context, server string, p upstream.Peer) (serverLink, error) {
 		l, err := o.Upstreams.Link(ctx, server, p)
 		if err != nil {
 			return nil, err // not l, which would be an interface that is not nil
@@ -106,7 +106,7 @@ func (p *pool) legacy(server string) bool {
 	return ok && !g.modern
 }
 
-func (p *pool) greeted(server string, l upstream) {
+func (p *pool) greeted(server string, l serverLink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.hellos == nil {
@@ -118,8 +118,8 @@ func (p *pool) greeted(server string, l upstream) {
 
 // A line is one link and what the gateway keeps of it. Whoever gets one from linkTo gives it back with release.
 type line struct {
-	upstream // nil until made is closed, and after that if it could not be made
-	made     chan struct{}
+	serverLink // nil until made is closed, and after that if it could not be made
+	made       chan struct{}
 
 	gateway *Gateway
 	server  *Server
@@ -132,8 +132,8 @@ type line struct {
 }
 
 // native is the link for those who call on it themselves; nil in tests that have no real one.
-func (l *line) native() *mcp.Link {
-	link, _ := l.upstream.(*mcp.Link)
+func (l *line) native() *upstream.Link {
+	link, _ := l.serverLink.(*upstream.Link)
 	return link
 }
 
@@ -196,7 +196,7 @@ func (t *lines) init(ctx context.Context, most int, idle time.Duration) {
 	t.max, t.idle, t.slots = most, idle, make(map[lineKey]*slot)
 }
 
-var errLinksClosed = &mcp.LinkError{Code: mcp.CodeClosed, Reason: "the session has ended"}
+var errLinksClosed = &upstream.LinkError{Code: upstream.CodeClosed, Reason: "the session has ended"}
 
 // errTooManyLinks is answered if every link that may be open is in use.
 var errTooManyLinks = errors.New("too many links are in use")
@@ -408,7 +408,7 @@ func (g *Gateway) share(ctx context.Context, q *request, server *Server, told js
 func (g *Gateway) join(ctx context.Context, who Identity, owner *session, server *Server, protocol string, told jsontext.Value) (*line, error) {
 	l := &line{made: make(chan struct{}), gateway: g, server: server, owner: owner}
 	defer close(l.made)
-	up, err := g.connect(ctx, server.Name, mcp.Peer{
+	up, err := g.connect(ctx, server.Name, upstream.Peer{
 		Owner: who.Name, Protocol: protocol, Capabilities: told, Tell: l.heard, Rounds: server.Expose.Has(ExposeInputRequired),
 	})
 	if err != nil {
@@ -418,7 +418,7 @@ func (g *Gateway) join(ctx context.Context, who Identity, owner *session, server
 		return nil, err
 	}
 	g.pool.greeted(server.Name, up)
-	l.upstream = up
+	l.serverLink = up
 	l.follow()
 	return l, nil
 }

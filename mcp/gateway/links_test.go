@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -96,9 +96,9 @@ func TestLinksThatEndAreMadeAnew(t *testing.T) {
 	c.ask("logging/setLevel", `{"level":"error"}`)
 	restored := make(chan string, 2)
 	for _, method := range []string{"resources/subscribe", "logging/setLevel"} {
-		docs.plays(method, func(_ context.Context, _ *playedLink, params jsontext.Value, _ func(wire.Message)) (mcp.Reply, error) {
+		docs.plays(method, func(_ context.Context, _ *playedLink, params jsontext.Value, _ func(wire.Message)) (upstream.Reply, error) {
 			restored <- method + " " + string(params)
-			return mcp.Reply{Result: jsontext.Value(`{}`)}, nil
+			return upstream.Reply{Result: jsontext.Value(`{}`)}, nil
 		})
 	}
 	docs.link().Close()
@@ -121,7 +121,7 @@ func TestAServerThatIsDownIsNotTriedAllTheTime(t *testing.T) {
 		tried := 0
 		r := newRig(t, "docs", nil)
 		join := r.connect
-		r.connect = func(ctx context.Context, server string, p mcp.Peer) (upstream, error) {
+		r.connect = func(ctx context.Context, server string, p upstream.Peer) (serverLink, error) {
 			tried++
 			return join(ctx, server, p)
 		}
@@ -148,7 +148,7 @@ func TestConnectingIsSharedAndOutlivesWhoGivesUp(t *testing.T) {
 	join := r.connect
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	tried := 0
-	r.connect = func(ctx context.Context, server string, p mcp.Peer) (upstream, error) {
+	r.connect = func(ctx context.Context, server string, p upstream.Peer) (serverLink, error) {
 		tried++
 		close(begun)
 		<-goOn
@@ -251,7 +251,7 @@ func TestConnectingWhileTheSessionEnds(t *testing.T) {
 	docs.link().Close()
 	join := r.connect
 	begun, goOn := make(chan struct{}), make(chan struct{})
-	r.connect = func(ctx context.Context, server string, p mcp.Peer) (upstream, error) {
+	r.connect = func(ctx context.Context, server string, p upstream.Peer) (serverLink, error) {
 		close(begun)
 		<-goOn
 		return join(ctx, server, p)
@@ -314,9 +314,9 @@ func TestWhereThereIsNoRoomServersAskNobody(t *testing.T) {
 	r := newRig(t, "docs", nil)
 	r.modern("docs", `{}`).use()
 	join := r.connect
-	r.connect = func(ctx context.Context, server string, p mcp.Peer) (upstream, error) {
+	r.connect = func(ctx context.Context, server string, p upstream.Peer) (serverLink, error) {
 		if string(p.Capabilities) != `{}` {
-			return nil, &mcp.LinkError{Code: mcp.CodeLinks, Reason: "too many"}
+			return nil, &upstream.LinkError{Code: upstream.CodeLinks, Reason: "too many"}
 		}
 		return join(ctx, server, p)
 	}

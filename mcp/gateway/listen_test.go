@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -27,15 +27,15 @@ func (c *client) listens(id, filter string) (end func(), answer chan string) {
 // listening makes a server without sessions take subscriptions: what it is sent, and how to say something.
 func (p *played) listening() (asked chan string, say chan wire.Message) {
 	asked, say = make(chan string, 8), make(chan wire.Message)
-	p.plays(methodListen, func(ctx context.Context, l *playedLink, params jsontext.Value, on func(wire.Message)) (mcp.Reply, error) {
+	p.plays(methodListen, func(ctx context.Context, l *playedLink, params jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
 		asked <- string(params)
 		on(wire.Message{Method: noteSubscribed, Params: jsontext.Value(`{"notifications":{}}`)})
 		for {
 			select {
 			case <-ctx.Done():
-				return mcp.Reply{}, ctx.Err()
+				return upstream.Reply{}, ctx.Err()
 			case <-l.done:
-				return mcp.Reply{}, &mcp.LinkError{Code: mcp.CodeUnreachable, Reason: "gone"}
+				return upstream.Reply{}, &upstream.LinkError{Code: upstream.CodeUnreachable, Reason: "gone"}
 			case m := <-say:
 				on(m)
 			}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -47,14 +47,14 @@ func candidates(servers []*Server, name string) (out []candidate) {
 
 // A catalog is one listing of a server's tools, by name.
 type catalog struct {
-	kept  *mcp.Kept
+	kept  *upstream.Kept
 	tools map[string]jsontext.Value
 }
 
 // catalogs keeps the last catalog of a line.
 type catalogs struct{ last atomic.Pointer[catalog] }
 
-func (c *catalogs) of(kept *mcp.Kept) *catalog {
+func (c *catalogs) of(kept *upstream.Kept) *catalog {
 	if last := c.last.Load(); last != nil && last.kept == kept {
 		return last
 	}

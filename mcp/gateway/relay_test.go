@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -43,16 +43,16 @@ func TestRelayedRequestsPassUntouched(t *testing.T) {
 func TestErrorsOfServersPassUntouched(t *testing.T) {
 	const failed = `{"code":-32602,"message":"Resource not found","data":{"uri":"a:b", "n":1.0}}`
 	r := newRig(t, "docs", nil)
-	r.servers["docs"].plays("resources/read", func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (mcp.Reply, error) {
-		return mcp.Reply{Error: jsontext.Value(failed)}, nil
+	r.servers["docs"].plays("resources/read", func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (upstream.Reply, error) {
+		return upstream.Reply{Error: jsontext.Value(failed)}, nil
 	})
 	for _, c := range []*client{r.modern("docs", `{}`), r.legacy("docs", `{}`)} {
 		if got := c.ask("resources/read", `{"uri":"a:b"}`); got != `{"jsonrpc":"2.0","id":7,"error":`+failed+`}` {
 			t.Error(got)
 		}
 	}
-	r.servers["docs"].plays("resources/read", func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (mcp.Reply, error) {
-		return mcp.Reply{}, &mcp.LinkError{Code: mcp.CodeDied, Reason: "it fell over"}
+	r.servers["docs"].plays("resources/read", func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (upstream.Reply, error) {
+		return upstream.Reply{}, &upstream.LinkError{Code: upstream.CodeDied, Reason: "it fell over"}
 	})
 	want := `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"server docs: it fell over","data":{"code":"server_died","server":"docs"}}}`
 	if got := r.modern("docs", `{}`).ask("resources/read", `{"uri":"a:b"}`); got != want {
@@ -95,10 +95,10 @@ func TestSecretsAreMasked(t *testing.T) {
 		o.Mask = func(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "hunter2", "***")) }
 	})
 	docs := r.servers["docs"]
-	docs.plays("prompts/get", func(_ context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (mcp.Reply, error) {
+	docs.plays("prompts/get", func(_ context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
 		on(wire.Message{Method: "notifications/message", Params: jsontext.Value(`{"level":"info","data":"hunter2"}`)})
 		on(wire.Message{ID: jsontext.Value(`1`), Method: "roots/list", Params: jsontext.Value(`{"x":"hunter2"}`)})
-		return mcp.Reply{Result: jsontext.Value(`{"description":"hunter2"}`)}, nil
+		return upstream.Reply{Result: jsontext.Value(`{"description":"hunter2"}`)}, nil
 	})
 	docs.says("prompts/list", `{"prompts":[{"name":"hunter2"}]}`)
 	c := r.legacy("docs", `{"roots":{}}`)
@@ -114,9 +114,9 @@ func TestRequestsOfServersAreAnsweredOnceByTheirSession(t *testing.T) {
 	can := `{"sampling":{},"elicitation":{},"roots":{}}`
 	asks := wire.Message{ID: jsontext.Value(`41`), Method: "sampling/createMessage",
 		Params: jsontext.Value(`{"messages":[1.0],"_meta":{"io.modelcontextprotocol/x":1,"k":1}}`)}
-	docs.plays("prompts/get", func(_ context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (mcp.Reply, error) {
+	docs.plays("prompts/get", func(_ context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
 		on(asks)
-		return mcp.Reply{Result: jsontext.Value(`{}`)}, nil
+		return upstream.Reply{Result: jsontext.Value(`{}`)}, nil
 	})
 	ann, bob := r.legacy("docs", can), r.legacy("docs", can)
 	ann.ask("prompts/get", `{"name":"p"}`)
@@ -194,11 +194,11 @@ func TestClientsAreAskedOnlyWhatTheyDeclare(t *testing.T) {
 func TestStatelessClientsAreNotAskedOutsideOfErrands(t *testing.T) {
 	r := newRig(t, "docs", nil)
 	docs := r.servers["docs"]
-	docs.plays("completion/complete", func(_ context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (mcp.Reply, error) {
+	docs.plays("completion/complete", func(_ context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
 		on(wire.Message{ID: jsontext.Value(`9`), Method: "roots/list"})
 		on(wire.Message{Method: "notifications/resources/updated", Params: jsontext.Value(`{"uri":"a:b"}`)})
 		on(wire.Message{Method: "notifications/tools/list_changed"})
-		return mcp.Reply{Result: jsontext.Value(`{}`)}, nil
+		return upstream.Reply{Result: jsontext.Value(`{}`)}, nil
 	})
 	c := r.modern("docs", `{"roots":{},"sampling":{}}`)
 	c.ask("completion/complete", `{}`)
@@ -267,12 +267,12 @@ func TestServersTakeTheirRequestsBack(t *testing.T) {
 	r := newRig(t, "docs", nil)
 	docs := r.servers["docs"]
 	c := r.legacy("docs", `{"roots":{}}`)
-	docs.plays("prompts/get", func(_ context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (mcp.Reply, error) {
+	docs.plays("prompts/get", func(_ context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
 		on(wire.Message{ID: jsontext.Value(`3`), Method: "roots/list"})
 		on(wire.Message{Method: "notifications/cancelled", Params: jsontext.Value(`{"requestId":4}`)})
 		on(wire.Message{Method: "notifications/cancelled", Params: jsontext.Value(`{"requestId":3,"reason":"a\/b"}`)})
 		on(wire.Message{Method: "notifications/cancelled", Params: jsontext.Value(`{"requestId":3}`)})
-		return mcp.Reply{Result: jsontext.Value(`{}`)}, nil
+		return upstream.Reply{Result: jsontext.Value(`{}`)}, nil
 	})
 	c.ask("prompts/get", `{"name":"p"}`)
 	want := []string{`{"jsonrpc":"2.0","id":"pgfsm-1","method":"roots/list"}`,
@@ -299,13 +299,13 @@ func TestCancellation(t *testing.T) {
 			r := newRig(t, "docs", func(o *Options) { o.Servers[0].Expose = tc.expose })
 			docs := r.servers["docs"]
 			begun, end, over := make(chan struct{}), make(chan struct{}), make(chan string, 1)
-			docs.plays("prompts/get", func(ctx context.Context, _ *playedLink, _ jsontext.Value, _ func(wire.Message)) (mcp.Reply, error) {
+			docs.plays("prompts/get", func(ctx context.Context, _ *playedLink, _ jsontext.Value, _ func(wire.Message)) (upstream.Reply, error) {
 				close(begun)
 				select {
 				case <-ctx.Done():
-					return mcp.Reply{}, ctx.Err()
+					return upstream.Reply{}, ctx.Err()
 				case <-end:
-					return mcp.Reply{Result: jsontext.Value(`{}`)}, nil
+					return upstream.Reply{Result: jsontext.Value(`{}`)}, nil
 				}
 			})
 			c, other := r.legacy(tc.at, `{}`), r.legacy(tc.at, `{}`)
@@ -328,10 +328,10 @@ func TestCancellation(t *testing.T) {
 func TestOneIDIsUnderWayOnce(t *testing.T) {
 	r := newRig(t, "docs", nil)
 	begun, end, over := make(chan struct{}), make(chan struct{}), make(chan string, 1)
-	r.servers["docs"].plays("prompts/get", func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (mcp.Reply, error) {
+	r.servers["docs"].plays("prompts/get", func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (upstream.Reply, error) {
 		close(begun)
 		<-end
-		return mcp.Reply{Result: jsontext.Value(`{}`)}, nil
+		return upstream.Reply{Result: jsontext.Value(`{}`)}, nil
 	})
 	c := r.legacy("docs", `{}`)
 	go func() { over <- c.ask("prompts/get", `{"name":"p"}`) }()
@@ -350,11 +350,11 @@ func TestLogLevels(t *testing.T) {
 	logs := func(r *rig) {
 		for _, p := range r.servers {
 			p.says("logging/setLevel", `{}`)
-			p.plays("prompts/get", func(_ context.Context, _ *playedLink, _ jsontext.Value, on func(wire.Message)) (mcp.Reply, error) {
+			p.plays("prompts/get", func(_ context.Context, _ *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
 				for _, level := range []string{"debug", "warning", "emergency", "nonsense"} {
 					on(wire.Message{Method: "notifications/message", Params: jsontext.Value(`{"level":"` + level + `","data":1.0}`)})
 				}
-				return mcp.Reply{Result: jsontext.Value(`{}`)}, nil
+				return upstream.Reply{Result: jsontext.Value(`{}`)}, nil
 			})
 		}
 	}
@@ -428,8 +428,8 @@ func TestListsOfAllServersAreOne(t *testing.T) {
 	r := newRig(t, "docs mail down old", nil)
 	r.servers["down"].down = true
 	pages := map[string]string{"": `{"prompts":[{"name":"a","n":1.0},{"name":"b\/c"}],"nextCursor":"2"}`, "2": `{"prompts":[` + odd + `,{"name":"` + strings.Repeat("x", maxName) + `"}]}`}
-	r.servers["docs"].plays("prompts/list", func(_ context.Context, _ *playedLink, params jsontext.Value, _ func(wire.Message)) (mcp.Reply, error) {
-		return mcp.Reply{Result: jsontext.Value(pages[text(params, "cursor")])}, nil
+	r.servers["docs"].plays("prompts/list", func(_ context.Context, _ *playedLink, params jsontext.Value, _ func(wire.Message)) (upstream.Reply, error) {
+		return upstream.Reply{Result: jsontext.Value(pages[text(params, "cursor")])}, nil
 	})
 	r.servers["mail"].says("prompts/list", `{"prompts":[{"name":"a"}]}`)
 	got := r.legacy("", `{}`).ask("prompts/list", `{}`)
@@ -457,13 +457,13 @@ func TestListsAreBounded(t *testing.T) {
 		want  bool
 	}{{"at-the-limit", maxListPages, true}, {"one-past", maxListPages + 1, false}} {
 		n := 0
-		docs.plays("prompts/list", func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (mcp.Reply, error) {
+		docs.plays("prompts/list", func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (upstream.Reply, error) {
 			n++
 			next := `,"nextCursor":"x"`
 			if n == tc.pages {
 				next = ""
 			}
-			return mcp.Reply{Result: jsontext.Value(`{"prompts":[{"name":"p"}]` + next + `}`)}, nil
+			return upstream.Reply{Result: jsontext.Value(`{"prompts":[{"name":"p"}]` + next + `}`)}, nil
 		})
 		if got := r.modern("", `{}`).ask("prompts/list", `{}`); strings.Contains(got, "docs__p") != tc.want {
 			t.Errorf("pages %s: %.200s", tc.name, got)

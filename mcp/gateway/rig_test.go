@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -34,7 +34,7 @@ type played struct {
 	modern     bool
 	down       bool
 	tools      []string // tool objects
-	script     map[string]func(ctx context.Context, l *playedLink, params jsontext.Value, on func(wire.Message)) (mcp.Reply, error)
+	script     map[string]func(ctx context.Context, l *playedLink, params jsontext.Value, on func(wire.Message)) (upstream.Reply, error)
 
 	mu      sync.Mutex
 	links   []*playedLink
@@ -47,16 +47,16 @@ type played struct {
 
 type playedLink struct {
 	*played
-	peer   mcp.Peer
+	peer   upstream.Peer
 	gaveUp atomic.Bool
 	done   chan struct{}
 	once   sync.Once
-	kept   *mcp.Kept
+	kept   *upstream.Kept
 	made   uint64
 }
 
-func (l *playedLink) Hello() mcp.Hello {
-	h := mcp.Hello{Protocol: "2025-11-25", Capabilities: jsontext.Value(l.caps), Server: mcp.Info{Name: "upstream", Version: "9"}}
+func (l *playedLink) Hello() upstream.Hello {
+	h := upstream.Hello{Protocol: "2025-11-25", Capabilities: jsontext.Value(l.caps), Server: upstream.Info{Name: "upstream", Version: "9"}}
 	if l.modern {
 		h.Protocol = Stateless
 	}
@@ -67,13 +67,13 @@ func (l *playedLink) Modern() bool          { return l.modern }
 func (l *playedLink) Done() <-chan struct{} { return l.done }
 func (l *playedLink) Close()                { l.once.Do(func() { close(l.done) }) }
 
-func (l *playedLink) Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (mcp.Reply, error) {
+func (l *playedLink) Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (upstream.Reply, error) {
 	l.played.mu.Lock()
 	l.got = append(l.got, method+" "+string(params))
 	play := l.script[method]
 	l.played.mu.Unlock()
 	if play == nil {
-		return mcp.Reply{Error: invalid(wire.MethodNotFound, "no "+method)}, nil
+		return upstream.Reply{Error: invalid(wire.MethodNotFound, "no "+method)}, nil
 	}
 	return play(ctx, l, params, on)
 }
@@ -96,19 +96,19 @@ func (l *playedLink) Answer(_ context.Context, id, result, failed jsontext.Value
 	return nil
 }
 
-func (l *playedLink) Listing(context.Context, time.Duration) (*mcp.Kept, error) {
+func (l *playedLink) Listing(context.Context, time.Duration) (*upstream.Kept, error) {
 	l.played.mu.Lock()
 	defer l.played.mu.Unlock()
 	if l.kept == nil || l.made != l.changes {
 		l.made = l.changes
 		page := `{"tools":[` + strings.Join(l.tools, ",") + `]}`
-		l.kept = &mcp.Kept{Listing: mcp.Listing{Server: l.name, Status: mcp.StatusUp, Pages: [][]byte{[]byte(page)}}, At: time.Now()}
+		l.kept = &upstream.Kept{Listing: upstream.Listing{Server: l.name, Status: upstream.StatusUp, Pages: [][]byte{[]byte(page)}}, At: time.Now()}
 	}
 	return l.kept, nil
 }
 
 // plays adds to a server's script.
-func (p *played) plays(method string, play func(ctx context.Context, l *playedLink, params jsontext.Value, on func(wire.Message)) (mcp.Reply, error)) {
+func (p *played) plays(method string, play func(ctx context.Context, l *playedLink, params jsontext.Value, on func(wire.Message)) (upstream.Reply, error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.script[method] = play
@@ -116,8 +116,8 @@ func (p *played) plays(method string, play func(ctx context.Context, l *playedLi
 
 // says makes a server answer a method always the same.
 func (p *played) says(method, result string) {
-	p.plays(method, func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (mcp.Reply, error) {
-		return mcp.Reply{Result: jsontext.Value(result)}, nil
+	p.plays(method, func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (upstream.Reply, error) {
+		return upstream.Reply{Result: jsontext.Value(result)}, nil
 	})
 }
 
@@ -151,7 +151,7 @@ type judge struct {
 	tasks  map[string]jsontext.Value // by identity and id
 }
 
-func (j *judge) Tools(kept *mcp.Kept) (tools []Tool) {
+func (j *judge) Tools(kept *upstream.Kept) (tools []Tool) {
 	for _, page := range kept.Pages {
 		_ = pieces(page, func(p piece) {
 			_ = items(p.value, func(raw []byte, _ int) {
@@ -204,11 +204,11 @@ const allCaps = `{"tools":{},"logging":{},"completions":{},"prompts":{"listChang
 func newRig(t testing.TB, names string, change func(*Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, servers: make(map[string]*played), judge: &judge{tasks: make(map[string]jsontext.Value)}}
-	o := Options{Calls: r.judge, MaxAge: time.Minute, Tasks: true, Info: mcp.Info{Name: "pgfsm", Version: "1"}, Passed: r.pass}
+	o := Options{Calls: r.judge, MaxAge: time.Minute, Tasks: true, Info: upstream.Info{Name: "pgfsm", Version: "1"}, Passed: r.pass}
 	for _, name := range strings.Fields(names) {
 		p := &played{name: name, caps: allCaps, answers: make(chan string, 16), notes: make(chan string, 16),
 			tools: []string{`{"name":"echo","inputSchema":{"type":"object"}}`}}
-		p.script = make(map[string]func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (mcp.Reply, error))
+		p.script = make(map[string]func(context.Context, *playedLink, jsontext.Value, func(wire.Message)) (upstream.Reply, error))
 		r.servers[name] = p
 		o.Servers = append(o.Servers, Server{Name: name, Expose: everything})
 	}
@@ -228,12 +228,12 @@ func newRig(t testing.TB, names string, change func(*Options)) *rig {
 	return r
 }
 
-func (r *rig) join(_ context.Context, server string, p mcp.Peer) (upstream, error) {
+func (r *rig) join(_ context.Context, server string, p upstream.Peer) (serverLink, error) {
 	s := r.servers[server]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
-		return nil, &mcp.LinkError{Code: mcp.CodeUnreachable, Reason: "it is down"}
+		return nil, &upstream.LinkError{Code: upstream.CodeUnreachable, Reason: "it is down"}
 	}
 	l := &playedLink{played: s, peer: p, done: make(chan struct{})}
 	s.links = append(s.links, l)

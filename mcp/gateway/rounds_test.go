@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -37,9 +37,9 @@ func newPager(t *testing.T, change func(*Options), results ...string) *pager {
 		p.rounds = append(p.rounds, string(a.Extra))
 		return Answer{Native: true, RunID: fmt.Sprint("run", p.gave+1), Result: next()}
 	}
-	p.servers["docs"].plays("prompts/get", func(_ context.Context, _ *playedLink, params jsontext.Value, _ func(wire.Message)) (mcp.Reply, error) {
+	p.servers["docs"].plays("prompts/get", func(_ context.Context, _ *playedLink, params jsontext.Value, _ func(wire.Message)) (upstream.Reply, error) {
 		p.rounds = append(p.rounds, string(extra(callParams{responses: wire.Member(params, "inputResponses"), state: wire.Member(params, "requestState")})))
-		return mcp.Reply{Result: next()}, nil
+		return upstream.Reply{Result: next()}, nil
 	})
 	p.replies = func(n int, m wire.Message) (string, string) { return fmt.Sprintf(`{"n":%d}`, n), "" }
 	return p

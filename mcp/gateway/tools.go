@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -260,7 +260,7 @@ func (c *calling) ask(ctx context.Context, tool string, p callParams) *Ask {
 		Returns:  q.session == nil,
 		Meta:     c.meta(p.meta),
 	}
-	a.Link = func(ctx context.Context) (*mcp.Link, error) {
+	a.Link = func(ctx context.Context) (*upstream.Link, error) {
 		l, err := c.link(ctx)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,149 @@
+package upstream
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+func TestReadMessage(t *testing.T) {
+	tests := []struct {
+		name, doc string
+		ok        bool
+	}{
+		{"result", `{"jsonrpc":"2.0","id":1,"result":{}}`, true},
+		{"result-with-unknown-member", `{"jsonrpc":"2.0","id":1,"result":{},"x":1}`, true},
+		{"result-with-duplicates-inside", `{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}`, true},
+		{"error", `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"m","data":[]}}`, true},
+		{"notification", `{"jsonrpc":"2.0","method":"m"}`, true},
+		{"request-with-string-id", `{"jsonrpc":"2.0","id":"a","method":"m","params":{}}`, true},
+		{"largest-id", `{"jsonrpc":"2.0","id":9223372036854775807,"result":{}}`, true},
+		{"id-past-the-largest", `{"jsonrpc":"2.0","id":9223372036854775808,"result":{}}`, false},
+		{"id-zero", `{"jsonrpc":"2.0","id":0,"result":{}}`, false},
+		{"id-negative", `{"jsonrpc":"2.0","id":-1,"result":{}}`, false},
+		{"id-exponent", `{"jsonrpc":"2.0","id":1e0,"result":{}}`, false},
+		{"id-missing", `{"jsonrpc":"2.0","result":{}}`, false},
+		{"id-twice", `{"jsonrpc":"2.0","id":1,"id":2,"result":{}}`, false},
+		{"id-twice-escaped", `{"jsonrpc":"2.0","id":1,"\u0069d":2,"result":{}}`, false},
+		{"result-and-method", `{"jsonrpc":"2.0","id":1,"method":"m","result":{}}`, false},
+		{"result-in-another-case", `{"jsonrpc":"2.0","id":1,"Result":{}}`, false},
+		{"method-no-string", `{"jsonrpc":"2.0","id":1,"method":1}`, false},
+		{"error-null", `{"jsonrpc":"2.0","id":1,"error":null}`, false},
+		{"error-without-code", `{"jsonrpc":"2.0","id":1,"error":{"message":"m"}}`, false},
+		{"error-without-message", `{"jsonrpc":"2.0","id":1,"error":{"code":1}}`, false},
+		{"error-code-fraction", `{"jsonrpc":"2.0","id":1,"error":{"code":1.5,"message":"m"}}`, false},
+		{"error-code-twice", `{"jsonrpc":"2.0","id":1,"error":{"code":1,"code":2,"message":"m"}}`, false},
+		{"empty", ``, false},
+		{"cut", `{"jsonrpc":"2.0","id":1,"result":{}`, false},
+		{"null", `null`, false},
+		{"byte-order-mark", "\ufeff" + `{"jsonrpc":"2.0","id":1,"result":{}}`, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := readMessage([]byte(tt.doc)); (err == nil) != tt.ok {
+				t.Errorf("readMessage(%s) = %v, want ok = %t", tt.doc, err, tt.ok)
+			}
+			if _, err := readHeard([]byte(tt.doc)); (err == nil) != tt.ok {
+				t.Errorf("readHeard(%s) = %v, want ok = %t", tt.doc, err, tt.ok)
+			}
+		})
+	}
+}
+
+// FuzzReadMessage holds the strict reading to the SDK's: of what it lets pass, both see the same message.
+func FuzzReadMessage(f *testing.F) {
+	for _, seed := range seeds(f, "messages") {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		m, err := readMessage(doc)
+		h, err2 := readHeard(doc)
+		if (err == nil) != (err2 == nil) && bytes.Count(doc, []byte(":")) <= maxOtherMembers {
+			t.Errorf("readMessage() = %v, readHeard() = %v, want the same", err, err2)
+		}
+		if err2 == nil && (err != nil || h.id != m.id || h.Method != m.method || (h.failed == nil) != (m.failed == nil)) {
+			t.Errorf("readHeard() = %+v, readMessage() = %+v, %v, want the same", h, m, err)
+		}
+		if err != nil {
+			return
+		}
+		theirs, err := jsonrpc.DecodeMessage(doc)
+		if err != nil {
+			return // stricter than we are: it refuses, which is safe
+		}
+		switch theirs := theirs.(type) {
+		case *jsonrpc.Request:
+			if m.method != theirs.Method {
+				t.Errorf("method = %q, the SDK reads %q", m.method, theirs.Method)
+			}
+		case *jsonrpc.Response:
+			if id, ok := theirs.ID.Raw().(int64); m.method != "" || (m.failed == nil) != (theirs.Error == nil) || !ok ||
+				id != m.id && m.id < 1<<53 {
+				t.Errorf("response %+v, the SDK reads %+v", m, theirs)
+			}
+			if theirs.Error == nil && !bytes.Contains(doc, theirs.Result) {
+				t.Errorf("the SDK's result %s is not in the document", theirs.Result)
+			}
+		}
+	})
+}
+
+// FuzzPermit: whatever params the guard lets pass hold the permit's arguments, once.
+func FuzzPermit(f *testing.F) {
+	for _, seed := range seeds(f, "params") {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, params []byte) {
+		p := arm("echo", []byte(`{"a":1}`))
+		if p.write(params) != nil {
+			return
+		}
+		if !bytes.Contains(params, []byte(`{"a":1}`)) {
+			t.Errorf("write(%s) passed, want the permit's bytes in it", params)
+		}
+		if v := jsontext.Value(params); !v.IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) {
+			t.Errorf("write(%s) passed, want JSON", params)
+		}
+		if p.write(params) == nil {
+			t.Error("write() passed twice")
+		}
+	})
+}
+
+func seeds(tb testing.TB, folder string) [][]byte {
+	tb.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", folder, "*.json"))
+	if err != nil || len(files) == 0 {
+		tb.Fatalf("testdata/%s: %d seeds, %v, want some", folder, len(files), err)
+	}
+	var out [][]byte
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+func TestSeedsAreThere(t *testing.T) {
+	for _, folder := range []string{"messages", "params"} {
+		if n := len(seeds(t, folder)); n < 3 {
+			t.Errorf("testdata/%s holds %d seeds, want at least 3", folder, n)
+		}
+	}
+	passed := 0
+	for _, s := range seeds(t, "params") {
+		if arm("echo", []byte(`{"a":1}`)).write(bytes.TrimSpace(s)) == nil {
+			passed++
+		}
+	}
+	if passed == 0 {
+		t.Error("no seed of testdata/params passes the permit: FuzzPermit would start from nothing")
+	}
+}

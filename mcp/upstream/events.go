@@ -1,0 +1,134 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+	"time"
+)
+
+// An eventReader reads server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2).
+type eventReader struct {
+	src   *bufio.Reader
+	limit int // bytes of one event
+
+	id    string        // of the last event that had one
+	retry time.Duration // how long to wait before the stream is asked for again; 0: the server has not said
+}
+
+// next reads one event: its name, "" being the same as "message", and its data, which is the caller's. Over the limit the
+// error is bufio.ErrTooLong.
+func (r *eventReader) next() (name string, data []byte, err error) {
+	for size, some := 0, false; ; {
+		line, err := r.line(r.limit - size)
+		if err != nil {
+			return "", nil, err // what the stream's end cut off is not an event
+		}
+		size += len(line)
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			return name, data, nil
+		}
+		field, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(field) {
+		case "event":
+			name = string(value)
+		case "data":
+			if !some {
+				data, some = value, true // not copied: large answers are one line
+				continue
+			}
+			data = append(append(data, '\n'), value...)
+		case "id":
+			if len(value) <= maxEventID && bytes.IndexFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) < 0 {
+				r.id = string(value)
+			}
+		case "retry":
+			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
+				r.retry = time.Duration(ms) * time.Millisecond
+			}
+		}
+	}
+}
+
+// maxEventID is the length of an event's id that can be sent back, in bytes.
+const maxEventID = 1024
+
+// line reads up to and with the next line feed, at most limit bytes, else the error is bufio.ErrTooLong.
+func (r *eventReader) line(limit int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.src.ReadSlice('\n')
+		if len(line)+len(part) > limit {
+			return nil, bufio.ErrTooLong
+		}
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// An eventFilter writes events out again, one by one, after their data has been inspected. Only "message" events and,
+// first, an SSE server's "endpoint" pass. Without ids and retry times the SDK never tries to resume a stream.
+type eventFilter struct {
+	eventReader
+	inspect  func(data []byte) error // judges the data of a message
+	endpoint func(data []byte) error // judges the endpoint event; nil: there must be none, or it has come
+	tooLarge func() error            // makes the error for an event over the limit
+
+	out []byte // what may be read
+	err error  // what comes after out
+}
+
+func newEventFilter(src io.Reader, limit int, inspect func([]byte) error) *eventFilter {
+	return &eventFilter{eventReader: eventReader{src: bufio.NewReader(src), limit: limit}, inspect: inspect}
+}
+
+func (f *eventFilter) Read(p []byte) (int, error) {
+	for len(f.out) == 0 {
+		if f.err != nil {
+			return 0, f.err
+		}
+		f.err = f.next()
+	}
+	n := copy(p, f.out)
+	f.out = f.out[n:]
+	return n, nil
+}
+
+// next reads one event and, if it passes, puts it into out.
+func (f *eventFilter) next() error {
+	name, data, err := f.eventReader.next()
+	switch {
+	case errors.Is(err, bufio.ErrTooLong):
+		return f.tooLarge()
+	case err != nil:
+		return err
+	case len(bytes.TrimSpace(data)) == 0:
+		return nil // a keep-alive
+	case name == "endpoint" && f.endpoint != nil:
+		check := f.endpoint
+		f.endpoint = nil
+		if err := check(data); err != nil {
+			return err
+		}
+		f.out = append(f.out, "event: endpoint\n"...)
+	case name == "" || name == "message":
+		if err := f.inspect(data); err != nil {
+			return err
+		}
+	default:
+		return nil
+	}
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		f.out = append(f.out, "data: "...)
+		f.out = append(f.out, line...)
+		f.out = append(f.out, '\n')
+	}
+	f.out = append(f.out, '\n')
+	return nil
+}

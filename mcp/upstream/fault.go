@@ -1,0 +1,151 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"pgfsm/policy/secret"
+	"pgfsm/policy/visible"
+)
+
+// Stable codes of [Listing] and [Returned]. An empty code means that nothing went wrong.
+const (
+	CodeUnreachable = "server_unreachable"      // no connection, no session, or an HTTP status other than success
+	CodeTimeout     = "server_timeout"          // no answer within the time allowed
+	CodeProtocol    = "server_protocol"         // what came is not MCP, or not strict enough to be trusted
+	CodeDied        = "server_died"             // the child process ended or closed its output
+	CodeCatalog     = "catalog_too_large"       // too many pages, tools or bytes in tools/list
+	CodeRedirect    = "redirect_refused"        // an HTTP redirect
+	CodeOrigin      = "origin_refused"          // a request, or an SSE endpoint, outside the configured origin
+	CodeCancelled   = "cancelled"               // the caller's context ended
+	CodeClosed      = "closed"                  // Close was called
+	CodeUnknown     = "server_unknown"          // no server of this name is configured
+	CodeResult      = "result_too_large"        // the result exceeds Limits.ResultBytes
+	CodeRPC         = "rpc_error"               // the server answered the call with a JSON-RPC error
+	CodeInvalid     = "call_invalid"            // the call cannot be sent: no run id, no tool, arguments not canonical
+	CodeChanged     = "tool_definition_changed" // the server says that its tools have changed since they were listed
+	CodeLinks       = "too_many_sessions"       // Limits.Links or Limits.Children
+	CodePermit      = "permit_refused"          // the guarded connection found no permit for the bytes it was to send
+	codeFrame       = "message_too_large"       // internal: becomes CodeResult or CodeCatalog by what was asked for
+)
+
+// Effects of a call, see [Returned].
+const (
+	EffectNotSent = "not_sent" // certainly not one byte of the call reached the server
+	EffectUnknown = "unknown"  // it may have run
+	EffectDone    = "done"     // the server answered it with a result
+)
+
+// maxReason is the length of a reason in bytes; servers choose part of the text.
+const maxReason = 400
+
+// A fault is why a session is over. A session has at most one: the first, except that a lost connection says less than
+// whatever else is found out about it.
+type fault struct {
+	code, reason string
+	lost         bool
+	calls        int // how many tools/call were in flight when it happened
+}
+
+func (f *fault) Error() string { return f.code + ": " + f.reason }
+
+// A life is that of a connection, from connecting to the first fault or Close. It is never repaired.
+type life struct {
+	secrets *secret.Masker
+
+	ctx    context.Context // its end cuts off everything
+	cancel context.CancelFunc
+	calls  atomic.Int32 // tools/call in flight
+
+	allowance allowance // for what nobody asked for
+
+	mu    sync.Mutex
+	first *fault
+}
+
+// fail ends the life, unless it has ended already, and returns the reason why it ended.
+func (l *life) fail(code, format string, args ...any) *fault {
+	return l.over(&fault{code: code, reason: fmt.Sprintf(format, args...)})
+}
+
+// lose ends the life because the connection is gone.
+func (l *life) lose(err error) *fault {
+	return l.over(&fault{code: CodeUnreachable, reason: fmt.Sprintf("the connection was lost: %v", err), lost: true})
+}
+
+// over ends the life for f, which stays as it is: it may be the one for which it has ended already.
+func (l *life) over(f *fault) *fault {
+	last := &fault{code: f.code, reason: presentable(f.reason, l.secrets), lost: f.lost, calls: int(l.calls.Load())}
+	l.mu.Lock()
+	if l.first == nil || l.first.lost && !f.lost {
+		l.first = last
+	}
+	f = l.first
+	l.mu.Unlock()
+	l.cancel()
+	return f
+}
+
+func (l *life) fault() *fault {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first
+}
+
+// tolerate counts a message that nobody asked for. A server that sends more than limit of them loses its session.
+func (l *life) tolerate(limit int) error {
+	if l.allowance.take(time.Now(), limit) {
+		return nil
+	}
+	return l.fail(CodeProtocol, "it sent more than %d messages in %s that nobody asked for", limit, unaskedWindow)
+}
+
+// presentable makes text that a server had a hand in safe to print and to keep: secrets masked, everything that is not
+// a printable character escaped (control, ANSI, bidi), and the length bounded, in this order. The text must hold the
+// server's words whole: of a secret that was cut before, nobody finds the rest.
+func presentable(text string, secrets *secret.Masker) string {
+	text = secrets.String(text)
+	text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD")
+	var b strings.Builder
+	for _, r := range text {
+		if b.Len() >= maxReason {
+			b.WriteString("…")
+			break
+		}
+		if strconv.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRuneToASCII(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}
+
+// maxLabel is the length in bytes of a server's own name and version.
+const maxLabel = 200
+
+// label masks secrets in s and cuts it to maxLabel bytes without splitting a character.
+func label(s string, secrets *secret.Masker) string {
+	return visible.Cut(secrets.String(s), maxLabel, "")
+}
+
+// retold is err, which read has found wrong with doc, in words without secrets. Errors of decoders quote from a
+// document what fits; so it is read again with its secrets masked, to hear the same of that.
+func (l *life) retold(doc []byte, err error, read func(doc []byte) error) error {
+	clean := l.secrets.Bytes(doc)
+	if bytes.Equal(clean, doc) {
+		return err
+	}
+	if err := read(clean); err != nil {
+		return err
+	}
+	return errors.New("it holds a secret of ours, so what is wrong is not shown")
+}

@@ -1,0 +1,331 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// soon is the deadline of servers that are expected to miss it.
+const soon = 300 * time.Millisecond
+
+// A lie is a server whose listing must fail.
+type lie struct {
+	name   string
+	script script
+	limits Limits
+	code   string
+	reason string
+}
+
+// lists answers tools/list with one line.
+func lists(line string) script { return on("tools/list", says(line)) }
+
+func listLies() []lie {
+	page := func(cursor string) string { return fmt.Sprintf(`{"tools":[{"name":"a"}],"nextCursor":%q}`, cursor) }
+	forever := 0
+	return []lie{
+		{"hangs-at-initialize", on("initialize", silence), Limits{}, CodeTimeout, "time allowed"},
+		{"hangs-at-discover", on("server/discover", silence), Limits{}, CodeTimeout, "time allowed"},
+		{"hangs-at-list", on("tools/list", silence), Limits{}, CodeTimeout, "time allowed"},
+		{"same-cursor-again", on("tools/list", func(w spoken) []string { return []string{result(w.id, page("x"))} }),
+			Limits{}, CodeProtocol, "circle"},
+		{"pages-without-end", on("tools/list", func(w spoken) []string {
+			forever++
+			return []string{result(w.id, page(fmt.Sprint(forever)))}
+		}), Limits{Pages: 5}, CodeCatalog, "5 pages"},
+		{"one-tool-too-many", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[1,2,3]}}`),
+			Limits{Tools: 2}, CodeCatalog, "more than 2 tools"},
+		{"catalog-too-large", on("tools/list", func(w spoken) []string {
+			return []string{result(w.id, `{"tools":[`+strings.Repeat(" ", 100)+`]}`)}
+		}), Limits{CatalogBytes: 111}, CodeCatalog, "more than 111 bytes"},
+		{"message-too-large", on("tools/list", func(w spoken) []string {
+			return []string{result(w.id, `{"tools":[`+strings.Repeat(" ", envelopeSlack+20)+`]}`)}
+		}), Limits{CatalogBytes: 10, ResultBytes: 10}, CodeCatalog, "more than"},
+		{"tools-missing", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tool":[]}}`), Limits{}, CodeProtocol, `no "tools"`},
+		{"tools-no-array", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tools":{}}}`), Limits{}, CodeProtocol, "array"},
+		{"tools-twice", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[],"tools":[]}}`), Limits{},
+			CodeProtocol, "twice"},
+		{"cursor-no-string", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[],"nextCursor":7}}`), Limits{},
+			CodeProtocol, "nextCursor"},
+		{"result-null", lists(`{"jsonrpc":"2.0","id":ID,"result":null}`), Limits{}, CodeProtocol, "object"},
+		{"error", lists(`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"\u001b[31mred"}}`), Limits{},
+			CodeProtocol, `error -1 "\x1b[31mred"`},
+		{"id-another", lists(`{"jsonrpc":"2.0","id":77,"result":{"tools":[]}}`), Limits{}, CodeProtocol, "77 in place"},
+		{"id-fraction", lists(`{"jsonrpc":"2.0","id":ID.0,"result":{"tools":[]}}`), Limits{}, CodeProtocol, "one of ours"},
+		{"id-string", lists(`{"jsonrpc":"2.0","id":"ID","result":{"tools":[]}}`), Limits{}, CodeProtocol, "one of ours"},
+		{"id-null", lists(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`), Limits{},
+			CodeProtocol, "what?"},
+		{"result-twice", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[]},"result":{"tools":[]}}`), Limits{},
+			CodeProtocol, "twice"},
+		{"result-and-error", lists(`{"jsonrpc":"2.0","id":ID,"result":{},"error":{"code":1,"message":""}}`), Limits{},
+			CodeProtocol, "neither"},
+		{"text-behind", lists(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[]}} {}`), Limits{}, CodeProtocol, "behind"},
+		{"batch", lists(`[{"jsonrpc":"2.0","id":ID,"result":{"tools":[]}}]`), Limits{}, CodeProtocol, "not a JSON object"},
+		{"not-json", lists(`<html>`), Limits{}, CodeProtocol, "not a JSON-RPC message"},
+		{"version-1.0", lists(`{"jsonrpc":"1.0","id":ID,"result":{"tools":[]}}`), Limits{}, CodeProtocol, "2.0"},
+		{"initialize-twice-version", on("initialize", says(
+			`{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2025-11-25","protocolVersion":"2024-11-05"}}`)), Limits{},
+			CodeProtocol, "initialize"},
+		{"initialize-unknown-version", on("initialize", says(
+			`{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2099-01-01"}}`)),
+			Limits{}, CodeProtocol, "2099-01-01"},
+		{"initialize-refused", on("initialize", says(
+			`{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"go away"}}`)),
+			Limits{}, CodeProtocol, "go away"},
+	}
+}
+
+func TestListServersThatLie(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		for _, tt := range listLies() {
+			t.Run(fmt.Sprintf("%s/stream-%t", tt.name, stream), func(t *testing.T) {
+				noLeak(t)
+				bad, good := serveScript(t, tt.script, stream), serveScript(t, honest, stream)
+				s := bad.server()
+				if tt.code == CodeTimeout {
+					s.ConnectTimeout = soon
+				}
+				healthy := good.server()
+				healthy.Name = "healthy"
+				u := upstreams(t, tt.limits, s, healthy)
+				l := u.List(t.Context())
+				if l[0].Status != StatusDown || l[0].Code != tt.code || l[0].Pages != nil ||
+					!strings.Contains(l[0].Reason, tt.reason) {
+					t.Errorf("List()[0] = %+v, want down, %s, %q", l[0], tt.code, tt.reason)
+				}
+				// A lying server takes only its own tools away. (Limits are common: some scripts make it fail as well.)
+				if tt.limits == (Limits{}) && l[1].Status != StatusUp {
+					t.Errorf("List()[1] = %+v, want it up", l[1])
+				}
+				if r := call(t.Context(), u, "web", "{}"); r.Effect != EffectNotSent || r.Code != CodeUnreachable {
+					t.Errorf("Call() to a server that is down = %+v, want not_sent, %s", r, CodeUnreachable)
+				}
+			})
+		}
+	}
+}
+
+func TestListLimitsAreExact(t *testing.T) {
+	two := `{"tools":[1,2]}`
+	paged := on("tools/list", func(w spoken) []string {
+		if strings.Contains(w.params, "second") {
+			return []string{result(w.id, two)}
+		}
+		return []string{result(w.id, `{"tools":[],"nextCursor":"second"}`)}
+	})
+	first := len(`{"tools":[],"nextCursor":"second"}`)
+	tests := []struct {
+		name   string
+		limits Limits
+		code   string
+	}{
+		{"at-every-limit", Limits{CatalogBytes: first + len(two), Pages: 2, Tools: 2}, ""},
+		{"one-byte-past", Limits{CatalogBytes: first + len(two) - 1, Pages: 2, Tools: 2}, CodeCatalog},
+		{"one-page-past", Limits{CatalogBytes: first + len(two), Pages: 1, Tools: 2}, CodeCatalog},
+		{"one-tool-past", Limits{CatalogBytes: first + len(two), Pages: 2, Tools: 1}, CodeCatalog},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			u := upstreams(t, tt.limits, serveScript(t, paged, false).server())
+			if tt.code != "" {
+				down(t, u, tt.code)
+			} else if l := listed(t, u); len(l.Pages) != 2 || string(l.Pages[1]) != two {
+				t.Errorf("Pages = %q, want two, byte for byte", l.Pages)
+			}
+		})
+	}
+}
+
+func TestUnaskedMessagesAreBounded(t *testing.T) {
+	flood := func(n int) script {
+		return on("tools/list", func(w spoken) []string {
+			var lines []string
+			for range n {
+				lines = append(lines, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
+			}
+			return append(lines, result(w.id, onePage))
+		})
+	}
+	for _, tt := range []struct {
+		name string
+		n    int
+		code string
+	}{{"at-the-limit", 20, ""}, {"one-past", 21, CodeProtocol}} {
+		t.Run(tt.name, func(t *testing.T) {
+			u := upstreams(t, Limits{Unasked: 20}, serveScript(t, flood(tt.n), true).server())
+			if tt.code == "" {
+				listed(t, u)
+			} else {
+				down(t, u, tt.code)
+			}
+		})
+	}
+}
+
+func TestServerRequestsAreRefused(t *testing.T) {
+	for _, method := range []string{"sampling/createMessage", "elicitation/create", "roots/list", "tools/call"} {
+		t.Run(method, func(t *testing.T) {
+			answered := make(chan string, 1)
+			srv := serveScript(t, nil, true)
+			srv.script = func(w spoken) []string {
+				if w.method == "" {
+					answered <- w.id
+				}
+				return on("tools/list", func(w spoken) []string {
+					ask := `{"jsonrpc":"2.0","id":"ask-1","method":"` + method + `","params":{"name":"x","message":"m"}}`
+					return []string{ask, result(w.id, onePage)}
+				})(w)
+			}
+			u := upstreams(t, Limits{}, srv.server())
+			listed(t, u)
+			select {
+			case id := <-answered:
+				if id != `"ask-1"` {
+					t.Errorf("the answer has the id %s, want \"ask-1\"", id)
+				}
+			case <-t.Context().Done():
+			case <-time.After(5 * time.Second):
+				t.Fatal("the request was not answered")
+			}
+		})
+	}
+}
+
+func TestHTTPRefusals(t *testing.T) {
+	other := serveScript(t, honest, false)
+	status := func(code int, header ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			for i := 0; i+1 < len(header); i += 2 {
+				w.Header().Set(header[i], header[i+1])
+			}
+			w.WriteHeader(code)
+			fmt.Fprint(w, "secret-token <script>")
+		}
+	}
+	endpoint := func(to string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(w, "event: endpoint\ndata: %s\n\n", to)
+			http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}
+	}
+	tests := []struct {
+		name, kind string
+		handler    http.HandlerFunc
+		code       string
+		reason     string
+	}{
+		{"redirect-to-another-origin", TypeHTTP, status(307, "Location", other.URL), CodeRedirect, "307"},
+		{"redirect-to-itself", TypeHTTP, status(308, "Location", "/elsewhere"), CodeRedirect, "308"},
+		{"redirect-of-sse", TypeSSE, status(302, "Location", other.URL), CodeRedirect, "302"},
+		{"unauthorized", TypeHTTP, status(401), CodeUnreachable, "401 Unauthorized"},
+		{"unavailable", TypeHTTP, status(503), CodeUnreachable, "503 Service Unavailable"},
+		{"sse-not-found", TypeSSE, status(404), CodeUnreachable, "404 Not Found"},
+		{"wrong-type", TypeHTTP, status(200, "Content-Type", "text/html"), CodeUnreachable, "text/html"},
+		{"sse-endpoint-elsewhere", TypeSSE, endpoint(other.URL + "/mcp"), CodeOrigin, "outside the configured origin"},
+		{"sse-endpoint-other-scheme", TypeSSE, endpoint("https://127.0.0.1/mcp"), CodeOrigin, "outside"},
+		{"sse-endpoint-with-user", TypeSSE, endpoint("//user:pw@HOST/mcp"), CodeOrigin, "outside"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			noLeak(t)
+			srv := httptest.NewServer(tt.handler)
+			t.Cleanup(srv.Close)
+			if tt.name == "sse-endpoint-with-user" {
+				srv.Config.Handler = endpoint("//user:pw@" + srv.Listener.Addr().String() + "/mcp")
+			}
+			u := upstreams(t, Limits{}, Server{Name: "w", Type: tt.kind, URL: srv.URL, ConnectTimeout: 5 * time.Second,
+				Headers: []Header{{"Authorization", "Bearer secret-token"}}})
+			reason := down(t, u, tt.code)
+			if !strings.Contains(reason, tt.reason) || strings.Contains(reason, "secret-token") {
+				t.Errorf("Reason = %q, want it to hold %q and no secret", reason, tt.reason)
+			}
+			if n := len(other.seen); n != 0 {
+				t.Errorf("the other origin got %d requests, want none", n)
+			}
+		})
+	}
+}
+
+func TestNobodyListens(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	for _, kind := range []string{TypeHTTP, TypeSSE} {
+		u := upstreams(t, Limits{}, Server{Name: "w", Type: kind, URL: "http://" + addr})
+		if reason := down(t, u, CodeUnreachable); !strings.Contains(reason, "refused") {
+			t.Errorf("Reason = %q, want it to say that the connection was refused", reason)
+		}
+	}
+}
+
+func TestCredentialsGoToOneOrigin(t *testing.T) {
+	var got []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header.Get("X-Key"))
+		w.WriteHeader(500)
+	}))
+	t.Cleanup(srv.Close)
+	u := upstreams(t, Limits{}, Server{Name: "w", Type: TypeHTTP, URL: srv.URL, Headers: []Header{{"x-key", "k"}}})
+	down(t, u, CodeUnreachable)
+	if len(got) == 0 || got[0] != "k" {
+		t.Errorf("headers at the origin = %q, want k", got)
+	}
+	// The round tripper itself, asked for another origin.
+	s := &session{server: Server{URL: srv.URL, Headers: []Header{{"x-key", "k"}}}}
+	s.ctx, s.cancel = context.WithCancel(t.Context())
+	req, _ := http.NewRequest("GET", strings.Replace(srv.URL, "127.0.0.1", "localhost", 1), nil)
+	before := len(got)
+	if _, err := newRoundTripper(s).RoundTrip(req); err == nil || s.fault().code != CodeOrigin || len(got) != before {
+		t.Errorf("RoundTrip(another origin) = %v with fault %v, want it refused", err, s.fault())
+	}
+}
+
+// No server answers before all were asked: were they asked one after the other, none would.
+func TestSlowServersDoNotAddUp(t *testing.T) {
+	noLeak(t)
+	const all = 8
+	var asked atomic.Int32
+	everyone := make(chan struct{})
+	slow := func(w spoken) []string {
+		if w.method == "initialize" {
+			if asked.Add(1) == all {
+				close(everyone)
+			}
+			<-everyone
+		}
+		return honest(w)
+	}
+	var servers []Server
+	for i := range all {
+		s := serveScript(t, slow, false).server()
+		s.Name = fmt.Sprint("slow", i)
+		servers = append(servers, s)
+	}
+	for _, l := range upstreams(t, Limits{}, servers...).List(t.Context()) {
+		if l.Status != StatusUp {
+			t.Errorf("List() = %+v, want it up", l)
+		}
+	}
+}
+
+func TestListIsCancelled(t *testing.T) {
+	noLeak(t)
+	u := upstreams(t, Limits{}, serveScript(t, on("initialize", silence), false).server())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if l := u.List(ctx); l[0].Status != StatusDown || l[0].Code != CodeCancelled {
+		t.Errorf("List(cancelled) = %+v, want %s", l, CodeCancelled)
+	}
+}

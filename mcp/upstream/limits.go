@@ -1,0 +1,77 @@
+package upstream
+
+import (
+	"fmt"
+	"time"
+)
+
+// Defaults of [Limits] and of the timeouts of a [Server].
+const (
+	DefaultResultBytes  = 16 << 20 // bytes of one tools/call result
+	DefaultCatalogBytes = 4 << 20  // bytes of all tools/list results of one server together
+	DefaultPages        = 100      // tools/list pages of one server
+	DefaultTools        = 1000     // tools of one server
+	DefaultUnasked      = 10_000   // messages that a server may send in a minute without being asked
+	DefaultLinks        = 1024     // links with one server
+	DefaultChildren     = 64       // links with one server that is a child process each
+
+	DefaultConnectTimeout = 10 * time.Second
+	DefaultTimeout        = time.Minute
+	DefaultTimeoutTotal   = 10 * time.Minute
+)
+
+// envelopeSlack is what a frame may hold beside the result that it carries: the JSON-RPC members around it.
+const envelopeSlack = 64 << 10
+
+// Limits that nobody needs to set.
+const (
+	// unaskedWindow is the time that Limits.Unasked is for. A flood is a matter of rate: a session may live for months,
+	// and a server that says "ping" twice a minute must not use it up.
+	unaskedWindow = time.Minute
+	// maxOwed is how many requests of a server may wait for our answer. One that asks and does not read what we answer
+	// would otherwise fill our memory.
+	maxOwed = 1000
+	// maxTheirID is the length in bytes of the id of a server's request.
+	maxTheirID = 256
+	// maxListings is how often one List asks a server whose tools change while it is listing them.
+	maxListings = 3
+)
+
+// Limits bound what a server can make this process hold or wait for. A zero member means its default, never
+// "unlimited"; a negative one is refused by [New].
+type Limits struct {
+	ResultBytes  int // bytes of one tools/call result, exactly as received
+	CatalogBytes int // bytes of all tools/list results of one server together
+	Pages        int // tools/list pages of one server
+	Tools        int // tools of one server
+	Unasked      int // requests and notifications that a server may send in one minute of a session
+	Links        int // links with one server, open at once
+	Children     int // the same for a stdio server, which has a process for each
+}
+
+// frame is the size of the largest message that is read: the largest payload and its envelope.
+func (l Limits) frame() int { return max(l.ResultBytes, l.CatalogBytes) + envelopeSlack }
+
+func (l Limits) withDefaults() (Limits, error) {
+	for _, m := range []struct {
+		name  string
+		value *int
+		unset int
+	}{
+		{"ResultBytes", &l.ResultBytes, DefaultResultBytes},
+		{"CatalogBytes", &l.CatalogBytes, DefaultCatalogBytes},
+		{"Pages", &l.Pages, DefaultPages},
+		{"Tools", &l.Tools, DefaultTools},
+		{"Unasked", &l.Unasked, DefaultUnasked},
+		{"Links", &l.Links, DefaultLinks},
+		{"Children", &l.Children, DefaultChildren},
+	} {
+		if *m.value < 0 {
+			return l, fmt.Errorf("limit %s is %d; it must not be negative", m.name, *m.value)
+		}
+		if *m.value == 0 {
+			*m.value = m.unset
+		}
+	}
+	return l, nil
+}

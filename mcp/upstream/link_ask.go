@@ -1,0 +1,224 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"pgfsm/mcp/wire"
+)
+
+// errNoAnswer is the reason of a request whose time is over.
+const errNoAnswer = "it did not answer within the time allowed"
+
+// Members of _meta that belong to one hop. What else begins with the prefix is refused.
+const (
+	metaReserved = "io.modelcontextprotocol/"
+	metaLogLevel = "io.modelcontextprotocol/logLevel"
+)
+
+// Request sends any request but tools/call and those of the handshake, and waits for its answer until ctx ends or, but for
+// subscriptions/listen, the server's Timeout or TimeoutTotal is over, as with a [Link.Call]; that of prompts/get and resources/read
+// stands still as that of a call does. Progress is asked for only if the caller wants it. Nil params are left out, where the revision
+// allows it. What the server says meanwhile and belongs to the request is given to on, in order, in this goroutine: over streamable
+// HTTP all that comes with the response; over stdio and SSE progress, and everything else if no other request is under way. It must
+// not wait for another answer of the server: over stdio and SSE nothing more is read while much waits for it. Where on is nil it goes
+// to the peer. A JSON-RPC error is a Reply. The error is a [*LinkError], or says that the request cannot be sent.
+func (l *Link) Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (Reply, error) {
+	switch method {
+	case methodCall, methodInitialize, methodDiscover:
+		return Reply{}, fmt.Errorf("%s is not sent as a request like others", method)
+	case "":
+		return Reply{}, errors.New("the request has no method")
+	}
+	q, err := l.query(method, params, on)
+	if err != nil {
+		return Reply{}, err
+	}
+	if method != methodListen {
+		ctx, q.clock = l.start(ctx, method)
+		defer l.stop(q.clock)
+	}
+	l.listen() // what the request brings about may be told between requests
+	o := l.ask(ctx, q)
+	if o.fault != nil {
+		return Reply{}, o.fault.linkError()
+	}
+	return Reply{Result: o.Result, Error: o.Error}, nil
+}
+
+// query makes the query of a request.
+func (l *Link) query(method string, params []byte, on func(wire.Message)) (*query, error) {
+	q := &query{id: l.up.ids.Add(1), method: method, on: on}
+	var meta jsontext.Value
+	var err error
+	if params != nil {
+		err = wire.Members(params, func(name string, value jsontext.Value) error {
+			if name == "_meta" {
+				meta = value
+			}
+			return nil
+		})
+	}
+	if err == nil && (l.modern || meta != nil) {
+		meta, q.token, err = l.meta(meta)
+		if q.asked = q.token != nil; err == nil && q.asked {
+			meta, err = ownToken(meta, q.id)
+		}
+		if err == nil {
+			params, err = wire.Set(params, "_meta", meta)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the params of %s: %w", method, err)
+	}
+	if l.modern {
+		q.name = named(method, params)
+	}
+	q.frame = wire.Call(nil, strconv.AppendInt(nil, q.id, 10), method, params)
+	return q, nil
+}
+
+// named is what a request is about, for the header Mcp-Name.
+func named(method string, params []byte) string {
+	member := map[string]string{
+		"prompts/get": "name", "resources/read": "uri", "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId",
+	}[method]
+	if member == "" {
+		return ""
+	}
+	name, err := text(wire.Member(params, member))
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+// meta is the _meta that goes onto the wire for one that is wanted, but for the progress token, and the caller's token. Nil:
+// there is none.
+func (l *Link) meta(wanted jsontext.Value) (meta, token jsontext.Value, err error) {
+	if !l.modern && len(wanted) == 0 {
+		return nil, nil, nil
+	}
+	meta = append(make([]byte, 0, len(wanted)+len(l.hop)+2), '{')
+	if l.modern {
+		meta = append(meta, l.hop...)
+	}
+	put := func(name string, value jsontext.Value) {
+		if len(meta) > 1 {
+			meta = append(meta, ',')
+		}
+		meta = append(append(append(meta, wire.Quote(name)...), ':'), value...)
+	}
+	visit := func(name string, value jsontext.Value) error {
+		switch {
+		case name == tokenMember:
+			if kind := value.Kind(); kind != '"' && kind != '0' {
+				return errors.New("the progress token is neither a string nor a number")
+			}
+			token = value.Clone()
+		case name == sdk.MetaKeyProtocolVersion, name == sdk.MetaKeyClientInfo, name == sdk.MetaKeyClientCapabilities:
+			// ours stand there
+		case name == metaLogLevel && l.modern, !strings.HasPrefix(name, metaReserved):
+			put(name, value)
+		case name == metaLogLevel:
+		default:
+			return fmt.Errorf("_meta has a member %q, which belongs to another hop", name)
+		}
+		return nil
+	}
+	if len(wanted) > 0 {
+		if err := wire.Members(wanted, visit); err != nil {
+			return nil, nil, fmt.Errorf("_meta: %w", err)
+		}
+	}
+	return append(meta, '}'), token, nil
+}
+
+// hop is what every request of the latest revision has in its _meta: members without the braces.
+func (l *Link) hopMembers(version string) []byte {
+	b := append(wire.Quote(sdk.MetaKeyProtocolVersion), ':')
+	b = append(append(b, wire.Quote(version)...), ',')
+	b = append(append(append(b, wire.Quote(sdk.MetaKeyClientInfo)...), ':'), l.clientInfo()...)
+	b = append(append(append(b, ','), wire.Quote(sdk.MetaKeyClientCapabilities)...), ':')
+	return append(b, l.capabilities()...)
+}
+
+// ownToken puts a request's id into its _meta as the progress token.
+func ownToken(meta jsontext.Value, id int64) (jsontext.Value, error) {
+	return wire.Set(meta, tokenMember, strconv.AppendInt(nil, id, 10))
+}
+
+// Notify sends a notification. The error is a [*LinkError], or says that it cannot be sent.
+func (l *Link) Notify(ctx context.Context, method string, params []byte) error {
+	if method == "" || method == methodCall {
+		return errors.New("it is not a notification")
+	}
+	if params != nil {
+		if err := wire.Members(params, func(string, jsontext.Value) error { return nil }); err != nil {
+			return fmt.Errorf("the params of %s: %w", method, err)
+		}
+	}
+	return l.tell(ctx, wire.Call(nil, nil, method, params))
+}
+
+// Answer answers a request of the server, by its id as it came: with a result, or with an error object. A request that does
+// not wait, because it was answered before, or came with a request of ours that is over, is not answered; that is no error.
+func (l *Link) Answer(ctx context.Context, id, result, failed jsontext.Value) error {
+	if (result == nil) == (failed == nil) {
+		return errors.New("an answer is a result or an error")
+	}
+	if result != nil && !result.IsValid() || failed != nil && (!failed.IsValid() || failed.Kind() != '{') {
+		return errors.New("the answer is not strict JSON")
+	}
+	if !l.asked.take(id) {
+		return nil
+	}
+	if failed != nil {
+		return l.tell(ctx, wire.Failure(nil, id, failed))
+	}
+	return l.tell(ctx, wire.Response(nil, id, result))
+}
+
+// tell sends what is not answered.
+func (l *Link) tell(ctx context.Context, frame []byte) error {
+	if f := l.fault(); f != nil {
+		return f.linkError()
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.up.server.ConnectTimeout)
+	defer cancel()
+	if f := l.carrier.tell(ctx, frame); f != nil {
+		return f.linkError()
+	}
+	return nil
+}
+
+// ask sends a request and waits for its answer. If ctx ends before, the server is told, unless the end of its response says
+// so: over HTTP from 2026-07-28 on.
+func (l *Link) ask(ctx context.Context, q *query) outcome {
+	switch f := l.fault(); {
+	case f != nil:
+		return broken(f)
+	case l.polite.Load(): // what begins while the good-bye is said would be cut off by it
+		return broken(&fault{code: CodeClosed, reason: errLinkClosed})
+	}
+	if q.method != methodListen { // which is under way for long, and nobody's answer
+		l.calls.Add(1)
+		defer l.calls.Add(-1)
+	}
+	o := l.carrier.ask(ctx, q)
+	l.asked.drop(q)
+	if o.fault != nil {
+		l.gaveUp.Store(true)
+	}
+	if o.fault != nil && ctx.Err() != nil && l.ctx.Err() == nil && q.method != methodInitialize && q.method != methodDiscover &&
+		(!l.modern || l.up.server.Type != TypeHTTP) && (q.permit == nil || q.permit.touched.Load()) {
+		l.later(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"requestId":%d}}`, noteCancelled, q.id))
+	}
+	return o
+}

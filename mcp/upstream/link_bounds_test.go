@@ -1,0 +1,333 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
+)
+
+func init() {
+	const much = 3 * inboxSize
+	maps.Copy(roles, map[string]func() script{
+		// More notes in a call than fit into an inbox.
+		"talks-much": func() script {
+			return on("tools/call", func(w spoken) []string {
+				var lines []string
+				for i := range much {
+					lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/message","params":{"n":%d}}`, i))
+				}
+				return append(lines, result(w.id, oneResult))
+			})
+		},
+		// The same, and each is heavy.
+		"talks-heavily": func() script {
+			return on("tools/call", func(w spoken) []string {
+				var lines []string
+				for range 16 {
+					lines = append(lines, `{"jsonrpc":"2.0","method":"notifications/message","params":{"x":"`+strings.Repeat("x", heavy)+`"}}`)
+				}
+				return append(lines, result(w.id, oneResult))
+			})
+		},
+		// Requests without end, and it reads no answer.
+		"pings-without-end": func() script {
+			return on("tools/call", func(spoken) []string {
+				var lines []string
+				for i := range 40 * maxOwed {
+					lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d%s","method":"ping"}`, i, strings.Repeat("x", 200)))
+				}
+				return lines
+			})
+		},
+	})
+}
+
+func TestUnaskedMessagesOfLinksAreBounded(t *testing.T) {
+	flood := func(n int) script {
+		return on("tools/list", func(w spoken) []string {
+			var lines []string
+			for range n {
+				lines = append(lines, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
+			}
+			return append(lines, result(w.id, onePage))
+		})
+	}
+	for n, code := range map[int]string{20: "", 21: CodeProtocol} { // in any order
+		l := linked(t, upstreams(t, Limits{Unasked: 20}, serveScript(t, flood(n), true).server()), "web", Peer{Protocol: older})
+		_, err := l.Listing(t.Context(), 0)
+		var e *LinkError
+		if (err == nil) != (code == "") || err != nil && (!errors.As(err, &e) || e.Code != code) {
+			t.Errorf("Listing() with %d messages between = %v, want code %q", n, err, code)
+		}
+	}
+}
+
+// A server may have maxOwed requests that wait for our answer, and not one more; answered ones make room.
+func TestRequestsThatWaitOnALinkAreBounded(t *testing.T) {
+	l := &Link{u: &Upstreams{limits: Limits{Unasked: 10 * maxOwed}}, peer: Peer{Tell: func(wire.Message) {}}}
+	l.ctx, l.cancel = context.WithCancel(t.Context())
+	l.moments = &l.u.moments
+	ask := func(i int) *fault {
+		h, err := readHeard([]byte(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`, i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, pass, f := l.hear(h, nil)
+		if pass != (f == nil) {
+			t.Errorf("hear() number %d = %t, %v", i, pass, f)
+		}
+		return f
+	}
+	for i := range maxOwed {
+		if f := ask(i); f != nil {
+			t.Fatalf("request number %d: %v", i+1, f)
+		}
+	}
+	if !l.asked.take(jsontext.Value("7")) || l.asked.take(jsontext.Value("7")) || l.asked.take(jsontext.Value(`"8"`)) {
+		t.Error("take() is not once for each id, as it was spelled")
+	}
+	if f := ask(maxOwed); f != nil {
+		t.Errorf("a request after an answer: %v, want room", f)
+	}
+	if f := ask(maxOwed + 1); f == nil || f.code != CodeProtocol || l.ctx.Err() == nil {
+		t.Errorf("a request too many: %v, want %s and the link over", f, CodeProtocol)
+	}
+	var a asked
+	one, two := &query{}, &query{}
+	if !a.note([]byte("1"), one) || !a.note([]byte("2"), two) || a.note([]byte("2"), one) {
+		t.Error("note() takes an id that is under way")
+	}
+	a.drop(one)
+	if a.take([]byte("1")) || !a.take([]byte("2")) {
+		t.Error("drop() forgets what came with another query, or does not forget its own")
+	}
+}
+
+// waitingOn is how much waits for the one request under way. Over streamable HTTP nothing waits here.
+func waitingOn(l *Link) int {
+	var d *duplex
+	switch c := l.carrier.(type) {
+	case *pipeCarrier:
+		d = &c.duplex
+	case *sseCarrier:
+		d = &c.duplex
+	default:
+		return inboxSize
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, q := range d.pending { // in any order: there is one
+		return len(q.inbox)
+	}
+	return 0
+}
+
+// Who does not take what comes with its request holds the server, and loses nothing.
+func TestSlowListenersLoseNothing(t *testing.T) {
+	overEach(t, "talks-much", func(t *testing.T, s Server) {
+		u := upstreams(t, Limits{}, s)
+		l := linked(t, u, s.Name, Peer{Protocol: older})
+		n := 0
+		r := l.Call(t.Context(), asCall(t, l, `{}`), func(m wire.Message) {
+			if want := fmt.Sprintf(`{"n":%d}`, n); string(m.Params) != want {
+				t.Errorf("message number %d has params %s", n, m.Params)
+			}
+			n++
+			if n == 1 {
+				eventually(t, "the inbox was full", func() bool { return waitingOn(l) == inboxSize })
+			}
+		})
+		if r.Effect != EffectDone || n != 3*inboxSize {
+			t.Errorf("Call() = %+v after %d messages, want done after %d", r, n, 3*inboxSize)
+		}
+	})
+}
+
+// Of messages that are heavy one waits, and no more.
+func TestHeavyMessagesWaitAlone(t *testing.T) {
+	for _, kind := range []string{TypeStdio, TypeSSE} {
+		s := self(t, "talks-heavily")
+		if kind == TypeSSE {
+			s = serveSSE(t, roles["talks-heavily"]())
+		}
+		l := linked(t, upstreams(t, Limits{}, s), s.Name, Peer{Protocol: older})
+		n := 0
+		r := l.Call(t.Context(), asCall(t, l, `{}`), func(wire.Message) {
+			n++
+			for range 1000 {
+				runtime.Gosched()
+			}
+			if waiting := waitingOn(l); waiting > 1 {
+				t.Errorf("%d heavy messages wait, want at most one", waiting)
+			}
+		})
+		if r.Effect != EffectDone || n != 16 {
+			t.Errorf("Call() = %+v after %d messages, want done after 16", r, n)
+		}
+	}
+}
+
+// A server that asks without end and takes no answer fills no memory, and hangs nobody.
+func TestAServerThatReadsNoAnswer(t *testing.T) {
+	noLeak(t)
+	s := self(t, "pings-without-end")
+	s.ConnectTimeout = 5 * time.Second
+	u := upstreams(t, Limits{Unasked: 1 << 20}, patient(30*time.Second, s))
+	l := linked(t, u, "child", Peer{Protocol: older})
+	before := allocated()
+	if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); r.Effect != EffectUnknown || r.Code != CodeProtocol && r.Code != CodeTimeout {
+		t.Errorf("Call() = %+v, want it lost", r)
+	}
+	if used := allocated() - before; used > 200<<20 {
+		t.Errorf("%d bytes were allocated", used)
+	}
+}
+
+// Many calls at once over one link, over every transport: each gets its own answer and its own progress.
+func TestManyAtOnce(t *testing.T) {
+	overEach(t, "talks", func(t *testing.T, s Server) {
+		u := upstreams(t, Limits{}, s)
+		l := linked(t, u, s.Name, Peer{Protocol: older, Tell: func(wire.Message) {}})
+		listing := heldBy(t, l).Number
+		var wg sync.WaitGroup
+		for i := range 32 {
+			wg.Go(func() {
+				token, n := fmt.Sprintf(`"t%d"`, i), 0
+				r := l.Call(t.Context(), Call{
+					Server: s.Name, Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: listing,
+					Meta: jsontext.Value(`{"progressToken":` + token + `}`),
+				}, func(m wire.Message) {
+					if m.Method == noteProgress {
+						n++
+						if got := string(wire.Member(m.Params, tokenMember)); got != token {
+							t.Errorf("progress for %s came to %s", got, token)
+						}
+					}
+				})
+				if r.Effect != EffectDone || n != 2 {
+					t.Errorf("Call() = %+v with %d times progress, want done with 2", r, n)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// What a server says of itself and of its faults holds no secret and no control characters.
+func TestLinksEchoNoSecret(t *testing.T) {
+	const ok, json = "HTTP/1.1 200 OK\r\n", "Content-Type: application/json\r\n"
+	for _, tt := range []struct{ name, answer string }{
+		{"no-http", hushed + "\r\n\r\n"},
+		{"header-line", ok + hushed + " x\r\n\r\n"},
+		{"content-type", ok + "Content-Type: " + hushed + "\r\nContent-Length: 2\r\n\r\n{}"},
+		{"body", ok + json + "\r\n" + hushed},
+		{"member", ok + json + "\r\n" + fmt.Sprintf(`{"jsonrpc":"2.0",%[1]q:1,%[1]q:2}`, hushed)},
+		{"id", ok + json + "\r\n" + fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{}}`, hushed)},
+		{"error", ok + json + "\r\n" + fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":%q}}`, hushed)},
+		{"revision", ok + json + "\r\n" + fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":%q}}`, hushed)},
+	} {
+		for _, kind := range []string{TypeHTTP, TypeSSE} {
+			t.Run(tt.name+"-"+kind, func(t *testing.T) {
+				s := speaking(t, tt.answer)
+				s.Type = kind
+				_, err := upstreams(t, Limits{}, s).Link(t.Context(), "w", Peer{Protocol: older})
+				if err == nil || part(err.Error()) != "" {
+					t.Errorf("Link() = %v, want an error without the secret", err)
+				}
+			})
+		}
+	}
+	s := serveScript(t, on("initialize", func(w spoken) []string {
+		return []string{result(w.id, `{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"a\u001b[2J k3yk3yk3y","version":"\u202e"}}`)}
+	}), false).server()
+	s.Headers = []Header{{"x-key", "k3yk3yk3y"}}
+	l := linked(t, upstreams(t, Limits{}, s), "web", Peer{Protocol: older})
+	if got := l.Hello().Server; strings.ContainsAny(got.Name+got.Version, "\x1b\u202e") || strings.Contains(got.Name, "k3yk3yk3y") {
+		t.Errorf("Hello().Server = %q, want it printable and without the secret", got)
+	}
+}
+
+func TestAnAnswerBeforeALinksCallIsRefused(t *testing.T) {
+	for _, touched := range []bool{true, false} {
+		l := &Link{u: &Upstreams{limits: Limits{Unasked: 10}}}
+		l.ctx, l.cancel = context.WithCancel(t.Context())
+		d := newDuplex(l)
+		q := &query{id: 3, permit: arm("echo", []byte(`{}`)), inbox: make(chan heard, 1), gone: make(chan struct{})}
+		q.permit.touched.Store(touched)
+		d.pending[3] = q
+		if f := d.receive([]byte(result("3", oneResult))); (f == nil) != touched || len(q.inbox) == 1 != touched {
+			t.Errorf("receive(touched = %t) = %v, want it taken only if the call was sent", touched, f)
+		}
+		if f := d.receive([]byte(result("4", oneResult))); touched && f != nil {
+			t.Errorf("receive(an answer to none) = %v, want it dropped", f)
+		}
+	}
+}
+
+func TestCapabilitiesOfServersAreBounded(t *testing.T) {
+	for size, ok := range map[int]bool{maxCapabilities: true, maxCapabilities + 1: false} { // in any order
+		caps := `{"x":"` + strings.Repeat("y", size-len(`{"x":""}`)) + `"}`
+		_, err := readWelcome([]byte(`{"protocolVersion":"2025-11-25","capabilities":` + caps + `}`))
+		if (err == nil) != ok {
+			t.Errorf("readWelcome(%d bytes of capabilities) = %v, want ok = %t", size, err, ok)
+		}
+	}
+	for _, welcome := range []string{
+		`{"capabilities":[]}`, `{"capabilities":{"a":{"b":1,"b":2}}}`, `{"capabilities":null}`, `{"protocolVersion":1}`, `[]`,
+		`{"supportedVersions":{}}`, `{"supportedVersions":[1]}`, `{"protocolVersion":"a","protocolVersion":"b"}`,
+	} {
+		if _, err := readWelcome([]byte(welcome)); err == nil {
+			t.Errorf("readWelcome(%s) = nil error, want it refused", welcome)
+		}
+	}
+}
+
+// flushing lets every piece of a response go at once, so that its end comes behind it.
+type flushing struct{ http.ResponseWriter }
+
+func (f flushing) Write(p []byte) (int, error) {
+	defer http.NewResponseController(f.ResponseWriter).Flush()
+	return f.ResponseWriter.Write(p)
+}
+
+// Connections are used again, also behind an answer that came as an event: a call costs no handshake.
+func TestConnectionsOfLinksAreUsedAgain(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		inner := serveScript(t, honest, stream)
+		var opened sync.Map
+		srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			opened.Store(r.RemoteAddr, true)
+			inner.ServeHTTP(flushing{rw}, r)
+		}))
+		t.Cleanup(srv.Close)
+		u := upstreams(t, Limits{}, Server{Name: "web", Type: TypeHTTP, URL: srv.URL})
+		const calls = 50
+		for range 2 { // both links have the same connections
+			l := linked(t, u, "web", Peer{Protocol: older})
+			c := asCall(t, l, `{}`)
+			for range calls / 2 {
+				c.RunID = newRun()
+				if r := l.Call(t.Context(), c, nil); r.Effect != EffectDone {
+					t.Fatalf("Call() = %+v, want done", r)
+				}
+			}
+		}
+		n := 0
+		opened.Range(func(any, any) bool { n++; return true })
+		if n > calls/5 { // behind an event, one may be opened while another is read to its end
+			t.Errorf("%d connections for %d calls (stream %t), want few", n, calls, stream)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
+	"pgfsm/policy/canonical"
+)
+
+// paramHeader begins the names of the headers that repeat arguments.
+const paramHeader = "Mcp-Param-"
+
+// maxHeaders bounds [Call.Header].
+const maxHeaders = 100
+
+// leave is where bytes leave the process: a tools/call only against its permit, and nothing else against one. A message that
+// may not leave ends the link.
+func (l *Link) leave(frame []byte, p *permit) *fault {
+	if p != nil {
+		if err := p.leave(frame); err != nil {
+			return l.fail(CodePermit, "the connection refused to send %s: %v", methodCall, err)
+		}
+		if !l.good(p.listing) { // a notification that was read before this moment stops the call
+			return &fault{code: CodeChanged, reason: "the server says that its tools have changed since they were listed"}
+		}
+		return nil
+	}
+	method, _, err := sentMessage(frame)
+	switch {
+	case err != nil:
+		return l.fail(CodePermit, "the connection refused to send what it cannot read: %v", err)
+	case method == methodCall:
+		return l.fail(CodePermit, "the connection refused to send %s: %v", methodCall, errNoPermit)
+	}
+	return nil
+}
+
+// Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or the server's Timeout or TimeoutTotal is over.
+// It asks the server for progress, whether the caller wants any or not; each report begins the Timeout anew. What the
+// server says meanwhile and belongs to the call is given to on, in order, in this goroutine; progress only if the caller wants it.
+// While a request of the server that was passed on, to on or to the peer, waits for [Link.Answer], the Timeout stands still, unless the
+// link is [Link.Modern]; TimeoutTotal and ctx go on. Call never repeats and never follows, and it sends nothing if
+// the server has said since c.Listing that its tools changed. The second Call of a run is refused whatever became of the first,
+// over whichever link or session it was.
+func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned {
+	if f := l.fault(); f != nil {
+		return notSent(f.code, f.reason)
+	}
+	if c.Server != l.up.server.Name {
+		return notSent(CodeInvalid, "the call is for another server")
+	}
+	id := l.up.ids.Add(1)
+	p, token, err := l.arm(c, id)
+	if err != nil {
+		return notSent(CodeInvalid, err.Error())
+	}
+	if !l.u.done.first(c.RunID) {
+		return notSent(CodePermit, "this run has made its call")
+	}
+	ctx, clock := l.start(ctx, methodCall)
+	defer l.stop(clock)
+	if ctx.Err() != nil {
+		return notSent(overCode(ctx), "there was no time to send it")
+	}
+	q := &query{id: id, method: methodCall, name: c.Tool, frame: p.message(id), permit: p, header: c.Header, token: token, asked: true,
+		on: on, clock: clock}
+	l.attend(ctx)
+	o := l.ask(ctx, q)
+	p.state.Store(permitSpent) // whatever comes later, nothing may still be sent for it
+	return l.returned(p, o)
+}
+
+// arm checks the call and makes the one permit for it. Progress is asked for under its id; the token is the caller's, or nil.
+func (l *Link) arm(c Call, id int64) (p *permit, token jsontext.Value, err error) {
+	if err := c.check(); err != nil {
+		return nil, nil, err
+	}
+	if err := checkExtra(c.Extra); err != nil {
+		return nil, nil, err
+	}
+	if err := checkParamHeaders(c.Header); err != nil {
+		return nil, nil, err
+	}
+	meta, token, err := l.meta(c.Meta)
+	if err == nil {
+		meta, err = ownToken(meta, id)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	p = arm(c.Tool, c.Arguments)
+	p.extra, p.meta, p.listing = bytes.Clone(c.Extra), meta, c.Listing
+	return p, token, nil
+}
+
+// checkExtra allows a canonical object with what the repetition of a call brings along.
+func checkExtra(extra jsontext.Value) error {
+	if extra == nil {
+		return nil
+	}
+	same, err := canonical.JSON(extra)
+	if err != nil {
+		return fmt.Errorf("the extra members: %w", err)
+	}
+	if !bytes.Equal(same, extra) {
+		return errors.New("the extra members are not in canonical form")
+	}
+	return wire.Members(extra, func(name string, _ jsontext.Value) error {
+		if name != "inputResponses" && name != "requestState" {
+			return fmt.Errorf("the call has an extra member %q", name)
+		}
+		return nil
+	})
+}
+
+func checkParamHeaders(header map[string]string) error {
+	if len(header) > maxHeaders {
+		return fmt.Errorf("the call has more than %d headers", maxHeaders)
+	}
+	for name := range header { // in any order: all must be good
+		rest, ok := strings.CutPrefix(http.CanonicalHeaderKey(name), paramHeader)
+		if !ok || rest == "" || strings.ContainsFunc(name, func(r rune) bool { return !tokenRune(r) }) {
+			return fmt.Errorf("the call has a header %.40q, which does not begin with %s", name, paramHeader)
+		}
+	}
+	return nil
+}
+
+// returned says what came of a call.
+func (l *Link) returned(p *permit, o outcome) Returned {
+	limit := l.u.limits.ResultBytes
+	switch {
+	case o.fault == nil && o.failed != nil:
+		reason := fmt.Sprintf("it answered with error %d %q", o.failed.Code, o.failed.Message)
+		return Returned{RPCError: o.failed, Code: CodeRPC, Effect: EffectUnknown, Reason: presentable(reason, l.secrets)}
+	case o.fault == nil && len(o.Result) <= limit:
+		return Returned{Result: o.Result, Effect: EffectDone}
+	case o.fault == nil:
+		return Returned{Code: CodeResult, Effect: EffectDone,
+			Reason: fmt.Sprintf("the result has %d bytes; %d are allowed", len(o.Result), limit)}
+	}
+	r := Returned{Effect: EffectNotSent, Code: o.fault.code, Reason: o.fault.reason}
+	if p.touched.Load() {
+		r.Effect = EffectUnknown
+	}
+	if o.fault.code == codeFrame {
+		r.Code = CodeResult
+		if r.Effect == EffectUnknown && (o.large || o.fault.calls == 1) { // it can only have been the answer to this call
+			r.Effect = EffectDone
+		}
+	}
+	return r
+}

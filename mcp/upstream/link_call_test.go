@@ -1,0 +1,477 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgfsm/policy/secret"
+)
+
+// linkCall makes a link, lists, and calls once.
+func linkCall(t *testing.T, u *Upstreams, server, args string) (*Link, Returned) {
+	t.Helper()
+	l := linked(t, u, server, Peer{Protocol: older})
+	return l, l.Call(t.Context(), asCall(t, l, args), nil)
+}
+
+// Every way in which a call goes wrong, over every transport: what holds for sessions holds for links.
+func TestFaultsOfALinksCall(t *testing.T) {
+	const broken = "broken" // a connection: the process died, or the server cannot be reached
+	tests := []struct {
+		role, effect, code string
+		json               bool // over HTTP also as a body of JSON
+		over               bool // the link ends, over any transport
+	}{
+		{"hangs-at-call", EffectUnknown, CodeTimeout, true, false},
+		{"dies-in-its-answer", EffectUnknown, broken, true, false},
+		{"100-MiB", EffectDone, CodeResult, true, false},
+		{"not-json", EffectUnknown, CodeProtocol, true, true},
+		{"not-utf-8", EffectUnknown, CodeProtocol, true, true},
+		{"version-1.0", EffectUnknown, CodeProtocol, true, true},
+		{"result-twice", EffectUnknown, CodeProtocol, true, true},
+		{"result-and-error", EffectUnknown, CodeProtocol, true, true},
+		{"batch", EffectUnknown, CodeProtocol, true, true},
+		{"text-behind", EffectUnknown, CodeProtocol, true, true},
+		{"id-as-text", EffectUnknown, CodeProtocol, true, true},
+		{"echoes-the-secret", EffectUnknown, CodeRPC, true, false},
+		{"elicits", EffectDone, "", false, false},
+		{"samples", EffectDone, "", false, false},
+		{"pings", EffectDone, "", false, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.role, func(t *testing.T) {
+			judge := func(t *testing.T, s Server) {
+				known := Header{"x-key", "Bearer " + echoed}
+				if s.Type == TypeStdio {
+					s.Env = append(s.Env, known)
+				} else {
+					s.Headers = []Header{known}
+				}
+				var l *Link
+				try := func(timeout time.Duration) (r Returned) {
+					u := upstreams(t, Limits{ResultBytes: 1 << 20, CatalogBytes: 1 << 20}, patient(timeout, s))
+					l, r = linkCall(t, u, s.Name, `{}`)
+					return r
+				}
+				before := allocated()
+				var r Returned
+				if tt.code == CodeTimeout {
+					r = timedOut(t, try)
+				} else {
+					r = try(DefaultTimeout)
+				}
+				want := tt.code
+				if want == broken {
+					want = map[bool]string{true: CodeDied, false: CodeUnreachable}[s.Type == TypeStdio]
+				}
+				if r.Effect != tt.effect || r.Code != want {
+					t.Errorf("Call() = %+v, want effect %s, code %q", r, tt.effect, want)
+				}
+				if (r.Code == "") != (string(r.Result) == oneResult) || (r.Code == "") != (r.Reason == "") {
+					t.Errorf("Call() = %+v with the result %s, want the whole result, or a code and a reason", r, r.Result)
+				}
+				if strings.Contains(r.Reason, "s3cret") || tt.code == CodeRPC && !strings.Contains(r.Reason, secret.Mask) {
+					t.Errorf("Reason = %q, want the secret masked", r.Reason)
+				}
+				if used := allocated() - before; tt.code == CodeResult && used > 32<<20 {
+					t.Errorf("%d bytes were allocated for an answer of 100 MiB, want no more than the limits need", used)
+				}
+				if tt.over && (l.Err() == nil || l.ctx.Err() == nil) {
+					t.Error("the link goes on, want it over")
+				}
+				if l.Err() == nil && s.Type == TypeHTTP { // and if it goes on, it works
+					if _, err := l.Listing(t.Context(), 0); err != nil {
+						t.Errorf("Listing() after the fault = %v", err)
+					}
+				}
+			}
+			overEach(t, tt.role, judge)
+			if tt.json {
+				t.Run("http-json", func(t *testing.T) {
+					noLeak(t)
+					judge(t, serveScript(t, roles[tt.role](), false).server())
+				})
+			}
+		})
+	}
+}
+
+// What a call over HTTP can be answered with, and the limits of it.
+func TestEffectsOfALinksCall(t *testing.T) {
+	const limit = 1000
+	large := func(n int) func(w spoken) []string {
+		return func(w spoken) []string { return []string{result(w.id, `"`+strings.Repeat("x", n-2)+`"`)} }
+	}
+	tests := []struct {
+		name   string
+		answer func(w spoken) []string
+		effect string
+		code   string
+	}{
+		{"a-result", says(result("ID", oneResult)), EffectDone, ""},
+		{"a-result-null", says(result("ID", `null`)), EffectDone, ""},
+		{"a-result-with-duplicates", says(result("ID", `{"content":[],"content":[ ]}`)), EffectDone, ""},
+		{"a-result-that-asks-for-input", says(result("ID", `{"resultType":"input_required","inputRequests":{}}`)), EffectDone, ""},
+		{"at-the-size-limit", large(limit), EffectDone, ""},
+		{"one-byte-past", large(limit + 1), EffectDone, CodeResult},
+		{"message-too-large", large(DefaultCatalogBytes + envelopeSlack + 1), EffectDone, CodeResult},
+		{"error-method-not-found", says(failure("ID", -32601)), EffectUnknown, CodeRPC},
+		{"another-id", says(result("99", oneResult)), EffectUnknown, CodeProtocol},
+		{"two-results", says(`{"jsonrpc":"2.0","id":ID,"result":1,"result":2}`), EffectUnknown, CodeProtocol},
+	}
+	for _, stream := range []bool{false, true} {
+		for _, tt := range tests {
+			t.Run(fmt.Sprintf("%s/stream-%t", tt.name, stream), func(t *testing.T) {
+				noLeak(t)
+				srv := serveScript(t, on("tools/call", tt.answer), stream)
+				u := upstreams(t, Limits{ResultBytes: limit}, srv.server())
+				_, r := linkCall(t, u, "web", `{}`)
+				if r.Effect != tt.effect || r.Code != tt.code || (r.Code == "") != (r.Result != nil) || (r.Code == "") != (r.Reason == "") ||
+					(r.RPCError != nil) != (tt.code == CodeRPC) {
+					t.Errorf("Call() = %+v, want effect %s, code %q", r, tt.effect, tt.code)
+				}
+				if n := srv.count(methodCall); n != 1 {
+					t.Errorf("%d calls on the wire, want 1", n)
+				}
+			})
+		}
+	}
+}
+
+func TestResultsOfLinksAreRaw(t *testing.T) {
+	for _, raw := range []string{
+		`{"content":[{"type":"hologram","x":9007199254740993}],"structuredContent":{"n":1e400,"d":1.0},"a":1,"u":"\/"}`,
+		`{ "content" : [ ] , "_meta" : { } }`,
+		`{"content":[],"half":"\ud800"}`,
+	} {
+		for _, stream := range []bool{false, true} {
+			srv := serveScript(t, on("tools/call", func(w spoken) []string { return []string{result(w.id, raw)} }), stream)
+			u := upstreams(t, Limits{}, srv.server())
+			if _, r := linkCall(t, u, "web", `{}`); string(r.Result) != raw || r.Effect != EffectDone {
+				t.Errorf("Call() = %q %+v, want the bytes %q", r.Result, r, raw)
+			}
+		}
+	}
+}
+
+// A server that reads the call and closes the connection, or answers with a status that other clients take as a hint to
+// try again, gets it once; and whether the link goes on.
+func TestALinksCallIsNeverRepeated(t *testing.T) {
+	closing := func(w http.ResponseWriter, _ *http.Request) {
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			conn.Close()
+		}
+	}
+	status := func(code int, kind, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "0")
+			w.Header().Set("Location", "/again")
+			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="/meta"`)
+			w.Header().Set("Content-Type", kind)
+			w.WriteHeader(code)
+			fmt.Fprint(w, body)
+		}
+	}
+	const stream = "text/event-stream"
+	tests := []struct {
+		name   string
+		answer http.HandlerFunc
+		code   string
+		reason string
+		over   bool
+	}{
+		{"connection-closed", closing, CodeUnreachable, "EOF", false},
+		{"not-found-404", status(404, "", ""), CodeUnreachable, "forgotten the session", true},
+		{"unauthorized-401", status(401, "", ""), CodeUnreachable, "401 Unauthorized", false},
+		{"error-500", status(500, "", ""), CodeUnreachable, "500 Internal", false},
+		{"unavailable-503", status(503, "", ""), CodeUnreachable, "503 Service", false},
+		{"redirect-307", status(307, "", ""), CodeRedirect, "307", true},
+		{"redirect-308", status(308, "", ""), CodeRedirect, "308", true},
+		{"status-400-with-error", status(400, "", `{"jsonrpc":"2.0","id":3,"error":{"code":-32020,"message":"no"}}`), CodeRPC, "-32020", false},
+		{"status-400-with-anothers-error", status(400, "", `{"jsonrpc":"2.0","id":9,"error":{"code":-32020,"message":"no"}}`),
+			CodeUnreachable, "400", false},
+		{"accepted-202", status(202, "", ""), CodeProtocol, "no answer", false},
+		{"a-page", status(200, "text/html", "<html>"), CodeUnreachable, "text/html", false},
+		{"stream-ends-at-once", status(200, stream, ""), CodeUnreachable, "ended without an answer", false},
+		{"stream-to-be-resumed", status(200, stream, "id: 1\nretry: 1\ndata: \n\n"), CodeUnreachable, "ended without", false},
+		{"stream-cut-in-an-event", status(200, stream, "data: {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}\n"), CodeUnreachable, "ended", false},
+		{"a-request-for-an-answer", status(200, "application/json", pingAsk), CodeProtocol, "in place of the answer", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			noLeak(t)
+			srv := serveScript(t, honest, false)
+			var calls, others atomic.Int32
+			inner := srv.Config.Handler
+			srv.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set(sessionHeader, "one")
+				body := readAll(r)
+				switch {
+				case strings.Contains(body, `"method":"tools/call"`):
+					calls.Add(1)
+					tt.answer(w, r)
+					return
+				case r.Method != http.MethodPost && r.Method != http.MethodDelete:
+					others.Add(1)
+				}
+				r.Body = readCloser(body)
+				inner.ServeHTTP(w, r)
+			})
+			u := upstreams(t, Limits{}, patient(10*time.Second, srv.server()))
+			l, r := linkCall(t, u, "web", `{}`)
+			if r.Effect != EffectUnknown || r.Code != tt.code || !strings.Contains(r.Reason, tt.reason) {
+				t.Errorf("Call() = %+v, want %s, unknown, %q", r, tt.code, tt.reason)
+			}
+			// The rest of a stream may be asked for, with a GET.
+			if asked := tt.name == "stream-to-be-resumed"; calls.Load() != 1 || (others.Load() == 1) != asked {
+				t.Errorf("the server got %d calls and %d other requests, want 1 and, for the rest, 1: %t", calls.Load(), others.Load(), asked)
+			}
+			if over := l.Err() != nil; over != tt.over {
+				t.Errorf("Err() = %v, want the link over: %t", l.Err(), tt.over)
+			}
+		})
+	}
+}
+
+// A length is a claim: for none room is made beyond the limits, and for a large one only as it comes.
+func TestALengthThatIsClaimed(t *testing.T) {
+	for _, tt := range []struct {
+		length int64
+		code   string
+		effect string
+	}{
+		{1 << 50, CodeResult, EffectDone},
+		{int64(Limits{ResultBytes: DefaultResultBytes, CatalogBytes: DefaultCatalogBytes}.frame()) + 1, CodeResult, EffectDone},
+		{int64(Limits{ResultBytes: DefaultResultBytes, CatalogBytes: DefaultCatalogBytes}.frame()), CodeUnreachable, EffectUnknown},
+		{believed, CodeUnreachable, EffectUnknown},
+	} {
+		inner := serveScript(t, honest, false)
+		srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			body := readAll(r)
+			if strings.Contains(body, methodCall) {
+				rw.Header().Set("Content-Type", "application/json")
+				rw.Header().Set("Content-Length", fmt.Sprint(tt.length))
+				rw.Write([]byte("{"))
+				return
+			}
+			r.Body = readCloser(body)
+			inner.ServeHTTP(rw, r)
+		}))
+		t.Cleanup(srv.Close)
+		u := upstreams(t, Limits{}, Server{Name: "web", Type: TypeHTTP, URL: srv.URL})
+		before := allocated()
+		_, r := linkCall(t, u, "web", `{}`)
+		if r.Code != tt.code || r.Effect != tt.effect {
+			t.Errorf("Call() answered with a length of %d = %+v, want %s, %s", tt.length, r, tt.code, tt.effect)
+		}
+		if used := allocated() - before; used > 2*believed {
+			t.Errorf("%d bytes were allocated for a length of %d", used, tt.length)
+		}
+	}
+}
+
+// The server's address is gone when the call is made, on no connection that is kept: it was not sent.
+func TestALinksCallWithoutConnectionIsNotSent(t *testing.T) {
+	srv := serveScript(t, honest, false)
+	u := upstreams(t, Limits{}, srv.server())
+	l := linked(t, u, "web", Peer{Protocol: older})
+	c := asCall(t, l, `{}`)
+	srv.Server.Close()
+	l.up.pool.exchanger.close()
+	if r := l.Call(t.Context(), c, nil); r.Effect != EffectNotSent || r.Code != CodeUnreachable || !strings.Contains(r.Reason, "refused") {
+		t.Errorf("Call() = %+v, want %s, not_sent", r, CodeUnreachable)
+	}
+}
+
+func TestCallsThatALinkDoesNotSend(t *testing.T) {
+	srv := serveScript(t, honest, false)
+	u := upstreams(t, Limits{}, srv.server())
+	l := linked(t, u, "web", Peer{Protocol: older})
+	valid := asCall(t, l, `{"a":1}`)
+	tests := []struct {
+		name   string
+		change func(c *Call)
+		code   string
+	}{
+		{"zero-call", func(c *Call) { *c = Call{} }, CodeInvalid},
+		{"no-run", func(c *Call) { c.RunID = "" }, CodeInvalid},
+		{"no-tool", func(c *Call) { c.Tool = "" }, CodeInvalid},
+		{"arguments-null", func(c *Call) { c.Arguments = []byte(`null`) }, CodeInvalid},
+		{"arguments-unordered", func(c *Call) { c.Arguments = []byte(`{"b":1,"a":1}`) }, CodeInvalid},
+		{"arguments-duplicate", func(c *Call) { c.Arguments = []byte(`{"a":1,"a":1}`) }, CodeInvalid},
+		{"another-server", func(c *Call) { c.Server = "elsewhere" }, CodeInvalid},
+		{"no-listing", func(c *Call) { c.Listing = 0 }, CodeChanged},
+		{"extra-of-another-name", func(c *Call) { c.Extra = []byte(`{"task":{}}`) }, CodeInvalid},
+		{"extra-that-are-arguments", func(c *Call) { c.Extra = []byte(`{"arguments":{"a":2}}`) }, CodeInvalid},
+		{"extra-not-canonical", func(c *Call) { c.Extra = []byte(`{"requestState":"x","inputResponses":{}}`) }, CodeInvalid},
+		{"extra-no-object", func(c *Call) { c.Extra = []byte(`[]`) }, CodeInvalid},
+		{"meta-no-object", func(c *Call) { c.Meta = []byte(`7`) }, CodeInvalid},
+		{"meta-with-duplicates", func(c *Call) { c.Meta = []byte(`{"a":1,"a":2}`) }, CodeInvalid},
+		{"meta-with-duplicates-inside", func(c *Call) { c.Meta = []byte(`{"a":{"b":1,"b":2}}`) }, CodeInvalid},
+		{"meta-of-another-hop", func(c *Call) { c.Meta = []byte(`{"io.modelcontextprotocol/subscriptionId":1}`) }, CodeInvalid},
+		{"meta-with-text-behind", func(c *Call) { c.Meta = []byte(`{}}`) }, CodeInvalid},
+		{"token-that-is-none", func(c *Call) { c.Meta = []byte(`{"progressToken":{}}`) }, CodeInvalid},
+		{"header-of-another-name", func(c *Call) { c.Header = map[string]string{"Authorization": "x"} }, CodeInvalid},
+		{"header-without-a-name", func(c *Call) { c.Header = map[string]string{"Mcp-Param-": "x"} }, CodeInvalid},
+		{"header-that-is-no-token", func(c *Call) { c.Header = map[string]string{"Mcp-Param-a b": "x"} }, CodeInvalid},
+		{"too-many-headers", func(c *Call) {
+			c.Header = map[string]string{}
+			for i := range maxHeaders + 1 {
+				c.Header[fmt.Sprint(paramHeader, i)] = "x"
+			}
+		}, CodeInvalid},
+		{"header-with-a-line-break", func(c *Call) { c.Header = map[string]string{"Mcp-Param-A": "x\r\ny: z"} }, CodeUnreachable},
+	}
+	for i, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := valid
+			c.RunID = fmt.Sprint("link-not-sent-", i)
+			tt.change(&c)
+			if r := l.Call(t.Context(), c, nil); r.Code != tt.code || r.Effect != EffectNotSent {
+				t.Errorf("Call(%+v) = %+v, want %s, not_sent", c, r, tt.code)
+			}
+		})
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r := l.Call(over, asCall(t, l, `{}`), nil); r.Effect != EffectNotSent || r.Code != CodeCancelled {
+		t.Errorf("Call(cancelled) = %+v, want %s, not_sent", r, CodeCancelled)
+	}
+	if n := srv.count(methodCall); n != 0 {
+		t.Errorf("%d calls on the wire, want none", n)
+	}
+	again := asCall(t, l, `{}`)
+	if r := l.Call(t.Context(), again, nil); r.Effect != EffectDone {
+		t.Fatalf("Call() = %+v, want done", r)
+	}
+	another := linked(t, u, "web", Peer{Protocol: older})
+	again.Listing = heldBy(t, another).Number
+	if r := another.Call(t.Context(), again, nil); r.Code != CodePermit || r.Effect != EffectNotSent {
+		t.Errorf("Call() of the same run over another link = %+v, want %s", r, CodePermit)
+	}
+	listed(t, u)
+	again.Listing = latest(u, "web")
+	if r := u.Call(t.Context(), again); r.Code != CodePermit || r.Effect != EffectNotSent || srv.count(methodCall) != 1 {
+		t.Errorf("Upstreams.Call() of the same run = %+v, want %s", r, CodePermit)
+	}
+	again.RunID, again.Meta = newRun(), []byte(`{}`)
+	if r := u.Call(t.Context(), again); r.Code != CodeInvalid || r.Effect != EffectNotSent {
+		t.Errorf("Upstreams.Call() with a _meta = %+v, want %s", r, CodeInvalid)
+	}
+}
+
+// What leaves is held to the permit, byte for byte.
+func TestAMessageLeavesAgainstItsPermitOnly(t *testing.T) {
+	mint := func() *permit {
+		p := arm("echo", []byte(`{"a":1}`))
+		p.extra, p.meta, p.listing = []byte(`{"requestState":"s"}`), []byte(`{"x":1}`), 1
+		return p
+	}
+	good := string(mint().message(7))
+	if want := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"a":1},` +
+		`"requestState":"s","_meta":{"x":1}}}`; good != want {
+		t.Fatalf("message() = %s, want %s", good, want)
+	}
+	replace := func(a, b string) string {
+		if !strings.Contains(good, a) {
+			t.Fatalf("%q is not in the message", a)
+		}
+		return strings.Replace(good, a, b, 1)
+	}
+	spent := mint()
+	spent.state.Store(permitSpent)
+	tests := []struct {
+		name   string
+		permit *permit
+		frame  string
+		passes bool
+	}{
+		{"exactly-the-permit", mint(), good, true},
+		{"another-id-of-ours", mint(), replace(":7", ":12345"), true},
+		{"no-permit", nil, good, false},
+		{"zero-permit", &permit{}, good, false},
+		{"spent-permit", spent, good, false},
+		{"written-permit", func() *permit { p := mint(); p.state.Store(permitWritten); return p }(), good, false},
+		{"another-tool", mint(), replace(`"echo"`, `"Echo"`), false},
+		{"other-arguments", mint(), replace(`{"a":1}`, `{"a":2}`), false},
+		{"other-extra", mint(), replace(`"s"`, `"t"`), false},
+		{"without-extra", mint(), replace(`"requestState":"s",`, ``), false},
+		{"other-meta", mint(), replace(`"x":1`, `"x":2`), false},
+		{"without-meta", mint(), replace(`,"_meta":{"x":1}`, ``), false},
+		{"one-member-more", mint(), replace(`}}}`, `},"task":{}}}`), false},
+		{"arguments-again", mint(), replace(`}}}`, `},"arguments":{}}}`), false},
+		{"method-again", mint(), good[:len(good)-1] + `,"method":"ping"}`, false},
+		{"text-behind", mint(), good + "{}", false},
+		{"a-line-behind", mint(), good + "\n" + good, false},
+		{"cut-off", mint(), good[:len(good)-1], false},
+		{"id-no-number", mint(), replace(":7", `:"7"`), false},
+		{"id-missing", mint(), replace(`"id":7,`, ``), false},
+		{"another-method", mint(), replace("tools/call", "tools/list"), false},
+		{"nothing", mint(), "", false},
+		{"an-honest-request-without-permit", nil, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, true},
+		{"a-hidden-call", nil, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{},"method":"tools/call"}`, false},
+		{"a-call-in-escapes", nil, `{"jsonrpc":"2.0","id":1,"method":"tools\/call","params":{}}`, false},
+		{"a-call-as-a-notification", nil, `{"jsonrpc":"2.0","method":"tools/call","params":{}}`, false},
+		{"what-cannot-be-read", nil, `{"jsonrpc":`, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := &Link{}
+			l.ctx, l.cancel = context.WithCancel(t.Context())
+			f := l.leave([]byte(tt.frame), tt.permit)
+			if (f == nil) != tt.passes || !tt.passes && (f.code != CodePermit || l.ctx.Err() == nil) {
+				t.Errorf("leave(%s) = %v, want passes = %t, else the link over", tt.frame, f, tt.passes)
+			}
+			if tt.passes && tt.permit != nil {
+				if f := l.leave([]byte(tt.frame), tt.permit); f == nil {
+					t.Error("leave() passed twice")
+				}
+			}
+		})
+	}
+	if err := mint().write([]byte(`{"name":"echo","arguments":{"a":1}}`)); err == nil {
+		t.Error("the guarded connection took a link's permit, want it refused: the message has not all that is armed")
+	}
+}
+
+// FuzzLeave: whatever leaves against a permit is JSON that is read as the permit's call.
+func FuzzLeave(f *testing.F) {
+	f.Add([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"a":1}}}`))
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		if arm("echo", []byte(`{"a":1}`)).leave(frame) != nil {
+			return
+		}
+		method, id, err := sentMessage(frame)
+		if err != nil || method != methodCall || id <= 0 || !bytes.Contains(frame, []byte(`"arguments":{"a":1}}}`)) {
+			t.Errorf("leave(%s) passed, and is read as %q, %d, %v", frame, method, id, err)
+		}
+	})
+}
+
+// A call that nobody could connect for, or that a header stopped, was not sent; nobody listens at all.
+func TestLinksToNobody(t *testing.T) {
+	n, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := n.Addr().String()
+	n.Close()
+	for _, kind := range []string{TypeHTTP, TypeSSE} {
+		noLeak(t)
+		u := upstreams(t, Limits{}, Server{Name: "w", Type: kind, URL: "http://" + addr})
+		_, err := u.Link(t.Context(), "w", Peer{})
+		var e *LinkError
+		if !errors.As(err, &e) || e.Code != CodeUnreachable || !strings.Contains(e.Reason, "refused") {
+			t.Errorf("Link() = %v, want %s: the connection was refused", err, CodeUnreachable)
+		}
+	}
+}

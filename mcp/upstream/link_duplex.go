@@ -1,0 +1,158 @@
+package upstream
+
+import (
+	"context"
+	"sync"
+
+	"pgfsm/mcp/wire"
+)
+
+// inboxSize is how many messages of the server may wait for who asked. Then its reader waits, and so does the server. One of
+// more than heavy bytes waits alone, so that what waits is bounded in bytes too.
+const (
+	inboxSize = 64
+	heavy     = 64 << 10
+)
+
+// A duplex is what stdio and SSE have in common: all that the server says comes on one stream, which one goroutine reads.
+type duplex struct {
+	l *Link
+	// send lets a message leave the process, against the permit if it is a tools/call.
+	send func(ctx context.Context, frame []byte, p *permit) *fault
+
+	mu      sync.Mutex
+	pending map[int64]*query // requests of ours that have no answer yet
+}
+
+func newDuplex(l *Link) duplex { return duplex{l: l, pending: make(map[int64]*query)} }
+
+func (d *duplex) ask(ctx context.Context, q *query) outcome {
+	q.inbox, q.gone = make(chan heard, inboxSize), make(chan struct{})
+	d.mu.Lock()
+	d.pending[q.id] = q
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		delete(d.pending, q.id)
+		d.mu.Unlock()
+		close(q.gone)
+	}()
+	if f := d.send(ctx, q.frame, q.permit); f != nil {
+		return broken(f)
+	}
+	for {
+		select {
+		case h := <-q.inbox:
+			if h.Method == "" {
+				return outcome{heard: h}
+			}
+			if h.taken != nil {
+				close(h.taken)
+			}
+			d.l.passDuring(ctx, h.Message, q)
+		case <-ctx.Done():
+			return broken(&fault{code: overCode(ctx), reason: errNoAnswer})
+		case <-d.l.ctx.Done():
+			return d.rest(q)
+		}
+	}
+}
+
+// rest is the outcome of a request when the link is over: the answer may have come right before.
+func (d *duplex) rest(q *query) outcome {
+	for {
+		select {
+		case h := <-q.inbox:
+			if h.Method == "" {
+				return outcome{heard: h}
+			}
+		default:
+			return broken(d.l.fault())
+		}
+	}
+}
+
+func (d *duplex) tell(ctx context.Context, frame []byte) *fault { return d.send(ctx, frame, nil) }
+
+// receive takes one message of the stream. A fault is the link's.
+func (d *duplex) receive(doc []byte) *fault {
+	h, f := d.l.read(doc)
+	if f != nil {
+		return f
+	}
+	if h.Method == "" {
+		return d.answer(h)
+	}
+	q := d.owner(h.Message)
+	m, pass, f := d.l.hear(h, q)
+	switch {
+	case f != nil || !pass:
+	case q != nil && len(doc) > heavy:
+		taken := make(chan struct{})
+		d.deliver(q, heard{Message: m, taken: taken})
+		select {
+		case <-taken:
+		case <-q.gone:
+		case <-d.l.ctx.Done():
+		}
+	case q != nil:
+		d.deliver(q, heard{Message: m})
+	default:
+		d.l.pass(m, nil)
+	}
+	return f
+}
+
+// answer takes a response. One to a request that was given up, or to none, is dropped, and counts as what nobody asked for.
+func (d *duplex) answer(h heard) *fault {
+	d.mu.Lock()
+	q := d.pending[h.id]
+	delete(d.pending, h.id)
+	d.mu.Unlock()
+	if q == nil {
+		return d.unasked()
+	}
+	if q.permit != nil && !q.permit.touched.Load() {
+		return d.l.fail(CodeProtocol, "it answered a call that had not been sent")
+	}
+	d.deliver(q, h)
+	return nil
+}
+
+// unasked counts what came and is for nobody.
+func (d *duplex) unasked() *fault {
+	if d.l.tolerate(d.l.u.limits.Unasked) != nil {
+		return d.l.fault()
+	}
+	return nil
+}
+
+func (d *duplex) deliver(q *query, h heard) {
+	select {
+	case q.inbox <- h:
+	case <-q.gone:
+	case <-d.l.ctx.Done():
+	}
+}
+
+// owner is the request of ours that a message belongs to: the one it names, else, if exactly one is under way, that.
+// Subscriptions, which are under way for long, get only what names them, and so do requests of the link itself.
+func (d *duplex) owner(m wire.Message) *query {
+	id := owner(m)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if id != 0 || m.Method == noteProgress {
+		return d.pending[id]
+	}
+	var one *query
+	for _, q := range d.pending { // in any order: there is one, or it does not matter which
+		switch {
+		case q.method == methodListen:
+		case one != nil || q.on == nil:
+			return nil
+		default:
+			one = q
+		}
+	}
+	return one
+}

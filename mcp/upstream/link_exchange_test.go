@@ -1,0 +1,268 @@
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A rawServer accepts connections and gives each to serve, with its number. What serve leaves open is closed.
+type rawServer struct {
+	addr string
+	mu   sync.Mutex
+	open int // how many connections there were
+}
+
+func serveRaw(t *testing.T, serve func(conn net.Conn, number int)) *rawServer {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &rawServer{addr: listener.Addr().String()}
+	var all sync.WaitGroup
+	var conns sync.Map
+	all.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.open++
+			number := s.open
+			s.mu.Unlock()
+			conns.Store(conn, true)
+			all.Go(func() {
+				defer conn.Close()
+				serve(conn, number)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		conns.Range(func(conn, _ any) bool { conn.(net.Conn).Close(); return true })
+		all.Wait()
+	})
+	return s
+}
+
+// each reads requests to the connection's end, and calls answer with the number and the body of each.
+func each(conn net.Conn, answer func(n int, body string) (more bool)) {
+	src := bufio.NewReader(conn)
+	for n := 1; ; n++ {
+		req, err := http.ReadRequest(src)
+		if err != nil {
+			return
+		}
+		body, err := io.ReadAll(req.Body)
+		if err != nil || !answer(n, string(body)) {
+			return
+		}
+	}
+}
+
+// What is said in place of CLOSE in a response: the connection ends there.
+const hangUp = "CLOSE"
+
+// write writes a response of a table. It reports whether the connection stays open.
+func write(conn net.Conn, response string) bool {
+	response, end := strings.CutSuffix(response, hangUp)
+	_, err := io.WriteString(conn, response)
+	return err == nil && !end
+}
+
+const (
+	plain     = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+	lastChunk = "0\r\n\r\n"
+)
+
+// exchanging is an exchanger of a raw server.
+func (s *rawServer) exchanging(t *testing.T) (*transport, *httpRequest) {
+	t.Helper()
+	r := newRoad(Server{URL: "http://" + s.addr}, nil)
+	tr := r.transport()
+	t.Cleanup(tr.close)
+	return tr, &httpRequest{method: http.MethodPost, target: r.origin, header: http.Header{}, frame: []byte("x"), permit: arm("echo", nil)}
+}
+
+// A permit is touched before a byte of the call may be on the wire, and not before.
+func TestWhenAPermitIsTouched(t *testing.T) {
+	noLeak(t)
+	srv := serveRaw(t, func(conn net.Conn, _ int) {
+		each(conn, func(int, string) bool { return write(conn, plain) })
+	})
+	for _, tt := range []struct {
+		name    string
+		spoil   func(r *httpRequest)
+		touched bool
+	}{
+		{"context-is-over", nil, false},
+		{"sent", func(*httpRequest) {}, true},
+		{"sent-though-long", func(r *httpRequest) { r.frame = make([]byte, 1<<20) }, true},
+		{"nothing-to-connect-to", func(r *httpRequest) {
+			target := *r.target
+			r.target, target.Host = &target, "127.0.0.1:0"
+		}, false},
+		{"value-that-cannot-be-sent", func(r *httpRequest) { r.header = http.Header{"X": {"a\r\nb"}} }, false},
+		{"name-that-cannot-be-sent", func(r *httpRequest) { r.header = http.Header{"X y": {"a"}} }, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tr, r := srv.exchanging(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tt.spoil == nil {
+				cancel()
+			} else {
+				tt.spoil(r)
+			}
+			resp, err := tr.trip(ctx, r)
+			if err == nil {
+				io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+			}
+			if r.permit.touched.Load() != tt.touched || (err == nil) != strings.HasPrefix(tt.name, "sent") {
+				t.Errorf("trip() = %v, touched = %t, want %t", err, r.permit.touched.Load(), tt.touched)
+			}
+		})
+	}
+}
+
+// TestACallIsNeverSentAgain: on a connection that the server closes without an answer, new or used before.
+func TestACallIsNeverSentAgain(t *testing.T) {
+	for _, used := range []bool{false, true} {
+		t.Run(map[bool]string{false: "new-connection", true: "used-connection"}[used], func(t *testing.T) {
+			noLeak(t)
+			var mu sync.Mutex
+			arrived := 0
+			srv := serveRaw(t, func(conn net.Conn, _ int) {
+				each(conn, func(_ int, body string) bool {
+					if body == "first" {
+						return write(conn, plain)
+					}
+					mu.Lock()
+					arrived++
+					mu.Unlock()
+					return write(conn, hangUp)
+				})
+			})
+			tr, r := srv.exchanging(t)
+			if used {
+				first := *r
+				first.frame, first.permit = []byte("first"), nil
+				resp, err := tr.trip(t.Context(), &first)
+				if err != nil {
+					t.Fatal(err)
+				}
+				io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+			}
+			if resp, err := tr.trip(t.Context(), r); err == nil {
+				resp.Body.Close()
+				t.Errorf("trip() = %s, want an error", resp.Status)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if arrived != 1 {
+				t.Errorf("the call arrived %d times", arrived)
+			}
+		})
+	}
+}
+
+// Many calls at once to a server that closes every third connection without an answer: each call gets its own answer, or it is
+// unknown what became of it, and no call arrives twice.
+func TestManyCallsToAServerThatHangsUp(t *testing.T) {
+	const callers, calls = 64, 20
+	noLeak(t)
+	var mu sync.Mutex
+	arrived := make(map[string]int)
+	served := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w := readWire([]byte(readAll(r)))
+		if w.method != methodCall {
+			rw.Header().Set("Content-Type", "application/json")
+			if w.id != "" {
+				io.WriteString(rw, honest(w)[0])
+			}
+			return
+		}
+		mu.Lock()
+		arrived[w.params]++
+		served++
+		hang, last := served%3 == 0, served%5 == 0
+		mu.Unlock()
+		if hang {
+			panic(http.ErrAbortHandler)
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		if last {
+			rw.Header().Set("Connection", "close")
+		}
+		io.WriteString(rw, result(w.id, w.params))
+	}))
+	t.Cleanup(srv.Close)
+	u := upstreams(t, Limits{}, patient(time.Minute, Server{Name: "s", Type: TypeHTTP, URL: srv.URL}))
+	var wg sync.WaitGroup
+	links := []*Link{linked(t, u, "s", Peer{Protocol: older}), linked(t, u, "s", Peer{Protocol: older})}
+	for i := range callers {
+		l := links[i%len(links)]
+		c := asCall(t, l, `{}`)
+		wg.Go(func() {
+			for n := range calls {
+				c := c
+				c.RunID = newRun()
+				c.Arguments = fmt.Appendf(nil, `{"caller":%d,"number":%d}`, i, n)
+				r := l.Call(t.Context(), c, nil)
+				switch {
+				case r.Effect == EffectDone && strings.Contains(string(r.Result), string(c.Arguments)):
+				case r.Effect == EffectUnknown && r.Code == CodeUnreachable:
+				default:
+					t.Errorf("Call(%s) = %+v with the result %s", c.Arguments, r, r.Result)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	if len(arrived) != callers*calls {
+		t.Errorf("%d of %d calls arrived", len(arrived), callers*calls)
+	}
+	for params, n := range arrived { // in any order
+		if n != 1 {
+			t.Errorf("%s arrived %d times", params, n)
+		}
+	}
+}
+
+// What a server calls itself goes nowhere: messages are for the host that the operator names.
+func TestAnEndpointIsAtTheHostThatIsConfigured(t *testing.T) {
+	for _, tt := range []struct{ name, endpoint string }{
+		{"path", "/m"},
+		{"same", "http://kit.example/m"},
+		{"capital-letters", "http://KIT.example/m"},
+		{"port-said", "http://kit.example:80/m"},
+		{"port-empty", "http://kit.example:/m"},
+		{"letters-that-become-others", "http://\u212ait.example/m"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRoad(Server{URL: "http://kit.example/sse"}, func(code, _ string, _ ...any) *fault { return &fault{code: code} })
+			target, f := r.endpoint([]byte(tt.endpoint), nil)
+			switch {
+			case f != nil && (f.code != CodeOrigin || tt.name == "path" || tt.name == "same"):
+				t.Errorf("endpoint() = %v", f)
+			case f == nil && target.String() != "http://kit.example/m":
+				t.Errorf("endpoint() = %s", target)
+			}
+		})
+	}
+}

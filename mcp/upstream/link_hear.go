@@ -1,0 +1,206 @@
+package upstream
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"pgfsm/deadline"
+	"pgfsm/mcp/wire"
+)
+
+// Notifications of a server that a link itself understands, and one of ours.
+const (
+	noteProgress = "notifications/progress"
+	tokenMember  = "progressToken"
+)
+
+// A query is one request of ours on its way.
+type query struct {
+	id     int64
+	method string
+	name   string            // what it is about, for the header Mcp-Name; empty: nothing that has a name
+	frame  []byte            // the message
+	permit *permit           // of a tools/call; nil refuses one
+	header map[string]string // more headers, over HTTP
+	token  jsontext.Value    // the caller's progress token, raw; nil: the caller wants no progress
+	asked  bool              // for progress, with the id as the token
+	on     func(wire.Message)
+	clock  *deadline.Clock // nil: the time of a context alone
+
+	inbox chan heard    // what the reader of a [duplex] has for it
+	gone  chan struct{} // closed when nobody takes from inbox any more
+}
+
+// An outcome is what a request came to. There is an answer if fault is nil.
+type outcome struct {
+	heard
+	fault  *fault
+	status int  // of HTTP, if it was not a success
+	large  bool // the answer is over the size limit
+}
+
+func broken(f *fault) outcome { return outcome{fault: f} }
+
+// hear takes a request or notification of the server that came with q, or with none. If pass, it is for others: the
+// query's on, or the peer. The fault is the link's.
+func (l *Link) hear(h heard, q *query) (m wire.Message, pass bool, f *fault) {
+	if l.tolerate(l.u.limits.Unasked) != nil {
+		return m, false, l.fault()
+	}
+	switch {
+	case h.Method == noteToolsChanged:
+		l.changed()
+	case h.Method == noteCancelled && h.ID == nil && !h.unfit:
+		l.asked.withdraw(wire.Member(h.Params, "requestId"))
+	}
+	switch {
+	case h.ID == nil && (h.unfit || h.Method == noteProgress && !untoken(&h.Message, q)):
+		return m, false, nil
+	case h.ID == nil && h.Method == noteAcknowledged && (q == nil || q.method != methodListen):
+		return m, false, nil // of a subscription of our own
+	case h.ID == nil:
+		return h.Message, true, nil
+	case h.unfit && !json256(h.ID): // not even an error can name it
+		return m, false, nil
+	}
+	switch {
+	case h.unfit:
+		f = l.refuse(h.ID, wire.InvalidRequest, "it is not a request")
+	case h.Method == methodPing:
+		f = l.later(wire.Response(nil, h.ID, []byte("{}")))
+	case l.peer.Tell == nil && (q == nil || q.on == nil):
+		f = l.refuse(h.ID, wire.MethodNotFound, "it is not supported")
+	case !l.asked.note(h.ID, q):
+		f = l.fail(CodeProtocol, "it has more than %d requests that wait for an answer, or two with one id", maxOwed)
+	default:
+		return h.Message, true, nil
+	}
+	return m, false, f
+}
+
+// json256 reports whether an id can be repeated in an answer: a string or a number of bounded length.
+func json256(id jsontext.Value) bool {
+	return len(id) <= wire.MaxID && (id.Kind() == '"' || id.Kind() == '0')
+}
+
+// pass gives a message to who it is for. In the goroutine of the query, if it came with one.
+func (l *Link) pass(m wire.Message, q *query) {
+	switch {
+	case q != nil && q.on != nil:
+		q.on(m)
+	case l.peer.Tell != nil:
+		l.peer.Tell(m)
+	}
+	if m.ID != nil {
+		l.asked.hold(m.ID)
+	}
+}
+
+// passDuring is pass as long as ctx goes on: who takes a message may wait for a server that does not read, and of messages that have come
+// before the end there may be many.
+func (l *Link) passDuring(ctx context.Context, m wire.Message, q *query) {
+	if ctx.Err() == nil {
+		l.pass(m, q)
+	}
+}
+
+// untoken takes note of progress, and puts the caller's own token back. It reports false for progress that the caller has not asked for.
+func untoken(m *wire.Message, q *query) bool {
+	if q == nil || !q.asked || string(wire.Member(m.Params, tokenMember)) != strconv.FormatInt(q.id, 10) || !isProgress(m.Params) {
+		return false
+	}
+	if q.clock != nil {
+		q.clock.Progress()
+	}
+	if q.token == nil {
+		return false
+	}
+	params, err := wire.Set(m.Params, tokenMember, q.token)
+	m.Params = params
+	return err == nil
+}
+
+// isProgress reports whether the params of a notification of progress say how far the work is.
+func isProgress(params jsontext.Value) bool { return wire.Member(params, "progress").Kind() == '0' }
+
+// owner finds the id of the request of ours that a notification names: by its progress token, or as the subscription that
+// it belongs to. 0: it names none.
+func owner(m wire.Message) int64 {
+	if m.ID != nil {
+		return 0
+	}
+	name := wire.Member(m.Params, tokenMember)
+	if m.Method != noteProgress {
+		name = wire.Member(wire.Member(m.Params, "_meta"), sdk.MetaKeySubscriptionID)
+	}
+	id, err := plainID(name)
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
+// refuse answers a request of the server with an error.
+func (l *Link) refuse(id jsontext.Value, code int64, message string) *fault {
+	return l.later(wire.Failure(nil, id, wire.ErrorObject(code, message, nil)))
+}
+
+// later tells the server something beside everything else, so that who reads never waits for the server to read. What waits
+// is sent in order.
+func (l *Link) later(frame []byte) *fault {
+	o := &l.outbox
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.frames) >= maxOwed {
+		return l.fail(CodeProtocol, "it has more than %d requests that it takes no answer to", maxOwed)
+	}
+	o.frames = append(o.frames, frame)
+	if !o.busy {
+		if o.busy = l.tasks.run(l.empty); o.busy {
+			o.idle = make(chan struct{})
+		}
+	}
+	return nil
+}
+
+// flush waits until what waits is sent, for at most closeGrace.
+func (l *Link) flush() {
+	l.outbox.mu.Lock()
+	busy, idle := l.outbox.busy, l.outbox.idle
+	l.outbox.mu.Unlock()
+	if busy {
+		waitFor(idle, closeGrace)
+	}
+}
+
+// An outbox holds messages that wait to be sent.
+type outbox struct {
+	mu     sync.Mutex
+	frames [][]byte
+	busy   bool          // somebody is sending
+	idle   chan struct{} // closed when they have done; nil: nobody was ever
+}
+
+// empty sends what is in the outbox, until there is nothing.
+func (l *Link) empty() {
+	o := &l.outbox
+	for {
+		o.mu.Lock()
+		if len(o.frames) == 0 || l.ctx.Err() != nil {
+			o.frames, o.busy = nil, false
+			close(o.idle)
+			o.mu.Unlock()
+			return
+		}
+		frame := o.frames[0]
+		o.frames = o.frames[1:]
+		o.mu.Unlock()
+		ctx, cancel := context.WithTimeout(l.ctx, l.up.server.ConnectTimeout)
+		_ = l.carrier.tell(ctx, frame) // what ends the link, ends it; an answer that does not arrive is the server's loss
+		cancel()
+	}
+}

@@ -1,0 +1,275 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"pgfsm/mcp/wire"
+)
+
+// maxCapabilities is how many bytes of capabilities a server may have: they are kept as long as the link.
+const maxCapabilities = 64 << 10
+
+// newestLegacy is the last revision with a handshake.
+const newestLegacy = "2025-11-25"
+
+// What is known of a server's revisions from the links before: it is asked in the way that worked, and in the other if that
+// does not work any more.
+const (
+	eraUnknown int32 = iota
+	eraLegacy        // it takes initialize; server/discover it has refused
+	eraModern        // it answers server/discover; initialize it has refused
+)
+
+// A greeting is what a server's answer to the handshake comes to.
+type greeting struct {
+	fault *fault
+	// refused: the server has answered, but not with what was asked for. The other way of shaking hands may work.
+	refused bool
+	sure    bool // the refusal says something of the server's revisions, and not of who asks, or of its load
+	speaks  bool // the refusal says that the server speaks the revision that it refused
+}
+
+var greeted = greeting{}
+
+// greet shakes hands in the peer's kind of revision, or, if the server does not speak that, in the other.
+func (l *Link) greet(ctx context.Context) *fault {
+	ways := []struct {
+		greet func(context.Context) greeting
+		era   int32 // what it says of the server if only this way works
+	}{{l.initialize, eraLegacy}, {l.discover, eraModern}}
+	if l.up.server.Type == TypeSSE { // a transport of 2024
+		return l.initialize(ctx).fault
+	}
+	wanted := eraLegacy
+	if l.peer.Protocol >= statelessProtocol || l.peer.Protocol == "" {
+		wanted = eraModern
+	}
+	known := l.up.era.Load()
+	if known == eraUnknown {
+		known = wanted
+	}
+	if known == eraModern {
+		slices.Reverse(ways)
+	}
+	first := ways[0].greet(ctx)
+	if !first.refused {
+		return first.fault
+	}
+	second := ways[1].greet(ctx)
+	switch {
+	case second.fault == nil:
+		if first.sure {
+			l.up.era.Store(ways[1].era)
+		}
+		return nil
+	case second.refused:
+		// What the server says to initialize is the better account: it is the handshake that every server knows.
+		f := second.fault
+		if ways[0].era == eraLegacy {
+			f = first.fault
+		}
+		return l.over(f)
+	}
+	return second.fault
+}
+
+// clientInfo is how we name ourselves.
+func (l *Link) clientInfo() []byte {
+	b := append([]byte(`{"name":`), wire.Quote(l.u.info.Name)...)
+	b = append(append(b, `,"version":`...), wire.Quote(l.u.info.Version)...)
+	return append(b, '}')
+}
+
+// capabilities are what the server is told of the peer.
+func (l *Link) capabilities() []byte {
+	if l.peer.Capabilities == nil {
+		return []byte("{}")
+	}
+	return l.peer.Capabilities
+}
+
+// handshake sends a request of the handshake.
+func (l *Link) handshake(ctx context.Context, method string, params []byte) (jsontext.Value, greeting) {
+	id := l.up.ids.Add(1)
+	o := l.ask(ctx, &query{id: id, method: method, frame: wire.Call(nil, fmt.Append(nil, id), method, params)})
+	switch {
+	case o.fault == nil && o.failed == nil:
+		return o.Result, greeted
+	case o.fault == nil:
+		reason := fmt.Sprintf("it answered %s with error %d %q", method, o.failed.Code, o.failed.Message)
+		f := &fault{code: CodeProtocol, reason: presentable(reason, l.secrets)}
+		return nil, greeting{fault: f, refused: true, sure: true, speaks: speaksStateless(o.failed)}
+	}
+	if o.fault.code == codeFrame {
+		o.fault = &fault{code: CodeProtocol, reason: o.fault.reason}
+	}
+	g := greeting{fault: o.fault, refused: o.status >= 400 && o.status < 500 && l.fault() == nil}
+	switch o.status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusTooManyRequests:
+	default:
+		g.sure = g.refused
+	}
+	return nil, g
+}
+
+// initialize shakes hands as up to 2025-11-25.
+func (l *Link) initialize(ctx context.Context) greeting {
+	version := l.peer.Protocol
+	if version >= statelessProtocol || !slices.Contains(sdk.SupportedProtocolVersions(), version) {
+		version = newestLegacy
+	}
+	params := append([]byte(`{"protocolVersion":`), wire.Quote(version)...)
+	params = append(append(params, `,"capabilities":`...), l.capabilities()...)
+	params = append(append(params, `,"clientInfo":`...), l.clientInfo()...)
+	result, g := l.handshake(ctx, methodInitialize, append(params, '}'))
+	if g.fault != nil {
+		return g
+	}
+	s, err := readWelcome(result)
+	if err == nil && (s.protocol >= statelessProtocol || !slices.Contains(sdk.SupportedProtocolVersions(), s.protocol)) {
+		err = fmt.Errorf("it speaks revision %.40q, which is unknown here", l.secrets.String(s.protocol))
+	} else if err != nil {
+		err = l.retold(result, err, func(doc []byte) error { _, err := readWelcome(doc); return err })
+	}
+	if err != nil {
+		return greeting{fault: l.fail(CodeProtocol, "its answer to %s is not usable: %v", methodInitialize, err)}
+	}
+	l.settle(s, false)
+	if f := l.carrier.tell(ctx, wire.Call(nil, nil, noteInitialized, nil)); f != nil {
+		return greeting{fault: l.over(f)}
+	}
+	return greeted
+}
+
+// discover shakes hands as from 2026-07-28 on.
+func (l *Link) discover(ctx context.Context) greeting {
+	params := append([]byte(`{"_meta":{`), l.hopMembers(statelessProtocol)...)
+	params = append(params, "}}"...)
+	result, g := l.handshake(ctx, methodDiscover, params)
+	if g.speaks { // servers of several versions may stand behind one address: they are asked once more before another way is tried
+		result, g = l.handshake(ctx, methodDiscover, params)
+	}
+	if g.fault != nil {
+		return g
+	}
+	s, err := readWelcome(result)
+	if err != nil {
+		err = l.retold(result, err, func(doc []byte) error { _, err := readWelcome(doc); return err })
+		return greeting{fault: l.fail(CodeProtocol, "its answer to %s is not usable: %v", methodDiscover, err)}
+	}
+	if !slices.Contains(s.versions, statelessProtocol) {
+		return greeting{refused: true, sure: true,
+			fault: &fault{code: CodeProtocol, reason: "it speaks no revision of the latest kind that is known here"}}
+	}
+	s.protocol = statelessProtocol
+	l.settle(s, true)
+	return greeted
+}
+
+// speaksStateless reports whether an error refuses a revision and has ours among those that are spoken (MCP 2026-07-28,
+// UnsupportedProtocolVersionError).
+func speaksStateless(failed *RPCError) bool {
+	if failed.Code != wire.UnsupportedVersion {
+		return false
+	}
+	supported, err := texts(wire.Member(failed.Data, "supported"))
+	return err == nil && slices.Contains(supported, statelessProtocol)
+}
+
+// said is what is kept of a server's answer to the handshake.
+type said struct {
+	protocol     string
+	versions     []string
+	capabilities jsontext.Value
+	info         jsontext.Value
+}
+
+// readWelcome reads the result of initialize or of server/discover. Instructions and everything else end here.
+func readWelcome(result []byte) (s said, err error) {
+	var versions, meta jsontext.Value
+	err = members(result, func(name string, value jsontext.Value) (err error) {
+		switch name {
+		case "protocolVersion":
+			s.protocol, err = text(value)
+		case "supportedVersions":
+			versions = value.Clone()
+		case "capabilities":
+			s.capabilities = value.Clone()
+		case "serverInfo":
+			s.info = value.Clone()
+		case "_meta":
+			meta = value.Clone()
+		}
+		return err
+	})
+	if len(s.capabilities) > maxCapabilities {
+		return s, fmt.Errorf("the capabilities take more than %d bytes", maxCapabilities)
+	}
+	if err == nil && s.capabilities != nil {
+		if err = wire.Members(s.capabilities, func(string, jsontext.Value) error { return nil }); err != nil {
+			err = fmt.Errorf("the capabilities: %w", err)
+		}
+	}
+	if err == nil && versions != nil {
+		s.versions, err = texts(versions)
+	}
+	if s.info == nil {
+		s.info = wire.Member(meta, sdk.MetaKeyServerInfo)
+	}
+	return s, err
+}
+
+// texts reads an array of strings.
+func texts(value jsontext.Value) (out []string, err error) {
+	if _, err := elements(value); err != nil {
+		return nil, err
+	}
+	dec := jsontext.NewDecoder(bytes.NewBuffer(value))
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	for dec.PeekKind() != ']' {
+		v, err := dec.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		s, err := text(v)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// settle ends the handshake.
+func (l *Link) settle(s said, modern bool) {
+	l.hello.Protocol, l.hello.Capabilities, l.modern = s.protocol, s.capabilities, modern
+	if l.hello.Capabilities == nil {
+		l.hello.Capabilities = jsontext.Value("{}")
+	}
+	l.hello.Server = Info{Name: l.claim(s.info, "name"), Version: l.claim(s.info, "version")}
+	if modern {
+		l.hop = l.hopMembers(s.protocol)
+	}
+	l.announced()
+	if h, ok := l.carrier.(*httpCarrier); ok {
+		h.settle()
+	}
+}
+
+// claim is a text of what a server says of itself, made safe to show; empty if there is none.
+func (l *Link) claim(info jsontext.Value, member string) string {
+	claim, err := text(wire.Member(info, member))
+	if err != nil {
+		return ""
+	}
+	return presentable(label(claim, l.secrets), nil)
+}

@@ -1,0 +1,329 @@
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	// idleConns is how many idle connections to one server are kept for all links together.
+	idleConns = 256
+	// believed is the announced length of a body for which room is made at once; for more, as it comes.
+	believed = 2 << 20
+)
+
+// A pool is what all links with one server share: its connections. They are kept alive, so that a call costs no handshake.
+//
+// The price: on a connection that the server has just closed a call may be lost, and nobody can say whether it was read. It is
+// reported so, and never sent again. That is rare: a connection is kept for at most idleTimeout after the last answer.
+type pool struct {
+	once      sync.Once
+	exchanger exchanger
+	road      road
+}
+
+func (p *pool) open(s Server) *pool {
+	p.once.Do(func() {
+		p.road = newRoad(s, func(code, format string, args ...any) *fault {
+			return &fault{code: code, reason: fmt.Sprintf(format, args...)}
+		})
+		t := p.road.transport()
+		t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConns, idleConns
+		p.exchanger = t
+	})
+	return p
+}
+
+func (p *pool) close() {
+	p.once.Do(func() {})
+	if p.exchanger != nil {
+		p.exchanger.close()
+	}
+}
+
+// An httpCarrier speaks streamable HTTP: a POST for each message, and the answer in its response.
+type httpCarrier struct {
+	l         *Link
+	exchanger exchanger
+	road      road // whose refusals end the link
+
+	base    http.Header                 // on every request
+	settled atomic.Pointer[http.Header] // on every request after the handshake
+	session string                      // the server's session id; empty: it has none, or is not asked yet
+}
+
+func newHTTPCarrier(l *Link) *httpCarrier {
+	h := &httpCarrier{l: l, road: newRoad(l.up.server, l.fail), base: make(http.Header)}
+	h.exchanger = l.up.pool.open(l.up.server).exchanger
+	for _, header := range l.up.server.Headers {
+		h.base.Set(header.Name, header.Value)
+	}
+	h.base.Set("Accept", "application/json, text/event-stream")
+	h.base.Set("Content-Type", "application/json")
+	h.base.Set("User-Agent", l.u.info.Name+"/"+l.u.info.Version)
+	return h
+}
+
+func (l *Link) openHTTP() *fault {
+	l.carrier = newHTTPCarrier(l)
+	return nil
+}
+
+// settle is called after the handshake: from now on every request names the revision and the session.
+func (h *httpCarrier) settle() {
+	header := h.base.Clone()
+	header.Set(protocolHeader, h.l.hello.Protocol)
+	if h.session != "" {
+		header.Set(sessionHeader, h.session)
+	}
+	h.settled.Store(&header)
+}
+
+// header is what goes with a request; without a query, what goes with every one. It must not be changed.
+func (h *httpCarrier) header(q *query) http.Header {
+	shared := h.base
+	if settled := h.settled.Load(); settled != nil {
+		shared = *settled
+	}
+	if q == nil {
+		return shared
+	}
+	header := shared.Clone()
+	if q.method == methodDiscover {
+		header.Set(protocolHeader, statelessProtocol)
+	}
+	if h.l.modern || q.method == methodDiscover {
+		header.Set(methodHeader, q.method)
+		if q.name != "" {
+			header.Set(nameHeader, q.name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.header)) { // names may differ in case alone
+		header.Set(name, q.header[name])
+	}
+	return header
+}
+
+// streamHeader is what goes with the request for a stream.
+func (h *httpCarrier) streamHeader() http.Header {
+	header := h.header(nil).Clone()
+	header.Set("Accept", "text/event-stream")
+	header.Del("Content-Type")
+	return header
+}
+
+// bound is the time that an HTTP request has: to the end of ctx, or of the link.
+func (h *httpCarrier) bound(ctx context.Context) *bound {
+	b := new(bound)
+	b.ctx, b.cut = context.WithCancel(h.l.ctx)
+	b.detach = context.AfterFunc(ctx, b.cut)
+	return b
+}
+
+// A bound is the time that an HTTP request has.
+type bound struct {
+	ctx    context.Context
+	cut    context.CancelFunc // ends it
+	detach func() bool        // makes it outlive the caller's context: only the link's end ends it then
+}
+
+func (b *bound) release() {
+	b.detach()
+	b.cut()
+}
+
+func (h *httpCarrier) ask(ctx context.Context, q *query) outcome {
+	if f := h.l.leave(q.frame, q.permit); f != nil {
+		return broken(f)
+	}
+	span := h.bound(ctx)
+	resp, err := h.exchanger.trip(span.ctx, &httpRequest{
+		method: http.MethodPost, target: h.road.origin, header: h.header(q), frame: q.frame, permit: q.permit,
+	})
+	if err != nil {
+		span.release()
+		return broken(h.trouble(ctx, err))
+	}
+	if q.method == methodInitialize {
+		h.session = resp.Header.Get(sessionHeader)
+	}
+	var f *fault
+	content := resp.Header.Get("Content-Type")
+	switch media := mediaType(content); {
+	case redirect(resp.StatusCode) && q.method == methodListen: // it costs nothing but the news
+		f = &fault{code: CodeRedirect, reason: httpReason(resp.StatusCode)}
+	case redirect(resp.StatusCode):
+		f = h.l.fail(CodeRedirect, "it answered with HTTP status %d, a redirect", resp.StatusCode)
+	case resp.StatusCode < 200 || resp.StatusCode >= 300:
+		defer span.release()
+		defer resp.Body.Close()
+		return h.refused(resp, q)
+	case media == "text/event-stream":
+		return h.stream(ctx, span, resp, q)
+	case media == "application/json":
+		defer span.release()
+		defer resp.Body.Close()
+		return h.whole(ctx, resp, q)
+	case resp.StatusCode != http.StatusOK:
+		f = &fault{code: CodeProtocol, reason: fmt.Sprintf("it answered with HTTP status %d and no answer", resp.StatusCode)}
+	default:
+		f = &fault{code: CodeUnreachable, reason: presentable(fmt.Sprintf(
+			"it answered with the content type %q, neither JSON nor an event stream", content), h.l.secrets)}
+	}
+	resp.Body.Close()
+	span.release()
+	return outcome{fault: f, status: resp.StatusCode}
+}
+
+// mediaType is the type of a content, without parameters; empty if it cannot be read.
+func mediaType(content string) string {
+	switch content { // what nearly every server says
+	case "application/json", "text/event-stream":
+		return content
+	}
+	media, _, _ := mime.ParseMediaType(content)
+	return media
+}
+
+// refused is the outcome of a response without success: the server's error, if there is one to this request, else the status.
+func (h *httpCarrier) refused(resp *http.Response, q *query) outcome {
+	content, err := io.ReadAll(io.LimitReader(resp.Body, maxHTTPError))
+	if err == nil {
+		if a, err := readHeard(content); err == nil && a.failed != nil && a.id == q.id {
+			return outcome{heard: a, status: resp.StatusCode}
+		}
+	}
+	f := &fault{code: CodeUnreachable, reason: httpReason(resp.StatusCode)}
+	if resp.StatusCode == http.StatusNotFound && h.session != "" && q.method != methodInitialize {
+		f = h.l.fail(CodeUnreachable, "%s: it has forgotten the session", httpReason(resp.StatusCode))
+	}
+	return outcome{fault: f, status: resp.StatusCode}
+}
+
+// whole reads an answer that is the whole body.
+func (h *httpCarrier) whole(ctx context.Context, resp *http.Response, q *query) outcome {
+	doc, err := h.readBody(resp)
+	switch {
+	case isTooLong(err):
+		return h.tooLarge()
+	case err != nil:
+		return broken(h.trouble(ctx, err))
+	}
+	a, f := h.l.read(doc)
+	if f == nil {
+		f = h.ours(a, q)
+	}
+	return outcome{heard: a, fault: f}
+}
+
+// readBody reads a body of at most the size of a message.
+func (h *httpCarrier) readBody(resp *http.Response) ([]byte, error) {
+	n := resp.ContentLength
+	if n > int64(h.l.frame) {
+		return nil, bufio.ErrTooLong
+	}
+	if n > 0 && n <= believed {
+		doc := make([]byte, n)
+		_, err := io.ReadFull(resp.Body, doc)
+		return doc, err
+	}
+	doc, err := io.ReadAll(io.LimitReader(resp.Body, int64(h.l.frame)+1))
+	if err == nil && len(doc) > h.l.frame {
+		err = bufio.ErrTooLong
+	}
+	return doc, err
+}
+
+// ours holds a message in the place of an answer to the request that it came for.
+func (h *httpCarrier) ours(a heard, q *query) *fault {
+	switch {
+	case a.Method != "":
+		return h.l.fail(CodeProtocol, "it sent a request in place of the answer")
+	case a.id != q.id:
+		return h.l.fail(CodeProtocol, "it answered request %d in place of %d", a.id, q.id)
+	}
+	return nil
+}
+
+func (h *httpCarrier) tooLarge() outcome {
+	return outcome{large: true, fault: &fault{code: codeFrame, reason: fmt.Sprintf("it sent a message of more than %d bytes", h.l.frame)}}
+}
+
+// tell sends what is only accepted.
+func (h *httpCarrier) tell(ctx context.Context, frame []byte) *fault {
+	if f := h.l.leave(frame, nil); f != nil {
+		return f
+	}
+	span := h.bound(ctx)
+	defer span.release()
+	header := h.header(nil)
+	greeted := h.settled.Load() != nil
+	if greeted && h.l.modern {
+		if method, _, _ := sentMessage(frame); method != "" {
+			header = header.Clone()
+			header.Set(methodHeader, method)
+		}
+	}
+	resp, err := h.exchanger.trip(span.ctx, &httpRequest{method: http.MethodPost, target: h.road.origin, header: header, frame: frame})
+	if err != nil {
+		return h.trouble(ctx, err)
+	}
+	defer resp.Body.Close()
+	io.CopyN(io.Discard, resp.Body, maxHTTPError)
+	switch {
+	case redirect(resp.StatusCode):
+		return h.l.fail(CodeRedirect, "it answered with HTTP status %d, a redirect", resp.StatusCode)
+	case resp.StatusCode == http.StatusNotFound && greeted && h.session != "":
+		return h.l.fail(CodeUnreachable, "%s: it has forgotten the session", httpReason(resp.StatusCode))
+	case resp.StatusCode < 200 || resp.StatusCode >= 300:
+		return &fault{code: CodeUnreachable, reason: httpReason(resp.StatusCode)}
+	}
+	return nil
+}
+
+// trouble is why there is no response, or not the whole of one.
+func (h *httpCarrier) trouble(ctx context.Context, err error) *fault {
+	if f := h.l.fault(); f != nil {
+		return f
+	}
+	if ctx.Err() != nil {
+		return &fault{code: overCode(ctx), reason: errNoAnswer}
+	}
+	var f *fault
+	if errors.As(err, &f) { // a connection that must not be used
+		return h.l.over(f)
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return &fault{code: CodeUnreachable, reason: presentable(err.Error(), h.l.secrets)}
+}
+
+// close ends the session with the server, if it has one.
+func (h *httpCarrier) close(polite bool) {
+	h.l.tasks.end() // a server may answer the good-bye only when nobody listens any more
+	if !polite || h.settled.Load() == nil || h.session == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	resp, err := h.exchanger.trip(ctx, &httpRequest{method: http.MethodDelete, target: h.road.origin, header: h.header(nil)})
+	if err != nil {
+		return
+	}
+	io.CopyN(io.Discard, resp.Body, maxHTTPError)
+	resp.Body.Close()
+}
+
+func isTooLong(err error) bool { return errors.Is(err, bufio.ErrTooLong) }

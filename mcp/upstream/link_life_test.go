@@ -1,0 +1,591 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// speaksOnly is a server of one kind of revisions. It refuses the handshake of the other as told.
+func speaksOnly(isModern bool, refuse func(w spoken) []string) script {
+	speak := script(honest)
+	refused := methodDiscover
+	if isModern {
+		speak, refused = modern(func(w spoken) []string { return []string{failure(w.id, -32601)} })(), methodInitialize
+	}
+	return func(w spoken) []string {
+		if w.method == refused {
+			return refuse(w)
+		}
+		return speak(w)
+	}
+}
+
+// A server that does not speak the peer's kind of revision is spoken to in its own, and the next link knows.
+func TestErasOfServers(t *testing.T) {
+	refusals := map[string]func(w spoken) []string{
+		"method-not-found":    func(w spoken) []string { return []string{failure(w.id, -32601)} },
+		"invalid-params":      func(w spoken) []string { return []string{failure(w.id, -32602)} },
+		"unsupported-version": func(w spoken) []string { return []string{failure(w.id, -32022)} },
+		"no-version-in-common": func(w spoken) []string {
+			if w.method == methodDiscover {
+				return []string{result(w.id, `{"supportedVersions":["2025-11-25"],"capabilities":{}}`)}
+			}
+			return []string{failure(w.id, -32022)}
+		},
+	}
+	for _, isModern := range []bool{false, true} {
+		for _, refusal := range []string{"method-not-found", "invalid-params", "unsupported-version", "no-version-in-common"} {
+			for _, stream := range []bool{false, true} {
+				t.Run(fmt.Sprintf("modern-%t/%s/stream-%t", isModern, refusal, stream), func(t *testing.T) {
+					noLeak(t)
+					var other atomic.Bool
+					srv := serveScript(t, func(w spoken) []string {
+						return speaksOnly(isModern != other.Load(), refusals[refusal])(w)
+					}, stream)
+					u := upstreams(t, Limits{}, srv.server())
+					asked, want, refused := newer, older, methodDiscover
+					if isModern {
+						asked, want, refused = older, newer, methodInitialize
+					}
+					for range 3 {
+						l := linked(t, u, "web", Peer{Protocol: asked})
+						if l.Hello().Protocol != want || l.Modern() != isModern {
+							t.Errorf("Hello() = %+v, want revision %s", l.Hello(), want)
+						}
+						if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); r.Effect != EffectDone {
+							t.Errorf("Call() = %+v, want done", r)
+						}
+					}
+					if n := srv.count(refused); n != 1 {
+						t.Errorf("%s was tried %d times, want once: the server is known then", refused, n)
+					}
+					// Known as it is, it is not taken for granted: the server has become another.
+					other.Store(true)
+					if l := linked(t, u, "web", Peer{Protocol: asked}); l.Modern() == isModern {
+						t.Errorf("Hello() of the server that changed = %+v, want the other kind", l.Hello())
+					}
+				})
+			}
+		}
+	}
+}
+
+// Refusals by HTTP status, and servers that refuse both.
+func TestErasOfServersByStatus(t *testing.T) {
+	serve := func(t *testing.T, refuse func(method string) int, s script) Server {
+		inner := serveScript(t, s, false)
+		srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			body := readAll(r)
+			if code := refuse(readWire([]byte(body)).method); code != 0 {
+				rw.WriteHeader(code)
+				io.WriteString(rw, "no")
+				return
+			}
+			r.Body = readCloser(body)
+			inner.ServeHTTP(rw, r)
+		}))
+		t.Cleanup(srv.Close)
+		return Server{Name: "web", Type: TypeHTTP, URL: srv.URL}
+	}
+	for _, tt := range []struct {
+		name, asked string
+		refuse      map[string]int
+		want        string // a revision, or a code
+		known       int32
+	}{
+		{"discover-400", newer, map[string]int{methodDiscover: 400}, older, eraLegacy},
+		{"discover-404", newer, map[string]int{methodDiscover: 404}, older, eraLegacy},
+		{"discover-405", newer, map[string]int{methodDiscover: 405}, older, eraLegacy},
+		{"discover-429", newer, map[string]int{methodDiscover: 429}, older, eraUnknown},
+		{"discover-401", newer, map[string]int{methodDiscover: 401}, older, eraUnknown},
+		{"discover-500", newer, map[string]int{methodDiscover: 500}, CodeUnreachable, eraUnknown},
+		{"discover-307", newer, map[string]int{methodDiscover: 307}, CodeRedirect, eraUnknown},
+		{"initialize-400", older, map[string]int{methodInitialize: 400}, newer, eraModern},
+		{"initialize-404", older, map[string]int{methodInitialize: 404}, newer, eraModern},
+		{"initialize-503", older, map[string]int{methodInitialize: 503}, CodeUnreachable, eraUnknown},
+		{"both-401", newer, map[string]int{methodDiscover: 401, methodInitialize: 401}, CodeUnreachable, eraUnknown},
+		{"both-404", older, map[string]int{methodDiscover: 404, methodInitialize: 404}, CodeUnreachable, eraUnknown},
+		{"initialized-500", older, map[string]int{noteInitialized: 500}, CodeUnreachable, eraUnknown},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			noLeak(t)
+			both := modern(func(w spoken) []string { return []string{failure(w.id, -32601)} })()
+			u := upstreams(t, Limits{}, serve(t, func(m string) int { return tt.refuse[m] }, both))
+			l, err := u.Link(t.Context(), "web", Peer{Protocol: tt.asked})
+			got := ""
+			var e *LinkError
+			if errors.As(err, &e) {
+				got = e.Code
+			} else {
+				got = l.Hello().Protocol
+			}
+			if got != tt.want || u.byName["web"].era.Load() != tt.known {
+				t.Errorf("Link() = %s, %v, known %d, want %s, %d", got, err, u.byName["web"].era.Load(), tt.want, tt.known)
+			}
+		})
+	}
+}
+
+// What a handshake may not settle on.
+func TestRevisionsThatAreNotTaken(t *testing.T) {
+	for _, revision := range []string{`"2026-07-28"`, `"2099-01-01"`, `""`, `7`, `null`} {
+		srv := serveScript(t, on("initialize", func(w spoken) []string {
+			return []string{result(w.id, `{"protocolVersion":`+revision+`,"capabilities":{}}`)}
+		}), false)
+		var e *LinkError
+		_, err := upstreams(t, Limits{}, srv.server()).Link(t.Context(), "web", Peer{Protocol: older})
+		if !errors.As(err, &e) || e.Code != CodeProtocol {
+			t.Errorf("Link() to who initializes with %s = %v, want %s", revision, err, CodeProtocol)
+		}
+	}
+}
+
+func TestChildrenOfLinksThatFail(t *testing.T) {
+	t.Setenv("PGFSM_SECRET_OF_OURS", "x")
+	tests := []struct {
+		name   string
+		server func(t *testing.T) Server
+		code   string
+		reason string
+	}{
+		{"garbage-on-stdout", func(t *testing.T) Server { return self(t, "garbage") }, CodeProtocol, "not a JSON-RPC message"},
+		{"dies-at-start", func(t *testing.T) Server { return self(t, "dies-at-start", Header{"DB_PASSWORD", "hunter22"}) },
+			CodeDied, `exit status 3), its last words: \x1b[31mno database \u202eat [masked by pgfsm]`},
+		{"no-such-command", func(t *testing.T) Server {
+			return Server{Name: "child", Type: TypeStdio, Command: "./no-such-command"}
+		}, CodeUnreachable, "does not start"},
+		{"deaf", func(t *testing.T) Server {
+			s := self(t, "deaf")
+			s.ConnectTimeout = soon
+			return s
+		}, CodeTimeout, "time allowed"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			noLeak(t)
+			u := upstreams(t, Limits{}, tt.server(t))
+			_, err := u.Link(t.Context(), "child", Peer{Protocol: newer})
+			var e *LinkError
+			if !errors.As(err, &e) || e.Code != tt.code || !strings.Contains(e.Reason, tt.reason) {
+				t.Errorf("Link() = %v, want %s, %q", err, tt.code, tt.reason)
+			}
+		})
+	}
+	for _, tt := range []struct{ role, effect, code string }{
+		{"answers-early", EffectDone, ""},
+		{"dies-at-call", EffectUnknown, CodeDied},
+		{"deaf-at-call", EffectUnknown, CodeTimeout},
+		{"endless-line", EffectDone, CodeResult},
+	} {
+		t.Run(tt.role, func(t *testing.T) {
+			noLeak(t)
+			try := func(timeout time.Duration) Returned {
+				u := upstreams(t, Limits{ResultBytes: 1 << 20}, patient(timeout, self(t, tt.role)))
+				_, r := linkCall(t, u, "child", `{}`)
+				return r
+			}
+			var r Returned
+			if tt.code == CodeTimeout {
+				r = timedOut(t, try)
+			} else {
+				r = try(DefaultTimeout)
+			}
+			if r.Effect != tt.effect || r.Code != tt.code {
+				t.Errorf("Call() = %+v, want effect %s, code %q", r, tt.effect, tt.code)
+			}
+		})
+	}
+}
+
+// A child that does not read holds nobody, and a message of which it has read a part ends the link.
+func TestALinkToAChildThatStopsReading(t *testing.T) {
+	noLeak(t)
+	var over error
+	r := timedOut(t, func(timeout time.Duration) Returned {
+		u := upstreams(t, Limits{}, patient(timeout, self(t, "stops-reading")))
+		l := linked(t, u, "child", Peer{Protocol: older})
+		r := l.Call(t.Context(), asCall(t, l, `{"a":"`+strings.Repeat("x", 1<<20)+`"}`), nil)
+		over = l.Err()
+		return r
+	})
+	if r.Effect != EffectUnknown || r.Code != CodeTimeout || over == nil {
+		t.Errorf("Call() = %+v, Err() = %v, want unknown, %s, and the link over", r, over, CodeTimeout)
+	}
+}
+
+// What a hostile endpoint event, or the lack of one, comes to.
+func TestLinksOverSSEStayAtTheOrigin(t *testing.T) {
+	other := serveScript(t, honest, false)
+	endpoint := func(to string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			if to != "" {
+				fmt.Fprintf(w, "event: endpoint\ndata: %s\n\n", to)
+			}
+			http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}
+	}
+	status := func(code int, kind string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", other.URL)
+			w.Header().Set("Content-Type", kind)
+			w.WriteHeader(code)
+		}
+	}
+	for _, tt := range []struct {
+		name    string
+		handler http.HandlerFunc
+		code    string
+		reason  string
+	}{
+		{"elsewhere", endpoint(other.URL + "/mcp"), CodeOrigin, "outside the configured origin"},
+		{"other-scheme", endpoint("https://127.0.0.1/mcp"), CodeOrigin, "outside"},
+		{"none", endpoint(""), CodeTimeout, "time allowed"},
+		{"no-url", endpoint("http://[::1"), CodeProtocol, "not a URL"},
+		{"redirect", status(302, ""), CodeRedirect, "302"},
+		{"not-found", status(404, ""), CodeUnreachable, "404"},
+		{"a-page", status(200, "text/html"), CodeUnreachable, "text/html"},
+		{"ends-at-once", status(200, "text/event-stream"), CodeUnreachable, "lost"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			noLeak(t)
+			srv := httptest.NewServer(tt.handler)
+			t.Cleanup(srv.Close)
+			s := Server{Name: "w", Type: TypeSSE, URL: srv.URL, Headers: []Header{{"Authorization", "Bearer secret-token"}}}
+			if tt.code == CodeTimeout {
+				s.ConnectTimeout = soon
+			}
+			u := upstreams(t, Limits{}, s)
+			_, err := u.Link(t.Context(), "w", Peer{})
+			var e *LinkError
+			if !errors.As(err, &e) || e.Code != tt.code || !strings.Contains(e.Reason, tt.reason) || len(other.seen) != 0 {
+				t.Errorf("Link() = %v, want %s, %q, and nothing elsewhere", err, tt.code, tt.reason)
+			}
+		})
+	}
+}
+
+func TestNobodyTakesAllLinks(t *testing.T) {
+	u := upstreams(t, Limits{Links: 4}, serveScript(t, honest, false).server())
+	of := func(owner string) Peer { return Peer{Owner: owner, Protocol: older} }
+	first := linked(t, u, "web", of("alice"))
+	linked(t, u, "web", of("alice"))
+	var e *LinkError
+	if _, err := u.Link(t.Context(), "web", of("alice")); !errors.As(err, &e) || e.Code != CodeLinks {
+		t.Errorf("Link() one past half = %v, want %s", err, CodeLinks)
+	}
+	linked(t, u, "web", of("bob"))
+	first.Close()
+	linked(t, u, "web", of("alice"))
+}
+
+func TestLinksAreBounded(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		limits Limits
+		server func(t *testing.T) Server
+	}{
+		{"http", Limits{Links: 2, Children: 1}, func(t *testing.T) Server { return serveScript(t, honest, false).server() }},
+		{"stdio", Limits{Links: 1, Children: 2}, func(t *testing.T) Server { return self(t, "honest") }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			noLeak(t)
+			s := tt.server(t)
+			u := upstreams(t, tt.limits, s)
+			first := linked(t, u, s.Name, Peer{Protocol: older})
+			linked(t, u, s.Name, Peer{Protocol: older})
+			var e *LinkError
+			if _, err := u.Link(t.Context(), s.Name, Peer{Protocol: older}); !errors.As(err, &e) || e.Code != CodeLinks {
+				t.Errorf("Link() one past the limit = %v, want %s", err, CodeLinks)
+			}
+			first.Close()
+			first.Close()
+			third := linked(t, u, s.Name, Peer{Protocol: older})
+			third.fail(CodeProtocol, "it is over")
+			<-third.finished // one that ends by itself makes room too
+			linked(t, u, s.Name, Peer{Protocol: older})
+		})
+	}
+	u := upstreams(t, Limits{}, serveScript(t, honest, false).server())
+	var e *LinkError
+	if _, err := u.Link(t.Context(), "nobody", Peer{}); !errors.As(err, &e) || e.Code != CodeUnknown {
+		t.Errorf("Link(nobody) = %v, want %s", err, CodeUnknown)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := u.Link(ctx, "web", Peer{}); !errors.As(err, &e) || e.Code != CodeCancelled {
+		t.Errorf("Link(cancelled) = %v, want %s", err, CodeCancelled)
+	}
+	l := linked(t, u, "web", Peer{Protocol: older})
+	if err := u.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.As(l.Err(), &e) || e.Code != CodeClosed {
+		t.Errorf("Err() after Upstreams.Close() = %v, want %s", l.Err(), CodeClosed)
+	}
+	if _, err := u.Link(t.Context(), "web", Peer{}); !errors.As(err, &e) || e.Code != CodeClosed {
+		t.Errorf("Link() after Close() = %v, want %s", err, CodeClosed)
+	}
+}
+
+// Close ends what is under way, on every transport.
+func TestCloseEndsWhatIsUnderWay(t *testing.T) {
+	overEach(t, "hangs-at-call", func(t *testing.T, s Server) {
+		u := upstreams(t, Limits{}, s)
+		l := linked(t, u, s.Name, Peer{Protocol: older})
+		c := asCall(t, l, `{}`)
+		returned := make(chan Returned)
+		go func() { returned <- l.Call(context.Background(), c, nil) }()
+		eventually(t, "the call is under way", func() bool { return l.calls.Load() == 1 })
+		l.Close()
+		select {
+		case r := <-returned:
+			if r.Code != CodeClosed || r.Effect == EffectDone {
+				t.Errorf("Call() = %+v, want %s", r, CodeClosed)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("Call() goes on after Close()")
+		}
+	})
+}
+
+// A session of a server is ended by its id, when nobody listens any more.
+func TestClosingALinkEndsTheSession(t *testing.T) {
+	noLeak(t)
+	listening, over := make(chan struct{}, 10), make(chan struct{})
+	var ended, forgotten atomic.Bool
+	var wrong atomic.Int32
+	var once sync.Once
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body := readAll(r)
+		if id := r.Header.Get(sessionHeader); !strings.Contains(body, `"initialize"`) && id != "one" ||
+			strings.Contains(body, `"initialize"`) && id != "" {
+			wrong.Add(1)
+		}
+		rw.Header().Set(sessionHeader, "one")
+		switch {
+		case r.Method == http.MethodGet:
+			rw.Header().Set("Content-Type", "text/event-stream")
+			http.NewResponseController(rw).Flush()
+			listening <- struct{}{}
+			<-r.Context().Done()
+			once.Do(func() { close(over) })
+		case r.Method == http.MethodDelete:
+			select {
+			case <-over:
+				ended.Store(r.Header.Get(protocolHeader) == older)
+			case <-r.Context().Done():
+			}
+		case forgotten.Load():
+			rw.WriteHeader(http.StatusNotFound)
+			io.WriteString(rw, `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`)
+		default:
+			w := readWire([]byte(body))
+			rw.Header().Set("Content-Type", "application/json")
+			if w.id == "" {
+				rw.WriteHeader(http.StatusAccepted)
+				return
+			}
+			io.WriteString(rw, announces(w)[0])
+		}
+	}))
+	t.Cleanup(srv.Close)
+	u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL})
+	l := linked(t, u, "s", Peer{Protocol: older})
+	heldBy(t, l)
+	<-listening
+	l.Close()
+	if !ended.Load() || wrong.Load() != 0 {
+		t.Errorf("the session was ended: %t, %d requests with a wrong session id, want true and none", ended.Load(), wrong.Load())
+	}
+	l = linked(t, u, "s", Peer{Protocol: older})
+	forgotten.Store(true)
+	if _, err := l.Listing(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "forgotten the session") {
+		t.Errorf("Listing() of a forgotten session = %v, want it said", err)
+	}
+	<-l.Done()
+}
+
+// descriptors counts what this process has open.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("no /proc")
+	}
+	return len(all)
+}
+
+// children counts the processes that this one has started and that are not reaped.
+func children(t *testing.T) int {
+	t.Helper()
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Skip("no /proc")
+	}
+	n := 0
+	for _, task := range tasks {
+		b, err := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
+		if err == nil {
+			n += len(strings.Fields(string(b)))
+		}
+	}
+	return n
+}
+
+// After 200 links over each transport, closed or cut off, nothing is left: no goroutine, descriptor or process.
+func TestNothingIsLeftOfLinks(t *testing.T) {
+	const links, workers = 200, 4
+	servers := realServers(echoServer())
+	for _, name := range []string{"stdio", "sse", "http-stateful", "http-stateless", "http-news"} {
+		t.Run(name, func(t *testing.T) {
+			noLeak(t)
+			// A server's own goroutines and connections must be gone too, so the server ends before the count.
+			var hs *httptest.Server
+			s := Server{Name: "s", Type: TypeHTTP}
+			same := func(*http.Request) *sdk.Server { return echoServer() }
+			switch name {
+			case "stdio":
+				s = servers[name](t)
+			case "http-news": // with a stream that is open when the link ends
+				hs = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					if r.Method == http.MethodGet {
+						rw.Header().Set("Content-Type", "text/event-stream")
+						http.NewResponseController(rw).Flush()
+						<-r.Context().Done()
+						return
+					}
+					rw.Header().Set("Content-Type", "application/json")
+					if w := readWire([]byte(readAll(r))); w.id != "" {
+						io.WriteString(rw, announces(w)[0])
+					}
+				}))
+			case "sse":
+				s.Type = TypeSSE
+				hs = httptest.NewServer(sdk.NewSSEHandler(same, nil))
+			default:
+				hs = httptest.NewServer(sdk.NewStreamableHTTPHandler(same, &sdk.StreamableHTTPOptions{Stateless: name == "http-stateless"}))
+			}
+			if hs != nil {
+				s.URL = hs.URL
+			}
+			first := upstreams(t, Limits{}, s) // what the runtime opens once for all is open then
+			linked(t, first, s.Name, Peer{Protocol: older})
+			first.Close()
+			http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+			fds, procs := descriptors(t), children(t)
+			if hs != nil {
+				fds-- // the listener
+			}
+			u := upstreams(t, Limits{}, s)
+			work := make(chan int)
+			var wg sync.WaitGroup
+			for range workers {
+				wg.Go(func() {
+					for i := range work {
+						l, err := u.Link(context.Background(), s.Name, Peer{Protocol: []string{older, newer}[i%2]})
+						if err != nil {
+							t.Errorf("Link() number %d = %v", i, err)
+							continue
+						}
+						k, err := l.Listing(context.Background(), time.Hour)
+						if err != nil {
+							t.Errorf("Listing() number %d = %v", i, err)
+						} else if r := l.Call(context.Background(), Call{
+							Server: s.Name, Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: k.Number,
+						}, nil); r.Effect != EffectDone {
+							t.Errorf("Call() number %d = %+v", i, r)
+						}
+						switch {
+						case i%5 < 2, name == "http-stateful" && i%5 < 4: // the SDK keeps a session that nobody ended
+							l.Close()
+						case i%5 < 4:
+							l.fail(CodeProtocol, "it is cut off")
+							<-l.finished
+						} // and the last is left to Upstreams.Close
+					}
+				})
+			}
+			for i := range links {
+				work <- i
+			}
+			close(work)
+			wg.Wait()
+			if err := u.Close(); err != nil {
+				t.Errorf("Close() = %v", err)
+			}
+			if hs != nil {
+				hs.Close()
+			}
+			eventually(t, "descriptors were closed", func() bool { return descriptors(t) <= fds })
+			eventually(t, "children were reaped", func() bool { return children(t) <= procs })
+			if n := len(u.byName[s.Name].links); n != 0 {
+				t.Errorf("%d links are remembered, want none", n)
+			}
+		})
+	}
+}
+
+// A second endpoint, named during the call and on another origin, is not believed by a link either.
+func TestASecondEndpointIsIgnoredByALink(t *testing.T) {
+	noLeak(t)
+	elsewhere := serveScript(t, honest, false)
+	move := "event: endpoint\ndata: " + elsewhere.URL + "/mcp\n\n"
+	s := serveSSE(t, on("tools/call", func(w spoken) []string {
+		// The line ends the event that it stands in, and begins another.
+		return []string{`{"jsonrpc":"2.0","method":"notifications/message"}` + "\n\n" + move, result(w.id, oneResult)}
+	}))
+	u := upstreams(t, Limits{}, s)
+	l := linked(t, u, "sse", Peer{Protocol: older})
+	for range 2 {
+		if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); r.Effect != EffectDone {
+			t.Errorf("Call() = %+v, want done", r)
+		}
+	}
+	if n := len(elsewhere.seen); n != 0 {
+		t.Errorf("%d requests at the other origin, want none", n)
+	}
+}
+
+// A redirect of a link's call is not followed, and ends the link.
+func TestARedirectOfALinksCallIsNotFollowed(t *testing.T) {
+	for _, kind := range []string{TypeHTTP, TypeSSE} {
+		for _, code := range []int{301, 302, 303, 307, 308} {
+			t.Run(fmt.Sprintf("%s-%d", kind, code), func(t *testing.T) {
+				noLeak(t)
+				elsewhere := serveScript(t, honest, false)
+				s := serveScript(t, honest, false).server()
+				if kind == TypeSSE {
+					s = serveSSE(t, honest)
+				}
+				s.URL = inFrontOf(t, s.URL, func(rw http.ResponseWriter, body string) bool {
+					if !strings.Contains(body, `"tools/call"`) {
+						return false
+					}
+					rw.Header().Set("Location", elsewhere.URL+"/mcp")
+					rw.WriteHeader(code)
+					return true
+				}) + s.URL[strings.LastIndexByte(s.URL, '/'):]
+				u := upstreams(t, Limits{}, s)
+				l, r := linkCall(t, u, s.Name, `{}`)
+				if r.Code != CodeRedirect || r.Effect != EffectUnknown || l.Err() == nil || len(elsewhere.seen) != 0 {
+					t.Errorf("Call() = %+v, Err() = %v, %d elsewhere, want %s, unknown, the link over, and none",
+						r, l.Err(), len(elsewhere.seen), CodeRedirect)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"pgfsm/mcp/wire"
+)
+
+// noteAcknowledged is what a server says first to subscriptions/listen.
+const noteAcknowledged = "notifications/subscriptions/acknowledged"
+
+// Listing returns the server's tools: the last listing, if it is younger than maxAge and the server has not said since that
+// its tools changed, else a new one, within the server's ConnectTimeout. Who asks at the same time gets the same. A listing that
+// fails ends nothing. One whose tools change while they are listed is made again, at most three times, as by
+// [Upstreams.List]. The error is a [*LinkError].
+func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*Kept, error) {
+	if k := l.fresh(maxAge, noMoment); k != nil {
+		return k, nil
+	}
+	asked := l.moments.Load()
+	ctx, cancel := context.WithTimeout(ctx, l.up.server.ConnectTimeout)
+	defer cancel()
+	select {
+	case l.listing <- struct{}{}:
+		defer func() { <-l.listing }()
+	case <-ctx.Done():
+		return nil, &LinkError{Code: overCode(ctx), Reason: "there was no time to ask it"}
+	case <-l.ctx.Done():
+	}
+	if f := l.fault(); f != nil {
+		return nil, f.linkError()
+	}
+	if ctx.Err() != nil { // of two that were ready the select takes any
+		return nil, &LinkError{Code: overCode(ctx), Reason: "there was no time to ask it"}
+	}
+	if k := l.fresh(maxAge, asked); k != nil {
+		return k, nil
+	}
+	l.listen()
+	for n := 1; ; n++ {
+		begun := l.moments.Add(1)
+		pages, f := l.list(ctx)
+		if f != nil {
+			return nil, f.linkError()
+		}
+		if !l.good(begun) && n < maxListings {
+			continue
+		}
+		k := &Kept{At: time.Now(), Listing: Listing{
+			Server: l.up.server.Name, Status: StatusUp, Protocol: l.hello.Protocol, Pages: pages, Number: begun,
+			ServerName: l.hello.Server.Name, ServerVersion: l.hello.Server.Version,
+		}}
+		l.kept.Store(k)
+		return k, nil
+	}
+}
+
+// noMoment is later than every moment.
+const noMoment = 1<<64 - 1
+
+// fresh is the last listing, if it will do: it is the newest that the server has spoken of, and younger than maxAge, or was
+// begun after a moment.
+func (l *Link) fresh(maxAge time.Duration, after uint64) *Kept {
+	k := l.kept.Load()
+	if k == nil || !l.good(k.Number) || l.ctx.Err() != nil || k.Number <= after && k.Age(time.Now()) >= maxAge {
+		return nil
+	}
+	return k
+}
+
+// Changed reports whether the server has said since this listing began that its tools changed. A listing of another link
+// than this one counts as changed if this one is newer.
+func (l *Link) Changed(number uint64) bool { return !l.good(number) }
+
+// list asks for all pages.
+func (l *Link) list(ctx context.Context) ([][]byte, *fault) {
+	local := func(code, format string, args ...any) *fault {
+		return &fault{code: code, reason: presentable(fmt.Sprintf(format, args...), l.secrets)}
+	}
+	turn := pager{life: &l.life, limits: l.u.limits, fail: local}
+	return turn.all(func(cursor string) ([]byte, *fault) {
+		var params []byte
+		if cursor != "" {
+			params = append(append([]byte(`{"cursor":`), wire.Quote(cursor)...), '}')
+		}
+		q, err := l.query(methodList, params, nil)
+		if err != nil {
+			return nil, local(CodeProtocol, "%v", err)
+		}
+		o := l.ask(ctx, q)
+		switch {
+		case o.fault != nil && o.fault.code == codeFrame:
+			return nil, &fault{code: CodeCatalog, reason: o.fault.reason}
+		case o.fault != nil:
+			return nil, o.fault
+		case o.failed != nil:
+			return nil, local(CodeProtocol, "it answered tools/list with error %d %q", o.failed.Code, o.failed.Message)
+		}
+		return o.Result, nil
+	})
+}
+
+// announced looks up what the server may say between requests.
+func (l *Link) announced() {
+	says := func(capability, member string) bool {
+		return string(wire.Member(wire.Member(l.hello.Capabilities, capability), member)) == "true"
+	}
+	l.listens = says("tools", "listChanged")
+	l.asks = l.peer.Tell != nil && len(l.peer.Capabilities) > len("{}")
+	l.speaks = l.listens || l.asks || l.peer.Tell != nil && (says("prompts", "listChanged") ||
+		says("resources", "listChanged") || says("resources", "subscribe") || wire.Member(l.hello.Capabilities, "logging") != nil)
+}
+
+// listen opens the stream of news beside everything else, unless it is open, or there are none: see listen.go, whose rules
+// are the same.
+func (l *Link) listen() {
+	overHTTP := l.up.server.Type == TypeHTTP
+	switch {
+	case l.modern && !l.listens, !l.modern && (!l.speaks || !overHTTP || l.hello.Protocol < getStream):
+	case !l.news.CompareAndSwap(false, true):
+	case l.modern:
+		l.tasks.run(func() { l.news.Store(!l.subscribe()) })
+	default:
+		l.tasks.run(func() { l.news.Store(!l.carrier.(*httpCarrier).follow()) })
+	}
+}
+
+// subscribe asks for the news with subscriptions/listen and hears them to their end. It reports whether it is worth asking
+// again: not if the server has refused.
+func (l *Link) subscribe() (again bool) {
+	var on func(wire.Message)
+	if l.peer.Tell != nil {
+		on = func(m wire.Message) {
+			if m.Method != noteAcknowledged {
+				l.peer.Tell(m)
+			}
+		}
+	}
+	q, err := l.query(methodListen, []byte(`{"notifications":{"toolsListChanged":true}}`), on)
+	if err != nil {
+		return false
+	}
+	o := l.ask(l.ctx, q)
+	return o.status == 0 && o.failed == nil
+}

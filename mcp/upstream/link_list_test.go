@@ -1,0 +1,394 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/mcp/wire"
+)
+
+// A listing during which the tools change is made again, a bounded number of times, over links too.
+func TestChangesDuringALinksListing(t *testing.T) {
+	tests := []struct {
+		role, tool string
+		changed    bool
+	}{
+		{"says-nothing", "listing-1", false},
+		{"says-other-things", "listing-1", false},
+		{"changes-before-listing", "listing-1", false},
+		{"changes-during-one-listing", "listing-2", false},
+		{"changes-during-the-second-page", "page-3", false},
+		{"changes-during-two-listings", "listing-3", false},
+		{"changes-during-every-listing", "listing-3", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.role, func(t *testing.T) {
+			overEach(t, tt.role, func(t *testing.T, s Server) {
+				u := upstreams(t, Limits{}, s)
+				l := linked(t, u, s.Name, Peer{Protocol: older, Tell: newTold().hear})
+				k := heldBy(t, l)
+				if page := string(k.Pages[0]); !strings.Contains(page, `"`+tt.tool+`"`) || l.Changed(k.Number) != tt.changed {
+					t.Errorf("Pages[0] = %s, Changed() = %t, want the tool %s, %t", page, l.Changed(k.Number), tt.tool, tt.changed)
+				}
+				r := l.Call(t.Context(), Call{Server: s.Name, Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: k.Number}, nil)
+				if tt.changed {
+					stopped(t, r)
+				} else if r.Effect != EffectDone {
+					t.Errorf("Call() = %+v, want done", r)
+				}
+			})
+		})
+	}
+}
+
+// A change that comes with a call makes the listing stale; the next is made anew, on the same link.
+func TestAChangeStopsALinksCalls(t *testing.T) {
+	overEach(t, "changes-during-the-call", func(t *testing.T, s Server) {
+		u := upstreams(t, Limits{}, s)
+		l := linked(t, u, s.Name, Peer{Protocol: older})
+		first := heldBy(t, l)
+		if again := heldBy(t, l); again != first {
+			t.Error("Listing() = another, want the one that is kept")
+		}
+		c := asCall(t, l, `{}`)
+		if r := l.Call(t.Context(), c, nil); r.Effect != EffectDone {
+			t.Fatalf("Call() = %+v, want done", r)
+		}
+		if !l.Changed(first.Number) {
+			t.Error("Changed() = false, want true")
+		}
+		c.RunID = newRun()
+		stopped(t, l.Call(t.Context(), c, nil))
+		second := heldBy(t, l)
+		if second == first || l.Changed(second.Number) || !strings.Contains(string(second.Pages[0]), "listing-2") {
+			t.Errorf("Listing() = %s, want the second", second.Pages[0])
+		}
+		c.RunID, c.Listing = newRun(), second.Number
+		if r := l.Call(t.Context(), c, nil); r.Effect != EffectDone {
+			t.Errorf("Call() by the new listing = %+v, want done", r)
+		}
+		// A newer link does not take an older one's listing. (The scripts over SSE serve one stream.)
+		if s.Type == TypeSSE {
+			return
+		}
+		if other := linked(t, u, s.Name, Peer{Protocol: older}); !other.Changed(second.Number) {
+			t.Error("Changed() of a newer link = false, want true")
+		}
+	})
+}
+
+func TestListingsAreKeptAndShared(t *testing.T) {
+	release := make(chan struct{})
+	free := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(free)
+	first := true
+	srv := serveScript(t, on("tools/list", func(w spoken) []string {
+		if first {
+			first = false
+			<-release
+		}
+		return []string{result(w.id, onePage)}
+	}), false)
+	u := upstreams(t, Limits{}, srv.server())
+	l := linked(t, u, "web", Peer{Protocol: older})
+	const rivals = 16
+	kept := make(chan *Kept, rivals)
+	for range rivals {
+		go func() {
+			k, err := l.Listing(t.Context(), 0)
+			if err != nil {
+				t.Error(err)
+			}
+			kept <- k
+		}()
+	}
+	// One that gives up takes nobody with it.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var e *LinkError
+	if _, err := l.Listing(ctx, time.Hour); !errors.As(err, &e) || e.Code != CodeCancelled {
+		t.Errorf("Listing(cancelled) = %v, want %s", err, CodeCancelled)
+	}
+	eventually(t, "the server was asked", func() bool { return srv.count(methodList) == 1 })
+	free()
+	var last *Kept
+	for range rivals {
+		k := <-kept
+		if k == nil || k.Age(k.At.Add(time.Second)) != time.Second || k.Age(k.At.Add(-time.Second)) != 0 {
+			t.Fatalf("Listing() = %+v", k)
+		}
+		last = k
+	}
+	if n := srv.count(methodList); n > rivals {
+		t.Errorf("the server was asked %d times, want at most once each", n)
+	}
+	before := srv.count(methodList)
+	if k, err := l.Listing(t.Context(), time.Hour); err != nil || l.kept.Load() != k || srv.count(methodList) != before {
+		t.Errorf("Listing(an hour) = %p, %v, want the last kept, %p or later, unasked", k, err, last)
+	}
+	if _, err := l.Listing(t.Context(), 0); err != nil || srv.count(methodList) != before+1 {
+		t.Errorf("Listing(0) asked %d times more, want once", srv.count(methodList)-before)
+	}
+}
+
+// A listing that lies is refused, and takes nothing with it that need not go.
+func TestLinksToServersThatLie(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		for _, tt := range listLies() {
+			t.Run(fmt.Sprintf("%s/stream-%t", tt.name, stream), func(t *testing.T) {
+				noLeak(t)
+				s := serveScript(t, tt.script, stream).server()
+				if tt.code == CodeTimeout {
+					s.ConnectTimeout = soon
+				}
+				u := upstreams(t, tt.limits, s)
+				l, err := u.Link(t.Context(), "web", Peer{Protocol: newer})
+				if err == nil {
+					_, err = l.Listing(t.Context(), 0)
+				}
+				var e *LinkError
+				if !errors.As(err, &e) || e.Code != tt.code || !strings.Contains(e.Reason, tt.reason) {
+					t.Errorf("Link() and Listing() = %v, want %s, %q", err, tt.code, tt.reason)
+				}
+			})
+		}
+	}
+}
+
+// News between requests: what changes the tools is heard and told, other things are told, requests are answered by the peer.
+func TestNewsOfALink(t *testing.T) {
+	noLeak(t)
+	n := serveNews(t, announces)
+	u := upstreams(t, Limits{}, n.server())
+	peer := newTold()
+	l := linked(t, u, "web", Peer{Protocol: older, Tell: peer.hear})
+	if n.gets.Load() != 0 {
+		t.Error("the stream was opened before anybody listed")
+	}
+	k := heldBy(t, l)
+	n.tell(t, `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a\/b"}}`)
+	if l.Changed(k.Number) {
+		t.Error("Changed() after other news = true, want false")
+	}
+	n.tell(t, changedNote, progress("1", 1))
+	if !l.Changed(k.Number) {
+		t.Error("Changed() = false, want true")
+	}
+	n.lines <- event(`{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{}}`)
+	for m := peer.next(t); ; m = peer.next(t) {
+		if m.Method == "elicitation/create" {
+			if err := l.Answer(t.Context(), m.ID, []byte(`{"action":"decline"}`), nil); err != nil {
+				t.Errorf("Answer() = %v", err)
+			}
+			break
+		}
+	}
+	select {
+	case w := <-n.answered:
+		w.check(untilAnswered)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the request was not answered")
+	}
+	want := []string{`notifications/resources/updated {"uri":"a\/b"}`, "notifications/tools/list_changed", "elicitation/create {}"}
+	if diff := cmp.Diff(want, peer.list()); diff != "" {
+		t.Errorf("the peer was told (-want +got):\n%s", diff)
+	}
+	if heldBy(t, l) == k || n.gets.Load() != 1 {
+		t.Errorf("after the change: the same listing, or %d streams, want a new one and 1", n.gets.Load())
+	}
+}
+
+// What comes on the stream of a call behind the answer is heard too, and does not hold the answer up.
+func TestNewsBehindAnAnswer(t *testing.T) {
+	noLeak(t)
+	answered := make(chan struct{})
+	inner := serveScript(t, honest, true)
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body := readAll(r)
+		r.Body = readCloser(body)
+		inner.ServeHTTP(flushing{rw}, r)
+		if strings.Contains(body, methodCall) {
+			select {
+			case <-answered:
+				io.WriteString(flushing{rw}, event(result("3", oneResult))+event(changedNote))
+			case <-r.Context().Done():
+			}
+		}
+	}))
+	t.Cleanup(srv.Close)
+	u := upstreams(t, Limits{}, Server{Name: "web", Type: TypeHTTP, URL: srv.URL})
+	l, r := linkCall(t, u, "web", `{}`)
+	if r.Effect != EffectDone {
+		t.Fatalf("Call() = %+v, want done", r)
+	}
+	k := heldBy(t, l)
+	close(answered)
+	eventually(t, "the change was heard", func() bool { return l.Changed(k.Number) })
+}
+
+// Without a peer who is told, requests among the news are refused, and the stream is opened for changes of tools only.
+func TestNewsOfALinkWithoutAPeer(t *testing.T) {
+	n := serveNews(t, announces)
+	u := upstreams(t, Limits{}, n.server())
+	l := linked(t, u, "web", Peer{Protocol: older})
+	heldBy(t, l)
+	n.lines <- event(`{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":` + selfReference + `}`)
+	select {
+	case w := <-n.answered:
+		w.check(untilRefused)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the request was not answered")
+	}
+	n.tell(t)
+	for _, caps := range []string{`{"tools":{}}`, `{"prompts":{"listChanged":true},"logging":{}}`, `{"tools":{"listChanged":"true"}}`, `{}`} {
+		n := serveNews(t, on("initialize", func(w spoken) []string {
+			return []string{result(w.id, `{"protocolVersion":"2025-11-25","capabilities":`+caps+`}`)}
+		}))
+		l := linked(t, upstreams(t, Limits{}, n.server()), "web", Peer{Protocol: older})
+		heldBy(t, l)
+		if l.news.Load() {
+			t.Errorf("the news were asked for with the capabilities %s, want not", caps)
+		}
+	}
+}
+
+// A stream of news that lies ends the link; one that there is not costs nothing.
+func TestNewsOfALinkThatLie(t *testing.T) {
+	tests := []struct{ name, lines, reason string }{
+		{"not-json", event("hello"), "not a JSON-RPC message"},
+		{"method-twice", event(`{"jsonrpc":"2.0","method":"a","method":"b"}`), "twice"},
+		{"an-answer", event(result("3", oneResult)), "not for answers"},
+		{"too-large", event(strings.Repeat("x", envelopeSlack+101)), "more than"},
+		{"too-many", strings.Repeat(event(changedNote), 21), "more than 20 messages"},
+		{"too-many-that-are-empty", strings.Repeat(": alive\n\n", 21), "more than 20 messages"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			noLeak(t)
+			n := serveNews(t, announces)
+			u := upstreams(t, Limits{ResultBytes: 100, CatalogBytes: 100, Unasked: 20}, n.server())
+			l := linked(t, u, "web", Peer{Protocol: older})
+			heldBy(t, l)
+			n.lines <- tt.lines
+			select {
+			case <-l.Done():
+			case <-time.After(10 * time.Second):
+				t.Fatal("the link goes on")
+			}
+			if err := l.Err(); err == nil || !strings.Contains(err.Error(), tt.reason) {
+				t.Errorf("Err() = %v, want %q", err, tt.reason)
+			}
+		})
+	}
+	for _, code := range []int{405, 404, 401, 500, 307, 202, 200} {
+		t.Run(fmt.Sprint("status-", code), func(t *testing.T) {
+			noLeak(t)
+			srv := serveScript(t, announces, false)
+			asked := make(chan struct{}, 10)
+			srv.get = func(rw http.ResponseWriter, _ *http.Request) {
+				asked <- struct{}{}
+				rw.Header().Set("Location", "/elsewhere")
+				rw.Header().Set("Content-Type", "text/html")
+				rw.WriteHeader(code)
+				io.WriteString(rw, "data: nonsense\n\n")
+			}
+			u := upstreams(t, Limits{}, srv.server())
+			l := linked(t, u, "web", Peer{Protocol: older})
+			for range 2 {
+				if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); r.Effect != EffectDone {
+					t.Errorf("Call() = %+v, want done", r)
+				}
+				if _, err := l.Listing(t.Context(), 0); err != nil {
+					t.Errorf("Listing() = %v", err)
+				}
+			}
+			<-asked
+			l.Close()
+			if len(asked) != 0 {
+				t.Error("the news were asked for again, want once")
+			}
+		})
+	}
+}
+
+// However a server of the latest revision answers who wants to listen, its tools can be listed and called.
+func TestAnswersToALinkThatListens(t *testing.T) {
+	for _, role := range []string{"listen-ends", "listen-refused", "listen-hangs"} {
+		t.Run(role, func(t *testing.T) {
+			judge := func(t *testing.T, s Server) {
+				u := upstreams(t, Limits{}, s)
+				peer := newTold()
+				l := linked(t, u, s.Name, Peer{Protocol: newer, Tell: peer.hear})
+				if !l.Modern() {
+					t.Fatalf("Hello() = %+v, want revision %s", l.Hello(), newer)
+				}
+				for range 2 {
+					if r := l.Call(t.Context(), asCall(t, l, `{}`), nil); r.Effect != EffectDone {
+						t.Errorf("Call() = %+v, want done", r)
+					}
+				}
+				l.Close()
+				if said := peer.list(); len(said) != 0 { // that we are listened to is our affair
+					t.Errorf("the peer was told %q, want nothing", said)
+				}
+			}
+			t.Run("stdio", func(t *testing.T) { noLeak(t); judge(t, self(t, role)) })
+			for _, stream := range []bool{false, true} {
+				t.Run(fmt.Sprintf("http-stream-%t", stream), func(t *testing.T) {
+					noLeak(t)
+					judge(t, serveScript(t, roles[role](), stream).server())
+				})
+			}
+		})
+	}
+}
+
+// Servers of the SDK tell links of a change over every transport and in both kinds of revisions.
+func TestRealServersTellLinksOfChanges(t *testing.T) {
+	for _, tt := range []struct{ name, protocol string }{
+		{"stdio", older}, {"stdio", newer}, {"sse", older}, {"http-stateful", older}, {"http-stateful-json", older}, {"http-stateless", newer},
+	} {
+		t.Run(tt.name+"-"+tt.protocol, func(t *testing.T) {
+			noLeak(t)
+			s := realServers(growing())[tt.name](t)
+			if tt.name == "stdio" {
+				s = self(t, "grows")
+			}
+			u := upstreams(t, Limits{}, s)
+			var once sync.Once
+			heard := make(chan struct{})
+			l := linked(t, u, s.Name, Peer{Protocol: tt.protocol, Tell: func(m wire.Message) {
+				if m.Method == noteToolsChanged {
+					once.Do(func() { close(heard) })
+				}
+			}})
+			k := heldBy(t, l)
+			looks := 0
+			eventually(t, "the change was heard", func() bool {
+				if looks%50 == 0 {
+					l.Call(t.Context(), Call{Server: s.Name, Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: k.Number}, nil)
+				}
+				looks++
+				return l.Changed(k.Number)
+			})
+			select {
+			case <-heard:
+			case <-time.After(10 * time.Second):
+				t.Error("the peer was not told")
+			}
+			if page := string(heldBy(t, l).Pages[0]); !strings.Contains(page, `"more"`) {
+				t.Errorf("Pages = %s, want the new tool", page)
+			}
+		})
+	}
+}

@@ -1,0 +1,158 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"time"
+)
+
+// A pipeCarrier speaks with a child process over its stdin and stdout, a message a line.
+type pipeCarrier struct {
+	duplex
+	child   *child
+	writing chan struct{} // held while a frame is written: one at a time
+}
+
+// openPipe starts the server.
+func (l *Link) openPipe() *fault {
+	child, err := startChild(l.up.server)
+	if err != nil {
+		return l.fail(CodeUnreachable, "its command does not start: %v", err)
+	}
+	c := &pipeCarrier{duplex: newDuplex(l), child: child, writing: make(chan struct{}, 1)}
+	c.send = c.write
+	l.carrier = c
+	l.tasks.run(c.follow)
+	l.tasks.run(c.bury)
+	return nil
+}
+
+// bury ends the link of a process that has ended while a descendant, which left its group, holds the pipe open: nobody is there to
+// answer, and the next call needs a new one.
+func (c *pipeCarrier) bury() {
+	select {
+	case <-c.child.exited:
+	case <-c.l.ctx.Done():
+		return
+	}
+	if !waitFor(c.l.ctx.Done(), c.child.grace) { // what it said last is still read
+		c.l.fail(CodeDied, "%s", c.child.obituary(c.l.secrets))
+	}
+}
+
+// follow reads to the end of the stream.
+func (c *pipeCarrier) follow() {
+	in := bufio.NewReader(c.child.stdout)
+	for {
+		line, err := readLine(in, c.l.frame)
+		switch {
+		case errors.Is(err, bufio.ErrTooLong):
+			c.l.fail(codeFrame, "it sent a message of more than %d bytes", c.l.frame)
+			return
+		case err != nil:
+			if c.l.ctx.Err() == nil { // else it is our doing
+				c.l.fail(CodeDied, "%s", c.child.obituary(c.l.secrets))
+			}
+			return
+		case len(bytes.TrimSpace(line)) == 0:
+			if c.unasked() != nil {
+				return
+			}
+			continue
+		}
+		if c.receive(line) != nil {
+			return
+		}
+	}
+}
+
+func (c *pipeCarrier) write(ctx context.Context, frame []byte, p *permit) *fault {
+	select {
+	case c.writing <- struct{}{}:
+		defer func() { <-c.writing }()
+	case <-ctx.Done():
+	case <-c.l.ctx.Done():
+	}
+	if f := c.l.fault(); f != nil {
+		return f
+	}
+	if ctx.Err() != nil {
+		return &fault{code: overCode(ctx), reason: "there was no time to send it"}
+	}
+	if f := c.l.leave(frame, p); f != nil {
+		return f
+	}
+	if p != nil {
+		p.touched.Store(true)
+	}
+	// The line's end goes with its message: a child must not see a half of it.
+	n, err := c.child.write(ctx, append(oneLine(frame), '\n'))
+	if n == 0 && err != nil && p != nil {
+		p.touched.Store(false)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case n == 0 && ctx.Err() != nil:
+		return &fault{code: overCode(ctx), reason: "it did not read a message within the time allowed"}
+	case ctx.Err() != nil: // half a frame: nothing sensible can follow it
+		return c.l.fail(CodeTimeout, "it did not read a message within the time allowed")
+	case c.l.ctx.Err() != nil:
+		return c.l.fault()
+	default:
+		return c.l.fail(CodeDied, "%s", c.child.obituary(c.l.secrets))
+	}
+}
+
+func (c *pipeCarrier) close(polite bool) {
+	if polite {
+		c.child.end() // its error says how the good-bye went, which changes nothing
+	}
+	c.child.kill()
+	waitFor(c.child.exited, c.child.grace)
+}
+
+// oneLine makes one line of a message, in place. What clients wrote is in it as it came, and a line break between two tokens, where
+// JSON allows it, would end the line: the child would take the rest for a message of ours, a tools/call that nobody judged. Some
+// read a carriage return as the end, too. In the strings of JSON neither can stand.
+func oneLine(frame []byte) []byte {
+	for i, c := range frame {
+		if c == '\n' || c == '\r' {
+			frame[i] = ' '
+		}
+	}
+	return frame
+}
+
+// write writes frame, or gives up when ctx ends: a child that does not read must not hold us.
+func (c *child) write(ctx context.Context, frame []byte) (int, error) {
+	expired := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(expired)
+		c.stdin.SetWriteDeadline(time.Unix(1, 0))
+	})
+	n, err := c.stdin.Write(frame)
+	if !stop() {
+		<-expired
+		c.stdin.SetWriteDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// readLine reads one frame of at most limit bytes without its line end. A last line without one is not a frame.
+func readLine(in *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line)+len(part) > limit {
+			return nil, bufio.ErrTooLong
+		}
+		line = append(line, part...)
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		return bytes.TrimRight(line, "\r\n"), err
+	}
+}

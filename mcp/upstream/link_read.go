@@ -1,0 +1,118 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
+)
+
+// heard is one message of a server, read as strictly as [readMessage] does and in the same go taken apart: the values are
+// slices of what was read. Inside a result and an error nothing is judged but that it is UTF-8.
+type heard struct {
+	wire.Message
+	id     int64     // of a response
+	failed *RPCError // of a response: its error, if it is one
+	// unfit: a request or notification that may not be passed on, because it can be read in more than one way inside, or is
+	// none that JSON-RPC knows. The method, and the id of a request, are there.
+	unfit bool
+	taken chan struct{} // closed by who takes it out of an inbox; nil: nobody waits for that
+}
+
+// readHeard reads one message.
+func readHeard(doc []byte) (h heard, err error) {
+	var version, method, id jsontext.Value
+	var others []string
+	take := func(name string, value jsontext.Value) error {
+		slot := &h.Params
+		switch name {
+		case "jsonrpc":
+			slot = &version
+		case "id":
+			slot = &id
+		case "method":
+			slot = &method
+		case "params":
+		case "result":
+			slot = &h.Result
+		case "error":
+			slot = &h.Error
+		default:
+			if slices.Contains(others, name) {
+				return twice(name)
+			}
+			if others = append(others, name); len(others) > maxOtherMembers {
+				return fmt.Errorf("it has more than %d members that JSON-RPC does not know", maxOtherMembers)
+			}
+			return nil
+		}
+		if *slot != nil {
+			return twice(name)
+		}
+		*slot = value
+		return nil
+	}
+	// What a server sends for the client is not judged inside, but that it is UTF-8.
+	err = wire.Members(doc, take, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err == nil && method == nil && !utf8.Valid(doc) { // judge refuses a request or notification
+		err = errors.New("it is not UTF-8")
+	}
+	if err != nil {
+		return h, err
+	}
+	h.ID = id
+	return h, h.judge(doc, version, method)
+}
+
+// maxOtherMembers is how many members of a message may be unknown here.
+const maxOtherMembers = 16
+
+func twice(name string) error { return fmt.Errorf("the member %q comes twice", name) }
+
+// judge looks at the members together.
+func (h *heard) judge(doc []byte, version, method jsontext.Value) (err error) {
+	if string(version) != `"2.0"` {
+		return errors.New(`"jsonrpc" is not "2.0"`)
+	}
+	if method != nil {
+		if h.Method, err = text(method); err != nil {
+			return fmt.Errorf(`"method": %w`, err)
+		}
+		if h.Result != nil || h.Error != nil {
+			return errors.New("it is a request and a response at once")
+		}
+		if len(h.ID) > maxTheirID {
+			return fmt.Errorf("the id of its request is longer than %d bytes", maxTheirID)
+		}
+		if _, err := wire.Read(doc); err != nil {
+			h.unfit = true
+		}
+		return nil
+	}
+	if (h.Result == nil) == (h.Error == nil) {
+		return errors.New("it is neither a request nor a response: one of method, result and error must be there")
+	}
+	if h.Error != nil {
+		if h.failed, err = readError(h.Error); err != nil {
+			return fmt.Errorf(`"error": %w`, err)
+		}
+	}
+	if h.id, err = plainID(h.ID); err != nil && h.failed != nil {
+		err = fmt.Errorf("%w; its error is %d %q", err, h.failed.Code, h.failed.Message)
+	}
+	return err
+}
+
+// read reads a message for the link; one that cannot be read ends it.
+func (l *Link) read(doc []byte) (heard, *fault) {
+	h, err := readHeard(doc)
+	if err != nil {
+		err = l.retold(doc, err, func(doc []byte) error { _, err := readHeard(doc); return err })
+		return h, l.fail(CodeProtocol, "it sent what is not a JSON-RPC message: %v", err)
+	}
+	return h, nil
+}

@@ -1,0 +1,137 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+)
+
+// An sseCarrier speaks the HTTP with server-sent events of MCP 2024-11-05: one stream that everything comes on, and POSTs that
+// are only accepted.
+type sseCarrier struct {
+	duplex
+	http   *httpCarrier
+	target *url.URL // where messages are sent to; known before the first is
+	first  chan struct{}
+	over   context.CancelFunc // ends the stream
+}
+
+// openSSE opens the stream and waits for the event that says where messages are sent to.
+func (l *Link) openSSE(ctx context.Context) *fault {
+	c := &sseCarrier{duplex: newDuplex(l), http: newHTTPCarrier(l), first: make(chan struct{})}
+	c.send = c.post
+	l.carrier = c
+	stream, cancel := context.WithCancel(l.ctx)
+	c.over = cancel
+	header := c.http.base.Clone()
+	header.Set("Accept", "text/event-stream")
+	resp, err := c.http.exchanger.trip(stream, &httpRequest{method: http.MethodGet, target: c.http.road.origin, header: header})
+	if err != nil {
+		return l.over(c.http.trouble(ctx, err))
+	}
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch {
+	case redirect(resp.StatusCode):
+		resp.Body.Close()
+		return l.fail(CodeRedirect, "it answered with HTTP status %d, a redirect", resp.StatusCode)
+	case resp.StatusCode != http.StatusOK:
+		resp.Body.Close()
+		return l.fail(CodeUnreachable, "%s", httpReason(resp.StatusCode))
+	case media != "text/event-stream":
+		resp.Body.Close()
+		return l.fail(CodeUnreachable, "it answered with the content type %q, not an event stream", resp.Header.Get("Content-Type"))
+	}
+	l.tasks.run(func() {
+		defer resp.Body.Close()
+		c.follow(resp.Body)
+	})
+	select {
+	case <-c.first:
+		return nil
+	case <-l.ctx.Done():
+		return l.fault()
+	}
+}
+
+// follow reads to the end of the stream.
+func (c *sseCarrier) follow(body io.Reader) {
+	events := newEventReader(body, c.l.frame)
+	defer events.free()
+	for {
+		name, data, err := events.next()
+		switch {
+		case err != nil:
+			c.l.over(c.http.cut(err))
+			return
+		case len(bytes.TrimSpace(data)) == 0: // a keep-alive
+			if c.unasked() != nil {
+				return
+			}
+			continue
+		case name == "endpoint":
+			if c.target == nil { // a second one is not believed
+				target, f := c.http.road.endpoint(data, c.l.secrets)
+				if f != nil {
+					return
+				}
+				c.target = target
+				close(c.first)
+			}
+			continue
+		case name != "" && name != "message":
+			if c.unasked() != nil {
+				return
+			}
+			continue
+		}
+		if c.receive(data) != nil {
+			return
+		}
+	}
+}
+
+// post sends one message.
+func (c *sseCarrier) post(ctx context.Context, frame []byte, p *permit) *fault {
+	if f := c.l.fault(); f != nil {
+		return f
+	}
+	if f := c.l.leave(frame, p); f != nil {
+		return f
+	}
+	span := c.http.bound(ctx)
+	defer span.release()
+	resp, err := c.http.exchanger.trip(span.ctx, &httpRequest{
+		method: http.MethodPost, target: c.target, header: c.http.header(nil), frame: frame, permit: p,
+	})
+	if err != nil {
+		return c.http.trouble(ctx, err)
+	}
+	defer resp.Body.Close()
+	io.CopyN(io.Discard, resp.Body, maxHTTPError) // so that the connection can be used again
+	switch {
+	case redirect(resp.StatusCode):
+		return c.l.fail(CodeRedirect, "it answered with HTTP status %d, a redirect", resp.StatusCode)
+	case resp.StatusCode < 200 || resp.StatusCode >= 300:
+		return &fault{code: CodeUnreachable, reason: httpReason(resp.StatusCode)}
+	}
+	return nil
+}
+
+func (c *sseCarrier) close(bool) { c.over() }
+
+func redirect(status int) bool { return status >= 300 && status < 400 }
+
+// cut is why a stream is over that ended with err.
+func (h *httpCarrier) cut(err error) *fault {
+	if f := h.l.fault(); f != nil {
+		return f
+	}
+	if isTooLong(err) {
+		return &fault{code: codeFrame, reason: fmt.Sprintf("it sent a message of more than %d bytes", h.l.frame)}
+	}
+	return &fault{code: CodeUnreachable, reason: fmt.Sprintf("the connection was lost: %v", err), lost: true}
+}

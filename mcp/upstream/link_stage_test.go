@@ -1,0 +1,247 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
+)
+
+// How the words of a server that is staged come to its link.
+const (
+	onOneStream = "one-stream" // as over stdio and SSE
+	onItsStream = "its-stream" // over HTTP, with the response to the call
+	onNews      = "news"       // over HTTP, on the stream of news
+)
+
+// callTime is what the calls of a staged link may take.
+const callTime = 10 * time.Second
+
+// A stage is a link whose server is the test, so that both work in a bubble of time.
+type stage struct {
+	kind   string
+	meta   jsontext.Value // of the calls
+	link   *Link
+	duplex *duplex     // nil: over HTTP
+	deaf   bool        // the server takes no answers and no notifications
+	noted  chan string // the methods of notifications that have come
+	begun  chan begun
+	news   chan *io.PipeWriter
+	heard  *io.PipeWriter // what news gave
+}
+
+// A begun request has come to the server.
+type begun struct {
+	id  int64
+	end *io.PipeWriter // over HTTP: of the response
+}
+
+// A stagedPipe is a duplex whose stream is the test.
+type stagedPipe struct{ duplex }
+
+func (*stagedPipe) close(bool) {}
+
+// newStage makes a link of a revision. The peer can be asked, and is.
+func newStage(t *testing.T, kind, protocol string, tell func(wire.Message)) *stage {
+	t.Helper()
+	server := Server{Name: "s", Type: TypeHTTP, URL: "http://127.0.0.1:1/mcp"}
+	if kind == onOneStream {
+		server = Server{Name: "s", Type: TypeStdio, Command: "none"}
+	}
+	u := upstreams(t, Limits{}, patient(callTime, server))
+	l := &Link{
+		u: u, up: u.byName["s"], frame: u.limits.frame(), listing: make(chan struct{}, 1), finished: make(chan struct{}),
+		ears: ears{opened: make(chan struct{})}, peer: Peer{Protocol: protocol, Tell: tell, Capabilities: []byte(`{"elicitation":{}}`)},
+	}
+	l.moments = &u.moments
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	s := &stage{kind: kind, link: l, begun: make(chan begun, 10), noted: make(chan string, 10), news: make(chan *io.PipeWriter, 10)}
+	if kind == onOneStream {
+		pipe := &stagedPipe{newDuplex(l)}
+		pipe.send = s.take
+		l.carrier, s.duplex = pipe, &pipe.duplex
+	} else {
+		h := newHTTPCarrier(l)
+		h.exchanger = s
+		l.carrier = h
+	}
+	l.settle(said{protocol: protocol}, protocol >= statelessProtocol)
+	l.news.Store(kind != onNews)
+	l.ears.open()
+	if kind == onNews {
+		l.listen()
+		s.heard = <-s.news
+	}
+	context.AfterFunc(l.ctx, l.finish)
+	t.Cleanup(l.Close)
+	return s
+}
+
+// take takes a message of the link where all is on one stream.
+func (s *stage) take(ctx context.Context, frame []byte, p *permit) *fault {
+	if f := s.link.leave(frame, p); f != nil {
+		return f
+	}
+	if p != nil {
+		p.touched.Store(true)
+	}
+	if s.arrives(ctx, frame, nil) != nil {
+		return &fault{code: overCode(ctx), reason: "nobody reads"}
+	}
+	return nil
+}
+
+// arrives is what the server does with a message.
+func (s *stage) arrives(ctx context.Context, frame []byte, end *io.PipeWriter) error {
+	w := readWire(frame)
+	switch {
+	case w.id == "" && s.deaf, w.method == "" && s.deaf:
+		<-ctx.Done()
+		return ctx.Err()
+	case w.id == "":
+		s.noted <- w.method
+	case w.method != "" && w.id != "":
+		id, err := strconv.ParseInt(w.id, 10, 64)
+		s.begun <- begun{id, end}
+		return err
+	}
+	return nil
+}
+
+// trip takes a message of the link over HTTP.
+func (s *stage) trip(ctx context.Context, r *httpRequest) (*http.Response, error) {
+	if r.permit != nil {
+		r.permit.touched.Store(true)
+	}
+	body, end := io.Pipe()
+	resp := &http.Response{StatusCode: http.StatusOK, Body: body, Header: http.Header{"Content-Type": {"text/event-stream"}}}
+	context.AfterFunc(ctx, func() { end.CloseWithError(ctx.Err()) })
+	switch {
+	case r.method == http.MethodGet:
+		s.news <- end
+	case wire.Member(r.frame, "method") == nil || wire.Member(r.frame, "id") == nil:
+		resp.StatusCode, resp.Body = http.StatusAccepted, http.NoBody
+		fallthrough
+	default:
+		if err := s.arrives(ctx, r.frame, end); err != nil {
+			return nil, err
+		}
+	}
+	return resp, nil
+}
+
+func (s *stage) close() {}
+
+// A turn is one call that is under way.
+type turn struct {
+	begun
+	stage *stage
+	over  chan struct{}
+	came  Returned
+	since time.Time
+	took  time.Duration
+}
+
+// call makes a call, which has arrived when it returns.
+func (s *stage) call(ctx context.Context, on func(wire.Message)) *turn {
+	c := &turn{stage: s, over: make(chan struct{}), since: time.Now()}
+	number := s.link.moments.Add(1)
+	go func() {
+		defer close(c.over)
+		c.came = s.link.Call(ctx, Call{Server: "s", Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: number, Meta: s.meta}, on)
+		c.took = time.Since(c.since)
+	}()
+	c.begun = <-s.begun
+	return c
+}
+
+// asks has the server ask something, all at once, during the call and as the kind of stage has it.
+func (c *turn) asks(ids ...string) {
+	var lines []string
+	for _, id := range ids {
+		lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"elicitation/create","params":{"message":"?"}}`, id))
+	}
+	c.says(lines...)
+}
+
+func (c *turn) withdraws(id string) {
+	c.says(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
+}
+
+func (c *turn) says(lines ...string) {
+	end := c.end
+	if c.stage.kind == onNews {
+		end = c.stage.heard
+	}
+	c.stage.put(end, lines...)
+}
+
+// put sends messages, over HTTP in one go. Who has gone does not hear them.
+func (s *stage) put(end io.Writer, lines ...string) {
+	var events strings.Builder
+	for _, line := range lines {
+		if s.duplex != nil {
+			s.duplex.receive([]byte(line))
+		}
+		events.WriteString(event(line))
+	}
+	if s.duplex == nil {
+		io.WriteString(end, events.String())
+	}
+}
+
+// answers has the server answer the call.
+func (c *turn) answers() {
+	c.stage.put(c.end, result(strconv.FormatInt(c.id, 10), oneResult))
+	if c.end != nil {
+		c.end.Close()
+	}
+}
+
+// ends waits for the call's end and checks when that was, and what it came to; done is without a code.
+func (c *turn) ends(t *testing.T, after time.Duration, code string) {
+	t.Helper()
+	<-c.over
+	effect := EffectUnknown
+	if code == "" {
+		effect = EffectDone
+	}
+	if c.took != after || c.came.Code != code || c.came.Effect != effect {
+		t.Errorf("after %s: Call() = %+v, want %s, %q after %s", c.took, c.came, effect, code, after)
+	}
+}
+
+// nothingWaits checks that nothing is left of questions and clocks.
+func (s *stage) nothingWaits(t *testing.T) {
+	t.Helper()
+	s.link.asked.mu.Lock()
+	defer s.link.asked.mu.Unlock()
+	if open, clocks := len(s.link.asked.open), len(s.link.asked.clocks); open+clocks > 0 {
+		t.Errorf("%d questions wait and %d clocks run, want none", open, clocks)
+	}
+}
+
+// at waits until a moment of the call, and until all that was said before has been heard.
+func (c *turn) at(moment time.Duration) {
+	synctest.Wait()
+	time.Sleep(moment - time.Since(c.since))
+	synctest.Wait()
+}
+
+// answered has a person answer a question.
+func (s *stage) answered(t *testing.T, id string) {
+	t.Helper()
+	synctest.Wait()
+	if err := s.link.Answer(t.Context(), jsontext.Value(id), []byte(`{"action":"accept"}`), nil); err != nil && !s.deaf {
+		t.Errorf("Answer(%s) = %v", id, err)
+	}
+}

@@ -1,0 +1,217 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Bounds of streams.
+const (
+	// drainTime is how long a stream may go on after its answer before the connection is given up. Servers end it at once.
+	drainTime = time.Second
+	// maxResumes is how often the rest of one stream is asked for. Servers cut streams to be asked again, some every few seconds.
+	maxResumes = 100
+	// What is waited before that, if the server does not say; and the least and the most if it does.
+	resumeWait, leastResumeWait, mostResumeWait = time.Second, 10 * time.Millisecond, 30 * time.Second
+	// eventBuffer is what a stream is read with.
+	eventBuffer = 16 << 10
+)
+
+// stream reads events up to the answer. What comes behind it is heard beside.
+func (h *httpCarrier) stream(ctx context.Context, span *bound, resp *http.Response, q *query) outcome {
+	body := &responseBody{ReadCloser: resp.Body}
+	events := newEventReader(body, h.l.frame)
+	o, cut := h.events(ctx, events, q)
+	for n := 0; cut && n < maxResumes; n++ {
+		resumed := h.resume(span.ctx, events)
+		if resumed == nil {
+			break
+		}
+		body.Close()
+		body = &responseBody{ReadCloser: resumed.Body}
+		events.src.Reset(body)
+		o, cut = h.events(ctx, events, q)
+	}
+	rest := func() {
+		body.Close()
+		span.release()
+		events.free()
+	}
+	if o.fault != nil || body.over && events.src.Buffered() == 0 {
+		rest()
+		return o
+	}
+	span.detach() // who asked has the answer, and its context ends
+	if !h.l.tasks.run(func() { h.drain(events, span.cut, rest) }) {
+		rest()
+	}
+	return o
+}
+
+// A responseBody knows whether it was read to its end.
+type responseBody struct {
+	io.ReadCloser
+	over bool
+}
+
+func (b *responseBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.over = b.over || err != nil
+	return n, err
+}
+
+// events reads up to the answer. If the stream was cut before, it may be worth asking for the rest.
+func (h *httpCarrier) events(ctx context.Context, events *eventReader, q *query) (o outcome, cut bool) {
+	for {
+		a, f, err := h.event(events)
+		switch {
+		case isTooLong(err):
+			return h.tooLarge(), false
+		case errors.Is(err, io.EOF) && h.l.ctx.Err() == nil && ctx.Err() == nil:
+			return broken(&fault{code: CodeUnreachable, reason: "its event stream ended without an answer"}), true
+		case err != nil:
+			return broken(h.trouble(ctx, err)), h.l.ctx.Err() == nil && ctx.Err() == nil
+		case f != nil:
+			return broken(f), false
+		case a.Method == "":
+			return outcome{heard: a, fault: h.ours(a, q)}, false
+		}
+		m, pass, f := h.l.hear(a, q)
+		if f != nil {
+			return broken(f), false
+		}
+		if pass {
+			h.l.passDuring(ctx, m, q)
+		}
+	}
+}
+
+// resume asks for the rest of a stream that was cut, if its events have ids, which is what servers of revisions with sessions
+// do to have it asked for (MCP 2025-11-25, transports). That is a GET: the request itself is never sent again. Nil: there is
+// no rest.
+func (h *httpCarrier) resume(ctx context.Context, events *eventReader) *http.Response {
+	if h.l.modern || h.session == "" || events.id == "" || h.settled.Load() == nil {
+		return nil
+	}
+	wait := resumeWait
+	if events.retry > 0 {
+		wait = min(max(events.retry, leastResumeWait), mostResumeWait)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return nil
+	}
+	header := h.streamHeader()
+	header.Set("Last-Event-Id", events.id)
+	resp, err := h.exchanger.trip(ctx, &httpRequest{method: http.MethodGet, target: h.road.origin, header: header})
+	if err != nil {
+		return nil
+	}
+	if resp.StatusCode != http.StatusOK || mediaType(resp.Header.Get("Content-Type")) != "text/event-stream" {
+		resp.Body.Close()
+		return nil
+	}
+	return resp
+}
+
+// event reads the next message of a stream.
+func (h *httpCarrier) event(events *eventReader) (heard, *fault, error) {
+	for {
+		name, data, err := events.next()
+		if err != nil {
+			return heard{}, nil, err
+		}
+		if len(bytes.TrimSpace(data)) > 0 && (name == "" || name == "message") {
+			a, f := h.l.read(data)
+			return a, f, nil
+		}
+		if h.l.tolerate(h.l.u.limits.Unasked) != nil { // an event that holds nothing counts too
+			return heard{}, h.l.fault(), nil
+		}
+	}
+}
+
+// drain reads what a stream holds behind the answer. Servers end it, and then the connection can be used again.
+func (h *httpCarrier) drain(events *eventReader, cut, rest func()) {
+	defer rest()
+	timer := time.AfterFunc(drainTime, cut)
+	defer timer.Stop()
+	for {
+		a, f, err := h.event(events)
+		if f != nil || err != nil {
+			return
+		}
+		if a.Method == "" {
+			continue // a second answer is none
+		}
+		m, pass, f := h.l.hear(a, nil)
+		if f != nil {
+			return
+		}
+		if pass {
+			h.l.pass(m, nil)
+		}
+	}
+}
+
+// follow opens the stream of a revision with sessions, and hears it to its end. It reports whether it is worth asking again:
+// a server that has answered with anything but a stream has none.
+func (h *httpCarrier) follow() (again bool) {
+	resp, err := h.exchanger.trip(h.l.ctx, &httpRequest{method: http.MethodGet, target: h.road.origin, header: h.streamHeader()})
+	h.l.ears.open()
+	if err != nil {
+		return true
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || mediaType(resp.Header.Get("Content-Type")) != "text/event-stream" {
+		return false
+	}
+	events := newEventReader(resp.Body, h.l.frame)
+	defer events.free()
+	for {
+		a, f, err := h.event(events)
+		switch {
+		case isTooLong(err):
+			h.l.over(h.cut(err))
+			return false
+		case err != nil:
+			return true
+		case f != nil:
+			return false
+		case a.Method == "":
+			h.l.fail(CodeProtocol, "it answered a request on a stream that is not for answers")
+			return false
+		}
+		m, pass, f := h.l.hear(a, nil)
+		if f != nil {
+			return false
+		}
+		if pass {
+			h.l.pass(m, nil)
+		}
+	}
+}
+
+// eventBuffers are kept for the next stream.
+var eventBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, eventBuffer) }}
+
+func newEventReader(src io.Reader, limit int) *eventReader {
+	buf := eventBuffers.Get().(*bufio.Reader)
+	buf.Reset(src)
+	return &eventReader{src: buf, limit: limit}
+}
+
+// free gives the buffer back. Nothing that next returned is in it.
+func (r *eventReader) free() {
+	r.src.Reset(nil)
+	eventBuffers.Put(r.src)
+}

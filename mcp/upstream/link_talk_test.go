@@ -1,0 +1,535 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/mcp/wire"
+)
+
+// told collects what a link is told.
+type told struct {
+	mu   sync.Mutex
+	said []string
+	all  chan wire.Message
+}
+
+func newTold() *told { return &told{all: make(chan wire.Message, 1000)} }
+
+func (o *told) hear(m wire.Message) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.said = append(o.said, strings.TrimSpace(m.Method+" "+string(m.Params)))
+	o.all <- m
+}
+
+func (o *told) list() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]string{}, o.said...)
+}
+
+// next is the next message, which must come.
+func (o *told) next(t *testing.T) wire.Message {
+	t.Helper()
+	select {
+	case m := <-o.all:
+		return m
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing was told")
+		return wire.Message{}
+	}
+}
+
+// tokenIn is the progress token of a request, raw.
+func tokenIn(w spoken) string {
+	return string(wire.Member(wire.Member([]byte(w.params), "_meta"), tokenMember))
+}
+
+func progress(token string, done int) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d,"progressToken":%s,"total":2}}`, done, token)
+}
+
+func init() {
+	talk := func(w spoken) []string {
+		token := tokenIn(w)
+		if token == "" {
+			token = "1"
+		}
+		return []string{
+			progress(token, 1),
+			progress(`"caller"`, 9), progress("99", 9), progress(`"`+token+`"`, 9), // nobody's
+			`{"jsonrpc":"2.0","method":"notifications/progress"}`,
+			`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"n":9007199254740993,"d":1.0}}}`,
+			`{"jsonrpc":"2.0","method":"notifications/message","params":{"a":1,"a":2}}`, // has two readings
+			`{"jsonrpc":"2.0","method":"notifications/message","params":null}`,          // is none
+			`{"jsonrpc":"2.0","method":"notifications/message","params":{},"x":1}`,
+			progress(token, 2),
+			result(w.id, oneResult),
+		}
+	}
+	maps.Copy(roles, map[string]func() script{
+		"talks": func() script {
+			return func(w spoken) []string {
+				if w.method == methodCall || w.method == "prompts/get" {
+					return talk(w)
+				}
+				return honest(w)
+			}
+		},
+		"asks-in-a-call": func() script {
+			return on("tools/call", func(w spoken) []string {
+				return []string{
+					`{"jsonrpc":"2.0","id":"7","method":"elicitation/create","params":{"message":"a\/b"}}`, untilAnswered,
+					`{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{}}`, untilRefused,
+					pingAsk, untilAnswered,
+					result(w.id, oneResult),
+				}
+			})
+		},
+		"asks-in-odd-ways": func() script {
+			return on("tools/call", func(w spoken) []string {
+				return []string{
+					`{"jsonrpc":"2.0","id":{},"method":"elicitation/create","params":{}}`,           // cannot be answered
+					`{"jsonrpc":"2.0","id":null,"method":"elicitation/create","params":{}}`,         // the same
+					`{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":{"a":1,"a":2}}`, // -32600
+					pingAsk, untilAnswered,
+					result(w.id, oneResult),
+				}
+			})
+		},
+		"asks-and-does-not-wait": func() script {
+			return on("tools/call", func(w spoken) []string {
+				return []string{`{"jsonrpc":"2.0","id":"late","method":"roots/list"}`, result(w.id, oneResult)}
+			})
+		},
+		"asks-twice-with-one-id": func() script {
+			return on("tools/call", func(w spoken) []string {
+				ask := `{"jsonrpc":"2.0","id":5,"method":"roots/list"}`
+				return []string{ask, ask, result(w.id, oneResult)}
+			})
+		},
+	})
+}
+
+// What comes with a request is given to it in order, with the caller's own progress token, and nothing that nobody asked for.
+func TestWhatComesWithARequest(t *testing.T) {
+	note := `notifications/message {"level":"info","data":{"n":9007199254740993,"d":1.0}}`
+	for _, tt := range []struct {
+		name, meta string
+		want       []string
+	}{
+		{"with-a-token", `{"progressToken":"caller","x":[1.0]}`, []string{
+			`notifications/progress {"progress":1,"progressToken":"caller","total":2}`, note,
+			`notifications/progress {"progress":2,"progressToken":"caller","total":2}`,
+		}},
+		{"with-a-large-token", `{"progressToken":9007199254740993}`, []string{
+			`notifications/progress {"progress":1,"progressToken":9007199254740993,"total":2}`, note,
+			`notifications/progress {"progress":2,"progressToken":9007199254740993,"total":2}`,
+		}},
+		{"without-a-token", `{}`, []string{note}},
+		{"without-meta", ``, []string{note}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			overEach(t, "talks", func(t *testing.T, s Server) {
+				u := upstreams(t, Limits{}, s)
+				peer := newTold()
+				l := linked(t, u, s.Name, Peer{Protocol: older, Tell: peer.hear})
+				heard := newTold()
+				c := asCall(t, l, `{}`)
+				if tt.meta != "" {
+					c.Meta = jsontext.Value(tt.meta)
+				}
+				if r := l.Call(t.Context(), c, heard.hear); r.Effect != EffectDone || string(r.Result) != oneResult {
+					t.Errorf("Call() = %+v, want done", r)
+				}
+				if diff := cmp.Diff(tt.want, heard.list()); diff != "" {
+					t.Errorf("on was told (-want +got):\n%s", diff)
+				}
+				params := []byte(`{"name":"p"}`)
+				if tt.meta != "" {
+					params = []byte(`{"name":"p","_meta":` + tt.meta + `}`)
+				}
+				heard = newTold()
+				if r, err := l.Request(t.Context(), "prompts/get", params, heard.hear); err != nil || string(r.Result) != oneResult {
+					t.Errorf("Request() = %+v, %v, want the result", r, err)
+				}
+				if diff := cmp.Diff(tt.want, heard.list()); diff != "" {
+					t.Errorf("on was told by the request (-want +got):\n%s", diff)
+				}
+				if len(peer.list()) != 0 {
+					t.Errorf("the peer was told %q, want nothing", peer.list())
+				}
+			})
+		})
+	}
+}
+
+// A request of the server during a call comes to the caller, whose answer goes back.
+func TestRequestsOfTheServerDuringACall(t *testing.T) {
+	overEach(t, "asks-in-a-call", func(t *testing.T, s Server) {
+		u := upstreams(t, Limits{}, s)
+		l := linked(t, u, s.Name, Peer{Protocol: older, Capabilities: jsontext.Value(`{"elicitation":{}}`)})
+		var asked []string
+		r := l.Call(t.Context(), asCall(t, l, `{}`), func(m wire.Message) {
+			asked = append(asked, fmt.Sprintf("%s %s %s", m.ID, m.Method, m.Params))
+			var err error
+			if m.Method == "elicitation/create" {
+				err = l.Answer(t.Context(), m.ID, []byte(`{"action":"accept"}`), nil)
+			} else {
+				err = l.Answer(t.Context(), m.ID, nil, wire.ErrorObject(wire.MethodNotFound, "no", nil))
+			}
+			if err != nil {
+				t.Errorf("Answer() = %v", err)
+			}
+			if err := l.Answer(t.Context(), m.ID, []byte(`{}`), nil); err != nil { // once more: nothing is sent
+				t.Errorf("Answer() again = %v", err)
+			}
+		})
+		if r.Effect != EffectDone {
+			t.Errorf("Call() = %+v, want done", r)
+		}
+		want := []string{`"7" elicitation/create {"message":"a\/b"}`, `7 sampling/createMessage {}`}
+		if diff := cmp.Diff(want, asked); diff != "" {
+			t.Errorf("asked (-want +got):\n%s", diff)
+		}
+		if n := len(l.asked.open); n != 0 {
+			t.Errorf("%d requests wait for an answer, want none", n)
+		}
+	})
+}
+
+func TestRequestsThatCannotBePassedOn(t *testing.T) {
+	overEach(t, "asks-in-odd-ways", func(t *testing.T, s Server) {
+		u := upstreams(t, Limits{}, s)
+		l := linked(t, u, s.Name, Peer{Protocol: older})
+		heard := newTold()
+		r := l.Call(t.Context(), asCall(t, l, `{}`), heard.hear)
+		if len(heard.list()) != 0 || s.Type != TypeHTTP && r.Effect != EffectDone {
+			t.Errorf("Call() = %+v, told %q, want nothing told", r, heard.list())
+		}
+	})
+}
+
+// A request that came with a call which is over waits for nothing: its answer is not sent, and it does not count.
+func TestRequestsThatOutliveTheirCall(t *testing.T) {
+	overEach(t, "asks-and-does-not-wait", func(t *testing.T, s Server) {
+		u := upstreams(t, Limits{}, s)
+		l := linked(t, u, s.Name, Peer{Protocol: older})
+		for range 3 { // also with the same id again
+			heard := newTold()
+			if r := l.Call(t.Context(), asCall(t, l, `{}`), heard.hear); r.Effect != EffectDone || len(heard.list()) != 1 {
+				t.Errorf("Call() = %+v, told %q, want done and the request", r, heard.list())
+			}
+			if n := len(l.asked.open); n != 0 {
+				t.Errorf("%d requests wait for an answer, want none", n)
+			}
+			if err := l.Answer(t.Context(), heard.next(t).ID, []byte(`{}`), nil); err != nil {
+				t.Errorf("Answer() too late = %v, want nothing done", err)
+			}
+		}
+	})
+}
+
+func TestARequestIDIsUsedOnce(t *testing.T) {
+	overEach(t, "asks-twice-with-one-id", func(t *testing.T, s Server) {
+		u := upstreams(t, Limits{}, s)
+		l := linked(t, u, s.Name, Peer{Protocol: older})
+		if r := l.Call(t.Context(), asCall(t, l, `{}`), func(wire.Message) {}); r.Code != CodeProtocol || r.Effect != EffectUnknown {
+			t.Errorf("Call() = %+v, want %s, unknown", r, CodeProtocol)
+		}
+	})
+}
+
+// Who gives up says so to the server: with a notification, or, from 2026-07-28 on over HTTP, with the end of the connection.
+func TestCancelling(t *testing.T) {
+	hanging := func(arrived chan<- spoken) script {
+		return func(w spoken) []string {
+			switch w.method {
+			case methodCall, "prompts/get":
+				arrived <- w
+				return nil
+			case noteCancelled:
+				arrived <- w
+			}
+			return honest(w)
+		}
+	}
+	for _, kind := range []string{TypeHTTP, TypeSSE} {
+		for _, method := range []string{methodCall, "prompts/get"} {
+			t.Run(kind+"-"+strings.ReplaceAll(method, "/", "-"), func(t *testing.T) {
+				noLeak(t)
+				arrived := make(chan spoken, 10)
+				var s Server
+				if kind == TypeSSE {
+					s = serveSSE(t, hanging(arrived))
+				} else {
+					s = serveScript(t, hanging(arrived), true).server()
+				}
+				u := upstreams(t, Limits{}, s)
+				l := linked(t, u, s.Name, Peer{Protocol: older})
+				c := asCall(t, l, `{}`)
+				if l.GaveUp() {
+					t.Error("GaveUp() before anything was")
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				var begun spoken
+				go func() {
+					begun = <-arrived
+					cancel()
+				}()
+				if method == methodCall {
+					if r := l.Call(ctx, c, nil); r.Effect != EffectUnknown || r.Code != CodeCancelled {
+						t.Errorf("Call() = %+v, want %s, unknown", r, CodeCancelled)
+					}
+				} else {
+					var e *LinkError
+					if _, err := l.Request(ctx, method, nil, nil); !errors.As(err, &e) || e.Code != CodeCancelled {
+						t.Errorf("Request() = %v, want %s", err, CodeCancelled)
+					}
+				}
+				select {
+				case w := <-arrived:
+					if want := `{"requestId":` + begun.id + `}`; w.method != noteCancelled || w.params != want {
+						t.Errorf("the server got %+v, want %s %s", w, noteCancelled, want)
+					}
+				case <-time.After(10 * time.Second):
+					t.Error("the server was not told")
+				}
+				if l.Err() != nil || !l.GaveUp() {
+					t.Errorf("Err() = %v, GaveUp() = %t, want the link to go on, and to know", l.Err(), l.GaveUp())
+				}
+			})
+		}
+	}
+	t.Run("modern-http", func(t *testing.T) {
+		noLeak(t)
+		arrived, gone := make(chan struct{}), make(chan struct{})
+		others := make(chan string, 10)
+		srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			w := readWire([]byte(readAll(r)))
+			if w.method == "prompts/get" {
+				close(arrived)
+				<-r.Context().Done()
+				close(gone)
+				return
+			}
+			if w.method != methodDiscover {
+				others <- w.method
+			}
+			rw.Header().Set("Content-Type", "application/json")
+			io.WriteString(rw, modern(silence)()(w)[0])
+		}))
+		t.Cleanup(srv.Close)
+		u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL})
+		l := linked(t, u, "s", Peer{Protocol: newer})
+		l.news.Store(true) // without the stream of news
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-arrived; cancel() }()
+		if _, err := l.Request(ctx, "prompts/get", nil, nil); err == nil {
+			t.Error("Request() = nil error, want it cancelled")
+		}
+		select {
+		case <-gone:
+		case <-time.After(10 * time.Second):
+			t.Error("the connection was not closed")
+		}
+		select {
+		case m := <-others:
+			t.Errorf("the server got %s, want nothing more", m)
+		default:
+		}
+	})
+}
+
+func TestWhatIsNotSentAsARequest(t *testing.T) {
+	srv := serveScript(t, honest, false)
+	u := upstreams(t, Limits{}, srv.server())
+	l := linked(t, u, "web", Peer{Protocol: older})
+	before := len(srv.seen)
+	for _, method := range []string{methodCall, methodInitialize, methodDiscover, ""} {
+		if _, err := l.Request(t.Context(), method, nil, nil); err == nil {
+			t.Errorf("Request(%q) = nil error, want it refused", method)
+		}
+	}
+	for _, params := range []string{`[]`, `7`, ``, `{},"method":"tools/call","x":{}`, `{"a":1,"a":2}`, `{"_meta":{"io.modelcontextprotocol/clientInfo2":1}}`, `{"_meta":7}`} {
+		if _, err := l.Request(t.Context(), "prompts/get", []byte(params), nil); err == nil {
+			t.Errorf("Request(%s) = nil error, want it refused", params)
+		}
+	}
+	for _, method := range []string{methodCall, ""} {
+		if err := l.Notify(t.Context(), method, nil); err == nil {
+			t.Errorf("Notify(%q) = nil error, want it refused", method)
+		}
+	}
+	if err := l.Notify(t.Context(), "notifications/x", []byte(`{},"method":"tools/call"`)); err == nil {
+		t.Error("Notify(params that are more) = nil error, want it refused")
+	}
+	for _, answer := range [][2]string{{"", ""}, {"{}", "{}"}, {`{},"x":1`, ""}, {`{"a":1,"a":2}`, ""}, {"", "7"}, {"", "{"}} {
+		var result, failed jsontext.Value
+		if answer[0] != "" {
+			result = jsontext.Value(answer[0])
+		}
+		if answer[1] != "" {
+			failed = jsontext.Value(answer[1])
+		}
+		if err := l.Answer(t.Context(), []byte("1"), result, failed); err == nil {
+			t.Errorf("Answer(%q) = nil error, want it refused", answer)
+		}
+	}
+	if l.Err() != nil || len(srv.seen) != before {
+		t.Errorf("Err() = %v, %d messages more, want none", l.Err(), len(srv.seen)-before)
+	}
+	// Capabilities that would be another message end the link before they leave.
+	_, err := u.Link(t.Context(), "web", Peer{Protocol: older, Capabilities: jsontext.Value(`{}},"method":"tools/call","x":{"y":{}`)})
+	var e *LinkError
+	if !errors.As(err, &e) || e.Code != CodeInvalid || len(srv.seen) != before {
+		t.Errorf("Link(capabilities that are more) = %v, want %s and nothing sent", err, CodeInvalid)
+	}
+}
+
+// Requests of the latest revision say what the protocol wants: in the message and, over HTTP, in headers.
+func TestModernRequests(t *testing.T) {
+	var mu sync.Mutex
+	got := map[string]http.Header{}
+	metas := map[string]string{}
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w := readWire([]byte(readAll(r)))
+		mu.Lock()
+		got[w.method], metas[w.method] = r.Header, string(wire.Member([]byte(w.params), "_meta"))
+		mu.Unlock()
+		if w.id == "" {
+			rw.WriteHeader(http.StatusAccepted)
+			return
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		io.WriteString(rw, modern(func(w spoken) []string { return []string{failure(w.id, -32601)} })()(w)[0])
+	}))
+	t.Cleanup(srv.Close)
+	u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL, Headers: []Header{{"x-key", "k"}}})
+	l := linked(t, u, "s", Peer{Protocol: newer, Capabilities: jsontext.Value(`{"elicitation":{"form":{}}}`)})
+	c := asCall(t, l, `{}`)
+	c.Meta = jsontext.Value(`{"traceparent":"00","progressToken":"p","io.modelcontextprotocol/logLevel":"info","io.modelcontextprotocol/clientInfo":"forged"}`)
+	c.Extra = jsontext.Value(`{"inputResponses":{"a":1},"requestState":"s"}`)
+	c.Header = map[string]string{"Mcp-Param-Region": "eu"}
+	if r := l.Call(t.Context(), c, nil); r.Effect != EffectDone {
+		t.Fatalf("Call() = %+v, want done", r)
+	}
+	if _, err := l.Request(t.Context(), "resources/read", []byte(`{"uri":"x://y"}`), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Request(t.Context(), "prompts/list", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Notify(t.Context(), "notifications/roots/list_changed", nil); err != nil {
+		t.Fatal(err)
+	}
+	const hop = `{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},` +
+		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}`
+	mu.Lock()
+	defer mu.Unlock()
+	for _, tt := range []struct{ method, name, meta string }{
+		{methodDiscover, "", hop + `}`},
+		{methodList, "", hop + `}`},
+		{methodCall, "echo", `{"progressToken":3,` + hop[1:] + `,"traceparent":"00","io.modelcontextprotocol/logLevel":"info"}`},
+		{"resources/read", "x://y", hop + `}`},
+		{"prompts/list", "", hop + `}`},
+		{"notifications/roots/list_changed", "", ""},
+	} {
+		h := got[tt.method]
+		if h.Get(protocolHeader) != newer || h.Get(methodHeader) != tt.method || h.Get(nameHeader) != tt.name || h.Get("X-Key") != "k" ||
+			h.Get(sessionHeader) != "" || (h.Get("Mcp-Param-Region") == "eu") != (tt.method == methodCall) {
+			t.Errorf("headers of %s = %v, want name %q", tt.method, h, tt.name)
+		}
+		want := tt.meta
+		if tt.method == methodCall { // a listing may have been subscribed to between: ids differ
+			want = strings.Replace(want, ":3,", ":"+string(wire.Member([]byte(metas[methodCall]), tokenMember))+",", 1)
+		}
+		if metas[tt.method] != want {
+			t.Errorf("_meta of %s = %s, want %s", tt.method, metas[tt.method], want)
+		}
+	}
+}
+
+// Over one stream for all a message belongs to the request that it names, or to the only one that it can belong to.
+func TestOwnersOfMessages(t *testing.T) {
+	heeding := func(wire.Message) {}
+	call := &query{id: 3, method: methodCall, on: heeding, token: jsontext.Value("1")}
+	prompt := &query{id: 4, method: "prompts/get", on: heeding}
+	listing := &query{id: 5, method: methodList}
+	news := &query{id: 6, method: methodListen, on: heeding}
+	note := wire.Message{Method: "notifications/message", Params: jsontext.Value(`{}`)}
+	named := func(method, id string) wire.Message {
+		if method == noteProgress {
+			return wire.Message{Method: method, Params: jsontext.Value(`{"progressToken":` + id + `}`)}
+		}
+		return wire.Message{Method: method, Params: jsontext.Value(`{"_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}`)}
+	}
+	asks := wire.Message{ID: jsontext.Value("1"), Method: "roots/list"}
+	for _, tt := range []struct {
+		name    string
+		pending []*query
+		message wire.Message
+		want    *query
+	}{
+		{"nothing-under-way", nil, note, nil},
+		{"the-only-one", []*query{call}, note, call},
+		{"a-request-to-the-only-one", []*query{call}, asks, call},
+		{"the-only-one-beside-a-subscription", []*query{call, news}, note, call},
+		{"a-subscription-alone", []*query{news}, note, nil},
+		{"one-of-two", []*query{call, prompt}, note, nil},
+		{"a-request-to-one-of-two", []*query{call, prompt}, asks, nil},
+		{"the-links-own-alone", []*query{listing}, note, nil},
+		{"beside-the-links-own", []*query{listing, call}, note, nil},
+		{"progress-of-one-of-two", []*query{call, prompt}, named(noteProgress, "3"), call},
+		{"progress-of-none", []*query{call}, named(noteProgress, "9"), nil},
+		{"progress-of-a-text", []*query{call}, named(noteProgress, `"3"`), nil},
+		{"named-by-a-subscription", []*query{call, news}, named("notifications/resources/updated", "6"), news},
+		{"of-a-subscription-that-is-over", []*query{call}, named("notifications/resources/updated", "6"), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDuplex(nil)
+			for _, q := range tt.pending {
+				d.pending[q.id] = q
+			}
+			if got := d.owner(tt.message); got != tt.want {
+				t.Errorf("owner() = %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// What clients wrote with line breaks between its tokens is one line to a child: the rest of it is no message of its own.
+func TestAMessageIsOneLine(t *testing.T) {
+	noLeak(t)
+	u := upstreams(t, Limits{}, self(t, "talks"))
+	l := linked(t, u, "child", Peer{Protocol: older})
+	smuggled := `{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"echo","arguments":{}}}`
+	for _, lineEnd := range []string{"\n", "\r\n", "\r"} {
+		heard := newTold()
+		params := `{"name":"a\nb","x":` + lineEnd + smuggled + lineEnd + `}`
+		if r, err := l.Request(t.Context(), "prompts/get", []byte(params), heard.hear); err != nil || string(r.Result) != oneResult {
+			t.Errorf("Request() with %q in its params = %+v, %v, want the result", lineEnd, r, err)
+		}
+		c := asCall(t, l, `{}`)
+		c.Meta = jsontext.Value("{" + lineEnd + `"x":` + lineEnd + smuggled + lineEnd + "}")
+		if r := l.Call(t.Context(), c, heard.hear); r.Effect != EffectDone {
+			t.Errorf("Call() with %q in its _meta = %+v, want done", lineEnd, r)
+		}
+	}
+	if l.Err() != nil {
+		t.Errorf("Err() = %v, want the link to go on: the child read whole messages", l.Err())
+	}
+}

@@ -1,0 +1,460 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// announces is honest, and says in the handshake that it tells of changes.
+func announces(w spoken) []string {
+	if w.method == "initialize" {
+		return []string{result(w.id, strings.Replace(legacyHello, `"tools":{}`, `"tools":{"listChanged":true}`, 1))}
+	}
+	return honest(w)
+}
+
+// A newsroom is a server with a stream of news. What is sent on lines goes onto the stream, each line as it is.
+type newsroom struct {
+	*scripted
+	lines chan string
+	gets  atomic.Int32
+}
+
+func serveNews(t *testing.T, s script) *newsroom {
+	t.Helper()
+	n := &newsroom{scripted: serveScript(t, s, false), lines: make(chan string)}
+	n.get = func(rw http.ResponseWriter, r *http.Request) {
+		n.gets.Add(1)
+		rw.Header().Set("Content-Type", "text/event-stream")
+		for {
+			http.NewResponseController(rw).Flush()
+			select {
+			case line, more := <-n.lines:
+				if !more {
+					return
+				}
+				io.WriteString(rw, line)
+			case <-r.Context().Done():
+				return
+			case <-n.hold:
+				return
+			}
+		}
+	}
+	return n
+}
+
+func event(line string) string { return "data: " + line + "\n\n" }
+
+// tell sends the lines of one event each, and returns when they have been read and a ping behind them is answered.
+func (n *newsroom) tell(t *testing.T, lines ...string) {
+	t.Helper()
+	for _, line := range append(lines, pingAsk) {
+		select {
+		case n.lines <- event(line):
+		case <-time.After(10 * time.Second):
+			t.Fatal("nobody reads the stream of news")
+		}
+	}
+	select {
+	case w := <-n.answered:
+		w.check(untilAnswered)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the ping was not answered")
+	}
+}
+
+// newsOver waits until the stream of a session, if it was asked for, is over.
+func newsOver(t *testing.T, s *session) {
+	t.Helper()
+	over := make(chan struct{})
+	go func() {
+		s.news.running.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the stream of news is not over")
+	}
+}
+
+func TestNewsBetweenRequests(t *testing.T) {
+	noLeak(t)
+	n := serveNews(t, announces)
+	u := upstreams(t, Limits{}, n.server())
+	listed(t, u)
+	n.tell(t, `{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
+	if outdated(u, "web") {
+		t.Error("Changed() after other news = true, want false")
+	}
+	n.tell(t, changedNote)
+	if !outdated(u, "web") {
+		t.Error("Changed() = false, want true")
+	}
+	stopped(t, call(t.Context(), u, "web", `{}`))
+	if n.count(methodCall) != 0 {
+		t.Error("a call was sent, want none")
+	}
+	listed(t, u)
+	if r := call(t.Context(), u, "web", `{}`); r.Effect != EffectDone {
+		t.Errorf("Call() after List() = %+v, want done", r)
+	}
+	if got := n.gets.Load(); got != 1 {
+		t.Errorf("%d streams were opened, want 1", got)
+	}
+}
+
+func TestRequestsAmongTheNewsAreRefused(t *testing.T) {
+	n := serveNews(t, announces)
+	u := upstreams(t, Limits{}, n.server())
+	listed(t, u)
+	n.lines <- event(`{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":` + selfReference + `}`)
+	select {
+	case w := <-n.answered:
+		w.check(untilRefused)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the request was not answered")
+	}
+	n.tell(t) // and the stream goes on
+}
+
+// What a server does about the request for its news, other than lying on the stream, costs nothing.
+func TestNewsThatThereAreNone(t *testing.T) {
+	other := serveScript(t, honest, false)
+	status := func(code int, kind string) http.HandlerFunc {
+		return func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Location", other.URL)
+			rw.Header().Set("Content-Type", kind)
+			rw.WriteHeader(code)
+			io.WriteString(rw, "data: nonsense\n\n")
+		}
+	}
+	tests := []struct {
+		name  string
+		get   http.HandlerFunc
+		again bool // each listing asks
+	}{
+		{"not-allowed", status(405, ""), false},
+		{"not-found", status(404, "text/plain"), false},
+		{"unauthorized", status(401, ""), false},
+		{"server-error", status(500, "text/event-stream"), false},
+		{"redirect", status(307, ""), false},
+		{"accepted", status(202, "text/event-stream"), false},
+		{"a-page", status(200, "text/html"), false},
+		{"json", status(200, "application/json"), false},
+		{"connection-closed", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, true},
+		{"ends-at-once", func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Content-Type", "text/event-stream")
+		}, true},
+		{"hangs", nil, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			noLeak(t)
+			srv := serveScript(t, announces, false)
+			var gets atomic.Int32
+			srv.get = func(rw http.ResponseWriter, r *http.Request) {
+				gets.Add(1)
+				if tt.get != nil {
+					tt.get(rw, r)
+					return
+				}
+				select {
+				case <-r.Context().Done():
+				case <-srv.hold:
+				}
+			}
+			u := upstreams(t, Limits{}, srv.server())
+			start := time.Now()
+			for i := range 2 {
+				before := gets.Load()
+				listed(t, u)
+				if i == 0 || tt.again { // net/http itself may repeat a GET once
+					eventually(t, "the news were asked for", func() bool { return gets.Load() > before })
+				}
+				if tt.name != "hangs" {
+					newsOver(t, u.all[0].current())
+				}
+				if r := call(t.Context(), u, "web", `{}`); r.Effect != EffectDone {
+					t.Errorf("Call() = %+v, want done", r)
+				}
+			}
+			if n := gets.Load(); n != 1 && !tt.again {
+				t.Errorf("the news were asked for %d times, want once", n)
+			}
+			if err := u.Close(); err != nil {
+				t.Errorf("Close() = %v", err)
+			}
+			if d := time.Since(start); d >= closeGrace {
+				t.Errorf("two listings, two calls and Close() took %s, want no waiting", d)
+			}
+			if n := len(other.seen); n != 0 {
+				t.Errorf("the other origin got %d requests, want none", n)
+			}
+		})
+	}
+}
+
+// A stream that lies ends the session, as any other message that lies does.
+func TestNewsThatLie(t *testing.T) {
+	tests := []struct {
+		name, lines string
+		reason      string
+	}{
+		{"not-json", event("hello"), "not a JSON-RPC message"},
+		{"method-twice", event(`{"jsonrpc":"2.0","method":"a","method":"b"}`), "twice"},
+		{"an-answer", event(result("3", oneResult)), "not for answers"},
+		{"an-answer-to-what-we-never-ask-here", event(result(fmt.Sprint(listenID), "{}")), "not for answers"},
+		{"id-of-another-kind", event(`{"jsonrpc":"2.0","id":{},"method":"ping"}`), "not a JSON-RPC message"},
+		{"id-too-long", event(`{"jsonrpc":"2.0","id":"` + strings.Repeat("x", maxTheirID) + `","method":"ping"}`), "longer"},
+		{"too-large", event(strings.Repeat("x", envelopeSlack+101)), "more than"},
+		{"too-many", strings.Repeat(event(changedNote), 21), "more than 20 messages"},
+		{"too-many-that-are-empty", strings.Repeat(": alive\n\n", 21), "more than 20 messages"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			noLeak(t)
+			n := serveNews(t, announces)
+			u := upstreams(t, Limits{ResultBytes: 100, CatalogBytes: 100, Unasked: 20}, n.server())
+			listed(t, u)
+			s := u.all[0].current()
+			n.lines <- tt.lines
+			eventually(t, "the session ended", func() bool { return s.fault() != nil })
+			if f := s.fault(); !strings.Contains(f.reason, tt.reason) {
+				t.Errorf("fault() = %v, want it to hold %q", f, tt.reason)
+			}
+			if r := call(t.Context(), u, "web", `{}`); r.Code != CodeUnreachable || r.Effect != EffectNotSent {
+				t.Errorf("Call() = %+v, want %s, not_sent", r, CodeUnreachable)
+			}
+			listed(t, u) // in a new session
+		})
+	}
+}
+
+func TestNewsAreAskedForAgain(t *testing.T) {
+	n := serveNews(t, announces)
+	u := upstreams(t, Limits{}, n.server())
+	listed(t, u)
+	n.tell(t)
+	s := u.all[0].current()
+	close(n.lines)
+	newsOver(t, s)
+	if f := s.fault(); f != nil {
+		t.Fatalf("the session ended: %v, want it to live on", f)
+	}
+	listed(t, u)
+	eventually(t, "it was opened again", func() bool { return n.gets.Load() == 2 })
+}
+
+// A server may answer the good-bye only when nobody listens any more.
+func TestCloseEndsTheNewsBeforeTheSession(t *testing.T) {
+	noLeak(t)
+	listening, over := make(chan struct{}), make(chan struct{})
+	var ended atomic.Bool
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set(sessionHeader, "one")
+		switch r.Method {
+		case http.MethodGet:
+			rw.Header().Set("Content-Type", "text/event-stream")
+			http.NewResponseController(rw).Flush()
+			close(listening)
+			<-r.Context().Done()
+			close(over)
+		case http.MethodDelete:
+			select {
+			case <-over:
+				ended.Store(true)
+			case <-r.Context().Done():
+			}
+		default:
+			w := readWire([]byte(readAll(r)))
+			rw.Header().Set("Content-Type", "application/json")
+			if w.id == "" {
+				rw.WriteHeader(http.StatusAccepted)
+				return
+			}
+			io.WriteString(rw, announces(w)[0])
+		}
+	}))
+	t.Cleanup(srv.Close)
+	u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL})
+	listed(t, u)
+	<-listening
+	if err := u.Close(); err != nil || !ended.Load() {
+		t.Errorf("Close() = %v with the session ended %t, want it ended by the server", err, ended.Load())
+	}
+}
+
+func TestNewsOnlyWhereTheyAreAnnounced(t *testing.T) {
+	for _, tools := range []string{`{}`, `{"listChanged":false}`, `{"listChanged":"true"}`, `null`, `[]`, `7`} {
+		n := serveNews(t, on("initialize", func(w spoken) []string {
+			return []string{result(w.id, `{"protocolVersion":"2025-11-25","capabilities":{"tools":`+tools+`}}`)}
+		}))
+		u := upstreams(t, Limits{}, n.server())
+		listed(t, u)
+		if s := u.all[0].current(); s.news.busy.Load() || n.gets.Load() != 0 {
+			t.Errorf("the news were asked for with capabilities.tools %s, want not", tools)
+		}
+	}
+}
+
+// The request for the news carries what every other request carries.
+func TestNewsRequest(t *testing.T) {
+	same := echoServer()
+	for _, tt := range []struct {
+		method, protocol, mcpMethod string
+		stateless                   bool
+	}{
+		{"GET", "2025-11-25", "", false},
+		{"POST", "2026-07-28", methodListen, true},
+	} {
+		t.Run(tt.method, func(t *testing.T) {
+			noLeak(t)
+			h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return same },
+				&sdk.StreamableHTTPOptions{Stateless: tt.stateless})
+			asked := make(chan http.Header, 1)
+			srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				body := readAll(r)
+				r.Body = readCloser(body)
+				if strings.Contains(body, methodListen) || r.Method == http.MethodGet {
+					asked <- r.Header
+				}
+				h.ServeHTTP(rw, r)
+			}))
+			t.Cleanup(srv.Close)
+			u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL, Headers: []Header{{"x-key", "k"}}})
+			listed(t, u)
+			got := <-asked
+			if got.Get("X-Key") != "k" || got.Get(protocolHeader) != tt.protocol || got.Get(methodHeader) != tt.mcpMethod ||
+				(got.Get(sessionHeader) == "") != tt.stateless {
+				t.Errorf("headers = %v, want the key, revision %s, %s %q, session id %t",
+					got, tt.protocol, methodHeader, tt.mcpMethod, !tt.stateless)
+			}
+		})
+	}
+}
+
+// modern is a server of revision 2026-07-28 that tells of changes, with an answer of its own to who wants to listen.
+func modern(listen func(w spoken) []string) func() script {
+	return func() script {
+		return func(w spoken) []string {
+			switch w.method {
+			case methodDiscover:
+				return []string{result(w.id, `{"resultType":"complete","supportedVersions":["2026-07-28"],`+
+					`"capabilities":{"tools":{"listChanged":true}}}`)}
+			case methodListen:
+				return listen(w)
+			}
+			return honest(w)
+		}
+	}
+}
+
+func init() {
+	acknowledged := `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{}}`
+	maps.Copy(roles, map[string]func() script{
+		"listen-ends":    modern(func(w spoken) []string { return []string{acknowledged, result(w.id, `{}`)} }),
+		"listen-refused": modern(func(w spoken) []string { return []string{failure(w.id, -32601)} }),
+		"listen-hangs":   modern(silence),
+	})
+}
+
+// However a server of the latest revision answers who wants to listen, its tools can be listed and called.
+func TestAnswersToListening(t *testing.T) {
+	for _, role := range []string{"listen-ends", "listen-refused", "listen-hangs"} {
+		t.Run(role, func(t *testing.T) {
+			judge := func(t *testing.T, s Server) {
+				u := upstreams(t, Limits{}, s)
+				if l := listed(t, u); l.Protocol != statelessProtocol {
+					t.Fatalf("List() = %+v, want revision %s", l, statelessProtocol)
+				}
+				if s.Type == TypeHTTP && role != "listen-hangs" {
+					newsOver(t, u.all[0].current())
+				}
+				if r := call(t.Context(), u, s.Name, `{}`); r.Effect != EffectDone {
+					t.Errorf("Call() = %+v, want done", r)
+				}
+			}
+			t.Run("stdio", func(t *testing.T) { judge(t, self(t, role)) })
+			for _, stream := range []bool{false, true} {
+				t.Run(fmt.Sprintf("http-stream-%t", stream), func(t *testing.T) {
+					noLeak(t)
+					judge(t, serveScript(t, roles[role](), stream).server())
+				})
+			}
+		})
+	}
+}
+
+// growing is an SDK server whose tool "echo" adds a tool.
+func growing() *sdk.Server {
+	s := echoServer()
+	s.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			if method == methodCall {
+				s.AddTool(&sdk.Tool{Name: "more", InputSchema: map[string]any{"type": "object"}}, nil)
+			}
+			return next(ctx, method, req)
+		}
+	})
+	return s
+}
+
+// Servers of the SDK tell of a change over every transport and in both kinds of revisions.
+func TestRealServersTellOfChanges(t *testing.T) {
+	web := func(options *sdk.StreamableHTTPOptions) func(t *testing.T) Server {
+		return func(t *testing.T) Server {
+			same := growing()
+			h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return same }, options)
+			return Server{Name: "s", Type: TypeHTTP, URL: sdkHTTP(t, h)}
+		}
+	}
+	tests := []struct {
+		name   string
+		server func(t *testing.T) Server
+	}{
+		{"stdio", func(t *testing.T) Server { return self(t, "grows") }},
+		{"sse", func(t *testing.T) Server {
+			same := growing()
+			return Server{Name: "s", Type: TypeSSE,
+				URL: sdkHTTP(t, sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return same }, nil))}
+		}},
+		{"http-stateful", web(nil)},
+		{"http-stateful-json", web(&sdk.StreamableHTTPOptions{JSONResponse: true})},
+		{"http-stateless", web(&sdk.StreamableHTTPOptions{Stateless: true})},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			noLeak(t)
+			s := tt.server(t)
+			u := upstreams(t, Limits{}, s)
+			listed(t, u)
+			// Whether the stream was open when the tool was added, nobody waits for; so it is added until it was.
+			// The SDK puts its notification off with each further change: hence only now and then.
+			looks := 0
+			eventually(t, "the change was heard", func() bool {
+				if looks%50 == 0 {
+					call(t.Context(), u, s.Name, `{}`)
+				}
+				looks++
+				return outdated(u, s.Name)
+			})
+			stopped(t, call(t.Context(), u, s.Name, `{}`))
+			l := listed(t, u)
+			if page := string(l.Pages[0]); !strings.Contains(page, `"more"`) {
+				t.Errorf("Pages = %s, want the new tool", page)
+			}
+		})
+	}
+}

@@ -1,0 +1,221 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"pgfsm/mcp/wire"
+)
+
+// A worker is a server that reports progress for a while, and then answers, or hangs.
+type worker struct {
+	name    string
+	every   time.Duration // between two reports
+	reports int
+	answers bool
+	after   time.Duration // of the call's end
+	code    string
+}
+
+var workers = []worker{
+	{"progress-past-the-timeout", 9 * time.Second, 5, true, 45 * time.Second, ""},
+	{"progress-stops", 9 * time.Second, 5, false, 45*time.Second + callTime, CodeTimeout},
+	{"no-progress", time.Second, 0, false, callTime, CodeTimeout},
+	{"progress-comes-too-late", callTime + time.Second, 5, true, callTime, CodeTimeout},
+	{"progress-until-the-total", 9 * time.Second, 100, true, DefaultTimeoutTotal, CodeTimeout},
+}
+
+// reports has a server report progress under a token.
+func (c *turn) reports(token string) {
+	c.says(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":` + token + `}}`)
+}
+
+// tellProgress collects what a caller is told of progress.
+func tellProgress(told *[]string) func(wire.Message) {
+	return func(m wire.Message) { *told = append(*told, string(wire.Member(m.Params, tokenMember))) }
+}
+
+// Progress extends the time of a link's call, whether the caller asked for any or not. A caller who did not is told of none.
+func TestProgressExtendsTheTimeOfACall(t *testing.T) {
+	for _, tt := range workers {
+		for _, kind := range []string{onOneStream, onItsStream} {
+			for _, protocol := range []string{older, newer} {
+				for _, meta := range []string{``, `{"progressToken":"caller"}`} {
+					t.Run(fmt.Sprintf("%s-%s-%s-asked-%t", tt.name, kind, protocol, meta != ""), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							var told []string
+							s := newStage(t, kind, protocol, nobody)
+							s.meta = jsontext.Value(meta)
+							c := s.call(t.Context(), tellProgress(&told))
+							for range tt.reports {
+								time.Sleep(tt.every)
+								c.reports(fmt.Sprint(c.id))
+							}
+							if tt.answers {
+								c.answers()
+							}
+							c.ends(t, tt.after, tt.code)
+							want := 0
+							if meta != "" {
+								want = min(tt.reports, int(tt.after/tt.every))
+							}
+							if len(told) != want || want > 0 && told[0] != `"caller"` {
+								t.Errorf("the caller was told of %q, want %d under its own token", told, want)
+							}
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// A notification that does not say how far the work is gains nothing, and is not relayed.
+func TestProgressWithoutAnAmount(t *testing.T) {
+	for _, progress := range []string{``, `"progress":"x",`, `"progress":null,`, `"progress":{},`} {
+		for _, kind := range []string{onOneStream, onItsStream} {
+			t.Run(progress+"-"+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var told []string
+					s := newStage(t, kind, older, nobody)
+					s.meta = jsontext.Value(`{"progressToken":"caller"}`)
+					c := s.call(t.Context(), tellProgress(&told))
+					c.at(callTime / 2)
+					c.says(`{"jsonrpc":"2.0","method":"notifications/progress","params":{` + progress + `"progressToken":` + fmt.Sprint(c.id) + `}}`)
+					c.ends(t, callTime, CodeTimeout)
+					if told != nil {
+						t.Errorf("the caller was told of %q, want nothing", told)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Progress under another token than that of the call gains nothing.
+func TestProgressOfAnotherRequest(t *testing.T) {
+	for _, token := range []string{`"1"`, `1.0`, `99`, `"caller"`, `null`} {
+		for _, kind := range []string{onOneStream, onItsStream} {
+			t.Run(token+"-"+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var told []string
+					s := newStage(t, kind, older, nobody)
+					s.meta = jsontext.Value(`{"progressToken":"caller"}`)
+					c := s.call(t.Context(), tellProgress(&told))
+					c.at(callTime / 2)
+					c.reports(token)
+					c.ends(t, callTime, CodeTimeout)
+					if told != nil {
+						t.Errorf("the caller was told of %q, want nothing", told)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The time that people are waited for does not count against the timeout, and it counts against the total.
+func TestProgressAndQuestionsInOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, onOneStream, older, nobody)
+		c := s.call(t.Context(), nobody)
+		c.at(9 * time.Second)
+		c.reports(fmt.Sprint(c.id))
+		c.asks("7")
+		c.at(5 * time.Minute)
+		s.answered(t, "7")
+		for n := range 100 {
+			c.at(5*time.Minute + time.Duration(n)*9*time.Second)
+			c.reports(fmt.Sprint(c.id))
+		}
+		c.ends(t, DefaultTimeoutTotal, CodeTimeout)
+	})
+}
+
+// A touching transport says that what it sends has left, as those of servers do.
+type touching struct{ sdk.Transport }
+
+type touchingConn struct{ sdk.Connection }
+
+func (t touching) Connect(ctx context.Context) (sdk.Connection, error) {
+	c, err := t.Transport.Connect(ctx)
+	return touchingConn{c}, err
+}
+
+func (c touchingConn) Write(ctx context.Context, m jsonrpc.Message) error {
+	if p := permitOf(ctx); p != nil {
+		p.touched.Store(true)
+	}
+	return c.Connection.Write(ctx, m)
+}
+
+// Progress extends the time of a session's call as it does that of a link's.
+func TestProgressExtendsTheTimeOfASessionsCall(t *testing.T) {
+	for _, tt := range workers {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				server := sdk.NewServer(&sdk.Implementation{Name: "s"}, nil)
+				server.AddTool(&sdk.Tool{Name: "work", InputSchema: jsontext.Value(`{"type":"object"}`)},
+					func(ctx context.Context, q *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+						for range tt.reports {
+							time.Sleep(tt.every)
+							_ = q.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: q.Params.GetProgressToken(), Progress: 1})
+						}
+						if !tt.answers {
+							<-ctx.Done()
+						}
+						return &sdk.CallToolResult{}, nil
+					})
+				ours, theirs := sdk.NewInMemoryTransports()
+				ran := make(chan error, 1)
+				go func() { ran <- server.Run(ctx, theirs) }()
+				u := upstreams(t, Limits{}, patient(callTime, Server{Name: "s", Type: TypeStdio, Command: "none"}))
+				s := &session{server: u.byName["s"].server, limits: u.limits}
+				s.moments = &u.moments
+				s.ctx, s.cancel = ctx, stop
+				s.news.ctx, s.news.stop = context.WithCancel(ctx)
+				var err error
+				s.client, err = sdk.NewClient(&sdk.Implementation{Name: "c"}, nil).Connect(ctx, &guardTransport{s, touching{ours}}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				begun := time.Now()
+				r := s.call(ctx, arm("work", []byte(`{}`)), s.moments.Add(1))
+				if took := time.Since(begun); took != tt.after || r.Code != tt.code {
+					t.Errorf("after %s: Call() = %+v, want %q after %s", took, r, tt.code, tt.after)
+				}
+				s.client.Close()
+				stop()
+				<-ran
+			})
+		})
+	}
+}
+
+// A server that hangs when it is listed has its connect timeout, however long its calls may take.
+func TestAListingHasTheConnectTimeout(t *testing.T) {
+	for _, kind := range []string{onOneStream, onItsStream} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, kind, older, nobody)
+				s.link.up.server.ConnectTimeout = 3 * time.Second
+				begun := time.Now()
+				_, err := s.link.Listing(t.Context(), 0)
+				var why *LinkError
+				if took := time.Since(begun); !errors.As(err, &why) || why.Code != CodeTimeout || took != 3*time.Second {
+					t.Errorf("after %s: Listing() = %v, want %s after 3s", took, err, CodeTimeout)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// roles are scripts that are played over several transports.
+var roles = map[string]func() script{}
+
+// play runs this process as a child of a test.
+func play(role string) int {
+	switch role {
+	case "echo":
+		if err := echoServer().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+			return 1
+		}
+	case "grows":
+		if err := growing().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+			return 1
+		}
+	case "honest":
+		runScript(honest)
+	case "garbage":
+		fmt.Println("Server ready on stdio!")
+		runScript(honest)
+	case "dies-at-start":
+		fmt.Fprintln(os.Stderr, "first line")
+		fmt.Fprintf(os.Stderr, "\x1b[31mno database \u202eat %s\n", os.Getenv("DB_PASSWORD"))
+		return 3
+	case "dies-at-list":
+		runScript(on("tools/list", func(spoken) []string { os.Exit(4); return nil }))
+	case "dies-at-call":
+		runScript(on("tools/call", func(spoken) []string { os.Exit(5); return nil }))
+	case "answers-early": // before the call is sent, with the id that it will have
+		runScript(on("tools/list", func(w spoken) []string {
+			id, err := strconv.Atoi(w.id)
+			if err != nil {
+				panic(err)
+			}
+			return []string{result(strconv.Itoa(id+1), `{"content":[],"forged":true}`), result(w.id, onePage)}
+		}))
+	case "deaf":
+		select {}
+	case "deaf-at-call":
+		runScript(on("tools/call", silence))
+	case "stops-reading":
+		runScript(on("tools/list", func(w spoken) []string {
+			fmt.Println(result(w.id, onePage))
+			select {}
+		}))
+	case "endless-line":
+		runScript(on("tools/call", func(w spoken) []string {
+			chunk := strings.Repeat("x", 1<<20)
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":"`, w.id)
+			for {
+				if _, err := fmt.Print(chunk); err != nil {
+					os.Exit(0)
+				}
+			}
+		}))
+	case "environment":
+		runScript(on("tools/list", func(w spoken) []string {
+			return []string{result(w.id, fmt.Sprintf(`{"tools":[],"env":%q}`, strings.Join(os.Environ(), "\n")))}
+		}))
+	case "family", "stubborn-family": // it has a child of its own
+		if role == "stubborn-family" { // and neither the end of input nor SIGTERM ends it
+			signal.Ignore(syscall.SIGTERM)
+		}
+		grandchild := exec.Command("sleep", "600")
+		if err := grandchild.Start(); err != nil {
+			return 1
+		}
+		page := fmt.Sprintf(`{"tools":[],"pids":[%d,%d]}`, os.Getpid(), grandchild.Process.Pid)
+		runScript(on("tools/list", func(w spoken) []string { return []string{result(w.id, page)} }))
+		if role == "stubborn-family" {
+			select {}
+		}
+	default:
+		begin, ok := roles[role]
+		if !ok {
+			return 99
+		}
+		runScript(begin())
+	}
+	return 0
+}

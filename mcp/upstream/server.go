@@ -1,0 +1,154 @@
+package upstream
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"pgfsm/deadline"
+	"pgfsm/loopback"
+)
+
+// The transports of [Server.Type].
+const (
+	TypeStdio = "stdio" // a child process, newline-delimited JSON over its stdin and stdout
+	TypeSSE   = "sse"   // HTTP with server-sent events, MCP revision 2024-11-05
+	TypeHTTP  = "http"  // streamable HTTP, MCP revisions 2025-03-26 and later
+)
+
+// A Header is a name and its value: an HTTP header or an environment variable. Values may be secrets: they go onto the
+// wire or into the child's environment and into no text of ours. Those that [New] is told of are masked in the words of
+// others.
+type Header struct{ Name, Value string }
+
+// A Server says how one upstream server is reached. All values are final: references to secrets are already resolved.
+type Server struct {
+	Name string // unique; not empty, without "__", which joins server and tool for agents
+	Type string // TypeStdio, TypeSSE or TypeHTTP
+
+	URL     string   // sse and http: absolute, http or https, without user, password or fragment
+	Headers []Header // sse and http: sent with every request to the URL's origin and to no other
+
+	Command string   // stdio: a program, looked up on PATH if it holds no separator, else taken as it stands
+	Args    []string // stdio
+	Env     []Header // stdio: added to the PATH, HOME, LANG and TMPDIR that a child gets
+
+	// Zero means the default.
+	ConnectTimeout time.Duration // connecting, handshake and listing together; also sending what is no request
+	Timeout        time.Duration // a request, since it was sent or since the server last reported progress
+	TimeoutTotal   time.Duration // a request in total
+}
+
+// limits are those of one request.
+func (s *Server) limits() deadline.Limits {
+	return deadline.Limits{Idle: s.Timeout, Total: s.TimeoutTotal}
+}
+
+// setTimeouts puts the defaults where nothing is set.
+func (s *Server) setTimeouts() {
+	s.ConnectTimeout = cmp.Or(s.ConnectTimeout, DefaultConnectTimeout)
+	s.Timeout = cmp.Or(s.Timeout, DefaultTimeout)
+	s.TimeoutTotal = cmp.Or(s.TimeoutTotal, DefaultTimeoutTotal)
+}
+
+// reserved are the headers that the transport itself decides: a configured one would change how a message is framed,
+// routed or repeated. (net/http repeats a request that carries an Idempotency-Key.) Names are in canonical form.
+var reserved = []string{
+	"Accept", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Idempotency-Key", "Last-Event-Id",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key",
+}
+
+func (s Server) check() error {
+	switch {
+	case s.Name == "":
+		return errors.New("a server has no name")
+	case strings.Contains(s.Name, "__"):
+		return fmt.Errorf("server %q: a name must not contain \"__\"", s.Name)
+	case min(s.ConnectTimeout, s.Timeout, s.TimeoutTotal) < 0:
+		return fmt.Errorf("server %q: a timeout is negative", s.Name)
+	}
+	var err error
+	switch s.Type {
+	case TypeStdio:
+		err = s.checkStdio()
+	case TypeSSE, TypeHTTP:
+		err = s.checkHTTP()
+	default:
+		err = fmt.Errorf("type is %q; it must be stdio, sse or http", s.Type)
+	}
+	if err != nil {
+		return fmt.Errorf("server %q: %w", s.Name, err)
+	}
+	return nil
+}
+
+func (s Server) checkStdio() error {
+	switch {
+	case s.Command == "":
+		return errors.New("type stdio needs a command")
+	case s.URL != "" || len(s.Headers) > 0:
+		return errors.New("type stdio takes no url and no headers")
+	}
+	for _, e := range s.Env {
+		if e.Name == "" || strings.ContainsAny(e.Name, "=\x00") || strings.Contains(e.Value, "\x00") {
+			return fmt.Errorf("%q cannot be an environment variable", e.Name)
+		}
+	}
+	return nil
+}
+
+func (s Server) checkHTTP() error {
+	if s.Command != "" || len(s.Args) > 0 || len(s.Env) > 0 {
+		return fmt.Errorf("type %s takes no command, args or env", s.Type)
+	}
+	u, err := url.Parse(s.URL)
+	switch {
+	case err != nil:
+		return errors.New("the url cannot be parsed")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return errors.New("the url must begin with http:// or https://")
+	case u.Hostname() == "":
+		return errors.New("the url has no host")
+	case u.User != nil:
+		return errors.New("the url holds a user or password; use headers")
+	case u.Fragment != "":
+		return errors.New("the url has a fragment")
+	case u.Scheme == "http" && len(s.Headers) > 0 && !loopback.Host(u.Hostname()):
+		return errors.New("headers would travel in clear text: use https, or a loopback address")
+	}
+	for _, h := range s.Headers {
+		if err := checkHeader(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkHeader(h Header) error {
+	if h.Name == "" || strings.ContainsFunc(h.Name, func(r rune) bool { return !tokenRune(r) }) {
+		return fmt.Errorf("%q is not a header name", h.Name)
+	}
+	if strings.ContainsFunc(h.Value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		return fmt.Errorf("the value of header %q holds a control character", h.Name)
+	}
+	name := http.CanonicalHeaderKey(h.Name)
+	if strings.HasPrefix(name, "Mcp-") {
+		return fmt.Errorf("header %q belongs to the protocol", h.Name)
+	}
+	for _, r := range reserved {
+		if name == r {
+			return fmt.Errorf("header %q belongs to the transport", h.Name)
+		}
+	}
+	return nil
+}
+
+// tokenRune reports whether r may stand in a field name: tchar of RFC 9110, section 5.6.2.
+func tokenRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+		strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+}

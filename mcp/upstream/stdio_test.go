@@ -1,0 +1,197 @@
+//go:build unix
+
+package upstream
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+func TestChildrenThatFail(t *testing.T) {
+	t.Setenv("PGFSM_SECRET_OF_OURS", "x")
+	tests := []struct {
+		name   string
+		server func(t *testing.T) Server
+		code   string
+		reason string
+	}{
+		{"garbage-on-stdout", func(t *testing.T) Server { return self(t, "garbage") }, CodeProtocol,
+			"not a JSON-RPC message"},
+		{"dies-at-start", func(t *testing.T) Server { return self(t, "dies-at-start", Header{"DB_PASSWORD", "hunter22"}) },
+			CodeDied, `exit status 3), its last words: \x1b[31mno database \u202eat [masked by pgfsm]`},
+		{"dies-at-list", func(t *testing.T) Server { return self(t, "dies-at-list") }, CodeDied, "exit status 4"},
+		{"unknown-role", func(t *testing.T) Server { return self(t, "?") }, CodeDied, "exit status 99"},
+		{"no-such-command", func(t *testing.T) Server {
+			return Server{Name: "child", Type: TypeStdio, Command: "./no-such-command"}
+		}, CodeUnreachable, "does not start"},
+		{"not-on-path", func(t *testing.T) Server {
+			return Server{Name: "child", Type: TypeStdio, Command: "pgfsm-no-such-command"}
+		}, CodeUnreachable, "does not start"},
+		{"deaf", func(t *testing.T) Server {
+			s := self(t, "deaf")
+			s.ConnectTimeout = soon
+			return s
+		}, CodeTimeout, "time allowed"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			noLeak(t)
+			u := upstreams(t, Limits{}, tt.server(t))
+			if reason := down(t, u, tt.code); !strings.Contains(reason, tt.reason) {
+				t.Errorf("Reason = %q, want it to hold %q", reason, tt.reason)
+			}
+		})
+	}
+}
+
+func TestChildCalls(t *testing.T) {
+	tests := []struct{ role, effect, code string }{
+		{"honest", EffectDone, ""},
+		{"answers-early", EffectDone, ""},
+		{"dies-at-call", EffectUnknown, CodeDied},
+		{"deaf-at-call", EffectUnknown, CodeTimeout},
+		{"endless-line", EffectDone, CodeResult},
+	}
+	for _, tt := range tests {
+		t.Run(tt.role, func(t *testing.T) {
+			noLeak(t)
+			try := func(timeout time.Duration) Returned {
+				u := upstreams(t, Limits{ResultBytes: 1 << 20}, patient(timeout, self(t, tt.role)))
+				listed(t, u)
+				return call(t.Context(), u, "child", `{}`)
+			}
+			var r Returned
+			if tt.code == CodeTimeout {
+				r = timedOut(t, try)
+			} else {
+				r = try(DefaultTimeout)
+			}
+			if r.Effect != tt.effect || r.Code != tt.code {
+				t.Errorf("Call() = %+v, want effect %s, code %q", r, tt.effect, tt.code)
+			}
+			if r.Effect == EffectDone && r.Code == "" && string(r.Result) != oneResult {
+				t.Errorf("Result = %s, want the answer to the call, %s", r.Result, oneResult)
+			}
+		})
+	}
+}
+
+// A call larger than a pipe, to a child that does not read: half a message was written, so its effect is unknown, and
+// the writer is not held.
+func TestAChildThatStopsReading(t *testing.T) {
+	noLeak(t)
+	args := `{"a":"` + strings.Repeat("x", 256<<10) + `"}`
+	r := timedOut(t, func(timeout time.Duration) Returned {
+		u := upstreams(t, Limits{}, patient(timeout, self(t, "stops-reading")))
+		listed(t, u)
+		return call(t.Context(), u, "child", args)
+	})
+	if r.Effect != EffectUnknown || r.Code != CodeTimeout {
+		t.Errorf("Call() = %+v, want %s, unknown", r, CodeTimeout)
+	}
+}
+
+func TestAChildIsStartedAnewByListOnly(t *testing.T) {
+	u := upstreams(t, Limits{}, self(t, "dies-at-call"))
+	listed(t, u)
+	if r := call(t.Context(), u, "child", `{}`); r.Code != CodeDied {
+		t.Fatalf("Call() = %+v, want %s", r, CodeDied)
+	}
+	if r := call(t.Context(), u, "child", `{}`); r.Code != CodeUnreachable || r.Effect != EffectNotSent {
+		t.Errorf("Call() to a dead child = %+v, want %s, not_sent", r, CodeUnreachable)
+	}
+	listed(t, u)
+}
+
+func TestChildEnvironment(t *testing.T) {
+	t.Setenv("PGFSM_SECRET_OF_OURS", "x")
+	t.Setenv("TMPDIR", "/tmp")
+	u := upstreams(t, Limits{}, self(t, "environment", Header{"LANG", "C"}, Header{"NAMED", "yes"}))
+	page := string(listed(t, u).Pages[0])
+	var env string
+	if err := members([]byte(page), func(name string, v jsontext.Value) (err error) {
+		if name == "env" {
+			env, err = text(v)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	allowed := map[string]bool{"PATH": true, "HOME": true, "LANG": true, "TMPDIR": true, "NAMED": true, serveAs: true}
+	for _, line := range strings.Split(env, "\n") {
+		name, value, _ := strings.Cut(line, "=")
+		if !allowed[name] {
+			t.Errorf("the child has %s, want only PATH, HOME, LANG, TMPDIR and what is named", name)
+		}
+		if name == "LANG" && value != "C" {
+			t.Errorf("LANG = %q, want the named value C", value)
+		}
+		delete(allowed, name)
+	}
+	if len(allowed) > 0 && allowed["NAMED"] {
+		t.Error("the child lacks NAMED")
+	}
+}
+
+func TestCloseKillsTheFamily(t *testing.T) {
+	for _, role := range []string{"family", "stubborn-family"} {
+		t.Run(role, func(t *testing.T) { closeKills(t, role) })
+	}
+}
+
+func closeKills(t *testing.T, role string) {
+	noLeak(t)
+	u := upstreams(t, Limits{}, self(t, role))
+	page := listed(t, u).Pages[0]
+	var pids []int
+	if err := members(page, func(name string, v jsontext.Value) error {
+		if name != "pids" {
+			return nil
+		}
+		for _, f := range strings.FieldsFunc(string(v), func(r rune) bool { return r < '0' || r > '9' }) {
+			n, err := strconv.Atoi(f)
+			if err != nil {
+				return err
+			}
+			pids = append(pids, n)
+		}
+		return nil
+	}); err != nil || len(pids) != 2 {
+		t.Fatalf("pids in %s: %v, %v, want two", page, pids, err)
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, 0); err != nil {
+			t.Fatalf("process %d before Close(): %v, want it to live", pid, err)
+		}
+	}
+	if err := u.Close(); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+	if err := syscall.Kill(pids[0], 0); err != syscall.ESRCH {
+		t.Errorf("the child after Close(): %v, want it reaped", err)
+	}
+	// The grandchild is reaped by init, which takes its time; until then it is a zombie.
+	eventually(t, "the grandchild died", func() bool {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pids[1]) + "/stat")
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	})
+}
+
+func TestTailIsBounded(t *testing.T) {
+	var tl tail
+	for range 100 {
+		if n, err := tl.Write([]byte(strings.Repeat("a", 100) + "\n")); n != 101 || err != nil {
+			t.Fatalf("Write() = %d, %v, want 101, nil", n, err)
+		}
+	}
+	tl.Write([]byte(strings.Repeat("b", 5*maxTail) + "\nlast\n\n"))
+	if len(tl.kept) > maxTail || cap(tl.kept) > 8*maxTail || tl.lastLine(nil) != "last" {
+		t.Errorf("tail keeps %d bytes, last line %q, want at most %d and \"last\"", len(tl.kept), tl.lastLine(nil), maxTail)
+	}
+}
