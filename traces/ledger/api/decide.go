@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"pgfsm/policy/canonical"
+	"pgfsm/present"
 	"pgfsm/traces/ledger"
 )
 
@@ -50,7 +51,7 @@ func (h *Handler) vote(c *call, approve bool) (answer, error) {
 		return answer{}, err
 	}
 	h.voted(c.run)
-	return jsonAnswer(voted{SchemaVersion: schemaVersion, Request: newRequest(&q)}), nil
+	return jsonAnswer(voted{SchemaVersion: present.SchemaVersion, Request: present.NewRun(&q)}), nil
 }
 
 // readBallot reads the body strictly.

@@ -50,6 +50,3 @@ func ServeWithin(ctx context.Context, on net.Listener, h http.Handler, o Limits)
 	}
 	return serve(ctx, on, h, l)
 }
-
-// Display is how arguments are shown to people.
-var Display = display

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"pgfsm/policy/visible"
+	"pgfsm/present"
 	"pgfsm/traces/ledger"
 )
 
@@ -67,7 +68,7 @@ func (h *Handler) page(c *call, of []ledger.Status) (answer, error) {
 	}
 	want := f.Limit
 	f.Limit++ // one more says whether there is a next page
-	out := page{SchemaVersion: schemaVersion, Requests: []request{}}
+	out := page{SchemaVersion: present.SchemaVersion, Requests: []present.Run{}}
 	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
 		out.Requests, out.Next = out.Requests[:0], ""
 		for q, err := range r.Requests(f) {
@@ -78,7 +79,7 @@ func (h *Handler) page(c *call, of []ledger.Status) (answer, error) {
 				out.Next = out.Requests[want-1].Run
 				break
 			}
-			out.Requests = append(out.Requests, newRequest(&q))
+			out.Requests = append(out.Requests, present.NewRun(&q))
 		}
 		return nil
 	})
@@ -87,7 +88,7 @@ func (h *Handler) page(c *call, of []ledger.Status) (answer, error) {
 
 // status answers with one request, whole. An agent is told of its own, and does not learn that there are others.
 func (h *Handler) status(c *call) (answer, error) {
-	var out status
+	var out present.Details
 	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
 		q, err := r.Request(c.run)
 		if errors.Is(err, ledger.ErrNotFound) || err == nil && !c.caller.May(ledger.ActRead) && q.Actor != c.caller.Name {
@@ -96,7 +97,7 @@ func (h *Handler) status(c *call) (answer, error) {
 		if err != nil {
 			return err
 		}
-		if out, err = newStatus(r, &q); err != nil || h.result == nil || !c.caller.May(ledger.ActAudit) {
+		if out, err = present.NewDetails(r, &q); err != nil || h.result == nil || !c.caller.May(ledger.ActAudit) {
 			return err
 		}
 		result, note, err := h.result(c.r.Context(), r, &q)
@@ -113,7 +114,7 @@ func (h *Handler) status(c *call) (answer, error) {
 }
 
 func (h *Handler) healthz(*call) (answer, error) {
-	return jsonAnswer(health{SchemaVersion: schemaVersion, Status: "ok"}), nil
+	return jsonAnswer(health{SchemaVersion: present.SchemaVersion, Status: "ok"}), nil
 }
 
 // readable reports why the ledger, if there is one, cannot be read.
@@ -140,5 +141,5 @@ func (h *Handler) readyz(c *call) (answer, error) {
 		h.log("not ready: " + err.Error())
 		return answer{}, newProblem(Unavailable, "the service is not ready; its log says why")
 	}
-	return jsonAnswer(health{SchemaVersion: schemaVersion, Status: "ready"}), nil
+	return jsonAnswer(health{SchemaVersion: present.SchemaVersion, Status: "ready"}), nil
 }

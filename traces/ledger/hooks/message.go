@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"pgfsm/policy"
 	"pgfsm/policy/canonical"
+	"pgfsm/present"
 	"pgfsm/traces/ledger"
 )
 
@@ -22,38 +24,14 @@ type document struct {
 	Data      data   `json:"data"`
 }
 
-// data is what is bound, without the arguments. Nothing in it changes later, so that a message that is sent again says the
-// same.
+// data is the call, without its arguments, and what was decided. Nothing in it changes later, so that a repeated message is
+// the same.
 type data struct {
-	SchemaVersion int              `json:"schema_version"`
-	Run           string           `json:"run"`
-	Actor         string           `json:"actor"`
-	Task          string           `json:"task"`
-	Env           string           `json:"env"`
-	Server        string           `json:"server"`
-	Tool          string           `json:"tool"`
-	Arguments     canonical.Digest `json:"arguments"`
-	Definition    canonical.Digest `json:"definition"`
-	Bundle        canonical.Digest `json:"bundle"`
-	RiskMode      string           `json:"risk_mode"`
-	RiskScore     int              `json:"risk_score"`
-	Policy        string           `json:"policy"`
-	Binding       canonical.Digest `json:"binding"`
-	Approvers     []string         `json:"approvers"`
-	Quorum        int              `json:"quorum"`
-	Expires       string           `json:"expires"`
-	Outcome       string           `json:"outcome"` // approved, denied or expired; empty as long as nobody has decided
-	Votes         []vote           `json:"votes"`
+	SchemaVersion int `json:"schema_version"`
+	present.Call
+	Outcome string        `json:"outcome"` // approved, denied or expired; empty until there is a decision
+	Votes   []policy.Vote `json:"votes"`
 }
-
-type vote struct {
-	At      string `json:"at"`
-	By      string `json:"by"`
-	Outcome string `json:"outcome"`
-	Reason  string `json:"reason"`
-}
-
-const schemaVersion = 1
 
 // outcomes are what the types of event that can decide mean.
 var outcomes = map[ledger.Type]string{
@@ -85,20 +63,13 @@ func newMessage(r ledger.Reader, e *ledger.Event) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := data{
-		SchemaVersion: schemaVersion, Run: q.RunID, Actor: q.Actor, Task: q.Task, Env: q.Env, Server: q.Server, Tool: q.Tool,
-		Arguments: q.Arguments, Definition: q.Definition, Bundle: q.Bundle, RiskMode: q.Mode, RiskScore: q.Score, Policy: q.Policy,
-		Binding: q.Binding, Approvers: append([]string{}, q.Approvers...), Quorum: q.Quorum, Expires: q.Expires, Outcome: outcomes[e.Type],
-		Votes: []vote{},
-	}
+	d := data{SchemaVersion: present.SchemaVersion, Call: present.NewCall(&q), Outcome: outcomes[e.Type], Votes: []policy.Vote{}}
 	if d.Outcome != "" {
 		votes, err := ledger.Votes(r, q.RunID)
 		if err != nil {
 			return nil, err
 		}
-		for _, v := range votes {
-			d.Votes = append(d.Votes, vote{At: v.At, By: v.By, Outcome: string(v.Outcome), Reason: v.Reason})
-		}
+		d.Votes = append(d.Votes, votes...)
 	}
 	body := canonical.MustSorted(&document{Type: "approval." + kind(e.Type), Timestamp: e.At, Data: d})
 	return &message{id: "msg_" + strings.TrimPrefix(string(e.Hash), canonical.DigestPrefix), body: body}, nil

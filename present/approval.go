@@ -1,0 +1,68 @@
+package present
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/risk"
+	"pgfsm/states"
+	"pgfsm/traces/ledger"
+)
+
+// An Approval is everything that an approval of a held call binds to. It comes from executing the run's record again.
+type Approval struct {
+	SchemaVersion int                 `json:"schema_version"`
+	Request       Run                 `json:"request"`
+	Asked         canonical.Text      `json:"asked"`
+	Bound         states.Binding      `json:"bound"` // its digest is request.binding
+	Definition    jsontext.Value      `json:"definition"`
+	Risk          []risk.Contribution `json:"risk"`
+	Condition     string              `json:"condition"` // of the policy, that matched
+	Reason        string              `json:"reason"`    // why the call is held
+	Votes         []policy.Vote       `json:"votes"`
+}
+
+// NewApproval returns what is bound of a held call.
+func NewApproval(b *ledger.Bound) Approval {
+	a := Approval{
+		SchemaVersion: SchemaVersion, Request: NewRun(&b.Request), Asked: b.Asked, Bound: b.Held.Bound, Definition: b.Definition,
+		Risk: append([]risk.Contribution{}, b.Assessed.Risk...), Condition: b.Assessed.Condition, Reason: b.Held.Reason,
+		Votes: append([]policy.Vote{}, b.Votes...),
+	}
+	a.Request.Args = b.Args
+	return a
+}
+
+// Rows describes the approval to people, without arguments, definition, risk rules and votes.
+func (a *Approval) Rows(now string) []Row {
+	r := &a.Request
+	matched := r.Policy
+	if a.Condition != "" {
+		matched += " (" + a.Condition + ")"
+	}
+	asked := "In words"
+	if text := jsontext.Value(a.Asked); text.IsValid() && text.Kind() == '{' {
+		asked = "Request"
+	}
+	ended := r.Reason
+	if ended == a.Reason {
+		ended = ""
+	}
+	return filled([]Row{
+		{"Run", r.Run}, {"Stands", r.Standing(now)}, {"Asked", r.At}, {"By", r.Actor}, {asked, string(a.Asked)}, {"Task", r.Task},
+		{"Environment", r.Env}, {"Server", r.Server}, {"Tool", r.Tool}, {"Risk", r.risk()}, {"Policy", matched},
+		{"Held because", a.Reason}, {"Code", r.Code}, {"Reason", ended},
+	})
+}
+
+// RiskRule describes to people what one risk rule contributed.
+func RiskRule(c *risk.Contribution) string {
+	s := fmt.Sprintf("%s: %s, score %d: %s", c.Rule, c.Mode, c.Score, c.Reason)
+	if c.Failed != "" {
+		s += " (could not be told: " + c.Failed + ")"
+	}
+	return s
+}

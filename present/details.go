@@ -1,0 +1,77 @@
+package present
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger"
+)
+
+// Details is one run with its arguments, votes and result.
+type Details struct {
+	SchemaVersion int            `json:"schema_version"`
+	Request       Run            `json:"request"`
+	Display       string         `json:"display"` // the arguments for people: indented, with invisible and look-alike characters escaped
+	RiskRules     []string       `json:"risk_rules"`
+	Votes         []policy.Vote  `json:"votes"`
+	Result        jsontext.Value `json:"result"`      // as the agent gets it; null without one
+	ResultNote    string         `json:"result_note"` // why a call that was made shows no result
+}
+
+// NewDetails returns the details of a run, without its result.
+func NewDetails(r ledger.Reader, q *ledger.Request) (d Details, err error) {
+	d = Details{SchemaVersion: SchemaVersion, Result: jsontext.Value("null")}
+	if d.Request, err = RunWithArgs(r, q); err != nil {
+		return d, err
+	}
+	if d.Request.Args != nil {
+		if d.Display, err = Display(d.Request.Args); err != nil {
+			return d, err
+		}
+	}
+	if d.RiskRules, err = riskRules(r, q.RunID); err != nil {
+		return d, err
+	}
+	votes, err := ledger.Votes(r, q.RunID)
+	d.Votes = append([]policy.Vote{}, votes...)
+	return d, err
+}
+
+// riskRules returns the names of the risk rules that matched, as the run's last assessment has them.
+func riskRules(r ledger.Reader, run string) ([]string, error) {
+	rules := []string{}
+	for e, err := range r.EventsOf(run) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Type != ledger.RiskScored {
+			continue
+		}
+		payload, err := e.Whole(r)
+		if err != nil {
+			return nil, err
+		}
+		for name, value := range canonical.Members(payload) {
+			if name != "rules" {
+				continue
+			}
+			if err := canonical.Unmarshal(value, &rules); err != nil {
+				return nil, fmt.Errorf("event %d: %w", e.Seq, err)
+			}
+		}
+	}
+	return rules, nil
+}
+
+// Display indents arguments for people and escapes every character that does not show as itself.
+func Display(args jsontext.Value) (string, error) {
+	text := args.Clone()
+	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
+		return "", err
+	}
+	return visible.Lines(string(text)), nil
+}

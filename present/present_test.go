@@ -1,0 +1,41 @@
+package present_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgfsm/present"
+	"pgfsm/traces/ledger"
+)
+
+func TestDisplayEscapesWhatDoesNotShow(t *testing.T) {
+	got, err := present.Display([]byte("{\"a\":\"x\u202Ey\\u001b[2J\u200b\"}"))
+	if err != nil || strings.ContainsAny(got, "\u202E\x1b\u200b") || !strings.Contains(got, `\u202e`) {
+		t.Errorf("Display() = %q, %v", got, err)
+	}
+}
+
+func TestStanding(t *testing.T) {
+	const now = "2026-11-21T09:00:00Z"
+	for _, c := range []struct {
+		name string
+		q    ledger.Request
+		want string
+	}{
+		{"executed", ledger.Request{Status: ledger.Executed, Quorum: 2}, "executed"},
+		{"pending", ledger.Request{Status: ledger.Pending, Quorum: 2, Agreed: 1, Approvers: []string{"owners", "security"},
+			Expires: "2026-11-21T09:00:01Z"}, "pending, 1 of 2 by owners or security, until 2026-11-21T09:00:01Z"},
+		{"any-approver", ledger.Request{Status: ledger.Pending, Quorum: 1, Expires: "2026-11-21T09:00:01Z"},
+			"pending, 0 of 1, until 2026-11-21T09:00:01Z"},
+		{"overdue", ledger.Request{Status: ledger.Pending, Quorum: 1, Expires: now}, "pending, 0 of 1, expired " + now},
+		{"approver-with-controls", ledger.Request{Status: ledger.Pending, Quorum: 1, Approvers: []string{"\x1b[2J"}, Expires: now},
+			`pending, 0 of 1 by \u001b[2J, expired ` + now},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := present.NewRun(&c.q)
+			if got := run.Standing(now); got != c.want {
+				t.Errorf("Standing() = %q, want %q", got, c.want)
+			}
+		})
+	}
+}
