@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy/visible"
+	"pgfsm/present"
 	"pgfsm/traces/ledger"
 )
 
@@ -109,7 +110,7 @@ func newApprovalsList(w world, f *ledgerFlags) *cobra.Command {
 
 // listHeld prints the requests that people were asked about.
 func listHeld(w world, r ledger.Reader, chosen []ledger.Status, limit int, asJSON bool) error {
-	rows, more := []ledgerRequest{}, false
+	rows, more := []present.Run{}, false
 	f := ledger.Filter{Statuses: chosen, Held: true}
 	if limit > 0 {
 		f.Limit = limit + 1 // one more says whether there are more
@@ -121,7 +122,7 @@ func listHeld(w world, r ledger.Reader, chosen []ledger.Status, limit int, asJSO
 		if more = limit > 0 && len(rows) == limit; more {
 			break
 		}
-		d, err := newLedgerRequest(r, &q)
+		d, err := present.RunWithArgs(r, &q)
 		if err != nil {
 			return err
 		}
@@ -129,14 +130,14 @@ func listHeld(w world, r ledger.Reader, chosen []ledger.Status, limit int, asJSO
 	}
 	if asJSON {
 		return printJSON(w.stdout, struct {
-			SchemaVersion int             `json:"schema_version"`
-			More          bool            `json:"more"`
-			Requests      []ledgerRequest `json:"requests"`
+			SchemaVersion int           `json:"schema_version"`
+			More          bool          `json:"more"`
+			Requests      []present.Run `json:"requests"`
 		}{schemaVersion, more, rows})
 	}
 	k := newInk(w)
 	for i := range rows {
-		rows[i].printHeld(w, k)
+		printHeld(w, k, &rows[i])
 	}
 	switch {
 	case more:
@@ -148,35 +149,14 @@ func listHeld(w world, r ledger.Reader, chosen []ledger.Status, limit int, asJSO
 }
 
 // printHeld shows a request in two lines.
-func (d *ledgerRequest) printHeld(w world, k ink) {
-	fmt.Fprintf(w.stdout, "%s  %s  %s %s for %s\n", k.bold(d.Run), d.stands(), visible.Clip(d.Server, maxTold),
+func printHeld(w world, k ink, d *present.Run) {
+	fmt.Fprintf(w.stdout, "%s  %s  %s %s for %s\n", k.bold(d.Run), d.Standing(now()), visible.Clip(d.Server, maxTold),
 		visible.Clip(d.Tool, maxTold), visible.Clip(d.Actor, maxTold))
 	fmt.Fprintf(w.stdout, "  %s\n", visible.Clip(string(d.Args), maxTold))
 }
 
 // anyApprover stands where a policy names no approvers.
 const anyApprover = "any approver"
-
-// stands says in words how a request stands.
-func (d *ledgerRequest) stands() string {
-	if d.Status != ledger.Pending {
-		return string(d.Status)
-	}
-	until := "until " + d.Expires
-	if d.overdue() {
-		until = "expired " + d.Expires
-	}
-	by := ""
-	if len(d.Approvers) > 0 {
-		by = " by " + visible.Clip(strings.Join(d.Approvers, " or "), maxTold)
-	}
-	return fmt.Sprintf("pending, %d of %d%s, %s", d.Agreed, d.Quorum, by, until)
-}
-
-// overdue reports whether a pending request's time is over, although nobody has recorded that yet.
-func (d *ledgerRequest) overdue() bool {
-	return d.Status == ledger.Pending && d.Expires <= now()
-}
 
 // errNoRequest makes of a run that is not there what people can go on with.
 func errNoRequest(err error) error {

@@ -4,13 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"pgfsm/policy"
-	"pgfsm/policy/canonical"
-	"pgfsm/policy/risk"
 	"pgfsm/policy/visible"
+	"pgfsm/present"
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
@@ -36,7 +33,7 @@ not shown.`,
 					if err != nil {
 						return errNoRequest(err)
 					}
-					return f.showBound(w, r, &b)
+					return f.showBound(w, &b)
 				})
 			})
 		},
@@ -52,35 +49,13 @@ func newReplayer() (*traces.Replayer, error) {
 	return traces.NewReplayer(m, nil), nil
 }
 
-// boundCall is the --json form of what an approval binds to.
-type boundCall struct {
-	SchemaVersion int                 `json:"schema_version"`
-	Request       ledgerRequest       `json:"request"`
-	Asked         canonical.Text      `json:"asked"`
-	Bound         states.Binding      `json:"bound"` // its digest is request.binding
-	Definition    jsontext.Value      `json:"definition"`
-	Risk          []risk.Contribution `json:"risk"`
-	Condition     string              `json:"condition"` // of the policy, that decided
-	Reason        string              `json:"reason"`    // why it was held
-	Votes         []policy.Vote       `json:"votes"`
-}
-
-func (f *ledgerFlags) showBound(w world, r ledger.Reader, b *ledger.Bound) error {
-	q, err := newLedgerRequest(r, &b.Request)
-	if err != nil {
-		return err
-	}
-	q.Args = b.Args
-	d := boundCall{
-		SchemaVersion: schemaVersion, Request: q, Asked: b.Asked, Bound: b.Held.Bound, Definition: b.Definition,
-		Risk: append([]risk.Contribution{}, b.Assessed.Risk...), Condition: b.Assessed.Condition, Reason: b.Held.Reason,
-		Votes: append([]policy.Vote{}, b.Votes...),
-	}
+func (f *ledgerFlags) showBound(w world, b *ledger.Bound) error {
+	d := present.NewApproval(b)
 	if f.json {
 		return printJSON(w.stdout, d)
 	}
-	d.print(w)
-	if q.Status == ledger.Pending && !q.overdue() {
+	printBound(w, &d)
+	if q := &d.Request; q.Status == ledger.Pending && !q.Overdue(now()) {
 		fmt.Fprintf(w.stdout, "\nTo decide about exactly this:\n  %s\n  %s\n",
 			f.command("approve", q.Run, "--digest", string(q.Binding)),
 			f.command("deny", q.Run, "--digest", string(q.Binding))+" --reason '…'")
@@ -119,28 +94,12 @@ func commandLine(words []string) string {
 	return visible.Text(strings.Join(words, " "))
 }
 
-// print shows people what is bound, whole.
-func (d *boundCall) print(w world) {
+// printBound shows people what an approval binds to, whole.
+func printBound(w world, d *present.Approval) {
 	k, q := newInk(w), &d.Request
-	policyOf := q.Policy
-	if d.Condition != "" {
-		policyOf += " (" + d.Condition + ")"
-	}
-	asked := "In words"
-	if json := jsontext.Value(d.Asked); json.IsValid() && json.Kind() == '{' {
-		asked = "Request"
-	}
-	for _, row := range []struct{ name, value string }{
-		{"Run", q.Run}, {"Stands", q.stands()}, {"Asked", q.At}, {"By", q.Actor}, {asked, string(d.Asked)}, {"Task", q.Task},
-		{"Environment", q.Env}, {"Server", q.Server}, {"Tool", q.Tool}, {"Risk", fmt.Sprintf("%s, score %d", q.RiskMode, q.RiskScore)},
-		{"Policy", policyOf}, {"Held because", d.Reason}, {"Code", q.Code}, {"Reason", q.Reason},
-	} {
-		if row.value != "" && !(row.name == "Reason" && row.value == d.Reason) {
-			fmt.Fprintf(w.stdout, "%s %s\n", k.bold(fmt.Sprintf("%-13s", row.name+":")), visible.Text(row.value))
-		}
-	}
+	printFields(w, k, 13, d.Rows(now()))
 	for _, c := range d.Risk {
-		fmt.Fprintf(w.stdout, "  risk rule %s\n", visible.Text(contributed(&c)))
+		fmt.Fprintf(w.stdout, "  risk rule %s\n", visible.Text(present.RiskRule(&c)))
 	}
 	fmt.Fprintln(w.stdout, k.bold("Arguments:"))
 	printBlock(w.stdout, k, " ", q.Args)
@@ -151,13 +110,4 @@ func (d *boundCall) print(w world) {
 		fmt.Fprintf(w.stdout, "%s %s by %s %s\n", k.bold("Vote:"), visible.Text(v.Outcome), visible.Text(v.By), visible.Text(v.At+" "+v.Reason))
 	}
 	fmt.Fprintf(w.stdout, "%s %s\n%s %s\n", k.bold("Bundle:"), q.Bundle, k.bold("Digest of all this:"), q.Binding)
-}
-
-// contributed says what a risk rule came to.
-func contributed(c *risk.Contribution) string {
-	s := fmt.Sprintf("%s: %s, score %d: %s", c.Rule, c.Mode, c.Score, c.Reason)
-	if c.Failed != "" {
-		s += " (could not be told: " + c.Failed + ")"
-	}
-	return s
 }

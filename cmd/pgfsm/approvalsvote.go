@@ -10,6 +10,7 @@ import (
 
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
+	"pgfsm/present"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
 )
@@ -64,19 +65,19 @@ func (f *ledgerFlags) vote(ctx context.Context, w world, o *openedLedger, v ledg
 		return errNoRequest(err)
 	}
 	if f.json {
-		var d ledgerRequest
+		var d present.Run
 		err := o.View(ctx, func(r ledger.Reader) (err error) {
-			d, err = newLedgerRequest(r, &q)
+			d, err = present.RunWithArgs(r, &q)
 			return err
 		})
 		if err != nil {
 			return err
 		}
 		return printJSON(w.stdout, struct {
-			SchemaVersion int           `json:"schema_version"`
-			OK            bool          `json:"ok"`
-			By            string        `json:"by"`
-			Request       ledgerRequest `json:"request"`
+			SchemaVersion int         `json:"schema_version"`
+			OK            bool        `json:"ok"`
+			By            string      `json:"by"`
+			Request       present.Run `json:"request"`
 		}{schemaVersion, true, v.By.Name, d})
 	}
 	name := visible.Text(v.By.Name)

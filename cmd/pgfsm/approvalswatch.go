@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy/visible"
+	"pgfsm/present"
 	"pgfsm/traces/ledger"
 )
 
@@ -64,7 +65,7 @@ func (f *ledgerFlags) watch(ctx context.Context, w world, o *openedLedger) error
 
 // printWatched prints one line.
 func (f *ledgerFlags) printWatched(w world, r ledger.Reader, e *ledger.Event, q *ledger.Request) error {
-	d, err := newLedgerRequest(r, q)
+	d, err := present.RunWithArgs(r, q)
 	if err != nil {
 		return err
 	}
@@ -74,11 +75,11 @@ func (f *ledgerFlags) printWatched(w world, r ledger.Reader, e *ledger.Event, q 
 	}
 	if f.json {
 		line, err := json.Marshal(struct {
-			SchemaVersion int           `json:"schema_version"`
-			Type          ledger.Type   `json:"type"`
-			At            string        `json:"at"`
-			By            string        `json:"by"`
-			Request       ledgerRequest `json:"request"` // as it stands now
+			SchemaVersion int         `json:"schema_version"`
+			Type          ledger.Type `json:"type"`
+			At            string      `json:"at"`
+			By            string      `json:"by"`
+			Request       present.Run `json:"request"` // as it stands now
 		}{schemaVersion, e.Type, e.At, by, d}, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 		if err != nil {
 			return err
@@ -87,6 +88,6 @@ func (f *ledgerFlags) printWatched(w world, r ledger.Reader, e *ledger.Event, q 
 		return err
 	}
 	_, err = fmt.Fprintf(w.stdout, "%s  %-18s  %s  %s %s  by %s  (%s)\n", e.At, e.Type, d.Run, visible.Clip(d.Server, maxTold),
-		visible.Clip(d.Tool, maxTold), visible.Clip(by, maxTold), d.stands())
+		visible.Clip(d.Tool, maxTold), visible.Clip(by, maxTold), d.Standing(now()))
 	return err
 }

@@ -3,13 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
+	"pgfsm/present"
 	"pgfsm/traces/ledger"
 )
 
@@ -29,58 +28,12 @@ func newLedgerShow(w world, f *ledgerFlags) *cobra.Command {
 	}
 }
 
-// ledgerRequest is the --json form of how a run stands.
-type ledgerRequest struct {
-	Run        string           `json:"run"`
-	Status     ledger.Status    `json:"status"`
-	State      string           `json:"state"`
-	At         string           `json:"at"`
-	Updated    string           `json:"updated"`
-	Kind       string           `json:"kind"`
-	Actor      string           `json:"actor"`
-	Task       string           `json:"task"`
-	Env        string           `json:"env"`
-	Server     string           `json:"server"`
-	Tool       string           `json:"tool"`
-	Args       jsontext.Value   `json:"args,omitzero"`
-	Arguments  canonical.Digest `json:"arguments"`
-	Definition canonical.Digest `json:"definition"`
-	Bundle     canonical.Digest `json:"bundle"`
-	RiskMode   string           `json:"risk_mode"`
-	RiskScore  int              `json:"risk_score"`
-	Policy     string           `json:"policy"`
-	Code       string           `json:"code"`
-	Reason     string           `json:"reason"`
-	Binding    canonical.Digest `json:"binding"`
-	Approvers  []string         `json:"approvers"`
-	Quorum     int              `json:"quorum"`
-	Agreed     int              `json:"agreed"`
-	Expires    string           `json:"expires"`
-	Owner      string           `json:"owner"`
-	Sent       string           `json:"sent"`
-	Ended      string           `json:"ended"`
-	Steps      int              `json:"steps"`
-	Head       canonical.Digest `json:"head"`
-}
-
-// newLedgerRequest takes what people may want to know of a request, with its arguments whole.
-func newLedgerRequest(r ledger.Reader, q *ledger.Request) (ledgerRequest, error) {
-	args, err := q.Call(r)
-	return ledgerRequest{
-		Run: q.RunID, Status: q.Status, State: string(q.State), At: q.At, Updated: q.Updated, Kind: q.Kind, Actor: q.Actor, Task: q.Task,
-		Env: q.Env, Server: q.Server, Tool: q.Tool, Args: args, Arguments: q.Arguments, Definition: q.Definition, Bundle: q.Bundle,
-		RiskMode: q.Mode, RiskScore: q.Score, Policy: q.Policy, Code: q.Code, Reason: q.Reason, Binding: q.Binding,
-		Approvers: q.Approvers, Quorum: q.Quorum, Agreed: q.Agreed, Expires: q.Expires, Owner: q.Owner, Sent: q.Sent, Ended: q.Ended,
-		Steps: q.Steps, Head: q.Head,
-	}, err
-}
-
 func showRun(ctx context.Context, w world, r ledger.Reader, made results, run string, asJSON bool) error {
 	q, err := r.Request(run)
 	if err != nil {
 		return noRun(run, err)
 	}
-	d, err := newLedgerRequest(r, &q)
+	d, err := present.NewDetails(r, &q)
 	if err != nil {
 		return err
 	}
@@ -88,6 +41,7 @@ func showRun(ctx context.Context, w world, r ledger.Reader, made results, run st
 	if err != nil {
 		note = "the result cannot be shown: " + err.Error()
 	}
+	d.Result, d.ResultNote = orNull(result), note
 	var events []eventLine
 	for e, err := range r.EventsOf(run) {
 		if err != nil {
@@ -101,15 +55,11 @@ func showRun(ctx context.Context, w world, r ledger.Reader, made results, run st
 	}
 	if asJSON {
 		return printJSON(w.stdout, struct {
-			SchemaVersion int           `json:"schema_version"`
-			Request       ledgerRequest `json:"request"`
-			Events        []eventLine   `json:"events"`
-
-			Result     jsontext.Value `json:"result"` // as the agent gets it; null if there is none
-			ResultNote string         `json:"result_note"`
-		}{schemaVersion, d, events, orNull(result), note})
+			present.Details
+			Events []eventLine `json:"events"`
+		}{d, events})
 	}
-	d.print(w)
+	printRun(w, &d.Request)
 	switch {
 	case note != "":
 		fmt.Fprintf(w.stdout, "%s %s\n\n", newInk(w).bold("Result:"), visible.Text(note))
@@ -129,36 +79,19 @@ func orNull(v jsontext.Value) jsontext.Value {
 	return v
 }
 
-// print shows people how a run stands; what does not apply is left out.
-func (d *ledgerRequest) print(w world) {
+// printRun shows people the state of a run.
+func printRun(w world, d *present.Run) {
 	k := newInk(w)
-	tool := d.Tool
-	if d.Server != "" {
-		tool = d.Server + " " + d.Tool
-	}
-	votes := ""
-	if d.Binding != "" {
-		votes = fmt.Sprintf("%d of %d", d.Agreed, d.Quorum)
-		if len(d.Approvers) > 0 {
-			votes += ", by " + strings.Join(d.Approvers, " or ")
-		}
-	}
-	risk := ""
-	if d.RiskMode != "" {
-		risk = fmt.Sprintf("%s, score %d", d.RiskMode, d.RiskScore)
-	}
-	for _, row := range []struct{ name, value string }{
-		{"Run", d.Run}, {"Status", string(d.Status)}, {"State", d.State}, {"Asked", d.At}, {"Updated", d.Updated}, {"Actor", d.Actor},
-		{"Task", d.Task}, {"Environment", d.Env}, {"Tool", tool}, {"Definition", string(d.Definition)}, {"Risk", risk}, {"Policy", d.Policy},
-		{"Code", d.Code}, {"Reason", d.Reason}, {"Binding", string(d.Binding)}, {"Approvals", votes}, {"Expires", d.Expires},
-		{"Process", d.Owner}, {"Call sent", d.Sent}, {"Ended", d.Ended}, {"Bundle", string(d.Bundle)}, {"Head", string(d.Head)},
-	} {
-		if row.value != "" {
-			fmt.Fprintf(w.stdout, "%s %s\n", k.bold(fmt.Sprintf("%-12s", row.name+":")), visible.Text(row.value))
-		}
-	}
+	printFields(w, k, 12, d.Rows())
 	if len(d.Args) > 0 {
 		fmt.Fprintf(w.stdout, "%s\n%s\n", k.bold("Arguments:"), indented(d.Args, wholeTrace(d.Run)))
 	}
 	fmt.Fprintln(w.stdout)
+}
+
+// printFields prints rows with names that are padded to a width.
+func printFields(w world, k ink, width int, rows []present.Row) {
+	for _, row := range rows {
+		fmt.Fprintf(w.stdout, "%s %s\n", k.bold(fmt.Sprintf("%-*s", width, row.Name+":")), visible.Text(row.Value))
+	}
 }
