@@ -45,7 +45,7 @@ var neighbours = map[string][]string{
 	"loopback":    {},
 	"mcp/toy":     {"config", "policy/canonical"},
 	"mcp":         {"deadline", "loopback", "mcp", "policy", "web"},
-	"traces":      {"deadline", "fsm", "loopback", "policy", "states", "web"},
+	"traces":      {"deadline", "fsm", "loopback", "policy", "present", "states", "web"},
 	"web":         {},
 	"fsm/fsmtest": {"fsm"},
 }
