@@ -62,7 +62,7 @@ func newGatewayUpstream(b *testing.B) string {
 }
 
 // serveInProcess runs pgfsm serve in this process and returns where it listens, and an agent's token if there is a ledger.
-func serveInProcess(b *testing.B, upstream string, durable bool) (host, token string) {
+func serveInProcess(b testing.TB, upstream string, durable bool) (host, token string) {
 	config := "version: 1\nserve: {listen: \"127.0.0.1:0\", admin: \"127.0.0.1:0\", record: none}\nallowlist: allowlist.json\npolicy: policy.yaml\n" +
 		"servers: {kb: {type: http, url: \"http://" + upstream + "/mcp\"}}\n"
 	if durable {
@@ -118,7 +118,7 @@ type benchClient struct {
 	buf     []byte
 }
 
-func newBenchClient(b *testing.B, host, path, token string) *benchClient {
+func newBenchClient(b testing.TB, host, path, token string) *benchClient {
 	conn, err := net.Dial("tcp", host)
 	if err != nil {
 		b.Fatal(err)
