@@ -101,7 +101,7 @@ var serveShape = &shape{form: object, cross: crossServe, keys: []key{
 			"ledger; for trials and measurements."},
 	{name: "hosts", shape: &shape{form: list, max: MaxHosts, unique: ".", what: "host",
 		each: &shape{form: text, max: MaxHostBytes, match: hostPattern, what: "a host name, alone or with a port"}},
-		doc: "Further names, as the Host header has them, by which a proxy passes calls on.", example: "[upstream.example.com]"},
+		doc: "Further names, as the Host header has them, by which a proxy passes calls on.", example: "[mcp.example.com]"},
 	{name: "decide_url", shape: &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL",
 		check: checkDecideURL}, example: `"https://approvals.example.com/runs/{run_id}"`,
 		doc: "Where people decide about held calls, for agents to show: https, or http on this machine. `{run_id}` stands for " +

@@ -30,7 +30,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("Serve without any key (-want +got):\n%s", diff)
 	}
 	written, err := loadServe(t, `serve: {listen: "[::1]:0", admin: "localhost:0", denials: opaque, record: none, sessions: 10000,
-  hosts: [upstream.example.com, "mcp.example.com:8443", "[::1]"], decide_url: "https://a.example.com/#/runs/{run_id}?of={run_id}"}
+  hosts: [mcp.example.com, "mcp.example.com:8443", "[::1]"], decide_url: "https://a.example.com/#/runs/{run_id}?of={run_id}"}
 approvals: {hold: 10m, on_pending: error}
 catalog_max_age: 0s
 `)
