@@ -50,7 +50,7 @@ func schemaFiles(tb testing.TB) []string {
 }
 
 func TestHeader(t *testing.T) {
-	const want = "# yaml-language-server: $schema=../docs/pgfsm.schema.json\n"
+	const want = "# yaml-language-server: $schema=../docs/reference/pgfsm.schema.json\n"
 	if got := mustRead(t, config.FileName); !bytes.HasPrefix(got, []byte(want)) {
 		t.Errorf("pgfsm.yaml begins %.70q, want %q", got, want)
 	}

@@ -3,7 +3,7 @@
 // # One definition
 //
 // Every key is one row of a table (keys.go): its type, bounds, default, meaning. The parser, the nearest-key hint, the
-// published JSON Schema ([Schema]) and the table in docs/configuration.md are all made from those rows.
+// published JSON Schema ([Schema]) and the table in docs/reference/configuration.md are all made from those rows.
 //
 // # Strict YAML
 //

@@ -12,7 +12,7 @@ import (
 	"pgfsm/policy"
 )
 
-const document = "../docs/configuration.md"
+const document = "../docs/reference/configuration.md"
 
 type row struct {
 	key

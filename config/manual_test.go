@@ -14,7 +14,7 @@ import (
 	"pgfsm/policy/rules"
 )
 
-const manual = "../docs/policies.md"
+const manual = "../docs/guide/policies.md"
 
 func nameTable() string {
 	var b strings.Builder

@@ -17,7 +17,7 @@ import (
 
 func strictJSON(doc []byte) error { return canonical.Check(doc, MaxDepth) }
 
-const publishedSchema = "../docs/pgfsm.schema.json"
+const publishedSchema = "../docs/reference/pgfsm.schema.json"
 
 func TestSchemaIsPublished(t *testing.T) {
 	got := append(Schema(), '\n')

@@ -158,7 +158,7 @@ func (c *Case) checkExpect() error {
 	}{{"needs", c.Expect.Needs, len(c.Needs)}, {"wants", c.Expect.Wants, len(c.Wants)}} {
 		switch {
 		case !known(m.word):
-			return fmt.Errorf("expect.%s is %q; write %q or a code of docs/errors.md", m.name, clip(m.word), Made)
+			return fmt.Errorf("expect.%s is %q; write %q or a code of docs/reference/errors.md", m.name, clip(m.word), Made)
 		case m.word != "" && m.calls == 0:
 			return fmt.Errorf("expect.%s speaks of calls, and there are none", m.name)
 		}

@@ -45,7 +45,7 @@ func (r *Reader) Next() (*Case, error) {
 		}
 		c, err := readCase(line)
 		if err != nil {
-			return nil, r.fault("the case cannot be used: "+oneLine(err), "docs/evaluation-format.md says what a case has")
+			return nil, r.fault("the case cannot be used: "+oneLine(err), "docs/reference/evaluation-format.md says what a case has")
 		}
 		if first := r.ids[c.ID]; first > 0 {
 			return nil, r.fault(fmt.Sprintf("the id %q stands in line %d already", clip(c.ID), first), "give each case an id of its own")

@@ -1,5 +1,5 @@
 // Package eval holds the neutral format of evaluations: what servers offer ([Tools]), and what is asked, needed and wanted
-// of them ([Case]). docs/evaluation-format.md describes it for those who write such files.
+// of them ([Case]). docs/reference/evaluation-format.md describes it for those who write such files.
 //
 // The format knows no benchmark and no gate. A tools file is what MCP servers answer to tools/list. A cases file has one
 // case a line: the user's request, the calls that the user's task needs, and the calls that an attack wants. Whoever runs

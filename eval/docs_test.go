@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestDocs holds docs/evaluation-format.md to what is read: its examples are files of the format, and every member has its place.
+// TestDocs holds docs/reference/evaluation-format.md to what is read: its examples are files of the format, and every member has its place.
 func TestDocs(t *testing.T) {
-	text, err := os.ReadFile("../docs/evaluation-format.md")
+	text, err := os.ReadFile("../docs/reference/evaluation-format.md")
 	if err != nil {
 		t.Fatal(err)
 	}

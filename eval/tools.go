@@ -38,7 +38,7 @@ type toolsServer struct {
 // ReadTools reads a tools file. name is what messages call it. The error is a [*Fault].
 func ReadTools(name string, text []byte) (*Tools, error) {
 	fault := func(format string, args ...any) (*Tools, error) {
-		return nil, &Fault{File: name, Problem: fmt.Sprintf(format, args...), Remedy: "docs/evaluation-format.md says what a tools file has"}
+		return nil, &Fault{File: name, Problem: fmt.Sprintf(format, args...), Remedy: "docs/reference/evaluation-format.md says what a tools file has"}
 	}
 	if len(text) > MaxToolsBytes {
 		return fault("it has %d bytes; at most %d are read", len(text), MaxToolsBytes)

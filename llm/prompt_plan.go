@@ -11,7 +11,7 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// planSchema is that of docs/agent-contract.md, with the type of the root said once more, for endpoints that ask for
+// planSchema is that of docs/reference/agent-contract.md, with the type of the root said once more, for endpoints that ask for
 // it.
 //
 //go:embed plan.schema.json

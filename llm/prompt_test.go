@@ -121,7 +121,7 @@ func TestPromptShapes(t *testing.T) {
 
 // TestPlanSchema holds our schema to the published one.
 func TestPlanSchema(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "docs", "agent-contract.md"))
+	page, err := os.ReadFile(filepath.Join("..", "docs", "reference", "agent-contract.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package policy
 import "pgfsm/policy/rules"
 
 // Code is a stable, machine-readable name for one reason to refuse or to fail. Codes are never renamed or reused;
-// docs/errors.md is generated from [Codes].
+// docs/reference/errors.md is generated from [Codes].
 type Code string
 
 // The codes.
@@ -90,7 +90,7 @@ func Codes() []CodeDoc {
 		{CodePlanTooLarge, GatePlan, "The planner's output is larger than limits.plan_bytes.", "Raise limits.plan_bytes if the plan was honest."},
 		{CodePlanEmpty, GatePlan, "The planner's output is empty or refuses to answer.", "Ask again, or ask more precisely."},
 		{CodePlanNotStrict, GatePlan, "The planner's output is not exactly one strict JSON object: bad syntax, text around it, a duplicate name, invalid UTF-8, or too deep.", "The planner must answer with one JSON object and nothing else."},
-		{CodePlanInvalid, GatePlan, "The JSON object is not one of the two plans: a member is missing, unknown or of the wrong type.", "See docs/agent-contract.md for the two shapes."},
+		{CodePlanInvalid, GatePlan, "The JSON object is not one of the two plans: a member is missing, unknown or of the wrong type.", "See docs/reference/agent-contract.md for the two shapes."},
 		{CodeFinalAnswer, GatePlan, "A final_answer may only ask for more information: needs_more_info must be true and the answer 1 to 500 bytes.", "Call a tool, or ask for what is missing."},
 		{CodeServerUnknown, GateSchema, "The plan names a server that is not configured.", "pgfsm tools lists the servers."},
 		{CodeServerDown, GateSchema, "The plan names a server that did not answer in time or answered wrongly.", "See servers in the result for the reason."},

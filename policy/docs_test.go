@@ -22,9 +22,9 @@ import (
 	"pgfsm/traces"
 )
 
-var update = flag.Bool("update", false, "write docs/errors.md anew")
+var update = flag.Bool("update", false, "write docs/reference/errors.md anew")
 
-const errorsPage = "../docs/errors.md"
+const errorsPage = "../docs/reference/errors.md"
 
 // A constant is a code as a package declares it, with the comment behind it.
 type constant struct{ name, value, comment string }
@@ -78,7 +78,7 @@ func codeConstants(s *ast.ValueSpec) (found []constant) {
 	return found
 }
 
-// TestDocsErrorsIsCurrent holds docs/errors.md to the codes.
+// TestDocsErrorsIsCurrent holds docs/reference/errors.md to the codes.
 func TestDocsErrorsIsCurrent(t *testing.T) {
 	want := errorsMarkdown(t)
 	if *update {
@@ -91,7 +91,7 @@ func TestDocsErrorsIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("docs/errors.md is not current; run go test ./policy -run TestDocs -update (-want +got):\n%s", diff)
+		t.Errorf("docs/reference/errors.md is not current; run go test ./policy -run TestDocs -update (-want +got):\n%s", diff)
 	}
 }
 
@@ -104,19 +104,19 @@ func TestDocsEveryCodeStandsOnce(t *testing.T) {
 	rows := rowsOf(page)
 	for code, n := range rows {
 		if n != 1 {
-			t.Errorf("%s stands in %d rows of docs/errors.md, want 1", code, n)
+			t.Errorf("%s stands in %d rows of docs/reference/errors.md, want 1", code, n)
 		}
 	}
 	for _, folder := range []string{".", "evidence", "screen", "schema", "../mcp/upstream"} {
 		for _, c := range codesOf(t, folder) {
 			if rows[c.value] == 0 {
-				t.Errorf("%s %s = %q is not in docs/errors.md", folder, c.name, c.value)
+				t.Errorf("%s %s = %q is not in docs/reference/errors.md", folder, c.name, c.value)
 			}
 		}
 	}
 	for _, kind := range []string{traces.Missing, traces.Extra, traces.Different} {
 		if code := (&traces.DivergenceError{Kind: kind}).Code(); rows[code] == 0 {
-			t.Errorf("the divergence code %s is not in docs/errors.md", code)
+			t.Errorf("the divergence code %s is not in docs/reference/errors.md", code)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func rowsOf(page []byte) map[string]int {
 	return rows
 }
 
-// errorsMarkdown is docs/errors.md.
+// errorsMarkdown is docs/reference/errors.md.
 func errorsMarkdown(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -218,7 +218,7 @@ A result that is not an answer says what is known of the call's effect on the wo
 | 2 | Could not: wrong usage, bad configuration, the run failed, no server answered, a trace cannot be read. |
 | 3 | The run waits for an approver. |
 
-[README](../README.md#exit-codes) lists every case.
+[README](../../README.md#exit-codes) lists every case.
 `)
 	return b.Bytes()
 }
@@ -228,15 +228,15 @@ func divergence(kind string) string { return "`" + (&traces.DivergenceError{Kind
 // cell keeps text inside its cell.
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
 
-// TestDocsPlanSchemaAgrees: the plan schema of docs/agent-contract.md and the strict reader agree on every plan here.
+// TestDocsPlanSchemaAgrees: the plan schema of docs/reference/agent-contract.md and the strict reader agree on every plan here.
 func TestDocsPlanSchemaAgrees(t *testing.T) {
-	page, err := os.ReadFile("../docs/agent-contract.md")
+	page, err := os.ReadFile("../docs/reference/agent-contract.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	fence := regexp.MustCompile("(?ms)^```json\n(.*?)^```$").FindSubmatch(page)
 	if fence == nil {
-		t.Fatal("docs/agent-contract.md has no JSON Schema")
+		t.Fatal("docs/reference/agent-contract.md has no JSON Schema")
 	}
 	s, err := schema.Compile(fence[1], schema.DefaultLimits())
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 
 var update = flag.Bool("update", false, "write the generated pages of docs anew")
 
-const docs = "../docs"
+const docs, reference = "../docs/internals", "../docs/reference"
 
 // TestDocsMachineIsCurrent holds the pictures and the report in docs to the table.
 func TestDocsMachineIsCurrent(t *testing.T) {
@@ -61,7 +61,7 @@ func TestDocsMachineIsCurrent(t *testing.T) {
 	}
 }
 
-// machinePage is docs/machine.md.
+// machinePage is docs/internals/machine.md.
 func machinePage(spec *fsm.Spec) []byte {
 	var b bytes.Buffer
 	b.WriteString("# The machine\n\n" +
@@ -90,7 +90,7 @@ func machinePage(spec *fsm.Spec) []byte {
 	form := canonical.MustMarshal(spec)
 	fmt.Fprintf(&b, "\n## Digest\n\n"+
 		"A trace names the machine that recorded it by the digest of the table: the SHA-256 of the 13 bytes `pgfsm machine`, one zero byte\n"+
-		"and the [canonical form](trace-format.md#canonical-form) of the table. That form is the one line in this block, %d bytes without\n"+
+		"and the [canonical form](../reference/trace-format.md#canonical-form) of the table. That form is the one line in this block, %d bytes without\n"+
 		"the line feed at its end:\n\n```json\n%s\n```\n\nIts members are:\n\n"+
 		"| member | is |\n| --- | --- |\n"+
 		"| `claims` | what the proofs above are computed from: `effect`, `effect_on`, `dominators`, `between`, `exits`, `sole_entry` |\n"+
@@ -170,7 +170,7 @@ func TestDocsSearchSeesTests(t *testing.T) {
 	}
 }
 
-// TestDocsNameCasesThatExist: the cases that stand behind tests in docs/invariants.md are scenarios or cases of the tests here.
+// TestDocsNameCasesThatExist: the cases that stand behind tests in docs/internals/invariants.md are scenarios or cases of the tests here.
 func TestDocsNameCasesThatExist(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(docs, "invariants.md"))
 	if err != nil {
@@ -186,11 +186,11 @@ func TestDocsNameCasesThatExist(t *testing.T) {
 	}
 	named := regexp.MustCompile("`([a-z0-9]+(?:-[a-z0-9]+)+)`").FindAllSubmatch(page, -1)
 	if len(named) < 15 {
-		t.Errorf("docs/invariants.md names %d cases, want at least 15: the search is blind", len(named))
+		t.Errorf("docs/internals/invariants.md names %d cases, want at least 15: the search is blind", len(named))
 	}
 	for _, m := range named {
 		if name := string(m[1]); !known[name] && !bytes.Contains(cases, []byte(`{"`+name+`", states.`)) {
-			t.Errorf("docs/invariants.md names the case %s, which does not exist", name)
+			t.Errorf("docs/internals/invariants.md names the case %s, which does not exist", name)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func TestDocsNameCodeThatExists(t *testing.T) {
 				continue // a file, a setting, or a test, which TestDocsNameTestsThatExist looks for
 			}
 			if checked++; !declared[m[1]+"."+m[2]] {
-				t.Errorf("docs/%s names %s.%s, which is not declared", page, m[1], m[2])
+				t.Errorf("docs/internals/%s names %s.%s, which is not declared", page, m[1], m[2])
 			}
 		}
 	}
@@ -314,9 +314,9 @@ func walkGo(t *testing.T, root string, visit func(path string, file *ast.File)) 
 	}
 }
 
-// TestDocsTraceFormatNamesEveryMember holds the member lists of docs/trace-format.md to the types that are recorded.
+// TestDocsTraceFormatNamesEveryMember holds the member lists of docs/reference/trace-format.md to the types that are recorded.
 func TestDocsTraceFormatNamesEveryMember(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(docs, "trace-format.md"))
+	page, err := os.ReadFile(filepath.Join(reference, "trace-format.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +340,7 @@ func TestDocsTraceFormatNamesEveryMember(t *testing.T) {
 	} {
 		want := fmt.Sprintf("\n| %s | %s |\n", row.begin, members(row.value))
 		if n := strings.Count(string(page), want); n != 1 {
-			t.Errorf("docs/trace-format.md has the row %q %d times, want once", strings.TrimSpace(want), n)
+			t.Errorf("docs/reference/trace-format.md has the row %q %d times, want once", strings.TrimSpace(want), n)
 		}
 	}
 	for _, inner := range []struct {
@@ -354,7 +354,7 @@ func TestDocsTraceFormatNamesEveryMember(t *testing.T) {
 		for name := range strings.SplitSeq(members(inner.value), ", ") {
 			name = strings.Trim(name, "`")
 			if !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), `"`+name+`"`) {
-				t.Errorf("docs/trace-format.md does not name the member %s of %s", name, inner.what)
+				t.Errorf("docs/reference/trace-format.md does not name the member %s of %s", name, inner.what)
 			}
 		}
 	}

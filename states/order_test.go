@@ -37,10 +37,10 @@ func played(t *testing.T, show func(states.Step)) {
 	}
 }
 
-// TestDocsOrderNamesEveryCommand compares the table in docs/trace-format.md of which command stands in which state with the
+// TestDocsOrderNamesEveryCommand compares the table in docs/reference/trace-format.md of which command stands in which state with the
 // commands of all scenarios.
 func TestDocsOrderNamesEveryCommand(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(docs, "trace-format.md"))
+	page, err := os.ReadFile(filepath.Join(reference, "trace-format.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestRowsNameTheGatesThatBlock(t *testing.T) {
 	}
 }
 
-// TestDocsMachineDigest computes the machine's digest from docs/machine.md, as that page says.
+// TestDocsMachineDigest computes the machine's digest from docs/internals/machine.md, as that page says.
 func TestDocsMachineDigest(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(docs, "machine.md"))
 	if err != nil {
@@ -115,7 +115,7 @@ func TestDocsMachineDigest(t *testing.T) {
 	_, text, _ := strings.Cut(string(page), "\n```json\n")
 	text, after, found := strings.Cut(text, "\n```\n")
 	if !found {
-		t.Fatal("docs/machine.md has no canonical form")
+		t.Fatal("docs/internals/machine.md has no canonical form")
 	}
 	h := sha256.Sum256([]byte("pgfsm machine\x00" + text))
 	digest := "sha256:" + hex.EncodeToString(h[:])
@@ -123,14 +123,14 @@ func TestDocsMachineDigest(t *testing.T) {
 		t.Errorf("the machine's digest is %s, the page gives %s", got, digest)
 	}
 	if !strings.Contains(after, digest) {
-		t.Errorf("docs/machine.md does not print %s", digest)
+		t.Errorf("docs/internals/machine.md does not print %s", digest)
 	}
 }
 
-// TestDocsBundleShape holds the shape of bundle.content in docs/trace-format.md to its type.
+// TestDocsBundleShape holds the shape of bundle.content in docs/reference/trace-format.md to its type.
 func TestDocsBundleShape(t *testing.T) {
 	const begin, end = "<!-- bundle shape -->\n", "<!-- end -->\n"
-	path := filepath.Join(docs, "trace-format.md")
+	path := filepath.Join(reference, "trace-format.md")
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

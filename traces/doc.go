@@ -4,7 +4,7 @@
 // # The document
 //
 // A trace is one JSON document, trace_<run id>.json, with the members format, run_id, machine, bundle, request, steps,
-// outcome and head; docs/trace-format.md describes it well enough to write a verifier from. Every value is in the
+// outcome and head; docs/reference/trace-format.md describes it well enough to write a verifier from. Every value is in the
 // canonical form of package canonical. Steps are chained: a step's prev is the hash of the step before it, or the
 // digest of the header (everything before steps) for step 0; its hash covers all its other members; head covers the
 // last hash and the outcome. So changing, dropping, adding or reordering any value anywhere is detected, and [Read]

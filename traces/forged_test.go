@@ -204,7 +204,7 @@ func (f *forged) change(of map[string]jsontext.Value, name, old, by string) {
 	of[name] = bytes.Replace(of[name], []byte(old), []byte(by), 1)
 }
 
-// forge changes a trace and computes every hash anew, as docs/trace-format.md says.
+// forge changes a trace and computes every hash anew, as docs/reference/trace-format.md says.
 func forge(tb testing.TB, doc []byte, change func(*forged)) []byte {
 	tb.Helper()
 	f := &forged{tb: tb}

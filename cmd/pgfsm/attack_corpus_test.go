@@ -9,7 +9,7 @@ import (
 	"pgfsm/policy"
 )
 
-// The least that the corpora hold, as docs/threat-model.md says.
+// The least that the corpora hold, as docs/internals/threat-model.md says.
 const (
 	leastAttacks = 600
 	leastLies    = 100

@@ -18,11 +18,11 @@ var journeys = []struct {
 	commands       int    // at least
 	demo           bool   // in a folder of its own, where there is no configuration
 }{
-	{"docs/tool-contracts.md", "# ", "", 15, true},
+	{"docs/internals/tool-contracts.md", "# ", "", 15, true},
 	{"README.md", "## Your own servers", "### What it is worth", 20, false},
-	{"docs/gateway.md", "# ", "", 1, false},
-	{"docs/approvals.md", "# ", "## The service", 3, false},
-	{"docs/policies.md", "# ", "## How the files are read", 2, false},
+	{"docs/guide/gateway.md", "# ", "", 1, false},
+	{"docs/guide/approvals.md", "# ", "## The service", 3, false},
+	{"docs/guide/policies.md", "# ", "## How the files are read", 2, false},
 }
 
 // A traveller runs the commands of pages as a reader types them.

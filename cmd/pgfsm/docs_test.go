@@ -34,7 +34,7 @@ const repository = "../.."
 func pages(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, pattern := range []string{"*.md", "docs/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(repository, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -255,13 +255,13 @@ func TestDocsConfigurationIsGood(t *testing.T) {
 	}
 }
 
-// TestDocsErrorsHaveReplayCodes: the codes of replay, which this command alone gives, stand in docs/errors.md.
+// TestDocsErrorsHaveReplayCodes: the codes of replay, which this command alone gives, stand in docs/reference/errors.md.
 func TestDocsErrorsHaveReplayCodes(t *testing.T) {
 	source, err := os.ReadFile("replay.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile(filepath.Join(repository, "docs", "errors.md"))
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "reference", "errors.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,22 +271,22 @@ func TestDocsErrorsHaveReplayCodes(t *testing.T) {
 	}
 	for _, m := range found {
 		if strings.Count(string(page), "\n| `"+m[1]+"` |") != 1 {
-			t.Errorf("%s does not stand in one row of docs/errors.md", m[1])
+			t.Errorf("%s does not stand in one row of docs/reference/errors.md", m[1])
 		}
 	}
 }
 
-// TestDocsTraceExampleReplays: the worked example of docs/trace-format.md is a trace, replays, and has the digests that
+// TestDocsTraceExampleReplays: the worked example of docs/reference/trace-format.md is a trace, replays, and has the digests that
 // stand beside it, each taken as the page says.
 func TestDocsTraceExampleReplays(t *testing.T) {
-	path := filepath.Join(repository, "docs", "trace-format.md")
+	path := filepath.Join(repository, "docs", "reference", "trace-format.md")
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	begin, end := bytes.Index(page, []byte("```json\n")), bytes.Index(page, []byte("Whole runs, "))
 	if begin < 0 || end < begin {
-		t.Fatal("docs/trace-format.md has no worked example")
+		t.Fatal("docs/reference/trace-format.md has no worked example")
 	}
 	want := workedExample(t)
 	if *update {
@@ -376,9 +376,9 @@ func explained(t *testing.T, doc []byte, trace *traces.Trace) string {
 	return b.String()
 }
 
-// TestDocsPackages holds the table of docs/architecture.md to the packages that exist.
+// TestDocsPackages holds the table of docs/internals/architecture.md to the packages that exist.
 func TestDocsPackages(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(repository, "docs", "architecture.md"))
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "internals", "architecture.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,13 +390,13 @@ func TestDocsPackages(t *testing.T) {
 	}
 	slices.Sort(listed)
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(imports(t, false))), listed); diff != "" {
-		t.Errorf("packages (-code +docs/architecture.md):\n%s", diff)
+		t.Errorf("packages (-code +docs/internals/architecture.md):\n%s", diff)
 	}
 }
 
-// TestDocsDependencies: every module that the code or its tests import has its sentence in docs/dependencies.md.
+// TestDocsDependencies: every module that the code or its tests import has its sentence in docs/internals/dependencies.md.
 func TestDocsDependencies(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(repository, "docs", "dependencies.md"))
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "internals", "dependencies.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -421,12 +421,12 @@ func TestDocsDependencies(t *testing.T) {
 	}
 	for _, m := range modules {
 		if n := strings.Count(string(page), "\n| `"+m+"` | "); used[m] && n != 1 {
-			t.Errorf("docs/dependencies.md explains %s %d times, want once", m, n)
+			t.Errorf("docs/internals/dependencies.md explains %s %d times, want once", m, n)
 		}
 	}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+\\.[^`]+)` \\|").FindAllStringSubmatch(string(page), -1) {
 		if !slices.Contains(modules, m[1]) {
-			t.Errorf("docs/dependencies.md explains %s, which go.mod does not require", m[1])
+			t.Errorf("docs/internals/dependencies.md explains %s, which go.mod does not require", m[1])
 		}
 	}
 }
@@ -468,23 +468,23 @@ func imports(t *testing.T, tests bool) map[string][]string {
 	return found
 }
 
-// TestDocsContractNamesEveryMember holds docs/agent-contract.md to the documents that --json prints.
+// TestDocsContractNamesEveryMember holds docs/reference/agent-contract.md to the documents that --json prints.
 func TestDocsContractNamesEveryMember(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(repository, "docs", "agent-contract.md"))
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "reference", "agent-contract.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[document]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if n := strings.Count(string(page), "\n| `"+name+"` | "); n != 1 {
-			t.Errorf("docs/agent-contract.md has %d rows for the member %s, want 1", n, name)
+			t.Errorf("docs/reference/agent-contract.md has %d rows for the member %s, want 1", n, name)
 		}
 	}
 	for _, inner := range []reflect.Type{reflect.TypeFor[shownTool](), reflect.TypeFor[replayed]()} {
 		for _, f := range reflect.VisibleFields(inner) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if f.IsExported() && !strings.Contains(string(page), "`"+name+"`") {
-				t.Errorf("docs/agent-contract.md does not name the member %s", name)
+				t.Errorf("docs/reference/agent-contract.md does not name the member %s", name)
 			}
 		}
 	}
@@ -494,7 +494,7 @@ func TestDocsContractNamesEveryMember(t *testing.T) {
 // a call of a side effect is refused, and nothing else is a failure.
 func TestDocsCommandsWork(t *testing.T) {
 	var lines []string
-	for _, name := range []string{"README.md", "docs/tool-contracts.md"} {
+	for _, name := range []string{"README.md", "docs/internals/tool-contracts.md"} {
 		doc, err := os.ReadFile(filepath.Join(repository, name))
 		if err != nil {
 			t.Fatal(err)

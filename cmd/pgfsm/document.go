@@ -9,7 +9,7 @@ import (
 	"pgfsm/states"
 )
 
-// document is the --json form of a run. docs/agent-contract.md describes it.
+// document is the --json form of a run. docs/reference/agent-contract.md describes it.
 type document struct {
 	SchemaVersion int                   `json:"schema_version"`
 	Type          string                `json:"type"`

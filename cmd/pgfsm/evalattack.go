@@ -41,7 +41,7 @@ func newEvalAttack(w world) *cobra.Command {
 		Use:   "attack --tools FILE --cases FILE",
 		Short: "Let the planner be the attacker, and count what gets through",
 		Long: `attack takes the calls of every case through the machine: the planner's output is exactly what the attack wants and, for
-each task, exactly what it needs. Nothing is contacted; a recording server answers. docs/evaluation-format.md describes the
+each task, exactly what it needs. Nothing is contacted; a recording server answers. docs/reference/evaluation-format.md describes the
 files. What a gate is worth is the difference between two arms. Each up to grants adds to the one before it; the last two have
 the gates of grants and differ in who answers a held call:
 

@@ -43,7 +43,7 @@ and the same three for all suites together, with SUITE "all":
   SUITE.retargeted.jsonl  a case for each write of a user's task that goes to another target: one argument is changed
 
 A case names the suite's bundle and the user task's grant where there are any: SUITE/pgfsm.yaml and SUITE/grants/TASK.yaml
-below --bundles. The command counts and prints what it changes; docs/evaluation-format.md has the rules. Files of those names
+below --bundles. The command counts and prints what it changes; docs/reference/evaluation-format.md has the rules. Files of those names
 are overwritten.`,
 		Example: `  pgfsm eval import agentdojo data/agentdojo -o cases --bundles eval/agentdojo
   pgfsm eval attack --tools cases/all.tools.json --cases cases/all.cases.jsonl`,

@@ -95,7 +95,7 @@ func (o *initOptions) withBundle(files []newFile) ([]newFile, error) {
 		}
 		files = append(files, newFile{filepath.Join(o.dir, name), text})
 	}
-	named := "\n# How risky a call is, and whether it may run: docs/policies.md. Try them: pgfsm policy test tests.yaml\n" +
+	named := "\n# How risky a call is, and whether it may run: docs/guide/policies.md. Try them: pgfsm policy test tests.yaml\n" +
 		"risk: " + config.BundleRisk + "\npolicy: " + config.BundlePolicy + "\n"
 	files[0].text = append(bytes.Clone(files[0].text), named...)
 	return files, nil

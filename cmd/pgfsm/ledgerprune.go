@@ -20,7 +20,7 @@ func newLedgerExport(w world, f *ledgerFlags) *cobra.Command {
 		Use:   "export",
 		Short: "Write all events as JSON lines",
 		Long: `export writes every event, oldest first, one a line, as canonical JSON with its whole payload. An event's hash is the
-SHA-256 of its canonical JSON without the member "hash"; docs/ledger.md says how.`,
+SHA-256 of its canonical JSON without the member "hash"; docs/operate/ledger.md says how.`,
 		Example: `  pgfsm ledger export > events.jsonl`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -208,7 +208,7 @@ func recordPast(t *testing.T, dir string, n int) []pastCall {
 	return past
 }
 
-// writePast advances a run and writes its trace as docs/trace-format.md says. The recorder would flush it to the disk
+// writePast advances a run and writes its trace as docs/reference/trace-format.md says. The recorder would flush it to the disk
 // several times, which for thousands takes minutes.
 func writePast(ctx context.Context, dir string, m *states.Machine, run *states.Run) error {
 	var steps statestest.Memory

@@ -45,7 +45,7 @@ With a ledger (the key ledger), clients present a token of the role agent (pgfsm
 without one they are "anonymous", on this machine only. Calls that a policy holds wait in the ledger; the admin address takes
 the decisions (GET /openapi.yaml), and says how the gateway is: /healthz, /readyz.
 
---stdio serves one client over standard input and output, as a client's "command". docs/gateway.md is the manual.
+--stdio serves one client over standard input and output, as a client's "command". docs/guide/gateway.md is the manual.
 
 It ends on the first interrupt: calls that are under way are finished, for half a minute; then they are cut off, and recorded
 as such. Exit codes: 0 ended as asked, 2 could not, or cut calls off.`,

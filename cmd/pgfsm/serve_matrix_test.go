@@ -69,7 +69,7 @@ func unshown(page string, names map[string]map[string]bool) (rows int, wrong []s
 // TestServeFailureMatrix: every row of the failure matrix names the test that shows it, and that test is there.
 func TestServeFailureMatrix(t *testing.T) {
 	names := testNames(t)
-	rows, wrong := unshown(textOf(t, "../../docs/gateway.md"), names)
+	rows, wrong := unshown(textOf(t, "../../docs/guide/gateway.md"), names)
 	if rows < 35 || len(wrong) > 0 {
 		t.Errorf("%d rows; without their test are %q", rows, wrong)
 	}

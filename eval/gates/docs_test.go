@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// shownBy finds the keys of the result in a section of docs/invariants.md: they stand behind this sentence's beginning, up to
+// shownBy finds the keys of the result in a section of docs/internals/invariants.md: they stand behind this sentence's beginning, up to
 // its full stop, in back ticks.
 var shownBy = regexp.MustCompile("`pgfsm eval gates` shows it under ([^.]*)\\.")
 
@@ -30,13 +30,13 @@ func keysOf(section string) (keys []string, has bool) {
 // TestDocsInvariantsNameTheirKeys: every invariant names the key of the result that shows it, or says why there is none; every
 // key that is named is one of the result's; and every key is named.
 func TestDocsInvariantsNameTheirKeys(t *testing.T) {
-	page, err := os.ReadFile("../../docs/invariants.md")
+	page, err := os.ReadFile("../../docs/internals/invariants.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	sections := strings.Split(string(page), "\n## ")[1:]
 	if len(sections) < 9 {
-		t.Fatalf("docs/invariants.md has %d sections: the search is blind", len(sections))
+		t.Fatalf("docs/internals/invariants.md has %d sections: the search is blind", len(sections))
 	}
 	var named []string
 	for _, section := range sections {
@@ -57,7 +57,7 @@ func TestDocsInvariantsNameTheirKeys(t *testing.T) {
 	}
 	for _, key := range Names() {
 		if !slices.Contains(named, key) {
-			t.Errorf("docs/invariants.md does not say what %s shows", key)
+			t.Errorf("docs/internals/invariants.md does not say what %s shows", key)
 		}
 	}
 }
@@ -81,9 +81,9 @@ func TestDocsSearchSeesKeys(t *testing.T) {
 	}
 }
 
-// TestDocsEvaluationHasTheFigures: the table of docs/evaluation.md has a row for each suite of the committed result.
+// TestDocsEvaluationHasTheFigures: the table of docs/guide/evaluation.md has a row for each suite of the committed result.
 func TestDocsEvaluationHasTheFigures(t *testing.T) {
-	page, err := os.ReadFile("../../docs/evaluation.md")
+	page, err := os.ReadFile("../../docs/guide/evaluation.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestDocsEvaluationHasTheFigures(t *testing.T) {
 			cases = cases[:n-3] + "," + cases[n-3:]
 		}
 		if row := fmt.Sprintf("| `%s` | %s | %d | %s |", name, cases, s.Slips, s.Counted); strings.Count(string(page), row) != 1 {
-			t.Errorf("docs/evaluation.md does not have the row %q", row)
+			t.Errorf("docs/guide/evaluation.md does not have the row %q", row)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 // A Decision is what a client is told of a call whose result it does not get: the call was refused, waits for approval, broke, or its
 // result is withheld. Its fields stand in the order of their names.
 type Decision struct {
-	Code   string `json:"code"`             // docs/errors.md
+	Code   string `json:"code"`             // docs/reference/errors.md
 	Decide string `json:"decide,omitempty"` // where people decide
 	Effect string `json:"effect"`           // upstream.EffectNotSent, upstream.EffectUnknown or upstream.EffectDone
 	Policy string `json:"policy"`           // the policy that decided; empty if none did

@@ -26,7 +26,7 @@ const (
 // what was not collected yet.
 const verifyHeap = 128 << 20
 
-// TestManyRuns makes a ledger, and does with it what people do every day. What it says about time is for docs/benchmarks.md.
+// TestManyRuns makes a ledger, and does with it what people do every day. What it says about time is for docs/internals/benchmarks.md.
 func TestManyRuns(t *testing.T) {
 	n := runsDefault
 	if text := os.Getenv(runsVariable); text != "" {

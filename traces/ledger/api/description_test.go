@@ -23,7 +23,7 @@ import (
 var update = flag.Bool("update", false, "write what is generated instead of comparing it")
 
 // copied is where people find the document.
-const copied = "../../../docs/openapi.yaml"
+const copied = "../../../docs/reference/openapi.yaml"
 
 // A description is the OpenAPI document, read for comparing.
 type description struct {
