@@ -218,7 +218,7 @@ A result that is not an answer says what is known of the call's effect on the wo
 | 2 | Could not: wrong usage, bad configuration, the run failed, no server answered, a trace cannot be read. |
 | 3 | The run waits for an approver. |
 
-[README](../../README.md#exit-codes) lists every case.
+[Commands](cli.md#exit-codes) lists every case.
 `)
 	return b.Bytes()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,7 +20,8 @@ var journeys = []struct {
 	demo           bool   // in a folder of its own, where there is no configuration
 }{
 	{"docs/internals/tool-contracts.md", "# ", "", 15, true},
-	{"README.md", "## Your own servers", "### What it is worth", 20, false},
+	{"README.md", "## A gateway", "## The machine", 2, false},
+	{"docs/guide/quickstart.md", "# ", "", 20, false},
 	{"docs/guide/gateway.md", "# ", "", 1, false},
 	{"docs/guide/approvals.md", "# ", "## The service", 3, false},
 	{"docs/guide/policies.md", "# ", "## How the files are read", 2, false},
@@ -33,7 +35,7 @@ type traveller struct {
 	ran               int
 }
 
-// TestDocsJourneys: the commands of README and of the guides do what the pages say, from the first to the last.
+// TestDocsJourneys: the commands of README and of the guide do what the pages say, from the first to the last.
 func TestDocsJourneys(t *testing.T) {
 	fleet, err := toy.Listen(t.Context(), []string{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"})
 	if err != nil {
@@ -51,6 +53,10 @@ func TestDocsJourneys(t *testing.T) {
 	dir := t.TempDir()
 	real := strings.NewReplacer("http://127.0.0.1:5103/mcp", fleet.URL("mcp-policy-kb", "mcp"),
 		"http://127.0.0.1:5101/sse", fleet.URL("mcp-sharepoint", "sse"))
+	client := fmt.Sprintf(`{"mcpServers": {"kb": {"url": %q}}}`, fleet.URL("mcp-policy-kb", "mcp"))
+	if err := os.WriteFile(filepath.Join(dir, ".mcp.json"), []byte(client), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	tr := &traveller{T: t, env: map[string]string{"HOME": dir, "XDG_CONFIG_HOME": filepath.Join(dir, "config")}}
 	for _, j := range journeys {
 		doc, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(j.page)))
@@ -142,6 +148,9 @@ func (tr *traveller) types(page, line string) {
 	}
 	tr.learns()
 	args := split(strings.NewReplacer("RUN", tr.run, "DIGEST", tr.digest, "sha256:…", tr.tool).Replace(rest))
+	if strings.HasPrefix(rest, "init --from") {
+		args = append(args, "--yes") // the reader's answer
+	}
 	tr.ran++
 	r := command(tr.Context(), tr.env, args...)
 	if r.code != want {
@@ -167,5 +176,43 @@ func (tr *traveller) learns() {
 	if tr.run == "" && tr.env[tokenVariable] != "" {
 		tr.run = command(tr.Context(), tr.env, "approvals", "list", "--json").member("/requests/0/run")
 		tr.digest = command(tr.Context(), tr.env, "approvals", "show", tr.run, "--json").member("/request/binding")
+	}
+}
+
+// TestDocsGatewayCurl sends the README's call to a gateway, once as it stands and once with the tool that is allowed.
+func TestDocsGatewayCurl(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("curl"); err != nil {
+		skip(t, "there is no curl here")
+	}
+	example := curlFence.FindStringSubmatch(textOf(t, filepath.Join(repository, "README.md")))
+	if example == nil {
+		t.Fatal("README.md has no call by curl")
+	}
+	fleet, err := toy.Listen(t.Context(), []string{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fleet.Close()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"pgfsm.yaml":     "version: 1\nservers:\n  mcp-sharepoint: {url: " + fleet.URL("mcp-sharepoint", "mcp") + "}\nallowlist: allowlist.json\n",
+		"allowlist.json": `{"mcp-sharepoint": ["fetch_sharepoint_doc"]}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := serve(t, dir)
+	text := strings.ReplaceAll(example[1], "http://127.0.0.1:8787", s.base)
+	for _, tc := range []struct{ name, text, want string }{
+		{"refused", text, `"code":"tool_not_allowed","effect":"not_sent"`},
+		{"allowed", strings.ReplaceAll(text, "delete_sharepoint_doc", "fetch_sharepoint_doc"), `"structuredContent":{`},
+	} {
+		cmd := exec.CommandContext(t.Context(), "sh", "-ec", tc.text)
+		cmd.Env = append(os.Environ(), "no_proxy=*")
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), tc.want) {
+			t.Errorf("%s: %v\n%s", tc.name, err, out)
+		}
 	}
 }

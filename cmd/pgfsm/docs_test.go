@@ -121,7 +121,7 @@ func TestDocsLinkCheckCanFail(t *testing.T) {
 	}
 }
 
-// commands are the command lines of the shell fences of a page, without comments and pipes.
+// commands are the command lines of the shell fences of a page, without comments, pipes and redirections.
 func commands(doc string) (lines []string) {
 	for _, fence := range fencePattern.FindAllStringSubmatch(doc, -1) {
 		if fence[1] != "sh" {
@@ -129,8 +129,8 @@ func commands(doc string) (lines []string) {
 		}
 		for line := range strings.Lines(fence[2]) {
 			line, _, _ = strings.Cut(line, " #")
-			for part := range strings.SplitSeq(line, "|") {
-				part = strings.TrimSpace(part)
+			for part := range strings.SplitSeq(strings.ReplaceAll(line, "&&", "|"), "|") {
+				part, _, _ = strings.Cut(strings.TrimSpace(part), " > ")
 				part = strings.Replace(part, "go run ./cmd/pgfsm", "pgfsm", 1)
 				if rest, ok := strings.CutPrefix(part, "pgfsm "); ok {
 					lines = append(lines, rest)
@@ -213,16 +213,13 @@ func TestDocsCommandCheckCanFail(t *testing.T) {
 	}
 }
 
-// TestDocsConfigurationIsGood: the configuration that the README shows passes config check as it stands there, also with
-// the model that it shows, and the grant that it shows is one.
+// TestDocsConfigurationIsGood: the configuration of the quickstart passes config check as it stands there, also with the
+// model that the page about questions shows, and the grant is valid.
 func TestDocsConfigurationIsGood(t *testing.T) {
-	doc, err := os.ReadFile(filepath.Join(repository, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := textOf(t, filepath.Join(repository, "docs/guide/quickstart.md")) + textOf(t, filepath.Join(repository, "docs/guide/run.md"))
 	dir := t.TempDir()
 	files := make(map[string]string)
-	for _, fence := range fencePattern.FindAllStringSubmatch(string(doc), -1) {
+	for _, fence := range fencePattern.FindAllStringSubmatch(doc, -1) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(fence[2], "# "), "\n")
 		switch {
 		case fence[1] == "json":
@@ -235,7 +232,7 @@ func TestDocsConfigurationIsGood(t *testing.T) {
 	}
 	before, _, found := strings.Cut(files["pgfsm.yaml"], "planner:")
 	if !found || files["model.yaml"] == "" || files["nightly.yaml"] == "" {
-		t.Fatalf("the README shows %d files, without a planner, a model or a grant: the search is blind", len(files))
+		t.Fatalf("the pages show %d files, without a planner, a model or a grant: the search is blind", len(files))
 	}
 	files["model.yaml"] = before + files["model.yaml"]
 	files["held.yaml"] = files["pgfsm.yaml"] + files["more of pgfsm.yaml"]
@@ -247,11 +244,11 @@ func TestDocsConfigurationIsGood(t *testing.T) {
 	env := map[string]string{"LLM_API_KEY": "a-key-of-some-length"}
 	for _, name := range []string{"pgfsm.yaml", "model.yaml", "held.yaml"} {
 		if r := command(t.Context(), env, "config", "check", "-c", filepath.Join(dir, name)); r.code != exitYes {
-			t.Errorf("config check of the README's %s: exit code %d, want 0\n%s", name, r.code, r.stderr)
+			t.Errorf("config check of %s: exit code %d, want 0\n%s", name, r.code, r.stderr)
 		}
 	}
 	if _, err := config.ReadGrant("nightly.yaml", []byte(files["nightly.yaml"])); err != nil {
-		t.Errorf("the README's grant: %v", err)
+		t.Errorf("the grant: %v", err)
 	}
 }
 
@@ -490,11 +487,11 @@ func TestDocsContractNamesEveryMember(t *testing.T) {
 	}
 }
 
-// TestDocsCommandsWork runs the commands of the README and of the tool contracts on the embedded demo: what is shown as
-// a call of a side effect is refused, and nothing else is a failure.
+// TestDocsCommandsWork runs the commands of these pages on the embedded demo: calls with a side effect are refused, and nothing
+// else fails.
 func TestDocsCommandsWork(t *testing.T) {
 	var lines []string
-	for _, name := range []string{"README.md", "docs/internals/tool-contracts.md"} {
+	for _, name := range []string{"docs/guide/run.md", "docs/internals/tool-contracts.md"} {
 		doc, err := os.ReadFile(filepath.Join(repository, name))
 		if err != nil {
 			t.Fatal(err)

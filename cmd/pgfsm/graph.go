@@ -22,7 +22,7 @@ func newGraph(w world) *cobra.Command {
 		Use:   "graph",
 		Short: "Draw the machine, or one run's way through it",
 		Example: `  pgfsm graph --format svg > machine.svg
-  pgfsm graph --format mermaid --trace traces/trace_<run id>.json`,
+  pgfsm graph --format mermaid --trace traces/trace_RUN.json`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			m, err := states.NewMachine()

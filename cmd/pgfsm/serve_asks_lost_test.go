@@ -25,7 +25,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// What docs/guide/gateway.md says of questions that nobody answers, under "When something is down", is shown here: a server has asked
+// What docs/operate/failures.md says of questions that nobody answers, under "When something is down", is shown here: a server has asked
 // its client something in a call, and then one of the three goes away.
 
 // An inquirer is a server of the SDK that asks its client something in every call, and notes what it hears.

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// What docs/guide/gateway.md says under "When something is down" is shown here and in the files beside this one: one subtest a row.
+// What docs/operate/failures.md says under "When something is down" is shown here and in the files beside this one: one subtest a row.
 
 // TestServeFailuresOfServersThatAreDown: a server that is down costs its own tools, and comes back without a restart.
 func TestServeFailuresOfServersThatAreDown(t *testing.T) {

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+const commandsBegin = "<!-- commands: generated -->\n"
+
+// TestDocsCommandsAreCurrent holds docs/reference/cli.md to the commands and their help.
+func TestDocsCommandsAreCurrent(t *testing.T) {
+	path := filepath.Join(repository, "docs", "reference", "cli.md")
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, found := strings.Cut(string(page), commandsBegin)
+	if !found {
+		t.Fatalf("%s has no line %q", path, commandsBegin)
+	}
+	var b strings.Builder
+	b.WriteString(head + commandsBegin)
+	for _, cmd := range newRoot(world{}).Commands() {
+		commandReference(&b, cmd)
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if diff := cmp.Diff(b.String(), string(page)); diff != "" {
+		t.Errorf("%s is not current; run go test ./cmd/pgfsm -run TestDocs -update (-want +got):\n%s", path, diff)
+	}
+}
+
+// commandReference writes the section of a command and those of its subcommands.
+func commandReference(b *strings.Builder, cmd *cobra.Command) {
+	fmt.Fprintf(b, "\n## %s\n\n%s.\n\n", cmd.CommandPath(), cmd.Short)
+	if cmd.Runnable() {
+		fmt.Fprintf(b, "    %s\n\n", cmd.UseLine())
+	}
+	if cmd.Long != "" {
+		fmt.Fprintf(b, "%s\n\n", cmd.Long)
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(b, "```sh\n%s\n```\n\n", strings.ReplaceAll(strings.TrimPrefix(cmd.Example, "  "), "\n  ", "\n"))
+	}
+	if flags := cmd.LocalFlags().FlagUsages(); flags != "" {
+		fmt.Fprintf(b, "```text\n%s```\n\n", flags)
+	}
+	if cmd.HasAvailableInheritedFlags() {
+		fmt.Fprintf(b, "Also the flags of `%s`.\n\n", cmd.Parent().CommandPath())
+	}
+	for _, sub := range cmd.Commands() {
+		commandReference(b, sub)
+	}
+}
