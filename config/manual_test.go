@@ -14,7 +14,10 @@ import (
 	"pgfsm/policy/rules"
 )
 
-const manual = "../docs/guide/policies.md"
+const (
+	manual   = "../docs/reference/policy-language.md"
+	tutorial = "../docs/guide/policies.md"
+)
 
 func nameTable() string {
 	var b strings.Builder
@@ -76,20 +79,24 @@ func TestManualTellsTheBounds(t *testing.T) {
 	}
 }
 
-// examples are the files that the manual shows, in order, by the name in their first line.
+// examples are the files that the tutorial and the manual show, in order, by the name in their first line.
 func examples(t *testing.T) map[string][]string {
 	t.Helper()
-	text, err := os.ReadFile(manual)
-	if err != nil {
-		t.Fatal(err)
+	var text strings.Builder
+	for _, page := range []string{tutorial, manual} {
+		part, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(part)
 	}
 	out := make(map[string][]string)
-	fences := regexp.MustCompile("(?ms)^```yaml\n# (.*?)\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
+	fences := regexp.MustCompile("(?ms)^```yaml\n# (.*?)\n(.*?)^```$").FindAllStringSubmatch(text.String(), -1)
 	for _, fence := range fences {
 		out[fence[1]] = append(out[fence[1]], fence[2])
 	}
-	if n := strings.Count(string(text), "```yaml\n"); n != len(fences) || n != 6 || len(out["policy.yaml"]) != 3 {
-		t.Fatalf("%s has %d examples, %d named, want 6", manual, n, len(fences))
+	if n := strings.Count(text.String(), "```yaml\n"); n != len(fences) || n != 6 || len(out["policy.yaml"]) != 3 {
+		t.Fatalf("the pages have %d examples, %d named, want 6", n, len(fences))
 	}
 	return out
 }

@@ -325,13 +325,13 @@ func TestServeRefuses(t *testing.T) {
 
 var curlFence = regexp.MustCompile("(?s)```sh\n(curl .*?)```")
 
-// TestDocsCurl runs the examples of docs/guide/approvals.md against a service, each in a shell of its own.
+// TestDocsCurl runs the examples of docs/reference/api.md against a service, each in a shell of its own.
 func TestDocsCurl(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		skip(t, "there is no curl here")
 	}
-	doc, err := os.ReadFile("../../docs/guide/approvals.md")
+	doc, err := os.ReadFile("../../docs/reference/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,10 @@ var journeys = []struct {
 	{"README.md", "## A gateway", "## The machine", 2, false},
 	{"docs/guide/quickstart.md", "# ", "", 20, false},
 	{"docs/guide/gateway.md", "# ", "", 1, false},
-	{"docs/guide/approvals.md", "# ", "## The service", 3, false},
-	{"docs/guide/policies.md", "# ", "## How the files are read", 2, false},
+	{"docs/guide/approvals.md", "# ", "## The service", 2, false},
+	{"docs/operate/monitoring.md", "# ", "", 4, false},
+	{"docs/operate/identity.md", "# ", "", 4, false},
+	{"docs/guide/policies.md", "# ", "", 3, false},
 }
 
 // A traveller runs the commands of pages as a reader types them.

@@ -23,7 +23,7 @@ func newPolicy(w world) *cobra.Command {
 		Use:   "policy",
 		Short: "Explain, test, lint and compare risk rules and policies",
 		Long: `Risk rules (risk.yaml) say how risky a call is, policies (policy.yaml) whether it may run, must not, or waits for a
-person. These commands call no tool. What the files mean: docs/guide/policies.md.`,
+person. These commands call no tool. What the files mean: docs/reference/policy-language.md.`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

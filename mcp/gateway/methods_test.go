@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write what is generated instead of comp
 
 // methodsPage has the table of methods between two marks.
 const (
-	methodsPage  = "../../docs/guide/gateway.md"
+	methodsPage  = "../../docs/reference/gateway-protocol.md"
 	methodsBegin = "<!-- methods: generated -->\n"
 	methodsEnd   = "<!-- end -->\n"
 )

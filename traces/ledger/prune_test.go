@@ -250,7 +250,7 @@ func TestExport(t *testing.T) {
 		if c, err := canonical.JSON(line); err != nil || !bytes.Equal(c, line) {
 			t.Fatalf("line %d is not canonical: %v", i+1, err)
 		}
-		// As docs/operate/ledger.md tells others to do it: without the hash, and with the digest of what is large.
+		// As docs/reference/ledger-format.md tells others to do it: without the hash, and with the digest of what is large.
 		var members map[string]jsontext.Value
 		if err := json.Unmarshal(line, &members); err != nil {
 			t.Fatal(err)

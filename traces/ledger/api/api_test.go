@@ -36,7 +36,7 @@ func (l *listed) runs() (ids []string) {
 	return ids
 }
 
-// TestRoles is the table of docs/guide/approvals.md: who may do what.
+// TestRoles is the table of docs/operate/identity.md: who may do what.
 func TestRoles(t *testing.T) {
 	d := newDesk(t)
 	q := d.held(2)

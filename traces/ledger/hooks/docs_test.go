@@ -14,13 +14,13 @@ import (
 
 var pythonFence = regexp.MustCompile("(?s)```python\n(.*?)```")
 
-// TestDocsVerify runs the sample of docs/guide/approvals.md: it takes our messages, and no others.
+// TestDocsVerify runs the sample of docs/reference/api.md: it takes our messages, and no others.
 func TestDocsVerify(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("there is no python3 here")
 	}
-	doc, err := os.ReadFile("../../../docs/guide/approvals.md")
+	doc, err := os.ReadFile("../../../docs/reference/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
