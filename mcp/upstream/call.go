@@ -5,13 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"pgfsm/deadline"
 	"pgfsm/policy/canonical"
 )
 
@@ -22,8 +19,6 @@ type Call struct {
 	Arguments []byte // a JSON object in canonical form, see package canonical; these bytes go onto the wire
 	RunID     string // the run that the call belongs to; a run calls at most once
 	Listing   uint64 // the Number of the listing that the call was judged by; 0 is none, and calls nothing
-
-	// Only [Link.Call] sends these; [Upstreams.Call] refuses a call that has any.
 
 	// Extra is a JSON object in canonical form with the members inputResponses and requestState, either or both. They become
 	// members of the params. Nil: none.
@@ -52,31 +47,20 @@ type RPCError struct {
 	Data    []byte // a JSON value, or nil
 }
 
-// Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or the server's Timeout or TimeoutTotal is over.
-// It asks the server for progress. It never connects, never repeats and never follows: it needs the session of the last List, and sends nothing if the
-// server has said since then that its tools changed. The second Call of a run is refused whatever became of the first.
+// Call makes a call over the session of the last List, as [Link.Call] does. It never connects: without a working session nothing is sent.
 func (u *Upstreams) Call(ctx context.Context, c Call) Returned {
 	if u.ctx.Err() != nil {
 		return notSent(CodeClosed, errClosed.Error())
-	}
-	if err := c.check(); err != nil {
-		return notSent(CodeInvalid, err.Error())
-	}
-	if c.Extra != nil || c.Meta != nil || c.Header != nil {
-		return notSent(CodeInvalid, "the call has what only a link can send")
 	}
 	up := u.byName[c.Server]
 	if up == nil {
 		return notSent(CodeUnknown, "no server of this name is configured")
 	}
-	s := up.current()
-	if s == nil {
+	l := up.current()
+	if l == nil {
 		return notSent(CodeUnreachable, "there is no working session with it")
 	}
-	if !u.done.first(c.RunID) {
-		return notSent(CodePermit, "this run has made its call")
-	}
-	return s.call(ctx, arm(c.Tool, c.Arguments), c.Listing)
+	return l.Call(ctx, c, nil)
 }
 
 func (c Call) check() error {
@@ -96,69 +80,6 @@ func (c Call) check() error {
 		return errors.New("the arguments are not in canonical form")
 	}
 	return nil
-}
-
-// call spends p. The SDK's own call is given the permit's bytes, and the guarded connection holds it to them.
-func (s *session) call(ctx context.Context, p *permit, listing uint64) Returned {
-	s.calls.Add(1)
-	defer s.calls.Add(-1)
-	ctx, clock := deadline.New(ctx, s.server.limits())
-	defer clock.Stop()
-	token := s.tokens.Add(1)
-	p.token = strconv.FormatInt(token, 10)
-	x := &exchange{method: methodCall, permit: p, listing: listing, clock: clock}
-	_, err := s.client.CallTool(withExchange(ctx, x), &sdk.CallToolParams{
-		Name: p.tool, Arguments: jsontext.Value(p.args), Meta: sdk.Meta{tokenMember: token},
-	})
-	s.guard.forget(x)
-	// Whatever comes later, nothing may still be sent for it.
-	p.state.Store(permitSpent)
-	if x.stale.Load() {
-		return notSent(CodeChanged, "the server says that its tools have changed since they were listed")
-	}
-	result, failed, status := x.outcome()
-	switch {
-	case result != nil && len(result) <= s.limits.ResultBytes:
-		return Returned{Result: result, Effect: EffectDone}
-	case result != nil:
-		return Returned{Code: CodeResult, Effect: EffectDone,
-			Reason: fmt.Sprintf("the result has %d bytes; %d are allowed", len(result), s.limits.ResultBytes)}
-	case failed != nil:
-		reason := fmt.Sprintf("it answered with error %d %q", failed.Code, failed.Message)
-		return Returned{RPCError: failed, Code: CodeRPC, Effect: EffectUnknown,
-			Reason: presentable(reason, s.secrets)}
-	}
-	return s.lost(ctx, p, status, err)
-}
-
-// lost says what is known of a call that has no answer.
-func (s *session) lost(ctx context.Context, p *permit, status int, err error) Returned {
-	r := Returned{Effect: EffectNotSent}
-	if p.touched.Load() {
-		r.Effect = EffectUnknown
-	}
-	f := s.fault()
-	switch {
-	case f != nil && f.code == codeFrame:
-		r.Code, r.Reason = CodeResult, f.reason
-		if f.calls == 1 { // it can only have been the answer to this call
-			r.Effect = EffectDone
-		}
-	case f != nil && !f.lost:
-		r.Code, r.Reason = f.code, f.reason
-	case status != 0:
-		r.Code, r.Reason = CodeUnreachable, httpReason(status)
-	case ctx.Err() != nil:
-		r.Code, r.Reason = overCode(ctx), "it did not answer within the time allowed"
-	case f != nil:
-		r.Code, r.Reason = f.code, f.reason
-	case err == nil:
-		r.Code, r.Reason = CodeProtocol, "no answer came"
-	default:
-		r.Code, r.Reason = s.broken(err)
-		r.Reason = presentable(r.Reason, s.secrets)
-	}
-	return r
 }
 
 func notSent(code, reason string) Returned {

@@ -22,15 +22,14 @@ func (u *Upstreams) Changed(server string, listing uint64) bool {
 	if up == nil {
 		return false
 	}
-	s := up.current()
-	return s != nil && !s.good(listing)
+	l := up.current()
+	return l != nil && l.Changed(listing)
 }
 
 // A freshness is what a session knows of the age of its listings.
 type freshness struct {
 	moments *atomic.Uint64
 	since   atomic.Uint64 // the moment up to which no listing counts
-	begun   atomic.Uint64 // the moment in which the last listing began
 }
 
 // good reports whether a listing is this session's, and the newest that the server has spoken of.

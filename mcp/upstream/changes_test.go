@@ -1,15 +1,12 @@
 package upstream
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 const (
@@ -95,82 +92,11 @@ func init() {
 	})
 }
 
-// A listing during which the tools change is made again, a bounded number of times.
-func TestChangesDuringListing(t *testing.T) {
-	tests := []struct {
-		role, tool string // the tool on the first page of the listing that is given
-		changed    bool
-	}{
-		{"says-nothing", "listing-1", false},
-		{"says-other-things", "listing-1", false},
-		{"changes-before-listing", "listing-1", false},
-		{"changes-during-one-listing", "listing-2", false},
-		{"changes-five-times", "listing-2", false},
-		{"changes-during-the-first-page", "page-3", false},
-		{"changes-during-the-second-page", "page-3", false},
-		{"changes-during-two-listings", "listing-3", false}, // the last that maxListings allows
-		{"changes-during-every-listing", "listing-3", true}, // one more would be needed
-	}
-	for _, tt := range tests {
-		t.Run(tt.role, func(t *testing.T) {
-			overEach(t, tt.role, func(t *testing.T, s Server) {
-				u := upstreams(t, Limits{}, s)
-				if page := string(listed(t, u).Pages[0]); !strings.Contains(page, `"`+tt.tool+`"`) {
-					t.Errorf("Pages[0] = %s, want the tool %s", page, tt.tool)
-				}
-				if changed := outdated(u, s.Name); changed != tt.changed {
-					t.Errorf("Changed() = %t, want %t", changed, tt.changed)
-				}
-				r := call(t.Context(), u, s.Name, `{}`)
-				if tt.changed {
-					stopped(t, r)
-				} else if r.Effect != EffectDone {
-					t.Errorf("Call() = %+v, want it done", r)
-				}
-			})
-		})
-	}
-}
-
 // stopped checks that a call was not sent because the tools have changed.
 func stopped(t *testing.T, r Returned) {
 	t.Helper()
 	if r.Code != CodeChanged || r.Effect != EffectNotSent || r.Result != nil || r.Reason == "" {
 		t.Errorf("Call() = %+v, want %s, not_sent and a reason", r, CodeChanged)
-	}
-}
-
-// The change comes after the listing, the call that it comes with is finished, no other is sent, and the next listing
-// makes good for it, in the same session.
-func TestAChangeStopsCallsUntilTheNextListing(t *testing.T) {
-	for _, role := range []string{"changes-during-the-call", "changes-as-a-request"} {
-		t.Run(role, func(t *testing.T) {
-			overEach(t, role, func(t *testing.T, s Server) {
-				u := upstreams(t, Limits{}, s)
-				listed(t, u)
-				made := func(n int) {
-					t.Helper()
-					r := call(t.Context(), u, s.Name, `{}`)
-					if want := fmt.Sprintf(`{"content":[],"call":%d}`, n); r.Effect != EffectDone || string(r.Result) != want {
-						t.Errorf("Call() = %+v %s, want %s", r, r.Result, want)
-					}
-				}
-				made(1)
-				if !outdated(u, s.Name) {
-					t.Error("Changed() = false, want true")
-				}
-				for range 2 { // the refusal ends nothing
-					stopped(t, call(t.Context(), u, s.Name, `{}`))
-				}
-				if page := string(listed(t, u).Pages[0]); !strings.Contains(page, "listing-2") {
-					t.Errorf("Pages[0] = %s, want the second listing of the same session", page)
-				}
-				if outdated(u, s.Name) {
-					t.Error("Changed() after List() = true, want false")
-				}
-				made(2) // the server saw nothing of the calls between
-			})
-		})
 	}
 }
 
@@ -188,8 +114,10 @@ func TestAChangeAfterTheListing(t *testing.T) {
 
 // latest is the number of a server's last listing.
 func latest(u *Upstreams, server string) uint64 {
-	if s := u.byName[server].current(); s != nil {
-		return s.begun.Load()
+	if l := u.byName[server].current(); l != nil {
+		if k := l.kept.Load(); k != nil {
+			return k.Number
+		}
 	}
 	return 0
 }
@@ -252,65 +180,12 @@ func TestAListingOfAnotherSessionIsNotGood(t *testing.T) {
 	}
 }
 
-// The zero session has listed nothing, so it calls nothing.
-func TestASessionThatHasNotListedCallsNothing(t *testing.T) {
-	g, wire := guarded(t)
-	req := request(t, 1, methodCall, `{"name":"echo","arguments":{}}`)
-	x := &exchange{method: methodCall, permit: arm("echo", []byte(`{}`))}
-	if err := g.Write(withExchange(t.Context(), x), req); err == nil || len(wire.written) != 0 || !x.stale.Load() {
-		t.Errorf("Write() = %v, %d written, want it stopped", err, len(wire.written))
-	}
-	if f := g.session.fault(); f != nil {
-		t.Errorf("the session ended: %v, want it to live on", f)
-	}
-	if err := g.Write(withExchange(t.Context(), x), req); err == nil || g.session.fault() == nil {
-		t.Error("the same permit again was not refused, want it spent")
-	}
-}
-
-// asker is a connection on which a server asks without end.
-type asker struct{ recorder }
-
-func (a *asker) Read(context.Context) (jsonrpc.Message, error) {
-	id, err := jsonrpc.MakeID("x")
-	return &jsonrpc.Request{ID: id, Method: methodPing, Params: []byte(`{"a":"large"}`)}, err
-}
-
-func TestRequestsThatWaitForAnAnswerAreBounded(t *testing.T) {
-	g, _ := guarded(t)
-	g.Connection = &asker{}
-	g.session.limits.Unasked = 10 * maxOwed
-	read := func() error {
-		msg, err := g.Read(t.Context())
-		if req, ok := msg.(*jsonrpc.Request); err == nil && (!ok || req.Method != methodPing || req.Params != nil) {
-			t.Fatalf("Read() = %+v, want a ping without params", msg)
-		}
-		return err
-	}
-	for i := range 3 * maxOwed { // all answered
-		if err := read(); err != nil {
-			t.Fatalf("Read() number %d = %v, want a request", i+1, err)
-		}
-		if err := g.Write(t.Context(), &jsonrpc.Response{Result: []byte(`{}`)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i := range maxOwed {
-		if err := read(); err != nil {
-			t.Fatalf("Read() with %d that wait = %v, want a request", i, err)
-		}
-	}
-	if err := read(); err == nil || g.session.fault().code != CodeProtocol {
-		t.Errorf("Read() with %d that wait = %v, want %s", maxOwed, err, CodeProtocol)
-	}
-}
-
 func TestIDsOfRequestsAreBounded(t *testing.T) {
 	for _, length := range []int{maxTheirID, maxTheirID + 1} {
 		id := `"` + strings.Repeat("x", length-2) + `"`
-		_, err := readMessage([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`))
+		_, err := readHeard([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`))
 		if (err == nil) != (length == maxTheirID) {
-			t.Errorf("readMessage(id of %d bytes) = %v, want an error only past %d", length, err, maxTheirID)
+			t.Errorf("readHeard(id of %d bytes) = %v, want an error only past %d", length, err, maxTheirID)
 		}
 	}
 }

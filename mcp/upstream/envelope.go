@@ -49,71 +49,6 @@ func members(doc []byte, visit func(name string, value jsontext.Value) error) er
 	return nil
 }
 
-// A message is one JSON-RPC 2.0 message, read strictly. The SDK's own reading is lenient: of two "result" members it
-// takes the last, it takes the id 1.5 for 1, and it ignores what follows the object. So every message passes
-// readMessage before the SDK sees it, and what has two readings is refused.
-type message struct {
-	id     int64     // of a response; 0 for a request or notification of the server
-	method string    // empty for a response
-	failed *RPCError // the error of a response
-}
-
-// readMessage reads a JSON-RPC message (https://www.jsonrpc.org/specification, without batches, which MCP dropped in
-// 2025-06-18). A response has an id that is a plain positive integer, as all ids that the SDK issues are, and either
-// a result or an error.
-func readMessage(doc []byte) (message, error) {
-	var m message
-	var version, id, method, result, failure jsontext.Value
-	err := members(doc, func(name string, value jsontext.Value) error {
-		switch name {
-		case "jsonrpc":
-			version = value.Clone()
-		case "id":
-			id = value.Clone()
-		case "method":
-			method = value.Clone()
-		case "result":
-			result = jsontext.Value("x") // its presence is all that matters here
-		case "error":
-			failure = value.Clone()
-		}
-		return nil
-	})
-	if err != nil {
-		return m, err
-	}
-	if string(version) != `"2.0"` {
-		return m, errors.New(`"jsonrpc" is not "2.0"`)
-	}
-	if method != nil {
-		if m.method, err = text(method); err != nil {
-			return m, fmt.Errorf(`"method": %w`, err)
-		}
-		if result != nil || failure != nil {
-			return m, errors.New("it is a request and a response at once")
-		}
-		if len(id) > maxTheirID {
-			return m, fmt.Errorf("the id of its request is longer than %d bytes", maxTheirID)
-		}
-		return m, nil
-	}
-	if (result == nil) == (failure == nil) {
-		return m, errors.New("it is neither a request nor a response: one of method, result and error must be there")
-	}
-	if failure != nil {
-		if m.failed, err = readError(failure); err != nil {
-			return m, fmt.Errorf(`"error": %w`, err)
-		}
-	}
-	if m.id, err = plainID(id); err != nil {
-		if m.failed != nil {
-			err = fmt.Errorf("%w; its error is %d %q", err, m.failed.Code, m.failed.Message)
-		}
-		return m, err
-	}
-	return m, nil
-}
-
 // sentMessage reads the method and the id of a message of ours; both are zero for our answer to a server's request,
 // whose id is the server's.
 func sentMessage(doc []byte) (method string, id int64, err error) {
@@ -132,7 +67,7 @@ func sentMessage(doc []byte) (method string, id int64, err error) {
 	return method, id, err
 }
 
-// plainID reads an id as the SDK issues them: a positive integer without sign, fraction, exponent or leading zero.
+// plainID reads an id as we issue them: a positive integer without sign, fraction, exponent or leading zero.
 func plainID(id jsontext.Value) (int64, error) {
 	n, err := strconv.ParseInt(string(id), 10, 64)
 	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != string(id) {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"io"
 	"strconv"
 	"time"
 )
@@ -70,65 +69,4 @@ func (r *eventReader) line(limit int) ([]byte, error) {
 			return line, err
 		}
 	}
-}
-
-// An eventFilter writes events out again, one by one, after their data has been inspected. Only "message" events and,
-// first, an SSE server's "endpoint" pass. Without ids and retry times the SDK never tries to resume a stream.
-type eventFilter struct {
-	eventReader
-	inspect  func(data []byte) error // judges the data of a message
-	endpoint func(data []byte) error // judges the endpoint event; nil: there must be none, or it has come
-	tooLarge func() error            // makes the error for an event over the limit
-
-	out []byte // what may be read
-	err error  // what comes after out
-}
-
-func newEventFilter(src io.Reader, limit int, inspect func([]byte) error) *eventFilter {
-	return &eventFilter{eventReader: eventReader{src: bufio.NewReader(src), limit: limit}, inspect: inspect}
-}
-
-func (f *eventFilter) Read(p []byte) (int, error) {
-	for len(f.out) == 0 {
-		if f.err != nil {
-			return 0, f.err
-		}
-		f.err = f.next()
-	}
-	n := copy(p, f.out)
-	f.out = f.out[n:]
-	return n, nil
-}
-
-// next reads one event and, if it passes, puts it into out.
-func (f *eventFilter) next() error {
-	name, data, err := f.eventReader.next()
-	switch {
-	case errors.Is(err, bufio.ErrTooLong):
-		return f.tooLarge()
-	case err != nil:
-		return err
-	case len(bytes.TrimSpace(data)) == 0:
-		return nil // a keep-alive
-	case name == "endpoint" && f.endpoint != nil:
-		check := f.endpoint
-		f.endpoint = nil
-		if err := check(data); err != nil {
-			return err
-		}
-		f.out = append(f.out, "event: endpoint\n"...)
-	case name == "" || name == "message":
-		if err := f.inspect(data); err != nil {
-			return err
-		}
-	default:
-		return nil
-	}
-	for line := range bytes.SplitSeq(data, []byte("\n")) {
-		f.out = append(f.out, "data: "...)
-		f.out = append(f.out, line...)
-		f.out = append(f.out, '\n')
-	}
-	f.out = append(f.out, '\n')
-	return nil
 }

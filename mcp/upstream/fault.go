@@ -75,11 +75,6 @@ func (l *life) fail(code, format string, args ...any) *fault {
 	return l.over(&fault{code: code, reason: fmt.Sprintf(format, args...)})
 }
 
-// lose ends the life because the connection is gone.
-func (l *life) lose(err error) *fault {
-	return l.over(&fault{code: CodeUnreachable, reason: fmt.Sprintf("the connection was lost: %v", err), lost: true})
-}
-
 // over ends the life for f, which stays as it is: it may be the one for which it has ended already.
 func (l *life) over(f *fault) *fault {
 	last := &fault{code: f.code, reason: presentable(f.reason, l.secrets), lost: f.lost, calls: int(l.calls.Load())}

@@ -143,32 +143,6 @@ func TestListLimitsAreExact(t *testing.T) {
 	}
 }
 
-func TestUnaskedMessagesAreBounded(t *testing.T) {
-	flood := func(n int) script {
-		return on("tools/list", func(w spoken) []string {
-			var lines []string
-			for range n {
-				lines = append(lines, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
-			}
-			return append(lines, result(w.id, onePage))
-		})
-	}
-	for _, tt := range []struct {
-		name string
-		n    int
-		code string
-	}{{"at-the-limit", 20, ""}, {"one-past", 21, CodeProtocol}} {
-		t.Run(tt.name, func(t *testing.T) {
-			u := upstreams(t, Limits{Unasked: 20}, serveScript(t, flood(tt.n), true).server())
-			if tt.code == "" {
-				listed(t, u)
-			} else {
-				down(t, u, tt.code)
-			}
-		})
-	}
-}
-
 func TestServerRequestsAreRefused(t *testing.T) {
 	for _, method := range []string{"sampling/createMessage", "elicitation/create", "roots/list", "tools/call"} {
 		t.Run(method, func(t *testing.T) {
@@ -281,14 +255,6 @@ func TestCredentialsGoToOneOrigin(t *testing.T) {
 	down(t, u, CodeUnreachable)
 	if len(got) == 0 || got[0] != "k" {
 		t.Errorf("headers at the origin = %q, want k", got)
-	}
-	// The round tripper itself, asked for another origin.
-	s := &session{server: Server{URL: srv.URL, Headers: []Header{{"x-key", "k"}}}}
-	s.ctx, s.cancel = context.WithCancel(t.Context())
-	req, _ := http.NewRequest("GET", strings.Replace(srv.URL, "127.0.0.1", "localhost", 1), nil)
-	before := len(got)
-	if _, err := newRoundTripper(s).RoundTrip(req); err == nil || s.fault().code != CodeOrigin || len(got) != before {
-		t.Errorf("RoundTrip(another origin) = %v with fault %v, want it refused", err, s.fault())
 	}
 }
 

@@ -109,6 +109,10 @@ type Link struct {
 	finished chan struct{} // closed when nothing is left
 }
 
+// closeGrace is how long a link may take to say good-bye (end its HTTP session, let the child process end) before everything it holds
+// is cut off.
+const closeGrace = 3 * time.Second
+
 // A carrier brings messages to the server and back over one transport.
 type carrier interface {
 	// ask sends a request and returns what it came to. It gives what the server says meanwhile to the query, in the caller's

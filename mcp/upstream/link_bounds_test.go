@@ -54,7 +54,7 @@ func init() {
 	})
 }
 
-func TestUnaskedMessagesOfLinksAreBounded(t *testing.T) {
+func TestUnaskedMessagesAreBounded(t *testing.T) {
 	flood := func(n int) script {
 		return on("tools/list", func(w spoken) []string {
 			var lines []string

@@ -73,7 +73,7 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 		on: on, clock: clock}
 	l.attend(ctx)
 	o := l.ask(ctx, q)
-	p.state.Store(permitSpent) // whatever comes later, nothing may still be sent for it
+	p.armed.Store(false) // whatever comes later, nothing may still be sent for it
 	return l.returned(p, o)
 }
 

@@ -11,6 +11,9 @@ import (
 // noteAcknowledged is what a server says first to subscriptions/listen.
 const noteAcknowledged = "notifications/subscriptions/acknowledged"
 
+// getStream is the first revision in which a client may GET a stream.
+const getStream = "2025-03-26"
+
 // Listing returns the server's tools: the last listing, if it is younger than maxAge and the server has not said since that
 // its tools changed, else a new one, within the server's ConnectTimeout. Who asks at the same time gets the same. A listing that
 // fails ends nothing. One whose tools change while they are listed is made again, at most three times, as by
@@ -113,8 +116,9 @@ func (l *Link) announced() {
 		says("resources", "listChanged") || says("resources", "subscribe") || wire.Member(l.hello.Capabilities, "logging") != nil)
 }
 
-// listen opens the stream of news beside everything else, unless it is open, or there are none: see listen.go, whose rules
-// are the same.
+// listen opens the stream on which the server may say something between requests, unless it is open or the server has none. Over stdio
+// and SSE up to 2025-11-25 a server can speak at any time. Over streamable HTTP the client keeps a GET open for it; from 2026-07-28 on
+// the client asks with subscriptions/listen, over every transport. Nothing waits for the stream, and its end costs only the news.
 func (l *Link) listen() {
 	overHTTP := l.up.server.Type == TypeHTTP
 	switch {

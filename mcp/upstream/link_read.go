@@ -11,8 +11,8 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// heard is one message of a server, read as strictly as [readMessage] does and in the same go taken apart: the values are
-// slices of what was read. Inside a result and an error nothing is judged but that it is UTF-8.
+// heard is one JSON-RPC 2.0 message of a server (without batches, which MCP dropped in 2025-06-18), read strictly: one object, no
+// member twice, and an id that is one of ours. The values are slices of what was read. Inside a result and an error nothing is judged but that it is UTF-8.
 type heard struct {
 	wire.Message
 	id     int64     // of a response

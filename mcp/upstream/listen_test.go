@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -75,11 +74,11 @@ func (n *newsroom) tell(t *testing.T, lines ...string) {
 }
 
 // newsOver waits until the stream of a session, if it was asked for, is over.
-func newsOver(t *testing.T, s *session) {
+func newsOver(t *testing.T, l *Link) {
 	t.Helper()
 	over := make(chan struct{})
 	go func() {
-		s.news.running.Wait()
+		l.tasks.wg.Wait()
 		close(over)
 	}()
 	select {
@@ -206,42 +205,6 @@ func TestNewsThatThereAreNone(t *testing.T) {
 	}
 }
 
-// A stream that lies ends the session, as any other message that lies does.
-func TestNewsThatLie(t *testing.T) {
-	tests := []struct {
-		name, lines string
-		reason      string
-	}{
-		{"not-json", event("hello"), "not a JSON-RPC message"},
-		{"method-twice", event(`{"jsonrpc":"2.0","method":"a","method":"b"}`), "twice"},
-		{"an-answer", event(result("3", oneResult)), "not for answers"},
-		{"an-answer-to-what-we-never-ask-here", event(result(fmt.Sprint(listenID), "{}")), "not for answers"},
-		{"id-of-another-kind", event(`{"jsonrpc":"2.0","id":{},"method":"ping"}`), "not a JSON-RPC message"},
-		{"id-too-long", event(`{"jsonrpc":"2.0","id":"` + strings.Repeat("x", maxTheirID) + `","method":"ping"}`), "longer"},
-		{"too-large", event(strings.Repeat("x", envelopeSlack+101)), "more than"},
-		{"too-many", strings.Repeat(event(changedNote), 21), "more than 20 messages"},
-		{"too-many-that-are-empty", strings.Repeat(": alive\n\n", 21), "more than 20 messages"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			noLeak(t)
-			n := serveNews(t, announces)
-			u := upstreams(t, Limits{ResultBytes: 100, CatalogBytes: 100, Unasked: 20}, n.server())
-			listed(t, u)
-			s := u.all[0].current()
-			n.lines <- tt.lines
-			eventually(t, "the session ended", func() bool { return s.fault() != nil })
-			if f := s.fault(); !strings.Contains(f.reason, tt.reason) {
-				t.Errorf("fault() = %v, want it to hold %q", f, tt.reason)
-			}
-			if r := call(t.Context(), u, "web", `{}`); r.Code != CodeUnreachable || r.Effect != EffectNotSent {
-				t.Errorf("Call() = %+v, want %s, not_sent", r, CodeUnreachable)
-			}
-			listed(t, u) // in a new session
-		})
-	}
-}
-
 func TestNewsAreAskedForAgain(t *testing.T) {
 	n := serveNews(t, announces)
 	u := upstreams(t, Limits{}, n.server())
@@ -303,7 +266,7 @@ func TestNewsOnlyWhereTheyAreAnnounced(t *testing.T) {
 		}))
 		u := upstreams(t, Limits{}, n.server())
 		listed(t, u)
-		if s := u.all[0].current(); s.news.busy.Load() || n.gets.Load() != 0 {
+		if l := u.all[0].current(); l.news.Load() || n.gets.Load() != 0 {
 			t.Errorf("the news were asked for with capabilities.tools %s, want not", tools)
 		}
 	}
@@ -370,33 +333,6 @@ func init() {
 	})
 }
 
-// However a server of the latest revision answers who wants to listen, its tools can be listed and called.
-func TestAnswersToListening(t *testing.T) {
-	for _, role := range []string{"listen-ends", "listen-refused", "listen-hangs"} {
-		t.Run(role, func(t *testing.T) {
-			judge := func(t *testing.T, s Server) {
-				u := upstreams(t, Limits{}, s)
-				if l := listed(t, u); l.Protocol != statelessProtocol {
-					t.Fatalf("List() = %+v, want revision %s", l, statelessProtocol)
-				}
-				if s.Type == TypeHTTP && role != "listen-hangs" {
-					newsOver(t, u.all[0].current())
-				}
-				if r := call(t.Context(), u, s.Name, `{}`); r.Effect != EffectDone {
-					t.Errorf("Call() = %+v, want done", r)
-				}
-			}
-			t.Run("stdio", func(t *testing.T) { judge(t, self(t, role)) })
-			for _, stream := range []bool{false, true} {
-				t.Run(fmt.Sprintf("http-stream-%t", stream), func(t *testing.T) {
-					noLeak(t)
-					judge(t, serveScript(t, roles[role](), stream).server())
-				})
-			}
-		})
-	}
-}
-
 // growing is an SDK server whose tool "echo" adds a tool.
 func growing() *sdk.Server {
 	s := echoServer()
@@ -409,52 +345,4 @@ func growing() *sdk.Server {
 		}
 	})
 	return s
-}
-
-// Servers of the SDK tell of a change over every transport and in both kinds of revisions.
-func TestRealServersTellOfChanges(t *testing.T) {
-	web := func(options *sdk.StreamableHTTPOptions) func(t *testing.T) Server {
-		return func(t *testing.T) Server {
-			same := growing()
-			h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return same }, options)
-			return Server{Name: "s", Type: TypeHTTP, URL: sdkHTTP(t, h)}
-		}
-	}
-	tests := []struct {
-		name   string
-		server func(t *testing.T) Server
-	}{
-		{"stdio", func(t *testing.T) Server { return self(t, "grows") }},
-		{"sse", func(t *testing.T) Server {
-			same := growing()
-			return Server{Name: "s", Type: TypeSSE,
-				URL: sdkHTTP(t, sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return same }, nil))}
-		}},
-		{"http-stateful", web(nil)},
-		{"http-stateful-json", web(&sdk.StreamableHTTPOptions{JSONResponse: true})},
-		{"http-stateless", web(&sdk.StreamableHTTPOptions{Stateless: true})},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			noLeak(t)
-			s := tt.server(t)
-			u := upstreams(t, Limits{}, s)
-			listed(t, u)
-			// Whether the stream was open when the tool was added, nobody waits for; so it is added until it was.
-			// The SDK puts its notification off with each further change: hence only now and then.
-			looks := 0
-			eventually(t, "the change was heard", func() bool {
-				if looks%50 == 0 {
-					call(t.Context(), u, s.Name, `{}`)
-				}
-				looks++
-				return outdated(u, s.Name)
-			})
-			stopped(t, call(t.Context(), u, s.Name, `{}`))
-			l := listed(t, u)
-			if page := string(l.Pages[0]); !strings.Contains(page, `"more"`) {
-				t.Errorf("Pages = %s, want the new tool", page)
-			}
-		})
-	}
 }

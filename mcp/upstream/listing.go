@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // The states of a [Listing].
@@ -55,8 +54,10 @@ func (u *Upstreams) List(ctx context.Context) []Listing {
 func (up *upstream) list(ctx context.Context, u *Upstreams) Listing {
 	ctx, cancel := context.WithTimeout(ctx, up.server.ConnectTimeout)
 	defer cancel()
-	down := func(f *fault) Listing {
-		return Listing{Server: up.server.Name, Status: StatusDown, Code: f.code, Reason: f.reason}
+	down := func(err error) Listing {
+		why := &LinkError{Code: CodeUnreachable, Reason: err.Error()}
+		errors.As(err, &why)
+		return Listing{Server: up.server.Name, Status: StatusDown, Code: why.Code, Reason: why.Reason}
 	}
 	select {
 	case up.gate <- struct{}{}:
@@ -64,63 +65,33 @@ func (up *upstream) list(ctx context.Context, u *Upstreams) Listing {
 	case <-ctx.Done():
 	}
 	if u.ctx.Err() != nil { // seen with the gate held: Close is over or waits for the gate
-		return down(&fault{code: CodeClosed, reason: errClosed.Error()})
+		return down(&LinkError{CodeClosed, errClosed.Error()})
 	}
 	if ctx.Err() != nil {
-		return down(&fault{code: overCode(ctx), reason: "there was no time to ask it"})
+		return down(&LinkError{overCode(ctx), "there was no time to ask it"})
 	}
-	s, old := up.current(), true
+	l, old := up.current(), true
 	for {
-		if s == nil {
+		if l == nil {
 			up.drop()
-			var f *fault
-			if s, f = u.connect(ctx, up.server); f != nil {
-				return down(f)
+			var err error
+			if l, err = u.link(ctx, up, Peer{}); err != nil {
+				return down(err)
 			}
 			old = false
-			up.set(s)
+			up.set(l)
 		}
-		pages, f := s.settled(ctx)
-		if f == nil {
-			hello := s.client.InitializeResult()
-			l := Listing{
-				Server: up.server.Name, Status: StatusUp, Protocol: hello.ProtocolVersion, Pages: pages, Number: s.begun.Load(),
-			}
-			if hello.ServerInfo != nil {
-				l.ServerName, l.ServerVersion = hello.ServerInfo.Name, hello.ServerInfo.Version
-			}
-			return l
+		kept, err := l.Listing(ctx, 0)
+		if err == nil {
+			return kept.Listing
 		}
 		up.drop()
-		// A session from an earlier listing may be stale: a restarted server has forgotten it.
+		// The session of an earlier listing may be stale: a restarted server has forgotten it.
 		if !old || ctx.Err() != nil {
-			return down(f)
+			return down(err)
 		}
-		s = nil
+		l = nil
 	}
-}
-
-// settled lists the tools, and lists them again while the server says during the listing that they change, at most
-// maxListings times within the one deadline.
-//
-// Servers say so without need: many register tools, each with a notification, right after the handshake, while our
-// first request is on its way; taken at their word they could never be called. Nothing has been judged by the listing
-// yet, so asking again is as safe as asking later, in a new session and in an old one. A server that changes even then
-// keeps its mark: it is listed and not called.
-func (s *session) settled(ctx context.Context) ([][]byte, *fault) {
-	s.listen(ctx)
-	for n := 1; ; n++ {
-		pages, f := s.list(ctx)
-		if f != nil || s.good(s.begun.Load()) || n == maxListings {
-			return pages, f
-		}
-	}
-}
-
-// list asks for all pages. A failure ends the session.
-func (s *session) list(ctx context.Context) ([][]byte, *fault) {
-	turn := pager{life: &s.life, limits: s.limits, fail: s.fail}
-	return turn.all(func(cursor string) ([]byte, *fault) { return s.page(ctx, cursor) })
 }
 
 // A pager turns the pages of tools/list.
@@ -161,34 +132,6 @@ func (p pager) all(ask func(cursor string) ([]byte, *fault)) ([][]byte, *fault) 
 		cursors = append(cursors, next)
 		cursor = next
 	}
-}
-
-// page makes one tools/list request and returns the raw result.
-func (s *session) page(ctx context.Context, cursor string) ([]byte, *fault) {
-	x := &exchange{method: methodList, first: cursor == ""}
-	_, err := s.client.ListTools(withExchange(ctx, x), &sdk.ListToolsParams{Cursor: cursor})
-	s.guard.forget(x)
-	result, failed, status := x.outcome()
-	switch f := s.fault(); {
-	case f != nil && f.code == codeFrame:
-		return nil, &fault{code: CodeCatalog, reason: f.reason}
-	case f != nil && !f.lost:
-		return nil, f
-	case result != nil:
-		return result, nil
-	case failed != nil:
-		return nil, s.fail(CodeProtocol, "it answered tools/list with error %d %q", failed.Code, failed.Message)
-	case status != 0:
-		return nil, s.fail(CodeUnreachable, "%s", httpReason(status))
-	case ctx.Err() != nil:
-		return nil, s.fail(overCode(ctx), "it did not list its tools within the time allowed")
-	case f != nil:
-		return nil, f
-	case err == nil:
-		err = errors.New("no answer came")
-	}
-	code, reason := s.broken(err)
-	return nil, s.fail(code, "%s", reason)
 }
 
 // readPage reads from a tools/list result what listing needs: the cursor of the next page, empty if this was the last,

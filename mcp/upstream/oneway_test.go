@@ -103,8 +103,8 @@ func TestThereIsOneWayToCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if files == 0 || here < 2 {
-		t.Errorf("%d files scanned, %d ways found in this package, want some and at least 2: the scan is blind", files, here)
+	if files == 0 || here < 1 {
+		t.Errorf("%d files scanned, %d ways found in this package, want some: the scan is blind", files, here)
 	}
 }
 
@@ -150,17 +150,15 @@ func TestTheScanSeesEveryWay(t *testing.T) {
 
 // onlyIn says which functions of this package may use what a call, or any byte, leaves the process by.
 var onlyIn = map[string][]string{
-	"arm":       {"Upstreams.Call", "Link.Call", "Link.arm"}, // makes a permit that calls
+	"arm":       {"Link.Call", "Link.arm"}, // makes a permit that calls
 	"permit{}":  {"arm"},
 	"message":   {"Link.Call"}, // spells a call
-	"CallTool":  {"session.call"},
 	"leave":     {"Link.leave", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "pipeCarrier.write"},
-	"send":      {"roundTripper.outgoing", "stdioConn.Write", "duplex.ask", "duplex.tell", "Link.openPipe", "Link.openSSE"}, // passes a permit, or leads to who does
-	"dressed":   {"roundTripper.RoundTrip", "session.follow"},
-	"RoundTrip": {"transport.RoundTrip", "transport.trip", "roundTripper.RoundTrip", "session.follow"},
+	"send":      {"duplex.ask", "duplex.tell", "Link.openPipe", "Link.openSSE"}, // passes a permit, or leads to who does
+	"RoundTrip": {"transport.RoundTrip", "transport.trip"},
 	"trip":      {"httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "httpCarrier.follow", "httpCarrier.close", "httpCarrier.resume", "Link.openSSE"},
 	"newBody":   {"transport.trip"},
-	"write":     {"guardedConn.Write", "stdioConn.Write", "pipeCarrier.write", "Link.openPipe"}, // of a permit, and of a child
+	"write":     {"pipeCarrier.write", "Link.openPipe"}, // of a child
 }
 
 // uses finds the functions that use something in onlyIn and are not named there.

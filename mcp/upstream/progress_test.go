@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -9,8 +8,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"pgfsm/mcp/wire"
 )
@@ -138,68 +135,6 @@ func TestProgressAndQuestionsInOneCall(t *testing.T) {
 		}
 		c.ends(t, DefaultTimeoutTotal, CodeTimeout)
 	})
-}
-
-// A touching transport says that what it sends has left, as those of servers do.
-type touching struct{ sdk.Transport }
-
-type touchingConn struct{ sdk.Connection }
-
-func (t touching) Connect(ctx context.Context) (sdk.Connection, error) {
-	c, err := t.Transport.Connect(ctx)
-	return touchingConn{c}, err
-}
-
-func (c touchingConn) Write(ctx context.Context, m jsonrpc.Message) error {
-	if p := permitOf(ctx); p != nil {
-		p.touched.Store(true)
-	}
-	return c.Connection.Write(ctx, m)
-}
-
-// Progress extends the time of a session's call as it does that of a link's.
-func TestProgressExtendsTheTimeOfASessionsCall(t *testing.T) {
-	for _, tt := range workers {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, stop := context.WithCancel(t.Context())
-				defer stop()
-				server := sdk.NewServer(&sdk.Implementation{Name: "s"}, nil)
-				server.AddTool(&sdk.Tool{Name: "work", InputSchema: jsontext.Value(`{"type":"object"}`)},
-					func(ctx context.Context, q *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-						for range tt.reports {
-							time.Sleep(tt.every)
-							_ = q.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: q.Params.GetProgressToken(), Progress: 1})
-						}
-						if !tt.answers {
-							<-ctx.Done()
-						}
-						return &sdk.CallToolResult{}, nil
-					})
-				ours, theirs := sdk.NewInMemoryTransports()
-				ran := make(chan error, 1)
-				go func() { ran <- server.Run(ctx, theirs) }()
-				u := upstreams(t, Limits{}, patient(callTime, Server{Name: "s", Type: TypeStdio, Command: "none"}))
-				s := &session{server: u.byName["s"].server, limits: u.limits}
-				s.moments = &u.moments
-				s.ctx, s.cancel = ctx, stop
-				s.news.ctx, s.news.stop = context.WithCancel(ctx)
-				var err error
-				s.client, err = sdk.NewClient(&sdk.Implementation{Name: "c"}, nil).Connect(ctx, &guardTransport{s, touching{ours}}, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				begun := time.Now()
-				r := s.call(ctx, arm("work", []byte(`{}`)), s.moments.Add(1))
-				if took := time.Since(begun); took != tt.after || r.Code != tt.code {
-					t.Errorf("after %s: Call() = %+v, want %q after %s", took, r, tt.code, tt.after)
-				}
-				s.client.Close()
-				stop()
-				<-ran
-			})
-		})
-	}
 }
 
 // A server that hangs when it is listed has its connect timeout, however long its calls may take.

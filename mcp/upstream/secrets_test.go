@@ -138,36 +138,22 @@ func TestDecodersCutNoSecret(t *testing.T) {
 		{"method", `{"jsonrpc":"2.0","method":"%[1]s\ud800%[2]s"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for n := range 130 {
-				s := &session{life: life{secrets: tokens(), cancel: func() {}}}
-				answer := fmt.Sprintf(tt.answer, strings.Repeat("A", n), quoted)
-				err := s.inspect([]byte(answer), 1)
-				if m, wrong := readMessage([]byte(answer)); err == nil && wrong == nil && m.failed == nil {
-					result := answer[strings.Index(answer, `"result":`)+len(`"result":`) : len(answer)-1]
-					_, err = s.greet(methodInitialize, []byte(result))
-				} else if m.failed != nil {
-					err = fmt.Errorf("%q", m.failed.Message)
-				}
-				if err == nil {
-					t.Fatalf("%s is taken", answer)
-				}
-				if f := s.over(&fault{reason: err.Error()}); part(f.reason) != "" {
-					t.Fatalf("%d A: %q shows %q", n, f.reason, part(f.reason))
+			padding := 0
+			srv := serveScript(t, on("initialize", func(w spoken) []string {
+				answer := fmt.Sprintf(tt.answer, strings.Repeat("A", padding), quoted)
+				return []string{strings.Replace(answer, `"id":1`, `"id":`+w.id, 1)}
+			}), false)
+			u, err := New([]Server{srv.server()}, Limits{}, Info{}, tokens())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer u.Close()
+			for ; padding < 130; padding++ {
+				if l := u.List(t.Context())[0]; l.Status == StatusUp || part(l.Reason) != "" {
+					t.Fatalf("%d A: %+v shows %q", padding, l, part(l.Reason))
 				}
 			}
 		})
-	}
-}
-
-// TestDecodersCutNoNumber: the SDK's decoder quotes the beginning of a number that is too large.
-func TestDecodersCutNoNumber(t *testing.T) {
-	const digits = "9071655382714603"
-	for n := range 40 {
-		s := &session{life: life{secrets: secret.New([]string{digits}), cancel: func() {}}}
-		err := s.inspect(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"m","id":%s%se9999}`, strings.Repeat("1", n), digits), 0)
-		if err == nil || strings.Contains(err.Error(), digits[:4]) {
-			t.Fatalf("%d digits before it: inspect() = %v, want an error without the number", n, err)
-		}
 	}
 }
 

@@ -13,43 +13,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-func TestChildrenThatFail(t *testing.T) {
-	t.Setenv("PGFSM_SECRET_OF_OURS", "x")
-	tests := []struct {
-		name   string
-		server func(t *testing.T) Server
-		code   string
-		reason string
-	}{
-		{"garbage-on-stdout", func(t *testing.T) Server { return self(t, "garbage") }, CodeProtocol,
-			"not a JSON-RPC message"},
-		{"dies-at-start", func(t *testing.T) Server { return self(t, "dies-at-start", Header{"DB_PASSWORD", "hunter22"}) },
-			CodeDied, `exit status 3), its last words: \x1b[31mno database \u202eat [masked by pgfsm]`},
-		{"dies-at-list", func(t *testing.T) Server { return self(t, "dies-at-list") }, CodeDied, "exit status 4"},
-		{"unknown-role", func(t *testing.T) Server { return self(t, "?") }, CodeDied, "exit status 99"},
-		{"no-such-command", func(t *testing.T) Server {
-			return Server{Name: "child", Type: TypeStdio, Command: "./no-such-command"}
-		}, CodeUnreachable, "does not start"},
-		{"not-on-path", func(t *testing.T) Server {
-			return Server{Name: "child", Type: TypeStdio, Command: "pgfsm-no-such-command"}
-		}, CodeUnreachable, "does not start"},
-		{"deaf", func(t *testing.T) Server {
-			s := self(t, "deaf")
-			s.ConnectTimeout = soon
-			return s
-		}, CodeTimeout, "time allowed"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			noLeak(t)
-			u := upstreams(t, Limits{}, tt.server(t))
-			if reason := down(t, u, tt.code); !strings.Contains(reason, tt.reason) {
-				t.Errorf("Reason = %q, want it to hold %q", reason, tt.reason)
-			}
-		})
-	}
-}
-
 func TestChildCalls(t *testing.T) {
 	tests := []struct{ role, effect, code string }{
 		{"honest", EffectDone, ""},
@@ -79,21 +42,6 @@ func TestChildCalls(t *testing.T) {
 				t.Errorf("Result = %s, want the answer to the call, %s", r.Result, oneResult)
 			}
 		})
-	}
-}
-
-// A call larger than a pipe, to a child that does not read: half a message was written, so its effect is unknown, and
-// the writer is not held.
-func TestAChildThatStopsReading(t *testing.T) {
-	noLeak(t)
-	args := `{"a":"` + strings.Repeat("x", 256<<10) + `"}`
-	r := timedOut(t, func(timeout time.Duration) Returned {
-		u := upstreams(t, Limits{}, patient(timeout, self(t, "stops-reading")))
-		listed(t, u)
-		return call(t.Context(), u, "child", args)
-	})
-	if r.Effect != EffectUnknown || r.Code != CodeTimeout {
-		t.Errorf("Call() = %+v, want %s, unknown", r, CodeTimeout)
 	}
 }
 

@@ -37,7 +37,7 @@ type upstream struct {
 	gate   chan struct{} // held while the session is made, listed or replaced
 
 	mu      sync.Mutex
-	session *session // nil: not connected
+	session *Link // of List and Call; nil: not connected
 
 	era      atomic.Int32 // what links have found out about its revisions, see link_hello.go
 	noRounds atomic.Int64 // when it was last asked for a stateless revision in vain, in nanoseconds of Unix time; see link_rounds.go
@@ -101,8 +101,8 @@ func (u *Upstreams) Close() error {
 	return nil
 }
 
-// current is the session, or nil if there is none that works.
-func (up *upstream) current() *session {
+// current is the session of the last listing, or nil if there is none that works.
+func (up *upstream) current() *Link {
 	up.mu.Lock()
 	defer up.mu.Unlock()
 	if up.session != nil && up.session.fault() != nil {
@@ -111,16 +111,28 @@ func (up *upstream) current() *session {
 	return up.session
 }
 
-func (up *upstream) set(s *session) (old *session) {
+func (up *upstream) set(l *Link) (old *Link) {
 	up.mu.Lock()
 	defer up.mu.Unlock()
-	old, up.session = up.session, s
+	old, up.session = up.session, l
 	return old
 }
 
-// drop ends the session, if there is one. The gate must be held.
+// drop ends the session of the last listing, if there is one. The gate must be held.
 func (up *upstream) drop() {
-	if s := up.set(nil); s != nil {
-		s.close()
+	if l := up.set(nil); l != nil {
+		l.Close()
 	}
+}
+
+// overCode tells a deadline from a cancellation.
+func overCode(ctx context.Context) string {
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return CodeTimeout
+	case errors.Is(cause, errClosed):
+		return CodeClosed
+	}
+	return CodeCancelled
 }

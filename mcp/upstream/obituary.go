@@ -1,0 +1,67 @@
+package upstream
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"time"
+
+	"pgfsm/policy/secret"
+)
+
+// A tail keeps the last bytes that were written to it.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+	cut  bool // something stood before them
+}
+
+// maxTail is how much of a child's stderr is kept. It is more than is shown, so that a secret of several lines that ends
+// in the last one is there from its beginning.
+const maxTail = 128 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cut = t.cut || len(t.kept)+len(p) > maxTail
+	t.kept = append(t.kept, p[max(0, len(p)-maxTail):]...)
+	t.kept = t.kept[max(0, len(t.kept)-maxTail):]
+	return len(p), nil
+}
+
+// lastLine is the last line that is not blank, with secrets masked: before it is cut out, for they may have several
+// lines. Of a line whose beginning is not kept nothing is told.
+func (t *tail) lastLine(secrets *secret.Masker) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	kept := bytes.TrimSpace(secrets.Bytes(t.kept))
+	begin := bytes.LastIndexByte(kept, '\n') + 1
+	if begin == 0 && t.cut {
+		return ""
+	}
+	return string(bytes.TrimSpace(kept[begin:]))
+}
+
+// obituary says how the child ended, with the last line of its stderr.
+func (c *child) obituary(secrets *secret.Masker) string {
+	how := "it closed its output"
+	if waitFor(c.exited, c.grace) {
+		how = fmt.Sprintf("its process ended (%v)", c.cmd.ProcessState)
+	}
+	if words := c.stderr.lastLine(secrets); words != "" {
+		how += ", its last words: " + words
+	}
+	return how
+}
+
+// waitFor reports whether done was closed within d.
+func waitFor(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
