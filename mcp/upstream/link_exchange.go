@@ -7,36 +7,18 @@ import (
 	"net/url"
 )
 
-// An httpRequest is one request of a link.
-type httpRequest struct {
-	method string
-	target *url.URL
-	header http.Header // may be shared: it is never changed
-	frame  []byte      // the body; nil: there is none
-	permit *permit     // of a tools/call
-}
-
-// An exchanger makes HTTP exchanges with one server, and keeps connections for the next.
-type exchanger interface {
-	// trip makes one exchange. A request with a body is sent at most once, whatever becomes of it, and redirects are not followed. The
-	// body of the response must be closed. The end of ctx ends the exchange, also while its body is read.
-	trip(ctx context.Context, r *httpRequest) (*http.Response, error)
-	// close closes the connections that are idle.
-	close()
-}
-
-func (t *transport) trip(ctx context.Context, r *httpRequest) (*http.Response, error) {
+// newRequest makes one request. The header may be shared and is never changed. A nil frame means no body. Without GetBody net/http cannot
+// send a body a second time, whatever becomes of the request.
+func newRequest(ctx context.Context, method string, target *url.URL, header http.Header, frame []byte, p *permit) *http.Request {
 	req := &http.Request{
-		Method: r.method, URL: r.target, Host: r.target.Host, Header: r.header,
+		Method: method, URL: target, Host: target.Host, Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
-	if r.frame != nil { // without GetBody net/http cannot send it a second time
-		req.Body, req.ContentLength = newBody(r.frame, r.permit), int64(len(r.frame))
+	if frame != nil {
+		req.Body, req.ContentLength = newBody(frame, p), int64(len(frame))
 	}
-	return t.RoundTrip(req.WithContext(ctx))
+	return req.WithContext(ctx)
 }
-
-func (t *transport) close() { t.CloseIdleConnections() }
 
 // A frameBody is a message that is being sent.
 type frameBody struct {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -85,13 +86,25 @@ const (
 	lastChunk = "0\r\n\r\n"
 )
 
-// exchanging is an exchanger of a raw server.
-func (s *rawServer) exchanging(t *testing.T) (*transport, *httpRequest) {
+// A rawRequest is a request to a raw server.
+type rawRequest struct {
+	target *url.URL
+	header http.Header
+	frame  []byte
+	permit *permit
+}
+
+func (r *rawRequest) post(ctx context.Context, tr *transport) (*http.Response, error) {
+	return tr.RoundTrip(newRequest(ctx, http.MethodPost, r.target, r.header, r.frame, r.permit))
+}
+
+// exchanging is a transport to a raw server.
+func (s *rawServer) exchanging(t *testing.T) (*transport, *rawRequest) {
 	t.Helper()
 	r := newRoad(Server{URL: "http://" + s.addr}, nil)
 	tr := r.transport()
-	t.Cleanup(tr.close)
-	return tr, &httpRequest{method: http.MethodPost, target: r.origin, header: http.Header{}, frame: []byte("x"), permit: arm("echo", nil)}
+	t.Cleanup(tr.CloseIdleConnections)
+	return tr, &rawRequest{target: r.origin, header: http.Header{}, frame: []byte("x"), permit: arm("echo", nil)}
 }
 
 // A permit is touched before a byte of the call may be on the wire, and not before.
@@ -102,18 +115,18 @@ func TestWhenAPermitIsTouched(t *testing.T) {
 	})
 	for _, tt := range []struct {
 		name    string
-		spoil   func(r *httpRequest)
+		spoil   func(r *rawRequest)
 		touched bool
 	}{
 		{"context-is-over", nil, false},
-		{"sent", func(*httpRequest) {}, true},
-		{"sent-though-long", func(r *httpRequest) { r.frame = make([]byte, 1<<20) }, true},
-		{"nothing-to-connect-to", func(r *httpRequest) {
+		{"sent", func(*rawRequest) {}, true},
+		{"sent-though-long", func(r *rawRequest) { r.frame = make([]byte, 1<<20) }, true},
+		{"nothing-to-connect-to", func(r *rawRequest) {
 			target := *r.target
 			r.target, target.Host = &target, "127.0.0.1:0"
 		}, false},
-		{"value-that-cannot-be-sent", func(r *httpRequest) { r.header = http.Header{"X": {"a\r\nb"}} }, false},
-		{"name-that-cannot-be-sent", func(r *httpRequest) { r.header = http.Header{"X y": {"a"}} }, false},
+		{"value-that-cannot-be-sent", func(r *rawRequest) { r.header = http.Header{"X": {"a\r\nb"}} }, false},
+		{"name-that-cannot-be-sent", func(r *rawRequest) { r.header = http.Header{"X y": {"a"}} }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tr, r := srv.exchanging(t)
@@ -124,13 +137,13 @@ func TestWhenAPermitIsTouched(t *testing.T) {
 			} else {
 				tt.spoil(r)
 			}
-			resp, err := tr.trip(ctx, r)
+			resp, err := r.post(ctx, tr)
 			if err == nil {
 				io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 			}
 			if r.permit.touched.Load() != tt.touched || (err == nil) != strings.HasPrefix(tt.name, "sent") {
-				t.Errorf("trip() = %v, touched = %t, want %t", err, r.permit.touched.Load(), tt.touched)
+				t.Errorf("RoundTrip() = %v, touched = %t, want %t", err, r.permit.touched.Load(), tt.touched)
 			}
 		})
 	}
@@ -158,16 +171,16 @@ func TestACallIsNeverSentAgain(t *testing.T) {
 			if used {
 				first := *r
 				first.frame, first.permit = []byte("first"), nil
-				resp, err := tr.trip(t.Context(), &first)
+				resp, err := first.post(t.Context(), tr)
 				if err != nil {
 					t.Fatal(err)
 				}
 				io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 			}
-			if resp, err := tr.trip(t.Context(), r); err == nil {
+			if resp, err := r.post(t.Context(), tr); err == nil {
 				resp.Body.Close()
-				t.Errorf("trip() = %s, want an error", resp.Status)
+				t.Errorf("RoundTrip() = %s, want an error", resp.Status)
 			}
 			mu.Lock()
 			defer mu.Unlock()

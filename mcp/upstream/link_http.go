@@ -28,7 +28,7 @@ const (
 // reported so, and never sent again. That is rare: a connection is kept for at most idleTimeout after the last answer.
 type pool struct {
 	once      sync.Once
-	exchanger exchanger
+	transport *transport
 	road      road
 }
 
@@ -39,22 +39,22 @@ func (p *pool) open(s Server) *pool {
 		})
 		t := p.road.transport()
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConns, idleConns
-		p.exchanger = t
+		p.transport = t
 	})
 	return p
 }
 
 func (p *pool) close() {
 	p.once.Do(func() {})
-	if p.exchanger != nil {
-		p.exchanger.close()
+	if p.transport != nil {
+		p.transport.CloseIdleConnections()
 	}
 }
 
 // An httpCarrier speaks streamable HTTP: a POST for each message, and the answer in its response.
 type httpCarrier struct {
 	l         *Link
-	exchanger exchanger
+	transport http.RoundTripper
 	road      road // whose refusals end the link
 
 	base    http.Header                 // on every request
@@ -64,7 +64,7 @@ type httpCarrier struct {
 
 func newHTTPCarrier(l *Link) *httpCarrier {
 	h := &httpCarrier{l: l, road: newRoad(l.up.server, l.fail), base: make(http.Header)}
-	h.exchanger = l.up.pool.open(l.up.server).exchanger
+	h.transport = l.up.pool.open(l.up.server).transport
 	for _, header := range l.up.server.Headers {
 		h.base.Set(header.Name, header.Value)
 	}
@@ -147,9 +147,7 @@ func (h *httpCarrier) ask(ctx context.Context, q *query) outcome {
 		return broken(f)
 	}
 	span := h.bound(ctx)
-	resp, err := h.exchanger.trip(span.ctx, &httpRequest{
-		method: http.MethodPost, target: h.road.origin, header: h.header(q), frame: q.frame, permit: q.permit,
-	})
+	resp, err := h.transport.RoundTrip(newRequest(span.ctx, http.MethodPost, h.road.origin, h.header(q), q.frame, q.permit))
 	if err != nil {
 		span.release()
 		return broken(h.trouble(ctx, err))
@@ -274,7 +272,7 @@ func (h *httpCarrier) tell(ctx context.Context, frame []byte) *fault {
 			header.Set(methodHeader, method)
 		}
 	}
-	resp, err := h.exchanger.trip(span.ctx, &httpRequest{method: http.MethodPost, target: h.road.origin, header: header, frame: frame})
+	resp, err := h.transport.RoundTrip(newRequest(span.ctx, http.MethodPost, h.road.origin, header, frame, nil))
 	if err != nil {
 		return h.trouble(ctx, err)
 	}
@@ -318,7 +316,7 @@ func (h *httpCarrier) close(polite bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
-	resp, err := h.exchanger.trip(ctx, &httpRequest{method: http.MethodDelete, target: h.road.origin, header: h.header(nil)})
+	resp, err := h.transport.RoundTrip(newRequest(ctx, http.MethodDelete, h.road.origin, h.header(nil), nil, nil))
 	if err != nil {
 		return
 	}

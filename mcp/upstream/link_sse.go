@@ -29,7 +29,7 @@ func (l *Link) openSSE(ctx context.Context) *fault {
 	c.over = cancel
 	header := c.http.base.Clone()
 	header.Set("Accept", "text/event-stream")
-	resp, err := c.http.exchanger.trip(stream, &httpRequest{method: http.MethodGet, target: c.http.road.origin, header: header})
+	resp, err := c.http.transport.RoundTrip(newRequest(stream, http.MethodGet, c.http.road.origin, header, nil, nil))
 	if err != nil {
 		return l.over(c.http.trouble(ctx, err))
 	}
@@ -104,9 +104,7 @@ func (c *sseCarrier) post(ctx context.Context, frame []byte, p *permit) *fault {
 	}
 	span := c.http.bound(ctx)
 	defer span.release()
-	resp, err := c.http.exchanger.trip(span.ctx, &httpRequest{
-		method: http.MethodPost, target: c.target, header: c.http.header(nil), frame: frame, permit: p,
-	})
+	resp, err := c.http.transport.RoundTrip(newRequest(span.ctx, http.MethodPost, c.target, c.http.header(nil), frame, p))
 	if err != nil {
 		return c.http.trouble(ctx, err)
 	}

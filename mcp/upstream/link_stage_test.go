@@ -71,7 +71,7 @@ func newStage(t *testing.T, kind, protocol string, tell func(wire.Message)) *sta
 		l.carrier, s.duplex = pipe, &pipe.duplex
 	} else {
 		h := newHTTPCarrier(l)
-		h.exchanger = s
+		h.transport = s
 		l.carrier = h
 	}
 	l.settle(said{protocol: protocol}, protocol >= statelessProtocol)
@@ -117,29 +117,32 @@ func (s *stage) arrives(ctx context.Context, frame []byte, end *io.PipeWriter) e
 	return nil
 }
 
-// trip takes a message of the link over HTTP.
-func (s *stage) trip(ctx context.Context, r *httpRequest) (*http.Response, error) {
-	if r.permit != nil {
-		r.permit.touched.Store(true)
+// RoundTrip takes a message of the link over HTTP.
+func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx := r.Context()
+	var frame []byte
+	if r.Body != nil {
+		var err error
+		if frame, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
 	}
 	body, end := io.Pipe()
 	resp := &http.Response{StatusCode: http.StatusOK, Body: body, Header: http.Header{"Content-Type": {"text/event-stream"}}}
 	context.AfterFunc(ctx, func() { end.CloseWithError(ctx.Err()) })
 	switch {
-	case r.method == http.MethodGet:
+	case r.Method == http.MethodGet:
 		s.news <- end
-	case wire.Member(r.frame, "method") == nil || wire.Member(r.frame, "id") == nil:
+	case wire.Member(frame, "method") == nil || wire.Member(frame, "id") == nil:
 		resp.StatusCode, resp.Body = http.StatusAccepted, http.NoBody
 		fallthrough
 	default:
-		if err := s.arrives(ctx, r.frame, end); err != nil {
+		if err := s.arrives(ctx, frame, end); err != nil {
 			return nil, err
 		}
 	}
 	return resp, nil
 }
-
-func (s *stage) close() {}
 
 // A turn is one call that is under way.
 type turn struct {

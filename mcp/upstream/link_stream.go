@@ -112,7 +112,7 @@ func (h *httpCarrier) resume(ctx context.Context, events *eventReader) *http.Res
 	}
 	header := h.streamHeader()
 	header.Set("Last-Event-Id", events.id)
-	resp, err := h.exchanger.trip(ctx, &httpRequest{method: http.MethodGet, target: h.road.origin, header: header})
+	resp, err := h.transport.RoundTrip(newRequest(ctx, http.MethodGet, h.road.origin, header, nil, nil))
 	if err != nil {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (h *httpCarrier) drain(events *eventReader, cut, rest func()) {
 // follow opens the stream of a revision with sessions, and hears it to its end. It reports whether it is worth asking again:
 // a server that has answered with anything but a stream has none.
 func (h *httpCarrier) follow() (again bool) {
-	resp, err := h.exchanger.trip(h.l.ctx, &httpRequest{method: http.MethodGet, target: h.road.origin, header: h.streamHeader()})
+	resp, err := h.transport.RoundTrip(newRequest(h.l.ctx, http.MethodGet, h.road.origin, h.streamHeader(), nil, nil))
 	h.l.ears.open()
 	if err != nil {
 		return true

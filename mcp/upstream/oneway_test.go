@@ -150,15 +150,15 @@ func TestTheScanSeesEveryWay(t *testing.T) {
 
 // onlyIn says which functions of this package may use what a call, or any byte, leaves the process by.
 var onlyIn = map[string][]string{
-	"arm":       {"Link.Call", "Link.arm"}, // makes a permit that calls
-	"permit{}":  {"arm"},
-	"message":   {"Link.Call"}, // spells a call
-	"leave":     {"Link.leave", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "pipeCarrier.write"},
-	"send":      {"duplex.ask", "duplex.tell", "Link.openPipe", "Link.openSSE"}, // passes a permit, or leads to who does
-	"RoundTrip": {"transport.RoundTrip", "transport.trip"},
-	"trip":      {"httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "httpCarrier.follow", "httpCarrier.close", "httpCarrier.resume", "Link.openSSE"},
-	"newBody":   {"transport.trip"},
-	"write":     {"pipeCarrier.write", "Link.openPipe"}, // of a child
+	"arm":      {"Link.Call", "Link.arm"}, // makes a permit that calls
+	"permit{}": {"arm"},
+	"message":  {"Link.Call"}, // spells a call
+	"leave":    {"Link.leave", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "pipeCarrier.write"},
+	"send":     {"duplex.ask", "duplex.tell", "Link.openPipe", "Link.openSSE"}, // passes a permit, or leads to who does
+	"RoundTrip": {"transport.RoundTrip", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "httpCarrier.follow", "httpCarrier.close",
+		"httpCarrier.resume", "Link.openSSE"},
+	"newBody": {"newRequest"},
+	"write":   {"pipeCarrier.write", "Link.openPipe"}, // of a child
 }
 
 // uses finds the functions that use something in onlyIn and are not named there.
@@ -241,7 +241,7 @@ func TestTheScanOfThisPackageSeesEveryUse(t *testing.T) {
 		`func f(p *permit) { p.message(1) }`,
 		`var f = (*permit).message`,
 		`func (l *Link) Notify() { l.leave(nil, nil) }`,
-		`func (h *httpCarrier) settle() { h.exchanger.trip(nil, nil) }`,
+		`func (h *httpCarrier) settle() { h.transport.RoundTrip(nil) }`,
 		`func (t *transport) close() { t.RoundTrip(nil) }`,
 		`func (l *Link) Answer() { newBody(nil, nil) }`,
 		`func (c *pipeCarrier) close() { c.child.write(nil, nil) }`,

@@ -44,3 +44,27 @@ func TestRunsForgetOnlyTheOldest(t *testing.T) {
 		t.Errorf("after one run too many: %d remembered, want %d, without the oldest", len(r.seen), rememberedRuns)
 	}
 }
+
+func TestAPermitIsUsedOnce(t *testing.T) {
+	const rivals = 64
+	p := arm("echo", []byte(`{}`))
+	frame := p.message(1)
+	start := make(chan struct{})
+	passed := make(chan bool, rivals)
+	for range rivals {
+		go func() {
+			<-start
+			passed <- p.leave(frame) == nil
+		}()
+	}
+	close(start)
+	n := 0
+	for range rivals {
+		if <-passed {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d of %d passed, want 1", n, rivals)
+	}
+}
