@@ -16,8 +16,8 @@ type tail struct {
 	cut  bool // something stood before them
 }
 
-// maxTail is how much of a child's stderr is kept. It is more than is shown, so that a secret of several lines that ends
-// in the last one is there from its beginning.
+// maxTail bounds the stderr that is remembered. It is longer than the line that is shown, so that a secret of several lines is complete
+// and can be masked.
 const maxTail = 128 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -42,8 +42,8 @@ func (t *tail) lastLine(secrets *secret.Masker) string {
 	return string(bytes.TrimSpace(kept[begin:]))
 }
 
-// obituary says how the child ended, with the last line of its stderr.
-func (c *child) obituary(secrets *secret.Masker) string {
+// exitReason says how the child ended, with the last line of its stderr.
+func (c *child) exitReason(secrets *secret.Masker) string {
 	how := "it closed its output"
 	if waitFor(c.exited, c.grace) {
 		how = fmt.Sprintf("its process ended (%v)", c.cmd.ProcessState)

@@ -29,7 +29,7 @@ type Peer struct {
 	Tell func(wire.Message)
 }
 
-// A Hello is what the server said of itself when the link was made. Everything in it is a claim.
+// A Hello is what the server says of itself in the handshake. Everything in it is a claim.
 type Hello struct {
 	Protocol     string         // the revision in force
 	Capabilities jsontext.Value // the server's, raw; an object
@@ -67,7 +67,7 @@ type LinkError struct{ Code, Reason string }
 
 func (e *LinkError) Error() string { return e.Code + ": " + e.Reason }
 
-// linkError makes f one for callers. Its reason is made presentable by whoever made f.
+// linkError converts f for callers. The reason of f is presentable already.
 func (f *fault) linkError() *LinkError {
 	code := f.code
 	if code == codeFrame {
@@ -88,22 +88,22 @@ type Link struct {
 	peer  Peer
 	frame int // bytes of the largest message that is read
 
-	carrier carrier
+	conn    conn
 	hello   Hello
 	modern  bool
-	hop     []byte      // of a modern link: see hopMembers
+	ownMeta []byte      // of a modern link: see requestMeta
 	listens bool        // the server says that it announces changes of its tools
-	speaks  bool        // the server may say something between requests that somebody here waits for
+	speaks  bool        // the server may send messages between requests that this process uses
 	gaveUp  atomic.Bool // see GaveUp
-	news    atomic.Bool // the stream of news is open, or will never be
+	stream  atomic.Bool // the standalone stream is open, or never will be
 	asks    bool        // the server may ask the peer on that stream, which it does in the middle of a call
-	ears    ears
+	opened  onceOpen
 	kept    atomic.Pointer[Kept]
 	listing chan struct{} // held while the tools are listed
 
-	asked  asked  // see link_hear.go
-	outbox outbox // the same
-	tasks  tasks
+	requests serverRequests // see incoming.go
+	outbox   outbox         // the same
+	tasks    tasks
 
 	polite   atomic.Bool   // the end is ours: say good-bye
 	finished chan struct{} // closed when nothing is left
@@ -113,8 +113,8 @@ type Link struct {
 // is cut off.
 const closeGrace = 3 * time.Second
 
-// A carrier brings messages to the server and back over one transport.
-type carrier interface {
+// A conn brings messages to the server and back over one transport.
+type conn interface {
 	// ask sends a request and returns what it came to. It gives what the server says meanwhile to the query, in the caller's
 	// goroutine.
 	ask(ctx context.Context, q *query) outcome
@@ -139,8 +139,8 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 	ctx, cancel := context.WithTimeout(ctx, up.server.ConnectTimeout)
 	defer cancel()
 	l, err := u.link(ctx, up, p)
-	if err == nil && l.mute() {
-		l = u.inRounds(ctx, l)
+	if err == nil && l.cannotAsk() {
+		l = u.stateless(ctx, l)
 	}
 	return l, err
 }
@@ -149,7 +149,7 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 func (u *Upstreams) link(ctx context.Context, up *upstream, p Peer) (*Link, error) {
 	l := &Link{
 		u: u, up: up, peer: p, frame: u.limits.frame(), listing: make(chan struct{}, 1), finished: make(chan struct{}),
-		ears: ears{opened: make(chan struct{})},
+		opened: onceOpen{done: make(chan struct{})},
 	}
 	l.secrets, l.moments = u.secrets, &u.moments
 	l.changed() // what an earlier session listed says nothing of this one
@@ -192,7 +192,7 @@ func (l *Link) open(ctx context.Context) (f *fault) {
 	return l.greet(ctx)
 }
 
-// Hello is what the server said of itself.
+// Hello is what the server says of itself.
 func (l *Link) Hello() Hello { return l.hello }
 
 // Modern reports whether the revision in force is one without sessions: 2026-07-28 or later.
@@ -226,9 +226,9 @@ const errLinkClosed = "the link is closed"
 
 // finish lets go of everything. It runs once, after the link's end.
 func (l *Link) finish() {
-	if l.carrier != nil {
+	if l.conn != nil {
 		f := l.fault()
-		l.carrier.close(l.polite.Load() && f.code == CodeClosed)
+		l.conn.close(l.polite.Load() && f.code == CodeClosed)
 	}
 	l.tasks.end()
 	l.up.dismiss(l)

@@ -31,12 +31,12 @@ func init() {
 				return append(lines, result(w.id, oneResult))
 			})
 		},
-		// The same, and each is heavy.
+		// The same, and each is largeMessage.
 		"talks-heavily": func() script {
 			return on("tools/call", func(w spoken) []string {
 				var lines []string
 				for range 16 {
-					lines = append(lines, `{"jsonrpc":"2.0","method":"notifications/message","params":{"x":"`+strings.Repeat("x", heavy)+`"}}`)
+					lines = append(lines, `{"jsonrpc":"2.0","method":"notifications/message","params":{"x":"`+strings.Repeat("x", largeMessage)+`"}}`)
 				}
 				return append(lines, result(w.id, oneResult))
 			})
@@ -80,11 +80,11 @@ func TestRequestsThatWaitOnALinkAreBounded(t *testing.T) {
 	l.ctx, l.cancel = context.WithCancel(t.Context())
 	l.moments = &l.u.moments
 	ask := func(i int) *fault {
-		h, err := readHeard([]byte(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`, i)))
+		h, err := readIncoming([]byte(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`, i)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, pass, f := l.hear(h, nil)
+		_, pass, f := l.accept(h, nil)
 		if pass != (f == nil) {
 			t.Errorf("hear() number %d = %t, %v", i, pass, f)
 		}
@@ -95,7 +95,7 @@ func TestRequestsThatWaitOnALinkAreBounded(t *testing.T) {
 			t.Fatalf("request number %d: %v", i+1, f)
 		}
 	}
-	if !l.asked.take(jsontext.Value("7")) || l.asked.take(jsontext.Value("7")) || l.asked.take(jsontext.Value(`"8"`)) {
+	if !l.requests.take(jsontext.Value("7")) || l.requests.take(jsontext.Value("7")) || l.requests.take(jsontext.Value(`"8"`)) {
 		t.Error("take() is not once for each id, as it was spelled")
 	}
 	if f := ask(maxOwed); f != nil {
@@ -104,7 +104,7 @@ func TestRequestsThatWaitOnALinkAreBounded(t *testing.T) {
 	if f := ask(maxOwed + 1); f == nil || f.code != CodeProtocol || l.ctx.Err() == nil {
 		t.Errorf("a request too many: %v, want %s and the link over", f, CodeProtocol)
 	}
-	var a asked
+	var a serverRequests
 	one, two := &query{}, &query{}
 	if !a.note([]byte("1"), one) || !a.note([]byte("2"), two) || a.note([]byte("2"), one) {
 		t.Error("note() takes an id that is under way")
@@ -118,10 +118,10 @@ func TestRequestsThatWaitOnALinkAreBounded(t *testing.T) {
 // waitingOn is how much waits for the one request under way. Over streamable HTTP nothing waits here.
 func waitingOn(l *Link) int {
 	var d *duplex
-	switch c := l.carrier.(type) {
-	case *pipeCarrier:
+	switch c := l.conn.(type) {
+	case *stdioConn:
 		d = &c.duplex
-	case *sseCarrier:
+	case *sseConn:
 		d = &c.duplex
 	default:
 		return inboxSize
@@ -155,7 +155,7 @@ func TestSlowListenersLoseNothing(t *testing.T) {
 	})
 }
 
-// Of messages that are heavy one waits, and no more.
+// Of messages that are largeMessage one waits, and no more.
 func TestHeavyMessagesWaitAlone(t *testing.T) {
 	for _, kind := range []string{TypeStdio, TypeSSE} {
 		s := self(t, "talks-heavily")
@@ -170,7 +170,7 @@ func TestHeavyMessagesWaitAlone(t *testing.T) {
 				runtime.Gosched()
 			}
 			if waiting := waitingOn(l); waiting > 1 {
-				t.Errorf("%d heavy messages wait, want at most one", waiting)
+				t.Errorf("%d largeMessage messages wait, want at most one", waiting)
 			}
 		})
 		if r.Effect != EffectDone || n != 16 {
@@ -264,7 +264,7 @@ func TestAnAnswerBeforeALinksCallIsRefused(t *testing.T) {
 		l := &Link{u: &Upstreams{limits: Limits{Unasked: 10}}}
 		l.ctx, l.cancel = context.WithCancel(t.Context())
 		d := newDuplex(l)
-		q := &query{id: 3, permit: arm("echo", []byte(`{}`)), inbox: make(chan heard, 1), gone: make(chan struct{})}
+		q := &query{id: 3, permit: arm("echo", []byte(`{}`)), inbox: make(chan incoming, 1), gone: make(chan struct{})}
 		q.permit.touched.Store(touched)
 		d.pending[3] = q
 		if f := d.receive([]byte(result("3", oneResult))); (f == nil) != touched || len(q.inbox) == 1 != touched {

@@ -24,7 +24,7 @@ func TestWhatWasGivenUpIsToldBeforeTheEnd(t *testing.T) {
 						grace = closeGrace
 					}
 					if took := time.Since(c.since); len(s.noted) > 0 == deaf || took != callTime+grace {
-						t.Errorf("the server heard %d notifications, and it took %s, want %s", len(s.noted), took, callTime+grace)
+						t.Errorf("the server incoming %d notifications, and it took %s, want %s", len(s.noted), took, callTime+grace)
 					}
 				})
 			})

@@ -42,7 +42,7 @@ func serveTailed(t *testing.T) *tailed {
 	return s
 }
 
-// What comes behind an answer in its stream is heard, whatever it is, and is no answer to the next request.
+// What comes behind an answer in its stream is incoming, whatever it is, and is no answer to the next request.
 func TestWhatComesBehindAnAnswer(t *testing.T) {
 	for _, tt := range []struct {
 		name, behind string

@@ -543,7 +543,7 @@ func TestNothingIsLeftOfLinks(t *testing.T) {
 	}
 }
 
-// A second endpoint, named during the call and on another origin, is not believed by a link either.
+// A second endpoint, named during the call and on another origin, is not maxPreallocated by a link either.
 func TestASecondEndpointIsIgnored(t *testing.T) {
 	noLeak(t)
 	elsewhere := serveScript(t, honest, false)

@@ -20,7 +20,7 @@ import (
 const (
 	onOneStream = "one-stream" // as over stdio and SSE
 	onItsStream = "its-stream" // over HTTP, with the response to the call
-	onNews      = "news"       // over HTTP, on the stream of news
+	onNews      = "news"       // over HTTP, on the standalone stream
 )
 
 // callTime is what the calls of a staged link may take.
@@ -28,15 +28,15 @@ const callTime = 10 * time.Second
 
 // A stage is a link whose server is the test, so that both work in a bubble of time.
 type stage struct {
-	kind   string
-	meta   jsontext.Value // of the calls
-	link   *Link
-	duplex *duplex     // nil: over HTTP
-	deaf   bool        // the server takes no answers and no notifications
-	noted  chan string // the methods of notifications that have come
-	begun  chan begun
-	news   chan *io.PipeWriter
-	heard  *io.PipeWriter // what news gave
+	kind     string
+	meta     jsontext.Value // of the calls
+	link     *Link
+	duplex   *duplex     // nil: over HTTP
+	deaf     bool        // the server takes no answers and no notifications
+	noted    chan string // the methods of notifications that have come
+	begun    chan begun
+	news     chan *io.PipeWriter
+	incoming *io.PipeWriter // what news gave
 }
 
 // A begun request has come to the server.
@@ -60,7 +60,7 @@ func newStage(t *testing.T, kind, protocol string, tell func(wire.Message)) *sta
 	u := upstreams(t, Limits{}, patient(callTime, server))
 	l := &Link{
 		u: u, up: u.byName["s"], frame: u.limits.frame(), listing: make(chan struct{}, 1), finished: make(chan struct{}),
-		ears: ears{opened: make(chan struct{})}, peer: Peer{Protocol: protocol, Tell: tell, Capabilities: []byte(`{"elicitation":{}}`)},
+		opened: onceOpen{done: make(chan struct{})}, peer: Peer{Protocol: protocol, Tell: tell, Capabilities: []byte(`{"elicitation":{}}`)},
 	}
 	l.moments = &u.moments
 	l.ctx, l.cancel = context.WithCancel(context.Background())
@@ -68,18 +68,18 @@ func newStage(t *testing.T, kind, protocol string, tell func(wire.Message)) *sta
 	if kind == onOneStream {
 		pipe := &stagedPipe{newDuplex(l)}
 		pipe.send = s.take
-		l.carrier, s.duplex = pipe, &pipe.duplex
+		l.conn, s.duplex = pipe, &pipe.duplex
 	} else {
-		h := newHTTPCarrier(l)
+		h := newHTTPConn(l)
 		h.transport = s
-		l.carrier = h
+		l.conn = h
 	}
-	l.settle(said{protocol: protocol}, protocol >= statelessProtocol)
-	l.news.Store(kind != onNews)
-	l.ears.open()
+	l.settle(serverHello{protocol: protocol}, protocol >= statelessProtocol)
+	l.stream.Store(kind != onNews)
+	l.opened.set()
 	if kind == onNews {
 		l.listen()
-		s.heard = <-s.news
+		s.incoming = <-s.news
 	}
 	context.AfterFunc(l.ctx, l.finish)
 	t.Cleanup(l.Close)
@@ -183,7 +183,7 @@ func (c *turn) withdraws(id string) {
 func (c *turn) says(lines ...string) {
 	end := c.end
 	if c.stage.kind == onNews {
-		end = c.stage.heard
+		end = c.stage.incoming
 	}
 	c.stage.put(end, lines...)
 }
@@ -226,14 +226,14 @@ func (c *turn) ends(t *testing.T, after time.Duration, code string) {
 // nothingWaits checks that nothing is left of questions and clocks.
 func (s *stage) nothingWaits(t *testing.T) {
 	t.Helper()
-	s.link.asked.mu.Lock()
-	defer s.link.asked.mu.Unlock()
-	if open, clocks := len(s.link.asked.open), len(s.link.asked.clocks); open+clocks > 0 {
+	s.link.requests.mu.Lock()
+	defer s.link.requests.mu.Unlock()
+	if open, clocks := len(s.link.requests.open), len(s.link.requests.clocks); open+clocks > 0 {
 		t.Errorf("%d questions wait and %d clocks run, want none", open, clocks)
 	}
 }
 
-// at waits until a moment of the call, and until all that was said before has been heard.
+// at waits until a moment of the call, and until all that was said before has been incoming.
 func (c *turn) at(moment time.Duration) {
 	synctest.Wait()
 	time.Sleep(moment - time.Since(c.since))

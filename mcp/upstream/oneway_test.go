@@ -153,12 +153,12 @@ var onlyIn = map[string][]string{
 	"arm":      {"Link.Call", "Link.arm"}, // makes a permit that calls
 	"permit{}": {"arm"},
 	"message":  {"Link.Call"}, // spells a call
-	"leave":    {"Link.leave", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "pipeCarrier.write"},
+	"leave":    {"Link.leave", "httpConn.ask", "httpConn.tell", "sseConn.post", "stdioConn.write"},
 	"send":     {"duplex.ask", "duplex.tell", "Link.openPipe", "Link.openSSE"}, // passes a permit, or leads to who does
-	"RoundTrip": {"transport.RoundTrip", "httpCarrier.ask", "httpCarrier.tell", "sseCarrier.post", "httpCarrier.follow", "httpCarrier.close",
-		"httpCarrier.resume", "Link.openSSE"},
+	"RoundTrip": {"transport.RoundTrip", "httpConn.ask", "httpConn.tell", "sseConn.post", "httpConn.follow", "httpConn.close",
+		"httpConn.resume", "Link.openSSE"},
 	"newBody": {"newRequest"},
-	"write":   {"pipeCarrier.write", "Link.openPipe"}, // of a child
+	"write":   {"stdioConn.write", "Link.openPipe"}, // of a child
 }
 
 // uses finds the functions that use something in onlyIn and are not named there.
@@ -241,10 +241,10 @@ func TestTheScanOfThisPackageSeesEveryUse(t *testing.T) {
 		`func f(p *permit) { p.message(1) }`,
 		`var f = (*permit).message`,
 		`func (l *Link) Notify() { l.leave(nil, nil) }`,
-		`func (h *httpCarrier) settle() { h.transport.RoundTrip(nil) }`,
+		`func (h *httpConn) settle() { h.transport.RoundTrip(nil) }`,
 		`func (t *transport) close() { t.RoundTrip(nil) }`,
 		`func (l *Link) Answer() { newBody(nil, nil) }`,
-		`func (c *pipeCarrier) close() { c.child.write(nil, nil) }`,
+		`func (c *stdioConn) close() { c.child.write(nil, nil) }`,
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package mcp; "+source, parser.SkipObjectResolution)
 		if err != nil {

@@ -39,8 +39,8 @@ type upstream struct {
 	mu      sync.Mutex
 	session *Link // of List and Call; nil: not connected
 
-	era      atomic.Int32 // what links have found out about its revisions, see link_hello.go
-	noRounds atomic.Int64 // when it was last asked for a stateless revision in vain, in nanoseconds of Unix time; see link_rounds.go
+	era      atomic.Int32 // what links have found out about its revisions, see handshake.go
+	noRounds atomic.Int64 // when it was last asked for a stateless revision in vain, in nanoseconds of Unix time; see stateless.go
 	pool     pool         // what links share over HTTP
 	ids      atomic.Int64 // the last request id; unique for the server, so that an answer on a shared connection fits one request only
 
@@ -84,7 +84,7 @@ func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) (*U
 }
 
 // Close ends all sessions, links and child processes and returns when nothing of them is left. A listing under way ends with
-// CodeClosed; a call under way may finish within a short grace. Afterwards List reports every server down and Call
+// CodeClosed, and so does a call. Afterwards List reports every server down and Call
 // sends nothing. Close may be called again.
 func (u *Upstreams) Close() error {
 	u.close(errClosed)

@@ -17,13 +17,13 @@ func (l *Link) pauses(method string) bool {
 func (l *Link) start(ctx context.Context, method string) (context.Context, *deadline.Clock) {
 	ctx, c := deadline.New(ctx, l.up.server.limits())
 	if l.pauses(method) {
-		l.asked.watch(c)
+		l.requests.watch(c)
 	}
 	return ctx, c
 }
 
 // stop must be called when the request is over.
 func (l *Link) stop(c *deadline.Clock) {
-	l.asked.unwatch(c)
+	l.requests.unwatch(c)
 	c.Stop()
 }

@@ -8,22 +8,22 @@ import (
 	"pgfsm/deadline"
 )
 
-// asked are the server's requests that wait for an answer of ours.
-type asked struct {
+// serverRequests are the server's requests that wait for an answer of ours.
+type serverRequests struct {
 	mu     sync.Mutex
-	open   map[string]*question         // by the id
+	open   map[string]*serverRequest    // by the id
 	clocks map[*deadline.Clock]struct{} // of requests of ours that are under way, and pause for questions
 }
 
-// A question is a request of the server that waits.
-type question struct {
+// A serverRequest is a request of the server that waits.
+type serverRequest struct {
 	with  *query            // that it came with; nil: none
 	holds []*deadline.Clock // which stand still for it
 	put   bool              // it was passed on, or is withdrawn: it holds no more clocks than these
 }
 
 // free lets go of the clocks.
-func (x *question) free() {
+func (x *serverRequest) free() {
 	for _, c := range x.holds {
 		c.Resume()
 	}
@@ -31,23 +31,23 @@ func (x *question) free() {
 }
 
 // note remembers a request. It reports false if the id is under way, or there are too many.
-func (a *asked) note(id jsontext.Value, q *query) bool {
+func (a *serverRequests) note(id jsontext.Value, q *query) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, again := a.open[string(id)]; again || len(a.open) >= maxOwed {
 		return false
 	}
 	if a.open == nil {
-		a.open = make(map[string]*question)
+		a.open = make(map[string]*serverRequest)
 	}
-	a.open[string(id)] = &question{with: q}
+	a.open[string(id)] = &serverRequest{with: q}
 	return true
 }
 
 // hold stops the clock of what a request came with, until it is answered, withdrawn or dropped; if it came with nothing, the clocks of all
 // that are under way, for it may belong to any of them. It is called when the request was passed on: one that was refused by then is no
 // longer there and stops nothing, and one that waits to be passed on does not, either.
-func (a *asked) hold(id jsontext.Value) {
+func (a *serverRequests) hold(id jsontext.Value) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	x := a.open[string(id)]
@@ -68,7 +68,7 @@ func (a *asked) hold(id jsontext.Value) {
 }
 
 // withdraw has a request hold no clock any more: the server says that it does not wait. It may still be answered.
-func (a *asked) withdraw(id jsontext.Value) {
+func (a *serverRequests) withdraw(id jsontext.Value) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if x := a.open[string(id)]; x != nil {
@@ -77,7 +77,7 @@ func (a *asked) withdraw(id jsontext.Value) {
 }
 
 // take forgets a request, and reports whether it waited.
-func (a *asked) take(id jsontext.Value) bool {
+func (a *serverRequests) take(id jsontext.Value) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	x := a.open[string(id)]
@@ -90,7 +90,7 @@ func (a *asked) take(id jsontext.Value) bool {
 }
 
 // drop forgets what came with q: it is over, and nobody waits for the answers.
-func (a *asked) drop(q *query) {
+func (a *serverRequests) drop(q *query) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for id, x := range a.open { // in any order
@@ -102,7 +102,7 @@ func (a *asked) drop(q *query) {
 }
 
 // watch has a clock stand still for requests that come with nothing, until unwatch.
-func (a *asked) watch(c *deadline.Clock) {
+func (a *serverRequests) watch(c *deadline.Clock) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.clocks == nil {
@@ -111,7 +111,7 @@ func (a *asked) watch(c *deadline.Clock) {
 	a.clocks[c] = struct{}{}
 }
 
-func (a *asked) unwatch(c *deadline.Clock) {
+func (a *serverRequests) unwatch(c *deadline.Clock) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.clocks, c)

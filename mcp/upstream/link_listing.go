@@ -118,20 +118,20 @@ func (l *Link) announced() {
 
 // listen opens the stream on which the server may say something between requests, unless it is open or the server has none. Over stdio
 // and SSE up to 2025-11-25 a server can speak at any time. Over streamable HTTP the client keeps a GET open for it; from 2026-07-28 on
-// the client asks with subscriptions/listen, over every transport. Nothing waits for the stream, and its end costs only the news.
+// the client asks with subscriptions/listen, over every transport. Nothing waits for the stream, and its end costs only the notifications.
 func (l *Link) listen() {
 	overHTTP := l.up.server.Type == TypeHTTP
 	switch {
 	case l.modern && !l.listens, !l.modern && (!l.speaks || !overHTTP || l.hello.Protocol < getStream):
-	case !l.news.CompareAndSwap(false, true):
+	case !l.stream.CompareAndSwap(false, true):
 	case l.modern:
-		l.tasks.run(func() { l.news.Store(!l.subscribe()) })
+		l.tasks.run(func() { l.stream.Store(!l.subscribe()) })
 	default:
-		l.tasks.run(func() { l.news.Store(!l.carrier.(*httpCarrier).follow()) })
+		l.tasks.run(func() { l.stream.Store(!l.conn.(*httpConn).follow()) })
 	}
 }
 
-// subscribe asks for the news with subscriptions/listen and hears them to their end. It reports whether it is worth asking
+// subscribe opens the stream with subscriptions/listen and reads it to its end. It reports whether it is worth asking
 // again: not if the server has refused.
 func (l *Link) subscribe() (again bool) {
 	var on func(wire.Message)

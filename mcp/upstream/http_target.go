@@ -23,8 +23,8 @@ const (
 	idleTimeout = 4 * time.Second
 )
 
-// A road is the one way to a server over HTTP: to its origin, and with care for the headers.
-type road struct {
+// An httpTarget restricts HTTP to the configured origin of a server, and credentials to safe connections.
+type httpTarget struct {
 	origin  *url.URL
 	headers bool          // credentials travel on it
 	timeout time.Duration // of a TLS handshake
@@ -32,9 +32,9 @@ type road struct {
 	refuse func(code, format string, args ...any) *fault
 }
 
-func newRoad(s Server, refuse func(code, format string, args ...any) *fault) road {
+func newHTTPTarget(s Server, refuse func(code, format string, args ...any) *fault) httpTarget {
 	origin, _ := url.Parse(s.URL) // New has parsed it before
-	return road{origin: origin, headers: len(s.Headers) > 0, timeout: s.ConnectTimeout, refuse: refuse}
+	return httpTarget{origin: origin, headers: len(s.Headers) > 0, timeout: s.ConnectTimeout, refuse: refuse}
 }
 
 // A transport makes exchanges over HTTP, and no others.
@@ -53,7 +53,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 var errSwitched = errors.New(httpReason(http.StatusSwitchingProtocols))
 
-func (r *road) transport() *transport {
+func (r *httpTarget) transport() *transport {
 	return &transport{&http.Transport{
 		Proxy:                  r.proxy,
 		DialContext:            r.dial,
@@ -67,7 +67,7 @@ func (r *road) transport() *transport {
 
 // proxy uses HTTPS_PROXY and NO_PROXY for https to other machines: the proxy sees ciphertext. Plain http and loopback
 // never go through a proxy.
-func (r *road) proxy(req *http.Request) (*url.URL, error) {
+func (r *httpTarget) proxy(req *http.Request) (*url.URL, error) {
 	if req.URL.Scheme != "https" || loopback.Host(req.URL.Hostname()) {
 		return nil, nil
 	}
@@ -75,7 +75,7 @@ func (r *road) proxy(req *http.Request) (*url.URL, error) {
 }
 
 // dial connects, and where headers travel in clear text makes sure that "localhost" really was this machine.
-func (r *road) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (r *httpTarget) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 	if err != nil || r.origin.Scheme != "http" || !r.headers {
 		return conn, err
@@ -87,7 +87,7 @@ func (r *road) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	return conn, nil
 }
 
-func (r *road) local(addr net.Addr) error {
+func (r *httpTarget) local(addr net.Addr) error {
 	if loopback.Addr(addr) {
 		return nil
 	}
@@ -103,7 +103,7 @@ const (
 )
 
 // endpoint reads the URL that an SSE server wants messages sent to.
-func (r *road) endpoint(data []byte, secrets *secret.Masker) (*url.URL, *fault) {
+func (r *httpTarget) endpoint(data []byte, secrets *secret.Masker) (*url.URL, *fault) {
 	target, err := r.origin.Parse(string(data))
 	if err != nil {
 		return nil, r.refuse(CodeProtocol, "its SSE endpoint is not a URL")

@@ -183,9 +183,9 @@ func TestAListingOfAnotherSessionIsNotGood(t *testing.T) {
 func TestIDsOfRequestsAreBounded(t *testing.T) {
 	for _, length := range []int{maxTheirID, maxTheirID + 1} {
 		id := `"` + strings.Repeat("x", length-2) + `"`
-		_, err := readHeard([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`))
+		_, err := readIncoming([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`))
 		if (err == nil) != (length == maxTheirID) {
-			t.Errorf("readHeard(id of %d bytes) = %v, want an error only past %d", length, err, maxTheirID)
+			t.Errorf("readIncoming(id of %d bytes) = %v, want an error only past %d", length, err, maxTheirID)
 		}
 	}
 }

@@ -31,13 +31,13 @@ type query struct {
 	on     func(wire.Message)
 	clock  *deadline.Clock // nil: the time of a context alone
 
-	inbox chan heard    // what the reader of a [duplex] has for it
+	inbox chan incoming // what the reader of a [duplex] has for it
 	gone  chan struct{} // closed when nobody takes from inbox any more
 }
 
 // An outcome is what a request came to. There is an answer if fault is nil.
 type outcome struct {
-	heard
+	incoming
 	fault  *fault
 	status int  // of HTTP, if it was not a success
 	large  bool // the answer is over the size limit
@@ -45,9 +45,9 @@ type outcome struct {
 
 func broken(f *fault) outcome { return outcome{fault: f} }
 
-// hear takes a request or notification of the server that came with q, or with none. If pass, it is for others: the
+// accept takes a request or notification of the server that came with q, or with none. If pass, it is for others: the
 // query's on, or the peer. The fault is the link's.
-func (l *Link) hear(h heard, q *query) (m wire.Message, pass bool, f *fault) {
+func (l *Link) accept(h incoming, q *query) (m wire.Message, pass bool, f *fault) {
 	if l.tolerate(l.u.limits.Unasked) != nil {
 		return m, false, l.fault()
 	}
@@ -55,16 +55,16 @@ func (l *Link) hear(h heard, q *query) (m wire.Message, pass bool, f *fault) {
 	case h.Method == noteToolsChanged:
 		l.changed()
 	case h.Method == noteCancelled && h.ID == nil && !h.unfit:
-		l.asked.withdraw(wire.Member(h.Params, "requestId"))
+		l.requests.withdraw(wire.Member(h.Params, "requestId"))
 	}
 	switch {
-	case h.ID == nil && (h.unfit || h.Method == noteProgress && !untoken(&h.Message, q)):
+	case h.ID == nil && (h.unfit || h.Method == noteProgress && !restoreToken(&h.Message, q)):
 		return m, false, nil
 	case h.ID == nil && h.Method == noteAcknowledged && (q == nil || q.method != methodListen):
 		return m, false, nil // of a subscription of our own
 	case h.ID == nil:
 		return h.Message, true, nil
-	case h.unfit && !json256(h.ID): // not even an error can name it
+	case h.unfit && !repeatable(h.ID): // not even an error can name it
 		return m, false, nil
 	}
 	switch {
@@ -74,7 +74,7 @@ func (l *Link) hear(h heard, q *query) (m wire.Message, pass bool, f *fault) {
 		f = l.later(wire.Response(nil, h.ID, []byte("{}")))
 	case l.peer.Tell == nil && (q == nil || q.on == nil):
 		f = l.refuse(h.ID, wire.MethodNotFound, "it is not supported")
-	case !l.asked.note(h.ID, q):
+	case !l.requests.note(h.ID, q):
 		f = l.fail(CodeProtocol, "it has more than %d requests that wait for an answer, or two with one id", maxOwed)
 	default:
 		return h.Message, true, nil
@@ -82,12 +82,12 @@ func (l *Link) hear(h heard, q *query) (m wire.Message, pass bool, f *fault) {
 	return m, false, f
 }
 
-// json256 reports whether an id can be repeated in an answer: a string or a number of bounded length.
-func json256(id jsontext.Value) bool {
+// repeatable reports whether an id can be repeated in an answer: a string or a number of bounded length.
+func repeatable(id jsontext.Value) bool {
 	return len(id) <= wire.MaxID && (id.Kind() == '"' || id.Kind() == '0')
 }
 
-// pass gives a message to who it is for. In the goroutine of the query, if it came with one.
+// pass delivers a message: to the query's on, in the query's goroutine, else to the peer.
 func (l *Link) pass(m wire.Message, q *query) {
 	switch {
 	case q != nil && q.on != nil:
@@ -96,20 +96,19 @@ func (l *Link) pass(m wire.Message, q *query) {
 		l.peer.Tell(m)
 	}
 	if m.ID != nil {
-		l.asked.hold(m.ID)
+		l.requests.hold(m.ID)
 	}
 }
 
-// passDuring is pass as long as ctx goes on: who takes a message may wait for a server that does not read, and of messages that have come
-// before the end there may be many.
+// passDuring is pass until ctx ends. The receiver may block on a slow server, and many messages may be queued when the request ends.
 func (l *Link) passDuring(ctx context.Context, m wire.Message, q *query) {
 	if ctx.Err() == nil {
 		l.pass(m, q)
 	}
 }
 
-// untoken takes note of progress, and puts the caller's own token back. It reports false for progress that the caller has not asked for.
-func untoken(m *wire.Message, q *query) bool {
+// restoreToken takes note of progress, and puts the caller's own token back. It reports false for progress that the caller has not asked for.
+func restoreToken(m *wire.Message, q *query) bool {
 	if q == nil || !q.asked || string(wire.Member(m.Params, tokenMember)) != strconv.FormatInt(q.id, 10) || !isProgress(m.Params) {
 		return false
 	}
@@ -149,8 +148,7 @@ func (l *Link) refuse(id jsontext.Value, code int64, message string) *fault {
 	return l.later(wire.Failure(nil, id, wire.ErrorObject(code, message, nil)))
 }
 
-// later tells the server something beside everything else, so that who reads never waits for the server to read. What waits
-// is sent in order.
+// later queues a message to the server, so that the goroutine that reads never blocks on writing. The queue is sent in order.
 func (l *Link) later(frame []byte) *fault {
 	o := &l.outbox
 	o.mu.Lock()
@@ -200,7 +198,7 @@ func (l *Link) empty() {
 		o.frames = o.frames[1:]
 		o.mu.Unlock()
 		ctx, cancel := context.WithTimeout(l.ctx, l.up.server.ConnectTimeout)
-		_ = l.carrier.tell(ctx, frame) // what ends the link, ends it; an answer that does not arrive is the server's loss
+		_ = l.conn.tell(ctx, frame) // what ends the link, ends it; an answer that does not arrive is the server's loss
 		cancel()
 	}
 }

@@ -22,7 +22,7 @@ func announces(w spoken) []string {
 	return honest(w)
 }
 
-// A newsroom is a server with a stream of news. What is sent on lines goes onto the stream, each line as it is.
+// A newsroom is a server with a standalone stream. What is sent on lines goes onto the stream, each line as it is.
 type newsroom struct {
 	*scripted
 	lines chan string
@@ -62,7 +62,7 @@ func (n *newsroom) tell(t *testing.T, lines ...string) {
 		select {
 		case n.lines <- event(line):
 		case <-time.After(10 * time.Second):
-			t.Fatal("nobody reads the stream of news")
+			t.Fatal("nobody reads the standalone stream")
 		}
 	}
 	select {
@@ -84,7 +84,7 @@ func newsOver(t *testing.T, l *Link) {
 	select {
 	case <-over:
 	case <-time.After(10 * time.Second):
-		t.Fatal("the stream of news is not over")
+		t.Fatal("the standalone stream is not over")
 	}
 }
 
@@ -266,7 +266,7 @@ func TestNewsOnlyWhereTheyAreAnnounced(t *testing.T) {
 		}))
 		u := upstreams(t, Limits{}, n.server())
 		listed(t, u)
-		if l := u.all[0].current(); l.news.Load() || n.gets.Load() != 0 {
+		if l := u.all[0].current(); l.stream.Load() || n.gets.Load() != 0 {
 			t.Errorf("the news were asked for with capabilities.tools %s, want not", tools)
 		}
 	}

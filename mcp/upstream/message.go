@@ -11,9 +11,9 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// heard is one JSON-RPC 2.0 message of a server (without batches, which MCP dropped in 2025-06-18), read strictly: one object, no
+// incoming is one JSON-RPC 2.0 message of a server (without batches, which MCP dropped in 2025-06-18), read strictly: one object, no
 // member twice, and an id that is one of ours. The values are slices of what was read. Inside a result and an error nothing is judged but that it is UTF-8.
-type heard struct {
+type incoming struct {
 	wire.Message
 	id     int64     // of a response
 	failed *RPCError // of a response: its error, if it is one
@@ -23,8 +23,8 @@ type heard struct {
 	taken chan struct{} // closed by who takes it out of an inbox; nil: nobody waits for that
 }
 
-// readHeard reads one message.
-func readHeard(doc []byte) (h heard, err error) {
+// readIncoming reads one message.
+func readIncoming(doc []byte) (h incoming, err error) {
 	var version, method, id jsontext.Value
 	var others []string
 	take := func(name string, value jsontext.Value) error {
@@ -74,7 +74,7 @@ const maxOtherMembers = 16
 func twice(name string) error { return fmt.Errorf("the member %q comes twice", name) }
 
 // judge looks at the members together.
-func (h *heard) judge(doc []byte, version, method jsontext.Value) (err error) {
+func (h *incoming) judge(doc []byte, version, method jsontext.Value) (err error) {
 	if string(version) != `"2.0"` {
 		return errors.New(`"jsonrpc" is not "2.0"`)
 	}
@@ -108,10 +108,10 @@ func (h *heard) judge(doc []byte, version, method jsontext.Value) (err error) {
 }
 
 // read reads a message for the link; one that cannot be read ends it.
-func (l *Link) read(doc []byte) (heard, *fault) {
-	h, err := readHeard(doc)
+func (l *Link) read(doc []byte) (incoming, *fault) {
+	h, err := readIncoming(doc)
 	if err != nil {
-		err = l.retold(doc, err, func(doc []byte) error { _, err := readHeard(doc); return err })
+		err = l.retold(doc, err, func(doc []byte) error { _, err := readIncoming(doc); return err })
 		return h, l.fail(CodeProtocol, "it sent what is not a JSON-RPC message: %v", err)
 	}
 	return h, nil

@@ -35,7 +35,7 @@ func TestChangesDuringListing(t *testing.T) {
 		t.Run(tt.role, func(t *testing.T) {
 			overEach(t, tt.role, func(t *testing.T, s Server) {
 				u := upstreams(t, Limits{}, s)
-				l := linked(t, u, s.Name, Peer{Protocol: older, Tell: newTold().hear})
+				l := linked(t, u, s.Name, Peer{Protocol: older, Tell: newTold().accept})
 				k := heldBy(t, l)
 				if page := string(k.Pages[0]); !strings.Contains(page, `"`+tt.tool+`"`) || l.Changed(k.Number) != tt.changed {
 					t.Errorf("Pages[0] = %s, Changed() = %t, want the tool %s, %t", page, l.Changed(k.Number), tt.tool, tt.changed)
@@ -141,13 +141,13 @@ func TestListingsAreKeptAndShared(t *testing.T) {
 	}
 }
 
-// News between requests: what changes the tools is heard and told, other things are told, requests are answered by the peer.
+// News between requests: what changes the tools is incoming and told, other things are told, requests are answered by the peer.
 func TestNewsOfALink(t *testing.T) {
 	noLeak(t)
 	n := serveNews(t, announces)
 	u := upstreams(t, Limits{}, n.server())
 	peer := newTold()
-	l := linked(t, u, "web", Peer{Protocol: older, Tell: peer.hear})
+	l := linked(t, u, "web", Peer{Protocol: older, Tell: peer.accept})
 	if n.gets.Load() != 0 {
 		t.Error("the stream was opened before anybody listed")
 	}
@@ -184,7 +184,7 @@ func TestNewsOfALink(t *testing.T) {
 	}
 }
 
-// What comes on the stream of a call behind the answer is heard too, and does not hold the answer up.
+// What comes on the stream of a call behind the answer is incoming too, and does not hold the answer up.
 func TestNewsBehindAnAnswer(t *testing.T) {
 	noLeak(t)
 	answered := make(chan struct{})
@@ -232,13 +232,13 @@ func TestNewsOfALinkWithoutAPeer(t *testing.T) {
 		}))
 		l := linked(t, upstreams(t, Limits{}, n.server()), "web", Peer{Protocol: older})
 		heldBy(t, l)
-		if l.news.Load() {
+		if l.stream.Load() {
 			t.Errorf("the news were asked for with the capabilities %s, want not", caps)
 		}
 	}
 }
 
-// A stream of news that lies ends the link; one that there is not costs nothing.
+// A standalone stream that lies ends the link; one that there is not costs nothing.
 func TestNewsThatLie(t *testing.T) {
 	tests := []struct{ name, lines, reason string }{
 		{"not-json", event("hello"), "not a JSON-RPC message"},
@@ -304,7 +304,7 @@ func TestAnswersToListening(t *testing.T) {
 			judge := func(t *testing.T, s Server) {
 				u := upstreams(t, Limits{}, s)
 				peer := newTold()
-				l := linked(t, u, s.Name, Peer{Protocol: newer, Tell: peer.hear})
+				l := linked(t, u, s.Name, Peer{Protocol: newer, Tell: peer.accept})
 				if !l.Modern() {
 					t.Fatalf("Hello() = %+v, want revision %s", l.Hello(), newer)
 				}
@@ -342,10 +342,10 @@ func TestRealServersTellOfChanges(t *testing.T) {
 			}
 			u := upstreams(t, Limits{}, s)
 			var once sync.Once
-			heard := make(chan struct{})
+			incoming := make(chan struct{})
 			l := linked(t, u, s.Name, Peer{Protocol: tt.protocol, Tell: func(m wire.Message) {
 				if m.Method == noteToolsChanged {
-					once.Do(func() { close(heard) })
+					once.Do(func() { close(incoming) })
 				}
 			}})
 			k := heldBy(t, l)
@@ -358,7 +358,7 @@ func TestRealServersTellOfChanges(t *testing.T) {
 				return l.Changed(k.Number)
 			})
 			select {
-			case <-heard:
+			case <-incoming:
 			case <-time.After(10 * time.Second):
 				t.Error("the peer was not told")
 			}

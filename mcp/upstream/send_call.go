@@ -71,7 +71,7 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	}
 	q := &query{id: id, method: methodCall, name: c.Tool, frame: p.message(id), permit: p, header: c.Header, token: token, asked: true,
 		on: on, clock: clock}
-	l.attend(ctx)
+	l.awaitStream(ctx)
 	o := l.ask(ctx, q)
 	p.armed.Store(false) // whatever comes later, nothing may still be sent for it
 	return l.returned(p, o)

@@ -10,11 +10,11 @@ import (
 	"net/url"
 )
 
-// An sseCarrier speaks the HTTP with server-sent events of MCP 2024-11-05: one stream that everything comes on, and POSTs that
+// An sseConn speaks the HTTP with server-sent events of MCP 2024-11-05: one stream that everything comes on, and POSTs that
 // are only accepted.
-type sseCarrier struct {
+type sseConn struct {
 	duplex
-	http   *httpCarrier
+	http   *httpConn
 	target *url.URL // where messages are sent to; known before the first is
 	first  chan struct{}
 	over   context.CancelFunc // ends the stream
@@ -22,14 +22,14 @@ type sseCarrier struct {
 
 // openSSE opens the stream and waits for the event that says where messages are sent to.
 func (l *Link) openSSE(ctx context.Context) *fault {
-	c := &sseCarrier{duplex: newDuplex(l), http: newHTTPCarrier(l), first: make(chan struct{})}
+	c := &sseConn{duplex: newDuplex(l), http: newHTTPConn(l), first: make(chan struct{})}
 	c.send = c.post
-	l.carrier = c
+	l.conn = c
 	stream, cancel := context.WithCancel(l.ctx)
 	c.over = cancel
 	header := c.http.base.Clone()
 	header.Set("Accept", "text/event-stream")
-	resp, err := c.http.transport.RoundTrip(newRequest(stream, http.MethodGet, c.http.road.origin, header, nil, nil))
+	resp, err := c.http.transport.RoundTrip(newRequest(stream, http.MethodGet, c.http.target.origin, header, nil, nil))
 	if err != nil {
 		return l.over(c.http.trouble(ctx, err))
 	}
@@ -58,7 +58,7 @@ func (l *Link) openSSE(ctx context.Context) *fault {
 }
 
 // follow reads to the end of the stream.
-func (c *sseCarrier) follow(body io.Reader) {
+func (c *sseConn) follow(body io.Reader) {
 	events := newEventReader(body, c.l.frame)
 	defer events.free()
 	for {
@@ -73,8 +73,8 @@ func (c *sseCarrier) follow(body io.Reader) {
 			}
 			continue
 		case name == "endpoint":
-			if c.target == nil { // a second one is not believed
-				target, f := c.http.road.endpoint(data, c.l.secrets)
+			if c.target == nil { // a second one is not maxPreallocated
+				target, f := c.http.target.endpoint(data, c.l.secrets)
 				if f != nil {
 					return
 				}
@@ -95,7 +95,7 @@ func (c *sseCarrier) follow(body io.Reader) {
 }
 
 // post sends one message.
-func (c *sseCarrier) post(ctx context.Context, frame []byte, p *permit) *fault {
+func (c *sseConn) post(ctx context.Context, frame []byte, p *permit) *fault {
 	if f := c.l.fault(); f != nil {
 		return f
 	}
@@ -119,12 +119,12 @@ func (c *sseCarrier) post(ctx context.Context, frame []byte, p *permit) *fault {
 	return nil
 }
 
-func (c *sseCarrier) close(bool) { c.over() }
+func (c *sseConn) close(bool) { c.over() }
 
 func redirect(status int) bool { return status >= 300 && status < 400 }
 
 // cut is why a stream is over that ended with err.
-func (h *httpCarrier) cut(err error) *fault {
+func (h *httpConn) cut(err error) *fault {
 	if f := h.l.fault(); f != nil {
 		return f
 	}

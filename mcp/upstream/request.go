@@ -105,9 +105,9 @@ func (l *Link) meta(wanted jsontext.Value) (meta, token jsontext.Value, err erro
 	if !l.modern && len(wanted) == 0 {
 		return nil, nil, nil
 	}
-	meta = append(make([]byte, 0, len(wanted)+len(l.hop)+2), '{')
+	meta = append(make([]byte, 0, len(wanted)+len(l.ownMeta)+2), '{')
 	if l.modern {
-		meta = append(meta, l.hop...)
+		meta = append(meta, l.ownMeta...)
 	}
 	put := func(name string, value jsontext.Value) {
 		if len(meta) > 1 {
@@ -140,8 +140,8 @@ func (l *Link) meta(wanted jsontext.Value) (meta, token jsontext.Value, err erro
 	return append(meta, '}'), token, nil
 }
 
-// hop is what every request of the latest revision has in its _meta: members without the braces.
-func (l *Link) hopMembers(version string) []byte {
+// requestMeta is what every request of the latest revision has in its _meta: members without the braces.
+func (l *Link) requestMeta(version string) []byte {
 	b := append(wire.Quote(sdk.MetaKeyProtocolVersion), ':')
 	b = append(append(b, wire.Quote(version)...), ',')
 	b = append(append(append(b, wire.Quote(sdk.MetaKeyClientInfo)...), ':'), l.clientInfo()...)
@@ -176,7 +176,7 @@ func (l *Link) Answer(ctx context.Context, id, result, failed jsontext.Value) er
 	if result != nil && !result.IsValid() || failed != nil && (!failed.IsValid() || failed.Kind() != '{') {
 		return errors.New("the answer is not strict JSON")
 	}
-	if !l.asked.take(id) {
+	if !l.requests.take(id) {
 		return nil
 	}
 	if failed != nil {
@@ -192,7 +192,7 @@ func (l *Link) tell(ctx context.Context, frame []byte) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.up.server.ConnectTimeout)
 	defer cancel()
-	if f := l.carrier.tell(ctx, frame); f != nil {
+	if f := l.conn.tell(ctx, frame); f != nil {
 		return f.linkError()
 	}
 	return nil
@@ -211,8 +211,8 @@ func (l *Link) ask(ctx context.Context, q *query) outcome {
 		l.calls.Add(1)
 		defer l.calls.Add(-1)
 	}
-	o := l.carrier.ask(ctx, q)
-	l.asked.drop(q)
+	o := l.conn.ask(ctx, q)
+	l.requests.drop(q)
 	if o.fault != nil {
 		l.gaveUp.Store(true)
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A pipeCarrier speaks with a child process over its stdin and stdout, a message a line.
-type pipeCarrier struct {
+// A stdioConn speaks with a child process over its stdin and stdout, a message a line.
+type stdioConn struct {
 	duplex
 	child   *child
 	writing chan struct{} // held while a frame is written: one at a time
@@ -21,29 +21,29 @@ func (l *Link) openPipe() *fault {
 	if err != nil {
 		return l.fail(CodeUnreachable, "its command does not start: %v", err)
 	}
-	c := &pipeCarrier{duplex: newDuplex(l), child: child, writing: make(chan struct{}, 1)}
+	c := &stdioConn{duplex: newDuplex(l), child: child, writing: make(chan struct{}, 1)}
 	c.send = c.write
-	l.carrier = c
+	l.conn = c
 	l.tasks.run(c.follow)
-	l.tasks.run(c.bury)
+	l.tasks.run(c.watchExit)
 	return nil
 }
 
-// bury ends the link of a process that has ended while a descendant, which left its group, holds the pipe open: nobody is there to
+// watchExit ends the link of a process that has ended while a descendant, which left its group, holds the pipe open: nobody is there to
 // answer, and the next call needs a new one.
-func (c *pipeCarrier) bury() {
+func (c *stdioConn) watchExit() {
 	select {
 	case <-c.child.exited:
 	case <-c.l.ctx.Done():
 		return
 	}
 	if !waitFor(c.l.ctx.Done(), c.child.grace) { // what it said last is still read
-		c.l.fail(CodeDied, "%s", c.child.obituary(c.l.secrets))
+		c.l.fail(CodeDied, "%s", c.child.exitReason(c.l.secrets))
 	}
 }
 
 // follow reads to the end of the stream.
-func (c *pipeCarrier) follow() {
+func (c *stdioConn) follow() {
 	in := bufio.NewReader(c.child.stdout)
 	for {
 		line, err := readLine(in, c.l.frame)
@@ -53,7 +53,7 @@ func (c *pipeCarrier) follow() {
 			return
 		case err != nil:
 			if c.l.ctx.Err() == nil { // else it is our doing
-				c.l.fail(CodeDied, "%s", c.child.obituary(c.l.secrets))
+				c.l.fail(CodeDied, "%s", c.child.exitReason(c.l.secrets))
 			}
 			return
 		case len(bytes.TrimSpace(line)) == 0:
@@ -68,7 +68,7 @@ func (c *pipeCarrier) follow() {
 	}
 }
 
-func (c *pipeCarrier) write(ctx context.Context, frame []byte, p *permit) *fault {
+func (c *stdioConn) write(ctx context.Context, frame []byte, p *permit) *fault {
 	select {
 	case c.writing <- struct{}{}:
 		defer func() { <-c.writing }()
@@ -102,11 +102,11 @@ func (c *pipeCarrier) write(ctx context.Context, frame []byte, p *permit) *fault
 	case c.l.ctx.Err() != nil:
 		return c.l.fault()
 	default:
-		return c.l.fail(CodeDied, "%s", c.child.obituary(c.l.secrets))
+		return c.l.fail(CodeDied, "%s", c.child.exitReason(c.l.secrets))
 	}
 }
 
-func (c *pipeCarrier) close(polite bool) {
+func (c *stdioConn) close(polite bool) {
 	if polite {
 		c.child.end() // its error says how the good-bye went, which changes nothing
 	}

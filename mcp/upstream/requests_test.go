@@ -28,7 +28,7 @@ type told struct {
 
 func newTold() *told { return &told{all: make(chan wire.Message, 1000)} }
 
-func (o *told) hear(m wire.Message) {
+func (o *told) accept(m wire.Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.said = append(o.said, strings.TrimSpace(m.Method+" "+string(m.Params)))
@@ -146,27 +146,27 @@ func TestWhatComesWithARequest(t *testing.T) {
 			overEach(t, "talks", func(t *testing.T, s Server) {
 				u := upstreams(t, Limits{}, s)
 				peer := newTold()
-				l := linked(t, u, s.Name, Peer{Protocol: older, Tell: peer.hear})
-				heard := newTold()
+				l := linked(t, u, s.Name, Peer{Protocol: older, Tell: peer.accept})
+				incoming := newTold()
 				c := asCall(t, l, `{}`)
 				if tt.meta != "" {
 					c.Meta = jsontext.Value(tt.meta)
 				}
-				if r := l.Call(t.Context(), c, heard.hear); r.Effect != EffectDone || string(r.Result) != oneResult {
+				if r := l.Call(t.Context(), c, incoming.accept); r.Effect != EffectDone || string(r.Result) != oneResult {
 					t.Errorf("Call() = %+v, want done", r)
 				}
-				if diff := cmp.Diff(tt.want, heard.list()); diff != "" {
+				if diff := cmp.Diff(tt.want, incoming.list()); diff != "" {
 					t.Errorf("on was told (-want +got):\n%s", diff)
 				}
 				params := []byte(`{"name":"p"}`)
 				if tt.meta != "" {
 					params = []byte(`{"name":"p","_meta":` + tt.meta + `}`)
 				}
-				heard = newTold()
-				if r, err := l.Request(t.Context(), "prompts/get", params, heard.hear); err != nil || string(r.Result) != oneResult {
+				incoming = newTold()
+				if r, err := l.Request(t.Context(), "prompts/get", params, incoming.accept); err != nil || string(r.Result) != oneResult {
 					t.Errorf("Request() = %+v, %v, want the result", r, err)
 				}
-				if diff := cmp.Diff(tt.want, heard.list()); diff != "" {
+				if diff := cmp.Diff(tt.want, incoming.list()); diff != "" {
 					t.Errorf("on was told by the request (-want +got):\n%s", diff)
 				}
 				if len(peer.list()) != 0 {
@@ -205,7 +205,7 @@ func TestRequestsOfTheServerDuringACall(t *testing.T) {
 		if diff := cmp.Diff(want, asked); diff != "" {
 			t.Errorf("asked (-want +got):\n%s", diff)
 		}
-		if n := len(l.asked.open); n != 0 {
+		if n := len(l.requests.open); n != 0 {
 			t.Errorf("%d requests wait for an answer, want none", n)
 		}
 	})
@@ -215,10 +215,10 @@ func TestRequestsThatCannotBePassedOn(t *testing.T) {
 	overEach(t, "asks-in-odd-ways", func(t *testing.T, s Server) {
 		u := upstreams(t, Limits{}, s)
 		l := linked(t, u, s.Name, Peer{Protocol: older})
-		heard := newTold()
-		r := l.Call(t.Context(), asCall(t, l, `{}`), heard.hear)
-		if len(heard.list()) != 0 || s.Type != TypeHTTP && r.Effect != EffectDone {
-			t.Errorf("Call() = %+v, told %q, want nothing told", r, heard.list())
+		incoming := newTold()
+		r := l.Call(t.Context(), asCall(t, l, `{}`), incoming.accept)
+		if len(incoming.list()) != 0 || s.Type != TypeHTTP && r.Effect != EffectDone {
+			t.Errorf("Call() = %+v, told %q, want nothing told", r, incoming.list())
 		}
 	})
 }
@@ -229,14 +229,14 @@ func TestRequestsThatOutliveTheirCall(t *testing.T) {
 		u := upstreams(t, Limits{}, s)
 		l := linked(t, u, s.Name, Peer{Protocol: older})
 		for range 3 { // also with the same id again
-			heard := newTold()
-			if r := l.Call(t.Context(), asCall(t, l, `{}`), heard.hear); r.Effect != EffectDone || len(heard.list()) != 1 {
-				t.Errorf("Call() = %+v, told %q, want done and the request", r, heard.list())
+			incoming := newTold()
+			if r := l.Call(t.Context(), asCall(t, l, `{}`), incoming.accept); r.Effect != EffectDone || len(incoming.list()) != 1 {
+				t.Errorf("Call() = %+v, told %q, want done and the request", r, incoming.list())
 			}
-			if n := len(l.asked.open); n != 0 {
+			if n := len(l.requests.open); n != 0 {
 				t.Errorf("%d requests wait for an answer, want none", n)
 			}
-			if err := l.Answer(t.Context(), heard.next(t).ID, []byte(`{}`), nil); err != nil {
+			if err := l.Answer(t.Context(), incoming.next(t).ID, []byte(`{}`), nil); err != nil {
 				t.Errorf("Answer() too late = %v, want nothing done", err)
 			}
 		}
@@ -335,7 +335,7 @@ func TestCancelling(t *testing.T) {
 		t.Cleanup(srv.Close)
 		u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL})
 		l := linked(t, u, "s", Peer{Protocol: newer})
-		l.news.Store(true) // without the stream of news
+		l.stream.Store(true) // without the standalone stream
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-arrived; cancel() }()
 		if _, err := l.Request(ctx, "prompts/get", nil, nil); err == nil {
@@ -518,14 +518,14 @@ func TestAMessageIsOneLine(t *testing.T) {
 	l := linked(t, u, "child", Peer{Protocol: older})
 	smuggled := `{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"echo","arguments":{}}}`
 	for _, lineEnd := range []string{"\n", "\r\n", "\r"} {
-		heard := newTold()
+		incoming := newTold()
 		params := `{"name":"a\nb","x":` + lineEnd + smuggled + lineEnd + `}`
-		if r, err := l.Request(t.Context(), "prompts/get", []byte(params), heard.hear); err != nil || string(r.Result) != oneResult {
+		if r, err := l.Request(t.Context(), "prompts/get", []byte(params), incoming.accept); err != nil || string(r.Result) != oneResult {
 			t.Errorf("Request() with %q in its params = %+v, %v, want the result", lineEnd, r, err)
 		}
 		c := asCall(t, l, `{}`)
 		c.Meta = jsontext.Value("{" + lineEnd + `"x":` + lineEnd + smuggled + lineEnd + "}")
-		if r := l.Call(t.Context(), c, heard.hear); r.Effect != EffectDone {
+		if r := l.Call(t.Context(), c, incoming.accept); r.Effect != EffectDone {
 			t.Errorf("Call() with %q in its _meta = %+v, want done", lineEnd, r)
 		}
 	}

@@ -8,10 +8,10 @@ import (
 )
 
 // inboxSize is how many messages of the server may wait for who asked. Then its reader waits, and so does the server. One of
-// more than heavy bytes waits alone, so that what waits is bounded in bytes too.
+// more than largeMessage bytes waits alone, so that what waits is bounded in bytes too.
 const (
-	inboxSize = 64
-	heavy     = 64 << 10
+	inboxSize    = 64
+	largeMessage = 64 << 10
 )
 
 // A duplex is what stdio and SSE have in common: all that the server says comes on one stream, which one goroutine reads.
@@ -27,7 +27,7 @@ type duplex struct {
 func newDuplex(l *Link) duplex { return duplex{l: l, pending: make(map[int64]*query)} }
 
 func (d *duplex) ask(ctx context.Context, q *query) outcome {
-	q.inbox, q.gone = make(chan heard, inboxSize), make(chan struct{})
+	q.inbox, q.gone = make(chan incoming, inboxSize), make(chan struct{})
 	d.mu.Lock()
 	d.pending[q.id] = q
 	d.mu.Unlock()
@@ -44,7 +44,7 @@ func (d *duplex) ask(ctx context.Context, q *query) outcome {
 		select {
 		case h := <-q.inbox:
 			if h.Method == "" {
-				return outcome{heard: h}
+				return outcome{incoming: h}
 			}
 			if h.taken != nil {
 				close(h.taken)
@@ -64,7 +64,7 @@ func (d *duplex) rest(q *query) outcome {
 		select {
 		case h := <-q.inbox:
 			if h.Method == "" {
-				return outcome{heard: h}
+				return outcome{incoming: h}
 			}
 		default:
 			return broken(d.l.fault())
@@ -84,19 +84,19 @@ func (d *duplex) receive(doc []byte) *fault {
 		return d.answer(h)
 	}
 	q := d.owner(h.Message)
-	m, pass, f := d.l.hear(h, q)
+	m, pass, f := d.l.accept(h, q)
 	switch {
 	case f != nil || !pass:
-	case q != nil && len(doc) > heavy:
+	case q != nil && len(doc) > largeMessage:
 		taken := make(chan struct{})
-		d.deliver(q, heard{Message: m, taken: taken})
+		d.deliver(q, incoming{Message: m, taken: taken})
 		select {
 		case <-taken:
 		case <-q.gone:
 		case <-d.l.ctx.Done():
 		}
 	case q != nil:
-		d.deliver(q, heard{Message: m})
+		d.deliver(q, incoming{Message: m})
 	default:
 		d.l.pass(m, nil)
 	}
@@ -104,7 +104,7 @@ func (d *duplex) receive(doc []byte) *fault {
 }
 
 // answer takes a response. One to a request that was given up, or to none, is dropped, and counts as what nobody asked for.
-func (d *duplex) answer(h heard) *fault {
+func (d *duplex) answer(h incoming) *fault {
 	d.mu.Lock()
 	q := d.pending[h.id]
 	delete(d.pending, h.id)
@@ -127,7 +127,7 @@ func (d *duplex) unasked() *fault {
 	return nil
 }
 
-func (d *duplex) deliver(q *query, h heard) {
+func (d *duplex) deliver(q *query, h incoming) {
 	select {
 	case q.inbox <- h:
 	case <-q.gone:

@@ -23,8 +23,8 @@ const (
 	eventBuffer = 16 << 10
 )
 
-// stream reads events up to the answer. What comes behind it is heard beside.
-func (h *httpCarrier) stream(ctx context.Context, span *bound, resp *http.Response, q *query) outcome {
+// stream reads events up to the answer. What comes behind it is incoming beside.
+func (h *httpConn) stream(ctx context.Context, span *bound, resp *http.Response, q *query) outcome {
 	body := &responseBody{ReadCloser: resp.Body}
 	events := newEventReader(body, h.l.frame)
 	o, cut := h.events(ctx, events, q)
@@ -47,7 +47,7 @@ func (h *httpCarrier) stream(ctx context.Context, span *bound, resp *http.Respon
 		rest()
 		return o
 	}
-	span.detach() // who asked has the answer, and its context ends
+	span.detach() // the caller has the answer, and its context ends
 	if !h.l.tasks.run(func() { h.drain(events, span.cut, rest) }) {
 		rest()
 	}
@@ -67,7 +67,7 @@ func (b *responseBody) Read(p []byte) (int, error) {
 }
 
 // events reads up to the answer. If the stream was cut before, it may be worth asking for the rest.
-func (h *httpCarrier) events(ctx context.Context, events *eventReader, q *query) (o outcome, cut bool) {
+func (h *httpConn) events(ctx context.Context, events *eventReader, q *query) (o outcome, cut bool) {
 	for {
 		a, f, err := h.event(events)
 		switch {
@@ -80,9 +80,9 @@ func (h *httpCarrier) events(ctx context.Context, events *eventReader, q *query)
 		case f != nil:
 			return broken(f), false
 		case a.Method == "":
-			return outcome{heard: a, fault: h.ours(a, q)}, false
+			return outcome{incoming: a, fault: h.ours(a, q)}, false
 		}
-		m, pass, f := h.l.hear(a, q)
+		m, pass, f := h.l.accept(a, q)
 		if f != nil {
 			return broken(f), false
 		}
@@ -95,7 +95,7 @@ func (h *httpCarrier) events(ctx context.Context, events *eventReader, q *query)
 // resume asks for the rest of a stream that was cut, if its events have ids, which is what servers of revisions with sessions
 // do to have it asked for (MCP 2025-11-25, transports). That is a GET: the request itself is never sent again. Nil: there is
 // no rest.
-func (h *httpCarrier) resume(ctx context.Context, events *eventReader) *http.Response {
+func (h *httpConn) resume(ctx context.Context, events *eventReader) *http.Response {
 	if h.l.modern || h.session == "" || events.id == "" || h.settled.Load() == nil {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (h *httpCarrier) resume(ctx context.Context, events *eventReader) *http.Res
 	}
 	header := h.streamHeader()
 	header.Set("Last-Event-Id", events.id)
-	resp, err := h.transport.RoundTrip(newRequest(ctx, http.MethodGet, h.road.origin, header, nil, nil))
+	resp, err := h.transport.RoundTrip(newRequest(ctx, http.MethodGet, h.target.origin, header, nil, nil))
 	if err != nil {
 		return nil
 	}
@@ -124,24 +124,24 @@ func (h *httpCarrier) resume(ctx context.Context, events *eventReader) *http.Res
 }
 
 // event reads the next message of a stream.
-func (h *httpCarrier) event(events *eventReader) (heard, *fault, error) {
+func (h *httpConn) event(events *eventReader) (incoming, *fault, error) {
 	for {
 		name, data, err := events.next()
 		if err != nil {
-			return heard{}, nil, err
+			return incoming{}, nil, err
 		}
 		if len(bytes.TrimSpace(data)) > 0 && (name == "" || name == "message") {
 			a, f := h.l.read(data)
 			return a, f, nil
 		}
 		if h.l.tolerate(h.l.u.limits.Unasked) != nil { // an event that holds nothing counts too
-			return heard{}, h.l.fault(), nil
+			return incoming{}, h.l.fault(), nil
 		}
 	}
 }
 
 // drain reads what a stream holds behind the answer. Servers end it, and then the connection can be used again.
-func (h *httpCarrier) drain(events *eventReader, cut, rest func()) {
+func (h *httpConn) drain(events *eventReader, cut, rest func()) {
 	defer rest()
 	timer := time.AfterFunc(drainTime, cut)
 	defer timer.Stop()
@@ -153,7 +153,7 @@ func (h *httpCarrier) drain(events *eventReader, cut, rest func()) {
 		if a.Method == "" {
 			continue // a second answer is none
 		}
-		m, pass, f := h.l.hear(a, nil)
+		m, pass, f := h.l.accept(a, nil)
 		if f != nil {
 			return
 		}
@@ -163,11 +163,11 @@ func (h *httpCarrier) drain(events *eventReader, cut, rest func()) {
 	}
 }
 
-// follow opens the stream of a revision with sessions, and hears it to its end. It reports whether it is worth asking again:
+// follow opens the standalone stream of a revision with sessions, and reads it to its end. It reports whether it is worth asking again:
 // a server that has answered with anything but a stream has none.
-func (h *httpCarrier) follow() (again bool) {
-	resp, err := h.transport.RoundTrip(newRequest(h.l.ctx, http.MethodGet, h.road.origin, h.streamHeader(), nil, nil))
-	h.l.ears.open()
+func (h *httpConn) follow() (again bool) {
+	resp, err := h.transport.RoundTrip(newRequest(h.l.ctx, http.MethodGet, h.target.origin, h.streamHeader(), nil, nil))
+	h.l.opened.set()
 	if err != nil {
 		return true
 	}
@@ -191,7 +191,7 @@ func (h *httpCarrier) follow() (again bool) {
 			h.l.fail(CodeProtocol, "it answered a request on a stream that is not for answers")
 			return false
 		}
-		m, pass, f := h.l.hear(a, nil)
+		m, pass, f := h.l.accept(a, nil)
 		if f != nil {
 			return false
 		}
@@ -201,7 +201,7 @@ func (h *httpCarrier) follow() (again bool) {
 	}
 }
 
-// eventBuffers are kept for the next stream.
+// eventBuffers are reused by the next stream.
 var eventBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, eventBuffer) }}
 
 func newEventReader(src io.Reader, limit int) *eventReader {

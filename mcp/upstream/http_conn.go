@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// idleConns is how many idle connections to one server are kept for all links together.
+	// idleConns bounds the idle connections to one server, for all links together.
 	idleConns = 256
-	// believed is the announced length of a body for which room is made at once; for more, as it comes.
-	believed = 2 << 20
+	// maxPreallocated is the announced length of a body for which room is made at once; for more, as it comes.
+	maxPreallocated = 2 << 20
 )
 
 // A pool is what all links with one server share: its connections. They are kept alive, so that a call costs no handshake.
@@ -29,15 +29,15 @@ const (
 type pool struct {
 	once      sync.Once
 	transport *transport
-	road      road
+	target    httpTarget
 }
 
 func (p *pool) open(s Server) *pool {
 	p.once.Do(func() {
-		p.road = newRoad(s, func(code, format string, args ...any) *fault {
+		p.target = newHTTPTarget(s, func(code, format string, args ...any) *fault {
 			return &fault{code: code, reason: fmt.Sprintf(format, args...)}
 		})
-		t := p.road.transport()
+		t := p.target.transport()
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConns, idleConns
 		p.transport = t
 	})
@@ -51,19 +51,19 @@ func (p *pool) close() {
 	}
 }
 
-// An httpCarrier speaks streamable HTTP: a POST for each message, and the answer in its response.
-type httpCarrier struct {
+// An httpConn speaks streamable HTTP: a POST for each message, and the answer in its response.
+type httpConn struct {
 	l         *Link
 	transport http.RoundTripper
-	road      road // whose refusals end the link
+	target    httpTarget // whose refusals end the link
 
 	base    http.Header                 // on every request
 	settled atomic.Pointer[http.Header] // on every request after the handshake
 	session string                      // the server's session id; empty: it has none, or is not asked yet
 }
 
-func newHTTPCarrier(l *Link) *httpCarrier {
-	h := &httpCarrier{l: l, road: newRoad(l.up.server, l.fail), base: make(http.Header)}
+func newHTTPConn(l *Link) *httpConn {
+	h := &httpConn{l: l, target: newHTTPTarget(l.up.server, l.fail), base: make(http.Header)}
 	h.transport = l.up.pool.open(l.up.server).transport
 	for _, header := range l.up.server.Headers {
 		h.base.Set(header.Name, header.Value)
@@ -75,12 +75,12 @@ func newHTTPCarrier(l *Link) *httpCarrier {
 }
 
 func (l *Link) openHTTP() *fault {
-	l.carrier = newHTTPCarrier(l)
+	l.conn = newHTTPConn(l)
 	return nil
 }
 
 // settle is called after the handshake: from now on every request names the revision and the session.
-func (h *httpCarrier) settle() {
+func (h *httpConn) settle() {
 	header := h.base.Clone()
 	header.Set(protocolHeader, h.l.hello.Protocol)
 	if h.session != "" {
@@ -90,7 +90,7 @@ func (h *httpCarrier) settle() {
 }
 
 // header is what goes with a request; without a query, what goes with every one. It must not be changed.
-func (h *httpCarrier) header(q *query) http.Header {
+func (h *httpConn) header(q *query) http.Header {
 	shared := h.base
 	if settled := h.settled.Load(); settled != nil {
 		shared = *settled
@@ -115,7 +115,7 @@ func (h *httpCarrier) header(q *query) http.Header {
 }
 
 // streamHeader is what goes with the request for a stream.
-func (h *httpCarrier) streamHeader() http.Header {
+func (h *httpConn) streamHeader() http.Header {
 	header := h.header(nil).Clone()
 	header.Set("Accept", "text/event-stream")
 	header.Del("Content-Type")
@@ -123,7 +123,7 @@ func (h *httpCarrier) streamHeader() http.Header {
 }
 
 // bound is the time that an HTTP request has: to the end of ctx, or of the link.
-func (h *httpCarrier) bound(ctx context.Context) *bound {
+func (h *httpConn) bound(ctx context.Context) *bound {
 	b := new(bound)
 	b.ctx, b.cut = context.WithCancel(h.l.ctx)
 	b.detach = context.AfterFunc(ctx, b.cut)
@@ -142,12 +142,12 @@ func (b *bound) release() {
 	b.cut()
 }
 
-func (h *httpCarrier) ask(ctx context.Context, q *query) outcome {
+func (h *httpConn) ask(ctx context.Context, q *query) outcome {
 	if f := h.l.leave(q.frame, q.permit); f != nil {
 		return broken(f)
 	}
 	span := h.bound(ctx)
-	resp, err := h.transport.RoundTrip(newRequest(span.ctx, http.MethodPost, h.road.origin, h.header(q), q.frame, q.permit))
+	resp, err := h.transport.RoundTrip(newRequest(span.ctx, http.MethodPost, h.target.origin, h.header(q), q.frame, q.permit))
 	if err != nil {
 		span.release()
 		return broken(h.trouble(ctx, err))
@@ -158,7 +158,7 @@ func (h *httpCarrier) ask(ctx context.Context, q *query) outcome {
 	var f *fault
 	content := resp.Header.Get("Content-Type")
 	switch media := mediaType(content); {
-	case redirect(resp.StatusCode) && q.method == methodListen: // it costs nothing but the news
+	case redirect(resp.StatusCode) && q.method == methodListen: // only the stream is missing
 		f = &fault{code: CodeRedirect, reason: httpReason(resp.StatusCode)}
 	case redirect(resp.StatusCode):
 		f = h.l.fail(CodeRedirect, "it answered with HTTP status %d, a redirect", resp.StatusCode)
@@ -194,11 +194,11 @@ func mediaType(content string) string {
 }
 
 // refused is the outcome of a response without success: the server's error, if there is one to this request, else the status.
-func (h *httpCarrier) refused(resp *http.Response, q *query) outcome {
+func (h *httpConn) refused(resp *http.Response, q *query) outcome {
 	content, err := io.ReadAll(io.LimitReader(resp.Body, maxHTTPError))
 	if err == nil {
-		if a, err := readHeard(content); err == nil && a.failed != nil && a.id == q.id {
-			return outcome{heard: a, status: resp.StatusCode}
+		if a, err := readIncoming(content); err == nil && a.failed != nil && a.id == q.id {
+			return outcome{incoming: a, status: resp.StatusCode}
 		}
 	}
 	f := &fault{code: CodeUnreachable, reason: httpReason(resp.StatusCode)}
@@ -209,7 +209,7 @@ func (h *httpCarrier) refused(resp *http.Response, q *query) outcome {
 }
 
 // whole reads an answer that is the whole body.
-func (h *httpCarrier) whole(ctx context.Context, resp *http.Response, q *query) outcome {
+func (h *httpConn) whole(ctx context.Context, resp *http.Response, q *query) outcome {
 	doc, err := h.readBody(resp)
 	switch {
 	case isTooLong(err):
@@ -221,16 +221,16 @@ func (h *httpCarrier) whole(ctx context.Context, resp *http.Response, q *query) 
 	if f == nil {
 		f = h.ours(a, q)
 	}
-	return outcome{heard: a, fault: f}
+	return outcome{incoming: a, fault: f}
 }
 
 // readBody reads a body of at most the size of a message.
-func (h *httpCarrier) readBody(resp *http.Response) ([]byte, error) {
+func (h *httpConn) readBody(resp *http.Response) ([]byte, error) {
 	n := resp.ContentLength
 	if n > int64(h.l.frame) {
 		return nil, bufio.ErrTooLong
 	}
-	if n > 0 && n <= believed {
+	if n > 0 && n <= maxPreallocated {
 		doc := make([]byte, n)
 		_, err := io.ReadFull(resp.Body, doc)
 		return doc, err
@@ -243,7 +243,7 @@ func (h *httpCarrier) readBody(resp *http.Response) ([]byte, error) {
 }
 
 // ours holds a message in the place of an answer to the request that it came for.
-func (h *httpCarrier) ours(a heard, q *query) *fault {
+func (h *httpConn) ours(a incoming, q *query) *fault {
 	switch {
 	case a.Method != "":
 		return h.l.fail(CodeProtocol, "it sent a request in place of the answer")
@@ -253,12 +253,12 @@ func (h *httpCarrier) ours(a heard, q *query) *fault {
 	return nil
 }
 
-func (h *httpCarrier) tooLarge() outcome {
+func (h *httpConn) tooLarge() outcome {
 	return outcome{large: true, fault: &fault{code: codeFrame, reason: fmt.Sprintf("it sent a message of more than %d bytes", h.l.frame)}}
 }
 
 // tell sends what is only accepted.
-func (h *httpCarrier) tell(ctx context.Context, frame []byte) *fault {
+func (h *httpConn) tell(ctx context.Context, frame []byte) *fault {
 	if f := h.l.leave(frame, nil); f != nil {
 		return f
 	}
@@ -272,7 +272,7 @@ func (h *httpCarrier) tell(ctx context.Context, frame []byte) *fault {
 			header.Set(methodHeader, method)
 		}
 	}
-	resp, err := h.transport.RoundTrip(newRequest(span.ctx, http.MethodPost, h.road.origin, header, frame, nil))
+	resp, err := h.transport.RoundTrip(newRequest(span.ctx, http.MethodPost, h.target.origin, header, frame, nil))
 	if err != nil {
 		return h.trouble(ctx, err)
 	}
@@ -290,7 +290,7 @@ func (h *httpCarrier) tell(ctx context.Context, frame []byte) *fault {
 }
 
 // trouble is why there is no response, or not the whole of one.
-func (h *httpCarrier) trouble(ctx context.Context, err error) *fault {
+func (h *httpConn) trouble(ctx context.Context, err error) *fault {
 	if f := h.l.fault(); f != nil {
 		return f
 	}
@@ -309,14 +309,14 @@ func (h *httpCarrier) trouble(ctx context.Context, err error) *fault {
 }
 
 // close ends the session with the server, if it has one.
-func (h *httpCarrier) close(polite bool) {
+func (h *httpConn) close(polite bool) {
 	h.l.tasks.end() // a server may answer the good-bye only when nobody listens any more
 	if !polite || h.settled.Load() == nil || h.session == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
-	resp, err := h.transport.RoundTrip(newRequest(ctx, http.MethodDelete, h.road.origin, h.header(nil), nil, nil))
+	resp, err := h.transport.RoundTrip(newRequest(ctx, http.MethodDelete, h.target.origin, h.header(nil), nil, nil))
 	if err != nil {
 		return
 	}

@@ -349,7 +349,7 @@ func TestAQuestionThatIsWithdrawnBeforeItIsPassedOn(t *testing.T) {
 // What is asked leaves nothing behind, whichever way it ends.
 func TestQuestionsLeaveNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a asked
+		var a serverRequests
 		own, other := &query{}, &query{}
 		begun := time.Now()
 		ctx, c := deadline.New(t.Context(), deadline.Limits{Idle: time.Hour, Total: 24 * time.Hour})

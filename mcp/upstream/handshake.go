@@ -13,14 +13,13 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// maxCapabilities is how many bytes of capabilities a server may have: they are kept as long as the link.
+// maxCapabilities bounds the capabilities of a server in bytes. They stay in memory as long as the link.
 const maxCapabilities = 64 << 10
 
 // newestLegacy is the last revision with a handshake.
 const newestLegacy = "2025-11-25"
 
-// What is known of a server's revisions from the links before: it is asked in the way that worked, and in the other if that
-// does not work any more.
+// What earlier links have found out about a server's revisions. A new link begins with the handshake that worked.
 const (
 	eraUnknown int32 = iota
 	eraLegacy        // it takes initialize; server/discover it has refused
@@ -30,9 +29,9 @@ const (
 // A greeting is what a server's answer to the handshake comes to.
 type greeting struct {
 	fault *fault
-	// refused: the server has answered, but not with what was asked for. The other way of shaking hands may work.
+	// refused: the server has answered, but not with a handshake. The other handshake may work.
 	refused bool
-	sure    bool // the refusal says something of the server's revisions, and not of who asks, or of its load
+	sure    bool // the refusal is about the server's revisions, not about credentials or load
 	speaks  bool // the refusal says that the server speaks the revision that it refused
 }
 
@@ -40,9 +39,9 @@ var greeted = greeting{}
 
 // greet shakes hands in the peer's kind of revision, or, if the server does not speak that, in the other.
 func (l *Link) greet(ctx context.Context) *fault {
-	ways := []struct {
+	handshakes := []struct {
 		greet func(context.Context) greeting
-		era   int32 // what it says of the server if only this way works
+		era   int32 // of a server that takes only this handshake
 	}{{l.initialize, eraLegacy}, {l.discover, eraModern}}
 	if l.up.server.Type == TypeSSE { // a transport of 2024
 		return l.initialize(ctx).fault
@@ -56,23 +55,23 @@ func (l *Link) greet(ctx context.Context) *fault {
 		known = wanted
 	}
 	if known == eraModern {
-		slices.Reverse(ways)
+		slices.Reverse(handshakes)
 	}
-	first := ways[0].greet(ctx)
+	first := handshakes[0].greet(ctx)
 	if !first.refused {
 		return first.fault
 	}
-	second := ways[1].greet(ctx)
+	second := handshakes[1].greet(ctx)
 	switch {
 	case second.fault == nil:
 		if first.sure {
-			l.up.era.Store(ways[1].era)
+			l.up.era.Store(handshakes[1].era)
 		}
 		return nil
 	case second.refused:
 		// What the server says to initialize is the better account: it is the handshake that every server knows.
 		f := second.fault
-		if ways[0].era == eraLegacy {
+		if handshakes[0].era == eraLegacy {
 			f = first.fault
 		}
 		return l.over(f)
@@ -142,7 +141,7 @@ func (l *Link) initialize(ctx context.Context) greeting {
 		return greeting{fault: l.fail(CodeProtocol, "its answer to %s is not usable: %v", methodInitialize, err)}
 	}
 	l.settle(s, false)
-	if f := l.carrier.tell(ctx, wire.Call(nil, nil, noteInitialized, nil)); f != nil {
+	if f := l.conn.tell(ctx, wire.Call(nil, nil, noteInitialized, nil)); f != nil {
 		return greeting{fault: l.over(f)}
 	}
 	return greeted
@@ -150,10 +149,10 @@ func (l *Link) initialize(ctx context.Context) greeting {
 
 // discover shakes hands as from 2026-07-28 on.
 func (l *Link) discover(ctx context.Context) greeting {
-	params := append([]byte(`{"_meta":{`), l.hopMembers(statelessProtocol)...)
+	params := append([]byte(`{"_meta":{`), l.requestMeta(statelessProtocol)...)
 	params = append(params, "}}"...)
 	result, g := l.handshake(ctx, methodDiscover, params)
-	if g.speaks { // servers of several versions may stand behind one address: they are asked once more before another way is tried
+	if g.speaks { // several server versions may share one address: ask once more before trying the other handshake
 		result, g = l.handshake(ctx, methodDiscover, params)
 	}
 	if g.fault != nil {
@@ -183,8 +182,8 @@ func speaksStateless(failed *RPCError) bool {
 	return err == nil && slices.Contains(supported, statelessProtocol)
 }
 
-// said is what is kept of a server's answer to the handshake.
-type said struct {
+// A serverHello is what is kept of a server's answer to the handshake.
+type serverHello struct {
 	protocol     string
 	versions     []string
 	capabilities jsontext.Value
@@ -192,7 +191,7 @@ type said struct {
 }
 
 // readWelcome reads the result of initialize or of server/discover. Instructions and everything else end here.
-func readWelcome(result []byte) (s said, err error) {
+func readWelcome(result []byte) (s serverHello, err error) {
 	var versions, meta jsontext.Value
 	err = members(result, func(name string, value jsontext.Value) (err error) {
 		switch name {
@@ -250,17 +249,17 @@ func texts(value jsontext.Value) (out []string, err error) {
 }
 
 // settle ends the handshake.
-func (l *Link) settle(s said, modern bool) {
+func (l *Link) settle(s serverHello, modern bool) {
 	l.hello.Protocol, l.hello.Capabilities, l.modern = s.protocol, s.capabilities, modern
 	if l.hello.Capabilities == nil {
 		l.hello.Capabilities = jsontext.Value("{}")
 	}
 	l.hello.Server = Info{Name: l.claim(s.info, "name"), Version: l.claim(s.info, "version")}
 	if modern {
-		l.hop = l.hopMembers(s.protocol)
+		l.ownMeta = l.requestMeta(s.protocol)
 	}
 	l.announced()
-	if h, ok := l.carrier.(*httpCarrier); ok {
+	if h, ok := l.conn.(*httpConn); ok {
 		h.settle()
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-func TestReadHeard(t *testing.T) {
+func TestReadIncoming(t *testing.T) {
 	tests := []struct {
 		name, doc string
 		ok        bool
@@ -43,20 +43,20 @@ func TestReadHeard(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := readHeard([]byte(tt.doc)); (err == nil) != tt.ok {
-				t.Errorf("readHeard(%s) = %v, want ok = %t", tt.doc, err, tt.ok)
+			if _, err := readIncoming([]byte(tt.doc)); (err == nil) != tt.ok {
+				t.Errorf("readIncoming(%s) = %v, want ok = %t", tt.doc, err, tt.ok)
 			}
 		})
 	}
 }
 
-// FuzzReadHeard holds the strict reading to the SDK's: of what it lets pass, both see the same message.
-func FuzzReadHeard(f *testing.F) {
+// FuzzReadIncoming holds the strict reading to the SDK's: of what it lets pass, both see the same message.
+func FuzzReadIncoming(f *testing.F) {
 	for _, seed := range seeds(f, "messages") {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		h, err := readHeard(doc)
+		h, err := readIncoming(doc)
 		if err != nil {
 			return
 		}

@@ -210,7 +210,7 @@ func TestALengthThatIsClaimed(t *testing.T) {
 		{1 << 50, CodeResult, EffectDone},
 		{int64(Limits{ResultBytes: DefaultResultBytes, CatalogBytes: DefaultCatalogBytes}.frame()) + 1, CodeResult, EffectDone},
 		{int64(Limits{ResultBytes: DefaultResultBytes, CatalogBytes: DefaultCatalogBytes}.frame()), CodeUnreachable, EffectUnknown},
-		{believed, CodeUnreachable, EffectUnknown},
+		{maxPreallocated, CodeUnreachable, EffectUnknown},
 	} {
 		inner := serveScript(t, honest, false)
 		srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -231,7 +231,7 @@ func TestALengthThatIsClaimed(t *testing.T) {
 		if r.Code != tt.code || r.Effect != tt.effect {
 			t.Errorf("Call() answered with a length of %d = %+v, want %s, %s", tt.length, r, tt.code, tt.effect)
 		}
-		if used := allocated() - before; used > 2*believed {
+		if used := allocated() - before; used > 2*maxPreallocated {
 			t.Errorf("%d bytes were allocated for a length of %d", used, tt.length)
 		}
 	}
