@@ -45,6 +45,7 @@ var neighbours = map[string][]string{
 	"loopback":    {},
 	"mcp/toy":     {"config", "policy/canonical"},
 	"mcp":         {"deadline", "loopback", "mcp", "policy", "web"},
+	"runner":      {"config", "deadline", "llm", "mcp", "policy", "present", "states", "traces", "web"},
 	"traces":      {"deadline", "fsm", "loopback", "policy", "present", "states", "web"},
 	"web":         {},
 	"fsm/fsmtest": {"fsm"},

@@ -103,7 +103,7 @@ func open(w world, o *options) (*app, error) {
 		return nil, err
 	}
 	a.secrets = secret.New(resolved.Secrets)
-	if err := a.complete(resolved.LLMKey); err != nil {
+	if a.planner, a.summary, err = llm.Configured(&a.bundle.Content().Planner, resolved.LLMKey, a.secrets); err != nil {
 		return nil, err
 	}
 	for _, s := range resolved.Servers {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -113,6 +114,45 @@ func (h *hall) pgfsm(ctx context.Context, out io.Writer, args ...string) (code i
 		getenv: func(name string) (string, bool) { return h.alice, name == tokenVariable },
 	})
 	return code, stderr.String()
+}
+
+// decides has calls held, and Alice say about each what she says. The ids are in order.
+func (h *hall) decides(n int, approve bool) (ids []string) {
+	h.t.Helper()
+	h.with(time.Now, func(l *ledger.Ledger) error {
+		alice, err := l.Authenticate(context.Background(), h.alice)
+		if err != nil {
+			return err
+		}
+		errs := make([]error, n)
+		var wg sync.WaitGroup
+		for i := range n {
+			id, err := uuid.NewV7()
+			if err != nil {
+				return err
+			}
+			ids = append(ids, id.String())
+			wg.Go(func() { errs[i] = h.decide(l, id.String(), alice, approve) })
+		}
+		wg.Wait()
+		return errors.Join(errs...)
+	})
+	return ids
+}
+
+func (h *hall) decide(l *ledger.Ledger, id string, by ledger.Caller, approve bool) error {
+	r := states.Request{
+		Actor: statestest.Actor, At: now(), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
+	}
+	run := states.NewRun(id, r, statestest.MustBundle(heldContent(), nil))
+	rec := l.Begin(traces.NewHeader(h.machine, run), run)
+	defer rec.Abandon()
+	if _, err := h.machine.Advance(context.Background(), run, rec.Door(statestest.NewWorld().Door()), rec); err != nil {
+		return err
+	}
+	v := ledger.Ballot{Run: id, Binding: run.Held().Binding, By: by, Approve: approve, Reason: "as decided"}
+	_, err := l.Vote(context.Background(), v)
+	return err
 }
 
 // list says when there is more than it lists.

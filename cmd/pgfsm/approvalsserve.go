@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 
@@ -12,6 +12,7 @@ import (
 	"pgfsm/config"
 	"pgfsm/loopback"
 	"pgfsm/policy/visible"
+	"pgfsm/runner"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/hooks"
 )
@@ -53,10 +54,9 @@ recorded as such. Exit codes: 0 ended as asked, 2 could not.`,
 	return cmd
 }
 
-// serve opens everything, serves until ctx is done, and closes it in the order in which it depends on each other.
+// serve opens everything, serves until ctx is done, and closes it in the reverse order.
 func (o *serveOptions) serve(ctx context.Context, w world) (err error) {
-	w.stderr = &shared{to: w.stderr} // many speak at once
-	say := func(line string) { fmt.Fprintf(w.stderr, "pgfsm: %s\n", visible.Text(line)) }
+	w.stderr = &sharedWriter{to: w.stderr}
 	told, err := o.hooks(w)
 	if err != nil {
 		return err
@@ -74,22 +74,33 @@ func (o *serveOptions) serve(ctx context.Context, w world) (err error) {
 	if err := l.verifyOpen(ctx); err != nil {
 		return err
 	}
-	var a *app
+	parts := runner.Options{Ledger: l.Ledger, Report: w.warn}
 	if !o.noResume {
-		if a, err = open(w, &options{config: o.config}); err != nil {
+		a, err := open(w, &options{config: o.config})
+		if err != nil {
 			return err
 		}
 		defer func() {
 			if closing := a.close(); closing != nil {
-				say("warning: " + closing.Error())
+				w.warn("warning: " + closing.Error())
 			}
 		}()
+		if err := a.start(ctx); err != nil {
+			return err
+		}
+		parts = a.runnerOptions(l)
 	}
-	k, err := newWorker(l, a, say)
+	return o.decide(ctx, w, on, l, parts, told)
+}
+
+// decide serves the approvals API, beside the worker and the web hooks.
+func (o *serveOptions) decide(ctx context.Context, w world, on net.Listener, l *openedLedger, parts runner.Options, told []hooks.Hook) error {
+	r, err := runner.New(parts)
 	if err != nil {
 		return err
 	}
-	sender, err := hooks.New(l.store, hooks.Options{Hooks: told, Log: say})
+	worker := runner.NewWorker(r)
+	sender, err := hooks.New(l.store, hooks.Options{Hooks: told, Log: w.warn})
 	if err != nil {
 		return err
 	}
@@ -99,12 +110,12 @@ func (o *serveOptions) serve(ctx context.Context, w world) (err error) {
 		}
 	}
 	handler := api.New(api.Options{
-		Ledger: l.Ledger, Hosts: slices.Concat(loopback.Hosts(on), o.hosts), Voted: k.wake, Ready: k.ready, Result: results{k.replayer}.of,
-		Log: say,
+		Ledger: l.Ledger, Hosts: slices.Concat(loopback.Hosts(on), o.hosts), Voted: worker.Wake, Ready: worker.Ready, Result: r.CallResult,
+		Log: w.warn,
 	})
 	within, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
-	all.Go(func() { k.run(within) })
+	all.Go(func() { worker.Run(within) })
 	all.Go(func() { sender.Run(within) })
 	fmt.Fprintf(w.stdout, "http://%s\n", on.Addr())
 	err = api.Serve(within, on, handler)
@@ -152,6 +163,3 @@ func hookEvents(h config.Hook) (kinds []string) {
 	}
 	return kinds
 }
-
-// errStopping is why the runs that are under way are cut off.
-var errStopping = errors.New("the service is ending")

@@ -6,14 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
-	"pgfsm/deadline"
 	"pgfsm/eval/endtoend"
 	"pgfsm/llm"
 	"pgfsm/policy"
+	"pgfsm/runner"
 	"pgfsm/states"
-	"pgfsm/traces"
 )
 
 // desk is what one agent works one case with: servers that nobody else uses, where they are the demo's, and a model.
@@ -118,34 +115,23 @@ func (d *desk) closed(side endtoend.Side) endtoend.Side {
 	return side
 }
 
-// advance is execute without a task, a ledger and printing, and with a clock and a meter.
+// advance takes a case through pgfsm, with a clock and a meter.
 func (d *desk) advance(ctx context.Context, c *endtoend.Case) endtoend.Side {
-	d.planner, d.summary = d.meter.Planner(d.planner), d.meter.Summarizer(d.summary)
-	ctx, cancel := deadline.Within(ctx, time.Duration(d.bundle.Limits().RunTimeout)*time.Millisecond)
-	defer cancel()
 	side := endtoend.Side{Outcome: endtoend.Unended, Calls: []endtoend.Call{}}
-	begin := time.Now()
-	id, err := uuid.NewV7()
-	if err != nil {
-		side.Reason = err.Error()
-		return side
-	}
-	run := states.NewRun(id.String(), states.Request{Actor: actor(), At: now(), Kind: states.KindAsk, Text: []byte(c.Request)}, d.bundle)
-	side.RunID = run.ID()
-	rec, err := traces.Create(d.tracesDir, traces.NewHeader(d.machine, run), now)
+	o := d.runnerOptions(nil)
+	o.Planner, o.Summarizer = d.meter.Planner(d.planner), d.meter.Summarizer(d.summary)
+	r, err := runner.New(o)
 	if err != nil {
 		side.Reason = d.oneline(err)
 		return side
 	}
-	outcome, err := d.machine.Advance(ctx, run, d.door(run), rec)
-	if err == nil {
-		_, side.Head, err = rec.Finish(outcome)
-	}
-	if err != nil {
-		err = errors.Join(err, rec.Abandon())
-	}
+	begin := time.Now()
+	got, err := r.Run(ctx, runner.Request{Actor: actor(), Kind: states.KindAsk, Text: []byte(c.Request)}, nil)
 	side.Micros, side.Tokens = time.Since(begin).Microseconds(), d.meter.Tokens()
-	ended(&side, run, outcome)
+	if got.Run != nil {
+		side.RunID, side.Head = got.Run.ID(), got.Head
+		ended(&side, got.Run, got.Outcome)
+	}
 	if err != nil {
 		side.Outcome, side.Reason = endtoend.Unended, d.oneline(err)
 	}

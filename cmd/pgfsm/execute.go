@@ -4,80 +4,121 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"path/filepath"
 	"time"
 
-	"github.com/google/uuid"
-
-	"pgfsm/deadline"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
+	"pgfsm/runner"
 	"pgfsm/states"
 	"pgfsm/traces"
+	"pgfsm/traces/ledger"
 )
 
 // now is the form of every time that is recorded.
 func now() string { return time.Now().UTC().Format(policy.TimeForm) }
 
-// execute takes one request through the machine, records it and prints what came of it.
-func (a *app) execute(ctx context.Context, kind string, text []byte, o *runOptions) error {
-	if a.loaded.Ledger != "" {
-		return a.executeLedgered(ctx, kind, text, o)
+// runnerOptions are the parts of the app that a runner works with. The ledger may be nil.
+func (a *app) runnerOptions(l *openedLedger) runner.Options {
+	o := runner.Options{
+		Bundle: a.bundle, Upstreams: a.upstreams, Planner: a.planner, Summarizer: a.summary, Secrets: a.secrets,
+		Serve: a.loaded.Serve, TracesDir: a.tracesDir, Report: a.w.warn,
 	}
-	if o.wait > 0 {
+	if l != nil {
+		o.Ledger = l.Ledger
+	}
+	return o
+}
+
+// withRunner opens the ledger, if the configuration names one, ends left-over runs, calls do, and closes the ledger.
+func (a *app) withRunner(ctx context.Context, do func(*runner.Runner, *openedLedger) error) error {
+	if err := a.start(ctx); err != nil {
+		return err
+	}
+	var l *openedLedger
+	if a.loaded.Ledger != "" {
+		var err error
+		if l, err = openLedger(a.w, "", sqlitePrefix+a.loaded.Ledger, toWrite); err != nil {
+			return err
+		}
+	}
+	r, err := runner.New(a.runnerOptions(l))
+	if err == nil {
+		r.Recover(ctx)
+		err = do(r, l)
+	}
+	if l != nil {
+		return closing(a.w, l, err)
+	}
+	return err
+}
+
+// execute takes one request through the machine and prints the result.
+func (a *app) execute(ctx context.Context, kind string, text []byte, o *runOptions) error {
+	if o.wait > 0 && a.loaded.Ledger == "" {
 		return errors.New("--wait needs a ledger, in which people can decide: name one in the configuration, as in ledger: \"sqlite:pgfsm.db\"")
 	}
-	ctx, cancel := deadline.Within(ctx, time.Duration(a.bundle.Limits().RunTimeout)*time.Millisecond)
-	defer cancel()
-	task, err := a.take(ctx, o.task)
-	if err != nil {
-		return err
-	}
-	defer a.release(task)
-	id, err := uuid.NewV7()
-	if err != nil {
-		return err
-	}
-	request := states.Request{Actor: actor(), At: now(), Kind: kind, Text: text}
-	if task != nil {
-		request.Task = task.Task()
-	}
-	run := states.NewRun(id.String(), request, a.bundle)
-	rec, err := traces.Create(a.tracesDir, traces.NewHeader(a.machine, run), now)
-	if err != nil {
-		return err
-	}
-	a.recoverRuns()
-	return a.record(ctx, run, rec, task, o.json)
+	return a.withRunner(ctx, func(r *runner.Runner, l *openedLedger) error {
+		actor, err := a.requester(ctx, l)
+		if err != nil {
+			return err
+		}
+		k := newInk(a.w)
+		got, err := r.Run(ctx, runner.Request{Actor: actor, Kind: kind, Text: text, Task: o.task}, a.watch(k, o.json))
+		if err != nil {
+			return a.stopped(got, err, o.json)
+		}
+		if o.wait > 0 && got.Outcome.Type == states.TypePending {
+			return a.await(ctx, r, got, k, o)
+		}
+		return a.print(k, got, o.json)
+	})
 }
 
-// record takes the run through the machine.
-func (a *app) record(ctx context.Context, run *states.Run, rec *traces.Recorder, task *traces.TaskFile, asJSON bool) error {
-	var keep states.Recorder = rec
-	if task != nil {
-		keep = task.Recorder(run, rec)
+// requester is the name that the token of the environment stands for; without a token, the user of the operating system.
+func (a *app) requester(ctx context.Context, l *openedLedger) (string, error) {
+	if l == nil || a.w.env(tokenVariable) == "" {
+		return actor(), nil
 	}
-	k := newInk(a.w)
-	if !asJSON {
-		keep = &stagePrinter{Recorder: keep, out: a.w.stdout, ink: k, run: run}
-	}
-	outcome, err := a.machine.Advance(ctx, run, a.door(run), keep)
+	who, err := caller(ctx, a.w, l, ledger.ActCall)
 	if err != nil {
-		return a.unrecorded(run, errors.Join(err, rec.Abandon()), asJSON)
+		return "", fmt.Errorf("%s: %w; unset it to ask as %s", tokenVariable, err, actor())
 	}
-	path, head, err := rec.Finish(outcome)
-	if err != nil {
-		return a.unrecorded(run, fmt.Errorf("the trace cannot be finished: %w", errors.Join(err, rec.Abandon())), asJSON)
-	}
-	return a.print(k, newDocument(run, outcome, kept{trace: path}, head), outcome, asJSON)
+	return who.Name, nil
 }
 
-func (a *app) printAnswer(k ink, doc document) {
-	printAnswer(a.w.stdout, k, doc, situation{config: a.flag})
+// await waits for the decision about a held run, and prints how it ended.
+func (a *app) await(ctx context.Context, r *runner.Runner, held runner.Result, k ink, o *runOptions) error {
+	if !o.json {
+		printAnswer(a.w.stdout, k, a.document(held), situation{config: a.flag, awaited: true})
+		fmt.Fprintf(a.w.stdout, "\nwaiting up to %s for the decision\n", o.wait)
+	}
+	got, err := r.Await(ctx, held.Run.ID(), o.wait, a.watch(k, o.json))
+	switch {
+	case err == nil:
+		return a.print(k, got, o.json)
+	case errors.Is(err, runner.ErrWaiting):
+		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s is not decided yet, or another process has it; it stays in the ledger\n", held.Run.ID())
+		if o.json {
+			return a.print(k, held, true)
+		}
+		return exit(exitPending)
+	}
+	return a.stopped(got, err, o.json)
 }
 
-// print shows what came of a run, and says it as an exit code.
-func (a *app) print(k ink, doc document, o states.Outcome, asJSON bool) error {
+// document is the --json form of a result.
+func (a *app) document(got runner.Result) document {
+	where := kept{ledger: a.loaded.Ledger}
+	if where.ledger == "" {
+		where.trace = filepath.Join(a.tracesDir, traces.Name(got.Run.ID()))
+	}
+	return newDocument(got.Run, got.Outcome, where, got.Head)
+}
+
+// print shows how a run ended, and returns it as an exit code.
+func (a *app) print(k ink, got runner.Result, asJSON bool) error {
+	doc := a.document(got)
 	if asJSON {
 		if err := printJSON(a.w.stdout, doc); err != nil {
 			return err
@@ -85,34 +126,19 @@ func (a *app) print(k ink, doc document, o states.Outcome, asJSON bool) error {
 	} else {
 		a.printAnswer(k, doc)
 	}
-	return exit(exitCode(o))
+	return exit(exitCode(got.Outcome))
 }
 
-// take makes the run one of a task, if one is named, and waits for the task's other runs.
-func (a *app) take(ctx context.Context, id string) (*traces.TaskFile, error) {
-	if id == "" {
-		return nil, nil
-	}
-	return traces.OpenTask(ctx, a.tracesDir, id, func() {
-		fmt.Fprintf(a.w.stderr, "pgfsm: another run of the task %s is under way; waiting for it\n", visible.Text(id))
-	})
+func (a *app) printAnswer(k ink, doc document) {
+	printAnswer(a.w.stdout, k, doc, situation{config: a.flag})
 }
 
-func (a *app) release(task *traces.TaskFile) {
-	if task == nil {
-		return
+// stopped says how far a run came that was not recorded to its end: its call may have been made.
+func (a *app) stopped(got runner.Result, cause error, asJSON bool) error {
+	if got.Outcome.Type == "" {
+		return cause
 	}
-	if err := task.Close(); err != nil {
-		fmt.Fprintf(a.w.stderr, "pgfsm: warning: the task is not let go: %s\n", visible.Text(err.Error()))
-	}
-}
-
-// unrecorded says how a run stands whose record cannot be kept. Nothing more is done, but a call may have been made, and
-// whoever asked must not have to guess.
-func (a *app) unrecorded(run *states.Run, cause error, asJSON bool) error {
-	o := run.Outcome()
-	o.Type, o.Code, o.Gate, o.Reason = states.TypeFailed, policy.CodeRecordFailed, policy.GateRun, cause.Error()
-	doc := newDocument(run, o, kept{ledger: a.loaded.Ledger}, "")
+	doc := newDocument(got.Run, got.Outcome, kept{ledger: a.loaded.Ledger}, "")
 	if !asJSON {
 		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s stopped at %s, effect: %s\n", doc.RunID, doc.State, doc.Effect)
 		return cause
@@ -123,20 +149,5 @@ func (a *app) unrecorded(run *states.Run, cause error, asJSON bool) error {
 	return exit(exitCould)
 }
 
-// recoverRuns ends what processes that are gone left behind.
-func (a *app) recoverRuns() {
-	ended, err := traces.NewReplayer(a.machine, nil).Recover(a.tracesDir, now)
-	if err != nil {
-		fmt.Fprintf(a.w.stderr, "pgfsm: left-over runs in %s cannot be looked at: %s\n",
-			visible.Text(a.tracesDir), visible.Text(err.Error()))
-	}
-	for _, r := range ended {
-		if r.Err != nil {
-			fmt.Fprintf(a.w.stderr, "pgfsm: %s was left over and cannot be ended: %s\n",
-				visible.Text(r.Partial), visible.Text(r.Err.Error()))
-			continue
-		}
-		fmt.Fprintf(a.w.stderr, "pgfsm: a left-over run ended as %s: %s\n",
-			visible.Text(strings.TrimSpace(r.Outcome.State+" "+string(r.Outcome.Code))), visible.Text(r.Trace))
-	}
-}
+// warn prints a line for the operator.
+func (w world) warn(line string) { fmt.Fprintf(w.stderr, "pgfsm: %s\n", visible.Text(line)) }

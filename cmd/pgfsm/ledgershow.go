@@ -9,6 +9,8 @@ import (
 
 	"pgfsm/policy/visible"
 	"pgfsm/present"
+	"pgfsm/runner"
+	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )
 
@@ -23,12 +25,12 @@ func newLedgerShow(w world, f *ledgerFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.view(cmd.Context(), w, func(r ledger.Reader) error { return showRun(cmd.Context(), w, r, results{p}, args[0], f.json) })
+			return f.view(cmd.Context(), w, func(r ledger.Reader) error { return showRun(cmd.Context(), w, r, p, args[0], f.json) })
 		},
 	}
 }
 
-func showRun(ctx context.Context, w world, r ledger.Reader, made results, run string, asJSON bool) error {
+func showRun(ctx context.Context, w world, r ledger.Reader, p *traces.Replayer, run string, asJSON bool) error {
 	q, err := r.Request(run)
 	if err != nil {
 		return noRun(run, err)
@@ -37,7 +39,7 @@ func showRun(ctx context.Context, w world, r ledger.Reader, made results, run st
 	if err != nil {
 		return err
 	}
-	result, note, err := made.of(ctx, r, &q)
+	result, note, err := runner.CallResult(ctx, r, p, &q)
 	if err != nil {
 		note = "the result cannot be shown: " + err.Error()
 	}

@@ -283,6 +283,6 @@ func (a *app) asker(ctx context.Context, given string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name, err := a.asks(ctx, l)
+	name, err := a.requester(ctx, l)
 	return name, closing(a.w, l, err)
 }

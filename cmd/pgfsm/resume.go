@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy/visible"
-	"pgfsm/states"
+	"pgfsm/runner"
 	"pgfsm/traces/ledger"
 )
 
@@ -32,11 +32,11 @@ Exit code: the worst of all; 3 if nobody has decided yet.`,
 				if a.loaded.Ledger == "" {
 					return errors.New("the configuration names no ledger, so no run waits: add `ledger: \"sqlite:pgfsm.db\"`")
 				}
-				return a.withLedger(cmd.Context(), func(l *openedLedger) error {
+				return a.withRunner(cmd.Context(), func(r *runner.Runner, _ *openedLedger) error {
 					if len(args) == 1 {
-						return a.resumeOne(cmd.Context(), l, args[0], o.json)
+						return a.resumeOne(cmd.Context(), r, args[0], o.json)
 					}
-					return a.resumeAll(cmd.Context(), l, args, o.json)
+					return a.resumeAll(cmd.Context(), r, args, o.json)
 				})
 			})
 		},
@@ -46,9 +46,9 @@ Exit code: the worst of all; 3 if nobody has decided yet.`,
 }
 
 // resumeOne goes on with one run.
-func (a *app) resumeOne(ctx context.Context, l *openedLedger, id string, asJSON bool) error {
+func (a *app) resumeOne(ctx context.Context, r *runner.Runner, id string, asJSON bool) error {
 	k := newInk(a.w)
-	got, err := a.goOn(ctx, l, id, k, asJSON)
+	got, err := r.Resume(ctx, id, a.watch(k, asJSON))
 	if errors.Is(err, ledger.ErrUndecided) {
 		fmt.Fprintf(a.w.stderr, "pgfsm: %s\n", visible.Text(err.Error()))
 		return exit(exitPending)
@@ -56,7 +56,7 @@ func (a *app) resumeOne(ctx context.Context, l *openedLedger, id string, asJSON 
 	if err != nil {
 		return a.stopped(got, noRun(id, err), asJSON)
 	}
-	return a.print(k, newDocument(got.Run, got.Outcome, kept{ledger: l.path}, got.Head), got.Outcome, asJSON)
+	return a.print(k, got, asJSON)
 }
 
 // resumedDocument is the --json form of what came of several runs.
@@ -73,11 +73,11 @@ type stoppedResume struct {
 }
 
 // resumeAll goes on with several runs, one behind the other: with those that are named, or with every approved one.
-func (a *app) resumeAll(ctx context.Context, l *openedLedger, ids []string, asJSON bool) error {
+func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string, asJSON bool) error {
 	named := len(ids) > 0
 	if !named {
 		var err error
-		if ids, err = approved(ctx, l); err != nil {
+		if ids, err = r.Approved(ctx); err != nil {
 			return err
 		}
 	}
@@ -88,9 +88,9 @@ func (a *app) resumeAll(ctx context.Context, l *openedLedger, ids []string, asJS
 		if !asJSON {
 			fmt.Fprintf(a.w.stdout, "run %s\n", visible.Text(id))
 		}
-		got, err := a.goOn(ctx, l, id, k, asJSON)
+		got, err := r.Resume(ctx, id, a.watch(k, asJSON))
 		if err == nil {
-			one := newDocument(got.Run, got.Outcome, kept{ledger: l.path}, got.Head)
+			one := a.document(got)
 			doc.Runs, worst = append(doc.Runs, one), worse(worst, exitCode(got.Outcome))
 			if !asJSON {
 				a.printAnswer(k, one)
@@ -104,7 +104,7 @@ func (a *app) resumeAll(ctx context.Context, l *openedLedger, ids []string, asJS
 		switch {
 		case errors.Is(err, ledger.ErrUndecided):
 			worst = worse(worst, exitPending)
-		case named || !errors.Is(err, ledger.ErrTaken): // whoever asks for all of them leaves to others what others have
+		case named || !errors.Is(err, ledger.ErrTaken): // without ids, runs of other processes are left to them
 			worst = exitCould
 		}
 		if ctx.Err() != nil {
@@ -116,11 +116,11 @@ func (a *app) resumeAll(ctx context.Context, l *openedLedger, ids []string, asJS
 			return err
 		}
 	} else if len(ids) == 0 {
-		held, err := undecided(ctx, l)
+		held, err := r.Undecided(ctx)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(a.w.stdout, noneDecided(held))
+		fmt.Fprintln(a.w.stdout, noneDecided(len(held)))
 	}
 	return exit(worst)
 }
@@ -136,23 +136,6 @@ func noneDecided(held int) string {
 	return fmt.Sprintf("No run is decided. %d runs still wait for a decision.", held)
 }
 
-// undecided counts the runs that wait for a decision.
-func undecided(ctx context.Context, l *openedLedger) (n int, err error) {
-	err = l.View(ctx, func(r ledger.Reader) error {
-		n = 0
-		for q, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Pending}, Open: true}) {
-			if err != nil {
-				return err
-			}
-			if q.State == states.Pending {
-				n++
-			}
-		}
-		return nil
-	})
-	return n, err
-}
-
 // worse orders exit codes: could not, then no, then pending, then yes.
 func worse(a, b int) int {
 	order := [...]int{exitYes: 0, exitNo: 2, exitCould: 3, exitPending: 1}
@@ -160,20 +143,4 @@ func worse(a, b int) int {
 		return b
 	}
 	return a
-}
-
-// approved are the runs that people have agreed to and that have not ended, oldest first.
-func approved(ctx context.Context, l *openedLedger) (ids []string, err error) {
-	err = l.View(ctx, func(r ledger.Reader) error {
-		for q, err := range r.Requests(ledger.Filter{Statuses: []ledger.Status{ledger.Approved}, Open: true}) {
-			if err != nil {
-				return err
-			}
-			if q.State == states.Pending {
-				ids = append(ids, q.RunID)
-			}
-		}
-		return nil
-	})
-	return ids, err
 }

@@ -78,7 +78,7 @@ func collectLess(w world) {
 
 // serve opens everything, serves until ctx is done, and closes it in the order in which it depends on each other.
 func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (err error) {
-	w.stderr = &shared{to: w.stderr} // many speak at once
+	w.stderr = &sharedWriter{to: w.stderr}
 	collectLess(w)
 	s := &service{
 		w: w, log: slog.New(slog.NewTextHandler(w.stderr, &slog.HandlerOptions{Level: slog.LevelInfo})),
@@ -140,7 +140,7 @@ func (s *service) run(ctx context.Context, on, admin net.Listener, o *gatewayOpt
 	defer stop()
 	var all sync.WaitGroup
 	if s.worker != nil {
-		all.Go(func() { s.worker.run(within) })
+		all.Go(func() { s.worker.Run(within) })
 		all.Go(func() { s.sender.Run(within) })
 	}
 	failed := make(chan error, 1)
@@ -165,7 +165,7 @@ func (s *service) run(ctx context.Context, on, admin net.Listener, o *gatewayOpt
 	}
 	stop()
 	all.Wait()
-	s.gate.wait()
+	s.runner.Wait()
 	select {
 	case broken := <-failed:
 		err = errors.Join(err, broken)
@@ -189,3 +189,15 @@ func (o *gatewayOptions) announce(out io.Writer, on, admin net.Listener) error {
 
 // say is the log for those who write lines.
 func (s *service) say(line string) { s.log.Info(visible.Text(line)) }
+
+// A sharedWriter lets several goroutines write lines.
+type sharedWriter struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (s *sharedWriter) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.to.Write(b)
+}

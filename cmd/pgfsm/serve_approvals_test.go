@@ -105,7 +105,7 @@ func TestServeFailuresOfDecisions(t *testing.T) {
 		a := o.agent("/mcp", o.ci)
 		run := o.held(t, a, `{"n":1}`)
 		got := a.until(t, "echo__look", `{"n":1}`, "approval_required")
-		got.wants(t, "approval_expired", "not_sent", retryLater)
+		got.wants(t, "approval_expired", "not_sent", "later")
 		if got.Result.Meta.Decision.RunID != run {
 			t.Errorf("another run expired: %s", got.Raw)
 		}
@@ -150,7 +150,7 @@ func TestServeFailuresOfDecisions(t *testing.T) {
 		o.decide(t, "approve", old, o.bob)
 		a = o.agent("/mcp", o.ci)
 		got := a.until(t, "echo__look", `{"n":1}`, "approval_required")
-		got.wants(t, "bundle_changed", "not_sent", retryLater)
+		got.wants(t, "bundle_changed", "not_sent", "later")
 		o.u.reached(t, 1)
 		verifies(t, o.dir)
 	})
@@ -298,7 +298,7 @@ func TestServeHoldsCallsOpen(t *testing.T) {
 		t.Parallel()
 		o := newOffice(t, holdLook, "approvals: {on_pending: error}\n")
 		got := o.agent("/mcp", o.ci).call("echo__look", `{"n":1}`)
-		got.wants(t, "approval_required", "not_sent", retrySame)
+		got.wants(t, "approval_required", "not_sent", "same")
 		if r := got.Result.Meta.Decision; r.After <= 0 || r.Decide != "pgfsm approvals show "+r.RunID {
 			t.Errorf("the answer is %s", got.Raw)
 		}
@@ -420,7 +420,7 @@ func TestServeTasks(t *testing.T) {
 			who      string
 		}{
 			{"somebody-elses", id, other}, {"without-a-token", id, ""}, {"the-run-alone", run, o.ci}, {"no-handle", run + ".", o.ci},
-			{"another-handle", run + "." + strings.Repeat("0", handleDigits), o.ci}, {"a-longer-one", id + "0", o.ci},
+			{"another-handle", run + "." + strings.Repeat("0", 32), o.ci}, {"a-longer-one", id + "0", o.ci},
 			{"a-shorter-one", id[:len(id)-1], o.ci}, {"upper-case", strings.ToUpper(id), o.ci}, {"long", strings.Repeat("x", 1000), o.ci},
 		} {
 			for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {

@@ -187,7 +187,7 @@ func TestServeFailuresAtStart(t *testing.T) {
 			if _, list := a.post(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`); !strings.Contains(string(list), `"tools":[]`) {
 				t.Errorf("tools/list = %s", list)
 			}
-			a.call("echo__look", `{}`).wants(t, "tool_not_allowed", "not_sent", retryNo)
+			a.call("echo__look", `{}`).wants(t, "tool_not_allowed", "not_sent", "no")
 			if ready, healthy := s.health(t, "/readyz"), s.health(t, "/healthz"); ready != http.StatusServiceUnavailable || healthy != http.StatusOK {
 				t.Errorf("readyz = %d, healthz = %d", ready, healthy)
 			}

@@ -54,7 +54,7 @@ func TestServeFailuresOfTheRecord(t *testing.T) {
 				}
 				u.reached(t, before+1)
 			} else {
-				got.wants(t, "record_failed", "not_sent", retryLater)
+				got.wants(t, "record_failed", "not_sent", "later")
 				if reason := got.Result.Meta.Decision.Reason; !strings.Contains(reason, tt.says) {
 					t.Errorf("the reason is %q, want it to say %q", reason, tt.says)
 				}

@@ -38,8 +38,8 @@ allowlist: allowlist.json
 			t.Errorf("tools/list = %s", list)
 		}
 		alone := s.agent("/servers/down/mcp", "")
-		alone.call("look", `{}`).wants(t, "no_servers", "not_sent", retryLater)
-		a.call("down__look", `{}`).wants(t, "no_servers", "not_sent", retryLater)
+		alone.call("look", `{}`).wants(t, "no_servers", "not_sent", "later")
+		a.call("down__look", `{}`).wants(t, "no_servers", "not_sent", "later")
 		if got := s.health(t, "/readyz"); got != http.StatusOK {
 			t.Errorf("readyz = %d: one server that is down is no reason to send clients elsewhere", got)
 		}
@@ -105,27 +105,27 @@ func callFaults() []inCall {
 	return []inCall{
 		{"dies", func(*unruly, string) answering {
 			return func(http.ResponseWriter, *http.Request, string) { panic(http.ErrAbortHandler) }
-		}, "server_unreachable", "unknown", retryLook},
+		}, "server_unreachable", "unknown", "look"},
 		{"dies-in-the-answer", func(*unruly, string) answering {
 			return func(w http.ResponseWriter, _ *http.Request, id string) {
 				w.Header().Set("Content-Length", "1000")
 				writes("application/json", response("ID", oneText))(w, nil, id)
 			}
-		}, "server_unreachable", "unknown", retryLook},
-		{"hangs", func(u *unruly, _ string) answering { return u.hangs }, "server_timeout", "unknown", retryLook},
-		{"progress-for-ever", func(*unruly, string) answering { return reports }, "server_timeout", "unknown", retryLook},
-		{"redirects", status(http.StatusTemporaryRedirect), "redirect_refused", "unknown", retryLook},
-		{"redirects-to-get", status(http.StatusSeeOther), "redirect_refused", "unknown", retryLook},
-		{"answers-500", status(http.StatusInternalServerError), "server_unreachable", "unknown", retryLook},
-		{"answers-503", status(http.StatusServiceUnavailable), "server_unreachable", "unknown", retryLook},
-		{"answers-404", status(http.StatusNotFound), "server_unreachable", "unknown", retryLook},
-		{"answers-202", status(http.StatusAccepted), "server_protocol", "unknown", retryLook},
-		{"garbage", says("application/json", "Server ready!"), "server_protocol", "unknown", retryLook},
-		{"another-id", says("application/json", response("4711", oneText)), "server_protocol", "unknown", retryLook},
-		{"a-member-twice", says("application/json", `{"jsonrpc":"2.0","id":ID,"result":{},"id":ID}`), "server_protocol", "unknown", retryLook},
-		{"not-utf-8", says("application/json", response("ID", "{\"content\":[],\"x\":\"\xff\"}")), "server_protocol", "unknown", retryLook},
-		{"unknown-content-type", says("text/html", response("ID", oneText)), "server_unreachable", "unknown", retryLook},
-		{"a-stream-without-an-answer", says("text/event-stream", "event: message\n\n"), "server_unreachable", "unknown", retryLook},
+		}, "server_unreachable", "unknown", "look"},
+		{"hangs", func(u *unruly, _ string) answering { return u.hangs }, "server_timeout", "unknown", "look"},
+		{"progress-for-ever", func(*unruly, string) answering { return reports }, "server_timeout", "unknown", "look"},
+		{"redirects", status(http.StatusTemporaryRedirect), "redirect_refused", "unknown", "look"},
+		{"redirects-to-get", status(http.StatusSeeOther), "redirect_refused", "unknown", "look"},
+		{"answers-500", status(http.StatusInternalServerError), "server_unreachable", "unknown", "look"},
+		{"answers-503", status(http.StatusServiceUnavailable), "server_unreachable", "unknown", "look"},
+		{"answers-404", status(http.StatusNotFound), "server_unreachable", "unknown", "look"},
+		{"answers-202", status(http.StatusAccepted), "server_protocol", "unknown", "look"},
+		{"garbage", says("application/json", "Server ready!"), "server_protocol", "unknown", "look"},
+		{"another-id", says("application/json", response("4711", oneText)), "server_protocol", "unknown", "look"},
+		{"a-member-twice", says("application/json", `{"jsonrpc":"2.0","id":ID,"result":{},"id":ID}`), "server_protocol", "unknown", "look"},
+		{"not-utf-8", says("application/json", response("ID", "{\"content\":[],\"x\":\"\xff\"}")), "server_protocol", "unknown", "look"},
+		{"unknown-content-type", says("text/html", response("ID", oneText)), "server_unreachable", "unknown", "look"},
+		{"a-stream-without-an-answer", says("text/event-stream", "event: message\n\n"), "server_unreachable", "unknown", "look"},
 		{"100-MiB", func(*unruly, string) answering {
 			return func(w http.ResponseWriter, _ *http.Request, id string) {
 				w.Header().Set("Content-Type", "application/json")
@@ -138,7 +138,7 @@ func callFaults() []inCall {
 				}
 				io.WriteString(w, `"}]}}`)
 			}
-		}, "result_too_large", "done", retryNo},
+		}, "result_too_large", "done", "no"},
 		{"floods", func(*unruly, string) answering {
 			return func(w http.ResponseWriter, _ *http.Request, id string) {
 				w.Header().Set("Content-Type", "text/event-stream")
@@ -150,11 +150,11 @@ func callFaults() []inCall {
 				}
 				io.WriteString(w, "data: "+response(id, oneText)+"\n\n")
 			}
-		}, "server_protocol", "unknown", retryLook},
+		}, "server_protocol", "unknown", "look"},
 		{"a-task-that-nobody-asked-for", says("application/json",
 			response("ID", `{"resultType":"task","taskId":"t-1","status":"working","createdAt":"2026-01-01T00:00:00Z"}`)),
-			"result_refused", "done", retryNo},
-		{"input-required-that-nobody-asked-for", says("application/json", response("ID", asked)), "input_refused", "done", retryNo},
+			"result_refused", "done", "no"},
+		{"input-required-that-nobody-asked-for", says("application/json", response("ID", asked)), "input_refused", "done", "no"},
 	}
 }
 
@@ -227,11 +227,11 @@ func TestServeFailuresOfProcesses(t *testing.T) {
 		name, deed, timeout, code, effect, retry string
 		calls                                    int // that reach each process
 	}{
-		{"dies", "dies-at-call", "10s", "server_died", "unknown", retryLook, 1},
-		{"hangs", "hangs-at-call", "5s", "server_timeout", "unknown", retryLook, 1},
-		{"garbage", "no-json-at-call", "10s", "server_protocol", "unknown", retryLook, 1},
-		{"100-MiB", "huge-at-call", "10s", "result_too_large", "done", retryNo, 1},
-		{"dies-at-start", "dies-at-initialize", "10s", "no_servers", "not_sent", retryLater, 0},
+		{"dies", "dies-at-call", "10s", "server_died", "unknown", "look", 1},
+		{"hangs", "hangs-at-call", "5s", "server_timeout", "unknown", "look", 1},
+		{"garbage", "no-json-at-call", "10s", "server_protocol", "unknown", "look", 1},
+		{"100-MiB", "huge-at-call", "10s", "result_too_large", "done", "no", 1},
+		{"dies-at-start", "dies-at-initialize", "10s", "no_servers", "not_sent", "later", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -294,7 +294,7 @@ func TestServeFailuresOfToolsThatChange(t *testing.T) {
 				}
 				return
 			}
-			got.wants(t, "tool_definition_changed", "not_sent", retryLater)
+			got.wants(t, "tool_definition_changed", "not_sent", "later")
 			if count.Load() != 1 {
 				t.Errorf("%d calls, want 1", count.Load())
 			}

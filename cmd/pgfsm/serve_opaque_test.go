@@ -26,11 +26,11 @@ func TestServeOpaqueDenials(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ name, path, tool, args, want string }{
-		{"denied", "/mcp", "echo__look", `{"n":7}`, opaqueCode},
-		{"not-allowed", "/mcp", "echo__burn", `{}`, opaqueCode},
-		{"unknown", "/mcp", "echo__sing", `{}`, opaqueCode},
-		{"not-allowed-at-its-server", "/servers/echo/mcp", "burn", `{}`, opaqueCode},
-		{"unknown-at-its-server", "/servers/echo/mcp", "sing", `{}`, opaqueCode},
+		{"denied", "/mcp", "echo__look", `{"n":7}`, "refused"},
+		{"not-allowed", "/mcp", "echo__burn", `{}`, "refused"},
+		{"unknown", "/mcp", "echo__sing", `{}`, "refused"},
+		{"not-allowed-at-its-server", "/servers/echo/mcp", "burn", `{}`, "refused"},
+		{"unknown-at-its-server", "/servers/echo/mcp", "sing", `{}`, "refused"},
 		{"arguments-invalid", "/mcp", "echo__look", `{"n":"one"}`, "arguments_invalid"}, // of a tool that it can see
 		{"held", "/mcp", "echo__look", `{"n":1}`, "approval_required"},
 	} {
@@ -40,8 +40,8 @@ func TestServeOpaqueDenials(t *testing.T) {
 				t.Errorf("%s, want %s: %s", got.code(), tt.want, got.Raw)
 			}
 			hides(t, got.Raw)
-			if r := got.Result; r != nil && tt.want == opaqueCode && (r.Meta.Decision.Reason != opaqueReason || r.Meta.Decision.Effect != "not_sent" ||
-				r.Meta.Decision.Policy != "" || r.Meta.Decision.Retry != retryNo || r.Meta.Decision.RunID == "" || !r.IsError) {
+			if r := got.Result; r != nil && tt.want == "refused" && (r.Meta.Decision.Reason != "The operator's rules do not allow this call." || r.Meta.Decision.Effect != "not_sent" ||
+				r.Meta.Decision.Policy != "" || r.Meta.Decision.Retry != "no" || r.Meta.Decision.RunID == "" || !r.IsError) {
 				t.Errorf("the refusal is %s", got.Raw)
 			}
 		})

@@ -73,10 +73,10 @@ func TestServeStatus(t *testing.T) {
 	if got := a.until(t, "echo__look", `{"n":1}`, "approval_required"); got.code() != "hi" || o.u.calls.Load() != 1 {
 		t.Errorf("what was read was delivered by that: %s", got.Raw)
 	}
-	large := made(t, a, `{"n":2}`, `{"content":[{"type":"text","text":"`+strings.Repeat("x", maxStatusResult)+`"}]}`)
+	large := made(t, a, `{"n":2}`, `{"content":[{"type":"text","text":"`+strings.Repeat("x", 64<<10)+`"}]}`)
 	for _, at := range []struct{ base, token string }{{front, o.ci}, {o.admin, auditor}} {
 		if code, body := status(t, at.base, large, at.token); code != http.StatusOK || !strings.Contains(body, `"result":null`) ||
-			!strings.Contains(body, "at most "+strconv.Itoa(maxStatusResult)) {
+			!strings.Contains(body, "at most "+strconv.Itoa(64<<10)) {
 			t.Errorf("a large result: %d %.300s", code, body)
 		}
 	}

@@ -171,7 +171,7 @@ func TestServeHoldsCalls(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			held := a.call("echo__look", tt.args)
-			if held.code() != "approval_required" || held.Result.IsError || held.Result.Meta.Decision.Retry != retrySame {
+			if held.code() != "approval_required" || held.Result.IsError || held.Result.Meta.Decision.Retry != "same" {
 				t.Fatalf("held: %s\n%s", held.Raw, s.stderr)
 			}
 			run := held.Result.Meta.Decision.RunID

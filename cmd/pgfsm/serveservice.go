@@ -8,13 +8,16 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"time"
 
 	"golang.org/x/time/rate"
 
+	"pgfsm/config"
 	"pgfsm/loopback"
 	"pgfsm/mcp/gateway"
 	"pgfsm/mcp/upstream"
 	"pgfsm/policy/visible"
+	"pgfsm/runner"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/hooks"
@@ -26,9 +29,9 @@ type service struct {
 	log     *slog.Logger
 	app     *app
 	ledger  *openedLedger // nil: there is none
-	worker  *worker       // with a ledger: goes on with what people decided
-	sender  *hooks.Sender // with a ledger
-	gate    *gate
+	runner  *runner.Runner
+	worker  *runner.Worker // with a ledger: resumes the runs that are decided
+	sender  *hooks.Sender  // with a ledger
 	gateway *gateway.Gateway
 	admin   http.Handler
 	unread  rate.Sometimes // about tokens that cannot be looked up: clients may come with many
@@ -50,9 +53,8 @@ func (s *service) open(ctx context.Context, o *options) (err error) {
 	}
 	s.stdioIdentity = gateway.Identity{Name: actor()}
 	if s.app.loaded.Ledger == "" {
-		s.app.recoverRuns()
 		s.warnUnledgered()
-		return nil
+		return s.newRunner(ctx)
 	}
 	if s.ledger, err = openLedger(s.w, "", sqlitePrefix+s.app.loaded.Ledger, toRecord); err != nil {
 		return err
@@ -60,7 +62,9 @@ func (s *service) open(ctx context.Context, o *options) (err error) {
 	if err = s.ledger.verifyOpen(ctx); err != nil {
 		return err
 	}
-	s.app.recoverLedger(ctx, s.ledger)
+	if err = s.newRunner(ctx); err != nil {
+		return err
+	}
 	if s.w.env(tokenVariable) != "" {
 		who, err := caller(ctx, s.w, s.ledger, ledger.ActCall)
 		if err != nil {
@@ -68,14 +72,22 @@ func (s *service) open(ctx context.Context, o *options) (err error) {
 		}
 		s.stdioIdentity = gateway.Identity{Name: who.Name, Token: who.TokenID}
 	}
-	return s.openLedgered(ctx)
+	s.worker = runner.NewWorker(s.runner)
+	return s.openHooks(ctx)
 }
 
-// openLedgered makes what works on the ledger.
-func (s *service) openLedgered(ctx context.Context) (err error) {
-	if s.worker, err = newWorker(s.ledger, s.app, s.say); err != nil {
-		return err
+// newRunner makes the runner, and ends the runs whose process is gone.
+func (s *service) newRunner(ctx context.Context) (err error) {
+	o := s.app.runnerOptions(s.ledger)
+	o.Unrecorded = s.app.loaded.Serve.Record == config.RecordNone && s.ledger == nil
+	o.Log, o.Report = s.log, s.say
+	if s.runner, err = runner.New(o); err == nil {
+		s.runner.Recover(ctx)
 	}
+	return err
+}
+
+func (s *service) openHooks(ctx context.Context) (err error) {
 	told, err := hooksOf(s.w, s.app.loaded)
 	if err != nil {
 		return err
@@ -89,7 +101,7 @@ func (s *service) openLedgered(ctx context.Context) (err error) {
 // warnUnledgered says what cannot be had without a ledger.
 func (s *service) warnUnledgered() {
 	switch {
-	case s.app.loaded.Serve.Record == settingsNone:
+	case s.app.loaded.Serve.Record == config.RecordNone:
 		s.log.Warn("nothing is recorded: serve.record is none, and there is no ledger")
 	default:
 		s.log.Warn("there is no ledger: runs are kept as files, calls that a policy holds are refused, and tokens are not accepted without a ledger",
@@ -99,9 +111,9 @@ func (s *service) warnUnledgered() {
 
 // build puts the gateway together for its listeners.
 func (s *service) build(on, admin net.Listener) (err error) {
-	s.gate = newGate(s.app, s.ledger, s.log)
 	o := gateway.Options{
-		Upstreams: s.app.upstreams, Calls: s.gate, Tasks: s.ledger != nil, Mask: s.app.secrets.Bytes, MaxAge: s.app.maxAge(),
+		Upstreams: s.app.upstreams, Calls: s.runner, Tasks: s.ledger != nil, Mask: s.app.secrets.Bytes,
+		MaxAge: time.Duration(s.app.loaded.Serve.CatalogMaxAge) * time.Millisecond,
 		Limits: gateway.Limits{Sessions: s.app.loaded.Serve.Sessions}, Info: upstream.Info{Name: "pgfsm", Version: version()}, Log: s.log,
 	}
 	for _, e := range s.app.loaded.Serve.Expose {
@@ -115,14 +127,14 @@ func (s *service) build(on, admin net.Listener) (err error) {
 		o.Hosts = slices.Concat(loopback.Hosts(on), s.app.loaded.Serve.Hosts)
 	}
 	if s.ledger != nil {
-		o.Authenticate, o.Passed, o.Status = s.authenticate, s.passed, s.gate.Status
+		o.Authenticate, o.Passed, o.Status = s.authenticate, s.passed, s.runner.Status
 	}
 	if s.gateway, err = gateway.New(o); err != nil || admin == nil {
 		return err
 	}
 	a := api.Options{Hosts: slices.Concat(loopback.Hosts(admin), s.app.loaded.Serve.Hosts), Ready: s.ready, Log: s.say}
 	if s.ledger != nil {
-		a.Ledger, a.Voted, a.Result = s.ledger.Ledger, s.worker.wake, results{s.gate.replayer}.of
+		a.Ledger, a.Voted, a.Result = s.ledger.Ledger, s.worker.Wake, s.runner.CallResult
 	}
 	s.admin = api.New(a)
 	return nil
@@ -155,10 +167,10 @@ func (s *service) ready(ctx context.Context) error {
 	if s.app.loaded.Closed != nil {
 		return fmt.Errorf("the allowlist cannot be read, so every call is refused: %w", s.app.loaded.Closed)
 	}
-	if err := s.gate.ready(); err != nil || s.worker == nil {
+	if err := s.runner.Ready(); err != nil || s.worker == nil {
 		return err
 	}
-	return s.worker.ready(ctx)
+	return s.worker.Ready(ctx)
 }
 
 // close closes what was opened, the last first.

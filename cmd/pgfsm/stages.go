@@ -3,37 +3,31 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"strings"
 
 	"pgfsm/policy/visible"
+	"pgfsm/runner"
 	"pgfsm/states"
 )
 
-// stagePrinter shows people each stage as soon as it is recorded, and passes the record on.
-type stagePrinter struct {
-	states.Recorder
-	out io.Writer
-	ink ink
-	run *states.Run
-}
-
-func (p *stagePrinter) Append(s states.Step) error {
-	if err := p.Recorder.Append(s); err != nil {
-		return err
+// watch prints each transition to people as soon as it is recorded. Programs get only the result.
+func (a *app) watch(k ink, asJSON bool) runner.Watch {
+	if asJSON {
+		return nil
 	}
-	yes := s.To != states.Blocked && s.To != states.Failed
-	line := fmt.Sprintf("%-11s %s", s.To, visible.Clip(p.say(s), maxLine))
-	fmt.Fprintf(p.out, "%s %s\n", p.ink.mark(yes), strings.TrimRight(line, " "))
-	return nil
+	return func(run *states.Run, s states.Step) {
+		yes := s.To != states.Blocked && s.To != states.Failed
+		line := fmt.Sprintf("%-11s %s", s.To, visible.Clip(stageLine(run, s), maxLine))
+		fmt.Fprintf(a.w.stdout, "%s %s\n", k.mark(yes), strings.TrimRight(line, " "))
+	}
 }
 
-// maxLine bounds what one stage says, in bytes.
+// maxLine bounds the line of one stage, in bytes.
 const maxLine = 400
 
-// say is one line about what the step established.
-func (p *stagePrinter) say(s states.Step) string {
-	f := p.run.Facts()
+// stageLine is one line about what the step established.
+func stageLine(run *states.Run, s states.Step) string {
+	f := run.Facts()
 	switch s.To {
 	case states.Screened:
 		return f.Screened.Verdict.Reason
@@ -41,7 +35,7 @@ func (p *stagePrinter) say(s states.Step) string {
 		return discoveredLine(f.Discovered)
 	case states.Planned:
 		plan := string(f.Planned.Plan)
-		if model := p.run.Bundle().Content().Planner.LLM; model != nil && bytes.Contains(s.Event, []byte(`"exchanges":[{`)) {
+		if model := run.Bundle().Content().Planner.LLM; model != nil && bytes.Contains(s.Event, []byte(`"exchanges":[{`)) {
 			plan = fmt.Sprintf("(%s) %s", model.Model, plan)
 		}
 		return plan

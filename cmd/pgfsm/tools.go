@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
+	"pgfsm/runner"
 	"pgfsm/states"
 )
 
@@ -51,16 +51,16 @@ type shownTool struct {
 	listed bool // on the allowlist
 }
 
-// list asks every server for its tools under the run's own time limit.
+// list asks every server for its tools.
 func (a *app) list(ctx context.Context) (*states.ToolsListed, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(a.bundle.Limits().RunTimeout)*time.Millisecond)
-	defer cancel()
-	ev := (&servers{app: a, listings: make(map[string]uint64)}).List(ctx, nil)
-	listed, ok := ev.(*states.ToolsListed)
-	if !ok {
-		return nil, fmt.Errorf("the tools cannot be listed: %s", ev.(*states.EffectFailed).Reason)
+	if err := a.start(ctx); err != nil {
+		return nil, err
 	}
-	return listed, nil
+	r, err := runner.New(a.runnerOptions(nil))
+	if err != nil {
+		return nil, err
+	}
+	return r.List(ctx)
 }
 
 func (a *app) listTools(ctx context.Context, asJSON bool) error {

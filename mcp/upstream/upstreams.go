@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"pgfsm/policy/secret"
 )
@@ -135,4 +136,12 @@ func overCode(ctx context.Context) string {
 		return CodeClosed
 	}
 	return CodeCancelled
+}
+
+// TimeoutTotal is how long a call of a server may take in total.
+func (u *Upstreams) TimeoutTotal(server string) time.Duration {
+	if up := u.byName[server]; up != nil {
+		return up.server.TimeoutTotal
+	}
+	return DefaultTimeoutTotal
 }

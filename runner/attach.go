@@ -1,0 +1,55 @@
+package runner
+
+import (
+	"context"
+	"errors"
+
+	"pgfsm/mcp/gateway"
+	"pgfsm/policy"
+	"pgfsm/states"
+	"pgfsm/traces/ledger"
+)
+
+// attach answers a call that repeats a held one whose outcome was not delivered yet. Otherwise found is false.
+func (r *Runner) attach(ctx context.Context, ask *gateway.Ask, text []byte) (answer gateway.Answer, found bool) {
+	plan, v := policy.ReadCall(text, r.options.Bundle.Limits())
+	if !v.Allows() {
+		return answer, false // the run says why
+	}
+	q, err := r.options.Ledger.Attach(ctx, ledger.Look{
+		Actor: ask.From.Name, Server: ask.Server, Tool: ask.Tool, Arguments: states.ArgumentsDigest(plan.Args),
+	})
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return answer, false
+	case err != nil:
+		return r.unable(ctx, ask, "", err), true
+	case q.Ended == "":
+		return r.held(ctx, ask, heldRequest(&q), false), true
+	}
+	return r.deliver(ctx, ask, q.RunID, ledger.ByRepeat)
+}
+
+// deliver answers with the outcome of a held call that has ended, if it was not delivered before.
+func (r *Runner) deliver(ctx context.Context, ask *gateway.Ask, id, how string) (answer gateway.Answer, first bool) {
+	got, err := r.ended(ctx, id)
+	if err == nil {
+		first, err = r.options.Ledger.Deliver(ctx, id, how)
+	}
+	switch {
+	case err != nil:
+		return r.unable(ctx, ask, id, err), true
+	case !first:
+		return answer, false
+	}
+	return r.answer(got, nil), true
+}
+
+// request returns the current state of a run.
+func (r *Runner) request(ctx context.Context, id string) (q ledger.Request, err error) {
+	err = r.options.Ledger.View(ctx, func(look ledger.Reader) error {
+		q, err = look.Request(id)
+		return err
+	})
+	return q, err
+}

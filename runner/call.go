@@ -1,0 +1,100 @@
+package runner
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"pgfsm/deadline"
+	"pgfsm/mcp/gateway"
+	"pgfsm/mcp/wire"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
+	"pgfsm/states"
+)
+
+// Call takes an agent's call through the machine. If the call repeats one that was held, Call answers with what became of that.
+func (r *Runner) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer {
+	r.calls.Add(1)
+	defer r.calls.Done()
+	request := states.Request{Actor: ask.From.Name, At: now(), Kind: states.KindAgent, Text: agentPlan(ask)}
+	if ask.Extra != nil {
+		round, err := canonical.JSON(ask.Extra)
+		if err != nil {
+			return gateway.Answer{Error: wire.ErrorObject(wire.InvalidParams, "inputResponses and requestState are not strict JSON", nil)}
+		}
+		request.Round = round
+	}
+	if r.holdsCalls && request.Round == nil {
+		if answer, found := r.attach(ctx, ask, request.Text); found {
+			return answer
+		}
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return r.unable(ctx, ask, "", err)
+	}
+	within, cancel := deadline.Within(ctx, r.runTimeout())
+	defer cancel()
+	run := states.NewRun(id.String(), request, r.options.Bundle)
+	ports := &linkPorts{Runner: r, ask: ask}
+	got, err := r.advance(within, run, &states.Live{Watcher: ports, Tools: ports, Caller: ports}, nil, nil)
+	switch {
+	case got.Run == nil:
+		return r.unable(ctx, ask, run.ID(), err)
+	case err != nil:
+		r.noteWriteFailure(ctx, err)
+		r.logCall(ask, run.ID(), got.Outcome)
+		return r.refuse(refusalOf(run, got.Outcome), false)
+	}
+	r.writeFailed.Store(nil)
+	if got.Outcome.Type == states.TypePending && r.options.Ledger != nil {
+		return r.held(ctx, ask, heldRun(run), true)
+	}
+	r.logCall(ask, run.ID(), got.Outcome)
+	var rpc jsontext.Value
+	if f := ports.failed; f != nil {
+		rpc = wire.ErrorObject(f.Code, r.options.Secrets.String(f.Message), r.mask(f.Data))
+	}
+	return r.answer(got, rpc)
+}
+
+// Wait returns when every call of an agent has been recorded to its end, also if its client was disconnected.
+func (r *Runner) Wait() { r.calls.Wait() }
+
+// agentPlan is the call as a plan, spliced from the bytes that the agent sent.
+func agentPlan(ask *gateway.Ask) []byte {
+	b := make([]byte, 0, len(ask.Arguments)+len(ask.Server)+len(ask.Tool)+64)
+	b = append(append(b, `{"args":`...), ask.Arguments...)
+	b = wire.AppendQuote(append(b, `,"server":`...), ask.Server)
+	b = wire.AppendQuote(append(b, `,"tool":`...), ask.Tool)
+	return append(b, `,"type":"call_tool"}`...)
+}
+
+// unable refuses a call for which no record could be read or begun.
+func (r *Runner) unable(ctx context.Context, ask *gateway.Ask, id string, cause error) gateway.Answer {
+	r.noteWriteFailure(ctx, cause)
+	o := states.Outcome{Type: states.TypeFailed, Code: policy.CodeRecordFailed, Gate: policy.GateRun, Effect: states.NotSent, Reason: cause.Error()}
+	r.logCall(ask, id, o)
+	return r.refuse(gateway.Decision{Code: string(o.Code), Reason: o.Reason, RunID: id, Effect: string(o.Effect), Retry: retryLater}, false)
+}
+
+// logCall logs how a call ended. Successful calls are logged at the debug level only.
+func (r *Runner) logCall(ask *gateway.Ask, id string, o states.Outcome) {
+	level := slog.LevelDebug
+	switch o.Type {
+	case states.TypeToolResult:
+	case states.TypeFailed:
+		level = slog.LevelWarn
+	default:
+		level = slog.LevelInfo
+	}
+	if !r.log.Enabled(context.Background(), level) {
+		return
+	}
+	r.log.Log(context.Background(), level, "call", "run", id, "actor", ask.From.Name, "server", ask.Server, "tool", visible.Text(ask.Tool),
+		"state", o.State, "code", string(o.Code), "effect", string(o.Effect), "reason", visible.Text(o.Reason))
+}

@@ -1,0 +1,81 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"pgfsm/llm"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+)
+
+// completion is the port to the planner and the summarizer.
+type completion struct{ *Runner }
+
+// Complete asks for the plan or the summary. A completion that fails is an event too.
+func (c completion) Complete(ctx context.Context, wanted *states.Complete) states.Event {
+	var got llm.Completion
+	var err error
+	if wanted.Purpose == states.PurposeSummary {
+		got, err = c.options.Summarizer.Summarize(ctx, wanted.Request, wanted.Typed)
+	} else {
+		got, err = c.options.Planner.Plan(ctx, wanted.Request, plannerTools(wanted.Tools))
+	}
+	var exchanges []states.Exchange
+	for _, x := range got.Exchanges {
+		exchanges = append(exchanges, states.Exchange{Received: c.mask(x.Received), Sent: c.mask(x.Sent), Status: x.Status})
+	}
+	if err != nil {
+		code, reason := completionFailure(err)
+		return &states.EffectFailed{
+			Code: code, Effect: states.NotSent, Exchanges: exchanges, Reason: c.options.Secrets.String(reason),
+		}
+	}
+	if len(exchanges) == 0 {
+		return &states.Completed{Content: c.mask(got.Content)}
+	}
+	return c.completed(exchanges)
+}
+
+// completed makes the event from the masked exchanges, as replay does. Masking can make a response unreadable.
+func (c completion) completed(exchanges []states.Exchange) states.Event {
+	event, err := states.Heard(exchanges)
+	if err != nil || !bytes.Equal(c.mask(event.Content), event.Content) || !bytes.Equal(c.mask(event.Refusal), event.Refusal) {
+		return &states.EffectFailed{
+			Code: policy.CodePlannerFailed, Effect: states.NotSent, Exchanges: exchanges,
+			Reason: "The model's response holds a secret and cannot be read with the secret masked.",
+		}
+	}
+	return event
+}
+
+// plannerTools is what a planner is told of the effective allowlist.
+func plannerTools(allowed []*policy.Tool) []llm.Tool {
+	tools := make([]llm.Tool, 0, len(allowed))
+	for _, t := range allowed {
+		tools = append(tools, llm.Tool{
+			Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
+		})
+	}
+	return tools
+}
+
+// completionFailure returns the code and the reason of a completion that failed. It looks at the error and not at the context,
+// whose deadline can pass before the context says so.
+func completionFailure(err error) (policy.Code, string) {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return policy.CodeTimeout, "The run's time ran out while the model was asked."
+	case errors.Is(err, context.Canceled):
+		return policy.CodeCancelled, "The run was cancelled while the model was asked."
+	case errors.Is(err, llm.ErrTimeout):
+		return policy.CodeTimeout, err.Error() + " (planner.llm.timeout)"
+	}
+	return policy.CodePlannerFailed, err.Error()
+}
+
+// mask removes the operator's secrets from what a server or a model sent, before it is recorded. Without a secret in it the text
+// is unchanged, byte for byte.
+func (r *Runner) mask(text []byte) canonical.Text { return r.options.Secrets.Bytes(text) }

@@ -1,0 +1,198 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"pgfsm/config"
+	"pgfsm/llm"
+	"pgfsm/mcp/toy"
+	"pgfsm/mcp/upstream"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/rules"
+	"pgfsm/policy/secret"
+	"pgfsm/runner"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/storetest"
+)
+
+const patience = 30 * time.Second
+
+// question is answered by a route of the demo, with one call of policy-kb.
+const question = "Summarize policy policy-002"
+
+// hold holds every call for an hour.
+var hold = statestest.Policies(rules.Policy{
+	ID: "looked-at", Effect: rules.Pending, Reason: "A person looks.", Expires: time.Hour.Milliseconds(),
+})
+
+// A stage is the demo configuration with its servers, and a ledger in memory.
+type stage struct {
+	t       *testing.T
+	options runner.Options
+	memory  *storetest.Memory
+	fleet   *toy.Fleet
+}
+
+// newStage starts the demo's servers. Its policy may be nil.
+func newStage(t *testing.T, content *rules.Content) *stage {
+	t.Helper()
+	loaded, err := config.Load(config.FileName, config.Demo.ReadFile, config.Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded.Content.Policy = content
+	s := &stage{t: t, memory: storetest.NewMemory()}
+	if s.fleet, err = toy.Listen(context.Background(), slices.Repeat([]string{"127.0.0.1:0"}, len(loaded.Servers))); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.fleet.Close() })
+	s.options = runner.Options{Bundle: statestest.MustBundle(loaded.Content, nil), Secrets: secret.New(nil), Serve: loaded.Serve}
+	s.options.Planner, s.options.Summarizer, err = llm.Configured(&loaded.Content.Planner, "", s.options.Secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var servers []upstream.Server
+	for _, c := range loaded.Servers {
+		servers = append(servers, upstream.Server{Name: c.Name, Type: upstream.TypeSSE, URL: s.fleet.URL(c.Name, "sse")})
+	}
+	if s.options.Upstreams, err = upstream.New(servers, upstream.Limits{}, upstream.Info{}, s.options.Secrets); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.options.Upstreams.Close() })
+	return s
+}
+
+// open opens the ledger as another process would.
+func (s *stage) open() *ledger.Ledger { return open(s.t, s.memory) }
+
+func open(t *testing.T, memory *storetest.Memory) *ledger.Ledger {
+	t.Helper()
+	l, err := ledger.Open(memory.Open(), ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// runner is a Runner of its own on the ledger.
+func (s *stage) runner() *runner.Runner {
+	s.t.Helper()
+	o := s.options
+	o.Ledger = s.open()
+	return newRunner(s.t, o)
+}
+
+func newRunner(t *testing.T, o runner.Options) *runner.Runner {
+	t.Helper()
+	r, err := runner.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// calls is how many tool calls have reached the servers.
+func (s *stage) calls() (n int) {
+	for _, server := range s.fleet.Servers() {
+		n += len(server.Calls())
+	}
+	return n
+}
+
+// A token of a role, by which its owner calls.
+func token(t *testing.T, l *ledger.Ledger, name, role string) ledger.Caller {
+	t.Helper()
+	text, _, err := l.CreateToken(t.Context(), ledger.Local("local:root"), name, role, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := l.Authenticate(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return who
+}
+
+// vote decides about a held run.
+func vote(t *testing.T, l *ledger.Ledger, run string, binding canonical.Digest, by ledger.Caller, approve bool) {
+	t.Helper()
+	if _, err := l.Vote(t.Context(), ledger.Ballot{Run: run, Binding: binding, By: by, Approve: approve, Reason: "as decided"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// request reads a run of the ledger.
+func request(t *testing.T, l *ledger.Ledger, run string) (q ledger.Request) {
+	t.Helper()
+	err := l.View(t.Context(), func(r ledger.Reader) (err error) {
+		q, err = r.Request(run)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// ends waits until a run has ended.
+func ends(t *testing.T, l *ledger.Ledger, run string) (q ledger.Request) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := ledger.Poll(ctx, 5*time.Millisecond, func() (bool, error) {
+		q = request(t, l, run)
+		return q.Ended != "", nil
+	})
+	if err != nil {
+		t.Fatalf("the run %s is %s: %v", run, q.Status, err)
+	}
+	return q
+}
+
+// held records runs in state pending that the world of package statestest asks for, and decides about them. Their ids are in order.
+func held(t *testing.T, l *ledger.Ledger, n int, by ledger.Caller, approve bool) (ids []string) {
+	t.Helper()
+	content := statestest.Content()
+	content.Policy = hold
+	bundle, machine := statestest.MustBundle(content, nil), statestest.MustMachine(t)
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		id, err := uuid.NewV7()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id.String())
+		all.Go(func() { errs[i] = holdOne(l, machine, bundle, id.String(), by, approve) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+func holdOne(l *ledger.Ledger, machine *states.Machine, bundle *policy.Bundle, id string, by ledger.Caller, approve bool) error {
+	run := states.NewRun(id, states.Request{
+		Actor: statestest.Actor, At: time.Now().UTC().Format(policy.TimeForm), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
+	}, bundle)
+	rec := l.Begin(traces.NewHeader(machine, run), run)
+	defer rec.Abandon()
+	if _, err := machine.Advance(context.Background(), run, rec.Door(statestest.NewWorld().Door()), rec); err != nil {
+		return err
+	}
+	_, err := l.Vote(context.Background(), ledger.Ballot{Run: id, Binding: run.Held().Binding, By: by, Approve: approve, Reason: "as decided"})
+	return err
+}

@@ -1,0 +1,153 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/config"
+	"pgfsm/mcp/gateway"
+	"pgfsm/policy"
+	"pgfsm/states"
+	"pgfsm/traces/ledger"
+)
+
+const (
+	// retryAfter is when an agent may ask again whether a call was decided, in seconds: approvers take minutes.
+	retryAfter = 15
+	// noticeEvery is how often the client of a call that is held open is told that the call still waits: clients give up on silence.
+	noticeEvery = 5 * time.Second
+)
+
+// A heldCall is a call that waits for approval, as far as its client is told of it.
+type heldCall struct{ id, task, policy, reason, since, updated string }
+
+func heldRun(run *states.Run) heldCall {
+	f := run.Facts()
+	at := run.Request().At
+	return heldCall{
+		id: run.ID(), task: taskID(run.ID(), f.Held.Binding), policy: f.Assessed.Policy, reason: f.Held.Reason, since: at, updated: at,
+	}
+}
+
+func heldRequest(q *ledger.Request) heldCall {
+	return heldCall{
+		id: q.RunID, task: taskID(q.RunID, q.Binding), policy: q.Policy, reason: q.Reason, since: q.At, updated: q.Updated,
+	}
+}
+
+// held answers for a call that waits for approval: with a task if the client takes one; otherwise it holds the call open for a
+// while, and then answers that the call waits. The run is in the ledger and belongs to nobody. Only the first request is shown where
+// to decide, because a client that repeats its call does so every few seconds.
+func (r *Runner) held(ctx context.Context, ask *gateway.Ask, w heldCall, first bool) gateway.Answer {
+	level := slog.LevelInfo
+	if !first { // an agent may repeat its call as often as it likes
+		level = slog.LevelDebug
+	}
+	r.log.Log(ctx, level, "held", "run", w.id, "actor", ask.From.Name, "server", ask.Server, "policy", w.policy)
+	if ask.Tasks {
+		return gateway.Answer{Result: r.working(w).created()}
+	}
+	if url := r.options.Serve.DecideAt(w.id); url != "" && first && ask.Elicit {
+		ask.Show(url, r.notice(w), w.id)
+		if ask.Returns { // the client sends the call again and is held open then
+			return r.pending(ctx, ask, w)
+		}
+	}
+	if r.options.Serve.Hold > 0 {
+		if answer, ended := r.holdOpen(ctx, ask, w); ended {
+			return answer
+		}
+	}
+	return r.pending(ctx, ask, w)
+}
+
+// notice says that a call waits, and why if agents are told.
+func (r *Runner) notice(w heldCall) string {
+	if r.opaque() {
+		return "A person has to decide about this call."
+	}
+	return "A person has to decide about this call: " + w.reason
+}
+
+// holdOpen holds the call open until the run has ended. It waits for the decision for approvals.hold at most. ended is false if there
+// is no outcome to answer with; the run stays held.
+func (r *Runner) holdOpen(ctx context.Context, ask *gateway.Ask, w heldCall) (answer gateway.Answer, ended bool) {
+	hold := time.Duration(r.options.Serve.Hold) * time.Millisecond
+	within, cancel := context.WithTimeout(ctx, hold+r.runTimeout()+r.options.Upstreams.TimeoutTotal(ask.Server))
+	defer cancel()
+	begun, lastNotice := time.Now(), time.Time{}
+	err := ledger.Poll(within, ledger.PollInterval, func() (bool, error) {
+		q, err := r.request(within, w.id)
+		if err != nil || q.Ended != "" {
+			return true, err
+		}
+		waited := time.Since(begun)
+		if q.Status == ledger.Pending && waited >= hold {
+			return true, errUndecided
+		}
+		if time.Since(lastNotice) >= noticeEvery {
+			lastNotice = time.Now()
+			ask.Say(waited.Seconds(), hold.Seconds(), r.notice(w))
+		}
+		return false, nil
+	})
+	if err != nil {
+		return answer, false
+	}
+	if answer, first := r.deliver(ctx, ask, w.id, ledger.ByReply); first {
+		return answer, true
+	}
+	return r.refuse(gateway.Decision{
+		Code: "outcome_delivered", Effect: string(states.EffectUnknown), Policy: w.policy, Retry: retryNo, RunID: w.id,
+		Reason: "What became of this call was told to another request for it.",
+	}, false), true
+}
+
+var errUndecided = errors.New("nobody has decided within the time that the call is held open")
+
+// pending is the answer that the call waits.
+func (r *Runner) pending(ctx context.Context, ask *gateway.Ask, w heldCall) gateway.Answer {
+	decide := r.options.Serve.DecideAt(w.id)
+	if decide == "" {
+		decide = "pgfsm approvals show " + w.id
+	}
+	d := gateway.Decision{
+		After: retryAfter, Code: string(policy.CodeApprovalRequired), Decide: decide, Effect: string(states.NotSent), Policy: w.policy,
+		Reason: fmt.Sprintf("%s It waits for a person as %s. Repeat the identical call later to learn what became of it.", w.reason, w.id),
+		Retry:  retrySame, RunID: w.id,
+	}
+	if r.opaque() {
+		d.Policy, d.Decide, d.Reason = "", "", "A person has to decide. Repeat the identical call later."
+	}
+	// If the tool declares an output type, clients refuse a result without structured content, unless it is an error.
+	failed := r.options.Serve.OnPending == config.PendingError || r.declaresOutput(ctx, ask)
+	return gateway.Answer{Result: d.Result(failed)}
+}
+
+// declaresOutput reports whether the tool declares an output type, or whether that is unknown.
+func (r *Runner) declaresOutput(ctx context.Context, ask *gateway.Ask) bool {
+	link, err := ask.Link(ctx)
+	if err != nil {
+		return true
+	}
+	kept, err := link.Listing(ctx, r.catalogMaxAge())
+	if err != nil {
+		return true
+	}
+	for _, t := range r.view(kept).sent {
+		if t.Name != ask.Tool {
+			continue
+		}
+		var typed struct {
+			Output jsontext.Value `json:"outputSchema"`
+		}
+		return json.Unmarshal(t.Raw, &typed) != nil || typed.Output != nil
+	}
+	return true
+}

@@ -1,0 +1,144 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"pgfsm/deadline"
+	"pgfsm/mcp/gateway"
+	"pgfsm/mcp/upstream"
+	"pgfsm/policy"
+	"pgfsm/states"
+)
+
+// ports returns the door of a run that may call any server.
+func (r *Runner) ports(run *states.Run) *states.Live {
+	servers := &serverPorts{Runner: r, run: run, listings: make(map[string]uint64)}
+	return &states.Live{Watcher: servers, Tools: servers, Completer: completion{r}, Caller: servers}
+}
+
+// serverPorts are the ports of one run to all servers.
+type serverPorts struct {
+	*Runner
+	run      *states.Run       // nil if tools are only listed
+	listings map[string]uint64 // by server: the number of the listing that the run was judged by
+}
+
+// List asks every server for its tools.
+func (p *serverPorts) List(ctx context.Context, _ *states.ListTools) states.Event {
+	listed := &states.ToolsListed{}
+	all := p.options.Upstreams.List(ctx)
+	if err := ctx.Err(); err != nil { // a server that had no time is not down
+		return unlisted(err, "The run's time ran out while the servers were asked for their tools.",
+			"The run was cancelled while the servers were asked for their tools.")
+	}
+	for _, l := range all {
+		p.listings[l.Server] = l.Number
+		listed.Servers = append(listed.Servers, p.listing(l))
+	}
+	return listed
+}
+
+// Changed reports whether the server that the run would call has announced other tools since it was listed. Announcements of
+// other servers do not concern this run.
+func (p *serverPorts) Changed() (string, bool) {
+	plan := p.run.Plan()
+	if plan == nil || p.listings[plan.Server] == 0 {
+		return "", false
+	}
+	return plan.Server, p.options.Upstreams.Changed(plan.Server, p.listings[plan.Server])
+}
+
+// Call makes the one call, within the server's time. The run's time is paused meanwhile.
+func (p *serverPorts) Call(ctx context.Context, c *states.CallTool) states.Event {
+	defer deadline.Pause(ctx)()
+	return p.callEvent(ctx, p.options.Upstreams.Call(ctx, upstream.Call{
+		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, RunID: c.Run, Listing: p.listings[c.Server],
+	}))
+}
+
+// List asks every server for its tools, within the time of a run.
+func (r *Runner) List(ctx context.Context) (*states.ToolsListed, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.runTimeout())
+	defer cancel()
+	switch e := (&serverPorts{Runner: r, listings: make(map[string]uint64)}).List(ctx, nil).(type) {
+	case *states.ToolsListed:
+		return e, nil
+	case *states.EffectFailed:
+		return nil, fmt.Errorf("the tools cannot be listed: %s", e.Reason)
+	default:
+		return nil, errors.New("the tools cannot be listed")
+	}
+}
+
+// linkPorts are the ports of an agent's run: one session with the server of the call.
+type linkPorts struct {
+	*Runner
+	ask    *gateway.Ask
+	link   *upstream.Link
+	kept   *upstream.Kept
+	failed *upstream.RPCError // the server answered the call with this error
+}
+
+// List takes the cached listing of the session, and has the tools listed again if it is too old.
+func (p *linkPorts) List(ctx context.Context, _ *states.ListTools) states.Event {
+	link, err := p.ask.Link(ctx)
+	if err == nil {
+		p.link = link
+		p.kept, err = link.Listing(ctx, p.catalogMaxAge())
+	}
+	if err == nil {
+		return p.view(p.kept).event(p.ask.Tool, p.kept.Age(time.Now()))
+	}
+	if ctx.Err() != nil { // a server that had no time is not down
+		return unlisted(ctx.Err(), "The run's time ran out while the server was asked for its tools.",
+			"The run was cancelled while the server was asked for its tools.")
+	}
+	down := upstream.Listing{Server: p.ask.Server, Status: upstream.StatusDown, Code: upstream.CodeUnreachable, Reason: err.Error()}
+	var why *upstream.LinkError
+	if errors.As(err, &why) {
+		down.Code, down.Reason = why.Code, why.Reason
+	}
+	return p.newView(p.listing(down)).event(p.ask.Tool, 0)
+}
+
+// Changed reports whether the server has announced other tools since the listing that the run was judged by.
+func (p *linkPorts) Changed() (string, bool) {
+	if p.kept == nil {
+		return "", false
+	}
+	return p.ask.Server, p.link.Changed(p.kept.Number)
+}
+
+// Call makes the one call, within the server's time. The run's time is paused meanwhile.
+func (p *linkPorts) Call(ctx context.Context, c *states.CallTool) states.Event {
+	defer deadline.Pause(ctx)()
+	got := p.link.Call(ctx, upstream.Call{
+		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: p.ask.Meta, Header: p.ask.Header, RunID: c.Run,
+		Listing: p.kept.Number,
+	}, p.ask.Relay)
+	p.failed = got.RPCError
+	return p.callEvent(ctx, got)
+}
+
+// unlisted is the event of a listing that the end of the run's context stopped.
+func unlisted(cause error, late, cancelled string) states.Event {
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return &states.EffectFailed{Code: policy.CodeTimeout, Effect: states.NotSent, Reason: late}
+	}
+	return &states.EffectFailed{Code: policy.CodeCancelled, Effect: states.NotSent, Reason: cancelled}
+}
+
+// callEvent converts a tool result or error into a machine event.
+func (r *Runner) callEvent(ctx context.Context, got upstream.Returned) states.Event {
+	if got.Code == "" && got.Result != nil {
+		return &states.ToolReturned{Result: r.mask(got.Result)}
+	}
+	code, reason := policy.Code(got.Code), got.Reason
+	if errors.Is(ctx.Err(), context.Canceled) {
+		code, reason = policy.CodeCancelled, "The run was cancelled during the call."
+	}
+	return &states.EffectFailed{Code: code, Effect: states.Effect(got.Effect), Reason: r.options.Secrets.String(reason)}
+}

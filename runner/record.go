@@ -1,0 +1,127 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+)
+
+// A record is where one run is recorded. Finish ends it; Abandon leaves it as it is, for recovery.
+type record interface {
+	states.Recorder
+	Door(states.Door) states.Door // wraps the run's door
+	Finish(states.Outcome) (head canonical.Digest, err error)
+	Abandon() error
+}
+
+// begin begins the record of a run, whose calls may be counted in a task.
+func (r *Runner) begin(run *states.Run, task *traces.TaskFile) (record, error) {
+	switch o := &r.options; {
+	case o.Ledger != nil:
+		return ledgerRecord{o.Ledger.Begin(traces.NewHeader(r.machine, run), run)}, nil
+	case o.Unrecorded:
+		return noRecord{}, nil
+	}
+	rec, err := traces.Create(r.options.TracesDir, traces.NewHeader(r.machine, run), now)
+	if err != nil {
+		return nil, err
+	}
+	if task != nil {
+		return fileRecord{task.Recorder(run, rec), rec}, nil
+	}
+	return fileRecord{rec, rec}, nil
+}
+
+// A ledgerRecord is a run in the ledger.
+type ledgerRecord struct{ *ledger.Run }
+
+// Finish ends the record. That of a held run is complete: the run stays open and belongs to nobody.
+func (l ledgerRecord) Finish(o states.Outcome) (canonical.Digest, error) {
+	if o.Type == states.TypePending {
+		return l.Head(o), nil
+	}
+	return l.Run.Finish(o)
+}
+
+func (l ledgerRecord) Abandon() error {
+	l.Run.Abandon()
+	return nil
+}
+
+// A fileRecord is a trace file.
+type fileRecord struct {
+	states.Recorder
+	file *traces.Recorder
+}
+
+func (fileRecord) Door(d states.Door) states.Door { return d }
+
+func (f fileRecord) Finish(o states.Outcome) (canonical.Digest, error) {
+	_, head, err := f.file.Finish(o)
+	if err != nil {
+		err = fmt.Errorf("the trace cannot be finished: %w", err)
+	}
+	return head, err
+}
+
+func (f fileRecord) Abandon() error { return f.file.Abandon() }
+
+// A noRecord drops everything.
+type noRecord struct{ states.Nowhere }
+
+func (noRecord) Door(d states.Door) states.Door                  { return d }
+func (noRecord) Finish(states.Outcome) (canonical.Digest, error) { return "", nil }
+func (noRecord) Abandon() error                                  { return nil }
+
+// watched returns a recorder that calls watch behind rec.
+func watched(run *states.Run, rec states.Recorder, watch Watch) states.Recorder {
+	if watch == nil {
+		return rec
+	}
+	return watchedRecorder{rec, run, watch}
+}
+
+type watchedRecorder struct {
+	states.Recorder
+	run   *states.Run
+	watch Watch
+}
+
+func (w watchedRecorder) Append(s states.Step) error {
+	err := w.Recorder.Append(s)
+	if err == nil {
+		w.watch(w.run, s)
+	}
+	return err
+}
+
+// writeFailureTime is for how long a failed write makes the gateway unready if no other call follows: a load balancer that goes by
+// readiness sends none.
+const writeFailureTime = 10 * time.Second
+
+// A writeFailure is a record that could not be written.
+type writeFailure struct {
+	at  time.Time
+	why error
+}
+
+// noteWriteFailure records a failed write, ignoring cancelled requests.
+func (r *Runner) noteWriteFailure(ctx context.Context, why error) {
+	if ctx.Err() == nil {
+		r.writeFailed.Store(&writeFailure{time.Now(), why})
+	}
+}
+
+// Ready returns why the calls of agents are refused, if the last record could not be written.
+func (r *Runner) Ready() error {
+	f := r.writeFailed.Load()
+	if f == nil || time.Since(f.at) >= writeFailureTime {
+		return nil
+	}
+	return fmt.Errorf("calls are refused, for they cannot be recorded: %w", f.why)
+}

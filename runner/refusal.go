@@ -1,0 +1,93 @@
+package runner
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/config"
+	"pgfsm/mcp/gateway"
+	"pgfsm/mcp/wire"
+	"pgfsm/policy"
+	"pgfsm/states"
+)
+
+// The values of retry: what an agent can do about a refusal.
+const (
+	retryNo      = "no"      // the same call will be refused again
+	retryChanged = "changed" // with other arguments
+	retryLater   = "later"   // the same call, later
+	retryLook    = "look"    // the call may have happened: look before anything else
+	retrySame    = "same"    // the identical call: it attaches to the held run
+)
+
+// The one answer to every refusal by the operator's rules if serve.denials is opaque.
+const (
+	opaqueCode   = "refused"
+	opaqueReason = "The operator's rules do not allow this call."
+)
+
+func (r *Runner) opaque() bool { return r.options.Serve.Denials == config.DenialsOpaque }
+
+// answer answers an agent whose run has ended. rpc is the server's own error, if the server answered the call with one.
+func (r *Runner) answer(got Result, rpc jsontext.Value) gateway.Answer {
+	o := got.Outcome
+	switch {
+	case rpc != nil && o.Type == states.TypeFailed:
+		return gateway.Answer{Error: rpc}
+	case o.Effect == states.EffectDone && got.Run.Raw() != nil:
+		return gateway.Answer{Result: got.Run.Raw(), Native: true, RunID: got.Run.ID()}
+	case o.Code == policy.CodeToolUnknown && !r.opaque():
+		return gateway.Answer{Error: wire.ErrorObject(wire.InvalidParams, "Unknown tool: "+o.Reason, nil)}
+	}
+	return r.refuse(refusalOf(got.Run, o), o.Type == states.TypeBlocked)
+}
+
+// refusalOf says why a run ended without a result.
+func refusalOf(run *states.Run, o states.Outcome) gateway.Decision {
+	d := gateway.Decision{Code: string(o.Code), Effect: string(o.Effect), Reason: o.Reason, Retry: retryOf(o), RunID: run.ID()}
+	if d.Effect == "" {
+		d.Effect = string(states.NotSent)
+	}
+	f := run.Facts()
+	switch {
+	case f.Assessed != nil:
+		d.Policy = f.Assessed.Policy
+	case f.Stopped != nil && f.Stopped.Assessment != nil:
+		d.Policy = f.Stopped.Assessment.Policy
+	}
+	return d
+}
+
+// retryOf says what an agent can do about an outcome.
+func retryOf(o states.Outcome) string {
+	switch o.Effect {
+	case states.EffectUnknown:
+		return retryLook
+	case states.EffectDone:
+		return retryNo
+	}
+	switch o.Gate {
+	case policy.GateInput, policy.GatePlan:
+		return retryChanged
+	case policy.GateRun:
+		return retryLater
+	}
+	switch o.Code {
+	case policy.CodeArgumentsInvalid, "arguments_too_complex", policy.CodeArgumentsNotGranted:
+		return retryChanged
+	case policy.CodeServerDown, policy.CodeToolDefinitionChanged, policy.CodeBundleChanged, policy.CodeApprovalExpired:
+		return retryLater
+	}
+	return retryNo
+}
+
+// refuse answers with a refusal. byRules: the operator's rules refused the call, so serve.denials decides how much the agent is
+// told. Faults in the arguments of a tool that the agent can see are always explained.
+func (r *Runner) refuse(d gateway.Decision, byRules bool) gateway.Answer {
+	if byRules && r.opaque() && d.Retry != retryChanged {
+		d = gateway.Decision{Code: opaqueCode, Effect: d.Effect, Reason: opaqueReason, Retry: retryNo, RunID: d.RunID}
+	}
+	if r.opaque() {
+		d.Policy = "" // its name is the operator's
+	}
+	return gateway.Answer{Result: d.Result(true)}
+}

@@ -1,0 +1,139 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"pgfsm/policy"
+	"pgfsm/states"
+	"pgfsm/traces/ledger"
+)
+
+// Resume goes on with a held run that is decided and returns how it ended; a run that has ended is returned as it ended. After an
+// error of [ledger.Ledger.Claim] or [ledger.Ledger.Resume] the outcome is zero, unless the run stopped because its record could not be
+// written.
+func (r *Runner) Resume(ctx context.Context, id string, watch Watch) (Result, error) {
+	got, err := r.resume(ctx, id, watch)
+	if errors.Is(err, ledger.ErrEnded) {
+		return r.ended(ctx, id)
+	}
+	return got, err
+}
+
+// resume is Resume, but an ended run is an error.
+func (r *Runner) resume(ctx context.Context, id string, watch Watch) (Result, error) {
+	if err := r.options.Ledger.Claim(ctx, id); err != nil {
+		return Result{}, err
+	}
+	resumed, err := r.options.Ledger.Resume(ctx, r.replayer, id, ledger.World{
+		Ports: r.ports, Bundle: r.options.Bundle,
+		Watch: func(run *states.Run, rec states.Recorder) states.Recorder { return watched(run, rec, watch) },
+	})
+	got := Result{resumed.Run, resumed.Outcome, resumed.Head}
+	var claim *ledger.ClaimError
+	switch {
+	case err == nil:
+	case got.Run == nil || errors.Is(err, ledger.ErrGivenUp) || errors.As(err, &claim): // nothing was recorded
+		got.Outcome = states.Outcome{}
+	default:
+		got.Outcome = unrecorded(got.Run, err)
+	}
+	return got, err
+}
+
+// ended returns a run that has ended, executed again from its record.
+func (r *Runner) ended(ctx context.Context, id string) (Result, error) {
+	got, err := r.options.Ledger.Ended(ctx, r.replayer, id)
+	return Result{got.Run, got.Outcome, got.Head}, err
+}
+
+// ErrWaiting means that a held run was not decided in time, or that another process has it. It stays in the ledger.
+var ErrWaiting = errors.New("the run is not decided yet, or another process has it")
+
+// Await waits for the decision about a held run, for the given time at most, and then resumes the run. If another process resumes it
+// first, Await returns how it ended. The error is [ErrWaiting] if the time ran out.
+func (r *Runner) Await(ctx context.Context, id string, wait time.Duration, watch Watch) (got Result, err error) {
+	within, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	_, err = ledger.Wait(within, r.options.Ledger, id, time.Now)
+	if err == nil {
+		err = ledger.Poll(within, ledger.PollInterval, func() (bool, error) {
+			var err error
+			got, err = r.Resume(ctx, id, watch)
+			if errors.Is(err, ledger.ErrTaken) { // the other process may end the run, or end itself
+				return false, nil
+			}
+			return true, err
+		})
+	}
+	if err != nil && within.Err() != nil && got.Run == nil {
+		err = ErrWaiting
+	}
+	return got, err
+}
+
+// Approved returns the ids of the held runs that were approved and have not ended, oldest first.
+func (r *Runner) Approved(ctx context.Context) ([]string, error) { return r.open(ctx, ledger.Approved) }
+
+// Undecided returns the ids of the held runs that wait for a decision, oldest first.
+func (r *Runner) Undecided(ctx context.Context) ([]string, error) { return r.open(ctx, ledger.Pending) }
+
+func (r *Runner) open(ctx context.Context, status ledger.Status) (ids []string, err error) {
+	err = r.options.Ledger.View(ctx, func(look ledger.Reader) error {
+		ids = nil
+		for q, err := range look.Requests(ledger.Filter{Statuses: []ledger.Status{status}, Open: true}) {
+			if err != nil {
+				return err
+			}
+			if q.State == states.Pending {
+				ids = append(ids, q.RunID)
+			}
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// Recover ends the runs whose process is gone, and in the ledger also those that were denied or have expired. It reports each, but
+// for the denied and the expired.
+func (r *Runner) Recover(ctx context.Context) {
+	switch o := &r.options; {
+	case o.Ledger != nil:
+		r.recoverLedger(ctx)
+	case !o.Unrecorded:
+		r.recoverFiles()
+	}
+}
+
+func (r *Runner) recoverFiles() {
+	ended, err := r.replayer.Recover(r.options.TracesDir, now)
+	if err != nil {
+		r.report("left-over runs in %s cannot be looked at: %s", r.options.TracesDir, err)
+	}
+	for _, e := range ended {
+		if e.Err != nil {
+			r.report("%s was left over and cannot be ended: %s", e.Partial, e.Err)
+			continue
+		}
+		r.report("a left-over run ended as %s: %s", endedAs(e.Outcome), e.Trace)
+	}
+}
+
+func (r *Runner) recoverLedger(ctx context.Context) {
+	ended, err := r.options.Ledger.Recover(ctx, r.replayer)
+	if err != nil {
+		r.report("left-over runs in the ledger cannot be looked at: %s", err)
+	}
+	for _, e := range ended {
+		switch {
+		case e.Err != nil:
+			r.report("the run %s was left over and cannot be ended: %s", e.RunID, e.Err)
+		case e.Outcome.Code != policy.CodeApprovalDenied && e.Outcome.Code != policy.CodeApprovalExpired:
+			r.report("a left-over run ended as %s: %s", endedAs(e.Outcome), e.RunID)
+		}
+	}
+}
+
+func endedAs(o states.Outcome) string { return strings.TrimSpace(o.State + " " + string(o.Code)) }

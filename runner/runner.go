@@ -1,0 +1,166 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"pgfsm/config"
+	"pgfsm/deadline"
+	"pgfsm/llm"
+	"pgfsm/mcp/upstream"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/secret"
+	"pgfsm/states"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+)
+
+// Options are the parts that a [Runner] works with.
+type Options struct {
+	Bundle     *policy.Bundle
+	Upstreams  *upstream.Upstreams
+	Planner    llm.Planner
+	Summarizer llm.Summarizer
+	Secrets    *secret.Masker // are masked in everything that servers and models send, before it is recorded
+	Serve      config.Serve   // how the gateway answers agents
+
+	// Ledger records runs and holds calls for approval. Without it each run is recorded in a file in the folder TracesDir, and a
+	// call that a policy holds is never made. Unrecorded runs are recorded nowhere: only without a ledger.
+	Ledger     *ledger.Ledger
+	TracesDir  string
+	Unrecorded bool
+
+	Report func(line string) // takes one line for the operator, which may hold the words of others; nil drops it
+	Log    *slog.Logger      // logs the calls of agents; nil drops them
+}
+
+// A Runner takes requests through the machine. It is safe for concurrent use.
+type Runner struct {
+	options    Options
+	machine    *states.Machine
+	replayer   *traces.Replayer
+	log        *slog.Logger
+	holdsCalls bool // a policy may hold a call, so an agent's call may repeat one that is held
+
+	calls       sync.WaitGroup               // of agents, under way
+	writeFailed atomic.Pointer[writeFailure] // the last record could not be written; nil: it was
+}
+
+// New returns a Runner. It connects to nothing.
+func New(o Options) (*Runner, error) {
+	if o.Ledger == nil && o.TracesDir == "" && !o.Unrecorded {
+		return nil, errors.New("there is neither a ledger nor a folder for traces")
+	}
+	machine, err := states.NewMachine()
+	if err != nil {
+		return nil, err
+	}
+	if o.Report == nil {
+		o.Report = func(string) {}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Runner{
+		options: o, machine: machine, replayer: traces.NewReplayer(machine, nil), log: o.Log,
+		holdsCalls: o.Ledger != nil && o.Bundle != nil && o.Bundle.Content().Policy != nil,
+	}, nil
+}
+
+// now is the current time in the form of every time that is recorded.
+func now() string { return time.Now().UTC().Format(policy.TimeForm) }
+
+// runTimeout is how long a run may take, without its call and without waiting for approval.
+func (r *Runner) runTimeout() time.Duration {
+	return time.Duration(r.options.Bundle.Limits().RunTimeout) * time.Millisecond
+}
+
+func (r *Runner) report(format string, args ...any) {
+	r.options.Report(fmt.Sprintf(format, args...))
+}
+
+// A Request is what a person asks for.
+type Request struct {
+	Actor string
+	Kind  string // states.KindAsk: Text is a question; states.KindCall: Text is a plan
+	Text  []byte
+	Task  string // the task in which grants count calls; empty: none
+}
+
+// A Watch is called for each transition of a run, as soon as it is recorded.
+type Watch func(*states.Run, states.Step)
+
+// A Result is a run, and how it ended or that it is held.
+type Result struct {
+	Run     *states.Run      // nil if no run began
+	Outcome states.Outcome   // zero if no run began
+	Head    canonical.Digest // of the trace
+}
+
+// Run takes a request through the machine. If a run began, an error means that its record could not be written: the run stopped, and
+// the outcome says whether its call was made.
+func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error) {
+	ctx, cancel := deadline.Within(ctx, r.runTimeout())
+	defer cancel()
+	request := states.Request{Actor: q.Actor, At: now(), Kind: q.Kind, Text: q.Text}
+	var task *traces.TaskFile
+	switch {
+	case q.Task == "":
+	case r.options.Ledger != nil:
+		request.Task = ledger.Task(q.Task)
+	default:
+		var err error
+		task, err = traces.OpenTask(ctx, r.options.TracesDir, q.Task, func() {
+			r.report("another run of the task %s is under way; waiting for it", q.Task)
+		})
+		if err != nil {
+			return Result{}, err
+		}
+		defer r.closeTask(task)
+		request.Task = task.Task()
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return Result{}, err
+	}
+	run := states.NewRun(id.String(), request, r.options.Bundle)
+	return r.advance(ctx, run, r.ports(run), task, watch)
+}
+
+func (r *Runner) closeTask(task *traces.TaskFile) {
+	if err := task.Close(); err != nil {
+		r.report("warning: the task is not released: %s", err)
+	}
+}
+
+// advance records a new run and lets the machine move it until it ends or is held.
+func (r *Runner) advance(ctx context.Context, run *states.Run, live *states.Live, task *traces.TaskFile, watch Watch) (Result, error) {
+	rec, err := r.begin(run, task)
+	if err != nil {
+		return Result{}, err
+	}
+	got := Result{Run: run}
+	if got.Outcome, err = r.machine.Advance(ctx, run, rec.Door(live), watched(run, rec, watch)); err == nil {
+		got.Head, err = rec.Finish(got.Outcome)
+	}
+	if err != nil {
+		err = errors.Join(err, rec.Abandon())
+		got.Outcome = unrecorded(run, err)
+	}
+	return got, err
+}
+
+// unrecorded is the outcome of a run whose record cannot be written. Its call may have been made.
+func unrecorded(run *states.Run, cause error) states.Outcome {
+	o := run.Outcome()
+	o.Type, o.Code, o.Gate, o.Reason = states.TypeFailed, policy.CodeRecordFailed, policy.GateRun, cause.Error()
+	return o
+}

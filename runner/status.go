@@ -1,0 +1,95 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/gateway"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
+	"pgfsm/present"
+	"pgfsm/states"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+)
+
+// maxShownResult bounds the result that GET /status and ledger show show, in bytes.
+const maxShownResult = 64 << 10
+
+// CallResult returns the result of a request's call, as its agent gets it. Reading it does not count as a delivery. It is nil if there
+// is no result, or if note says why it is not shown.
+func (r *Runner) CallResult(ctx context.Context, look ledger.Reader, q *ledger.Request) (result jsontext.Value, note string, err error) {
+	return CallResult(ctx, look, r.replayer, q)
+}
+
+// CallResult is [Runner.CallResult] with a replayer and without a Runner.
+func CallResult(ctx context.Context, look ledger.Reader, p *traces.Replayer, q *ledger.Request) (result jsontext.Value, note string, err error) {
+	if q.Sent == "" || q.Ended == "" {
+		return nil, "", nil
+	}
+	got, err := ledger.Ended(ctx, look, p, q.RunID)
+	if err != nil || got.Outcome.Effect != states.EffectDone || got.Run.Raw() == nil {
+		return nil, "", err
+	}
+	result = gateway.Delivered(gateway.StripOwn(got.Run.Raw()), q.RunID)
+	switch {
+	case len(result) > maxShownResult:
+		return nil, fmt.Sprintf("the result has %d bytes; at most %d are shown here", len(result), maxShownResult), nil
+	case !result.IsValid():
+		return nil, "the result is not strict JSON", nil
+	}
+	return result, "", nil
+}
+
+// agentStatus is the answer to GET /status/{run} at the agents' address.
+type agentStatus struct {
+	SchemaVersion int            `json:"schema_version"`
+	Run           string         `json:"run"`
+	Status        ledger.Status  `json:"status"`
+	At            string         `json:"at"`
+	Ended         string         `json:"ended"`
+	Server        string         `json:"server"`
+	Tool          string         `json:"tool"`
+	Code          string         `json:"code"`
+	Reason        string         `json:"reason"`
+	Result        jsontext.Value `json:"result"`
+	ResultNote    string         `json:"result_note"`
+}
+
+// Status returns the status document of a run of the caller, or nil if the caller has no such run. It needs a ledger.
+func (r *Runner) Status(ctx context.Context, caller gateway.Identity, run string) (doc []byte, err error) {
+	var d agentStatus
+	err = r.options.Ledger.View(ctx, func(look ledger.Reader) error {
+		q, err := look.Request(run)
+		if err == nil && q.Actor != caller.Name {
+			err = ledger.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		d = agentStatus{
+			SchemaVersion: present.SchemaVersion, Run: q.RunID, Status: q.Status, At: q.At, Ended: q.Ended, Server: q.Server, Tool: q.Tool,
+		}
+		if !r.opaque() {
+			d.Code, d.Reason = q.Code, q.Reason
+		}
+		if d.Result, d.ResultNote, err = r.CallResult(ctx, look, &q); err != nil {
+			r.log.WarnContext(ctx, "status", "run", run, "error", visible.Text(err.Error()))
+			d.ResultNote = "the result cannot be shown"
+		}
+		if d.Result == nil {
+			d.Result = jsontext.Value("null")
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return canonical.MustSorted(d), nil
+}

@@ -1,0 +1,133 @@
+package runner
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/gateway"
+	"pgfsm/mcp/wire"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+	"pgfsm/traces/ledger"
+)
+
+// Tasks present held calls in the form of the extension io.modelcontextprotocol/tasks (2026-07-28, SEP-2663). A task has no state of
+// its own: its state is that of the run in the ledger, so a task survives every process.
+
+// The states of a task.
+const (
+	taskWorking   = "working"
+	taskCompleted = "completed"
+)
+
+// handleDigits of a digest are part of a task's id: 128 bits.
+const handleDigits = 32
+
+// taskID names the task of a held run. The run's id alone, from a log or a list, does not give access to the task: the rest of the
+// task's id is derived from the binding that approvers decide about.
+func taskID(run string, binding canonical.Digest) string {
+	_, digits, _ := strings.Cut(string(canonical.Sum("task handle", []byte(run+"\n"+string(binding)))), ":")
+	return run + "." + digits[:handleDigits]
+}
+
+// A task has the members of the extension's Task, flat.
+type task struct {
+	Created string         `json:"createdAt"`
+	Updated string         `json:"lastUpdatedAt"`
+	Poll    int            `json:"pollIntervalMs"`
+	Result  jsontext.Value `json:"result,omitzero"`
+	Type    string         `json:"resultType"`
+	Status  string         `json:"status"`
+	Message string         `json:"statusMessage,omitempty"`
+	ID      string         `json:"taskId"`
+	TTL     *int64         `json:"ttlMs"` // null: as long as the ledger has it
+}
+
+func (r *Runner) working(w heldCall) task {
+	return task{
+		Created: w.since, Updated: w.updated, Poll: retryAfter * 1000, Status: taskWorking, ID: w.task, Message: r.notice(w),
+	}
+}
+
+// created is the task as the result of the call.
+func (t task) created() jsontext.Value {
+	t.Type = "task"
+	return canonical.MustSorted(t)
+}
+
+// current is the task as the answer to a poll.
+func (t task) current() jsontext.Value {
+	t.Type = "complete"
+	return canonical.MustSorted(t)
+}
+
+var taskUnknown = wire.ErrorObject(wire.InvalidParams, "There is no such task.", nil)
+
+// Task answers a poll of a task of the caller.
+func (r *Runner) Task(ctx context.Context, caller gateway.Identity, id string) (result, failed jsontext.Value) {
+	q, failed := r.taskOf(ctx, caller, id)
+	if failed != nil {
+		return nil, failed
+	}
+	t := r.working(heldRequest(&q))
+	if q.Ended == "" {
+		return t.current(), nil
+	}
+	got, err := r.ended(ctx, q.RunID)
+	if err == nil { // the task can be polled again, but from now on a repetition of the call is a new call
+		_, err = r.options.Ledger.Deliver(ctx, q.RunID, ledger.ByTask)
+	}
+	if err != nil {
+		r.log.WarnContext(ctx, "task", "run", q.RunID, "error", err.Error())
+		return nil, wire.ErrorObject(wire.InternalError, "The ledger cannot say what became of the task.", nil)
+	}
+	answer := r.answer(got, nil)
+	if answer.Native {
+		answer.Result = gateway.StripOwn(answer.Result)
+	}
+	t.Status, t.Message, t.Result = taskCompleted, "", answer.Result
+	return t.current(), nil
+}
+
+// CancelTask withdraws a call that waits for approval. A call that was decided is not cancelled.
+func (r *Runner) CancelTask(ctx context.Context, caller gateway.Identity, id string) (result, failed jsontext.Value) {
+	q, failed := r.taskOf(ctx, caller, id)
+	if failed != nil {
+		return nil, failed
+	}
+	if q.Ended == "" && q.Status == ledger.Pending {
+		if err := r.options.Ledger.Withdraw(ctx, q.RunID, caller.Name, caller.Token); err != nil {
+			var refused *ledger.Refusal // the call was decided meanwhile
+			if !errors.As(err, &refused) {
+				r.log.WarnContext(ctx, "task", "run", q.RunID, "error", err.Error())
+				return nil, wire.ErrorObject(wire.InternalError, "The ledger does not take it that the call is withdrawn.", nil)
+			}
+		}
+	}
+	return jsontext.Value(`{"resultType":"complete"}`), nil
+}
+
+// taskOf finds a task of the caller. Tasks of other callers are unknown.
+func (r *Runner) taskOf(ctx context.Context, caller gateway.Identity, id string) (q ledger.Request, failed jsontext.Value) {
+	run, _, _ := strings.Cut(id, ".")
+	if r.options.Ledger == nil {
+		return q, taskUnknown
+	}
+	q, err := r.request(ctx, run)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return q, taskUnknown
+	case err != nil:
+		return q, wire.ErrorObject(wire.InternalError, "The ledger cannot be read.", nil)
+	case q.Kind != states.KindAgent || q.Binding == "" || q.Actor != caller.Name:
+		return q, taskUnknown
+	}
+	if subtle.ConstantTimeCompare([]byte(id), []byte(taskID(run, q.Binding))) != 1 {
+		return q, taskUnknown
+	}
+	return q, nil
+}

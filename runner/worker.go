@@ -1,0 +1,258 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"pgfsm/policy"
+	"pgfsm/states"
+	"pgfsm/traces/ledger"
+)
+
+const (
+	// pollInterval is how often a worker reads which runs other processes have decided.
+	pollInterval = time.Second
+	// sweepInterval is how often it looks for runs whose process is gone, and for runs that have expired.
+	sweepInterval = 15 * time.Second
+	// maxDecided is how many decided runs are read at a time: many more than are resumed at once. The next read continues behind them,
+	// so that runs that cannot be resumed do not block the others.
+	maxDecided = 256
+	// maxResumed is how many runs are resumed at once: each may keep servers busy.
+	maxResumed = 16
+	// firstPause and maxPause bound the time before a run is tried again that could not be resumed. The pause doubles, because every
+	// attempt adds an event.
+	firstPause = 5 * time.Second
+	maxPause   = time.Hour
+	// drainTime is how long runs may go on when the worker is stopped.
+	drainTime = 30 * time.Second
+)
+
+// A Worker resumes the runs of a ledger that are decided: it makes approved calls, and ends runs that were denied, that have expired,
+// or whose process is gone.
+type Worker struct {
+	runner *Runner
+	wakeup chan struct{}
+	failed atomic.Pointer[string] // why the last poll failed; nil: it did not
+
+	// Only the goroutine of Run uses these.
+	nextSweep  time.Time
+	sweepPause time.Duration   // doubles as long as a sweep cannot end something
+	after      string          // the next read begins behind this run; empty: with the oldest
+	read       map[string]bool // the runs that were read since the oldest
+	retries    map[string]retry
+
+	slots   chan struct{} // one value for each run that is being resumed
+	resumed sync.WaitGroup
+
+	mu       sync.Mutex
+	busy     map[string]bool  // runs that are being resumed
+	finished map[string]error // runs that were resumed since the last poll
+}
+
+// A retry is when to try a run again that could not be resumed.
+type retry struct {
+	at    time.Time
+	pause time.Duration
+}
+
+// NewWorker returns a worker for the ledger of a Runner. If the Runner has no upstreams, the worker makes no call: approved runs are left
+// to other processes.
+func NewWorker(r *Runner) *Worker {
+	return &Worker{
+		runner: r, wakeup: make(chan struct{}, 1), read: make(map[string]bool), retries: make(map[string]retry),
+		slots: make(chan struct{}, maxResumed), busy: make(map[string]bool), finished: make(map[string]error),
+	}
+}
+
+// Wake makes the worker poll now.
+func (w *Worker) Wake(string) {
+	select {
+	case w.wakeup <- struct{}{}:
+	default: // it will poll anyway
+	}
+}
+
+// Ready returns why the worker cannot find decided runs.
+func (w *Worker) Ready(context.Context) error {
+	if why := w.failed.Load(); why != nil {
+		return errors.New(*why)
+	}
+	return nil
+}
+
+// errStopping is why runs are cut off that did not end in time.
+var errStopping = errors.New("the service is ending")
+
+// Run works until ctx is done. Then it waits for the runs that are being resumed, for half a minute at most.
+func (w *Worker) Run(ctx context.Context) {
+	runs, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		w.poll(ctx, runs)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		case <-w.wakeup:
+		}
+	}
+	late := time.AfterFunc(drainTime, func() { cut(errStopping) })
+	defer late.Stop()
+	w.resumed.Wait()
+}
+
+// poll starts what there is to do. runs is the context of the runs that it starts.
+func (w *Worker) poll(ctx, runs context.Context) {
+	err := w.sweep(ctx)
+	var todo []ledger.Request
+	if err == nil {
+		todo, err = w.decided(ctx)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		why := err.Error()
+		if before := w.failed.Swap(&why); before == nil || *before != why { // the same failure is reported once
+			w.runner.report("runs that are decided cannot be looked for: %s", why)
+		}
+		return
+	}
+	w.failed.Store(nil)
+	w.noteRetries()
+	for i := range todo {
+		if !w.start(runs, &todo[i]) {
+			return // the next read begins with this run
+		}
+		w.after = todo[i].RunID
+		w.read[w.after] = true
+	}
+	if len(todo) < maxDecided {
+		w.restart()
+	}
+}
+
+// restart makes the next read begin with the oldest run. Every open run was read, so retries of others are obsolete.
+func (w *Worker) restart() {
+	for id := range w.retries { // in any order: each is independent
+		if !w.read[id] {
+			delete(w.retries, id)
+		}
+	}
+	w.after = ""
+	clear(w.read)
+}
+
+// sweep ends the runs that no process would end. If one cannot be ended, the next sweep waits longer.
+func (w *Worker) sweep(ctx context.Context) error {
+	if time.Now().Before(w.nextSweep) {
+		return nil
+	}
+	ended, err := w.runner.options.Ledger.Recover(ctx, w.runner.replayer)
+	if err != nil {
+		return err
+	}
+	failed := false
+	for _, e := range ended {
+		failed = failed || e.Err != nil
+		w.reportRun(e.RunID, e.Outcome, e.Err)
+	}
+	if w.sweepPause = min(2*w.sweepPause, maxPause); !failed || w.sweepPause == 0 {
+		w.sweepPause = sweepInterval
+	}
+	w.nextSweep = time.Now().Add(w.sweepPause)
+	return nil
+}
+
+// decided reads the next runs that are decided and have not ended. Without upstreams it leaves out the approved ones; if they
+// expire, a sweep ends them.
+func (w *Worker) decided(ctx context.Context) (todo []ledger.Request, err error) {
+	f := ledger.Filter{
+		Statuses: []ledger.Status{ledger.Denied, ledger.Expired}, Open: true, Held: true, After: w.after, Limit: maxDecided,
+	}
+	if w.runner.options.Upstreams != nil {
+		f.Statuses = append(f.Statuses, ledger.Approved)
+	}
+	err = w.runner.options.Ledger.View(ctx, func(r ledger.Reader) error {
+		todo = nil
+		for q, err := range r.Requests(f) {
+			if err != nil {
+				return err
+			}
+			todo = append(todo, q)
+		}
+		return nil
+	})
+	return todo, err
+}
+
+// noteRetries notes when to try the runs again that could not be resumed since the last poll.
+func (w *Worker) noteRetries() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, err := range w.finished { // in any order: each is independent
+		if err != nil {
+			pause := min(max(2*w.retries[id].pause, firstPause), maxPause)
+			w.retries[id] = retry{time.Now().Add(pause), pause}
+		}
+	}
+	clear(w.finished)
+}
+
+// start resumes a run in a goroutine of its own, unless its call was sent, it is being resumed, or it is not time to try it again.
+// It returns false if too many runs are being resumed.
+func (w *Worker) start(runs context.Context, q *ledger.Request) bool {
+	id := q.RunID
+	w.mu.Lock()
+	busy := w.busy[id]
+	w.mu.Unlock()
+	if busy || q.Sent != "" || time.Now().Before(w.retries[id].at) {
+		return true
+	}
+	approved := q.Status == ledger.Approved && policy.Before(now(), q.Expires)
+	select {
+	case w.slots <- struct{}{}:
+	default:
+		return false
+	}
+	w.mu.Lock()
+	w.busy[id] = true
+	w.mu.Unlock()
+	w.resumed.Go(func() {
+		err := w.resume(runs, id, approved)
+		w.mu.Lock()
+		delete(w.busy, id)
+		w.finished[id] = err
+		w.mu.Unlock()
+		<-w.slots
+		w.Wake(id)
+	})
+	return true
+}
+
+// resume makes the call of an approved run, and ends any other.
+func (w *Worker) resume(ctx context.Context, id string, approved bool) error {
+	if !approved {
+		e, err := w.runner.options.Ledger.RecoverRun(ctx, w.runner.replayer, id)
+		w.reportRun(id, e.Outcome, err)
+		return err
+	}
+	got, err := w.runner.resume(ctx, id, nil)
+	w.reportRun(id, got.Outcome, err)
+	return err
+}
+
+// reportRun reports how a run ended, unless another process was faster.
+func (w *Worker) reportRun(id string, o states.Outcome, err error) {
+	switch {
+	case errors.Is(err, ledger.ErrTaken), errors.Is(err, ledger.ErrEnded), errors.Is(err, ledger.ErrUndecided):
+	case err != nil:
+		w.runner.report("the run %s cannot be gone on with: %s", id, err)
+	default:
+		w.runner.report("the run %s ended: %s", id, endedAs(o))
+	}
+}

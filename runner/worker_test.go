@@ -1,0 +1,123 @@
+package runner_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"pgfsm/mcp/upstream"
+	"pgfsm/policy/secret"
+	"pgfsm/runner"
+	"pgfsm/states/statestest"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/storetest"
+)
+
+// runs starts a worker, which is stopped when the test ends.
+func runs(t *testing.T, o runner.Options) *runner.Worker {
+	t.Helper()
+	w := runner.NewWorker(newRunner(t, o))
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		w.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-stopped
+	})
+	return w
+}
+
+// noServers are upstreams with which approved runs are resumed.
+func noServers(t *testing.T) *upstream.Upstreams {
+	t.Helper()
+	u, err := upstream.New(nil, upstream.Limits{}, upstream.Info{}, secret.New(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = u.Close() })
+	return u
+}
+
+// TestWorkerEndsWhatIsDecided: many more runs than are read or resumed at once, beside runs that cannot be resumed.
+func TestWorkerEndsWhatIsDecided(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		taken, decided int // runs of another process, which cannot be resumed, and runs that can
+	}{
+		{"more-than-are-read-at-once", 0, 300},
+		{"more-than-are-resumed-at-once", 0, 40},
+		{"behind-as-many-of-another-process-as-are-read-at-once", 256, 1},
+		{"behind-more-of-another-process-than-are-read-at-once", 300, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			memory := storetest.NewMemory()
+			l, other := open(t, memory), open(t, memory)
+			alice := token(t, l, "alice@example.com", ledger.RoleApprover)
+			for _, id := range held(t, other, tt.taken, alice, true) {
+				if err := other.Claim(t.Context(), id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// The worker's first sweep ends what was denied before it.
+			first := held(t, l, 1, alice, false)[0]
+			content := statestest.Content()
+			w := runs(t, runner.Options{Ledger: open(t, memory), Upstreams: noServers(t), Bundle: statestest.MustBundle(content, nil), Secrets: secret.New(nil)})
+			ends(t, l, first)
+
+			ids := held(t, l, tt.decided, alice, false)
+			w.Wake("")
+			for _, id := range ids {
+				if q := ends(t, l, id); q.Status != ledger.Denied {
+					t.Errorf("a denied run is %s", q.Status)
+				}
+			}
+		})
+	}
+}
+
+// TestWorkerWithoutServers leaves approved runs to other processes.
+func TestWorkerWithoutServers(t *testing.T) {
+	t.Parallel()
+	memory := storetest.NewMemory()
+	l := open(t, memory)
+	alice := token(t, l, "alice@example.com", ledger.RoleApprover)
+	approved, denied := held(t, l, 1, alice, true)[0], held(t, l, 1, alice, false)[0]
+	w := runs(t, runner.Options{Ledger: open(t, memory)})
+	ends(t, l, denied)
+	later := held(t, l, 1, alice, false)[0]
+	w.Wake("")
+	ends(t, l, later)
+	if q := request(t, l, approved); q.Ended != "" || q.Status != ledger.Approved {
+		t.Errorf("the approved run is %s, ended %q", q.Status, q.Ended)
+	}
+	if err := w.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWorkerMakesApprovedCalls: once, also with two workers.
+func TestWorkerMakesApprovedCalls(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, hold)
+	r := s.runner()
+	got := ask(t, r)
+	l := s.open()
+	alice := token(t, l, "alice@example.com", ledger.RoleApprover)
+	vote(t, l, got.Run.ID(), got.Run.Held().Binding, alice, true)
+	for range 2 {
+		o := s.options
+		o.Ledger = s.open()
+		runs(t, o)
+	}
+	q := ends(t, l, got.Run.ID())
+	if q.Status != ledger.Executed || s.calls() != 1 {
+		t.Errorf("the run is %s (%s), %d calls", q.Status, q.Reason, s.calls())
+	}
+	if q.Ended < q.At || time.Now().UTC().Format(time.RFC3339) < q.At {
+		t.Errorf("at %s, ended %s", q.At, q.Ended)
+	}
+}
