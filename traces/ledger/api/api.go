@@ -14,12 +14,15 @@ import (
 
 	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
+	"pgfsm/web"
 )
 
 // Options of a handler.
 type Options struct {
 	// Ledger is where decisions are. Without one only what needs no token is answered: how the service is.
 	Ledger *ledger.Ledger
+	// Callers verifies callers. Nil: by the ledger's tokens.
+	Callers web.Authenticator
 	// Hosts are the values of the Host header that are served: name and port, as a browser writes them. None: nobody is.
 	Hosts []string
 	// Voted is called with the run's id after each ballot that counted. It must not block. It may be nil.
@@ -35,20 +38,24 @@ type Options struct {
 
 // A Handler answers calls. It is safe for concurrent use.
 type Handler struct {
-	ledger *ledger.Ledger
-	hosts  []string
-	voted  func(string)
-	ready  func(context.Context) error
-	result func(context.Context, ledger.Reader, *ledger.Request) (jsontext.Value, string, error)
-	log    func(string)
-	failed rate.Sometimes // limits the lines about tokens that let nobody in: anybody can cause them, and must not fill a disk
+	ledger  *ledger.Ledger
+	callers web.Authenticator
+	hosts   []string
+	voted   func(string)
+	ready   func(context.Context) error
+	result  func(context.Context, ledger.Reader, *ledger.Request) (jsontext.Value, string, error)
+	log     func(string)
+	failed  rate.Sometimes // limits the lines about tokens that let nobody in: anybody can cause them, and must not fill a disk
 }
 
 // New returns a handler.
 func New(o Options) *Handler {
-	h := &Handler{ledger: o.Ledger, voted: o.Voted, ready: o.Ready, result: o.Result, log: o.Log, failed: rate.Sometimes{Interval: time.Second}}
+	h := &Handler{ledger: o.Ledger, callers: o.Callers, voted: o.Voted, ready: o.Ready, result: o.Result, log: o.Log, failed: rate.Sometimes{Interval: time.Second}}
 	for _, name := range o.Hosts {
 		h.hosts = append(h.hosts, strings.ToLower(name))
+	}
+	if h.callers == nil {
+		h.callers = Tokens{Ledger: o.Ledger}
 	}
 	if h.voted == nil {
 		h.voted = func(string) {}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"mime"
 	"net/http"
@@ -58,22 +59,17 @@ func (h *Handler) same(origin string) bool {
 	return false
 }
 
-// authenticate says who calls.
+// authenticate returns the caller.
 func (h *Handler) authenticate(r *http.Request) (ledger.Caller, error) {
-	value := r.Header.Get("Authorization")
-	if value == "" {
+	c, err := h.callers.Authenticate(r)
+	switch {
+	case errors.Is(err, web.ErrNoCredentials):
 		return ledger.Caller{}, newProblem(TokenMissing, "no token came: send Authorization: Bearer and a token of pgfsm token create")
-	}
-	scheme, token, _ := strings.Cut(value, " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return ledger.Caller{}, newProblem(TokenMissing, "the Authorization header is of another scheme than Bearer")
-	}
-	who, err := h.ledger.Authenticate(r.Context(), strings.TrimLeft(token, " "))
-	if err != nil {
-		return who, problemOf(r, err, func(line string) { h.failed.Do(func() { h.log(line) }) })
+	case err != nil:
+		return ledger.Caller{}, problemOf(r, err, func(line string) { h.failed.Do(func() { h.log(line) }) })
 	}
 	web.Authenticated(r.Context())
-	return who, nil
+	return ledger.Caller{Name: c.Name, TokenID: c.Credential, Role: c.Role}, nil
 }
 
 // acceptable refuses a caller who takes no JSON, and would not understand even the refusal of anything else.

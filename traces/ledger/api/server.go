@@ -31,13 +31,13 @@ var serverLimits = limits{
 }
 
 // Serve answers calls until ctx is done; calls that are under way then are finished. It closes the listener.
-func Serve(ctx context.Context, on net.Listener, h http.Handler) error {
-	return serve(ctx, on, h, serverLimits)
+func Serve(ctx context.Context, on net.Listener, h http.Handler, wrap ...web.Middleware) error {
+	return serve(ctx, on, h, serverLimits, wrap...)
 }
 
-func serve(ctx context.Context, on net.Listener, h http.Handler, l limits) error {
+func serve(ctx context.Context, on net.Listener, h http.Handler, l limits, wrap ...web.Middleware) error {
 	server := &http.Server{
-		Handler: web.Handler(h), ReadHeaderTimeout: l.header, ReadTimeout: l.read, WriteTimeout: l.write, IdleTimeout: l.idle,
+		Handler: web.Handler(h, wrap...), ReadHeaderTimeout: l.header, ReadTimeout: l.read, WriteTimeout: l.write, IdleTimeout: l.idle,
 		MaxHeaderBytes: l.headerBytes, DisableGeneralOptionsHandler: true,
 		ErrorLog: log.New(io.Discard, "", 0), // it would repeat what strangers send
 	}

@@ -1,0 +1,36 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"pgfsm/traces/ledger"
+	"pgfsm/web"
+)
+
+// Tokens authenticates callers by the ledger's tokens, which they send as bearer tokens.
+type Tokens struct {
+	Ledger *ledger.Ledger
+	Needs  ledger.Action // the caller's role must allow it; empty: every role may call
+}
+
+// Authenticate is [web.Authenticator.Authenticate].
+func (t Tokens) Authenticate(r *http.Request) (web.Caller, error) {
+	token, ok := web.BearerToken(r)
+	if !ok {
+		return web.Caller{}, web.ErrNoCredentials
+	}
+	c, err := t.Ledger.Authenticate(r.Context(), token)
+	if err == nil && t.Needs != "" {
+		err = c.Allow(t.Needs)
+	}
+	var refused *ledger.Refusal
+	switch {
+	case err == nil:
+		return web.Caller{Name: c.Name, Credential: c.TokenID, Role: c.Role}, nil
+	case errors.As(err, &refused):
+		return web.Caller{}, err
+	}
+	return web.Caller{}, fmt.Errorf("%w: %w", web.ErrUnavailable, err)
+}
