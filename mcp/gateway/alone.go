@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
@@ -33,10 +34,10 @@ func (g *Gateway) alone(ctx context.Context, q *request, server *Server) (*line,
 	can := q.can()
 	can.rootsChanged = false // there is no such notification in the stateless revisions
 	told := can.told(server.Expose)
-	key := lineKey{who: q.from, server: server.Name, told: string(told)}
+	key := lineKey{who: q.From, server: server.Name, told: string(told)}
 	get := func() (*line, error) {
 		return g.pool.shared.getAlone(ctx, key, func(ctx context.Context) (*line, error) {
-			return g.join(ctx, q.from, nil, server, Stateless, told)
+			return g.join(ctx, q.From, nil, server, session.Stateless, told)
 		})
 	}
 	l, err := get()

@@ -118,14 +118,6 @@ func TestWhatWaitsForAClientIsBounded(t *testing.T) {
 			}
 		}
 	})
-	t.Run("for-nobody", func(t *testing.T) {
-		s := new(standing)
-		for size, want := range map[int]int{maxUnreadBytes: 1, maxUnreadBytes + 1: 0} { // in any order
-			if !s.put(make([]byte, size)) || len(s.take()) != want {
-				t.Errorf("of a message of %d bytes %d wait, want %d", size, 1-want, want)
-			}
-		}
-	})
 	t.Run("questions", func(t *testing.T) {
 		r := newRig(t, "docs mail", nil)
 		c := r.legacy("", `{"roots":{}}`)

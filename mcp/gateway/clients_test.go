@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"testing"
@@ -11,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"pgfsm/loopback"
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
 
@@ -48,7 +49,7 @@ func TestClientsOfTheSDK(t *testing.T) {
 		}()
 		t.Cleanup(func() {
 			_ = inW.Close()
-			if err := within(t, "the end of the gateway", done); err != nil && !errors.Is(err, errGone) { // the client closes both ends at once
+			if err := within(t, "the end of the gateway", done); err != nil && err.Error() != "the client is gone" { // the client closes both ends at once
 				t.Error(err)
 			}
 		})
@@ -72,7 +73,12 @@ func TestClientsOfTheSDK(t *testing.T) {
 		{"stdio-2025-11-25", stdio, "2025-11-25", "2025-11-25", "files__echo"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			on, err := loopback.Listen("127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
 			r := newRig(t, "files", func(o *Options) {
+				o.Hosts = loopback.Hosts(on)
 				o.Authenticate = func(_ context.Context, token string) (Identity, error) {
 					return Identity{Name: token[len("token-"):], Token: "id-of-ann"}, nil
 				}
@@ -89,25 +95,26 @@ func TestClientsOfTheSDK(t *testing.T) {
 				ProgressNotificationHandler: func(_ context.Context, p *sdk.ProgressNotificationClientRequest) { progress <- p.Params.Message },
 				ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { changed <- struct{}{} },
 			})
-			session, err := client.Connect(t.Context(), c.open(t, place{r.Gateway, onLoopback(t, r.Gateway)}), &sdk.ClientSessionOptions{ProtocolVersion: c.protocol})
+			serves(t, r.Gateway, on)
+			connected, err := client.Connect(t.Context(), c.open(t, place{r.Gateway, on.Addr().String()}), &sdk.ClientSessionOptions{ProtocolVersion: c.protocol})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer func() {
-				if err := session.Close(); err != nil && c.protocol != "2024-11-05" {
+				if err := connected.Close(); err != nil && c.protocol != "2024-11-05" {
 					t.Errorf("it closed with %v", err)
 				}
 			}()
-			if got := session.InitializeResult().ProtocolVersion; got != c.want {
+			if got := connected.InitializeResult().ProtocolVersion; got != c.want {
 				t.Errorf("revision %s is in force", got)
 			}
-			tools, err := session.ListTools(t.Context(), nil)
+			tools, err := connected.ListTools(t.Context(), nil)
 			if err != nil || len(tools.Tools) != 1 || tools.Tools[0].Name != c.tool {
 				t.Fatalf("%v, %v", tools, err)
 			}
 			call := &sdk.CallToolParams{Name: c.tool, Arguments: map[string]any{"n": 1}}
 			call.SetProgressToken("mine")
-			result, err := session.CallTool(t.Context(), call)
+			result, err := connected.CallTool(t.Context(), call)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +124,7 @@ func TestClientsOfTheSDK(t *testing.T) {
 			if got := within(t, "progress", progress); got != "half" {
 				t.Errorf("progress %q", got)
 			}
-			if c.want < Stateless {
+			if c.want < session.Stateless {
 				r.servers["files"].link().peer.Tell(wire.Message{Method: "notifications/tools/list_changed"})
 				within(t, "the news of other tools", changed)
 			}

@@ -7,13 +7,43 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
-// dispatch takes one message of a client and returns the whole message that answers it; nil for notifications and
-// responses. It returns when there is an answer, so a subscription returns when it ends.
-func (g *Gateway) dispatch(ctx context.Context, q *request) []byte {
+// A request is one message of a client, as the dispatcher serves it.
+type request struct {
+	*session.Request
+	gateway *Gateway
+	at      *endpoint
+	session *clientSession // nil: the client speaks the stateless revision, or has not initialized
+	about   about          // what a stateless client says of itself
+}
+
+// newRequest finds the session of a message, or reads what a stateless client says of itself.
+func (g *Gateway) newRequest(r *session.Request) (q *request, ended bool) {
+	q = &request{Request: r, gateway: g, at: g.endpoints[r.Endpoint]}
+	if r.Session == nil {
+		q.readMeta()
+		return q, false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	q.session = g.sessions[r.Session]
+	return q, q.session == nil
+}
+
+// modern reports whether the message is of the stateless revisions.
+func (q *request) modern() bool { return q.Protocol >= session.Stateless }
+
+// Dispatch takes one message of a client and returns the whole message that answers it; nil for notifications and responses. It returns
+// when there is an answer, so a subscription returns when it ends.
+func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
+	q, ended := g.newRequest(r)
+	if ended {
+		return q.refuse(wire.InvalidRequest, "the session has ended")
+	}
 	if q.Response() {
 		g.answered(ctx, q)
 		return nil
@@ -31,20 +61,8 @@ func (g *Gateway) dispatch(ctx context.Context, q *request) []byte {
 	if failed := g.open(q, m); failed != nil {
 		return q.fail(failed)
 	}
-	ctx, end, err := q.begin(ctx)
-	if err != nil {
-		return q.fail(invalid(wire.InvalidRequest, err.Error()))
-	}
-	defer end()
 	if m.name == methodCall { // it reads its params itself, once
 		return g.call(ctx, q)
-	}
-	if q.session == nil {
-		skim(q.Params, func(name string, value jsontext.Value) {
-			if name == "_meta" {
-				q.learn(value)
-			}
-		})
 	}
 	switch m.by {
 	case byMachine:
@@ -74,9 +92,7 @@ func (g *Gateway) own(ctx context.Context, q *request) []byte {
 
 // noted takes a notification of a client.
 func (g *Gateway) noted(ctx context.Context, q *request, m *method) {
-	switch m.name {
-	case "notifications/cancelled":
-		q.cancelled()
+	switch m.name { // the front acts on notifications/cancelled
 	case "notifications/progress", "notifications/roots/list_changed":
 		g.relayNote(ctx, q, m)
 	}
@@ -88,10 +104,10 @@ func (g *Gateway) open(q *request, m *method) jsontext.Value {
 	switch {
 	case m == nil:
 		return invalid(wire.MethodNotFound, "this method is not known here")
-	case q.protocol == "" && m.name != "initialize" && m.name != "ping":
-		return invalid(wire.InvalidRequest, "the session has not begun: send initialize first, or the _meta of "+Stateless)
-	case q.protocol != "" && !m.in(q.protocol):
-		return invalid(wire.MethodNotFound, fmt.Sprintf("revision %s does not have this method", q.protocol))
+	case q.Protocol == "" && m.name != "initialize" && m.name != "ping":
+		return invalid(wire.InvalidRequest, "the session has not begun: send initialize first, or the _meta of "+session.Stateless)
+	case q.Protocol != "" && !m.in(q.Protocol):
+		return invalid(wire.MethodNotFound, fmt.Sprintf("revision %s does not have this method", q.Protocol))
 	case m.by == byTasks && !g.options.Tasks:
 		return invalid(wire.MethodNotFound, "there are no tasks here")
 	case m.needs != 0 && len(q.at.exposing(m.needs)) == 0:

@@ -34,7 +34,7 @@ func TestHandshakes(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, at := range []string{"docs", ""} {
 				r := newRig(t, "docs", tc.change)
-				c := &client{rig: r, from: Identity{Name: "ann"}, at: r.place(at)}
+				c := &client{rig: r, from: Identity{Name: "ann"}, at: at}
 				got := string(r.dispatch(context.Background(), c.request(`1`, "initialize", tc.params)))
 				if diff := cmp.Diff(tc.want, got); diff != "" {
 					t.Errorf("at %q (-want +got):\n%s", at, diff)
@@ -115,7 +115,7 @@ func TestUnknownMethodsAreRefused(t *testing.T) {
 			}
 		}
 	}
-	c := &client{rig: r, at: r.every}
+	c := &client{rig: r, }
 	if got := c.ask("tools/list", `{}`); !strings.Contains(got, `"code":-32600`) || !strings.Contains(got, "initialize") {
 		t.Errorf("before initialize: %s", got)
 	}
@@ -187,7 +187,7 @@ func TestServersMayAskOnlyWhatIsExposed(t *testing.T) {
 
 // waiting is what was said to a session outside of requests so far.
 func (c *client) waiting() (all []string) {
-	for _, m := range c.session.outside.take() {
+	for _, m := range c.session.Outgoing.Take() {
 		all = append(all, string(m))
 	}
 	return all

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 	"pgfsm/policy/canonical"
 )
@@ -31,7 +32,6 @@ const (
 type errand struct {
 	gateway *Gateway
 	from    Identity
-	by      outlet // of the request that began it
 	server  *Server
 	what    string            // the tool, or another method
 	params  [sha256.Size]byte // see sameRequest
@@ -85,11 +85,11 @@ func (g *Gateway) mayAsk(ctx context.Context, q *request, server *Server) bool {
 // newErrand makes an errand of a request. What is said to the client meanwhile goes over said.
 func (g *Gateway) newErrand(q *request, server *Server, what string, said *stream) *errand {
 	e := &errand{
-		gateway: g, from: q.from, by: q.out, server: server, what: what, params: sameRequest(q), can: q.can(), said: said,
+		gateway: g, from: q.From, server: server, what: what, params: sameRequest(q), can: q.can(), said: said,
 		over: make(chan struct{}), asked: make(chan struct{}, 1), now: q.can(),
 	}
 	e.here.Store(true)
-	if len(q.Params) > freely {
+	if len(q.Params) > session.Small {
 		e.size = len(q.Params)
 	}
 	return e
@@ -117,7 +117,12 @@ func sameRequest(q *request) [sha256.Size]byte {
 // or with what the server asks.
 func (e *errand) run(ctx context.Context, q *request, do func(context.Context) func(*request) []byte) []byte {
 	e.ctx, e.cancel = context.WithCancel(context.WithValue(context.WithoutCancel(ctx), errandKey{}, e))
+	stop := func() bool { return true }
+	if q.Client != nil {
+		stop = context.AfterFunc(q.Client, e.cancel)
+	}
 	go func() {
+		defer stop()
 		defer e.cancel()
 		e.answer = e.make(q, do)
 		_, _ = e.close() // whatever line they came over
@@ -198,7 +203,7 @@ func (e *errand) park(q *request) (asks jsontext.Value, refused []question) {
 	}
 	e.here.Store(false)
 	e.said.turn(nil)
-	return inputRequired(all.done(), e.gateway.seals.seal(ofErrand, e.id, q.from, e.server.Name, e.what)), refused
+	return inputRequired(all.done(), e.gateway.seals.seal(ofErrand, e.id, q.From, e.server.Name, e.what)), refused
 }
 
 // sift takes out the questions that the request which waits says its client cannot answer. Capabilities are those of each request, and what a
@@ -253,7 +258,7 @@ func (e *errand) ended() bool {
 // ask takes a question of the server. The error object says why the client is not asked.
 func (e *errand) ask(ctx context.Context, l *line, m wire.Message) (failed jsontext.Value) {
 	switch {
-	case e.gateway.busy.closed():
+	case e.gateway.table.Requests.Stopped():
 		return invalid(wire.InternalError, "the client cannot come back: the gateway is stopping")
 	case e.withdrew(m.ID):
 		return nil
@@ -322,7 +327,7 @@ func (e *errand) room(size int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t := &e.gateway.errands
-	if e.done || len(e.open) >= maxQuestions || size > maxAsked-e.asking || !t.add(e) || !t.room.take(e.from, size) {
+	if e.done || len(e.open) >= maxQuestions || size > maxAsked-e.asking || !t.add(e) || !t.room.Take(e.from, size) {
 		return false
 	}
 	e.asking += size
@@ -333,7 +338,7 @@ func (e *errand) room(size int) bool {
 func (e *errand) forget(size int) {
 	size = min(size, e.asking)
 	e.asking -= size
-	e.gateway.errands.room.give(e.from, size)
+	e.gateway.errands.room.Return(e.from, size)
 }
 
 // close lets nothing more be asked. It returns what was not answered, and whether anything was.

@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"sync"
 	"time"
+
+	"pgfsm/mcp/gateway/session"
 )
 
 // Bounds of errands whose clients were asked something.
@@ -16,7 +18,7 @@ const (
 
 // errands are those whose clients were asked something, and have not come back for the answer.
 type errands struct {
-	room *bodies // that requests take
+	room *session.Budget // that requests take
 
 	mu     sync.Mutex
 	byID   map[string]*errand
@@ -31,7 +33,7 @@ func (t *errands) add(e *errand) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || len(t.byID) >= maxErrands || t.per[e.from] >= maxErrandsEach || e.size > 0 && !t.room.take(e.from, e.size) {
+	if t.closed || len(t.byID) >= maxErrands || t.per[e.from] >= maxErrandsEach || e.size > 0 && !t.room.Take(e.from, e.size) {
 		return false
 	}
 	if t.byID == nil {
@@ -56,8 +58,8 @@ func (t *errands) ended(e *errand) {
 	if e.here.Load() {
 		return
 	}
-	if e.length > freely {
-		if !t.room.take(e.from, e.length) {
+	if e.length > session.Small {
+		if !t.room.Take(e.from, e.length) {
 			t.drop(e)
 			return
 		}
@@ -87,19 +89,8 @@ func (t *errands) drop(e *errand) {
 	if t.per[e.from]--; t.per[e.from] == 0 {
 		delete(t.per, e.from)
 	}
-	t.room.give(e.from, e.size+e.asking)
+	t.room.Return(e.from, e.size+e.asking)
 	e.size, e.asking = 0, 0
-}
-
-// gone ends the errands of a client that has one connection, which is over.
-func (t *errands) gone(by outlet) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, e := range t.byID { // in any order: all are ended
-		if e.by == by {
-			e.cancel()
-		}
-	}
 }
 
 // close ends all errands whose clients were asked something, and waits for them, a little. No other client is asked afterwards. It

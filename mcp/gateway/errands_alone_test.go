@@ -24,10 +24,9 @@ type crowd struct {
 func newCrowd(t *testing.T) *crowd {
 	c := &crowd{asker: newAsker(t, 0, nil)}
 	c.ann.ask("tools/list", `{}`) // what the server is, is known now
-	q := c.ann.request(`1`, "x", "")
-	q.learn([]byte(c.ann.meta("")))
+	q := c.ann.readRequest()
 	for range maxAlone {
-		l, err := c.linkTo(t.Context(), q, c.named["docs"].server)
+		l, err := c.linkTo(t.Context(), q, c.endpoints["docs"].server)
 		if err != nil {
 			t.Fatal(err)
 		}

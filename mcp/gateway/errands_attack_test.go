@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
@@ -27,9 +28,7 @@ func (a *asker) asksOnce(then func(ctx context.Context, ask *Ask, answer <-chan 
 
 // room is what is taken of the room for large messages.
 func (r *rig) room() int {
-	r.bodies.mu.Lock()
-	defer r.bodies.mu.Unlock()
-	return r.bodies.taken
+	return r.table.Bodies.Taken()
 }
 
 // TestABugInAnErrandCostsOneAnswer: net/http and the gateway's own connections survive a bug in a request, so this does too.
@@ -123,13 +122,13 @@ func TestQuestionsAreBoundedInBytes(t *testing.T) {
 
 // TestOutcomesThatWaitHaveRoom: they wait for five minutes, and may have 16 MiB.
 func TestOutcomesThatWaitHaveRoom(t *testing.T) {
-	const room = 8 * freely // for all; half of it is one client's
+	const room = 8 * session.Small // for all; half of it is one client's
 	for _, tc := range []struct {
 		name  string
 		size  int
 		taken bool
 		kept  bool
-	}{{"little", freely / 2, false, true}, {"much", 3 * freely, true, true}, {"more-than-there-is-room", 4 * freely, false, false}} {
+	}{{"little", session.Small / 2, false, true}, {"much", 3 * session.Small, true, true}, {"more-than-there-is-room", 4 * session.Small, false, false}} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAsker(t, 0, func(o *Options) { o.Limits.BodiesBytes = room })
@@ -160,9 +159,8 @@ func TestCapabilitiesMakeNoMoreLines(t *testing.T) {
 	take := func(who, server, can string) *line {
 		c := r.modern(server, can)
 		c.from = Identity{Name: who}
-		q := c.request(`1`, "x", "")
-		q.learn([]byte(c.meta("")))
-		l, err := r.linkTo(t.Context(), q, r.named[server].server)
+		q := c.readRequest()
+		l, err := r.linkTo(t.Context(), q, r.endpoints[server].server)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -503,7 +501,7 @@ func TestStoppingWaitsForErrands(t *testing.T) {
 				a.docs.told = func(string, string) { time.Sleep(tc.takes) }
 				asked(t, a.ann.ask(byTool, first1))
 				begun := time.Now()
-				a.dispatching.end()
+				a.end()
 				if took := time.Since(begun); took != tc.want {
 					t.Errorf("it took %s", took)
 				}

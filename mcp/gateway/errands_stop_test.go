@@ -10,7 +10,7 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// A blocked outlet says when it is reached, and goes on when it is let.
+// A blocked session.Sender says when it is reached, and goes on when it is let.
 type blocked struct{ entered, free chan struct{} }
 
 func (s *blocked) Send([]byte) error {
@@ -32,7 +32,7 @@ func TestAClientThatDoesNotReadKeepsNoStop(t *testing.T) {
 	})
 	go func() {
 		q := a.ann.request(`7`, byPrompt, `{"name":"p","_meta":`+a.ann.meta(`,"progressToken":5`)+`}`)
-		q.out = out
+		q.Out = out
 		a.dispatch(context.Background(), q)
 	}()
 	<-out.entered

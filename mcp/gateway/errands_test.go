@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
@@ -457,15 +458,15 @@ func TestErrandsAreBounded(t *testing.T) {
 		}
 	})
 	t.Run("large-requests", func(t *testing.T) {
-		a := newAsker(t, 1, func(o *Options) { o.Limits.BodiesBytes = 4 * freely })
-		large := `{"name":"echo","arguments":{"n":"` + strings.Repeat("x", freely) + `"}}`
+		a := newAsker(t, 1, func(o *Options) { o.Limits.BodiesBytes = 4 * session.Small })
+		large := `{"name":"echo","arguments":{"n":"` + strings.Repeat("x", session.Small) + `"}}`
 		state, _ := asked(t, a.ann.ask(byTool, large))
 		if got := a.ann.ask(byTool, large); !strings.Contains(got, ` error {\"code\":-32603`) {
 			t.Errorf("without room: %s", got)
 		}
 		back := strings.TrimSuffix(large, "}") + `,"requestState":` + state + `,"inputResponses":{"q1":{}}}`
-		if got := a.ann.ask(byTool, back); !strings.Contains(got, "10 result") || a.bodies.taken != 0 {
-			t.Errorf("%d bytes are taken: %s", a.bodies.taken, got)
+		if got := a.ann.ask(byTool, back); !strings.Contains(got, "10 result") || a.table.Bodies.Taken() != 0 {
+			t.Errorf("%d bytes are taken: %s", a.table.Bodies.Taken(), got)
 		}
 	})
 }
@@ -481,7 +482,7 @@ func TestQuestionsThatAreNotPassedOn(t *testing.T) {
 		{"not-declared", `{"roots":{}}`, nil, nil, `-32601`},
 		{"not-exposed", `{"elicitation":{},"roots":{}}`, func(o *Options) { o.Servers[0].Expose &^= ExposeElicitation }, nil, `-32601`},
 		{"not-recorded", `{"elicitation":{}}`, nil, func(a *asker) { a.refuse = true }, `-32603,\"message\":\"it could not be recorded`},
-		{"while-the-gateway-stops", `{"elicitation":{}}`, nil, func(a *asker) { a.busy.close() }, `-32603,\"message\":\"the client cannot come back`},
+		{"while-the-gateway-stops", `{"elicitation":{}}`, nil, func(a *asker) { a.table.Requests.Stop() }, `-32603,\"message\":\"the client cannot come back`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := newAsker(t, 1, tc.change)
@@ -525,7 +526,7 @@ func TestNobodyIsAskedAfterTheEnd(t *testing.T) {
 	}
 	b := newAsker(t, 1, nil)
 	state, _ := asked(t, b.ann.ask(byTool, first1))
-	b.dispatching.end()
+	b.end()
 	if got := b.ann.again(byTool, state, `{}`); !strings.Contains(got, `"cancelled":true`) {
 		t.Errorf("it went on: %s", got)
 	}

@@ -59,7 +59,7 @@ func (l *line) watch(ctx context.Context, uri string) func() {
 	l.hears.mu.Unlock()
 	params := uriParams(uri)
 	if first {
-		_, _ = l.Request(ctx, "resources/subscribe", params, nil) // without it nothing is heard
+		_, _ = l.Request(ctx, methodSubscribe, params, nil) // without it nothing is heard
 	}
 	return func() {
 		l.hears.mu.Lock()
@@ -111,13 +111,13 @@ func (l *line) follow() {
 
 // restore tells a server with sessions what it was told before.
 func (l *line) restore(level severity, uris []string) {
-	ctx, cancel := context.WithTimeout(l.owner.ctx, answerWait)
+	ctx, cancel := context.WithTimeout(l.owner.Context, answerWait)
 	defer cancel()
 	if level > 0 && l.server.Expose.Has(ExposeLogging) && readOffers(l.Hello().Capabilities).logging {
 		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // without it the log is the server's choice
 	}
 	for _, uri := range uris {
-		_, _ = l.Request(ctx, "resources/subscribe", uriParams(uri), nil) // without it nothing is heard
+		_, _ = l.Request(ctx, methodSubscribe, uriParams(uri), nil) // without it nothing is heard
 	}
 }
 
@@ -136,7 +136,7 @@ func (l *line) wants() filter {
 // feed keeps a subscription at a server without sessions, for a client that has one.
 func (l *line) feed() {
 	for wait := listenAgain; ; {
-		ctx, cancel := context.WithCancel(l.owner.ctx)
+		ctx, cancel := context.WithCancel(l.owner.Context)
 		changed, done := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)
@@ -171,7 +171,7 @@ func (l *line) feed() {
 		}
 		cancel()
 		<-done
-		if l.over() || l.owner.ctx.Err() != nil {
+		if l.over() || l.owner.Context.Err() != nil {
 			return
 		}
 	}
@@ -191,7 +191,7 @@ func (g *Gateway) subscribe(ctx context.Context, q *request, l *line) []byte {
 	if err != nil || uri == "" {
 		return q.refuse(wire.InvalidParams, `"uri" is not a string`)
 	}
-	if !g.watches(q, l.server, uri) {
+	if !q.session.setWatch(l.server.Name, uri, q.Method == methodSubscribe) {
 		return q.refuse(wire.InvalidParams, "more than %d resources are subscribed to, or their names are too long together", maxSubscribed)
 	}
 	l.hears.mu.Lock()
@@ -215,16 +215,15 @@ func (g *Gateway) subscribe(ctx context.Context, q *request, l *line) []byte {
 // maxWatchedBytes bounds the names of the resources that one session subscribes to. A name may be as long as a message.
 const maxWatchedBytes = 256 << 10
 
-// watches notes that a session's client subscribes to a resource, or not any more. It reports false if there are too many.
-func (g *Gateway) watches(q *request, server *Server, uri string) bool {
-	s := q.session
+// setWatch notes that the client subscribes to a resource of a server, or not any more. It reports false if there are too many.
+func (s *clientSession) setWatch(server, uri string, on bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := slices.DeleteFunc(slices.Clone(s.watches[server.Name]), func(u string) bool { return u == uri })
-	if q.Method == "resources/subscribe" {
+	now := slices.DeleteFunc(slices.Clone(s.watches[server]), func(u string) bool { return u == uri })
+	if on {
 		size := len(uri)
 		for name, uris := range s.watches { // in any order: they are counted
-			if name == server.Name {
+			if name == server {
 				uris = now
 			}
 			for _, u := range uris {
@@ -236,6 +235,6 @@ func (g *Gateway) watches(q *request, server *Server, uri string) bool {
 		}
 		now = append(now, uri)
 	}
-	s.watches[server.Name] = now
+	s.watches[server] = now
 	return true
 }

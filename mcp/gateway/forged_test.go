@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
@@ -91,7 +92,7 @@ func TestClientsDoNotForgeDecisions(t *testing.T) {
 
 // comma separates the members of a client's own _meta from others.
 func comma(c *client) string {
-	if c.protocol < Stateless {
+	if c.protocol < session.Stateless {
 		return ""
 	}
 	return ","

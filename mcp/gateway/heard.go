@@ -26,7 +26,7 @@ type ask struct {
 }
 
 // await notes a request to the client and returns the id that it goes under.
-func (s *session) await(a *ask) jsontext.Value {
+func (s *clientSession) await(a *ask) jsontext.Value {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.number++
@@ -36,7 +36,7 @@ func (s *session) await(a *ask) jsontext.Value {
 }
 
 // shown is how many requests of the gateway itself wait.
-func (s *session) shown() (n int) {
+func (s *clientSession) shown() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.asks { // in any order: they are counted
@@ -48,7 +48,7 @@ func (s *session) shown() (n int) {
 }
 
 // owed is how many requests of one server wait for the client.
-func (s *session) owed(l *line) (n int) {
+func (s *clientSession) owed(l *line) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.asks { // in any order: they are counted
@@ -60,7 +60,7 @@ func (s *session) owed(l *line) (n int) {
 }
 
 // asked is the request that waits under an id of ours; nil if none does.
-func (s *session) asked(id jsontext.Value) *ask {
+func (s *clientSession) asked(id jsontext.Value) *ask {
 	name, err := wire.Text(id)
 	if err != nil {
 		return nil
@@ -71,7 +71,7 @@ func (s *session) asked(id jsontext.Value) *ask {
 }
 
 // take is asked, once: nothing waits under the id afterwards.
-func (s *session) take(id jsontext.Value) *ask {
+func (s *clientSession) take(id jsontext.Value) *ask {
 	name, err := wire.Text(id)
 	if err != nil {
 		return nil
@@ -84,7 +84,7 @@ func (s *session) take(id jsontext.Value) *ask {
 }
 
 // withdraw forgets the request that a server knows by an id, and returns ours; nil if it does not wait.
-func (s *session) withdraw(l *line, theirs jsontext.Value) jsontext.Value {
+func (s *clientSession) withdraw(l *line, theirs jsontext.Value) jsontext.Value {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, a := range s.asks { // in any order: one has this id
@@ -97,7 +97,7 @@ func (s *session) withdraw(l *line, theirs jsontext.Value) jsontext.Value {
 }
 
 // forget drops what a server asked whose link is over.
-func (s *session) forget(l *line) {
+func (s *clientSession) forget(l *line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, a := range s.asks { // in any order: all of the line's go
@@ -131,7 +131,7 @@ func (g *Gateway) answered(ctx context.Context, q *request) {
 	} else {
 		result = cross(result, "")
 	}
-	if g.passes(ctx, q.from, a.line.server, ToServer, a.method, passes) != nil {
+	if g.passes(ctx, q.From, a.line.server, ToServer, a.method, passes) != nil {
 		result, failed = nil, notRecorded
 	}
 	_ = a.line.Answer(ctx, a.id, result, failed) // a server that cannot be told has lost its link
@@ -149,7 +149,7 @@ func (g *Gateway) during(ctx context.Context, q *request, l *line, said *stream,
 			return
 		}
 		row := methodOf(fromServer, m.Method)
-		if row == nil || !row.note || !row.in(q.protocol) || !l.server.Expose.Has(row.needs) {
+		if row == nil || !row.note || !row.in(q.Protocol) || !l.server.Expose.Has(row.needs) {
 			return
 		}
 		switch m.Method {
@@ -189,7 +189,7 @@ func (l *line) heard(m wire.Message) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), answerWait)
 		defer cancel()
-		l.ask(ctx, m, e, func(message []byte) error { l.owner.push(message); return nil })
+		l.ask(ctx, m, e, func(message []byte) error { _ = l.owner.Send(message); return nil })
 	}()
 }
 
@@ -207,12 +207,12 @@ func (l *line) note(m wire.Message) {
 	case "notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/resources/updated":
 		l.lists.changed(m.Method)
 	case "notifications/cancelled":
-		l.withdrawn(m, func(message []byte) error { l.owner.push(message); return nil })
+		l.withdrawn(m, func(message []byte) error { _ = l.owner.Send(message); return nil })
 		return
 	}
 	if l.owner != nil {
-		if row.in(l.owner.protocol) {
-			l.owner.push(l.gateway.notification(m))
+		if row.in(l.owner.Protocol) {
+			_ = l.owner.Send(l.gateway.notification(m))
 		}
 		return
 	}
@@ -250,7 +250,7 @@ func (l *line) ask(ctx context.Context, m wire.Message, e *errand, send func([]b
 		return
 	}
 	params := cross(m.Params, "")
-	if l.gateway.passes(ctx, s.from, l.server, ToClient, m.Method, params) != nil {
+	if l.gateway.passes(ctx, s.Client, l.server, ToClient, m.Method, params) != nil {
 		refuse(notRecorded)
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
@@ -236,17 +237,15 @@ func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
 	if wanted == "" {
 		return q.refuse(wire.InvalidParams, `"protocolVersion" is missing`)
 	}
-	revision := statefulRevisions[0]
-	if slices.Contains(statefulRevisions, wanted) {
+	revision := session.StatefulRevisions[0]
+	if slices.Contains(session.StatefulRevisions, wanted) {
 		revision = wanted
 	}
-	s, err := g.sessions.open(q.from, q.at, revision)
+	s, err := g.openSession(q, revision, can)
 	if err != nil {
 		return q.refuse(codeBusy, "%v", err)
 	}
-	s.begin(can)
-	context.AfterFunc(s.ctx, s.finish)
-	q.session, q.protocol = s, revision
+	q.session, q.Session, q.Protocol = s, s.Session, revision
 
 	var b object
 	b.add("protocolVersion", wire.Quote(revision))
@@ -266,7 +265,7 @@ func (g *Gateway) capabilities(ctx context.Context, q *request) jsontext.Value {
 // discover answers server/discover.
 func (g *Gateway) discover(ctx context.Context, q *request) []byte {
 	var versions []byte
-	for _, v := range Revisions() {
+	for _, v := range session.Revisions() {
 		versions = append(append(versions, ','), wire.Quote(v)...)
 	}
 	versions[0] = '['
@@ -292,17 +291,21 @@ type about struct {
 	level severity // of the log that is wanted; zero: none
 }
 
-// learn reads the _meta of a request. That is done before several servers are asked for one at once.
-func (q *request) learn(meta jsontext.Value) {
-	q.about = about{}
-	skim(meta, func(name string, value jsontext.Value) {
-		switch name {
-		case metaCapabilities:
-			q.about.can = readAbilities(value)
-		case metaLogLevel:
-			word, _ := wire.Text(value)
-			q.about.level = severityOf(word)
+// readMeta reads the _meta of a stateless request.
+func (q *request) readMeta() {
+	skim(q.Params, func(name string, value jsontext.Value) {
+		if name != "_meta" {
+			return
 		}
+		skim(value, func(name string, value jsontext.Value) {
+			switch name {
+			case metaCapabilities:
+				q.about.can = readAbilities(value)
+			case metaLogLevel:
+				word, _ := wire.Text(value)
+				q.about.level = severityOf(word)
+			}
+		})
 	})
 }
 

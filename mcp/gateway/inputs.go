@@ -178,7 +178,7 @@ func (g *Gateway) input(q *request, server *Server, what string, p callParams) (
 	case !server.Expose.Has(ExposeInputRequired):
 		return nil, invalid(wire.InvalidParams, "the operator does not expose input_required of server "+server.Name)
 	case !q.modern():
-		return nil, invalid(wire.InvalidParams, "revision "+q.protocol+" has no inputResponses and no requestState")
+		return nil, invalid(wire.InvalidParams, "revision "+q.Protocol+" has no inputResponses and no requestState")
 	case p.state == nil:
 		return nil, nil
 	}
@@ -186,7 +186,7 @@ func (g *Gateway) input(q *request, server *Server, what string, p callParams) (
 	if err != nil {
 		return nil, invalid(wire.InvalidParams, `"requestState" is not a string`)
 	}
-	native, ok := g.seals.open(ofServer, text, q.from, server.Name, what)
+	native, ok := g.seals.open(ofServer, text, q.From, server.Name, what)
 	if !ok {
 		return nil, invalid(wire.InvalidParams, notYours)
 	}
@@ -202,7 +202,7 @@ func (q *request) brings(whose string, server *Server, what string, p callParams
 	if err != nil {
 		return "", false
 	}
-	return q.gateway.seals.open(whose, text, q.from, server.Name, what)
+	return q.gateway.seals.open(whose, text, q.From, server.Name, what)
 }
 
 const notYours = "the requestState is not one that you were given for this, or the gateway has begun anew since; ask again without it"
@@ -228,7 +228,7 @@ func (g *Gateway) sealed(q *request, server *Server, what string, f *finding) (e
 	}
 	for _, p := range f.state {
 		if native, err := wire.Text(p.value); err == nil {
-			edits = append(edits, edit{p.at, len(p.value), wire.Quote(g.seals.seal(ofServer, native, q.from, server.Name, what))})
+			edits = append(edits, edit{p.at, len(p.value), wire.Quote(g.seals.seal(ofServer, native, q.From, server.Name, what))})
 		}
 	}
 	return edits

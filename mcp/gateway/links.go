@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
@@ -31,36 +32,6 @@ type serverLink interface {
 	Answer(ctx context.Context, id, result, failed jsontext.Value) error
 	Listing(ctx context.Context, maxAge time.Duration) (*upstream.Kept, error)
 	Close()
-}
-
-// dispatching is what the dispatcher keeps beside its sessions.
-type dispatching struct {
-	self    []byte // the member of _meta with the gateway's name, as every result has it in the stateless revisions
-	pool    pool
-	errands errands
-	seals   seals
-	connect func(ctx context.Context, server string, p upstream.Peer) (serverLink, error)
-}
-
-func (d *dispatching) init(o Options) {
-	d.self = append(append(d.self, `"`+metaServerInfo+`":`...), infoOf(o.Info)...)
-	d.pool.shared.init(context.Background(), maxShared, sharedIdle)
-	d.seals.init()
-	d.connect = func(ctx context.Context, server string, p upstream.Peer) (serverLink, error) {
-		l, err := o.Upstreams.Link(ctx, server, p)
-		if err != nil {
-			return nil, err // not l, which would be an interface that is not nil
-		}
-		return l, nil
-	}
-}
-
-// end ends what stateless clients have under way, and closes their links. It returns how many of it was cut off for which no
-// request waits.
-func (d *dispatching) end() (cut int) {
-	cut = d.errands.close()
-	d.pool.shared.close()
-	return cut
 }
 
 // A pool is what all clients have in common.
@@ -123,7 +94,7 @@ type line struct {
 
 	gateway *Gateway
 	server  *Server
-	owner   *session // nil: shared by the stateless clients of one identity
+	owner   *clientSession // nil: shared by the stateless clients of one identity
 	slot    *slot
 
 	tools catalogs
@@ -381,7 +352,7 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*line
 			return l, nil
 		}
 		return s.lines.get(ctx, key, func(ctx context.Context) (*line, error) {
-			return g.join(ctx, s.from, s, server, s.protocol, s.can.told(server.Expose))
+			return g.join(ctx, s.Client, s, server, s.Protocol, s.can.told(server.Expose))
 		})
 	}
 	told := q.can().told(server.Expose)
@@ -398,14 +369,14 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*line
 
 // share returns a line for stateless clients.
 func (g *Gateway) share(ctx context.Context, q *request, server *Server, told jsontext.Value) (*line, error) {
-	key := lineKey{who: q.from, server: server.Name, told: string(told)}
+	key := lineKey{who: q.From, server: server.Name, told: string(told)}
 	return g.pool.shared.get(ctx, key, func(ctx context.Context) (*line, error) {
-		return g.join(ctx, q.from, nil, server, Stateless, told)
+		return g.join(ctx, q.From, nil, server, session.Stateless, told)
 	})
 }
 
 // join makes a link.
-func (g *Gateway) join(ctx context.Context, who Identity, owner *session, server *Server, protocol string, told jsontext.Value) (*line, error) {
+func (g *Gateway) join(ctx context.Context, who Identity, owner *clientSession, server *Server, protocol string, told jsontext.Value) (*line, error) {
 	l := &line{made: make(chan struct{}), gateway: g, server: server, owner: owner}
 	defer close(l.made)
 	up, err := g.connect(ctx, server.Name, upstream.Peer{

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
@@ -44,7 +45,7 @@ func TestLinksAreSharedByThoseWhoAreAlike(t *testing.T) {
 	for _, l := range docs.links {
 		told = append(told, l.peer.Protocol+" "+string(l.peer.Capabilities))
 	}
-	want := []string{Stateless + ` {"sampling":{}}`, Stateless + ` {"sampling":{},"roots":{}}`, Stateless + ` {"sampling":{}}`, `2025-11-25 {"sampling":{}}`, `2025-11-25 {"sampling":{}}`}
+	want := []string{session.Stateless + ` {"sampling":{}}`, session.Stateless + ` {"sampling":{},"roots":{}}`, session.Stateless + ` {"sampling":{}}`, `2025-11-25 {"sampling":{}}`, `2025-11-25 {"sampling":{}}`}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -139,7 +140,7 @@ func TestAServerThatIsDownIsNotTriedAllTheTime(t *testing.T) {
 		if got := c.use(); !strings.Contains(got, "echo") || tried != 2 {
 			t.Errorf("tried %d times: %s", tried, got)
 		}
-		r.dispatching.end()
+		r.end()
 	})
 }
 
@@ -157,7 +158,7 @@ func TestConnectingIsSharedAndOutlivesWhoGivesUp(t *testing.T) {
 	c := r.modern("docs", `{}`)
 	ctx, cancel := context.WithCancel(context.Background())
 	gaveUp := make(chan error, 1)
-	go func() { _, err := r.linkTo(ctx, c.request(`1`, "x", ""), &r.options.Servers[0]); gaveUp <- err }()
+	go func() { _, err := r.linkTo(ctx, c.readRequest(), &r.options.Servers[0]); gaveUp <- err }()
 	within(t, "the attempt", begun)
 	cancel()
 	if err := within(t, "the first", gaveUp); !errors.Is(err, context.Canceled) {
@@ -166,7 +167,7 @@ func TestConnectingIsSharedAndOutlivesWhoGivesUp(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			l, err := r.linkTo(context.Background(), c.request(`1`, "x", ""), &r.options.Servers[0])
+			l, err := r.linkTo(context.Background(), c.readRequest(), &r.options.Servers[0])
 			if err != nil {
 				t.Error(err)
 				return
@@ -192,13 +193,13 @@ func TestSharedLinksAreBoundedAndEnd(t *testing.T) {
 		}
 		held := make([]*line, maxShared)
 		for i := range maxShared {
-			l, err := r.linkTo(t.Context(), of(i).request(`1`, "x", ""), &r.options.Servers[0])
+			l, err := r.linkTo(t.Context(), of(i).readRequest(), &r.options.Servers[0])
 			if err != nil {
 				t.Fatal(err)
 			}
 			held[i] = l
 		}
-		if _, err := r.linkTo(t.Context(), of(-1).request(`1`, "x", ""), &r.options.Servers[0]); !errors.Is(err, errTooManyLinks) {
+		if _, err := r.linkTo(t.Context(), of(-1).readRequest(), &r.options.Servers[0]); !errors.Is(err, errTooManyLinks) {
 			t.Errorf("one past the limit, all in use: %v", err)
 		}
 		held[5].release()
@@ -214,14 +215,14 @@ func TestSharedLinksAreBoundedAndEnd(t *testing.T) {
 		if !isClosed(docs.links[6].done) || isClosed(docs.links[7].done) {
 			t.Error("an idle link lives, or one in use does not")
 		}
-		r.dispatching.end()
+		r.end()
 		synctest.Wait()
 		for i, l := range docs.links {
 			if !isClosed(l.done) {
 				t.Errorf("link %d lives", i)
 			}
 		}
-		if _, err := r.linkTo(t.Context(), of(1).request(`1`, "x", ""), &r.options.Servers[0]); err == nil {
+		if _, err := r.linkTo(t.Context(), of(1).readRequest(), &r.options.Servers[0]); err == nil {
 			t.Error("a link was made after the end")
 		}
 	})
@@ -234,7 +235,7 @@ func TestSessionsTakeTheirLinksAlong(t *testing.T) {
 	docs, mail := r.servers["docs"].link(), r.servers["mail"].link()
 	docs.peer.Tell(wire.Message{ID: jsontext.Value(`1`), Method: "roots/list"})
 	c.pushed()
-	c.session.end()
+	c.session.End()
 	within(t, "the end of one link", docs.done)
 	within(t, "the end of the other", mail.done)
 	c.session.mu.Lock()
@@ -278,8 +279,7 @@ func TestServersThatAskByThemselvesAreNotShared(t *testing.T) {
 	}
 	within(t, "the end of the first", docs.links[0].done)
 	take := func() *line {
-		q := c.request(`1`, "x", "")
-		q.learn([]byte(c.meta("")))
+		q := c.readRequest()
 		l, err := r.linkTo(t.Context(), q, server)
 		if err != nil {
 			t.Fatal(err)

@@ -190,7 +190,7 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 	agreed, each := g.agree(ctx, q, want)
 	for _, part := range each {
 		if part.filter.prompts || part.filter.resources || len(part.filter.uris) > 0 {
-			if g.passes(ctx, q.from, part.server, ToServer, q.Method, part.filter.params()) != nil {
+			if g.passes(ctx, q.From, part.server, ToServer, q.Method, part.filter.params()) != nil {
 				return q.fail(notRecorded)
 			}
 		}
@@ -205,7 +205,7 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 		running.Go(func() { g.attend(ctx, q, part.server, part.filter, n, sync.OnceFunc(opening.Done)) })
 	}
 	opening.Wait()
-	said := &stream{out: q.out}
+	said := &stream{out: q.Out}
 	defer said.end()
 	params := slices.Concat(jsontext.Value(`{"notifications":`), agreed.object(), jsontext.Value(`}`))
 	if said.send(n.message(noteSubscribed, params)) != nil || agreed.empty() {

@@ -170,7 +170,7 @@ func TestSubscriptionsFindANewLink(t *testing.T) {
 		}
 		end()
 		<-answer
-		r.dispatching.end()
+		r.end()
 	})
 }
 
@@ -233,14 +233,14 @@ func TestWatchedResourcesAreBounded(t *testing.T) {
 	r := newRig(t, "docs", nil)
 	c := r.legacy("docs", `{}`)
 	for i := range maxSubscribed {
-		if !r.watches(c.request(`1`, "resources/subscribe", ""), &r.options.Servers[0], fmt.Sprint(i)) {
+		if !c.session.setWatch("docs", fmt.Sprint(i), true) {
 			t.Fatalf("number %d was refused", i)
 		}
 	}
-	if r.watches(c.request(`1`, "resources/subscribe", ""), &r.options.Servers[0], "one more") {
+	if c.session.setWatch("docs", "one more", true) {
 		t.Error("one past the limit was taken")
 	}
-	if !r.watches(c.request(`1`, "resources/subscribe", ""), &r.options.Servers[0], "7") {
+	if !c.session.setWatch("docs", "7", true) {
 		t.Error("one that is watched already was refused")
 	}
 }
@@ -249,7 +249,7 @@ func TestNamesOfWatchedResourcesAreBounded(t *testing.T) {
 	r := newRig(t, "docs mail", nil)
 	c := r.legacy("", `{}`)
 	watches := func(method string, server int, size int) bool {
-		return r.watches(c.request(`1`, method, ""), &r.options.Servers[server], strings.Repeat("x", size))
+		return c.session.setWatch(r.options.Servers[server].Name, strings.Repeat("x", size), method == methodSubscribe)
 	}
 	const half = maxWatchedBytes / 2
 	for _, step := range []struct {

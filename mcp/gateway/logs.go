@@ -105,7 +105,7 @@ func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 	}
 	for _, l := range s.lines.open(q.at.exposing(ExposeLogging)) {
 		if !l.Modern() && readOffers(l.Hello().Capabilities).logging {
-			if g.passes(ctx, q.from, l.server, ToServer, q.Method, levelParams(level)) != nil {
+			if g.passes(ctx, q.From, l.server, ToServer, q.Method, levelParams(level)) != nil {
 				return q.fail(notRecorded)
 			}
 			_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // one server without it must not keep it from the others

@@ -1,5 +1,12 @@
 package gateway
 
+import "pgfsm/mcp/gateway/session"
+
+// methodCancelled cancels a request, in both directions.
+const methodCancelled = "notifications/cancelled"
+
+const methodSubscribe = "resources/subscribe"
+
 // A side of a session with a client.
 type side uint8
 
@@ -99,14 +106,8 @@ func methodOf(from side, name string) *method { return methodsByName[known{from,
 
 // in reports whether the method is one of the revision's.
 func (m *method) in(protocol string) bool {
-	if protocol >= Stateless {
+	if protocol >= session.Stateless {
 		return m.eras&stateless != 0
 	}
 	return m.eras&stateful != 0
 }
-
-// statefulRevisions are the revisions with sessions that are spoken, newest first.
-var statefulRevisions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
-
-// Revisions are all revisions that are spoken, newest first.
-func Revisions() []string { return append([]string{Stateless}, statefulRevisions...) }

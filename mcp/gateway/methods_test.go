@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgfsm/mcp/gateway/session"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -33,9 +35,9 @@ func methodsTable() string {
 		}
 		switch m.eras {
 		case stateful:
-			when = "to " + statefulRevisions[0]
+			when = "to " + session.StatefulRevisions[0]
 		case stateless:
-			when = "from " + Stateless
+			when = "from " + session.Stateless
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.name, map[side]string{fromClient: "client", fromServer: "server"}[m.from], needs, when, m.why)
 	}

@@ -194,7 +194,7 @@ func (c *calling) checkHeader(ctx context.Context, tool string, arguments jsonte
 	}
 	for _, b := range all {
 		name := paramPrefix + b.header
-		sent := c.q.header.Values(name)
+		sent := c.q.Header.Values(name)
 		value := b.value(arguments)
 		switch {
 		case len(sent) > 1:

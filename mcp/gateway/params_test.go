@@ -107,7 +107,7 @@ func TestHeadersOfArgumentsAreChecked(t *testing.T) {
 					name = "docs__echo"
 				}
 				q := c.request(`7`, "tools/call", `{"name":"`+name+`","arguments":`+tc.arguments+`,"_meta":`+c.meta("")+`}`)
-				q.header = tc.header
+				q.Header = tc.header
 				got := string(r.dispatch(t.Context(), q))
 				if passes := !strings.Contains(got, `"error"`); passes != tc.passes || !passes && !strings.Contains(got, `"code":-32020`) || len(r.judge.asked) > 0 != tc.passes {
 					t.Errorf("at %q: %s", at, got)
@@ -140,5 +140,18 @@ func TestServersGetTheHeadersOfTheArguments(t *testing.T) {
 		if before != nil || !cmp.Equal(want, after) {
 			t.Errorf("%v: %v, then %v", modern, before, after)
 		}
+	}
+}
+
+// TestHeadersOfToolsThatAgentsMayNotSee: that a hidden tool wants a header is not told.
+func TestHeadersOfToolsThatAgentsMayNotSee(t *testing.T) {
+	r := newRig(t, "docs", nil)
+	r.servers["docs"].tools = []string{headed(`{"region":{"type":"string","x-mcp-header":"Region"}}`)}
+	r.judge.hidden = []string{"echo"}
+	c := r.modern("docs", `{}`)
+	q := c.request(`7`, "tools/call", `{"name":"echo","arguments":{"region":"eu"},"_meta":`+c.meta("")+`}`)
+	q.Header = http.Header{}
+	if got := string(r.dispatch(t.Context(), q)); strings.Contains(got, "Region") || len(r.judge.asked) != 1 {
+		t.Errorf("it was answered by %d judges: %s", len(r.judge.asked), got)
 	}
 }

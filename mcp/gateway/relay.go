@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
 
@@ -32,7 +33,7 @@ func (g *Gateway) relay(ctx context.Context, q *request, m *method) []byte {
 
 // passOn passes a request on to one server and returns the answer.
 func (g *Gateway) passOn(ctx context.Context, q *request, server *Server, params jsontext.Value) []byte {
-	p := &passage{gateway: g, q: q, server: server, said: stream{out: q.out}}
+	p := &passage{gateway: g, q: q, server: server, said: stream{out: q.Out}}
 	if !mayAskDuring(q.Method) {
 		return p.pass(ctx, params)(q)
 	}
@@ -106,10 +107,10 @@ func (p *passage) pass(ctx context.Context, params jsontext.Value) func(*request
 // carry makes one request of the server. It returns the server's result, or what answers the client if there is none.
 func (p *passage) carry(ctx context.Context, l *line, params jsontext.Value, level severity) (answer func(*request) []byte, result jsontext.Value) {
 	g, q, server := p.gateway, p.q, p.server
-	if err := g.passes(ctx, q.from, server, ToServer, q.Method, params); err != nil {
+	if err := g.passes(ctx, q.From, server, ToServer, q.Method, params); err != nil {
 		return func(q *request) []byte { return q.fail(notRecorded) }, nil
 	}
-	watching := q.Method == "resources/subscribe" || q.Method == "resources/unsubscribe"
+	watching := q.Method == methodSubscribe || q.Method == "resources/unsubscribe"
 	if watching && l.Modern() {
 		message := g.subscribe(ctx, q, l)
 		return func(*request) []byte { return message }, nil
@@ -122,7 +123,7 @@ func (p *passage) carry(ctx context.Context, l *line, params jsontext.Value, lev
 		return func(q *request) []byte { return q.failBack(server, g.options.Mask(reply.Error)) }, nil
 	}
 	if uri, err := wire.Text(wire.Member(params, "uri")); watching && err == nil {
-		g.watches(q, server, uri) // for the link that may follow this one
+		q.session.setWatch(server.Name, uri, q.Method == methodSubscribe) // for the link that may follow this one
 	}
 	return nil, g.options.Mask(reply.Result)
 }
@@ -212,41 +213,55 @@ func (g *Gateway) relayNote(ctx context.Context, q *request, m *method) {
 		return
 	}
 	for _, l := range s.lines.open(q.at.exposing(m.needs)) {
-		if g.passes(ctx, q.from, l.server, ToServer, m.name, params) == nil {
+		if g.passes(ctx, q.From, l.server, ToServer, m.name, params) == nil {
 			_ = l.Notify(ctx, m.name, params) // as above
 		}
 	}
 }
 
-// dispatched is what the dispatcher keeps of a session.
-type dispatched struct {
+// A clientSession is a session with what the dispatcher knows of it.
+type clientSession struct {
+	*session.Session
 	can   abilities
 	lines lines
 
 	mu     sync.Mutex
-	level  string                        // of the log, as the client set it; empty: it did not
-	under  map[string]context.CancelFunc // requests under way, by id
-	asks   map[string]*ask               // requests to the client that wait for its answer, by our id
-	number uint64                        // of the last of them
+	level  string          // of the log, as the client set it; empty: it did not
+	asks   map[string]*ask // requests to the client that wait for its answer, by our id
+	number uint64          // of the last of them
 
 	joined  map[string]bool     // the servers that were connected to
 	watches map[string][]string // the resources that the client subscribes to, by server
 }
 
-// begin makes the state of a session that was opened. It belongs to nobody else yet.
-func (s *session) begin(can abilities) {
-	s.can = can
-	s.lines.init(s.ctx, maxSessionLinks, 0)
-	s.under, s.asks = make(map[string]context.CancelFunc), make(map[string]*ask)
-	s.joined, s.watches = make(map[string]bool), make(map[string][]string)
+// openSession opens a session of a client with these abilities.
+func (g *Gateway) openSession(q *request, protocol string, can abilities) (*clientSession, error) {
+	opened, err := g.table.Open(q.From, q.Endpoint, protocol)
+	if err != nil {
+		return nil, err
+	}
+	s := &clientSession{
+		Session: opened, can: can, asks: make(map[string]*ask), joined: make(map[string]bool), watches: make(map[string][]string),
+	}
+	s.lines.init(s.Context, maxSessionLinks, 0)
+	g.mu.Lock()
+	g.sessions[opened] = s
+	g.mu.Unlock()
+	context.AfterFunc(s.Context, func() {
+		g.mu.Lock()
+		delete(g.sessions, opened)
+		g.mu.Unlock()
+		s.finish()
+	})
+	return s, nil
 }
 
 // finish lets go of what a session holds that has ended.
-func (s *session) finish() {
+func (s *clientSession) finish() {
 	timer := time.NewTimer(errandGrace) // for which what was under way may tell its servers that it is over
 	defer timer.Stop()
 	select {
-	case <-s.requests.settled():
+	case <-s.Requests.Empty():
 	case <-timer.C:
 	}
 	s.lines.close()
@@ -255,59 +270,10 @@ func (s *session) finish() {
 // maxSessionLinks bounds the links of one session. A session has one for each server.
 const maxSessionLinks = 1 << 12
 
-var errTwiceUnderway = errors.New("a request with this id is under way")
-
-// begin notes a request under way, so that the client can cancel it. A request without a session ends with its connection.
-func (q *request) begin(ctx context.Context) (context.Context, func(), error) {
-	s := q.session
-	if s == nil {
-		return ctx, func() {}, nil
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	key := idKey(q.ID)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.under[key] != nil {
-		cancel()
-		return ctx, nil, errTwiceUnderway
-	}
-	s.under[key] = cancel
-	return ctx, func() {
-		s.mu.Lock()
-		delete(s.under, key)
-		s.mu.Unlock()
-		cancel()
-	}, nil
-}
-
-// idKey is one spelling of an id: strings are compared by what they say.
-func idKey(id jsontext.Value) string {
-	if id.Kind() != '"' {
-		return string(id)
-	}
-	said, _ := wire.Text(id)
-	return `"` + said
-}
-
-// cancelled takes the client's word that it does not wait any more.
-func (q *request) cancelled() {
-	s := q.session
-	if s == nil {
-		return
-	}
-	key := idKey(wire.Member(q.Params, "requestId"))
-	s.mu.Lock()
-	cancel := s.under[key]
-	s.mu.Unlock()
-	if cancel != nil {
-		cancel()
-	}
-}
-
 // A stream takes what is said to a client during one request, and nothing more once that is answered.
 type stream struct {
 	mu   sync.Mutex
-	out  outlet
+	out  session.Sender
 	over bool
 }
 
@@ -323,7 +289,7 @@ func (s *stream) send(message []byte) error {
 }
 
 // turn has what is said from now on go to another request of the client; nil: to nobody.
-func (s *stream) turn(out outlet) {
+func (s *stream) turn(out session.Sender) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.out = out

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
@@ -58,7 +59,7 @@ type playedLink struct {
 func (l *playedLink) Hello() upstream.Hello {
 	h := upstream.Hello{Protocol: "2025-11-25", Capabilities: jsontext.Value(l.caps), Server: upstream.Info{Name: "upstream", Version: "9"}}
 	if l.modern {
-		h.Protocol = Stateless
+		h.Protocol = session.Stateless
 	}
 	return h
 }
@@ -222,8 +223,8 @@ func newRig(t testing.TB, names string, change func(*Options)) *rig {
 	r.Gateway = g
 	g.connect = r.join
 	t.Cleanup(func() {
-		g.sessions.endAll()
-		g.dispatching.end()
+		g.table.EndAll()
+		g.end()
 	})
 	return r
 }
@@ -254,12 +255,12 @@ func (r *rig) pass(_ context.Context, p Passed) error {
 type client struct {
 	*rig
 	from     Identity
-	at       *endpoint
-	session  *session // nil: stateless
-	can      string   // its capabilities
+	at       string
+	session  *clientSession // nil: stateless
+	can      string         // its capabilities
 	protocol string
 	out      sink
-	hear     *reader // what is said to the session outside of requests
+	hear     *session.Reader // what is said to the session outside of requests
 }
 
 // A sink keeps what a client is told during its requests.
@@ -269,32 +270,44 @@ func (s sink) Send(message []byte) error { s <- string(message); return nil }
 
 // modern is a client of the stateless revision. An empty server is all of them.
 func (r *rig) modern(server, can string) *client {
-	return &client{rig: r, from: Identity{Name: "ann"}, at: r.place(server), can: can, protocol: Stateless, out: make(sink, 64)}
+	return &client{rig: r, from: Identity{Name: "ann"}, at: server, can: can, protocol: session.Stateless, out: make(sink, 64)}
 }
 
 // legacy is a client with a session.
 func (r *rig) legacy(server, can string) *client {
 	r.t.Helper()
-	c := &client{rig: r, from: Identity{Name: "ann"}, at: r.place(server), out: make(sink, 64)}
+	c := &client{rig: r, from: Identity{Name: "ann"}, at: server, out: make(sink, 64)}
 	q := c.request(`1`, "initialize", `{"protocolVersion":"2025-11-25","capabilities":`+can+`,"clientInfo":{"name":"c","version":"1"}}`)
 	answer := r.dispatch(context.Background(), q)
-	if q.session == nil {
+	if q.Session == nil {
 		r.t.Fatalf("no session: %s", answer)
 	}
-	c.session, c.protocol = q.session, q.protocol
-	c.hear, _ = c.session.outside.attach(true)
+	c.session, c.protocol = r.sessions[q.Session], q.Protocol
+	c.hear, _ = c.session.Outgoing.Attach(true)
 	return c
 }
 
-func (r *rig) place(server string) *endpoint {
-	if server == "" {
-		return r.every
+// dispatch dispatches a message as the front does: the client of a session can cancel its requests.
+func (r *rig) dispatch(ctx context.Context, q *session.Request) []byte {
+	if s := q.Session; s != nil && q.Method == methodCancelled {
+		s.Requests.Cancel(session.IDOf(wire.Member(q.Params, "requestId")))
+	} else if s != nil && q.Request() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		if err := s.Begin(session.IDOf(q.ID), cancel); err != nil {
+			return wire.Failure(nil, q.ID, invalid(wire.InvalidRequest, err.Error()))
+		}
+		defer s.Finish(session.IDOf(q.ID))
 	}
-	return r.named[server]
+	return r.Dispatch(ctx, q)
 }
 
-func (c *client) request(id, method, params string) *request {
-	q := &request{gateway: c.Gateway, from: c.from, at: c.at, session: c.session, protocol: c.protocol, out: c.out}
+func (c *client) request(id, method, params string) *session.Request {
+	q := &session.Request{From: c.from, Endpoint: c.at, Protocol: c.protocol, Out: c.out}
+	if c.session != nil {
+		q.Session = c.session.Session
+	}
 	q.Method = method
 	if id != "" {
 		q.ID = jsontext.Value(id)
@@ -305,9 +318,15 @@ func (c *client) request(id, method, params string) *request {
 	return q
 }
 
+// readRequest is a request as the dispatcher reads it.
+func (c *client) readRequest() *request {
+	q, _ := c.newRequest(c.request(`1`, "x", `{"_meta":`+c.meta("")+`}`))
+	return q
+}
+
 // meta is the _meta of a stateless client with more members in it.
 func (c *client) meta(more string) string {
-	if c.protocol < Stateless {
+	if c.protocol < session.Stateless {
 		return `{` + strings.TrimPrefix(more, ",") + `}`
 	}
 	return `{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + c.can + more + `}`
@@ -316,7 +335,7 @@ func (c *client) meta(more string) string {
 // ask sends a request and returns the answer. Params get the _meta of a stateless client.
 func (c *client) ask(method, params string) string {
 	c.t.Helper()
-	if c.protocol >= Stateless && !strings.Contains(params, `"_meta"`) {
+	if c.protocol >= session.Stateless && !strings.Contains(params, `"_meta"`) {
 		set, err := wire.Set([]byte(params), "_meta", []byte(c.meta("")))
 		if err != nil {
 			c.t.Fatal(err)
@@ -342,14 +361,14 @@ func (c *client) heard() (all []string) {
 func (c *client) pushed() string {
 	c.t.Helper()
 	for {
-		if all := c.session.outside.take(); len(all) > 0 {
+		if all := c.session.Outgoing.Take(); len(all) > 0 {
 			if len(all) > 1 {
 				c.t.Fatalf("more than one message: %s", all)
 			}
 			return string(all[0])
 		}
 		select {
-		case <-c.hear.wake:
+		case <-c.hear.Wake:
 		case <-time.After(10 * time.Second):
 			c.t.Fatal("nothing came")
 		}

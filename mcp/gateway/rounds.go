@@ -27,7 +27,7 @@ type rounds struct {
 // end gives back the room of the answers: the request is over.
 func (r *rounds) end(g *Gateway, q *request) {
 	if r.held > 0 {
-		g.bodies.give(q.from, r.held)
+		g.table.Bodies.Return(q.From, r.held)
 	}
 }
 
@@ -122,7 +122,7 @@ func (r *round) ask(ctx context.Context, f *finding) (why string) {
 // put sends one question.
 func (r *round) put(ctx context.Context, name, method string, params jsontext.Value) (why string) {
 	params = numbered(method, cross(params, ""))
-	if r.gateway.passes(ctx, r.q.from, r.server, ToClient, method, params) != nil {
+	if r.gateway.passes(ctx, r.q.From, r.server, ToClient, method, params) != nil {
 		return "that could not be recorded"
 	}
 	if params != nil {
@@ -144,7 +144,7 @@ func (r *round) take(at int, m wire.Message) given {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	size := len(m.Result)
-	if m.Error != nil || r.over || size > r.gateway.options.Limits.BodyBytes-r.given || !r.gateway.bodies.take(r.q.from, size) {
+	if m.Error != nil || r.over || size > r.gateway.table.Limits.BodyBytes-r.given || !r.gateway.table.Bodies.Take(r.q.From, size) {
 		return given{at: at}
 	}
 	r.given += size
@@ -182,15 +182,15 @@ func (r *round) wait(ctx context.Context) (responses jsontext.Value, why string)
 				return nil, "the client answered with an error, or too much"
 			}
 			result := cross(a.result, "")
-			if r.gateway.passes(ctx, r.q.from, r.server, ToServer, r.methods[a.at], result) != nil {
+			if r.gateway.passes(ctx, r.q.From, r.server, ToServer, r.methods[a.at], result) != nil {
 				return nil, "what the client answered could not be recorded"
 			}
 			results[a.at] = result
 		case <-ctx.Done():
 			return nil, "the client did not answer"
-		case <-r.q.session.ctx.Done():
+		case <-r.q.session.Context.Done():
 			return nil, "the client has ended its session"
-		case <-r.gateway.busy.ending:
+		case <-r.gateway.table.Requests.Stopping():
 			return nil, "the gateway is stopping"
 		}
 	}

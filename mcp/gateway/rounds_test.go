@@ -152,10 +152,10 @@ func TestSessionsThatDoNotAnswer(t *testing.T) {
 	}{
 		{"with-an-error", secondly("", `{"code":-1,"message":"no"}`), "answered with an error", 1},
 		{"with-an-array", secondly(`[]`, ""), "answered with an error", 1},
-		{"and-the-session-ends", func(p *pager, n int) (string, string) { p.bob.session.end(); return "", "" }, "ended its session", 2},
+		{"and-the-session-ends", func(p *pager, n int) (string, string) { p.bob.session.End(); return "", "" }, "ended its session", 2},
 		{"and-the-gateway-stops", func(p *pager, n int) (string, string) {
 			if n == 2 {
-				p.busy.close()
+				p.table.Requests.Stop()
 			}
 			return "", ""
 		}, "is stopping", 2},

@@ -145,7 +145,7 @@ func (g *Gateway) listAll(ctx context.Context, q *request, m *method) []byte {
 	}
 	servers := q.at.exposing(m.needs)
 	for _, s := range servers {
-		if g.passes(ctx, q.from, s, ToServer, q.Method, cross(q.Params, "")) != nil {
+		if g.passes(ctx, q.From, s, ToServer, q.Method, cross(q.Params, "")) != nil {
 			return q.fail(notRecorded)
 		}
 	}

@@ -44,5 +44,5 @@ const shownAs = "decide"
 func (s *shown) result(q *request, server *Server, tool string) []byte {
 	var asks object
 	asks.add(shownAs, inputRequest("elicitation/create", s.params()))
-	return inputRequired(asks.done(), q.gateway.seals.seal(ofShown, s.id, q.from, server.Name, tool))
+	return inputRequired(asks.done(), q.gateway.seals.seal(ofShown, s.id, q.From, server.Name, tool))
 }

@@ -25,13 +25,13 @@ func (g *Gateway) task(ctx context.Context, q *request) []byte {
 	var result, failed jsontext.Value
 	switch q.Method {
 	case "tasks/cancel":
-		result, failed = g.options.Calls.CancelTask(ctx, q.from, id)
+		result, failed = g.options.Calls.CancelTask(ctx, q.From, id)
 	case "tasks/update": // there is nothing that a task here waits to be told
-		if _, failed = g.options.Calls.Task(ctx, q.from, id); failed == nil {
+		if _, failed = g.options.Calls.Task(ctx, q.From, id); failed == nil {
 			result = jsontext.Value(`{}`)
 		}
 	default:
-		if result, failed = g.options.Calls.Task(ctx, q.from, id); failed == nil {
+		if result, failed = g.options.Calls.Task(ctx, q.From, id); failed == nil {
 			result = settled(result, id)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
@@ -168,9 +169,6 @@ func (g *Gateway) call(ctx context.Context, q *request) []byte {
 			return q.fail(failed)
 		}
 	}
-	if q.session == nil {
-		q.learn(p.meta)
-	}
 	if message, ours := g.resumed(bound(ctx, server), q, server, tool, p); ours {
 		return message
 	}
@@ -180,7 +178,7 @@ func (g *Gateway) call(ctx context.Context, q *request) []byte {
 	if p.state, failed = g.input(q, server, tool, p); failed != nil {
 		return q.fail(failed)
 	}
-	c := &calling{gateway: g, q: q, server: server, can: q.can(), said: stream{out: q.out}}
+	c := &calling{gateway: g, q: q, server: server, can: q.can(), said: stream{out: q.Out}}
 	if !g.mayAsk(ctx, q, server) {
 		defer c.end()
 		return c.make(ctx, tool, p)(q)
@@ -196,7 +194,7 @@ func (g *Gateway) call(ctx context.Context, q *request) []byte {
 // answers a request for it.
 func (c *calling) make(ctx context.Context, tool string, p callParams) func(*request) []byte {
 	g, q, within := c.gateway, c.q, bound(ctx, c.server)
-	if q.modern() && q.header != nil {
+	if q.modern() && q.Header != nil {
 		if failed := c.checkHeader(within, tool, p.arguments); failed != nil {
 			return func(q *request) []byte { return q.fail(failed) }
 		}
@@ -253,10 +251,10 @@ func (c *calling) ask(ctx context.Context, tool string, p callParams) *Ask {
 		}
 	}
 	a := &Ask{
-		From: q.from, Server: c.server.Name, Tool: tool, Arguments: p.arguments, Extra: extra(p),
-		Progress: c.token != nil && q.out != nil,
+		From: q.From, Server: c.server.Name, Tool: tool, Arguments: p.arguments, Extra: extra(p),
+		Progress: c.token != nil && q.Out != nil,
 		Tasks:    g.options.Tasks && c.can.tasks,
-		Elicit:   q.out != nil && c.can.opens(),
+		Elicit:   q.Out != nil && c.can.opens(),
 		Returns:  q.session == nil,
 		Meta:     c.meta(p.meta),
 	}
@@ -364,8 +362,10 @@ func (c *calling) link(ctx context.Context) (*line, error) {
 		return l, nil
 	}
 	q := c.q
-	if q.session != nil && q.session.ctx.Err() != nil { // the task outlives the session, but nobody can be asked any more
-		q = &request{gateway: q.gateway, from: q.from, at: q.at, protocol: Stateless}
+	if q.session != nil && q.session.Context.Err() != nil { // the task outlives the session, but nobody can be asked any more
+		q = &request{
+			Request: &session.Request{From: q.From, Endpoint: q.Endpoint, Protocol: session.Stateless}, gateway: q.gateway, at: q.at,
+		}
 	}
 	l, err := c.gateway.linkTo(ctx, q, c.server)
 	if err != nil {

@@ -279,7 +279,7 @@ func TestALinkOutlivesTheAnswer(t *testing.T) {
 	if _, err := a.Link(ctx); err != nil {
 		t.Error(err)
 	}
-	c.session.end()
+	c.session.End()
 	within(t, "the end of the session's link", r.servers["docs"].links[0].done)
 	if _, err := a.Link(ctx); err != nil {
 		t.Error(err)

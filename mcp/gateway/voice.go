@@ -3,23 +3,24 @@ package gateway
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
 
-// A voice is the outlet of a request that repeats an errand's. Who speaks during the errand goes by what its first request wanted; what
+// A voice is the session.Sender of a request that repeats an errand's. Who speaks during the errand goes by what its first request wanted; what
 // gets out goes by what this one wants.
 type voice struct {
-	outlet
+	session.Sender
 	token jsontext.Value // nil: it wants no progress
 	level severity       // zero: it wants no log
 }
 
-// voice is the request's outlet for what is said during an errand that it repeats; nil if it has none.
-func (q *request) voice() outlet {
-	if q.out == nil {
+// voice is the request's session.Sender for what is said during an errand that it repeats; nil if it has none.
+func (q *request) voice() session.Sender {
+	if q.Out == nil {
 		return nil
 	}
-	return &voice{q.out, tokenOf(wire.Member(q.Params, "_meta")), q.wanted()}
+	return &voice{q.Out, tokenOf(wire.Member(q.Params, "_meta")), q.wanted()}
 }
 
 // Send says what the request wants to hear. To keep silent is no error.
@@ -43,7 +44,7 @@ func (v *voice) Send(message []byte) error {
 			return nil
 		}
 	}
-	return v.outlet.Send(message)
+	return v.Sender.Send(message)
 }
 
 // tokenOf is the token under which a request with this _meta wants to hear how far it is; nil if it does not want to.

@@ -183,3 +183,63 @@ func orNull(id jsontext.Value) []byte {
 	}
 	return id
 }
+
+// A Piece is one member of an object.
+type Piece struct {
+	Name  string
+	Value jsontext.Value // a slice of the document
+	At    int            // where Value begins in the document
+}
+
+// Each calls visit for each member of the object in doc, in order. It is for documents that are JSON already: names may come twice and
+// UTF-8 may be broken, as results of servers pass unchanged. It reports false if doc is not such an object; members before the fault were
+// visited.
+func Each(doc []byte, visit func(Piece)) bool {
+	dec := lenient(doc)
+	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
+		return false
+	}
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return false
+		}
+		p := Piece{Name: name.String()}
+		if p.Value, p.At, err = nextValue(dec, doc); err != nil {
+			return false
+		}
+		visit(p)
+	}
+	return true
+}
+
+// Items calls visit for each element of the array in doc, as [Each] does for members.
+func Items(doc []byte, visit func(item jsontext.Value, at int)) bool {
+	dec := lenient(doc)
+	if token, err := dec.ReadToken(); err != nil || token.Kind() != '[' {
+		return false
+	}
+	for dec.PeekKind() != ']' {
+		item, at, err := nextValue(dec, doc)
+		if err != nil {
+			return false
+		}
+		visit(item, at)
+	}
+	return true
+}
+
+func lenient(doc []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// nextValue reads a value and returns it as a slice of doc.
+func nextValue(dec *jsontext.Decoder, doc []byte) (value jsontext.Value, at int, err error) {
+	read, err := dec.ReadValue()
+	if err != nil {
+		return nil, 0, err
+	}
+	end := int(dec.InputOffset())
+	at = end - len(read)
+	return doc[at:end:end], at, nil
+}

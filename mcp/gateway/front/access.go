@@ -1,0 +1,183 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"mime"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"pgfsm/loopback"
+	"pgfsm/mcp/gateway/session"
+)
+
+// singleHeaders may come once only: programs differ in which of two values counts.
+var singleHeaders = []string{
+	"Authorization", "Content-Encoding", "Content-Length", "Content-Type", "Host", "Last-Event-Id", "Origin", "Sec-Fetch-Site",
+}
+
+// checkOrigin refuses repeated headers, foreign hosts, and requests of web pages of other origins.
+func (f *Front) checkOrigin(r *http.Request) *refusal {
+	for _, values := range r.Header { // in any order: nearly always no header is repeated
+		if len(values) > 1 {
+			if refused := checkRepeated(r.Header); refused != nil {
+				return refused
+			}
+			break
+		}
+	}
+	// A page whose name was rebound to this machine (DNS rebinding) still sends its own name.
+	if !f.hosts[strings.ToLower(r.Host)] {
+		return refuse(http.StatusForbidden, refusedHost, "the Host header names another service; serve.hosts of the configuration adds a name")
+	}
+	if origin, sent := r.Header["Origin"]; sent && !f.sameOrigin(origin[0]) {
+		return refuse(http.StatusForbidden, refusedOrigin, "a web page of another origin sent the request")
+	}
+	switch first(r.Header, "Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+		return nil
+	default:
+		return refuse(http.StatusForbidden, refusedOrigin, "the browser says that a web page of another site sent the request")
+	}
+}
+
+// checkRepeated refuses a header that decides something and came more than once.
+func checkRepeated(h http.Header) *refusal {
+	for _, name := range singleHeaders {
+		if len(h[name]) > 1 {
+			return refuse(http.StatusBadRequest, refusedHeader, "the header "+name+" came more than once")
+		}
+	}
+	for name, values := range h { // in any order: one refusal is as good as another
+		if len(values) > 1 && strings.HasPrefix(name, "Mcp-") {
+			return refuse(http.StatusBadRequest, refusedHeader, "a header of MCP came more than once")
+		}
+	}
+	return nil
+}
+
+// first is the first value of a header by its canonical name.
+func first(h http.Header, name string) string {
+	if values := h[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// sameOrigin reports whether an origin is one of the hosts that are served.
+func (f *Front) sameOrigin(origin string) bool {
+	for _, scheme := range []string{"http://", "https://"} {
+		if host, ok := strings.CutPrefix(strings.ToLower(origin), scheme); ok {
+			return f.hosts[host]
+		}
+	}
+	return false
+}
+
+// Anonymous is the name of a client without a token.
+const Anonymous = "anonymous"
+
+// ErrUnavailable is what [Options].Authenticate returns if it could not look up the token.
+var ErrUnavailable = errors.New("tokens cannot be verified at the moment")
+
+// identify returns the client of a request. Each request is authenticated; the token goes nowhere else.
+func (f *Front) identify(r *http.Request) (session.Identity, *refusal) {
+	values := r.Header["Authorization"]
+	if len(values) == 0 {
+		if !fromThisMachine(r) {
+			return session.Identity{}, unauthorized("requests without a token are accepted from this machine only: send Authorization: Bearer " +
+				"and a token of pgfsm token create")
+		}
+		return session.Identity{Name: Anonymous}, nil
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return session.Identity{}, unauthorized("the scheme of the Authorization header is not Bearer")
+	}
+	return f.authenticate(r.Context(), strings.TrimLeft(token, " "))
+}
+
+func (f *Front) authenticate(ctx context.Context, token string) (session.Identity, *refusal) {
+	if token == "" || strings.ContainsAny(token, " ,\t") || f.options.Authenticate == nil {
+		return session.Identity{}, unauthorized("the token is not valid")
+	}
+	client, err := f.options.Authenticate(ctx, token)
+	switch {
+	case errors.Is(err, ErrUnavailable):
+		return session.Identity{}, refuse(http.StatusServiceUnavailable, refusedUnavailable, ErrUnavailable.Error())
+	case err != nil || client.Name == "" || client.Name == Anonymous:
+		return session.Identity{}, unauthorized("the token is not valid")
+	}
+	return client, nil
+}
+
+func unauthorized(message string) *refusal {
+	return refuse(http.StatusUnauthorized, refusedToken, message)
+}
+
+// proxyHeaders say that a proxy forwards the request of another client.
+var proxyHeaders = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
+
+// fromThisMachine reports whether a program on this machine sent the request, and not as a proxy.
+func fromThisMachine(r *http.Request) bool {
+	for _, name := range proxyHeaders {
+		if len(r.Header[name]) > 0 {
+			return false
+		}
+	}
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && peer.Addr().Unmap().IsLoopback() && localHost(r.Host)
+}
+
+// localHost reports whether the value of a Host header, with or without a port, names this machine.
+func localHost(host string) bool {
+	if at := strings.LastIndexByte(host, ':'); at >= 0 && !strings.HasSuffix(host, "]") {
+		host = host[:at]
+	}
+	return loopback.Host(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
+}
+
+// checkContentType refuses a body that is not JSON.
+func checkContentType(r *http.Request) *refusal {
+	if value := first(r.Header, "Content-Type"); value != "application/json" {
+		kind, params, err := mime.ParseMediaType(value)
+		charset := params["charset"]
+		if err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
+			return refuse(http.StatusUnsupportedMediaType, refusedType, "the Content-Type must be application/json, in UTF-8")
+		}
+	}
+	if first(r.Header, "Content-Encoding") != "" {
+		return refuse(http.StatusUnsupportedMediaType, refusedEncoding, "the gateway takes no compressed messages")
+	}
+	return nil
+}
+
+// accepts reports whether the client accepts JSON and event streams. Without an Accept header it accepts both.
+func accepts(r *http.Request) (json, stream bool) {
+	values := r.Header["Accept"]
+	if len(values) == 0 {
+		return true, true
+	}
+	for _, value := range values {
+		switch value { // of nearly all clients
+		case "application/json, text/event-stream", "text/event-stream, application/json", "*/*":
+			return true, true
+		}
+		for part := range strings.SplitSeq(value, ",") {
+			kind, params, err := mime.ParseMediaType(part)
+			if err != nil || params["q"] == "0" {
+				continue
+			}
+			json = json || kind == "*/*" || kind == "application/*" || kind == "application/json"
+			stream = stream || kind == "*/*" || kind == "text/*" || kind == "text/event-stream"
+		}
+	}
+	return json, stream
+}
+
+// prefersStream reports whether the Accept header names event streams first. The clients of the SDKs name JSON first.
+func prefersStream(r *http.Request) bool {
+	kind, _, _ := strings.Cut(first(r.Header, "Accept"), ",")
+	return strings.TrimSpace(kind) == "text/event-stream"
+}

@@ -1,0 +1,207 @@
+package front
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"pgfsm/mcp/gateway/session"
+	"pgfsm/mcp/wire"
+)
+
+// A connection is the only connection of a client: standard input and output, or a channel of revision 2024-11-05. It has at most one
+// session, which ends with it. It sends what belongs to its requests.
+type connection struct {
+	*Front
+	from      session.Identity
+	endpoint  string
+	stateless bool      // messages of the stateless revision are accepted, too
+	exchange  *exchange // that writes; nil: standard output, whose memory counts in no budget
+	ctx       context.Context
+	cancel    context.CancelFunc
+	session   atomic.Pointer[session.Session]
+	requests  session.InFlight // that belong to no session
+
+	life    sync.Mutex
+	n       int           // requests under way
+	closing chan struct{} // closed by finish
+	idle    chan struct{} // closed once finish was called and no request is under way
+
+	mu  sync.Mutex
+	out func(message []byte) error // called for one message at a time
+	err error                      // of out
+}
+
+func (f *Front) newConnection(ctx context.Context, from session.Identity, endpoint string, out func([]byte) error) *connection {
+	c := &connection{Front: f, from: from, endpoint: endpoint, out: out, closing: make(chan struct{}), idle: make(chan struct{})}
+	c.ctx, c.cancel = context.WithCancel(ctx)
+	return c
+}
+
+// Send sends a message to the client. An error ends the connection.
+func (c *connection) Send(message []byte) error {
+	defer c.exchange.reserveWrite(message).end() // also while another message is written
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		if c.err = c.out(message); c.err != nil {
+			c.cancel()
+		}
+	}
+	return c.err
+}
+
+// close ends the connection with its session and all requests. When it returns, nothing more is written.
+func (c *connection) close() {
+	c.cancel()
+	if s := c.session.Load(); s != nil {
+		s.End()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.err = errGone
+	}
+}
+
+// finish accepts no more requests and ends subscriptions. The channel that it returns is closed when no request is under way.
+func (c *connection) finish() <-chan struct{} {
+	c.life.Lock()
+	defer c.life.Unlock()
+	close(c.closing)
+	if c.n == 0 {
+		close(c.idle)
+	}
+	return c.idle
+}
+
+func (c *connection) finishing() bool {
+	select {
+	case <-c.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// enter registers a request, which leave removes.
+func (c *connection) enter(q *session.Request, cancel context.CancelFunc) error {
+	if err := c.table.Requests.Enter(c.from); err != nil {
+		return err
+	}
+	c.life.Lock()
+	defer c.life.Unlock()
+	err := session.ErrStopping
+	if !c.finishing() {
+		err = c.requestsOf(q).Add(session.IDOf(q.ID), c.table.Limits.RequestsPerSession, cancel)
+	}
+	if err != nil {
+		c.table.Requests.Leave(c.from)
+		return err
+	}
+	c.n++
+	return nil
+}
+
+func (c *connection) leave(requests *session.InFlight, id session.RequestID) {
+	c.life.Lock()
+	defer c.life.Unlock()
+	requests.Remove(id)
+	c.table.Requests.Leave(c.from)
+	if c.n--; c.n == 0 && c.finishing() {
+		close(c.idle)
+	}
+}
+
+// requestsOf are the requests under way beside q.
+func (c *connection) requestsOf(q *session.Request) *session.InFlight {
+	if q.Session != nil {
+		return &q.Session.Requests
+	}
+	return &c.requests
+}
+
+// accept takes one message. A request is answered later, but initialize, notifications and responses are done when accept returns.
+// It calls done when nothing of the message is needed any more.
+func (c *connection) accept(m wire.Message, done func()) *refusal {
+	q := &session.Request{Message: m, From: c.from, Endpoint: c.endpoint, Out: c, Client: c.ctx}
+	if refused := c.applyRevision(q); refused != nil {
+		done()
+		return refused
+	}
+	if !m.Request() {
+		defer done()
+		cancelRequest(q, c.requestsOf(q))
+		c.dispatcher.Dispatch(c.ctx, q)
+		return nil
+	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	if err := c.enter(q, cancel); err != nil {
+		cancel()
+		done()
+		return refusalOf(err)
+	}
+	c.cancelWhenStopping(ctx, q, cancel, c.closing)
+	if q.Method == methodInitialize { // the messages behind it belong to the session that it opens
+		c.serve(ctx, q, cancel, done)
+		return nil
+	}
+	go c.serve(ctx, q, cancel, done)
+	return nil
+}
+
+// serve answers a request.
+func (c *connection) serve(ctx context.Context, q *session.Request, cancel context.CancelFunc, done func()) {
+	defer done()
+	before := q.Session
+	defer c.leave(c.requestsOf(q), session.IDOf(q.ID))
+	defer cancel()
+	message := c.dispatcher.Dispatch(ctx, q)
+	if message == nil {
+		message = noAnswer(q.ID)
+	}
+	_ = c.Send(message) // the connection remembers the error
+	if s := q.Session; s != nil && before == nil {
+		c.attach(s)
+	}
+}
+
+// attach makes a new session that of the connection. Each ends with the other.
+func (c *connection) attach(s *session.Session) {
+	reader := s.Attach()
+	c.session.Store(s)
+	context.AfterFunc(s.Context, c.cancel)
+	context.AfterFunc(c.ctx, s.End)
+	go func() {
+		for {
+			select {
+			case <-s.Context.Done():
+				return
+			case <-reader.Wake:
+				for _, message := range s.Outgoing.Take() {
+					if c.Send(message) != nil {
+						return
+					}
+				}
+			}
+		}
+	}()
+}
+
+// applyRevision finds the revision in force for a message and applies its rules. It sets the session of the request.
+func (c *connection) applyRevision(q *session.Request) *refusal {
+	if c.stateless {
+		if d := readDeclaration(&q.Message); d.version >= session.Stateless {
+			q.Protocol = d.version
+			return checkStateless(nil, &q.Message, &d)
+		}
+	}
+	if s := c.session.Load(); s != nil {
+		q.Session, q.Protocol = s, s.Protocol
+		return nil
+	}
+	if c.stateless && !q.Request() { // the client has never initialized
+		q.Protocol = session.Stateless
+	}
+	return nil
+}

@@ -1,0 +1,268 @@
+// Package front accepts requests from MCP clients over HTTP, over HTTP with server-sent events as revision 2024-11-05 has it, and over
+// standard input and output.
+//
+//	f := front.New(front.Options{Servers: names, Hosts: loopback.Hosts(on)}, table, dispatcher)
+//	err := f.Serve(ctx, on, drain)          // or http.Handler(f) in another server
+//	err = f.ServeStdio(ctx, in, out, client) // for a client that starts the gateway
+//
+// Streamable HTTP is at /mcp and /servers/{name}/mcp. It serves the stateless revision 2026-07-28 and those before it, which have sessions.
+// A request is stateless if its header MCP-Protocol-Version says so or, without a session, its _meta does. The transport of revision
+// 2024-11-05 is at /sse and /servers/{name}/sse.
+//
+// The front checks the origin and the token of a request, reads its body once and strictly, applies the rules of its revision, and gives it
+// to the [Dispatcher]. It answers what it refuses with a JSON-RPC error whose data has a stable code. A lost connection cancels a stateless
+// request, but nothing of a session: its client may continue the stream with Last-Event-ID. A client that stalls is disconnected.
+package front
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"pgfsm/mcp/gateway/session"
+	"pgfsm/web"
+)
+
+// A Dispatcher answers messages. Dispatch returns the whole message that answers a request; nil for notifications and responses.
+type Dispatcher interface {
+	Dispatch(context.Context, *session.Request) []byte
+}
+
+// Options of a front.
+type Options struct {
+	Servers []string // that have an endpoint of their own
+	Hosts   []string // values of the Host header that are served; an Origin must be one of them too
+	// Authenticate returns the owner of a bearer token. Nil: no token is valid.
+	Authenticate func(ctx context.Context, token string) (session.Identity, error)
+	// Status returns the state of a run of the client as JSON; nil if the client has no such run. Without it there is no GET /status/{run}.
+	Status func(ctx context.Context, client session.Identity, run string) ([]byte, error)
+}
+
+// A Front is an HTTP handler, and serves standard input and output.
+type Front struct {
+	options    Options
+	table      *session.Table
+	dispatcher Dispatcher
+	hosts      map[string]bool // in lower case
+	servers    map[string]bool
+	channels   channels
+	writes     writeBudget
+	timeouts   timeouts
+}
+
+// New returns a front. The table must be the dispatcher's, too.
+func New(o Options, t *session.Table, d Dispatcher) *Front {
+	f := &Front{options: o, table: t, dispatcher: d, hosts: make(map[string]bool), servers: make(map[string]bool), timeouts: defaultTimeouts}
+	for _, host := range o.Hosts {
+		f.hosts[strings.ToLower(host)] = true
+	}
+	for _, name := range o.Servers {
+		f.servers[name] = true
+	}
+	f.channels.init(t.Limits)
+	f.writes.init(t.Limits.AnswersBytes)
+	return f
+}
+
+// An exchange is one HTTP request and its response.
+type exchange struct {
+	*Front
+	w        http.ResponseWriter
+	r        *http.Request
+	ctl      http.ResponseController
+	from     session.Identity
+	endpoint string
+	conn     *web.Conn // nil: the listener is not ours
+	reserved int       // bytes of the budget for bodies
+}
+
+// ServeHTTP answers one HTTP request.
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{Front: f, w: w, r: r, ctl: *http.NewResponseController(w), conn: web.ConnOf(r.Context())}
+	defer func() { x.transferBody()() }()
+	serve, refused := x.route()
+	if refused == nil {
+		refused = serve()
+	}
+	if refused != nil {
+		x.refuse(refused, nil)
+	}
+}
+
+// The last elements of the paths.
+const (
+	pathMCP      = "/mcp"
+	pathSSE      = "/sse"
+	pathMessages = "/sse/messages"
+	pathStatus   = "/status/" // followed by the id of a run
+)
+
+// route checks who asks and returns what serves the request.
+func (x *exchange) route() (serve func() *refusal, refused *refusal) {
+	if refused = x.checkOrigin(x.r); refused != nil {
+		return nil, refused
+	}
+	if x.from, refused = x.identify(x.r); refused != nil {
+		return nil, refused
+	}
+	if x.from.Token != "" {
+		web.Authenticated(x.r.Context())
+	}
+	path := x.r.URL.EscapedPath() // in one spelling only: a proxy may decide by the path
+	if strings.HasPrefix(path, pathStatus) && x.options.Status != nil {
+		return x.serveStatus, nil
+	}
+	if rest, ok := strings.CutPrefix(path, "/servers/"); ok {
+		x.endpoint, _, _ = strings.Cut(rest, "/")
+		if path = rest[len(x.endpoint):]; !x.servers[x.endpoint] {
+			path = ""
+		}
+	}
+	switch method := x.r.Method; {
+	case path == pathMCP && method == http.MethodPost:
+		return x.servePost, nil
+	case path == pathMCP && first(x.r.Header, headerVersion) >= session.Stateless:
+		return nil, notAllowed(http.MethodPost)
+	case path == pathMCP && method == http.MethodGet:
+		return x.serveGet, nil
+	case path == pathMCP && method == http.MethodDelete:
+		return x.serveDelete, nil
+	case path == pathMCP:
+		return nil, notAllowed("DELETE, GET, POST")
+	case path == pathSSE && method == http.MethodGet:
+		return x.openChannel, nil
+	case path == pathSSE:
+		return nil, notAllowed(http.MethodGet)
+	case path == pathMessages && method == http.MethodPost:
+		return x.postToChannel, nil
+	case path == pathMessages:
+		return nil, notAllowed(http.MethodPost)
+	}
+	return nil, refuse(http.StatusNotFound, refusedPath, "unknown path; the servers are at /mcp and /servers/{name}/mcp")
+}
+
+// serveStatus answers with the state of a run of the client.
+func (x *exchange) serveStatus() *refusal {
+	if x.r.Method != http.MethodGet {
+		return notAllowed(http.MethodGet)
+	}
+	if x.from.Token == "" { // all programs on this machine share the name "anonymous"
+		return refuse(http.StatusUnauthorized, refusedToken, "send the token that made the request")
+	}
+	if err := x.table.Requests.Enter(x.from); err != nil {
+		return refusalOf(err)
+	}
+	defer x.table.Requests.Leave(x.from)
+	switch doc, err := x.options.Status(x.r.Context(), x.from, strings.TrimPrefix(x.r.URL.EscapedPath(), pathStatus)); {
+	case err != nil:
+		return refuse(http.StatusServiceUnavailable, refusedLedger, "the ledger cannot be read now")
+	case doc == nil:
+		return refuse(http.StatusNotFound, refusedPath, "no run with this id belongs to the token's actor")
+	default:
+		x.writeJSON(http.StatusOK, doc)
+		return nil
+	}
+}
+
+// serveDelete ends a session.
+func (x *exchange) serveDelete() *refusal {
+	s, refused := x.findSession()
+	if refused != nil {
+		return refused
+	}
+	s.End()
+	x.writeStatus(http.StatusNoContent)
+	return nil
+}
+
+// findSession returns the session that the header of a GET or DELETE names.
+func (x *exchange) findSession() (*session.Session, *refusal) {
+	id := first(x.r.Header, headerSession)
+	if id == "" {
+		return nil, refuse(http.StatusBadRequest, refusedSessionless, "the header Mcp-Session-Id is missing")
+	}
+	return x.sessionOf(id, first(x.r.Header, headerVersion))
+}
+
+// sessionOf returns the client's session with an id.
+func (x *exchange) sessionOf(id, version string) (*session.Session, *refusal) {
+	s := x.table.Find(id, x.from, x.endpoint)
+	if s == nil {
+		f := refuse(http.StatusNotFound, refusedNoSession, "this session is unknown or has ended; send initialize")
+		f.code = codeNoSession
+		return nil, f
+	}
+	if version != "" && version != s.Protocol {
+		return nil, refuse(http.StatusBadRequest, refusedVersion, "the session has another revision than the header MCP-Protocol-Version")
+	}
+	return s, nil
+}
+
+// refuse answers with a refusal. The id may be nil.
+func (x *exchange) refuse(f *refusal, id []byte) {
+	h := x.w.Header()
+	switch f.status {
+	case http.StatusMethodNotAllowed:
+		h.Set("Allow", f.allow)
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", "Bearer")
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		h.Set("Retry-After", "1")
+	case http.StatusRequestEntityTooLarge, http.StatusRequestTimeout:
+		h.Set("Connection", "close") // the rest of the body is not read
+	}
+	x.writeJSON(f.status, f.body(id))
+}
+
+// Header values, allocated once.
+var (
+	jsonType   = []string{"application/json"}
+	streamType = []string{"text/event-stream"}
+	noStore    = []string{"no-store"}
+	noCache    = []string{"no-cache, no-transform"}
+	noSniff    = []string{"nosniff"}
+)
+
+// writeJSON answers with one JSON text.
+func (x *exchange) writeJSON(status int, body []byte) {
+	h := x.w.Header()
+	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = jsonType, noStore, noSniff
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	x.writeStatus(status)
+	_, _ = x.w.Write(body) // nobody is told that the client has gone
+}
+
+// writeStatus answers with a status.
+func (x *exchange) writeStatus(status int) {
+	x.extendWriteDeadline()
+	x.w.WriteHeader(status)
+}
+
+// setStreamHeader begins an event stream.
+func (x *exchange) setStreamHeader() {
+	h := x.w.Header()
+	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = streamType, noCache, noSniff
+	h["X-Accel-Buffering"] = []string{"no"}
+}
+
+// extendWriteDeadline gives the client time to read what is written next.
+func (x *exchange) extendWriteDeadline() {
+	_ = x.ctl.SetWriteDeadline(time.Now().Add(x.timeouts.write)) // without a connection there is no deadline
+}
+
+// writeFrames writes server-sent events. It reports false if the client is gone or does not read.
+func (x *exchange) writeFrames(frames ...[]byte) bool {
+	defer x.reserveWrite(frames...).end()
+	for _, frame := range frames {
+		x.extendWriteDeadline()
+		if _, err := x.w.Write(frame); err != nil {
+			return false
+		}
+	}
+	return len(frames) == 0 || x.ctl.Flush() == nil
+}
+
+var errGone = errors.New("the client is gone")

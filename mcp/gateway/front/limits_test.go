@@ -1,0 +1,162 @@
+package front
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"pgfsm/mcp/gateway/session"
+)
+
+// A dripping body is one that has more to come. It counts what was read of it.
+type dripping struct {
+	text string
+	more chan struct{} // closed when the rest may come
+	read int
+}
+
+func (d *dripping) Read(p []byte) (int, error) {
+	if d.read == len(d.text)/2 {
+		<-d.more
+	}
+	end := len(d.text)
+	if d.read < len(d.text)/2 {
+		end = len(d.text) / 2
+	}
+	if d.read == len(d.text) {
+		return 0, io.EOF
+	}
+	n := copy(p, d.text[d.read:end])
+	d.read += n
+	return n, nil
+}
+
+// TestBodiesAreBoundedTogether: what clients have begun to send, and never end, has a limit for all and one for each; small
+// messages pass beside it.
+func TestBodiesAreBoundedTogether(t *testing.T) {
+	const size = 100 << 10
+	large := func(id string) string {
+		return rpc(id, "tools/call", `{"name":"x","pad":"`+strings.Repeat("x", size)+`",`+meta+`}`)
+	}
+	room := len(large("1"))
+	for _, tt := range []struct {
+		name   string
+		limit  int
+		second string // who comes second
+		body   string
+		want   int
+	}{
+		{"one-past-that-of-one", 4*room - 2, "ann", large("2"), 429},
+		{"at-that-of-one", 4 * room, "ann", large("2"), 200},
+		{"another-at-that-of-all", 2 * room, "bob", large("2"), 200},
+		{"small", room * 2, "ann", rpc("2", "tools/call", `{"name":"x",`+meta+`}`), 200},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g, _ := scripted(t, func(o *setup) { o.Limits.BodiesBytes = tt.limit })
+			post := func(who string, body io.Reader, size int64) int {
+				r := come("POST", "/mcp", "", "Authorization: Bearer token-"+who, "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: x")
+				r.Body, r.ContentLength = io.NopCloser(body), size
+				return serve(g, r).Code
+			}
+			slow, first := &dripping{text: large("1"), more: make(chan struct{})}, make(chan int, 1)
+			began := make(chan struct{})
+			go func() { first <- post("ann", io.MultiReader(&signal{c: began}, slow), int64(room)) }()
+			within(t, "the first body's beginning", began)
+			if got := post(tt.second, strings.NewReader(tt.body), int64(len(tt.body))); got != tt.want {
+				t.Errorf("the second was answered with %d, want %d", got, tt.want)
+			}
+			close(slow.more)
+			if got := within(t, "the first answer", first); got != 200 {
+				t.Errorf("the first was answered with %d", got)
+			}
+			if g.table.Bodies.Taken() != 0 {
+				t.Errorf("%d bytes are not given back", g.table.Bodies.Taken())
+			}
+		})
+	}
+}
+
+// A signal is an empty reader that says when it is read.
+type signal struct {
+	c    chan struct{}
+	said bool
+}
+
+func (s *signal) Read([]byte) (int, error) {
+	if !s.said {
+		s.said = true
+		close(s.c)
+	}
+	return 0, io.EOF
+}
+
+// TestBodiesOfUnknownSize: room for as much as may come is taken once more than a little has.
+func TestBodiesOfUnknownSize(t *testing.T) {
+	asked := 0
+	room := func(n int) error {
+		asked += n
+		return nil
+	}
+	full := func(int) error { return session.ErrBusy }
+	for _, tt := range []struct {
+		name  string
+		size  int
+		room  func(int) error
+		asked int
+		err   error
+	}{
+		{"little", session.Small, full, 0, nil}, {"more", session.Small + 1, room, 4 * session.Small, nil}, {"more-and-no-room", session.Small + 1, full, 0, session.ErrBusy},
+		{"at-the-limit", 4 * session.Small, room, 4 * session.Small, nil}, {"one-past-the-limit", 4*session.Small + 1, room, 4 * session.Small, errTooLarge},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			asked = 0
+			body, err := readAll(strings.NewReader(strings.Repeat("x", tt.size)), -1, 4*session.Small, tt.room)
+			if !errors.Is(err, tt.err) || err == nil && len(body) != tt.size || asked != tt.asked {
+				t.Errorf("%d bytes, %v, %d asked for", len(body), err, asked)
+			}
+		})
+	}
+}
+
+// TestRequestsOfOneClientLeaveRoom: who holds as many requests open as one may, by subscriptions that never end, keeps out
+// nobody but itself.
+func TestRequestsOfOneClientLeaveRoom(t *testing.T) {
+	g, s := scripted(t, func(o *setup) { o.Limits.Requests, o.Limits.RequestsPerIdentity = 3, 2 })
+	call := func(who, name string) int {
+		return serve(g, come("POST", "/mcp", rpc("1", "tools/call", `{"name":"`+name+`",`+meta+`}`), "Authorization: Bearer token-"+who,
+			"Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: "+name)).Code
+	}
+	over := make(chan int, 2)
+	for range 2 {
+		go func() { over <- call("ann", "wait") }()
+		within(t, "a call", s.entered)
+	}
+	if got := call("ann", "x"); got != http.StatusTooManyRequests {
+		t.Errorf("one past the limit of one: %d", got)
+	}
+	if got := call("bob", "x"); got != http.StatusOK {
+		t.Errorf("another: %d", got)
+	}
+	for range 2 {
+		s.free <- struct{}{}
+		within(t, "an answer", over)
+	}
+	if got := call("ann", "x"); got != http.StatusOK || g.table.Requests.Count() != 0 {
+		t.Errorf("afterwards: %d, %v", got, g.table.Requests.Count())
+	}
+}
+
+// TestPathsHaveOneSpelling: who stands before the gateway may decide by the path.
+func TestPathsHaveOneSpelling(t *testing.T) {
+	g, _ := scripted(t, nil)
+	for _, path := range []string{
+		"/%6dcp", "/servers/files%2Fmcp", "/servers/fil%65s/mcp", "/servers/notes/..%2ffiles/mcp", "//mcp", "/mcp/", "/MCP", "/mcp%00", "/servers//mcp",
+		"/servers/files/mcp/", "/servers/notes/../files/mcp",
+	} {
+		if w := serve(g, come("POST", path, rpc("0", "initialize", `{"protocolVersion":"2025-11-25"}`))); w.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"pgfsm/mcp/gateway/session"
+	"pgfsm/mcp/wire"
+)
+
+// servePost takes one message of a client.
+func (x *exchange) servePost() *refusal {
+	if refused := checkContentType(x.r); refused != nil {
+		return refused
+	}
+	json, stream := accepts(x.r)
+	if !stream {
+		return refuse(http.StatusNotAcceptable, refusedAccept, "answers are application/json or text/event-stream; Accept must have both")
+	}
+	q := &session.Request{From: x.from, Endpoint: x.endpoint}
+	if !x.readMessage(&q.Message) {
+		return nil
+	}
+	ctx, finish, refused := x.admit(q)
+	if refused != nil {
+		x.refuse(refused, q.ID)
+		return nil
+	}
+	defer finish()
+	if !q.Request() {
+		x.dispatcher.Dispatch(ctx, q)
+		x.writeStatus(http.StatusAccepted)
+		return nil
+	}
+	a := &response{exchange: x, request: q, acceptsJSON: json}
+	q.Out = a
+	a.startTimer()
+	defer a.stop()
+	a.finish(x.dispatcher.Dispatch(ctx, q))
+	return nil
+}
+
+// admit applies the rules of the message's revision and registers a request as under way, until finish is called. The context is that of
+// the session, if there is one: a lost connection cancels none of its requests.
+func (x *exchange) admit(q *session.Request) (ctx context.Context, finish func(), refused *refusal) {
+	requests := x.table.Requests
+	if q.Request() && requests.Stopped() { // an answer to a server is still taken: a request under way may wait for it
+		return nil, nil, refusalOf(session.ErrStopping)
+	}
+	if refused = x.applyRevision(q); refused != nil {
+		return nil, nil, refused
+	}
+	ctx = x.r.Context()
+	s := q.Session
+	if !q.Request() {
+		if s != nil {
+			cancelRequest(q, &s.Requests)
+		}
+		return ctx, func() {}, nil
+	}
+	if err := requests.Enter(x.from); err != nil {
+		return nil, nil, refusalOf(err)
+	}
+	if s != nil {
+		ctx = s.Context
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	if s != nil {
+		if err := s.Begin(session.IDOf(q.ID), cancel); err != nil {
+			cancel()
+			requests.Leave(x.from)
+			return nil, nil, refusalOf(err)
+		}
+	}
+	x.cancelWhenStopping(ctx, q, cancel, nil)
+	return ctx, func() {
+		cancel()
+		if s != nil {
+			s.Finish(session.IDOf(q.ID))
+		}
+		requests.Leave(x.from)
+	}, nil
+}
+
+// cancelRequest cancels the request that a notification names.
+func cancelRequest(q *session.Request, requests *session.InFlight) {
+	if q.Method == methodCancelled {
+		requests.Cancel(session.IDOf(wire.Member(q.Params, "requestId")))
+	}
+}
+
+// cancelWhenStopping cancels a subscription, which would never end by itself, when the gateway stops or the channel is closed.
+func (f *Front) cancelWhenStopping(ctx context.Context, q *session.Request, cancel context.CancelFunc, or <-chan struct{}) {
+	if q.Method != methodListen {
+		return
+	}
+	go func() {
+		defer cancel()
+		select {
+		case <-f.table.Requests.Stopping():
+		case <-or:
+		case <-ctx.Done():
+		}
+	}()
+}
+
+// readMessage reads the body of a POST. If it reports false, the refusal was answered.
+func (x *exchange) readMessage(m *wire.Message) bool {
+	body, refused := x.readBody()
+	if refused == nil && len(body) == 0 {
+		refused = invalidMessage(wire.ParseError, "there is no message")
+	}
+	if refused == nil {
+		var fault *wire.Fault
+		var err error
+		if *m, err = wire.Read(body); err == nil {
+			return true
+		} else if errors.As(err, &fault) {
+			m.ID = fault.ID
+			refused = invalidMessage(fault.Code, fault.Reason)
+		} else {
+			refused = refuse(http.StatusBadRequest, refusedMessage, "the message could not be read")
+		}
+	}
+	x.refuse(refused, m.ID)
+	return false
+}
+
+var errTooLarge = errors.New("larger than allowed")
+
+// readBody reads the body of a POST. Large bodies take from the budget for bodies until the exchange ends.
+func (x *exchange) readBody() ([]byte, *refusal) {
+	limit := x.table.Limits.BodyBytes
+	if x.r.ContentLength > int64(limit) {
+		return nil, tooLarge(limit)
+	}
+	_ = x.ctl.SetReadDeadline(time.Now().Add(x.timeouts.body)) // net/http resets it after the body
+	body, err := readAll(x.r.Body, x.r.ContentLength, limit, x.reserveBody)
+	switch {
+	case errors.Is(err, errTooLarge):
+		return nil, tooLarge(limit)
+	case errors.Is(err, session.ErrBusy):
+		x.w.Header().Set("Connection", "close") // the rest of the body is not read
+		return nil, refusalOf(err)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, refuse(http.StatusRequestTimeout, refusedSlow, "the message did not come within "+x.timeouts.body.String())
+	case err != nil:
+		return nil, refuse(http.StatusBadRequest, refusedBody, "the message could not be read")
+	}
+	return body, nil
+}
+
+func tooLarge(limit int) *refusal {
+	return refuse(http.StatusRequestEntityTooLarge, refusedLarge, "a message has at most "+strconv.Itoa(limit)+" bytes")
+}
+
+// readAll reads a body of a size, which is negative if unknown. It reserves memory before it reads more than [session.Small] bytes.
+func readAll(r io.Reader, size int64, limit int, reserve func(int) error) ([]byte, error) {
+	if size >= 0 {
+		if size > session.Small {
+			if err := reserve(int(size)); err != nil {
+				return nil, err
+			}
+		}
+		body := make([]byte, size)
+		_, err := io.ReadFull(r, body)
+		return body, err
+	}
+	body, err := io.ReadAll(io.LimitReader(r, session.Small+1))
+	if err == nil && len(body) > session.Small {
+		if err = reserve(limit); err != nil {
+			return nil, err
+		}
+		var rest []byte
+		rest, err = io.ReadAll(io.LimitReader(r, max(0, int64(limit)+1-int64(len(body)))))
+		body = append(body, rest...)
+	}
+	if err == nil && len(body) > limit {
+		err = errTooLarge
+	}
+	return body, err
+}
+
+// reserveBody takes from the budget for bodies.
+func (x *exchange) reserveBody(size int) error {
+	if !x.table.Bodies.Take(x.from, size) {
+		return session.ErrBusy
+	}
+	x.reserved += size
+	return nil
+}
+
+// transferBody makes the caller responsible for the memory of the body, and returns the function that gives it back.
+func (x *exchange) transferBody() (release func()) {
+	size := x.reserved
+	x.reserved = 0
+	return func() {
+		if size > 0 {
+			x.table.Bodies.Return(x.from, size)
+		}
+	}
+}

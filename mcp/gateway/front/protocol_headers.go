@@ -1,0 +1,188 @@
+package front
+
+import (
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/gateway/session"
+	"pgfsm/mcp/wire"
+)
+
+// Headers of MCP, by their canonical names.
+const (
+	headerVersion   = "Mcp-Protocol-Version"
+	headerSession   = "Mcp-Session-Id"
+	headerMethod    = "Mcp-Method"
+	headerName      = "Mcp-Name"
+	headerLastEvent = "Last-Event-Id"
+)
+
+// Members of the _meta object of stateless requests.
+const (
+	metaVersion      = "io.modelcontextprotocol/protocolVersion"
+	metaClient       = "io.modelcontextprotocol/clientInfo"
+	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+)
+
+// Methods that the front treats differently.
+const (
+	methodInitialize = "initialize"
+	methodListen     = "subscriptions/listen"
+	methodCancelled  = "notifications/cancelled"
+)
+
+// resumable is the first revision whose clients know an event without a message, which only has an id.
+const resumable = "2025-11-25"
+
+// A declaration is what the params of a message say of the message. Members that are missing are nil or empty.
+type declaration struct {
+	version      string         // of _meta
+	capabilities jsontext.Value // of _meta
+	client       jsontext.Value // of _meta
+	name         jsontext.Value // the member that the Mcp-Name header repeats
+}
+
+// nameMember is the member of the params that the Mcp-Name header repeats, by method.
+func nameMember(method string) string {
+	switch method {
+	case "tools/call", "prompts/get":
+		return "name"
+	case "resources/read":
+		return "uri"
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		return "taskId"
+	}
+	return ""
+}
+
+// readDeclaration reads what the params of a message say of it.
+func readDeclaration(m *wire.Message) (d declaration) {
+	member := nameMember(m.Method)
+	wire.Each(m.Params, func(p wire.Piece) {
+		switch {
+		case p.Name == "_meta":
+			wire.Each(p.Value, func(p wire.Piece) {
+				switch p.Name {
+				case metaVersion:
+					d.version, _ = wire.Text(p.Value)
+				case metaCapabilities:
+					d.capabilities = p.Value
+				case metaClient:
+					d.client = p.Value
+				}
+			})
+		case p.Name == member && member != "":
+			d.name = p.Value
+		}
+	})
+	return d
+}
+
+// applyRevision finds the revision in force for a message over HTTP, and applies its rules. It sets the session of the request.
+func (x *exchange) applyRevision(q *session.Request) *refusal {
+	h := x.r.Header
+	version, id := first(h, headerVersion), first(h, headerSession)
+	if version >= session.Stateless || id == "" {
+		d := readDeclaration(&q.Message)
+		if version >= session.Stateless || d.version != "" {
+			q.Protocol, q.Header = version, h
+			return checkStateless(h, &q.Message, &d)
+		}
+	}
+	if version != "" && !slices.Contains(session.StatefulRevisions, version) {
+		return unsupported(version)
+	}
+	if id == "" {
+		if q.Method == methodInitialize {
+			return nil
+		}
+		f := refuse(http.StatusBadRequest, refusedSessionless, "the header Mcp-Session-Id is missing; send initialize, or the _meta of "+session.Stateless)
+		f.code = wire.InvalidRequest
+		return f
+	}
+	s, refused := x.sessionOf(id, version)
+	if refused != nil {
+		return refused
+	}
+	q.Session, q.Protocol = s, s.Protocol
+	if h[headerMethod] != nil || h[headerName] != nil {
+		d := readDeclaration(&q.Message)
+		return checkRepeatedMembers(h, &q.Message, &d, false)
+	}
+	return nil
+}
+
+// checkStateless refuses a stateless message that does not declare what it must. Over HTTP, h has the headers, which must repeat parts of
+// the body for proxies that do not read bodies; over other transports h is nil.
+func checkStateless(h http.Header, m *wire.Message, d *declaration) *refusal {
+	version := d.version
+	if h != nil {
+		version = first(h, headerVersion)
+		if version == "" {
+			return mismatch("the header MCP-Protocol-Version is missing; it repeats " + metaVersion + " of _meta")
+		}
+	}
+	if m.Request() && d.version != "" && d.version != version {
+		return mismatch("the header MCP-Protocol-Version and " + metaVersion + " of _meta differ")
+	}
+	if version != session.Stateless {
+		return unsupported(version)
+	}
+	if m.Request() && d.version == "" {
+		return invalidMessage(wire.InvalidParams, "_meta lacks "+metaVersion+", a string")
+	}
+	if refused := checkRepeatedMembers(h, m, d, true); refused != nil || !m.Request() {
+		return refused
+	}
+	if d.capabilities.Kind() != '{' {
+		return invalidMessage(wire.InvalidParams, "_meta lacks "+metaCapabilities+", an object")
+	}
+	if d.client != nil && (d.client.Kind() != '{' || wire.Member(d.client, "name").Kind() != '"') {
+		return invalidMessage(wire.InvalidParams, metaClient+" of _meta is not an object with a name")
+	}
+	return nil
+}
+
+// checkRepeatedMembers compares the headers that repeat members of the body with the body. If required is set, they must be there.
+func checkRepeatedMembers(h http.Header, m *wire.Message, d *declaration, required bool) *refusal {
+	if h == nil || m.Response() {
+		return nil
+	}
+	switch values := h[headerMethod]; {
+	case len(values) == 0 && required:
+		return mismatch("the header Mcp-Method is missing; it repeats the method")
+	case len(values) > 0 && values[0] != m.Method:
+		return mismatch("the header Mcp-Method differs from the body")
+	}
+	values := h[headerName]
+	switch member := nameMember(m.Method); {
+	case member == "" || !m.Request(): // the header repeats nothing, so its value does not matter
+		return nil
+	case len(values) == 0 && required:
+		return mismatch("the header Mcp-Name is missing; it repeats " + member + " of the params")
+	case len(values) == 0:
+		return nil
+	}
+	header, ok := decodeHeader(values[0])
+	if name, err := wire.Text(d.name); !ok || err != nil || name != header {
+		return mismatch("the header Mcp-Name differs from the body")
+	}
+	return nil
+}
+
+// decodeHeader returns the text of a header value, which may be Base64 in =?base64?…?=.
+func decodeHeader(value string) (string, bool) {
+	rest, ok := strings.CutPrefix(value, "=?base64?")
+	if !ok {
+		return value, true
+	}
+	if rest, ok = strings.CutSuffix(rest, "?="); !ok {
+		return value, true
+	}
+	text, err := base64.StdEncoding.Strict().DecodeString(rest)
+	return string(text), err == nil
+}

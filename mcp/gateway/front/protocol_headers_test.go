@@ -1,0 +1,164 @@
+package front
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/mcp/gateway/session"
+)
+
+func TestStatelessMessagesSayWhatTheyAre(t *testing.T) {
+	const (
+		version = `"io.modelcontextprotocol/protocolVersion":"2026-07-28"`
+		can     = `"io.modelcontextprotocol/clientCapabilities":{}`
+		both    = version + `,` + can
+	)
+	usual := func(more ...string) []string {
+		return append([]string{"Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/list"}, more...)
+	}
+	call := func(more ...string) []string { return usual(append([]string{"Mcp-Method: tools/call"}, more...)...) }
+	list := func(meta string) string { return rpc("7", "tools/list", `{"_meta":{`+meta+`}}`) }
+	named := func(method, params string) string { return rpc("7", method, `{`+params+`,"_meta":{`+both+`}}`) }
+	for _, c := range []struct {
+		name    string
+		body    string
+		headers []string
+		status  int
+		code    string
+	}{
+		{"all-there", list(both), usual(), 200, ""},
+		{"client-named", list(both + `,"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"}`), usual(), 200, ""},
+		{"client-no-object", list(both + `,"io.modelcontextprotocol/clientInfo":"x"`), usual(), 400, "-32602"},
+		{"client-without-name", list(both + `,"io.modelcontextprotocol/clientInfo":{"name":1}`), usual(), 400, "-32602"},
+		{"no-params", `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`, usual(), 400, "-32602"},
+		{"no-meta", rpc("7", "tools/list", `{}`), usual(), 400, "-32602"},
+		{"meta-no-object", rpc("7", "tools/list", `{"_meta":[]}`), usual(), 400, "-32602"},
+		{"no-version-in-meta", list(can), usual(), 400, "-32602"},
+		{"version-no-string", list(`"io.modelcontextprotocol/protocolVersion":20260728,` + can), usual(), 400, "-32602"},
+		{"no-capabilities", list(version), usual(), 400, "-32602"},
+		{"capabilities-no-object", list(version + `,"io.modelcontextprotocol/clientCapabilities":[]`), usual(), 400, "-32602"},
+		{"version-of-nobody", strings.ReplaceAll(list(both), "2026-07-28", "v999.0.0"), usual("Mcp-Protocol-Version: v999.0.0"), 400, "-32022"},
+		{"version-of-tomorrow", strings.ReplaceAll(list(both), "2026-07-28", "2027-01-01"), usual("Mcp-Protocol-Version: 2027-01-01"), 400, "-32022"},
+		{"version-with-a-session-in-meta", strings.ReplaceAll(list(both), "2026-07-28", "2025-11-25"),
+			usual("Mcp-Protocol-Version: 2025-11-25"), 400, "-32022"},
+		{"header-without-version", list(both), usual("Mcp-Protocol-Version: -"), 400, "-32020"},
+		{"header-of-another-version", list(both), usual("Mcp-Protocol-Version: 2025-11-25"), 400, "-32020"},
+		{"body-of-another-version", strings.ReplaceAll(list(both), "2026-07-28", "v999.0.0"), usual(), 400, "-32020"},
+		{"header-without-method", list(both), usual("Mcp-Method: -"), 400, "-32020"},
+		{"header-of-another-method", list(both), usual("Mcp-Method: tools/call"), 400, "-32020"},
+		{"header-method-in-capitals", list(both), usual("Mcp-Method: TOOLS/LIST"), 400, "-32020"},
+		{"session-is-not-looked-at", list(both), usual("Mcp-Session-Id: forged"), 200, ""},
+
+		{"tool-named", named("tools/call", `"name":"echo"`), call("Mcp-Name: echo"), 200, ""},
+		{"tool-with-escapes-in-the-body", named("tools/call", `"n\u0061me":"\u0065cho"`), call("Mcp-Name: echo"), 200, ""},
+		{"tool-encoded", named("tools/call", `"name":"écho"`), call("Mcp-Name: =?base64?w6ljaG8=?="), 200, ""},
+		{"tool-encoded-badly", named("tools/call", `"name":"echo"`), call("Mcp-Name: =?base64?ZWNobw?="), 400, "-32020"},
+		{"tool-unnamed-in-header", named("tools/call", `"name":"echo"`), call(), 400, "-32020"},
+		{"another-tool-in-header", named("tools/call", `"name":"echo"`), call("Mcp-Name: drop"), 400, "-32020"},
+		{"tool-unnamed-in-body", named("tools/call", `"arguments":{}`), call("Mcp-Name: echo"), 400, "-32020"},
+		{"tool-no-string", named("tools/call", `"name":1`), call("Mcp-Name: 1"), 400, "-32020"},
+		{"another-prompt", named("prompts/get", `"name":"a"`), usual("Mcp-Method: prompts/get", "Mcp-Name: b"), 400, "-32020"},
+		{"resource-named", named("resources/read", `"uri":"a://b"`), usual("Mcp-Method: resources/read", "Mcp-Name: a://b"), 200, ""},
+		{"another-resource", named("resources/read", `"uri":"a://b"`), usual("Mcp-Method: resources/read", "Mcp-Name: a://c"), 400, "-32020"},
+		{"task-named", named("tasks/get", `"taskId":"t"`), usual("Mcp-Method: tasks/get", "Mcp-Name: t"), 200, ""},
+		{"another-task", named("tasks/cancel", `"taskId":"t"`), usual("Mcp-Method: tasks/cancel", "Mcp-Name: u"), 400, "-32020"},
+		{"task-unnamed", named("tasks/update", `"taskId":"t"`), usual("Mcp-Method: tasks/update"), 400, "-32020"},
+		{"method-of-tasks-that-is-no-more-names-nothing", named("tasks/result", `"taskId":"t"`), usual("Mcp-Method: tasks/result"), 200, ""},
+
+		{"method-of-nobody", rpc("7", "unknown", `{`+meta+`}`), usual("Mcp-Method: unknown"), 404, "-32601"},
+		{"notification", `{"jsonrpc":"2.0","method":"notifications/x"}`, usual("Mcp-Method: notifications/x"), 202, ""},
+		{"notification-of-another-method", `{"jsonrpc":"2.0","method":"notifications/x"}`, usual(), 400, "-32020"},
+		{"notification-of-tomorrow", `{"jsonrpc":"2.0","method":"notifications/x"}`, usual("Mcp-Protocol-Version: 2027-01-01"), 400, "-32022"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g, _ := scripted(t, nil)
+			w := serve(g, come("POST", "/mcp", c.body, c.headers...))
+			_, number := code(w.Body.Bytes())
+			if diff := cmp.Diff([]any{c.status, c.code}, []any{w.Code, number}); diff != "" {
+				t.Errorf("it was answered otherwise (-want +got):\n%s\n%s", diff, w.Body)
+			}
+			if w.Header().Get(headerSession) != "" {
+				t.Error("a session was opened")
+			}
+			if c.code != "" && strings.Contains(c.body, `"id":7`) && !strings.Contains(w.Body.String(), `"id":7`) {
+				t.Errorf("the id did not come back: %s", w.Body)
+			}
+		})
+	}
+}
+
+func TestUnsupportedRevisionsAreToldWhatIs(t *testing.T) {
+	g, _ := scripted(t, nil)
+	w := serve(g, come("POST", "/mcp", strings.ReplaceAll(rpc("7", "tools/list", "{"+meta+"}"), "2026-07-28", "v999"),
+		"Mcp-Protocol-Version: v999", "Mcp-Method: tools/list"))
+	var got struct {
+		Error struct {
+			Data struct {
+				Supported []string `json:"supported"`
+				Requested string   `json:"requested"`
+			} `json:"data"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(session.Revisions(), got.Error.Data.Supported); diff != "" || got.Error.Data.Requested != "v999" {
+		t.Errorf("supported (-want +got):\n%s\nrequested %q", diff, got.Error.Data.Requested)
+	}
+}
+
+// A message has one reading: what two parsers could read differently is refused, and what is taken comes back as it was.
+func TestMessagesHaveOneReading(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		body   string
+		status int
+		code   string
+		id     string // that comes back
+	}{
+		{"method-twice", `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}`, 400, "-32700", "null"},
+		{"method-twice-by-an-escape", `{"jsonrpc":"2.0","id":1,"method":"ping","m\u0065thod":"tools/call"}`, 400, "-32700", "null"},
+		{"params-twice", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{},"params":{"name":"x"}}`, 400, "-32700", "null"},
+		{"id-twice", `{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, 400, "-32700", "null"},
+		{"argument-twice", rpc("1", "tools/call", `{"name":"echo","arguments":{"a":1,"a":2}}`), 400, "-32700", "null"},
+		{"method-in-capitals", `{"jsonrpc":"2.0","id":1,"Method":"ping"}`, 400, "-32600", "1"},
+		{"more-members", `{"jsonrpc":"2.0","id":1,"method":"ping","x":1}`, 400, "-32600", "1"},
+		{"text-behind", rpc("1", "ping", "{}") + rpc("2", "tools/call", "{}"), 400, "-32600", "1"},
+		{"garbage-behind", rpc("1", "ping", "{}") + "x", 400, "-32700", "null"},
+		{"batch", `[` + rpc("1", "ping", "{}") + `]`, 400, "-32600", "null"},
+		{"empty", ``, 400, "-32700", "null"},
+		{"id-half", rpc("1.5", "ping", "{}"), 400, "-32600", "null"},
+		{"id-one-as-float", rpc("1.0", "ping", "{}"), 400, "-32600", "null"},
+		{"id-with-exponent", rpc("1e3", "ping", "{}"), 400, "-32600", "null"},
+		{"id-null", rpc("null", "ping", "{}"), 400, "-32600", "null"},
+		{"id-object", rpc("{}", "ping", "{}"), 400, "-32600", "null"},
+		{"id-beyond-2-to-the-53", rpc("9007199254740993", "ping", "{}"), 200, "", "9007199254740993"},
+		{"id-beyond-2-to-the-64", rpc("123456789012345678901234567890", "ping", "{}"), 200, "", "123456789012345678901234567890"},
+		{"id-negative", rpc("-1", "ping", "{}"), 200, "", "-1"},
+		{"id-text-with-escapes", rpc(`"\u0061\/b"`, "ping", "{}"), 200, "", `"\u0061\/b"`},
+		{"id-text-that-is-a-number", rpc(`"1"`, "ping", "{}"), 200, "", `"1"`},
+		{"params-list", rpc("1", "ping", "[]"), 400, "-32600", "1"},
+		{"broken-utf-8", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"a\":\"\xff\"}}", 400, "-32700", "null"},
+		{"request-and-response", `{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}`, 400, "-32600", "1"},
+		{"nested-too-deep", rpc("1", "ping", `{"a":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+`}`), 400, "-32700", "null"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g, s := scripted(t, nil)
+			id := begin(t, g, "/mcp", "2025-11-25")
+			reached := false
+			s.before = func(*session.Request) { reached = true }
+			w := serve(g, come("POST", "/mcp", c.body, "Mcp-Session-Id: "+id))
+			_, number := code(w.Body.Bytes())
+			answered, _, _ := strings.Cut(strings.TrimPrefix(w.Body.String(), `{"jsonrpc":"2.0","id":`), `,"`)
+			if diff := cmp.Diff([]any{c.status, c.code, c.id}, []any{w.Code, number, answered}); diff != "" {
+				t.Errorf("it was answered otherwise (-want +got):\n%s\n%s", diff, w.Body)
+			}
+			if reached != (c.status == 200) {
+				t.Errorf("it got as far as the dispatcher: %t", reached)
+			}
+		})
+	}
+}

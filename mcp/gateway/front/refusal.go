@@ -1,0 +1,110 @@
+package front
+
+import (
+	"errors"
+	"net/http"
+
+	"pgfsm/mcp/gateway/session"
+	"pgfsm/mcp/wire"
+)
+
+// JSON-RPC error codes of refusals, in the range for servers. The data of the error has a more precise code.
+const (
+	codeRefused   = -32000
+	codeNoSession = -32001
+)
+
+// Codes in the data of refusals. docs/gateway.md lists them.
+const (
+	refusedHeader      = "header_repeated"
+	refusedHost        = "host_refused"
+	refusedOrigin      = "origin_refused"
+	refusedToken       = "token_refused"
+	refusedUnavailable = "authentication_unavailable"
+	refusedLedger      = "ledger_unavailable"
+	refusedPath        = "path_unknown"
+	refusedMethod      = "method_refused"
+	refusedType        = "content_type_refused"
+	refusedEncoding    = "content_encoding_refused"
+	refusedAccept      = "not_acceptable"
+	refusedLarge       = "body_too_large"
+	refusedSlow        = "body_too_slow"
+	refusedBody        = "body_unreadable"
+	refusedMessage     = "message_invalid"
+	refusedMismatch    = "header_mismatch"
+	refusedVersion     = "version_refused"
+	refusedNoSession   = "session_unknown"
+	refusedSessionless = "session_missing"
+	refusedTwice       = "id_in_use"
+	refusedBusy        = "busy"
+	refusedDraining    = "draining"
+	refusedStream      = "stream_taken"
+	refusedEvent       = "stream_not_kept"
+)
+
+// A refusal is why a request does not reach the dispatcher.
+type refusal struct {
+	status  int   // of HTTP
+	code    int64 // of JSON-RPC
+	reason  string
+	message string
+	data    []byte // in place of the reason
+	allow   string // value of the Allow header
+}
+
+func refuse(status int, reason, message string) *refusal {
+	return &refusal{status: status, code: codeRefused, reason: reason, message: message}
+}
+
+// body is the JSON-RPC error that answers a message with an id, which may be nil.
+func (f *refusal) body(id []byte) []byte {
+	data := f.data
+	if data == nil {
+		data = append(append([]byte(`{"code":`), wire.Quote(f.reason)...), '}')
+	}
+	return wire.Failure(nil, id, wire.ErrorObject(f.code, f.message, data))
+}
+
+// refusalOf is the refusal for an error of package session.
+func refusalOf(err error) *refusal {
+	switch {
+	case errors.Is(err, session.ErrStopping):
+		return refuse(http.StatusServiceUnavailable, refusedDraining, err.Error())
+	case errors.Is(err, session.ErrDuplicateID):
+		f := refuse(http.StatusBadRequest, refusedTwice, err.Error())
+		f.code = wire.InvalidRequest
+		return f
+	default:
+		return refuse(http.StatusTooManyRequests, refusedBusy, "busy: "+session.ErrBusy.Error())
+	}
+}
+
+// notAllowed refuses an HTTP method. Allowed lists the others.
+func notAllowed(allowed string) *refusal {
+	f := refuse(http.StatusMethodNotAllowed, refusedMethod, "this path does not take this method; it takes "+allowed)
+	f.allow = allowed
+	return f
+}
+
+// invalidMessage refuses a body with a code of JSON-RPC.
+func invalidMessage(code int64, message string) *refusal {
+	return &refusal{status: http.StatusBadRequest, code: code, reason: refusedMessage, message: message}
+}
+
+// mismatch refuses a message whose headers and body differ.
+func mismatch(message string) *refusal {
+	return &refusal{status: http.StatusBadRequest, code: wire.HeaderMismatch, reason: refusedMismatch, message: message}
+}
+
+// unsupported refuses a revision of MCP.
+func unsupported(version string) *refusal {
+	data := []byte(`{"supported":[`)
+	for i, v := range session.Revisions() {
+		if i > 0 {
+			data = append(data, ',')
+		}
+		data = append(data, wire.Quote(v)...)
+	}
+	data = append(append(append(data, `],"requested":`...), wire.Quote(version)...), '}')
+	return &refusal{status: http.StatusBadRequest, code: wire.UnsupportedVersion, message: "the gateway does not speak this revision of MCP", data: data}
+}

@@ -1,0 +1,189 @@
+package front
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"pgfsm/mcp/gateway/session"
+	"pgfsm/mcp/wire"
+)
+
+// A response answers a POST with a request. It is one JSON text; if the gateway sends messages before the answer, or the answer takes long,
+// it becomes an event stream that ends with the answer.
+type response struct {
+	*exchange
+	request     *session.Request
+	acceptsJSON bool
+
+	mu       sync.Mutex
+	streams  bool // the event stream has begun
+	finished bool // nothing more is written
+	gone     bool // the client, or another connection has the stream
+	stream   *session.Stream
+	reader   *session.Reader // of the stream
+	timer    *time.Timer
+}
+
+// startTimer begins the event stream of a slow answer early. Then the client of a session has an event id, with which it can ask for the
+// rest if the connection is lost, and every client sees signs of life.
+func (a *response) startTimer() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.request.Method == methodInitialize {
+		return // its answer decides the header
+	}
+	delay := a.timeouts.keepAlive
+	if s := a.request.Session; s != nil && s.Protocol >= resumable {
+		delay = a.timeouts.firstEvent
+	}
+	a.timer = time.AfterFunc(delay, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.finished {
+			return
+		}
+		if !a.streams {
+			a.begin()
+			a.flush(nil)
+		} else {
+			a.flush([]byte(keepAliveFrame))
+		}
+		a.timer.Reset(a.timeouts.keepAlive)
+	})
+}
+
+// Send sends a message before the answer. The client of a session is not gone as long as it can come back.
+func (a *response) Send(message []byte) error {
+	defer a.reserveWrite(message).end()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.finished || a.request.Method == methodInitialize {
+		return errGone
+	}
+	if !a.streams {
+		a.begin()
+	}
+	a.sendEvent(message, false)
+	if a.gone && a.stream == nil {
+		return errGone
+	}
+	return nil
+}
+
+// begin begins the event stream. Its first bytes go out with the next flush.
+func (a *response) begin() {
+	a.streams = true
+	a.setStreamHeader()
+	a.writeStatus(http.StatusOK)
+	s := a.request.Session
+	if s == nil {
+		return
+	}
+	a.reader = session.NewReader()
+	a.stream = s.Events.Begin(a.reader)
+	if s.Protocol >= resumable {
+		if e, ours := s.Events.Add(a.stream, a.reader, eventPrime, nil, false); ours {
+			a.write(appendEvent(nil, e))
+		}
+	}
+}
+
+// sendEvent sends a message on the stream, to the connection that reads it.
+func (a *response) sendEvent(message []byte, last bool) {
+	e := session.Event{Name: eventMessage, Data: message}
+	if a.stream != nil {
+		var ours bool
+		if e, ours = a.request.Session.Events.Add(a.stream, a.reader, eventMessage, message, last); !ours {
+			a.gone = true
+			return
+		}
+	}
+	if last { // net/http flushes the end of the response
+		a.write(appendEvent(nil, e))
+		return
+	}
+	a.flush(appendEvent(nil, e))
+}
+
+// write hands a frame to the connection.
+func (a *response) write(frame []byte) {
+	if a.gone || a.r.Context().Err() != nil {
+		a.gone = true
+		return
+	}
+	a.extendWriteDeadline()
+	if _, err := a.w.Write(frame); err != nil {
+		a.gone = true
+	}
+}
+
+// flush writes a frame and sends what was written.
+func (a *response) flush(frame []byte) {
+	a.write(frame)
+	if !a.gone && a.ctl.Flush() != nil {
+		a.gone = true
+	}
+}
+
+// stop ends the response if a panic kept finish from being called.
+func (a *response) stop() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.finished = true; a.timer != nil {
+		a.timer.Stop()
+	}
+}
+
+// finish answers with a whole message.
+func (a *response) finish(message []byte) {
+	defer a.reserveWrite(message).end()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.finished = true
+	q := a.request
+	if message == nil {
+		message = noAnswer(q.ID)
+	}
+	if q.Method == methodInitialize && q.Session != nil {
+		a.w.Header()[headerSession] = []string{q.Session.ID}
+	}
+	switch status := a.status(message); {
+	case a.streams:
+		a.sendEvent(message, true)
+		if a.stream != nil {
+			q.Session.Events.Detach(a.stream, a.reader)
+		}
+	case a.acceptsJSON && (status != http.StatusOK || !prefersStream(a.r)): // the status of a stream is always 200
+		a.writeJSON(status, message)
+	default:
+		frame := appendEvent(nil, session.Event{Name: eventMessage, Data: message})
+		h := a.w.Header()
+		h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = streamType, noCache, noSniff
+		h["Content-Length"] = []string{strconv.Itoa(len(frame))}
+		a.write(frame)
+	}
+}
+
+// noAnswer answers a request to which the dispatcher had no answer.
+func noAnswer(id []byte) []byte {
+	return wire.Failure(nil, id, wire.ErrorObject(wire.InternalError, "there is no answer", nil))
+}
+
+// status is the HTTP status of an answer. Only the stateless revisions give some errors of JSON-RPC a status of their own.
+func (a *response) status(message []byte) int {
+	failure := wire.Failure(nil, a.request.ID, nil)
+	if a.request.Protocol < session.Stateless || !bytes.HasPrefix(message, failure[:len(failure)-1]) {
+		return http.StatusOK
+	}
+	code, _ := strconv.ParseInt(string(wire.Member(wire.Member(message, "error"), "code")), 10, 64)
+	switch code {
+	case wire.MethodNotFound:
+		return http.StatusNotFound
+	case wire.InvalidParams, wire.InvalidRequest, wire.HeaderMismatch, wire.MissingCapability, wire.UnsupportedVersion:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}

@@ -1,0 +1,75 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"pgfsm/web"
+)
+
+// timeouts bound what clients may wait for, and when a silent stream shows a sign of life.
+type timeouts struct {
+	header     time.Duration // for reading the header of a request
+	body       time.Duration // for reading its body
+	write      time.Duration // for one write
+	idle       time.Duration // between two requests of a connection
+	keepAlive  time.Duration // between two signs of life on a stream
+	firstEvent time.Duration // after which a request of a resumable revision is answered by a stream
+	shutdown   time.Duration // for requests under way when the gateway stops
+}
+
+var defaultTimeouts = timeouts{
+	header: 5 * time.Second, body: 15 * time.Second, write: 30 * time.Second, idle: time.Minute,
+	keepAlive: 15 * time.Second, firstEvent: 50 * time.Millisecond, shutdown: 30 * time.Second,
+}
+
+// maxHeaderBytes bounds the header of a request.
+const maxHeaderBytes = 32 << 10
+
+// Drain accepts no more requests, ends the streams without a request under way, and waits for the requests until ctx is done. Then it ends
+// all sessions. The error says that requests were cut off.
+func (f *Front) Drain(ctx context.Context) error {
+	var err error
+	select {
+	case <-f.table.Requests.Stop():
+	case <-ctx.Done():
+		err = fmt.Errorf("%d requests were cut off: %w", f.table.Requests.Count(), context.Cause(ctx))
+	}
+	f.table.EndAll()
+	f.channels.endAll()
+	return err
+}
+
+// Serve answers HTTP requests until ctx is done. Then it calls drain, which must call [Front.Drain],
+// and closes the listener.
+func (f *Front) Serve(ctx context.Context, on net.Listener, drain func(context.Context) error) error {
+	server := &http.Server{
+		// Streams live long, so the server has no ReadTimeout and no WriteTimeout: each read and each write has its own deadline.
+		Handler: web.Handler(f), ReadHeaderTimeout: f.timeouts.header, IdleTimeout: f.timeouts.idle,
+		MaxHeaderBytes: maxHeaderBytes, DisableGeneralOptionsHandler: true,
+		ErrorLog: log.New(io.Discard, "", 0), // it would log what clients send
+	}
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.timeouts.shutdown)
+		defer cancel()
+		err := drain(within)
+		last, end := context.WithTimeout(context.WithoutCancel(ctx), f.timeouts.header) // for writing the last answers
+		defer end()
+		if server.Shutdown(last) != nil {
+			err = errors.Join(err, server.Close())
+		}
+		stopped <- err
+	})
+	err := server.Serve(web.Shed(server, on, f.table.Limits.Connections))
+	if stop() { // the server failed
+		return errors.Join(err, server.Close())
+	}
+	return <-stopped
+}

@@ -1,0 +1,187 @@
+package front
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// dial opens a connection and says something on it.
+func dial(t *testing.T, at, say string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if _, err := io.WriteString(c, say); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// ended waits for the other side to close a connection, and returns what it said before.
+func ended(t *testing.T, c net.Conn) string {
+	t.Helper()
+	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(c)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal("the connection was not closed")
+	}
+	return string(b)
+}
+
+func TestSlowClientsAreCutOff(t *testing.T) {
+	g, s := scripted(t, nil)
+	g.timeouts.header, g.timeouts.body = time.Second, time.Second
+	at := onLoopback(t, g)
+	const start = "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:8787\r\nContent-Type: application/json\r\n"
+	for _, c := range []struct{ name, say, want string }{
+		{"silence", "", ""},
+		{"half-a-header", start, ""},
+		{"half-a-body", start + "Content-Length: 100\r\n\r\n{", "408"},
+		{"half-a-chunk", start + "Transfer-Encoding: chunked\r\n\r\n5\r\n{", "408"},
+		{"no-body", start + "Content-Length: 5\r\n\r\n", "408"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := ended(t, dial(t, at, c.say))
+			if want := "HTTP/1.1 " + c.want; c.want != "" && (!strings.HasPrefix(got, want) || !strings.Contains(got, `"body_too_slow"`)) {
+				t.Errorf("it was answered with %q", got)
+			}
+		})
+	}
+	t.Run("a-long-request-is-not-slow", func(t *testing.T) {
+		body := rpc("1", "tools/call", `{"name":"wait",`+meta+`}`)
+		done := make(chan *http.Response, 1)
+		go func() {
+			done <- do(t, at, "POST", "/mcp", body, "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: wait")
+		}()
+		within(t, "the call", s.entered)
+		select {
+		case err := <-s.ends:
+			t.Fatalf("it was cut off: %v", err)
+		case <-time.After(2 * g.timeouts.body):
+		}
+		s.free <- struct{}{}
+		if r := within(t, "the answer", done); r.StatusCode != 200 {
+			t.Errorf("status %d", r.StatusCode)
+		}
+	})
+}
+
+// A client that does not read is cut off, and what it does not read is not kept.
+func TestDeafClientsAreCutOff(t *testing.T) {
+	g, s := scripted(t, nil)
+	g.timeouts.write = 200 * time.Millisecond
+	at := onLoopback(t, g)
+	body := rpc("1", "tools/call", `{"name":"wait",`+meta+`}`)
+	dial(t, at, "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:8787\r\nContent-Type: application/json\r\nMcp-Protocol-Version: 2026-07-28\r\n"+
+		"Mcp-Method: tools/call\r\nMcp-Name: wait\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+body)
+	q := within(t, "the call", s.entered)
+	large := make([]byte, 1<<20)
+	for i := range large {
+		large[i] = 'x'
+	}
+	var err error
+	for range 100 { // more than the buffers of a connection hold
+		if err = q.Out.Send(large); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, errGone) {
+		t.Errorf("it ended with %v", err)
+	}
+	if err := within(t, "the end of the call", s.ends); err == nil {
+		t.Error("the call was not cancelled")
+	}
+}
+
+// Connections that ask for nothing keep nobody out, however many there are. How many, PGFSM_HALF_OPEN says: make flood.
+func TestHalfOpenConnections(t *testing.T) {
+	places, silent := 50, 1500
+	if n, err := strconv.Atoi(os.Getenv("PGFSM_HALF_OPEN")); err == nil {
+		silent = n
+	}
+	g, s := scripted(t, func(o *setup) { o.Limits.Connections = places })
+	at := onLoopback(t, g)
+	busy := make(chan int, 1)
+	go func() {
+		r := do(t, at, "POST", "/mcp", rpc("1", "tools/call", `{"name":"wait",`+meta+`}`),
+			"Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: wait")
+		busy <- r.StatusCode
+	}()
+	within(t, "the call", s.entered)
+	first := dial(t, at, "")
+	for i := range silent {
+		if i%2 == 0 {
+			dial(t, at, "")
+		} else {
+			dial(t, at, "POST /mcp HTTP/1.1\r\nHost:") // reads as the beginning of a request
+		}
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	for range 3 {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+at+"/mcp", strings.NewReader(rpc("1", "tools/list", "{"+meta+"}")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range []string{"Content-Type: application/json", "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/list"} {
+			name, value, _ := strings.Cut(h, ": ")
+			r.Header.Set(name, value)
+		}
+		response, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != 200 {
+			t.Errorf("status %d", response.StatusCode)
+		}
+	}
+	if got := ended(t, first); got != "" {
+		t.Errorf("the oldest was told %q", got)
+	}
+	s.free <- struct{}{} // and the one with a request is still there
+	if got := within(t, "the answer", busy); got != 200 {
+		t.Errorf("status %d", got)
+	}
+}
+
+func TestPlacesOfConnections(t *testing.T) {
+	g, _ := scripted(t, func(o *setup) { o.Limits.Connections = 2 })
+	at := onLoopback(t, g)
+	stream := func() (*bufio.Reader, net.Conn) { // a connection that is in use
+		c := dial(t, at, "GET /sse HTTP/1.1\r\nHost: 127.0.0.1:8787\r\n\r\n")
+		r := bufio.NewReader(c)
+		if line, err := r.ReadString('\n'); err != nil || !strings.Contains(line, "200") {
+			t.Fatalf("%q, %v", line, err)
+		}
+		return r, c
+	}
+	_, one := stream()
+	stream()
+	waiting := bufio.NewReader(dial(t, at, "GET /sse HTTP/1.1\r\nHost: 127.0.0.1:8787\r\n\r\n"))
+	answered := make(chan string, 1)
+	go func() {
+		line, _ := waiting.ReadString('\n')
+		answered <- line
+	}()
+	select {
+	case line := <-answered:
+		t.Fatalf("one past the limit: %q", line)
+	case <-time.After(100 * time.Millisecond): // it waits; that it is not answered cannot be seen sooner
+	}
+	_ = one.Close()
+	if line := within(t, "its turn", answered); !strings.Contains(line, "200") {
+		t.Errorf("%q", line)
+	}
+}

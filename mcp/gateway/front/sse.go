@@ -1,0 +1,57 @@
+package front
+
+import (
+	"bytes"
+
+	"pgfsm/mcp/gateway/session"
+)
+
+// Names of events. A client that does not know "prime" only remembers its id.
+const (
+	eventMessage  = "message"
+	eventPrime    = "prime"
+	eventEndpoint = "endpoint"
+)
+
+// retryLine asks a client that lost a stream to come back after a second.
+const retryLine = "retry: 1000\n"
+
+// keepAliveFrame is a comment, which clients ignore.
+const keepAliveFrame = ": \n\n"
+
+// appendEvent appends one server-sent event (https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2).
+// Each line break of the data, which JSON has between tokens only, begins another data field.
+func appendEvent(b []byte, e session.Event) []byte {
+	if b == nil {
+		b = make([]byte, 0, len(e.Data)+64)
+	}
+	b = append(append(append(b, "event: "...), e.Name...), '\n')
+	if e.ID != "" {
+		b = append(append(append(b, "id: "...), e.ID...), '\n')
+	}
+	if e.Name == eventPrime {
+		b = append(b, retryLine...)
+	}
+	data := e.Data
+	for bytes.IndexByte(data, '\n') >= 0 || bytes.IndexByte(data, '\r') >= 0 {
+		i := bytes.IndexAny(data, "\r\n")
+		b = append(append(append(b, "data: "...), data[:i]...), '\n')
+		if data[i] == '\r' && i+1 < len(data) && data[i+1] == '\n' {
+			i++
+		}
+		data = data[i+1:]
+	}
+	return append(append(append(b, "data: "...), data...), "\n\n"...)
+}
+
+// appendLine appends a message as one line: its line breaks, which JSON has between tokens only, become spaces.
+func appendLine(b, message []byte) []byte {
+	from := len(b)
+	b = append(b, message...)
+	for i, c := range b[from:] {
+		if c == '\n' || c == '\r' {
+			b[from+i] = ' '
+		}
+	}
+	return append(b, '\n')
+}

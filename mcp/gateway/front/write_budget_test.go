@@ -1,0 +1,333 @@
+package front
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgfsm/mcp/gateway/session"
+	"pgfsm/mcp/wire"
+)
+
+// Pipes are a listener whose connections hold nothing: what is written waits until it is read.
+type pipes struct {
+	come chan net.Conn
+	over chan struct{}
+	once sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.come:
+		return c, nil
+	case <-p.over:
+		return nil, net.ErrClosed
+	}
+}
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.over) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// An end is one end of a pipe. The gateway has the other.
+type end struct {
+	net.Conn
+	in   *bufio.Reader
+	gone chan struct{} // closed when the gateway closes it
+}
+
+type otherEnd struct {
+	net.Conn
+	once    sync.Once
+	gone    chan struct{}
+	lingers int
+}
+
+func (o *otherEnd) SetLinger(seconds int) error { o.lingers = seconds; return nil }
+
+func (o *otherEnd) Close() error {
+	defer o.once.Do(func() { close(o.gone) })
+	return o.Conn.Close()
+}
+
+// onPipes serves a gateway whose large results have a size, and returns what opens a connection, says something on it and waits until the
+// answer begins.
+func onPipes(t *testing.T, g *testFront, s *script, size int) func(say string) *end {
+	t.Helper()
+	g.dispatch = func(ctx context.Context, q *session.Request) []byte {
+		switch name, _ := wire.Text(wire.Member(q.Params, "name")); name {
+		case "said":
+			_ = q.Out.Send([]byte(`{}`)) // the answer says if the client is gone
+			return large(q.ID, size)
+		case "says":
+			_ = q.Out.Send(large([]byte("1"), size)) // as above
+			return large(q.ID, 0)
+		case "large":
+			return large(q.ID, size)
+		}
+		return s.dispatch(ctx, q)
+	}
+	on := &pipes{come: make(chan net.Conn), over: make(chan struct{})}
+	serves(t, g, on)
+	return func(say string) *end {
+		t.Helper()
+		here, there := net.Pipe()
+		t.Cleanup(func() { _ = here.Close() })
+		e := &end{here, bufio.NewReader(here), make(chan struct{})}
+		on.come <- &otherEnd{Conn: there, gone: e.gone, lingers: -1}
+		if _, err := io.WriteString(here, say); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.in.Peek(1); err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+}
+
+func large(id []byte, size int) []byte {
+	return wire.Response(nil, id, []byte(`"`+strings.Repeat("x", size)+`"`))
+}
+
+// calledBy is a stateless call of somebody.
+func calledBy(who, tool string) string {
+	return raw("POST /mcp HTTP/1.1", "Authorization: Bearer token-"+who+"\r\nMcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: "+
+		tool+"\r\n", rpc("1", "tools/call", `{"name":"`+tool+`",`+meta+`}`))
+}
+
+// Answers that clients have not read have a limit for all and one for each. Past it who has not read for longest is cut off; small ones
+// pass beside it.
+func TestAnswersAreBoundedTogether(t *testing.T) {
+	const size = 100 << 10
+	room := len(large([]byte("1"), size))
+	for _, tt := range []struct {
+		name               string
+		limit              int
+		first, who, second string
+		cut                bool
+	}{
+		{"one-past-that-of-one", 4*room - 2, "large", "ann", "large", true},
+		{"one-past-that-of-one-before-an-answer", 4*room - 2, "says", "ann", "large", true},
+		{"at-that-of-one", 4 * room, "large", "ann", "large", false},
+		{"one-past-that-of-all", 2*room - 1, "large", "bob", "large", true},
+		{"at-that-of-all", 2 * room, "large", "bob", "large", false},
+		{"small", 2, "large", "ann", "x", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g, s := scripted(t, func(o *setup) { o.Limits.AnswersBytes = tt.limit })
+			open := onPipes(t, g, s, size)
+			one := open(calledBy("ann", tt.first))
+			other := open(calledBy(tt.who, tt.second))
+			if tt.cut {
+				within(t, "the end of the first", one.gone)
+			} else if r, body := readResponse(t, one.in); r.StatusCode != http.StatusOK || len(body) != room {
+				t.Errorf("the first was answered with %d, %d bytes", r.StatusCode, len(body))
+			}
+			if r, body := readResponse(t, other.in); r.StatusCode != http.StatusOK || tt.second == "large" && len(body) != room {
+				t.Errorf("the second was answered with %d, %d bytes", r.StatusCode, len(body))
+			}
+			for _, e := range []*end{one, other} { // what was before it is over when it is answered
+				if tt.cut && e == one {
+					continue
+				}
+				if _, err := io.WriteString(e, calledBy("ann", "x")); err != nil {
+					t.Fatal(err)
+				}
+				readResponse(t, e.in)
+			}
+			emptied(t, g)
+		})
+	}
+}
+
+// emptied sees that nothing waits any more.
+func emptied(t *testing.T, g *testFront) {
+	t.Helper()
+	g.writes.mu.Lock()
+	defer g.writes.mu.Unlock()
+	if g.writes.taken != 0 || len(g.writes.byIdentity) != 0 {
+		t.Errorf("%d bytes of %d clients are not given back", g.writes.taken, len(g.writes.byIdentity))
+	}
+}
+
+// What waits for its turn on a channel counts, too, and goes with it. Another client's does not.
+func TestAnswersThatWaitForAChannelAreBounded(t *testing.T) {
+	const size = 100 << 10
+	room := len(large([]byte("1"), size))
+	for _, tt := range []struct {
+		name  string
+		limit int
+		cut   bool
+	}{{"at-the-limit", 6 * room, false}, {"one-past", 6*room - 2, true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			g, s := scripted(t, func(o *setup) { o.Limits.AnswersBytes = tt.limit })
+			open := onPipes(t, g, s, size)
+			channel := func(who string, calls int) (*end, *eventReader) {
+				auth := "Authorization: Bearer token-" + who + "\r\n"
+				e := open("GET /sse HTTP/1.1\r\nHost: 127.0.0.1:8787\r\n" + auth + "\r\n")
+				r, err := http.ReadResponse(e.in, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				events := &eventReader{t: t, r: bufio.NewReader(r.Body)}
+				_, _, to, _ := events.next()
+				for i := range calls {
+					body := rpc(strconv.Itoa(i), "tools/call", `{"name":"large"}`)
+					post := strings.Replace(raw("POST /x HTTP/1.1", auth, body), "/x", to, 1)
+					if r, body := readResponse(t, open(post).in); r.StatusCode != http.StatusAccepted {
+						t.Fatalf("%d %s", r.StatusCode, body)
+					}
+				}
+				return e, events
+			}
+			_, bob := channel("bob", 1)
+			e, ann := channel("ann", 3)
+			if tt.cut {
+				within(t, "the end of the channel", e.gone)
+			}
+			for range 3 {
+				if _, _, data, ok := ann.next(); ok == tt.cut || ok && len(data) != room {
+					t.Errorf("it was told %d bytes, %t", len(data), ok)
+				}
+			}
+			if _, _, data, ok := bob.next(); !ok || len(data) != room {
+				t.Errorf("the other client was told %d bytes, %t", len(data), ok)
+			}
+		})
+	}
+}
+
+// Who was cut off in the middle of an answer can come back for it, where a client without a session cannot.
+func TestAnswersThatWereCutOffAreKept(t *testing.T) {
+	const size = 100 << 10
+	room := len(large([]byte("1"), size))
+	g, s := scripted(t, func(o *setup) { o.Limits.AnswersBytes = 4*room - 2 })
+	open := onPipes(t, g, s, size)
+	const auth = "Authorization: Bearer token-ann\r\n"
+	header := auth + headerSession + ": " + begin(t, g, "/mcp", "2025-11-25", "Authorization: Bearer token-ann") + "\r\n"
+	e := open(raw("POST /mcp HTTP/1.1", header, rpc("1", "tools/call", `{"name":"said"}`)))
+	r, err := http.ReadResponse(e.in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := &eventReader{t: t, r: bufio.NewReader(r.Body)}
+	events.next() // its first, which has no data
+	_, id, _, _ := events.next()
+	if _, err := e.in.Peek(1); err != nil { // the answer begins
+		t.Fatal(err)
+	}
+	open(calledBy("ann", "large"))
+	within(t, "the end of the connection", e.gone)
+	r, err = http.ReadResponse(open("GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:8787\r\n"+header+headerLastEvent+": "+id+"\r\n\r\n").in, nil)
+	if err != nil || r.StatusCode != http.StatusOK {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	events = &eventReader{t: t, r: bufio.NewReader(r.Body)}
+	if _, _, data, ok := events.next(); !ok || len(data) != room {
+		t.Errorf("it came again with %d bytes, %t", len(data), ok)
+	}
+}
+
+type cutEnd struct{ gone chan struct{} }
+
+func (c *cutEnd) Cut() { close(c.gone) }
+
+func TestRoomForAnswers(t *testing.T) {
+	var u writeBudget
+	u.init(10 * session.Small)
+	var ends []*cutEnd
+	connect := func() *cutEnd {
+		o := &cutEnd{gone: make(chan struct{})}
+		ends = append(ends, o)
+		return o
+	}
+	open := func(i int) bool {
+		select {
+		case <-ends[i].gone:
+			return false
+		default:
+			return true
+		}
+	}
+	ann, bob, eve := session.Identity{Name: "ann"}, session.Identity{Name: "bob"}, session.Identity{Name: "eve"}
+	shared := connect() // by two of ann's answers
+	one, two, three := u.add(shared, ann, session.Small), u.add(shared, ann, session.Small), u.add(connect(), ann, 3*session.Small)
+	if !open(0) || !open(1) {
+		t.Fatal("somebody was cut off at the limit of one")
+	}
+	three.end()
+	three.end() // once is enough
+	four := u.add(connect(), ann, 3*session.Small)
+	if u.taken != 5*session.Small || !open(0) {
+		t.Fatalf("what was written has no room again: %d", u.taken)
+	}
+	five := u.add(connect(), bob, 5*session.Small)
+	if u.taken != 10*session.Small || !open(0) || !open(2) {
+		t.Fatal("somebody was cut off at the limit of all")
+	}
+	four.end()
+	six := u.add(connect(), eve, 3*session.Small+1) // one byte too many: most waits for bob
+	within(t, "the end of bob's", ends[3].gone)
+	if !open(0) || !open(4) || u.taken != 5*session.Small+1 {
+		t.Fatalf("%d wait", u.taken)
+	}
+	seven := u.add(connect(), ann, 3*session.Small+1) // one byte too many of ann's: both on the oldest connection give way
+	within(t, "the end of ann's oldest", ends[0].gone)
+	if !open(4) || u.taken != 6*session.Small+2 {
+		t.Fatalf("%d wait", u.taken)
+	}
+	eight := u.add(connect(), bob, 100*session.Small) // alone it has room
+	for _, i := range []int{4, 5} {
+		within(t, "the end of all others", ends[i].gone)
+	}
+	if !open(6) {
+		t.Error("what came last was cut off")
+	}
+	for _, p := range []*pendingWrite{one, two, five, six, seven, eight, nil} {
+		p.end()
+	}
+	if u.taken != 0 || len(u.byIdentity) != 0 {
+		t.Errorf("%d bytes of %d clients are not given back", u.taken, len(u.byIdentity))
+	}
+}
+
+// Streams that are not read are cut off, too: what is taken up again, and what belongs to no request.
+func TestStreamsAreBoundedTogether(t *testing.T) {
+	const size = 100 << 10
+	for _, again := range []bool{false, true} {
+		t.Run(map[bool]string{false: "what-is-pushed", true: "what-is-taken-up-again"}[again], func(t *testing.T) {
+			room := len(large([]byte("1"), size))
+			g, s := scripted(t, func(o *setup) { o.Limits.AnswersBytes = 4*room - 2 })
+			open := onPipes(t, g, s, size)
+			const auth = "Authorization: Bearer token-ann"
+			id := begin(t, g, "/mcp", "2025-11-25", auth)
+			get := "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:8787\r\n" + auth + "\r\n" + headerSession + ": " + id + "\r\n"
+			at := g.table.Find(id, session.Identity{Name: "ann", Token: "id-of-ann"}, "")
+			if again {
+				on := at.Events.Begin(nil)
+				for range 4 {
+					at.Events.Add(on, nil, eventMessage, make([]byte, room/4), true)
+				}
+				get += headerLastEvent + ": 1_0\r\n"
+				at.Events.Add(on, nil, eventMessage, make([]byte, room/4), true)
+			} else {
+				for range 4 {
+					_ = at.Send(make([]byte, room/4))
+				}
+			}
+			e := open(get + "\r\n")
+			r, err := http.ReadResponse(e.in, nil)
+			if err != nil || r.StatusCode != http.StatusOK {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			events := &eventReader{t: t, r: bufio.NewReader(r.Body)}
+			events.next() // it is being told the rest
+			open(calledBy("ann", "large"))
+			within(t, "the end of the stream", e.gone)
+		})
+	}
+}

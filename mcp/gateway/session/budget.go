@@ -1,0 +1,80 @@
+package session
+
+import "sync"
+
+// Small is the size in bytes up to which a message takes nothing from a [Budget]. Nearly all messages are smaller.
+const Small = 64 << 10
+
+// A Budget bounds the bytes that large messages take in memory: all of them together, and those of one client to half of that. Clients may
+// send large messages slowly, and read slowly; without a budget a few of them fill the memory.
+type Budget struct {
+	mu         sync.Mutex
+	all, each  int
+	taken      int
+	byIdentity map[Identity]int
+}
+
+// NewBudget returns a budget of so many bytes.
+func NewBudget(all int) *Budget {
+	return &Budget{all: all, each: (all + 1) / 2, byIdentity: make(map[Identity]int)}
+}
+
+// Take reserves bytes, which Return gives back. It reports false if there are not so many left.
+func (b *Budget) Take(client Identity, size int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.taken+size > b.all || b.byIdentity[client]+size > b.each {
+		return false
+	}
+	b.taken += size
+	b.byIdentity[client] += size
+	return true
+}
+
+// Taken is how many bytes are reserved.
+func (b *Budget) Taken() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.taken
+}
+
+// Return gives reserved bytes back.
+func (b *Budget) Return(client Identity, size int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.taken -= size
+	if b.byIdentity[client] -= size; b.byIdentity[client] == 0 {
+		delete(b.byIdentity, client)
+	}
+}
+
+// A reservation is what one queue has taken from a budget beyond its [Small] free bytes. It grows in steps of Small, so that the budget's
+// lock is seldom taken. The lock of the queue guards it.
+type reservation struct {
+	budget *Budget
+	client Identity
+	size   int
+	closed bool
+}
+
+// grow makes the reservation large enough for a queue of a size. It reports false if the budget does not have that much.
+func (r *reservation) grow(size int) bool {
+	missing := size - Small - r.size
+	if missing <= 0 {
+		return true
+	}
+	missing = (missing + Small - 1) / Small * Small
+	if r.closed || !r.budget.Take(r.client, missing) {
+		return false
+	}
+	r.size += missing
+	return true
+}
+
+// release gives everything back.
+func (r *reservation) release() {
+	if r.size > 0 {
+		r.budget.Return(r.client, r.size)
+		r.size = 0
+	}
+}

@@ -1,0 +1,187 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
+)
+
+// Why a request or a session is not accepted.
+var (
+	ErrBusy        = errors.New("too much is under way; ask again later")
+	ErrStopping    = errors.New("the gateway is stopping; ask again later, or another one")
+	ErrDuplicateID = errors.New("a request with this id is under way")
+)
+
+// A Request is one message of a client with everything that decides about it. One goroutine owns it.
+type Request struct {
+	wire.Message
+	From     Identity
+	Endpoint string          // the server's name; empty: all servers
+	Session  *Session        // nil: the client speaks a stateless revision, or has not initialized. initialize sets it
+	Protocol string          // the revision in force for this message; empty before initialize
+	Header   http.Header     // of stateless requests over HTTP; nil for others
+	Out      Sender          // for messages to the client before the answer; nil: there are none
+	Client   context.Context // ends with the client's only connection; nil: the client may come back on another one
+}
+
+// A Sender takes messages for a client while its request is under way, in order. Send must not be called after the request was answered.
+// An error means that the client is gone.
+type Sender interface {
+	Send(message []byte) error
+}
+
+// A RequestID is a JSON-RPC id in one form: two spellings of the same string are equal.
+type RequestID string
+
+// IDOf returns the request id that a JSON value spells.
+func IDOf(value jsontext.Value) RequestID {
+	if value.Kind() != '"' {
+		return RequestID(value)
+	}
+	text, _ := wire.Text(value) // package wire reads ids strictly
+	return RequestID(`"` + text)
+}
+
+// InFlight is the set of requests that one session or one connection has under way.
+type InFlight struct {
+	mu      sync.Mutex
+	cancels map[RequestID]context.CancelFunc
+	empty   chan struct{} // closed when the last request ends; nil: nobody waits for that
+}
+
+// Add registers a request. The error is [ErrBusy] or [ErrDuplicateID].
+func (f *InFlight) Add(id RequestID, limit int, cancel context.CancelFunc) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, there := f.cancels[id]; there {
+		return ErrDuplicateID
+	}
+	if len(f.cancels) >= limit {
+		return ErrBusy
+	}
+	if f.cancels == nil {
+		f.cancels = make(map[RequestID]context.CancelFunc)
+	}
+	f.cancels[id] = cancel
+	return nil
+}
+
+// Remove removes a request that has ended.
+func (f *InFlight) Remove(id RequestID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if delete(f.cancels, id); len(f.cancels) == 0 && f.empty != nil {
+		close(f.empty)
+		f.empty = nil
+	}
+}
+
+// Empty returns a channel that is closed once no request is under way. One goroutine may wait.
+func (f *InFlight) Empty() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	empty := make(chan struct{})
+	if len(f.cancels) == 0 {
+		close(empty)
+	} else {
+		f.empty = empty
+	}
+	return empty
+}
+
+// Cancel cancels a request if it is under way.
+func (f *InFlight) Cancel(id RequestID) {
+	f.mu.Lock()
+	cancel := f.cancels[id]
+	f.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// Count is how many requests are under way.
+func (f *InFlight) Count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.cancels)
+}
+
+// An Admission counts the requests of all clients, up to a limit for all and one for each client, until it is stopped.
+type Admission struct {
+	mu         sync.Mutex
+	n          int
+	all, each  int
+	byIdentity map[Identity]int
+	stopping   chan struct{} // closed by Stop
+	idle       chan struct{} // closed once stopped and no request is under way
+}
+
+func newAdmission(all, each int) *Admission {
+	return &Admission{all: all, each: each, byIdentity: make(map[Identity]int), stopping: make(chan struct{}), idle: make(chan struct{})}
+}
+
+// Enter admits a request, which Leave ends. The error is [ErrBusy] or [ErrStopping].
+func (a *Admission) Enter(client Identity) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.Stopped() {
+		return ErrStopping
+	}
+	if a.n >= a.all || a.byIdentity[client] >= a.each {
+		return ErrBusy
+	}
+	a.n++
+	a.byIdentity[client]++
+	return nil
+}
+
+// Leave ends a request that was admitted.
+func (a *Admission) Leave(client Identity) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.byIdentity[client]--; a.byIdentity[client] == 0 {
+		delete(a.byIdentity, client)
+	}
+	if a.n--; a.n == 0 && a.Stopped() {
+		close(a.idle)
+	}
+}
+
+// Stop admits no more requests. The channel that it returns is closed when none is under way.
+func (a *Admission) Stop() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.Stopped() {
+		close(a.stopping)
+		if a.n == 0 {
+			close(a.idle)
+		}
+	}
+	return a.idle
+}
+
+// Stopping is closed by Stop.
+func (a *Admission) Stopping() <-chan struct{} { return a.stopping }
+
+// Stopped reports whether Stop was called.
+func (a *Admission) Stopped() bool {
+	select {
+	case <-a.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// Count is how many requests are under way.
+func (a *Admission) Count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.n
+}

@@ -1,0 +1,107 @@
+// Package session holds what MCP clients have open at the gateway: their sessions, the requests under way, the messages they have not read
+// yet, and the memory that these may take.
+//
+//	t := session.NewTable(session.Limits{})
+//	s, err := t.Open(client, endpoint, "2025-11-25") // initialize
+//	s = t.Find(id, client, endpoint)                 // Mcp-Session-Id
+//
+// A session belongs to the identity and the endpoint that opened it; for everybody else its id is unknown. It ends when its client or the
+// client's only connection ends it, when nobody has used it for [Limits].SessionIdle, or when the client does not read its stream.
+//
+// The package knows no transport and no method of MCP. Package front reads requests from connections and writes what is queued here.
+package session
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// evictAfter is how long a session must have been unused before a new session of the same client may replace it.
+const evictAfter = time.Minute
+
+// An Identity is the client as far as the gateway verified it. Sessions, tasks and request states are bound to it.
+type Identity struct {
+	Name  string // of the token; "anonymous" without one
+	Token string // the token's id; empty without one
+}
+
+// A Session is one client's session, in the revisions of MCP that have sessions.
+type Session struct {
+	ID       string // random; the client sends it as Mcp-Session-Id
+	Client   Identity
+	Endpoint string          // the server's name; empty: all servers
+	Protocol string          // the revision that initialize agreed on
+	Context  context.Context // ends with the session
+	Requests InFlight
+	Outgoing Queue    // messages that belong to none of the client's requests
+	Events   EventLog // what can be sent again after Last-Event-ID
+
+	table    *Table
+	cancel   context.CancelFunc
+	attached atomic.Bool  // to the client's only connection: no HTTP request may name the session
+	used     atomic.Int64 // when a request last began or ended, in Unix nanoseconds
+	timer    *time.Timer
+}
+
+// Begin registers a request that cancel ends. The error is [ErrBusy] or [ErrDuplicateID].
+func (s *Session) Begin(id RequestID, cancel context.CancelFunc) error {
+	s.Touch()
+	return s.Requests.Add(id, s.table.Limits.RequestsPerSession, cancel)
+}
+
+// Finish removes a request that was answered.
+func (s *Session) Finish(id RequestID) {
+	s.Touch()
+	s.Requests.Remove(id)
+}
+
+// Touch postpones the end of an unused session.
+func (s *Session) Touch() { s.used.Store(time.Now().UnixNano()) }
+
+// Attach binds the session to the client's only connection. It returns the reader of the session's outgoing messages.
+func (s *Session) Attach() *Reader {
+	s.attached.Store(true)
+	r, _ := s.Outgoing.Attach(true)
+	return r
+}
+
+// idle is for how long nobody has used the session; zero while a request or a reader is there.
+func (s *Session) idle() time.Duration {
+	if s.Requests.Count() > 0 || s.Outgoing.Attached() {
+		return 0
+	}
+	return max(0, time.Since(time.Unix(0, s.used.Load())))
+}
+
+// expire ends the session if it was unused for too long; otherwise it sets the timer again.
+func (s *Session) expire() {
+	limit := s.table.Limits.SessionIdle
+	if idle := s.idle(); idle < limit {
+		s.table.mu.Lock()
+		defer s.table.mu.Unlock()
+		if s.table.byID[s.ID] == s {
+			s.timer.Reset(limit - idle)
+		}
+		return
+	}
+	s.End()
+}
+
+// Send queues a message for the client that belongs to none of its requests. It does not block. Without a reader the oldest messages are
+// dropped; a client that has a reader and does not read loses its session.
+func (s *Session) Send(message []byte) error {
+	if s.Context.Err() == nil && !s.Outgoing.Put(message) {
+		s.End()
+	}
+	return nil
+}
+
+// End ends the session and cancels its requests.
+func (s *Session) End() {
+	s.table.remove(s)
+	s.timer.Stop()
+	s.cancel()
+	s.Events.close()
+	s.Outgoing.close()
+}

@@ -1,0 +1,172 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"sync"
+	"time"
+)
+
+// Limits bound what clients may hold open. Zero means the default; nothing is unlimited.
+type Limits struct {
+	BodyBytes           int           // of one message of a client
+	Sessions            int           // open at once
+	SessionsPerIdentity int           // of these, one client's
+	SessionIdle         time.Duration // after which an unused session ends
+	Requests            int           // under way at once
+	RequestsPerIdentity int           // of these, one client's
+	RequestsPerSession  int           // of these, one session's
+	BodiesBytes         int           // of large messages that are not answered yet; half of it one client's
+
+	// AnswersBytes bounds large messages that clients have not read yet; half of it is one client's. The messages that wait to be written
+	// have it all, those kept for Last-Event-ID half of it, and those that belong to no request the other half.
+	AnswersBytes int
+	Connections  int // of the HTTP listener
+}
+
+// withDefaults returns the limits with a default in place of each zero.
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		BodyBytes:           cmp.Or(l.BodyBytes, 4<<20),
+		Sessions:            cmp.Or(l.Sessions, 1000),
+		SessionsPerIdentity: cmp.Or(l.SessionsPerIdentity, 256),
+		SessionIdle:         cmp.Or(l.SessionIdle, 30*time.Minute),
+		Requests:            cmp.Or(l.Requests, 1024),
+		RequestsPerIdentity: cmp.Or(l.RequestsPerIdentity, 512),
+		RequestsPerSession:  cmp.Or(l.RequestsPerSession, 64),
+		BodiesBytes:         cmp.Or(l.BodiesBytes, 256<<20),
+		AnswersBytes:        cmp.Or(l.AnswersBytes, 256<<20),
+		Connections:         cmp.Or(l.Connections, 4096),
+	}
+}
+
+// A Table has all open sessions, and counts what all clients hold together.
+type Table struct {
+	Limits   Limits
+	Requests *Admission // requests under way
+	Bodies   *Budget    // messages of clients that are not answered yet
+
+	replay *Budget // events that can be sent again
+	queued *Budget // outgoing messages that belong to no request
+
+	mu     sync.Mutex
+	byID   map[string]*Session
+	counts map[Identity]int
+}
+
+// NewTable returns an empty table.
+func NewTable(limits Limits) *Table {
+	l := limits.withDefaults()
+	return &Table{
+		Limits:   l,
+		Requests: newAdmission(l.Requests, l.RequestsPerIdentity),
+		Bodies:   NewBudget(l.BodiesBytes),
+		replay:   NewBudget((l.AnswersBytes + 1) / 2),
+		queued:   NewBudget((l.AnswersBytes + 1) / 2),
+		byID:     make(map[string]*Session),
+		counts:   make(map[Identity]int),
+	}
+}
+
+// Open opens a session. The error is [ErrBusy] or [ErrStopping].
+func (t *Table) Open(client Identity, endpoint, protocol string) (*Session, error) {
+	if t.Requests.Stopped() {
+		return nil, ErrStopping
+	}
+	s := &Session{ID: rand.Text(), Client: client, Endpoint: endpoint, Protocol: protocol, table: t}
+	s.Context, s.cancel = context.WithCancel(context.Background())
+	s.Events.init(reservation{budget: t.replay, client: client})
+	s.Outgoing.held = reservation{budget: t.queued, client: client}
+	s.Touch()
+	replaced, err := t.add(s)
+	if replaced != nil {
+		replaced.End()
+	}
+	if err != nil {
+		s.cancel()
+		return nil, err
+	}
+	if t.Requests.Stopped() { // EndAll may have missed this session
+		s.End()
+		return nil, ErrStopping
+	}
+	return s, nil
+}
+
+// add registers a session. If there are too many, it replaces the client's longest unused session, which the caller must end.
+func (t *Table) add(s *Session) (replaced *Session, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.byID) >= t.Limits.Sessions || t.counts[s.Client] >= t.Limits.SessionsPerIdentity {
+		if replaced = t.longestUnused(s.Client); replaced == nil {
+			return nil, ErrBusy
+		}
+		t.removeLocked(replaced)
+	}
+	t.byID[s.ID] = s
+	t.counts[s.Client]++
+	s.timer = time.AfterFunc(t.Limits.SessionIdle, s.expire)
+	return replaced, nil
+}
+
+// longestUnused is the session of a client that was unused for longest, and for evictAfter at least; nil if there is none.
+func (t *Table) longestUnused(client Identity) (found *Session) {
+	longest := evictAfter
+	for _, s := range t.byID { // in any order: of two sessions left at the same moment either may go
+		if s.Client != client {
+			continue
+		}
+		if idle := s.idle(); idle >= longest {
+			found, longest = s, idle
+		}
+	}
+	return found
+}
+
+// Find returns the session with an id if this client opened it at this endpoint over HTTP; nil for any other.
+func (t *Table) Find(id string, client Identity, endpoint string) *Session {
+	t.mu.Lock()
+	s := t.byID[id]
+	t.mu.Unlock()
+	if s == nil || s.Client != client || s.Endpoint != endpoint || s.attached.Load() || s.Context.Err() != nil {
+		return nil
+	}
+	return s
+}
+
+func (t *Table) remove(s *Session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.removeLocked(s)
+}
+
+func (t *Table) removeLocked(s *Session) {
+	if t.byID[s.ID] != s {
+		return
+	}
+	delete(t.byID, s.ID)
+	if t.counts[s.Client]--; t.counts[s.Client] == 0 {
+		delete(t.counts, s.Client)
+	}
+}
+
+// EndAll ends all sessions.
+func (t *Table) EndAll() {
+	t.mu.Lock()
+	all := make([]*Session, 0, len(t.byID))
+	for _, s := range t.byID { // in any order: all are ended
+		all = append(all, s)
+	}
+	t.mu.Unlock()
+	for _, s := range all {
+		s.End()
+	}
+}
+
+// Count is how many sessions are open.
+func (t *Table) Count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.byID)
+}
