@@ -29,7 +29,7 @@ interop: interop-tools ## pgfsm with clients, servers and tool lists that others
 	$(GO) test -count 1 -timeout 30m -run 'Interop|TestGateway|TestRootsAreNotTheClients' ./cmd/pgfsm
 
 race: ## packages with goroutines under the race detector (needs a C compiler); of the command, the gateway's tests
-	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./deadline ./eval/gates ./llm ./loopback ./mcp/upstream ./mcp/gateway ./mcp/toy ./policy ./policy/screen ./states ./traces/... ./web
+	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./deadline ./eval/gates ./llm ./loopback ./mcp/upstream ./mcp/gateway/... ./mcp/toy ./policy ./policy/screen ./states ./traces/... ./web
 	CGO_ENABLED=1 $(GO) test -race -timeout 60m -run '$(RACE)' ./cmd/pgfsm
 
 check: fmt ## what a change must pass: format, vet, staticcheck, tidy modules, race tests (which hold the docs in step)
@@ -64,7 +64,7 @@ crash: ## the ledger's processes killed 520 times, 1,000 rounds of two that race
 	PGFSM_CRASH_KILLS=150 $(GO) test -count 1 -timeout 1h -v -run TestServeCrash ./cmd/pgfsm
 
 flood: ## the gateway with 10,000 half-open connections: it needs as many descriptors
-	PGFSM_HALF_OPEN=10000 $(GO) test -count 1 -timeout 10m -v -run TestHalfOpenConnections ./mcp/gateway
+	PGFSM_HALF_OPEN=10000 $(GO) test -count 1 -timeout 10m -v -run TestHalfOpenConnections ./mcp/gateway/front
 
 tamper: ## every field of every row of a ledger changed, one at a time: about two minutes
 	PGFSM_TAMPER=all $(GO) test -count 1 -timeout 1h -v -run VerifyNames ./traces/ledger

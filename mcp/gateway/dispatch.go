@@ -159,8 +159,8 @@ func (q *request) splice(result []byte) []byte {
 	return wire.Response(nil, q.ID, result)
 }
 
-// broken answers a request that did not get through to a server.
-func (q *request) broken(server string, err error) []byte {
+// unreachable is the error of a request that did not get through to a server.
+func unreachable(server string, err error) jsontext.Value {
 	code, reason := "internal", "it did not answer"
 	var lost *upstream.LinkError
 	switch {
@@ -173,5 +173,5 @@ func (q *request) broken(server string, err error) []byte {
 	}
 	data := append([]byte(`{"code":`), wire.Quote(code)...)
 	data = append(append(data, `,"server":`...), wire.Quote(server)...)
-	return q.fail(wire.ErrorObject(wire.InternalError, "server "+server+": "+reason, append(data, '}')))
+	return wire.ErrorObject(wire.InternalError, "server "+server+": "+reason, append(data, '}'))
 }

@@ -115,7 +115,7 @@ func TestUnknownMethodsAreRefused(t *testing.T) {
 			}
 		}
 	}
-	c := &client{rig: r, }
+	c := &client{rig: r}
 	if got := c.ask("tools/list", `{}`); !strings.Contains(got, `"code":-32600`) || !strings.Contains(got, "initialize") {
 		t.Errorf("before initialize: %s", got)
 	}

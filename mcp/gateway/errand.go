@@ -41,8 +41,8 @@ type errand struct {
 	ctx     context.Context // that it goes on in
 	cancel  context.CancelFunc
 	over    chan struct{} // closed once there is an answer
-	answer  func(*request) []byte
-	length  int           // of the answer, in bytes, if something was asked
+	work    work
+	answer  Answer
 	asked   chan struct{} // a question has come
 	waited  atomic.Bool   // for a line of its own
 	here    atomic.Bool   // a request of the client waits for it; who changes that has the lock
@@ -83,9 +83,9 @@ func (g *Gateway) mayAsk(ctx context.Context, q *request, server *Server) bool {
 }
 
 // newErrand makes an errand of a request. What is said to the client meanwhile goes over said.
-func (g *Gateway) newErrand(q *request, server *Server, what string, said *stream) *errand {
+func (g *Gateway) newErrand(q *request, server *Server, what string, said *stream, w work) *errand {
 	e := &errand{
-		gateway: g, from: q.From, server: server, what: what, params: sameRequest(q), can: q.can(), said: said,
+		gateway: g, from: q.From, server: server, what: what, params: sameRequest(q), can: q.can(), said: said, work: w,
 		over: make(chan struct{}), asked: make(chan struct{}, 1), now: q.can(),
 	}
 	e.here.Store(true)
@@ -99,7 +99,8 @@ func (g *Gateway) newErrand(q *request, server *Server, what string, said *strea
 // does not change when it repeats a request with its answers.
 func sameRequest(q *request) [sha256.Size]byte {
 	var b object
-	skim(q.Params, func(name string, value jsontext.Value) {
+	wire.Each(q.Params, func(member wire.Piece) {
+		name, value := member.Name, member.Value
 		switch name {
 		case "_meta", "inputResponses", "requestState":
 		default:
@@ -113,9 +114,14 @@ func sameRequest(q *request) [sha256.Size]byte {
 	return sha256.Sum256(slices.Concat([]byte(q.Method+"\n"), same))
 }
 
-// run runs do, whose result says what answers a request, beside the request that it is for, and answers that: with what do has come to,
-// or with what the server asks.
-func (e *errand) run(ctx context.Context, q *request, do func(context.Context) func(*request) []byte) []byte {
+// work is what goes on while the client is asked.
+type work interface {
+	run(context.Context) Answer
+	respond(*request, *Answer) []byte
+}
+
+// start begins the work beside the request that it is for, and answers that: with what the work has come to, or with what the server asks.
+func (e *errand) start(ctx context.Context, q *request) []byte {
 	e.ctx, e.cancel = context.WithCancel(context.WithValue(context.WithoutCancel(ctx), errandKey{}, e))
 	stop := func() bool { return true }
 	if q.Client != nil {
@@ -124,7 +130,7 @@ func (e *errand) run(ctx context.Context, q *request, do func(context.Context) f
 	go func() {
 		defer stop()
 		defer e.cancel()
-		e.answer = e.make(q, do)
+		e.do()
 		_, _ = e.close() // whatever line they came over
 		close(e.over)
 		e.gateway.errands.ended(e)
@@ -132,23 +138,15 @@ func (e *errand) run(ctx context.Context, q *request, do func(context.Context) f
 	return e.wait(ctx, q)
 }
 
-// make runs do. As with a request that runs by itself a bug costs the client its answer, and nobody else.
-func (e *errand) make(q *request, do func(context.Context) func(*request) []byte) (answer func(*request) []byte) {
+// do does the work. As with a request that runs by itself a bug costs the client its answer, and nobody else.
+func (e *errand) do() {
 	defer func() {
-		if recover() == nil {
-			return
+		if recover() != nil {
+			e.gateway.options.Log.Error("a request broke off because of a bug", "server", e.server.Name, "stack", string(debug.Stack()))
+			e.answer = Answer{Error: invalid(wire.InternalError, "there is no answer")}
 		}
-		e.gateway.options.Log.Error("a request broke off because of a bug", "server", e.server.Name, "stack", string(debug.Stack()))
-		answer = func(q *request) []byte { return q.refuse(wire.InternalError, "there is no answer") }
 	}()
-	answer = do(e.ctx)
-	e.mu.Lock()
-	known := e.id != ""
-	e.mu.Unlock()
-	if known {
-		e.length = len(answer(q))
-	}
-	return answer
+	e.answer = e.work.run(e.ctx)
 }
 
 // wait answers a request of the errand's client: with the answer, or with what the server asks, once it was collected. A connection that
@@ -163,7 +161,7 @@ func (e *errand) wait(ctx context.Context, q *request) []byte {
 		select {
 		case <-e.over:
 			e.gateway.errands.remove(e)
-			return e.answer(q)
+			return e.work.respond(q, &e.answer)
 		case <-e.asked:
 		case <-collected:
 			collected = nil
@@ -418,7 +416,8 @@ func (g *Gateway) resumed(ctx context.Context, q *request, server *Server, what 
 // come gives the client's answers to the server, and makes the request the one that waits. The error object says why not.
 func (e *errand) come(ctx context.Context, q *request, responses jsontext.Value) (failed jsontext.Value) {
 	given := make(map[string]jsontext.Value)
-	skim(responses, func(name string, value jsontext.Value) {
+	wire.Each(responses, func(member wire.Piece) {
+		name, value := member.Name, member.Value
 		if value.Kind() != '{' {
 			failed = invalid(wire.InvalidParams, `"inputResponses" has a member that is not an object`)
 		}

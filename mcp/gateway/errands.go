@@ -58,12 +58,12 @@ func (t *errands) ended(e *errand) {
 	if e.here.Load() {
 		return
 	}
-	if e.length > session.Small {
-		if !t.room.Take(e.from, e.length) {
+	if size := len(e.answer.Result) + len(e.answer.Error); size > session.Small {
+		if !t.room.Take(e.from, size) {
 			t.drop(e)
 			return
 		}
-		e.size += e.length
+		e.size += size
 	}
 	e.timer = time.AfterFunc(errandKept, func() { t.remove(e) })
 }

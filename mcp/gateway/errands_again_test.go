@@ -35,7 +35,7 @@ func cancels(id string) wire.Message {
 func names(t *testing.T, message string) (state string, all []string) {
 	t.Helper()
 	state, requests := asked(t, message)
-	skim(requests, func(name string, _ jsontext.Value) { all = append(all, name) })
+	wire.Each(requests, func(p wire.Piece) { all = append(all, p.Name) })
 	return state, all
 }
 

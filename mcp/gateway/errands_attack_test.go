@@ -106,7 +106,7 @@ func TestQuestionsAreBoundedInBytes(t *testing.T) {
 					state, requests := asked(t, got)
 					synctest.Wait()
 					var answers object
-					skim(requests, func(name string, _ jsontext.Value) { answers.add(name, []byte(`{}`)) })
+					wire.Each(requests, func(p wire.Piece) { answers.add(p.Name, []byte(`{}`)) })
 					got = a.ann.again(byTool, state, string(answers.done()))
 				}
 				if refused := strings.Contains(got, `error {\"code\":-32603`); refused != tc.refused || !strings.Contains(got, "told") {

@@ -109,7 +109,8 @@ func (a *asker) storm(t *testing.T, i int, cans []string) {
 		time.Sleep(time.Duration(i+n) % 3 * 150 * time.Millisecond)
 		state, requests := asked(t, answer)
 		can, more := cans[(i+n)%len(cans)], ""
-		skim(requests, func(name string, _ jsontext.Value) {
+		wire.Each(requests, func(p wire.Piece) {
+			name := p.Name
 			if more == "" || n%2 == 0 {
 				more += `,"` + name + `":{}`
 			}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -186,13 +187,14 @@ func (l *line) taken() {
 }
 
 // subscribe serves resources/subscribe and unsubscribe of a client with a session, at a server without one.
-func (g *Gateway) subscribe(ctx context.Context, q *request, l *line) []byte {
+func (g *Gateway) subscribe(ctx context.Context, q *request, l *line) Answer {
 	uri, err := wire.Text(wire.Member(q.Params, "uri"))
 	if err != nil || uri == "" {
-		return q.refuse(wire.InvalidParams, `"uri" is not a string`)
+		return Answer{Error: invalid(wire.InvalidParams, `"uri" is not a string`)}
 	}
 	if !q.session.setWatch(l.server.Name, uri, q.Method == methodSubscribe) {
-		return q.refuse(wire.InvalidParams, "more than %d resources are subscribed to, or their names are too long together", maxSubscribed)
+		return Answer{Error: invalid(wire.InvalidParams,
+			fmt.Sprintf("more than %d resources are subscribed to, or their names are too long together", maxSubscribed))}
 	}
 	l.hears.mu.Lock()
 	fed := l.fed
@@ -209,7 +211,7 @@ func (g *Gateway) subscribe(ctx context.Context, q *request, l *line) []byte {
 	case <-ctx.Done(): // it is asked for; the server takes its time
 	case <-l.Done():
 	}
-	return q.result(jsontext.Value(`{}`))
+	return Answer{Result: jsontext.Value(`{}`)}
 }
 
 // maxWatchedBytes bounds the names of the resources that one session subscribes to. A name may be as long as a message.

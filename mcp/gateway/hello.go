@@ -34,7 +34,8 @@ func (a abilities) opens() bool { return a.elicitation && a.url }
 
 // readAbilities reads the client's capabilities. What is not known is not kept: nothing of it is passed on.
 func readAbilities(doc jsontext.Value) (a abilities) {
-	skim(doc, func(name string, value jsontext.Value) {
+	wire.Each(doc, func(member wire.Piece) {
+		name, value := member.Name, member.Value
 		if value.Kind() != '{' {
 			return
 		}
@@ -114,15 +115,15 @@ type offers struct {
 
 // readOffers reads a server's capabilities.
 func readOffers(doc jsontext.Value) (o offers) {
-	_ = pieces(doc, func(p piece) { // what cannot be read offers nothing
-		if p.value[0] != '{' {
+	wire.Each(doc, func(p wire.Piece) { // what cannot be read offers nothing
+		if p.Value[0] != '{' {
 			return
 		}
 		yes := func(member string) (found bool) {
-			_ = pieces(p.value, func(in piece) { found = found || in.name == member && string(in.value) == "true" })
+			wire.Each(p.Value, func(in wire.Piece) { found = found || in.Name == member && string(in.Value) == "true" })
 			return found
 		}
-		switch p.name {
+		switch p.Name {
 		case "logging":
 			o.logging = true
 		case "completions":
@@ -226,7 +227,8 @@ func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
 	}
 	var wanted string
 	var can abilities
-	skim(q.Params, func(name string, value jsontext.Value) {
+	wire.Each(q.Params, func(member wire.Piece) {
+		name, value := member.Name, member.Value
 		switch name {
 		case "protocolVersion":
 			wanted, _ = wire.Text(value)
@@ -293,11 +295,13 @@ type about struct {
 
 // readMeta reads the _meta of a stateless request.
 func (q *request) readMeta() {
-	skim(q.Params, func(name string, value jsontext.Value) {
+	wire.Each(q.Params, func(member wire.Piece) {
+		name, value := member.Name, member.Value
 		if name != "_meta" {
 			return
 		}
-		skim(value, func(name string, value jsontext.Value) {
+		wire.Each(value, func(member wire.Piece) {
+			name, value := member.Name, member.Value
 			switch name {
 			case metaCapabilities:
 				q.about.can = readAbilities(value)

@@ -34,8 +34,8 @@ func (q *request) mayReceive(server *Server, f *finding) (code, why string) {
 	}
 	can := q.can()
 	for _, requests := range f.requests {
-		err := pieces(requests, func(p piece) {
-			method, params := asksFor(p.value)
+		readable := wire.Each(requests, func(p wire.Piece) {
+			method, params := asksFor(p.Value)
 			row := methodOf(fromServer, method)
 			if row == nil || row.note || row.by != byRelay || !server.Expose.Has(row.needs) {
 				code, why = CodeInputRefused, "it asks for input of a kind that the operator does not expose"
@@ -45,7 +45,7 @@ func (q *request) mayReceive(server *Server, f *finding) (code, why string) {
 				code, why = CodeInputRefused, "it asks for input: "+no
 			}
 		})
-		if err != nil {
+		if !readable {
 			return CodeInputRefused, "it asks for input in a way that cannot be read"
 		}
 	}
@@ -57,12 +57,12 @@ func (q *request) mayReceive(server *Server, f *finding) (code, why string) {
 
 // asksFor is what a question in a result is: a request.
 func asksFor(question []byte) (method string, params jsontext.Value) {
-	_ = pieces(question, func(p piece) { // what cannot be read asks for nothing that there is
-		switch p.name {
+	wire.Each(question, func(p wire.Piece) { // what cannot be read asks for nothing that there is
+		switch p.Name {
 		case "method":
-			method, _ = wire.Text(p.value)
+			method, _ = wire.Text(p.Value)
 		case "params":
-			params = p.value
+			params = p.Value
 		}
 	})
 	return method, params
@@ -100,9 +100,9 @@ const showsURL = -32042
 // failBack answers with the error of a server, but for one that is an elicitation and may not be.
 func (q *request) failBack(server *Server, failed jsontext.Value) []byte {
 	shows := false
-	_ = pieces(failed, func(p piece) { // that it is an object was seen when it was received
-		code, err := strconv.ParseFloat(string(p.value), 64)
-		shows = shows || p.name == "code" && err == nil && code == showsURL
+	wire.Each(failed, func(p wire.Piece) { // that it is an object was seen when it was received
+		code, err := strconv.ParseFloat(string(p.Value), 64)
+		shows = shows || p.Name == "code" && err == nil && code == showsURL
 	})
 	if can := q.can(); !shows || server.Expose.Has(ExposeElicitation) && can.opens() {
 		return q.fail(StripOwn(failed))
@@ -143,7 +143,7 @@ func (a abilities) refuses(method string, params jsontext.Value) string {
 
 // has reports whether an object of a server has a member that is not null.
 func has(doc []byte, member string) (found bool) {
-	_ = pieces(doc, func(p piece) { found = found || p.name == member && string(p.value) != "null" }) // what cannot be read has none
+	wire.Each(doc, func(p wire.Piece) { found = found || p.Name == member && string(p.Value) != "null" }) // what cannot be read has none
 	return found
 }
 
@@ -227,8 +227,8 @@ func (g *Gateway) sealed(q *request, server *Server, what string, f *finding) (e
 		return nil
 	}
 	for _, p := range f.state {
-		if native, err := wire.Text(p.value); err == nil {
-			edits = append(edits, edit{p.at, len(p.value), wire.Quote(g.seals.seal(ofServer, native, q.From, server.Name, what))})
+		if native, err := wire.Text(p.Value); err == nil {
+			edits = append(edits, edit{p.At, len(p.Value), wire.Quote(g.seals.seal(ofServer, native, q.From, server.Name, what))})
 		}
 	}
 	return edits

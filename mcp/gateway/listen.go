@@ -81,7 +81,8 @@ func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 	if want.Kind() != '{' {
 		return f, invalid(wire.InvalidParams, `"notifications" is not an object`)
 	}
-	skim(want, func(name string, value jsontext.Value) {
+	wire.Each(want, func(member wire.Piece) {
+		name, value := member.Name, member.Value
 		yes := value.Kind() == 't'
 		switch name {
 		case "toolsListChanged":
@@ -91,7 +92,7 @@ func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 		case "resourcesListChanged":
 			f.resources = yes
 		case "resourceSubscriptions":
-			err := items(value, func(item []byte, _ int) {
+			isArray := wire.Items(value, func(item jsontext.Value, _ int) {
 				uri, err := wire.Text(item)
 				if err != nil {
 					failed = invalid(wire.InvalidParams, `"resourceSubscriptions" is not an array of strings`)
@@ -99,7 +100,7 @@ func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 					f.uris = append(f.uris, uri)
 				}
 			})
-			if err != nil && value.Kind() != 'n' {
+			if !isArray && value.Kind() != 'n' {
 				failed = invalid(wire.InvalidParams, `"resourceSubscriptions" is not an array of strings`)
 			}
 		}

@@ -96,7 +96,7 @@ func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 	if q.at.server != nil { // it may not have been needed before
 		l, err := g.linkTo(ctx, q, q.at.server)
 		if err != nil {
-			return q.broken(q.at.server.Name, err)
+			return q.fail(unreachable(q.at.server.Name, err))
 		}
 		defer l.release()
 		if !l.Modern() {

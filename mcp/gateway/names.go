@@ -60,9 +60,9 @@ func (c *catalogs) of(kept *upstream.Kept) *catalog {
 	}
 	now := &catalog{kept: kept, tools: make(map[string]jsontext.Value)}
 	for _, page := range kept.Pages {
-		_ = pieces(page, func(p piece) { // what cannot be read is no tool
-			if p.name == "tools" {
-				_ = items(p.value, func(item []byte, _ int) { now.tools[text(item, "name")] = item })
+		wire.Each(page, func(p wire.Piece) { // what cannot be read is no tool
+			if p.Name == "tools" {
+				wire.Items(p.Value, func(item jsontext.Value, _ int) { now.tools[text(item, "name")] = item })
 			}
 		})
 	}
@@ -201,15 +201,15 @@ func (l *line) list(ctx context.Context, method string) (*listing, error) {
 		}
 		result := StripOwn(l.gateway.options.Mask(reply.Result))
 		var next jsontext.Value
-		err = pieces(result, func(p piece) {
+		readable := wire.Each(result, func(p wire.Piece) {
 			switch {
-			case p.name == kind.member:
-				_ = items(p.value, func(raw []byte, _ int) { out.items = append(out.items, item{text(raw, kind.key), raw}) })
-			case p.name == "nextCursor" && p.value[0] == '"':
-				next = p.value
+			case p.Name == kind.member:
+				wire.Items(p.Value, func(raw jsontext.Value, _ int) { out.items = append(out.items, item{text(raw, kind.key), raw}) })
+			case p.Name == "nextCursor" && p.Value[0] == '"':
+				next = p.Value
 			}
 		})
-		if size += len(result); err != nil || size > maxListBytes || len(out.items) > maxListItems {
+		if size += len(result); !readable || size > maxListBytes || len(out.items) > maxListItems {
 			return nil, fmt.Errorf("its answer to %s cannot be used, or is too large", method)
 		}
 		if next == nil {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 
+	"pgfsm/mcp/wire"
+
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -27,23 +29,23 @@ func StripOwn(doc jsontext.Value) jsontext.Value {
 		switch {
 		case depth > maxMetaDepth:
 		case doc[0] == '[':
-			_ = items(doc, func(item []byte, i int) { look(item, at+i, depth+1) }) // it was read before
+			wire.Items(doc, func(item jsontext.Value, i int) { look(item, at+i, depth+1) }) // it was read before
 		case doc[0] == '{':
-			_ = pieces(doc, func(p piece) { // as above
-				switch p.name {
+			wire.Each(doc, func(p wire.Piece) { // as above
+				switch p.Name {
 				case "_meta":
-					if with, changed := without(p.value, nil, func(name string) bool { return strings.HasPrefix(name, own) }); changed {
-						edits = append(edits, edit{at + p.at, len(p.value), with})
+					if with, changed := without(p.Value, nil, func(name string) bool { return strings.HasPrefix(name, own) }); changed {
+						edits = append(edits, edit{at + p.At, len(p.Value), with})
 					}
 				case "arguments", "structuredContent", "inputSchema", "outputSchema":
 				default:
-					look(p.value, at+p.at, depth+1)
+					look(p.Value, at+p.At, depth+1)
 				}
 			})
 		}
 	}
-	if i := blank(doc, 0); i < len(doc) {
-		look(doc[i:], i, 0)
+	if trimmed := bytes.TrimLeft(doc, " \t\r\n"); len(trimmed) > 0 {
+		look(trimmed, len(doc)-len(trimmed), 0)
 	}
 	return edited(doc, nil, edits)
 }

@@ -41,9 +41,9 @@ func bindings(tool []byte) []binding {
 		return nil
 	}
 	var schema []byte
-	_ = pieces(tool, func(p piece) { // what is no object has no schema
-		if p.name == "inputSchema" {
-			schema = p.value
+	wire.Each(tool, func(p wire.Piece) { // what is no object has no schema
+		if p.Name == "inputSchema" {
+			schema = p.Value
 		}
 	})
 	found := finder{seen: make(map[string]bool)}
@@ -66,10 +66,10 @@ func (f *finder) properties(schema []byte, path []string) {
 		f.wrong = true
 		return
 	}
-	_ = pieces(schema, func(p piece) { // a schema that is no object has no properties
-		if p.name == "properties" {
-			_ = pieces(p.value, func(property piece) { // as above
-				f.property(property.value, append(path[:len(path):len(path)], property.name))
+	wire.Each(schema, func(p wire.Piece) { // a schema that is no object has no properties
+		if p.Name == "properties" {
+			wire.Each(p.Value, func(property wire.Piece) { // as above
+				f.property(property.Value, append(path[:len(path):len(path)], property.Name))
 			})
 		}
 	})
@@ -78,12 +78,12 @@ func (f *finder) properties(schema []byte, path []string) {
 func (f *finder) property(schema []byte, path []string) {
 	var mark []byte
 	kind := ""
-	_ = pieces(schema, func(p piece) { // a property that is no object says nothing
-		switch p.name {
+	wire.Each(schema, func(p wire.Piece) { // a property that is no object says nothing
+		switch p.Name {
 		case paramMark:
-			mark = p.value
+			mark = p.Value
 		case "type":
-			kind, _ = wire.Text(p.value)
+			kind, _ = wire.Text(p.Value)
 		}
 	})
 	if mark != nil {
@@ -178,7 +178,7 @@ func ParamHeader(tool, arguments []byte) map[string]string {
 
 // checkHeader holds the headers that repeat arguments to the arguments. A server whose tools are not known checks nothing: the
 // call ends elsewhere.
-func (c *calling) checkHeader(ctx context.Context, tool string, arguments jsontext.Value) jsontext.Value {
+func (c *calling) checkHeader(ctx context.Context) jsontext.Value {
 	l, err := c.link(ctx)
 	if err != nil {
 		return nil
@@ -187,15 +187,15 @@ func (c *calling) checkHeader(ctx context.Context, tool string, arguments jsonte
 	if err != nil {
 		return nil
 	}
-	all := bindings(l.tools.of(kept).tools[tool])
-	seen := func(t Tool) bool { return t.Name == tool }
+	all := bindings(l.tools.of(kept).tools[c.tool])
+	seen := func(t Tool) bool { return t.Name == c.tool }
 	if len(all) > 0 && !slices.ContainsFunc(c.gateway.options.Calls.Tools(kept), seen) {
 		return nil // what agents may not see they are told nothing of: the call is refused elsewhere
 	}
 	for _, b := range all {
 		name := paramPrefix + b.header
 		sent := c.q.Header.Values(name)
-		value := b.value(arguments)
+		value := b.value(c.params.arguments)
 		switch {
 		case len(sent) > 1:
 			return invalid(wire.HeaderMismatch, "the header "+name+" came more than once")

@@ -33,19 +33,19 @@ func (g *Gateway) relay(ctx context.Context, q *request, m *method) []byte {
 
 // passOn passes a request on to one server and returns the answer.
 func (g *Gateway) passOn(ctx context.Context, q *request, server *Server, params jsontext.Value) []byte {
-	p := &passage{gateway: g, q: q, server: server, said: stream{out: q.Out}}
-	if !mayAskDuring(q.Method) {
-		return p.pass(ctx, params)(q)
+	p := &passage{gateway: g, q: q, server: server, params: params, said: stream{out: q.Out}}
+	if mayAskDuring(q.Method) {
+		sent := callParams{state: present(wire.Member(q.Params, "requestState")), responses: present(wire.Member(q.Params, "inputResponses"))}
+		if message, ours := g.resumed(bound(ctx, server), q, server, q.Method, sent); ours {
+			return message
+		}
+		if g.mayAsk(ctx, q, server) {
+			p.errand = g.newErrand(q, server, q.Method, &p.said, p)
+			return p.errand.start(bound(ctx, server), q)
+		}
 	}
-	sent := callParams{state: present(wire.Member(q.Params, "requestState")), responses: present(wire.Member(q.Params, "inputResponses"))}
-	if message, ours := g.resumed(bound(ctx, server), q, server, q.Method, sent); ours {
-		return message
-	}
-	if !g.mayAsk(ctx, q, server) {
-		return p.pass(ctx, params)(q)
-	}
-	p.errand = g.newErrand(q, server, q.Method, &p.said)
-	return p.errand.run(bound(ctx, server), q, func(ctx context.Context) func(*request) []byte { return p.pass(ctx, params) })
+	answer := p.run(ctx)
+	return p.respond(q, &answer)
 }
 
 // mayAskDuring reports whether a server may ask something before it answers a method: in the stateless revisions only these have
@@ -57,18 +57,18 @@ type passage struct {
 	gateway *Gateway
 	q       *request
 	server  *Server
+	params  jsontext.Value
 	said    stream
 	errand  *errand // nil: the server cannot ask by itself, or asks a session
 }
 
-// pass passes the request on and returns what answers a request for it. What the server asks in its results is asked of the client until
-// ctx ends.
-func (p *passage) pass(ctx context.Context, params jsontext.Value) func(*request) []byte {
+// run passes the request on. What the server asks in its results is asked of the client until ctx ends.
+func (p *passage) run(ctx context.Context) Answer {
 	defer p.said.end()
 	g, q, server, within := p.gateway, p.q, p.server, bound(ctx, p.server)
 	l, err := g.linkTo(within, q, server)
 	if err != nil {
-		return func(q *request) []byte { return q.broken(server.Name, err) }
+		return Answer{Error: unreachable(server.Name, err)}
 	}
 	defer l.release()
 	if p.errand != nil {
@@ -76,9 +76,9 @@ func (p *passage) pass(ctx context.Context, params jsontext.Value) func(*request
 		defer l.leave(p.errand)
 	}
 	level := g.levelFor(within, q, l)
-	params, failed := g.unsealed(q, server, q.Method, params)
+	params, failed := g.unsealed(q, server, q.Method, p.params)
 	if failed != nil {
-		return func(q *request) []byte { return q.fail(failed) }
+		return Answer{Error: failed}
 	}
 	if params = cross(params, ""); !server.Expose.Has(ExposeProgress) {
 		params = tokenless(params)
@@ -87,61 +87,66 @@ func (p *passage) pass(ctx context.Context, params jsontext.Value) func(*request
 	var asked rounds
 	defer asked.end(g, q)
 	for {
-		answer, result := p.carry(within, l, params, level)
-		if answer != nil {
+		answer := p.request(within, l, params, level)
+		if !answer.Native {
 			return answer
 		}
-		more, asks, code, why := g.another(ctx, q, server, &p.said, result, &asked)
-		switch {
-		case !asks:
-			return func(q *request) []byte { return g.passBack(q, server, result) }
-		case code == "":
+		more, asks, code, why := g.another(ctx, q, server, &p.said, answer.Result, &asked)
+		if !asks {
+			return answer
+		}
+		if code == "" {
 			if params, code = more.onto(params); code == "" {
 				continue
 			}
 		}
-		return func(q *request) []byte { return q.fail(inputRefused(server, code, why)) }
+		return Answer{Error: inputRefused(server, code, why)}
 	}
 }
 
-// carry makes one request of the server. It returns the server's result, or what answers the client if there is none.
-func (p *passage) carry(ctx context.Context, l *line, params jsontext.Value, level severity) (answer func(*request) []byte, result jsontext.Value) {
+// request makes one request of the server.
+func (p *passage) request(ctx context.Context, l *line, params jsontext.Value, level severity) Answer {
 	g, q, server := p.gateway, p.q, p.server
 	if err := g.passes(ctx, q.From, server, ToServer, q.Method, params); err != nil {
-		return func(q *request) []byte { return q.fail(notRecorded) }, nil
+		return Answer{Error: notRecorded}
 	}
 	watching := q.Method == methodSubscribe || q.Method == "resources/unsubscribe"
 	if watching && l.Modern() {
-		message := g.subscribe(ctx, q, l)
-		return func(*request) []byte { return message }, nil
+		return g.subscribe(ctx, q, l)
 	}
 	reply, err := l.Request(ctx, q.Method, params, g.during(ctx, q, l, &p.said, level))
 	switch {
 	case err != nil:
-		return func(q *request) []byte { return q.broken(server.Name, err) }, nil
+		return Answer{Error: unreachable(server.Name, err)}
 	case reply.Error != nil:
-		return func(q *request) []byte { return q.failBack(server, g.options.Mask(reply.Error)) }, nil
+		return Answer{Error: g.options.Mask(reply.Error)}
 	}
 	if uri, err := wire.Text(wire.Member(params, "uri")); watching && err == nil {
 		q.session.setWatch(server.Name, uri, q.Method == methodSubscribe) // for the link that may follow this one
 	}
-	return nil, g.options.Mask(reply.Result)
+	return Answer{Result: g.options.Mask(reply.Result), Native: true}
 }
 
-// passBack answers with the result of a server to a request that was passed on.
-func (g *Gateway) passBack(q *request, server *Server, result jsontext.Value) []byte {
-	result = StripOwn(result)
-	var f finding
-	if err := f.read(result); err != nil {
-		return q.refuse(wire.InternalError, "server %s: its result cannot be used: %v", server.Name, err)
+// respond answers a request for what was passed on.
+func (p *passage) respond(q *request, answer *Answer) []byte {
+	switch {
+	case answer.Error != nil:
+		return q.failBack(p.server, answer.Error)
+	case !answer.Native:
+		return q.result(answer.Result)
 	}
-	if code, why := q.mayReceive(server, &f); code != "" {
-		return q.fail(inputRefused(server, code, why))
+	result := StripOwn(answer.Result)
+	f, ok := readResult(result)
+	if !ok {
+		return q.refuse(wire.InternalError, "server %s: its result is not a JSON object", p.server.Name)
+	}
+	if code, why := q.mayReceive(p.server, &f); code != "" {
+		return q.fail(inputRefused(p.server, code, why))
 	}
 	if !q.modern() {
 		return q.splice(f.finish(result, nil, false))
 	}
-	return q.splice(f.finish(result, g.self, cacheable(q.Method), g.sealed(q, server, q.Method, &f)...))
+	return q.splice(f.finish(result, p.gateway.self, cacheable(q.Method), p.gateway.sealed(q, p.server, q.Method, &f)...))
 }
 
 // cacheable reports whether a method's result says in the stateless revisions how long it may be kept.

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"errors"
 	"slices"
 	"strings"
 
@@ -21,124 +20,6 @@ const (
 	metaLogLevel     = reserved + "logLevel"
 	metaSubscription = reserved + "subscriptionId"
 )
-
-var (
-	errNoObject = errors.New("it is not a JSON object")
-	errNoArray  = errors.New("it is not a JSON array")
-)
-
-// A piece is one member of an object that a server sent.
-type piece struct {
-	name  string
-	whole []byte // name and value as they came
-	value []byte
-	at    int // where value begins in the document
-}
-
-// pieces calls visit for each member of the object in doc, in order. It reads what [wire.Members] does not: names that come
-// twice and broken UTF-8, because the results of servers pass as they are. That doc is JSON was seen when it was received; what
-// is not is an error here, too, as far as it matters for finding the members.
-func pieces(doc []byte, visit func(piece)) error {
-	i := blank(doc, 0)
-	if i >= len(doc) || doc[i] != '{' {
-		return errNoObject
-	}
-	if i = blank(doc, i+1); i < len(doc) && doc[i] == '}' {
-		return nil
-	}
-	for {
-		begin := i
-		nameEnd := quoted(doc, i)
-		if nameEnd < 0 {
-			return errNoObject
-		}
-		name, err := wire.Text(doc[begin:nameEnd])
-		if err != nil && name == "" {
-			return errNoObject
-		}
-		if i = blank(doc, nameEnd); i >= len(doc) || doc[i] != ':' {
-			return errNoObject
-		}
-		i = blank(doc, i+1)
-		end := skip(doc, i)
-		if end <= i {
-			return errNoObject
-		}
-		visit(piece{name: name, whole: doc[begin:end:end], value: doc[i:end:end], at: i})
-		if i = blank(doc, end); i >= len(doc) {
-			return errNoObject
-		}
-		if doc[i] == '}' {
-			return nil
-		}
-		if doc[i] != ',' {
-			return errNoObject
-		}
-		i = blank(doc, i+1)
-	}
-}
-
-// blank is the place of the first byte from i on that is not white space.
-func blank(doc []byte, i int) int {
-	for i < len(doc) && (doc[i] == ' ' || doc[i] == '\t' || doc[i] == '\n' || doc[i] == '\r') {
-		i++
-	}
-	return i
-}
-
-// quoted is the place behind the string that begins at i; -1 if none does.
-func quoted(doc []byte, i int) int {
-	if i >= len(doc) || doc[i] != '"' {
-		return -1
-	}
-	for i++; ; {
-		n := bytes.IndexByte(doc[i:], '"')
-		if n < 0 {
-			return -1
-		}
-		end, slashes := i+n, 0
-		for end-1-slashes >= i && doc[end-1-slashes] == '\\' {
-			slashes++
-		}
-		if i = end + 1; slashes%2 == 0 {
-			return i
-		}
-	}
-}
-
-// skip is the place behind the value that begins at i; -1 if it does not end.
-func skip(doc []byte, i int) int {
-	if i >= len(doc) {
-		return -1
-	}
-	switch doc[i] {
-	case '"':
-		return quoted(doc, i)
-	case '{', '[':
-	default:
-		for i < len(doc) && !strings.ContainsRune(",]} \t\r\n", rune(doc[i])) {
-			i++
-		}
-		return i
-	}
-	for level := 0; i < len(doc); {
-		switch doc[i] {
-		case '"':
-			if i = quoted(doc, i); i < 0 {
-				return -1
-			}
-			continue
-		case '{', '[':
-			level++
-		case '}', ']':
-			if level--; level == 0 {
-				return i + 1
-			}
-		}
-		i++
-	}
-	return -1
-}
 
 // An edit replaces a value in a document.
 type edit struct {
@@ -161,7 +42,7 @@ func edited(doc []byte, front [][]byte, edits []edit) jsontext.Value {
 		size += len(e.with) - e.length
 	}
 	out := append(make([]byte, 0, size), doc[:brace]...)
-	empty := doc[blank(doc, brace)] == '}'
+	empty := bytes.HasPrefix(bytes.TrimLeft(doc[brace:], " \t\r\n"), []byte("}"))
 	for i, f := range front {
 		out = append(out, f...)
 		if !empty || i < len(front)-1 {
@@ -195,14 +76,14 @@ func without(meta, front []byte, drop func(name string) bool) (_ []byte, changed
 	if front != nil {
 		put(front)
 	}
-	err := pieces(meta, func(p piece) {
-		if drop(p.name) {
+	isObject := wire.Each(meta, func(p wire.Piece) {
+		if drop(p.Name) {
 			dropped = true
 			return
 		}
-		put(p.whole)
+		put(p.Whole)
 	})
-	if err != nil || !dropped && front == nil {
+	if !isObject || !dropped && front == nil {
 		return meta, false
 	}
 	return append(kept, '}'), true
@@ -218,46 +99,18 @@ var uncachedTTL, uncachedScope = []byte(`"ttlMs":0`), []byte(`"cacheScope":"priv
 // completed is a result that is made here as the stateless revisions want it: with its type, unless it has one, and with the
 // gateway's name.
 func (g *Gateway) completed(result jsontext.Value) jsontext.Value {
-	f := finding{kind: "complete"}
-	if err := f.read(result); err != nil {
+	f, ok := readResult(result)
+	if !ok {
 		return result
 	}
 	return f.finish(result, g.self, false)
 }
 
-// items calls visit for each element of the array in doc, as [pieces] does for members.
-func items(doc []byte, visit func(item []byte, at int)) error {
-	i := blank(doc, 0)
-	if i >= len(doc) || doc[i] != '[' {
-		return errNoArray
-	}
-	if i = blank(doc, i+1); i < len(doc) && doc[i] == ']' {
-		return nil
-	}
-	for {
-		end := skip(doc, i)
-		if end <= i {
-			return errNoArray
-		}
-		visit(doc[i:end:end], i)
-		if i = blank(doc, end); i >= len(doc) {
-			return errNoArray
-		}
-		if doc[i] == ']' {
-			return nil
-		}
-		if doc[i] != ',' {
-			return errNoArray
-		}
-		i = blank(doc, i+1)
-	}
-}
-
 // text is the string member of an object that a server sent; empty if there is none.
 func text(doc []byte, member string) (found string) {
-	_ = pieces(doc, func(p piece) { // what cannot be read has no members
-		if p.name == member {
-			found, _ = wire.Text(p.value)
+	wire.Each(doc, func(p wire.Piece) { // what cannot be read has no members
+		if p.Name == member {
+			found, _ = wire.Text(p.Value)
 		}
 	})
 	return found
@@ -268,12 +121,12 @@ func text(doc []byte, member string) (found string) {
 func cross(params jsontext.Value, keep string) jsontext.Value {
 	var edits []edit
 	params = StripOwn(params)
-	_ = pieces(params, func(p piece) { // what is no object has no _meta
-		if p.name != "_meta" {
+	wire.Each(params, func(p wire.Piece) { // what is no object has no _meta
+		if p.Name != "_meta" {
 			return
 		}
-		if with, changed := unreserved(p.value, keep, nil); changed {
-			edits = append(edits, edit{p.at, len(p.value), with})
+		if with, changed := unreserved(p.Value, keep, nil); changed {
+			edits = append(edits, edit{p.At, len(p.Value), with})
 		}
 	})
 	return edited(params, nil, edits)
@@ -285,31 +138,25 @@ type finding struct {
 	unclear  bool   // it asks for input, and can be read in more than one way: what is asked for may be something else to the client
 	typed    bool   // there is a resultType
 	requests [][]byte
-	metas    []piece
-	state    []piece // requestState
+	metas    []wire.Piece
+	state    []wire.Piece // requestState
 	ttl      bool
 	scope    bool
 }
 
-// read looks through a result of a server. Where a member comes twice, every one of them counts.
-func (f *finding) read(result []byte) error {
+// readResult looks through a result of a server; false: it is no object. Where a member comes twice, every one of them counts.
+func readResult(result []byte) (f finding, ok bool) {
 	f.kind = "complete"
-	defer func() {
-		if f.asks() {
-			_, err := wire.Read(wire.Response(nil, jsontext.Value("1"), result))
-			f.unclear = err != nil
-		}
-	}()
-	return pieces(result, func(p piece) {
-		switch p.name {
+	ok = wire.Each(result, func(p wire.Piece) {
+		switch p.Name {
 		case "resultType":
 			f.typed = true
-			if text, err := wire.Text(p.value); err != nil || text != "complete" {
+			if text, err := wire.Text(p.Value); err != nil || text != "complete" {
 				f.kind = text
 			}
 		case "inputRequests":
-			if string(p.value) != "null" {
-				f.requests = append(f.requests, p.value)
+			if string(p.Value) != "null" {
+				f.requests = append(f.requests, p.Value)
 			}
 		case "requestState":
 			f.state = append(f.state, p)
@@ -321,6 +168,11 @@ func (f *finding) read(result []byte) error {
 			f.scope = true
 		}
 	})
+	if f.asks() {
+		_, err := wire.Read(wire.Response(nil, jsontext.Value("1"), result))
+		f.unclear = err != nil
+	}
+	return f, ok
 }
 
 // asks reports whether the result asks the client for input. Clients look for either of the two signs.
@@ -348,8 +200,8 @@ func (f *finding) finish(result jsontext.Value, named []byte, cached bool, more 
 		if i > 0 {
 			first = nil
 		}
-		if with, changed := unreserved(m.value, "", first); changed {
-			edits = append(edits, edit{m.at, len(m.value), with})
+		if with, changed := unreserved(m.Value, "", first); changed {
+			edits = append(edits, edit{m.At, len(m.Value), with})
 		}
 	}
 	edits = append(edits, more...)

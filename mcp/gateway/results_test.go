@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
@@ -37,9 +36,9 @@ func TestResultsAreFinished(t *testing.T) {
 			`{"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{` + info + `},"content":[{"_meta":{"io.modelcontextprotocol/x":1}}]}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var f finding
-			if err := f.read([]byte(tc.in)); err != nil {
-				t.Fatal(err)
+			f, ok := readResult([]byte(tc.in))
+			if !ok {
+				t.Fatal("no object")
 			}
 			in := jsontext.Value(tc.in)
 			got := []string{string(f.finish(in, nil, false)), string(f.finish(in, self, false)), string(f.finish(in, self, true))}
@@ -52,45 +51,10 @@ func TestResultsAreFinished(t *testing.T) {
 
 func TestWhatIsNoObjectIsNoResult(t *testing.T) {
 	for _, doc := range []string{``, ` `, `null`, `[]`, `"{}"`, `{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":"`, `{"a":[`, `{"a":1 2}`, `{1:2}`, `{"a" 1}`, `{"a":}`} {
-		var f finding
-		if err := f.read([]byte(doc)); err == nil {
+		if _, ok := readResult([]byte(doc)); ok {
 			t.Errorf("%q was read", doc)
 		}
 	}
-}
-
-// FuzzPieces holds the finding of members to a decoder's.
-func FuzzPieces(f *testing.F) {
-	for _, doc := range []string{odd, `{}`, `{"a":"\\","b":"\"}"}`, `{"a\u0022":{"b":[1,{"c":"]}"}]}}`, `{"a":[[],{},"",0,true,null]}`, ` {"a" :1 , "b":2 } `} {
-		f.Add([]byte(doc))
-	}
-	f.Fuzz(func(t *testing.T, doc []byte) {
-		lenient := []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
-		if !jsontext.Value(doc).IsValid(lenient...) || jsontext.Value(doc).Kind() != '{' {
-			_ = pieces(doc, func(piece) {}) // it must not hang or break
-			return
-		}
-		var want, got []string
-		dec := jsontext.NewDecoder(bytes.NewBuffer(bytes.Clone(doc)), lenient...)
-		if _, err := dec.ReadToken(); err != nil {
-			t.Fatal(err)
-		}
-		for dec.PeekKind() != '}' {
-			name, _ := dec.ReadToken()
-			n := name.String()
-			value, _ := dec.ReadValue()
-			want = append(want, n, string(value))
-		}
-		if err := pieces(doc, func(p piece) { got = append(got, p.name, string(p.value)) }); err != nil {
-			t.Fatalf("%q: %v", doc, err)
-		}
-		if strings.ContainsRune(strings.Join(want, ""), '\uFFFD') {
-			return // broken UTF-8 in names has more than one spelling
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", doc, diff)
-		}
-	})
 }
 
 func TestRenamed(t *testing.T) {

@@ -154,8 +154,8 @@ type judge struct {
 
 func (j *judge) Tools(kept *upstream.Kept) (tools []Tool) {
 	for _, page := range kept.Pages {
-		_ = pieces(page, func(p piece) {
-			_ = items(p.value, func(raw []byte, _ int) {
+		wire.Each(page, func(p wire.Piece) {
+			wire.Items(p.Value, func(raw jsontext.Value, _ int) {
 				if name := text(raw, "name"); !slices.Contains(j.hidden, name) {
 					tools = append(tools, Tool{Name: name, Raw: raw})
 				}

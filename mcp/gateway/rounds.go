@@ -59,8 +59,11 @@ type given struct {
 // way; a code says that the request is not repeated, and why.
 func (g *Gateway) another(ctx context.Context, q *request, server *Server, said *stream, result jsontext.Value, all *rounds) (
 	more callParams, asks bool, code, why string) {
-	var f finding
-	if q.session == nil || f.read(result) != nil || !f.asks() {
+	if q.session == nil {
+		return more, false, "", ""
+	}
+	f, ok := readResult(result)
+	if !ok || !f.asks() {
 		return more, false, "", ""
 	}
 	if code, why = q.mayReceive(server, &f); code != "" {
@@ -81,7 +84,7 @@ func (g *Gateway) another(ctx context.Context, q *request, server *Server, said 
 		return more, true, CodeInputRefused, "it asks for input: " + why
 	}
 	for _, s := range f.state { // at most one: what can be read in more ways does not pass
-		more.state = present(s.value)
+		more.state = present(s.Value)
 	}
 	if more.responses == nil && more.state == nil { // to repeat it would be to make it twice
 		return more, true, CodeInputRefused, "it asks for no input, and would again and again"
@@ -104,7 +107,7 @@ func (p *callParams) onto(params jsontext.Value) (_ jsontext.Value, code string)
 // ask sends the questions. A reason says that it could not.
 func (r *round) ask(ctx context.Context, f *finding) (why string) {
 	for _, requests := range f.requests { // as above
-		_ = pieces(requests, func(x piece) { // it was read before
+		wire.Each(requests, func(x wire.Piece) { // it was read before
 			if why != "" {
 				return
 			}
@@ -112,8 +115,8 @@ func (r *round) ask(ctx context.Context, f *finding) (why string) {
 				why = "it has too many questions"
 				return
 			}
-			method, params := asksFor(x.value)
-			why = r.put(ctx, x.name, method, params)
+			method, params := asksFor(x.Value)
+			why = r.put(ctx, x.Name, method, params)
 		})
 	}
 	return why

@@ -183,9 +183,9 @@ func renamed(raw []byte, name string) []byte {
 		return nil
 	}
 	var edits []edit
-	_ = pieces(raw, func(p piece) { // what is no object has no name
-		if p.name == "name" {
-			edits = append(edits, edit{p.at, len(p.value), wire.Quote(name)})
+	wire.Each(raw, func(p wire.Piece) { // what is no object has no name
+		if p.Name == "name" {
+			edits = append(edits, edit{p.At, len(p.Value), wire.Quote(name)})
 		}
 	})
 	return edited(raw, nil, edits)

@@ -44,12 +44,12 @@ func (g *Gateway) task(ctx context.Context, q *request) []byte {
 // settled is a task as its client gets it.
 func settled(task jsontext.Value, id string) jsontext.Value {
 	var edits []edit
-	_ = pieces(task, func(p piece) { // it is made here
-		if p.name != "result" {
+	wire.Each(task, func(p wire.Piece) { // it is made here
+		if p.Name != "result" {
 			return
 		}
 		run, _, _ := strings.Cut(id, ".")
-		edits = append(edits, edit{p.at, len(p.value), Delivered(p.value, run)})
+		edits = append(edits, edit{p.At, len(p.Value), Delivered(p.Value, run)})
 	})
 	return edited(task, nil, edits)
 }
@@ -57,9 +57,9 @@ func settled(task jsontext.Value, id string) jsontext.Value {
 // Delivered is the result of a run's call as those get it who were not connected when it came. A result passes as results do, but one
 // that asks for input does not, whatever is exposed: to answer it the call would be made once more.
 func Delivered(result jsontext.Value, run string) jsontext.Value {
-	var f finding
-	switch err := f.read(result); {
-	case err != nil:
+	f, ok := readResult(result)
+	switch {
+	case !ok:
 		return withheld(CodeResultRefused, "the server's result cannot be used", run)
 	case f.asks():
 		return withheld(CodeInputRefused, "the server asks for input, which a call that has waited cannot give", run)

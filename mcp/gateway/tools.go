@@ -104,7 +104,8 @@ type callParams struct {
 func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 	named := false
 	wrong := func(name, what string) { failed = invalid(wire.InvalidParams, strconv.Quote(name)+" "+what) }
-	skim(params, func(name string, value jsontext.Value) {
+	wire.Each(params, func(member wire.Piece) {
+		name, value := member.Name, member.Value
 		switch name {
 		case "name":
 			text, err := wire.Text(value)
@@ -178,44 +179,39 @@ func (g *Gateway) call(ctx context.Context, q *request) []byte {
 	if p.state, failed = g.input(q, server, tool, p); failed != nil {
 		return q.fail(failed)
 	}
-	c := &calling{gateway: g, q: q, server: server, can: q.can(), said: stream{out: q.Out}}
-	if !g.mayAsk(ctx, q, server) {
-		defer c.end()
-		return c.make(ctx, tool, p)(q)
+	c := &calling{gateway: g, q: q, server: server, tool: tool, params: p, can: q.can(), said: stream{out: q.Out}}
+	if g.mayAsk(ctx, q, server) {
+		c.errand = g.newErrand(q, server, tool, &c.said, c)
+		return c.errand.start(bound(ctx, server), q)
 	}
-	c.errand = g.newErrand(q, server, tool, &c.said)
-	return c.errand.run(bound(ctx, server), q, func(ctx context.Context) func(*request) []byte {
-		defer c.end()
-		return c.make(ctx, tool, p)
-	})
+	answer := c.run(ctx)
+	return c.respond(q, &answer)
 }
 
-// make takes the call through everything that may refuse it, as often as the server asks the client in its results, and returns what
-// answers a request for it.
-func (c *calling) make(ctx context.Context, tool string, p callParams) func(*request) []byte {
+// run takes the call through everything that may refuse it, as often as the server asks the client in its results.
+func (c *calling) run(ctx context.Context) Answer {
+	defer c.end()
 	g, q, within := c.gateway, c.q, bound(ctx, c.server)
 	if q.modern() && q.Header != nil {
-		if failed := c.checkHeader(within, tool, p.arguments); failed != nil {
-			return func(q *request) []byte { return q.fail(failed) }
+		if failed := c.checkHeader(within); failed != nil {
+			return Answer{Error: failed}
 		}
 	}
 	var asked rounds
 	defer asked.end(g, q)
 	for {
-		answer := g.options.Calls.Call(within, c.ask(within, tool, p))
+		answer := g.options.Calls.Call(within, c.ask(within))
 		if !answer.Native {
-			return func(q *request) []byte { return c.finish(q, tool, &answer) }
+			return answer
 		}
 		more, asks, code, why := g.another(ctx, q, c.server, &c.said, answer.Result, &asked)
 		switch {
 		case !asks:
-			return func(q *request) []byte { return c.finish(q, tool, &answer) }
+			return answer
 		case code != "":
-			return func(q *request) []byte {
-				return q.result(withheld(code, fmt.Sprintf("server %s: %s", c.server.Name, why), answer.RunID))
-			}
+			return Answer{Result: withheld(code, fmt.Sprintf("server %s: %s", c.server.Name, why), answer.RunID)}
 		}
-		p.responses, p.state = more.responses, more.state // the same call: a run of its own through everything
+		c.params.responses, c.params.state = more.responses, more.state // the same call: a run of its own through everything
 	}
 }
 
@@ -224,6 +220,8 @@ type calling struct {
 	gateway *Gateway
 	q       *request
 	server  *Server
+	tool    string
+	params  callParams
 	can     abilities
 	said    stream
 	token   jsontext.Value // the client's progress token; nil if it wants none, or may not have it
@@ -237,8 +235,8 @@ type calling struct {
 }
 
 // ask is the call for those who judge and make it.
-func (c *calling) ask(ctx context.Context, tool string, p callParams) *Ask {
-	g, q := c.gateway, c.q
+func (c *calling) ask(ctx context.Context) *Ask {
+	g, q, p := c.gateway, c.q, c.params
 	if c.server.Expose.Has(ExposeProgress) {
 		c.token = tokenOf(p.meta)
 	}
@@ -251,7 +249,7 @@ func (c *calling) ask(ctx context.Context, tool string, p callParams) *Ask {
 		}
 	}
 	a := &Ask{
-		From: q.From, Server: c.server.Name, Tool: tool, Arguments: p.arguments, Extra: extra(p),
+		From: q.From, Server: c.server.Name, Tool: c.tool, Arguments: p.arguments, Extra: extra(p),
 		Progress: c.token != nil && q.Out != nil,
 		Tasks:    g.options.Tasks && c.can.tasks,
 		Elicit:   q.Out != nil && c.can.opens(),
@@ -265,7 +263,7 @@ func (c *calling) ask(ctx context.Context, tool string, p callParams) *Ask {
 		}
 		if l.Modern() { // nothing was known of the tool before
 			if kept, err := l.Listing(ctx, g.options.MaxAge); err == nil { // if not, who calls finds the same
-				a.Header = ParamHeader(l.tools.of(kept).tools[tool], p.arguments)
+				a.Header = ParamHeader(l.tools.of(kept).tools[c.tool], p.arguments)
 			}
 		}
 		return l.native(), nil
@@ -314,7 +312,8 @@ func (c *calling) passes(name string, value jsontext.Value) bool {
 // does not want it there.
 func (c *calling) meta(sent jsontext.Value) (meta jsontext.Value) {
 	var b object
-	skim(sent, func(name string, value jsontext.Value) {
+	wire.Each(sent, func(member wire.Piece) {
+		name, value := member.Name, member.Value
 		if c.passes(name, value) {
 			b.add(name, value)
 		}
@@ -398,22 +397,22 @@ func (c *calling) end() {
 	}
 }
 
-// finish answers a request for the call.
-func (c *calling) finish(q *request, tool string, answer *Answer) []byte {
+// respond answers a request for the call.
+func (c *calling) respond(q *request, answer *Answer) []byte {
 	switch {
 	case answer.Error != nil:
 		return q.failBack(c.server, answer.Error)
 	case answer.Result == nil:
 		return q.refuse(wire.InternalError, "there is no answer")
 	case !answer.Native && c.url != nil && q.can().opens():
-		return q.result(c.url.result(q, c.server, tool))
+		return q.result(c.url.result(q, c.server, c.tool))
 	case !answer.Native:
 		return q.result(answer.Result)
 	}
 	g, result := c.gateway, StripOwn(answer.Result)
-	var f finding
-	if err := f.read(result); err != nil {
-		return q.refuse(wire.InternalError, "server %s: its result cannot be used: %v", c.server.Name, err)
+	f, ok := readResult(result)
+	if !ok {
+		return q.refuse(wire.InternalError, "server %s: its result is not a JSON object", c.server.Name)
 	}
 	if code, why := q.mayReceive(c.server, &f); code != "" {
 		return q.result(withheld(code, fmt.Sprintf("server %s: %s", c.server.Name, why), answer.RunID))
@@ -421,5 +420,5 @@ func (c *calling) finish(q *request, tool string, answer *Answer) []byte {
 	if !q.modern() {
 		return q.splice(f.finish(result, nil, false))
 	}
-	return q.splice(f.finish(result, g.self, false, g.sealed(q, c.server, tool, &f)...))
+	return q.splice(f.finish(result, g.self, false, g.sealed(q, c.server, c.tool, &f)...))
 }

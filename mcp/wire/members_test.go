@@ -1,11 +1,13 @@
 package wire_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/mcp/wire"
 )
@@ -106,4 +108,38 @@ func BenchmarkRead(b *testing.B) {
 			}
 		})
 	}
+}
+
+// FuzzEach compares the members with those that a decoder reads.
+func FuzzEach(f *testing.F) {
+	for _, doc := range []string{`{"twice":1,"twice":2,"lone":"\ud800", "sp" : [ ] }`, `{}`, `{"a":"\\","b":"\"}"}`, `{"a\u0022":{"b":[1,{"c":"]}"}]}}`, `{"a":[[],{},"",0,true,null]}`, ` {"a" :1 , "b":2 } `} {
+		f.Add([]byte(doc))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		lenient := []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+		if !jsontext.Value(doc).IsValid(lenient...) || jsontext.Value(doc).Kind() != '{' {
+			wire.Each(doc, func(wire.Piece) {}) // it must not hang or break
+			return
+		}
+		var want, got []string
+		dec := jsontext.NewDecoder(bytes.NewBuffer(bytes.Clone(doc)), lenient...)
+		if _, err := dec.ReadToken(); err != nil {
+			t.Fatal(err)
+		}
+		for dec.PeekKind() != '}' {
+			name, _ := dec.ReadToken()
+			n := name.String()
+			value, _ := dec.ReadValue()
+			want = append(want, n, string(value))
+		}
+		if !wire.Each(doc, func(p wire.Piece) { got = append(got, p.Name, string(p.Value)) }) {
+			t.Fatalf("%q is not read", doc)
+		}
+		if strings.ContainsRune(strings.Join(want, ""), '\uFFFD') {
+			return // broken UTF-8 in names has more than one spelling
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", doc, diff)
+		}
+	})
 }

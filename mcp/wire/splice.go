@@ -189,25 +189,28 @@ type Piece struct {
 	Name  string
 	Value jsontext.Value // a slice of the document
 	At    int            // where Value begins in the document
+	Whole []byte         // name and value, as they are in the document
 }
 
-// Each calls visit for each member of the object in doc, in order. It is for documents that are JSON already: names may come twice and
-// UTF-8 may be broken, as results of servers pass unchanged. It reports false if doc is not such an object; members before the fault were
-// visited.
+// Each calls visit for each member of the object in doc, in order. It is for documents that are known to be JSON: names may come twice and
+// UTF-8 may be broken, because results of servers pass unchanged. It reports false if doc is not such an object; the members before the
+// fault were visited.
 func Each(doc []byte, visit func(Piece)) bool {
 	dec := lenient(doc)
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
 		return false
 	}
 	for dec.PeekKind() != '}' {
-		name, err := dec.ReadToken()
+		name, start, err := nextValue(dec, doc)
 		if err != nil {
 			return false
 		}
-		p := Piece{Name: name.String()}
+		var p Piece
 		if p.Value, p.At, err = nextValue(dec, doc); err != nil {
 			return false
 		}
+		p.Name, _ = Text(name) // broken UTF-8 stays
+		p.Whole = doc[start : p.At+len(p.Value) : p.At+len(p.Value)]
 		visit(p)
 	}
 	return true
