@@ -15,13 +15,13 @@ import (
 // Bounds of the lines to one server that may ask by itself, which an identity has for stateless requests: one for each that is under way,
 // whatever the server was told that its clients can do.
 const (
-	maxAlone  = 16
-	aloneWait = 5 * time.Second        // for which an errand waits for one, once
-	aloneLook = 100 * time.Millisecond // after which it looks again: lines are given back by many
+	maxDedicated  = 16
+	dedicatedWait = 5 * time.Second        // for which an errand waits for one, once
+	dedicatedRetry = 100 * time.Millisecond // after which it looks again: lines are given back by many
 )
 
 // errAlone is answered to an errand that has waited for nothing. Nothing was sent.
-var errAlone = &upstream.LinkError{Code: upstream.CodeLinks,
+var errDedicatedBusy = &upstream.LinkError{Code: upstream.CodeLinks,
 	Reason: "as many requests as are allowed are under way during which it may ask this client something; ask again later"}
 
 // alone returns a line that no other request has before it is released. A server with sessions does not always say what it asks
@@ -30,72 +30,72 @@ var errAlone = &upstream.LinkError{Code: upstream.CodeLinks,
 // Where there is none left an errand waits, and is refused in the end: on a line where nobody is asked its server might go on without
 // the answer of a person, only because many requests came at once. What is no errand, such as a listing, shares a line whose server is told
 // that the client can do nothing.
-func (g *Gateway) alone(ctx context.Context, q *request, server *Server) (*line, error) {
-	can := q.can()
+func (g *Gateway) dedicatedLink(ctx context.Context, q *request, server *Server) (*link, error) {
+	can := q.capabilities()
 	can.rootsChanged = false // there is no such notification in the stateless revisions
-	told := can.told(server.Expose)
-	key := lineKey{who: q.From, server: server.Name, told: string(told)}
-	get := func() (*line, error) {
-		return g.pool.shared.getAlone(ctx, key, func(ctx context.Context) (*line, error) {
-			return g.join(ctx, q.From, nil, server, session.Stateless, told)
+	told := can.forServer(server.Expose)
+	key := linkKey{who: q.From, server: server.Name, capabilities: string(told)}
+	get := func() (*link, error) {
+		return g.pool.shared.getDedicated(ctx, key, func(ctx context.Context) (*link, error) {
+			return g.connectLink(ctx, q.From, nil, server, session.Stateless, told)
 		})
 	}
 	l, err := get()
-	if !crowded(err) {
+	if !tooMany(err) {
 		return l, err
 	}
-	e, _ := ctx.Value(errandKey{}).(*errand)
+	e, _ := ctx.Value(pendingKey{}).(*pendingRequest)
 	if e == nil {
-		return g.share(ctx, q, server, jsontext.Value(`{}`))
+		return g.sharedLink(ctx, q, server, jsontext.Value(`{}`))
 	}
-	looks := int(aloneWait / aloneLook)
-	if e.waited.Swap(true) { // and who calls asks once more
+	looks := int(dedicatedWait / dedicatedRetry)
+	if e.waitedForLink.Swap(true) { // and who calls asks once more
 		looks = 0
 	}
-	for ; looks > 0 && crowded(err); looks-- {
+	for ; looks > 0 && tooMany(err); looks-- {
 		select {
-		case <-time.After(aloneLook):
+		case <-time.After(dedicatedRetry):
 			l, err = get()
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
 	if errors.Is(err, errTooManyLinks) {
-		err = errAlone
+		err = errDedicatedBusy
 	}
 	return l, err
 }
 
 // An errandKey is what the context of an errand has it under.
-type errandKey struct{}
+type pendingKey struct{}
 
 // crowded reports whether there is no line because there are too many.
-func crowded(err error) bool {
+func tooMany(err error) bool {
 	var no *upstream.LinkError
 	return errors.Is(err, errTooManyLinks) || errors.As(err, &no) && no.Code == upstream.CodeLinks
 }
 
 // getAlone is get for the first line of a key that nobody uses. The error is errTooManyLinks if there is none.
-func (t *lines) getAlone(ctx context.Context, key lineKey, connect func(context.Context) (*line, error)) (*line, error) {
-	s, err := t.takeAlone(key, connect)
+func (t *linkTable) getDedicated(ctx context.Context, key linkKey, connect func(context.Context) (*link, error)) (*link, error) {
+	s, err := t.takeDedicated(key, connect)
 	if err != nil {
 		return nil, err
 	}
 	return t.wait(ctx, s)
 }
 
-func (t *lines) takeAlone(key lineKey, connect func(context.Context) (*line, error)) (*slot, error) {
+func (t *linkTable) takeDedicated(key linkKey, connect func(context.Context) (*link, error)) (*linkSlot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := 0
-	var again, idle *slot
+	var again, idle *linkSlot
 	for k, s := range t.slots { // in any order: of those that nobody uses any does, but one that works is better
-		if k.lane == 0 || k.who != key.who || k.server != key.server {
+		if k.dedicated == 0 || k.who != key.who || k.server != key.server {
 			continue
 		}
 		switch n++; {
 		case s.uses > 0:
-		case k.told != key.told:
+		case k.capabilities != key.capabilities:
 			idle = s
 		case again == nil || !again.works():
 			again = s
@@ -103,33 +103,33 @@ func (t *lines) takeAlone(key lineKey, connect func(context.Context) (*line, err
 	}
 	switch {
 	case again != nil:
-		return t.taken(again.key, connect)
-	case n >= maxAlone && idle == nil:
+		return t.takeLocked(again.key, connect)
+	case n >= maxDedicated && idle == nil:
 		return nil, errTooManyLinks
-	case n >= maxAlone:
+	case n >= maxDedicated:
 		t.drop(idle)
 	}
-	for key.lane = 1; t.slots[key] != nil; {
-		key.lane++
+	for key.dedicated = 1; t.slots[key] != nil; {
+		key.dedicated++
 	}
-	return t.taken(key, connect)
+	return t.takeLocked(key, connect)
 }
 
 // works reports whether a slot has a line that can be used. The table's lock is held.
-func (s *slot) works() bool { return s.settled() && s.err == nil && !s.line.over() }
+func (s *linkSlot) works() bool { return s.settled() && s.err == nil && !s.line.ended() }
 
 // host has the server's questions asked of an errand's client, if no other request has the line.
-func (l *line) host(e *errand) {
-	if l.slot.key.lane > 0 {
-		e.moves()
-		l.guest.Store(e)
+func (l *link) assign(e *pendingRequest) {
+	if l.slot.key.dedicated > 0 {
+		e.forgetCancelled()
+		l.pending.Store(e)
 	}
 }
 
 // leave takes host back. What the server still wants to know, nobody tells it. The line serves no other request if the server may still be at
 // this one, for what it asked later would be asked of another client; or if it was told something by this client, which it may remember.
-func (l *line) leave(e *errand) {
-	if e == nil || !l.guest.CompareAndSwap(e, nil) {
+func (l *link) unassign(e *pendingRequest) {
+	if e == nil || !l.pending.CompareAndSwap(e, nil) {
 		return
 	}
 	open, told := e.close()
@@ -156,7 +156,7 @@ func (l *line) leave(e *errand) {
 }
 
 // abandon takes the slot of a line that serves nobody else out of the table. Its only user gives it back as ever, and closes the line.
-func (t *lines) abandon(s *slot) {
+func (t *linkTable) abandon(s *linkSlot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.slots[s.key] == s {

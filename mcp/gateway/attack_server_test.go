@@ -87,32 +87,32 @@ func TestResultsOfTasksAreHeldBack(t *testing.T) {
 // that nobody reads, nor ask a client without end that does not answer.
 func TestWhatWaitsForAClientIsBounded(t *testing.T) {
 	t.Run("one-resource-in-many-spellings", func(t *testing.T) {
-		n := newNotice(jsontext.Value(`1`), filter{uris: []string{"aaaaaaaa"}}, func(b []byte) []byte { return b })
+		n := newSubscription(jsontext.Value(`1`), filter{uris: []string{"aaaaaaaa"}}, func(b []byte) []byte { return b })
 		for i := range 256 {
 			uri := ""
 			for bit := range 8 {
 				uri += []string{"a", `\u0061`}[i>>bit&1]
 			}
-			n.put(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"%s","n":%d}`, uri, i))})
+			n.add(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"%s","n":%d}`, uri, i))})
 		}
 		if all := n.take(); len(all) != 1 || !strings.Contains(string(all[0]), `"n":255`) {
 			t.Errorf("%d messages wait, want the last", len(all))
 		}
 	})
 	t.Run("large", func(t *testing.T) {
-		n := newNotice(jsontext.Value(`1`), filter{prompts: true, uris: []string{"a"}}, func(b []byte) []byte { return b })
-		for _, size := range []int{maxNotice, maxNotice + 1} {
+		n := newSubscription(jsontext.Value(`1`), filter{prompts: true, uris: []string{"a"}}, func(b []byte) []byte { return b })
+		for _, size := range []int{maxNotificationBytes, maxNotificationBytes + 1} {
 			sized := func(before string) jsontext.Value {
 				return jsontext.Value(before + strings.Repeat("x", size-len(before)-2) + `"}`)
 			}
-			n.put(wire.Message{Method: notePrompts, Params: sized(`{"x":"`)})
-			n.put(wire.Message{Method: noteUpdated, Params: sized(`{"uri":"a","x":"`)})
+			n.add(wire.Message{Method: notePrompts, Params: sized(`{"x":"`)})
+			n.add(wire.Message{Method: noteUpdated, Params: sized(`{"uri":"a","x":"`)})
 			all := n.take()
 			if len(all) != 2 || !strings.Contains(string(all[1]), `"uri":"a"`) {
 				t.Fatalf("%q", all)
 			}
 			for _, m := range all {
-				if (len(m) > maxNotice) != (size == maxNotice) {
+				if (len(m) > maxNotificationBytes) != (size == maxNotificationBytes) {
 					t.Errorf("of %d bytes %d are kept", size, len(m))
 				}
 			}
@@ -125,12 +125,12 @@ func TestWhatWaitsForAClientIsBounded(t *testing.T) {
 		ask := func(l *playedLink, id int) {
 			l.peer.Tell(wire.Message{ID: jsontext.Value(fmt.Sprint(id)), Method: "roots/list"})
 		}
-		for i := range maxAsks {
+		for i := range maxClientRequests {
 			ask(docs, i)
 			c.pushed()
 		}
-		ask(docs, maxAsks)
-		if got := within(t, "the refusal", r.servers["docs"].answers); !strings.HasPrefix(got, fmt.Sprint(maxAsks)+` error {"code":-32603`) {
+		ask(docs, maxClientRequests)
+		if got := within(t, "the refusal", r.servers["docs"].answers); !strings.HasPrefix(got, fmt.Sprint(maxClientRequests)+` error {"code":-32603`) {
 			t.Error(got)
 		}
 		ask(mail, 1)

@@ -16,14 +16,14 @@ import (
 type request struct {
 	*session.Request
 	gateway *Gateway
-	at      *endpoint
+	endpoint      *endpoint
 	session *clientSession // nil: the client speaks the stateless revision, or has not initialized
-	about   about          // what a stateless client says of itself
+	declared   declaredMeta          // what a stateless client says of itself
 }
 
 // newRequest finds the session of a message, or reads what a stateless client says of itself.
 func (g *Gateway) newRequest(r *session.Request) (q *request, ended bool) {
-	q = &request{Request: r, gateway: g, at: g.endpoints[r.Endpoint]}
+	q = &request{Request: r, gateway: g, endpoint: g.endpoints[r.Endpoint]}
 	if r.Session == nil {
 		q.readMeta()
 		return q, false
@@ -35,7 +35,7 @@ func (g *Gateway) newRequest(r *session.Request) (q *request, ended bool) {
 }
 
 // modern reports whether the message is of the stateless revisions.
-func (q *request) modern() bool { return q.Protocol >= session.Stateless }
+func (q *request) stateless() bool { return q.Protocol >= session.Stateless }
 
 // Dispatch takes one message of a client and returns the whole message that answers it; nil for notifications and responses. It returns
 // when there is an answer, so a subscription returns when it ends.
@@ -45,39 +45,39 @@ func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 		return q.refuse(wire.InvalidRequest, "the session has ended")
 	}
 	if q.Response() {
-		g.answered(ctx, q)
+		g.relayClientAnswer(ctx, q)
 		return nil
 	}
 	m := methodOf(fromClient, q.Method)
 	if q.Notification() {
-		if m != nil && m.note && g.open(q, m) == nil {
-			g.noted(ctx, q, m)
+		if m != nil && m.notification && g.checkMethod(q, m) == nil {
+			g.handleNotification(ctx, q, m)
 		}
 		return nil
 	}
-	if m != nil && m.note {
+	if m != nil && m.notification {
 		m = nil // a notification that wants an answer is no method of MCP
 	}
-	if failed := g.open(q, m); failed != nil {
+	if failed := g.checkMethod(q, m); failed != nil {
 		return q.fail(failed)
 	}
 	if m.name == methodCall { // it reads its params itself, once
-		return g.call(ctx, q)
+		return g.callTool(ctx, q)
 	}
 	switch m.by {
 	case byMachine:
-		return g.tools(ctx, q)
+		return g.listTools(ctx, q)
 	case byTasks:
-		return g.task(ctx, q)
+		return g.serveTask(ctx, q)
 	case byRelay:
 		return g.relay(ctx, q, m)
 	default:
-		return g.own(ctx, q)
+		return g.serveOwn(ctx, q)
 	}
 }
 
 // own serves what is between the client and the gateway.
-func (g *Gateway) own(ctx context.Context, q *request) []byte {
+func (g *Gateway) serveOwn(ctx context.Context, q *request) []byte {
 	switch q.Method {
 	case "initialize":
 		return g.initialize(ctx, q)
@@ -91,16 +91,16 @@ func (g *Gateway) own(ctx context.Context, q *request) []byte {
 }
 
 // noted takes a notification of a client.
-func (g *Gateway) noted(ctx context.Context, q *request, m *method) {
+func (g *Gateway) handleNotification(ctx context.Context, q *request, m *method) {
 	switch m.name { // the front acts on notifications/cancelled
 	case "notifications/progress", "notifications/roots/list_changed":
-		g.relayNote(ctx, q, m)
+		g.relayClientNotification(ctx, q, m)
 	}
 }
 
 // open says whether a method may be used here: the failure to answer with, or nil. A method that does not exist, one of
 // another revision and one that is not exposed are all not found, with a sentence that says which.
-func (g *Gateway) open(q *request, m *method) jsontext.Value {
+func (g *Gateway) checkMethod(q *request, m *method) jsontext.Value {
 	switch {
 	case m == nil:
 		return invalid(wire.MethodNotFound, "this method is not known here")
@@ -110,7 +110,7 @@ func (g *Gateway) open(q *request, m *method) jsontext.Value {
 		return invalid(wire.MethodNotFound, fmt.Sprintf("revision %s does not have this method", q.Protocol))
 	case m.by == byTasks && !g.options.Tasks:
 		return invalid(wire.MethodNotFound, "there are no tasks here")
-	case m.needs != 0 && len(q.at.exposing(m.needs)) == 0:
+	case m.needs != 0 && len(q.endpoint.exposing(m.needs)) == 0:
 		return invalid(wire.MethodNotFound, fmt.Sprintf("the operator does not expose %s here", m.needs))
 	}
 	return nil
@@ -148,14 +148,14 @@ func (q *request) refuse(code int64, format string, args ...any) []byte {
 
 // result answers with a result that is made here: in the stateless revisions with what every result has there.
 func (q *request) result(result jsontext.Value) []byte {
-	if q.modern() {
-		result = q.gateway.completed(result)
+	if q.stateless() {
+		result = q.gateway.withResultType(result)
 	}
-	return q.splice(result)
+	return q.rawResult(result)
 }
 
 // splice answers with a result as it is.
-func (q *request) splice(result []byte) []byte {
+func (q *request) rawResult(result []byte) []byte {
 	return wire.Response(nil, q.ID, result)
 }
 

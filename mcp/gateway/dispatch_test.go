@@ -73,7 +73,7 @@ func TestServersThatAreDownOfferNothing(t *testing.T) {
 func TestNothingPassesUnlessExposed(t *testing.T) {
 	refused := func(answer string) bool { return strings.Contains(answer, `"error":{"code":-32601,`) }
 	for _, m := range methods {
-		if m.from != fromClient || m.note || m.name == "initialize" || m.name == methodListen {
+		if m.from != fromClient || m.notification || m.name == "initialize" || m.name == methodListen {
 			continue
 		}
 		for _, era := range []eras{stateful, stateless} {
@@ -146,7 +146,7 @@ func TestServersMayAskOnlyWhatIsExposed(t *testing.T) {
 					docs := r.servers["docs"]
 					c := r.legacy("docs", can)
 					words := wire.Message{Method: m.name, Params: jsontext.Value(`{"uri":"a:b","progressToken":1,"level":"info"}`)}
-					if !m.note {
+					if !m.notification {
 						words.ID = jsontext.Value(`"s1"`)
 					}
 					docs.plays("prompts/get", func(_ context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
@@ -158,7 +158,7 @@ func TestServersMayAskOnlyWhatIsExposed(t *testing.T) {
 						return upstream.Reply{Result: jsontext.Value(`{"messages":[]}`)}, nil
 					})
 					c.ask("prompts/get", `{"name":"p"}`)
-					if !m.note && !e.open {
+					if !m.notification && !e.open {
 						got := within(t, "the refusal", docs.answers)
 						if !strings.HasPrefix(got, `"s1" error {"code":-32601,`) {
 							t.Error(got)
@@ -176,7 +176,7 @@ func TestServersMayAskOnlyWhatIsExposed(t *testing.T) {
 					} else {
 						got = c.pushed()
 					}
-					if !strings.Contains(got, `"method":"`+m.name+`"`) || !m.note && !strings.Contains(got, `"id":"pgfsm-1"`) {
+					if !strings.Contains(got, `"method":"`+m.name+`"`) || !m.notification && !strings.Contains(got, `"id":"pgfsm-1"`) {
 						t.Error(got)
 					}
 				})

@@ -15,12 +15,12 @@ import (
 )
 
 // guest is the errand that has a line for itself; nil: none has.
-func (r *rig) guest() (e *errand) {
+func (r *rig) guest() (e *pendingRequest) {
 	r.pool.shared.mu.Lock()
 	defer r.pool.shared.mu.Unlock()
 	for _, s := range r.pool.shared.slots { // in any order: there is one
-		if s.works() && s.line.guest.Load() != nil {
-			e = s.line.guest.Load()
+		if s.works() && s.line.pending.Load() != nil {
+			e = s.line.pending.Load()
 		}
 	}
 	return e
@@ -139,12 +139,12 @@ func TestARepetitionIsAskedWhatItDeclares(t *testing.T) {
 					if _, asks := names(t, <-over); !cmp.Equal(tc.asks, asks) {
 						t.Errorf("the client is asked %q", asks)
 					}
-					e, left := a.errands.only(), 0
-					for _, x := range e.open {
+					e, left := a.pending.only(), 0
+					for _, x := range e.questions {
 						left += x.size
 					}
-					if e.asking != left || a.room() != left {
-						t.Errorf("%d bytes are taken, %d for what is open, want %d", a.room(), e.asking, left)
+					if e.questionBytes != left || a.room() != left {
+						t.Errorf("%d bytes are taken, %d for what is open, want %d", a.room(), e.questionBytes, left)
 					}
 					a.ann.can = all
 					go func() { over <- a.ann.again(byTool, state, `{"q1":{},"q2":{},"q3":{}}`) }()
@@ -248,9 +248,9 @@ func overtakings() []overtaking {
 		{"once", func(a *asker, _ *Ask) { tell(a, cancels(`10`), elicits(`10`), elicits(`10`), elicits(`11`)) }, "10 11"},
 		{"another-spelling-is-another-id", func(a *asker, _ *Ask) { tell(a, cancels(`"10"`), elicits(`10`)) }, "10"},
 		{"longest-id", func(a *asker, _ *Ask) { tell(a, cancels(long), elicits(long), elicits(`11`)) }, "11"},
-		{"at-the-limit", func(a *asker, _ *Ask) { tell(a, append(many(maxWithdrawn), elicits(`1000`), elicits(`11`))...) }, "11"},
+		{"at-the-limit", func(a *asker, _ *Ask) { tell(a, append(many(maxCancelledEarly), elicits(`1000`), elicits(`11`))...) }, "11"},
 		{"one-past", func(a *asker, _ *Ask) {
-			tell(a, append(many(maxWithdrawn+1), elicits(`1001`), elicits(`1000`), elicits(`11`))...)
+			tell(a, append(many(maxCancelledEarly+1), elicits(`1001`), elicits(`1000`), elicits(`11`))...)
 		}, "1000 11"},
 		{"another-link", func(a *asker, ask *Ask) {
 			tell(a, cancels(`10`))
@@ -281,9 +281,9 @@ func TestWithdrawalsThatOvertakeTheirQuestions(t *testing.T) {
 				state, _ := asked(t, a.ann.ask(byTool, first1))
 				<-said
 				synctest.Wait()
-				e := a.errands.only()
+				e := a.pending.only()
 				var left []string
-				for _, x := range e.open {
+				for _, x := range e.questions {
 					left = append(left, string(x.id))
 				}
 				if got := strings.Join(left, " "); got != tc.asks {
@@ -316,7 +316,7 @@ func TestWhatIsNoIDIsNotKept(t *testing.T) {
 			ask.Relay(cancels(id))
 		}
 		ask.Relay(wire.Message{Method: methodCancelled})
-		if n := len(a.guest().early); n != 0 {
+		if n := len(a.guest().cancelledEarly); n != 0 {
 			t.Errorf("%d are kept", n)
 		}
 		return Answer{Native: true, Result: jsontext.Value(`{}`)}
@@ -339,7 +339,7 @@ func TestWithdrawnWhileItIsRecorded(t *testing.T) {
 				return passed(ctx, p)
 			}
 		})
-		large := jsontext.Value(`{"message":"` + strings.Repeat("x", maxAsked-len(`{"message":""}`)) + `"}`)
+		large := jsontext.Value(`{"message":"` + strings.Repeat("x", maxQuestionBytes-len(`{"message":""}`)) + `"}`)
 		a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
 			_, _ = ask.Link(ctx)
 			for _, id := range []string{"10", "11"} {
@@ -349,7 +349,7 @@ func TestWithdrawnWhileItIsRecorded(t *testing.T) {
 			return Answer{Native: true, Result: jsontext.Value(`{"content":[]}`)}
 		}
 		state, asks := names(t, a.ann.ask(byTool, first1))
-		if open := a.errands.only().open; len(asks) != 1 || string(open[0].id) != "11" {
+		if open := a.pending.only().questions; len(asks) != 1 || string(open[0].id) != "11" {
 			t.Errorf("asked is %q", asks)
 		}
 		a.goOn <- ""

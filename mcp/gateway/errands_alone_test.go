@@ -17,7 +17,7 @@ import (
 // A crowd is an asker all of whose lines are in use, and that is told how calls get theirs.
 type crowd struct {
 	*asker
-	held []*line
+	held []*link
 	errs []error // of the attempts
 }
 
@@ -25,7 +25,7 @@ func newCrowd(t *testing.T) *crowd {
 	c := &crowd{asker: newAsker(t, 0, nil)}
 	c.ann.ask("tools/list", `{}`) // what the server is, is known now
 	q := c.ann.readRequest()
-	for range maxAlone {
+	for range maxDedicated {
 		l, err := c.linkTo(t.Context(), q, c.endpoints["docs"].server)
 		if err != nil {
 			t.Fatal(err)
@@ -51,8 +51,8 @@ func TestRequestsThatMayBeAskedWaitForALine(t *testing.T) {
 		made  bool
 	}{
 		{"at-once", 0, true},
-		{"in-time", aloneWait - aloneLook, true},
-		{"too-late", aloneWait + aloneLook, false},
+		{"in-time", dedicatedWait - dedicatedRetry, true},
+		{"too-late", dedicatedWait + dedicatedRetry, false},
 	} {
 		for _, method := range []string{byTool, byPrompt} {
 			t.Run(tc.name+"-"+strings.ReplaceAll(method, "/", "-"), func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestRequestsThatMayBeAskedWaitForALine(t *testing.T) {
 					begun, links := time.Now(), len(c.docs.links)
 					got := c.ann.ask(method, first1)
 					took, made := time.Since(begun), !strings.Contains(got, `"refused":true`) && !strings.Contains(got, `"code":"too_many_sessions"`)
-					if made != tc.made || took > aloneWait || len(c.docs.links) != links {
+					if made != tc.made || took > dedicatedWait || len(c.docs.links) != links {
 						t.Errorf("after %s, with %d links more: %s", took, len(c.docs.links)-links, got)
 					}
 					if n := len(c.docs.received(byPrompt)); method == byPrompt && (n == 1) != tc.made {
@@ -92,7 +92,7 @@ func TestWhoseServerTakesNoMoreSessions(t *testing.T) {
 		join := c.connect
 		var full atomic.Bool
 		full.Store(true)
-		c.connect = func(ctx context.Context, server string, p upstream.Peer) (serverLink, error) {
+		c.connect = func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error) {
 			if full.Load() {
 				return nil, &upstream.LinkError{Code: upstream.CodeLinks, Reason: "there are 64 sessions"}
 			}
@@ -102,7 +102,7 @@ func TestWhoseServerTakesNoMoreSessions(t *testing.T) {
 		if len(c.errs) != 2 || !strings.Contains(c.errs[0].Error(), "64 sessions") {
 			t.Errorf("%v", c.errs)
 		}
-		time.AfterFunc(aloneWait/2, func() { full.Store(false) })
+		time.AfterFunc(dedicatedWait/2, func() { full.Store(false) })
 		if got := c.ann.ask(byTool, first1); !strings.Contains(got, `"content":[]`) {
 			t.Error(got)
 		}

@@ -50,7 +50,7 @@ func TestABugInAnErrandCostsOneAnswer(t *testing.T) {
 		if got := a.ann.again(byTool, state, `{"q1":{}}`); !strings.Contains(got, `"code":-32603`) {
 			t.Errorf("after one: %s", got)
 		}
-		if n := a.errands.count(); n != 0 || a.room() != 0 {
+		if n := a.pending.count(); n != 0 || a.room() != 0 {
 			t.Errorf("%d errands and %d bytes are left", n, a.room())
 		}
 		if n := len(a.docs.links); n != 2 { // one to learn what the server is, and one that both calls used
@@ -73,13 +73,13 @@ func TestQuestionsAreBoundedInBytes(t *testing.T) {
 		sizes   []int // negative: withdrawn; zero: the answer is waited for
 		refused bool  // the last question
 	}{
-		{"at-the-limit", 0, []int{some, maxAsked - some}, false},
-		{"one-past", 0, []int{some, maxAsked - some + 1}, true},
-		{"one-that-is-larger-than-all-may-be", 0, []int{maxAsked + 1}, true},
+		{"at-the-limit", 0, []int{some, maxQuestionBytes - some}, false},
+		{"one-past", 0, []int{some, maxQuestionBytes - some + 1}, true},
+		{"one-that-is-larger-than-all-may-be", 0, []int{maxQuestionBytes + 1}, true},
 		{"as-much-as-there-is-room", 4 * some, []int{some, some}, false},
 		{"one-byte-more-than-there-is-room", 4 * some, []int{some, some + 1}, true},
-		{"what-was-withdrawn-counts-no-more", 0, []int{-maxAsked, maxAsked}, false},
-		{"what-was-answered-counts-no-more", 0, []int{maxAsked, 0, maxAsked}, false},
+		{"what-was-withdrawn-counts-no-more", 0, []int{-maxQuestionBytes, maxQuestionBytes}, false},
+		{"what-was-answered-counts-no-more", 0, []int{maxQuestionBytes, 0, maxQuestionBytes}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestOutcomesThatWaitHaveRoom(t *testing.T) {
 				if got := a.ann.again(byTool, state, `{}`); strings.Contains(got, "done") != tc.kept || !tc.kept && !strings.Contains(got, `"code":-32602`) {
 					t.Errorf("it was answered with %d bytes: %.200s", len(got), got)
 				}
-				if n := a.errands.count(); n != 0 || a.room() != 0 {
+				if n := a.pending.count(); n != 0 || a.room() != 0 {
 					t.Errorf("%d errands and %d bytes are left", n, a.room())
 				}
 			})
@@ -156,7 +156,7 @@ func TestOutcomesThatWaitHaveRoom(t *testing.T) {
 func TestCapabilitiesMakeNoMoreLines(t *testing.T) {
 	r := newRig(t, "docs mail", nil)
 	docs := r.servers["docs"]
-	take := func(who, server, can string) *line {
+	take := func(who, server, can string) *link {
 		c := r.modern(server, can)
 		c.from = Identity{Name: who}
 		q := c.readRequest()
@@ -169,18 +169,18 @@ func TestCapabilitiesMakeNoMoreLines(t *testing.T) {
 	cans := []string{`{"sampling":{}}`, `{"elicitation":{}}`, `{"roots":{}}`, `{"sampling":{},"roots":{}}`}
 	take("ann", "docs", `{}`) // what the server is, is known now
 	take("ann", "mail", `{}`)
-	var held []*line
-	for i := range maxAlone {
+	var held []*link
+	for i := range maxDedicated {
 		held = append(held, take("ann", "docs", cans[i%len(cans)]))
-		if held[i].slot.key.lane == 0 {
+		if held[i].slot.key.dedicated == 0 {
 			t.Fatalf("the %dth is shared", i)
 		}
 	}
-	if l := take("ann", "docs", cans[0]); l.slot.key.lane != 0 {
+	if l := take("ann", "docs", cans[0]); l.slot.key.dedicated != 0 {
 		t.Errorf("one past the limit: %+v", l.slot.key)
 	}
-	for _, l := range []*line{take("bob", "docs", cans[0]), take("ann", "mail", cans[0])} {
-		if l.slot.key.lane == 0 {
+	for _, l := range []*link{take("bob", "docs", cans[0]), take("ann", "mail", cans[0])} {
+		if l.slot.key.dedicated == 0 {
 			t.Errorf("another client, or another server: %+v", l.slot.key)
 		}
 	}
@@ -190,7 +190,7 @@ func TestCapabilitiesMakeNoMoreLines(t *testing.T) {
 		t.Error("what was given back is not used again")
 	}
 	held[1].release()
-	if l := take("ann", "docs", cans[0]); l.slot.key.lane == 0 || len(docs.links) != before+1 {
+	if l := take("ann", "docs", cans[0]); l.slot.key.dedicated == 0 || len(docs.links) != before+1 {
 		t.Errorf("in place of one that nobody uses: %+v, %d links", l.slot.key, len(docs.links))
 	}
 	within(t, "the end of the one that nobody used", held[1].Done())
@@ -223,8 +223,8 @@ func TestWhatTheServerIsStillAtAsksNoOther(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				params, _ := wire.Set([]byte(first1[:len(first1)-1]+`,"requestState":`+state+`}`), "_meta", []byte(a.ann.meta("")))
 				if tc.name == "client-gone" { // it comes back, and goes
-					e := a.errands.only()
-					e.withdraw(jsontext.Value(`10`))
+					e := a.pending.only()
+					e.cancelQuestion(jsontext.Value(`10`))
 					go a.dispatch(ctx, a.ann.request(`8`, byTool, string(params)))
 					synctest.Wait()
 				}
@@ -246,13 +246,13 @@ func TestWhatTheServerIsStillAtAsksNoOther(t *testing.T) {
 
 // A told link keeps what it was told.
 type toldLink struct {
-	serverLink
+	upstreamSession
 	ids []string
 }
 
 func (l *toldLink) Answer(ctx context.Context, id, result, failed jsontext.Value) error {
 	l.ids = append(l.ids, string(id))
-	return l.serverLink.Answer(ctx, id, result, failed)
+	return l.upstreamSession.Answer(ctx, id, result, failed)
 }
 
 // TestQuestionsAreAnsweredWhereTheyCameFrom: a link may end and another take its place before the call is made. Ids come again there.
@@ -262,9 +262,9 @@ func TestQuestionsAreAnsweredWhereTheyCameFrom(t *testing.T) {
 		a.docs.told = func(string, string) {}
 		var links []*toldLink
 		join := a.connect
-		a.connect = func(ctx context.Context, server string, p upstream.Peer) (serverLink, error) {
+		a.connect = func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error) {
 			l, err := join(ctx, server, p)
-			links = append(links, &toldLink{serverLink: l})
+			links = append(links, &toldLink{upstreamSession: l})
 			return links[len(links)-1], err
 		}
 		a.ann.ask("tools/list", "{}")
@@ -291,9 +291,9 @@ func TestAnswersThatComeTooLate(t *testing.T) {
 			passed := o.Passed
 			o.Passed = func(ctx context.Context, p Passed) error {
 				if p.Direction == ToServer {
-					e := a.errands.only()
+					e := a.pending.only()
 					a.goOn <- "without it"
-					<-e.over
+					<-e.finished
 				}
 				return passed(ctx, p)
 			}
@@ -474,7 +474,7 @@ func TestErrandsOverStdioEndWithTheClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if n := a.errands.count(); n != 1 {
+		if n := a.pending.count(); n != 1 {
 			t.Fatalf("%d errands", n)
 		}
 		begun := time.Now()
@@ -484,7 +484,7 @@ func TestErrandsOverStdioEndWithTheClient(t *testing.T) {
 		if took := time.Since(begun); took > time.Second {
 			t.Errorf("the call ended after %s", took)
 		}
-		time.Sleep(errandKept + time.Second)
+		time.Sleep(keepAnswerFor + time.Second)
 	})
 }
 
@@ -494,20 +494,20 @@ func TestStoppingWaitsForErrands(t *testing.T) {
 		name  string
 		takes time.Duration
 		want  time.Duration
-	}{{"at-once", 0, 0}, {"in-time", errandGrace - time.Second, errandGrace - time.Second}, {"too-late", errandGrace + time.Second, errandGrace}} {
+	}{{"at-once", 0, 0}, {"in-time", cancelGrace - time.Second, cancelGrace - time.Second}, {"too-late", cancelGrace + time.Second, cancelGrace}} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAsker(t, 1, nil)
 				a.docs.told = func(string, string) { time.Sleep(tc.takes) }
 				asked(t, a.ann.ask(byTool, first1))
 				begun := time.Now()
-				a.end()
+				a.endForwarded()
 				if took := time.Since(begun); took != tc.want {
 					t.Errorf("it took %s", took)
 				}
 				synctest.Wait()
 				within(t, "the end of the session", a.docs.link().done)
-				time.Sleep(errandKept + time.Second)
+				time.Sleep(keepAnswerFor + time.Second)
 			})
 		})
 	}

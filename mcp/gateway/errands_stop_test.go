@@ -37,13 +37,13 @@ func TestAClientThatDoesNotReadKeepsNoStop(t *testing.T) {
 	}()
 	<-out.entered
 	for locked := false; !locked; { // until park waits for the client
-		a.errands.mu.Lock()
-		for _, e := range a.errands.byID {
+		a.pending.mu.Lock()
+		for _, e := range a.pending.byID {
 			if locked = !e.mu.TryLock(); !locked {
 				e.mu.Unlock()
 			}
 		}
-		a.errands.mu.Unlock()
+		a.pending.mu.Unlock()
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -18,7 +18,7 @@ import (
 // TestNothingIsLeftOfErrands: many at once, of a server that asks, withdraws and says what it likes in any order and of clients that change
 // what they can, come back twice, or go. All get an answer, and no room, errand or link in use is left.
 func TestNothingIsLeftOfErrands(t *testing.T) {
-	const clients = 2 * maxAlone
+	const clients = 2 * maxDedicated
 	cans := []string{`{"elicitation":{},"sampling":{},"roots":{}}`, `{"elicitation":{}}`, `{"sampling":{}}`, `{}`, `null`}
 	synctest.Test(t, func(t *testing.T) {
 		a := newAsker(t, 0, nil)
@@ -70,15 +70,15 @@ func TestNothingIsLeftOfErrands(t *testing.T) {
 			wg.Go(func() { a.storm(t, i, cans) })
 		}
 		wg.Wait()
-		time.Sleep(errandKept + time.Second) // what nobody came back for
+		time.Sleep(keepAnswerFor + time.Second) // what nobody came back for
 		synctest.Wait()
-		if n := a.errands.count(); n != 0 || a.room() != 0 {
+		if n := a.pending.count(); n != 0 || a.room() != 0 {
 			t.Errorf("%d errands and %d bytes are left", n, a.room())
 		}
 		a.pool.shared.mu.Lock()
 		defer a.pool.shared.mu.Unlock()
 		for key, s := range a.pool.shared.slots { // in any order: each is looked at
-			if s.uses != 0 || s.works() && s.line.guest.Load() != nil {
+			if s.uses != 0 || s.works() && s.line.pending.Load() != nil {
 				t.Errorf("%+v is in use", key)
 			}
 		}

@@ -141,7 +141,7 @@ func TestServersWithSessionsAskStatelessClients(t *testing.T) {
 			if got := a.ann.again(method, state, `{"q2":{"action":"accept"}}`); !strings.Contains(got, `"code":-32602`) {
 				t.Errorf("after the end: %s", got)
 			}
-			if n := a.errands.count(); n != 0 {
+			if n := a.pending.count(); n != 0 {
 				t.Errorf("%d are left", n)
 			}
 		})
@@ -213,9 +213,9 @@ func TestOneRequestWaitsForAnErrand(t *testing.T) {
 	state, _ := asked(t, a.ann.ask(byTool, first1))
 	over := make(chan string, 1)
 	go func() { over <- a.ann.again(byTool, state, `{"q1":{}}`) }()
-	for e := a.errands.only(); ; { // until the first of them waits
+	for e := a.pending.only(); ; { // until the first of them waits
 		e.mu.Lock()
-		here := e.here.Load()
+		here := e.attended.Load()
 		e.mu.Unlock()
 		if here {
 			break
@@ -231,7 +231,7 @@ func TestOneRequestWaitsForAnErrand(t *testing.T) {
 }
 
 // only is the one errand there is.
-func (t *errands) only() *errand {
+func (t *pendingRequests) only() *pendingRequest {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range t.byID { // in any order: there is one
@@ -241,7 +241,7 @@ func (t *errands) only() *errand {
 }
 
 // count is how many there are.
-func (t *errands) count() int {
+func (t *pendingRequests) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := 0
@@ -379,9 +379,9 @@ func TestErrandsThatNobodyComesBackFor(t *testing.T) {
 		state, _ := asked(t, a.ann.ask(byTool, first1))
 		a.goOn <- "by itself"
 		synctest.Wait()
-		time.Sleep(errandKept - time.Second)
+		time.Sleep(keepAnswerFor - time.Second)
 		late, _ := asked(t, a.ann.ask(byTool, first1))
-		if n := a.errands.count(); n != 2 {
+		if n := a.pending.count(); n != 2 {
 			t.Errorf("%d errands", n)
 		}
 		time.Sleep(2 * time.Second)
@@ -391,11 +391,11 @@ func TestErrandsThatNobodyComesBackFor(t *testing.T) {
 		}
 		a.goOn <- "by itself"
 		synctest.Wait()
-		time.Sleep(errandKept - time.Second)
+		time.Sleep(keepAnswerFor - time.Second)
 		if got := a.ann.again(byTool, late, `{}`); !strings.Contains(got, "by itself") {
 			t.Errorf("it was not kept: %s", got)
 		}
-		if n := a.errands.count(); n != 0 {
+		if n := a.pending.count(); n != 0 {
 			t.Errorf("%d are left", n)
 		}
 	})
@@ -409,12 +409,12 @@ func TestErrandsAreBounded(t *testing.T) {
 	}
 	t.Run("of-one-client", func(t *testing.T) {
 		a := newAsker(t, 1, nil)
-		for range maxErrandsEach {
-			a.errands.per = map[Identity]int{{Name: "ann"}: len(a.errands.byID)}
-			if a.errands.byID == nil {
-				a.errands.byID = make(map[string]*errand)
+		for range maxPendingPerIdentity {
+			a.pending.per = map[Identity]int{{Name: "ann"}: len(a.pending.byID)}
+			if a.pending.byID == nil {
+				a.pending.byID = make(map[string]*pendingRequest)
 			}
-			a.errands.byID[fmt.Sprint(len(a.errands.byID))] = &errand{cancel: func() {}}
+			a.pending.byID[fmt.Sprint(len(a.pending.byID))] = &pendingRequest{cancel: func() {}}
 		}
 		asked(t, ask(a, "ann"))
 		if got := ask(a, "ann"); !strings.Contains(got, ` error {\"code\":-32603`) {
@@ -424,9 +424,9 @@ func TestErrandsAreBounded(t *testing.T) {
 	})
 	t.Run("altogether", func(t *testing.T) {
 		a := newAsker(t, 1, nil)
-		a.errands.byID, a.errands.per = make(map[string]*errand), make(map[Identity]int)
-		for i := range maxErrands - 1 {
-			a.errands.byID[fmt.Sprint(i)] = &errand{cancel: func() {}}
+		a.pending.byID, a.pending.per = make(map[string]*pendingRequest), make(map[Identity]int)
+		for i := range maxPending - 1 {
+			a.pending.byID[fmt.Sprint(i)] = &pendingRequest{cancel: func() {}}
 		}
 		asked(t, ask(a, "ann"))
 		if got := ask(a, "bob"); !strings.Contains(got, ` error {\"code\":-32603`) {
@@ -526,7 +526,7 @@ func TestNobodyIsAskedAfterTheEnd(t *testing.T) {
 	}
 	b := newAsker(t, 1, nil)
 	state, _ := asked(t, b.ann.ask(byTool, first1))
-	b.end()
+	b.endForwarded()
 	if got := b.ann.again(byTool, state, `{}`); !strings.Contains(got, `"cancelled":true`) {
 		t.Errorf("it went on: %s", got)
 	}

@@ -94,7 +94,7 @@ func TestQuestionsThatAreOverWithinTheTime(t *testing.T) {
 // An errand that is cancelled asks nothing more, so that it does not wait for the time in which questions are collected again and again.
 func TestACancelledErrandAsksNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	e := &errand{ctx: ctx, open: make([]question, 1)}
+	e := &pendingRequest{ctx: ctx, questions: make([]question, 1)}
 	if !e.hasQuestions() {
 		t.Error("hasQuestions() = false before it is cancelled")
 	}

@@ -12,65 +12,65 @@ import (
 )
 
 // hears is what a line does with notifications that belong to no request.
-type hears struct {
-	lists lists
+type linkSubscriptions struct {
+	lists listCache
 
 	mu      sync.Mutex
-	notices map[*notice]struct{} // subscriptions of stateless clients at a server with sessions
-	watched map[string]int       // the resources that they watch there, and how many do
+	subscriptions map[*subscription]struct{} // subscriptions of stateless clients at a server with sessions
+	watchers map[string]int       // the resources that they watch there, and how many do
 	level   severity             // of the server's log, for stateless clients; zero: it was not set
 
-	feeding sync.Once     // starts feed
-	wake    chan struct{} // feed: another filter is wanted
-	fed     chan struct{} // feed: closed and made anew when the server has taken a filter
+	startSubscription sync.Once     // starts feed
+	filterChanged    chan struct{} // feed: another filter is wanted
+	filterAccepted     chan struct{} // feed: closed and made anew when the server has taken a filter
 }
 
 // hear lets a subscription hear what the line hears. What it returns ends that.
-func (l *line) hear(n *notice) func() {
-	l.hears.mu.Lock()
-	defer l.hears.mu.Unlock()
-	if l.notices == nil {
-		l.notices = make(map[*notice]struct{})
+func (l *link) addSubscription(n *subscription) func() {
+	l.linkSubscriptions.mu.Lock()
+	defer l.linkSubscriptions.mu.Unlock()
+	if l.subscriptions == nil {
+		l.subscriptions = make(map[*subscription]struct{})
 	}
-	l.notices[n] = struct{}{}
+	l.subscriptions[n] = struct{}{}
 	return func() {
-		l.hears.mu.Lock()
-		defer l.hears.mu.Unlock()
-		delete(l.notices, n)
+		l.linkSubscriptions.mu.Lock()
+		defer l.linkSubscriptions.mu.Unlock()
+		delete(l.subscriptions, n)
 	}
 }
 
 // tell gives a notification to the subscriptions that hear the line.
-func (l *line) tell(m wire.Message) {
-	l.hears.mu.Lock()
-	defer l.hears.mu.Unlock()
-	for n := range l.notices { // in any order: each is told
-		n.put(m)
+func (l *link) notifySubscriptions(m wire.Message) {
+	l.linkSubscriptions.mu.Lock()
+	defer l.linkSubscriptions.mu.Unlock()
+	for n := range l.subscriptions { // in any order: each is told
+		n.add(m)
 	}
 }
 
 // watch subscribes to a resource at a server with sessions, once for all who want it. What it returns ends that.
-func (l *line) watch(ctx context.Context, uri string) func() {
-	l.hears.mu.Lock()
-	if l.watched == nil {
-		l.watched = make(map[string]int)
+func (l *link) watchResource(ctx context.Context, uri string) func() {
+	l.linkSubscriptions.mu.Lock()
+	if l.watchers == nil {
+		l.watchers = make(map[string]int)
 	}
-	l.watched[uri]++
-	first := l.watched[uri] == 1
-	l.hears.mu.Unlock()
+	l.watchers[uri]++
+	first := l.watchers[uri] == 1
+	l.linkSubscriptions.mu.Unlock()
 	params := uriParams(uri)
 	if first {
 		_, _ = l.Request(ctx, methodSubscribe, params, nil) // without it nothing is heard
 	}
 	return func() {
-		l.hears.mu.Lock()
-		l.watched[uri]--
-		last := l.watched[uri] == 0
+		l.linkSubscriptions.mu.Lock()
+		l.watchers[uri]--
+		last := l.watchers[uri] == 0
 		if last {
-			delete(l.watched, uri)
+			delete(l.watchers, uri)
 		}
-		l.hears.mu.Unlock()
-		if last && !l.over() {
+		l.linkSubscriptions.mu.Unlock()
+		if last && !l.ended() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWait)
 			defer cancel()
 			_, _ = l.Request(ctx, "resources/unsubscribe", params, nil) // what is heard in spite of it is dropped
@@ -84,37 +84,37 @@ func uriParams(uri string) jsontext.Value {
 
 // follow makes a session's new link what the one before was: with its log level and the resources that the client watches. For
 // a server without sessions it keeps a subscription instead.
-func (l *line) follow() {
-	s := l.owner
+func (l *link) restoreState() {
+	s := l.session
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
-	again := s.joined[l.server.Name]
-	s.joined[l.server.Name] = true
+	again := s.connectedBefore[l.server.Name]
+	s.connectedBefore[l.server.Name] = true
 	level := severityOf(s.level)
 	uris := slices.Clone(s.watches[l.server.Name])
 	s.mu.Unlock()
 	if l.Modern() {
-		l.wake, l.fed = make(chan struct{}, 1), make(chan struct{})
-		if !l.wants().empty() {
-			l.feeding.Do(func() { go l.feed() })
+		l.filterChanged, l.filterAccepted = make(chan struct{}, 1), make(chan struct{})
+		if !l.wantedFilter().empty() {
+			l.startSubscription.Do(func() { go l.keepSubscription() })
 		}
 	} else if level > 0 || len(uris) > 0 {
-		go l.restore(level, uris)
+		go l.restoreStateful(level, uris)
 	}
 	if again { // nobody knows what was missed
 		for _, method := range []string{noteTools, notePrompts, noteResources} {
-			l.note(wire.Message{Method: method})
+			l.relayNotification(wire.Message{Method: method})
 		}
 	}
 }
 
 // restore tells a server with sessions what it was told before.
-func (l *line) restore(level severity, uris []string) {
-	ctx, cancel := context.WithTimeout(l.owner.Context, answerWait)
+func (l *link) restoreStateful(level severity, uris []string) {
+	ctx, cancel := context.WithTimeout(l.session.Context, answerWait)
 	defer cancel()
-	if level > 0 && l.server.Expose.Has(ExposeLogging) && readOffers(l.Hello().Capabilities).logging {
+	if level > 0 && l.server.Expose.Has(ExposeLogging) && readServerCapabilities(l.Hello().Capabilities).logging {
 		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // without it the log is the server's choice
 	}
 	for _, uri := range uris {
@@ -123,26 +123,26 @@ func (l *line) restore(level severity, uris []string) {
 }
 
 // wants is what the session's client is told of by this server.
-func (l *line) wants() filter {
-	o := readOffers(l.Hello().Capabilities).exposed(l.server.Expose)
-	f := filter{prompts: o.promptsChanged, resources: o.resourcesMoved}
+func (l *link) wantedFilter() filter {
+	o := readServerCapabilities(l.Hello().Capabilities).exposed(l.server.Expose)
+	f := filter{prompts: o.promptsChanged, resources: o.resourcesChanged}
 	if o.subscribe {
-		l.owner.mu.Lock()
-		f.uris = slices.Clone(l.owner.watches[l.server.Name])
-		l.owner.mu.Unlock()
+		l.session.mu.Lock()
+		f.uris = slices.Clone(l.session.watches[l.server.Name])
+		l.session.mu.Unlock()
 	}
 	return f
 }
 
 // feed keeps a subscription at a server without sessions, for a client that has one.
-func (l *line) feed() {
-	for wait := listenAgain; ; {
-		ctx, cancel := context.WithCancel(l.owner.Context)
+func (l *link) keepSubscription() {
+	for wait := retryFirst; ; {
+		ctx, cancel := context.WithCancel(l.session.Context)
 		changed, done := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)
 			select {
-			case <-l.wake:
+			case <-l.filterChanged:
 				close(changed)
 				cancel()
 			case <-l.Done():
@@ -150,44 +150,44 @@ func (l *line) feed() {
 			case <-ctx.Done():
 			}
 		}()
-		if f := l.wants(); f.empty() {
-			l.taken()
+		if f := l.wantedFilter(); f.empty() {
+			l.acceptFilter()
 			<-ctx.Done()
 		} else {
 			_, _ = l.Request(ctx, methodListen, f.params(), func(m wire.Message) { // how it ends does not matter: it has
 				if m.Method == noteSubscribed {
-					wait = listenAgain
-					l.taken()
+					wait = retryFirst
+					l.acceptFilter()
 					return
 				}
-				l.note(m)
+				l.relayNotification(m)
 			})
 		}
 		select {
 		case <-changed:
 		case <-l.Done():
 		default:
-			pause(ctx, wait) // or until another filter is wanted
-			wait = min(2*wait, listenAtMost)
+			sleep(ctx, wait) // or until another filter is wanted
+			wait = min(2*wait, retryMax)
 		}
 		cancel()
 		<-done
-		if l.over() || l.owner.Context.Err() != nil {
+		if l.ended() || l.session.Context.Err() != nil {
 			return
 		}
 	}
 }
 
 // taken says that the server has taken the filter.
-func (l *line) taken() {
-	l.hears.mu.Lock()
-	defer l.hears.mu.Unlock()
-	close(l.fed)
-	l.fed = make(chan struct{})
+func (l *link) acceptFilter() {
+	l.linkSubscriptions.mu.Lock()
+	defer l.linkSubscriptions.mu.Unlock()
+	close(l.filterAccepted)
+	l.filterAccepted = make(chan struct{})
 }
 
 // subscribe serves resources/subscribe and unsubscribe of a client with a session, at a server without one.
-func (g *Gateway) subscribe(ctx context.Context, q *request, l *line) Answer {
+func (g *Gateway) subscribe(ctx context.Context, q *request, l *link) Answer {
 	uri, err := wire.Text(wire.Member(q.Params, "uri"))
 	if err != nil || uri == "" {
 		return Answer{Error: invalid(wire.InvalidParams, `"uri" is not a string`)}
@@ -196,15 +196,15 @@ func (g *Gateway) subscribe(ctx context.Context, q *request, l *line) Answer {
 		return Answer{Error: invalid(wire.InvalidParams,
 			fmt.Sprintf("more than %d resources are subscribed to, or their names are too long together", maxSubscribed))}
 	}
-	l.hears.mu.Lock()
-	fed := l.fed
-	l.hears.mu.Unlock()
-	l.feeding.Do(func() { go l.feed() })
+	l.linkSubscriptions.mu.Lock()
+	fed := l.filterAccepted
+	l.linkSubscriptions.mu.Unlock()
+	l.startSubscription.Do(func() { go l.keepSubscription() })
 	select {
-	case l.wake <- struct{}{}:
+	case l.filterChanged <- struct{}{}:
 	default:
 	}
-	ctx, cancel := context.WithTimeout(ctx, helloWait)
+	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
 	select {
 	case <-fed:

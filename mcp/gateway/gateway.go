@@ -76,10 +76,10 @@ type Gateway struct {
 	table     *session.Table
 	endpoints map[string]*endpoint // by server; all servers under the empty name
 	self      []byte               // the member of _meta with the gateway's name
-	pool      pool
-	errands   errands
-	seals     seals
-	connect   func(ctx context.Context, server string, p upstream.Peer) (serverLink, error)
+	pool      linkPool
+	pending   pendingRequests
+	states     stateSealer
+	connect   func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error)
 
 	mu       sync.Mutex
 	sessions map[*session.Session]*clientSession
@@ -115,9 +115,9 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.self = append(append(g.self, `"`+metaServerInfo+`":`...), infoOf(o.Info)...)
 	g.pool.shared.init(context.Background(), maxShared, sharedIdle)
-	g.seals.init()
-	g.errands.room = g.table.Bodies
-	g.connect = func(ctx context.Context, server string, p upstream.Peer) (serverLink, error) {
+	g.states.init()
+	g.pending.bodies = g.table.Bodies
+	g.connect = func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error) {
 		l, err := o.Upstreams.Link(ctx, server, p)
 		if err != nil {
 			return nil, err // not l, which would be an interface that is not nil
@@ -145,7 +145,7 @@ func (g *Gateway) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c
 // were cut off.
 func (g *Gateway) Drain(ctx context.Context) error {
 	err := g.front.Drain(ctx)
-	if cut := g.end(); cut > 0 {
+	if cut := g.endForwarded(); cut > 0 {
 		err = errors.Join(err, fmt.Errorf("%d requests were cut off whose clients were asked something and cannot come back", cut))
 	}
 	return err
@@ -153,8 +153,8 @@ func (g *Gateway) Drain(ctx context.Context) error {
 
 // end ends what stateless clients have under way, and closes their links. It returns how many of it was cut off for which no
 // request waits.
-func (g *Gateway) end() (cut int) {
-	cut = g.errands.close()
+func (g *Gateway) endForwarded() (cut int) {
+	cut = g.pending.close()
 	g.pool.shared.close()
 	return cut
 }

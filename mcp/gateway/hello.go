@@ -19,10 +19,10 @@ const extensionTasks = "io.modelcontextprotocol/tasks"
 
 // helloWait is how long a client of all servers waits at most for those whose capabilities are not known yet. What comes later
 // is in use without having been announced.
-const helloWait = 2 * time.Second
+const connectWait = 2 * time.Second
 
 // abilities are what a client says that it can do for servers.
-type abilities struct {
+type clientCapabilities struct {
 	sampling, samplingContext, samplingTools bool
 	elicitation, form, url                   bool
 	roots, rootsChanged                      bool
@@ -30,10 +30,10 @@ type abilities struct {
 }
 
 // opens reports whether the client can have a person open a URL.
-func (a abilities) opens() bool { return a.elicitation && a.url }
+func (a clientCapabilities) showsURLs() bool { return a.elicitation && a.url }
 
 // readAbilities reads the client's capabilities. What is not known is not kept: nothing of it is passed on.
-func readAbilities(doc jsontext.Value) (a abilities) {
+func readClientCapabilities(doc jsontext.Value) (a clientCapabilities) {
 	wire.Each(doc, func(member wire.Piece) {
 		name, value := member.Name, member.Value
 		if value.Kind() != '{' {
@@ -58,7 +58,7 @@ func readAbilities(doc jsontext.Value) (a abilities) {
 }
 
 // told is what a server hears of the client's capabilities: those that are exposed, in one spelling.
-func (a abilities) told(e Expose) jsontext.Value {
+func (a clientCapabilities) forServer(e Expose) jsontext.Value {
 	var b object
 	if a.sampling && e.Has(ExposeSampling) {
 		var in object
@@ -106,15 +106,15 @@ func (o *object) done() jsontext.Value {
 }
 
 // offers are what a server says that it has beside tools.
-type offers struct {
+type serverCapabilities struct {
 	logging, completions      bool
 	prompts, promptsChanged   bool
-	resources, resourcesMoved bool // resourcesMoved: it says when its list of resources changes
+	resources, resourcesChanged bool // resourcesMoved: it says when its list of resources changes
 	subscribe                 bool
 }
 
 // readOffers reads a server's capabilities.
-func readOffers(doc jsontext.Value) (o offers) {
+func readServerCapabilities(doc jsontext.Value) (o serverCapabilities) {
 	wire.Each(doc, func(p wire.Piece) { // what cannot be read offers nothing
 		if p.Value[0] != '{' {
 			return
@@ -131,32 +131,32 @@ func readOffers(doc jsontext.Value) (o offers) {
 		case "prompts":
 			o.prompts, o.promptsChanged = true, yes("listChanged")
 		case "resources":
-			o.resources, o.resourcesMoved, o.subscribe = true, yes("listChanged"), yes("subscribe")
+			o.resources, o.resourcesChanged, o.subscribe = true, yes("listChanged"), yes("subscribe")
 		}
 	})
 	return o
 }
 
 // exposed is what of it agents may use.
-func (o offers) exposed(e Expose) offers {
+func (o serverCapabilities) exposed(e Expose) serverCapabilities {
 	prompts, resources := e.Has(ExposePrompts), e.Has(ExposeResources)
-	return offers{
+	return serverCapabilities{
 		logging: o.logging && e.Has(ExposeLogging), completions: o.completions && e.Has(ExposeCompletion),
 		prompts: o.prompts && prompts, promptsChanged: o.promptsChanged && prompts,
-		resources: o.resources && resources, resourcesMoved: o.resourcesMoved && resources, subscribe: o.subscribe && resources,
+		resources: o.resources && resources, resourcesChanged: o.resourcesChanged && resources, subscribe: o.subscribe && resources,
 	}
 }
 
-func (o offers) or(p offers) offers {
-	return offers{
+func (o serverCapabilities) or(p serverCapabilities) serverCapabilities {
+	return serverCapabilities{
 		logging: o.logging || p.logging, completions: o.completions || p.completions,
 		prompts: o.prompts || p.prompts, promptsChanged: o.promptsChanged || p.promptsChanged,
-		resources: o.resources || p.resources, resourcesMoved: o.resourcesMoved || p.resourcesMoved, subscribe: o.subscribe || p.subscribe,
+		resources: o.resources || p.resources, resourcesChanged: o.resourcesChanged || p.resourcesChanged, subscribe: o.subscribe || p.subscribe,
 	}
 }
 
 // capabilities is what a client is told.
-func (o offers) capabilities(tools, tasks bool) jsontext.Value {
+func (o serverCapabilities) capabilities(tools, tasks bool) jsontext.Value {
 	var b object
 	if o.completions {
 		b.add("completions", []byte(`{}`))
@@ -174,7 +174,7 @@ func (o offers) capabilities(tools, tasks bool) jsontext.Value {
 	}
 	if o.resources {
 		var in object
-		in.addIf(o.resourcesMoved, "listChanged", `true`)
+		in.addIf(o.resourcesChanged, "listChanged", `true`)
 		in.addIf(o.subscribe, "subscribe", `true`)
 		b.add("resources", in.done())
 	}
@@ -186,29 +186,29 @@ func (o offers) capabilities(tools, tasks bool) jsontext.Value {
 
 // offered is what the endpoint's servers offer and the operator exposes. One that cannot be reached offers nothing. For one
 // server that is asked now; of many, what is known already is taken, and the rest waited for a moment.
-func (g *Gateway) offered(ctx context.Context, q *request) (all offers) {
-	if s := q.at.server; s != nil {
+func (g *Gateway) offeredCapabilities(ctx context.Context, q *request) (all serverCapabilities) {
+	if s := q.endpoint.server; s != nil {
 		if l, err := g.linkTo(ctx, q, s); err == nil {
-			all = readOffers(l.Hello().Capabilities).exposed(s.Expose)
+			all = readServerCapabilities(l.Hello().Capabilities).exposed(s.Expose)
 			l.release()
 		}
 		return all
 	}
-	ctx, cancel := context.WithTimeout(ctx, helloWait)
+	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
-	found := make([]offers, len(q.at.servers))
+	found := make([]serverCapabilities, len(q.endpoint.servers))
 	var wg sync.WaitGroup
-	for i, s := range q.at.servers {
+	for i, s := range q.endpoint.servers {
 		if s.Expose&^(ExposeTools|ExposeProgress|ExposeCancellation) == 0 {
 			continue // nothing of it is announced
 		}
-		if o, ok := g.pool.hello(s.Name); ok {
+		if o, ok := g.pool.capabilitiesOf(s.Name); ok {
 			found[i] = o.exposed(s.Expose)
 			continue
 		}
 		wg.Go(func() {
 			if l, err := g.linkTo(ctx, q, s); err == nil {
-				found[i] = readOffers(l.Hello().Capabilities).exposed(s.Expose)
+				found[i] = readServerCapabilities(l.Hello().Capabilities).exposed(s.Expose)
 				l.release()
 			}
 		})
@@ -226,14 +226,14 @@ func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
 		return q.refuse(wire.InvalidRequest, "the session has begun already")
 	}
 	var wanted string
-	var can abilities
+	var can clientCapabilities
 	wire.Each(q.Params, func(member wire.Piece) {
 		name, value := member.Name, member.Value
 		switch name {
 		case "protocolVersion":
 			wanted, _ = wire.Text(value)
 		case "capabilities":
-			can = readAbilities(value)
+			can = readClientCapabilities(value)
 		}
 	})
 	if wanted == "" {
@@ -253,15 +253,15 @@ func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
 	b.add("protocolVersion", wire.Quote(revision))
 	b.add("capabilities", g.capabilities(ctx, q))
 	b.add("serverInfo", infoOf(g.options.Info))
-	return q.splice(b.done())
+	return q.rawResult(b.done())
 }
 
 // codeBusy is the error code for what is not taken because too much is under way.
 const codeBusy = -32000
 
 func (g *Gateway) capabilities(ctx context.Context, q *request) jsontext.Value {
-	tools := len(q.at.exposing(ExposeTools)) > 0
-	return g.offered(ctx, q).capabilities(tools, tools && g.options.Tasks)
+	tools := len(q.endpoint.exposing(ExposeTools)) > 0
+	return g.offeredCapabilities(ctx, q).capabilities(tools, tools && g.options.Tasks)
 }
 
 // discover answers server/discover.
@@ -288,9 +288,9 @@ func infoOf(info upstream.Info) jsontext.Value {
 }
 
 // An about is what a request of the stateless revisions says of its client.
-type about struct {
-	can   abilities
-	level severity // of the log that is wanted; zero: none
+type declaredMeta struct {
+	capabilities   clientCapabilities
+	logLevel severity // of the log that is wanted; zero: none
 }
 
 // readMeta reads the _meta of a stateless request.
@@ -304,19 +304,19 @@ func (q *request) readMeta() {
 			name, value := member.Name, member.Value
 			switch name {
 			case metaCapabilities:
-				q.about.can = readAbilities(value)
+				q.declared.capabilities = readClientCapabilities(value)
 			case metaLogLevel:
 				word, _ := wire.Text(value)
-				q.about.level = severityOf(word)
+				q.declared.logLevel = severityOf(word)
 			}
 		})
 	})
 }
 
 // can are the abilities of the request's client: those of its session, or of the request itself.
-func (q *request) can() abilities {
+func (q *request) capabilities() clientCapabilities {
 	if q.session != nil {
-		return q.session.can
+		return q.session.capabilities
 	}
-	return q.about.can
+	return q.declared.capabilities
 }

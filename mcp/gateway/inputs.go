@@ -22,7 +22,7 @@ const (
 
 // mayReceive says why a result of a server does not go to the client; an empty code if it does. What asks for input goes to who
 // can give it, if the operator exposes both that servers ask and what they ask for.
-func (q *request) mayReceive(server *Server, f *finding) (code, why string) {
+func (q *request) mayReceive(server *Server, f *resultInfo) (code, why string) {
 	if f.kind != "complete" && f.kind != "input_required" {
 		return CodeResultRefused, "it answered with a kind of result that nobody asked for"
 	}
@@ -32,16 +32,16 @@ func (q *request) mayReceive(server *Server, f *finding) (code, why string) {
 	case !server.Expose.Has(ExposeInputRequired):
 		return CodeInputRefused, "it asks for input, and the operator does not expose input_required"
 	}
-	can := q.can()
+	can := q.capabilities()
 	for _, requests := range f.requests {
 		readable := wire.Each(requests, func(p wire.Piece) {
-			method, params := asksFor(p.Value)
+			method, params := readQuestion(p.Value)
 			row := methodOf(fromServer, method)
-			if row == nil || row.note || row.by != byRelay || !server.Expose.Has(row.needs) {
+			if row == nil || row.notification || row.by != byRelay || !server.Expose.Has(row.needs) {
 				code, why = CodeInputRefused, "it asks for input of a kind that the operator does not expose"
 				return
 			}
-			if no := can.refuses(method, params); no != "" {
+			if no := can.cannotAnswer(method, params); no != "" {
 				code, why = CodeInputRefused, "it asks for input: "+no
 			}
 		})
@@ -49,14 +49,14 @@ func (q *request) mayReceive(server *Server, f *finding) (code, why string) {
 			return CodeInputRefused, "it asks for input in a way that cannot be read"
 		}
 	}
-	if code == "" && f.unclear {
+	if code == "" && f.ambiguous {
 		return CodeInputRefused, "it asks for input in a way that can be read as something else"
 	}
 	return code, why
 }
 
 // asksFor is what a question in a result is: a request.
-func asksFor(question []byte) (method string, params jsontext.Value) {
+func readQuestion(question []byte) (method string, params jsontext.Value) {
 	wire.Each(question, func(p wire.Piece) { // what cannot be read asks for nothing that there is
 		switch p.Name {
 		case "method":
@@ -104,7 +104,7 @@ func (q *request) failBack(server *Server, failed jsontext.Value) []byte {
 		code, err := strconv.ParseFloat(string(p.Value), 64)
 		shows = shows || p.Name == "code" && err == nil && code == showsURL
 	})
-	if can := q.can(); !shows || server.Expose.Has(ExposeElicitation) && can.opens() {
+	if can := q.capabilities(); !shows || server.Expose.Has(ExposeElicitation) && can.showsURLs() {
 		return q.fail(StripOwn(failed))
 	}
 	return q.fail(inputRefused(server, CodeInputRefused,
@@ -112,17 +112,17 @@ func (q *request) failBack(server *Server, failed jsontext.Value) []byte {
 }
 
 // refuses says why the client cannot be asked; empty if it can.
-func (a abilities) refuses(method string, params jsontext.Value) string {
+func (a clientCapabilities) cannotAnswer(method string, params jsontext.Value) string {
 	switch method {
 	case "sampling/createMessage":
 		if !a.sampling {
 			return "the client does not declare sampling"
 		}
-		if !a.samplingTools && has(params, "tools") {
+		if !a.samplingTools && hasMember(params, "tools") {
 			return "the client does not declare sampling with tools"
 		}
 	case "elicitation/create":
-		mode := text(params, "mode")
+		mode := textMember(params, "mode")
 		switch {
 		case !a.elicitation:
 			return "the client does not declare elicitation"
@@ -130,7 +130,7 @@ func (a abilities) refuses(method string, params jsontext.Value) string {
 			return "the client does not declare elicitation of mode url"
 		case mode != "url" && a.url && !a.form:
 			return "the client does not declare elicitation of mode form"
-		case refers(params):
+		case hasReference(params):
 			return "its schema refers to other schemas, and clients that follow it may not come back"
 		}
 	case "roots/list":
@@ -142,14 +142,14 @@ func (a abilities) refuses(method string, params jsontext.Value) string {
 }
 
 // has reports whether an object of a server has a member that is not null.
-func has(doc []byte, member string) (found bool) {
+func hasMember(doc []byte, member string) (found bool) {
 	wire.Each(doc, func(p wire.Piece) { found = found || p.Name == member && string(p.Value) != "null" }) // what cannot be read has none
 	return found
 }
 
 // refers reports whether there is a reference of JSON Schema anywhere in an elicitation. The protocol has none there: its schemas
 // are flat. Names are compared as they are decoded.
-func refers(params jsontext.Value) bool {
+func hasReference(params jsontext.Value) bool {
 	if len(params) == 0 {
 		return false
 	}
@@ -169,15 +169,15 @@ func refers(params jsontext.Value) bool {
 }
 
 // input looks at what a client sends in answer to a server that asked for input, and returns the state as that server knows it.
-func (g *Gateway) input(q *request, server *Server, what string, p callParams) (state, failed jsontext.Value) {
+func (g *Gateway) checkInput(q *request, server *Server, what string, p callParams) (state, failed jsontext.Value) {
 	switch {
 	case p.responses == nil && p.state == nil:
 		return nil, nil
 	case !server.Expose.Has(ExposeInputRequired) && p.state != nil:
-		return nil, invalid(wire.InvalidParams, notYours+", and the operator does not expose input_required of server "+server.Name)
+		return nil, invalid(wire.InvalidParams, errForeignState+", and the operator does not expose input_required of server "+server.Name)
 	case !server.Expose.Has(ExposeInputRequired):
 		return nil, invalid(wire.InvalidParams, "the operator does not expose input_required of server "+server.Name)
-	case !q.modern():
+	case !q.stateless():
 		return nil, invalid(wire.InvalidParams, "revision "+q.Protocol+" has no inputResponses and no requestState")
 	case p.state == nil:
 		return nil, nil
@@ -186,15 +186,15 @@ func (g *Gateway) input(q *request, server *Server, what string, p callParams) (
 	if err != nil {
 		return nil, invalid(wire.InvalidParams, `"requestState" is not a string`)
 	}
-	native, ok := g.seals.open(ofServer, text, q.From, server.Name, what)
+	native, ok := g.states.open(stateServer, text, q.From, server.Name, what)
 	if !ok {
-		return nil, invalid(wire.InvalidParams, notYours)
+		return nil, invalid(wire.InvalidParams, errForeignState)
 	}
 	return wire.Quote(native), nil
 }
 
 // brings is the state of a kind that a stateless client brings back, as it was before it was sealed, if the client was given it for this.
-func (q *request) brings(whose string, server *Server, what string, p callParams) (native string, ok bool) {
+func (q *request) ownState(whose string, server *Server, what string, p callParams) (native string, ok bool) {
 	if q.session != nil || p.state == nil {
 		return "", false
 	}
@@ -202,15 +202,15 @@ func (q *request) brings(whose string, server *Server, what string, p callParams
 	if err != nil {
 		return "", false
 	}
-	return q.gateway.seals.open(whose, text, q.From, server.Name, what)
+	return q.gateway.states.open(whose, text, q.From, server.Name, what)
 }
 
-const notYours = "the requestState is not one that you were given for this, or the gateway has begun anew since; ask again without it"
+const errForeignState = "the requestState is not one that you were given for this, or the gateway has begun anew since; ask again without it"
 
 // unsealed is [Gateway.input] for the params of a request that is passed on.
-func (g *Gateway) unsealed(q *request, server *Server, what string, params jsontext.Value) (_, failed jsontext.Value) {
-	p := callParams{responses: present(wire.Member(params, "inputResponses")), state: present(wire.Member(params, "requestState"))}
-	state, failed := g.input(q, server, what, p)
+func (g *Gateway) openState(q *request, server *Server, what string, params jsontext.Value) (_, failed jsontext.Value) {
+	p := callParams{responses: nonNull(wire.Member(params, "inputResponses")), state: nonNull(wire.Member(params, "requestState"))}
+	state, failed := g.checkInput(q, server, what, p)
 	if failed != nil || state == nil {
 		return params, failed
 	}
@@ -222,13 +222,13 @@ func (g *Gateway) unsealed(q *request, server *Server, what string, params jsont
 }
 
 // sealed are the edits that bind the state of a result to the client that gets it.
-func (g *Gateway) sealed(q *request, server *Server, what string, f *finding) (edits []edit) {
+func (g *Gateway) sealState(q *request, server *Server, what string, f *resultInfo) (edits []edit) {
 	if !f.asks() {
 		return nil
 	}
 	for _, p := range f.state {
 		if native, err := wire.Text(p.Value); err == nil {
-			edits = append(edits, edit{p.At, len(p.Value), wire.Quote(g.seals.seal(ofServer, native, q.From, server.Name, what))})
+			edits = append(edits, edit{p.At, len(p.Value), wire.Quote(g.states.seal(stateServer, native, q.From, server.Name, what))})
 		}
 	}
 	return edits
@@ -236,21 +236,21 @@ func (g *Gateway) sealed(q *request, server *Server, what string, f *finding) (e
 
 // seals bind what a server wants back to the client that it was given to, so that nobody can go on with the request of another.
 // The key lives as long as the process: what was asked before it began has to be asked again.
-type seals struct{ key [32]byte }
+type stateSealer struct{ key [32]byte }
 
-func (s *seals) init() { rand.Read(s.key[:]) }
+func (s *stateSealer) init() { rand.Read(s.key[:]) }
 
 // sealBytes is the length of a seal: what of the code is kept.
 const sealBytes = 16
 
 // Whose a sealed state is.
 const (
-	ofServer = "server" // the upstream server's own
-	ofErrand = "errand" // that of a request which goes on meanwhile; see errand
-	ofShown  = "shown"  // that of a call which waits for people; see calling.shows
+	stateServer = "server" // the upstream server's own
+	statePending = "errand" // that of a request which goes on meanwhile; see errand
+	stateURL  = "shown"  // that of a call which waits for people; see calling.shows
 )
 
-func (s *seals) code(whose, native string, who Identity, server, what string) string {
+func (s *stateSealer) mac(whose, native string, who Identity, server, what string) string {
 	mac := hmac.New(sha256.New, s.key[:])
 	for _, part := range []string{whose, who.Name, who.Token, server, what} {
 		var size [8]byte
@@ -265,12 +265,12 @@ func (s *seals) code(whose, native string, who Identity, server, what string) st
 }
 
 // seal is the state as the client gets it.
-func (s *seals) seal(whose, native string, who Identity, server, what string) string {
-	return s.code(whose, native, who, server, what) + "." + native
+func (s *stateSealer) seal(whose, native string, who Identity, server, what string) string {
+	return s.mac(whose, native, who, server, what) + "." + native
 }
 
 // open is the state as it was sealed, if this client got it for this.
-func (s *seals) open(whose, sealed string, who Identity, server, what string) (native string, ok bool) {
+func (s *stateSealer) open(whose, sealed string, who Identity, server, what string) (native string, ok bool) {
 	code, native, ok := strings.Cut(sealed, ".")
-	return native, ok && hmac.Equal([]byte(code), []byte(s.code(whose, native, who, server, what)))
+	return native, ok && hmac.Equal([]byte(code), []byte(s.mac(whose, native, who, server, what)))
 }

@@ -22,7 +22,7 @@ const (
 )
 
 // A serverLink is what is used of a [upstream.Link].
-type serverLink interface {
+type upstreamSession interface {
 	Hello() upstream.Hello
 	Modern() bool
 	Done() <-chan struct{}
@@ -35,16 +35,16 @@ type serverLink interface {
 }
 
 // A pool is what all clients have in common.
-type pool struct {
-	shared lines
+type linkPool struct {
+	shared linkTable
 
 	mu     sync.Mutex
-	hellos map[string]greeting
+	greetings map[string]greeting
 	down   map[string]bool // the servers that could not be reached when that was last tried
 }
 
 // lost notes that a server cannot be reached, and reports whether that is news.
-func (p *pool) lost(server string) bool {
+func (p *linkPool) setDown(server string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.down == nil {
@@ -57,59 +57,59 @@ func (p *pool) lost(server string) bool {
 
 // A greeting is what a server last said of itself.
 type greeting struct {
-	offers offers
-	modern bool
+	capabilities serverCapabilities
+	stateless bool
 }
 
 // hello is what a server offered when it was last connected to.
-func (p *pool) hello(server string) (offers, bool) {
+func (p *linkPool) capabilitiesOf(server string) (serverCapabilities, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g, ok := p.hellos[server]
-	return g.offers, ok
+	g, ok := p.greetings[server]
+	return g.capabilities, ok
 }
 
 // legacy reports whether the server is known to speak a revision with sessions.
-func (p *pool) legacy(server string) bool {
+func (p *linkPool) knownStateful(server string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	g, ok := p.hellos[server]
-	return ok && !g.modern
+	g, ok := p.greetings[server]
+	return ok && !g.stateless
 }
 
-func (p *pool) greeted(server string, l serverLink) {
+func (p *linkPool) setGreeting(server string, l upstreamSession) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.hellos == nil {
-		p.hellos = make(map[string]greeting)
+	if p.greetings == nil {
+		p.greetings = make(map[string]greeting)
 	}
 	delete(p.down, server)
-	p.hellos[server] = greeting{readOffers(l.Hello().Capabilities), l.Modern()}
+	p.greetings[server] = greeting{readServerCapabilities(l.Hello().Capabilities), l.Modern()}
 }
 
 // A line is one link and what the gateway keeps of it. Whoever gets one from linkTo gives it back with release.
-type line struct {
-	serverLink // nil until made is closed, and after that if it could not be made
-	made       chan struct{}
+type link struct {
+	upstreamSession // nil until made is closed, and after that if it could not be made
+	connected       chan struct{}
 
 	gateway *Gateway
 	server  *Server
-	owner   *clientSession // nil: shared by the stateless clients of one identity
-	slot    *slot
+	session   *clientSession // nil: shared by the stateless clients of one identity
+	slot    *linkSlot
 
-	tools catalogs
-	hears
-	guest atomic.Pointer[errand] // which has the line for itself; nil: none
+	tools catalogCache
+	linkSubscriptions
+	pending atomic.Pointer[pendingRequest] // which has the line for itself; nil: none
 }
 
 // native is the link for those who call on it themselves; nil in tests that have no real one.
-func (l *line) native() *upstream.Link {
-	link, _ := l.serverLink.(*upstream.Link)
+func (l *link) upstreamLink() *upstream.Link {
+	link, _ := l.upstreamSession.(*upstream.Link)
 	return link
 }
 
 // over reports whether the link has ended.
-func (l *line) over() bool {
+func (l *link) ended() bool {
 	select {
 	case <-l.Done():
 		return true
@@ -118,22 +118,22 @@ func (l *line) over() bool {
 	}
 }
 
-func (l *line) release() { l.slot.table.release(l.slot) }
+func (l *link) release() { l.slot.table.release(l.slot) }
 
 // A lineKey says for whom a link speaks, to whom, and as what.
-type lineKey struct {
+type linkKey struct {
 	who    Identity
 	server string
-	told   string // the client capabilities that the server was told of
-	lane   int    // of those that one request at a time has for itself, from 1; zero: shared
+	capabilities   string // the client capabilities that the server was told of
+	dedicated   int    // of those that one request at a time has for itself, from 1; zero: shared
 }
 
 // A slot is a place for a link in a table.
-type slot struct {
-	table *lines
-	key   lineKey
+type linkSlot struct {
+	table *linkTable
+	key   linkKey
 	ready chan struct{} // closed when line or err is set
-	line  *line
+	line  *link
 	err   error
 	since time.Time // when it failed, or was last used
 	uses  int
@@ -141,7 +141,7 @@ type slot struct {
 }
 
 // settled reports whether the attempt to connect is over.
-func (s *slot) settled() bool {
+func (s *linkSlot) settled() bool {
 	select {
 	case <-s.ready:
 		return true
@@ -151,20 +151,20 @@ func (s *slot) settled() bool {
 }
 
 // lines is a table of links: each is made when it is first needed, once, and again when it is needed after it has ended.
-type lines struct {
+type linkTable struct {
 	ctx    context.Context // its end ends the attempts to connect
 	cancel context.CancelFunc
 	max    int           // links at once
 	idle   time.Duration // after which a link that nobody uses is closed; zero: it stays until the table is closed
 
 	mu     sync.Mutex
-	slots  map[lineKey]*slot
+	slots  map[linkKey]*linkSlot
 	closed bool
 }
 
-func (t *lines) init(ctx context.Context, most int, idle time.Duration) {
+func (t *linkTable) init(ctx context.Context, most int, idle time.Duration) {
 	t.ctx, t.cancel = context.WithCancel(ctx)
-	t.max, t.idle, t.slots = most, idle, make(map[lineKey]*slot)
+	t.max, t.idle, t.slots = most, idle, make(map[linkKey]*linkSlot)
 }
 
 var errLinksClosed = &upstream.LinkError{Code: upstream.CodeClosed, Reason: "the session has ended"}
@@ -174,7 +174,7 @@ var errTooManyLinks = errors.New("too many links are in use")
 
 // get returns the line of a key, and connects if there is none that works. Several who ask at once wait for one attempt, which
 // goes on when one of them gives up.
-func (t *lines) get(ctx context.Context, key lineKey, connect func(context.Context) (*line, error)) (*line, error) {
+func (t *linkTable) get(ctx context.Context, key linkKey, connect func(context.Context) (*link, error)) (*link, error) {
 	s, err := t.take(key, connect)
 	if err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (t *lines) get(ctx context.Context, key lineKey, connect func(context.Conte
 }
 
 // wait returns the line of a slot that was taken, once it is there.
-func (t *lines) wait(ctx context.Context, s *slot) (*line, error) {
+func (t *linkTable) wait(ctx context.Context, s *linkSlot) (*link, error) {
 	select {
 	case <-s.ready:
 	case <-ctx.Done():
@@ -198,19 +198,19 @@ func (t *lines) wait(ctx context.Context, s *slot) (*line, error) {
 }
 
 // take returns the slot of a key, with one use more.
-func (t *lines) take(key lineKey, connect func(context.Context) (*line, error)) (*slot, error) {
+func (t *linkTable) take(key linkKey, connect func(context.Context) (*link, error)) (*linkSlot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.taken(key, connect)
+	return t.takeLocked(key, connect)
 }
 
 // taken is take for one who holds the lock.
-func (t *lines) taken(key lineKey, connect func(context.Context) (*line, error)) (*slot, error) {
+func (t *linkTable) takeLocked(key linkKey, connect func(context.Context) (*link, error)) (*linkSlot, error) {
 	if t.closed {
 		return nil, errLinksClosed
 	}
 	s := t.slots[key]
-	if s != nil && s.settled() && (s.err != nil && time.Since(s.since) >= downFor || s.err == nil && s.line.over()) {
+	if s != nil && s.settled() && (s.err != nil && time.Since(s.since) >= downFor || s.err == nil && s.line.ended()) {
 		t.drop(s)
 		s = nil
 	}
@@ -218,20 +218,20 @@ func (t *lines) taken(key lineKey, connect func(context.Context) (*line, error))
 		if len(t.slots) >= t.max && !t.evict() {
 			return nil, errTooManyLinks
 		}
-		s = &slot{table: t, key: key, ready: make(chan struct{})}
+		s = &linkSlot{table: t, key: key, ready: make(chan struct{})}
 		t.slots[key] = s
-		go t.make(s, connect)
+		go t.connect(s, connect)
 	}
 	s.use()
 	return s, nil
 }
 
 // have is get for a line that is there and works; nil: there is none.
-func (t *lines) have(key lineKey) *line {
+func (t *linkTable) existing(key linkKey) *link {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.slots[key]
-	if t.closed || s == nil || !s.settled() || s.err != nil || s.line.over() {
+	if t.closed || s == nil || !s.settled() || s.err != nil || s.line.ended() {
 		return nil
 	}
 	s.use()
@@ -239,14 +239,14 @@ func (t *lines) have(key lineKey) *line {
 }
 
 // use notes one use more. The table's lock is held.
-func (s *slot) use() {
+func (s *linkSlot) use() {
 	if s.uses++; s.timer != nil {
 		s.timer.Stop()
 	}
 }
 
 // make fills a slot.
-func (t *lines) make(s *slot, connect func(context.Context) (*line, error)) {
+func (t *linkTable) connect(s *linkSlot, connect func(context.Context) (*link, error)) {
 	l, err := connect(t.ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -262,7 +262,7 @@ func (t *lines) make(s *slot, connect func(context.Context) (*line, error)) {
 }
 
 // release takes a use back.
-func (t *lines) release(s *slot) {
+func (t *linkTable) release(s *linkSlot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s.uses--; s.uses > 0 || t.idle == 0 {
@@ -279,7 +279,7 @@ func (t *lines) release(s *slot) {
 }
 
 // expire closes a link that nobody has used for long.
-func (t *lines) expire(s *slot) {
+func (t *linkTable) expire(s *linkSlot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s.uses == 0 {
@@ -288,7 +288,7 @@ func (t *lines) expire(s *slot) {
 }
 
 // drop takes a slot out of the table and ends its link. The lock is held.
-func (t *lines) drop(s *slot) {
+func (t *linkTable) drop(s *linkSlot) {
 	if t.slots[s.key] == s {
 		delete(t.slots, s.key)
 	}
@@ -296,16 +296,16 @@ func (t *lines) drop(s *slot) {
 		s.timer.Stop()
 	}
 	if s.settled() && s.err == nil {
-		if s.line.owner != nil {
-			s.line.owner.forget(s.line)
+		if s.line.session != nil {
+			s.line.session.forgetRequestsOf(s.line)
 		}
 		go s.line.Close()
 	}
 }
 
 // evict makes room: the link goes that nobody has used for longest. It reports whether there is room.
-func (t *lines) evict() bool {
-	var oldest *slot
+func (t *linkTable) evict() bool {
+	var oldest *linkSlot
 	for _, s := range t.slots { // in any order: the oldest is wanted
 		if s.uses == 0 && s.settled() && (oldest == nil || s.since.Before(oldest.since)) {
 			oldest = s
@@ -319,12 +319,12 @@ func (t *lines) evict() bool {
 }
 
 // open are the lines that work now, in the order of the servers.
-func (t *lines) open(servers []*Server) (out []*line) {
+func (t *linkTable) working(servers []*Server) (out []*link) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, server := range servers {
 		for _, s := range t.slots { // in any order: a session has one line for each server
-			if s.key.server == server.Name && s.settled() && s.err == nil && !s.line.over() {
+			if s.key.server == server.Name && s.settled() && s.err == nil && !s.line.ended() {
 				out = append(out, s.line)
 			}
 		}
@@ -333,7 +333,7 @@ func (t *lines) open(servers []*Server) (out []*line) {
 }
 
 // close ends all links. There are none afterwards.
-func (t *lines) close() {
+func (t *linkTable) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
@@ -345,51 +345,51 @@ func (t *lines) close() {
 
 // linkTo returns the line that the request's client has to a server: its session's, one that it shares with requests of the
 // same identity and capabilities, or, where the server may ask by itself, one that no other request has meanwhile.
-func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*line, error) {
+func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*link, error) {
 	if s := q.session; s != nil {
-		key := lineKey{server: server.Name}
-		if l := s.lines.have(key); l != nil {
+		key := linkKey{server: server.Name}
+		if l := s.links.existing(key); l != nil {
 			return l, nil
 		}
-		return s.lines.get(ctx, key, func(ctx context.Context) (*line, error) {
-			return g.join(ctx, s.Client, s, server, s.Protocol, s.can.told(server.Expose))
+		return s.links.get(ctx, key, func(ctx context.Context) (*link, error) {
+			return g.connectLink(ctx, s.Client, s, server, s.Protocol, s.capabilities.forServer(server.Expose))
 		})
 	}
-	told := q.can().told(server.Expose)
-	if !g.pool.legacy(server.Name) || len(told) == len(`{}`) {
-		l, err := g.share(ctx, q, server, told)
+	told := q.capabilities().forServer(server.Expose)
+	if !g.pool.knownStateful(server.Name) || len(told) == len(`{}`) {
+		l, err := g.sharedLink(ctx, q, server, told)
 		if err != nil || l.Modern() || len(told) == len(`{}`) {
 			return l, err
 		}
 		l.release() // it was not known
 		g.pool.shared.expire(l.slot)
 	}
-	return g.alone(ctx, q, server)
+	return g.dedicatedLink(ctx, q, server)
 }
 
 // share returns a line for stateless clients.
-func (g *Gateway) share(ctx context.Context, q *request, server *Server, told jsontext.Value) (*line, error) {
-	key := lineKey{who: q.From, server: server.Name, told: string(told)}
-	return g.pool.shared.get(ctx, key, func(ctx context.Context) (*line, error) {
-		return g.join(ctx, q.From, nil, server, session.Stateless, told)
+func (g *Gateway) sharedLink(ctx context.Context, q *request, server *Server, told jsontext.Value) (*link, error) {
+	key := linkKey{who: q.From, server: server.Name, capabilities: string(told)}
+	return g.pool.shared.get(ctx, key, func(ctx context.Context) (*link, error) {
+		return g.connectLink(ctx, q.From, nil, server, session.Stateless, told)
 	})
 }
 
 // join makes a link.
-func (g *Gateway) join(ctx context.Context, who Identity, owner *clientSession, server *Server, protocol string, told jsontext.Value) (*line, error) {
-	l := &line{made: make(chan struct{}), gateway: g, server: server, owner: owner}
-	defer close(l.made)
+func (g *Gateway) connectLink(ctx context.Context, who Identity, owner *clientSession, server *Server, protocol string, told jsontext.Value) (*link, error) {
+	l := &link{connected: make(chan struct{}), gateway: g, server: server, session: owner}
+	defer close(l.connected)
 	up, err := g.connect(ctx, server.Name, upstream.Peer{
-		Owner: who.Name, Protocol: protocol, Capabilities: told, Tell: l.heard, Rounds: server.Expose.Has(ExposeInputRequired),
+		Owner: who.Name, Protocol: protocol, Capabilities: told, Tell: l.receive, Rounds: server.Expose.Has(ExposeInputRequired),
 	})
 	if err != nil {
-		if g.pool.lost(server.Name) {
+		if g.pool.setDown(server.Name) {
 			g.options.Log.Warn("a server cannot be reached", "server", server.Name, "error", err.Error())
 		}
 		return nil, err
 	}
-	g.pool.greeted(server.Name, up)
-	l.serverLink = up
-	l.follow()
+	g.pool.setGreeting(server.Name, up)
+	l.upstreamSession = up
+	l.restoreState()
 	return l, nil
 }

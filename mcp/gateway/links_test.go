@@ -110,7 +110,7 @@ func TestLinksThatEndAreMadeAnew(t *testing.T) {
 	}
 	var told []string
 	for _, m := range c.waiting() {
-		told = append(told, text([]byte(m), "method"))
+		told = append(told, textMember([]byte(m), "method"))
 	}
 	if want := []string{noteTools, notePrompts, noteResources}; !slices.Equal(told, want) {
 		t.Errorf("the client was told %q", told)
@@ -122,7 +122,7 @@ func TestAServerThatIsDownIsNotTriedAllTheTime(t *testing.T) {
 		tried := 0
 		r := newRig(t, "docs", nil)
 		join := r.connect
-		r.connect = func(ctx context.Context, server string, p upstream.Peer) (serverLink, error) {
+		r.connect = func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error) {
 			tried++
 			return join(ctx, server, p)
 		}
@@ -140,7 +140,7 @@ func TestAServerThatIsDownIsNotTriedAllTheTime(t *testing.T) {
 		if got := c.use(); !strings.Contains(got, "echo") || tried != 2 {
 			t.Errorf("tried %d times: %s", tried, got)
 		}
-		r.end()
+		r.endForwarded()
 	})
 }
 
@@ -149,7 +149,7 @@ func TestConnectingIsSharedAndOutlivesWhoGivesUp(t *testing.T) {
 	join := r.connect
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	tried := 0
-	r.connect = func(ctx context.Context, server string, p upstream.Peer) (serverLink, error) {
+	r.connect = func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error) {
 		tried++
 		close(begun)
 		<-goOn
@@ -191,7 +191,7 @@ func TestSharedLinksAreBoundedAndEnd(t *testing.T) {
 			c.from = Identity{Name: fmt.Sprint(i)}
 			return c
 		}
-		held := make([]*line, maxShared)
+		held := make([]*link, maxShared)
 		for i := range maxShared {
 			l, err := r.linkTo(t.Context(), of(i).readRequest(), &r.options.Servers[0])
 			if err != nil {
@@ -215,7 +215,7 @@ func TestSharedLinksAreBoundedAndEnd(t *testing.T) {
 		if !isClosed(docs.links[6].done) || isClosed(docs.links[7].done) {
 			t.Error("an idle link lives, or one in use does not")
 		}
-		r.end()
+		r.endForwarded()
 		synctest.Wait()
 		for i, l := range docs.links {
 			if !isClosed(l.done) {
@@ -240,8 +240,8 @@ func TestSessionsTakeTheirLinksAlong(t *testing.T) {
 	within(t, "the end of the other", mail.done)
 	c.session.mu.Lock()
 	defer c.session.mu.Unlock()
-	if len(c.session.asks) != 0 {
-		t.Errorf("%d requests wait for a session that has ended", len(c.session.asks))
+	if len(c.session.clientRequests) != 0 {
+		t.Errorf("%d requests wait for a session that has ended", len(c.session.clientRequests))
 	}
 }
 
@@ -252,7 +252,7 @@ func TestConnectingWhileTheSessionEnds(t *testing.T) {
 	docs.link().Close()
 	join := r.connect
 	begun, goOn := make(chan struct{}), make(chan struct{})
-	r.connect = func(ctx context.Context, server string, p upstream.Peer) (serverLink, error) {
+	r.connect = func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error) {
 		close(begun)
 		<-goOn
 		return join(ctx, server, p)
@@ -260,7 +260,7 @@ func TestConnectingWhileTheSessionEnds(t *testing.T) {
 	over := make(chan string, 1)
 	go func() { over <- c.use() }()
 	within(t, "the attempt", begun)
-	c.session.finish()
+	c.session.closeLinks()
 	close(goOn)
 	within(t, "the answer", over)
 	within(t, "the end of the link that came too late", docs.link().done)
@@ -278,7 +278,7 @@ func TestServersThatAskByThemselvesAreNotShared(t *testing.T) {
 		t.Fatalf("%d links, the last with %s", len(docs.links), docs.link().peer.Capabilities)
 	}
 	within(t, "the end of the first", docs.links[0].done)
-	take := func() *line {
+	take := func() *link {
 		q := c.readRequest()
 		l, err := r.linkTo(t.Context(), q, server)
 		if err != nil {
@@ -286,20 +286,20 @@ func TestServersThatAskByThemselvesAreNotShared(t *testing.T) {
 		}
 		return l
 	}
-	seen := make(map[*line]bool)
-	var held []*line
-	for range maxAlone {
+	seen := make(map[*link]bool)
+	var held []*link
+	for range maxDedicated {
 		l := take()
 		if seen[l] {
 			t.Fatal("two requests have one line")
 		}
 		seen[l], held = true, append(held, l)
 	}
-	if n := len(docs.links); n != 1+maxAlone {
+	if n := len(docs.links); n != 1+maxDedicated {
 		t.Errorf("%d links", n)
 	}
 	for range 2 { // one past the limit, and one more
-		if l := take(); l.slot.key.lane != 0 || l.slot.key.told != `{}` {
+		if l := take(); l.slot.key.dedicated != 0 || l.slot.key.capabilities != `{}` {
 			t.Errorf("it has %+v", l.slot.key)
 		}
 	}
@@ -314,7 +314,7 @@ func TestWhereThereIsNoRoomServersAskNobody(t *testing.T) {
 	r := newRig(t, "docs", nil)
 	r.modern("docs", `{}`).use()
 	join := r.connect
-	r.connect = func(ctx context.Context, server string, p upstream.Peer) (serverLink, error) {
+	r.connect = func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error) {
 		if string(p.Capabilities) != `{}` {
 			return nil, &upstream.LinkError{Code: upstream.CodeLinks, Reason: "too many"}
 		}

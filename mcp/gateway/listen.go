@@ -16,9 +16,9 @@ import (
 // Bounds of subscriptions.
 const (
 	maxSubscribed = 1000             // resources of one subscription, or of one session with one server
-	maxNotice     = 4 << 10          // bytes of what is kept of a notification that waits; of a longer one only what it is about
-	listenAgain   = time.Second      // before a subscription that ended is tried again; doubled each time
-	listenAtMost  = 30 * time.Second // the longest of these
+	maxNotificationBytes     = 4 << 10          // bytes of what is kept of a notification that waits; of a longer one only what it is about
+	retryFirst   = time.Second      // before a subscription that ended is tried again; doubled each time
+	retryMax  = 30 * time.Second // the longest of these
 )
 
 const (
@@ -39,7 +39,7 @@ type filter struct {
 func (f filter) empty() bool { return !f.tools && !f.prompts && !f.resources && len(f.uris) == 0 }
 
 // wants reports whether a notification passes.
-func (f filter) wants(m wire.Message) bool {
+func (f filter) includes(m wire.Message) bool {
 	switch m.Method {
 	case noteTools:
 		return f.tools
@@ -112,7 +112,7 @@ func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 }
 
 // A notice is a subscription of a client: what waits to be told, each thing once.
-type notice struct {
+type subscription struct {
 	id     jsontext.Value // of the request that subscribed
 	filter filter
 	mask   func([]byte) []byte
@@ -123,22 +123,22 @@ type notice struct {
 	wake    chan struct{}
 }
 
-func newNotice(id jsontext.Value, f filter, mask func([]byte) []byte) *notice {
-	return &notice{id: id, filter: f, mask: mask, params: make(map[string]jsontext.Value), wake: make(chan struct{}, 1)}
+func newSubscription(id jsontext.Value, f filter, mask func([]byte) []byte) *subscription {
+	return &subscription{id: id, filter: f, mask: mask, params: make(map[string]jsontext.Value), wake: make(chan struct{}, 1)}
 }
 
 // put takes a notification, if the client wants it. Two of the same become one: the last. So no more can wait than was subscribed to.
-func (n *notice) put(m wire.Message) {
-	if !n.filter.wants(m) {
+func (n *subscription) add(m wire.Message) {
+	if !n.filter.includes(m) {
 		return
 	}
-	key, params := m.Method, cross(m.Params, "")
+	key, params := m.Method, withoutReservedMeta(m.Params, "")
 	if m.Method == noteUpdated {
 		uri, _ := wire.Text(wire.Member(m.Params, "uri")) // it was read a moment ago. One resource can be spelled in many ways
-		if key += " " + uri; len(params) > maxNotice {
+		if key += " " + uri; len(params) > maxNotificationBytes {
 			params = uriParams(uri)
 		}
-	} else if len(params) > maxNotice {
+	} else if len(params) > maxNotificationBytes {
 		params = nil
 	}
 	n.mu.Lock()
@@ -154,7 +154,7 @@ func (n *notice) put(m wire.Message) {
 }
 
 // take returns what waits, as messages of this subscription.
-func (n *notice) take() (messages [][]byte) {
+func (n *subscription) take() (messages [][]byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, key := range n.waiting {
@@ -163,7 +163,7 @@ func (n *notice) take() (messages [][]byte) {
 		if params != nil {
 			params = n.mask(params)
 		}
-		messages = append(messages, n.message(method, params))
+		messages = append(messages, n.format(method, params))
 		delete(n.params, key)
 	}
 	n.waiting = n.waiting[:0]
@@ -171,7 +171,7 @@ func (n *notice) take() (messages [][]byte) {
 }
 
 // message is a notification with the mark of the subscription that it belongs to.
-func (n *notice) message(method string, params jsontext.Value) []byte {
+func (n *subscription) format(method string, params jsontext.Value) []byte {
 	meta, err := wire.Set(wire.Member(params, "_meta"), metaSubscription, n.id)
 	if err == nil {
 		params, err = wire.Set(params, "_meta", meta)
@@ -188,28 +188,28 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 	if failed != nil {
 		return q.fail(failed)
 	}
-	agreed, each := g.agree(ctx, q, want)
+	agreed, each := g.splitFilter(ctx, q, want)
 	for _, part := range each {
 		if part.filter.prompts || part.filter.resources || len(part.filter.uris) > 0 {
-			if g.passes(ctx, q.From, part.server, ToServer, q.Method, part.filter.params()) != nil {
+			if g.record(ctx, q.From, part.server, ToServer, q.Method, part.filter.params()) != nil {
 				return q.fail(notRecorded)
 			}
 		}
 	}
-	n := newNotice(q.ID, agreed, g.options.Mask)
+	n := newSubscription(q.ID, agreed, g.options.Mask)
 	ctx, stop := context.WithCancel(ctx)
 	var running, opening sync.WaitGroup
 	defer running.Wait()
 	defer stop()
 	for _, part := range each {
 		opening.Add(1)
-		running.Go(func() { g.attend(ctx, q, part.server, part.filter, n, sync.OnceFunc(opening.Done)) })
+		running.Go(func() { g.followServer(ctx, q, part.server, part.filter, n, sync.OnceFunc(opening.Done)) })
 	}
 	opening.Wait()
-	said := &stream{out: q.Out}
+	said := &clientStream{out: q.Out}
 	defer said.end()
 	params := slices.Concat(jsontext.Value(`{"notifications":`), agreed.object(), jsontext.Value(`}`))
-	if said.send(n.message(noteSubscribed, params)) != nil || agreed.empty() {
+	if said.send(n.format(noteSubscribed, params)) != nil || agreed.empty() {
 		stop()
 	}
 	for ctx.Err() == nil {
@@ -223,28 +223,28 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 			}
 		}
 	}
-	return q.splice(slices.Concat([]byte(`{"resultType":"complete","_meta":{"`+metaSubscription+`":`), q.ID, []byte(","), g.self, []byte(`}}`)))
+	return q.rawResult(slices.Concat([]byte(`{"resultType":"complete","_meta":{"`+metaSubscription+`":`), q.ID, []byte(","), g.self, []byte(`}}`)))
 }
 
 // A part is what of a subscription one server is asked for.
-type part struct {
+type serverFilter struct {
 	server *Server
 	filter filter
 }
 
 // agree says what of a subscription can be had, altogether and of which server.
-func (g *Gateway) agree(ctx context.Context, q *request, want filter) (agreed filter, each []part) {
-	servers := q.at.exposing(0)
-	offered := make([]offers, len(servers))
-	asked, cancel := context.WithTimeout(ctx, helloWait)
+func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agreed filter, each []serverFilter) {
+	servers := q.endpoint.exposing(0)
+	offered := make([]serverCapabilities, len(servers))
+	asked, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
 	var wg sync.WaitGroup
 	for i, s := range servers {
 		wg.Go(func() {
 			if l, err := g.linkTo(asked, q, s); err == nil {
-				offered[i] = readOffers(l.Hello().Capabilities).exposed(s.Expose)
+				offered[i] = readServerCapabilities(l.Hello().Capabilities).exposed(s.Expose)
 				l.release()
-			} else if o, known := g.pool.hello(s.Name); known {
+			} else if o, known := g.pool.capabilitiesOf(s.Name); known {
 				offered[i] = o.exposed(s.Expose)
 			}
 		})
@@ -259,7 +259,7 @@ func (g *Gateway) agree(ctx context.Context, q *request, want filter) (agreed fi
 	for i, s := range servers {
 		f := filter{
 			tools: want.tools && s.Expose.Has(ExposeTools), prompts: want.prompts && offered[i].promptsChanged,
-			resources: want.resources && offered[i].resourcesMoved,
+			resources: want.resources && offered[i].resourcesChanged,
 		}
 		for _, uri := range want.uris {
 			if homes[uri] == s && offered[i].subscribe {
@@ -269,7 +269,7 @@ func (g *Gateway) agree(ctx context.Context, q *request, want filter) (agreed fi
 		if f.empty() {
 			continue
 		}
-		each = append(each, part{s, f})
+		each = append(each, serverFilter{s, f})
 		agreed.tools, agreed.prompts, agreed.resources = agreed.tools || f.tools, agreed.prompts || f.prompts, agreed.resources || f.resources
 		agreed.uris = append(agreed.uris, f.uris...)
 	}
@@ -278,29 +278,29 @@ func (g *Gateway) agree(ctx context.Context, q *request, want filter) (agreed fi
 
 // attend tells a subscription what happens at one server, through as many links as it takes, until ctx ends. It calls opened when
 // the server listens, or does not for now.
-func (g *Gateway) attend(ctx context.Context, q *request, server *Server, f filter, n *notice, opened func()) {
+func (g *Gateway) followServer(ctx context.Context, q *request, server *Server, f filter, n *subscription, opened func()) {
 	defer opened()
-	for wait := listenAgain; ctx.Err() == nil; wait = min(2*wait, listenAtMost) {
-		limit := time.AfterFunc(helloWait, opened)
+	for wait := retryFirst; ctx.Err() == nil; wait = min(2*wait, retryMax) {
+		limit := time.AfterFunc(connectWait, opened)
 		if l, err := g.linkTo(ctx, q, server); err == nil {
-			if l.attended(ctx, f, n, opened) {
-				wait = listenAgain
+			if l.followFor(ctx, f, n, opened) {
+				wait = retryFirst
 			}
 			l.release()
 		}
 		limit.Stop()
 		opened()
-		if !pause(ctx, wait) {
+		if !sleep(ctx, wait) {
 			return
 		}
 		for _, method := range []string{noteTools, notePrompts, noteResources} { // nobody knows what was missed
-			n.put(wire.Message{Method: method})
+			n.add(wire.Message{Method: method})
 		}
 	}
 }
 
 // pause waits, and reports whether the time is over rather than ctx.
-func pause(ctx context.Context, d time.Duration) bool {
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -312,7 +312,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // attended tells a subscription what one link hears, until either ends. It reports whether the server listened.
-func (l *line) attended(ctx context.Context, f filter, n *notice, opened func()) (listened bool) {
+func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened func()) (listened bool) {
 	if l.Modern() {
 		_, _ = l.Request(ctx, methodListen, f.params(), func(m wire.Message) { // how it ends does not matter: it has
 			if m.Method == noteSubscribed {
@@ -320,19 +320,19 @@ func (l *line) attended(ctx context.Context, f filter, n *notice, opened func())
 				opened()
 				return
 			}
-			l.lists.changed(m.Method)
-			n.put(m)
+			l.lists.forget(m.Method)
+			n.add(m)
 		})
 		if listened || ctx.Err() != nil {
 			return listened
 		}
 	}
-	defer l.hear(n)()
+	defer l.addSubscription(n)()
 	if f.tools {
 		_, _ = l.Listing(ctx, l.gateway.options.MaxAge) // it opens what the server says changes on
 	}
 	for _, uri := range f.uris {
-		defer l.watch(ctx, uri)()
+		defer l.watchResource(ctx, uri)()
 	}
 	opened()
 	select {

@@ -170,17 +170,17 @@ func TestSubscriptionsFindANewLink(t *testing.T) {
 		}
 		end()
 		<-answer
-		r.end()
+		r.endForwarded()
 	})
 }
 
 // TestFloodsBecomeOneNotice: however often a server says the same, no more waits for a client than it subscribed to.
 func TestFloodsBecomeOneNotice(t *testing.T) {
-	n := newNotice(jsontext.Value(`1`), filter{tools: true, uris: []string{"a:1"}}, func(b []byte) []byte { return b })
+	n := newSubscription(jsontext.Value(`1`), filter{tools: true, uris: []string{"a:1"}}, func(b []byte) []byte { return b })
 	for i := range 1000 {
-		n.put(wire.Message{Method: noteTools})
-		n.put(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"a:1","n":%d}`, i))})
-		n.put(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"a:%d"}`, i+2))})
+		n.add(wire.Message{Method: noteTools})
+		n.add(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"a:1","n":%d}`, i))})
+		n.add(wire.Message{Method: noteUpdated, Params: jsontext.Value(fmt.Sprintf(`{"uri":"a:%d"}`, i+2))})
 	}
 	got := n.take()
 	if len(got) != 2 || !strings.Contains(string(got[1]), `"n":999`) {

@@ -22,7 +22,7 @@ func severityOf(word string) severity { return severity(slices.Index(severities,
 
 // hears reports whether a log message goes to a client. A stateless client gets what it asked for with this request; the server
 // of a session knows the session's level itself.
-func (s severity) hears(params jsontext.Value, modern bool) bool {
+func (s severity) includes(params jsontext.Value, modern bool) bool {
 	if !modern {
 		return true
 	}
@@ -31,32 +31,32 @@ func (s severity) hears(params jsontext.Value, modern bool) bool {
 }
 
 // wanted is the log level that the client wants to hear: with the request, or for the session. Zero: it did not say.
-func (q *request) wanted() severity {
+func (q *request) wantedLogLevel() severity {
 	if s := q.session; s != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return severityOf(s.level)
 	}
-	return q.about.level
+	return q.declared.logLevel
 }
 
 // levelFor is the log level of a request to a server, if the operator exposes its log. A server with sessions that is shared by
 // stateless clients is told of the finest level that one of them wants.
-func (g *Gateway) levelFor(ctx context.Context, q *request, l *line) severity {
+func (g *Gateway) levelFor(ctx context.Context, q *request, l *link) severity {
 	if !l.server.Expose.Has(ExposeLogging) || q.Method == methodSetLevel {
 		return 0
 	}
-	level := q.wanted()
-	if level == 0 || l.owner != nil || l.Modern() {
+	level := q.wantedLogLevel()
+	if level == 0 || l.session != nil || l.Modern() {
 		return level
 	}
-	l.hears.mu.Lock()
+	l.linkSubscriptions.mu.Lock()
 	finer := l.level == 0 || level < l.level
 	if finer {
 		l.level = level
 	}
-	l.hears.mu.Unlock()
-	if finer && readOffers(l.Hello().Capabilities).logging {
+	l.linkSubscriptions.mu.Unlock()
+	if finer && readServerCapabilities(l.Hello().Capabilities).logging {
 		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // without it the log is coarser
 	}
 	return level
@@ -93,19 +93,19 @@ func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 	s.mu.Lock()
 	s.level = word
 	s.mu.Unlock()
-	if q.at.server != nil { // it may not have been needed before
-		l, err := g.linkTo(ctx, q, q.at.server)
+	if q.endpoint.server != nil { // it may not have been needed before
+		l, err := g.linkTo(ctx, q, q.endpoint.server)
 		if err != nil {
-			return q.fail(unreachable(q.at.server.Name, err))
+			return q.fail(unreachable(q.endpoint.server.Name, err))
 		}
 		defer l.release()
 		if !l.Modern() {
-			return g.passOn(ctx, q, q.at.server, q.Params)
+			return g.passOn(ctx, q, q.endpoint.server, q.Params)
 		}
 	}
-	for _, l := range s.lines.open(q.at.exposing(ExposeLogging)) {
-		if !l.Modern() && readOffers(l.Hello().Capabilities).logging {
-			if g.passes(ctx, q.From, l.server, ToServer, q.Method, levelParams(level)) != nil {
+	for _, l := range s.links.working(q.endpoint.exposing(ExposeLogging)) {
+		if !l.Modern() && readServerCapabilities(l.Hello().Capabilities).logging {
+			if g.record(ctx, q.From, l.server, ToServer, q.Method, levelParams(level)) != nil {
 				return q.fail(notRecorded)
 			}
 			_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // one server without it must not keep it from the others

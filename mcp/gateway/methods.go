@@ -38,7 +38,7 @@ const (
 type method struct {
 	name  string
 	from  side
-	note  bool   // a notification: there is no answer
+	notification  bool   // a notification: there is no answer
 	needs Expose // what must be exposed of the server that it goes to or comes from; nothing: it belongs to the protocol
 	eras  eras   // in which it crosses between the client and the gateway
 	by    served
@@ -88,21 +88,21 @@ var methods = []method{
 }
 
 // The index of the table.
-type known struct {
+type methodKey struct {
 	from side
 	name string
 }
 
-var methodsByName = func() map[known]*method {
-	index := make(map[known]*method, len(methods))
+var methodsByName = func() map[methodKey]*method {
+	index := make(map[methodKey]*method, len(methods))
 	for i := range methods {
-		index[known{methods[i].from, methods[i].name}] = &methods[i]
+		index[methodKey{methods[i].from, methods[i].name}] = &methods[i]
 	}
 	return index
 }()
 
 // methodOf is the row of a method, or nil.
-func methodOf(from side, name string) *method { return methodsByName[known{from, name}] }
+func methodOf(from side, name string) *method { return methodsByName[methodKey{from, name}] }
 
 // in reports whether the method is one of the revision's.
 func (m *method) in(protocol string) bool {

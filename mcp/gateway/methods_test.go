@@ -75,13 +75,13 @@ func TestTheTableIsWhole(t *testing.T) {
 		if m.name == "" || m.from == 0 || m.eras == 0 || m.by == 0 || m.why == "" || strings.Contains(m.why, "|") {
 			t.Errorf("the row of %q is not whole", m.name)
 		}
-		if m.note != strings.HasPrefix(m.name, "notifications/") {
+		if m.notification != strings.HasPrefix(m.name, "notifications/") {
 			t.Errorf("%s: a notification is named so", m.name)
 		}
 		if m.by == byRelay && m.needs == 0 {
 			t.Errorf("%s passes without being exposed", m.name)
 		}
-		if m.from == fromServer && !m.note && m.eras&stateless != 0 {
+		if m.from == fromServer && !m.notification && m.eras&stateless != 0 {
 			t.Errorf("%s: stateless clients cannot be asked", m.name)
 		}
 	}

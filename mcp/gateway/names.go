@@ -17,13 +17,13 @@ import (
 
 // joint stands between the server and the name of a tool or prompt where clients come to all servers. It stands in no server's
 // name, but in any number of tools'.
-const joint = "__"
+const nameSeparator = "__"
 
 // maxName is the longest name of a tool that clients take.
 const maxName = 128
 
 // joined is a server's name for something as clients of all servers know it.
-func joined(server *Server, name string) string { return server.Name + joint + name }
+func joinedName(server *Server, name string) string { return server.Name + nameSeparator + name }
 
 // A candidate is a server and what a joined name would be there.
 type candidate struct {
@@ -38,7 +38,7 @@ func candidates(servers []*Server, name string) (out []candidate) {
 		return nil
 	}
 	for _, s := range servers {
-		if rest, ok := strings.CutPrefix(name, s.Name+joint); ok && rest != "" {
+		if rest, ok := strings.CutPrefix(name, s.Name+nameSeparator); ok && rest != "" {
 			out = append(out, candidate{s, rest})
 		}
 	}
@@ -52,9 +52,9 @@ type catalog struct {
 }
 
 // catalogs keeps the last catalog of a line.
-type catalogs struct{ last atomic.Pointer[catalog] }
+type catalogCache struct{ last atomic.Pointer[catalog] }
 
-func (c *catalogs) of(kept *upstream.Kept) *catalog {
+func (c *catalogCache) of(kept *upstream.Kept) *catalog {
 	if last := c.last.Load(); last != nil && last.kept == kept {
 		return last
 	}
@@ -62,7 +62,7 @@ func (c *catalogs) of(kept *upstream.Kept) *catalog {
 	for _, page := range kept.Pages {
 		wire.Each(page, func(p wire.Piece) { // what cannot be read is no tool
 			if p.Name == "tools" {
-				wire.Items(p.Value, func(item jsontext.Value, _ int) { now.tools[text(item, "name")] = item })
+				wire.Items(p.Value, func(item jsontext.Value, _ int) { now.tools[textMember(item, "name")] = item })
 			}
 		})
 	}
@@ -86,9 +86,9 @@ func (g *Gateway) catalogOf(ctx context.Context, q *request, server *Server) (*c
 
 // resolve finds the server and the native name of a tool that a client of all servers names. The error object says that there is
 // none, or more than one.
-func (g *Gateway) resolve(ctx context.Context, q *request, name string) (*Server, string, jsontext.Value) {
+func (g *Gateway) resolveTool(ctx context.Context, q *request, name string) (*Server, string, jsontext.Value) {
 	var found, down []candidate
-	all := candidates(q.at.exposing(ExposeTools), name)
+	all := candidates(q.endpoint.exposing(ExposeTools), name)
 	for _, c := range all {
 		switch catalog, err := g.catalogOf(ctx, q, c.server); {
 		case err != nil:
@@ -133,27 +133,27 @@ var listKinds = map[string]struct{ member, key, note string }{
 }
 
 // A listing is what a server listed, in its order.
-type listing struct {
+type serverList struct {
 	at    time.Time
-	items []item
+	items []listItem
 }
 
-type item struct {
+type listItem struct {
 	key string
 	raw jsontext.Value
 }
 
-func (l *listing) has(key string) bool {
-	return l != nil && slices.ContainsFunc(l.items, func(i item) bool { return i.key == key })
+func (l *serverList) has(key string) bool {
+	return l != nil && slices.ContainsFunc(l.items, func(i listItem) bool { return i.key == key })
 }
 
 // lists keeps what a line's server listed last, by method.
-type lists struct {
+type listCache struct {
 	mu   sync.Mutex
-	kept map[string]*listing
+	kept map[string]*serverList
 }
 
-func (k *lists) get(method string, maxAge time.Duration) *listing {
+func (k *listCache) get(method string, maxAge time.Duration) *serverList {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if l := k.kept[method]; l != nil && time.Since(l.at) < maxAge {
@@ -162,17 +162,17 @@ func (k *lists) get(method string, maxAge time.Duration) *listing {
 	return nil
 }
 
-func (k *lists) put(method string, l *listing) {
+func (k *listCache) put(method string, l *serverList) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.kept == nil {
-		k.kept = make(map[string]*listing)
+		k.kept = make(map[string]*serverList)
 	}
 	k.kept[method] = l
 }
 
 // changed forgets the lists that a server says have changed.
-func (k *lists) changed(note string) {
+func (k *listCache) forget(note string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for method, kind := range listKinds { // in any order: each that the note is about goes
@@ -183,9 +183,9 @@ func (k *lists) changed(note string) {
 }
 
 // list asks a server for a list, all its pages. A server that says that it has nothing of the kind has an empty one.
-func (l *line) list(ctx context.Context, method string) (*listing, error) {
+func (l *link) fetchList(ctx context.Context, method string) (*serverList, error) {
 	kind := listKinds[method]
-	out := &listing{at: time.Now()}
+	out := &serverList{at: time.Now()}
 	var params jsontext.Value
 	size := 0
 	for range maxListPages {
@@ -204,7 +204,7 @@ func (l *line) list(ctx context.Context, method string) (*listing, error) {
 		readable := wire.Each(result, func(p wire.Piece) {
 			switch {
 			case p.Name == kind.member:
-				wire.Items(p.Value, func(raw jsontext.Value, _ int) { out.items = append(out.items, item{text(raw, kind.key), raw}) })
+				wire.Items(p.Value, func(raw jsontext.Value, _ int) { out.items = append(out.items, listItem{textMember(raw, kind.key), raw}) })
 			case p.Name == "nextCursor" && p.Value[0] == '"':
 				next = p.Value
 			}
@@ -222,7 +222,7 @@ func (l *line) list(ctx context.Context, method string) (*listing, error) {
 }
 
 // listedAt is a server's list, asked for anew unless one younger than maxAge is kept.
-func (g *Gateway) listedAt(ctx context.Context, q *request, server *Server, method string, maxAge time.Duration) (*listing, error) {
+func (g *Gateway) listOf(ctx context.Context, q *request, server *Server, method string, maxAge time.Duration) (*serverList, error) {
 	l, err := g.linkTo(ctx, q, server)
 	if err != nil {
 		return nil, err
@@ -231,16 +231,16 @@ func (g *Gateway) listedAt(ctx context.Context, q *request, server *Server, meth
 	if kept := l.lists.get(method, maxAge); kept != nil {
 		return kept, nil
 	}
-	return l.list(ctx, method)
+	return l.fetchList(ctx, method)
 }
 
 // listedBy asks several servers for a list, at once. One that fails has none.
-func (g *Gateway) listedBy(ctx context.Context, q *request, servers []*Server, method string, maxAge time.Duration) []*listing {
-	out := make([]*listing, len(servers))
+func (g *Gateway) listsOf(ctx context.Context, q *request, servers []*Server, method string, maxAge time.Duration) []*serverList {
+	out := make([]*serverList, len(servers))
 	var wg sync.WaitGroup
 	for i, s := range servers {
 		wg.Go(func() {
-			l, err := g.listedAt(ctx, q, s, method, maxAge)
+			l, err := g.listOf(ctx, q, s, method, maxAge)
 			if err != nil {
 				g.options.Log.Warn("a list was left out", "server", s.Name, "method", method, "error", err.Error())
 				return

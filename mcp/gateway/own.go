@@ -11,7 +11,7 @@ import (
 
 // own is how the members of _meta begin that only the gateway writes. A client may believe them, so those that a server or a client writes
 // are removed.
-const own = "io.pgfsm/"
+const ownPrefix = "io.pgfsm/"
 
 // maxMetaDepth bounds how deep [StripOwn] looks. The protocol's own objects nest less.
 const maxMetaDepth = 16
@@ -20,7 +20,7 @@ const maxMetaDepth = 16
 // its parts, such as the entries of a list. Arguments, structured content and a tool's schemas are data, where _meta has no meaning: they
 // stay as they are, and so does every other byte.
 func StripOwn(doc jsontext.Value) jsontext.Value {
-	if !bytes.Contains(doc, []byte(own[:len(own)-1])) && !bytes.Contains(doc, []byte(`\u00`)) { // nearly always; names may be escaped
+	if !bytes.Contains(doc, []byte(ownPrefix[:len(ownPrefix)-1])) && !bytes.Contains(doc, []byte(`\u00`)) { // nearly always; names may be escaped
 		return doc
 	}
 	var edits []edit
@@ -34,7 +34,7 @@ func StripOwn(doc jsontext.Value) jsontext.Value {
 			wire.Each(doc, func(p wire.Piece) { // as above
 				switch p.Name {
 				case "_meta":
-					if with, changed := without(p.Value, nil, func(name string) bool { return strings.HasPrefix(name, own) }); changed {
+					if with, changed := withoutMembers(p.Value, nil, func(name string) bool { return strings.HasPrefix(name, ownPrefix) }); changed {
 						edits = append(edits, edit{at + p.At, len(p.Value), with})
 					}
 				case "arguments", "structuredContent", "inputSchema", "outputSchema":
@@ -47,5 +47,5 @@ func StripOwn(doc jsontext.Value) jsontext.Value {
 	if trimmed := bytes.TrimLeft(doc, " \t\r\n"); len(trimmed) > 0 {
 		look(trimmed, len(doc)-len(trimmed), 0)
 	}
-	return edited(doc, nil, edits)
+	return applyEdits(doc, nil, edits)
 }

@@ -46,7 +46,7 @@ func bindings(tool []byte) []binding {
 			schema = p.Value
 		}
 	})
-	found := finder{seen: make(map[string]bool)}
+	found := bindingFinder{seen: make(map[string]bool)}
 	found.properties(schema, nil)
 	if found.wrong || len(found.all) > maxParams {
 		return nil
@@ -54,14 +54,14 @@ func bindings(tool []byte) []binding {
 	return found.all
 }
 
-type finder struct {
+type bindingFinder struct {
 	all   []binding
 	seen  map[string]bool
 	wrong bool
 }
 
 // properties looks through the properties of a schema.
-func (f *finder) properties(schema []byte, path []string) {
+func (f *bindingFinder) properties(schema []byte, path []string) {
 	if len(path) > maxParamDepth || len(f.all) > maxParams {
 		f.wrong = true
 		return
@@ -75,7 +75,7 @@ func (f *finder) properties(schema []byte, path []string) {
 	})
 }
 
-func (f *finder) property(schema []byte, path []string) {
+func (f *bindingFinder) property(schema []byte, path []string) {
 	var mark []byte
 	kind := ""
 	wire.Each(schema, func(p wire.Piece) { // a property that is no object says nothing
@@ -113,11 +113,11 @@ func (b binding) value(arguments jsontext.Value) jsontext.Value {
 			return nil
 		}
 	}
-	return present(arguments)
+	return nonNull(arguments)
 }
 
 // plain is an argument as a header says it; false if no header can.
-func plain(value jsontext.Value) (string, bool) {
+func headerValue(value jsontext.Value) (string, bool) {
 	switch value.Kind() {
 	case '"':
 		s, err := wire.Text(value)
@@ -135,7 +135,7 @@ func plain(value jsontext.Value) (string, bool) {
 }
 
 // encoded is a text as the value of a header.
-func encoded(s string) string {
+func encodeHeader(s string) string {
 	odd := strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) || strings.TrimSpace(s) != s ||
 		strings.HasPrefix(s, base64Begins) && strings.HasSuffix(s, base64Ends)
 	if !odd {
@@ -145,7 +145,7 @@ func encoded(s string) string {
 }
 
 // decoded is the text that the value of a header stands for.
-func decoded(s string) (string, bool) {
+func decodeHeader(s string) (string, bool) {
 	inner, ok := strings.CutPrefix(s, base64Begins)
 	if ok {
 		inner, ok = strings.CutSuffix(inner, base64Ends)
@@ -166,11 +166,11 @@ func ParamHeader(tool, arguments []byte) map[string]string {
 		if v == nil {
 			continue
 		}
-		if s, ok := plain(v); ok {
+		if s, ok := headerValue(v); ok {
 			if header == nil {
 				header = make(map[string]string)
 			}
-			header[paramPrefix+b.header] = encoded(s)
+			header[paramPrefix+b.header] = encodeHeader(s)
 		}
 	}
 	return header
@@ -178,8 +178,8 @@ func ParamHeader(tool, arguments []byte) map[string]string {
 
 // checkHeader holds the headers that repeat arguments to the arguments. A server whose tools are not known checks nothing: the
 // call ends elsewhere.
-func (c *calling) checkHeader(ctx context.Context) jsontext.Value {
-	l, err := c.link(ctx)
+func (c *toolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
+	l, err := c.connect(ctx)
 	if err != nil {
 		return nil
 	}
@@ -206,9 +206,9 @@ func (c *calling) checkHeader(ctx context.Context) jsontext.Value {
 		case len(sent) == 0 || sent[0] == "" && string(value) != `""`:
 			return invalid(wire.HeaderMismatch, "the header "+name+" is missing: it repeats an argument")
 		}
-		said, readable := decoded(sent[0])
-		want, sayable := plain(value)
-		if !readable || !sayable || !same(said, want, value) {
+		said, readable := decodeHeader(sent[0])
+		want, sayable := headerValue(value)
+		if !readable || !sayable || !sameArgument(said, want, value) {
 			return invalid(wire.HeaderMismatch, "the header "+name+" does not say what the argument says")
 		}
 	}
@@ -216,7 +216,7 @@ func (c *calling) checkHeader(ctx context.Context) jsontext.Value {
 }
 
 // same reports whether a header says what an argument says. Of a number other spellings do.
-func same(said, want string, value jsontext.Value) bool {
+func sameArgument(said, want string, value jsontext.Value) bool {
 	if said == want || value.Kind() != '0' {
 		return said == want
 	}

@@ -17,8 +17,8 @@ func (g *Gateway) relay(ctx context.Context, q *request, m *method) []byte {
 	if m.name == methodSetLevel {
 		return g.setLevel(ctx, q)
 	}
-	if q.at.server != nil {
-		return g.passOn(ctx, q, q.at.server, q.Params)
+	if q.endpoint.server != nil {
+		return g.passOn(ctx, q, q.endpoint.server, q.Params)
 	}
 	switch m.name {
 	case "resources/list", "resources/templates/list", "prompts/list":
@@ -33,15 +33,15 @@ func (g *Gateway) relay(ctx context.Context, q *request, m *method) []byte {
 
 // passOn passes a request on to one server and returns the answer.
 func (g *Gateway) passOn(ctx context.Context, q *request, server *Server, params jsontext.Value) []byte {
-	p := &passage{gateway: g, q: q, server: server, params: params, said: stream{out: q.Out}}
-	if mayAskDuring(q.Method) {
-		sent := callParams{state: present(wire.Member(q.Params, "requestState")), responses: present(wire.Member(q.Params, "inputResponses"))}
-		if message, ours := g.resumed(bound(ctx, server), q, server, q.Method, sent); ours {
+	p := &relayedRequest{gateway: g, q: q, server: server, params: params, out: clientStream{out: q.Out}}
+	if asksInResults(q.Method) {
+		sent := callParams{state: nonNull(wire.Member(q.Params, "requestState")), responses: nonNull(wire.Member(q.Params, "inputResponses"))}
+		if message, ours := g.resumePending(upstreamContext(ctx, server), q, server, q.Method, sent); ours {
 			return message
 		}
-		if g.mayAsk(ctx, q, server) {
-			p.errand = g.newErrand(q, server, q.Method, &p.said, p)
-			return p.errand.start(bound(ctx, server), q)
+		if g.serverMayAsk(ctx, q, server) {
+			p.errand = g.newPendingRequest(q, server, q.Method, &p.out, p)
+			return p.errand.start(upstreamContext(ctx, server), q)
 		}
 	}
 	answer := p.run(ctx)
@@ -50,53 +50,53 @@ func (g *Gateway) passOn(ctx context.Context, q *request, server *Server, params
 
 // mayAskDuring reports whether a server may ask something before it answers a method: in the stateless revisions only these have
 // results that say so.
-func mayAskDuring(method string) bool { return method == "prompts/get" || method == "resources/read" }
+func asksInResults(method string) bool { return method == "prompts/get" || method == "resources/read" }
 
 // A passage is one request that is passed on.
-type passage struct {
+type relayedRequest struct {
 	gateway *Gateway
 	q       *request
 	server  *Server
 	params  jsontext.Value
-	said    stream
-	errand  *errand // nil: the server cannot ask by itself, or asks a session
+	out    clientStream
+	errand  *pendingRequest // nil: the server cannot ask by itself, or asks a session
 }
 
 // run passes the request on. What the server asks in its results is asked of the client until ctx ends.
-func (p *passage) run(ctx context.Context) Answer {
-	defer p.said.end()
-	g, q, server, within := p.gateway, p.q, p.server, bound(ctx, p.server)
+func (p *relayedRequest) run(ctx context.Context) Answer {
+	defer p.out.end()
+	g, q, server, within := p.gateway, p.q, p.server, upstreamContext(ctx, p.server)
 	l, err := g.linkTo(within, q, server)
 	if err != nil {
 		return Answer{Error: unreachable(server.Name, err)}
 	}
 	defer l.release()
 	if p.errand != nil {
-		l.host(p.errand)
-		defer l.leave(p.errand)
+		l.assign(p.errand)
+		defer l.unassign(p.errand)
 	}
 	level := g.levelFor(within, q, l)
-	params, failed := g.unsealed(q, server, q.Method, p.params)
+	params, failed := g.openState(q, server, q.Method, p.params)
 	if failed != nil {
 		return Answer{Error: failed}
 	}
-	if params = cross(params, ""); !server.Expose.Has(ExposeProgress) {
-		params = tokenless(params)
+	if params = withoutReservedMeta(params, ""); !server.Expose.Has(ExposeProgress) {
+		params = withoutProgressToken(params)
 	}
 	params = withLevel(params, level)
-	var asked rounds
+	var asked inputRounds
 	defer asked.end(g, q)
 	for {
-		answer := p.request(within, l, params, level)
+		answer := p.requestOnce(within, l, params, level)
 		if !answer.Native {
 			return answer
 		}
-		more, asks, code, why := g.another(ctx, q, server, &p.said, answer.Result, &asked)
+		more, asks, code, why := g.askSession(ctx, q, server, &p.out, answer.Result, &asked)
 		if !asks {
 			return answer
 		}
 		if code == "" {
-			if params, code = more.onto(params); code == "" {
+			if params, code = more.addTo(params); code == "" {
 				continue
 			}
 		}
@@ -105,16 +105,16 @@ func (p *passage) run(ctx context.Context) Answer {
 }
 
 // request makes one request of the server.
-func (p *passage) request(ctx context.Context, l *line, params jsontext.Value, level severity) Answer {
+func (p *relayedRequest) requestOnce(ctx context.Context, l *link, params jsontext.Value, level severity) Answer {
 	g, q, server := p.gateway, p.q, p.server
-	if err := g.passes(ctx, q.From, server, ToServer, q.Method, params); err != nil {
+	if err := g.record(ctx, q.From, server, ToServer, q.Method, params); err != nil {
 		return Answer{Error: notRecorded}
 	}
 	watching := q.Method == methodSubscribe || q.Method == "resources/unsubscribe"
 	if watching && l.Modern() {
 		return g.subscribe(ctx, q, l)
 	}
-	reply, err := l.Request(ctx, q.Method, params, g.during(ctx, q, l, &p.said, level))
+	reply, err := l.Request(ctx, q.Method, params, g.messageHandler(ctx, q, l, &p.out, level))
 	switch {
 	case err != nil:
 		return Answer{Error: unreachable(server.Name, err)}
@@ -128,7 +128,7 @@ func (p *passage) request(ctx context.Context, l *line, params jsontext.Value, l
 }
 
 // respond answers a request for what was passed on.
-func (p *passage) respond(q *request, answer *Answer) []byte {
+func (p *relayedRequest) respond(q *request, answer *Answer) []byte {
 	switch {
 	case answer.Error != nil:
 		return q.failBack(p.server, answer.Error)
@@ -143,10 +143,10 @@ func (p *passage) respond(q *request, answer *Answer) []byte {
 	if code, why := q.mayReceive(p.server, &f); code != "" {
 		return q.fail(inputRefused(p.server, code, why))
 	}
-	if !q.modern() {
-		return q.splice(f.finish(result, nil, false))
+	if !q.stateless() {
+		return q.rawResult(f.rewrite(result, nil, false))
 	}
-	return q.splice(f.finish(result, p.gateway.self, cacheable(q.Method), p.gateway.sealed(q, p.server, q.Method, &f)...))
+	return q.rawResult(f.rewrite(result, p.gateway.self, cacheable(q.Method), p.gateway.sealState(q, p.server, q.Method, &f)...))
 }
 
 // cacheable reports whether a method's result says in the stateless revisions how long it may be kept.
@@ -159,7 +159,7 @@ func cacheable(method string) bool {
 }
 
 // bound is the context of a request that goes to a server: a server whose cancellation is not exposed is not told of it.
-func bound(ctx context.Context, server *Server) context.Context {
+func upstreamContext(ctx context.Context, server *Server) context.Context {
 	if server.Expose.Has(ExposeCancellation) {
 		return ctx
 	}
@@ -167,7 +167,7 @@ func bound(ctx context.Context, server *Server) context.Context {
 }
 
 // tokenless is params without a progress token; nil if they cannot be read.
-func tokenless(params jsontext.Value) jsontext.Value {
+func withoutProgressToken(params jsontext.Value) jsontext.Value {
 	meta := wire.Member(params, "_meta")
 	if wire.Member(meta, "progressToken") == nil {
 		return params
@@ -186,7 +186,7 @@ func tokenless(params jsontext.Value) jsontext.Value {
 var notRecorded = invalid(wire.InternalError, "it could not be recorded, so it was not passed on")
 
 // passes records that something is about to pass.
-func (g *Gateway) passes(ctx context.Context, who Identity, server *Server, direction, method string, params jsontext.Value) error {
+func (g *Gateway) record(ctx context.Context, who Identity, server *Server, direction, method string, params jsontext.Value) error {
 	if g.options.Passed == nil {
 		return nil
 	}
@@ -198,27 +198,27 @@ func (g *Gateway) passes(ctx context.Context, who Identity, server *Server, dire
 }
 
 // relayNote passes a notification of a session's client on.
-func (g *Gateway) relayNote(ctx context.Context, q *request, m *method) {
+func (g *Gateway) relayClientNotification(ctx context.Context, q *request, m *method) {
 	s := q.session
 	if s == nil {
 		return
 	}
-	params := cross(q.Params, "")
+	params := withoutReservedMeta(q.Params, "")
 	if m.name == "notifications/progress" {
-		a := s.asked(wire.Member(params, "progressToken"))
-		if a == nil || a.line == nil || a.token == nil || !a.line.server.Expose.Has(m.needs) {
+		a := s.clientRequest(wire.Member(params, "progressToken"))
+		if a == nil || a.link == nil || a.token == nil || !a.link.server.Expose.Has(m.needs) {
 			return // it belongs to nothing that was asked
 		}
 		if params, err := wire.Set(params, "progressToken", a.token); err == nil {
-			_ = a.line.Notify(ctx, m.name, params) // a server that cannot be told has lost its link
+			_ = a.link.Notify(ctx, m.name, params) // a server that cannot be told has lost its link
 		}
 		return
 	}
-	if !s.can.roots {
+	if !s.capabilities.roots {
 		return
 	}
-	for _, l := range s.lines.open(q.at.exposing(m.needs)) {
-		if g.passes(ctx, q.From, l.server, ToServer, m.name, params) == nil {
+	for _, l := range s.links.working(q.endpoint.exposing(m.needs)) {
+		if g.record(ctx, q.From, l.server, ToServer, m.name, params) == nil {
 			_ = l.Notify(ctx, m.name, params) // as above
 		}
 	}
@@ -227,28 +227,28 @@ func (g *Gateway) relayNote(ctx context.Context, q *request, m *method) {
 // A clientSession is a session with what the dispatcher knows of it.
 type clientSession struct {
 	*session.Session
-	can   abilities
-	lines lines
+	capabilities   clientCapabilities
+	links linkTable
 
 	mu     sync.Mutex
 	level  string          // of the log, as the client set it; empty: it did not
-	asks   map[string]*ask // requests to the client that wait for its answer, by our id
+	clientRequests   map[string]*clientRequest // requests to the client that wait for its answer, by our id
 	number uint64          // of the last of them
 
-	joined  map[string]bool     // the servers that were connected to
+	connectedBefore  map[string]bool     // the servers that were connected to
 	watches map[string][]string // the resources that the client subscribes to, by server
 }
 
 // openSession opens a session of a client with these abilities.
-func (g *Gateway) openSession(q *request, protocol string, can abilities) (*clientSession, error) {
+func (g *Gateway) openSession(q *request, protocol string, can clientCapabilities) (*clientSession, error) {
 	opened, err := g.table.Open(q.From, q.Endpoint, protocol)
 	if err != nil {
 		return nil, err
 	}
 	s := &clientSession{
-		Session: opened, can: can, asks: make(map[string]*ask), joined: make(map[string]bool), watches: make(map[string][]string),
+		Session: opened, capabilities: can, clientRequests: make(map[string]*clientRequest), connectedBefore: make(map[string]bool), watches: make(map[string][]string),
 	}
-	s.lines.init(s.Context, maxSessionLinks, 0)
+	s.links.init(s.Context, maxSessionLinks, 0)
 	g.mu.Lock()
 	g.sessions[opened] = s
 	g.mu.Unlock()
@@ -256,54 +256,54 @@ func (g *Gateway) openSession(q *request, protocol string, can abilities) (*clie
 		g.mu.Lock()
 		delete(g.sessions, opened)
 		g.mu.Unlock()
-		s.finish()
+		s.closeLinks()
 	})
 	return s, nil
 }
 
 // finish lets go of what a session holds that has ended.
-func (s *clientSession) finish() {
-	timer := time.NewTimer(errandGrace) // for which what was under way may tell its servers that it is over
+func (s *clientSession) closeLinks() {
+	timer := time.NewTimer(cancelGrace) // for which what was under way may tell its servers that it is over
 	defer timer.Stop()
 	select {
 	case <-s.Requests.Empty():
 	case <-timer.C:
 	}
-	s.lines.close()
+	s.links.close()
 }
 
 // maxSessionLinks bounds the links of one session. A session has one for each server.
 const maxSessionLinks = 1 << 12
 
 // A stream takes what is said to a client during one request, and nothing more once that is answered.
-type stream struct {
+type clientStream struct {
 	mu   sync.Mutex
 	out  session.Sender
-	over bool
+	ended bool
 }
 
 var errAnswered = errors.New("the request has been answered")
 
-func (s *stream) send(message []byte) error {
+func (s *clientStream) send(message []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over || s.out == nil {
+	if s.ended || s.out == nil {
 		return errAnswered
 	}
 	return s.out.Send(message)
 }
 
 // turn has what is said from now on go to another request of the client; nil: to nobody.
-func (s *stream) turn(out session.Sender) {
+func (s *clientStream) redirect(out session.Sender) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.out = out
 }
 
-func (s *stream) end() {
+func (s *clientStream) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.over = true
+	s.ended = true
 }
 
 // answerWait is how long telling a server something may take that it waits for.

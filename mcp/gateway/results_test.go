@@ -41,7 +41,7 @@ func TestResultsAreFinished(t *testing.T) {
 				t.Fatal("no object")
 			}
 			in := jsontext.Value(tc.in)
-			got := []string{string(f.finish(in, nil, false)), string(f.finish(in, self, false)), string(f.finish(in, self, true))}
+			got := []string{string(f.rewrite(in, nil, false)), string(f.rewrite(in, self, false)), string(f.rewrite(in, self, true))}
 			if diff := cmp.Diff([]string{tc.legacy, tc.modern, tc.cached}, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

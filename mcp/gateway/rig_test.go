@@ -156,7 +156,7 @@ func (j *judge) Tools(kept *upstream.Kept) (tools []Tool) {
 	for _, page := range kept.Pages {
 		wire.Each(page, func(p wire.Piece) {
 			wire.Items(p.Value, func(raw jsontext.Value, _ int) {
-				if name := text(raw, "name"); !slices.Contains(j.hidden, name) {
+				if name := textMember(raw, "name"); !slices.Contains(j.hidden, name) {
 					tools = append(tools, Tool{Name: name, Raw: raw})
 				}
 			})
@@ -224,12 +224,12 @@ func newRig(t testing.TB, names string, change func(*Options)) *rig {
 	g.connect = r.join
 	t.Cleanup(func() {
 		g.table.EndAll()
-		g.end()
+		g.endForwarded()
 	})
 	return r
 }
 
-func (r *rig) join(_ context.Context, server string, p upstream.Peer) (serverLink, error) {
+func (r *rig) join(_ context.Context, server string, p upstream.Peer) (upstreamSession, error) {
 	s := r.servers[server]
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -126,7 +126,7 @@ func TestServersOfTheStatelessRevisionsAskSessions(t *testing.T) {
 			if want := 8; len(passed) != want || passed[0] != "to_client elicitation/create" || passed[7] != "to_server elicitation/create" {
 				t.Errorf("what was recorded: %q", passed)
 			}
-			if n := len(p.bob.session.asks); n != 0 {
+			if n := len(p.bob.session.clientRequests); n != 0 {
 				t.Errorf("%d questions are left", n)
 			}
 		})
@@ -184,12 +184,12 @@ func TestSessionsThatDoNotAnswer(t *testing.T) {
 				return
 			}
 			for _, said := range p.bob.heard() {
-				p.asks = append(p.asks, text([]byte(said), "method")+" ")
+				p.asks = append(p.asks, textMember([]byte(said), "method")+" ")
 			}
 			if n := strings.Count(strings.Join(p.asks, "\n"), methodCancelled); n != tc.cancelled {
 				t.Errorf("%d questions were taken back: %q", n, p.asks)
 			}
-			if n := len(p.bob.session.asks); n != 0 {
+			if n := len(p.bob.session.clientRequests); n != 0 {
 				t.Errorf("%d questions are left", n)
 			}
 		})

@@ -38,14 +38,14 @@ func (g *Gateway) routePrompt(ctx context.Context, q *request, needs Expose, doc
 	if err != nil {
 		return nil, nil, invalid(wire.InvalidParams, strconv.Quote(member)+" is not a string")
 	}
-	all := candidates(q.at.exposing(needs), name)
+	all := candidates(q.endpoint.exposing(needs), name)
 	if len(all) > 1 {
 		servers := make([]*Server, len(all))
 		for i, c := range all {
 			servers[i] = c.server
 		}
 		var found []candidate
-		for i, l := range g.listedBy(ctx, q, servers, "prompts/list", g.options.MaxAge) {
+		for i, l := range g.listsOf(ctx, q, servers, "prompts/list", g.options.MaxAge) {
 			if l.has(all[i].name) {
 				found = append(found, all[i])
 			}
@@ -84,11 +84,11 @@ func (g *Gateway) routeCompletion(ctx context.Context, q *request, needs Expose)
 		if err != nil {
 			return nil, nil, invalid(wire.InvalidParams, `"uri" of "ref" is not a string`)
 		}
-		servers := q.at.exposing(needs)
+		servers := q.endpoint.exposing(needs)
 		if len(servers) == 1 {
 			return servers[0], q.Params, nil
 		}
-		server, failed := g.home(ctx, q, servers, uri)
+		server, failed := g.resourceServer(ctx, q, servers, uri)
 		return server, q.Params, failed
 	}
 	return nil, nil, invalid(wire.InvalidParams, `"ref" has no "type" that is known`)
@@ -96,24 +96,24 @@ func (g *Gateway) routeCompletion(ctx context.Context, q *request, needs Expose)
 
 // routeResource finds the server of a resource.
 func (g *Gateway) routeResource(ctx context.Context, q *request, uri string) (*Server, jsontext.Value) {
-	servers := q.at.exposing(ExposeResources)
+	servers := q.endpoint.exposing(ExposeResources)
 	if len(servers) == 1 {
 		return servers[0], nil // what it does not have is for it to say
 	}
-	return g.home(ctx, q, servers, uri)
+	return g.resourceServer(ctx, q, servers, uri)
 }
 
 // home finds the one server that lists a resource, or else a template that its URI begins like.
-func (g *Gateway) home(ctx context.Context, q *request, servers []*Server, uri string) (*Server, jsontext.Value) {
+func (g *Gateway) resourceServer(ctx context.Context, q *request, servers []*Server, uri string) (*Server, jsontext.Value) {
 	var found []candidate
-	for i, l := range g.listedBy(ctx, q, servers, "resources/list", g.options.MaxAge) {
+	for i, l := range g.listsOf(ctx, q, servers, "resources/list", g.options.MaxAge) {
 		if l.has(uri) {
 			found = append(found, candidate{servers[i], uri})
 		}
 	}
 	if len(found) == 0 {
-		for i, l := range g.listedBy(ctx, q, servers, "resources/templates/list", g.options.MaxAge) {
-			if l != nil && slices.ContainsFunc(l.items, func(t item) bool { return like(t.key, uri) }) {
+		for i, l := range g.listsOf(ctx, q, servers, "resources/templates/list", g.options.MaxAge) {
+			if l != nil && slices.ContainsFunc(l.items, func(t listItem) bool { return matchesTemplate(t.key, uri) }) {
 				found = append(found, candidate{servers[i], uri})
 			}
 		}
@@ -123,7 +123,7 @@ func (g *Gateway) home(ctx context.Context, q *request, servers []*Server, uri s
 		return found[0].server, nil
 	case 0:
 		code := int64(notFound)
-		if q.modern() {
+		if q.stateless() {
 			code = wire.InvalidParams
 		}
 		return nil, wire.ErrorObject(code, "no server has this resource", slices.Concat([]byte(`{"uri":`), wire.Quote(uri), []byte(`}`)))
@@ -133,7 +133,7 @@ func (g *Gateway) home(ctx context.Context, q *request, servers []*Server, uri s
 
 // like reports whether a URI is a template, or begins as the template does before its first variable. A template that begins with
 // one is like nothing.
-func like(template, uri string) bool {
+func matchesTemplate(template, uri string) bool {
 	prefix, _, variable := strings.Cut(template, "{")
 	return template == uri || variable && prefix != "" && strings.HasPrefix(uri, prefix)
 }
@@ -143,22 +143,22 @@ func (g *Gateway) listAll(ctx context.Context, q *request, m *method) []byte {
 	if failed := noCursor(q.Params); failed != nil {
 		return q.fail(failed)
 	}
-	servers := q.at.exposing(m.needs)
+	servers := q.endpoint.exposing(m.needs)
 	for _, s := range servers {
-		if g.passes(ctx, q.From, s, ToServer, q.Method, cross(q.Params, "")) != nil {
+		if g.record(ctx, q.From, s, ToServer, q.Method, withoutReservedMeta(q.Params, "")) != nil {
 			return q.fail(notRecorded)
 		}
 	}
 	kind := listKinds[m.name]
 	all := []byte{'['}
-	for i, l := range g.listedBy(ctx, q, servers, m.name, 0) {
+	for i, l := range g.listsOf(ctx, q, servers, m.name, 0) {
 		if l == nil {
 			continue
 		}
 		for _, it := range l.items {
 			raw := []byte(it.raw)
 			if m.name == "prompts/list" {
-				if raw = renamed(raw, joined(servers[i], it.key)); raw == nil {
+				if raw = renamed(raw, joinedName(servers[i], it.key)); raw == nil {
 					continue
 				}
 			}
@@ -170,7 +170,7 @@ func (g *Gateway) listAll(ctx context.Context, q *request, m *method) []byte {
 	}
 	var b object
 	b.add(kind.member, append(all, ']'))
-	if q.modern() {
+	if q.stateless() {
 		b.add("ttlMs", []byte("0"))
 		b.add("cacheScope", []byte(`"private"`))
 	}
@@ -188,7 +188,7 @@ func renamed(raw []byte, name string) []byte {
 			edits = append(edits, edit{p.At, len(p.Value), wire.Quote(name)})
 		}
 	})
-	return edited(raw, nil, edits)
+	return applyEdits(raw, nil, edits)
 }
 
 // noCursor refuses a cursor: what is put together here has one page.

@@ -5,10 +5,10 @@ import (
 )
 
 // A shown is a URL that a client has a person open.
-type shown struct{ url, note, id string }
+type urlElicitation struct{ url, note, id string }
 
 // params is the params of the elicitation.
-func (s *shown) params() []byte {
+func (s *urlElicitation) params() []byte {
 	var b object
 	b.add("mode", []byte(`"url"`))
 	b.add("message", wire.Quote(s.note))
@@ -18,31 +18,31 @@ func (s *shown) params() []byte {
 }
 
 // show has the client show a URL to a person: one with a session at once, another in place of the answer.
-func (c *calling) show(url, note, id string) {
-	if !c.can.opens() {
+func (c *toolCall) showURL(url, note, id string) {
+	if !c.capabilities.showsURLs() {
 		return
 	}
-	w := &shown{url, note, id}
+	w := &urlElicitation{url, note, id}
 	s := c.q.session
 	if s == nil {
-		c.url = w
+		c.elicitation = w
 		return
 	}
-	if s.shown() >= maxShown {
+	if s.countOwnRequests() >= maxOwnRequests {
 		return
 	}
-	ours := s.await(&ask{method: "elicitation/create"})
-	if c.said.send(wire.Call(nil, ours, "elicitation/create", w.params())) != nil {
-		s.take(ours)
+	ours := s.addClientRequest(&clientRequest{method: "elicitation/create"})
+	if c.out.send(wire.Call(nil, ours, "elicitation/create", w.params())) != nil {
+		s.takeClientRequest(ours)
 	}
 }
 
 // shownAs is the name of the one question in such a result.
-const shownAs = "decide"
+const urlQuestion = "decide"
 
 // result is the result that has a stateless client show the URL and ask once more.
-func (s *shown) result(q *request, server *Server, tool string) []byte {
+func (s *urlElicitation) result(q *request, server *Server, tool string) []byte {
 	var asks object
-	asks.add(shownAs, inputRequest("elicitation/create", s.params()))
-	return inputRequired(asks.done(), q.gateway.seals.seal(ofShown, s.id, q.From, server.Name, tool))
+	asks.add(urlQuestion, inputRequest("elicitation/create", s.params()))
+	return inputRequired(asks.done(), q.gateway.states.seal(stateURL, s.id, q.From, server.Name, tool))
 }

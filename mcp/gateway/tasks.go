@@ -14,8 +14,8 @@ var needsTasks = wire.ErrorObject(wire.MissingCapability, "the client does not d
 	[]byte(`{"requiredCapabilities":{"extensions":{"`+extensionTasks+`":{}}}}`))
 
 // task serves the Tasks extension: calls that wait for a person. Whose task it is, is for those to say who made it.
-func (g *Gateway) task(ctx context.Context, q *request) []byte {
-	if !q.can().tasks {
+func (g *Gateway) serveTask(ctx context.Context, q *request) []byte {
+	if !q.capabilities().tasks {
 		return q.fail(needsTasks)
 	}
 	id, err := wire.Text(wire.Member(q.Params, "taskId"))
@@ -32,17 +32,17 @@ func (g *Gateway) task(ctx context.Context, q *request) []byte {
 		}
 	default:
 		if result, failed = g.options.Calls.Task(ctx, q.From, id); failed == nil {
-			result = settled(result, id)
+			result = deliverTask(result, id)
 		}
 	}
 	if failed != nil {
 		return q.fail(failed)
 	}
-	return q.splice(g.completed(result))
+	return q.rawResult(g.withResultType(result))
 }
 
 // settled is a task as its client gets it.
-func settled(task jsontext.Value, id string) jsontext.Value {
+func deliverTask(task jsontext.Value, id string) jsontext.Value {
 	var edits []edit
 	wire.Each(task, func(p wire.Piece) { // it is made here
 		if p.Name != "result" {
@@ -51,7 +51,7 @@ func settled(task jsontext.Value, id string) jsontext.Value {
 		run, _, _ := strings.Cut(id, ".")
 		edits = append(edits, edit{p.At, len(p.Value), Delivered(p.Value, run)})
 	})
-	return edited(task, nil, edits)
+	return applyEdits(task, nil, edits)
 }
 
 // Delivered is the result of a run's call as those get it who were not connected when it came. A result passes as results do, but one
@@ -66,5 +66,5 @@ func Delivered(result jsontext.Value, run string) jsontext.Value {
 	case f.kind != "complete":
 		return withheld(CodeResultRefused, "the server answered with a kind of result that nobody asked for", run)
 	}
-	return f.finish(result, nil, false)
+	return f.rewrite(result, nil, false)
 }

@@ -18,16 +18,16 @@ import (
 const methodCall = "tools/call"
 
 // tools answers tools/list: what the operator allows of what the servers have, on one page.
-func (g *Gateway) tools(ctx context.Context, q *request) []byte {
+func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 	if failed := noCursor(q.Params); failed != nil {
 		return q.fail(failed)
 	}
-	servers := q.at.exposing(ExposeTools)
+	servers := q.endpoint.exposing(ExposeTools)
 	found := make([]*catalog, len(servers))
 	var wg sync.WaitGroup
 	for i, s := range servers {
 		ask := func() {
-			c, err := g.catalogOf(bound(ctx, s), q, s)
+			c, err := g.catalogOf(upstreamContext(ctx, s), q, s)
 			if err != nil {
 				g.options.Log.Debug("a server's tools were left out", "server", s.Name, "error", err.Error())
 				return
@@ -55,16 +55,16 @@ func (g *Gateway) tools(ctx context.Context, q *request) []byte {
 		}
 		age = max(age, c.kept.Age(time.Now()))
 		for _, t := range g.options.Calls.Tools(c.kept) {
-			if q.at.server != nil {
+			if q.endpoint.server != nil {
 				put(StripOwn(t.Raw))
-			} else if raw := g.sole(servers, found, i, t); raw != nil {
+			} else if raw := g.joinedTool(servers, found, i, t); raw != nil {
 				put(raw)
 			}
 		}
 	}
 	var b object
 	b.add("tools", append(all, ']'))
-	if q.modern() {
+	if q.stateless() {
 		b.add("ttlMs", strconv.AppendInt(nil, max(0, g.options.MaxAge-age).Milliseconds(), 10))
 		b.add("cacheScope", []byte(`"private"`))
 	}
@@ -72,8 +72,8 @@ func (g *Gateway) tools(ctx context.Context, q *request) []byte {
 }
 
 // sole is a tool under its joined name; nil if clients could not use that: it is too long, or another server has it, too.
-func (g *Gateway) sole(servers []*Server, found []*catalog, at int, t Tool) []byte {
-	name := joined(servers[at], t.Name)
+func (g *Gateway) joinedTool(servers []*Server, found []*catalog, at int, t Tool) []byte {
+	name := joinedName(servers[at], t.Name)
 	raw := renamed(StripOwn(t.Raw), name)
 	why := "its name is too long"
 	if raw != nil {
@@ -128,12 +128,12 @@ func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 			if value.Kind() != '{' && value.Kind() != 'n' {
 				wrong(name, "is not an object")
 			}
-			p.responses = present(StripOwn(value))
+			p.responses = nonNull(StripOwn(value))
 		case "requestState":
 			if value.Kind() != '"' && value.Kind() != 'n' {
 				wrong(name, "is not a string")
 			}
-			p.state = present(value)
+			p.state = nonNull(value)
 		case "task": // of an older revision, which has clients ask for tasks: who does not know that ignores it (SEP-2663)
 		default:
 			if value.Kind() != 'n' {
@@ -151,7 +151,7 @@ func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 }
 
 // present is a value, or nil for null.
-func present(value jsontext.Value) jsontext.Value {
+func nonNull(value jsontext.Value) jsontext.Value {
 	if value.Kind() == 'n' {
 		return nil
 	}
@@ -159,52 +159,52 @@ func present(value jsontext.Value) jsontext.Value {
 }
 
 // call answers tools/call with what the machine makes of it.
-func (g *Gateway) call(ctx context.Context, q *request) []byte {
+func (g *Gateway) callTool(ctx context.Context, q *request) []byte {
 	p, failed := readCall(q.Params)
 	if failed != nil {
 		return q.fail(failed)
 	}
-	server, tool := q.at.server, p.name
+	server, tool := q.endpoint.server, p.name
 	if server == nil {
-		if server, tool, failed = g.resolve(ctx, q, p.name); failed != nil {
+		if server, tool, failed = g.resolveTool(ctx, q, p.name); failed != nil {
 			return q.fail(failed)
 		}
 	}
-	if message, ours := g.resumed(bound(ctx, server), q, server, tool, p); ours {
+	if message, ours := g.resumePending(upstreamContext(ctx, server), q, server, tool, p); ours {
 		return message
 	}
-	if _, shown := q.brings(ofShown, server, tool, p); shown {
+	if _, shown := q.ownState(stateURL, server, tool, p); shown {
 		p.responses, p.state = nil, nil // what the client did with the URL decides nothing
 	}
-	if p.state, failed = g.input(q, server, tool, p); failed != nil {
+	if p.state, failed = g.checkInput(q, server, tool, p); failed != nil {
 		return q.fail(failed)
 	}
-	c := &calling{gateway: g, q: q, server: server, tool: tool, params: p, can: q.can(), said: stream{out: q.Out}}
-	if g.mayAsk(ctx, q, server) {
-		c.errand = g.newErrand(q, server, tool, &c.said, c)
-		return c.errand.start(bound(ctx, server), q)
+	c := &toolCall{gateway: g, q: q, server: server, tool: tool, params: p, capabilities: q.capabilities(), out: clientStream{out: q.Out}}
+	if g.serverMayAsk(ctx, q, server) {
+		c.errand = g.newPendingRequest(q, server, tool, &c.out, c)
+		return c.errand.start(upstreamContext(ctx, server), q)
 	}
 	answer := c.run(ctx)
 	return c.respond(q, &answer)
 }
 
 // run takes the call through everything that may refuse it, as often as the server asks the client in its results.
-func (c *calling) run(ctx context.Context) Answer {
+func (c *toolCall) run(ctx context.Context) Answer {
 	defer c.end()
-	g, q, within := c.gateway, c.q, bound(ctx, c.server)
-	if q.modern() && q.Header != nil {
-		if failed := c.checkHeader(within); failed != nil {
+	g, q, within := c.gateway, c.q, upstreamContext(ctx, c.server)
+	if q.stateless() && q.Header != nil {
+		if failed := c.checkParamHeaders(within); failed != nil {
 			return Answer{Error: failed}
 		}
 	}
-	var asked rounds
+	var asked inputRounds
 	defer asked.end(g, q)
 	for {
-		answer := g.options.Calls.Call(within, c.ask(within))
+		answer := g.options.Calls.Call(within, c.toAsk(within))
 		if !answer.Native {
 			return answer
 		}
-		more, asks, code, why := g.another(ctx, q, c.server, &c.said, answer.Result, &asked)
+		more, asks, code, why := g.askSession(ctx, q, c.server, &c.out, answer.Result, &asked)
 		switch {
 		case !asks:
 			return answer
@@ -216,48 +216,48 @@ func (c *calling) run(ctx context.Context) Answer {
 }
 
 // A calling is one tools/call under way.
-type calling struct {
+type toolCall struct {
 	gateway *Gateway
 	q       *request
 	server  *Server
 	tool    string
 	params  callParams
-	can     abilities
-	said    stream
+	capabilities     clientCapabilities
+	out    clientStream
 	token   jsontext.Value // the client's progress token; nil if it wants none, or may not have it
 	level   severity
-	errand  *errand // nil: the server cannot ask by itself, or asks a session
-	url     *shown  // what a stateless client is to show its user; nil: nothing
+	errand  *pendingRequest // nil: the server cannot ask by itself, or asks a session
+	elicitation     *urlElicitation  // what a stateless client is to show its user; nil: nothing
 
 	mu   sync.Mutex
-	line *line // in use; nil: none yet
-	over bool
+	link *link // in use; nil: none yet
+	ended bool
 }
 
 // ask is the call for those who judge and make it.
-func (c *calling) ask(ctx context.Context) *Ask {
+func (c *toolCall) toAsk(ctx context.Context) *Ask {
 	g, q, p := c.gateway, c.q, c.params
 	if c.server.Expose.Has(ExposeProgress) {
-		c.token = tokenOf(p.meta)
+		c.token = progressTokenOf(p.meta)
 	}
-	if c.level = q.wanted(); !c.server.Expose.Has(ExposeLogging) {
+	if c.level = q.wantedLogLevel(); !c.server.Expose.Has(ExposeLogging) {
 		c.level = 0
 	}
 	if c.level > 0 && q.session == nil { // a server with sessions has to be told
-		if l, err := c.link(ctx); err == nil { // if not, the machine says so
+		if l, err := c.connect(ctx); err == nil { // if not, the machine says so
 			g.levelFor(ctx, q, l)
 		}
 	}
 	a := &Ask{
 		From: q.From, Server: c.server.Name, Tool: c.tool, Arguments: p.arguments, Extra: extra(p),
 		Progress: c.token != nil && q.Out != nil,
-		Tasks:    g.options.Tasks && c.can.tasks,
-		Elicit:   q.Out != nil && c.can.opens(),
+		Tasks:    g.options.Tasks && c.capabilities.tasks,
+		Elicit:   q.Out != nil && c.capabilities.showsURLs(),
 		Returns:  q.session == nil,
-		Meta:     c.meta(p.meta),
+		Meta:     c.callMeta(p.meta),
 	}
 	a.Link = func(ctx context.Context) (*upstream.Link, error) {
-		l, err := c.link(ctx)
+		l, err := c.connect(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -266,13 +266,13 @@ func (c *calling) ask(ctx context.Context) *Ask {
 				a.Header = ParamHeader(l.tools.of(kept).tools[c.tool], p.arguments)
 			}
 		}
-		return l.native(), nil
+		return l.upstreamLink(), nil
 	}
-	a.Say = c.say
-	a.Show = c.show
+	a.Say = c.sendProgress
+	a.Show = c.showURL
 	a.Relay = func(m wire.Message) {
-		if l := c.held(); l != nil {
-			g.during(ctx, q, l, &c.said, c.level)(m)
+		if l := c.currentLink(); l != nil {
+			g.messageHandler(ctx, q, l, &c.out, c.level)(m)
 		}
 	}
 	return a
@@ -299,7 +299,7 @@ var traceContext = map[string]int{"traceparent": 64, "tracestate": 512, "baggage
 
 // passes reports whether a member of _meta goes with the call: the progress token, and the context of a trace. No gate judges
 // any of _meta, no approval binds it and no record has it, so a server must find nothing in it to act on.
-func (c *calling) passes(name string, value jsontext.Value) bool {
+func (c *toolCall) metaPasses(name string, value jsontext.Value) bool {
 	if name == "progressToken" {
 		return c.token != nil
 	}
@@ -310,11 +310,11 @@ func (c *calling) passes(name string, value jsontext.Value) bool {
 
 // meta is the _meta that goes with the call: what passes, and the log level, which the link takes out again where the server
 // does not want it there.
-func (c *calling) meta(sent jsontext.Value) (meta jsontext.Value) {
+func (c *toolCall) callMeta(sent jsontext.Value) (meta jsontext.Value) {
 	var b object
 	wire.Each(sent, func(member wire.Piece) {
 		name, value := member.Name, member.Value
-		if c.passes(name, value) {
+		if c.metaPasses(name, value) {
 			b.add(name, value)
 		}
 	})
@@ -331,7 +331,7 @@ func (c *calling) meta(sent jsontext.Value) (meta jsontext.Value) {
 }
 
 // say sends progress.
-func (c *calling) say(done, total float64, note string) {
+func (c *toolCall) sendProgress(done, total float64, note string) {
 	if c.token == nil {
 		return
 	}
@@ -344,26 +344,26 @@ func (c *calling) say(done, total float64, note string) {
 	if note != "" {
 		b.add("message", wire.Quote(note))
 	}
-	_ = c.said.send(wire.Call(nil, nil, "notifications/progress", b.done())) // see stream
+	_ = c.out.send(wire.Call(nil, nil, "notifications/progress", b.done())) // see stream
 }
 
 // held is the line that the call uses; nil before it has one.
-func (c *calling) held() *line {
+func (c *toolCall) currentLink() *link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.line
+	return c.link
 }
 
 // link is the line to the call's server. It stays in use until the request is answered; who asks later, for a task, uses it until
 // their context ends.
-func (c *calling) link(ctx context.Context) (*line, error) {
-	if l := c.held(); l != nil && !l.over() {
+func (c *toolCall) connect(ctx context.Context) (*link, error) {
+	if l := c.currentLink(); l != nil && !l.ended() {
 		return l, nil
 	}
 	q := c.q
 	if q.session != nil && q.session.Context.Err() != nil { // the task outlives the session, but nobody can be asked any more
 		q = &request{
-			Request: &session.Request{From: q.From, Endpoint: q.Endpoint, Protocol: session.Stateless}, gateway: q.gateway, at: q.at,
+			Request: &session.Request{From: q.From, Endpoint: q.Endpoint, Protocol: session.Stateless}, gateway: q.gateway, endpoint: q.endpoint,
 		}
 	}
 	l, err := c.gateway.linkTo(ctx, q, c.server)
@@ -373,39 +373,39 @@ func (c *calling) link(ctx context.Context) (*line, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.over:
+	case c.ended:
 		context.AfterFunc(ctx, l.release)
-	case c.line != nil:
-		c.line.release()
+	case c.link != nil:
+		c.link.release()
 	}
-	c.line = l
-	if c.errand != nil && !c.over {
-		l.host(c.errand)
+	c.link = l
+	if c.errand != nil && !c.ended {
+		l.assign(c.errand)
 	}
 	return l, nil
 }
 
 // end gives back what the call held.
-func (c *calling) end() {
-	c.said.end()
+func (c *toolCall) end() {
+	c.out.end()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over = true; c.line != nil {
-		c.line.leave(c.errand)
-		c.line.release()
-		c.line = nil
+	if c.ended = true; c.link != nil {
+		c.link.unassign(c.errand)
+		c.link.release()
+		c.link = nil
 	}
 }
 
 // respond answers a request for the call.
-func (c *calling) respond(q *request, answer *Answer) []byte {
+func (c *toolCall) respond(q *request, answer *Answer) []byte {
 	switch {
 	case answer.Error != nil:
 		return q.failBack(c.server, answer.Error)
 	case answer.Result == nil:
 		return q.refuse(wire.InternalError, "there is no answer")
-	case !answer.Native && c.url != nil && q.can().opens():
-		return q.result(c.url.result(q, c.server, c.tool))
+	case !answer.Native && c.elicitation != nil && q.capabilities().showsURLs():
+		return q.result(c.elicitation.result(q, c.server, c.tool))
 	case !answer.Native:
 		return q.result(answer.Result)
 	}
@@ -417,8 +417,8 @@ func (c *calling) respond(q *request, answer *Answer) []byte {
 	if code, why := q.mayReceive(c.server, &f); code != "" {
 		return q.result(withheld(code, fmt.Sprintf("server %s: %s", c.server.Name, why), answer.RunID))
 	}
-	if !q.modern() {
-		return q.splice(f.finish(result, nil, false))
+	if !q.stateless() {
+		return q.rawResult(f.rewrite(result, nil, false))
 	}
-	return q.splice(f.finish(result, g.self, false, g.sealed(q, c.server, c.tool, &f)...))
+	return q.rawResult(f.rewrite(result, g.self, false, g.sealState(q, c.server, c.tool, &f)...))
 }

@@ -240,13 +240,13 @@ func TestDuringACall(t *testing.T) {
 	q := c.request(`"pgfsm-1"`, "", "")
 	q.Result = jsontext.Value(`{"action":"accept"}`)
 	r.dispatch(context.Background(), q)
-	if n := c.session.shown(); n != 0 {
+	if n := c.session.countOwnRequests(); n != 0 {
 		t.Errorf("%d requests wait", n)
 	}
 	late.Say(1, 1, "too late")
 	late.Show("https://x/y", "too late", "id2")
 	late.Relay(wire.Message{Method: "notifications/progress", Params: jsontext.Value(`{"progressToken":1}`)})
-	if all := c.heard(); len(all) > 0 || c.session.shown() != 0 {
+	if all := c.heard(); len(all) > 0 || c.session.countOwnRequests() != 0 {
 		t.Errorf("after the answer: %q", all)
 	}
 }
@@ -254,16 +254,16 @@ func TestDuringACall(t *testing.T) {
 func TestShowingIsBounded(t *testing.T) {
 	r := newRig(t, "docs", nil)
 	r.judge.decide = func(_ context.Context, a *Ask) Answer {
-		for range maxShown + 1 {
+		for range maxOwnRequests + 1 {
 			a.Show("https://x", "", "")
 		}
 		return Answer{Result: jsontext.Value(`{}`)}
 	}
 	c := r.legacy("docs", `{"elicitation":{"url":{}}}`)
-	c.out = make(sink, 2*maxShown)
+	c.out = make(sink, 2*maxOwnRequests)
 	c.ask("tools/call", `{"name":"echo"}`)
-	if n := len(c.heard()); n != maxShown {
-		t.Errorf("%d were shown, want %d", n, maxShown)
+	if n := len(c.heard()); n != maxOwnRequests {
+		t.Errorf("%d were shown, want %d", n, maxOwnRequests)
 	}
 }
 

@@ -9,22 +9,22 @@ import (
 
 // A voice is the session.Sender of a request that repeats an errand's. Who speaks during the errand goes by what its first request wanted; what
 // gets out goes by what this one wants.
-type voice struct {
+type resumedSender struct {
 	session.Sender
 	token jsontext.Value // nil: it wants no progress
 	level severity       // zero: it wants no log
 }
 
 // voice is the request's session.Sender for what is said during an errand that it repeats; nil if it has none.
-func (q *request) voice() session.Sender {
+func (q *request) resumedSender() session.Sender {
 	if q.Out == nil {
 		return nil
 	}
-	return &voice{q.Out, tokenOf(wire.Member(q.Params, "_meta")), q.wanted()}
+	return &resumedSender{q.Out, progressTokenOf(wire.Member(q.Params, "_meta")), q.wantedLogLevel()}
 }
 
 // Send says what the request wants to hear. To keep silent is no error.
-func (v *voice) Send(message []byte) error {
+func (v *resumedSender) Send(message []byte) error {
 	m, err := wire.Read(message)
 	if err != nil { // it is said by the gateway, or was read before
 		return err
@@ -40,7 +40,7 @@ func (v *voice) Send(message []byte) error {
 		}
 		message = wire.Call(nil, nil, m.Method, params)
 	case "notifications/message":
-		if !v.level.hears(m.Params, true) {
+		if !v.level.includes(m.Params, true) {
 			return nil
 		}
 	}
@@ -48,7 +48,7 @@ func (v *voice) Send(message []byte) error {
 }
 
 // tokenOf is the token under which a request with this _meta wants to hear how far it is; nil if it does not want to.
-func tokenOf(meta jsontext.Value) jsontext.Value {
+func progressTokenOf(meta jsontext.Value) jsontext.Value {
 	token := wire.Member(meta, "progressToken")
 	if token.Kind() != '"' && token.Kind() != '0' {
 		return nil
