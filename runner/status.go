@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/mcp/gateway"
+	"pgfsm/mcp/wire"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/present"
@@ -34,7 +35,7 @@ func CallResult(ctx context.Context, look ledger.Reader, p *traces.Replayer, q *
 	if err != nil || got.Outcome.Effect != states.EffectDone || got.Run.Raw() == nil {
 		return nil, "", err
 	}
-	result = gateway.Delivered(gateway.StripOwn(got.Run.Raw()), q.RunID)
+	result = gateway.Delivered(wire.StripOwn(got.Run.Raw()), q.RunID)
 	switch {
 	case len(result) > maxShownResult:
 		return nil, fmt.Sprintf("the result has %d bytes; at most %d are shown here", len(result), maxShownResult), nil

@@ -87,7 +87,7 @@ func (r *Runner) Task(ctx context.Context, caller gateway.Identity, id string) (
 	}
 	answer := r.answer(got, nil)
 	if answer.Native {
-		answer.Result = gateway.StripOwn(answer.Result)
+		answer.Result = wire.StripOwn(answer.Result)
 	}
 	t.Status, t.Message, t.Result = taskCompleted, "", answer.Result
 	return t.current(), nil

@@ -15,10 +15,10 @@ import (
 // A request is one message of a client, as the dispatcher serves it.
 type request struct {
 	*session.Request
-	gateway *Gateway
-	endpoint      *endpoint
-	session *clientSession // nil: the client speaks the stateless revision, or has not initialized
-	declared   declaredMeta          // what a stateless client says of itself
+	gateway  *Gateway
+	endpoint *endpoint
+	session  *clientSession // nil: the client speaks the stateless revision, or has not initialized
+	declared declaredMeta   // what a stateless client says of itself
 }
 
 // newRequest finds the session of a message, or reads what a stateless client says of itself.

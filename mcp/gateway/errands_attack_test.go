@@ -105,9 +105,9 @@ func TestQuestionsAreBoundedInBytes(t *testing.T) {
 				for strings.Contains(got, "input_required") {
 					state, requests := asked(t, got)
 					synctest.Wait()
-					var answers object
-					wire.Each(requests, func(p wire.Piece) { answers.add(p.Name, []byte(`{}`)) })
-					got = a.ann.again(byTool, state, string(answers.done()))
+					var answers wire.Object
+					wire.Each(requests, func(p wire.Piece) { answers.Add(p.Name, []byte(`{}`)) })
+					got = a.ann.again(byTool, state, string(answers.Done()))
 				}
 				if refused := strings.Contains(got, `error {\"code\":-32603`); refused != tc.refused || !strings.Contains(got, "told") {
 					t.Error(got)

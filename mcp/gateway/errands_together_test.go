@@ -53,11 +53,11 @@ func TestQuestionsThatAServerAsksTogether(t *testing.T) {
 				for strings.Contains(got, "input_required") {
 					state, asks := names(t, got)
 					rounds = append(rounds, strings.Join(asks, ","))
-					var b object
+					var b wire.Object
 					for _, name := range asks {
-						b.add(name, []byte(`{"action":"accept"}`))
+						b.Add(name, []byte(`{"action":"accept"}`))
 					}
-					got = a.ann.again(byTool, state, string(b.done()))
+					got = a.ann.again(byTool, state, string(b.Done()))
 				}
 				if d := cmp.Diff(tt.rounds, rounds); d != "" || !strings.Contains(got, `"content":[]`) {
 					t.Errorf("the rounds (-want +got):\n%s\nin the end: %s", d, got)

@@ -78,7 +78,7 @@ type Gateway struct {
 	self      []byte               // the member of _meta with the gateway's name
 	pool      linkPool
 	pending   pendingRequests
-	states     stateSealer
+	states    stateSealer
 	connect   func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error)
 
 	mu       sync.Mutex

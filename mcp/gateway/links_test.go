@@ -110,7 +110,7 @@ func TestLinksThatEndAreMadeAnew(t *testing.T) {
 	}
 	var told []string
 	for _, m := range c.waiting() {
-		told = append(told, textMember([]byte(m), "method"))
+		told = append(told, wire.TextMember([]byte(m), "method"))
 	}
 	if want := []string{noteTools, notePrompts, noteResources}; !slices.Equal(told, want) {
 		t.Errorf("the client was told %q", told)

@@ -36,13 +36,13 @@ const (
 
 // A method is one row of the table of everything that MCP knows.
 type method struct {
-	name  string
-	from  side
-	notification  bool   // a notification: there is no answer
-	needs Expose // what must be exposed of the server that it goes to or comes from; nothing: it belongs to the protocol
-	eras  eras   // in which it crosses between the client and the gateway
-	by    served
-	why   string // what becomes of it, for people
+	name         string
+	from         side
+	notification bool   // a notification: there is no answer
+	needs        Expose // what must be exposed of the server that it goes to or comes from; nothing: it belongs to the protocol
+	eras         eras   // in which it crosses between the client and the gateway
+	by           served
+	why          string // what becomes of it, for people
 }
 
 // methods is everything that the gateway knows. What is not here is refused, in both directions.

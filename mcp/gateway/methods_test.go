@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"pgfsm/mcp/gateway/session"
-
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/mcp/gateway/session"
 )
 
 var update = flag.Bool("update", false, "write what is generated instead of comparing it")

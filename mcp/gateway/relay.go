@@ -2,13 +2,10 @@ package gateway
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
 
@@ -35,7 +32,7 @@ func (g *Gateway) relay(ctx context.Context, q *request, m *method) []byte {
 func (g *Gateway) passOn(ctx context.Context, q *request, server *Server, params jsontext.Value) []byte {
 	p := &relayedRequest{gateway: g, q: q, server: server, params: params, out: clientStream{out: q.Out}}
 	if asksInResults(q.Method) {
-		sent := callParams{state: nonNull(wire.Member(q.Params, "requestState")), responses: nonNull(wire.Member(q.Params, "inputResponses"))}
+		sent := callParams{state: wire.NonNull(wire.Member(q.Params, "requestState")), responses: wire.NonNull(wire.Member(q.Params, "inputResponses"))}
 		if message, ours := g.resumePending(upstreamContext(ctx, server), q, server, q.Method, sent); ours {
 			return message
 		}
@@ -58,7 +55,7 @@ type relayedRequest struct {
 	q       *request
 	server  *Server
 	params  jsontext.Value
-	out    clientStream
+	out     clientStream
 	errand  *pendingRequest // nil: the server cannot ask by itself, or asks a session
 }
 
@@ -80,8 +77,8 @@ func (p *relayedRequest) run(ctx context.Context) Answer {
 	if failed != nil {
 		return Answer{Error: failed}
 	}
-	if params = withoutReservedMeta(params, ""); !server.Expose.Has(ExposeProgress) {
-		params = withoutProgressToken(params)
+	if params = wire.StripMeta(params); !server.Expose.Has(ExposeProgress) {
+		params = wire.StripProgressToken(params)
 	}
 	params = withLevel(params, level)
 	var asked inputRounds
@@ -135,7 +132,7 @@ func (p *relayedRequest) respond(q *request, answer *Answer) []byte {
 	case !answer.Native:
 		return q.result(answer.Result)
 	}
-	result := StripOwn(answer.Result)
+	result := wire.StripOwn(answer.Result)
 	f, ok := readResult(result)
 	if !ok {
 		return q.refuse(wire.InternalError, "server %s: its result is not a JSON object", p.server.Name)
@@ -166,22 +163,6 @@ func upstreamContext(ctx context.Context, server *Server) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// tokenless is params without a progress token; nil if they cannot be read.
-func withoutProgressToken(params jsontext.Value) jsontext.Value {
-	meta := wire.Member(params, "_meta")
-	if wire.Member(meta, "progressToken") == nil {
-		return params
-	}
-	without, err := wire.Set(meta, "progressToken", nil)
-	if err == nil {
-		without, err = wire.Set(params, "_meta", without)
-	}
-	if err != nil {
-		return nil
-	}
-	return without
-}
-
 // notRecorded is answered when what is to pass cannot be recorded. So it does not.
 var notRecorded = invalid(wire.InternalError, "it could not be recorded, so it was not passed on")
 
@@ -203,7 +184,7 @@ func (g *Gateway) relayClientNotification(ctx context.Context, q *request, m *me
 	if s == nil {
 		return
 	}
-	params := withoutReservedMeta(q.Params, "")
+	params := wire.StripMeta(q.Params)
 	if m.name == "notifications/progress" {
 		a := s.clientRequest(wire.Member(params, "progressToken"))
 		if a == nil || a.link == nil || a.token == nil || !a.link.server.Expose.Has(m.needs) {
@@ -222,88 +203,6 @@ func (g *Gateway) relayClientNotification(ctx context.Context, q *request, m *me
 			_ = l.Notify(ctx, m.name, params) // as above
 		}
 	}
-}
-
-// A clientSession is a session with what the dispatcher knows of it.
-type clientSession struct {
-	*session.Session
-	capabilities   clientCapabilities
-	links linkTable
-
-	mu     sync.Mutex
-	level  string          // of the log, as the client set it; empty: it did not
-	clientRequests   map[string]*clientRequest // requests to the client that wait for its answer, by our id
-	number uint64          // of the last of them
-
-	connectedBefore  map[string]bool     // the servers that were connected to
-	watches map[string][]string // the resources that the client subscribes to, by server
-}
-
-// openSession opens a session of a client with these abilities.
-func (g *Gateway) openSession(q *request, protocol string, can clientCapabilities) (*clientSession, error) {
-	opened, err := g.table.Open(q.From, q.Endpoint, protocol)
-	if err != nil {
-		return nil, err
-	}
-	s := &clientSession{
-		Session: opened, capabilities: can, clientRequests: make(map[string]*clientRequest), connectedBefore: make(map[string]bool), watches: make(map[string][]string),
-	}
-	s.links.init(s.Context, maxSessionLinks, 0)
-	g.mu.Lock()
-	g.sessions[opened] = s
-	g.mu.Unlock()
-	context.AfterFunc(s.Context, func() {
-		g.mu.Lock()
-		delete(g.sessions, opened)
-		g.mu.Unlock()
-		s.closeLinks()
-	})
-	return s, nil
-}
-
-// finish lets go of what a session holds that has ended.
-func (s *clientSession) closeLinks() {
-	timer := time.NewTimer(cancelGrace) // for which what was under way may tell its servers that it is over
-	defer timer.Stop()
-	select {
-	case <-s.Requests.Empty():
-	case <-timer.C:
-	}
-	s.links.close()
-}
-
-// maxSessionLinks bounds the links of one session. A session has one for each server.
-const maxSessionLinks = 1 << 12
-
-// A stream takes what is said to a client during one request, and nothing more once that is answered.
-type clientStream struct {
-	mu   sync.Mutex
-	out  session.Sender
-	ended bool
-}
-
-var errAnswered = errors.New("the request has been answered")
-
-func (s *clientStream) send(message []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended || s.out == nil {
-		return errAnswered
-	}
-	return s.out.Send(message)
-}
-
-// turn has what is said from now on go to another request of the client; nil: to nobody.
-func (s *clientStream) redirect(out session.Sender) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.out = out
-}
-
-func (s *clientStream) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ended = true
 }
 
 // answerWait is how long telling a server something may take that it waits for.

@@ -80,7 +80,7 @@ func TestWhatCannotBeRecordedDoesNotPass(t *testing.T) {
 	}
 	r.refuse = false
 	l.peer.Tell(wire.Message{ID: jsontext.Value(`6`), Method: "roots/list"})
-	ours := textMember([]byte(c.pushed()), "id")
+	ours := wire.TextMember([]byte(c.pushed()), "id")
 	r.refuse = true
 	q := c.request(`"`+ours+`"`, "", "")
 	q.Result = jsontext.Value(`{"roots":[]}`)
@@ -360,7 +360,7 @@ func TestLogLevels(t *testing.T) {
 	}
 	heard := func(c *client) (levels []string) {
 		for _, m := range c.heard() {
-			levels = append(levels, textMember([]byte(wire.Member([]byte(m), "params")), "level"))
+			levels = append(levels, wire.TextMember([]byte(wire.Member([]byte(m), "params")), "level"))
 		}
 		return levels
 	}
@@ -429,7 +429,7 @@ func TestListsOfAllServersAreOne(t *testing.T) {
 	r.servers["down"].down = true
 	pages := map[string]string{"": `{"prompts":[{"name":"a","n":1.0},{"name":"b\/c"}],"nextCursor":"2"}`, "2": `{"prompts":[` + odd + `,{"name":"` + strings.Repeat("x", maxName) + `"}]}`}
 	r.servers["docs"].plays("prompts/list", func(_ context.Context, _ *playedLink, params jsontext.Value, _ func(wire.Message)) (upstream.Reply, error) {
-		return upstream.Reply{Result: jsontext.Value(pages[textMember(params, "cursor")])}, nil
+		return upstream.Reply{Result: jsontext.Value(pages[wire.TextMember(params, "cursor")])}, nil
 	})
 	r.servers["mail"].says("prompts/list", `{"prompts":[{"name":"a"}]}`)
 	got := r.legacy("", `{}`).ask("prompts/list", `{}`)

@@ -156,7 +156,7 @@ func (j *judge) Tools(kept *upstream.Kept) (tools []Tool) {
 	for _, page := range kept.Pages {
 		wire.Each(page, func(p wire.Piece) {
 			wire.Items(p.Value, func(raw jsontext.Value, _ int) {
-				if name := textMember(raw, "name"); !slices.Contains(j.hidden, name) {
+				if name := wire.TextMember(raw, "name"); !slices.Contains(j.hidden, name) {
 					tools = append(tools, Tool{Name: name, Raw: raw})
 				}
 			})

@@ -184,7 +184,7 @@ func TestSessionsThatDoNotAnswer(t *testing.T) {
 				return
 			}
 			for _, said := range p.bob.heard() {
-				p.asks = append(p.asks, textMember([]byte(said), "method")+" ")
+				p.asks = append(p.asks, wire.TextMember([]byte(said), "method")+" ")
 			}
 			if n := strings.Count(strings.Join(p.asks, "\n"), methodCancelled); n != tc.cancelled {
 				t.Errorf("%d questions were taken back: %q", n, p.asks)
@@ -221,11 +221,11 @@ func TestRoundsAreBounded(t *testing.T) {
 		t.Errorf("one past: %s", got)
 	}
 	questions := func(n int) string {
-		var b object
+		var b wire.Object
 		for i := range n {
-			b.add(fmt.Sprint("q", i), []byte(`{"method":"roots/list"}`))
+			b.Add(fmt.Sprint("q", i), []byte(`{"method":"roots/list"}`))
 		}
-		return string(b.done())
+		return string(b.Done())
 	}
 	p = newPager(t, nil, wants(questions(maxQuestions), ""), inTheEnd)
 	if got := p.ask(byTool); !strings.Contains(got, inTheEnd) {

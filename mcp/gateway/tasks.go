@@ -43,15 +43,15 @@ func (g *Gateway) serveTask(ctx context.Context, q *request) []byte {
 
 // settled is a task as its client gets it.
 func deliverTask(task jsontext.Value, id string) jsontext.Value {
-	var edits []edit
+	var edits []wire.Edit
 	wire.Each(task, func(p wire.Piece) { // it is made here
 		if p.Name != "result" {
 			return
 		}
 		run, _, _ := strings.Cut(id, ".")
-		edits = append(edits, edit{p.At, len(p.Value), Delivered(p.Value, run)})
+		edits = append(edits, wire.Edit{At: p.At, Length: len(p.Value), With: Delivered(p.Value, run)})
 	})
-	return applyEdits(task, nil, edits)
+	return wire.Splice(task, nil, edits)
 }
 
 // Delivered is the result of a run's call as those get it who were not connected when it came. A result passes as results do, but one

@@ -246,3 +246,21 @@ func nextValue(dec *jsontext.Decoder, doc []byte) (value jsontext.Value, at int,
 	at = end - len(read)
 	return doc[at:end:end], at, nil
 }
+
+// TextMember is a string member of an object; empty if there is none. It reads what [Each] reads.
+func TextMember(doc []byte, member string) (text string) {
+	Each(doc, func(p Piece) {
+		if p.Name == member {
+			text, _ = Text(p.Value)
+		}
+	})
+	return text
+}
+
+// NonNull is a value, or nil for null.
+func NonNull(value jsontext.Value) jsontext.Value {
+	if value.Kind() == 'n' {
+		return nil
+	}
+	return value
+}

@@ -1,4 +1,4 @@
-package gateway_test
+package wire_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"pgfsm/mcp/gateway"
+	"pgfsm/mcp/wire"
 )
 
 func TestStripOwn(t *testing.T) {
@@ -31,13 +31,13 @@ func TestStripOwn(t *testing.T) {
 		{"not-json", `{"_meta":{"io.pgfsm/a"`, `{"_meta":{"io.pgfsm/a"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, string(gateway.StripOwn([]byte(tc.in)))); diff != "" {
+			if diff := cmp.Diff(tc.want, string(wire.StripOwn([]byte(tc.in)))); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
 	deep := strings.Repeat(`{"a":[`, 50_000) + `"io.pgfsm/a"` + strings.Repeat(`]}`, 50_000)
-	if string(gateway.StripOwn([]byte(deep))) != deep {
+	if string(wire.StripOwn([]byte(deep))) != deep {
 		t.Error("a deep document was changed")
 	}
 }

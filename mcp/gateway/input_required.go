@@ -1,13 +1,7 @@
 package gateway
 
 import (
-	"bytes"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -73,19 +67,19 @@ func inputRequest(method string, params jsontext.Value) jsontext.Value {
 	if params == nil { // which some clients cannot do without
 		params = jsontext.Value(`{}`)
 	}
-	var b object
-	b.add("method", wire.Quote(method))
-	b.add("params", params)
-	return b.done()
+	var b wire.Object
+	b.Add("method", wire.Quote(method))
+	b.Add("params", params)
+	return b.Done()
 }
 
 // inputRequired is the result that asks a stateless client something, and that has it come back with a state.
 func inputRequired(requests jsontext.Value, state string) jsontext.Value {
-	var b object
-	b.add("resultType", []byte(`"input_required"`))
-	b.add("inputRequests", requests)
-	b.add("requestState", wire.Quote(state))
-	return b.done()
+	var b wire.Object
+	b.Add("resultType", []byte(`"input_required"`))
+	b.Add("inputRequests", requests)
+	b.Add("requestState", wire.Quote(state))
+	return b.Done()
 }
 
 // inputRefused is the error of a request that was passed on, and whose result does not go to the client.
@@ -105,67 +99,10 @@ func (q *request) failBack(server *Server, failed jsontext.Value) []byte {
 		shows = shows || p.Name == "code" && err == nil && code == showsURL
 	})
 	if can := q.capabilities(); !shows || server.Expose.Has(ExposeElicitation) && can.showsURLs() {
-		return q.fail(StripOwn(failed))
+		return q.fail(wire.StripOwn(failed))
 	}
 	return q.fail(inputRefused(server, CodeInputRefused,
 		"it has people open a URL, and the operator does not expose elicitation, or the client does not declare it"))
-}
-
-// refuses says why the client cannot be asked; empty if it can.
-func (a clientCapabilities) cannotAnswer(method string, params jsontext.Value) string {
-	switch method {
-	case "sampling/createMessage":
-		if !a.sampling {
-			return "the client does not declare sampling"
-		}
-		if !a.samplingTools && hasMember(params, "tools") {
-			return "the client does not declare sampling with tools"
-		}
-	case "elicitation/create":
-		mode := textMember(params, "mode")
-		switch {
-		case !a.elicitation:
-			return "the client does not declare elicitation"
-		case mode == "url" && !a.url:
-			return "the client does not declare elicitation of mode url"
-		case mode != "url" && a.url && !a.form:
-			return "the client does not declare elicitation of mode form"
-		case hasReference(params):
-			return "its schema refers to other schemas, and clients that follow it may not come back"
-		}
-	case "roots/list":
-		if !a.roots {
-			return "the client does not declare roots"
-		}
-	}
-	return ""
-}
-
-// has reports whether an object of a server has a member that is not null.
-func hasMember(doc []byte, member string) (found bool) {
-	wire.Each(doc, func(p wire.Piece) { found = found || p.Name == member && string(p.Value) != "null" }) // what cannot be read has none
-	return found
-}
-
-// refers reports whether there is a reference of JSON Schema anywhere in an elicitation. The protocol has none there: its schemas
-// are flat. Names are compared as they are decoded.
-func hasReference(params jsontext.Value) bool {
-	if len(params) == 0 {
-		return false
-	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(params), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	for {
-		token, err := dec.ReadToken()
-		if err != nil {
-			return false // the end: that it is JSON was seen before
-		}
-		if kind, n := dec.StackIndex(dec.StackDepth()); kind == '{' && n%2 == 1 && token.Kind() == '"' {
-			switch token.String() {
-			case "$ref", "$dynamicRef", "$recursiveRef":
-				return true
-			}
-		}
-	}
 }
 
 // input looks at what a client sends in answer to a server that asked for input, and returns the state as that server knows it.
@@ -209,7 +146,7 @@ const errForeignState = "the requestState is not one that you were given for thi
 
 // unsealed is [Gateway.input] for the params of a request that is passed on.
 func (g *Gateway) openState(q *request, server *Server, what string, params jsontext.Value) (_, failed jsontext.Value) {
-	p := callParams{responses: nonNull(wire.Member(params, "inputResponses")), state: nonNull(wire.Member(params, "requestState"))}
+	p := callParams{responses: wire.NonNull(wire.Member(params, "inputResponses")), state: wire.NonNull(wire.Member(params, "requestState"))}
 	state, failed := g.checkInput(q, server, what, p)
 	if failed != nil || state == nil {
 		return params, failed
@@ -222,55 +159,14 @@ func (g *Gateway) openState(q *request, server *Server, what string, params json
 }
 
 // sealed are the edits that bind the state of a result to the client that gets it.
-func (g *Gateway) sealState(q *request, server *Server, what string, f *resultInfo) (edits []edit) {
+func (g *Gateway) sealState(q *request, server *Server, what string, f *resultInfo) (edits []wire.Edit) {
 	if !f.asks() {
 		return nil
 	}
 	for _, p := range f.state {
 		if native, err := wire.Text(p.Value); err == nil {
-			edits = append(edits, edit{p.At, len(p.Value), wire.Quote(g.states.seal(stateServer, native, q.From, server.Name, what))})
+			edits = append(edits, wire.Edit{At: p.At, Length: len(p.Value), With: wire.Quote(g.states.seal(stateServer, native, q.From, server.Name, what))})
 		}
 	}
 	return edits
-}
-
-// seals bind what a server wants back to the client that it was given to, so that nobody can go on with the request of another.
-// The key lives as long as the process: what was asked before it began has to be asked again.
-type stateSealer struct{ key [32]byte }
-
-func (s *stateSealer) init() { rand.Read(s.key[:]) }
-
-// sealBytes is the length of a seal: what of the code is kept.
-const sealBytes = 16
-
-// Whose a sealed state is.
-const (
-	stateServer = "server" // the upstream server's own
-	statePending = "errand" // that of a request which goes on meanwhile; see errand
-	stateURL  = "shown"  // that of a call which waits for people; see calling.shows
-)
-
-func (s *stateSealer) mac(whose, native string, who Identity, server, what string) string {
-	mac := hmac.New(sha256.New, s.key[:])
-	for _, part := range []string{whose, who.Name, who.Token, server, what} {
-		var size [8]byte
-		for i := range size {
-			size[i] = byte(len(part) >> (8 * i))
-		}
-		mac.Write(size[:])
-		mac.Write([]byte(part))
-	}
-	mac.Write([]byte(native))
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:sealBytes])
-}
-
-// seal is the state as the client gets it.
-func (s *stateSealer) seal(whose, native string, who Identity, server, what string) string {
-	return s.mac(whose, native, who, server, what) + "." + native
-}
-
-// open is the state as it was sealed, if this client got it for this.
-func (s *stateSealer) open(whose, sealed string, who Identity, server, what string) (native string, ok bool) {
-	code, native, ok := strings.Cut(sealed, ".")
-	return native, ok && hmac.Equal([]byte(code), []byte(s.mac(whose, native, who, server, what)))
 }

@@ -20,7 +20,7 @@ const (
 
 // rounds is what one request has come to while its server asked for input.
 type inputRounds struct {
-	count int
+	count       int
 	answerBytes int // bytes of the answers that it is repeated with
 }
 
@@ -37,71 +37,15 @@ type inputRound struct {
 	gateway *Gateway
 	q       *request
 	server  *Server
-	out    *clientStream
+	out     *clientStream
 	names   []string
 	ids     []jsontext.Value // of the requests to the client
 	methods []string
 	answers chan inputAnswer
 
-	mu    sync.Mutex
+	mu          sync.Mutex
 	answerBytes int // bytes of the answers
-	ended  bool
-}
-
-// A given is a client's answer to one question; without a result it is an error, or too large.
-type inputAnswer struct {
-	index     int
-	result jsontext.Value
-}
-
-// another asks a client with a session what a result asks, one round more of its request, and waits for the answers until ctx ends. It
-// returns what the repetition of the request has in addition. Asks is false if the result asks nothing, or the client is not asked in this
-// way; a code says that the request is not repeated, and why.
-func (g *Gateway) askSession(ctx context.Context, q *request, server *Server, said *clientStream, result jsontext.Value, all *inputRounds) (
-	more callParams, asks bool, code, why string) {
-	if q.session == nil {
-		return more, false, "", ""
-	}
-	f, ok := readResult(result)
-	if !ok || !f.asks() {
-		return more, false, "", ""
-	}
-	if code, why = q.mayReceive(server, &f); code != "" {
-		return more, true, code, why
-	}
-	if all.count >= maxRounds {
-		return more, true, CodeInputRefused, "it asks for input again and again"
-	}
-	all.count++
-	ctx, cancel := context.WithTimeout(ctx, inputWait)
-	defer cancel()
-	r := &inputRound{gateway: g, q: q, server: server, out: said, answers: make(chan inputAnswer, maxQuestions)}
-	defer func() { all.answerBytes += r.end() }()
-	if why = r.sendQuestions(ctx, &f); why == "" {
-		more.responses, why = r.waitForAnswers(ctx)
-	}
-	if why != "" {
-		return more, true, CodeInputRefused, "it asks for input: " + why
-	}
-	for _, s := range f.state { // at most one: what can be read in more ways does not pass
-		more.state = nonNull(s.Value)
-	}
-	if more.responses == nil && more.state == nil { // to repeat it would be to make it twice
-		return more, true, CodeInputRefused, "it asks for no input, and would again and again"
-	}
-	return more, true, "", ""
-}
-
-// onto is the params of a request with what its repetition has in addition. A code says that it cannot be.
-func (p *callParams) addTo(params jsontext.Value) (_ jsontext.Value, code string) {
-	params, err := wire.Set(params, "inputResponses", p.responses)
-	if err == nil {
-		params, err = wire.Set(params, "requestState", p.state)
-	}
-	if err != nil { // params that cannot be read do not get here
-		return nil, CodeInputRefused
-	}
-	return params, ""
+	ended       bool
 }
 
 // ask sends the questions. A reason says that it could not.
@@ -124,7 +68,7 @@ func (r *inputRound) sendQuestions(ctx context.Context, f *resultInfo) (why stri
 
 // put sends one question.
 func (r *inputRound) sendQuestion(ctx context.Context, name, method string, params jsontext.Value) (why string) {
-	params = withElicitationID(method, withoutReservedMeta(params, ""))
+	params = withElicitationID(method, wire.StripMeta(params))
 	if r.gateway.record(ctx, r.q.From, r.server, ToClient, method, params) != nil {
 		return "that could not be recorded"
 	}
@@ -164,17 +108,6 @@ func (r *inputRound) end() int {
 	return r.answerBytes
 }
 
-// numbered is the params of an elicitation by URL with the id that revisions with sessions want there, if the server gave none.
-func withElicitationID(method string, params jsontext.Value) jsontext.Value {
-	if method != "elicitation/create" || textMember(params, "mode") != "url" || hasMember(params, "elicitationId") {
-		return params
-	}
-	if with, err := wire.Set(params, "elicitationId", wire.Quote(rand.Text())); err == nil {
-		return with
-	}
-	return params
-}
-
 // wait is the inputResponses that the client's answers make; nil if nothing was asked.
 func (r *inputRound) waitForAnswers(ctx context.Context) (responses jsontext.Value, why string) {
 	results := make([]jsontext.Value, len(r.ids))
@@ -184,7 +117,7 @@ func (r *inputRound) waitForAnswers(ctx context.Context) (responses jsontext.Val
 			if a.result.Kind() != '{' {
 				return nil, "the client answered with an error, or too much"
 			}
-			result := withoutReservedMeta(a.result, "")
+			result := wire.StripMeta(a.result)
 			if r.gateway.record(ctx, r.q.From, r.server, ToServer, r.methods[a.index], result) != nil {
 				return nil, "what the client answered could not be recorded"
 			}
@@ -200,11 +133,11 @@ func (r *inputRound) waitForAnswers(ctx context.Context) (responses jsontext.Val
 	if len(results) == 0 {
 		return nil, ""
 	}
-	var b object
+	var b wire.Object
 	for i, result := range results {
-		b.add(r.names[i], result)
+		b.Add(r.names[i], result)
 	}
-	return b.done(), ""
+	return b.Done(), ""
 }
 
 // withdraw tells the client of those questions that nobody waits for any more.
@@ -216,4 +149,59 @@ func (r *inputRound) cancelOpenQuestions() {
 		params := slices.Concat([]byte(`{"requestId":`), id, []byte(`}`))
 		_ = r.out.send(wire.Call(nil, nil, methodCancelled, params)) // a client that is gone waits for nothing
 	}
+}
+
+// A given is a client's answer to one question; without a result it is an error, or too large.
+type inputAnswer struct {
+	index  int
+	result jsontext.Value
+}
+
+// another asks a client with a session what a result asks, one round more of its request, and waits for the answers until ctx ends. It
+// returns what the repetition of the request has in addition. Asks is false if the result asks nothing, or the client is not asked in this
+// way; a code says that the request is not repeated, and why.
+func (g *Gateway) askSession(ctx context.Context, q *request, server *Server, said *clientStream, result jsontext.Value, all *inputRounds) (
+	more callParams, asks bool, code, why string) {
+	if q.session == nil {
+		return more, false, "", ""
+	}
+	f, ok := readResult(result)
+	if !ok || !f.asks() {
+		return more, false, "", ""
+	}
+	if code, why = q.mayReceive(server, &f); code != "" {
+		return more, true, code, why
+	}
+	if all.count >= maxRounds {
+		return more, true, CodeInputRefused, "it asks for input again and again"
+	}
+	all.count++
+	ctx, cancel := context.WithTimeout(ctx, inputWait)
+	defer cancel()
+	r := &inputRound{gateway: g, q: q, server: server, out: said, answers: make(chan inputAnswer, maxQuestions)}
+	defer func() { all.answerBytes += r.end() }()
+	if why = r.sendQuestions(ctx, &f); why == "" {
+		more.responses, why = r.waitForAnswers(ctx)
+	}
+	if why != "" {
+		return more, true, CodeInputRefused, "it asks for input: " + why
+	}
+	for _, s := range f.state { // at most one: what can be read in more ways does not pass
+		more.state = wire.NonNull(s.Value)
+	}
+	if more.responses == nil && more.state == nil { // to repeat it would be to make it twice
+		return more, true, CodeInputRefused, "it asks for no input, and would again and again"
+	}
+	return more, true, "", ""
+}
+
+// numbered is the params of an elicitation by URL with the id that revisions with sessions want there, if the server gave none.
+func withElicitationID(method string, params jsontext.Value) jsontext.Value {
+	if method != "elicitation/create" || wire.TextMember(params, "mode") != "url" || hasMember(params, "elicitationId") {
+		return params
+	}
+	if with, err := wire.Set(params, "elicitationId", wire.Quote(rand.Text())); err == nil {
+		return with
+	}
+	return params
 }

@@ -10,10 +10,10 @@ import (
 
 // Bounds of errands whose clients were asked something.
 const (
-	maxPending     = 256             // at once
+	maxPending            = 256             // at once
 	maxPendingPerIdentity = 32              // of these, one identity's
-	keepAnswerFor     = 5 * time.Minute // for which what became of one waits for its client
-	cancelGrace    = 2 * time.Second // for which those that are ended may tell their servers so
+	keepAnswerFor         = 5 * time.Minute // for which what became of one waits for its client
+	cancelGrace           = 2 * time.Second // for which those that are ended may tell their servers so
 )
 
 // errands are those whose clients were asked something, and have not come back for the answer.
@@ -120,7 +120,3 @@ func (t *pendingRequests) close() (cut int) {
 	}
 	return cut
 }
-
-// parked reports whether the errand goes on, and no request of its client waits for it. It takes no lock: who has that may wait for a client
-// that does not read.
-func (e *pendingRequest) unattended() bool { return !e.attended.Load() && !e.ended() }

@@ -15,14 +15,14 @@ import (
 type linkSubscriptions struct {
 	lists listCache
 
-	mu      sync.Mutex
+	mu            sync.Mutex
 	subscriptions map[*subscription]struct{} // subscriptions of stateless clients at a server with sessions
-	watchers map[string]int       // the resources that they watch there, and how many do
-	level   severity             // of the server's log, for stateless clients; zero: it was not set
+	watchers      map[string]int             // the resources that they watch there, and how many do
+	level         severity                   // of the server's log, for stateless clients; zero: it was not set
 
 	startSubscription sync.Once     // starts feed
-	filterChanged    chan struct{} // feed: another filter is wanted
-	filterAccepted     chan struct{} // feed: closed and made anew when the server has taken a filter
+	filterChanged     chan struct{} // feed: another filter is wanted
+	filterAccepted    chan struct{} // feed: closed and made anew when the server has taken a filter
 }
 
 // hear lets a subscription hear what the line hears. What it returns ends that.

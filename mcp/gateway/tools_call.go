@@ -3,10 +3,8 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -17,87 +15,24 @@ import (
 
 const methodCall = "tools/call"
 
-// tools answers tools/list: what the operator allows of what the servers have, on one page.
-func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
-	if failed := noCursor(q.Params); failed != nil {
-		return q.fail(failed)
-	}
-	servers := q.endpoint.exposing(ExposeTools)
-	found := make([]*catalog, len(servers))
-	var wg sync.WaitGroup
-	for i, s := range servers {
-		ask := func() {
-			c, err := g.catalogOf(upstreamContext(ctx, s), q, s)
-			if err != nil {
-				g.options.Log.Debug("a server's tools were left out", "server", s.Name, "error", err.Error())
-				return
-			}
-			found[i] = c
-		}
-		if len(servers) == 1 {
-			ask()
-		} else {
-			wg.Go(ask)
-		}
-	}
-	wg.Wait()
-	all := []byte{'['}
-	put := func(raw []byte) {
-		if len(all) > 1 {
-			all = append(all, ',')
-		}
-		all = append(all, raw...)
-	}
-	age := time.Duration(0)
-	for i, c := range found {
-		if c == nil {
-			continue
-		}
-		age = max(age, c.kept.Age(time.Now()))
-		for _, t := range g.options.Calls.Tools(c.kept) {
-			if q.endpoint.server != nil {
-				put(StripOwn(t.Raw))
-			} else if raw := g.joinedTool(servers, found, i, t); raw != nil {
-				put(raw)
-			}
-		}
-	}
-	var b object
-	b.add("tools", append(all, ']'))
-	if q.stateless() {
-		b.add("ttlMs", strconv.AppendInt(nil, max(0, g.options.MaxAge-age).Milliseconds(), 10))
-		b.add("cacheScope", []byte(`"private"`))
-	}
-	return q.result(b.done())
-}
-
-// sole is a tool under its joined name; nil if clients could not use that: it is too long, or another server has it, too.
-func (g *Gateway) joinedTool(servers []*Server, found []*catalog, at int, t Tool) []byte {
-	name := joinedName(servers[at], t.Name)
-	raw := renamed(StripOwn(t.Raw), name)
-	why := "its name is too long"
-	if raw != nil {
-		n := 0
-		for _, c := range candidates(servers, name) {
-			if i := slices.Index(servers, c.server); found[i] != nil && found[i].tools[c.name] != nil {
-				n++
-			}
-		}
-		if n == 1 {
-			return raw
-		}
-		why = "another server has one of this name"
-	}
-	g.options.Log.Debug("a tool was left out", "server", servers[at].Name, "tool", t.Name, "reason", why)
-	return nil
-}
-
 // A callParams is the params of a tools/call, taken apart once.
 type callParams struct {
 	name            string
 	arguments, meta jsontext.Value
 	responses       jsontext.Value // inputResponses
 	state           jsontext.Value // requestState
+}
+
+// onto is the params of a request with what its repetition has in addition. A code says that it cannot be.
+func (p *callParams) addTo(params jsontext.Value) (_ jsontext.Value, code string) {
+	params, err := wire.Set(params, "inputResponses", p.responses)
+	if err == nil {
+		params, err = wire.Set(params, "requestState", p.state)
+	}
+	if err != nil { // params that cannot be read do not get here
+		return nil, CodeInputRefused
+	}
+	return params, ""
 }
 
 // readCall takes the params of a tools/call apart. What the protocol does not have there is refused: it would not be judged.
@@ -128,12 +63,12 @@ func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 			if value.Kind() != '{' && value.Kind() != 'n' {
 				wrong(name, "is not an object")
 			}
-			p.responses = nonNull(StripOwn(value))
+			p.responses = wire.NonNull(wire.StripOwn(value))
 		case "requestState":
 			if value.Kind() != '"' && value.Kind() != 'n' {
 				wrong(name, "is not a string")
 			}
-			p.state = nonNull(value)
+			p.state = wire.NonNull(value)
 		case "task": // of an older revision, which has clients ask for tasks: who does not know that ignores it (SEP-2663)
 		default:
 			if value.Kind() != 'n' {
@@ -148,14 +83,6 @@ func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 		p.arguments = jsontext.Value(`{}`)
 	}
 	return p, failed
-}
-
-// present is a value, or nil for null.
-func nonNull(value jsontext.Value) jsontext.Value {
-	if value.Kind() == 'n' {
-		return nil
-	}
-	return value
 }
 
 // call answers tools/call with what the machine makes of it.
@@ -217,20 +144,20 @@ func (c *toolCall) run(ctx context.Context) Answer {
 
 // A calling is one tools/call under way.
 type toolCall struct {
-	gateway *Gateway
-	q       *request
-	server  *Server
-	tool    string
-	params  callParams
-	capabilities     clientCapabilities
-	out    clientStream
-	token   jsontext.Value // the client's progress token; nil if it wants none, or may not have it
-	level   severity
-	errand  *pendingRequest // nil: the server cannot ask by itself, or asks a session
-	elicitation     *urlElicitation  // what a stateless client is to show its user; nil: nothing
+	gateway      *Gateway
+	q            *request
+	server       *Server
+	tool         string
+	params       callParams
+	capabilities clientCapabilities
+	out          clientStream
+	token        jsontext.Value // the client's progress token; nil if it wants none, or may not have it
+	level        severity
+	errand       *pendingRequest // nil: the server cannot ask by itself, or asks a session
+	elicitation  *urlElicitation // what a stateless client is to show its user; nil: nothing
 
-	mu   sync.Mutex
-	link *link // in use; nil: none yet
+	mu    sync.Mutex
+	link  *link // in use; nil: none yet
 	ended bool
 }
 
@@ -238,7 +165,7 @@ type toolCall struct {
 func (c *toolCall) toAsk(ctx context.Context) *Ask {
 	g, q, p := c.gateway, c.q, c.params
 	if c.server.Expose.Has(ExposeProgress) {
-		c.token = progressTokenOf(p.meta)
+		c.token = wire.ProgressToken(p.meta)
 	}
 	if c.level = q.wantedLogLevel(); !c.server.Expose.Has(ExposeLogging) {
 		c.level = 0
@@ -278,25 +205,6 @@ func (c *toolCall) toAsk(ctx context.Context) *Ask {
 	return a
 }
 
-// extra is what of the params is neither name nor arguments.
-func extra(p callParams) jsontext.Value {
-	if p.responses == nil && p.state == nil {
-		return nil
-	}
-	var b object
-	if p.responses != nil {
-		b.add("inputResponses", p.responses)
-	}
-	if p.state != nil {
-		b.add("requestState", p.state)
-	}
-	return b.done()
-}
-
-// traceContext are the members of _meta for the context of a trace (SEP-414): strings of at most so many bytes, as W3C Trace
-// Context and Baggage bound them.
-var traceContext = map[string]int{"traceparent": 64, "tracestate": 512, "baggage": 8192}
-
 // passes reports whether a member of _meta goes with the call: the progress token, and the context of a trace. No gate judges
 // any of _meta, no approval binds it and no record has it, so a server must find nothing in it to act on.
 func (c *toolCall) metaPasses(name string, value jsontext.Value) bool {
@@ -311,14 +219,14 @@ func (c *toolCall) metaPasses(name string, value jsontext.Value) bool {
 // meta is the _meta that goes with the call: what passes, and the log level, which the link takes out again where the server
 // does not want it there.
 func (c *toolCall) callMeta(sent jsontext.Value) (meta jsontext.Value) {
-	var b object
+	var b wire.Object
 	wire.Each(sent, func(member wire.Piece) {
 		name, value := member.Name, member.Value
 		if c.metaPasses(name, value) {
-			b.add(name, value)
+			b.Add(name, value)
 		}
 	})
-	meta = b.done()
+	meta = b.Done()
 	if c.level > 0 {
 		if with, err := wire.Set(meta, metaLogLevel, wire.Quote(severities[c.level-1])); err == nil {
 			meta = with
@@ -335,16 +243,16 @@ func (c *toolCall) sendProgress(done, total float64, note string) {
 	if c.token == nil {
 		return
 	}
-	var b object
-	b.add("progressToken", c.token)
-	b.add("progress", strconv.AppendFloat(nil, done, 'f', -1, 64))
+	var b wire.Object
+	b.Add("progressToken", c.token)
+	b.Add("progress", strconv.AppendFloat(nil, done, 'f', -1, 64))
 	if total > 0 {
-		b.add("total", strconv.AppendFloat(nil, total, 'f', -1, 64))
+		b.Add("total", strconv.AppendFloat(nil, total, 'f', -1, 64))
 	}
 	if note != "" {
-		b.add("message", wire.Quote(note))
+		b.Add("message", wire.Quote(note))
 	}
-	_ = c.out.send(wire.Call(nil, nil, "notifications/progress", b.done())) // see stream
+	_ = c.out.send(wire.Call(nil, nil, "notifications/progress", b.Done())) // see stream
 }
 
 // held is the line that the call uses; nil before it has one.
@@ -409,7 +317,7 @@ func (c *toolCall) respond(q *request, answer *Answer) []byte {
 	case !answer.Native:
 		return q.result(answer.Result)
 	}
-	g, result := c.gateway, StripOwn(answer.Result)
+	g, result := c.gateway, wire.StripOwn(answer.Result)
 	f, ok := readResult(result)
 	if !ok {
 		return q.refuse(wire.InternalError, "server %s: its result is not a JSON object", c.server.Name)
@@ -422,3 +330,22 @@ func (c *toolCall) respond(q *request, answer *Answer) []byte {
 	}
 	return q.rawResult(f.rewrite(result, g.self, false, g.sealState(q, c.server, c.tool, &f)...))
 }
+
+// extra is what of the params is neither name nor arguments.
+func extra(p callParams) jsontext.Value {
+	if p.responses == nil && p.state == nil {
+		return nil
+	}
+	var b wire.Object
+	if p.responses != nil {
+		b.Add("inputResponses", p.responses)
+	}
+	if p.state != nil {
+		b.Add("requestState", p.state)
+	}
+	return b.Done()
+}
+
+// traceContext are the members of _meta for the context of a trace (SEP-414): strings of at most so many bytes, as W3C Trace
+// Context and Baggage bound them.
+var traceContext = map[string]int{"traceparent": 64, "tracestate": 512, "baggage": 8192}

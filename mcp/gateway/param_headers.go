@@ -34,6 +34,16 @@ type binding struct {
 	header string // without its prefix
 }
 
+// value is the argument that a binding is about: nil if it is absent or null.
+func (b binding) value(arguments jsontext.Value) jsontext.Value {
+	for _, name := range b.path {
+		if arguments = wire.Member(arguments, name); arguments == nil {
+			return nil
+		}
+	}
+	return wire.NonNull(arguments)
+}
+
 // bindings are those of a tool, in the order of its schema; none if one of them is not as the protocol wants it, for then no
 // client may use the tool over HTTP.
 func bindings(tool []byte) []binding {
@@ -104,16 +114,6 @@ func isToken(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
 	})
-}
-
-// value is the argument that a binding is about: nil if it is absent or null.
-func (b binding) value(arguments jsontext.Value) jsontext.Value {
-	for _, name := range b.path {
-		if arguments = wire.Member(arguments, name); arguments == nil {
-			return nil
-		}
-	}
-	return nonNull(arguments)
 }
 
 // plain is an argument as a header says it; false if no header can.

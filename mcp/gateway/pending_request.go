@@ -19,105 +19,48 @@ import (
 
 // Bounds of what a client is asked.
 const (
-	maxQuestions = 64      // of one errand, or of one result of a server, that are not answered
-	maxQuestionBytes     = 4 << 20 // bytes of one errand's questions that are not answered: a server's message may be larger
+	maxQuestions      = 64      // of one errand, or of one result of a server, that are not answered
+	maxQuestionBytes  = 4 << 20 // bytes of one errand's questions that are not answered: a server's message may be larger
 	maxCancelledEarly = 64      // ids of one errand that were withdrawn before their questions came
 
 	// collectTime is for how long the gateway collects questions after the first before it asks a client that is asked in results.
 	collectTime = 50 * time.Millisecond
 )
 
+// parked reports whether the errand goes on, and no request of its client waits for it. It takes no lock: who has that may wait for a client
+// that does not read.
+func (e *pendingRequest) unattended() bool { return !e.attended.Load() && !e.ended() }
+
 // An errand is a request of a stateless client to a server with sessions, which may ask the client something before it answers. A
 // client of the stateless revisions is asked in a result, and comes back with its answers: meanwhile the errand goes on.
 type pendingRequest struct {
-	gateway *Gateway
-	from    Identity
-	server  *Server
-	target    string            // the tool, or another method
-	params  [sha256.Size]byte // see sameRequest
-	size    int               // of the request and of an answer that waits, in bytes, if they are more than a little
-	first     clientCapabilities         // of the client, as the request that began it says: the server was told of no others
-	out    *clientStream
-	ctx     context.Context // that it goes on in
-	cancel  context.CancelFunc
-	finished    chan struct{} // closed once there is an answer
-	forwarded    forwarded
-	answer  Answer
+	gateway       *Gateway
+	from          Identity
+	server        *Server
+	target        string             // the tool, or another method
+	params        [sha256.Size]byte  // see sameRequest
+	size          int                // of the request and of an answer that waits, in bytes, if they are more than a little
+	first         clientCapabilities // of the client, as the request that began it says: the server was told of no others
+	out           *clientStream
+	ctx           context.Context // that it goes on in
+	cancel        context.CancelFunc
+	finished      chan struct{} // closed once there is an answer
+	forwarded     forwarded
+	answer        Answer
 	newQuestion   chan struct{} // a question has come
-	waitedForLink  atomic.Bool   // for a line of its own
-	attended    atomic.Bool   // a request of the client waits for it; who changes that has the lock
+	waitedForLink atomic.Bool   // for a line of its own
+	attended      atomic.Bool   // a request of the client waits for it; who changes that has the lock
 
-	mu     sync.Mutex
-	id     string     // by which the client finds it again; empty: nothing was asked yet
-	current    clientCapabilities  // of the client, as that says, or the last that waited
-	questions   []question // in the order in which they came
-	cancelledEarly  []string   // the last ids that were withdrawn and are no question's yet
-	questionBytes int        // bytes of the questions, and of those that are about to come
-	lastNumber   int        // the number of the last question
-	clientAnswered   bool       // the server was told something by the client
-	closed   bool       // nothing more is asked
-	timer  *time.Timer
-}
-
-// A question is a server's request to the client of an errand.
-type question struct {
-	name   string // the client's
-	id     jsontext.Value
-	line   *link
-	method string
-	params jsontext.Value
-	size   int // as the server sent it, in bytes
-}
-
-// mayAsk reports whether the server of a stateless client's request may ask that client something by itself.
-func (g *Gateway) serverMayAsk(ctx context.Context, q *request, server *Server) bool {
-	if q.session != nil || server.Expose&(ExposeSampling|ExposeElicitation|ExposeRoots) == 0 || len(q.capabilities().forServer(server.Expose)) == len(`{}`) {
-		return false
-	}
-	if _, known := g.pool.capabilitiesOf(server.Name); !known {
-		if l, err := g.linkTo(ctx, q, server); err == nil {
-			l.release()
-		}
-	}
-	return g.pool.knownStateful(server.Name)
-}
-
-// newErrand makes an errand of a request. What is said to the client meanwhile goes over said.
-func (g *Gateway) newPendingRequest(q *request, server *Server, what string, said *clientStream, w forwarded) *pendingRequest {
-	e := &pendingRequest{
-		gateway: g, from: q.From, server: server, target: what, params: requestDigest(q), first: q.capabilities(), out: said, forwarded: w,
-		finished: make(chan struct{}), newQuestion: make(chan struct{}, 1), current: q.capabilities(),
-	}
-	e.attended.Store(true)
-	if len(q.Params) > session.Small {
-		e.size = len(q.Params)
-	}
-	return e
-}
-
-// sameRequest is what two requests have in common of which the second repeats the first: the method, and all of the params that a client
-// does not change when it repeats a request with its answers.
-func requestDigest(q *request) [sha256.Size]byte {
-	var b object
-	wire.Each(q.Params, func(member wire.Piece) {
-		name, value := member.Name, member.Value
-		switch name {
-		case "_meta", "inputResponses", "requestState":
-		default:
-			b.add(name, value)
-		}
-	})
-	same, err := canonical.JSON(b.done())
-	if err != nil { // it was read strictly before
-		same = b.done()
-	}
-	return sha256.Sum256(slices.Concat([]byte(q.Method+"\n"), same))
-}
-
-// work is what goes on while the client is asked.
-type forwarded interface {
-	run(context.Context) Answer
-	respond(*request, *Answer) []byte
+	mu             sync.Mutex
+	id             string             // by which the client finds it again; empty: nothing was asked yet
+	current        clientCapabilities // of the client, as that says, or the last that waited
+	questions      []question         // in the order in which they came
+	cancelledEarly []string           // the last ids that were withdrawn and are no question's yet
+	questionBytes  int                // bytes of the questions, and of those that are about to come
+	lastNumber     int                // the number of the last question
+	clientAnswered bool               // the server was told something by the client
+	closed         bool               // nothing more is asked
+	timer          *time.Timer
 }
 
 // start begins the work beside the request that it is for, and answers that: with what the work has come to, or with what the server asks.
@@ -195,13 +138,13 @@ func (e *pendingRequest) askClient(q *request) (asks jsontext.Value, refused []q
 	if refused = e.dropUnanswerable(); len(e.questions) == 0 {
 		return nil, refused
 	}
-	var all object
+	var all wire.Object
 	for _, x := range e.questions {
-		all.add(x.name, inputRequest(x.method, x.params))
+		all.Add(x.name, inputRequest(x.method, x.params))
 	}
 	e.attended.Store(false)
 	e.out.redirect(nil)
-	return inputRequired(all.done(), e.gateway.states.seal(statePending, e.id, q.From, e.server.Name, e.target)), refused
+	return inputRequired(all.Done(), e.gateway.states.seal(statePending, e.id, q.From, e.server.Name, e.target)), refused
 }
 
 // sift takes out the questions that the request which waits says its client cannot answer. Capabilities are those of each request, and what a
@@ -234,8 +177,6 @@ func (e *pendingRequest) refuseQuestions(ctx context.Context, all []question) {
 		e.answerServer(ctx, x, nil, notOffered)
 	}
 }
-
-var notOffered = invalid(wire.MethodNotFound, "the client does not offer this")
 
 // tell answers a question. When the request is over the id is another's, perhaps, and nobody is told.
 func (e *pendingRequest) answerServer(ctx context.Context, x question, result, failed jsontext.Value) {
@@ -274,8 +215,8 @@ func (e *pendingRequest) relayQuestion(ctx context.Context, l *link, m wire.Mess
 			e.mu.Unlock()
 		}
 	}()
-	params := withoutReservedMeta(m.Params, "")
-	shown := withoutProgressToken(params) // in a result there is no way to say how far one is
+	params := wire.StripMeta(m.Params)
+	shown := wire.StripProgressToken(params) // in a result there is no way to say how far one is
 	if params != nil && wire.Members(shown, func(string, jsontext.Value) error { return nil }) != nil {
 		return invalid(wire.InvalidParams, "its params cannot be read")
 	}
@@ -317,8 +258,6 @@ func (e *pendingRequest) canAnswer(method string, params jsontext.Value) bool {
 	e.mu.Unlock()
 	return now == e.first || now.cannotAnswer(method, params) == ""
 }
-
-var tooManyQuestions = invalid(wire.InternalError, "the client has not answered what it was asked before")
 
 // room makes room for one question more, as far as the server asks one at a time. It is given back by forget.
 func (e *pendingRequest) reserveQuestion(size int) bool {
@@ -394,25 +333,6 @@ func (e *pendingRequest) forgetCancelled() {
 	e.cancelledEarly = nil
 }
 
-// resumed answers a request that repeats an errand's, with the client's answers; ours is false if it does not.
-func (g *Gateway) resumePending(ctx context.Context, q *request, server *Server, what string, p callParams) (message []byte, ours bool) {
-	id, ok := q.ownState(statePending, server, what, p)
-	if !ok {
-		return nil, false
-	}
-	e := g.pending.find(id)
-	switch {
-	case e == nil:
-		return q.refuse(wire.InvalidParams, "what this requestState belongs to is over, and its outcome was told or not fetched in time"), true
-	case e.params != requestDigest(q):
-		return q.refuse(wire.InvalidParams, "this requestState belongs to a request with other params"), true
-	}
-	if failed := e.resume(ctx, q, p.responses); failed != nil {
-		return q.fail(failed), true
-	}
-	return e.wait(ctx, q), true
-}
-
 // come gives the client's answers to the server, and makes the request the one that waits. The error object says why not.
 func (e *pendingRequest) resume(ctx context.Context, q *request, responses jsontext.Value) (failed jsontext.Value) {
 	given := make(map[string]jsontext.Value)
@@ -433,7 +353,7 @@ func (e *pendingRequest) resume(ctx context.Context, q *request, responses jsont
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWait)
 	defer cancel()
 	for _, x := range answered {
-		result := withoutReservedMeta(given[x.name], "")
+		result := wire.StripMeta(given[x.name])
 		var failed jsontext.Value
 		if e.gateway.record(ctx, e.from, e.server, ToServer, x.method, result) != nil {
 			result, failed = nil, notRecorded
@@ -464,4 +384,88 @@ func (e *pendingRequest) attend(q *request, given map[string]jsontext.Value) (an
 	}
 	e.questions = left
 	return answered, true
+}
+
+// A question is a server's request to the client of an errand.
+type question struct {
+	name   string // the client's
+	id     jsontext.Value
+	line   *link
+	method string
+	params jsontext.Value
+	size   int // as the server sent it, in bytes
+}
+
+// sameRequest is what two requests have in common of which the second repeats the first: the method, and all of the params that a client
+// does not change when it repeats a request with its answers.
+func requestDigest(q *request) [sha256.Size]byte {
+	var b wire.Object
+	wire.Each(q.Params, func(member wire.Piece) {
+		name, value := member.Name, member.Value
+		switch name {
+		case "_meta", "inputResponses", "requestState":
+		default:
+			b.Add(name, value)
+		}
+	})
+	same, err := canonical.JSON(b.Done())
+	if err != nil { // it was read strictly before
+		same = b.Done()
+	}
+	return sha256.Sum256(slices.Concat([]byte(q.Method+"\n"), same))
+}
+
+// work is what goes on while the client is asked.
+type forwarded interface {
+	run(context.Context) Answer
+	respond(*request, *Answer) []byte
+}
+
+// mayAsk reports whether the server of a stateless client's request may ask that client something by itself.
+func (g *Gateway) serverMayAsk(ctx context.Context, q *request, server *Server) bool {
+	if q.session != nil || server.Expose&(ExposeSampling|ExposeElicitation|ExposeRoots) == 0 || len(q.capabilities().forServer(server.Expose)) == len(`{}`) {
+		return false
+	}
+	if _, known := g.pool.capabilitiesOf(server.Name); !known {
+		if l, err := g.linkTo(ctx, q, server); err == nil {
+			l.release()
+		}
+	}
+	return g.pool.knownStateful(server.Name)
+}
+
+// newErrand makes an errand of a request. What is said to the client meanwhile goes over said.
+func (g *Gateway) newPendingRequest(q *request, server *Server, what string, said *clientStream, w forwarded) *pendingRequest {
+	e := &pendingRequest{
+		gateway: g, from: q.From, server: server, target: what, params: requestDigest(q), first: q.capabilities(), out: said, forwarded: w,
+		finished: make(chan struct{}), newQuestion: make(chan struct{}, 1), current: q.capabilities(),
+	}
+	e.attended.Store(true)
+	if len(q.Params) > session.Small {
+		e.size = len(q.Params)
+	}
+	return e
+}
+
+var notOffered = invalid(wire.MethodNotFound, "the client does not offer this")
+
+var tooManyQuestions = invalid(wire.InternalError, "the client has not answered what it was asked before")
+
+// resumed answers a request that repeats an errand's, with the client's answers; ours is false if it does not.
+func (g *Gateway) resumePending(ctx context.Context, q *request, server *Server, what string, p callParams) (message []byte, ours bool) {
+	id, ok := q.ownState(statePending, server, what, p)
+	if !ok {
+		return nil, false
+	}
+	e := g.pending.find(id)
+	switch {
+	case e == nil:
+		return q.refuse(wire.InvalidParams, "what this requestState belongs to is over, and its outcome was told or not fetched in time"), true
+	case e.params != requestDigest(q):
+		return q.refuse(wire.InvalidParams, "this requestState belongs to a request with other params"), true
+	}
+	if failed := e.resume(ctx, q, p.responses); failed != nil {
+		return q.fail(failed), true
+	}
+	return e.wait(ctx, q), true
 }

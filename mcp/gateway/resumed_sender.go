@@ -15,14 +15,6 @@ type resumedSender struct {
 	level severity       // zero: it wants no log
 }
 
-// voice is the request's session.Sender for what is said during an errand that it repeats; nil if it has none.
-func (q *request) resumedSender() session.Sender {
-	if q.Out == nil {
-		return nil
-	}
-	return &resumedSender{q.Out, progressTokenOf(wire.Member(q.Params, "_meta")), q.wantedLogLevel()}
-}
-
 // Send says what the request wants to hear. To keep silent is no error.
 func (v *resumedSender) Send(message []byte) error {
 	m, err := wire.Read(message)
@@ -47,11 +39,10 @@ func (v *resumedSender) Send(message []byte) error {
 	return v.Sender.Send(message)
 }
 
-// tokenOf is the token under which a request with this _meta wants to hear how far it is; nil if it does not want to.
-func progressTokenOf(meta jsontext.Value) jsontext.Value {
-	token := wire.Member(meta, "progressToken")
-	if token.Kind() != '"' && token.Kind() != '0' {
+// voice is the request's session.Sender for what is said during an errand that it repeats; nil if it has none.
+func (q *request) resumedSender() session.Sender {
+	if q.Out == nil {
 		return nil
 	}
-	return token
+	return &resumedSender{q.Out, wire.ProgressToken(wire.Member(q.Params, "_meta")), q.wantedLogLevel()}
 }

@@ -12,14 +12,6 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// Bounds of the lines to one server that may ask by itself, which an identity has for stateless requests: one for each that is under way,
-// whatever the server was told that its clients can do.
-const (
-	maxDedicated  = 16
-	dedicatedWait = 5 * time.Second        // for which an errand waits for one, once
-	dedicatedRetry = 100 * time.Millisecond // after which it looks again: lines are given back by many
-)
-
 // errAlone is answered to an errand that has waited for nothing. Nothing was sent.
 var errDedicatedBusy = &upstream.LinkError{Code: upstream.CodeLinks,
 	Reason: "as many requests as are allowed are under way during which it may ask this client something; ask again later"}
@@ -65,6 +57,14 @@ func (g *Gateway) dedicatedLink(ctx context.Context, q *request, server *Server)
 	}
 	return l, err
 }
+
+// Bounds of the lines to one server that may ask by itself, which an identity has for stateless requests: one for each that is under way,
+// whatever the server was told that its clients can do.
+const (
+	maxDedicated   = 16
+	dedicatedWait  = 5 * time.Second        // for which an errand waits for one, once
+	dedicatedRetry = 100 * time.Millisecond // after which it looks again: lines are given back by many
+)
 
 // An errandKey is what the context of an errand has it under.
 type pendingKey struct{}

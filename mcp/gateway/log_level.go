@@ -14,12 +14,6 @@ const methodSetLevel = "logging/setLevel"
 // A severity is how much a log message matters; zero stands for none.
 type severity int
 
-// severities are the protocol's words, in order. What comes first matters least.
-var severities = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
-
-// severityOf reads a word; zero if it is none.
-func severityOf(word string) severity { return severity(slices.Index(severities, word) + 1) }
-
 // hears reports whether a log message goes to a client. A stateless client gets what it asked for with this request; the server
 // of a session knows the session's level itself.
 func (s severity) includes(params jsontext.Value, modern bool) bool {
@@ -29,6 +23,12 @@ func (s severity) includes(params jsontext.Value, modern bool) bool {
 	word, _ := wire.Text(wire.Member(params, "level"))
 	return s > 0 && severityOf(word) >= s
 }
+
+// severities are the protocol's words, in order. What comes first matters least.
+var severities = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// severityOf reads a word; zero if it is none.
+func severityOf(word string) severity { return severity(slices.Index(severities, word) + 1) }
 
 // wanted is the log level that the client wants to hear: with the request, or for the session. Zero: it did not say.
 func (q *request) wantedLogLevel() severity {

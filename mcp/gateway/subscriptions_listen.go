@@ -15,10 +15,10 @@ import (
 
 // Bounds of subscriptions.
 const (
-	maxSubscribed = 1000             // resources of one subscription, or of one session with one server
-	maxNotificationBytes     = 4 << 10          // bytes of what is kept of a notification that waits; of a longer one only what it is about
-	retryFirst   = time.Second      // before a subscription that ended is tried again; doubled each time
-	retryMax  = 30 * time.Second // the longest of these
+	maxSubscribed        = 1000             // resources of one subscription, or of one session with one server
+	maxNotificationBytes = 4 << 10          // bytes of what is kept of a notification that waits; of a longer one only what it is about
+	retryFirst           = time.Second      // before a subscription that ended is tried again; doubled each time
+	retryMax             = 30 * time.Second // the longest of these
 )
 
 const (
@@ -56,19 +56,19 @@ func (f filter) includes(m wire.Message) bool {
 
 // object is the filter as the protocol writes it.
 func (f filter) object() jsontext.Value {
-	var b object
-	b.addIf(f.tools, "toolsListChanged", "true")
-	b.addIf(f.prompts, "promptsListChanged", "true")
-	b.addIf(f.resources, "resourcesListChanged", "true")
+	var b wire.Object
+	b.AddIf(f.tools, "toolsListChanged", "true")
+	b.AddIf(f.prompts, "promptsListChanged", "true")
+	b.AddIf(f.resources, "resourcesListChanged", "true")
 	if len(f.uris) > 0 {
 		var list []byte
 		for _, uri := range f.uris {
 			list = append(append(list, ','), wire.Quote(uri)...)
 		}
 		list[0] = '['
-		b.add("resourceSubscriptions", append(list, ']'))
+		b.Add("resourceSubscriptions", append(list, ']'))
 	}
-	return b.done()
+	return b.Done()
 }
 
 func (f filter) params() jsontext.Value {
@@ -123,16 +123,12 @@ type subscription struct {
 	wake    chan struct{}
 }
 
-func newSubscription(id jsontext.Value, f filter, mask func([]byte) []byte) *subscription {
-	return &subscription{id: id, filter: f, mask: mask, params: make(map[string]jsontext.Value), wake: make(chan struct{}, 1)}
-}
-
 // put takes a notification, if the client wants it. Two of the same become one: the last. So no more can wait than was subscribed to.
 func (n *subscription) add(m wire.Message) {
 	if !n.filter.includes(m) {
 		return
 	}
-	key, params := m.Method, withoutReservedMeta(m.Params, "")
+	key, params := m.Method, wire.StripMeta(m.Params)
 	if m.Method == noteUpdated {
 		uri, _ := wire.Text(wire.Member(m.Params, "uri")) // it was read a moment ago. One resource can be spelled in many ways
 		if key += " " + uri; len(params) > maxNotificationBytes {
@@ -180,6 +176,10 @@ func (n *subscription) format(method string, params jsontext.Value) []byte {
 		params = slices.Concat(jsontext.Value(`{"_meta":{"`+metaSubscription+`":`), n.id, jsontext.Value(`}}`))
 	}
 	return wire.Call(nil, nil, method, params)
+}
+
+func newSubscription(id jsontext.Value, f filter, mask func([]byte) []byte) *subscription {
+	return &subscription{id: id, filter: f, mask: mask, params: make(map[string]jsontext.Value), wake: make(chan struct{}, 1)}
 }
 
 // listen serves subscriptions/listen: it says what it agrees to, and then what happens, until the client has enough.

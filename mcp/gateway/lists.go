@@ -1,0 +1,210 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
+)
+
+// Bounds of lists that are put together from those of several servers.
+const (
+	maxListPages = 100
+	maxListItems = 10_000
+	maxListBytes = 8 << 20
+)
+
+// listKinds are the lists that are passed on: the member that holds them, and how an element is known.
+var listKinds = map[string]struct{ member, key, note string }{
+	"resources/list":           {"resources", "uri", noteResources},
+	"resources/templates/list": {"resourceTemplates", "uriTemplate", noteResources},
+	"prompts/list":             {"prompts", "name", notePrompts},
+}
+
+// A listing is what a server listed, in its order.
+type serverList struct {
+	at    time.Time
+	items []listItem
+}
+
+func (l *serverList) has(key string) bool {
+	return l != nil && slices.ContainsFunc(l.items, func(i listItem) bool { return i.key == key })
+}
+
+type listItem struct {
+	key string
+	raw jsontext.Value
+}
+
+// lists keeps what a line's server listed last, by method.
+type listCache struct {
+	mu   sync.Mutex
+	kept map[string]*serverList
+}
+
+func (k *listCache) get(method string, maxAge time.Duration) *serverList {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l := k.kept[method]; l != nil && time.Since(l.at) < maxAge {
+		return l
+	}
+	return nil
+}
+
+func (k *listCache) put(method string, l *serverList) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.kept == nil {
+		k.kept = make(map[string]*serverList)
+	}
+	k.kept[method] = l
+}
+
+// changed forgets the lists that a server says have changed.
+func (k *listCache) forget(note string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for method, kind := range listKinds { // in any order: each that the note is about goes
+		if kind.note == note {
+			delete(k.kept, method)
+		}
+	}
+}
+
+// list asks a server for a list, all its pages. A server that says that it has nothing of the kind has an empty one.
+func (l *link) fetchList(ctx context.Context, method string) (*serverList, error) {
+	kind := listKinds[method]
+	out := &serverList{at: time.Now()}
+	var params jsontext.Value
+	size := 0
+	for range maxListPages {
+		reply, err := l.Request(ctx, method, params, nil)
+		if err != nil {
+			return nil, err
+		}
+		if reply.Error != nil {
+			if len(out.items) == 0 && string(wire.Member(reply.Error, "code")) == "-32601" {
+				return out, nil
+			}
+			return nil, fmt.Errorf("it answered %s with an error", method)
+		}
+		result := wire.StripOwn(l.gateway.options.Mask(reply.Result))
+		var next jsontext.Value
+		readable := wire.Each(result, func(p wire.Piece) {
+			switch {
+			case p.Name == kind.member:
+				wire.Items(p.Value, func(raw jsontext.Value, _ int) {
+					out.items = append(out.items, listItem{wire.TextMember(raw, kind.key), raw})
+				})
+			case p.Name == "nextCursor" && p.Value[0] == '"':
+				next = p.Value
+			}
+		})
+		if size += len(result); !readable || size > maxListBytes || len(out.items) > maxListItems {
+			return nil, fmt.Errorf("its answer to %s cannot be used, or is too large", method)
+		}
+		if next == nil {
+			l.lists.put(method, out)
+			return out, nil
+		}
+		params = slices.Concat(jsontext.Value(`{"cursor":`), next, jsontext.Value(`}`))
+	}
+	return nil, fmt.Errorf("its answer to %s has more than %d pages", method, maxListPages)
+}
+
+// listedAt is a server's list, asked for anew unless one younger than maxAge is kept.
+func (g *Gateway) listOf(ctx context.Context, q *request, server *Server, method string, maxAge time.Duration) (*serverList, error) {
+	l, err := g.linkTo(ctx, q, server)
+	if err != nil {
+		return nil, err
+	}
+	defer l.release()
+	if kept := l.lists.get(method, maxAge); kept != nil {
+		return kept, nil
+	}
+	return l.fetchList(ctx, method)
+}
+
+// listedBy asks several servers for a list, at once. One that fails has none.
+func (g *Gateway) listsOf(ctx context.Context, q *request, servers []*Server, method string, maxAge time.Duration) []*serverList {
+	out := make([]*serverList, len(servers))
+	var wg sync.WaitGroup
+	for i, s := range servers {
+		wg.Go(func() {
+			l, err := g.listOf(ctx, q, s, method, maxAge)
+			if err != nil {
+				g.options.Log.Warn("a list was left out", "server", s.Name, "method", method, "error", err.Error())
+				return
+			}
+			out[i] = l
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+// listAll answers with the lists of all servers as one. One that cannot be reached is left out.
+func (g *Gateway) listAll(ctx context.Context, q *request, m *method) []byte {
+	if failed := noCursor(q.Params); failed != nil {
+		return q.fail(failed)
+	}
+	servers := q.endpoint.exposing(m.needs)
+	for _, s := range servers {
+		if g.record(ctx, q.From, s, ToServer, q.Method, wire.StripMeta(q.Params)) != nil {
+			return q.fail(notRecorded)
+		}
+	}
+	kind := listKinds[m.name]
+	all := []byte{'['}
+	for i, l := range g.listsOf(ctx, q, servers, m.name, 0) {
+		if l == nil {
+			continue
+		}
+		for _, it := range l.items {
+			raw := []byte(it.raw)
+			if m.name == "prompts/list" {
+				if raw = renamed(raw, joinedName(servers[i], it.key)); raw == nil {
+					continue
+				}
+			}
+			if len(all) > 1 {
+				all = append(all, ',')
+			}
+			all = append(all, raw...)
+		}
+	}
+	var b wire.Object
+	b.Add(kind.member, append(all, ']'))
+	if q.stateless() {
+		b.Add("ttlMs", []byte("0"))
+		b.Add("cacheScope", []byte(`"private"`))
+	}
+	return q.result(b.Done())
+}
+
+// renamed is an object of a server with another name. Every other byte stays. It is nil if the name is too long for clients.
+func renamed(raw []byte, name string) []byte {
+	if len(name) > maxName {
+		return nil
+	}
+	var edits []wire.Edit
+	wire.Each(raw, func(p wire.Piece) { // what is no object has no name
+		if p.Name == "name" {
+			edits = append(edits, wire.Edit{At: p.At, Length: len(p.Value), With: wire.Quote(name)})
+		}
+	})
+	return wire.Splice(raw, nil, edits)
+}
+
+// noCursor refuses a cursor: what is put together here has one page.
+func noCursor(params jsontext.Value) jsontext.Value {
+	if c := wire.Member(params, "cursor"); c != nil && c.Kind() != 'n' {
+		return invalid(wire.InvalidParams, "the cursor is not one of this list, which has one page")
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"pgfsm/mcp/wire"
+)
+
+// tools answers tools/list: what the operator allows of what the servers have, on one page.
+func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
+	if failed := noCursor(q.Params); failed != nil {
+		return q.fail(failed)
+	}
+	servers := q.endpoint.exposing(ExposeTools)
+	found := make([]*catalog, len(servers))
+	var wg sync.WaitGroup
+	for i, s := range servers {
+		ask := func() {
+			c, err := g.catalogOf(upstreamContext(ctx, s), q, s)
+			if err != nil {
+				g.options.Log.Debug("a server's tools were left out", "server", s.Name, "error", err.Error())
+				return
+			}
+			found[i] = c
+		}
+		if len(servers) == 1 {
+			ask()
+		} else {
+			wg.Go(ask)
+		}
+	}
+	wg.Wait()
+	all := []byte{'['}
+	put := func(raw []byte) {
+		if len(all) > 1 {
+			all = append(all, ',')
+		}
+		all = append(all, raw...)
+	}
+	age := time.Duration(0)
+	for i, c := range found {
+		if c == nil {
+			continue
+		}
+		age = max(age, c.kept.Age(time.Now()))
+		for _, t := range g.options.Calls.Tools(c.kept) {
+			if q.endpoint.server != nil {
+				put(wire.StripOwn(t.Raw))
+			} else if raw := g.joinedTool(servers, found, i, t); raw != nil {
+				put(raw)
+			}
+		}
+	}
+	var b wire.Object
+	b.Add("tools", append(all, ']'))
+	if q.stateless() {
+		b.Add("ttlMs", strconv.AppendInt(nil, max(0, g.options.MaxAge-age).Milliseconds(), 10))
+		b.Add("cacheScope", []byte(`"private"`))
+	}
+	return q.result(b.Done())
+}
+
+// sole is a tool under its joined name; nil if clients could not use that: it is too long, or another server has it, too.
+func (g *Gateway) joinedTool(servers []*Server, found []*catalog, at int, t Tool) []byte {
+	name := joinedName(servers[at], t.Name)
+	raw := renamed(wire.StripOwn(t.Raw), name)
+	why := "its name is too long"
+	if raw != nil {
+		n := 0
+		for _, c := range candidates(servers, name) {
+			if i := slices.Index(servers, c.server); found[i] != nil && found[i].tools[c.name] != nil {
+				n++
+			}
+		}
+		if n == 1 {
+			return raw
+		}
+		why = "another server has one of this name"
+	}
+	g.options.Log.Debug("a tool was left out", "server", servers[at].Name, "tool", t.Name, "reason", why)
+	return nil
+}

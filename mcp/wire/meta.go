@@ -1,0 +1,116 @@
+package wire
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Prefixes of members of _meta.
+const (
+	ReservedPrefix = "io.modelcontextprotocol/" // the protocol's own members, which belong to one hop
+	OwnPrefix      = "io.pgfsm/"                // the gateway's members, which clients may believe
+)
+
+// maxMetaDepth bounds how deep [StripOwn] looks. The objects of the protocol nest less.
+const maxMetaDepth = 16
+
+// StripOwn removes the members under [OwnPrefix], which no client and no server may forge, from the _meta of a message's object and of its
+// parts, such as the entries of a list. Arguments, structured content and schemas are data, in which _meta has no meaning: they stay as
+// they are, and so does every other byte.
+func StripOwn(doc jsontext.Value) jsontext.Value {
+	if !bytes.Contains(doc, []byte(OwnPrefix[:len(OwnPrefix)-1])) && !bytes.Contains(doc, []byte(`\u00`)) { // nearly always; names may be escaped
+		return doc
+	}
+	var edits []Edit
+	var look func(doc []byte, at, depth int)
+	look = func(doc []byte, at, depth int) {
+		switch {
+		case depth > maxMetaDepth:
+		case doc[0] == '[':
+			Items(doc, func(item jsontext.Value, i int) { look(item, at+i, depth+1) })
+		case doc[0] == '{':
+			Each(doc, func(p Piece) {
+				switch p.Name {
+				case "_meta":
+					if meta, changed := removeMembers(p.Value, OwnPrefix, nil); changed {
+						edits = append(edits, Edit{at + p.At, len(p.Value), meta})
+					}
+				case "arguments", "structuredContent", "inputSchema", "outputSchema":
+				default:
+					look(p.Value, at+p.At, depth+1)
+				}
+			})
+		}
+	}
+	if trimmed := bytes.TrimLeft(doc, " \t\r\n"); len(trimmed) > 0 {
+		look(trimmed, len(doc)-len(trimmed), 0)
+	}
+	return Splice(doc, nil, edits)
+}
+
+// StripMeta returns the params of a message as they pass the gateway: without [StripOwn], and without what the protocol reserves in _meta.
+func StripMeta(params jsontext.Value) jsontext.Value {
+	params = StripOwn(params)
+	var edits []Edit
+	Each(params, func(p Piece) {
+		if p.Name == "_meta" {
+			if meta, changed := ReplaceReserved(p.Value, nil); changed {
+				edits = append(edits, Edit{p.At, len(p.Value), meta})
+			}
+		}
+	})
+	return Splice(params, nil, edits)
+}
+
+// ReplaceReserved removes the members under [ReservedPrefix] from a _meta object, and adds a member in front if one is given. Changed is
+// false if meta is returned as it is.
+func ReplaceReserved(meta, member []byte) (_ []byte, changed bool) {
+	return removeMembers(meta, ReservedPrefix, member)
+}
+
+func removeMembers(meta []byte, prefix string, member []byte) (_ []byte, changed bool) {
+	var members [][]byte
+	if member != nil {
+		members = append(members, member)
+	}
+	removed := false
+	isObject := Each(meta, func(p Piece) {
+		if strings.HasPrefix(p.Name, prefix) {
+			removed = true
+		} else {
+			members = append(members, p.Whole)
+		}
+	})
+	if !isObject || !removed && member == nil {
+		return meta, false
+	}
+	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}")), true
+}
+
+// StripProgressToken returns params without a progress token; nil if they cannot be read.
+func StripProgressToken(params jsontext.Value) jsontext.Value {
+	meta := Member(params, "_meta")
+	if Member(meta, "progressToken") == nil {
+		return params
+	}
+	meta, err := Set(meta, "progressToken", nil)
+	if err == nil {
+		params, err = Set(params, "_meta", meta)
+	}
+	if err != nil {
+		return nil
+	}
+	return params
+}
+
+// ProgressToken is the progress token of a _meta object; nil if there is none.
+func ProgressToken(meta jsontext.Value) jsontext.Value {
+	token := Member(meta, "progressToken")
+	if token.Kind() != '"' && token.Kind() != '0' {
+		return nil
+	}
+	return token
+}
