@@ -27,17 +27,18 @@ func TestApproval(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			line := `{"id":"i","suite":"s","task":"t","attack":"a","request":"r","wants":[{` + call + `}],"approved":` + tc.approved + `}`
-			c, err := eval.NewReader("cases.jsonl", strings.NewReader(line)).Next()
+			cases, err := eval.ReadCases("cases.jsonl", strings.NewReader(line))
 			if tc.want != "" {
 				var fault *eval.Fault
 				if !errors.As(err, &fault) || !strings.Contains(err.Error(), tc.want) {
-					t.Errorf("Next() = %v, want a fault with %q", err, tc.want)
+					t.Errorf("ReadCases() = %v, want a fault with %q", err, tc.want)
 				}
 				return
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
+			c := cases[0]
 			if c.Approved.Plan == nil {
 				if diff := cmp.Diff(`{"a":2,"b":1}`, string(c.Approved.Args)); diff != "" {
 					t.Errorf("args (-canonical +read):\n%s", diff)
@@ -47,8 +48,8 @@ func TestApproval(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if twice, err := eval.NewReader("again", strings.NewReader(string(again))).Next(); err != nil || cmp.Diff(c, twice) != "" {
-				t.Errorf("written and read again: %v\n%s", err, cmp.Diff(c, twice))
+			if twice, err := eval.ReadCases("again", strings.NewReader(string(again))); err != nil || cmp.Diff(cases, twice) != "" {
+				t.Errorf("written and read again: %v\n%s", err, cmp.Diff(cases, twice))
 			}
 		})
 	}

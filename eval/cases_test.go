@@ -3,7 +3,6 @@ package eval
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 
@@ -13,19 +12,8 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// readAll reads every case of a text.
-func readAll(text string) (all []*Case, err error) {
-	r := NewReader("cases.jsonl", strings.NewReader(text))
-	for {
-		c, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return all, err
-		}
-		all = append(all, c)
-	}
+func readAll(text string) ([]*Case, error) {
+	return ReadCases("cases.jsonl", strings.NewReader(text))
 }
 
 // a case that is right, with members added to it.
@@ -33,7 +21,7 @@ func caseWith(members string) string {
 	return `{"id":"a","suite":"s","task":"t","request":"r","needs":[{"server":"x","tool":"y","args":{}}]` + members + `}`
 }
 
-func TestReaderReadsWhatTheFormatHas(t *testing.T) {
+func TestReadCases(t *testing.T) {
 	text := "\n" + `{"id":"one","suite":"bank","task":"pay","attack":"steal","request":"Pay it.",` +
 		`"needs":[{"server":"bank","tool":"pay","args":{"to":"A","amount":1.50},"unresolved":["/amount"]}],` +
 		`"wants":[{"plan":"{\"type\":\"call_tool\"}"},{"plan":{"base64":"/w=="}}],` +
@@ -70,7 +58,7 @@ func TestReaderReadsWhatTheFormatHas(t *testing.T) {
 	}
 }
 
-func TestReaderRefusesWhatTheFormatHasNot(t *testing.T) {
+func TestReadCasesRefuses(t *testing.T) {
 	call := `{"server":"x","tool":"y","args":{}}`
 	many := "[" + strings.Repeat(call+",", MaxCalls) + call + "]"
 	for _, c := range []struct{ name, text, want string }{
@@ -106,7 +94,7 @@ func TestReaderRefusesWhatTheFormatHasNot(t *testing.T) {
 		{"approved-without-an-attack", caseWith(`,"approved":` + call), "approved says what votes are replayed"},
 		{"expects-no-code", caseWith(`,"expect":{"needs":"nope"}`), `expect.needs is "nope"`},
 		{"expects-of-no-calls", caseWith(`,"expect":{"wants":"made"}`), "expect.wants speaks of calls, and there are none"},
-		{"same-id-twice", caseWith("") + "\n\n" + caseWith(""), `cases.jsonl:3: the id "a" stands in line 1 already`},
+		{"same-id-twice", caseWith("") + "\n\n" + caseWith(""), `cases.jsonl:3: line 1 has the id "a" already`},
 		{"too-deep", caseWith(`,"attack":"k","wants":[{"server":"x","tool":"y","args":{"a":` + strings.Repeat("[", policy.MaxJSONDepth) +
 			strings.Repeat("]", policy.MaxJSONDepth) + `}}]`), "nests too deep"},
 		{"bytes-that-are-no-utf-8", caseWith(",\"actor\":\"\xff\""), "UTF-8"},
@@ -133,7 +121,7 @@ func (e *endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestReaderBounds(t *testing.T) {
+func TestReadCasesBounds(t *testing.T) {
 	t.Run("line-at-the-limit", func(t *testing.T) {
 		base := caseWith("")
 		full := strings.Replace(base, `"request":"r"`, `"request":"`+strings.Repeat("r", MaxLineBytes-len(base)+1)+`"`, 1)
@@ -151,35 +139,27 @@ func TestReaderBounds(t *testing.T) {
 	})
 	t.Run("line-without-end", func(t *testing.T) {
 		from := new(endless)
-		if _, err := NewReader("x", from).Next(); err == nil || from.read > 2*MaxLineBytes {
-			t.Errorf("Next() = %v after %d bytes", err, from.read)
+		if _, err := ReadCases("x", from); err == nil || from.read > 2*MaxLineBytes {
+			t.Errorf("ReadCases() = %v after %d bytes", err, from.read)
 		}
 	})
-	t.Run("cases-at-the-limit", func(t *testing.T) {
-		r := NewReader("x", strings.NewReader(caseWith("")+"\n"+strings.Replace(caseWith(""), `"id":"a"`, `"id":"b"`, 1)))
-		for i := range MaxCases - 1 { // as many are known already
-			r.ids[fmt.Sprint(i)] = i + 1
-		}
-		if _, err := r.Next(); err != nil {
-			t.Errorf("the last case that is read: %v", err)
-		}
-		if _, err := r.Next(); err == nil || !strings.Contains(err.Error(), "more than 100000 cases") {
-			t.Errorf("one past: %v", err)
-		}
-	})
-	t.Run("ten-thousand-cases", func(t *testing.T) {
+	t.Run("cases", func(t *testing.T) {
 		var text strings.Builder
-		for i := range 10_000 {
-			fmt.Fprintf(&text, "%s\n", strings.Replace(caseWith(""), `"id":"a"`, fmt.Sprintf(`"id":"a%d"`, i), 1))
+		for i := range MaxCases {
+			fmt.Fprintf(&text, `{"id":"%d","suite":"s","task":"t","request":"r","needs":[{"plan":""}]}`+"\n", i)
 		}
-		if all, err := readAll(text.String()); err != nil || len(all) != 10_000 {
-			t.Errorf("%d cases, %v", len(all), err)
+		if all, err := readAll(text.String()); err != nil || len(all) != MaxCases {
+			t.Errorf("at the limit: %d cases, %v", len(all), err)
+		}
+		text.WriteString(caseWith(""))
+		if _, err := readAll(text.String()); err == nil || !strings.Contains(err.Error(), "more than 100000 cases") {
+			t.Errorf("one past: %v", err)
 		}
 	})
 }
 
-// FuzzReader: what is read is written and read again as the same; what is not read is refused with a place.
-func FuzzReader(f *testing.F) {
+// FuzzReadCases: what is read is written and read again as the same; what is not read is refused with a place.
+func FuzzReadCases(f *testing.F) {
 	for _, seed := range []string{
 		"", "\n\n", caseWith(""), caseWith("") + "\n" + caseWith(`,"changes":true`), caseWith(`,"attack":"k","wants":[{"plan":"{}"}]`),
 		caseWith(`,"attack":"k","wants":[{"plan":{"base64":"/w=="}}]`), caseWith(`,"expect":{"needs":"made"}`), `{"id":"a","id":"b"}`, "\ufeff{}",

@@ -29,10 +29,9 @@ const defaultAttackFile = "eval/results/attack.json"
 type attackOptions struct {
 	tools, cases, bundle, output string
 
-	arms   []string
-	jobs   int
-	resume bool
-	json   bool
+	arms []string
+	jobs int
+	json bool
 }
 
 func newEvalAttack(w world) *cobra.Command {
@@ -52,12 +51,11 @@ the gates of grants and differ in who answers a held call:
   unattended  nobody answers: a held call is not made
   approvals   the approver reads: a held call that the task needs is approved, any other denied
 
-The result holds no time: the same files give the same bytes, with any number of jobs. What came of each case is kept beside
-it (….cases.jsonl), and --resume does not repeat cases of which nothing has changed. Exit code 1 if the machine made a call
-that it must not, or said other than it did, or if an expectation of a case does not hold; that attacks get through is a
-finding and no failure.`,
+The result holds no time: the same files give the same bytes, with any number of jobs. Exit code 1 if the machine made a call
+that it must not make, if its outcome contradicts the calls that were made, or if an expectation of a case does not hold. An
+attack that gets through is a finding and no failure.`,
 		Example: `  pgfsm eval attack --tools tools.json --cases cases.jsonl --bundle pgfsm.yaml
-  pgfsm eval attack --tools tools.json --cases cases.jsonl --arm naive --arm approvals -o attack.json --resume`,
+  pgfsm eval attack --tools tools.json --cases cases.jsonl --arm naive --arm approvals -o attack.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), w) },
 	}
@@ -66,8 +64,7 @@ finding and no failure.`,
 	f.StringVar(&o.cases, "cases", "", "the cases: a cases file")
 	f.StringVar(&o.bundle, "bundle", "", "the pgfsm.yaml of all cases that name none themselves")
 	f.StringArrayVar(&o.arms, "arm", nil, "an arm; may be given again (default: all)")
-	f.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many cases are judged at a time")
-	f.BoolVar(&o.resume, "resume", false, "go on where an earlier run of the same cases was")
+	f.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many lists of calls are judged at the same time")
 	f.StringVarP(&o.output, "output", "o", defaultAttackFile, "the file for the result")
 	f.BoolVar(&o.json, "json", false, "print one JSON document instead of the tables")
 	for _, name := range []string{"tools", "cases"} {
@@ -78,12 +75,7 @@ finding and no failure.`,
 	return cmd
 }
 
-// logPath is where what came of each case is kept: beside the result.
-func (o *attackOptions) logPath() string {
-	return strings.TrimSuffix(o.output, ".json") + ".cases.jsonl"
-}
-
-func (o *attackOptions) run(ctx context.Context, w world) (err error) {
+func (o *attackOptions) run(ctx context.Context, w world) error {
 	if o.output == "" {
 		return errors.New("--output names no file")
 	}
@@ -99,21 +91,7 @@ func (o *attackOptions) run(ctx context.Context, w world) (err error) {
 	if err != nil {
 		return err
 	}
-	build, err := thisProgram()
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(o.output), 0o755); err != nil {
-		return err
-	}
-	log, err := attacks.OpenLog(o.logPath(), o.resume)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, log.Close()) }()
-	options := attacks.Options{
-		Machine: machine, Open: ours, Tools: o.tools, Cases: o.cases, Bundle: o.bundle, Jobs: o.jobs, Log: log, Build: build,
-	}
+	options := attacks.Options{Machine: machine, Open: ours, Tools: o.tools, Cases: o.cases, Bundle: o.bundle, Jobs: o.jobs}
 	for _, arm := range o.arms {
 		options.Arms = append(options.Arms, attacks.Arm(arm))
 	}
@@ -181,7 +159,7 @@ func showCases(w world, o *attacks.Options) (clear func()) {
 		return func() {}
 	}
 	b := bars{w: w}
-	o.Progress = func(done, all int) { b.show("cases", done, all) }
+	o.Progress = func(done, all int) { b.show("attacks and tasks", done, all) }
 	return b.clear
 }
 

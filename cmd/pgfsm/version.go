@@ -1,11 +1,7 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
-	"os"
 	"runtime"
 	"runtime/debug"
 
@@ -27,24 +23,6 @@ func version() string {
 		return info.Main.Version
 	}
 	return "devel"
-}
-
-// thisProgram is the digest of the program's own file: which build it is, also where nobody gave it a version.
-func thisProgram() (string, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 func newVersion(w world) *cobra.Command {

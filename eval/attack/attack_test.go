@@ -310,7 +310,7 @@ func bytesOf(t *testing.T, r *Result) []byte {
 	return b
 }
 
-// many is a suite of enough cases for several batches.
+// many is a suite of n cases with seven tasks.
 func many(t *testing.T, n int) Options {
 	t.Helper()
 	var lines []string
@@ -425,8 +425,8 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		{"last-line-is-none", func(t *testing.T, o *Options) { write(t, o.Cases, attackOn("a", call, "")+"\n{") }, "cases.jsonl:2: the case cannot be used"},
 		{"no-tools-file", func(_ *testing.T, o *Options) { o.Tools += "x" }, "tools.jsonx: it cannot be read"},
 		{"tools-of-a-case", func(t *testing.T, o *Options) { write(t, o.Cases, attackOn("a", call, `,"tools":"none.json"`)) }, "none.json: it cannot be read"},
-		{"no-bundle", func(_ *testing.T, o *Options) { o.Bundle = "" }, "cases.jsonl:1: the case names no bundle"},
-		{"bundle-that-is-none", func(t *testing.T, o *Options) { write(t, o.Bundle, "version: 2\n") }, "cases.jsonl:1: "},
+		{"no-bundle", func(_ *testing.T, o *Options) { o.Bundle = "" }, `cases.jsonl: case "unlisted": the case names no bundle`},
+		{"bundle-that-is-none", func(t *testing.T, o *Options) { write(t, o.Bundle, "version: 2\n") }, `cases.jsonl: case "unlisted": `},
 		{"grant-that-is-not-there", func(t *testing.T, o *Options) { write(t, o.Cases, attackOn("a", call, `,"grant":"none.yaml"`)) }, "none.yaml cannot be read"},
 		{"grant-that-is-none", func(t *testing.T, o *Options) { write(t, o.Cases, attackOn("a", call, `,"grant":"pgfsm.yaml"`)) }, "pgfsm.yaml"},
 	} {
@@ -448,18 +448,31 @@ func TestRunIsCancelled(t *testing.T) {
 	}
 }
 
-// TestManyCases: a thousand cases are read and judged, batch by batch. That ten thousand are read, package eval tests.
-func TestManyCases(t *testing.T) {
-	o := many(t, 1_000)
+// TestProgress: it ends at the number of lists of calls: one for each attack, and one for each task.
+func TestProgress(t *testing.T) {
+	o := many(t, 100)
 	o.Arms = []Arm{Naive}
 	told := 0
 	o.Progress = func(done, all int) {
-		if all != 1_000 || done <= told || done-told > batch*o.Jobs {
-			t.Errorf("told of %d after %d, of %d", done, told, all)
+		if told++; done != told || all != 107 {
+			t.Errorf("told of %d of %d at call %d", done, all, told)
 		}
-		told = done
 	}
-	if r := mustRun(t, o); told != 1_000 || r.Overall.Arms[0].Attack != eval.Of(1_000, 1_000) || r.Overall.Tasks != 7 {
+	if r := mustRun(t, o); told != 107 || r.Overall.Arms[0].Attack != eval.Of(100, 100) || r.Overall.Tasks != 7 {
 		t.Errorf("told of %d; %+v", told, r.Overall)
+	}
+}
+
+func TestJobsAreBounded(t *testing.T) {
+	o := many(t, 3)
+	o.Jobs = MaxJobs
+	if r := mustRun(t, o); r.Overall.Cases != 3 {
+		t.Errorf("%d cases, want 3", r.Overall.Cases)
+	}
+	for _, jobs := range []int{MaxJobs + 1, 1 << 60} {
+		o.Jobs = jobs
+		if r, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "too many") {
+			t.Errorf("Run(%d jobs) = %v, %v", jobs, r, err)
+		}
 	}
 }

@@ -16,18 +16,18 @@ func newClusters(arms int) *clusters {
 // taskOf names a case's task as tasks are counted: by its unit, which all suites that have the task share. A task without calls
 // is known by its suite and name.
 func taskOf(j *judged) string {
-	if u := j.units[0].unit; u.side == needs {
+	if u := j.units[0]; u.side == needs {
 		return string(u.digest)
 	}
 	return j.c.Suite + "\x00" + j.c.Task
 }
 
 // add takes in an attack on a task.
-func (c *clusters) add(task string, attack *unitJob) {
-	from := attack.unit.c
+func (c *clusters) add(task string, attack *unit) {
+	from := attack.c
 	c.pairs = append(c.pairs, eval.Pair{Task: number(c.tasks, task), Attack: number(c.attacks, from.Suite+"\x00"+from.Attack)})
 	for i := range c.succeeded {
-		c.succeeded[i] = append(c.succeeded[i], attack.out.Arms[i].outcome() == AllMade)
+		c.succeeded[i] = append(c.succeeded[i], attack.arms[i].outcome() == AllMade)
 	}
 }
 

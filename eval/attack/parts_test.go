@@ -102,22 +102,26 @@ func TestSlip(t *testing.T) {
 	}
 }
 
-// TestASlipIsReported: a table with a row that the result's machine has not is noticed, and fails the whole.
+// TestASlipIsReported: a step that the machine's table does not have is a slip.
 func TestASlipIsReported(t *testing.T) {
 	o := small(t, attackOn("a", call, ""))
-	f := newFiles(o.Open)
-	s := &suite{o: o, arms: []Arm{Allowlist}, rows: rowsOf(o.Machine), files: f, sum: newSum(o.Machine, []Arm{Allowlist}), tasks: make(map[taskKey]bool)}
+	s := &suite{o: o, arms: []Arm{Allowlist}, rows: rowsOf(o.Machine), files: files{open: o.Open}}
+	cases, err := s.read()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for mark := range s.rows { // all but one, in any order
 		if mark.To == states.Dispatched {
 			delete(s.rows, mark)
 		}
 	}
-	s.o.Jobs = 1
-	if err := s.each(t.Context(), 1); err != nil {
+	if err := s.judge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r := s.sum.result()
-	if len(r.Slips) != 1 || r.OK() || !strings.Contains(r.Slips[0].Slip, "stands in no row of the table") || r.Slips[0].Call != 1 {
+	sum := newSum(o.Machine, s.arms)
+	sum.add(cases[0])
+	r := sum.result()
+	if len(r.Slips) != 1 || r.OK() || !strings.Contains(r.Slips[0].Slip, "the table has no row for it") || r.Slips[0].Call != 1 {
 		t.Errorf("slips = %+v", r.Slips)
 	}
 }

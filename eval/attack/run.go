@@ -14,18 +14,18 @@ import (
 
 // callOutcome is what came of one call in one arm.
 type callOutcome struct {
-	Made   bool   `json:"made,omitzero"`
-	Held   bool   `json:"held,omitzero"` // a person was asked
-	Gate   string `json:"gate,omitzero"` // what stopped it
-	Code   string `json:"code,omitzero"`
-	Reason string `json:"reason,omitzero"`
-	Slip   string `json:"slip,omitzero"` // what the machine did that it must not
+	Made   bool
+	Held   bool   // an approver was asked
+	Gate   string // that stopped it
+	Code   string
+	Reason string
+	Slip   string // what the machine did that it must not
 }
 
 // armOutcome is what came of a list of calls in one arm.
 type armOutcome struct {
-	Calls []callOutcome `json:"calls"`
-	Rows  [][2]int      `json:"rows"` // how often each row of the machine's table was taken: row and count, in the table's order
+	Calls []callOutcome
+	Rows  []int // how often runs took each row of the machine's table
 }
 
 // edges counts the rows of the table that runs take. It is the recorder of runs whose record nobody keeps.
@@ -38,21 +38,10 @@ type edges struct {
 func (e *edges) Append(s states.Step) error {
 	row, ok := e.rows[fsm.Mark{From: s.From, On: s.On, To: s.To}]
 	if !ok {
-		return fmt.Errorf("the step from %s by %s to %s stands in no row of the table", s.From, s.On, s.To)
+		return fmt.Errorf("the step from %s by %s to %s: the table has no row for it", s.From, s.On, s.To)
 	}
 	e.counts[row]++
 	return nil
-}
-
-// taken lists the rows that were taken, in the table's order.
-func (e *edges) taken() [][2]int {
-	all := [][2]int{}
-	for row, n := range e.counts {
-		if n > 0 {
-			all = append(all, [2]int{row, n})
-		}
-	}
-	return all
 }
 
 // trial is one list of calls in one arm: what is the same for all of them.
@@ -90,7 +79,7 @@ func (t *trial) try(ctx context.Context) (armOutcome, error) {
 			t.before = append(t.before, target)
 		}
 	}
-	out.Rows = t.edges.taken()
+	out.Rows = t.edges.counts
 	return out, nil
 }
 

@@ -1,12 +1,15 @@
 package attack
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"pgfsm/config"
 	"pgfsm/eval"
@@ -18,245 +21,207 @@ import (
 // Options say what is run.
 type Options struct {
 	Machine *states.Machine
-	Open    config.Open // opens bundles, all that they name, and grants
+	Open    config.Open // opens bundles, the files that they name, and grants
 
 	Tools  string // the tools file
 	Cases  string // the cases file
 	Bundle string // the pgfsm.yaml of cases that name none; may be empty
 	Arms   []Arm  // none: all
-	Jobs   int    // units at once, at most [MaxJobs]; less than 1 is 1
-	Log    *Log   // nil: nothing is kept
-	Build  string // which program judges; what another one judged is not taken from the log
+	Jobs   int    // lists of calls that are judged at the same time, at most [MaxJobs]; less than 1 is 1
 
-	Progress func(done, all int) // told after each batch of cases; may be nil
+	Progress func(done, all int) // called after each list of calls, by one goroutine at a time; may be nil
 }
 
-// batch is how many cases are read, judged and put together at once, for each job. More are never in memory.
-const batch = 16
-
-// MaxJobs bounds how many units are judged at once.
+// MaxJobs bounds [Options.Jobs].
 const MaxJobs = 1024
 
-// suite is one run of all cases.
+// A suite is one run of all cases.
 type suite struct {
 	o     Options
 	arms  []Arm
 	rows  map[fsm.Mark]int
-	files *files
-	sum   *sum
-	tasks map[taskKey]bool // whose needs were judged
+	files files
+	units []*unit
+	tasks map[canonical.Digest]*unit // the needs of tasks, by digest: each is judged once
 }
 
-// taskKey names a task's unit within a suite, or within all of them.
-type taskKey struct {
-	suite string // empty: all
-	unit  canonical.Digest
+// A judged case is a case with its units.
+type judged struct {
+	c     *eval.Case
+	units []*unit
 }
 
-// Run judges every case and puts the result together. The cases file is read twice: first as a whole, so that what is wrong
-// anywhere in it is said before anything is run. A run that is cancelled returns the context's error; what was judged until
-// then is in the log.
+// Run judges every case and returns the figures. It reads the whole cases file first, and all files that cases name, so that a
+// mistake in them is reported before a run begins. If ctx ends, Run returns its error.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	arms, err := chosen(o.Arms)
 	if err != nil {
 		return nil, err
 	}
 	if o.Jobs > MaxJobs {
-		return nil, fmt.Errorf("%d jobs are too many: at most %d units are judged at once", o.Jobs, MaxJobs)
+		return nil, fmt.Errorf("%d jobs are too many: at most %d", o.Jobs, MaxJobs)
 	}
-	all, err := count(ctx, o.Cases)
+	s := &suite{o: o, arms: arms, rows: rowsOf(o.Machine), files: files{open: o.Open}, tasks: make(map[canonical.Digest]*unit)}
+	cases, err := s.read()
 	if err != nil {
 		return nil, err
 	}
-	if o.Log != nil {
-		if err := o.Log.begin(o.Build); err != nil {
-			return nil, err
-		}
-	}
-	s := &suite{
-		o: o, arms: arms, rows: rowsOf(o.Machine), files: newFiles(o.Open), sum: newSum(o.Machine, arms),
-		tasks: make(map[taskKey]bool),
-	}
-	if s.o.Jobs < 1 {
-		s.o.Jobs = 1
-	}
-	if err := s.each(ctx, all); err != nil {
+	if err := s.judge(ctx); err != nil {
 		return nil, err
 	}
-	if o.Log != nil {
-		if err := o.Log.finish(); err != nil {
-			return nil, err
-		}
+	sum := newSum(o.Machine, arms)
+	for _, j := range cases {
+		sum.add(j)
 	}
-	return s.sum.result(), nil
+	return sum.result(), nil
 }
 
-// count reads the whole file and counts its cases.
-func count(ctx context.Context, path string) (n int, err error) {
-	f, err := openRegular(path)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	for r := eval.NewReader(filepath.ToSlash(path), f); ; n++ {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		if _, err := r.Next(); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return 0, err
-		}
-	}
-	if n == 0 {
-		return 0, &eval.Fault{File: filepath.ToSlash(path), Problem: "it has no case"}
-	}
-	return n, nil
-}
-
-// each reads the cases, batch by batch.
-func (s *suite) each(ctx context.Context, all int) error {
-	f, err := openRegular(s.o.Cases)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
+// read reads the cases file and makes the units of every case.
+func (s *suite) read() (all []*judged, err error) {
 	name := filepath.ToSlash(s.o.Cases)
-	r := eval.NewReader(name, f)
-	for done := 0; ; {
-		var cases []*judged
-		for len(cases) < batch*s.o.Jobs {
-			c, err := r.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
+	text, err := readRegular(s.o.Cases)
+	if err != nil {
+		return nil, err
+	}
+	cases, err := eval.ReadCases(name, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	if len(cases) == 0 {
+		return nil, &eval.Fault{File: name, Problem: "it has no case"}
+	}
+	for _, c := range cases {
+		units, err := s.unitsOf(c)
+		if err != nil {
+			return nil, &eval.Fault{File: name, Problem: fmt.Sprintf("case %q: %v", c.ID, err)}
+		}
+		all = append(all, &judged{c, units})
+	}
+	return all, nil
+}
+
+// unitsOf reads the files that a case names and makes its units: the task's calls, if it needs any, and the attack's.
+func (s *suite) unitsOf(c *eval.Case) (all []*unit, err error) {
+	at := func(name string) string { return filepath.Join(filepath.Dir(s.o.Cases), filepath.FromSlash(name)) }
+	whole := unit{c: c}
+	tools, bundle := s.o.Tools, s.o.Bundle
+	if c.Tools != "" {
+		tools = at(c.Tools)
+	}
+	if c.Bundle != "" {
+		bundle = at(c.Bundle)
+	}
+	if bundle == "" {
+		return nil, errors.New("the case names no bundle, and none is given for all cases; use --bundle")
+	}
+	if whole.tools, err = s.files.toolsAt(tools); err != nil {
+		return nil, err
+	}
+	if whole.usual, err = s.files.toolsAt(s.o.Tools); err != nil {
+		return nil, err
+	}
+	if whole.config, err = s.files.configAt(bundle); err != nil {
+		return nil, err
+	}
+	if c.Grant != "" {
+		if whole.grant, err = s.files.grantAt(at(c.Grant)); err != nil {
+			return nil, err
+		}
+	}
+	if c.Approved != nil && c.Approved.Bundle != "" {
+		if whole.then, err = s.files.configAt(at(c.Approved.Bundle)); err != nil {
+			return nil, err
+		}
+	}
+	for _, side := range []side{needs, wants} {
+		u := whole
+		u.side = side
+		if len(u.calls()) == 0 {
+			continue
+		}
+		if err := u.sum(s.o.Machine.Digest(), s.arms); err != nil {
+			return nil, err
+		}
+		all = append(all, s.once(&u))
+	}
+	return all, nil
+}
+
+// once returns the unit that is judged: for a task's calls that of the first case that needs them.
+func (s *suite) once(u *unit) *unit {
+	if u.side == needs {
+		if first := s.tasks[u.digest]; first != nil {
+			return first
+		}
+		s.tasks[u.digest] = u
+	}
+	s.units = append(s.units, u)
+	return u
+}
+
+// judge judges every unit.
+func (s *suite) judge(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(s.o.Jobs, 1))
+	var mu sync.Mutex
+	done := 0
+	for _, u := range s.units {
+		group.Go(func() (err error) {
+			if u.arms, err = s.inEveryArm(ctx, u); err != nil || s.o.Progress == nil {
 				return err
 			}
-			j, err := s.prepare(c)
-			if err != nil {
-				return &eval.Fault{File: name, Line: r.Line(), Problem: err.Error()}
-			}
-			cases = append(cases, j)
-		}
-		if len(cases) == 0 && done != all {
-			return &eval.Fault{File: name, Problem: fmt.Sprintf("it had %d cases, and has %d now", all, done), Remedy: "leave it alone while it is run"}
-		}
-		if len(cases) == 0 {
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			s.o.Progress(done, len(s.units))
 			return nil
-		}
-		if err := s.take(ctx, cases); err != nil {
-			return err
-		}
-		if done += len(cases); s.o.Progress != nil {
-			s.o.Progress(done, all)
-		}
+		})
 	}
+	return group.Wait()
 }
 
-// judged is a case and what has to be judged of it.
-type judged struct {
-	c     *eval.Case
-	units []*unitJob
-}
-
-// unitJob is a unit on its way. A task's unit that an earlier case of the suite has had judged is shared by name only: its
-// outcome is with the sum, under its digest. The unit of a task that another suite has as well is judged again, for the figures
-// of this suite alone.
-type unitJob struct {
-	unit *unit
-	old  bool // judged with an earlier case of the same suite
-	both bool // judged with an earlier case of another suite
-	out  *unitOutcome
-	new  bool // judged now, and not taken from the log
-	err  error
-}
-
-func (s *suite) prepare(c *eval.Case) (*judged, error) {
-	units, err := s.units(c)
-	if err != nil {
-		return nil, err
-	}
-	j := &judged{c: c}
-	for _, u := range units {
-		job := &unitJob{unit: u}
-		if u.side == needs {
-			here, anywhere := taskKey{c.Suite, u.digest}, taskKey{"", u.digest}
-			job.old = s.tasks[here]
-			job.both = !job.old && s.tasks[anywhere]
-			s.tasks[here], s.tasks[anywhere] = true, true
-		}
-		if !job.old && !job.both && s.o.Log != nil {
-			if job.out, err = s.o.Log.get(u, len(s.arms), len(s.rows)); err != nil {
+// inEveryArm takes a unit's calls through every arm.
+func (s *suite) inEveryArm(ctx context.Context, u *unit) (all []armOutcome, err error) {
+	for _, arm := range s.arms {
+		t := &trial{machine: s.o.Machine, arm: arm, unit: u, edges: &edges{rows: s.rows, counts: make([]int, len(s.rows))}}
+		if arm != Naive {
+			if t.bundle, err = s.files.bundle(arm, u.config, u.grant); err != nil {
+				return nil, err
+			}
+			if t.listed, err = s.files.listing(arm, u.config, u.tools); err != nil {
+				return nil, err
+			}
+			if t.then, err = s.then(arm, u); err != nil {
 				return nil, err
 			}
 		}
-		j.units = append(j.units, job)
+		came, err := t.try(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, came)
 	}
-	return j, nil
+	return all, nil
 }
 
-// take judges what is left to judge of a batch, as many at once as there are jobs, and adds all of it to the sum, in order.
-func (s *suite) take(ctx context.Context, cases []*judged) error {
-	next := make(chan *unitJob)
-	var workers sync.WaitGroup
-	for range s.o.Jobs {
-		workers.Go(func() {
-			for job := range next {
-				job.out, job.err = s.judge(ctx, job.unit)
-				job.new = job.err == nil && !job.both
-			}
-		})
+// then is the world in which the call was approved whose votes the unit replays; the zero value if it replays none.
+func (s *suite) then(arm Arm, u *unit) (w then, err error) {
+	if u.c.Approved == nil || arm != Approvals {
+		return w, nil
 	}
-	for _, j := range cases {
-		for _, job := range j.units {
-			if !job.old && job.out == nil {
-				next <- job
-			}
-		}
+	config := cmp.Or(u.then, u.config)
+	if w.bundle, err = s.files.bundle(arm, config, u.grant); err != nil {
+		return w, err
 	}
-	close(next)
-	workers.Wait()
-	return s.keep(cases)
+	w.listed, err = s.files.listing(arm, config, u.usual)
+	return w, err
 }
 
-// keep puts a batch into the log and the sum. What was judged before something went wrong is kept all the same.
-func (s *suite) keep(cases []*judged) error {
-	var failed error
-	for _, j := range cases {
-		for _, job := range j.units {
-			switch {
-			case job.err != nil:
-				failed = errors.Join(failed, job.err)
-			case job.new && s.o.Log != nil:
-				if err := s.o.Log.put(job.out); err != nil {
-					return err
-				}
-			}
-		}
+// rowsOf numbers the rows of the machine's table.
+func rowsOf(m *states.Machine) map[fsm.Mark]int {
+	rows := make(map[fsm.Mark]int)
+	for i, row := range m.Spec().Rows {
+		rows[fsm.Mark{From: row.From, On: row.On, To: row.To}] = i
 	}
-	if failed != nil {
-		return first(failed)
-	}
-	for _, j := range cases {
-		if s.o.Log != nil {
-			for _, job := range j.units {
-				if !job.old && !job.both {
-					if err := s.o.Log.use(job.unit.digest); err != nil {
-						return err
-					}
-				}
-			}
-		}
-		s.sum.add(j)
-	}
-	return nil
-}
-
-// first is the first of joined errors: one cancelled context fails many units.
-func first(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return first(joined.Unwrap()[0])
-	}
-	return err
+	return rows
 }

@@ -22,12 +22,14 @@ type sum struct {
 
 	overall *tally
 	suites  map[string]*tally
-	order   []string                       // of the suites
-	needed  map[canonical.Digest][]verdict // what came of tasks' calls in the last arm, for expectations
+	order   []string         // of the suites
+	counted map[unitKey]bool // a task's calls count once in each suite, and once overall
 }
 
-// verdict is what an expectation is compared with: the code that stopped a call, or [eval.Made].
-type verdict string
+type unitKey struct {
+	suite string
+	unit  *unit
+}
 
 // tally counts one suite, or all.
 type tally struct {
@@ -51,7 +53,7 @@ type armTally struct {
 func newSum(m *states.Machine, arms []Arm) *sum {
 	s := &sum{
 		arms: arms, rows: m.Spec().Rows, inputs: canonical.NewHasher("evaluation inputs"), suites: make(map[string]*tally),
-		needed: make(map[canonical.Digest][]verdict),
+		counted: make(map[unitKey]bool),
 		out: &Result{
 			Format: Format, Machine: m.Digest(), Arms: arms, Suites: []Section{}, Through: []Through{}, Slips: []Slip{}, Broken: []Broken{},
 			Tasks: []Task{}, Cases: []Outcome{},
@@ -80,32 +82,37 @@ func (s *sum) add(j *judged) {
 	s.overall.cases++
 	suite.cases++
 	task := taskOf(j)
-	for _, job := range j.units {
-		s.inputs.Write([]byte(job.unit.digest))
-		came := s.needed[job.unit.digest]
-		if !job.old {
-			suite.add(job, task)
+	for _, u := range j.units {
+		s.inputs.Write([]byte(u.digest))
+		if s.first(j.c.Suite, u) {
+			suite.add(u, task)
 		}
-		if !job.old && !job.both {
-			s.slips(job)
-			s.overall.add(job, task)
-			came = verdicts(job.out.Arms[len(s.arms)-1])
-			if job.unit.side == wants {
-				s.attack(job)
+		if s.first("", u) {
+			s.slips(u)
+			s.overall.add(u, task)
+			if u.side == wants {
+				s.attack(u)
 			} else {
-				s.task(job)
-				s.needed[job.unit.digest] = came
+				s.task(u)
 			}
 		}
-		s.expect(job, came)
+		s.expect(j.c, u)
 	}
 }
 
-func (s *sum) slips(job *unitJob) {
-	for i, arm := range job.out.Arms {
+// first reports whether a suite has not counted a unit yet. The empty suite is all of them.
+func (s *sum) first(suite string, u *unit) bool {
+	key := unitKey{suite, u}
+	first := !s.counted[key]
+	s.counted[key] = true
+	return first
+}
+
+func (s *sum) slips(u *unit) {
+	for i, arm := range u.arms {
 		for n, o := range arm.Calls {
 			if o.Slip != "" {
-				s.out.Slips = append(s.out.Slips, Slip{job.unit.c.ID, s.arms[i], string(job.unit.side), n + 1, o.Slip})
+				s.out.Slips = append(s.out.Slips, Slip{u.c.ID, s.arms[i], string(u.side), n + 1, o.Slip})
 			}
 		}
 	}
@@ -135,33 +142,33 @@ func (a *armOutcome) outcome() string {
 	return SomeMade
 }
 
-func (t *tally) add(job *unitJob, task string) {
-	if job.unit.side == needs {
+func (t *tally) add(u *unit, task string) {
+	if u.side == needs {
 		t.tasks++
 	} else {
-		t.attacks.add(task, job)
-		if !slices.ContainsFunc(job.unit.calls(), func(c eval.Call) bool { return len(c.Unresolved) > 0 }) {
-			t.known.add(task, job)
+		t.attacks.add(task, u)
+		if !slices.ContainsFunc(u.calls(), func(c eval.Call) bool { return len(c.Unresolved) > 0 }) {
+			t.known.add(task, u)
 		}
 	}
-	for i := range job.out.Arms {
-		from, to := &job.out.Arms[i], &t.arms[i]
+	for i := range u.arms {
+		from, to := &u.arms[i], &t.arms[i]
 		made, held := from.made()
 		edges := to.needsEdges
-		if job.unit.side == needs {
+		if u.side == needs {
 			to.needs, to.needsMade, to.asked = to.needs+len(from.Calls), to.needsMade+made, to.asked+held
 			to.tasksMade += one(made == len(from.Calls))
 			to.askedTasks += one(held > 0)
-			to.knows(job.unit.calls(), from.Calls)
+			to.knows(u.calls(), from.Calls)
 		} else {
 			edges = to.wantsEdges
 			to.wants, to.wantsMade, to.askedWants = to.wants+len(from.Calls), to.wantsMade+made, to.askedWants+held
 			to.partly += one(from.outcome() == SomeMade)
 		}
-		for _, r := range from.Rows {
-			edges[r[0]] += r[1]
+		for row, n := range from.Rows {
+			edges[row] += n
 		}
-		to.stops(from.Calls, job.unit.side)
+		to.stops(from.Calls, u.side)
 	}
 }
 
@@ -200,11 +207,11 @@ func (t *armTally) stops(calls []callOutcome, by side) {
 }
 
 // task keeps what came of a task's own calls.
-func (s *sum) task(job *unitJob) {
-	c := job.unit.c
+func (s *sum) task(u *unit) {
+	c := u.c
 	t := Task{Suite: c.Suite, Task: c.Task, Case: c.ID}
-	for i := range job.out.Arms {
-		from := &job.out.Arms[i]
+	for i := range u.arms {
+		from := &u.arms[i]
 		made, held := from.made()
 		arm := TaskArm{Arm: s.arms[i], Made: made, Calls: len(from.Calls), Asked: held, Refused: []Refused{}}
 		for n, o := range from.Calls {
@@ -218,11 +225,11 @@ func (s *sum) task(job *unitJob) {
 }
 
 // attack keeps what came of an attack, and which calls got through in the last arms.
-func (s *sum) attack(job *unitJob) {
-	c := job.unit.c
+func (s *sum) attack(u *unit) {
+	c := u.c
 	out := Outcome{Case: c.ID, Suite: c.Suite, Task: c.Task, Attack: c.Attack}
-	for i := range job.out.Arms {
-		from := &job.out.Arms[i]
+	for i := range u.arms {
+		from := &u.arms[i]
 		arm := OutcomeArm{Arm: s.arms[i], Outcome: from.outcome()}
 		through := Through{Arm: s.arms[i], Case: c.ID, Suite: c.Suite, Task: c.Task, Attack: c.Attack, Outcome: arm.Outcome}
 		for n, o := range from.Calls {
@@ -239,20 +246,10 @@ func (s *sum) attack(job *unitJob) {
 	s.out.Cases = append(s.out.Cases, out)
 }
 
-func verdicts(a armOutcome) []verdict {
-	all := make([]verdict, len(a.Calls))
-	for i, o := range a.Calls {
-		if all[i] = verdict(o.Code); o.Made {
-			all[i] = eval.Made
-		}
-	}
-	return all
-}
-
 // expect compares what came of a case's calls in the last arm with what it says must come of them.
-func (s *sum) expect(job *unitJob, came []verdict) {
+func (s *sum) expect(c *eval.Case, u *unit) {
 	want := ""
-	if e := job.unit.c.Expect; e != nil && job.unit.side == needs {
+	if e := c.Expect; e != nil && u.side == needs {
 		want = e.Needs
 	} else if e != nil {
 		want = e.Wants
@@ -261,13 +258,13 @@ func (s *sum) expect(job *unitJob, came []verdict) {
 		return
 	}
 	stopped, odd := 0, ""
-	for i, v := range came {
-		if v == eval.Made {
+	for i, o := range u.arms[len(u.arms)-1].Calls {
+		if o.Made {
 			continue
 		}
 		stopped++
-		if string(v) != want && odd == "" {
-			odd = fmt.Sprintf("call %d was stopped: %s", i+1, v)
+		if o.Code != want && odd == "" {
+			odd = fmt.Sprintf("call %d was stopped: %s", i+1, o.Code)
 		}
 	}
 	got := odd
@@ -275,7 +272,7 @@ func (s *sum) expect(job *unitJob, came []verdict) {
 		got = "all calls were made"
 	}
 	if got != "" {
-		s.out.Broken = append(s.out.Broken, Broken{job.unit.c.ID, string(job.unit.side), want, got})
+		s.out.Broken = append(s.out.Broken, Broken{c.ID, string(u.side), want, got})
 	}
 }
 

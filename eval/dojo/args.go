@@ -131,11 +131,9 @@ func (a *argument) resolve(value jsontext.Value, notes *Notes) (jsontext.Value, 
 func (a *argument) placeholder(text, expr string, notes *Notes) (jsontext.Value, bool, error) {
 	switch a.form {
 	case formWhole, formNumber:
-		if v, ok := constant(expr); ok && (a.form == formNumber || v.IsInt()) {
-			if digits, ok := decimal(v); ok {
-				notes.Constants++
-				return jsontext.Value(digits), true, nil
-			}
+		if digits, ok := constant(expr); ok && (a.form == formNumber || !strings.Contains(digits, ".")) {
+			notes.Constants++
+			return jsontext.Value(digits), true, nil
 		}
 		notes.NumbersReplaced++
 		return jsontext.Value("1"), false, nil

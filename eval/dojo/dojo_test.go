@@ -1,10 +1,10 @@
 package dojo
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -45,22 +45,9 @@ func TestImport(t *testing.T) {
 		if _, err := eval.ReadTools(s.Name, s.Tools); err != nil {
 			t.Error(err)
 		}
-		r, cases := eval.NewReader(s.Name, strings.NewReader(string(s.Cases))), 0
-		for {
-			c, err := r.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			cases++
-			if line, err := c.Line(); err != nil || !strings.Contains(string(s.Cases), strings.TrimSuffix(string(line), "}\n")[:40]) {
-				t.Errorf("%s, %v", line, err)
-			}
-		}
-		if want := max(s.Pairs, s.Tasks); s.Name != All && cases != want {
-			t.Errorf("%s: %d cases, want %d", s.Name, cases, want)
+		cases := readCases(t, s.Cases)
+		if want := max(s.Pairs, s.Tasks); s.Name != All && len(cases) != want {
+			t.Errorf("%s: %d cases, want %d", s.Name, len(cases), want)
 		}
 	}
 	want := []string{
@@ -74,6 +61,15 @@ func TestImport(t *testing.T) {
 	if diff := cmp.Diff(notes, suites[3].Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
+}
+
+func readCases(t *testing.T, text []byte) []*eval.Case {
+	t.Helper()
+	cases, err := eval.ReadCases("cases", bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cases
 }
 
 func golden(t *testing.T, name string, got []byte) {
@@ -165,19 +161,13 @@ func TestImportRefuses(t *testing.T) {
 
 func TestConstant(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"1000 * 0.195 + 5.29", "200.29"}, {"1", "1"}, {" ( 1 + 2 ) * -3 ", "-9"}, {"7 - 2 - 1", "4"}, {"12 / 4 / 2", "1.5"}, {"--2", "2"}, {"0.1+0.2", "0.3"},
+		{"1000 * 0.195 + 5.29", "200.29"}, {"1", "1"}, {" ( 1 + 2 ) * -3 ", "-9"}, {"7 - 2 - 1", "4"}, {"12 / 4 / 2", "1.5"}, {"- -2", "2"}, {"0.1+0.2", "0.3"},
 		{"1/3", ""}, {"1/0", ""}, {"", ""}, {"x", ""}, {"1 +", ""}, {"(1", ""}, {"1)", ""}, {"1 2", ""}, {"1.2.3", ""}, {".5", ""}, {"1e3", ""}, {"2**3", ""},
 		{"len('a')", ""}, {strings.Repeat("(", maxConstant) + "1", ""}, {strings.Repeat("1", maxConstant), strings.Repeat("1", maxConstant)},
 		{strings.Repeat("1", maxConstant+1), ""},
 	} {
-		got := ""
-		if v, ok := constant(c.text); ok {
-			if digits, ok := decimal(v); ok {
-				got = digits
-			}
-		}
-		if got != c.want {
-			t.Errorf("%q = %q, want %q", c.text, got, c.want)
+		if got, ok := constant(c.text); ok != (c.want != "") || ok && got != c.want {
+			t.Errorf("%q = %q, %t, want %q", c.text, got, ok, c.want)
 		}
 	}
 }
@@ -207,14 +197,9 @@ func TestRetargeted(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			r := eval.NewReader("retargeted", strings.NewReader(string(suites[0].Retargeted)))
-			for {
-				one, err := r.Next()
-				if errors.Is(err, io.EOF) {
-					break
-				}
-				if err != nil || len(one.Wants) != 1 || len(one.Needs) != 1 {
-					t.Fatalf("%+v, %v", one, err)
+			for _, one := range readCases(t, suites[0].Retargeted) {
+				if len(one.Wants) != 1 || len(one.Needs) != 1 {
+					t.Fatalf("%+v", one)
 				}
 				text := one.Attack + " " + string(one.Wants[0].Args)
 				if len(one.Wants[0].Unresolved) > 0 {

@@ -220,16 +220,10 @@ func casesOf(t *testing.T, path string) (all []*eval.Case) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for r := eval.NewReader(path, f); ; {
-		c, err := r.Next()
-		if err != nil {
-			if !strings.Contains(err.Error(), "EOF") {
-				t.Error(err)
-			}
-			return all
-		}
-		all = append(all, c)
+	if all, err = eval.ReadCases(path, f); err != nil {
+		t.Error(err)
 	}
+	return all
 }
 
 // TestSameTracesSameBytes: the order of the traces is no part of the suites.

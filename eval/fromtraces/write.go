@@ -143,7 +143,7 @@ func (m *Maker) add(path string, t *traces.Trace, run *states.Run) error {
 func fits(c *eval.Case) error {
 	line, err := c.Line()
 	if err == nil {
-		_, err = eval.NewReader("cases", bytes.NewReader(line)).Next()
+		_, err = eval.ReadCases("cases", bytes.NewReader(line))
 	}
 	if err != nil {
 		return errNoCase("it does not fit into a cases file: " + err.Error())

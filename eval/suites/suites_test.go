@@ -1,9 +1,7 @@
 package suites_test
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,16 +94,11 @@ func cases(t *testing.T, name string) (all []*eval.Case) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for r := eval.NewReader(path, f); ; {
-		c, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return all
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, c)
+	all, err = eval.ReadCases(path, f)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return all
 }
 
 func TestTheTableNamesAllSuites(t *testing.T) {
