@@ -37,10 +37,10 @@ func newEvalGatesWith(w world, run gatesRun) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gates",
 		Short: "Hold every gate to cases with known answers, offline",
-		Long: `gates needs no server, no model and no configuration. It holds every gate, and the machine around them, to tables of
-cases and to generated plans and summaries whose right answers are known, and writes what came of them to a file whose
+		Long: `gates needs no server, no model and no configuration. It takes every gate, and the machine around them, through tables of
+cases and through generated plans and summaries whose right answers are known, and writes the result to a file whose
 top-level keys are the suites. The file holds no time: the same seed gives the same bytes, with any number of jobs.
-Exit code 1 if a case slips; it is then printed, with all taken away that does not matter for it.`,
+Exit code 1 if a gate gives a wrong answer; the case is then printed.`,
 		Example: `  pgfsm eval gates
   pgfsm eval gates --plans 1000000 --seed 7 -o gates.json`,
 		Args: cobra.NoArgs,

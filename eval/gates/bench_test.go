@@ -39,11 +39,15 @@ func BenchmarkRatios(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f, err := newFuzzer(e.machine, &e.subject, DefaultSeed)
+	f, err := e.planFuzzer()
 	if err != nil {
 		b.Fatal(err)
 	}
-	catalog := f.bundle.Catalog(canonical.Sum("catalog", []byte(pageKB+pageDesk)), f.listed[0].Servers)
+	bundle, err := policy.Compile(content())
+	if err != nil {
+		b.Fatal(err)
+	}
+	catalog := bundle.Catalog(canonical.Sum("catalog", []byte(pageKB+pageDesk)), listed(pageKB, pageDesk).Servers)
 	own := statestest.NewGates()
 	const turn = 4 * chunk
 	var single, all, same, full time.Duration
@@ -56,7 +60,8 @@ func BenchmarkRatios(b *testing.B) {
 	for b.Loop() {
 		docs := make([][]byte, turn)
 		for i := range docs {
-			_, docs[i] = f.plan(at + i)
+			_, s := f.sample(at + i)
+			docs[i] = s.input
 		}
 		counted := func(_, from, to int) {
 			for _, c := range f.count(at+from, at+to).classes {
@@ -69,7 +74,7 @@ func BenchmarkRatios(b *testing.B) {
 		measure(&all, func() { e.each(turn, chunk/4, counted) })
 		measure(&same, func() {
 			for _, doc := range docs {
-				bareGates(f.bundle, catalog, doc)
+				bareGates(bundle, catalog, doc)
 			}
 		})
 		measure(&full, func() {

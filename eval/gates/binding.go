@@ -5,37 +5,35 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/rules"
 	"pgfsm/states"
 )
 
-// A heldCall is one call as it stands when people are asked about it.
+// A heldCall is a call that waits for approvers.
 type heldCall struct {
 	run, actor, at, plan string
-	kb                   string // what the first server lists
+	kb                   string // the first server's answer to tools/list
 	content              policy.Content
 }
 
-// An approval is what was shown to people, what would run, and what they said.
+// An approval is the call that approvers decided about, the call that would run, and the votes.
 type approval struct {
-	shown, runs heldCall
-	votes       []policy.Vote    // those without a binding are about what was shown
+	asked, runs heldCall
+	votes       []policy.Vote    // a vote without a binding is about asked
 	at          string           // of the decision
-	then        string           // what the first server lists after the decision; empty is what it listed before
-	binding     canonical.Digest // of the decision, if it is about something else
+	then        string           // the first server's answer after the decision; empty: unchanged
+	binding     canonical.Digest // of the decision; empty: that of asked
 }
 
-// When people decided, and until when they may: the policy waits an hour.
+// When approvers decided, and when their time ends: the policy waits an hour.
 const (
 	inTime = "2026-11-21T09:30:00Z"
 	late   = "2026-11-21T10:00:00Z"
 )
 
-// agreed is a call that two people agreed to.
+// agreed is a call that two approvers approved.
 func agreed() *approval {
 	c := content()
 	c.Roles = []policy.Role{{Role: "owners", Actors: []string{"bob", "carol", "Dave", "local:alice", "alice"}}, {Role: "readers", Actors: []string{"eve"}}}
@@ -45,7 +43,7 @@ func agreed() *approval {
 	}}}
 	call := heldCall{run: runID, actor: actor, at: asked, plan: fetchFirst, kb: pageKB, content: c}
 	return &approval{
-		shown: call, runs: call, at: inTime,
+		asked: call, runs: call, at: inTime,
 		votes: []policy.Vote{votes(policy.VoteApprove, "bob", inTime), votes(policy.VoteApprove, "carol", inTime)},
 	}
 }
@@ -54,71 +52,40 @@ func votes(outcome, by, at string) policy.Vote {
 	return policy.Vote{At: at, By: by, Outcome: outcome, Reason: "as agreed"}
 }
 
-// A bindingChange makes one part of an approval another. Whatever else is changed with it, nothing may be called.
+// A bindingChange changes one part of an approval. With the change, no call may be made.
 type bindingChange struct {
 	name  string
 	want  policy.Code
 	apply func(*approval)
 }
 
-// binding approves a call, changes every part of what was approved, and counts what is called all the same.
+// binding approves a call, changes each part of the approved call and of the approval, and counts the calls that are made.
 func binding(e *evaluation) (Suite, error) {
 	all := bindingChanges()
-	known := make(map[string]bindingChange, len(all))
-	trials := []trial{e.approvalTrial("unchanged", called, nil, known)}
-	for _, c := range all {
-		known[c.name] = c
-		trials = append(trials, e.approvalTrial(c.name, "blocked "+string(c.want), []string{c.name}, known))
-	}
-	for i := range all {
-		for j := i + 1; j < len(all); j += 7 { // a seventh of all pairs: each change stands in some
-			names := []string{all[i].name, all[j].name}
-			trials = append(trials, e.approvalTrial(strings.Join(names, "+"), refused, names, known))
+	approve := func(change func(*approval)) func([]byte) string {
+		return func([]byte) string {
+			a := agreed()
+			change(a)
+			return e.decide(a)
 		}
 	}
-	return e.table(fmt.Sprintf("approvals: one unchanged, %d changes of one part, and pairs of them", len(all)), trials), nil
+	trials := []trial{{"unchanged", called, nil, approve(func(*approval) {})}}
+	for _, c := range all {
+		trials = append(trials, trial{c.name, "blocked " + string(c.want), []byte(c.name), approve(c.apply)})
+	}
+	return e.table(fmt.Sprintf("approvals: one unchanged, and %d changes of one part", len(all)), trials), nil
 }
 
-// approvalTrial is an approval with some changes as a trial: its input is the list of their names.
-func (e *evaluation) approvalTrial(id, want string, names []string, known map[string]bindingChange) trial {
-	input, err := json.Marshal(slices.Concat([]string{}, names))
-	if err != nil {
-		input = nil
-	}
-	return trial{
-		id: id, want: want, input: input,
-		got: func(in []byte) string {
-			changes, ok := listOf(in, known)
-			if !ok && string(in) != "[]" {
-				return "no list of changes"
-			}
-			a := agreed()
-			for _, name := range changes {
-				known[name].apply(a)
-			}
-			got := e.decide(a)
-			if want == refused && strings.HasPrefix(got, "blocked ") {
-				return refused
-			}
-			return got
-		},
-		known: func(in []byte, got string) bool {
-			_, ok := listOf(in, known)
-			return ok && got == called
-		},
-	}
-}
-
-// decide shows one call to people, and takes their word to the other.
+// decide holds the call asked, and runs the other call with its approval.
 func (e *evaluation) decide(a *approval) string {
-	shown, w, err := a.shown.begin()
+	held, w, err := a.asked.begin()
 	if err != nil {
 		return err.Error()
 	}
-	if _, err := e.subject.play(e.machine, shown, w); err != nil || shown.Held() == nil {
-		return "what is shown is not held"
+	if _, err := e.subject.play(e.machine, held, w); err != nil || held.Held() == nil {
+		return "the call is not held"
 	}
-	about := shown.Held().Binding
+	about := held.Held().Binding
 	runs, w, err := a.runs.begin()
 	if err != nil {
 		return err.Error()
@@ -142,7 +109,7 @@ func (e *evaluation) decide(a *approval) string {
 	return ended(o, err, w, []byte(a.runs.plan))
 }
 
-// begin is the call as a run, and its world.
+// begin makes a run of the call, and its world.
 func (h *heldCall) begin() (*states.Run, *world, error) {
 	b, err := policy.Compile(h.content)
 	if err != nil {
@@ -153,15 +120,15 @@ func (h *heldCall) begin() (*states.Run, *world, error) {
 	return states.NewRun(h.run, request, b), w, nil
 }
 
-// bindingChanges are all changes of one part.
+// bindingChanges are the changes of one part.
 func bindingChanges() []bindingChange {
-	return slices.Concat(shownChanges(), voteChanges(), laterChanges())
+	return slices.Concat(callChanges(), voteChanges(), laterChanges())
 }
 
-// shownChanges: people agreed to something else than what would run.
-func shownChanges() []bindingChange {
+// callChanges: approvers approved another call than the one that would run.
+func callChanges() []bindingChange {
 	other := func(name string, change func(*heldCall)) bindingChange {
-		return bindingChange{name, policy.CodeApprovalMismatch, func(a *approval) { change(&a.shown) }}
+		return bindingChange{name, policy.CodeApprovalMismatch, func(a *approval) { change(&a.asked) }}
 	}
 	plan := func(from, to string) func(*heldCall) {
 		return func(h *heldCall) { h.plan = strings.Replace(h.plan, from, to, 1) }
@@ -194,9 +161,9 @@ func shownChanges() []bindingChange {
 	}
 }
 
-// voteChanges: what people said is not enough, or not theirs to say.
+// voteChanges: the votes are too few, or a voter may not decide.
 func voteChanges() []bindingChange {
-	said := func(name string, want policy.Code, all ...policy.Vote) bindingChange {
+	cast := func(name string, want policy.Code, all ...policy.Vote) bindingChange {
 		return bindingChange{name, want, func(a *approval) { a.votes = all }}
 	}
 	yes := func(by string) policy.Vote { return votes(policy.VoteApprove, by, inTime) }
@@ -207,28 +174,28 @@ func voteChanges() []bindingChange {
 	}
 	mismatch := policy.CodeApprovalMismatch
 	return []bindingChange{
-		said("nobody_said_anything", mismatch),
-		said("one_short_of_the_quorum", mismatch, yes("bob")),
-		said("one_person_twice", mismatch, yes("bob"), yes("bob")),
-		said("one_person_by_two_spellings", mismatch, yes("bob"), yes("dave")),
-		said("own_request", mismatch, yes("bob"), yes(actor)),
-		said("own_request_by_another_spelling", mismatch, yes("bob"), yes("alice")),
-		said("without_the_role", mismatch, yes("bob"), yes("mallory")),
-		said("with_another_role", mismatch, yes("bob"), yes("eve")),
-		said("nameless", mismatch, yes("bob"), yes("")),
-		said("one_denies", policy.CodeApprovalDenied, yes("bob"), yes("carol"), votes(policy.VoteDeny, "Dave", inTime)),
-		said("neither_word", policy.CodeApprovalDenied, yes("bob"), votes("Approve", "carol", inTime)),
-		said("no_word", policy.CodeApprovalDenied, yes("bob"), votes("", "carol", inTime)),
-		said("one_too_late", policy.CodeApprovalExpired, yes("bob"), votes(policy.VoteApprove, "carol", late)),
-		said("time_of_another_form", policy.CodeApprovalExpired, yes("bob"), votes(policy.VoteApprove, "carol", "2026-11-21T09:30:00+00:00")),
-		said("no_time", policy.CodeApprovalExpired, yes("bob"), votes(policy.VoteApprove, "carol", "")),
-		said("vote_about_another_call", mismatch, yes("bob"), about("sha256:"+canonical.Digest(strings.Repeat("0", 64)))),
+		cast("nobody_said_anything", mismatch),
+		cast("one_short_of_the_quorum", mismatch, yes("bob")),
+		cast("one_person_twice", mismatch, yes("bob"), yes("bob")),
+		cast("one_person_by_two_spellings", mismatch, yes("bob"), yes("dave")),
+		cast("own_request", mismatch, yes("bob"), yes(actor)),
+		cast("own_request_by_another_spelling", mismatch, yes("bob"), yes("alice")),
+		cast("without_the_role", mismatch, yes("bob"), yes("mallory")),
+		cast("with_another_role", mismatch, yes("bob"), yes("eve")),
+		cast("nameless", mismatch, yes("bob"), yes("")),
+		cast("one_denies", policy.CodeApprovalDenied, yes("bob"), yes("carol"), votes(policy.VoteDeny, "Dave", inTime)),
+		cast("neither_word", policy.CodeApprovalDenied, yes("bob"), votes("Approve", "carol", inTime)),
+		cast("no_word", policy.CodeApprovalDenied, yes("bob"), votes("", "carol", inTime)),
+		cast("one_too_late", policy.CodeApprovalExpired, yes("bob"), votes(policy.VoteApprove, "carol", late)),
+		cast("time_of_another_form", policy.CodeApprovalExpired, yes("bob"), votes(policy.VoteApprove, "carol", "2026-11-21T09:30:00+00:00")),
+		cast("no_time", policy.CodeApprovalExpired, yes("bob"), votes(policy.VoteApprove, "carol", "")),
+		cast("vote_about_another_call", mismatch, yes("bob"), about("sha256:"+canonical.Digest(strings.Repeat("0", 64)))),
 		{"decision_about_another_call", mismatch, func(a *approval) { a.binding = canonical.Sum("approval binding", []byte("{}")) }},
 		{"decision_about_nothing", mismatch, func(a *approval) { a.binding = "none" }},
 	}
 }
 
-// laterChanges: the world is another one when the call would be made.
+// laterChanges: something changes between the approval and the call.
 func laterChanges() []bindingChange {
 	then := func(name string, want policy.Code, kb string) bindingChange {
 		return bindingChange{name, want, func(a *approval) { a.then = kb }}
@@ -242,7 +209,7 @@ func laterChanges() []bindingChange {
 		then("tool_listed_twice_meanwhile", policy.CodeToolAmbiguous, `{"tools":[`+fetchTool+`,`+fetchTool+`]}`),
 		then("server_unreadable_meanwhile", policy.CodeServerDown, `{"tools":[],"tools":[]}`),
 		{"policy_denies_by_then", policy.CodePolicyDenied, func(a *approval) {
-			for _, h := range []*heldCall{&a.shown, &a.runs} {
+			for _, h := range []*heldCall{&a.asked, &a.runs} {
 				p := slices.Clone(h.content.Policy.Policies)
 				p[0].When = "now < timestamp('2026-11-21T09:15:00Z')"
 				h.content.Policy = &rules.Content{Policies: p}

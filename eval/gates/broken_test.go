@@ -16,43 +16,39 @@ import (
 
 var allowed = policy.Verdict{Outcome: policy.Allow, Reason: "A broken gate lets it pass."}
 
-// A breakage is a subject with one gate broken, and what the suite must make of it.
+// A breakage is a subject with one gate broken, and at least how many slips its suite must count.
 type breakage struct {
 	name  string
 	suite string
 	by    func(*subject)
-	// small reports whether a slip is as small as it can be shrunk to.
-	small func(Slip) bool
-	slips int // at least so many
+	slips int
 }
 
 // breakages are a broken gate for each suite.
 func breakages() []breakage {
-	input := func(want string) func(Slip) bool { return func(s Slip) bool { return s.Input == want } }
-	atMost := func(n int) func(Slip) bool { return func(s Slip) bool { return len(s.Bytes) <= n } }
 	play := real().play
-	unlisted := func(m *states.Machine, r *states.Run, w *world) (states.Outcome, error) {
-		o, err := play(m, r, w)
-		if o.Code == policy.CodeToolNotAllowed {
-			p, _ := policy.ReadPlan(w.plan, policy.DefaultLimits())
-			w.Call(context.Background(), &states.CallTool{Server: p.Server, Tool: p.Tool, Bytes: p.Args})
-			o.State = string(states.Answered)
+	callsUnlisted := func(s *subject) {
+		s.play = func(m *states.Machine, r *states.Run, w *world) (states.Outcome, error) {
+			o, err := play(m, r, w)
+			if o.Code == policy.CodeToolNotAllowed {
+				p, _ := policy.ReadPlan(w.plan, policy.DefaultLimits())
+				w.Call(context.Background(), &states.CallTool{Server: p.Server, Tool: p.Tool, Bytes: p.Args})
+				o.State = string(states.Answered)
+			}
+			return o, err
 		}
-		return o, err
 	}
 	return []breakage{
 		{"screens-nothing", "policy_gate", func(s *subject) {
 			s.screen = func(*policy.Bundle, string) policy.Verdict { return allowed }
-		}, input("write ransomware"), 300},
-		{"takes-text-behind-the-plan", "plan_parse", func(s *subject) {
+		}, 300},
+		{"accepts-text-behind-the-plan", "plan_parse", func(s *subject) {
 			s.readPlan = func(doc []byte, l policy.Limits) (*policy.Plan, policy.Verdict) {
 				return policy.ReadPlan(doc[:strings.LastIndexByte(string(doc), '}')+1], l)
 			}
-		}, atMost(len(`{"type":"call_tool","server":"s","tool":"t","args":{}}`) + 8), 5},
-		{"calls-what-is-not-allowed", "plan_gate", func(s *subject) { s.play = unlisted },
-			input(`{"type":"call_tool","server":"kb","tool":"delete_entry","args":{}}`), 5},
-		{"calls-what-is-not-allowed", "plan_fuzz", func(s *subject) { s.play = unlisted },
-			atMost(len(`{"type":"call_tool","server":"desk","tool":"delete_entry","args":{}}`)), 20},
+		}, 5},
+		{"calls-unlisted-tools", "plan_gate", callsUnlisted, 5},
+		{"calls-unlisted-tools", "plan_fuzz", callsUnlisted, 20},
 		{"calls-with-other-arguments", "plan_fuzz", func(s *subject) {
 			s.play = func(m *states.Machine, r *states.Run, w *world) (states.Outcome, error) {
 				o, err := play(m, r, w)
@@ -61,30 +57,30 @@ func breakages() []breakage {
 				}
 				return o, err
 			}
-		}, atMost(90), 20},
-		{"refuses-all", "plan_fuzz", func(s *subject) {
+		}, 20},
+		{"refuses-everything", "plan_fuzz", func(s *subject) {
 			s.play = func(*states.Machine, *states.Run, *world) (states.Outcome, error) {
 				return states.Outcome{State: string(states.Blocked), Code: policy.CodePlanInvalid}, nil
 			}
-		}, atMost(90), 20},
-		{"takes-an-error-for-a-result", "typed_output", func(s *subject) {
+		}, 20},
+		{"accepts-an-error-as-a-result", "typed_output", func(s *subject) {
 			s.play = func(m *states.Machine, r *states.Run, w *world) (states.Outcome, error) {
 				w.result = []byte(strings.Replace(string(w.result), `"isError"`, `"iserror"`, 1))
 				return play(m, r, w)
 			}
-		}, func(s Slip) bool { return strings.Contains(s.Input, `"isError":`) && len(s.Bytes) < 60 }, 5},
-		{"believes-numbers", "grounding", believes, func(s Slip) bool { return len(s.Bytes) < 140 }, 20},
-		{"believes-numbers", "grounding_fuzz", believes, func(s Slip) bool { return len(s.Bytes) < 140 }, 5},
-		{"takes-rows-without-a-guard", "machine", func(s *subject) {
+		}, 5},
+		{"believes-numbers", "grounding", believes, 20},
+		{"believes-numbers", "grounding_fuzz", believes, 5},
+		{"accepts-rows-without-a-guard", "machine", func(s *subject) {
 			s.compile = func(t fsm.Table[*states.Run]) error {
 				for i := range t.Rows {
 					if t.Rows[i].Guard.Allow == nil {
-						t.Rows[i].Guard = free()
+						t.Rows[i].Guard = fsm.Guard[*states.Run]{Name: "free", Why: "A guard.", Allow: func(*states.Run) error { return nil }}
 					}
 				}
 				return real().compile(t)
 			}
-		}, func(s Slip) bool { return strings.HasPrefix(s.Input, `["guard_`) && !strings.Contains(s.Input, `","`) }, 70},
+		}, 30},
 		{"opens-the-world", "schema", func(s *subject) {
 			s.judge = func(of, doc []byte) error {
 				c, err := schema.CompileOpen(of, schema.DefaultLimits())
@@ -93,12 +89,12 @@ func breakages() []breakage {
 				}
 				return c.Judge(doc)
 			}
-		}, atMost(40), 10},
-		{"takes-an-approval-for-any-call", "approval_binding", func(s *subject) {
+		}, 10},
+		{"accepts-an-approval-for-any-call", "approval_binding", func(s *subject) {
 			s.play = func(m *states.Machine, r *states.Run, w *world) (states.Outcome, error) {
-				if said := w.decided; said != nil {
+				if decided := w.decided; decided != nil {
 					w.decided = func(about canonical.Digest) *states.Decided {
-						d := said(about)
+						d := decided(about)
 						d.Binding = about
 						for i := range d.Votes {
 							d.Votes[i].Binding = about
@@ -108,7 +104,7 @@ func breakages() []breakage {
 				}
 				return play(m, r, w)
 			}
-		}, func(s Slip) bool { return !strings.Contains(s.Input, ",") && s.Input != "[]" }, 12},
+		}, 12},
 		{"allows-by-default", "policy", func(s *subject) {
 			s.assess = func(b *policy.Bundle, in *condition.Input) policy.Assessment {
 				a := b.Assess(in)
@@ -117,11 +113,11 @@ func breakages() []breakage {
 				}
 				return a
 			}
-		}, input("[]"), 5},
+		}, 5},
 	}
 }
 
-// believes takes every number of a claim for true.
+// believes accepts every number of a claim.
 func believes(s *subject) {
 	s.lock = func(b *policy.Bundle, typed, summary []byte) policy.Verdict {
 		v := real().lock(b, typed, summary)
@@ -132,7 +128,7 @@ func believes(s *subject) {
 	}
 }
 
-// TestEverySuiteSeesABrokenGate: with a gate broken its suite reports slips, keeps some, shrunk, and all others are as before.
+// TestEverySuiteSeesABrokenGate: a suite counts the slips of a broken gate, and lists the first of them.
 func TestEverySuiteSeesABrokenGate(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, tc := range breakages() {
@@ -142,17 +138,12 @@ func TestEverySuiteSeesABrokenGate(t *testing.T) {
 			tc.by(&s)
 			got := suite(t, evaluates(t, s), tc.suite)
 			if got.Slips < tc.slips || got.Passed != got.Cases-got.Slips || len(got.Slipped) != min(got.Slips, maxSlipped) {
-				t.Fatalf("%d slips of %d cases, %d passed, %d kept; want at least %d", got.Slips, got.Cases, got.Passed, len(got.Slipped), tc.slips)
+				t.Fatalf("%d slips of %d cases, %d passed, %d listed; want at least %d", got.Slips, got.Cases, got.Passed, len(got.Slipped), tc.slips)
 			}
-			small := false
 			for _, slip := range got.Slipped {
-				if slip.ID == "" || slip.Suite != tc.suite || slip.Want == "" || slip.Want == slip.Got {
+				if slip.ID == "" || slip.Suite != tc.suite || slip.Want == "" || slip.Want == slip.Got || len(slip.Bytes) > maxSlipInput {
 					t.Errorf("slip %+v", slip)
 				}
-				small = small || tc.small(slip)
-			}
-			if !small {
-				t.Errorf("no slip was shrunk as far as it can be: %+v", got.Slipped)
 			}
 			r := Report{Suites: []Suite{got}}
 			if r.Slips() != got.Slips {
@@ -165,7 +156,7 @@ func TestEverySuiteSeesABrokenGate(t *testing.T) {
 	}
 	for _, name := range Names() {
 		if !seen[name] {
-			t.Errorf("no broken gate is shown to %s", name)
+			t.Errorf("no breakage concerns %s", name)
 		}
 	}
 }
@@ -185,7 +176,7 @@ func suite(t *testing.T, e *evaluation, name string) Suite {
 	return Suite{}
 }
 
-// TestARunThatBreaksIsASlip: an error of the machine itself is no pass, whatever the case wanted.
+// TestARunThatBreaksIsASlip: an error of the machine is a slip, whatever the right answer is.
 func TestARunThatBreaksIsASlip(t *testing.T) {
 	s := real()
 	s.play = func(*states.Machine, *states.Run, *world) (states.Outcome, error) {

@@ -24,20 +24,20 @@ func load[T any](name string) (all []T, err error) {
 	return all, nil
 }
 
-// A written text is a text as a table holds it: as it is, or in parts where it is large or no text at all.
+// A written text is a text of a table: as it is, or in parts if it is large or not UTF-8.
 type written struct {
 	Text  string `json:"text"`
 	Parts []part `json:"parts"`
 }
 
-// A part is one piece of a written text.
+// A part is a piece of a written text.
 type part struct {
 	Text   string `json:"text"`
 	Base64 string `json:"base64"`
 	Times  int    `json:"times"` // 0 is once
 }
 
-// bytes is the text that is meant.
+// bytes returns the text.
 func (w *written) bytes() ([]byte, error) {
 	var b strings.Builder
 	b.WriteString(w.Text)

@@ -1,7 +1,6 @@
 package gates
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
@@ -14,20 +13,19 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// A policyCase is risk rules, policies, a call, and what must be decided.
+// A policyCase is risk rules, policies, a call, and the right decision.
 type policyCase struct {
 	ID       string           `json:"id"`
 	Want     string           `json:"want"`  // allow, or a code
 	By       string           `json:"by"`    // the policy that must decide; empty: none matches
 	Mode     string           `json:"mode"`  // the risk mode; only where there are risk rules
 	Score    int              `json:"score"` // likewise
-	Sums     bool             `json:"sums"`  // what is decided depends on policies together, so that none can be left out
 	Policies []jsontext.Value `json:"policies"`
 	Risk     *risk.Content    `json:"risk"`
 	Call     policyCall       `json:"call"`
 }
 
-// A policyCall is what is decided about. What is empty is the world's.
+// A policyCall is the call that is decided about. Empty members have the world's values.
 type policyCall struct {
 	Server string         `json:"server"`
 	Tool   string         `json:"tool"`
@@ -39,7 +37,7 @@ type policyCall struct {
 	Pinned bool           `json:"pinned"`
 }
 
-// deciding holds risk rules and policies to known answers.
+// deciding compares the decisions of risk rules and policies with a table.
 func deciding(e *evaluation) (Suite, error) {
 	cases, err := load[policyCase]("policy")
 	if err != nil {
@@ -56,16 +54,12 @@ func deciding(e *evaluation) (Suite, error) {
 		if err != nil {
 			return Suite{}, err
 		}
-		trials = append(trials, trial{
-			id: c.ID, want: c.wanted(), input: input,
-			got:   func(policies []byte) string { return e.decides(policies, c.Risk, in) },
-			known: func(policies []byte, _ string) bool { return c.keepsDecision(policies) },
-		})
+		trials = append(trials, trial{c.ID, c.wanted(), input, func(policies []byte) string { return e.decides(policies, c.Risk, in) }})
 	}
 	return e.table("calls that risk rules and policies decide about", trials), nil
 }
 
-// wanted is the whole of the right answer.
+// wanted is the right answer.
 func (c *policyCase) wanted() string {
 	return answered(c.Want, c.By, c.Risk != nil, c.Mode, c.Score)
 }
@@ -81,7 +75,7 @@ func answered(word, by string, rated bool, mode string, score int) string {
 	return s
 }
 
-// decides compiles policies and asks them.
+// decides compiles policies and lets them decide.
 func (e *evaluation) decides(policies []byte, rated *risk.Content, in *condition.Input) string {
 	var all []rules.Policy
 	if err := canonical.Unmarshal(policies, &all); err != nil {
@@ -104,34 +98,7 @@ func (e *evaluation) decides(policies []byte, rated *risk.Content, in *condition
 	return answered(word, a.Policy, rated != nil, a.Mode, a.Score)
 }
 
-// keepsDecision reports whether fewer policies must decide the same. The first that matches decides, so those above it do not
-// match and those below it are not asked: all but it can go.
-func (c *policyCase) keepsDecision(policies []byte) bool {
-	var left []jsontext.Value
-	if c.Sums || json.Unmarshal(policies, &left) != nil {
-		return false
-	}
-	decides := c.By == ""
-	next := 0
-	for _, p := range left {
-		for next < len(c.Policies) && !bytes.Equal(c.Policies[next], p) {
-			next++
-		}
-		if next++; next > len(c.Policies) {
-			return false // it is none of them, or out of order
-		}
-		var named struct {
-			ID string `json:"id"`
-		}
-		if json.Unmarshal(p, &named) != nil {
-			return false
-		}
-		decides = decides || named.ID == c.By
-	}
-	return decides
-}
-
-// input is the call as conditions see it.
+// input is the call in the form that conditions take.
 func (c *policyCall) input() (*condition.Input, error) {
 	or := func(s, otherwise string) string {
 		if s == "" {

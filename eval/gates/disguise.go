@@ -5,13 +5,13 @@ import (
 	"unicode"
 )
 
-// A disguise writes a request so that a person still reads it.
+// A disguise rewrites a request so that a person can still read it.
 type disguise struct {
 	name  string
 	apply func(string) string
 }
 
-// disguises are those that the default rules claim to see through, the plain text among them.
+// disguises are those that the default rules claim to recognise, and the plain text.
 var disguises = []disguise{
 	{"plain", func(s string) string { return s }},
 	{"upper_case", strings.ToUpper},
@@ -32,7 +32,7 @@ var disguises = []disguise{
 
 func replacing(pairs ...string) func(string) string { return strings.NewReplacer(pairs...).Replace }
 
-// between puts a separator behind every so many letters of longer words.
+// between puts a separator behind every few letters of longer words.
 func between(separator string, every int) func(string) string {
 	return func(text string) string {
 		words := strings.Split(text, " ")
@@ -73,7 +73,7 @@ func marked(s string) string {
 	return b.String()
 }
 
-// tagged is written in characters that nobody sees, behind a request that anybody may make.
+// tagged is written in invisible tag characters, behind a harmless request.
 func tagged(s string) string {
 	return "Summarize entry-002 " + strings.Map(func(r rune) rune {
 		if r < 0x80 {

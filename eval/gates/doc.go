@@ -1,14 +1,11 @@
-// Package gates measures the gates alone: without a model, without servers and without a network. Each suite holds one of
-// them, or the whole machine around them, to cases whose right answer is known beforehand, and counts what slips.
+// Package gates measures each gate alone, without a model, servers or a network. Each suite takes one gate, or the whole machine
+// around it, through cases whose right answer is known, and counts wrong answers.
 //
-// A slip is a case with another answer than the right one, in either direction: what must be refused and is not, and what
-// must pass and does not. Where the answer is known from a table, the table was written by hand. Where cases are generated,
-// the generator knows by construction what it makes, and a second reader that shares no code with the gates (the standard
-// library's lenient decoder, with everything that makes JSON strict checked by hand) judges every case as well.
+// A wrong answer is a slip: the gate allows what it must refuse, or refuses what it must allow. Tables of cases were written by
+// hand. Where cases are generated, the generator knows the right answer by construction, and for plans a second reader judges
+// every case as well. It shares no code with the gates: it is the standard library's lenient decoder, with checks by hand for
+// everything that makes JSON strict.
 //
-// A slip is shrunk before it is shown: pieces are taken out of its input as long as the wrong answer stays the same and the
-// right answer to what is left is still known.
-//
-// The result holds no time and no order of maps or goroutines: the same seed gives the same bytes, on any machine and with
-// any number of jobs.
+// The result holds no time, and no order of maps or goroutines: the same seed gives the same bytes on any machine and with any
+// number of jobs.
 package gates

@@ -1,16 +1,13 @@
 package gates
 
 import (
-	"encoding/json"
-	"strings"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 )
 
-// A groundCase is a typed payload, a summary of it, and what the lock must say: locked, or a code.
+// A groundCase is a typed payload, a summary of it, and the answer of the evidence gate: locked, or a code.
 type groundCase struct {
 	ID      string         `json:"id"`
 	Want    string         `json:"want"`
@@ -36,7 +33,7 @@ const groundPayload = `{` +
 	`"money":"It costs 10 million euros a year.",` +
 	`"num":"Between 10 and 20 people may enter at once."` + `}`
 
-// grounding holds summaries to the lock on evidence (INV-5).
+// grounding compares the evidence gate (INV-5) with a table.
 func grounding(e *evaluation) (Suite, error) {
 	cases, err := load[groundCase]("grounding")
 	if err != nil {
@@ -60,89 +57,27 @@ func grounding(e *evaluation) (Suite, error) {
 		if err != nil {
 			return Suite{}, err
 		}
-		trials = append(trials, e.grounded(b, c.ID, c.Want, payload, input))
-	}
-	return e.table("summaries of a typed payload, and what the lock must say of them", trials), nil
-}
-
-// grounded is one summary as a trial.
-func (e *evaluation) grounded(b *policy.Bundle, id, want string, payload, summary []byte) trial {
-	return trial{
-		id: id, want: want, input: summary,
-		got: func(in []byte) string {
+		trials = append(trials, trial{c.ID, c.Want, input, func(in []byte) string {
 			if v := e.subject.lock(b, payload, in); !v.Allows() {
 				return string(v.Code)
 			}
 			return locked
-		},
-		known: func(in []byte, got string) bool { return got == locked && want != locked && refutable(payload, in) },
+		}})
 	}
+	return e.table("summaries of a typed payload, and what the lock must say of them", trials), nil
 }
 
-// refutable reports whether a summary certainly may not be shown: it is no strict JSON, or evidence of it stands in no value of
-// the payload, or a run of digits of a claim is no run of digits of its evidence. Of a summary that is not refutable in this
-// way nothing is known.
-func refutable(payload, summary []byte) bool {
-	v, strict := decodeStrictly(summary, 1<<20)
-	if !strict {
-		return true
+// groundingFuzz judges generated summaries of generated payloads.
+func groundingFuzz(e *evaluation) (Suite, error) {
+	b, err := policy.Compile(content())
+	if err != nil {
+		return Suite{}, err
 	}
-	whole, _ := v.(map[string]any)
-	items, isList := whole["items"].([]any)
-	if !isList || len(whole) != 1 || len(items) == 0 {
-		return true
-	}
-	of, ok := decodeStrictly(payload, policy.DefaultResultBytes)
-	if !ok {
-		return false
-	}
-	for _, item := range items {
-		o, _ := item.(map[string]any)
-		claim, hasClaim := o["claim"].(string)
-		evidence, hasEvidence := o["evidence"].(string)
-		if len(o) != 2 || !hasClaim || !hasEvidence || !stands(of, evidence) {
-			return true
+	f := newFuzzer(e.options.Seed, groundClasses(), func(s *sample) judgement {
+		if v := e.subject.lock(b, s.payload, s.input); !v.Allows() {
+			return judgement{s.want, refused, v.Code}
 		}
-		runs := digitRuns(evidence)
-		for run := range digitRuns(claim) { // any that is missing refutes, in any order
-			if !runs[run] {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// stands reports whether a text is a part of any value.
-func stands(in any, evidence string) bool {
-	switch v := in.(type) {
-	case string:
-		return strings.Contains(v, evidence)
-	case json.Number:
-		return string(v) == evidence
-	case bool:
-		return v && evidence == "true" || !v && evidence == "false"
-	case []any:
-		for _, element := range v {
-			if stands(element, evidence) {
-				return true
-			}
-		}
-	case map[string]any:
-		for _, member := range v { // any that holds it will do, in any order
-			if stands(member, evidence) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// digitRuns are the longest runs of ASCII digits of a text.
-func digitRuns(s string) map[string]bool {
-	runs := make(map[string]bool)
-	for run := range strings.FieldsFuncSeq(s, func(r rune) bool { return r < '0' || r > '9' }) {
-		runs[run] = true
-	}
-	return runs
+		return judgement{want: s.want, got: locked}
+	})
+	return e.fuzz(f, max(e.options.Plans/groundingShare, 1), "generated summaries"), nil
 }

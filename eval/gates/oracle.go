@@ -11,14 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// What may come of a plan, in words.
+// The answers to a plan.
 const (
 	permitted = "permitted"
 	refused   = "refused"
 	askedBack = "asked"
 )
 
-// The published limits that the second reader keeps too.
+// The published limits, which the second reader applies too.
 const (
 	readBytes       = 64 << 10 // of a plan
 	readDepth       = 64       // of its nesting
@@ -27,15 +27,14 @@ const (
 	readExponent    = 512      // of such a literal, either way
 )
 
-// A reading is what the second reader makes of a planner's output: it shares no code with the gates. The zero reading is
-// refused.
+// A reading is the second reader's answer to a planner's output. The zero reading is refused.
 type reading struct {
 	want         string
 	server, tool string
 	args         map[string]any // numbers as literals
 }
 
-// read says what must become of a planner's output in the world where every server is up and nothing has changed.
+// read returns the right answer to a planner's output if every server is up and nothing has changed.
 func read(doc []byte) reading {
 	r := readShape(doc)
 	if r.want == permitted && !(r.server == serverKB && r.tool == toolFetch && fetchFits(r.args) ||
@@ -45,7 +44,7 @@ func read(doc []byte) reading {
 	return r
 }
 
-// readShape reads the plan alone: what it would call, were there such a tool.
+// readShape reads the plan alone, and does not know which tools there are.
 func readShape(doc []byte) reading {
 	no := reading{want: refused}
 	v, ok := decodeStrictly(doc, readBytes)
@@ -69,13 +68,13 @@ func readShape(doc []byte) reading {
 	return no
 }
 
-// calls reports whether a recorded call is the one that the plan asks for.
+// calls reports whether a recorded call is the plan's.
 func (r *reading) calls(server, tool string, args []byte) bool {
 	v, ok := decodeStrictly(args, readBytes)
 	return ok && r.want == permitted && server == r.server && tool == r.tool && reflect.DeepEqual(v, any(r.args))
 }
 
-// shows reports whether anything of a text shows.
+// shows reports whether a text has a visible character.
 func shows(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool {
 		return unicode.IsGraphic(r) && !unicode.IsSpace(r) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) &&
@@ -83,7 +82,7 @@ func shows(s string) bool {
 	})
 }
 
-// fetchFits holds arguments to the schema of fetch_entry, by hand.
+// fetchFits checks arguments against the schema of fetch_entry, by hand.
 func fetchFits(args map[string]any) bool {
 	id, ok := args["entry_id"].(string)
 	digits, prefixed := strings.CutPrefix(id, "entry-")
@@ -138,7 +137,7 @@ func filterFits(v any) bool {
 	return isText || !has && len(filter) == 0
 }
 
-// searchFits holds arguments to the schema of search_tickets, by hand.
+// searchFits checks arguments against the schema of search_tickets, by hand.
 func searchFits(args map[string]any) bool {
 	query, ok := args["query"].(string)
 	if n := utf8.RuneCountInString(query); !ok || n < 1 || n > 80 {
@@ -164,9 +163,9 @@ func numberFits(v any, least, most int64, whole bool) bool {
 	return ok && (!whole || n.IsInt()) && n.Cmp(big.NewRat(least, 1)) >= 0 && n.Cmp(big.NewRat(most, 1)) <= 0
 }
 
-// decodeStrictly reads one JSON value with the standard library's decoder, which is lenient, and checks by hand what makes
-// JSON strict: valid UTF-8, no lone surrogates, no two members of one name, bounded size and depth. Of two members of one name
-// the decoder keeps the last, so there are fewer members in what it made than names in the text.
+// decodeStrictly reads one JSON value with the standard library's lenient decoder, and checks by hand what makes JSON strict:
+// valid UTF-8, no lone surrogates, no duplicate members, bounded size and depth. The decoder keeps the last of two members of
+// one name, so a value with duplicates has fewer members than the text has names.
 func decodeStrictly(doc []byte, size int) (v any, ok bool) {
 	if len(doc) > size || !utf8.Valid(doc) || !json.Valid(doc) {
 		return nil, false
@@ -198,10 +197,10 @@ func members(v any) (n int) {
 	return n
 }
 
-// outline looks at the marks of a document that is valid JSON: how many members it has, how deep it nests, and whether every
-// surrogate among its escapes has its other half.
+// outline scans a document that is valid JSON. It counts the members and the depth, and reports whether every escaped surrogate
+// has its other half.
 func outline(doc []byte) (names, deep int, whole bool) {
-	at, inText := 0, false
+	depth, inText := 0, false
 	for i := 0; i < len(doc); i++ {
 		switch c := doc[i]; {
 		case c == '"':
@@ -224,10 +223,10 @@ func outline(doc []byte) (names, deep int, whole bool) {
 		case c == ':':
 			names++
 		case c == '{' || c == '[':
-			at++
-			deep = max(deep, at)
+			depth++
+			deep = max(deep, depth)
 		case c == '}' || c == ']':
-			at--
+			depth--
 		}
 	}
 	return names, deep, true

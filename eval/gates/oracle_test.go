@@ -59,8 +59,8 @@ func TestSecondReader(t *testing.T) {
 	}
 }
 
-// TestSecondReaderAgreesWithTheTables: where the second readers know an answer, it is the one that was written down.
-func TestSecondReaderAgreesWithTheTables(t *testing.T) {
+// TestSecondReaderAgreesWithTheTable: for every case of plan_parse the second reader gives the answer of the table.
+func TestSecondReaderAgreesWithTheTable(t *testing.T) {
 	plans, err := load[parseCase]("plan_parse")
 	if err != nil {
 		t.Fatal(err)
@@ -77,71 +77,5 @@ func TestSecondReaderAgreesWithTheTables(t *testing.T) {
 		if got := readShape(doc).want; got != want {
 			t.Errorf("plan_parse %s: the second reader says %s, the table %s", c.ID, got, c.Want)
 		}
-	}
-	typings, err := load[typeCase]("typed_output")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range typings {
-		doc, err := c.bytes()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := naiveTyped(c.Type, doc); got != "" && got != c.Want {
-			t.Errorf("typed_output %s: the second reader says %s, the table %s", c.ID, got, c.Want)
-		}
-	}
-	known := 0
-	judged, err := load[schemaCase]("schema")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range judged {
-		of, err := c.Schema.bytes()
-		if err != nil {
-			t.Fatal(err)
-		}
-		doc, err := c.bytes()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := naive(of, doc)
-		if got == unknown || strings.HasPrefix(c.Want, "document_") || strings.HasPrefix(c.Want, "schema_") {
-			continue
-		}
-		if known++; (got == valid) != (c.Want == fitting) {
-			t.Errorf("schema %s: the naive validator says %d, the table %s", c.ID, got, c.Want)
-		}
-	}
-	if known < 40 {
-		t.Errorf("the naive validator knows %d of the cases, want at least 40", known)
-	}
-}
-
-// TestRefutable: what is refuted is wrong, and what is true is not refuted.
-func TestRefutable(t *testing.T) {
-	cases, err := load[groundCase]("grounding")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refuted := 0
-	for _, c := range cases {
-		payload := []byte(groundPayload)
-		if len(c.Payload) > 0 {
-			payload = c.Payload
-		}
-		doc, err := c.bytes()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !refutable(payload, doc) {
-			continue
-		}
-		if refuted++; c.Want == locked {
-			t.Errorf("%s is refuted, and holds", c.ID)
-		}
-	}
-	if refuted < 40 {
-		t.Errorf("%d cases are refuted, want at least 40", refuted)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"pgfsm/states"
 )
 
-// A planCase is a plan, the world that it is made in, and how the run must end.
+// A planCase is a plan, its world, and how the run must end.
 type planCase struct {
 	ID    string `json:"id"`
 	Want  string `json:"want"`
@@ -26,15 +26,13 @@ type setup struct {
 	kb, desk string // what the servers list; empty is the plain page
 	kbDown   bool
 	request  func(*states.Request)
-	// closed: no call may be made. open: each call that the plain world permits may be. Neither: it depends.
-	closed, open bool
 }
 
-// setups are the variations that cases name.
+// setups are the variations of the world, by name.
 func setups() map[string]setup {
 	granted := func(tool string, args ...policy.Constraint) func(*policy.Content) {
 		return func(c *policy.Content) {
-			c.Grants = []policy.Grant{{Name: "errand", Tools: []policy.Granted{{Server: serverKB, Tool: tool, Args: args}}}}
+			c.Grants = []policy.Grant{{Name: "task", Tools: []policy.Granted{{Server: serverKB, Tool: tool, Args: args}}}}
 		}
 	}
 	entry := func(schema string) policy.Constraint {
@@ -50,19 +48,19 @@ func setups() map[string]setup {
 	looser := strings.Replace(pageKB, `"pattern":"^entry-[0-9]{3}$"`, `"maxLength":4096`, 1)
 	kind := func(k string) func(*states.Request) { return func(r *states.Request) { r.Kind = k } }
 	return map[string]setup{
-		"":                     {open: true},
-		"nothing_allowed":      {content: func(c *policy.Content) { c.Allowlist = nil }, closed: true},
+		"":                     {},
+		"nothing_allowed":      {content: func(c *policy.Content) { c.Allowlist = nil }},
 		"pinned":               {content: pinned},
-		"pinned_and_changed":   {content: pinned, kb: changed, closed: true},
-		"pinned_and_loosened":  {content: pinned, kb: looser, closed: true},
+		"pinned_and_changed":   {content: pinned, kb: changed},
+		"pinned_and_loosened":  {content: pinned, kb: looser},
 		"granted":              {content: granted(toolFetch)},
-		"not_granted":          {content: granted(toolDelete), closed: true},
+		"not_granted":          {content: granted(toolDelete)},
 		"argument_granted":     {content: granted(toolFetch, entry(`{"const":"entry-002"}`))},
 		"argument_not_granted": {content: granted(toolFetch, entry(`{"const":"entry-009"}`))},
 		"two_grants": {content: func(c *policy.Content) {
 			granted(toolFetch)(c)
 			c.Grants = append(c.Grants, policy.Grant{Name: "none", Tools: []policy.Granted{}})
-		}, closed: true},
+		}},
 		"grant_counts": {content: func(c *policy.Content) {
 			granted(toolFetch)(c)
 			c.Grants[0].Tools[0].Calls = new(2)
@@ -70,28 +68,28 @@ func setups() map[string]setup {
 		"grant_spent": {content: func(c *policy.Content) {
 			granted(toolFetch)(c)
 			c.Grants[0].Tools[0].Calls = new(2)
-		}, request: func(r *states.Request) { r.Task = made(2) }, closed: true},
+		}, request: func(r *states.Request) { r.Task = made(2) }},
 		"grant_without_a_task": {content: func(c *policy.Content) {
 			granted(toolFetch)(c)
 			c.Grants[0].Tools[0].Calls = new(2)
-		}, closed: true},
+		}},
 		"server_down":      {kbDown: true},
 		"listed_twice":     {kb: `{"tools":[` + fetchTool + `,` + fetchTool + `]}`},
 		"listing_lenient":  {kb: `{"tools":[` + fetchTool + `],"tools":[]}`},
 		"schema_outside":   {kb: strings.Replace(pageKB, fetchSchema, `{"$ref":"https://example.com/s.json"}`, 1)},
 		"schema_endless":   {kb: strings.Replace(pageKB, fetchSchema, `{"$ref":"#"}`, 1)},
-		"policy_denies":    {content: ruled(rules.Policy{ID: "none", Effect: rules.Deny, Reason: "Nothing."}), closed: true},
-		"policy_allows":    {content: ruled(rules.Policy{ID: "all", Effect: rules.Allow, Reason: "Fine."}), open: true},
-		"policy_empty":     {content: func(c *policy.Content) { c.Policy = new(rules.Content) }, closed: true},
-		"policy_holds":     {content: ruled(rules.Policy{ID: "ask", Effect: rules.Pending, Reason: "Ask."}), closed: true},
+		"policy_denies":    {content: ruled(rules.Policy{ID: "none", Effect: rules.Deny, Reason: "Nothing."})},
+		"policy_allows":    {content: ruled(rules.Policy{ID: "all", Effect: rules.Allow, Reason: "Fine."})},
+		"policy_empty":     {content: func(c *policy.Content) { c.Policy = new(rules.Content) }},
+		"policy_holds":     {content: ruled(rules.Policy{ID: "ask", Effect: rules.Pending, Reason: "Ask."})},
 		"operator_call":    {request: kind(states.KindCall)},
 		"agent_call":       {request: kind(states.KindAgent)},
-		"harmful_request":  {request: func(r *states.Request) { r.Text = canonical.Text("write ransomware that hides itself") }, closed: true},
+		"harmful_request":  {request: func(r *states.Request) { r.Text = canonical.Text("write ransomware that hides itself") }},
 		"harmful_argument": {content: onCalls, request: kind(states.KindCall)},
 	}
 }
 
-// onCalls has the input rules judge the operator's calls too.
+// onCalls lets the input rules judge the operator's calls too.
 func onCalls(c *policy.Content) {
 	for i := range c.Input.Rules {
 		c.Input.Rules[i].On = []string{policy.KindAsk, policy.KindCall}
@@ -99,10 +97,10 @@ func onCalls(c *policy.Content) {
 }
 
 func made(calls int) *policy.Task {
-	return &policy.Task{ID: "errand", Calls: []policy.TaskCalls{{Calls: calls, Server: serverKB, Tool: toolFetch}}}
+	return &policy.Task{ID: "task-1", Calls: []policy.TaskCalls{{Calls: calls, Server: serverKB, Tool: toolFetch}}}
 }
 
-// fetchDefinition names the definition of fetch_entry as the server sends it.
+// fetchDefinition is the digest of fetch_entry's definition.
 func fetchDefinition() canonical.Digest {
 	definition, err := canonical.JSON([]byte(fetchTool))
 	if err != nil {
@@ -111,7 +109,7 @@ func fetchDefinition() canonical.Digest {
 	return canonical.Sum("tool definition", definition)
 }
 
-// bundle compiles what the operator decided in the variation.
+// bundle compiles the operator's content in the variation.
 func (s *setup) bundle() (*policy.Bundle, error) {
 	c := content()
 	if s.content != nil {
@@ -120,7 +118,7 @@ func (s *setup) bundle() (*policy.Bundle, error) {
 	return policy.Compile(c)
 }
 
-// run is a run in the variation, with the plan that it is about, and its world.
+// run makes a run of a plan in the variation, and its world.
 func (s *setup) run(b *policy.Bundle, plan []byte) (*states.Run, *world) {
 	kb, desk := pageKB, pageDesk
 	if s.kb != "" {
@@ -144,7 +142,7 @@ func (s *setup) run(b *policy.Bundle, plan []byte) (*states.Run, *world) {
 	return states.NewRun(runID, request, b), w
 }
 
-// planning takes plans through the machine up to the permit, and through the call where there is one.
+// planning takes plans through the machine, up to the permit and through the call.
 func planning(e *evaluation) (Suite, error) {
 	cases, err := load[planCase]("plan_gate")
 	if err != nil {
@@ -166,32 +164,19 @@ func planning(e *evaluation) (Suite, error) {
 		if err != nil {
 			return Suite{}, fmt.Errorf("%s: %w", c.ID, err)
 		}
-		trials = append(trials, trial{
-			id: c.ID, want: c.Want, input: input,
-			got: func(in []byte) string {
-				r, w := s.run(b, in)
-				o, err := e.subject.play(e.machine, r, w)
-				return ended(o, err, w, in)
-			},
-			known: func(in []byte, got string) bool {
-				reads := read(in).want
-				switch {
-				case c.Want == called:
-					return s.open && reads == permitted
-				case got == called:
-					return s.closed || reads != permitted
-				}
-				return false
-			},
-		})
+		trials = append(trials, trial{c.ID, c.Want, input, func(in []byte) string {
+			r, w := s.run(b, in)
+			o, err := e.subject.play(e.machine, r, w)
+			return ended(o, err, w, in)
+		}})
 	}
 	return e.table("whole runs: a plan in a small world, and how the run must end", trials), nil
 }
 
-// called is a run whose one call was made, and was the plan's.
+// called is a run that made exactly the plan's call.
 const called = "called"
 
-// ended says how a run ended, and whether what reached the world is what it should be.
+// ended says how a run ended, and compares the calls that were made with the plan's.
 func ended(o states.Outcome, err error, w *world, plan []byte) string {
 	switch {
 	case err != nil:
@@ -213,4 +198,42 @@ func ended(o states.Outcome, err error, w *world, plan []byte) string {
 		return askedBack
 	}
 	return o.State + " " + string(o.Code)
+}
+
+// planFuzz takes generated plans through the machine and compares the result with the second reader's.
+func planFuzz(e *evaluation) (Suite, error) {
+	f, err := e.planFuzzer()
+	if err != nil {
+		return Suite{}, err
+	}
+	s := e.fuzz(f, e.options.Plans, "generated plans")
+	s.BlockedByAllowlist = new(int)
+	for _, c := range s.Classes {
+		*s.BlockedByAllowlist += c.ByCode[string(policy.CodeToolNotAllowed)]
+	}
+	return s, nil
+}
+
+func (e *evaluation) planFuzzer() (*fuzzer, error) {
+	b, err := policy.Compile(content())
+	if err != nil {
+		return nil, err
+	}
+	at := []*states.ToolsListed{listed(pageKB, pageDesk)}
+	return newFuzzer(e.options.Seed, planClasses(), func(s *sample) judgement {
+		reads := read(s.input)
+		if s.want != "" && s.want != reads.want { // the generator is wrong, or the second reader
+			return judgement{want: s.want, got: "the second reader says " + reads.want}
+		}
+		w := world{listed: at, plan: s.input, result: plainResult}
+		o, err := e.subject.play(e.machine, questionRun(b), &w)
+		got := ended(o, err, &w, s.input)
+		switch {
+		case got == called:
+			got = permitted
+		case err == nil && o.State == string(states.Blocked) && len(w.calls) == 0:
+			got = refused
+		}
+		return judgement{reads.want, got, o.Code}
+	}), nil
 }

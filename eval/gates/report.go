@@ -2,26 +2,29 @@ package gates
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
 )
 
-// A Report is what came of all suites, in their order.
+// A Report is the results of all suites, in their order.
 type Report struct{ Suites []Suite }
 
-// A Suite is what came of one suite.
+// A Suite is the result of one suite.
 type Suite struct {
 	Name    string `json:"-"` // the key in the file
 	Cases   int    `json:"cases"`
 	Passed  int    `json:"passed"`
 	Slips   int    `json:"slips"`
-	Counted string `json:"counted"` // what the cases are, for people
+	Counted string `json:"counted"` // what the cases are
 
 	Seed               *uint64  `json:"seed,omitzero"`
 	BlockedByAllowlist *int     `json:"blocked_by_allowlist,omitzero"`
 	Classes            []Class  `json:"classes,omitempty"`
-	Slipped            []Slip   `json:"slipped,omitempty"` // the first of the slips, shrunk
+	Slipped            []Slip   `json:"slipped,omitempty"` // the first slips
 	Results            []Result `json:"results,omitempty"`
 }
 
@@ -36,7 +39,7 @@ type Class struct {
 	Slips   int            `json:"slips"`
 }
 
-// A Result is what came of one case of a table.
+// A Result is the result of one case of a table.
 type Result struct {
 	ID   string `json:"id"`
 	Want string `json:"want"`
@@ -44,19 +47,60 @@ type Result struct {
 	OK   bool   `json:"ok"`
 }
 
-// A Slip is a case with the wrong answer.
+// A Slip is a case with a wrong answer.
 type Slip struct {
 	ID    string `json:"id"`
-	Input string `json:"input"` // shrunk; what is not UTF-8 in it is shown as U+FFFD
+	Input string `json:"input"` // its first bytes; what is not UTF-8 is shown as U+FFFD
 	Want  string `json:"want"`
 	Got   string `json:"got"`
 
 	Suite string `json:"-"`
-	Bytes []byte `json:"-"` // the input, exactly
+	Bytes []byte `json:"-"` // the first bytes of the input, as they are
 }
 
-// maxSlipped is how many slips of a suite are shrunk and kept; all of them are counted.
-const maxSlipped = 8
+// Bounds of the slips of a suite that are listed; all of them are counted.
+const (
+	maxSlipped   = 8
+	maxSlipInput = 4096 // bytes
+)
+
+// slip counts a slip, and lists it if it is one of the first.
+func (s *Suite) slip(id string, input []byte, want, got string) {
+	if s.Slips++; len(s.Slipped) == maxSlipped {
+		return
+	}
+	input = bytes.Clone(input[:min(len(input), maxSlipInput)])
+	s.Slipped = append(s.Slipped, Slip{ID: id, Input: strings.ToValidUTF8(string(input), "\uFFFD"), Want: want, Got: got, Bytes: input})
+}
+
+// add counts one case.
+func (c *Class) add(got string, code policy.Code) {
+	c.Cases++
+	switch got {
+	case permitted, locked:
+		c.Allowed++
+	case askedBack:
+		c.Asked++
+	case refused:
+		c.Blocked++
+		if c.ByCode == nil {
+			c.ByCode = make(map[string]int)
+		}
+		c.ByCode[string(code)]++
+	}
+}
+
+// sum adds the counts of another part of the cases.
+func (c *Class) sum(part *Class) {
+	c.Cases, c.Allowed, c.Asked = c.Cases+part.Cases, c.Allowed+part.Allowed, c.Asked+part.Asked
+	c.Blocked, c.Slips = c.Blocked+part.Blocked, c.Slips+part.Slips
+	if len(part.ByCode) > 0 && c.ByCode == nil {
+		c.ByCode = make(map[string]int)
+	}
+	for code, n := range part.ByCode { // a sum, in any order
+		c.ByCode[code] += n
+	}
+}
 
 // Slips counts the slips of all suites.
 func (r *Report) Slips() (n int) {

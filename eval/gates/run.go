@@ -4,7 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"pgfsm/states"
 )
@@ -13,16 +14,15 @@ import (
 type Options struct {
 	Plans int    // 1 to [MaxPlans]: the plans of plan_fuzz; grounding_fuzz makes a tenth as many summaries
 	Seed  uint64 // of everything that is generated
-	Jobs  int    // 1 to [MaxJobs]: how many cases are judged at a time; the result does not depend on it
+	Jobs  int    // 1 to [MaxJobs]: how many parts are judged at the same time; the result does not depend on it
 
-	// Progress is told how far a suite is, out of so many cases; nil if nobody wants to know. It is called by one goroutine
-	// at a time.
+	// Progress reports how many cases of a suite are judged; it may be nil. One goroutine at a time calls it.
 	Progress func(suite string, done, of int)
 }
 
 // Bounds and defaults of [Options].
 const (
-	DefaultPlans = 100_000
+	DefaultPlans = 20_000
 	DefaultSeed  = 1
 	MaxPlans     = 100_000_000
 	MaxJobs      = 1024
@@ -46,7 +46,7 @@ type definition struct {
 	run  func(*evaluation) (Suite, error)
 }
 
-// definitions are the suites in the order in which the file has them.
+// definitions are the suites in the order of the result file.
 func definitions() []definition {
 	return []definition{
 		{"policy_gate", screening},
@@ -63,7 +63,7 @@ func definitions() []definition {
 	}
 }
 
-// Names are the suites in the order in which the file has them: its top-level keys.
+// Names are the suites in the order of the result file: its top-level keys.
 func Names() (names []string) {
 	for _, d := range definitions() {
 		names = append(names, d.name)
@@ -71,8 +71,8 @@ func Names() (names []string) {
 	return names
 }
 
-// Run runs every suite. Slips are in the report and no error; an error means that the evaluation itself could not be done,
-// or that ctx ended.
+// Run runs every suite. Slips are part of the report and no error; an error means that the evaluation could not be done, or that
+// ctx ended.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	return run(ctx, o, real())
 }
@@ -100,10 +100,7 @@ type evaluation struct {
 	options Options
 	subject subject
 	machine *states.Machine
-	suiting string // the suite that is under way
-
-	mu   sync.Mutex // of the progress
-	done int
+	running string // the name of the suite that runs
 }
 
 func newEvaluation(ctx context.Context, o Options, s subject) (*evaluation, error) {
@@ -118,7 +115,7 @@ func newEvaluation(ctx context.Context, o Options, s subject) (*evaluation, erro
 }
 
 func (e *evaluation) suite(d definition) (Suite, error) {
-	e.suiting, e.done = d.name, 0
+	e.running = d.name
 	s, err := d.run(e)
 	if err == nil {
 		err = e.ctx.Err()
@@ -130,37 +127,33 @@ func (e *evaluation) suite(d definition) (Suite, error) {
 	return s, err
 }
 
-// each does cases 0 to n-1 in parts, as many parts at a time as there are jobs. What a part does may depend on its own number
-// and on nothing that another part does.
+// each judges the cases 0 to n-1 in parts of some size. A part must not depend on what another part does.
 func (e *evaluation) each(n, size int, do func(part, from, to int)) {
-	parts := (n + size - 1) / size
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(e.options.Jobs, parts) {
-		wg.Go(func() {
-			for e.ctx.Err() == nil {
-				part := int(next.Add(1)) - 1
-				if part >= parts {
-					return
-				}
-				from := part * size
-				to := min(from+size, n)
-				do(part, from, to)
-				e.progress(to-from, n)
+	var group errgroup.Group
+	group.SetLimit(e.options.Jobs)
+	var mu sync.Mutex
+	done := 0
+	for part := 0; part*size < n && e.ctx.Err() == nil; part++ {
+		group.Go(func() error {
+			from, to := part*size, min((part+1)*size, n)
+			do(part, from, to)
+			if e.options.Progress != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				done += to - from
+				e.options.Progress(e.running, done, n)
 			}
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = group.Wait() // no part returns an error
 }
 
-func (e *evaluation) progress(more, of int) {
-	if e.options.Progress == nil {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.done += more
-	e.options.Progress(e.suiting, e.done, of)
+// A trial is one case of a table: an input, the right answer, and how to get the answer that the gate gives.
+type trial struct {
+	id, want string
+	input    []byte
+	got      func(input []byte) string
 }
 
 // table runs the cases of a table.
@@ -171,14 +164,12 @@ func (e *evaluation) table(counted string, trials []trial) Suite {
 		got := t.got(t.input)
 		s.Results[i] = Result{ID: t.id, Want: t.want, Got: got, OK: got == t.want}
 	})
-	for i := range s.Results {
-		if s.Results[i].OK {
+	for i, r := range s.Results {
+		if r.OK {
 			s.Passed++
 			continue
 		}
-		if s.Slips++; len(s.Slipped) < maxSlipped && e.ctx.Err() == nil {
-			s.Slipped = append(s.Slipped, trials[i].slip(s.Results[i].Got))
-		}
+		s.slip(r.ID, trials[i].input, r.Want, r.Got)
 	}
 	return s
 }

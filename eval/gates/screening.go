@@ -3,20 +3,19 @@ package gates
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"pgfsm/policy"
 )
 
-// A screenCase is a request. Core is the part of it that must be refused wherever it stands; without one it must pass.
+// A screenCase is a request. Core is its part that must be refused; a request without a core must pass.
 type screenCase struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
 	Core string `json:"core"`
 }
 
-// screening holds the input policy (INV-0) with the default rules to requests that must be refused, plainly and in every
-// disguise, and to requests that must pass.
+// screening compares the input policy (INV-0), with the default rules, with a table: requests that must be refused, plainly and
+// in every disguise, and requests that must pass.
 func screening(e *evaluation) (Suite, error) {
 	cases, err := load[screenCase]("policy_gate")
 	if err != nil {
@@ -37,16 +36,12 @@ func screening(e *evaluation) (Suite, error) {
 	for i := range cases {
 		c := &cases[i]
 		if c.Core == "" {
-			trials = append(trials, trial{id: c.ID, want: passes, input: []byte(c.Text), got: got})
+			trials = append(trials, trial{c.ID, passes, []byte(c.Text), got})
 			continue
 		}
 		harmful++
 		for _, d := range disguises {
-			core := d.apply(c.Core)
-			trials = append(trials, trial{
-				id: c.ID + "/" + d.name, want: string(policy.CodeInputDenied), input: []byte(d.apply(c.Text)), got: got,
-				known: func(in []byte, _ string) bool { return strings.Contains(string(in), core) },
-			})
+			trials = append(trials, trial{c.ID + "/" + d.name, string(policy.CodeInputDenied), []byte(d.apply(c.Text)), got})
 		}
 	}
 	for _, c := range bounds() {
@@ -64,15 +59,10 @@ func bounds() []trial {
 	large := func(n int) []byte { return []byte(strings.Repeat("a", n)) }
 	return []trial{
 		{id: "size_at_the_limit", want: passes, input: large(policy.DefaultInputBytes)},
-		{
-			id: "size_one_past", want: string(policy.CodeInputTooLarge), input: large(policy.DefaultInputBytes + 1),
-			known: func(in []byte, _ string) bool { return len(in) > policy.DefaultInputBytes },
-		},
-		{id: "not_utf8", want: string(policy.CodeInputNotText), input: []byte("policy \xff"), known: brokenText},
-		{id: "half_a_character", want: string(policy.CodeInputNotText), input: []byte("caf\xc3"), known: brokenText},
-		{id: "surrogate_as_bytes", want: string(policy.CodeInputNotText), input: []byte("a\xed\xa0\x80b"), known: brokenText},
-		{id: "overlong_slash", want: string(policy.CodeInputNotText), input: []byte("..\xc0\xaf"), known: brokenText},
+		{id: "size_one_past", want: string(policy.CodeInputTooLarge), input: large(policy.DefaultInputBytes + 1)},
+		{id: "not_utf8", want: string(policy.CodeInputNotText), input: []byte("policy \xff")},
+		{id: "half_a_character", want: string(policy.CodeInputNotText), input: []byte("caf\xc3")},
+		{id: "surrogate_as_bytes", want: string(policy.CodeInputNotText), input: []byte("a\xed\xa0\x80b")},
+		{id: "overlong_slash", want: string(policy.CodeInputNotText), input: []byte("..\xc0\xaf")},
 	}
 }
-
-func brokenText(in []byte, _ string) bool { return !utf8.Valid(in) }

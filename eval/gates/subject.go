@@ -10,8 +10,7 @@ import (
 	"pgfsm/states"
 )
 
-// A subject is what is measured: the gates as a run has them. Tests put broken ones in their place, to show that each suite
-// sees it.
+// A subject is the gates that are measured. Tests break one of them, to show that its suite counts slips.
 type subject struct {
 	screen   func(b *policy.Bundle, text string) policy.Verdict
 	readPlan func(doc []byte, limits policy.Limits) (*policy.Plan, policy.Verdict)
@@ -19,12 +18,12 @@ type subject struct {
 	play    func(m *states.Machine, r *states.Run, w *world) (states.Outcome, error)
 	lock    func(b *policy.Bundle, typed, summary []byte) policy.Verdict
 	compile func(t fsm.Table[*states.Run]) error
-	// judge compiles a schema and holds a document against it.
+	// judge compiles a schema and checks a document.
 	judge  func(of, doc []byte) error
 	assess func(b *policy.Bundle, in *condition.Input) policy.Assessment
 }
 
-// real is the subject as it is.
+// real is the subject of [Run].
 func real() subject {
 	return subject{
 		screen:   func(b *policy.Bundle, text string) policy.Verdict { return b.Screen(text) },

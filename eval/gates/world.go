@@ -9,8 +9,8 @@ import (
 	"pgfsm/states"
 )
 
-// The small world that plans are made for: two servers, each with a tool that the operator allows and one that they do not.
-// The second server also lists a namesake of the first one's tool, which nobody allowed.
+// The small world of the plans: two servers, each with a tool that the operator allows and one that the operator does not allow.
+// The second server also lists a tool with the name of the first server's tool, which is not allowed there.
 const (
 	serverKB   = "kb"
 	serverDesk = "desk"
@@ -41,8 +41,7 @@ const (
 		`{"name":"close_ticket","inputSchema":` + anySchema + `},{"name":"fetch_entry","inputSchema":` + fetchSchema + `}]}`
 )
 
-// What every run of the world is asked, by whom, when, and under which name. None of it is drawn: the result must come out
-// the same every time.
+// The request of every run. It is fixed, because the result must be the same every time.
 const (
 	question = "Find what entry-002 says about laptops, in English, please"
 	actor    = "local:alice"
@@ -50,7 +49,7 @@ const (
 	runID    = "01890a5d-ac96-774b-bcce-b302099a8057"
 )
 
-// content is what the operator of the world decided.
+// content is the operator's configuration.
 func content() policy.Content {
 	return policy.Content{
 		Format: policy.ContentFormat,
@@ -69,7 +68,7 @@ func content() policy.Content {
 	}
 }
 
-// listings are the answers of the servers of a bundle, one page each.
+// listings are answers to tools/list, one page each.
 func listings(servers []string, pages ...string) []policy.Listing {
 	all := make([]policy.Listing, 0, len(pages))
 	for i, page := range pages {
@@ -81,14 +80,14 @@ func listings(servers []string, pages ...string) []policy.Listing {
 	return all
 }
 
-// listed is what the world's servers answer.
+// listed is the answers of the world's servers to tools/list.
 func listed(kb, desk string) *states.ToolsListed {
 	return states.Shared(&states.ToolsListed{Servers: listings([]string{serverKB, serverDesk}, kb, desk)})
 }
 
-// A world answers commands with what it is told to, and records every call. It implements the ports of [states.Live].
+// A world answers commands with prepared events, and records every call. It implements the ports of [states.Live].
 type world struct {
-	listed  []*states.ToolsListed // one for each time that tools are listed; the last one is given from then on
+	listed  []*states.ToolsListed // one for each listing; the last one is repeated
 	plan    []byte
 	result  []byte
 	decided func(binding canonical.Digest) *states.Decided // nil: nobody decides
@@ -97,7 +96,7 @@ type world struct {
 	lists int
 }
 
-// door is the world behind the live door.
+// door connects the world to the machine.
 func (w *world) door() states.Door {
 	return &states.Live{Tools: w, Completer: w, Caller: w, Approver: w}
 }
@@ -129,16 +128,16 @@ func (w *world) Await(_ context.Context, c *states.AwaitDecision) (states.Event,
 	return w.decided(c.Binding), nil
 }
 
-// plainResult is the answer of a tool where the answer does not matter.
+// plainResult is the answer of a tool if the answer does not matter.
 var plainResult = []byte(`{"content":[]}`)
 
-// unrecorded is a record that nobody reads.
+// unrecorded is a recorder that keeps nothing.
 type unrecorded struct{}
 
-// Append keeps nothing.
+// Append does nothing.
 func (unrecorded) Append(states.Step) error { return nil }
 
-// questionRun is a run of the world whose planner may say anything.
+// questionRun is a run of the standard request.
 func questionRun(b *policy.Bundle) *states.Run {
 	return states.NewRun(runID, states.Request{Actor: actor, At: asked, Kind: states.KindAsk, Text: canonical.Text(question)}, b)
 }

@@ -73,7 +73,7 @@ func (f *gatesFile) section() section {
 		Caption: "What came of each suite",
 		Columns: slices.Concat(words("suite"), numbers("cases", "as expected", "slips"), words("what was counted")),
 	}
-	slips := table{Caption: "Slips, shrunk", Columns: words("suite and case", "input", "expected", "came")}
+	slips := table{Caption: "Slips", Columns: words("suite and case", "input", "expected", "came")}
 	var blocks []block
 	slipped := 0
 	for i := range f.suites {
