@@ -196,6 +196,34 @@ func TestPicturesSurviveHostileText(t *testing.T) {
 	}
 }
 
+// TestRunsAreDrawn: every row has its number of runs and a width to match; the drawing has no style sheet and no ids of its own.
+func TestRunsAreDrawn(t *testing.T) {
+	s := realistic().Spec()
+	runs := map[fsm.Mark]int{{From: "<script>", On: "x", To: "y"}: 1000}
+	for i, r := range s.Rows {
+		runs[fsm.Mark{From: r.From, On: r.On, To: r.To}] = i // no run took the first
+	}
+	drawn := string(fsm.SVGRuns(s, runs))
+	if scripts, err := wellFormed([]byte(drawn)); err != nil || scripts != 0 || strings.Contains(drawn, "<style") || strings.Contains(drawn, " id=") {
+		t.Errorf("SVGRuns() has %d scripts, error %v, or a style sheet or ids:\n%s", scripts, err, drawn)
+	}
+	last := len(s.Rows) - 1
+	for i, r := range s.Rows {
+		label := fmt.Sprintf("%s %d", r.On, i)
+		if shown := strings.Contains(drawn, label+"<") || strings.Contains(drawn, label+" /"); shown != (i > 0) {
+			t.Errorf("SVGRuns() labels %s wrongly", r)
+		}
+		if !strings.Contains(drawn, fmt.Sprintf("\ntaken by %d", i)) {
+			t.Errorf("SVGRuns() has no tooltip for %s", r)
+		}
+	}
+	for _, want := range []string{`stroke-width="6.0"`, fmt.Sprintf(" %d</text>", last), " ended here</text>"} {
+		if !strings.Contains(drawn, want) {
+			t.Errorf("SVGRuns() has no %s", want)
+		}
+	}
+}
+
 func TestEveryRowIsDrawn(t *testing.T) {
 	s := realistic().Spec()
 	if got := strings.Count(string(fsm.SVG(s, nil)), "-&gt; "); got != len(s.Rows) {

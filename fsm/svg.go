@@ -53,19 +53,22 @@ type drawing struct {
 // it, each with one lane that gathers all wires to it. The picture follows a viewer's light or dark scheme. Pointing at
 // a state or a wire shows its sentences. With marks, the steps taken are bold and numbered and the rest is faded.
 func SVG(s *Spec, m Marks) []byte {
-	d := &drawing{layout: newLayout(s, m), marked: len(m) > 0}
-	foot := d.height
+	d := &drawing{layout: newLayout(s, m, nil), marked: len(m) > 0}
+	return d.draw(subtitle(s, m))
+}
+
+func (d *drawing) draw(subtitle string) []byte {
+	s, foot := d.chart.spec, d.height
 	d.height += 18 * len(d.strange)
 	fmt.Fprintf(d, `<svg xmlns="http://www.w3.org/2000/svg" role="img" width="%d" height="%d" viewBox="0 0 %d %d">`+"\n",
 		d.width, d.height, d.width, d.height)
-	fmt.Fprintf(d, "<title>%s</title>\n<style>@media (prefers-color-scheme: dark) {", escapeXML(s.Name))
-	for _, t := range tones {
-		fmt.Fprintf(d, " .f-%s { fill: %s } .s-%s { stroke: %s }", t.name, t.dark, t.name, t.dark)
+	fmt.Fprintf(d, "<title>%s</title>\n", escapeXML(s.Name))
+	if d.runs == nil {
+		fmt.Fprintf(d, "<style>%s</style>\n", SVGStyle())
 	}
-	d.WriteString(" }</style>\n")
 	fmt.Fprintf(d, `<rect %s width="%d" height="%d" rx="12"/>`+"\n", paint("back", "none"), d.width, d.height)
 	d.text(margin, 38, "name", `font-size="20" font-weight="700" font-family="`+textFace+`"`, s.Name)
-	d.text(margin, 58, "note", `font-size="12" font-family="`+textFace+`"`, subtitle(s, m))
+	d.text(margin, 58, "note", `font-size="12" font-family="`+textFace+`"`, subtitle)
 	for _, taken := range []bool{false, true} {
 		for _, side := range d.straight {
 			d.straightWires(side, taken)
@@ -84,6 +87,17 @@ func SVG(s *Spec, m Marks) []byte {
 	}
 	d.WriteString("</svg>\n")
 	return d.Bytes()
+}
+
+// SVGStyle is the style sheet for viewers with a dark scheme. [SVG] contains it.
+func SVGStyle() string {
+	var b strings.Builder
+	b.WriteString("@media (prefers-color-scheme: dark) {")
+	for _, t := range tones {
+		fmt.Fprintf(&b, " .f-%s { fill: %s } .s-%s { stroke: %s }", t.name, t.dark, t.name, t.dark)
+	}
+	b.WriteString(" }")
+	return b.String()
 }
 
 func subtitle(s *Spec, m Marks) string {

@@ -17,39 +17,45 @@ const (
 )
 
 // look chooses the tones of a wire and its label, and its width.
-func (d *drawing) look(taken bool, own string) (wire, label, width string) {
+func (d *drawing) look(taken bool, own string, runs int) (wire, label, width string) {
 	switch {
 	case !d.marked:
 		return own, "name", thinWire
+	case taken && d.runs != nil:
+		return "way", "way", d.runWidth(runs)
 	case taken:
 		return "way", "way", boldWire
 	}
 	return "fade", "dim", thinWire
 }
 
-func (d *drawing) taken(w *wire) bool { return len(d.way.steps[w.row]) > 0 }
+func (d *drawing) taken(w *wire) bool { return len(d.way.steps[w.row]) > 0 || d.runsOf(w) > 0 }
 
-// tip is what a viewer shows for a wire.
+// tip is the tooltip of a wire.
 func (d *drawing) tip(w *wire) string {
 	r := d.chart.spec.Rows[w.row]
-	return escapeXML(r.String()) + "\n" + escapeXML(r.Why) + "\n" + escapeXML("if "+r.Guard+": "+r.GuardWhy)
+	tip := escapeXML(r.String()) + "\n" + escapeXML(r.Why) + "\n" + escapeXML("if "+r.Guard+": "+r.GuardWhy)
+	if d.runs != nil {
+		tip += fmt.Sprintf("\ntaken by %d", d.runsOf(w))
+	}
+	return tip
 }
 
 // straightWires draws the wires between two neighbours on the spine as one arrow.
 func (d *drawing) straightWires(wires []*wire, taken bool) {
 	var labels, tips []string
-	any := false
+	any, runs := false, 0
 	for _, w := range wires {
 		labels = append(labels, d.layout.label(w))
 		tips = append(tips, d.tip(w))
-		any = any || d.taken(w)
+		any, runs = any || d.taken(w), runs+d.runsOf(w)
 	}
 	if len(wires) == 0 || any != taken {
 		return
 	}
 	from, to := wires[0].from, wires[0].to
 	x := from.x + from.w/2
-	line, label, width := d.look(any, "wire")
+	line, label, width := d.look(any, "wire", runs)
 	fmt.Fprintf(d, "<g><title>%s</title>\n", strings.Join(tips, "\n"))
 	d.path(fmt.Sprintf("M%d %dV%d", x, from.y+from.h, to.y-headLong), line, width)
 	d.head(x, to.y, 0, 1, line)
@@ -67,7 +73,7 @@ func (d *drawing) laneWires(side int, n *lane, taken bool) {
 		if d.taken(w) != taken {
 			continue
 		}
-		line, label, width := d.look(taken, own)
+		line, label, width := d.look(taken, own, d.runsOf(w))
 		out := 1 // towards the lane
 		start, anchor := w.from.x+w.from.w, "start"
 		if side == left {
@@ -144,13 +150,19 @@ func (d *drawing) card(k *card) {
 		width = "2.4"
 	}
 	switch {
-	case d.marked && d.way.visited[p.State]:
+	case d.marked && (d.way.visited[p.State] || d.reached(p.State)):
 		rim, width = "way", "2.6"
 	case d.marked:
 		rim, name, note = "fade", "dim", "dim"
 	}
-	fmt.Fprintf(d, `<g id="%s"><title>%s</title>`+"\n", escapeXML(string(p.State)),
-		escapeXML(string(p.State)+": "+p.Established))
+	id := fmt.Sprintf(` id="%s"`, escapeXML(string(p.State)))
+	if d.runs != nil { // a page may have several drawings
+		id = ""
+	}
+	fmt.Fprintf(d, "<g%s><title>%s</title>\n", id, escapeXML(string(p.State)+": "+p.Established))
+	if n := d.arrivals(p.State); p.Terminal && n > 0 {
+		d.text(k.x+k.w/2, k.y-8, "name", `text-anchor="middle" font-size="13" font-weight="700" font-family="`+textFace+`"`, fmt.Sprintf("%d ended here", n))
+	}
 	fmt.Fprintf(d, `<rect x="%d" y="%d" width="%d" height="%d" rx="%d" %s stroke-width="%s"/>`+"\n",
 		k.x, k.y, k.w, k.h, radius, paint("card", rim), width)
 	x, y := k.x+k.w/2, k.y+(k.h-16-lineHeight*len(k.lines))/2+13

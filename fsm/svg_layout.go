@@ -67,6 +67,7 @@ func (n *lane) layer() int {
 type layout struct {
 	chart         *chart
 	way           way
+	runs          []int   // of each row; nil unless runs are drawn
 	cards         []*card // by rank
 	spine         []*card
 	straight      [][]*wire // for each card of the spine but the last, the wires to the next one
@@ -78,8 +79,8 @@ type layout struct {
 	spineX        int
 }
 
-func newLayout(s *Spec, m Marks) *layout {
-	l := &layout{chart: newChart(s), way: s.way(m)}
+func newLayout(s *Spec, m Marks, runs []int) *layout {
+	l := &layout{chart: newChart(s), way: s.way(m), runs: runs}
 	for i, p := range s.Places {
 		k := &card{place: i, w: spineWidth}
 		if p.Terminal {

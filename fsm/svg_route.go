@@ -3,6 +3,7 @@ package fsm
 import (
 	"cmp"
 	"slices"
+	"strconv"
 )
 
 // port is where a wire leaves or a lane enters one side of a card; of wire and lane one is set.
@@ -151,7 +152,11 @@ func (l *layout) wired(k *card) bool {
 
 // label is what is written at a wire.
 func (l *layout) label(w *wire) string {
-	return stepped(l.chart.spec.Rows[w.row].On, l.way.steps[w.row])
+	label := stepped(l.chart.spec.Rows[w.row].On, l.way.steps[w.row])
+	if n := l.runsOf(w); n > 0 {
+		label += " " + strconv.Itoa(n)
+	}
+	return label
 }
 
 // laneX is where a lane runs.
