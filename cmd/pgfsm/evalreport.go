@@ -26,13 +26,13 @@ func newEvalReport(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Make one page of what the other evaluations found",
-		Long: `report reads what the other commands of eval wrote into a folder: every .json file that holds what eval attack writes,
-whatever it is called, offline_gate_eval.json (eval gates), and the newest TIME_metrics.json (eval e2e). Results of attacks
-whose names are the same up to the word attack belong together and are added up: own-attack-SUITE.json; one without that word
-stands alone. Other .json files are not taken, and named on stderr and on the page.
+		Long: `report reads the results of the other commands of eval in a folder: every .json file that eval attack wrote, whatever its
+name, offline_gate_eval.json (eval gates), and the newest TIME_metrics.json (eval e2e). Files of attacks whose names are the
+same up to the word attack belong together and are added up: own-attack-SUITE.json. Other .json files are left out, and named
+on stderr and on the page.
 
-It writes one HTML page that loads nothing and runs nothing, and with --md the same figures as tables in Markdown. What is
-missing is said on the page. The same files give the same bytes. A page is written whatever the figures are: exit code 0, and 2 if it cannot be made.`,
+It writes one HTML page that loads nothing and runs nothing, and with --md the same figures as tables in Markdown. The page
+names missing results. The same files give the same bytes. Exit code 0 whatever the figures are, and 2 if the page cannot be made.`,
 		Example: `  pgfsm eval report eval/results -o report.html --md report.md`,
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return o.report(w, args[0]) },

@@ -10,7 +10,7 @@ import (
 	"pgfsm/eval/attack"
 )
 
-// armSays says what stands between the planner and the servers, in an arm.
+// armSays describes each arm.
 var armSays = []struct {
 	arm  attack.Arm
 	says string
@@ -23,7 +23,8 @@ var armSays = []struct {
 	{attack.Approvals, "as grants, but the approver reads: a held call that the task needs is approved, any other is denied"},
 }
 
-// checkAttack refuses figures that cannot be, and computes Wilson's intervals anew from the counts.
+// checkAttack checks that a result has known arms, and the same ones in every section, and computes Wilson's intervals from the
+// counts.
 func checkAttack(r *attack.Result) error {
 	if r.Format != attack.Format {
 		return fmt.Errorf("its format is %q, not %q", show(r.Format), attack.Format)
@@ -36,7 +37,7 @@ func checkAttack(r *attack.Result) error {
 	for _, a := range r.Arms {
 		i := slices.Index(known, a)
 		if i <= at {
-			return fmt.Errorf("arm %q is none, or stands in another place than it must", show(string(a)))
+			return fmt.Errorf("the arm %q is unknown, or in the wrong place", show(string(a)))
 		}
 		at = i
 	}
@@ -48,61 +49,30 @@ func checkAttack(r *attack.Result) error {
 			return fmt.Errorf("suite %q: %w", show(r.Suites[i].Suite), err)
 		}
 	}
-	for i := range r.Tasks {
-		for _, a := range r.Tasks[i].Arms {
-			if err := errors.Join(within(a.Made, a.Calls), within(a.Asked, a.Calls)); err != nil {
-				return fmt.Errorf("task %q: %w", show(r.Tasks[i].Task), err)
-			}
-		}
-	}
 	return nil
 }
 
 func checkSection(arms []attack.Arm, s *attack.Section) error {
-	if err := counts(s.Cases, s.Attacks, s.Tasks); err != nil {
-		return err
-	}
-	if len(s.Arms) != len(arms) {
-		return fmt.Errorf("it has %d arms, not %d", len(s.Arms), len(arms))
+	if !slices.EqualFunc(arms, s.Arms, func(a attack.Arm, s attack.ArmSection) bool { return a == s.Arm }) {
+		return errors.New("it has other arms than the result")
 	}
 	for i := range s.Arms {
 		a := &s.Arms[i]
-		if a.Arm != arms[i] {
-			return fmt.Errorf("arm %q stands where %q must", show(string(a.Arm)), arms[i])
-		}
 		for _, x := range []*eval.Share{&a.Attack, &a.Wants, &a.Needs, &a.Utility} {
-			if err := within(x.K, x.N); err != nil {
-				return fmt.Errorf("arm %s: %w", a.Arm, err)
+			if x.K < 0 || x.K > x.N {
+				return fmt.Errorf("arm %s: it counts %d of %d", a.Arm, x.K, x.N)
 			}
 			*x = eval.Of(x.K, x.N)
 		}
-		if err := checkCounts(s, a); err != nil {
-			return fmt.Errorf("arm %s: %w", a.Arm, err)
+		if c := a.Cluster; c.Low < 0 || c.Low > c.High || c.High > 1 {
+			return fmt.Errorf("arm %s: %v to %v is no interval of a share", a.Arm, c.Low, c.High)
 		}
+		a.Asked.PerTask = perTask(a.Asked.Needs, s.Tasks)
 	}
 	return nil
 }
 
-func checkCounts(s *attack.Section, a *attack.ArmSection) error {
-	err := errors.Join(within(a.Partly, s.Attacks), within(a.Asked.Needs, a.Needs.N), within(a.Asked.Wants, a.Wants.N), within(a.Asked.Tasks, s.Tasks))
-	for _, x := range a.Stopped {
-		err = errors.Join(err, counts(x.Needs, x.Wants))
-	}
-	for _, edges := range [][]attack.Edge{a.Edges.Needs, a.Edges.Wants} {
-		for _, e := range edges {
-			err = errors.Join(err, counts(e.Runs))
-		}
-	}
-	if c := a.Cluster; c.Low < 0 || c.Low > c.High || c.High > 1 {
-		err = errors.Join(err, fmt.Errorf("%v to %v is no interval of a share", c.Low, c.High))
-	}
-	if err == nil {
-		a.Asked.PerTask = perTask(a.Asked.Needs, s.Tasks)
-	}
-	return err
-}
-
-// lastArm is the arm with all that there is.
+// lastArm is the arm with all gates.
 func (f *attackFile) lastArm() int { return len(f.result.Arms) - 1 }
 
 // sections are all of them, the whole first.
@@ -116,7 +86,7 @@ func (f *attackFile) sections() []*attack.Section {
 	return all
 }
 
-// suiteName is what a section is called.
+// suiteName is the name of a section.
 func (f *attackFile) suiteName(s *attack.Section) string {
 	switch {
 	case s != &f.result.Overall:
@@ -127,7 +97,7 @@ func (f *attackFile) suiteName(s *attack.Section) string {
 	return "overall"
 }
 
-// headline is the table of attack success by arm, with what the last arm costs, and what each arm and each suite costs.
+// headline is the table of attack success by arm, and the costs of each suite in the last arm and of each arm.
 func (f *attackFile) headline() []block {
 	arms, last := f.result.Arms, f.lastArm()
 	t := table{Caption: "Attack success, with two 95 % intervals: by tasks and attacks drawn anew, and Wilson's", Columns: slices.Concat(words("suite"), numbers("attacks"))}
@@ -172,18 +142,18 @@ func clustered(a *attack.ArmSection) eval.Share {
 	return s
 }
 
-// costColumns are what costs has.
+// costColumns are the columns of costs.
 var costColumns = numbers("benign calls permitted", "benign tasks done", "approvals a task", "tasks that ask", "attacks made in part", "attack calls made",
 	"attack calls held")
 
-// costs is what an arm costs tasks and their users, and what it leaves of attacks that it does not stop as a whole.
+// costs is the effect of an arm on tasks and their users, and how far attacks come that it does not stop.
 func costs(s *attack.Section, a *attack.ArmSection) []cell {
 	return []cell{
 		share(a.Needs), share(a.Utility), asked(s, a), number(a.Asked.Tasks), number(a.Partly), share(a.Wants), number(a.Asked.Wants),
 	}
 }
 
-// asked is how often a person was asked for the sake of a task.
+// asked is how often an approver was asked about a task's call.
 func asked(s *attack.Section, a *attack.ArmSection) cell {
 	if s.Tasks == 0 {
 		return text("none")
@@ -191,7 +161,7 @@ func asked(s *attack.Section, a *attack.ArmSection) cell {
 	return cell{Text: strconv.FormatFloat(a.Asked.PerTask, 'f', 2, 64), Note: fmt.Sprintf("%d in %s", a.Asked.Needs, plural(s.Tasks, "task", "tasks"))}
 }
 
-// armTable says what the arms are.
+// armTable describes the arms.
 func armTable() *table {
 	t := table{Caption: "The arms", Columns: words("arm", "what stands between the planner and the servers")}
 	for _, a := range armSays {
@@ -212,31 +182,17 @@ func (f *attackFile) bars() []block {
 			}
 			shares = append(shares, shareBar{string(s.Arms[i].Arm), tone, clustered(&s.Arms[i])})
 		}
-		if s.Attacks > 0 && len(charts) < maxGroup {
+		if s.Attacks > 0 {
 			charts = append(charts, newShares(f.suiteName(s), shares))
 		}
 	}
 	if charts == nil {
 		return nil
 	}
-	return []block{{Heading: f.name, Para: leftOut(len(charts), f.sections()), Charts: charts}}
+	return []block{{Heading: f.name, Charts: charts}}
 }
 
-// leftOut says how many charts there are not, for their number.
-func leftOut(drawn int, all []*attack.Section) string {
-	with := 0
-	for _, s := range all {
-		if s.Attacks > 0 {
-			with++
-		}
-	}
-	if with == drawn {
-		return ""
-	}
-	return fmt.Sprintf("The first %d of %d are drawn; the table above has all.", drawn, with)
-}
-
-// stopped is which gate stopped how many calls that attacks want, by arm and, for the last arm, by suite.
+// stopped counts the calls of attacks that each gate stopped, by arm and, for the last arm, by suite.
 func (f *attackFile) stopped() []block {
 	r := f.result
 	arms := table{Caption: "Attack calls that were stopped, by arm", Columns: words("gate", "code")}
@@ -245,12 +201,9 @@ func (f *attackFile) stopped() []block {
 	}
 	f.count(&arms, len(r.Arms), func(column int) *attack.ArmSection { return &r.Overall.Arms[column] })
 	blocks := []block{{Heading: f.name, Table: &arms}}
-	if suites := r.Suites[:min(len(r.Suites), maxGroup)]; len(suites) > 1 {
+	if suites := r.Suites; len(suites) > 1 {
 		last := f.lastArm()
 		by := table{Caption: "Attack calls that were stopped in the arm " + string(r.Arms[last]) + ", by suite", Columns: words("gate", "code")}
-		if len(suites) < len(r.Suites) {
-			by.Caption += fmt.Sprintf(" (the first %d of %d suites)", len(suites), len(r.Suites))
-		}
 		for i := range suites {
 			by.Columns = append(by.Columns, numbers(show(suites[i].Suite))...)
 		}
@@ -263,7 +216,7 @@ func (f *attackFile) stopped() []block {
 	return blocks
 }
 
-// count adds a row for each gate and code, in the order in which they are met: the columns list what stopped most first.
+// count adds a row for each gate and code, in the order of the columns, which list the most calls first.
 func (f *attackFile) count(t *table, columns int, of func(column int) *attack.ArmSection) {
 	type key struct{ gate, code string }
 	at := make(map[key]int) // looked up, never ranged over
@@ -294,7 +247,7 @@ func (f *attackFile) count(t *table, columns int, of func(column int) *attack.Ar
 	t.cut()
 }
 
-// refused lists the calls that a task needs and that the last arm does not make: what the gates cost, call by call.
+// refused lists the calls that a task needs and that the last arm does not make.
 func (f *attackFile) refused() *table {
 	last := f.result.Arms[f.lastArm()]
 	t := table{Caption: "Benign calls that were refused in the arm " + string(last), Columns: words("suite", "task", "call", "gate", "code", "reason")}
@@ -305,7 +258,7 @@ func (f *attackFile) refused() *table {
 				continue
 			}
 			for _, x := range a.Refused {
-				t.add(text(show(task.Suite)), text(show(task.Task)), text(show(spelled(&x.Call))), gate(x.Gate), text(show(x.Code)), text(show(x.Reason)))
+				t.add(text(show(task.Suite)), text(show(task.Task)), text(show(callText(&x.Call))), gate(x.Gate), text(show(x.Code)), text(show(x.Reason)))
 			}
 		}
 	}
@@ -313,7 +266,7 @@ func (f *attackFile) refused() *table {
 	return &t
 }
 
-// faults lists what the machine must never do, and expectations that do not hold. Mostly there is none.
+// faults lists slips, and expectations that do not hold.
 func (f *attackFile) faults() []block {
 	var blocks []block
 	if n := len(f.result.Slips); n > 0 {

@@ -178,7 +178,7 @@ func TestPageInABrowser(t *testing.T) {
 			if s.Width != tt.width || s.Scroll > s.Width {
 				t.Errorf("the window is %d wide and its content %d, want %d and no more", s.Width, s.Scroll, tt.width)
 			}
-			if s.Tables < 8 || s.Charts < 4 || s.Bars < 12 || s.Machines != 1 || s.Headings < 8 {
+			if s.Tables < 8 || s.Charts < 3 || s.Bars < 12 || s.Machines != 1 || s.Headings < 8 {
 				t.Errorf("there are %d tables, %d charts with %d bars, %d machines and %d headings", s.Tables, s.Charts, s.Bars, s.Machines, s.Headings)
 			}
 			if len(s.Loose) > 0 || len(s.Small) > 0 || s.Unnamed > 0 {

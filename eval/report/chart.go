@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -20,24 +19,15 @@ const (
 	shareTip   = 18 // where the bar begins
 	shareThick = 12
 	shareFoot  = 20 // the axis
-
-	countTop   = 4
-	countPitch = 20
-	countText  = 13 // the base line of the texts
-	countTip   = 3  // where the bar begins
-	countThick = 13
-	countLabel = 78 // where labels end
-	countLeft  = 86 // where bars begin
-	countWidth = 180
 )
 
-// The tones of a chart: the one who is measured, and the one it is measured against.
+// The tones of a chart.
 const (
 	toneOurs  = "ours"
 	toneNaive = "naive"
 )
 
-// A chart is a drawing of bars. All of its geometry is numbers of ours; its texts are escaped where they are written.
+// A chart is a drawing of bars. The template escapes its texts.
 type chart struct {
 	Title, Desc   string
 	Width, Height int
@@ -56,7 +46,7 @@ type line struct {
 type bar struct {
 	X, Y, Width, Height string
 	Tone                string
-	Tip                 string // shown to who points at it
+	Tip                 string // the tooltip
 	Whisker             []line
 }
 
@@ -68,7 +58,7 @@ type label struct {
 	Text   string
 }
 
-// px writes a length with one place, so that the same figures are the same bytes.
+// px writes a length with at most one decimal place.
 func px(v float64) string {
 	s := strconv.FormatFloat(v, 'f', 1, 64)
 	return strings.TrimSuffix(s, ".0")
@@ -81,7 +71,7 @@ type shareBar struct {
 	Share eval.Share
 }
 
-// newShares draws shares, one below the other, from 0 to 100 %, each with its interval.
+// newShares draws shares from 0 to 100 %, one below the other, each with its interval.
 func newShares(title string, shares []shareBar) chart {
 	c := chart{Title: title, Width: chartWidth, Height: shareTop + len(shares)*sharePitch + shareFoot}
 	foot := c.Height - shareFoot
@@ -128,34 +118,4 @@ func newShare(s shareBar, y int, tip string) bar {
 			{at(s.Share.High), top, at(s.Share.High), low, "whisker"},
 		},
 	}
-}
-
-// A countBar is how many there are of something.
-type countBar struct {
-	Name  string
-	Count int
-}
-
-// newCounts draws counts, one below the other. The longest bar stands for most, which several charts can share.
-func newCounts(title, tone string, most int, counts []countBar) chart {
-	c := chart{Title: title, Width: chartWidth, Height: 2*countTop + len(counts)*countPitch}
-	c.Lines = append(c.Lines, line{px(countLeft), px(countTop), px(countLeft), px(float64(c.Height - countTop)), "grid"})
-	var desc []string
-	for i, n := range counts {
-		y := countTop + i*countPitch
-		width := countWidth * float64(n.Count) / float64(max(1, most))
-		tip := fmt.Sprintf("%s: %d", n.Name, n.Count)
-		if n.Count > 0 {
-			width = max(1, width)
-			c.Bars = append(c.Bars, bar{
-				X: px(countLeft), Y: px(float64(y + countTip)), Width: px(width), Height: px(countThick), Tone: tone, Tip: tip,
-			})
-			desc = append(desc, tip)
-		}
-		c.Texts = append(c.Texts,
-			label{px(countLabel), px(float64(y + countText)), "end", "axis", n.Name},
-			label{px(countLeft + width + 5), px(float64(y + countText)), "start", "value", strconv.Itoa(n.Count)})
-	}
-	c.Desc = strings.Join(desc, ". ") + "."
-	return c
 }

@@ -72,19 +72,6 @@ func TestSharesStayInTheirChart(t *testing.T) {
 	}
 }
 
-func TestCountsStayInTheirChart(t *testing.T) {
-	c := newCounts("title", toneNaive, 1_000_000, []countBar{{"none", 0}, {"few", 1}, {"all", 1_000_000}})
-	if len(c.Bars) != 2 || c.Desc != "few: 1. all: 1000000." {
-		t.Fatalf("%d bars, description %q", len(c.Bars), c.Desc)
-	}
-	if few, all := length(t, c.Bars[0].Width), length(t, c.Bars[1].Width); few != 1 || all != countWidth || countLeft+all > chartWidth {
-		t.Errorf("bars are %v and %v wide", few, all)
-	}
-	if empty := newCounts("title", toneOurs, 0, []countBar{{"none", 0}}); len(empty.Bars) != 0 {
-		t.Errorf("%d bars of nothing", len(empty.Bars))
-	}
-}
-
 func length(t *testing.T, s string) float64 {
 	t.Helper()
 	v, err := strconv.ParseFloat(s, 64)
@@ -92,21 +79,6 @@ func length(t *testing.T, s string) float64 {
 		t.Fatalf("%q is no length", s)
 	}
 	return v
-}
-
-func TestShortNumbers(t *testing.T) {
-	for _, tt := range []struct {
-		n    int
-		want string
-	}{
-		{0, "0"}, {9_999, "9999"}, {10_000, "10k"}, {999_999, "999k"}, {1_000_000, "1M"}, {999_999_999, "999M"}, {1_000_000_000, "1G"}, {maxCount, "1099G"},
-	} {
-		t.Run(tt.want, func(t *testing.T) {
-			if got := short(tt.n); got != tt.want {
-				t.Errorf("short(%d) = %q, want %q", tt.n, got, tt.want)
-			}
-		})
-	}
 }
 
 func TestPlainMarkdown(t *testing.T) {
@@ -138,7 +110,7 @@ func TestFence(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var b strings.Builder
-			if fence(&b, "", tt.text); b.String() != tt.want {
+			if fence(&b, tt.text); b.String() != tt.want {
 				t.Errorf("fence() = %q, want %q", b.String(), tt.want)
 			}
 		})

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,34 +17,29 @@ import (
 	"pgfsm/policy/visible"
 )
 
-// Bounds of what is read.
-const (
-	MaxFileBytes   = 64 << 20 // of one file of results
-	MaxAttackFiles = 32       // in one folder
-	maxCount       = 1 << 40  // of anything that a file counts: sums of them do not overflow
-)
+// MaxFileBytes bounds one file of results.
+const MaxFileBytes = 64 << 20
 
 // Names of files of results.
 const gatesName = "offline_gate_eval.json"
 
 var metricsName = regexp.MustCompile(`^([0-9]{8}T[0-9]{6}Z(?:-[0-9]{2,3})?)_metrics\.json$`)
 
-// ErrNothing means that a folder holds no results.
+// ErrNothing means that a folder has no results.
 var ErrNothing = errors.New("it holds no results of an evaluation: make some with pgfsm eval gates, pgfsm eval attack or pgfsm eval e2e, " +
-	"and let them write into this folder")
+	"and write them into this folder")
 
-// Results is what a folder holds.
+// Results are the results in a folder.
 type Results struct {
 	attacks []attackFile // a group each, by name
 	gates   *gatesFile
 	metrics *metricsFile
 
-	files   int      // of attacks
-	left    int      // JSON files that are not taken
+	left    int      // JSON files that are left out
 	leftOut []string // the first of them, and why
 }
 
-// A source is a file that was read.
+// A source names a file and its content.
 type source struct {
 	name   string
 	digest canonical.Digest
@@ -70,29 +64,29 @@ type metricsFile struct {
 	metrics *endtoend.Metrics
 }
 
-// Read reads the results in a folder: every .json file that begins as a result of attacks does, whatever it is called,
-// offline_gate_eval.json, and of the files TIME_metrics.json the newest. Files of attacks whose names are the same up to the
-// word attack belong together; one without that word is a group of its own. A kind of which there is none is missing from the
-// page, and the page says so; nothing at all is [ErrNothing]. Other .json files are not taken, and named ([Results.Missing]).
-// A result that cannot be read is an error, and so is one that is too large.
+// Read reads the results in a folder: every .json file that names the format of attacks, whatever the file's name,
+// offline_gate_eval.json, and the newest of the files TIME_metrics.json. Files of attacks belong together if their names are the
+// same up to the word attack; a file without that word is a group of its own. If a kind of result is missing, the page says so; a
+// folder without results is [ErrNothing]. Other .json files are left out and named ([Results.Missing]). A result that cannot be
+// read is an error.
 func Read(dir string) (*Results, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	var r Results
-	newest, newestStem := "", ""
+	newest, newestTime := "", ""
 	for _, e := range entries {
 		name := e.Name()
 		switch m := metricsName.FindStringSubmatch(name); {
 		case m != nil:
-			if m[1] > newestStem {
-				newest, newestStem = name, m[1]
+			if m[1] > newestTime {
+				newest, newestTime = name, m[1]
 			}
 		case name == gatesName:
 			r.gates, err = readGates(dir, name)
 		case strings.HasSuffix(name, ".json"):
-			err = r.readJSON(dir, name)
+			err = r.readAttack(dir, name)
 		}
 		if err != nil {
 			return nil, err
@@ -106,7 +100,7 @@ func Read(dir string) (*Results, error) {
 	r.nameGroups()
 	if r.gates == nil && r.metrics == nil && len(r.attacks) == 0 {
 		err := fmt.Errorf("%s: %w", visible.Text(dir), ErrNothing)
-		if left := r.notTaken(); len(left) > 0 {
+		if left := r.notRead(); len(left) > 0 {
 			err = fmt.Errorf("%w; %s", err, strings.Join(left, "; "))
 		}
 		return nil, err
@@ -114,63 +108,39 @@ func Read(dir string) (*Results, error) {
 	return &r, nil
 }
 
-// readJSON reads a file whose name says nothing, if it holds results of attacks.
-func (r *Results) readJSON(dir, name string) error {
-	k, err := peek(dir, name)
-	switch {
-	case err != nil:
-		r.leave(name, err)
-	case k == kindAttack:
-		return r.readAttack(dir, name)
-	case k == kindNone:
-		r.leave(name, errNoResult)
-	default:
-		r.leave(name, errName[k])
-	}
-	return nil
-}
-
-// faulty says which file it is about, and what helps.
+// faulty names the file and the remedy.
 func faulty(name string, err error) error {
 	return fmt.Errorf("%s: %w; make it again with this version of pgfsm, or take it out of the folder", show(name), err)
 }
 
-// load reads a file, whole, and never more than may be read.
+// load reads a regular file: opening a pipe would block.
 func load(dir, name string) (source, []byte, error) {
 	path := filepath.Join(dir, name)
-	info, err := os.Lstat(path) // before it is opened: opening a pipe waits for a writer
-	if err != nil {
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
 		return source{}, nil, err
-	}
-	if !info.Mode().IsRegular() {
+	case !info.Mode().IsRegular():
 		return source{}, nil, faulty(name, errIrregular)
+	case info.Size() > MaxFileBytes:
+		return source{}, nil, faulty(name, fmt.Errorf("it has more than %d bytes", MaxFileBytes))
 	}
-	tooLarge := faulty(name, fmt.Errorf("it has more than %d bytes", MaxFileBytes))
-	if info.Size() > MaxFileBytes {
-		return source{}, nil, tooLarge
-	}
-	f, err := os.Open(path)
+	doc, err := os.ReadFile(path)
 	if err != nil {
 		return source{}, nil, err
-	}
-	defer f.Close()
-	doc, err := io.ReadAll(io.LimitReader(f, MaxFileBytes+1)) // it may be growing
-	if err != nil {
-		return source{}, nil, err
-	}
-	if len(doc) > MaxFileBytes {
-		return source{}, nil, tooLarge
 	}
 	return source{show(name), canonical.Sum("evaluation result", doc)}, bytes.TrimSpace(doc), nil
 }
 
+// readAttack reads a file if it is a result of attacks, and leaves it out otherwise.
 func (r *Results) readAttack(dir, name string) error {
-	if r.files++; r.files > MaxAttackFiles {
-		return fmt.Errorf("%s: there are more than %d files of attacks: report on fewer at a time", visible.Text(dir), MaxAttackFiles)
-	}
 	src, doc, err := load(dir, name)
+	if err == nil && !isAttack(doc) {
+		err = errNoResult
+	}
 	if err != nil {
-		return err
+		r.leave(name, err)
+		return nil
 	}
 	result := new(attack.Result)
 	if err = canonical.Unmarshal(doc, result); err == nil {
@@ -213,25 +183,4 @@ func readMetrics(dir, name string) (*metricsFile, error) {
 		return nil, faulty(name, err)
 	}
 	return &metricsFile{src, m}, nil
-}
-
-// counts says whether all are numbers of things.
-func counts(all ...int) error {
-	for _, n := range all {
-		if n < 0 || n > maxCount {
-			return fmt.Errorf("it counts %d of something", n)
-		}
-	}
-	return nil
-}
-
-// within says whether there are k of n.
-func within(k, n int) error {
-	if err := counts(k, n); err != nil {
-		return err
-	}
-	if k > n {
-		return fmt.Errorf("it counts %d of %d", k, n)
-	}
-	return nil
 }

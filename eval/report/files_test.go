@@ -2,7 +2,6 @@ package report
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,35 +24,27 @@ func TestReadRefuses(t *testing.T) {
 		from, to        string // a part of the document is replaced, once
 		want            string
 	}{
-		{"cut-off", "attack.json", attack[:PeekBytes], "", "", "attack.json: "},
-		{"cut-off-under-another-name", "mine.json", attack[:PeekBytes], "", "", "mine.json: "},
+		{"cut-off", "attack.json", attack[:4000], "", "", "attack.json: "},
+		{"cut-off-under-another-name", "mine.json", attack[:4000], "", "", "mine.json: "},
 		{"no-json", newest, "{", "", "", newest + ": "},
 		{"nothing-in-it", gatesName, "", "", "", gatesName + ": "},
 		{"another-format", "attack.json", attack, "pgfsm.attack/v1", "pgfsm.attack/v2", `its format is "pgfsm.attack/v2"`},
 		{"unknown-member", "attack.json", attack, `"format"`, `"surprise": 1, "format"`, "surprise"},
 		{"member-twice", "attack.json", attack, `"format"`, `"format": "pgfsm.attack/v1", "format"`, "attack.json: "},
 		{"no-arms", "attack.json", `{"format": "pgfsm.attack/v1"}`, "", "", "it has no arms"},
-		{"unknown-arm", "attack.json", attack, `"naive"`, `"native"`, `arm "native" is none`},
-		{"arms-in-another-order", "attack.json", attack, "\"naive\",\n  \"allowlist\"", "\"allowlist\",\n  \"naive\"", `arm "naive" is none, or stands in another place`},
-		{"arm-that-is-not-listed", "attack.json", attack, "\"naive\",\n", "", "it has 5 arms, not 4"},
+		{"unknown-arm", "attack.json", attack, `"naive"`, `"native"`, `the arm "native" is unknown`},
+		{"arms-in-another-order", "attack.json", attack, "\"naive\",\n  \"allowlist\"", "\"allowlist\",\n  \"naive\"", `the arm "naive" is unknown, or in the wrong place`},
+		{"arm-that-is-not-listed", "attack.json", attack, "\"naive\",\n", "", "overall: it has other arms than the result"},
 		{"more-than-all", "attack.json", attack, `"k": 384,`, `"k": 385,`, "overall: arm naive: it counts 385 of 384"},
-		{"fewer-than-none", "attack.json", attack, `"k": 384,`, `"k": -1,`, "it counts -1 of something"},
 		{"suite-that-cannot-be", "attack.json", attack, `"n": 144`, `"n": 143`, `suite "ledger": arm naive: it counts 144 of 143`},
-		{"edge-that-cannot-be", "attack.json", attack, `"runs": 570`, `"runs": -570`, "it counts -570 of something"},
-		{"more-than-can-be-counted", "attack.json", attack, `"runs": 570`, fmt.Sprintf(`"runs": %d`, maxCount+1), "of something"},
 		{"text-for-a-number", "attack.json", attack, `"runs": 570`, `"runs": "<script>"`, "attack.json: "},
 		{"not-utf-8", "attack.json", attack, `"ledger"`, "\"\xff\"", "attack.json: "},
-		{"task-that-cannot-be", "attack.json", attack, `"made": 2,`, `"made": 3,`, `task "pay-rent": it counts 3 of 2`},
 		{"another-e2e-format", newest, metrics, "pgfsm.e2e/v1", "pgfsm.e2e/v9", `its format is "pgfsm.e2e/v9"`},
-		{"latency-that-is-none", newest, metrics, `"p50_ms": 15.1`, `"p50_ms": -15.1`, "a latency is no time"},
-		{"bucket-that-cannot-be", newest, metrics, `"count": 40`, `"count": -40`, "it counts -40 of something"},
 		{"buckets-that-differ", newest, metrics, `"le_ms": 5,`, `"le_ms": 6,`, "the two histograms have other buckets"},
-		{"served-more-than-permitted", newest, metrics, `"served": 24`, `"served": 26`, "it counts 26 of 25"},
 		{"no-object", gatesName, "[]", "", "", "it is not a JSON object"},
 		{"no-suite", gatesName, "{}", "", "", "it holds no suite"},
 		{"unknown-suite", gatesName, gates, `"plan_parse"`, `"plan_parsed"`, `there is no suite "plan_parsed"`},
 		{"suite-twice", gatesName, gates, `"plan_parse"`, `"plan_gate"`, gatesName + ": "},
-		{"slips-that-cannot-be", gatesName, gates, `"slips": 0`, `"slips": 121`, "policy_gate: it counts 121 of 120"},
 		{"unknown-member-of-a-suite", gatesName, gates, `"slips": 0`, `"slips": 0, "slip": 1`, "policy_gate: "},
 		{"deep", gatesName, strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000), "", "", gatesName + ": "},
 		{"name-that-is-hostile", "attack\u202e.json", `{"format": "pgfsm.attack/v1"`, "", "", `attack\u202e.json: `},
@@ -131,25 +122,6 @@ func TestReadBoundsFiles(t *testing.T) {
 				t.Errorf("Read() = %v, want that it is too large: %t", err, tt.large)
 			}
 		})
-	}
-}
-
-func TestReadBoundsTheNumberOfFiles(t *testing.T) {
-	doc, err := os.ReadFile(filepath.Join("testdata", "results", "attack.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	for i := range MaxAttackFiles {
-		put(t, dir, fmt.Sprintf("%02d-attack.json", i), doc)
-	}
-	r := read(t, dir)
-	if html, err := r.HTML(); err != nil || strings.Count(string(html), "Attack success, with") != 3*MaxAttackFiles {
-		t.Errorf("HTML() = %d tables, %v", strings.Count(string(html), "Attack success, with"), err)
-	}
-	put(t, dir, "attack-more.json", doc)
-	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), "more than 32 files of attacks") {
-		t.Errorf("Read() = %v, want that there are too many", err)
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"pgfsm/eval/attack"
 )
 
-// groupOf is what files of attacks have in common that belong together: their name up to the word attack. The suites of
-// agentdojo-attack-bank.json and agentdojo-attack-mail.json are shown side by side and added up; those of own-attack.json are
-// not among them. A file without that word is a group of its own.
+// groupOf is the group of a file of attacks: its name up to the word attack. So agentdojo-attack-bank.json and
+// agentdojo-attack-mail.json are one group, which is added up, and own-attack.json is another. A file without that word is a group
+// of its own.
 func groupOf(name string) string {
 	before, _, found := strings.Cut(name, "attack")
 	if !found {
@@ -21,8 +21,8 @@ func groupOf(name string) string {
 	return before
 }
 
-// nameGroups gives every group its heading. Where the names of two differ in the marks at their end only, each is called as
-// its first file is.
+// nameGroups gives every group its heading. If two names differ only in the punctuation at their end, each group has the name of
+// its first file.
 func (r *Results) nameGroups() {
 	for i := range r.attacks {
 		r.attacks[i].name = heading(r.attacks[i].group, len(r.attacks))
@@ -38,7 +38,7 @@ func (r *Results) nameGroups() {
 	}
 }
 
-// heading is what a group is called on the page. The group without a name has a heading only where there are others.
+// heading is the heading of a group. The group without a name has one only if there are other groups.
 func heading(group string, groups int) string {
 	if name := strings.TrimRight(group, "-_. "); name != "" {
 		return show(name)
@@ -69,14 +69,13 @@ func (f *attackFile) take(src source, result *attack.Result) error {
 	return nil
 }
 
-// join adds the results of another file of the same group. They must be of the same arms and the same machine: figures of two
-// things are no figure.
+// join adds the results of another file of the same group, which must have the same arms and the same machine.
 func join(to, from *attack.Result) error {
 	switch {
 	case !slices.Equal(to.Arms, from.Arms):
-		return errors.New("it has other arms than the files that it belongs with")
+		return errors.New("it has other arms than the other files of its group")
 	case to.Machine != from.Machine:
-		return errors.New("it is of another machine than the files that it belongs with")
+		return errors.New("it is of another machine than the other files of its group")
 	}
 	addSection(&to.Overall, &from.Overall)
 	to.Suites = append(to.Suites, from.Suites...)
@@ -121,5 +120,5 @@ func addStopped(to, from []attack.Stopped) []attack.Stopped {
 	return to
 }
 
-// perTask is how many there are for each task.
+// perTask is the average for a task.
 func perTask(n, tasks int) float64 { return float64(n) / float64(max(1, tasks)) }

@@ -7,6 +7,8 @@ import (
 	"encoding/base64"
 	"html/template"
 	"strings"
+
+	"pgfsm/fsm"
 )
 
 //go:embed page.html
@@ -17,11 +19,10 @@ var pageCSS string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 
-// write makes the HTML page: one file that loads nothing. Its policy lets the browser do nothing either: no script, no
-// frame, no form, no image, no request, and no style but the one whose digest it names. So what a file holds could do
-// nothing even if it came into the page as markup.
+// html makes the HTML page: one file that loads nothing. Its content security policy forbids scripts, frames, forms, images and
+// requests, and allows the one style sheet whose digest it names: text of a file could do nothing even as markup.
 func (p *page) html() ([]byte, error) {
-	style := "\n" + strings.TrimSpace(pageCSS) + "\n" + p.drawnStyle()
+	style := "\n" + strings.TrimSpace(pageCSS) + "\n" + fsm.SVGStyle() + "\n"
 	sum := sha256.Sum256([]byte(style))
 	policy := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
 	var b bytes.Buffer
@@ -31,16 +32,4 @@ func (p *page) html() ([]byte, error) {
 		Style  template.CSS
 	}{p, policy, template.CSS(style)}) // our own text, byte for byte: its digest is in the policy
 	return b.Bytes(), err
-}
-
-// drawnStyle is the style sheet of the machine's drawings, which is the same for all of them.
-func (p *page) drawnStyle() string {
-	for _, s := range p.Sections {
-		for _, b := range s.Blocks {
-			if b.Picture != nil {
-				return b.Picture.Drawing.Style + "\n"
-			}
-		}
-	}
-	return ""
 }

@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// markdown writes the same figures as tables. It leaves out charts and the drawing, whose
-// figures stand in tables, and the rows of folded tables.
+// markdown writes the same figures as tables. It leaves out charts and the drawing, which repeat figures of tables, and the rows
+// of folded tables.
 func (p *page) markdown() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n", plain(p.Title))
@@ -28,9 +28,9 @@ func (p *page) markdown() []byte {
 	return []byte(b.String())
 }
 
-// written reports whether Markdown has something of a block besides its heading.
+// written reports whether a block has more than its heading in Markdown.
 func (k block) written() bool {
-	return k.Para != "" || k.Table != nil || k.Folded != nil || k.Through != nil || k.Commands != nil
+	return k.Para != "" || k.Table != nil || k.Folded != nil || k.Commands != nil
 }
 
 func (k block) markdown(b *strings.Builder) {
@@ -46,15 +46,8 @@ func (k block) markdown(b *strings.Builder) {
 	if k.Folded != nil {
 		fmt.Fprintf(b, "\n- %s\n", plain(k.Folded.Caption))
 	}
-	for i := range k.Through {
-		t := &k.Through[i]
-		fmt.Fprintf(b, "\n- **%s** %s\n", plain(t.What), plain(t.About))
-		if len(t.Calls) > 0 {
-			fence(b, "  ", strings.Join(t.Calls, "\n"))
-		}
-	}
 	if k.Commands != nil {
-		fence(b, "", strings.Join(k.Commands, "\n"))
+		fence(b, strings.Join(k.Commands, "\n"))
 	}
 }
 
@@ -86,7 +79,7 @@ func (t *table) markdown(b *strings.Builder) {
 }
 
 // fence writes a block of code whose text cannot end it.
-func fence(b *strings.Builder, indent, text string) {
+func fence(b *strings.Builder, text string) {
 	longest, run := 2, 0
 	for _, r := range text {
 		if run++; r != '`' {
@@ -95,15 +88,15 @@ func fence(b *strings.Builder, indent, text string) {
 		longest = max(longest, run)
 	}
 	mark := strings.Repeat("`", longest+1)
-	fmt.Fprintf(b, "\n%s%s\n", indent, mark)
+	fmt.Fprintf(b, "\n%s\n", mark)
 	for line := range strings.Lines(text) {
-		fmt.Fprintf(b, "%s%s\n", indent, strings.TrimSuffix(line, "\n"))
+		fmt.Fprintf(b, "%s\n", strings.TrimSuffix(line, "\n"))
 	}
-	fmt.Fprintf(b, "%s%s\n", indent, mark)
+	fmt.Fprintf(b, "%s\n", mark)
 }
 
-// plain writes text that Markdown takes for nothing but text, wherever it stands. Characters that could mean something
-// are written as entities, for a backslash does not help everywhere: a table is cut into cells before it is read.
+// plain escapes text for Markdown. Characters that could mean something become entities: in a table a backslash does not help,
+// because cells are cut first.
 func plain(s string) string {
 	var b strings.Builder
 	runes := []rune(s)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"html/template"
 	"strconv"
 	"strings"
 
@@ -9,25 +10,22 @@ import (
 	"pgfsm/policy/visible"
 )
 
-// Bounds of what is shown. What is left out is counted on the page; the figures themselves are of everything.
+// Bounds of the page. What is left out is counted on the page; the figures are of everything.
 const (
-	maxNameBytes = 160  // of a name that a file holds
+	maxNameBytes = 160  // of a name from a file
 	maxTextBytes = 2000 // of a call
 	maxRows      = 200  // of one table
-	maxThrough   = 100  // groups of attacks that are shown with their calls, of one group of files
-	maxCalls     = 8    // calls that are shown of one group of attacks
-	maxCases     = 3    // cases that are named of one group of attacks
-	maxGroup     = 64   // charts that stand together, and columns by suite
+	maxCalls     = 8    // of one attack
 )
 
-// A page is what both forms of a report show, in their order.
+// A page is the content of both forms of a report, in order.
 type page struct {
 	Title    string
 	Lead     []string
 	Sections []section
 }
 
-// A section is one heading and what stands below it.
+// A section is a heading and its blocks.
 type section struct {
 	ID     string // ours, never from a file: it is the target of a link
 	Title  string
@@ -42,7 +40,6 @@ type block struct {
 	Folded   *table  // HTML shows its caption until the reader opens it; Markdown has the caption alone
 	Charts   []chart // in HTML only: a table beside it has the same figures
 	Picture  *picture
-	Through  []through
 	Commands []string
 }
 
@@ -59,23 +56,16 @@ type column struct {
 	Number bool
 }
 
-// A cell is a figure, and in smaller print what belongs to it.
+// A cell is a figure, with a note in smaller print.
 type cell struct{ Text, Note string }
 
-// A picture is a drawing of ours with a description for those who do not see it. It stands in HTML only.
+// A picture is a drawing with a caption, in HTML only.
 type picture struct {
 	Caption string
-	Drawing drawing
+	Drawing template.HTML
 }
 
-// A through is all attacks of a suite that had the same calls made.
-type through struct {
-	What  string // which suite, and how many attacks
-	About string // how far they came, and the cases
-	Calls []string
-}
-
-// show makes text of a file fit for a page: bounded, on one line, and nothing invisible in it.
+// show makes a text from a file fit for a page: bounded, on one line, with every character visible.
 func show(s string) string { return visible.Clip(s, maxNameBytes) }
 
 // words makes a column of text for each name.
@@ -94,10 +84,10 @@ func numbers(names ...string) (columns []column) {
 	return columns
 }
 
-// add appends a row. Who adds rows by what a file holds calls cut at the end.
+// add appends a row. If the number of rows depends on a file, cut follows.
 func (t *table) add(cells ...cell) { t.Rows = append(t.Rows, cells) }
 
-// cut keeps the first rows, and says how many there were.
+// cut keeps the first rows, and counts the others in the caption.
 func (t *table) cut() {
 	if n := len(t.Rows); n > maxRows {
 		t.Rows = t.Rows[:maxRows]
@@ -107,7 +97,7 @@ func (t *table) cut() {
 
 func text(s string) cell { return cell{Text: s} }
 
-// gate names a gate. What stopped a call need not be one: the server's catalog does not have every tool.
+// gate names a gate; a call can also fail for a tool that no server lists.
 func gate(name string) cell {
 	if name == "" {
 		return text("none")

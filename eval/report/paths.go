@@ -8,25 +8,21 @@ import (
 	"pgfsm/fsm"
 )
 
-// paths shows where in the machine attacks stop: the machine with the runs of the last arm, and a table of all arms.
-func (f *attackFile) paths(machine *machine) ([]block, error) {
+// paths shows in which state attacks stop: the machine with the runs of the last arm, and a table of all arms.
+func (f *attackFile) paths(machine *machine) []block {
 	r := f.result
 	last := f.lastArm()
 	drawn := edgesOf(r.Overall.Arms[last].Edges.Wants)
 	if len(drawn) == 0 {
-		return nil, nil
+		return nil
 	}
-	d, err := draw(machine.spec, drawn)
-	if err != nil {
-		return nil, err
-	}
-	says := fmt.Sprintf("How the calls that attacks want went through the machine in the arm %s. An edge is as strong as there were runs that took it; "+
-		"pale edges were taken by none.", r.Arms[last])
+	says := fmt.Sprintf("How the calls that attacks want went through the machine in the arm %s. The more runs took an edge, the wider it is; "+
+		"no run took a pale edge.", r.Arms[last])
 	blocks := []block{{Heading: f.name}}
 	if r.Machine != machine.digest {
-		blocks[0].Para = "These results are of another machine than this version of pgfsm has. The drawing is of this version's; what it does not have stands in the table only."
+		blocks[0].Para = "These results are of another machine than that of this version of pgfsm, which is drawn. Edges that it does not have are in the table only."
 	}
-	return append(blocks, block{Picture: &picture{Caption: says, Drawing: d}}, block{Table: f.edges(machine.spec)}), nil
+	return append(blocks, block{Picture: &picture{Caption: says, Drawing: draw(machine.spec, drawn)}}, block{Table: f.edges(machine.spec)})
 }
 
 // edges is how many runs took each edge: attacks in every arm that has a machine, and tasks in the last one.

@@ -1,18 +1,13 @@
-// Package report makes one page of what the other evaluations wrote into a folder: attacks (eval/attack), the gates alone
+// Package report makes one page from the results of the other evaluations in a folder: attacks (eval/attack), the gates alone
 // (eval/gates), and pgfsm beside an agent without gates (eval/endtoend).
 //
-// The page is one HTML file that loads nothing and runs nothing, for a wide screen, a phone, a light and a dark viewer, and a
-// Markdown file with the same figures as tables.
+// The page is one HTML file that loads nothing and runs nothing, for wide and narrow screens, light and dark. A Markdown file has
+// the same figures as tables.
 //
-// # What is trusted
+// Texts of files are not trusted: the page bounds their length, makes invisible characters visible, and escapes them. Rates and
+// Wilson's intervals are computed from counts. A table that is cut says how many rows it had.
 //
-// Nothing of a file. Every text is bounded, written with its invisible characters as escapes, and escaped where it stands;
-// figures that cannot be (5 of 3) are refused; rates and intervals are reckoned here, from counts. What is left out of a page
-// for its length is counted there.
-//
-// # Reproduction
-//
-// A page holds no time of its making: the same files give the same bytes.
+// A page holds no time: the same files give the same bytes.
 package report
 
 import (
@@ -23,7 +18,7 @@ import (
 	"pgfsm/states"
 )
 
-// machine is the machine that is drawn.
+// machine is this version's machine.
 type machine struct {
 	spec   *fsm.Spec
 	digest canonical.Digest
@@ -55,8 +50,8 @@ func (r *Results) Markdown() ([]byte, error) {
 	return p.markdown(), nil
 }
 
-// Missing says what the folder does not hold, and how it is made, and which of its JSON files are not on the page. It is empty
-// if everything is there, and nothing else.
+// Missing names the results that the folder does not have, with the command that makes them, and the JSON files that were left
+// out.
 func (r *Results) Missing() (missing []string) {
 	if len(r.attacks) == 0 {
 		missing = append(missing, "There are no results of attacks: make them with pgfsm eval attack.")
@@ -67,7 +62,7 @@ func (r *Results) Missing() (missing []string) {
 	if r.gates == nil {
 		missing = append(missing, "There are no results of the gates alone: make them with pgfsm eval gates.")
 	}
-	for _, l := range r.notTaken() {
+	for _, l := range r.notRead() {
 		missing = append(missing, l+".")
 	}
 	return missing
@@ -76,7 +71,7 @@ func (r *Results) Missing() (missing []string) {
 func (r *Results) page() (*page, error) {
 	p := &page{Title: "pgfsm: what the gates are worth"}
 	p.Lead = append(p.Lead, "pgfsm lets a language model propose a tool call and decides, outside the model, whether it happens. "+
-		"This page is what its evaluation found, failures included.")
+		"This page has the results of its evaluation, failures included.")
 	p.Lead = append(p.Lead, r.Missing()...)
 	attacks, err := r.attackSections()
 	if err != nil {
@@ -93,7 +88,7 @@ func (r *Results) page() (*page, error) {
 	return p, nil
 }
 
-// attackSections are the sections about attacks. Each has a part for every group of files.
+// attackSections are the sections about attacks, each with a part for every group of files.
 func (r *Results) attackSections() ([]section, error) {
 	if len(r.attacks) == 0 {
 		return nil, nil
@@ -115,11 +110,7 @@ func (r *Results) attackSections() ([]section, error) {
 		headline.Blocks = append(append(headline.Blocks, f.headline()...), f.faults()...)
 		bars.Blocks = append(bars.Blocks, f.bars()...)
 		stopped.Blocks = append(stopped.Blocks, f.stopped()...)
-		drawn, err := f.paths(m)
-		if err != nil {
-			return nil, err
-		}
-		paths.Blocks = append(paths.Blocks, drawn...)
+		paths.Blocks = append(paths.Blocks, f.paths(m)...)
 		through.Blocks = append(through.Blocks, f.through()...)
 	}
 	var all []section
@@ -131,10 +122,10 @@ func (r *Results) attackSections() ([]section, error) {
 	return all, nil
 }
 
-// again says of which files this page is, and in general form how such files are made: results do not say with which files
-// of tools and cases they were. What is not on the page is not spoken of.
+// again lists the files of the page, and the commands that make such files in general form: a result does not name its tools and
+// cases.
 func (r *Results) again() section {
-	sources := table{Caption: "The files that this page is made of", Columns: words("file", "made by", "digest")}
+	sources := table{Caption: "The files of this page", Columns: words("file", "made by", "digest")}
 	add := func(src source, by string) {
 		sources.add(text(src.name), text("pgfsm eval "+by), text(string(src.digest)))
 	}
