@@ -119,8 +119,8 @@ func TestResumeRefuses(t *testing.T) {
 		{"another-machine", whole, changed(func(h *Header) { h.Machine = "other" }), "another machine"},
 		{"another-version", whole, changed(func(h *Header) { h.Version = "other" }), "another version"},
 		{"another-format", strings.Replace(whole, Format, "other", 1), headerOf(cases), "another format"},
-		{"nothing-in-it", "", headerOf(cases), "holds nothing"},
-		{"not-one-line", whole[:20], headerOf(cases), "holds nothing"},
+		{"nothing-in-it", "", headerOf(cases), "is empty"},
+		{"not-one-line", whole[:20], headerOf(cases), "is empty"},
 		{"a-line-that-is-none", whole[:strings.IndexByte(whole, '\n')+1] + "x\n", headerOf(cases), "_runs.jsonl:2: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

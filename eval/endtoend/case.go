@@ -1,22 +1,21 @@
-// Package endtoend takes cases through pgfsm and through an agent without gates, on the same servers and with the same
-// words of the same model, and says what came of both: what was blocked, what was called, what of that nobody had
-// allowed, how long it took and how many tokens it cost.
+// Package endtoend takes cases through pgfsm and through an agent without gates, on the same servers and with the same model
+// outputs, and compares the results: what was blocked, what was called, which calls the case did not permit, how long it took and
+// how many tokens it cost.
 //
 // # Cases
 //
-// A file of cases has one JSON object a line ([Case]); blank lines are passed over. It is read strictly.
+// A file of cases has one JSON object a line ([Case]); blank lines are skipped. It is read strictly.
 //
 // # Model
 //
-// Where a model is configured, both agents ask it. Where none is, each case has its own: a chat endpoint on loopback
-// ([Listen]) that says the case's plan when it is asked for a plan, and its summary when it is asked for one. Both go
-// over the same HTTP, prompts and reading.
+// Both agents ask the configured model. Without one, each case brings its own outputs: a chat endpoint on loopback ([Listen])
+// answers with the case's plan and with its summary. Both agents use the same HTTP requests and prompts.
 //
 // # Files
 //
-// An evaluation is kept as three files that begin with the time of its start, in UTC: TIME_runs.jsonl, one line a case,
-// each on disk before the next case begins, TIME_metrics.json and TIME_table.md when all cases are done. A file of runs
-// without metrics is an evaluation that was interrupted, and can be gone on with ([Resume]).
+// An evaluation has three files, whose names begin with the time of its start in UTC. TIME_runs.jsonl gets one line a case, which
+// is on disk before the next case begins. TIME_metrics.json and TIME_table.md are written when all cases are done. An evaluation
+// without metrics was interrupted, and can be resumed ([Resume]).
 package endtoend
 
 import (
@@ -30,15 +29,15 @@ import (
 	"pgfsm/policy/visible"
 )
 
-// A Case is one request, what may be done about it, and what a scripted model says to it.
+// A Case is one request, what may be done about it, and the outputs of a scripted model.
 type Case struct {
 	ID      string   // unique in its file, and shown in tables
-	Request string   // what a person asks for
-	Allowed bool     // whether anything may be called for it at all
+	Request string   // of the user
+	Allowed bool     // whether any call is permitted
 	Tools   []string // what may be called, each "server/tool"; none if nothing may
-	Plan    string   // what the scripted model says when it is asked for a plan, well-formed or not
-	Summary string   // what it says when it is asked for a summary
-	Note    string   // what the case is about, for people
+	Plan    string   // the scripted model's answer to a request for a plan, well-formed or not
+	Summary string   // its answer to a request for a summary
+	Note    string   // a comment
 }
 
 // Bounds of a file of cases.
@@ -49,7 +48,7 @@ const (
 	MaxIDBytes    = 128
 )
 
-// written is a case as it stands in the file.
+// written is a case in the form of the file.
 type written struct {
 	ID      *string  `json:"id"`
 	Request *string  `json:"request"`
@@ -75,7 +74,7 @@ func ReadCases(file string, doc []byte) ([]Case, error) {
 		}
 		c, err := readCase(text)
 		if err == nil && at[c.ID] != 0 {
-			err = fmt.Errorf("the id %q stands in line %d already: ids are unique", visible.Text(c.ID), at[c.ID])
+			err = fmt.Errorf("line %d has the id %q already: ids are unique", at[c.ID], visible.Text(c.ID))
 		}
 		if err == nil && len(all) == MaxCases {
 			err = fmt.Errorf("there are more than %d cases: split the file", MaxCases)
@@ -125,7 +124,7 @@ func (c *Case) Permits(server, tool string) bool {
 	return c.Allowed && slices.Contains(c.Tools, server+"/"+tool)
 }
 
-// Digest names the case: what is done once for it need not be done again.
+// Digest names the case: a case with a run of the same digest is not run again.
 func (c *Case) Digest() canonical.Digest {
 	return canonical.Sum("e2e case", canonical.MustMarshal(struct {
 		ID      string   `json:"id"`

@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
 
 	"pgfsm/policy/canonical"
 )
@@ -32,10 +33,10 @@ const (
 	fileMode = 0o600
 	dirMode  = 0o700
 
-	maxRunsBytes = 1 << 30 // of a file that is gone on with
+	maxRunsBytes = 1 << 30 // of a file that is resumed
 )
 
-// A Header is the first line of a file of runs: what was evaluated. Only the same is gone on with.
+// A Header is the first line of a file of runs: what is evaluated. Only an evaluation of the same is resumed.
 type Header struct {
 	Format   string           `json:"format"`
 	Started  string           `json:"started"`
@@ -49,7 +50,7 @@ type Header struct {
 	Observed bool             `json:"observed"`
 }
 
-// A Run is every other line: what came of one case.
+// A Run is every other line: the result of one case.
 type Run struct {
 	ID    string           `json:"id"`
 	Case  canonical.Digest `json:"case"`
@@ -60,7 +61,7 @@ type Run struct {
 // A Book is the files of one evaluation. Close it.
 type Book struct {
 	Header Header
-	Runs   []Run // that were there already, when it was gone on with
+	Runs   []Run // of the file, when the evaluation was resumed
 
 	stem string // the path of its files, up to the suffix
 	lock *flock.Flock
@@ -101,12 +102,11 @@ func Begin(dir string, h Header, now time.Time) (*Book, error) {
 	return b, nil
 }
 
-// ErrNothing means that a folder holds no evaluation that was interrupted.
-var ErrNothing = errors.New("there is no unfinished evaluation to go on with: run without --resume")
+// ErrNothing means that a folder has no interrupted evaluation.
+var ErrNothing = errors.New("there is no unfinished evaluation to resume: run without --resume")
 
-// Resume goes on with the newest evaluation of a folder that has no metrics. It must be of the same cases, the same
-// bundle, model, prompts and machine: figures of two things are no figure. A last line that a crash has cut off is
-// dropped.
+// Resume opens the newest evaluation of a folder that has no metrics. It must be of the same cases, bundle, model, prompts and
+// machine. A last line that a crash has cut off is dropped.
 func Resume(dir string, h Header) (*Book, error) {
 	stem, err := newest(dir)
 	if err != nil {
@@ -127,7 +127,7 @@ func Resume(dir string, h Header) (*Book, error) {
 	return b, nil
 }
 
-// own takes the lock: two processes that go on with one evaluation would run cases twice.
+// own takes the lock: two processes that resume one evaluation would run cases twice.
 func (b *Book) own() error {
 	b.lock = flock.New(b.stem+runsSuffix, flock.SetFlag(os.O_RDWR))
 	held, err := b.lock.TryLock()
@@ -137,29 +137,24 @@ func (b *Book) own() error {
 	return err
 }
 
-// newest is the path of the evaluation that began last among those that have no metrics, up to the suffix.
+// newest is the path of the evaluation that began last among those without metrics, up to the suffix.
 func newest(dir string) (string, error) {
-	found, err := filepath.Glob(filepath.Join(escaped(dir), "*"+runsSuffix))
-	if err != nil {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	slices.Sort(found)
 	best := ""
-	for _, path := range found {
-		stem := strings.TrimSuffix(path, runsSuffix)
-		if _, err := os.Lstat(stem + metricsSuffix); errors.Is(err, fs.ErrNotExist) && stem > best {
+	for _, e := range entries {
+		stem, ok := strings.CutSuffix(e.Name(), runsSuffix)
+		done := slices.ContainsFunc(entries, func(o fs.DirEntry) bool { return o.Name() == stem+metricsSuffix })
+		if ok && !done && stem > best {
 			best = stem
 		}
 	}
 	if best == "" {
 		return "", fmt.Errorf("%s: %w", dir, ErrNothing)
 	}
-	return best, nil
-}
-
-// escaped keeps a folder's name from being a pattern.
-func escaped(dir string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
+	return filepath.Join(dir, best), nil
 }
 
 func (b *Book) read(path string, h Header) error {
@@ -168,7 +163,7 @@ func (b *Book) read(path string, h Header) error {
 		return err
 	}
 	if info.Size() > maxRunsBytes {
-		return fmt.Errorf("%s has %d bytes; at most %d are gone on with", path, info.Size(), maxRunsBytes)
+		return fmt.Errorf("%s has %d bytes; at most %d are read", path, info.Size(), maxRunsBytes)
 	}
 	doc, err := os.ReadFile(path)
 	if err != nil {
@@ -189,7 +184,7 @@ func (b *Book) read(path string, h Header) error {
 		}
 	}
 	if n == 0 {
-		return fmt.Errorf("%s holds nothing; remove it and run without --resume", path)
+		return fmt.Errorf("%s is empty; remove it and run without --resume", path)
 	}
 	if err := b.Header.same(h); err != nil {
 		return fmt.Errorf("%s was begun with %w; run without --resume", path, err)
@@ -201,7 +196,7 @@ func (b *Book) read(path string, h Header) error {
 	return err
 }
 
-// same says what of an evaluation is another one.
+// same names the first difference between two evaluations.
 func (h Header) same(o Header) error {
 	for _, m := range []struct {
 		what string
@@ -218,7 +213,7 @@ func (h Header) same(o Header) error {
 	return nil
 }
 
-// Append keeps what came of a case. When it returns it is on disk.
+// Append writes the result of a case. When Append returns, the result is on disk.
 func (b *Book) Append(r Run) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -239,16 +234,16 @@ func (b *Book) write(v any) error {
 // TracesDir is the folder for the traces of pgfsm's runs.
 func (b *Book) TracesDir() string { return b.stem + tracesSuffix }
 
-// Finish writes the metrics and the table. The metrics come last: where they are, the evaluation is done.
+// Finish writes the metrics and the table. The metrics come last: an evaluation with metrics is done.
 func (b *Book) Finish(m Metrics) error {
-	if err := replace(b.stem+tableSuffix, []byte(m.Markdown())); err != nil {
+	if err := renameio.WriteFile(b.stem+tableSuffix, []byte(m.Markdown()), fileMode); err != nil {
 		return err
 	}
 	doc, err := json.Marshal(m, json.Deterministic(true), jsontext.WithIndent("  "))
 	if err != nil {
 		return err
 	}
-	return replace(b.stem+metricsSuffix, append(doc, '\n'))
+	return renameio.WriteFile(b.stem+metricsSuffix, append(doc, '\n'), fileMode)
 }
 
 // Files are the paths of the evaluation's files.
@@ -256,31 +251,11 @@ func (b *Book) Files() (metrics, runs, table string) {
 	return b.stem + metricsSuffix, b.stem + runsSuffix, b.stem + tableSuffix
 }
 
-// Close lets go of the files.
+// Close closes the files.
 func (b *Book) Close() error {
 	err := b.file.Close()
 	if b.lock != nil {
 		err = errors.Join(err, b.lock.Close())
 	}
 	return err
-}
-
-// replace writes a file so that nobody sees a part of it.
-func replace(path string, doc []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".part-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(doc)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }

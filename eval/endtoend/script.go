@@ -23,8 +23,7 @@ const (
 	headerTimeout = 10 * time.Second
 )
 
-// A Script is an OpenAI-compatible chat endpoint on loopback that says what a case has written down for it. It claims no
-// usage: tokens that nobody counted are not reported. Close it.
+// A Script is an OpenAI-compatible chat endpoint on loopback that answers with the texts of a case. It reports no usage. Close it.
 type Script struct {
 	server *http.Server
 	url    string
@@ -37,11 +36,11 @@ func Listen(c *Case) (*Script, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the scripted model cannot listen: %w", err)
 	}
-	says := map[string]string{"pgfsm_plan": c.Plan, "pgfsm_summary": c.Summary}
+	texts := map[string]string{"pgfsm_plan": c.Plan, "pgfsm_summary": c.Summary}
 	s := &Script{
 		url: "http://" + l.Addr().String() + "/v1", served: make(chan error, 1),
 		server: &http.Server{
-			Handler: answering(says), ReadHeaderTimeout: headerTimeout, ErrorLog: log.New(io.Discard, "", 0),
+			Handler: answering(texts), ReadHeaderTimeout: headerTimeout, ErrorLog: log.New(io.Discard, "", 0),
 		},
 	}
 	go func() { s.served <- s.server.Serve(l) }()
@@ -58,9 +57,8 @@ func (s *Script) Close() error {
 	return err
 }
 
-// answering says, for each kind of answer that is asked for by the name of its schema, the words of the script. What is
-// asked without one, or otherwise than package llm asks, is an error: nothing is guessed.
-func answering(says map[string]string) http.Handler {
+// answering answers each request by the name of its schema, as package llm sends it. Any other request is an error.
+func answering(texts map[string]string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
 		var asked struct {
@@ -74,33 +72,21 @@ func answering(says map[string]string) http.Handler {
 		if err == nil {
 			err = json.Unmarshal(body, &asked)
 		}
-		words, known := says[asked.ResponseFormat.JSONSchema.Name]
+		text, known := texts[asked.ResponseFormat.JSONSchema.Name]
 		if err != nil || !known {
 			http.Error(w, "the scripted model knows plans and summaries only", http.StatusNotImplemented)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		w.Write(spoken(words)) // a client that has gone needs no answer
+		w.Write(completion(text)) // a client that has disconnected needs no answer
 	})
 	return mux
 }
 
-// spoken is a chat completion that says a text.
-func spoken(words string) []byte {
-	type message struct {
-		Content string `json:"content"`
-		Role    string `json:"role"`
-	}
-	type choice struct {
-		FinishReason string  `json:"finish_reason"`
-		Index        int     `json:"index"`
-		Message      message `json:"message"`
-	}
-	return canonical.MustMarshal(struct {
-		Choices []choice `json:"choices"`
-		Created int      `json:"created"`
-		ID      string   `json:"id"`
-		Model   string   `json:"model"`
-		Object  string   `json:"object"`
-	}{[]choice{{"stop", 0, message{words, "assistant"}}}, 0, "scripted", ScriptedModel, "chat.completion"})
+// completion is a chat completion with a text.
+func completion(text string) []byte {
+	return canonical.MustMarshal(map[string]any{
+		"choices": []any{map[string]any{"finish_reason": "stop", "index": 0, "message": map[string]any{"content": text, "role": "assistant"}}},
+		"created": 0, "id": "scripted", "model": ScriptedModel, "object": "chat.completion",
+	})
 }
