@@ -2,7 +2,6 @@ package fromtraces
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"unicode/utf8"
 
@@ -51,7 +50,7 @@ func convert(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 		return nil, err
 	}
 	facts, o := run.Facts(), t.Outcome
-	c.ID = nameOf(&call, o.Code, lastGroup(run.ID()))
+	c.ID = nameOf(&call, o.Code, run.ID())
 	interrupted, _ := last.(*states.Interrupted)
 	switch {
 	case facts.Held != nil:
@@ -125,7 +124,7 @@ func toolsOf(t *traces.Trace, run *states.Run) ([]byte, error) {
 		}
 		break
 	}
-	doc, err := spellTools(offered)
+	doc, err := encodeTools(offered)
 	if err != nil {
 		return nil, errNoCase("its tools cannot be written: " + err.Error())
 	}
@@ -153,27 +152,14 @@ func pages(all []canonical.Text) ([]jsontext.Value, error) {
 	return tools, nil
 }
 
-// spellTools writes a tools file, servers sorted by name.
-func spellTools(offered map[string][]jsontext.Value) ([]byte, error) {
+// encodeTools writes a tools file, with servers sorted by name.
+func encodeTools(offered map[string][]jsontext.Value) ([]byte, error) {
 	type server struct {
 		Tools []jsontext.Value `json:"tools"`
 	}
-	doc := struct {
-		Servers map[string]server `json:"servers"`
-	}{make(map[string]server)}
+	servers := make(map[string]server)
 	for name, tools := range offered { // sorted when it is written
-		doc.Servers[name] = server{tools}
+		servers[name] = server{tools}
 	}
-	text, err := json.Marshal(doc, json.Deterministic(true))
-	if err != nil {
-		return nil, err
-	}
-	indented := jsontext.Value(text)
-	if err := indented.Indent(jsontext.WithIndent("  ")); err != nil {
-		return nil, err
-	}
-	if len(indented) >= eval.MaxToolsBytes {
-		return nil, errors.New("they are too large for a tools file")
-	}
-	return append(indented, '\n'), nil
+	return textOf(map[string]any{"servers": servers})
 }

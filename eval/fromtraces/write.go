@@ -163,10 +163,13 @@ func (m *Maker) keep(prefix string, doc []byte) (name string, err error) {
 
 // keepGrant writes a grant that can be read back as what it is.
 func (m *Maker) keepGrant(g *policy.Grant) (string, error) {
-	doc := spellGrant(g)
+	doc, err := textOf(encodeGrant(g))
+	if err != nil {
+		return "", errNoCase("its grant cannot be written: " + err.Error())
+	}
 	got, err := config.ReadGrant("grant.json", doc)
 	if err != nil {
-		return "", errNoCase("its grant cannot be written anew: " + err.Error())
+		return "", errNoCase("its grant cannot be written: " + err.Error())
 	}
 	got.Name = ""
 	a, err := canonical.Marshal(&got)
@@ -178,13 +181,13 @@ func (m *Maker) keepGrant(g *policy.Grant) (string, error) {
 		return "", err
 	}
 	if !bytes.Equal(a, b) {
-		return "", errNoCase("its grant cannot be written anew: no file says what it holds")
+		return "", errNoCase("its grant cannot be written: no file says what it holds")
 	}
 	return m.keep("grants/", doc)
 }
 
-// Finish writes the suites, holds each to its own bundle where that could be spelled, and returns them, and the traces that
-// are no case, sorted by path. open reads the files of a bundle.
+// Finish writes the suites, judges each by its own bundle if a configuration has its content, and returns the suites and the
+// traces that are no case, sorted by path. open reads the files of a bundle.
 func (m *Maker) Finish(ctx context.Context, machine *states.Machine, open config.Open) ([]Suite, []Left, error) {
 	slices.SortFunc(m.order, func(a, b *group) int { return cmp.Compare(a.digest, b.digest) })
 	suites := []Suite{}
@@ -204,11 +207,10 @@ func (m *Maker) Finish(ctx context.Context, machine *states.Machine, open config
 func (m *Maker) finish(ctx context.Context, g *group, machine *states.Machine, open config.Open) (Suite, error) {
 	slices.Sort(g.bundles)
 	slices.SortFunc(g.cases, func(a, b *taken) int { return cmp.Compare(a.c.Task, b.c.Task) }) // by run, which is by time
-	nameApart(g.cases)
 	s := Suite{
 		Cases: filepath.Join(m.dir, "cases-"+g.digest.Short()+".jsonl"), Tools: filepath.Join(m.dir, g.cases[0].c.Tools), Bundles: g.bundles,
 	}
-	files, err := spell(&g.content)
+	files, err := encode(&g.content)
 	if err != nil {
 		s.Why = err.Error()
 	} else if s.Config, err = m.writeBundle(g, files); err != nil {

@@ -55,8 +55,8 @@ func at(place, schema string) policy.Constraint {
 	return policy.Constraint{At: place, Schema: jsontext.Value(schema)}
 }
 
-// TestSpelledBundlesAreReadBack: what spell returns was read and compared; here is what it can say, and what it cannot.
-func TestSpelledBundlesAreReadBack(t *testing.T) {
+// TestEncodedBundlesAreReadBack: encode reads its files back and compares them, or returns an error.
+func TestEncodedBundlesAreReadBack(t *testing.T) {
 	pin := policy.Pin{Definition: statestest.Definition(), Server: "mcp-policy-kb", Tool: "fetch_policy_entry"}
 	type test struct {
 		name   string
@@ -123,10 +123,10 @@ func TestSpelledBundlesAreReadBack(t *testing.T) {
 			c := demo(t, tt.change)
 			c.Grants = append(c.Grants, policy.Grant{}) // the last grant is the case's
 			d := divide(c)
-			files, err := spell(&d.content)
+			files, err := encode(&d.content)
 			if tt.cannot {
-				if !errors.Is(err, errSpelling) {
-					t.Errorf("spell() = %d files, %v, want %v", len(files), err, errSpelling)
+				if !errors.Is(err, errNoConfig) {
+					t.Errorf("encode() = %d files, %v, want %v", len(files), err, errNoConfig)
 				}
 				return
 			}
@@ -144,11 +144,11 @@ func TestSpelledBundlesAreReadBack(t *testing.T) {
 	}
 }
 
-// TestReadsSeesADifference: files that mean another bundle are refused, whatever it is that differs.
-func TestReadsSeesADifference(t *testing.T) {
+// TestCompareSeesADifference: files of another bundle are refused, whatever differs.
+func TestCompareSeesADifference(t *testing.T) {
 	c := demo(t, func(c *policy.Content) { starter(t, "sandbox")(c) })
 	d := divide(c)
-	files, err := spell(&d.content)
+	files, err := encode(&d.content)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,8 +163,8 @@ func TestReadsSeesADifference(t *testing.T) {
 	} {
 		other := d.content
 		change(&other)
-		if err := reads(files, &other); !errors.Is(err, errSpelling) {
-			t.Errorf("%s: reads() = %v, want %v", name, err, errSpelling)
+		if err := compare(files, &other); !errors.Is(err, errNoConfig) {
+			t.Errorf("%s: compare() = %v, want %v", name, err, errNoConfig)
 		}
 	}
 }
