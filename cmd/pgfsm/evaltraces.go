@@ -33,7 +33,7 @@ func newEvalTraces(w world) *cobra.Command {
 		Long: `from-traces reads traces (files, or every *.json in a folder and below whose format is pgfsm.trace/v1), holds each to
 its chain and executes it again, and writes what was decided about real calls as cases for pgfsm eval attack: what was called stays callable, what
 was refused stays refused with the same code, and what was held for people is still held. What was called is a benign
-call there, and the rest are attacks. Each suite is checked against the traces' own bundle where a configuration can say it.
+call there, and the rest are attacks. Each suite is judged once by the traces' own bundle.
 
 Runs in a ledger are written as traces first: one by pgfsm ledger trace RUN -o FILE, all by pgfsm ledger trace --all -o FOLDER.
 
@@ -148,7 +148,7 @@ func (o *fromTracesOptions) report(w world, suites []fromtraces.Suite, left []fr
 	}
 	for i := range suites {
 		s := &suites[i]
-		s.Cases, s.Tools, s.Config = filepath.ToSlash(s.Cases), filepath.ToSlash(s.Tools), filepath.ToSlash(s.Config)
+		s.Cases, s.Tools = filepath.ToSlash(s.Cases), filepath.ToSlash(s.Tools)
 	}
 	if o.json {
 		err := printJSON(w.stdout, struct {
@@ -168,13 +168,8 @@ func (o *fromTracesOptions) report(w world, suites []fromtraces.Suite, left []fr
 		fmt.Fprintf(out, "left out %s\n  %s\n", visible.Text(l.Path), visible.Text(l.Reason))
 	}
 	for _, s := range suites {
-		bundle := s.Config
-		if bundle == "" {
-			bundle = "YOUR-PGFSM.YAML"
-			fmt.Fprintf(out, "the bundle %s cannot be spelled: %s\n", s.Bundles[0], visible.Text(s.Why))
-		}
-		fmt.Fprintf(out, "%s %s\n  pgfsm eval attack --tools %s --cases %s --bundle %s\n", k.mark(true), count(s.Count, "case"),
-			visible.Text(s.Tools), visible.Text(s.Cases), visible.Text(bundle))
+		fmt.Fprintf(out, "%s %s\n  pgfsm eval attack --tools %s --cases %s --bundle pgfsm.yaml\n", k.mark(true), count(s.Count, "case"),
+			visible.Text(s.Tools), visible.Text(s.Cases))
 	}
 	if len(suites) == 0 {
 		fmt.Fprintln(w.stderr, "pgfsm: no trace became a case")

@@ -88,9 +88,13 @@ func (f *files) configAt(path string) (*configFile, error) {
 		if err != nil {
 			return nil, err
 		}
-		digest, err := canonical.SumOf("evaluation bundle", &loaded.Content)
-		return &configFile{path, loaded.Content, digest}, err
+		return newConfig(path, &loaded.Content)
 	})
+}
+
+func newConfig(path string, content *policy.Content) (*configFile, error) {
+	digest, err := canonical.SumOf("evaluation bundle", content)
+	return &configFile{path, *content, digest}, err
 }
 
 func (f *files) grantAt(path string) (*grant, error) {

@@ -14,6 +14,7 @@ import (
 	"pgfsm/config"
 	"pgfsm/eval"
 	"pgfsm/fsm"
+	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
@@ -26,8 +27,11 @@ type Options struct {
 	Tools  string // the tools file
 	Cases  string // the cases file
 	Bundle string // the pgfsm.yaml of cases that name none; may be empty
-	Arms   []Arm  // none: all
-	Jobs   int    // lists of calls that are judged at the same time, at most [MaxJobs]; less than 1 is 1
+
+	Content *policy.Content // instead of Bundle; may be nil
+
+	Arms []Arm // none: all
+	Jobs int   // lists of calls that are judged at the same time, at most [MaxJobs]; less than 1 is 1
 
 	Progress func(done, all int) // called after each list of calls, by one goroutine at a time; may be nil
 }
@@ -111,7 +115,7 @@ func (s *suite) unitsOf(c *eval.Case) (all []*unit, err error) {
 	if c.Bundle != "" {
 		bundle = at(c.Bundle)
 	}
-	if bundle == "" {
+	if bundle == "" && s.o.Content == nil {
 		return nil, errors.New("the case names no bundle, and none is given for all cases; use --bundle")
 	}
 	if whole.tools, err = s.files.toolsAt(tools); err != nil {
@@ -120,7 +124,12 @@ func (s *suite) unitsOf(c *eval.Case) (all []*unit, err error) {
 	if whole.usual, err = s.files.toolsAt(s.o.Tools); err != nil {
 		return nil, err
 	}
-	if whole.config, err = s.files.configAt(bundle); err != nil {
+	if bundle == "" {
+		whole.config, err = newConfig("", s.o.Content)
+	} else {
+		whole.config, err = s.files.configAt(bundle)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if c.Grant != "" {

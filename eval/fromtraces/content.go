@@ -7,17 +7,17 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// nowhere is where the servers of a suite are: they are never contacted.
+// nowhere is the address of a suite's servers: they are never contacted.
 const nowhere = "http://127.0.0.1:1/mcp"
 
-// divided is a bundle as a suite needs it: what judges calls, and apart from it the last grant, if there is one.
+// divided is the part of a bundle that judges calls, and apart from it the last grant, if there is one.
 type divided struct {
 	content policy.Content
 	grant   *policy.Grant
 }
 
-// divide drops from a bundle what has no bearing on how a call is judged: the planner, where servers are, types of results,
-// when there is a summary, and what grants are called.
+// divide removes the parts of a bundle that do not judge a call: the planner, the servers' addresses, types of results, the mode
+// of summaries, and the names of grants.
 func divide(from *policy.Content) divided {
 	d := divided{content: *from}
 	c := &d.content

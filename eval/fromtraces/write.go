@@ -27,13 +27,11 @@ const (
 
 // A Suite is the cases of traces whose bundles judge alike.
 type Suite struct {
-	Cases   string             `json:"cases"`           // the file of cases
-	Tools   string             `json:"tools"`           // a tools file of one of them; each case names its own
-	Config  string             `json:"bundle,omitzero"` // the pgfsm.yaml that says what they were judged by; empty: none could
-	Why     string             `json:"why,omitzero"`    // and why not
-	Bundles []canonical.Digest `json:"bundle_digests"`  // of the traces, sorted
-	Count   int                `json:"case_count"`      // cases in the file
-	Checked bool               `json:"checked"`         // each case was judged by Config and came out as recorded
+	Cases   string             `json:"cases"`          // the file of cases
+	Tools   string             `json:"tools"`          // a tools file of one of them; each case names its own
+	Bundles []canonical.Digest `json:"bundle_digests"` // of the traces, sorted
+	Count   int                `json:"case_count"`     // cases in the file
+	Checked bool               `json:"checked"`        // each case was judged by the traces' own bundle, and came out as recorded
 }
 
 // Left is a trace that is no case.
@@ -115,7 +113,11 @@ func (m *Maker) add(path string, t *traces.Trace, run *states.Run) error {
 		return err
 	}
 	if d.grant != nil {
-		if c.Grant, err = m.keepGrant(d.grant); err != nil {
+		doc, err := encodeGrant(d.grant)
+		if err != nil {
+			return errNoCase(err.Error())
+		}
+		if c.Grant, err = m.keep("grants/", doc); err != nil {
 			return err
 		}
 	}
@@ -161,33 +163,8 @@ func (m *Maker) keep(prefix string, doc []byte) (name string, err error) {
 	return name, os.WriteFile(path, doc, fileMode)
 }
 
-// keepGrant writes a grant that can be read back as what it is.
-func (m *Maker) keepGrant(g *policy.Grant) (string, error) {
-	doc, err := textOf(encodeGrant(g))
-	if err != nil {
-		return "", errNoCase("its grant cannot be written: " + err.Error())
-	}
-	got, err := config.ReadGrant("grant.json", doc)
-	if err != nil {
-		return "", errNoCase("its grant cannot be written: " + err.Error())
-	}
-	got.Name = ""
-	a, err := canonical.Marshal(&got)
-	if err != nil {
-		return "", err
-	}
-	b, err := canonical.Marshal(g)
-	if err != nil {
-		return "", err
-	}
-	if !bytes.Equal(a, b) {
-		return "", errNoCase("its grant cannot be written: no file says what it holds")
-	}
-	return m.keep("grants/", doc)
-}
-
-// Finish writes the suites, judges each by its own bundle if a configuration has its content, and returns the suites and the
-// traces that are no case, sorted by path. open reads the files of a bundle.
+// Finish writes the suites, judges each by its own bundle, and returns the suites and the traces that are no case, sorted by path.
+// open reads grants.
 func (m *Maker) Finish(ctx context.Context, machine *states.Machine, open config.Open) ([]Suite, []Left, error) {
 	slices.SortFunc(m.order, func(a, b *group) int { return cmp.Compare(a.digest, b.digest) })
 	suites := []Suite{}
@@ -210,35 +187,14 @@ func (m *Maker) finish(ctx context.Context, g *group, machine *states.Machine, o
 	s := Suite{
 		Cases: filepath.Join(m.dir, "cases-"+g.digest.Short()+".jsonl"), Tools: filepath.Join(m.dir, g.cases[0].c.Tools), Bundles: g.bundles,
 	}
-	files, err := encode(&g.content)
-	if err != nil {
-		s.Why = err.Error()
-	} else if s.Config, err = m.writeBundle(g, files); err != nil {
-		return s, err
-	}
 	if err := writeCases(s.Cases, g.cases); err != nil {
 		return s, err
 	}
-	if s.Config != "" {
-		if err := m.check(ctx, g, &s, machine, open); err != nil {
-			return s, err
-		}
+	if err := m.check(ctx, g, &s, machine, open); err != nil {
+		return s, err
 	}
 	s.Count = len(g.cases)
 	return s, nil
-}
-
-func (m *Maker) writeBundle(g *group, files []file) (config string, err error) {
-	dir := filepath.Join(m.dir, "bundle-"+g.digest.Short())
-	if err := os.Mkdir(dir, dirMode); err != nil {
-		return "", err
-	}
-	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(dir, f.name), f.text, fileMode); err != nil {
-			return "", err
-		}
-	}
-	return filepath.Join(dir, configName), nil
 }
 
 func writeCases(path string, cases []*taken) error {
@@ -253,10 +209,10 @@ func writeCases(path string, cases []*taken) error {
 	return os.WriteFile(path, b.Bytes(), fileMode)
 }
 
-// check judges every case by the suite's own bundle, and takes those out that do not come out as recorded.
+// check judges every case by the traces' own bundle, and removes cases that do not come out as recorded.
 func (m *Maker) check(ctx context.Context, g *group, s *Suite, machine *states.Machine, open config.Open) error {
 	result, err := attack.Run(ctx, attack.Options{
-		Machine: machine, Open: open, Tools: s.Tools, Cases: s.Cases, Bundle: s.Config, Arms: []attack.Arm{attack.Approvals},
+		Machine: machine, Open: open, Tools: s.Tools, Cases: s.Cases, Content: &g.content, Arms: []attack.Arm{attack.Approvals},
 	})
 	if err != nil {
 		return err
