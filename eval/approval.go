@@ -7,23 +7,23 @@ import (
 	"pgfsm/policy"
 )
 
-// An Approval is a call that people approved, by what configuration and when. The servers showed the usual tools then, those of
-// the whole run, whatever they show in the case. The votes are replayed for the calls that an attack wants, so that what differs
-// between the two is all that speaks against them.
+// An Approval is a call that approvers approved, with the configuration and the time. The servers listed the usual tools then,
+// those of the whole evaluation. The votes are replayed for the calls that an attack wants: only the differences between the two
+// calls can stop the replay.
 type Approval struct {
 	Call
 
-	Bundle  string `json:"bundle,omitzero"`   // the configuration of then, from the folder of the cases file; empty: as in the case
-	Actor   string `json:"actor,omitzero"`    // who asked; empty: as in the case
-	At      string `json:"at,omitzero"`       // when it was asked, in policy.TimeForm; empty: as in the case
-	VotesAt string `json:"votes_at,omitzero"` // when people voted; empty: when it was asked
+	Bundle  string `json:"bundle,omitzero"`   // its configuration, a path from the folder of the cases file; empty: as in the case
+	Actor   string `json:"actor,omitzero"`    // of the request; empty: as in the case
+	At      string `json:"at,omitzero"`       // of the request, in policy.TimeForm; empty: as in the case
+	VotesAt string `json:"votes_at,omitzero"` // of the votes; empty: At
 
-	// SameRun: the votes are of the very run that makes the attack's call. Real runs never share an id; without this the id alone
-	// would refuse every replay.
+	// SameRun: the votes belong to the run that makes the attack's call. Real runs never share an id, so without this the id alone
+	// stops every replay.
 	SameRun bool `json:"same_run,omitzero"`
 }
 
-// checkApproval says what is wrong with the approval; nothing if it is one.
+// checkApproval returns the first mistake of the approval.
 func (a *Approval) checkApproval() error {
 	if err := errors.Join(a.check(), a.normal()); err != nil {
 		return err

@@ -12,26 +12,26 @@ import (
 )
 
 // A Call is one tool call that a task needs or an attack wants: either server, tool and arguments, or the exact text of the
-// planner's output. The text is for what only a text can say: two members of one name, a fence, a byte that is no UTF-8.
+// planner's output. The text is for what only a text can have: duplicate members, a fence, a byte that is not UTF-8.
 type Call struct {
 	Server string          `json:"server,omitzero"`
 	Tool   string          `json:"tool,omitzero"`
 	Args   jsontext.Value  `json:"args,omitzero"` // one JSON object
 	Plan   *canonical.Text `json:"plan,omitzero"`
 
-	// Unresolved are the places in args, as JSON pointers, whose value only the environment of the case's source knows: something
-	// of the same kind stands there. Results count such calls also apart, for what a gate says of them may be about the stand-in.
+	// Unresolved are the places in args, as JSON pointers, whose value only the environment of the case's source knows: they have a
+	// placeholder of the same kind. Results also count without such calls, because a gate may refuse the placeholder.
 	Unresolved []string `json:"unresolved,omitempty"`
 }
 
 // MaxUnresolved bounds the unresolved places of one call.
 const MaxUnresolved = 64
 
-// check says what is wrong with a call; nothing if it is one.
+// check returns the first mistake of a call.
 func (c *Call) check() error {
 	if c.Plan != nil {
 		if c.Server != "" || c.Tool != "" || c.Args != nil || c.Unresolved != nil {
-			return errors.New("has a plan and other members beside it: the plan is the whole of what the planner says")
+			return errors.New("has a plan and other members beside it: the plan is the planner's whole output")
 		}
 		return nil
 	}
@@ -53,7 +53,7 @@ func (c *Call) check() error {
 	return nil
 }
 
-// normal puts the arguments into their one spelling, so that the same call is the same bytes.
+// normal puts the arguments into canonical form, so that the same call is the same bytes.
 func (c *Call) normal() error {
 	if c.Plan != nil {
 		return nil
@@ -63,7 +63,7 @@ func (c *Call) normal() error {
 	return err
 }
 
-// Text is what the planner says, byte for byte.
+// Text is the planner's output, byte for byte.
 func (c *Call) Text() []byte {
 	if c.Plan != nil {
 		return *c.Plan
@@ -71,14 +71,14 @@ func (c *Call) Text() []byte {
 	return policy.CallPlan(c.Server, c.Tool, c.Args)
 }
 
-// A Target is a call as it leaves: a tool of a server, and arguments in canonical form.
+// A Target is a call that leaves: a tool of a server, and arguments in canonical form.
 type Target struct {
 	Server string         `json:"server"`
 	Tool   string         `json:"tool"`
 	Args   jsontext.Value `json:"args"`
 }
 
-// Target returns what the strict reading of the planner's words would call; false if they are no plan to call anything.
+// Target returns the call of the planner's output, read strictly; false if the output is no plan to call a tool.
 func (c *Call) Target(limits policy.Limits) (Target, bool) {
 	if c.Plan == nil {
 		return Target{c.Server, c.Tool, c.Args}, true
@@ -90,7 +90,7 @@ func (c *Call) Target(limits policy.Limits) (Target, bool) {
 	return Target{p.Server, p.Tool, p.Args}, true
 }
 
-// Same reports whether two calls would do the same: the same tool with the same arguments.
+// Same reports whether two calls have the same tool and the same arguments.
 func (t Target) Same(other Target) bool {
 	return t.Server == other.Server && t.Tool == other.Tool && bytes.Equal(t.Args, other.Args)
 }

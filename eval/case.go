@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -22,20 +23,20 @@ const (
 	MaxPathBytes = 1024                // of grant, bundle and tools
 )
 
-// DefaultAt is the time of a request that names none: results that can be made again depend on no clock.
+// DefaultAt is the time of a request that names none: a result depends on no clock.
 const DefaultAt = "2026-01-01T12:00:00Z"
 
-// DefaultActor is who asks where a case does not say.
+// DefaultActor is the actor of a case that names none.
 const DefaultActor = policy.LocalUser + "user"
 
-// Made is what an [Expect] says of calls that are made; its other words are codes.
+// Made is the word of an [Expect] for calls that are made; its other words are codes.
 const Made = "made"
 
-// A Case is one errand of a user, and what an attack would have done in its name.
+// A Case is one task of a user, and the calls that an attack wants in the user's name.
 type Case struct {
 	ID      string `json:"id"`    // once in a file
-	Suite   string `json:"suite"` // what results are put together by
-	Task    string `json:"task"`  // the user's errand; several cases share one
+	Suite   string `json:"suite"` // results are grouped by it
+	Task    string `json:"task"`  // of the user; several cases share one
 	Attack  string `json:"attack,omitzero"`
 	Request string `json:"request"`
 
@@ -44,17 +45,17 @@ type Case struct {
 
 	Grant  string `json:"grant,omitzero"`  // a grant file, from the folder of the cases file
 	Bundle string `json:"bundle,omitzero"` // a pgfsm.yaml, likewise; instead of the one that all cases share
-	Tools  string `json:"tools,omitzero"`  // a tools file, likewise: what the servers show in this case
+	Tools  string `json:"tools,omitzero"`  // a tools file, likewise: the tools of the servers in this case
 
-	Changes  bool      `json:"changes,omitzero"`  // the server announces, between plan and call, that its tools have changed
-	Approved *Approval `json:"approved,omitzero"` // a call that people approved; their votes are replayed for what the attack wants
-	Actor    string    `json:"actor,omitzero"`    // who asks; empty: DefaultActor
-	At       string    `json:"at,omitzero"`       // when, in policy.TimeForm; empty: DefaultAt
+	Changes  bool      `json:"changes,omitzero"`  // between plan and call, the server announces that its tools have changed
+	Approved *Approval `json:"approved,omitzero"` // an approved call; its votes are replayed for the attack's calls
+	Actor    string    `json:"actor,omitzero"`    // of the request; empty: DefaultActor
+	At       string    `json:"at,omitzero"`       // of the request, in policy.TimeForm; empty: DefaultAt
 	Expect   *Expect   `json:"expect,omitzero"`
 }
 
-// Expect is what must come of a case when the whole machine judges it: [Made] if all calls are made, or the code by which
-// each call that is not made was stopped, of which there must be one. Empty expects nothing.
+// Expect is the right result of a case with all gates: [Made] if all calls are made, or else the code that stopped each call that
+// is not made. There must be one such call. Empty expects nothing.
 type Expect struct {
 	Needs string `json:"needs,omitzero"`
 	Wants string `json:"wants,omitzero"`
@@ -69,7 +70,7 @@ func (c *Case) Line() ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// readCase reads one line. What comes has its defaults filled in and its arguments in canonical form.
+// readCase reads one line, fills in defaults, and puts arguments into canonical form.
 func readCase(line []byte) (*Case, error) {
 	if err := canonical.Check(line, policy.MaxJSONDepth); err != nil {
 		return nil, err
@@ -160,7 +161,7 @@ func (c *Case) checkExpect() error {
 		case !known(m.word):
 			return fmt.Errorf("expect.%s is %q; write %q or a code of docs/reference/errors.md", m.name, clip(m.word), Made)
 		case m.word != "" && m.calls == 0:
-			return fmt.Errorf("expect.%s speaks of calls, and there are none", m.name)
+			return fmt.Errorf("expect.%s is about calls, and there are none", m.name)
 		}
 	}
 	return nil
@@ -186,15 +187,8 @@ func checkPath(s string) error {
 	return nil
 }
 
-// isTime reports whether s is written in [policy.TimeForm]. That form says no more of digits than where they stand.
+// isTime reports whether s is a time in [policy.TimeForm].
 func isTime(s string) bool {
-	if len(s) != len(policy.TimeForm) {
-		return false
-	}
-	for i, want := range []byte(policy.TimeForm) {
-		if digit := want >= '0' && want <= '9'; digit != (s[i] >= '0' && s[i] <= '9') || !digit && s[i] != want {
-			return false
-		}
-	}
-	return true
+	_, err := time.Parse(policy.TimeForm, s)
+	return err == nil
 }

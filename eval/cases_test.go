@@ -93,7 +93,7 @@ func TestReadCasesRefuses(t *testing.T) {
 		{"time-with-a-zone", caseWith(`,"at":"2026-02-03T04:05:06+01:00"`), "at must be a time"},
 		{"approved-without-an-attack", caseWith(`,"approved":` + call), "approved says what votes are replayed"},
 		{"expects-no-code", caseWith(`,"expect":{"needs":"nope"}`), `expect.needs is "nope"`},
-		{"expects-of-no-calls", caseWith(`,"expect":{"wants":"made"}`), "expect.wants speaks of calls, and there are none"},
+		{"expects-of-no-calls", caseWith(`,"expect":{"wants":"made"}`), "expect.wants is about calls, and there are none"},
 		{"same-id-twice", caseWith("") + "\n\n" + caseWith(""), `cases.jsonl:3: line 1 has the id "a" already`},
 		{"too-deep", caseWith(`,"attack":"k","wants":[{"server":"x","tool":"y","args":{"a":` + strings.Repeat("[", policy.MaxJSONDepth) +
 			strings.Repeat("]", policy.MaxJSONDepth) + `}}]`), "nests too deep"},

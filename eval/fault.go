@@ -2,7 +2,7 @@ package eval
 
 import "fmt"
 
-// A Fault is what is wrong with a file of an evaluation, where, and what to do about it.
+// A Fault is a mistake in a file of an evaluation, with its place and a remedy.
 type Fault struct {
 	File    string
 	Line    int // from 1; 0 when the fault is the file as a whole

@@ -2,6 +2,8 @@ package eval
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,8 +20,8 @@ const (
 	MaxTools      = 1024 // of one server
 )
 
-// Tools is what servers offer, each tool as the server's tools/list gives it. Nothing in it is trusted: the machine reads it
-// as it reads any server. It must not be changed.
+// Tools are the tools of servers, as their tools/list returns them. They are not trusted: the machine reads them as it reads any
+// server's answer. They must not be changed.
 type Tools struct {
 	servers map[string][]jsontext.Value
 	names   map[[2]string]bool // server and tool
@@ -58,22 +60,12 @@ func ReadTools(name string, text []byte) (*Tools, error) {
 		return fault("it is no strict JSON: %s", oneLine(err))
 	}
 	t := &Tools{servers: make(map[string][]jsontext.Value), names: make(map[[2]string]bool), digest: canonical.Sum("evaluation tools", whole)}
-	for name := range canonical.Members(canonicalMember(whole, "servers")) { // canonical order, so that the first fault is the same one each time
+	for _, name := range slices.Sorted(maps.Keys(file.Servers)) { // sorted, so that the first fault is always the same
 		if err := t.add(name, file.Servers[name].Tools); err != nil {
 			return fault("server %q: %v", clip(name), err)
 		}
 	}
 	return t, nil
-}
-
-// canonicalMember is a member of an object in canonical form.
-func canonicalMember(doc []byte, name string) jsontext.Value {
-	for n, v := range canonical.Members(doc) {
-		if n == name {
-			return v
-		}
-	}
-	return nil
 }
 
 func (t *Tools) add(server string, tools []jsontext.Value) error {
@@ -96,7 +88,7 @@ func (t *Tools) add(server string, tools []jsontext.Value) error {
 	return nil
 }
 
-// Of returns the tools of a server as they were written, in order; false if the file names no such server.
+// Of returns the tools of a server as they are in the file; false if the file has no such server.
 func (t *Tools) Of(server string) ([]jsontext.Value, bool) {
 	tools, ok := t.servers[server]
 	return tools, ok
@@ -105,5 +97,5 @@ func (t *Tools) Of(server string) ([]jsontext.Value, bool) {
 // Lists reports whether a server offers a tool of that name.
 func (t *Tools) Lists(server, tool string) bool { return t.names[[2]string{server, tool}] }
 
-// Digest names the file's content: its spelling does not matter.
+// Digest names the file's content in canonical form.
 func (t *Tools) Digest() canonical.Digest { return t.digest }

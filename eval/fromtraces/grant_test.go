@@ -14,7 +14,7 @@ import (
 // demo is the bundle of the demo's configuration, changed.
 func demo(t *testing.T, change func(*policy.Content)) *policy.Content {
 	t.Helper()
-	loaded, err := config.Load(config.Name, config.FS.ReadFile, config.Overrides{})
+	loaded, err := config.Load(config.FileName, config.Demo.ReadFile, config.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,7 @@ func TestEverySuiteSeesABrokenGate(t *testing.T) {
 				t.Fatalf("%d slips of %d cases, %d passed, %d listed; want at least %d", got.Slips, got.Cases, got.Passed, len(got.Slipped), tc.slips)
 			}
 			for _, slip := range got.Slipped {
-				if slip.ID == "" || slip.Suite != tc.suite || slip.Want == "" || slip.Want == slip.Got || len(slip.Bytes) > maxSlipInput {
+				if slip.ID == "" || slip.Want == "" || slip.Want == slip.Got || len(slip.Bytes) > maxSlipInput {
 					t.Errorf("slip %+v", slip)
 				}
 			}

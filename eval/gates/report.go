@@ -54,7 +54,6 @@ type Slip struct {
 	Want  string `json:"want"`
 	Got   string `json:"got"`
 
-	Suite string `json:"-"`
 	Bytes []byte `json:"-"` // the first bytes of the input, as they are
 }
 

@@ -121,9 +121,6 @@ func (e *evaluation) suite(d definition) (Suite, error) {
 		err = e.ctx.Err()
 	}
 	s.Name = d.name
-	for i := range s.Slipped {
-		s.Slipped[i].Suite = d.name
-	}
 	return s, err
 }
 

@@ -19,15 +19,15 @@ import (
 	"pgfsm/mcp/upstream"
 )
 
-// A link is a session with one server, and what the server offers.
+// A link is a session with one server, and the server's tools.
 type link struct {
 	server  upstream.Server
 	session *sdk.ClientSession
 	tools   []llm.Tool
 }
 
-// connect opens a session with every server, in parallel, and lists all their tools. A server that cannot be reached is
-// left out; without any the error is [ErrNoServer] and says why for each. The links stand in the order of the servers.
+// connect opens a session with every server, in parallel, and lists all their tools. A server that cannot be reached is left out;
+// if all are left out, the error is [ErrNoServer] with each reason. The links have the order of the servers.
 func (a *Agent) connect(ctx context.Context) ([]*link, error) {
 	all := make([]*link, len(a.Servers))
 	errs := make([]error, len(a.Servers))
@@ -60,33 +60,24 @@ func closeAll(links []*link) {
 	wg.Wait()
 }
 
-// open connects to a server and lists its tools within the server's time. The session outlives that time.
+// open connects to a server and lists its tools. The session ends with ctx.
 func open(ctx context.Context, s upstream.Server) (*link, error) {
-	session, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	limited, done := context.WithTimeout(ctx, cmp.Or(s.ConnectTimeout, upstream.DefaultConnectTimeout))
-	defer done()
-	stop := context.AfterFunc(limited, cancel)
+	session, end := context.WithCancel(ctx)
+	late := time.AfterFunc(cmp.Or(s.ConnectTimeout, upstream.DefaultConnectTimeout), end)
+	defer late.Stop()
 	l := &link{server: s}
 	var err error
-	l.session, err = sdk.NewClient(&sdk.Implementation{Name: "naive-agent", Version: "1"}, nil).Connect(session, transport(s), nil)
-	if err == nil {
-		if err = l.list(limited); err != nil {
-			l.session.Close()
-		}
-	}
-	if !stop() && err == nil {
-		err = context.Cause(limited)
-		l.session.Close()
-	}
-	if err != nil {
-		cancel()
+	if l.session, err = sdk.NewClient(&sdk.Implementation{Name: "naive-agent", Version: "1"}, nil).Connect(session, transport(s), nil); err != nil {
 		return nil, err
 	}
-	context.AfterFunc(ctx, cancel)
+	if err = l.list(session); err != nil {
+		l.session.Close() // the server is left anyway
+		return nil, err
+	}
 	return l, nil
 }
 
-// list reads every page of what a server offers. A tool whose inputSchema cannot be shown to the model is left out.
+// list reads all pages of a server's tools. A tool whose inputSchema is no object is left out.
 func (l *link) list(ctx context.Context) error {
 	for t, err := range l.session.Tools(ctx, nil) {
 		if err != nil {
@@ -103,13 +94,13 @@ func (l *link) list(ctx context.Context) error {
 	return nil
 }
 
-// show is what is taken for the result of a call: its structured content, or else all of it.
-func show(r *sdk.CallToolResult) []byte {
-	shown := any(r.Content)
+// resultOf is the result of a call as the model sees it: its structured content, or else its content.
+func resultOf(r *sdk.CallToolResult) []byte {
+	result := any(r.Content)
 	if r.StructuredContent != nil {
-		shown = r.StructuredContent
+		result = r.StructuredContent
 	}
-	doc, err := json.Marshal(shown, json.Deterministic(true))
+	doc, err := json.Marshal(result, json.Deterministic(true))
 	if err != nil {
 		return []byte("null")
 	}
@@ -119,7 +110,7 @@ func show(r *sdk.CallToolResult) []byte {
 // grace is how long a child process may take to end after its input has.
 const grace = time.Second
 
-// transport is the way to a server.
+// transport is the transport to a server.
 func transport(s upstream.Server) sdk.Transport {
 	switch s.Type {
 	case upstream.TypeStdio:
@@ -139,22 +130,21 @@ func transport(s upstream.Server) sdk.Transport {
 	return &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client(s), MaxRetries: -1, DisableStandaloneSSE: true}
 }
 
-// client sends a server's headers to the server's origin and follows no redirect. Connections are not kept: nothing of a
-// session is left behind.
+// client sends a server's headers to the server's origin and follows no redirect.
 func client(s upstream.Server) *http.Client {
 	return &http.Client{
-		Transport:     &dressed{server: s, next: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}},
+		Transport:     &headers{server: s, next: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirects are not followed") },
 	}
 }
 
-// dressed adds the headers that a server is configured with.
-type dressed struct {
+// headers adds the headers that a server is configured with.
+type headers struct {
 	server upstream.Server
 	next   http.RoundTripper
 }
 
-func (d *dressed) RoundTrip(req *http.Request) (*http.Response, error) {
+func (d *headers) RoundTrip(req *http.Request) (*http.Response, error) {
 	home, err := url.Parse(d.server.URL)
 	if err != nil || req.URL.Scheme != home.Scheme || req.URL.Host != home.Host {
 		return nil, fmt.Errorf("%s is not where %s is configured to be", req.URL.Host, d.server.Name)

@@ -120,5 +120,5 @@ func (l *link) call(ctx context.Context, c *Call) (shown []byte, done bool) {
 	if err != nil {
 		return []byte(err.Error()), false
 	}
-	return show(got), !got.IsError
+	return resultOf(got), !got.IsError
 }

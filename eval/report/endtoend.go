@@ -1,10 +1,8 @@
 package report
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"pgfsm/eval/endtoend"
 )
@@ -13,14 +11,7 @@ func checkMetrics(m *endtoend.Metrics) error {
 	if m.Format != endtoend.Format {
 		return fmt.Errorf("its format is %q, not %q", show(m.Format), endtoend.Format)
 	}
-	if !sameBuckets(m.Safe.Latency.Buckets, m.Naive.Latency.Buckets) {
-		return errors.New("the two histograms have other buckets")
-	}
 	return nil
-}
-
-func sameBuckets(a, b []endtoend.Bucket) bool {
-	return slices.EqualFunc(a, b, func(a, b endtoend.Bucket) bool { return a.Upper == b.Upper })
 }
 
 // section shows pgfsm beside the agent without gates.
@@ -53,45 +44,5 @@ func (f *metricsFile) section() section {
 		codes.cut()
 		blocks = append(blocks, block{Table: &codes})
 	}
-	return section{ID: "endtoend", Title: "End to end, beside an agent without gates", Blocks: append(blocks, latencies(m)...)}
-}
-
-// latencies is the histogram of both agents, from the first bucket with a case to the last.
-func latencies(m *endtoend.Metrics) []block {
-	safe, naive := m.Safe.Latency.Buckets, m.Naive.Latency.Buckets
-	holds := func(i int) bool { return safe[i].Count > 0 || naive[i].Count > 0 }
-	first, last := 0, len(safe)-1
-	for first <= last && !holds(first) {
-		first++
-	}
-	for last >= first && !holds(last) {
-		last--
-	}
-	if first > last {
-		return nil
-	}
-	t := table{Caption: "How long cases took, from the request to the answer", Columns: slices.Concat(words("took"), numbers("pgfsm", "naive"))}
-	for i := first; i <= last; i++ {
-		t.add(text(upTo(safe, i)), number(safe[i].Count), number(naive[i].Count))
-	}
-	return []block{{Table: &t}}
-}
-
-// upTo names a bucket by its upper end. The last one has none.
-func upTo(all []endtoend.Bucket, i int) string {
-	switch upper := all[i].Upper; {
-	case upper > 0:
-		return "≤ " + millis(upper)
-	case i > 0:
-		return "> " + millis(all[i-1].Upper)
-	}
-	return "any"
-}
-
-// millis writes a time in its shortest form.
-func millis(ms int64) string {
-	if ms >= 1000 && ms%1000 == 0 {
-		return strconv.FormatInt(ms/1000, 10) + " s"
-	}
-	return strconv.FormatInt(ms, 10) + " ms"
+	return section{ID: "endtoend", Title: "End to end, beside an agent without gates", Blocks: blocks}
 }
