@@ -43,7 +43,7 @@ func BenchmarkReplay(b *testing.B) {
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
-		t, err := p.Read(docs[i%len(docs)])
+		t, err := traces.Read(docs[i%len(docs)])
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -58,11 +58,10 @@ func BenchmarkReplay(b *testing.B) {
 // BenchmarkRead is the part of BenchmarkReplay that reads and checks the chain.
 func BenchmarkRead(b *testing.B) {
 	_, docs := good(b)
-	p := traces.NewReplayer(statestest.MustMachine(b), nil)
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
-		if _, err := p.Read(docs[i%len(docs)]); err != nil {
+		if _, err := traces.Read(docs[i%len(docs)]); err != nil {
 			b.Fatal(err)
 		}
 		i++
@@ -80,10 +79,10 @@ func inMemory(b *testing.B, bundle *policy.Bundle) func() {
 	if err != nil {
 		b.Fatal(err)
 	}
-	rec := traces.InMemory(traces.Header{}, clock)
 	return func() {
 		run := states.NewRun(statestest.RunID, s.Request, bundle)
-		rec.Restart(traces.NewHeader(m, run))
+		h := traces.NewHeader(m, run)
+		rec := chained{traces.NewChain(&h)}
 		w := *s.World
 		w.Listed = []states.Event{listed}
 		if o, err := m.Advance(context.Background(), run, w.Door(), rec); err != nil || o.State != "answered" {

@@ -22,16 +22,14 @@ const (
 )
 
 // head computes the head over the last hash and the outcome, which must be canonical.
-func head(last canonical.Digest, outcome []byte) canonical.Digest {
-	return canonical.Sum(kindHead, []byte(`{"last":"`+string(last)+`","outcome":`), outcome, closing)
+func head(last canonical.Digest, outcome jsontext.Value) canonical.Digest {
+	return canonical.Sum(kindHead, canonical.MustSorted(&struct {
+		Last    canonical.Digest `json:"last"`
+		Outcome jsontext.Value   `json:"outcome"`
+	}{last, outcome}))
 }
 
-// ending is the canonical form of an outcome.
-func ending(o states.Outcome) []byte {
-	return canonical.MustSorted(o)
-}
-
-// Header is all of a trace that is known before the first step. Its members stand in canonical order.
+// Header is all of a trace that is known before the first step. Its members are in canonical order.
 type Header struct {
 	Bundle  Bundle           `json:"bundle"`
 	Format  string           `json:"format"`
@@ -74,18 +72,19 @@ func NewHeader(m *states.Machine, r *states.Run) Header {
 	}
 }
 
-// Step is one recorded transition. Command, Event and Facts are canonical; null where there is none.
+// Step is one recorded transition. Its members are in canonical order; Command, Event and Facts are canonical, and null where
+// there is none.
 type Step struct {
-	At      string // RFC 3339, UTC: when it was recorded
-	Command jsontext.Value
-	Event   jsontext.Value
-	Facts   jsontext.Value
-	From    fsm.State
-	Hash    canonical.Digest
-	Prev    canonical.Digest
-	Seq     int
-	To      fsm.State
-	Trigger fsm.Trigger
+	At      string           `json:"at"` // RFC 3339, UTC: when it was recorded
+	Command jsontext.Value   `json:"command"`
+	Event   jsontext.Value   `json:"event"`
+	Facts   jsontext.Value   `json:"facts"`
+	From    fsm.State        `json:"from"`
+	Hash    canonical.Digest `json:"hash,omitzero"`
+	Prev    canonical.Digest `json:"prev"`
+	Seq     int              `json:"seq"`
+	To      fsm.State        `json:"to"`
+	Trigger fsm.Trigger      `json:"trigger"`
 }
 
 // Name returns the file name of a run's trace.

@@ -424,7 +424,7 @@ func TestEveryChangeOfPolicyFactsIsDetected(t *testing.T) {
 		changes := 0
 		visit(tree, "", func(any) {}, func(change spot) {
 			changes++
-			checkSpot(t, name, change, traces.Read)
+			checkSpot(t, name, change)
 		}, func() []byte { return canonical.MustMarshal(tree) })
 		if changes < 150 {
 			t.Errorf("%s: only %d changes were tried", name, changes)

@@ -1,14 +1,11 @@
 package traces
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/fsm"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
@@ -48,19 +45,57 @@ type Trace struct {
 }
 
 // Read reads a finished trace and holds it to its chain. The error is a [*TamperError] when the document is a trace in
-// which something was changed, and says what is wrong with the JSON when it is none. The trace keeps parts of doc.
-func Read(doc []byte) (*Trace, error) { return new(shared).read(doc) }
+// which something was changed, and says what is wrong with the JSON when it is none.
+func Read(doc []byte) (*Trace, error) {
+	d, err := parse(doc)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trace{Header: Header{Format: Format}}
+	if err := decode(d.Bundle, &t.Header.Bundle); err != nil {
+		return nil, &TamperError{Place: "header", What: "bundle: " + err.Error()}
+	}
+	if err := t.Header.Bundle.check(); err != nil {
+		return nil, &TamperError{Place: "header", What: "bundle: " + err.Error()}
+	}
+	headerErr := t.Header.read(d)
+	last, err := t.readChain(d.Steps)
+	if err != nil {
+		return nil, err
+	}
+	if headerErr != nil {
+		return nil, &TamperError{Place: "header", What: headerErr.Error()}
+	}
+	if err := t.close(last, d); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// read takes the small members of a header. What does not decode has another digest than the one that was chained.
+func (h *Header) read(d *document) error {
+	for _, m := range []struct {
+		name  string
+		value jsontext.Value
+		to    any
+	}{{"machine", d.Machine, &h.Machine}, {"request", d.Request, &h.Request}, {"run_id", d.RunID, &h.RunID}} {
+		if err := decode(m.value, m.to); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	return checkRunID(h.RunID)
+}
 
 // readChain holds the steps to the chain, from the header's digest on, and returns the last hash.
-func (t *Trace) readChain(header canonical.Digest, steps []rawStep) (canonical.Digest, error) {
+func (t *Trace) readChain(steps []jsontext.Value) (canonical.Digest, error) {
 	if len(steps) == 0 {
 		return "", &TamperError{Place: "step", Seq: 0, What: "there is no step"}
 	}
-	prev, h := header, canonical.NewHasher(kindStep)
+	prev := t.Header.digest()
 	t.Steps = make([]Step, len(steps))
 	for i := range steps {
 		step := &t.Steps[i]
-		if err := step.read(&steps[i], i, h); err != nil {
+		if err := step.read(steps[i], i); err != nil {
 			return "", err
 		}
 		if step.Prev != prev {
@@ -74,75 +109,21 @@ func (t *Trace) readChain(header canonical.Digest, steps []rawStep) (canonical.D
 	return prev, nil
 }
 
-// read takes one step and holds it to its own hash. A step that does not fit may have been reformatted: its members are
-// brought to canonical form, which ours have already, and it is looked at once more.
-func (s *Step) read(raw *rawStep, seq int, h *canonical.Hasher) error {
+// read reads one step and holds it to its own hash.
+func (s *Step) read(raw []byte, seq int) error {
 	bad := func(format string, args ...any) error {
 		return &TamperError{Place: "step", Seq: seq, What: fmt.Sprintf(format, args...)}
 	}
-	if err := s.take(raw); err != nil {
+	if err := decode(raw, s); err != nil {
 		return bad("%v", err)
 	}
-	hash := raw.digest(h)
-	if hash != s.Hash {
-		for i, v := range raw {
-			c, err := canonical.JSON(v)
-			if err != nil {
-				return bad("%v", err)
-			}
-			raw[i] = c
-		}
-		if err := s.take(raw); err != nil {
-			return bad("%v", err)
-		}
-		hash = raw.digest(h)
-	}
-	switch {
-	case s.Seq != seq:
+	if s.Seq != seq {
 		return bad("its seq is %d", s.Seq)
-	case hash != s.Hash:
+	}
+	if hash := s.digest(); hash != s.Hash {
 		return bad("its hash is %s, its content has %s", s.Hash.Short(), hash.Short())
 	}
 	return nil
-}
-
-// take reads the values of a step.
-func (s *Step) take(raw *rawStep) error {
-	for i, v := range raw {
-		if v == nil {
-			return fmt.Errorf("it has no member %q", stepMembers[i])
-		}
-	}
-	var texts [len(stepMembers)]string
-	for _, place := range [...]int{inAt, inFrom, inHash, inPrev, inTo, inTrigger} {
-		text, err := unquote(raw[place])
-		if err != nil {
-			return fmt.Errorf("its %s is not a string", stepMembers[place])
-		}
-		texts[place] = text
-	}
-	seq, err := strconv.Atoi(string(raw[inSeq]))
-	if err != nil || strconv.Itoa(seq) != string(raw[inSeq]) {
-		return errors.New("its seq is not a number")
-	}
-	*s = Step{
-		At: texts[inAt], Command: raw[inCommand], Event: raw[inEvent], Facts: raw[inFacts], From: fsm.State(texts[inFrom]),
-		Hash: canonical.Digest(texts[inHash]), Prev: canonical.Digest(texts[inPrev]), Seq: seq, To: fsm.State(texts[inTo]),
-		Trigger: fsm.Trigger(texts[inTrigger]),
-	}
-	return nil
-}
-
-// unquote reads a JSON string.
-func unquote(v jsontext.Value) (string, error) {
-	if v.Kind() != '"' {
-		return "", errors.New("not a string")
-	}
-	if bytes.IndexByte(v, '\\') < 0 {
-		return string(v[1 : len(v)-1]), nil // the decoder has read it: it is whole and UTF-8
-	}
-	b, err := jsontext.AppendUnquote(make([]byte, 0, len(v)), v)
-	return string(b), err
 }
 
 // close checks the ends: where the trace starts, where its outcome says it ended, and the head.
@@ -150,12 +131,11 @@ func (t *Trace) close(last canonical.Digest, d *document) error {
 	bad := func(format string, args ...any) error {
 		return &TamperError{Place: "outcome", What: fmt.Sprintf(format, args...)}
 	}
-	stated, err := unquote(d.head)
-	if err != nil {
-		return bad("head is not a string")
+	if err := decode(d.Head, &t.Head); err != nil {
+		return bad("head: %v", err)
 	}
-	t.Head = canonical.Digest(stated)
-	if t.outcome, err = canonical.JSON(d.outcome); err != nil {
+	var err error
+	if t.outcome, err = canonical.JSON(d.Outcome); err != nil {
 		return bad("%v", err)
 	}
 	if got := head(last, t.outcome); got != t.Head {

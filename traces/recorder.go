@@ -35,7 +35,7 @@ type Recorder struct {
 	header  []byte
 	runID   string
 	now     func() string
-	chain   chain
+	chain   *Chain
 	partial *os.File
 	lock    *flock.Flock
 	steps   []byte // the lines so far, each with its end
@@ -51,7 +51,7 @@ func Create(dir string, h Header, now func() string) (*Recorder, error) {
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, fmt.Errorf("the traces folder cannot be made: %w (set traces.dir or SAFE_TRACE_DIR)", err)
 	}
-	r := &Recorder{dir: dir, header: header, runID: h.RunID, now: now, chain: h.chain()}
+	r := &Recorder{dir: dir, header: header, runID: h.RunID, now: now, chain: NewChain(&h)}
 	if err := r.begin(); err != nil {
 		return nil, fmt.Errorf("the trace cannot be written: %w (set traces.dir or SAFE_TRACE_DIR)", full(err))
 	}
@@ -91,9 +91,10 @@ func lockOf(path string) *flock.Flock { return flock.New(path, flock.SetFlag(os.
 
 // Append records a step; see [states.Recorder] for what it promises.
 func (r *Recorder) Append(s states.Step) error {
-	from := len(r.steps)
-	r.steps = append(r.chain.link(r.steps, s, r.now()), '\n')
-	return r.line(r.steps[from:], s.On == states.Dispatch || s.On == states.Hold)
+	step := r.chain.Link(s, r.now())
+	line := append(step.line(), '\n')
+	r.steps = append(r.steps, line...)
+	return r.line(line, s.On == states.Dispatch || s.On == states.Hold)
 }
 
 // line writes one line to the partial file and, where it must be durable, flushes it to disk.
@@ -117,8 +118,8 @@ func full(err error) error {
 
 // Finish writes the finished document in the partial file's place and returns its path and head.
 func (r *Recorder) Finish(o states.Outcome) (path string, h canonical.Digest, err error) {
-	outcome := ending(o)
-	h = head(r.chain.prev, outcome)
+	outcome := canonical.MustSorted(o)
+	h = head(r.chain.Last(), outcome)
 	path = filepath.Join(r.dir, Name(r.runID))
 	doc, err := renameio.NewPendingFile(path, renameio.WithPermissions(fileMode))
 	if err != nil {

@@ -172,20 +172,16 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 	if err := t.Header.Bundle.check(); err != nil {
 		return nil, nil, nil, fmt.Errorf("the header: %w", err)
 	}
-	chained, hash := t.Header.chain(), canonical.NewHasher(kindStep)
+	chained := NewChain(&t.Header)
 	t.Steps = make([]Step, len(lines)-1)
 	for i, line := range lines[1:] {
-		raw, err := parseStep(line)
-		if err != nil {
-			return nil, nil, nil, &TamperError{Place: "step", Seq: i, What: err.Error()}
-		}
-		if err := t.Steps[i].read(raw, i, hash); err != nil {
+		if err := t.Steps[i].read(line, i); err != nil {
 			return nil, nil, nil, err
 		}
-		if t.Steps[i].Prev != chained.prev {
+		if t.Steps[i].Prev != chained.Last() {
 			return nil, nil, nil, &TamperError{Place: "step", Seq: i, What: "it was chained to another step"}
 		}
-		chained.behind(&t.Steps[i])
+		chained.After(t.Steps[:i+1])
 	}
 	run, err := p.start(&t.Header)
 	if err != nil {

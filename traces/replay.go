@@ -20,7 +20,6 @@ type Replayer struct {
 	machine *states.Machine
 	compile func(policy.Content) (*policy.Bundle, error)
 
-	shared  shared
 	mu      sync.Mutex
 	bundles map[canonical.Digest]*policy.Bundle
 	events  map[string]states.Event
@@ -46,9 +45,6 @@ func NewReplayer(m *states.Machine, compile func(policy.Content) (*policy.Bundle
 	}
 }
 
-// Read is the function [Read], but remembers what traces share.
-func (p *Replayer) Read(doc []byte) (*Trace, error) { return p.shared.read(doc) }
-
 // ErrHead means that a trace's head is not the one that the caller knows.
 var ErrHead = errors.New("the head differs: this is another trace, or a rewritten one")
 
@@ -71,7 +67,7 @@ func (p *Replayer) Replay(t *Trace) (*states.Run, error) {
 		s := t.Steps[c.seq]
 		return run, &DivergenceError{c.seq, Missing, "step", fmt.Sprintf("%s --%s--> %s", s.From, s.Trigger, s.To), "the end of the run"}
 	}
-	if produced := ending(outcome); !bytes.Equal(produced, t.outcome) {
+	if produced := jsontext.Value(canonical.MustSorted(outcome)); !bytes.Equal(produced, t.outcome) {
 		return run, &DivergenceError{c.seq, Different, "outcome", string(t.outcome), string(produced)}
 	}
 	return run, nil

@@ -131,7 +131,8 @@ func TestNothingIsCompiledPerRun(t *testing.T) {
 		run := states.NewRun(statestest.RunID, s.Request, bundle)
 		w := *s.World
 		w.Listed = []states.Event{&states.ToolsListed{Servers: statestest.Listings(statestest.Page)}}
-		if _, err := m.Advance(context.Background(), run, w.Door(), traces.InMemory(traces.NewHeader(m, run), clock)); err != nil {
+		h := traces.NewHeader(m, run)
+		if _, err := m.Advance(context.Background(), run, w.Door(), chained{traces.NewChain(&h)}); err != nil {
 			t.Fatal(err)
 		}
 	})

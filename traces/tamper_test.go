@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -38,37 +39,32 @@ func TestEveryChangeIsDetected(t *testing.T) {
 		s := scenario(t, name)
 		_, all[name] = record(t, m, &s)
 	}
-	names, docs := good(t)
-	for i, name := range names {
-		if len(docs[i]) < 48<<10 { // the small ones: each change writes the whole document anew
+	if os.Getenv("PGFSM_SOAK") != "" {
+		names, docs := good(t)
+		for i, name := range names {
 			all[name] = docs[i]
 		}
 	}
 	total := 0
 	for name, doc := range all {
-		warm := traces.NewReplayer(m, nil)
-		if _, err := warm.Read(doc); err != nil {
-			t.Fatal(err)
-		}
 		var tree any
 		if err := json.Unmarshal(doc, &tree); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := warm.Read(canonical.MustMarshal(tree)); err != nil {
+		if _, err := traces.Read(canonical.MustMarshal(tree)); err != nil {
 			t.Fatalf("%s: the unchanged trace, written anew in canonical form: %v", name, err)
 		}
 		changes := 0
 		visit(tree, "", func(any) {}, func(change spot) {
 			changes++
-			checkSpot(t, name, change, traces.Read)
-			checkSpot(t, name, change, warm.Read)
+			checkSpot(t, name, change)
 		}, func() []byte { return canonical.MustMarshal(tree) })
 		if changes < 150 {
 			t.Errorf("%s: only %d changes were tried", name, changes)
 		}
 		total += changes
 	}
-	t.Logf("%d traces, %d changes, each detected, by a reader that remembers and by one that does not", len(all), total)
+	t.Logf("%d traces, %d changes, each detected", len(all), total)
 }
 
 // TestDoubledMembersAreRefused writes every member of a trace twice, under the same name.
@@ -115,9 +111,9 @@ func scenario(tb testing.TB, name string) statestest.Scenario {
 	return statestest.Scenario{}
 }
 
-func checkSpot(t *testing.T, name string, c spot, read func([]byte) (*traces.Trace, error)) {
+func checkSpot(t *testing.T, name string, c spot) {
 	t.Helper()
-	_, err := read(c.doc)
+	_, err := traces.Read(c.doc)
 	var tampered *traces.TamperError
 	switch {
 	case err == nil:

@@ -126,7 +126,7 @@ func executeAgain(p *traces.Replayer, path string) (e executed) {
 		return e
 	}
 	var err error
-	if e.trace, err = readTrace(path, p.Read); err == nil {
+	if e.trace, err = readTrace(path); err == nil {
 		e.run, err = p.Replay(e.trace)
 	}
 	if err != nil { // the file was changed since

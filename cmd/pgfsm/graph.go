@@ -7,7 +7,6 @@ import (
 
 	"pgfsm/fsm"
 	"pgfsm/states"
-	"pgfsm/traces"
 )
 
 // pictures are the forms in which the machine is drawn, in the order in which help lists them.
@@ -31,7 +30,7 @@ func newGraph(w world) *cobra.Command {
 			}
 			var marks fsm.Marks
 			if trace != "" {
-				t, err := readTrace(trace, traces.Read)
+				t, err := readTrace(trace)
 				if err != nil {
 					return err
 				}

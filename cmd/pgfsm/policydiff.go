@@ -245,7 +245,7 @@ func (c *compared) compare(replayer *traces.Replayer, path string, odd bool, bef
 	if odd {
 		return errors.New("it is not a regular file, and links in a folder are not followed")
 	}
-	t, err := readTrace(path, replayer.Read)
+	t, err := readTrace(path)
 	if err != nil {
 		return err
 	}

@@ -122,7 +122,7 @@ func each(workers, n int, do func(int)) {
 
 func replayOne(p *traces.Replayer, path string, head canonical.Digest) replayed {
 	r := replayed{Path: filepath.ToSlash(path)}
-	t, err := readTrace(path, p.Read)
+	t, err := readTrace(path)
 	if err == nil && head != "" && t.Head != head {
 		err = fmt.Errorf("%w: it is %s", traces.ErrHead, t.Head)
 	}
@@ -357,7 +357,7 @@ func isTrace(name string) bool {
 }
 
 // readTrace reads a finished trace from a file.
-func readTrace(path string, read func([]byte) (*traces.Trace, error)) (*traces.Trace, error) {
+func readTrace(path string) (*traces.Trace, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -375,7 +375,7 @@ func readTrace(path string, read func([]byte) (*traces.Trace, error)) (*traces.T
 	if what := notTrace(doc); what != "" {
 		return nil, fmt.Errorf("%s: not a trace: %s", path, what)
 	}
-	t, err := read(doc)
+	t, err := traces.Read(doc)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, unfinished(doc, err))
 	}

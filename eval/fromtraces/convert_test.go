@@ -54,7 +54,7 @@ func reread(t *testing.T, path string, p *traces.Replayer) (*traces.Trace, *stat
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace, err := p.Read(doc)
+	trace, err := traces.Read(doc)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func (l *Ledger) Begin(h traces.Header, run *states.Run) *Run {
 // goOn goes on with the record of a run that this process has claimed.
 func (l *Ledger) goOn(q *Request, h traces.Header, steps []traces.Step, run *states.Run) *Run {
 	r := &Run{l: l, header: h, run: run, chain: traces.NewChain(&h), count: len(steps), last: *q}
-	r.chain.Behind(steps)
+	r.chain.After(steps)
 	r.judged = q.Status != Proposed
 	return r
 }

@@ -23,6 +23,9 @@ func Trace(ctx context.Context, r Reader, run string, p *traces.Replayer) ([]byt
 	if q.Ended == "" && q.State != states.Pending {
 		return nil, fmt.Errorf("run %s stands at %s: %w", run, q.State, ErrUnfinished)
 	}
+	if err := traces.CheckChain(&h, steps); err != nil {
+		return nil, fmt.Errorf("run %s: %w", run, err)
+	}
 	var outcome *states.Outcome
 	if q.Ended != "" {
 		if outcome, err = loadOutcome(r, run); err != nil {
@@ -32,7 +35,7 @@ func Trace(ctx context.Context, r Reader, run string, p *traces.Replayer) ([]byt
 	doc, err := document(ctx, p, &h, steps, outcome)
 	if err == nil && q.Ended != "" {
 		var t *traces.Trace
-		if t, err = p.Read(doc); err == nil && t.Head != q.Head {
+		if t, err = traces.Read(doc); err == nil && t.Head != q.Head {
 			err = traces.ErrHead
 		}
 	}

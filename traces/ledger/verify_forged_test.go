@@ -405,7 +405,7 @@ func TestVerifyNamesAStepThatNothingAnchors(t *testing.T) {
 			return err
 		}
 		c := traces.NewChain(&h)
-		c.Behind(steps)
+		c.After(steps)
 		null := jsontext.Value("null")
 		more = c.Link(states.Step{From: states.Pending, To: states.Approved, On: states.Approve, Facts: null, Command: null, Event: null}, statestest.At)
 		return nil

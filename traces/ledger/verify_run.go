@@ -371,7 +371,7 @@ func (s *story) outcome() *states.Outcome {
 
 // again executes a trace again.
 func again(p *traces.Replayer, doc []byte) error {
-	t, err := p.Read(doc)
+	t, err := traces.Read(doc)
 	if err != nil {
 		return err
 	}

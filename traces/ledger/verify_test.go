@@ -58,7 +58,7 @@ func TestEveryTraceOfALedgerReplays(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			trace, err := p.Read(doc)
+			trace, err := traces.Read(doc)
 			if err != nil {
 				return fmt.Errorf("run %s: %w", q.RunID, err)
 			}
