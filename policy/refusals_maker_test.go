@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"context"
 	"maps"
 	"regexp"
 	"slices"
@@ -12,7 +13,7 @@ import (
 // forgets is a recorder that keeps nothing.
 type forgets struct{}
 
-func (forgets) Append(states.Step) error { return nil }
+func (forgets) Append(context.Context, states.Step) error { return nil }
 
 // unusual is a text that is easily handled wrongly.
 const unusual = "Grüße, 東京 👩‍👩‍👧 \"עברית\" e\u0301 \\ \u202e\u0000\n\t"

@@ -78,7 +78,7 @@ func (s *stage) open() *ledger.Ledger { return open(s.t, s.memory) }
 
 func open(t *testing.T, memory *storetest.Memory) *ledger.Ledger {
 	t.Helper()
-	l, err := ledger.Open(memory.Open(), ledger.Options{})
+	l, err := ledger.Open(t.Context(), memory.Open(), ledger.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 type record interface {
 	states.Recorder
 	Door(states.Door) states.Door // wraps the run's door
-	Finish(states.Outcome) (head canonical.Digest, err error)
+	Finish(context.Context, states.Outcome) (head canonical.Digest, err error)
 	Abandon() error
 }
 
@@ -41,11 +41,11 @@ func (r *Runner) begin(run *states.Run, task *traces.TaskFile) (record, error) {
 type ledgerRecord struct{ *ledger.Run }
 
 // Finish ends the record. That of a held run is complete: the run stays open and belongs to nobody.
-func (l ledgerRecord) Finish(o states.Outcome) (canonical.Digest, error) {
+func (l ledgerRecord) Finish(ctx context.Context, o states.Outcome) (canonical.Digest, error) {
 	if o.Type == states.TypePending {
 		return l.Head(o), nil
 	}
-	return l.Run.Finish(o)
+	return l.Run.Finish(ctx, o)
 }
 
 func (l ledgerRecord) Abandon() error {
@@ -61,7 +61,7 @@ type fileRecord struct {
 
 func (fileRecord) Door(d states.Door) states.Door { return d }
 
-func (f fileRecord) Finish(o states.Outcome) (canonical.Digest, error) {
+func (f fileRecord) Finish(_ context.Context, o states.Outcome) (canonical.Digest, error) {
 	_, head, err := f.file.Finish(o)
 	if err != nil {
 		err = fmt.Errorf("the trace cannot be finished: %w", err)
@@ -74,9 +74,9 @@ func (f fileRecord) Abandon() error { return f.file.Abandon() }
 // A noRecord drops everything.
 type noRecord struct{ states.Nowhere }
 
-func (noRecord) Door(d states.Door) states.Door                  { return d }
-func (noRecord) Finish(states.Outcome) (canonical.Digest, error) { return "", nil }
-func (noRecord) Abandon() error                                  { return nil }
+func (noRecord) Door(d states.Door) states.Door                                   { return d }
+func (noRecord) Finish(context.Context, states.Outcome) (canonical.Digest, error) { return "", nil }
+func (noRecord) Abandon() error                                                   { return nil }
 
 // watched returns a recorder that calls watch behind rec.
 func watched(run *states.Run, rec states.Recorder, watch Watch) states.Recorder {
@@ -92,8 +92,8 @@ type watchedRecorder struct {
 	watch Watch
 }
 
-func (w watchedRecorder) Append(s states.Step) error {
-	err := w.Recorder.Append(s)
+func (w watchedRecorder) Append(ctx context.Context, s states.Step) error {
+	err := w.Recorder.Append(ctx, s)
 	if err == nil {
 		w.watch(w.run, s)
 	}

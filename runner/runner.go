@@ -149,7 +149,7 @@ func (r *Runner) advance(ctx context.Context, run *states.Run, live *states.Live
 	}
 	got := Result{Run: run}
 	if got.Outcome, err = r.machine.Advance(ctx, run, rec.Door(live), watched(run, rec, watch)); err == nil {
-		got.Head, err = rec.Finish(got.Outcome)
+		got.Head, err = rec.Finish(ctx, got.Outcome)
 	}
 	if err != nil {
 		err = errors.Join(err, rec.Abandon())

@@ -28,7 +28,7 @@ type Door interface {
 // A Recorder keeps the record of a run. Append MUST NOT return nil before the step is in the record, and, for a step
 // that fires dispatch or hold, before it is durable: the run goes on as soon as Append returns.
 type Recorder interface {
-	Append(Step) error
+	Append(ctx context.Context, s Step) error
 }
 
 // A Step is one transition with all that led to it. The raw values are canonical; null where there is none. They hold
@@ -120,7 +120,7 @@ func (m *Machine) step(ctx context.Context, r *Run, stage Stage, door Door, rec 
 	if _, nothing := rec.(interface{ keepsNothing() }); !nothing {
 		step.encode(wanted, event, judged.Fact)
 	}
-	if err := rec.Append(step); err != nil {
+	if err := rec.Append(ctx, step); err != nil {
 		return fmt.Errorf("the record cannot be kept, so the run stops here: %w", err)
 	}
 	r.state = to

@@ -220,7 +220,7 @@ type failing struct {
 	err   error
 }
 
-func (f *failing) Append(states.Step) error {
+func (f *failing) Append(context.Context, states.Step) error {
 	if f.after == 0 {
 		return f.err
 	}

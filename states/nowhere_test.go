@@ -78,4 +78,4 @@ type forgetful struct {
 	seen *statestest.Memory
 }
 
-func (f forgetful) Append(s states.Step) error { return f.seen.Append(s) }
+func (f forgetful) Append(ctx context.Context, s states.Step) error { return f.seen.Append(ctx, s) }

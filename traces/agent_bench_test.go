@@ -28,7 +28,7 @@ type nowhere struct{ states.Nowhere }
 // chained links steps as a ledger does, and forgets them.
 type chained struct{ *traces.Chain }
 
-func (c chained) Append(s states.Step) error {
+func (c chained) Append(_ context.Context, s states.Step) error {
 	_ = c.Link(s, statestest.At)
 	return nil
 }

@@ -116,9 +116,9 @@ func isTime(s string) bool {
 }
 
 // Append compares a step with the recorded one.
-func (c *cursor) Append(s states.Step) error {
+func (c *cursor) Append(ctx context.Context, s states.Step) error {
 	if c.seq >= len(c.steps) {
-		return c.rest.Append(s)
+		return c.rest.Append(ctx, s)
 	}
 	step := &c.steps[c.seq]
 	recorded := fmt.Sprintf("%s --%s--> %s", step.From, step.Trigger, step.To)

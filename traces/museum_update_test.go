@@ -46,7 +46,7 @@ func (a *again) Do(_ context.Context, wanted states.Command) (states.Event, erro
 	return states.DecodeEvent(a.old[len(a.steps)].Event)
 }
 
-func (a *again) Append(s states.Step) error {
+func (a *again) Append(_ context.Context, s states.Step) error {
 	for _, raw := range []*jsontext.Value{&s.Facts, &s.Command, &s.Event} {
 		*raw = bytes.Clone(*raw)
 	}

@@ -3,6 +3,7 @@ package traces
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -90,7 +91,7 @@ func (r *Recorder) partialPath() string { return filepath.Join(r.dir, "trace_"+r
 func lockOf(path string) *flock.Flock { return flock.New(path, flock.SetFlag(os.O_RDWR)) }
 
 // Append records a step; see [states.Recorder] for what it promises.
-func (r *Recorder) Append(s states.Step) error {
+func (r *Recorder) Append(_ context.Context, s states.Step) error {
 	step := r.chain.Link(s, r.now())
 	line := append(step.line(), '\n')
 	r.steps = append(r.steps, line...)

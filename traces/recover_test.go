@@ -25,12 +25,12 @@ type killed struct {
 	n int
 }
 
-func (k *killed) Append(s states.Step) error {
+func (k *killed) Append(ctx context.Context, s states.Step) error {
 	if k.n == 0 {
 		return errKilled
 	}
 	k.n--
-	return k.Recorder.Append(s)
+	return k.Recorder.Append(ctx, s)
 }
 
 // leave runs the good scenario until n steps are recorded and leaves its partial file behind.

@@ -204,7 +204,7 @@ type countingRecorder struct {
 	task *TaskFile
 }
 
-func (r countingRecorder) Append(s states.Step) error {
+func (r countingRecorder) Append(ctx context.Context, s states.Step) error {
 	if s.On == states.Dispatch {
 		p := r.run.Facts().Permitted
 		if p == nil {
@@ -214,5 +214,5 @@ func (r countingRecorder) Append(s states.Step) error {
 			return err
 		}
 	}
-	return r.Recorder.Append(s)
+	return r.Recorder.Append(ctx, s)
 }

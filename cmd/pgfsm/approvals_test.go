@@ -53,7 +53,7 @@ func (h *hall) with(clock func() time.Time, do func(*ledger.Ledger) error) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	l, err := ledger.Open(store, ledger.Options{Clock: clock})
+	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: clock})
 	if err != nil {
 		h.t.Fatal(errors.Join(err, store.Close()))
 	}

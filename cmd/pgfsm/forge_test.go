@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -91,7 +92,7 @@ func forged(doc []byte, dir, what, old, new string) (string, error) {
 		case "event":
 			step.Event = put(s.Event)
 		}
-		if err := rec.Append(step); err != nil {
+		if err := rec.Append(context.Background(), step); err != nil {
 			return "", err
 		}
 	}

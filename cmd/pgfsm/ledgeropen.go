@@ -84,7 +84,7 @@ func openLedger(w world, config, flag string, u use) (*openedLedger, error) {
 	if o.store, err = sqlite.Open(path, sqlite.Options{Tail: u == toRecord}); err != nil {
 		return nil, err
 	}
-	if o.Ledger, err = ledger.Open(o.store, ledger.Options{}); err != nil {
+	if o.Ledger, err = ledger.Open(context.Background(), o.store, ledger.Options{}); err != nil {
 		return nil, errors.Join(err, o.store.Close())
 	}
 	return o, nil

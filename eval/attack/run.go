@@ -35,7 +35,7 @@ type edges struct {
 }
 
 // Append counts the step.
-func (e *edges) Append(s states.Step) error {
+func (e *edges) Append(_ context.Context, s states.Step) error {
 	row, ok := e.rows[fsm.Mark{From: s.From, On: s.On, To: s.To}]
 	if !ok {
 		return fmt.Errorf("the step from %s by %s to %s: the table has no row for it", s.From, s.On, s.To)

@@ -134,8 +134,8 @@ var plainResult = []byte(`{"content":[]}`)
 // unrecorded is a recorder that keeps nothing.
 type unrecorded struct{}
 
-// Append does nothing.
-func (unrecorded) Append(states.Step) error { return nil }
+// Append keeps nothing.
+func (unrecorded) Append(context.Context, states.Step) error { return nil }
 
 // questionRun is a run of the standard request.
 func questionRun(b *policy.Bundle) *states.Run {

@@ -210,7 +210,7 @@ func (d *InterruptAt) Do(ctx context.Context, c states.Command) (states.Event, e
 type Memory struct{ Steps []states.Step }
 
 // Append keeps the step.
-func (m *Memory) Append(s states.Step) error {
+func (m *Memory) Append(_ context.Context, s states.Step) error {
 	s.Facts, s.Command, s.Event = s.Facts.Clone(), s.Command.Clone(), s.Event.Clone()
 	m.Steps = append(m.Steps, s)
 	return nil

@@ -55,7 +55,7 @@ func onDisk(t testing.TB, record func(*desk)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := ledger.Open(store, ledger.Options{Clock: clock.now})
+	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: clock.now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func newOffice(tb testing.TB, path string) *office {
 	if o.store, err = sqlite.Open(path, sqlite.Options{}); err != nil {
 		tb.Fatal(err)
 	}
-	if o.Ledger, err = ledger.Open(o.store, ledger.Options{}); err != nil {
+	if o.Ledger, err = ledger.Open(context.Background(), o.store, ledger.Options{}); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
@@ -106,7 +106,7 @@ func (o *office) ask(bundle *policy.Bundle, question string) (string, error) {
 	rec := o.Begin(traces.NewHeader(o.machine, run), run)
 	out, err := o.machine.Advance(context.Background(), run, rec.Door(o.ports()), rec)
 	if err == nil && out.Type != states.TypePending {
-		_, err = rec.Finish(out)
+		_, err = rec.Finish(context.Background(), out)
 	}
 	return id.String(), err
 }

@@ -76,4 +76,6 @@ type parked struct{}
 
 func (parked) Do(context.Context, states.Command) (states.Event, error) { return nil, states.ErrParked }
 
-func (parked) Append(states.Step) error { return errors.New("a run that is only looked at went on") }
+func (parked) Append(context.Context, states.Step) error {
+	return errors.New("a run that is only looked at went on")
+}

@@ -81,7 +81,7 @@ func (l *Ledger) claim(ctx context.Context, run string, fit func(*Request, strin
 		if q.Ended != "" {
 			return &ClaimError{Request: q, Err: ErrEnded}
 		}
-		free, err := l.free(&q)
+		free, err := l.free(ctx, &q)
 		if err != nil {
 			return err
 		}
@@ -104,11 +104,11 @@ func (l *Ledger) claim(ctx context.Context, run string, fit func(*Request, strin
 
 // free reports whether nobody is at work on a run. What stands under this process's id is free, for take has said that
 // nobody here is at work on it: somebody was, and gave it up.
-func (l *Ledger) free(q *Request) (bool, error) {
+func (l *Ledger) free(ctx context.Context, q *Request) (bool, error) {
 	if q.Owner == "" || q.Owner == l.owner {
 		return true, nil
 	}
-	gone, err := l.store.Gone(q.Owner)
+	gone, err := l.store.Gone(ctx, q.Owner)
 	if err != nil {
 		return false, fmt.Errorf("whether the owner of run %s still lives cannot be told: %w", q.RunID, err)
 	}

@@ -55,7 +55,7 @@ func councilIn(t testing.TB, store ledger.Store) *council {
 	c := &council{t: t, store: store, clock: new(settable), machine: statestest.MustMachine(t)}
 	c.clock.at.Store(councilBegins.Unix())
 	var err error
-	if c.Ledger, err = ledger.Open(store, ledger.Options{Clock: c.clock.now}); err != nil {
+	if c.Ledger, err = ledger.Open(context.Background(), store, ledger.Options{Clock: c.clock.now}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -106,7 +106,7 @@ func (c *council) runs(actor string, content policy.Content) string {
 		c.t.Fatal(err)
 	}
 	if o.Type != states.TypePending {
-		if _, err := rec.Finish(o); err != nil {
+		if _, err := rec.Finish(context.Background(), o); err != nil {
 			c.t.Fatal(err)
 		}
 	}

@@ -341,7 +341,7 @@ func TestPruneBesideADelivery(t *testing.T) {
 	id := d.called(ledger.Anonymous)
 	d.clock.set(t, "2026-11-21T09:50:00Z")
 	between := &interposed{Store: d.store.Open()}
-	l, err := ledger.Open(between, ledger.Options{Clock: d.clock.now})
+	l, err := ledger.Open(context.Background(), between, ledger.Options{Clock: d.clock.now})
 	if err != nil {
 		t.Fatal(err)
 	}

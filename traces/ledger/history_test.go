@@ -188,7 +188,7 @@ func TestHistorySums(t *testing.T) {
 			if a := read.Values[0]; a.Value != c.want || !strings.Contains(a.Failed, c.says) || (a.Failed == "") != (c.says == "") {
 				t.Errorf("the sum is %q, %q; want %q, %q", a.Value, a.Failed, c.want, c.says)
 			}
-			if _, err := rec.Finish(o); err != nil {
+			if _, err := rec.Finish(context.Background(), o); err != nil {
 				t.Fatal(err)
 			}
 			d.sound()
@@ -198,9 +198,9 @@ func TestHistorySums(t *testing.T) {
 
 type recorders []states.Recorder
 
-func (all recorders) Append(s states.Step) error {
+func (all recorders) Append(ctx context.Context, s states.Step) error {
 	for _, r := range all {
-		if err := r.Append(s); err != nil {
+		if err := r.Append(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -250,7 +250,7 @@ func TestHistoryLimitsCalls(t *testing.T) {
 								rec.Abandon()
 							} else if err != nil {
 								t.Errorf("Advance() = %v", err)
-							} else if _, err := rec.Finish(o); err != nil {
+							} else if _, err := rec.Finish(context.Background(), o); err != nil {
 								t.Errorf("Finish() = %v", err)
 							}
 							mu.Lock()
@@ -296,7 +296,7 @@ func processes(t *testing.T, file bool) []*desk {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := ledger.Open(store, ledger.Options{Clock: clock.now})
+		l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: clock.now})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -400,7 +400,7 @@ func TestHistoryOfABrokenStore(t *testing.T) {
 				t.Fatalf("Advance() = %+v, %v, %d calls", o, err, len(s.World.Calls))
 			}
 			broken = false
-			if _, err := rec.Finish(o); (err != nil) != (op == storetest.Committed) {
+			if _, err := rec.Finish(context.Background(), o); (err != nil) != (op == storetest.Committed) {
 				t.Errorf("Finish() = %v", err)
 			}
 			rec.Abandon()

@@ -50,12 +50,12 @@ type Ledger struct {
 }
 
 // Open begins to record in a store. It takes the lock of a new owner's id, under which the runs of this process stand.
-func Open(store Store, o Options) (*Ledger, error) {
+func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return nil, err
 	}
-	release, err := store.Own(id.String())
+	release, err := store.Own(ctx, id.String())
 	if err != nil {
 		return nil, fmt.Errorf("the ledger cannot be owned: %w", err)
 	}

@@ -59,7 +59,7 @@ func newDesk(tb testing.TB) *desk {
 // deskAt is a process that has the store open.
 func deskAt(tb testing.TB, store *storetest.Memory, clock *dial) *desk {
 	tb.Helper()
-	l, err := ledger.Open(store, ledger.Options{Clock: clock.now})
+	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: clock.now})
 	if err != nil {
 		tb.Fatalf("Open() = %v", err)
 	}
@@ -110,7 +110,7 @@ func (d *desk) play(id string, s *statestest.Scenario) (states.Outcome, canonica
 		}
 		return o, "", err
 	}
-	head, err := rec.Finish(o)
+	head, err := rec.Finish(context.Background(), o)
 	return o, head, err
 }
 

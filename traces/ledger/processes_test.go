@@ -111,7 +111,7 @@ func onFile(t *testing.T, path string) *ledger.Ledger {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := ledger.Open(store, ledger.Options{})
+	l, err := ledger.Open(context.Background(), store, ledger.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,18 +45,18 @@ func (l *Ledger) goOn(q *Request, h traces.Header, steps []traces.Step, run *sta
 
 // Append links a step to those before. A step that holds or dispatches the run is recorded with all before it: when it
 // returns nil, they are durable. Its errors say that nothing happened, and what can be done.
-func (r *Run) Append(s states.Step) error {
+func (r *Run) Append(ctx context.Context, s states.Step) error {
 	if err := r.link(s); err != nil {
 		return err
 	}
 	switch s.On {
 	case states.Hold:
-		if err := r.commit(context.Background(), r.hold); err != nil {
+		if err := r.commit(ctx, r.hold); err != nil {
 			return err
 		}
 		r.l.letGo(r.header.RunID) // nobody has it now
 	case states.Dispatch:
-		return r.commit(context.Background(), r.dispatch)
+		return r.commit(ctx, r.dispatch)
 	}
 	return nil
 }
@@ -102,9 +102,9 @@ func (r *Run) keep(value []byte) (string, error) {
 const nothing = "null"
 
 // Finish records how the run ended, with all that was not recorded yet, and returns the head of its trace.
-func (r *Run) Finish(o states.Outcome) (canonical.Digest, error) {
+func (r *Run) Finish(ctx context.Context, o states.Outcome) (canonical.Digest, error) {
 	head := r.Head(o)
-	err := r.commit(context.Background(), func(b *batch, q *Request) error { return r.end(b, q, o, head) })
+	err := r.commit(ctx, func(b *batch, q *Request) error { return r.end(b, q, o, head) })
 	if err != nil {
 		return "", err
 	}
@@ -119,8 +119,10 @@ func (r *Run) Head(o states.Outcome) canonical.Digest { return traces.Head(r.cha
 // the next recovery, and ended as one of which nobody knows what its call did.
 func (r *Run) Abandon() { r.l.letGo(r.header.RunID) }
 
-// commit records what is not recorded yet together with what do adds, or nothing of it.
+// commit records what is not recorded yet together with what do adds, or nothing of it. Cancelling ctx does not stop it: what
+// happened is recorded also if nobody waits for it any more.
 func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error {
+	ctx = context.WithoutCancel(ctx)
 	var stands Request
 	err := r.l.commit(ctx, func(b *batch) error {
 		put := b.PutRequest
@@ -152,7 +154,7 @@ func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error
 		return put(stands)
 	})
 	if err != nil {
-		return fmt.Errorf("the ledger did not take it: %w", r.unlessThere(err, &stands))
+		return fmt.Errorf("the ledger did not take it: %w", r.unlessThere(ctx, err, &stands))
 	}
 	r.last, r.steps, r.blobs = stands, r.steps[:0], nil
 	r.judged = r.judged || r.run.Facts().Assessed != nil
@@ -162,12 +164,12 @@ func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error
 // unlessThere is why a record broke: a run that was to be added, and is there already, is somebody else's. Nobody asks before,
 // for the store refuses to add a row that is there, and no id is given out twice. What would have stood is there itself where
 // a commit was kept and said to have failed.
-func (r *Run) unlessThere(broke error, stands *Request) error {
+func (r *Run) unlessThere(ctx context.Context, broke error, stands *Request) error {
 	if r.last.RunID != "" {
 		return broke
 	}
 	var q Request
-	err := r.l.Glance(context.Background(), func(look Reader) (err error) {
+	err := r.l.Glance(ctx, func(look Reader) (err error) {
 		q, err = look.Request(r.header.RunID)
 		return err
 	})

@@ -55,7 +55,7 @@ func benchCalls(b *testing.B, store ledger.Store, at int) {
 		return err
 	}
 	if store != nil {
-		l, err := ledger.Open(store, ledger.Options{})
+		l, err := ledger.Open(context.Background(), store, ledger.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -90,14 +90,14 @@ func recorded(l *ledger.Ledger, m *states.Machine, id string, s *statestest.Scen
 	rec := l.Begin(traces.NewHeader(m, run), run)
 	o, err := m.Advance(context.Background(), run, rec.Door(w.Door()), rec)
 	if err == nil {
-		_, err = rec.Finish(o)
+		_, err = rec.Finish(context.Background(), o)
 	}
 	return err
 }
 
 type forgetful struct{}
 
-func (forgetful) Append(states.Step) error { return nil }
+func (forgetful) Append(context.Context, states.Step) error { return nil }
 
 // Nowhere is a store that takes everything and keeps only what its writers ask for again. One ledger writes to it.
 type nowhere struct {
@@ -106,7 +106,9 @@ type nowhere struct {
 	end  ledger.End
 }
 
-func (n *nowhere) Own(string) (func() error, error) { return func() error { return nil }, nil }
+func (n *nowhere) Own(context.Context, string) (func() error, error) {
+	return func() error { return nil }, nil
+}
 
 func (n *nowhere) Update(_ context.Context, do func(ledger.Tx) error) error {
 	return do(nowhereTx{n, nil})

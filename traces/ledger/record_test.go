@@ -182,7 +182,7 @@ func TestNoRecordNoCall(t *testing.T) {
 				if len(s.World.Calls) != 1 {
 					t.Fatalf("%d calls", len(s.World.Calls))
 				}
-				_, err = rec.Finish(o)
+				_, err = rec.Finish(context.Background(), o)
 				if failed != errors.Is(err, boom) {
 					t.Fatalf("Finish() = %v; the store failed: %v", err, failed)
 				}
@@ -216,7 +216,7 @@ func TestARunIsRecordedOnceInAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	l, err := ledger.Open(store, ledger.Options{})
+	l, err := ledger.Open(context.Background(), store, ledger.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestARunThatIsGoneStaysGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rec.Finish(o); !errors.Is(err, ledger.ErrNotFound) {
+	if _, err := rec.Finish(context.Background(), o); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("Finish() = %v, want %v", err, ledger.ErrNotFound)
 	}
 }

@@ -42,7 +42,7 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 			}
 			live, known := lives[q.Owner]
 			if !known {
-				free, err := l.free(&q)
+				free, err := l.free(ctx, &q)
 				live = err == nil && !free // what cannot be told of one owner stands with its runs: RecoverRun asks again
 				lives[q.Owner] = live
 			}
@@ -83,12 +83,12 @@ func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string)
 	}
 	door := states.Door(gone{})
 	if o.request.Binding != "" && o.request.Sent == "" { // it waits for nobody but whoever writes down how it ends
-		door = &guard{l: l, live: &states.Live{Approver: told{o.decided}}, caller: context.Background(), o: &o, same: true}
+		door = &guard{l: l, live: &states.Live{Approver: told{o.decided}}, caller: context.WithoutCancel(ctx), o: &o, same: true}
 	}
-	if out.Outcome, out.Err = o.again.Advance(context.Background(), door, o.rec); out.Err != nil {
+	if out.Outcome, out.Err = o.again.Advance(context.WithoutCancel(ctx), door, o.rec); out.Err != nil {
 		return out, out.Err
 	}
-	out.Head, out.Err = o.rec.Finish(out.Outcome)
+	out.Head, out.Err = o.rec.Finish(ctx, out.Outcome)
 	return out, out.Err
 }
 

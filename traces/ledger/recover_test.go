@@ -133,7 +133,7 @@ func TestRecoveryLeavesLiveProcessesAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rec.Finish(o); err != nil || d.row(statestest.RunID).Status != ledger.Executed {
+	if _, err := rec.Finish(context.Background(), o); err != nil || d.row(statestest.RunID).Status != ledger.Executed {
 		t.Errorf("Finish() = %v, %s", err, d.row(statestest.RunID).Status)
 	}
 }
@@ -161,11 +161,11 @@ type blind struct {
 
 var errUnreadable = errors.New("its lock cannot be read")
 
-func (b *blind) Gone(owner string) (bool, error) {
+func (b *blind) Gone(ctx context.Context, owner string) (bool, error) {
 	if owner == b.owner {
 		return false, errUnreadable
 	}
-	return b.Memory.Gone(owner)
+	return b.Memory.Gone(ctx, owner)
 }
 
 // One owner of whom nothing can be told keeps its own runs from being ended, and no others.
@@ -173,7 +173,7 @@ func TestRecoveryGoesOnBehindALockThatCannotBeRead(t *testing.T) {
 	d := newDesk(t)
 	before, unreadable, after := d.crash(), d.crash(), d.crash()
 	store := &blind{d.store.Open(), d.row(unreadable).Owner}
-	l, err := ledger.Open(store, ledger.Options{Clock: d.clock.now})
+	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: d.clock.now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestRecoveryGoesOnBehindALockThatCannotBeRead(t *testing.T) {
 // A believer is a store that takes every owner for gone, as who cannot see its lock would.
 type believer struct{ ledger.Store }
 
-func (believer) Gone(string) (bool, error) { return true, nil }
+func (believer) Gone(context.Context, string) (bool, error) { return true, nil }
 
 // TestARunThatWasTakenAwayIsNotGoneOnWith: locks are an aid. Whoever's run was ended or taken up by another process, rightly or not,
 // finds that out before anything is called or recorded.
@@ -229,7 +229,7 @@ func TestARunThatWasTakenAwayIsNotGoneOnWith(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t)
-			l, err := ledger.Open(believer{d.store.Open()}, ledger.Options{Clock: d.clock.now})
+			l, err := ledger.Open(context.Background(), believer{d.store.Open()}, ledger.Options{Clock: d.clock.now})
 			if err != nil {
 				t.Fatal(err)
 			}

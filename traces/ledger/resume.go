@@ -75,7 +75,7 @@ func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, w W
 	if got.Outcome, err = o.again.Advance(within, door, keep); err != nil {
 		return got, err
 	}
-	got.Head, err = o.rec.Finish(got.Outcome)
+	got.Head, err = o.rec.Finish(ctx, got.Outcome)
 	return got, err
 }
 

@@ -95,7 +95,7 @@ func TestEnded(t *testing.T) {
 	if _, err := d.Ended(ctx, p, newID(t)); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("Ended() of no run = %v", err)
 	}
-	liar, err := ledger.Open(&lies{Store: d.store, drop: len(got.Run.Trail()) - 2}, ledger.Options{Clock: d.clock.now})
+	liar, err := ledger.Open(context.Background(), &lies{Store: d.store, drop: len(got.Run.Trail()) - 2}, ledger.Options{Clock: d.clock.now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -211,7 +211,7 @@ func TestAChangedRowIsNotCalled(t *testing.T) {
 			id, s := d.approved(nil)
 			liar := &lies{Store: d.store}
 			c.lie(liar)
-			l, err := ledger.Open(liar, ledger.Options{Clock: d.clock.now})
+			l, err := ledger.Open(context.Background(), liar, ledger.Options{Clock: d.clock.now})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -245,11 +245,11 @@ func (l *lies) Glance(ctx context.Context, do func(ledger.Reader) error) error {
 	return l.Store.Glance(ctx, func(r ledger.Reader) error { return do(lying{r, l}) })
 }
 
-func (l *lies) Gone(owner string) (bool, error) {
+func (l *lies) Gone(ctx context.Context, owner string) (bool, error) {
 	if l.gone {
 		return true, nil
 	}
-	return l.Store.Gone(owner)
+	return l.Store.Gone(ctx, owner)
 }
 
 type lying struct {
@@ -368,7 +368,7 @@ func TestWhoLostTheRunCallsNothing(t *testing.T) {
 	if err := d.Claim(ctx, id); err != nil {
 		t.Fatal(err)
 	}
-	liar, err := ledger.Open(&lies{Store: d.store, gone: true}, ledger.Options{Clock: d.clock.now})
+	liar, err := ledger.Open(context.Background(), &lies{Store: d.store, gone: true}, ledger.Options{Clock: d.clock.now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -477,11 +477,11 @@ type beforeDispatch struct {
 	do func()
 }
 
-func (b beforeDispatch) Append(s states.Step) error {
+func (b beforeDispatch) Append(ctx context.Context, s states.Step) error {
 	if s.On == states.Dispatch {
 		b.do()
 	}
-	return b.Recorder.Append(s)
+	return b.Recorder.Append(ctx, s)
 }
 
 // Wherever the store breaks while an approved run is taken up, nothing is called unless that is recorded, and the run goes on

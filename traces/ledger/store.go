@@ -28,9 +28,9 @@ type Store interface {
 	// question, or whose questions do not depend on each other.
 	Glance(ctx context.Context, do func(Reader) error) error
 	// Own takes the lock of an owner's id for as long as this process lives, or until release.
-	Own(owner string) (release func() error, err error)
+	Own(ctx context.Context, owner string) (release func() error, err error)
 	// Gone reports whether no process holds the lock of the owner. An error means that nobody can say.
-	Gone(owner string) (bool, error)
+	Gone(ctx context.Context, owner string) (bool, error)
 	Close() error
 }
 

@@ -86,4 +86,4 @@ type nobody struct{}
 func (nobody) Do(context.Context, states.Command) (states.Event, error) { return nil, states.ErrParked }
 
 // Append is [states.Recorder.Append]. It is not expected: nothing happens behind the end.
-func (nobody) Append(states.Step) error { return ErrUnfinished }
+func (nobody) Append(context.Context, states.Step) error { return ErrUnfinished }

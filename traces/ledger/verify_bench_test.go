@@ -32,7 +32,7 @@ func BenchmarkVerify(b *testing.B) {
 	}
 	d := &dial{}
 	d.set(b, statestest.At)
-	l, err := ledger.Open(store, ledger.Options{Clock: d.now})
+	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: d.now})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func BenchmarkVerify(b *testing.B) {
 				rec := many.Begin(traces.NewHeader(many.machine, run), run)
 				o, err := many.machine.Advance(context.Background(), run, rec.Door(statestest.NewWorld().Door()), rec)
 				if err == nil {
-					_, err = rec.Finish(o)
+					_, err = rec.Finish(context.Background(), o)
 				}
 				if err != nil {
 					b.Error(err)

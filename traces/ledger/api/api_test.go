@@ -298,7 +298,7 @@ func (lockedStore) Glance(context.Context, func(ledger.Reader) error) error {
 func TestWhatALockedLedgerSays(t *testing.T) {
 	d := newDesk(t)
 	q, text := d.held(1), d.token(ledger.RoleApprover, alice)
-	locked, err := ledger.Open(lockedStore{d.store}, ledger.Options{Clock: d.now})
+	locked, err := ledger.Open(context.Background(), lockedStore{d.store}, ledger.Options{Clock: d.now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func newDesk(t testing.TB) *desk {
 	d := &desk{t: t, store: storetest.NewMemory(), machine: statestest.MustMachine(t), tokens: make(map[string]string)}
 	d.at.Store(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC).Unix())
 	var err error
-	if d.ledger, err = ledger.Open(d.store, ledger.Options{Clock: d.now}); err != nil {
+	if d.ledger, err = ledger.Open(context.Background(), d.store, ledger.Options{Clock: d.now}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -126,7 +126,7 @@ func (d *desk) asks(actor string, c policy.Content) (q ledger.Request) {
 		d.t.Fatal(err)
 	}
 	if o.Type != states.TypePending {
-		if _, err := rec.Finish(o); err != nil {
+		if _, err := rec.Finish(context.Background(), o); err != nil {
 			d.t.Fatal(err)
 		}
 	}

@@ -198,7 +198,7 @@ func tokens(t *testing.T, path string, names []string) (texts []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := ledger.Open(store, ledger.Options{})
+	l, err := ledger.Open(context.Background(), store, ledger.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,7 @@ func newWorker(store ledger.Store, o ledger.Options) (w *worker, err error) {
 	for quorum := range 3 {
 		w.bundles = append(w.bundles, statestest.MustBundle(content(quorum), nil))
 	}
-	w.Ledger, err = ledger.Open(store, o)
+	w.Ledger, err = ledger.Open(context.Background(), store, o)
 	return w, err
 }
 
@@ -235,7 +235,7 @@ func (w *worker) fresh(quorum int) (string, error) {
 		}
 		return id.String(), err
 	}
-	head, err := rec.Finish(o)
+	head, err := rec.Finish(context.Background(), o)
 	if err != nil {
 		rec.Abandon()
 		return id.String(), err

@@ -49,7 +49,7 @@ func newDesk(t testing.TB) *desk {
 	d := &desk{t: t, store: storetest.NewMemory(), machine: statestest.MustMachine(t)}
 	d.at.Store(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC).Unix())
 	var err error
-	if d.ledger, err = ledger.Open(d.store, ledger.Options{Clock: d.now}); err != nil {
+	if d.ledger, err = ledger.Open(context.Background(), d.store, ledger.Options{Clock: d.now}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

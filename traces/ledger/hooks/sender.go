@@ -197,7 +197,7 @@ func (s *Sender) step(ctx context.Context, to *receiver) (more bool, err error) 
 		failed = nil
 		d.Attempts-- // the service is ending: it was not the receiver's fault, and is sent again
 		d.Next = s.now()
-		return false, s.settle(d)
+		return false, s.settle(ctx, d)
 	}
 	switch {
 	case failed == nil:
@@ -210,14 +210,14 @@ func (s *Sender) step(ctx context.Context, to *receiver) (more bool, err error) 
 		d.Next = s.clock().Add(pauses[d.Attempts-1]).UTC().Format(timeForm)
 		s.log(fmt.Sprintf("hook %s: attempt %d of %d failed, the next is at %s: %s", to.name(), d.Attempts, MaxAttempts, d.Next, d.Error))
 	}
-	return true, s.settle(d)
+	return true, s.settle(ctx, d)
 }
 
 func (s *Sender) now() string { return s.clock().UTC().Format(timeForm) }
 
 // settle writes down what became of a message. It does so also when the service is ending: what was sent was sent.
-func (s *Sender) settle(d *ledger.Delivery) error {
-	return s.store.Update(context.Background(), func(tx ledger.Tx) error {
+func (s *Sender) settle(ctx context.Context, d *ledger.Delivery) error {
+	return s.store.Update(context.WithoutCancel(ctx), func(tx ledger.Tx) error {
 		// Whoever took longer than the lease has lost it: what others did since stands.
 		now, err := head(tx, d.Hook)
 		if err != nil || now == nil || now.Seq != d.Seq {

@@ -11,7 +11,7 @@ import (
 
 func TestFilesAreForTheirUserOnly(t *testing.T) {
 	s := fresh(t)
-	if _, err := s.Own("01890a5d-ac96-774b-bcce-b302099a8057"); err != nil {
+	if _, err := s.Own(context.Background(), "01890a5d-ac96-774b-bcce-b302099a8057"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Update(context.Background(), addEvent(1)); err != nil {
@@ -112,10 +112,10 @@ func TestOneName(t *testing.T) {
 		t.Errorf("%s has the second name %s", a.Path(), b.Path())
 	}
 	const owner = "01890a5d-ac96-774b-bcce-b302099a8057"
-	if _, err := a.Own(owner); err != nil {
+	if _, err := a.Own(context.Background(), owner); err != nil {
 		t.Fatal(err)
 	}
-	if gone, err := b.Gone(owner); gone || err != nil {
+	if gone, err := b.Gone(context.Background(), owner); gone || err != nil {
 		t.Errorf("Gone = %t, %v: it is alive under the other name", gone, err)
 	}
 }
@@ -154,7 +154,7 @@ func TestNamesThatMeanSomethingInAnAddress(t *testing.T) {
 func TestOwnersLeaveNoFiles(t *testing.T) {
 	s := fresh(t)
 	const ended, killed = "01890a5d-ac96-774b-bcce-b302099a8057", "01890a5d-ac96-774b-bcce-b302099a8058"
-	release, err := s.Own(ended)
+	release, err := s.Own(context.Background(), ended)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestOwnersLeaveNoFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	if gone, err := reader.Gone(killed); !gone || err != nil {
+	if gone, err := reader.Gone(context.Background(), killed); !gone || err != nil {
 		t.Errorf("Gone = %t, %v", gone, err)
 	}
 	if _, err := os.Stat(left); err != nil {
@@ -181,7 +181,7 @@ func TestOwnersLeaveNoFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer asking.Close()
-	if gone, err := s.Gone(killed); !gone || err != nil {
+	if gone, err := s.Gone(context.Background(), killed); !gone || err != nil {
 		t.Errorf("Gone = %t, %v, while somebody else asks", gone, err)
 	}
 	files, err := filepath.Glob(s.path + ownersSuffix + "/*")

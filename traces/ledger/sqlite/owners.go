@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,7 +51,7 @@ func (s *Store) lockFile(owner string, create bool) (string, error) {
 
 // Own is [ledger.Store.Own]. The lock is one on a file, which the operating system releases when the process ends, however it
 // ends. The file is removed with it, or by who finds it unlocked.
-func (s *Store) Own(owner string) (release func() error, err error) {
+func (s *Store) Own(_ context.Context, owner string) (release func() error, err error) {
 	if s.readOnly {
 		return nil, fmt.Errorf("ledger %s: %w: it was opened to read only", s.path, ErrReadOnly)
 	}
@@ -77,7 +78,7 @@ func (s *Store) Own(owner string) (release func() error, err error) {
 }
 
 // Gone is [ledger.Store.Gone].
-func (s *Store) Gone(owner string) (bool, error) {
+func (s *Store) Gone(_ context.Context, owner string) (bool, error) {
 	file, err := s.lockFile(owner, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil // nobody has ever owned anything

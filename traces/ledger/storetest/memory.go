@@ -171,7 +171,7 @@ func (m *Memory) look(ctx context.Context, now func() *state, do func(ledger.Rea
 }
 
 // Own is [ledger.Store.Own].
-func (m *Memory) Own(owner string) (release func() error, err error) {
+func (m *Memory) Own(_ context.Context, owner string) (release func() error, err error) {
 	if err := ownerID(owner); err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (m *Memory) Own(owner string) (release func() error, err error) {
 }
 
 // Gone is [ledger.Store.Gone].
-func (m *Memory) Gone(owner string) (bool, error) {
+func (m *Memory) Gone(_ context.Context, owner string) (bool, error) {
 	if err := ownerID(owner); err != nil {
 		return false, err
 	}

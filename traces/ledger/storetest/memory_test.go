@@ -69,7 +69,7 @@ func TestMemoryCrash(t *testing.T) {
 	const owner = "01890a5d-ac96-774b-bcce-b302099a8057"
 	m := storetest.NewMemory()
 	other := m.Open()
-	if _, err := m.Own(owner); err != nil {
+	if _, err := m.Own(context.Background(), owner); err != nil {
 		t.Fatal(err)
 	}
 	add := func(seq int64) func(ledger.Tx) error {
@@ -82,7 +82,7 @@ func TestMemoryCrash(t *testing.T) {
 	if err := m.Update(context.Background(), add(2)); err == nil {
 		t.Error("a process that crashed can write")
 	}
-	if gone, err := other.Gone(owner); !gone || err != nil {
+	if gone, err := other.Gone(context.Background(), owner); !gone || err != nil {
 		t.Errorf("Gone = %t, %v", gone, err)
 	}
 	if err := other.Update(context.Background(), add(2)); err != nil {

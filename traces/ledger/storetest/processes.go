@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -40,7 +41,7 @@ func work(t *testing.T, h Harness, job string) {
 			t.Error(err)
 		}
 	case jobOwn:
-		if _, err := s.Own(os.Getenv(ownerVariable)); err != nil {
+		if _, err := s.Own(context.Background(), os.Getenv(ownerVariable)); err != nil {
 			t.Fatal(err)
 		}
 		wait("owned")
@@ -130,7 +131,7 @@ func killedOwner(t *testing.T, h Harness) {
 	first, second := begin(t, jobOwn, path, ended, "owned"), begin(t, jobOwn, path, killed, "owned")
 	gone(t, s, ended, false)
 	gone(t, s, killed, false)
-	if _, err := s.Own(killed); err == nil {
+	if _, err := s.Own(context.Background(), killed); err == nil {
 		t.Error("an owner is owned by two processes")
 	}
 	first.goOn(t)

@@ -280,7 +280,7 @@ func id(t *testing.T) string {
 // gone checks whether an owner is.
 func gone(t *testing.T, s ledger.Store, owner string, want bool) {
 	t.Helper()
-	if got, err := s.Gone(owner); err != nil || got != want {
+	if got, err := s.Gone(context.Background(), owner); err != nil || got != want {
 		t.Errorf("Gone = %t, %v, want %t", got, err, want)
 	}
 }
@@ -290,7 +290,7 @@ func owners(t *testing.T, h Harness) {
 	other := h.open(t, path)
 	a, b := id(t), id(t)
 	gone(t, s, a, true) // nobody has had it
-	release, err := s.Own(a)
+	release, err := s.Own(context.Background(), a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func owners(t *testing.T, h Harness) {
 		gone(t, s, b, true)
 	}
 	for _, s := range []ledger.Store{s, other} {
-		if _, err := s.Own(a); err == nil {
+		if _, err := s.Own(context.Background(), a); err == nil {
 			t.Error("the same owner is owned twice")
 		}
 	}
@@ -309,7 +309,7 @@ func owners(t *testing.T, h Harness) {
 	}
 	gone(t, s, a, true)
 	gone(t, other, a, true)
-	again, err := other.Own(a)
+	again, err := other.Own(context.Background(), a)
 	if err != nil {
 		t.Fatalf("an owner that is gone cannot be owned: %v", err)
 	}
@@ -320,10 +320,10 @@ func owners(t *testing.T, h Harness) {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{"", "..", "../" + a, a + "/..", "host-1", "{" + a + "}", a + "\n", "urn:uuid:" + a} {
-		if _, err := s.Own(bad); err == nil {
+		if _, err := s.Own(context.Background(), bad); err == nil {
 			t.Errorf("Own(%q) succeeds", bad)
 		}
-		if is, err := s.Gone(bad); err == nil || is {
+		if is, err := s.Gone(context.Background(), bad); err == nil || is {
 			t.Errorf("Gone(%q) = %t, %v: nobody can say", bad, is, err)
 		}
 	}
@@ -334,7 +334,7 @@ func ownersAtOnce(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	other := h.open(t, path)
 	dead, alive := id(t), id(t)
-	release, err := s.Own(alive)
+	release, err := s.Own(context.Background(), alive)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +345,7 @@ func ownersAtOnce(t *testing.T, h Harness) {
 				gone(t, other, alive, false)
 				gone(t, other, dead, true)
 				mine := id(t)
-				release, err := s.Own(mine)
+				release, err := s.Own(context.Background(), mine)
 				if err != nil {
 					t.Error(err)
 					return
