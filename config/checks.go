@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"pgfsm/traces/ledger/stores"
 )
 
 // checkPattern judges RE2. A pattern that matches everything because it is empty is refused by its length already.
@@ -24,16 +26,12 @@ func checkPath(s string) fault {
 	return fault{}
 }
 
-// sqlitePrefix begins the name of a ledger in an SQLite file.
-const sqlitePrefix = "sqlite:"
-
-// checkLedger judges what stands behind the kind of a ledger.
+// checkLedger judges the URL of a ledger.
 func checkLedger(s string) fault {
-	path := strings.TrimPrefix(s, sqlitePrefix)
-	if path == "" || strings.HasSuffix(path, "/") {
-		return fault{"names no file", `write "sqlite:pgfsm.db"`}
+	if err := stores.Check(s); err != nil {
+		return fault{err.Error(), `write "sqlite:pgfsm.db"`}
 	}
-	return checkPath(path)
+	return fault{}
 }
 
 func checkReferences(s string) fault {

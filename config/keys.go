@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy"
+	"pgfsm/traces/ledger/stores"
 )
 
 // Version is the only version of the configuration there is.
@@ -45,7 +46,6 @@ var (
 	namePattern   = regexp.MustCompile(`^[a-zA-Z0-9]([.-]|_?[a-zA-Z0-9.-])*_?$`)
 	urlPattern    = regexp.MustCompile(`^https?://`)
 	digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	ledgerPattern = regexp.MustCompile(`^sqlite:`)
 	headerPattern = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 )
 
@@ -55,12 +55,11 @@ var (
 	toolName   = &shape{form: text, max: MaxToolBytes}
 	headerName = &shape{form: text, max: MaxToolBytes, match: headerPattern, what: "a header's name",
 		check: checkHeaderName}
-	varName   = &shape{form: text, max: MaxToolBytes, match: envName, what: "a variable's name"}
-	baseURL   = &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL", check: checkBaseURL}
-	modelName = &shape{form: text, max: MaxModelBytes}
-	filePath  = &shape{form: text, what: "a path", check: checkPath}
-	// A ledger's name says what kind of store it is in, so that there can be another one.
-	ledgerName = &shape{form: text, match: ledgerPattern, what: `a ledger: "sqlite:" and a path`, check: checkLedger}
+	varName    = &shape{form: text, max: MaxToolBytes, match: envName, what: "a variable's name"}
+	baseURL    = &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL", check: checkBaseURL}
+	modelName  = &shape{form: text, max: MaxModelBytes}
+	filePath   = &shape{form: text, what: "a path", check: checkPath}
+	ledgerName = &shape{form: text, match: stores.Pattern, what: `the URL of a ledger: "sqlite:" and a path`, check: checkLedger}
 	pattern    = &shape{form: text, max: MaxPatternBytes, what: "a pattern", check: checkPattern}
 	digest     = &shape{form: text, match: digestPattern, what: `a digest: "sha256:" and 64 lower-case hexadecimal digits`}
 )

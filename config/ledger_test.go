@@ -11,9 +11,9 @@ import (
 func TestWhereTheLedgerIs(t *testing.T) {
 	for _, c := range []struct{ name, config, key, want string }{
 		{"none", "c.yaml", "", ""},
-		{"beside-the-file", "sub/c.yaml", "ledger: \"sqlite:pgfsm.db\"\n", "sub/pgfsm.db"},
-		{"absolute", "sub/c.yaml", "ledger: sqlite:/var/lib/pgfsm.db\n", "/var/lib/pgfsm.db"},
-		{"with-a-colon", "c.yaml", "ledger: sqlite:a:b.db\n", "a:b.db"},
+		{"beside-the-file", "sub/c.yaml", "ledger: \"sqlite:pgfsm.db\"\n", "sqlite:sub/pgfsm.db"},
+		{"absolute", "sub/c.yaml", "ledger: sqlite:/var/lib/pgfsm.db\n", "sqlite:/var/lib/pgfsm.db"},
+		{"with-a-colon", "c.yaml", "ledger: sqlite:a:b.db\n", "sqlite:a:b.db"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			allow := "allow.json"

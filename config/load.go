@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -15,6 +15,7 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/schema"
 	"pgfsm/policy/screen"
+	"pgfsm/traces/ledger/stores"
 )
 
 // Open returns the content of the file at path. It is the only way by which this package reads, so that the caller
@@ -38,7 +39,7 @@ type Loaded struct {
 	Servers       []Upstream // in the order of Content.Servers
 	AllowlistPath string     // what was read as the allowlist
 	TracesDir     string
-	Ledger        string   // the ledger's file, as found from the working directory; empty if the configuration names none
+	Ledger        string   // the ledger's URL, with a path as found from the working directory; empty if the configuration names none
 	Hooks         []Hook   // secrets as written, until [Loaded.ResolveHooks] gives them
 	Closed        error    // why the allowlist is taken for one that allows nothing; nil if it was read
 	Serve         Serve    // how the gateway works; like all but Content, no part of what calls are judged by
@@ -137,7 +138,7 @@ func (l *loader) settings(over Overrides) {
 		l.out.TracesDir = over.TracesDir
 	}
 	if name := root.str("ledger"); name != "" {
-		l.out.Ledger = l.file.resolve(strings.TrimPrefix(name, sqlitePrefix))
+		l.out.Ledger = stores.In(name, filepath.Dir(l.file.src.name))
 	}
 	for _, hook := range root.get("approvals").list("hooks") {
 		h := Hook{URL: hook.str("url"), Secret: hook.str("secret"), Events: hook.texts("events")}

@@ -119,7 +119,7 @@ func TestRunUnrecorded(t *testing.T) {
 		}
 		return nil
 	}
-	l, err := ledger.Open(failing, ledger.Options{})
+	l, err := ledger.Open(t.Context(), failing, ledger.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

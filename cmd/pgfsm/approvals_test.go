@@ -37,7 +37,7 @@ type hall struct {
 func newHall(t *testing.T) *hall {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	h := &hall{t: t, name: sqlitePrefix + path, path: path, machine: statestest.MustMachine(t)}
+	h := &hall{t: t, name: "sqlite:" + path, path: path, machine: statestest.MustMachine(t)}
 	h.with(time.Now, func(l *ledger.Ledger) error {
 		var err error
 		h.alice, _, err = l.CreateToken(context.Background(), ledger.Local("local:root"), "alice@example.com", ledger.RoleApprover, "")

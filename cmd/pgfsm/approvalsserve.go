@@ -15,6 +15,7 @@ import (
 	"pgfsm/runner"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/hooks"
+	"pgfsm/traces/ledger/stores"
 )
 
 // serveOptions are the flags of approvals serve.
@@ -66,7 +67,7 @@ func (o *serveOptions) serve(ctx context.Context, w world) (err error) {
 		return fmt.Errorf("--admin: %w", err)
 	}
 	defer on.Close()
-	l, err := openLedger(w, o.config, o.ledger, toWrite)
+	l, err := openLedger(w, o.config, o.ledger, stores.ToWrite)
 	if err != nil {
 		return err
 	}

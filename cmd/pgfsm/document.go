@@ -16,7 +16,7 @@ type document struct {
 	State         string                `json:"state"`
 	RunID         string                `json:"run_id"`
 	Trace         *string               `json:"trace,omitzero"`  // nil: the run is in the ledger
-	Ledger        string                `json:"ledger,omitzero"` // its file
+	Ledger        string                `json:"ledger,omitzero"` // its URL
 	Head          canonical.Digest      `json:"head"`
 	Approval      *approval             `json:"approval,omitzero"`
 	Plan          jsontext.Value        `json:"plan,omitzero"`

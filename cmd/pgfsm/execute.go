@@ -13,6 +13,7 @@ import (
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/stores"
 )
 
 // now is the form of every time that is recorded.
@@ -38,7 +39,7 @@ func (a *app) withRunner(ctx context.Context, do func(*runner.Runner, *openedLed
 	var l *openedLedger
 	if a.loaded.Ledger != "" {
 		var err error
-		if l, err = openLedger(a.w, "", sqlitePrefix+a.loaded.Ledger, toWrite); err != nil {
+		if l, err = openLedger(a.w, "", a.loaded.Ledger, stores.ToWrite); err != nil {
 			return err
 		}
 	}

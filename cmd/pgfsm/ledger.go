@@ -9,6 +9,7 @@ import (
 
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/stores"
 )
 
 func newLedger(w world) *cobra.Command {
@@ -31,7 +32,7 @@ All of these only read, and can be used while runs are under way, but for prune.
 
 // reading opens the ledger to read only, does something with it, and closes it.
 func (f *ledgerFlags) reading(w world, do func(*openedLedger) error) error {
-	o, err := openLedger(w, f.config, f.ledger, toRead)
+	o, err := openLedger(w, f.config, f.ledger, stores.ToRead)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func TestLedgerPrunePrintsWhatWasRemoved(t *testing.T) {
 func newHallAt(t *testing.T, clock func() time.Time) *hall {
 	t.Helper()
 	path := t.TempDir() + "/ledger.db"
-	h := &hall{t: t, name: sqlitePrefix + path, path: path}
+	h := &hall{t: t, name: "sqlite:" + path, path: path}
 	h.with(clock, func(l *ledger.Ledger) error {
 		_, _, err := l.CreateToken(context.Background(), ledger.Local("local:root"), "older@example.com", ledger.RoleAuditor, "")
 		return err

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/sqlite"
+	"pgfsm/traces/ledger/stores"
 )
 
 // ledgerFlags say where a ledger is.
@@ -28,17 +25,13 @@ func (f *ledgerFlags) register(cmd *cobra.Command) {
 	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
 }
 
-// sqlitePrefix begins the name of a ledger in an SQLite file: the only kind there is.
-const sqlitePrefix = "sqlite:"
-
-// ledgerPath finds the ledger's file: the flag, else the configuration.
-func ledgerPath(w world, config, flag string) (string, error) {
+// ledgerURL returns the URL of the ledger: the flag, else the configuration.
+func ledgerURL(w world, config, flag string) (string, error) {
 	if flag != "" {
-		path, ok := strings.CutPrefix(flag, sqlitePrefix)
-		if !ok || path == "" {
-			return "", fmt.Errorf("--ledger %q is not the name of a ledger: write sqlite:PATH", flag)
+		if err := stores.Check(flag); err != nil {
+			return "", fmt.Errorf("--ledger %q %w: write sqlite:PATH", flag, err)
 		}
-		return path, nil
+		return flag, nil
 	}
 	loaded, from, err := load(w, &options{config: config})
 	if err != nil {
@@ -53,49 +46,28 @@ func ledgerPath(w world, config, flag string) (string, error) {
 // An openedLedger is a ledger at work. One that was opened to read only has no [ledger.Ledger].
 type openedLedger struct {
 	*ledger.Ledger
-	store *sqlite.Store
-	path  string
+	store ledger.Store
+	url   string
 }
-
-// A use is what a ledger is opened for.
-type use int
-
-const (
-	toRead   use = iota
-	toWrite      // once in a while
-	toRecord     // many calls, for long: [sqlite.Options.Tail]
-)
 
 // openLedger opens the ledger that the flag names, or else the configuration. Nothing is made or changed by one that is opened
 // to read only. One that is to be written is made where there is none.
-func openLedger(w world, config, flag string, u use) (*openedLedger, error) {
-	path, err := ledgerPath(w, config, flag)
+func openLedger(w world, config, flag string, purpose stores.Purpose) (*openedLedger, error) {
+	url, err := ledgerURL(w, config, flag)
 	if err != nil {
 		return nil, err
 	}
-	o := &openedLedger{path: path}
-	if u == toRead {
-		if err := ledgerThere(path); err != nil {
-			return nil, err
-		}
-		o.store, err = sqlite.OpenReadOnly(path)
-		return o, err
-	}
-	if o.store, err = sqlite.Open(path, sqlite.Options{Tail: u == toRecord}); err != nil {
+	o := &openedLedger{url: url}
+	if o.store, err = stores.Open(url, purpose); err != nil {
 		return nil, err
+	}
+	if purpose == stores.ToRead {
+		return o, nil
 	}
 	if o.Ledger, err = ledger.Open(context.Background(), o.store, ledger.Options{}); err != nil {
 		return nil, errors.Join(err, o.store.Close())
 	}
 	return o, nil
-}
-
-// ledgerThere says clearly that there is no such file.
-func ledgerThere(path string) error {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no ledger %s: the first run with it makes it", path)
-	}
-	return nil
 }
 
 // View reads one consistent state.
@@ -107,7 +79,7 @@ func (o *openedLedger) View(ctx context.Context, do func(ledger.Reader) error) e
 func (o *openedLedger) verifyOpen(ctx context.Context) error {
 	err := o.View(ctx, func(r ledger.Reader) error { return ledger.VerifyOpen(ctx, r) })
 	if errors.Is(err, ledger.ErrTampered) {
-		return fmt.Errorf("ledger %s: %w; keep the file, see what pgfsm ledger verify says of it, and restore a backup", o.path, err)
+		return fmt.Errorf("ledger %s: %w; keep the file, see what pgfsm ledger verify says of it, and restore a backup", o.url, err)
 	}
 	return err
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -17,6 +15,7 @@ import (
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/stores"
 )
 
 // What a gate says besides the words of a policy.
@@ -254,13 +253,12 @@ func (a *app) before(ctx context.Context, q *question, task string) (err error) 
 	}
 	request := &states.Request{Actor: q.actor, At: now(), Task: q.task}
 	var read *states.HistoryRead
-	if _, missing := os.Stat(a.loaded.Ledger); errors.Is(missing, fs.ErrNotExist) { // the first call makes it
+	switch l, missing := openLedger(a.w, "", a.loaded.Ledger, stores.ToRead); {
+	case errors.Is(missing, stores.ErrMissing): // the first call makes it
 		read, err = ledger.Before(ctx, nil, request, q.server, q.tool, wanted)
-	} else {
-		var l *openedLedger
-		if l, err = openLedger(a.w, "", sqlitePrefix+a.loaded.Ledger, toRead); err != nil {
-			return err
-		}
+	case missing != nil:
+		return missing
+	default:
 		read, err = ledger.Before(ctx, l, request, q.server, q.tool, wanted)
 		err = closing(a.w, l, err)
 	}
@@ -279,7 +277,7 @@ func (a *app) asker(ctx context.Context, given string) (string, error) {
 	if given != "" || a.loaded.Ledger == "" || a.w.env(tokenVariable) == "" {
 		return cmp.Or(given, actor()), nil
 	}
-	l, err := openLedger(a.w, "", sqlitePrefix+a.loaded.Ledger, toRead)
+	l, err := openLedger(a.w, "", a.loaded.Ledger, stores.ToRead)
 	if err != nil {
 		return "", err
 	}

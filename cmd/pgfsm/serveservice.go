@@ -21,6 +21,7 @@ import (
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/hooks"
+	"pgfsm/traces/ledger/stores"
 )
 
 // A service is everything that the gateway is made of.
@@ -56,7 +57,7 @@ func (s *service) open(ctx context.Context, o *options) (err error) {
 		s.warnUnledgered()
 		return s.newRunner(ctx)
 	}
-	if s.ledger, err = openLedger(s.w, "", sqlitePrefix+s.app.loaded.Ledger, toRecord); err != nil {
+	if s.ledger, err = openLedger(s.w, "", s.app.loaded.Ledger, stores.ToRecord); err != nil {
 		return err
 	}
 	if err = s.ledger.verifyOpen(ctx); err != nil {

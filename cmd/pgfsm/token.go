@@ -14,6 +14,7 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/stores"
 )
 
 func newToken(w world) *cobra.Command {
@@ -63,7 +64,7 @@ The ledger is made if it is not there.`,
 			if err != nil {
 				return err
 			}
-			o, err := openLedger(w, f.config, f.ledger, toWrite)
+			o, err := openLedger(w, f.config, f.ledger, stores.ToWrite)
 			if err != nil {
 				return err
 			}
@@ -223,14 +224,7 @@ func newTokenRevoke(w world, f *ledgerFlags) *cobra.Command {
 
 // openThere opens a ledger to write that must be there already.
 func openThere(w world, f *ledgerFlags) (*openedLedger, error) {
-	path, err := ledgerPath(w, f.config, f.ledger)
-	if err == nil {
-		err = ledgerThere(path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return openLedger(w, f.config, f.ledger, toWrite)
+	return openLedger(w, f.config, f.ledger, stores.ToChange)
 }
 
 func revokeToken(ctx context.Context, w world, o *openedLedger, id string, asJSON bool) error {
