@@ -1,8 +1,10 @@
-package screen
+package screen_test
 
 import (
 	"strings"
 	"testing"
+
+	"pgfsm/policy/screen"
 )
 
 func BenchmarkJudge(b *testing.B) {
@@ -23,29 +25,21 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-func BenchmarkJudge_WithoutPrefilter(b *testing.B) {
-	s := unfiltered(defaultScreen(b))
+// A process pays this once: compiling the default rules, and the prefilter that the first text needs.
+func BenchmarkCompile(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		s.Judge("Summarize policy policy-002 and list who may approve access.")
+		defaultScreen(b).Judge("hello")
 	}
 }
 
-// What a process pays once, and what it pays for the same rules again.
-func BenchmarkCompile(b *testing.B) {
-	b.Run("first", func(b *testing.B) {
-		b.ReportAllocs()
-		rules := Defaults()
-		for b.Loop() {
-			if _, err := compileRules(rules); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("again", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			defaultScreen(b)
-		}
-	})
+func defaultScreen(tb testing.TB) *screen.Screen { return compiled(tb, screen.Defaults()...) }
+
+func compiled(tb testing.TB, rules ...screen.Rule) *screen.Screen {
+	tb.Helper()
+	s, err := screen.Compile(rules, testBytes)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
 }

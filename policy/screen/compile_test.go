@@ -1,4 +1,4 @@
-package screen
+package screen_test
 
 import (
 	"fmt"
@@ -6,52 +6,54 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/policy/screen"
 )
 
 func TestCompile(t *testing.T) {
 	const limit = 100
 	tests := []struct {
 		name  string
-		rules []Rule
+		rules []screen.Rule
 		bytes int
 		want  string // part of the error, "" for none
 	}{
 		{"no-rules", nil, limit, ""},
-		{"one-rule", []Rule{{"a", "x", "r"}}, limit, ""},
-		{"empty-id", []Rule{{"a", "x", "r"}, {" ", "y", "r"}}, limit, `input rule 1 (id " "): the id is empty`},
-		{"empty-reason", []Rule{{"a", "x", "\t"}}, limit, `input rule 0 (id "a"): the reason is empty`},
-		{"empty-pattern", []Rule{{"a", "", "r"}}, limit, "the pattern is empty"},
-		{"duplicate-id", []Rule{{"a", "x", "r"}, {"b", "x", "r"}, {"a", "y", "r"}}, limit,
+		{"one-rule", []screen.Rule{{"a", "x", "r"}}, limit, ""},
+		{"empty-id", []screen.Rule{{"a", "x", "r"}, {" ", "y", "r"}}, limit, `input rule 1 (id " "): the id is empty`},
+		{"empty-reason", []screen.Rule{{"a", "x", "\t"}}, limit, `input rule 0 (id "a"): the reason is empty`},
+		{"empty-pattern", []screen.Rule{{"a", "", "r"}}, limit, "the pattern is empty"},
+		{"duplicate-id", []screen.Rule{{"a", "x", "r"}, {"b", "x", "r"}, {"a", "y", "r"}}, limit,
 			`input rule 2 (id "a"): the id is that of rule 0`},
-		{"bad-pattern", []Rule{{"a", "(", "r"}}, limit, "missing closing )"},
-		{"lookahead", []Rule{{"a", "(?!x)", "r"}}, limit, "invalid or unsupported Perl syntax"},
-		{"too-many-repetitions", []Rule{{"a", "x{1001}", "r"}}, limit, "invalid repeat count"},
-		{"matches-empty-text", []Rule{{"a", "x*", "r"}}, limit, "matches the empty text"},
-		{"one-branch-matches-empty-text", []Rule{{"a", "abc|y?", "r"}}, limit, "matches the empty text"},
-		{"pattern-at-limit", []Rule{{"a", strings.Repeat("x", MaxPatternBytes), "r"}}, limit, ""},
-		{"pattern-past-limit", []Rule{{"a", strings.Repeat("x", MaxPatternBytes+1), "r"}}, limit, "more than 16384"},
-		{"rules-at-limit", manyRules(MaxRules), limit, ""},
-		{"rules-past-limit", manyRules(MaxRules + 1), limit, "more than 256"},
-		{"instructions-at-limit", []Rule{{"a", wide(MaxRuleSteps), "r"}}, limit, ""},
-		{"instructions-past-limit", []Rule{{"a", wide(MaxRuleSteps + 1), "r"}}, limit, "more than 16384 instructions"},
-		{"instructions-of-repetitions", []Rule{{"a", strings.Repeat(`[a-y ]{1,900}`, 20), "r"}}, limit,
+		{"bad-pattern", []screen.Rule{{"a", "(", "r"}}, limit, "missing closing )"},
+		{"lookahead", []screen.Rule{{"a", "(?!x)", "r"}}, limit, "invalid or unsupported Perl syntax"},
+		{"too-many-repetitions", []screen.Rule{{"a", "x{1001}", "r"}}, limit, "invalid repeat count"},
+		{"matches-empty-text", []screen.Rule{{"a", "x*", "r"}}, limit, "matches the empty text"},
+		{"one-branch-matches-empty-text", []screen.Rule{{"a", "abc|y?", "r"}}, limit, "matches the empty text"},
+		{"pattern-at-limit", []screen.Rule{{"a", strings.Repeat("x", screen.MaxPatternBytes), "r"}}, limit, ""},
+		{"pattern-past-limit", []screen.Rule{{"a", strings.Repeat("x", screen.MaxPatternBytes+1), "r"}}, limit, "more than 16384"},
+		{"rules-at-limit", manyRules(screen.MaxRules), limit, ""},
+		{"rules-past-limit", manyRules(screen.MaxRules + 1), limit, "more than 256"},
+		{"instructions-at-limit", []screen.Rule{{"a", wide(screen.MaxRuleSteps), "r"}}, limit, ""},
+		{"instructions-past-limit", []screen.Rule{{"a", wide(screen.MaxRuleSteps + 1), "r"}}, limit, "more than 16384 instructions"},
+		{"instructions-of-repetitions", []screen.Rule{{"a", strings.Repeat(`[a-y ]{1,900}`, 20), "r"}}, limit,
 			"more than 16384 instructions"},
-		{"instructions-of-branches", []Rule{{"a", `[xy]{500}` +
+		{"instructions-of-branches", []screen.Rule{{"a", `[xy]{500}` +
 			`(?:a.+|b.+|c.+|d.+|e.+|f.+|g.+|h.+|i.+|j.+|k.+|l.+|m.+|n.+|o.+|p.+|q.+)`, "r"}}, limit,
 			"more than 16384 instructions"},
-		{"instructions-of-classes", []Rule{{"a", strings.Repeat(`\pL`, 1000), "r"}}, limit, "more than 16384 instructions"},
-		{"all-instructions-at-limit", wideRules(MaxSteps), limit, ""},
-		{"all-instructions-past-limit", wideRules(MaxSteps + 1), limit, "more than 98304"},
-		{"excuses-at-limit", []Rule{{"a", excuses(MaxExcuses), "r"}}, limit, ""},
-		{"excuses-past-limit", []Rule{{"a", excuses(MaxExcuses + 1), "r"}}, limit, "65 groups named but…, more than 64"},
+		{"instructions-of-classes", []screen.Rule{{"a", strings.Repeat(`\pL`, 1000), "r"}}, limit, "more than 16384 instructions"},
+		{"all-instructions-at-limit", wideRules(screen.MaxSteps), limit, ""},
+		{"all-instructions-past-limit", wideRules(screen.MaxSteps + 1), limit, "more than 98304"},
+		{"excuses-at-limit", []screen.Rule{{"a", excuses(screen.MaxExcuses), "r"}}, limit, ""},
+		{"excuses-past-limit", []screen.Rule{{"a", excuses(screen.MaxExcuses + 1), "r"}}, limit, "65 groups named but…, more than 64"},
 		{"input-limit-zero", nil, 0, "want 1 to"},
 		{"input-limit-negative", nil, -1, "want 1 to"},
-		{"input-limit-highest", nil, MaxInputBytes, ""},
-		{"input-limit-past-highest", nil, MaxInputBytes + 1, "want 1 to"},
+		{"input-limit-highest", nil, screen.MaxInputBytes, ""},
+		{"input-limit-past-highest", nil, screen.MaxInputBytes + 1, "want 1 to"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s, err := Compile(tt.rules, tt.bytes)
+			s, err := screen.Compile(tt.rules, tt.bytes)
 			switch {
 			case tt.want == "" && err != nil:
 				t.Errorf("Compile() = %v, want no error", err)
@@ -64,10 +66,10 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-func manyRules(n int) []Rule {
-	var list []Rule
+func manyRules(n int) []screen.Rule {
+	var list []screen.Rule
 	for i := range n {
-		list = append(list, Rule{fmt.Sprint("r", i), fmt.Sprint("word", i, "x"), "r"})
+		list = append(list, screen.Rule{fmt.Sprint("r", i), fmt.Sprint("word", i, "x"), "r"})
 	}
 	return list
 }
@@ -81,14 +83,14 @@ func wide(n int) string {
 }
 
 // wideRules make n instructions together.
-func wideRules(n int) []Rule {
-	var list []Rule
+func wideRules(n int) []screen.Rule {
+	var list []screen.Rule
 	for i := 0; n > 0; i++ {
-		size := min(n, MaxRuleSteps)
+		size := min(n, screen.MaxRuleSteps)
 		if rest := n - size; 0 < rest && rest < 1000 {
 			size -= 1000
 		}
-		list, n = append(list, Rule{fmt.Sprint("r", i), wide(size), "r"}), n-size
+		list, n = append(list, screen.Rule{fmt.Sprint("r", i), wide(size), "r"}), n-size
 	}
 	return list
 }
@@ -102,34 +104,34 @@ func excuses(n int) string {
 }
 
 func TestJudge(t *testing.T) {
-	rules := []Rule{
+	rules := []screen.Rule{
 		{"second-word", `\bbeta\b`, "no beta"},
 		{"first-word", `Alpha`, "no alpha"},
 		{"excused", `gamma(?P<but_ray> ray)?`, "no gamma"},
 		{"digits", `\b\d{16}\b`, "no card numbers"},
 		{"class", `delt[lA]`, "no delta"},
 	}
-	s, err := Compile(rules, 40)
+	s, err := screen.Compile(rules, 40)
 	if err != nil {
 		t.Fatal(err)
 	}
-	denied := func(i int) *Hit { return &Hit{rules[i].ID, rules[i].Reason, CodeDenied} }
-	large := func(n int) *Hit {
-		return &Hit{Code: CodeTooLarge, Reason: fmt.Sprintf("the input has %d bytes, more than 40", n)}
+	denied := func(i int) *screen.Hit { return &screen.Hit{rules[i].ID, rules[i].Reason, screen.CodeDenied} }
+	large := func(n int) *screen.Hit {
+		return &screen.Hit{Code: screen.CodeTooLarge, Reason: fmt.Sprintf("the input has %d bytes, more than 40", n)}
 	}
-	taken := func(n int) *Hit {
+	taken := func(n int) *screen.Hit {
 		reason := fmt.Sprintf("the texts in the input have %d bytes together, more than 40", n)
-		return &Hit{Code: CodeTooLarge, Reason: reason}
+		return &screen.Hit{Code: screen.CodeTooLarge, Reason: reason}
 	}
-	notText := &Hit{Code: CodeNotText, Reason: "the input is not UTF-8"}
-	folded := func(begin, end string) *Hit {
-		return &Hit{Code: CodeTooLarge, Reason: begin + " in folded form" + end + ", more than 40"}
+	notText := &screen.Hit{Code: screen.CodeNotText, Reason: "the input is not UTF-8"}
+	folded := func(begin, end string) *screen.Hit {
+		return &screen.Hit{Code: screen.CodeTooLarge, Reason: begin + " in folded form" + end + ", more than 40"}
 	}
 	many := strings.Repeat
 	tests := []struct {
 		name  string
 		texts []string
-		want  *Hit
+		want  *screen.Hit
 	}{
 		{"no-text", nil, nil},
 		{"empty-text", []string{""}, nil},
@@ -171,33 +173,33 @@ func TestJudge(t *testing.T) {
 }
 
 func TestJudge_ZeroScreenRefuses(t *testing.T) {
-	for _, s := range []*Screen{nil, {}} {
-		if hit := s.Judge(); hit == nil || hit.Code != CodeDenied {
-			t.Errorf("Judge() = %+v, want %s", hit, CodeDenied)
+	for _, s := range []*screen.Screen{nil, {}} {
+		if hit := s.Judge(); hit == nil || hit.Code != screen.CodeDenied {
+			t.Errorf("Judge() = %+v, want %s", hit, screen.CodeDenied)
 		}
 	}
 }
 
 func TestDefaults_OrderAndReasons(t *testing.T) {
 	var ids []string
-	for _, r := range Defaults() {
+	for _, r := range screen.Defaults() {
 		ids = append(ids, r.ID)
 	}
 	want := []string{"malware", "credential_theft", "phishing", "exfiltration", "weapons", "self_harm", "policy_bypass"}
 	if diff := cmp.Diff(want, ids); diff != "" {
 		t.Errorf("ids (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(Defaults(), Defaults()); diff != "" {
-		t.Errorf("Defaults() differs from Defaults():\n%s", diff)
+	if diff := cmp.Diff(screen.Defaults(), screen.Defaults()); diff != "" {
+		t.Errorf("Defaults() differs from screen.Defaults():\n%s", diff)
 	}
 }
 
 // Each rule is needed: without it, a line of its own passes.
 func TestDefaults_EachRuleIsNeeded(t *testing.T) {
-	all := Defaults()
+	all := screen.Defaults()
 	for i, r := range all {
 		t.Run(r.ID, func(t *testing.T) {
-			s, err := Compile(append(append([]Rule(nil), all[:i]...), all[i+1:]...), testBytes)
+			s, err := screen.Compile(append(append([]screen.Rule(nil), all[:i]...), all[i+1:]...), testBytes)
 			if err != nil {
 				t.Fatal(err)
 			}

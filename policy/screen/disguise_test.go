@@ -1,4 +1,4 @@
-package screen
+package screen_test
 
 import (
 	"strings"

@@ -3,62 +3,32 @@ package screen
 import (
 	"regexp/syntax"
 	"slices"
-	"strings"
 )
 
 const (
-	maxExact    = 256 // strings that a part of a pattern is expanded into
-	maxOptional = 8   // strings of an optional part that the rest is multiplied by
-	minLiteral  = 2   // shorter literals occur everywhere
-	maxClauses  = 3   // of a program
-	maxNumbers  = 1024
-	maxExactLen = 8 << 10    // bytes of the strings that a part is expanded into
-	maxClause   = 2048       // literals of a clause
-	maxBytes    = 64<<10 - 1 // of all literals that one scanner looks for: it numbers its states in 16 bits
+	maxExact    = 256     // strings that a part of a pattern is expanded into
+	maxExactLen = 8 << 10 // bytes of these
+	maxOptional = 8       // strings of an optional part that the rest is multiplied by
+	maxClass    = 32      // characters of a class that is expanded
+	minLiteral  = 2       // bytes of a literal; shorter ones occur everywhere
+	maxClauses  = 3       // of a pattern
+	maxClause   = 2048    // literals of a clause
 )
 
-// A clause is a list of literals of which one occurs in every text that a pattern matches.
+// A clause is a list of literals of which one is in every text that a pattern matches.
 type clause []string
 
 // needs is what is known about the texts that a part of a pattern matches.
 type needs struct {
-	exact   []string // all of them, if known
-	clauses []clause // what each of them holds
+	exact   []string // all of them, or nil if that is not known
+	clauses []clause // each holds for all of them
 }
 
-// literals collects the clauses of all programs and numbers them; equal ones are one.
-type literals struct {
-	list    []clause
-	numbers map[string]uint16 // from firstNumber on
-	bytes   int
-}
-
-// A wanted is the numbers of the clauses that must be there before a pattern is worth running, and [noClause] behind
-// them. No numbers mean that nothing is known and the pattern must run.
-type wanted [maxClauses]uint16
-
-// add returns the numbers of the best clauses of re, read in one spelling.
-func (l *literals) add(re *syntax.Regexp, as spelling) wanted {
-	found := require(re, as).flush().clauses
-	slices.SortStableFunc(found, func(a, b clause) int { return shortest(b) - shortest(a) })
-	var all wanted
-	count := 0
-	for _, c := range found[:min(len(found), maxClauses)] {
-		key := strings.Join(c, "\x00")
-		number, known := l.numbers[key]
-		switch {
-		case !known && (len(l.list) == maxNumbers || l.bytes+len(key) > maxBytes):
-			continue // and run the pattern more often
-		case !known:
-			l.bytes += len(key)
-			number = firstNumber + uint16(len(l.list))
-			l.numbers[key] = number
-			l.list = append(l.list, c)
-		}
-		all[count] = number
-		count++
-	}
-	return all
+// required returns the clauses of a pattern whose shortest literals are longest.
+func required(re *syntax.Regexp, f form) []clause {
+	clauses := require(re, f).flush().clauses
+	slices.SortStableFunc(clauses, func(a, b clause) int { return shortest(b) - shortest(a) })
+	return clauses[:min(len(clauses), maxClauses)]
 }
 
 func shortest(c clause) int {
@@ -69,7 +39,7 @@ func shortest(c clause) int {
 	return n
 }
 
-// flush turns what is known exactly into a clause.
+// flush turns exact strings into a clause.
 func (n needs) flush() needs {
 	if len(n.exact) > 0 && shortest(n.exact) >= minLiteral {
 		n.clauses = append(slices.Clip(n.clauses), n.exact)
@@ -78,80 +48,68 @@ func (n needs) flush() needs {
 	return n
 }
 
-// best returns the clause with the longest shortest literal, the first of several, or nil if there is none.
+// best returns the clause whose shortest literal is longest, the first of several, or nil if there is none.
 func (n needs) best() clause {
 	var best clause
-	for _, c := range n.clauses {
+	for _, c := range n.flush().clauses {
 		if best == nil || shortest(c) > shortest(best) {
-			best = c
-		}
-	}
-	if len(n.exact) > 0 {
-		if c := clause(n.exact); shortest(c) >= minLiteral && (best == nil || shortest(c) > shortest(best)) {
 			best = c
 		}
 	}
 	return best
 }
 
-// require computes needs of a pattern, its letters read in one spelling. Whatever it does not understand needs nothing.
-// Lists that it returns may be shared and are not changed.
-func require(re *syntax.Regexp, as spelling) needs {
+// require computes the needs of a part of a pattern, read in one form. Parts that it does not understand need nothing. The
+// lists that it returns may be shared and are not changed.
+func require(re *syntax.Regexp, f form) needs {
 	switch re.Op {
 	case syntax.OpLiteral:
-		return needs{exact: []string{as.literal(re.Rune)}}
+		return needs{exact: []string{f.literal(re.Rune)}}
 	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText,
 		syntax.OpWordBoundary, syntax.OpNoWordBoundary:
-		return needs{exact: nothing}
+		return needs{exact: []string{""}}
 	case syntax.OpCharClass:
-		return requireClass(re.Rune, as)
+		return requireClass(re.Rune, f)
 	case syntax.OpCapture:
-		return require(re.Sub[0], as)
+		return require(re.Sub[0], f)
 	case syntax.OpPlus:
-		return require(re.Sub[0], as).flush()
+		return require(re.Sub[0], f).flush()
 	case syntax.OpRepeat:
 		if re.Min > 0 {
-			return require(re.Sub[0], as).flush()
+			return require(re.Sub[0], f).flush()
 		}
 	case syntax.OpQuest:
-		if open(re.Sub[0]) {
-			break // and save the work
+		if repeats(re.Sub[0]) {
+			break // it has no exact strings: this saves most of the work
 		}
-		if sub := require(re.Sub[0], as); sub.exact != nil && len(sub.exact) <= maxOptional {
+		if sub := require(re.Sub[0], f); sub.exact != nil && len(sub.exact) <= maxOptional {
 			return needs{exact: append(slices.Clip(sub.exact), "")}
 		}
 	case syntax.OpConcat:
-		return requireAll(re.Sub, as)
+		return requireAll(re.Sub, f)
 	case syntax.OpAlternate:
-		return requireAny(re.Sub, as)
+		return requireAny(re.Sub, f)
 	}
 	return needs{}
 }
 
-// nothing is the list of the texts of no length.
-var nothing = []string{""}
-
-// open reports whether [require] can never list all texts that re matches, however its letters are read: a part of it
-// repeats, or is any character. False says nothing.
-func open(re *syntax.Regexp) bool {
+func repeats(re *syntax.Regexp) bool {
 	switch re.Op {
-	case syntax.OpNoMatch, syntax.OpAnyChar, syntax.OpAnyCharNotNL, syntax.OpStar, syntax.OpPlus, syntax.OpRepeat:
+	case syntax.OpStar, syntax.OpPlus, syntax.OpRepeat:
 		return true
 	}
-	return slices.ContainsFunc(re.Sub, open)
+	return slices.ContainsFunc(re.Sub, repeats)
 }
 
-func requireClass(ranges []rune, as spelling) needs {
-	const most = maxExact / 8
-	if classSize(ranges) > most+1 { // a spelling takes one character out of a class at most
+func requireClass(ranges []rune, f form) needs {
+	if classSize(ranges) > maxClass+1 { // a form takes at most one character out of a class
 		return needs{}
 	}
-	ranges = as.class(ranges)
-	n := classSize(ranges)
-	if n == 0 || n > most {
+	ranges = f.class(ranges)
+	if n := classSize(ranges); n == 0 || n > maxClass {
 		return needs{}
 	}
-	exact := make([]string, 0, n)
+	var exact []string
 	for i := 0; i < len(ranges); i += 2 {
 		for r := ranges[i]; r <= ranges[i+1]; r++ {
 			exact = append(exact, string(r))
@@ -170,14 +128,15 @@ func classSize(ranges []rune) int {
 }
 
 // requireAll multiplies the exact strings of neighbours as long as they stay few.
-func requireAll(subs []*syntax.Regexp, as spelling) needs {
-	all, whole := needs{exact: nothing}, true
+func requireAll(subs []*syntax.Regexp, f form) needs {
+	all, whole := needs{exact: []string{""}}, true
 	for _, sub := range subs {
-		n := require(sub, as)
-		if all.exact != nil && n.exact != nil && len(all.exact)*len(n.exact) <= maxExact &&
-			productSize(all.exact, n.exact) <= maxExactLen {
-			all.exact = product(all.exact, n.exact)
-			continue
+		n := require(sub, f)
+		if all.exact != nil && n.exact != nil && len(all.exact)*len(n.exact) <= maxExact {
+			if list := product(all.exact, n.exact); size(list) <= maxExactLen {
+				all.exact = list
+				continue
+			}
 		}
 		whole = false
 		all = all.flush()
@@ -185,7 +144,7 @@ func requireAll(subs []*syntax.Regexp, as spelling) needs {
 		all.exact = n.exact
 	}
 	if !whole {
-		return all.flush() // what is left is exact for the tail only
+		return all.flush() // the exact strings are those of the tail only
 	}
 	return all
 }
@@ -198,9 +157,7 @@ func size(list []string) int {
 	return n
 }
 
-func productSize(heads, tails []string) int { return size(heads)*len(tails) + size(tails)*len(heads) }
-
-// product returns each head with each tail, all of them cut from one string.
+// product returns each head with each tail.
 func product(heads, tails []string) []string {
 	switch {
 	case len(heads) == 1 && heads[0] == "":
@@ -208,51 +165,36 @@ func product(heads, tails []string) []string {
 	case len(tails) == 1 && tails[0] == "":
 		return heads
 	}
-	var b strings.Builder
-	b.Grow(productSize(heads, tails))
+	list := make([]string, 0, len(heads)*len(tails))
 	for _, h := range heads {
 		for _, t := range tails {
-			b.WriteString(h)
-			b.WriteString(t)
-		}
-	}
-	list, rest := make([]string, 0, len(heads)*len(tails)), b.String()
-	for _, h := range heads {
-		for _, t := range tails {
-			n := len(h) + len(t)
-			list, rest = append(list, rest[:n]), rest[n:]
+			list = append(list, h+t)
 		}
 	}
 	return list
 }
 
-// requireAny unites: exact strings if all branches have them, else the best clause of each branch.
-func requireAny(subs []*syntax.Regexp, as spelling) needs {
-	list, exact, clauses, known := make([]needs, 0, 16), 0, 0, true // room for most, without an allocation
+// requireAny returns exact strings if all alternatives have them, else the best clause of each alternative.
+func requireAny(subs []*syntax.Regexp, f form) needs {
+	exact, either := []string{}, clause{}
 	for _, sub := range subs {
-		n := require(sub, as)
-		list = append(list, n)
-		known = known && n.exact != nil && exact+len(n.exact) <= maxExact
-		exact += len(n.exact)
-		best := n.best()
-		if clauses += len(best); !known && (best == nil || clauses > maxClause) {
-			return needs{}
+		n := require(sub, f)
+		if exact != nil && n.exact != nil && len(exact)+len(n.exact) <= maxExact {
+			exact = append(exact, n.exact...)
+		} else {
+			exact = nil
+		}
+		if best := n.best(); either != nil && best != nil && len(either)+len(best) <= maxClause {
+			either = append(either, best...)
+		} else {
+			either = nil
 		}
 	}
-	if known {
-		all := make([]string, 0, exact)
-		for _, n := range list {
-			all = append(all, n.exact...)
-		}
-		return needs{exact: all}
+	switch {
+	case exact != nil:
+		return needs{exact: exact}
+	case either != nil:
+		return needs{clauses: []clause{either}}
 	}
-	either := make(clause, 0, clauses)
-	for _, n := range list {
-		best := n.best()
-		if best == nil {
-			return needs{}
-		}
-		either = append(either, best...)
-	}
-	return needs{clauses: []clause{either}}
+	return needs{}
 }

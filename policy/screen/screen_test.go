@@ -1,4 +1,4 @@
-package screen
+package screen_test
 
 import (
 	"bytes"
@@ -9,20 +9,13 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"pgfsm/policy/screen"
 )
 
 var update = flag.Bool("update", false, "write golden files")
 
 const testBytes = 16384
-
-func defaultScreen(tb testing.TB) *Screen {
-	tb.Helper()
-	s, err := Compile(Defaults(), testBytes)
-	if err != nil {
-		tb.Fatalf("Compile(Defaults()) = %v", err)
-	}
-	return s
-}
 
 // lines returns the lines of a file under testdata, at least least of them.
 func lines(tb testing.TB, name string, least int) []string {
@@ -79,11 +72,11 @@ func TestDefaults_BlockedList(t *testing.T) {
 			text = unquoted
 		}
 		seen[id] = true
-		if hit := s.Judge(text); hit == nil || hit.RuleID != id || hit.Code != CodeDenied {
+		if hit := s.Judge(text); hit == nil || hit.RuleID != id || hit.Code != screen.CodeDenied {
 			t.Errorf("Judge(%q) = %+v, want rule %s", text, hit, id)
 		}
 	}
-	for _, r := range Defaults() {
+	for _, r := range screen.Defaults() {
 		if !seen[r.ID] {
 			t.Errorf("no line for rule %s", r.ID)
 		}

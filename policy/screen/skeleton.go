@@ -8,16 +8,16 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Skeleton returns what folded text looks like when nobody looks closely: marks are dropped, look-alikes of ASCII
+// Skeleton returns the letters that folded text looks like: marks are dropped, look-alikes of ASCII
 // letters become those letters, digits and signs in words become the letters they stand for (4 @ a, 8 b, 3 e, 6 9 g,
-// 1 ! | i, 0 o, 5 $ s, 7 + t), and words that are spelled with separators are put together (m-a-l-w-a-r-e, mal.ware,
+// 1 ! | i, 0 o, 5 $ s, 7 + t), and words written with separators are put together (m-a-l-w-a-r-e, mal.ware,
 // m(a)lware, m a l w a r e). Symbols beyond ASCII that look like no letter are separators.
 //
-// As in UTS #39 a skeleton is for comparing, not for reading: what cannot be told apart becomes one letter, so "l"
+// As in UTS #39, skeletons are compared and not displayed: letters that look the same become one letter, so "l"
 // becomes "i", "rn" "m" and "vv" "w". Skeleton("malware") is "maiware".
 func Skeleton(folded string) string { return letters(join(plainLetters(folded))) }
 
-// mapLetters is Skeleton without putting words together.
+// mapLetters is Skeleton, but puts no words together.
 func mapLetters(folded string) string { return letters(plainLetters(folded)) }
 
 // plainLetters drops marks and replaces look-alikes beyond ASCII.
@@ -49,7 +49,7 @@ func plainLetters(s string) string {
 	return b.String()
 }
 
-// digit returns the ASCII digit for a decimal digit of any script. Those of one script follow each other from 0 to 9.
+// digit returns the ASCII digit for a decimal digit of any script. The digits of a script are consecutive, from 0 to 9.
 func digit(r rune) byte {
 	for _, row := range unicode.Nd.R16 {
 		if rune(row.Lo) <= r && r <= rune(row.Hi) {
@@ -64,7 +64,8 @@ func digit(r rune) byte {
 	return '0'
 }
 
-// mapCapitals replaces capitals whose folded form looks otherwise, and what looks like two letters by the second.
+// mapCapitals replaces capitals that look like another letter than their folded form, and characters that look like
+// two letters by the second of these.
 func mapCapitals(s string) string {
 	return strings.Map(func(r rune) rune {
 		if c, ok := likeCapital[r]; ok {
@@ -79,7 +80,7 @@ const (
 	letterByte = 1 << iota // also each byte beyond ASCII
 	digitByte
 	signByte  // stands for a letter
-	splitByte // separates the letters of a spelled word
+	splitByte // may separate the letters of a word
 )
 
 var (
@@ -113,118 +114,79 @@ func kindOf(c byte) uint8 {
 	return 0
 }
 
-const wordByte = letterByte | digitByte | signByte
+const (
+	wordByte = letterByte | digitByte | signByte
+	sign     = "@$!|+" // ASCII signs that stand for letters
+)
 
-// letters replaces what stands for letters in each word that has a letter, and makes one of what cannot be told apart.
+// letters replaces digits and signs that stand for letters in each word that has a letter, and makes letters that look
+// the same one letter.
 func letters(s string) string {
-	all, stands, pairs, last := uint8(0), false, false, byte(0)
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		all |= kind[c]
-		stands = stands || leet[c] != c
-		pairs = pairs || last == 'r' && c == 'n' || last == 'v' && c == 'v'
-		last = c
-	}
-	if stands {
-		s = standing(s, all&(digitByte|signByte) == 0) // makes neither r, n nor v
-	}
-	if pairs {
-		s = digraphs(s)
-	}
-	return s
-}
-
-// standing replaces what stands for letters in each word that has a letter. Where there are no digits and signs, every
-// word has one.
-func standing(s string, everywhere bool) string {
-	var room [ordinary]byte
-	b := append(room[:0], s...)
-	if everywhere {
-		for i, c := range b {
-			b[i] = leet[c]
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); {
+		if kind[s[i]]&wordByte == 0 {
+			b = append(b, s[i])
+			i++
+			continue
 		}
-		return string(b)
-	}
-	for i := 0; i < len(b); {
 		end, all := i, uint8(0)
-		for ; end < len(b) && kind[b[end]]&wordByte != 0; end++ {
-			all |= kind[b[end]]
+		for ; end < len(s) && kind[s[end]]&wordByte != 0; end++ {
+			all |= kind[s[end]]
 		}
-		last := end // "!" and "+" at the end of a word are punctuation
-		for last > i && (b[last-1] == '!' || b[last-1] == '+') {
-			last--
-		}
+		last := i + len(strings.TrimRight(s[i:end], "!+")) // these are punctuation at the end of a word
 		for ; all&letterByte != 0 && i < last; i++ {
-			b[i] = leet[b[i]]
+			b = append(b, leet[s[i]])
 		}
-		i = end + 1
+		b = append(b, s[i:end]...)
+		i = end
 	}
-	return string(b)
-}
-
-// digraphs makes one letter of two that look like it.
-func digraphs(s string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(s, "rn", "m"), "vv", "w")
+	return strings.ReplaceAll(strings.ReplaceAll(string(b), "rn", "m"), "vv", "w")
 }
 
 const (
-	minSpelled = 4  // single letters in a row that are a spelled word
-	maxSplit   = 32 // bytes between two letters of a spelled word
+	minLetters = 4  // single letters in a row that are a word
+	maxSplit   = 32 // bytes between two letters of a word
 )
 
-// join puts words together again that are spelled with separators: separators between two word bytes go, and so does
-// what separates a row of single letters.
+// join drops separators within words: those between two word bytes, and those, spaces included, in a row of single letters.
 func join(s string) string {
-	if !splits(s) {
-		return s
-	}
-	var room [ordinary]byte
-	b := append(room[:0], s...)[:0] // the room that s takes
+	b := make([]byte, 0, len(s))
 	for i := 0; i < len(s); {
-		from := i
-		if kind[s[i]]&wordByte != 0 {
-			if isSingle(s, i) {
-				for end := spelled(s, i); i < end; i++ {
-					if kind[s[i]]&wordByte != 0 {
-						b = append(b, s[i])
-					}
-				}
+		end := spacedWord(s, i)
+		for ; i < end; i++ {
+			if kind[s[i]]&wordByte != 0 {
+				b = append(b, s[i])
 			}
-			if i > from {
+		}
+		if i < len(s) {
+			if next := behindSeparators(s, i); next > i {
+				i = next
 				continue
 			}
-			for i < len(s) && kind[s[i]]&wordByte != 0 {
-				i++
-			}
-			b = append(b, s[from:i]...)
-			continue
-		}
-		for i < len(s) && i-from < maxSplit && kind[s[i]]&splitByte != 0 {
+			b = append(b, s[i])
 			i++
 		}
-		switch {
-		case i == from: // a space
-			i++
-		case from > 0 && kind[s[from-1]]&wordByte != 0 && i < len(s) && kind[s[i]]&wordByte != 0:
-			continue // separators within a word
-		}
-		b = append(b, s[from:i]...)
 	}
 	return string(b)
 }
 
-// splits reports whether s may have anything to join: a separator, or two single letters in a row.
-func splits(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if kind[s[i]]&splitByte != 0 || s[i] == ' ' && i >= 2 && i+2 < len(s) && s[i-2] == ' ' && s[i+2] == ' ' {
-			return true
-		}
+// behindSeparators returns where the word goes on behind the separators at i, or i if there are none within a word.
+func behindSeparators(s string, i int) int {
+	if i == 0 || kind[s[i-1]]&wordByte == 0 {
+		return i
 	}
-	return false
+	end := i
+	for end < len(s) && end-i < maxSplit && kind[s[end]]&splitByte != 0 {
+		end++
+	}
+	if end == len(s) || kind[s[end]]&wordByte == 0 {
+		return i
+	}
+	return end
 }
 
-// spelled returns where the word that is spelled with spaces and begins at i ends, or i if there is none.
-func spelled(s string, i int) int {
+// spacedWord returns where the word that begins at i and has spaces between its letters ends, or i if there is none.
+func spacedWord(s string, i int) int {
 	if i > 0 && kind[s[i-1]]&wordByte != 0 || i > 1 && s[i-1] == '\'' && kind[s[i-2]]&wordByte != 0 {
 		return i
 	}
@@ -244,7 +206,7 @@ func spelled(s string, i int) int {
 			break
 		}
 	}
-	if count < minSpelled {
+	if count < minLetters {
 		return i
 	}
 	return end
@@ -255,8 +217,8 @@ func isSingle(s string, i int) bool {
 	return s[i] < utf8.RuneSelf && kind[s[i]]&wordByte != 0 && (i+1 == len(s) || kind[s[i+1]]&wordByte == 0)
 }
 
-// spaced returns s with words put together that are spelled with single spaces and stand apart by wider ones, or ""
-// if there are no such words: after folding, "h a c k   t h e m" has lost where its words end.
+// spaced returns s with words put together that have single spaces between their letters and wider ones around
+// them, or "" if there are no such words. Folding loses where the words of "h a c k   t h e m" end.
 func spaced(s string) string {
 	if !isASCII(s) {
 		s = strings.Map(func(r rune) rune {
@@ -273,11 +235,11 @@ func spaced(s string) string {
 	any := false
 	for piece := range strings.SplitSeq(s, "  ") {
 		piece = plainLetters(Fold(piece))
-		spelled := len(piece) > 1
-		for i := 0; spelled && i < len(piece); i++ {
-			spelled = piece[i] == ' ' || kind[piece[i]]&splitByte != 0 || isSingle(piece, i)
+		single := len(piece) > 1
+		for i := 0; single && i < len(piece); i++ {
+			single = piece[i] == ' ' || kind[piece[i]]&splitByte != 0 || isSingle(piece, i)
 		}
-		if spelled {
+		if single {
 			any = true
 			piece = strings.ReplaceAll(piece, " ", "")
 		}

@@ -1,223 +1,102 @@
 package screen
 
 import (
-	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// views calls look with each view of t and whether it is mapped: the same ones in the same order each time, for what it
-// takes to judge them is counted.
-func views(t, folded string, look func(view string, mapped bool)) {
-	look(folded, false)
-	if isWord(t) {
-		wordViews(t, look)
-		return
+// A view is one reading of a text.
+type view struct {
+	text   string
+	mapped bool // or folded
+}
+
+// views returns the views of t, each of them once.
+func views(t, folded string) []view {
+	all := []view{{folded, false}}
+	add := func(plain string) {
+		if v := (view{letters(plain), true}); !slices.Contains(all, v) {
+			all = append(all, v)
+		}
 	}
 	plain := plainLetters(folded)
-	look(letters(plain), true)
 	joined := join(plain)
-	if joined != plain {
-		look(letters(joined), true)
+	add(plain)
+	add(joined)
+	add(join(gather(plain)))
+	add(shorten(joined, 1))
+	add(shorten(joined, 2))
+	gaps := gapsOf(plain)
+	if len(gaps) >= manyGaps || anyOfIn(plain, gaps, hardGap) {
+		add(apart(plain))
 	}
-	ascii := isASCII(t)
-	if ascii && folded == t { // without wide spaces and what leaves no mark
-		shapeViews(plain, joined, look)
-		return
+	if anyOfIn(plain, gaps, sign) {
+		add(join(split(plain)))
 	}
 	if wide := spaced(t); wide != "" {
-		look(Skeleton(wide), true)
+		add(join(plainLetters(wide)))
 	}
-	shapeViews(plain, joined, look)
-	if gaps := unseen(t); gaps != "" {
-		look(mapLetters(apart(plainLetters(Fold(gaps)))), true)
+	if wide := unseen(t); wide != "" {
+		add(apart(plainLetters(Fold(wide))))
 	}
-	if ascii {
-		return
+	if isASCII(t) {
+		return all
 	}
-	if strings.ContainsRune(t, blankGlyph) {
-		look(Skeleton(Fold(strings.ReplaceAll(t, string(blankGlyph), ""))), true)
-	}
-	if capitals := Skeleton(Fold(mapCapitals(t))); capitals != joined {
-		look(capitals, true)
-	}
+	add(join(plainLetters(Fold(strings.ReplaceAll(t, string(blankBraille), "")))))
+	add(join(plainLetters(Fold(mapCapitals(t)))))
 	if h := hidden(t); h != "" {
-		views(h, Fold(h), look) // ASCII: ends here
+		all = append(all, views(h, Fold(h))...) // h is ASCII, and so hides no further text
 	}
-}
-
-// isWord reports whether s is small ASCII letters and nothing else.
-func isWord(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] < 'a' || 'z' < s[i] {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// wordViews is what [views] comes to for such a word, as most names and many texts in a call are: it is folded, has no
-// gaps, signs or pieces, and nothing in it is to be put together.
-func wordViews(t string, look func(view string, mapped bool)) {
-	look(letters(t), true)
-	if shapeOf(t).runs {
-		look(letters(shorten(t, 1)), true)
-		look(letters(shorten(t, 2)), true)
-	}
-}
-
-// shapeViews are the views that a text has reason for.
-func shapeViews(plain, joined string, look func(view string, mapped bool)) {
-	found := shapeOf(plain)
-	if found.gaps {
-		look(letters(apart(plain)), true)
-	}
-	if found.signs {
-		look(letters(join(split(plain))), true)
-	}
-	if found.runs {
-		look(letters(shorten(joined, 1)), true)
-		look(letters(shorten(joined, 2)), true)
-	}
-	if found.pairs {
-		look(letters(join(gather(plain))), true)
-	}
-}
-
-// A shape is what in a text gives reason to read it in one more way.
-type shape struct {
-	gaps  bool // words may be separated by something other than spaces
-	signs bool // a sign stands between two word bytes
-	runs  bool // a letter stands at least three times in a row
-	pairs bool // short words stand in a row
+	return all
 }
 
 const (
-	minRun      = 3   // equal letters in a row that nobody writes by the rules of spelling
-	minPieces   = 4   // pieces in a row that are a word in pieces
-	maxPiece    = 2   // bytes of a piece
-	ordinary    = 256 // bytes of a text that is taken apart without a place of its own in memory
-	manyGaps    = 2   // separators between words that are more than an accident
-	hardGap     = "_.:;!?"
-	blankGlyph  = '\u2800' // looks like a space, but is none
-	noGap, sign = " '", "@$!|+"
+	minRun       = 3        // equal letters in a row that no word has
+	minPieces    = 4        // pieces in a row that are a word
+	maxPiece     = 2        // bytes of a piece
+	manyGaps     = 2        // separators between words that are not there by accident
+	hardGap      = "_.:;!?" // the separators that no default pattern accepts between words
+	blankBraille = '\u2800' // looks like a space, but is none
 )
 
-// What a byte is to the shape of a text.
-const (
-	solid = 1 << iota // a letter or digit
-	gap               // may stand between words instead of a space
-	hard              // such a gap that no pattern takes for one
-	signs
-)
+// A span is a part of a text.
+type span struct{ from, to int }
 
-var shapes = func() (table [256]uint8) {
-	for i := range 256 {
-		c := byte(i)
-		switch {
-		case kindOf(c)&(letterByte|digitByte) != 0:
-			table[i] = solid
-		case c > ' ' && c < utf8.RuneSelf && strings.IndexByte(noGap, c) < 0:
-			table[i] = gap
-			if strings.IndexByte(hardGap, c) >= 0 {
-				table[i] |= hard
-			}
-			if strings.IndexByte(sign, c) >= 0 {
-				table[i] |= signs
-			}
-		}
-	}
-	return table
-}()
-
-func shapeOf(s string) shape {
-	var found shape
-	run, piece, pieces, gaps := 0, 0, 0, 0
-	var last byte // the last byte that was solid, 0 if a space or nothing was behind it
-	var between uint8
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		is := shapes[c]
-		switch {
-		case is&solid != 0:
-			if between != 0 && last != 0 {
-				gaps++
-				found.gaps = found.gaps || between&hard != 0 || gaps >= manyGaps
-				found.signs = found.signs || between&signs != 0
-			}
-			if c == last && between == 0 {
-				if run++; run >= minRun {
-					found.runs = true
-				}
-			} else {
-				run = 1
-			}
-			last, between = c, 0
-			piece++
-		case is&gap != 0:
-			between |= is
-			piece++
-		default:
-			last, between = 0, 0
-			if c != ' ' {
-				piece++
-				continue
-			}
-			if 0 < piece && piece <= maxPiece {
-				pieces++
-			} else {
-				pieces = 0
-			}
-			found.pairs = found.pairs || pieces >= minPieces
-			piece = 0
-		}
-	}
-	if 0 < piece && piece <= maxPiece && pieces+1 >= minPieces {
-		found.pairs = true
-	}
-	return found
-}
-
-// apart returns s with whatever separates words made a space: "make_me.some" is "make me some". Where that makes several
-// spaces, as between "make ... some", runs of spaces are made one.
-func apart(s string) string {
-	var room [ordinary]byte
-	b := append(room[:0], s...)[:0] // the room that s takes
-	wide, from := false, 0
+// gapsOf returns the separators between words that are not spaces: "_" and "." in "make_me.some".
+func gapsOf(s string) []span {
+	var gaps []span
 	for i := 1; i < len(s); i++ {
-		if shapes[s[i]]&gap == 0 || shapes[s[i-1]]&solid == 0 {
-			continue
-		}
-		end := i + 1
-		for end < len(s) && shapes[s[end]]&gap != 0 {
+		end := i
+		for isSolid(s[i-1]) && end < len(s) && isGap(s[end]) {
 			end++
 		}
-		if end < len(s) && shapes[s[end]]&solid != 0 {
-			b = append(append(b, s[from:i]...), ' ')
-			wide = wide || end > i+1
-			from = end
-		}
-		i = end
-	}
-	b = append(b, s[from:]...)
-	if wide || bytes.Contains(b, []byte("  ")) {
-		b = oneSpace(b)
-	}
-	return string(b)
-}
-
-// oneSpace makes runs of spaces one, in place, and leaves none at the ends.
-func oneSpace(b []byte) []byte {
-	kept := b[:0]
-	for _, c := range b {
-		if c != ' ' || len(kept) > 0 && kept[len(kept)-1] != ' ' {
-			kept = append(kept, c)
+		if end > i && end < len(s) && isSolid(s[end]) {
+			gaps = append(gaps, span{i, end})
 		}
 	}
-	return bytes.TrimSuffix(kept, []byte(" "))
+	return gaps
 }
 
-// split returns s with signs made separators, which [Skeleton] drops: in "r|a|n" they are no letters.
+func isSolid(c byte) bool { return kind[c]&(letterByte|digitByte) != 0 }
+
+func isGap(c byte) bool { return ' ' < c && c < utf8.RuneSelf && c != '\'' && !isSolid(c) }
+
+// anyOfIn reports whether some of the spans of s have one of the characters.
+func anyOfIn(s string, spans []span, characters string) bool {
+	return slices.ContainsFunc(spans, func(at span) bool { return strings.ContainsAny(s[at.from:at.to], characters) })
+}
+
+// apart returns s with the separators between words replaced by a space: "make_me.some" is "make me some".
+func apart(s string) string {
+	b := []byte(s)
+	for _, gap := range gapsOf(s) {
+		copy(b[gap.from:gap.to], strings.Repeat(" ", gap.to-gap.from))
+	}
+	return strings.Join(strings.Fields(string(b)), " ")
+}
+
+// split returns s with signs replaced by separators, which [join] drops: in "r|a|n" they are no letters.
 func split(s string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(sign, r) {
@@ -229,15 +108,14 @@ func split(s string) string {
 
 // shorten returns s with each run of at least [minRun] equal letters cut to keep of them.
 func shorten(s string, keep int) string {
-	var room [ordinary]byte
-	b := append(room[:0], s...)[:0] // the room that s takes
+	b := make([]byte, 0, len(s))
 	for i := 0; i < len(s); {
 		end := i + 1
-		for end < len(s) && s[end] == s[i] && s[i] < utf8.RuneSelf {
+		for end < len(s) && s[end] == s[i] {
 			end++
 		}
 		n := end - i
-		if n >= minRun && kindOf(s[i])&letterByte != 0 {
+		if n >= minRun && 'a' <= s[i] && s[i] <= 'z' {
 			n = keep
 		}
 		b = append(b, s[i:i+n]...)
@@ -273,15 +151,10 @@ func gather(s string) string {
 	return b.String()
 }
 
-// unseen returns s with everything that leaves the page blank made a space, or "" if there is nothing of the kind:
-// an invisible character can be a gap between words as well as a gap within one.
+// unseen returns s with invisible characters replaced by spaces, or "" if there are none: an invisible character can
+// separate words as well as the letters of one. In ASCII, white space is not invisible: folding makes it spaces.
 func unseen(s string) string {
-	found := false
-	for i := 0; i < len(s) && !found; i++ {
-		c := s[i]
-		found = c >= utf8.RuneSelf || c < '\t' || '\r' < c && c < ' ' || c == 0x7f
-	}
-	if !found {
+	if isASCII(s) && !strings.ContainsFunc(s, func(r rune) bool { return isIgnorable(r) && !isSpace(r) }) {
 		return ""
 	}
 	wide := strings.Map(func(r rune) rune {

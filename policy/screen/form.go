@@ -7,36 +7,36 @@ import (
 	"unicode"
 )
 
-// A spelling is how the letters of a pattern are read: as the text is that it is looked for in.
-type spelling uint8
+// A form is how the letters of a pattern are read: like those of the text in which it is searched.
+type form uint8
 
 const (
-	asWritten spelling = iota // by whoever wrote the pattern
-	asFolded                  // for folded text: capitals are lower case
-	asMapped                  // for mapped text: literals mapped like the text
+	formWritten form = iota // as the author of the pattern wrote them
+	formFolded              // for folded text: capitals are lower case
+	formMapped              // for mapped text: literals are mapped like the text
 )
 
-// literal returns a literal in this spelling.
-func (as spelling) literal(runes []rune) string {
+// literal returns a literal in this form.
+func (f form) literal(runes []rune) string {
 	text := string(runes)
-	if as == asWritten {
+	if f == formWritten {
 		return text
 	}
-	if text = strings.ToLower(text); as == asMapped {
+	if text = strings.ToLower(text); f == formMapped {
 		text = mapLetters(text)
 	}
 	return text
 }
 
-// class returns the ranges of a class in this spelling. Mapped text cannot tell "i" from "l": a class that lists "l"
-// gets "i", one that excludes "l" excludes "i".
-func (as spelling) class(ranges []rune) []rune {
-	if as == asWritten {
+// class returns the ranges of a class in this form. Mapped text has "i" for both "i" and "l": a class that lists "l"
+// also lists "i", and one that excludes "l" excludes "i".
+func (f form) class(ranges []rune) []rune {
+	if f == formWritten {
 		return ranges
 	}
 	negated := len(ranges) > 0 && ranges[len(ranges)-1] == unicode.MaxRune
 	if negated {
-		if as == asMapped && !inClass(ranges, 'l') {
+		if f == formMapped && !inClass(ranges, 'l') {
 			return without(ranges, 'i')
 		}
 		return slices.Clone(ranges)
@@ -47,25 +47,25 @@ func (as spelling) class(ranges []rune) []rune {
 			c = append(c, unicode.ToLower(r), unicode.ToLower(r))
 		}
 	}
-	if as == asMapped && inClass(c, 'l') {
+	if f == formMapped && inClass(c, 'l') {
 		c = append(c, 'i', 'i')
 	}
 	return c
 }
 
-// rewrite returns re in this spelling.
-func (as spelling) rewrite(re *syntax.Regexp) *syntax.Regexp {
+// rewrite returns re in this form.
+func (f form) rewrite(re *syntax.Regexp) *syntax.Regexp {
 	c := *re
 	c.Sub, c.Rune = nil, nil
 	for _, sub := range re.Sub {
-		c.Sub = append(c.Sub, as.rewrite(sub))
+		c.Sub = append(c.Sub, f.rewrite(sub))
 	}
 	switch re.Op {
 	case syntax.OpLiteral:
 		c.Flags &^= syntax.FoldCase
-		c.Rune = []rune(as.literal(re.Rune))
+		c.Rune = []rune(f.literal(re.Rune))
 	case syntax.OpCharClass:
-		c.Rune = as.class(re.Rune)
+		c.Rune = f.class(re.Rune)
 	}
 	return &c
 }
