@@ -12,12 +12,13 @@ type view struct {
 	mapped bool // or folded
 }
 
-// views returns the views of t, each of them once.
+// views returns the views of t.
 func views(t, folded string) []view {
-	all := []view{{folded, false}}
+	all, seen := []view{{folded, false}}, []string(nil)
 	add := func(plain string) {
-		if v := (view{letters(plain), true}); !slices.Contains(all, v) {
-			all = append(all, v)
+		if !slices.Contains(seen, plain) {
+			seen = append(seen, plain)
+			all = append(all, view{letters(plain), true})
 		}
 	}
 	plain := plainLetters(folded)
