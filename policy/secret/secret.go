@@ -48,7 +48,7 @@ const maxRounds = 4
 
 // A Masker knows the secrets. The zero value and nil know none and change nothing. Any number of goroutines may use
 // one.
-type Masker struct{ words automaton }
+type Masker struct{ words words }
 
 // New returns a Masker for values. With each goes what a server makes of it: the value without the white space around
 // it, which HTTP does not transmit, and the credential behind a scheme's space, for a server that echoes only the token
@@ -58,7 +58,6 @@ func New(values []string) *Masker {
 	for _, s := range Words(values) {
 		m.words.add(s)
 	}
-	m.words.link()
 	return m
 }
 
@@ -85,7 +84,7 @@ func Words(values []string) []string {
 
 // Bytes returns text with [Mask] for each secret. Text without one is returned itself, not a copy; text is not changed.
 func (m *Masker) Bytes(text []byte) []byte {
-	if m == nil || m.words.empty() {
+	if m == nil || m.words.prefix == nil {
 		return text
 	}
 	for range maxRounds {
@@ -104,16 +103,7 @@ func (m *Masker) Bytes(text []byte) []byte {
 }
 
 // String is [Masker.Bytes] for a string.
-func (m *Masker) String(text string) string {
-	if m == nil || m.words.empty() || !m.words.in([]byte(text)) && strings.IndexByte(text, '\\') < 0 {
-		return text // and nothing was copied for it
-	}
-	raw := []byte(text)
-	if m.depth(raw) < 0 {
-		return text
-	}
-	return string(m.Bytes(raw))
-}
+func (m *Masker) String(text string) string { return string(m.Bytes([]byte(text))) }
 
 // depth is how many layers of escapes there are around the innermost secret in text, -1 if there is none in it.
 //
