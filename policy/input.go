@@ -71,7 +71,7 @@ func (i Input) compile() (screens, error) {
 			}
 		}
 	}
-	_, err := screen.Compile(all, i.MaxBytes)
+	whole, err := screen.Compile(all, i.MaxBytes)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
@@ -83,7 +83,11 @@ func (i Input) compile() (screens, error) {
 				rules = append(rules, r.Rule)
 			}
 		}
-		if len(rules) == 0 && (kind == KindCall || kind == KindAgent) {
+		switch {
+		case len(rules) == 0 && (kind == KindCall || kind == KindAgent):
+			continue
+		case len(rules) == len(all):
+			compiled[kind] = whole
 			continue
 		}
 		if compiled[kind], err = screen.Compile(rules, i.MaxBytes); err != nil {
