@@ -7,7 +7,7 @@ FUZZTIME    ?= 10s
 COUNT       ?= 6
 RACE        ?= TestServe(Answers|Asks|Failures|Holds|Interrupted|Tasks)|TestStopped
 
-.PHONY: build run test race check fmt eval bench bench-gateway crash flood tamper million fuzz docs vuln interop interop-tools
+.PHONY: build run test race check fmt eval bench bench-gateway crash flood tamper soak million fuzz docs vuln interop interop-tools
 
 build: ## bin/pgfsm
 	$(GO) build -trimpath -o bin/pgfsm ./cmd/pgfsm
@@ -29,7 +29,7 @@ interop: interop-tools ## pgfsm with clients, servers and tool lists that others
 	$(GO) test -count 1 -timeout 30m -run 'Interop|TestGateway|TestRootsAreNotTheClients' ./cmd/pgfsm
 
 race: ## packages with goroutines under the race detector (needs a C compiler); of the command, the gateway's tests
-	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./deadline ./eval/gates ./llm ./loopback ./mcp/upstream ./mcp/gateway/... ./mcp/toy ./policy ./policy/screen ./states ./traces/... ./web
+	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./deadline ./eval/gates ./llm ./loopback ./mcp/upstream ./mcp/gateway ./mcp/gateway/front ./mcp/gateway/session ./mcp/toy ./policy ./runner ./states ./traces/... ./web
 	CGO_ENABLED=1 $(GO) test -race -timeout 60m -run '$(RACE)' ./cmd/pgfsm
 
 check: fmt ## what a change must pass: format, vet, staticcheck, tidy modules, race tests (which hold the docs in step)
@@ -68,6 +68,9 @@ flood: ## the gateway with 10,000 half-open connections: it needs as many descri
 
 tamper: ## every field of every row of a ledger changed, one at a time: about two minutes
 	PGFSM_TAMPER=all $(GO) test -count 1 -timeout 1h -v -run VerifyNames ./traces/ledger
+
+soak: ## random and exhaustive tests, long: about a minute
+	PGFSM_SOAK=1 $(GO) test -count 1 -timeout 1h ./policy/screen
 
 million: ## a ledger of a million runs, made and read: about half an hour and 7 GB
 	PGFSM_LEDGER_RUNS=1000000 $(GO) test -count 1 -timeout 5h -v -run TestManyRuns ./traces/ledger
