@@ -151,7 +151,7 @@ func TestJudge(t *testing.T) {
 		{"past-size-limit", []string{strings.Repeat("x", 41)}, large(41)},
 		{"texts-taken-from-it-at-size-limit", []string{many("x", 40), many("x", 20), many("x", 20)}, nil},
 		{"texts-taken-from-it-past-size-limit", []string{"x", many("x", 20), many("x", 21)}, taken(41)},
-		{"request-past-size-limit-alone", []string{many("x", 41), "x"}, large(41)},
+		{"only-request-past-size-limit", []string{many("x", 41), "x"}, large(41)},
 		{"folded-at-size-limit", []string{many("ﷺ", 1) + many("x", 40-33)}, nil},
 		{"folded-past-size-limit", []string{many("ﷺ", 1) + many("x", 41-33)}, folded("the input has 41 bytes", "")},
 		{"taken-folded-at-size-limit", []string{"", "ﷺ", many("x", 40-33)}, nil},

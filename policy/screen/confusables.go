@@ -1,9 +1,9 @@
 package screen
 
 // lookalikes lists, per ASCII letter, characters that look like it in folded text: letters of other scripts, Latin
-// letters that do not decompose (barred, hooked, turned, small capitals, phonetic), and symbols. What NFKC folds
-// (full-width, mathematical, circled letters) is not here, and neither is what is a letter and a mark: marks are
-// dropped before. A character stands under the letter that a disguise is most likely to use it for.
+// letters that do not decompose (barred, hooked, turned, small capitals, phonetic), and symbols. Characters that NFKC folds
+// (full-width, mathematical, circled letters) are not listed, and neither are letters with marks, because marks are
+// dropped before. A character is listed under the letter that a disguise is most likely to use it for.
 var lookalikes = [...]struct {
 	letter byte
 	like   string
@@ -36,8 +36,8 @@ var lookalikes = [...]struct {
 	{'z', "ƶȥɀʐʑʒᏃᴢᵶᶎⱬꓜ"},
 }
 
-// capitalLookalikes lists capitals (and the lunate sigma) that look like another letter than their folded form does,
-// and behind them letters that look like a second letter besides that of [lookalikes].
+// capitalLookalikes lists capitals (and the lunate sigma) that look like another letter than their folded form does.
+// The last row lists letters that look like a second letter besides that of [lookalikes].
 var capitalLookalikes = [...]struct {
 	letter byte
 	like   string

@@ -8,7 +8,7 @@ import (
 // Defaults returns the rules that are on unless an operator says otherwise: always the same, in the same order.
 func Defaults() []Rule { return slices.Clone(defaults()) }
 
-// defaults are put together once: their text takes longer to write than to copy.
+// defaults are made once, because that takes longer than a copy.
 var defaults = sync.OnceValue(func() []Rule {
 	return []Rule{
 		{"malware", malware(), "It asks for malware, exploits or breaking into systems."},

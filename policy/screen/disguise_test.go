@@ -78,13 +78,13 @@ func asSelectors(s string) string {
 	}, s)
 }
 
-// longestApart spells the longest word with spaces, unless it stands beside another word of one letter.
+// longestApart puts spaces between the letters of the longest word, unless it is beside a word of one letter.
 func longestApart(s string) string {
 	words := strings.Split(s, " ")
 	longest := 0
 	for i, w := range words {
-		alone := (i == 0 || len(words[i-1]) > 1) && (i+1 == len(words) || len(words[i+1]) > 1)
-		if len(w) > len(words[longest]) && alone {
+		apart := (i == 0 || len(words[i-1]) > 1) && (i+1 == len(words) || len(words[i+1]) > 1)
+		if len(w) > len(words[longest]) && apart {
 			longest = i
 		}
 	}

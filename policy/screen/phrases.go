@@ -2,12 +2,12 @@ package screen
 
 import "strings"
 
-// What stands between two words of one sentence.
+// between matches the text between two words of one sentence.
 const between = `[^\w.;:?!]+`
 
-// The words that excuse a request, in the group that keeps it from counting. A word stands for all that begin with
-// it, with a dot behind it for itself only. They stand in every rule, and rules are kept in every record of a run:
-// the lists are short on purpose.
+// The words that excuse a request, before the verb, between verb and object and behind the object. A word means all
+// words that begin with it; with a dot, only itself. Every rule contains them, and every trace contains the rules, so
+// the lists are short.
 var (
 	excuseBefore = words(`prevent detect attempt against. protect attacker hackers adversar criminal prohibit
 		forbid who. tries. tried. may.`)
@@ -48,13 +48,13 @@ func inflected(e, plain string) string {
 	return anyOf(e) + `(?:e|ing)|` + anyOf(plain) + `(?:\w?ing)?`
 }
 
-// near is up to four words between verb and object, and far is the same with words that may excuse. Both begin with
-// the article that sticks to a verb spelled with spaces ("w r i t e a").
+// near matches up to four words between verb and object, and far the same with words that may excuse. Both begin with
+// the article that [join] puts behind a verb with spaces between its letters ("w r i t e a").
 const near = `a?(?:` + between + `\w+){0,4}?(?:` + between + `)?`
 
 var far = `a?(?:` + between + `(?:(?P<but_within>` + excuseWithin + `)|\w+)){0,4}?(?:` + between + `)?`
 
-// requests joins alternatives "verb … object" to the pattern of a rule: words before the verb and behind the object
+// requests makes the pattern of a rule from alternatives "verb … object". Words before the verb and behind the object
 // may excuse.
 func requests(alternatives ...string) string {
 	return `(?:\b(?:(?P<but_before>` + excuseBefore + `)[^\w.;:?!,]+(?:\w+[^\w.;:?!,]+){0,2}?)?)\b(?:` +

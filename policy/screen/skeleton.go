@@ -75,7 +75,7 @@ func mapCapitals(s string) string {
 	}, s)
 }
 
-// What a byte can be in a word.
+// The kinds of bytes, as bits.
 const (
 	letterByte = 1 << iota // also each byte beyond ASCII
 	digitByte

@@ -125,7 +125,7 @@ func shorten(s string, keep int) string {
 	return string(b)
 }
 
-// gather returns s with words of at most [maxPiece] bytes that stand in a row, at least [minPieces], put together:
+// gather returns s with [minPieces] or more words in a row of at most [maxPiece] bytes put together:
 // "ra ns om wa re" is "ransomware".
 func gather(s string) string {
 	words := strings.Split(s, " ")

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// An escape is one at the beginning of a text.
+// An escape is the escape that a text begins with.
 type escape struct {
-	char    rune // what it stands for
-	byte    bool // char is a byte, not a character
-	spelled int  // its length in bytes; 0 if there is none
+	char rune // the character that it encodes
+	byte bool // char is a byte, not a character
+	size int  // its length in bytes; 0 if there is none
 }
 
-// meaning is the length in bytes of what the escape stands for.
+// meaning returns the length in bytes of the character that the escape encodes.
 func (e escape) meaning() int {
 	if e.byte {
 		return 1
@@ -28,7 +28,7 @@ func (e escape) append(to []byte) []byte {
 	return utf8.AppendRune(to, e.char)
 }
 
-// single are the escapes of two bytes and what they stand for.
+// single are the escapes of two bytes and the characters that they encode.
 var single = [256]rune{
 	'"': '"', '\'': '\'', '\\': '\\', '/': '/',
 	'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v',
@@ -40,12 +40,12 @@ func readEscape(text []byte) escape {
 		return escape{}
 	}
 	if r := single[text[1]]; r != 0 {
-		return escape{char: r, spelled: 2}
+		return escape{char: r, size: 2}
 	}
 	switch text[1] {
 	case 'x':
 		if r, ok := hex(text, 2, 2); ok {
-			return escape{char: r, byte: true, spelled: 4}
+			return escape{char: r, byte: true, size: 4}
 		}
 	case 'u':
 		r, ok := hex(text, 2, 4)
@@ -55,15 +55,15 @@ func readEscape(text []byte) escape {
 		if utf16.IsSurrogate(r) {
 			if len(text) >= 12 && text[6] == '\\' && text[7] == 'u' {
 				if low, ok := hex(text, 8, 4); ok && utf16.DecodeRune(r, low) != utf8.RuneError {
-					return escape{char: utf16.DecodeRune(r, low), spelled: 12}
+					return escape{char: utf16.DecodeRune(r, low), size: 12}
 				}
 			}
 			r = utf8.RuneError
 		}
-		return escape{char: r, spelled: 6}
+		return escape{char: r, size: 6}
 	case 'U':
 		if r, ok := hex(text, 2, 8); ok && utf8.ValidRune(r) {
-			return escape{char: r, spelled: 10}
+			return escape{char: r, size: 10}
 		}
 	}
 	return escape{}
@@ -91,7 +91,7 @@ func hex(text []byte, from, n int) (rune, bool) {
 	return r, true
 }
 
-// toEscape is how many bytes of text stand before its first escape: all, if there is none.
+// toEscape returns how many bytes of text are before its first escape: all, if there is none.
 func toEscape(text []byte) int {
 	for at := 0; ; at++ {
 		i := bytes.IndexByte(text[at:], '\\')
@@ -99,14 +99,14 @@ func toEscape(text []byte) int {
 			return len(text)
 		}
 		at += i
-		if readEscape(text[at:]).spelled > 0 {
+		if readEscape(text[at:]).size > 0 {
 			return at
 		}
 	}
 }
 
-// unescape returns what stands behind one layer of view's escapes, in *buf, and whether there were any. If not, it
-// returns view. The view may be what an earlier call has returned for the same buffer: nothing grows.
+// unescape returns view with one layer of escapes decoded, in *buf, and whether there were any. If not, it
+// returns view. The view may be the result of an earlier call with the same buffer, because decoding never grows a text.
 func unescape(buf *[]byte, view []byte) ([]byte, bool) {
 	plain := toEscape(view)
 	if plain == len(view) {
@@ -124,7 +124,7 @@ func unescape(buf *[]byte, view []byte) ([]byte, bool) {
 		}
 		e := readEscape(view)
 		out = e.append(out)
-		view = view[e.spelled:]
+		view = view[e.size:]
 		plain = toEscape(view)
 	}
 }

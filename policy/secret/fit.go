@@ -8,9 +8,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// fit widens spans, if text is one JSON value, so that it still is one with something else in their place. A span
-// inside a string stays; any other becomes the smallest value around it. It reports whether text is JSON at all, which
-// it is also with duplicate names and broken UTF-8: that is for others to judge.
+// fit widens spans so that text, if it is one JSON value, still is one after they are replaced. A span
+// inside a string stays; any other becomes the smallest value around it. fit reports whether text is JSON. Duplicate names
+// and broken UTF-8 are accepted here; others judge them.
 func fit(text []byte, found []span) ([]span, bool) {
 	f := fitter{todo: found, done: make([]span, 0, len(found))}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -47,14 +47,14 @@ func fit(text []byte, found []span) ([]span, bool) {
 	}
 }
 
-// A fitter is told of the values of a document, each when it ends, inner ones first.
+// A fitter assigns spans to the values of a document, in the order in which the values end, inner ones first.
 type fitter struct {
-	todo []span // that end later
-	wide []span // that have ended, and lie in no value yet
+	todo []span // spans that end later
+	wide []span // spans that have ended and are in no value yet
 	done []span
 }
 
-// close is told that a value stands from start to end. It takes the spans that lie in it and in no smaller one.
+// close assigns spans to the value from start to end: those that lie in it and in no smaller one.
 func (f *fitter) close(start, end int, text bool) {
 	for len(f.todo) > 0 && f.todo[0].end <= end {
 		f.wide, f.todo = append(f.wide, f.todo[0]), f.todo[1:]

@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// shown reports whether a text holds one of words, as it is or behind escapes: the slow and plain way.
-func shown(text string, words []string) bool {
+// holds reports whether a text has one of words, as it is or behind escapes.
+func holds(text string, words []string) bool {
 	for level := 0; ; level++ {
 		for _, w := range words {
 			if strings.Contains(text, w) {
@@ -72,10 +72,10 @@ func FuzzMasker(f *testing.F) {
 			text = `{"v":` + string(quoted) + `}`
 		}
 		got := m.Bytes([]byte(text))
-		switch hit := shown(text, words); {
+		switch hit := holds(text, words); {
 		case hit == (string(got) == text):
 			t.Errorf("Bytes(%q) of %q = %q; it holds one: %t", text, words, got, hit)
-		case shown(string(got), words):
+		case holds(string(got), words):
 			t.Errorf("Bytes(%q) of %q = %q, which holds one", text, words, got)
 		case isJSON([]byte(text)) != isJSON(got) && isJSON([]byte(text)):
 			t.Errorf("Bytes(%q) of %q = %q, which is no JSON any more", text, words, got)

@@ -1,30 +1,30 @@
-// Package secret takes the operator's secrets out of text from outside. A server or a model knows the secret that it is
-// spoken to with, and may repeat it: in a result, in its own name, in an error. What is shown or kept of such text
-// passes a [Masker] first:
+// Package secret masks the operator's secrets in text from outside. A server or a model receives the secret that pgfsm
+// authenticates with, and may repeat it: in a result, in its own name, in an error. Such text passes a [Masker] before
+// it is displayed or recorded:
 //
 //	m := secret.New(values)
-//	clean := m.Bytes(raw) // what holds no secret is returned as it is, the same bytes
+//	clean := m.Bytes(raw) // text without a secret is returned itself, not a copy
 //
-// The order matters. A text that is cut before it is masked can keep a piece of a secret that nobody finds any more,
-// and one that is quoted before spells it in another way. So: mask the raw text, then quote, then cut.
+// Mask the raw text first, then quote, then cut. Cutting first can leave a piece of a secret that is no longer found,
+// and quoting first escapes its characters.
 //
 // # What is found
 //
-// Each secret is found as it is and behind backslash escapes, at most [MaxLevels] deep, for JSON stands in strings of
+// Each secret is found as it is and behind backslash escapes, at most [MaxLevels] deep, because JSON occurs in strings of
 // JSON and error texts quote it once more. The escapes are those of JSON (RFC 8259, section 7) and of Go's
 // [strconv.Quote]: \uXXXX, a pair of them for what UTF-16 writes as a pair, \UXXXXXXXX, \xNN for a byte, and \" \' \\
 // \/ \a \b \f \n \r \t \v. They are looked for in any text, whether it is JSON or not, and a backslash before
 // anything else is itself.
 //
-// Not found is a secret that is encoded in another way (base64, percent-encoding, another case), split, or shortened.
-// Whoever knows it can always do that. This is against those who repeat it without a thought, and against those who
-// would have a reader see it at a glance.
+// A secret that is encoded in another way (base64, percent-encoding, another case), split or shortened is not found.
+// A hostile server can always do that. Masking protects from servers that repeat a secret by accident, and keeps it
+// from being readable at a glance.
 //
-// # What is put in its place
+// # What replaces it
 //
-// [Mask], for exactly the bytes that spell the secret. An escape that a secret begins or ends inside of goes with it.
-// What was JSON stays JSON: where a secret stands in a number, or reaches over the end of a string, the smallest value
-// around it becomes the string "[masked by pgfsm]". That holds for the document itself, not for one in its strings.
+// [Mask] replaces exactly the bytes that encode the secret, including an escape in which a secret begins or ends.
+// JSON stays JSON: if a secret is in a number, or reaches over the end of a string, the smallest value
+// around it becomes the string "[masked by pgfsm]". That holds for the document itself, not for documents in its strings.
 package secret
 
 import (
@@ -32,27 +32,26 @@ import (
 	"strings"
 )
 
-// Mask stands where a secret stood.
+// Mask replaces a secret.
 const Mask = "[masked by pgfsm]"
 
 const quotedMask = `"` + Mask + `"`
 
-// MinBytes is the length of the shortest secret. Masking "C" or "1" would tear every answer, and hide nothing.
+// MinBytes is the length of the shortest secret. Masking "C" or "1" would damage every answer and hide nothing.
 const MinBytes = 8
 
-// MaxLevels is how many layers of escapes are looked behind.
+// MaxLevels is how many layers of escapes are decoded.
 const MaxLevels = 8
 
-// maxRounds is how often what comes out is masked again. A second round is only needed for texts that were made for it.
+// maxRounds is how often a masked text is masked again. Only texts made for that purpose need a second round.
 const maxRounds = 4
 
-// A Masker knows the secrets. The zero value and nil know none and change nothing. Any number of goroutines may use
-// one.
+// A Masker replaces secrets. The zero value and nil have no secrets and change nothing. It is safe for concurrent use.
 type Masker struct{ words words }
 
-// New returns a Masker for values. With each goes what a server makes of it: the value without the white space around
-// it, which HTTP does not transmit, and the credential behind a scheme's space, for a server that echoes only the token
-// of "Bearer TOKEN". What is then shorter than [MinBytes] is left out, and so is what [Mask] itself would show.
+// New returns a Masker for values and for what servers make of them: the value without the white space around
+// it, which HTTP does not transmit, and the credential behind a scheme's space, for servers that echo only the token
+// of "Bearer TOKEN". Secrets shorter than [MinBytes], and those that occur in [Mask], are left out.
 func New(values []string) *Masker {
 	m := new(Masker)
 	for _, s := range Words(values) {
@@ -61,7 +60,7 @@ func New(values []string) *Masker {
 	return m
 }
 
-// Words are what [New] makes of values: without duplicates, the longest first.
+// Words returns the secrets that [New] makes of values: without duplicates, the longest first.
 func Words(values []string) []string {
 	var words []string
 	for _, v := range values {
@@ -82,7 +81,7 @@ func Words(values []string) []string {
 	return slices.Compact(words)
 }
 
-// Bytes returns text with [Mask] for each secret. Text without one is returned itself, not a copy; text is not changed.
+// Bytes returns text with [Mask] for each secret. Text without a secret is returned itself, not a copy; text is not changed.
 func (m *Masker) Bytes(text []byte) []byte {
 	if m == nil || m.words.prefix == nil {
 		return text
@@ -105,10 +104,9 @@ func (m *Masker) Bytes(text []byte) []byte {
 // String is [Masker.Bytes] for a string.
 func (m *Masker) String(text string) string { return string(m.Bytes([]byte(text))) }
 
-// depth is how many layers of escapes there are around the innermost secret in text, -1 if there is none in it.
-//
-// The text is looked at as it is, behind its escapes, behind the escapes of that, and so on. Positions are only
-// followed if something was found, from the inside outwards: so one buffer is all that is needed.
+// depth returns how many layers of escapes there are around the innermost secret in text, or -1 if text has no secret.
+// It searches the text as it is, then with its escapes decoded, then with the escapes of that decoded, and so on. One
+// buffer is enough, because only find needs positions.
 func (m *Masker) depth(text []byte) int {
 	deepest, view, buf := -1, text, []byte(nil)
 	for level := 0; ; level++ {
@@ -125,7 +123,7 @@ func (m *Masker) depth(text []byte) int {
 	}
 }
 
-// find returns the spans of text to be replaced, in order and apart, and whether text is JSON.
+// find returns the spans of text to be replaced, in order and without overlaps, and whether text is JSON.
 func (m *Masker) find(text []byte, deepest int) ([]span, bool) {
 	var found []span
 	var buf []byte

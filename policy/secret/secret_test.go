@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// token has every kind of character that some spelling changes.
+// token has every kind of character that some encoding changes.
 const token = "tok\"en/\\\t<é😀>-4711"
 
 func TestWords(t *testing.T) {
@@ -46,7 +46,7 @@ func TestMasker(t *testing.T) {
 		{"empty", "", ""},
 		{"none", `plain "\u0041\n" \`, `plain "\u0041\n" \`},
 		{"as-it-is", "a" + token + "b", "a" + Mask + "b"},
-		{"alone", "secret-1", Mask},
+		{"nothing-else", "secret-1", Mask},
 		{"with-its-scheme", "Bearer secret-1", Mask},
 		{"side-by-side", "secret-1secret-1", Mask + Mask},
 		{"almost", "secret- secret-2 ecret-1 Secret-1", "secret- secret-2 ecret-1 Secret-1"},
@@ -81,7 +81,7 @@ func TestMasker(t *testing.T) {
 	}
 }
 
-// TestMaskerKeepsJSON: secrets that are spelled by the marks between the values of a document.
+// Secrets may consist of the marks between the values of a document.
 func TestMaskerKeepsJSON(t *testing.T) {
 	m := New([]string{`"b":["x",`, "          ", `"name-of-it`, `"],"y":"`, `the-end"`})
 	for _, tt := range []struct{ name, give, want string }{
@@ -117,7 +117,7 @@ func TestMaskerLevels(t *testing.T) {
 	}
 }
 
-// TestMaskerRounds: what stands around a mask can be a secret together with it.
+// A mask and the text around it can be a secret.
 func TestMaskerRounds(t *testing.T) {
 	values := []string{"secret-1", "pgfsm]-tail", "pgfsm][masked", "ked by pgfsm]k", "sm]ked b"}
 	for i := range maxRounds + 1 {

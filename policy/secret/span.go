@@ -3,10 +3,10 @@ package secret
 // A span is a piece of a text.
 type span struct {
 	start, end int
-	value      bool // it is a whole value of JSON, and a string is put in its place
+	value      bool // it is a whole JSON value, which a string replaces
 }
 
-// widen appends s, which ends behind all others, and makes one of those that overlap.
+// widen appends s, which ends behind all others, and merges spans that overlap.
 func widen(to []span, s span) []span {
 	for n := len(to); n > 0 && to[n-1].end > s.start; n-- {
 		s.start, s.end = min(s.start, to[n-1].start), max(s.end, to[n-1].end)
@@ -15,7 +15,7 @@ func widen(to []span, s span) []span {
 	return append(to, s)
 }
 
-// union merges two lists that are in the order of their ends. Spans that only touch stay two.
+// union merges two lists that are in the order of their ends. Spans that only touch are not merged.
 func union(a, b []span) []span {
 	if len(a) == 0 {
 		a, b = b, nil
@@ -31,21 +31,21 @@ func union(a, b []span) []span {
 	return out
 }
 
-// locate turns spans of what view's escapes stand for into the spans of view that spell them.
+// locate turns spans of view with its escapes decoded into spans of view.
 func locate(view []byte, found []span) {
 	project(view, found, func(meaning, _ int) int { return meaning })
 }
 
 // snap widens spans of view so that none begins or ends inside an escape: half an escape is another character, or none.
 func snap(view []byte, found []span) {
-	project(view, found, func(_, spelled int) int { return spelled })
+	project(view, found, func(_, size int) int { return size })
 }
 
-// project walks over the escapes of view, and moves found, which is in order, from other positions to those of view. An
-// escape takes width bytes there.
-func project(view []byte, found []span, width func(meaning, spelled int) int) {
+// project moves the spans in found, which are in order, from positions of another text to positions of view. In the
+// other text, each escape of view takes width bytes.
+func project(view []byte, found []span, width func(meaning, size int) int) {
 	starts, ends := 0, 0 // how many are moved
-	move := func(there, wide, here, spelled int, escape bool) {
+	move := func(there, wide, here, size int, escape bool) {
 		for ; starts < len(found) && found[starts].start < there+wide; starts++ {
 			at := here
 			if !escape {
@@ -54,7 +54,7 @@ func project(view []byte, found []span, width func(meaning, spelled int) int) {
 			found[starts].start = at
 		}
 		for ; ends < len(found) && found[ends].end <= there+wide; ends++ {
-			at := here + spelled
+			at := here + size
 			if !escape {
 				at = here + found[ends].end - there
 			}
@@ -70,8 +70,8 @@ func project(view []byte, found []span, width func(meaning, spelled int) int) {
 			break
 		}
 		e := readEscape(view[here:])
-		wide := width(e.meaning(), e.spelled)
-		move(there, wide, here, e.spelled, true)
-		there, here = there+wide, here+e.spelled
+		wide := width(e.meaning(), e.size)
+		move(there, wide, here, e.size, true)
+		there, here = there+wide, here+e.size
 	}
 }
