@@ -1,21 +1,21 @@
-// Package canonical reads JSON strictly, writes it in one spelling, and names it by digest.
+// Package canonical reads JSON strictly, writes it in canonical form, and computes digests of it.
 //
 // # Reading
 //
 // [Check] accepts exactly one RFC 8259 value in valid UTF-8: no duplicate member name at any depth, no lone surrogate,
 // no byte order mark, no NaN, nothing behind the value, and nesting no deeper than the caller allows. Every document
-// that crosses a trust boundary passes it before anything else looks at the bytes.
+// that crosses a trust boundary is checked before other code reads it.
 //
 // # Writing
 //
-// [JSON] and [Marshal] write the canonical form of RFC 8785 with one exception: a number keeps the literal it came
-// with. RFC 8785 would send numbers through IEEE 754 doubles, so that 9007199254740993 and 9007199254740992 had the
-// same digest; an approval of one would then be an approval of the other.
+// [JSON] and [Marshal] write the canonical form of RFC 8785 with one exception: a number keeps its literal.
+// RFC 8785 converts numbers to IEEE 754 doubles, so 9007199254740993 and 9007199254740992 would have the
+// same digest, and an approval of one would be an approval of the other.
 //
 // # Digests
 //
-// [Sum] is SHA-256 over a kind, a zero byte and the canonical bytes, so that the digest of one kind of thing can never
-// be taken for the digest of another. A [Digest] is written as "sha256:" and 64 lower-case hexadecimal digits.
+// [Sum] is SHA-256 over a kind, a zero byte and the canonical bytes, so values of different kinds never share a
+// digest. A [Digest] is written as "sha256:" and 64 lower-case hexadecimal digits.
 package canonical
 
 import (
@@ -32,10 +32,10 @@ import (
 // decoder itself gives up.
 const MaxDepth = 1000
 
-// ErrTooDeep means that a document nests deeper than it may.
+// ErrTooDeep means that a document nests deeper than the caller allows.
 var ErrTooDeep = errors.New("JSON nests too deep")
 
-// ErrTrailing means that something other than white space stands behind the JSON value.
+// ErrTrailing means that something other than white space follows the JSON value.
 var ErrTrailing = errors.New("there is text behind the JSON value")
 
 // form is the canonical form: members in the order of RFC 8785, numbers as they were written; see the package comment.
@@ -60,8 +60,8 @@ func Check(doc []byte, maxDepth int) error {
 	return nil
 }
 
-// CheckDepth reports whether doc nests at most maxDepth levels deep, by counting brackets outside of strings. It looks
-// at nothing else, so it costs little and runs before anything that recurses. maxDepth is bounded as in [Check].
+// CheckDepth reports whether doc nests at most maxDepth levels deep, by counting brackets outside of strings. It checks
+// nothing else, so it is cheap and runs before code that recurses. maxDepth is bounded as in [Check].
 func CheckDepth(doc []byte, maxDepth int) error {
 	if maxDepth < 1 || maxDepth > MaxDepth {
 		maxDepth = MaxDepth
@@ -119,10 +119,10 @@ func Marshal(v any) ([]byte, error) {
 	return JSON(b)
 }
 
-// Sorted is [Marshal] for values whose struct fields stand in the order of their names and whose raw values are
-// canonical already, as everything that is recorded in a trace is declared. It saves a second pass over the bytes; a
-// test holds every recorded type to it. A string that is not UTF-8 (a child process can say anything) is written with
-// U+FFFD for what is broken, so that a record never fails for somebody else's mistake.
+// Sorted is [Marshal] for values whose struct fields are declared in the order of their names and whose raw values are
+// canonical already. It saves a second pass over the bytes. All types that traces record are declared so, and a
+// test checks that. In a string that is not UTF-8 (from a child process, for example), broken bytes become
+// U+FFFD, so that writing a record does not fail.
 func Sorted(v any) ([]byte, error) {
 	return json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 }
@@ -158,8 +158,8 @@ func Unmarshal(doc []byte, v any) error {
 	if err == nil {
 		return nil
 	}
-	// The decoder words its own errors differently from process to process, on purpose. What we say is recorded, so it is
-	// put together from the parts that stay the same.
+	// The decoder varies the wording of its errors from process to process, on purpose. This error is recorded, so it
+	// contains only the parts that do not vary.
 	var semantic *json.SemanticError
 	if !errors.As(err, &semantic) {
 		return Explain(err)

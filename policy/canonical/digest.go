@@ -14,8 +14,8 @@ const DigestPrefix = "sha256:"
 // nothing and equals no computed digest.
 type Digest string
 
-// Sum returns the digest of a thing of the given kind ("plan", "trace step", …) from its canonical bytes, which may come in
-// pieces. Two things of different kinds never share a digest, whatever their bytes.
+// Sum returns the digest of a value of the given kind ("plan", "trace step", …) from its canonical bytes, in one or more
+// pieces. Values of different kinds never share a digest.
 func Sum(kind string, pieces ...[]byte) Digest {
 	h := NewHasher(kind)
 	for _, piece := range pieces {
@@ -24,7 +24,7 @@ func Sum(kind string, pieces ...[]byte) Digest {
 	return h.Digest()
 }
 
-// kindPrefix stands before the kind in what is hashed.
+// kindPrefix is hashed before the kind.
 const kindPrefix = "pgfsm "
 
 // SumOf returns the digest of the canonical form of v.
@@ -36,7 +36,7 @@ func SumOf(kind string, v any) (Digest, error) {
 	return Sum(kind, b), nil
 }
 
-// ParseDigest reads a written digest. There is exactly one spelling of each.
+// ParseDigest parses a digest and accepts only the form that [Sum] returns.
 func ParseDigest(s string) (Digest, error) {
 	text, ok := strings.CutPrefix(s, DigestPrefix)
 	if !ok || len(text) != 2*sha256.Size || strings.ToLower(text) != text {

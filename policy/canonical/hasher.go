@@ -6,14 +6,14 @@ import (
 	"hash"
 )
 
-// A Hasher computes digests of one kind of thing from pieces of its canonical form. One goroutine may use it for several
-// digests, one after the other.
+// A Hasher computes digests of values of one kind from pieces of their canonical form, one digest after the other. It is
+// not safe for concurrent use.
 type Hasher struct {
 	kind string
 	h    hash.Hash
 }
 
-// NewHasher begins the digest of a thing of the given kind; see [Sum].
+// NewHasher begins the digest of a value of the given kind; see [Sum].
 func NewHasher(kind string) *Hasher {
 	h := &Hasher{kind, sha256.New()}
 	h.begin()

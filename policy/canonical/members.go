@@ -8,7 +8,7 @@ import (
 )
 
 // Members yields the members of an object in canonical form, in order: each name as text, each value as a part of doc.
-// doc must be what [JSON] or [Marshal] returned. Anything but an object has no members.
+// doc must be a result of [JSON] or [Marshal]. A value that is not an object has no members.
 func Members(doc []byte) iter.Seq2[string, jsontext.Value] {
 	return func(yield func(string, jsontext.Value) bool) {
 		dec := jsontext.NewDecoder(bytes.NewBuffer(doc))

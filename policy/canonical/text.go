@@ -9,15 +9,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Text is a sequence of bytes that came from outside, kept exactly. As JSON it is a string when it is UTF-8, and
-// {"base64":"…"} only when it is not, so that each value has one spelling.
+// Text holds the exact bytes of an input from outside. Its JSON form is a string if it is UTF-8, and
+// {"base64":"…"} only if it is not, so that each value has one form.
 type Text []byte
 
 type encodedText struct {
 	Base64 string `json:"base64"`
 }
 
-// MarshalJSONTo writes the one spelling of t.
+// MarshalJSONTo writes the one form of t.
 func (t Text) MarshalJSONTo(enc *jsontext.Encoder) error {
 	if utf8.Valid(t) {
 		return enc.WriteToken(jsontext.String(string(t)))
@@ -25,7 +25,7 @@ func (t Text) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return json.MarshalEncode(enc, encodedText{base64.StdEncoding.EncodeToString(t)})
 }
 
-// UnmarshalJSONFrom reads the one spelling of t and refuses every other.
+// UnmarshalJSONFrom reads the one form of t and refuses all others.
 func (t *Text) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if dec.PeekKind() == '"' {
 		v, err := dec.ReadValue()

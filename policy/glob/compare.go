@@ -2,13 +2,13 @@ package glob
 
 import "slices"
 
-// Overlaps reports whether some text is matched by both a and b. It walks the pairs of positions in the two patterns
-// that one text can bring them to.
+// Overlaps reports whether some text is matched by both a and b. It decides that for each pair of positions in the two
+// patterns, from the ends of the patterns to their beginnings.
 func Overlaps(a, b *Glob) bool {
 	if a == nil || b == nil || a.pattern == "" || b.pattern == "" {
 		return false
 	}
-	// open[j]: the rest of a behind the row's position and the rest of b behind j match a common text.
+	// open[j]: the rest of a behind position i and the rest of b behind j match a common text; below[j]: the same for i+1.
 	open := make([]bool, len(b.tokens)+1)
 	below := make([]bool, len(b.tokens)+1)
 	for i := len(a.tokens); i >= 0; i-- {
@@ -20,14 +20,14 @@ func Overlaps(a, b *Glob) bool {
 	return open[0]
 }
 
-// meet answers for one pair of rests; open holds the answers for a and shorter rests of b, below those for a without
+// meet decides for one pair of rests. open holds the results for a and shorter rests of b, below those for a without
 // its first token.
 func meet(a, b []rune, open, below []bool, j int) bool {
 	switch {
 	case len(a) == 0 && len(b) == 0:
 		return true
 	case len(a) > 0 && a[0] == star:
-		return below[j] || len(b) > 0 && open[j+1] // it takes nothing, or what b's next token takes
+		return below[j] || len(b) > 0 && open[j+1] // the star matches nothing, or what b's next token matches
 	case len(b) > 0 && b[0] == star:
 		return open[j+1] || len(a) > 0 && below[j]
 	case len(a) == 0 || len(b) == 0:
@@ -38,12 +38,11 @@ func meet(a, b []rune, open, below []bool, j int) bool {
 
 // Includes reports whether a matches every text that b matches.
 //
-// A text of b is a skeleton, b without its `*`, and behind some of its characters (the joints, where b has `*`) as much
-// more as one likes. In the text that is hardest for a, all of that more, and whatever a `?` of b stands for, is a
-// character that a does not name. What is left open is how much more stands at each joint. Includes plays against a, as
-// a matcher that takes the first place that fits, and always brings it as far into the skeleton as can be: a place
-// further on is never easier, since what is left from there is the end of what was left before, and a is in front of a
-// `*`.
+// Each text that b matches consists of a skeleton, which is b without its `*`, and of any number of further characters at
+// the joints, where b has `*`. The text that is hardest for a has, at the joints and for each `?` of b, a character that a
+// does not name. Only the number of characters at each joint remains to be chosen. Includes chooses against a, whose pieces
+// match at the first place that fits: it moves each match as far into the skeleton as possible. A later place is never
+// easier for a, because the rest of the text from there is an end of the rest before, and a has a `*` in front of its rest.
 func Includes(a, b *Glob) bool {
 	if b == nil || b.pattern == "" {
 		return true
@@ -85,10 +84,10 @@ func split(tokens []rune) [][]rune {
 }
 
 // A skeleton is a pattern without its stars. In a run of `*` and `?` the order does not matter; the joint is put behind
-// the last `?`, so that what must stand comes first.
+// the last `?`.
 type skeleton struct {
-	chars []rune // with one for a character that nobody names
-	joint []bool // joint[i]: more may stand in front of chars[i]
+	chars []rune // with the token one for a character that no pattern names
+	joint []bool // joint[i]: any characters may be in front of chars[i]
 }
 
 func newSkeleton(tokens []rune) skeleton {
@@ -114,7 +113,7 @@ func (t skeleton) begins(piece []rune) bool {
 	if len(piece) > len(t.chars) {
 		return false
 	}
-	open := false // whether anything may stand here
+	open := false // whether any character may be here
 	for i, token := range piece {
 		open = open || t.joint[i]
 		if token != one && (open || !t.fits(token, i)) {
@@ -141,13 +140,13 @@ func (t skeleton) ends(piece []rune, at int) bool {
 	return true
 }
 
-// behind returns the furthest place that the end of the first piece, looked for from at on, can be brought to, or -1 if
-// there is a text without it.
+// behind returns the furthest place at which the first match of piece from at on can end, or -1 if
+// some text has no match.
 //
-// Let the piece be `?` q times, a core that begins and ends with a character of its own, and `?` r times. A core that
-// reaches over a joint is kept away by putting much there. That is free of cost unless it stands at less than q
-// characters from at, but there the core does not count anyhow. So what counts is a core between joints, at least q
-// characters on; behind it, r more characters reach furthest where nothing is put at the joints.
+// Let the piece be `?` q times, a core that begins and ends with a character, and `?` r times. A core never matches over a
+// joint if the joint has many characters. Choosing that never helps a: a core less than q characters from at does not
+// match anyway. So only a core between joints counts, at least q characters on. The r characters behind it reach furthest if
+// the joints there are empty.
 func (t skeleton) behind(piece []rune, at int) int {
 	core, r := piece, 0
 	for len(core) > 0 && core[0] == one {
@@ -164,7 +163,7 @@ func (t skeleton) behind(piece []rune, at int) int {
 	return -1
 }
 
-// holds reports whether core stands at a place in every text.
+// holds reports whether every text has core at a place.
 func (t skeleton) holds(core []rune, at int) bool {
 	for i, token := range core {
 		if i > 0 && t.joint[at+i] || !t.fits(token, at+i) {

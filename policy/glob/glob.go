@@ -2,16 +2,15 @@
 //
 // # Patterns
 //
-// In a pattern `*` stands for any run of characters, also for none, and `?` for exactly one character. Everything else
-// stands for itself, in the same case; there is no escape and there are no classes. A pattern is about the whole text:
+// In a pattern, `*` matches any run of characters, also none, and `?` exactly one character. All other characters
+// match themselves, in the same case; there are no escapes and no classes. A pattern matches the whole text:
 // `read` does not match `read_file`, `read*` does. A character is a Unicode code point. A pattern is UTF-8, has 1 to
 // [MaxPattern] bytes and at most [MaxStars] `*`.
 //
 // # Comparing
 //
-// [Includes] and [Overlaps] are exact for texts over all of Unicode: they answer for every text there is, not for a
-// sample. They rest on one property of patterns: no pattern names every character, so whatever `*` and `?` in one
-// pattern stand for can be a character that the other pattern does not name.
+// [Includes] and [Overlaps] are exact: they hold for every Unicode text. They rest on one property of patterns: no
+// pattern names every character, so `*` and `?` in one pattern can match a character that the other pattern does not name.
 package glob
 
 import (
@@ -26,22 +25,22 @@ const (
 	MaxStars   = 16  // `*`
 )
 
-// A Glob is a pattern that was read. It is immutable and safe for concurrent use. A nil Glob and the zero Glob match
+// A Glob is a compiled pattern. It is immutable and safe for concurrent use. A nil Glob and the zero Glob match
 // nothing.
 type Glob struct {
 	pattern string
-	prefix  string // what stands before the first wildcard
-	rest    string // what stands behind prefix
+	prefix  string // the part before the first wildcard
+	rest    string // the part behind prefix
 	tokens  []rune // the pattern, with one and star
 }
 
-// Tokens that stand for no character of their own.
+// Tokens of wildcards.
 const (
 	one  rune = -1 - iota // `?`
 	star                  // `*`
 )
 
-// Compile reads a pattern. The error says which limit it breaks.
+// Compile compiles a pattern. The error names the limit that the pattern breaks.
 func Compile(pattern string) (*Glob, error) {
 	stars := strings.Count(pattern, "*")
 	switch {
@@ -86,7 +85,7 @@ func (g *Glob) Literal() (string, bool) {
 	return g.prefix, true
 }
 
-// Prefix returns what every text that g matches begins with: the pattern up to its first wildcard.
+// Prefix returns the pattern up to its first wildcard: every text that g matches begins with it.
 func (g *Glob) Prefix() string {
 	if g == nil {
 		return ""
@@ -113,10 +112,10 @@ func (g *Glob) Match(text string) bool {
 	return wild(p, s)
 }
 
-// wild matches by going on as long as it fits and, where it does not, letting the last `*` take one character more.
+// wild matches s against p. Where p does not fit, it lets the last `*` match one character more.
 func wild(p, s string) bool {
 	i, j := 0, 0
-	behindStar, taken := -1, 0 // behind the last `*` in p; how far in s it reaches
+	behindStar, taken := -1, 0 // the place behind the last `*` in p, and the end of its match in s
 	for j < len(s) {
 		switch {
 		case i < len(p) && p[i] == '*':

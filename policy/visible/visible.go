@@ -1,6 +1,6 @@
-// Package visible makes text from outside safe to show. What a model, a server or a request wrote may hold control
-// characters that move a terminal's cursor, ANSI sequences that hide or colour words, bidirectional controls that show
-// them in another order, and characters that show nothing at all. A person who decides must see what is there, so all
+// Package visible makes text from outside safe to display. Text from a model, a server or a request may contain control
+// characters that move a terminal's cursor, ANSI sequences that hide or colour words, bidirectional controls that change
+// their order, and invisible characters. An approver must see what a text contains, so all
 // of these are written as escapes.
 package visible
 
@@ -11,12 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s with every character that is not plainly visible written as \uXXXX, \UXXXXXXXX, or \xXX for a byte
-// that is not UTF-8. New lines and tabs are escaped too: the result is one line. Printable text comes back unchanged,
-// and without an allocation.
+// Text returns s with every character that is not visible written as \uXXXX, \UXXXXXXXX, or \xXX for a byte
+// that is not UTF-8. New lines and tabs are escaped too: the result is one line. Printable text is returned unchanged,
+// without an allocation.
 func Text(s string) string { return escape(s, false) }
 
-// Lines is [Text], but keeps new lines and tabs, for text that is shown as a block.
+// Lines is [Text], but keeps new lines and tabs, for text that is displayed as a block.
 func Lines(s string) string { return escape(s, true) }
 
 // Clip is [Text] of at most limit bytes of s, cut between characters and marked where it was cut.
@@ -27,8 +27,8 @@ func Clip(s string, limit int) string {
 	return Text(Cut(s, limit, "")) + fmt.Sprintf("… (%d bytes)", len(s))
 }
 
-// Cut returns s, or if that has more than limit bytes, as many of them as end between characters, and mark behind them.
-// Nothing is escaped: a text that has just been cut is not yet fit to be shown.
+// Cut returns s. If s has more than limit bytes, Cut returns its first characters that fit into limit bytes, followed by
+// mark. It escapes nothing, so its result must pass [Text] or [Lines] before it is displayed.
 func Cut(s string, limit int, mark string) string {
 	if len(s) <= limit {
 		return s
@@ -66,24 +66,24 @@ func isBroken(s string) bool {
 	return size == 1
 }
 
-// Blank reports whether nothing of s shows: it holds only white space, controls and characters that show nothing.
+// Blank reports whether s has no visible character: only white space, controls and invisible characters.
 func Blank(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return plain(r) && r != ' ' && r != brailleBlank }) < 0
 }
 
-// PlainWord reports whether s means itself wherever a word can stand: for a shell without quotes, and for a person. It
-// is not empty and holds only ASCII letters, digits and _@%+=:,./-.
+// PlainWord reports whether s needs no quotes in a shell or in a sentence: it is not empty and has only ASCII letters,
+// digits and _@%+=:,./-.
 func PlainWord(s string) bool {
 	return s != "" && strings.IndexFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_@%+=:,./-", r)
 	}) < 0
 }
 
-// brailleBlank is a symbol by category and shows nothing.
+// brailleBlank is a symbol by category, but invisible.
 const brailleBlank = '\u2800'
 
-// plain reports whether r shows as itself: a letter, mark, number, punctuation, symbol or the ASCII space. A backslash is
-// plain, so text that holds a written escape cannot be told from one that was escaped; both are harmless.
+// plain reports whether r is displayed as itself: a letter, mark, number, punctuation, symbol or the ASCII space. A
+// backslash is plain, so a text with a written escape looks like an escaped text; both are harmless.
 func plain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r >= ' ' && r != 0x7f
@@ -94,7 +94,7 @@ func plain(r rune) bool {
 	return unicode.IsGraphic(r) && !unicode.Is(unicode.Zs, r) && !hidden(r)
 }
 
-// hidden are characters of graphic categories that show nothing: fillers and variation selectors.
+// hidden reports whether r is invisible although its category is graphic: fillers and variation selectors.
 func hidden(r rune) bool {
 	return unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || unicode.Is(unicode.Variation_Selector, r)
 }
