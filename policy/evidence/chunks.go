@@ -9,7 +9,7 @@ import (
 const (
 	joiners    = "-.:/@+&'’^·․⁄∕∶∙⋅‧．٫٬\u2010\u2011" + numJoiners
 	numJoiners = ",*×÷" // only between numbers
-	// Dots of an address wherever they stand in a chunk, and between two ASCII word characters only: 。 ｡ are dots of a
+	// dots of an address are allowed anywhere in a chunk, asciiDots only between two ASCII word characters: 。 ｡ are dots of a
 	// domain name (UTS #46, section 2.3), the others look like one (UTS #39). letterDots are no punctuation by category.
 	dots       = ".．․"
 	asciiDots  = "。｡۔܁܂・·•‧∙⋅᛫⸱⸳꘎𐄁𐩐" + letterDots
@@ -25,7 +25,7 @@ const (
 		"壹壱贰貳貮弐叁叄參参肆伍陆陸柒捌玖拾佰仟"
 )
 
-// numberSymbols show a number and are none by category.
+// numberSymbols look like a number, but are not in its category.
 var numberSymbols = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x218a, Hi: 0x218b, Stride: 1}, // turned digits
@@ -46,10 +46,10 @@ var numberSymbols = &unicode.RangeTable{
 	},
 }
 
-// A chunk is a run of text that evidence is never cut inside of; see the package comment.
+// A chunk is a run of text inside which evidence never begins or ends; see the package comment.
 type chunk struct {
 	start, end int
-	core       string // without signs, symbols, units and what is not seen
+	core       string // without signs, symbols, units and invisible characters
 }
 
 func isWord(r rune) bool {
@@ -67,7 +67,7 @@ func isNumber(r rune) bool {
 
 func isASCIIWord(r rune) bool { return r < utf8.RuneSelf && isWord(r) }
 
-// isDot reports whether r can be taken for the dot of an address where it stands between two characters.
+// isDot reports whether r, between two characters, can be taken for the dot of an address.
 func isDot(before, r, next rune) bool {
 	return strings.ContainsRune(dots, r) || isASCIIDot(before, r, next)
 }
@@ -78,7 +78,7 @@ func isASCIIDot(before, r, next rune) bool {
 
 func isSign(r rune) bool { return strings.ContainsRune(signs, r) || unicode.Is(unicode.Sc, r) }
 
-// isDash reports whether r is a sign where nothing stands directly before it: "–5", but not "3–5".
+// isDash reports whether r is a sign if nothing is directly before it: "–5", but not "3–5".
 func isDash(r rune) bool { return unicode.Is(unicode.Pd, r) || strings.ContainsRune(minuses, r) }
 
 // chunks returns the chunks of s in order.

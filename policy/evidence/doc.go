@@ -1,54 +1,54 @@
-// Package evidence is the lock on summaries (INV-5): a summary passes only if each of its items quotes the typed
-// payload word for word, and the quotation can be pointed at.
+// Package evidence checks summaries against the typed payload (INV-5): a summary passes only if each of its items quotes
+// the payload word for word and the quotation can be located.
 //
-// It is a lock on evidence, not a proof of entailment. It guarantees that the quoted words are there, that they were
-// not cut out of the middle of something, and that no number, date or identifier in the claim, as these are defined
-// below, is missing from them. It does not guarantee that the claim follows from them.
+// The check does not prove entailment. It guarantees that the quoted words are in the payload, that they were
+// not cut out of the middle of a word or token, and that they contain each number, date and identifier of the claim, as
+// defined below. It does not guarantee that the claim follows from them.
 //
 // # A summary
 //
 // A summary is one strict JSON object {"items":[{"claim":"…","evidence":"…"}]}: 1 to [MaxItems] items, no other
 // members, at most [MaxSummaryBytes] bytes. A claim is not blank and has at most [MaxClaimBytes] bytes, evidence is not
-// empty and has at most [MaxEvidenceBytes]. [Schema] is the same in JSON Schema, and both must agree ([Parse]).
+// empty and has at most [MaxEvidenceBytes]. [Schema] says the same in JSON Schema, and [Parse] applies both.
 //
-// Neither text may hold anything that opens an HTML tag ("<" directly before a letter, "/", "!" or "?"), or the middle
+// Neither text may contain the beginning of an HTML tag ("<" directly before a letter, "/", "!" or "?"), or the middle
 // of a Markdown link ("](").
 //
 // An invisible character is one of general category Cf (bidi controls, zero-width joiners, soft hyphens, tags), with
 // the property Variation_Selector, or with Other_Default_Ignorable_Code_Point (the grapheme joiner, fillers). A claim
-// may hold none of them, and only graphic characters: letters, marks, numbers, punctuation, symbols and spaces, so no
+// may contain none of them, and only graphic characters: letters, marks, numbers, punctuation, symbols and spaces, so no
 // control characters, U+2028, U+2029, private use or unassigned code points. This refuses claims in languages that
-// write with U+200C or U+200D, and emoji with a variation selector.
+// use U+200C or U+200D, and emoji with a variation selector.
 //
-// Evidence may hold tab, line feed and carriage return, since payloads do, but no other control characters, U+2028 or
-// U+2029, no Cf but U+200C and U+200D, and no supplementary variation selectors (U+E0100 to U+E01EF). Invisible
-// characters that are left may not stand in one of its tokens.
+// Evidence may contain tab, line feed and carriage return, since payloads do, but no other control characters, U+2028 or
+// U+2029, no Cf but U+200C and U+200D, and no supplementary variation selectors (U+E0100 to U+E01EF). The remaining
+// invisible characters may not be in one of its tokens.
 //
-// # Where evidence stands
+// # Where evidence is found
 //
-// The payload is read in document order. Evidence stands in a string value in one of three ways: it is the whole value;
+// The payload is read in document order. Evidence is found in a string value in one of three cases: it is the whole value;
 // it is a whole part of the value and its two ends are clean; or it is a substring of the value with at least [MinWords]
-// words and its two ends are clean. It stands in a number, true or false if it is the whole literal. Member names and null are
-// never evidence, and neither is text without a letter or a number.
-// The first place in document order, and in a value the first offset, is the one that is reported.
+// words and its two ends are clean. It is found in a number, true or false if it is the whole literal. Member names and null
+// are never evidence, and neither is text without a letter or a number.
+// The first place in document order, and in a value the first offset, is reported.
 //
 // A value has three kinds of parts, each without the spaces, tabs and carriage returns at its ends:
 //
-//   - a line: what stands between two line feeds, or between one and an end of the value.
+//   - a line: the text between two line feeds, or between a line feed and an end of the value.
 //   - a bullet: the rest of a line that begins with a list marker and a space or tab. A marker is "-", "*", "+" or "•", or
 //     one to nine digits 0 to 9 with "." or ")" behind them.
-//   - a cell: what stands between two bars "|" of a line that begins and ends with a bar. A bar behind a backslash is text.
+//   - a cell: the text between two bars "|" of a line that begins and ends with a bar. A bar behind a backslash is text.
 //
-// A part that holds other markup is quoted with it: "**Mask emails**" for a bullet in bold. A sentence that is wrapped
-// over several lines has parts too, so a line of it can be quoted without the others, as a substring of it can.
+// A part with other markup is quoted with it: "**Mask emails**" for a bullet in bold. A sentence that is wrapped
+// over several lines has parts too, so one of its lines can be quoted without the others.
 //
-// A word, for counting, is a maximal run without white space that holds a letter or a number; a Han or
+// A word, for counting, is a maximal run without white space that has a letter or a number; a Han or
 // Hiragana character is a word of its own (as in UAX #29).
 //
-// An end is clean if it lies neither inside a chunk nor inside a token of the value: of the value as it is written,
-// and as it is read (see Tokens). 64 bytes on either side of it are looked at. Of one piece of evidence, the first
-// 1,000 places in the payload are looked at; if none of them has clean ends, the item is refused, even if the next
-// would do. So the work is linear in the payload, whatever it holds.
+// An end is clean if it lies neither inside a chunk nor inside a token of the value, both of the value as it is written
+// and as it is read (see Tokens). The 64 bytes on either side of it decide. Of one piece of evidence, the first
+// 1,000 places in the payload are tried; if none of them has clean ends, the item is refused, even if the next
+// would pass. So the work is linear in the payload.
 //
 // # Chunks
 //
@@ -57,7 +57,7 @@
 // U+1F567), mahjong and domino tiles and playing cards (U+1F000 to U+1F0FF), U+1F10D and U+1F19B to U+1F1AC. A word
 // character is a letter (L), a mark (M), a number, "_" or an invisible character, but U+A78F and U+1D16D are dots.
 //
-// A chunk is a maximal run of word characters in which single joiners may stand, each directly between two word
+// A chunk is a maximal run of word characters with single joiners, each directly between two word
 // characters: any of - . : / @ + & ' ’ ^ · ․ ⁄ ∕ ∶ ∙ ⋅ ‧ ． ٫ ٬ U+2010 U+2011, between two numbers also , * × ÷, and
 // between two ASCII word characters also the dots 。 ｡ (UTS #46, section 2.3) ۔ ܁ ܂ ・ • ᛫ ⸱ ⸳ ꘎ 𐄁 𐩐 U+A78F U+1D16D. A
 // chunk that begins with a number takes up to two signs or currency symbols directly before it (- + − ± and Sc; unless
@@ -74,11 +74,11 @@
 //   - date: YYYY-MM, YYYY-MM-DD (also with / and, with three parts, with dots; also followed by T and a time),
 //     D-M-YY to DD-MM-YYYY (also with / or .), H:MM to HH:MM:SS.
 //   - number: all its word characters are numbers.
-//   - identifier: it holds a number.
+//   - identifier: it has a number.
 //   - number: it has names, and each is a number word (zero, two … twenty, thirty … ninety, dozen, and the scale words
 //     hundred, thousand, million, billion, trillion; "one" only beside another number word): twenty-one, five/six.
 //   - date: a whole month name with a capital first letter, except May.
-//   - identifier: it holds "_", "@" or ":"; or stands directly behind a slash (/ \ ⁄ ∕ ∖ ╱ ⟋ ⧵ ⧸ ⑊ ⫽:
+//   - identifier: it has "_", "@" or ":"; or is directly behind a slash (/ \ ⁄ ∕ ∖ ╱ ⟋ ⧵ ⧸ ⑊ ⫽:
 //     https://localhost, /etc/passwd); or holds a dot (. ． ․, between two ASCII word characters also · ∙ ⋅ ‧ and the
 //     dots above) with a part of at least two word characters beside it, before any other joiner (example.com, t.co/x,
 //     but not e.g.); or a part with a capital letter that is not its first letter (PII, mcpServers).
@@ -94,7 +94,7 @@
 //     "March 3rd, 2024".
 //   - a number of one to three digits and groups of exactly three: "10 000"; and numbers with only U+2006, U+2008 to
 //     U+200A, U+202F or U+205F between them, whatever their length.
-//   - a number and what stands behind it: number words, "percent", "pct" and "per cent", the Han scales
+//   - a number and the words behind it: number words, "percent", "pct" and "per cent", the Han scales
 //     十百千万萬亿億兆, and the short scales k, m, mm, mn, mln, mio, b, bn, bln, mrd, md, t, tn, trn, tr, lakh, crore
 //     and the plurals (lakhs, crores, dozens, hundreds … trillions), which are no tokens elsewhere; number words among
 //     themselves, and "and" between a scale word and a number word: "10 million", "5 bn", "two hundred and five".
@@ -105,20 +105,20 @@
 // support "two", nor "1,000" "1000", and a token never supports a part of itself ("10" is not supported by "100",
 // "10%", "10 million" or "3-10").
 //
-// This is asked twice: of claim and evidence as they are written, and of both as they are read. A text is read after
+// Tokens are compared twice: of claim and evidence as they are written, and of both as they are read. A text is read after
 // compatibility decomposition (UAX #15, NFKD), without nonspacing and enclosing marks and invisible characters, and,
-// when tokens are compared, with each run of white space made one space. So "ｓｅｖｅｎ" and "10％" are what they look
+// when tokens are compared, with each run of white space made one space. So "ｓｅｖｅｎ" and "10％" count as what they look
 // like, and "10²" is still not "102".
 //
-// # What remains
+// # What is not checked
 //
-// No token, and so not looked for in the evidence, are: ordinals ("fifth"), fractions, other words for a number than
+// The following are not tokens, and so may be missing from the evidence: ordinals ("fifth"), fractions, other words for a number than
 // those above ("half", "gross", "score", "decade", "nil") and scale words in the plural without a number before them;
-// number words that are run together or misspelled, or of another language than English; Roman numerals in lower case;
-// numbers in braille or shown by other pictures (🎲, ☝); a word wholly in letters of one alphabet that looks like a word
-// in another, and look-alikes inside one alphabet (small capitals). Nor are words with a joiner between them that is no
-// dot, ":" or "@" ("and/or", and so a host and path without a dot, "localhost/login"), dots between single letters
-// ("e.g.") and addresses that are described ("example dot com", "example[.]com"). Units other than those above ("days",
-// "kg", "am") do not belong to a number, nor does a sign apart from it, and numbers of the evidence may stand side by
-// side in a claim with other marks than joiners between them ("10–90", "10 | 90").
+// number words that are run together or misspelled, or in another language than English; Roman numerals in lower case;
+// numbers in braille or in other pictures (🎲, ☝); a word wholly in letters of one alphabet that looks like a word
+// in another, and look-alikes inside one alphabet (small capitals); words with a joiner between them that is no
+// dot, ":" or "@" ("and/or", and so a host and path without a dot, "localhost/login"); dots between single letters
+// ("e.g."); and addresses that are described ("example dot com", "example[.]com"). Units other than those above ("days",
+// "kg", "am") do not belong to a number, nor does a sign apart from it, and a claim may put numbers of the evidence side
+// by side with other marks than joiners between them ("10–90", "10 | 90").
 package evidence

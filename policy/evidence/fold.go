@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// ignorable reports whether r is shown as nothing where it is not known (UAX #44, Default_Ignorable_Code_Point, and
+// ignorable reports whether r is invisible (UAX #44, Default_Ignorable_Code_Point, and
 // all of Cf): format characters, fillers, joiners and variation selectors.
 func ignorable(r rune) bool {
 	return r >= utf8.RuneSelf && (unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r) ||
@@ -17,11 +17,8 @@ func ignorable(r rune) bool {
 
 func hasIgnorable(s string) bool { return strings.ContainsFunc(s, ignorable) }
 
-// withoutIgnorable returns what is seen of s.
+// withoutIgnorable returns s without invisible characters.
 func withoutIgnorable(s string) string {
-	if !hasIgnorable(s) {
-		return s
-	}
 	return strings.Map(func(r rune) rune {
 		if ignorable(r) {
 			return -1
@@ -34,8 +31,8 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// fold returns what a reader may take s for: compatibility characters as the plain ones they stand for (UAX #15,
-// NFKD), without accents and without what is not seen.
+// fold returns s as it looks to a reader: compatibility characters are decomposed (UAX #15, NFKD), accents and
+// invisible characters are dropped.
 func fold(s string) string {
 	if isASCII(s) {
 		return s
@@ -48,14 +45,14 @@ func fold(s string) string {
 	}, norm.NFKD.String(s))
 }
 
-// alphabets hold letters that look like those of another of them.
+// alphabets are those with letters that look like letters of another of them.
 var alphabets = []*unicode.RangeTable{
 	unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Armenian, unicode.Canadian_Aboriginal, unicode.Cherokee,
 	unicode.Coptic, unicode.Deseret, unicode.Georgian, unicode.Glagolitic, unicode.Gothic, unicode.Lisu,
 	unicode.Old_Italic, unicode.Osage, unicode.Tifinagh,
 }
 
-// mixesAlphabets reports whether s has letters of two of them.
+// mixesAlphabets reports whether s has letters of two alphabets.
 func mixesAlphabets(s string) bool {
 	if isASCII(s) {
 		return false

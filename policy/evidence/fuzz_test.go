@@ -78,20 +78,20 @@ func resolve(tb testing.TB, doc jsontext.Value, pointer string) string {
 
 var latinRuns = regexp.MustCompile(`\p{Latin}+`)
 
-// shownNumbers are the number words and the symbols for numbers that a reader sees in s.
-func shownNumbers(s string) map[string]bool {
-	shown := make(map[string]bool)
+// visibleNumbers returns the number words and the symbols for numbers that a reader sees in s.
+func visibleNumbers(s string) map[string]bool {
+	visible := make(map[string]bool)
 	for _, run := range latinRuns.FindAllString(strings.ReplaceAll(strings.ToLower(fold(s)), "ꞌ", " "), -1) {
 		if m := meanings[run]; m == numberWord || m == scaleWord {
-			shown[run] = true
+			visible[run] = true
 		}
 	}
 	for _, r := range s {
 		if isNumber(r) && !unicode.IsNumber(r) {
-			shown[string(r)] = true
+			visible[string(r)] = true
 		}
 	}
-	return shown
+	return visible
 }
 
 var digitRuns = regexp.MustCompile(`[0-9]+`)
@@ -128,8 +128,8 @@ func FuzzLock(f *testing.F) {
 				t.Errorf("the claim %q shows %s, which its evidence %q does not", claim, run, evidence)
 			}
 		}
-		has := shownNumbers(evidence)
-		for show := range shownNumbers(claim) {
+		has := visibleNumbers(evidence)
+		for show := range visibleNumbers(claim) {
 			if !has[show] {
 				t.Errorf("the claim %q says %s, which its evidence %q does not", claim, show, evidence)
 			}

@@ -141,14 +141,14 @@ func TestLock_HiddenNumbers(t *testing.T) {
 			if tt.code == CodeNotStrict {
 				return
 			}
-			// What the payload itself says may be said, however it is written.
-			said := "It says: " + tt.claim
-			doc, err := json.Marshal(said)
+			// A claim may repeat the payload, whatever characters it has.
+			own := "It says: " + tt.claim
+			doc, err := json.Marshal(own)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Lock(doc, Summary{[]Item{{Claim: said, Evidence: said}}}); err != nil {
-				t.Errorf("Lock(%q) = %v, want its own words accepted", said, err)
+			if _, err := Lock(doc, Summary{[]Item{{Claim: own, Evidence: own}}}); err != nil {
+				t.Errorf("Lock(%q) = %v, want its own words accepted", own, err)
 			}
 		})
 	}
@@ -168,7 +168,7 @@ func TestLock_HonestClaims(t *testing.T) {
 	}
 }
 
-// Invisible characters of the payload may stand in evidence between its tokens, but hide no part of one.
+// Invisible characters of the payload may be in evidence between its tokens, but not in a token.
 func TestLock_InvisibleInEvidence(t *testing.T) {
 	for _, tt := range []struct{ name, value, evidence, code string }{
 		{"in-a-word", "او می\u200cخواهد برود 10", "او می\u200cخواهد برود", ""},
@@ -203,7 +203,7 @@ func TestLock_InvisibleInEvidence(t *testing.T) {
 	}
 }
 
-// What the package comment admits is shown here, so that the two stay together.
+// The package comment lists these cases as not checked.
 func TestLock_WhatRemains(t *testing.T) {
 	for _, claim := range []string{
 		"Kept fourhundred days.", "On the fifth.", "Kept a gross of days.", "Half a decade.", "Kept nil days.",

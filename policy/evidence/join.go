@@ -17,8 +17,8 @@ func joined(s string, list []word) (Class, int) {
 	return "", 0
 }
 
-// near reports whether nothing but a little white space stands between list[i] and list[i+1]; with comma, a comma may
-// stand before it.
+// near reports whether only white space, at most [maxGap] characters, separates list[i] and list[i+1]; with comma, a
+// comma may be before it.
 func near(s string, list []word, i int, comma bool) bool {
 	if i+1 >= len(list) {
 		return false
@@ -32,7 +32,8 @@ func near(s string, list []word, i int, comma bool) bool {
 
 const thinSpaces = "\u2006\u2008\u2009\u200a\u202f\u205f"
 
-// isThin reports whether list[i+1] is a number that is so close to list[i] that the two may be read as one.
+// isThin reports whether list[i+1] is a number that only thin spaces separate from list[i], so that the two may be read as
+// one.
 func isThin(s string, list []word, i int) bool {
 	next := list[i+1]
 	return (next.meaning == digits || next.meaning == day) && strings.Trim(s[list[i].end:next.start], thinSpaces) == ""

@@ -9,14 +9,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The limits of looking for evidence.
+// The limits of the search for evidence.
 const (
 	MinWords        = 3        // words of evidence that is neither a whole value nor a whole part of one
 	MaxPayloadBytes = 64 << 20 // bytes of the typed payload
-	maxCandidates   = 1000     // occurrences of one piece of evidence that are looked at, in the whole payload
+	maxCandidates   = 1000     // occurrences of one piece of evidence that are tried, in the whole payload
 )
 
-// A Place is where evidence stands in a typed payload.
+// A Place locates evidence in a typed payload.
 type Place struct {
 	End     int    `json:"end"`     // one past the last byte
 	Pointer string `json:"pointer"` // RFC 6901: the string, number or boolean
@@ -30,8 +30,8 @@ type Located struct {
 	Evidence string `json:"evidence"`
 }
 
-// Lock returns the items of s, in order, each with the first place of its evidence in typed, or the reason why the
-// whole summary is refused, a [*RefusedError]: of several, that of the first item. typed is one strict JSON value.
+// Lock returns the items of s, in order, each with the first place of its evidence in typed. If an item fails, it refuses
+// the whole summary with a [*RefusedError] for the first such item. typed is one strict JSON value.
 func Lock(typed []byte, s Summary) ([]Located, error) {
 	if refused := s.check(); refused != nil {
 		return nil, refused
@@ -69,17 +69,17 @@ func Lock(typed []byte, s Summary) ([]Located, error) {
 	return located, nil
 }
 
-// A search is an item on its way through the payload.
+// A search looks for the evidence of one item in the payload.
 type search struct {
 	Located
 	words      int
-	candidates int // occurrences that were looked at
+	candidates int // occurrences that were tried
 	found      bool
-	short, cut bool // it occurs, but is too short there, or has an end that is not clean; of the two, cut is reported
-	gaveUp     bool // it occurs once more than is looked at
+	short, cut bool // it occurs, but is too short there, or has an end that is not clean; if both, cut is reported
+	gaveUp     bool // it occurs more often than maxCandidates
 }
 
-// locate reads typed once and looks for all evidence in each value.
+// locate reads typed once and searches each value for all evidence.
 func locate(typed []byte, s Summary) ([]search, error) {
 	searches := make([]search, len(s.Items))
 	for i, item := range s.Items {
@@ -120,7 +120,7 @@ func locate(typed []byte, s Summary) ([]search, error) {
 	}
 }
 
-// in reports whether the evidence stands in value, and where.
+// in reports whether the evidence is found in value, and records where.
 func (q *search) in(value string, isString bool) bool {
 	if q.words == 0 || q.gaveUp {
 		return false
@@ -165,8 +165,8 @@ func (q *search) inPart(value string) bool {
 	return false
 }
 
-// at looks at one place of the evidence. The search in this value is done if the evidence is found there, or if it was
-// looked at in as many places as are looked at.
+// at tries one place of the evidence. The search in this value is done if the evidence is found there, or if maxCandidates
+// places were tried.
 func (q *search) at(value string, start int) (found, done bool) {
 	if q.candidates == maxCandidates {
 		q.gaveUp = true

@@ -31,7 +31,7 @@ const payload = `{
   "no": "non-compliant with the rules of the house"
 }`
 
-// Each hostile summary stands beside a benign twin.
+// Each hostile summary has a benign twin.
 var lockTests = []struct {
 	name            string
 	claim, evidence string

@@ -33,7 +33,7 @@ func parts(value string) iter.Seq2[int, string] {
 	}
 }
 
-// trimmed returns text, which stands at offset at, without the blanks around it.
+// trimmed returns text, which is at offset at, without the blanks around it, and its new offset.
 func trimmed(at int, text string) (int, string) {
 	right := strings.TrimRight(text, blanks)
 	left := strings.TrimLeft(right, blanks)

@@ -9,7 +9,7 @@ import (
 	"pgfsm/policy/evidence"
 )
 
-// TestLock_ShortParts: evidence of fewer than three words stands only where it is a whole line, bullet or cell.
+// Evidence of fewer than three words is found only where it is a whole line, bullet or cell.
 func TestLock_ShortParts(t *testing.T) {
 	const list = "# Rules\n\n- Mask emails\n* Never log passwords\n+ Drop\ttables\r\n  12) Rotate keys  \n• Ask first\n" +
 		"1234567890. Too long\n-Not marked\n- **Bold text**\n-\nLast line"

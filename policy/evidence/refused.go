@@ -4,13 +4,13 @@ import "fmt"
 
 // The stable codes of a refused summary.
 const (
-	// CodeMissing means that the evidence stands nowhere in the typed payload.
+	// CodeMissing means that the evidence is nowhere in the typed payload.
 	CodeMissing = "evidence_missing"
 	// CodeTooShort means that the evidence has too few words and is neither a whole value nor a whole part of one.
 	CodeTooShort = "evidence_too_short"
 	// CodeUnsupported means that a number, date or identifier of the claim is not in its evidence.
 	CodeUnsupported = "claim_token_unsupported"
-	// CodeNotStrict means that the summary has another shape, or text that is never shown.
+	// CodeNotStrict means that the summary has another shape, or text that is never displayed.
 	CodeNotStrict = "summary_not_strict"
 	// CodeTooLarge means that a limit on size or number was passed.
 	CodeTooLarge = "summary_too_large"
@@ -18,10 +18,10 @@ const (
 	CodeEmpty = "summary_empty"
 )
 
-// WholeSummary is the Item of a refusal that no single item is the reason of.
+// WholeSummary is the Item of a refusal that is not about a single item.
 const WholeSummary = -1
 
-// A RefusedError says why a summary may not be shown.
+// A RefusedError says why a summary is refused.
 type RefusedError struct {
 	Code   string // stable, machine-readable
 	Item   int    // index of the item, or [WholeSummary]

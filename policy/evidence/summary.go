@@ -21,13 +21,13 @@ const (
 	maxSummaryDepth  = 3         // {"items":[{…}]}
 )
 
-// An Item is one sentence of a summary and the words it rests on.
+// An Item is one sentence of a summary and its evidence.
 type Item struct {
 	Claim    string `json:"claim"`
 	Evidence string `json:"evidence"`
 }
 
-// A Summary is what a summarizer proposes. The zero Summary is refused.
+// A Summary is the proposal of a summarizer. The zero Summary is refused.
 type Summary struct {
 	Items []Item `json:"items"`
 }
@@ -44,7 +44,7 @@ var compiledSchema = sync.OnceValues(func() (*gojsonschema.Schema, error) {
 })
 
 // Parse reads a summary strictly and judges its shape, sizes and characters; every error is a [*RefusedError].
-// Whether the evidence is there is for [Lock] to say.
+// [Lock] judges the evidence.
 func Parse(doc []byte) (Summary, error) {
 	s, refused := decode(doc)
 	if refused == nil {
@@ -92,7 +92,7 @@ func decode(doc []byte) (Summary, *RefusedError) {
 	return s, nil
 }
 
-// fitsSchema is the second opinion on the shape: the schema that summarizers are given.
+// fitsSchema validates doc by the schema that summarizers receive.
 func fitsSchema(doc []byte) *RefusedError {
 	compiled, err := compiledSchema()
 	if err != nil {
@@ -113,7 +113,7 @@ func fitsSchema(doc []byte) *RefusedError {
 	return refuse(CodeNotStrict, WholeSummary, "the summary does not fit its schema: %s", strings.Join(found, "; "))
 }
 
-// check judges sizes and characters. Lock repeats it: not every summary comes from [Parse].
+// check judges sizes and characters. Lock calls it too, because not every summary comes from [Parse].
 func (s Summary) check() *RefusedError {
 	switch n := len(s.Items); {
 	case n == 0:
@@ -133,10 +133,10 @@ func (s Summary) check() *RefusedError {
 		case item.Evidence == "":
 			return refuse(CodeMissing, i, "the evidence is empty")
 		}
-		if why := unshowable(item.Claim, hiddenInClaim); why != "" {
+		if why := forbidden(item.Claim, hiddenInClaim); why != "" {
 			return refuse(CodeNotStrict, i, "the claim holds %s", why)
 		}
-		if why := unshowable(item.Evidence, hiddenInEvidence); why != "" {
+		if why := forbidden(item.Evidence, hiddenInEvidence); why != "" {
 			return refuse(CodeNotStrict, i, "the evidence holds %s", why)
 		}
 		if t, bad := invisible(item.Evidence); bad {

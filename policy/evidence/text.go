@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// unshowable says what in s may not reach a reader, or "" if there is nothing. hidden tells the characters.
-func unshowable(s string, hidden func(rune) bool) string {
+// forbidden names what in s may not reach a reader, or returns "". hidden reports forbidden characters.
+func forbidden(s string, hidden func(rune) bool) string {
 	if !utf8.ValidString(s) {
 		return "bytes that are not UTF-8"
 	}
@@ -28,10 +28,10 @@ func unshowable(s string, hidden func(rune) bool) string {
 	return ""
 }
 
-// hiddenInClaim: what is not sure to be seen, and seen as one thing.
+// hiddenInClaim reports characters that may be invisible or ambiguous in a claim.
 func hiddenInClaim(r rune) bool { return !unicode.IsGraphic(r) || ignorable(r) }
 
-// hiddenInEvidence is more lenient: payloads have line breaks, and emoji and some languages need invisible characters.
+// hiddenInEvidence reports fewer: payloads have line breaks, and emoji and some languages need invisible characters.
 func hiddenInEvidence(r rune) bool {
 	switch r {
 	case '\t', '\n', '\r', '\u200c', '\u200d':
@@ -41,11 +41,8 @@ func hiddenInEvidence(r rune) bool {
 		0xE0100 <= r && r <= 0xE01EF
 }
 
-// invisible returns the first token of s that holds a character that is not seen.
+// invisible returns the first token of s with an invisible character.
 func invisible(s string) (Token, bool) {
-	if !hasIgnorable(s) {
-		return Token{}, false
-	}
 	for _, t := range Tokens(s) {
 		if hasIgnorable(t.Text) {
 			return t, true

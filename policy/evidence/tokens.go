@@ -18,10 +18,10 @@ const (
 	Identifier Class = "identifier"
 )
 
-// A Token is a part of a text that a summary must not make up.
+// A Token is a part of a claim that its evidence must contain.
 type Token struct {
 	Class      Class
-	Text       string // as it stands, s[Start:End]
+	Text       string // s[Start:End]
 	Start, End int    // byte offsets
 }
 
@@ -53,7 +53,7 @@ func (t Token) key() Token {
 	return t
 }
 
-// unsupported returns the first token of claim that evidence does not hold, as they are written or as they are read.
+// unsupported returns the first token of claim that is not in evidence, as they are written or as they are read.
 func unsupported(claim, evidence string) (Token, bool) {
 	if t, bad := missing(claim, evidence); bad {
 		return t, bad
@@ -61,7 +61,7 @@ func unsupported(claim, evidence string) (Token, bool) {
 	return missing(reading(claim), reading(evidence))
 }
 
-// reading folds s and makes each run of white space one space, since they look alike.
+// reading folds s and makes each run of white space one space.
 func reading(s string) string { return strings.Join(strings.Fields(fold(s)), " ") }
 
 func missing(claim, evidence string) (Token, bool) {
@@ -81,14 +81,14 @@ func missing(claim, evidence string) (Token, bool) {
 	return Token{}, false
 }
 
-// A meaning is what a chunk is worth beside its neighbours.
+// A meaning is the role of a chunk in a token of several chunks.
 type meaning int
 
 const (
 	plain       meaning = iota
 	digits              // nothing but numbers, with signs and joiners
 	day                 // one or two digits, perhaps with st, nd, rd or th
-	one                 // "one": a number word only in company
+	one                 // "one": a number word only beside another
 	numberWord          // "seven"
 	scaleWord           // "million"
 	shortScale          // "bn", "k", "thousands": only behind a number
@@ -103,13 +103,13 @@ const (
 type word struct {
 	chunk
 	meaning meaning
-	behind  bool // directly behind a slash: a part of an address or a path
+	behind  bool // directly behind a slash, as in an address or a path
 }
 
 var dateShape = regexp.MustCompile(`^(?:\d{4}[-/]\d{1,2}(?:[-/]\d{1,2})?|\d{4}\.\d{1,2}\.\d{1,2}|` +
 	`\d{1,2}[-/.]\d{1,2}[-/.](?:\d{2}|\d{4})|\d{1,2}:\d{2}(?::\d{2})?|\d{4}-\d{2}-\d{2}[Tt]\d{2}:.*)$`)
 
-// meanings are the words that mean something, in lower case.
+// meanings are the words with a role, in lower case.
 var meanings = func() map[string]meaning {
 	m := map[string]meaning{"one": one, "percent": percentWord, "pct": percentWord, "per": perWord, "cent": centWord,
 		"and": andWord, "minus": minusWord}
@@ -194,10 +194,10 @@ func allNumbers(core string) bool {
 	return true
 }
 
-// class returns the class of w standing alone, or "" if it is no token.
+// class returns the class of w by itself, or "" if it is no token.
 func (w word) class() Class {
 	switch {
-	case w.core == "": // nothing of it is seen
+	case w.core == "": // it has only invisible characters
 		return ""
 	case strings.IndexByte("0123456789", w.core[0]) >= 0 && dateShape.MatchString(w.core):
 		return Date

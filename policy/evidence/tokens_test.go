@@ -64,7 +64,7 @@ func TestTokens(t *testing.T) {
 			for _, token := range Tokens(tt.in) {
 				got = append(got, tok{token.Class, token.Text})
 				if tt.in[token.Start:token.End] != token.Text {
-					t.Errorf("token %q stands at %q", token.Text, tt.in[token.Start:token.End])
+					t.Errorf("token %q is at %q", token.Text, tt.in[token.Start:token.End])
 				}
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {

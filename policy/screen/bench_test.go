@@ -9,6 +9,7 @@ import (
 
 func BenchmarkJudge(b *testing.B) {
 	s := defaultScreen(b)
+	s.Judge("hello") // makes the prefilter
 	for _, bb := range []struct{ name, text string }{
 		{"benign-60-bytes", "Summarize policy policy-002 and list who may approve access."},
 		{"benign-topic-60-bytes", "Create a phishing awareness course about ransomware in Q3 ok"},
