@@ -76,7 +76,7 @@ const (
 	MaxSteps        = 96 << 10 // instructions of all patterns together
 	MaxExcuses      = 64       // groups of a pattern that excuse
 	MaxExcused      = 64       // excused matches of a search
-	MaxCost         = 1 << 36  // instructions times bytes, summed over all searches of a request
+	MaxCost         = 1 << 35  // instructions times bytes, summed over all searches of a request
 )
 
 // The stable codes of a hit.
