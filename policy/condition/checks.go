@@ -15,9 +15,8 @@ const (
 	MaxRegex   = 2000 // instructions that it compiles to
 )
 
-// check refuses what CEL allows and an expression here must not do; see the package comment. It returns what the rest
-// costs.
-func check(a *ast.AST) (price, *Error) {
+// check rejects what CEL allows and an expression here must not do; see the package comment.
+func check(src string, a *ast.AST) *Error {
 	all := ast.MatchDescendants(ast.NavigateAST(a), ast.AllMatcher())
 	maps := false
 	for _, e := range all {
@@ -26,10 +25,10 @@ func check(a *ast.AST) (price, *Error) {
 	for _, e := range all {
 		id, problem, remedy := refused(a, e, maps)
 		if problem != "" {
-			return price{}, at(a.SourceInfo().GetStartLocation(id), problem, remedy)
+			return at(a.SourceInfo().GetStartLocation(id), problem, remedy)
 		}
 	}
-	return priced(a)
+	return checkLiterals(src, a)
 }
 
 func refused(a *ast.AST, e ast.NavigableExpr, maps bool) (id int64, problem, remedy string) {
@@ -44,8 +43,13 @@ func refused(a *ast.AST, e ast.NavigableExpr, maps bool) (id int64, problem, rem
 		if strings.HasPrefix(call.FunctionName(), historyPrefix) {
 			return queryRefused(call)
 		}
-		if call.FunctionName() == "matches" {
+		switch call.FunctionName() {
+		case "matches":
 			return patternRefused(args[len(args)-1])
+		case "format":
+			if maps {
+				return e.ID(), "where a map is written out, format has no place: CEL walks such a map in no order", "format its parts"
+			}
 		}
 		if strings.HasPrefix(call.FunctionName(), "get") && len(args) == 1 {
 			return zoneRefused(args[0])
@@ -54,11 +58,15 @@ func refused(a *ast.AST, e ast.NavigableExpr, maps bool) (id int64, problem, rem
 	return 0, "", ""
 }
 
-// loopRefused: a loop must go over what has an order, and must not take a name away.
+// loopRefused: a loop must go over what has an order, and neither a loop nor a binding may take a name away.
 func loopRefused(a *ast.AST, c ast.ComprehensionExpr, id int64, maps bool) (_ int64, problem, remedy string) {
 	for _, n := range append(Names(), Name{Name: historyPrefix}) {
-		if root, _, _ := strings.Cut(n.Name, "."); root == c.IterVar() {
+		root, _, _ := strings.Cut(n.Name, ".")
+		switch root {
+		case c.IterVar():
 			return id, fmt.Sprintf("the loop calls its element %s, which has a meaning already", root), "choose another name"
+		case c.AccuVar():
+			return id, fmt.Sprintf("the binding is called %s, which has a meaning already", root), "choose another name"
 		}
 	}
 	if maps && a.GetType(c.IterRange().ID()).Kind() != types.ListKind {
@@ -79,8 +87,8 @@ func patternRefused(pattern ast.Expr) (id int64, problem, remedy string) {
 	if _, err := regexp.Compile(text); err != nil {
 		return pattern.ID(), err.Error(), "patterns are RE2: no lookaround, no backreferences"
 	}
-	if n := regexSize(pattern); n > MaxRegex {
-		return pattern.ID(), fmt.Sprintf("the pattern compiles to %.0f instructions, more than %d", n, MaxRegex),
+	if n, err := types.RegexProgramSize(text); err != nil || n > MaxRegex {
+		return pattern.ID(), fmt.Sprintf("the pattern compiles to %d instructions, more than %d", n, MaxRegex),
 			"use smaller repetitions"
 	}
 	return 0, "", ""
@@ -103,14 +111,4 @@ func literalText(e ast.Expr) (string, bool) {
 	}
 	text, ok := e.AsLiteral().(types.String)
 	return string(text), ok
-}
-
-// regexSize returns the number of instructions that a pattern compiles to.
-func regexSize(pattern ast.Expr) float64 {
-	text, _ := literalText(pattern)
-	n, err := types.RegexProgramSize(text)
-	if err != nil {
-		return MaxCost
-	}
-	return float64(n)
 }

@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,17 +11,21 @@ import (
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/interpreter"
 )
 
 // A Reading is an expression as seen by somebody who has no call to judge, and asks what can be said of it for all
 // calls. It is for one goroutine at a time.
 type Reading struct {
-	env     *cel.Env
+	env     *Env
 	ast     *ast.AST
 	program cel.Program
 	domains map[int]domain // of the names that [Reading.Outcomes] goes through, by constant
 	loops   int
 }
+
+// partial are the options of a program that is evaluated with unknown values, which [Reading.Outcomes] does many times.
+var partial = []cel.ProgramOption{cel.EvalOptions(cel.OptPartialEval), cel.CostLimit(MaxDecision / 100)}
 
 // Read reads an expression of any type. The error is an [*Error].
 func (e *Env) Read(src string) (r *Reading, err error) {
@@ -37,15 +42,14 @@ func (e *Env) Read(src string) (r *Reading, err error) {
 		return nil, first(issues)
 	}
 	native := compiled.NativeRep()
-	if _, err := check(native); err != nil {
+	if err := check(src, native); err != nil {
 		return nil, err
 	}
-	program, err := e.cel.Program(compiled, cel.EvalOptions(cel.OptOptimize, cel.OptPartialEval),
-		cel.CustomDecoratorV2(keepFinite))
+	program, err := e.plan(native, partial...)
 	if err != nil {
 		return nil, at(nil, err.Error(), "")
 	}
-	r = &Reading{env: e.cel, ast: native, program: program}
+	r = &Reading{env: e, ast: native, program: program}
 	r.domains = r.learnDomains()
 	return r, nil
 }
@@ -105,7 +109,7 @@ func (r *Reading) Outcomes(call *Input) Outcomes {
 			c.unknown = append(c.unknown, cel.AttributePattern(names[n].Name))
 		}
 	}
-	for _, v := range r.env.Variables() {
+	for _, v := range r.env.cel.Variables() {
 		if _, ok := nameOf(v.Name()); !ok {
 			c.unknown = append(c.unknown, cel.AttributePattern(v.Name()))
 		}
@@ -139,6 +143,8 @@ func (r *Reading) outcome(c *cases) (o Outcomes) {
 	}
 	v, _, err := r.program.Eval(vars)
 	switch {
+	case errors.As(err, new(interpreter.EvalCancelledError)):
+		return anything // a real evaluation may cost more
 	case err != nil:
 		return CanFail
 	case v == nil || types.IsUnknown(v):

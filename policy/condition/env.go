@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	"cel.dev/cel-go/cel"
-	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/functions"
 	"cel.dev/cel-go/ext"
+	"cel.dev/cel-go/interpreter"
 )
 
 // Limits of an expression and of what it judges.
@@ -18,12 +18,47 @@ const (
 	MaxDepth     = 50      // how deep an expression nests, as CEL's parser counts
 	MaxArgs      = 1 << 20 // bytes of arguments that a condition judges: as many as a plan may have
 	MaxArgsDepth = 1000    // how deep arguments nest: as deep as a plan may
+	MaxName      = 1024    // bytes of server, tool, env, actor.id and risk.mode; a use of a longer one is an error
 	MaxVars      = 1000    // variables of a risk model
 	MaxVarName   = 64      // bytes of a variable's name
 )
 
+// Versions of CEL's libraries and of its cost model. They are fixed, so that an upgrade of cel-go changes no verdict.
+const (
+	StringsVersion   = 5
+	ListsVersion     = 5
+	SetsVersion      = 1
+	MathVersion      = 3
+	OptionalsVersion = 4
+	BindingsVersion  = 0 // 1 only adds what optimizers write
+	CostModelVersion = 1
+)
+
+// MaxRange is the longest list that lists.range makes, and MaxPrecision the most decimals that format writes.
+const (
+	MaxRange     = 10_000
+	MaxPrecision = 100
+)
+
+// libraries are the extension libraries that expressions may use.
+func libraries() []cel.EnvOption {
+	return []cel.EnvOption{
+		ext.Strings(ext.StringsVersion(StringsVersion), ext.StringsMaxPrecision(MaxPrecision)),
+		ext.Lists(ext.ListsVersion(ListsVersion), ext.ListsMaxRangeSize(MaxRange)),
+		ext.Sets(ext.SetsVersion(SetsVersion)),
+		ext.Math(ext.MathVersion(MathVersion)),
+		cel.OptionalTypes(cel.OptionalTypesVersion(OptionalsVersion)),
+		ext.Bindings(ext.BindingsVersion(BindingsVersion)),
+		cel.CostModelVersion(CostModelVersion),
+	}
+}
+
 // An Env is what an expression may name; see [Names]. It is safe for concurrent use.
-type Env struct{ cel *cel.Env }
+type Env struct {
+	cel       *cel.Env
+	functions map[string]*functions.Overload // of the calls in [bounds]
+	tracker   *interpreter.CostTracker       // at zero
+}
 
 // PolicyEnv is what the conditions of policies may name.
 func PolicyEnv() (*Env, error) { return newEnv(inPolicy, nil) }
@@ -38,19 +73,16 @@ func ScoreEnv() (*Env, error) { return newEnv(inScore, nil) }
 var varName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func newEnv(where kinds, vars []string) (*Env, error) {
-	options := []cel.EnvOption{
+	options := append([]cel.EnvOption{
 		cel.ClearMacros(), cel.Macros(cel.HasMacro, cel.AllMacro, cel.ExistsMacro, cel.ExistsOneMacro, cel.MapMacro,
 			cel.MapFilterMacro, cel.FilterMacro),
-		ext.Math(),
-		cel.Function("lowerAscii", cel.MemberOverload("string_lower_ascii", []*cel.Type{cel.StringType}, cel.StringType,
-			cel.UnaryBinding(lowerASCII))),
 		cel.CrossTypeNumericComparisons(true),
 		cel.EnableErrorOnBadPresenceTest(true),
 		cel.ParserExpressionSizeLimit(MaxSource),
 		cel.ParserRecursionLimit(MaxDepth),
 		cel.EnableHiddenAccumulatorName(true),
 		cel.DefaultUTCTimeZone(true),
-	}
+	}, libraries()...)
 	if where&(inPolicy|inRisk) != 0 {
 		options = append(options, historyFunctions()...)
 	}
@@ -76,22 +108,39 @@ func newEnv(where kinds, vars []string) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Env{cel: env}, nil
+	return prepare(env)
 }
 
-// lowerASCII is `text.lowerAscii()`: A to Z become a to z, everything else stays. (CEL's string library has it, beside
-// much that can make a text larger.)
-func lowerASCII(v ref.Val) ref.Val {
-	s, ok := v.(types.String)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(v)
+// prepare makes what the programs of an environment share.
+func prepare(env *cel.Env) (*Env, error) {
+	e := &Env{cel: env}
+	var err error
+	if e.functions, err = boundFunctions(env); err != nil {
+		return nil, err
 	}
-	return types.String(strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, string(s)))
+	// cel-go makes the tracker of an environment's cost models only when a program runs.
+	checked, issues := env.Compile("true")
+	if issues.Err() != nil {
+		return nil, issues.Err()
+	}
+	program, err := e.plan(checked.NativeRep())
+	if err != nil {
+		return nil, err
+	}
+	frame, err := interpreter.NewExecutionFrame(cel.NoVars())
+	if err != nil {
+		return nil, err
+	}
+	defer frame.Close()
+	_, _, err = program.Eval(frame)
+	e.tracker = frame.CostTracker()
+	return e, err
+}
+
+// plan makes a program of a checked expression.
+func (e *Env) plan(a *ast.AST, options ...cel.ProgramOption) (cel.Program, error) {
+	return e.cel.PlanProgram(a, append(slices.Clone(options), cel.EvalOptions(cel.OptOptimize), cel.CostTracking(estimator{}),
+		cel.CustomDecoratorV2(e.decorate))...)
 }
 
 // reserved are the words of CEL that a name cannot be, by its grammar.

@@ -12,7 +12,7 @@ import (
 )
 
 // FuzzCondition reads any text as an expression and judges any document with it: no panic, no true beside an error, the
-// same answer twice, a place within the expression, and nothing accepted that is reckoned to be too dear.
+// same answer twice, and a place within the expression.
 func FuzzCondition(f *testing.F) {
 	e := policyEnv(f)
 	f.Add(`args.a == 1 && env == 'prod'`, `{"a":1}`)
@@ -30,9 +30,6 @@ func FuzzCondition(f *testing.F) {
 				t.Errorf("Bool(%q) = %v, %#v", src, p, err)
 			}
 			return
-		}
-		if c, err := e.Cost(src); err != nil || c > condition.MaxCost {
-			t.Errorf("Bool(%q) accepts what costs %v, %v", src, c, err)
 		}
 		in := call()
 		if doc, err := canonical.JSON([]byte(args)); err == nil {

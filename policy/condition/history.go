@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -208,46 +207,37 @@ func (p *Program) Queries() []Query {
 	return p.queries
 }
 
-// asked is a call of a history function: it is replaced by the value that stands under its query.
-type asked struct {
-	interpreter.InterpretableCall
-	name string
-}
-
-// askedOf returns the value that a call asks for; nil if it asks for none.
-func askedOf(call interpreter.InterpretableCall) interpreter.InterpretableV2 {
-	of, ok := strings.CutPrefix(call.Function(), historyPrefix)
-	if !ok {
-		return nil
-	}
+// asked replaces a call of a history function by the value of its query in the [Subject].
+func asked(c interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
 	var texts [3]string
-	for i, arg := range call.Args() {
-		c, isConst := arg.(interpreter.InterpretableConst)
-		if !isConst || i >= len(texts) {
-			return nil
+	for i, arg := range c.Args() {
+		if constant, ok := arg.(interpreter.InterpretableConst); ok && i < len(texts) {
+			text, _ := constant.Value().(types.String)
+			texts[i] = string(text)
 		}
-		text, _ := c.Value().(types.String)
-		texts[i] = string(text)
 	}
 	window, err := ParseWindow(texts[1])
-	if err != nil {
-		return nil
-	}
-	return asked{call, Query{of, texts[2], texts[0], window}.String()}
+	return query{c, Query{strings.TrimPrefix(c.Function(), historyPrefix), texts[2], texts[0], window}.String()}, err
 }
 
-// Eval implements [interpreter.Interpretable].
-func (a asked) Eval(activation interpreter.Activation) ref.Val {
-	return interpreter.EvalActivation(activation, a.Exec)
+// A query is a call of a history function.
+type query struct {
+	interpreter.InterpretableCall
+	name string // as [Query.String] writes it
 }
 
-// Exec implements [interpreter.InterpretableV2]. Where nothing knows of history, the value is not known.
-func (a asked) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	v, ok := frame.ResolveName(a.name)
+// Eval implements [interpreter.InterpretableV2].
+func (q query) Eval(activation interpreter.Activation) ref.Val {
+	return interpreter.EvalActivation(activation, q.Exec)
+}
+
+// Exec implements [interpreter.InterpretableV2]. Where nothing knows of history, the value is unknown.
+func (q query) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	v, ok := frame.ResolveName(q.name)
 	if value, is := v.(ref.Val); ok && is {
 		return value
 	}
-	return types.NewUnknown(a.ID(), nil)
+	return types.NewUnknown(q.ID(), nil)
 }
 
 // answered returns the value of a query, as [Query.String] writes it.
@@ -280,13 +270,9 @@ func (a *Answer) value() ref.Val {
 		}
 		return types.Int(n)
 	}
-	d, ok := decimalOf(a.Value)
 	f, err := strconv.ParseFloat(a.Value, 64)
-	switch {
-	case !ok || err != nil || math.IsInf(f, 0):
-		return types.NewErr("%s: %q is no sum that double holds", a.Query(), short(a.Value))
-	case d.compare(shortest(f)) != 0:
-		return &long{d, a.Value}
+	if err != nil || !isDouble(a.Value, f) {
+		return types.NewErr("%s: %q is no sum that a double holds with all its digits", a.Query(), short(a.Value))
 	}
 	return types.Double(f)
 }

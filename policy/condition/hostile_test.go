@@ -29,7 +29,6 @@ func TestLimits(t *testing.T) {
 			strings.Repeat("[", 51) + strings.Repeat("]", 51) + " == []", "recursion"},
 		{"pattern", pattern(condition.MaxPattern), pattern(condition.MaxPattern + 1), "513 bytes, more than 512"},
 		{"pattern-compiled", `env.matches('a{900}b{900}')`, `env.matches('a{1000}b{1000}')`, "instructions, more than 2000"},
-		{"cost", repeated(`args.l.exists(x, x == 'b')`, " || ", 12), repeated(`args.l.exists(x, x == 'b')`, " || ", 13), "units, more than"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if _, err := e.Bool(tc.fits); err != nil {
@@ -99,77 +98,7 @@ func TestUseful(t *testing.T) {
 		`now.getDayOfWeek('+01:00') in [0, 6] || now.getHours('+01:00') < 8`,
 	} {
 		if _, err := e.Bool(src); err != nil {
-			cost, _ := e.Cost(src)
-			t.Errorf("Bool(%s) = %v (cost %.0f)", src, err, cost)
-		}
-	}
-}
-
-// shapes are arguments of about 64 KiB, each large in another way.
-func shapes() map[string]string {
-	n := condition.AnyInput
-	list := func(item string) string { return "[" + repeated(item, ",", n/(len(item)+1)-8) + "]" }
-	text := `"` + strings.Repeat("a", n-200) + `"`
-	half := `"` + strings.Repeat("a", n/2-100) + `"`
-	members := make([]string, 0, n/13)
-	for i := range n/13 - 8 {
-		members = append(members, fmt.Sprintf(`"k%05d":"a"`, i))
-	}
-	object := "{" + strings.Join(members, ",") + "}"
-	return map[string]string{
-		"many-short":       `{"a":` + list(`"x"`) + `,"t":"a"}`,
-		"many-numbers":     `{"a":` + list(`1`) + `,"t":"a"}`,
-		"one-text":         `{"a":["x"],"t":` + text + `}`,
-		"one-long-element": `{"a":[` + text + `],"t":"a"}`,
-		"two-long":         `{"a":[` + half + `],"t":` + half + `}`,
-		"parts-of-one":     `{"a":[{"t":` + list(`"x"`) + `,"p":"a"}],"t":"a"}`,
-		"parts-of-many":    `{"a":` + list(`{"t":["x","y","z"],"p":"a"}`) + `,"t":"a"}`,
-		"object":           `{"a":` + object + `,"t":"a"}`,
-	}
-}
-
-// TestCostIsABound runs what is accepted over arguments that are large in each way, with CEL's own count of steps, and
-// holds the count to what was reckoned. CEL counts a byte of text as a tenth, as we do, and a node as one.
-func TestCostIsABound(t *testing.T) {
-	e := policyEnv(t)
-	sources := []string{
-		`args.a.exists(x, x == 'nothing')`,
-		`args.a.exists(x, x.contains('b'))`,
-		`args.a.exists(x, x.matches('b+c'))`,
-		`args.a.exists(x, x.t.exists(y, y == 'b'))`,
-		`args.a.exists(x, x.t.exists(y, y.startsWith('b')) || x.p.contains('b'))`,
-		`args.a.exists(k, args.a[k].contains('b'))`,
-		`args.a.map(x, x).exists(x, x == 'b')`,
-		`args.a.map(x, x + x).exists(x, x.contains('b'))`,
-		`args.a.filter(x, x != 'b').all(x, x != 'c')`,
-		`args.a == args.t || args.t + args.t == 'b' || args.t.lowerAscii().contains('b')`,
-		`'b' in args.a || args.t.matches('a*b') || string(args.t) == 'b'`,
-		`args.a.exists(x, x in ['p', 'q', 'r'])`,
-		`['p', 'q', 'r'].exists(p, args.t.contains(p))`,
-		`args.a.exists_one(x, size(x) == 7)`,
-	}
-	for name, args := range shapes() {
-		if len(args) > condition.AnyInput {
-			t.Fatalf("%s has %d bytes", name, len(args))
-		}
-		s := condition.NewSubject(&condition.Input{Args: []byte(args)})
-		counted := uint64(0)
-		for _, src := range sources {
-			bound, err := e.Cost(src)
-			if err != nil || bound > condition.MaxCost {
-				t.Fatalf("Cost(%s) = %v, %v", src, bound, err)
-			}
-			n, err := e.Counted(src, s)
-			if err != nil {
-				t.Fatalf("Counted(%s) = %v", src, err)
-			}
-			if float64(n) > bound {
-				t.Errorf("%s: %s takes %d steps, reckoned %.0f", name, src, n, bound)
-			}
-			counted = max(counted, n)
-		}
-		if counted < 1000 {
-			t.Errorf("%s: nothing takes more than %d steps: it shows nothing", name, counted)
+			t.Errorf("Bool(%s) = %v", src, err)
 		}
 	}
 }

@@ -9,15 +9,12 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
-	"cel.dev/cel-go/interpreter"
 )
 
 // An object is a JSON object as a CEL map. CEL's own maps are Go maps, which are walked in another order each time;
 // this one is walked in the order of its names, so that a condition has one answer.
 //
-// A member that is a number which neither int nor double holds is kept as an error. [object.FindStringKey], which CEL
-// asks for args.x, returns it; the ways that CEL asks when it compares whole maps would take an error for an equal
-// value, so there it is thrown (see [whole]).
+// A member that is a number which neither int nor double holds is an error value: whatever uses it fails.
 type object struct {
 	members []member
 	byName  map[types.String]int // only if there are many
@@ -69,7 +66,7 @@ func (o *object) Find(key ref.Val) (ref.Val, bool) {
 		return nil, false
 	}
 	if i := o.at(name); i >= 0 {
-		return whole(o.members[i].value), true
+		return o.members[i].value, true
 	}
 	return nil, false
 }
@@ -90,20 +87,10 @@ func (o *object) Contains(key ref.Val) ref.Val {
 
 // Equal implements [ref.Val].
 func (o *object) Equal(other ref.Val) ref.Val {
-	that, ok := other.(traits.Mapper)
-	if !ok || that.Size() != o.Size() {
-		return types.False
+	if m, ok := other.(traits.Mapper); ok {
+		return equalMaps(meter{}, o, m)
 	}
-	for _, m := range o.members {
-		v, found := that.Find(m.name)
-		if !found {
-			return types.False
-		}
-		if eq := types.Equal(whole(m.value), v); eq != types.True {
-			return eq
-		}
-	}
-	return types.True
+	return types.False
 }
 
 // Size implements [traits.Sizer].
@@ -150,31 +137,4 @@ func (o *object) Iterator() traits.Iterator {
 		keys[i] = o.members[i].name
 	}
 	return types.NewRefValList(types.DefaultTypeAdapter, keys).Iterator()
-}
-
-// holed is a list in which some number is held by neither int nor double.
-type holed struct {
-	traits.Lister
-	hole *types.Err
-}
-
-// Get implements [traits.Indexer].
-func (l *holed) Get(index ref.Val) ref.Val { return whole(l.Lister.Get(index)) }
-
-// Equal implements [ref.Val].
-func (l *holed) Equal(ref.Val) ref.Val { return whole(l.hole) }
-
-// Contains implements [traits.Container].
-func (l *holed) Contains(ref.Val) ref.Val { return whole(l.hole) }
-
-// Add implements [traits.Adder].
-func (l *holed) Add(ref.Val) ref.Val { return whole(l.hole) }
-
-// whole returns v, or throws it if it is a number that could not be held. CEL catches that and ends the evaluation with
-// the error.
-func whole(v ref.Val) ref.Val {
-	if e, ok := v.(*types.Err); ok {
-		panic(interpreter.EvalCancelledError{Message: e.Error()})
-	}
-	return v
 }

@@ -7,13 +7,14 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/interpreter"
 )
 
-// A Program is an expression that was read, checked and bounded. It is safe for concurrent use; a nil one fails.
+// A Program is an expression that was read and checked. It is safe for concurrent use; a nil one fails.
 type Program struct {
 	source  string
 	program cel.Program
-	price   price
+	tracker *interpreter.CostTracker // of the environment
 	queries []Query
 	isQuery bool // it is one query and nothing else
 }
@@ -66,25 +67,21 @@ func (e *Env) read(src string, fits func(*cel.Type) (problem, remedy string)) (p
 	if problem, remedy := fits(ast.OutputType()); problem != "" {
 		return nil, at(nil, problem, remedy)
 	}
-	price, refused := check(ast.NativeRep())
-	if refused == nil {
-		refused = rounded(src, ast.NativeRep())
+	if err := check(src, ast.NativeRep()); err != nil {
+		return nil, err
 	}
-	if refused != nil {
-		return nil, refused
-	}
-	program, err := e.cel.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CustomDecoratorV2(keepFinite))
+	program, err := e.plan(ast.NativeRep())
 	if err != nil {
 		return nil, at(nil, err.Error(), "")
 	}
-	return &Program{source: src, program: program, price: price, queries: queriesOf(ast.NativeRep()),
+	return &Program{source: src, program: program, tracker: e.tracker, queries: queriesOf(ast.NativeRep()),
 		isQuery: isQuery(ast.NativeRep().Expr())}, nil
 }
 
 var errNoProgram = errors.New("there is no expression")
 
 // True reports whether s fits the condition. An error means that it could not be judged, and never comes with true. It is
-// [ErrSpent] if it was not even tried, since the budget of s does not hold what it may cost.
+// [ErrSpent] if the budget of s does not hold what it costs.
 func (p *Program) True(s *Subject) (bool, error) {
 	v, err := p.eval(s)
 	if err != nil {
@@ -103,30 +100,35 @@ func (p *Program) Value(s *Subject) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	switch n := v.(type) {
-	case types.Int, types.Uint, *long:
-		f := n.ConvertToType(types.DoubleType)
-		d, ok := f.(types.Double)
-		if order, _ := numbers(n, f); !ok || order != 0 {
-			return 0, errors.New("the result has more digits than a double holds")
-		}
-		return float64(d), nil
-	case types.Double:
-		return finite(float64(n))
+	if !isNumber(v) {
+		return 0, fmt.Errorf("the result is a %s, not a number", v.Type().TypeName())
 	}
-	return 0, fmt.Errorf("the result is a %s, not a number", v.Type().TypeName())
+	f := toDouble(meter{}, operands{v})
+	if err, ok := f.(*types.Err); ok {
+		return 0, fmt.Errorf("the result: %w", err)
+	}
+	return float64(f.(types.Double)), nil
 }
 
-// eval charges s and evaluates. It never panics: CEL catches what its functions throw.
-func (p *Program) eval(s *Subject) (v ref.Val, err error) {
+// eval evaluates at the cost of s. It never panics: CEL catches what its functions throw.
+func (p *Program) eval(s *Subject) (ref.Val, error) {
 	if p == nil || s == nil {
 		return nil, errNoProgram
 	}
-	if !s.Charge(p.price.of(&s.sizes)) {
+	b := s.account()
+	if b.spent() {
 		return nil, ErrSpent
 	}
-	v, _, err = p.program.Eval((*view)(s))
+	frame, err := interpreter.NewExecutionFrame((*view)(s))
+	if err != nil {
+		return nil, err
+	}
+	defer frame.Close()
+	frame.SetCostTracker(b.meter(p.tracker))
+	v, _, err := p.program.Eval(frame)
 	switch {
+	case b.spent():
+		return nil, ErrSpent
 	case err != nil && err.Error() == "no such overload":
 		return nil, errors.New("no such overload: a value has another type than the expression expects")
 	case err != nil:

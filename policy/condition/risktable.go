@@ -51,7 +51,7 @@ func (a *Atom) readRisk(r *Reading, e ast.Expr) {
 		a.Name = names[nameRiskScore].Name
 	}
 	alone := ast.NewCheckedAST(ast.NewAST(e, r.ast.SourceInfo()), r.ast.TypeMap(), r.ast.ReferenceMap())
-	program, err := r.env.PlanProgram(alone, cel.EvalOptions(cel.OptPartialEval), cel.CustomDecoratorV2(keepFinite))
+	program, err := r.env.plan(alone, partial...)
 	if err == nil {
 		t.reading = &Reading{env: r.env, ast: alone, program: program}
 	}

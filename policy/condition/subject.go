@@ -1,8 +1,6 @@
 package condition
 
 import (
-	"fmt"
-	"math"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -11,9 +9,8 @@ import (
 )
 
 // A Subject is an [Input] being judged. What a condition names is turned into a value when it is first named, and kept
-// for every condition after it, so arguments are decoded at most once. It also holds the budget of the decision: every
-// evaluation is charged before it begins. A Subject is for one goroutine at a time; the Input must not change while it
-// lives.
+// for every condition after it, so arguments are decoded at most once. It also holds the budget of the decision. A Subject is
+// for one goroutine at a time; the Input must not change while it lives.
 type Subject struct {
 	in      *Input
 	risk    Risk
@@ -21,9 +18,9 @@ type Subject struct {
 	vars    []variable
 	answers []variable // to what is asked about calls before; nil until something is
 	missing int        // how often one was asked for that is not there
-	sizes   sizes
-	left    [accounts]int64 // units; negative: spent
-	account int
+
+	deciding, trial budget
+	onTrial         bool // trial pays
 }
 
 type variable struct {
@@ -33,9 +30,7 @@ type variable struct {
 
 // NewSubject returns in as something to be judged.
 func NewSubject(in *Input) *Subject {
-	s := &Subject{in: in, risk: in.Risk, sizes: sizesOf(in), left: [accounts]int64{MaxDecision, MaxTrial}}
-	s.sizes.weigh(&s.risk)
-	return s
+	return (&Subject{in: in, risk: in.Risk}).WithBudget(MaxDecision, MaxTrial)
 }
 
 // Input returns what is being judged, with the risk that was set last.
@@ -48,7 +43,6 @@ func (s *Subject) Input() Input {
 // WithRisk sets what the risk rules came to, in place of what the Input says, and returns s.
 func (s *Subject) WithRisk(r Risk) *Subject {
 	s.risk = r
-	s.sizes.weigh(&r)
 	s.values[nameRiskScore], s.values[nameRiskMode], s.values[nameRiskRules] = nil, nil, nil
 	return s
 }
@@ -161,7 +155,7 @@ func (s *Subject) value(n int) ref.Val {
 	return types.NewErr("%s has no value", names[n].Name)
 }
 
-// nameText returns a name, or an error if it is longer than what the cost of an expression is reckoned with.
+// nameText returns a name, or an error if it is too long.
 func nameText(text string) ref.Val {
 	if len(text) > MaxName {
 		return types.NewErr("a name has %d bytes, more than %d", len(text), MaxName)
@@ -176,12 +170,4 @@ func instant(text string) ref.Val {
 		return types.NewErr("now is not an RFC 3339 time: %q", text)
 	}
 	return t
-}
-
-// finite returns f, or an error if f is not a number that can be reckoned with.
-func finite(f float64) (float64, error) {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return 0, fmt.Errorf("the result is not a finite number (%v)", f)
-	}
-	return f, nil
 }

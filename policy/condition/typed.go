@@ -281,9 +281,9 @@ func said(v typed) string {
 // operator returns a function as it is written.
 func operator(function string) string {
 	switch function {
-	case "math.@max":
+	case mathMax:
 		return "math.greatest"
-	case "math.@min":
+	case mathMin:
 		return "math.least"
 	}
 	if symbol, ok := operators.FindReverse(function); ok && symbol != "" {
@@ -294,7 +294,7 @@ func operator(function string) string {
 
 // applies reports whether a function has an overload that takes the kinds of the operands.
 func (t *typer) applies(function string, member bool, values []typed) bool {
-	f, ok := t.env.env.Functions()[function]
+	f, ok := t.env.env.cel.Functions()[function]
 	if !ok {
 		return true
 	}

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"math"
-	"strconv"
 	"strings"
 
 	"cel.dev/cel-go/common/types"
@@ -113,60 +111,13 @@ func (d *decoder) list() (ref.Val, error) {
 		return nil, err
 	}
 	var elems []ref.Val
-	var hole *types.Err
 	for d.dec.PeekKind() != ']' {
 		v, err := d.value()
 		if err != nil {
 			return nil, err
 		}
-		if e, ok := v.(*types.Err); ok && hole == nil {
-			hole = e
-		}
 		elems = append(elems, v)
 	}
 	_, err := d.dec.ReadToken()
-	list := types.NewRefValList(types.DefaultTypeAdapter, elems)
-	if hole != nil {
-		return &holed{Lister: list, hole: hole}, err
-	}
-	return list, err
-}
-
-// number turns a JSON number into an int or a double. One with more digits than a double holds is a [long], which compares
-// and does no more. What is beyond all of these is an error wherever it is used: a condition must never judge another
-// number than the tool receives.
-func number(literal string) ref.Val {
-	if !strings.ContainsAny(literal, ".eE") {
-		n, err := strconv.ParseInt(literal, 10, 64)
-		if err != nil {
-			return types.NewErr("the number %s is too large for int", short(literal))
-		}
-		return types.Int(n)
-	}
-	f, err := strconv.ParseFloat(literal, 64)
-	if err != nil || math.IsInf(f, 0) {
-		return types.NewErr("the number %s is too large for double", short(literal))
-	}
-	if f == 0 && strings.ContainsAny(mantissa(literal), "123456789") {
-		return types.NewErr("the number %s is too small for double", short(literal))
-	}
-	if d, ok := decimalOf(literal); ok && d.compare(shortest(f)) != 0 {
-		return &long{d, literal}
-	}
-	return types.Double(f)
-}
-
-func mantissa(literal string) string {
-	if i := strings.IndexAny(literal, "eE"); i >= 0 {
-		return literal[:i]
-	}
-	return literal
-}
-
-func short(literal string) string {
-	const most = 40
-	if len(literal) > most {
-		return literal[:most] + "…"
-	}
-	return literal
+	return types.NewRefValList(types.DefaultTypeAdapter, elems), err
 }

@@ -1,0 +1,191 @@
+package condition
+
+import (
+	"regexp"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/functions"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/interpreter"
+)
+
+// Operands are those of a call: first the target, if it is a method, then the arguments, then nil.
+type operands [4]ref.Val
+
+// A function is what a call does with its operands, none of which is an error or unknown.
+type function func(m meter, args operands) ref.Val
+
+// exact are the functions that take the place of CEL's, by number of operands.
+var exact = map[string]map[int]function{
+	operators.Less:          {2: ordered(func(n types.Int) bool { return n < 0 })},
+	operators.LessEquals:    {2: ordered(func(n types.Int) bool { return n <= 0 })},
+	operators.Greater:       {2: ordered(func(n types.Int) bool { return n > 0 })},
+	operators.GreaterEquals: {2: ordered(func(n types.Int) bool { return n >= 0 })},
+	operators.Equals:        {2: equals},
+	operators.NotEquals:     {2: differs},
+	operators.In:            {2: in},
+	mathMax:                 {1: extreme(1), 2: extreme(1)},
+	mathMin:                 {1: extreme(-1), 2: extreme(-1)},
+	"double":                {1: toDouble},
+	"hasValue":              {2: hasThisValue},
+	"sets.contains":         {2: overLists(containsAll)},
+	"sets.intersects":       {2: overLists(containsAny)},
+	"sets.equivalent":       {2: overLists(equivalent)},
+	"hasAll":                {2: overLists(containsAll)},
+	"hasAny":                {2: overLists(containsAny)},
+	"hasOnly":               {2: overLists(containsOnly)},
+	"hasExactly":            {2: overLists(equivalent)},
+	"distinct":              {1: distinct},
+	"sort":                  {1: sorted},
+	"@sortByAssociatedKeys": {2: sorted},
+}
+
+// What CEL calls math.greatest and math.least once it has read them.
+const (
+	mathMax = "math.@max"
+	mathMin = "math.@min"
+)
+
+// decorate replaces the calls that CEL would make inexactly, or would charge too late.
+func (e *Env) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	c, ok := i.(interpreter.InterpretableCall)
+	if !ok {
+		return i, nil
+	}
+	name, args := c.Function(), c.Args()
+	if f := exact[name][len(args)]; f != nil {
+		return &call{c.ID(), args, f}, nil
+	}
+	if bound := bounds[name]; bound != nil {
+		return &call{c.ID(), args, e.bounded(c, bound)}, nil
+	}
+	switch name {
+	case "matches":
+		return matching(c)
+	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide:
+		return finiteCall{c}, nil
+	}
+	switch {
+	case strings.HasPrefix(name, "math."):
+		return finiteCall{c}, nil
+	case strings.HasPrefix(name, historyPrefix):
+		return asked(c)
+	}
+	return i, nil
+}
+
+// A call evaluates its operands and then makes its function of them.
+type call struct {
+	id   int64
+	args []interpreter.InterpretableV2
+	f    function
+}
+
+// ID implements [interpreter.InterpretableV2].
+func (c *call) ID() int64 { return c.id }
+
+// Eval implements [interpreter.InterpretableV2].
+func (c *call) Eval(activation interpreter.Activation) ref.Val {
+	return interpreter.EvalActivation(activation, c.Exec)
+}
+
+// Exec implements [interpreter.InterpretableV2].
+func (c *call) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	var args operands
+	var unknown *types.Unknown
+	for i, arg := range c.args {
+		v := arg.Exec(frame)
+		if types.IsError(v) {
+			return v
+		}
+		if u, ok := v.(*types.Unknown); ok {
+			unknown = types.MergeUnknowns(unknown, u)
+		}
+		args[i] = v
+	}
+	if unknown != nil {
+		return unknown
+	}
+	return c.f(meter{frame.CostTracker()}, args)
+}
+
+// bounded returns the function that a call has in the libraries, behind the charge for its bound.
+func (e *Env) bounded(c interpreter.InterpretableCall, charge func(meter, operands)) function {
+	f := e.functions[c.OverloadID()]
+	if f == nil {
+		f = e.functions[c.Function()]
+	}
+	return func(m meter, args operands) ref.Val {
+		charge(m, args)
+		switch n := len(c.Args()); {
+		case n == 1 && f.Unary != nil:
+			return f.Unary(args[0])
+		case n == 2 && f.Binary != nil:
+			return f.Binary(args[0], args[1])
+		case f.Function != nil:
+			return f.Function(args[:n]...)
+		}
+		return types.NoSuchOverloadErr()
+	}
+}
+
+// boundFunctions returns the implementations of the functions in [bounds], by overload and by name.
+func boundFunctions(env *cel.Env) (map[string]*functions.Overload, error) {
+	found := make(map[string]*functions.Overload)
+	for name := range bounds {
+		all, err := env.Functions()[name].Bindings()
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range all {
+			found[f.Operator] = f
+		}
+	}
+	return found, nil
+}
+
+// matching compiles the pattern of a call of matches, which is written out. CEL charges by the length of the pattern; what
+// a match takes depends on the size of its program.
+func matching(c interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
+	pattern, ok := c.Args()[1].(interpreter.InterpretableConst)
+	if !ok {
+		return c, nil // check rejects the expression
+	}
+	source, _ := pattern.Value().(types.String)
+	program, err := regexp.Compile(string(source))
+	if err != nil {
+		return nil, err
+	}
+	size, err := types.RegexProgramSize(string(source))
+	if err != nil {
+		return nil, err
+	}
+	return &call{c.ID(), c.Args()[:1], func(m meter, args operands) ref.Val {
+		text, ok := args[0].(types.String)
+		if !ok {
+			return types.MaybeNoSuchOverloadErr(args[0])
+		}
+		m.spend(1 + uint64(len(text))*uint64(size)/instPerUnit)
+		return types.Bool(program.MatchString(string(text)))
+	}}, nil
+}
+
+// A finiteCall is a call whose result must be a finite number, if it is a double.
+type finiteCall struct{ interpreter.InterpretableCall }
+
+// Exec implements [interpreter.InterpretableV2].
+func (c finiteCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	v := c.InterpretableCall.Exec(frame)
+	if err := checkFinite(v); err != nil {
+		return err
+	}
+	return v
+}
+
+// Eval implements [interpreter.InterpretableV2].
+func (c finiteCall) Eval(activation interpreter.Activation) ref.Val {
+	return interpreter.EvalActivation(activation, c.Exec)
+}

@@ -1,0 +1,271 @@
+package condition
+
+import (
+	"math/bits"
+	"slices"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// What CEL compares is compared here instead, for three reasons: CEL rounds integers that it compares with doubles, it
+// walks maps in no order, and it charges a comparison after it.
+
+// compare returns the order of two values as an int, or an error.
+func compare(m meter, a, b ref.Val) ref.Val {
+	if isNumber(a) && isNumber(b) {
+		if err := inexact(a, b); err != nil {
+			return err
+		}
+	}
+	m.spend(1 + min(textSize(a), textSize(b))/textPerUnit)
+	if c, ok := a.(traits.Comparer); ok {
+		return c.Compare(b)
+	}
+	return types.MaybeNoSuchOverloadErr(a)
+}
+
+// ordered implements < <= > >=.
+func ordered(holds func(order types.Int) bool) function {
+	return func(m meter, args operands) ref.Val {
+		order := compare(m, args[0], args[1])
+		if n, ok := order.(types.Int); ok {
+			return types.Bool(holds(n))
+		}
+		return order
+	}
+}
+
+// equal returns whether two values are equal all the way down. A number that could not be held is an error where it is
+// compared.
+func equal(m meter, a, b ref.Val) ref.Val {
+	m.spend(1 + min(textSize(a), textSize(b))/textPerUnit)
+	for _, v := range [...]ref.Val{a, b} {
+		if types.IsError(v) {
+			return v
+		}
+	}
+	switch x := a.(type) {
+	case traits.Lister:
+		if y, ok := b.(traits.Lister); ok {
+			return equalLists(m, x, y)
+		}
+	case traits.Mapper:
+		if y, ok := b.(traits.Mapper); ok {
+			return equalMaps(m, x, y)
+		}
+	case *types.Optional:
+		y, ok := b.(*types.Optional)
+		switch {
+		case ok && x.HasValue() && y.HasValue():
+			return equal(m, x.GetValue(), y.GetValue())
+		case ok:
+			return types.Bool(x.HasValue() == y.HasValue())
+		}
+	}
+	if err := inexact(a, b); err != nil {
+		return err
+	}
+	return types.Equal(a, b)
+}
+
+// hole returns the first element of a list that is an error: a number that could not be held.
+func hole(m meter, l traits.Lister) ref.Val {
+	size := l.Size().(types.Int)
+	m.spend(1 + uint64(size)/elementsPerUnit)
+	for i := range size {
+		if v := l.Get(i); types.IsError(v) {
+			return v
+		}
+	}
+	return nil
+}
+
+func equalLists(m meter, a, b traits.Lister) ref.Val {
+	for _, l := range [...]traits.Lister{a, b} {
+		if err := hole(m, l); err != nil {
+			return err
+		}
+	}
+	if a.Size() != b.Size() {
+		return types.False
+	}
+	for i := range a.Size().(types.Int) {
+		if eq := equal(m, a.Get(i), b.Get(i)); eq != types.True {
+			return eq
+		}
+	}
+	return types.True
+}
+
+// equalMaps compares all members, since CEL walks a map that is written out in no order: if several fail, the answer is
+// the error that sorts first.
+func equalMaps(m meter, a, b traits.Mapper) ref.Val {
+	if a.Size() != b.Size() {
+		return types.False
+	}
+	answer := ref.Val(types.True)
+	for it := a.Iterator(); it.HasNext() == types.True; {
+		key := it.Next()
+		eq := ref.Val(types.False)
+		if other, found := b.Find(key); found {
+			eq = equal(m, a.Get(key), other)
+		}
+		e, failed := eq.(*types.Err)
+		f, before := answer.(*types.Err)
+		switch {
+		case failed && (!before || e.Error() < f.Error()):
+			answer = e
+		case !failed && !before && eq != types.True:
+			answer = types.False
+		}
+	}
+	return answer
+}
+
+func equals(m meter, args operands) ref.Val { return equal(m, args[0], args[1]) }
+
+func differs(m meter, args operands) ref.Val {
+	eq := equal(m, args[0], args[1])
+	if yes, ok := eq.(types.Bool); ok {
+		return !yes
+	}
+	return eq
+}
+
+// hasThisValue implements optional.hasValue(v).
+func hasThisValue(m meter, args operands) ref.Val {
+	o, ok := args[0].(*types.Optional)
+	switch {
+	case !ok:
+		return types.MaybeNoSuchOverloadErr(args[0])
+	case !o.HasValue():
+		return types.False
+	}
+	return equal(m, o.GetValue(), args[1])
+}
+
+// in implements x in list and key in map.
+func in(m meter, args operands) ref.Val {
+	l, ok := args[1].(traits.Lister)
+	if !ok {
+		if c, ok := args[1].(traits.Container); ok {
+			return c.Contains(args[0])
+		}
+		return types.MaybeNoSuchOverloadErr(args[1])
+	}
+	if err := hole(m, l); err != nil {
+		return err
+	}
+	return within(m, args[0], l)
+}
+
+func within(m meter, x ref.Val, l traits.Lister) ref.Val {
+	for i := range l.Size().(types.Int) {
+		if eq := equal(m, x, l.Get(i)); eq != types.False {
+			return eq
+		}
+	}
+	return types.False
+}
+
+// overLists makes a function of one that compares two lists.
+func overLists(f func(m meter, a, b traits.Lister) ref.Val) function {
+	return func(m meter, args operands) ref.Val {
+		a, ok := args[0].(traits.Lister)
+		b, also := args[1].(traits.Lister)
+		if !ok || !also {
+			return types.MaybeNoSuchOverloadErr(args[0])
+		}
+		return f(m, a, b)
+	}
+}
+
+// containsAll returns whether each element of b is in a.
+func containsAll(m meter, a, b traits.Lister) ref.Val {
+	for i := range b.Size().(types.Int) {
+		if found := within(m, b.Get(i), a); found != types.True {
+			return found
+		}
+	}
+	return types.True
+}
+
+// containsAny returns whether an element of b is in a.
+func containsAny(m meter, a, b traits.Lister) ref.Val {
+	for i := range b.Size().(types.Int) {
+		if found := within(m, b.Get(i), a); found != types.False {
+			return found
+		}
+	}
+	return types.False
+}
+
+func containsOnly(m meter, a, b traits.Lister) ref.Val { return containsAll(m, b, a) }
+
+func equivalent(m meter, a, b traits.Lister) ref.Val {
+	if all := containsAll(m, a, b); all != types.True {
+		return all
+	}
+	return containsAll(m, b, a)
+}
+
+// distinct implements list.distinct().
+func distinct(m meter, args operands) ref.Val {
+	l, ok := args[0].(traits.Lister)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(args[0])
+	}
+	var kept []ref.Val
+	for i := range l.Size().(types.Int) {
+		found := within(m, l.Get(i), types.NewRefValList(types.DefaultTypeAdapter, kept))
+		switch {
+		case types.IsError(found):
+			return found
+		case found == types.False:
+			kept = append(kept, l.Get(i))
+		}
+	}
+	return types.NewRefValList(types.DefaultTypeAdapter, kept)
+}
+
+// sorted implements list.sort() and list.sortBy(x, key). CEL's own sort may exchange elements with equal keys.
+func sorted(m meter, args operands) ref.Val {
+	l, ok := args[0].(traits.Lister)
+	keys := l
+	if ok && args[1] != nil {
+		keys, ok = args[1].(traits.Lister)
+	}
+	if !ok || l.Size() != keys.Size() {
+		return types.MaybeNoSuchOverloadErr(args[0])
+	}
+	n := uint64(l.Size().(types.Int))
+	m.spend(n * uint64(1+bits.Len64(n)))
+	order := make([]types.Int, n)
+	for i := range order {
+		order[i] = types.Int(i)
+	}
+	var failed ref.Val
+	slices.SortStableFunc(order, func(i, j types.Int) int {
+		a, b := keys.Get(i), keys.Get(j)
+		if a.Type() != b.Type() {
+			failed = types.NewErr("list elements must have the same type")
+			return 0
+		}
+		c := compare(m, a, b)
+		if n, ok := c.(types.Int); ok {
+			return int(n)
+		}
+		failed = c
+		return 0
+	})
+	if failed != nil {
+		return failed
+	}
+	out := make([]ref.Val, n)
+	for i, from := range order {
+		out[i] = l.Get(from)
+	}
+	return types.NewRefValList(types.DefaultTypeAdapter, out)
+}

@@ -1,0 +1,139 @@
+package condition
+
+import (
+	"strings"
+
+	"cel.dev/cel-go/common/cost"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/interpreter"
+)
+
+// CEL charges a call after it was made, and by the overload that its checker chose. That is too late for a call whose work
+// or result is the product of its operands, and too little for operands whose type is known only when the expression runs:
+// these cost one unit. So package condition adds what is here to CEL's cost model.
+const (
+	textPerUnit     = 64 // bytes of text that are compared for one unit
+	elementsPerUnit = 8  // elements of a list that are looked at for one unit
+	instPerUnit     = 8  // instructions of a pattern times bytes of text for one unit
+)
+
+// A meter charges the cost tracker of an evaluation. The zero meter charges nothing.
+type meter struct{ tracker *interpreter.CostTracker }
+
+// spend charges units. If the budget does not hold them, it panics as CEL's own tracker does; CEL turns that into an error.
+func (m meter) spend(units uint64) {
+	switch {
+	case m.tracker == nil:
+	case units == 1:
+		m.tracker.Qualify(0)
+	default:
+		m.tracker.EvalUnary(nil, 0, work{}, types.Uint(units), nil)
+	}
+}
+
+// work is the call by which a meter charges units.
+type work struct{}
+
+const workID = "pgfsm_work"
+
+// Function implements [cost.Call].
+func (work) Function() string { return workID }
+
+// OverloadID implements [cost.Call].
+func (work) OverloadID() string { return workID }
+
+// estimator is what CEL asks for the cost of calls.
+type estimator struct{}
+
+// CallCost implements [cost.ActualCostEstimator]: a call whose overload is not known costs the size of its operands and of
+// its result. Everything else costs what CEL says.
+func (estimator) CallCost(_, overload string, args []ref.Val, result ref.Val) *uint64 {
+	units := uint64(1)
+	switch overload {
+	case workID:
+		units = uint64(args[0].(types.Uint))
+	case "":
+		for _, v := range args {
+			units += size(v) / 10
+		}
+		units += size(result)
+	default:
+		return nil
+	}
+	return &units
+}
+
+var _ cost.ActualCostEstimator = estimator{}
+
+// size returns the bytes of a text, or the elements of a list or map, without those of its elements.
+func size(v ref.Val) uint64 {
+	switch s := v.(type) {
+	case types.String, types.Bytes:
+		return textSize(v)
+	case traits.Sizer:
+		if n, ok := s.Size().(types.Int); ok {
+			return uint64(n)
+		}
+	}
+	return 0
+}
+
+func textSize(v ref.Val) uint64 {
+	switch s := v.(type) {
+	case types.String:
+		return uint64(len(s))
+	case types.Bytes:
+		return uint64(len(s))
+	}
+	return 0
+}
+
+// weigh charges for each value in v, and for each byte of text, all the way down.
+func (m meter) weigh(v ref.Val) {
+	m.spend(1 + size(v))
+	switch x := v.(type) {
+	case traits.Lister:
+		for i := range x.Size().(types.Int) {
+			m.weigh(x.Get(i))
+		}
+	case traits.Mapper:
+		for it := x.Iterator(); it.HasNext() == types.True; {
+			key := it.Next()
+			m.weigh(key)
+			m.weigh(x.Get(key))
+		}
+	case *types.Optional:
+		if x.HasValue() {
+			m.weigh(x.GetValue())
+		}
+	}
+}
+
+// bounds charge, before they are made, calls of CEL's libraries whose work or result can be far larger than their
+// operands. Operands of a wrong type cost nothing here; the call fails.
+var bounds = map[string]func(m meter, args operands){
+	"indexOf":     chargeSearch,
+	"lastIndexOf": chargeSearch,
+	"replace": func(m meter, args operands) {
+		s, _ := args[0].(types.String)
+		old, _ := args[1].(types.String)
+		with, _ := args[2].(types.String)
+		times := uint64(strings.Count(string(s), string(old)))
+		m.spend(1 + uint64(len(s)) + times*uint64(len(with)))
+	},
+	"join": func(m meter, args operands) {
+		m.weigh(args[0])
+		if args[1] != nil {
+			m.spend(1 + size(args[0])*textSize(args[1]))
+		}
+	},
+	"format":  func(m meter, args operands) { m.weigh(args[0]); m.weigh(args[1]) },
+	"flatten": func(m meter, args operands) { m.weigh(args[0]) },
+}
+
+// chargeSearch charges a search that compares the text with the part at each place.
+func chargeSearch(m meter, args operands) {
+	m.spend(1 + textSize(args[0])*max(textSize(args[1]), 1)/elementsPerUnit)
+}
