@@ -73,7 +73,7 @@ func equal(m meter, a, b ref.Val) ref.Val {
 // hole returns the first element of a list that is an error: a number that could not be held.
 func hole(m meter, l traits.Lister) ref.Val {
 	size := l.Size().(types.Int)
-	m.spend(1 + uint64(size)/elementsPerUnit)
+	m.spend(1 + uint64(size))
 	for i := range size {
 		if v := l.Get(i); types.IsError(v) {
 			return v

@@ -3,6 +3,7 @@ package condition_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -46,34 +47,86 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestHostile: what would take too long or too much room is refused when it is read, and reading it is quick.
+// TestHostile evaluates what would take too long, or too much memory, over arguments of up to a mebibyte: the budget ends
+// it. Whatever one call would take is charged before the call.
 func TestHostile(t *testing.T) {
 	e := policyEnv(t)
-	for _, tc := range []struct{ name, src string }{
-		{"loop-in-loop-over-arguments", `args.a.exists(x, args.b.exists(y, x == y))`},
-		{"same-part-twice", `args.a.exists(x, x.t.exists(y, x.t.exists(z, y == z)))`},
-		{"same-part-in", `args.a.exists(x, x.t.exists(y, y in x.t))`},
-		{"in-in-loop", `args.a.all(x, x in args.b)`},
-		{"compared-in-loop", `args.a.exists(x, args.b == args.c)`},
-		{"compared-lists-in-loop", `args.a.exists(x, [args.b, args.b] == [args.c, args.c])`},
-		{"searched-in-loop", `args.a.exists(x, args.text.contains('x'))`},
-		{"kept-and-searched-in-loop", `[args.a.map(x, x)].exists(l, args.b.exists(y, l[0].contains('a')))`},
-		{"name-of-another-loop", `args.m.exists(k, args.n.exists(j, args.m[j].contains('a')))`},
-		{"root-taken-by-a-loop", `args.a.exists(x, x.m.exists(k, args.b.exists(x, x.m[k].contains('a'))))`},
-		{"numbers-nested", strings.Repeat("[1,2,3,4].exists(x,", 14) + "false" + strings.Repeat(")", 14)},
-		{"deep", strings.Repeat("[1, 2].exists(x,", 40) + "true" + strings.Repeat(")", 40)},
-		{"text-doubled", "[args.t]" + strings.Repeat(".map(a, a+a)", 20) + " == []"},
-		{"literal-doubled", "['aaaaaaaa']" + strings.Repeat(".map(a, a+a)", 40) + " == []"},
-		{"list-doubled", "[[1]]" + strings.Repeat(".map(a, a+a)", 40) + " == []"},
-		{"list-squared", "[[1,2,3,4]]" + strings.Repeat(".map(a, a.map(b, a))", 12) + " == []"},
-		{"loops-in-a-row", repeated(`args.l.exists(x, x == 'b')`, " || ", 100)},
-		{"patterns", repeated(`args.t.matches('(a|b)*c{900}')`, " || ", 90)},
-		{"pattern-bomb", `args.t.matches('((a{100}){100}){100}')`},
-		{"pattern-of-repetitions", `args.t.matches('` + strings.Repeat("(a{1000})", 50) + `')`},
+	n := condition.MaxArgs
+	texts := `{"a":[` + strings.Repeat(`"x",`, n/8-8) + `"x"],"b":[` + strings.Repeat(`"y",`, n/8-8) + `"y"]}`
+	text := `{"t":"` + strings.Repeat("a", n/2-8) + `","u":"` + strings.Repeat("a", n/4) + `b"}`
+	parts := `{"a":[{"t":[` + strings.Repeat(`"x",`, n/4-16) + `"x"]}]}`
+	for _, tc := range []struct{ name, args, src string }{
+		{"loop-in-loop", texts, `args.a.exists(x, args.b.exists(y, x == y))`},
+		{"loop-in-loop-over-one-list", parts, `args.a.exists(x, x.t.exists(y, x.t.exists(z, y == z + 'a')))`},
+		{"in-in-loop", texts, `args.a.exists(x, x in args.b)`},
+		{"lists-compared-in-loop", texts, `args.a.exists(x, args.b + ['z'] == args.b + ['y'])`},
+		{"hidden-lists-compared-in-loop", texts, `args.a.exists(x, [args.b, 1] == [args.b, 2])`},
+		{"text-searched-in-loop", text, `lists.range(10000).exists(i, args.t.contains('b'))`},
+		{"nested-literals", `{}`, strings.Repeat("[1,2,3,4].exists(x,", 14) + "false" + strings.Repeat(")", 14)},
+		{"nested-ranges", `{}`, `lists.range(10000).exists(a, lists.range(10000).exists(b, lists.range(10000).exists(c, a + b + c < 0)))`},
+		{"ranges-kept", `{}`, `lists.range(10000).map(a, lists.range(10000)).size() == 0`},
+		{"text-doubled", text, `([args.t]` + strings.Repeat(".map(a, a+a)", 40) + `).size() == 2`},
+		{"literal-doubled", `{}`, `(['aaaaaaaa']` + strings.Repeat(".map(a, a+a)", 40) + `).size() == 2`},
+		{"list-doubled", `{}`, `[[1]]` + strings.Repeat(".map(a, a+a)", 40) + ` == []`},
+		{"list-doubled-and-reversed", `{}`, `([[1]]` + strings.Repeat(".map(a, a+a)", 40) + `)[0].reverse() == []`},
+		{"list-doubled-and-sorted", `{}`, `([[1]]` + strings.Repeat(".map(a, a+a)", 40) + `)[0].sort() == []`},
+		{"list-doubled-as-dyn", `{"l":[1]}`, `([args.l]` + strings.Repeat(".map(a, a+a)", 40) + `)[0].slice(0, 1000000000) == []`},
+		{"list-squared", `{}`, `cel.bind(x, [[1,2,3,4]]` + strings.Repeat(".map(a, a.map(b, a))", 12) + `, x == x + [])`},
+		{"bindings-doubled", text, `cel.bind(a, args.t + args.t, cel.bind(b, a + a, cel.bind(c, b + b, cel.bind(d, c + c, cel.bind(f, d + d,
+			cel.bind(g, f + f, cel.bind(h, g + g, cel.bind(i, h + h, h.size() + i.size() > 0))))))))`},
+		{"replaced", text, `args.t.replace('a', args.u) == ''`},
+		{"replaced-nothing", text, `args.t.replace('', args.u) == ''`},
+		{"replaced-again", `{}`, `'aaaaaaaa'` + strings.Repeat(".replace('a', 'aaaaaaaa')", 40) + ` == ''`},
+		{"joined", text, `args.t.split('').join(args.u) == ''`},
+		{"joined-copies", text, `lists.range(10000).map(i, args.t).join() == ''`},
+		{"formatted-copies", text, `'%s'.format([lists.range(10000).map(i, args.t)]) == ''`},
+		{"format-repeated", text, `lists.range(10000).map(i, '%s%s%s%s'.format([args.t, args.t, args.t, args.t])) == []`},
+		{"formatted-decimals", `{}`, `lists.range(10000).map(i, lists.range(10000).map(j, '%.100f'.format([1e308]))) == []`},
+		{"split-again", text, `lists.range(10000).map(i, args.t.split('')).size() == 0`},
+		{"flattened-copies", texts, `lists.range(10000).map(i, args.a).flatten() == []`},
+		{"sorted-copies", text, `args.t.split('').map(x, x == 'a' ? args.t : args.u).sort() == []`},
+		{"sorted-by-copies", text, `args.t.split('').sortBy(x, args.t + x) == []`},
+		{"distinct", texts, `(args.a + lists.range(10000).map(i, string(i))).distinct() == []`},
+		{"sets", texts, `sets.contains(args.b + ['x'], args.a)`},
+		{"sets-of-long-texts", text, `sets.contains(args.t.split('').map(x, args.t + 'a'), [args.t + 'b'])`},
+		{"searched-naively", text, `args.t.indexOf(args.u) > 0`},
+		{"searched-naively-from-behind", text, `args.t.lastIndexOf('b' + args.t.substring(200000)) > 0`},
+		{"patterns", text, repeated(`args.t.matches('(a|b)*c{900}')`, " || ", 90)},
+		{"pattern-on-long-text", text, `args.t.matches('(a?){390}a{390}c')`},
+		{"optionals", text, `optional.of(args.t)` + strings.Repeat(".optMap(a, a + a)", 40) + `.value() == ''`},
+		{"greatest", `{}`, `lists.range(10000).map(i, math.greatest(lists.range(10000))) == []`},
+		{"loops-in-a-row", texts, repeated(`args.a.exists(x, x == 'b')`, " || ", 100)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if p, err := e.Bool(tc.src); err == nil {
-				t.Errorf("Bool(%.60s) = %v, want it refused", tc.src, p.Source())
+			p := mustBool(t, e, tc.src)
+			s := condition.NewSubject(&condition.Input{Args: []byte(tc.args)})
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			yes, err := p.True(s)
+			runtime.ReadMemStats(&after)
+			if yes || !errors.Is(err, condition.ErrSpent) || !s.Spent() {
+				spent, _ := s.Cost()
+				t.Errorf("True() = %t, %v after %d units, want ErrSpent", yes, err, spent)
+			}
+			if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > 512 {
+				t.Errorf("%d MiB were allocated", mib)
+			}
+		})
+	}
+}
+
+// TestHostileToRead: what would take too long to read is rejected.
+func TestHostileToRead(t *testing.T) {
+	e := policyEnv(t)
+	for _, tc := range []struct{ name, src string }{
+		{"pattern-bomb", `args.t.matches('((a{100}){100}){100}')`},
+		{"pattern-of-repetitions", `args.t.matches('` + strings.Repeat("(a{1000})", 50) + `')`},
+		{"deep-loops", strings.Repeat("[1, 2].exists(x,", 60) + "true" + strings.Repeat(")", 60)},
+		{"deep-optionals", `optional.of(1)` + strings.Repeat(".optMap(a, a)", 60) + `.value() == 1`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if _, err := e.Bool(tc.src); err == nil {
+				t.Errorf("Bool(%.60s) succeeds", tc.src)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"cel.dev/cel-go/common/cost"
+	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
@@ -14,9 +15,9 @@ import (
 // or result is the product of its operands, and too little for operands whose type is known only when the expression runs:
 // these cost one unit. So package condition adds what is here to CEL's cost model.
 const (
-	textPerUnit     = 64 // bytes of text that are compared for one unit
-	elementsPerUnit = 8  // elements of a list that are looked at for one unit
-	instPerUnit     = 8  // instructions of a pattern times bytes of text for one unit
+	textPerUnit   = 64 // bytes of text that are compared for one unit
+	searchPerUnit = 8  // bytes of text that are compared one by one for one unit
+	instPerUnit   = 8  // instructions of a pattern times bytes of text for one unit
 )
 
 // A meter charges the cost tracker of an evaluation. The zero meter charges nothing.
@@ -48,13 +49,14 @@ func (work) OverloadID() string { return workID }
 type estimator struct{}
 
 // CallCost implements [cost.ActualCostEstimator]: a call whose overload is not known costs the size of its operands and of
-// its result. Everything else costs what CEL says.
+// its result, and so does a sum of lists, which CEL makes without copying them: a list can double with each sum. Everything
+// else costs what CEL says.
 func (estimator) CallCost(_, overload string, args []ref.Val, result ref.Val) *uint64 {
 	units := uint64(1)
 	switch overload {
 	case workID:
 		units = uint64(args[0].(types.Uint))
-	case "":
+	case "", overloads.AddList:
 		for _, v := range args {
 			units += size(v) / 10
 		}
@@ -135,5 +137,5 @@ var bounds = map[string]func(m meter, args operands){
 
 // chargeSearch charges a search that compares the text with the part at each place.
 func chargeSearch(m meter, args operands) {
-	m.spend(1 + textSize(args[0])*max(textSize(args[1]), 1)/elementsPerUnit)
+	m.spend(1 + textSize(args[0])*max(textSize(args[1]), 1)/searchPerUnit)
 }
