@@ -88,11 +88,10 @@
 //
 // # The budget
 //
-// A decision has a budget ([condition.MaxDecision]), which risk rules and policies share. Expressions and predicates are
-// charged before they are evaluated: an expression what it may cost for this call, a predicate by the size of the value
-// that it asks about. Where the budget does not hold one, nothing more is evaluated: the call has the most severe mode
-// and [MaxScore], the last contribution is that of the rule, and Spent of the [Assessment] says that the call must be
-// denied.
+// A decision has a budget ([condition.MaxDecision]), which risk rules and policies share. An expression is charged while it
+// is evaluated, a predicate before, by the size of the value that it asks about. When the budget is spent, nothing more is
+// evaluated: the call has the most severe mode and [MaxScore], the last contribution is that of the rule, and Spent of the
+// [Assessment] says that the call must be denied.
 //
 // # The outcome
 //

@@ -95,7 +95,7 @@ func TestBudget_SmallerDenies(t *testing.T) {
 	for name, decide := range map[string]spender{"decide": spend, "explain": explains} { // in any order
 		t.Run(name, func(t *testing.T) {
 			r, told := rand.New(rand.NewPCG(7, 7)), 0
-			for range 600 {
+			for range 1000 {
 				if err := smallerDenies(r, decide, &told); err != nil {
 					t.Fatal(err)
 				}
@@ -164,7 +164,7 @@ func TestBudget_Spent(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := mustCompile(t, tc.policy, Policy{ID: "below", Effect: Allow})
 			want := fmt.Sprintf("The budget for conditions was spent at the condition %s of the policy %q, so the call is denied.%s", tc.condition, "it", remedy)
-			d := s.Decide(fresh(call(`{"n":[2]}`)).WithBudget(20, 0))
+			d := s.Decide(fresh(call(`{"n":[2]}`)).WithBudget(5, 0))
 			if d.Effect != Deny || d.Policy != "it" || d.Condition != tc.condition || !d.Spent() || d.Reason != want ||
 				d.Failed != "policy_budget_spent: the budget of the decision for conditions is spent" {
 				t.Errorf("Decide() = %+v, want it denied with %q", d, want)

@@ -41,13 +41,13 @@
 //
 // # The budget
 //
-// Every condition has a bound of what it costs, and a decision has a budget ([condition.MaxDecision]), of which risk
-// rules take first. A condition is charged before it is evaluated, for the sizes that the call has. If the budget does
-// not hold it, nothing more is evaluated and the call is denied, whatever the policy is that it belongs to and whatever
-// stands below. Failed of the [Decision] holds [CodeSpent] then. So a budget that is spent never turns a denial or a
-// hold into an allow, and without a clock: the same call is denied at the same condition on every machine.
+// A decision has a budget ([condition.MaxDecision]), of which risk rules take first. What the conditions cost is counted
+// while they are evaluated and summed over the decision. When a condition exceeds the budget, its evaluation stops, nothing
+// more is evaluated, and the call is denied, whatever the policy is that it belongs to and whatever stands below. Failed of
+// the [Decision] holds [CodeSpent] then. So a spent budget never turns a denial or a hold into an allow, and it needs no
+// clock: the same call is denied at the same condition on every machine.
 //
-// Policies in shadow have a budget of their own ([condition.MaxTrial]). Where it is spent, those in shadow that have
+// Policies in shadow have a budget of their own ([condition.MaxTrial]). When it is spent, those in shadow that have
 // conditions are recorded as [Unjudged].
 //
 // # People
@@ -84,6 +84,6 @@
 // the policy fits must contain, its separators included: of `billing-*` and `get_*` that is "server begins with
 // billing-" or "tool begins with get_". One pass over the names of a call finds all pieces at once (Aho-Corasick), so
 // that the cost of a decision is that of the policies that may fit, not of those that exist. Policies without a
-// literal letter in any glob are looked at always. What a decision allocates does not depend on how many policies
-// there are, except that each shadow policy that is recorded takes its place in the record.
+// literal letter in any glob are looked at always. What a decision allocates depends on the conditions that it evaluates
+// and on the shadow policies that it records, not on how many policies there are.
 package rules
