@@ -58,7 +58,7 @@ func TestAllocations(t *testing.T) {
 		fresh, next float64
 	}{
 		{"flag", `pinned`, 3, 1}, {"name", `env == 'prod'`, 4, 1}, {"risk", `risk.score >= 50 && env == 'prod'`, 4, 1},
-		{"args", `args.amount > 1000 && env == 'prod'`, 100, 1},
+		{"args", `args.amount > 1000 && env == 'prod'`, 160, 1},
 	} {
 		p := mustBool(t, e, tc.src)
 		if n := testing.AllocsPerRun(100, func() { p.True(condition.NewSubject(in)) }); n > tc.fresh {

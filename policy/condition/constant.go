@@ -2,7 +2,6 @@ package condition
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -29,27 +28,20 @@ var partial = []cel.ProgramOption{cel.EvalOptions(cel.OptPartialEval), cel.CostL
 
 // Read reads an expression of any type. The error is an [*Error].
 func (e *Env) Read(src string) (r *Reading, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			r, err = nil, at(nil, fmt.Sprintf("it cannot be read: %v", p), "")
-		}
-	}()
-	if len(src) > MaxSource {
-		return nil, at(nil, fmt.Sprintf("it has %d bytes, more than %d", len(src), MaxSource), "")
+	defer unreadable(&err)
+	checked, refused := e.compile(src)
+	if refused != nil {
+		return nil, refused
 	}
-	compiled, issues := e.cel.Compile(src)
-	if issues.Err() != nil {
-		return nil, first(issues)
+	a := checked.NativeRep()
+	if refused := check(src, a); refused != nil {
+		return nil, refused
 	}
-	native := compiled.NativeRep()
-	if err := check(src, native); err != nil {
-		return nil, err
-	}
-	program, err := e.plan(native, partial...)
+	program, err := e.plan(a, partial...)
 	if err != nil {
 		return nil, at(nil, err.Error(), "")
 	}
-	r = &Reading{env: e, ast: native, program: program}
+	r = &Reading{env: e, ast: a, program: program}
 	r.domains = r.learnDomains()
 	return r, nil
 }
@@ -325,7 +317,7 @@ func (r *Reading) Conjuncts() []string {
 			todo = append(slices.Clone(e.AsCall().Args()), todo...)
 			continue
 		}
-		said = append(said, spell(e))
+		said = append(said, keyOf(e))
 	}
 	return said
 }

@@ -1,10 +1,10 @@
 package condition
 
 import (
-	"fmt"
 	"strings"
 
 	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/debug"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
@@ -75,7 +75,7 @@ func (r *Reading) formula(e ast.Expr) *Formula {
 			return f
 		}
 	}
-	a := &Atom{Key: spell(e)}
+	a := &Atom{Key: keyOf(e)}
 	a.readRisk(r, e)
 	f := &Formula{Atom: a}
 	switch e.Kind() {
@@ -196,59 +196,16 @@ func both(a, b Outcomes) (out Outcomes) {
 	return out
 }
 
-// spell writes an expression so that two that are spelt the same are the same: every call, with its target apart from
-// its arguments, in brackets, and every text quoted. CEL's own writing leaves brackets out that make a difference.
-func spell(e ast.Expr) string {
-	var b strings.Builder
-	spellTo(&b, e)
-	return b.String()
-}
+// keyOf encodes an expression so that two with the same key are the same.
+func keyOf(e ast.Expr) string { return debug.ToAdornedDebugString(e, literalTypes{}) }
 
-func spellTo(b *strings.Builder, e ast.Expr) {
-	list := func(open string, all ...ast.Expr) {
-		b.WriteString("(" + open)
-		for _, one := range all {
-			b.WriteByte(' ')
-			spellTo(b, one)
-		}
-		b.WriteByte(')')
+// literalTypes tell literals apart that CEL writes alike: 1 and 1.0.
+type literalTypes struct{}
+
+// GetMetadata implements [debug.Adorner].
+func (literalTypes) GetMetadata(element any) string {
+	if e, ok := element.(ast.Expr); ok && e.Kind() == ast.LiteralKind {
+		return ":" + e.AsLiteral().Type().TypeName()
 	}
-	switch e.Kind() {
-	case ast.LiteralKind:
-		fmt.Fprintf(b, "%s:%q", e.AsLiteral().Type().TypeName(), fmt.Sprint(e.AsLiteral().Value()))
-	case ast.IdentKind:
-		fmt.Fprintf(b, "%q", e.AsIdent())
-	case ast.SelectKind:
-		s := e.AsSelect()
-		list(fmt.Sprintf("select %q %t", s.FieldName(), s.IsTestOnly()), s.Operand())
-	case ast.CallKind:
-		c := e.AsCall()
-		if c.IsMemberFunction() {
-			list(fmt.Sprintf("of %q", c.FunctionName()), append([]ast.Expr{c.Target()}, c.Args()...)...)
-		} else {
-			list(fmt.Sprintf("call %q", c.FunctionName()), c.Args()...)
-		}
-	case ast.ListKind:
-		list(fmt.Sprintf("list %v", e.AsList().OptionalIndices()), e.AsList().Elements()...)
-	case ast.MapKind:
-		b.WriteString("(map")
-		for _, entry := range e.AsMap().Entries() {
-			m := entry.AsMapEntry()
-			list(fmt.Sprintf("entry %t", m.IsOptional()), m.Key(), m.Value())
-		}
-		b.WriteByte(')')
-	case ast.StructKind:
-		fmt.Fprintf(b, "(struct %q", e.AsStruct().TypeName())
-		for _, entry := range e.AsStruct().Fields() {
-			m := entry.AsStructField()
-			list(fmt.Sprintf("field %q %t", m.Name(), m.IsOptional()), m.Value())
-		}
-		b.WriteByte(')')
-	case ast.ComprehensionKind:
-		c := e.AsComprehension()
-		list(fmt.Sprintf("loop %q %q %q", c.IterVar(), c.IterVar2(), c.AccuVar()), c.IterRange(), c.AccuInit(),
-			c.LoopCondition(), c.LoopStep(), c.Result())
-	default:
-		fmt.Fprintf(b, "(unknown %d)", e.ID())
-	}
+	return ""
 }

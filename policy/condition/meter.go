@@ -52,19 +52,18 @@ type estimator struct{}
 // its result, and so does a sum of lists, which CEL makes without copying them: a list can double with each sum. Everything
 // else costs what CEL says.
 func (estimator) CallCost(_, overload string, args []ref.Val, result ref.Val) *uint64 {
-	units := uint64(1)
 	switch overload {
 	case workID:
-		units = uint64(args[0].(types.Uint))
+		units := uint64(args[0].(types.Uint))
+		return &units
 	case "", overloads.AddList:
+		units := 1 + size(result)
 		for _, v := range args {
 			units += size(v) / 10
 		}
-		units += size(result)
-	default:
-		return nil
+		return &units
 	}
-	return &units
+	return nil
 }
 
 var _ cost.ActualCostEstimator = estimator{}

@@ -34,13 +34,13 @@ const (
 )
 
 func (k kinds) String() string {
-	var said []string
+	var words []string
 	for i, word := range []string{"policy", "risk", "score"} {
 		if k&(1<<i) != 0 {
-			said = append(said, word)
+			words = append(words, word)
 		}
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(words, ", ")
 }
 
 // varPrefix begins the name of a variable of the risk rules.
@@ -101,42 +101,16 @@ var names = [nameCount]named{
 	nameScore:     {"score", cel.DoubleType, inRisk | inScore, "the score so far"},
 }
 
-// nameOf returns the constant of a name.
-func nameOf(full string) (int, bool) {
-	// A switch instead of a map: it is asked for each name in each evaluation.
-	switch full {
-	case "server":
-		return nameServer, true
-	case "tool":
-		return nameTool, true
-	case "env":
-		return nameEnv, true
-	case "actor.id":
-		return nameActorID, true
-	case "actor.roles":
-		return nameActorRoles, true
-	case "args":
-		return nameArgs, true
-	case "tool_annotations.readOnlyHint":
-		return nameReadOnly, true
-	case "tool_annotations.destructiveHint":
-		return nameDestructive, true
-	case "tool_annotations.idempotentHint":
-		return nameIdempotent, true
-	case "tool_annotations.openWorldHint":
-		return nameOpenWorld, true
-	case "pinned":
-		return namePinned, true
-	case "now":
-		return nameNow, true
-	case "risk.score":
-		return nameRiskScore, true
-	case "risk.mode":
-		return nameRiskMode, true
-	case "risk.rules":
-		return nameRiskRules, true
-	case "score":
-		return nameScore, true
+// nameIndex finds the constant of a name.
+var nameIndex = func() map[string]int {
+	index := make(map[string]int, nameCount)
+	for i := range names {
+		index[names[i].Name] = i
 	}
-	return 0, false
+	return index
+}()
+
+func nameOf(full string) (int, bool) {
+	i, ok := nameIndex[full]
+	return i, ok
 }

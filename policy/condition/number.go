@@ -11,9 +11,9 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// number converts a JSON number to an int or a double. A number that neither holds is an error value: a condition must
+// Number converts a JSON number to an int or a double. A number that neither holds is an error value: a condition must
 // never judge another number than the tool receives.
-func number(literal string) ref.Val {
+func Number(literal string) ref.Val {
 	if !strings.ContainsAny(literal, ".eE") {
 		n, err := strconv.ParseInt(literal, 10, 64)
 		if err != nil {
@@ -94,6 +94,16 @@ func inexact(a, b ref.Val) *types.Err {
 		return types.NewErr("an integer beyond 2^53 does not compare with a double: %v and %v", a.Value(), float64(d)).(*types.Err)
 	}
 	return nil
+}
+
+// CompareNumbers returns the order of two values. It reports false if one is no number, or if an integer beyond 2^53 meets a
+// double.
+func CompareNumbers(a, b ref.Val) (order int, ok bool) {
+	if !isNumber(a) || !isNumber(b) {
+		return 0, false
+	}
+	n, ok := compare(meter{}, a, b).(types.Int)
+	return int(n), ok
 }
 
 // toDouble implements double(v). It fails if a double does not hold v with all its digits.

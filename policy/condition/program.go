@@ -51,31 +51,43 @@ func (e *Env) Number(src string) (*Program, error) {
 func (p *Program) Source() string { return p.source }
 
 func (e *Env) read(src string, fits func(*cel.Type) (problem, remedy string)) (p *Program, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			p, err = nil, at(nil, fmt.Sprintf("it cannot be read: %v", r), "")
-		}
-	}()
+	defer unreadable(&err)
+	checked, refused := e.compile(src)
+	if refused != nil {
+		return nil, refused
+	}
+	if problem, remedy := fits(checked.OutputType()); problem != "" {
+		return nil, at(nil, problem, remedy)
+	}
+	a := checked.NativeRep()
+	if refused := check(src, a); refused != nil {
+		return nil, refused
+	}
+	program, err := e.plan(a)
+	if err != nil {
+		return nil, at(nil, err.Error(), "")
+	}
+	return &Program{source: src, program: program, tracker: e.tracker, queries: queriesOf(a), isQuery: isQuery(a.Expr())}, nil
+}
+
+// compile parses an expression and checks its types.
+func (e *Env) compile(src string) (*cel.Ast, *Error) {
 	if len(src) > MaxSource {
 		return nil, at(nil, fmt.Sprintf("it has %d bytes, more than %d", len(src), MaxSource),
 			"split it into several policies or variables")
 	}
-	ast, issues := e.cel.Compile(src)
+	checked, issues := e.cel.Compile(src)
 	if issues.Err() != nil {
 		return nil, first(issues)
 	}
-	if problem, remedy := fits(ast.OutputType()); problem != "" {
-		return nil, at(nil, problem, remedy)
+	return checked, nil
+}
+
+// unreadable turns a panic of CEL's parser or checker into an error.
+func unreadable(err *error) {
+	if r := recover(); r != nil {
+		*err = at(nil, fmt.Sprintf("it cannot be read: %v", r), "")
 	}
-	if err := check(src, ast.NativeRep()); err != nil {
-		return nil, err
-	}
-	program, err := e.plan(ast.NativeRep())
-	if err != nil {
-		return nil, at(nil, err.Error(), "")
-	}
-	return &Program{source: src, program: program, tracker: e.tracker, queries: queriesOf(ast.NativeRep()),
-		isQuery: isQuery(ast.NativeRep().Expr())}, nil
 }
 
 var errNoProgram = errors.New("there is no expression")

@@ -55,6 +55,13 @@ func (s *Subject) WithOpenRisk() *Subject {
 	return s
 }
 
+// Args returns the decoded arguments: a map, or an error if they are not one strict JSON object within the limits. A number
+// in them that neither int nor double holds is an error.
+func (s *Subject) Args() ref.Val {
+	v, _ := (*view)(s).ResolveName(names[nameArgs].Name)
+	return v.(ref.Val)
+}
+
 // Missing returns how often a condition has asked about calls before and found no answer.
 func (s *Subject) Missing() int { return s.missing }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"strings"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -13,7 +12,7 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// decodeArgs turns the arguments into a value, or into an error that any use of them is.
+// decodeArgs converts the arguments to a value, or to an error that every use of them is.
 func decodeArgs(args []byte) ref.Val {
 	if len(args) > MaxArgs {
 		return types.NewErr("the arguments have %d bytes, more than %d", len(args), MaxArgs)
@@ -21,13 +20,13 @@ func decodeArgs(args []byte) ref.Val {
 	if err := canonical.CheckDepth(args, MaxArgsDepth); err != nil {
 		return types.WrapErr(err)
 	}
-	d := decoder{dec: jsontext.NewDecoder(bytes.NewBuffer(args)), doc: string(args)}
-	if d.dec.PeekKind() != '{' {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(args))
+	if dec.PeekKind() != '{' {
 		return types.NewErr("the arguments are not a JSON object")
 	}
-	v, err := d.value()
+	v, err := decode(dec)
 	if err == nil {
-		if _, behind := d.dec.ReadToken(); !errors.Is(behind, io.EOF) {
+		if _, rest := dec.ReadToken(); !errors.Is(rest, io.EOF) {
 			err = canonical.ErrTrailing
 		}
 	}
@@ -37,87 +36,49 @@ func decodeArgs(args []byte) ref.Val {
 	return v
 }
 
-// A decoder reads one document. What it reads as text is a part of doc, so that texts are not copied one by one.
-type decoder struct {
-	dec *jsontext.Decoder
-	doc string
-}
-
-// value turns the next JSON value into a value.
-func (d *decoder) value() (ref.Val, error) {
-	switch kind := d.dec.PeekKind(); kind {
-	case '{':
-		return d.object()
-	case '[':
-		return d.list()
-	case '"':
-		return d.text()
-	default:
-		raw, err := d.raw()
-		switch {
-		case err != nil:
-			return nil, err
-		case kind == 'n':
-			return types.NullValue, nil
-		case kind == '0':
-			return number(raw), nil
-		}
-		return types.Bool(kind == 't'), nil
-	}
-}
-
-// raw returns the next value as it stands in the document.
-func (d *decoder) raw() (string, error) {
-	raw, err := d.dec.ReadValue()
-	end := int(d.dec.InputOffset())
-	return d.doc[end-len(raw) : end], err
-}
-
-func (d *decoder) text() (types.String, error) {
-	raw, err := d.raw()
+// decode reads the next JSON value.
+func decode(dec *jsontext.Decoder) (ref.Val, error) {
+	token, err := dec.ReadToken()
 	if err != nil {
-		return "", err
-	}
-	if strings.IndexByte(raw, '\\') < 0 {
-		return types.String(raw[1 : len(raw)-1]), nil
-	}
-	b, err := jsontext.AppendUnquote(make([]byte, 0, len(raw)), raw)
-	return types.String(b), err
-}
-
-func (d *decoder) object() (ref.Val, error) {
-	if _, err := d.dec.ReadToken(); err != nil {
 		return nil, err
 	}
-	var o object
-	for d.dec.PeekKind() != '}' {
-		name, err := d.text()
-		if err != nil {
-			return nil, err
+	switch token.Kind() {
+	case 'n':
+		return types.NullValue, nil
+	case '"':
+		return types.String(token.String()), nil
+	case '0':
+		return Number(token.String()), nil
+	case '{':
+		return decodeObject(dec)
+	case '[':
+		var elems []ref.Val
+		for dec.PeekKind() != ']' {
+			v, err := decode(dec)
+			if err != nil {
+				return nil, err
+			}
+			elems = append(elems, v)
 		}
-		v, err := d.value()
-		if err != nil {
-			return nil, err
-		}
-		o.members = append(o.members, member{name, v})
+		_, err := dec.ReadToken()
+		return types.NewRefValList(types.DefaultTypeAdapter, elems), err
 	}
-	_, err := d.dec.ReadToken()
-	o.index()
-	return &o, err
+	return types.Bool(token.Kind() == 't'), nil
 }
 
-func (d *decoder) list() (ref.Val, error) {
-	if _, err := d.dec.ReadToken(); err != nil {
-		return nil, err
-	}
-	var elems []ref.Val
-	for d.dec.PeekKind() != ']' {
-		v, err := d.value()
+func decodeObject(dec *jsontext.Decoder) (ref.Val, error) {
+	o := &object{members: make(map[string]ref.Val)}
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
 		if err != nil {
 			return nil, err
 		}
-		elems = append(elems, v)
+		text := name.String()
+		if o.members[text], err = decode(dec); err != nil {
+			return nil, err
+		}
+		o.names = append(o.names, types.String(text))
 	}
-	_, err := d.dec.ReadToken()
-	return types.NewRefValList(types.DefaultTypeAdapter, elems), err
+	_, err := dec.ReadToken()
+	return o, err
 }

@@ -26,7 +26,7 @@ func (m *Model) Judge(subject *condition.Subject) Assessment {
 		return unknowable(m.modes[len(m.modes)-1].Name, "there is no call to assess")
 	}
 	in := subject.Input()
-	j := judgement{m: m, subject: subject, raw: in.Args, state: state{level: m.initial}}
+	j := judgement{m: m, subject: subject, state: state{level: m.initial}}
 	for i := range m.rules {
 		r := &m.rules[i]
 		if !fits(r.server, in.Server) || !fits(r.tool, in.Tool) || !fits(r.env, in.Env) {
@@ -67,8 +67,6 @@ type judgement struct {
 	state
 	m       *Model
 	subject *condition.Subject
-	raw     []byte // the arguments
-	args    *node  // nil until a predicate asks
 	varsSet bool
 	made    []Contribution
 }
@@ -86,13 +84,9 @@ func (j *judgement) effective() int { return max(j.score, j.m.modes[j.level].Bas
 
 // ask answers a rule's predicates.
 func (j *judgement) ask(predicates []predicate) (all answer, why string) {
-	if len(predicates) > 0 && j.args == nil {
-		args := readArgs(j.raw)
-		j.args = &args
-	}
 	all = yes
 	for i := range predicates {
-		switch one, reason := predicates[i].ask(j.args, j.subject); one {
+		switch one, reason := predicates[i].ask(j.subject); one {
 		case no:
 			return no, ""
 		case unknown:

@@ -29,8 +29,6 @@ const (
 	MaxValueBytes   = 64 << 10 // of a predicate's value
 	MaxPatternBytes = 1024
 	MaxPatternSteps = 2048 // instructions of a compiled pattern
-	MaxNumberBytes  = 1024 // of the literal of a number that is compared
-	MaxExponent     = 1000 // of such a literal, in either direction
 )
 
 // Content is risk.yaml as the operator meant it, with every default written out.

@@ -61,20 +61,25 @@ func TestFailingVarIsNeverZero(t *testing.T) {
 	}
 }
 
-// 9**9**9 and 'a'*10**9 there run without limit, on every call. Here nothing that is dear is read at all.
-func TestDearExpressionsAreRefused(t *testing.T) {
-	ten := "[0,1,2,3,4,5,6,7,8,9]"
-	nested := "1"
-	for range 9 {
-		nested = "size(" + ten + ".map(x, " + nested + "))"
-	}
+// 9**9**9 and 'a'*10**9 there run without limit, on every call. Here they are no expressions, and what takes long spends the
+// budget.
+func TestExpensiveExpressionsEnd(t *testing.T) {
 	for _, expr := range []string{
-		"9**9**9", "'a' * 1000000000", "size('a' * 10)", nested,
-		"size(args.a.map(x, args.a.map(y, args.a.map(z, args.a))))",
-		strings.Repeat("(", 200) + "1" + strings.Repeat(")", 200),
+		"9**9**9", "'a' * 1000000000", "size('a' * 10)", strings.Repeat("(", 200) + "1" + strings.Repeat(")", 200),
 	} {
 		if _, err := risk.Compile(content(risk.Rule{ScoreExpr: expr})); err == nil {
 			t.Errorf("Compile takes %s, want an error", expr)
+		}
+	}
+	nested := "1"
+	for range 9 {
+		nested = "size([0,1,2,3,4,5,6,7,8,9].map(x, " + nested + "))"
+	}
+	for _, expr := range []string{nested, "size(args.a.map(x, args.a.map(y, args.a.map(z, args.a))))"} {
+		m := compile(t, content(risk.Rule{ID: "a", ScoreExpr: expr}))
+		a := m.Assess(call(`{"a":[` + strings.Repeat("1,", 500) + `1]}`))
+		if a.Spent == "" || a.Mode != "danger" || a.Score != risk.MaxScore {
+			t.Errorf("Assess with %.40s = %+v, want the budget to be spent", expr, a)
 		}
 	}
 }

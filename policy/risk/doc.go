@@ -67,9 +67,9 @@
 // Arguments that are not one strict JSON object, that nest deeper than [condition.MaxArgsDepth], or that are larger
 // than [condition.MaxArgs], are unknown throughout.
 //
-// Numbers are compared exactly, by what their literals say: 1 equals 1.0 and 100e-2, and 9007199254740993 does not
-// equal 9007199254740992. A literal longer than [MaxNumberBytes], or with an exponent beyond ±[MaxExponent], is
-// unknown. Texts are compared by code points, without normalization and, but for contains, with their case.
+// Numbers are those of conditions: exact, and 1 equals 1.0 and 100e-2. A number that neither int64 nor a double holds with
+// all its digits is unknown, and so is a comparison of an integer beyond 2^53 with a double. Texts are compared by code
+// points, without normalization and, but for contains, with their case.
 //
 // # What unknown does
 //

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"regexp/syntax"
 	"slices"
 	"strings"
 
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -35,48 +37,50 @@ func known(b bool) answer {
 type predicate struct {
 	path, op string
 	steps    []string
-	test     func(*node) answer // of a place that is there; nil for exists
-	want     bool               // the value of exists
-	weight   int64              // of matches the instructions of its pattern, of in the elements of its value, else 1
+	test     func(ref.Val) answer // of a place that is there; nil for exists
+	want     bool                 // the value of exists
+	weight   int64                // of matches the instructions of its pattern, of in the elements of its value, else 1
 }
 
 // ask answers p for the arguments; why says what made the answer unknown. It charges the subject before it looks at
 // anything; where the budget does not hold the price, nobody knows.
-func (p *predicate) ask(args *node, subject *condition.Subject) (a answer, why string) {
+func (p *predicate) ask(subject *condition.Subject) (a answer, why string) {
 	if !subject.Charge(p.lookup()) {
 		return unknown, condition.ErrSpent.Error()
 	}
-	n, found := args.find(p.steps)
+	v, found := find(subject.Args(), p.steps)
 	switch {
 	case found == unreachable:
 		why = "is in no object or list"
-	case found == there && n.kind == 'n':
+	case found == there && v == types.NullValue:
 		why = "is null"
 	case p.op == OpExists:
 		return known((found == there) == p.want), ""
 	case found == missing:
 		why = "is missing"
-	case !subject.Charge(p.price(n)):
+	case !subject.Charge(p.price(v)):
 		return unknown, condition.ErrSpent.Error()
 	default:
-		if a = p.test(n); a != unknown {
+		if a = p.test(v); a != unknown {
 			return a, ""
 		}
-		why = "is " + n.describe()
+		why = "is " + describe(v)
 	}
 	return unknown, fmt.Sprintf("%q %s, so %s is unknown", clip(p.path), why, p.op)
 }
 
 // describe names the type of a value for a sentence.
-func (n *node) describe() string {
-	switch n.kind {
-	case '"':
+func describe(v ref.Val) string {
+	switch v := v.(type) {
+	case types.String:
 		return "a text"
-	case '0':
-		return "the number " + clip(n.text)
-	case 't', 'f':
+	case types.Int, types.Double:
+		return "the number " + clip(fmt.Sprint(v.Value()))
+	case *types.Err:
+		return "unusable: " + clip(v.Error())
+	case types.Bool:
 		return "true or false"
-	case '[':
+	case traits.Lister:
 		return "a list"
 	}
 	return "an object"
@@ -104,23 +108,24 @@ func (p *predicate) compileValue(value jsontext.Value) error {
 	if p.op == OpIn {
 		return p.compileIn(value)
 	}
-	v, err := readScalar(value)
+	scalar, err := readScalar(value)
 	if err != nil {
 		return err
 	}
 	switch p.op {
 	case OpEq:
-		p.test = v.equals
+		p.test = func(v ref.Val) answer { return equals(scalar, v) }
 	case OpNe:
-		p.test = func(n *node) answer { return not(v.equals(n)) }
+		p.test = func(v ref.Val) answer { return not(equals(scalar, v)) }
 	case OpGt, OpGte, OpLt, OpLte:
-		return p.compileOrder(v)
+		return p.compileOrder(scalar)
 	case OpContains:
-		return p.compileContains(v)
+		return p.compileContains(scalar)
 	case OpMatches:
-		return p.compileMatches(v)
+		return p.compileMatches(scalar)
 	case OpExists:
-		if p.want = v.kind == 't'; v.kind != 't' && v.kind != 'f' {
+		want, ok := scalar.(types.Bool)
+		if p.want = bool(want); !ok {
 			return errors.New("exists takes true or false")
 		}
 	}
@@ -137,29 +142,20 @@ func not(a answer) answer {
 	return unknown
 }
 
-// A scalar is a text, a number, true or false that arguments are compared with.
-type scalar struct {
-	node
-	number number
-}
-
-func readScalar(value jsontext.Value) (*scalar, error) {
-	s := &scalar{node: node{kind: value.Kind()}}
-	switch s.kind {
+// readScalar reads a text, a number, true or false that arguments are compared with.
+func readScalar(value jsontext.Value) (ref.Val, error) {
+	switch value.Kind() {
 	case '"':
 		text, err := canonical.Unquote(value)
-		s.text = text
-		return s, err
+		return types.String(text), err
 	case '0':
-		number, ok := readNumber(string(value))
-		if !ok {
-			return nil, fmt.Errorf("the number has more than %d bytes, or an exponent beyond ±%d",
-				MaxNumberBytes, MaxExponent)
+		number := condition.Number(string(value))
+		if err, ok := number.(*types.Err); ok {
+			return nil, err
 		}
-		s.number = number
-		return s, nil
+		return number, nil
 	case 't', 'f':
-		return s, nil
+		return types.Bool(value.Kind() == 't'), nil
 	case 'n':
 		return nil, errors.New("null compares with nothing; ask with exists")
 	}
@@ -167,22 +163,25 @@ func readScalar(value jsontext.Value) (*scalar, error) {
 }
 
 // equals is unknown for values of another type.
-func (s *scalar) equals(n *node) answer {
-	switch {
-	case s.kind == '"' && n.kind == '"':
-		return known(s.text == n.text)
-	case s.kind == '0' && n.kind == '0':
-		if number, ok := readNumber(n.text); ok {
-			return known(s.number.compare(number) == 0)
+func equals(scalar, v ref.Val) answer {
+	if order, ok := condition.CompareNumbers(scalar, v); ok {
+		return known(order == 0)
+	}
+	switch s := scalar.(type) {
+	case types.String:
+		if text, ok := v.(types.String); ok {
+			return known(s == text)
 		}
-	case (s.kind == 't' || s.kind == 'f') && (n.kind == 't' || n.kind == 'f'):
-		return known(s.kind == n.kind)
+	case types.Bool:
+		if b, ok := v.(types.Bool); ok {
+			return known(s == b)
+		}
 	}
 	return unknown
 }
 
-func (p *predicate) compileOrder(v *scalar) error {
-	if v.kind != '0' {
+func (p *predicate) compileOrder(scalar ref.Val) error {
+	if _, ok := condition.CompareNumbers(scalar, scalar); !ok {
 		return fmt.Errorf("%s takes a number", p.op)
 	}
 	holds := map[string]func(int) bool{
@@ -191,11 +190,9 @@ func (p *predicate) compileOrder(v *scalar) error {
 		OpLt:  func(order int) bool { return order < 0 },
 		OpLte: func(order int) bool { return order <= 0 },
 	}[p.op]
-	p.test = func(n *node) answer {
-		if n.kind == '0' {
-			if number, ok := readNumber(n.text); ok {
-				return known(holds(number.compare(v.number)))
-			}
+	p.test = func(v ref.Val) answer {
+		if order, ok := condition.CompareNumbers(v, scalar); ok {
+			return known(holds(order))
 		}
 		return unknown
 	}
@@ -214,48 +211,53 @@ func (p *predicate) compileIn(value jsontext.Value) error {
 		return fmt.Errorf("the list has %d elements; it must have 1 to %d", len(list), MaxIn)
 	}
 	p.weight = int64(len(list))
-	those := make([]*scalar, len(list))
+	those := make([]ref.Val, len(list))
 	for i := range list {
 		var err error
 		if those[i], err = readScalar(list[i]); err != nil {
 			return fmt.Errorf("element %d: %w", i, err)
 		}
 	}
-	p.test = func(n *node) answer {
+	p.test = func(v ref.Val) answer {
 		all := unknown
 		for _, s := range those {
-			all = max(all, s.equals(n)) // one that has the type is enough to know
+			all = max(all, equals(s, v)) // one that has the type is enough to know
 		}
 		return all
 	}
 	return nil
 }
 
-func (p *predicate) compileContains(v *scalar) error {
-	if v.kind == '"' && v.text == "" {
+func (p *predicate) compileContains(scalar ref.Val) error {
+	text, isText := scalar.(types.String)
+	if isText && text == "" {
 		return errors.New("every text contains the empty text")
 	}
-	folded := fold(v.text)
-	p.test = func(n *node) answer {
-		switch {
-		case n.kind == '[':
-			return v.among(n.items)
-		case n.kind == '"' && v.kind == '"':
-			return known(strings.Contains(fold(n.text), folded))
+	folded := fold(string(text))
+	p.test = func(v ref.Val) answer {
+		switch v := v.(type) {
+		case traits.Lister:
+			return among(scalar, v)
+		case types.String:
+			if isText {
+				return known(strings.Contains(fold(string(v)), folded))
+			}
 		}
 		return unknown
 	}
 	return nil
 }
 
-// among reports whether an element of a list equals s, in any case. It is unknown if none does but one could not be
+// among reports whether an element of a list equals scalar, in any case. It is unknown if none does but one could not be
 // compared.
-func (s *scalar) among(items []node) answer {
+func among(scalar ref.Val, l traits.Lister) answer {
+	text, isText := scalar.(types.String)
 	all := no
-	for i := range items {
-		one := s.equals(&items[i])
-		if one == no && s.kind == '"' {
-			one = known(strings.EqualFold(s.text, items[i].text))
+	for i := range l.Size().(types.Int) {
+		v := l.Get(i)
+		one := equals(scalar, v)
+		if other, ok := v.(types.String); ok && isText {
+			one = known(strings.EqualFold(string(text), string(other)))
 		}
 		switch one {
 		case yes:
@@ -267,34 +269,31 @@ func (s *scalar) among(items []node) answer {
 	return all
 }
 
-func (p *predicate) compileMatches(v *scalar) error {
+func (p *predicate) compileMatches(scalar ref.Val) error {
+	text, ok := scalar.(types.String)
 	switch {
-	case v.kind != '"' || v.text == "":
+	case !ok || text == "":
 		return errors.New("matches takes a pattern (RE2)")
-	case len(v.text) > MaxPatternBytes:
-		return tooLong(len(v.text), MaxPatternBytes)
+	case len(text) > MaxPatternBytes:
+		return tooLong(len(text), MaxPatternBytes)
 	}
-	tree, err := syntax.Parse(v.text, syntax.Perl)
+	pattern, err := regexp.Compile(string(text))
 	if err != nil {
 		return fmt.Errorf("not a pattern of RE2: %w", err)
 	}
-	program, err := syntax.Compile(tree.Simplify())
-	if err != nil {
-		return fmt.Errorf("not a pattern of RE2: %w", err)
+	steps, err := types.RegexProgramSize(string(text))
+	if err != nil || steps > MaxPatternSteps {
+		return fmt.Errorf("the pattern has %d instructions, more than %d; repeat less", steps, MaxPatternSteps)
 	}
-	if len(program.Inst) > MaxPatternSteps {
-		return fmt.Errorf("the pattern has %d instructions, more than %d; repeat less",
-			len(program.Inst), MaxPatternSteps)
-	}
-	p.weight = int64(len(program.Inst))
-	pattern, err := regexp.Compile(v.text)
-	p.test = func(n *node) answer {
-		if n.kind != '"' {
+	p.weight = int64(steps)
+	p.test = func(v ref.Val) answer {
+		text, ok := v.(types.String)
+		if !ok {
 			return unknown
 		}
-		return known(pattern.MatchString(n.text))
+		return known(pattern.MatchString(string(text)))
 	}
-	return err
+	return nil
 }
 
 func tooLong(bytes, most int) error { return fmt.Errorf("it has %d bytes, more than %d", bytes, most) }
