@@ -43,7 +43,7 @@ func history() []Scenario {
 		asks("history-that-cannot-be-told", blocked, failed, answers(LastHour.Fail("nobody is known to ask")), AtMost),
 		asks("history-sum-exact", states.Answered, "", answers(LastHour.Answer("0"), spent.Answer("0.3")), budget),
 		asks("history-sum-beyond", states.Pending, policy.CodeApprovalRequired,
-			answers(LastHour.Answer("0"), spent.Answer("0.3000000000000000000001")), budget),
+			answers(LastHour.Answer("0"), spent.Answer("0.30000000000000004")), budget),
 		with("history-raises-the-risk", states.Pending, policy.CodeApprovalRequired, 0, func(s *Scenario) {
 			s.Content.Risk = Ladder(risk.Rule{ID: "often", ScoreExpr: `history.count("actor", "1h") * 20`})
 			s.Content.Policy = Policies(but(allowReads, func(p *rules.Policy) { p.RequireApprovalIf = "risk.score >= 80" }))
