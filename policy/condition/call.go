@@ -135,7 +135,7 @@ func (e *Env) bounded(c interpreter.InterpretableCall, charge func(meter, operan
 // boundFunctions returns the implementations of the functions in [bounds], by overload and by name.
 func boundFunctions(env *cel.Env) (map[string]*functions.Overload, error) {
 	found := make(map[string]*functions.Overload)
-	for name := range bounds {
+	for name := range bounds { // in any order: each is stored under its own name
 		all, err := env.Functions()[name].Bindings()
 		if err != nil {
 			return nil, err

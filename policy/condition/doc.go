@@ -21,14 +21,12 @@
 // Numbers of every type compare with each other by value. Text and numbers have no order: args.amount > 1000 is an error
 // for the argument "5000". They are unequal, though, and that is no error: args.amount == 1000 is false for "1000".
 //
-// In args, an integer literal is an int, any other number the nearest double, which stands for the shortest number that it
-// is nearest to: 0.1 is 0.1. Comparisons (== != < <= > >=, in, math.greatest, math.least) are exact, also between integers
-// beyond 2^53 and doubles, and also for a number of the arguments with more digits than a double holds
-// (100.000000000000001). Such a number compares and does nothing else: to calculate with it or to convert it is an error. So
-// is double(x) of an integer or of a text that no double holds with all its digits, and an expression that writes such a
-// number out is refused. A number that does not fit at all (an integer beyond 64 bits, 1e400, 1e-400) is an error wherever
-// it is used, also as a part of a list or map that is compared: a condition never judges another number than the tool
-// receives. No calculation gives NaN or an infinity; it is an error instead, and so is double('NaN').
+// No number is rounded. In args, an integer literal is an int, any other number the nearest double, which stands for the
+// shortest number that it is nearest to: 0.1 is 0.1. A number that neither holds with all its digits
+// (100.000000000000001, 1e400, 12345678901234567890) is an error wherever it is used, also as a part of a list or map that
+// is compared. So is a comparison (== != < <= > >=, in, sets, math.greatest, …) of an integer beyond 2^53 with a double,
+// and double(x) of what a double does not hold. An expression that writes such a number out is refused. No calculation gives
+// NaN or an infinity; it is an error instead, and so is double('NaN').
 //
 // # Errors
 //
@@ -39,17 +37,17 @@
 // it is itself an error where something on the way to x is missing, or is no object: has(args.opts.force) is one where opts is
 // a text.
 //
-// # What is left of CEL
+// # The language
 //
-// Operators, conversions, the functions of the standard library, math.* (math.greatest, math.least, …), the method
-// lowerAscii() of text, and the loops all, exists, exists_one, map and filter. Refused are:
+// CEL's standard definitions with its loops (all, exists, exists_one, map, filter), and the extension libraries of
+// cel-go in fixed versions: strings ([StringsVersion]), lists, sets, math, optionals and bindings. Refused are:
 //
 //   - a pattern of matches that is not written out: it is compiled once, when the expression is read;
 //   - a time zone that is not written out as an offset or UTC: what a name (Europe/Berlin) means is up to the machine;
 //   - messages (Type{field: value});
-//   - a loop over a map that is, or could be, written out in the expression: CEL walks it in another order each time
-//     (objects in args are walked in the order of their names);
-//   - a loop that calls its element like something in [Names].
+//   - a loop over a map, and format, where a map is written out in the expression: CEL walks such a map in another order
+//     each time (objects in args are walked in the order of their names);
+//   - a loop or a binding that uses a name in [Names] for its own variable.
 //
 // There is no clock and there are no random numbers; now is when the call was assessed, as recorded.
 //
@@ -63,20 +61,16 @@
 //
 // # Bounds
 //
-// An expression has at most [MaxSource] bytes, nests at most [MaxDepth] deep, and may cost at most [MaxCost] units. The
-// cost is reckoned when it is read, for arguments of [AnyInput] bytes; no step is counted while it runs. A loop over
-// arguments, and a loop in it over a part of the same element, cost as much as there are parts. A loop in a loop over
-// something else costs one times the other, and is refused if both are arguments.
-// A pattern of matches compiles to at most [MaxRegex] instructions, and the longer the text, the fewer fit the cost.
+// An expression has at most [MaxSource] bytes and nests at most [MaxDepth] deep. A pattern of matches compiles to at most
+// [MaxRegex] instructions.
 //
 // All that is evaluated for one decision has a budget together, which its [Subject] holds: [MaxDecision] units for what
-// decides, and [MaxTrial] for what is on trial. An expression is charged before it is evaluated: its cost for names,
-// arguments, roles and rules of the sizes that this call has, beyond [AnyInput] in proportion. If the budget does not
-// hold that, it is spent: neither this expression nor any later one is evaluated, and their error is [ErrSpent]. Whoever
-// decides must deny then, as nothing is known of the rest. To decode the arguments is not charged; it happens once.
+// decides, and [MaxTrial] for policies on trial. cel-go counts what an evaluation costs (cost model [CostModelVersion], and
+// what a [meter] adds), and stops it at the budget. Then the budget is spent: neither this expression nor any later one has
+// an answer, and their error is [ErrSpent]. The caller must deny then. To decode the arguments costs nothing; it happens once.
 //
 // # Speed
 //
-// An expression is read once. A [Subject] turns what is named into values when it is first named, and keeps them for
-// all expressions after it: the arguments are decoded once, or not at all.
+// An expression is read once. A [Subject] converts what an expression names to values when it is first named, and keeps
+// them for all expressions after it: the arguments are decoded once, or not at all.
 package condition
