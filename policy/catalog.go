@@ -92,6 +92,9 @@ func (t *Tool) Drifted() bool { return t.Pin != "" && t.Pin != t.Digest }
 // Effective reports whether the tool is on the effective allowlist: discovered, allowed, and usable.
 func (t *Tool) Effective() bool { return t != nil && t.Allowed && t.Code == "" && t.input != nil }
 
+// Input is the tool's inputSchema, or nil if it was not compiled.
+func (t *Tool) Input() *schema.Schema { return t.input }
+
 // Dialect names the JSON Schema dialect of the tool's arguments; empty if its schema was not compiled.
 func (t *Tool) Dialect() string {
 	if t.input == nil {

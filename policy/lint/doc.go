@@ -1,67 +1,53 @@
-// Package lint finds what is wrong with policies and risk rules before they judge a call. It is pure, and it looks at
-// everything together: policies, risk rules, allowlist, roles, and what the servers say of their tools.
+// Package lint finds what is wrong with policies and risk rules before they judge a call. It is pure, and it compares
+// policies, risk rules, allowlist, roles, and the servers' definitions of their tools with each other.
 //
-// [Codes] lists what it finds. What it reports as an [Error] holds for every call, or for every tool that the policy
-// can be about; what it cannot tell for certain it does not report.
+// [Codes] lists the findings. An [Error] holds for every call, or for every tool that the policy can be about.
 //
-// # What is never reached
+// # Reachability
 //
-// A policy is unreachable if the policies above it decide every call that it matches: every server, tool and
-// environment that there could be, not only those configured. That is exact for these, alone or several together:
+// A policy is unreachable if the policies above it decide every call that it matches: for every server, tool and environment
+// that there could be, not only for those that are configured. A [PolicyUnreachable] is exact:
 //
-//   - enforced policies without `when`, or whose `when` is true for every call;
-//   - those that could deny or hold and whose `when` is true or fails for every call: they decide either way.
+//   - Package glob compares each policy above with this one. Only policies count whose match fits every call that this one's
+//     match fits, alone or several of them.
+//   - Their conditions are evaluated at every point: each mode and score that the risk rules can give (of scores that no test
+//     tells apart, one), each answer to `pinned` and the hints, and each answer (true, false, fails) to any other test. The
+//     same test has the same answer everywhere; different tests count as independent. A test of a name (==, in, startsWith,
+//     endsWith, contains) has the answer that the match gives it. There are at most 4,096 points.
 //
-// Whether together they fit everything that the policy's globs fit is decided over all names, by automata, not by
-// samples: what is reported is never reached, and what is not reported, as far as these policies go, is. The search is
-// bounded (a million automaton steps for one policy, thirty for all). For a policy whose search exceeds the bounds only
-// single policies that cover it are found, which is exact too, and not several together.
+// Policies that each fit only a part of these calls are not compared together. If no sample of names escapes all of them, the
+// policy gets the note [ReachabilityUnknown]. A policy without a finding may still be unreachable through conditions on arguments
+// (args.n > 5 above args.n > 9), or through more tests than 4,096 points hold. A spent budget (package rules) is not considered.
 //
-// Policies with conditions count, too, together with those without: conditions are taken apart at &&, ||, ! and ? :,
-// down to tests. Of server, tool, env, actor.id and risk.mode (==, !=, in, startsWith, endsWith, contains), of risk.score
-// (compared with a number), of pinned and of the hints it is known how one answer bears on another, and how the globs
-// bear on all of them: env == 'a' above the glob `a`, pinned and !pinned above everything, risk.score < 50 and
-// risk.score >= 50. Every other test can be true, false or fail, the same test (as CEL parses it) with the same answer
-// everywhere, and different tests independent of each other. So what is reported is never reached; what depends on what
-// an argument is (args.n > 5 above args.n > 9) is not seen. That search is bounded, too (64 policies above, 16,384 steps
-// for one policy); beyond the bounds a policy counts as reached. Names of server, tool and env count as no longer than
-// condition.MaxName, as in every configuration. A budget that is spent (package rules) is left aside.
-//
-// Where the policy asks for a person, and one above that decides first allows, that is [ApprovalUnreachable]. It is
-// reported in place of [PolicyUnreachable], not beside it. So is a policy that is still reached where its condition
-// fails, but never asks; and a require_approval_if that is true only where deny is, or denies.
-//
-// A policy in shadow takes nothing from those below. It can itself be unreachable.
+// [ApprovalUnreachable] takes the place of [PolicyUnreachable] if the policy asks for approval and a policy above allows. It is
+// also reported for a policy that is reached only where it does not ask, and for a require_approval_if that is true only where
+// deny is true or fails. A policy in shadow mode takes nothing from those below it.
 //
 // # Conditions
 //
-// CEL evaluates each condition with everything open that depends on the call; where names are compared with literals
-// alone, once for each combination of values that matter (condition.Reading). A name can be too long for a condition
-// (condition.MaxName), so risk.mode == 'a' || risk.mode != 'a' is not true but "false for no call". What the globs of the
-// policy fit is taken into account, as above: with the glob `prod` for env, env != 'prod' is true for no call.
+// CEL evaluates each condition with unknown values for what depends on the call, and once for each combination of the values
+// that literals tell apart ([condition.Reading]). The match of the policy counts too: with the glob `prod` for env, env != 'prod'
+// is true for no call. A text can be too long for a condition ([condition.MaxName]), so actor.id == 'a' || actor.id != 'a' is not
+// always true: it can fail.
 //
-// # More risk
+// # Monotonicity
 //
-// [MoreRiskIsMilder] is a policy that stops a call at one risk and, where mode or score is higher and all else is as
-// before, does not, while a policy allows the call. That is a hole, since an expression of the risk rules that fails
-// raises the mode: require_approval_if: risk.mode == "review" is got past with an argument of the wrong type. Only risks
-// count that there can be: a score is at least the baseline of its mode, and set_mode_by_score holds. A policy that asks
-// for the risk and could stop the call at the higher risk is taken to do so, so that deny: risk.mode == "danger" above
-// is enough. CEL evaluates each test that asks for mode or score at every mode and every score, with all else unknown; a
-// test with a loop is unknown. Of tests that do not ask for the risk, any answers are taken together, so this can be
-// meant: a [Warning].
+// More risk must not be let through where less is stopped: a failing risk rule raises the mode, so an argument of the wrong type
+// would get past require_approval_if: risk.mode == "review". [RiskNotMonotonic] is a policy that stops a call at one mode and
+// score and not at a higher one, where a policy allows the call. Only modes and scores count that the risk rules can give
+// together. The search takes sample names and every answer to the policy's other tests. A policy that may stop the
+// call at the higher risk counts as stopping it. This can be intended, so it is a [Warning].
 //
 // # Arguments
 //
-// Arguments are held against the inputSchemas of all tools on the allowlist that the globs of server and tool fit, in
-// the closed world in which calls are judged. A use is reported only if it is wrong for each of those tools: a name
-// that none of them has, a type that the argument has in none. If of one of them nothing is known (it is not in the
-// catalog, its server is down, its schema was refused), nothing is reported. Numbers are one type. Predicates of risk
-// rules are held against the same.
+// Arguments are compared with the compiled inputSchemas of all allowlisted tools that the match fits, in the closed world in which
+// calls are judged. A use is reported only if it is wrong for each of these tools: no tool has an argument of this name, or none has
+// it with this type. Nothing is reported if one of the schemas is unknown: the tool is not in the catalog, its server is
+// down, or its schema was refused. Predicates of risk rules are compared in the same way.
 //
 // # Tools
 //
-// For each tool on the allowlist that is not annotated read-only, lint goes through the policies as a call in the
-// configured environment would, and reports the first that allows it without a person. A require_approval_if that can
-// be true for the tool is trusted. Annotations are the server's own words: a tool that lies is not found.
+// For each allowlisted tool that is not annotated read-only, lint follows a call in the configured environment through the
+// policies and reports the first that allows it without an approval. A require_approval_if that can be true for the tool is
+// trusted to ask. Annotations are the server's claims: a tool that lies is not found.
 package lint

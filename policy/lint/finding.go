@@ -21,7 +21,8 @@ const (
 const (
 	PolicyUnreachable    = "policy_unreachable"
 	ApprovalUnreachable  = "approval_unreachable"
-	MoreRiskIsMilder     = "more_risk_is_milder"
+	ReachabilityUnknown  = "reachability_unknown"
+	RiskNotMonotonic     = "risk_not_monotonic"
 	ConditionNeverTrue   = "condition_never_true"
 	ConditionAlwaysTrue  = "condition_always_true"
 	ConditionAlwaysFails = "condition_always_fails"
@@ -52,7 +53,8 @@ func Codes() []Code { return slices.Clone(codes) }
 var codes = []Code{
 	{PolicyUnreachable, Error, "No call reaches the policy: policies above it decide every call that it matches."},
 	{ApprovalUnreachable, Error, "The policy asks for a person, but never can: whatever it would hold is decided before."},
-	{MoreRiskIsMilder, Warning, "The policy stops a call, and lets the same call through if its mode or score is higher."},
+	{ReachabilityUnknown, Note, "Several policies above may together decide every call that the policy matches; lint cannot tell."},
+	{RiskNotMonotonic, Warning, "The policy stops a call, and lets the same call through if its mode or score is higher."},
 	{ConditionNeverTrue, Error, "The condition is not true for any call."},
 	{ConditionAlwaysTrue, Warning, "The condition is not false for any call."},
 	{ConditionAlwaysFails, Error, "The expression cannot be judged for any call."},

@@ -9,7 +9,7 @@ import (
 	"pgfsm/policy/risk"
 )
 
-// A level is one risk that a call can have.
+// A level is a mode and a score that a call can have together.
 type level struct {
 	mode  string
 	rank  int // of the mode, mildest first
@@ -21,62 +21,75 @@ func (l level) String() string { return fmt.Sprintf("mode %q with score %d", cli
 // above reports whether l is more risk than m.
 func (l level) above(m level) bool { return l != m && l.rank >= m.rank && l.score >= m.score }
 
-// A scale says which modes a score can have.
-type scale struct {
-	modes []risk.Mode
-	least [risk.MaxScore + 1]int // the mildest mode of each score, by set_mode_by_score
-}
+// riskLevels are the levels that the risk rules can give, reduced to those that the policies can tell apart.
+type riskLevels struct{ all []level }
 
-// newScale computes set_mode_by_score for every score, as package risk does. It is nil if there are no modes.
-func newScale(c *risk.Content) *scale {
-	if c == nil || len(c.Modes) == 0 {
-		return nil
+// newRiskLevels enumerates the levels: a score is at least the baseline of its mode, and a mode at least what
+// set_mode_by_score makes of the score. Without risk rules there are none, and nothing is known of the risk.
+func newRiskLevels(c *risk.Content, entries []*entry) *riskLevels {
+	r := &riskLevels{}
+	if c == nil {
+		return r
 	}
-	s := &scale{modes: c.Modes}
 	env, err := condition.ScoreEnv()
 	if err != nil {
-		return nil
+		return r
 	}
-	subject := condition.NewSubject(&condition.Input{})
-	var programs []*condition.Program
+	var thresholds []*condition.Program
 	for _, t := range c.ModeByScore {
 		p, err := env.Bool(t.When)
 		if err != nil {
-			return nil // package risk takes what is no Bool, too; nothing is said then
+			return r
 		}
-		programs = append(programs, p)
+		thresholds = append(thresholds, p)
 	}
-	for score := range s.least {
+	subject := condition.NewSubject(&condition.Input{})
+	for score := range risk.MaxScore + 1 {
 		subject.WithScore(float64(score))
-		for i, p := range programs {
+		least := 0
+		for i, p := range thresholds {
 			if yes, err := p.True(subject); err == nil && yes {
-				s.least[score] = max(0, slices.IndexFunc(c.Modes, func(m risk.Mode) bool { return m.Name == c.ModeByScore[i].Mode }))
+				least = slices.IndexFunc(c.Modes, func(m risk.Mode) bool { return m.Name == c.ModeByScore[i].Mode })
 				break
 			}
 		}
-	}
-	return s
-}
-
-// levels returns, for each mode and each class of scores that the tests cannot tell apart, the risks with the least and the
-// highest score. Only risks count that there can be: a score is at least the baseline of its mode, and a mode at least what
-// set_mode_by_score makes of the score.
-func (s *scale) levels(atoms []*condition.Atom) (all []level) {
-	for rank, m := range s.modes {
-		index := make(map[string]int)
-		for score := m.Baseline; score <= risk.MaxScore; score++ {
-			if rank < s.least[score] {
-				continue
+		for rank, m := range c.Modes {
+			if rank >= least && score >= m.Baseline {
+				r.all = append(r.all, level{m.Name, rank, score})
 			}
-			key := answersAt(atoms, m.Name, score)
-			if i, ok := index[key]; ok {
-				all[i+1].score = score
-				continue
-			}
-			index[key] = len(all)
-			all = append(all, level{m.Name, rank, score}, level{m.Name, rank, score})
 		}
 	}
-	slices.SortFunc(all, func(a, b level) int { return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.rank, b.rank)) })
-	return slices.Compact(all)
+	r.all = r.levels(entries)
+	return r
+}
+
+// levels returns, for each mode, the lowest and the highest score of each class that the policies' tests cannot tell apart.
+func (r *riskLevels) levels(entries []*entry) (some []level) {
+	var atoms []*condition.Atom
+	seen := map[string]bool{}
+	for _, e := range entries {
+		for _, c := range e.conditions() {
+			c.formula.Atoms(func(a *condition.Atom) {
+				if a.AsksRisk() && !seen[a.Key] {
+					seen[a.Key] = true
+					atoms = append(atoms, a)
+				}
+			})
+		}
+	}
+	highest := map[string]int{} // index in some, by mode and answers
+	for _, l := range r.all {
+		answers := append([]byte(l.mode), make([]byte, len(atoms))...)
+		for i, a := range atoms {
+			answers[len(l.mode)+i] = byte(a.AtRisk(l.mode, l.score))
+		}
+		if i, ok := highest[string(answers)]; ok {
+			some[i] = l
+			continue
+		}
+		some = append(some, l, l)
+		highest[string(answers)] = len(some) - 1
+	}
+	slices.SortFunc(some, func(a, b level) int { return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.rank, b.rank)) })
+	return slices.Compact(some)
 }

@@ -19,8 +19,8 @@ func Lint(c *policy.Content, catalog *policy.Catalog) []Finding {
 	if c == nil {
 		return nil
 	}
-	l := &linter{content: c, studies: map[source]*study{}, shapes: map[[2]string]*reach{}, patterns: newPatterns()}
-	l.learn(catalog)
+	l := &linter{content: c, expressions: map[source]*expression{}, shapes: map[string]*condition.Shape{}}
+	l.findTools(catalog)
 	if c.Risk != nil {
 		if _, err := risk.Compile(*c.Risk); err == nil {
 			l.riskRules(c.Risk)
@@ -37,12 +37,12 @@ func Lint(c *policy.Content, catalog *policy.Catalog) []Finding {
 
 // A linter looks at one configuration.
 type linter struct {
-	content  *policy.Content
-	tools    []tool
-	studies  map[source]*study
-	shapes   map[[2]string]*reach
-	patterns *patterns
-	found    []Finding
+	content     *policy.Content
+	tools       []tool
+	expressions map[source]*expression
+	shapes      map[string]*condition.Shape // of arguments, by the globs of tool and server
+	risk        *riskLevels
+	found       []Finding
 }
 
 var policyEnv = sync.OnceValues(condition.PolicyEnv)
@@ -75,31 +75,31 @@ type source struct {
 	src string
 }
 
-// A study is what is known of an expression. A nil study stands for one that is not written.
-type study struct {
-	reading   *condition.Reading
-	outcomes  condition.Outcomes
-	conjuncts []string
-	formula   *condition.Formula
+// An expression is what is known of one for all calls. A nil expression is one that is not written.
+type expression struct {
+	reading  *condition.Reading
+	outcomes condition.Outcomes
+	formula  *condition.Formula
+	asksRisk bool // it asks for mode or score
 }
 
-// study reads an expression. It is nil for one that cannot be read, too: whoever compiles it says so.
-func (l *linter) study(env *condition.Env, src string) *study {
+// read reads an expression. It is nil for one that cannot be read, too: the compiler reports that.
+func (l *linter) read(env *condition.Env, src string) *expression {
 	if src == "" {
 		return nil
 	}
 	key := source{env, src}
-	s, ok := l.studies[key]
+	x, ok := l.expressions[key]
 	if !ok {
 		if r, err := env.Read(src); err == nil {
-			s = &study{r, r.Outcomes(nil), r.Conjuncts(), r.Formula()}
+			x = &expression{r, r.Outcomes(nil), r.Formula(), r.Uses("risk.mode") || r.Uses("risk.score")}
 		}
-		l.studies[key] = s
+		l.expressions[key] = x
 	}
-	return s
+	return x
 }
 
-func (s *study) only(o condition.Outcomes) bool { return s != nil && s.outcomes&^o == 0 }
+func (x *expression) only(o condition.Outcomes) bool { return x != nil && x.outcomes&^o == 0 }
 
 const (
 	canTrue  = condition.CanTrue
@@ -111,10 +111,11 @@ const (
 type entry struct {
 	*rules.Policy
 	place
-	server, tool, env *pattern
-	when, deny, ask   *study
-	shadow            bool
-	strict            bool // it denies if when fails
+	match           match
+	when, deny, ask *expression
+	shadow          bool
+	strict          bool // it denies if when fails
+	asksRisk        bool // one of its conditions asks for mode or score
 }
 
 func (l *linter) policies(c *rules.Content) {
@@ -127,21 +128,25 @@ func (l *linter) policies(c *rules.Content) {
 		p := &c.Policies[i]
 		entries[i] = &entry{
 			Policy: p, place: place{Policies, i, p.ID},
-			server: l.patterns.of(p.Match.Server), tool: l.patterns.of(p.Match.Tool), env: l.patterns.of(p.Match.Env),
-			when: l.study(env, p.When), deny: l.study(env, p.Deny), ask: l.study(env, p.RequireApprovalIf),
+			match: newMatch(p.Match.Tool, p.Match.Server, p.Match.Env),
+			when:  l.read(env, p.When), deny: l.read(env, p.Deny), ask: l.read(env, p.RequireApprovalIf),
 			shadow: p.Mode == rules.Shadow,
 			strict: p.Effect != rules.Allow || p.Deny != "" || p.RequireApprovalIf != "",
 		}
 	}
-	l.unreachable(entries)
-	l.milder(entries)
+	for _, e := range entries {
+		e.asksRisk = slices.ContainsFunc(e.conditions(), func(c keyed) bool { return c.expression.asksRisk })
+	}
+	l.risk = newRiskLevels(l.content.Risk, entries)
+	l.reachability(entries)
+	l.notMonotonic(entries)
 	for _, e := range entries {
 		l.constants(e)
-		l.ownApproval(e)
+		l.approvalDenied(e)
 		l.allowsEverything(e)
 		for _, c := range e.conditions() {
-			l.names(e.place, c.key, c.study)
-			l.arguments(e.place, c.key, c.study, e.server, e.tool)
+			l.names(e.place, c.key, c.expression)
+			l.misuses(e.place, c.key, c.expression, &e.match)
 		}
 		l.approvers(e)
 		l.matchesNoTool(e)
@@ -150,33 +155,34 @@ func (l *linter) policies(c *rules.Content) {
 }
 
 type keyed struct {
-	key   string
-	study *study
+	key string
+	*expression
 }
 
-// conditions returns what is written of the three.
+// conditions returns those of the three that are written.
 func (e *entry) conditions() []keyed {
 	all := []keyed{{"when", e.when}, {"deny", e.deny}, {"require_approval_if", e.ask}}
-	return slices.DeleteFunc(all, func(k keyed) bool { return k.study == nil })
+	return slices.DeleteFunc(all, func(k keyed) bool { return k.expression == nil })
 }
 
-// decides reports whether the policy decides every call that its globs fit.
-func (e *entry) decides() bool {
-	return !e.shadow && (e.When == "" || e.when.only(canTrue) || e.strict && e.when.only(canTrue|canFail))
-}
-
-// holds reports whether the policy is meant to ask for a person.
+// holds reports whether the policy is meant to ask for approval.
 func (e *entry) holds() bool { return e.Effect == rules.Pending || e.RequireApprovalIf != "" }
 
-// riskRules looks at risk.yaml.
+// about reports whether the match fits a tool in some environment.
+func (e *entry) about(t *tool) bool {
+	return e.match[serverName].Match(t.server) && e.match[toolName].Match(t.name)
+}
+
+// riskRules lints risk.yaml.
 func (l *linter) riskRules(c *risk.Content) {
+	everything := newMatch("", "", "")
 	var names []string
 	for i, v := range c.Vars {
 		env, err := condition.RiskEnv(names)
 		if err != nil {
 			return
 		}
-		l.riskExpression(place{Vars, i, v.Name}, "expr", l.study(env, v.Expr), nil, nil)
+		l.riskExpression(place{Vars, i, v.Name}, "expr", l.read(env, v.Expr), &everything)
 		names = append(names, v.Name)
 	}
 	env, err := condition.RiskEnv(names)
@@ -186,20 +192,20 @@ func (l *linter) riskRules(c *risk.Content) {
 	for i := range c.Rules {
 		r := &c.Rules[i]
 		at := place{Rules, i, r.ID}
-		server, tool := l.patterns.of(r.Match.Server), l.patterns.of(r.Match.Tool)
-		l.riskExpression(at, "score_expr", l.study(env, r.ScoreExpr), server, tool)
-		l.predicates(at, r.Args, server, tool)
+		match := newMatch(r.Match.Tool, r.Match.Server, r.Match.Env)
+		l.riskExpression(at, "score_expr", l.read(env, r.ScoreExpr), &match)
+		l.predicates(at, r.Args, &match)
 	}
 }
 
-func (l *linter) riskExpression(at place, key string, s *study, server, tool *pattern) {
-	if s == nil {
+func (l *linter) riskExpression(at place, key string, x *expression, m *match) {
+	if x == nil {
 		return
 	}
-	if s.only(canFail) {
+	if x.only(canFail) {
 		l.add(at, key, ConditionAlwaysFails, "it raises the risk of every call; write what is meant",
 			"the expression fails for every call")
 	}
-	l.names(at, key, s)
-	l.arguments(at, key, s, server, tool)
+	l.names(at, key, x)
+	l.misuses(at, key, x, m)
 }

@@ -116,6 +116,12 @@ func TestLint(t *testing.T) {
 		{"policy-below-one-that-decides", insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "ba*"}}),
 			[]string{"policy_unreachable policies[1] match"},
 			insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "ba?*", Env: "de?"}})},
+		{"policy-below-several", func(c *policy.Content) {
+			insert(0, rules.Policy{ID: "x", Effect: rules.Deny, Match: rules.Match{Tool: "b?", Env: "dev"}})(c)
+			insert(1, rules.Policy{ID: "y", Effect: rules.Deny, Match: rules.Match{Tool: "b??*", Env: "dev"}})(c)
+			insert(2, rules.Policy{ID: "z", Effect: rules.Deny, Match: rules.Match{Tool: "b?*", Env: "dev"}})(c)
+		}, []string{"matches_no_tool policies[0] match", "reachability_unknown policies[2] match"},
+			insert(0, rules.Policy{ID: "z", Effect: rules.Deny, Match: rules.Match{Tool: "b?*", Env: "dev"}})},
 		{"approval-below-an-allow", insert(1, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Server: "p*"},
 			Deny: "args.amount > 5"}),
 			[]string{"destructive_allowed policies[1] effect", "approval_unreachable policies[2] match"},
@@ -137,7 +143,7 @@ func TestLint(t *testing.T) {
 		{"never-true", when("env == 'prod' && env == 'dev'"), []string{
 			"condition_never_true policies[1] when", "name_unconfigured policies[1] when 1:25"}, when("env == 'prod'")},
 		{"hold-for-one-mode-only", insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "balance", Env: "dev"},
-			RequireApprovalIf: "risk.mode == 'review'"}), []string{"more_risk_is_milder policies[0] require_approval_if"},
+			RequireApprovalIf: "risk.mode == 'review'"}), []string{"risk_not_monotonic policies[0] require_approval_if"},
 			insert(0, rules.Policy{ID: "x", Effect: rules.Allow, Match: rules.Match{Tool: "balance", Env: "dev"}, RequireApprovalIf: "risk.mode != 'safe'"})},
 		{"score-out-of-range", when("risk.score > 1000"), []string{"condition_never_true policies[1] when"},
 			when("risk.score >= 1000")},
@@ -262,7 +268,7 @@ func TestConditionsAbove(t *testing.T) {
 		name  string
 		above []rules.Policy
 		below rules.Policy
-		want  string // of the one below: unreached, unasked or nothing
+		want  string // of the one below: unreached, unasked, unknown or nothing
 	}{
 		{"equal-above-match", []rules.Policy{p("allow", `env == "prod"`, all)}, p("pending", "", prod), "unasked"},
 		{"equal-above-another-match", []rules.Policy{p("allow", `env == "prod"`, all)}, p("pending", "", rules.Match{Env: "prod*"}), ""},
@@ -273,7 +279,7 @@ func TestConditionsAbove(t *testing.T) {
 		{"star-is-a-character", []rules.Policy{p("allow", `tool.startsWith("get*")`, all)}, p("pending", "", rules.Match{Tool: "get_*"}), ""},
 		{"ends-with-above-glob", []rules.Policy{p("allow", `tool.endsWith("e")`, all)}, p("pending", "", rules.Match{Tool: "*_file"}), "unasked"},
 		{"contains-above-glob", []rules.Policy{p("allow", `tool.contains("_")`, all)}, p("pending", "", rules.Match{Tool: "*_fi?e"}), "unasked"},
-		{"glob-above-starts-with", []rules.Policy{p("allow", "", rules.Match{Tool: "get*"})}, p("pending", `tool.startsWith("get_")`, all), "unasked"},
+		{"glob-above-starts-with", []rules.Policy{p("allow", "", rules.Match{Tool: "get*"})}, p("pending", `tool.startsWith("get_")`, all), ""},
 		{"or-above-one-of-both", []rules.Policy{p("deny", `args.a == 1 || pinned`, all)}, p("deny", `args.a == 1`, all), "unreached"},
 		{"or-that-allows-above", []rules.Policy{p("allow", `args.a == 1 || pinned`, all)}, p("pending", `args.a == 1`, all), "unasked"},
 		{"one-above-or", []rules.Policy{p("deny", `pinned`, all)}, p("deny", `args.a == 1 || pinned`, all), ""},
@@ -284,7 +290,7 @@ func TestConditionsAbove(t *testing.T) {
 		{"one-way-of-a-hint", []rules.Policy{p("allow", "pinned", all), p("allow", "!pinned && args.a == 1", all)}, p("pending", "", all), ""},
 		{"hint-and-glob", []rules.Policy{p("allow", "pinned", rules.Match{Tool: "a*"}), p("deny", "!pinned", all)},
 			p("pending", "", rules.Match{Tool: "ab"}), "unasked"},
-		{"glob-and-not-equal", []rules.Policy{p("allow", "", prod), p("allow", "env != 'prod'", all)}, p("pending", "", all), "unasked"},
+		{"glob-and-not-equal", []rules.Policy{p("allow", "", prod), p("allow", "env != 'prod'", all)}, p("pending", "", all), "unknown"},
 		{"scores-side-by-side", []rules.Policy{p("allow", "risk.score < 50", all), p("allow", "risk.score >= 50", all)}, p("pending", "", all), "unasked"},
 		{"scores-with-a-gap", []rules.Policy{p("allow", "risk.score < 50", all), p("allow", "risk.score > 50", all)}, p("pending", "", all), ""},
 		{"choice", []rules.Policy{p("allow", "pinned ? env == 'a' : env == 'b'", all)}, p("pending", "!pinned", rules.Match{Env: "b"}), "unasked"},
@@ -292,7 +298,10 @@ func TestConditionsAbove(t *testing.T) {
 		{"argument-that-can-fail", []rules.Policy{p("allow", "args.a == 1", all), p("allow", "!(args.a == 1)", all)}, p("pending", "", all), ""},
 		{"argument-that-denies-where-it-fails", []rules.Policy{p("deny", "args.a == 1", all), p("deny", "!(args.a == 1)", all)}, p("deny", "", all), "unreached"},
 		{"brackets-that-make-a-difference", []rules.Policy{p("allow", "(-args.x).size() == -1", all)}, p("pending", "-(args.x.size()) == -1", all), ""},
-		{"mode-that-can-be-any", []rules.Policy{p("allow", "risk.mode == 'a'", all), p("allow", "risk.mode != 'a'", all)}, p("pending", "", all), ""},
+		{"both-ways-of-a-mode", []rules.Policy{p("allow", "risk.mode == 'safe'", all), p("allow", "risk.mode != 'safe'", all)}, p("pending", "", all), "unasked"},
+		{"each-mode", []rules.Policy{p("allow", "risk.mode == 'safe'", all), p("allow", "risk.mode in ['review', 'danger']", all)}, p("pending", "", all), "unasked"},
+		{"score-below-its-mode", []rules.Policy{p("allow", "risk.score >= 50", all)}, p("pending", "risk.mode == 'danger'", all), "unasked"},
+		{"both-ways-of-a-text-that-can-be-too-long", []rules.Policy{p("allow", "actor.id == 'a'", all), p("allow", "actor.id != 'a'", all)}, p("pending", "", all), ""},
 		{"only-where-it-would-not-ask", []rules.Policy{p("allow", "pinned", all)},
 			rules.Policy{Effect: "allow", RequireApprovalIf: "pinned && args.a == 1"}, "unasked"},
 		{"text-beyond-ascii", []rules.Policy{p("allow", `tool.startsWith("\ufffd")`, all)}, p("pending", "", rules.Match{Tool: "\ufffd?*"}), "unasked"},
@@ -303,23 +312,25 @@ func TestConditionsAbove(t *testing.T) {
 				policies[i].ID = fmt.Sprint("p", i)
 			}
 			last := policies[len(policies)-1].ID
-			unreached, unasked := gone(policies)
+			found := reachOf(&policy.Content{Policy: &rules.Content{Policies: policies}, Risk: &risk.Content{Modes: risk.DefaultModes(), Initial: "safe"}})
 			got := ""
 			switch {
-			case unreached[last]:
+			case found.unreachable[last]:
 				got = "unreached"
-			case unasked[last]:
+			case found.unasked[last]:
 				got = "unasked"
+			case found.unknown[last]:
+				got = "unknown"
 			}
-			if got != tc.want || len(unreached)+len(unasked) != min(1, len(tc.want)) {
-				t.Errorf("lint of %v: %q is %q, want %q; all unreached %v, unasked %v", policies, last, got, tc.want, unreached, unasked)
+			if got != tc.want || len(found.unreachable)+len(found.unasked)+len(found.unknown) != min(1, len(tc.want)) {
+				t.Errorf("lint of %v: %q is %q, want %q; found %v", policies, last, got, tc.want, found)
 			}
 		})
 	}
 }
 
-// TestMoreRiskIsMilder: what stops a call must not let it go when its risk rises, unless something else stops it then.
-func TestMoreRiskIsMilder(t *testing.T) {
+// TestRiskNotMonotonic: what stops a call must not let it go when its risk rises, unless something else stops it then.
+func TestRiskNotMonotonic(t *testing.T) {
 	allow := func(when, deny, ask string, m rules.Match) rules.Policy {
 		return rules.Policy{Effect: rules.Allow, When: when, Deny: deny, RequireApprovalIf: ask, Match: m}
 	}
@@ -397,16 +408,16 @@ func TestMoreRiskIsMilder(t *testing.T) {
 			}
 			var got []string
 			for _, f := range lint.Lint(c, nil) {
-				if f.Code == lint.MoreRiskIsMilder {
+				if f.Code == lint.RiskNotMonotonic {
 					got = append(got, f.Policy+" "+f.Key)
 				}
 			}
 			if !slices.Equal(got, tc.want) {
-				t.Errorf("more risk is milder for %q, want %q", got, tc.want)
+				t.Errorf("not monotonic are %q, want %q", got, tc.want)
 			}
 			c.Risk = nil
 			for _, f := range lint.Lint(c, nil) {
-				if f.Code == lint.MoreRiskIsMilder {
+				if f.Code == lint.RiskNotMonotonic {
 					t.Errorf("without risk rules: %v", f)
 				}
 			}
@@ -488,5 +499,57 @@ func TestOrder(t *testing.T) {
 		if diff := cmp.Diff(first, lint.Lint(c, usual(t, c))); diff != "" {
 			t.Fatalf("Lint() again (-first +now)\n%s", diff)
 		}
+	}
+}
+
+// TestShadowedApprovals: a bundle that begins with an allow for everything that is not dangerous, under a name that says
+// deny, and has its approvals below. Nobody is ever asked.
+func TestShadowedApprovals(t *testing.T) {
+	const danger = "risk.mode == 'danger'"
+	catchAll := rules.Policy{ID: "deny-danger", Effect: rules.Allow, Deny: danger, Match: rules.Match{Server: "*", Tool: "*", Env: "*"}}
+	pending := func(id, server, tool, env string) rules.Policy {
+		return rules.Policy{ID: id, Effect: rules.Pending, Match: rules.Match{Server: server, Tool: tool, Env: env}}
+	}
+	asks := func(id, server, tool, env, condition string) rules.Policy {
+		return rules.Policy{ID: id, Effect: rules.Allow, RequireApprovalIf: condition, Match: rules.Match{Server: server, Tool: tool, Env: env}}
+	}
+	for _, tc := range []struct {
+		name    string
+		below   []rules.Policy
+		unasked []string
+	}{
+		{"gated-deploys", []rules.Policy{pending("prod-deploy", "ci", "deploy*", "prod"), asks("rest", "*", "*", "*", "risk.mode in ['review']")},
+			[]string{"prod-deploy", "rest"}},
+		{"contextual-controls", []rules.Policy{asks("finance-write", "finance", "write_*", "prod", "risk.score >= 50")},
+			[]string{"finance-write"}},
+		{"change-management", []rules.Policy{pending("freeze", "git", "merge", "prod"), pending("out-of-hours", "git", "*", "*")},
+			[]string{"freeze", "out-of-hours"}},
+		{"regulated-data", []rules.Policy{asks("export", "db", "export_*", "*", "args.rows > 1000"), pending("ssn", "db", "query", "*")},
+			[]string{"export", "ssn"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			unasked := func(policies []rules.Policy) (ids []string) {
+				for _, f := range lint.Lint(&policy.Content{Policy: &rules.Content{Policies: policies}}, nil) {
+					if f.Code == lint.ApprovalUnreachable {
+						if f.Severity != lint.Error {
+							t.Errorf("%v is no error", f)
+						}
+						ids = append(ids, f.Policy)
+					}
+				}
+				return ids
+			}
+			if got := unasked(append([]rules.Policy{catchAll}, tc.below...)); !slices.Equal(got, tc.unasked) {
+				t.Errorf("approvals never asked for = %q, want %q", got, tc.unasked)
+			}
+			if got := unasked(append(slices.Clone(tc.below), catchAll)); len(got) > 0 {
+				t.Errorf("with the allow at the end, approvals never asked for = %q", got)
+			}
+			meant := catchAll // what its name says
+			meant.When, meant.Effect, meant.Deny = danger, rules.Deny, ""
+			if got := unasked(append([]rules.Policy{meant}, tc.below...)); len(got) > 0 {
+				t.Errorf("with a denial at the top, approvals never asked for = %q", got)
+			}
+		})
 	}
 }

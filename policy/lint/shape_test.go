@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy/condition"
 	"pgfsm/policy/schema"
@@ -21,41 +20,45 @@ func TestShapes(t *testing.T) {
 		{"open-in-words", `{"properties":{"a":{"type":"boolean"}},"additionalProperties":{}}`, "{a:a bool, …}"},
 		{"pattern-names", `{"patternProperties":{"^x":{}}}`, "{…}"},
 		{"nested-open", `{"properties":{"a":{"type":"object"}}}`, "{a:{…}}"},
-		{"nested-closed", `{"properties":{"a":{"type":"object","properties":{"b":{}}}}}`, "{a:{b:anything}}"},
+		{"nested-closed", `{"properties":{"a":{"type":"object","properties":{"b":{}}}}}`, "{a:{b:?}}"},
 		{"items", `{"properties":{"a":{"type":"array","items":{"type":"number"}}}}`, "{a:[a number]}"},
 		{"reference", `{"$defs":{"x":{"type":"string"}},"properties":{"a":{"$ref":"#/$defs/x"}}}`, "{a:a text}"},
-		{"reference-to-itself", `{"type":"object","properties":{"a":{"$ref":"#"}}}`, strings.Repeat("{a:", 13) + "?" + strings.Repeat("}", 13)},
-		{"reference-by-anchor", `{"$defs":{"x":{"$anchor":"y","type":"string"}},"properties":{"a":{"$ref":"#y"}}}`, "{a:anything}"},
+		{"reference-to-itself", `{"type":"object","properties":{"a":{"$ref":"#"}}}`, strings.Repeat("{a:", 9) + "?" + strings.Repeat("}", 9)},
+		{"reference-by-anchor", `{"$defs":{"x":{"$anchor":"y","type":"string"}},"properties":{"a":{"$ref":"#y"}}}`, "{a:a text}"},
 		{"enum", `{"properties":{"a":{"enum":["x",1]},"b":{"const":true}}}`, "{a:a number or a text, b:a bool}"},
 		{"alternatives", `{"properties":{"a":{"type":"string"}},"anyOf":[{"properties":{"b":{"type":"string"}}},{"properties":{"b":{"type":"null"}}}]}`,
 			"{a:a text, b:null or a text}"},
 		{"all-of", `{"allOf":[{"properties":{"a":{"type":"string"}}},{"properties":{"b":{"type":"null"}}}]}`, "{a:a text, b:null}"},
-		{"condition", `{"if":{"properties":{"a":{"const":1}}},"then":{"properties":{"b":{"type":"null"}}}}`, "{a:?, b:?}"},
-		{"not-json", `{`, "?"}, {"true", `true`, "?"}, {"a-text", `{"type":"string"}`, "?"}, {"nothing-at-all", ``, "?"},
+		{"condition", `{"if":{"properties":{"a":{"const":1}}},"then":{"properties":{"b":{"type":"null"}}}}`, "{…}"},
+		{"true", `true`, "{}"}, {"a-text", `{"type":"string"}`, "?"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := spell(shapeOf([]byte(tc.schema))); got != tc.want {
+			s, err := schema.Compile([]byte(tc.schema), schema.DefaultLimits())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := text(shapeOf(s)); got != tc.want {
 				t.Errorf("shapeOf(%s) = %s, want %s", tc.schema, got, tc.want)
 			}
 		})
 	}
 }
 
-func spell(s *condition.Shape) string {
+func text(s *condition.Shape) string {
 	switch {
 	case s == nil:
 		return "?"
 	case s.Kinds == condition.KindObject:
 		var out []string
 		for _, name := range s.Names() {
-			out = append(out, name+":"+spell(s.Members[name]))
+			out = append(out, name+":"+text(s.Members[name]))
 		}
 		if s.Open {
 			out = append(out, "…")
 		}
 		return "{" + strings.Join(out, ", ") + "}"
 	case s.Kinds == condition.KindList:
-		return "[" + spell(s.Items) + "]"
+		return "[" + text(s.Items) + "]"
 	}
 	return s.Kinds.String()
 }
@@ -64,13 +67,13 @@ func spell(s *condition.Shape) string {
 func TestShapesAreWideEnough(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 35))
 	accepted, told := 0, 0
-	for range 1500 {
+	for range 400 {
 		src := randomSchema(r, 3)
 		s, err := schema.Compile([]byte(src), schema.DefaultLimits())
 		if err != nil {
 			continue
 		}
-		shape := shapeOf([]byte(src))
+		shape := shapeOf(s)
 		if shape != nil && !shape.Open {
 			told++
 		}
@@ -80,8 +83,12 @@ func TestShapesAreWideEnough(t *testing.T) {
 				continue
 			}
 			accepted++
-			if why := misfit(shape, jsontext.Value(doc)); why != "" {
-				t.Fatalf("%s accepts %s, but its shape %s does not: %s", src, doc, spell(shape), why)
+			var v any
+			if err := json.Unmarshal([]byte(doc), &v); err != nil {
+				t.Fatal(err)
+			}
+			if why := misfit(shape, v); why != "" {
+				t.Fatalf("%s accepts %s, but its shape %s does not: %s", src, doc, text(shape), why)
 			}
 		}
 	}
@@ -156,28 +163,27 @@ func randomValue(r *rand.Rand, depth int) string {
 }
 
 // misfit says why a value is not of a shape.
-func misfit(s *condition.Shape, v jsontext.Value) string {
+func misfit(s *condition.Shape, v any) string {
 	if s == nil {
 		return ""
 	}
-	if kindOf(v)&s.Kinds == 0 {
-		return string(v) + " is of another kind"
+	if kindsOf(v)&s.Kinds == 0 {
+		return fmt.Sprint(v, " is of another kind")
 	}
-	for name, part := range object(v) {
+	members, _ := v.(map[string]any)
+	for name, member := range members {
 		m, ok := s.Member(name)
 		if !ok {
 			return "there is no " + name
 		}
-		if why := misfit(m, part); why != "" {
+		if why := misfit(m, member); why != "" {
 			return name + ": " + why
 		}
 	}
-	var items []jsontext.Value
-	if v.Kind() == '[' && json.Unmarshal(v, &items) == nil {
-		for _, item := range items {
-			if why := misfit(s.Items, item); why != "" {
-				return "item: " + why
-			}
+	items, _ := v.([]any)
+	for _, item := range items {
+		if why := misfit(s.Items, item); why != "" {
+			return "item: " + why
 		}
 	}
 	return ""

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"fmt"
 	"slices"
 
 	"pgfsm/policy"
@@ -8,7 +9,7 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// A tool is one on the allowlist.
+// A tool is an entry of the allowlist.
 type tool struct {
 	place
 	server, name string
@@ -17,8 +18,8 @@ type tool struct {
 	shape        *condition.Shape
 }
 
-// learn looks up the tools on the allowlist.
-func (l *linter) learn(catalog *policy.Catalog) {
+// findTools looks up the tools on the allowlist.
+func (l *linter) findTools(catalog *policy.Catalog) {
 	for i, a := range l.content.Allowlist {
 		for _, name := range a.Tools {
 			t := tool{place: place{Allowlist, i, ""}, server: a.Server, name: name}
@@ -43,61 +44,55 @@ func (t *tool) find(catalog *policy.Catalog) {
 		}
 		for _, live := range s.Tools {
 			if live.Name == t.name && live.Code == "" {
-				t.live, t.shape = live, shapeOf(live.InputSchema)
+				t.live, t.shape = live, shapeOf(live.Input())
 				return
 			}
 		}
 	}
 }
 
-// perTool asks of each tool on the allowlist what the policies do with it.
+// perTool finds tools on the allowlist that no policy matches, and those that are allowed without an approval.
 func (l *linter) perTool(entries []*entry) {
 	for i := range l.tools {
 		t := &l.tools[i]
-		spoken, elsewhere := false, false
+		matched, elsewhere := false, false
 		for _, e := range entries {
-			if !e.shadow && e.server.Match(t.server) && e.tool.Match(t.name) {
+			if !e.shadow && e.about(t) {
 				elsewhere = true
-				spoken = spoken || e.env.Match(l.content.Env)
+				matched = matched || e.match[envName].Match(l.content.Env)
 			}
 		}
-		switch {
-		case !elsewhere:
-			l.about(t, ToolUnmentioned, "write a policy for it, or take it off the allowlist",
-				"no policy speaks of the tool %q of server %q, so every call of it is denied", clip(t.name), clip(t.server))
-		case !spoken:
-			l.about(t, ToolUnmentioned, "write a policy for it, or take it off the allowlist",
-				"no policy speaks of the tool %q of server %q in the environment %q, so every call of it is denied",
-				clip(t.name), clip(t.server), clip(l.content.Env))
+		in := ""
+		if elsewhere {
+			in = fmt.Sprintf(" in the environment %q", clip(l.content.Env))
 		}
-		l.destructive(t, entries)
+		if !matched {
+			f := l.add(t.place, "", ToolUnmentioned, "write a policy for it, or take it off the allowlist",
+				"no policy speaks of the tool %q of server %q%s, so every call of it is denied", clip(t.name), clip(t.server), in)
+			f.Server, f.Tool = t.server, t.name
+		}
+		l.allowedUnasked(t, entries)
 	}
 }
 
-func (l *linter) about(t *tool, code, remedy, format string, args ...any) {
-	f := l.add(t.place, "", code, remedy, format, args...)
-	f.Server, f.Tool = t.server, t.name
-}
-
-// destructive finds the first policy that allows a call of a tool that is not read-only without a person. It goes
-// through the policies as a call of the tool would, with what is known of such a call.
-func (l *linter) destructive(t *tool, entries []*entry) {
+// allowedUnasked finds the first policy that allows a call of a tool that is not read-only without an approval. It goes through
+// the policies as a call of the tool would, with what is known of such a call.
+func (l *linter) allowedUnasked(t *tool, entries []*entry) {
 	if t.live == nil || isTrue(t.live.Annotations.ReadOnly) {
 		return
 	}
 	call := &condition.Input{Server: t.server, Tool: t.name, Env: l.content.Env, Pinned: t.pinned,
 		Annotations: condition.Annotations(t.live.Annotations)}
 	for _, e := range entries {
-		if e.shadow || !e.server.Match(t.server) || !e.tool.Match(t.name) || !e.env.Match(l.content.Env) {
+		if e.shadow || !e.about(t) || !e.match[envName].Match(l.content.Env) {
 			continue
 		}
 		when := e.when.of(call, canTrue)
 		if when&canTrue != 0 && e.Effect == rules.Allow {
-			// A condition that may ask for a person is trusted to ask where it should.
-			asks, denies := e.ask.of(call, canFalse)&canTrue != 0, e.deny.of(call, canFalse)&canFalse == 0
-			fails := e.ask.of(call, canFalse)&^canFail == 0
-			if !asks && !denies && !fails {
-				l.reportDestructive(t, e)
+			// A condition that may ask for an approval is trusted to ask where it should.
+			ask, deny := e.ask.of(call, canFalse), e.deny.of(call, canFalse)
+			if ask&canTrue == 0 && ask != canFail && deny&canFalse != 0 {
+				l.reportUnasked(t, e)
 				return
 			}
 		}
@@ -109,7 +104,7 @@ func (l *linter) destructive(t *tool, entries []*entry) {
 
 func isTrue(hint *bool) bool { return hint != nil && *hint }
 
-func (l *linter) reportDestructive(t *tool, e *entry) {
+func (l *linter) reportUnasked(t *tool, e *entry) {
 	code, says := WriteAllowed, "does not say that it is read-only"
 	if isTrue(t.live.Annotations.Destructive) {
 		code, says = DestructiveAllowed, "says that it may destroy"
@@ -120,22 +115,18 @@ func (l *linter) reportDestructive(t *tool, e *entry) {
 	f.Server, f.Tool = t.server, t.name
 }
 
-// of returns what the expression can come to for calls of which some things are known; unwritten is what it stands for
-// where it is not written.
-func (s *study) of(call *condition.Input, unwritten condition.Outcomes) condition.Outcomes {
-	if s == nil {
+// of returns what the expression can come to for calls of which some things are known, or unwritten if there is none.
+func (x *expression) of(call *condition.Input, unwritten condition.Outcomes) condition.Outcomes {
+	if x == nil {
 		return unwritten
 	}
-	return s.reading.Outcomes(call)
+	return x.reading.Outcomes(call)
 }
 
-// matchesNoTool finds policies that are about nothing that can be called.
+// matchesNoTool finds policies whose match fits no tool on the allowlist.
 func (l *linter) matchesNoTool(e *entry) {
-	if len(l.tools) == 0 {
-		return
-	}
-	if !slices.ContainsFunc(l.tools, func(t tool) bool { return e.server.Match(t.server) && e.tool.Match(t.name) }) {
+	if len(l.tools) > 0 && !slices.ContainsFunc(l.tools, func(t tool) bool { return e.about(&t) }) {
 		l.add(e.place, "match", MatchesNoTool, "compare the names with the allowlist; case counts",
-			"no tool on the allowlist is matched by server %q and tool %q", e.server, e.tool)
+			"no tool on the allowlist is matched by server %q and tool %q", e.match[serverName], e.match[toolName])
 	}
 }

@@ -24,6 +24,14 @@ type Schema struct {
 // Dialect names the dialect of the schema: "draft-04", "draft-06", "draft-07", "2019-09" or "2020-12".
 func (s *Schema) Dialect() string { return s.dialect }
 
+// Root returns the compiled schema of the closed world, which must not be changed; nil if there is none.
+func (s *Schema) Root() *jsonschema.Schema {
+	if s == nil {
+		return nil
+	}
+	return s.closed
+}
+
 // Open lists, as sorted JSON pointers into the schema, the nested objects that take any key because the schema names
 // none for them and does not say so in words, and the nested arrays of whose items it says nothing. It is nil if there
 // are none.

@@ -6,13 +6,60 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
 )
 
-// predicate holds one predicate of a risk rule against what the arguments can be.
+// arguments returns what the arguments of the allowlisted tools can be that a match fits; nil if that is not known of one of
+// them, or there is none.
+func (l *linter) arguments(m *match) *condition.Shape {
+	key := m[toolName].String() + "\x00" + m[serverName].String()
+	if known, ok := l.shapes[key]; ok {
+		return known
+	}
+	var shape *condition.Shape
+	first := true
+	for i := range l.tools {
+		t := &l.tools[i]
+		if !m[serverName].Match(t.server) || !m[toolName].Match(t.name) {
+			continue
+		}
+		if shape = either(shape, t.shape); first {
+			shape, first = t.shape, false
+		}
+	}
+	l.shapes[key] = shape
+	return shape
+}
+
+// misuses finds uses of arguments in an expression that are wrong for every tool that the match fits.
+func (l *linter) misuses(p place, key string, x *expression, m *match) {
+	if !x.reading.Uses("args") {
+		return
+	}
+	args := l.arguments(m)
+	if args == nil {
+		return
+	}
+	for _, m := range x.reading.Misuses(args) {
+		code := ArgumentType
+		if m.Unknown {
+			code = ArgumentUnknown
+		}
+		f := l.add(p, key, code, m.Remedy, "%s", m.Problem)
+		f.Line, f.Column = m.Line, m.Column
+	}
+}
+
+// predicates does the same for the predicates of a risk rule.
+func (l *linter) predicates(p place, all []risk.Predicate, m *match) {
+	args := l.arguments(m)
+	for i := range all {
+		l.predicate(p, i, &all[i], args)
+	}
+}
+
 func (l *linter) predicate(p place, i int, from *risk.Predicate, args *condition.Shape) {
 	key := fmt.Sprintf("args[%d]", i)
 	steps := []string{from.Path}
@@ -61,23 +108,20 @@ func into(s *condition.Shape, step string) (*condition.Shape, bool) {
 
 // taken returns the kinds of arguments that a predicate has an answer for.
 func taken(p *risk.Predicate) condition.Kinds {
-	value := kindOf(p.Value)
+	var value any
+	if err := json.Unmarshal(p.Value, &value); err != nil {
+		return condition.KindsJSON
+	}
 	switch p.Op {
 	case risk.OpEq, risk.OpNe:
-		return value
+		return kindsOf(value)
 	case risk.OpGt, risk.OpGte, risk.OpLt, risk.OpLte:
 		return condition.KindNumber
 	case risk.OpIn:
-		var list []jsontext.Value
-		var kinds condition.Kinds
-		if json.Unmarshal(p.Value, &list) == nil {
-			for _, v := range list {
-				kinds |= kindOf(v)
-			}
-		}
-		return kinds
+		list, _ := value.([]any)
+		return kindsOf(list...)
 	case risk.OpContains:
-		if value == condition.KindText {
+		if _, ok := value.(string); ok {
 			return condition.KindText | condition.KindList
 		}
 		return condition.KindList
@@ -85,22 +129,4 @@ func taken(p *risk.Predicate) condition.Kinds {
 		return condition.KindText
 	}
 	return condition.KindsJSON // exists
-}
-
-func kindOf(v jsontext.Value) condition.Kinds {
-	switch v.Kind() {
-	case 'n':
-		return condition.KindNull
-	case 't', 'f':
-		return condition.KindBool
-	case '0':
-		return condition.KindNumber
-	case '"':
-		return condition.KindText
-	case '[':
-		return condition.KindList
-	case '{':
-		return condition.KindObject
-	}
-	return condition.KindsJSON
 }

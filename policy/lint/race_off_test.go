@@ -1,5 +1,0 @@
-//go:build !race
-
-package lint_test
-
-func scaled(n int) int { return n }
