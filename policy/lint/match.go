@@ -42,7 +42,18 @@ func (m *match) includes(o *match) bool {
 
 // overlaps reports whether a call fits both.
 func (m *match) overlaps(o *match) bool {
-	return glob.Overlaps(m[toolName], o[toolName]) && glob.Overlaps(m[serverName], o[serverName]) && glob.Overlaps(m[envName], o[envName])
+	return overlaps(m[toolName], o[toolName]) && overlaps(m[serverName], o[serverName]) && overlaps(m[envName], o[envName])
+}
+
+// overlaps is [glob.Overlaps], without its search for the pairs that are most frequent among thousands of policies.
+func overlaps(a, b *glob.Glob) bool {
+	if text, ok := a.Literal(); ok {
+		return b.Match(text)
+	}
+	if text, ok := b.Literal(); ok {
+		return a.Match(text)
+	}
+	return (strings.HasPrefix(a.Prefix(), b.Prefix()) || strings.HasPrefix(b.Prefix(), a.Prefix())) && glob.Overlaps(a, b)
 }
 
 // fits reports whether the match fits the names of a call.
