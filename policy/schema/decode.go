@@ -18,31 +18,16 @@ var (
 	errDuplicate = errors.New("stands twice in one object")
 )
 
-// plainNumberBytes is the length up to which a literal without exponent is an ordinary number; others count
-// bigNumber times as much work, because exact arithmetic on them is slower.
-const (
-	plainNumberBytes = 19
-	bigNumber        = 8
-)
-
-// A level tallies what stands at one depth of a document.
-type level struct {
-	values int // values, long numbers counted bigNumber times
-	text   int // bytes of strings and member names
-	names  int // bytes of member names alone
-}
-
 // A decoder reads one strict JSON value into the validator's data model: map[string]any, []any, string, Number, bool
 // and nil. A number keeps its literal.
 type decoder struct {
 	dec      *jsontext.Decoder
 	lim      Limits
 	maxDepth int
-	tally    []level // by depth
 }
 
 // decode reads doc, nesting at most maxDepth levels.
-func decode(doc []byte, maxDepth int, lim Limits) (v any, tally []level, err error) {
+func decode(doc []byte, maxDepth int, lim Limits) (v any, err error) {
 	// Duplicate names are found below, by the map that is built anyway.
 	d := &decoder{dec: jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true)), lim: lim, maxDepth: maxDepth}
 	v, err = d.value(0)
@@ -51,17 +36,13 @@ func decode(doc []byte, maxDepth int, lim Limits) (v any, tally []level, err err
 			err = errors.New("there is text behind the JSON value")
 		}
 	}
-	return v, d.tally, err
+	return v, err
 }
 
 func (d *decoder) value(depth int) (any, error) {
 	if depth > d.maxDepth {
 		return nil, errTooDeep
 	}
-	if depth == len(d.tally) {
-		d.tally = append(d.tally, level{})
-	}
-	d.tally[depth].values++
 	tok, err := d.dec.ReadToken()
 	if err != nil {
 		if errors.Is(err, io.EOF) {
@@ -75,11 +56,9 @@ func (d *decoder) value(depth int) (any, error) {
 	case 't', 'f':
 		return tok.Bool(), nil
 	case '"':
-		s := tok.String()
-		d.tally[depth].text += len(s)
-		return s, nil
+		return tok.String(), nil
 	case '0':
-		return d.number(tok.String(), depth)
+		return d.number(tok.String())
 	case '[':
 		return d.array(depth)
 	default:
@@ -116,15 +95,13 @@ func (d *decoder) object(depth int) (any, error) {
 			return nil, err
 		}
 		members[name] = v
-		d.tally[depth].names += len(name)
-		d.tally[depth+1].text += len(name)
 	}
 	_, err := d.dec.ReadToken()
 	return members, err
 }
 
 // number bounds a literal before it can reach exact arithmetic: 1e1000000000 has a billion digits there.
-func (d *decoder) number(literal string, depth int) (any, error) {
+func (d *decoder) number(literal string) (any, error) {
 	e := strings.IndexAny(literal, "eE")
 	switch {
 	case len(literal) > d.lim.NumberBytes:
@@ -134,9 +111,6 @@ func (d *decoder) number(literal string, depth int) (any, error) {
 		if err != nil || exponent > d.lim.Exponent || exponent < -d.lim.Exponent {
 			return nil, fmt.Errorf("%s %w", quoted(literal), errNumber)
 		}
-	case len(literal) <= plainNumberBytes:
-		return stdjson.Number(literal), nil
 	}
-	d.tally[depth].values += bigNumber - 1
 	return stdjson.Number(literal), nil
 }

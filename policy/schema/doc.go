@@ -21,10 +21,9 @@
 // by which they are reached; and identifiers in a place that is a subschema's only because a reference leads there, where
 // they could bend other references. Of several things that are wrong, the same one is named every time.
 //
-// Recursion by way of members and items is what trees are made of and is welcome. It may still multiply the work at
-// every level, as {"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]} does. So Compile computes what a value
-// at each depth can cost at most, and Judge refuses a document whose values would cost too much together, before it
-// evaluates anything.
+// Recursion through members and items describes trees and is allowed. It may still multiply the work at every level, as
+// {"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]} does. So Judge counts what a document would cost and refuses one
+// that costs too much, before it evaluates anything.
 //
 // # The closed world
 //

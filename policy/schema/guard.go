@@ -60,7 +60,7 @@ func parse(raw []byte, lim Limits) (doc any, dialect string, g *guard, err error
 		}
 		return nil, "", nil, &RefusedError{code, "", visible(err.Error(), maxMessage)}
 	}
-	doc, _, err = decode(raw, lim.Depth, lim)
+	doc, err = decode(raw, lim.Depth, lim)
 	if err != nil {
 		code := CodeNotStrict
 		switch {

@@ -19,31 +19,12 @@ func (m *meter) spend(count int, price, scale uint64) bool {
 	return true
 }
 
-// affordable reports whether the documents costs at most budget. The tables bound the cost of all documents of a
-// shape at once, by assuming the dearest members everywhere; where they say too much, the document is counted as it
-// is. Counting is much cheaper than judging and stops where the budget does.
-func (s *Schema) affordable(doc any, tally []level, budget uint64) bool {
-	table, exact := meter{budget}, meter{budget}
-	byTable := true
+// affordable reports whether judging the document costs at most budget. Counting is much cheaper than judging, and ends
+// where the budget does.
+func (s *Schema) affordable(doc any, budget uint64) bool {
+	m := meter{budget}
 	for _, c := range s.costs {
-		byTable = byTable && table.tally(c.rows, tally)
-	}
-	if byTable {
-		return true
-	}
-	for _, c := range s.costs {
-		if !exact.hold(c, c.root, doc) {
-			return false
-		}
-	}
-	return true
-}
-
-// tally spends what a document of this shape costs at most. A level without a row is not affordable.
-func (m *meter) tally(rows []row, tally []level) bool {
-	for depth, l := range tally {
-		if depth >= len(rows) || !m.spend(l.values, rows[depth].work, 1) ||
-			!m.spend(l.text+l.names, rows[depth].text, textScale) {
+		if !m.hold(c, c.root, doc) {
 			return false
 		}
 	}
@@ -78,7 +59,7 @@ func (m *meter) members(c *costs, n *linked, members map[string]any) bool {
 		return false
 	}
 	for name, v := range members { // a sum: the order is of no consequence
-		if !m.spend(len(name), n.own.text, textScale) || !m.every(c, n.everyMember, v) || !m.every(c, n.name, name) {
+		if !m.spend(len(name), n.own.text, textScale) || !m.every(c, n.everyMember, v) || len(n.name) > 0 && !m.every(c, n.name, name) {
 			return false
 		}
 		next, named := n.Properties[name]

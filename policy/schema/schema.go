@@ -67,7 +67,7 @@ func compileAs(raw []byte, lim Limits, shut bool) (s *Schema, err error) {
 	}
 	uniqueByKey(g.order)
 	if !shut {
-		s = &Schema{dialect: dialect, closed: root, costs: []*costs{g.costs(lim.DocDepth)}, lim: lim}
+		s = &Schema{dialect: dialect, closed: root, costs: []*costs{g.costs()}, lim: lim}
 		namesInPlace(g.order)
 		return s, nil
 	}
@@ -80,10 +80,10 @@ func compileAs(raw []byte, lim Limits, shut bool) (s *Schema, err error) {
 	if refused := all.expansion(); refused != nil {
 		return nil, refused
 	}
-	s.costs = []*costs{all.costs(lim.DocDepth)}
+	s.costs = []*costs{all.costs()}
 	if c.twice {
 		s.original = root
-		s.costs = append(s.costs, g.costs(lim.DocDepth))
+		s.costs = append(s.costs, g.costs())
 	}
 	namesInPlace(g.order)
 	namesInPlace(all.order)
@@ -170,11 +170,11 @@ func (s *Schema) Judge(doc []byte) (err error) {
 		}
 	}()
 	budget := uint64(max(0, s.lim.DocWork)) + uint64(max(0, s.lim.DocWorkPerByte))*uint64(len(doc))
-	v, tally, err := decode(doc, s.lim.DocDepth, s.lim)
+	v, err := decode(doc, s.lim.DocDepth, s.lim)
 	if err != nil {
 		return unreadable(err)
 	}
-	if !s.affordable(v, tally, budget) {
+	if !s.affordable(v, budget) {
 		return invalid(CodeDocumentTooCostly, "", "is too deep and too large to be held against this schema")
 	}
 	if err := s.closed.Validate(v); err != nil {

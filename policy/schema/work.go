@@ -15,39 +15,39 @@ const (
 	costLength = 2  // a byte under minLength or maxLength
 	costUnique = 4  // a value at any depth under uniqueItems, and a byte of text there
 	textScale  = 8
-	saturated  = 1 << 50 // stands for every larger number
+
+	plainNumberBytes = 19 // a longer number counts as bigNumber values: exact arithmetic on it is slower
+	bigNumber        = 8
+	saturated        = 1 << 50 // stands for every larger number
 )
 
-// A row bounds what one value of a document at one depth costs, whatever the document is.
+// A row is what a node costs for one value.
 type row struct {
-	work uint64 // units a value
-	text uint64 // units a byte of string or member name, times textScale
+	work uint64 // units
+	text uint64 // units a byte of a string or member name, times textScale
 }
 
 func plus(a, b uint64) uint64 { return min(a+b, saturated) }
 
 func (r row) plus(o row) row { return row{plus(r.work, o.work), plus(r.text, o.text)} }
 
-func (r row) max(o row) row { return row{max(r.work, o.work), max(r.text, o.text)} }
-
-// costs knows what it costs to hold documents against a graph: for any document of some shape, and for one exactly.
+// costs holds what it costs to judge a document by a graph.
 type costs struct {
 	nodes []linked
 	at    map[*node]int // position in nodes
 	root  int
-	rows  []row // by depth
 }
 
 // A linked node is a node with its edges as positions in costs.nodes.
 type linked struct {
 	*node
-	own                                                 row
-	look                                                uint64 // what it costs to look at one member or item
-	deep                                                row    // what it costs for every value further down
-	inPlace, member, everyMember, name, item, everyItem []int
+	own                                         row
+	look                                        uint64 // what it costs to look at one member or item
+	deep                                        row    // what it costs for every value further down
+	inPlace, everyMember, name, item, everyItem []int
 }
 
-func (g *graph) costs(depth int) *costs {
+func (g *graph) costs() *costs {
 	c := &costs{nodes: make([]linked, len(g.order)), at: make(map[*node]int, len(g.order))}
 	for i, n := range g.order {
 		c.at[n] = i
@@ -67,7 +67,6 @@ func (g *graph) costs(depth int) *costs {
 			look:        costNode + uint64(len(n.PatternProperties)),
 			deep:        uniqueCost(n),
 			inPlace:     positions(g.inPlace(n)),
-			member:      positions(e.member),
 			everyMember: positions(e.everyMember),
 			name:        positions(e.name),
 			item:        positions(e.item),
@@ -75,7 +74,6 @@ func (g *graph) costs(depth int) *costs {
 		}
 	}
 	c.root = c.at[g.root]
-	c.rows = c.table(depth)
 	return c
 }
 
@@ -94,54 +92,6 @@ func (g *graph) expansion() *RefusedError {
 		}
 	}
 	return nil
-}
-
-// table bounds the cost of a value at every depth, on the path through members and items that costs most. What a node
-// costs d levels further down is what its in-place nodes cost there, and what the nodes that it holds against a
-// member or an item cost d-1 levels below those.
-func (c *costs) table(depth int) []row {
-	nodes := c.nodes
-	cost, above := make([]row, len(nodes)), make([]row, len(nodes))
-	rows := make([]row, 0, depth+1)
-	for d := range depth + 1 {
-		for i, n := range nodes {
-			cost[i] = row{}
-			if d == 0 {
-				cost[i] = n.own
-			} else {
-				cost[i] = below(n, above)
-			}
-			if d == 1 {
-				cost[i] = cost[i].plus(row{work: n.look}).plus(sum(n.name, above))
-			}
-			for _, to := range n.inPlace {
-				cost[i] = cost[i].plus(cost[to])
-			}
-		}
-		rows = append(rows, cost[c.root])
-		cost, above = above, cost
-	}
-	return rows
-}
-
-func below(n linked, above []row) row {
-	members := dearest(n.member, above).plus(sum(n.everyMember, above))
-	items := dearest(n.item, above).plus(sum(n.everyItem, above))
-	return members.max(items).plus(n.deep)
-}
-
-func dearest(nodes []int, cost []row) (r row) {
-	for _, n := range nodes {
-		r = r.max(cost[n])
-	}
-	return r
-}
-
-func sum(nodes []int, cost []row) (r row) {
-	for _, n := range nodes {
-		r = r.plus(cost[n])
-	}
-	return r
 }
 
 // costOf is what holding n itself against one value costs.
