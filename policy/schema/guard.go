@@ -53,23 +53,17 @@ func parse(raw []byte, lim Limits) (doc any, dialect string, g *guard, err error
 		return nil, "", nil, &RefusedError{CodeTooLarge, "",
 			fmt.Sprintf("the schema has %d bytes, at most %d are allowed", len(raw), lim.Bytes)}
 	}
-	if err := canonical.Check(raw, max(1, lim.Depth)); err != nil {
-		code := CodeNotStrict
-		if errors.Is(err, canonical.ErrTooDeep) {
-			code = CodeTooDeep
-		}
-		return nil, "", nil, &RefusedError{code, "", visible(err.Error(), maxMessage)}
+	if err := canonical.CheckDepth(raw, max(1, lim.Depth)); err != nil {
+		return nil, "", nil, &RefusedError{CodeTooDeep, "", visible(err.Error(), maxMessage)}
 	}
 	doc, err = decode(raw, lim.Depth, lim)
-	if err != nil {
-		code := CodeNotStrict
-		switch {
-		case errors.Is(err, errTooDeep):
-			code = CodeTooDeep
-		case errors.Is(err, errNumber):
-			code = CodeNumberTooLarge
-		}
-		return nil, "", nil, &RefusedError{code, "", visible(err.Error(), maxMessage)}
+	switch {
+	case errors.Is(err, errTooDeep):
+		return nil, "", nil, &RefusedError{CodeTooDeep, "", visible(err.Error(), maxMessage)}
+	case errors.Is(err, errNumber):
+		return nil, "", nil, &RefusedError{CodeNumberTooLarge, "", visible(err.Error(), maxMessage)}
+	case err != nil:
+		return nil, "", nil, &RefusedError{CodeNotStrict, "", visible(canonical.Explain(err).Error(), maxMessage)}
 	}
 	switch doc.(type) {
 	case map[string]any, bool:
