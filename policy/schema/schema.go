@@ -54,7 +54,7 @@ func compileAs(raw []byte, lim Limits, shut bool) (s *Schema, err error) {
 	}
 	engine := &patterns{lim: lim, known: map[string]*pattern{}}
 	root, err := compile(documentURL, doc, engine.compile)
-	if refused := settled(err, doc, notes); refused != nil {
+	if refused := firstRefusal(err, doc, notes); refused != nil {
 		return nil, refused
 	}
 	engine.known = nil

@@ -13,21 +13,21 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// settled returns what is said of a schema that the compiler refused, if err is not nil, or that it took: the same every
+// firstRefusal returns what is said of a schema that the compiler refused, if err is not nil, or that it took: the same every
 // time. What the meta-schema says of the whole is: it comes before anything that has an order.
-func settled(err error, doc any, notes *guard) *RefusedError {
+func firstRefusal(err error, doc any, notes *guard) *RefusedError {
 	var invalid *jsonschema.SchemaValidationError
 	switch {
-	case errors.As(err, &invalid) && invalid.URL == located(""):
+	case errors.As(err, &invalid) && invalid.URL == locationOf(""):
 		return refusal(err)
 	case err == nil && (notes.refs == 0 || !notes.identified):
 		return nil
 	}
-	s := newSurvey(doc, notes.lim)
-	if found := s.all(); found != nil {
+	r := newResolver(doc, notes.lim)
+	if found := r.resolve(); found != nil {
 		return refusal(found)
 	}
-	if refused := s.unsettled(); refused != nil || err == nil {
+	if refused := r.ambiguous(); refused != nil || err == nil {
 		return refused
 	}
 	return refusal(err)

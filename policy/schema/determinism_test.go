@@ -123,9 +123,9 @@ func TestIssues_OfNamesAreTheSameEveryTime(t *testing.T) {
 	}
 }
 
-// TestSurvey_SaysWhatTheCompilerSays breaks schemas at random, such as the compiler can walk in one order only: no map
+// TestResolver_SaysWhatTheCompilerSays breaks schemas at random, such as the compiler can walk in one order only: no map
 // with two subschemas in it, and no two parts beside one another where it keeps parts in a map.
-func TestSurvey_SaysWhatTheCompilerSays(t *testing.T) {
+func TestResolver_SaysWhatTheCompilerSays(t *testing.T) {
 	const schemas = 1200
 	g := chainGenerator{rand.New(rand.NewPCG(6, 1))}
 	refused := 0
@@ -137,7 +137,7 @@ func TestSurvey_SaysWhatTheCompilerSays(t *testing.T) {
 		}
 		engine := &patterns{lim: DefaultLimits(), known: map[string]*pattern{}}
 		if _, err = compile(documentURL, doc, engine.compile); err == nil {
-			if said := newSurvey(doc, DefaultLimits()).all(); said != nil {
+			if said := newResolver(doc, DefaultLimits()).resolve(); said != nil {
 				t.Errorf("of %s is said: %v; the compiler takes it", text, said)
 			}
 			continue

@@ -10,8 +10,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// An edition is what a survey knows of a dialect.
-type edition struct {
+// A draft holds the keywords of a dialect that have subschemas.
+type draft struct {
 	year    int // of the draft; before 2019 its number
 	url     string
 	idName  string
@@ -20,15 +20,15 @@ type edition struct {
 	ordered []string // keywords whose value's items are
 }
 
-// editions are the dialects by name, oldest first: each has the keywords of the one before it.
-var editions = func() map[string]*edition {
-	e := edition{4, "http://json-schema.org/draft-04/schema", "id",
+// drafts holds the dialects by name. Each has the keywords of the one before it.
+var drafts = func() map[string]*draft {
+	e := draft{4, "http://json-schema.org/draft-04/schema", "id",
 		[]string{"not", "additionalProperties", "items", "additionalItems"},
 		[]string{"definitions", "properties", "patternProperties", "dependencies"},
 		[]string{"allOf", "anyOf", "oneOf", "items"}}
-	all := map[string]*edition{}
+	all := map[string]*draft{}
 	next := func(name string, year int, url, idName string, one, named, ordered []string) {
-		e = edition{year, url, idName, slices.Concat(e.one, one), slices.Concat(e.named, named), slices.Concat(e.ordered, ordered)}
+		e = draft{year, url, idName, slices.Concat(e.one, one), slices.Concat(e.named, named), slices.Concat(e.ordered, ordered)}
 		copied := e
 		all[name] = &copied
 	}
@@ -41,24 +41,24 @@ var editions = func() map[string]*edition {
 	return all
 }()
 
-// declared is the edition that object says it is written in, without which it is e.
-func (e *edition) declared(object map[string]any, at string) (*edition, error) {
+// declared returns the draft that $schema names, or e without one.
+func (e *draft) declared(object map[string]any, at string) (*draft, error) {
 	text, ok := object["$schema"].(string)
 	if !ok {
 		return e, nil
 	}
-	if of := editions[dialects[withoutScheme(text)]]; of != nil {
+	if of := drafts[dialects[withoutScheme(text)]]; of != nil {
 		return of, nil
 	}
 	text, _, _ = strings.Cut(text, "#")
 	if _, err := url.Parse(text); err != nil {
-		return nil, &jsonschema.InvalidMetaSchemaURLError{URL: located(at), Err: err}
+		return nil, &jsonschema.InvalidMetaSchemaURLError{URL: locationOf(at), Err: err}
 	}
 	return nil, &jsonschema.LoadURLError{URL: text, Err: errNoLoading}
 }
 
-// id is the identifier of object, without fragment.
-func (e *edition) id(object map[string]any) string {
+// id returns the identifier of a subschema, without fragment.
+func (e *draft) id(object map[string]any) string {
 	if _, refers := object["$ref"]; refers && e.year < 2019 {
 		return "" // a reference of the older dialects has nothing beside it
 	}
@@ -67,8 +67,8 @@ func (e *edition) id(object map[string]any) string {
 	return id
 }
 
-// subschemas are the parts of object that are subschemas, by pointer.
-func (e *edition) subschemas(object map[string]any, at string) map[string]any {
+// subschemas returns the subschemas in the keywords of object, by pointer.
+func (e *draft) subschemas(object map[string]any, at string) map[string]any {
 	below := map[string]any{}
 	for _, keyword := range e.one {
 		if v, ok := object[keyword]; ok {
@@ -90,114 +90,114 @@ func (e *edition) subschemas(object map[string]any, at string) map[string]any {
 	return below
 }
 
-// keywords goes through the keywords of one subschema in the compiler's order.
-func (s *survey) keywords(object map[string]any, at string, home *resource) error {
-	year := home.edition.year
+// keywords enqueues the subschemas of one subschema and resolves its references, in the compiler's order.
+func (r *resolver) keywords(object map[string]any, at string, home *resource) error {
+	year := home.draft.year
 	if year < 2019 {
-		if id, ok := object[home.edition.idName].(string); ok {
+		if id, ok := object[home.draft.idName].(string); ok {
 			if _, _, err := splitURL(id); err != nil {
-				return &jsonschema.ParseAnchorError{URL: located(at)}
+				return &jsonschema.ParseAnchorError{URL: locationOf(at)}
 			}
 		}
 	}
-	if err := s.refer(object, "$ref", home); err != nil {
+	if err := r.refer(object, "$ref", home); err != nil {
 		return err
 	}
 	if _, refers := object["$ref"].(string); !refers || year >= 2019 {
-		if err := s.oldest(object, at, year); err != nil {
+		if err := r.sharedKeywords(object, at, year); err != nil {
 			return err
 		}
 	}
 	if year >= 6 {
-		s.one(object, at, "contains", "propertyNames")
+		r.one(object, at, "contains", "propertyNames")
 	}
 	if condition, ok := object["if"]; ok && year >= 7 {
-		s.one(object, at, "if")
+		r.one(object, at, "if")
 		if condition != false {
-			s.one(object, at, "then")
+			r.one(object, at, "then")
 		}
 		if condition != true {
-			s.one(object, at, "else")
+			r.one(object, at, "else")
 		}
 	}
 	if year >= 2019 {
-		if err := s.refer(object, "$recursiveRef", home); err != nil {
+		if err := r.refer(object, "$recursiveRef", home); err != nil {
 			return err
 		}
-		s.members(object, at, "dependentSchemas")
-		s.one(object, at, "unevaluatedItems", "unevaluatedProperties")
+		r.members(object, at, "dependentSchemas")
+		r.one(object, at, "unevaluatedItems", "unevaluatedProperties")
 	}
 	if year >= 2020 {
-		if err := s.refer(object, "$dynamicRef", home); err != nil {
+		if err := r.refer(object, "$dynamicRef", home); err != nil {
 			return err
 		}
-		s.items(object, at, "prefixItems")
-		s.one(object, at, "items")
+		r.items(object, at, "prefixItems")
+		r.one(object, at, "items")
 	}
 	return nil
 }
 
-// oldest goes through the keywords that have been there since draft-04.
-func (s *survey) oldest(object map[string]any, at string, year int) error {
-	s.items(object, at, "allOf", "anyOf", "oneOf")
-	s.one(object, at, "not")
+// sharedKeywords does the same for the keywords that every draft has.
+func (r *resolver) sharedKeywords(object map[string]any, at string, year int) error {
+	r.items(object, at, "allOf", "anyOf", "oneOf")
+	r.one(object, at, "not")
 	if _, list := object["items"].([]any); list && year < 2020 {
-		s.items(object, at, "items")
-		s.additional(object, at, "additionalItems")
+		r.items(object, at, "items")
+		r.additional(object, at, "additionalItems")
 	} else if year < 2020 {
-		s.one(object, at, "items")
+		r.one(object, at, "items")
 	}
-	s.members(object, at, "properties", "patternProperties")
+	r.members(object, at, "properties", "patternProperties")
 	expressions, _ := object["patternProperties"].(map[string]any)
 	for _, expr := range slices.Sorted(maps.Keys(expressions)) {
-		if _, err := s.patterns.compile(expr); err != nil {
-			return &jsonschema.InvalidRegexError{URL: located(at + "/patternProperties"), Regex: expr, Err: err}
+		if _, err := r.patterns.compile(expr); err != nil {
+			return &jsonschema.InvalidRegexError{URL: locationOf(at + "/patternProperties"), Regex: expr, Err: err}
 		}
 	}
-	s.additional(object, at, "additionalProperties")
+	r.additional(object, at, "additionalProperties")
 	dependencies, _ := object["dependencies"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(dependencies)) {
 		if _, list := dependencies[name].([]any); !list {
-			s.enqueue(at + "/dependencies/" + escapePointer(name))
+			r.enqueue(at + "/dependencies/" + escapePointer(name))
 		}
 	}
 	if expr, ok := object["pattern"].(string); ok {
-		if _, err := s.patterns.compile(expr); err != nil {
-			return &jsonschema.InvalidRegexError{URL: located(at + "/pattern"), Regex: expr, Err: err}
+		if _, err := r.patterns.compile(expr); err != nil {
+			return &jsonschema.InvalidRegexError{URL: locationOf(at + "/pattern"), Regex: expr, Err: err}
 		}
 	}
 	return nil
 }
 
-func (s *survey) one(object map[string]any, at string, keywords ...string) {
+func (r *resolver) one(object map[string]any, at string, keywords ...string) {
 	for _, keyword := range keywords {
 		if _, ok := object[keyword]; ok {
-			s.enqueue(at + "/" + keyword)
+			r.enqueue(at + "/" + keyword)
 		}
 	}
 }
 
-// additional is one for keywords that may be true or false, which the compiler does not make a subschema.
-func (s *survey) additional(object map[string]any, at, keyword string) {
+// additional is one for keywords that may be a boolean, which the compiler does not compile as a subschema.
+func (r *resolver) additional(object map[string]any, at, keyword string) {
 	if _, plain := object[keyword].(bool); !plain {
-		s.one(object, at, keyword)
+		r.one(object, at, keyword)
 	}
 }
 
-func (s *survey) items(object map[string]any, at string, keywords ...string) {
+func (r *resolver) items(object map[string]any, at string, keywords ...string) {
 	for _, keyword := range keywords {
 		items, _ := object[keyword].([]any)
 		for i := range items {
-			s.enqueue(at + "/" + keyword + "/" + strconv.Itoa(i))
+			r.enqueue(at + "/" + keyword + "/" + strconv.Itoa(i))
 		}
 	}
 }
 
-func (s *survey) members(object map[string]any, at string, keywords ...string) {
+func (r *resolver) members(object map[string]any, at string, keywords ...string) {
 	for _, keyword := range keywords {
 		members, _ := object[keyword].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(members)) {
-			s.enqueue(at + "/" + keyword + "/" + escapePointer(name))
+			r.enqueue(at + "/" + keyword + "/" + escapePointer(name))
 		}
 	}
 }
