@@ -6,49 +6,49 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A closer builds the closed world beside the graph: a copy of it in which a node that is held against a member or an
-// item, and names keys, takes no others. The copy never loosens: where closing a part could make the whole accept more
-// (see twice), the document must satisfy the original too.
+// A closer copies the graph into the closed world: in the copy, a node that applies to a member or an item, and names keys,
+// refuses other keys. The copy never accepts more: where closing a part could make the whole accept more (see
+// needsOriginal), the document must satisfy the original too.
 //
-// Each node has up to two copies. The inner one stands where the node stands in place of another (allOf, $ref, …):
-// its own keys stay open, because the other may name more. The shut one stands where the node is held against a member
-// or an item. What is under not, if, contains and propertyNames, and meta-schemas, stay the originals.
+// Each node has up to two copies. The inner copy is used where the node applies in place (allOf, $ref, …): it does not
+// refuse keys, because a node beside it may name more. The outer copy is used where the node applies to a member or an
+// item. Nodes under not, if, contains and propertyNames, and meta-schemas, are not copied.
 type closer struct {
-	g     *graph
-	inner map[*node]*node
-	shut  map[*node]*node
-	facts map[*node]facts
-	tamed map[*node]bool
-	shell *node               // "$ref" and unevaluatedProperties: false in 2020-12, for nodes with in-place parts
-	open  map[string]struct{} // pointers of nodes that stay open because they name no keys
-	twice bool                // closed does not imply original
+	g             *graph
+	inner         map[*node]*node
+	outer         map[*node]*node
+	facts         map[*node]facts
+	plain         map[*node]bool
+	shell         *node               // "$ref" and unevaluatedProperties: false in 2020-12, for nodes with in-place parts
+	open          map[string]struct{} // pointers of nodes that stay open because they name no keys
+	needsOriginal bool                // a document that the copy accepts may be refused by the original
 
 	unevaluatedItems bool // somewhere in the graph
 }
 
-// facts are what a node and those it stands for in place say about members and items. Conditions do not count: neither
-// not nor if names a key.
+// facts describe what a node, with the nodes that apply in place, says about members and items. Conditions do not count:
+// neither not nor if names a key.
 type facts struct {
 	names  bool // some key, or a pattern of keys
-	says   bool // what happens to keys that are not named
+	others bool // whether keys that are not named are allowed
 	items  bool // what every item of an array is
-	object bool // the value may be an object, other than one that a const or enum spells out
+	object bool // the value may be an object, other than one that a const or enum writes out
 	array  bool // the value may be an array, likewise
 }
 
 func newCloser(g *graph, shell *node) *closer {
-	c := &closer{g: g, shell: shell, inner: map[*node]*node{}, shut: map[*node]*node{}, facts: map[*node]facts{},
-		tamed: map[*node]bool{}, open: map[string]struct{}{}}
+	c := &closer{g: g, shell: shell, inner: map[*node]*node{}, outer: map[*node]*node{}, facts: map[*node]facts{},
+		plain: map[*node]bool{}, open: map[string]struct{}{}}
 	for _, n := range g.order {
 		c.facts[n] = c.learn(n)
 		// The validator follows $recursiveRef by the way to it, and so could find a closed copy below not.
-		c.twice = c.twice || n.RecursiveRef != nil
+		c.needsOriginal = c.needsOriginal || n.RecursiveRef != nil
 		c.unevaluatedItems = c.unevaluatedItems || n.UnevaluatedItems != nil
 	}
 	return c
 }
 
-// learn needs the facts of the in-place nodes of n, which come first in the graph's order.
+// learn needs the facts of the nodes that apply in place of n, which precede n in the graph's order.
 func (c *closer) learn(n *node) facts {
 	switch {
 	case !own(n):
@@ -58,7 +58,7 @@ func (c *closer) learn(n *node) facts {
 	}
 	f := facts{
 		names:  len(n.Properties)+len(n.PatternProperties) > 0,
-		says:   saysMore(n),
+		others: saysMore(n),
 		items:  saysItems(n),
 		object: c.mayBe(n, "object", func(f facts) bool { return f.object }),
 		array:  c.mayBe(n, "array", func(f facts) bool { return f.array }),
@@ -66,7 +66,7 @@ func (c *closer) learn(n *node) facts {
 	for _, next := range c.g.inPlace(n) {
 		if next != n.Not && next != n.If {
 			f.names = f.names || c.facts[next].names
-			f.says = f.says || c.facts[next].says
+			f.others = f.others || c.facts[next].others
 			f.items = f.items || c.facts[next].items
 		}
 	}
@@ -91,28 +91,28 @@ func (c *closer) mayBe(n *node, name string, may func(facts) bool) bool {
 	return true
 }
 
-// tame reports whether the keys that a condition evaluates have values without members and items. If they may have
+// plainMembers reports whether the keys that a condition evaluates have values without members and items. If they may have
 // some, nothing would close those: a condition is never closed.
-func (c *closer) tame(condition *node) bool {
-	if done, ok := c.tamed[condition]; ok {
+func (c *closer) plainMembers(condition *node) bool {
+	if done, ok := c.plain[condition]; ok {
 		return done
 	}
 	e := descending(condition)
-	tame := own(condition) && condition.AdditionalProperties != true
+	plain := own(condition) && condition.AdditionalProperties != true
 	for _, member := range slices.Concat(e.member, e.everyMember) {
-		tame = tame && !c.facts[member].object && !c.facts[member].array
+		plain = plain && !c.facts[member].object && !c.facts[member].array
 	}
 	for _, next := range c.g.inPlace(condition) {
-		tame = tame && (next == condition.Not || c.tame(next))
+		plain = plain && (next == condition.Not || c.plainMembers(next))
 	}
-	c.tamed[condition] = tame
-	return tame
+	c.plain[condition] = plain
+	return plain
 }
 
-// condition returns what stands for the condition n. Under two nots it decides the same but evaluates nothing, so that
-// a key must be named elsewhere.
+// condition returns the copy of a condition. Under two nots the condition decides the same but evaluates no key, so
+// another node must name its keys.
 func (c *closer) condition(n *node) *node {
-	if n == nil || c.tame(n) {
+	if n == nil || c.plainMembers(n) {
 		return n
 	}
 	return c.silent(n)
@@ -139,20 +139,20 @@ func (c *closer) silent(n *node) *node {
 	return outer
 }
 
-// blank is a 2020-12 node that says nothing, in the place of n.
+// blank returns a 2020-12 node without keywords, at the location of n.
 func (c *closer) blank(n *node) *node {
 	blank := *c.shell
 	blank.Location, blank.Ref, blank.UnevaluatedProperties = n.Location, nil, nil
 	return &blank
 }
 
-// saysMore reports whether n itself says what becomes of keys that it does not name. A const or an enum is the most
-// that can be said.
+// saysMore reports whether n itself says whether keys that it does not name are allowed. A const or an enum decides every
+// key.
 func saysMore(n *node) bool {
 	return n.AdditionalProperties != nil || n.UnevaluatedProperties != nil || n.Const != nil || n.Enum != nil
 }
 
-// saysItems reports whether n itself says what all items are, other than the first few.
+// saysItems reports whether n itself describes all items, not only the first ones.
 func saysItems(n *node) bool {
 	_, each := n.Items.(*node)
 	return each || n.AdditionalItems != nil || n.Items2020 != nil || n.UnevaluatedItems != nil
@@ -166,7 +166,7 @@ func (c *closer) root() *node {
 	return c.close(c.g.root)
 }
 
-// at returns what stands where n is held against a member or an item.
+// at returns the copy of n where it applies to a member or an item.
 func (c *closer) at(n *node) *node {
 	f := c.facts[n]
 	switch {
@@ -175,18 +175,18 @@ func (c *closer) at(n *node) *node {
 	case f.names:
 		return c.close(n)
 	}
-	if f.object && !f.says || f.array && !f.items {
+	if f.object && !f.others || f.array && !f.items {
 		c.open[pointerOf(n)] = struct{}{}
 	}
 	return c.in(n)
 }
 
 func (c *closer) close(n *node) *node {
-	if done, ok := c.shut[n]; ok {
+	if done, ok := c.outer[n]; ok {
 		return done
 	}
 	closed := new(node)
-	c.shut[n] = closed
+	c.outer[n] = closed
 	if len(c.g.inPlace(n)) > 0 {
 		*closed = *c.shell
 		closed.Location = n.Location
@@ -201,7 +201,7 @@ func (c *closer) close(n *node) *node {
 	return closed
 }
 
-// in returns what stands where n stands in place of another node.
+// in returns the copy of n where it applies in place.
 func (c *closer) in(n *node) *node {
 	if n == nil || !own(n) {
 		return n
@@ -215,8 +215,8 @@ func (c *closer) in(n *node) *node {
 	return copied
 }
 
-// fill makes to a copy of n whose parts are closed. References whose target is known only by way of the graph become
-// parts of allOf: they mean the same in the dialects that have them.
+// fill makes to a copy of n with closed parts. References whose target only the graph knows become parts of allOf, which
+// mean the same in the dialects that have them.
 func (c *closer) fill(to, n *node) {
 	*to = *n
 	to.Ref = c.in(n.Ref)
@@ -226,7 +226,7 @@ func (c *closer) fill(to, n *node) {
 			to.AllOf = append(to.AllOf, c.in(target))
 		}
 	}
-	c.twice = c.twice || len(n.OneOf) > 0
+	c.needsOriginal = c.needsOriginal || len(n.OneOf) > 0
 	to.RecursiveRef, to.DynamicRef = nil, nil
 	to.AnyOf = c.each(c.in, n.AnyOf)
 	to.OneOf = c.each(c.in, n.OneOf)

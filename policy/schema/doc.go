@@ -1,9 +1,9 @@
-// Package schema judges JSON documents by JSON Schemas that nobody has to trust.
+// Package schema validates JSON documents against JSON Schemas from untrusted servers.
 //
-// A tool's inputSchema and outputSchema come from a server that may be hostile; the arguments come from a planner that
-// may be. [Compile] reads a schema, [Schema.Judge] holds a document against it. Neither reads a file, opens a
-// connection, panics, or takes more time and memory than [Limits] allow. github.com/santhosh-tekuri/jsonschema/v6
-// evaluates; everything around it is here.
+// A tool's inputSchema and outputSchema come from a server that may be hostile, and so may the planner that writes the
+// arguments. [Compile] reads a schema, [Schema.Judge] validates a document. Neither reads a file, opens a connection,
+// panics, or takes more time and memory than [Limits] allow. The validator is github.com/santhosh-tekuri/jsonschema/v6; this
+// package bounds what reaches it, and closes schemas.
 //
 // # Dialects
 //
@@ -15,11 +15,15 @@
 //
 // # What is refused before anything is judged
 //
-// Compile refuses what is not strict JSON or exceeds a limit; subschemas that stand for themselves in place
-// ({"$ref":"#"}, two that refer to one another); those that one value would be held against too often (a chain of n
-// allOf with two references each is 2^n subschemas); and $dynamicRef and $recursiveRef whose target depends on the way
-// by which they are reached; and identifiers in a place that is a subschema's only because a reference leads there, where
-// they could bend other references. Of several things that are wrong, the same one is named every time.
+// Compile refuses:
+//
+//   - a schema that is not strict JSON, or exceeds a limit;
+//   - subschemas that apply in place of themselves ({"$ref":"#"}, two that refer to one another);
+//   - schemas that apply too many subschemas to one value (a chain of n allOf with two references each is 2^n);
+//   - a $dynamicRef or $recursiveRef whose target depends on the path to it;
+//   - identifiers in a place that only a reference makes a subschema, if they could change where other references lead.
+//
+// If a schema has several errors, Compile always reports the same one.
 //
 // Recursion through members and items describes trees and is allowed. It may still multiply the work at every level, as
 // {"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]} does. So Judge counts what a document would cost and refuses one
@@ -27,16 +31,14 @@
 //
 // # The closed world
 //
-// A key that the schema does not name is refused at every depth, unless the schema says in words what becomes of other
-// keys: additionalProperties or unevaluatedProperties, or a const or enum for the whole value. A key is named by
-// properties or patternProperties; required alone does not name it. The top level is always closed: a tool that names
-// no properties takes no arguments. A nested object for which the schema names no key stays open, as does a nested
-// array of whose items it says nothing, and [Schema.Open] lists them. Where allOf, $ref, if and their like hold several
-// subschemas against one value, what any of them evaluates counts as named, as with unevaluatedProperties; but a key
-// whose value may hold keys of its own is not named by a condition (if) alone.
+// A key that the schema does not name is refused at every depth, unless the schema says whether other keys are allowed:
+// by additionalProperties, unevaluatedProperties, or a const or enum for the whole value. A key is named by properties or
+// patternProperties, and not by required. The top level is always closed: a tool without properties takes no arguments. A
+// nested object without named keys stays open, as does a nested array without a description of its items; [Schema.Open]
+// lists both. If several subschemas apply to one value (allOf, $ref, if, …), a key that any of them evaluates is named, as
+// with unevaluatedProperties. A condition (if) alone does not name a key whose value may have keys of its own.
 //
-// Two subschemas that describe one nested object from different parents do not know of one another: with
-// properties/a in both branches of an allOf, each of the two closes a by itself. Such a schema must say
-// additionalProperties where it means it. This refuses too much, never too little: what Judge accepts is valid by the
-// schema as written.
+// Two subschemas that describe one nested object from different parents are closed separately: with properties/a in both
+// branches of an allOf, each branch refuses the keys of the other. Such a schema must write additionalProperties. This
+// refuses too much, never too little: a document that Judge accepts is valid by the schema as written.
 package schema

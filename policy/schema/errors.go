@@ -11,16 +11,16 @@ const (
 	CodeDialectUnknown    = "schema_dialect_unknown"     // $schema names none of the five dialects
 	CodeReferenceOutside  = "schema_reference_outside"   // a reference leaves the document
 	CodeReferenceMissing  = "schema_reference_missing"   // a reference leads nowhere
-	CodeReferenceCycle    = "schema_reference_cycle"     // a subschema stands for itself
+	CodeReferenceCycle    = "schema_reference_cycle"     // a subschema applies in place of itself
 	CodeReferenceDynamic  = "schema_reference_dynamic"   // where a reference leads depends on the way to it
 	CodeExpansionTooLarge = "schema_expansion_too_large" // Expansion or Chain
 	CodePatternRefused    = "schema_pattern_refused"     // no RE2 expression, PatternBytes, PatternSteps, AllPatterns
-	CodeNotASchema        = "schema_invalid"             // the meta-schema of the dialect says no
+	CodeNotASchema        = "schema_invalid"             // the meta-schema of the dialect rejects it
 )
 
 // The codes of an [InvalidError].
 const (
-	CodeInvalid           = "invalid"                   // the schema says no
+	CodeInvalid           = "invalid"                   // the schema rejects it
 	CodeDocumentNotStrict = "document_not_strict"       // not one strict JSON value
 	CodeDocumentTooDeep   = "document_too_deep"         // DocDepth
 	CodeDocumentNumber    = "document_number_too_large" // NumberBytes or Exponent
@@ -28,7 +28,7 @@ const (
 	CodeNoSchema          = "no_schema"                 // the zero Schema: nothing was compiled
 )
 
-// A RefusedError says why a schema is not used. It is never a statement about a document.
+// A RefusedError is the reason why a schema is not used. It says nothing about a document.
 type RefusedError struct {
 	Code   string // one of the Code constants
 	Path   string // JSON pointer into the schema, "" for the whole
@@ -39,7 +39,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("schema refused at %s: %s (%s)", place(e.Path), e.Reason, e.Code)
 }
 
-// An InvalidError says why a document is refused. Issues is never empty, sorted, and at most [MaxIssues] long.
+// An InvalidError is the reason why a document is refused. Issues is sorted, never empty, and at most [MaxIssues] long.
 type InvalidError struct {
 	Code   string // one of the Code constants
 	Issues []Issue
@@ -51,7 +51,7 @@ type InvalidError struct {
 type Issue struct {
 	Path    string // JSON pointer into the document, "" for the whole
 	Keyword string // the schema keyword that is not satisfied, "" when it is not one
-	Message string // for a person, bounded and escaped; begins where "the value" would stand
+	Message string // for a person, bounded and escaped; its subject is the value
 }
 
 func (i Issue) String() string { return place(i.Path) + " " + i.Message }

@@ -10,7 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// documentURL is where the schema is said to come from. Nothing is ever fetched from it; relative references and
+// documentURL is the base URL of the schema. Nothing is ever fetched from it; relative references and
 // identifiers resolve against it.
 const (
 	documentURL = "https://schema.pgfsm.invalid/tool"
@@ -19,7 +19,7 @@ const (
 
 type node = jsonschema.Schema
 
-// own reports whether n stands in the document; otherwise it belongs to a meta-schema that the compiler carries.
+// own reports whether n belongs to the document, and not to a meta-schema of the compiler.
 func own(n *node) bool { return strings.HasPrefix(n.Location, documentURL+"#") }
 
 // pointerOf returns the JSON pointer of n in its document.
@@ -45,18 +45,18 @@ func percentDecoded(s string) string {
 	return string(out)
 }
 
-// A graph is what the compiler made of a schema, looked at as nodes and edges: the judge walks exactly this. An edge
-// is in place when both ends are held against the same value; the other edges descend into members or items.
+// A graph holds the compiled subschemas that the validator walks as nodes and edges. An edge is in place if both ends
+// apply to the same value; the other edges descend into members or items.
 type graph struct {
 	root    *node
 	top     *node // the schema as compiled
 	notes   *guard
 	foreign []*node // nodes of meta-schemas
-	order   []*node // every reachable node; those that a node stands for in place come before it
+	order   []*node // every reachable node, behind the nodes that apply in its place
 }
 
-// newGraph collects what is reachable from root, which is the schema's top or the closed world of it. It refuses
-// references whose target depends on the way by which they are reached, and nodes that stand for themselves.
+// newGraph collects the nodes that are reachable from root: the compiled schema, or its closed world. It refuses
+// references whose target depends on the path to them, and nodes that apply in place of themselves.
 func newGraph(root, top *node, notes *guard) (*graph, error) {
 	g := &graph{root: root, top: top, notes: notes}
 	var nodes []*node

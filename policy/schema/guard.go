@@ -33,9 +33,8 @@ func withoutScheme(url string) string {
 	return strings.TrimSuffix(url, "#")
 }
 
-// A guard bounds a schema before anything that interprets it sees it, and takes down what the graph needs to know of
-// members that the compiler does not show. It looks at members by name wherever they stand, in a default or an enum
-// too, and so sees at least what is there.
+// A guard bounds a schema before the compiler reads it, and records the members that the graph needs and the compiler does
+// not show. It counts members by name everywhere, also in a default or an enum, so it never counts too few.
 type guard struct {
 	lim          Limits
 	values       int

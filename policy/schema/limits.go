@@ -32,7 +32,7 @@ type Limits struct {
 	PatternBytes int // size of one regular expression, in bytes
 	PatternSteps int // instructions of one compiled regular expression
 	AllPatterns  int // instructions of all compiled regular expressions together
-	Chain        int // subschemas that stand for one another in place, one behind the other ($ref to $ref, allOf in allOf)
+	Chain        int // subschemas that apply in place of one another, in one chain ($ref to $ref, allOf in allOf)
 	Expansion    int // subschemas that one place of a document is held against
 
 	NumberBytes int // length of a number literal, in the schema and in documents, in bytes

@@ -8,9 +8,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// names judges propertyNames in place of the validator, which reports the place of the object in memory that it then
-// uses for the next member: "/b" where "/a" is meant, or not, depending on which it comes to first. It has the same
-// fault in contentSchema, which is not asserted here.
+// names evaluates propertyNames instead of the validator, whose error shares the memory of its location with the next
+// member: it reports "/b" for "/a", depending on the order of a map. The validator has the same fault in contentSchema,
+// which is not asserted here.
 type names struct{ of *node }
 
 // Validate implements [jsonschema.SchemaExt].
@@ -29,9 +29,9 @@ func (n names) Validate(ctx *jsonschema.ValidatorContext, v any) {
 	}
 }
 
-// namesInPlace puts names in the place of the validator's own propertyNames. It comes last: what reads nodes to know
-// what they cost and say finds propertyNames where the compiler put it.
-func namesInPlace(nodes []*node) {
+// replacePropertyNames replaces the validator's propertyNames by names. It runs last, because costs and the closed world read
+// propertyNames where the compiler put it.
+func replacePropertyNames(nodes []*node) {
 	for _, n := range nodes {
 		if n.PropertyNames != nil {
 			n.Extensions = append(slices.Clone(n.Extensions), names{n.PropertyNames})

@@ -70,7 +70,7 @@ func stepsOf(re *syntax.Regexp, limit int) int {
 	return min(steps, limit+1)
 }
 
-// errAllPatterns is about no pattern by itself: which one is too many depends on the order in which they come.
+// errAllPatterns names no pattern, because which one exceeds the limit depends on the order of a map.
 var errAllPatterns = errors.New("all patterns together need more than")
 
 type patternError struct{ reason string }

@@ -13,8 +13,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// firstRefusal returns what is said of a schema that the compiler refused, if err is not nil, or that it took: the same every
-// time. What the meta-schema says of the whole is: it comes before anything that has an order.
+// firstRefusal returns why a schema is refused; err is the compiler's. It is the same every time for the same schema. Errors of the
+// meta-schema about the whole document already are: the compiler finds them before it walks any map.
 func firstRefusal(err error, doc any, notes *guard) *RefusedError {
 	var invalid *jsonschema.SchemaValidationError
 	switch {
@@ -33,7 +33,7 @@ func firstRefusal(err error, doc any, notes *guard) *RefusedError {
 	return refusal(err)
 }
 
-// patternRefused says why an expression is refused.
+// patternRefused returns the reason why an expression is refused.
 func patternRefused(expr any, err error) string {
 	if errors.Is(err, errAllPatterns) {
 		return visible(err.Error(), maxMessage)
@@ -79,7 +79,8 @@ func inOrder(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	return causes
 }
 
-// within is where in the value of e a cause lies, and nil if it is about the value itself. A name comes after members.
+// within returns the location of a cause inside the value of e, or nil if the cause is about the value itself. A name
+// sorts after members.
 func within(e, cause *jsonschema.ValidationError) []string {
 	depth := len(e.InstanceLocation)
 	names, aboutName := cause.ErrorKind.(*kind.PropertyNames)
@@ -95,9 +96,9 @@ func within(e, cause *jsonschema.ValidationError) []string {
 	return nil
 }
 
-const afterAll = "\xff" // comes after every token
+const afterAll = "\xff" // sorts after every token
 
-// byToken compares positions in a list as numbers, and names; positions come first.
+// byToken compares list positions as numbers, which sort before names.
 func byToken(a, b string) int {
 	rank := func(s string) int {
 		if s != "" && strings.Trim(s, "0123456789") == "" {

@@ -16,7 +16,7 @@ type Schema struct {
 	dialect  string
 	open     []string
 	closed   *jsonschema.Schema // in the open world, the schema as it is
-	original *jsonschema.Schema // nil if whatever is closed-valid is valid
+	original *jsonschema.Schema // nil if every document that closed accepts is valid
 	costs    []*costs           // of closed and, if it is there, of original
 	lim      Limits
 }
@@ -32,17 +32,17 @@ func (s *Schema) Root() *jsonschema.Schema {
 	return s.closed
 }
 
-// Open lists, as sorted JSON pointers into the schema, the nested objects that take any key because the schema names
-// none for them and does not say so in words, and the nested arrays of whose items it says nothing. It is nil if there
-// are none.
+// Open lists, as sorted JSON pointers into the schema, the nested objects that take any key because the schema neither names
+// one nor says whether others are allowed, and the nested arrays whose items it does not describe. It is nil if there are
+// none.
 func (s *Schema) Open() []string { return slices.Clone(s.open) }
 
-// Compile reads a schema that anybody may have written. The error is a [*RefusedError].
-func Compile(raw []byte, lim Limits) (s *Schema, err error) { return compileAs(raw, lim, true) }
+// Compile reads a schema from an untrusted source. The error is a [*RefusedError].
+func Compile(raw []byte, lim Limits) (*Schema, error) { return compileAs(raw, lim, true) }
 
-func compileAs(raw []byte, lim Limits, shut bool) (s *Schema, err error) {
+func compileAs(raw []byte, lim Limits, closed bool) (s *Schema, err error) {
 	defer func() {
-		// A validator that panics on a schema must not take the process with it: what it cannot read is refused.
+		// A panic of the validator refuses the schema and does not end the process.
 		if r := recover(); r != nil {
 			reason := visible(fmt.Sprintf("the validator fails on it: %v", r), maxMessage)
 			s, err = nil, &RefusedError{CodeNotASchema, "", reason}
@@ -66,9 +66,9 @@ func compileAs(raw []byte, lim Limits, shut bool) (s *Schema, err error) {
 		return nil, refused
 	}
 	uniqueByKey(g.order)
-	if !shut {
+	if !closed {
 		s = &Schema{dialect: dialect, closed: root, costs: []*costs{g.costs()}, lim: lim}
-		namesInPlace(g.order)
+		replacePropertyNames(g.order)
 		return s, nil
 	}
 	c := newCloser(g, shell)
@@ -81,18 +81,17 @@ func compileAs(raw []byte, lim Limits, shut bool) (s *Schema, err error) {
 		return nil, refused
 	}
 	s.costs = []*costs{all.costs()}
-	if c.twice {
+	if c.needsOriginal {
 		s.original = root
 		s.costs = append(s.costs, g.costs())
 	}
-	namesInPlace(g.order)
-	namesInPlace(all.order)
+	replacePropertyNames(g.order)
+	replacePropertyNames(all.order)
 	return s, nil
 }
 
-// CompileOpen reads a schema that judges as JSON Schema says, without the closed world: what it does not speak of is
-// free. It is for schemas of the operator's own that narrow what another schema has judged. The error is a
-// [*RefusedError].
+// CompileOpen reads a schema without the closed world: keys that it does not name are allowed, as in JSON Schema. It is for
+// the operator's schemas, which narrow what another schema accepts. The error is a [*RefusedError].
 func CompileOpen(raw []byte, lim Limits) (*Schema, error) { return compileAs(raw, lim, false) }
 
 // nothing is a loader that loads nothing.

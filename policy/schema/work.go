@@ -8,7 +8,7 @@ import (
 
 // What evaluations cost, in units of DocWork, and what a byte of text costs, in units divided by textScale.
 const (
-	costNode   = 5  // a node held against a value, or looking at one member or item of it
+	costNode   = 5  // a node applied to a value, or a look at one member or item of it
 	costEqual  = 4  // comparing with one value of an enum or const
 	costFormat = 8  // a byte under format
 	costRegex  = 64 // a byte under format: regex, which is compiled
@@ -18,7 +18,7 @@ const (
 
 	plainNumberBytes = 19 // a longer number counts as bigNumber values: exact arithmetic on it is slower
 	bigNumber        = 8
-	saturated        = 1 << 50 // stands for every larger number
+	saturated        = 1 << 50 // every larger number
 )
 
 // A row is what a node costs for one value.
