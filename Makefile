@@ -69,9 +69,6 @@ flood: ## the gateway with 10,000 half-open connections: it needs as many descri
 tamper: ## every field of every row of a ledger changed, one at a time: about two minutes
 	PGFSM_TAMPER=all $(GO) test -count 1 -timeout 1h -v -run VerifyNames ./traces/ledger
 
-soak: ## random and exhaustive tests, long: about a minute
-	PGFSM_SOAK=1 $(GO) test -count 1 -timeout 1h ./policy/screen
-
 million: ## a ledger of a million runs, made and read: about half an hour and 7 GB
 	PGFSM_LEDGER_RUNS=1000000 $(GO) test -count 1 -timeout 5h -v -run TestManyRuns ./traces/ledger
 
