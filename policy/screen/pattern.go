@@ -85,7 +85,7 @@ func (p *pattern) matches(text string, left *budget) bool {
 	if expr == nil {
 		return true
 	}
-	for excused := 0; text != ""; excused++ {
+	for excused := 0; ; excused++ {
 		if *left -= budget(p.steps) * budget(len(text)); left.spent() {
 			return false
 		}
@@ -101,8 +101,10 @@ func (p *pattern) matches(text string, left *budget) bool {
 		default:
 			text = text[begin+firstWord(text[begin:]):]
 		}
+		if text == "" {
+			return false
+		}
 	}
-	return false
 }
 
 // firstExcuse returns where the first group that excuses the match begins, or -1 if none takes part.
