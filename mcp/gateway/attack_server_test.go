@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
@@ -122,18 +123,18 @@ func TestWhatWaitsForAClientIsBounded(t *testing.T) {
 		r := newRig(t, "docs mail", nil)
 		c := r.legacy("", `{"roots":{}}`)
 		docs, mail := r.servers["docs"].link(), r.servers["mail"].link()
-		ask := func(l *playedLink, id int) {
+		roots := func(l *playedLink, id int) {
 			l.peer.Tell(wire.Message{ID: jsontext.Value(fmt.Sprint(id)), Method: "roots/list"})
 		}
-		for i := range maxClientRequests {
-			ask(docs, i)
+		for i := range ask.MaxRequests {
+			roots(docs, i)
 			c.pushed()
 		}
-		ask(docs, maxClientRequests)
-		if got := within(t, "the refusal", r.servers["docs"].answers); !strings.HasPrefix(got, fmt.Sprint(maxClientRequests)+` error {"code":-32603`) {
+		roots(docs, ask.MaxRequests)
+		if got := within(t, "the refusal", r.servers["docs"].answers); !strings.HasPrefix(got, fmt.Sprint(ask.MaxRequests)+` error {"code":-32603`) {
 			t.Error(got)
 		}
-		ask(mail, 1)
+		roots(mail, 1)
 		c.pushed() // another server is not held to it
 	})
 }

@@ -7,12 +7,11 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/wire"
 )
 
-// extensionTasks is the name of the Tasks extension in capabilities.
-const extensionTasks = "io.modelcontextprotocol/tasks"
-
+// ask.ExtensionTasks is the name of the Tasks extension in capabilities.
 // offers are what a server says that it has beside tools.
 type serverCapabilities struct {
 	logging, completions        bool
@@ -46,7 +45,7 @@ func (o serverCapabilities) capabilities(tools, tasks bool) jsontext.Value {
 		b.Add("completions", []byte(`{}`))
 	}
 	if tasks {
-		b.Add("extensions", []byte(`{"`+extensionTasks+`":{}}`))
+		b.Add("extensions", []byte(`{"`+ask.ExtensionTasks+`":{}}`))
 	}
 	if o.logging {
 		b.Add("logging", []byte(`{}`))
@@ -138,7 +137,7 @@ func (g *Gateway) capabilities(ctx context.Context, q *request) jsontext.Value {
 }
 
 // can are the abilities of the request's client: those of its session, or of the request itself.
-func (q *request) capabilities() clientCapabilities {
+func (q *request) capabilities() ask.Capabilities {
 	if q.session != nil {
 		return q.session.capabilities
 	}
@@ -147,7 +146,7 @@ func (q *request) capabilities() clientCapabilities {
 
 // An about is what a request of the stateless revisions says of its client.
 type declaredMeta struct {
-	capabilities clientCapabilities
+	capabilities ask.Capabilities
 	logLevel     severity // of the log that is wanted; zero: none
 }
 
@@ -162,7 +161,7 @@ func (q *request) readMeta() {
 			name, value := member.Name, member.Value
 			switch name {
 			case metaCapabilities:
-				q.declared.capabilities = readClientCapabilities(value)
+				q.declared.capabilities = ask.ReadCapabilities(value)
 			case metaLogLevel:
 				word, _ := wire.Text(value)
 				q.declared.logLevel = severityOf(word)

@@ -5,33 +5,33 @@ import (
 	"sync"
 	"time"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/gateway/session"
 )
 
-// A clientSession is a session with what the dispatcher knows of it.
+// maxSessionLinks bounds the links of one session. A session has one for each server.
+const maxSessionLinks = 1 << 12
+
+// A clientSession is a session and what the dispatcher knows of its client.
 type clientSession struct {
 	*session.Session
-	capabilities clientCapabilities
+	capabilities ask.Capabilities
 	links        linkTable
+	requests     ask.Requests // to the client
 
-	mu             sync.Mutex
-	level          string                    // of the log, as the client set it; empty: it did not
-	clientRequests map[string]*clientRequest // requests to the client that wait for its answer, by our id
-	number         uint64                    // of the last of them
-
-	connectedBefore map[string]bool     // the servers that were connected to
-	watches         map[string][]string // the resources that the client subscribes to, by server
+	mu              sync.Mutex
+	level           string              // of the log, as the client set it; empty: it did not
+	connectedBefore map[string]bool     // servers
+	watches         map[string][]string // resources that the client subscribes to, by server
 }
 
-// openSession opens a session of a client with these abilities.
-func (g *Gateway) openSession(q *request, protocol string, can clientCapabilities) (*clientSession, error) {
+// openSession opens a session for a client with these capabilities.
+func (g *Gateway) openSession(q *request, protocol string, c ask.Capabilities) (*clientSession, error) {
 	opened, err := g.table.Open(q.From, q.Endpoint, protocol)
 	if err != nil {
 		return nil, err
 	}
-	s := &clientSession{
-		Session: opened, capabilities: can, clientRequests: make(map[string]*clientRequest), connectedBefore: make(map[string]bool), watches: make(map[string][]string),
-	}
+	s := &clientSession{Session: opened, capabilities: c, connectedBefore: make(map[string]bool), watches: make(map[string][]string)}
 	s.links.init(s.Context, maxSessionLinks, 0)
 	g.mu.Lock()
 	g.sessions[opened] = s
@@ -45,9 +45,9 @@ func (g *Gateway) openSession(q *request, protocol string, can clientCapabilitie
 	return s, nil
 }
 
-// finish lets go of what a session holds that has ended.
+// closeLinks closes the links of a session that has ended. The requests under way have some time to tell their servers.
 func (s *clientSession) closeLinks() {
-	timer := time.NewTimer(cancelGrace) // for which what was under way may tell its servers that it is over
+	timer := time.NewTimer(ask.CancelGrace)
 	defer timer.Stop()
 	select {
 	case <-s.Requests.Empty():
@@ -55,6 +55,3 @@ func (s *clientSession) closeLinks() {
 	}
 	s.links.close()
 }
-
-// maxSessionLinks bounds the links of one session. A session has one for each server.
-const maxSessionLinks = 1 << 12

@@ -7,44 +7,51 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
-// errAlone is answered to an errand that has waited for nothing. Nothing was sent.
+// Bounds of the dedicated links of one identity with one server. Each stateless request under way has one.
+const (
+	maxDedicated   = 16
+	dedicatedWait  = 5 * time.Second // for which a pending request waits for one, once
+	dedicatedRetry = 100 * time.Millisecond
+)
+
+// errDedicatedBusy answers a pending request that got no link. Nothing was sent.
 var errDedicatedBusy = &upstream.LinkError{Code: upstream.CodeLinks,
 	Reason: "as many requests as are allowed are under way during which it may ask this client something; ask again later"}
 
-// alone returns a line that no other request has before it is released. A server with sessions does not always say what it asks
-// a question for; so that the question gets to the client whose request it is about, the line must be that request's alone.
+// dedicatedLink returns a link that no other request uses before it is released. A server with sessions does not always say to which request
+// a question belongs. The question reaches the right client only if the link has a single request.
 //
-// Where there is none left an errand waits, and is refused in the end: on a line where nobody is asked its server might go on without
-// the answer of a person, only because many requests came at once. What is no errand, such as a listing, shares a line whose server is told
-// that the client can do nothing.
+// If no link is free, a pending request waits, and fails in the end: a server that could not ask might go on without the answer of a person.
+// Other requests, such as listings, share a link whose server is told that the client has no capabilities.
 func (g *Gateway) dedicatedLink(ctx context.Context, q *request, server *Server) (*link, error) {
-	can := q.capabilities()
-	can.rootsChanged = false // there is no such notification in the stateless revisions
-	told := can.forServer(server.Expose)
-	key := linkKey{who: q.From, server: server.Name, capabilities: string(told)}
+	declared := q.capabilities()
+	declared.RootsChanged = false // the stateless revisions have no such notification
+	told := forServer(declared, server)
+	key := linkKey{client: q.From, server: server.Name, capabilities: string(told)}
 	get := func() (*link, error) {
 		return g.pool.shared.getDedicated(ctx, key, func(ctx context.Context) (*link, error) {
 			return g.connectLink(ctx, q.From, nil, server, session.Stateless, told)
 		})
 	}
 	l, err := get()
-	if !tooMany(err) {
+	if !tooManyLinks(err) {
 		return l, err
 	}
-	e, _ := ctx.Value(pendingKey{}).(*pendingRequest)
-	if e == nil {
+	p := ask.PendingOf(ctx)
+	if p == nil {
 		return g.sharedLink(ctx, q, server, jsontext.Value(`{}`))
 	}
-	looks := int(dedicatedWait / dedicatedRetry)
-	if e.waitedForLink.Swap(true) { // and who calls asks once more
-		looks = 0
+	retries := 0
+	if p.WaitOnce() { // the runner asks for the link again
+		retries = int(dedicatedWait / dedicatedRetry)
 	}
-	for ; looks > 0 && tooMany(err); looks-- {
+	for ; retries > 0 && tooManyLinks(err); retries-- {
 		select {
 		case <-time.After(dedicatedRetry):
 			l, err = get()
@@ -58,24 +65,13 @@ func (g *Gateway) dedicatedLink(ctx context.Context, q *request, server *Server)
 	return l, err
 }
 
-// Bounds of the lines to one server that may ask by itself, which an identity has for stateless requests: one for each that is under way,
-// whatever the server was told that its clients can do.
-const (
-	maxDedicated   = 16
-	dedicatedWait  = 5 * time.Second        // for which an errand waits for one, once
-	dedicatedRetry = 100 * time.Millisecond // after which it looks again: lines are given back by many
-)
-
-// An errandKey is what the context of an errand has it under.
-type pendingKey struct{}
-
-// crowded reports whether there is no line because there are too many.
-func tooMany(err error) bool {
+// tooManyLinks reports whether there is no link because there are too many.
+func tooManyLinks(err error) bool {
 	var no *upstream.LinkError
 	return errors.Is(err, errTooManyLinks) || errors.As(err, &no) && no.Code == upstream.CodeLinks
 }
 
-// getAlone is get for the first line of a key that nobody uses. The error is errTooManyLinks if there is none.
+// getDedicated is get for a link that nobody uses. The error is errTooManyLinks if there is none.
 func (t *linkTable) getDedicated(ctx context.Context, key linkKey, connect func(context.Context) (*link, error)) (*link, error) {
 	s, err := t.takeDedicated(key, connect)
 	if err != nil {
@@ -88,22 +84,22 @@ func (t *linkTable) takeDedicated(key linkKey, connect func(context.Context) (*l
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := 0
-	var again, idle *linkSlot
-	for k, s := range t.slots { // in any order: of those that nobody uses any does, but one that works is better
-		if k.dedicated == 0 || k.who != key.who || k.server != key.server {
+	var same, idle *linkSlot    // unused slots with the same capabilities, and with others
+	for k, s := range t.slots { // in any order: of unused slots any serves, but one that works is better
+		if k.dedicated == 0 || k.client != key.client || k.server != key.server {
 			continue
 		}
 		switch n++; {
 		case s.uses > 0:
 		case k.capabilities != key.capabilities:
 			idle = s
-		case again == nil || !again.works():
-			again = s
+		case same == nil || !same.works():
+			same = s
 		}
 	}
 	switch {
-	case again != nil:
-		return t.takeLocked(again.key, connect)
+	case same != nil:
+		return t.takeLocked(same.key, connect)
 	case n >= maxDedicated && idle == nil:
 		return nil, errTooManyLinks
 	case n >= maxDedicated:
@@ -115,52 +111,58 @@ func (t *linkTable) takeDedicated(key linkKey, connect func(context.Context) (*l
 	return t.takeLocked(key, connect)
 }
 
-// works reports whether a slot has a line that can be used. The table's lock is held.
-func (s *linkSlot) works() bool { return s.settled() && s.err == nil && !s.line.ended() }
+// works reports whether the link of a slot can be used. The caller has the table's lock.
+func (s *linkSlot) works() bool { return s.settled() && s.err == nil && !s.link.ended() }
 
-// host has the server's questions asked of an errand's client, if no other request has the line.
-func (l *link) assign(e *pendingRequest) {
+// assign sends the questions of the server to the client of a pending request, if the link is dedicated.
+func (l *link) assign(p *ask.Pending) {
 	if l.slot.key.dedicated > 0 {
-		e.forgetCancelled()
-		l.pending.Store(e)
+		p.ForgetCancelled()
+		l.pending.Store(p)
 	}
 }
 
-// leave takes host back. What the server still wants to know, nobody tells it. The line serves no other request if the server may still be at
-// this one, for what it asked later would be asked of another client; or if it was told something by this client, which it may remember.
-func (l *link) unassign(e *pendingRequest) {
-	if e == nil || !l.pending.CompareAndSwap(e, nil) {
+// unassign ends assign. The link is closed if another client could get a question of this request, or the server has learned something from
+// this client and may remember it.
+func (l *link) unassign(p *ask.Pending) {
+	if p == nil || !l.pending.CompareAndSwap(p, nil) {
 		return
 	}
-	open, told := e.close()
-	if len(open) == 0 && !told && e.ctx.Err() == nil && !l.GaveUp() {
+	open, clientAnswered := p.Close()
+	if len(open) == 0 && !clientAnswered && !p.Cancelled() && !l.GaveUp() {
 		return
 	}
 	l.slot.table.abandon(l.slot)
-	bye := func() {
-		ctx, cancel := context.WithTimeout(context.Background(), answerWait)
+	refuse := func() {
+		ctx, cancel := context.WithTimeout(context.Background(), ask.AnswerTimeout)
 		defer cancel()
 		for _, x := range open {
-			_ = x.line.Answer(ctx, x.id, nil, invalid(wire.InternalError, "the request that this was asked for is over")) // as it may be itself
+			_ = x.Server.Answer(ctx, x.ID, nil, invalid(wire.InternalError, "the request that this was asked for is over")) // its link may have ended
 		}
 	}
-	if e.ctx.Err() != nil { // nobody waits for the errand, and whoever ends it closes the line next
-		bye()
+	if p.Cancelled() { // the caller that cancelled closes the link next
+		refuse()
 		go l.Close()
 		return
 	}
 	go func() {
-		bye()
+		refuse()
 		l.Close()
 	}()
 }
 
-// abandon takes the slot of a line that serves nobody else out of the table. Its only user gives it back as ever, and closes the line.
+// abandon removes a slot from the table. Its only user releases it as usual, and closes the link.
 func (t *linkTable) abandon(s *linkSlot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.slots[s.key] == s {
 		delete(t.slots, s.key)
 	}
-	s.line, s.err = nil, errLinksClosed // it waits to expire, and the line does not
+	s.link, s.err = nil, errLinksClosed // the slot expires, the link does not
 }
+
+// Serves reports whether the link belongs to a pending request.
+func (l *link) Serves(p *ask.Pending) bool { return l.pending.Load() == p }
+
+// ServerName is the name of the link's server.
+func (l *link) ServerName() string { return l.server.Name }

@@ -45,7 +45,9 @@ func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 		return q.refuse(wire.InvalidRequest, "the session has ended")
 	}
 	if q.Response() {
-		g.relayClientAnswer(ctx, q)
+		if q.session != nil {
+			q.session.requests.Answer(ctx, g.asks, q.From, q.Message)
+		}
 		return nil
 	}
 	m := methodOf(fromClient, q.Method)

@@ -11,16 +11,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/wire"
 )
 
 // guest is the errand that has a line for itself; nil: none has.
-func (r *rig) guest() (e *pendingRequest) {
+func (r *rig) guest() (e *ask.Pending) {
 	r.pool.shared.mu.Lock()
 	defer r.pool.shared.mu.Unlock()
 	for _, s := range r.pool.shared.slots { // in any order: there is one
-		if s.works() && s.line.pending.Load() != nil {
-			e = s.line.pending.Load()
+		if s.works() && s.link.pending.Load() != nil {
+			e = s.link.pending.Load()
 		}
 	}
 	return e
@@ -60,14 +61,14 @@ func TestQuestionsThatCannotBeReadAreRefused(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := newAsker(t, 0, nil)
-			a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-				_, _ = ask.Link(ctx)
+			a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+				_, _ = call.Link(ctx)
 				id, answer := a.next()
 				m := wire.Message{ID: jsontext.Value(id), Method: tc.method}
 				if tc.params != "" {
 					m.Params = jsontext.Value(tc.params)
 				}
-				ask.Relay(m)
+				call.Relay(m)
 				return Answer{Native: true, Result: jsontext.Value(`{"told":` + string(wire.Quote(<-answer)) + `}`)}
 			}
 			got := a.ann.ask(byTool, first1)
@@ -116,11 +117,11 @@ func TestARepetitionIsAskedWhatItDeclares(t *testing.T) {
 					}
 					told = append(told, message)
 				}
-				a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-					_, _ = ask.Link(ctx)
-					ask.Relay(elicits("10"))
-					ask.Relay(wire.Message{ID: jsontext.Value("11"), Method: "elicitation/create", Params: jsontext.Value(`{"mode":"url","url":"https://x.example"}`)})
-					ask.Relay(wire.Message{ID: jsontext.Value("12"), Method: "sampling/createMessage", Params: jsontext.Value(`{}`)})
+				a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+					_, _ = call.Link(ctx)
+					call.Relay(elicits("10"))
+					call.Relay(wire.Message{ID: jsontext.Value("11"), Method: "elicitation/create", Params: jsontext.Value(`{"mode":"url","url":"https://x.example"}`)})
+					call.Relay(wire.Message{ID: jsontext.Value("12"), Method: "sampling/createMessage", Params: jsontext.Value(`{}`)})
 					<-a.goOn
 					return Answer{Native: true, Result: jsontext.Value(`{"content":[]}`)}
 				}
@@ -130,7 +131,7 @@ func TestARepetitionIsAskedWhatItDeclares(t *testing.T) {
 				a.ann.can = tc.can
 				over := make(chan string, 1)
 				go func() { over <- a.ann.again(byTool, state, tc.gives) }()
-				time.Sleep(collectTime)
+				time.Sleep(ask.CollectTime)
 				synctest.Wait()
 				if diff := cmp.Diff(tc.told, strings.Join(told, ";")); diff != "" {
 					t.Errorf("the server was told (-want +got):\n%s", diff)
@@ -139,12 +140,12 @@ func TestARepetitionIsAskedWhatItDeclares(t *testing.T) {
 					if _, asks := names(t, <-over); !cmp.Equal(tc.asks, asks) {
 						t.Errorf("the client is asked %q", asks)
 					}
-					e, left := a.pending.only(), 0
-					for _, x := range e.questions {
-						left += x.size
+					e, left := a.onlyPending(), 0
+					for _, x := range e.Open() {
+						left += x.Size
 					}
-					if e.questionBytes != left || a.room() != left {
-						t.Errorf("%d bytes are taken, %d for what is open, want %d", a.room(), e.questionBytes, left)
+					if a.room() != left {
+						t.Errorf("%d bytes are taken, want %d", a.room(), left)
 					}
 					a.ann.can = all
 					go func() { over <- a.ann.again(byTool, state, `{"q1":{},"q2":{},"q3":{}}`) }()
@@ -173,10 +174,10 @@ func TestARepetitionIsShownNothingThatItCannotOpen(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			a := newAsker(t, 0, nil)
 			a.ann.can = all
-			a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-				_, _ = ask.Link(ctx)
-				a.turn(ctx, 1, ask.Relay)
-				ask.Show("https://decide.example/1", "A person has to decide.", "run1")
+			a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+				_, _ = call.Link(ctx)
+				a.turn(ctx, 1, call.Relay)
+				call.Show("https://decide.example/1", "A person has to decide.", "run1")
 				return Answer{Result: jsontext.Value(`{"content":["held"]}`)}
 			}
 			state, _ := asked(t, a.ann.ask(byTool, first1))
@@ -216,7 +217,7 @@ func TestQuestionsThatComeMeanwhileGoByTheRequestThatWaits(t *testing.T) {
 // An overtaking is what a server says, and which of its questions are left.
 type overtaking struct {
 	name string
-	says func(a *asker, ask *Ask)
+	says func(a *asker, call *Ask)
 	asks string
 }
 
@@ -239,8 +240,16 @@ func overtakings() []overtaking {
 	long := idOf(wire.MaxID)
 	return []overtaking{
 		{"beside-the-stream", func(a *asker, _ *Ask) { tell(a, cancels(`10`), elicits(`10`), elicits(`11`)) }, "11"},
-		{"on-the-stream", func(a *asker, ask *Ask) { ask.Relay(cancels(`10`)); ask.Relay(elicits(`10`)); ask.Relay(elicits(`11`)) }, "11"},
-		{"beside-for-one-on-it", func(a *asker, ask *Ask) { tell(a, cancels(`10`)); ask.Relay(elicits(`10`)); ask.Relay(elicits(`11`)) }, "11"},
+		{"on-the-stream", func(a *asker, call *Ask) {
+			call.Relay(cancels(`10`))
+			call.Relay(elicits(`10`))
+			call.Relay(elicits(`11`))
+		}, "11"},
+		{"beside-for-one-on-it", func(a *asker, call *Ask) {
+			tell(a, cancels(`10`))
+			call.Relay(elicits(`10`))
+			call.Relay(elicits(`11`))
+		}, "11"},
 		{"in-time", func(a *asker, _ *Ask) { tell(a, elicits(`10`), cancels(`10`), elicits(`11`)) }, "11"},
 		{"several", func(a *asker, _ *Ask) {
 			tell(a, cancels(`10`), cancels(`"s"`), elicits(`"s"`), elicits(`11`), elicits(`10`))
@@ -248,14 +257,14 @@ func overtakings() []overtaking {
 		{"once", func(a *asker, _ *Ask) { tell(a, cancels(`10`), elicits(`10`), elicits(`10`), elicits(`11`)) }, "10 11"},
 		{"another-spelling-is-another-id", func(a *asker, _ *Ask) { tell(a, cancels(`"10"`), elicits(`10`)) }, "10"},
 		{"longest-id", func(a *asker, _ *Ask) { tell(a, cancels(long), elicits(long), elicits(`11`)) }, "11"},
-		{"at-the-limit", func(a *asker, _ *Ask) { tell(a, append(many(maxCancelledEarly), elicits(`1000`), elicits(`11`))...) }, "11"},
+		{"at-the-limit", func(a *asker, _ *Ask) { tell(a, append(many(ask.MaxCancelled), elicits(`1000`), elicits(`11`))...) }, "11"},
 		{"one-past", func(a *asker, _ *Ask) {
-			tell(a, append(many(maxCancelledEarly+1), elicits(`1001`), elicits(`1000`), elicits(`11`))...)
+			tell(a, append(many(ask.MaxCancelled+1), elicits(`1001`), elicits(`1000`), elicits(`11`))...)
 		}, "1000 11"},
-		{"another-link", func(a *asker, ask *Ask) {
+		{"another-link", func(a *asker, call *Ask) {
 			tell(a, cancels(`10`))
 			a.docs.link().Close()
-			_, _ = ask.Link(context.Background())
+			_, _ = call.Link(context.Background())
 			tell(a, elicits(`10`), elicits(`11`))
 		}, "10 11"},
 	}
@@ -269,9 +278,9 @@ func TestWithdrawalsThatOvertakeTheirQuestions(t *testing.T) {
 				a := newAsker(t, 0, nil)
 				told, said := make(map[string]bool), make(chan struct{})
 				a.docs.told = func(id, _ string) { told[id] = true }
-				a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-					_, _ = ask.Link(ctx)
-					tc.says(a, ask)
+				a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+					_, _ = call.Link(ctx)
+					tc.says(a, call)
 					close(said)
 					for range strings.Fields(tc.asks) {
 						<-a.goOn
@@ -281,10 +290,10 @@ func TestWithdrawalsThatOvertakeTheirQuestions(t *testing.T) {
 				state, _ := asked(t, a.ann.ask(byTool, first1))
 				<-said
 				synctest.Wait()
-				e := a.pending.only()
+				e := a.onlyPending()
 				var left []string
-				for _, x := range e.questions {
-					left = append(left, string(x.id))
+				for _, x := range e.Open() {
+					left = append(left, string(x.ID))
 				}
 				if got := strings.Join(left, " "); got != tc.asks {
 					t.Errorf("asked are %s, want %s", got, tc.asks)
@@ -307,23 +316,6 @@ func TestWithdrawalsThatOvertakeTheirQuestions(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoIDIsNotKept: a server may say as much as it likes that it does not wait for.
-func TestWhatIsNoIDIsNotKept(t *testing.T) {
-	a := newAsker(t, 0, nil)
-	a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-		_, _ = ask.Link(ctx)
-		for _, id := range []string{idOf(wire.MaxID + 1), `null`, `{}`, `[1]`, `true`} {
-			ask.Relay(cancels(id))
-		}
-		ask.Relay(wire.Message{Method: methodCancelled})
-		if n := len(a.guest().cancelledEarly); n != 0 {
-			t.Errorf("%d are kept", n)
-		}
-		return Answer{Native: true, Result: jsontext.Value(`{}`)}
-	}
-	a.ann.ask(byTool, first1)
-}
-
 // TestWithdrawnWhileItIsRecorded: to record a question takes time. What it had room for is free again.
 func TestWithdrawnWhileItIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -339,17 +331,17 @@ func TestWithdrawnWhileItIsRecorded(t *testing.T) {
 				return passed(ctx, p)
 			}
 		})
-		large := jsontext.Value(`{"message":"` + strings.Repeat("x", maxQuestionBytes-len(`{"message":""}`)) + `"}`)
-		a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-			_, _ = ask.Link(ctx)
+		large := jsontext.Value(`{"message":"` + strings.Repeat("x", ask.MaxQuestionBytes-len(`{"message":""}`)) + `"}`)
+		a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+			_, _ = call.Link(ctx)
 			for _, id := range []string{"10", "11"} {
-				ask.Relay(wire.Message{ID: jsontext.Value(id), Method: "elicitation/create", Params: large})
+				call.Relay(wire.Message{ID: jsontext.Value(id), Method: "elicitation/create", Params: large})
 			}
 			<-a.goOn
 			return Answer{Native: true, Result: jsontext.Value(`{"content":[]}`)}
 		}
 		state, asks := names(t, a.ann.ask(byTool, first1))
-		if open := a.pending.only().questions; len(asks) != 1 || string(open[0].id) != "11" {
+		if open := a.onlyPending().Open(); len(asks) != 1 || string(open[0].ID) != "11" {
 			t.Errorf("asked is %q", asks)
 		}
 		a.goOn <- ""
@@ -378,16 +370,16 @@ func TestWhatIsSaidGoesByTheRequestThatWaits(t *testing.T) {
 			{`null`, `loud`, nil},
 			{`{}`, ``, nil},
 		}
-		a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-			_, _ = ask.Link(ctx)
+		a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+			_, _ = call.Link(ctx)
 			for i := range wants {
-				ask.Say(float64(i), 0, "")
+				call.Say(float64(i), 0, "")
 				for _, level := range []string{"info", "warning", "critical"} {
-					ask.Relay(log(level))
+					call.Relay(log(level))
 				}
 				if i < len(wants)-1 {
 					id, answer := a.next()
-					ask.Relay(elicits(id))
+					call.Relay(elicits(id))
 					<-answer
 					synctest.Wait() // until the request that answers waits
 				}

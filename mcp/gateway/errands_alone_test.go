@@ -32,9 +32,9 @@ func newCrowd(t *testing.T) *crowd {
 		}
 		c.held = append(c.held, l)
 	}
-	c.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-		if _, err := ask.Link(ctx); err != nil {
-			_, again := ask.Link(ctx)
+	c.judge.decide = func(ctx context.Context, call *Ask) Answer {
+		if _, err := call.Link(ctx); err != nil {
+			_, again := call.Link(ctx)
 			c.errs = append(c.errs, err, again)
 			return Answer{Result: jsontext.Value(`{"refused":true}`)}
 		}

@@ -11,18 +11,19 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
 // asksOnce has the server ask one question in the middle of a call, and go on with then.
-func (a *asker) asksOnce(then func(ctx context.Context, ask *Ask, answer <-chan string) jsontext.Value) {
-	a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-		_, _ = ask.Link(ctx)
+func (a *asker) asksOnce(then func(ctx context.Context, call *Ask, answer <-chan string) jsontext.Value) {
+	a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+		_, _ = call.Link(ctx)
 		id, answer := a.next()
-		ask.Relay(elicits(id))
-		return Answer{Native: true, RunID: "run", Result: then(ctx, ask, answer)}
+		call.Relay(elicits(id))
+		return Answer{Native: true, RunID: "run", Result: then(ctx, call, answer)}
 	}
 }
 
@@ -35,8 +36,8 @@ func (r *rig) room() int {
 func TestABugInAnErrandCostsOneAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAsker(t, 0, nil)
-		a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-			_, _ = ask.Link(ctx)
+		a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+			_, _ = call.Link(ctx)
 			panic("a bug")
 		}
 		if got := a.ann.ask(byTool, first1); !strings.Contains(got, `"code":-32603`) || strings.Contains(got, "bug") {
@@ -50,7 +51,7 @@ func TestABugInAnErrandCostsOneAnswer(t *testing.T) {
 		if got := a.ann.again(byTool, state, `{"q1":{}}`); !strings.Contains(got, `"code":-32603`) {
 			t.Errorf("after one: %s", got)
 		}
-		if n := a.pending.count(); n != 0 || a.room() != 0 {
+		if n := len(a.asks.All()); n != 0 || a.room() != 0 {
 			t.Errorf("%d errands and %d bytes are left", n, a.room())
 		}
 		if n := len(a.docs.links); n != 2 { // one to learn what the server is, and one that both calls used
@@ -73,19 +74,19 @@ func TestQuestionsAreBoundedInBytes(t *testing.T) {
 		sizes   []int // negative: withdrawn; zero: the answer is waited for
 		refused bool  // the last question
 	}{
-		{"at-the-limit", 0, []int{some, maxQuestionBytes - some}, false},
-		{"one-past", 0, []int{some, maxQuestionBytes - some + 1}, true},
-		{"one-that-is-larger-than-all-may-be", 0, []int{maxQuestionBytes + 1}, true},
+		{"at-the-limit", 0, []int{some, ask.MaxQuestionBytes - some}, false},
+		{"one-past", 0, []int{some, ask.MaxQuestionBytes - some + 1}, true},
+		{"one-that-is-larger-than-all-may-be", 0, []int{ask.MaxQuestionBytes + 1}, true},
 		{"as-much-as-there-is-room", 4 * some, []int{some, some}, false},
 		{"one-byte-more-than-there-is-room", 4 * some, []int{some, some + 1}, true},
-		{"what-was-withdrawn-counts-no-more", 0, []int{-maxQuestionBytes, maxQuestionBytes}, false},
-		{"what-was-answered-counts-no-more", 0, []int{maxQuestionBytes, 0, maxQuestionBytes}, false},
+		{"what-was-withdrawn-counts-no-more", 0, []int{-ask.MaxQuestionBytes, ask.MaxQuestionBytes}, false},
+		{"what-was-answered-counts-no-more", 0, []int{ask.MaxQuestionBytes, 0, ask.MaxQuestionBytes}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAsker(t, 0, func(o *Options) { o.Limits.BodiesBytes = tc.room })
-				a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-					_, _ = ask.Link(ctx)
+				a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+					_, _ = call.Link(ctx)
 					var last chan string
 					for _, size := range tc.sizes {
 						if size == 0 {
@@ -94,9 +95,9 @@ func TestQuestionsAreBoundedInBytes(t *testing.T) {
 						}
 						var id string
 						id, last = a.next()
-						ask.Relay(large(id, max(size, -size)))
+						call.Relay(large(id, max(size, -size)))
 						if size < 0 {
-							ask.Relay(wire.Message{Method: methodCancelled, Params: jsontext.Value(`{"requestId":` + id + `}`)})
+							call.Relay(wire.Message{Method: methodCancelled, Params: jsontext.Value(`{"requestId":` + id + `}`)})
 						}
 					}
 					return Answer{Native: true, Result: jsontext.Value(`{"told":` + string(wire.Quote(<-last)) + `}`)}
@@ -144,7 +145,7 @@ func TestOutcomesThatWaitHaveRoom(t *testing.T) {
 				if got := a.ann.again(byTool, state, `{}`); strings.Contains(got, "done") != tc.kept || !tc.kept && !strings.Contains(got, `"code":-32602`) {
 					t.Errorf("it was answered with %d bytes: %.200s", len(got), got)
 				}
-				if n := a.pending.count(); n != 0 || a.room() != 0 {
+				if n := len(a.asks.All()); n != 0 || a.room() != 0 {
 					t.Errorf("%d errands and %d bytes are left", n, a.room())
 				}
 			})
@@ -210,7 +211,7 @@ func TestWhatTheServerIsStillAtAsksNoOther(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAsker(t, 1, nil)
 				a.ann.ask("tools/list", "{}") // what the server is, is known now
-				a.asksOnce(func(ctx context.Context, ask *Ask, answer <-chan string) jsontext.Value {
+				a.asksOnce(func(ctx context.Context, call *Ask, answer <-chan string) jsontext.Value {
 					select {
 					case <-a.goOn:
 					case <-ctx.Done():
@@ -223,8 +224,8 @@ func TestWhatTheServerIsStillAtAsksNoOther(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				params, _ := wire.Set([]byte(first1[:len(first1)-1]+`,"requestState":`+state+`}`), "_meta", []byte(a.ann.meta("")))
 				if tc.name == "client-gone" { // it comes back, and goes
-					e := a.pending.only()
-					e.cancelQuestion(jsontext.Value(`10`))
+					e := a.onlyPending()
+					e.CancelQuestion(jsontext.Value(`10`))
 					go a.dispatch(ctx, a.ann.request(`8`, byTool, string(params)))
 					synctest.Wait()
 				}
@@ -268,11 +269,11 @@ func TestQuestionsAreAnsweredWhereTheyCameFrom(t *testing.T) {
 			return links[len(links)-1], err
 		}
 		a.ann.ask("tools/list", "{}")
-		a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-			_, _ = ask.Link(ctx)
-			ask.Relay(elicits(`5`))
+		a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+			_, _ = call.Link(ctx)
+			call.Relay(elicits(`5`))
 			links[len(links)-1].Close()
-			_, _ = ask.Link(ctx)
+			_, _ = call.Link(ctx)
 			return Answer{Native: true, Result: jsontext.Value(`{"content":[]}`)}
 		}
 		a.ann.ask(byTool, first1)
@@ -291,9 +292,9 @@ func TestAnswersThatComeTooLate(t *testing.T) {
 			passed := o.Passed
 			o.Passed = func(ctx context.Context, p Passed) error {
 				if p.Direction == ToServer {
-					e := a.pending.only()
+					e := a.onlyPending()
 					a.goOn <- "without it"
-					<-e.finished
+					<-e.Done()
 				}
 				return passed(ctx, p)
 			}
@@ -401,8 +402,8 @@ func TestWhatAServerWasToldStaysThere(t *testing.T) {
 		t.Fatal(got)
 	}
 	within(t, "the end of the session", line.done)
-	a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-		_, _ = ask.Link(ctx)
+	a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+		_, _ = call.Link(ctx)
 		return Answer{Native: true, Result: jsontext.Value(`{"content":[]}`)}
 	}
 	n := len(a.docs.links)
@@ -439,8 +440,8 @@ func TestQuestionsThatComeLateAreNobodyElses(t *testing.T) {
 		a.ann.ask("tools/list", `{}`)
 		first, refused := true, make(chan string, 1)
 		a.docs.told = func(_, message string) { refused <- message }
-		a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-			_, _ = ask.Link(ctx)
+		a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+			_, _ = call.Link(ctx)
 			if first {
 				first = false
 				a.docs.link().peer.Tell(elicits("1"))
@@ -462,9 +463,9 @@ func TestErrandsOverStdioEndWithTheClient(t *testing.T) {
 		a := newAsker(t, 1, nil)
 		ended := make(chan struct{})
 		inner := a.judge.decide
-		a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
+		a.judge.decide = func(ctx context.Context, call *Ask) Answer {
 			defer close(ended)
-			return inner(ctx, ask)
+			return inner(ctx, call)
 		}
 		in, w := io.Pipe()
 		done := make(chan error, 1)
@@ -474,7 +475,7 @@ func TestErrandsOverStdioEndWithTheClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if n := a.pending.count(); n != 1 {
+		if n := len(a.asks.All()); n != 1 {
 			t.Fatalf("%d errands", n)
 		}
 		begun := time.Now()
@@ -484,7 +485,7 @@ func TestErrandsOverStdioEndWithTheClient(t *testing.T) {
 		if took := time.Since(begun); took > time.Second {
 			t.Errorf("the call ended after %s", took)
 		}
-		time.Sleep(keepAnswerFor + time.Second)
+		time.Sleep(ask.KeepAnswer + time.Second)
 	})
 }
 
@@ -494,7 +495,7 @@ func TestStoppingWaitsForErrands(t *testing.T) {
 		name  string
 		takes time.Duration
 		want  time.Duration
-	}{{"at-once", 0, 0}, {"in-time", cancelGrace - time.Second, cancelGrace - time.Second}, {"too-late", cancelGrace + time.Second, cancelGrace}} {
+	}{{"at-once", 0, 0}, {"in-time", ask.CancelGrace - time.Second, ask.CancelGrace - time.Second}, {"too-late", ask.CancelGrace + time.Second, ask.CancelGrace}} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAsker(t, 1, nil)
@@ -507,7 +508,7 @@ func TestStoppingWaitsForErrands(t *testing.T) {
 				}
 				synctest.Wait()
 				within(t, "the end of the session", a.docs.link().done)
-				time.Sleep(keepAnswerFor + time.Second)
+				time.Sleep(ask.KeepAnswer + time.Second)
 			})
 		})
 	}

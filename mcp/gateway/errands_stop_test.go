@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"runtime"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -36,14 +37,8 @@ func TestAClientThatDoesNotReadKeepsNoStop(t *testing.T) {
 		a.dispatch(context.Background(), q)
 	}()
 	<-out.entered
-	for locked := false; !locked; { // until park waits for the client
-		a.pending.mu.Lock()
-		for _, e := range a.pending.byID {
-			if locked = !e.mu.TryLock(); !locked {
-				e.mu.Unlock()
-			}
-		}
-		a.pending.mu.Unlock()
+	for all := a.asks.All(); len(all) == 0 || !all[0].Unattended(); all = a.asks.All() { // until the client is to be asked
+		runtime.Gosched()
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
@@ -70,15 +71,15 @@ func TestNothingIsLeftOfErrands(t *testing.T) {
 			wg.Go(func() { a.storm(t, i, cans) })
 		}
 		wg.Wait()
-		time.Sleep(keepAnswerFor + time.Second) // what nobody came back for
+		time.Sleep(ask.KeepAnswer + time.Second) // what nobody came back for
 		synctest.Wait()
-		if n := a.pending.count(); n != 0 || a.room() != 0 {
+		if n := len(a.asks.All()); n != 0 || a.room() != 0 {
 			t.Errorf("%d errands and %d bytes are left", n, a.room())
 		}
 		a.pool.shared.mu.Lock()
 		defer a.pool.shared.mu.Unlock()
 		for key, s := range a.pool.shared.slots { // in any order: each is looked at
-			if s.uses != 0 || s.works() && s.line.pending.Load() != nil {
+			if s.uses != 0 || s.works() && s.link.pending.Load() != nil {
 				t.Errorf("%+v is in use", key)
 			}
 		}

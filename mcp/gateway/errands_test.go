@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
@@ -45,11 +47,11 @@ func newAsker(t *testing.T, questions int, change func(*Options)) *asker {
 	a := &asker{rig: r, docs: r.servers["docs"], ann: r.modern("docs", `{"elicitation":{},"sampling":{},"roots":{}}`),
 		goOn: make(chan string), last: 9, waits: make(map[string]chan string)}
 	a.docs.told = a.told
-	r.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-		if _, err := ask.Link(ctx); err != nil {
+	r.judge.decide = func(ctx context.Context, call *Ask) Answer {
+		if _, err := call.Link(ctx); err != nil {
 			return Answer{Error: invalid(wire.InternalError, err.Error())}
 		}
-		return Answer{Native: true, RunID: "run", Result: a.turn(ctx, questions, ask.Relay)}
+		return Answer{Native: true, RunID: "run", Result: a.turn(ctx, questions, call.Relay)}
 	}
 	a.docs.plays("prompts/get", func(ctx context.Context, _ *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {
 		return upstream.Reply{Result: a.turn(ctx, questions, on)}, nil
@@ -141,7 +143,7 @@ func TestServersWithSessionsAskStatelessClients(t *testing.T) {
 			if got := a.ann.again(method, state, `{"q2":{"action":"accept"}}`); !strings.Contains(got, `"code":-32602`) {
 				t.Errorf("after the end: %s", got)
 			}
-			if n := a.pending.count(); n != 0 {
+			if n := len(a.asks.All()); n != 0 {
 				t.Errorf("%d are left", n)
 			}
 		})
@@ -202,10 +204,10 @@ func TestSpellingsOfTheSameParams(t *testing.T) {
 func TestOneRequestWaitsForAnErrand(t *testing.T) {
 	a := newAsker(t, 0, nil)
 	goOn := make(chan struct{})
-	a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-		_, _ = ask.Link(ctx)
+	a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+		_, _ = call.Link(ctx)
 		id, answer := a.next()
-		ask.Relay(elicits(id))
+		call.Relay(elicits(id))
 		<-answer
 		<-goOn
 		return Answer{Native: true, Result: jsontext.Value(`{"content":[]}`)}
@@ -213,13 +215,8 @@ func TestOneRequestWaitsForAnErrand(t *testing.T) {
 	state, _ := asked(t, a.ann.ask(byTool, first1))
 	over := make(chan string, 1)
 	go func() { over <- a.ann.again(byTool, state, `{"q1":{}}`) }()
-	for e := a.pending.only(); ; { // until the first of them waits
-		e.mu.Lock()
-		here := e.attended.Load()
-		e.mu.Unlock()
-		if here {
-			break
-		}
+	for a.onlyPending().Unattended() { // until the first of them waits
+		runtime.Gosched()
 	}
 	if got := a.ann.again(byTool, state, `{"q1":{}}`); !strings.Contains(got, `"code":-32600`) {
 		t.Errorf("the second: %s", got)
@@ -230,31 +227,13 @@ func TestOneRequestWaitsForAnErrand(t *testing.T) {
 	}
 }
 
-// only is the one errand there is.
-func (t *pendingRequests) only() *pendingRequest {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, e := range t.byID { // in any order: there is one
-		return e
-	}
-	return nil
-}
-
-// count is how many there are.
-func (t *pendingRequests) count() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := 0
-	for _, each := range t.per { // in any order: they are added up
-		n += each
-	}
-	return max(n, len(t.byID))
-}
+// onlyPending is the one pending request.
+func (r *rig) onlyPending() *ask.Pending { return r.asks.All()[0] }
 
 func TestQuestionsThatWereNotAnsweredAreAskedAgain(t *testing.T) {
 	a := newAsker(t, 0, nil)
-	a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-		_, _ = ask.Link(ctx)
+	a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+		_, _ = call.Link(ctx)
 		var answers [4]chan string
 		for i := range answers {
 			var id string
@@ -263,9 +242,9 @@ func TestQuestionsThatWereNotAnsweredAreAskedAgain(t *testing.T) {
 				a.docs.link().peer.Tell(elicits(id)) // not on the stream of the call
 				continue
 			}
-			ask.Relay(elicits(id))
+			call.Relay(elicits(id))
 			if i == 2 {
-				ask.Relay(wire.Message{Method: methodCancelled, Params: jsontext.Value(`{"requestId":` + id + `}`)})
+				call.Relay(wire.Message{Method: methodCancelled, Params: jsontext.Value(`{"requestId":` + id + `}`)})
 			}
 		}
 		told := <-answers[0] + <-answers[1] + <-answers[3]
@@ -301,14 +280,14 @@ func TestWhatIsSaidDuringAnErrand(t *testing.T) {
 	progress := func(n string) wire.Message {
 		return wire.Message{Method: "notifications/progress", Params: jsontext.Value(`{"progress":` + n + `,"progressToken":"one"}`)}
 	}
-	a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-		_, _ = ask.Link(ctx)
-		ask.Relay(progress("1"))
+	a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+		_, _ = call.Link(ctx)
+		call.Relay(progress("1"))
 		for i := range 3 {
 			id, answer := a.next()
-			ask.Relay(elicits(id))
+			call.Relay(elicits(id))
 			<-answer
-			ask.Relay(progress(fmt.Sprint(i + 2)))
+			call.Relay(progress(fmt.Sprint(i + 2)))
 		}
 		return Answer{Native: true, Result: jsontext.Value(`{"content":[]}`)}
 	}
@@ -345,9 +324,9 @@ func TestClientsThatGoWhileTheirErrandIsUnderWay(t *testing.T) {
 			a := newAsker(t, 2, func(o *Options) { o.Servers[0].Expose &^= tc.without })
 			second := make(chan struct{})
 			inner := a.judge.decide
-			a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-				relay, n := ask.Relay, 0
-				ask.Relay = func(m wire.Message) {
+			a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+				relay, n := call.Relay, 0
+				call.Relay = func(m wire.Message) {
 					if n++; n == 2 { // it is not asked: the client is gone
 						close(second)
 						if tc.without != 0 {
@@ -357,7 +336,7 @@ func TestClientsThatGoWhileTheirErrandIsUnderWay(t *testing.T) {
 					}
 					relay(m)
 				}
-				return inner(ctx, ask)
+				return inner(ctx, call)
 			}
 			state, _ := asked(t, a.ann.ask(byTool, first1))
 			ctx, cancel := context.WithCancel(t.Context())
@@ -379,9 +358,9 @@ func TestErrandsThatNobodyComesBackFor(t *testing.T) {
 		state, _ := asked(t, a.ann.ask(byTool, first1))
 		a.goOn <- "by itself"
 		synctest.Wait()
-		time.Sleep(keepAnswerFor - time.Second)
+		time.Sleep(ask.KeepAnswer - time.Second)
 		late, _ := asked(t, a.ann.ask(byTool, first1))
-		if n := a.pending.count(); n != 2 {
+		if n := len(a.asks.All()); n != 2 {
 			t.Errorf("%d errands", n)
 		}
 		time.Sleep(2 * time.Second)
@@ -391,58 +370,27 @@ func TestErrandsThatNobodyComesBackFor(t *testing.T) {
 		}
 		a.goOn <- "by itself"
 		synctest.Wait()
-		time.Sleep(keepAnswerFor - time.Second)
+		time.Sleep(ask.KeepAnswer - time.Second)
 		if got := a.ann.again(byTool, late, `{}`); !strings.Contains(got, "by itself") {
 			t.Errorf("it was not kept: %s", got)
 		}
-		if n := a.pending.count(); n != 0 {
+		if n := len(a.asks.All()); n != 0 {
 			t.Errorf("%d are left", n)
 		}
 	})
 }
 
-func TestErrandsAreBounded(t *testing.T) {
-	ask := func(a *asker, who string) string {
-		c := a.modern("docs", a.ann.can)
-		c.from = Identity{Name: who}
-		return c.ask(byTool, first1)
-	}
-	t.Run("of-one-client", func(t *testing.T) {
-		a := newAsker(t, 1, nil)
-		for range maxPendingPerIdentity {
-			a.pending.per = map[Identity]int{{Name: "ann"}: len(a.pending.byID)}
-			if a.pending.byID == nil {
-				a.pending.byID = make(map[string]*pendingRequest)
-			}
-			a.pending.byID[fmt.Sprint(len(a.pending.byID))] = &pendingRequest{cancel: func() {}}
-		}
-		asked(t, ask(a, "ann"))
-		if got := ask(a, "ann"); !strings.Contains(got, ` error {\"code\":-32603`) {
-			t.Errorf("one past the limit: %s", got)
-		}
-		asked(t, ask(a, "bob"))
-	})
-	t.Run("altogether", func(t *testing.T) {
-		a := newAsker(t, 1, nil)
-		a.pending.byID, a.pending.per = make(map[string]*pendingRequest), make(map[Identity]int)
-		for i := range maxPending - 1 {
-			a.pending.byID[fmt.Sprint(i)] = &pendingRequest{cancel: func() {}}
-		}
-		asked(t, ask(a, "ann"))
-		if got := ask(a, "bob"); !strings.Contains(got, ` error {\"code\":-32603`) {
-			t.Errorf("one past the limit: %s", got)
-		}
-	})
+func TestPendingRequestsAreBounded(t *testing.T) {
 	t.Run("questions", func(t *testing.T) {
 		a := newAsker(t, 0, nil)
-		a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-			_, _ = ask.Link(ctx)
+		a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+			_, _ = call.Link(ctx)
 			var answer chan string
-			for i := range maxQuestions + 1 {
+			for i := range ask.MaxQuestions + 1 {
 				var id string
 				id, answer = a.next()
-				ask.Relay(elicits(id))
-				if i == maxQuestions-1 && len(answer) > 0 {
+				call.Relay(elicits(id))
+				if i == ask.MaxQuestions-1 && len(answer) > 0 {
 					t.Error("the last that may be asked was refused")
 				}
 			}

@@ -10,10 +10,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/wire"
 )
 
-// A client that is asked in results gets in one result what a server asks within collectTime of its first question.
+// A client that is asked in results gets in one result what a server asks within ask.CollectTime of its first question.
 func TestQuestionsThatAServerAsksTogether(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -22,22 +23,22 @@ func TestQuestionsThatAServerAsksTogether(t *testing.T) {
 	}{
 		{"one", []time.Duration{0}, []string{"q1"}},
 		{"at-once", []time.Duration{0, 0, 0}, []string{"q1,q2,q3"}},
-		{"within-the-time", []time.Duration{time.Second, time.Second + collectTime - 1}, []string{"q1,q2"}},
-		{"after-the-time", []time.Duration{0, collectTime + 1}, []string{"q1", "q2"}},
-		{"the-time-begins-with-the-first", []time.Duration{0, collectTime / 2, collectTime + 1}, []string{"q1,q2", "q3"}},
+		{"within-the-time", []time.Duration{time.Second, time.Second + ask.CollectTime - 1}, []string{"q1,q2"}},
+		{"after-the-time", []time.Duration{0, ask.CollectTime + 1}, []string{"q1", "q2"}},
+		{"the-time-begins-with-the-first", []time.Duration{0, ask.CollectTime / 2, ask.CollectTime + 1}, []string{"q1,q2", "q3"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAsker(t, 0, nil)
-				a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-					_, _ = ask.Link(ctx)
+				a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+					_, _ = call.Link(ctx)
 					begun := time.Now()
 					var answers []chan string
 					for _, at := range tt.at {
 						time.Sleep(at - time.Since(begun))
 						id, answer := a.next()
 						answers = append(answers, answer)
-						ask.Relay(elicits(id))
+						call.Relay(elicits(id))
 					}
 					for _, answer := range answers {
 						<-answer
@@ -46,8 +47,8 @@ func TestQuestionsThatAServerAsksTogether(t *testing.T) {
 				}
 				begun := time.Now()
 				got := a.ann.ask(byTool, first1)
-				if took := time.Since(begun); took != tt.at[0]+collectTime {
-					t.Errorf("the client was asked after %s, want %s", took, tt.at[0]+collectTime)
+				if took := time.Since(begun); took != tt.at[0]+ask.CollectTime {
+					t.Errorf("the client was asked after %s, want %s", took, tt.at[0]+ask.CollectTime)
 				}
 				var rounds []string
 				for strings.Contains(got, "input_required") {
@@ -72,33 +73,21 @@ func TestQuestionsThatAreOverWithinTheTime(t *testing.T) {
 	for _, answers := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			a := newAsker(t, 0, nil)
-			a.judge.decide = func(ctx context.Context, ask *Ask) Answer {
-				_, _ = ask.Link(ctx)
-				ask.Relay(elicits("10"))
-				time.Sleep(collectTime / 2)
+			a.judge.decide = func(ctx context.Context, call *Ask) Answer {
+				_, _ = call.Link(ctx)
+				call.Relay(elicits("10"))
+				time.Sleep(ask.CollectTime / 2)
 				if !answers {
-					ask.Relay(wire.Message{Method: methodCancelled, Params: jsontext.Value(`{"requestId":10}`)})
-					time.Sleep(collectTime)
+					call.Relay(wire.Message{Method: methodCancelled, Params: jsontext.Value(`{"requestId":10}`)})
+					time.Sleep(ask.CollectTime)
 				}
 				return Answer{Native: true, Result: jsontext.Value(`{"content":[]}`)}
 			}
 			begun := time.Now()
 			got := a.ann.ask(byTool, first1)
-			if took := time.Since(begun); !strings.Contains(got, `"content":[]`) || answers && took != collectTime/2 {
+			if took := time.Since(begun); !strings.Contains(got, `"content":[]`) || answers && took != ask.CollectTime/2 {
 				t.Errorf("after %s: %s", took, got)
 			}
 		})
-	}
-}
-
-// An errand that is cancelled asks nothing more, so that it does not wait for the time in which questions are collected again and again.
-func TestACancelledErrandAsksNothing(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	e := &pendingRequest{ctx: ctx, questions: make([]question, 1)}
-	if !e.hasQuestions() {
-		t.Error("hasQuestions() = false before it is cancelled")
-	}
-	if cancel(); e.hasQuestions() {
-		t.Error("hasQuestions() = true after it was cancelled")
 	}
 }

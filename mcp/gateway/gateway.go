@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/gateway/front"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
@@ -65,8 +66,8 @@ type Passed struct {
 
 // Directions of [Passed].
 const (
-	ToServer = "to_server"
-	ToClient = "to_client"
+	ToServer = ask.ToServer
+	ToClient = ask.ToClient
 )
 
 // A Gateway lets clients of any revision of MCP use servers of any revision. Its methods may be called concurrently.
@@ -77,8 +78,7 @@ type Gateway struct {
 	endpoints map[string]*endpoint // by server; all servers under the empty name
 	self      []byte               // the member of _meta with the gateway's name
 	pool      linkPool
-	pending   pendingRequests
-	states    stateSealer
+	asks      *ask.Relay
 	connect   func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error)
 
 	mu       sync.Mutex
@@ -115,8 +115,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.self = append(append(g.self, `"`+metaServerInfo+`":`...), infoOf(o.Info)...)
 	g.pool.shared.init(context.Background(), maxShared, sharedIdle)
-	g.states.init()
-	g.pending.bodies = g.table.Bodies
+	g.asks = &ask.Relay{Table: g.table, States: ask.NewStates(), Mask: o.Mask, Log: o.Log, Record: g.record}
 	g.connect = func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error) {
 		l, err := o.Upstreams.Link(ctx, server, p)
 		if err != nil {
@@ -154,7 +153,7 @@ func (g *Gateway) Drain(ctx context.Context) error {
 // end ends what stateless clients have under way, and closes their links. It returns how many of it was cut off for which no
 // request waits.
 func (g *Gateway) endForwarded() (cut int) {
-	cut = g.pending.close()
+	cut = g.asks.Close()
 	g.pool.shared.close()
 	return cut
 }

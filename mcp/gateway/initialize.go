@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
@@ -18,14 +19,14 @@ func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
 		return q.refuse(wire.InvalidRequest, "the session has begun already")
 	}
 	var wanted string
-	var can clientCapabilities
+	var can ask.Capabilities
 	wire.Each(q.Params, func(member wire.Piece) {
 		name, value := member.Name, member.Value
 		switch name {
 		case "protocolVersion":
 			wanted, _ = wire.Text(value)
 		case "capabilities":
-			can = readClientCapabilities(value)
+			can = ask.ReadCapabilities(value)
 		}
 	})
 	if wanted == "" {

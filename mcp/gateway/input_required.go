@@ -1,22 +1,25 @@
 package gateway
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/ask"
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
 
 // Codes of results that a client does not get.
 const (
-	CodeInputRefused  = "input_refused"  // the server asks for input that the client may not give, or cannot
-	CodeResultRefused = "result_refused" // the server answered with a kind of result that nobody asked for
+	CodeInputRefused  = "input_refused"  // the server asks for input that the client may not or cannot give
+	CodeResultRefused = "result_refused" // the server answered with a type of result that nobody asked for
 )
 
-// mayReceive says why a result of a server does not go to the client; an empty code if it does. What asks for input goes to who
-// can give it, if the operator exposes both that servers ask and what they ask for.
-func (q *request) mayReceive(server *Server, f *resultInfo) (code, why string) {
+// checkResult says why a server's result does not go to the client; code is empty if it does. A result that asks for input passes if the
+// operator exposes input_required and what it asks for, and the client declares the capability.
+func (q *request) checkResult(server *Server, f *resultInfo) (code, why string) {
 	if f.kind != "complete" && f.kind != "input_required" {
 		return CodeResultRefused, "it answered with a kind of result that nobody asked for"
 	}
@@ -26,17 +29,16 @@ func (q *request) mayReceive(server *Server, f *resultInfo) (code, why string) {
 	case !server.Expose.Has(ExposeInputRequired):
 		return CodeInputRefused, "it asks for input, and the operator does not expose input_required"
 	}
-	can := q.capabilities()
-	for _, requests := range f.requests {
-		readable := wire.Each(requests, func(p wire.Piece) {
-			method, params := readQuestion(p.Value)
+	for _, questions := range f.questions {
+		readable := wire.Each(questions, func(p wire.Piece) {
+			method, params := ask.Question(p.Value)
 			row := methodOf(fromServer, method)
 			if row == nil || row.notification || row.by != byRelay || !server.Expose.Has(row.needs) {
 				code, why = CodeInputRefused, "it asks for input of a kind that the operator does not expose"
 				return
 			}
-			if no := can.cannotAnswer(method, params); no != "" {
-				code, why = CodeInputRefused, "it asks for input: "+no
+			if lacks := q.capabilities().Lacks(method, params); lacks != "" {
+				code, why = CodeInputRefused, "it asks for input: "+lacks
 			}
 		})
 		if !readable {
@@ -49,123 +51,126 @@ func (q *request) mayReceive(server *Server, f *resultInfo) (code, why string) {
 	return code, why
 }
 
-// asksFor is what a question in a result is: a request.
-func readQuestion(question []byte) (method string, params jsontext.Value) {
-	wire.Each(question, func(p wire.Piece) { // what cannot be read asks for nothing that there is
-		switch p.Name {
-		case "method":
-			method, _ = wire.Text(p.Value)
-		case "params":
-			params = p.Value
-		}
-	})
-	return method, params
-}
-
-// inputRequest is a question in a result that is made here.
-func inputRequest(method string, params jsontext.Value) jsontext.Value {
-	if params == nil { // which some clients cannot do without
-		params = jsontext.Value(`{}`)
-	}
-	var b wire.Object
-	b.Add("method", wire.Quote(method))
-	b.Add("params", params)
-	return b.Done()
-}
-
-// inputRequired is the result that asks a stateless client something, and that has it come back with a state.
-func inputRequired(requests jsontext.Value, state string) jsontext.Value {
-	var b wire.Object
-	b.Add("resultType", []byte(`"input_required"`))
-	b.Add("inputRequests", requests)
-	b.Add("requestState", wire.Quote(state))
-	return b.Done()
-}
-
-// inputRefused is the error of a request that was passed on, and whose result does not go to the client.
+// inputRefused is the error of a relayed request whose result does not go to the client.
 func inputRefused(server *Server, code, why string) jsontext.Value {
 	data := append([]byte(`{"code":`), wire.Quote(code)...)
 	return wire.ErrorObject(wire.InternalError, "server "+server.Name+": "+why, append(data, '}'))
 }
 
-// showsURL is the error by which a server has a client show URLs to people, and then ask again (MCP 2025-11-25, elicitation).
-const showsURL = -32042
+// askSession asks the client of a session what a result asks for. Input is what the repeated request has in addition. Asks is false if the
+// result asks nothing, or the client has no session. A code says why the request is not repeated.
+func (g *Gateway) askSession(ctx context.Context, q *request, server *Server, out *session.RequestSender, result jsontext.Value, rounds *ask.Rounds) (
+	input clientInput, asks bool, code, why string) {
+	if q.session == nil {
+		return input, false, "", ""
+	}
+	f, ok := readResult(result)
+	if !ok || !f.asks() {
+		return input, false, "", ""
+	}
+	if code, why = q.checkResult(server, &f); code != "" {
+		return input, true, code, why
+	}
+	client := ask.Client{Session: q.session.Session, Requests: &q.session.requests, Out: out}
+	if input.responses, why = g.asks.AskSession(ctx, client, server.Name, f.questions, rounds); why != "" {
+		return input, true, CodeInputRefused, why
+	}
+	for _, s := range f.state { // at most one: an ambiguous result does not pass
+		input.state = wire.NonNull(s.Value)
+	}
+	if input.responses == nil && input.state == nil { // the repetition would be the same request
+		return input, true, CodeInputRefused, "it asks for no input, and would again and again"
+	}
+	return input, true, "", ""
+}
 
-// failBack answers with the error of a server, but for one that is an elicitation and may not be.
-func (q *request) failBack(server *Server, failed jsontext.Value) []byte {
+// clientInput is what a client sends with a repeated request. Members that are missing are nil.
+type clientInput struct {
+	responses jsontext.Value // inputResponses
+	state     jsontext.Value // requestState
+}
+
+// readInput reads the input in the params of a request.
+func readInput(params jsontext.Value) clientInput {
+	return clientInput{
+		responses: wire.NonNull(wire.Member(params, "inputResponses")), state: wire.NonNull(wire.Member(params, "requestState")),
+	}
+}
+
+// addTo returns params with the input.
+func (in clientInput) addTo(params jsontext.Value) (jsontext.Value, error) {
+	params, err := wire.Set(params, "inputResponses", in.responses)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Set(params, "requestState", in.state)
+}
+
+// codeShowsURL is the error by which a server has a client show URLs and repeat its request (MCP 2025-11-25, elicitation).
+const codeShowsURL = -32042
+
+// relayError answers with the error of a server, unless it is an elicitation that may not pass.
+func (q *request) relayError(server *Server, failed jsontext.Value) []byte {
 	shows := false
-	wire.Each(failed, func(p wire.Piece) { // that it is an object was seen when it was received
+	wire.Each(failed, func(p wire.Piece) {
 		code, err := strconv.ParseFloat(string(p.Value), 64)
-		shows = shows || p.Name == "code" && err == nil && code == showsURL
+		shows = shows || p.Name == "code" && err == nil && code == codeShowsURL
 	})
-	if can := q.capabilities(); !shows || server.Expose.Has(ExposeElicitation) && can.showsURLs() {
+	if !shows || server.Expose.Has(ExposeElicitation) && q.capabilities().ShowsURLs() {
 		return q.fail(wire.StripOwn(failed))
 	}
 	return q.fail(inputRefused(server, CodeInputRefused,
 		"it has people open a URL, and the operator does not expose elicitation, or the client does not declare it"))
 }
 
-// input looks at what a client sends in answer to a server that asked for input, and returns the state as that server knows it.
-func (g *Gateway) checkInput(q *request, server *Server, what string, p callParams) (state, failed jsontext.Value) {
+const foreignState = "the requestState is not one that you were given for this, or the gateway has begun anew since; ask again without it"
+
+// openState returns the request state as the server knows it. The error object says why the server does not get the client's input.
+func (g *Gateway) openState(q *request, server *Server, target string, in clientInput) (state, failed jsontext.Value) {
 	switch {
-	case p.responses == nil && p.state == nil:
+	case in.responses == nil && in.state == nil:
 		return nil, nil
-	case !server.Expose.Has(ExposeInputRequired) && p.state != nil:
-		return nil, invalid(wire.InvalidParams, errForeignState+", and the operator does not expose input_required of server "+server.Name)
+	case !server.Expose.Has(ExposeInputRequired) && in.state != nil:
+		return nil, invalid(wire.InvalidParams, foreignState+", and the operator does not expose input_required of server "+server.Name)
 	case !server.Expose.Has(ExposeInputRequired):
 		return nil, invalid(wire.InvalidParams, "the operator does not expose input_required of server "+server.Name)
 	case !q.stateless():
 		return nil, invalid(wire.InvalidParams, "revision "+q.Protocol+" has no inputResponses and no requestState")
-	case p.state == nil:
+	case in.state == nil:
 		return nil, nil
 	}
-	text, err := wire.Text(p.state)
+	text, err := wire.Text(in.state)
 	if err != nil {
 		return nil, invalid(wire.InvalidParams, `"requestState" is not a string`)
 	}
-	native, ok := g.states.open(stateServer, text, q.From, server.Name, what)
+	native, ok := g.asks.States.Open(ask.StateServer, text, q.From, server.Name, target)
 	if !ok {
-		return nil, invalid(wire.InvalidParams, errForeignState)
+		return nil, invalid(wire.InvalidParams, foreignState)
 	}
 	return wire.Quote(native), nil
 }
 
-// brings is the state of a kind that a stateless client brings back, as it was before it was sealed, if the client was given it for this.
-func (q *request) ownState(whose string, server *Server, what string, p callParams) (native string, ok bool) {
-	if q.session != nil || p.state == nil {
+// ownState returns the gateway's own request state of a kind, if a stateless client brings one back that it was given for this target.
+func (q *request) ownState(kind string, server *Server, target string, in clientInput) (native string, ok bool) {
+	if q.session != nil || in.state == nil {
 		return "", false
 	}
-	text, err := wire.Text(p.state)
+	text, err := wire.Text(in.state)
 	if err != nil {
 		return "", false
 	}
-	return q.gateway.states.open(whose, text, q.From, server.Name, what)
+	return q.gateway.asks.States.Open(kind, text, q.From, server.Name, target)
 }
 
-const errForeignState = "the requestState is not one that you were given for this, or the gateway has begun anew since; ask again without it"
-
-// unsealed is [Gateway.input] for the params of a request that is passed on.
-func (g *Gateway) openState(q *request, server *Server, what string, params jsontext.Value) (_, failed jsontext.Value) {
-	p := callParams{responses: wire.NonNull(wire.Member(params, "inputResponses")), state: wire.NonNull(wire.Member(params, "requestState"))}
-	state, failed := g.checkInput(q, server, what, p)
-	if failed != nil || state == nil {
-		return params, failed
-	}
-	native, err := wire.Set(params, "requestState", state)
-	if err != nil {
-		return nil, invalid(wire.InvalidParams, "the params cannot be read")
-	}
-	return native, nil
-}
-
-// sealed are the edits that bind the state of a result to the client that gets it.
-func (g *Gateway) sealState(q *request, server *Server, what string, f *resultInfo) (edits []wire.Edit) {
+// sealState returns the edits that bind the request state of a result to the client.
+func (g *Gateway) sealState(q *request, server *Server, target string, f *resultInfo) (edits []wire.Edit) {
 	if !f.asks() {
 		return nil
 	}
 	for _, p := range f.state {
 		if native, err := wire.Text(p.Value); err == nil {
-			edits = append(edits, wire.Edit{At: p.At, Length: len(p.Value), With: wire.Quote(g.states.seal(stateServer, native, q.From, server.Name, what))})
+			sealed := g.asks.States.Seal(ask.StateServer, native, q.From, server.Name, target)
+			edits = append(edits, wire.Edit{At: p.At, Length: len(p.Value), With: wire.Quote(sealed)})
 		}
 	}
 	return edits

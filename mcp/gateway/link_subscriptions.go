@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/wire"
 )
 
@@ -71,9 +72,9 @@ func (l *link) watchResource(ctx context.Context, uri string) func() {
 		}
 		l.linkSubscriptions.mu.Unlock()
 		if last && !l.ended() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWait)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ask.AnswerTimeout)
 			defer cancel()
-			_, _ = l.Request(ctx, "resources/unsubscribe", params, nil) // what is heard in spite of it is dropped
+			_, _ = l.Request(ctx, methodUnsubscribe, params, nil) // what is heard in spite of it is dropped
 		}
 	}
 }
@@ -112,7 +113,7 @@ func (l *link) restoreState() {
 
 // restore tells a server with sessions what it was told before.
 func (l *link) restoreStateful(level severity, uris []string) {
-	ctx, cancel := context.WithTimeout(l.session.Context, answerWait)
+	ctx, cancel := context.WithTimeout(l.session.Context, ask.AnswerTimeout)
 	defer cancel()
 	if level > 0 && l.server.Expose.Has(ExposeLogging) && readServerCapabilities(l.Hello().Capabilities).logging {
 		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // without it the log is the server's choice

@@ -11,7 +11,7 @@ import (
 
 // A lineKey says for whom a link speaks, to whom, and as what.
 type linkKey struct {
-	who          Identity
+	client       Identity
 	server       string
 	capabilities string // the client capabilities that the server was told of
 	dedicated    int    // of those that one request at a time has for itself, from 1; zero: shared
@@ -22,7 +22,7 @@ type linkSlot struct {
 	table *linkTable
 	key   linkKey
 	ready chan struct{} // closed when line or err is set
-	line  *link
+	link  *link
 	err   error
 	since time.Time // when it failed, or was last used
 	uses  int
@@ -85,7 +85,7 @@ func (t *linkTable) wait(ctx context.Context, s *linkSlot) (*link, error) {
 		t.release(s)
 		return nil, s.err
 	}
-	return s.line, nil
+	return s.link, nil
 }
 
 // take returns the slot of a key, with one use more.
@@ -101,7 +101,7 @@ func (t *linkTable) takeLocked(key linkKey, connect func(context.Context) (*link
 		return nil, errLinksClosed
 	}
 	s := t.slots[key]
-	if s != nil && s.settled() && (s.err != nil && time.Since(s.since) >= downFor || s.err == nil && s.line.ended()) {
+	if s != nil && s.settled() && (s.err != nil && time.Since(s.since) >= downFor || s.err == nil && s.link.ended()) {
 		t.drop(s)
 		s = nil
 	}
@@ -122,11 +122,11 @@ func (t *linkTable) existing(key linkKey) *link {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.slots[key]
-	if t.closed || s == nil || !s.settled() || s.err != nil || s.line.ended() {
+	if t.closed || s == nil || !s.settled() || s.err != nil || s.link.ended() {
 		return nil
 	}
 	s.use()
-	return s.line
+	return s.link
 }
 
 // make fills a slot.
@@ -138,7 +138,7 @@ func (t *linkTable) connect(s *linkSlot, connect func(context.Context) (*link, e
 		go l.Close()
 		err = errLinksClosed
 	}
-	s.line, s.err, s.since = l, err, time.Now()
+	s.link, s.err, s.since = l, err, time.Now()
 	if err == nil {
 		l.slot = s
 	}
@@ -180,10 +180,10 @@ func (t *linkTable) drop(s *linkSlot) {
 		s.timer.Stop()
 	}
 	if s.settled() && s.err == nil {
-		if s.line.session != nil {
-			s.line.session.forgetRequestsOf(s.line)
+		if s.link.session != nil {
+			s.link.session.requests.Drop(s.link)
 		}
-		go s.line.Close()
+		go s.link.Close()
 	}
 }
 
@@ -208,8 +208,8 @@ func (t *linkTable) working(servers []*Server) (out []*link) {
 	defer t.mu.Unlock()
 	for _, server := range servers {
 		for _, s := range t.slots { // in any order: a session has one line for each server
-			if s.key.server == server.Name && s.settled() && s.err == nil && !s.line.ended() {
-				out = append(out, s.line)
+			if s.key.server == server.Name && s.settled() && s.err == nil && !s.link.ended() {
+				out = append(out, s.link)
 			}
 		}
 	}

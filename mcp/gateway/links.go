@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
@@ -98,7 +99,7 @@ type link struct {
 
 	tools catalogCache
 	linkSubscriptions
-	pending atomic.Pointer[pendingRequest] // which has the line for itself; nil: none
+	pending atomic.Pointer[ask.Pending] // which has the line for itself; nil: none
 }
 
 // native is the link for those who call on it themselves; nil in tests that have no real one.
@@ -128,10 +129,10 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*link
 			return l, nil
 		}
 		return s.links.get(ctx, key, func(ctx context.Context) (*link, error) {
-			return g.connectLink(ctx, s.Client, s, server, s.Protocol, s.capabilities.forServer(server.Expose))
+			return g.connectLink(ctx, s.Client, s, server, s.Protocol, forServer(s.capabilities, server))
 		})
 	}
-	told := q.capabilities().forServer(server.Expose)
+	told := q.capabilitiesFor(server)
 	if !g.pool.knownStateful(server.Name) || len(told) == len(`{}`) {
 		l, err := g.sharedLink(ctx, q, server, told)
 		if err != nil || l.Modern() || len(told) == len(`{}`) {
@@ -145,7 +146,7 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*link
 
 // share returns a line for stateless clients.
 func (g *Gateway) sharedLink(ctx context.Context, q *request, server *Server, told jsontext.Value) (*link, error) {
-	key := linkKey{who: q.From, server: server.Name, capabilities: string(told)}
+	key := linkKey{client: q.From, server: server.Name, capabilities: string(told)}
 	return g.pool.shared.get(ctx, key, func(ctx context.Context) (*link, error) {
 		return g.connectLink(ctx, q.From, nil, server, session.Stateless, told)
 	})

@@ -92,8 +92,8 @@ func TestLinksThatEndAreMadeAnew(t *testing.T) {
 	c := r.legacy("docs", `{}`)
 	c.ask("resources/subscribe", `{"uri":"a:1"}`)
 	c.ask("resources/subscribe", `{"uri":"a:2"}`)
-	docs.says("resources/unsubscribe", `{}`)
-	c.ask("resources/unsubscribe", `{"uri":"a:1"}`)
+	docs.says(methodUnsubscribe, `{}`)
+	c.ask(methodUnsubscribe, `{"uri":"a:1"}`)
 	c.ask("logging/setLevel", `{"level":"error"}`)
 	restored := make(chan string, 2)
 	for _, method := range []string{"resources/subscribe", "logging/setLevel"} {
@@ -240,8 +240,8 @@ func TestSessionsTakeTheirLinksAlong(t *testing.T) {
 	within(t, "the end of the other", mail.done)
 	c.session.mu.Lock()
 	defer c.session.mu.Unlock()
-	if len(c.session.clientRequests) != 0 {
-		t.Errorf("%d requests wait for a session that has ended", len(c.session.clientRequests))
+	if c.session.requests.Len() != 0 {
+		t.Errorf("%d requests wait for a session that has ended", c.session.requests.Len())
 	}
 }
 

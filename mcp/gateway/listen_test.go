@@ -56,7 +56,7 @@ func TestSubscriptions(t *testing.T) {
 				docs.modern = modern
 				asked, say := docs.listening()
 				docs.says("resources/subscribe", `{}`)
-				docs.says("resources/unsubscribe", `{}`)
+				docs.says(methodUnsubscribe, `{}`)
 				c := r.modern(at, `{}`)
 				end, answer := c.listens(`"s\/1"`, `{"toolsListChanged":true,"promptsListChanged":false,"resourceSubscriptions":["a:1","a:1"]}`)
 				want := `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"s\/1"},` +
@@ -89,7 +89,7 @@ func TestSubscriptions(t *testing.T) {
 				if got := within(t, "the end", answer); got != `{"jsonrpc":"2.0","id":"s\/1","result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":"s\/1","io.modelcontextprotocol/serverInfo":{"name":"pgfsm","version":"1"}}}}` {
 					t.Error(got)
 				}
-				if got := docs.received("resources/unsubscribe"); !modern && !slices.Equal(got, []string{`{"uri":"a:1"}`}) {
+				if got := docs.received(methodUnsubscribe); !modern && !slices.Equal(got, []string{`{"uri":"a:1"}`}) {
 					t.Errorf("%q", got)
 				}
 			})
@@ -215,7 +215,7 @@ func TestSessionsHearOfServersWithoutSessions(t *testing.T) {
 	if got := c.pushed(); !strings.Contains(got, `"uri":"a:1"`) {
 		t.Error(got)
 	}
-	c.ask("resources/unsubscribe", `{"uri":"a:1"}`)
+	c.ask(methodUnsubscribe, `{"uri":"a:1"}`)
 	if got := within(t, "the third subscription", asked); strings.Contains(got, "resourceSubscriptions") {
 		t.Error(got)
 	}
@@ -264,7 +264,7 @@ func TestNamesOfWatchedResourcesAreBounded(t *testing.T) {
 		{"at-the-limit-at-another-server", "resources/subscribe", 1, half, true},
 		{"again", "resources/subscribe", 0, half, true},
 		{"one-more", "resources/subscribe", 0, 1, false},
-		{"no-more", "resources/unsubscribe", 0, half, true},
+		{"no-more", methodUnsubscribe, 0, half, true},
 		{"in-its-place", "resources/subscribe", 1, half - 1, true},
 	} {
 		if got := watches(step.method, step.server, step.size); got != step.want {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/wire"
 )
 
@@ -155,8 +156,8 @@ func (g *Gateway) listAll(ctx context.Context, q *request, m *method) []byte {
 	}
 	servers := q.endpoint.exposing(m.needs)
 	for _, s := range servers {
-		if g.record(ctx, q.From, s, ToServer, q.Method, wire.StripMeta(q.Params)) != nil {
-			return q.fail(notRecorded)
+		if g.record(ctx, q.From, s.Name, ToServer, q.Method, wire.StripMeta(q.Params)) != nil {
+			return q.fail(ask.NotRecorded)
 		}
 	}
 	kind := listKinds[m.name]

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/wire"
 )
 
@@ -100,13 +101,13 @@ func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 		}
 		defer l.release()
 		if !l.Modern() {
-			return g.passOn(ctx, q, q.endpoint.server, q.Params)
+			return g.relayTo(ctx, q, q.endpoint.server, q.Params)
 		}
 	}
 	for _, l := range s.links.working(q.endpoint.exposing(ExposeLogging)) {
 		if !l.Modern() && readServerCapabilities(l.Hello().Capabilities).logging {
-			if g.record(ctx, q.From, l.server, ToServer, q.Method, levelParams(level)) != nil {
-				return q.fail(notRecorded)
+			if g.record(ctx, q.From, l.server.Name, ToServer, q.Method, levelParams(level)) != nil {
+				return q.fail(ask.NotRecorded)
 			}
 			_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // one server without it must not keep it from the others
 		}

@@ -5,7 +5,10 @@ import "pgfsm/mcp/gateway/session"
 // methodCancelled cancels a request, in both directions.
 const methodCancelled = "notifications/cancelled"
 
-const methodSubscribe = "resources/subscribe"
+const (
+	methodSubscribe   = "resources/subscribe"
+	methodUnsubscribe = "resources/unsubscribe"
+)
 
 // A side of a session with a client.
 type side uint8
@@ -64,7 +67,7 @@ var methods = []method{
 	{"resources/templates/list", fromClient, false, ExposeResources, stateful | stateless, byRelay, "passed on"},
 	{"resources/read", fromClient, false, ExposeResources, stateful | stateless, byRelay, "passed on"},
 	{"resources/subscribe", fromClient, false, ExposeResources, stateful, byRelay, "passed on"},
-	{"resources/unsubscribe", fromClient, false, ExposeResources, stateful, byRelay, "passed on"},
+	{methodUnsubscribe, fromClient, false, ExposeResources, stateful, byRelay, "passed on"},
 	{"prompts/list", fromClient, false, ExposePrompts, stateful | stateless, byRelay, "passed on"},
 	{"prompts/get", fromClient, false, ExposePrompts, stateful | stateless, byRelay, "passed on"},
 	{"completion/complete", fromClient, false, ExposeCompletion, stateful | stateless, byRelay, "passed on"},

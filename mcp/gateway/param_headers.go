@@ -187,8 +187,8 @@ func (c *toolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 	if err != nil {
 		return nil
 	}
-	all := bindings(l.tools.of(kept).tools[c.tool])
-	seen := func(t Tool) bool { return t.Name == c.tool }
+	all := bindings(l.tools.of(kept).tools[c.target])
+	seen := func(t Tool) bool { return t.Name == c.target }
 	if len(all) > 0 && !slices.ContainsFunc(c.gateway.options.Calls.Tools(kept), seen) {
 		return nil // what agents may not see they are told nothing of: the call is refused elsewhere
 	}

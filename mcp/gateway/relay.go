@@ -2,20 +2,21 @@ package gateway
 
 import (
 	"context"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/ask"
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
 
-// relay passes a request on to the server that it is for, or to all of them.
+// relay relays a request to the server that it is for, or to all servers.
 func (g *Gateway) relay(ctx context.Context, q *request, m *method) []byte {
 	if m.name == methodSetLevel {
 		return g.setLevel(ctx, q)
 	}
 	if q.endpoint.server != nil {
-		return g.passOn(ctx, q, q.endpoint.server, q.Params)
+		return g.relayTo(ctx, q, q.endpoint.server, q.Params)
 	}
 	switch m.name {
 	case "resources/list", "resources/templates/list", "prompts/list":
@@ -25,93 +26,96 @@ func (g *Gateway) relay(ctx context.Context, q *request, m *method) []byte {
 	if failed != nil {
 		return q.fail(failed)
 	}
-	return g.passOn(ctx, q, server, params)
+	return g.relayTo(ctx, q, server, params)
 }
 
-// passOn passes a request on to one server and returns the answer.
-func (g *Gateway) passOn(ctx context.Context, q *request, server *Server, params jsontext.Value) []byte {
-	p := &relayedRequest{gateway: g, q: q, server: server, params: params, out: clientStream{out: q.Out}}
+// relayTo relays a request to one server and returns the answer.
+func (g *Gateway) relayTo(ctx context.Context, q *request, server *Server, params jsontext.Value) []byte {
+	r := &relayedRequest{forward: g.newForward(q, server, q.Method), params: params}
 	if asksInResults(q.Method) {
-		sent := callParams{state: wire.NonNull(wire.Member(q.Params, "requestState")), responses: wire.NonNull(wire.Member(q.Params, "inputResponses"))}
-		if message, ours := g.resumePending(upstreamContext(ctx, server), q, server, q.Method, sent); ours {
+		if message, ours := g.resumePending(ctx, q, server, q.Method, readInput(q.Params)); ours {
 			return message
 		}
 		if g.serverMayAsk(ctx, q, server) {
-			p.errand = g.newPendingRequest(q, server, q.Method, &p.out, p)
-			return p.errand.start(upstreamContext(ctx, server), q)
+			return r.startPending(ctx, r)
 		}
 	}
-	answer := p.run(ctx)
-	return p.respond(q, &answer)
+	r.Run(ctx)
+	return r.respond(q)
 }
 
-// mayAskDuring reports whether a server may ask something before it answers a method: in the stateless revisions only these have
-// results that say so.
+// asksInResults reports whether the stateless revisions have results of a method that ask the client. During other requests a server
+// cannot ask a stateless client.
 func asksInResults(method string) bool { return method == "prompts/get" || method == "resources/read" }
 
-// A passage is one request that is passed on.
+// A relayedRequest is a request that is relayed to one server.
 type relayedRequest struct {
-	gateway *Gateway
-	q       *request
-	server  *Server
-	params  jsontext.Value
-	out     clientStream
-	errand  *pendingRequest // nil: the server cannot ask by itself, or asks a session
+	forward
+	params jsontext.Value
 }
 
-// run passes the request on. What the server asks in its results is asked of the client until ctx ends.
-func (p *relayedRequest) run(ctx context.Context) Answer {
-	defer p.out.end()
-	g, q, server, within := p.gateway, p.q, p.server, upstreamContext(ctx, p.server)
+// Run relays the request. If the results ask the client of a session, it repeats the request with the answers until ctx ends.
+func (r *relayedRequest) Run(ctx context.Context) { r.answer = r.exchange(ctx) }
+
+func (r *relayedRequest) exchange(ctx context.Context) Answer {
+	defer r.out.End()
+	g, q, server, within := r.gateway, r.q, r.server, upstreamContext(ctx, r.server)
 	l, err := g.linkTo(within, q, server)
 	if err != nil {
 		return Answer{Error: unreachable(server.Name, err)}
 	}
 	defer l.release()
-	if p.errand != nil {
-		l.assign(p.errand)
-		defer l.unassign(p.errand)
+	if r.pending != nil {
+		l.assign(r.pending)
+		defer l.unassign(r.pending)
 	}
 	level := g.levelFor(within, q, l)
-	params, failed := g.openState(q, server, q.Method, p.params)
+	params := r.params
+	state, failed := g.openState(q, server, r.target, readInput(params))
 	if failed != nil {
 		return Answer{Error: failed}
+	}
+	if state != nil {
+		if params, err = wire.Set(params, "requestState", state); err != nil {
+			return Answer{Error: invalid(wire.InvalidParams, "the params cannot be read")}
+		}
 	}
 	if params = wire.StripMeta(params); !server.Expose.Has(ExposeProgress) {
 		params = wire.StripProgressToken(params)
 	}
 	params = withLevel(params, level)
-	var asked inputRounds
-	defer asked.end(g, q)
+	var rounds ask.Rounds
+	defer rounds.End(g.table, q.From)
 	for {
-		answer := p.requestOnce(within, l, params, level)
+		answer := r.request(within, l, params, level)
 		if !answer.Native {
 			return answer
 		}
-		more, asks, code, why := g.askSession(ctx, q, server, &p.out, answer.Result, &asked)
+		input, asks, code, why := g.askSession(ctx, q, server, r.out, answer.Result, &rounds)
 		if !asks {
 			return answer
 		}
 		if code == "" {
-			if params, code = more.addTo(params); code == "" {
+			if params, err = input.addTo(params); err == nil {
 				continue
 			}
+			code = CodeInputRefused
 		}
 		return Answer{Error: inputRefused(server, code, why)}
 	}
 }
 
 // request makes one request of the server.
-func (p *relayedRequest) requestOnce(ctx context.Context, l *link, params jsontext.Value, level severity) Answer {
-	g, q, server := p.gateway, p.q, p.server
-	if err := g.record(ctx, q.From, server, ToServer, q.Method, params); err != nil {
-		return Answer{Error: notRecorded}
+func (r *relayedRequest) request(ctx context.Context, l *link, params jsontext.Value, level severity) Answer {
+	g, q, server := r.gateway, r.q, r.server
+	if g.record(ctx, q.From, server.Name, ToServer, q.Method, params) != nil {
+		return Answer{Error: ask.NotRecorded}
 	}
-	watching := q.Method == methodSubscribe || q.Method == "resources/unsubscribe"
+	watching := q.Method == methodSubscribe || q.Method == methodUnsubscribe
 	if watching && l.Modern() {
 		return g.subscribe(ctx, q, l)
 	}
-	reply, err := l.Request(ctx, q.Method, params, g.messageHandler(ctx, q, l, &p.out, level))
+	reply, err := l.Request(ctx, q.Method, params, func(m wire.Message) { g.relayDuring(ctx, q, l, r.out, level, m) })
 	switch {
 	case err != nil:
 		return Answer{Error: unreachable(server.Name, err)}
@@ -119,31 +123,29 @@ func (p *relayedRequest) requestOnce(ctx context.Context, l *link, params jsonte
 		return Answer{Error: g.options.Mask(reply.Error)}
 	}
 	if uri, err := wire.Text(wire.Member(params, "uri")); watching && err == nil {
-		q.session.setWatch(server.Name, uri, q.Method == methodSubscribe) // for the link that may follow this one
+		q.session.setWatch(server.Name, uri, q.Method == methodSubscribe) // the next link subscribes again
 	}
 	return Answer{Result: g.options.Mask(reply.Result), Native: true}
 }
 
-// respond answers a request for what was passed on.
-func (p *relayedRequest) respond(q *request, answer *Answer) []byte {
+// Respond answers a request of the client with the server's answer.
+func (r *relayedRequest) Respond(request *session.Request) []byte {
+	q, _ := r.gateway.newRequest(request)
+	return r.respond(q)
+}
+
+func (r *relayedRequest) respond(q *request) []byte {
 	switch {
-	case answer.Error != nil:
-		return q.failBack(p.server, answer.Error)
-	case !answer.Native:
-		return q.result(answer.Result)
+	case r.answer.Error != nil:
+		return q.relayError(r.server, r.answer.Error)
+	case !r.answer.Native:
+		return q.result(r.answer.Result)
 	}
-	result := wire.StripOwn(answer.Result)
-	f, ok := readResult(result)
-	if !ok {
-		return q.refuse(wire.InternalError, "server %s: its result is not a JSON object", p.server.Name)
+	message, code, why := r.relayResult(q, cacheable(q.Method))
+	if code != "" {
+		return q.fail(inputRefused(r.server, code, why))
 	}
-	if code, why := q.mayReceive(p.server, &f); code != "" {
-		return q.fail(inputRefused(p.server, code, why))
-	}
-	if !q.stateless() {
-		return q.rawResult(f.rewrite(result, nil, false))
-	}
-	return q.rawResult(f.rewrite(result, p.gateway.self, cacheable(q.Method), p.gateway.sealState(q, p.server, q.Method, &f)...))
+	return message
 }
 
 // cacheable reports whether a method's result says in the stateless revisions how long it may be kept.
@@ -155,30 +157,19 @@ func cacheable(method string) bool {
 	return false
 }
 
-// bound is the context of a request that goes to a server: a server whose cancellation is not exposed is not told of it.
-func upstreamContext(ctx context.Context, server *Server) context.Context {
-	if server.Expose.Has(ExposeCancellation) {
-		return ctx
-	}
-	return context.WithoutCancel(ctx)
-}
-
-// notRecorded is answered when what is to pass cannot be recorded. So it does not.
-var notRecorded = invalid(wire.InternalError, "it could not be recorded, so it was not passed on")
-
-// passes records that something is about to pass.
-func (g *Gateway) record(ctx context.Context, who Identity, server *Server, direction, method string, params jsontext.Value) error {
+// record records a message that is about to pass.
+func (g *Gateway) record(ctx context.Context, client Identity, server, direction, method string, params jsontext.Value) error {
 	if g.options.Passed == nil {
 		return nil
 	}
-	err := g.options.Passed(ctx, Passed{Identity: who, Server: server.Name, Direction: direction, Method: method, Params: params})
+	err := g.options.Passed(ctx, Passed{Identity: client, Server: server, Direction: direction, Method: method, Params: params})
 	if err != nil {
-		g.options.Log.Error("a message did not pass because it could not be recorded", "server", server.Name, "method", method, "error", err.Error())
+		g.options.Log.Error("a message did not pass because it could not be recorded", "server", server, "method", method, "error", err.Error())
 	}
 	return err
 }
 
-// relayNote passes a notification of a session's client on.
+// relayClientNotification relays a notification of a session's client to the servers.
 func (g *Gateway) relayClientNotification(ctx context.Context, q *request, m *method) {
 	s := q.session
 	if s == nil {
@@ -186,24 +177,15 @@ func (g *Gateway) relayClientNotification(ctx context.Context, q *request, m *me
 	}
 	params := wire.StripMeta(q.Params)
 	if m.name == "notifications/progress" {
-		a := s.clientRequest(wire.Member(params, "progressToken"))
-		if a == nil || a.link == nil || a.token == nil || !a.link.server.Expose.Has(m.needs) {
-			return // it belongs to nothing that was asked
-		}
-		if params, err := wire.Set(params, "progressToken", a.token); err == nil {
-			_ = a.link.Notify(ctx, m.name, params) // a server that cannot be told has lost its link
-		}
+		s.requests.Progress(ctx, params)
 		return
 	}
-	if !s.capabilities.roots {
+	if !s.capabilities.Roots {
 		return
 	}
 	for _, l := range s.links.working(q.endpoint.exposing(m.needs)) {
-		if g.record(ctx, q.From, l.server, ToServer, m.name, params) == nil {
-			_ = l.Notify(ctx, m.name, params) // as above
+		if g.record(ctx, q.From, l.server.Name, ToServer, m.name, params) == nil {
+			_ = l.Notify(ctx, m.name, params) // a server that cannot be told has lost its link
 		}
 	}
 }
-
-// answerWait is how long telling a server something may take that it waits for.
-const answerWait = 10 * time.Second

@@ -38,7 +38,7 @@ type resultInfo struct {
 	kind      string // the resultType; "complete" if there is none
 	ambiguous bool   // it asks for input, and can be read in more than one way: what is asked for may be something else to the client
 	hasType   bool   // there is a resultType
-	requests  [][]byte
+	questions [][]byte
 	metas     []wire.Piece
 	state     []wire.Piece // requestState
 	hasTTL    bool
@@ -57,7 +57,7 @@ func readResult(result []byte) (f resultInfo, ok bool) {
 			}
 		case "inputRequests":
 			if string(p.Value) != "null" {
-				f.requests = append(f.requests, p.Value)
+				f.questions = append(f.questions, p.Value)
 			}
 		case "requestState":
 			f.state = append(f.state, p)
@@ -77,7 +77,7 @@ func readResult(result []byte) (f resultInfo, ok bool) {
 }
 
 // asks reports whether the result asks the client for input. Clients look for either of the two signs.
-func (f *resultInfo) asks() bool { return f.kind == "input_required" || len(f.requests) > 0 }
+func (f *resultInfo) asks() bool { return f.kind == "input_required" || len(f.questions) > 0 }
 
 // finish is the result as it goes to the client: without what the protocol reserves, and, if the gateway's name is given, with
 // what the stateless revisions want. All else is byte for byte as it came.

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
@@ -38,7 +39,7 @@ func newPager(t *testing.T, change func(*Options), results ...string) *pager {
 		return Answer{Native: true, RunID: fmt.Sprint("run", p.gave+1), Result: next()}
 	}
 	p.servers["docs"].plays("prompts/get", func(_ context.Context, _ *playedLink, params jsontext.Value, _ func(wire.Message)) (upstream.Reply, error) {
-		p.rounds = append(p.rounds, string(extra(callParams{responses: wire.Member(params, "inputResponses"), state: wire.Member(params, "requestState")})))
+		p.rounds = append(p.rounds, string(extra(clientInput{responses: wire.Member(params, "inputResponses"), state: wire.Member(params, "requestState")})))
 		return upstream.Reply{Result: next()}, nil
 	})
 	p.replies = func(n int, m wire.Message) (string, string) { return fmt.Sprintf(`{"n":%d}`, n), "" }
@@ -126,7 +127,7 @@ func TestServersOfTheStatelessRevisionsAskSessions(t *testing.T) {
 			if want := 8; len(passed) != want || passed[0] != "to_client elicitation/create" || passed[7] != "to_server elicitation/create" {
 				t.Errorf("what was recorded: %q", passed)
 			}
-			if n := len(p.bob.session.clientRequests); n != 0 {
+			if n := p.bob.session.requests.Len(); n != 0 {
 				t.Errorf("%d questions are left", n)
 			}
 		})
@@ -189,7 +190,7 @@ func TestSessionsThatDoNotAnswer(t *testing.T) {
 			if n := strings.Count(strings.Join(p.asks, "\n"), methodCancelled); n != tc.cancelled {
 				t.Errorf("%d questions were taken back: %q", n, p.asks)
 			}
-			if n := len(p.bob.session.clientRequests); n != 0 {
+			if n := p.bob.session.requests.Len(); n != 0 {
 				t.Errorf("%d questions are left", n)
 			}
 		})
@@ -201,14 +202,14 @@ func TestAClientThatNeverAnswers(t *testing.T) {
 		p := newPager(t, nil, wants(oneForm, ""), inTheEnd)
 		p.replies = func(int, wire.Message) (string, string) { return "", "" }
 		begun := time.Now()
-		if got := p.ask(byTool); !strings.Contains(got, "did not answer") || time.Since(begun) != inputWait {
+		if got := p.ask(byTool); !strings.Contains(got, "did not answer") || time.Since(begun) != ask.InputTimeout {
 			t.Errorf("after %s: %s", time.Since(begun), got)
 		}
 	})
 }
 
 func TestRoundsAreBounded(t *testing.T) {
-	results := make([]string, maxRounds, maxRounds+2)
+	results := make([]string, ask.MaxRounds, ask.MaxRounds+2)
 	for i := range results {
 		results[i] = wants("", "again")
 	}
@@ -227,11 +228,11 @@ func TestRoundsAreBounded(t *testing.T) {
 		}
 		return string(b.Done())
 	}
-	p = newPager(t, nil, wants(questions(maxQuestions), ""), inTheEnd)
+	p = newPager(t, nil, wants(questions(ask.MaxQuestions), ""), inTheEnd)
 	if got := p.ask(byTool); !strings.Contains(got, inTheEnd) {
 		t.Errorf("as many questions as may be: %s", got)
 	}
-	p = newPager(t, nil, wants(questions(maxQuestions+1), ""), inTheEnd)
+	p = newPager(t, nil, wants(questions(ask.MaxQuestions+1), ""), inTheEnd)
 	p.replies = func(int, wire.Message) (string, string) { return "", "" }
 	if got := p.ask(byTool); !strings.Contains(got, "too many questions") {
 		t.Errorf("one question past: %s", got)

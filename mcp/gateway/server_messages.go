@@ -6,40 +6,40 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/ask"
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
 
-// during returns what takes a server's words during a request of a client: they go out on the request's stream.
-func (g *Gateway) messageHandler(ctx context.Context, q *request, l *link, said *clientStream, level severity) func(wire.Message) {
-	return func(m wire.Message) {
-		if m.ID != nil {
-			l.relayRequest(ctx, m, l.pending.Load(), said.send)
-			return
-		}
-		if m.Method == methodCancelled { // whatever the client's revision: it may have been asked in another way
-			l.relayCancelled(m, said.send)
-			return
-		}
-		row := methodOf(fromServer, m.Method)
-		if row == nil || !row.notification || !row.in(q.Protocol) || !l.server.Expose.Has(row.needs) {
-			return
-		}
-		switch m.Method {
-		case "notifications/message":
-			if !level.includes(m.Params, q.stateless()) {
-				return
-			}
-		case "notifications/progress", "notifications/elicitation/complete":
-		default:
-			l.relayNotification(m)
-			return
-		}
-		_ = said.send(g.toClient(m)) // a client that is gone is noticed by who serves it
+// relayDuring relays a message that a server sends during a request of a client.
+func (g *Gateway) relayDuring(ctx context.Context, q *request, l *link, out session.Sender, level severity, m wire.Message) {
+	switch {
+	case m.ID != nil:
+		l.relayRequest(ctx, m, l.pending.Load(), out)
+		return
+	case m.Method == methodCancelled: // in any revision: the client may have been asked in another way
+		l.relayCancelled(m, out)
+		return
 	}
+	row := methodOf(fromServer, m.Method)
+	if row == nil || !row.notification || !row.in(q.Protocol) || !l.server.Expose.Has(row.needs) {
+		return
+	}
+	switch m.Method {
+	case "notifications/message":
+		if !level.includes(m.Params, q.stateless()) {
+			return
+		}
+	case "notifications/progress", "notifications/elicitation/complete":
+	default:
+		l.relayNotification(m)
+		return
+	}
+	_ = out.Send(g.forClient(m)) // the front notices that the client is gone
 }
 
-// notification is a server's notification as it goes to a client.
-func (g *Gateway) toClient(m wire.Message) []byte {
+// forClient is a server's notification as the client gets it.
+func (g *Gateway) forClient(m wire.Message) []byte {
 	params := wire.StripMeta(m.Params)
 	if params != nil {
 		params = g.options.Mask(params)
@@ -47,25 +47,25 @@ func (g *Gateway) toClient(m wire.Message) []byte {
 	return wire.Call(nil, nil, m.Method, params)
 }
 
-// heard takes what a server says outside of all requests. It does not block.
+// receive takes a message that a server sends outside of all requests. It does not block.
 func (l *link) receive(m wire.Message) {
 	if m.ID == nil {
 		l.relayNotification(m)
 		return
 	}
-	e := l.pending.Load() // now: the line may be another request's before the question is passed on
+	p := l.pending.Load() // now: the link may belong to another request before the question is relayed
 	go func() {
 		<-l.connected
 		if l.upstreamSession == nil {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), answerWait)
+		ctx, cancel := context.WithTimeout(context.Background(), ask.AnswerTimeout)
 		defer cancel()
-		l.relayRequest(ctx, m, e, func(message []byte) error { _ = l.session.Send(message); return nil })
+		l.relayRequest(ctx, m, p, l.session)
 	}()
 }
 
-// note takes a notification that belongs to no request: it goes to the session, or to the subscriptions that listen for it.
+// relayNotification relays a notification that belongs to no request to the session, or to the subscriptions of stateless clients.
 func (l *link) relayNotification(m wire.Message) {
 	row := methodOf(fromServer, m.Method)
 	if row == nil || !row.notification || !l.server.Expose.Has(row.needs) {
@@ -73,92 +73,94 @@ func (l *link) relayNotification(m wire.Message) {
 	}
 	switch m.Method {
 	case "notifications/progress":
-		return // it belongs to a request, and that is over
-	case "notifications/tools/list_changed":
-		m.Params = nil // the gateway's own word: its listing is stale
-	case "notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/resources/updated":
+		return // its request is over
+	case noteTools:
+		m.Params = nil // the gateway's own notification: its listing is stale
+	case notePrompts, noteResources, noteUpdated:
 		l.lists.forget(m.Method)
-	case "notifications/cancelled":
-		l.relayCancelled(m, func(message []byte) error { _ = l.session.Send(message); return nil })
+	case methodCancelled:
+		l.relayCancelled(m, l.session)
 		return
 	}
-	if l.session != nil {
-		if row.in(l.session.Protocol) {
-			_ = l.session.Send(l.gateway.toClient(m))
-		}
-		return
+	if l.session == nil {
+		l.notifySubscriptions(m)
+	} else if row.in(l.session.Protocol) {
+		_ = l.session.Send(l.gateway.forClient(m))
 	}
-	l.notifySubscriptions(m)
 }
 
-// ask passes a server's request on to the client, if that is exposed and the client can answer it. Else the server is told at
-// once that there is no such method, and the client sees nothing.
-func (l *link) relayRequest(ctx context.Context, m wire.Message, e *pendingRequest, send func([]byte) error) {
-	refuse := func(failed jsontext.Value) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWait)
+// relayRequest relays a server's request to the client, if the operator exposes its method and the client declares the capability. If not,
+// the server learns that there is no such method.
+func (l *link) relayRequest(ctx context.Context, m wire.Message, p *ask.Pending, out session.Sender) {
+	if failed := l.askClient(ctx, m, p, out); failed != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ask.AnswerTimeout)
 		defer cancel()
 		_ = l.Answer(ctx, m.ID, nil, failed) // a server that cannot be told has lost its link
 	}
+}
+
+// askClient asks the client what a server wants to know. The error object says why not.
+func (l *link) askClient(ctx context.Context, m wire.Message, p *ask.Pending, out session.Sender) (failed jsontext.Value) {
 	s, row := l.session, methodOf(fromServer, m.Method)
-	var can clientCapabilities
+	var declared ask.Capabilities
 	switch {
 	case s != nil:
-		can = s.capabilities
-	case e != nil:
-		can = e.first
+		declared = s.capabilities
+	case p != nil:
+		declared = p.Declared()
 	}
-	if row == nil || row.notification || row.by != byRelay || !l.server.Expose.Has(row.needs) || can.cannotAnswer(m.Method, m.Params) != "" {
-		refuse(notOffered)
-		return
+	if row == nil || row.notification || row.by != byRelay || !l.server.Expose.Has(row.needs) || declared.Lacks(m.Method, m.Params) != "" {
+		return ask.NotOffered
 	}
-	if e != nil {
-		if failed := e.relayQuestion(ctx, l, m); failed != nil {
-			refuse(failed)
-		}
-		return
+	if p != nil {
+		return p.Ask(ctx, l, m)
 	}
-	if s.countRequestsOf(l) >= maxClientRequests {
-		refuse(tooManyQuestions)
-		return
+	if s.requests.Count(l) >= ask.MaxRequests {
+		return ask.TooManyQuestions
 	}
 	params := wire.StripMeta(m.Params)
-	if l.gateway.record(ctx, s.Client, l.server, ToClient, m.Method, params) != nil {
-		refuse(notRecorded)
-		return
+	if l.gateway.record(ctx, s.Client, l.server.Name, ToClient, m.Method, params) != nil {
+		return ask.NotRecorded
 	}
-	a := &clientRequest{link: l, id: slices.Clone(m.ID), method: m.Method, token: slices.Clone(wire.Member(wire.Member(params, "_meta"), "progressToken"))}
-	id := s.addClientRequest(a)
-	if a.token != nil {
-		meta, err := wire.Set(wire.Member(params, "_meta"), "progressToken", id)
+	r := &ask.Request{Server: l, ID: slices.Clone(m.ID), Method: m.Method}
+	meta := wire.Member(params, "_meta")
+	token := wire.Member(meta, "progressToken")
+	if l.server.Expose.Has(ExposeProgress) {
+		r.Token = slices.Clone(token)
+	}
+	id := s.requests.Add(r)
+	if token != nil {
+		meta, err := wire.Set(meta, "progressToken", id)
 		if err == nil {
 			params, err = wire.Set(params, "_meta", meta)
 		}
 		if err != nil {
-			s.takeClientRequest(id)
-			refuse(invalid(wire.InvalidParams, "its params cannot be read"))
-			return
+			s.requests.Take(id)
+			return invalid(wire.InvalidParams, "its params cannot be read")
 		}
 	}
 	if params != nil {
 		params = l.gateway.options.Mask(params)
 	}
-	if send(wire.Call(nil, id, m.Method, params)) != nil && s.takeClientRequest(id) != nil {
-		refuse(invalid(wire.InternalError, "the client is gone"))
+	if out.Send(wire.Call(nil, id, m.Method, params)) != nil && s.requests.Take(id) != nil {
+		return invalid(wire.InternalError, "the client is gone")
 	}
+	return nil
 }
 
-// withdrawn passes a server's word on that it does not wait for the client's answer any more.
-func (l *link) relayCancelled(m wire.Message, send func([]byte) error) {
-	if e := l.pending.Load(); e != nil {
-		e.cancelQuestion(wire.Member(m.Params, "requestId"))
+// relayCancelled tells the client that a server does not wait for an answer any more.
+func (l *link) relayCancelled(m wire.Message, out session.Sender) {
+	theirs := wire.Member(m.Params, "requestId")
+	if p := l.pending.Load(); p != nil {
+		p.CancelQuestion(theirs)
 		return
 	}
 	if l.session == nil || !l.server.Expose.Has(ExposeCancellation) {
 		return
 	}
-	if id := l.session.cancelClientRequest(l, wire.Member(m.Params, "requestId")); id != nil {
+	if id := l.session.requests.Cancel(l, theirs); id != nil {
 		if params, err := wire.Set(l.gateway.options.Mask(wire.StripMeta(m.Params)), "requestId", id); err == nil {
-			_ = send(wire.Call(nil, nil, m.Method, params)) // a client that is gone is noticed by who serves it
+			_ = out.Send(wire.Call(nil, nil, m.Method, params)) // the front notices that the client is gone
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/ask"
+	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
 
@@ -191,8 +193,8 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 	agreed, each := g.splitFilter(ctx, q, want)
 	for _, part := range each {
 		if part.filter.prompts || part.filter.resources || len(part.filter.uris) > 0 {
-			if g.record(ctx, q.From, part.server, ToServer, q.Method, part.filter.params()) != nil {
-				return q.fail(notRecorded)
+			if g.record(ctx, q.From, part.server.Name, ToServer, q.Method, part.filter.params()) != nil {
+				return q.fail(ask.NotRecorded)
 			}
 		}
 	}
@@ -206,10 +208,10 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 		running.Go(func() { g.followServer(ctx, q, part.server, part.filter, n, sync.OnceFunc(opening.Done)) })
 	}
 	opening.Wait()
-	said := &clientStream{out: q.Out}
-	defer said.end()
+	said := session.NewRequestSender(q.Out)
+	defer said.End()
 	params := slices.Concat(jsontext.Value(`{"notifications":`), agreed.object(), jsontext.Value(`}`))
-	if said.send(n.format(noteSubscribed, params)) != nil || agreed.empty() {
+	if said.Send(n.format(noteSubscribed, params)) != nil || agreed.empty() {
 		stop()
 	}
 	for ctx.Err() == nil {
@@ -217,7 +219,7 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 		case <-ctx.Done():
 		case <-n.wake:
 			for _, message := range n.take() {
-				if said.send(message) != nil {
+				if said.Send(message) != nil {
 					stop()
 				}
 			}

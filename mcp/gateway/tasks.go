@@ -6,16 +6,17 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/wire"
 )
 
 // needsTasks is answered to a client that uses tasks and did not say that it can.
-var needsTasks = wire.ErrorObject(wire.MissingCapability, "the client does not declare the extension "+extensionTasks,
-	[]byte(`{"requiredCapabilities":{"extensions":{"`+extensionTasks+`":{}}}}`))
+var needsTasks = wire.ErrorObject(wire.MissingCapability, "the client does not declare the extension "+ask.ExtensionTasks,
+	[]byte(`{"requiredCapabilities":{"extensions":{"`+ask.ExtensionTasks+`":{}}}}`))
 
 // task serves the Tasks extension: calls that wait for a person. Whose task it is, is for those to say who made it.
 func (g *Gateway) serveTask(ctx context.Context, q *request) []byte {
-	if !q.capabilities().tasks {
+	if !q.capabilities().Tasks {
 		return q.fail(needsTasks)
 	}
 	id, err := wire.Text(wire.Member(q.Params, "taskId"))

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/wire"
 )
 
@@ -240,13 +241,13 @@ func TestDuringACall(t *testing.T) {
 	q := c.request(`"pgfsm-1"`, "", "")
 	q.Result = jsontext.Value(`{"action":"accept"}`)
 	r.dispatch(context.Background(), q)
-	if n := c.session.countOwnRequests(); n != 0 {
+	if n := c.session.requests.Count(nil); n != 0 {
 		t.Errorf("%d requests wait", n)
 	}
 	late.Say(1, 1, "too late")
 	late.Show("https://x/y", "too late", "id2")
 	late.Relay(wire.Message{Method: "notifications/progress", Params: jsontext.Value(`{"progressToken":1}`)})
-	if all := c.heard(); len(all) > 0 || c.session.countOwnRequests() != 0 {
+	if all := c.heard(); len(all) > 0 || c.session.requests.Count(nil) != 0 {
 		t.Errorf("after the answer: %q", all)
 	}
 }
@@ -254,16 +255,16 @@ func TestDuringACall(t *testing.T) {
 func TestShowingIsBounded(t *testing.T) {
 	r := newRig(t, "docs", nil)
 	r.judge.decide = func(_ context.Context, a *Ask) Answer {
-		for range maxOwnRequests + 1 {
+		for range ask.MaxOwnRequests + 1 {
 			a.Show("https://x", "", "")
 		}
 		return Answer{Result: jsontext.Value(`{}`)}
 	}
 	c := r.legacy("docs", `{"elicitation":{"url":{}}}`)
-	c.out = make(sink, 2*maxOwnRequests)
+	c.out = make(sink, 2*ask.MaxOwnRequests)
 	c.ask("tools/call", `{"name":"echo"}`)
-	if n := len(c.heard()); n != maxOwnRequests {
-		t.Errorf("%d were shown, want %d", n, maxOwnRequests)
+	if n := len(c.heard()); n != ask.MaxOwnRequests {
+		t.Errorf("%d were shown, want %d", n, ask.MaxOwnRequests)
 	}
 }
 
@@ -271,7 +272,7 @@ func TestShowingIsBounded(t *testing.T) {
 func TestALinkOutlivesTheAnswer(t *testing.T) {
 	r := newRig(t, "docs", nil)
 	var a *Ask
-	r.judge.decide = func(_ context.Context, ask *Ask) Answer { a = ask; return Answer{Result: jsontext.Value(`{}`)} }
+	r.judge.decide = func(_ context.Context, call *Ask) Answer { a = call; return Answer{Result: jsontext.Value(`{}`)} }
 	c := r.legacy("docs", `{}`)
 	c.ask("tools/call", `{"name":"echo"}`)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

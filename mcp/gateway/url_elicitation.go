@@ -1,46 +1,45 @@
 package gateway
 
-import "pgfsm/mcp/wire"
+import (
+	"pgfsm/mcp/gateway/ask"
+	"pgfsm/mcp/wire"
+)
 
-// A shown is a URL that a client has a person open.
-type urlElicitation struct{ url, note, id string }
+// A urlElicitation has a client's user open a URL, where a call can be approved.
+type urlElicitation struct{ url, message, id string }
 
-// params is the params of the elicitation.
-func (s *urlElicitation) params() []byte {
+func (e *urlElicitation) params() []byte {
 	var b wire.Object
 	b.Add("mode", []byte(`"url"`))
-	b.Add("message", wire.Quote(s.note))
-	b.Add("url", wire.Quote(s.url))
-	b.Add("elicitationId", wire.Quote(s.id))
+	b.Add("message", wire.Quote(e.message))
+	b.Add("url", wire.Quote(e.url))
+	b.Add("elicitationId", wire.Quote(e.id))
 	return b.Done()
 }
 
-// result is the result that has a stateless client show the URL and ask once more.
-func (s *urlElicitation) result(q *request, server *Server, tool string) []byte {
-	var asks wire.Object
-	asks.Add(urlQuestion, inputRequest("elicitation/create", s.params()))
-	return inputRequired(asks.Done(), q.gateway.states.seal(stateURL, s.id, q.From, server.Name, tool))
+// result asks a stateless client to show the URL and to repeat its call.
+func (e *urlElicitation) result(q *request, server *Server, tool string) []byte {
+	var questions wire.Object
+	questions.Add("decide", ask.NewQuestion("elicitation/create", e.params()))
+	return ask.InputRequired(questions.Done(), q.gateway.asks.States.Seal(ask.StateURL, e.id, q.From, server.Name, tool))
 }
 
-// show has the client show a URL to a person: one with a session at once, another in place of the answer.
-func (c *toolCall) showURL(url, note, id string) {
-	if !c.capabilities.showsURLs() {
+// showURL has the client show a URL to its user: a session at once, a stateless client in place of the answer.
+func (c *toolCall) showURL(url, message, id string) {
+	if !c.capabilities.ShowsURLs() {
 		return
 	}
-	w := &urlElicitation{url, note, id}
+	e := &urlElicitation{url, message, id}
 	s := c.q.session
 	if s == nil {
-		c.elicitation = w
+		c.elicitation = e
 		return
 	}
-	if s.countOwnRequests() >= maxOwnRequests {
+	if s.requests.Count(nil) >= ask.MaxOwnRequests {
 		return
 	}
-	ours := s.addClientRequest(&clientRequest{method: "elicitation/create"})
-	if c.out.send(wire.Call(nil, ours, "elicitation/create", w.params())) != nil {
-		s.takeClientRequest(ours)
+	request := s.requests.Add(&ask.Request{Method: "elicitation/create"})
+	if c.out.Send(wire.Call(nil, request, "elicitation/create", e.params())) != nil {
+		s.requests.Take(request)
 	}
 }
-
-// shownAs is the name of the one question in such a result.
-const urlQuestion = "decide"

@@ -1,0 +1,57 @@
+package ask
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+
+	"pgfsm/mcp/gateway/session"
+)
+
+// Kinds of request states.
+const (
+	StateServer  = "server"  // made by a stateless server
+	StatePending = "pending" // the id of a [Pending]
+	StateURL     = "url"     // of a call that waits for approval
+)
+
+// States binds each requestState to the client, the server and the target that it was given for, so that no client can continue the
+// request of another. The key lives as long as the process: after a restart a client must begin its request again.
+type States struct{ key [32]byte }
+
+// NewStates returns States with a new key.
+func NewStates() *States {
+	s := new(States)
+	rand.Read(s.key[:])
+	return s
+}
+
+// macBytes is how many bytes of the code a state carries.
+const macBytes = 16
+
+func (s *States) mac(kind, native string, client session.Identity, server, target string) string {
+	mac := hmac.New(sha256.New, s.key[:])
+	for _, part := range []string{kind, client.Name, client.Token, server, target} {
+		var size [8]byte
+		for i := range size {
+			size[i] = byte(len(part) >> (8 * i))
+		}
+		mac.Write(size[:])
+		mac.Write([]byte(part))
+	}
+	mac.Write([]byte(native))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:macBytes])
+}
+
+// Seal returns a state for the client.
+func (s *States) Seal(kind, native string, client session.Identity, server, target string) string {
+	return s.mac(kind, native, client, server, target) + "." + native
+}
+
+// Open returns a state as it was before Seal. It reports false if the client was not given the state for this server and target.
+func (s *States) Open(kind, sealed string, client session.Identity, server, target string) (native string, ok bool) {
+	code, native, ok := strings.Cut(sealed, ".")
+	return native, ok && hmac.Equal([]byte(code), []byte(s.mac(kind, native, client, server, target)))
+}

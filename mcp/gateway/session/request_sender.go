@@ -1,0 +1,43 @@
+package session
+
+import (
+	"errors"
+	"sync"
+)
+
+// ErrAnswered is the error of a message that came after the answer of its request.
+var ErrAnswered = errors.New("the request has been answered")
+
+// A RequestSender sends messages to a client during one request, and none after its answer.
+type RequestSender struct {
+	mu    sync.Mutex
+	out   Sender
+	ended bool
+}
+
+// NewRequestSender returns a sender that sends to out, which may be nil.
+func NewRequestSender(out Sender) *RequestSender { return &RequestSender{out: out} }
+
+// Send sends a message.
+func (s *RequestSender) Send(message []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || s.out == nil {
+		return ErrAnswered
+	}
+	return s.out.Send(message)
+}
+
+// Redirect sends the following messages on another request of the client; nil: to nobody.
+func (s *RequestSender) Redirect(out Sender) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.out = out
+}
+
+// End sends nothing more.
+func (s *RequestSender) End() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+}
