@@ -9,46 +9,46 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// Calls decides about tools/call, makes those that may be made, and knows what became of them.
+// Calls decides about tools/call and makes the calls that may be made.
 type Calls interface {
 	// Tools returns the tools of a listing that agents may see, in the server's order.
 	Tools(*upstream.Kept) []Tool
-	// Call takes one call through everything that may refuse it. It returns when there is something to answer.
+	// Call takes one call through all gates and returns its answer.
 	Call(context.Context, *Ask) Answer
-	// Task returns how a task stands that Call answered with; CancelTask asks that it end. The error object is nil, or what is
-	// answered in place of the result: also where the task is not the caller's.
+	// Task returns the state of a task that Call answered with. CancelTask asks that the task end. The error object is nil, or answers in
+	// place of the result, also if the task is not the client's.
 	Task(ctx context.Context, who Identity, id string) (result, failed jsontext.Value)
 	CancelTask(ctx context.Context, who Identity, id string) (result, failed jsontext.Value)
 }
 
-// Tool is one tool that agents may see.
+// A Tool is one tool that agents may see.
 type Tool struct {
 	Name string
 	Raw  jsontext.Value // the tool object, byte for byte as the server sent it
 }
 
-// An Ask is one tools/call of a client, with the native names of server and tool.
+// An Ask is one tools/call of a client, with the names of the server and of the tool as the server knows them.
 type Ask struct {
 	From      Identity
 	Server    string
 	Tool      string
 	Arguments jsontext.Value // raw, as received; "{}" if there were none
-	Extra     jsontext.Value // the members inputResponses and requestState of the params, as one raw object; nil if there are none
+	Extra     jsontext.Value // inputResponses and requestState of the params as one raw object; nil if there are none
 
 	Progress bool                                   // the client asked for progress
-	Tasks    bool                                   // the client takes a task as the answer
-	Elicit   bool                                   // the client can be shown a URL (elicitation, mode url)
-	Say      func(done, total float64, note string) // sends progress under the client's own token; does nothing if Progress is false
-	Show     func(url, note, id string)             // has the client show a URL; what its user does is not waited for
-	Returns  bool                                   // what Show is given takes the place of the answer, and the client asks once more
+	Tasks    bool                                   // the client accepts a task as the answer
+	Elicit   bool                                   // the client can show a URL (elicitation, mode url)
+	Say      func(done, total float64, note string) // sends progress under the client's token; without Progress it does nothing
+	Show     func(url, note, id string)             // has the client show a URL; it does not wait for the user
+	Returns  bool                                   // the URL takes the place of the answer, and the client repeats its call
 
-	// Link is the session with the call's server. It connects if need be.
+	// Link returns the link with the call's server, and connects if there is none.
 	Link func(context.Context) (*upstream.Link, error)
-	// Meta is the _meta object that goes with the call: what does not belong to one hop. The link adds its own.
+	// Meta is the _meta object that goes with the call. The link adds the members of its hop.
 	Meta jsontext.Value
-	// Header are the values of the Mcp-Param headers that the tool's schema asks for, made from the arguments.
+	// Header are the values of the Mcp-Param headers that the tool's schema asks for. Link sets them.
 	Header map[string]string
-	// Relay is given what the server says during the call.
+	// Relay takes what the server sends during the call.
 	Relay func(wire.Message)
 }
 
@@ -56,8 +56,8 @@ type Ask struct {
 type Answer struct {
 	Result jsontext.Value
 	Error  jsontext.Value
-	// Native: Result is the server's own, spliced. What is not is made here, and is an answer in the client's revision already,
-	// but for "resultType", which the gateway adds for those who need one.
+	// Native says that Result is the server's own, byte for byte. Other results are made here and fit the client's revision, but for
+	// "resultType", which the gateway adds where a revision wants it.
 	Native bool
-	RunID  string // the run that Result came of; named if a native result is kept from the client
+	RunID  string // the run of the result; named if the client does not get a native result
 }

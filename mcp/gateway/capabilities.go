@@ -11,16 +11,15 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// ask.ExtensionTasks is the name of the Tasks extension in capabilities.
-// offers are what a server says that it has beside tools.
+// serverCapabilities are what a server offers beside tools.
 type serverCapabilities struct {
 	logging, completions        bool
 	prompts, promptsChanged     bool
-	resources, resourcesChanged bool // resourcesMoved: it says when its list of resources changes
+	resources, resourcesChanged bool // resourcesChanged: it announces changes of its list
 	subscribe                   bool
 }
 
-// exposed is what of it agents may use.
+// exposed are the capabilities that the operator exposes.
 func (o serverCapabilities) exposed(e Expose) serverCapabilities {
 	prompts, resources := e.Has(ExposePrompts), e.Has(ExposeResources)
 	return serverCapabilities{
@@ -38,7 +37,7 @@ func (o serverCapabilities) or(p serverCapabilities) serverCapabilities {
 	}
 }
 
-// capabilities is what a client is told.
+// capabilities is what the client is told.
 func (o serverCapabilities) capabilities(tools, tasks bool) jsontext.Value {
 	var b wire.Object
 	if o.completions {
@@ -67,9 +66,9 @@ func (o serverCapabilities) capabilities(tools, tasks bool) jsontext.Value {
 	return b.Done()
 }
 
-// readOffers reads a server's capabilities.
+// readServerCapabilities reads the capabilities of a server.
 func readServerCapabilities(doc jsontext.Value) (o serverCapabilities) {
-	wire.Each(doc, func(p wire.Piece) { // what cannot be read offers nothing
+	wire.Each(doc, func(p wire.Piece) {
 		if p.Value[0] != '{' {
 			return
 		}
@@ -91,8 +90,8 @@ func readServerCapabilities(doc jsontext.Value) (o serverCapabilities) {
 	return o
 }
 
-// offered is what the endpoint's servers offer and the operator exposes. One that cannot be reached offers nothing. For one
-// server that is asked now; of many, what is known already is taken, and the rest waited for a moment.
+// offeredCapabilities are what the servers of the endpoint offer and the operator exposes. A server that cannot be reached offers nothing. A
+// single server is asked now; of several, what is known is taken, and the others have connectWait.
 func (g *Gateway) offeredCapabilities(ctx context.Context, q *request) (all serverCapabilities) {
 	if s := q.endpoint.server; s != nil {
 		if l, err := g.linkTo(ctx, q, s); err == nil {
@@ -107,7 +106,7 @@ func (g *Gateway) offeredCapabilities(ctx context.Context, q *request) (all serv
 	var wg sync.WaitGroup
 	for i, s := range q.endpoint.servers {
 		if s.Expose&^(ExposeTools|ExposeProgress|ExposeCancellation) == 0 {
-			continue // nothing of it is announced
+			continue // the client is told nothing about these
 		}
 		if o, ok := g.pool.capabilitiesOf(s.Name); ok {
 			found[i] = o.exposed(s.Expose)
@@ -127,8 +126,8 @@ func (g *Gateway) offeredCapabilities(ctx context.Context, q *request) (all serv
 	return all
 }
 
-// helloWait is how long a client of all servers waits at most for those whose capabilities are not known yet. What comes later
-// is in use without having been announced.
+// connectWait bounds how long a client of all servers waits for servers whose capabilities are unknown. Clients can use what a server offers
+// later, although they were not told of it.
 const connectWait = 2 * time.Second
 
 func (g *Gateway) capabilities(ctx context.Context, q *request) jsontext.Value {
@@ -136,7 +135,7 @@ func (g *Gateway) capabilities(ctx context.Context, q *request) jsontext.Value {
 	return g.offeredCapabilities(ctx, q).capabilities(tools, tools && g.options.Tasks)
 }
 
-// can are the abilities of the request's client: those of its session, or of the request itself.
+// capabilities are those that the client declared, with its session or with the request.
 func (q *request) capabilities() ask.Capabilities {
 	if q.session != nil {
 		return q.session.capabilities
@@ -144,10 +143,10 @@ func (q *request) capabilities() ask.Capabilities {
 	return q.declared.capabilities
 }
 
-// An about is what a request of the stateless revisions says of its client.
+// declaredMeta is what a stateless request declares in its _meta.
 type declaredMeta struct {
 	capabilities ask.Capabilities
-	logLevel     severity // of the log that is wanted; zero: none
+	logLevel     severity // zero: the client wants no log
 }
 
 // readMeta reads the _meta of a stateless request.

@@ -7,20 +7,20 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// A Decision is what a client is told of a call whose result it does not get: the call was refused, waits for approval, broke, or its
-// result is withheld. Its fields stand in the order of their names.
+// A Decision is what a client learns of a call whose result it does not get: the call was rejected, waits for approval or failed, or its
+// result is withheld. The fields are in the order of their names.
 type Decision struct {
 	Code   string `json:"code"`             // docs/reference/errors.md
 	Decide string `json:"decide,omitempty"` // where people decide
 	Effect string `json:"effect"`           // upstream.EffectNotSent, upstream.EffectUnknown or upstream.EffectDone
-	Policy string `json:"policy"`           // the policy that decided; empty if none did
+	Policy string `json:"policy"`           // that decided; empty if none did
 	Reason string `json:"reason"`
-	Retry  string `json:"retry"`                  // what the agent can do about it
+	Retry  string `json:"retry"`                  // what the agent can do
 	After  int    `json:"retry_after_s,omitzero"` // seconds
 	RunID  string `json:"run_id"`
 }
 
-// Result is the decision as the result of a tools/call: for models as text, for programs in _meta and as the text's last line, because
+// Result is the decision as the result of a tools/call: for models as text, for programs in _meta and as the last line of the text, because
 // some clients show only text. It has no structuredContent: clients validate that against the tool's outputSchema, in errors too.
 func (d Decision) Result(isError bool) jsontext.Value {
 	type text struct {
@@ -37,7 +37,7 @@ func (d Decision) Result(isError bool) jsontext.Value {
 	}{meta{d}, []text{{d.known() + d.Reason + "\n" + string(canonical.MustSorted(d)), "text"}}, isError})
 }
 
-// known is what is known of the call. It comes first, because several clients show a model nothing but the text.
+// known says what is known of the call. It comes first, because several clients show a model only the text.
 func (d Decision) known() string {
 	switch d.Effect {
 	case upstream.EffectNotSent:
@@ -49,7 +49,7 @@ func (d Decision) known() string {
 	}
 }
 
-// withheld is the result of a call that was made, and whose result the client does not get.
+// withheld is the result of a call that was made and whose result the client does not get.
 func withheld(code, why, run string) jsontext.Value {
 	return Decision{Code: code, Effect: upstream.EffectDone, Reason: why, Retry: "no", RunID: run}.Result(true)
 }

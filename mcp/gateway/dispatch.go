@@ -12,16 +12,16 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// A request is one message of a client, as the dispatcher serves it.
+// A request is one message of a client, with what the dispatcher knows of it.
 type request struct {
 	*session.Request
 	gateway  *Gateway
 	endpoint *endpoint
 	session  *clientSession // nil: the client speaks the stateless revision, or has not initialized
-	declared declaredMeta   // what a stateless client says of itself
+	declared declaredMeta   // by a stateless client
 }
 
-// newRequest finds the session of a message, or reads what a stateless client says of itself.
+// newRequest finds the session of a message, or reads what a stateless client declares. Ended reports that the session is over.
 func (g *Gateway) newRequest(r *session.Request) (q *request, ended bool) {
 	q = &request{Request: r, gateway: g, endpoint: g.endpoints[r.Endpoint]}
 	if r.Session == nil {
@@ -34,11 +34,11 @@ func (g *Gateway) newRequest(r *session.Request) (q *request, ended bool) {
 	return q, q.session == nil
 }
 
-// modern reports whether the message is of the stateless revisions.
+// stateless reports whether the revision of the message has no sessions.
 func (q *request) stateless() bool { return q.Protocol >= session.Stateless }
 
-// Dispatch takes one message of a client and returns the whole message that answers it; nil for notifications and responses. It returns
-// when there is an answer, so a subscription returns when it ends.
+// Dispatch takes one message of a client and returns the whole message that answers it; nil for notifications and responses. A subscription
+// returns when it ends.
 func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 	q, ended := g.newRequest(r)
 	if ended {
@@ -58,12 +58,12 @@ func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 		return nil
 	}
 	if m != nil && m.notification {
-		m = nil // a notification that wants an answer is no method of MCP
+		m = nil // MCP has no request of this name
 	}
 	if failed := g.checkMethod(q, m); failed != nil {
 		return q.fail(failed)
 	}
-	if m.name == methodCall { // it reads its params itself, once
+	if m.name == methodCall {
 		return g.callTool(ctx, q)
 	}
 	switch m.by {
@@ -78,7 +78,7 @@ func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 	}
 }
 
-// own serves what is between the client and the gateway.
+// serveOwn answers the methods between the client and the gateway.
 func (g *Gateway) serveOwn(ctx context.Context, q *request) []byte {
 	switch q.Method {
 	case "initialize":
@@ -92,7 +92,7 @@ func (g *Gateway) serveOwn(ctx context.Context, q *request) []byte {
 	}
 }
 
-// noted takes a notification of a client.
+// handleNotification takes a notification of a client.
 func (g *Gateway) handleNotification(ctx context.Context, q *request, m *method) {
 	switch m.name { // the front acts on notifications/cancelled
 	case "notifications/progress", "notifications/roots/list_changed":
@@ -100,8 +100,8 @@ func (g *Gateway) handleNotification(ctx context.Context, q *request, m *method)
 	}
 }
 
-// open says whether a method may be used here: the failure to answer with, or nil. A method that does not exist, one of
-// another revision and one that is not exposed are all not found, with a sentence that says which.
+// checkMethod returns the error for a method that may not be used here, or nil. An unknown method, one of another revision and one that is
+// not exposed have the same code; the message says which it is.
 func (g *Gateway) checkMethod(q *request, m *method) jsontext.Value {
 	switch {
 	case m == nil:
@@ -143,12 +143,12 @@ func (q *request) fail(failed jsontext.Value) []byte {
 	return wire.Failure(nil, q.ID, failed)
 }
 
-// refuse answers with a code and a sentence.
+// refuse answers with an error code and a message.
 func (q *request) refuse(code int64, format string, args ...any) []byte {
 	return q.fail(invalid(code, fmt.Sprintf(format, args...)))
 }
 
-// result answers with a result that is made here: in the stateless revisions with what every result has there.
+// result answers with a result made here, and adds what every stateless result has.
 func (q *request) result(result jsontext.Value) []byte {
 	if q.stateless() {
 		result = q.gateway.withResultType(result)
@@ -156,12 +156,12 @@ func (q *request) result(result jsontext.Value) []byte {
 	return q.rawResult(result)
 }
 
-// splice answers with a result as it is.
+// rawResult answers with a result as it is.
 func (q *request) rawResult(result []byte) []byte {
 	return wire.Response(nil, q.ID, result)
 }
 
-// unreachable is the error of a request that did not get through to a server.
+// unreachable is the error of a request that got no answer from a server.
 func unreachable(server string, err error) jsontext.Value {
 	code, reason := "internal", "it did not answer"
 	var lost *upstream.LinkError

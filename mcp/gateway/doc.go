@@ -1,20 +1,14 @@
-// Package gateway is the face that pgfsm shows to MCP clients: one endpoint for all servers, and one for each.
+// Package gateway lets MCP clients use MCP servers as far as the operator allows: all servers at one endpoint, and each at its own.
 //
 //	g, err := gateway.New(gateway.Options{Servers: …, Upstreams: …, Calls: …, Hosts: loopback.Hosts(on)})
-//	err = g.Serve(ctx, on)                            // or g.Handler() in a server of one's own
-//	err = g.ServeStdio(ctx, os.Stdin, os.Stdout, who) // for a client that starts the gateway
+//	err = g.Serve(ctx, on)                               // or g.Handler() in another server
+//	err = g.ServeStdio(ctx, os.Stdin, os.Stdout, client) // for a client that starts the gateway
 //
-// The front takes messages from clients: it looks where a request comes from and whose it is, bounds what it may cost, reads its body
-// once and strictly, finds out which revision of MCP is in force for it, and holds it to that revision's rules. What it refuses, it
-// refuses as JSON-RPC errors with a code in their data that stays. The dispatcher gives the rest its meaning, and asks [Calls] about
-// every tools/call.
+// One message goes this way. Package front reads it from a connection, authenticates its client and checks it; package session has the
+// client's session. [Gateway.Dispatch] looks the method up in the table of methods.go. tools/call goes to [Calls], which decides, records and
+// makes the call; requests for resources, prompts and completions are relayed to a server; the gateway answers the rest itself. What servers
+// ask clients is carried by package ask.
 //
-// Three transports lead here. Streamable HTTP at /mcp and /servers/{name}/mcp serves the stateless revision 2026-07-28, in which every
-// request says of itself all there is to know, and those before it, which have sessions. HTTP with a channel at /sse and
-// /servers/{name}/sse is that of revision 2024-11-05. Standard input and output serve both kinds. A request is of the stateless kind if
-// its header MCP-Protocol-Version says so, or, without a session, its _meta does.
-//
-// A session belongs to the identity and the endpoint that opened it; to anybody else it is as unknown as none. A lost connection
-// cancels a stateless request and nothing of a session: its client may take up the stream again with Last-Event-ID, as far as what was
-// said is kept. A client who does not read, does not write or does not speak is cut off.
+// A link is a session with one server. A client session has its own links. Stateless clients of one identity share links, unless the server
+// may send questions: then each request has a dedicated link.
 package gateway

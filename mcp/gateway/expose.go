@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Expose is what of a server agents may use: a set. The zero value is the empty set: nothing.
+// Expose is the set of what agents may use of a server. The zero value is empty.
 type Expose uint16
 
-// The members of [Expose]. Each stands for everything of MCP that belongs to it, in both directions.
+// Members of [Expose]. Each stands for everything of MCP that belongs to it, in both directions.
 const (
 	ExposeTools         Expose = 1 << iota // tools/list, tools/call, list_changed of tools
 	ExposeProgress                         // notifications/progress of calls and requests
@@ -24,10 +24,10 @@ const (
 	ExposeInputRequired                    // results that ask for input, and the input that follows them
 )
 
-// DefaultExpose is what an operator gets who says nothing.
+// DefaultExpose is exposed if the operator says nothing.
 const DefaultExpose = ExposeTools | ExposeProgress | ExposeCancellation | ExposeLogging
 
-// exposeAll is the word for everything.
+// exposeAll is the operator's word for all members.
 const exposeAll = "all"
 
 // exposeWords are the operator's words, in the order of the bits.
@@ -38,8 +38,7 @@ var exposeWords = []string{
 // ExposeWords are the words that [ParseExpose] knows.
 func ExposeWords() []string { return append(slices.Clone(exposeWords), exposeAll) }
 
-// ParseExpose reads the operator's list. An empty list exposes nothing; a word that is not known, or that comes twice, is
-// an error.
+// ParseExpose reads the operator's list. An empty list exposes nothing. An unknown or repeated word is an error.
 func ParseExpose(words []string) (Expose, error) {
 	var e Expose
 	for i, w := range words {
@@ -59,7 +58,7 @@ func ParseExpose(words []string) (Expose, error) {
 	return e, nil
 }
 
-// Has reports whether everything of part is in the set. Nothing is in every set.
+// Has reports whether the set contains all of part.
 func (e Expose) Has(part Expose) bool { return e&part == part }
 
 // Words is the set as the operator would write it.

@@ -49,7 +49,7 @@ func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
 	return q.rawResult(b.Done())
 }
 
-// codeBusy is the error code for what is not taken because too much is under way.
+// codeBusy is the error code if too many sessions are open.
 const codeBusy = -32000
 
 // discover answers server/discover.
@@ -67,7 +67,7 @@ func (g *Gateway) discover(ctx context.Context, q *request) []byte {
 	return q.result(b.Done())
 }
 
-// infoOf is a name and a version as the protocol writes them.
+// infoOf is a name and a version as JSON.
 func infoOf(info upstream.Info) jsontext.Value {
 	var b wire.Object
 	b.Add("name", wire.Quote(info.Name))

@@ -12,21 +12,21 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// hears is what a line does with notifications that belong to no request.
+// linkSubscriptions is what a link does with notifications that belong to no request.
 type linkSubscriptions struct {
 	lists listCache
 
 	mu            sync.Mutex
-	subscriptions map[*subscription]struct{} // subscriptions of stateless clients at a server with sessions
-	watchers      map[string]int             // the resources that they watch there, and how many do
-	level         severity                   // of the server's log, for stateless clients; zero: it was not set
+	subscriptions map[*subscription]struct{} // of stateless clients
+	watchers      map[string]int             // by resource
+	level         severity                   // of the log of a server with sessions, for stateless clients; zero: not set
 
-	startSubscription sync.Once     // starts feed
-	filterChanged     chan struct{} // feed: another filter is wanted
-	filterAccepted    chan struct{} // feed: closed and made anew when the server has taken a filter
+	startSubscription sync.Once     // starts keepSubscription
+	filterChanged     chan struct{} // tells keepSubscription to subscribe again
+	filterAccepted    chan struct{} // closed and replaced when the server has accepted a filter
 }
 
-// hear lets a subscription hear what the line hears. What it returns ends that.
+// addSubscription sends the link's notifications to a subscription until remove is called.
 func (l *link) addSubscription(n *subscription) func() {
 	l.linkSubscriptions.mu.Lock()
 	defer l.linkSubscriptions.mu.Unlock()
@@ -41,16 +41,16 @@ func (l *link) addSubscription(n *subscription) func() {
 	}
 }
 
-// tell gives a notification to the subscriptions that hear the line.
+// notifySubscriptions gives a notification to all subscriptions.
 func (l *link) notifySubscriptions(m wire.Message) {
 	l.linkSubscriptions.mu.Lock()
 	defer l.linkSubscriptions.mu.Unlock()
-	for n := range l.subscriptions { // in any order: each is told
+	for n := range l.subscriptions { // in any order: each gets it
 		n.add(m)
 	}
 }
 
-// watch subscribes to a resource at a server with sessions, once for all who want it. What it returns ends that.
+// watchResource subscribes to a resource at a server with sessions, once for all subscriptions. The function that it returns ends that.
 func (l *link) watchResource(ctx context.Context, uri string) func() {
 	l.linkSubscriptions.mu.Lock()
 	if l.watchers == nil {
@@ -61,7 +61,7 @@ func (l *link) watchResource(ctx context.Context, uri string) func() {
 	l.linkSubscriptions.mu.Unlock()
 	params := uriParams(uri)
 	if first {
-		_, _ = l.Request(ctx, methodSubscribe, params, nil) // without it nothing is heard
+		_, _ = l.Request(ctx, methodSubscribe, params, nil) // if it fails, there are no notifications
 	}
 	return func() {
 		l.linkSubscriptions.mu.Lock()
@@ -74,7 +74,7 @@ func (l *link) watchResource(ctx context.Context, uri string) func() {
 		if last && !l.ended() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ask.AnswerTimeout)
 			defer cancel()
-			_, _ = l.Request(ctx, methodUnsubscribe, params, nil) // what is heard in spite of it is dropped
+			_, _ = l.Request(ctx, methodUnsubscribe, params, nil) // if it fails, later notifications are dropped
 		}
 	}
 }
@@ -83,8 +83,8 @@ func uriParams(uri string) jsontext.Value {
 	return slices.Concat(jsontext.Value(`{"uri":`), wire.Quote(uri), jsontext.Value(`}`))
 }
 
-// follow makes a session's new link what the one before was: with its log level and the resources that the client watches. For
-// a server without sessions it keeps a subscription instead.
+// restoreState gives a session's new link the state of the one before: the log level and the subscribed resources. At a stateless server it
+// keeps a subscription instead.
 func (l *link) restoreState() {
 	s := l.session
 	if s == nil {
@@ -104,26 +104,26 @@ func (l *link) restoreState() {
 	} else if level > 0 || len(uris) > 0 {
 		go l.restoreStateful(level, uris)
 	}
-	if again { // nobody knows what was missed
+	if again { // notifications may have been missed
 		for _, method := range []string{noteTools, notePrompts, noteResources} {
 			l.relayNotification(wire.Message{Method: method})
 		}
 	}
 }
 
-// restore tells a server with sessions what it was told before.
+// restoreStateful sets the log level and the subscriptions at a server with sessions.
 func (l *link) restoreStateful(level severity, uris []string) {
 	ctx, cancel := context.WithTimeout(l.session.Context, ask.AnswerTimeout)
 	defer cancel()
 	if level > 0 && l.server.Expose.Has(ExposeLogging) && readServerCapabilities(l.Hello().Capabilities).logging {
-		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // without it the log is the server's choice
+		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // if it fails, the server chooses the level
 	}
 	for _, uri := range uris {
-		_, _ = l.Request(ctx, methodSubscribe, uriParams(uri), nil) // without it nothing is heard
+		_, _ = l.Request(ctx, methodSubscribe, uriParams(uri), nil) // if it fails, there are no notifications
 	}
 }
 
-// wants is what the session's client is told of by this server.
+// wantedFilter is what the session's client is notified of by this server.
 func (l *link) wantedFilter() filter {
 	o := readServerCapabilities(l.Hello().Capabilities).exposed(l.server.Expose)
 	f := filter{prompts: o.promptsChanged, resources: o.resourcesChanged}
@@ -135,7 +135,7 @@ func (l *link) wantedFilter() filter {
 	return f
 }
 
-// feed keeps a subscription at a server without sessions, for a client that has one.
+// keepSubscription keeps a subscription at a stateless server for a client with a session.
 func (l *link) keepSubscription() {
 	for wait := retryFirst; ; {
 		ctx, cancel := context.WithCancel(l.session.Context)
@@ -155,7 +155,7 @@ func (l *link) keepSubscription() {
 			l.acceptFilter()
 			<-ctx.Done()
 		} else {
-			_, _ = l.Request(ctx, methodListen, f.params(), func(m wire.Message) { // how it ends does not matter: it has
+			_, _ = l.Request(ctx, methodListen, f.params(), func(m wire.Message) { // the reason why it ended does not matter
 				if m.Method == noteSubscribed {
 					wait = retryFirst
 					l.acceptFilter()
@@ -168,7 +168,7 @@ func (l *link) keepSubscription() {
 		case <-changed:
 		case <-l.Done():
 		default:
-			sleep(ctx, wait) // or until another filter is wanted
+			sleep(ctx, wait) // or until the filter changes
 			wait = min(2*wait, retryMax)
 		}
 		cancel()
@@ -179,7 +179,7 @@ func (l *link) keepSubscription() {
 	}
 }
 
-// taken says that the server has taken the filter.
+// acceptFilter notes that the server has accepted the filter.
 func (l *link) acceptFilter() {
 	l.linkSubscriptions.mu.Lock()
 	defer l.linkSubscriptions.mu.Unlock()
@@ -187,7 +187,7 @@ func (l *link) acceptFilter() {
 	l.filterAccepted = make(chan struct{})
 }
 
-// subscribe serves resources/subscribe and unsubscribe of a client with a session, at a server without one.
+// subscribe answers resources/subscribe and resources/unsubscribe of a session at a stateless server.
 func (g *Gateway) subscribe(ctx context.Context, q *request, l *link) Answer {
 	uri, err := wire.Text(wire.Member(q.Params, "uri"))
 	if err != nil || uri == "" {
@@ -209,16 +209,16 @@ func (g *Gateway) subscribe(ctx context.Context, q *request, l *link) Answer {
 	defer cancel()
 	select {
 	case <-fed:
-	case <-ctx.Done(): // it is asked for; the server takes its time
+	case <-ctx.Done(): // the server accepts it later
 	case <-l.Done():
 	}
 	return Answer{Result: jsontext.Value(`{}`)}
 }
 
-// maxWatchedBytes bounds the names of the resources that one session subscribes to. A name may be as long as a message.
+// maxWatchedBytes bounds the URIs that one session subscribes to. One URI may be as long as a message.
 const maxWatchedBytes = 256 << 10
 
-// setWatch notes that the client subscribes to a resource of a server, or not any more. It reports false if there are too many.
+// setWatch notes that the client subscribes to a resource, or not any more. It reports false if there are too many.
 func (s *clientSession) setWatch(server, uri string, on bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

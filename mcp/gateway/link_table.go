@@ -9,27 +9,27 @@ import (
 	"pgfsm/mcp/upstream"
 )
 
-// A lineKey says for whom a link speaks, to whom, and as what.
+// A linkKey is the client, the server and the capabilities of a link.
 type linkKey struct {
 	client       Identity
 	server       string
-	capabilities string // the client capabilities that the server was told of
-	dedicated    int    // of those that one request at a time has for itself, from 1; zero: shared
+	capabilities string // of the client, as the server knows them
+	dedicated    int    // number of a link that one request at a time uses; zero: the link is shared
 }
 
-// A slot is a place for a link in a table.
+// A linkSlot is the place of a link in a table.
 type linkSlot struct {
 	table *linkTable
 	key   linkKey
-	ready chan struct{} // closed when line or err is set
+	ready chan struct{} // closed when link or err is set
 	link  *link
 	err   error
-	since time.Time // when it failed, or was last used
+	since time.Time // of the failure or the last use
 	uses  int
 	timer *time.Timer
 }
 
-// settled reports whether the attempt to connect is over.
+// settled reports whether connecting is over.
 func (s *linkSlot) settled() bool {
 	select {
 	case <-s.ready:
@@ -39,19 +39,19 @@ func (s *linkSlot) settled() bool {
 	}
 }
 
-// use notes one use more. The table's lock is held.
+// use counts a user. The caller has the table's lock.
 func (s *linkSlot) use() {
 	if s.uses++; s.timer != nil {
 		s.timer.Stop()
 	}
 }
 
-// lines is a table of links: each is made when it is first needed, once, and again when it is needed after it has ended.
+// A linkTable makes each link when it is first needed, and again after it has ended.
 type linkTable struct {
-	ctx    context.Context // its end ends the attempts to connect
+	ctx    context.Context // its end ends all connecting
 	cancel context.CancelFunc
-	max    int           // links at once
-	idle   time.Duration // after which a link that nobody uses is closed; zero: it stays until the table is closed
+	max    int           // of links
+	idle   time.Duration // after which an unused link is closed; zero: it stays until the table is closed
 
 	mu     sync.Mutex
 	slots  map[linkKey]*linkSlot
@@ -63,8 +63,8 @@ func (t *linkTable) init(ctx context.Context, most int, idle time.Duration) {
 	t.max, t.idle, t.slots = most, idle, make(map[linkKey]*linkSlot)
 }
 
-// get returns the line of a key, and connects if there is none that works. Several who ask at once wait for one attempt, which
-// goes on when one of them gives up.
+// get returns the link of a key, and connects if there is none. Concurrent callers wait for the same attempt, which goes on when one of them
+// gives up.
 func (t *linkTable) get(ctx context.Context, key linkKey, connect func(context.Context) (*link, error)) (*link, error) {
 	s, err := t.take(key, connect)
 	if err != nil {
@@ -73,7 +73,7 @@ func (t *linkTable) get(ctx context.Context, key linkKey, connect func(context.C
 	return t.wait(ctx, s)
 }
 
-// wait returns the line of a slot that was taken, once it is there.
+// wait waits for the link of a slot.
 func (t *linkTable) wait(ctx context.Context, s *linkSlot) (*link, error) {
 	select {
 	case <-s.ready:
@@ -88,14 +88,14 @@ func (t *linkTable) wait(ctx context.Context, s *linkSlot) (*link, error) {
 	return s.link, nil
 }
 
-// take returns the slot of a key, with one use more.
+// take returns the slot of a key and counts a user.
 func (t *linkTable) take(key linkKey, connect func(context.Context) (*link, error)) (*linkSlot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.takeLocked(key, connect)
 }
 
-// taken is take for one who holds the lock.
+// takeLocked is take for a caller that has the lock.
 func (t *linkTable) takeLocked(key linkKey, connect func(context.Context) (*link, error)) (*linkSlot, error) {
 	if t.closed {
 		return nil, errLinksClosed
@@ -117,7 +117,7 @@ func (t *linkTable) takeLocked(key linkKey, connect func(context.Context) (*link
 	return s, nil
 }
 
-// have is get for a line that is there and works; nil: there is none.
+// existing is get for a link that works already; nil if there is none.
 func (t *linkTable) existing(key linkKey) *link {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,12 +129,12 @@ func (t *linkTable) existing(key linkKey) *link {
 	return s.link
 }
 
-// make fills a slot.
+// connect fills a slot.
 func (t *linkTable) connect(s *linkSlot, connect func(context.Context) (*link, error)) {
 	l, err := connect(t.ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err == nil && t.slots[s.key] != s { // dropped meanwhile
+	if err == nil && t.slots[s.key] != s { // it was dropped meanwhile
 		go l.Close()
 		err = errLinksClosed
 	}
@@ -145,7 +145,7 @@ func (t *linkTable) connect(s *linkSlot, connect func(context.Context) (*link, e
 	close(s.ready)
 }
 
-// release takes a use back.
+// release ends a use.
 func (t *linkTable) release(s *linkSlot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -162,7 +162,7 @@ func (t *linkTable) release(s *linkSlot) {
 	}
 }
 
-// expire closes a link that nobody has used for long.
+// expire closes an unused link.
 func (t *linkTable) expire(s *linkSlot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,7 +171,7 @@ func (t *linkTable) expire(s *linkSlot) {
 	}
 }
 
-// drop takes a slot out of the table and ends its link. The lock is held.
+// drop removes a slot and closes its link. The caller has the lock.
 func (t *linkTable) drop(s *linkSlot) {
 	if t.slots[s.key] == s {
 		delete(t.slots, s.key)
@@ -187,7 +187,7 @@ func (t *linkTable) drop(s *linkSlot) {
 	}
 }
 
-// evict makes room: the link goes that nobody has used for longest. It reports whether there is room.
+// evict closes the link that was unused for longest. It reports whether there was one.
 func (t *linkTable) evict() bool {
 	var oldest *linkSlot
 	for _, s := range t.slots { // in any order: the oldest is wanted
@@ -202,12 +202,12 @@ func (t *linkTable) evict() bool {
 	return true
 }
 
-// open are the lines that work now, in the order of the servers.
+// working are the links that work, in the order of the servers.
 func (t *linkTable) working(servers []*Server) (out []*link) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, server := range servers {
-		for _, s := range t.slots { // in any order: a session has one line for each server
+		for _, s := range t.slots { // in any order: a session has one link with each server
 			if s.key.server == server.Name && s.settled() && s.err == nil && !s.link.ended() {
 				out = append(out, s.link)
 			}
@@ -216,18 +216,18 @@ func (t *linkTable) working(servers []*Server) (out []*link) {
 	return out
 }
 
-// close ends all links. There are none afterwards.
+// close closes all links and makes no others.
 func (t *linkTable) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
 	t.cancel()
-	for _, s := range t.slots { // in any order: all are ended
+	for _, s := range t.slots { // in any order: all are closed
 		t.drop(s)
 	}
 }
 
 var errLinksClosed = &upstream.LinkError{Code: upstream.CodeClosed, Reason: "the session has ended"}
 
-// errTooManyLinks is answered if every link that may be open is in use.
+// errTooManyLinks is the error if all links are in use.
 var errTooManyLinks = errors.New("too many links are in use")

@@ -14,14 +14,14 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// Bounds of the links that stateless clients share. A session has its own, one for each server.
+// Bounds of the links of stateless clients. A session has one link with each server.
 const (
-	maxShared  = 256             // links with all servers together
-	sharedIdle = 5 * time.Minute // after which a link that nobody uses is closed
-	downFor    = time.Second     // for which a server that could not be reached is not tried again
+	maxShared  = 256             // of links with all servers
+	sharedIdle = 5 * time.Minute // after which an unused link is closed
+	downFor    = time.Second     // for which an unreachable server is not tried again
 )
 
-// A serverLink is what is used of a [upstream.Link].
+// An upstreamSession is what the gateway uses of an [upstream.Link].
 type upstreamSession interface {
 	Hello() upstream.Hello
 	Modern() bool
@@ -34,16 +34,16 @@ type upstreamSession interface {
 	Close()
 }
 
-// A pool is what all clients have in common.
+// A linkPool is what all clients share.
 type linkPool struct {
 	shared linkTable
 
 	mu        sync.Mutex
 	greetings map[string]greeting
-	down      map[string]bool // the servers that could not be reached when that was last tried
+	down      map[string]bool // servers that could not be reached when last tried
 }
 
-// lost notes that a server cannot be reached, and reports whether that is news.
+// setDown notes that a server cannot be reached, and reports whether it could before.
 func (p *linkPool) setDown(server string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,13 +55,13 @@ func (p *linkPool) setDown(server string) bool {
 	return !was
 }
 
-// A greeting is what a server last said of itself.
+// A greeting is what a server said of itself when last connected.
 type greeting struct {
 	capabilities serverCapabilities
 	stateless    bool
 }
 
-// hello is what a server offered when it was last connected to.
+// capabilitiesOf are the capabilities of a server when last connected.
 func (p *linkPool) capabilitiesOf(server string) (serverCapabilities, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +69,7 @@ func (p *linkPool) capabilitiesOf(server string) (serverCapabilities, bool) {
 	return g.capabilities, ok
 }
 
-// legacy reports whether the server is known to speak a revision with sessions.
+// knownStateful reports whether the server is known to speak a revision with sessions.
 func (p *linkPool) knownStateful(server string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,28 +87,28 @@ func (p *linkPool) setGreeting(server string, l upstreamSession) {
 	p.greetings[server] = greeting{readServerCapabilities(l.Hello().Capabilities), l.Modern()}
 }
 
-// A line is one link and what the gateway keeps of it. Whoever gets one from linkTo gives it back with release.
+// A link is a link with a server and its state in the gateway. The caller of linkTo calls release.
 type link struct {
-	upstreamSession // nil until made is closed, and after that if it could not be made
+	upstreamSession // nil until connected is closed, and after that if connecting failed
 	connected       chan struct{}
 
 	gateway *Gateway
 	server  *Server
-	session *clientSession // nil: shared by the stateless clients of one identity
+	session *clientSession // nil: stateless clients of one identity use it
 	slot    *linkSlot
 
 	tools catalogCache
 	linkSubscriptions
-	pending atomic.Pointer[ask.Pending] // which has the line for itself; nil: none
+	pending atomic.Pointer[ask.Pending] // whose client gets the server's questions; nil: none
 }
 
-// native is the link for those who call on it themselves; nil in tests that have no real one.
+// upstreamLink is the link for [Calls]; nil in tests without a real one.
 func (l *link) upstreamLink() *upstream.Link {
 	link, _ := l.upstreamSession.(*upstream.Link)
 	return link
 }
 
-// over reports whether the link has ended.
+// ended reports whether the link is over.
 func (l *link) ended() bool {
 	select {
 	case <-l.Done():
@@ -120,8 +120,8 @@ func (l *link) ended() bool {
 
 func (l *link) release() { l.slot.table.release(l.slot) }
 
-// linkTo returns the line that the request's client has to a server: its session's, one that it shares with requests of the
-// same identity and capabilities, or, where the server may ask by itself, one that no other request has meanwhile.
+// linkTo returns the client's link with a server: that of its session; one that it shares with stateless requests of the same identity and
+// capabilities; or, if the server may send questions, a dedicated one.
 func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*link, error) {
 	if s := q.session; s != nil {
 		key := linkKey{server: server.Name}
@@ -138,13 +138,13 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*link
 		if err != nil || l.Modern() || len(told) == len(`{}`) {
 			return l, err
 		}
-		l.release() // it was not known
+		l.release() // the server turned out to have sessions
 		g.pool.shared.expire(l.slot)
 	}
 	return g.dedicatedLink(ctx, q, server)
 }
 
-// share returns a line for stateless clients.
+// sharedLink returns a link for stateless clients.
 func (g *Gateway) sharedLink(ctx context.Context, q *request, server *Server, told jsontext.Value) (*link, error) {
 	key := linkKey{client: q.From, server: server.Name, capabilities: string(told)}
 	return g.pool.shared.get(ctx, key, func(ctx context.Context) (*link, error) {
@@ -152,7 +152,7 @@ func (g *Gateway) sharedLink(ctx context.Context, q *request, server *Server, to
 	})
 }
 
-// join makes a link.
+// connectLink connects to a server.
 func (g *Gateway) connectLink(ctx context.Context, who Identity, owner *clientSession, server *Server, protocol string, told jsontext.Value) (*link, error) {
 	l := &link{connected: make(chan struct{}), gateway: g, server: server, session: owner}
 	defer close(l.connected)

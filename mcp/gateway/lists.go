@@ -13,21 +13,21 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// Bounds of lists that are put together from those of several servers.
+// Bounds of a list of one server.
 const (
 	maxListPages = 100
 	maxListItems = 10_000
 	maxListBytes = 8 << 20
 )
 
-// listKinds are the lists that are passed on: the member that holds them, and how an element is known.
+// listKinds are the relayed lists: the member with the elements, the key of an element, and the notification of a change.
 var listKinds = map[string]struct{ member, key, note string }{
 	"resources/list":           {"resources", "uri", noteResources},
 	"resources/templates/list": {"resourceTemplates", "uriTemplate", noteResources},
 	"prompts/list":             {"prompts", "name", notePrompts},
 }
 
-// A listing is what a server listed, in its order.
+// A serverList is a list of one server, in its order.
 type serverList struct {
 	at    time.Time
 	items []listItem
@@ -42,7 +42,7 @@ type listItem struct {
 	raw jsontext.Value
 }
 
-// lists keeps what a line's server listed last, by method.
+// A listCache keeps the last lists of a link, by method.
 type listCache struct {
 	mu   sync.Mutex
 	kept map[string]*serverList
@@ -66,18 +66,18 @@ func (k *listCache) put(method string, l *serverList) {
 	k.kept[method] = l
 }
 
-// changed forgets the lists that a server says have changed.
+// forget drops the lists that a notification says have changed.
 func (k *listCache) forget(note string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for method, kind := range listKinds { // in any order: each that the note is about goes
+	for method, kind := range listKinds { // in any order: each list of the notification is dropped
 		if kind.note == note {
 			delete(k.kept, method)
 		}
 	}
 }
 
-// list asks a server for a list, all its pages. A server that says that it has nothing of the kind has an empty one.
+// fetchList asks a server for all pages of a list. A server without the method has an empty list.
 func (l *link) fetchList(ctx context.Context, method string) (*serverList, error) {
 	kind := listKinds[method]
 	out := &serverList{at: time.Now()}
@@ -118,7 +118,7 @@ func (l *link) fetchList(ctx context.Context, method string) (*serverList, error
 	return nil, fmt.Errorf("its answer to %s has more than %d pages", method, maxListPages)
 }
 
-// listedAt is a server's list, asked for anew unless one younger than maxAge is kept.
+// listOf is a list of a server that is younger than maxAge.
 func (g *Gateway) listOf(ctx context.Context, q *request, server *Server, method string, maxAge time.Duration) (*serverList, error) {
 	l, err := g.linkTo(ctx, q, server)
 	if err != nil {
@@ -131,7 +131,7 @@ func (g *Gateway) listOf(ctx context.Context, q *request, server *Server, method
 	return l.fetchList(ctx, method)
 }
 
-// listedBy asks several servers for a list, at once. One that fails has none.
+// listsOf asks several servers for a list, concurrently. The list of a failing server is nil.
 func (g *Gateway) listsOf(ctx context.Context, q *request, servers []*Server, method string, maxAge time.Duration) []*serverList {
 	out := make([]*serverList, len(servers))
 	var wg sync.WaitGroup
@@ -149,7 +149,7 @@ func (g *Gateway) listsOf(ctx context.Context, q *request, servers []*Server, me
 	return out
 }
 
-// listAll answers with the lists of all servers as one. One that cannot be reached is left out.
+// listAll answers with the lists of all servers as one, without those of failing servers.
 func (g *Gateway) listAll(ctx context.Context, q *request, m *method) []byte {
 	if failed := noCursor(q.Params); failed != nil {
 		return q.fail(failed)
@@ -188,13 +188,13 @@ func (g *Gateway) listAll(ctx context.Context, q *request, m *method) []byte {
 	return q.result(b.Done())
 }
 
-// renamed is an object of a server with another name. Every other byte stays. It is nil if the name is too long for clients.
+// renamed is an object with another name. Every other byte stays. It is nil if the name is too long for clients.
 func renamed(raw []byte, name string) []byte {
 	if len(name) > maxName {
 		return nil
 	}
 	var edits []wire.Edit
-	wire.Each(raw, func(p wire.Piece) { // what is no object has no name
+	wire.Each(raw, func(p wire.Piece) {
 		if p.Name == "name" {
 			edits = append(edits, wire.Edit{At: p.At, Length: len(p.Value), With: wire.Quote(name)})
 		}
@@ -202,7 +202,7 @@ func renamed(raw []byte, name string) []byte {
 	return wire.Splice(raw, nil, edits)
 }
 
-// noCursor refuses a cursor: what is put together here has one page.
+// noCursor refuses a cursor: a combined list has one page.
 func noCursor(params jsontext.Value) jsontext.Value {
 	if c := wire.Member(params, "cursor"); c != nil && c.Kind() != 'n' {
 		return invalid(wire.InvalidParams, "the cursor is not one of this list, which has one page")

@@ -12,11 +12,11 @@ import (
 
 const methodSetLevel = "logging/setLevel"
 
-// A severity is how much a log message matters; zero stands for none.
+// A severity is that of a log message; zero is none.
 type severity int
 
-// hears reports whether a log message goes to a client. A stateless client gets what it asked for with this request; the server
-// of a session knows the session's level itself.
+// includes reports whether a log message goes to the client. A stateless client gets the level of its request. The server of a session knows
+// the level itself.
 func (s severity) includes(params jsontext.Value, modern bool) bool {
 	if !modern {
 		return true
@@ -25,13 +25,13 @@ func (s severity) includes(params jsontext.Value, modern bool) bool {
 	return s > 0 && severityOf(word) >= s
 }
 
-// severities are the protocol's words, in order. What comes first matters least.
+// severities are the words of the protocol, the least severe first.
 var severities = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
 // severityOf reads a word; zero if it is none.
 func severityOf(word string) severity { return severity(slices.Index(severities, word) + 1) }
 
-// wanted is the log level that the client wants to hear: with the request, or for the session. Zero: it did not say.
+// wantedLogLevel is the level of the request or the session; zero if the client set none.
 func (q *request) wantedLogLevel() severity {
 	if s := q.session; s != nil {
 		s.mu.Lock()
@@ -41,8 +41,8 @@ func (q *request) wantedLogLevel() severity {
 	return q.declared.logLevel
 }
 
-// levelFor is the log level of a request to a server, if the operator exposes its log. A server with sessions that is shared by
-// stateless clients is told of the finest level that one of them wants.
+// levelFor is the log level of a request at a server, if the operator exposes its log. A server with sessions that stateless clients share
+// gets the finest level that one of them wants.
 func (g *Gateway) levelFor(ctx context.Context, q *request, l *link) severity {
 	if !l.server.Expose.Has(ExposeLogging) || q.Method == methodSetLevel {
 		return 0
@@ -58,7 +58,7 @@ func (g *Gateway) levelFor(ctx context.Context, q *request, l *link) severity {
 	}
 	l.linkSubscriptions.mu.Unlock()
 	if finer && readServerCapabilities(l.Hello().Capabilities).logging {
-		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // without it the log is coarser
+		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // if it fails, the log is coarser
 	}
 	return level
 }
@@ -67,7 +67,7 @@ func levelParams(level severity) jsontext.Value {
 	return jsontext.Value(`{"level":"` + severities[level-1] + `"}`)
 }
 
-// withLevel puts the log level into the params of a request. The link takes it out again where the server does not want it there.
+// withLevel adds the log level to the params of a request. The link removes it where the server does not take it there.
 func withLevel(params jsontext.Value, level severity) jsontext.Value {
 	if level == 0 {
 		return params
@@ -82,8 +82,8 @@ func withLevel(params jsontext.Value, level severity) jsontext.Value {
 	return params
 }
 
-// setLevel takes the log level of a session, and tells the servers with sessions that are connected. Others hear of it when they
-// are, or with each request.
+// setLevel sets the log level of a session, and of the connected servers with sessions. Other servers get it when they are connected, or
+// with each request.
 func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 	word, _ := wire.Text(wire.Member(q.Params, "level"))
 	level := severityOf(word)
@@ -94,7 +94,7 @@ func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 	s.mu.Lock()
 	s.level = word
 	s.mu.Unlock()
-	if q.endpoint.server != nil { // it may not have been needed before
+	if q.endpoint.server != nil { // which may not be connected yet
 		l, err := g.linkTo(ctx, q, q.endpoint.server)
 		if err != nil {
 			return q.fail(unreachable(q.endpoint.server.Name, err))
@@ -109,7 +109,7 @@ func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 			if g.record(ctx, q.From, l.server.Name, ToServer, q.Method, levelParams(level)) != nil {
 				return q.fail(ask.NotRecorded)
 			}
-			_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // one server without it must not keep it from the others
+			_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // a server that fails does not keep it from the others
 		}
 	}
 	return q.result(jsontext.Value(`{}`))

@@ -10,7 +10,7 @@ const (
 	methodUnsubscribe = "resources/unsubscribe"
 )
 
-// A side of a session with a client.
+// A side is who sends a message.
 type side uint8
 
 const (
@@ -18,37 +18,37 @@ const (
 	fromServer
 )
 
-// Eras of the protocol, as a set.
+// eras are the eras of the protocol, as a set.
 type eras uint8
 
 const (
 	stateful  eras = 1 << iota // up to 2025-11-25: initialize, sessions, requests of servers
-	stateless                  // from 2026-07-28 on: every request stands for itself
+	stateless                  // from 2026-07-28 on: each request declares everything
 )
 
-// Who serves a method, or what becomes of it.
+// served says what answers a method.
 type served uint8
 
 const (
-	byGateway served = iota + 1 // the gateway itself answers
+	byGateway served = iota + 1 // the gateway itself
 	byMachine                   // tools: the listing and every call pass the gates
-	byTasks                     // calls that wait, as tasks
-	byRelay                     // passed on as it came
-	byLink                      // between the gateway and the server; the client never sees it
+	byTasks                     // the Tasks extension, for calls that wait
+	byRelay                     // a server or the client: the message is relayed
+	byLink                      // the link with the server; the client never sees it
 )
 
-// A method is one row of the table of everything that MCP knows.
+// A method is one row of the table of methods.
 type method struct {
 	name         string
 	from         side
-	notification bool   // a notification: there is no answer
-	needs        Expose // what must be exposed of the server that it goes to or comes from; nothing: it belongs to the protocol
-	eras         eras   // in which it crosses between the client and the gateway
+	notification bool   // there is no answer
+	needs        Expose // what the server must expose; zero: the method belongs to the protocol
+	eras         eras   // in which it passes between the client and the gateway
 	by           served
-	why          string // what becomes of it, for people
+	why          string // what happens to it, for docs/reference/gateway-protocol.md
 }
 
-// methods is everything that the gateway knows. What is not here is refused, in both directions.
+// methods are all methods that the gateway knows. Others are refused, in both directions.
 var methods = []method{
 	{"initialize", fromClient, false, 0, stateful, byGateway, "opens a session; capabilities are those of the server that are exposed"},
 	{"notifications/initialized", fromClient, true, 0, stateful, byGateway, "taken note of"},
@@ -90,7 +90,7 @@ var methods = []method{
 	{"notifications/subscriptions/acknowledged", fromServer, true, 0, stateless, byLink, "the gateway says its own"},
 }
 
-// The index of the table.
+// A methodKey is the key of a method.
 type methodKey struct {
 	from side
 	name string
@@ -107,7 +107,7 @@ var methodsByName = func() map[methodKey]*method {
 // methodOf is the row of a method, or nil.
 func methodOf(from side, name string) *method { return methodsByName[methodKey{from, name}] }
 
-// in reports whether the method is one of the revision's.
+// in reports whether a revision has the method.
 func (m *method) in(protocol string) bool {
 	if protocol >= session.Stateless {
 		return m.eras&stateless != 0

@@ -11,24 +11,24 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// joint stands between the server and the name of a tool or prompt where clients come to all servers. It stands in no server's
-// name, but in any number of tools'.
+// nameSeparator is between the names of the server and the tool or prompt, for clients of all servers. No server's name contains it, but
+// names of tools may.
 const nameSeparator = "__"
 
-// maxName is the longest name of a tool that clients take.
+// maxName is the longest name of a tool that clients accept.
 const maxName = 128
 
-// joined is a server's name for something as clients of all servers know it.
+// joinedName is a server's name for clients of all servers.
 func joinedName(server *Server, name string) string { return server.Name + nameSeparator + name }
 
-// A candidate is a server and what a joined name would be there.
+// A candidate is one reading of a joined name.
 type candidate struct {
 	server *Server
 	name   string
 }
 
-// candidates are all readings of a joined name, in the operator's order. A name is never split: of the configured servers' names
-// each is held against it, and if there is more than one reading, what the servers list decides.
+// candidates are all readings of a joined name, in the operator's order. A name may have several, because it is compared with each server's
+// name and not split. Then the servers' listings decide.
 func candidates(servers []*Server, name string) (out []candidate) {
 	if len(name) > maxName {
 		return nil
@@ -47,7 +47,7 @@ type catalog struct {
 	tools map[string]jsontext.Value
 }
 
-// catalogs keeps the last catalog of a line.
+// A catalogCache keeps the last catalog of a link.
 type catalogCache struct{ last atomic.Pointer[catalog] }
 
 func (c *catalogCache) of(kept *upstream.Kept) *catalog {
@@ -56,7 +56,7 @@ func (c *catalogCache) of(kept *upstream.Kept) *catalog {
 	}
 	now := &catalog{kept: kept, tools: make(map[string]jsontext.Value)}
 	for _, page := range kept.Pages {
-		wire.Each(page, func(p wire.Piece) { // what cannot be read is no tool
+		wire.Each(page, func(p wire.Piece) {
 			if p.Name == "tools" {
 				wire.Items(p.Value, func(item jsontext.Value, _ int) { now.tools[wire.TextMember(item, "name")] = item })
 			}
@@ -66,7 +66,7 @@ func (c *catalogCache) of(kept *upstream.Kept) *catalog {
 	return now
 }
 
-// catalogOf lists a server's tools, if what is kept is too old.
+// catalogOf returns the tools of a server.
 func (g *Gateway) catalogOf(ctx context.Context, q *request, server *Server) (*catalog, error) {
 	l, err := g.linkTo(ctx, q, server)
 	if err != nil {
@@ -80,8 +80,7 @@ func (g *Gateway) catalogOf(ctx context.Context, q *request, server *Server) (*c
 	return l.tools.of(kept), nil
 }
 
-// resolve finds the server and the native name of a tool that a client of all servers names. The error object says that there is
-// none, or more than one.
+// resolveTool finds the server of a tool that a client of all servers names. The error object says that there is none, or more than one.
 func (g *Gateway) resolveTool(ctx context.Context, q *request, name string) (*Server, string, jsontext.Value) {
 	var found, down []candidate
 	all := candidates(q.endpoint.exposing(ExposeTools), name)
@@ -96,9 +95,9 @@ func (g *Gateway) resolveTool(ctx context.Context, q *request, name string) (*Se
 	switch {
 	case len(found) == 1:
 		return found[0].server, found[0].name, nil
-	case len(found) == 0 && len(down) == 1: // it can be no other's; that it is down is for the machine to say
+	case len(found) == 0 && len(down) == 1: // Calls reports that the server is down
 		return down[0].server, down[0].name, nil
-	case len(found) == 0 && len(down) == 0 && len(all) > 0: // that nobody has it is for the machine to say too, and as it may be said
+	case len(found) == 0 && len(down) == 0 && len(all) > 0: // Calls reports that no server has the tool
 		return all[0].server, all[0].name, nil
 	case len(found) > 1:
 		return nil, "", invalid(wire.InvalidParams, "more than one server has a tool of this name, so it is nobody's: "+serversOf(found))

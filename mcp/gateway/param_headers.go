@@ -13,28 +13,28 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// Headers that repeat arguments, from 2026-07-28 on: a tool's schema names them.
+// Headers that repeat arguments, from 2026-07-28 on. A tool's schema names them.
 const (
 	paramPrefix  = "Mcp-Param-"
 	paramMark    = "x-mcp-header"
 	base64Begins = "=?base64?"
 	base64Ends   = "?="
-	maxPlain     = 1<<53 - 1 // the largest integer that every reader of a header takes as it is
+	maxPlain     = 1<<53 - 1 // the largest integer that all readers of a header read exactly
 )
 
-// Bounds of what is looked for in a schema.
+// Bounds of the search in a schema.
 const (
 	maxParamDepth = 32
 	maxParams     = 64
 )
 
-// A binding says that an argument is repeated in a header.
+// A binding is an argument that a header repeats.
 type binding struct {
 	path   []string
-	header string // without its prefix
+	header string // without paramPrefix
 }
 
-// value is the argument that a binding is about: nil if it is absent or null.
+// value is the argument; nil if it is absent or null.
 func (b binding) value(arguments jsontext.Value) jsontext.Value {
 	for _, name := range b.path {
 		if arguments = wire.Member(arguments, name); arguments == nil {
@@ -44,14 +44,14 @@ func (b binding) value(arguments jsontext.Value) jsontext.Value {
 	return wire.NonNull(arguments)
 }
 
-// bindings are those of a tool, in the order of its schema; none if one of them is not as the protocol wants it, for then no
-// client may use the tool over HTTP.
+// bindings are those of a tool, in the order of its schema. They are none if one is invalid, because no client may use the tool over HTTP
+// then.
 func bindings(tool []byte) []binding {
 	if !bytes.Contains(tool, []byte("mcp-header")) && !bytes.Contains(tool, []byte(`\u`)) { // nearly all tools
 		return nil
 	}
 	var schema []byte
-	wire.Each(tool, func(p wire.Piece) { // what is no object has no schema
+	wire.Each(tool, func(p wire.Piece) {
 		if p.Name == "inputSchema" {
 			schema = p.Value
 		}
@@ -70,15 +70,15 @@ type bindingFinder struct {
 	wrong bool
 }
 
-// properties looks through the properties of a schema.
+// properties searches the properties of a schema.
 func (f *bindingFinder) properties(schema []byte, path []string) {
 	if len(path) > maxParamDepth || len(f.all) > maxParams {
 		f.wrong = true
 		return
 	}
-	wire.Each(schema, func(p wire.Piece) { // a schema that is no object has no properties
+	wire.Each(schema, func(p wire.Piece) {
 		if p.Name == "properties" {
-			wire.Each(p.Value, func(property wire.Piece) { // as above
+			wire.Each(p.Value, func(property wire.Piece) {
 				f.property(property.Value, append(path[:len(path):len(path)], property.Name))
 			})
 		}
@@ -88,7 +88,7 @@ func (f *bindingFinder) properties(schema []byte, path []string) {
 func (f *bindingFinder) property(schema []byte, path []string) {
 	var mark []byte
 	kind := ""
-	wire.Each(schema, func(p wire.Piece) { // a property that is no object says nothing
+	wire.Each(schema, func(p wire.Piece) {
 		switch p.Name {
 		case paramMark:
 			mark = p.Value
@@ -109,14 +109,14 @@ func (f *bindingFinder) property(schema []byte, path []string) {
 	f.properties(schema, path)
 }
 
-// isToken reports whether a name can be that of a header.
+// isToken reports whether a header may have a name.
 func isToken(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
 	})
 }
 
-// plain is an argument as a header says it; false if no header can.
+// headerValue is an argument as the value of a header; false if it cannot be one.
 func headerValue(value jsontext.Value) (string, bool) {
 	switch value.Kind() {
 	case '"':
@@ -134,7 +134,7 @@ func headerValue(value jsontext.Value) (string, bool) {
 	return "", false
 }
 
-// encoded is a text as the value of a header.
+// encodeHeader is a text as the value of a header.
 func encodeHeader(s string) string {
 	odd := strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) || strings.TrimSpace(s) != s ||
 		strings.HasPrefix(s, base64Begins) && strings.HasSuffix(s, base64Ends)
@@ -144,7 +144,7 @@ func encodeHeader(s string) string {
 	return base64Begins + base64.StdEncoding.EncodeToString([]byte(s)) + base64Ends
 }
 
-// decoded is the text that the value of a header stands for.
+// decodeHeader is the text of the value of a header.
 func decodeHeader(s string) (string, bool) {
 	inner, ok := strings.CutPrefix(s, base64Begins)
 	if ok {
@@ -157,8 +157,8 @@ func decodeHeader(s string) (string, bool) {
 	return string(b), err == nil
 }
 
-// ParamHeader are the headers that repeat arguments of a call, for a server that wants them over HTTP. They are made of the
-// arguments that are sent, whatever the client said. tool is the tool object as the server listed it.
+// ParamHeader are the headers for a server over HTTP, made of the arguments that are sent. The client's headers do not matter. The tool is
+// the object that the server listed.
 func ParamHeader(tool, arguments []byte) map[string]string {
 	var header map[string]string
 	for _, b := range bindings(tool) {
@@ -176,8 +176,7 @@ func ParamHeader(tool, arguments []byte) map[string]string {
 	return header
 }
 
-// checkHeader holds the headers that repeat arguments to the arguments. A server whose tools are not known checks nothing: the
-// call ends elsewhere.
+// checkParamHeaders compares the client's headers with the arguments. If the server's tools are unknown, Calls rejects the call.
 func (c *toolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 	l, err := c.connect(ctx)
 	if err != nil {
@@ -190,7 +189,7 @@ func (c *toolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 	all := bindings(l.tools.of(kept).tools[c.target])
 	seen := func(t Tool) bool { return t.Name == c.target }
 	if len(all) > 0 && !slices.ContainsFunc(c.gateway.options.Calls.Tools(kept), seen) {
-		return nil // what agents may not see they are told nothing of: the call is refused elsewhere
+		return nil // nothing is revealed of a hidden tool: Calls rejects the call
 	}
 	for _, b := range all {
 		name := paramPrefix + b.header
@@ -215,7 +214,7 @@ func (c *toolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 	return nil
 }
 
-// same reports whether a header says what an argument says. Of a number other spellings do.
+// sameArgument reports whether a header has the value of an argument. Numbers may be written in other ways.
 func sameArgument(said, want string, value jsontext.Value) bool {
 	if said == want || value.Kind() != '0' {
 		return said == want

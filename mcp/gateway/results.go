@@ -8,7 +8,7 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// Members of _meta that the protocol reserves and that mean something here.
+// Members of _meta with a meaning here.
 const (
 	metaCapabilities = wire.ReservedPrefix + "clientCapabilities"
 	metaServerInfo   = wire.ReservedPrefix + "serverInfo"
@@ -16,15 +16,12 @@ const (
 	metaSubscription = wire.ReservedPrefix + "subscriptionId"
 )
 
-// Members that every result has in the stateless revisions.
 var typeComplete = []byte(`"resultType":"complete"`)
 
-// uncached are the hints of a result that must not be kept: what a list has in the stateless revisions if its server, of
-// another revision, gave none.
+// What a stateless list has if its server, of another revision, gave no hints for caches.
 var ttlZero, scopePrivate = []byte(`"ttlMs":0`), []byte(`"cacheScope":"private"`)
 
-// completed is a result that is made here as the stateless revisions want it: with its type, unless it has one, and with the
-// gateway's name.
+// withResultType is a result made here with what every stateless result has: a type, unless it has one, and the gateway's name.
 func (g *Gateway) withResultType(result jsontext.Value) jsontext.Value {
 	f, ok := readResult(result)
 	if !ok {
@@ -33,10 +30,10 @@ func (g *Gateway) withResultType(result jsontext.Value) jsontext.Value {
 	return f.rewrite(result, g.self, false)
 }
 
-// A finding is what matters of a result.
+// resultInfo is what matters of a result.
 type resultInfo struct {
 	kind      string // the resultType; "complete" if there is none
-	ambiguous bool   // it asks for input, and can be read in more than one way: what is asked for may be something else to the client
+	ambiguous bool   // it asks for input and can be read in more than one way
 	hasType   bool   // there is a resultType
 	questions [][]byte
 	metas     []wire.Piece
@@ -45,7 +42,7 @@ type resultInfo struct {
 	hasScope  bool
 }
 
-// readResult looks through a result of a server; false: it is no object. Where a member comes twice, every one of them counts.
+// readResult reads a result of a server; false if it is not an object. Where a member comes twice, each counts.
 func readResult(result []byte) (f resultInfo, ok bool) {
 	f.kind = "complete"
 	ok = wire.Each(result, func(p wire.Piece) {
@@ -76,11 +73,11 @@ func readResult(result []byte) (f resultInfo, ok bool) {
 	return f, ok
 }
 
-// asks reports whether the result asks the client for input. Clients look for either of the two signs.
+// asks reports whether the result asks for input. Clients look at either of the two signs.
 func (f *resultInfo) asks() bool { return f.kind == "input_required" || len(f.questions) > 0 }
 
-// finish is the result as it goes to the client: without what the protocol reserves, and, if the gateway's name is given, with
-// what the stateless revisions want. All else is byte for byte as it came.
+// rewrite is the result for the client: without reserved members, and, if the gateway's name is given, with what every stateless result has.
+// Every other byte stays.
 func (f *resultInfo) rewrite(result jsontext.Value, named []byte, cached bool, more ...wire.Edit) jsontext.Value {
 	var front [][]byte
 	var edits []wire.Edit

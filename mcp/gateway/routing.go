@@ -11,11 +11,11 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// notFound is the code of older revisions for a resource that does not exist.
+// notFound is the error code of older revisions for an unknown resource.
 const notFound = -32002
 
-// route finds the one server that a request to all of them is for, and returns its params as that server knows them. The error
-// object says that there is none, or more than one.
+// route finds the server of a request to all servers, and returns the params as that server knows them. The error object says that there is
+// none, or more than one.
 func (g *Gateway) route(ctx context.Context, q *request, m *method) (*Server, jsontext.Value, jsontext.Value) {
 	switch m.name {
 	case "prompts/get":
@@ -32,7 +32,7 @@ func (g *Gateway) route(ctx context.Context, q *request, m *method) (*Server, js
 	}
 }
 
-// routePrompt finds the server of a prompt by its joined name, and puts the native one in its place.
+// routePrompt finds the server of a prompt by the joined name, and replaces that by the server's name.
 func (g *Gateway) routePrompt(ctx context.Context, q *request, needs Expose, doc jsontext.Value, member string) (*Server, jsontext.Value, jsontext.Value) {
 	name, err := wire.Text(wire.Member(doc, member))
 	if err != nil {
@@ -64,7 +64,7 @@ func (g *Gateway) routePrompt(ctx context.Context, q *request, needs Expose, doc
 	return all[0].server, native, nil
 }
 
-// routeCompletion finds the server of a completion by what is to be completed: a prompt's argument, or a template's.
+// routeCompletion finds the server of a completion by the prompt or the template.
 func (g *Gateway) routeCompletion(ctx context.Context, q *request, needs Expose) (*Server, jsontext.Value, jsontext.Value) {
 	ref := wire.Member(q.Params, "ref")
 	kind, _ := wire.Text(wire.Member(ref, "type"))
@@ -98,12 +98,12 @@ func (g *Gateway) routeCompletion(ctx context.Context, q *request, needs Expose)
 func (g *Gateway) routeResource(ctx context.Context, q *request, uri string) (*Server, jsontext.Value) {
 	servers := q.endpoint.exposing(ExposeResources)
 	if len(servers) == 1 {
-		return servers[0], nil // what it does not have is for it to say
+		return servers[0], nil // the server says whether it has the resource
 	}
 	return g.resourceServer(ctx, q, servers, uri)
 }
 
-// home finds the one server that lists a resource, or else a template that its URI begins like.
+// resourceServer finds the one server that lists a resource, or else a matching template.
 func (g *Gateway) resourceServer(ctx context.Context, q *request, servers []*Server, uri string) (*Server, jsontext.Value) {
 	var found []candidate
 	for i, l := range g.listsOf(ctx, q, servers, "resources/list", g.options.MaxAge) {
@@ -131,8 +131,8 @@ func (g *Gateway) resourceServer(ctx context.Context, q *request, servers []*Ser
 	return nil, invalid(wire.InvalidParams, "more than one server has this resource: "+serversOf(found)+"; read it at /servers/NAME/mcp")
 }
 
-// like reports whether a URI is a template, or begins as the template does before its first variable. A template that begins with
-// one is like nothing.
+// matchesTemplate reports whether a URI is a template, or begins with the template's text before its first variable. Without such text
+// nothing matches.
 func matchesTemplate(template, uri string) bool {
 	prefix, _, variable := strings.Cut(template, "{")
 	return template == uri || variable && prefix != "" && strings.HasPrefix(uri, prefix)

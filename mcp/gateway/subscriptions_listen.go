@@ -18,9 +18,9 @@ import (
 // Bounds of subscriptions.
 const (
 	maxSubscribed        = 1000             // resources of one subscription, or of one session with one server
-	maxNotificationBytes = 4 << 10          // bytes of what is kept of a notification that waits; of a longer one only what it is about
+	maxNotificationBytes = 4 << 10          // of a notification that waits; a longer one keeps only the method and the resource
 	retryFirst           = time.Second      // before a subscription that ended is tried again; doubled each time
-	retryMax             = 30 * time.Second // the longest of these
+	retryMax             = 30 * time.Second // the longest such time
 )
 
 const (
@@ -32,7 +32,7 @@ const (
 	noteSubscribed = "notifications/subscriptions/acknowledged"
 )
 
-// A filter is what somebody wants to be told of.
+// A filter selects notifications.
 type filter struct {
 	tools, prompts, resources bool
 	uris                      []string
@@ -40,7 +40,7 @@ type filter struct {
 
 func (f filter) empty() bool { return !f.tools && !f.prompts && !f.resources && len(f.uris) == 0 }
 
-// wants reports whether a notification passes.
+// includes reports whether the filter selects a notification.
 func (f filter) includes(m wire.Message) bool {
 	switch m.Method {
 	case noteTools:
@@ -56,7 +56,7 @@ func (f filter) includes(m wire.Message) bool {
 	return false
 }
 
-// object is the filter as the protocol writes it.
+// object is the filter as JSON.
 func (f filter) object() jsontext.Value {
 	var b wire.Object
 	b.AddIf(f.tools, "toolsListChanged", "true")
@@ -77,7 +77,7 @@ func (f filter) params() jsontext.Value {
 	return slices.Concat(jsontext.Value(`{"notifications":`), f.object(), jsontext.Value(`}`))
 }
 
-// readFilter reads what a client wants to be told of. The error object says what is wrong with it.
+// readFilter reads the filter of a client. The error object says what is wrong with it.
 func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 	want := wire.Member(params, "notifications")
 	if want.Kind() != '{' {
@@ -113,26 +113,26 @@ func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 	return f, failed
 }
 
-// A notice is a subscription of a client: what waits to be told, each thing once.
+// A subscription holds the notifications that wait for a stateless client, one of each kind.
 type subscription struct {
-	id     jsontext.Value // of the request that subscribed
+	id     jsontext.Value // of the client's request
 	filter filter
 	mask   func([]byte) []byte
 
 	mu      sync.Mutex
-	waiting []string // what there is to tell, by method and resource, in order
+	waiting []string // methods and resources, in order
 	params  map[string]jsontext.Value
 	wake    chan struct{}
 }
 
-// put takes a notification, if the client wants it. Two of the same become one: the last. So no more can wait than was subscribed to.
+// add queues a notification that the filter selects. It replaces one of the same kind, so no more can wait than was subscribed to.
 func (n *subscription) add(m wire.Message) {
 	if !n.filter.includes(m) {
 		return
 	}
 	key, params := m.Method, wire.StripMeta(m.Params)
 	if m.Method == noteUpdated {
-		uri, _ := wire.Text(wire.Member(m.Params, "uri")) // it was read a moment ago. One resource can be spelled in many ways
+		uri, _ := wire.Text(wire.Member(m.Params, "uri")) // a URI can be spelled in many ways
 		if key += " " + uri; len(params) > maxNotificationBytes {
 			params = uriParams(uri)
 		}
@@ -151,7 +151,7 @@ func (n *subscription) add(m wire.Message) {
 	}
 }
 
-// take returns what waits, as messages of this subscription.
+// take removes and returns the waiting notifications as messages.
 func (n *subscription) take() (messages [][]byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -168,13 +168,13 @@ func (n *subscription) take() (messages [][]byte) {
 	return messages
 }
 
-// message is a notification with the mark of the subscription that it belongs to.
+// format is a notification with the id of the subscription.
 func (n *subscription) format(method string, params jsontext.Value) []byte {
 	meta, err := wire.Set(wire.Member(params, "_meta"), metaSubscription, n.id)
 	if err == nil {
 		params, err = wire.Set(params, "_meta", meta)
 	}
-	if err != nil { // what cannot be marked is said without what is not understood
+	if err != nil { // the params have no readable _meta
 		params = slices.Concat(jsontext.Value(`{"_meta":{"`+metaSubscription+`":`), n.id, jsontext.Value(`}}`))
 	}
 	return wire.Call(nil, nil, method, params)
@@ -184,7 +184,7 @@ func newSubscription(id jsontext.Value, f filter, mask func([]byte) []byte) *sub
 	return &subscription{id: id, filter: f, mask: mask, params: make(map[string]jsontext.Value), wake: make(chan struct{}, 1)}
 }
 
-// listen serves subscriptions/listen: it says what it agrees to, and then what happens, until the client has enough.
+// listen answers subscriptions/listen: it sends the agreed filter and then notifications, until the client cancels.
 func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 	want, failed := readFilter(q.Params)
 	if failed != nil {
@@ -228,13 +228,13 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 	return q.rawResult(slices.Concat([]byte(`{"resultType":"complete","_meta":{"`+metaSubscription+`":`), q.ID, []byte(","), g.self, []byte(`}}`)))
 }
 
-// A part is what of a subscription one server is asked for.
+// A serverFilter is the part of a filter that one server serves.
 type serverFilter struct {
 	server *Server
 	filter filter
 }
 
-// agree says what of a subscription can be had, altogether and of which server.
+// splitFilter returns what the servers can serve of a filter, together and each.
 func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agreed filter, each []serverFilter) {
 	servers := q.endpoint.exposing(0)
 	offered := make([]serverCapabilities, len(servers))
@@ -278,8 +278,8 @@ func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agr
 	return agreed, each
 }
 
-// attend tells a subscription what happens at one server, through as many links as it takes, until ctx ends. It calls opened when
-// the server listens, or does not for now.
+// followServer sends a server's notifications to a subscription until ctx ends, over as many links as that takes. It calls opened when the
+// server listens, or fails to.
 func (g *Gateway) followServer(ctx context.Context, q *request, server *Server, f filter, n *subscription, opened func()) {
 	defer opened()
 	for wait := retryFirst; ctx.Err() == nil; wait = min(2*wait, retryMax) {
@@ -295,13 +295,13 @@ func (g *Gateway) followServer(ctx context.Context, q *request, server *Server, 
 		if !sleep(ctx, wait) {
 			return
 		}
-		for _, method := range []string{noteTools, notePrompts, noteResources} { // nobody knows what was missed
+		for _, method := range []string{noteTools, notePrompts, noteResources} { // notifications may have been missed
 			n.add(wire.Message{Method: method})
 		}
 	}
 }
 
-// pause waits, and reports whether the time is over rather than ctx.
+// sleep reports whether the time is over, and not ctx.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -313,10 +313,10 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// attended tells a subscription what one link hears, until either ends. It reports whether the server listened.
+// followFor sends the notifications of one link to a subscription until either ends. It reports whether the server listened.
 func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened func()) (listened bool) {
 	if l.Modern() {
-		_, _ = l.Request(ctx, methodListen, f.params(), func(m wire.Message) { // how it ends does not matter: it has
+		_, _ = l.Request(ctx, methodListen, f.params(), func(m wire.Message) { // the reason why it ended does not matter
 			if m.Method == noteSubscribed {
 				listened = true
 				opened()
@@ -331,7 +331,7 @@ func (l *link) followFor(ctx context.Context, f filter, n *subscription, opened 
 	}
 	defer l.addSubscription(n)()
 	if f.tools {
-		_, _ = l.Listing(ctx, l.gateway.options.MaxAge) // it opens what the server says changes on
+		_, _ = l.Listing(ctx, l.gateway.options.MaxAge) // it opens the stream for changes
 	}
 	for _, uri := range f.uris {
 		defer l.watchResource(ctx, uri)()

@@ -10,11 +10,11 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// needsTasks is answered to a client that uses tasks and did not say that it can.
+// needsTasks answers a client that uses tasks and does not declare the extension.
 var needsTasks = wire.ErrorObject(wire.MissingCapability, "the client does not declare the extension "+ask.ExtensionTasks,
 	[]byte(`{"requiredCapabilities":{"extensions":{"`+ask.ExtensionTasks+`":{}}}}`))
 
-// task serves the Tasks extension: calls that wait for a person. Whose task it is, is for those to say who made it.
+// serveTask serves the Tasks extension. Calls decides whose task it is.
 func (g *Gateway) serveTask(ctx context.Context, q *request) []byte {
 	if !q.capabilities().Tasks {
 		return q.fail(needsTasks)
@@ -27,7 +27,7 @@ func (g *Gateway) serveTask(ctx context.Context, q *request) []byte {
 	switch q.Method {
 	case "tasks/cancel":
 		result, failed = g.options.Calls.CancelTask(ctx, q.From, id)
-	case "tasks/update": // there is nothing that a task here waits to be told
+	case "tasks/update": // no task waits for input
 		if _, failed = g.options.Calls.Task(ctx, q.From, id); failed == nil {
 			result = jsontext.Value(`{}`)
 		}
@@ -42,10 +42,10 @@ func (g *Gateway) serveTask(ctx context.Context, q *request) []byte {
 	return q.rawResult(g.withResultType(result))
 }
 
-// settled is a task as its client gets it.
+// deliverTask is a task as its client gets it.
 func deliverTask(task jsontext.Value, id string) jsontext.Value {
 	var edits []wire.Edit
-	wire.Each(task, func(p wire.Piece) { // it is made here
+	wire.Each(task, func(p wire.Piece) {
 		if p.Name != "result" {
 			return
 		}
@@ -55,8 +55,8 @@ func deliverTask(task jsontext.Value, id string) jsontext.Value {
 	return wire.Splice(task, nil, edits)
 }
 
-// Delivered is the result of a run's call as those get it who were not connected when it came. A result passes as results do, but one
-// that asks for input does not, whatever is exposed: to answer it the call would be made once more.
+// Delivered is the result of a call for a client that was not connected when it came. Results that ask for input are withheld, whatever is
+// exposed: an answer would make the call again.
 func Delivered(result jsontext.Value, run string) jsontext.Value {
 	f, ok := readResult(result)
 	switch {

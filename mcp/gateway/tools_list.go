@@ -10,7 +10,7 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// tools answers tools/list: what the operator allows of what the servers have, on one page.
+// listTools answers tools/list with the allowed tools of all servers, on one page.
 func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 	if failed := noCursor(q.Params); failed != nil {
 		return q.fail(failed)
@@ -64,7 +64,7 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 	return q.result(b.Done())
 }
 
-// sole is a tool under its joined name; nil if clients could not use that: it is too long, or another server has it, too.
+// joinedTool is a tool under its joined name; nil if the name is too long, or another server has it.
 func (g *Gateway) joinedTool(servers []*Server, found []*catalog, at int, t Tool) []byte {
 	name := joinedName(servers[at], t.Name)
 	raw := renamed(wire.StripOwn(t.Raw), name)

@@ -14,7 +14,7 @@ const (
 	codeNoSession = -32001
 )
 
-// Codes in the data of refusals. docs/guide/gateway.md lists them.
+// Codes in the data of refusals. docs/reference/gateway-protocol.md lists them.
 const (
 	refusedHeader      = "header_repeated"
 	refusedHost        = "host_refused"

@@ -18,7 +18,7 @@ import (
 )
 
 // gatewayPage has the table of refusals.
-const gatewayPage = "../../../docs/guide/gateway.md"
+const gatewayPage = "../../../docs/reference/gateway-protocol.md"
 
 // statuses are those that the front refuses something with, by the names that net/http has for them.
 var statuses = map[string]int{
