@@ -17,8 +17,8 @@ type Calls interface {
 	Call(context.Context, *Ask) Answer
 	// Task returns the state of a task that Call answered with. CancelTask asks that the task end. The error object is nil, or answers in
 	// place of the result, also if the task is not the client's.
-	Task(ctx context.Context, who Identity, id string) (result, failed jsontext.Value)
-	CancelTask(ctx context.Context, who Identity, id string) (result, failed jsontext.Value)
+	Task(ctx context.Context, client Identity, id string) (result, failed jsontext.Value)
+	CancelTask(ctx context.Context, client Identity, id string) (result, failed jsontext.Value)
 }
 
 // A Tool is one tool that agents may see.

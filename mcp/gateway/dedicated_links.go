@@ -32,11 +32,11 @@ var errDedicatedBusy = &upstream.LinkError{Code: upstream.CodeLinks,
 func (g *Gateway) dedicatedLink(ctx context.Context, q *request, server *Server) (*link, error) {
 	declared := q.capabilities()
 	declared.RootsChanged = false // the stateless revisions have no such notification
-	told := forServer(declared, server)
-	key := linkKey{client: q.From, server: server.Name, capabilities: string(told)}
+	capabilities := forServer(declared, server)
+	key := linkKey{client: q.From, server: server.Name, capabilities: string(capabilities)}
 	get := func() (*link, error) {
 		return g.pool.shared.getDedicated(ctx, key, func(ctx context.Context) (*link, error) {
-			return g.connectLink(ctx, q.From, nil, server, session.Stateless, told)
+			return g.connectLink(ctx, q.From, nil, server, session.Stateless, capabilities)
 		})
 	}
 	l, err := get()

@@ -132,10 +132,10 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*link
 			return g.connectLink(ctx, s.Client, s, server, s.Protocol, forServer(s.capabilities, server))
 		})
 	}
-	told := q.capabilitiesFor(server)
-	if !g.pool.knownStateful(server.Name) || len(told) == len(`{}`) {
-		l, err := g.sharedLink(ctx, q, server, told)
-		if err != nil || l.Modern() || len(told) == len(`{}`) {
+	capabilities := q.capabilitiesFor(server)
+	if !g.pool.knownStateful(server.Name) || len(capabilities) == len(`{}`) {
+		l, err := g.sharedLink(ctx, q, server, capabilities)
+		if err != nil || l.Modern() || len(capabilities) == len(`{}`) {
 			return l, err
 		}
 		l.release() // the server turned out to have sessions
@@ -145,19 +145,19 @@ func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*link
 }
 
 // sharedLink returns a link for stateless clients.
-func (g *Gateway) sharedLink(ctx context.Context, q *request, server *Server, told jsontext.Value) (*link, error) {
-	key := linkKey{client: q.From, server: server.Name, capabilities: string(told)}
+func (g *Gateway) sharedLink(ctx context.Context, q *request, server *Server, capabilities jsontext.Value) (*link, error) {
+	key := linkKey{client: q.From, server: server.Name, capabilities: string(capabilities)}
 	return g.pool.shared.get(ctx, key, func(ctx context.Context) (*link, error) {
-		return g.connectLink(ctx, q.From, nil, server, session.Stateless, told)
+		return g.connectLink(ctx, q.From, nil, server, session.Stateless, capabilities)
 	})
 }
 
 // connectLink connects to a server.
-func (g *Gateway) connectLink(ctx context.Context, who Identity, owner *clientSession, server *Server, protocol string, told jsontext.Value) (*link, error) {
-	l := &link{connected: make(chan struct{}), gateway: g, server: server, session: owner}
+func (g *Gateway) connectLink(ctx context.Context, client Identity, s *clientSession, server *Server, protocol string, capabilities jsontext.Value) (*link, error) {
+	l := &link{connected: make(chan struct{}), gateway: g, server: server, session: s}
 	defer close(l.connected)
 	up, err := g.connect(ctx, server.Name, upstream.Peer{
-		Owner: who.Name, Protocol: protocol, Capabilities: told, Tell: l.receive, Rounds: server.Expose.Has(ExposeInputRequired),
+		Owner: client.Name, Protocol: protocol, Capabilities: capabilities, Tell: l.receive, Rounds: server.Expose.Has(ExposeInputRequired),
 	})
 	if err != nil {
 		if g.pool.setDown(server.Name) {

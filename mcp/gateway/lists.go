@@ -44,14 +44,14 @@ type listItem struct {
 
 // A listCache keeps the last lists of a link, by method.
 type listCache struct {
-	mu   sync.Mutex
-	kept map[string]*serverList
+	mu    sync.Mutex
+	lists map[string]*serverList
 }
 
 func (k *listCache) get(method string, maxAge time.Duration) *serverList {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if l := k.kept[method]; l != nil && time.Since(l.at) < maxAge {
+	if l := k.lists[method]; l != nil && time.Since(l.at) < maxAge {
 		return l
 	}
 	return nil
@@ -60,10 +60,10 @@ func (k *listCache) get(method string, maxAge time.Duration) *serverList {
 func (k *listCache) put(method string, l *serverList) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.kept == nil {
-		k.kept = make(map[string]*serverList)
+	if k.lists == nil {
+		k.lists = make(map[string]*serverList)
 	}
-	k.kept[method] = l
+	k.lists[method] = l
 }
 
 // forget drops the lists that a notification says have changed.
@@ -72,7 +72,7 @@ func (k *listCache) forget(note string) {
 	defer k.mu.Unlock()
 	for method, kind := range listKinds { // in any order: each list of the notification is dropped
 		if kind.note == note {
-			delete(k.kept, method)
+			delete(k.lists, method)
 		}
 	}
 }
@@ -125,8 +125,8 @@ func (g *Gateway) listOf(ctx context.Context, q *request, server *Server, method
 		return nil, err
 	}
 	defer l.release()
-	if kept := l.lists.get(method, maxAge); kept != nil {
-		return kept, nil
+	if cached := l.lists.get(method, maxAge); cached != nil {
+		return cached, nil
 	}
 	return l.fetchList(ctx, method)
 }

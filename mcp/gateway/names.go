@@ -43,19 +43,19 @@ func candidates(servers []*Server, name string) (out []candidate) {
 
 // A catalog is one listing of a server's tools, by name.
 type catalog struct {
-	kept  *upstream.Kept
-	tools map[string]jsontext.Value
+	listing *upstream.Kept
+	tools   map[string]jsontext.Value
 }
 
 // A catalogCache keeps the last catalog of a link.
 type catalogCache struct{ last atomic.Pointer[catalog] }
 
-func (c *catalogCache) of(kept *upstream.Kept) *catalog {
-	if last := c.last.Load(); last != nil && last.kept == kept {
+func (c *catalogCache) of(listing *upstream.Kept) *catalog {
+	if last := c.last.Load(); last != nil && last.listing == listing {
 		return last
 	}
-	now := &catalog{kept: kept, tools: make(map[string]jsontext.Value)}
-	for _, page := range kept.Pages {
+	now := &catalog{listing: listing, tools: make(map[string]jsontext.Value)}
+	for _, page := range listing.Pages {
 		wire.Each(page, func(p wire.Piece) {
 			if p.Name == "tools" {
 				wire.Items(p.Value, func(item jsontext.Value, _ int) { now.tools[wire.TextMember(item, "name")] = item })
@@ -73,11 +73,11 @@ func (g *Gateway) catalogOf(ctx context.Context, q *request, server *Server) (*c
 		return nil, err
 	}
 	defer l.release()
-	kept, err := l.Listing(ctx, g.options.MaxAge)
+	listing, err := l.Listing(ctx, g.options.MaxAge)
 	if err != nil {
 		return nil, err
 	}
-	return l.tools.of(kept), nil
+	return l.tools.of(listing), nil
 }
 
 // resolveTool finds the server of a tool that a client of all servers names. The error object says that there is none, or more than one.

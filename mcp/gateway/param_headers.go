@@ -182,13 +182,13 @@ func (c *toolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 	if err != nil {
 		return nil
 	}
-	kept, err := l.Listing(ctx, c.gateway.options.MaxAge)
+	listing, err := l.Listing(ctx, c.gateway.options.MaxAge)
 	if err != nil {
 		return nil
 	}
-	all := bindings(l.tools.of(kept).tools[c.target])
+	all := bindings(l.tools.of(listing).tools[c.target])
 	seen := func(t Tool) bool { return t.Name == c.target }
-	if len(all) > 0 && !slices.ContainsFunc(c.gateway.options.Calls.Tools(kept), seen) {
+	if len(all) > 0 && !slices.ContainsFunc(c.gateway.options.Calls.Tools(listing), seen) {
 		return nil // nothing is revealed of a hidden tool: Calls rejects the call
 	}
 	for _, b := range all {
@@ -205,9 +205,9 @@ func (c *toolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 		case len(sent) == 0 || sent[0] == "" && string(value) != `""`:
 			return invalid(wire.HeaderMismatch, "the header "+name+" is missing: it repeats an argument")
 		}
-		said, readable := decodeHeader(sent[0])
-		want, sayable := headerValue(value)
-		if !readable || !sayable || !sameArgument(said, want, value) {
+		header, readable := decodeHeader(sent[0])
+		want, ok := headerValue(value)
+		if !readable || !ok || !sameArgument(header, want, value) {
 			return invalid(wire.HeaderMismatch, "the header "+name+" does not say what the argument says")
 		}
 	}
@@ -215,10 +215,10 @@ func (c *toolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 }
 
 // sameArgument reports whether a header has the value of an argument. Numbers may be written in other ways.
-func sameArgument(said, want string, value jsontext.Value) bool {
-	if said == want || value.Kind() != '0' {
-		return said == want
+func sameArgument(header, want string, value jsontext.Value) bool {
+	if header == want || value.Kind() != '0' {
+		return header == want
 	}
-	n, err := strconv.ParseFloat(said, 64)
+	n, err := strconv.ParseFloat(header, 64)
 	return err == nil && strconv.FormatFloat(n, 'f', -1, 64) == want
 }

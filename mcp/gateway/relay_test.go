@@ -190,8 +190,8 @@ func TestClientsAreAskedOnlyWhatTheyDeclare(t *testing.T) {
 	}
 }
 
-// TestStatelessClientsAreNotAskedOutsideOfErrands: there is no result in which they could be.
-func TestStatelessClientsAreNotAskedOutsideOfErrands(t *testing.T) {
+// TestStatelessClientsAreNotAskedOutsideOfPendingRequests: there is no result in which they could be.
+func TestStatelessClientsAreNotAskedOutsideOfPendingRequests(t *testing.T) {
 	r := newRig(t, "docs", nil)
 	docs := r.servers["docs"]
 	docs.plays("completion/complete", func(_ context.Context, l *playedLink, _ jsontext.Value, on func(wire.Message)) (upstream.Reply, error) {

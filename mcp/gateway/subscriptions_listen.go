@@ -200,18 +200,18 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 	}
 	n := newSubscription(q.ID, agreed, g.options.Mask)
 	ctx, stop := context.WithCancel(ctx)
-	var running, opening sync.WaitGroup
+	var running, starting sync.WaitGroup
 	defer running.Wait()
 	defer stop()
 	for _, part := range each {
-		opening.Add(1)
-		running.Go(func() { g.followServer(ctx, q, part.server, part.filter, n, sync.OnceFunc(opening.Done)) })
+		starting.Add(1)
+		running.Go(func() { g.followServer(ctx, q, part.server, part.filter, n, sync.OnceFunc(starting.Done)) })
 	}
-	opening.Wait()
-	said := session.NewRequestSender(q.Out)
-	defer said.End()
+	starting.Wait()
+	out := session.NewRequestSender(q.Out)
+	defer out.End()
 	params := slices.Concat(jsontext.Value(`{"notifications":`), agreed.object(), jsontext.Value(`}`))
-	if said.Send(n.format(noteSubscribed, params)) != nil || agreed.empty() {
+	if out.Send(n.format(noteSubscribed, params)) != nil || agreed.empty() {
 		stop()
 	}
 	for ctx.Err() == nil {
@@ -219,7 +219,7 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 		case <-ctx.Done():
 		case <-n.wake:
 			for _, message := range n.take() {
-				if said.Send(message) != nil {
+				if out.Send(message) != nil {
 					stop()
 				}
 			}

@@ -181,8 +181,8 @@ func (c *toolCall) newAsk(ctx context.Context) *Ask {
 			return nil, err
 		}
 		if l.Modern() {
-			if kept, err := l.Listing(ctx, g.options.MaxAge); err == nil { // if it fails, Calls fails too
-				a.Header = ParamHeader(l.tools.of(kept).tools[c.target], p.arguments)
+			if listing, err := l.Listing(ctx, g.options.MaxAge); err == nil { // if it fails, Calls fails too
+				a.Header = ParamHeader(l.tools.of(listing).tools[c.target], p.arguments)
 			}
 		}
 		return l.upstreamLink(), nil

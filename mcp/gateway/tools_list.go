@@ -46,8 +46,8 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 		if c == nil {
 			continue
 		}
-		age = max(age, c.kept.Age(time.Now()))
-		for _, t := range g.options.Calls.Tools(c.kept) {
+		age = max(age, c.listing.Age(time.Now()))
+		for _, t := range g.options.Calls.Tools(c.listing) {
 			if q.endpoint.server != nil {
 				put(wire.StripOwn(t.Raw))
 			} else if raw := g.joinedTool(servers, found, i, t); raw != nil {

@@ -286,17 +286,17 @@ func (p *Pending) Ask(ctx context.Context, server Server, m wire.Message) (faile
 		}
 	}()
 	params := wire.StripMeta(m.Params)
-	shown := wire.StripProgressToken(params) // a result has no progress
-	if params != nil && wire.Members(shown, func(string, jsontext.Value) error { return nil }) != nil {
+	withoutToken := wire.StripProgressToken(params) // a result has no progress
+	if params != nil && wire.Members(withoutToken, func(string, jsontext.Value) error { return nil }) != nil {
 		return wire.ErrorObject(wire.InvalidParams, "its params cannot be read", nil)
 	}
 	if p.relay.Record(ctx, p.client, p.server, ToClient, m.Method, params) != nil {
 		return NotRecorded
 	}
-	if shown != nil {
-		shown = p.relay.Mask(shown)
+	if withoutToken != nil {
+		withoutToken = p.relay.Mask(withoutToken)
 	}
-	return p.add(question{id: m.ID, server: server, method: m.Method, params: shown, size: size})
+	return p.add(question{id: m.ID, server: server, method: m.Method, params: withoutToken, size: size})
 }
 
 // mayAsk reports whether the client's current request declares the capability for a question.

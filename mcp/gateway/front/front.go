@@ -100,7 +100,7 @@ const (
 	pathStatus   = "/status/" // followed by the id of a run
 )
 
-// route checks who asks and returns what serves the request.
+// route authenticates the client and returns the function that serves the request.
 func (x *exchange) route() (serve func() *refusal, refused *refusal) {
 	if refused = x.checkOrigin(x.r); refused != nil {
 		return nil, refused

@@ -24,7 +24,7 @@ type Event struct {
 type Stream struct {
 	number int
 	next   int  // index of the next event
-	kept   int  // events that are in the log
+	logged int  // events that are in the log
 	closed bool // there will be no next event
 	reader *Reader
 }
@@ -75,7 +75,7 @@ func (l *EventLog) Add(on *Stream, r *Reader, name string, data []byte, last boo
 	l.events = append(l.events, loggedEvent{on, on.next, e})
 	l.bytes += len(data) + eventOverhead
 	on.next++
-	on.kept++
+	on.logged++
 	on.closed = last
 	for len(l.events) > maxEvents || l.bytes > maxEventBytes || !l.held.grow(l.bytes) {
 		l.dropOldest()
@@ -103,7 +103,7 @@ func (l *EventLog) dropOldest() {
 	l.events[0] = loggedEvent{}
 	l.events = l.events[1:]
 	l.bytes -= len(e.event.Data) + eventOverhead
-	if e.stream.kept--; e.stream.kept == 0 && e.stream.closed {
+	if e.stream.logged--; e.stream.logged == 0 && e.stream.closed {
 		delete(l.streams, e.stream.number)
 		if e.stream.reader != nil {
 			e.stream.reader.wake()

@@ -16,9 +16,9 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// TestNothingIsLeftOfErrands: many at once, of a server that asks, withdraws and says what it likes in any order and of clients that change
-// what they can, come back twice, or go. All get an answer, and no room, errand or link in use is left.
-func TestNothingIsLeftOfErrands(t *testing.T) {
+// TestNothingIsLeftOfPendingRequests: many at once, of a server that asks, withdraws and says what it likes in any order and of clients that change
+// what they can, come back twice, or go. All get an answer, and no room, pending request or link in use is left.
+func TestNothingIsLeftOfPendingRequests(t *testing.T) {
 	const clients = 2 * maxDedicated
 	cans := []string{`{"elicitation":{},"sampling":{},"roots":{}}`, `{"elicitation":{}}`, `{"sampling":{}}`, `{}`, `null`}
 	synctest.Test(t, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestNothingIsLeftOfErrands(t *testing.T) {
 		time.Sleep(ask.KeepAnswer + time.Second) // what nobody came back for
 		synctest.Wait()
 		if n := len(a.asks.All()); n != 0 || a.room() != 0 {
-			t.Errorf("%d errands and %d bytes are left", n, a.room())
+			t.Errorf("%d pending requests and %d bytes are left", n, a.room())
 		}
 		a.pool.shared.mu.Lock()
 		defer a.pool.shared.mu.Unlock()

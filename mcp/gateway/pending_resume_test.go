@@ -15,7 +15,7 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// guest is the errand that has a line for itself; nil: none has.
+// guest is the pending request that has a line for itself; nil: none has.
 func (r *rig) guest() (e *ask.Pending) {
 	r.pool.shared.mu.Lock()
 	defer r.pool.shared.mu.Unlock()

@@ -150,7 +150,7 @@ func TestServersWithSessionsAskStatelessClients(t *testing.T) {
 	}
 }
 
-func TestErrandsBelongToWhoseTheyAre(t *testing.T) {
+func TestPendingRequestsBelongToWhoseTheyAre(t *testing.T) {
 	a := newAsker(t, 1, nil)
 	state, _ := asked(t, a.ann.ask(byTool, first1))
 	bob := a.modern("docs", a.ann.can)
@@ -201,7 +201,7 @@ func TestSpellingsOfTheSameParams(t *testing.T) {
 	}
 }
 
-func TestOneRequestWaitsForAnErrand(t *testing.T) {
+func TestOneRequestWaitsForAnPendingRequest(t *testing.T) {
 	a := newAsker(t, 0, nil)
 	goOn := make(chan struct{})
 	a.judge.decide = func(ctx context.Context, call *Ask) Answer {
@@ -275,7 +275,7 @@ func TestQuestionsThatWereNotAnsweredAreAskedAgain(t *testing.T) {
 	}
 }
 
-func TestWhatIsSaidDuringAnErrand(t *testing.T) {
+func TestWhatIsSaidDuringAnPendingRequest(t *testing.T) {
 	a := newAsker(t, 0, nil)
 	progress := func(n string) wire.Message {
 		return wire.Message{Method: "notifications/progress", Params: jsontext.Value(`{"progress":` + n + `,"progressToken":"one"}`)}
@@ -314,7 +314,7 @@ func TestWhatIsSaidDuringAnErrand(t *testing.T) {
 	}
 }
 
-func TestClientsThatGoWhileTheirErrandIsUnderWay(t *testing.T) {
+func TestClientsThatGoWhileTheirPendingRequestIsUnderWay(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		without Expose
@@ -352,7 +352,7 @@ func TestClientsThatGoWhileTheirErrandIsUnderWay(t *testing.T) {
 	}
 }
 
-func TestErrandsThatNobodyComesBackFor(t *testing.T) {
+func TestPendingRequestsThatNobodyComesBackFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAsker(t, 1, nil)
 		state, _ := asked(t, a.ann.ask(byTool, first1))
@@ -361,7 +361,7 @@ func TestErrandsThatNobodyComesBackFor(t *testing.T) {
 		time.Sleep(ask.KeepAnswer - time.Second)
 		late, _ := asked(t, a.ann.ask(byTool, first1))
 		if n := len(a.asks.All()); n != 2 {
-			t.Errorf("%d errands", n)
+			t.Errorf("%d pending requests", n)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()

@@ -32,8 +32,8 @@ func (r *rig) room() int {
 	return r.table.Bodies.Taken()
 }
 
-// TestABugInAnErrandCostsOneAnswer: net/http and the gateway's own connections survive a bug in a request, so this does too.
-func TestABugInAnErrandCostsOneAnswer(t *testing.T) {
+// TestABugInAnPendingRequestCostsOneAnswer: net/http and the gateway's own connections survive a bug in a request, so this does too.
+func TestABugInAnPendingRequestCostsOneAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAsker(t, 0, nil)
 		a.judge.decide = func(ctx context.Context, call *Ask) Answer {
@@ -52,7 +52,7 @@ func TestABugInAnErrandCostsOneAnswer(t *testing.T) {
 			t.Errorf("after one: %s", got)
 		}
 		if n := len(a.asks.All()); n != 0 || a.room() != 0 {
-			t.Errorf("%d errands and %d bytes are left", n, a.room())
+			t.Errorf("%d pending requests and %d bytes are left", n, a.room())
 		}
 		if n := len(a.docs.links); n != 2 { // one to learn what the server is, and one that both calls used
 			t.Errorf("%d links", n)
@@ -146,7 +146,7 @@ func TestOutcomesThatWaitHaveRoom(t *testing.T) {
 					t.Errorf("it was answered with %d bytes: %.200s", len(got), got)
 				}
 				if n := len(a.asks.All()); n != 0 || a.room() != 0 {
-					t.Errorf("%d errands and %d bytes are left", n, a.room())
+					t.Errorf("%d pending requests and %d bytes are left", n, a.room())
 				}
 			})
 		})
@@ -457,8 +457,8 @@ func TestQuestionsThatComeLateAreNobodyElses(t *testing.T) {
 	}
 }
 
-// TestErrandsOverStdioEndWithTheClient: nobody can come back for them.
-func TestErrandsOverStdioEndWithTheClient(t *testing.T) {
+// TestPendingRequestsOverStdioEndWithTheClient: nobody can come back for them.
+func TestPendingRequestsOverStdioEndWithTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAsker(t, 1, nil)
 		ended := make(chan struct{})
@@ -476,7 +476,7 @@ func TestErrandsOverStdioEndWithTheClient(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := len(a.asks.All()); n != 1 {
-			t.Fatalf("%d errands", n)
+			t.Fatalf("%d pending requests", n)
 		}
 		begun := time.Now()
 		_ = w.Close()
@@ -489,8 +489,8 @@ func TestErrandsOverStdioEndWithTheClient(t *testing.T) {
 	})
 }
 
-// TestStoppingWaitsForErrands: their servers are told before their sessions end, as long as that takes no longer than it may.
-func TestStoppingWaitsForErrands(t *testing.T) {
+// TestStoppingWaitsForPendingRequests: their servers are told before their sessions end, as long as that takes no longer than it may.
+func TestStoppingWaitsForPendingRequests(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		takes time.Duration
