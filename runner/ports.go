@@ -77,7 +77,7 @@ func (r *Runner) List(ctx context.Context) (*states.ToolsListed, error) {
 type linkPorts struct {
 	*Runner
 	ask    *gateway.Ask
-	link   *upstream.Link
+	link   gateway.Link
 	kept   *upstream.Kept
 	failed *upstream.RPCError // the server answered the call with this error
 }

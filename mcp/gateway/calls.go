@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -43,13 +44,20 @@ type Ask struct {
 	Returns  bool                                   // the URL takes the place of the answer, and the client repeats its call
 
 	// Link returns the link with the call's server, and connects if there is none.
-	Link func(context.Context) (*upstream.Link, error)
+	Link func(context.Context) (Link, error)
 	// Meta is the _meta object that goes with the call. The link adds the members of its hop.
 	Meta jsontext.Value
 	// Header are the values of the Mcp-Param headers that the tool's schema asks for. Link sets them.
 	Header map[string]string
 	// Relay takes what the server sends during the call.
 	Relay func(wire.Message)
+}
+
+// A Link is the session with the server of a call.
+type Link interface {
+	Listing(ctx context.Context, maxAge time.Duration) (*upstream.Kept, error)
+	Changed(number uint64) bool
+	Call(ctx context.Context, c upstream.Call, relay func(wire.Message)) upstream.Returned
 }
 
 // An Answer is a result or an error object; exactly one is set.

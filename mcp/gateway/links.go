@@ -21,8 +21,9 @@ const (
 	downFor    = time.Second     // for which an unreachable server is not tried again
 )
 
-// An upstreamSession is what the gateway uses of an [upstream.Link].
+// An upstreamSession is what the gateway uses of an [upstream.Link]. Tests have servers without a transport.
 type upstreamSession interface {
+	Link
 	Hello() upstream.Hello
 	Modern() bool
 	Done() <-chan struct{}
@@ -30,7 +31,6 @@ type upstreamSession interface {
 	Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (upstream.Reply, error)
 	Notify(ctx context.Context, method string, params []byte) error
 	Answer(ctx context.Context, id, result, failed jsontext.Value) error
-	Listing(ctx context.Context, maxAge time.Duration) (*upstream.Kept, error)
 	Close()
 }
 
@@ -100,12 +100,6 @@ type link struct {
 	tools catalogCache
 	linkSubscriptions
 	pending atomic.Pointer[ask.Pending] // whose client gets the server's questions; nil: none
-}
-
-// upstreamLink is the link for [Calls]; nil in tests without a real one.
-func (l *link) upstreamLink() *upstream.Link {
-	link, _ := l.upstreamSession.(*upstream.Link)
-	return link
 }
 
 // ended reports whether the link is over.

@@ -10,7 +10,6 @@ import (
 
 	"pgfsm/mcp/gateway/ask"
 	"pgfsm/mcp/gateway/session"
-	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -175,7 +174,7 @@ func (c *toolCall) newAsk(ctx context.Context) *Ask {
 		Show:     c.showURL,
 		Relay:    func(m wire.Message) { c.relayMessage(ctx, m) },
 	}
-	a.Link = func(ctx context.Context) (*upstream.Link, error) {
+	a.Link = func(ctx context.Context) (Link, error) {
 		l, err := c.connect(ctx)
 		if err != nil {
 			return nil, err
@@ -185,7 +184,7 @@ func (c *toolCall) newAsk(ctx context.Context) *Ask {
 				a.Header = ParamHeader(l.tools.of(listing).tools[c.target], p.arguments)
 			}
 		}
-		return l.upstreamLink(), nil
+		return l, nil
 	}
 	return a
 }

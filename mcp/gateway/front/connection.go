@@ -22,10 +22,8 @@ type connection struct {
 	session   atomic.Pointer[session.Session]
 	requests  session.InFlight // that belong to no session
 
-	life    sync.Mutex
-	n       int           // requests under way
-	closing chan struct{} // closed by finish
-	idle    chan struct{} // closed once finish was called and no request is under way
+	running sync.WaitGroup // requests under way
+	closing chan struct{}  // closed by shutdown: ends subscriptions
 
 	mu  sync.Mutex
 	out func(message []byte) error // called for one message at a time
@@ -33,7 +31,7 @@ type connection struct {
 }
 
 func (f *Front) newConnection(ctx context.Context, from session.Identity, endpoint string, out func([]byte) error) *connection {
-	c := &connection{Front: f, from: from, endpoint: endpoint, out: out, closing: make(chan struct{}), idle: make(chan struct{})}
+	c := &connection{Front: f, from: from, endpoint: endpoint, out: out, closing: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c
 }
@@ -64,55 +62,6 @@ func (c *connection) close() {
 	}
 }
 
-// finish accepts no more requests and ends subscriptions. The channel that it returns is closed when no request is under way.
-func (c *connection) finish() <-chan struct{} {
-	c.life.Lock()
-	defer c.life.Unlock()
-	close(c.closing)
-	if c.n == 0 {
-		close(c.idle)
-	}
-	return c.idle
-}
-
-func (c *connection) finishing() bool {
-	select {
-	case <-c.closing:
-		return true
-	default:
-		return false
-	}
-}
-
-// enter registers a request, which leave removes.
-func (c *connection) enter(q *session.Request, cancel context.CancelFunc) error {
-	if err := c.table.Requests.Enter(c.from); err != nil {
-		return err
-	}
-	c.life.Lock()
-	defer c.life.Unlock()
-	err := session.ErrStopping
-	if !c.finishing() {
-		err = c.requestsOf(q).Add(session.IDOf(q.ID), c.table.Limits.RequestsPerSession, cancel)
-	}
-	if err != nil {
-		c.table.Requests.Leave(c.from)
-		return err
-	}
-	c.n++
-	return nil
-}
-
-func (c *connection) leave(requests *session.InFlight, id session.RequestID) {
-	c.life.Lock()
-	defer c.life.Unlock()
-	requests.Remove(id)
-	c.table.Requests.Leave(c.from)
-	if c.n--; c.n == 0 && c.finishing() {
-		close(c.idle)
-	}
-}
-
 // requestsOf are the requests under way beside q.
 func (c *connection) requestsOf(q *session.Request) *session.InFlight {
 	if q.Session != nil {
@@ -135,12 +84,18 @@ func (c *connection) accept(m wire.Message, done func()) *refusal {
 		c.dispatcher.Dispatch(c.ctx, q)
 		return nil
 	}
-	ctx, cancel := context.WithCancel(c.ctx)
-	if err := c.enter(q, cancel); err != nil {
-		cancel()
+	if err := c.table.Requests.Enter(c.from); err != nil {
 		done()
 		return refusalOf(err)
 	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	if err := c.requestsOf(q).Add(session.IDOf(q.ID), c.table.Limits.RequestsPerSession, cancel); err != nil {
+		cancel()
+		c.table.Requests.Leave(c.from)
+		done()
+		return refusalOf(err)
+	}
+	c.running.Add(1)
 	c.cancelWhenStopping(ctx, q, cancel, c.closing)
 	if q.Method == methodInitialize { // the messages behind it belong to the session that it opens
 		c.serve(ctx, q, cancel, done)
@@ -152,10 +107,14 @@ func (c *connection) accept(m wire.Message, done func()) *refusal {
 
 // serve answers a request.
 func (c *connection) serve(ctx context.Context, q *session.Request, cancel context.CancelFunc, done func()) {
-	defer done()
-	before := q.Session
-	defer c.leave(c.requestsOf(q), session.IDOf(q.ID))
-	defer cancel()
+	before, requests := q.Session, c.requestsOf(q)
+	defer func() {
+		cancel()
+		requests.Remove(session.IDOf(q.ID))
+		c.table.Requests.Leave(c.from)
+		done()
+		c.running.Done()
+	}()
 	message := c.dispatcher.Dispatch(ctx, q)
 	if message == nil {
 		message = noAnswer(q.ID)

@@ -47,7 +47,12 @@ func (f *Front) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, cli
 func (c *connection) shutdown() {
 	timer := time.NewTimer(c.timeouts.shutdown)
 	defer timer.Stop()
-	idle := c.finish()
+	close(c.closing)
+	idle := make(chan struct{})
+	go func() {
+		defer close(idle)
+		c.running.Wait()
+	}()
 	select {
 	case <-idle:
 	case <-c.ctx.Done():

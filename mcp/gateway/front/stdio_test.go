@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/mcp/gateway/session"
-
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/mcp/gateway/session"
 )
 
 // A child is a gateway that a client has started: what goes in and what comes out, line by line.

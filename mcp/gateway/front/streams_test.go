@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"pgfsm/mcp/gateway/session"
-
 	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/mcp/gateway/session"
 )
 
 func TestAnswersAreJSONUntilSomethingIsSaid(t *testing.T) {
