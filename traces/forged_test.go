@@ -16,6 +16,7 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
+	"pgfsm/traces/tracestest"
 )
 
 var update = flag.Bool("update", false, "write the forged traces of testdata/bad anew")
@@ -207,31 +208,16 @@ func (f *forged) change(of map[string]jsontext.Value, name, old, by string) {
 // forge changes a trace and computes every hash anew, as docs/reference/trace-format.md says.
 func forge(tb testing.TB, doc []byte, change func(*forged)) []byte {
 	tb.Helper()
-	f := &forged{tb: tb}
-	f.must(json.Unmarshal(doc, &f.members))
-	f.must(json.Unmarshal(f.members["steps"], &f.steps))
+	d, err := tracestest.Parse(doc)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	f := &forged{tb, d.Members, d.Steps}
 	change(f)
-	var bundle struct {
-		Content jsontext.Value `json:"content"`
-		Digest  jsontext.Value `json:"digest"`
-	}
-	f.must(json.Unmarshal(f.members["bundle"], &bundle))
-	prev := canonical.Sum("trace header", canonical.MustMarshal(map[string]jsontext.Value{
-		"bundle": bundle.Digest, "format": f.members["format"], "machine": f.members["machine"],
-		"request": f.members["request"], "run_id": f.members["run_id"],
-	}))
-	for i, step := range f.steps {
-		step["seq"] = canonical.MustMarshal(i)
-		step["prev"] = canonical.MustMarshal(prev)
-		delete(step, "hash")
-		prev = canonical.Sum("trace step", canonical.MustMarshal(step))
-		step["hash"] = canonical.MustMarshal(prev)
-	}
-	f.members["steps"] = canonical.MustMarshal(f.steps)
-	f.members["head"] = canonical.MustMarshal(canonical.Sum("trace head", canonical.MustMarshal(map[string]jsontext.Value{
-		"last": canonical.MustMarshal(prev), "outcome": f.members["outcome"],
-	})))
-	return canonical.MustMarshal(f.members)
+	d.Steps = f.steps
+	sealed, err := d.Seal()
+	f.must(err)
+	return sealed
 }
 
 // TestClockThatGoesBack records a run while the clock is set back by an hour: the trace replays, because its times stay where

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -23,6 +22,7 @@ import (
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
+	"pgfsm/traces/tracestest"
 )
 
 // What the back-test compares. The old policies are judged with the risk rules of each trace, the new ones with their own.
@@ -216,23 +216,22 @@ func writePast(ctx context.Context, dir string, m *states.Machine, run *states.R
 	if err != nil {
 		return err
 	}
-	h := traces.NewHeader(m, run)
-	header := map[string]any{"format": h.Format, "machine": h.Machine, "request": h.Request, "run_id": h.RunID, "bundle": h.Bundle.Digest}
-	last := canonical.Sum("trace header", canonical.MustMarshal(header))
-	doc := bytes.NewBuffer(bytes.TrimSuffix(canonical.MustMarshal(h), []byte("}")))
-	for i, s := range steps.Steps {
-		step := map[string]any{
-			"at": statestest.At, "command": s.Command, "event": s.Event, "facts": s.Facts, "from": s.From, "prev": last, "seq": i,
-			"to": s.To, "trigger": s.On,
-		}
-		last = canonical.Sum("trace step", canonical.MustMarshal(step))
-		step["hash"] = last
-		doc.WriteString([]string{`,"steps":[`, ","}[min(i, 1)])
-		doc.Write(canonical.MustMarshal(step))
+	doc := tracestest.Doc{}
+	if err := json.Unmarshal(canonical.MustMarshal(traces.NewHeader(m, run)), &doc.Members); err != nil {
+		return err
 	}
-	head := canonical.Sum("trace head", canonical.MustMarshal(map[string]any{"last": last, "outcome": outcome}))
-	fmt.Fprintf(doc, `],"outcome":%s,"head":%q}`, canonical.MustMarshal(outcome), head)
-	return os.WriteFile(filepath.Join(dir, traces.Name(run.ID())), doc.Bytes(), 0o600)
+	doc.Members["outcome"] = canonical.MustMarshal(outcome)
+	for _, s := range steps.Steps {
+		doc.Steps = append(doc.Steps, tracestest.Members{
+			"at": canonical.MustMarshal(statestest.At), "command": s.Command, "event": s.Event, "facts": s.Facts,
+			"from": canonical.MustMarshal(s.From), "to": canonical.MustMarshal(s.To), "trigger": canonical.MustMarshal(s.On),
+		})
+	}
+	text, err := doc.Seal()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, traces.Name(run.ID())), text, 0o600)
 }
 
 // backTest is a folder with the two policies and a folder for traces.
