@@ -238,10 +238,10 @@ func payload(tb testing.TB, body string) []byte {
 
 // TestSummarizeLarge summarizes payloads of the default limits.result_bytes, friendly and not.
 func TestSummarizeLarge(t *testing.T) {
-	if testing.Short() {
-		t.Skip("large payloads")
+	size, largest := 128<<10, 1<<20
+	if isSoak {
+		size, largest = 2<<20, 16<<20
 	}
-	const size, largest = 2 << 20, 16 << 20 // one of the largest is enough: the race detector makes them slow
 	fill := func(unit string) []byte { return payload(t, strings.Repeat(unit, size/len(unit))) }
 	var varied strings.Builder
 	for i := 0; varied.Len() < largest; i++ {

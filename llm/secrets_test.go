@@ -57,7 +57,11 @@ func TestModel_ReasonsHoldNoPartOfASecret(t *testing.T) {
 			m := hushedModel(t, serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
 				always(tt.status, body)(w, r, n)
 			}))
-			for n := maxReasonBytes - 180; n < maxReasonBytes+8; n++ {
+			step := 5
+			if isSoak {
+				step = 1
+			}
+			for n := maxReasonBytes - 180; n < maxReasonBytes+8; n += step {
 				body = tt.before + strings.Repeat("A", n) + tt.behind
 				_, err := m.Plan(t.Context(), "x", nil)
 				if err == nil || pieceIn(err.Error()) != "" {

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -79,6 +80,9 @@ func TestSentencesStopWhenTold(t *testing.T) {
 	}
 }
 
+// isSoak is set by make soak: long tests run in full.
+var isSoak = os.Getenv("PGFSM_SOAK") != ""
+
 // isLinear reports whether scan takes about as many times as long as its text is longer: a quadratic one takes the
 // square of that. It looks up to three times, and leaves room for a busy machine.
 func isLinear(unit string, scan func(string)) bool {
@@ -104,6 +108,9 @@ func isLinear(unit string, scan func(string)) bool {
 
 // TestSentencesLinear repeats what makes a careless scan look back or ahead again and again.
 func TestSentencesLinear(t *testing.T) {
+	if !isSoak {
+		t.Skip("it measures processor time: make soak")
+	}
 	spaces := strings.Repeat(" ", 64)
 	for _, tt := range []struct{ name, unit string }{
 		{"dots", "."}, {"dots-apart", ". "}, {"list-numbers", "1. "}, {"months", "5. May "}, {"initials", "A. "},
