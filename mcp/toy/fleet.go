@@ -19,8 +19,8 @@ const (
 	headerTimeout = 10 * time.Second
 	// closeTimeout bounds how long [Fleet.Close] waits for requests that are being answered.
 	closeTimeout = 5 * time.Second
-	// sweepInterval is how often open sessions are looked for while closing.
-	sweepInterval = 5 * time.Millisecond
+	// flushTimeout bounds how long [Fleet.Close] waits for the last bytes of answers.
+	flushTimeout = 500 * time.Millisecond
 )
 
 var errNotLoopback = errors.New("it is not a loopback address, and nobody is authenticated here: " +
@@ -40,9 +40,7 @@ type berth struct {
 	http     *http.Server
 	served   chan error // what Serve returned
 
-	mu        sync.Mutex
-	silent    map[net.Conn]bool // connections on which nothing has come yet
-	answering int               // requests that will end by themselves
+	answering sync.RWMutex // read-locked by each request that will end by itself
 }
 
 // Listen starts the demo servers, the first of [Servers] at addrs[0] and so on. An address is HOST:PORT with a literal
@@ -63,15 +61,12 @@ func Listen(ctx context.Context, addrs []string) (*Fleet, error) {
 			}
 			return nil, fmt.Errorf("%s cannot listen on %s: %w", s.Name(), addrs[i], err)
 		}
-		f.berths = append(f.berths, &berth{
-			server: s, listener: l, served: make(chan error, 1), silent: map[net.Conn]bool{},
-		})
+		f.berths = append(f.berths, &berth{server: s, listener: l, served: make(chan error, 1)})
 	}
 	for _, b := range f.berths {
 		b.http = &http.Server{
 			Handler:           b.counted(b.server.Handler()),
 			ReadHeaderTimeout: headerTimeout,
-			ConnState:         b.note,
 			ErrorLog:          log.New(io.Discard, "", 0), // what a client breaks is the client's to report
 		}
 		go func() { b.served <- b.http.Serve(b.listener) }()
@@ -130,74 +125,45 @@ func (f *Fleet) shutDown() error {
 	return errors.Join(errs...)
 }
 
-// note keeps the list of silent connections.
-func (b *berth) note(c net.Conn, state http.ConnState) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if state == http.StateNew {
-		b.silent[c] = true
-	} else {
-		delete(b.silent, c)
-	}
-}
-
-// counted counts the requests that are being answered. A GET and a subscription are streams and have no end.
+// counted holds the lock while a request is answered. A GET and a subscription are streams, which end with their session.
 func (b *berth) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && r.Header.Get("Mcp-Method") != "subscriptions/listen" {
-			b.add(1)
-			defer b.add(-1)
+			b.answering.RLock()
+			defer b.answering.RUnlock()
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-func (b *berth) add(n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.answering += n
-}
-
-// sweep ends what [http.Server.Shutdown] waits for although nothing will come of it: sessions, because a request that
-// is a stream ends with its session only, and connections that a client opened in advance, which count as busy for
-// five seconds. Unless it is the last time, sessions wait for requests, because one that closes drops its answers.
-func (b *berth) sweep(last bool) {
-	b.mu.Lock()
-	for c := range b.silent {
-		c.Close()
-	}
-	wait := b.answering > 0 && !last
-	b.mu.Unlock()
-	if wait {
-		return
-	}
-	for session := range b.server.mcp.Sessions() {
-		session.Close() // its error is about a client that is being left anyway
-	}
-}
-
-// shutDown sweeps again and again, because until the port is closed a client may come back.
+// shutDown waits for requests that are being answered, ends the sessions and with them their streams, and closes the server.
 func (b *berth) shutDown(ctx context.Context) error {
-	idle := make(chan struct{})
-	var sweeping sync.WaitGroup
-	sweeping.Go(func() {
-		for last := false; !last; {
-			select {
-			case <-idle:
-				last = true
-			case <-time.After(sweepInterval):
-			}
-			b.sweep(last)
-		}
-	})
-	err := b.http.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(fmt.Errorf("%s did not finish in time: %w", b.server.name, err), b.http.Close())
+	b.listener.Close() // Serve reports its error
+	answered := make(chan struct{})
+	go func() {
+		b.answering.Lock() // later requests wait until their connection is closed
+		close(answered)
+	}()
+	var late error
+	select {
+	case <-answered:
+	case <-ctx.Done():
+		late = fmt.Errorf("%s did not finish in time: %w", b.server.name, ctx.Err())
 	}
-	close(idle)
-	sweeping.Wait()
-	if served := <-b.served; !errors.Is(served, http.ErrServerClosed) {
+	b.endSessions()
+	flushed, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	_ = b.http.Shutdown(flushed) // what is still open then is a connection on which nothing is due
+	err := errors.Join(late, b.http.Close())
+	b.endSessions()
+	if served := <-b.served; !errors.Is(served, http.ErrServerClosed) && !errors.Is(served, net.ErrClosed) {
 		err = errors.Join(err, fmt.Errorf("%s stopped serving: %w", b.server.name, served))
 	}
 	return err
+}
+
+func (b *berth) endSessions() {
+	for session := range b.server.mcp.Sessions() {
+		session.Close() // its error is about a client that is being left anyway
+	}
 }
