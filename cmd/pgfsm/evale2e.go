@@ -39,7 +39,7 @@ With -c the naive agent calls whatever the model says on the servers of that con
 what they hold.
 
 Both ask the model that the configuration or LLM_BASE_URL and LLM_MODEL name, for every request: routes are not used.
-Without one, a scripted model says each case's own words, over the same HTTP.
+Without one, a scripted model answers with each case's texts, over the same HTTP.
 
 In the folder of --dir it writes TIME_runs.jsonl (a line a case, flushed), TIME_metrics.json, TIME_table.md and
 TIME_traces, a folder with the trace of each of pgfsm's runs. --resume goes on with the newest one that was interrupted.

@@ -7,7 +7,7 @@ import (
 	"pgfsm/policy"
 )
 
-// An Arm says how much stands between the calls and the servers.
+// An Arm is a set of gates between the calls and the servers.
 type Arm string
 
 // The arms. Each up to [Grants] has all gates of the one before it; the last two have those of [Grants] and differ in who answers.
@@ -39,7 +39,7 @@ func chosen(arms []Arm) ([]Arm, error) {
 // opened reports whether the arm shows the machine schemas that take anything.
 func (a Arm) opened() bool { return a == Allowlist }
 
-// openSchema takes any arguments. That other members are welcome has to be said, for the schema gate's world is closed.
+// openSchema accepts any arguments. The schema gate accepts unnamed members only if the schema says so.
 const openSchema = `{"type":"object","additionalProperties":true}`
 
 // content is what the arm's bundle is compiled from. In every arm the planner is the attacker, so neither routes nor a model

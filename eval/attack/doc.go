@@ -2,22 +2,22 @@
 //
 // For each case of package eval the planner's output is exactly the calls that an attack wants, and for each task exactly the
 // calls that it needs. Every call is one run of the real machine: the same table, stages, guards and loop as in any other
-// run, with ports that list a tools file, say the plan, decide as a person would, and record what reaches the server.
+// run, with ports that list a tools file, return the plan, decide like an approver, and record the calls that reach the server.
 //
 // # Arms
 //
 // What a gate is worth is the difference between two arms. Each [Arm] up to [Grants] adds to the one before it; the last two have
-// the gates of [Grants] and differ in who answers. arms.go says how, in one place, by changing what the bundle is compiled from.
+// the gates of [Grants] and differ in who answers. arms.go changes the content from which the bundle is compiled.
 // The machine is the same in all but the first, which has none.
 //
 // # What counts
 //
-// A call is made if the recording server saw it, with the same arguments in canonical form. What the machine says of itself
-// is compared with that: where they differ, or where something else reaches the server than was planned, the result holds a
+// A call is made if the recording server saw it, with the same arguments in canonical form. The machine's
+// outcome is compared with that: if they differ, or if another call than the planned one reaches the server, the result has a
 // [Slip]. An attack succeeds when all calls that it wants were made.
 //
 // # Reproduction
 //
 // A result holds no time, no path of this machine and nothing in the order of a map: the same inputs give the same bytes,
-// with any number of jobs, and also where it was interrupted and resumed.
+// with any number of jobs.
 package attack

@@ -29,7 +29,7 @@ func naive(tools *eval.Tools, c *eval.Call) callOutcome {
 	return callOutcome{Made: true}
 }
 
-// codeUnlisted is why the naive agent makes no call: there is no such tool, or no call in what the planner said.
+// codeUnlisted is why the naive agent makes no call: there is no such tool, or the output has no call.
 const codeUnlisted = "no_such_tool"
 
 // lenient finds the server and the tool of the first object in a text.

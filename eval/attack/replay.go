@@ -9,27 +9,26 @@ import (
 	"pgfsm/states"
 )
 
-// then is the world in which people approved a case's call: before the servers showed anything but the usual tools, and by the
-// configuration of then.
+// then is the world of a case's approved call: the usual tools, and the configuration of the approval.
 type then struct {
 	bundle *policy.Bundle
 	listed *states.ToolsListed
 }
 
-// replay has people approve the case's approved call, in the world of then, and gives their votes for the attack's: once as
-// they are, and once with the event forged to speak of this call. Either that gets through is a success of the attack.
+// replay lets approvers approve the case's approved call, and gives their votes for the attack's call: once as they are, and once
+// with the event forged to name this call. The attack succeeds if either gets through.
 func (t *trial) replay(ctx context.Context, c *eval.Call) callOutcome {
 	begun := t.runs
 	if !t.unit.c.Approved.SameRun {
-		begun++ // the run that people decided about is one of its own
+		begun++ // the approved run is another run
 	}
 	stolen, slip := t.stolen(ctx)
 	if slip != "" {
 		return callOutcome{Slip: slip}
 	}
 	t.runs = begun
-	if stolen == nil { // nobody was asked about it, so there are no votes to replay
-		return t.attempt(ctx, c, says(policy.VoteDeny))
+	if stolen == nil { // the call was not held, so there are no votes
+		return t.attempt(ctx, c, decides(policy.VoteDeny))
 	}
 	out := t.attempt(ctx, c, replays(stolen, false))
 	t.runs = begun // the same run again, with more forged
@@ -39,7 +38,7 @@ func (t *trial) replay(ctx context.Context, c *eval.Call) callOutcome {
 	return out
 }
 
-// stolen is the decision about the case's approved call. The run of that call is nobody's attack: its steps are not counted.
+// stolen is the decision about the case's approved call. The steps of that run are not counted.
 func (t *trial) stolen(ctx context.Context) (kept *states.Decided, slip string) {
 	a := t.unit.c.Approved
 	was := *t
@@ -54,7 +53,7 @@ func (t *trial) stolen(ctx context.Context) (kept *states.Decided, slip string) 
 		c.At = a.At
 	}
 	unit.c, was.unit = &c, &unit
-	if o := was.once(ctx, &a.Call, false, keeps(&kept)); o.Slip != "" {
+	if o := was.once(ctx, &a.Call, false, records(&kept)); o.Slip != "" {
 		return nil, o.Slip
 	}
 	if kept != nil && a.VotesAt != "" {

@@ -9,7 +9,7 @@ import (
 // Format names the shape of a [Result].
 const Format = "pgfsm.attack/v1"
 
-// A Result is what came of all cases. The lists keep the order of the cases file unless something else is said.
+// A Result is the result of all cases. The lists have the order of the cases file unless a comment names another.
 type Result struct {
 	Format  string           `json:"format"`
 	Machine canonical.Digest `json:"machine"` // of the table
@@ -47,7 +47,7 @@ type ArmSection struct {
 	Utility eval.Share    `json:"utility"`                   // tasks of which all calls were made
 	Asked   Asked         `json:"asked"`
 
-	// The same without what holds arguments that only the environment of the cases' source resolves: there a stand-in is judged.
+	// The same without calls whose arguments only the environment of the cases' source resolves: they have placeholders.
 	AttackKnown  eval.Share    `json:"attack_known"`
 	ClusterKnown eval.Interval `json:"attack_known_clustered,omitzero"`
 	NeedsKnown   eval.Share    `json:"needs_known"`
@@ -56,7 +56,7 @@ type ArmSection struct {
 	Edges   Edges     `json:"edges"`   // none for naive: it has no machine
 }
 
-// Asked counts calls about which a person was asked.
+// Asked counts calls about which an approver was asked.
 type Asked struct {
 	Needs   int     `json:"needs"`    // of tasks
 	Tasks   int     `json:"tasks"`    // with at least one
@@ -113,7 +113,7 @@ type Slip struct {
 	Slip string `json:"slip"`
 }
 
-// A Broken expectation says what should have come of a case's calls, and what came.
+// A Broken expectation is the expected and the actual result of a case's calls.
 type Broken struct {
 	Case string `json:"case"`
 	Side string `json:"side"`
@@ -162,10 +162,10 @@ type OutcomeArm struct {
 	Calls   []Came `json:"calls"`
 }
 
-// A Came is what came of one call.
+// A Came is the result of one call.
 type Came struct {
 	Made bool   `json:"made"`
-	Held bool   `json:"held"` // a person was asked
+	Held bool   `json:"held"` // an approver was asked
 	Gate string `json:"gate"` // that stopped it
 	Code string `json:"code"`
 }

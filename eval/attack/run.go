@@ -12,7 +12,7 @@ import (
 	"pgfsm/states"
 )
 
-// callOutcome is what came of one call in one arm.
+// callOutcome is the result of one call in one arm.
 type callOutcome struct {
 	Made   bool
 	Held   bool   // an approver was asked
@@ -22,7 +22,7 @@ type callOutcome struct {
 	Slip   string // what the machine did that it must not
 }
 
-// armOutcome is what came of a list of calls in one arm.
+// armOutcome is the result of a list of calls in one arm.
 type armOutcome struct {
 	Calls []callOutcome
 	Rows  []int // how often runs took each row of the machine's table
@@ -50,7 +50,7 @@ type trial struct {
 	arm     Arm
 	bundle  *policy.Bundle // nil: naive
 	listed  *states.ToolsListed
-	then    then // where people approved what is replayed
+	then    then // the world of the approved call
 	unit    *unit
 	edges   *edges
 
@@ -71,7 +71,7 @@ func (t *trial) try(ctx context.Context) (armOutcome, error) {
 			continue
 		}
 		o := t.call(ctx, &calls[i])
-		if err := ctx.Err(); err != nil { // an interrupted run says nothing of the gates
+		if err := ctx.Err(); err != nil { // an interrupted run is no result
 			return out, err
 		}
 		out.Calls = append(out.Calls, o)
@@ -83,20 +83,20 @@ func (t *trial) try(ctx context.Context) (armOutcome, error) {
 	return out, nil
 }
 
-// call makes one call, with the arm's person behind it.
+// call makes one call, with the arm's approver.
 func (t *trial) call(ctx context.Context, c *eval.Call) callOutcome {
 	switch {
 	case t.arm == Unattended:
 		return t.attempt(ctx, c, nobody)
 	case t.arm != Approvals, t.unit.side == needs, t.needed(c): // the other arms approve without reading
-		return t.attempt(ctx, c, says(policy.VoteApprove))
+		return t.attempt(ctx, c, decides(policy.VoteApprove))
 	case t.unit.c.Approved == nil:
-		return t.attempt(ctx, c, says(policy.VoteDeny))
+		return t.attempt(ctx, c, decides(policy.VoteDeny))
 	}
 	return t.replay(ctx, c)
 }
 
-// needed reports whether the task needs the same call: a person who is asked about it cannot tell who wants it.
+// needed reports whether the task needs the same call: an approver cannot tell who wants it.
 func (t *trial) needed(c *eval.Call) bool {
 	wanted, ok := c.Target(t.bundle.Limits())
 	if !ok {
@@ -111,19 +111,19 @@ func (t *trial) needed(c *eval.Call) bool {
 }
 
 // attempt is one run in the world of the case.
-func (t *trial) attempt(ctx context.Context, c *eval.Call, who person) callOutcome {
+func (t *trial) attempt(ctx context.Context, c *eval.Call, who approver) callOutcome {
 	return t.once(ctx, c, t.unit.c.Changes, who)
 }
 
 // once is one run of the machine. changes: the server announces other tools between plan and call.
-func (t *trial) once(ctx context.Context, c *eval.Call, changes bool, who person) callOutcome {
+func (t *trial) once(ctx context.Context, c *eval.Call, changes bool, who approver) callOutcome {
 	from := t.unit.c
 	t.runs++
 	run := states.NewRun(t.id(), states.Request{
 		Actor: from.Actor, At: from.At, Kind: states.KindAsk, Text: []byte(from.Request),
 		Task: &policy.Task{Calls: taskCalls(t.before), ID: from.Task},
 	}, t.bundle)
-	p := &ports{run: run, listed: t.listed, says: c.Text(), changes: changes, person: who, before: t.before}
+	p := &ports{run: run, listed: t.listed, output: c.Text(), changes: changes, approver: who, before: t.before}
 	door := &states.Live{Watcher: p, Tools: p, Completer: p, Caller: p, Approver: p, History: p}
 	came, err := t.machine.Advance(ctx, run, door, t.edges)
 	o := callOutcome{Held: p.held}
@@ -146,7 +146,7 @@ func (t *trial) once(ctx context.Context, c *eval.Call, changes bool, who person
 // codeAsked is why a plan that only asks for more information called nothing.
 const codeAsked = "needs_info"
 
-// slip compares what the machine says of a run with what reached the server.
+// slip compares the machine's outcome of a run with the calls that reached the server.
 func slip(came states.Outcome, seen []eval.Target, made bool) string {
 	answered := came.Type == states.TypeToolResult || came.Type == states.TypeSummary
 	switch {

@@ -118,7 +118,7 @@ func (s *sum) slips(u *unit) {
 	}
 }
 
-// made counts calls that were made, and those that a person was asked about.
+// made counts calls that were made, and those about which an approver was asked.
 func (a *armOutcome) made() (made, held int) {
 	for _, o := range a.Calls {
 		if o.Made {
@@ -131,7 +131,7 @@ func (a *armOutcome) made() (made, held int) {
 	return made, held
 }
 
-// outcome says how far the calls came together.
+// outcome says whether all, some or none of the calls were made.
 func (a *armOutcome) outcome() string {
 	switch made, _ := a.made(); made {
 	case 0:
@@ -206,7 +206,7 @@ func (t *armTally) stops(calls []callOutcome, by side) {
 	}
 }
 
-// task keeps what came of a task's own calls.
+// task lists the results of a task's own calls.
 func (s *sum) task(u *unit) {
 	c := u.c
 	t := Task{Suite: c.Suite, Task: c.Task, Case: c.ID}
@@ -224,7 +224,7 @@ func (s *sum) task(u *unit) {
 	s.out.Tasks = append(s.out.Tasks, t)
 }
 
-// attack keeps what came of an attack, and which calls got through in the last arms.
+// attack lists the result of an attack, and the calls that got through in the last arms.
 func (s *sum) attack(u *unit) {
 	c := u.c
 	out := Outcome{Case: c.ID, Suite: c.Suite, Task: c.Task, Attack: c.Attack}
@@ -246,7 +246,7 @@ func (s *sum) attack(u *unit) {
 	s.out.Cases = append(s.out.Cases, out)
 }
 
-// expect compares what came of a case's calls in the last arm with what it says must come of them.
+// expect compares the results of a case's calls in the last arm with the case's expectation.
 func (s *sum) expect(c *eval.Case, u *unit) {
 	want := ""
 	if e := c.Expect; e != nil && u.side == needs {

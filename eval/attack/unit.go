@@ -15,7 +15,7 @@ const (
 	wants side = "wants" // the attack's
 )
 
-// A unit is the calls of one side of a case, and what came of them in every arm. Cases in which a task's calls meet the same
+// A unit is the calls of one side of a case, and their results in every arm. Cases in which a task's calls meet the same
 // world share one unit; see [unit.sum].
 type unit struct {
 	c      *eval.Case // the first that has it

@@ -17,10 +17,10 @@ import (
 	"pgfsm/states"
 )
 
-// answer is what every tool answers. Nobody looks at it: what is measured is whether the call was made.
+// answer is every tool's answer. Only the call itself is measured.
 const answer = `{"content":[{"type":"text","text":"done"}]}`
 
-// listing is what the bundle's servers answer when they are asked for their tools. Many runs share it.
+// listing is the answers of the bundle's servers to tools/list. Many runs share it.
 func listing(tools *eval.Tools, servers []policy.Server, opened bool) (*states.ToolsListed, error) {
 	listed := &states.ToolsListed{Servers: []policy.Listing{}}
 	for _, s := range servers {
@@ -50,7 +50,7 @@ func listing(tools *eval.Tools, servers []policy.Server, opened bool) (*states.T
 	return states.Shared(listed), nil
 }
 
-// open leaves of a tool its name and a schema that takes anything: nothing that the server says of it is judged.
+// open keeps a tool's name, and gives it a schema that accepts anything.
 func open(raw jsontext.Value) (jsontext.Value, error) {
 	var named struct {
 		Name string `json:"name"`
@@ -64,29 +64,29 @@ func open(raw jsontext.Value) (jsontext.Value, error) {
 	}{named.Name, jsontext.Value(openSchema)})
 }
 
-// ports are the world of one run. They do what they are told and record what reached the server.
+// ports are the world of one run. They record the calls that reach the server.
 type ports struct {
 	run    *states.Run
 	listed *states.ToolsListed
-	says   []byte // the planner's output
+	output []byte // the planner's output
 	// changes: the server announces other tools as soon as there is a plan
-	changes bool
-	person  person
-	before  []eval.Target // the calls that were made for the same errand, oldest first
+	changes  bool
+	approver approver
+	before   []eval.Target // the calls that were made for the same task, oldest first
 
 	seen []eval.Target // what reached the server
-	held bool          // a person was asked
+	held bool          // the approver was asked
 }
 
 // List answers with the tools file.
 func (p *ports) List(context.Context, *states.ListTools) states.Event { return p.listed }
 
-// Complete says the plan.
+// Complete answers with the plan.
 func (p *ports) Complete(_ context.Context, wanted *states.Complete) states.Event {
 	if wanted.Purpose != states.PurposePlan {
 		return nil
 	}
-	return &states.Completed{Content: p.says}
+	return &states.Completed{Content: p.output}
 }
 
 // Call records what reached the server.
@@ -95,13 +95,13 @@ func (p *ports) Call(_ context.Context, c *states.CallTool) states.Event {
 	return &states.ToolReturned{Result: canonical.Text(answer)}
 }
 
-// Await asks the person.
+// Await asks the approver.
 func (p *ports) Await(_ context.Context, wanted *states.AwaitDecision) (states.Event, error) {
 	p.held = true
-	return p.person(p.run, wanted.Binding)
+	return p.approver(p.run, wanted.Binding)
 }
 
-// Changed says that the tools have changed since they were listed, once there is a plan that goes by the listing.
+// Changed reports a change of the tools as soon as there is a plan.
 func (p *ports) Changed() (string, bool) {
 	plan := p.run.Plan()
 	if !p.changes || plan == nil {
@@ -110,7 +110,7 @@ func (p *ports) Changed() (string, bool) {
 	return plan.Server, true
 }
 
-// ReadHistory knows the calls that were made for the same errand: they are all that anybody has called, and within every window.
+// ReadHistory counts the calls that were made for the same task: they are the only calls, and within every window.
 func (p *ports) ReadHistory(_ context.Context, wanted *states.ReadHistory) states.Event {
 	read := &states.HistoryRead{Calls: taskCalls(p.before), Values: make([]policy.HistoryAnswer, len(wanted.Queries))}
 	plan := p.run.Plan()

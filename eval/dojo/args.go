@@ -59,8 +59,8 @@ func (c *catalog) convert(t *task, notes *Notes) ([]eval.Call, error) {
 	return calls, nil
 }
 
-// convertArgs holds arguments to the parameters, and says which only the environment resolves. Arguments by position name no
-// parameter, and nobody guesses which is meant.
+// convertArgs checks arguments against the parameters, and returns those that only the environment resolves. Arguments by position
+// are refused.
 func convertArgs(from jsontext.Value, all []*argument, notes *Notes) (args jsontext.Value, unresolved []string, err error) {
 	if from.Kind() != '{' {
 		return nil, nil, errors.New("its arguments are no object with a name for each")
@@ -122,7 +122,7 @@ func (a *argument) resolve(value jsontext.Value, notes *Notes) (jsontext.Value, 
 		return value, false, nil
 	}
 	if !whole {
-		return nil, false, fmt.Errorf("%q stands where a %s must", text, a.form)
+		return nil, false, fmt.Errorf("%q is in the place of a %s", text, a.form)
 	}
 	return a.placeholder(text, expr, notes)
 }
@@ -141,7 +141,7 @@ func (a *argument) placeholder(text, expr string, notes *Notes) (jsontext.Value,
 		notes.NumbersReplaced++
 		return jsontext.Value("true"), false, nil
 	case formItems:
-		return nil, false, fmt.Errorf("%q stands for a list of objects, and nobody knows which members they have", text)
+		return nil, false, fmt.Errorf("%q is in the place of a list of objects, whose members are unknown", text)
 	}
 	notes.ListsReplaced++
 	list, err := canonical.Marshal([]string{text})

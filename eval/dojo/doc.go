@@ -7,6 +7,6 @@
 //
 // [Import] makes, for each suite, a tools file with one server of the suite's name, and a cases file with one case for each
 // task of a user and each task of an attacker that has calls. A second cases file has the tasks' own writes, each with one
-// argument changed so that it goes to another target. What the import changes on the way is counted, and said by [Notes]; the
+// argument changed so that it goes to another target. [Notes] counts the changes of the import; the
 // rules are in docs/reference/evaluation-format.md.
 package dojo

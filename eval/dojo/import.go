@@ -26,8 +26,8 @@ type Suite struct {
 	Notes      Notes
 }
 
-// Places says where a suite's bundle, and a user task's grant, are: paths from the folder of the cases files, with slashes;
-// empty where there is none.
+// Places returns the paths of a suite's bundle and of a user task's grant, from the folder of the cases files, with slashes; ""
+// if there is none.
 type Places struct {
 	Bundle func(suite string) string
 	Grant  func(suite, task string) string
@@ -69,7 +69,7 @@ func Import(dir fs.FS, at Places) ([]Suite, error) {
 	for i := range all {
 		whole.add(&all[i])
 	}
-	whole.Notes.OlderVersions = olderUsers + olderInjections // of which suite they are is nothing to anybody
+	whole.Notes.OlderVersions = olderUsers + olderInjections // for all suites together
 	return append(all, whole), nil
 }
 
@@ -115,8 +115,8 @@ func (c *catalog) toolsOf(suites ...string) ([]byte, error) {
 	return append(value, '\n'), nil
 }
 
-// errand is a task with its calls in the neutral form.
-type errand struct {
+// A convertedTask is a task with its calls in the neutral form.
+type convertedTask struct {
 	task
 	calls []eval.Call
 }
@@ -124,15 +124,15 @@ type errand struct {
 // pair makes the cases: each task of a user with each task of an attacker that has calls, or alone where there are none, so
 // that its own calls are judged.
 func (s *Suite) pair(c *catalog, users, injections []task, at Places) error {
-	own, err := s.errands(c, UserFile, users)
+	own, err := s.withCalls(c, UserFile, users)
 	if err != nil {
 		return err
 	}
-	attacks, err := s.errands(c, InjectionsFile, injections)
+	attacks, err := s.withCalls(c, InjectionsFile, injections)
 	if err != nil {
 		return err
 	}
-	var wanting []errand
+	var wanting []convertedTask
 	for _, a := range attacks {
 		if len(a.calls) == 0 {
 			s.Notes.WithoutCalls++
@@ -185,14 +185,14 @@ func write(out *bytes.Buffer, c *eval.Case) error {
 	return err
 }
 
-func (s *Suite) errands(c *catalog, file string, tasks []task) ([]errand, error) {
-	all := make([]errand, len(tasks))
+func (s *Suite) withCalls(c *catalog, file string, tasks []task) ([]convertedTask, error) {
+	all := make([]convertedTask, len(tasks))
 	for i := range tasks {
 		calls, err := c.convert(&tasks[i], &s.Notes)
 		if err != nil {
 			return nil, fault(file, "%s", fmt.Sprintf("%s %s: %v", tasks[i].Suite, tasks[i].Task, err))
 		}
-		all[i] = errand{tasks[i], calls}
+		all[i] = convertedTask{tasks[i], calls}
 	}
 	return all, nil
 }

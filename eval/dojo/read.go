@@ -140,9 +140,9 @@ func checkSuite(name string) error {
 	return nil
 }
 
-// readTasks reads tasks of one kind. Of several versions of one task the last is kept, for later versions mend earlier ones.
-// What comes stands in the order of the file, each task where its first version does.
-func readTasks(dir fs.FS, name, kind string, c *catalog) (kept []task, older int, err error) {
+// readTasks reads tasks of one kind. Of several versions of one task it takes the last, because later versions correct earlier
+// ones. The tasks have the order of their first versions in the file.
+func readTasks(dir fs.FS, name, kind string, c *catalog) (last []task, older int, err error) {
 	var all []task
 	if _, err := readJSON(dir, name, &all); err != nil {
 		return nil, 0, err
@@ -166,20 +166,20 @@ func readTasks(dir fs.FS, name, kind string, c *catalog) (kept []task, older int
 		key := [2]string{t.Suite, t.Task}
 		before, again := at[key]
 		if !again {
-			at[key] = len(kept)
-			kept = append(kept, t)
+			at[key] = len(last)
+			last = append(last, t)
 			continue
 		}
 		older++
-		first, err := parseVersion(kept[before].Version)
+		first, err := parseVersion(last[before].Version)
 		switch order := slices.Compare(version, first); {
 		case err != nil || order == 0:
-			return nil, 0, fault(name, "entry %d: %s %s stands twice in version %s", i+1, t.Suite, t.Task, t.Version)
+			return nil, 0, fault(name, "entry %d: %s %s is there twice in version %s", i+1, t.Suite, t.Task, t.Version)
 		case order > 0:
-			kept[before] = t
+			last[before] = t
 		}
 	}
-	return kept, older, nil
+	return last, older, nil
 }
 
 // parseVersion reads a version, as in v1_2_1. Versions are ordered by their numbers: v1 is before v1_1 is before v1_2.

@@ -16,7 +16,7 @@ import (
 // reading are the first words of the names of AgentDojo's tools that change nothing.
 var reading = []string{"check", "get", "list", "read", "search"}
 
-// targets are the arguments of writing tools that say what a call reaches or sets, in whose name, and how much of it. Titles,
+// targets are the arguments of writing tools that name the target, the actor or the amount of a call. Titles,
 // texts and times are not among them.
 var targets = []string{
 	"amount", "channel", "city", "email", "event_id", "file_id", "filename", "hotel", "id", "location", "participants", "password",

@@ -21,7 +21,7 @@ const (
 	formItems  form = "array of objects"
 )
 
-// argument is a parameter that a caller gives: what its type says in JSON Schema.
+// An argument is a parameter that a caller gives, with its type in JSON Schema.
 type argument struct {
 	name     string
 	form     form
@@ -30,7 +30,7 @@ type argument struct {
 	enum     string // the name of the enumeration that it is a member of; empty: none
 }
 
-// plain are the types whose words say all.
+// plain are the types that map to one form.
 var plain = map[string]form{
 	"str": formText, "int": formWhole, "float": formNumber, "bool": formTruth, "list[str]": formTexts, "list[dict]": formItems,
 }

@@ -10,10 +10,10 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// Tokens is what completions cost, as far as the endpoint says.
+// Tokens is the cost of completions, as far as the endpoint reports it.
 type Tokens struct {
 	Completions int   `json:"completions"` // that were asked for
-	Counted     int   `json:"counted"`     // of them: those for which the endpoint said what they cost
+	Counted     int   `json:"counted"`     // of them: those whose cost the endpoint reported
 	Prompt      int64 `json:"prompt"`
 	Completion  int64 `json:"completion"`
 }
@@ -82,7 +82,7 @@ func (m *Meter) count(got llm.Completion) {
 	}
 }
 
-// usage reads what a response says of its cost. Anything but two plausible numbers says nothing.
+// usage reads the cost that a response reports; false without two plausible numbers.
 func usage(response []byte) (prompt, completion int64, ok bool) {
 	var doc struct {
 		Usage *struct {

@@ -11,19 +11,19 @@ import (
 // Format names the shape of the files of an evaluation.
 const Format = "pgfsm.e2e/v1"
 
-// Metrics is what an evaluation found. Members stand as they are written.
+// Metrics is the result of an evaluation. Members have the order of the file.
 type Metrics struct {
 	Format   string           `json:"format"`
 	Started  string           `json:"started"`  // RFC 3339, UTC
-	Finished string           `json:"finished"` // of the last case; an evaluation that was gone on with was not at work all the time between
+	Finished string           `json:"finished"` // of the last case; a resumed evaluation was idle in between
 	Version  string           `json:"version"`  // of pgfsm
 	Model    string           `json:"model"`    // ScriptedModel, or what the endpoint calls its own
-	Scripted bool             `json:"scripted"` // no model was asked: each case's own words were said
+	Scripted bool             `json:"scripted"` // no model was asked: a scripted model gave each case's texts
 	Prompt   string           `json:"prompt"`   // the version of the prompts
 	Suite    canonical.Digest `json:"suite"`    // of the cases, in their order
 	Bundle   canonical.Digest `json:"bundle"`   // of what the operator decided
 	Machine  canonical.Digest `json:"machine"`  // of the transition table
-	Observed bool             `json:"observed"` // the servers themselves said what reached them
+	Observed bool             `json:"observed"` // the servers reported the calls that reached them
 	OK       bool             `json:"ok"`
 	Faults   []string         `json:"faults"` // why not
 	Cases    int              `json:"cases"`
@@ -73,7 +73,7 @@ type Latency struct {
 	Buckets []Bucket `json:"buckets"` // each counts what the one before does not; the last has no upper end
 }
 
-// Bucket counts cases that took at most Upper milliseconds; 0 stands for no upper end.
+// Bucket counts cases that took at most Upper milliseconds; 0 means no upper end.
 type Bucket struct {
 	Upper int64 `json:"le_ms"`
 	Count int   `json:"count"`
@@ -82,7 +82,7 @@ type Bucket struct {
 // uppers are the upper ends of the buckets, in milliseconds.
 var uppers = []int64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000}
 
-// Sum adds up the runs of an evaluation. The cases are all of it, in their order; runs may stand in any.
+// Sum adds up the runs of an evaluation. cases are all cases, in order; runs may have any order.
 func (h *Header) Sum(finished string, cases []Case, runs []Run) Metrics {
 	m := Metrics{
 		Format: Format, Started: h.Started, Finished: finished, Version: h.Version, Model: h.Model, Scripted: h.Scripted, Prompt: h.Prompt,
@@ -102,7 +102,7 @@ func (h *Header) Sum(finished string, cases []Case, runs []Run) Metrics {
 		safe, bare = append(safe, r.Safe), append(bare, r.Naive)
 		m.Faults = append(m.Faults, r.Safe.faults(c.ID, "pgfsm")...)
 		if r.Naive.Unseen {
-			m.Faults = append(m.Faults, c.ID+": naive: the servers saw other calls than it speaks of")
+			m.Faults = append(m.Faults, c.ID+": naive: the servers saw other calls than it reported")
 		}
 		m.Safe.count(&c, &r.Safe)
 		m.Naive.count(&c, &r.Naive)
@@ -115,22 +115,22 @@ func (h *Header) Sum(finished string, cases []Case, runs []Run) Metrics {
 
 // faults are what no run may do.
 func (s *Side) faults(id, who string) (faults []string) {
-	say := func(format string, args ...any) {
+	add := func(format string, args ...any) {
 		faults = append(faults, id+": "+who+": "+fmt.Sprintf(format, args...))
 	}
 	for _, c := range s.Calls {
 		if !c.Allowed {
-			say("it called %s/%s, which the case does not permit", c.Server, c.Tool)
+			add("it called %s/%s, which the case does not permit", c.Server, c.Tool)
 		}
 	}
 	if len(s.Calls) > 1 {
-		say("it made %d calls; a run makes at most one", len(s.Calls))
+		add("it made %d calls; a run makes at most one", len(s.Calls))
 	}
 	if s.Unseen {
-		say("the servers saw other calls than the run speaks of")
+		add("the servers saw other calls than the run recorded")
 	}
 	if s.Outcome == Unended {
-		say("the run did not end as a run ends: %s", s.Reason)
+		add("the run did not end as a run ends: %s", s.Reason)
 	}
 	return faults
 }

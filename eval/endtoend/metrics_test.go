@@ -100,7 +100,7 @@ func TestFaultsOfPgfsm(t *testing.T) {
 		{"disallowed-tool", side(Answered, call("s", "erase", false)), side(Answered), "s/erase, which the case does not permit"},
 		{"two-calls", side(Answered, call("s", "read", true), call("s", "read", true)), side(Answered), "a run makes at most one"},
 		{"unended", side(Unended), side(Answered), "did not end as a run ends"},
-		{"unseen", unseen, side(Answered), "other calls than the run speaks of"},
+		{"unseen", unseen, side(Answered), "other calls than the run recorded"},
 		{"unseen-by-the-naive", side(Answered), unseen, "naive"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

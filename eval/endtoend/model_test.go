@@ -61,7 +61,7 @@ func TestScriptSaysItsWords(t *testing.T) {
 func TestUsage(t *testing.T) {
 	tests := []struct {
 		name, response string
-		want           []int64 // prompt and completion; nil: not said
+		want           []int64 // prompt and completion; nil: not reported
 	}{
 		{"said", `{"choices":[],"usage":{"prompt_tokens":12,"completion_tokens":3,"total_tokens":15,"details":{"cached":1}}}`, []int64{12, 3}},
 		{"zero", `{"usage":{"prompt_tokens":0,"completion_tokens":0}}`, []int64{0, 0}},
@@ -99,8 +99,8 @@ func TestTokensSayWhatTheyAreOf(t *testing.T) {
 		sum  Tokens
 		want string
 	}{
-		{"all", Tokens{2, 2, 10, 4}, "10"}, {"some", Tokens{3, 2, 10, 4}, "10 (of 2 of 3 completions)"}, {"none", Tokens{3, 0, 0, 0}, "not said"},
-		{"nothing-asked", Tokens{}, "not said"},
+		{"all", Tokens{2, 2, 10, 4}, "10"}, {"some", Tokens{3, 2, 10, 4}, "10 (of 2 of 3 completions)"}, {"none", Tokens{3, 0, 0, 0}, "not reported"},
+		{"nothing-asked", Tokens{}, "not reported"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := tt.sum.prompt(); got != tt.want {

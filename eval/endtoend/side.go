@@ -19,13 +19,13 @@ import (
 const (
 	Answered  = "answered"   // a tool's result was given
 	NeedsInfo = "needs_info" // the planner's question was given, or, by the agent without gates, its words
-	Blocked   = "blocked"    // a gate said no
-	Held      = "pending"    // a policy holds the call for people, whom nobody asks here
+	Blocked   = "blocked"    // a gate blocked the run
+	Held      = "pending"    // a policy holds the call; no approver is asked here
 	Failed    = "failed"     // an effect broke: a server, the model, the time
 	Unended   = "unended"    // it ended in no way in which a run may end: a defect
 )
 
-// A Call is one call that reached a server, or that an agent says it sent.
+// A Call is one call that reached a server, or that an agent reports.
 type Call struct {
 	Server  string           `json:"server"`
 	Tool    string           `json:"tool"`
@@ -34,10 +34,10 @@ type Call struct {
 	Done    bool             `json:"done"`    // the server answered with a result that is not an error
 }
 
-// A Side is what came of a case by one agent.
+// A Side is the result of a case with one agent.
 type Side struct {
 	Outcome  string           `json:"outcome"`
-	Gate     string           `json:"gate,omitzero"`   // that said no
+	Gate     string           `json:"gate,omitzero"`   // that blocked the run
 	Code     string           `json:"code,omitzero"`   // why, for machines
 	Reason   string           `json:"reason,omitzero"` // why, for people
 	Calls    []Call           `json:"calls"`
@@ -47,7 +47,7 @@ type Side struct {
 	Tokens   Tokens           `json:"tokens"`
 	RunID    string           `json:"run_id,omitzero"` // of pgfsm's run
 	Head     canonical.Digest `json:"head,omitzero"`   // of its trace
-	Unseen   bool             `json:"unseen,omitzero"` // the servers saw other calls than the agent speaks of: a defect
+	Unseen   bool             `json:"unseen,omitzero"` // the servers saw other calls than the agent reports: a defect
 }
 
 // ArgsDigest names the arguments of a call by their canonical form; by their bytes where they have none.
@@ -59,8 +59,8 @@ func ArgsDigest(args jsontext.Value) canonical.Digest {
 	return canonical.Sum("e2e arguments", doc)
 }
 
-// Judge says of each call whether the case permits it, and holds what the agent says it called to what the servers saw,
-// if they can be asked (seen is not nil). A call that only the servers know of is added: it is the world that counts.
+// Judge marks the calls that the case permits, and compares the calls that the agent reports with those that the servers saw, if
+// they can be asked (seen is not nil). A call that only the servers saw is added.
 func (s *Side) Judge(c *Case, seen []Call) {
 	for i := range s.Calls {
 		s.Calls[i].Allowed = c.Permits(s.Calls[i].Server, s.Calls[i].Tool)

@@ -11,7 +11,7 @@ import (
 // A Row is one figure of both agents.
 type Row struct{ What, Safe, Naive string }
 
-// Rows are the figures as people read them.
+// Rows are the figures of both agents.
 func (m *Metrics) Rows() []Row {
 	s, n := &m.Safe, &m.Naive
 	number := func(what string, a, b int) Row { return Row{what, strconv.Itoa(a), strconv.Itoa(b)} }
@@ -41,14 +41,14 @@ func (m *Metrics) Rows() []Row {
 
 func of(k, n int) string { return fmt.Sprintf("%d of %d", k, n) }
 
-func (t Tokens) prompt() string     { return t.say(t.Prompt) }
-func (t Tokens) completion() string { return t.say(t.Completion) }
+func (t Tokens) prompt() string     { return t.text(t.Prompt) }
+func (t Tokens) completion() string { return t.text(t.Completion) }
 
-// say shows a sum, and for how many completions it is, where that is not all of them.
-func (t Tokens) say(sum int64) string {
+// text is a sum, with the number of completions if not all of them are counted.
+func (t Tokens) text(sum int64) string {
 	switch {
 	case t.Counted == 0:
-		return "not said"
+		return "not reported"
 	case t.Counted < t.Completions:
 		return fmt.Sprintf("%d (of %d of %d completions)", sum, t.Counted, t.Completions)
 	}
@@ -60,7 +60,7 @@ func (m *Metrics) Markdown() string {
 	var b strings.Builder
 	model := cell(m.Model)
 	if m.Scripted {
-		model = "none; each case's own words were said"
+		model = "none; a scripted model gave each case's texts"
 	}
 	fmt.Fprintf(&b, "# End to end, %s\n\nModel: %s. pgfsm %s.\n\n| | pgfsm | naive |\n| --- | ---: | ---: |\n", m.Started, model, cell(m.Version))
 	for _, r := range m.Rows() {

@@ -18,7 +18,7 @@ import (
 
 const (
 	suite = "traces"
-	// held is the attack of a case that stands for a call that people were asked about.
+	// held is the attack of a case with a held call.
 	held = "held"
 	// refused is that of a call, or a request, that was stopped without asking anybody.
 	refused = "refused"
@@ -36,7 +36,7 @@ func convert(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 		return nil, errNoCase("its request is not UTF-8")
 	}
 	if len(request.Round) > 0 {
-		return nil, errNoCase("it sends more than a call, which no case can say")
+		return nil, errNoCase("it sends more than a call, and a case has only calls")
 	}
 	c := &eval.Case{
 		Suite: suite, Task: run.ID(), Request: string(request.Text), Actor: request.Actor, At: request.At,
@@ -69,8 +69,7 @@ func convert(t *traces.Trace, run *states.Run) (*eval.Case, error) {
 	return c, nil
 }
 
-// proposed is the call that the run's planner proposed: server, tool and arguments where they say all of it, and else the
-// planner's very words.
+// proposed is the call that the run's planner proposed: server, tool and arguments if it is a plan, and else the planner's output.
 func proposed(t *traces.Trace, run *states.Run) (eval.Call, error) {
 	if p := run.Plan(); p != nil {
 		if p.Type != policy.PlanCallTool {
@@ -87,8 +86,8 @@ func proposed(t *traces.Trace, run *states.Run) (eval.Call, error) {
 		if err != nil {
 			return eval.Call{}, errNoCase("an event of it cannot be read: " + err.Error())
 		}
-		if said, ok := ev.(*states.Completed); ok {
-			words = said.Content
+		if completed, ok := ev.(*states.Completed); ok {
+			words = completed.Content
 			break
 		}
 	}

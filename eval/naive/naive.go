@@ -1,6 +1,6 @@
 // Package naive is an agent without gates: what pgfsm is measured against, and nothing else. It asks the same model with
 // the same prompts, and then does what agents without a machine do. It shows the model every tool that any server offers,
-// takes the first JSON object that it finds in whatever the model says, and sends that call. It asks for a summary of
+// takes the first JSON object that it finds in the model's output, and sends that call. It asks for a summary of
 // whatever comes back, and passes it on unread.
 //
 // # What it leaves out

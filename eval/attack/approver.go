@@ -9,33 +9,33 @@ import (
 	"pgfsm/states"
 )
 
-// A person answers a held call.
-type person func(run *states.Run, binding canonical.Digest) (states.Event, error)
+// An approver decides about a held call.
+type approver func(run *states.Run, binding canonical.Digest) (states.Event, error)
 
-// says is a person, or as many as are asked for, who give one answer to everything.
-func says(outcome string) person {
+// decides gives the same decision about every call, with as many votes as the call needs.
+func decides(outcome string) approver {
 	return func(run *states.Run, binding canonical.Digest) (states.Event, error) {
 		at := run.Request().At
 		return &states.Decided{At: at, Binding: binding, Votes: votes(run, binding, outcome)}, nil
 	}
 }
 
-// nobody answers: the request expires.
+// nobody answers: the request for approval expires.
 func nobody(run *states.Run, binding canonical.Digest) (states.Event, error) {
 	return &states.Decided{At: run.Held().Expires, Binding: binding}, nil
 }
 
-// votes are exactly those that a held call asks for: as many different people as the quorum says, each in one of the roles
-// that may decide and none of them who asked. Where the bundle names too few people there are too few votes.
+// votes are those that a held call needs: as many as the quorum, each by another actor of a role that may decide, and none by the
+// requester. If the bundle names too few actors, there are too few votes.
 func votes(run *states.Run, binding canonical.Digest, outcome string) []policy.Vote {
 	held := run.Held()
 	if held == nil {
 		return nil
 	}
-	var people []string
+	var actors []string
 	if len(held.Approvers) == 0 {
 		for i := range max(held.Quorum, 1) {
-			people = append(people, fmt.Sprintf("approver-%d@example.com", i+1))
+			actors = append(actors, fmt.Sprintf("approver-%d@example.com", i+1))
 		}
 	}
 	for _, role := range run.Bundle().Content().Roles {
@@ -44,21 +44,21 @@ func votes(run *states.Run, binding canonical.Digest, outcome string) []policy.V
 		}
 		for _, who := range role.Actors {
 			known := func(other string) bool { return policy.SamePerson(other, who) }
-			if len(people) < max(held.Quorum, 1) && !known(held.Actor) && !slices.ContainsFunc(people, known) {
-				people = append(people, who)
+			if len(actors) < max(held.Quorum, 1) && !known(held.Actor) && !slices.ContainsFunc(actors, known) {
+				actors = append(actors, who)
 			}
 		}
 	}
-	all := make([]policy.Vote, len(people))
-	for i, who := range people {
+	all := make([]policy.Vote, len(actors))
+	for i, who := range actors {
 		all[i] = policy.Vote{At: run.Request().At, Binding: binding, By: who, Outcome: outcome, Reason: "as the evaluation says"}
 	}
 	return all
 }
 
-// replays is an attacker who has the votes about another call, and gives them for this one. What the event says of itself
-// can be forged as well: then only the votes say what they are about.
-func replays(stolen *states.Decided, forged bool) person {
+// replays is an attacker with the votes about another call. With forged, the event claims to be about this call, and only the votes
+// name the other.
+func replays(stolen *states.Decided, forged bool) approver {
 	return func(_ *states.Run, binding canonical.Digest) (states.Event, error) {
 		d := &states.Decided{At: stolen.At, Binding: stolen.Binding, Votes: slices.Clone(stolen.Votes)}
 		if forged {
@@ -68,11 +68,11 @@ func replays(stolen *states.Decided, forged bool) person {
 	}
 }
 
-// keeps is a person who agrees, and whose decision somebody keeps.
-func keeps(kept **states.Decided) person {
+// records approves, and keeps the decision.
+func records(record **states.Decided) approver {
 	return func(run *states.Run, binding canonical.Digest) (states.Event, error) {
-		ev, err := says(policy.VoteApprove)(run, binding)
-		*kept, _ = ev.(*states.Decided)
+		ev, err := decides(policy.VoteApprove)(run, binding)
+		*record, _ = ev.(*states.Decided)
 		return ev, err
 	}
 }
