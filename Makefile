@@ -85,7 +85,7 @@ fuzz: ## each fuzz target for FUZZTIME
 docs: ## generate what is generated in docs, the golden files of the machine, and what a new ledger is
 	$(GO) test ./fsm ./states ./policy ./config ./traces/ledger/api ./traces/ledger/sqlite ./mcp/gateway ./cmd/pgfsm -run 'Docs|Golden|Schema|Description' -update
 
-soak: ## the random tests of the packages that have long ones, as long as they can be: some minutes
+soak: ## the random tests of the packages that have long ones, as long as they can be: about an hour
 	PGFSM_SOAK=1 $(GO) test -count 1 -timeout 2h $$(grep -rl --include='*_test.go' 'Getenv("PGFSM_SOAK")' . | xargs -n 1 dirname | sort -u)
 
 vuln: ## known vulnerabilities (asks vuln.go.dev)

@@ -252,9 +252,9 @@ func must(a policy.Assessment, _ []rules.Considered) policy.Assessment { return 
 
 // TestOneDecision: for rules, policies and calls of all kinds, every way to a decision leads to the same one.
 func TestOneDecision(t *testing.T) {
-	calls := 150
-	if testing.Short() {
-		calls = 60
+	calls := 60
+	if os.Getenv("PGFSM_SOAK") != "" {
+		calls = 1500
 	}
 	m := statestest.MustMachine(t)
 	r := rand.New(rand.NewPCG(4, 4))

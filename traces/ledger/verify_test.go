@@ -160,10 +160,10 @@ func every(t *testing.T) int {
 	switch {
 	case os.Getenv("PGFSM_TAMPER") == "all":
 		return 1
-	case testing.Short() || raceEnabled:
-		return 101
+	case os.Getenv("PGFSM_SOAK") != "":
+		return 23
 	}
-	return 23
+	return 101
 }
 
 // TestVerifyNamesEveryChangedField changes each column of rows of each table, one after the other.

@@ -20,7 +20,7 @@ import (
 // The number of rounds; `make crash` asks for a thousand.
 const (
 	roundsVariable = "PGFSM_CRASH_ROUNDS"
-	roundsDefault  = 100
+	roundsSoak     = 100
 	roundsShort    = 25
 )
 
@@ -188,7 +188,7 @@ func TestContest(t *testing.T) {
 		c.processes[i] = start(t, order{Path: path, Load: racing, Tokens: texts[i*electorate : (i+1)*electorate]}, c.hear)
 	}
 	count := make(map[ledger.Status]int)
-	for n := range number(t, roundsVariable, roundsDefault, roundsShort) {
+	for n := range number(t, roundsVariable, roundsSoak, roundsShort) {
 		quorum := 1 + n%2
 		c.tell(c.processes[n%2], round{Hold: quorum})
 		held := c.next(isHeld)

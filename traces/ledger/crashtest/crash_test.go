@@ -25,8 +25,8 @@ import (
 // The number of kills. All of them take minutes, so by default there are fewer; `make crash` asks for all.
 const (
 	killsVariable = "PGFSM_CRASH_KILLS"
-	killsDefault  = 60
-	killsShort    = 16 // and under the race detector, where a process takes a second to start
+	killsSoak     = 60
+	killsShort    = 16
 )
 
 // killsPerLedger is after how many kills a new ledger begins: each verification reads all of it.
@@ -35,7 +35,7 @@ const killsPerLedger = 20
 // maxDelay bounds the random moments.
 const maxDelay = 400 * time.Millisecond
 
-func number(t *testing.T, variable string, otherwise, short int) int {
+func number(t *testing.T, variable string, soak, short int) int {
 	t.Helper()
 	text, set := os.LookupEnv(variable)
 	switch {
@@ -45,10 +45,10 @@ func number(t *testing.T, variable string, otherwise, short int) int {
 			t.Fatalf("%s is %q: want a number", variable, text)
 		}
 		return n
-	case testing.Short() || raceEnabled:
-		return short
+	case os.Getenv("PGFSM_SOAK") != "":
+		return soak
 	}
-	return otherwise
+	return short
 }
 
 // A kill says how a process ends.
@@ -94,7 +94,7 @@ func kills(n int, r *rand.Rand) (all []kill) {
 func TestCrash(t *testing.T) {
 	const seed = 20261121
 	r := rand.New(rand.NewPCG(seed, 5))
-	all := kills(number(t, killsVariable, killsDefault, killsShort), r)
+	all := kills(number(t, killsVariable, killsSoak, killsShort), r)
 	var sum tally
 	for i, group := range slices.Collect(slices.Chunk(all, killsPerLedger)) {
 		name := "alone"

@@ -232,7 +232,7 @@ func TestTailCrash(t *testing.T) {
 	}{{"plain", openPlain}, {"with-a-tail", openTail}, {"read-only", openReader}}
 	path, said, extra := "", []ack(nil), 0
 	rounds := crashRounds
-	if testing.Short() {
+	if os.Getenv("PGFSM_SOAK") == "" {
 		rounds /= 3
 	}
 	for round := range rounds {
