@@ -57,7 +57,7 @@ func Head(last canonical.Digest, o states.Outcome) canonical.Digest {
 	return head(last, canonical.MustSorted(o))
 }
 
-// CheckChain holds steps to their hashes and to each other, and the first to the header.
+// CheckChain checks the hash of each step, its link to the step before, and the link of the first step to the header.
 func CheckChain(h *Header, steps []Step) error {
 	prev := h.digest()
 	for i := range steps {

@@ -13,7 +13,7 @@ import (
 	"pgfsm/states"
 )
 
-// DivergenceError is the first place where executing a trace again did something else than the trace says.
+// DivergenceError is the first place where executing a trace again differs from the trace.
 type DivergenceError struct {
 	Seq      int
 	Kind     string // "missing": recorded, not produced; "extra": produced, not recorded; "different"
@@ -45,9 +45,9 @@ func clip(s string) string {
 	return fmt.Sprintf("%q… (%d bytes, %s)", s[:most], len(s), canonical.Sum("clipped", []byte(s)).Short())
 }
 
-// A cursor is the door and the recorder of a run that is executed again. While there are recorded steps, the door only
-// reads them and the recorder only compares. Behind the last one the run goes on through then and rest, if they are
-// set, which is how a parked or interrupted run is taken up again.
+// A cursor is the door and the recorder of a run that is executed again. As long as there are recorded steps, the door only
+// reads them and the recorder only compares. After the last one the run continues through then and rest, if they are set: so a
+// parked or interrupted run is resumed.
 type cursor struct {
 	steps  []Step
 	seq    int
@@ -58,7 +58,7 @@ type cursor struct {
 	parked bool // the record ends at pending
 }
 
-// Do returns the recorded event of the step that is due.
+// Do returns the recorded event of the current step.
 func (c *cursor) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
 	if c.seq >= len(c.steps) {
 		return c.behind(ctx, wanted)
@@ -97,7 +97,7 @@ func (c *cursor) behind(ctx context.Context, wanted states.Command) (states.Even
 	return nil, &DivergenceError{c.seq, Extra, "step", "the end of the trace", "a further step"}
 }
 
-// since refuses a decision, or a vote, from before the step that held the run, which is the step before.
+// since returns an error for a decision, or a vote, with a time before the step that held the run, which is the previous step.
 func (c *cursor) since(d *states.Decided) error {
 	first := d.At
 	if len(d.Votes) > 0 {
@@ -109,7 +109,7 @@ func (c *cursor) since(d *states.Decided) error {
 	return nil
 }
 
-// isTime reports whether s is a time of the one form in which times are ordered as their text is.
+// isTime reports whether s has the one form in which times compare like their text.
 func isTime(s string) bool {
 	t, err := time.Parse(policy.TimeForm, s)
 	return err == nil && t.Format(policy.TimeForm) == s

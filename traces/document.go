@@ -26,8 +26,7 @@ type document struct {
 	Unknown jsontext.Value   `json:",embed"`
 }
 
-// parse finds the members of a trace. A document without our format is no trace; one that lacks another member is a trace that
-// was changed.
+// parse finds the members of a trace. A document without our format is no trace; a trace without another member was changed.
 func parse(doc []byte) (*document, error) {
 	d := new(document)
 	if err := json.Unmarshal(doc, d); err != nil {
@@ -54,7 +53,7 @@ func parse(doc []byte) (*document, error) {
 	return d, nil
 }
 
-// misplaced names the step in which a document is not what it should be.
+// misplaced turns an error of the decoder into one that names the step, if the error is in a step.
 func misplaced(err error) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
@@ -70,7 +69,7 @@ func misplaced(err error) error {
 	return errors.New("not a trace: it is not a JSON object")
 }
 
-// stepAt returns the number of the step that a place is in.
+// stepAt returns the number of the step that a pointer leads into.
 func stepAt(p jsontext.Pointer) (seq int, inside bool) {
 	rest, inside := strings.CutPrefix(string(p), "/steps/")
 	number, _, _ := strings.Cut(rest, "/")

@@ -29,7 +29,7 @@ func head(last canonical.Digest, outcome jsontext.Value) canonical.Digest {
 	}{last, outcome}))
 }
 
-// Header is all of a trace that is known before the first step. Its members are in canonical order.
+// Header is the part of a trace that is known before the first step. Its members are in canonical order.
 type Header struct {
 	Bundle  Bundle           `json:"bundle"`
 	Format  string           `json:"format"`
@@ -38,7 +38,7 @@ type Header struct {
 	RunID   string           `json:"run_id"`
 }
 
-// Bundle is what the operator had decided, and its digest.
+// Bundle is what the operator decided, and its digest.
 type Bundle struct {
 	Content jsontext.Value   `json:"content"` // a policy.Content in canonical form
 	Digest  canonical.Digest `json:"digest"`
@@ -49,8 +49,8 @@ func (h *Header) canonical() []byte {
 	return canonical.MustSorted(h)
 }
 
-// digest is what step 0 is chained to: the header, with the bundle's digest in the bundle's place. So the bundle, which
-// many runs share, is hashed once for all of them.
+// digest is what step 0 is chained to: the header with the bundle's digest instead of the bundle. So a bundle that many runs
+// share is hashed once.
 func (h *Header) digest() canonical.Digest {
 	return canonical.Sum(kindHeader, canonical.MustSorted(&struct {
 		Bundle  canonical.Digest `json:"bundle"`
@@ -90,7 +90,7 @@ type Step struct {
 // Name returns the file name of a run's trace.
 func Name(runID string) string { return "trace_" + runID + ".json" }
 
-// checkRunID refuses what is not the one spelling of a UUIDv7 (RFC 9562): run ids become file names.
+// checkRunID returns an error unless id is a UUIDv7 (RFC 9562) in its usual form: run ids become file names.
 func checkRunID(id string) error {
 	u, err := uuid.Parse(id)
 	if err != nil || u.Version() != 7 || u.String() != id {
@@ -99,7 +99,7 @@ func checkRunID(id string) error {
 	return nil
 }
 
-// check holds the content to its digest.
+// check compares the content with its digest.
 func (b *Bundle) check() error {
 	if got := canonical.Sum("bundle", b.Content); got != b.Digest {
 		return fmt.Errorf("the bundle's digest is %s, its content has %s", b.Digest.Short(), got.Short())

@@ -10,14 +10,13 @@ import (
 	"pgfsm/states"
 )
 
-// MaxTraceBytes bounds the size of a trace that is read: a result of the largest size, every byte of it escaped, and as
-// much again.
+// MaxTraceBytes bounds the size of a trace that is read: twice a result of the largest size with every byte escaped.
 const MaxTraceBytes = 1 << 30
 
 // ErrTampered is wrapped by every [TamperError].
 var ErrTampered = errors.New("the trace is not as it was written")
 
-// TamperError names the first place of a trace that does not fit the chain.
+// TamperError names the first place of a trace that breaks the chain.
 type TamperError struct {
 	Place string // "header", "step" or "outcome" (the outcome or the head)
 	Seq   int    // the step's number, where Place is "step"
@@ -34,7 +33,7 @@ func (e *TamperError) Error() string {
 // Unwrap returns [ErrTampered].
 func (e *TamperError) Unwrap() error { return ErrTampered }
 
-// Trace is a trace that was read and whose chain holds.
+// Trace is a trace whose chain was checked.
 type Trace struct {
 	Header  Header
 	Steps   []Step
@@ -44,8 +43,8 @@ type Trace struct {
 	outcome jsontext.Value // canonical
 }
 
-// Read reads a finished trace and holds it to its chain. The error is a [*TamperError] when the document is a trace in
-// which something was changed, and says what is wrong with the JSON when it is none.
+// Read reads a finished trace and checks its chain. The error is a [*TamperError] if the document is a trace that was changed;
+// otherwise it says why the document is not a trace.
 func Read(doc []byte) (*Trace, error) {
 	d, err := parse(doc)
 	if err != nil {
@@ -72,7 +71,8 @@ func Read(doc []byte) (*Trace, error) {
 	return t, nil
 }
 
-// read takes the small members of a header. What does not decode has another digest than the one that was chained.
+// read decodes the small members of a header. A member that does not decode changes the header's digest, so the chain names the
+// header.
 func (h *Header) read(d *document) error {
 	for _, m := range []struct {
 		name  string
@@ -86,7 +86,7 @@ func (h *Header) read(d *document) error {
 	return checkRunID(h.RunID)
 }
 
-// readChain holds the steps to the chain, from the header's digest on, and returns the last hash.
+// readChain checks the chain of the steps, from the header's digest on, and returns the last hash.
 func (t *Trace) readChain(steps []jsontext.Value) (canonical.Digest, error) {
 	if len(steps) == 0 {
 		return "", &TamperError{Place: "step", Seq: 0, What: "there is no step"}
@@ -109,7 +109,7 @@ func (t *Trace) readChain(steps []jsontext.Value) (canonical.Digest, error) {
 	return prev, nil
 }
 
-// read reads one step and holds it to its own hash.
+// read decodes one step and checks its hash.
 func (s *Step) read(raw []byte, seq int) error {
 	bad := func(format string, args ...any) error {
 		return &TamperError{Place: "step", Seq: seq, What: fmt.Sprintf(format, args...)}
@@ -126,7 +126,7 @@ func (s *Step) read(raw []byte, seq int) error {
 	return nil
 }
 
-// close checks the ends: where the trace starts, where its outcome says it ended, and the head.
+// close checks the ends: the first state, the state in the outcome, and the head.
 func (t *Trace) close(last canonical.Digest, d *document) error {
 	bad := func(format string, args ...any) error {
 		return &TamperError{Place: "outcome", What: fmt.Sprintf(format, args...)}

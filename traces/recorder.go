@@ -19,7 +19,7 @@ import (
 	"pgfsm/states"
 )
 
-// Modes of what is written: traces hold what tools returned, so they are the operator's alone.
+// Modes of files and folders: traces contain results of tools, so only the operator may read them.
 const (
 	fileMode = 0o600
 	dirMode  = 0o700
@@ -42,8 +42,8 @@ type Recorder struct {
 	steps   []byte // the lines so far, each with its end
 }
 
-// Create starts the record of a run in dir, which it makes if it must. now tells the time of a step, as RFC 3339 in
-// UTC. The error names the file and what to do about it.
+// Create starts the record of a run in dir, which it makes if necessary. now returns the time of a step, as RFC 3339 in UTC.
+// The error names the file and what to do about it.
 func Create(dir string, h Header, now func() string) (*Recorder, error) {
 	if err := checkRunID(h.RunID); err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func Create(dir string, h Header, now func() string) (*Recorder, error) {
 	return r, nil
 }
 
-// begin makes the partial file. It gets its name only once it is locked and has its header, so that nobody takes it for
-// left over in between; a file that never got its name belongs to a run that never began.
+// begin makes the partial file. The file gets its name only once it is locked and has its header, so that no other process
+// takes it for left over; a file that never got its name belongs to a run that never began.
 func (r *Recorder) begin() error {
 	final := r.partialPath()
 	early := final + newSuffix
@@ -87,7 +87,8 @@ func (r *Recorder) begin() error {
 
 func (r *Recorder) partialPath() string { return filepath.Join(r.dir, "trace_"+r.runID+partialSuffix) }
 
-// lockOf is the lock of a file that is there: a lock must never bring one back that was finished and removed.
+// lockOf is the lock of an existing file. It does not create the file: a lock must never recreate a file that was finished and
+// removed.
 func lockOf(path string) *flock.Flock { return flock.New(path, flock.SetFlag(os.O_RDWR)) }
 
 // Append records a step; see [states.Recorder] for what it promises.
@@ -109,7 +110,7 @@ func (r *Recorder) line(b []byte, durable bool) error {
 	return full(flush(r.partial))
 }
 
-// full adds the remedy where the disk is full.
+// full adds what to do if the disk is full.
 func full(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: make room in the traces folder; nothing is called without a record", err)
@@ -138,7 +139,8 @@ func (r *Recorder) Finish(o states.Outcome) (path string, h canonical.Digest, er
 	return path, h, errors.Join(syncDir(r.dir), os.Remove(r.partialPath()), r.release())
 }
 
-// writeDocument writes the parts of a trace, which are canonical, as the one document. What goes wrong with w is w's to say.
+// writeDocument writes the parts of a trace, which are canonical, as one document. Errors of w are for the caller to check on
+// w.
 func writeDocument(w io.Writer, header []byte, lines [][]byte, outcome []byte, h canonical.Digest) {
 	w.Write(header[:len(header)-1])
 	io.WriteString(w, `,"steps":[`)
@@ -154,12 +156,12 @@ func writeDocument(w io.Writer, header []byte, lines [][]byte, outcome []byte, h
 	fmt.Fprintf(w, ",\"head\":%q}\n", h)
 }
 
-// Abandon lets go of the partial file and leaves it for [Recover].
+// Abandon closes and unlocks the partial file and leaves it for [Replayer.Recover].
 func (r *Recorder) Abandon() error { return r.release() }
 
 func (r *Recorder) release() error { return errors.Join(r.partial.Close(), r.lock.Unlock()) }
 
-// flush brings a file, or the names in a folder, to the disk. It is a variable so that a test can see what is flushed.
+// flush writes a file, or the names in a folder, to the disk. It is a variable so that a test can observe it.
 var flush = (*os.File).Sync
 
 // syncDir makes a rename durable.

@@ -17,7 +17,7 @@ import (
 	"pgfsm/states"
 )
 
-// Recovered says what became of one left-over partial file.
+// Recovered is the result for one left-over partial file.
 type Recovered struct {
 	Partial string         // the file that was found
 	Trace   string         // the finished trace, if one was made
@@ -25,9 +25,9 @@ type Recovered struct {
 	Err     error          // why it could not be ended; the file stays as it is, under the suffix .broken
 }
 
-// Recover ends every run in dir whose process is gone. A run that had not called anything ends as failed, interrupted;
-// one whose call was in flight as failed, indeterminate, and it is never called again; one that has its result is
-// answered. Partial files of live processes are left alone. A missing folder holds nothing.
+// Recover ends every run in dir whose process is gone. A run that had not called anything ends as failed, interrupted; one
+// whose call was in flight as failed, indeterminate, and it is never called again; one that has its result is answered. Partial
+// files of live processes are not touched. A missing folder has no runs.
 func (p *Replayer) Recover(dir string, now func() string) ([]Recovered, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -55,7 +55,7 @@ func (p *Replayer) Recover(dir string, now func() string) ([]Recovered, error) {
 	return all, nil
 }
 
-// forget removes a file that never got its name, if nobody is about to give it one: its run never began.
+// forget removes a file that never got its name, unless a process is about to name it: its run never began.
 func forget(path string) {
 	lock := lockOf(path)
 	if ok, err := lock.TryLock(); err == nil && ok {
@@ -66,7 +66,7 @@ func forget(path string) {
 	}
 }
 
-// recoverOne ends one run; live says that another process still owns it, or has just finished it.
+// recoverOne ends one run; live reports that another process still owns it, or has just finished it.
 func (p *Replayer) recoverOne(dir, path string, now func() string) (r Recovered, live bool) {
 	r.Partial = path
 	lock := lockOf(path)
@@ -98,8 +98,7 @@ func (p *Replayer) recoverOne(dir, path string, now func() string) (r Recovered,
 	return r, false
 }
 
-// sameFile reports whether the file that is locked is still the one at path: its owner may have finished and removed it
-// in between.
+// sameFile reports whether the locked file is still the one at path: its owner may have finished and removed it.
 func sameFile(lock *flock.Flock, path string) bool {
 	locked, err := lock.Stat()
 	if err != nil {
@@ -109,7 +108,7 @@ func sameFile(lock *flock.Flock, path string) bool {
 	return err == nil && os.SameFile(locked, there)
 }
 
-// setAside renames a file that cannot be ended, and never over another.
+// setAside renames a file that cannot be recovered, and never replaces another file.
 func setAside(path string) error {
 	base := strings.TrimSuffix(path, partialSuffix) + ".broken"
 	for n, name := 1, base; ; n++ {
@@ -127,18 +126,18 @@ func setAside(path string) error {
 // maxBroken bounds how many broken files of one run are kept.
 const maxBroken = 100
 
-// errFinished means that a left-over partial file has its finished trace beside it.
+// errFinished means that the finished trace of a left-over partial file exists.
 var errFinished = errors.New("the trace is finished")
 
-// gone is the door behind the last recorded step of a run whose process is gone.
+// gone is the door after the last recorded step of a run whose process is gone.
 type gone struct{}
 
 func (gone) Do(context.Context, states.Command) (states.Event, error) {
 	return states.Interruption(policy.CodeInterrupted, "The process that owned the run ended."), nil
 }
 
-// reopen reads a partial file and makes a recorder that goes on where it ends. A last line without its end was never
-// acknowledged to anybody and is dropped.
+// reopen reads a partial file and makes a recorder that continues it. A last line without its line end was never acknowledged
+// and is dropped.
 func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string) (*Recorder, *states.Run, *cursor, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"pgfsm/states"
 )
 
-// A Replayer executes traces again. It is safe for concurrent use; what traces share (the bundle, the catalog) it
-// compiles once.
+// A Replayer executes traces again. It is safe for concurrent use. It compiles each bundle once and decodes each large event
+// once.
 type Replayer struct {
 	machine *states.Machine
 	compile func(policy.Content) (*policy.Bundle, error)
@@ -25,7 +25,7 @@ type Replayer struct {
 	events  map[string]states.Event
 }
 
-// Bounds of what a replayer remembers between traces.
+// Bounds of a replayer's caches.
 const (
 	maxBundles    = 256
 	maxEvents     = 256
@@ -45,11 +45,11 @@ func NewReplayer(m *states.Machine, compile func(policy.Content) (*policy.Bundle
 	}
 }
 
-// ErrHead means that a trace's head is not the one that the caller knows.
+// ErrHead means that a trace's head is not the one that the caller expects.
 var ErrHead = errors.New("the head differs: this is another trace, or a rewritten one")
 
-// Replay executes a trace again, from its first step to its last. The error is a [*DivergenceError] for the first thing
-// that came out otherwise. The run is returned also then, as far as it came.
+// Replay executes a trace again, from its first step to its last. The error is a [*DivergenceError] for the first difference.
+// Replay returns the run also then, up to that step.
 func (p *Replayer) Replay(t *Trace) (*states.Run, error) {
 	run, err := p.start(&t.Header)
 	if err != nil {
@@ -73,8 +73,8 @@ func (p *Replayer) Replay(t *Trace) (*states.Run, error) {
 	return run, nil
 }
 
-// SameMachine reports whether the trace was recorded with today's table. Another table is worth a note, not a failure:
-// what matters is whether today's table permits the path and leads to the same facts.
+// SameMachine reports whether the trace was recorded with today's table. Another table is worth a note and no failure: what
+// counts is whether today's table permits the path and leads to the same facts.
 func (p *Replayer) SameMachine(t *Trace) bool { return t.Header.Machine == p.machine.Digest() }
 
 // start makes the run that a header describes.
@@ -95,7 +95,7 @@ func (p *Replayer) start(h *Header) (*states.Run, error) {
 func (p *Replayer) bundle(recorded *Bundle) (*policy.Bundle, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// A digest that is known names bytes that were looked at: only the same bytes are the same bundle.
+	// The digest is cached for bytes that were checked: only the same bytes are the same bundle.
 	if b := p.bundles[recorded.Digest]; b != nil && bytes.Equal(b.Canonical(), recorded.Content) {
 		return b, nil
 	}
@@ -135,7 +135,7 @@ func (p *Replayer) allowed(t *Trace) error {
 	return nil
 }
 
-// event decodes a recorded event; those that many traces share, such as a catalog, once.
+// event decodes a recorded event, and caches large ones: many traces share a catalog.
 func (p *Replayer) event(raw jsontext.Value) (states.Event, error) {
 	if len(raw) < minEventBytes || len(raw) > maxEventBytes {
 		return states.DecodeEvent(raw)

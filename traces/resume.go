@@ -21,15 +21,15 @@ func Document(h *Header, steps []Step, o states.Outcome) []byte {
 	return doc.Bytes()
 }
 
-// A Resumption is a run that is about to be executed again up to the end of its record, and to go on from there.
+// A Resumption is a run that will be executed again up to the end of its record, and continue from there.
 type Resumption struct {
 	Run     *states.Run
 	machine *states.Machine
 	cursor  *cursor
 }
 
-// Resume reads the record of a run that has not ended, and holds it to its chain. Nothing is executed yet. The error is a
-// [*TamperError] where the record does not fit.
+// Resume reads the record of a run that has not ended, and checks its chain. It executes nothing yet. The error is a
+// [*TamperError] if the record was changed.
 func (p *Replayer) Resume(h *Header, steps []Step) (*Resumption, error) {
 	if err := checkRunID(h.RunID); err != nil {
 		return nil, err
@@ -56,8 +56,8 @@ func (r *Resumption) Head(o states.Outcome) canonical.Digest {
 	return Head(last, o)
 }
 
-// Advance executes the record again and goes on behind it: door answers, rec records what is new. The record diverges
-// where the machine makes something else of it.
+// Advance executes the record again and continues after it: door answers, and rec records the new steps. The error is a
+// [*DivergenceError] if the machine behaves differently than recorded.
 func (r *Resumption) Advance(ctx context.Context, door states.Door, rec states.Recorder) (states.Outcome, error) {
 	r.cursor.then, r.cursor.rest = door, rec
 	return r.machine.Advance(ctx, r.Run, r.cursor, r.cursor)

@@ -25,31 +25,31 @@ import (
 // TaskFormat names the shape of a task's file.
 const TaskFormat = "pgfsm.task/v1"
 
-// maxTaskFile bounds what is read of a task's file, in bytes: an entry a tool is far less.
+// maxTaskFile bounds the size of a task's file that is read, in bytes.
 const maxTaskFile = 16 << 20
 
 // taskPoll is how often a run asks whether another run of its task has ended.
 const taskPoll = 20 * time.Millisecond
 
-// errTaskTaken means that a run cannot be sure to be the task's only one any more.
+// errTaskTaken means that another run may have used the task at the same time.
 var errTaskTaken = errors.New("the task's lock or counts were changed under this run, so that its call could not be counted")
 
-// A TaskFile keeps, beside the traces, how many calls the runs of one task have begun. Its owner holds a lock from
-// reading the counts to the end of the run, so that no two runs of a task can both take the last call.
+// A TaskFile stores, beside the traces, how many calls the runs of one task have begun. Its owner holds a lock from reading the
+// counts to the end of the run, so that no two runs of a task can both make the last call.
 type TaskFile struct {
 	path string
 	task policy.Task
 	lock *flock.Flock
 }
 
-// taskDocument is the file as it stands.
+// taskDocument is the content of the file.
 type taskDocument struct {
 	Calls  []policy.TaskCalls `json:"calls"`
 	Format string             `json:"format"`
 	ID     string             `json:"id"`
 }
 
-// CheckTaskID judges the name of a task: 1 to [policy.MaxTaskBytes] bytes of UTF-8 that can be shown.
+// CheckTaskID checks the name of a task: 1 to [policy.MaxTaskBytes] bytes of printable UTF-8.
 func CheckTaskID(id string) error {
 	hidden := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 	if id == "" || len(id) > policy.MaxTaskBytes || strings.IndexFunc(id, hidden) >= 0 {
@@ -58,8 +58,8 @@ func CheckTaskID(id string) error {
 	return nil
 }
 
-// OpenTask takes the task for one run and reads its counts. It waits for another run of the task until ctx is done;
-// waiting is called once if it has to, and may be nil.
+// OpenTask locks the task for one run and reads its counts. It waits for another run of the task until ctx is done; it calls
+// waiting once if it has to wait. waiting may be nil.
 func OpenTask(ctx context.Context, dir, id string, waiting func()) (*TaskFile, error) {
 	if err := CheckTaskID(id); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func OpenTask(ctx context.Context, dir, id string, waiting func()) (*TaskFile, e
 	return t, nil
 }
 
-// ReadTask returns a task as it stands. It takes nothing and writes nothing.
+// ReadTask returns the current state of a task. It locks nothing and writes nothing.
 func ReadTask(dir, id string) (*policy.Task, error) {
 	t := &TaskFile{path: taskName(dir, id) + ".json"}
 	calls, err := t.read(id)
@@ -139,15 +139,15 @@ func (t *TaskFile) read(id string) ([]policy.TaskCalls, error) {
 	return append([]policy.TaskCalls{}, doc.Calls...), nil
 }
 
-// Task returns the task as it stands before this run's call.
+// Task returns the task without this run's call.
 func (t *TaskFile) Task() *policy.Task {
 	task := t.task
 	task.Calls = append([]policy.TaskCalls{}, task.Calls...)
 	return &task
 }
 
-// Count adds a call that is about to be made. When it returns nil the count is on disk. It looks again whether the task
-// is still this run's, and as it was: somebody may have removed the file that is locked, or the folder.
+// Count adds a call that is about to be made. When it returns nil the count is on disk. It checks again that this run owns the
+// task and that the counts are unchanged: the locked file, or the folder, may have been removed.
 func (t *TaskFile) Count(server, tool string) error {
 	now, err := t.read(t.task.ID)
 	if err != nil {
@@ -189,11 +189,11 @@ func (t *TaskFile) write(calls []policy.TaskCalls) error {
 	return nil
 }
 
-// Close lets other runs of the task go on. The file that is locked stays: removing it would let two runs hold a lock.
+// Close unlocks the task. The lock file stays: removing it would let two runs hold a lock.
 func (t *TaskFile) Close() error { return t.lock.Close() }
 
-// Recorder returns one that counts the run's call before it keeps that the call was dispatched: a call that may have
-// been made has been counted.
+// Recorder returns one that counts the run's call before it records the dispatch: every call that may have been made is
+// counted.
 func (t *TaskFile) Recorder(run *states.Run, keep states.Recorder) states.Recorder {
 	return countingRecorder{keep, run, t}
 }

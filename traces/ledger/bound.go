@@ -14,7 +14,7 @@ import (
 	"pgfsm/traces"
 )
 
-// Bound is all that people see of a call that was held, and that their word binds to.
+// Bound is everything that approvers see of a held call, and that their votes bind to.
 type Bound struct {
 	Request    Request
 	Asked      canonical.Text // what the actor asked for, in their words
@@ -25,9 +25,9 @@ type Bound struct {
 	Votes      []policy.Vote
 }
 
-// BoundOf returns what is bound of a run that was held. It is made by executing the run's record again up to where people
-// were asked, so that what they see is what their word will be held to. The error is [ErrUnknown] or [ErrNotHeld] where
-// there is nothing to see, and another where the record is not what it was.
+// BoundOf returns what a held run binds. It executes the run's record again up to the hold, so that approvers see what their
+// votes will be compared with. The error is [ErrUnknown] or [ErrNotHeld] if there is nothing to see, and another if the record
+// was changed.
 func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 	h, steps, q, err := Load(r, run)
 	if err != nil {
@@ -58,7 +58,7 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 	return b, b.agrees()
 }
 
-// agrees holds what is shown to what is voted on.
+// agrees compares what approvers see with what they vote on.
 func (b *Bound) agrees() error {
 	q, bound := &b.Request, &b.Held.Bound
 	switch {
@@ -71,7 +71,7 @@ func (b *Bound) agrees() error {
 	return nil
 }
 
-// parked is the world behind the record of a run that waits for people: it answers nothing and keeps nothing.
+// parked is the door and the recorder of a held run that is only read.
 type parked struct{}
 
 func (parked) Do(context.Context, states.Command) (states.Event, error) { return nil, states.ErrParked }

@@ -9,17 +9,17 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// maxBundles bounds how many bundles are remembered as compiled. Most runs of a ledger have the same few.
+// maxBundles bounds how many compiled bundles are cached. Most runs of a ledger share a few.
 const maxBundles = 16
 
-// bundles are those that votes were judged by lately. The zero value is ready for use.
+// bundles is a cache of compiled bundles. The zero value is ready for use.
 type bundles struct {
 	mu    sync.Mutex
 	known map[canonical.Digest]*policy.Bundle
 }
 
-// bundleOf returns the bundle that a run is judged by: its own, whatever is configured now. It is compiled here and not in
-// the transaction of a vote, which others wait for; a run's bundle never changes.
+// bundleOf returns the bundle that a run is judged by: its own, not the current one. It is compiled outside of the transaction
+// of a vote, which other writers wait for; a run's bundle never changes.
 func (l *Ledger) bundleOf(ctx context.Context, run string) (b *policy.Bundle, err error) {
 	err = l.View(ctx, func(r Reader) error {
 		q, err := r.Request(run)

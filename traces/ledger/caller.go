@@ -13,14 +13,14 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// A Caller is who calls, as far as it was verified.
+// A Caller is an authenticated caller.
 type Caller struct {
 	TokenID string // empty: no token, but a user of the operating system who may write the ledger's file
 	Name    string // the token's, or local:USER
 	Role    string // the token's; empty without one
 }
 
-// Local is the user of the operating system, who came without a token. The name begins with local:.
+// Local is the user of the operating system, without a token. The name begins with local:.
 func Local(name string) Caller { return Caller{Name: name} }
 
 // Roles of tokens.
@@ -34,7 +34,7 @@ const (
 // Roles returns the roles of tokens.
 func Roles() []string { return []string{RoleAgent, RoleApprover, RoleAuditor, RoleAdmin} }
 
-// An Action is what a role may allow.
+// An Action is something that a role may allow.
 type Action string
 
 // The actions.
@@ -46,8 +46,8 @@ const (
 	ActManage Action = "tokens" // create and revoke tokens, and prune
 )
 
-// mayDo says which roles may do what. An admin manages who may come in and does not decide about calls: whoever makes
-// tokens could otherwise agree with themselves without leaving a trace of another person.
+// mayDo lists the roles that may do an action. An admin manages tokens and does not vote: who makes tokens could otherwise
+// approve alone, in the name of another person.
 var mayDo = map[Action][]string{
 	ActCall:   {RoleAgent},
 	ActRead:   {RoleApprover, RoleAuditor, RoleAdmin},
@@ -59,7 +59,7 @@ var mayDo = map[Action][]string{
 // May reports whether the caller's role allows an action. Without a token nothing is allowed.
 func (c Caller) May(a Action) bool { return c.TokenID != "" && slices.Contains(mayDo[a], c.Role) }
 
-// Allow refuses an action that the caller's role does not allow, with [ErrRole].
+// Allow returns [ErrRole] for an action that the caller's role does not allow.
 func (c Caller) Allow(a Action) error {
 	if c.May(a) {
 		return nil
@@ -75,8 +75,8 @@ func orNone(role string) string {
 	return role
 }
 
-// still looks again, within a transaction, whether the caller's token lets them do something: it may have been revoked
-// or have expired since it was presented.
+// still checks again, within a transaction, that the caller's token allows an action: it may have been revoked or have expired
+// since it was presented.
 func (c Caller) still(r Reader, now string, a Action) error {
 	if c.TokenID == "" {
 		return c.Allow(a)
@@ -116,11 +116,12 @@ func idIn(text string) (id string, ok bool) {
 	return id, strings.Trim(id, idLetters) == "" && strings.Trim(text[idEnd+1:], secretLetters) == ""
 }
 
-// noToken stands for a token that is not there, so that looking for it takes the same way. No text has its digest.
+// noToken is compared with instead of a token that does not exist, so that an unknown id takes as long as a wrong secret. No
+// text has its digest.
 var noToken = Token{Secret: canonical.Sum("no token", nil), Revoked: "always"}
 
-// Authenticate says who presents a token. The error is [ErrToken] whatever is wrong with the token: which of its parts it
-// was stands in the detail alone.
+// Authenticate returns the caller who presents a token. The error is [ErrToken] whatever is wrong with the token; only its
+// detail says what.
 func (l *Ledger) Authenticate(ctx context.Context, presented string) (c Caller, err error) {
 	// The token is one row. That the ledger's time, which is read behind it, may be of a later moment makes it no younger.
 	err = l.Glance(ctx, func(r Reader) (err error) {
@@ -130,7 +131,7 @@ func (l *Ledger) Authenticate(ctx context.Context, presented string) (c Caller, 
 	return c, err
 }
 
-// Authenticate is [Ledger.Authenticate] for whoever only reads, at a time.
+// Authenticate is [Ledger.Authenticate] for a reader, at a time.
 func Authenticate(r Reader, presented string, clock time.Time) (Caller, error) {
 	id, ok := idIn(presented)
 	if !ok {
@@ -154,7 +155,7 @@ func Authenticate(r Reader, presented string, clock time.Time) (Caller, error) {
 		if err != nil {
 			return Caller{}, err
 		}
-		if now, err = behind(clock, end.at); err != nil {
+		if now, err = notBefore(clock, end.at); err != nil {
 			return Caller{}, err
 		}
 	}
@@ -164,7 +165,7 @@ func Authenticate(r Reader, presented string, clock time.Time) (Caller, error) {
 	return Caller{TokenID: t.ID, Name: t.Name, Role: t.Role}, nil
 }
 
-// closed says why a token lets nobody in any more; empty if it does.
+// closed says why a token is no longer valid; empty if it is.
 func (t *Token) closed(now string) string {
 	switch {
 	case t.Revoked != "":
@@ -175,7 +176,7 @@ func (t *Token) closed(now string) string {
 	return ""
 }
 
-// Active reports whether the token lets its caller in at a time of the form of a ledger's.
+// Active reports whether the token is valid at a time in the ledger's form.
 func (t *Token) Active(now string) bool { return t.ID != "" && t.closed(now) == "" }
 
 func refusedToken(detail string) error {

@@ -37,17 +37,17 @@ func (e *Event) text() []byte {
 	return e.Payload
 }
 
-// isRef reports whether a value stands elsewhere.
+// isRef reports whether a value is a reference to a blob.
 func isRef[T string | jsontext.Value](value T) bool { return len(value) > 0 && value[0] == '@' }
 
-// A link is where the chain of events ends.
+// A link is the end of the chain of events.
 type link struct {
 	seq  int64
 	at   string
 	hash canonical.Digest
 }
 
-// lastLink finds the end of the chain.
+// lastLink returns the end of the chain.
 func lastLink(r Reader) (link, error) {
 	end, err := r.End()
 	if errors.Is(err, ErrNotFound) {
@@ -56,7 +56,7 @@ func lastLink(r Reader) (link, error) {
 	return link{end.Seq, end.At, end.Hash}, err
 }
 
-// inline returns the value itself where it is small, and otherwise a reference to a blob that put keeps.
+// inline returns a small value itself, and for a large one a reference to a blob, which it puts.
 func inline(value []byte, put func(Blob) error) (string, error) {
 	if len(value) <= MaxInline {
 		return string(value), nil
@@ -65,7 +65,7 @@ func inline(value []byte, put func(Blob) error) (string, error) {
 	return Ref(b.Digest), put(b)
 }
 
-// resolve returns the value that stands in a row or behind its reference, and holds it to its digest.
+// resolve returns the value of a column, or of the blob that it refers to, whose digest it checks.
 func resolve(r Reader, value string) (jsontext.Value, error) {
 	if !isRef(value) {
 		return jsontext.Value(value), nil
@@ -74,7 +74,7 @@ func resolve(r Reader, value string) (jsontext.Value, error) {
 	return jsontext.Value(b), err
 }
 
-// blob returns a blob's text, held to its digest and kind.
+// blob returns a blob's text, and checks its digest and kind.
 func blob(r Reader, d canonical.Digest, kind string) (string, error) {
 	b, err := r.Blob(d)
 	if err != nil {

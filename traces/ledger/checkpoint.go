@@ -9,14 +9,13 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// A Checkpoint is what somebody has to remember of a ledger, at another place, to find out later that its end was cut off
-// or its past written anew.
+// A Checkpoint is stored elsewhere, to detect later that the end of a ledger was cut off or that its past was rewritten.
 type Checkpoint struct {
 	Size int64            // the seq of the last event
 	Head canonical.Digest // its hash; of an empty ledger, the ledger's origin
 }
 
-// TakeCheckpoint returns the checkpoint of now.
+// TakeCheckpoint returns the current checkpoint.
 func TakeCheckpoint(r Reader) (Checkpoint, error) {
 	end, err := lastLink(r)
 	return Checkpoint{Size: end.seq, Head: end.hash}, err
@@ -25,7 +24,7 @@ func TakeCheckpoint(r Reader) (Checkpoint, error) {
 // String writes a checkpoint as three lines: the format, the size and the head.
 func (c Checkpoint) String() string { return fmt.Sprintf("%s\n%d\n%s\n", Format, c.Size, c.Head) }
 
-// ParseCheckpoint reads what [Checkpoint.String] wrote. There is one spelling; only the last new line may be missing.
+// ParseCheckpoint reads what [Checkpoint.String] wrote, in exactly that form; only the last line end may be missing.
 func ParseCheckpoint(text string) (Checkpoint, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) != 3 || lines[0] != Format {

@@ -8,7 +8,7 @@ import (
 	"pgfsm/policy"
 )
 
-// Why a run cannot be taken up, or not any more. They come in a [ClaimError].
+// Reasons why a run cannot be claimed or delivered. They are wrapped in a [ClaimError].
 var (
 	ErrTaken     = errors.New("another process has the run")
 	ErrEnded     = errors.New("the run has ended")
@@ -17,7 +17,7 @@ var (
 	ErrStarted   = errors.New("the run does not wait for anybody: it was never held, or its call has left")
 )
 
-// A ClaimError says how a run stands that cannot be taken up.
+// A ClaimError has the state of a run that cannot be claimed.
 type ClaimError struct {
 	Request Request
 	Err     error // one of those above, or ErrOpen
@@ -50,14 +50,14 @@ func (e *ClaimError) Error() string {
 
 func (e *ClaimError) Unwrap() error { return e.Err }
 
-// Claim takes up a run that was held and that is decided, by people or by the clock. Of many who try at the same time, in
-// any number of processes, one has it; the others get a [*ClaimError]. It belongs to this process until it has ended, or
-// the process is gone, or the work on it was given up. [Ledger.Resume] goes on with it.
+// Claim makes this process the owner of a held run that is decided or has expired. Of several callers, in any number of
+// processes, one succeeds; the others get a [*ClaimError]. The run belongs to this process until it has ended, the process is
+// gone, or the work on it was given up. [Ledger.Resume] continues it.
 func (l *Ledger) Claim(ctx context.Context, run string) error {
 	return l.claim(ctx, run, takable)
 }
 
-// takable reports why a held run cannot be taken up by Claim.
+// takable reports why a held run cannot be claimed.
 func takable(q *Request, now string) error {
 	switch {
 	case q.Binding == "" || q.Sent != "":
@@ -68,7 +68,7 @@ func takable(q *Request, now string) error {
 	return nil
 }
 
-// claim takes a run up that nobody has, if fit has nothing against it.
+// claim makes this process the owner of a run that has none, unless fit returns an error.
 func (l *Ledger) claim(ctx context.Context, run string, fit func(*Request, string) error) error {
 	if !l.take(run) {
 		return fmt.Errorf("run %s: %w: this one, at this moment; wait for it, or for its process to end", run, ErrTaken)
@@ -97,13 +97,13 @@ func (l *Ledger) claim(ctx context.Context, run string, fit func(*Request, strin
 		return b.PutRequest(q)
 	})
 	if err != nil {
-		l.letGo(run)
+		l.endWork(run)
 	}
 	return err
 }
 
-// free reports whether nobody is at work on a run. What stands under this process's id is free, for take has said that
-// nobody here is at work on it: somebody was, and gave it up.
+// free reports whether no process works on a run. A run that carries this process's id is free: take has found that no goroutine
+// of this process works on it any more.
 func (l *Ledger) free(ctx context.Context, q *Request) (bool, error) {
 	if q.Owner == "" || q.Owner == l.owner {
 		return true, nil
@@ -115,27 +115,27 @@ func (l *Ledger) free(ctx context.Context, q *Request) (bool, error) {
 	return gone, nil
 }
 
-// take notes that somebody in this process works on a run, unless somebody does already.
+// take notes that a goroutine of this process works on a run. It reports false if another one does already.
 func (l *Ledger) take(run string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.hands[run] {
+	if l.busy[run] {
 		return false
 	}
-	l.hands[run] = true
+	l.busy[run] = true
 	return true
 }
 
-// letGo notes that nobody in this process works on a run any more.
-func (l *Ledger) letGo(run string) {
+// endWork notes that no goroutine of this process works on a run any more.
+func (l *Ledger) endWork(run string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.hands, run)
+	delete(l.busy, run)
 }
 
-// working reports whether somebody in this process works on a run.
+// working reports whether a goroutine of this process works on a run.
 func (l *Ledger) working(run string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.hands[run]
+	return l.busy[run]
 }

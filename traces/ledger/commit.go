@@ -12,20 +12,20 @@ import (
 // maxBatch is how many operations share a transaction at most.
 const maxBatch = 256
 
-// yields is how often others go on before operations are recorded, where several came together before. Under load they come with more of
-// them, which are recorded together: one flush for ten costs little more than one for one.
+// yields is how often the committer yields before it commits, if the last commit had several operations: under load more
+// operations arrive meanwhile and share the flush.
 const yields = 2
 
-// An operation is something to be recorded as a whole or not at all. It may be run more than once, so it keeps nothing.
-// What speaks against it is said before it writes anything: then it leaves nothing, and the others of its batch go on.
+// An operation is committed as a whole or not at all. It may run more than once, so it keeps no state. It returns its refusals
+// before it writes anything: then the other operations of its batch go on.
 type operation struct {
 	do    func(*batch) error
 	taken atomic.Bool // it is being recorded, or was given up
 	err   chan error
 }
 
-// commit records an operation. When it returns nil, the operation is durable. A context that is done gives an operation
-// up that was not begun yet.
+// commit runs an operation. When it returns nil, the operation is durable. If ctx is done, an operation that has not begun is
+// dropped.
 func (l *Ledger) commit(ctx context.Context, do func(*batch) error) error {
 	o := &operation{do: do, err: make(chan error, 1)}
 	select {
@@ -53,7 +53,7 @@ func (l *Ledger) commit(ctx context.Context, do func(*batch) error) error {
 	}
 }
 
-// commits records what is waiting, all of it in one transaction, until the ledger is closed.
+// commits commits all waiting operations in one transaction, again and again, until the ledger is closed.
 func (l *Ledger) commits() {
 	defer close(l.done)
 	together := 1 // how many were recorded together before
@@ -76,7 +76,7 @@ func (l *Ledger) commits() {
 	}
 }
 
-// joined returns what waits and what else has come, or comes while others go on.
+// joined returns the waiting operations and those that arrive while others run.
 func (l *Ledger) joined(waiting []*operation, together int, others func()) []*operation {
 	for n := 0; n < yields && together > 1; n++ {
 		others()
@@ -92,8 +92,8 @@ func (l *Ledger) joined(waiting []*operation, together int, others func()) []*op
 	return waiting
 }
 
-// record records operations together and, if that breaks, each alone. Where none was begun none is to blame: what the store waited for in vain
-// is not waited for again for each.
+// record commits operations together and, if that fails, each alone. If none was begun, the store failed to begin, and trying
+// each would wait again in vain.
 func (l *Ledger) record(waiting []*operation) {
 	begun := waiting[:0]
 	for _, o := range waiting {
@@ -127,7 +127,8 @@ func (l *Ledger) record(waiting []*operation) {
 // errHalf means that an operation failed after it had written something.
 var errHalf = errors.New("an operation broke half way")
 
-// together records operations in one transaction. The errors are what speaks against each, and nil if none was begun; the error is what broke all.
+// together runs operations in one transaction. The errors are the refusals of each operation, and nil if none was begun; the
+// error is what failed the transaction.
 func (l *Ledger) together(all []*operation) (errs []error, err error) {
 	err = l.store.Update(context.Background(), func(tx Tx) error {
 		end, err := lastLink(tx)
@@ -163,8 +164,7 @@ type batch struct {
 	added []Event // by the operation, and not in the store yet
 }
 
-// flush puts the events of an operation into the store, all at once. Operations do not read events that they add; who
-// does, or depends on their being there, must flush first.
+// flush adds the events of an operation to the store, all at once. An operation that reads its own events must flush first.
 func (b *batch) flush() error {
 	if len(b.added) == 0 {
 		return nil
@@ -174,7 +174,7 @@ func (b *batch) flush() error {
 	return err
 }
 
-// add adds an event about a request, which it moves, or about none. The request is not put: an operation that adds several
+// add adds an event, and applies it to its request, if it has one. It does not put the request: an operation that adds several
 // events puts it once.
 func (b *batch) add(r *Request, run, by string, p payload) error {
 	b.wrote = true
@@ -203,7 +203,7 @@ func (b *batch) add(r *Request, run, by string, p payload) error {
 	return nil
 }
 
-// aside returns a payload as its row has it: a large one is put as a blob.
+// aside returns a payload for its row: a large one becomes a blob.
 func (b *batch) aside(text []byte) (jsontext.Value, error) {
 	if len(text) <= MaxInline {
 		return text, nil
@@ -212,7 +212,7 @@ func (b *batch) aside(text []byte) (jsontext.Value, error) {
 	return jsontext.Value(ref), err
 }
 
-// row is what a decision looks like in its table.
+// row is the row of a decision.
 func (p *decision) row(e *Event) Decision {
 	return Decision{
 		Seq: e.Seq, RunID: e.RunID, At: e.At, Outcome: p.Outcome, Policy: p.Policy, Condition: p.Condition,

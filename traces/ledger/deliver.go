@@ -11,7 +11,7 @@ import (
 	"pgfsm/states"
 )
 
-// The ways in which the outcome of a held call reaches who asked.
+// The ways in which the requester gets the outcome of a held call.
 const (
 	ByReply  = "reply"  // in the answer to the call itself, which was kept open meanwhile
 	ByRepeat = "repeat" // in the answer to a repetition of the call
@@ -24,13 +24,13 @@ func Ways() []string { return []string{ByReply, ByRepeat, ByTask} }
 // ErrOpen means that a run has no outcome yet. It comes in a [ClaimError].
 var ErrOpen = errors.New("the run has not ended, so there is no outcome to deliver")
 
-// Deliver records that who asked is about to be told how a held run ended, and by which of the [Ways]. Of many who try, in
-// any number of processes and at any time, one is the first; whoever is not must not count on the outcome being theirs to
-// hand over once more. When it returns true, that is durable: should the process end before the answer is sent, nobody
-// attaches to the run any more, and the ledger still shows its outcome.
+// Deliver records that the requester is about to get the outcome of a held run, and by which of the [Ways]. Of several callers,
+// in any number of processes, exactly one gets true; the others must not deliver the outcome again. When Deliver returns true,
+// that is durable: if the process ends before the answer is sent, no repetition attaches to the run any more, and the ledger
+// still shows its outcome.
 //
-// The error is [ErrUnknown] where there is no such run, [ErrNotHeld] where nobody was asked about it, and a [*ClaimError]
-// with [ErrOpen] where it has not ended.
+// The error is [ErrUnknown] if there is no such run, [ErrNotHeld] if it was not held, and a [*ClaimError] with [ErrOpen] if it
+// has not ended.
 func (l *Ledger) Deliver(ctx context.Context, run, how string) (first bool, err error) {
 	if !slices.Contains(Ways(), how) {
 		return false, fmt.Errorf("no outcome is delivered by way of %q", visible.Clip(how, MaxTokenName))
@@ -54,7 +54,7 @@ func (l *Ledger) Deliver(ctx context.Context, run, how string) (first bool, err 
 	return first && err == nil, err
 }
 
-// A Look says which call of an agent is being repeated.
+// A Look identifies an agent's call that is repeated.
 type Look struct {
 	Actor     string
 	Server    string
@@ -62,9 +62,9 @@ type Look struct {
 	Arguments canonical.Digest // as [Request.Arguments]
 }
 
-// Attach returns the oldest run that a repetition of a call attaches to: one for exactly the same call by the same caller
-// that [Request.Attachable] holds for. It takes one look at an index, however many runs there are. The error is
-// [ErrNotFound] where there is none, which is the usual case, and where a part of what is looked for is empty.
+// Attach returns the oldest run that a repetition of a call attaches to: one for exactly the same call by the same caller for
+// which [Request.Attachable] holds. It reads one index, however many runs there are. The error is [ErrNotFound] if there is
+// none, which is the usual case, or if a member of look is empty.
 func (l *Ledger) Attach(ctx context.Context, look Look) (Request, error) {
 	if look.Actor == "" || look.Server == "" || look.Tool == "" || look.Arguments == "" { // nobody's call, or none
 		return Request{}, ErrNotFound
@@ -88,8 +88,8 @@ func (l *Ledger) Attach(ctx context.Context, look Look) (Request, error) {
 	return q, err
 }
 
-// Attachable reports whether a repetition of the run's call attaches to it: an agent's call that was held, and whose outcome
-// was not delivered yet. Calls with something beside their arguments are never held.
+// Attachable reports whether a repetition of the run's call attaches to it: the call is an agent's, was held, and its outcome
+// was not delivered yet. Calls with more than arguments are never held.
 func (q *Request) Attachable() bool {
 	return q.Kind == states.KindAgent && q.Binding != "" && q.Delivered == ""
 }

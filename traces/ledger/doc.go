@@ -1,3 +1,2 @@
-// Package ledger is the durable store of runs: what was asked, what was decided and by whom, what left, and what came
-// back.
+// Package ledger is the durable record of runs: requests, decisions and who made them, calls, and results.
 package ledger

@@ -10,8 +10,8 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// Export writes all events, oldest first, one a line, in canonical form and with their payloads whole. A payload of more
-// than [MaxInline] bytes stood in the event as its [Ref]; its hash is over that. It returns how many events it wrote.
+// Export writes all events, oldest first, one a line, in canonical form and with whole payloads. A payload of more than
+// [MaxInline] bytes is a [Ref] in the event's row, and its hash is over the Ref. Export returns how many events it wrote.
 func Export(r Reader, to io.Writer) (n int64, err error) {
 	for e, err := range r.Events(0) {
 		if err != nil {
@@ -54,7 +54,7 @@ func (e *Event) Encode(payload jsontext.Value) ([]byte, error) {
 	return canonical.Sorted(&encodedEvent{e.At, e.By, e.Hash, payload, e.Prev, e.RunID, e.RunPrev, e.Seq, e.Type})
 }
 
-// Whole returns what an event says, also where it stands in a blob.
+// Whole returns the payload of an event, also if it is a blob.
 func (e *Event) Whole(r Reader) (jsontext.Value, error) {
 	v, err := resolve(r, string(e.Payload))
 	if err != nil {

@@ -19,16 +19,16 @@ import (
 	"pgfsm/states"
 )
 
-// MaxCounted is how many calls are looked at for one answer about calls before. They are read in the transaction in which
-// the run takes its place, so all other writers wait for it; where there are more, there is no answer.
+// MaxCounted is how many earlier calls are read for one answer. They are read in the transaction that reserves the run's place,
+// and all other writers wait for it; if there are more, there is no answer.
 const MaxCounted = 10_000
 
 // maxSummand bounds the bytes of a number that is summed: a double written out in full has fewer.
 const maxSummand = 400
 
-// ReadHistory implements [states.Historian]. In one transaction it reads what was called before and records the run with
-// its call, as one that others find from then on: of many runs that ask at the same time each finds those that asked before
-// it. The place is free again when the run ends without having called, or is recovered.
+// ReadHistory implements [states.Historian]. In one transaction it reads the earlier calls and records the run with its call,
+// so that later runs find it: of several concurrent runs each finds those that asked before it. The place is free again when
+// the run ends without a call, or is recovered.
 func (r *Run) ReadHistory(ctx context.Context, wanted *states.ReadHistory) states.Event {
 	var read *states.HistoryRead
 	err := r.commit(ctx, func(b *batch, q *Request) (err error) {
@@ -50,7 +50,7 @@ func (r *Run) ReadHistory(ctx context.Context, wanted *states.ReadHistory) state
 	}
 }
 
-// history reads what is wanted. The run is not among what it finds: its own row is put behind it.
+// history reads what is wanted, without the run itself.
 func (r *Run) history(b Reader, wanted *states.ReadHistory) (*states.HistoryRead, error) {
 	p := past{request: &r.header.Request}
 	if v := r.run.Facts().Validated; v != nil {
@@ -63,8 +63,8 @@ func (r *Run) history(b Reader, wanted *states.ReadHistory) (*states.HistoryRead
 	return p.read(b, wanted)
 }
 
-// Before reads what [Run.ReadHistory] would read for a call that nobody makes. It records nothing. A nil Viewer stands for a
-// ledger that no call was recorded in yet.
+// Before reads what [Run.ReadHistory] would read for a call that is not made. It records nothing. A nil Viewer is a ledger
+// without calls.
 func Before(ctx context.Context, v Viewer, r *states.Request, server, tool string, wanted *states.ReadHistory) (read *states.HistoryRead, err error) {
 	p := past{request: r, server: server, tool: tool}
 	if v == nil {
@@ -79,21 +79,21 @@ func Before(ctx context.Context, v Viewer, r *states.Request, server, tool strin
 	return read, err
 }
 
-// unwritten is the ledger that no call was recorded in yet.
+// unwritten is a ledger without calls.
 type unwritten struct{ Reader }
 
 func (unwritten) Requests(Filter) iter.Seq2[Request, error] {
 	return func(func(Request, error) bool) {}
 }
 
-// A past is what there was before one call.
+// A past is what happened before one call.
 type past struct {
 	request      *states.Request
 	server, tool string // empty if there is no call yet
 	gone         pruned
 }
 
-// read reads what is wanted. What cannot be answered for sure says why.
+// read answers all queries. A query without a certain answer gets a reason.
 func (p *past) read(b Reader, wanted *states.ReadHistory) (read *states.HistoryRead, err error) {
 	read = &states.HistoryRead{Calls: []policy.TaskCalls{}, Values: make([]policy.HistoryAnswer, len(wanted.Queries))}
 	if task := p.request.Task; wanted.Task && task != nil && p.tool != "" {
@@ -109,8 +109,8 @@ func (p *past) read(b Reader, wanted *states.ReadHistory) (read *states.HistoryR
 	return read, nil
 }
 
-// answer answers one query: about the calls that may yet be made, whenever they were asked for, and those that were made
-// and were asked for or sent since the beginning of the window.
+// answer answers one query: about calls that may yet be made, whenever they were requested, and about calls that were made and
+// were requested or sent since the beginning of the window.
 func (p *past) answer(b Reader, query policy.HistoryQuery) (policy.HistoryAnswer, error) {
 	f, why := p.window(query)
 	if why == "" && p.gone.Before > f.Since { // what was removed had ended before, so it was sent before
@@ -148,7 +148,7 @@ func (p *past) answer(b Reader, query policy.HistoryQuery) (policy.HistoryAnswer
 	return query.Answer(sum.FloatString(digits)), nil
 }
 
-// window is which requests a query is about. Whoever is not known has called nothing that could be found: that is no zero.
+// window is the filter of a query. An unknown actor or task has no answer, which is not zero.
 func (p *past) window(query policy.HistoryQuery) (f Filter, why string) {
 	asked := p.request
 	if err := query.Check(); err != nil {
@@ -179,7 +179,7 @@ func (p *past) window(query policy.HistoryQuery) (f Filter, why string) {
 	return f, ""
 }
 
-// addTo adds the number that stands at a place of arguments.
+// addTo adds the number at a place of arguments.
 func addTo(sum *big.Rat, args jsontext.Value, path string) error {
 	value := args
 	for name := range strings.SplitSeq(path, ".") {

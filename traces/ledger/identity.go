@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// ErrRevoked means that who asked for a call, or who agreed to it, was sent away before it left.
+// ErrRevoked means that the requester, or an approver of the call, lost their token before the call was sent.
 var ErrRevoked = errors.New("a token without which the call would not be made was revoked before it left")
 
-// sentAway looks at identity again before a call that people agreed to leaves. It says who was sent away since: one who
-// agreed, by a token that was revoked since, or who asked, if none of their tokens that may ask for calls is left. It is
-// empty if nobody was. A token that merely expired did its work in time. What is not known counts as revoked.
+// sentAway checks identities again before an approved call is sent. It returns the reason if the token of a vote was revoked
+// since, or if the requester has no valid agent token left; otherwise it is empty. A token that merely expired did its work in
+// time. An unknown token counts as revoked.
 func sentAway(r Reader, q *Request) (reason string, err error) {
 	cast, err := ballots(r, q.RunID)
 	if err != nil {

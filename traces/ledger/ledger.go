@@ -13,15 +13,15 @@ import (
 	"pgfsm/policy"
 )
 
-// ClockSkew is how far the clock may stand behind the last event. Within it the ledger's time stands still; beyond it
-// nothing is recorded, for expiries would come to life again.
+// ClockSkew is how far the clock may be behind the last event. Within it the ledger's time does not move; beyond it nothing is
+// recorded, because approvals that have expired would be valid again.
 const ClockSkew = time.Minute
 
 // ErrClockBack means that the clock was set back.
 var ErrClockBack = errors.New("the clock stands before the ledger's last event; set it right: nothing is recorded until then")
 
-// ErrUnavailable is what a store's error is, beside what it says, when it recorded nothing and may record it later: the disk is full, or
-// another process holds the ledger.
+// ErrUnavailable is wrapped by a store's error if the store recorded nothing and may succeed later: the disk is full, or another
+// process holds the ledger.
 var ErrUnavailable = errors.New("the ledger cannot record now")
 
 // ErrClosed means that the ledger is being closed.
@@ -33,7 +33,7 @@ type Options struct {
 	Clock func() time.Time
 }
 
-// A Ledger records runs and decisions. It is safe for concurrent use; what is recorded at the same time shares a flush.
+// A Ledger records runs and decisions. It is safe for concurrent use; commits that arrive at the same time share a flush.
 type Ledger struct {
 	store   Store
 	owner   string
@@ -43,13 +43,13 @@ type Ledger struct {
 	closing chan struct{}
 	done    chan struct{}
 	bundles bundles
-	gone    atomic.Pointer[knownPrune] // as it was last read; nil: it was not
+	gone    atomic.Pointer[knownPrune] // the last prune as it was read; nil: not read yet
 
-	mu    sync.Mutex
-	hands map[string]bool // the runs that somebody in this process is at work on
+	mu   sync.Mutex
+	busy map[string]bool // the runs that a goroutine of this process works on
 }
 
-// Open begins to record in a store. It takes the lock of a new owner's id, under which the runs of this process stand.
+// Open begins to record in a store. It locks a new owner's id, which the runs of this process carry.
 func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -62,7 +62,7 @@ func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 	l := &Ledger{
 		store: store, owner: id.String(), release: release, clock: o.Clock,
 		queue: make(chan *operation, maxBatch), closing: make(chan struct{}), done: make(chan struct{}),
-		hands: make(map[string]bool),
+		busy: make(map[string]bool),
 	}
 	if l.clock == nil {
 		l.clock = time.Now
@@ -71,7 +71,7 @@ func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 	return l, nil
 }
 
-// Owner is the id that this process's runs stand under.
+// Owner is the id that the runs of this process carry.
 func (l *Ledger) Owner() string { return l.owner }
 
 // View reads one consistent state.
@@ -82,8 +82,7 @@ func (l *Ledger) Glance(ctx context.Context, do func(Reader) error) error {
 	return l.store.Glance(ctx, do)
 }
 
-// Close waits for what is being recorded and lets go of the owner's lock. The store stays open. What is recorded after
-// it fails with [ErrClosed].
+// Close waits for commits in progress and releases the owner's lock. The store stays open. Later commits fail with [ErrClosed].
 func (l *Ledger) Close() error {
 	close(l.closing)
 	<-l.done
@@ -93,13 +92,13 @@ func (l *Ledger) Close() error {
 // timeForm is the form of every time in a ledger.
 const timeForm = policy.TimeForm
 
-// An instant is a time that was written last. Many are written within one second, which are all the same.
+// An instant caches the text of a time: many steps are recorded within one second.
 type instant struct {
 	second  int64
 	written string
 }
 
-// text writes a time.
+// text formats a time.
 func (i *instant) text(t time.Time) string {
 	if second := t.Unix(); second != i.second || i.written == "" {
 		i.second, i.written = second, t.UTC().Format(timeForm)
@@ -107,11 +106,11 @@ func (i *instant) text(t time.Time) string {
 	return i.written
 }
 
-// now is the ledger's time behind an event of a time: it never goes back.
-func (l *Ledger) now(last string) (string, error) { return behind(l.clock(), last) }
+// now is the ledger's time after an event at last: it never goes back.
+func (l *Ledger) now(last string) (string, error) { return notBefore(l.clock(), last) }
 
-// behind is what the clock shows, but not before the last event.
-func behind(clock time.Time, last string) (string, error) {
+// notBefore is the clock's time, or that of the last event if the clock is slightly behind it.
+func notBefore(clock time.Time, last string) (string, error) {
 	t := clock.UTC()
 	now := t.Format(timeForm)
 	if now >= last {

@@ -11,9 +11,8 @@ import (
 	"pgfsm/traces"
 )
 
-// Load returns the record of one run, as far as it is kept: what its trace begins with, its steps, and how it stands.
-// Values that stand elsewhere are held to their digests; whether the steps fit the header and each other is for
-// [traces.CheckChain] to say. The error is [ErrNotFound] where there is no such run.
+// Load returns the record of one run: its trace's header, its steps, and its request. It compares blobs with their digests; the
+// chain is for [traces.CheckChain] to check. The error is [ErrNotFound] if there is no such run.
 func Load(r Reader, run string) (traces.Header, []traces.Step, Request, error) {
 	request, err := r.Request(run)
 	if err != nil {
@@ -30,7 +29,7 @@ func Load(r Reader, run string) (traces.Header, []traces.Step, Request, error) {
 	return header, steps, request, nil
 }
 
-// loadHeader makes a run's header again from its first event and the bundle that this names.
+// loadHeader builds a run's header from its first event and the bundle that it names.
 func loadHeader(r Reader, run string) (traces.Header, error) {
 	for e, err := range r.EventsOf(run) {
 		if err != nil {
@@ -79,10 +78,10 @@ func loadSteps(r Reader, run string) ([]traces.Step, error) {
 	return steps, nil
 }
 
-// A resolver returns the value that stands in a row or behind its reference.
+// A resolver returns the value of a column, or of the blob that it refers to.
 type resolver func(value string) (jsontext.Value, error)
 
-// whole is the step as a trace has it.
+// whole is the step with all its values.
 func (s *Step) whole(get resolver) (traces.Step, error) {
 	t := traces.Step{At: s.At, From: s.From, Hash: s.Hash, Prev: s.Prev, Seq: s.Seq, To: s.To, Trigger: s.Trigger}
 	var err error
@@ -98,7 +97,7 @@ func (s *Step) whole(get resolver) (traces.Step, error) {
 	return t, nil
 }
 
-// readPayload reads what an event says.
+// readPayload decodes the payload of an event.
 func readPayload(r Reader, e *Event) (payload, error) {
 	value, err := resolve(r, string(e.Payload))
 	if err != nil {
@@ -107,7 +106,7 @@ func readPayload(r Reader, e *Event) (payload, error) {
 	return parsePayload(e.Type, value)
 }
 
-// parsePayload reads a payload strictly: no other spelling of the same is taken.
+// parsePayload decodes a payload strictly: only its canonical form is accepted.
 func parsePayload(t Type, value jsontext.Value) (payload, error) {
 	p, err := newPayload(t)
 	if err != nil {
@@ -126,7 +125,7 @@ func parsePayload(t Type, value jsontext.Value) (payload, error) {
 	return p, nil
 }
 
-// Call returns the arguments of the request's call whole, in canonical form; nil if it came to no call.
+// Call returns the arguments of the request's call whole, in canonical form; nil if there is no call.
 func (q *Request) Call(r Reader) (jsontext.Value, error) {
 	if q.Args == "" {
 		return nil, nil

@@ -25,13 +25,13 @@ const (
 	MaxServerName = 256
 )
 
-// Anonymous is the actor of an agent that came without a token. No token has this name.
+// Anonymous is the actor of an agent without a token. No token has this name.
 const Anonymous = "anonymous"
 
-// ErrPassage means that a passage cannot be recorded as it is.
+// ErrPassage means that a passage is invalid.
 var ErrPassage = errors.New("what passes cannot be recorded")
 
-// A Passage is one message besides tools/call that the gateway lets through.
+// A Passage is one message other than tools/call that the gateway relays.
 type Passage struct {
 	Actor     string           // whose session it belongs to: the token's name, [Anonymous], or local:USER
 	Token     string           // the id of the token; empty without one
@@ -41,7 +41,7 @@ type Passage struct {
 	Digest    canonical.Digest // of the params; empty if there are none
 }
 
-// ParamsDigest names the raw params of a message that passes; it is empty where there are none.
+// ParamsDigest is the digest of the raw params of a relayed message; empty without params.
 func ParamsDigest(raw []byte) canonical.Digest {
 	if len(raw) == 0 {
 		return ""
@@ -49,12 +49,12 @@ func ParamsDigest(raw []byte) canonical.Digest {
 	return canonical.Sum("mcp params", raw)
 }
 
-// Pass records that a message passes. When it returns nil, that is durable; otherwise the message must not pass. A token is
-// looked at in the transaction that records it. The error is [ErrToken] where it is not, or no more, one of the actor's for
-// calls, [ErrRole] where it never was, and [ErrPassage] where the passage itself is at fault.
+// Pass records that a message is relayed. When it returns nil, that is durable; otherwise the message must not be relayed. The
+// transaction that records it checks the token. The error is [ErrToken] if the token is not, or no longer, one of the actor's
+// for calls, [ErrRole] if it never was, and [ErrPassage] if the passage is invalid.
 func (l *Ledger) Pass(ctx context.Context, p Passage) error {
-	said := &passed{Direction: p.Direction, Method: p.Method, Params: p.Digest, Server: p.Server, Token: p.Token}
-	if err := said.check(p.Actor); err != nil {
+	event := &passed{Direction: p.Direction, Method: p.Method, Params: p.Digest, Server: p.Server, Token: p.Token}
+	if err := event.check(p.Actor); err != nil {
 		return fmt.Errorf("%w: %w", ErrPassage, err)
 	}
 	by := Caller{TokenID: p.Token, Name: p.Actor, Role: RoleAgent}
@@ -64,11 +64,11 @@ func (l *Ledger) Pass(ctx context.Context, p Passage) error {
 				return err
 			}
 		}
-		return b.add(nil, "", p.Actor, said)
+		return b.add(nil, "", p.Actor, event)
 	})
 }
 
-// check judges a passage of an actor by itself.
+// check validates a passage of an actor, without the ledger.
 func (p *passed) check(actor string) error {
 	switch {
 	case p.Direction != ToServer && p.Direction != ToClient:
@@ -90,19 +90,18 @@ func (p *passed) check(actor string) error {
 	return nil
 }
 
-// tokenless reports whether an actor is one that comes without a token.
+// tokenless reports whether an actor has no token.
 func tokenless(actor string) bool {
 	return actor == Anonymous || strings.HasPrefix(actor, policy.LocalUser)
 }
 
-// A usage is between when a token was used for what passed, and by whom.
+// A usage is the first and the last event for which a token was used, and by whom.
 type usage struct {
 	by          string
 	first, last link // without their hashes
 }
 
-// passage looks at a message that passed, and notes when its token was used: what is known of tokens is known only behind
-// the last event.
+// passage checks a relayed message, and notes when its token was used: tokens are verified only after the last event.
 func (v *verifier) passage(e *Event, p *passed) error {
 	key := eventKey(e.Seq)
 	if err := p.check(e.By); err != nil {
@@ -127,8 +126,8 @@ func (v *verifier) passage(e *Event, p *passed) error {
 	return nil
 }
 
-// usages holds what passed to the tokens, as the events make them: an agent's of that name, from when it was made to when it
-// expired or was revoked.
+// usages compares the relayed messages with the tokens: each must be an agent's token of that name, used between its creation
+// and its expiry or revocation.
 func (v *verifier) usages() error {
 	for _, id := range slices.Sorted(maps.Keys(v.used)) {
 		u := v.used[id]

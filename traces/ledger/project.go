@@ -17,15 +17,15 @@ func project(r *Request, e *Event, p payload) error {
 	if _, first := p.(*created); first != (r.RunID == "") {
 		return fmt.Errorf("%s cannot happen to the run now", e.Type)
 	}
-	_, heard := p.(*delivered)
-	if r.Ended != "" && !heard { // what became of it can be told only then
+	_, isDelivery := p.(*delivered)
+	if r.Ended != "" && !isDelivery { // what became of it can be told only then
 		return errors.New("the run has ended")
 	}
 	if err := p.apply(r, e); err != nil {
 		return err
 	}
 	r.Seq, r.Hash = e.Seq, e.Hash
-	if !heard { // a delivery changes nothing that a client sees: its completed task stays byte for byte the same
+	if !isDelivery { // a delivery changes nothing that a client sees: its completed task stays byte for byte the same
 		r.Updated = e.At
 	}
 	return nil

@@ -161,11 +161,11 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string) (pruneP
 			return p, err
 		}
 		if e.Type == TokenCreated || e.Type == TokenRevoked {
-			said, err := readPayload(r, &e)
+			payload, err := readPayload(r, &e)
 			if err != nil {
 				return p, fmt.Errorf("event %d: %w", e.Seq, err)
 			}
-			told = append(told, tokenEvent{Event{Seq: e.Seq, At: e.At}, said})
+			told = append(told, tokenEvent{Event{Seq: e.Seq, At: e.At}, payload})
 		}
 		if len(under.open) > 0 {
 			continue
@@ -262,11 +262,11 @@ func (l *Ledger) lastPrune(r Reader) (pruned, error) {
 	}
 	gone := &knownPrune{hash: last.Hash}
 	if last.Type == LedgerPruned {
-		said, err := readPayload(r, &last)
+		payload, err := readPayload(r, &last)
 		if err != nil {
 			return pruned{}, fmt.Errorf("event %d: %w", last.Seq, err)
 		}
-		gone.pruned = *said.(*pruned)
+		gone.pruned = *payload.(*pruned)
 	}
 	if err := gone.reaches(first.Seq); err != nil {
 		return pruned{}, err
@@ -293,9 +293,9 @@ func (p *knownPrune) reaches(first int64) error {
 func follow(tokens map[string]Token, told []tokenEvent) error {
 	for i := range told {
 		t := &told[i]
-		id := tokenID(t.said)
+		id := tokenID(t.payload)
 		token := tokens[id]
-		if err := projectToken(&token, &t.event, t.said); err != nil {
+		if err := projectToken(&token, &t.event, t.payload); err != nil {
 			return fault("events", eventKey(t.event.Seq), err)
 		}
 		tokens[id] = token

@@ -12,9 +12,8 @@ import (
 	"pgfsm/traces"
 )
 
-// A Run keeps the record of one run in a ledger. It implements [states.Recorder]: what it has appended stands in the
-// ledger at latest when the run is held or its call leaves. One goroutine owns it. It ends with Finish, or with Abandon,
-// or by being held.
+// A Run records one run in a ledger. It implements [states.Recorder]: its steps are in the ledger at the latest when the run is held
+// or its call is sent. One goroutine owns it. It ends with Finish, with Abandon, or when the run is held.
 type Run struct {
 	l      *Ledger
 	header traces.Header
@@ -24,18 +23,18 @@ type Run struct {
 	count  int     // steps so far
 	steps  []Step  // those that are not recorded
 	blobs  []Blob  // what they refer to
-	last   Request // how the run stands behind what is recorded; zero if nothing is. Whoever else adds an event takes the run away
-	judged bool    // what risk and policy came to at first is recorded
+	last   Request // the request after the last commit; zero before the first. If another process adds an event, it owns the run
+	judged bool    // the first decision of risk and policy is recorded
 }
 
-// Begin begins the record of a run. Nothing of it is in the ledger until the run is held, dispatched or ended; a run that
-// is lost before that has done nothing.
+// Begin begins the record of a run. Nothing of it is in the ledger until the run is held, dispatched or ended; a run that is lost
+// before that has called nothing.
 func (l *Ledger) Begin(h traces.Header, run *states.Run) *Run {
 	l.take(h.RunID)
 	return &Run{l: l, header: h, run: run, chain: traces.NewChain(&h)}
 }
 
-// goOn goes on with the record of a run that this process has claimed.
+// goOn continues the record of a run that this process has claimed.
 func (l *Ledger) goOn(q *Request, h traces.Header, steps []traces.Step, run *states.Run) *Run {
 	r := &Run{l: l, header: h, run: run, chain: traces.NewChain(&h), count: len(steps), last: *q}
 	r.chain.After(steps)
@@ -43,8 +42,8 @@ func (l *Ledger) goOn(q *Request, h traces.Header, steps []traces.Step, run *sta
 	return r
 }
 
-// Append links a step to those before. A step that holds or dispatches the run is recorded with all before it: when it
-// returns nil, they are durable. Its errors say that nothing happened, and what can be done.
+// Append links a step to the one before. A step that holds or dispatches the run is committed with all before it: when Append
+// returns nil, they are durable. Its errors say that nothing happened, and what the operator can do.
 func (r *Run) Append(ctx context.Context, s states.Step) error {
 	if err := r.link(s); err != nil {
 		return err
@@ -54,14 +53,14 @@ func (r *Run) Append(ctx context.Context, s states.Step) error {
 		if err := r.commit(ctx, r.hold); err != nil {
 			return err
 		}
-		r.l.letGo(r.header.RunID) // nobody has it now
+		r.l.endWork(r.header.RunID) // nobody has it now
 	case states.Dispatch:
 		return r.commit(ctx, r.dispatch)
 	}
 	return nil
 }
 
-// link completes a step as it will stand in its table.
+// link completes a step as a row of its table.
 func (r *Run) link(s states.Step) (err error) {
 	step := r.chain.Link(s, r.now.text(r.l.clock()))
 	row := Step{
@@ -84,10 +83,10 @@ func (r *Run) link(s states.Step) (err error) {
 	return nil
 }
 
-// usualSteps is how many steps an agent's call takes until it leaves, and as many as any transaction of it records.
+// usualSteps is how many steps an agent's call takes until it is sent.
 const usualSteps = 9
 
-// keep copies a value of a step as it stands in its row: a large one will be put as a blob.
+// keep copies a value of a step into its row: a large value becomes a blob.
 func (r *Run) keep(value []byte) (string, error) {
 	if string(value) == nothing { // as most of them are
 		return nothing, nil
@@ -98,29 +97,28 @@ func (r *Run) keep(value []byte) (string, error) {
 	})
 }
 
-// nothing is how a step says that it has no facts, no command or no event.
+// nothing is the value of a step without facts, command or event.
 const nothing = "null"
 
-// Finish records how the run ended, with all that was not recorded yet, and returns the head of its trace.
+// Finish records the outcome with all steps that are not recorded yet, and returns the head of the run's trace.
 func (r *Run) Finish(ctx context.Context, o states.Outcome) (canonical.Digest, error) {
 	head := r.Head(o)
 	err := r.commit(ctx, func(b *batch, q *Request) error { return r.end(b, q, o, head) })
 	if err != nil {
 		return "", err
 	}
-	r.l.letGo(r.header.RunID)
+	r.l.endWork(r.header.RunID)
 	return head, nil
 }
 
-// Head is the head of the run's trace, were it to end as it stands now.
+// Head is the head of the run's trace if it ended now.
 func (r *Run) Head(o states.Outcome) canonical.Digest { return traces.Head(r.chain.Last(), o) }
 
-// Abandon gives the run up as it stands in the ledger. What is not recorded is lost. A run whose call left is found by
-// the next recovery, and ended as one of which nobody knows what its call did.
-func (r *Run) Abandon() { r.l.letGo(r.header.RunID) }
+// Abandon gives the run up. Steps that are not recorded are lost. The next recovery ends a run whose call was sent as indeterminate.
+func (r *Run) Abandon() { r.l.endWork(r.header.RunID) }
 
-// commit records what is not recorded yet together with what do adds, or nothing of it. Cancelling ctx does not stop it: what
-// happened is recorded also if nobody waits for it any more.
+// commit records the steps that are not recorded yet together with what do adds, or nothing. Cancelling ctx does not stop it: a
+// call that happened is recorded also if its client is gone.
 func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error {
 	ctx = context.WithoutCancel(ctx)
 	var stands Request
@@ -161,9 +159,8 @@ func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error
 	return nil
 }
 
-// unlessThere is why a record broke: a run that was to be added, and is there already, is somebody else's. Nobody asks before,
-// for the store refuses to add a row that is there, and no id is given out twice. What would have stood is there itself where
-// a commit was kept and said to have failed.
+// unlessThere replaces the error of a commit that added a run: if the row exists, another process owns the run. If the row is the one
+// that was to be added, the commit succeeded although the store reported an error, and the error stays.
 func (r *Run) unlessThere(ctx context.Context, broke error, stands *Request) error {
 	if r.last.RunID != "" {
 		return broke
@@ -179,12 +176,11 @@ func (r *Run) unlessThere(ctx context.Context, broke error, stands *Request) err
 	return &ClaimError{Request: q, Err: ErrTaken}
 }
 
-// mine refuses where another process has the run, or has ended it: then nothing may be done any more. Each takes an event, so a
-// run that stands at the event at which this process left it stands as it left it. Of a call that people agreed to, and that
-// is about to leave, it looks at the clock and at the tokens once more: in this transaction nothing can come between. It
-// writes nothing.
+// mine returns an error if another process owns the run or has ended it. Either would have added an event, so a run whose last event
+// is this process's is unchanged. For an approved call that is about to be sent it checks the clock and the tokens once more, in the
+// transaction that records the dispatch. It writes nothing.
 func (r *Run) mine(b *batch) error {
-	if r.last.RunID == "" { // nobody can have it; see unlessThere
+	if r.last.RunID == "" { // no process can own it; see unlessThere
 		return ours(r.header.Request.Task)
 	}
 	seq, err := b.Reached(r.header.RunID)
@@ -205,8 +201,8 @@ func (r *Run) mine(b *batch) error {
 	return nil
 }
 
-// reach moves the batch's time to that of the step that holds the run, in case the clock was set back since: no vote is
-// recorded as from before that step.
+// reach moves the batch's time to that of the step that holds the run, in case the clock was set back since: no vote may have a time
+// before that step.
 func (r *Run) reach(b *batch) (err error) {
 	if n := len(r.steps); n > 0 && r.steps[n-1].Trigger == states.Hold && b.now < r.steps[n-1].At {
 		b.now, err = r.l.now(r.steps[n-1].At)
@@ -214,7 +210,7 @@ func (r *Run) reach(b *batch) (err error) {
 	return err
 }
 
-// stillAgreed refuses a call that people agreed to and that must not leave any more.
+// stillAgreed returns an error if an approved call must not be sent any more.
 func stillAgreed(b *batch, q *Request) error {
 	if !policy.Before(b.now, q.Expires) {
 		return &ClaimError{Request: *q, Err: ErrTooLate}
@@ -228,7 +224,7 @@ func stillAgreed(b *batch, q *Request) error {
 	return nil
 }
 
-// create adds the run's first event: its header and its call, as far as it came.
+// create adds the run's first event: its header and its call, if it has one.
 func (r *Run) create(b *batch, q *Request) error {
 	h := &r.header
 	if err := b.PutBlob(Blob{Digest: h.Bundle.Digest, Kind: BlobBundle, Text: r.run.Bundle().Text()}); err != nil {
@@ -251,7 +247,7 @@ func (r *Run) create(b *batch, q *Request) error {
 	return b.add(q, h.RunID, h.Request.Actor, p)
 }
 
-// assess adds what risk and policy came to, once.
+// assess adds the decision of risk and policy, once.
 func (r *Run) assess(b *batch, q *Request) error {
 	f := r.run.Facts()
 	a := f.Assessed
@@ -277,14 +273,14 @@ func (r *Run) decide(b *batch, q *Request, v policy.Verdict, id, condition strin
 
 func (r *Run) anchor() anchor { return anchor{Last: r.chain.Last(), Steps: r.count} }
 
-// hold parks the run: people are asked, and nobody has it.
+// hold parks the run: approvers are asked, and no process owns it.
 func (r *Run) hold(b *batch, q *Request) error {
 	if err := r.assess(b, q); err != nil {
 		return err
 	}
 	f := r.run.Facts()
 	if f.Held == nil || f.Assessed == nil {
-		return errors.New("a run is held that nobody was asked about")
+		return errors.New("a run is held without an assessment")
 	}
 	return b.add(q, r.header.RunID, r.l.owner, &asked{
 		anchor: r.anchor(), Approvers: append([]string{}, f.Assessed.Approvers...), Binding: f.Held.Binding,
@@ -292,7 +288,7 @@ func (r *Run) hold(b *batch, q *Request) error {
 	})
 }
 
-// dispatch lets the call leave.
+// dispatch records that the call is sent.
 func (r *Run) dispatch(b *batch, q *Request) error {
 	if err := r.assess(b, q); err != nil {
 		return err
@@ -309,7 +305,7 @@ func (r *Run) dispatch(b *batch, q *Request) error {
 	return b.add(q, r.header.RunID, r.l.owner, &sent{anchor: r.anchor(), Permit: f.Dispatched.Permit})
 }
 
-// end adds what the run came to since it was last recorded, and how it ended.
+// end adds the events since the last commit, and the outcome.
 func (r *Run) end(b *batch, q *Request, o states.Outcome, head canonical.Digest) error {
 	if err := r.assess(b, q); err != nil {
 		return err
@@ -334,8 +330,8 @@ func (r *Run) end(b *batch, q *Request, o states.Outcome, head canonical.Digest)
 	return b.add(q, r.header.RunID, r.l.owner, &ended{anchor: r.anchor(), Head: head, Outcome: o})
 }
 
-// decides reports whether a run was stopped by a gate whose word is nowhere else: what risk and policy say at first is
-// recorded as such, what people and the clock say are events of their own, and an interruption is no decision.
+// decides reports whether a run was stopped by a gate whose verdict no other event has: the first decision of risk and policy, votes
+// and expiries have their own events, and an interruption is no decision.
 func decides(s *states.StoppedFact) bool {
 	switch v := s.Verdict; {
 	case s.Assessment != nil, v.Gate == policy.GateRun:
@@ -345,8 +341,8 @@ func decides(s *states.StoppedFact) bool {
 	}
 }
 
-// Door returns a door that parks the run when it is held, whatever happens: a held run is in the ledger and is nobody's,
-// so that from there on only who claims it may go on. What was called before, the ledger says. It must be the run's door.
+// Door returns the door that the run must use. It parks a held run, which no process owns until one claims it, and answers questions
+// about earlier calls from the ledger.
 func (r *Run) Door(d states.Door) states.Door { return entry{d, r} }
 
 type entry struct {

@@ -10,7 +10,7 @@ import (
 	"pgfsm/traces"
 )
 
-// Recovered says what became of one run that nobody would have ended.
+// Recovered is the result for one left-over run.
 type Recovered struct {
 	RunID   string
 	Outcome states.Outcome
@@ -18,9 +18,9 @@ type Recovered struct {
 	Err     error            // why it could not be ended; it stays as it is
 }
 
-// Recover ends every run that needs no world to be ended and that nobody is at work on: whose process is gone, with its
-// call in flight (failed, indeterminate: it is never called again) or before (failed, interrupted); that people denied;
-// and that expired. Runs that wait for people, or were approved, and those of live processes are left alone.
+// Recover ends every run that can be ended without servers and that no process works on: runs whose process is gone, with the
+// call in flight (failed, indeterminate: it is never called again) or before (failed, interrupted); denied runs; and expired
+// runs. It does not touch pending or approved runs, and those of live processes.
 func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, error) {
 	var found []string
 	err := l.View(ctx, func(r Reader) error {
@@ -69,21 +69,21 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 	return all, nil
 }
 
-// RecoverRun is Recover for one run. The error, which stands in what is returned too, is a [*ClaimError] where the run is
-// not one to be recovered.
+// RecoverRun is Recover for one run. The error, which is also in the result, is a [*ClaimError] if the run must not be
+// recovered.
 func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string) (Recovered, error) {
 	out := Recovered{RunID: run}
 	if out.Err = l.claim(ctx, run, overdue); out.Err != nil {
 		return out, out.Err
 	}
-	defer l.letGo(run)
+	defer l.endWork(run)
 	o, err := l.reopen(ctx, p, run)
 	if out.Err = err; err != nil {
 		return out, err
 	}
 	door := states.Door(gone{})
 	if o.request.Binding != "" && o.request.Sent == "" { // it waits for nobody but whoever writes down how it ends
-		door = &guard{l: l, live: &states.Live{Approver: told{o.decided}}, caller: context.WithoutCancel(ctx), o: &o, same: true}
+		door = &guard{l: l, live: &states.Live{Approver: votedAlready{o.decided}}, caller: context.WithoutCancel(ctx), o: &o, same: true}
 	}
 	if out.Outcome, out.Err = o.again.Advance(context.WithoutCancel(ctx), door, o.rec); out.Err != nil {
 		return out, out.Err
@@ -92,7 +92,7 @@ func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string)
 	return out, out.Err
 }
 
-// overdue reports why a run is not one to be ended without a world. Whether its owner lives is another question.
+// overdue reports why a run cannot be ended without servers. It does not check the owner.
 func overdue(q *Request, now string) error {
 	if q.Binding != "" && q.Sent == "" && (q.Status == Pending || q.Status == Approved) && policy.Before(now, q.Expires) {
 		return ErrUndecided // or decided, and to be taken up where there is a world
@@ -100,7 +100,7 @@ func overdue(q *Request, now string) error {
 	return nil
 }
 
-// gone is the door behind the last recorded step of a run whose process is gone.
+// gone is the door after the last recorded step of a run whose process is gone.
 type gone struct{}
 
 func (gone) Do(context.Context, states.Command) (states.Event, error) {

@@ -1,10 +1,10 @@
 package ledger
 
-// A RefusalCode is a stable name for one reason for which a ledger does not take a ballot, a token or a caller. Codes are
-// never renamed or reused.
+// A RefusalCode is a stable name of one reason for which a ledger refuses a vote, a token or a caller. Codes are never renamed
+// or reused.
 type RefusalCode string
 
-// The codes. approval_expired is the code that the run then ends with too.
+// The codes. A run whose approval expires ends with approval_expired, too.
 const (
 	RefusedToken       RefusalCode = "token_refused"         // no valid token: who calls is not known
 	RefusedRole        RefusalCode = "role_not_sufficient"   // the token's role may not do this
@@ -21,7 +21,7 @@ const (
 	RefusedTokenID     RefusalCode = "token_unknown"         // no token has this id, or it was revoked before
 )
 
-// A Refusal is a no of the ledger. Nothing was recorded for it, but for the expiry of a request whose time is over.
+// A Refusal is a request that the ledger refuses. It records nothing but the expiry of an overdue request.
 type Refusal struct {
 	Code    RefusalCode
 	Message string // for whoever asked

@@ -15,39 +15,40 @@ import (
 	"pgfsm/traces"
 )
 
-// ErrGivenUp means that the work on a claimed run was stopped before its call left. Nothing was recorded: what people
-// decided stands, and the run can be claimed again.
+// ErrGivenUp means that the work on a claimed run was stopped before its call was sent. Nothing was recorded: the decision
+// stays, and the run can be claimed again.
 var ErrGivenUp = errors.New("the work on the run was stopped before anything was called; it can be taken up again")
 
-// ErrChanged means that rows of the ledger are not as they were written.
+// ErrChanged means that rows of the ledger were changed.
 var ErrChanged = errors.New("the ledger was changed")
 
-// A World is what a run that is taken up again finds.
+// A World is what a resumed run finds.
 type World struct {
-	// Ports are the run's tools, planner and caller, as they are now. It is asked once.
+	// Ports returns the run's tools, planner and caller. It is called once.
 	Ports func(*states.Run) *states.Live
-	// Bundle is what the operator's configuration says now. Without one nothing that people agreed to is called.
+	// Bundle is the current bundle of the operator's configuration. Without one no approved call is made.
 	Bundle *policy.Bundle
-	// Watch wraps the recorder, for whoever wants to see each new step when it is recorded. It may be nil.
+	// Watch wraps the recorder, to observe each new step when it is recorded. It may be nil.
 	Watch func(*states.Run, states.Recorder) states.Recorder
 }
 
-// Resumed is a run that was taken up again, and how it ended.
+// Resumed is a run that was resumed, and its outcome.
 type Resumed struct {
 	Run     *states.Run
 	Outcome states.Outcome
 	Head    canonical.Digest // of its trace
 }
 
-// Resume goes on with a run that this process has claimed: its record is executed again up to where people were asked,
-// what they said is judged, the world is looked at once more, and at most one call is made. The run has as much time as
-// a new one. The error is [ErrGivenUp] if ctx was cancelled before the call left, or if the call's server could not be
-// asked for its tools. After an error the run is open, and what became of it so far, if it could be told, is returned too.
+// Resume continues a run that this process has claimed: it executes the record again up to the hold, judges the votes, lists
+// the tools once more, and makes at most one call. The run has as much time as a new one. The error is [ErrGivenUp] if ctx was
+// cancelled before the call was sent, or if the call's server did not list its tools. After an error the run is open, and
+// Resume also returns its state if that is known.
 func (l *Ledger) Resume(ctx context.Context, p *traces.Replayer, run string, w World) (Resumed, error) {
-	defer l.letGo(run)
+	defer l.endWork(run)
 	got, err := l.resume(ctx, p, run, w)
 	if errors.Is(err, ErrTooLate) || errors.Is(err, ErrRevoked) {
-		// It expired, or somebody was sent away, between the last look and the call. The next look sees that, and the run ends.
+		// The approval expired, or a token was revoked, between the last check and the call. The next attempt sees that and
+		// ends the run.
 		got, err = l.resume(ctx, p, run, w)
 	}
 	return got, err
@@ -66,7 +67,7 @@ func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, w W
 	if w.Ports != nil {
 		live = w.Ports(got.Run)
 	}
-	live.Approver = told{o.decided}
+	live.Approver = votedAlready{o.decided}
 	var keep states.Recorder = o.rec
 	if w.Watch != nil {
 		keep = w.Watch(got.Run, o.rec)
@@ -79,7 +80,7 @@ func (l *Ledger) resume(ctx context.Context, p *traces.Replayer, run string, w W
 	return got, err
 }
 
-// Ended is [Ended] on a state of its own.
+// Ended is [Ended] in a transaction of its own.
 func (l *Ledger) Ended(ctx context.Context, p *traces.Replayer, run string) (got Resumed, err error) {
 	err = l.View(ctx, func(r Reader) error {
 		got, err = Ended(ctx, r, p, run)
@@ -88,8 +89,8 @@ func (l *Ledger) Ended(ctx context.Context, p *traces.Replayer, run string) (got
 	return got, err
 }
 
-// Ended returns a run that has ended as it ended, by executing its record again. Nothing is recorded: whoever tells an agent of the
-// outcome calls [Ledger.Deliver], too. The error is [ErrUndecided] where the run has not ended.
+// Ended returns an ended run with its outcome, by executing its record again. It records nothing: a caller that tells an agent
+// the outcome also calls [Ledger.Deliver]. The error is [ErrUndecided] if the run has not ended.
 func Ended(ctx context.Context, r Reader, p *traces.Replayer, run string) (got Resumed, err error) {
 	h, steps, q, err := Load(r, run)
 	switch {
@@ -113,7 +114,7 @@ func Ended(ctx context.Context, r Reader, p *traces.Replayer, run string) (got R
 	return got, nil
 }
 
-// An opened run is one that this process has claimed, and can go on with.
+// An opened run is one that this process has claimed and can continue.
 type opened struct {
 	request Request
 	rec     *Run
@@ -121,7 +122,7 @@ type opened struct {
 	decided *states.Decided // what people said; of a run that was never held nothing
 }
 
-// reopen reads the record of a run that this process has claimed, so that it can go on behind it.
+// reopen reads the record of a run that this process has claimed.
 func (l *Ledger) reopen(ctx context.Context, p *traces.Replayer, run string) (o opened, err error) {
 	err = l.View(ctx, func(r Reader) error {
 		h, steps, q, err := Load(r, run)
@@ -139,14 +140,14 @@ func (l *Ledger) reopen(ctx context.Context, p *traces.Replayer, run string) (o 
 			return err
 		}
 		o = opened{request: q, rec: l.goOn(&q, h, steps, again.Run), again: again}
-		o.decided, err = l.said(r, &q)
+		o.decided, err = l.decidedNow(r, &q)
 		return err
 	})
 	return o, err
 }
 
-// unchanged holds a run's rows to its events, and those to their chain: nobody may have been shown, or have decided about,
-// something else than what is about to be called.
+// unchanged compares a run's rows with its events, and checks the chain of the events: the call that is about to be made must
+// be the one that approvers saw and decided about.
 func unchanged(r Reader, q *Request, steps []traces.Step) error {
 	var again Request
 	for e, err := range r.EventsOf(q.RunID) {
@@ -178,8 +179,8 @@ func unchanged(r Reader, q *Request, steps []traces.Step) error {
 	return nil
 }
 
-// shown reports whether what people were shown of a held run is what its record says.
-func shown(q *Request, run *states.Run) bool {
+// matchesRecord reports whether the row that approvers saw of a held run is what its record says.
+func matchesRecord(q *Request, run *states.Run) bool {
 	f := run.Facts()
 	if f.Held == nil || f.Validated == nil || f.Assessed == nil {
 		return false
@@ -193,9 +194,9 @@ func shown(q *Request, run *states.Run) bool {
 	return err == nil && q.Args == args && bound && judged
 }
 
-// said is what people said of a held run, as the event that the machine judges: as of the vote that decided, or as of now
+// decidedNow returns the votes about a held run as the event that the machine judges: at the time of the vote that decided, or now
 // if none did.
-func (l *Ledger) said(r Reader, q *Request) (*states.Decided, error) {
+func (l *Ledger) decidedNow(r Reader, q *Request) (*states.Decided, error) {
 	cast, err := ballots(r, q.RunID)
 	if err != nil {
 		return nil, err
@@ -213,15 +214,15 @@ func (l *Ledger) said(r Reader, q *Request) (*states.Decided, error) {
 	return d, err
 }
 
-// told answers at once what people said.
-type told struct{ decided *states.Decided }
+// votedAlready is an approver whose decision is recorded.
+type votedAlready struct{ decided *states.Decided }
 
-func (t told) Await(context.Context, *states.AwaitDecision) (states.Event, error) {
+func (t votedAlready) Await(context.Context, *states.AwaitDecision) (states.Event, error) {
 	return t.decided, nil
 }
 
-// A guard stands before the door of a run that people decided about. What they agreed to is called in time, under the
-// configuration that they agreed under, and while nobody of them or who asked was sent away, or not at all.
+// A guard is the door of an approved run. It makes the call only before the approval expires, only under the bundle that was
+// approved, and only if no token of the requester or of an approver was revoked.
 type guard struct {
 	l      *Ledger
 	live   *states.Live
@@ -251,8 +252,8 @@ func (g *guard) Do(ctx context.Context, wanted states.Command) (states.Event, er
 	return ev, err
 }
 
-// away gives up where the server of an approved call did not answer when the world was looked at again. That it is down
-// for a moment must not cost what people agreed to: as long as the approval lasts, the run can be taken up again.
+// away gives the run up if the server of an approved call did not list its tools. A server that is down for a moment must not
+// cost the approval: as long as the approval is valid, the run can be resumed.
 func away(ev states.Event, server string) error {
 	switch e := ev.(type) {
 	case *states.EffectFailed:
@@ -267,13 +268,13 @@ func away(ev states.Event, server string) error {
 	return nil
 }
 
-// stop interrupts a run that was approved and must not be called.
+// stop interrupts an approved run whose call must not be made.
 func (g *guard) stop(ctx context.Context, run *states.Run) (states.Event, error) {
 	switch run.State() {
 	default:
 		return nil, nil
 	case states.Approved:
-		if !shown(&g.o.request, run) {
+		if !matchesRecord(&g.o.request, run) {
 			return states.Interruption(policy.CodeApprovalMismatch, "What people were asked about is not what would be called."), nil
 		}
 		if !g.same {
@@ -295,7 +296,7 @@ func (g *guard) stop(ctx context.Context, run *states.Run) (states.Event, error)
 	return nil, nil
 }
 
-// lapsed reports whether the approval has expired, and who was sent away since.
+// lapsed reports whether the approval has expired, and whose token was revoked since.
 func (g *guard) lapsed(ctx context.Context, expires string) (late bool, away string, err error) {
 	err = g.l.View(context.WithoutCancel(ctx), func(r Reader) error {
 		end, err := lastLink(r)
@@ -313,10 +314,9 @@ func (g *guard) lapsed(ctx context.Context, expires string) (late bool, away str
 	return late, away, err
 }
 
-// sameBundle reports whether the configuration of now is the one that a run was judged by. Three parts of a bundle are
-// not the configuration's alone, but were chosen for the run when it began, by flags and environment, and stay the run's:
-// its grants, which only narrow, and which the run is judged by again; its planner, whose plan is there and bound; and
-// whether it gets a summary. Unknown means no.
+// sameBundle reports whether the current bundle is the one that a run was judged by. Three parts of a bundle were chosen for
+// the run when it began, by flags and environment, and are not compared: its grants, which only narrow and are judged again;
+// its planner, whose plan is recorded and bound; and whether it gets a summary. Unknown means no.
 func sameBundle(now, run *policy.Bundle) bool {
 	if now == nil {
 		return false

@@ -7,10 +7,10 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// A Status is how a request stands, in one word for people.
+// A Status is the state of a request, in one word for people.
 type Status string
 
-// The statuses. Where a run is in its machine says Request.State.
+// The statuses. Request.State has the state of the machine.
 const (
 	Proposed      Status = "proposed"      // nothing has decided yet, or the planner asked back
 	Pending       Status = "pending"       // held for a person
@@ -23,7 +23,7 @@ const (
 	Indeterminate Status = "indeterminate" // the process ended while the call was in flight
 )
 
-// A Type names what an event says.
+// A Type is the kind of an event.
 type Type string
 
 // The types of event.
@@ -47,8 +47,8 @@ const (
 	LedgerPruned      Type = "ledger.pruned"
 )
 
-// An Event is one thing that happened. Events are only ever added. Each is chained twice: to the event before it, and to
-// the one before it of the same run.
+// An Event is one thing that happened. Events are only added. Each is chained twice: to the event before it, and to the run's
+// event before it.
 type Event struct {
 	Seq     int64            // from 1, without gaps
 	RunID   string           // empty for what concerns no run
@@ -61,15 +61,15 @@ type Event struct {
 	Hash    canonical.Digest
 }
 
-// An End is where the chain of events ends.
+// An End is the end of the chain of events.
 type End struct {
 	Seq  int64
 	At   string
 	Hash canonical.Digest
 }
 
-// A Request is how one run stands: a projection of its events, kept so that people and programs can ask for it. Nothing
-// in it is not in the events; Verify makes it again from them and compares.
+// A Request is the current state of one run: a projection of its events, stored for queries. Verify computes it again from the
+// events and compares.
 type Request struct {
 	RunID      string
 	At         string // of the request
@@ -106,7 +106,7 @@ type Request struct {
 	Delivered  string           // when the outcome was delivered to who asked; empty unless it was held, has ended, and was
 }
 
-// A Decision is what risk and policy, or another gate that stopped the run, came to: once each time they were asked.
+// A Decision is a verdict of risk and policy, or of another gate that stopped the run: one for each time they judged.
 type Decision struct {
 	Seq       int64 // of its decision.made event
 	RunID     string
@@ -134,7 +134,7 @@ type Step struct {
 	Hash    canonical.Digest
 }
 
-// A Blob is a large value that stands elsewhere as a [Ref], once however often it is used.
+// A Blob is a large value that rows refer to by a [Ref]. It is stored once.
 type Blob struct {
 	Digest canonical.Digest // of the kind and the text
 	Kind   string           // BlobBundle or BlobValue
@@ -147,13 +147,13 @@ const (
 	BlobValue  = "blob"   // canonical JSON
 )
 
-// MaxInline is the size in bytes up to which a value stands in its row.
+// MaxInline is the size in bytes up to which a row contains a value.
 const MaxInline = 4 << 10
 
-// Ref is how a blob's digest stands where the value would: JSON never begins with an at sign.
+// Ref is the text that a row contains instead of a blob's value: JSON never begins with an at sign.
 func Ref(d canonical.Digest) string { return "@" + string(d) }
 
-// A Token lets a caller in. The secret itself is nowhere.
+// A Token authenticates a caller. The secret is not stored.
 type Token struct {
 	Created string           `json:"created"`
 	Expires string           `json:"expires"` // empty: never
@@ -165,8 +165,7 @@ type Token struct {
 	Seq     int64            `json:"seq"`     // of its last event
 }
 
-// A Delivery is a message to a web hook that has not been delivered, or was given up. It is work to be done and not a
-// part of the record.
+// A Delivery is a message to a web hook that has not been delivered, or was given up. It is no part of the record.
 type Delivery struct {
 	Seq      int64  // of the event
 	Hook     string // its URL's digest, for configurations change

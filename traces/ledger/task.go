@@ -7,20 +7,19 @@ import (
 	"pgfsm/policy"
 )
 
-// ErrForeignTask means that a run belongs to a task whose calls were counted elsewhere: what the ledger counts would not be
-// what the run was judged by.
+// ErrForeignTask means that the calls of a run's task were counted elsewhere: the ledger's count would differ from the one that
+// the run was judged by.
 var ErrForeignTask = errors.New("the calls of its task were not counted by this ledger, so nothing is called: name the task with ledger.Task")
 
 // ErrTaskCalls means that a task has made too many calls to one tool to be counted.
 var ErrTaskCalls = fmt.Errorf("the task has more than %d calls to the tool, and no more are counted: go on under another task", MaxCounted)
 
-// Task is the task of an id as a run of this ledger has it: its calls are read when the run comes to its own; see
-// [Run.ReadHistory].
+// Task returns the task of an id for a run of this ledger. The run reads its calls later; see [Run.ReadHistory].
 func Task(id string) *policy.Task {
 	return &policy.Task{Calls: []policy.TaskCalls{}, ID: id, Ledger: true}
 }
 
-// taskCalls counts the calls to one tool that the runs of a task have made or may yet make, those of pruned runs with them.
+// taskCalls counts the calls to one tool that the runs of a task have made or may yet make, including those of pruned runs.
 func taskCalls(r Reader, gone pruned, of taskCall) ([]policy.TaskCalls, error) {
 	n := 0
 	for _, err := range r.Requests(Filter{Task: of.Task, Server: of.Server, Tool: of.Tool, Counted: true, Limit: MaxCounted + 1}) {
@@ -38,7 +37,7 @@ func taskCalls(r Reader, gone pruned, of taskCall) ([]policy.TaskCalls, error) {
 	return []policy.TaskCalls{{Calls: min(n, policy.MaxGrantCalls), Server: of.Server, Tool: of.Tool}}, nil
 }
 
-// ours refuses to record a run of a task that the ledger does not count.
+// ours returns an error for a task that the ledger does not count.
 func ours(task *policy.Task) error {
 	if task != nil && !task.Ledger {
 		return fmt.Errorf("%w (task %q)", ErrForeignTask, task.ID)

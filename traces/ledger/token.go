@@ -20,13 +20,13 @@ import (
 	"pgfsm/policy/visible"
 )
 
-// MaxTokenName bounds the name of a token in bytes: it stands in every event and every list.
+// MaxTokenName bounds the name of a token in bytes: every event and every list contains it.
 const MaxTokenName = 128
 
-// CreateToken makes a token for a person or a service and returns its text, which is nowhere else and cannot be had
-// again. Expires is a time of the form 2006-01-02T15:04:05Z, or empty for never. While an active token of the role admin
-// is there, by must be an admin; as long as there is none, whoever may write the ledger's file may. The error is
-// [ErrTokenValues], [ErrRole] or [ErrToken] where nothing else broke.
+// CreateToken makes a token for a person or a service and returns its text, which is stored nowhere. Expires is a time of the
+// form 2006-01-02T15:04:05Z, or empty for never. As long as there is an active token of the role admin, by must be an admin;
+// otherwise everybody who may write the ledger may create tokens. The error is [ErrTokenValues], [ErrRole] or [ErrToken] if
+// nothing else failed.
 func (l *Ledger) CreateToken(ctx context.Context, by Caller, name, role, expires string) (text string, made Token, err error) {
 	if err := checkToken(name, role, expires); err != nil {
 		return "", Token{}, err
@@ -55,8 +55,8 @@ func (l *Ledger) CreateToken(ctx context.Context, by Caller, name, role, expires
 	return text, made, nil
 }
 
-// RevokeToken ends a token at once. Who may, [Ledger.CreateToken] says. When no active admin is left, the file's writers
-// rule again. The error is [ErrTokenID] where there is nothing to revoke.
+// RevokeToken ends a token at once. Who may revoke is as for [Ledger.CreateToken]. The error is [ErrTokenID] if there is
+// nothing to revoke.
 func (l *Ledger) RevokeToken(ctx context.Context, by Caller, id string) (revoked Token, err error) {
 	err = l.commit(ctx, func(b *batch) error {
 		revoked = Token{}
@@ -79,7 +79,7 @@ func (l *Ledger) RevokeToken(ctx context.Context, by Caller, id string) (revoked
 	return revoked, err
 }
 
-// Tokens returns all tokens that there are and were, oldest first.
+// Tokens returns all tokens, also expired and revoked ones, oldest first.
 func Tokens(r Reader) (all []Token, err error) {
 	for t, err := range r.Tokens() {
 		if err != nil {
@@ -90,7 +90,7 @@ func Tokens(r Reader) (all []Token, err error) {
 	return all, nil
 }
 
-// addToken records what happened to a token.
+// addToken records an event about a token.
 func (b *batch) addToken(t *Token, by string, p payload) error {
 	if err := b.add(nil, "", by, p); err != nil {
 		return err
@@ -101,8 +101,7 @@ func (b *batch) addToken(t *Token, by string, p payload) error {
 	return b.PutToken(*t)
 }
 
-// projectToken moves a token by one event. It is what the writer keeps the tokens with, and what Verify makes them again
-// with. An event about anything else leaves it alone.
+// projectToken applies one event to a token. Writers and Verify both use it. It ignores events about other tokens.
 func projectToken(t *Token, e *Event, p payload) error {
 	switch p := p.(type) {
 	case *tokenCreated:
@@ -127,7 +126,7 @@ func newToken() (id, text string) {
 	return id, tokenPrefix + id + "_" + base64.RawURLEncoding.EncodeToString(random[idBytes:])
 }
 
-// mayManage refuses whoever may not create or revoke tokens, or prune, now.
+// mayManage returns an error unless the caller may create or revoke tokens, or prune, now.
 func mayManage(r Reader, by Caller, now string) error {
 	if by.TokenID != "" {
 		return by.still(r, now, ActManage)
@@ -148,7 +147,7 @@ func refusedValues(format string, args ...any) error {
 	return &Refusal{Code: RefusedTokenValues, Message: fmt.Sprintf(format, args...)}
 }
 
-// checkToken judges what can be judged without the ledger.
+// checkToken validates a token's values without the ledger.
 func checkToken(name, role, expires string) error {
 	if !slices.Contains(Roles(), role) {
 		return refusedValues("the role %q is not one of %s", visible.Clip(role, MaxTokenName), strings.Join(Roles(), ", "))

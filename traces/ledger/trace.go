@@ -9,12 +9,12 @@ import (
 	"pgfsm/traces"
 )
 
-// ErrUnfinished means that a run is under way, so that it has no trace yet.
+// ErrUnfinished means that a run has no trace yet because it has not ended.
 var ErrUnfinished = errors.New("the run is under way: it has a trace when it has ended, or waits for a person")
 
-// Trace writes the trace of a run that has ended, or that was held and has not gone on since: its outcome is then pending,
-// whatever was decided meanwhile. What stands in the ledger is held to its chain. The error is [ErrNotFound] where there is no
-// such run, and [ErrUnfinished] where it is under way.
+// Trace writes the trace of a run that has ended, or that is held: then its outcome is pending, also if it was decided
+// meanwhile. Trace checks the chain of the steps. The error is [ErrNotFound] if there is no such run, and [ErrUnfinished] if it
+// goes on.
 func Trace(ctx context.Context, r Reader, run string, p *traces.Replayer) ([]byte, error) {
 	h, steps, q, err := Load(r, run)
 	if err != nil {
@@ -45,7 +45,7 @@ func Trace(ctx context.Context, r Reader, run string, p *traces.Replayer) ([]byt
 	return doc, nil
 }
 
-// loadOutcome returns how a run ended.
+// loadOutcome returns the outcome of a run.
 func loadOutcome(r Reader, run string) (*states.Outcome, error) {
 	for e, err := range r.EventsOf(run) {
 		if err != nil {
@@ -63,7 +63,7 @@ func loadOutcome(r Reader, run string) (*states.Outcome, error) {
 	return nil, fmt.Errorf("it has no event %s", RunEnded)
 }
 
-// document writes a trace. Without an outcome the run is executed again up to where it waits, which says the outcome.
+// document writes a trace. Without an outcome it executes the run again up to the hold, to get the pending outcome.
 func document(ctx context.Context, p *traces.Replayer, h *traces.Header, steps []traces.Step, o *states.Outcome) ([]byte, error) {
 	if o == nil {
 		again, err := p.Resume(h, steps)
@@ -79,11 +79,11 @@ func document(ctx context.Context, p *traces.Replayer, h *traces.Header, steps [
 	return traces.Document(h, steps, *o), nil
 }
 
-// nobody is what stands behind the end of a record that is only read.
+// nobody is the door and the recorder after the end of a record that is only read.
 type nobody struct{}
 
 // Do is [states.Door.Do].
 func (nobody) Do(context.Context, states.Command) (states.Event, error) { return nil, states.ErrParked }
 
-// Append is [states.Recorder.Append]. It is not expected: nothing happens behind the end.
+// Append is [states.Recorder.Append]. It is not expected: the run does not go on.
 func (nobody) Append(context.Context, states.Step) error { return ErrUnfinished }

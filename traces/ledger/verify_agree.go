@@ -17,8 +17,8 @@ import (
 	"pgfsm/traces"
 )
 
-// said are the parts of facts that events repeat.
-type said struct {
+// repeatedFacts are the parts of facts that events repeat.
+type repeatedFacts struct {
 	Approvers  []string         `json:"approvers"`
 	Arguments  jsontext.Value   `json:"arguments"`
 	Binding    canonical.Digest `json:"binding"`
@@ -51,7 +51,7 @@ var repeated = []fsm.State{
 // agree holds what the events say to what the steps say.
 func (s *story) agree(steps []traces.Step) error {
 	run := s.request.RunID
-	reached := make(map[fsm.State]*said, len(repeated))
+	reached := make(map[fsm.State]*repeatedFacts, len(repeated))
 	var votes []policy.Vote
 	for i := range steps {
 		step := &steps[i]
@@ -64,7 +64,7 @@ func (s *story) agree(steps []traces.Step) error {
 		if !slices.Contains(repeated, step.To) {
 			continue
 		}
-		f := new(said)
+		f := new(repeatedFacts)
 		if err := json.Unmarshal(step.Facts, f); err != nil {
 			return &Fault{"steps", stepKey(run, i), "its facts are not those of its state: " + canonical.Explain(err).Error()}
 		}
@@ -82,7 +82,7 @@ func (s *story) agree(steps []traces.Step) error {
 }
 
 // disagrees names the first event that says something else than the steps.
-func (s *story) disagrees(reached map[fsm.State]*said, votes []policy.Vote) string {
+func (s *story) disagrees(reached map[fsm.State]*repeatedFacts, votes []policy.Vote) string {
 	if v := reached[states.Validated]; (v != nil) != (s.first.Call != nil) || v != nil && !s.first.Call.is(v, reached[states.Planned]) {
 		return "the call of " + string(RequestCreated)
 	}
@@ -100,7 +100,7 @@ func (s *story) disagrees(reached map[fsm.State]*said, votes []policy.Vote) stri
 		return string(ApprovalRequested)
 	}
 	if votes != nil && !slices.Equal(votes, s.votes) {
-		return "what people said"
+		return "the votes"
 	}
 	if d := reached[states.Dispatched]; (d != nil) != (s.sent != nil) || d != nil && d.Permit != s.sent.Permit {
 		return string(ProxySent)
@@ -112,7 +112,7 @@ func (s *story) disagrees(reached map[fsm.State]*said, votes []policy.Vote) stri
 }
 
 // is reports whether the call is the one that was planned and validated.
-func (c *call) is(validated, planned *said) bool {
+func (c *call) is(validated, planned *repeatedFacts) bool {
 	var arguments string
 	var plan struct {
 		Args jsontext.Value `json:"args"`

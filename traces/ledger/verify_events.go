@@ -11,8 +11,8 @@ import (
 
 // A tokenEvent is an event about a token.
 type tokenEvent struct {
-	event Event // without its payload
-	said  payload
+	event   Event // without its payload
+	payload payload
 }
 
 // events follows the one chain through all events, oldest first, and holds the table of decisions to it.
@@ -198,16 +198,16 @@ func (v *verifier) whole(end link) error {
 		return &Fault{"events", eventKey(end.seq + 1), fmt.Sprintf(
 			"it is missing: the end was cut off, for the checkpoint is of event %d", c.Size)}
 	}
-	var said link
+	var recorded link
 	if v.pruned != nil {
-		said = link{seq: v.pruned.Seq, hash: v.pruned.Head}
+		recorded = link{seq: v.pruned.Seq, hash: v.pruned.Head}
 	}
 	switch {
-	case said.seq > v.cut.seq:
+	case recorded.seq > v.cut.seq:
 		return &Fault{"events", eventKey(v.cut.seq + 1), fmt.Sprintf("it was pruned, says %s: it should not be there", LedgerPruned)}
-	case said.seq < v.cut.seq:
+	case recorded.seq < v.cut.seq:
 		return &Fault{"events", eventKey(v.cut.seq), fmt.Sprintf("it is missing, and no %s says why", LedgerPruned)}
-	case said.hash != v.cut.hash:
+	case recorded.hash != v.cut.hash:
 		return &Fault{"events", eventKey(v.cut.seq + 1), fmt.Sprintf("it does not follow what %s says was removed", LedgerPruned)}
 	}
 	return nil

@@ -5,15 +5,15 @@ import (
 	"errors"
 )
 
-// VerifyOpen holds the tokens, and the requests that have not ended, to their events: the rows that a gateway acts on. How long it takes
-// does not depend on how many runs have ended. Whether the chain of events is whole, only [Verify] says. The error is a [*Fault] for the
-// first row that does not fit.
+// VerifyOpen compares the tokens, and the requests that have not ended, with their events: the rows that a gateway acts on. Its cost
+// does not depend on the number of ended runs. Only [Verify] checks the whole chain of events. The error is a [*Fault] for the first
+// row that differs.
 func VerifyOpen(ctx context.Context, r Reader) error {
 	v := &verifier{ctx: ctx, r: r, blobs: newBlobs(r)}
 	last, err := r.LastPrune()
 	switch {
 	case err == nil:
-		err = v.alone(&last)
+		err = v.runless(&last)
 	case errors.Is(err, ErrNotFound):
 		err = nil
 	default:
@@ -27,7 +27,7 @@ func VerifyOpen(ctx context.Context, r Reader) error {
 		if err != nil {
 			return unread("events", at, err)
 		}
-		if err := v.alone(&e); err != nil {
+		if err := v.runless(&e); err != nil {
 			return err
 		}
 		at = eventKey(e.Seq)
@@ -48,8 +48,8 @@ func VerifyOpen(ctx context.Context, r Reader) error {
 	return nil
 }
 
-// alone verifies an event that belongs to no run, without the events before it.
-func (v *verifier) alone(e *Event) error {
+// runless verifies an event that belongs to no run, without the events before it.
+func (v *verifier) runless(e *Event) error {
 	if e.digest() != e.Hash || e.RunID != "" {
 		return &Fault{"events", eventKey(e.Seq), "its hash is not that of its content"}
 	}

@@ -18,7 +18,7 @@ const (
 	MaxKey    = 255  // bytes of an Idempotency-Key: a UUID many times over
 )
 
-// A Ballot is one person's word about one held call.
+// A Ballot is one person's vote about one held call.
 type Ballot struct {
 	Run     string
 	Binding canonical.Digest // of what the person saw
@@ -29,14 +29,13 @@ type Ballot struct {
 }
 
 // Vote records a ballot, and with it the decision if it decides: a denial at once, approvals when as many different people
-// agree as the quorum says. All that speaks against a ballot is looked at in the transaction that records it, so of many
-// that come at once exactly one decides.
+// agree as the quorum says. The transaction that records the ballot makes all checks, so of several concurrent ballots exactly
+// one decides.
 //
-// It returns how the request stands with the ballot. The same person, key and content again record nothing and return
-// what they returned at first. The error is a [*Refusal] where the ballot does not count: [ErrToken], [ErrRole],
-// [ErrBallot], [ErrUnknown], [ErrNotHeld], [ErrDecided], [ErrExpired], [ErrBinding], [ErrEligible], [ErrVoted] or
-// [ErrKeyReused]. A ballot that comes too late has the
-// expiry recorded, if nobody has done so.
+// Vote returns the request with the ballot. The same person, key and content again record nothing and return the first result.
+// The error is a [*Refusal] if the ballot does not count: [ErrToken], [ErrRole], [ErrBallot], [ErrUnknown], [ErrNotHeld],
+// [ErrDecided], [ErrExpired], [ErrBinding], [ErrEligible], [ErrVoted] or [ErrKeyReused]. A ballot after the expiry records the
+// expiry, if nobody has done so.
 func (l *Ledger) Vote(ctx context.Context, v Ballot) (Request, error) {
 	if err := v.By.Allow(ActVote); err != nil {
 		return Request{}, err
@@ -64,7 +63,7 @@ func (l *Ledger) Vote(ctx context.Context, v Ballot) (Request, error) {
 	return stands, nil
 }
 
-// vote looks at a ballot and records it.
+// vote checks a ballot and records it.
 func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request, late, err error) {
 	if err := v.By.still(b, b.now, ActVote); err != nil {
 		return q, nil, err
@@ -81,7 +80,7 @@ func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request,
 			return q, nil, &Refusal{Code: RefusedKey, Message: fmt.Sprintf(
 				"the key of this ballot came at %s with another one; every new ballot needs a new key", c.vote.At)}
 		}
-		q, err = standing(b, v.Run, c.seq)
+		q, err = requestAt(b, v.Run, c.seq)
 		return q, nil, err
 	}
 	if err := open(&q, cast); err != nil {
@@ -103,7 +102,7 @@ func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request,
 	})
 }
 
-// put adds an event about a request and keeps how it stands now.
+// put adds an event about a request and stores the request.
 func (b *batch) put(q *Request, by string, p payload) error {
 	if err := b.add(q, q.RunID, by, p); err != nil {
 		return err
@@ -111,7 +110,7 @@ func (b *batch) put(q *Request, by string, p payload) error {
 	return b.PutRequest(*q)
 }
 
-// check judges what can be judged without the ledger.
+// check validates a ballot without the ledger.
 func (v *Ballot) check() error {
 	refuse := func(format string, args ...any) error {
 		return &Refusal{Code: RefusedBallot, Message: fmt.Sprintf(format, args...)}
@@ -133,7 +132,7 @@ func (v *Ballot) check() error {
 	return nil
 }
 
-// Undecided refuses, with the error that [Ledger.Vote] has for it, a run that nobody can decide about at the time now.
+// Undecided returns the error that [Ledger.Vote] would return for every ballot about a run at the time now.
 func Undecided(r Reader, run, now string) error {
 	q, err := r.Request(run)
 	if err != nil {
@@ -152,7 +151,7 @@ func Undecided(r Reader, run, now string) error {
 	return nil
 }
 
-// open refuses a request that nobody can decide about any more, or never could.
+// open returns an error for a request that nobody can decide about any more, or never could.
 func open(q *Request, cast []ballot) error {
 	switch {
 	case q.Binding == "":
@@ -174,7 +173,7 @@ func open(q *Request, cast []ballot) error {
 	return &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("the request ended before anybody decided; it is %s", q.Status)}
 }
 
-// fits refuses a ballot that is not about the request, or whose caster may not decide about it, or has.
+// fits returns an error for a ballot about another binding, or by a person who may not vote or has voted.
 func (v *Ballot) fits(q *Request, bundle *policy.Bundle, cast []ballot) error {
 	if v.Binding != q.Binding {
 		return &Refusal{Code: RefusedBinding, Message: fmt.Sprintf(
@@ -202,7 +201,7 @@ func (v *Ballot) repeats(cast []ballot) *ballot {
 	return nil
 }
 
-// same reports whether a ballot says what one that was cast says.
+// same reports whether a ballot is equal to a recorded one.
 func (v *Ballot) same(c *ballot) bool {
 	w := v.vote(c.vote.At)
 	w.By = c.vote.By
@@ -217,7 +216,7 @@ func (v *Ballot) vote(at string) policy.Vote {
 	return w
 }
 
-// A ballot is a vote that was recorded.
+// A ballot is a recorded vote.
 type ballot struct {
 	vote    policy.Vote
 	key     string
@@ -226,7 +225,7 @@ type ballot struct {
 	seq     int64
 }
 
-// ballots returns what was voted about a run, in order.
+// ballots returns the recorded votes about a run, in order.
 func ballots(r Reader, run string) ([]ballot, error) {
 	var cast []ballot
 	events, err := eventsOf(r, run)
@@ -253,7 +252,7 @@ func ballots(r Reader, run string) ([]ballot, error) {
 	return cast, nil
 }
 
-// Votes returns what people said about a run, in order, as the machine judges it.
+// Votes returns the votes about a run, in order, as the machine judges them.
 func Votes(r Reader, run string) ([]policy.Vote, error) {
 	cast, err := ballots(r, run)
 	return votes(cast), err
@@ -267,8 +266,8 @@ func votes(cast []ballot) []policy.Vote {
 	return all
 }
 
-// standing is how a request stood behind an event: its events up to there, projected again.
-func standing(r Reader, run string, seq int64) (q Request, err error) {
+// requestAt is a request as it was after an event: the projection of its events up to there.
+func requestAt(r Reader, run string, seq int64) (q Request, err error) {
 	events, err := eventsOf(r, run)
 	if err != nil {
 		return q, err
@@ -299,7 +298,7 @@ func eventsOf(r Reader, run string) (events []Event, err error) {
 	return events, nil
 }
 
-// held is the request as the gate judges votes by it.
+// held is the request in the form in which the gate judges votes.
 func held(q *Request) *policy.Held {
 	return &policy.Held{Actor: q.Actor, Approvers: q.Approvers, Binding: q.Binding, Expires: q.Expires, Quorum: q.Quorum}
 }
@@ -316,7 +315,7 @@ func refusedExpired(q *Request) error {
 		"the request expired at %s; expiry counts as denial, and who asked has to ask again", q.Expires)}
 }
 
-// refusedDecided says who decided, when and what: people who come too late want to know.
+// refusedDecided names who decided, when and how.
 func refusedDecided(q *Request, last *policy.Vote, by []string) error {
 	what := "approved"
 	if last.Outcome != policy.VoteApprove {

@@ -8,8 +8,8 @@ import (
 	"pgfsm/policy"
 )
 
-// PollInterval is how often whoever waits looks into the ledger. Another process's commit wakes nobody, and a look at a
-// few rows costs microseconds; people do not notice a quarter of a second.
+// PollInterval is how often a waiting goroutine reads the ledger. A commit of another process wakes nobody, and reading a few rows
+// costs microseconds.
 const PollInterval = 250 * time.Millisecond
 
 // A Viewer reads consistent states. Ledgers and stores are viewers.
@@ -17,7 +17,7 @@ type Viewer interface {
 	View(ctx context.Context, do func(Reader) error) error
 }
 
-// Poll calls look at once and then at every interval, until it says that it is done or fails, or the context is.
+// Poll calls look at once and then at every interval, until look is done or fails, or until the context is done.
 func Poll(ctx context.Context, every time.Duration, look func() (done bool, err error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -33,9 +33,9 @@ func Poll(ctx context.Context, every time.Duration, look func() (done bool, err 
 	}
 }
 
-// Wait waits until a run is not pending any more, or its time is over, whether or not somebody has recorded that. It
-// returns how the run stands. When the context is done it returns its cause, with the run as it was seen last. The error
-// is [ErrUnknown] where there is no such run.
+// Wait waits until a run is no longer pending, or has expired, also if nobody has recorded the expiry. It returns the run's request.
+// When the context is done it returns its cause, with the request as it was read last. The error is [ErrUnknown] if there is no
+// such run.
 func Wait(ctx context.Context, v Viewer, run string, clock func() time.Time) (q Request, err error) {
 	err = Poll(ctx, PollInterval, func() (done bool, err error) {
 		err = v.View(ctx, func(r Reader) error {
@@ -51,39 +51,39 @@ func Wait(ctx context.Context, v Viewer, run string, clock func() time.Time) (q 
 	return q, err
 }
 
-// Watch calls see for every event behind a seq, and for those that come, in order and once each, with the request that the
-// event is about as it stands when the event is seen; the zero Request where there is none. It returns the error of see,
-// or the cause when the context is done. A seq below zero begins behind the last event that is there.
+// Watch calls see for every event after a seq, and for each new one, in order and once each, with the current request that the
+// event is about; the zero Request if it is about none. It returns the error of see, or the cause when the context is done. With a
+// seq below zero it begins after the last event.
 func Watch(ctx context.Context, v Viewer, after int64, see func(Event, Request) error) error {
 	return Poll(ctx, PollInterval, func() (bool, error) {
 		for {
-			seen, err := sights(ctx, v, &after)
+			seen, err := nextEvents(ctx, v, &after)
 			if err != nil {
 				return false, err
 			}
-			for i := range seen { // outside of the snapshot: see may take as long as it likes
+			for i := range seen { // outside of the transaction: see may take long
 				if err := see(seen[i].event, seen[i].request); err != nil {
 					return false, err
 				}
 				after = seen[i].event.Seq
 			}
-			if len(seen) < maxSights {
+			if len(seen) < maxEvents {
 				return false, nil
 			}
 		}
 	})
 }
 
-// maxSights bounds how many events are held at once: whoever watches from the beginning may have a million to come.
-const maxSights = 1000
+// maxEvents bounds how many events are held at once: whoever watches from the beginning may have a million to come.
+const maxEvents = 1000
 
-type sight struct {
+type seenEvent struct {
 	event   Event
 	request Request
 }
 
-// sights returns the next events behind a seq, each with its request.
-func sights(ctx context.Context, v Viewer, after *int64) (seen []sight, err error) {
+// nextEvents returns the next events after a seq, each with its request.
+func nextEvents(ctx context.Context, v Viewer, after *int64) (seen []seenEvent, err error) {
 	err = v.View(ctx, func(r Reader) error {
 		if *after < 0 {
 			end, err := lastLink(r)
@@ -94,7 +94,7 @@ func sights(ctx context.Context, v Viewer, after *int64) (seen []sight, err erro
 			if err != nil {
 				return err
 			}
-			if seen = append(seen, sight{event: e}); len(seen) == maxSights {
+			if seen = append(seen, seenEvent{event: e}); len(seen) == maxEvents {
 				break
 			}
 		}

@@ -8,13 +8,12 @@ import (
 	"pgfsm/policy"
 )
 
-// withdrawn is the reason of a denial by which who asked takes a held call back.
+// withdrawn is the reason of a denial by the requester.
 const withdrawn = "taken back by who asked for it"
 
-// Withdraw takes a held call back in the name of who asked for it; token is the id of the token that they came with, empty
-// for those who come without one. It is recorded as a denial, and decides like one: nobody agrees to their own request, but
-// everybody may give theirs up. The error is a [*Refusal] where there is nothing to take back: [ErrUnknown], [ErrNotHeld],
-// [ErrDecided], [ErrExpired], [ErrToken] or [ErrRole].
+// Withdraw takes a held call back for its requester; token is the id of their token, empty if they have none. It is recorded as
+// a denial and decides like one: nobody approves their own request, but everybody may withdraw it. The error is a [*Refusal] if
+// there is nothing to withdraw: [ErrUnknown], [ErrNotHeld], [ErrDecided], [ErrExpired], [ErrToken] or [ErrRole].
 func (l *Ledger) Withdraw(ctx context.Context, run, actor, token string) error {
 	return l.commit(ctx, func(b *batch) error {
 		if token != "" {
@@ -43,7 +42,7 @@ func (l *Ledger) Withdraw(ctx context.Context, run, actor, token string) error {
 	})
 }
 
-// mayWithdraw judges it that a call was taken back.
+// mayWithdraw checks a recorded withdrawal.
 func (s *story) mayWithdraw(e *Event, p *voted) error {
 	token, known := s.v.tags[p.Token]
 	switch {
@@ -57,7 +56,7 @@ func (s *story) mayWithdraw(e *Event, p *voted) error {
 	return validThen(&token, e)
 }
 
-// validThen reports why a token let nobody in when an event happened.
+// validThen returns an error if a token was not valid when an event happened.
 func validThen(t *Token, e *Event) error {
 	if t.Expires != "" && !policy.Before(e.At, t.Expires) || (t.Revoked != "") == (t.Seq < e.Seq) || e.At < t.Created {
 		return errors.New("the token of the vote was not valid then")

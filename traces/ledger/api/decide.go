@@ -57,8 +57,8 @@ func (h *Handler) vote(c *call, approve bool) (answer, error) {
 // readBallot reads the body strictly.
 func readBallot(c *call) (b ballot, err error) {
 	kind, params, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
-	charset, said := params["charset"]
-	if err != nil || kind != "application/json" || said && !strings.EqualFold(charset, "utf-8") {
+	charset, given := params["charset"]
+	if err != nil || kind != "application/json" || given && !strings.EqualFold(charset, "utf-8") {
 		return b, newProblem(ContentType, "the body must be application/json, in UTF-8")
 	}
 	if e := c.r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {

@@ -34,7 +34,7 @@ func (h *Handler) requests(c *call) (answer, error) {
 	if list, given := c.query["status"]; given {
 		for name := range strings.SplitSeq(list, ",") {
 			if !slices.Contains(statusNames, ledger.Status(name)) {
-				return answer{}, newProblem(QueryInvalid, fmt.Sprintf("status %q is none; known are %s", visible.Clip(name, 64), spelled(statusNames)))
+				return answer{}, newProblem(QueryInvalid, fmt.Sprintf("status %q is none; known are %s", visible.Clip(name, 64), joined(statusNames)))
 			}
 			of = append(of, ledger.Status(name))
 		}
@@ -42,7 +42,7 @@ func (h *Handler) requests(c *call) (answer, error) {
 	return h.page(c, of)
 }
 
-func spelled(all []ledger.Status) string {
+func joined(all []ledger.Status) string {
 	var names []string
 	for _, s := range all {
 		names = append(names, string(s))

@@ -77,11 +77,11 @@ func newMessage(r ledger.Reader, e *ledger.Event) (*message, error) {
 
 // decides reports whether an approval was the last that it took.
 func decides(r ledger.Reader, e *ledger.Event) (bool, error) {
-	said, err := e.Whole(r)
+	payload, err := e.Whole(r)
 	if err != nil {
 		return false, err
 	}
-	for name, value := range canonical.Members(said) {
+	for name, value := range canonical.Members(payload) {
 		if name == "decides" {
 			return string(value) == "true", nil
 		}
