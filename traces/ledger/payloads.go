@@ -9,11 +9,11 @@ import (
 	"pgfsm/states"
 )
 
-// A payload is what an event of one type says.
+// A payload is the content of an event of one type.
 type payload interface {
 	kind() Type
-	// apply moves the request that the event is about. Events that are about none leave it alone. An error means that the
-	// event cannot have happened to a request that stands like this.
+	// apply changes the request that the event is about. Events without a request do nothing. An error means that the event is
+	// impossible in the request's state.
 	apply(*Request, *Event) error
 }
 
@@ -26,7 +26,7 @@ func encode(p payload) ([]byte, error) {
 	return canonical.JSON(b) // embedded members are not in canonical order
 }
 
-// A Created payload is the run's header, and the call that was planned, if it came to one.
+// A created payload has the run's header, and the planned call, if there is one.
 type created struct {
 	Bundle  canonical.Digest `json:"bundle"`
 	Call    *call            `json:"call"` // null: no call was planned, or it named nothing that is there
@@ -65,7 +65,7 @@ type decision struct {
 	Reason    string           `json:"reason"`
 }
 
-// An anchor holds the steps that are recorded so far to the chain of events.
+// An anchor binds the steps that are recorded so far into the chain of events.
 type anchor struct {
 	Last  canonical.Digest `json:"last"`
 	Steps int              `json:"steps"`
@@ -79,7 +79,7 @@ type asked struct {
 	Quorum    int              `json:"quorum"`
 }
 
-// A voted payload is one person's word; who, the event says.
+// A voted payload is one vote; the event names the voter.
 type voted struct {
 	Binding canonical.Digest `json:"binding"`
 	Decides bool             `json:"decides"` // with it the request is decided
@@ -115,12 +115,12 @@ type ended struct {
 	Outcome states.Outcome   `json:"outcome"`
 }
 
-// A delivered payload says by which way who asked has heard how a held run ended.
+// A delivered payload says how the requester got the outcome of a held run.
 type delivered struct {
 	How string `json:"how"` // one of [Ways]
 }
 
-// A passed payload is one message that passed the gateway besides calls; whose, the event says.
+// A passed payload is one relayed message other than calls; the event names the actor.
 type passed struct {
 	Direction string           `json:"direction"`
 	Method    string           `json:"method"`
@@ -141,8 +141,7 @@ type tokenRevoked struct {
 	ID string `json:"id"`
 }
 
-// A pruned payload stands for the events that were removed. The tokens that they spoke of are carried over, and
-// how many calls the tasks had made.
+// A pruned payload replaces the removed events. It carries their tokens over, and the number of calls of tasks.
 type pruned struct {
 	Before string           `json:"before"`
 	Events int64            `json:"events"` // how many were removed
@@ -215,12 +214,4 @@ func newPayload(t Type) (payload, error) {
 		return new(pruned), nil
 	}
 	return nil, fmt.Errorf("unknown type of event %q", t)
-}
-
-// Types returns all types of event.
-func Types() []Type {
-	return []Type{
-		RequestCreated, CallReserved, RiskScored, DecisionMade, ApprovalRequested, ApprovalApproved, ApprovalDenied, ApprovalExpired,
-		RunClaimed, ProxySent, ToolResult, RunEnded, OutcomeDelivered, MCPPassed, TokenCreated, TokenRevoked, LedgerPruned,
-	}
 }

@@ -15,10 +15,10 @@ import (
 // ErrPruneTime means that a time is not one before which can be pruned.
 var ErrPruneTime = errors.New("events are pruned before a time of the form " + timeForm + ", which has passed")
 
-// ErrPruning means that what was to be pruned was changed at the same time.
+// ErrPruning means that another process changed what was to be pruned.
 var ErrPruning = errors.New("another process has pruned the ledger meanwhile, or told somebody of a run that was to go; look at it again")
 
-// Pruned says what was pruned, and what was not.
+// Pruned is the result of a prune.
 type Pruned struct {
 	Events int64            // removed
 	Runs   int              // removed
@@ -29,13 +29,13 @@ type Pruned struct {
 	Ends   string           // when that run ended; empty if it has not
 }
 
-// Prune removes what is from before a time, oldest first, up to the first run that was not over by then: what is left is the
-// whole record of the runs that it tells of. A run is over when it has ended and its outcome, if it is ever delivered, was. It
-// first adds an event that says what is removed, and carries the
-// tokens and the calls of tasks over; both is one transaction. By is who wants it: who may, [Ledger.CreateToken] says, and the error is [ErrRole]
-// or [ErrToken] where they may not. Where there is nothing to remove, nothing is recorded.
+// Prune removes what is older than a time, oldest first, up to the first run that was not over by then: the remaining runs have
+// their whole record. A run is over when it has ended and its outcome, if it is ever delivered, was delivered. Prune first adds
+// an event that says what is removed, and carries the tokens and the calls of tasks over; both is one transaction. By is the
+// caller: [Ledger.CreateToken] says who may, and the error is [ErrRole] or [ErrToken] for others. If there is nothing to
+// remove, nothing is recorded.
 //
-// Checkpoints that were taken before say nothing any more about what is left.
+// Earlier checkpoints say nothing about what is left.
 func (l *Ledger) Prune(ctx context.Context, before string, by Caller) (Pruned, error) {
 	if t, err := time.Parse(timeForm, before); err != nil || t.Format(timeForm) != before || t.After(l.clock()) {
 		return Pruned{}, fmt.Errorf("%w: %q", ErrPruneTime, before)
@@ -76,7 +76,7 @@ func (l *Ledger) Prune(ctx context.Context, before string, by Caller) (Pruned, e
 	return plan.Pruned, nil
 }
 
-// mayPrune refuses whoever may not prune now, before there is work.
+// mayPrune returns an error for a caller who may not prune, before the work begins.
 func (l *Ledger) mayPrune(r Reader, by Caller) error {
 	end, err := lastLink(r)
 	if err != nil {
@@ -99,8 +99,8 @@ type prunePlan struct {
 	tokens []Token    // as they stand behind it
 }
 
-// holds refuses a plan that something made wrong since. Events were added, and none changed: only a prune can, or the delivery
-// of an outcome, which is the one thing that happens to a run that has ended.
+// holds returns an error if a plan is out of date. Events were added, and none changed: only a prune can do that, or the
+// delivery of an outcome, which is the only event after a run's end.
 func (p *prunePlan) holds(r Reader) error {
 	first, err := firstEvent(r)
 	if err != nil {
@@ -194,7 +194,7 @@ type underway struct {
 	over []string         // those that are over, and were not taken away from here
 }
 
-// see moves the runs by one event. Of a run that has ended only a delivery can come, and only if it was held.
+// see applies one event. After a run's end only a delivery can follow, and only if the run was held.
 func (u *underway) see(e *Event) error {
 	switch e.Type {
 	case RequestCreated:
@@ -219,7 +219,7 @@ func (u *underway) see(e *Event) error {
 	return nil
 }
 
-// behind says which run keeps what is not pruned: the first that was not over.
+// behind names the run that stops the prune: the first that was not over.
 func (p *prunePlan) behind(r Reader, open map[string]int64) error {
 	least := int64(0)
 	for run, seq := range open { // the least seq, in any order
@@ -243,8 +243,8 @@ func firstEvent(r Reader) (Event, error) {
 	return Event{}, ErrNotFound
 }
 
-// lastPrune is what the last prune said of what it removed: nothing that it does not carry over, or that is not told of by
-// what is left, is known any more. It is zero where nothing was pruned. It is parsed once: runs ask for it while all writers wait.
+// lastPrune is the payload of the last prune, and zero if there was none: what it does not carry over is unknown. It is parsed
+// once, because runs ask for it while all writers wait.
 func (l *Ledger) lastPrune(r Reader) (pruned, error) {
 	first, err := firstEvent(r)
 	if errors.Is(err, ErrNotFound) || err == nil && first.Seq == 1 {
@@ -275,13 +275,13 @@ func (l *Ledger) lastPrune(r Reader) (pruned, error) {
 	return gone.pruned, nil
 }
 
-// A knownPrune is what an event of a hash says.
+// A knownPrune is the parsed payload of the event with a hash.
 type knownPrune struct {
 	pruned
 	hash canonical.Digest
 }
 
-// reaches holds a prune to the first event that is left.
+// reaches compares a prune with the first remaining event.
 func (p *knownPrune) reaches(first int64) error {
 	if p.Seq == first-1 {
 		return nil
@@ -289,7 +289,7 @@ func (p *knownPrune) reaches(first int64) error {
 	return fmt.Errorf("events up to %d are missing, and no %s says why; run pgfsm ledger verify", first-1, LedgerPruned)
 }
 
-// follow moves tokens by what was told of them.
+// follow applies events to tokens.
 func follow(tokens map[string]Token, told []tokenEvent) error {
 	for i := range told {
 		t := &told[i]

@@ -14,12 +14,12 @@ import (
 // MaxCarried is how many pairs of a task and a tool a prune carries over: about 10 MB. It is read once by each process.
 const MaxCarried = 100_000
 
-// ErrCarried means that more would have to be carried over than one event holds.
+// ErrCarried means that a prune would carry over more than one event holds.
 var ErrCarried = fmt.Errorf("more than %d pairs of a task and a tool were called, and their calls would have to be carried over: "+
 	"prune up to an earlier time, or export the ledger and go on in a new file", MaxCarried)
 
-// A taskCall counts the calls of a task to one tool that were made by runs that are gone. Grants count over a whole task, so
-// without it a prune would give a task all its calls back.
+// A taskCall counts the calls of a task to one tool by pruned runs. Grants count over a whole task, so without it a prune would
+// give a task its calls back.
 type taskCall struct {
 	Calls  int    `json:"calls"`
 	Server string `json:"server"`
@@ -38,7 +38,7 @@ func (c taskCall) key() taskCall {
 	return c
 }
 
-// pastCalls finds the count of a task and a tool among those that were carried over, which are ordered.
+// pastCalls finds the count of a task and a tool among ordered counts.
 func pastCalls(all []taskCall, of taskCall) int {
 	i, found := slices.BinarySearchFunc(all, of, taskCall.compare)
 	if !found {
@@ -50,7 +50,7 @@ func pastCalls(all []taskCall, of taskCall) int {
 // carriedCalls are counts that a prune carries over, by their keys.
 type carriedCalls map[taskCall]int
 
-// carry adds the calls of runs that have ended to what the prune before carried.
+// carry adds the calls of ended runs to those of the last prune.
 func carry(ctx context.Context, r Reader, before []taskCall, runs []string) ([]taskCall, error) {
 	c := make(carriedCalls, len(before))
 	for _, one := range before {
@@ -92,7 +92,7 @@ func (c carriedCalls) sorted() []taskCall {
 	return all
 }
 
-// check holds what a prune says of tasks to the form that it has, and to what the prune before it said: no call is forgotten.
+// check validates the counts of a prune and compares them with the prune before: no call may be forgotten.
 func (p *pruned) check(before *pruned) error {
 	if len(p.Tasks) > MaxCarried {
 		return fmt.Errorf("it carries more than %d counts of calls", MaxCarried)

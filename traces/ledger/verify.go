@@ -16,7 +16,7 @@ import (
 // ErrTampered is wrapped by every [Fault].
 var ErrTampered = errors.New("the ledger is not as it was written")
 
-// A Fault names the first row that does not fit.
+// A Fault names the first row that is wrong.
 type Fault struct {
 	Table string // events, requests, decisions, steps, blobs or tokens
 	Key   string // of the row: a seq, a run id, a run id and a step's seq, a digest, or a token's id
@@ -30,17 +30,17 @@ func (f *Fault) Error() string {
 // Unwrap returns [ErrTampered].
 func (f *Fault) Unwrap() error { return ErrTampered }
 
-// VerifyOptions say how much is looked at.
+// VerifyOptions are the options of [Verify].
 type VerifyOptions struct {
-	// Checkpoint is what somebody remembers of the ledger. Without one nobody can say whether the end is missing.
+	// Checkpoint was stored elsewhere. Without one nobody can tell whether the end of the ledger is missing.
 	Checkpoint *Checkpoint
 	// Replayer executes each run's trace again; nil does not.
 	Replayer *traces.Replayer
-	// Progress is told now and then how much of the work is done; nil is not.
+	// Progress is called now and then with how much of the work is done. It may be nil.
 	Progress func(done, total int64)
 }
 
-// A Report says what was looked at and found right.
+// A Report says what was verified.
 type Report struct {
 	Events    int64
 	Requests  int64
@@ -56,15 +56,15 @@ type Report struct {
 	Notes     []string         // what could not be looked at
 }
 
-// ErrCheckpointPruned means that a checkpoint says nothing about what is left.
+// ErrCheckpointPruned means that the event of a checkpoint was pruned.
 var ErrCheckpointPruned = errors.New("the checkpoint is of events that were pruned since: take one after each prune")
 
-// Verify reads everything and trusts nothing: chains, digests, projections, and that no call left that was not decided
-// on. Its memory does not grow with the number of runs, but for [maxTracked] digests and for the tokens. The error is
-// a [*Fault] for the first row that does not fit, and another one where something could not be read.
+// Verify reads everything and trusts nothing: it checks chains, digests and projections, and that no call was sent without a
+// decision. Its memory does not grow with the number of runs, but for [maxTracked] digests and for the tokens. The error is a
+// [*Fault] for the first row that is wrong, and another one if something could not be read.
 //
-// Whoever can write all tables can write a new history that fits, or cut off the end: only a checkpoint that is kept elsewhere
-// shows that.
+// Who can write all tables can write a new consistent history, or cut off the end: only a checkpoint stored elsewhere detects
+// that.
 func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
 	v := &verifier{ctx: ctx, r: r, o: o, blobs: newBlobs(r)}
 	for _, pass := range []func() error{v.events, v.tokens, v.usages, v.requests, v.unreferenced} {
@@ -80,7 +80,7 @@ func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
 	return v.report, nil
 }
 
-// A verifier is one verification under way.
+// A verifier is the state of one verification.
 type verifier struct {
 	ctx    context.Context
 	r      Reader
@@ -97,10 +97,10 @@ type verifier struct {
 	pruned *pruned
 }
 
-// progressEvery is how many events pass between two words about the progress.
+// progressEvery is how many events are between two calls of Progress.
 const progressEvery = 1 << 10
 
-// step counts an event that was looked at, each in two passes, and notices that nobody waits any more.
+// step counts a verified event, in each of two passes, and returns an error if the context is done.
 func (v *verifier) step() error {
 	if v.done++; v.done%progressEvery != 0 {
 		return nil
@@ -115,7 +115,7 @@ func eventKey(seq int64) string { return strconv.FormatInt(seq, 10) }
 
 func stepKey(run string, seq int) string { return run + "/" + strconv.Itoa(seq) }
 
-// fault makes what was found wrong with a row into a fault. What could not be read for another reason stays an error.
+// fault turns what is wrong with a row into a Fault. Errors of reading stay errors.
 func fault(table, key string, err error) error {
 	var known *Fault
 	switch {
@@ -129,7 +129,7 @@ func fault(table, key string, err error) error {
 	return &Fault{table, key, err.Error()}
 }
 
-// unread is for a row that the store did not give.
+// unread is the error of a row that the store did not return.
 func unread(table, key string, err error) error {
 	var known *Fault
 	switch {
@@ -142,16 +142,16 @@ func unread(table, key string, err error) error {
 	return fmt.Errorf("%s behind %s: %w", table, key, err)
 }
 
-// everything is behind which all events stand, also those with a seq that none may have.
+// everything is before all seqs, also invalid ones.
 const everything = math.MinInt64
 
-// maxTracked is how many digests of large values are remembered, to find those that nothing refers to: about 200 MB.
+// maxTracked is how many digests of blobs are remembered, to find blobs without a reference: about 200 MB.
 const maxTracked = 4 << 20
 
-// maxCached bounds the bytes of large values that are kept because many runs share them, as they do catalogs.
+// maxCached bounds the bytes of cached blobs: many runs share catalogs.
 const maxCached = 32 << 20
 
-// Blobs are large values as they were verified.
+// blobs are the blobs of a ledger, as far as they were verified.
 type blobs struct {
 	r        Reader
 	used     map[[16]byte]struct{} // the beginnings of digests that something refers to
@@ -182,7 +182,7 @@ func digit(c byte) byte {
 	return c - '0'
 }
 
-// use notes that something refers to a large value.
+// use notes that a row refers to a blob.
 func (b *blobs) use(d canonical.Digest) {
 	if len(b.used) >= maxTracked {
 		b.overflow = true
@@ -191,7 +191,7 @@ func (b *blobs) use(d canonical.Digest) {
 	b.used[short(d)] = struct{}{}
 }
 
-// text returns a large value for the row that refers to it, held to its digest.
+// text returns a blob for the row that refers to it, and checks its digest.
 func (b *blobs) text(d canonical.Digest, kind, table, key string) (string, error) {
 	if text, ok := b.kept[d]; ok {
 		return text, nil
@@ -220,7 +220,7 @@ func (b *blobs) text(d canonical.Digest, kind, table, key string) (string, error
 	return row.Text, nil
 }
 
-// check holds a blob to its digest.
+// check compares a blob with its digest.
 func (b *Blob) check(d canonical.Digest, kind string) error {
 	switch {
 	case b.Kind != kind:
@@ -231,7 +231,7 @@ func (b *Blob) check(d canonical.Digest, kind string) error {
 	return nil
 }
 
-// value returns what stands in a row of a table or behind its reference: one strict JSON value.
+// value returns the value of a column, or of the blob that it refers to: one strict JSON value.
 func (b *blobs) value(value, table, key string) (jsontext.Value, error) {
 	if isRef(value) {
 		text, err := b.text(canonical.Digest(value[1:]), BlobValue, table, key)
@@ -247,7 +247,7 @@ func (b *blobs) value(value, table, key string) (jsontext.Value, error) {
 	return v, nil
 }
 
-// unreferenced looks at all large values: each is what its digest says, and something refers to it.
+// unreferenced checks all blobs: each must match its digest, and a row must refer to it.
 func (v *verifier) unreferenced() error {
 	last := "the first"
 	for b, err := range v.r.Blobs() {

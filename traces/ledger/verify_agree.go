@@ -48,7 +48,7 @@ var repeated = []fsm.State{
 	states.Planned, states.Validated, states.Assessed, states.Pending, states.Permitted, states.Dispatched, states.Executed,
 }
 
-// agree holds what the events say to what the steps say.
+// agree compares the events with the steps.
 func (s *story) agree(steps []traces.Step) error {
 	run := s.request.RunID
 	reached := make(map[fsm.State]*repeatedFacts, len(repeated))
@@ -81,7 +81,7 @@ func (s *story) agree(steps []traces.Step) error {
 	return nil
 }
 
-// disagrees names the first event that says something else than the steps.
+// disagrees names the first event that differs from the steps.
 func (s *story) disagrees(reached map[fsm.State]*repeatedFacts, votes []policy.Vote) string {
 	if v := reached[states.Validated]; (v != nil) != (s.first.Call != nil) || v != nil && !s.first.Call.is(v, reached[states.Planned]) {
 		return "the call of " + string(RequestCreated)
@@ -122,7 +122,7 @@ func (c *call) is(validated, planned *repeatedFacts) bool {
 		string(c.Arguments) == arguments && bytes.Equal(c.Args, plan.Args)
 }
 
-// differing names the first column in which two rows differ, with both values; nothing if they are the same.
+// differing names the first column in which two rows differ, with both values; empty if they are equal.
 func differing[T any](want, have T) string {
 	w, h := reflect.ValueOf(want), reflect.ValueOf(have)
 	for i := range w.NumField() {

@@ -15,7 +15,7 @@ type tokenEvent struct {
 	payload payload
 }
 
-// events follows the one chain through all events, oldest first, and holds the table of decisions to it.
+// events checks the chain of all events, oldest first, and compares the table of decisions with it.
 func (v *verifier) events() error {
 	next, stop := iter.Pull2(v.r.Decisions(everything))
 	defer stop()
@@ -57,7 +57,7 @@ func (v *verifier) events() error {
 	return nil
 }
 
-// begin looks at the first event. One that is not event 1 must follow what was pruned, which a later event says.
+// begin checks the first event. If it is not event 1, it must follow what was pruned, which a later event says.
 func (v *verifier) begin(e *Event, end *link) error {
 	if e.Seq > 1 {
 		v.cut = link{seq: e.Seq - 1, hash: e.Prev}
@@ -79,7 +79,7 @@ func (v *verifier) begin(e *Event, end *link) error {
 	return v.atCheckpoint(v.cut)
 }
 
-// follows holds an event to its own hash, and to the event before it.
+// follows checks an event's hash, and its link to the event before it.
 func (e *Event) follows(before link) error {
 	switch {
 	case e.Seq != before.seq+1:
@@ -107,7 +107,7 @@ func (v *verifier) atCheckpoint(at link) error {
 		"its hash is %s, the checkpoint has %s: the past was written anew, or the checkpoint is of another ledger", at.hash.Short(), c.Head.Short())}
 }
 
-// event looks at what one event is about. What it says about a run is looked at with that run.
+// event checks one event by itself. Its run is checked later.
 func (v *verifier) event(e *Event, next func() (Decision, error, bool)) error {
 	key := eventKey(e.Seq)
 	blank, err := newPayload(e.Type)
@@ -135,7 +135,7 @@ func (v *verifier) event(e *Event, next func() (Decision, error, bool)) error {
 	return v.decision(e, p.(*decision), next)
 }
 
-// payload reads what an event says.
+// payload decodes the payload of an event.
 func (v *verifier) payload(e *Event) (payload, error) {
 	key := eventKey(e.Seq)
 	value, err := v.blobs.value(string(e.Payload), "events", key)
@@ -146,7 +146,7 @@ func (v *verifier) payload(e *Event) (payload, error) {
 	return p, fault("events", key, err)
 }
 
-// decision holds the next row of decisions to its event.
+// decision compares the next row of decisions with its event.
 func (v *verifier) decision(e *Event, p *decision, next func() (Decision, error, bool)) error {
 	key := eventKey(e.Seq)
 	have, err, more := next()
@@ -165,7 +165,7 @@ func (v *verifier) decision(e *Event, p *decision, next func() (Decision, error,
 	return nil
 }
 
-// apart looks at an event that is about no run.
+// apart checks an event that belongs to no run.
 func (v *verifier) apart(e *Event) error {
 	p, err := v.payload(e)
 	if err != nil {
@@ -192,7 +192,7 @@ func (v *verifier) apart(e *Event) error {
 	return nil
 }
 
-// whole says what is missing at the ends.
+// whole checks that nothing is missing at the ends.
 func (v *verifier) whole(end link) error {
 	if c := v.o.Checkpoint; c != nil && c.Size > end.seq {
 		return &Fault{"events", eventKey(end.seq + 1), fmt.Sprintf(
@@ -213,7 +213,7 @@ func (v *verifier) whole(end link) error {
 	return nil
 }
 
-// tokens makes all tokens again from their events, those from before a prune from what it carried over, and compares.
+// tokens computes all tokens from their events, or from the last prune, and compares them with their rows.
 func (v *verifier) tokens() error {
 	v.tags = make(map[string]Token)
 	if v.pruned != nil {

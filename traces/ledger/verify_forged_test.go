@@ -205,7 +205,7 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		}, "after the request had expired"},
 		{"vote-about-another-binding", edits(ledger.ApprovalApproved, `"binding":"sha256:`, `"binding":"sha256:0`), "another binding"},
 		{"vote-that-does-not-decide", edits(ledger.ApprovalApproved, `"decides":true`, `"decides":false`), "whether it decides"},
-		{"vote-with-another-reason", edits(ledger.ApprovalApproved, `"reason":"as agreed"`, `"reason":"other"`), "what people said"},
+		{"vote-with-another-reason", edits(ledger.ApprovalApproved, `"reason":"as agreed"`, `"reason":"other"`), "the votes"},
 		{"token-of-another-role", edits(ledger.TokenCreated, `"role":"approver"`, `"role":"auditor"`), "the token of the vote"},
 		{"token-that-was-not-there-yet", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			i := lastOf(t, all, ledger.TokenCreated)

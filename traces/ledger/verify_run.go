@@ -14,7 +14,7 @@ import (
 	"pgfsm/traces"
 )
 
-// requests makes every request again from its events, one run after the other, and holds its steps to them.
+// requests computes every request from its events, one run after the other, and checks its steps.
 func (v *verifier) requests() error {
 	next, stop := iter.Pull2(v.r.Runs())
 	defer stop()
@@ -55,7 +55,7 @@ func (v *verifier) requests() error {
 	return nil
 }
 
-// stray says what is wrong with steps of a run that has no request.
+// stray returns the fault of steps whose run has no request.
 func (v *verifier) stray(run string) error {
 	for _, err := range v.r.EventsOf(run) {
 		if err != nil {
@@ -84,7 +84,7 @@ func (v *verifier) orphan() error {
 	return &Fault{"events", "of runs", "looking them up by run does not find all of them: the index is damaged"}
 }
 
-// A story is one run as its events tell it.
+// A story is the history of one run, as its events have it.
 type story struct {
 	v       *verifier
 	request Request // as far as it was made
@@ -101,7 +101,7 @@ type story struct {
 	events  []int64 // of the anchors
 }
 
-// run looks at one run and returns how many events it has.
+// run checks one run and returns how many events it has.
 func (v *verifier) run(have *Request) (int64, error) {
 	s := &story{v: v}
 	if id, err := uuid.Parse(have.RunID); err != nil || id.String() != have.RunID {
@@ -134,7 +134,7 @@ func (v *verifier) run(have *Request) (int64, error) {
 	return n, s.steps()
 }
 
-// event moves the story on by one event.
+// event adds one event to the history.
 func (s *story) event(e *Event, run string) error {
 	key := eventKey(e.Seq)
 	switch {
@@ -156,8 +156,8 @@ func (s *story) event(e *Event, run string) error {
 	return s.note(e, p)
 }
 
-// may says what speaks against an event besides what [project] says: no call without a decision, no decision that was not
-// made by people who may, and nothing twice.
+// may returns why an event is not allowed, besides what [project] checks: no call without a decision, no decision without the
+// required votes, and nothing twice.
 func (s *story) may(e *Event, p payload) error {
 	q := &s.request
 	switch p := p.(type) {
@@ -192,7 +192,7 @@ func (s *story) may(e *Event, p payload) error {
 	return nil
 }
 
-// mayVote judges one person's word.
+// mayVote checks one vote.
 func (s *story) mayVote(e *Event, p *voted) error {
 	q := &s.request
 	token, known := s.v.tags[p.Token]
@@ -217,7 +217,7 @@ func (s *story) mayVote(e *Event, p *voted) error {
 	return validThen(&token, e)
 }
 
-// mayEnd holds an outcome to what happened.
+// mayEnd compares an outcome with what happened.
 func (s *story) mayEnd(p *ended) error {
 	o := &p.Outcome
 	switch o.Type {
@@ -239,7 +239,7 @@ func (s *story) mayEnd(p *ended) error {
 	return nil
 }
 
-// note keeps what the steps must say as well.
+// note remembers what the steps must contain, too.
 func (s *story) note(e *Event, p payload) error {
 	switch p := p.(type) {
 	case *created:
@@ -279,7 +279,7 @@ func (s *story) anchor(e *Event, a anchor) {
 	s.anchors, s.events = append(s.anchors, a), append(s.events, e.Seq)
 }
 
-// steps reads the run's steps and holds them to each other, to the header, and to the events that anchor them.
+// steps reads the run's steps and checks their chain, their header, and the events that anchor them.
 func (s *story) steps() error {
 	run := s.request.RunID
 	var steps []traces.Step
@@ -314,7 +314,7 @@ func (s *story) steps() error {
 	return s.replay(&header, steps)
 }
 
-// anchored holds the steps to the chain of events.
+// anchored checks that events anchor all steps.
 func (s *story) anchored(steps []traces.Step) error {
 	run := s.request.RunID
 	least := 0
@@ -339,7 +339,7 @@ func (s *story) anchored(steps []traces.Step) error {
 	return nil
 }
 
-// replay executes the run again, if that is wanted and it has come to an end or to where people are asked.
+// replay executes the run again, if that is wanted and the run has ended or is held.
 func (s *story) replay(h *traces.Header, steps []traces.Step) error {
 	p := s.v.o.Replayer
 	if p == nil || s.ended == nil && (s.asked == nil || s.sent != nil) {

@@ -19,24 +19,26 @@ import (
 
 // Options of a handler.
 type Options struct {
-	// Ledger is where decisions are. Without one only what needs no token is answered: how the service is.
+	// Ledger has the calls and takes the votes. Without a ledger only the health checks are served.
 	Ledger *ledger.Ledger
 	// Callers verifies callers. Nil: by the ledger's tokens.
 	Callers web.Authenticator
-	// Hosts are the values of the Host header that are served: name and port, as a browser writes them. None: nobody is.
+	// Hosts are the accepted values of the Host header: name and port, as a browser writes them. Without hosts every request is
+	// rejected.
 	Hosts []string
-	// Voted is called with the run's id after each ballot that counted. It must not block. It may be nil.
+	// Voted is called with the run's id after each vote that counted. It must not block. It may be nil.
 	Voted func(run string)
 	// Ready says why the service cannot do its work now; nil if it can. It may be nil.
 	Ready func(context.Context) error
-	// Result returns the result of a request's call, or null and why it is not shown. It may be nil: then nothing has a result.
+	// Result returns the result of a request's call, or nil and the reason why it is not shown. It may be nil: then no result
+	// is shown.
 	Result func(context.Context, ledger.Reader, *ledger.Request) (result jsontext.Value, note string, err error)
-	// Log takes one line about what callers are not told. Of the lines about tokens that let nobody in, it takes one a second. It may be
+	// Log writes one line about what callers must not learn. Lines about invalid tokens are limited to one a second. It may be
 	// nil.
 	Log func(line string)
 }
 
-// A Handler answers calls. It is safe for concurrent use.
+// A Handler serves the API. It is safe for concurrent use.
 type Handler struct {
 	ledger  *ledger.Ledger
 	callers web.Authenticator
@@ -69,7 +71,7 @@ func New(o Options) *Handler {
 	return h
 }
 
-// A route is one thing that can be asked for.
+// A route is one operation of the API.
 type route struct {
 	method string // GET stands for HEAD as well
 	path   string // what ends in / is followed by a run's id
@@ -92,7 +94,7 @@ var routes = []route{
 	{method: http.MethodGet, path: "/readyz", open: true, serve: (*Handler).readyz},
 }
 
-// A call is one request on its way through the handler.
+// A call is one HTTP request.
 type call struct {
 	w      http.ResponseWriter
 	r      *http.Request
@@ -101,7 +103,7 @@ type call struct {
 	query  map[string]string
 }
 
-// An answer is what a route says.
+// An answer is the body of a successful response.
 type answer struct {
 	mime string // application/json if it is empty
 	body []byte
@@ -127,7 +129,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, got.mime, got.body)
 }
 
-// answer takes a call through everything that may refuse it.
+// answer makes all checks of a call and then serves it.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (answer, error) {
 	if err := h.guard(r); err != nil {
 		return answer{}, err
@@ -160,11 +162,11 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) (answer, error)
 	return at.serve(h, c)
 }
 
-// runID is how the id of a run is written. Other spellings of the same are another path.
+// runID matches a run's id. Another form of the same id is another path.
 var runID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// find returns the route of a call, and the run's id in its path. A path is taken in one spelling: nothing in it is
-// decoded or tidied up, for whoever stands before us may have judged another one.
+// find returns the route of a call, and the run's id in its path. It does not decode or clean the path: a proxy in front may
+// have judged another form of it.
 func find(w http.ResponseWriter, r *http.Request) (at *route, run string, err error) {
 	path := r.URL.EscapedPath()
 	var methods []string
@@ -196,7 +198,7 @@ func (at *route) fits(path string) (id string, ok bool) {
 	return id, ok && runID.MatchString(id)
 }
 
-// write answers. Nothing is written behind a HEAD.
+// write sends a response. net/http discards the body of a HEAD.
 func write(w http.ResponseWriter, status int, mime string, body []byte) {
 	w.Header().Set("Content-Type", mime)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))

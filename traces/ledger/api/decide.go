@@ -18,7 +18,7 @@ import (
 // MaxBody bounds the body of a ballot in bytes: a reason of [ledger.MaxReason] bytes, each of them escaped, and a digest.
 const MaxBody = 8 << 10
 
-// maxBodyDepth bounds its nesting: it is one flat object.
+// maxBodyDepth bounds the nesting of a ballot: it is one flat object.
 const maxBodyDepth = 1
 
 // A ballot is the body of an approval or a denial.

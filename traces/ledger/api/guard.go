@@ -13,7 +13,7 @@ import (
 	"pgfsm/web"
 )
 
-// secure says to browsers that nothing of an answer may be shown, run, kept or framed.
+// secure sets the headers that forbid browsers to render, execute, cache or frame an answer.
 func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
@@ -22,19 +22,19 @@ func secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// single are the headers that decide something. Which of two would count differs from one program to the next.
+// single are the headers that decide something. Programs differ in which of two values they use.
 var single = []string{
 	"Authorization", "Content-Encoding", "Content-Length", "Content-Type", "Idempotency-Key", "Origin", "Sec-Fetch-Site",
 }
 
-// guard refuses what does not come from where callers come from.
+// guard rejects requests for another host or from another origin.
 func (h *Handler) guard(r *http.Request) error {
 	for _, name := range single {
 		if len(r.Header[name]) > 1 {
 			return newProblem(HeaderRepeated, "the header "+name+" came more than once")
 		}
 	}
-	// A page whose name was rebound to this machine still sends its own name.
+	// After DNS rebinding a page still sends its own host name.
 	if !slices.Contains(h.hosts, strings.ToLower(r.Host)) {
 		return newProblem(HostRefused, "the Host header names another service than this one; pgfsm approvals serve --host adds a name")
 	}
@@ -49,7 +49,7 @@ func (h *Handler) guard(r *http.Request) error {
 	}
 }
 
-// same reports whether an origin is one of the names that are served.
+// same reports whether an origin is one of the configured hosts.
 func (h *Handler) same(origin string) bool {
 	for _, scheme := range []string{"http://", "https://"} {
 		if host, ok := strings.CutPrefix(strings.ToLower(origin), scheme); ok {
@@ -72,7 +72,7 @@ func (h *Handler) authenticate(r *http.Request) (ledger.Caller, error) {
 	return ledger.Caller{Name: c.Name, TokenID: c.Credential, Role: c.Role}, nil
 }
 
-// acceptable refuses a caller who takes no JSON, and would not understand even the refusal of anything else.
+// acceptable rejects a caller who does not accept JSON: such a caller would not understand any other error either.
 func acceptable(r *http.Request, at *route) error {
 	value := strings.Join(r.Header["Accept"], ",")
 	if value == "" || at.open {

@@ -9,7 +9,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// A Code is a stable name for one reason for which a call is not answered. What the ledger refuses has the ledger's code.
+// A Code is a stable name of one reason why a call is rejected. Refusals of the ledger have the ledger's codes.
 type Code string
 
 // The codes that are not the ledger's.
@@ -58,10 +58,10 @@ var statuses = map[Code]int{
 // problemPrefix and a code are the URI of a kind of problem.
 const problemPrefix = "urn:pgfsm:problem:"
 
-// maxDetail bounds a problem's detail: it may quote what came, or a reason of a thousand bytes.
+// maxDetail bounds a problem's detail: it may quote the request, or a reason of a thousand bytes.
 const maxDetail = 4 << 10
 
-// A problem is why a call is not answered, as RFC 9457 has it.
+// A problem is the body of an error, as RFC 9457 defines it.
 type problem struct {
 	Code   Code   `json:"code"`
 	Detail string `json:"detail"`
@@ -79,7 +79,7 @@ func newProblem(c Code, detail string) *problem {
 	}
 }
 
-// problemOf returns the problem that the caller of a request is told. What the caller must not learn is logged.
+// problemOf returns the problem for an error. It logs what the caller must not learn.
 func problemOf(r *http.Request, err error, log func(string)) *problem {
 	var p *problem
 	var no *ledger.Refusal

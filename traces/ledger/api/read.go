@@ -50,7 +50,7 @@ func joined(all []ledger.Status) string {
 	return strings.Join(names, ", ")
 }
 
-// page answers with some requests, oldest first.
+// page returns some requests, oldest first.
 func (h *Handler) page(c *call, of []ledger.Status) (answer, error) {
 	f := ledger.Filter{Statuses: of, Limit: defaultPage}
 	if text, given := c.query["limit"]; given {
@@ -86,7 +86,7 @@ func (h *Handler) page(c *call, of []ledger.Status) (answer, error) {
 	return jsonAnswer(out), err
 }
 
-// status answers with one request, whole. An agent is told of its own, and does not learn that there are others.
+// status returns one request with its details. An agent sees its own requests, and does not learn that there are others.
 func (h *Handler) status(c *call) (answer, error) {
 	var out present.Details
 	err := h.ledger.View(c.r.Context(), func(r ledger.Reader) error {
@@ -117,7 +117,7 @@ func (h *Handler) healthz(*call) (answer, error) {
 	return jsonAnswer(health{SchemaVersion: present.SchemaVersion, Status: "ok"}), nil
 }
 
-// readable reports why the ledger, if there is one, cannot be read.
+// readable returns an error if there is a ledger that cannot be read.
 func (h *Handler) readable(ctx context.Context) error {
 	if h.ledger == nil {
 		return nil
@@ -131,7 +131,7 @@ func (h *Handler) readable(ctx context.Context) error {
 	})
 }
 
-// readyz looks whether the ledger can be read, and at what else the service needs. Why not, only the log says.
+// readyz checks that the ledger can be read, and Options.Ready. Only the log says what is wrong.
 func (h *Handler) readyz(c *call) (answer, error) {
 	err := h.readable(c.r.Context())
 	if err == nil {

@@ -14,7 +14,7 @@ import (
 	"pgfsm/web"
 )
 
-// limits of a server. Callers are people and chat tools: a few at a time, with small messages.
+// limits of a server. Callers are people and chat tools: few at a time, with small messages.
 type limits struct {
 	header      time.Duration // for the header of a call
 	read        time.Duration // for the whole of a call
@@ -30,7 +30,7 @@ var serverLimits = limits{
 	headerBytes: 16 << 10, connections: 256,
 }
 
-// Serve answers calls until ctx is done; calls that are under way then are finished. It closes the listener.
+// Serve serves until ctx is done, and then finishes the requests in progress. It closes the listener.
 func Serve(ctx context.Context, on net.Listener, h http.Handler, wrap ...web.Middleware) error {
 	return serve(ctx, on, h, serverLimits, wrap...)
 }

@@ -23,23 +23,23 @@ const (
 // Kinds returns the kinds of message.
 func Kinds() []string { return []string{Requested, Decided} }
 
-// A Hook is somebody who is told.
+// A Hook is a receiver of web hooks, as configured.
 type Hook struct {
 	URL    string
 	Secret string // as Standard Webhooks writes it: whsec_ and base64; or any text, whose bytes are the key
 	Events []string
 }
 
-// secretPrefix begins a secret whose key stands in base64.
+// secretPrefix begins a secret whose key is in base64.
 const secretPrefix = "whsec_"
 
-// MinSecret is how many bytes the key of a signature must have: as the specification wants it.
+// MinSecret is the least size of a signature's key in bytes, as the specification has it.
 const MinSecret = 24
 
-// maxHooks bounds how many are told: each has one sender.
+// maxHooks bounds the number of hooks: each has a goroutine.
 const maxHooks = 16
 
-// A receiver is a hook that was judged.
+// A receiver is a validated hook.
 type receiver struct {
 	url    string
 	key    []byte
@@ -47,7 +47,7 @@ type receiver struct {
 	id     string // how the ledger knows it
 }
 
-// receivers judges hooks. No error holds a secret, or a URL, which may be one.
+// receivers validates hooks. No error contains a secret, or a URL, which may be one.
 func receivers(all []Hook) ([]*receiver, error) {
 	if len(all) > maxHooks {
 		return nil, fmt.Errorf("there are %d hooks; at most %d are told", len(all), maxHooks)

@@ -33,12 +33,12 @@ type data struct {
 	Votes   []policy.Vote `json:"votes"`
 }
 
-// outcomes are what the types of event that can decide mean.
+// outcomes maps the events that can decide to their outcomes.
 var outcomes = map[ledger.Type]string{
 	ledger.ApprovalApproved: "approved", ledger.ApprovalDenied: "denied", ledger.ApprovalExpired: "expired",
 }
 
-// kind is the kind of message that an event may be; empty if it is none.
+// kind is the kind of message about an event; empty if there is none.
 func kind(t ledger.Type) string {
 	switch {
 	case t == ledger.ApprovalRequested:
@@ -49,7 +49,7 @@ func kind(t ledger.Type) string {
 	return ""
 }
 
-// newMessage makes the message about an event. There is none about an event that decides nothing.
+// newMessage returns the message about an event; nil for an event that decides nothing.
 func newMessage(r ledger.Reader, e *ledger.Event) (*message, error) {
 	if e.Type == ledger.ApprovalApproved {
 		if last, err := decides(r, e); err != nil || !last {
@@ -75,7 +75,7 @@ func newMessage(r ledger.Reader, e *ledger.Event) (*message, error) {
 	return &message{id: "msg_" + strings.TrimPrefix(string(e.Hash), canonical.DigestPrefix), body: body}, nil
 }
 
-// decides reports whether an approval was the last that it took.
+// decides reports whether an approval completed the quorum.
 func decides(r ledger.Reader, e *ledger.Event) (bool, error) {
 	payload, err := e.Whole(r)
 	if err != nil {
@@ -89,7 +89,7 @@ func decides(r ledger.Reader, e *ledger.Event) (bool, error) {
 	return false, nil
 }
 
-// wants reports whether a receiver is told of such an event.
+// wants reports whether a receiver gets messages about such an event.
 func (r *receiver) wants(t ledger.Type) bool {
 	k := kind(t)
 	return k != "" && slices.Contains(r.events, k)

@@ -19,26 +19,25 @@ import (
 )
 
 const (
-	// PollInterval is how often each hook looks for what is to be sent: people do not notice a second.
+	// PollInterval is how often each hook reads the ledger.
 	PollInterval = time.Second
-	// Timeout is how long a receiver may take for a message. It should take it down and think later.
+	// Timeout is how long a receiver may take for a message. It should store the message and process it later.
 	Timeout = 10 * time.Second
-	// lease is how long a message on its way is left to whoever took it up: three times as long as they can need.
+	// lease is how long another process leaves a message to the one that sends it: three times the longest attempt.
 	lease = 3 * Timeout
 	// maxAnswer is how much of a receiver's answer is read, so that its connection can be used again.
 	maxAnswer = 4 << 10
-	// maxEvents is how many events one look goes through before it is written down how far it came: few enough to be gone
-	// through again every second.
+	// maxEvents is how many events are read before the progress is stored.
 	maxEvents = 1000
-	// maxError bounds what the ledger keeps of why a receiver failed, in bytes.
+	// maxError bounds the stored error of a receiver, in bytes.
 	maxError = 200
 )
 
 // MaxAttempts is how often a message is sent before it is given up.
 const MaxAttempts = 8
 
-// pauses are between one attempt and the next. Most receivers are back within minutes. As messages come in order, one that
-// a receiver never takes holds up the others for as long as all of them together: some two hours.
+// pauses are between one attempt and the next. Most receivers are back within minutes. Messages are sent in order, so one that
+// a receiver never accepts delays the others by their sum: about two hours.
 var pauses = [MaxAttempts - 1]time.Duration{
 	5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour,
 }
@@ -50,12 +49,12 @@ const (
 	givenUp = "given_up"
 )
 
-// never is behind every time: all that wait are due by then.
+// never is after every time: all waiting messages are due by then.
 const never = "9999-12-31T23:59:59Z"
 
 const timeForm = policy.TimeForm
 
-// A Store is what is needed of a [ledger.Store].
+// A Store is the part of a [ledger.Store] that a sender needs.
 type Store interface {
 	View(ctx context.Context, do func(ledger.Reader) error) error
 	Update(ctx context.Context, do func(ledger.Tx) error) error
@@ -66,15 +65,15 @@ type Options struct {
 	Hooks []Hook
 	// Clock tells the time; nil is [time.Now].
 	Clock func() time.Time
-	// Log takes one line about a message that did not get through. It may be nil.
+	// Log writes one line about a message that was not delivered. It may be nil.
 	Log func(line string)
-	// Interval is between two looks; 0 is [PollInterval].
+	// Interval is the time between two reads; 0 is [PollInterval].
 	Interval time.Duration
-	// Timeout is that of one attempt; 0 is [Timeout], which it cannot exceed.
+	// Timeout is that of one attempt; 0 is [Timeout], which is also the maximum.
 	Timeout time.Duration
 }
 
-// A Sender tells hooks what happens in a ledger.
+// A Sender sends messages about a ledger's events to hooks.
 type Sender struct {
 	store  Store
 	to     []*receiver
@@ -84,7 +83,7 @@ type Sender struct {
 	client *http.Client
 }
 
-// New returns a sender. The error says what is wrong with a hook.
+// New returns a sender, or the error of an invalid hook.
 func New(store Store, o Options) (*Sender, error) {
 	to, err := receivers(o.Hooks)
 	if err != nil {
@@ -115,7 +114,7 @@ func New(store Store, o Options) (*Sender, error) {
 	return s, nil
 }
 
-// Begin sees to it that every hook is told what happens from now on, at latest. Run does that too, but some time later.
+// Begin makes sure that every hook gets the events from now on. Run does that too, but later.
 func (s *Sender) Begin(ctx context.Context) error {
 	return s.store.Update(ctx, func(tx ledger.Tx) error {
 		for _, to := range s.to {
@@ -139,7 +138,7 @@ func begin(tx ledger.Tx, to *receiver) error {
 	return tx.SetDelivered(to.id, upTo)
 }
 
-// beginning is up to where a new hook is told nothing.
+// beginning is the seq of the last event that a new hook does not get.
 func beginning(r ledger.Reader) (int64, error) {
 	last, err := r.Last()
 	if errors.Is(err, ledger.ErrNotFound) {
@@ -148,7 +147,7 @@ func beginning(r ledger.Reader) (int64, error) {
 	return last.Seq, err
 }
 
-// Run tells the hooks what there is and what comes, each in its own time, until ctx is done.
+// Run sends messages to all hooks, each independently, until ctx is done.
 func (s *Sender) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, to := range s.to {
@@ -158,7 +157,7 @@ func (s *Sender) Run(ctx context.Context) {
 	s.client.CloseIdleConnections()
 }
 
-// tell tells one hook.
+// tell sends messages to one hook.
 func (s *Sender) tell(ctx context.Context, to *receiver) {
 	broken := "" // what was said last of a ledger that cannot be read: once is enough
 	_ = ledger.Poll(ctx, s.every, func() (bool, error) {
@@ -177,7 +176,7 @@ func (s *Sender) tell(ctx context.Context, to *receiver) {
 	})
 }
 
-// name is how people know a receiver: its path may be a secret.
+// name is the receiver's name in logs: its path may be a secret.
 func (r *receiver) name() string {
 	u, err := url.Parse(r.url)
 	if err != nil {
@@ -186,7 +185,7 @@ func (r *receiver) name() string {
 	return u.Scheme + "://" + u.Host
 }
 
-// step sends the next message of a hook, if it is due, and reports whether to go on at once.
+// step sends the next message of a hook, if it is due, and reports whether to continue at once.
 func (s *Sender) step(ctx context.Context, to *receiver) (more bool, err error) {
 	d, m, more, err := s.next(ctx, to)
 	if err != nil || m == nil {
@@ -215,10 +214,10 @@ func (s *Sender) step(ctx context.Context, to *receiver) (more bool, err error) 
 
 func (s *Sender) now() string { return s.clock().UTC().Format(timeForm) }
 
-// settle writes down what became of a message. It does so also when the service is ending: what was sent was sent.
+// settle records the result of an attempt, also during shutdown: what was sent was sent.
 func (s *Sender) settle(ctx context.Context, d *ledger.Delivery) error {
 	return s.store.Update(context.WithoutCancel(ctx), func(tx ledger.Tx) error {
-		// Whoever took longer than the lease has lost it: what others did since stands.
+		// If the attempt took longer than the lease, another process owns the message: its record stays.
 		now, err := head(tx, d.Hook)
 		if err != nil || now == nil || now.Seq != d.Seq {
 			return err
@@ -227,7 +226,7 @@ func (s *Sender) settle(ctx context.Context, d *ledger.Delivery) error {
 	})
 }
 
-// head is the message of a hook that waits or is on its way; nil if there is none.
+// head is the message of a hook that waits or is being sent; nil if there is none.
 func head(r ledger.Reader, hook string) (*ledger.Delivery, error) {
 	for d, err := range r.Deliveries(never, maxEvents) {
 		if err != nil {
@@ -240,8 +239,8 @@ func head(r ledger.Reader, hook string) (*ledger.Delivery, error) {
 	return nil, nil
 }
 
-// next takes up the message that is to be sent now: the one that waits, or about the next event that the hook is told of.
-// There may be none. Only looking takes no lock of the ledger, so a hook that has nothing to say costs nobody anything.
+// next claims the message that is to be sent now: the waiting one, or one about the next event. There may be none. Reading
+// takes no lock of the ledger, so an idle hook costs nothing.
 func (s *Sender) next(ctx context.Context, to *receiver) (d *ledger.Delivery, m *message, more bool, err error) {
 	var look bool
 	err = s.store.View(ctx, func(r ledger.Reader) error {
