@@ -14,7 +14,7 @@ const (
 	VoteDeny    = "deny"
 )
 
-// A Vote is what one person says about a held call.
+// A Vote is one approver's decision about a held call.
 type Vote struct {
 	At      string           `json:"at"` // RFC 3339, UTC
 	Binding canonical.Digest `json:"binding"`
@@ -23,17 +23,17 @@ type Vote struct {
 	Reason  string           `json:"reason"`
 }
 
-// Held is a call that waits for people, as far as their votes are judged by it.
+// Held describes a held call, as far as votes depend on it.
 type Held struct {
-	Actor     string // who asked
+	Actor     string // the requester
 	Approvers []string
 	Binding   canonical.Digest
-	Expires   string // 2006-01-02T15:04:05Z; empty has passed
+	Expires   string // 2006-01-02T15:04:05Z; an empty time is in the past
 	Quorum    int
 }
 
-// Eligible says whether a person may decide about a held call: not about their own, and only in one of the roles that
-// the policy names. Roles are those of the bundle that the call was judged by.
+// Eligible decides whether an approver may vote on a held call: not on their own call, and only with one of the roles that
+// the policy names. Roles come from the bundle that judged the call.
 func (b *Bundle) Eligible(h *Held, by string) Verdict {
 	mine := func(role string) bool { return slices.Contains(h.Approvers, role) }
 	switch {
@@ -46,8 +46,9 @@ func (b *Bundle) Eligible(h *Held, by string) Verdict {
 	return allowed(GateApproval, "They may decide.")
 }
 
-// Agreed judges the votes about a held call as of a time. One denial denies. As many different people as the quorum says,
-// each of whom may decide, agree. A vote about anything else, or too late, spoils the whole: it should not have been taken.
+// Agreed judges the votes on a held call at a time. One denial denies. The call is approved if as many different eligible
+// approvers approve as the quorum requires. A vote on another call, or after the expiry, blocks the call: it should not
+// have been accepted.
 func (b *Bundle) Agreed(h *Held, at string, votes []Vote) Verdict {
 	var by []string
 	for i := range votes {
@@ -77,21 +78,19 @@ func (b *Bundle) Agreed(h *Held, at string, votes []Vote) Verdict {
 		fmt.Sprintf("%d of %d people have agreed.", len(by), max(h.Quorum, 1)))
 }
 
-// LocalUser is what stands before the name of an actor who is known as a user of the operating system and not by a token.
+// LocalUser prefixes the name of an actor who is identified as a user of the operating system, and not by a token.
 const LocalUser = "local:"
 
-// TimeForm is the one form of every time that is recorded and compared, as package time writes it: RFC 3339, UTC, whole
-// seconds, so that times are ordered as their text is.
+// TimeForm is the layout of every recorded time, for package time: RFC 3339, UTC, whole seconds. Such times sort as text.
 const TimeForm = "2006-01-02T15:04:05Z"
 
-// SamePerson reports whether two names mean one person: letter case does not make another, nor does it matter whether a
-// name is that of a user of the operating system or of a token.
+// SamePerson reports whether two names identify one person. It ignores letter case, and whether the name is that of a user of
+// the operating system or of a token.
 func SamePerson(a, b string) bool {
 	return strings.EqualFold(strings.TrimPrefix(a, LocalUser), strings.TrimPrefix(b, LocalUser))
 }
 
-// Before compares two times of the one form, [TimeForm]. Anything else is never before anything: the zero
-// expiry has passed.
+// Before compares two times in [TimeForm]. It is false for anything else, so an empty expiry is in the past.
 func Before(at, expires string) bool {
 	const form = len(TimeForm)
 	return len(at) == form && len(expires) == form && at[form-1] == 'Z' && expires[form-1] == 'Z' && at < expires

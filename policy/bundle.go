@@ -12,12 +12,11 @@ import (
 	"pgfsm/policy/schema"
 )
 
-// A Bundle is a [Content] ready to judge: patterns, schemas and tables are compiled once and shared by all runs. It is
-// safe for concurrent use. The zero Bundle allows nothing.
+// A Bundle is a compiled [Content], shared by all runs. It is safe for concurrent use. The zero Bundle allows nothing.
 type Bundle struct {
 	content   Content
 	canonical []byte
-	text      string // the same, for those who keep it
+	text      string // canonical as a string
 	digest    canonical.Digest
 
 	servers      []string // their names
@@ -32,10 +31,10 @@ type Bundle struct {
 	decider      Decider
 
 	mu       sync.Mutex
-	catalogs catalogs
+	catalogs catalogCache
 }
 
-// Compile checks content and makes it a bundle. The error names every fault.
+// Compile checks and compiles content. The error lists every fault.
 func Compile(content Content) (*Bundle, error) {
 	b := &Bundle{
 		content:      content,
@@ -97,7 +96,7 @@ func Compile(content Content) (*Bundle, error) {
 	return b, nil
 }
 
-// narrow takes over the pins and grants.
+// narrow compiles the pins and grants.
 func (b *Bundle) narrow() error {
 	var errs []error
 	for _, p := range b.content.Pins {
@@ -120,7 +119,7 @@ func (b *Bundle) narrow() error {
 	return errors.Join(errs...)
 }
 
-// check judges what the planner is, as far as a run depends on it: which words there are, and that no bound is zero.
+// check validates the planner's mode and bounds.
 func (p *Planner) check() error {
 	switch p.Mode {
 	case PlannerAuto, PlannerRouter, PlannerLLM:
@@ -149,7 +148,7 @@ func (l Limits) check() error {
 	)
 }
 
-// within refuses zero: zero never means unlimited.
+// within checks a bound. Zero is an error: it never means unlimited.
 func within(name string, v, most int64) error {
 	if v < 1 || v > most {
 		return fmt.Errorf("%s is %d; it must be 1 to %d", name, v, most)
@@ -163,20 +162,20 @@ func (b *Bundle) Content() *Content { return &b.content }
 // Canonical returns the content in canonical form. It must not be changed.
 func (b *Bundle) Canonical() []byte { return b.canonical }
 
-// Text returns the content in canonical form as a string, which is not made anew each time.
+// Text returns the content in canonical form as a string, without a copy.
 func (b *Bundle) Text() string { return b.text }
 
 // Servers returns the names of the servers, in the operator's order. They must not be changed.
 func (b *Bundle) Servers() []string { return b.servers }
 
-// Digest names the bundle.
+// Digest identifies the bundle.
 func (b *Bundle) Digest() canonical.Digest { return b.digest }
 
 // Limits returns the bounds of a run.
 func (b *Bundle) Limits() Limits { return b.content.Limits }
 
-// Catalog returns the catalog of what the servers sent, compiled once for each digest, which the caller takes
-// over all that was sent.
+// Catalog returns the catalog of listings. It is compiled once for each digest, which the caller computes over all of the
+// listings.
 func (b *Bundle) Catalog(digest canonical.Digest, listings []Listing) *Catalog {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,26 +12,7 @@ import (
 	"pgfsm/policy/schema"
 )
 
-// Server statuses of a [Listing].
-const (
-	ServerUp   = "up"
-	ServerDown = "down"
-)
-
-// A Listing is what became of asking one server for its tools: the exact bytes of each tools/list result, or why there
-// are none.
-type Listing struct {
-	Code     Code             `json:"code"`
-	Name     string           `json:"name"`     // what the server calls itself
-	Pages    []canonical.Text `json:"pages"`    // raw results, in order
-	Protocol string           `json:"protocol"` // the negotiated MCP revision
-	Reason   string           `json:"reason"`
-	Server   string           `json:"server"` // what the operator calls it
-	Status   string           `json:"status"`
-	Version  string           `json:"version"`
-}
-
-// A Catalog is the live tools of all servers as one run found them.
+// A Catalog holds the tools that the servers listed for one run.
 type Catalog struct {
 	Servers []CatalogServer
 	digest  canonical.Digest
@@ -53,7 +34,7 @@ type CatalogServer struct {
 	Tools    []*Tool // in the server's order
 }
 
-// Tool is one tool as a server declares it. Nothing in it is trusted: it is data from outside.
+// Tool is one tool as its server declares it. Everything in it is untrusted.
 type Tool struct {
 	Server      string
 	Name        string
@@ -67,16 +48,16 @@ type Tool struct {
 
 	Allowed bool             // on the operator's allowlist
 	Pin     canonical.Digest // the definition that the operator pinned, or empty
-	Code    Code             // why it cannot be called, although allowed; empty if it can
+	Code    Code             // why the allowed tool cannot be called; empty if it can
 	Reason  string
 
 	input  *schema.Schema
 	output *schema.Schema
 
-	listed, conform string // what is said where the gates allow
+	listed, conform string // the reasons of verdicts that allow
 }
 
-// Annotations are the server's own hints (MCP tool annotations). They are claims, not facts; nil means not given.
+// Annotations are the server's hints (MCP tool annotations): claims that nobody has checked. Nil means not given.
 type Annotations struct {
 	ReadOnly    *bool `json:"readOnlyHint"`
 	Destructive *bool `json:"destructiveHint"`
@@ -103,7 +84,7 @@ func (t *Tool) Dialect() string {
 	return t.input.Dialect()
 }
 
-// Open lists the places in the tool's arguments that take members the schema does not name.
+// Open lists the places in the tool's arguments where members are allowed that the schema does not name.
 func (t *Tool) Open() []string {
 	if t.input == nil {
 		return nil
@@ -111,10 +92,10 @@ func (t *Tool) Open() []string {
 	return t.input.Open()
 }
 
-// Digest names the catalog: every definition, in order, and every server's status.
+// Digest identifies the catalog: every definition, in order, and every server's status.
 func (c *Catalog) Digest() canonical.Digest { return c.digest }
 
-// View returns what make makes of the catalog. It is made once; whoever asks shares it, and must always ask for the same.
+// View returns the result of make, which runs once for the catalog. All callers must pass the same function.
 func (c *Catalog) View(make func(*Catalog) any) any {
 	c.once.Do(func() { c.view = make(c) })
 	return c.view
@@ -161,8 +142,8 @@ func (c *Catalog) Up() bool {
 	return false
 }
 
-// readCatalog builds the catalog of what the servers sent. A server whose answer cannot be read strictly is down; the
-// others are not touched by it.
+// readCatalog builds a catalog from listings. A server whose listing is not strict JSON is down; it does not affect the
+// others.
 func (b *Bundle) readCatalog(listings []Listing) *Catalog {
 	c := &Catalog{index: make(map[toolKey]*Tool)}
 	for _, l := range listings {
@@ -183,8 +164,8 @@ func (b *Bundle) readCatalog(listings []Listing) *Catalog {
 	return c
 }
 
-// admit puts a server's tools into the index and compiles the schemas of those that the allowlist names. A name that
-// is listed twice is out: nobody can say which of the two would run.
+// admit indexes a server's tools and compiles the schemas of the allowlisted ones. A name that the server lists twice
+// cannot be called: it is unknown which of the two tools would run.
 func (b *Bundle) admit(c *Catalog, s *CatalogServer) {
 	for _, t := range s.Tools {
 		key := toolKey{t.Server, t.Name}
@@ -202,8 +183,8 @@ func (b *Bundle) admit(c *Catalog, s *CatalogServer) {
 	}
 }
 
-// admitTool compiles an allowlisted tool, unless it is not what was pinned or no run may call it: then nothing of it is
-// read, and nothing of it reaches a planner.
+// admitTool compiles an allowlisted tool. A tool that differs from its pin, or that the grants leave out, is not read and
+// not shown to a planner.
 func (b *Bundle) admitTool(t *Tool, key toolKey) {
 	if t.Drifted() {
 		t.Code = CodeToolDefinitionChanged
@@ -227,7 +208,7 @@ func (b *Bundle) compileTool(t *Tool) {
 	t.conform = fmt.Sprintf("The arguments conform to the tool's inputSchema (%s, closed world).", t.Dialect())
 	t.output = b.outputs[toolKey{t.Server, t.Name}]
 	if t.output == nil && t.Output != nil {
-		// A declared output type that cannot be used costs the tool its typed results, not its calls.
+		// Without a usable output type the tool can be called, and its results stay untyped.
 		if output, err := schema.Compile(t.Output, b.schemaLimits); err == nil {
 			t.output = output
 		}
@@ -284,7 +265,7 @@ func readTool(server string, raw jsontext.Value) (*Tool, error) {
 	if v := members["outputSchema"]; v != nil && v.Kind() != 'n' {
 		t.Output = v
 	}
-	delete(members, "_meta") // carries what changes from one answer to the next, by the specification's design
+	delete(members, "_meta") // by the specification, it may change from one answer to the next
 	definition, err := canonical.Marshal(members)
 	if err != nil {
 		return nil, err

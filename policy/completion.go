@@ -10,15 +10,15 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// MaxCompletionDepth bounds the nesting of a chat completion. What is read of it is at depth 4.
+// MaxCompletionDepth bounds the nesting of a chat completion. The content is at depth 4.
 const MaxCompletionDepth = 64
 
-// ReadCompletion reads what a model said from the body of a chat completion: strict JSON with exactly one choice. It
+// ReadCompletion reads the model's message from the body of a chat completion: strict JSON with exactly one choice. It
 // ignores members that it does not need, such as tool_calls, usage and finish_reason. A message without content gives
 // empty content, which the gates refuse; they also refuse an answer that was cut off. The error names the place.
 //
-// Package llm reads a live response with it, and replay a recorded one: so a trace cannot say that a model said
-// something else than its endpoint sent.
+// Package llm reads live responses with it, and replay recorded ones. So a trace cannot claim another message than the
+// endpoint sent.
 func ReadCompletion(doc []byte) (content []byte, refusal string, err error) {
 	if err := canonical.Check(doc, MaxCompletionDepth); err != nil {
 		return nil, "", fmt.Errorf("the response cannot be read: %w", err)

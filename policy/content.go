@@ -9,11 +9,11 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// ContentFormat names the shape of [Content]. A trace whose bundle says anything else is refused.
+// ContentFormat identifies the format of [Content]. A trace whose bundle has another format is refused.
 const ContentFormat = "pgfsm.bundle/v1"
 
-// Content is everything the operator decided, in full and without secrets: what a trace carries so that its run can be
-// judged again years later. Every list keeps the operator's order. Paths are gone: what they named stands here.
+// Content is the operator's whole configuration of runs, without secrets. A trace contains it, so that its run can be judged
+// again years later. Every list has the operator's order. Files are included, not named.
 type Content struct {
 	Format    string         `json:"format"`
 	Env       string         `json:"env"`
@@ -31,8 +31,8 @@ type Content struct {
 	Limits    Limits         `json:"limits"`
 }
 
-// Server says how an upstream is reached. Header and environment values are secrets by position and are not here, only
-// their names.
+// Server describes the connection to an upstream. The values of headers and environment variables are secrets and are left
+// out.
 type Server struct {
 	Name    string   `json:"name"`
 	Type    string   `json:"type"` // "stdio", "sse" or "http"
@@ -53,27 +53,27 @@ type Allowance struct {
 	Tools  []string `json:"tools"`
 }
 
-// Role says who has a role, for the conditions of policies and for those who approve.
+// Role lists the actors of a role, for the conditions of policies and for approvers.
 type Role struct {
 	Actors []string `json:"actors"`
 	Role   string   `json:"role"`
 }
 
-// Pin holds an allowlisted tool to one definition: as long as the server sends another, the tool cannot be called.
+// Pin binds an allowlisted tool to one definition: while the server sends another, the tool cannot be called.
 type Pin struct {
 	Definition canonical.Digest `json:"definition"` // of the whole tool object as sent, without _meta
 	Server     string           `json:"server"`
 	Tool       string           `json:"tool"`
 }
 
-// Planner says how a request becomes a plan.
+// Planner configures how a request becomes a plan.
 type Planner struct {
 	Mode   string  `json:"mode"` // "auto", "router" or "llm"
 	Routes []Route `json:"routes"`
 	LLM    *LLM    `json:"llm,omitzero"`
 }
 
-// LLM says which model is asked, and how. Its key is a secret by position and is not here.
+// LLM configures the planner's model. Its key is a secret and is left out.
 type LLM struct {
 	BaseURL   string `json:"base_url"`
 	Model     string `json:"model"`
@@ -123,7 +123,7 @@ const (
 
 // Limits bound what a run may cost. None may be zero: zero never means unlimited.
 type Limits struct {
-	PlanBytes      int   `json:"plan_bytes"`      // of what a planner says
+	PlanBytes      int   `json:"plan_bytes"`      // of a planner's output
 	ArgumentsBytes int   `json:"arguments_bytes"` // of the arguments of a call that is sent as its own plan
 	JSONDepth      int   `json:"json_depth"`
 	ResultBytes    int   `json:"result_bytes"`
@@ -156,7 +156,7 @@ const (
 	MaxRoutes         = 256
 )
 
-// DefaultLimits returns the limits that hold where the operator sets none.
+// DefaultLimits returns the limits of a configuration that sets none.
 func DefaultLimits() Limits {
 	return Limits{
 		PlanBytes: DefaultPlanBytes, ArgumentsBytes: DefaultArgumentsBytes, JSONDepth: DefaultJSONDepth,

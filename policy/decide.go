@@ -10,7 +10,7 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// Question is all that risk and policy may look at. None of it was written by the agent, except Arguments.
+// Question holds everything that risk rules and policies may ask about. Only Arguments come from the agent.
 type Question struct {
 	Server    string
 	Tool      *Tool
@@ -21,11 +21,11 @@ type Question struct {
 	History   []condition.Answer // about the calls before this one
 }
 
-// Assessment is how risky a call is and what the policy says of it.
+// Assessment is the risk of a call and the policy's decision about it.
 type Assessment struct {
-	Approvers []string               `json:"approvers"` // roles that may decide about a held call; none: whoever may approve
+	Approvers []string               `json:"approvers"` // roles that may decide about a held call; none: any approver
 	Condition string                 `json:"condition"` // which condition of the policy decided, if one did
-	Expires   string                 `json:"expires"`   // for a held call, until when a person may decide: 2006-01-02T15:04:05Z; empty has passed
+	Expires   string                 `json:"expires"`   // for a held call, until when a person may decide: 2006-01-02T15:04:05Z; an empty time is in the past
 	Mode      string                 `json:"mode"`      // the risk mode; "unrated" where no risk rules are configured
 	Policy    string                 `json:"policy"`    // the policy that decided; empty if none did
 	Quorum    int                    `json:"quorum"`    // for a held call, how many must agree
@@ -38,12 +38,12 @@ type Assessment struct {
 // Unrated is the risk mode of every call where no risk rules are configured.
 const Unrated = "unrated"
 
-// A Decider says whether a validated, authorized call may run, must not, or needs a person.
+// A Decider decides whether a validated, authorized call is allowed, blocked or held.
 type Decider interface {
 	Decide(Question) Assessment
 }
 
-// WithDecider returns a bundle that asks d in place of its own risk rules and policies.
+// WithDecider returns a bundle that asks d instead of its risk rules and policies.
 func (b *Bundle) WithDecider(d Decider) *Bundle {
 	return &Bundle{
 		content: b.content, canonical: b.canonical, text: b.text, digest: b.digest, servers: b.servers, screens: b.screens, allow: b.allow, pins: b.pins,
@@ -51,8 +51,8 @@ func (b *Bundle) WithDecider(d Decider) *Bundle {
 	}
 }
 
-// Decide assesses a call: its risk, and what the first policy that matches says. With no policy configured the allowlist,
-// which has already spoken, decides: the call is allowed.
+// Decide assesses a call: its risk, and the decision of the first policy that matches. Without policies the call is
+// allowed, because the allowlist has already decided.
 func (b *Bundle) Decide(q Question) Assessment {
 	a := Assessment{Mode: Unrated}
 	switch {
@@ -66,8 +66,8 @@ func (b *Bundle) Decide(q Question) Assessment {
 	return a
 }
 
-// Assess judges an input as Decide does, for whoever asks about a call that nobody makes. The input's risk is what the
-// risk rules say, unless there are none.
+// Assess judges an input as Decide does, for callers that only ask what would be decided. The risk rules set the input's
+// risk, unless there are none.
 func (b *Bundle) Assess(in *condition.Input) Assessment {
 	a, _ := b.assess(in, false)
 	return a
@@ -78,7 +78,7 @@ func (b *Bundle) Explain(in *condition.Input) (Assessment, []rules.Considered) {
 	return b.assess(in, true)
 }
 
-// Settled reports whether the policies decide the same whatever the answers are that the input's history lacks.
+// Settled reports whether the policies decide the same for every answer that the input's history lacks.
 func (b *Bundle) Settled(in *condition.Input) bool {
 	subject := condition.NewSubject(in)
 	open := false
@@ -123,14 +123,14 @@ func (b *Bundle) assess(in *condition.Input, explain bool) (a Assessment, consid
 	return a, considered
 }
 
-// WithoutRisk returns a bundle with the same policies and no risk rules, so that a risk can be given to it.
+// WithoutRisk returns a bundle with the same policies and no risk rules, so that the input can carry a risk.
 func (b *Bundle) WithoutRisk() *Bundle {
 	c := b.WithDecider(b.decider)
 	c.risk = nil
 	return c
 }
 
-// input is what conditions may ask about.
+// input returns the input of conditions.
 func (b *Bundle) input(q Question) *condition.Input {
 	return &condition.Input{
 		Server: q.Server, Tool: q.Tool.Name, Env: q.Env, Args: q.Arguments, Pinned: q.Tool.Pin != "", Now: q.Now, History: q.History,
@@ -150,7 +150,7 @@ func (b *Bundle) RolesOf(actor string) []string {
 	return roles
 }
 
-// judge makes the policies' decision a verdict. Every word but two denies.
+// judge converts the policies' decision into a verdict. Every word but two denies.
 func (a *Assessment) judge(d rules.Decision, now string) {
 	a.Policy, a.Condition, a.Shadow = d.Policy, d.Condition, d.Shadow
 	reason := d.Reason
@@ -172,7 +172,7 @@ func (a *Assessment) judge(d rules.Decision, now string) {
 	}
 }
 
-// Unapprovable refuses a call that a policy holds and that carries more than its arguments: people are shown those.
+// Unapprovable refuses a held call that carries more than its arguments, because approvers see only the arguments.
 func Unapprovable() Verdict {
 	return blocked(GatePolicy, CodeRoundUnapprovable,
 		"A person has to decide about this call, and it carries answers to questions of the server, which nobody is shown.")

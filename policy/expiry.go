@@ -2,9 +2,9 @@ package policy
 
 import "fmt"
 
-// later adds milliseconds, rounded down to whole seconds, to a time of the one form 2006-01-02T15:04:05Z. What is not of
-// that form, and what leaves four-digit years, gives nothing, which as an expiry has passed. Package time would do it too,
-// and would bring a clock into a package that has none.
+// later adds milliseconds, rounded down to whole seconds, to a time in [TimeForm]. It returns an empty time, which as an expiry
+// is in the past, for another form and beyond four-digit years. Package time is not used, because pure packages must not
+// import a clock.
 func later(now string, ms int64) string {
 	var y, mo, d, h, mi, s int64
 	n, err := fmt.Sscanf(now, "%4d-%2d-%2dT%2d:%2d:%2dZ", &y, &mo, &d, &h, &mi, &s)
@@ -27,8 +27,8 @@ func stamp(y, mo, d, second int64) string {
 	return fmt.Sprintf("%04d-%02d-%02dT%02d:%02d:%02dZ", y, mo, d, second/3600, second/60%60, second%60)
 }
 
-// daysFrom counts the days from 0000-03-01 of the proleptic Gregorian calendar: years begin in March, so that a leap day
-// ends one.
+// daysFrom counts the days from 0000-03-01 of the proleptic Gregorian calendar. Years begin in March, so a leap day ends
+// its year.
 func daysFrom(y, mo, d int64) int64 {
 	if mo <= 2 {
 		y--
@@ -37,7 +37,7 @@ func daysFrom(y, mo, d int64) int64 {
 	return 365*y + y/4 - y/100 + y/400 + (153*(mo-3)+2)/5 + d - 1
 }
 
-// civil is the date so many days from 0000-03-01.
+// civil returns the date a number of days after 0000-03-01.
 func civil(days int64) (y, mo, d int64) {
 	const era = 146097 // days in 400 years
 	of := days % era

@@ -10,8 +10,8 @@ import (
 )
 
 // Validate judges a plan against the live catalog (INV-2): the server and the tool exist under exactly these names, and
-// the arguments conform to the tool's inputSchema in a closed world. The schema of a tool that is not on the allowlist
-// is never compiled, so such a plan is refused here already, with the allowlist's code.
+// the arguments conform to the tool's inputSchema in a closed world. The schema of a tool outside of the allowlist is never
+// compiled, so this gate already refuses such a plan, with the allowlist's code.
 func (b *Bundle) Validate(c *Catalog, p *Plan) (*Tool, Verdict) {
 	if c == nil || p == nil || p.Type != PlanCallTool {
 		return nil, blocked(GateSchema, CodePlanInvalid, "There is no plan to call a tool.")
@@ -32,7 +32,7 @@ func (b *Bundle) Validate(c *Catalog, p *Plan) (*Tool, Verdict) {
 	return t, allowed(GateSchema, t.conform)
 }
 
-// schemaCode keeps the gate's own code where it has one; a document that is merely wrong is arguments_invalid.
+// schemaCode returns the schema's code for an error, or arguments_invalid for a document that does not conform.
 func schemaCode(err error) Code {
 	var invalid *schema.InvalidError
 	if errors.As(err, &invalid) && invalid.Code == schema.CodeDocumentTooCostly {
@@ -41,7 +41,7 @@ func schemaCode(err error) Code {
 	return CodeArgumentsInvalid
 }
 
-// leaveOut says what to do about arguments that are null and may not be: some clients send null for an optional argument without a value.
+// leaveOut returns a remedy for null arguments: some clients send null for an optional argument without a value.
 func leaveOut(err error) (text string) {
 	var invalid *schema.InvalidError
 	if !errors.As(err, &invalid) {
@@ -53,8 +53,8 @@ func leaveOut(err error) (text string) {
 	return text
 }
 
-// Listed judges whether the tool may be called at all (INV-3): the operator's allowlist names it, its definition is the
-// pinned one where there is a pin, and every grant in force names it. Nothing is listed by default.
+// Listed judges whether the tool may be called at all (INV-3): the operator's allowlist names it, its definition equals its
+// pin if it has one, and every grant in force names it. Nothing is listed by default.
 func (b *Bundle) Listed(t *Tool) Verdict {
 	if t == nil || !t.Allowed || !b.allow[toolKey{t.Server, t.Name}] {
 		name, server := "", ""
@@ -73,8 +73,8 @@ func (b *Bundle) Listed(t *Tool) Verdict {
 	return allowed(GateAllowlist, t.listed)
 }
 
-// Authorize judges the validated call (INV-3): the tool is on the effective allowlist, its definition is the one that the
-// arguments were judged by, and every grant in force covers exactly this call of this task.
+// Authorize judges the validated call (INV-3): the tool is on the effective allowlist, its definition is the one that
+// validated the arguments, and every grant in force covers exactly this call of this task.
 func (b *Bundle) Authorize(t *Tool, validated canonical.Digest, args []byte, task *Task) Verdict {
 	v := b.Listed(t)
 	if v.Allows() && (!t.Effective() || t.Digest != validated) {
@@ -94,7 +94,7 @@ func (b *Bundle) Authorize(t *Tool, validated canonical.Digest, args []byte, tas
 	return v
 }
 
-// Typed judges a result's structured content against the tool's output type (INV-4). The digest names the type.
+// Typed judges a result's structured content against the tool's output type (INV-4). The digest identifies the type.
 func (b *Bundle) Typed(t *Tool, structured []byte) Verdict {
 	if t == nil || t.output == nil {
 		return blocked(GateOutput, CodeOutputUntyped, "no output type is registered or declared for this tool")
@@ -105,7 +105,7 @@ func (b *Bundle) Typed(t *Tool, structured []byte) Verdict {
 	return allowed(GateOutput, "The structured content is of the tool's output type.")
 }
 
-// Lock judges a summary against the typed payload (INV-5) and says where each evidence stands.
+// Lock judges a summary against the typed payload (INV-5) and locates each piece of evidence.
 func (b *Bundle) Lock(typed, summary []byte) ([]evidence.Located, Verdict) {
 	s, err := evidence.Parse(summary)
 	if err == nil {

@@ -12,10 +12,10 @@ import (
 	"pgfsm/policy/schema"
 )
 
-// A Grant narrows what may be called, for all runs or for one. Several grants are intersected: a call must be covered by
-// each of them, and by everything else that judges it. So a grant can take away and never give.
+// A Grant narrows what may be called, for all runs or for one. Every grant in force must cover a call, and every other gate
+// must allow it. So a grant only narrows.
 type Grant struct {
-	Name  string    `json:"name"` // what the operator calls it; messages name it
+	Name  string    `json:"name"` // the operator's name for it, in messages
 	Tools []Granted `json:"tools"`
 }
 
@@ -27,27 +27,27 @@ type Granted struct {
 	Args   []Constraint `json:"args"`
 }
 
-// A Constraint is what must hold of one place in the arguments. A place that is missing does not hold.
+// A Constraint restricts the value at one place in the arguments. A missing place is refused.
 type Constraint struct {
-	At     string         `json:"at"`     // JSON pointer (RFC 6901) into the arguments; empty: the whole of them
-	Schema jsontext.Value `json:"schema"` // JSON Schema, open world: what it does not speak of is free
+	At     string         `json:"at"`     // JSON pointer (RFC 6901) into the arguments; empty: all of them
+	Schema jsontext.Value `json:"schema"` // JSON Schema in an open world: keys that it does not name are allowed
 }
 
-// A Task is what counted grants are counted over: several runs of one errand.
+// A Task groups runs, so that a grant can count their calls together.
 type Task struct {
-	Calls  []TaskCalls `json:"calls"` // made before this run, as far as they are known to have been begun
+	Calls  []TaskCalls `json:"calls"` // begun before this run
 	ID     string      `json:"id"`
-	Ledger bool        `json:"ledger,omitzero"` // the run asks the ledger for the calls, when it comes to them; Calls is empty
+	Ledger bool        `json:"ledger,omitzero"` // the run asks the ledger for the calls later; Calls is empty
 }
 
-// TaskCalls counts the calls that a task has made to one tool. One that may have been made counts.
+// TaskCalls counts the calls of a task to one tool. A call with an unknown effect counts.
 type TaskCalls struct {
 	Calls  int    `json:"calls"`
 	Server string `json:"server"`
 	Tool   string `json:"tool"`
 }
 
-// made counts the calls to a tool. A record can say anything, also the same tool twice: no sum is less than its parts.
+// made counts the calls to a tool. Records are untrusted and may list a tool twice: the sum is bounded and never decreases.
 func (t *Task) made(server, tool string) (n int) {
 	for _, c := range t.Calls {
 		if c.Server == server && c.Tool == tool {
@@ -67,7 +67,7 @@ const (
 	MaxTaskBytes  = 128 // of a task's id
 )
 
-// grant is a [Grant] ready to judge.
+// grant is a compiled [Grant].
 type grant struct {
 	name  string
 	tools map[toolKey]*granted
@@ -115,7 +115,7 @@ func compileGrant(from *Grant, limits schema.Limits) (*grant, error) {
 	return g, errors.Join(errs...)
 }
 
-// ungranted says why a tool cannot be called whatever its arguments are, or nothing.
+// ungranted returns why a tool cannot be called with any arguments, or nothing.
 func (b *Bundle) ungranted(key toolKey) (Code, string) {
 	for _, g := range b.grants {
 		if g.tools[key] == nil {
@@ -125,7 +125,7 @@ func (b *Bundle) ungranted(key toolKey) (Code, string) {
 	return "", ""
 }
 
-// Granted judges a call to an allowlisted tool by every grant in force. Without any there is nothing to narrow.
+// Granted judges a call to an allowlisted tool by every grant in force. Without grants it allows the call.
 func (b *Bundle) Granted(t *Tool, args []byte, task *Task) Verdict {
 	if t == nil {
 		return blocked(GateGrant, CodeToolNotGranted, "There is no tool to judge.")
@@ -170,7 +170,7 @@ func (g *grant) judge(key toolKey, args []byte, task *Task) Verdict {
 	return allowed(GateGrant, "")
 }
 
-// refusal says what a constraint refuses, by the places in the arguments.
+// refusal describes the refused values by their places in the arguments.
 func (c *constraint) refusal(err error) string {
 	var invalid *schema.InvalidError
 	if !errors.As(err, &invalid) {
@@ -184,8 +184,8 @@ func (c *constraint) refusal(err error) string {
 	return strings.TrimPrefix(moved.Error(), "does not fit the schema: ")
 }
 
-// pointed returns the value at a place of a canonical document. The way goes through objects only: what a list holds is
-// for a schema to say.
+// pointed returns the value at a place of a canonical document. The pointer may pass through objects only; a schema can
+// describe what is in a list.
 func pointed(doc []byte, at jsontext.Pointer) (jsontext.Value, bool) {
 	value := jsontext.Value(doc)
 	for token := range at.Tokens() {

@@ -6,13 +6,13 @@ import (
 	"pgfsm/policy/condition"
 )
 
-// A HistoryQuery asks about the calls before one, a HistoryAnswer is what came of it.
+// A HistoryQuery asks about earlier calls; a HistoryAnswer answers it.
 type (
 	HistoryQuery  = condition.Query
 	HistoryAnswer = condition.Answer
 )
 
-// Queries returns what risk rules and policies ask about the calls before one to a tool, in order and each once.
+// Queries returns the queries of risk rules and policies for a call to a tool, in order and each once.
 func (b *Bundle) Queries(server, tool string) []HistoryQuery {
 	if b.decider != nil {
 		return nil
@@ -31,10 +31,10 @@ func (b *Bundle) Counts(server, tool string) bool {
 	return false
 }
 
-// AsksHistory reports whether any risk rule or policy asks about calls before: only a ledger can answer.
+// AsksHistory reports whether a risk rule or policy asks about earlier calls, which only a ledger can answer.
 func (b *Bundle) AsksHistory() bool { return len(b.risk.Asking()) > 0 || len(b.rules.Asking()) > 0 }
 
-// checkQueries bounds what is asked about one call: however the globs are, no call asks for more than all of it.
+// checkQueries bounds the queries of all rules and policies together, because the globs may match one call with all of them.
 func (b *Bundle) checkQueries() error {
 	var all []condition.Query
 	for _, one := range b.risk.Asking() {

@@ -16,18 +16,18 @@ const (
 	KindAgent = "agent" // the request is the plan: a tools/call that an agent sent to the gateway
 )
 
-// kindRound stands for what an agent sends beside the arguments of a call: answers to the server's questions. Rules for
-// questions judge it, and rules for agents.
+// kindRound is the kind of an agent's answers to the server's questions, sent beside the arguments of a call. Rules for
+// questions and rules for agents judge them.
 const kindRound = "round"
 
-// Input is the input policy (INV-0) with the default rules written out, so that a later version's defaults do not
-// change what an old trace means.
+// Input is the input policy (INV-0). It contains the default rules, so that the defaults of a later version do not change the
+// meaning of an old trace.
 type Input struct {
 	MaxBytes int         `json:"max_bytes"`
 	Rules    []InputRule `json:"rules"`
 }
 
-// An InputRule says what requests of some kinds may not ask for.
+// An InputRule refuses requests of some kinds.
 type InputRule struct {
 	screen.Rule
 	On []string `json:"on"` // [KindAsk], [KindCall], [KindAgent]: at least one, each once
@@ -36,7 +36,7 @@ type InputRule struct {
 // Equal reports whether two rules are the same.
 func (r InputRule) Equal(o InputRule) bool { return r.Rule == o.Rule && slices.Equal(r.On, o.On) }
 
-// judges reports whether the rule is for requests of a kind.
+// judges reports whether the rule applies to requests of a kind.
 func (r InputRule) judges(kind string) bool {
 	if kind == kindRound {
 		return slices.Contains(r.On, KindAsk) || slices.Contains(r.On, KindAgent)
@@ -100,8 +100,8 @@ func (i Input) compile() (screens, error) {
 // Screen judges a question before anything else happens (INV-0).
 func (b *Bundle) Screen(question string) Verdict { return b.screened(KindAsk, question) }
 
-// ScreenCall judges a call before anything else happens (INV-0): the size of its arguments, what the rules for its kind
-// say of it and, of an agent's call, what they say of its round. text is the plan as it was sent.
+// ScreenCall judges a call before anything else happens (INV-0): the size of its arguments, the rules for its kind and, for
+// an agent's call, the rules for its round. text is the plan as it was sent.
 func (b *Bundle) ScreenCall(kind string, text, round []byte) Verdict {
 	if size := argumentsBytes(text); size > b.content.Limits.ArgumentsBytes {
 		return blocked(GateInput, CodeArgumentsTooLarge, fmt.Sprintf("The arguments have %d bytes; at most %d are accepted.",
@@ -109,7 +109,7 @@ func (b *Bundle) ScreenCall(kind string, text, round []byte) Verdict {
 	}
 	v := allowed(GateInput, "No input rule is for calls of this kind.")
 	if b.screens[kind] != nil {
-		v = b.screened(kind, canonical.Strings(nil, text)...) // an escape does not hide a word
+		v = b.screened(kind, canonical.Strings(nil, text)...) // unescaped, so that an escape hides no word
 	}
 	if v.Allows() && len(round) > 0 {
 		v = b.screened(kindRound, canonical.Strings(nil, round)...)
@@ -117,8 +117,8 @@ func (b *Bundle) ScreenCall(kind string, text, round []byte) Verdict {
 	return v
 }
 
-// argumentsBytes is the size of a call's arguments in canonical form, or of all that was sent if there are none: what is not
-// strict JSON the plan gate refuses.
+// argumentsBytes returns the size of a call's arguments in canonical form, or of the whole text without arguments: the plan
+// gate refuses what is not strict JSON.
 func argumentsBytes(text []byte) int {
 	plan, err := canonical.JSON(text)
 	if err != nil {

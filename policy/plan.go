@@ -12,7 +12,7 @@ import (
 	"pgfsm/policy/visible"
 )
 
-// MaxAnswerBytes bounds what a planner may say instead of calling a tool.
+// MaxAnswerBytes bounds the answer of a planner that calls no tool.
 const MaxAnswerBytes = 500
 
 // The two plans.
@@ -21,7 +21,7 @@ const (
 	PlanFinalAnswer = "final_answer"
 )
 
-// A Plan is what the planner proposed, read strictly (INV-1). Either Type is [PlanCallTool] and Server, Tool and Args
+// A Plan is the planner's proposal, read strictly (INV-1). Either Type is [PlanCallTool] and Server, Tool and Args
 // are set, or it is [PlanFinalAnswer] and Answer is.
 type Plan struct {
 	Type   string
@@ -52,7 +52,7 @@ func QuestionPlan(answer string) []byte {
 	}{answer, true, PlanFinalAnswer})
 }
 
-// Canonical returns the plan in canonical form: what its digest is taken over. It must not be changed.
+// Canonical returns the plan in canonical form, over which its digest is computed. It must not be changed.
 func (p *Plan) Canonical() []byte { return p.canonical }
 
 // ReadPlan judges the planner's output: exactly one strict JSON object of one of the two shapes. The verdict blocks,
@@ -101,18 +101,18 @@ func readPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	return p, allowed(GatePlan, "One strict JSON plan.")
 }
 
-// Refused is the verdict on a model that declines to answer: the plan gate's, for there is no plan.
+// Refused is the plan gate's verdict on a model that declines to answer.
 func Refused(words []byte) Verdict {
 	return blocked(GatePlan, CodePlanEmpty, fmt.Sprintf("The model refused to answer: %q.", clip(string(words))))
 }
 
-// notStrict also says how the planner's output begins: what is wrong with it is most often there, in a fence or a preface.
+// notStrict quotes the beginning of the planner's output, because the fault is mostly there: a code fence or a preface.
 func notStrict(doc []byte, err error) Verdict {
 	return blocked(GatePlan, CodePlanNotStrict, fmt.Sprintf("The plan is %s. It begins with %q.",
 		strings.TrimPrefix(err.Error(), "the plan is "), visible.Clip(string(doc[:min(len(doc), 4*maxBeginning)]), maxBeginning)))
 }
 
-// maxBeginning is how much is shown of an output that is no plan, in bytes.
+// maxBeginning bounds the quotation, in bytes.
 const maxBeginning = 60
 
 // sentence makes an error a sentence.
@@ -121,7 +121,7 @@ func sentence(err error) string {
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
-// planMembers are the members that any plan may have, raw; nil where absent.
+// planMembers are the raw members of both kinds of plan; an absent one is nil.
 type planMembers struct {
 	kind, server, tool, args, answer, needsMore jsontext.Value
 	unknown                                     string
@@ -145,8 +145,8 @@ func (m *planMembers) slot(name string) *jsontext.Value {
 	return nil
 }
 
-// readMembers reads the members of one object in canonical form. What makes a document strict (duplicate names at any
-// depth, compared after unescaping, invalid UTF-8, lone surrogates, text behind the value) was refused on the way there.
+// readMembers reads the members of one object in canonical form. The conversion to this form has refused duplicate names at
+// any depth, invalid UTF-8, lone surrogates, and text after the value.
 func readMembers(whole []byte) (*planMembers, error) {
 	if whole[0] != '{' {
 		return nil, errors.New("not a JSON object")

@@ -2,8 +2,8 @@ package policy
 
 import "pgfsm/policy/canonical"
 
-// ReadResult finds the structured content of a raw CallToolResult, in canonical form, or says why there is none to
-// trust. Everything but an absent or false isError counts as an error.
+// ReadResult returns the structured content of a raw CallToolResult, in canonical form, or why there is none that can be
+// used. Everything but an absent or false isError counts as an error.
 func ReadResult(raw []byte, depth int) (structured []byte, note string) {
 	if err := canonical.CheckDepth(raw, depth); err != nil {
 		return nil, "the result is not usable: " + err.Error()
@@ -39,7 +39,7 @@ func ReadResult(raw []byte, depth int) (structured []byte, note string) {
 	return structured, ""
 }
 
-// IsError reports whether a raw result says that the tool failed; a result that cannot be read is an error.
+// IsError reports whether a raw result is an error of the tool. A result that cannot be read is one.
 func IsError(raw []byte) bool {
 	whole, err := canonical.JSON(raw)
 	if err != nil || whole[0] != '{' {

@@ -1,30 +1,30 @@
 package policy
 
-// Outcome is what a gate decides. The zero Outcome blocks, as does every word that is not one of the three.
+// Outcome is a gate's decision. The zero Outcome and every unknown word block.
 type Outcome string
 
 // The three outcomes.
 const (
 	Block Outcome = "block"
 	Allow Outcome = "allow"
-	Hold  Outcome = "hold" // a person has to decide
+	Hold  Outcome = "hold" // an approver has to decide
 )
 
-// A Verdict is a gate's decision and its explanation. They travel together: nobody may keep one and lose the other.
+// A Verdict is a gate's decision with its explanation.
 type Verdict struct {
 	Code    Code    `json:"code"`    // empty when the outcome is Allow
-	Gate    Gate    `json:"gate"`    // which gate spoke
-	Outcome Outcome `json:"outcome"` // what it decided
+	Gate    Gate    `json:"gate"`    // the gate that decided
+	Outcome Outcome `json:"outcome"` // its decision
 	Reason  string  `json:"reason"`  // one sentence for a person
 }
 
-// Allows reports whether the verdict lets the run go on. The zero Verdict does not.
+// Allows reports whether the run may continue. The zero Verdict does not allow it.
 func (v Verdict) Allows() bool { return v.Outcome == Allow }
 
-// Holds reports whether the verdict asks for a person.
+// Holds reports whether the call needs an approval.
 func (v Verdict) Holds() bool { return v.Outcome == Hold }
 
-// Blocks reports whether the verdict ends the run: everything that neither allows nor holds.
+// Blocks reports whether the verdict ends the run: every verdict that neither allows nor holds.
 func (v Verdict) Blocks() bool { return !v.Allows() && !v.Holds() }
 
 // Gate names a gate in verdicts, traces and messages.

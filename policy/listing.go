@@ -10,14 +10,32 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// A Sent tool is one tool object of a listing, byte for byte as it came.
+// Server statuses of a [Listing].
+const (
+	ServerUp   = "up"
+	ServerDown = "down"
+)
+
+// A Listing is one server's answer to tools/list: the exact bytes of each result page, or why there are none.
+type Listing struct {
+	Code     Code             `json:"code"`
+	Name     string           `json:"name"`     // the server's name for itself
+	Pages    []canonical.Text `json:"pages"`    // raw results, in order
+	Protocol string           `json:"protocol"` // the negotiated MCP revision
+	Reason   string           `json:"reason"`
+	Server   string           `json:"server"` // the operator's name for it
+	Status   string           `json:"status"`
+	Version  string           `json:"version"`
+}
+
+// A Sent tool is one tool object of a listing, with the server's bytes.
 type Sent struct {
 	Name string
 	Raw  jsontext.Value
 }
 
-// Sent returns the tool objects of a listing, in order, also those of one name. The error is that of a listing that cannot
-// be read strictly.
+// Sent returns the tool objects of a listing, in order, also several of one name. It fails if the listing is not strict
+// JSON.
 func (l *Listing) Sent() ([]Sent, error) {
 	var all []Sent
 	for i, page := range l.Pages {
@@ -38,7 +56,7 @@ func (l *Listing) Sent() ([]Sent, error) {
 	return all, nil
 }
 
-// Pick returns the listing with those tools that have one name and no others. Sent are the listing's own.
+// Pick returns the listing with only the tools of one name; sent are its tools.
 func (l *Listing) Pick(sent []Sent, tool string) Listing {
 	picked := *l
 	page := []byte(`{"tools":[`)
@@ -55,7 +73,7 @@ func (l *Listing) Pick(sent []Sent, tool string) Listing {
 	return picked
 }
 
-// readPage reads the tool objects of a page of a listing strictly.
+// readPage returns the tool objects of one page, which must be strict JSON.
 func readPage(i int, page []byte) ([]jsontext.Value, error) {
 	if err := canonical.Check(page, maxCatalogDepth); err != nil {
 		return nil, fmt.Errorf("tools/list page %d is %w", i+1, err)
@@ -67,37 +85,4 @@ func readPage(i int, page []byte) ([]jsontext.Value, error) {
 		return nil, fmt.Errorf("tools/list page %d has no list of tools", i+1)
 	}
 	return result.Tools, nil
-}
-
-// Bounds of the catalogs that a bundle remembers as compiled. The gateway has one for each tool that is called.
-const (
-	maxCatalogs     = 1024
-	maxCatalogBytes = 64 << 20 // of what the servers sent
-)
-
-// catalogs remembers compiled catalogs, and forgets the oldest first. The zero value is empty.
-type catalogs struct {
-	known map[canonical.Digest]*Catalog
-	order []canonical.Digest
-	sizes []int
-	bytes int
-}
-
-func (c *catalogs) put(digest canonical.Digest, made *Catalog, listings []Listing) {
-	size := 0
-	for i := range listings {
-		for _, page := range listings[i].Pages {
-			size += len(page)
-		}
-	}
-	for len(c.order) > 0 && (len(c.order) >= maxCatalogs || c.bytes+size > maxCatalogBytes) {
-		delete(c.known, c.order[0])
-		c.bytes -= c.sizes[0]
-		c.order, c.sizes = c.order[1:], c.sizes[1:]
-	}
-	if c.known == nil {
-		c.known = make(map[canonical.Digest]*Catalog)
-	}
-	c.known[digest] = made
-	c.order, c.sizes, c.bytes = append(c.order, digest), append(c.sizes, size), c.bytes+size
 }
