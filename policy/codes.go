@@ -2,7 +2,7 @@ package policy
 
 import "pgfsm/policy/rules"
 
-// Code is a stable, machine-readable name for one reason to refuse or to fail. Codes are never renamed or reused;
+// Code is a stable, machine-readable name for one reason of a refusal or failure. Codes are never renamed or reused;
 // docs/reference/errors.md is generated from [Codes].
 type Code string
 
@@ -59,7 +59,7 @@ const (
 	CodeRecordFailed  Code = "record_failed"
 )
 
-// CodeDoc describes one code for people.
+// CodeDoc documents one code.
 type CodeDoc struct {
 	Code    Code
 	Gate    Gate
@@ -67,7 +67,7 @@ type CodeDoc struct {
 	Remedy  string
 }
 
-// Remedy says what can be done about a code, or nothing for a code that is unknown.
+// Remedy returns what to do about a code; it is empty for an unknown code.
 func Remedy(code Code) string {
 	for _, doc := range Codes() {
 		if doc.Code == code {
@@ -85,8 +85,8 @@ func Codes() []CodeDoc {
 		{CodeInputTooLarge, GateInput, "What the input rules judge (a question, the answers to a server's questions, or a call for which there are rules) is larger than input.max_bytes, in itself or once its disguises are undone, or judging it would take too much work. It is refused whole, never cut.", "Shorten the request or raise input.max_bytes."},
 		{CodeInputNotText, GateInput, "The request is not valid UTF-8.", "Send UTF-8 text."},
 		{CodeArgumentsTooLarge, GateInput, "The arguments of a call are larger than limits.arguments_bytes.", "Send less in one call: in parts, or as the path of a file."},
-		{CodeNoServers, GateRun, "No configured server answered, so there is no tool to call.", "The reason says why, for each; start them or mend their addresses."},
-		{CodePlannerFailed, GateRun, "The planner gave no output at all: its endpoint refused, broke off or answered with something else than one completion.", "Check the planner's endpoint; the trace holds what came."},
+		{CodeNoServers, GateRun, "No configured server answered, so there is no tool to call.", "The reason names each server's error; start the servers or correct their addresses."},
+		{CodePlannerFailed, GateRun, "The planner gave no output at all: its endpoint refused, broke off or answered with something else than one completion.", "Check the planner's endpoint; the trace contains its answer."},
 		{CodePlanTooLarge, GatePlan, "The planner's output is larger than limits.plan_bytes.", "Raise limits.plan_bytes if the plan was honest."},
 		{CodePlanEmpty, GatePlan, "The planner's output is empty or refuses to answer.", "Ask again, or ask more precisely."},
 		{CodePlanNotStrict, GatePlan, "The planner's output is not exactly one strict JSON object: bad syntax, text around it, a duplicate name, invalid UTF-8, or too deep.", "The planner must answer with one JSON object and nothing else."},
@@ -100,35 +100,35 @@ func Codes() []CodeDoc {
 		{CodeArgumentsInvalid, GateSchema, "The arguments do not conform to the tool's inputSchema, or carry a name that it does not know.", "Correct the arguments at the places that the reason names."},
 		{"arguments_too_complex", GateSchema, "Judging these arguments against this recursive schema would take too much work.", "Send arguments that nest less."},
 		{CodeToolNotAllowed, GateAllowlist, "The tool is not on the allowlist. Default is deny.", "Add it to the allowlist file if agents may call it."},
-		{CodeToolDefinitionChanged, GateAllowlist, "The tool's definition is not the one that was judged or pinned, or the server says that its tools have changed since they were listed. Heard between the permit and the call it ends the run as failed, with nothing sent.", "pgfsm pins diff shows what changed; pin it again with pgfsm pins approve, or run again."},
+		{CodeToolDefinitionChanged, GateAllowlist, "The tool's definition is not the one that was judged or pinned, or the server has announced a change of its tools since they were listed. If the announcement arrives between the permit and the call, the run fails and nothing is sent.", "pgfsm pins diff shows what changed; pin it again with pgfsm pins approve, or run again."},
 		{CodeToolNotGranted, GateGrant, "A grant in force does not name the tool.", "Ask for a grant that names it. A grant narrows; it never widens."},
-		{CodeArgumentsNotGranted, GateGrant, "The arguments are outside of what a grant in force covers, or lack what it speaks of.", "The reason names the grant and the place."},
+		{CodeArgumentsNotGranted, GateGrant, "A grant in force does not cover the arguments, or they lack a value that it restricts.", "The reason names the grant and the place."},
 		{CodeGrantTaskMissing, GateGrant, "A grant in force counts calls, and the run belongs to no task.", "Name the task: pgfsm run --task ID."},
 		{CodeGrantExhausted, GateGrant, "The task has made, or may have made, as many calls as a grant in force allows.", "Ask for another grant, or begin another task."},
 		{CodePolicyDenied, GatePolicy, "A policy denies this call, or none allows it.", "The reason names the policy."},
 		{CodePolicyFailed, GatePolicy, "A condition of a policy that could deny or hold the call cannot be judged for these arguments, so the call is denied.", "The reason names policy and condition; write the condition for arguments that are missing or of another type too, as with has(args.amount)."},
-		{CodePolicySpent, GatePolicy, "The conditions that the risk rules and policies ask about this call may cost more than one decision has, so the rest is not evaluated and the call is denied.", "The reason names the policy or risk rule; narrow the globs of those with loops or patterns, or send smaller arguments."},
+		{CodePolicySpent, GatePolicy, "The conditions that the risk rules and policies ask about this call may cost more than the budget of one decision, so the rest is not evaluated and the call is denied.", "The reason names the policy or risk rule; narrow the globs of those with loops or patterns, or send smaller arguments."},
 		{CodeApprovalRequired, GatePolicy, "A person has to decide before the call is made.", "Approve or deny the run."},
 		{CodeRoundUnapprovable, GatePolicy, "A person would have to decide, and the call carries answers to questions of the server (inputResponses, requestState), which people are not shown.", "Have the policy allow or deny the rounds of this tool; only calls without them can be held."},
 		{CodeApprovalDenied, GateApproval, "A person denied the call.", "The reason is theirs."},
 		{CodeApprovalExpired, GateApproval, "Nobody decided in time. Expiry counts as denial.", "Ask again."},
-		{CodeApprovalMismatch, GateApproval, "What was approved is not what would run now, or those who approved may not, or are too few, or a token of who asked or agreed was revoked.", "Ask for a new approval."},
-		{CodeBundleChanged, GateApproval, "The configuration is not the one that the call was approved under.", "Ask again under the configuration of now, or bring the old one back."},
+		{CodeApprovalMismatch, GateApproval, "The approved call is not the one that would run now, or the approvers are too few or not eligible, or a token of the requester or an approver was revoked.", "Ask for a new approval."},
+		{CodeBundleChanged, GateApproval, "The configuration has changed since the approval.", "Ask again under the current configuration, or restore the old one."},
 		{CodeCancelled, GateRun, "The run was cancelled. Before the call it is blocked, with nothing sent; during the call it failed.", "See effect: not_sent means nothing was called; unknown means look first."},
 		{CodeInterrupted, GateRun, "The process ended before anything was called.", "Run it again."},
 		{CodeIndeterminate, GateRun, "The process ended while the call was in flight. It may have happened. It is never made again.", "Look at the system behind the tool, then decide."},
 		{CodeTimeout, GateRun, "The run took longer than limits.run_timeout, or the model longer than planner.llm.timeout. The time of the call does not count.", "See effect: not_sent means nothing was called; unknown means look first."},
-		{CodeEffectFailed, GateRun, "Something the run needed broke.", "The reason says what."},
+		{CodeEffectFailed, GateRun, "An effect that the run needed failed.", "The reason says which."},
 		{CodeResultTooLarge, GateRun, "The result is larger than limits.result_bytes. The call has happened.", "Raise limits.result_bytes or ask the tool for less."},
 		{CodeOutputUntyped, GateOutput, "The result has no usable structured content or no registered type, so it is shown raw.", "Register a type under outputs, or have the server declare outputSchema."},
 		{"server_unreachable", GateRun, "The server could not be reached or started.", "The reason says what was tried."},
 		{"server_timeout", GateRun, "The server did not connect or list its tools within its connect_timeout. Or it neither answered a call nor reported progress within its timeout, or took longer than its timeout_total.", "Look at the server, or raise the timeout. See effect: unknown means look first."},
 		{"server_protocol", GateRun, "The server's answer is not the protocol it should speak.", "The reason says where."},
-		{CodeRecordFailed, GateRun, "The run's record cannot be kept, so the run stopped where it was.", "Make room or mend the traces folder. See effect: not_sent means nothing was called; unknown means look first."},
-		{"outcome_delivered", GateRun, "What became of a held call was told to another request for it.", "pgfsm ledger show RUN says what became of it."},
-		{"input_refused", GateRun, "The server asks for input that the operator does not expose to agents, that the client did not say it can give, or that it did not give. The call has been made.", "Expose input_required, and what is asked for, or use another client."},
-		{"result_refused", GateRun, "The server's result is of a kind that nobody asked for, as a task of the server's own. The call has been made.", "Look at the system behind the tool; have the server fixed."},
-		{"refused", GateRun, "What an agent is told of every refusal by the operator's rules where denials are opaque.", "The log and the ledger have the code."},
+		{CodeRecordFailed, GateRun, "The run's record cannot be written, so the run stopped.", "Free space or repair the traces folder. See effect: not_sent means nothing was called; unknown means look first."},
+		{"outcome_delivered", GateRun, "Another request has already received the outcome of the held call.", "pgfsm ledger show RUN prints the outcome."},
+		{"input_refused", GateRun, "The server asks for input that the operator does not expose to agents, that the client does not support, or that the client did not give. The call has been made.", "Expose input_required, and what is asked for, or use another client."},
+		{"result_refused", GateRun, "The server's result is of a kind that pgfsm did not ask for, such as a task. The call has been made.", "Look at the system behind the tool; have the server fixed."},
+		{"refused", GateRun, "The only code that an agent gets for refusals by the operator's rules if denials are opaque.", "The log and the ledger have the code."},
 		{"rpc_error", GateRun, "The server answered the call with a JSON-RPC error.", "The reason holds the server's words. The effect is unknown: look first."},
 		{"call_invalid", GateRun, "The call cannot be put on the wire as it is.", "Never expected: keep the trace and report it."},
 		{"permit_refused", GateRun, "The connection found no unconsumed permit for the bytes that were to leave. Nothing was sent.", "Never expected: keep the trace and report it."},
@@ -137,13 +137,13 @@ func Codes() []CodeDoc {
 		{"catalog_too_large", GateRun, "The server lists more tools, pages or bytes than are read.", "Have the server list less."},
 		{"redirect_refused", GateRun, "The server answered with a redirect. None is followed.", "Configure the final address."},
 		{"origin_refused", GateRun, "The server pointed to another origin.", "Only the configured origin is used."},
-		{"too_many_sessions", GateRun, "As many sessions with the server are open as the gateway has, in all or for one client.",
+		{"too_many_sessions", GateRun, "The gateway's limit of open sessions with the server is reached, in all or for one client.",
 			"Try again later; end sessions that are not used."},
 		{"evidence_missing", GateEvidence, "A claim's evidence is not a verbatim part of one value of the typed result.", "The summary is dropped; the typed result stands."},
 		{"evidence_too_short", GateEvidence, "A claim's evidence has fewer than three words and is not a whole value, line, bullet or cell.", "The summary is dropped; the typed result stands."},
-		{"claim_token_unsupported", GateEvidence, "A number, date or identifier of a claim does not stand in its evidence.", "The summary is dropped; the typed result stands."},
+		{"claim_token_unsupported", GateEvidence, "A number, date or identifier of a claim is not in its evidence.", "The summary is dropped; the typed result stands."},
 		{"summary_not_strict", GateEvidence, "The summary is not the one strict JSON object it must be.", "The summary is dropped; the typed result stands."},
 		{"summary_too_large", GateEvidence, "The summary has too many items or too long a claim.", "The summary is dropped; the typed result stands."},
-		{"summary_empty", GateEvidence, "The summary has no items: whoever made it found nothing to summarize.", "The typed result stands."},
+		{"summary_empty", GateEvidence, "The summary has no items.", "The typed result stands."},
 	}
 }
