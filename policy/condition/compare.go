@@ -217,17 +217,17 @@ func distinct(m meter, args operands) ref.Val {
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(args[0])
 	}
-	var kept []ref.Val
+	var unique []ref.Val
 	for i := range l.Size().(types.Int) {
-		found := within(m, l.Get(i), types.NewRefValList(types.DefaultTypeAdapter, kept))
+		found := within(m, l.Get(i), types.NewRefValList(types.DefaultTypeAdapter, unique))
 		switch {
 		case types.IsError(found):
 			return found
 		case found == types.False:
-			kept = append(kept, l.Get(i))
+			unique = append(unique, l.Get(i))
 		}
 	}
-	return types.NewRefValList(types.DefaultTypeAdapter, kept)
+	return types.NewRefValList(types.DefaultTypeAdapter, unique)
 }
 
 // sorted implements list.sort() and list.sortBy(x, key). CEL's own sort may exchange elements with equal keys.

@@ -34,8 +34,8 @@
 // index out of range, an overflow, a division by zero. [Program.True] never says true beside an error. What an error
 // means is for the caller to say; policies deny, risk rules escalate. As in CEL, `a || b` is true if one of both is,
 // even where the other cannot be judged, and `a && b` is false if one of both is. has(args.x) asks whether x is there;
-// it is itself an error where something on the way to x is missing, or is no object: has(args.opts.force) is one where opts is
-// a text.
+// it is itself an error if a part of the path to x is missing, or is no object: has(args.opts.force) is one if opts is a
+// text.
 //
 // # The language
 //
@@ -56,7 +56,7 @@
 // history.count("actor", "1h"), history.count_all(…) and history.sum("actor", "1d", "order.amount") ask about the calls before
 // the one that is judged: how many there were of the same tool, or of any, and what an argument of them comes to together;
 // of who asks ("actor") or of its task ("task"), within a window of 1s to 31d. What they ask is written out, so that it is known
-// when the expression is read ([Program.Queries]); whoever evaluates it gives the answers ([Input].History). A question
+// when the expression is read ([Program.Queries]); the caller gives the answers ([Input].History). A question
 // without an answer is an error, and never 0.
 //
 // # Bounds

@@ -22,18 +22,18 @@ const (
 	Choice            // of three parts: if the first, then the second, else the third
 )
 
-// A Formula is an expression as what it is put together of by &&, ||, ! and ? :.
+// A Formula is an expression split at &&, ||, ! and ? :.
 type Formula struct {
 	Connective Connective
 	Parts      []*Formula
 	Atom       *Atom // of a test
 }
 
-// An Atom is a part of an expression that is not taken apart. Two with the same Key come to the same for every call.
+// An Atom is a part of an expression that is not split. Two with the same Key come to the same for every call.
 type Atom struct {
 	Key string
-	// Name is set if the atom asks for nothing else than this one of [Names]: for a text whether it is among Texts, for
-	// a bool whether it is true, for risk.score what [Atom.AtRisk] answers.
+	// Name is set if the atom depends only on this one of [Names]: for a text on whether it is among Texts, for a bool on
+	// whether it is true, for risk.score on what [Atom.AtRisk] answers.
 	Name  string
 	Texts []Texts
 	Fixed Outcomes // of a literal what it comes to; otherwise 0
@@ -44,7 +44,7 @@ type Atom struct {
 // Texts are all texts that equal, begin with, end with or hold a part.
 type Texts struct {
 	Part         string
-	Before, More bool // whether anything may stand in front of it, and behind it
+	Before, More bool // whether anything may precede it, and follow it
 }
 
 // Has reports whether s is one of them.
@@ -60,7 +60,7 @@ func (t Texts) Has(s string) bool {
 	return s == t.Part
 }
 
-// Formula takes the expression apart.
+// Formula splits the expression.
 func (r *Reading) Formula() *Formula { return r.formula(r.ast.Expr()) }
 
 func (r *Reading) formula(e ast.Expr) *Formula {
@@ -137,9 +137,8 @@ func (a *Atom) call(call ast.CallExpr) {
 	}
 }
 
-// Outcomes returns what the formula comes to where of says what its atoms can come to: all that can be, and, if each
-// atom can come to one thing only, nothing else. CEL's && and || give an answer where one side decides, although the
-// other fails.
+// Outcomes returns the outcomes of the formula, given those of its atoms: all that can happen, and exactly what happens if
+// each atom has one outcome. CEL's && and || have an answer if one side decides, although the other fails.
 func (f *Formula) Outcomes(of func(*Atom) Outcomes) Outcomes {
 	switch f.Connective {
 	case And:

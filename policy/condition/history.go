@@ -24,16 +24,16 @@ const (
 	MaxPath          = 256               // bytes of the place of an argument: names with dots between them
 )
 
-// What is asked of the calls.
+// What a query computes.
 const (
 	QueryCount    = "count"     // how many there were of the same tool
 	QueryCountAll = "count_all" // how many there were of any tool
 	QuerySum      = "sum"       // what an argument of those of the same tool comes to together
 )
 
-// Whose calls are asked about.
+// Whose calls a query counts.
 const (
-	ScopeActor = "actor" // those of who asks for this one
+	ScopeActor = "actor" // those of the actor of this one
 	ScopeTask  = "task"  // those of its task
 )
 
@@ -45,7 +45,7 @@ type Query struct {
 	Window int64  `json:"window"` // seconds back from the request's time, both ends included
 }
 
-// An Answer is what came of a query. Without one, a use of the query is an error.
+// An Answer is the answer to a query. Without one, a use of the query is an error.
 type Answer struct {
 	Failed string `json:"failed"` // why there is no value; empty if there is one
 	Of     string `json:"of"`
@@ -79,7 +79,7 @@ func (q Query) String() string {
 	return fmt.Sprintf("%s%s(%q, %q%s)", historyPrefix, q.Of, q.Scope, windowText(q.Window), path)
 }
 
-// Check says what is wrong with a query; nothing if it can be asked.
+// Check returns what is wrong with a query.
 func (q Query) Check() error {
 	switch {
 	case q.Of != QueryCount && q.Of != QueryCountAll && q.Of != QuerySum:
@@ -99,12 +99,12 @@ func (q Query) Check() error {
 	return nil
 }
 
-// CompareQueries orders queries, so that what is asked is asked in one order.
+// CompareQueries orders queries, so that they are recorded in one order.
 func CompareQueries(a, b Query) int {
 	return cmp.Or(cmp.Compare(a.Of, b.Of), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Window, b.Window), cmp.Compare(a.Path, b.Path))
 }
 
-// Distinct orders queries and leaves out what stands twice.
+// Distinct orders queries and removes duplicates.
 func Distinct(all []Query) []Query {
 	slices.SortFunc(all, CompareQueries)
 	return slices.Compact(all)
@@ -144,7 +144,7 @@ func windowText(seconds int64) string {
 // historyPrefix begins the functions that ask about calls before.
 const historyPrefix = "history."
 
-// historyFunctions declares them. What they give stands in the [Subject]; see [asked].
+// historyFunctions declares them. The [Subject] has their values; see [asked].
 func historyFunctions() []cel.EnvOption {
 	two := []*cel.Type{cel.StringType, cel.StringType}
 	three := append(slices.Clone(two), cel.StringType)
@@ -155,7 +155,7 @@ func historyFunctions() []cel.EnvOption {
 	}
 }
 
-// queryRefused says what is wrong with a call of a history function: what it asks must be known when it is read.
+// queryRefused returns what is wrong with a call of a history function: its query must be known when it is read.
 func queryRefused(call ast.CallExpr) (id int64, problem, remedy string) {
 	for _, arg := range call.Args() {
 		if _, ok := literalText(arg); !ok {
@@ -296,13 +296,12 @@ func ParseQuery(text string) (Query, error) {
 	return p.queries[0], nil
 }
 
-// isQuery reports whether an expression is one question about calls before and nothing else.
+// isQuery reports whether an expression is one query and nothing else.
 func isQuery(e ast.Expr) bool {
 	return e.Kind() == ast.CallKind && strings.HasPrefix(e.AsCall().FunctionName(), historyPrefix)
 }
 
-// ParseAnswer makes an answer of a query and of a number in decimal: what whoever asks about a call that nobody makes says
-// of those before it.
+// ParseAnswer makes an answer of a query and a number in decimal, for somebody who explains or tests a policy.
 func ParseAnswer(query, value string) (Answer, error) {
 	q, err := ParseQuery(query)
 	if err != nil {

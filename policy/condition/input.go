@@ -1,7 +1,7 @@
 package condition
 
-// An Input is everything that a condition may ask about: one call, as it stands. Nothing in it is looked up while a
-// condition is judged, so the same Input gives the same answer at any time and on any machine.
+// An Input is everything that a condition may use: one call. Nothing is looked up while a condition is evaluated, so the
+// same Input gives the same answer at any time and on any machine.
 type Input struct {
 	Server, Tool string
 	Env          string      // from the operator's configuration
@@ -10,11 +10,11 @@ type Input struct {
 	Annotations  Annotations // as the tool declares them
 	Pinned       bool        // whether the tool's definition is pinned
 	Now          string      // RFC 3339, as recorded for the run
-	Risk         Risk        // what the risk rules came to
+	Risk         Risk        // the result of the risk rules
 	History      []Answer    // about the calls before this one; what is asked and not answered is an error
 }
 
-// An Actor is who asks.
+// An Actor is the verified caller.
 type Actor struct {
 	ID    string
 	Roles []string
@@ -24,14 +24,14 @@ type Actor struct {
 // read-only, destructive, not idempotent, open world. They are the server's own words about itself.
 type Annotations struct{ ReadOnly, Destructive, Idempotent, OpenWorld *bool }
 
-// Risk is what the risk rules came to for this call.
+// Risk is the result of the risk rules for this call.
 type Risk struct {
 	Score int
 	Mode  string
 	Rules []string // the ids of the rules that matched, in order
 }
 
-// hint returns what h says, or MCP's default where it says nothing.
+// hint returns h, or MCP's default if it is not given.
 func hint(h *bool, otherwise bool) bool {
 	if h == nil {
 		return otherwise

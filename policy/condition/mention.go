@@ -16,7 +16,7 @@ type Mention struct {
 }
 
 // Mentions returns the texts that the expression compares with server, tool, env, risk.mode, actor.id, or an element of
-// actor.roles or risk.rules, by ==, != or in, in the order in which they stand.
+// actor.roles or risk.rules, by ==, != or in, in their order in the expression.
 func (r *Reading) Mentions() []Mention {
 	m := mentions{info: r.ast.SourceInfo()}
 	m.walk(r.ast.Expr())

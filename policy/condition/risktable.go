@@ -10,13 +10,13 @@ import (
 // maxScore is the highest score, as [Names] says.
 const maxScore = 1000
 
-// A riskTable holds what an atom comes to at each risk. CEL evaluates the atom with all other names unknown, when it is
-// first asked for a mode.
+// A riskTable holds the outcomes of an atom at each risk. CEL evaluates the atom with all other names unknown, when a mode is
+// first needed.
 type riskTable struct {
 	reading     *Reading // of the atom alone; nil if it could not be planned
 	score, mode bool     // which of the two the atom names
 	others      bool     // it names more
-	negated     bool     // the atom stands for the opposite of what reading answers
+	negated     bool     // the atom is the opposite of reading
 	known       map[string]*[maxScore + 1]Outcomes
 }
 

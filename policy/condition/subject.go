@@ -8,16 +8,16 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// A Subject is an [Input] being judged. What a condition names is turned into a value when it is first named, and kept
-// for every condition after it, so arguments are decoded at most once. It also holds the budget of the decision. A Subject is
+// A Subject is an [Input] being judged. What a condition names is converted to a value when it is first named, and stays for
+// every condition after it, so arguments are decoded at most once. It also holds the budget of the decision. A Subject is
 // for one goroutine at a time; the Input must not change while it lives.
 type Subject struct {
 	in      *Input
 	risk    Risk
 	values  [nameCount]ref.Val
 	vars    []variable
-	answers []variable // to what is asked about calls before; nil until something is
-	missing int        // how often one was asked for that is not there
+	answers []variable // to queries; nil until there is one
+	missing int        // how many queries had none
 
 	deciding, trial budget
 	onTrial         bool // trial pays
@@ -28,7 +28,7 @@ type variable struct {
 	value ref.Val
 }
 
-// NewSubject returns in as something to be judged.
+// NewSubject returns a Subject for in, with the whole budget of a decision.
 func NewSubject(in *Input) *Subject {
 	return (&Subject{in: in, risk: in.Risk}).WithBudget(MaxDecision, MaxTrial)
 }
@@ -40,14 +40,14 @@ func (s *Subject) Input() Input {
 	return in
 }
 
-// WithRisk sets what the risk rules came to, in place of what the Input says, and returns s.
+// WithRisk replaces the risk of the Input, and returns s.
 func (s *Subject) WithRisk(r Risk) *Subject {
 	s.risk = r
 	s.values[nameRiskScore], s.values[nameRiskMode], s.values[nameRiskRules] = nil, nil, nil
 	return s
 }
 
-// WithOpenRisk says that the risk depends on answers that are missing: a use of it is an error. It returns s.
+// WithOpenRisk makes every use of the risk an error, because it depends on missing answers. It returns s.
 func (s *Subject) WithOpenRisk() *Subject {
 	for _, n := range []int{nameRiskScore, nameRiskMode, nameRiskRules} {
 		s.values[n] = types.NewErr("%s depends on calls before", names[n].Name)
@@ -62,7 +62,7 @@ func (s *Subject) Args() ref.Val {
 	return v.(ref.Val)
 }
 
-// Missing returns how often a condition has asked about calls before and found no answer.
+// Missing returns how many queries of conditions had no answer.
 func (s *Subject) Missing() int { return s.missing }
 
 // WithScore sets `score`, for expressions of risk rules, and returns s. Until it is set, a use of `score` is an error.
@@ -124,7 +124,7 @@ func (v *view) ResolveName(full string) (any, bool) {
 	return v.values[n], true
 }
 
-// value turns one name into a value.
+// value converts one name to a value.
 func (s *Subject) value(n int) ref.Val {
 	a := &s.in.Annotations
 	switch n {

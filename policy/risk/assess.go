@@ -16,8 +16,8 @@ func (m *Model) Assess(in *condition.Input) Assessment {
 	return m.Judge(condition.NewSubject(in))
 }
 
-// Judge is [Model.Assess] for a call that others judge too: what was decoded for one is there for all. It sets what
-// only expressions of risk rules can name; it does not set the subject's risk.
+// Judge is [Model.Assess] with a Subject that policies share, so that the arguments are decoded once. It sets what only
+// expressions of risk rules can name; it does not set the subject's risk.
 func (m *Model) Judge(subject *condition.Subject) Assessment {
 	switch {
 	case m == nil || len(m.modes) == 0:
@@ -62,7 +62,7 @@ func (j *judgement) spent(r *rule) Assessment {
 // fits matches a glob that is nil if it matches everything.
 func fits(g *glob.Glob, s string) bool { return g == nil || g.Match(s) }
 
-// A judgement is one call on its way through the rules.
+// A judgement is the state of one assessment.
 type judgement struct {
 	state
 	m       *Model
@@ -167,15 +167,15 @@ func (j *judgement) setVars() {
 	}
 }
 
-// raiseByScore asks set_mode_by_score until it says nothing more severe. Each time the mode rises, so it ends.
+// raiseByScore applies set_mode_by_score until it gives no more severe mode. Each time the mode rises, so it ends.
 func (j *judgement) raiseByScore() {
 	for j.m.byScore != nil {
-		said := &j.m.byScore[j.effective()]
-		if said.level <= j.level {
+		next := &j.m.byScore[j.effective()]
+		if next.level <= j.level {
 			return
 		}
-		j.level = said.level
-		j.made = append(j.made, Contribution{Matched: true, Rule: ByScore, Reason: said.when,
+		j.level = next.level
+		j.made = append(j.made, Contribution{Matched: true, Rule: ByScore, Reason: next.when,
 			Mode: j.m.modes[j.level].Name, Score: j.effective()})
 	}
 }

@@ -107,7 +107,7 @@ type Threshold struct {
 
 // Contribution is what one rule did.
 type Contribution struct {
-	Failed  string `json:"failed"`  // what could not be told, and how it counted; empty if all could
+	Failed  string `json:"failed"`  // what was unknown, and how it counted; may be empty
 	Matched bool   `json:"matched"` // false: unknown, and without effect since the rule would not have raised anything
 	Mode    string `json:"mode"`    // when the rule had been applied
 	Reason  string `json:"reason"`  // the rule's; for [ByScore] the condition that was true

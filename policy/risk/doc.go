@@ -1,15 +1,15 @@
 // Package risk says how risky one call is: a mode on the operator's ladder and a score from 0 to [MaxScore]. This
 // comment is the manual of risk.yaml.
 //
-// It holds one rule above all: what is not known counts as more risk, never as less. A call whose risk cannot be told
-// is as risky as can be; the zero [Model] gives every call the mode [Unknown] and [MaxScore].
+// One rule is above all: what is unknown counts as more risk, never as less. A call whose risk is unknown is as risky as can
+// be; the zero [Model] gives every call the mode [Unknown] and [MaxScore].
 //
 // # Modes and the score
 //
 // `modes` is a ladder, mildest first. Each mode has a baseline, the least score of a call in it; baselines do not
 // fall from one mode to the next. `initial` is the mode that a call begins in. The score begins at 0, and is never
-// less than the baseline of the mode that holds: whoever reads the score, in an expression or in the outcome, reads
-// the larger of the two.
+// less than the baseline of the current mode: a reader of the score, an expression or the outcome, gets the larger of the
+// two.
 //
 // # Rules
 //
@@ -22,7 +22,7 @@
 //   - `score_expr` sets the score to its value, rounded up and brought into 0 to [MaxScore].
 //
 // A rule does at least one of them. `score_expr` is CEL (package condition, [condition.RiskEnv]) over the call, the
-// score so far as `score`, and `vars`. Arguments stand under `args` and nowhere else: one that is named env, max or
+// score so far as `score`, and `vars`. Arguments are members of `args` and nothing else: one that is named env, max or
 // min is `args.env`, `args.max`, `args.min`, and changes no other name.
 //
 // # Failures
@@ -38,7 +38,7 @@
 // first expression that speaks of variables is, once for each call; `score` in them is the baseline of the initial
 // mode. One that fails is never 0: every expression that uses it fails. One that nobody uses has no consequence.
 //
-// CEL's own rule stands: true || failure is true, and false && failure is false, since nothing that the failure hides
+// CEL's own rule holds: true || failure is true, and false && failure is false, since nothing that the failure hides
 // could change them.
 //
 // # Predicates

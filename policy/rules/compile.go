@@ -60,7 +60,7 @@ type builder struct {
 	env      *condition.Env
 	programs map[string]program // by source: the same text is read once
 	bytes    int                // of all sources
-	ids      map[string]int     // where each id stands first
+	ids      map[string]int     // the index of the first policy with an id
 	shadows  int
 	faults   Errors
 	at       int // the policy being read
@@ -121,7 +121,7 @@ func (b *builder) id() {
 	}
 }
 
-// shows reports whether text is what it looks like.
+// shows reports whether all of a text is visible.
 func shows(text string) bool {
 	return visible.Text(text) == text && !visible.Blank(text) && text[0] != ' ' && text[len(text)-1] != ' '
 }
@@ -153,7 +153,7 @@ func (b *builder) condition(key, source string) *condition.Program {
 	read, known := b.programs[source]
 	if !known {
 		if b.bytes > MaxConditions {
-			return nil // said already
+			return nil // reported already
 		}
 		if b.bytes += len(source); b.bytes > MaxConditions {
 			b.fault(key, "say it with fewer", "the conditions up to here have more than %d bytes together", MaxConditions)

@@ -12,7 +12,7 @@ import (
 
 // A Decision is what the policies say of one call, and why. The zero Decision allows nothing.
 type Decision struct {
-	// Approvers are who may decide about a held call. Nobody: whoever the approval gate lets.
+	// Approvers may decide about a held call. Without any, the approval gate decides who may.
 	Approvers []string `json:"approvers"`
 	// Condition is the key whose condition decided: "deny", "require_approval_if", or "when" if that failed. Where the
 	// effect decided, or nothing matched, it is empty.
@@ -27,7 +27,7 @@ type Decision struct {
 	Shadow []ShadowDecision `json:"shadow"` // what policies on trial would have decided, in their order
 }
 
-// A ShadowDecision is what a policy in shadow would have decided if it alone had been enforced. Its members mean what
+// A ShadowDecision is what a policy in shadow would have decided if it had been the only enforced policy. Its members mean what
 // they mean in [Decision]. If the budget for policies on trial was spent, Effect is [Unjudged] and Failed begins with
 // [CodeSpent]: nobody knows whether the policy matches.
 type ShadowDecision struct {
@@ -37,13 +37,13 @@ type ShadowDecision struct {
 	Policy    string `json:"policy"`
 }
 
-// noMatch is the reason of a call that no policy speaks of.
+// noMatch is the reason of a call that no policy matches.
 const noMatch = "No policy matches the call, and what no policy allows is denied."
 
 // SpentRemedy says what to do about [CodeSpent].
 const SpentRemedy = "Narrow the globs of policies and risk rules with loops or patterns, or send smaller arguments."
 
-// maxFailed is how many bytes of a failure are kept.
+// maxFailed is the longest recorded failure, in bytes.
 const maxFailed = 256
 
 // Decide judges a call by the first policy that matches it. It is safe for concurrent use, with a Subject each.
@@ -84,7 +84,7 @@ func (p *policy) fits(in *condition.Input) bool {
 		(p.env == nil || p.env.Match(in.Env))
 }
 
-// A verdict is what one policy says, apart from all others.
+// A verdict is the decision of one policy, without the others.
 type verdict struct {
 	matched   bool
 	effect    string
@@ -92,7 +92,7 @@ type verdict struct {
 	err       error
 }
 
-// spent reports whether a condition was not evaluated, since the budget does not hold what it may cost.
+// spent reports whether the budget ended before the condition had an answer.
 func (v *verdict) spent() bool { return v.err == condition.ErrSpent }
 
 // Spent reports whether the call is denied because its budget for conditions was spent.
@@ -129,7 +129,7 @@ func (p *policy) evaluate(sub *condition.Subject) verdict {
 		yes, err := p.when.True(sub)
 		if err != nil { // what could only allow does not match; err says why
 			v := verdict{matched: p.strict, effect: Deny, condition: "when", err: err}
-			v.matched = v.matched || v.spent() // whatever stands below would be decided without this one
+			v.matched = v.matched || v.spent() // no policy below may decide without this one
 			return v
 		}
 		if !yes {
@@ -152,7 +152,7 @@ func (p *policy) evaluate(sub *condition.Subject) verdict {
 	return verdict{matched: true, effect: p.effect}
 }
 
-// decide writes what the policy says into d, beside the shadows that stand there.
+// decide writes the policy's decision into d, beside the recorded shadows.
 func (p *policy) decide(d *Decision, v verdict) {
 	d.Effect, d.Policy, d.Condition, d.Failed = v.effect, p.id, v.condition, v.failure()
 	if v.effect == Pending {
@@ -173,7 +173,7 @@ func (p *policy) decide(d *Decision, v verdict) {
 	}
 }
 
-// usualReason is what is said where the operator wrote no reason.
+// usualReason is the reason of a policy without one.
 func usualReason(id, effect string) string {
 	switch effect {
 	case Allow:

@@ -17,8 +17,8 @@
 //  2. `require_approval_if` is true: the call is held until people have decided.
 //  3. Otherwise `effect` says: allow, deny, or pending, which holds.
 //
-// `deny` and `require_approval_if` stand only beside `effect: allow`, which is what they take back. Beside another
-// effect they are refused, as they could not change anything.
+// `deny` and `require_approval_if` are allowed only beside `effect: allow`, which they restrict. Beside another effect they
+// are refused, as they could not change anything.
 //
 // # Conditions
 //
@@ -33,7 +33,7 @@
 //   - `when` fails, and the policy can only allow: it does not match, and the next policy is asked.
 //   - `deny` or `require_approval_if` fails: the call is denied.
 //
-// So a condition that fails never turns a denial or a hold into an allow, wherever it stands. If it denied the call,
+// So a condition that fails never turns a denial or a hold into an allow, at any place. If it denied the call,
 // Failed of the [Decision] holds [CodeFailed] and why.
 //
 // `require_approval_if` is not asked where `deny` is true, and neither is asked where the policy does not match.
@@ -43,7 +43,7 @@
 //
 // A decision has a budget ([condition.MaxDecision]), of which risk rules take first. What the conditions cost is counted
 // while they are evaluated and summed over the decision. When a condition exceeds the budget, its evaluation stops, nothing
-// more is evaluated, and the call is denied, whatever the policy is that it belongs to and whatever stands below. Failed of
+// more is evaluated, and the call is denied, whatever its policy and the policies below are. Failed of
 // the [Decision] holds [CodeSpent] then. So a spent budget never turns a denial or a hold into an allow, and it needs no
 // clock: the same call is denied at the same condition on every machine.
 //
@@ -52,20 +52,20 @@
 //
 // # People
 //
-// Where a policy can hold, it says who decides: `approvers` (who may; nobody named: whoever the approval gate lets),
+// Where a policy can hold, it says who decides: `approvers` (who may; without any, the approval gate decides),
 // `quorum` (how many must agree, [DefaultQuorum] if not written, at most [MaxQuorum]) and `expires` (how long the
 // call waits before it counts as denied, [DefaultExpires] if not written, [MinExpires] to [MaxExpires]). Elsewhere
 // these three are refused.
 //
 // `reason` is the operator's sentence about the policy. It goes with every decision that the policy makes, whichever
-// condition made it, except where a condition failed; that is what is said then.
+// condition made it, except if a condition failed: then the reason names that condition.
 //
 // # Shadow
 //
 // A policy with `mode: shadow` is on trial. It is judged like any other, and what it would have decided is recorded
-// beside the decision, which is made as if it did not stand there. It is recorded exactly where it would have decided
-// if it alone were enforced: if it matches (or its `when` fails and it would have denied), and no enforced policy
-// above it has decided. So a policy on trial stands where it is going to stand. At most [MaxShadow] policies are on
+// beside the decision, which is made without it. It is recorded exactly if it would have decided
+// as the only enforced policy: if it matches (or its `when` fails and it would have denied), and no enforced policy
+// above it has decided. So a policy on trial has the place that it is going to have. At most [MaxShadow] policies are on
 // trial at a time.
 //
 // # What order means
@@ -74,7 +74,7 @@
 //
 //   - A policy added below the one that decides changes nothing.
 //   - Two neighbours whose globs cannot both fit one call can change places.
-//   - A shadow policy, wherever it stands, never changes effect, policy or reason.
+//   - A shadow policy, at any place, never changes effect, policy or reason.
 //   - Replacing any condition by one that fails never turns a denial or a hold into an allow.
 //   - A smaller budget decides the same or denies.
 //

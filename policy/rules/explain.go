@@ -9,7 +9,7 @@ import (
 	"pgfsm/policy/visible"
 )
 
-// Considered is one policy that was asked, and what came of it.
+// Considered is one policy that was evaluated, and its result.
 type Considered struct {
 	Matched bool   `json:"matched"`
 	Policy  string `json:"policy"` // its id
@@ -17,11 +17,11 @@ type Considered struct {
 	Why     string `json:"why"`    // half a sentence: why it matched and what it says, or why it did not match
 }
 
-// maxShown is how many bytes of a name or a condition are shown in an explanation.
-const maxShown = 200
+// maxQuoted is the longest quoted name or condition in an explanation, in bytes.
+const maxQuoted = 200
 
 // Explain is [Set.Decide] with every policy that it considered: from the first to the one that decided, or all. It
-// looks at each in turn and uses no index, so it also is what Decide is held to.
+// looks at each in turn, without the index; tests compare Decide with it.
 func (s *Set) Explain(sub *condition.Subject) (Decision, []Considered) {
 	d := Decision{Effect: Deny, Reason: noMatch}
 	if s == nil || sub == nil {
@@ -111,7 +111,7 @@ func (s *Set) Settled(sub *condition.Subject, open bool) bool {
 	return len(can) == 1
 }
 
-// misfit says which glob does not fit, or nothing.
+// misfit describes the glob that does not fit; empty if all do.
 func (p *policy) misfit(in *condition.Input) string {
 	for _, one := range [...]struct {
 		what string
@@ -125,7 +125,7 @@ func (p *policy) misfit(in *condition.Input) string {
 	return ""
 }
 
-// why says what the conditions of a policy whose globs fit came to.
+// why describes the result of the conditions of a policy whose globs fit.
 func (p *policy) why(v *verdict) string {
 	source := func() string { return quoted(p.condition(v.condition).Source()) }
 	switch {
@@ -154,11 +154,11 @@ func (p *policy) condition(key string) *condition.Program {
 	return p.ask
 }
 
-// quoted shows a text in quotes that do not stand in it, if there are such.
+// quoted puts a text into quotes that it does not contain, if there are such.
 func quoted(text string) string {
 	quote := `"`
 	if strings.Contains(text, quote) && !strings.Contains(text, "`") {
 		quote = "`"
 	}
-	return quote + visible.Clip(text, maxShown) + quote
+	return quote + visible.Clip(text, maxQuoted) + quote
 }

@@ -51,7 +51,7 @@ func TestExplain_ShowsNamesFromOutsideVisibly(t *testing.T) {
 	in := call(`{}`)
 	in.Tool = "pay\x1b[2K\n" + strings.Repeat("x", 1000)
 	_, all := mustCompile(t, Policy{ID: "it", Match: Match{Tool: "get"}, Effect: Deny}).Explain(fresh(in))
-	if why := all[0].Why; strings.ContainsAny(why, "\x1b\n") || len(why) > 2*maxShown {
+	if why := all[0].Why; strings.ContainsAny(why, "\x1b\n") || len(why) > 2*maxQuoted {
 		t.Errorf("Explain() says %q", why)
 	}
 }

@@ -25,7 +25,7 @@ type node struct {
 	first, count int32 // children
 	back         int32 // the longest proper suffix that is a node
 	list         int32 // of the keys that end here; -1 for none
-	next         int32 // the nearest node on the way back that has a list; 0 for none
+	next         int32 // the nearest node along the back links that has a list; 0 for none
 }
 
 // A list holds the policies of one key: one by one, or as a set if that is shorter to copy.
@@ -34,8 +34,7 @@ type list struct {
 	set []uint64
 }
 
-// separator stands between names. It occurs in no UTF-8 text; in a text that is not UTF-8 it costs a look and no
-// more.
+// separator separates names. It occurs in no UTF-8 text; in other text it costs a comparison of globs and nothing else.
 const separator = "\xff"
 
 // maxKey is how many bytes of a piece are used.
@@ -58,7 +57,7 @@ func (x *index) find(found []uint64, server, tool, env string) {
 	}
 }
 
-// step goes on by one byte.
+// step follows one byte.
 func (x *index) step(at int32, c byte) int32 {
 	for {
 		n := &x.nodes[at]
@@ -149,7 +148,7 @@ func (x *index) newList(policies []int32) list {
 	return list{set: set}
 }
 
-// link sets the ways back. Those of a node lead to shorter texts, which have lower numbers.
+// link sets the back links. Those of a node lead to shorter texts, which have lower numbers.
 func (x *index) link() {
 	for at := range int32(len(x.nodes)) {
 		n := x.nodes[at]

@@ -45,7 +45,7 @@ type Content struct {
 	Policies []Policy `json:"policies"`
 }
 
-// A Policy is one entry of the list. Empty means not written; the package comment says what that stands for.
+// A Policy is one entry of the list. Empty means not written; the package comment says what that means.
 type Policy struct {
 	ID                string   `json:"id"` // unique, visible, at most [MaxID] bytes
 	Match             Match    `json:"match"`
@@ -65,7 +65,7 @@ func (p *Policy) holds() bool {
 	return p.Effect == Pending || p.Effect == Allow && p.RequireApprovalIf != ""
 }
 
-// Match are the globs of a policy. Empty stands for `*`.
+// Match has the globs of a policy. An empty one is `*`.
 type Match struct {
 	Server string `json:"server"`
 	Tool   string `json:"tool"`

@@ -38,13 +38,13 @@ func (k Kinds) String() string {
 	if k&KindsJSON == KindsJSON {
 		return "anything"
 	}
-	var said []string
+	var words []string
 	for i, word := range kindWords {
 		if k&(1<<i) != 0 {
-			said = append(said, word)
+			words = append(words, word)
 		}
 	}
-	return strings.Join(said, " or ")
+	return strings.Join(words, " or ")
 }
 
 // A Shape is what is known of a JSON value before there is one. A nil Shape is any value.
@@ -89,16 +89,15 @@ type Misuse struct {
 	Unknown bool // no such argument; otherwise it has another type
 }
 
-// Misuses holds the expression against what the arguments can be, and returns each use of an argument that cannot be
-// there, and each operation on one that fails, or compares what is never equal, whatever the call. Numbers are one
-// kind. What cannot be told for certain is not returned.
+// Misuses checks the expression against the shape of the arguments. It returns each use of an argument that cannot be there,
+// and each operation that fails, or compares what is never equal, for every call. Numbers are one kind. What is uncertain is not returned.
 func (r *Reading) Misuses(args *Shape) []Misuse {
 	t := typer{ast: r.ast, env: r, args: args}
 	t.expr(r.ast.Expr())
 	return t.found
 }
 
-// A typer goes through one expression.
+// A typer walks one expression.
 type typer struct {
 	ast   *ast.AST
 	env   *Reading
@@ -116,7 +115,7 @@ type typedLocal struct {
 type typed struct {
 	kinds Kinds
 	shape *Shape // if it is an argument or a part of one
-	path  string // how the operator would call it; empty if it has nothing to do with arguments
+	path  string // how a message names it; empty if it is no part of the arguments
 }
 
 func (t *typer) fault(e ast.Expr, unknown bool, remedy, format string, args ...any) typed {
@@ -128,8 +127,8 @@ func (t *typer) fault(e ast.Expr, unknown bool, remedy, format string, args ...a
 	return typed{kinds: kindsAll}
 }
 
-// said is what CEL's own check knows.
-func (t *typer) said(e ast.Expr) typed { return typed{kinds: kindsOf(t.ast.GetType(e.ID()))} }
+// checked is what CEL's own check knows.
+func (t *typer) checked(e ast.Expr) typed { return typed{kinds: kindsOf(t.ast.GetType(e.ID()))} }
 
 func kindsOf(of *types.Type) Kinds {
 	switch of.Kind() {
@@ -170,7 +169,7 @@ func (t *typer) expr(e ast.Expr) typed {
 			return typed{kinds: KindBool}
 		}
 		if of.path == "" {
-			return t.said(e)
+			return t.checked(e)
 		}
 		return part
 	case ast.ListKind:
@@ -187,16 +186,16 @@ func (t *typer) expr(e ast.Expr) typed {
 	case ast.ComprehensionKind:
 		return t.loop(e)
 	}
-	return t.said(e)
+	return t.checked(e)
 }
 
-// member looks a name up in an argument.
+// member returns the member of an argument.
 func (t *typer) member(e ast.Expr, of typed, name string) typed {
 	switch {
 	case of.path == "":
 		return typed{kinds: kindsAll}
 	case of.kinds&KindObject == 0:
-		return t.fault(e, false, "", "%s has no member %s", said(of), name)
+		return t.fault(e, false, "", "%s has no member %s", describe(of), name)
 	}
 	part, ok := of.shape.Member(name)
 	if ok {
@@ -205,7 +204,7 @@ func (t *typer) member(e ast.Expr, of typed, name string) typed {
 	return t.fault(e, true, known(of), "no tool that this is about has an argument %s.%s", of.path, name)
 }
 
-// known lists the members that there are. Their names come from outside.
+// known lists the members of an object. Their names come from a server.
 func known(of typed) string {
 	const most, longest = 12, 64
 	names := of.shape.Names()
@@ -239,7 +238,7 @@ func (t *typer) call(e ast.Expr) typed {
 	switch call.FunctionName() {
 	case operators.Conditional:
 		if values[0].kinds&KindBool == 0 {
-			t.fault(args[0], false, "", "%s decides nothing", said(values[0]))
+			t.fault(args[0], false, "", "%s decides nothing", describe(values[0]))
 		}
 		if values[1] == values[2] {
 			return values[1]
@@ -247,14 +246,19 @@ func (t *typer) call(e ast.Expr) typed {
 		return typed{values[1].kinds | values[2].kinds, nil, cmp.Or(values[1].path, values[2].path)}
 	case operators.Index:
 		return t.index(e, args[1], values)
+	case operators.OptSelect, operators.OptIndex:
+		if text, ok := literalText(args[1]); ok && values[0].kinds == KindObject {
+			t.member(args[1], values[0], text)
+		}
+		return t.checked(e)
 	}
 	if about == "" {
-		return t.said(e)
+		return t.checked(e)
 	}
 	switch call.FunctionName() {
 	case operators.Equals, operators.NotEquals:
 		if values[0].kinds&values[1].kinds == 0 {
-			t.fault(e, false, "", "%s never equals %s", said(values[0]), said(values[1]))
+			t.fault(e, false, "", "%s never equals %s", describe(values[0]), describe(values[1]))
 		}
 	case operators.In:
 		t.in(e, args, values)
@@ -262,16 +266,16 @@ func (t *typer) call(e ast.Expr) typed {
 		if !t.applies(call.FunctionName(), call.IsMemberFunction(), values) {
 			operands := make([]string, len(values))
 			for i, v := range values {
-				operands[i] = said(v)
+				operands[i] = describe(v)
 			}
 			t.fault(e, false, "", "%s does not go with %s", operator(call.FunctionName()), strings.Join(operands, " and "))
 		}
 	}
-	return t.said(e)
+	return t.checked(e)
 }
 
-// said names a value and its kinds.
-func said(v typed) string {
+// describe names a value and its kinds.
+func describe(v typed) string {
 	if v.path == "" {
 		return v.kinds.String()
 	}
@@ -318,7 +322,7 @@ func (t *typer) applies(function string, member bool, values []typed) bool {
 func (t *typer) in(e ast.Expr, args []ast.Expr, values []typed) {
 	x, where := values[0], values[1]
 	if where.kinds&(KindList|KindObject) == 0 {
-		t.fault(e, false, "", "nothing is in %s", said(where))
+		t.fault(e, false, "", "nothing is in %s", describe(where))
 		return
 	}
 	items := kindsAll
@@ -341,25 +345,25 @@ func (t *typer) in(e ast.Expr, args []ast.Expr, values []typed) {
 		}
 	}
 	if x.kinds&items == 0 {
-		t.fault(e, false, "", "%s is never in a list of %s", said(x), items)
+		t.fault(e, false, "", "%s is never in a list of %s", describe(x), items)
 	}
 }
 
-// index looks up what stands under a key or at a place.
+// index returns the element at a key or place.
 func (t *typer) index(e, key ast.Expr, values []typed) typed {
 	in, at := values[0], values[1]
 	if in.path == "" {
-		return t.said(e)
+		return t.checked(e)
 	}
 	if in.kinds&(KindList|KindObject) == 0 {
-		return t.fault(e, false, "", "%s has no parts", said(in))
+		return t.fault(e, false, "", "%s has no parts", describe(in))
 	}
 	if text, ok := literalText(key); ok && in.kinds&KindObject != 0 {
 		return t.member(key, in, text)
 	}
 	if in.kinds&KindObject == 0 {
 		if at.kinds&KindNumber == 0 {
-			return t.fault(e, false, "", "%s is no place in %s", said(at), said(in))
+			return t.fault(e, false, "", "%s is no place in %s", describe(at), describe(in))
 		}
 		if in.shape != nil {
 			return typed{in.shape.Items.kinds(), in.shape.Items, in.path + "[]"}
@@ -375,7 +379,7 @@ func (t *typer) loop(e ast.Expr) typed {
 	if over.path != "" {
 		switch {
 		case over.kinds&(KindList|KindObject) == 0:
-			t.fault(c.IterRange(), false, "", "there is nothing to loop over in %s", said(over))
+			t.fault(c.IterRange(), false, "", "there is nothing to loop over in %s", describe(over))
 		case over.kinds&KindObject != 0:
 			if over.kinds&KindList == 0 {
 				one = typed{kinds: KindText}
@@ -384,13 +388,12 @@ func (t *typer) loop(e ast.Expr) typed {
 			one = typed{over.shape.Items.kinds(), over.shape.Items, over.path + "[]"}
 		}
 	}
-	t.expr(c.AccuInit())
-	accu := typed{kinds: kindsOf(t.ast.GetType(c.AccuInit().ID()))}
+	accu := t.expr(c.AccuInit()) // of cel.bind the value
 	t.scope = append(t.scope, typedLocal{c.AccuVar(), accu}, typedLocal{c.IterVar(), one})
 	t.expr(c.LoopCondition())
 	t.expr(c.LoopStep())
 	t.scope = t.scope[:len(t.scope)-1]
 	t.expr(c.Result())
 	t.scope = t.scope[:len(t.scope)-1]
-	return t.said(e)
+	return t.checked(e)
 }

@@ -13,8 +13,7 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// A Reading is an expression as seen by somebody who has no call to judge, and asks what can be said of it for all
-// calls. It is for one goroutine at a time.
+// A Reading analyses an expression without a call: what it can come to for all calls. It is for one goroutine at a time.
 type Reading struct {
 	env     *Env
 	ast     *ast.AST
@@ -69,7 +68,7 @@ const (
 // each combination of the values that matter of the names that are only compared with what is written out:
 // env == 'a' && env == 'b' is never true, nor is risk.score > 1000.
 //
-// A nil call stands for all calls. Otherwise server, tool, env, annotations and pinned are those of the call, and the
+// A nil call means all calls. Otherwise server, tool, env, annotations and pinned are those of the call, and the
 // rest of it is open.
 func (r *Reading) Outcomes(call *Input) Outcomes {
 	if r.loops > maxLoops {
@@ -170,11 +169,11 @@ func (c *cases) ResolveName(full string) (any, bool) {
 	return v, ok
 }
 
-// A domain holds one value for each class of values that an expression cannot tell apart.
+// A domain holds one value for each class of values that an expression does not distinguish.
 type domain []ref.Val
 
-// learnDomains finds the names of which the expression can only tell a few classes apart: those with a bool, and those
-// that stand nowhere but beside literals that they are compared with.
+// learnDomains finds the names of which the expression distinguishes a few classes only: those with a bool, and those
+// that are only compared with literals.
 func (r *Reading) learnDomains() map[int]domain {
 	found, uses, compared := map[int]domain{}, map[int]int{}, map[int]int{}
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(r.ast), ast.AllMatcher()) {
@@ -305,10 +304,10 @@ func around(literal ref.Val) []ref.Val {
 	return values
 }
 
-// Conjuncts returns what the expression is the && of, each in one spelling for machines, as in [Atom].Key: what is spelt
-// the same comes to the same for every call.
+// Conjuncts returns the operands of the expression's top-level &&, each as in [Atom].Key: two with the same key come to the
+// same for every call.
 func (r *Reading) Conjuncts() []string {
-	var said []string
+	var keys []string
 	todo := []ast.Expr{r.ast.Expr()}
 	for len(todo) > 0 {
 		e := todo[0]
@@ -317,7 +316,7 @@ func (r *Reading) Conjuncts() []string {
 			todo = append(slices.Clone(e.AsCall().Args()), todo...)
 			continue
 		}
-		said = append(said, keyOf(e))
+		keys = append(keys, keyOf(e))
 	}
-	return said
+	return keys
 }
