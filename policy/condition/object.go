@@ -14,7 +14,7 @@ import (
 //
 // A member that is a number which neither int nor double holds is an error value: whatever uses it fails.
 type object struct {
-	names   []ref.Val // texts
+	names   []string
 	members map[string]ref.Val
 }
 
@@ -88,5 +88,5 @@ func (o *object) ConvertToNative(t reflect.Type) (any, error) {
 
 // Iterator implements [traits.Iterable]: over the names, in order.
 func (o *object) Iterator() traits.Iterator {
-	return types.NewRefValList(types.DefaultTypeAdapter, o.names).Iterator()
+	return types.NewStringList(types.DefaultTypeAdapter, o.names).(traits.Lister).Iterator()
 }

@@ -77,7 +77,7 @@ func decodeObject(dec *jsontext.Decoder) (ref.Val, error) {
 		if o.members[text], err = decode(dec); err != nil {
 			return nil, err
 		}
-		o.names = append(o.names, types.String(text))
+		o.names = append(o.names, text)
 	}
 	_, err := dec.ReadToken()
 	return o, err
