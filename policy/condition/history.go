@@ -99,14 +99,11 @@ func (q Query) Check() error {
 	return nil
 }
 
-// CompareQueries orders queries, so that they are recorded in one order.
-func CompareQueries(a, b Query) int {
-	return cmp.Or(cmp.Compare(a.Of, b.Of), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Window, b.Window), cmp.Compare(a.Path, b.Path))
-}
-
-// Distinct orders queries and removes duplicates.
+// Distinct orders queries, so that they are recorded in one order, and removes duplicates.
 func Distinct(all []Query) []Query {
-	slices.SortFunc(all, CompareQueries)
+	slices.SortFunc(all, func(a, b Query) int {
+		return cmp.Or(cmp.Compare(a.Of, b.Of), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Window, b.Window), cmp.Compare(a.Path, b.Path))
+	})
 	return slices.Compact(all)
 }
 

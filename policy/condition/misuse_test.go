@@ -46,7 +46,7 @@ func TestMisuses(t *testing.T) {
 		{`1 in args.n`, "1:3"}, {`args.n[0] == 1`, "1:7"}, {`args.texts['a'] == 'b'`, "1:11"}, {`args.n.exists(x, true)`, "1:6"},
 		{`args.text == null`, "1:11"}, {`-args.text < 5`, "1:1"}, {`args.text + 1 == 2`, "1:11"}, {`size(args.n) > 1`, "1:5"},
 		{`math.greatest(args.text, 1) > 5`, "1:14"}, {`(pinned ? args.text : 'x') == 5`, "1:28"}, {`args.texts.exists(x, x > 5)`, "1:24"},
-		{`args.?x.orValue(0) > 1`, "1:8 unknown"}, {`args[?'x'].hasValue()`, "1:7 unknown"}, {`cel.bind(p, args.n, p.size() > 1)`, "1:27"},
+		{`args.?x.orValue(0) > 1`, "1:7 unknown"}, {`args[?'x'].hasValue()`, "1:7 unknown"}, {`cel.bind(p, args.n, p.size() > 1)`, "1:27"},
 		{`args.n.split(',') == []`, "1:13"}, {`cel.bind(p, args, p.x == 1)`, "1:21 unknown"},
 		{`args.maybe > 5`, "1:12"}, {`args.list == 'x'`, "1:11"},
 	} {

@@ -303,20 +303,3 @@ func around(literal ref.Val) []ref.Val {
 	}
 	return values
 }
-
-// Conjuncts returns the operands of the expression's top-level &&, each as in [Atom].Key: two with the same key come to the
-// same for every call.
-func (r *Reading) Conjuncts() []string {
-	var keys []string
-	todo := []ast.Expr{r.ast.Expr()}
-	for len(todo) > 0 {
-		e := todo[0]
-		todo = todo[1:]
-		if e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.LogicalAnd {
-			todo = append(slices.Clone(e.AsCall().Args()), todo...)
-			continue
-		}
-		keys = append(keys, keyOf(e))
-	}
-	return keys
-}
