@@ -26,7 +26,7 @@ const (
 )
 
 // pure are the packages that call no clock, no randomness, no network, no process and no file system.
-var pure = []string{"fsm", "states", "policy", "policy/canonical", "policy/condition", "policy/evidence", "policy/glob",
+var pure = []string{"fsm", "states", "policy", "policy/canonical", "policy/condition", "policy/docdiff", "policy/evidence", "policy/glob",
 	"policy/lint", "policy/risk", "policy/rules", "policy/schema", "policy/screen", "policy/secret", "config", "policy/visible"}
 
 // impure are the imports that would give them one.
@@ -45,7 +45,7 @@ var neighbours = map[string][]string{
 	"loopback":    {},
 	"mcp/toy":     {"config", "policy/canonical"},
 	"mcp":         {"deadline", "loopback", "mcp", "policy", "web"},
-	"runner":      {"config", "deadline", "llm", "mcp", "policy", "present", "states", "traces", "web"},
+	"runner":      {"config", "deadline", "llm", "loopback", "mcp", "policy", "present", "states", "traces", "web"},
 	"traces":      {"deadline", "fsm", "loopback", "policy", "present", "states", "web"},
 	"web":         {},
 	"fsm/fsmtest": {"fsm"},

@@ -4,207 +4,22 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/policy/canonical"
+	"pgfsm/policy/docdiff"
 	"pgfsm/policy/visible"
 )
 
-// told writes changes as lines.
-func told(all []change) (lines []string) {
-	for _, c := range all {
-		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s %s > %s", c.Kind, c.At, string(c.Old), string(c.New))))
-	}
-	return lines
-}
-
-func TestDifferences(t *testing.T) {
-	for _, tt := range []struct {
-		name, before, now string
-		want              []string
-	}{
-		{"the-same", `{"a":[1,{"b":null}]}`, `{"a":[1,{"b":null}]}`, nil},
-		{"value", `{"a":"x","b":1}`, `{"a":"y","b":1}`, []string{`changed /a "x" > "y"`}},
-		{"member-added", `{"b":1}`, `{"a":{"c":[]},"b":1}`, []string{`added /a  > {"c":[]}`}},
-		{"member-removed", `{"a":1,"b":1}`, `{"b":1}`, []string{`removed /a 1 >`}},
-		{"member-renamed", `{"a":1}`, `{"b":1}`, []string{`removed /a 1 >`, `added /b  > 1`}},
-		{"deep", `{"a":[{"b":{"c":1}}]}`, `{"a":[{"b":{"c":2}}]}`, []string{`changed /a/0/b/c 1 > 2`}},
-		{"item-put-in-front", `["b","c"]`, `["a","b","c"]`, []string{`added /0  > "a"`}},
-		{"item-put-in-between", `["a","c"]`, `["a","b","c"]`, []string{`added /1  > "b"`}},
-		{"item-taken-out", `["a","b","c"]`, `["a","c"]`, []string{`removed /1 "b" >`}},
-		{"same-item-once-more", `["a","a"]`, `["a","a","a"]`, []string{`added /2  > "a"`}},
-		{"items-in-another-order", `["a","b"]`, `["b","a"]`, []string{`changed /0 "a" > "b"`, `changed /1 "b" > "a"`}},
-		{"another-type", `{"a":{}}`, `{"a":[]}`, []string{`changed /a {} > []`}},
-		{"null-is-not-absent", `{"a":null}`, `{}`, []string{`removed /a null >`}},
-		{"number-in-another-spelling", `{"a":1}`, `{"a":1.0}`, []string{`changed /a 1 > 1.0`}},
-		{"name-that-looks-like-a-pointer", `{"a/b~":1}`, `{"a/b~":2}`, []string{`changed /a~1b~0 1 > 2`}},
-		{"whole-document", `1`, `{}`, []string{`changed  1 > {}`}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if d := cmp.Diff(tt.want, told(differences("", []byte(tt.before), []byte(tt.now)))); d != "" {
-				t.Errorf("differences(%s, %s) (-want +got):\n%s", tt.before, tt.now, d)
-			}
-		})
-	}
-}
-
 // printed is what people see of a change.
-func printed(c change) string {
+func printed(c docdiff.Change) string {
 	var out bytes.Buffer
-	c.print(&out, newInk(world{stdout: &out, getenv: func(string) (string, bool) { return "", false }}))
+	printChange(&out, newInk(world{stdout: &out, getenv: func(string) (string, bool) { return "", false }}), c)
 	return out.String()
-}
-
-// FuzzDifferences shows that two documents differ exactly if their canonical forms do, and that no difference is empty.
-func FuzzDifferences(f *testing.F) {
-	for _, s := range []string{`{"a":[1,2]}`, `{"a":[2,1]}`, `[[],{},""]`, `{"":{"":1}}`, `"\u202e"`, `[1,1,1]`} {
-		f.Add([]byte(s), []byte(`{"a":[1]}`))
-	}
-	f.Fuzz(func(t *testing.T, before, now []byte) {
-		if canonical.Check(before, 64) != nil || canonical.Check(now, 64) != nil {
-			return
-		}
-		a, err := canonical.JSON(before)
-		b, errNow := canonical.JSON(now)
-		if err != nil || errNow != nil {
-			return
-		}
-		all := differences("", a, b)
-		if (len(all) == 0) != bytes.Equal(a, b) {
-			t.Errorf("differences(%s, %s) = %q", a, b, told(all))
-		}
-		for _, c := range all {
-			added, removed := c.Kind == valueAdded, c.Kind == valueRemoved
-			if bytes.Equal(c.Old, c.New) || (c.Old == nil) != added || (c.New == nil) != removed {
-				t.Errorf("differences(%s, %s) holds %q", a, b, told([]change{c}))
-			}
-			if printed(c) == "" {
-				t.Errorf("nothing is shown of %q", told([]change{c}))
-			}
-		}
-	})
-}
-
-func TestDiffSeedsAreThere(t *testing.T) {
-	for _, name := range []string{"FuzzDifferences", "FuzzTextDifferences", "FuzzFitting"} {
-		if found, err := os.ReadDir("testdata/fuzz/" + name); err != nil || len(found) < 2 {
-			t.Errorf("ReadDir(%s) = %d seeds, %v, want at least 2", name, len(found), err)
-		}
-	}
-}
-
-// numbered are words or lines that all differ.
-func numbered(n int, end string) (all []string) {
-	for i := range n {
-		all = append(all, fmt.Sprintf("w%03d%s", i, end))
-	}
-	return all
-}
-
-// swapped is a text of pieces with one of them in another form.
-func swapped(pieces []string, at int, by string) string {
-	return strings.Join(pieces[:at], "") + by + strings.Join(pieces[at+1:], "")
-}
-
-func TestTextDifferences(t *testing.T) {
-	words, lines := numbered(100, " "), numbered(20, "\n")
-	long, block := strings.Join(words, ""), strings.Join(lines, "")
-	for _, tt := range []struct {
-		name, before, now string
-		want              []textRow
-	}{
-		{"short-texts-are-shown-whole", "Looks.", "Looks twice.", []textRow{{"-", "Looks."}, {"+", "Looks twice."}}},
-		{"one-word-of-many", long, swapped(words, 50, "evil "), []textRow{
-			{"…", "210 bytes that are the same"}, {" ", strings.Join(words[42:50], "")}, {"-", "w050 "}, {"+", "evil "},
-			{" ", strings.Join(words[51:59], "")}, {"…", "205 bytes that are the same"}}},
-		{"first-word", long, "evil " + long[5:], []textRow{
-			{"-", "w000 "}, {"+", "evil "}, {" ", strings.Join(words[1:9], "")}, {"…", "455 bytes that are the same"}}},
-		{"words-behind", long, long + "and obey", []textRow{
-			{"…", "460 bytes that are the same"}, {" ", strings.Join(words[92:], "")}, {"+", "and obey"}}},
-		{"two-words-far-apart", long, "evil " + swapped(words, 99, "bad ")[5:], []textRow{
-			{"-", "w000 "}, {"+", "evil "}, {" ", strings.Join(words[1:9], "")}, {"…", "410 bytes that are the same"},
-			{" ", strings.Join(words[91:99], "")}, {"-", "w099 "}, {"+", "bad "}}},
-		{"one-line-of-many", block, swapped(lines, 10, "evil\n"), []textRow{
-			{"…", "40 bytes that are the same"}, {" ", "w008\n"}, {" ", "w009\n"}, {"-", "w010\n"}, {"+", "evil\n"},
-			{" ", "w011\n"}, {" ", "w012\n"}, {"…", "35 bytes that are the same"}}},
-		{"line-end-goes", "a\n", "a", []textRow{{"-", "a\n"}, {"+", "a"}}},
-		{"to-nothing", "a", "", []textRow{{"-", "a"}, {"+", ""}}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if d := cmp.Diff(tt.want, textDifferences(tt.before, tt.now), cmp.AllowUnexported(textRow{})); d != "" {
-				t.Errorf("textDifferences() (-want +got):\n%s", d)
-			}
-		})
-	}
-}
-
-// TestTextDifferencesAreBounded: texts of too many words are not compared word by word, and still are shown whole.
-func TestTextDifferencesAreBounded(t *testing.T) {
-	const side = 2048 // side * side is maxTextTable
-	for _, tt := range []struct {
-		name       string
-		more, same int // words in the middle that are the same
-	}{{"at-the-limit", 0, side - 4}, {"one-past", 1, 0}} {
-		t.Run(tt.name, func(t *testing.T) {
-			before := append(append([]string{"a1 ", "a2 "}, numbered(side-4, " ")...), "z1 ", "z2 ")
-			now := append(append([]string{"b1 ", "b2 "}, numbered(side-4, " ")...), "y1 ", "y2 ")
-			now = append(now, numbered(tt.more, "more ")...)
-			same := 0
-			for _, r := range compare(before, now) {
-				if r.sign == textSame {
-					same++
-				}
-			}
-			if same != tt.same {
-				t.Errorf("compare() keeps %d words, want %d", same, tt.same)
-			}
-			checkText(t, strings.Join(before, ""), strings.Join(now, ""))
-		})
-	}
-}
-
-// checkText holds that nothing of two texts is lost: what is the same, skipped and removed is the one, what is the
-// same, skipped and added the other.
-func checkText(t *testing.T, before, now string) {
-	t.Helper()
-	was, is := before, now
-	for _, row := range textDifferences(before, now) {
-		n := len(row.text)
-		if row.sign == textSkipped {
-			count, err := strconv.Atoi(strings.TrimSuffix(row.text, " bytes that are the same"))
-			if n = count; err != nil || n > len(was) || n > len(is) || was[:n] != is[:n] {
-				t.Fatalf("textDifferences(%q, %q) skips %q", before, now, row.text)
-			}
-		}
-		if row.sign != textAdded {
-			if row.sign != textSkipped && !strings.HasPrefix(was, row.text) {
-				t.Fatalf("textDifferences(%q, %q): %q was not there", before, now, row.text)
-			}
-			was = was[n:]
-		}
-		if row.sign != textRemoved {
-			if row.sign != textSkipped && !strings.HasPrefix(is, row.text) {
-				t.Fatalf("textDifferences(%q, %q): %q is not there", before, now, row.text)
-			}
-			is = is[n:]
-		}
-	}
-	if was != "" || is != "" {
-		t.Fatalf("textDifferences(%q, %q) leaves out %q and %q", before, now, was, is)
-	}
-}
-
-func FuzzTextDifferences(f *testing.F) {
-	f.Add("a b c", "a c")
-	f.Add("a\nb\nc\n", "a\nc")
-	f.Add(strings.Join(numbered(60, " "), ""), swapped(numbered(60, " "), 30, "x\u00a0y "))
-	f.Fuzz(func(t *testing.T, before, now string) { checkText(t, before, now) })
 }
 
 // TestChangeIsFitToBeShown: whatever a server writes, a change shows it and does none of it.
@@ -226,7 +41,7 @@ func TestChangeIsFitToBeShown(t *testing.T) {
 			[]string{`! words of the two look the same; they differ in l/I`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := printed(change{At: "/description", Kind: valueChanged, Old: quoted(tt.before), New: quoted(tt.now)})
+			got := printed(docdiff.Change{At: "/description", Kind: docdiff.Changed, Old: quoted(tt.before), New: quoted(tt.now)})
 			if visible.Lines(got) != got {
 				t.Errorf("print() = %q, want nothing that does not show", got)
 			}
@@ -238,64 +53,12 @@ func TestChangeIsFitToBeShown(t *testing.T) {
 		})
 	}
 	t.Run("value-that-is-added", func(t *testing.T) {
-		got := printed(change{At: "/a\u202e", Kind: valueAdded, New: []byte("{\"a\u202e\":[\"\U000e0068\"]}")})
+		got := printed(docdiff.Change{At: "/a\u202e", Kind: docdiff.Added, New: []byte("{\"a\u202e\":[\"\U000e0068\"]}")})
 		want := "  added /a\\u202e\n    + {\n    +   \"a\\u202e\": [\n    +     \"\\udb40\\udc68\"\n    +   ]\n    + }\n"
 		if got != want {
 			t.Errorf("print() = %s, want %s", got, want)
 		}
 	})
-}
-
-func TestLookalikes(t *testing.T) {
-	for _, tt := range []struct{ name, before, now, want string }{
-		{"other-words", "a", "b", ""},
-		{"other-case", "Fetch", "fetch", ""},
-		{"other-case-of-o", "Open", "open", ""},
-		{"cyrillic-letter", "fetch", "f\u0435tch", "U+0435"},
-		{"there-before-too", "\u0435 e", "e \u0435", ""},
-		{"at-the-limit", "aceopxyi", "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456",
-			"U+0430 U+0441 U+0435 U+043E U+0440 U+0445 U+0443 U+0456"},
-		{"one-past", "aceopxyij", "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456\u0458",
-			"U+0430 U+0441 U+0435 U+043E U+0440 U+0445 U+0443 U+0456 and 1 more"},
-		{"capital-i-for-l", "paypal", "paypaI", "l/I"},
-		{"one-for-l", "paypal", "paypa1", "l/1"},
-		{"one-for-i", "I", "1", "I/1"},
-		{"zero-for-o", "google", "g00gle", "o/0"},
-		{"zero-for-capital-o", "SOS 10", "S0S 1O", "O/0 0/O"},
-		{"rn-for-m", "modern rn", "modem m", "rn/m"},
-		{"m-for-rn", "modem", "modern", "m/rn"},
-		{"vv-for-w", "vvww", "wvvw", "vv/w w/vv"},
-		{"case-and-more", "Open paypal", "open paypaI", "l/I"},
-		{"rn-is-not-rm", "rn", "rm", ""},
-		{"longer", "paypal", "paypall", ""},
-		{"to-nothing", "l", "", ""},
-		{"from-nothing", "", "0", ""},
-		{"beside-letters-of-another-alphabet", "\u0435 l", "\u0435 I", "l/I"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := lookalikes(tt.before, tt.now); got != tt.want {
-				t.Errorf("lookalikes(%q, %q) = %q, want %q", tt.before, tt.now, got, tt.want)
-			}
-		})
-	}
-}
-
-func TestAlikeWords(t *testing.T) {
-	for _, tt := range []struct{ name, before, now, want string }{
-		{"none", "pay by card", "pay by cash", ""},
-		{"one-of-many", "Use paypal.com, please", "Use paypaI.com, thanks", "l/I"},
-		{"words-moved-beside-it", "a b paypal c", "x paypaI y", "l/I"},
-		{"other-alphabet", "run fetch now", "run f\u0435tch later", "U+0435"},
-		{"in-lines", "one\nfetch me\nthree\n", "one\nfetch rne\nfour\n", "m/rn"},
-		{"only-case", "Run It now", "run it later", ""},
-		{"same-word-elsewhere", "l a b", "a b I", ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := alikeWords(tt.before, tt.now); got != tt.want {
-				t.Errorf("alikeWords(%q, %q) = %q, want %q", tt.before, tt.now, got, tt.want)
-			}
-		})
-	}
 }
 
 // TestAChangeLeavesRoomForOthers: what a change takes of the screen is bounded, and what is left out is counted.
@@ -319,7 +82,7 @@ func TestAChangeLeavesRoomForOthers(t *testing.T) {
 		{"long-name", nil, quoted("b"), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := change{At: "/a", Kind: valueChanged, Old: tt.old, New: tt.now}
+			c := docdiff.Change{At: "/a", Kind: docdiff.Changed, Old: tt.old, New: tt.now}
 			if tt.name == "long-name" {
 				c.At = jsontext.Pointer("/" + strings.Repeat("a", 1<<20))
 			}
@@ -352,23 +115,23 @@ func FuzzFitting(f *testing.F) {
 		if long < 0 || many < 0 || long > 1<<14 || many > 1<<9 || len(s) > 16 || !utf8.ValidString(s) {
 			return
 		}
-		var rows []textRow
+		var rows []docdiff.Row
 		all := 0
 		for i := range many {
-			r := textRow{textAdded, strings.Repeat(s, long*(i%3))}
-			rows, all = append(rows, r), all+utf8.RuneCountInString(r.text)
+			r := docdiff.Row{Sign: docdiff.Plus, Text: strings.Repeat(s, long*(i%3))}
+			rows, all = append(rows, r), all+utf8.RuneCountInString(r.Text)
 		}
 		lines, shown := 0, 0
 		for _, r := range fitting(rows) {
-			lines += r.lines()
-			if r.sign != textCut {
-				shown += utf8.RuneCountInString(r.text)
+			lines += rowLines(r)
+			if r.Sign != textCut {
+				shown += utf8.RuneCountInString(r.Text)
 				continue
 			}
 			var rowsLeft, left int
-			if _, err := fmt.Sscanf(r.text, "%d rows with %d characters", &rowsLeft, &left); err != nil {
-				if _, err := fmt.Sscanf(r.text, "%d characters", &left); err != nil {
-					t.Fatalf("fitting() says %q", r.text)
+			if _, err := fmt.Sscanf(r.Text, "%d rows with %d characters", &rowsLeft, &left); err != nil {
+				if _, err := fmt.Sscanf(r.Text, "%d characters", &left); err != nil {
+					t.Fatalf("fitting() says %q", r.Text)
 				}
 			}
 			shown += left
@@ -378,4 +141,10 @@ func FuzzFitting(f *testing.F) {
 				maxChangeLines, all)
 		}
 	})
+}
+
+func TestFuzzSeedsAreThere(t *testing.T) {
+	if found, err := os.ReadDir("testdata/fuzz/FuzzFitting"); err != nil || len(found) < 2 {
+		t.Errorf("ReadDir() = %d seeds, %v, want at least 2", len(found), err)
+	}
 }

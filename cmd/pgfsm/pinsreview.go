@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"pgfsm/policy/docdiff"
 	"pgfsm/policy/visible"
 )
 
@@ -26,8 +27,8 @@ nothing. Exit code 1 if anything differs, 2 if no server answered.`,
 // pinDifference is one tool, with what changed. Live is there where the approved definition is not known.
 type pinDifference struct {
 	pinRow
-	Changes []change       `json:"changes,omitzero"`
-	Live    jsontext.Value `json:"live,omitzero"`
+	Changes []docdiff.Change `json:"changes,omitzero"`
+	Live    jsontext.Value   `json:"live,omitzero"`
 }
 
 func diffPins(ctx context.Context, p *pinCommand, rows []pinRow, _ []string) error {
@@ -50,7 +51,7 @@ func diffPins(ctx context.Context, p *pinCommand, rows []pinRow, _ []string) err
 		if r.Status == pinChanged {
 			d.Next = p.approveNext(&r)
 			if pinned := known[r.Pin]; pinned != nil {
-				d.Changes = differences("", pinned, r.live.Definition)
+				d.Changes = docdiff.JSON("", pinned, r.live.Definition)
 			} else {
 				d.Live = r.live.Definition
 				d.Reason = "the definition that was approved is not kept in " + p.file.beside() + "; live is the new one, whole"
@@ -83,11 +84,11 @@ func (d *pinDifference) print(p *pinCommand, k ink) {
 	out := p.w.stdout
 	d.pinRow.print(out, k)
 	for _, c := range d.Changes {
-		c.print(out, k)
+		printChange(out, k, c)
 	}
 	if d.Live != nil {
 		fmt.Fprintf(out, "  %s\n", visible.Text(d.Reason))
-		printBlock(out, k, textAdded, d.Live)
+		printBlock(out, k, docdiff.Plus, d.Live)
 	}
 	d.printNext(out, k, "to approve just this:")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy/canonical"
+	"pgfsm/policy/docdiff"
 	"pgfsm/policy/visible"
 )
 
@@ -20,34 +21,34 @@ const (
 	maxPlace       = 1000 // bytes of the place
 )
 
-// print shows a change to people.
-func (c change) print(out io.Writer, k ink) {
+// printChange shows a change to people.
+func printChange(out io.Writer, k ink, c docdiff.Change) {
 	fmt.Fprintf(out, "  %s %s\n", k.bold(c.Kind), visible.Clip(place(c.At), maxPlace))
 	if c.Old.Kind() != '"' || c.New.Kind() != '"' {
-		printRows(out, k, fitting(append(blockRows(textRemoved, c.Old), blockRows(textAdded, c.New)...)))
+		printRows(out, k, fitting(append(blockRows(docdiff.Minus, c.Old), blockRows(docdiff.Plus, c.New)...)))
 		return
 	}
 	before, now := text(c.Old), text(c.New)
-	rows := textDifferences(before, now)
+	rows := docdiff.Text(before, now)
 	for i, row := range rows {
-		if row.sign != textSkipped {
-			rows[i].text = shown(row.text)
+		if row.Sign != docdiff.Skipped {
+			rows[i].Text = shown(row.Text)
 		}
 	}
 	printRows(out, k, fitting(rows))
-	if odd := lookalikes(before, now); odd != "" {
+	if odd := docdiff.Lookalikes(before, now); odd != "" {
 		fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! the two look the same; they differ in "+odd))
-	} else if odd := alikeWords(before, now); odd != "" {
+	} else if odd := docdiff.LookalikeWords(before, now); odd != "" {
 		fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! words of the two look the same; they differ in "+odd))
 	}
 }
 
 // fitting leaves out of rows that are fit to be printed what does not fit on the screen: the middle of long rows, and
 // rows in the middle. It says how much that is.
-func fitting(rows []textRow) []textRow {
+func fitting(rows []docdiff.Row) []docdiff.Row {
 	all, cut := 0, 0
 	for _, r := range rows {
-		all, cut = all+r.lines(), cut+min(r.lines(), maxRowLines)
+		all, cut = all+rowLines(r), cut+min(rowLines(r), maxRowLines)
 	}
 	if all <= maxChangeLines {
 		return rows
@@ -56,26 +57,26 @@ func fitting(rows []textRow) []textRow {
 	if cut > maxChangeLines {
 		const side = (maxChangeLines - 1) / 2 // one line says what is left out
 		head = 0
-		for n := side; n >= min(rows[head].lines(), maxRowLines); head++ {
-			n -= min(rows[head].lines(), maxRowLines)
+		for n := side; n >= min(rowLines(rows[head]), maxRowLines); head++ {
+			n -= min(rowLines(rows[head]), maxRowLines)
 		}
-		for n := side; n >= min(rows[tail-1].lines(), maxRowLines); tail-- {
-			n -= min(rows[tail-1].lines(), maxRowLines)
+		for n := side; n >= min(rowLines(rows[tail-1]), maxRowLines); tail-- {
+			n -= min(rowLines(rows[tail-1]), maxRowLines)
 		}
 	}
-	var kept []textRow
+	var kept []docdiff.Row
 	for _, r := range rows[:head] {
-		kept = append(kept, r.cut()...)
+		kept = append(kept, shortened(r)...)
 	}
 	if head < tail {
 		size := 0
 		for _, r := range rows[head:tail] {
-			size += utf8.RuneCountInString(r.text)
+			size += utf8.RuneCountInString(r.Text)
 		}
-		kept = append(kept, textRow{textCut, fmt.Sprintf("%d rows with %d characters", tail-head, size)})
+		kept = append(kept, docdiff.Row{Sign: textCut, Text: fmt.Sprintf("%d rows with %d characters", tail-head, size)})
 	}
 	for _, r := range rows[tail:] {
-		kept = append(kept, r.cut()...)
+		kept = append(kept, shortened(r)...)
 	}
 	return kept
 }
@@ -83,31 +84,31 @@ func fitting(rows []textRow) []textRow {
 // textCut is the sign of a row that says how much is not shown that should be looked at.
 const textCut = "!"
 
-// lines counts the lines that a row takes on a screen.
-func (r textRow) lines() int {
+// rowLines counts the lines that a row takes on a screen.
+func rowLines(r docdiff.Row) int {
 	const margin = len("    - ")
-	return (margin + utf8.RuneCountInString(r.text) + lineWidth - 1) / lineWidth
+	return (margin + utf8.RuneCountInString(r.Text) + lineWidth - 1) / lineWidth
 }
 
-// cut leaves out the middle of a row that is too long.
-func (r textRow) cut() []textRow {
-	if r.lines() <= maxRowLines {
-		return []textRow{r}
+// shortened leaves out the middle of a row that is too long.
+func shortened(r docdiff.Row) []docdiff.Row {
+	if rowLines(r) <= maxRowLines {
+		return []docdiff.Row{r}
 	}
 	const side = (maxRowLines - 1) / 2 * (lineWidth - len("    - ")) // characters; one line says what is left out
-	runes := []rune(r.text)
-	left := textRow{textCut, fmt.Sprintf("%d characters", len(runes)-2*side)}
-	return []textRow{{r.sign, string(runes[:side])}, left, {r.sign, string(runes[len(runes)-side:])}}
+	runes := []rune(r.Text)
+	left := docdiff.Row{Sign: textCut, Text: fmt.Sprintf("%d characters", len(runes)-2*side)}
+	return []docdiff.Row{{Sign: r.Sign, Text: string(runes[:side])}, left, {Sign: r.Sign, Text: string(runes[len(runes)-side:])}}
 }
 
-func printRows(out io.Writer, k ink, rows []textRow) {
+func printRows(out io.Writer, k ink, rows []docdiff.Row) {
 	for _, r := range rows {
-		line := k.signed(r.sign, r.text)
-		switch r.sign {
-		case textSkipped:
-			line = k.faint(r.sign + " " + r.text)
+		line := k.signed(r.Sign, r.Text)
+		switch r.Sign {
+		case docdiff.Skipped:
+			line = k.faint(r.Sign + " " + r.Text)
 		case textCut:
-			line = k.bad.Sprint(r.sign + " " + r.text + " are not shown here; --json shows all")
+			line = k.bad.Sprint(r.Sign + " " + r.Text + " are not shown here; --json shows all")
 		}
 		fmt.Fprintln(out, "    "+line)
 	}
@@ -118,7 +119,7 @@ func printBlock(out io.Writer, k ink, sign string, v jsontext.Value) {
 	printRows(out, k, blockRows(sign, v))
 }
 
-func blockRows(sign string, v jsontext.Value) (rows []textRow) {
+func blockRows(sign string, v jsontext.Value) (rows []docdiff.Row) {
 	if v == nil {
 		return nil
 	}
@@ -127,16 +128,16 @@ func blockRows(sign string, v jsontext.Value) (rows []textRow) {
 		panic("a value in canonical form cannot be indented: " + err.Error())
 	}
 	for line := range strings.SplitSeq(asciiControls(block), "\n") {
-		rows = append(rows, textRow{sign, line})
+		rows = append(rows, docdiff.Row{Sign: sign, Text: line})
 	}
 	return rows
 }
 
 func (i ink) signed(sign, line string) string {
 	switch sign {
-	case textRemoved:
+	case docdiff.Minus:
 		return i.bad.Sprint(sign + " " + line)
-	case textAdded:
+	case docdiff.Plus:
 		return i.good.Sprint(sign + " " + line)
 	}
 	return sign + " " + line

@@ -1,4 +1,4 @@
-package main
+package docdiff
 
 import (
 	"fmt"
@@ -12,29 +12,29 @@ import (
 // maxLookalikes bounds how many characters are named.
 const maxLookalikes = 8
 
-// lookalikes names the characters by which two texts differ that people cannot tell apart; "" if they can.
-func lookalikes(before, now string) string { return named(alike(before, now)) }
+// Lookalikes names the characters by which two texts differ that people cannot tell apart; "" if they can.
+func Lookalikes(before, now string) string { return named(alike(before, now)) }
 
-// alikeWords names the characters by which words of two texts differ that people cannot tell apart; "" if there are none.
-func alikeWords(before, now string) string {
+// LookalikeWords names the characters by which words of two texts differ that people cannot tell apart; "" if there are none.
+func LookalikeWords(before, now string) string {
 	var odd []string
 	was := make(map[string]string) // words that are gone, by what they look like
 	look := func(word string) [2]string { return [2]string{asciiLook(word), screen.Skeleton(screen.Fold(word))} }
-	rows := append(compareWords(before, now), textRow{sign: textSame})
+	rows := append(compareWords(before, now), Row{Sign: Same})
 	for i, from := 0, 0; i < len(rows); i++ {
-		if rows[i].sign != textSame {
+		if rows[i].Sign != Same {
 			continue
 		}
 		clear(was)
 		for _, gone := range rows[from:i] {
-			if word := strings.TrimSpace(gone.text); gone.sign == textRemoved {
+			if word := strings.TrimSpace(gone.Text); gone.Sign == Minus {
 				for _, l := range look(word) {
 					was[l] = word
 				}
 			}
 		}
 		for _, come := range rows[from:i] {
-			if word := strings.TrimSpace(come.text); come.sign == textAdded {
+			if word := strings.TrimSpace(come.Text); come.Sign == Plus {
 				for _, l := range look(word) {
 					if old, found := was[l]; found && l != "" {
 						odd = append(odd, alike(old, word)...)

@@ -1,0 +1,101 @@
+// Package docdiff says what changed between two documents or texts, for people who decide about the change.
+package docdiff
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+)
+
+// Kinds of [Change].
+const (
+	Added   = "added"
+	Removed = "removed"
+	Changed = "changed"
+)
+
+// A Change is one difference between two documents. At points into the new one, and for what was removed into the old.
+type Change struct {
+	At   jsontext.Pointer `json:"at"`
+	Kind string           `json:"kind"`
+	Old  jsontext.Value   `json:"old,omitzero"`
+	New  jsontext.Value   `json:"new,omitzero"`
+}
+
+// JSON returns what changed between two documents in canonical form; at is their place in a larger one. The result is empty exactly if
+// their bytes are equal, so every change of a digest is shown.
+func JSON(at jsontext.Pointer, before, now jsontext.Value) []Change {
+	switch {
+	case bytes.Equal(before, now):
+		return nil
+	case before.Kind() == '{' && now.Kind() == '{':
+		return memberDifferences(at, before, now)
+	case before.Kind() == '[' && now.Kind() == '[':
+		return itemDifferences(at, before, now)
+	}
+	return []Change{{At: at, Kind: Changed, Old: before, New: now}}
+}
+
+func memberDifferences(at jsontext.Pointer, before, now jsontext.Value) (all []Change) {
+	was, is := maps.Collect(canonical.Members(before)), maps.Collect(canonical.Members(now))
+	names := slices.Concat(slices.Collect(maps.Keys(was)), slices.Collect(maps.Keys(is)))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		here := at.AppendToken(name)
+		o, inOld := was[name]
+		n, inNew := is[name]
+		switch {
+		case !inNew:
+			all = append(all, Change{At: here, Kind: Removed, Old: o})
+		case !inOld:
+			all = append(all, Change{At: here, Kind: Added, New: n})
+		default:
+			all = append(all, JSON(here, o, n)...)
+		}
+	}
+	return all
+}
+
+// itemDifferences compares two lists from both ends, so that an item put in between moves no other.
+func itemDifferences(at jsontext.Pointer, before, now jsontext.Value) (all []Change) {
+	was, is := items(before), items(now)
+	same := func(a, b jsontext.Value) bool { return bytes.Equal(a, b) }
+	from, behind := commonEnds(was, is, same)
+	was, is = was[from:len(was)-behind], is[from:len(is)-behind]
+	for i := range max(len(was), len(is)) {
+		here := at.AppendToken(fmt.Sprint(from + i))
+		switch {
+		case i >= len(is):
+			all = append(all, Change{At: here, Kind: Removed, Old: was[i]})
+		case i >= len(was):
+			all = append(all, Change{At: here, Kind: Added, New: is[i]})
+		default:
+			all = append(all, JSON(here, was[i], is[i])...)
+		}
+	}
+	return all
+}
+
+func items(list jsontext.Value) (values []jsontext.Value) {
+	if err := json.Unmarshal(list, &values); err != nil {
+		panic("a list in canonical form cannot be read: " + err.Error())
+	}
+	return values
+}
+
+// commonEnds counts what two lists have in common at their beginnings, and of the rest at their ends.
+func commonEnds[T any](a, b []T, same func(a, b T) bool) (front, back int) {
+	for front < min(len(a), len(b)) && same(a[front], b[front]) {
+		front++
+	}
+	for back < min(len(a), len(b))-front && same(a[len(a)-1-back], b[len(b)-1-back]) {
+		back++
+	}
+	return front, back
+}
