@@ -23,6 +23,11 @@
 // An agent learns the outcome in one of three ways, and once only (hold.go, attach.go, task.go): its call is held open, it
 // repeats the identical call, which attaches to the held run, or it polls the task that it got as the answer.
 //
+// # The service
+//
+// A [Service] (service.go) is what pgfsm serve and pgfsm approvals serve run: the gateway for agents, the approvals API for people, a
+// worker and the sender of web hooks, over one Runner. Middleware wraps the handlers of both listeners.
+//
 // # Who owns what
 //
 //   - One goroutine owns a run, its ports and its record.

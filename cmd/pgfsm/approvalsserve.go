@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
-	"slices"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -91,38 +88,16 @@ func (o *serveOptions) serve(ctx context.Context, w world) (err error) {
 		}
 		parts = a.runnerOptions(l)
 	}
-	return o.decide(ctx, w, on, l, parts, told)
-}
-
-// decide serves the approvals API, beside the worker and the web hooks.
-func (o *serveOptions) decide(ctx context.Context, w world, on net.Listener, l *openedLedger, parts runner.Options, told []hooks.Hook) error {
 	r, err := runner.New(parts)
 	if err != nil {
 		return err
 	}
-	worker := runner.NewWorker(r)
-	sender, err := hooks.New(l.store, hooks.Options{Hooks: told, Log: w.warn})
+	all, err := runner.NewService(ctx, r, runner.ServiceOptions{Admin: on, Hosts: o.hosts, Hooks: told, Store: l.store})
 	if err != nil {
 		return err
 	}
-	if len(told) > 0 {
-		if err := sender.Begin(ctx); err != nil {
-			return err
-		}
-	}
-	handler := api.New(api.Options{
-		Ledger: l.Ledger, Hosts: slices.Concat(loopback.Hosts(on), o.hosts), Voted: worker.Wake, Ready: worker.Ready, Result: r.CallResult,
-		Log: w.warn,
-	})
-	within, stop := context.WithCancel(ctx)
-	var all sync.WaitGroup
-	all.Go(func() { worker.Run(within) })
-	all.Go(func() { sender.Run(within) })
 	fmt.Fprintf(w.stdout, "http://%s\n", on.Addr())
-	err = api.Serve(within, on, handler)
-	stop()
-	all.Wait()
-	return err
+	return all.Run(ctx)
 }
 
 // hooks are the configuration's web hooks, with their secrets. A ledger that is named by a flag needs no configuration to be

@@ -6,17 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"runtime/debug"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/time/rate"
 
-	"pgfsm/loopback"
-	"pgfsm/policy/visible"
-	"pgfsm/traces/ledger/api"
+	"pgfsm/runner"
 )
 
 // gatewayOptions are the flags of serve.
@@ -76,48 +71,35 @@ func collectLess(w world) {
 	}
 }
 
-// serve opens everything, serves until ctx is done, and closes it in the order in which it depends on each other.
+// serve opens everything, serves until ctx is done, and closes it in the reverse order.
 func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (err error) {
 	w.stderr = &sharedWriter{to: w.stderr}
 	collectLess(w)
-	s := &service{
-		w: w, log: slog.New(slog.NewTextHandler(w.stderr, &slog.HandlerOptions{Level: slog.LevelInfo})),
-		unread: rate.Sometimes{Interval: time.Second},
-	}
+	level := slog.LevelInfo
 	if o.verbose {
-		s.log = slog.New(slog.NewTextHandler(w.stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		level = slog.LevelDebug
 	}
+	s := &service{w: w, log: slog.New(slog.NewTextHandler(w.stderr, &slog.HandlerOptions{Level: level}))}
 	defer func() { err = s.close(err) }()
 	if err := s.open(ctx, &o.options); err != nil {
 		return err
 	}
-	admin, err := o.adminOn(s, adminWanted)
+	r, err := s.runner(ctx)
 	if err != nil {
 		return err
 	}
-	var on net.Listener
-	if !o.stdio {
-		if on, err = loopback.Listen(either(o.listen, s.app.loaded.Serve.Listen)); err != nil {
-			return errors.Join(fmt.Errorf("--listen: %w", err), closeIf(admin))
-		}
-	}
-	if err := s.build(on, admin); err != nil {
-		return errors.Join(err, closeIf(admin), closeIf(on))
-	}
-	return s.run(ctx, on, admin, o)
-}
-
-// adminOn opens the admin address. Where one client is served over stdio there is one only if it is asked for: many such
-// processes run beside each other.
-func (o *gatewayOptions) adminOn(s *service, wanted bool) (net.Listener, error) {
-	if o.stdio && !wanted {
-		return nil, nil
-	}
-	on, err := loopback.Listen(either(o.admin, s.app.loaded.Serve.Admin))
+	so, err := s.options(ctx, o, adminWanted)
 	if err != nil {
-		return nil, fmt.Errorf("--admin: %w", err)
+		return errors.Join(err, closeAll(so.MCP, so.Admin))
 	}
-	return on, nil
+	all, err := runner.NewService(ctx, r, so)
+	if err == nil {
+		err = s.announce(o, &so)
+	}
+	if err != nil {
+		return errors.Join(err, closeAll(so.MCP, so.Admin))
+	}
+	return all.Run(ctx)
 }
 
 func either(flag, configured string) string {
@@ -127,68 +109,24 @@ func either(flag, configured string) string {
 	return configured
 }
 
-func closeIf(on net.Listener) error {
-	if on == nil {
+// announce prints the addresses. Over stdio standard output is the client's.
+func (s *service) announce(o *gatewayOptions, so *runner.ServiceOptions) error {
+	switch {
+	case o.stdio && so.Admin != nil:
+		s.log.Info("admin", "address", "http://"+so.Admin.Addr().String())
 		return nil
-	}
-	return on.Close()
-}
-
-// run serves until ctx is done.
-func (s *service) run(ctx context.Context, on, admin net.Listener, o *gatewayOptions) error {
-	within, stop := context.WithCancel(ctx)
-	defer stop()
-	var all sync.WaitGroup
-	if s.worker != nil {
-		all.Go(func() { s.worker.Run(within) })
-		all.Go(func() { s.sender.Run(within) })
-	}
-	failed := make(chan error, 1)
-	if admin != nil {
-		all.Go(func() {
-			if err := api.Serve(within, admin, s.admin); err != nil {
-				failed <- err
-				stop() // people could not decide any more
-			}
-		})
-	}
-	var err error
-	if o.stdio {
-		if admin != nil {
-			s.log.Info("admin", "address", "http://"+admin.Addr().String()) // standard output is the client's
-		}
-		err = s.gateway.ServeStdio(within, s.w.stdin, s.w.stdout, s.stdioIdentity)
-	} else {
-		if err = o.announce(s.w.stdout, on, admin); err == nil {
-			err = s.gateway.Serve(within, on)
-		}
-	}
-	stop()
-	all.Wait()
-	s.runner.Wait()
-	select {
-	case broken := <-failed:
-		err = errors.Join(err, broken)
-	default:
-	}
-	return err
-}
-
-// announce says where everything is.
-func (o *gatewayOptions) announce(out io.Writer, on, admin net.Listener) error {
-	if o.json {
-		return printJSON(out, struct {
+	case o.stdio:
+		return nil
+	case o.json:
+		return printJSON(s.w.stdout, struct {
 			SchemaVersion int    `json:"schema_version"`
 			MCP           string `json:"mcp"`
 			Admin         string `json:"admin"`
-		}{schemaVersion, "http://" + on.Addr().String() + "/mcp", "http://" + admin.Addr().String()})
+		}{schemaVersion, "http://" + so.MCP.Addr().String() + "/mcp", "http://" + so.Admin.Addr().String()})
 	}
-	_, err := fmt.Fprintf(out, "mcp http://%s/mcp\nadmin http://%s\n", on.Addr(), admin.Addr())
+	_, err := fmt.Fprintf(s.w.stdout, "mcp http://%s/mcp\nadmin http://%s\n", so.MCP.Addr(), so.Admin.Addr())
 	return err
 }
-
-// say is the log for those who write lines.
-func (s *service) say(line string) { s.log.Info(visible.Text(line)) }
 
 // A sharedWriter lets several goroutines write lines.
 type sharedWriter struct {

@@ -52,7 +52,10 @@ type Handler struct {
 
 // New returns a handler.
 func New(o Options) *Handler {
-	h := &Handler{ledger: o.Ledger, callers: o.Callers, voted: o.Voted, ready: o.Ready, result: o.Result, log: o.Log, failed: rate.Sometimes{Interval: time.Second}}
+	h := &Handler{
+		ledger: o.Ledger, callers: o.Callers, voted: o.Voted, ready: o.Ready, result: o.Result, log: o.Log,
+		failed: rate.Sometimes{Interval: time.Second},
+	}
 	for _, name := range o.Hosts {
 		h.hosts = append(h.hosts, strings.ToLower(name))
 	}

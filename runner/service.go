@@ -1,0 +1,186 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"pgfsm/loopback"
+	"pgfsm/mcp/gateway"
+	"pgfsm/mcp/upstream"
+	"pgfsm/policy/visible"
+	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/api"
+	"pgfsm/traces/ledger/hooks"
+	"pgfsm/web"
+)
+
+// ServiceOptions say what a [Service] serves, and where. What is nil is not served.
+type ServiceOptions struct {
+	MCP   net.Listener // for agents, over HTTP
+	Stdio *Stdio       // for one agent
+	Admin net.Listener // for people who decide, and for health checks
+
+	Hosts      []string          // names of the service in Host headers, beside the addresses of the listeners
+	Middleware []web.Middleware  // wraps the handlers of both listeners; the first one sees a request first
+	People     web.Authenticator // verifies the callers of Admin; nil: by the ledger's tokens
+
+	Hooks  []hooks.Hook
+	Store  hooks.Store   // of the runner's ledger, for Hooks
+	Closed error         // why every call of an agent is refused
+	Info   upstream.Info // how the gateway names itself to clients
+}
+
+// Stdio is a client that starts the gateway as its child process.
+type Stdio struct {
+	In     io.Reader
+	Out    io.Writer
+	Client gateway.Identity
+}
+
+// A Service runs the gateway for agents and the approvals API for people over one Runner, with a worker and the sender of web hooks
+// if there is a ledger.
+type Service struct {
+	options ServiceOptions
+	runner  *Runner
+	gateway *gateway.Gateway
+	admin   http.Handler
+	worker  *Worker
+	sender  *hooks.Sender
+	lookup  rate.Sometimes // limits the log lines about tokens that cannot be looked up: clients can cause any number
+}
+
+// NewService returns a service. It serves nothing yet, but web hooks are told of everything that happens from now on.
+func NewService(ctx context.Context, r *Runner, o ServiceOptions) (s *Service, err error) {
+	s = &Service{options: o, runner: r, lookup: rate.Sometimes{Interval: time.Second}}
+	if r.options.Ledger != nil {
+		s.worker = NewWorker(r)
+		if s.sender, err = hooks.New(o.Store, hooks.Options{Hooks: o.Hooks, Log: r.options.Report}); err != nil {
+			return nil, err
+		}
+		if len(o.Hooks) > 0 {
+			if err := s.sender.Begin(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if o.MCP != nil || o.Stdio != nil {
+		if err := s.newGateway(); err != nil {
+			return nil, err
+		}
+	}
+	if o.Admin != nil {
+		s.newAdmin()
+	}
+	return s, nil
+}
+
+func (s *Service) newGateway() (err error) {
+	parts := &s.runner.options
+	o := gateway.Options{
+		Upstreams: parts.Upstreams, Calls: s.runner, Tasks: parts.Ledger != nil, Mask: parts.Secrets.Bytes, MaxAge: s.runner.catalogMaxAge(),
+		Limits: gateway.Limits{Sessions: parts.Serve.Sessions}, Info: s.options.Info, Log: s.runner.log,
+	}
+	for _, e := range parts.Serve.Expose {
+		words, err := gateway.ParseExpose(e.Words)
+		if err != nil {
+			return fmt.Errorf("servers.%s.expose: %w", e.Server, err)
+		}
+		o.Servers = append(o.Servers, gateway.Server{Name: e.Server, Expose: words})
+	}
+	if s.options.MCP != nil {
+		o.Hosts = slices.Concat(loopback.Hosts(s.options.MCP), s.options.Hosts)
+	}
+	if parts.Ledger != nil {
+		o.Authenticate, o.Passed, o.Status = s.authenticate, s.recordPassage, s.runner.Status
+	}
+	s.gateway, err = gateway.New(o)
+	return err
+}
+
+func (s *Service) newAdmin() {
+	o := api.Options{
+		Callers: s.options.People, Hosts: slices.Concat(loopback.Hosts(s.options.Admin), s.options.Hosts), Ready: s.ready,
+		Log: s.runner.options.Report,
+	}
+	if s.runner.options.Ledger != nil {
+		o.Ledger, o.Voted, o.Result = s.runner.options.Ledger, s.worker.Wake, s.runner.CallResult
+	}
+	s.admin = api.New(o)
+}
+
+// authenticate returns the owner of an agent's token.
+func (s *Service) authenticate(ctx context.Context, token string) (gateway.Identity, error) {
+	who, err := s.runner.options.Ledger.Authenticate(ctx, token)
+	if err == nil {
+		err = who.Allow(ledger.ActCall)
+	}
+	var refused *ledger.Refusal
+	if err != nil && !errors.As(err, &refused) { // the token may be valid
+		s.lookup.Do(func() { s.runner.log.Warn("a token cannot be looked up", "error", visible.Text(err.Error())) })
+		err = gateway.ErrUnavailable
+	}
+	return gateway.Identity{Name: who.Name, Token: who.TokenID}, err
+}
+
+// recordPassage records a message other than tools/call before it is relayed.
+func (s *Service) recordPassage(ctx context.Context, p gateway.Passed) error {
+	return s.runner.options.Ledger.Pass(ctx, ledger.Passage{
+		Actor: p.Identity.Name, Token: p.Identity.Token, Server: p.Server, Direction: p.Direction, Method: p.Method,
+		Digest: ledger.ParamsDigest(p.Params),
+	})
+}
+
+// ready returns why the service cannot do its work.
+func (s *Service) ready(ctx context.Context) error {
+	if s.options.Closed != nil {
+		return fmt.Errorf("the allowlist cannot be read, so every call is refused: %w", s.options.Closed)
+	}
+	if err := s.runner.Ready(); err != nil || s.worker == nil {
+		return err
+	}
+	return s.worker.Ready(ctx)
+}
+
+// Run serves until ctx is done, the client of Stdio is gone, or a listener fails. Requests that are under way are finished, for half a
+// minute at most; their runs are recorded when it returns. It closes the listeners.
+func (s *Service) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var all sync.WaitGroup
+	if s.worker != nil {
+		all.Go(func() { s.worker.Run(ctx) })
+		all.Go(func() { s.sender.Run(ctx) })
+	}
+	var errs [3]error
+	o := &s.options
+	if o.MCP != nil {
+		all.Go(func() {
+			defer stop()
+			errs[0] = s.gateway.Serve(ctx, o.MCP)
+		})
+	}
+	if o.Stdio != nil {
+		all.Go(func() {
+			defer stop()
+			errs[1] = s.gateway.ServeStdio(ctx, o.Stdio.In, o.Stdio.Out, o.Stdio.Client)
+		})
+	}
+	if o.Admin != nil {
+		all.Go(func() {
+			defer stop()
+			errs[2] = api.Serve(ctx, o.Admin, s.admin, o.Middleware...)
+		})
+	}
+	all.Wait()
+	s.runner.Wait()
+	return errors.Join(errs[:]...)
+}
