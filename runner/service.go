@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -31,6 +32,7 @@ type ServiceOptions struct {
 
 	Hosts      []string          // names of the service in Host headers, beside the addresses of the listeners
 	Middleware []web.Middleware  // wraps the handlers of both listeners; the first one sees a request first
+	Agents     web.Authenticator // verifies the callers of MCP; nil: by the ledger's tokens of the role agent
 	People     web.Authenticator // verifies the callers of Admin; nil: by the ledger's tokens
 
 	Hooks  []hooks.Hook
@@ -88,6 +90,7 @@ func (s *Service) newGateway() (err error) {
 	o := gateway.Options{
 		Upstreams: parts.Upstreams, Calls: s.runner, Tasks: parts.Ledger != nil, Mask: parts.Secrets.Bytes, MaxAge: s.runner.catalogMaxAge(),
 		Limits: gateway.Limits{Sessions: parts.Serve.Sessions}, Info: s.options.Info, Log: s.runner.log,
+		Clients: s.options.Agents, Middleware: s.options.Middleware,
 	}
 	for _, e := range parts.Serve.Expose {
 		words, err := gateway.ParseExpose(e.Words)
@@ -100,7 +103,10 @@ func (s *Service) newGateway() (err error) {
 		o.Hosts = slices.Concat(loopback.Hosts(s.options.MCP), s.options.Hosts)
 	}
 	if parts.Ledger != nil {
-		o.Authenticate, o.Passed, o.Status = s.authenticate, s.recordPassage, s.runner.Status
+		o.Passed, o.Status = s.recordPassage, s.runner.Status
+	}
+	if parts.Ledger != nil && o.Clients == nil {
+		o.Clients = loggedTokens{api.Tokens{Ledger: parts.Ledger, Needs: ledger.ActCall}, &s.lookup, s.runner.log}
 	}
 	s.gateway, err = gateway.New(o)
 	return err
@@ -117,18 +123,19 @@ func (s *Service) newAdmin() {
 	s.admin = api.New(o)
 }
 
-// authenticate returns the owner of an agent's token.
-func (s *Service) authenticate(ctx context.Context, token string) (gateway.Identity, error) {
-	who, err := s.runner.options.Ledger.Authenticate(ctx, token)
-	if err == nil {
-		err = who.Allow(ledger.ActCall)
+// loggedTokens logs that tokens cannot be looked up: clients are told only that they cannot be verified now.
+type loggedTokens struct {
+	api.Tokens
+	sometimes *rate.Sometimes
+	log       *slog.Logger
+}
+
+func (t loggedTokens) Authenticate(r *http.Request) (web.Caller, error) {
+	c, err := t.Tokens.Authenticate(r)
+	if errors.Is(err, web.ErrUnavailable) {
+		t.sometimes.Do(func() { t.log.Warn("a token cannot be looked up", "error", visible.Text(err.Error())) })
 	}
-	var refused *ledger.Refusal
-	if err != nil && !errors.As(err, &refused) { // the token may be valid
-		s.lookup.Do(func() { s.runner.log.Warn("a token cannot be looked up", "error", visible.Text(err.Error())) })
-		err = gateway.ErrUnavailable
-	}
-	return gateway.Identity{Name: who.Name, Token: who.TokenID}, err
+	return c, err
 }
 
 // recordPassage records a message other than tools/call before it is relayed.

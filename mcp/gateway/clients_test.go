@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -13,6 +14,7 @@ import (
 	"pgfsm/loopback"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
+	"pgfsm/web"
 )
 
 // bearer adds a token to requests.
@@ -79,9 +81,7 @@ func TestClientsOfTheSDK(t *testing.T) {
 			}
 			r := newRig(t, "files", func(o *Options) {
 				o.Hosts = loopback.Hosts(on)
-				o.Authenticate = func(_ context.Context, token string) (Identity, error) {
-					return Identity{Name: token[len("token-"):], Token: "id-of-ann"}, nil
-				}
+				o.Clients = owners{}
 			})
 			r.judge.decide = func(_ context.Context, a *Ask) Answer {
 				if a.From.Name != "ann" {
@@ -130,4 +130,16 @@ func TestClientsOfTheSDK(t *testing.T) {
 			}
 		})
 	}
+}
+
+// owners authenticates by tokens that are "token-" and the name of their owner.
+type owners struct{}
+
+func (owners) Authenticate(r *http.Request) (web.Caller, error) {
+	token, ok := web.BearerToken(r)
+	name, known := strings.CutPrefix(token, "token-")
+	if !ok || !known {
+		return web.Caller{}, web.ErrNoCredentials
+	}
+	return web.Caller{Name: name, Credential: "id-of-" + name}, nil
 }

@@ -17,6 +17,7 @@ import (
 	"pgfsm/mcp/gateway/front"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/upstream"
+	"pgfsm/web"
 )
 
 // Server is one upstream server as agents may use it.
@@ -30,8 +31,7 @@ type Options struct {
 	Servers   []Server            // in the operator's order
 	Upstreams *upstream.Upstreams // has at least these servers
 	Calls     Calls
-	// Authenticate returns the owner of a bearer token. Nil: no token is valid.
-	Authenticate func(ctx context.Context, token string) (Identity, error)
+	Clients   web.Authenticator // verifies the client of a request; nil: no credentials are valid
 	// Status returns the state of a run of the client as JSON; nil if the client has no such run. Without it there is no GET /status/{run}.
 	Status func(ctx context.Context, client Identity, run string) ([]byte, error)
 	// Passed records a message beside tools/call before it passes. If it returns an error, the message does not pass.
@@ -44,6 +44,8 @@ type Options struct {
 	Limits Limits
 	Info   upstream.Info // the gateway's name for clients
 	Log    *slog.Logger
+
+	Middleware []web.Middleware // wraps the handler of [Gateway.Serve]; the first one sees a request first
 }
 
 // The client's side of a gateway.
@@ -51,9 +53,6 @@ type (
 	Identity = session.Identity
 	Limits   = session.Limits
 )
-
-// ErrUnavailable is what [Options].Authenticate returns if it could not look up the token.
-var ErrUnavailable = front.ErrUnavailable
 
 // Passed is one message beside tools/call that is about to pass.
 type Passed struct {
@@ -123,7 +122,7 @@ func New(o Options) (*Gateway, error) {
 		}
 		return l, nil
 	}
-	g.front = front.New(front.Options{Servers: names, Hosts: o.Hosts, Authenticate: o.Authenticate, Status: o.Status}, g.table, g)
+	g.front = front.New(front.Options{Servers: names, Hosts: o.Hosts, Clients: o.Clients, Status: o.Status, Middleware: o.Middleware}, g.table, g)
 	return g, nil
 }
 

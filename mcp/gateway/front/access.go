@@ -1,7 +1,6 @@
 package front
 
 import (
-	"context"
 	"errors"
 	"mime"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 
 	"pgfsm/loopback"
 	"pgfsm/mcp/gateway/session"
+	"pgfsm/web"
 )
 
 // singleHeaders may come once only: programs differ in which of two values counts.
@@ -78,38 +78,27 @@ func (f *Front) sameOrigin(origin string) bool {
 // Anonymous is the name of a client without a token.
 const Anonymous = "anonymous"
 
-// ErrUnavailable is what [Options].Authenticate returns if it could not look up the token.
-var ErrUnavailable = errors.New("tokens cannot be verified at the moment")
-
-// identify returns the client of a request. Each request is authenticated; the token goes nowhere else.
+// identify returns the client of a request. Each request is authenticated; its credentials go nowhere else. Only a request without an
+// Authorization header can be anonymous: invalid credentials never count as none.
 func (f *Front) identify(r *http.Request) (session.Identity, *refusal) {
-	values := r.Header["Authorization"]
-	if len(values) == 0 {
+	client, err := web.Caller{}, web.ErrNoCredentials
+	if f.options.Clients != nil {
+		client, err = f.options.Clients.Authenticate(r)
+	}
+	_, sent := r.Header["Authorization"]
+	switch {
+	case errors.Is(err, web.ErrNoCredentials) && !sent:
 		if !fromThisMachine(r) {
 			return session.Identity{}, unauthorized("requests without a token are accepted from this machine only: send Authorization: Bearer " +
 				"and a token of pgfsm token create")
 		}
 		return session.Identity{Name: Anonymous}, nil
-	}
-	scheme, token, _ := strings.Cut(values[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return session.Identity{}, unauthorized("the scheme of the Authorization header is not Bearer")
-	}
-	return f.authenticate(r.Context(), strings.TrimLeft(token, " "))
-}
-
-func (f *Front) authenticate(ctx context.Context, token string) (session.Identity, *refusal) {
-	if token == "" || strings.ContainsAny(token, " ,\t") || f.options.Authenticate == nil {
+	case errors.Is(err, web.ErrUnavailable):
+		return session.Identity{}, refuse(http.StatusServiceUnavailable, refusedUnavailable, web.ErrUnavailable.Error())
+	case err != nil || client.Credential == "" || client.Name == "" || client.Name == Anonymous:
 		return session.Identity{}, unauthorized("the token is not valid")
 	}
-	client, err := f.options.Authenticate(ctx, token)
-	switch {
-	case errors.Is(err, ErrUnavailable):
-		return session.Identity{}, refuse(http.StatusServiceUnavailable, refusedUnavailable, ErrUnavailable.Error())
-	case err != nil || client.Name == "" || client.Name == Anonymous:
-		return session.Identity{}, unauthorized("the token is not valid")
-	}
-	return client, nil
+	return session.Identity{Name: client.Name, Token: client.Credential}, nil
 }
 
 func unauthorized(message string) *refusal {

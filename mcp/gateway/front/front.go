@@ -35,10 +35,12 @@ type Dispatcher interface {
 type Options struct {
 	Servers []string // that have an endpoint of their own
 	Hosts   []string // values of the Host header that are served; an Origin must be one of them too
-	// Authenticate returns the owner of a bearer token. Nil: no token is valid.
-	Authenticate func(ctx context.Context, token string) (session.Identity, error)
+	// Clients verifies the client of a request. Nil: no credentials are valid.
+	Clients web.Authenticator
 	// Status returns the state of a run of the client as JSON; nil if the client has no such run. Without it there is no GET /status/{run}.
 	Status func(ctx context.Context, client session.Identity, run string) ([]byte, error)
+	// Middleware wraps the handler of [Front.Serve]. The first one sees a request first.
+	Middleware []web.Middleware
 }
 
 // A Front is an HTTP handler, and serves standard input and output.

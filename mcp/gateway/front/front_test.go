@@ -17,6 +17,7 @@ import (
 	"pgfsm/loopback"
 	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
+	"pgfsm/web"
 )
 
 // patience is how long a test waits for what takes a moment.
@@ -98,21 +99,30 @@ func (g *testFront) Dispatch(ctx context.Context, q *session.Request) []byte {
 	return g.dispatch(ctx, q)
 }
 
+// owners authenticates by tokens that are "token-" and the name of their owner.
+type owners struct{}
+
+func (owners) Authenticate(r *http.Request) (web.Caller, error) {
+	token, ok := web.BearerToken(r)
+	if !ok {
+		return web.Caller{}, web.ErrNoCredentials
+	}
+	if name, ok := strings.CutPrefix(token, "token-"); ok && !strings.Contains(name, " ") {
+		return web.Caller{Name: name, Credential: "id-of-" + name}, nil
+	}
+	if token == "down" {
+		return web.Caller{}, fmt.Errorf("the ledger: %w", web.ErrUnavailable)
+	}
+	return web.Caller{}, errors.New("unknown")
+}
+
 // scripted is a front of two servers before a script. Tokens are "token-" and the name of their owner.
 func scripted(t *testing.T, change func(*setup)) (*testFront, *script) {
 	t.Helper()
 	o := setup{Options: Options{
 		Servers: []string{"files", "notes"},
-		Authenticate: func(_ context.Context, token string) (session.Identity, error) {
-			if name, ok := strings.CutPrefix(token, "token-"); ok {
-				return session.Identity{Name: name, Token: "id-of-" + name}, nil
-			}
-			if token == "down" {
-				return session.Identity{}, fmt.Errorf("the ledger: %w", ErrUnavailable)
-			}
-			return session.Identity{}, errors.New("unknown")
-		},
-		Hosts: []string{"gateway.test", "127.0.0.1:8787"},
+		Clients: owners{},
+		Hosts:   []string{"gateway.test", "127.0.0.1:8787"},
 	}}
 	if change != nil {
 		change(&o)
