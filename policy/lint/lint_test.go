@@ -299,9 +299,11 @@ func TestConditionsAbove(t *testing.T) {
 		{"argument-that-denies-where-it-fails", []rules.Policy{p("deny", "args.a == 1", all), p("deny", "!(args.a == 1)", all)}, p("deny", "", all), "unreached"},
 		{"brackets-that-make-a-difference", []rules.Policy{p("allow", "(-args.x).size() == -1", all)}, p("pending", "-(args.x.size()) == -1", all), ""},
 		{"both-ways-of-a-mode", []rules.Policy{p("allow", "risk.mode == 'safe'", all), p("allow", "risk.mode != 'safe'", all)}, p("pending", "", all), "unasked"},
-		{"each-mode", []rules.Policy{p("allow", "risk.mode == 'safe'", all), p("allow", "risk.mode in ['review', 'danger']", all)}, p("pending", "", all), "unasked"},
+		{"each-mode", []rules.Policy{p("allow", "risk.mode == 'safe'", all), p("allow", "risk.mode in ['review', 'danger']", all)},
+			p("pending", "", all), "unasked"},
 		{"score-below-its-mode", []rules.Policy{p("allow", "risk.score >= 50", all)}, p("pending", "risk.mode == 'danger'", all), "unasked"},
-		{"both-ways-of-a-text-that-can-be-too-long", []rules.Policy{p("allow", "actor.id == 'a'", all), p("allow", "actor.id != 'a'", all)}, p("pending", "", all), ""},
+		{"both-ways-of-a-text-that-can-be-too-long", []rules.Policy{p("allow", "actor.id == 'a'", all), p("allow", "actor.id != 'a'", all)},
+			p("pending", "", all), ""},
 		{"only-where-it-would-not-ask", []rules.Policy{p("allow", "pinned", all)},
 			rules.Policy{Effect: "allow", RequireApprovalIf: "pinned && args.a == 1"}, "unasked"},
 		{"text-beyond-ascii", []rules.Policy{p("allow", `tool.startsWith("\ufffd")`, all)}, p("pending", "", rules.Match{Tool: "\ufffd?*"}), "unasked"},
@@ -312,7 +314,8 @@ func TestConditionsAbove(t *testing.T) {
 				policies[i].ID = fmt.Sprint("p", i)
 			}
 			last := policies[len(policies)-1].ID
-			found := reachOf(&policy.Content{Policy: &rules.Content{Policies: policies}, Risk: &risk.Content{Modes: risk.DefaultModes(), Initial: "safe"}})
+			found := reachOf(&policy.Content{Policy: &rules.Content{Policies: policies},
+				Risk: &risk.Content{Modes: risk.DefaultModes(), Initial: "safe"}})
 			got := ""
 			switch {
 			case found.unreachable[last]:
