@@ -117,7 +117,7 @@ func TestBudget_CanFail(t *testing.T) {
 				if s.policies[i].strict {
 					break
 				}
-				below := &Set{policies: slices.Clone(s.policies), index: s.index}
+				below := &Set{policies: slices.Clone(s.policies)}
 				below.policies[i].shadow = true
 				s = below
 				shadows := d.Shadow

@@ -46,7 +46,6 @@ func Compile(c Content) (*Set, error) {
 	if len(b.faults) > 0 {
 		return nil, b.faults
 	}
-	s.index = newIndex(c.Policies)
 	for i := range s.policies {
 		if len(s.policies[i].queries()) > 0 {
 			s.asking = append(s.asking, i)
@@ -126,8 +125,12 @@ func shows(text string) bool {
 	return visible.Text(text) == text && !visible.Blank(text) && text[0] != ' ' && text[len(text)-1] != ' '
 }
 
+// glob returns nil for a glob that fits everything.
 func (b *builder) glob(key, pattern string) *glob.Glob {
-	g, err := glob.Compile(orAny(pattern))
+	if pattern == "" {
+		return nil
+	}
+	g, err := glob.Compile(pattern)
 	if err != nil {
 		b.fault(key, "", "%s", err)
 		return nil

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 	"strings"
 
@@ -54,24 +53,18 @@ func (s *Set) Decide(sub *condition.Subject) Decision {
 		return d
 	}
 	in := sub.Input()
-	var room [(MaxPolicies + 63) / 64]uint64 // on the stack, whatever the number of policies
-	found := room[:s.index.words]
-	s.index.find(found, in.Server, in.Tool, in.Env)
-	for w, word := range found {
-		for ; word != 0; word &= word - 1 {
-			p := &s.policies[w*64+bits.TrailingZeros64(word)]
-			if !p.fits(&in) {
-				continue
-			}
-			v := p.judge(sub)
-			if !v.matched {
-				continue
-			}
-			if !p.shadow {
-				p.decide(&d, v)
-				return d
-			}
+	for i := range s.policies {
+		p := &s.policies[i]
+		if !p.fits(&in) {
+			continue
+		}
+		v := p.judge(sub)
+		switch {
+		case v.matched && p.shadow:
 			d.Shadow = append(d.Shadow, ShadowDecision{v.condition, v.effect, v.failure(), p.id})
+		case v.matched:
+			p.decide(&d, v)
+			return d
 		}
 	}
 	return d

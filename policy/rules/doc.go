@@ -80,10 +80,6 @@
 //
 // # Speed
 //
-// Compile builds an index over the globs. Of each policy one piece of literal text is chosen that every call which
-// the policy fits must contain, its separators included: of `billing-*` and `get_*` that is "server begins with
-// billing-" or "tool begins with get_". One pass over the names of a call finds all pieces at once (Aho-Corasick), so
-// that the cost of a decision is that of the policies that may fit, not of those that exist. Policies without a
-// literal letter in any glob are looked at always. What a decision allocates depends on the conditions that it evaluates
-// and on the shadow policies that it records, not on how many policies there are.
+// A decision compares the globs of each policy from the first to the one that decides. What it allocates depends on the
+// conditions that it evaluates and on the shadow policies that it records, not on how many policies there are.
 package rules

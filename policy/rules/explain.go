@@ -20,8 +20,7 @@ type Considered struct {
 // maxQuoted is the longest quoted name or condition in an explanation, in bytes.
 const maxQuoted = 200
 
-// Explain is [Set.Decide] with every policy that it considered: from the first to the one that decided, or all. It
-// looks at each in turn, without the index; tests compare Decide with it.
+// Explain is [Set.Decide] with every policy that it considered: from the first to the one that decided, or all.
 func (s *Set) Explain(sub *condition.Subject) (Decision, []Considered) {
 	d := Decision{Effect: Deny, Reason: noMatch}
 	if s == nil || sub == nil {

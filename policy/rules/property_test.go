@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -90,8 +91,8 @@ func permuting(d decider, r *rand.Rand, policies []Policy, in condition.Input, t
 
 func apart(a, b Match) bool {
 	for _, two := range [][2]string{{a.Server, b.Server}, {a.Tool, b.Tool}, {a.Env, b.Env}} {
-		x, errX := glob.Compile(orAny(two[0]))
-		y, errY := glob.Compile(orAny(two[1]))
+		x, errX := glob.Compile(cmp.Or(two[0], "*"))
+		y, errY := glob.Compile(cmp.Or(two[1], "*"))
 		if errX == nil && errY == nil && !glob.Overlaps(x, y) {
 			return true
 		}

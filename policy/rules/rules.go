@@ -76,6 +76,5 @@ type Match struct {
 // everything.
 type Set struct {
 	policies []policy
-	index    index
 	asking   []int // the policies that ask about calls before
 }
