@@ -95,11 +95,3 @@ func Carry(r Reader, before int, with, run string) (int, error) {
 	carried, err := carry(context.Background(), r, all, []string{run})
 	return len(carried), err
 }
-
-// Types returns all types of event.
-func Types() []Type {
-	return []Type{
-		RequestCreated, CallReserved, RiskScored, DecisionMade, ApprovalRequested, ApprovalApproved, ApprovalDenied, ApprovalExpired,
-		RunClaimed, ProxySent, ToolResult, RunEnded, OutcomeDelivered, MCPPassed, TokenCreated, TokenRevoked, LedgerPruned,
-	}
-}

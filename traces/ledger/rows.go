@@ -174,3 +174,11 @@ type Delivery struct {
 	State    string // waiting, done or given_up
 	Error    string // of the last attempt
 }
+
+// Types returns all types of event.
+func Types() []Type {
+	return []Type{
+		RequestCreated, CallReserved, RiskScored, DecisionMade, ApprovalRequested, ApprovalApproved, ApprovalDenied, ApprovalExpired,
+		RunClaimed, ProxySent, ToolResult, RunEnded, OutcomeDelivered, MCPPassed, TokenCreated, TokenRevoked, LedgerPruned,
+	}
+}
