@@ -40,7 +40,7 @@ func (o *options) register(cmd *cobra.Command) {
 
 func (o *options) registerGrants(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&o.grants, "grant", nil,
-		"narrow by a grant file, for once; may be given again, and all must cover the call")
+		"a grant file that narrows this run; may be given again, and all must cover the call")
 }
 
 // with opens the configuration, does something with it, and closes all that was opened.

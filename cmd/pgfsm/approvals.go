@@ -18,13 +18,13 @@ func newApprovals(w world) *cobra.Command {
 	var f ledgerFlags
 	cmd := &cobra.Command{
 		Use:   "approvals",
-		Short: "Decide about calls that wait for a person",
-		Long: `A call that a policy holds waits in the ledger. These commands show what waits and take the word of those who may
-decide: in the configuration's ledger, or in that of --ledger. They need a token in PGFSM_TOKEN (pgfsm token create): of
-the role approver to approve and deny, and that or auditor or admin to look.
+		Short: "Show and decide held calls",
+		Long: `A call that a policy holds waits in the ledger. These commands show held calls and record decisions, in the
+configuration's ledger or in that of --ledger. They need a token in PGFSM_TOKEN (pgfsm token create): approve and deny need
+the role approver; the others need approver, auditor or admin.
 
-These commands make no call. Once enough people have agreed, a running pgfsm serve or pgfsm approvals serve makes it within
-seconds, or pgfsm run --wait, which waits for that. If none runs, pgfsm resume makes it.
+These commands make no call. Once enough people have approved a call, a running pgfsm serve, pgfsm approvals serve or
+pgfsm run --wait makes it within seconds. If none of them runs, pgfsm resume makes it.
 
 Exit codes: 0 done, 1 refused, 2 could not.`,
 		Args: noSuchCommand,
@@ -86,7 +86,7 @@ func newApprovalsList(w world, f *ledgerFlags) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the calls that wait, oldest first",
+		Short: "List held calls, oldest first",
 		Example: `  pgfsm approvals list
   pgfsm approvals list --status denied,expired --json`,
 		Args: cobra.NoArgs,
@@ -103,8 +103,8 @@ func newApprovalsList(w world, f *ledgerFlags) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringSliceVar(&words, "status", []string{string(ledger.Pending)}, "of which statuses, or all")
-	cmd.Flags().IntVar(&limit, "limit", defaultListed, "how many at most; 0 is all")
+	cmd.Flags().StringSliceVar(&words, "status", []string{string(ledger.Pending)}, "the statuses to list, or all")
+	cmd.Flags().IntVar(&limit, "limit", defaultListed, "the most requests to list; 0 is all")
 	return cmd
 }
 

@@ -30,25 +30,25 @@ func newApprovalsServe(w world, f *ledgerFlags) *cobra.Command {
 	o := serveOptions{ledgerFlags: f}
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Take decisions over HTTP, and go on with the runs that are decided",
+		Short: "Take decisions over HTTP, and make approved calls",
 		Long: `serve lets people and chat tools decide over HTTP: GET /pending, GET /requests, GET /status/ID, POST /approve/ID,
-POST /deny/ID; GET /openapi.yaml describes it. Every caller presents a token (pgfsm token create), also on this machine.
-It tells the configuration's web hooks what is asked and decided, takes up the runs that people agreed to, and ends those
-that were denied, that expired, or whose process is gone. --no-resume only decides: no tool is called by this process.
+POST /deny/ID; GET /openapi.yaml describes them. Every caller presents a token (pgfsm token create), also on this machine.
+serve sends the configuration's web hooks, makes approved calls, and ends runs that were denied, that expired, or whose
+process is gone. With --no-resume it only takes decisions and calls no tool.
 
-It listens on this machine only. For others put a reverse proxy with TLS before it, and say with --host by which name it
-is reached.
+It listens on this machine only. For other machines, put a reverse proxy with TLS before it, and name the proxy's host
+with --host.
 
-It ends on the first interrupt: calls that are under way are finished, for half a minute; then they are cut off, and
-recorded as such. Exit codes: 0 ended as asked, 2 could not.`,
+After the first interrupt, calls under way have half a minute to finish; then serve cuts them off and records that.
+Exit codes: 0 stopped by an interrupt, 2 could not.`,
 		Example: `  pgfsm approvals serve -c pgfsm.yaml
   pgfsm approvals serve --admin 127.0.0.1:8080 --host approvals.example.com --no-resume`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.serve(cmd.Context(), w) },
 	}
-	cmd.Flags().StringVar(&o.admin, "admin", defaultAdmin, "where to listen: an address of this machine only, and a port")
-	cmd.Flags().StringArrayVar(&o.hosts, "host", nil, "a further name, as the Host header has it, by which a proxy passes calls on; may be given again")
-	cmd.Flags().BoolVar(&o.noResume, "no-resume", false, "only decide: leave it to others to go on with what is decided")
+	cmd.Flags().StringVar(&o.admin, "admin", defaultAdmin, "the address to listen on: of this machine, and a port")
+	cmd.Flags().StringArrayVar(&o.hosts, "host", nil, "a host name that a proxy sends in the Host header; may be given again")
+	cmd.Flags().BoolVar(&o.noResume, "no-resume", false, "only take decisions; other processes make the calls")
 	return cmd
 }
 

@@ -16,11 +16,10 @@ import (
 func newApprovalsShow(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
-		Short: "Show all that an approval of a call binds to",
-		Long: `show prints the call as it would be made: who asked, the tool with its whole definition, the arguments byte for
-byte, what risk and policy say, the votes so far, and the digest that approve and deny want back. Nothing is cut, and what
-does not show by itself is written as an escape. The record is executed again for it: a record that was tampered with is
-not shown.`,
+		Short: "Show a held call and everything that an approval binds",
+		Long: `show prints the call as it would be made: requester, the tool with its whole definition, the arguments byte for
+byte, risk and policy, the votes so far, and the digest for approve and deny. It cuts nothing, and writes invisible
+characters as escapes. It executes the record again, and refuses to show one that was tampered with.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := newReplayer()

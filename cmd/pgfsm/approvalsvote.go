@@ -18,17 +18,18 @@ import (
 func newApprovalsApprove(w world, f *ledgerFlags) *cobra.Command {
 	return newVote(w, f, true, &cobra.Command{
 		Use:   "approve ID --digest DIGEST",
-		Short: "Agree to a call, as pgfsm approvals show shows it",
-		Long: `approve records your approval. When as many people have approved as the policy wants, the request is approved, and
-can be called until it expires. --digest is the digest that show prints: if anything else waits by now, nothing is approved.`,
+		Short: "Approve a held call",
+		Long: `approve records your approval. When as many people have approved as the policy requires, the call is approved, and
+can be made until it expires. --digest is the digest that pgfsm approvals show prints. If the request is not the one
+you saw, nothing is approved.`,
 	})
 }
 
 func newApprovalsDeny(w world, f *ledgerFlags) *cobra.Command {
 	return newVote(w, f, false, &cobra.Command{
 		Use:   "deny ID --digest DIGEST --reason REASON",
-		Short: "Refuse a call; the reason reaches who asked",
-		Long:  `deny records your denial, which decides at once, whatever others have said or will say.`,
+		Short: "Deny a held call; the requester gets the reason",
+		Long:  `deny records your denial. One denial decides at once.`,
 	})
 }
 
@@ -47,7 +48,7 @@ func newVote(w world, f *ledgerFlags, approve bool, cmd *cobra.Command) *cobra.C
 		}
 		return closing(w, o, orRefused(w, f.json, f.vote(cmd.Context(), w, o, v)))
 	}
-	cmd.Flags().StringVar(&digest, "digest", "", "the digest that show prints, whole")
+	cmd.Flags().StringVar(&digest, "digest", "", "the whole digest that pgfsm approvals show prints")
 	cmd.Flags().StringVar(&v.Reason, "reason", "", fmt.Sprintf("why, in at most %d bytes", ledger.MaxReason))
 	return cmd
 }

@@ -17,9 +17,9 @@ import (
 func newApprovalsWatch(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "watch",
-		Short: "Print what waits, and what comes and is decided, until interrupted",
-		Long: `watch prints the calls that wait now, and then one line for every call that is held, every vote and every expiry, as
-they come. With --json each line is one document.`,
+		Short: "Print held calls and decisions as they happen",
+		Long: `watch prints the calls that are held now, and then one line for every newly held call, every vote and every expiry, until
+it is interrupted. With --json each line is one document.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.looking(cmd.Context(), w, func(o *openedLedger) error { return f.watch(cmd.Context(), w, o) })

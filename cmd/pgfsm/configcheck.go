@@ -20,7 +20,7 @@ func newConfig(w world) *cobra.Command {
 	var o options
 	check := &cobra.Command{
 		Use:   "check",
-		Short: "Judge the configuration and every file it names, without starting anything",
+		Short: "Check the configuration and every file it names; start nothing",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := o.with(cmd.Context(), w, func(a *app) error { return a.printCheck(o.json) })

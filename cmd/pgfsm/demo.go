@@ -32,7 +32,7 @@ streamable HTTP at /mcp.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document, then serve")
 	cmd.Flags().StringSliceVar(&addrs, "listen", addrs,
-		"the three loopback addresses, one a server; port 0 takes a free one")
+		"the three loopback addresses, one a server; port 0 takes a free port")
 	return cmd
 }
 

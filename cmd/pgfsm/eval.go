@@ -7,9 +7,9 @@ import (
 func newEval(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval",
-		Short: "Measure what the gates are worth",
-		Long: `eval makes figures that can be made again: the gates alone, without servers and without a model; pgfsm beside an agent without gates;
-and attacks in which the planner does exactly what the attacker wants.`,
+		Short: "Measure what the gates achieve",
+		Long: `eval computes reproducible figures: of the gates alone, without servers and without a model; of pgfsm beside an agent without
+gates; and of attacks in which the planner does exactly what the attacker wants.`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

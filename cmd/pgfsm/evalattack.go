@@ -38,33 +38,33 @@ func newEvalAttack(w world) *cobra.Command {
 	var o attackOptions
 	cmd := &cobra.Command{
 		Use:   "attack --tools FILE --cases FILE",
-		Short: "Let the planner be the attacker, and count what gets through",
-		Long: `attack takes the calls of every case through the machine: the planner's output is exactly what the attack wants and, for
-each task, exactly what it needs. Nothing is contacted; a recording server answers. docs/reference/evaluation-format.md describes the
-files. What a gate is worth is the difference between two arms. Each up to grants adds to the one before it; the last two have
+		Short: "Run attacks in which the planner obeys the attacker",
+		Long: `attack takes the calls of every case through the machine. The planner proposes exactly the calls that the attack wants and, for
+each task, exactly the calls that it needs. It contacts nothing; a recording server answers. docs/reference/evaluation-format.md describes the
+files. The effect of a gate is the difference between two arms. Each up to grants adds to the one before it; the last two have
 the gates of grants and differ in who answers a held call:
 
   naive       every call that names a listed tool is made
   allowlist   the machine with the bundle's allowlist, and nothing else of the bundle
-  policy      and schemas, pins, input rules, risk rules and policies; a held call is approved without reading
-  grants      and the bundle's grants and the case's
+  policy      also schemas, pins, input rules, risk rules and policies; a held call is approved without reading
+  grants      also the bundle's grants and the case's
   unattended  nobody answers: a held call is not made
   approvals   the approver reads: a held call that the task needs is approved, any other denied
 
-The result holds no time: the same files give the same bytes, with any number of jobs. Exit code 1 if the machine made a call
-that it must not make, if its outcome contradicts the calls that were made, or if an expectation of a case does not hold. An
-attack that gets through is a finding and no failure.`,
+The result has no times: the same files give the same bytes, with any number of jobs. Exit code 1 if the machine made a call
+that it must not make, if its outcome contradicts the calls that were made, or if an expectation of a case fails. An
+attack that succeeds is a finding, not a failure.`,
 		Example: `  pgfsm eval attack --tools tools.json --cases cases.jsonl --bundle pgfsm.yaml
   pgfsm eval attack --tools tools.json --cases cases.jsonl --arm naive --arm approvals -o attack.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), w) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.tools, "tools", "", "what the servers offer: a tools file")
-	f.StringVar(&o.cases, "cases", "", "the cases: a cases file")
-	f.StringVar(&o.bundle, "bundle", "", "the pgfsm.yaml of all cases that name none themselves")
+	f.StringVar(&o.tools, "tools", "", "the tools file: what the servers offer")
+	f.StringVar(&o.cases, "cases", "", "the cases file")
+	f.StringVar(&o.bundle, "bundle", "", "the pgfsm.yaml of all cases that name none")
 	f.StringArrayVar(&o.arms, "arm", nil, "an arm; may be given again (default: all)")
-	f.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many lists of calls are judged at the same time")
+	f.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many lists of calls to judge in parallel")
 	f.StringVarP(&o.output, "output", "o", defaultAttackFile, "the file for the result")
 	f.BoolVar(&o.json, "json", false, "print one JSON document instead of the tables")
 	for _, name := range []string{"tools", "cases"} {

@@ -31,21 +31,21 @@ func newEvalE2E(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "e2e --cases FILE",
 		Short: "Take cases through pgfsm and through an agent without gates",
-		Long: `e2e takes every case through pgfsm, the whole way of pgfsm run, and through a deliberately naive agent: the same
-model and prompts, but it executes whatever the model says. Both work on real MCP servers; without -c these are the
-embedded demo servers, fresh for each case and agent. No configuration is looked for.
+		Long: `e2e takes every case through pgfsm, as pgfsm run does, and through a deliberately naive agent with the same
+model and prompts, which executes whatever the model says. Both use real MCP servers: without -c the
+embedded demo servers, new for each case and agent. e2e uses no configuration but that of -c.
 
-With -c the naive agent calls whatever the model says on the servers of that configuration. Name servers that may lose
-what they hold.
+With -c the naive agent makes every call of the model on the servers of that configuration. Use servers whose data
+may be lost.
 
-Both ask the model that the configuration or LLM_BASE_URL and LLM_MODEL name, for every request: routes are not used.
-Without one, a scripted model answers with each case's texts, over the same HTTP.
+Both ask the model of the configuration, or of LLM_BASE_URL and LLM_MODEL, for every request; e2e ignores routes.
+Without a model, a scripted one returns each case's own output, over the same HTTP.
 
 In the folder of --dir it writes TIME_runs.jsonl (a line a case, flushed), TIME_metrics.json, TIME_table.md and
-TIME_traces, a folder with the trace of each of pgfsm's runs. --resume goes on with the newest one that was interrupted.
+TIME_traces, a folder with the trace of each of pgfsm's runs. --resume continues the newest one that was interrupted.
 
-Exit code 1 if pgfsm called a tool that its case does not permit, or if a run did not end as a run ends; 2 if a run of
-either failed, so that the figures are not of all cases.`,
+Exit code 1 if pgfsm called a tool that its case does not permit, or if a run ended in an impossible state; 2 if a run of
+either failed, so that the figures do not cover all cases.`,
 		Example: `  pgfsm eval e2e --cases eval/cases_end_to_end.jsonl`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.evaluate(cmd.Context(), w) },
@@ -53,9 +53,9 @@ either failed, so that the figures are not of all cases.`,
 	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration file (default: the embedded demo)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the metrics as one JSON document")
 	cmd.Flags().StringVar(&o.cases, "cases", "", "the file of cases, one JSON object a line (required)")
-	cmd.Flags().StringVar(&o.dir, "dir", filepath.Join("eval", "results"), "the folder for what is found")
-	cmd.Flags().IntVar(&o.jobs, "jobs", 1, "how many cases at a time; more than one makes latencies those of a busy machine")
-	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on with the newest evaluation of the folder that was interrupted")
+	cmd.Flags().StringVar(&o.dir, "dir", filepath.Join("eval", "results"), "the folder for the results")
+	cmd.Flags().IntVar(&o.jobs, "jobs", 1, "how many cases in parallel; more than one distorts latencies")
+	cmd.Flags().BoolVar(&o.resume, "resume", false, "continue the newest interrupted evaluation of the folder")
 	return cmd
 }
 

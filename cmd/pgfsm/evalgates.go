@@ -36,20 +36,20 @@ func newEvalGatesWith(w world, run gatesRun) *cobra.Command {
 	var o gatesOptions
 	cmd := &cobra.Command{
 		Use:   "gates",
-		Short: "Hold every gate to cases with known answers, offline",
-		Long: `gates needs no server, no model and no configuration. It takes every gate, and the machine around them, through tables of
-cases and through generated plans and summaries whose right answers are known, and writes the result to a file whose
-top-level keys are the suites. The file holds no time: the same seed gives the same bytes, with any number of jobs.
-Exit code 1 if a gate gives a wrong answer; the case is then printed.`,
+		Short: "Run every gate on cases with known answers, offline",
+		Long: `gates needs no server, no model and no configuration. It runs every gate, and the machine around them, on tables of
+cases and on generated plans and summaries with known answers, and writes the result to a file whose
+top-level keys are the suites. The file has no times: the same seed gives the same bytes, with any number of jobs.
+Exit code 1 if a gate gives a wrong answer; gates prints the case.`,
 		Example: `  pgfsm eval gates
   pgfsm eval gates --plans 1000000 --seed 7 -o gates.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return evalGates(cmd.Context(), w, o, run) },
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.Plans, "plans", gates.DefaultPlans, "how many plans are generated")
-	f.Uint64Var(&o.Seed, "seed", gates.DefaultSeed, "what they are generated from")
-	f.IntVar(&o.Jobs, "jobs", runtime.GOMAXPROCS(0), "how many cases are judged at a time")
+	f.IntVar(&o.Plans, "plans", gates.DefaultPlans, "how many plans to generate")
+	f.Uint64Var(&o.Seed, "seed", gates.DefaultSeed, "the seed of the generator")
+	f.IntVar(&o.Jobs, "jobs", runtime.GOMAXPROCS(0), "how many cases to judge in parallel")
 	f.StringVarP(&o.output, "output", "o", defaultGatesFile, "the file for the result")
 	f.BoolVar(&o.json, "json", false, "print one JSON document instead of the table")
 	return cmd

@@ -22,7 +22,7 @@ type importOptions struct {
 func newEvalImport(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Make tools and cases of a benchmark's data",
+		Short: "Write tools and cases from a benchmark's data",
 		Args:  noSuchCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -34,7 +34,7 @@ func newImportDojo(w world) *cobra.Command {
 	var o importOptions
 	cmd := &cobra.Command{
 		Use:   "agentdojo FOLDER -o FOLDER",
-		Short: "Make tools and cases of AgentDojo's tasks",
+		Short: "Write tools and cases from AgentDojo's tasks",
 		Long: `agentdojo reads tools.json, user_tasks.json and injection/injection_tasks.json. For each suite it writes three files,
 and the same three for all suites together, with SUITE "all":
 
@@ -42,16 +42,16 @@ and the same three for all suites together, with SUITE "all":
   SUITE.cases.jsonl       a case for each task of a user with each task of an attacker that has calls
   SUITE.retargeted.jsonl  a case for each write of a user's task that goes to another target: one argument is changed
 
-A case names the suite's bundle and the user task's grant where there are any: SUITE/pgfsm.yaml and SUITE/grants/TASK.yaml
-below --bundles. The command counts and prints what it changes; docs/reference/evaluation-format.md has the rules. Files of those names
-are overwritten.`,
+A case names the suite's bundle and the user task's grant, if they exist: SUITE/pgfsm.yaml and SUITE/grants/TASK.yaml
+below --bundles. The command counts and prints its changes; docs/reference/evaluation-format.md has the rules. It overwrites files
+of these names.`,
 		Example: `  pgfsm eval import agentdojo data/agentdojo -o cases --bundles eval/agentdojo
   pgfsm eval attack --tools cases/all.tools.json --cases cases/all.cases.jsonl`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return o.importDojo(w, args[0]) },
 	}
 	cmd.Flags().StringVarP(&o.out, "output", "o", "", "the folder to write to")
-	cmd.Flags().StringVar(&o.bundles, "bundles", "eval/agentdojo", "where bundles and grants are")
+	cmd.Flags().StringVar(&o.bundles, "bundles", "eval/agentdojo", "the folder with bundles and grants")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	if err := cmd.MarkFlagRequired("output"); err != nil {
 		panic("eval import: " + err.Error()) // the flag stands above

@@ -25,20 +25,19 @@ func newEvalReport(w world) *cobra.Command {
 	var o reportOptions
 	cmd := &cobra.Command{
 		Use:   "report DIR",
-		Short: "Make one page of what the other evaluations found",
+		Short: "Write one page with all results",
 		Long: `report reads the results of the other commands of eval in a folder: every .json file that eval attack wrote, whatever its
-name, offline_gate_eval.json (eval gates), and the newest TIME_metrics.json (eval e2e). Files of attacks whose names are the
-same up to the word attack belong together and are added up: own-attack-SUITE.json. Other .json files are left out, and named
-on stderr and on the page.
+name, offline_gate_eval.json (eval gates), and the newest TIME_metrics.json (eval e2e). It adds up files of attacks whose names are
+the same up to the word attack: own-attack-SUITE.json. It ignores other .json files, and names them on stderr and on the page.
 
-It writes one HTML page that loads nothing and runs nothing, and with --md the same figures as tables in Markdown. The page
-names missing results. The same files give the same bytes. Exit code 0 whatever the figures are, and 2 if the page cannot be made.`,
+It writes one HTML page without scripts or external resources, and with --md the same figures as tables in Markdown. The page
+names missing results. The same files give the same bytes. Exit code 0 whatever the figures are, and 2 if the page cannot be written.`,
 		Example: `  pgfsm eval report eval/results -o report.html --md report.md`,
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return o.report(w, args[0]) },
 	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", defaultReportFile, "the file for the page")
-	cmd.Flags().StringVar(&o.md, "md", "", "the file for the same as Markdown (default: none)")
+	cmd.Flags().StringVar(&o.md, "md", "", "the file for the Markdown version (default: none)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	return cmd
 }

@@ -29,25 +29,25 @@ func newEvalTraces(w world) *cobra.Command {
 	var o fromTracesOptions
 	cmd := &cobra.Command{
 		Use:   "from-traces TRACE... -o FOLDER",
-		Short: "Make a regression suite of stored traces",
-		Long: `from-traces reads traces (files, or every *.json in a folder and below whose format is pgfsm.trace/v1), holds each to
-its chain and executes it again, and writes what was decided about real calls as cases for pgfsm eval attack: what was called stays callable, what
-was refused stays refused with the same code, and what was held for people is still held. What was called is a benign
-call there, and the rest are attacks. Each suite is judged once by the traces' own bundle.
+		Short: "Write a regression suite from stored traces",
+		Long: `from-traces reads traces (files, or every *.json in a folder and below whose format is pgfsm.trace/v1), verifies each chain,
+executes each trace again, and writes the decisions as cases for pgfsm eval attack. A call that was made becomes a benign call. A
+refused call must be refused with the same code, and a held call must be held. Each suite is judged once by the traces' own
+bundle.
 
 Runs in a ledger are written as traces first: one by pgfsm ledger trace RUN -o FILE, all by pgfsm ledger trace --all -o FOLDER.
 
-A suite holds requests and arguments as the traces do. FOLDER must not be there yet, or be empty.
+A suite contains requests and arguments, as the traces do. FOLDER must not exist yet, or be empty.
 
-Exit code 1 if a trace was tampered with or diverges, 2 if one cannot be read; it is named and left out, and the suites
-are of the others.`,
+Exit code 1 if a trace was tampered with or diverges, 2 if one cannot be read. from-traces names such a trace and leaves it
+out.`,
 		Example: `  pgfsm eval from-traces traces -o regression
   pgfsm ledger trace --all -o traces && pgfsm eval from-traces traces -o regression`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.make(cmd.Context(), w, args) },
 	}
 	cmd.Flags().StringVarP(&o.out, "output", "o", "", "the folder to write to (required)")
-	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many traces are executed again at a time")
+	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many traces to execute in parallel")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	return cmd
 }

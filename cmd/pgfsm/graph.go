@@ -19,7 +19,7 @@ func newGraph(w world) *cobra.Command {
 	var format, trace string
 	cmd := &cobra.Command{
 		Use:   "graph",
-		Short: "Draw the machine, or one run's way through it",
+		Short: "Draw the machine, or the path of one run",
 		Example: `  pgfsm graph --format svg > machine.svg
   pgfsm graph --format mermaid --trace traces/trace_RUN.json`,
 		Args: cobra.NoArgs,
@@ -53,6 +53,6 @@ func newGraph(w world) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "dot", "dot, svg, mermaid or json")
-	cmd.Flags().StringVar(&trace, "trace", "", "draw the way of this trace")
+	cmd.Flags().StringVar(&trace, "trace", "", "draw the path of this trace")
 	return cmd
 }

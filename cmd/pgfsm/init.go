@@ -39,13 +39,13 @@ func newInit(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [FOLDER]",
 		Short: "Write a commented starter configuration",
-		Long: `init writes pgfsm.yaml, the allowlist it names and the JSON Schema that editors check it with to the folder
-(default: here). It overwrites nothing. The configuration calls the servers of "pgfsm demo".
+		Long: `init writes pgfsm.yaml, its allowlist and its JSON Schema for editors to the folder (default: here). It overwrites
+nothing. The configuration calls the servers of "pgfsm demo".
 
-With --from it lists the servers of a client's own file instead, each by name and digest, after showing what each of
-them runs and asking. The allowlist is empty then. Exit code 1 if the answer was not yes.
+With --from it lists the servers of a client's own file instead, each by name and digest. It shows what each of them runs,
+and asks first. The allowlist is empty then. Exit code 1 if the answer was not yes.
 
-With --bundle it also writes risk rules, policies and tests of them to start from.`,
+With --bundle it also writes risk rules, policies and their tests to start from.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -78,7 +78,7 @@ With --bundle it also writes risk rules, policies and tests of them to start fro
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	cmd.Flags().StringVar(&o.from, "from", "", "list the servers of a client's own `FILE`, like .mcp.json")
 	cmd.Flags().StringVar(&o.bundle, "bundle", "", "add risk rules and policies to start from: "+strings.Join(config.Bundles(), ", "))
-	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --from: list them without asking")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --from: do not ask")
 	return cmd
 }
 

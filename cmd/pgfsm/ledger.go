@@ -16,11 +16,11 @@ func newLedger(w world) *cobra.Command {
 	var f ledgerFlags
 	cmd := &cobra.Command{
 		Use:   "ledger",
-		Short: "Look at the durable record: what was asked, decided and called",
-		Long: `The ledger keeps every run as events that are only ever added, each chained to the one before. Where it is, the
-configuration says (ledger: "sqlite:pgfsm.db"), or --ledger.
+		Short: "Show, verify and export the durable record",
+		Long: `The ledger records every run as append-only events, each chained to the one before. The configuration names it
+(ledger: "sqlite:pgfsm.db"), or --ledger.
 
-All of these only read, and can be used while runs are under way, but for prune.`,
+All of these commands except prune only read, and can be used while runs are under way.`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

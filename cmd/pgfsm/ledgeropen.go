@@ -21,7 +21,7 @@ type ledgerFlags struct {
 func (f *ledgerFlags) register(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringVarP(&f.config, "config", "c", "",
 		"configuration file that names the ledger (default: PGFSM_CONFIG, ./pgfsm.yaml)")
-	cmd.PersistentFlags().StringVar(&f.ledger, "ledger", "", "the ledger itself, sqlite:PATH, instead of the configuration's")
+	cmd.PersistentFlags().StringVar(&f.ledger, "ledger", "", "the ledger, sqlite:PATH, instead of the configuration's")
 	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
 }
 

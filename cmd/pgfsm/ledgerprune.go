@@ -20,7 +20,7 @@ func newLedgerExport(w world, f *ledgerFlags) *cobra.Command {
 		Use:   "export",
 		Short: "Write all events as JSON lines",
 		Long: `export writes every event, oldest first, one a line, as canonical JSON with its whole payload. An event's hash is the
-SHA-256 of its canonical JSON without the member "hash"; docs/operate/ledger.md says how.`,
+SHA-256 of its canonical JSON without the member "hash"; docs/reference/ledger-format.md has the details.`,
 		Example: `  pgfsm ledger export > events.jsonl`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -37,14 +37,14 @@ func newLedgerPrune(w world, f *ledgerFlags) *cobra.Command {
 	var before string
 	cmd := &cobra.Command{
 		Use:   "prune --before TIME",
-		Short: "Remove what is old, and record that it was removed",
-		Long: `prune removes the events from before a time, and the runs that they tell of: the oldest first, up to the first run that
-had not ended by then. It first adds the event ledger.pruned, with how many events it removes and the hash of the last, so
-that verify still holds what is left to what was there. TIME is a date (2027-01-31, which is midnight, UTC) or a time
+		Short: "Remove old runs, and record the removal",
+		Long: `prune removes the events from before a time and their runs, the oldest first, up to the first run that
+had not ended by then. It first adds the event ledger.pruned, with the number of events and the hash of the last one, so
+that verify can still check the rest. TIME is a date (2027-01-31, which is midnight, UTC) or a time
 (2027-01-31T12:00:00Z).
 
-Once the ledger has an active admin, only admins prune, with their token in PGFSM_TOKEN; before that, whoever may write the
-ledger's file. Who it was is recorded.
+Once the ledger has an active admin, only admins prune, with their token in PGFSM_TOKEN; before that, every user who can
+write the ledger's file. The ledger records who pruned.
 
 Export what you want to keep before, and take a new checkpoint after.`,
 		Example: `  pgfsm ledger prune --before 2027-01-31`,

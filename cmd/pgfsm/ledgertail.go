@@ -30,8 +30,8 @@ func newLedgerTail(w world, f *ledgerFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "Print the last events",
-		Long: `tail prints the last events, one a line: number, time, type, run, by whom, and what is most worth knowing of it.
-With --json each line is a JSON document with the whole event. --follow goes on until it is interrupted.`,
+		Long: `tail prints the last events, one a line: number, time, type, run, actor, and the most important detail.
+With --json each line is a JSON document with the whole event. --follow continues until it is interrupted.`,
 		Example: `  pgfsm ledger tail -n 50
   pgfsm ledger tail --follow --json | jq 'select(.type == "proxy.sent")'`,
 		Args: cobra.NoArgs,
@@ -42,8 +42,8 @@ With --json each line is a JSON document with the whole event. --follow goes on 
 			return f.reading(w, func(o *openedLedger) error { return tail(cmd.Context(), w, o, int64(n), follow, f.json) })
 		},
 	}
-	cmd.Flags().IntVarP(&n, "lines", "n", defaultTail, "how many events")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with new events as they come")
+	cmd.Flags().IntVarP(&n, "lines", "n", defaultTail, "the number of events")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "also print new events as they are recorded")
 	return cmd
 }
 

@@ -24,14 +24,14 @@ func newLedgerVerify(w world, f *ledgerFlags) *cobra.Command {
 	var execute bool
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Find out whether the ledger is as it was written",
-		Long: `verify reads the whole ledger, changes nothing and trusts nothing: every hash and both chains, every row that is made
-from events, every step of every run, every large value, and that no call left that was not decided on. It names the first row
-that does not fit, and exits 1 then.
+		Short: "Verify that nobody changed the ledger",
+		Long: `verify reads the whole ledger, changes nothing and trusts nothing. It checks every hash and both chains, every row that
+follows from events, every step of every run, every large value, and that every call was decided on. It names the first row
+that is wrong, and exits with 1.
 
-Whoever can write the file can cut off its end, or write all of it anew. Only a checkpoint (pgfsm ledger checkpoint) that
-is kept where they cannot write shows that: --checkpoint compares it. Without one, nobody can say whether the end is
-missing. --replay executes every run's trace again, too.`,
+A user who can write the file can cut off its end, or write all of it anew. Only a checkpoint (pgfsm ledger checkpoint)
+that is stored elsewhere reveals that: --checkpoint compares it. Without one, verify cannot tell whether the end is
+missing. --replay also executes every run's trace again.`,
 		Example: `  pgfsm ledger checkpoint > /elsewhere/pgfsm.checkpoint
   pgfsm ledger verify --checkpoint /elsewhere/pgfsm.checkpoint`,
 		Args: cobra.NoArgs,
@@ -58,7 +58,7 @@ missing. --replay executes every run's trace again, too.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&checkpoint, "checkpoint", "", "a file with a checkpoint to compare, or - for standard input")
+	cmd.Flags().StringVar(&checkpoint, "checkpoint", "", "the file with the checkpoint to compare, or - for standard input")
 	cmd.Flags().BoolVar(&execute, "replay", false, "execute every run's trace again")
 	return cmd
 }
@@ -197,9 +197,9 @@ func (d *verified) print(w world, c *ledger.Checkpoint) error {
 func newLedgerCheckpoint(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "checkpoint",
-		Short: "Print what to remember elsewhere, to find out later that something is missing",
-		Long: `checkpoint prints three lines: the format, the number of the last event, and its hash. Keep them where those who can
-write the ledger cannot, and give them to verify --checkpoint. Take a new one after each prune.`,
+		Short: "Print a checkpoint, with which verify finds a cut end",
+		Long: `checkpoint prints three lines: the format, the number of the last event, and its hash. Store them where users who can
+write the ledger cannot write, and give them to verify --checkpoint. Take a new checkpoint after each prune.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.view(cmd.Context(), w, func(r ledger.Reader) error {

@@ -32,19 +32,19 @@ func newLink(w world) *cobra.Command {
 	var o linkOptions
 	cmd := &cobra.Command{
 		Use:   "link {claude|cursor|vscode}",
-		Short: "Write the entry by which a client reaches the gateway into the client's file",
+		Short: "Add the gateway to a client's file of MCP servers",
 		Long: `link adds an entry named pgfsm to the client's own file of MCP servers, so that the client talks to pgfsm serve.
-All other members of the file stay; the file is indented anew, and its former content is kept in FILE.bak. A file that is not
-plain JSON, because it has comments for example, is left alone: link prints the entry, and you add it. The client's other
-entries still go past the gateway: remove those whose servers the gateway now serves.
+link keeps all other members of the file, indents it anew, and saves its former content in FILE.bak. If the file is not
+plain JSON, for example because of comments, link leaves it alone and prints the entry for you to add. The client's other
+entries still bypass the gateway: remove those whose servers the gateway serves.
 
   claude  claude_desktop_config.json of Claude Desktop, which starts pgfsm itself (--stdio)
   cursor  .cursor/mcp.json in the home folder; it connects to serve.listen (--http)
   vscode  .vscode/mcp.json in the working folder; it connects to serve.listen (--http)
 
-With --server NAME the client gets the endpoint of that server alone, with that server's own names of tools; the entry is
-then named pgfsm-NAME. With --token-env NAME the client presents the token that stands in that variable of its own
-environment; the token itself is never written.
+With --server NAME the client gets the endpoint of that server alone, with that server's own tool names; the entry is
+then named pgfsm-NAME. With --token-env NAME the client presents the token in that variable of its own
+environment; link never writes the token itself.
 
 Exit codes: 0 the file has the entry; 2 it does not.`,
 		Example: `  pgfsm link claude -c pgfsm.yaml --dry-run
@@ -54,13 +54,13 @@ Exit codes: 0 the file has the entry; 2 it does not.`,
 		RunE: func(_ *cobra.Command, words []string) error { return o.link(w, words[0]) },
 	}
 	o.register(cmd)
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show what would be written, and write nothing")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the entry, and write nothing")
 	cmd.Flags().BoolVar(&o.http, "http", false, "let the client connect to serve.listen")
 	cmd.Flags().BoolVar(&o.stdio, "stdio", false, "let the client start pgfsm itself")
 	cmd.Flags().StringVar(&o.server, "server", "", "the endpoint of one server, by its `NAME`")
 	cmd.Flags().StringVar(&o.variable, "token-env", "", "the variable of the client's environment that holds its token, by its `NAME`")
 	cmd.Flags().StringVar(&o.file, "file", "", "another `FILE` of the client, like .mcp.json of Claude Code")
-	cmd.Flags().BoolVar(&o.force, "force", false, "replace another entry of that name")
+	cmd.Flags().BoolVar(&o.force, "force", false, "replace another entry of the same name")
 	return cmd
 }
 

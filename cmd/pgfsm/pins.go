@@ -17,13 +17,13 @@ import (
 func newPins(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pins",
-		Short: "Hold tools to the definitions that were approved",
-		Long: `A pin is the digest of a tool's whole definition, as its server sends it. It stands at the tool in the
-allowlist file. A tool whose live definition is another one than the pinned is blocked (tool_definition_changed) until
-somebody has looked at what changed (pgfsm pins diff) and approves it (pgfsm pins approve).
+		Short: "Pin tools to their approved definitions",
+		Long: `A pin is the digest of a tool's whole definition, as its server sends it. The allowlist file has it beside the
+tool. If a tool's live definition differs from its pin, pgfsm blocks the tool (tool_definition_changed) until
+you have looked at the change (pgfsm pins diff) and approve it (pgfsm pins approve).
 
-What was approved is kept beside the allowlist, in allowlist.pins.json for allowlist.json, so that diff can show it. It
-counts only where it has the digest of the pin.`,
+pins keeps the approved definitions beside the allowlist, in allowlist.pins.json for allowlist.json, so that diff can show
+changes. It uses a kept definition only if its digest is the pin.`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -242,7 +242,7 @@ func newPinsCommand(w world, cmd *cobra.Command, do pinAction) *cobra.Command {
 func newPinsList(w world) *cobra.Command {
 	return newPinsCommand(w, &cobra.Command{
 		Use:   "list",
-		Short: "List the allowlisted tools and their pins, as the file says",
+		Short: "List the allowlisted tools and their pins",
 		Long:  "list reads the allowlist and contacts no server.",
 		Args:  cobra.NoArgs,
 	}, func(_ context.Context, p *pinCommand, rows []pinRow, _ []string) error {
@@ -264,10 +264,10 @@ func newPinsList(w world) *cobra.Command {
 func newPinsVerify(w world) *cobra.Command {
 	return newPinsCommand(w, &cobra.Command{
 		Use:   "verify",
-		Short: "Ask the servers whether every allowlisted tool is as pinned",
+		Short: "Compare the pins with the definitions that servers send now",
 		Long: `verify asks every server for its tools and compares their definitions with the pins. Exit code 0 only if every
-allowlisted tool is pinned and the same, 1 for any that is changed, not pinned, not listed, listed twice or whose server
-is down, 2 if no server answered.`,
+allowlisted tool is pinned and the same; 1 if any is changed, not pinned, not listed, listed twice or its server
+is down; 2 if no server answered.`,
 		Args: cobra.NoArgs,
 	}, verifyPins)
 }

@@ -15,11 +15,10 @@ func newPinsDiff(w world) *cobra.Command {
 	return newPinsCommand(w, &cobra.Command{
 		Use:   "diff [SERVER [TOOL]]",
 		Short: "Show what changed in the definitions of pinned tools",
-		Long: `diff asks the servers and shows, for each pinned tool whose definition is another one now, what was added,
-removed and changed, by JSON pointer. Characters that show nothing, that turn the direction of writing or that a
-terminal would obey are written as escapes. Where the definition that was approved was not kept, the new one is shown
-whole. Of a change of more than a hundred lines the middle is left out, and it says how much; --json leaves out
-nothing. Exit code 1 if anything differs, 2 if no server answered.`,
+		Long: `diff asks the servers and shows, for each pinned tool whose definition changed, what was added,
+removed and changed, by JSON pointer. It writes invisible characters, bidirectional controls and terminal control characters
+as escapes. If the approved definition was not kept, it shows the new one whole. It shortens a change of more than a hundred
+lines, and says by how much; --json shortens nothing. Exit code 1 if anything differs, 2 if no server answered.`,
 		Args: cobra.MaximumNArgs(2),
 	}, diffPins)
 }

@@ -17,13 +17,13 @@ func newPinsApprove(w world) *cobra.Command {
 	var cmd *cobra.Command
 	cmd = newPinsCommand(w, &cobra.Command{
 		Use:   "approve [SERVER [TOOL]]",
-		Short: "Pin tools to the definitions that their servers send now",
+		Short: "Pin tools to their present definitions",
 		Long: `approve pins every allowlisted tool that has no pin yet to the definition that its server sends now: trust on
-first use. Tools that are pinned to another definition stay as they are, and are named.
+first use. It names tools that are pinned to another definition, and does not change them.
 
-With SERVER TOOL it pins just that tool. If it is pinned to another definition, --expect must name the live one, as
-pgfsm pins diff shows it: so nothing is approved that nobody looked at. Where the live definition is not the expected
-one nothing is written, and the exit code is 1.`,
+With SERVER TOOL it pins only that tool. If the tool is pinned to another definition, --expect must name the live one, as
+pgfsm pins diff shows it, so that you approve only what you looked at. If the live definition is not the expected
+one, approve writes nothing and exits with 1.`,
 		Args: cobra.MaximumNArgs(2),
 	}, func(ctx context.Context, p *pinCommand, rows []pinRow, words []string) error {
 		if cmd.Flags().Changed("expect") { // an empty one is a variable that was not set, and no wish for less

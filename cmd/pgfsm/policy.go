@@ -22,8 +22,8 @@ func newPolicy(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Explain, test, lint and compare risk rules and policies",
-		Long: `Risk rules (risk.yaml) say how risky a call is, policies (policy.yaml) whether it may run, must not, or waits for a
-person. These commands call no tool. What the files mean: docs/reference/policy-language.md.`,
+		Long: `Risk rules (risk.yaml) rate the risk of a call; policies (policy.yaml) decide whether it runs, is denied, or is held
+for approvers. These commands call no tool. docs/reference/policy-language.md describes the files.`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -49,14 +49,14 @@ func newPolicyExplain(w world) *cobra.Command {
 	var annotations string
 	cmd := &cobra.Command{
 		Use:   "explain --server S --tool T [--args '{…}']",
-		Short: "Say what every gate would decide about a call, and why",
-		Long: `explain asks every gate about a call that nobody makes: input rules, plan, server, allowlist and pin, the schema of the
+		Short: "Show what every gate would decide about a call, and why",
+		Long: `explain asks every gate about a call without making it: input rules, plan, server, allowlist and pin, the schema of the
 arguments, grants, risk rules and policies. With --live it asks the servers for their tools, reads the earlier calls from
-the ledger and decides as pgfsm call would. Without --live it contacts no server. It takes the definition that is kept with
-the tool's pin, and the gate server says assumed: only the server knows whether it still lists the tool. What else it
-cannot know then is unknown, and an unknown gate is never an allow. --annotations tells what an unknown tool says of
-itself. With --agent, the input rules for agents judge the call.
-Exit code: 0 allow, 1 deny, 2 unknown, or failed because no server answered, 3 pending.`,
+the ledger and decides as pgfsm call would. Without --live it contacts no server. It uses the definition that is kept with
+the tool's pin, and the gate server says assumed, because only the server knows whether it still lists the tool. Everything
+else that it cannot know is unknown, and an unknown gate is never an allow. --annotations gives the hints of an unknown
+tool. With --agent, the input rules for agents judge the call.
+Exit codes: 0 allow, 1 deny, 2 unknown, or failed because no server answered, 3 pending.`,
 		Example: `  pgfsm policy explain --server billing --tool refund --env prod --args '{"amount": 900}' --actor local:alice
   pgfsm policy explain --server billing --tool refund --pinned --annotations '{"destructiveHint": false}'`,
 		Args: cobra.NoArgs,
@@ -84,13 +84,13 @@ Exit code: 0 allow, 1 deny, 2 unknown, or failed because no server answered, 3 p
 	f.StringVar(&q.tool, "tool", "", "the tool's own name")
 	f.StringVar(&q.env, "env", "", "the environment (default: the configuration's)")
 	f.StringVar(&q.args, "args", "{}", "the arguments, a JSON object")
-	f.StringVar(&q.actor, "actor", "", "who asks (default: you)")
+	f.StringVar(&q.actor, "actor", "", "the requester (default: you)")
 	f.BoolVar(&q.agent, "agent", false, "judge an agent's call by the input rules for agents (default: an operator's call)")
-	f.StringVar(&q.task, "task", "", "the task that grants count calls over")
+	f.StringVar(&q.task, "task", "", "the task whose calls grants count")
 	f.BoolVar(&pinned, "pinned", false, "whether the tool's definition is pinned (default: as the allowlist says)")
-	f.StringVar(&annotations, "annotations", "", "what the tool says of itself, a JSON object of MCP's hints (default: what is known)")
+	f.StringVar(&annotations, "annotations", "", "the tool's annotations, a JSON object of MCP's hints (default: the known ones)")
 	f.StringArrayVar(&q.history, "history", nil,
-		"what there was before, as a condition asks it, such as 'history.count(\"actor\", \"1h\")=5'")
+		"a value of the history, as a condition asks for it, such as 'history.count(\"actor\", \"1h\")=5'")
 	f.BoolVar(&q.live, "live", false, "ask the servers for their tools, and the ledger for the earlier calls")
 	for _, name := range []string{"server", "tool"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {

@@ -18,7 +18,7 @@ const (
 	newlyDenied      = "newly-denied"
 	holdWeakened     = "hold-weakened"     // held by both; by the new one fewer must agree, more may, or it waits longer
 	holdStrengthened = "hold-strengthened" // held by both; the opposite
-	holdChanged      = "hold-changed"      // held by both; both at once, or other roles
+	holdChanged      = "hold-changed"      // held by both; weaker and stronger at once, or other roles
 	policyChanged    = "policy-changed"    // another policy decides, or another of its conditions, or one that fails
 	riskChanged      = "risk-changed"      // another mode or score
 )

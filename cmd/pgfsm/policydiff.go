@@ -38,20 +38,20 @@ func newPolicyDiff(w world) *cobra.Command {
 	var o diffOptions
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW --traces DIR",
-		Short: "Ask of recorded calls what another policy would have decided",
-		Long: `diff takes every call of the traces that came as far as the policy gate, judges it by OLD and by NEW, and counts what
-changes. OLD and NEW are a policy.yaml each, judged with the risk rules that the trace was recorded with, or a folder
-with policy.yaml and risk.yaml. Nothing is called, and nothing is written. Kinds of change:
+		Short: "Show which recorded calls another policy would decide differently",
+		Long: `diff judges every call of the traces that reached the policy gate by OLD and by NEW, and counts the
+changes. OLD and NEW are a policy.yaml each, with the risk rules that the trace was recorded with, or a folder
+with policy.yaml and risk.yaml. diff calls nothing and writes nothing. Kinds of change:
 
   newly-allowed, newly-held, newly-denied  another decision
   hold-weakened                            held by both; now fewer must agree, more roles may, or it waits longer
   hold-strengthened                        held by both; the opposite
-  hold-changed                             held by both; both at once, or other roles
+  hold-changed                             held by both; weaker and stronger at once, or other roles
   policy-changed                           another policy decides, or another of its conditions, or one that fails
   risk-changed                             another risk mode or score
 
-The last two stand beside the others too. Exit code 1 if a change is of a kind that --fail-on names, 2 if a trace cannot be
-used: each of those is named.`,
+The last two may come with another kind. Exit code 1 if a change is of a kind that --fail-on names, 2 if a trace cannot be
+used; diff names it.`,
 		Example: `  pgfsm policy diff policy.yaml new/policy.yaml --traces traces --fail-on newly-allowed,hold-weakened`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -62,8 +62,8 @@ used: each of those is named.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.traces, "traces", "traces", "the traces, a file or a folder")
-	cmd.Flags().StringSliceVar(&o.failOn, "fail-on", nil, "exit with 1 on changes of these kinds, with commas between them")
-	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many traces to judge at once")
+	cmd.Flags().StringSliceVar(&o.failOn, "fail-on", nil, "exit with 1 on changes of these kinds, separated by commas")
+	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many traces to judge in parallel")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 	return cmd
 }

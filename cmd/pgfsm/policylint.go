@@ -21,10 +21,10 @@ func newPolicyLint(w world) *cobra.Command {
 	var live bool
 	cmd := &cobra.Command{
 		Use:   "lint",
-		Short: "Find policies that cannot do what they seem to",
-		Long: `lint looks for policies that are never reached, approvals that are never asked for, conditions that are always the
-same, arguments that no tool has or of another type, tools that no policy speaks of, and tools that change something and
-need nobody's approval. Arguments are held to the definitions that are pinned and kept, or, with --live, to those that the
+		Short: "Find policies that have no effect, or not the intended one",
+		Long: `lint finds policies that are never reached, approvals that are never required, conditions that are always the
+same, arguments that no tool has or of another type, tools that no policy matches, and tools that change data without
+approval. It compares arguments with the kept definitions of pinned tools or, with --live, with those that the
 servers send now. Exit code 1 if it finds an error or a warning.`,
 		Example: `  pgfsm policy lint -c pgfsm.yaml --live`,
 		Args:    cobra.NoArgs,

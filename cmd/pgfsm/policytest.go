@@ -19,12 +19,12 @@ func newPolicyTest(w world) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "test FILE|FOLDER ...",
-		Short: "Hold risk rules and policies to calls with known answers",
-		Long: `test judges each call of the files and compares. In a folder it reads every *tests.yaml and *_test.yaml. It also says
-which rules and policies no test has taken. A test asks the gates that explain asks, so a call that the allowlist, the
-kept schema or a grant refuses is denied. What only the tool's server knows is taken for granted. A test that names a
-server, tool, mode, score or policy that the configuration does not have is an error; the file's own tools are the
-exception. Exit code 1 if a decision is another one than expected.`,
+		Short: "Test risk rules and policies on calls with known answers",
+		Long: `test judges each call of the files and compares the decision. In a folder it reads every *tests.yaml and *_test.yaml. It
+also names rules and policies that no test reaches. A test asks the gates that explain asks, so a call that the allowlist, the
+kept schema or a grant refuses is denied. test assumes that the server still lists the tool. A test that names a
+server, tool, mode, score or policy that the configuration does not have is an error, except for the file's own tools.
+Exit code 1 if a decision is not the expected one.`,
 		Example: `  pgfsm policy test -c pgfsm.yaml tests.yaml`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -34,19 +34,19 @@ func newReplay(w world) *cobra.Command {
 	var o replayOptions
 	cmd := &cobra.Command{
 		Use:   "replay TRACE...",
-		Short: "Execute traces again and name the first thing that comes out otherwise",
+		Short: "Execute traces again and name the first difference",
 		Long: `replay reads each trace: a file, or every *.json in a folder and below whose format is pgfsm.trace/v1 or which begins
-as a trace does. It verifies its hash chain, and reruns the machine with the recorded answers. It opens no socket and writes no file.
-Exit code 1 if any trace was tampered with or diverges, 2 if one cannot be read.`,
+as a trace does. It verifies the hash chain, and runs the machine again with the recorded answers. It opens no socket and
+writes no file. Exit code 1 if any trace was tampered with or diverges, 2 if one cannot be read.`,
 		Example: `  pgfsm replay traces
-  pgfsm replay --head sha256:... traces/trace_<run id>.json`,
+  pgfsm replay --head sha256:... traces/trace_RUN.json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return replay(cmd.Context(), w, o, args) },
 	}
 	cmd.Flags().StringVar(&o.head, "head", "", "the head that the trace must have (one trace only)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
-	cmd.Flags().BoolVarP(&o.all, "verbose", "v", false, "print every transition of every trace, not only of one or of a bad one")
-	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many traces at a time")
+	cmd.Flags().BoolVarP(&o.all, "verbose", "v", false, "print every transition of every trace")
+	cmd.Flags().IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many traces in parallel")
 	return cmd
 }
 

@@ -16,13 +16,13 @@ func newResume(w world) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "resume [ID...]",
-		Short: "Go on with runs that people have decided about",
-		Long: `resume takes up runs that a policy held: each is executed again from its record up to where it waited, what people
-said is judged, the world is looked at once more (tools, definitions, configuration, policy, time), and at most one call is
-made. Without an ID it takes up every run that was approved and that no other process has.
+		Short: "Make approved calls, at most once each",
+		Long: `resume continues runs that a policy held. It executes each again from its record up to the hold, judges the
+votes, checks tools, definitions, configuration, policy and time again, and makes at most one call. Without an ID it resumes
+every approved run that no other process has.
 
-A run belongs to one process at a time: of two that want it, one says who has it. A run that has ended is shown as it
-ended; nothing is called again.
+A run belongs to one process at a time; a second one that wants it names the first. If a run has ended, resume prints its
+outcome and calls nothing.
 
 Exit code: the worst of all; 3 if nobody has decided yet.`,
 		Example: `  pgfsm resume

@@ -26,9 +26,9 @@ type runOptions struct {
 func (o *runOptions) register(cmd *cobra.Command) {
 	o.options.register(cmd)
 	o.registerGrants(cmd)
-	cmd.Flags().StringVar(&o.task, "task", "", "the errand that grants count calls over; without a ledger its runs take turns")
+	cmd.Flags().StringVar(&o.task, "task", "", "the task whose calls grants count; without a ledger its runs take turns")
 	cmd.Flags().DurationVar(&o.wait, "wait", 0,
-		"if the call is held, wait so long for people to decide, and go on then; such as 5m (needs a ledger)")
+		"if the call is held, wait this long for the decision, such as 5m (needs a ledger)")
 }
 
 // check judges the flags that a slip of a script would turn into something else.
@@ -49,16 +49,16 @@ func newRun(w world) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "run QUESTION",
-		Short: "Take a question through the machine to at most one tool call and an answer",
+		Short: "Answer a question with at most one tool call",
 		Long: `run takes the question through the machine: input policy, live discovery, plan, schema, allowlist, policy, at
 most one tool call, typed output, evidence-locked summary. Without a configuration it uses the embedded demo.
 QUESTION "-" reads standard input.
 
-With a ledger in the configuration, a call that a policy holds waits there for people; run says for whom, and exits 3.
-pgfsm resume makes the call once they have agreed; --wait waits for them here.
+With a ledger in the configuration, a call that a policy holds waits there for approvers. run names them and exits with 3.
+pgfsm resume makes the call once they have approved it; --wait waits for the decision.
 
-The plan comes from the operator's routes where one matches, and otherwise from the model of planner.llm, or of
-LLM_BASE_URL, LLM_MODEL and LLM_API_KEY, if there is one. --planner router or llm forces the one or the other.`,
+If one of the operator's routes matches, it makes the plan. Otherwise the model does: that of planner.llm, or of
+LLM_BASE_URL, LLM_MODEL and LLM_API_KEY, if there is one. --planner router or llm forces one of them.`,
 		Example: `  pgfsm run "Summarize policy policy-002"
   pgfsm run -c pgfsm.yaml --json "Search for \"PII Logging\""
   pgfsm run --grant read-only.yaml --task nightly-42 "Fetch document doc-001"`,
@@ -83,7 +83,7 @@ LLM_BASE_URL, LLM_MODEL and LLM_API_KEY, if there is one. --planner router or ll
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().StringVar(&o.planner, "planner", "", "auto, router or llm: who makes the plan (default: planner.mode)")
+	cmd.Flags().StringVar(&o.planner, "planner", "", "the planner: auto, router or llm (default: planner.mode)")
 	return cmd
 }
 
@@ -101,11 +101,10 @@ func newCall(w world) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "call SERVER TOOL ARGUMENTS",
-		Short: "Send an operator's plan through the same machine and gates",
-		Long: `call makes the plan itself instead of asking a planner. The gates judge it as they judge an agent's call:
-input rules whose on names call see every string in it, the arguments must conform to the tool's schema, and the allowlist
-decides.
-ARGUMENTS is a JSON object.`,
+		Short: "Make one tool call yourself, through all gates",
+		Long: `call sends your plan through the machine instead of asking a planner. ARGUMENTS is a JSON object. The gates judge
+the call as they judge an agent's: the arguments must conform to the tool's schema, and the allowlist, grants, risk rules and
+policies decide. Input rules judge it only if their key "on" names call.`,
 		Example: `  pgfsm call mcp-sharepoint fetch_sharepoint_doc '{"doc_id": "doc-001"}'`,
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {

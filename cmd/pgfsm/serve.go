@@ -27,23 +27,22 @@ func newServe(w world) *cobra.Command {
 	var o gatewayOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Be the gateway: agents call tools through the machine",
-		Long: `serve lets any MCP client use the configured servers through pgfsm. Clients see the effective allowlist; every
-tools/call goes through the machine, with the request as the plan: validated, authorized, assessed, decided, made at most
-once, and recorded.
+		Short: "Run the gateway: agents call tools through the machine",
+		Long: `serve lets any MCP client use the configured servers through pgfsm. Clients see the effective allowlist. The machine
+takes every tools/call as a plan: it validates, authorizes and assesses the call, makes it at most once, and records it.
 
   http://HOST:PORT/mcp                  all servers, tools named server__tool (streamable HTTP)
-  http://HOST:PORT/sse                  the same, for clients of 2024
+  http://HOST:PORT/sse                  the same, for clients of 2024-11-05
   http://HOST:PORT/servers/NAME/mcp     one server, under its own names
 
-With a ledger (the key ledger), clients present a token of the role agent (pgfsm token create --role agent --name NAME);
-without one they are "anonymous", on this machine only. Calls that a policy holds wait in the ledger; the admin address takes
-the decisions (GET /openapi.yaml), and says how the gateway is: /healthz, /readyz.
+With a ledger (the key ledger), clients present a token of the role agent (pgfsm token create --role agent --name NAME).
+Without a token they are "anonymous", on this machine only. Calls that a policy holds wait in the ledger. The admin address
+takes the decisions (GET /openapi.yaml) and has the health checks /healthz and /readyz.
 
 --stdio serves one client over standard input and output, as a client's "command". docs/guide/gateway.md is the manual.
 
-It ends on the first interrupt: calls that are under way are finished, for half a minute; then they are cut off, and recorded
-as such. Exit codes: 0 ended as asked, 2 could not, or cut calls off.`,
+After the first interrupt, calls under way have half a minute to finish; then serve cuts them off and records that.
+Exit codes: 0 stopped by an interrupt, 2 could not, or cut calls off.`,
 		Example: `  pgfsm serve
   pgfsm serve -c pgfsm.yaml --listen 127.0.0.1:8787
   pgfsm serve -c pgfsm.yaml --stdio`,
@@ -53,8 +52,8 @@ as such. Exit codes: 0 ended as asked, 2 could not, or cut calls off.`,
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().StringVar(&o.listen, "listen", "", "where clients come: an address of this machine, and a port (default: serve.listen)")
-	cmd.Flags().StringVar(&o.admin, "admin", "", "where people decide, and health is asked for (default: serve.admin; with --stdio none)")
+	cmd.Flags().StringVar(&o.listen, "listen", "", "the address for clients: of this machine, and a port (default: serve.listen)")
+	cmd.Flags().StringVar(&o.admin, "admin", "", "the address for decisions and health checks (default: serve.admin; with --stdio none)")
 	cmd.Flags().BoolVar(&o.stdio, "stdio", false, "serve one client over standard input and output")
 	cmd.Flags().BoolVar(&o.verbose, "verbose", false, "log every call")
 	return cmd

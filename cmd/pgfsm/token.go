@@ -21,17 +21,17 @@ func newToken(w world) *cobra.Command {
 	var f ledgerFlags
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Make, list and revoke the tokens that let callers in",
+		Short: "Create, list and revoke the tokens of callers",
 		Long: `A token stands for one person or service and has one role:
 
   agent     asks for calls, and sees its own
   approver  sees every request, approves and denies
-  auditor   sees every request
-  admin     sees every request, makes and revokes tokens
+  auditor   sees every request, and the results of calls
+  admin     sees every request, creates and revokes tokens, prunes the ledger
 
-A caller's token stands in PGFSM_TOKEN. The name of the token is who they are: the actor of requests, the member of roles
+A caller puts the token into PGFSM_TOKEN. Its name identifies the caller: the actor of requests, the member of roles
 in the configuration, the voter. One name may have several tokens. As long as a ledger has an active admin, only admins
-make and revoke tokens; before that, whoever may write the ledger's file.`,
+create and revoke tokens; before that, every user who can write the ledger's file.`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -50,9 +50,9 @@ func newTokenCreate(w world, f *ledgerFlags) *cobra.Command {
 	var role, name, life string
 	cmd := &cobra.Command{
 		Use:   "create --role ROLE --name NAME",
-		Short: "Make a token and print it, once",
-		Long: `create prints the token on standard output. The ledger keeps its digest alone, so it cannot be shown again.
-The ledger is made if it is not there.`,
+		Short: "Create a token and print it once",
+		Long: `create prints the token on standard output. The ledger keeps only its digest, so it cannot be shown again.
+create makes the ledger if it does not exist.`,
 		Example: `  pgfsm token create --role approver --name alice@example.com
   pgfsm token create --role agent --name release-bot --expires 2027-01-01`,
 		Args: cobra.NoArgs,
@@ -72,8 +72,8 @@ The ledger is made if it is not there.`,
 		},
 	}
 	cmd.Flags().StringVar(&role, "role", "", strings.Join(ledger.Roles(), ", "))
-	cmd.Flags().StringVar(&name, "name", "", "the person or service that it stands for")
-	cmd.Flags().StringVar(&life, "expires", defaultTokenLife, "days or hours from now (90d, 12h), a date (2027-01-01, when it begins in UTC), or never")
+	cmd.Flags().StringVar(&name, "name", "", "the person or service that the token identifies")
+	cmd.Flags().StringVar(&life, "expires", defaultTokenLife, "days or hours from now (90d, 12h), a date (2027-01-01, at its beginning in UTC), or never")
 	mustFlags(cmd, "role", "name")
 	return cmd
 }
@@ -162,7 +162,7 @@ func newTokenRow(t *ledger.Token, now string) tokenRow {
 func newTokenList(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the tokens that there are and were, without their secrets",
+		Short: "List all tokens, also revoked ones, without their secrets",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.view(cmd.Context(), w, func(r ledger.Reader) error { return listTokens(w, r, f.json) })
@@ -208,8 +208,8 @@ func listTokens(w world, r ledger.Reader, asJSON bool) error {
 func newTokenRevoke(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke ID",
-		Short:   "End a token at once",
-		Long:    "revoke ends a token at once. ID is its public part, as pgfsm token list shows it. What it was used for stands.",
+		Short:   "Revoke a token",
+		Long:    "revoke ends a token at once. ID is its public part, as pgfsm token list shows it. Held calls that it approved are not made.",
 		Example: "  pgfsm token revoke 4vq5nxk2i7dqmzra",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
