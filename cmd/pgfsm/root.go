@@ -107,13 +107,13 @@ func newRoot(w world) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pgfsm",
 		Short: "Let a model propose a tool call; decide outside the model whether it happens",
-		Long: `pgfsm takes a question through one finite state machine to at most one MCP tool call and an
-evidence-locked answer, and writes a trace that replays.
+		Long: `pgfsm is a gateway between AI agents and MCP servers: it takes every tool call through one finite state machine, makes it
+at most once, and records it (pgfsm serve). pgfsm run answers one question with at most one tool call.
 
 Exit codes: 0 yes (answered, a question back, clean), 1 no (blocked, diverged, tampered, findings),
-2 could not (usage, configuration, failed), 3 waits for a person.`,
+2 could not (usage, configuration, failed), 3 waits for approvers.`,
 		Example: `  pgfsm run "Summarize policy policy-002"
-  pgfsm tools
+  pgfsm serve -c pgfsm.yaml
   pgfsm replay traces`,
 		Version:       version(),
 		SilenceUsage:  true,

@@ -18,10 +18,10 @@ func newTools(w world) *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "tools",
-		Short: "List the live catalog: every tool, and whether it may be called",
-		Long: `tools asks every configured server for its tools and shows, for each, whether the allowlist lets it be called
-and why not, its schema dialect, what the server claims of it, and whether it is pinned to this definition (pgfsm pins).
-Allowlisted tools that are not annotated as read-only are marked. Exit code 2 if no server answered.`,
+		Short: "List the tools of all servers, and whether they may be called",
+		Long: `tools asks every configured server for its tools. For each tool it shows whether it may be called and why not, its schema
+dialect, its annotations, and whether it is pinned to this definition (pgfsm pins). It marks allowlisted tools that are not
+annotated as read-only. Exit code 2 if no server answered.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.with(cmd.Context(), w, func(a *app) error { return a.listTools(cmd.Context(), o.json) })
