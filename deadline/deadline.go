@@ -11,11 +11,11 @@ import (
 
 // Limits say how long work may take.
 type Limits struct {
-	Idle  time.Duration // since the start or the last progress, without the time of pauses
+	Idle  time.Duration // since the start or the last progress, without pauses
 	Total time.Duration // in total
 }
 
-// A Clock ends the context of work whose time is over.
+// A Clock ends the context of work that takes too long.
 type Clock struct {
 	end  context.CancelCauseFunc
 	full time.Duration // of idle, after each progress
@@ -24,7 +24,7 @@ type Clock struct {
 	idle   time.Duration // what is left of [Limits]
 	total  time.Duration
 	pauses int       // how many have not ended
-	since  time.Time // the moment for which idle and total hold
+	since  time.Time // when idle and total were last reduced
 	timer  *time.Timer
 	over   bool
 }
@@ -40,25 +40,25 @@ func New(parent context.Context, l Limits) (context.Context, *Clock) {
 	return &limited{parent, over, c}, c
 }
 
-// unlimited is the Total of a context of [Within]: what it pauses for has limits of its own.
+// unlimited is the Total of [Within]: the pauses have limits of their own.
 const unlimited time.Duration = 1 << 62
 
-// Within is [context.WithTimeout] with a timeout that leaves out the time of [Pause]. The context has no Deadline of its own.
+// Within is [context.WithTimeout] without the time of [Pause]. The context has no Deadline.
 func Within(parent context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	ctx, c := New(parent, Limits{Idle: timeout, Total: unlimited})
 	return ctx, c.Stop
 }
 
-// Progress says that the work goes on: it may be idle for as long again.
+// Progress starts the time of Idle again.
 func (c *Clock) Progress() { c.turn(func() { c.idle = c.full }) }
 
-// Pause stops the time of Idle, until Resume was called as often.
+// Pause stops the time of Idle until Resume was called as often.
 func (c *Clock) Pause() { c.turn(func() { c.pauses++ }) }
 
 // Resume ends one Pause.
 func (c *Clock) Resume() { c.turn(func() { c.pauses-- }) }
 
-// turn accounts for the time that has passed, and then makes a change. It changes nothing once the time is over.
+// turn subtracts the time that has passed and makes a change. After the end it changes nothing.
 func (c *Clock) turn(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,8 +109,7 @@ func Pause(ctx context.Context) (resume func()) {
 	return c.Resume
 }
 
-// A limited is the context of a [Clock]. Unlike that of [context.WithCancelCause], its Err says that time ran out, also in contexts
-// that are derived from it.
+// limited is the context of a [Clock]. Unlike that of [context.WithCancelCause], its Err reports the timeout, also in derived contexts.
 type limited struct {
 	context.Context // the parent
 	over            context.Context
@@ -133,5 +132,5 @@ func (l *limited) Value(key any) any {
 	return l.Context.Value(key)
 }
 
-// AfterFunc spares package context a goroutine for each derived context.
+// AfterFunc saves package context a goroutine for each derived context.
 func (l *limited) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(l.over, f) }

@@ -1,4 +1,4 @@
-// Package loopback keeps services on this machine: it says which names are this machine's own, and listens on them only.
+// Package loopback keeps services on this machine: it recognizes the machine's own names and listens only on them.
 package loopback
 
 import (
@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// Host reports whether a host can only be this machine: localhost, or a loopback address without a zone and without a port.
-// The name localhost may be anything; whoever connects or listens looks at the connection again, with [Addr].
+// Host reports whether a host is this machine: localhost, or a loopback address without a zone and a port. A resolver may map localhost
+// elsewhere, so whoever connects or listens checks the connection with [Addr].
 func Host(name string) bool {
 	ip, err := netip.ParseAddr(name)
 	return strings.EqualFold(name, "localhost") || err == nil && ip.IsLoopback() && ip.Zone() == ""
 }
 
-// Addr reports whether an end of a connection is on this machine.
+// Addr reports whether one end of a connection is on this machine.
 func Addr(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
@@ -27,8 +27,7 @@ func Addr(addr net.Addr) bool {
 var ErrElsewhere = errors.New("it can be reached from other machines, and tokens would cross the network unencrypted; listen on 127.0.0.1 " +
 	"and put a reverse proxy with TLS before it (with the name that it is reached by in serve.hosts, or behind --host of approvals serve)")
 
-// Listen opens an address of this machine's own: an IP address or localhost, and a port. The error is [ErrElsewhere]
-// where others could reach it.
+// Listen listens on an IP address or localhost, and a port. The error is [ErrElsewhere] if other machines could connect.
 func Listen(address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -50,11 +49,11 @@ func Listen(address string) (net.Listener, error) {
 	return on, nil
 }
 
-// Hosts are the values of the Host header under which callers on this machine reach a listener.
+// Hosts are the values of the Host header with which programs on this machine reach a listener.
 func Hosts(on net.Listener) []string {
 	_, port, _ := net.SplitHostPort(on.Addr().String())
 	names := []string{on.Addr().String(), "127.0.0.1:" + port, "[::1]:" + port, "localhost:" + port}
-	if port == "80" { // is left out
+	if port == "80" { // clients leave it out
 		names = append(names, "127.0.0.1", "[::1]", "localhost")
 	}
 	return names

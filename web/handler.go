@@ -30,8 +30,7 @@ func Handler(next http.Handler, wrap ...Middleware) http.Handler {
 	return h
 }
 
-// A body knows whether it was read to its end. Behind the end net/http waits for the next request, and the read deadline is not
-// the body's any more.
+// A body notes whether it was read to its end. After the end net/http waits for the next request, and the read deadline is that request's.
 type body struct {
 	io.ReadCloser
 	over bool

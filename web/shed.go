@@ -1,4 +1,4 @@
-// Package web has what the HTTP listeners of pgfsm have in common.
+// Package web has what the HTTP listeners of pgfsm share.
 package web
 
 import (
@@ -22,11 +22,11 @@ func Shed(server *http.Server, on net.Listener, connections int) net.Listener {
 	return l
 }
 
-// Authenticated notes that the caller of a request is known. ctx is the request's. On other listeners it does nothing.
+// Authenticated notes that the caller of a request was authenticated. ctx is the request's. On other listeners it does nothing.
 func Authenticated(ctx context.Context) {
 	if c := ConnOf(ctx); c != nil {
 		c.of.mu.Lock()
-		c.known = true
+		c.authenticated = true
 		c.of.mu.Unlock()
 	}
 }
@@ -45,9 +45,9 @@ type listener struct {
 	once   sync.Once
 	closed chan struct{}
 
-	mu              sync.Mutex
-	waiting         bool      // a new connection has no place
-	strangers, idle list.List // of *Conn, the longest wait first: without a request, and if one came, whose caller is known
+	mu                             sync.Mutex
+	waiting                        bool      // Accept waits for a place
+	unauthenticated, authenticated list.List // of *Conn, the longest wait first: unauthenticated, and authenticated by their last request
 }
 
 func (l *listener) Accept() (net.Conn, error) {
@@ -60,8 +60,8 @@ func (l *listener) Accept() (net.Conn, error) {
 		return &Conn{Conn: c, of: l}, nil
 	default:
 	}
-	l.waits(true)
-	defer l.waits(false)
+	l.setWaiting(true)
+	defer l.setWaiting(false)
 	l.shed()
 	select {
 	case l.free <- struct{}{}:
@@ -71,8 +71,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// waits notes whether a new connection waits for a place.
-func (l *listener) waits(so bool) {
+// setWaiting notes whether Accept waits for a place.
+func (l *listener) setWaiting(so bool) {
 	l.mu.Lock()
 	l.waiting = so
 	l.mu.Unlock()
@@ -87,12 +87,12 @@ func (l *listener) Close() error {
 	return err
 }
 
-// shed closes the connection whose place a new one takes. False: there is none.
+// shed closes the connection that must give up its place. It reports false if there is none.
 func (l *listener) shed() bool {
 	l.mu.Lock()
-	front := l.strangers.Front()
+	front := l.unauthenticated.Front()
 	if front == nil {
-		front = l.idle.Front()
+		front = l.authenticated.Front()
 	}
 	var c *Conn
 	if front != nil {
@@ -101,12 +101,12 @@ func (l *listener) shed() bool {
 	}
 	l.mu.Unlock()
 	if c != nil {
-		_ = c.Close() // its client is told nothing more
+		_ = c.Close() // the client gets no message
 	}
 	return c != nil
 }
 
-// state is [http.Server.ConnState]. A connection is active when the header of a request is there.
+// state is [http.Server.ConnState]. A connection is active once the header of a request has arrived.
 func (l *listener) state(n net.Conn, s http.ConnState) {
 	c := n.(*Conn)
 	if l.note(c, s) {
@@ -114,19 +114,19 @@ func (l *listener) state(n net.Conn, s http.ConnState) {
 	}
 }
 
-// note puts a connection where it belongs, and reports whether a new connection waits for its place.
+// note queues or dequeues a connection, and reports whether Accept waits for its place.
 func (l *listener) note(c *Conn, s http.ConnState) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.leave()
 	switch s {
 	case http.StateNew, http.StateIdle:
-		if c.queue = &l.strangers; c.known {
-			c.queue = &l.idle
+		if c.queue = &l.unauthenticated; c.authenticated {
+			c.queue = &l.authenticated
 		}
 		c.place = c.queue.PushBack(c)
 	case http.StateActive:
-		c.known = false // until this request authenticates
+		c.authenticated = false // until this request authenticates
 	}
 	return l.waiting && c.queue != nil
 }
@@ -138,12 +138,12 @@ type Conn struct {
 	once sync.Once
 
 	// The listener's lock guards these.
-	known bool          // the last request authenticated
-	queue *list.List    // nil: a request is under way
-	place *list.Element // in queue
+	authenticated bool          // by the last request
+	queue         *list.List    // nil: a request is under way
+	place         *list.Element // in queue
 }
 
-// leave takes the connection out of its queue.
+// leave removes the connection from its queue.
 func (c *Conn) leave() {
 	if c.queue != nil {
 		c.queue.Remove(c.place)
@@ -157,10 +157,10 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// Cut closes the connection at once: what the system has buffered and the client has not read is dropped.
+// Cut closes the connection at once and drops what the system has buffered.
 func (c *Conn) Cut() {
 	if l, ok := c.Conn.(interface{ SetLinger(int) error }); ok {
 		_ = l.SetLinger(0) // it is closed in any case
 	}
-	_ = c.Close() // a writer gets the error
+	_ = c.Close() // the writer gets the error
 }

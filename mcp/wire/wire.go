@@ -20,7 +20,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bounds of a message beside its size, which whoever reads it from a stream bounds.
+// Bounds of a message beside its size.
 const (
 	MaxDepth  = 256 // of nesting
 	MaxID     = 256 // bytes of an id
@@ -34,8 +34,8 @@ const (
 	MethodNotFound     = -32601
 	InvalidParams      = -32602
 	InternalError      = -32603
-	HeaderMismatch     = -32020 // MCP 2026-07-28: a header says something else than the body
-	MissingCapability  = -32021 // MCP 2026-07-28: the request needs a capability that the client did not declare
+	HeaderMismatch     = -32020 // MCP 2026-07-28: a header differs from the body
+	MissingCapability  = -32021 // MCP 2026-07-28: the client did not declare a capability
 	UnsupportedVersion = -32022 // MCP 2026-07-28
 )
 
@@ -51,13 +51,13 @@ type Message struct {
 // Request reports whether the message wants an answer.
 func (m *Message) Request() bool { return m.Method != "" && m.ID != nil }
 
-// Notification reports whether the message is told and not answered.
+// Notification reports whether the message is a notification.
 func (m *Message) Notification() bool { return m.Method != "" && m.ID == nil }
 
 // Response reports whether the message is an answer.
 func (m *Message) Response() bool { return m.Method == "" }
 
-// A Fault is why a message is refused. It is answered with its code; ID is the message's, if it could be told, else nil.
+// A Fault is why a message is refused. Code answers it; ID is that of the message, or nil if it could not be read.
 type Fault struct {
 	Code   int64
 	ID     jsontext.Value
@@ -82,7 +82,7 @@ func Read(doc []byte) (Message, error) {
 	return Message{}, f
 }
 
-// reason is the decoder's account of a syntax error, without the text of strangers in it.
+// reason describes a syntax error without text of the message.
 func reason(err error) string {
 	var syntax *jsontext.SyntacticError
 	if !errors.As(err, &syntax) {
@@ -118,7 +118,7 @@ func read(doc []byte) (m Message, err error) {
 	return m, nil
 }
 
-// take takes one member of the envelope.
+// take reads one member of the envelope.
 func (m *Message) take(name string, value jsontext.Value, version *jsontext.Value) error {
 	switch name {
 	case "jsonrpc":
@@ -149,7 +149,7 @@ func (m *Message) take(name string, value jsontext.Value, version *jsontext.Valu
 	return nil
 }
 
-// checkID holds an id to what MCP allows: a string or an integer, in plain spelling.
+// checkID refuses an id that is neither a string nor an integer without a fraction or exponent.
 func checkID(id jsontext.Value) error {
 	if len(id) > 0 && len(id) <= MaxID {
 		switch id.Kind() {
@@ -166,7 +166,7 @@ func checkID(id jsontext.Value) error {
 
 var errDepth = fmt.Errorf("it is nested deeper than %d levels", MaxDepth)
 
-// depth bounds the nesting before anything recurses over it.
+// depth bounds the nesting, because readers recurse.
 func depth(doc []byte) error {
 	level, quoted := 0, false
 	for i := 0; i < len(doc); i++ {

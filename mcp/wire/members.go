@@ -4,15 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"slices"
-	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Members calls visit for each member of the one JSON object in doc, in order, with a slice of doc as the value. Unless the
-// options say otherwise, duplicate names at any depth and broken UTF-8 are errors; anything but an object and text behind it
-// always are. An error is returned after the members before it were visited.
+// Members calls visit for each member of the one JSON object in doc, in order, with a slice of doc as the value. Duplicate names at any
+// depth and broken UTF-8 are errors, unless the options allow them; other values and text after the object are always errors. The members
+// before an error were visited.
 func Members(doc []byte, visit func(name string, value jsontext.Value) error, options ...jsontext.Options) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(doc), options...)
 	if dec.PeekKind() != '{' {
@@ -51,8 +49,7 @@ func Members(doc []byte, visit func(name string, value jsontext.Value) error, op
 	return nil
 }
 
-// Member is the value of a member of the object in doc; nil if there is none, or doc is not an object that [Members]
-// reads.
+// Member is the value of a member of the object in doc; nil if there is none, or [Members] does not read doc.
 func Member(doc []byte, name string) (value jsontext.Value) {
 	if len(doc) == 0 {
 		return nil
@@ -79,109 +76,6 @@ func Text(value jsontext.Value) (string, error) {
 	}
 	b, err := jsontext.AppendUnquote(nil, value)
 	return string(b), err
-}
-
-// Quote is s as a JSON string. Broken UTF-8 becomes U+FFFD.
-func Quote(s string) jsontext.Value { return AppendQuote(nil, s) }
-
-// AppendQuote appends [Quote] of s.
-func AppendQuote(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s) // the error says that U+FFFD was put in
-	return b
-}
-
-// Set returns the object in doc with the member's value replaced, or with the member added in front; a nil value takes
-// it out. Every other byte inside the members' values stays as it was. A nil or empty doc is an empty object. The error
-// says that doc is no object that [Members] reads.
-func Set(doc []byte, name string, value []byte) (jsontext.Value, error) {
-	if len(doc) == 0 {
-		doc = []byte("{}")
-	}
-	out := append(make([]byte, 0, len(doc)+len(name)+len(value)+4), '{')
-	put := func(name string, value []byte) {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = AppendQuote(out, name)
-		out = append(append(out, ':'), value...)
-	}
-	found := false
-	var rest []func()
-	err := Members(doc, func(n string, v jsontext.Value) error {
-		if n == name {
-			found, v = true, value
-			if value == nil {
-				return nil
-			}
-		}
-		rest = append(rest, func() { put(n, v) })
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if !found && value != nil {
-		put(name, value)
-	}
-	for _, p := range rest {
-		p()
-	}
-	return append(out, '}'), nil
-}
-
-// envelope is room for what an answer has around its id and its result.
-const envelope = len(`{"jsonrpc":"2.0","id":null,"result":}`)
-
-// Response appends the answer to a request: its result, spliced in as it is.
-func Response(b []byte, id jsontext.Value, result []byte) []byte {
-	b = slices.Grow(b, envelope+len(id)+len(result))
-	b = append(b, `{"jsonrpc":"2.0","id":`...)
-	b = append(b, orNull(id)...)
-	b = append(b, `,"result":`...)
-	b = append(b, result...)
-	return append(b, '}')
-}
-
-// Failure appends the answer to a request that failed with an error object that came from elsewhere.
-func Failure(b []byte, id jsontext.Value, failed []byte) []byte {
-	b = slices.Grow(b, envelope+len(id)+len(failed))
-	b = append(b, `{"jsonrpc":"2.0","id":`...)
-	b = append(b, orNull(id)...)
-	b = append(b, `,"error":`...)
-	b = append(b, failed...)
-	return append(b, '}')
-}
-
-// ErrorObject is the error object of a failed request. Data may be nil.
-func ErrorObject(code int64, message string, data []byte) jsontext.Value {
-	b := append([]byte(nil), `{"code":`...)
-	b = strconv.AppendInt(b, code, 10)
-	b = append(b, `,"message":`...)
-	b = AppendQuote(b, message)
-	if data != nil {
-		b = append(append(b, `,"data":`...), data...)
-	}
-	return append(b, '}')
-}
-
-// Call appends a request, or, with a nil id, a notification. Nil params are left out.
-func Call(b []byte, id jsontext.Value, method string, params []byte) []byte {
-	b = append(b, `{"jsonrpc":"2.0",`...)
-	if id != nil {
-		b = append(append(append(b, `"id":`...), id...), ',')
-	}
-	b = AppendQuote(append(b, `"method":`...), method)
-	if params != nil {
-		b = append(append(b, `,"params":`...), params...)
-	}
-	return append(b, '}')
-}
-
-func orNull(id jsontext.Value) []byte {
-	if id == nil {
-		return []byte("null")
-	}
-	return id
 }
 
 // A Piece is one member of an object.

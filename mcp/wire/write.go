@@ -1,0 +1,175 @@
+package wire
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Quote is s as a JSON string. Broken UTF-8 becomes U+FFFD.
+func Quote(s string) jsontext.Value { return AppendQuote(nil, s) }
+
+// AppendQuote appends [Quote] of s.
+func AppendQuote(b []byte, s string) []byte {
+	b, _ = jsontext.AppendQuote(b, s) // the error reports U+FFFD
+	return b
+}
+
+// Set returns the object in doc with a member replaced or, if it is new, added in front; a nil value removes it. Every other byte of the
+// values stays. An empty doc is an empty object. The error says that [Members] does not read doc.
+func Set(doc []byte, name string, value []byte) (jsontext.Value, error) {
+	if len(doc) == 0 {
+		doc = []byte("{}")
+	}
+	out := append(make([]byte, 0, len(doc)+len(name)+len(value)+4), '{')
+	put := func(name string, value []byte) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = AppendQuote(out, name)
+		out = append(append(out, ':'), value...)
+	}
+	found := false
+	var rest []func()
+	err := Members(doc, func(n string, v jsontext.Value) error {
+		if n == name {
+			found, v = true, value
+			if value == nil {
+				return nil
+			}
+		}
+		rest = append(rest, func() { put(n, v) })
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !found && value != nil {
+		put(name, value)
+	}
+	for _, p := range rest {
+		p()
+	}
+	return append(out, '}'), nil
+}
+
+// envelope is how many bytes a response has beside its id and its result.
+const envelope = len(`{"jsonrpc":"2.0","id":null,"result":}`)
+
+// Response appends the response to a request. The result's bytes stay as they are.
+func Response(b []byte, id jsontext.Value, result []byte) []byte {
+	b = slices.Grow(b, envelope+len(id)+len(result))
+	b = append(b, `{"jsonrpc":"2.0","id":`...)
+	b = append(b, orNull(id)...)
+	b = append(b, `,"result":`...)
+	b = append(b, result...)
+	return append(b, '}')
+}
+
+// Failure appends the response to a request that failed.
+func Failure(b []byte, id jsontext.Value, failed []byte) []byte {
+	b = slices.Grow(b, envelope+len(id)+len(failed))
+	b = append(b, `{"jsonrpc":"2.0","id":`...)
+	b = append(b, orNull(id)...)
+	b = append(b, `,"error":`...)
+	b = append(b, failed...)
+	return append(b, '}')
+}
+
+// ErrorObject returns an error object. Data may be nil.
+func ErrorObject(code int64, message string, data []byte) jsontext.Value {
+	b := append([]byte(nil), `{"code":`...)
+	b = strconv.AppendInt(b, code, 10)
+	b = append(b, `,"message":`...)
+	b = AppendQuote(b, message)
+	if data != nil {
+		b = append(append(b, `,"data":`...), data...)
+	}
+	return append(b, '}')
+}
+
+// Call appends a request or, with a nil id, a notification. Params may be nil.
+func Call(b []byte, id jsontext.Value, method string, params []byte) []byte {
+	b = append(b, `{"jsonrpc":"2.0",`...)
+	if id != nil {
+		b = append(append(append(b, `"id":`...), id...), ',')
+	}
+	b = AppendQuote(append(b, `"method":`...), method)
+	if params != nil {
+		b = append(append(b, `,"params":`...), params...)
+	}
+	return append(b, '}')
+}
+
+func orNull(id jsontext.Value) []byte {
+	if id == nil {
+		return []byte("null")
+	}
+	return id
+}
+
+// An Edit replaces a value of a document.
+type Edit struct {
+	At, Length int
+	With       []byte
+}
+
+// Splice returns the object in doc with members added behind its brace and values replaced, in the order of their places. Every other byte
+// stays.
+func Splice(doc []byte, front [][]byte, edits []Edit) jsontext.Value {
+	if len(front) == 0 && len(edits) == 0 {
+		return doc
+	}
+	brace := bytes.IndexByte(doc, '{') + 1
+	size := len(doc)
+	for _, f := range front {
+		size += len(f) + 1
+	}
+	for _, e := range edits {
+		size += len(e.With) - e.Length
+	}
+	out := append(make([]byte, 0, size), doc[:brace]...)
+	empty := bytes.HasPrefix(bytes.TrimLeft(doc[brace:], " \t\r\n"), []byte("}"))
+	for i, f := range front {
+		out = append(out, f...)
+		if !empty || i < len(front)-1 {
+			out = append(out, ',')
+		}
+	}
+	from := brace
+	for _, e := range edits {
+		out = append(append(out, doc[from:e.At]...), e.With...)
+		from = e.At + e.Length
+	}
+	return append(out, doc[from:]...)
+}
+
+// An Object is a JSON object being written.
+type Object []byte
+
+// Add adds a member.
+func (o *Object) Add(name string, value []byte) {
+	if len(*o) == 0 {
+		*o = append(*o, '{')
+	} else {
+		*o = append(*o, ',')
+	}
+	*o = append(append(AppendQuote(*o, name), ':'), value...)
+}
+
+// AddIf adds a member if yes is true.
+func (o *Object) AddIf(yes bool, name, value string) {
+	if yes {
+		o.Add(name, []byte(value))
+	}
+}
+
+// Done returns the object.
+func (o *Object) Done() jsontext.Value {
+	if len(*o) == 0 {
+		return jsontext.Value(`{}`)
+	}
+	return append(jsontext.Value(*o), '}')
+}
