@@ -1,11 +1,11 @@
-// Package llm proposes: it turns a request into a plan, and a typed result into a summary. It decides nothing. Whatever
-// stands behind these interfaces, an operator's routes or a model under an attacker's control, its output is bytes that
-// the gates read strictly: the plan gate (INV-1) what [Planner] says, the evidence gate (INV-5) what [Summarizer] says.
+// Package llm proposes plans for requests, and summaries of typed results. It decides nothing: a proposal may come from an
+// operator's routes or from a model under an attacker's control. The plan gate (INV-1) reads a [Planner]'s output strictly,
+// and the evidence gate (INV-5) a [Summarizer]'s.
 //
 // # Planners
 //
-// [Router] knows only the operator's routes, [Scripted] only what it was told to say. Both are functions of their
-// input, need no network and never fail; [PlanFunc] makes them a [Planner]. [Model] asks a language model.
+// [Router] plans by the operator's routes, [Scripted] by a table of answers. Both are functions of their input, need no
+// network and never fail; [PlanFunc] makes them a [Planner]. [Model] asks a language model.
 //
 // A plan is one JSON object of one of two shapes:
 //
@@ -28,20 +28,19 @@
 //
 // # The extractive summarizer
 //
-// [Extractive] says sentences of the typed payload, word for word, each its own evidence. See there for the choice, and
-// [sentences] in the source for where a sentence ends.
+// [Extractive] quotes sentences of the typed payload, word for word, each with itself as evidence. See there for the choice,
+// and [sentences] in the source for the end of a sentence.
 //
 // # Models
 //
 // [Model] asks one OpenAI-compatible endpoint, by POST to BASE/chat/completions, for a plan or a summary. It is
-// treated as an attacker: nothing here believes, repairs or obeys what it says, and nothing here decides. What it
-// says is returned as it is, and the gates judge it.
+// treated as an attacker: this package returns its output unchanged, and the gates judge it.
 //
 // One completion is one request, or two: an endpoint that answers 400 or 422 is asked once more without
-// response_format, which not every endpoint knows. Nothing else is ever repeated, no redirect is followed, and no
-// Retry-After obeyed. The OpenAI library makes the request and is given none of the answer: the bytes are taken on
-// the wire, at most [MaxCompletionBytes] of them, never decompressed, and read strictly here. No environment variable
-// has a say in what is sent or where, except that https to other machines obeys HTTPS_PROXY and NO_PROXY, as in
+// response_format, which not every endpoint knows. No other request is repeated, no redirect is followed, and no
+// Retry-After obeyed. The OpenAI library writes the request and gets none of the answer: the transport takes at most
+// [MaxCompletionBytes], never decompresses them, and this package reads them strictly. No environment variable
+// changes the request or its target, except that https to other machines obeys HTTPS_PROXY and NO_PROXY, as in
 // package mcp: the proxy sees ciphertext. The API key goes to the configured origin and nowhere else, over plain http
 // only to this machine, which is checked on the connection too, and never into an error. An endpoint that echoes it
 // can put it into [Exchange]: who records that masks it.
@@ -51,9 +50,9 @@
 // even then, because they are recorded.
 //
 // The prompts, known by [PromptVersion], hold the request, and of the world only the effective allowlist or the typed
-// result. What servers wrote stands between two fixed lines, as one line of JSON each in which everything that does
-// not plainly show, and <, > and &, is written as an escape: it can end neither its line nor its block. That a model
-// takes none of it for an instruction is asked for, not guaranteed, and nothing rests on it.
+// result. Texts of servers are between two fixed lines, as one line of JSON each, with invisible characters and <, > and &
+// as escapes: a text can end neither its line nor its block. The prompt asks the model to take none of it for an
+// instruction. That is not guaranteed, and no gate relies on it.
 //
 // [Auto] lets the operator's routes go first.
 package llm
@@ -64,17 +63,17 @@ import (
 )
 
 // A Tool is one entry of the effective allowlist: what is discovered and allowed, by its native names. All but Server
-// is what the server says about itself, and untrusted. InputSchema is one strict JSON object.
+// comes from the server and is not trusted. InputSchema is one strict JSON object.
 type Tool struct {
 	Server, Name, Title, Description string
 
 	InputSchema []byte
 }
 
-// A Completion is what was proposed, and how it came.
+// A Completion is a proposal, with its exchanges.
 type Completion struct {
 	Content   []byte     // the proposal, as it was written; empty when there is none
-	Refusal   string     // what the model said instead of a proposal, untrusted
+	Refusal   string     // the model's text instead of a proposal, not trusted
 	Exchanges []Exchange // in order; none when nothing was sent anywhere
 }
 
@@ -93,13 +92,13 @@ type Planner interface {
 }
 
 // A Summarizer proposes a summary {"items":[{"claim","evidence"}…]} of a typed payload. An error means that none
-// came, and the completion then holds the exchanges so far; what it says is the evidence gate's to judge.
+// came, and the completion then holds the exchanges so far; the evidence gate judges the summary.
 type Summarizer interface {
 	Summarize(ctx context.Context, request string, typed []byte) (Completion, error)
 }
 
-// PlanFunc makes a planner of a function that needs no world. The nil PlanFunc says nothing, which the plan gate
-// refuses as empty. The only error is that of a context already done.
+// PlanFunc makes a planner of a pure function. The nil PlanFunc returns an empty plan, which the plan gate refuses. The
+// only error is that of a context already done.
 type PlanFunc func(request string, allowed []Tool) []byte
 
 // Plan calls f.
@@ -110,8 +109,8 @@ func (f PlanFunc) Plan(ctx context.Context, request string, allowed []Tool) (Com
 	return Completion{Content: f(request, allowed)}, nil
 }
 
-// SummarizeFunc makes a summarizer of a function that needs no world. The nil SummarizeFunc says nothing, which the
-// evidence gate refuses. The only error is that of a context already done.
+// SummarizeFunc makes a summarizer of a pure function. The nil SummarizeFunc returns an empty summary, which the evidence
+// gate refuses. The only error is that of a context already done.
 type SummarizeFunc func(request string, typed []byte) []byte
 
 // Summarize calls f.
@@ -122,8 +121,8 @@ func (f SummarizeFunc) Summarize(ctx context.Context, request string, typed []by
 	return Completion{Content: f(request, typed)}, nil
 }
 
-// Scripted is a planner, for tests and evaluations, that says what it was told to say for each request, well-formed
-// or not. For any other request it says nothing, which the plan gate refuses as empty.
+// Scripted is a planner, for tests and evaluations, with a fixed output for each request, well-formed or not. For any
+// other request its output is empty, which the plan gate refuses.
 type Scripted map[string][]byte
 
 // Plan returns the bytes for the request, or nil. The caller owns them.
