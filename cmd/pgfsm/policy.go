@@ -116,18 +116,6 @@ func (q callAsked) told() (answers []policy.HistoryAnswer, err error) {
 	return answers, nil
 }
 
-// inputOf is what conditions may ask about a call, but for what is known of its tool. Without an environment it is the
-// configuration's.
-func inputOf(b *policy.Bundle, server, tool, env, actor string, args []byte, now string) *condition.Input {
-	if env == "" {
-		env = b.Content().Env
-	}
-	return &condition.Input{
-		Server: server, Tool: tool, Env: env, Args: args, Now: now,
-		Actor: condition.Actor{ID: actor, Roles: b.RolesOf(actor)},
-	}
-}
-
 // decision is the --json form of what was decided.
 type decision struct {
 	SchemaVersion int                    `json:"schema_version"`
@@ -146,17 +134,6 @@ type decision struct {
 	Quorum        int                    `json:"quorum,omitzero"`
 	Expires       string                 `json:"expires,omitzero"`
 	Known         toolKnown              `json:"known"` // what conditions were told of the tool, and where that is from
-}
-
-// word is the decision in one word.
-func word(v policy.Verdict) string {
-	switch {
-	case v.Allows():
-		return rules.Allow
-	case v.Holds():
-		return rules.Pending
-	}
-	return rules.Deny
 }
 
 var decisionExit = map[string]int{rules.Allow: exitYes, rules.Deny: exitNo, rules.Pending: exitPending, unknown: exitCould, failed: exitCould}

@@ -10,18 +10,14 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
-	"pgfsm/policy"
-	"pgfsm/policy/canonical"
-	"pgfsm/policy/condition"
 	"pgfsm/policy/risk"
-	"pgfsm/policy/rules"
+	"pgfsm/policy/ruling"
 	"pgfsm/states"
 	"pgfsm/traces"
 )
@@ -68,95 +64,38 @@ used; diff names it.`,
 	return cmd
 }
 
-// side is one of the two that are compared.
-type side struct {
-	policy *rules.Content
-	risk   *risk.Content // nil: the trace's own
-
-	mu       sync.Mutex
-	compiled map[canonical.Digest]*sideBundle // by the risk rules that it judges with
-}
-
-// sideBundle is compiled once, by whoever needs it first; the others wait for it and for nothing else.
-type sideBundle struct {
-	once   sync.Once
-	bundle *policy.Bundle
-	err    error
-}
-
-// maxSideBundles bounds how many a side remembers: traces of a folder have few sets of risk rules, and one that brings
-// thousands costs time and not memory.
-const maxSideBundles = 64
-
-func readSide(path string) (*side, error) {
-	s := &side{compiled: make(map[canonical.Digest]*sideBundle)}
+// readJudge reads a policy file, or a folder with policy.yaml and perhaps risk.yaml.
+func readJudge(path string) (*ruling.Judge, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	file := path
+	var rated *risk.Content
 	if info.IsDir() {
 		file = filepath.Join(path, "policy.yaml")
 		ladder := filepath.Join(path, "risk.yaml")
 		if _, err := os.Lstat(ladder); err == nil {
-			if s.risk, err = config.LoadRisk(ladder, ours); err != nil {
+			if rated, err = config.LoadRisk(ladder, ours); err != nil {
 				return nil, err
 			}
 		}
 	}
-	s.policy, err = config.LoadPolicy(file, ours)
-	return s, err
-}
-
-// bundle judges by the side's policies and its risk rules or, if it has none, those that a trace was recorded with. Nothing
-// else of what was recorded is compiled, for nothing else is asked.
-func (s *side) bundle(recorded *policy.Content) (*policy.Bundle, error) {
-	rated, key := s.risk, canonical.Digest("")
-	if rated == nil && recorded.Risk != nil {
-		rated, key = recorded.Risk, canonical.Sum("risk rules", canonical.MustMarshal(recorded.Risk))
-	}
-	s.mu.Lock()
-	b := s.compiled[key]
-	if b == nil {
-		if len(s.compiled) >= maxSideBundles {
-			clear(s.compiled) // who waits for one of them has it
-		}
-		b = new(sideBundle)
-		s.compiled[key] = b
-	}
-	s.mu.Unlock()
-	b.once.Do(func() {
-		b.bundle, b.err = policy.Compile(policy.Content{
-			Format: recorded.Format, Limits: recorded.Limits, Summary: recorded.Summary, Risk: rated, Policy: s.policy,
-			Input: policy.Input{MaxBytes: recorded.Input.MaxBytes}, Planner: policy.Planner{Mode: policy.PlannerRouter},
-		})
-	})
-	return b.bundle, b.err
-}
-
-// judge says what the side decides about the call that a run asked about. Roles are those of the run's own configuration.
-func (s *side) judge(b *policy.Bundle, q policy.Question) (*ruling, error) {
-	judge, err := s.bundle(b.Content())
-	if err != nil {
-		return nil, err
-	}
-	in := inputOf(b, q.Server, q.Tool.Name, q.Env, q.Actor, q.Arguments, q.Now)
-	in.History = q.History
-	in.Pinned, in.Annotations = q.Tool.Pin != "", condition.Annotations(q.Tool.Annotations)
-	return rulingOf(judge.Assess(in)), nil
+	p, err := config.LoadPolicy(file, ours)
+	return ruling.NewJudge(p, rated), err
 }
 
 // compared is what both sides say of one call.
 type compared struct {
-	Path   string   `json:"path"`
-	RunID  string   `json:"run_id"`
-	Tool   string   `json:"tool"` // server and tool
-	Old    string   `json:"old"`
-	New    string   `json:"new"`
-	By     string   `json:"by"` // the policy of NEW that decided
-	Kinds  []string `json:"kinds"`
-	Before *ruling  `json:"before"`
-	After  *ruling  `json:"after"`
+	Path   string         `json:"path"`
+	RunID  string         `json:"run_id"`
+	Tool   string         `json:"tool"` // server and tool
+	Old    string         `json:"old"`
+	New    string         `json:"new"`
+	By     string         `json:"by"` // the policy of NEW that decided
+	Kinds  []string       `json:"kinds"`
+	Before *ruling.Ruling `json:"before"`
+	After  *ruling.Ruling `json:"after"`
 
 	judged bool   // it came as far as the policy gate
 	fault  string // why the trace cannot be used
@@ -164,15 +103,15 @@ type compared struct {
 
 func (o *diffOptions) diff(ctx context.Context, w world, oldPath, newPath string) error {
 	for _, kind := range o.failOn {
-		if !slices.Contains(changeKinds, kind) {
-			return fmt.Errorf("--fail-on %s: use %s", kind, strings.Join(changeKinds, ", "))
+		if !slices.Contains(ruling.Kinds(), kind) {
+			return fmt.Errorf("--fail-on %s: use %s", kind, strings.Join(ruling.Kinds(), ", "))
 		}
 	}
-	before, err := readSide(oldPath)
+	before, err := readJudge(oldPath)
 	if err != nil {
 		return err
 	}
-	after, err := readSide(newPath)
+	after, err := readJudge(newPath)
 	if err != nil {
 		return err
 	}
@@ -233,7 +172,7 @@ func oddTraces(folder string) (paths []string, err error) {
 	return paths, err
 }
 
-func compareOne(replayer *traces.Replayer, path string, odd bool, before, after *side) compared {
+func compareOne(replayer *traces.Replayer, path string, odd bool, before, after *ruling.Judge) compared {
 	c := compared{Path: filepath.ToSlash(path)}
 	if err := c.compare(replayer, path, odd, before, after); err != nil {
 		c.fault = err.Error()
@@ -241,7 +180,7 @@ func compareOne(replayer *traces.Replayer, path string, odd bool, before, after 
 	return c
 }
 
-func (c *compared) compare(replayer *traces.Replayer, path string, odd bool, before, after *side) error {
+func (c *compared) compare(replayer *traces.Replayer, path string, odd bool, before, after *ruling.Judge) error {
 	if odd {
 		return errors.New("it is not a regular file, and links in a folder are not followed")
 	}
@@ -258,14 +197,14 @@ func (c *compared) compare(replayer *traces.Replayer, path string, odd bool, bef
 	if !ok {
 		return nil
 	}
-	if c.Before, err = before.judge(run.Bundle(), question); err != nil {
+	if c.Before, err = before.Judge(run.Bundle(), question); err != nil {
 		return err
 	}
-	if c.After, err = after.judge(run.Bundle(), question); err != nil {
+	if c.After, err = after.Judge(run.Bundle(), question); err != nil {
 		return err
 	}
 	c.judged, c.Tool = true, question.Server+" "+question.Tool.Name
 	c.Old, c.New, c.By = c.Before.Decision, c.After.Decision, c.After.Policy
-	c.Kinds = kindsOf(c.Before, c.After)
+	c.Kinds = ruling.Changes(c.Before, c.After)
 	return nil
 }

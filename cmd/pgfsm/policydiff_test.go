@@ -19,6 +19,7 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/rules"
+	"pgfsm/policy/ruling"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -310,7 +311,7 @@ func disputes(got diffed, dir string, past []pastCall) string {
 			return fmt.Sprintf("%s: %d calls, want %d", k.Kind, k.Calls, kinds[k.Kind])
 		}
 	}
-	if d := cmp.Diff(changeKinds, named); d != "" {
+	if d := cmp.Diff(ruling.Kinds(), named); d != "" {
 		return d
 	}
 	return cmp.Diff(all, got.Changed)
@@ -361,7 +362,7 @@ func TestPolicyDiffAnswers(t *testing.T) {
 	if one.code != exitYes || one != many {
 		t.Errorf("policy diff in one job = %+v, in sixteen %+v", one, many)
 	}
-	for _, kind := range changeKinds {
+	for _, kind := range ruling.Kinds() {
 		code := exitYes
 		if kinds[kind] > 0 {
 			code = exitNo
@@ -369,7 +370,7 @@ func TestPolicyDiffAnswers(t *testing.T) {
 		command(t.Context(), nil, "policy", "diff", before, after, "--traces", dir, "--fail-on", kind).want(t, code)
 		command(t.Context(), nil, "policy", "diff", before, before, "--traces", dir, "--fail-on", kind).want(t, exitYes)
 	}
-	if kinds[newlyAllowed] == 0 || kinds[newlyDenied] == 0 || kinds[newlyHeld] == 0 || kinds[holdWeakened] == 0 || kinds[riskChanged] == 0 {
+	if kinds[ruling.NewlyAllowed] == 0 || kinds[ruling.NewlyDenied] == 0 || kinds[ruling.NewlyHeld] == 0 || kinds[ruling.HoldWeakened] == 0 || kinds[ruling.RiskChanged] == 0 {
 		t.Errorf("changes = %v, want some of each kind", kinds)
 	}
 	text := command(t.Context(), nil, "policy", "diff", before, after, "--traces", dir)

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"pgfsm/policy/rules"
+	"pgfsm/policy/ruling"
 	"pgfsm/policy/visible"
 )
 
@@ -97,7 +100,7 @@ func (o *diffOptions) printDocument(w world, s changesSeen, traces int) error {
 			doc.Decisions = append(doc.Decisions, cell{from, to, s.decisions[[2]string{from, to}]})
 		}
 	}
-	for _, kind := range changeKinds {
+	for _, kind := range ruling.Kinds() {
 		doc.Kinds = append(doc.Kinds, kindCount{kind, s.kinds[kind]})
 	}
 	return printJSON(w.stdout, doc)
@@ -109,7 +112,7 @@ func (s changesSeen) print(w world) {
 	out := w.stdout
 	quiet := make(map[string]int)
 	for _, c := range s.changed {
-		at := fmt.Sprintf("%s  by %s  %s", visible.Text(c.Tool), c.After.by(), visible.Text(c.Path))
+		at := fmt.Sprintf("%s  by %s  %s", visible.Text(c.Tool), decidedBy(c.After), visible.Text(c.Path))
 		switch {
 		case c.Old != c.New:
 			fmt.Fprintf(out, "%s -> %s  %s\n", c.Old, c.New, at)
@@ -136,7 +139,7 @@ func (s changesSeen) print(w world) {
 			}
 		}
 	}
-	for _, kind := range changeKinds {
+	for _, kind := range ruling.Kinds() {
 		if n := s.kinds[kind]; n > 0 {
 			fmt.Fprintf(out, "%-17s %d\n", kind, n)
 		}
@@ -144,5 +147,48 @@ func (s changesSeen) print(w world) {
 }
 
 func isHoldKind(kind string) bool {
-	return kind == holdWeakened || kind == holdStrengthened || kind == holdChanged
+	return kind == ruling.HoldWeakened || kind == ruling.HoldStrengthened || kind == ruling.HoldChanged
+}
+
+// decidedBy is which policy decided, and by which of its conditions.
+func decidedBy(t *ruling.Ruling) string {
+	by := fmt.Sprintf("%q", visible.Text(t.Policy))
+	if t.Condition != "" {
+		by += " (" + visible.Text(t.Condition) + ")"
+	}
+	if t.GaveUp() {
+		by += " [" + visible.Text(string(t.Code)) + "]"
+	}
+	return by
+}
+
+// otherTerms shows what differs between two holds.
+func otherTerms(before, after *ruling.Ruling) string {
+	anyone := func(roles []string) string { return cmp.Or(strings.Join(roles, ", "), "whoever may approve") }
+	var parts []string
+	for _, p := range []struct{ what, before, after string }{
+		{"quorum", fmt.Sprint(before.Quorum), fmt.Sprint(after.Quorum)},
+		{"approvers", anyone(before.Approvers), anyone(after.Approvers)},
+		{"until", cmp.Or(before.Expires, "passed"), cmp.Or(after.Expires, "passed")},
+	} {
+		if p.before != p.after {
+			parts = append(parts, fmt.Sprintf("%s %s -> %s", p.what, p.before, p.after))
+		}
+	}
+	return visible.Text(strings.Join(parts, "; "))
+}
+
+// quieter says how two decisions differ that come to the same: by whom, and at what risk.
+func quieter(before, after *ruling.Ruling) (lines []string) {
+	if a, b := decidedBy(before), decidedBy(after); a != b {
+		lines = append(lines, fmt.Sprintf("by %s -> %s", a, b))
+	}
+	a, b := visible.Text(before.RiskMode), visible.Text(after.RiskMode)
+	switch {
+	case a != b:
+		lines = append(lines, fmt.Sprintf("risk %s -> %s", a, b))
+	case before.RiskScore != after.RiskScore:
+		lines = append(lines, fmt.Sprintf("risk %s, another score", a))
+	}
+	return lines
 }

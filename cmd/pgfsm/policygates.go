@@ -12,6 +12,7 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/rules"
+	"pgfsm/policy/ruling"
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
@@ -36,7 +37,9 @@ type gateSaid struct {
 	Reason  string      `json:"reason"`
 }
 
-func saidBy(gate string, v policy.Verdict) gateSaid { return gateSaid{gate, word(v), v.Code, v.Reason} }
+func saidBy(gate string, v policy.Verdict) gateSaid {
+	return gateSaid{gate, ruling.Word(v), v.Code, v.Reason}
+}
 
 // deciding is the gate that decides: the first that denies, else that which failed, else the first that cannot tell, else
 // the last.
@@ -77,7 +80,7 @@ func (a *app) judge(tools *toolsKnown, q question) (opinion, error) {
 	if !q.declared {
 		got.gates = append(got.gates, tools.gates(plan, q.task)...)
 	}
-	b, in := a.bundle, inputOf(a.bundle, q.server, q.tool, q.env, q.actor, plan.Args, now())
+	b, in := a.bundle, ruling.Input(a.bundle, q.server, q.tool, q.env, q.actor, plan.Args, now())
 	q.known.tell(in)
 	in.History = q.history
 	if q.risk != nil {
@@ -195,7 +198,7 @@ func (o *opinion) forget(untold []string) {
 // unsettled says what the policy's decision may still depend on; empty if it is settled.
 func (a *app) unsettled(q question, args []byte) string {
 	missing := a.untold(q)
-	in := inputOf(a.bundle, q.server, q.tool, q.env, q.actor, args, now())
+	in := ruling.Input(a.bundle, q.server, q.tool, q.env, q.actor, args, now())
 	q.known.tell(in)
 	in.History = q.history
 	first := a.bundle.Assess(in).Verdict

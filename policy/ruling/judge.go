@@ -1,0 +1,85 @@
+package ruling
+
+import (
+	"sync"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/condition"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
+)
+
+// A Judge decides about recorded calls by a policy. It is safe for concurrent use.
+type Judge struct {
+	policy *rules.Content
+	risk   *risk.Content // nil: the trace's own
+
+	mu       sync.Mutex
+	compiled map[canonical.Digest]*judgeBundle // by the digest of the risk rules
+}
+
+// A judgeBundle is compiled once, by the goroutine that needs it first; the others wait for it only.
+type judgeBundle struct {
+	once   sync.Once
+	bundle *policy.Bundle
+	err    error
+}
+
+// maxBundles bounds how many bundles a judge caches. Traces of a folder have few sets of risk rules; a folder with thousands costs
+// time and not memory.
+const maxBundles = 64
+
+// NewJudge returns a judge by a policy and by risk rules. Without risk rules each call is judged with those that it was recorded with.
+func NewJudge(p *rules.Content, r *risk.Content) *Judge {
+	return &Judge{policy: p, risk: r, compiled: make(map[canonical.Digest]*judgeBundle)}
+}
+
+// bundle compiles the policy with its risk rules or, if it has none, with those that the trace was recorded with. Nothing else that was
+// recorded is compiled, because nothing else is asked.
+func (j *Judge) bundle(recorded *policy.Content) (*policy.Bundle, error) {
+	rated, key := j.risk, canonical.Digest("")
+	if rated == nil && recorded.Risk != nil {
+		rated, key = recorded.Risk, canonical.Sum("risk rules", canonical.MustMarshal(recorded.Risk))
+	}
+	j.mu.Lock()
+	b := j.compiled[key]
+	if b == nil {
+		if len(j.compiled) >= maxBundles {
+			clear(j.compiled) // goroutines that wait for one of them have it
+		}
+		b = new(judgeBundle)
+		j.compiled[key] = b
+	}
+	j.mu.Unlock()
+	b.once.Do(func() {
+		b.bundle, b.err = policy.Compile(policy.Content{
+			Format: recorded.Format, Limits: recorded.Limits, Summary: recorded.Summary, Risk: rated, Policy: j.policy,
+			Input: policy.Input{MaxBytes: recorded.Input.MaxBytes}, Planner: policy.Planner{Mode: policy.PlannerRouter},
+		})
+	})
+	return b.bundle, b.err
+}
+
+// Judge decides about the call that a run asked about. Roles are those of the run's own configuration.
+func (j *Judge) Judge(b *policy.Bundle, q policy.Question) (*Ruling, error) {
+	by, err := j.bundle(b.Content())
+	if err != nil {
+		return nil, err
+	}
+	in := Input(b, q.Server, q.Tool.Name, q.Env, q.Actor, q.Arguments, q.Now)
+	in.History = q.History
+	in.Pinned, in.Annotations = q.Tool.Pin != "", condition.Annotations(q.Tool.Annotations)
+	return Of(by.Assess(in)), nil
+}
+
+// Input is what conditions may ask about a call, but for what is known of its tool. Without an environment it is the configuration's.
+func Input(b *policy.Bundle, server, tool, env, actor string, args []byte, now string) *condition.Input {
+	if env == "" {
+		env = b.Content().Env
+	}
+	return &condition.Input{
+		Server: server, Tool: tool, Env: env, Args: args, Now: now,
+		Actor: condition.Actor{ID: actor, Roles: b.RolesOf(actor)},
+	}
+}

@@ -1,0 +1,115 @@
+// Package ruling says what a policy decides about a recorded call, and what changes where another one decides.
+package ruling
+
+import (
+	"cmp"
+	"slices"
+
+	"pgfsm/policy"
+	"pgfsm/policy/rules"
+)
+
+// Word is a verdict in one word.
+func Word(v policy.Verdict) string {
+	switch {
+	case v.Allows():
+		return rules.Allow
+	case v.Holds():
+		return rules.Pending
+	}
+	return rules.Deny
+}
+
+// Kinds of change between two decisions about one call. A call has at most one of the first six, and any of the last two.
+const (
+	NewlyAllowed     = "newly-allowed"
+	NewlyHeld        = "newly-held"
+	NewlyDenied      = "newly-denied"
+	HoldWeakened     = "hold-weakened"     // held by both; by the new one fewer must agree, more may, or it waits longer
+	HoldStrengthened = "hold-strengthened" // held by both; the opposite
+	HoldChanged      = "hold-changed"      // held by both; both at once, or other roles
+	PolicyChanged    = "policy-changed"    // another policy decides, or another of its conditions, or one that fails
+	RiskChanged      = "risk-changed"      // another mode or score
+)
+
+// Kinds returns all kinds of change, in the order in which they are shown.
+func Kinds() []string {
+	return []string{NewlyAllowed, NewlyHeld, NewlyDenied, HoldWeakened, HoldStrengthened, HoldChanged, PolicyChanged, RiskChanged}
+}
+
+// newly are the kinds of another decision, by what is decided now.
+var newly = map[string]string{rules.Allow: NewlyAllowed, rules.Pending: NewlyHeld, rules.Deny: NewlyDenied}
+
+// A Ruling is what was decided about a call, and how.
+type Ruling struct {
+	Decision  string      `json:"decision"` // allow, deny or pending
+	Code      policy.Code `json:"code,omitzero"`
+	Policy    string      `json:"policy"`
+	Condition string      `json:"condition,omitzero"`
+	RiskMode  string      `json:"risk_mode"`
+	RiskScore int         `json:"risk_score"`
+	Approvers []string    `json:"approvers,omitzero"`
+	Quorum    int         `json:"quorum,omitzero"`
+	Expires   string      `json:"expires,omitzero"`
+}
+
+// Of returns the ruling of an assessment.
+func Of(a policy.Assessment) *Ruling {
+	return &Ruling{
+		Decision: Word(a.Verdict), Code: a.Verdict.Code, Policy: a.Policy, Condition: a.Condition, RiskMode: a.Mode, RiskScore: a.Score,
+		Approvers: a.Approvers, Quorum: a.Quorum, Expires: a.Expires,
+	}
+}
+
+// GaveUp reports whether the call is denied because it could not be judged, and not because a policy says so.
+func (t *Ruling) GaveUp() bool {
+	return t.Decision == rules.Deny && t.Code != policy.CodePolicyDenied
+}
+
+// Changes returns the kinds of change from one ruling to another, in order; none if they are the same.
+func Changes(before, after *Ruling) (kinds []string) {
+	switch {
+	case before.Decision != after.Decision:
+		kinds = append(kinds, newly[after.Decision])
+	case after.Decision == rules.Pending:
+		if kind := holdKind(before, after); kind != "" {
+			kinds = append(kinds, kind)
+		}
+	}
+	if before.Policy != after.Policy || before.Condition != after.Condition || before.GaveUp() != after.GaveUp() {
+		kinds = append(kinds, PolicyChanged)
+	}
+	if before.RiskMode != after.RiskMode || before.RiskScore != after.RiskScore {
+		kinds = append(kinds, RiskChanged)
+	}
+	return kinds
+}
+
+// holdKind compares how a call is held; empty if it is held the same way.
+func holdKind(before, after *Ruling) string {
+	// Times have one form, in which the later one is the greater text, and none has passed.
+	longer, higher := cmp.Compare(after.Expires, before.Expires), cmp.Compare(after.Quorum, before.Quorum)
+	more, fewer := otherApprovers(before.Approvers, after.Approvers)
+	weaker, stronger := longer > 0 || higher < 0 || more, longer < 0 || higher > 0 || fewer
+	switch {
+	case weaker && stronger:
+		return HoldChanged
+	case weaker:
+		return HoldWeakened
+	case stronger:
+		return HoldStrengthened
+	}
+	return ""
+}
+
+// otherApprovers says whether roles have come that may decide about a held call, and whether some have gone. No role at all
+// stands for whoever may approve, and so for more than any list.
+func otherApprovers(before, after []string) (more, fewer bool) {
+	if len(before) == 0 || len(after) == 0 {
+		return len(after) == 0 && len(before) > 0, len(before) == 0 && len(after) > 0
+	}
+	lacks := func(these, those []string) bool {
+		return slices.ContainsFunc(these, func(role string) bool { return !slices.Contains(those, role) })
+	}
+	return lacks(after, before), lacks(before, after)
+}
