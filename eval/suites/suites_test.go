@@ -37,10 +37,10 @@ type suite struct {
 // table says what comes of each suite. A figure that falls is good news, and a figure that rises is none: both are looked at.
 var table = []suite{
 	{"tool-poisoning", "unpinned", figures{36, byArm(36, 25, 6, 4, 3, 3), 20, "0.0 to 33.3", 8, 7}},
-	{"parameter-smuggling", "unconditional", figures{81, byArm(81, 81, 25, 21, 6, 6), 54, "0.0 to 17.5", 12, 9}},
+	{"parameter-smuggling", "unconditional", figures{81, byArm(81, 81, 24, 20, 6, 6), 54, "0.0 to 17.5", 12, 9}},
 	{"parser-differentials", "", figures{58, byArm(58, 4, 3, 3, 3, 3), 0, "0.0 to 18.2", 58, 58}},
 	{"confused-deputy", "trusting", figures{44, byArm(44, 42, 9, 6, 3, 3), 30, "0.0 to 23.1", 11, 8}},
-	{"approval-replay", "unheld", figures{36, byArm(36, 34, 32, 31, 2, 3), 30, "0.0 to 25.6", 7, 4}},
+	{"approval-replay", "unheld", figures{36, byArm(36, 34, 31, 30, 2, 3), 30, "0.0 to 25.6", 7, 4}},
 	{"exfiltration", "open", figures{51, byArm(51, 51, 18, 15, 9, 9), 47, "3.3 to 35.1", 16, 14}},
 }
 
