@@ -65,10 +65,11 @@ func TestDocsMachineIsCurrent(t *testing.T) {
 func machinePage(spec *fsm.Spec) []byte {
 	var b bytes.Buffer
 	b.WriteString("# The machine\n\n" +
-		"Generated from the table in `states/table.go` by `go test ./states -run TestDocs -update`; a test holds it to the table.\n\n" +
+		"For reviewers: every state, every transition with its guard, and the proofs. `go test ./states -run TestDocs -update` generates this page from the\n" +
+		"table in `states/table.go`.\n\n" +
 		"![The machine](machine.svg)\n\n" +
 		"The same as [DOT](machine.dot) and as a [text report](machine.txt) with the triggers that each state does not handle.\n" +
-		"`pgfsm graph` draws it in four formats, `pgfsm graph --trace FILE` the way of one run.\n\n" +
+		"`pgfsm graph` draws it in four formats, `pgfsm graph --trace FILE` the path of one run.\n\n" +
 		"## States\n\n| state | established | terminal |\n| --- | --- | --- |\n")
 	for _, p := range spec.Places {
 		terminal := ""

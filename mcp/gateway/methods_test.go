@@ -27,7 +27,7 @@ const (
 func methodsTable() string {
 	var b strings.Builder
 	b.WriteString("Generated from `mcp/gateway/methods.go` by `go test ./mcp/gateway -run TestDocs -update`.\n\n" +
-		"| method | of the | needs | revisions | what becomes of it |\n| --- | --- | --- | --- | --- |\n")
+		"| method | from the | needs | revisions | what the gateway does |\n| --- | --- | --- | --- | --- |\n")
 	for _, m := range methods {
 		needs, when := "", "all"
 		if m.needs != 0 {
