@@ -147,7 +147,8 @@ func (g *Gateway) sharedLink(ctx context.Context, q *request, server *Server, ca
 }
 
 // connectLink connects to a server.
-func (g *Gateway) connectLink(ctx context.Context, client Identity, s *clientSession, server *Server, protocol string, capabilities jsontext.Value) (*link, error) {
+func (g *Gateway) connectLink(ctx context.Context, client Identity, s *clientSession, server *Server, protocol string,
+	capabilities jsontext.Value) (*link, error) {
 	l := &link{connected: make(chan struct{}), gateway: g, server: server, session: s}
 	defer close(l.connected)
 	up, err := g.connect(ctx, server.Name, upstream.Peer{

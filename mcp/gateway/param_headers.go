@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/mcp/gateway/front"
 	"pgfsm/mcp/wire"
 )
 
@@ -144,19 +145,6 @@ func encodeHeader(s string) string {
 	return base64Begins + base64.StdEncoding.EncodeToString([]byte(s)) + base64Ends
 }
 
-// decodeHeader is the text of the value of a header.
-func decodeHeader(s string) (string, bool) {
-	inner, ok := strings.CutPrefix(s, base64Begins)
-	if ok {
-		inner, ok = strings.CutSuffix(inner, base64Ends)
-	}
-	if !ok {
-		return s, true
-	}
-	b, err := base64.StdEncoding.Strict().DecodeString(inner)
-	return string(b), err == nil
-}
-
 // ParamHeader are the headers for a server over HTTP, made of the arguments that are sent. The client's headers do not matter. The tool is
 // the object that the server listed.
 func ParamHeader(tool, arguments []byte) map[string]string {
@@ -205,7 +193,7 @@ func (c *toolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 		case len(sent) == 0 || sent[0] == "" && string(value) != `""`:
 			return invalid(wire.HeaderMismatch, "the header "+name+" is missing: it repeats an argument")
 		}
-		header, readable := decodeHeader(sent[0])
+		header, readable := front.DecodeHeader(sent[0])
 		want, ok := headerValue(value)
 		if !readable || !ok || !sameArgument(header, want, value) {
 			return invalid(wire.HeaderMismatch, "the header "+name+" does not say what the argument says")

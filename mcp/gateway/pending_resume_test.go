@@ -15,18 +15,6 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// guest is the pending request that has a line for itself; nil: none has.
-func (r *rig) guest() (e *ask.Pending) {
-	r.pool.shared.mu.Lock()
-	defer r.pool.shared.mu.Unlock()
-	for _, s := range r.pool.shared.slots { // in any order: there is one
-		if s.works() && s.link.pending.Load() != nil {
-			e = s.link.pending.Load()
-		}
-	}
-	return e
-}
-
 // cancels is a server's word that it does not wait for an answer any more.
 func cancels(id string) wire.Message {
 	return wire.Message{Method: methodCancelled, Params: jsontext.Value(`{"requestId":` + id + `}`)}

@@ -69,8 +69,8 @@ func (w *world) headline() (blocks []block) {
 	for _, b := range []block{
 		{title: "Calls of 32 B", callers: 1, open: plain}, {title: "Calls of 32 B", callers: 32, open: plain},
 		{title: "Calls of 32 B", callers: 256, open: plain},
-		{title: "Calls of 32 B, clients of the Go SDK", callers: 1, open: ordinary},
-		{title: "Calls of 32 B, clients of the Go SDK", callers: 32, open: ordinary},
+		{title: "Calls of 32 B, clients of the Go SDK", callers: 1, open: sdkClient},
+		{title: "Calls of 32 B, clients of the Go SDK", callers: 32, open: sdkClient},
 	} {
 		b.variants = append(w.without(echo),
 			variant{"pgfsm, no ledger", w.at(volatile), echo, []bar{{1, ratioBar, 1.6, ""}, {32, shareBar, 0.80, ""}}},
@@ -112,8 +112,8 @@ func (w *world) matrix() (blocks []block) {
 func (w *world) change() (blocks []block) {
 	for _, b := range []block{
 		{title: "Before and now", callers: 1, open: plain}, {title: "Before and now", callers: 32, open: plain},
-		{title: "Before and now, clients of the Go SDK", callers: 1, open: ordinary},
-		{title: "Before and now, clients of the Go SDK", callers: 32, open: ordinary},
+		{title: "Before and now, clients of the Go SDK", callers: 1, open: sdkClient},
+		{title: "Before and now, clients of the Go SDK", callers: 32, open: sdkClient},
 	} {
 		b.variants = w.without(echo)
 		for _, v := range []struct {

@@ -22,10 +22,10 @@ func TestEveryPlaceAnswersRight(t *testing.T) {
 		of   *process
 		kind kind
 	}{
-		{"events", plain, upstream, echo}, {"large-events", plain, upstream, blob(1 << 20)}, {"clients-of-the-sdk", ordinary, upstream, echo},
+		{"events", plain, upstream, echo}, {"large-events", plain, upstream, blob(1 << 20)}, {"clients-of-the-sdk", sdkClient, upstream, echo},
 		{"json", plain, json, echo}, {"large-json", plain, json, blob(64 << 10)},
-		{"bare", plain, bare, echo}, {"large-through-bare", plain, bare, blob(1 << 20)}, {"clients-of-the-sdk-through-bare", ordinary, bare, echo},
-		{"nobody", plain, floor, echo}, {"clients-of-the-sdk-and-nobody", ordinary, floor, echo},
+		{"bare", plain, bare, echo}, {"large-through-bare", plain, bare, blob(1 << 20)}, {"clients-of-the-sdk-through-bare", sdkClient, bare, echo},
+		{"nobody", plain, floor, echo}, {"clients-of-the-sdk-and-nobody", sdkClient, floor, echo},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			v := variant{name: tc.name, place: tc.of.place("/mcp"), kind: tc.kind}

@@ -68,7 +68,7 @@ type blobArgs struct {
 	Size int    `json:"size" jsonschema:"bytes of the text"`
 }
 
-// newUpstream is an ordinary MCP server, written as the SDK's own examples are: it validates arguments itself.
+// newUpstream is an MCP server, written as the SDK's own examples are: it validates arguments itself.
 func newUpstream() *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: "upstream", Version: "1"}, nil)
 	text := func(s string) *sdk.CallToolResult {

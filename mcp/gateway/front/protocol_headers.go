@@ -167,15 +167,15 @@ func checkRepeatedMembers(h http.Header, m *wire.Message, d *declaration, requir
 	case len(values) == 0:
 		return nil
 	}
-	header, ok := decodeHeader(values[0])
+	header, ok := DecodeHeader(values[0])
 	if name, err := wire.Text(d.name); !ok || err != nil || name != header {
 		return mismatch("the header Mcp-Name differs from the body")
 	}
 	return nil
 }
 
-// decodeHeader returns the text of a header value, which may be Base64 in =?base64?…?=.
-func decodeHeader(value string) (string, bool) {
+// DecodeHeader returns the text of a header value, which may be Base64 in =?base64?…?=.
+func DecodeHeader(value string) (string, bool) {
 	rest, ok := strings.CutPrefix(value, "=?base64?")
 	if !ok {
 		return value, true

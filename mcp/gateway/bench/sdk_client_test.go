@@ -19,8 +19,8 @@ type sdkCaller struct {
 	asked        kind
 }
 
-// ordinary opens a session of the SDK.
-func ordinary(at door) (client, error) {
+// sdkClient opens a session of the SDK.
+func sdkClient(at door) (client, error) {
 	c := &sdkCaller{door: at, number: callers.Add(1), last: firstID, transport: &http.Transport{MaxIdleConnsPerHost: 8}}
 	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
 	defer cancel()
