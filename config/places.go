@@ -130,8 +130,8 @@ func (f found) within(src *source, line, column int) place {
 	if line < 1 || f.value == nil || f.value.kind != isText {
 		return f.at
 	}
-	spelt := src.spell(f.value)
-	if spelt == nil {
+	all := src.positions(f.value)
+	if all == nil {
 		return f.at
 	}
 	i, at := 0, place{1, 1}
@@ -145,14 +145,14 @@ func (f found) within(src *source, line, column int) place {
 		}
 	}
 	if length := len([]rune(strings.TrimRight(f.value.text, " \n"))); i >= length && length > 0 {
-		end := spelt[length-1] // what is missing behind the expression is missing there
+		end := all[length-1] // what is missing behind the expression is missing there
 		end.col++
 		return end
 	}
-	if i >= len(spelt) {
+	if i >= len(all) {
 		return f.at
 	}
-	return spelt[i]
+	return all[i]
 }
 
 // note notes the fault of an expression.

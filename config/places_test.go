@@ -106,7 +106,7 @@ func TestPlacesWithin(t *testing.T) {
 
 // spelling is what stands in the file where the characters of a text stand.
 func spelling(src *source, n *node) (string, bool) {
-	at := src.spell(n)
+	at := src.positions(n)
 	if at == nil && n.text != "" {
 		return "", false
 	}
@@ -121,7 +121,7 @@ func spelling(src *source, n *node) (string, bool) {
 	return b.String(), true
 }
 
-func TestSpell(t *testing.T) {
+func TestPositions(t *testing.T) {
 	for _, c := range []struct{ name, yaml, want string }{
 		{"plain", "a: x y", "x y"},
 		{"plain-behind-others", "é: {é: x y, b: 1}", "x y"},
@@ -153,7 +153,7 @@ func TestSpell(t *testing.T) {
 				}
 			})
 			if got, ok := spelling(src, first); !ok || got != c.want {
-				t.Errorf("spell(%q) of %q = %q, %v, want %q", c.yaml, first.text, got, ok, c.want)
+				t.Errorf("write(%q) of %q = %q, %v, want %q", c.yaml, first.text, got, ok, c.want)
 			}
 		})
 	}
@@ -165,14 +165,14 @@ func TestSpell(t *testing.T) {
 		"behind-the-line": {at: place{1, 6}, text: "x"},
 		"nowhere":         {text: "x"},
 	} {
-		if got := src.spell(n); got != nil {
-			t.Errorf("spell(%s) = %v, want nil", name, got)
+		if got := src.positions(n); got != nil {
+			t.Errorf("write(%s) = %v, want nil", name, got)
 		}
 	}
 }
 
-// TestEveryTextIsSpelt: every text of every file of the tests is found again, character by character.
-func TestEveryTextIsSpelt(t *testing.T) {
+// TestEveryTextIsLocated: every text of every file of the tests is found again, character by character.
+func TestEveryTextIsLocated(t *testing.T) {
 	texts := 0
 	names, err := filepath.Glob("testdata/*/*.txtar")
 	if err != nil {
@@ -200,7 +200,7 @@ func TestEveryTextIsSpelt(t *testing.T) {
 					return
 				}
 				texts++
-				checkSpelling(t, name, src, n)
+				checkPositionsing(t, name, src, n)
 			})
 		}
 	}
@@ -209,8 +209,8 @@ func TestEveryTextIsSpelt(t *testing.T) {
 	}
 }
 
-// checkSpelling holds what was found to the text: the same characters, but for white space and escapes.
-func checkSpelling(t *testing.T, name string, src *source, n *node) {
+// checkPositionsing holds what was found to the text: the same characters, but for white space and escapes.
+func checkPositionsing(t *testing.T, name string, src *source, n *node) {
 	t.Helper()
 	got, ok := spelling(src, n)
 	if !ok {

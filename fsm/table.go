@@ -33,7 +33,7 @@ package fsm
 // beginning with a letter.
 type State string
 
-// Trigger names what moves a subject on, as an imperative, spelt like a [State].
+// Trigger names what moves a subject on, as an imperative, written like a [State].
 type Trigger string
 
 // Guard is the condition of a row. Allow gets the subject and returns nil if the row may be taken, else the reason why

@@ -19,7 +19,7 @@ const (
 	// MaxCompletionBytes bounds the body of a response.
 	MaxCompletionBytes = 4 << 20
 	// maxPiece is how much at the end of a response that is cut may be the beginning of a secret: 16 times the longest
-	// that a configuration can hold, 64 KiB, for JSON may spell each byte of one with six, and quote it once more.
+	// that a configuration can hold, 64 KiB, for JSON may write each byte of one with six, and quote it once more.
 	maxPiece = 1 << 20
 	// maxHTTPHeader bounds the headers of a response.
 	maxHTTPHeader = 64 << 10

@@ -41,7 +41,7 @@ func (c completion) Complete(ctx context.Context, wanted *states.Complete) state
 
 // completed makes the event from the masked exchanges, as replay does. Masking can make a response unreadable.
 func (c completion) completed(exchanges []states.Exchange) states.Event {
-	event, err := states.Heard(exchanges)
+	event, err := states.CompletedBy(exchanges)
 	if err != nil || !bytes.Equal(c.mask(event.Content), event.Content) || !bytes.Equal(c.mask(event.Refusal), event.Refusal) {
 		return &states.EffectFailed{
 			Code: policy.CodePlannerFailed, Effect: states.NotSent, Exchanges: exchanges,

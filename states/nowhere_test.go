@@ -43,7 +43,7 @@ func TestNothingIsSpelledForNowhere(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		rec   func(seen *statestest.Memory) states.Recorder
-		spelt bool
+		encoded bool
 	}{
 		{"one-that-keeps", func(seen *statestest.Memory) states.Recorder { return seen }, true},
 		{"one-that-has-one-among-others", func(seen *statestest.Memory) states.Recorder {
@@ -61,8 +61,8 @@ func TestNothingIsSpelledForNowhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, step := range seen.Steps {
-				if spelt := step.Facts != nil && step.Command != nil && step.Event != nil; spelt != tc.spelt {
-					t.Errorf("step %d (%s) is spelled: %v, want %v", i, step.On, spelt, tc.spelt)
+				if encoded := step.Facts != nil && step.Command != nil && step.Event != nil; encoded != tc.encoded {
+					t.Errorf("step %d (%s) is spelled: %v, want %v", i, step.On, encoded, tc.encoded)
 				}
 			}
 			if len(seen.Steps) == 0 {

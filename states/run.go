@@ -19,7 +19,7 @@ type Request struct {
 	At    string         `json:"at"`    // RFC 3339, UTC: the "now" that policies see
 	Kind  string         `json:"kind"`
 	Round canonical.Text `json:"round,omitempty"` // of an agent's call: what travels beside its arguments, a canonical JSON object
-	Task  *policy.Task   `json:"task,omitzero"`   // the errand that the run belongs to, if grants are counted over one
+	Task  *policy.Task   `json:"task,omitzero"`   // the task that the run belongs to, if grants are counted over one
 	Text  canonical.Text `json:"text"`            // the question, or the plan's bytes
 }
 

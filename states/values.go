@@ -50,9 +50,9 @@ func (e *Decided) check() error {
 // statusOK is the one HTTP status of a response that holds a completion.
 const statusOK = 200
 
-// Heard makes the event of what a model answered in the last of these exchanges. The error says what is wrong with the
+// CompletedBy makes the event of what a model answered in the last of these exchanges. The error says what is wrong with the
 // response.
-func Heard(exchanges []Exchange) (*Completed, error) {
+func CompletedBy(exchanges []Exchange) (*Completed, error) {
 	last := &exchanges[len(exchanges)-1]
 	if last.Status != statusOK {
 		return nil, fmt.Errorf("the response has status %d", last.Status)
@@ -69,11 +69,11 @@ func (e *Completed) check() error {
 	if len(e.Exchanges) == 0 {
 		return nil // no model was asked
 	}
-	heard, err := Heard(e.Exchanges)
+	received, err := CompletedBy(e.Exchanges)
 	if err != nil {
 		return err
 	}
-	if string(heard.Content) != string(e.Content) || string(heard.Refusal) != string(e.Refusal) {
+	if string(received.Content) != string(e.Content) || string(received.Refusal) != string(e.Refusal) {
 		return errors.New("the content or the refusal is not the one in the last exchange")
 	}
 	return nil

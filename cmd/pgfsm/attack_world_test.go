@@ -83,7 +83,7 @@ func (p *post) run(t *testing.T, name string, says modelScript) observation {
 		"-c", filepath.Join(p.dir, "pgfsm.yaml"), question)}
 	came := p.witness.came(p.name)
 	o.calls, p.seen = came[p.seen:], len(came)
-	o.plans, o.summaries = p.liar.heard("plan", question), p.liar.heard("summary", question)
+	o.plans, o.summaries = p.liar.received("plan", question), p.liar.received("summary", question)
 	return o
 }
 
@@ -136,7 +136,7 @@ func (l *liar) say(t *testing.T, question string, says modelScript) {
 	l.scripts[question] = says
 }
 
-func (l *liar) heard(purpose, question string) int {
+func (l *liar) received(purpose, question string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.asked[purpose+" "+question]

@@ -33,7 +33,7 @@ func TestServeAsksAndIsKilled(t *testing.T) {
 			s := serve(t, dir)
 			d := s.door(t)
 			h := s.holdout(t, d.over("/mcp"), tt.revision)
-			said := h.calls(t.Context(), t, "survey__ask")
+			said := h.calls(t.Context(), t, "questionnaire__ask")
 			d.wait.Lock()
 			opens := sync.OnceFunc(d.wait.Unlock)
 			defer opens()
@@ -69,7 +69,7 @@ func TestServeAsksAndIsStopped(t *testing.T) {
 		code, effect         string
 		says                 string
 		exit                 int
-		heard                []string // by the server
+		received                []string // by the server
 	}{
 		{"stateless", withoutThem, "2m", false, ledger.Failed, "cancelled", "unknown", "connection refused", exitCould, []string{"call over"}},
 		{"session", withSessions, "5s", false, ledger.Failed, "server_timeout", "unknown", "server_timeout unknown look", exitYes, []string{"call over"}},
@@ -81,7 +81,7 @@ func TestServeAsksAndIsStopped(t *testing.T) {
 			dir := inquiry(t, u, tt.runs)
 			s := serve(t, dir)
 			h := s.holdout(t, s.over("/mcp"), tt.revision)
-			said := h.calls(t.Context(), t, "survey__ask")
+			said := h.calls(t.Context(), t, "questionnaire__ask")
 			if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestServeAsksAndIsStopped(t *testing.T) {
 				t.Errorf("it is told %s, want %s\n%s", got, tt.says, s.stderr)
 			}
 			endedOnce(t, dir, tt.status, tt.code, tt.effect)
-			u.left(t, tt.heard...)
+			u.left(t, tt.received...)
 			u.askedOnly(t, dir)
 		})
 	}
@@ -104,7 +104,7 @@ func TestServeAsksAndIsStopped(t *testing.T) {
 		dir := inquiry(t, u, "2m")
 		s := serve(t, dir)
 		h := s.holdout(t, s.over("/mcp"), withSessions)
-		said := h.calls(t.Context(), t, "survey__ask")
+		said := h.calls(t.Context(), t, "questionnaire__ask")
 		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestServeAsksAndTheServerDies(t *testing.T) {
 			}
 			s := serve(t, dir)
 			h := s.holdout(t, s.over("/mcp"), tt.revision)
-			said := h.calls(t.Context(), t, "survey__ask")
+			said := h.calls(t.Context(), t, "questionnaire__ask")
 			dies()
 			endedOnce(t, dir, ledger.Failed, strings.Fields(tt.says)[0], "unknown")
 			if tt.revision == withoutThem {
@@ -178,7 +178,7 @@ func TestServeAsksAndTheServerDies(t *testing.T) {
 		dir := inquiry(t, u, "2m")
 		s := serve(t, dir)
 		h := s.holdout(t, s.over("/mcp"), withSessions)
-		said := h.calls(t.Context(), t, "survey__ask")
+		said := h.calls(t.Context(), t, "questionnaire__ask")
 		u.dies()
 		h.lets()
 		const want = "server_unreachable not_sent later"
@@ -209,8 +209,8 @@ const inquiringScript = `while read -r line; do id=${line#*\"id\":}; id=${id%%,*
 func inquiringProcess(t *testing.T) (dir string, dies func()) {
 	t.Helper()
 	at := filepath.Join(t.TempDir(), "process")
-	dir = folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {survey: {type: stdio, command: /bin/sh, args: [-c, %q, %q], timeout: 2m, connect_timeout: 2m, "+
-		"expose: [tools, elicitation]}}\nallowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", inquiringScript, at), "allowlist.json", `{"survey": ["ask"]}`)
+	dir = folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {questionnaire: {type: stdio, command: /bin/sh, args: [-c, %q, %q], timeout: 2m, connect_timeout: 2m, "+
+		"expose: [tools, elicitation]}}\nallowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", inquiringScript, at), "allowlist.json", `{"questionnaire": ["ask"]}`)
 	return dir, func() {
 		id, err := strconv.Atoi(strings.TrimSpace(textOf(t, at)))
 		if err != nil {

@@ -42,23 +42,23 @@ func TestServeAsksFirstClients(t *testing.T) {
 		want                     string
 		asked, passed            []string
 	}{
-		{"one-server", kinds, "/servers/survey/sse", "ask", canFirst(), "refused, bright, file:///work",
+		{"one-server", kinds, "/servers/questionnaire/sse", "ask", canFirst(), "refused, bright, file:///work",
 			[]string{"Which word?"}, bothWays(rootsList, sampling)},
-		{"all-servers", kinds, "/sse", "survey__ask", canFirst(), "refused, bright, file:///work",
+		{"all-servers", kinds, "/sse", "questionnaire__ask", canFirst(), "refused, bright, file:///work",
 			[]string{"Which word?"}, bothWays(rootsList, sampling)},
-		{"more-declared-than-the-revision-has", kinds, "/sse", "survey__ask", canAll(), allTold,
+		{"more-declared-than-the-revision-has", kinds, "/sse", "questionnaire__ask", canAll(), allTold,
 			[]string{"Which colour?", "Which word?"}, bothWays(rootsList, elicitation, sampling)},
-		{"one-kind-exposed", "tools, sampling", "/sse", "survey__ask", canFirst(), "refused, bright, refused",
+		{"one-kind-exposed", "tools, sampling", "/sse", "questionnaire__ask", canFirst(), "refused, bright, refused",
 			[]string{"Which word?"}, bothWays(sampling)},
-		{"one-kind-declared", kinds, "/sse", "survey__ask", &sdk.ClientCapabilities{Sampling: &sdk.SamplingCapabilities{}},
+		{"one-kind-declared", kinds, "/sse", "questionnaire__ask", &sdk.ClientCapabilities{Sampling: &sdk.SamplingCapabilities{}},
 			"refused, bright, refused", []string{"Which word?"}, bothWays(sampling)},
-		{"not-exposed", "tools, input_required", "/sse", "survey__ask", canFirst(), "refused, refused, refused", nil, nil},
-		{"not-declared", kinds, "/sse", "survey__ask", &sdk.ClientCapabilities{}, "refused, refused, refused", nil, nil},
+		{"not-exposed", "tools, input_required", "/sse", "questionnaire__ask", canFirst(), "refused, refused, refused", nil, nil},
+		{"not-declared", kinds, "/sse", "questionnaire__ask", &sdk.ClientCapabilities{}, "refused, refused, refused", nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u := newSurveyor(t, false)
-			dir := surveyFolder(t, u, tt.expose)
+			u := newQuestioner(t, false)
+			dir := questionnaireFolder(t, u, tt.expose)
 			s := serve(t, dir)
 			r := s.respondent(t, onSSE(s.base, tt.path), firstRevision, tt.can, nil)
 			if got := r.calls(t, tt.tool, map[string]any{}); got != tt.want {
@@ -81,9 +81,9 @@ func TestServeAsksFirstClients(t *testing.T) {
 
 // newRounder starts a server of the latest revision whose tool asks one thing after the other, each in a result of its own, and notes what
 // its client brings.
-func newRounder(t *testing.T) *surveyor {
+func newRounder(t *testing.T) *questioner {
 	t.Helper()
-	s := new(surveyor)
+	s := new(questioner)
 	server := sdk.NewServer(&sdk.Implementation{Name: "rounder", Version: "1"}, nil)
 	tool := &sdk.Tool{Name: "ask", InputSchema: map[string]any{"type": "object"}}
 	server.AddTool(tool, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -111,7 +111,7 @@ func newRounder(t *testing.T) *surveyor {
 	})
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{Stateless: true})
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("MCP-Protocol-Version") != withoutThem { // see newSurveyor
+		if r.Header.Get("MCP-Protocol-Version") != withoutThem { // see newQuestioner
 			http.NotFound(w, r)
 			return
 		}
@@ -133,21 +133,21 @@ func TestServeAsksFirstClientsInRounds(t *testing.T) {
 		want                     string
 		asked, came, passed      []string
 	}{
-		{"one-server", "tools, input_required, sampling, roots", "/servers/survey/sse", "ask", canFirst(), "bright, file:///work",
+		{"one-server", "tools, input_required, sampling, roots", "/servers/questionnaire/sse", "ask", canFirst(), "bright, file:///work",
 			[]string{"Which word?"}, []string{"", "word", "folders bright"}, bothWays(sampling, rootsList)},
-		{"all-servers", "tools, input_required, sampling, roots", "/sse", "survey__ask", canFirst(), "bright, file:///work",
+		{"all-servers", "tools, input_required, sampling, roots", "/sse", "questionnaire__ask", canFirst(), "bright, file:///work",
 			[]string{"Which word?"}, []string{"", "word", "folders bright"}, bothWays(sampling, rootsList)},
-		{"input-required-not-exposed", "tools, sampling, roots", "/sse", "survey__ask", canFirst(), refused, nil, first, nil},
-		{"nothing-else-exposed", "tools, input_required", "/sse", "survey__ask", canFirst(), refused, nil, first, nil},
-		{"second-round-not-exposed", "tools, input_required, sampling", "/sse", "survey__ask", canFirst(), refused,
+		{"input-required-not-exposed", "tools, sampling, roots", "/sse", "questionnaire__ask", canFirst(), refused, nil, first, nil},
+		{"nothing-else-exposed", "tools, input_required", "/sse", "questionnaire__ask", canFirst(), refused, nil, first, nil},
+		{"second-round-not-exposed", "tools, input_required, sampling", "/sse", "questionnaire__ask", canFirst(), refused,
 			[]string{"Which word?"}, second, bothWays(sampling)},
-		{"second-round-not-declared", "tools, input_required, sampling, roots", "/sse", "survey__ask",
+		{"second-round-not-declared", "tools, input_required, sampling, roots", "/sse", "questionnaire__ask",
 			&sdk.ClientCapabilities{Sampling: &sdk.SamplingCapabilities{}}, refused, []string{"Which word?"}, second, bothWays(sampling)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			u := newRounder(t)
-			dir := surveyFolder(t, u, tt.expose)
+			dir := questionnaireFolder(t, u, tt.expose)
 			s := serve(t, dir)
 			r := s.respondent(t, onSSE(s.base, tt.path), firstRevision, tt.can, nil)
 			if got := r.calls(t, tt.tool, map[string]any{}); got != tt.want {
@@ -181,7 +181,7 @@ func TestServeAsksFirstClientsForWhatTheyDoNotHave(t *testing.T) {
 	dir := inquiry(t, u, "2m")
 	s := serve(t, dir)
 	r := s.respondent(t, onSSE(s.base, "/sse"), firstRevision, canFirst(), nil)
-	if got := r.calls(t, "survey__ask", map[string]any{}); got != "input_refused" {
+	if got := r.calls(t, "questionnaire__ask", map[string]any{}); got != "input_refused" {
 		t.Errorf("the answer is %s\n%s", got, s.stderr)
 	}
 	if d := cmp.Diff([]string(nil), passages(t, dir)); d != "" {
@@ -209,7 +209,7 @@ func TestServeAsksFirstClientsThatVanish(t *testing.T) {
 			s := serve(t, dir)
 			d := s.door(t)
 			h := s.holdout(t, onSSE(d.URL, "/sse"), firstRevision)
-			said := h.calls(t.Context(), t, "survey__ask")
+			said := h.calls(t.Context(), t, "questionnaire__ask")
 			d.shut()
 			comes(t, said) // that there is no connection
 			if tt.code == "cancelled" {

@@ -28,12 +28,12 @@ import (
 // What docs/operate/failures.md says of questions that nobody answers, under "When something is down", is shown here: a server has asked
 // its client something in a call, and then one of the three goes away.
 
-// An inquirer is a server of the SDK that asks its client something in every call, and notes what it hears.
+// An inquirer is a server of the SDK that asks its client something in every call, and notes what it receives.
 type inquirer struct {
 	*httptest.Server
 	mcp   *sdk.Server
 	came  notes // the calls
-	heard notes // what its questions came to
+	received notes // what its questions came to
 	end   func()
 }
 
@@ -50,14 +50,14 @@ func newInquirer(t *testing.T, stateless bool) *inquirer {
 		defer context.AfterFunc(alive, cancel)()
 		if !stateless {
 			said, err := r.Session.Elicit(ctx, whichColour)
-			u.heard.note(outcomeOf(ctx, said, err))
+			u.received.note(outcomeOf(ctx, said, err))
 			return tells(colourOf(said, err)), nil
 		}
 		if r.Params.InputResponses == nil {
 			return &sdk.CallToolResult{RequestState: "one", InputRequests: sdk.InputRequestMap{"colour": whichColour}}, nil
 		}
 		said, _ := r.Params.InputResponses["colour"].(*sdk.ElicitResult)
-		u.heard.note(outcomeOf(ctx, said, nil))
+		u.received.note(outcomeOf(ctx, said, nil))
 		return tells(colourOf(said, nil)), nil
 	})
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return u.mcp }, &sdk.StreamableHTTPOptions{Stateless: stateless})
@@ -99,11 +99,11 @@ func (u *inquirer) asking() (n int) {
 	return n
 }
 
-// left waits until a server has heard what its question came to, and has nothing left of those who were asked.
+// left waits until a server has received what its question came to, and has nothing left of those who were asked.
 func (u *inquirer) left(t *testing.T, want ...string) {
 	t.Helper()
-	soon(t, "the server has heard what its question came to", func() bool { return len(u.heard.taken()) >= len(want) })
-	if d := cmp.Diff(want, u.heard.taken()); d != "" {
+	soon(t, "the server has received what its question came to", func() bool { return len(u.received.taken()) >= len(want) })
+	if d := cmp.Diff(want, u.received.taken()); d != "" {
 		t.Errorf("what its questions came to (-want +got):\n%s", d)
 	}
 	soon(t, "the session of who was asked has ended", func() bool { return u.asking() == 0 })
@@ -112,9 +112,9 @@ func (u *inquirer) left(t *testing.T, want ...string) {
 // inquiry is the configuration of a gateway in front of an inquirer, and says how long a call may take in total.
 func inquiry(t *testing.T, u *inquirer, total string) string {
 	t.Helper()
-	return folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {survey: {type: http, url: %q, timeout: %[2]s, timeout_total: %[2]s, connect_timeout: 2m, expose: [%s]}}\n"+
+	return folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {questionnaire: {type: http, url: %q, timeout: %[2]s, timeout_total: %[2]s, connect_timeout: 2m, expose: [%s]}}\n"+
 		"allowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", u.URL, total, "tools, cancellation, input_required, elicitation"),
-		"allowlist.json", `{"survey": ["ask"]}`)
+		"allowlist.json", `{"questionnaire": ["ask"]}`)
 }
 
 // A holdout is a client of the SDK whose user thinks until the test lets them answer.
@@ -302,7 +302,7 @@ func TestServeAsksWhoDoesNotComeBack(t *testing.T) {
 			h := s.holdout(t, s.over("/mcp"), withoutThem)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			said := h.calls(ctx, t, "survey__ask")
+			said := h.calls(ctx, t, "questionnaire__ask")
 			if tt.late == "" {
 				cancel()
 			}
@@ -330,7 +330,7 @@ func TestServeAsksWhoDoesNotComeBack(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		for range most {
-			h.calls(ctx, t, "survey__ask")
+			h.calls(ctx, t, "questionnaire__ask")
 		}
 		cancel()
 		h.lets()
@@ -338,7 +338,7 @@ func TestServeAsksWhoDoesNotComeBack(t *testing.T) {
 			return !slices.ContainsFunc(recorded(t, dir), func(q ledger.Request) bool { return q.Ended == "" })
 		})
 		soon(t, "there is room for one more", func() bool {
-			return comes(t, h.begins(t.Context(), "survey__ask")) == "accept green"
+			return comes(t, h.begins(t.Context(), "questionnaire__ask")) == "accept green"
 		})
 		for i, q := range recorded(t, dir) {
 			if lost := q.Status == ledger.Failed && q.Code == "server_timeout"; i < most && !lost {
@@ -361,8 +361,8 @@ func TestServeAsksWhoVanishes(t *testing.T) {
 		goes         func(s *served, d *door, h *holdout, cancel func())
 		status       ledger.Status
 		code, effect string
-		says         string   // what the call comes to; empty: it is not heard
-		heard        []string // by the server, if it is told
+		says         string   // what the call comes to; empty: it is not received
+		received        []string // by the server, if it is told
 	}{
 		{"session-deleted", "2m", false, removes, ledger.Failed, "cancelled", "unknown", " unknown look", []string{"call over"}},
 		{"session-deleted-stateless-server", "2m", true, removes, ledger.Executed, "", "done", "input_refused done no", nil},
@@ -380,7 +380,7 @@ func TestServeAsksWhoVanishes(t *testing.T) {
 			h := s.holdout(t, d.over("/mcp"), withSessions)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			said := h.calls(ctx, t, "survey__ask")
+			said := h.calls(ctx, t, "questionnaire__ask")
 			tt.goes(s, d, h, cancel)
 			if tt.code == "cancelled" {
 				tt.code = cutOff(t, dir)
@@ -395,8 +395,8 @@ func TestServeAsksWhoVanishes(t *testing.T) {
 			if code := s.stop(); code != exitYes {
 				t.Errorf("exit %d\n%s", code, s.stderr)
 			}
-			if tt.heard != nil {
-				u.left(t, tt.heard...)
+			if tt.received != nil {
+				u.left(t, tt.received...)
 			}
 			u.askedOnly(t, dir)
 			verifies(t, dir)
@@ -409,7 +409,7 @@ func TestServeAsksWhoVanishes(t *testing.T) {
 		s := serve(t, dir)
 		d := s.door(t)
 		h := s.holdout(t, d.over("/mcp"), withSessions)
-		said := h.calls(t.Context(), t, "survey__ask")
+		said := h.calls(t.Context(), t, "questionnaire__ask")
 		d.CloseClientConnections()
 		h.lets()
 		if got := comes(t, said); got != "accept green" {

@@ -27,8 +27,8 @@ const (
 	withoutThem  = "2026-07-28"
 )
 
-// A surveyor is a server of the SDK that wants to know three things of its client before it answers.
-type surveyor struct {
+// A questioner is a server of the SDK that wants to know three things of its client before it answers.
+type questioner struct {
 	*httptest.Server
 	came notes // the requests that may ask, each with the revision that it came in
 	both bool  // a stateless one speaks the revisions before, too, without sessions
@@ -53,7 +53,7 @@ func (n *notes) taken() []string {
 	return slices.Clone(n.all)
 }
 
-// The questions of a surveyor.
+// The questions of a questioner.
 var (
 	whichColour = &sdk.ElicitParams{Mode: "form", Message: "Which colour?", RequestedSchema: map[string]any{
 		"type": "object", "properties": map[string]any{"colour": map[string]any{"type": "string"}}, "required": []string{"colour"},
@@ -61,11 +61,11 @@ var (
 	whichWord = &sdk.CreateMessageParams{MaxTokens: 10, Messages: []*sdk.SamplingMessage{{Role: "user", Content: &sdk.TextContent{Text: "Which word?"}}}}
 )
 
-// newSurveyor starts one. It asks in its results if it is stateless, and by requests of its own otherwise.
-func newSurveyor(t *testing.T, stateless bool) *surveyor {
+// newQuestioner starts one. It asks in its results if it is stateless, and by requests of its own otherwise.
+func newQuestioner(t *testing.T, stateless bool) *questioner {
 	t.Helper()
-	s := new(surveyor)
-	server := sdk.NewServer(&sdk.Implementation{Name: "surveyor", Version: "1"}, nil)
+	s := new(questioner)
+	server := sdk.NewServer(&sdk.Implementation{Name: "questioner", Version: "1"}, nil)
 	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 			if slices.Contains([]string{"tools/call", "prompts/get", "resources/read"}, method) {
@@ -214,11 +214,11 @@ func (r *respondent) calls(t *testing.T, tool string, args map[string]any) strin
 	return got.Content[0].(*sdk.TextContent).Text
 }
 
-// surveyFolder is the configuration of a gateway in front of a surveyor.
-func surveyFolder(t *testing.T, s *surveyor, expose string) string {
+// questionnaireFolder is the configuration of a gateway in front of a questioner.
+func questionnaireFolder(t *testing.T, s *questioner, expose string) string {
 	t.Helper()
-	return folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {survey: {type: http, url: %q, timeout: 50s, connect_timeout: 50s, expose: [%s]}}\n"+
-		"allowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", s.URL, expose), "allowlist.json", `{"survey": ["ask"]}`)
+	return folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {questionnaire: {type: http, url: %q, timeout: 50s, connect_timeout: 50s, expose: [%s]}}\n"+
+		"allowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", s.URL, expose), "allowlist.json", `{"questionnaire": ["ask"]}`)
 }
 
 // over is a client's transport to an endpoint of the gateway.
@@ -276,23 +276,23 @@ func TestServeAsksStatelessClients(t *testing.T) {
 		want                     string
 		asked, passed            []string
 	}{
-		{"one-server", kinds, "/servers/survey/mcp", "ask", canAll(), allTold,
+		{"one-server", kinds, "/servers/questionnaire/mcp", "ask", canAll(), allTold,
 			[]string{"Which colour?", "Which word?"}, bothWays(rootsList, elicitation, sampling)},
-		{"all-servers", kinds, "/mcp", "survey__ask", canAll(), allTold,
+		{"all-servers", kinds, "/mcp", "questionnaire__ask", canAll(), allTold,
 			[]string{"Which colour?", "Which word?"}, bothWays(rootsList, elicitation, sampling)},
-		{"stdio", kinds, "", "survey__ask", canAll(), allTold,
+		{"stdio", kinds, "", "questionnaire__ask", canAll(), allTold,
 			[]string{"Which colour?", "Which word?"}, bothWays(rootsList, elicitation, sampling)},
-		{"one-kind-exposed", "tools, sampling", "/mcp", "survey__ask", canAll(), "refused, bright, refused",
+		{"one-kind-exposed", "tools, sampling", "/mcp", "questionnaire__ask", canAll(), "refused, bright, refused",
 			[]string{"Which word?"}, bothWays(sampling)},
-		{"one-kind-declared", kinds, "/mcp", "survey__ask", &sdk.ClientCapabilities{Sampling: &sdk.SamplingCapabilities{}},
+		{"one-kind-declared", kinds, "/mcp", "questionnaire__ask", &sdk.ClientCapabilities{Sampling: &sdk.SamplingCapabilities{}},
 			"refused, bright, refused", []string{"Which word?"}, bothWays(sampling)},
-		{"not-exposed", "tools, input_required", "/mcp", "survey__ask", canAll(), "refused, refused, refused", nil, nil},
-		{"not-declared", kinds, "/mcp", "survey__ask", &sdk.ClientCapabilities{}, "refused, refused, refused", nil, nil},
+		{"not-exposed", "tools, input_required", "/mcp", "questionnaire__ask", canAll(), "refused, refused, refused", nil, nil},
+		{"not-declared", kinds, "/mcp", "questionnaire__ask", &sdk.ClientCapabilities{}, "refused, refused, refused", nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u := newSurveyor(t, false)
-			dir := surveyFolder(t, u, tt.expose)
+			u := newQuestioner(t, false)
+			dir := questionnaireFolder(t, u, tt.expose)
 			s, via := new(served), onStdio(t, dir)
 			if tt.path != "" {
 				s = serve(t, dir)
@@ -347,10 +347,10 @@ func TestServeAsksStatelessClientsBesidesCalls(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u := newSurveyor(t, false)
-			dir := surveyFolder(t, u, tt.expose)
+			u := newQuestioner(t, false)
+			dir := questionnaireFolder(t, u, tt.expose)
 			s := serve(t, dir)
-			r := s.respondent(t, s.over("/servers/survey/mcp"), withoutThem, canAll(), nil)
+			r := s.respondent(t, s.over("/servers/questionnaire/mcp"), withoutThem, canAll(), nil)
 			if got, err := tt.do(patient(t), r); err != nil || got != tt.want {
 				t.Errorf("the answer is %s, %v, want %s\n%s", got, err, tt.want, s.stderr)
 			}
@@ -396,12 +396,12 @@ func TestServeAsksClientsWithSessions(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			u := newSurveyor(t, true)
+			u := newQuestioner(t, true)
 			u.both = tt.both
-			dir := surveyFolder(t, u, tt.expose)
+			dir := questionnaireFolder(t, u, tt.expose)
 			s := serve(t, dir)
 			r := s.respondent(t, s.over("/mcp"), withSessions, tt.can, nil)
-			if got := r.calls(t, "survey__ask", map[string]any{}); got != tt.want {
+			if got := r.calls(t, "questionnaire__ask", map[string]any{}); got != tt.want {
 				t.Errorf("the answer is %s, want %s\n%s", got, tt.want, s.stderr)
 			}
 			asked := r.asked.taken()

@@ -68,7 +68,7 @@ type riot struct {
 	mu      sync.Mutex
 	tickets map[string]string // what a call was answered by the server, and with which arguments it came
 	asked   map[string]int    // calls that arrived, by their arguments
-	heard   map[string]int    // outcomes that agents were told: tickets, and runs that were refused
+	received   map[string]int    // outcomes that agents were told: tickets, and runs that were refused
 	denied  map[string]bool   // runs whose denial was acknowledged
 	agreed  map[string]bool   // runs whose approval was acknowledged
 	faults  []string
@@ -138,7 +138,7 @@ func (o *riot) rages(kills int, stream uint64) {
 
 func newRiot(t *testing.T, beside bool) *riot {
 	o := &riot{
-		T: t, over: make(chan struct{}), tickets: make(map[string]string), asked: make(map[string]int), heard: make(map[string]int),
+		T: t, over: make(chan struct{}), tickets: make(map[string]string), asked: make(map[string]int), received: make(map[string]int),
 		denied: make(map[string]bool), agreed: make(map[string]bool),
 	}
 	o.u = newUnruly(t, but("tools/list", twoTools))
@@ -207,7 +207,7 @@ func (o *riot) running(r *rand.Rand) *served {
 	}
 }
 
-// repeats is an agent: it makes one of a few calls again and again, and hears what becomes of it.
+// repeats is an agent: it makes one of a few calls again and again, and receives what becomes of it.
 func (o *riot) repeats(r *rand.Rand, token string, stateful bool) {
 	for {
 		s := o.running(r)
@@ -229,7 +229,7 @@ func (o *riot) repeats(r *rand.Rand, token string, stateful bool) {
 				body = nil
 			}
 		}
-		o.hears(body)
+		o.receives(body)
 		time.Sleep(time.Duration(r.Int64N(int64(10 * time.Millisecond)))) // so that not all of them come in step
 	}
 }
@@ -250,8 +250,8 @@ func (o *riot) inSession(s *served, token string, n int) []byte {
 	return body
 }
 
-// hears notes what an agent was told. What is not whole was not told.
-func (o *riot) hears(body []byte) {
+// receives notes what an agent was told. What is not whole was not told.
+func (o *riot) receives(body []byte) {
 	body = bytes.TrimSpace(body)
 	if _, data, ok := bytes.Cut(body, []byte("data: {")); ok { // a stream
 		body = append([]byte("{"), data...)
@@ -264,10 +264,10 @@ func (o *riot) hears(body []byte) {
 	defer o.mu.Unlock()
 	switch code := got.code(); {
 	case strings.HasPrefix(code, "ticket-"):
-		o.heard[code]++
+		o.received[code]++
 		o.base.Add(1)
 	case got.Result.Meta.Decision.RunID != "" && code != "approval_required" && code != "record_failed":
-		o.heard[got.Result.Meta.Decision.RunID]++
+		o.received[got.Result.Meta.Decision.RunID]++
 	}
 }
 
@@ -327,7 +327,7 @@ func (o *riot) asks(s *served, method, path, body, token string, into any) int {
 	return resp.StatusCode
 }
 
-// holds looks whether the ledger says what was heard and what arrived. In the end nothing is left to be done.
+// holds looks whether the ledger says what was received and what arrived. In the end nothing is left to be done.
 func (o *riot) holds(when string, end bool) (t totals) {
 	o.Helper()
 	o.mu.Lock()
@@ -374,7 +374,7 @@ func (o *riot) holds(when string, end bool) (t totals) {
 			o.Errorf("%s: %d calls %s arrived; %d runs are executed", when, o.asked[args], args, n)
 		}
 	}
-	for what, n := range o.heard { // in any order
+	for what, n := range o.received { // in any order
 		if n > 1 {
 			o.Errorf("%s: the outcome %s was told %d times", when, what, n)
 		}
@@ -415,5 +415,5 @@ func (o *riot) ends(kills int, stop func()) {
 	}
 	verifies(o.T, o.dir)
 	t := o.holds("at the end", true)
-	o.Logf("%d kills: %+v; %d denials and %d approvals acknowledged, %d outcomes heard", kills, t, len(o.denied), len(o.agreed), len(o.heard))
+	o.Logf("%d kills: %+v; %d denials and %d approvals acknowledged, %d outcomes received", kills, t, len(o.denied), len(o.agreed), len(o.received))
 }

@@ -79,7 +79,7 @@ allowlist: allowlist.json
 	})
 }
 
-// An inCall is what a server does in the place of an answer to a call, and what the agent hears of it.
+// An inCall is what a server does in the place of an answer to a call, and what the agent receives of it.
 type inCall struct {
 	name   string
 	deed   func(u *unruly, decoy string) answering
@@ -272,7 +272,7 @@ func TestServeFailuresOfToolsThatChange(t *testing.T) {
 					out.result(id, oneTool)
 				}
 			}}, false, func() { count.Add(1) })
-			twin, _ := puppetConfig(t, newPuppet(t, honest), "", "") // the stage itself hears of nobody but the gateway
+			twin, _ := puppetConfig(t, newPuppet(t, honest), "", "") // the stage itself receives of nobody but the gateway
 			first := command(t.Context(), nil, "tools", "--json", "-c", twin)
 			first.want(t, exitYes)
 			dir := folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {puppet: {type: http, url: %q}}\nallowlist: allowlist.json\n"+

@@ -59,17 +59,17 @@ func TestServeOpaqueDenials(t *testing.T) {
 		resp, _ := a.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
 			`"capabilities":{"elicitation":{"form":{},"url":{}}},"clientInfo":{"name":"test","version":"1"}}}`)
 		a.session = resp.Header.Get("Mcp-Session-Id")
-		heard := 0
+		received := 0
 		s := a.streams(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo__look","arguments":{"n":3},"_meta":{"progressToken":"p"}}}`)
 		for said := s.next(); said != nil; said = s.next() {
 			hides(t, said)
 			if id, err := at(said, "/id"); err == nil && bytes.Contains(said, []byte(`"elicitation/create"`)) {
 				a.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, id))
 			}
-			heard++
+			received++
 		}
-		if heard < 3 { // where to decide, progress, and the answer
-			t.Errorf("only %d messages", heard)
+		if received < 3 { // where to decide, progress, and the answer
+			t.Errorf("only %d messages", received)
 		}
 	})
 }

@@ -124,14 +124,14 @@ func startBrowser(t *testing.T) (context.Context, *complaints) {
 	t.Cleanup(release)
 	ctx, closeTab := chromedp.NewContext(allocated)
 	t.Cleanup(closeTab)
-	heard := new(complaints)
-	if err := chromedp.Listen(ctx, heard.hear); err != nil {
+	received := new(complaints)
+	if err := chromedp.Listen(ctx, received.hear); err != nil {
 		t.Fatalf("the browser does not start: %v", err)
 	}
 	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
 		t.Fatal(err)
 	}
-	return ctx, heard
+	return ctx, received
 }
 
 // open shows a page as a device would, and says how it looks.
@@ -156,7 +156,7 @@ func open(t *testing.T, ctx context.Context, file, scheme string, width int) see
 
 // TestPageInABrowser opens the page as people will.
 func TestPageInABrowser(t *testing.T) {
-	ctx, heard := startBrowser(t)
+	ctx, received := startBrowser(t)
 	pages := map[string]string{"real": written(t, read(t, "testdata/results")), "hostile": written(t, read(t, hostile(t)))}
 	for _, tt := range []struct {
 		name, page, scheme string
@@ -172,7 +172,7 @@ func TestPageInABrowser(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := open(t, ctx, pages[tt.page], tt.scheme, tt.width)
-			if said := heard.take(); len(said) > 0 {
+			if said := received.take(); len(said) > 0 {
 				t.Errorf("the browser says: %s", strings.Join(said, "\n"))
 			}
 			if s.Width != tt.width || s.Scroll > s.Width {
@@ -193,7 +193,7 @@ func TestPageInABrowser(t *testing.T) {
 			if *screenshots != "" {
 				shoot(t, ctx, tt.name)
 			}
-			forbids(t, ctx, heard)
+			forbids(t, ctx, received)
 		})
 	}
 }
@@ -213,7 +213,7 @@ const smuggle = `(() => {
 })()`
 
 // forbids shows that the page's own policy stops what is not its own. The page is spoiled afterwards.
-func forbids(t *testing.T, ctx context.Context, heard *complaints) {
+func forbids(t *testing.T, ctx context.Context, received *complaints) {
 	t.Helper()
 	s, err := chromedp.Run(ctx, chromedp.Evaluate[seen](smuggle))
 	if err != nil {
@@ -223,7 +223,7 @@ func forbids(t *testing.T, ctx context.Context, heard *complaints) {
 		t.Errorf("a script runs: %t; text is %s", s.Hacked, s.Ink)
 	}
 	// Complaints come beside the answer: they are waited for, and the last of them come before the next page has loaded.
-	all := heard.take()
+	all := received.take()
 	for range 1000 {
 		if len(all) >= 2 {
 			break
@@ -231,7 +231,7 @@ func forbids(t *testing.T, ctx context.Context, heard *complaints) {
 		if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("true")); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, heard.take()...)
+		all = append(all, received.take()...)
 	}
 	if len(all) < 2 {
 		t.Errorf("the browser has %d complaints", len(all))
@@ -239,7 +239,7 @@ func forbids(t *testing.T, ctx context.Context, heard *complaints) {
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		t.Fatal(err)
 	}
-	heard.take()
+	received.take()
 }
 
 // shoot keeps a picture of the whole page.

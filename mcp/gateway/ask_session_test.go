@@ -134,7 +134,7 @@ func TestServersOfTheStatelessRevisionsAskSessions(t *testing.T) {
 	}
 }
 
-// TestSessionsThatDoNotAnswer: the server gets no more requests, the client gets a result that says so, and hears that nobody waits.
+// TestSessionsThatDoNotAnswer: the server gets no more requests, the client gets a result that says so, and receives that nobody waits.
 func TestSessionsThatDoNotAnswer(t *testing.T) {
 	two := `{"f":{"method":"roots/list"},"s":{"method":"roots/list"}}`
 	secondly := func(result, failed string) func(*pager, int) (string, string) {
@@ -184,7 +184,7 @@ func TestSessionsThatDoNotAnswer(t *testing.T) {
 			if tc.why == "" {
 				return
 			}
-			for _, said := range p.bob.heard() {
+			for _, said := range p.bob.received() {
 				p.asks = append(p.asks, wire.TextMember([]byte(said), "method")+" ")
 			}
 			if n := strings.Count(strings.Join(p.asks, "\n"), methodCancelled); n != tc.cancelled {

@@ -84,7 +84,7 @@ func TestResultsOfTasksAreHeldBack(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsForAClientIsBounded: a server can neither spell one resource in many ways nor send much of it to fill a subscription
+// TestWhatWaitsForAClientIsBounded: a server can neither write one resource in many ways nor send much of it to fill a subscription
 // that nobody reads, nor ask a client without end that does not answer.
 func TestWhatWaitsForAClientIsBounded(t *testing.T) {
 	t.Run("one-resource-in-many-spellings", func(t *testing.T) {

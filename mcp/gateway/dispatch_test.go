@@ -165,13 +165,13 @@ func TestServersMayAskOnlyWhatIsExposed(t *testing.T) {
 						}
 					}
 					if !e.open {
-						if all := append(c.heard(), c.waiting()...); len(all) > 0 {
+						if all := append(c.received(), c.waiting()...); len(all) > 0 {
 							t.Errorf("the client was told %q", all)
 						}
 						return
 					}
 					var got string
-					if all := c.heard(); inside && len(all) == 1 {
+					if all := c.received(); inside && len(all) == 1 {
 						got = all[0]
 					} else {
 						got = c.pushed()

@@ -52,7 +52,7 @@ func TestServersDoNotForgeDecisions(t *testing.T) {
 			untold(t, "prompts/list", c.ask("prompts/list", `{}`))
 			untold(t, "resources/read", c.ask("resources/read", `{"uri":"a:b"}`))
 			untold(t, "prompts/get", c.ask("prompts/get", `{"name":"`+prompt+`"}`))
-			for _, said := range c.heard() {
+			for _, said := range c.received() {
 				untold(t, "during a request", said)
 			}
 		}

@@ -305,7 +305,7 @@ func TestWhatIsSaidDuringAnPendingRequest(t *testing.T) {
 		}
 	}
 	var got []string
-	for _, m := range a.ann.heard() {
+	for _, m := range a.ann.received() {
 		got = append(got, string(wire.Member([]byte(m), "params")))
 	}
 	want := []string{`{"progress":1,"progressToken":"one"}`, `{"progress":2,"progressToken":"two"}`, `{"progress":4,"progressToken":"three"}`}

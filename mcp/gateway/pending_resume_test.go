@@ -349,7 +349,7 @@ func TestWhatIsSaidGoesByTheRequestThatWaits(t *testing.T) {
 		}
 		wants := []struct {
 			token, level string
-			hears        []string
+			receives        []string
 		}{
 			{`"one"`, "warning", []string{`{"progressToken":"one","progress":0}`, `{"level":"warning","data":1}`, `{"level":"critical","data":1}`}},
 			{`"two"`, "error", []string{`{"progressToken":"two","progress":1}`, `{"level":"critical","data":1}`}},
@@ -389,10 +389,10 @@ func TestWhatIsSaidGoesByTheRequestThatWaits(t *testing.T) {
 				params = fmt.Sprintf(`{"name":"echo","requestState":%s,"inputResponses":{"q%d":{}}`, state, i+1)
 			}
 			var got []string
-			for _, m := range a.ann.heard() {
+			for _, m := range a.ann.received() {
 				got = append(got, string(wire.Member([]byte(m), "params")))
 			}
-			if diff := cmp.Diff(w.hears, got); diff != "" {
+			if diff := cmp.Diff(w.receives, got); diff != "" {
 				t.Errorf("request %d (-want +got):\n%s", i, diff)
 			}
 		}

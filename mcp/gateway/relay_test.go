@@ -102,8 +102,8 @@ func TestSecretsAreMasked(t *testing.T) {
 	})
 	docs.says("prompts/list", `{"prompts":[{"name":"hunter2"}]}`)
 	c := r.legacy("docs", `{"roots":{}}`)
-	all := append(c.heard(), c.ask("prompts/get", `{"name":"p"}`), c.ask("prompts/list", `{}`), r.legacy("", `{}`).ask("prompts/list", `{}`))
-	if all = append(all, c.heard()...); len(all) != 5 || strings.Contains(strings.Join(all, ""), "hunter2") {
+	all := append(c.received(), c.ask("prompts/get", `{"name":"p"}`), c.ask("prompts/list", `{}`), r.legacy("", `{}`).ask("prompts/list", `{}`))
+	if all = append(all, c.received()...); len(all) != 5 || strings.Contains(strings.Join(all, ""), "hunter2") {
 		t.Errorf("%q", all)
 	}
 }
@@ -121,7 +121,7 @@ func TestRequestsOfServersAreAnsweredOnceByTheirSession(t *testing.T) {
 	ann, bob := r.legacy("docs", can), r.legacy("docs", can)
 	ann.ask("prompts/get", `{"name":"p"}`)
 	want := `{"jsonrpc":"2.0","id":"pgfsm-1","method":"sampling/createMessage","params":{"messages":[1.0],"_meta":{"k":1}}}`
-	if diff := cmp.Diff([]string{want}, ann.heard()); diff != "" {
+	if diff := cmp.Diff([]string{want}, ann.received()); diff != "" {
 		t.Fatalf("-want +got:\n%s", diff)
 	}
 	answer := func(c *client, id, result string) {
@@ -209,7 +209,7 @@ func TestStatelessClientsAreNotAskedOutsideOfPendingRequests(t *testing.T) {
 	if got := within(t, "the refusal between requests", docs.answers); !strings.HasPrefix(got, `10 error {"code":-32601,`) {
 		t.Error(got)
 	}
-	if all := c.heard(); len(all) > 0 {
+	if all := c.received(); len(all) > 0 {
 		t.Errorf("the client was told %q", all)
 	}
 }
@@ -277,7 +277,7 @@ func TestServersTakeTheirRequestsBack(t *testing.T) {
 	c.ask("prompts/get", `{"name":"p"}`)
 	want := []string{`{"jsonrpc":"2.0","id":"pgfsm-1","method":"roots/list"}`,
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"pgfsm-1","reason":"a\/b"}}`}
-	if diff := cmp.Diff(want, c.heard()); diff != "" {
+	if diff := cmp.Diff(want, c.received()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -358,8 +358,8 @@ func TestLogLevels(t *testing.T) {
 			})
 		}
 	}
-	heard := func(c *client) (levels []string) {
-		for _, m := range c.heard() {
+	received := func(c *client) (levels []string) {
+		for _, m := range c.received() {
 			levels = append(levels, wire.TextMember([]byte(wire.Member([]byte(m), "params")), "level"))
 		}
 		return levels
@@ -387,7 +387,7 @@ func TestLogLevels(t *testing.T) {
 				more = `,"io.modelcontextprotocol/logLevel":` + tc.level
 			}
 			c.ask("prompts/get", `{"_meta":`+c.meta(more)+`,"name":"p"}`)
-			if diff := cmp.Diff(tc.want, heard(c)); diff != "" {
+			if diff := cmp.Diff(tc.want, received(c)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.sent, docs.received("logging/setLevel")); diff != "" {

@@ -349,8 +349,8 @@ func (c *client) ask(method, params string) string {
 	return string(c.dispatch(context.Background(), c.request(`7`, method, params)))
 }
 
-// heard is what the client was told during its requests so far.
-func (c *client) heard() (all []string) {
+// received is what the client was told during its requests so far.
+func (c *client) received() (all []string) {
 	for {
 		select {
 		case m := <-c.out:

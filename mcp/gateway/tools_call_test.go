@@ -235,7 +235,7 @@ func TestDuringACall(t *testing.T) {
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t\u0031","progress":1.0,"_meta":{}}}`,
 		`{"jsonrpc":"2.0","id":"pgfsm-1","method":"elicitation/create","params":{"mode":"url","message":"look","url":"https://x/y","elicitationId":"id1"}}`,
 	}
-	if diff := cmp.Diff(want, c.heard()); diff != "" {
+	if diff := cmp.Diff(want, c.received()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	q := c.request(`"pgfsm-1"`, "", "")
@@ -247,7 +247,7 @@ func TestDuringACall(t *testing.T) {
 	late.Say(1, 1, "too late")
 	late.Show("https://x/y", "too late", "id2")
 	late.Relay(wire.Message{Method: "notifications/progress", Params: jsontext.Value(`{"progressToken":1}`)})
-	if all := c.heard(); len(all) > 0 || c.session.requests.Count(nil) != 0 {
+	if all := c.received(); len(all) > 0 || c.session.requests.Count(nil) != 0 {
 		t.Errorf("after the answer: %q", all)
 	}
 }
@@ -263,7 +263,7 @@ func TestShowingIsBounded(t *testing.T) {
 	c := r.legacy("docs", `{"elicitation":{"url":{}}}`)
 	c.out = make(sink, 2*ask.MaxOwnRequests)
 	c.ask("tools/call", `{"name":"echo"}`)
-	if n := len(c.heard()); n != ask.MaxOwnRequests {
+	if n := len(c.received()); n != ask.MaxOwnRequests {
 		t.Errorf("%d were shown, want %d", n, ask.MaxOwnRequests)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // selfReference is the params of an elicitation that kills a client which resolves its schema.
 const selfReference = `{"message":"m","requestedSchema":{"allOf":[{"$ref":"#"}]}}`
 
-// echoed is a secret that a quoted reason spells differently.
+// echoed is a secret that a quoted reason writes differently.
 const echoed = `s3cret"tok\en`
 
 // The scripts of the fault matrix go wrong at the call.

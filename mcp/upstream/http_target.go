@@ -109,7 +109,7 @@ func (r *httpTarget) endpoint(data []byte, secrets *secret.Masker) (*url.URL, *f
 		return nil, r.refuse(CodeProtocol, "its SSE endpoint is not a URL")
 	}
 	if sameOrigin(target, r.origin) {
-		target.Host = r.origin.Host // as the operator spells it, not as the server does
+		target.Host = r.origin.Host // as the operator writes it, not as the server does
 		return target, nil
 	}
 	where := origin(target)

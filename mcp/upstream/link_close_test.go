@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A call is given up and its link closed: the server hears of the first before the second, for it may notice nothing else. One that
+// A call is given up and its link closed: the server receives of the first before the second, for it may notice nothing else. One that
 // does not listen keeps nobody for longer than a good-bye may take.
 func TestWhatWasGivenUpIsToldBeforeTheEnd(t *testing.T) {
 	for _, kind := range []string{onOneStream, onItsStream} {

@@ -76,7 +76,7 @@ func TestWhatComesBehindAnAnswer(t *testing.T) {
 						t.Errorf("it told %s", method)
 					}
 				case <-time.After(30 * time.Second):
-					t.Fatal("the notification was not heard")
+					t.Fatal("the notification was not received")
 				}
 			}
 			s.behind <- lastChunk

@@ -209,7 +209,7 @@ func TestNewsBehindAnAnswer(t *testing.T) {
 	}
 	k := heldBy(t, l)
 	close(answered)
-	eventually(t, "the change was heard", func() bool { return l.Changed(k.Number) })
+	eventually(t, "the change was received", func() bool { return l.Changed(k.Number) })
 }
 
 // Without a peer who is told, requests among the news are refused, and the stream is opened for changes of tools only.
@@ -350,7 +350,7 @@ func TestRealServersTellOfChanges(t *testing.T) {
 			}})
 			k := heldBy(t, l)
 			looks := 0
-			eventually(t, "the change was heard", func() bool {
+			eventually(t, "the change was received", func() bool {
 				if looks%50 == 0 {
 					l.Call(t.Context(), Call{Server: s.Name, Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: k.Number}, nil)
 				}

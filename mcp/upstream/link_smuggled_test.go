@@ -88,7 +88,7 @@ func TestSmuggledAnswers(t *testing.T) {
 				}
 				again()
 				<-said
-				if tt.waits { // the client hears of it in its own time
+				if tt.waits { // the client receives of it in its own time
 					<-closed
 				}
 			}

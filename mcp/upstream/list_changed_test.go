@@ -107,7 +107,7 @@ func TestAChangeAfterTheListing(t *testing.T) {
 		}
 		u := upstreams(t, Limits{}, s)
 		listed(t, u)
-		eventually(t, "the change was heard", func() bool { return outdated(u, s.Name) })
+		eventually(t, "the change was received", func() bool { return outdated(u, s.Name) })
 		stopped(t, call(t.Context(), u, s.Name, `{}`))
 	})
 }

@@ -152,7 +152,7 @@ func TestTheScanSeesEveryWay(t *testing.T) {
 var onlyIn = map[string][]string{
 	"arm":      {"Link.Call", "Link.arm"}, // makes a permit that calls
 	"permit{}": {"arm"},
-	"message":  {"Link.Call"}, // spells a call
+	"message":  {"Link.Call"}, // encodes a call
 	"leave":    {"Link.leave", "httpConn.ask", "httpConn.tell", "sseConn.post", "stdioConn.write"},
 	"send":     {"duplex.ask", "duplex.tell", "Link.openPipe", "Link.openSSE"}, // passes a permit, or leads to who does
 	"RoundTrip": {"transport.RoundTrip", "httpConn.ask", "httpConn.tell", "sseConn.post", "httpConn.follow", "httpConn.close",

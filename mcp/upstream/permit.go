@@ -81,7 +81,7 @@ func (p *permit) leave(frame []byte) error {
 	return nil
 }
 
-// The one spelling of a tools/call: the head, the id, and the members with their values behind them.
+// The one form of a tools/call: the head, the id, and the members with their values behind them.
 const (
 	callHead      = `{"jsonrpc":"2.0","id":`
 	callName      = `,"method":"` + methodCall + `","params":{"name":`
@@ -90,7 +90,7 @@ const (
 	callEnd       = `}}`
 )
 
-// message spells the tools/call that the permit is for.
+// message encodes the tools/call that the permit is for.
 func (p *permit) message(id int64) []byte {
 	tool := wire.Quote(p.tool)
 	b := make([]byte, 0, len(callHead)+20+len(callName)+len(tool)+len(callArguments)+len(p.args)+len(p.extra)+len(callMeta)+

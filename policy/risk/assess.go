@@ -141,7 +141,7 @@ func (j *judgement) apply(r *rule, certain bool, why string) {
 	j.made = append(j.made, made)
 }
 
-// onlyLowers reports whether a rule sets a milder mode than the one that holds and does nothing else.
+// onlyLowers reports whether a rule sets a less strict mode than the one that holds and does nothing else.
 func (r *rule) onlyLowers(level int) bool {
 	return r.setMode >= 0 && r.setMode < level && !r.escalate && r.score == nil
 }

@@ -98,7 +98,7 @@ func (c *compiler) modes() {
 		case m.Baseline < 0 || m.Baseline > MaxScore:
 			fault("baseline", fmt.Errorf("%d is not in 0 to %d", m.Baseline, MaxScore))
 		case i > 0 && m.Baseline < modes[i-1].Baseline:
-			fault("baseline", fmt.Errorf("%d is less than the %d of %q, a milder mode", m.Baseline, modes[i-1].Baseline,
+			fault("baseline", fmt.Errorf("%d is less than the %d of %q, a less strict mode", m.Baseline, modes[i-1].Baseline,
 				modes[i-1].Name))
 		}
 	}
@@ -255,7 +255,7 @@ func (c *compiler) thresholds() {
 		}
 		if score > 0 && table[score].level < table[score-1].level {
 			c.fault(ByScore, -1, "", "", fmt.Errorf(
-				"the score %d would give a milder mode than the score %d", score, score-1))
+				"the score %d would give a less strict mode than the score %d", score, score-1))
 			return
 		}
 	}

@@ -65,7 +65,7 @@ func TestCompileRefuses(t *testing.T) {
 		{"mode-name-too-long", mode(strings.Repeat("m", risk.MaxNameBytes+1), 0), `modes[0] (`},
 		{"mode-twice", mode("review", 0), `modes[2] ("review"), name: it stands twice`},
 		{"baseline-negative", mode("m", -1), `modes[0] ("m"), baseline: -1 is not in 0 to 1000`},
-		{"baseline-falls", mode("m", 1), `modes[1] ("safe"), baseline: 0 is less than the 1 of "m", a milder mode`},
+		{"baseline-falls", mode("m", 1), `modes[1] ("safe"), baseline: 0 is less than the 1 of "m", a less strict mode`},
 		{"too-many-modes", risk.Content{Modes: make([]risk.Mode, risk.MaxModes+1)}, `modes: there are 17, more than 16`},
 
 		{"var-name", vars(risk.Var{Name: "a b", Expr: "1"}), `vars[0] ("a b"), name: `},
@@ -163,9 +163,9 @@ func TestCompileRefuses(t *testing.T) {
 		{"by-score-never", when(risk.Threshold{Mode: "danger", When: "score > 1000"}),
 			`set_mode_by_score[0] ("danger"), when: for no score`},
 		{"by-score-falls", when(risk.Threshold{Mode: "review", When: "score > 90"}, risk.Threshold{Mode: "danger", When: "score > 50"}),
-			`set_mode_by_score: the score 91 would give a milder mode than the score 90`},
+			`set_mode_by_score: the score 91 would give a less strict mode than the score 90`},
 		{"by-score-ends", when(risk.Threshold{Mode: "safe", When: "score < 90"}),
-			`set_mode_by_score: the score 90 would give a milder mode than the score 89`},
+			`set_mode_by_score: the score 90 would give a less strict mode than the score 89`},
 		{"too-many-by-score", when(make([]risk.Threshold, risk.MaxThresholds+1)...),
 			`set_mode_by_score: there are 17, more than 16`},
 	} {

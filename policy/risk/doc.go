@@ -6,7 +6,7 @@
 //
 // # Modes and the score
 //
-// `modes` is a ladder, mildest first. Each mode has a baseline, the least score of a call in it; baselines do not
+// `modes` is a ladder, least strict first. Each mode has a baseline, the least score of a call in it; baselines do not
 // fall from one mode to the next. `initial` is the mode that a call begins in. The score begins at 0, and is never
 // less than the baseline of the current mode: a reader of the score, an expression or the outcome, gets the larger of the
 // two.
@@ -75,15 +75,15 @@
 //
 // A rule whose predicates come to unknown is applied as far as it raises: of the mode without it and the mode with it
 // the more severe one holds, and of the scores the higher. So a rule that raises counts as matched; one that only
-// sets a milder mode counts as not matched. Either way it is recorded, with what was unknown.
+// sets a less strict mode counts as not matched. Either way it is recorded, with what was unknown.
 //
 // # set_mode_by_score
 //
 // When all rules are through, the first entry of `set_mode_by_score` whose condition (CEL over `score` alone) is true
 // names a mode. If that is more severe than the mode so far, it holds, with its baseline, and the list is asked again
-// with the new score. It never makes a mode milder. The conditions are computed for every score there is when the
+// with the new score. It never makes a mode less strict. The conditions are computed for every score there is when the
 // model is compiled, and never again. So it is known, and refused, if one fails; if an entry is never the first that
-// is true; or if a higher score would give a milder mode than a lower one, none counting as the mildest. Lists and
+// is true; or if a higher score would give a less strict mode than a lower one, none counting as the least strict. Lists and
 // maps have no place in them.
 //
 // # The budget

@@ -218,7 +218,7 @@ func TestFailures(t *testing.T) {
 func TestNothingKnown(t *testing.T) {
 	var zero risk.Model
 	var none *risk.Model
-	m := compile(t, from("mild", risk.Content{Modes: []risk.Mode{{Name: "mild", Baseline: 0}, {Name: "wild", Baseline: 7}}}))
+	m := compile(t, from("lenient", risk.Content{Modes: []risk.Mode{{Name: "lenient", Baseline: 0}, {Name: "wild", Baseline: 7}}}))
 	for _, test := range []struct {
 		name string
 		got  risk.Assessment
@@ -269,12 +269,12 @@ func TestReasonsAndWhatPoliciesSee(t *testing.T) {
 	if diff := cmp.Diff([]string{"large", "sum"}, raised.Risk().Rules); diff != "" {
 		t.Errorf("Risk().Rules of %+v (-want +got):\n%s", raised, diff)
 	}
-	mild := m.Assess(call(`{"amount":6000,"dry_run":true}`))
-	last := mild.Contributions[len(mild.Contributions)-1]
+	lenient := m.Assess(call(`{"amount":6000,"dry_run":true}`))
+	last := lenient.Contributions[len(lenient.Contributions)-1]
 	if wantLast := (risk.Contribution{Rule: risk.ByScore, Matched: true, Mode: "danger", Score: 600, Reason: "score > 500"}); last != wantLast {
 		t.Errorf("last contribution = %+v, want %+v", last, wantLast)
 	}
-	if diff := cmp.Diff([]string{"large", "calm", "sum"}, mild.Risk().Rules); diff != "" {
-		t.Errorf("Risk().Rules of %+v (-want +got):\n%s", mild, diff)
+	if diff := cmp.Diff([]string{"large", "calm", "sum"}, lenient.Risk().Rules); diff != "" {
+		t.Errorf("Risk().Rules of %+v (-want +got):\n%s", lenient, diff)
 	}
 }

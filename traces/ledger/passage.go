@@ -35,7 +35,7 @@ var ErrPassage = errors.New("what passes cannot be recorded")
 type Passage struct {
 	Actor     string           // whose session it belongs to: the token's name, [Anonymous], or local:USER
 	Token     string           // the id of the token; empty without one
-	Server    string           // the upstream server that hears or says it
+	Server    string           // the upstream server that receives or says it
 	Direction string           // ToServer or ToClient
 	Method    string           //
 	Digest    canonical.Digest // of the params; empty if there are none

@@ -40,7 +40,7 @@ const (
 	ProxySent         Type = "proxy.sent"  // the permit is consumed; the call may leave now
 	ToolResult        Type = "tool.result"
 	RunEnded          Type = "run.ended"
-	OutcomeDelivered  Type = "outcome.delivered" // who asked has heard what became of a held call
+	OutcomeDelivered  Type = "outcome.delivered" // who asked has received what became of a held call
 	MCPPassed         Type = "mcp.passed"        // a message besides calls passed the gateway
 	TokenCreated      Type = "token.created"
 	TokenRevoked      Type = "token.revoked"

@@ -56,7 +56,7 @@ func TestTokenLetsIn(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a token, whoever presents it hears the same.
+// Whatever is wrong with a token, whoever presents it receives the same.
 func TestAuthenticateRefuses(t *testing.T) {
 	swap := func(text string, at int) string {
 		other := "A"

@@ -28,7 +28,7 @@ type script struct {
 	g       *testFront
 	entered chan *session.Request    // every "wait" that is under way
 	free    chan struct{}            // lets one "wait" go on
-	heard   chan string              // methods of notifications, and "response"
+	received   chan string              // methods of notifications, and "response"
 	before  func(q *session.Request) // of each request
 	ends    chan error               // why the context of a "wait" ended
 }
@@ -44,7 +44,7 @@ func (s *script) dispatch(ctx context.Context, q *session.Request) []byte {
 			name = "response"
 		}
 		select {
-		case s.heard <- name:
+		case s.received <- name:
 		default:
 		}
 		return nil
@@ -130,7 +130,7 @@ func scripted(t *testing.T, change func(*setup)) (*testFront, *script) {
 	g := &testFront{}
 	g.Front = New(o.Options, session.NewTable(o.Limits), g)
 	s := &script{
-		g: g, entered: make(chan *session.Request, 64), free: make(chan struct{}), heard: make(chan string, 64), ends: make(chan error, 64),
+		g: g, entered: make(chan *session.Request, 64), free: make(chan struct{}), received: make(chan string, 64), ends: make(chan error, 64),
 	}
 	g.dispatch = s.dispatch
 	return g, s

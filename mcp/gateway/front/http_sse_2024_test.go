@@ -42,7 +42,7 @@ func TestLegacyChannels(t *testing.T) {
 	if got := post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, ann); got != 202 {
 		t.Errorf("a notification: %d", got)
 	}
-	within(t, "the notification", s.heard)
+	within(t, "the notification", s.received)
 	post(rpc("1", "tools/call", `{"name":"wait"}`), ann)
 	q := within(t, "the call", s.entered)
 	if got := post(rpc("1", "ping", "{}"), ann); got != 400 {

@@ -63,7 +63,7 @@ func TestStdio(t *testing.T) {
 	c.say(rpc("0", "initialize", `{"protocolVersion":"2025-11-25"}`))
 	c.hear(`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}`)
 	c.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	within(t, "the notification", s.heard)
+	within(t, "the notification", s.received)
 	c.say(rpc("1", "tools/call", `{"name":"wait"}`))
 	q := within(t, "the call", s.entered)
 	c.say("")
@@ -133,7 +133,7 @@ func TestStdioEras(t *testing.T) {
 	s.before = func(q *session.Request) { eras = append(eras, q.Method+" "+q.Protocol) }
 	c := startChild(t, g)
 	c.say(`{"jsonrpc":"2.0","method":"notifications/x"}`)
-	within(t, "the notification", s.heard)
+	within(t, "the notification", s.received)
 	c.say(rpc("1", "ping", `{}`))
 	c.hear(`{"jsonrpc":"2.0","id":1,"result":{}}`)
 	c.say(rpc("2", "initialize", `{"protocolVersion":"2025-06-18"}`))

@@ -39,7 +39,7 @@ type Sender interface {
 // A RequestID is a JSON-RPC id in one form: two spellings of the same string are equal.
 type RequestID string
 
-// IDOf returns the request id that a JSON value spells.
+// IDOf returns the request id that a JSON value holds.
 func IDOf(value jsontext.Value) RequestID {
 	if value.Kind() != '"' {
 		return RequestID(value)

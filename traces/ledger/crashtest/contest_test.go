@@ -116,7 +116,7 @@ type contest struct {
 	last   map[string]int // of them, those that decided
 }
 
-// hear takes what a process tells. What it acknowledged was heard before what it did afterwards.
+// hear takes what a process tells. What it acknowledged was received before what it did afterwards.
 func (c *contest) hear(p *process, m message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -357,7 +357,7 @@ func (s *scene) view(do func(ledger.Reader)) {
 	}
 }
 
-// look holds the ledger to what was told and called. The process is gone, and all that it said has been heard.
+// look holds the ledger to what was told and called. The process is gone, and all that it said has been received.
 func (s *scene) look(name string) {
 	s.Helper()
 	s.mu.Lock()
@@ -390,7 +390,7 @@ func (s *scene) verify(name string, r ledger.Reader, p *traces.Replayer) {
 	s.tally.Runs = int(report.Requests)
 }
 
-// acknowledged holds the ledger to what was heard since the last kill: every call has its intent, every acknowledged vote and
+// acknowledged holds the ledger to what was received since the last kill: every call has its intent, every acknowledged vote and
 // end is there, and what was denied was never called.
 func (s *scene) acknowledged(name string, r ledger.Reader) {
 	for id := range s.calls { // in any order

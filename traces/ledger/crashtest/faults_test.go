@@ -198,8 +198,8 @@ func TestNoLedgerNoCall(t *testing.T) {
 	}
 }
 
-// Each commit of a run breaks in each of two ways: it is undone, or it is done and nobody hears of it. The call is made only
-// behind one that was heard of, and once in all; the next process ends or leaves what stands there, as the table says.
+// Each commit of a run breaks in each of two ways: it is undone, or it is done and nobody receives of it. The call is made only
+// behind one that was received of, and once in all; the next process ends or leaves what stands there, as the table says.
 func TestEachCommitBreaks(t *testing.T) {
 	const undone, unheard = "undone", "unheard"
 	type stands struct {

@@ -36,7 +36,7 @@ const (
 const (
 	beforeUpdate = "before"       // nothing of the transaction was written
 	withinUpdate = "within"       // all of it was written, and it was not committed
-	afterUpdate  = "after-commit" // it was committed, and nobody has heard of it
+	afterUpdate  = "after-commit" // it was committed, and nobody has received of it
 )
 
 // killing is a store whose process does not survive one of its updates.

@@ -45,7 +45,7 @@ var (
 // An Update works on a copy of all that was there, which takes its place at the commit: what is undone was never there.
 type Memory struct {
 	// Fail is called at each place, with how often this handle was there, from 1. The error it returns is that of the
-	// operation. At Committed the rows are durable already: an error stands for a process that ended before it heard of it.
+	// operation. At Committed the rows are durable already: an error stands for a process that ended before it received of it.
 	// Set it before the handle is used.
 	Fail func(op Op, n int) error
 

@@ -49,7 +49,7 @@ func TestMemoryFailsWhereItIsTold(t *testing.T) {
 			}
 			want := 2
 			if op == storetest.Committed {
-				want = 3 // durable, though nobody heard of it
+				want = 3 // durable, though nobody received of it
 			}
 			got := 0
 			_ = m.View(context.Background(), func(r ledger.Reader) error {

@@ -7,14 +7,14 @@ import (
 	"unicode/utf16"
 )
 
-// spell returns where in the file each character of a text stands, or nil where that cannot be told. It follows the
+// positions returns where in the file each character of a text stands, or nil where that cannot be told. It follows the
 // text through the file as YAML (and JSON) write it: plain, in quotes with escapes, or as a block, over lines that are
 // folded.
-func (s *source) spell(n *node) []place {
+func (s *source) positions(n *node) []place {
 	if n.at.line < 1 || n.at.line > len(s.lines) {
 		return nil
 	}
-	r := &speller{src: s, line: n.at.line, row: []rune(s.lines[n.at.line-1]), col: n.at.col - 1}
+	r := &positionReader{src: s, line: n.at.line, row: []rune(s.lines[n.at.line-1]), col: n.at.col - 1}
 	if r.col >= len(r.row) {
 		return nil
 	}
@@ -37,8 +37,8 @@ func (s *source) spell(n *node) []place {
 	return out
 }
 
-// speller stands at a character of a file.
-type speller struct {
+// positionReader stands at a character of a file.
+type positionReader struct {
 	src    *source
 	style  rune // what the text begins with: ' " | >, or 0 for a plain text
 	indent int  // of a block's lines
@@ -48,7 +48,7 @@ type speller struct {
 }
 
 // block goes to the first line of a block. Its indent is what its first line with text in it has more than that text.
-func (r *speller) block(text string) {
+func (r *positionReader) block(text string) {
 	for _, line := range r.src.lines[r.line:] {
 		if rest := strings.TrimLeft(line, " "); rest != "" {
 			text = strings.TrimLeft(text, "\n")
@@ -60,7 +60,7 @@ func (r *speller) block(text string) {
 }
 
 // newline goes to where the text continues on the next line.
-func (r *speller) newline() bool {
+func (r *positionReader) newline() bool {
 	if r.line >= len(r.src.lines) {
 		return false
 	}
@@ -77,7 +77,7 @@ func (r *speller) newline() bool {
 }
 
 // next returns where the next character of the text stands.
-func (r *speller) next(want rune) (place, bool) {
+func (r *positionReader) next(want rune) (place, bool) {
 	for {
 		at := place{r.line, r.col + 1}
 		if r.col >= len(r.row) { // a line end is a space, a line end, or nothing
@@ -113,7 +113,7 @@ var escapes = map[rune]rune{
 }
 
 // read reads one character with its escape, and how long that is.
-func (r *speller) read() (rune, int) {
+func (r *positionReader) read() (rune, int) {
 	rest := r.row[r.col:]
 	switch {
 	case r.style == '\'' && len(rest) > 1 && rest[0] == '\'' && rest[1] == '\'':
