@@ -41,8 +41,8 @@ func TestNowhere(t *testing.T) {
 func TestNothingIsSpelledForNowhere(t *testing.T) {
 	m := statestest.MustMachine(t)
 	for _, tc := range []struct {
-		name  string
-		rec   func(seen *statestest.Memory) states.Recorder
+		name    string
+		rec     func(seen *statestest.Memory) states.Recorder
 		encoded bool
 	}{
 		{"one-that-keeps", func(seen *statestest.Memory) states.Recorder { return seen }, true},

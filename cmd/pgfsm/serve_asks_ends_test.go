@@ -69,7 +69,7 @@ func TestServeAsksAndIsStopped(t *testing.T) {
 		code, effect         string
 		says                 string
 		exit                 int
-		received                []string // by the server
+		received             []string // by the server
 	}{
 		{"stateless", withoutThem, "2m", false, ledger.Failed, "cancelled", "unknown", "connection refused", exitCould, []string{"call over"}},
 		{"session", withSessions, "5s", false, ledger.Failed, "server_timeout", "unknown", "server_timeout unknown look", exitYes, []string{"call over"}},

@@ -31,10 +31,10 @@ import (
 // An inquirer is a server of the SDK that asks its client something in every call, and notes what it receives.
 type inquirer struct {
 	*httptest.Server
-	mcp   *sdk.Server
-	came  notes // the calls
+	mcp      *sdk.Server
+	came     notes // the calls
 	received notes // what its questions came to
-	end   func()
+	end      func()
 }
 
 // newInquirer starts one. It asks in its result if it is stateless, and by a request of its own otherwise.
@@ -362,7 +362,7 @@ func TestServeAsksWhoVanishes(t *testing.T) {
 		status       ledger.Status
 		code, effect string
 		says         string   // what the call comes to; empty: it is not received
-		received        []string // by the server, if it is told
+		received     []string // by the server, if it is told
 	}{
 		{"session-deleted", "2m", false, removes, ledger.Failed, "cancelled", "unknown", " unknown look", []string{"call over"}},
 		{"session-deleted-stateless-server", "2m", true, removes, ledger.Executed, "", "done", "input_refused done no", nil},

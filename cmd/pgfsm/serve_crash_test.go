@@ -65,13 +65,13 @@ type riot struct {
 	base   atomic.Int32            // of the calls that agents make: it grows, so that there are few runs of each
 	over   chan struct{}
 
-	mu      sync.Mutex
-	tickets map[string]string // what a call was answered by the server, and with which arguments it came
-	asked   map[string]int    // calls that arrived, by their arguments
-	received   map[string]int    // outcomes that agents were told: tickets, and runs that were refused
-	denied  map[string]bool   // runs whose denial was acknowledged
-	agreed  map[string]bool   // runs whose approval was acknowledged
-	faults  []string
+	mu       sync.Mutex
+	tickets  map[string]string // what a call was answered by the server, and with which arguments it came
+	asked    map[string]int    // calls that arrived, by their arguments
+	received map[string]int    // outcomes that agents were told: tickets, and runs that were refused
+	denied   map[string]bool   // runs whose denial was acknowledged
+	agreed   map[string]bool   // runs whose approval was acknowledged
+	faults   []string
 }
 
 // A cutting is a kill by the server: when the nth call from now on arrives, or was answered.

@@ -42,7 +42,7 @@ func testNames(t *testing.T) map[string]map[string]bool {
 	return names
 }
 
-var failureRow = regexp.MustCompile("(?m)^\\| (?:[^|]* \\| ){3}.*\\|$")
+var failureRow = regexp.MustCompile(`(?m)^\| (?:[^|]* \| ){3}.*\|$`)
 
 // unshown are the rows of the failure tables that name no test in a comment, or one that does not exist.
 func unshown(page string, names map[string]map[string]bool) (rows int, wrong []string) {

@@ -349,7 +349,7 @@ func TestWhatIsSaidGoesByTheRequestThatWaits(t *testing.T) {
 		}
 		wants := []struct {
 			token, level string
-			receives        []string
+			receives     []string
 		}{
 			{`"one"`, "warning", []string{`{"progressToken":"one","progress":0}`, `{"level":"warning","data":1}`, `{"level":"critical","data":1}`}},
 			{`"two"`, "error", []string{`{"progressToken":"two","progress":1}`, `{"level":"critical","data":1}`}},

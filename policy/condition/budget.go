@@ -3,7 +3,7 @@ package condition
 import (
 	"errors"
 
-	"cel.dev/cel-go/interpreter"
+	"cel.dev/cel-go/common/cost"
 )
 
 // Budgets of one decision, in units of CEL's cost model. Risk rules and policies have one together, and policies on trial
@@ -20,8 +20,8 @@ var ErrSpent = errors.New("the budget of the decision for conditions is spent")
 // A budget is what one decision may spend. Its tracker sums what all its evaluations cost.
 type budget struct {
 	limit   uint64
-	tracker *interpreter.CostTracker // nil until something is evaluated
-	over    bool                     // more was asked for than there was
+	tracker *cost.Tracker // nil until something is evaluated
+	over    bool          // more was asked for than there was
 }
 
 // WithBudget sets what may be spent on s from now on, in units, by what decides and by what is on trial, and returns s.
@@ -69,7 +69,7 @@ func (b *budget) cost() uint64 {
 
 // meter returns the tracker for the next evaluation. It is copied from the one of an environment, and stops an evaluation
 // at the limit of b.
-func (b *budget) meter(of *interpreter.CostTracker) *interpreter.CostTracker {
+func (b *budget) meter(of *cost.Tracker) *cost.Tracker {
 	if b.tracker == nil {
 		tracker := *of
 		b.tracker = &tracker

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 
+	"cel.dev/cel-go/common/cost"
+
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/functions"
@@ -57,7 +59,7 @@ func libraries() []cel.EnvOption {
 type Env struct {
 	cel       *cel.Env
 	functions map[string]*functions.Overload // of the calls in [bounds]
-	tracker   *interpreter.CostTracker       // at zero
+	tracker   *cost.Tracker                  // at zero
 }
 
 // PolicyEnv is what the conditions of policies may name.

@@ -4,11 +4,11 @@ import (
 	"strings"
 
 	"cel.dev/cel-go/common/cost"
+
 	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
-	"cel.dev/cel-go/interpreter"
 )
 
 // CEL charges a call after it was made, and by the overload that its checker chose. That is too late for a call whose work
@@ -21,7 +21,7 @@ const (
 )
 
 // A meter charges the cost tracker of an evaluation. The zero meter charges nothing.
-type meter struct{ tracker *interpreter.CostTracker }
+type meter struct{ tracker *cost.Tracker }
 
 // spend charges units. If the budget does not hold them, it panics as CEL's own tracker does; CEL turns that into an error.
 func (m meter) spend(units uint64) {

@@ -88,5 +88,5 @@ func (o *object) ConvertToNative(t reflect.Type) (any, error) {
 
 // Iterator implements [traits.Iterable]: over the names, in order.
 func (o *object) Iterator() traits.Iterator {
-	return types.NewStringList(types.DefaultTypeAdapter, o.names).(traits.Lister).Iterator()
+	return types.NewStringList(types.DefaultTypeAdapter, o.names).Iterator()
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"cel.dev/cel-go/common/cost"
+
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -14,7 +16,7 @@ import (
 type Program struct {
 	source  string
 	program cel.Program
-	tracker *interpreter.CostTracker // of the environment
+	tracker *cost.Tracker // of the environment
 	queries []Query
 	isQuery bool // it is one query and nothing else
 }

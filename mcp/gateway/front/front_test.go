@@ -25,12 +25,12 @@ const patience = 30 * time.Second
 
 // A script plays the dispatcher: what it answers to tools/call depends on the name of the tool.
 type script struct {
-	g       *testFront
-	entered chan *session.Request    // every "wait" that is under way
-	free    chan struct{}            // lets one "wait" go on
-	received   chan string              // methods of notifications, and "response"
-	before  func(q *session.Request) // of each request
-	ends    chan error               // why the context of a "wait" ended
+	g        *testFront
+	entered  chan *session.Request    // every "wait" that is under way
+	free     chan struct{}            // lets one "wait" go on
+	received chan string              // methods of notifications, and "response"
+	before   func(q *session.Request) // of each request
+	ends     chan error               // why the context of a "wait" ended
 }
 
 func (s *script) dispatch(ctx context.Context, q *session.Request) []byte {
