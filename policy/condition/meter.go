@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"cel.dev/cel-go/common/cost"
-
 	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
