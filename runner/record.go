@@ -92,6 +92,7 @@ type watchedRecorder struct {
 	watch Watch
 }
 
+// Append records the step, and then tells the watcher.
 func (w watchedRecorder) Append(ctx context.Context, s states.Step) error {
 	err := w.Recorder.Append(ctx, s)
 	if err == nil {

@@ -95,6 +95,7 @@ type sticky struct {
 	err error
 }
 
+// Write passes the bytes on and keeps the first error.
 func (s *sticky) Write(b []byte) (int, error) {
 	n, err := s.to.Write(b)
 	if err != nil && s.err == nil {

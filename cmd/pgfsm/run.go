@@ -45,6 +45,7 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
+// newRun makes the command pgfsm run.
 func newRun(w world) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{

@@ -142,6 +142,7 @@ func (b *bound) release() {
 	b.cut()
 }
 
+// ask posts a request and reads the response.
 func (h *httpConn) ask(ctx context.Context, q *query) outcome {
 	if f := h.l.leave(q.frame, q.permit); f != nil {
 		return broken(f)

@@ -350,6 +350,7 @@ type entry struct {
 	run *Run
 }
 
+// Do parks a held run, answers questions about earlier calls from the ledger, and passes every other effect on.
 func (e entry) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
 	switch wanted.(type) {
 	case *states.AwaitDecision:
