@@ -18,10 +18,10 @@ const GrantVersion = 1
 const MaxChoices = 256
 
 var constraintShape = &shape{form: object, cross: crossConstraint, keys: []key{
-	{name: "eq", shape: &shape{form: anyJSON}, doc: "The value that it must be."},
+	{name: "eq", shape: &shape{form: anyJSON}, doc: "The required value."},
 	{name: "in", shape: &shape{form: list, min: 1, max: MaxChoices, each: &shape{form: anyJSON}},
-		doc: "The values of which it must be one."},
-	{name: "schema", shape: &shape{form: anyJSON}, doc: "The JSON Schema that it must fit."},
+		doc: "The allowed values."},
+	{name: "schema", shape: &shape{form: anyJSON}, doc: "The JSON Schema that the value must conform to."},
 }}
 
 // grantFile is the shape of a grant file.
@@ -33,10 +33,10 @@ var grantFile = &shape{form: object, cross: crossGrant, keys: []key{
 			each: &shape{form: table, max: policy.MaxGrantTools, name: toolName, what: "tool",
 				each: &shape{form: object, keys: []key{
 					{name: "calls", shape: &shape{form: integer, min: 1, max: policy.MaxGrantCalls},
-						doc: "How many calls a task may make to it."},
+						doc: "The number of calls that a task may make to the tool."},
 					{name: "args", shape: &shape{form: table, max: policy.MaxGrantArgs, what: "argument", each: constraintShape,
 						name: &shape{form: text, empty: true, lines: true, check: checkArgument}},
-						doc: "What must hold of its arguments."},
+						doc: "Constraints on the arguments."},
 				}}}}},
 }}
 

@@ -122,7 +122,7 @@ var ruleShape = &shape{form: object, cross: crossDeny, keys: []key{
 	{name: "pattern", shape: pattern, required: true,
 		doc: "RE2; matched against the request in folded form. A match blocks."},
 	{name: "reason", shape: &shape{form: text, max: MaxReasonBytes}, required: true,
-		doc: "One sentence for the person whose request is blocked."},
+		doc: "One sentence for the requester whose request is blocked."},
 	{name: "on", shape: &shape{form: list, min: 1, max: int64(len(inputKinds)), unique: ".", what: "kind of request",
 		each: &shape{form: text, enum: inputKinds}}, example: "[ask, agent]",
 		doc: "The kinds of request that the rule judges: `ask` (a question), `call` (an operator's call), `agent` (an agent's call). " +
@@ -131,7 +131,7 @@ var ruleShape = &shape{form: object, cross: crossDeny, keys: []key{
 
 var inputShape = &shape{form: object, keys: []key{
 	{name: "defaults", shape: &shape{form: boolean}, initial: "true",
-		doc: "Whether the built-in input rules hold, before those of `deny`."},
+		doc: "Whether the built-in input rules apply, before those of `deny`."},
 	{name: "max_bytes", shape: &shape{form: integer, min: 1, max: policy.MaxInputBytes},
 		initial: number(policy.DefaultInputBytes),
 		doc:     "The longest text that input rules judge. A longer one is blocked, not cut."},
@@ -142,7 +142,7 @@ var inputShape = &shape{form: object, keys: []key{
 
 var routeShape = &shape{form: object, cross: crossRoute, keys: []key{
 	{name: "id", shape: plainName, required: true, doc: "The route's name."},
-	{name: "pattern", shape: pattern, required: true, doc: "RE2; matched against the request as it came."},
+	{name: "pattern", shape: pattern, required: true, doc: "RE2; matched against the unchanged request."},
 	{name: "server", shape: plainName, required: true, doc: "A name under `servers`."},
 	{name: "tool", shape: toolName, required: true, doc: "The server's tool."},
 	{name: "args", shape: &shape{form: anything}, initial: "{}",
@@ -176,7 +176,7 @@ var plannerShape = &shape{form: object, keys: []key{
 			"`LLM_MODEL`, `LLM_API_KEY`.",
 		example: `{base_url: "https://llm.example.com/v1", model: some-model, api_key: "${env:LLM_API_KEY}"}`},
 	{name: "routes", shape: &shape{form: list, max: policy.MaxRoutes, unique: "id", what: "route", each: routeShape},
-		doc: "Ways from a request to a call, tried in this order.",
+		doc: "Routes from a request to a call, tried in this order.",
 		example: `[{id: policy-id, pattern: "^show (policy-\\d+)$", server: mcp-policy-kb, tool: fetch_policy_entry, ` +
 			`args: {policy_id: "${1}"}}]`},
 }}
@@ -210,7 +210,7 @@ var hookShape = &shape{form: object, keys: []key{
 		example: `"${env:HOOK_SECRET}"`},
 	{name: "events", shape: &shape{form: list, min: 1, max: 2, unique: ".", what: "kind of message",
 		each: &shape{form: text, enum: []string{HookRequested, HookDecided}}}, example: "[decided]",
-		doc: "What it is told: that people are asked, that it was decided. Without it: both."},
+		doc: "The events that the web hook receives: a request waits, a request is decided. Default: both."},
 }}
 
 var summaryModes = []string{policy.SummaryAsked, policy.SummaryAlways, policy.SummaryNever}
@@ -231,9 +231,9 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 		doc: "A JSON file `{\"server\": [\"tool\", …]}`: the tools that may be called at all. `{}` allows none. " +
 			"`{\"server\": {\"tool\": {\"pin\": \"sha256:…\"}}}` holds a tool to one definition."},
 	{name: "grants", shape: &shape{form: list, max: policy.MaxGrants, each: filePath}, example: "[grant.yaml]",
-		doc: "Grant files. Each narrows what every run may call; a call must be covered by all of them."},
+		doc: "Grant files. Each narrows the calls of every run; all of them must permit a call."},
 	{name: "risk", shape: filePath, example: "risk.yaml",
-		doc: "A file of risk rules: how risky a call is. Without it no call is rated."},
+		doc: "A file of risk rules, which rate calls. Default: no call is rated."},
 	{name: "policy", shape: filePath, example: "policy.yaml",
 		doc: "A file of policies: whether a call may run, must not, or waits for a person. Without it the allowlist " +
 			"decides; with it, what no policy matches is denied."},
@@ -243,7 +243,7 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 				each: &shape{form: text, max: MaxActorBytes, check: checkShown}}},
 		doc: "Who has which role: `actor.roles` in conditions, and `approvers` of policies. Actors as they are verified, " +
 			"case counts."},
-	{name: "input", shape: inputShape, doc: "What requests are refused before anything else happens."},
+	{name: "input", shape: inputShape, doc: "Which requests are refused before anything else happens."},
 	{name: "planner", shape: plannerShape, doc: "How a request becomes a plan."},
 	{name: "outputs", shape: &shape{form: table, max: policy.MaxServers, name: plainName, what: "server",
 		each: &shape{form: table, max: MaxOutputs, name: toolName, each: filePath, what: "tool"}},
@@ -259,20 +259,20 @@ var configuration = &shape{form: object, cross: crossNames, keys: []key{
 	{name: "ledger", shape: ledgerName, example: `"sqlite:pgfsm.db"`,
 		doc: "The durable store of runs: `sqlite:` and a file, which is made if it is not there. With it runs are recorded " +
 			"there and not in `traces.dir`, and people can decide about held calls."},
-	{name: "approvals", doc: "How held calls wait, and how people are told of them.", shape: &shape{form: object, keys: []key{
+	{name: "approvals", doc: "How held calls wait, and how approvers are notified.", shape: &shape{form: object, keys: []key{
 		{name: "hold", shape: &shape{form: duration, max: MaxHold}, initial: "0s",
 			doc: "How long the gateway holds a call open that waits for people, before it answers that it waits. `0s`: not at all."},
 		{name: "on_pending", shape: &shape{form: text, enum: []string{PendingResult, PendingError}}, initial: PendingResult,
-			doc: "What an agent is then answered: a `result` that says what to do, or an `error`."},
+			doc: "The answer to the agent after that time: a `result` that says what to do, or an `error`."},
 		{name: "hooks", shape: &shape{form: list, max: MaxHooks, unique: "url", what: "hook", each: hookShape},
 			doc:     "Web hooks that `pgfsm serve` and `pgfsm approvals serve` tell what happens to held calls.",
 			example: `[{url: "https://chat.example.com/hooks/pgfsm", secret: "${env:HOOK_SECRET}"}]`},
 	}}},
-	{name: "serve", shape: serveShape, doc: "How `pgfsm serve`, the gateway, works. No call is judged by it."},
+	{name: "serve", shape: serveShape, doc: "Settings of the gateway, `pgfsm serve`. They do not affect decisions."},
 	{name: "catalog_max_age", shape: &shape{form: duration, max: MaxCatalogAge}, initial: writeDuration(DefaultCatalogAge),
 		doc: "How old the gateway's listing of a server's tools may be when a call is judged by it. `0s`: it is asked for before " +
 			"every call."},
-	{name: "limits", shape: limitsShape, doc: "What a run may cost. Zero never means unlimited."},
+	{name: "limits", shape: limitsShape, doc: "Limits of a run. Zero never means unlimited."},
 }}
 
 // allowlist is the shape of the allowlist file.

@@ -41,40 +41,40 @@ type GivenRisk struct {
 }
 
 var policyTests = &shape{form: object, keys: []key{
-	{name: "tests", required: true, doc: "Calls, and what must be decided about them.",
+	{name: "tests", required: true, doc: "Test calls, each with the expected decision.",
 		shape: &shape{form: list, min: 1, max: MaxPolicyTests, unique: "name", what: "test", each: &shape{form: object, keys: []key{
-			{name: "name", shape: &shape{form: text, max: MaxReasonBytes}, required: true, doc: "What the test shows."},
+			{name: "name", shape: &shape{form: text, max: MaxReasonBytes}, required: true, doc: "A sentence about the test."},
 			{name: "input", required: true, doc: "The call.", shape: &shape{form: object, keys: []key{
 				{name: "server", shape: plainName, required: true, doc: "The server's name."},
 				{name: "tool", shape: toolName, required: true, doc: "The tool's own name."},
-				{name: "env", shape: plainName, doc: "The environment. Without it: that of the configuration."},
+				{name: "env", shape: plainName, doc: "The environment. Default: that of the configuration."},
 				{name: "args", shape: &shape{form: anything}, initial: "{}", doc: "The arguments."},
-				{name: "actor", shape: &shape{form: text, max: MaxToolBytes}, doc: "Who asks."},
-				{name: "pinned", shape: &shape{form: boolean}, doc: "Whether the tool's definition is pinned. Without it: as the allowlist says."},
+				{name: "actor", shape: &shape{form: text, max: MaxToolBytes}, doc: "The requester."},
+				{name: "pinned", shape: &shape{form: boolean}, doc: "Whether the tool's definition is pinned. Default: as in the allowlist."},
 				{name: "annotations", absent: true, shape: toolHints,
-					doc: "What the tool says of itself, in place of what is known of it. Without it: what the kept definition of its pin says, or nothing."},
+					doc: "The tool's annotations. Default: those of the definition stored with its pin, or none."},
 				{name: "history", absent: true, shape: toldHistory, example: "{'history.count(\"actor\", \"1h\")': 5}",
-					doc: "What there was before: what conditions ask, as they ask it, and the number. What is not told is not known, and fails."},
+					doc: "Earlier calls: each query of a condition, as written there, with its result. A missing query is unknown and fails."},
 			}}},
-			{name: "risk", doc: "A risk to take as given.", shape: &shape{form: object, keys: []key{
+			{name: "risk", doc: "A fixed risk for the test.", shape: &shape{form: object, keys: []key{
 				{name: "mode", shape: plainName, required: true, doc: "The mode."},
-				{name: "score", shape: &shape{form: integer, min: 0, max: risk.MaxScore}, doc: "The score. Without it: the baseline of the mode."},
+				{name: "score", shape: &shape{form: integer, min: 0, max: risk.MaxScore}, doc: "The score. Default: the baseline of the mode."},
 			}}},
 			{name: "expect", shape: &shape{form: text, enum: []string{rules.Allow, rules.Deny, rules.Pending}}, required: true,
-				doc: "What must be decided."},
-			{name: "expect_policy", shape: &shape{form: text, max: rules.MaxID}, doc: "The policy that must decide it."},
+				doc: "The expected decision."},
+			{name: "expect_policy", shape: &shape{form: text, max: rules.MaxID}, doc: "The policy that must decide."},
 		}}}},
 	{name: "tools", absent: true, shape: &shape{form: table, max: policy.MaxServers, name: plainName, what: "server",
 		each: &shape{form: list, max: MaxTools, each: toolName, unique: ".", what: "tool"}}, example: "{billing: [refund]}",
-		doc: "Tools that the tests call and this configuration does not have, by server. Of these no server, allowlist, schema or grant is asked."},
+		doc: "Tools of the tests that this configuration does not have, by server. No server, allowlist, schema or grant is asked about them."},
 }}
 
 // toolHints are MCP's hints. One that is not written is not given, which is more than false.
 var toolHints = &shape{form: object, keys: []key{
 	{name: "readOnlyHint", shape: &shape{form: boolean}, doc: "The tool changes nothing."},
 	{name: "destructiveHint", shape: &shape{form: boolean}, doc: "The tool may destroy."},
-	{name: "idempotentHint", shape: &shape{form: boolean}, doc: "A second same call changes nothing."},
-	{name: "openWorldHint", shape: &shape{form: boolean}, doc: "The tool reaches beyond its own data."},
+	{name: "idempotentHint", shape: &shape{form: boolean}, doc: "Repeating the call changes nothing."},
+	{name: "openWorldHint", shape: &shape{form: boolean}, doc: "The tool interacts with systems outside its own data."},
 }}
 
 // hints are the annotations of a node that was judged to be some; nil where there is none.

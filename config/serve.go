@@ -93,7 +93,7 @@ var serveShape = &shape{form: object, cross: crossServe, keys: []key{
 	{name: "listen", shape: address, initial: DefaultListen,
 		doc: "Where agents reach the gateway over HTTP: an address of this machine and a port; 0 takes a free one."},
 	{name: "admin", shape: address, initial: DefaultAdmin,
-		doc: "Where people and monitors reach it: decisions, health. Not the address of `listen`."},
+		doc: "The admin address, for approvers and monitoring: decisions, health. It differs from `listen`."},
 	{name: "denials", shape: &shape{form: text, enum: []string{DenialsExplain, DenialsOpaque}}, initial: DenialsExplain,
 		doc: "`explain`: an agent is told what refused its call, and what it may do about it. `opaque`: only that it was refused."},
 	{name: "record", shape: &shape{form: text, enum: []string{RecordKeep, RecordNone}}, initial: RecordKeep,
@@ -107,7 +107,7 @@ var serveShape = &shape{form: object, cross: crossServe, keys: []key{
 		doc: "Where people decide about held calls, for agents to show: https, or http on this machine. `{run_id}` stands for " +
 			"the run. Agents see it: no secret belongs into it."},
 	{name: "sessions", shape: &shape{form: integer, min: 1, max: MaxSessions}, initial: number(DefaultSessions),
-		doc: "The most sessions of agents at once."},
+		doc: "The maximum number of agent sessions at once."},
 }}
 
 // checkAddress judges where the gateway listens. Tokens arrive there, so nobody else's machine may reach it.
