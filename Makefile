@@ -29,7 +29,7 @@ interop: interop-tools ## pgfsm with clients, servers and tool lists that others
 	$(GO) test -count 1 -timeout 30m -run 'Interop|TestGateway|TestRootsAreNotTheClients' ./cmd/pgfsm
 
 race: ## packages with goroutines under the race detector (needs a C compiler); of the command, the gateway's tests
-	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./deadline ./eval/gates ./llm ./loopback ./mcp/upstream ./mcp/gateway ./mcp/gateway/front ./mcp/gateway/session ./mcp/toy ./policy ./runner ./states ./traces/... ./web
+	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./deadline ./llm ./loopback ./mcp/upstream ./mcp/gateway ./mcp/gateway/front ./mcp/gateway/session ./mcp/toy ./policy ./runner ./states ./traces/... ./web
 	CGO_ENABLED=1 $(GO) test -race -timeout 60m -run '$(RACE)' ./cmd/pgfsm
 
 check: fmt ## what a change must pass: format, vet, staticcheck, tidy modules, race tests (which hold the docs in step)

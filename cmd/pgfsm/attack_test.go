@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,9 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 )
+
+// progressAlone is the _meta of a call: the token is the id of the request.
+var progressAlone = regexp.MustCompile(`^\{"progressToken":\d+\}$`)
 
 // The planner and the summarizer are the attacker here: a real endpoint says hostile things, a real server behind pgfsm
 // writes down what reaches it. Each hostile thing stands beside the nearest benign one, so that nothing passes by being
@@ -137,7 +141,7 @@ func (o observation) wrongCall(server, tool, args string) (list []string) {
 	if got := string(members["arguments"]); got != args {
 		list = append(list, fmt.Sprintf("arguments = %.300s, want %.300s", got, args))
 	}
-	if len(members) != 3 || string(members["_meta"]) != `{"progressToken":1}` {
+	if len(members) != 3 || !progressAlone.Match(members["_meta"]) {
 		list = append(list, fmt.Sprintf("params = %.300s, want name, arguments and a progress token alone", o.calls[0].params))
 	}
 	return list
