@@ -10,7 +10,7 @@ RACE        ?= TestServe(Answers|Asks|Failures|Holds|Interrupted|Tasks)|TestStop
 .PHONY: build run test race check fmt eval bench bench-gateway crash flood tamper soak million fuzz docs vuln interop interop-tools
 
 build: ## bin/pgfsm
-	$(GO) build -trimpath -o bin/pgfsm ./cmd/pgfsm
+	$(GO) build -trimpath -ldflags="-s -w" -o bin/pgfsm ./cmd/pgfsm
 
 run: ## the demo
 	$(GO) run ./cmd/pgfsm run "Summarize policy policy-002"
