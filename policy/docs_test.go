@@ -177,9 +177,9 @@ whose summary was refused. ` + "`gate`" + ` is the gate that refused; ` + "`sche
 	b.WriteString(`
 ## Inside a reason
 
-The schema gate knows more precisely what it does not like. The codes that begin with schema_ stand in parentheses in the
-reason of schema_refused. The others are about documents; their reason lists the places, and the code that callers see is
-one of the first table. Capitalised words name limits (the type Limits of package policy/schema).
+The schema gate adds a more precise code to its reason. Codes that begin with schema_ are in parentheses in the reason of
+schema_refused. The other codes are about documents: the reason lists the places, and the caller gets a code of the first
+table. Capitalised words name limits (the type Limits of package policy/schema).
 
 | detail | means |
 | --- | --- |
