@@ -36,7 +36,7 @@ func TestFormulaHolds(t *testing.T) {
 					}
 					return anything
 				})
-				yes, err := p.True(condition.NewSubject(in))
+				yes, err := p.True(condition.NewSubject(in).WithBudget(condition.MaxDecision/100, 0))
 				if want := outcome(yes, err); got&want == 0 {
 					t.Errorf("the formula of %s comes to %03b where it is %03b (env %.8q, score %d)", tc.src, got, want, env, score)
 				}

@@ -128,7 +128,7 @@ func TestOutcomesHold(t *testing.T) {
 		p, r := mustBool(t, policyEnv(t), src), read(t, src)
 		all := r.Outcomes(nil)
 		for _, in := range calls {
-			yes, err := p.True(condition.NewSubject(in))
+			yes, err := p.True(condition.NewSubject(in).WithBudget(condition.MaxDecision/100, 0))
 			got := canFalse
 			if err != nil {
 				got = canFail
