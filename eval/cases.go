@@ -38,7 +38,7 @@ func ReadCases(name string, r io.Reader) (all []*Case, err error) {
 		}
 		c, err := readCase(line)
 		if err != nil {
-			return fault("the case cannot be used: "+oneLine(err), "docs/evaluation-format.md says what a case has")
+			return fault("the case cannot be used: "+oneLine(err), "docs/reference/evaluation-format.md says what a case has")
 		}
 		if first := lineOf[c.ID]; first > 0 {
 			return fault(fmt.Sprintf("line %d has the id %q already", first, clip(c.ID)), "give each case an id of its own")

@@ -116,7 +116,7 @@ func topLevel(t *testing.T, doc []byte) (names []string) {
 	return names
 }
 
-// TestCommittedResult: the file that docs/evaluation.md speaks of is the command's output of today, with any number of jobs.
+// TestCommittedResult: the file that docs/guide/evaluation.md speaks of is the command's output of today, with any number of jobs.
 // `make eval` writes it.
 func TestCommittedResult(t *testing.T) {
 	want, err := os.ReadFile("../results/offline_gate_eval.json")

@@ -1,5 +1,5 @@
-// Package tracestest changes traces for tests, and computes their hashes anew as docs/trace-format.md says: what a person can do
-// who may write the folder.
+// Package tracestest changes traces for tests and recomputes their hashes, as an attacker can who may write the folder. The hashes are
+// described in docs/reference/trace-format.md.
 package tracestest
 
 import (
