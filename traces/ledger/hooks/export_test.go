@@ -15,9 +15,6 @@ func (s *Sender) Look(ctx context.Context) error {
 	return nil
 }
 
-// Hook is how the ledger knows the first hook.
-func (s *Sender) Hook() string { return s.to[0].id }
-
 // Sign signs with a secret.
 func Sign(secret, id string, at int64, body []byte) (string, error) {
 	to, err := receivers([]Hook{{URL: "https://example.com", Secret: secret}})
