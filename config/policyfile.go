@@ -50,12 +50,12 @@ var policyShape = &shape{form: object, keys: []key{
 	{name: "reason", shape: &shape{form: text, max: rules.MaxReason, check: checkShown},
 		doc: "One sentence for readers of the decision.", example: `"Refunds above 100 are looked at."`},
 	{name: "mode", shape: &shape{form: text, enum: []string{rules.Enforce, rules.Shadow}}, initial: rules.Enforce,
-		doc: "`shadow`: what it would decide is recorded, and nothing is decided by it."},
+		doc: "`shadow`: the decision of the policy is recorded and has no effect."},
 	{name: "approvers", example: "[release-manager]",
 		shape: &shape{form: list, min: 1, max: rules.MaxApprovers, unique: ".", what: "approver",
 			each: &shape{form: text, max: rules.MaxApprover, check: checkShown}},
-		doc: "Roles that may decide about a held call. Only where the policy can hold one, like the next two keys. Without " +
-			"it: whoever may approve at all."},
+		doc: "Roles that may decide about a held call. Only where the policy can hold one, like the next two keys. Default: " +
+			"any approver."},
 	{name: "quorum", shape: &shape{form: integer, min: 1, max: rules.MaxQuorum}, initial: number(rules.DefaultQuorum),
 		doc: "How many approvers must agree."},
 	{name: "expires", shape: &shape{form: duration, min: rules.MinExpires, max: rules.MaxExpires},

@@ -164,7 +164,7 @@ func decidedBy(t *ruling.Ruling) string {
 
 // otherTerms shows what differs between two holds.
 func otherTerms(before, after *ruling.Ruling) string {
-	anyone := func(roles []string) string { return cmp.Or(strings.Join(roles, ", "), "whoever may approve") }
+	anyone := func(roles []string) string { return cmp.Or(strings.Join(roles, ", "), "any approver") }
 	var parts []string
 	for _, p := range []struct{ what, before, after string }{
 		{"quorum", fmt.Sprint(before.Quorum), fmt.Sprint(after.Quorum)},

@@ -103,7 +103,7 @@ func holdKind(before, after *Ruling) string {
 }
 
 // otherApprovers says whether roles have come that may decide about a held call, and whether some have gone. No role at all
-// stands for whoever may approve, and so for more than any list.
+// stands for any approver, and so for more than any list.
 func otherApprovers(before, after []string) (more, fewer bool) {
 	if len(before) == 0 || len(after) == 0 {
 		return len(after) == 0 && len(before) > 0, len(before) == 0 && len(after) > 0
