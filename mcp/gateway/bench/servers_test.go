@@ -9,6 +9,8 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"strconv"
 
@@ -90,48 +92,18 @@ func newUpstream() *sdk.Server {
 	return server
 }
 
-// relay passes requests on and answers back, as they come, and looks at nothing. httputil.ReverseProxy does more.
+// relay is the bare reverse proxy that everything is compared with. Without full duplex the server would close a request's body when
+// the response begins, and the transport, which looks for the body's end, would then close the upstream's connection.
 func relay(to string) http.Handler {
-	transport := &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true}
-	return http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
-		out, err := http.NewRequestWithContext(in.Context(), in.Method, "http://"+to+in.URL.RequestURI(), in.Body)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: to})
+	proxy.Transport = &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		out.Header, out.ContentLength = in.Header.Clone(), in.ContentLength
-		answer, err := transport.RoundTrip(out)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
-		}
-		defer answer.Body.Close()
-		for name, values := range answer.Header { // each name is set once, so the order does not matter
-			w.Header()[name] = values
-		}
-		w.WriteHeader(answer.StatusCode)
-		pass(w, answer.Body)
+		proxy.ServeHTTP(w, r)
 	})
-}
-
-// pass copies a body and sends on what there is whenever there is something.
-func pass(w http.ResponseWriter, body io.Reader) {
-	flusher := http.NewResponseController(w)
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := body.Read(buf)
-		if n > 0 {
-			if _, err := w.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-		if flusher.Flush() != nil {
-			return
-		}
-	}
 }
 
 // parrot answers calls of echo with as little work as there can be. What callers need with it is their own cost, and the
