@@ -58,13 +58,15 @@ var (
 	joined   = setup{policies: 100, servers: 4, durable: true}
 )
 
+const bareProxy = "bare proxy"
+
 // without are the variants that everything is compared with.
 func (w *world) without(k kind) []variant {
-	return []variant{{"direct", w.direct, k, nil}, {"bare proxy", w.bare, k, nil}}
+	return []variant{{"direct", w.direct, k, nil}, {bareProxy, w.bare, k, nil}}
 }
 
-// headline are the calls that the bars are about: 32 bytes, 100 policies, every gate on. The bars come from measurements with the
-// Go SDK's client, which are the last two; with callers that need nothing themselves, whatever stands in between weighs more.
+// headline are the calls that the bars are about: 32 bytes, 100 policies, every gate on. The bars apply to clients of the
+// Go SDK. Callers that need nearly no time themselves show the cost of a gateway more sharply.
 func (w *world) headline() (blocks []block) {
 	for _, b := range []block{
 		{title: "Calls of 32 B", callers: 1, open: plain}, {title: "Calls of 32 B", callers: 32, open: plain},
@@ -73,15 +75,19 @@ func (w *world) headline() (blocks []block) {
 		{title: "Calls of 32 B, clients of the Go SDK", callers: 32, open: sdkClient},
 	} {
 		b.variants = append(w.without(echo),
-			variant{"pgfsm, no ledger", w.at(volatile), echo, []bar{{1, ratioBar, 1.6, ""}, {32, shareBar, 0.80, ""}}},
-			variant{"pgfsm, ledger", w.at(durable), echo, []bar{{1, ratioBar, 2.6, ""}, {32, shareBar, 0.68, ""}}},
+			variant{"pgfsm, no ledger", w.at(volatile), echo, []bar{{1, ratioBar, 1.1, bareProxy}, {32, shareBar, 0.95, bareProxy}}},
+			variant{"pgfsm, ledger", w.at(durable), echo, []bar{{1, ratioBar, 2.2, bareProxy}, {32, shareBar, 0.75, bareProxy}}},
 			variant{"pgfsm, ledger, denied", w.at(durable), refused, []bar{{b.callers, cheaperBar, 1, "pgfsm, ledger"}}},
-			variant{"pgfsm, ledger, 4 servers joined", w.at(joined), echo, []bar{{1, ratioBar, 2.7, ""}, {32, shareBar, 0.55, ""}}},
+			variant{"pgfsm, ledger, 4 servers joined", w.at(joined), echo, nil},
 			variant{"callers alone", w.floor, echo, nil},
 		)
 		blocks = append(blocks, b)
 	}
-	return blocks
+	large := blob(64 << 10)
+	return append(blocks, block{title: "Answers of 64 KiB, clients of the Go SDK", callers: 1, open: sdkClient, variants: append(w.without(large),
+		variant{"pgfsm, no ledger", w.at(volatile), large, []bar{{1, ratioBar, 1.1, bareProxy}}},
+		variant{"pgfsm, ledger", w.at(durable), large, nil},
+	)})
 }
 
 // matrix is what else is asked: sizes, policies, and what is decided.

@@ -37,30 +37,25 @@ type figures struct {
 	ratio, share  span            // p50 over that of the first variant; calls a second as a part of its
 	cpu, own      time.Duration   // of the process and of the callers, for each call
 	rounds        []time.Duration // p50 of each round
+	rates         []float64       // calls a second of each round
 }
 
 func (s series) figures() []figures {
 	all := make([]figures, len(s))
 	for i, turns := range s {
 		var took []time.Duration
-		var rates []float64
 		var f figures
 		for _, t := range turns {
 			slices.Sort(t.took)
 			f.rounds = append(f.rounds, quantile(t.took, 0.5))
-			took, rates = append(took, t.took...), append(rates, t.rate())
+			took, f.rates = append(took, t.took...), append(f.rates, t.rate())
 			f.cpu, f.own = f.cpu+t.cpu, f.own+t.own
 		}
 		slices.Sort(took)
-		f.calls, f.rate, f.p50, f.p99, f.top = len(took), spanOf(rates).median, quantile(took, 0.5), quantile(took, 0.99), quantile(took, 0.999)
+		f.calls, f.rate, f.p50, f.p99, f.top = len(took), spanOf(f.rates).median, quantile(took, 0.5), quantile(took, 0.99), quantile(took, 0.999)
 		f.cpu, f.own = f.cpu/time.Duration(max(f.calls, 1)), f.own/time.Duration(max(f.calls, 1))
 		all[i] = f
-		all[i].ratio = ratio(f, all[0])
-		var shares []float64
-		for round := range turns {
-			shares = append(shares, turns[round].rate()/s[0][round].rate())
-		}
-		all[i].share = spanOf(shares)
+		all[i].ratio, all[i].share = ratio(f, all[0]), share(f, all[0])
 	}
 	return all
 }
@@ -74,38 +69,48 @@ func ratio(a, b figures) span {
 	return spanOf(ratios)
 }
 
+// share compares the calls a second of two variants, round by round.
+func share(a, b figures) span {
+	var shares []float64
+	for round := range a.rates {
+		shares = append(shares, a.rates[round]/b.rates[round])
+	}
+	return spanOf(shares)
+}
+
 // What a bar is about.
 const (
-	ratioBar   = "ratio"   // p50 over that of the first variant, at most
-	shareBar   = "share"   // calls a second as a part of those of the first variant, at least
-	cheaperBar = "cheaper" // p50 over that of another variant, at most; and processor time, too
+	ratioBar   = "ratio"   // p50, at most
+	shareBar   = "share"   // calls a second, at least
+	cheaperBar = "cheaper" // p50 and processor time, less than
 )
 
-// A bar is what a variant is held to, in a block with this many callers.
+// A bar is what a variant is held to beside another variant, in a block with this many callers.
 type bar struct {
 	callers int
 	what    string
 	limit   float64
-	than    string // the other variant, of a cheaperBar
+	than    string
 }
 
 // says compares. It decides nothing: figures of one run on a machine that others use are no reason to fail.
 func (b bar) says(all []figures, i int, names []string) string {
-	f := all[i]
+	at := slices.Index(names, b.than)
+	if at < 0 {
+		return b.than + " was not measured"
+	}
+	f, than := all[i], all[at]
+	p50 := ratio(f, than).median
 	var text string
 	var met bool
 	switch b.what {
 	case ratioBar:
-		text, met = fmt.Sprintf("ratio ≤ %.2f", b.limit), f.ratio.median <= b.limit
+		text, met = fmt.Sprintf("p50 %.2f of %q, bar ≤ %.1f", p50, b.than, b.limit), p50 <= b.limit
 	case shareBar:
-		text, met = fmt.Sprintf("share ≥ %.0f %%", 100*b.limit), f.share.median >= b.limit
+		got := share(f, than).median
+		text, met = fmt.Sprintf("calls/s %.0f %% of %q, bar ≥ %.0f %%", 100*got, b.than, 100*b.limit), got >= b.limit
 	case cheaperBar:
-		at := slices.Index(names, b.than)
-		if at < 0 {
-			return b.than + " was not measured"
-		}
-		than := all[at]
-		p50, cpu := ratio(f, than).median, float64(f.cpu)/float64(than.cpu)
+		cpu := float64(f.cpu) / float64(than.cpu)
 		text = fmt.Sprintf("p50 %.2f, CPU %.2f of %q, bar < %.0f", p50, cpu, b.than, b.limit)
 		met = p50 < b.limit && cpu < b.limit
 	}

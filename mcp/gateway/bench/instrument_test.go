@@ -178,9 +178,9 @@ func TestFigures(t *testing.T) {
 	got := s.figures()
 	want := []figures{
 		{calls: 5, rate: 2.5, p50: 3 * time.Millisecond, p99: 4 * time.Millisecond, top: 4 * time.Millisecond, rounds: ms(2, 4), cpu: 6 * time.Millisecond,
-			ratio: span{1, 1, 1}, share: span{1, 1, 1}},
+			rates: []float64{3, 2}, ratio: span{1, 1, 1}, share: span{1, 1, 1}},
 		{calls: 7, rate: 3.5, p50: 4 * time.Millisecond, p99: 12 * time.Millisecond, top: 12 * time.Millisecond, rounds: ms(4, 12),
-			ratio: span{2.5, 2, 3}, share: span{1.25, 0.5, 2}},
+			rates: []float64{6, 1}, ratio: span{2.5, 2, 3}, share: span{1.25, 0.5, 2}},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(figures{}, span{})); diff != "" {
 		t.Errorf("figures (-want +got):\n%s", diff)
@@ -190,10 +190,10 @@ func TestFigures(t *testing.T) {
 		bar  bar
 		want string
 	}{
-		{"ratio-at-the-limit", bar{what: ratioBar, limit: 2.5}, "ratio ≤ 2.50 met"},
-		{"ratio-past-it", bar{what: ratioBar, limit: 2.49}, "ratio ≤ 2.49 MISSED"},
-		{"share-at-the-limit", bar{what: shareBar, limit: 1.25}, "share ≥ 125 % met"},
-		{"share-below-it", bar{what: shareBar, limit: 1.26}, "share ≥ 126 % MISSED"},
+		{"ratio-at-the-limit", bar{what: ratioBar, limit: 2.5, than: "a"}, `p50 2.50 of "a", bar ≤ 2.5 met`},
+		{"ratio-past-it", bar{what: ratioBar, limit: 2.4, than: "a"}, `p50 2.50 of "a", bar ≤ 2.4 MISSED`},
+		{"share-at-the-limit", bar{what: shareBar, limit: 1.25, than: "a"}, `calls/s 125 % of "a", bar ≥ 125 % met`},
+		{"share-below-it", bar{what: shareBar, limit: 1.26, than: "a"}, `calls/s 125 % of "a", bar ≥ 126 % MISSED`},
 		{"not-cheaper", bar{what: cheaperBar, limit: 1, than: "a"}, `p50 2.50, CPU 0.00 of "a", bar < 1 MISSED`},
 		{"cheaper", bar{what: cheaperBar, limit: 3, than: "a"}, `p50 2.50, CPU 0.00 of "a", bar < 3 met`},
 		{"than-what-is-not-there", bar{what: cheaperBar, limit: 3, than: "c"}, "c was not measured"},

@@ -57,8 +57,13 @@ func (c *sdkCaller) call() (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
 	defer cancel()
 	want := text(c.number, c.last)
+	args := map[string]any{"message": string(want)}
+	if c.asked.size > tokenBytes {
+		args = map[string]any{"seed": string(want), "size": c.asked.size}
+		want = append(want, fill(c.asked.size-tokenBytes)...)
+	}
 	begin := time.Now()
-	got, err := c.session.CallTool(ctx, &sdk.CallToolParams{Name: c.tool(c.asked), Arguments: map[string]any{"message": string(want)}})
+	got, err := c.session.CallTool(ctx, &sdk.CallToolParams{Name: c.tool(c.asked), Arguments: args})
 	took := time.Since(begin)
 	if err != nil {
 		return 0, err
