@@ -42,13 +42,6 @@ func BenchmarkReused(b *testing.B) {
 	}
 }
 
-func BenchmarkRead(b *testing.B) {
-	e := policyEnv(b)
-	for b.Loop() {
-		mustBool(b, e, `risk.score >= 50 && env == 'prod' && has(args.amount) && args.amount > 1000`)
-	}
-}
-
 // TestAllocations: a condition over names allocates the Subject, its cost tracker and what it names; the second time only
 // what CEL reports of an evaluation.
 func TestAllocations(t *testing.T) {

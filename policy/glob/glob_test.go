@@ -201,26 +201,3 @@ func TestMatchAllocatesNothing(t *testing.T) {
 		t.Errorf("Match() allocates %v times", n)
 	}
 }
-
-func BenchmarkMatch(b *testing.B) {
-	for _, bc := range []struct{ name, pattern, text string }{
-		{"prefix", "read*", "read_file"}, {"other", "payments-*", "read_file"}, {"inner", "*_file*", "read_the_file_now"},
-		{"worst", strings.Repeat("*a", 15) + "*b", strings.Repeat("a", 128)},
-	} {
-		b.Run(bc.name, func(b *testing.B) {
-			g := must(b, bc.pattern)
-			b.ReportAllocs()
-			for b.Loop() {
-				g.Match(bc.text)
-			}
-		})
-	}
-}
-
-func BenchmarkIncludes(b *testing.B) {
-	x, y := must(b, strings.Repeat("*a?", 16)), must(b, strings.Repeat("a*?a", 16))
-	b.ReportAllocs()
-	for b.Loop() {
-		glob.Includes(x, y)
-	}
-}

@@ -142,23 +142,6 @@ func inCedar(tb testing.TB, shape string, n int, ready bool) func() bool {
 	}
 }
 
-// BenchmarkDecide is one call, whose arguments are decoded for it.
-func BenchmarkDecide(b *testing.B) {
-	for _, shape := range []string{"narrow", "wide"} {
-		for _, n := range []int{1, 50, 1000, MaxPolicies} {
-			b.Run(fmt.Sprintf("%s/%d", shape, n), func(b *testing.B) {
-				decide := ours(b, shape, n, false)
-				b.ReportAllocs()
-				for b.Loop() {
-					if !decide() {
-						b.Fatal("the call was not allowed")
-					}
-				}
-			})
-		}
-	}
-}
-
 // BenchmarkRatios measures in turns, so that a machine whose speed drifts does not change the ratios, and takes the
 // median turn of each, so that neither do others who use the machine: 50 policies of which the first 49 fail on their
 // globs and the last has a condition, against a loop written for them and against Cedar; and 1,000 such policies
@@ -197,21 +180,6 @@ func BenchmarkRatios(b *testing.B) {
 				b.ReportMetric(ratio(3, 0), "1000/50")
 			})
 		}
-	}
-}
-
-// BenchmarkCompile is the price of loading policies: reading conditions is nearly all of it.
-func BenchmarkCompile(b *testing.B) {
-	for _, n := range []int{50, 1000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			policies := benched("narrow", n)
-			for i := range policies {
-				policies[i].When = fmt.Sprintf("%s && args.amount != %d", benchedCondition, i)
-			}
-			for b.Loop() {
-				mustCompile(b, policies...)
-			}
-		})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
+	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/sqlite"
 	"pgfsm/traces/ledger/storetest"
@@ -327,4 +328,16 @@ func TestAClockSetBackStopsTheRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// recorded is one call with its record.
+func recorded(l *ledger.Ledger, m *states.Machine, id string, s *statestest.Scenario, bundle *policy.Bundle) error {
+	w := *s.World
+	run := states.NewRun(id, s.Request, bundle)
+	rec := l.Begin(traces.NewHeader(m, run), run)
+	o, err := m.Advance(context.Background(), run, rec.Door(w.Door()), rec)
+	if err == nil {
+		_, err = rec.Finish(context.Background(), o)
+	}
+	return err
 }

@@ -87,26 +87,3 @@ func BenchmarkVerify(b *testing.B) {
 	b.ReportMetric(float64(runs*b.N)/b.Elapsed().Seconds(), "runs/s")
 	b.ReportMetric(float64(most)/(1<<20), "MB-heap")
 }
-
-// BenchmarkTrace writes the trace of one run.
-func BenchmarkTrace(b *testing.B) {
-	path := archive(b)
-	m := statestest.MustMachine(b)
-	look(b, path, func(r ledger.Reader) error {
-		var id string
-		for q, err := range r.Requests(ledger.Filter{Newest: true, Statuses: []ledger.Status{ledger.Executed}}) {
-			if err != nil {
-				return err
-			}
-			id = q.RunID
-			break
-		}
-		p := (&desk{t: b, machine: m}).replayer(nil)
-		for b.Loop() {
-			if _, err := ledger.Trace(context.Background(), r, id, p); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}

@@ -25,37 +25,6 @@ func rulesFor(n int, narrow bool) risk.Content {
 	return content(append(rules, risk.Rule{ID: "last", ScoreExpr: "score + double(args.amount) / 100.0", Reason: "By amount."})...)
 }
 
-func BenchmarkAssess(b *testing.B) {
-	for _, bench := range []struct {
-		name    string
-		content risk.Content
-	}{
-		{"1-rule", rulesFor(1, true)},
-		{"50-rules-49-fail-on-globs", rulesFor(50, true)},
-		{"1000-rules-999-fail-on-globs", rulesFor(1000, true)},
-		{"50-rules-49-fail-on-arguments", rulesFor(50, false)},
-	} {
-		b.Run(bench.name, func(b *testing.B) {
-			m := compile(b, bench.content)
-			in := call(benchArgs)
-			b.ReportAllocs()
-			for b.Loop() {
-				if a := m.Assess(in); len(a.Contributions) != 1 {
-					b.Fatal(a)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkCompile(b *testing.B) {
-	c := byScore(rulesFor(50, false), risk.Threshold{Mode: "danger", When: "score >= 90"}, risk.Threshold{Mode: "review", When: "score >= 50"})
-	b.ReportAllocs()
-	for b.Loop() {
-		compile(b, c)
-	}
-}
-
 // TestAllocations: rules whose globs fail cost no allocation, and expressions are not read again.
 func TestAllocations(t *testing.T) {
 	in := call(benchArgs)

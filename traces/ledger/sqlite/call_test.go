@@ -1,19 +1,13 @@
 package sqlite_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
 	"strings"
-	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/google/uuid"
 
 	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/sqlite"
 )
 
 // A call is what the two commits of a call write: when it leaves 4 events, 9 steps, a decision, the request, and two blobs that are
@@ -97,48 +91,4 @@ func (c *call) ends(tx ledger.Tx) error {
 	q := c.request
 	q.Status, q.State, q.Ended, q.Owner, q.Steps = ledger.Executed, "answered", q.At, "", len(c.steps)
 	return errors.Join(tx.AddSteps(c.steps[firstSteps:]), tx.PutRequest(q), tx.AddEvents(c.events[firstEvents:]))
-}
-
-// BenchmarkCommit writes calls, alone and with others in each transaction.
-func BenchmarkCommit(b *testing.B) {
-	for _, batch := range []int{1, 8, 32} {
-		b.Run(fmt.Sprintf("runs=%d", batch), func(b *testing.B) {
-			s, err := sqlite.Open(filepath.Join(b.TempDir(), "ledger.db"), sqlite.Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer s.Close()
-			b.ReportAllocs()
-			n, seq := 0, int64(0)
-			for b.Loop() {
-				calls := make([]call, batch)
-				for i := range calls {
-					id, err := uuid.NewV7()
-					if err != nil {
-						b.Fatal(err)
-					}
-					calls[i] = newCall(id.String())
-				}
-				for _, commit := range []func(*call, ledger.Tx) error{(*call).leaves, (*call).ends} {
-					err := s.Update(context.Background(), func(tx ledger.Tx) error {
-						for i := range calls {
-							seq = calls[i].from(seq)
-							if err := commit(&calls[i], tx); err != nil {
-								return err
-							}
-						}
-						return nil
-					})
-					if err != nil {
-						b.Fatal(err)
-					}
-				}
-				n += batch
-			}
-			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "calls/s")
-			stats := s.Stats()
-			b.ReportMetric(float64(stats.Commits)/float64(n), "flushes/call")
-			b.ReportMetric(float64(stats.Checkpoints)/float64(n), "checkpoints/call")
-		})
-	}
 }
