@@ -185,7 +185,7 @@ func TestOwnersLeaveNoFiles(t *testing.T) {
 		t.Errorf("Gone = %t, %v, while somebody else asks", gone, err)
 	}
 	files, err := filepath.Glob(s.path + ownersSuffix + "/*")
-	if err != nil || len(files) != 1 || filepath.Base(files[0]) != migrationLock {
+	if err != nil || len(files) != 1 || filepath.Base(files[0]) != schemaLock {
 		t.Errorf("left over: %v, %v", files, err)
 	}
 }

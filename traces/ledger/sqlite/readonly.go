@@ -69,17 +69,15 @@ func (s *Store) schema(c *conn) error {
 	if err := ours(c, s.path); err != nil {
 		return err
 	}
-	v, err := version(c)
-	switch {
-	case err != nil:
+	blank, err := empty(c)
+	if err == nil && blank {
+		err = fmt.Errorf("ledger %s: %w: it is empty", s.path, ErrNotLedger)
+	}
+	if err == nil {
+		err = today(c, s.path)
+	}
+	if err != nil {
 		return err
-	case v == 0:
-		return fmt.Errorf("ledger %s: %w: it is empty", s.path, ErrNotLedger)
-	case v > schemaVersion:
-		return newer(s.path, v)
-	case v < schemaVersion:
-		return fmt.Errorf("ledger %s: %w: its schema is %d, this one knows %d; any command that writes to it brings it up to date",
-			s.path, ErrOlder, v, schemaVersion)
 	}
 	return unaltered(c, s.path)
 }

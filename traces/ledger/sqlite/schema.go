@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pressly/goose/v3"
-
 	"pgfsm/traces/ledger"
 )
 
@@ -26,8 +24,7 @@ var statistics = []object{
 	{"table", "sqlite_stat4", "sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"},
 }
 
-// schemaOf returns the objects of a file, ordered by kind and name. The text of the migrations' own table is left out: each
-// version of what keeps it writes its own.
+// schemaOf returns the objects of a file, ordered by kind and name.
 func schemaOf(c *conn) (all []object, err error) {
 	rows, err := c.rows("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema")
 	if err != nil {
@@ -46,9 +43,6 @@ func schemaOf(c *conn) (all []object, err error) {
 		if rows.err != nil {
 			return nil, rows.err
 		}
-		if o.kind == "table" && o.name == goose.DefaultTablename {
-			o.sql = ""
-		}
 		if !slices.Contains(statistics, o) {
 			all = append(all, o)
 		}
@@ -60,7 +54,7 @@ func schemaOf(c *conn) (all []object, err error) {
 // unaltered refuses a file of today's version whose schema is not that of a file that was just made, or that lets anybody remove what was
 // recorded. The error wraps a [*ledger.Fault].
 func unaltered(c *conn, path string) error {
-	want, err := blankSchema()
+	want, err := newSchema()
 	if err != nil {
 		return fmt.Errorf("ledger %s: its schema cannot be judged: %w", path, err)
 	}

@@ -72,8 +72,7 @@ type Store struct {
 
 var _ ledger.Store = (*Store)(nil)
 
-// Open opens a ledger to read and write, and makes the file, which only this user may read then, if there is none. A file of an
-// older version is brought up to date.
+// Open opens a ledger to read and write, and makes the file, which only this user may read then, if there is none.
 func Open(path string, o Options) (*Store, error) {
 	path, err := prepareFile(path)
 	if err != nil {
@@ -106,7 +105,7 @@ func newStore(path string, busy time.Duration) *Store {
 	return s
 }
 
-// openWriter connects the writer, and brings the file up to date with it.
+// openWriter connects the writer, and makes a ledger of the file with it if nothing is in it.
 func (s *Store) openWriter() error {
 	ctx := context.Background()
 	w, err := dial(ctx, s.path, s.busy, url.Values{
@@ -129,7 +128,7 @@ func (s *Store) ready(ctx context.Context, w *conn) error {
 	if err := ours(w, s.path); err != nil {
 		return err
 	}
-	if err := upToDate(ctx, w, s.path, s.busy); err != nil {
+	if err := establish(ctx, w, s.path, s.busy); err != nil {
 		return err
 	}
 	if err := unaltered(w, s.path); err != nil {

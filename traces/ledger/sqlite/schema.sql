@@ -1,14 +1,20 @@
--- +goose Up
-
--- The file is a ledger of pgfsm ("pgfs"); another program's database is refused.
-PRAGMA application_id = 1885824627;
-
+-- What a new ledger is.
+--
 -- Everything is text that a person can read: digests, times (RFC 3339, UTC), JSON. Empty text means that there is none.
 -- A value that begins with an at sign is the digest of a row of blobs, where the value stands.
 -- No table points at another with a foreign key: what belongs together is judged by `pgfsm ledger verify`, which must be able
 -- to read, and name, a file in which it no longer does.
+BEGIN IMMEDIATE;
 
--- +goose StatementBegin
+-- The file is a ledger of pgfsm ("pgfs"); another program's database is refused.
+PRAGMA application_id = 1885824627;
+-- A test holds it to schemaVersion.
+PRAGMA user_version = 1;
+
+-- Events of one run that were added together, and steps, stand in one row: the last of them in its columns, those before it in before, a
+-- JSON list, oldest first, and how many they are in earlier.
+-- What is not written there follows: seq by counting back; prev and run_prev, but of the first, are the hash of the one before. A value
+-- that stands in blobs, and what a prune says, is always in the columns of a row, for its indexes.
 CREATE TABLE events (
     seq      INTEGER PRIMARY KEY CHECK (seq > 0),
     run_id   TEXT NOT NULL,
@@ -18,13 +24,16 @@ CREATE TABLE events (
     payload  TEXT NOT NULL,
     prev     TEXT NOT NULL,
     run_prev TEXT NOT NULL,
-    hash     TEXT NOT NULL
+    hash     TEXT NOT NULL,
+    earlier  INTEGER NOT NULL DEFAULT 0,
+    before   TEXT NOT NULL DEFAULT ''
 ) STRICT;
--- +goose StatementEnd
 CREATE INDEX events_run ON events (run_id);
 CREATE INDEX events_payload_ref ON events (payload) WHERE substr(payload, 1, 1) = '@';
+-- Messages that pass are events about no run, and many: what the last prune said must be found without reading them.
+CREATE INDEX events_pruned ON events (seq) WHERE type = 'ledger.pruned';
+CREATE INDEX events_tokens ON events (seq) WHERE type IN ('token.created', 'token.revoked');
 
--- +goose StatementBegin
 CREATE TABLE requests (
     run_id     TEXT PRIMARY KEY NOT NULL,
     at         TEXT NOT NULL,
@@ -57,21 +66,26 @@ CREATE TABLE requests (
     steps      INTEGER NOT NULL CHECK (steps >= 0),
     head       TEXT NOT NULL,
     seq        INTEGER NOT NULL,
-    hash       TEXT NOT NULL
+    hash       TEXT NOT NULL,
+    delivered  TEXT NOT NULL DEFAULT '' -- when the outcome of a call that was held reached its requester
 ) STRICT;
--- +goose StatementEnd
 -- Run ids are ordered by time, so these are indexes by time, too.
 CREATE INDEX requests_status ON requests (status, run_id);
 CREATE INDEX requests_actor ON requests (actor, run_id);
 CREATE INDEX requests_task ON requests (task, run_id) WHERE task <> '';
 CREATE INDEX requests_open ON requests (run_id) WHERE ended = '';
--- Calls that were made or may yet be: what grants and histories count.
-CREATE INDEX requests_counted_actor ON requests (actor, server, tool, at) WHERE sent <> '' OR ended = '';
-CREATE INDEX requests_counted_task ON requests (task, server, tool, at) WHERE task <> '' AND (sent <> '' OR ended = '');
-CREATE INDEX requests_bundle ON requests (bundle);
 CREATE INDEX requests_args_ref ON requests (args) WHERE substr(args, 1, 1) = '@';
+-- Calls that were made or may yet be: what grants and histories count. A call counts in a window by when it was asked for or left,
+-- whichever is later, and while it may yet leave always.
+CREATE INDEX requests_counted_actor ON requests (actor, server, tool, iif(ended = '', '~', max(at, sent))) WHERE sent <> '' OR ended = '';
+CREATE INDEX requests_counted_actor_at ON requests (actor, iif(ended = '', '~', max(at, sent))) WHERE sent <> '' OR ended = '';
+CREATE INDEX requests_counted_task ON requests (task, server, tool, iif(ended = '', '~', max(at, sent)))
+WHERE task <> '' AND (sent <> '' OR ended = '');
+-- What people were asked about, in order. Without it all that a policy ever denied would be looked at to find the few that people did.
+CREATE INDEX requests_held ON requests (run_id, status) WHERE binding <> '';
+-- What a repetition of a call attaches to: asked for before each call of an agent.
+CREATE INDEX requests_waiting ON requests (actor, server, tool, arguments, run_id) WHERE kind = 'agent' AND binding <> '' AND delivered = '';
 
--- +goose StatementBegin
 CREATE TABLE decisions (
     seq       INTEGER PRIMARY KEY CHECK (seq > 0), -- of the event
     run_id    TEXT NOT NULL,
@@ -83,11 +97,8 @@ CREATE TABLE decisions (
     code      TEXT NOT NULL,
     reason    TEXT NOT NULL
 ) STRICT;
--- +goose StatementEnd
 CREATE INDEX decisions_run ON decisions (run_id);
-CREATE INDEX decisions_bundle ON decisions (bundle);
 
--- +goose StatementBegin
 CREATE TABLE steps (
     run_id     TEXT NOT NULL,
     seq        INTEGER NOT NULL CHECK (seq >= 0),
@@ -100,23 +111,21 @@ CREATE TABLE steps (
     event      TEXT NOT NULL,
     prev       TEXT NOT NULL,
     hash       TEXT NOT NULL,
+    earlier    INTEGER NOT NULL DEFAULT 0,
+    before     TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (run_id, seq)
 ) STRICT;
--- +goose StatementEnd
 -- Only large values have entries here: pruning asks with them whether a blob is still used.
 CREATE INDEX steps_facts_ref ON steps (facts) WHERE substr(facts, 1, 1) = '@';
 CREATE INDEX steps_command_ref ON steps (command) WHERE substr(command, 1, 1) = '@';
 CREATE INDEX steps_event_ref ON steps (event) WHERE substr(event, 1, 1) = '@';
 
--- +goose StatementBegin
 CREATE TABLE blobs (
     digest TEXT PRIMARY KEY NOT NULL,
     kind   TEXT NOT NULL,
     text   TEXT NOT NULL
 ) STRICT;
--- +goose StatementEnd
 
--- +goose StatementBegin
 CREATE TABLE tokens (
     id      TEXT PRIMARY KEY NOT NULL,
     name    TEXT NOT NULL,
@@ -127,50 +136,51 @@ CREATE TABLE tokens (
     revoked TEXT NOT NULL,
     seq     INTEGER NOT NULL
 ) STRICT;
--- +goose StatementEnd
 
 -- What is written stays. `pgfsm ledger prune` is the only exception: it puts a row into pruning, removes old rows, and takes
 -- the row out again, in one transaction, so that pruning is empty whenever anybody looks. This guards against accidents; who
 -- owns the file can drop a trigger, and is found out by `pgfsm ledger verify`.
 CREATE TABLE pruning (since INTEGER PRIMARY KEY) STRICT;
-
--- +goose StatementBegin
 CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events
 BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
--- +goose StatementEnd
--- +goose StatementBegin
 CREATE TRIGGER events_refuse_delete BEFORE DELETE ON events WHEN NOT EXISTS (SELECT 1 FROM pruning)
 BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
--- +goose StatementEnd
--- INSERT OR REPLACE removes a row without asking the trigger above, and a row put between two others is not appended.
--- +goose StatementBegin
-CREATE TRIGGER events_refuse_insert BEFORE INSERT ON events WHEN NEW.seq <= (SELECT max(seq) FROM events)
+-- INSERT OR REPLACE removes a row without asking the trigger above, and a row put between two others is not appended: the first of those
+-- that stand in a row must be behind all that are there.
+CREATE TRIGGER events_refuse_insert BEFORE INSERT ON events WHEN NEW.seq - max(NEW.earlier, 0) <= (SELECT max(seq) FROM events)
 BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
--- +goose StatementEnd
 
--- +goose StatementBegin
 CREATE TRIGGER decisions_refuse_update BEFORE UPDATE ON decisions
 BEGIN SELECT RAISE(ABORT, 'decisions are append-only'); END;
--- +goose StatementEnd
--- +goose StatementBegin
 CREATE TRIGGER decisions_refuse_delete BEFORE DELETE ON decisions WHEN NOT EXISTS (SELECT 1 FROM pruning)
 BEGIN SELECT RAISE(ABORT, 'decisions are append-only'); END;
--- +goose StatementEnd
--- +goose StatementBegin
 CREATE TRIGGER decisions_refuse_insert BEFORE INSERT ON decisions WHEN NEW.seq <= (SELECT max(seq) FROM decisions)
 BEGIN SELECT RAISE(ABORT, 'decisions are append-only'); END;
--- +goose StatementEnd
 
--- +goose StatementBegin
 CREATE TRIGGER steps_refuse_update BEFORE UPDATE ON steps
 BEGIN SELECT RAISE(ABORT, 'steps are append-only'); END;
--- +goose StatementEnd
--- +goose StatementBegin
 CREATE TRIGGER steps_refuse_delete BEFORE DELETE ON steps WHEN NOT EXISTS (SELECT 1 FROM pruning)
 BEGIN SELECT RAISE(ABORT, 'steps are append-only'); END;
--- +goose StatementEnd
--- +goose StatementBegin
 CREATE TRIGGER steps_refuse_insert BEFORE INSERT ON steps
-WHEN NEW.seq <= (SELECT max(seq) FROM steps WHERE run_id = NEW.run_id)
+WHEN NEW.seq - max(NEW.earlier, 0) <= (SELECT max(seq) FROM steps WHERE run_id = NEW.run_id)
 BEGIN SELECT RAISE(ABORT, 'steps are append-only'); END;
--- +goose StatementEnd
+
+-- Messages to web hooks that are still to be delivered, or were given up: work to be done, not a part of the record.
+CREATE TABLE deliveries (
+    seq      INTEGER NOT NULL, -- of the event
+    hook     TEXT NOT NULL,    -- the digest of its URL
+    attempts INTEGER NOT NULL CHECK (attempts >= 0),
+    next     TEXT NOT NULL,
+    state    TEXT NOT NULL CHECK (state IN ('waiting', 'done', 'given_up')),
+    error    TEXT NOT NULL,
+    PRIMARY KEY (seq, hook)
+) STRICT;
+CREATE INDEX deliveries_waiting ON deliveries (seq, hook) WHERE state = 'waiting';
+
+-- Up to which event each hook has been looked after.
+CREATE TABLE delivered (
+    hook TEXT PRIMARY KEY NOT NULL,
+    seq  INTEGER NOT NULL
+) STRICT;
+
+COMMIT;
