@@ -58,7 +58,6 @@
 package llm
 
 import (
-	"bytes"
 	"context"
 )
 
@@ -120,10 +119,3 @@ func (f SummarizeFunc) Summarize(ctx context.Context, request string, typed []by
 	}
 	return Completion{Content: f(request, typed)}, nil
 }
-
-// Scripted is a planner, for tests and evaluations, with a fixed output for each request, well-formed or not. For any
-// other request its output is empty, which the plan gate refuses.
-type Scripted map[string][]byte
-
-// Plan returns the bytes for the request, or nil. The caller owns them.
-func (s Scripted) Plan(request string, _ []Tool) []byte { return bytes.Clone(s[request]) }

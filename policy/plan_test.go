@@ -160,8 +160,6 @@ func seeds(tb testing.TB) map[string][]byte {
 	return all
 }
 
-func TestFuzzSeedsAreThere(t *testing.T) { seeds(t) }
-
 // FuzzReadPlan holds what is accepted to three promises: its canonical form is accepted as itself, a lenient decoder that
 // takes the last of two names finds the same plan, and the arguments are exactly those of the canonical form.
 func FuzzReadPlan(f *testing.F) {

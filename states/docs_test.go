@@ -5,9 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -121,7 +118,7 @@ var testName = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w*`)
 
 // TestDocsNameTestsThatExist: every test that the invariants and the threat model lean on is there.
 func TestDocsNameTestsThatExist(t *testing.T) {
-	have := moduleTests(t, "..")
+	have := moduleTests(t)
 	for _, page := range []struct {
 		name  string
 		least int
@@ -166,7 +163,7 @@ func TestDocsSearchSeesTests(t *testing.T) {
 			}
 		})
 	}
-	if slices.Contains(moduleTests(t, ".."), namedTest{"states", "TestThatNobodyWrote"}) {
+	if slices.Contains(moduleTests(t), namedTest{"states", "TestThatNobodyWrote"}) {
 		t.Error("a test that does not exist is found")
 	}
 }
@@ -198,7 +195,7 @@ func TestDocsNameCasesThatExist(t *testing.T) {
 
 // TestDocsNameCodeThatExists: what the pages write as `package.Name` or `package.Type.Method` is declared.
 func TestDocsNameCodeThatExists(t *testing.T) {
-	declared, packages := declarations(t, "..")
+	declared, packages := declarations(t)
 	checked := 0
 	for _, page := range []string{"invariants.md", "threat-model.md", "architecture.md"} {
 		doc, err := os.ReadFile(filepath.Join(docs, page))
@@ -223,10 +220,13 @@ func TestDocsNameCodeThatExists(t *testing.T) {
 }
 
 // declarations lists package.Name and package.Type.Method of all code that is not a test, and the packages' names.
-func declarations(t *testing.T, root string) (declared, packages map[string]bool) {
+func declarations(t *testing.T) (declared, packages map[string]bool) {
 	t.Helper()
 	declared, packages = make(map[string]bool), make(map[string]bool)
-	for _, file := range sources(t, root) {
+	goFiles(t, func(path string, file *ast.File) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
 		name := file.Name.Name + "."
 		packages[file.Name.Name] = true
 		for _, d := range file.Decls {
@@ -245,7 +245,7 @@ func declarations(t *testing.T, root string) (declared, packages map[string]bool
 				}
 			}
 		}
-	}
+	})
 	return declared, packages
 }
 
@@ -263,56 +263,27 @@ func receiver(f *ast.FuncDecl) string {
 	return ""
 }
 
-// sources parses the code below root that is not a test.
-func sources(t *testing.T, root string) (all []*ast.File) {
+// moduleTests lists every test, fuzz target and benchmark of the module.
+func moduleTests(t *testing.T) (all []namedTest) {
 	t.Helper()
-	walkGo(t, root, func(path string, file *ast.File) {
-		if !strings.HasSuffix(path, "_test.go") {
-			all = append(all, file)
-		}
-	})
-	return all
-}
-
-// moduleTests lists every test, fuzz target and benchmark below root.
-func moduleTests(t *testing.T, root string) (all []namedTest) {
-	t.Helper()
-	walkGo(t, root, func(path string, file *ast.File) {
-		folder, err := filepath.Rel(root, filepath.Dir(path))
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
-			return
-		}
-		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
-				all = append(all, namedTest{filepath.ToSlash(folder), f.Name.Name})
+	goFiles(t, func(path string, file *ast.File) {
+		for _, f := range functions(file) {
+			if strings.HasSuffix(path, "_test.go") && f.Recv == nil {
+				all = append(all, namedTest{filepath.ToSlash(filepath.Dir(path)), f.Name.Name})
 			}
 		}
 	})
 	return all
 }
 
-// walkGo parses every Go file below root, testdata aside.
-func walkGo(t *testing.T, root string, visit func(path string, file *ast.File)) {
-	t.Helper()
-	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+// functions are the functions and methods that a file declares.
+func functions(file *ast.File) (all []*ast.FuncDecl) {
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok {
+			all = append(all, f)
 		}
-		if e.IsDir() && (e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") && path != root) {
-			return filepath.SkipDir
-		}
-		if !strings.HasSuffix(path, ".go") {
-			return nil
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err == nil {
-			visit(path, file)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
+	return all
 }
 
 // TestDocsTraceFormatNamesEveryMember holds the member lists of docs/reference/trace-format.md to the types that are recorded.

@@ -52,7 +52,7 @@ var neighbours = map[string][]string{
 }
 
 // goFiles calls do for every hand-written Go file of the module, with its path from the module's folder.
-func goFiles(t *testing.T, do func(path string)) {
+func goFiles(t *testing.T, do func(path string, file *ast.File)) {
 	t.Helper()
 	n := 0
 	err := filepath.WalkDir("..", func(path string, e fs.DirEntry, err error) error {
@@ -62,11 +62,15 @@ func goFiles(t *testing.T, do func(path string)) {
 		if e.IsDir() && (e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") && e.Name() != "..") {
 			return filepath.SkipDir
 		}
-		if strings.HasSuffix(path, ".go") {
-			n++
-			do(filepath.ToSlash(strings.TrimPrefix(path, "../")))
+		if !strings.HasSuffix(path, ".go") {
+			return nil
 		}
-		return nil
+		n++
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err == nil {
+			do(filepath.ToSlash(strings.TrimPrefix(path, "../")), file)
+		}
+		return err
 	})
 	if err != nil || n < 100 {
 		t.Fatalf("only %d Go files were looked at: %v", n, err)
@@ -74,7 +78,7 @@ func goFiles(t *testing.T, do func(path string)) {
 }
 
 func TestHouseFilesAndFunctionsAreSmall(t *testing.T) {
-	goFiles(t, func(path string) {
+	goFiles(t, func(path string, _ *ast.File) {
 		src, err := os.ReadFile(filepath.Join("..", path))
 		if err != nil {
 			t.Fatal(err)
@@ -102,9 +106,8 @@ func tooLarge(t *testing.T, path, src string) (faults []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range tree.Decls {
-		fn, ok := d.(*ast.FuncDecl)
-		if !ok || strings.HasSuffix(path, "_test.go") || path == "states/table.go" || path == "policy/codes.go" {
+	for _, fn := range functions(tree) {
+		if strings.HasSuffix(path, "_test.go") || path == "states/table.go" || path == "policy/codes.go" {
 			continue // the tables of the machine and of the codes are one literal each, read from top to bottom
 		}
 		if n := fset.Position(fn.End()).Line - fset.Position(fn.Pos()).Line + 1; n > maxFunctionLines {
@@ -115,13 +118,9 @@ func tooLarge(t *testing.T, path, src string) (faults []string) {
 }
 
 func TestHouseImports(t *testing.T) {
-	goFiles(t, func(path string) {
+	goFiles(t, func(path string, tree *ast.File) {
 		if strings.HasSuffix(path, "_test.go") {
 			return
-		}
-		tree, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", path), nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
 		}
 		for _, spec := range tree.Imports {
 			name, err := strconv.Unquote(spec.Path.Value)
@@ -161,6 +160,34 @@ func mayImport(dir, ours string) bool {
 		}
 	}
 	return true
+}
+
+// TestHouseFuzzTargetsHaveSeeds: a target without seeds would go on passing and look at nothing.
+func TestHouseFuzzTargetsHaveSeeds(t *testing.T) {
+	targets := 0
+	goFiles(t, func(path string, file *ast.File) {
+		for _, fn := range functions(file) {
+			if name := fn.Name.Name; strings.HasSuffix(path, "_test.go") && strings.HasPrefix(name, "Fuzz") {
+				targets++
+				if stored, _ := os.ReadDir(filepath.Join("..", filepath.Dir(path), "testdata", "fuzz", name)); len(stored) == 0 && !addsSeeds(fn) {
+					t.Errorf("%s: %s has no seeds, neither stored nor added", path, name)
+				}
+			}
+		}
+	})
+	if targets < 20 {
+		t.Errorf("only %d fuzz targets were found", targets)
+	}
+}
+
+// addsSeeds reports whether a fuzz target calls f.Add.
+func addsSeeds(fn *ast.FuncDecl) (adds bool) {
+	ast.Inspect(fn, func(n ast.Node) bool {
+		call, ok := n.(*ast.SelectorExpr)
+		adds = adds || ok && call.Sel.Name == "Add"
+		return true
+	})
+	return adds
 }
 
 // TestHouseOrderIsPartOfTheOutput finds go statements in pure packages, and loops over maps that do not say why their
@@ -256,6 +283,15 @@ func TestHouseChecksCanFail(t *testing.T) {
 		}
 		if got, _ := disorder(fset, tree, info); len(got) != tc.faults {
 			t.Errorf("%s: %v, want %d faults", tc.name, got, tc.faults)
+		}
+	}
+	for body, want := range map[string]bool{"f.Add(1)": true, "f.Fuzz(nil)": false} {
+		tree, err := parser.ParseFile(token.NewFileSet(), "p.go", "package p\n\nfunc FuzzIt(f *F) { "+body+" }\n", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if addsSeeds(functions(tree)[0]) != want {
+			t.Errorf("addsSeeds of %s = %t, want %t", body, !want, want)
 		}
 	}
 	for _, tc := range []struct {

@@ -20,7 +20,7 @@ var wordPattern = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 // the tail goes.
 func TestHouseWords(t *testing.T) {
 	looked := 0
-	goFiles(t, func(path string) {
+	goFiles(t, func(path string, _ *ast.File) {
 		if strings.Contains(path, "traces/ledger/sqlite/") || strings.Contains(path, "traces/ledger/tail/") || filepath.Base(path) == "words_test.go" {
 			return
 		}

@@ -3,7 +3,6 @@ package condition_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -46,11 +45,4 @@ func FuzzCondition(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestFuzzSeeds(t *testing.T) {
-	seeds, err := os.ReadDir("testdata/fuzz/FuzzCondition")
-	if err != nil || len(seeds) == 0 {
-		t.Errorf("ReadDir() = %d seeds, %v", len(seeds), err)
-	}
 }

@@ -172,21 +172,6 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func FuzzTokens(f *testing.F) {
-	f.Add(payload)
-	f.Add("1 may 2 may 3 10 000 000 two hundred and five $5$5 -5%% 5 per cent 2024-03-01T1:2 a.b.c")
-	f.Fuzz(func(t *testing.T, s string) {
-		end := 0
-		for _, token := range Tokens(s) {
-			if token.Start < end || token.End <= token.Start || s[token.Start:token.End] != token.Text ||
-				token.Class == "" {
-				t.Fatalf("Tokens(%q) has %+v behind offset %d", s, token, end)
-			}
-			end = token.End
-		}
-	})
-}
-
 func BenchmarkLock(b *testing.B) {
 	s := Summary{Items: []Item{
 		{Claim: "Logs are kept for 30 days.", Evidence: "Logs are kept for 30 days, then deleted"},

@@ -211,17 +211,6 @@ func TestProperties_CanFail(t *testing.T) {
 	}
 }
 
-// The properties hold for the manual's model too, over many more sets, as it needs no compiling.
-func TestProperties_OfTheManual(t *testing.T) {
-	for _, p := range properties[:len(properties)-1] {
-		t.Run(p.name, func(t *testing.T) {
-			if _, err := check(newNaive().decide, p.holds, 5000, 6); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-}
-
 func TestExplain_DecidesLikeDecide(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 400 {

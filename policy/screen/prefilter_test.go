@@ -119,25 +119,6 @@ func TestPrefilter_MoreLiteralsThanThereIsRoomFor(t *testing.T) {
 	}
 }
 
-func FuzzPrefilter(f *testing.F) {
-	for _, name := range []string{"blocked.txt", "benign.txt"} {
-		for i, line := range lines(f, name, 150) {
-			if isSoak || i%32 == 0 {
-				f.Add(line)
-			}
-		}
-	}
-	screens := []*screen.Screen{defaultScreen(f)}
-	for _, pattern := range awkwardPatterns {
-		screens = append(screens, compiled(f, rule(pattern)))
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		for _, s := range screens {
-			same(t, s, screen.Unfiltered(s), text)
-		}
-	})
-}
-
 func FuzzPattern(f *testing.F) {
 	for _, pattern := range awkwardPatterns {
 		f.Add(pattern, "abc xfoo list")

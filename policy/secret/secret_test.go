@@ -1,7 +1,6 @@
 package secret
 
 import (
-	"bytes"
 	"fmt"
 	"runtime"
 	"strings"
@@ -146,18 +145,6 @@ func TestMaskerWithoutSecrets(t *testing.T) {
 		if got := m.String(text) + string(m.Bytes([]byte(text))); got != text+text {
 			t.Errorf("%s: %s, want the text as it was", name, got)
 		}
-	}
-}
-
-// Without a hit and without a backslash, the text itself is returned.
-func TestMaskerAllocatesNothing(t *testing.T) {
-	m := New([]string{token, "Bearer secret-1"})
-	raw := bytes.Repeat([]byte("the secret is a token of trust, secret- "), 1000)
-	if n := testing.AllocsPerRun(10, func() { m.Bytes(raw) }); n != 0 {
-		t.Errorf("%v allocations, want none", n)
-	}
-	if got := m.Bytes(raw); &got[0] != &raw[0] {
-		t.Error("Bytes() has copied what holds no secret")
 	}
 }
 
