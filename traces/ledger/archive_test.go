@@ -2,7 +2,6 @@ package ledger_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/sqlite"
 )
 
@@ -49,19 +49,10 @@ func makeArchive(t testing.TB) []byte {
 // onDisk is the file of a ledger in which something was recorded.
 func onDisk(t testing.TB, record func(*desk)) string {
 	t.Helper()
-	path, clock := filepath.Join(t.TempDir(), "pgfsm.db"), &dial{}
-	clock.set(t, statestest.At)
-	store, err := sqlite.Open(path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: clock.now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &desk{Ledger: l, t: t, clock: clock, machine: statestest.MustMachine(t)}
+	path := filepath.Join(t.TempDir(), "pgfsm.db")
+	d, _ := deskInFile(t, path, ledgertest.NewClock(t))
 	record(d)
-	if err := errors.Join(l.Close(), store.Close()); err != nil {
+	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -69,33 +60,33 @@ func onDisk(t testing.TB, record func(*desk)) string {
 
 // fill records runs of every kind, and tokens.
 func (d *desk) fill() {
-	d.t.Helper()
+	d.TB.Helper()
 	ctx := context.Background()
 	erin, _, err := d.CreateToken(ctx, ledger.Local("local:root"), "erin", ledger.RoleAuditor, "2026-12-01T00:00:00Z")
 	if err != nil {
-		d.t.Fatal(err)
+		d.TB.Fatal(err)
 	}
 	who, err := d.Authenticate(ctx, erin)
 	if err != nil {
-		d.t.Fatal(err)
+		d.TB.Fatal(err)
 	}
 	if _, err := d.RevokeToken(ctx, ledger.Local("local:root"), who.TokenID); err != nil {
-		d.t.Fatal(err)
+		d.TB.Fatal(err)
 	}
 	d.hold(nil)  // goes on waiting
 	d.crashing() // is ended by the recovery
 	answered, s := d.approved(nil)
 	if got, err := d.resume(answered, world(s)); err != nil || got.Outcome.State != string(states.Answered) {
-		d.t.Fatalf("resume() = %+v, %v", got.Outcome, err)
+		d.TB.Fatalf("resume() = %+v, %v", got.Outcome, err)
 	}
 	d.approved(nil) // goes on waiting
 	denied, _ := d.hold(nil)
-	d.vote(denied, d.voter("dora"), false)
+	d.vote(denied, d.Approver("dora"), false)
 	if all, err := d.Recover(ctx, d.replayer(nil)); err != nil || len(all) != 2 {
-		d.t.Fatalf("Recover() = %+v, %v", all, err)
+		d.TB.Fatalf("Recover() = %+v, %v", all, err)
 	}
-	if got := d.row(denied).Status; got != ledger.Denied {
-		d.t.Fatalf("a denied run is %s", got)
+	if got := d.Request(denied).Status; got != ledger.Denied {
+		d.TB.Fatalf("a denied run is %s", got)
 	}
 	d.crashing() // goes on being in flight
 	d.delivers(answered, ledger.ByRepeat)
@@ -107,10 +98,10 @@ func (d *desk) fill() {
 				continue
 			}
 			if s.Request.Task != nil { // the calls of a task are counted over the runs of the ledger
-				s.Request.Task = ledger.Task(newID(d.t))
+				s.Request.Task = ledger.Task(ledgertest.NewID(d.TB))
 			}
-			if _, _, err := d.play(newID(d.t), &s); err != nil {
-				d.t.Fatalf("%s: play() = %v", s.Name, err)
+			if _, _, err := d.play(ledgertest.NewID(d.TB), &s); err != nil {
+				d.TB.Fatalf("%s: play() = %v", s.Name, err)
 			}
 			n++
 		}
@@ -119,15 +110,15 @@ func (d *desk) fill() {
 
 // delivers records that who asked is told how a held run ended, for the first time.
 func (d *desk) delivers(id, how string) {
-	d.t.Helper()
+	d.TB.Helper()
 	if first, err := d.Deliver(context.Background(), id, how); err != nil || !first {
-		d.t.Fatalf("Deliver() = %t, %v", first, err)
+		d.TB.Fatalf("Deliver() = %t, %v", first, err)
 	}
 }
 
 // passing has messages pass, with a token and without one.
 func (d *desk) passing() {
-	d.t.Helper()
+	d.TB.Helper()
 	made := d.token("worker-1", ledger.RoleAgent, "2026-12-01T00:00:00Z")
 	for _, p := range []ledger.Passage{
 		{Actor: made.Name, Token: made.ID, Server: "files", Direction: ledger.ToServer, Method: "resources/read", Digest: ledger.ParamsDigest([]byte("{}"))},
@@ -136,19 +127,19 @@ func (d *desk) passing() {
 		{Actor: made.Name, Token: made.ID, Server: "files", Direction: ledger.ToClient, Method: "roots/list"},
 	} {
 		if err := d.Pass(context.Background(), p); err != nil {
-			d.t.Fatalf("Pass(%+v) = %v", p, err)
+			d.TB.Fatalf("Pass(%+v) = %v", p, err)
 		}
 	}
 }
 
 // crashing plays a run until its call is in flight, and gives it up.
 func (d *desk) crashing() {
-	d.t.Helper()
-	s := find(d.t, "policy-allows")
-	run, rec := d.begin(newID(d.t), &s)
-	_, err := d.machine.Advance(context.Background(), run, crashing{s.Entry(), func() error { return os.ErrClosed }}, rec)
+	d.TB.Helper()
+	s := find(d.TB, "policy-allows")
+	run, rec := d.begin(ledgertest.NewID(d.TB), &s)
+	_, err := d.Machine.Advance(context.Background(), run, crashing{s.Entry(), func() error { return os.ErrClosed }}, rec)
 	if err == nil {
-		d.t.Fatal("Advance() = nil, want the crash")
+		d.TB.Fatal("Advance() = nil, want the crash")
 	}
 	rec.Abandon()
 }

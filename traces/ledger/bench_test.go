@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	_ "modernc.org/sqlite"
 
 	"pgfsm/policy"
@@ -20,6 +19,7 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/sqlite"
 )
 
@@ -28,14 +28,12 @@ const crowd = 64
 
 // An office is a ledger in a file and what its runs need. Everything but the calls is there at once.
 type office struct {
-	*ledger.Ledger
-	tb      testing.TB
-	store   *sqlite.Store
-	machine *states.Machine
-	allows  *policy.Bundle // a policy allows the call
-	holds   *policy.Bundle // a policy holds it for an hour
-	listed  states.Event
-	takes   time.Duration // of the upstream, for one call
+	*desk
+	store  *sqlite.Store
+	allows *policy.Bundle // a policy allows the call
+	holds  *policy.Bundle // a policy holds it for an hour
+	listed states.Event
+	takes  time.Duration // of the upstream, for one call
 }
 
 func newOffice(tb testing.TB, path string) *office {
@@ -48,24 +46,9 @@ func newOffice(tb testing.TB, path string) *office {
 	}
 	allows := statestest.Content()
 	allows.Policy = statestest.Policies(rules.Policy{ID: "reads", Effect: rules.Allow, Reason: "Reading is fine."})
-	o := &office{
-		tb: tb, machine: statestest.MustMachine(tb), listed: listed, allows: statestest.MustBundle(allows, nil),
-		holds: statestest.MustBundle(councilContent(1), nil),
-	}
-	if o.store, err = sqlite.Open(path, sqlite.Options{}); err != nil {
-		tb.Fatal(err)
-	}
-	if o.Ledger, err = ledger.Open(context.Background(), o.store, ledger.Options{}); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := o.Close(); err != nil {
-			tb.Error(err)
-		}
-		if err := o.store.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	o := &office{listed: listed, allows: statestest.MustBundle(allows, nil), holds: statestest.MustBundle(ledgertest.Holding(1), nil)}
+	o.desk, o.store = deskInFile(tb, path, ledgertest.NewClock(tb))
+	o.Clock.ToNow()
 	return o
 }
 
@@ -95,20 +78,16 @@ func (o *office) run(bundle *policy.Bundle) (string, error) {
 
 // ask is run for any question.
 func (o *office) ask(bundle *policy.Bundle, question string) (string, error) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return "", err
-	}
 	ask := states.Request{
-		Actor: "local:" + carol, At: time.Now().UTC().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(question),
+		Actor: "local:" + carol, At: o.Clock.Now().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(question),
 	}
-	run := states.NewRun(id.String(), ask, bundle)
-	rec := o.Begin(traces.NewHeader(o.machine, run), run)
-	out, err := o.machine.Advance(context.Background(), run, rec.Door(o.ports()), rec)
+	run := states.NewRun(ledgertest.NewID(o.TB), ask, bundle)
+	rec := o.Begin(traces.NewHeader(o.Machine, run), run)
+	out, err := o.Machine.Advance(context.Background(), run, rec.Door(o.ports()), rec)
 	if err == nil && out.Type != states.TypePending {
 		_, err = rec.Finish(context.Background(), out)
 	}
-	return id.String(), err
+	return run.ID(), err
 }
 
 // each does something n times, so many at the same time, and returns how long all took.
@@ -269,8 +248,8 @@ func BenchmarkResume(b *testing.B) {
 	for _, together := range []int{1, crowd} {
 		b.Run(fmt.Sprintf("together=%d", together), func(b *testing.B) {
 			o := newOffice(b, filepath.Join(b.TempDir(), "ledger.db"))
-			p := traces.NewReplayer(o.machine, nil)
-			by := o.voter(alice)
+			p := traces.NewReplayer(o.Machine, nil)
+			by := o.Approver(alice)
 			world := ledger.World{Ports: func(*states.Run) *states.Live { return o.ports() }, Bundle: o.holds}
 			var m measure
 			b.ResetTimer()
@@ -302,20 +281,6 @@ func BenchmarkResume(b *testing.B) {
 	}
 }
 
-// voter is somebody who may vote.
-func (o *office) voter(name string) ledger.Caller {
-	o.tb.Helper()
-	text, _, err := o.CreateToken(context.Background(), ledger.Local("local:root"), name, ledger.RoleApprover, "")
-	if err != nil {
-		o.tb.Fatal(err)
-	}
-	by, err := o.Authenticate(context.Background(), text)
-	if err != nil {
-		o.tb.Fatal(err)
-	}
-	return by
-}
-
 // approved holds a run and has somebody approve it.
 func (o *office) approved(by ledger.Caller) (string, error) {
 	id, err := o.run(o.holds)
@@ -328,7 +293,7 @@ func (o *office) approved(by ledger.Caller) (string, error) {
 		return err
 	})
 	if err == nil {
-		_, err = o.Vote(context.Background(), ballotOn(q, by))
+		_, err = o.Vote(context.Background(), ledgertest.Ballot(q, by))
 	}
 	return id, err
 }

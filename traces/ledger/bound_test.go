@@ -14,12 +14,13 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 // bound returns what people are shown of a run.
-func (c *council) bound(run string) (b ledger.Bound, err error) {
+func (c *desk) bound(run string) (b ledger.Bound, err error) {
 	err = c.View(context.Background(), func(r ledger.Reader) (err error) {
-		b, err = ledger.BoundOf(r, traces.NewReplayer(c.machine, nil), run)
+		b, err = ledger.BoundOf(r, traces.NewReplayer(c.Machine, nil), run)
 		return err
 	})
 	return b, err
@@ -27,8 +28,8 @@ func (c *council) bound(run string) (b ledger.Bound, err error) {
 
 // What people see is what is bound, also when it is decided, or its time is over.
 func TestBound(t *testing.T) {
-	c := newCouncil(t)
-	q := c.holds(2)
+	c := newDesk(t)
+	q := c.Hold(2)
 	look := func() ledger.Bound {
 		t.Helper()
 		b, err := c.bound(q.RunID)
@@ -49,9 +50,9 @@ func TestBound(t *testing.T) {
 	if b := look(); b.Request.Status != ledger.Pending || len(b.Votes) != 0 {
 		t.Errorf("BoundOf() = %+v", b)
 	}
-	c.votes(ballotOn(q, c.approver(alice)))
-	c.votes(ballotOn(q, c.approver(bob)))
-	c.clock.add(2 * time.Hour)
+	c.Cast(ledgertest.Ballot(q, c.Approver(alice)))
+	c.Cast(ledgertest.Ballot(q, c.Approver(bob)))
+	c.Clock.Add(2 * time.Hour)
 	want := []policy.Vote{statestest.Vote(policy.VoteApprove, alice, stamp(0)), statestest.Vote(policy.VoteApprove, bob, stamp(0))}
 	for i := range want {
 		want[i].Binding = q.Binding
@@ -62,13 +63,13 @@ func TestBound(t *testing.T) {
 }
 
 func TestBoundOfNothing(t *testing.T) {
-	c := newCouncil(t)
+	c := newDesk(t)
 	if _, err := c.bound(statestest.RunID); !errors.Is(err, ledger.ErrUnknown) {
 		t.Errorf("BoundOf() = %v, want %s", err, ledger.RefusedUnknown)
 	}
-	content := councilContent(1)
+	content := ledgertest.Holding(1)
 	content.Policy = nil
-	if _, err := c.bound(c.runs(carol, content)); !errors.Is(err, ledger.ErrNotHeld) {
+	if _, err := c.bound(c.Ask(carol, content).RunID); !errors.Is(err, ledger.ErrNotHeld) {
 		t.Errorf("BoundOf() = %v, want %s", err, ledger.RefusedNotHeld)
 	}
 }
@@ -90,8 +91,8 @@ func TestBoundTampered(t *testing.T) {
 		{"expires", func(q *ledger.Request) { q.Expires = stamp(24 * time.Hour) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newCouncil(t)
-			q := c.holds(1)
+			c := newDesk(t)
+			q := c.Hold(1)
 			tt.change(&q)
 			if err := c.store.Update(context.Background(), func(tx ledger.Tx) error { return tx.PutRequest(q) }); err != nil {
 				t.Fatal(err)

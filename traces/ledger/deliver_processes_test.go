@@ -14,7 +14,7 @@ import (
 
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/sqlite"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 // tellersVariable names the ledger of a process that delivers outcomes, where there is one.
@@ -68,22 +68,18 @@ func TestTellers(t *testing.T) {
 // Two processes on one file deliver the same outcomes at the same time: each is delivered for the first time once.
 func TestDeliverOfTwoProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	store, err := sqlite.Open(path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := councilIn(t, store)
-	c.clock.toNow()
-	alice := c.approver(alice)
+	c, _ := deskInFile(t, path, ledgertest.NewClock(t))
+	c.Clock.ToNow()
+	alice := c.Approver(alice)
 	var ids []string
 	for range endings {
-		q := c.holds(1)
-		v := ballotOn(q, alice)
+		q := c.Hold(1)
+		v := ledgertest.Ballot(q, alice)
 		v.Approve = false
-		c.votes(v)
+		c.Cast(v)
 		ids = append(ids, q.RunID)
 	}
-	if ended, err := c.Recover(context.Background(), traces.NewReplayer(c.machine, nil)); err != nil || len(ended) != endings {
+	if ended, err := c.Recover(context.Background(), traces.NewReplayer(c.Machine, nil)); err != nil || len(ended) != endings {
 		t.Fatalf("Recover() = %d runs, %v", len(ended), err)
 	}
 	var processes []*voter
@@ -114,7 +110,7 @@ func TestDeliverOfTwoProcesses(t *testing.T) {
 	if !slices.Equal(sum, slices.Repeat([]int{1}, endings)) {
 		t.Errorf("so often the outcomes were delivered for the first time: %v", sum)
 	}
-	c.view(func(r ledger.Reader) error {
+	c.Look(func(r ledger.Reader) error {
 		_, err := ledger.Verify(context.Background(), r, ledger.VerifyOptions{})
 		return err
 	})

@@ -17,6 +17,7 @@ import (
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/storetest"
 )
 
@@ -29,10 +30,10 @@ func agents(actor string) func(*statestest.Scenario) {
 
 // called is an agent's call that was held, approved and made.
 func (d *desk) called(actor string) string {
-	d.t.Helper()
+	d.TB.Helper()
 	id, s := d.approved(agents(actor))
 	if _, err := d.resume(id, world(s)); err != nil {
-		d.t.Fatalf("resume() = %v", err)
+		d.TB.Fatalf("resume() = %v", err)
 	}
 	return id
 }
@@ -51,22 +52,22 @@ func TestDeliver(t *testing.T) {
 		{"of-a-question", func(d *desk) string { // not only agents wait
 			id, s := d.approved(nil)
 			if _, err := d.resume(id, world(s)); err != nil {
-				d.t.Fatal(err)
+				d.TB.Fatal(err)
 			}
 			return id
 		}, ledger.ByReply, nil},
 		{"denied", func(d *desk) string {
 			id, _ := d.hold(agents(ledger.Anonymous))
-			d.vote(id, d.voter("dora"), false)
+			d.vote(id, d.Approver("dora"), false)
 			if _, err := d.Recover(context.Background(), d.replayer(nil)); err != nil {
-				d.t.Fatal(err)
+				d.TB.Fatal(err)
 			}
 			return id
 		}, ledger.ByRepeat, nil},
 		{"pending", func(d *desk) string { id, _ := d.hold(nil); return id }, ledger.ByRepeat, ledger.ErrOpen},
 		{"approved", func(d *desk) string { id, _ := d.approved(nil); return id }, ledger.ByTask, ledger.ErrOpen},
 		{"never-held", func(d *desk) string { d.passes(1); return d.runs()[0] }, ledger.ByReply, ledger.ErrNotHeld},
-		{"unknown", func(d *desk) string { return newID(d.t) }, ledger.ByReply, ledger.ErrUnknown},
+		{"unknown", func(d *desk) string { return ledgertest.NewID(d.TB) }, ledger.ByReply, ledger.ErrUnknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t)
@@ -75,7 +76,7 @@ func TestDeliver(t *testing.T) {
 			if first, err := d.Deliver(context.Background(), id, "by pigeon"); err == nil || first || d.checkpoint() != before {
 				t.Errorf("Deliver() in an unknown way = %t, %v", first, err)
 			}
-			d.clock.set(d.t, d.clock.now().Add(time.Second).Format("2006-01-02T15:04:05Z"))
+			d.Clock.Set(d.TB, d.Clock.Now().Add(time.Second).Format("2006-01-02T15:04:05Z"))
 			first, err := d.Deliver(context.Background(), id, c.how)
 			if !errors.Is(err, c.want) || first != (c.want == nil) {
 				t.Fatalf("Deliver() = %t, %v, want %v", first, err, c.want)
@@ -86,8 +87,8 @@ func TestDeliver(t *testing.T) {
 				}
 				return
 			}
-			q := d.row(id)
-			if q.Delivered != d.clock.now().Format("2006-01-02T15:04:05Z") || q.Ended == "" || q.Seq != before.Size+1 {
+			q := d.Request(id)
+			if q.Delivered != d.Clock.Now().Format("2006-01-02T15:04:05Z") || q.Ended == "" || q.Seq != before.Size+1 {
 				t.Errorf("the request is %+v", q)
 			}
 			if q.Updated != q.Ended { // a client's completed task never changes
@@ -124,7 +125,7 @@ func TestDeliverIsDurableOrDidNotHappen(t *testing.T) {
 		}
 		return nil
 	}
-	o := deskAt(t, other, d.clock)
+	o := deskAt(t, other, d.Clock)
 	full.Store(true)
 	if first, err := o.Deliver(context.Background(), id, ledger.ByRepeat); first || !errors.Is(err, broken) {
 		t.Errorf("Deliver() = %t, %v", first, err)
@@ -175,18 +176,18 @@ func TestAttach(t *testing.T) {
 		if err != nil && (!errors.Is(err, ledger.ErrNotFound) || q.RunID != "") {
 			t.Errorf("Attach() = %+v, %v", q, err)
 		}
-		if err == nil && !cmp.Equal(q, d.row(q.RunID)) {
+		if err == nil && !cmp.Equal(q, d.Request(q.RunID)) {
 			t.Errorf("Attach() = %+v, want how it stands", q)
 		}
 		return q.RunID
 	}
 	allowed := find(t, "policy-allows") // the very call, but it was not held
 	agents(worker)(&allowed)
-	if _, _, err := d.play(newID(t), &allowed); err != nil {
+	if _, _, err := d.play(ledgertest.NewID(t), &allowed); err != nil {
 		t.Fatal(err)
 	}
 	asked, _ := d.hold(func(s *statestest.Scenario) { s.Request.Actor = worker })
-	q := d.row(asked)
+	q := d.Request(asked)
 	look := ledger.Look{Actor: worker, Server: q.Server, Tool: q.Tool, Arguments: q.Arguments}
 	operators, _ := d.hold(func(s *statestest.Scenario) {
 		agents(worker)(s)
@@ -230,7 +231,7 @@ func TestAttach(t *testing.T) {
 	if got := attach(look); got != second {
 		t.Errorf("when the oldest was delivered: %q, want %q", got, second)
 	}
-	d.vote(second, d.voter("dora"), false)
+	d.vote(second, d.Approver("dora"), false)
 	if _, err := d.Recover(context.Background(), d.replayer(nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -306,9 +307,9 @@ func TestPruneOfDeliveredRuns(t *testing.T) {
 	d.delivers(early, ledger.ByReply)
 	late = d.called(ledger.Anonymous) // is delivered later
 	never := d.called(ledger.Anonymous)
-	d.clock.set(t, "2026-11-21T09:40:00Z")
+	d.Clock.Set(t, "2026-11-21T09:40:00Z")
 	d.delivers(late, ledger.ByTask)
-	d.clock.set(t, "2026-11-21T09:50:00Z")
+	d.Clock.Set(t, "2026-11-21T09:50:00Z")
 	d.passes(1)
 	done := d.prunes("2026-11-21T09:40:00Z")
 	if diff := cmp.Diff([]string{late, never}, d.runs()[:2]); diff != "" || done.Runs != 1 || done.Behind != late || done.Ends == "" {
@@ -339,9 +340,9 @@ func (s *interposed) Update(ctx context.Context, do func(ledger.Tx) error) error
 func TestPruneBesideADelivery(t *testing.T) {
 	d := newDesk(t)
 	id := d.called(ledger.Anonymous)
-	d.clock.set(t, "2026-11-21T09:50:00Z")
+	d.Clock.Set(t, "2026-11-21T09:50:00Z")
 	between := &interposed{Store: d.store.Open()}
-	l, err := ledger.Open(context.Background(), between, ledger.Options{Clock: d.clock.now})
+	l, err := ledger.Open(context.Background(), between, ledger.Options{Clock: d.Clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/sqlite"
+	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/storetest"
 )
 
@@ -41,8 +41,8 @@ func denying(cel string) func(*rules.Policy) { return func(p *rules.Policy) { p.
 
 // sound verifies the ledger, with every run executed again.
 func (d *desk) sound() {
-	d.t.Helper()
-	d.view(func(r ledger.Reader) error {
+	d.TB.Helper()
+	d.Look(func(r ledger.Reader) error {
 		_, err := ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: d.replayer(nil)})
 		return err
 	})
@@ -50,11 +50,11 @@ func (d *desk) sound() {
 
 // must plays a run that ends, or is held, with a code.
 func (d *desk) must(s *statestest.Scenario, code policy.Code) string {
-	d.t.Helper()
-	id := newID(d.t)
+	d.TB.Helper()
+	id := ledgertest.NewID(d.TB)
 	o, _, err := d.play(id, s)
 	if err != nil || o.Code != code {
-		d.t.Fatalf("play() = %+v, %v; want %q", o, err, code)
+		d.TB.Fatalf("play() = %+v, %v; want %q", o, err, code)
 	}
 	return id
 }
@@ -79,10 +79,10 @@ func TestHistoryWindow(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t)
 			for _, at := range c.before {
-				d.clock.set(t, at)
+				d.Clock.Set(t, at)
 				d.must(asking(t, "{}", at, denying("false")), "")
 			}
-			d.clock.set(t, c.at)
+			d.Clock.Set(t, c.at)
 			d.must(asking(t, "{}", c.at, denying(full)), c.code)
 			if c.code != policy.CodePolicyFailed { // replay refuses such a time
 				d.sound()
@@ -99,29 +99,29 @@ func TestHistoryCountsWhat(t *testing.T) {
 		code      policy.Code
 	}{
 		{"held-counts", `history.count("actor", "1h") >= 1`, func(d *desk) {
-			d.must(asking(d.t, "{}", at, func(p *rules.Policy) { p.Effect, p.Approvers = rules.Pending, []string{"owners"} }), policy.CodeApprovalRequired)
+			d.must(asking(d.TB, "{}", at, func(p *rules.Policy) { p.Effect, p.Approvers = rules.Pending, []string{"owners"} }), policy.CodeApprovalRequired)
 		}, policy.CodePolicyDenied},
 		{"denied-does-not", `history.count_all("actor", "1h") >= 1`, func(d *desk) {
-			d.must(asking(d.t, "{}", at, denying("true")), policy.CodePolicyDenied)
+			d.must(asking(d.TB, "{}", at, denying("true")), policy.CodePolicyDenied)
 		}, ""},
 		{"denied-by-history-does-not", `history.count("actor", "1h") >= 1`, func(d *desk) {
-			d.must(asking(d.t, "{}", at, denying(`history.count("actor", "1h") >= 0`)), policy.CodePolicyDenied)
+			d.must(asking(d.TB, "{}", at, denying(`history.count("actor", "1h") >= 0`)), policy.CodePolicyDenied)
 		}, ""},
 		{"denied-by-people-does-not", `history.count("actor", "1h") >= 1`, func(d *desk) {
-			id := d.must(asking(d.t, "{}", at, func(p *rules.Policy) { p.Effect, p.Approvers = rules.Pending, []string{"owners"} }),
+			id := d.must(asking(d.TB, "{}", at, func(p *rules.Policy) { p.Effect, p.Approvers = rules.Pending, []string{"owners"} }),
 				policy.CodeApprovalRequired)
-			d.vote(id, d.voter("dora"), false)
+			d.vote(id, d.Approver("dora"), false)
 			if _, err := d.RecoverRun(context.Background(), d.replayer(nil), id); err != nil {
-				d.t.Fatal(err)
+				d.TB.Fatal(err)
 			}
 		}, ""},
 		{"another-actor-does-not", `history.count_all("actor", "1h") >= 1`, func(d *desk) {
-			s := asking(d.t, "{}", at, denying("false"))
+			s := asking(d.TB, "{}", at, denying("false"))
 			s.Request.Actor = "local:carol"
 			d.must(s, "")
 		}, ""},
 		{"planner-that-asks-back-does-not", `history.count_all("actor", "1h") >= 1`, func(d *desk) {
-			s := find(d.t, "planner-asks-back")
+			s := find(d.TB, "planner-asks-back")
 			d.must(&s, "")
 		}, ""},
 		{"of-a-run-without-a-task", `history.count("task", "1h") >= 1`, func(*desk) {}, policy.CodePolicyFailed},
@@ -175,10 +175,10 @@ func TestHistorySums(t *testing.T) {
 				d.must(asking(t, args, statestest.At, denying("false")), "")
 			}
 			s := asking(t, `{"o":{"n":5}}`, statestest.At, denying(`history.sum("actor", "1h", "o.n") > 1e300`))
-			run, rec := d.begin(newID(t), s)
+			run, rec := d.begin(ledgertest.NewID(t), s)
 			keep := &statestest.Memory{}
 			both := recorders{rec, keep}
-			o, err := d.machine.Advance(context.Background(), run, rec.Door(s.Entry()), both)
+			o, err := d.Machine.Advance(context.Background(), run, rec.Door(s.Entry()), both)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -239,14 +239,14 @@ func TestHistoryLimitsCalls(t *testing.T) {
 					for i := range n {
 						s := asking(t, "{}", statestest.At, deny)
 						d := desks[i%2]
-						id := newID(t)
+						id := ledgertest.NewID(t)
 						wg.Go(func() {
 							run, rec := d.begin(id, s)
 							door := rec.Door(s.Entry())
 							if kill > 0 && i%kill == 0 {
 								door = &killing{door, 4 + i%4} // before, at and behind the reading of calls
 							}
-							o, err := d.machine.Advance(context.Background(), run, door, rec)
+							o, err := d.Machine.Advance(context.Background(), run, door, rec)
 							if errors.Is(err, errKilled) {
 								rec.Abandon()
 							} else if err != nil {
@@ -288,27 +288,10 @@ func processes(t *testing.T, file bool) []*desk {
 		d := newDesk(t)
 		return []*desk{d, d.other()}
 	}
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	var both []*desk
-	clock := &dial{}
-	clock.set(t, statestest.At)
-	for range 2 {
-		store, err := sqlite.Open(path, sqlite.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: clock.now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := errors.Join(l.Close(), store.Close()); err != nil {
-				t.Error(err)
-			}
-		})
-		both = append(both, &desk{Ledger: l, t: t, clock: clock, machine: statestest.MustMachine(t)})
-	}
-	return both
+	path, clock := filepath.Join(t.TempDir(), "ledger.db"), ledgertest.NewClock(t)
+	one, _ := deskInFile(t, path, clock)
+	other, _ := deskInFile(t, path, clock)
+	return []*desk{one, other}
 }
 
 var errKilled = errors.New("killed")
@@ -333,12 +316,12 @@ func (k *killing) Do(ctx context.Context, wanted states.Command) (states.Event, 
 func TestHistoryOfAKilledRun(t *testing.T) {
 	d := newDesk(t)
 	other := d.other()
-	s, id := asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`)), newID(t)
+	s, id := asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`)), ledgertest.NewID(t)
 	run, rec := other.begin(id, s)
-	if _, err := other.machine.Advance(context.Background(), run, &killing{rec.Door(s.Entry()), 5}, rec); !errors.Is(err, errKilled) {
+	if _, err := other.Machine.Advance(context.Background(), run, &killing{rec.Door(s.Entry()), 5}, rec); !errors.Is(err, errKilled) {
 		t.Fatalf("Advance() = %v", err)
 	}
-	if q := d.row(id); q.State != states.Validated || q.Status != ledger.Proposed || q.Ended != "" || q.Steps == 0 {
+	if q := d.Request(id); q.State != states.Validated || q.Status != ledger.Proposed || q.Ended != "" || q.Steps == 0 {
 		t.Fatalf("the killed run stands at %+v", q)
 	}
 	d.sound()
@@ -363,7 +346,7 @@ func TestHistoryOfAnApprovedRun(t *testing.T) {
 	id := d.must(s, policy.CodeApprovalRequired)
 	d.must(asking(t, `{"ask":false}`, statestest.At, rule), policy.CodePolicyDenied)
 	d.must(asking(t, `{"ask":false}`, statestest.At, denying("false")), "") // another rule lets it
-	d.vote(id, d.voter("dora"), true)
+	d.vote(id, d.Approver("dora"), true)
 	if err := d.Claim(context.Background(), id); err != nil {
 		t.Fatal(err)
 	}
@@ -391,12 +374,10 @@ func TestHistoryOfABrokenStore(t *testing.T) {
 				}
 				return nil
 			}
-			clock := &dial{}
-			clock.set(t, statestest.At)
-			d := deskAt(t, store, clock)
+			d := deskAt(t, store, ledgertest.NewClock(t))
 			s := asking(t, "{}", statestest.At, denying(`history.count("actor", "1h") >= 1`))
-			run, rec := d.begin(newID(t), s)
-			o, err := d.machine.Advance(context.Background(), run, rec.Door(s.Entry()), rec)
+			run, rec := d.begin(ledgertest.NewID(t), s)
+			o, err := d.Machine.Advance(context.Background(), run, rec.Door(s.Entry()), rec)
 			if err != nil || o.Code != policy.CodeRecordFailed || len(s.World.Calls) != 0 || !strings.Contains(o.Reason, boom.Error()) {
 				t.Fatalf("Advance() = %+v, %v, %d calls", o, err, len(s.World.Calls))
 			}
@@ -437,13 +418,13 @@ func TestHistoryOfACallThatWasHeldForLong(t *testing.T) {
 			s := asking(t, "{}", statestest.At, func(p *rules.Policy) { p.Effect, p.Approvers = rules.Pending, []string{"owners"} })
 			id := d.must(s, policy.CodeApprovalRequired)
 			if c.approve {
-				d.clock.set(t, "2026-11-21T09:50:00Z")
-				d.vote(id, d.voter("dora"), true)
+				d.Clock.Set(t, "2026-11-21T09:50:00Z")
+				d.vote(id, d.Approver("dora"), true)
 				if got, err := d.resume(id, world(s)); err != nil || len(s.World.Calls) != 1 {
 					t.Fatalf("resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
 				}
 			}
-			d.clock.set(t, c.at)
+			d.Clock.Set(t, c.at)
 			d.must(asking(t, "{}", c.at, denying(fmt.Sprintf(count, 1-c.counted))), "")
 			d.sound()
 		})
@@ -457,7 +438,7 @@ func TestHistoryOfTooMany(t *testing.T) {
 		t.Helper()
 		err := d.store.Update(context.Background(), func(tx ledger.Tx) error {
 			for range n {
-				q := ledger.Request{RunID: newID(t), At: statestest.At, Sent: statestest.At, Ended: statestest.At, Actor: statestest.Actor,
+				q := ledger.Request{RunID: ledgertest.NewID(t), At: statestest.At, Sent: statestest.At, Ended: statestest.At, Actor: statestest.Actor,
 					Server: statestest.Server, Tool: statestest.Tool}
 				if err := tx.PutRequest(q); err != nil {
 					return err
@@ -485,7 +466,7 @@ func TestHistoryThatWasPruned(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := func(after time.Duration) string { return at.Add(after).Format(time.RFC3339) }
-	d.clock.set(t, text(3*time.Hour))
+	d.Clock.Set(t, text(3*time.Hour))
 	if _, err := d.Prune(context.Background(), text(2*time.Hour), root); err != nil {
 		t.Fatal(err)
 	}

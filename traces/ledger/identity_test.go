@@ -17,16 +17,16 @@ const bot = "release-bot"
 
 // token makes a token and returns it without its text.
 func (d *desk) token(name, role, expires string) ledger.Token {
-	d.t.Helper()
+	d.TB.Helper()
 	_, made, err := d.CreateToken(context.Background(), root, name, role, expires)
 	if err != nil {
-		d.t.Fatalf("CreateToken() = %v", err)
+		d.TB.Fatalf("CreateToken() = %v", err)
 	}
 	return made
 }
 
 func (d *desk) revoke(id string) {
-	d.t.Helper()
+	d.TB.Helper()
 	d.revokeAs(root, id)
 }
 
@@ -63,7 +63,7 @@ func TestIdentityIsLookedAtAgain(t *testing.T) {
 		},
 		{
 			name: "voter-expired", actor: statestest.Actor,
-			after: func(d *desk, _ ledger.Caller) { d.clock.set(d.t, "2026-11-21T09:45:00Z") },
+			after: func(d *desk, _ ledger.Caller) { d.Clock.Set(d.TB, "2026-11-21T09:45:00Z") },
 		},
 		{
 			name: "asker-revoked", actor: bot, before: func(d *desk) { d.token(bot, ledger.RoleAgent, "") },
@@ -87,7 +87,7 @@ func TestIdentityIsLookedAtAgain(t *testing.T) {
 		},
 		{
 			name: "asker-expired", actor: bot, before: func(d *desk) { d.token(bot, ledger.RoleAgent, soon) },
-			after: func(d *desk, _ ledger.Caller) { d.clock.set(d.t, soon) },
+			after: func(d *desk, _ ledger.Caller) { d.Clock.Set(d.TB, soon) },
 		},
 		{name: "asker-never-had-a-token", actor: bot, reason: bot + " asked, and has no token any more"},
 		{name: "asker-is-a-user-of-this-machine", actor: statestest.Actor},
@@ -103,7 +103,7 @@ func TestIdentityIsLookedAtAgain(t *testing.T) {
 						c.before(d)
 					}
 					id, s := d.hold(asksAs(c.actor))
-					d.clock.set(t, inTime)
+					d.Clock.Set(t, inTime)
 					dora := callerOf(d.token("dora", ledger.RoleApprover, soon))
 					d.vote(id, dora, true)
 					w := world(s)
@@ -123,8 +123,8 @@ func TestIdentityIsLookedAtAgain(t *testing.T) {
 
 // tokenOf is the id of the first token of a name.
 func (d *desk) tokenOf(name string) (id string) {
-	d.t.Helper()
-	d.view(func(r ledger.Reader) error {
+	d.TB.Helper()
+	d.Look(func(r ledger.Reader) error {
 		for k, err := range r.Tokens() {
 			if err != nil || k.Name == name {
 				id = k.ID
@@ -138,24 +138,24 @@ func (d *desk) tokenOf(name string) (id string) {
 
 // wantsCall takes an approved run up, and wants one call, or none for a reason.
 func (d *desk) wantsCall(id string, s *statestest.Scenario, w ledger.World, reason string) {
-	d.t.Helper()
+	d.TB.Helper()
 	got, err := d.resume(id, w)
 	if err != nil {
-		d.t.Fatalf("resume() = %v", err)
+		d.TB.Fatalf("resume() = %v", err)
 	}
 	o := got.Outcome
 	if reason == "" {
 		if o.Code != "" || len(s.World.Calls) != 1 {
-			d.t.Errorf("resume() = %+v, %d calls, want one", o, len(s.World.Calls))
+			d.TB.Errorf("resume() = %+v, %d calls, want one", o, len(s.World.Calls))
 		}
 	} else if o.Type != states.TypeBlocked || o.Code != policy.CodeApprovalMismatch || !strings.Contains(o.Reason, reason) || len(s.World.Calls) != 0 {
-		d.t.Errorf("resume() = %+v, %d calls, want none: %s", o, len(s.World.Calls), reason)
+		d.TB.Errorf("resume() = %+v, %d calls, want none: %s", o, len(s.World.Calls), reason)
 	}
-	if q := d.row(id); q.Ended == "" || (q.Sent == "") != (reason != "") {
-		d.t.Errorf("the request ended %q, sent %q", q.Ended, q.Sent)
+	if q := d.Request(id); q.Ended == "" || (q.Sent == "") != (reason != "") {
+		d.TB.Errorf("the request ended %q, sent %q", q.Ended, q.Sent)
 	}
 	d.trace(id, o, nil)
-	d.view(func(r ledger.Reader) error {
+	d.Look(func(r ledger.Reader) error {
 		_, err := ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: d.replayer(nil)})
 		return err
 	})
@@ -165,13 +165,13 @@ func (d *desk) wantsCall(id string, s *statestest.Scenario, w ledger.World, reas
 func TestIdentityBehindAPrune(t *testing.T) {
 	d := newDesk(t)
 	d.token(bot, ledger.RoleAgent, "")
-	dora := d.voter("dora")
-	d.clock.set(t, "2026-11-21T09:10:00Z")
+	dora := d.Approver("dora")
+	d.Clock.Set(t, "2026-11-21T09:10:00Z")
 	if done, err := d.Prune(context.Background(), "2026-11-21T09:10:00Z", root); err != nil || done.Events != 2 {
 		t.Fatalf("Prune() = %+v, %v", done, err)
 	}
 	id, s := d.hold(asksAs(bot))
-	d.clock.set(t, inTime)
+	d.Clock.Set(t, inTime)
 	d.vote(id, dora, true)
 	d.wantsCall(id, s, world(s), "")
 }

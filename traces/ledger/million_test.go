@@ -165,7 +165,7 @@ const manyHeld = 100
 func fillWithRuns(t *testing.T, path string, n int) {
 	t.Helper()
 	o := newOffice(t, path)
-	by := o.voter(alice)
+	by := o.Approver(alice)
 	begun := time.Now()
 	took := each(t, n, 4*crowd, func(i int) (err error) {
 		switch at := i % manyHeld; {

@@ -27,7 +27,7 @@ func TestPassIsRecorded(t *testing.T) {
 		`worker-1 {"direction":"to_client","method":"roots/list","params":"","server":"files","token":"` + token + `"}`,
 	}
 	var got []string
-	d.view(func(r ledger.Reader) error {
+	d.Look(func(r ledger.Reader) error {
 		for e, err := range r.EventsOf("") {
 			if err != nil {
 				return err
@@ -80,9 +80,9 @@ func TestPassRefuses(t *testing.T) {
 		}, ledger.ErrToken},
 		{"revoked", func(d *desk, p *ledger.Passage) { d.revoke(p.Token) }, ledger.ErrToken},
 		{"revoked-by-another-process", func(d *desk, p *ledger.Passage) { d.other().revoke(p.Token) }, ledger.ErrToken},
-		{"a-second-before-its-expiry", func(d *desk, _ *ledger.Passage) { d.clock.set(d.t, "2026-11-30T23:59:59Z") }, nil},
-		{"at-its-expiry", func(d *desk, _ *ledger.Passage) { d.clock.set(d.t, "2026-12-01T00:00:00Z") }, ledger.ErrToken},
-		{"clock-set-back", func(d *desk, _ *ledger.Passage) { d.clock.set(d.t, "2026-11-21T08:58:59Z") }, ledger.ErrClockBack},
+		{"a-second-before-its-expiry", func(d *desk, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-11-30T23:59:59Z") }, nil},
+		{"at-its-expiry", func(d *desk, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-12-01T00:00:00Z") }, ledger.ErrToken},
+		{"clock-set-back", func(d *desk, _ *ledger.Passage) { d.Clock.Set(d.TB, "2026-11-21T08:58:59Z") }, ledger.ErrClockBack},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t)
@@ -228,7 +228,7 @@ func TestPassagesArePruned(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d.clock.set(t, "2026-11-21T09:10:00Z")
+	d.Clock.Set(t, "2026-11-21T09:10:00Z")
 	pass()
 	if done := d.prunes("2026-11-21T09:10:00Z"); done.Runs != 1 || done.Kept != 0 {
 		t.Errorf("the older ones: %+v", done)
@@ -236,7 +236,7 @@ func TestPassagesArePruned(t *testing.T) {
 	pass()
 	held, _ := d.hold(nil)
 	pass()
-	d.clock.set(t, "2026-11-21T09:20:00Z")
+	d.Clock.Set(t, "2026-11-21T09:20:00Z")
 	if done := d.prunes("2026-11-21T09:20:00Z"); done.Behind != held || done.Kept == 0 {
 		t.Errorf("behind a run that waits: %+v", done)
 	}
@@ -245,7 +245,7 @@ func TestPassagesArePruned(t *testing.T) {
 		t.Errorf("Verify() = %v", err)
 	}
 	var types []ledger.Type
-	d.view(func(r ledger.Reader) error {
+	d.Look(func(r ledger.Reader) error {
 		for e, err := range r.EventsOf("") {
 			if err != nil {
 				return err
@@ -269,7 +269,7 @@ func TestPassagesArePruned(t *testing.T) {
 func TestTheLastPruneIsFoundAmongPassages(t *testing.T) {
 	d := newDesk(t)
 	d.passes(1)
-	d.clock.set(t, "2026-11-21T09:10:00Z")
+	d.Clock.Set(t, "2026-11-21T09:10:00Z")
 	d.passing()
 	d.prunes("2026-11-21T09:10:00Z")
 	for i := range 3 {
@@ -280,7 +280,7 @@ func TestTheLastPruneIsFoundAmongPassages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d.clock.set(t, "2026-11-21T09:20:00Z")
+	d.Clock.Set(t, "2026-11-21T09:20:00Z")
 	if done := d.prunes("2026-11-21T09:20:00Z"); done.Events == 0 || done.Kept != 0 {
 		t.Errorf("Prune() = %+v", done)
 	}

@@ -53,7 +53,7 @@ func TestEveryTypeHasAPayload(t *testing.T) {
 func FuzzPayload(f *testing.F) {
 	d := newDesk(f)
 	d.fill()
-	d.view(func(r ledger.Reader) error {
+	d.Look(func(r ledger.Reader) error {
 		for e, err := range r.Events(0) {
 			if err != nil {
 				return err

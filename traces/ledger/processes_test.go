@@ -17,6 +17,7 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/sqlite"
 )
 
@@ -105,6 +106,7 @@ func (r *round) votes(l *ledger.Ledger, callers []ledger.Caller) (c count) {
 	return c
 }
 
+// onFile is a ledger in a file, with the machine's time.
 func onFile(t *testing.T, path string) *ledger.Ledger {
 	t.Helper()
 	store, err := sqlite.Open(path, sqlite.Options{})
@@ -130,39 +132,39 @@ type voter struct {
 	counts *json.Decoder
 }
 
-func (c *council) voter(path string, tokens []string) *voter {
-	c.t.Helper()
+func (c *desk) voter(path string, tokens []string) *voter {
+	c.TB.Helper()
 	v := c.process("^TestElectorate$", electorateVariable+"="+path)
 	if _, err := fmt.Fprintln(v.in, strings.Join(tokens, " ")); err != nil {
-		c.t.Fatal(err)
+		c.TB.Fatal(err)
 	}
 	return v
 }
 
 // process starts the test's binary again for a test that does something only there, as a variable says. It ends with this one.
-func (c *council) process(test, variable string) *voter {
-	c.t.Helper()
+func (c *desk) process(test, variable string) *voter {
+	c.TB.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run="+test)
 	cmd.Env = append(os.Environ(), variable)
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		c.t.Fatal(err)
+		c.TB.Fatal(err)
 	}
 	counts, theirs, err := os.Pipe()
 	if err != nil {
-		c.t.Fatal(err)
+		c.TB.Fatal(err)
 	}
 	cmd.ExtraFiles = []*os.File{theirs}
 	if err := cmd.Start(); err != nil {
-		c.t.Fatal(err)
+		c.TB.Fatal(err)
 	}
 	theirs.Close()
-	c.t.Cleanup(func() {
+	c.TB.Cleanup(func() {
 		in.Close()
 		if err := cmd.Wait(); err != nil {
-			c.t.Errorf("a process of %s: %v\n%s", test, err, said.String())
+			c.TB.Errorf("a process of %s: %v\n%s", test, err, said.String())
 		}
 		counts.Close()
 	})
@@ -173,24 +175,20 @@ func (c *council) process(test, variable string) *voter {
 // decision, and everybody is told what stands in the ledger.
 func TestVoteOfTwoProcesses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	store, err := sqlite.Open(path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := councilIn(t, store)
-	c.clock.toNow()
+	c, _ := deskInFile(t, path, ledgertest.NewClock(t))
+	c.Clock.ToNow()
 	var tokens []string
 	for i := range 2 * electorate {
-		tokens = append(tokens, c.token(fmt.Sprintf("person-%d", i), ledger.RoleApprover))
+		tokens = append(tokens, c.Token(fmt.Sprintf("person-%d", i), ledger.RoleApprover))
 	}
 	voters := []*voter{c.voter(path, tokens[:electorate]), c.voter(path, tokens[electorate:])}
 	decided := make(map[ledger.Status]int)
 	for n := range rounds() {
 		quorum := 1 + n%3
-		content := councilContent(quorum)
+		content := ledgertest.Holding(quorum)
 		content.Policy.Policies[0].Approvers = nil // whoever has a token
-		c.clock.toNow()
-		q := c.holdsBy(carol, content)
+		c.Clock.ToNow()
+		q := c.HoldBy(carol, content)
 		for i, v := range voters {
 			if err := v.tell.Encode(round{Run: q.RunID, Binding: q.Binding, First: i == 0}); err != nil {
 				t.Fatal(err)
@@ -204,7 +202,7 @@ func TestVoteOfTwoProcesses(t *testing.T) {
 			}
 			sum = sum.plus(c)
 		}
-		q = c.request(q.RunID)
+		q = c.Request(q.RunID)
 		c.once(n, quorum, q, sum)
 		decided[q.Status]++
 	}
@@ -218,13 +216,9 @@ func (c count) plus(d count) count {
 }
 
 // once checks that a round has one decision, and that everybody was told so.
-func (c *council) once(n, quorum int, q ledger.Request, sum count) {
-	c.t.Helper()
-	var cast []policy.Vote
-	c.view(func(r ledger.Reader) (err error) {
-		cast, err = ledger.Votes(r, q.RunID)
-		return err
-	})
+func (c *desk) once(n, quorum int, q ledger.Request, sum count) {
+	c.TB.Helper()
+	cast := c.Votes(q.RunID)
 	approved, denied := 0, 0
 	for _, v := range cast {
 		if v.Outcome == policy.VoteApprove {
@@ -238,18 +232,18 @@ func (c *council) once(n, quorum int, q ledger.Request, sum count) {
 		if s == string(ledger.Approved) || s == string(ledger.Denied) {
 			told++
 			if s != string(q.Status) {
-				c.t.Errorf("round %d: somebody was told %s, and the request is %s", n, s, q.Status)
+				c.TB.Errorf("round %d: somebody was told %s, and the request is %s", n, s, q.Status)
 			}
 		}
 	}
 	good := q.Status == ledger.Approved && approved == quorum && denied == 0 || q.Status == ledger.Denied && approved < quorum && denied == 1
 	switch {
 	case !good:
-		c.t.Errorf("round %d: %d approvals and %d denials of quorum %d count, and the request is %s", n, approved, denied, quorum, q.Status)
+		c.TB.Errorf("round %d: %d approvals and %d denials of quorum %d count, and the request is %s", n, approved, denied, quorum, q.Status)
 	case sum.Approved != approved || sum.Denied != denied || told != 1:
-		c.t.Errorf("round %d: %d approvals and %d denials count; people were told %+v", n, approved, denied, sum)
+		c.TB.Errorf("round %d: %d approvals and %d denials count; people were told %+v", n, approved, denied, sum)
 	case sum.Approved+sum.Denied+sum.Late != 2*electorate || len(sum.Faults) > 0:
-		c.t.Errorf("round %d: of %d people some were told neither: %+v", n, 2*electorate, sum)
+		c.TB.Errorf("round %d: of %d people some were told neither: %+v", n, 2*electorate, sum)
 	}
 }
 

@@ -18,9 +18,9 @@ func TestPruneInAFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.delivers(held, ledger.ByTask)
-		d.clock.set(t, "2026-11-21T09:35:00Z")
+		d.Clock.Set(t, "2026-11-21T09:35:00Z")
 		d.passes(2)
-		d.clock.set(t, "2026-11-21T09:40:00Z")
+		d.Clock.Set(t, "2026-11-21T09:40:00Z")
 		d.passes(2)
 		for _, before := range []string{"2026-11-21T09:35:00Z", "2026-11-21T09:40:00Z"} {
 			done = append(done, d.prunes(before))

@@ -10,6 +10,7 @@ import (
 	"pgfsm/policy"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 // A task that has used its calls up gets none back by a prune, nor by the next one, nor in another process.
@@ -20,7 +21,7 @@ func TestAPruneGivesNoCallsBack(t *testing.T) {
 	d.must(d.granted("policy-denies-by-effect", "denied", 1), policy.CodePolicyDenied)
 	d.must(d.granted("policy-allows", "two", 2), "")
 	for i, before := range []string{"2026-11-21T09:10:00Z", "2026-11-21T09:20:00Z", "2026-11-21T09:30:00Z"} {
-		d.clock.set(t, before)
+		d.Clock.Set(t, before)
 		if done := d.prunes(before); done.Runs == 0 || len(d.runs()) != 0 {
 			t.Fatalf("Prune(%s) = %+v, %d runs are left", before, done, len(d.runs()))
 		}
@@ -50,7 +51,7 @@ func TestAPruneThatIsNotToldOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := d.granted("policy-allows", "one", 5)
-	if o, _, err := d.play(newID(t), s); o.Code != policy.CodeRecordFailed || len(s.World.Calls) != 0 ||
+	if o, _, err := d.play(ledgertest.NewID(t), s); o.Code != policy.CodeRecordFailed || len(s.World.Calls) != 0 ||
 		!bytes.Contains([]byte(o.Reason), []byte("pgfsm ledger verify")) {
 		t.Errorf("play() = %+v, %v, %d calls", o, err, len(s.World.Calls))
 	}
@@ -71,7 +72,7 @@ func TestPruneCarriesSoMany(t *testing.T) {
 		{"most-and-it-is-among-them", ledger.MaxCarried, "one", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d.view(func(r ledger.Reader) error {
+			d.Look(func(r ledger.Reader) error {
 				n, err := ledger.Carry(r, c.before, c.with, id)
 				if c.ok && (err != nil || n != ledger.MaxCarried) || !c.ok && !errors.Is(err, ledger.ErrCarried) {
 					t.Errorf("carry() = %d, %v", n, err)
@@ -86,9 +87,9 @@ func TestPruneCarriesSoMany(t *testing.T) {
 func TestVerifyNamesForgedCallsOfTasks(t *testing.T) {
 	d := newDesk(t)
 	d.must(d.granted("policy-allows", "one", 5), "")
-	d.clock.set(t, "2026-11-21T09:01:00Z")
+	d.Clock.Set(t, "2026-11-21T09:01:00Z")
 	d.must(d.granted("policy-allows", "two", 5), "")
-	d.clock.set(t, "2026-11-21T09:02:00Z")
+	d.Clock.Set(t, "2026-11-21T09:02:00Z")
 	d.hold(nil) // what is behind it stays: both words of prunes
 	for _, before := range []string{"2026-11-21T09:01:00Z", "2026-11-21T09:02:00Z"} {
 		if done := d.prunes(before); done.Runs != 1 {

@@ -14,12 +14,13 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 // checked verifies a desk's ledger, with every run executed again.
 func (d *desk) checked(o ledger.VerifyOptions) (report ledger.Report, err error) {
-	d.t.Helper()
-	o.Replayer = traces.NewReplayer(d.machine, nil)
+	d.TB.Helper()
+	o.Replayer = traces.NewReplayer(d.Machine, nil)
 	err = d.View(context.Background(), func(r ledger.Reader) (err error) {
 		report, err = ledger.Verify(context.Background(), r, o)
 		return err
@@ -28,8 +29,8 @@ func (d *desk) checked(o ledger.VerifyOptions) (report ledger.Report, err error)
 }
 
 func (d *desk) checkpoint() (c ledger.Checkpoint) {
-	d.t.Helper()
-	d.view(func(r ledger.Reader) (err error) {
+	d.TB.Helper()
+	d.Look(func(r ledger.Reader) (err error) {
 		c, err = ledger.TakeCheckpoint(r)
 		return err
 	})
@@ -38,8 +39,8 @@ func (d *desk) checkpoint() (c ledger.Checkpoint) {
 
 // runs are the ids of all runs that the ledger tells of.
 func (d *desk) runs() (all []string) {
-	d.t.Helper()
-	d.view(func(r ledger.Reader) error {
+	d.TB.Helper()
+	d.Look(func(r ledger.Reader) error {
 		for q, err := range r.Requests(ledger.Filter{}) {
 			if err != nil {
 				return err
@@ -53,33 +54,33 @@ func (d *desk) runs() (all []string) {
 
 // passes plays runs that are called and answered.
 func (d *desk) passes(n int) {
-	d.t.Helper()
+	d.TB.Helper()
 	for range n {
-		s := find(d.t, "policy-allows")
-		if _, _, err := d.play(newID(d.t), &s); err != nil {
-			d.t.Fatal(err)
+		s := find(d.TB, "policy-allows")
+		if _, _, err := d.play(ledgertest.NewID(d.TB), &s); err != nil {
+			d.TB.Fatal(err)
 		}
 	}
 }
 
 // prunes prunes and verifies what is left.
 func (d *desk) prunes(before string) ledger.Pruned {
-	d.t.Helper()
+	d.TB.Helper()
 	done, err := d.Prune(context.Background(), before, root)
 	if err != nil {
-		d.t.Fatalf("Prune(%s) = %v", before, err)
+		d.TB.Fatalf("Prune(%s) = %v", before, err)
 	}
 	if report, err := d.checked(ledger.VerifyOptions{}); err != nil {
-		d.t.Fatalf("after Prune(%s): Verify() = %+v, %v", before, report, err)
+		d.TB.Fatalf("after Prune(%s): Verify() = %+v, %v", before, report, err)
 	}
 	return done
 }
 
 func TestPruneAgainAndAgain(t *testing.T) {
 	d := newDesk(t)
-	dora := d.voter("dora")
+	dora := d.Approver("dora")
 	d.passes(3)
-	d.clock.set(t, "2026-11-21T09:10:00Z")
+	d.Clock.Set(t, "2026-11-21T09:10:00Z")
 	d.passes(2)
 	if done := d.prunes("2026-11-21T09:00:00Z"); done.Events != 0 || done.Kept != 0 || len(d.runs()) != 5 {
 		t.Errorf("before the first event: %+v, %d runs", done, len(d.runs()))
@@ -108,7 +109,7 @@ func TestPruneAgainAndAgain(t *testing.T) {
 
 	// The token was carried over: it lets its owner in, and its vote is judged by it.
 	held, s := d.hold(nil)
-	d.clock.set(t, "2026-11-21T09:20:00Z")
+	d.Clock.Set(t, "2026-11-21T09:20:00Z")
 	d.vote(held, dora, true)
 	if got, err := d.resume(held, world(s)); err != nil {
 		t.Fatalf("resume() = %+v, %v", got, err)
@@ -116,7 +117,7 @@ func TestPruneAgainAndAgain(t *testing.T) {
 	if _, err := d.RevokeToken(context.Background(), ledger.Local("local:root"), dora.TokenID); err != nil {
 		t.Fatal(err)
 	}
-	d.clock.set(t, "2026-11-21T09:30:00Z")
+	d.Clock.Set(t, "2026-11-21T09:30:00Z")
 	d.passes(1)
 	if done := d.prunes("2026-11-21T09:20:00Z"); done.Runs != 2 || done.Behind != held || done.Ends == "" || done.Kept == 0 {
 		t.Errorf("up to the held run: %+v", done)
@@ -124,7 +125,7 @@ func TestPruneAgainAndAgain(t *testing.T) {
 	if done := d.prunes("2026-11-21T09:30:00Z"); done.Runs != 1 || done.Kept != 0 {
 		t.Errorf("with the held run: %+v", done)
 	}
-	d.clock.set(t, "2026-11-21T10:00:00Z")
+	d.Clock.Set(t, "2026-11-21T10:00:00Z")
 	if done := d.prunes("2026-11-21T10:00:00Z"); done.Runs != 1 || len(d.runs()) != 0 {
 		t.Errorf("everything: %+v, %d runs are left", done, len(d.runs()))
 	}
@@ -141,9 +142,9 @@ func TestPruneLeavesWhatHasNotEnded(t *testing.T) {
 	d := newDesk(t)
 	d.passes(1)
 	held, _ := d.hold(nil)
-	d.clock.set(t, "2026-11-21T09:01:00Z")
+	d.Clock.Set(t, "2026-11-21T09:01:00Z")
 	d.passes(2)
-	d.clock.set(t, "2026-11-21T09:02:00Z")
+	d.Clock.Set(t, "2026-11-21T09:02:00Z")
 	if done := d.prunes("2026-11-21T09:02:00Z"); done.Runs != 1 || done.Behind != held || done.Ends != "" || done.Kept == 0 || len(d.runs()) != 3 {
 		t.Errorf("Prune() = %+v, %d runs are left", done, len(d.runs()))
 	}
@@ -207,9 +208,9 @@ func TestVerifyNamesAForgedPrune(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t)
 			d.passes(1)
-			d.clock.set(t, "2026-11-21T09:05:00Z")
+			d.Clock.Set(t, "2026-11-21T09:05:00Z")
 			d.passes(1)
-			d.clock.set(t, "2026-11-21T09:10:00Z")
+			d.Clock.Set(t, "2026-11-21T09:10:00Z")
 			d.prunes("2026-11-21T09:05:00Z")
 			d.prunes("2026-11-21T09:10:00Z")
 			d.passes(1)
@@ -238,7 +239,7 @@ func TestExport(t *testing.T) {
 	d := newDesk(t)
 	d.fill()
 	var out bytes.Buffer
-	d.view(func(r ledger.Reader) error {
+	d.Look(func(r ledger.Reader) error {
 		n, err := ledger.Export(r, &out)
 		if err == nil && n != d.checkpoint().Size {
 			t.Errorf("%d events written", n)
@@ -301,7 +302,7 @@ func TestWhoMayPrune(t *testing.T) {
 			d.token("root@example.com", ledger.RoleAdmin, late)
 			return root
 		}, nil},
-		{"approver", func(d *desk) ledger.Caller { return d.voter("dora") }, ledger.ErrRole},
+		{"approver", func(d *desk) ledger.Caller { return d.Approver("dora") }, ledger.ErrRole},
 		{"admin", func(d *desk) ledger.Caller { return callerOf(d.token("root@example.com", ledger.RoleAdmin, "")) }, nil},
 		{"admin-who-was-revoked", func(d *desk) ledger.Caller {
 			made := d.token("root@example.com", ledger.RoleAdmin, "")
@@ -313,7 +314,7 @@ func TestWhoMayPrune(t *testing.T) {
 			d := newDesk(t)
 			d.token("old@example.com", ledger.RoleAuditor, "")
 			by := c.by(d)
-			d.clock.set(t, late)
+			d.Clock.Set(t, late)
 			if done, err := d.Prune(context.Background(), "2020-01-01T00:00:00Z", by); !errors.Is(err, c.want) || done.Events != 0 {
 				t.Errorf("Prune() of nothing = %+v, %v, want %v", done, err, c.want)
 			}
@@ -321,7 +322,7 @@ func TestWhoMayPrune(t *testing.T) {
 			if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || (done.Events > 0) != (c.want == nil) {
 				t.Fatalf("Prune() = %+v, %v, want %v", done, err, c.want)
 			}
-			d.view(func(r ledger.Reader) error {
+			d.Look(func(r ledger.Reader) error {
 				end, err := r.Last()
 				if pruned := end.Type == ledger.LedgerPruned; pruned != (c.want == nil) || pruned && end.By != by.Name {
 					t.Errorf("the last event is %s by %s", end.Type, end.By)
@@ -337,8 +338,8 @@ func callerOf(made ledger.Token) ledger.Caller {
 }
 
 func (d *desk) revokeAs(by ledger.Caller, id string) {
-	d.t.Helper()
+	d.TB.Helper()
 	if _, err := d.RevokeToken(context.Background(), by, id); err != nil {
-		d.t.Fatalf("RevokeToken() = %v", err)
+		d.TB.Fatalf("RevokeToken() = %v", err)
 	}
 }

@@ -14,9 +14,8 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
-	"pgfsm/traces"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/sqlite"
+	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/storetest"
 )
 
@@ -55,7 +54,7 @@ func TestEveryScenarioIsRecorded(t *testing.T) {
 			if err != nil {
 				t.Fatalf("play() = %v", err)
 			}
-			q := d.row(statestest.RunID)
+			q := d.Request(statestest.RunID)
 			if held := s.World.Decided != nil || s.State == states.Pending || strings.HasSuffix(s.Name, "-when-approved"); held {
 				if o.Type != states.TypePending {
 					t.Fatalf("a held run is %+v", o)
@@ -138,7 +137,7 @@ func TestWhatTheRequestSays(t *testing.T) {
 	if _, _, err := d.play(statestest.RunID, &s); err != nil {
 		t.Fatal(err)
 	}
-	q := d.row(statestest.RunID)
+	q := d.Request(statestest.RunID)
 	args := `{"policy_id":"policy-002"}`
 	got := fmt.Sprint(q.At, q.Kind, q.Actor, q.Env, q.Server, q.Tool, q.Args, q.Mode, q.Score, q.Policy, q.Quorum, q.Approvers, q.Expires, q.Steps)
 	want := fmt.Sprint(statestest.At, states.KindAsk, statestest.Actor, "test", statestest.Server, statestest.Tool, args, "review", 50,
@@ -169,11 +168,9 @@ func TestNoRecordNoCall(t *testing.T) {
 					}
 					return nil
 				}
-				clock := &dial{}
-				clock.set(t, statestest.At)
-				d, s := deskAt(t, store, clock), find(t, "policy-allows")
+				d, s := deskAt(t, store, ledgertest.NewClock(t)), find(t, "policy-allows")
 				run, rec := d.begin(statestest.RunID, &s)
-				o, err := d.machine.Advance(context.Background(), run, rec.Door(s.Entry()), rec)
+				o, err := d.Machine.Advance(context.Background(), run, rec.Door(s.Entry()), rec)
 				if err != nil {
 					if !errors.Is(err, boom) || len(s.World.Calls) != 0 {
 						t.Fatalf("Advance() = %v after %d calls", err, len(s.World.Calls))
@@ -212,48 +209,32 @@ func TestARunIsRecordedOnce(t *testing.T) {
 
 // In a file too, where the database says that the row is there, and beside others that share its transaction.
 func TestARunIsRecordedOnceInAFile(t *testing.T) {
-	store, err := sqlite.Open(filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	l, err := ledger.Open(context.Background(), store, ledger.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	m, s := statestest.MustMachine(t), find(t, "policy-allows")
-	bundle := statestest.MustBundle(s.Content, nil)
-	if err := recorded(l, m, statestest.RunID, &s, bundle); err != nil {
+	d, _ := deskInFile(t, filepath.Join(t.TempDir(), "ledger.db"), ledgertest.NewClock(t))
+	s := find(t, "policy-allows")
+	if _, _, err := d.play(statestest.RunID, &s); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
 	for i := range 8 {
-		s, id, want := find(t, "policy-allows"), newID(t), error(nil)
+		s, id, want := find(t, "policy-allows"), ledgertest.NewID(t), error(nil)
 		if i%4 == 1 {
 			id, want = statestest.RunID, ledger.ErrTaken
 		}
 		all.Go(func() {
-			if err := recorded(l, m, id, &s, bundle); !errors.Is(err, want) {
+			if _, _, err := d.play(id, &s); !errors.Is(err, want) {
 				t.Errorf("run %s: %v, want %v", id, err, want)
 			}
 		})
 	}
 	all.Wait()
-	err = l.View(t.Context(), func(r ledger.Reader) error {
-		_, err := ledger.Verify(t.Context(), r, ledger.VerifyOptions{})
-		return err
-	})
-	if err != nil {
-		t.Errorf("Verify() = %v", err)
-	}
+	d.sound()
 }
 
 // A run that is not in the ledger any more does not begin there anew.
 func TestARunThatIsGoneStaysGone(t *testing.T) {
 	d, s, ctx := newDesk(t), find(t, "policy-allows"), context.Background()
 	run, rec := d.begin(statestest.RunID, &s)
-	o, err := d.machine.Advance(ctx, run, rec.Door(busy{s.Entry(), func() {
+	o, err := d.Machine.Advance(ctx, run, rec.Door(busy{s.Entry(), func() {
 		err := d.store.Update(ctx, func(tx ledger.Tx) error {
 			end, err := tx.Last()
 			if err != nil {
@@ -282,7 +263,7 @@ func TestLargeValuesStandApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	refs := 0
-	d.view(func(r ledger.Reader) error {
+	d.Look(func(r ledger.Reader) error {
 		for s, err := range r.Steps(statestest.RunID) {
 			if err != nil {
 				return err
@@ -314,30 +295,18 @@ func TestAClockSetBackStopsTheRun(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, first, s := newDesk(t), find(t, "policy-allows"), find(t, "policy-allows")
-			if _, _, err := d.play(newID(t), &first); err != nil {
+			if _, _, err := d.play(ledgertest.NewID(t), &first); err != nil {
 				t.Fatal(err)
 			}
-			d.clock.set(t, c.now)
-			id := newID(t)
+			d.Clock.Set(t, c.now)
+			id := ledgertest.NewID(t)
 			_, _, err := d.play(id, &s)
 			if refused := errors.Is(err, ledger.ErrClockBack); refused != c.refused || refused == (len(s.World.Calls) > 0) {
 				t.Fatalf("play() = %v, %d calls", err, len(s.World.Calls))
 			}
-			if !c.refused && d.row(id).Sent != statestest.At {
-				t.Errorf("the ledger's time went back to %s", d.row(id).Sent)
+			if !c.refused && d.Request(id).Sent != statestest.At {
+				t.Errorf("the ledger's time went back to %s", d.Request(id).Sent)
 			}
 		})
 	}
-}
-
-// recorded is one call with its record.
-func recorded(l *ledger.Ledger, m *states.Machine, id string, s *statestest.Scenario, bundle *policy.Bundle) error {
-	w := *s.World
-	run := states.NewRun(id, s.Request, bundle)
-	rec := l.Begin(traces.NewHeader(m, run), run)
-	o, err := m.Advance(context.Background(), run, rec.Door(w.Door()), rec)
-	if err == nil {
-		_, err = rec.Finish(context.Background(), o)
-	}
-	return err
 }

@@ -9,22 +9,23 @@ import (
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/storetest"
 )
 
 // crash plays a run in another process, which is gone when its call leaves.
 func (d *desk) crash() string {
-	d.t.Helper()
-	s, id := find(d.t, "policy-allows"), newID(d.t)
+	d.TB.Helper()
+	s, id := find(d.TB, "policy-allows"), ledgertest.NewID(d.TB)
 	other := d.other()
 	run, rec := other.begin(id, &s)
 	killed := errors.New("killed")
-	_, err := other.machine.Advance(context.Background(), run, crashing{s.Entry(), func() error {
+	_, err := other.Machine.Advance(context.Background(), run, crashing{s.Entry(), func() error {
 		other.store.Crash()
 		return killed
 	}}, rec)
 	if !errors.Is(err, killed) {
-		d.t.Fatalf("Advance() = %v", err)
+		d.TB.Fatalf("Advance() = %v", err)
 	}
 	return id
 }
@@ -54,37 +55,37 @@ func TestRecovery(t *testing.T) {
 		{"approved", func(d *desk) string { id, _ := d.approved(nil); return id }, "", "", ledger.Approved},
 		{"denied", func(d *desk) string {
 			id, _ := d.hold(nil)
-			d.vote(id, d.voter("dora"), false)
+			d.vote(id, d.Approver("dora"), false)
 			return id
 		}, "blocked", policy.CodeApprovalDenied, ledger.Denied},
 		{"nobody-in-time", func(d *desk) string {
 			id, _ := d.hold(nil)
-			d.clock.set(d.t, "2026-11-21T10:00:00Z")
+			d.Clock.Set(d.TB, "2026-11-21T10:00:00Z")
 			return id
 		}, "blocked", policy.CodeApprovalExpired, ledger.Expired},
 		{"a-second-before", func(d *desk) string {
 			id, _ := d.hold(nil)
-			d.clock.set(d.t, "2026-11-21T09:59:59Z")
+			d.Clock.Set(d.TB, "2026-11-21T09:59:59Z")
 			return id
 		}, "", "", ledger.Pending},
 		{"approved-and-never-taken-up", func(d *desk) string {
 			id, _ := d.approved(nil)
-			d.clock.set(d.t, "2026-11-21T10:00:00Z")
+			d.Clock.Set(d.TB, "2026-11-21T10:00:00Z")
 			return id
 		}, "blocked", policy.CodeApprovalExpired, ledger.Expired},
 		{"claimed-and-gone", func(d *desk) string {
 			id, _ := d.approved(nil)
 			other := d.other()
 			if err := other.Claim(context.Background(), id); err != nil {
-				d.t.Fatal(err)
+				d.TB.Fatal(err)
 			}
 			other.store.Crash()
 			return id
 		}, "", "", ledger.Approved},
 		{"ended", func(d *desk) string {
-			s, id := find(d.t, "policy-allows"), newID(d.t)
+			s, id := find(d.TB, "policy-allows"), ledgertest.NewID(d.TB)
 			if _, _, err := d.play(id, &s); err != nil {
-				d.t.Fatal(err)
+				d.TB.Fatal(err)
 			}
 			return id
 		}, "", "", ledger.Executed},
@@ -96,7 +97,7 @@ func TestRecovery(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Recover() = %v", err)
 			}
-			if q := d.row(id); q.Status != c.status || q.Sent != "" && c.status != ledger.Executed && c.status != ledger.Indeterminate {
+			if q := d.Request(id); q.Status != c.status || q.Sent != "" && c.status != ledger.Executed && c.status != ledger.Indeterminate {
 				t.Errorf("the request is %s, sent %q; want %s", q.Status, q.Sent, c.status)
 			}
 			if c.state == "" {
@@ -108,8 +109,8 @@ func TestRecovery(t *testing.T) {
 			if len(got) != 1 || got[0].Err != nil || got[0].RunID != id || got[0].Outcome.State != c.state || got[0].Outcome.Code != c.code {
 				t.Fatalf("Recover() = %+v, want %s %s", got, c.state, c.code)
 			}
-			if trace := d.trace(id, got[0].Outcome, nil); trace.Head != got[0].Head || d.row(id).Head != got[0].Head {
-				t.Errorf("heads: %s, %s, %s", trace.Head, got[0].Head, d.row(id).Head)
+			if trace := d.trace(id, got[0].Outcome, nil); trace.Head != got[0].Head || d.Request(id).Head != got[0].Head {
+				t.Errorf("heads: %s, %s, %s", trace.Head, got[0].Head, d.Request(id).Head)
 			}
 			if got, err := d.Recover(context.Background(), d.replayer(nil)); len(got) != 0 || err != nil {
 				t.Errorf("once more: %+v, %v", got, err)
@@ -123,7 +124,7 @@ func TestRecoveryLeavesLiveProcessesAlone(t *testing.T) {
 	d, s := newDesk(t), find(t, "policy-allows")
 	other := d.other()
 	run, rec := d.begin(statestest.RunID, &s)
-	o, err := d.machine.Advance(context.Background(), run, crashing{s.Entry(), nil}.during(func() {
+	o, err := d.Machine.Advance(context.Background(), run, crashing{s.Entry(), nil}.during(func() {
 		for _, at := range []*desk{d, other} {
 			if got, err := at.Recover(context.Background(), d.replayer(nil)); len(got) != 0 || err != nil {
 				t.Errorf("Recover() = %+v, %v", got, err)
@@ -133,8 +134,8 @@ func TestRecoveryLeavesLiveProcessesAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rec.Finish(context.Background(), o); err != nil || d.row(statestest.RunID).Status != ledger.Executed {
-		t.Errorf("Finish() = %v, %s", err, d.row(statestest.RunID).Status)
+	if _, err := rec.Finish(context.Background(), o); err != nil || d.Request(statestest.RunID).Status != ledger.Executed {
+		t.Errorf("Finish() = %v, %s", err, d.Request(statestest.RunID).Status)
 	}
 }
 
@@ -172,8 +173,8 @@ func (b *blind) Gone(ctx context.Context, owner string) (bool, error) {
 func TestRecoveryGoesOnBehindALockThatCannotBeRead(t *testing.T) {
 	d := newDesk(t)
 	before, unreadable, after := d.crash(), d.crash(), d.crash()
-	store := &blind{d.store.Open(), d.row(unreadable).Owner}
-	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: d.clock.now})
+	store := &blind{d.store.Open(), d.Request(unreadable).Owner}
+	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: d.Clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,14 +188,14 @@ func TestRecoveryGoesOnBehindALockThatCannotBeRead(t *testing.T) {
 		t.Fatalf("Recover() = %+v, %v", got, err)
 	}
 	for _, r := range got {
-		wrong := r.Err != nil || d.row(r.RunID).Status != ledger.Indeterminate
+		wrong := r.Err != nil || d.Request(r.RunID).Status != ledger.Indeterminate
 		if r.RunID == unreadable {
-			wrong = !errors.Is(r.Err, errUnreadable) || d.row(r.RunID).Ended != ""
+			wrong = !errors.Is(r.Err, errUnreadable) || d.Request(r.RunID).Ended != ""
 		} else if r.RunID != before && r.RunID != after {
 			wrong = true
 		}
 		if wrong {
-			t.Errorf("run %s: %+v, it stands at %s", r.RunID, r, d.row(r.RunID).Status)
+			t.Errorf("run %s: %+v, it stands at %s", r.RunID, r, d.Request(r.RunID).Status)
 		}
 	}
 	store.owner = ""
@@ -229,7 +230,7 @@ func TestARunThatWasTakenAwayIsNotGoneOnWith(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t)
-			l, err := ledger.Open(context.Background(), believer{d.store.Open()}, ledger.Options{Clock: d.clock.now})
+			l, err := ledger.Open(context.Background(), believer{d.store.Open()}, ledger.Options{Clock: d.Clock.Now})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -238,7 +239,7 @@ func TestARunThatWasTakenAwayIsNotGoneOnWith(t *testing.T) {
 			if err := d.Claim(context.Background(), id); err != nil {
 				t.Fatal(err)
 			}
-			d.clock.set(t, c.at)
+			d.Clock.Set(t, c.at)
 			w := world(s)
 			ports := w.Ports
 			w.Ports = func(r *states.Run) *states.Live {
@@ -251,7 +252,7 @@ func TestARunThatWasTakenAwayIsNotGoneOnWith(t *testing.T) {
 			if !errors.As(err, &refused) || !errors.Is(err, ledger.ErrTaken) || len(s.World.Calls) != 0 {
 				t.Errorf("Resume() = %v, %d calls, want %v", err, len(s.World.Calls), ledger.ErrTaken)
 			}
-			if got := d.row(id); got.Sent != "" || d.checkpoint() == before {
+			if got := d.Request(id); got.Sent != "" || d.checkpoint() == before {
 				t.Errorf("the request is %+v", got)
 			}
 			if _, err := d.checked(ledger.VerifyOptions{}); err != nil {

@@ -11,6 +11,7 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 // Whoever writes all events and rows anew, with every hash, so that people were asked about something else than what the
@@ -49,9 +50,9 @@ func TestAForgedLedgerIsNotCalled(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t)
 			id, s := d.approved(nil)
-			forged := deskAt(t, d.forged(func(all []ledger.Event) []ledger.Event { return c.edit(t, all) }), d.clock)
+			forged := deskAt(t, d.forged(func(all []ledger.Event) []ledger.Event { return c.edit(t, all) }), d.Clock)
 			if c.code == policy.CodeApprovalExpired {
-				d.clock.set(t, "2026-11-21T10:00:00Z")
+				d.Clock.Set(t, "2026-11-21T10:00:00Z")
 			}
 			got, err := forged.resume(id, world(s))
 			if len(s.World.Calls) != 0 {
@@ -71,7 +72,7 @@ func TestAForgedLedgerIsNotCalled(t *testing.T) {
 func TestALedgerWrittenAnewIsCalled(t *testing.T) {
 	d := newDesk(t)
 	id, s := d.approved(nil)
-	same := deskAt(t, d.forged(func(all []ledger.Event) []ledger.Event { return all }), d.clock)
+	same := deskAt(t, d.forged(func(all []ledger.Event) []ledger.Event { return all }), d.Clock)
 	if got, err := same.resume(id, world(s)); err != nil || len(s.World.Calls) != 1 {
 		t.Errorf("resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
 	}
@@ -92,10 +93,10 @@ func TestEnded(t *testing.T) {
 	if err != nil || got.Outcome != want.Outcome || got.Head != want.Head || string(got.Run.Raw()) != string(want.Run.Raw()) {
 		t.Errorf("Ended() = %+v, %v, want %+v", got.Outcome, err, want.Outcome)
 	}
-	if _, err := d.Ended(ctx, p, newID(t)); !errors.Is(err, ledger.ErrNotFound) {
+	if _, err := d.Ended(ctx, p, ledgertest.NewID(t)); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("Ended() of no run = %v", err)
 	}
-	liar, err := ledger.Open(context.Background(), &lies{Store: d.store, drop: len(got.Run.Trail()) - 2}, ledger.Options{Clock: d.clock.now})
+	liar, err := ledger.Open(context.Background(), &lies{Store: d.store, drop: len(got.Run.Trail()) - 2}, ledger.Options{Clock: d.Clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestEveryScenarioVerifies(t *testing.T) {
 		if s.Decider != nil || foreign(&s) {
 			continue // a decider is nothing that a bundle names, so its runs replay in tests alone
 		}
-		if _, _, err := d.play(newID(t), &s); err != nil {
+		if _, _, err := d.play(ledgertest.NewID(t), &s); err != nil {
 			t.Fatalf("%s: %v", s.Name, err)
 		}
 	}
@@ -121,12 +122,12 @@ func TestEveryScenarioVerifies(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.crash()
-	d.clock.set(t, "2026-11-22T00:00:00Z")
+	d.Clock.Set(t, "2026-11-22T00:00:00Z")
 	if _, err := d.Recover(ctx, d.replayer(nil)); err != nil {
 		t.Fatal(err)
 	}
-	d.view(func(r ledger.Reader) error {
-		_, err := ledger.Verify(ctx, r, ledger.VerifyOptions{Replayer: traces.NewReplayer(d.machine, nil)})
+	d.Look(func(r ledger.Reader) error {
+		_, err := ledger.Verify(ctx, r, ledger.VerifyOptions{Replayer: traces.NewReplayer(d.Machine, nil)})
 		return err
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/storetest"
 )
 
@@ -22,24 +23,24 @@ const inTime = "2026-11-21T09:30:00Z"
 
 // hold plays a run that a policy of the bundle holds for an hour, and that dora may decide about.
 func (d *desk) hold(change func(*statestest.Scenario)) (string, *statestest.Scenario) {
-	d.t.Helper()
-	s, id := find(d.t, "policy-holds"), newID(d.t)
+	d.TB.Helper()
+	s, id := find(d.TB, "policy-holds"), ledgertest.NewID(d.TB)
 	if change != nil {
 		change(&s)
 	}
 	o, _, err := d.play(id, &s)
 	if err != nil || o.Type != states.TypePending {
-		d.t.Fatalf("play() = %+v, %v", o, err)
+		d.TB.Fatalf("play() = %+v, %v", o, err)
 	}
 	return id, &s
 }
 
 // approved holds a run and has dora agree to it in time.
 func (d *desk) approved(change func(*statestest.Scenario)) (string, *statestest.Scenario) {
-	d.t.Helper()
+	d.TB.Helper()
 	id, s := d.hold(change)
-	d.clock.set(d.t, inTime)
-	d.vote(id, d.voter("dora"), true)
+	d.Clock.Set(d.TB, inTime)
+	d.vote(id, d.Approver("dora"), true)
 	return id, s
 }
 
@@ -69,7 +70,7 @@ func TestAnApprovedRunIsCalledOnce(t *testing.T) {
 	if err != nil || got.Outcome.State != string(states.Answered) || len(s.World.Calls) != 1 {
 		t.Fatalf("resume() = %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
 	}
-	q := d.row(id)
+	q := d.Request(id)
 	if q.Status != ledger.Executed || q.Head != got.Head || q.Owner != "" {
 		t.Errorf("the request is %+v", q)
 	}
@@ -92,11 +93,11 @@ func TestDecisionsThatCallNothing(t *testing.T) {
 		status ledger.Status
 	}{
 		{name: "denied", code: policy.CodeApprovalDenied, status: ledger.Denied,
-			decide: func(_ *testing.T, d *desk, id string) { d.vote(id, d.voter("dora"), false) }},
+			decide: func(_ *testing.T, d *desk, id string) { d.vote(id, d.Approver("dora"), false) }},
 		{name: "nobody-in-time", code: policy.CodeApprovalExpired, status: ledger.Expired,
-			decide: func(t *testing.T, d *desk, _ string) { d.clock.set(t, late) }},
+			decide: func(t *testing.T, d *desk, _ string) { d.Clock.Set(t, late) }},
 		{name: "approved-and-expired-since", code: policy.CodeApprovalExpired, status: ledger.Expired,
-			now: func(t *testing.T, d *desk, _ *statestest.Scenario, _ *ledger.World) { d.clock.set(t, late) }},
+			now: func(t *testing.T, d *desk, _ *statestest.Scenario, _ *ledger.World) { d.Clock.Set(t, late) }},
 		{name: "bundle-changed", code: policy.CodeBundleChanged, status: ledger.Denied,
 			now: func(_ *testing.T, _ *desk, s *statestest.Scenario, w *ledger.World) {
 				c := s.Content
@@ -131,9 +132,9 @@ func TestDecisionsThatCallNothing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t)
 			id, s := d.hold(c.change)
-			d.clock.set(t, inTime)
+			d.Clock.Set(t, inTime)
 			if c.decide == nil {
-				c.decide = func(_ *testing.T, d *desk, id string) { d.vote(id, d.voter("dora"), true) }
+				c.decide = func(_ *testing.T, d *desk, id string) { d.vote(id, d.Approver("dora"), true) }
 			}
 			c.decide(t, d, id)
 			w := world(s)
@@ -144,7 +145,7 @@ func TestDecisionsThatCallNothing(t *testing.T) {
 			if err != nil || got.Outcome.Type != states.TypeBlocked || got.Outcome.Code != c.code || len(s.World.Calls) != 0 {
 				t.Fatalf("resume() = %+v, %v, %d calls; want blocked by %s", got.Outcome, err, len(s.World.Calls), c.code)
 			}
-			if q := d.row(id); q.Status != c.status || q.Sent != "" || q.Ended == "" || q.Code != string(c.code) {
+			if q := d.Request(id); q.Status != c.status || q.Sent != "" || q.Ended == "" || q.Code != string(c.code) {
 				t.Errorf("the request is %s, code %s, sent %q, ended %q; want %s", q.Status, q.Code, q.Sent, q.Ended, c.status)
 			}
 			d.trace(id, got.Outcome, nil)
@@ -211,7 +212,7 @@ func TestAChangedRowIsNotCalled(t *testing.T) {
 			id, s := d.approved(nil)
 			liar := &lies{Store: d.store}
 			c.lie(liar)
-			l, err := ledger.Open(context.Background(), liar, ledger.Options{Clock: d.clock.now})
+			l, err := ledger.Open(context.Background(), liar, ledger.Options{Clock: d.Clock.Now})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -297,14 +298,14 @@ func (r lying) EventsOf(run string) iter.Seq2[ledger.Event, error] {
 func TestClaims(t *testing.T) {
 	ctx := context.Background()
 	d := newDesk(t)
-	if err := d.Claim(ctx, newID(t)); !errors.Is(err, ledger.ErrNotFound) {
+	if err := d.Claim(ctx, ledgertest.NewID(t)); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("a run that is not there: %v", err)
 	}
 	id, _ := d.hold(nil)
 	if err := d.Claim(ctx, id); !errors.Is(err, ledger.ErrUndecided) {
 		t.Errorf("a run that nobody decided: %v", err)
 	}
-	d.vote(id, d.voter("dora"), true)
+	d.vote(id, d.Approver("dora"), true)
 	other := d.other()
 	if err := other.Claim(ctx, id); err != nil {
 		t.Fatalf("Claim() = %v", err)
@@ -368,7 +369,7 @@ func TestWhoLostTheRunCallsNothing(t *testing.T) {
 	if err := d.Claim(ctx, id); err != nil {
 		t.Fatal(err)
 	}
-	liar, err := ledger.Open(context.Background(), &lies{Store: d.store, gone: true}, ledger.Options{Clock: d.clock.now})
+	liar, err := ledger.Open(context.Background(), &lies{Store: d.store, gone: true}, ledger.Options{Clock: d.Clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -436,8 +437,8 @@ func TestAStoppedResumptionIsTakenUpAgain(t *testing.T) {
 			if down[name] != nil {
 				want = ledger.ErrGivenUp
 			}
-			if !errors.Is(err, want) || len(mine.Calls) != 0 || d.row(id).Status != ledger.Approved {
-				t.Fatalf("Resume() = %v, %d calls, %s", err, len(mine.Calls), d.row(id).Status)
+			if !errors.Is(err, want) || len(mine.Calls) != 0 || d.Request(id).Status != ledger.Approved {
+				t.Fatalf("Resume() = %v, %d calls, %s", err, len(mine.Calls), d.Request(id).Status)
 			}
 			if got, err := d.resume(id, world(s)); err != nil || len(s.World.Calls) != 1 {
 				t.Errorf("once more: %+v, %v, %d calls", got.Outcome, err, len(s.World.Calls))
@@ -461,7 +462,7 @@ func TestExpiryAtTheLastMoment(t *testing.T) {
 			id, s := d.approved(nil)
 			w := world(s)
 			w.Watch = func(_ *states.Run, r states.Recorder) states.Recorder {
-				return beforeDispatch{r, func() { d.clock.set(t, c.at) }}
+				return beforeDispatch{r, func() { d.Clock.Set(t, c.at) }}
 			}
 			got, err := d.resume(id, w)
 			if err != nil || got.Outcome.Code != c.code || len(s.World.Calls) != c.calls {
@@ -500,13 +501,13 @@ func TestABrokenStoreWhileResuming(t *testing.T) {
 					}
 					return nil
 				}
-				other := deskAt(t, broken, d.clock)
+				other := deskAt(t, broken, d.Clock)
 				_, err := other.resume(id, world(s))
 				if err != nil && !errors.Is(err, boom) {
 					t.Fatalf("resume() = %v", err)
 				}
-				if n := len(s.World.Calls); n > 1 || n == 1 && d.row(id).Sent == "" {
-					t.Fatalf("%d calls, sent %q", n, d.row(id).Sent)
+				if n := len(s.World.Calls); n > 1 || n == 1 && d.Request(id).Sent == "" {
+					t.Fatalf("%d calls, sent %q", n, d.Request(id).Sent)
 				}
 				if err == nil {
 					return
@@ -516,8 +517,8 @@ func TestABrokenStoreWhileResuming(t *testing.T) {
 				}
 				s.World.Listed = append(s.World.Listed, s.World.Listed[1])
 				_, again := other.resume(id, world(s))
-				if again != nil && !errors.Is(again, ledger.ErrEnded) || len(s.World.Calls) > 1 || d.row(id).Ended == "" {
-					t.Errorf("once more: %v, %d calls, ended %q", again, len(s.World.Calls), d.row(id).Ended)
+				if again != nil && !errors.Is(again, ledger.ErrEnded) || len(s.World.Calls) > 1 || d.Request(id).Ended == "" {
+					t.Errorf("once more: %v, %d calls, ended %q", again, len(s.World.Calls), d.Request(id).Ended)
 				}
 			})
 		}
@@ -529,7 +530,7 @@ func TestABrokenStoreWhileResuming(t *testing.T) {
 func TestVotesFollowTheHold(t *testing.T) {
 	d := newDesk(t)
 	id, s := d.hold(func(s *statestest.Scenario) { s.Request.At = "2026-11-21T09:00:20Z" })
-	d.vote(id, d.voter("dora"), true)
+	d.vote(id, d.Approver("dora"), true)
 	got, err := d.resume(id, world(s))
 	if err != nil || got.Outcome.State != string(states.Answered) {
 		t.Fatalf("resume() = %+v, %v", got.Outcome, err)

@@ -10,12 +10,13 @@ import (
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 // granted is a scenario whose grant lets a task make so many calls, as a run of the task finds it.
 func (d *desk) granted(name, task string, calls int) *statestest.Scenario {
-	d.t.Helper()
-	s := find(d.t, name)
+	d.TB.Helper()
+	s := find(d.TB, name)
 	s.Content.Grants = []policy.Grant{{Name: "few", Tools: []policy.Granted{{
 		Server: statestest.Server, Tool: statestest.Tool, Calls: &calls,
 	}}}}
@@ -41,7 +42,7 @@ func TestTasksAreCounted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := d.granted(c.scenario, c.task, 2)
-			o, _, err := d.play(newID(t), s)
+			o, _, err := d.play(ledgertest.NewID(t), s)
 			if err != nil || o.Code != c.code || len(s.World.Calls) != c.calls {
 				t.Errorf("play() = %+v, %v, %d calls; want %s", o, err, len(s.World.Calls), c.code)
 			}
@@ -52,18 +53,18 @@ func TestTasksAreCounted(t *testing.T) {
 // A call that was held and then not made does not count any more.
 func TestADeniedCallGivesItsPlaceBack(t *testing.T) {
 	d := newDesk(t)
-	id := newID(t)
+	id := ledgertest.NewID(t)
 	if o, _, err := d.play(id, d.granted("policy-holds", "one", 1)); err != nil || o.Type != states.TypePending {
 		t.Fatalf("play() = %+v, %v", o, err)
 	}
-	if o, _, err := d.play(newID(t), d.granted("policy-allows", "one", 1)); err != nil || o.Code != policy.CodeGrantExhausted {
+	if o, _, err := d.play(ledgertest.NewID(t), d.granted("policy-allows", "one", 1)); err != nil || o.Code != policy.CodeGrantExhausted {
 		t.Fatalf("play() = %+v, %v, want the place to be taken", o, err)
 	}
-	d.vote(id, d.voter("dora"), false)
+	d.vote(id, d.Approver("dora"), false)
 	if _, err := d.RecoverRun(context.Background(), d.replayer(nil), id); err != nil {
 		t.Fatal(err)
 	}
-	if o, _, err := d.play(newID(t), d.granted("policy-allows", "one", 1)); err != nil || o.Type != states.TypeSummary {
+	if o, _, err := d.play(ledgertest.NewID(t), d.granted("policy-allows", "one", 1)); err != nil || o.Type != states.TypeSummary {
 		t.Errorf("play() = %+v, %v, want an answer", o, err)
 	}
 }
@@ -80,7 +81,7 @@ func TestOneTakesTheLastCall(t *testing.T) {
 	var wg sync.WaitGroup
 	for i, s := range all {
 		wg.Go(func() {
-			if _, _, err := desks[i%2].play(newID(t), s); err != nil {
+			if _, _, err := desks[i%2].play(ledgertest.NewID(t), s); err != nil {
 				t.Errorf("play() = %v", err)
 			}
 		})
@@ -102,7 +103,7 @@ func TestATaskOfTooManyCalls(t *testing.T) {
 		t.Helper()
 		err := d.store.Update(context.Background(), func(tx ledger.Tx) error {
 			for range n {
-				q := ledger.Request{RunID: newID(t), At: statestest.At, Sent: statestest.At, Ended: statestest.At, Task: "one",
+				q := ledger.Request{RunID: ledgertest.NewID(t), At: statestest.At, Sent: statestest.At, Ended: statestest.At, Task: "one",
 					Server: statestest.Server, Tool: tool}
 				if err := tx.PutRequest(q); err != nil {
 					return err
@@ -119,7 +120,7 @@ func TestATaskOfTooManyCalls(t *testing.T) {
 	d.must(d.granted("policy-allows", "one", ledger.MaxCounted), policy.CodeGrantExhausted)
 	d.must(d.granted("policy-allows", "one", ledger.MaxCounted+1), "") // which is one more from here on
 	s := d.granted("policy-allows", "one", policy.MaxGrantCalls)
-	if o, _, err := d.play(newID(t), s); err != nil || o.Code != policy.CodeRecordFailed || len(s.World.Calls) != 0 ||
+	if o, _, err := d.play(ledgertest.NewID(t), s); err != nil || o.Code != policy.CodeRecordFailed || len(s.World.Calls) != 0 ||
 		!strings.Contains(o.Reason, "another task") {
 		t.Errorf("play() = %+v, %v, %d calls", o, err, len(s.World.Calls))
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 )
 
@@ -23,28 +24,34 @@ var (
 	form = regexp.MustCompile(`^pgfsm_[a-z2-7]{16}_[A-Za-z0-9_-]{43}$`)
 )
 
-func stamp(d time.Duration) string { return councilBegins.Add(d).Format(time.RFC3339) }
+func stamp(d time.Duration) string {
+	begins, err := time.Parse(time.RFC3339, statestest.At)
+	if err != nil {
+		panic(err)
+	}
+	return begins.Add(d).Format(time.RFC3339)
+}
 
 func TestTokenLetsIn(t *testing.T) {
 	for _, role := range ledger.Roles() {
 		t.Run(role, func(t *testing.T) {
-			c := newCouncil(t)
+			c := newDesk(t)
 			text, made, err := c.CreateToken(context.Background(), root, alice, role, stamp(time.Hour))
 			if err != nil || !form.MatchString(text) {
 				t.Fatalf("CreateToken() = %q, %v", text, err)
 			}
 			want := ledger.Caller{TokenID: made.ID, Name: alice, Role: role}
-			if got := c.caller(text); got != want {
+			if got := c.Caller(text); got != want {
 				t.Errorf("Authenticate() = %+v, want %+v", got, want)
 			}
-			c.view(func(r ledger.Reader) error {
+			c.Look(func(r ledger.Reader) error {
 				if kept, err := r.Token(made.ID); err != nil || !cmp.Equal(kept, made) {
 					t.Errorf("the ledger keeps %+v, %v; want %+v", kept, err, made)
 				}
 				return nil
 			})
 			secret := text[len(text)-43:]
-			for _, e := range c.events(0) {
+			for _, e := range c.Events(0) {
 				if strings.Contains(fmt.Sprintf("%+v %s %+v", e, e.Payload, made), secret) {
 					t.Errorf("the secret stands in the ledger: %s", e.Payload)
 				}
@@ -69,48 +76,48 @@ func TestAuthenticateRefuses(t *testing.T) {
 	tests := []struct {
 		name    string
 		detail  string
-		present func(c *council, text, id string) string
+		present func(c *desk, text, id string) string
 	}{
-		{"empty", "not a token", func(*council, string, string) string { return "" }},
-		{"one-byte-less", "not a token", func(_ *council, text, _ string) string { return text[:len(text)-1] }},
-		{"one-byte-more", "not a token", func(_ *council, text, _ string) string { return text + "A" }},
-		{"new-line-behind", "not a token", func(_ *council, text, _ string) string { return text[:len(text)-1] + "\n" }},
-		{"space-before", "not a token", func(_ *council, text, _ string) string { return " " + text[1:] }},
-		{"capitals", "not a token", func(_ *council, text, _ string) string { return strings.ToUpper(text) }},
-		{"another-beginning", "not a token", func(_ *council, text, _ string) string { return "pgfsn" + text[5:] }},
-		{"another-letter-in-the-id", "not a token", func(_ *council, text, _ string) string { return text[:6] + "1" + text[7:] }},
-		{"no-end-of-the-id", "not a token", func(_ *council, text, id string) string { return text[:6+len(id)] + "a" + text[7+len(id):] }},
-		{"a-megabyte", "not a token", func(*council, string, string) string { return strings.Repeat("pgfsm_", 1<<18) }},
-		{"id-of-nobody", "no such token", func(_ *council, text, id string) string {
+		{"empty", "not a token", func(*desk, string, string) string { return "" }},
+		{"one-byte-less", "not a token", func(_ *desk, text, _ string) string { return text[:len(text)-1] }},
+		{"one-byte-more", "not a token", func(_ *desk, text, _ string) string { return text + "A" }},
+		{"new-line-behind", "not a token", func(_ *desk, text, _ string) string { return text[:len(text)-1] + "\n" }},
+		{"space-before", "not a token", func(_ *desk, text, _ string) string { return " " + text[1:] }},
+		{"capitals", "not a token", func(_ *desk, text, _ string) string { return strings.ToUpper(text) }},
+		{"another-beginning", "not a token", func(_ *desk, text, _ string) string { return "pgfsn" + text[5:] }},
+		{"another-letter-in-the-id", "not a token", func(_ *desk, text, _ string) string { return text[:6] + "1" + text[7:] }},
+		{"no-end-of-the-id", "not a token", func(_ *desk, text, id string) string { return text[:6+len(id)] + "a" + text[7+len(id):] }},
+		{"a-megabyte", "not a token", func(*desk, string, string) string { return strings.Repeat("pgfsm_", 1<<18) }},
+		{"id-of-nobody", "no such token", func(_ *desk, text, id string) string {
 			return strings.Replace(text, id, strings.Repeat("a", len(id)), 1)
 		}},
-		{"first-of-the-secret", "is another", func(_ *council, text, _ string) string { return swap(text, len(text)-43) }},
-		{"last-of-the-secret", "is another", func(_ *council, text, _ string) string { return swap(text, len(text)-1) }},
-		{"secret-of-another", "is another", func(c *council, text, id string) string {
-			other := c.token(bob, ledger.RoleApprover)
+		{"first-of-the-secret", "is another", func(_ *desk, text, _ string) string { return swap(text, len(text)-43) }},
+		{"last-of-the-secret", "is another", func(_ *desk, text, _ string) string { return swap(text, len(text)-1) }},
+		{"secret-of-another", "is another", func(c *desk, text, id string) string {
+			other := c.Token(bob, ledger.RoleApprover)
 			return text[:len(text)-43] + other[len(other)-43:]
 		}},
-		{"revoked", "was revoked at " + stamp(0), func(c *council, text, id string) string {
+		{"revoked", "was revoked at " + stamp(0), func(c *desk, text, id string) string {
 			if _, err := c.RevokeToken(context.Background(), root, id); err != nil {
-				c.t.Fatal(err)
+				c.TB.Fatal(err)
 			}
 			return text
 		}},
-		{"at-its-expiry", "expired at " + stamp(expiresIn), func(c *council, text, id string) string {
-			c.clock.add(expiresIn)
+		{"at-its-expiry", "expired at " + stamp(expiresIn), func(c *desk, text, id string) string {
+			c.Clock.Add(expiresIn)
 			return text
 		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newCouncil(t)
+			c := newDesk(t)
 			text, made, err := c.CreateToken(context.Background(), root, alice, ledger.RoleApprover, stamp(expiresIn))
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.clock.add(expiresIn - time.Second)
-			c.caller(text) // still good
-			c.clock.add(time.Second - expiresIn)
+			c.Clock.Add(expiresIn - time.Second)
+			c.Caller(text) // still good
+			c.Clock.Add(time.Second - expiresIn)
 			who, err := c.Authenticate(context.Background(), tt.present(c, text, made.ID))
 			var refusal *ledger.Refusal
 			if !errors.As(err, &refusal) || err.Error() != ledger.ErrToken.Message || !errors.Is(err, ledger.ErrToken) {
@@ -125,22 +132,22 @@ func TestAuthenticateRefuses(t *testing.T) {
 
 // A clock that was set back brings no token to life again; that is no fault of the token's.
 func TestAuthenticateClockBack(t *testing.T) {
-	c := newCouncil(t)
+	c := newDesk(t)
 	text, _, err := c.CreateToken(context.Background(), root, alice, ledger.RoleApprover, stamp(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.clock.add(2 * time.Hour)
-	forEver := c.token(bob, ledger.RoleApprover)
-	c.clock.add(-time.Second - ledger.ClockSkew)
+	c.Clock.Add(2 * time.Hour)
+	forEver := c.Token(bob, ledger.RoleApprover)
+	c.Clock.Add(-time.Second - ledger.ClockSkew)
 	if _, err := c.Authenticate(context.Background(), text); !errors.Is(err, ledger.ErrClockBack) {
 		t.Errorf("Authenticate() = %v, want %v", err, ledger.ErrClockBack)
 	}
-	c.clock.add(time.Minute - 2*time.Hour + ledger.ClockSkew) // long ago
+	c.Clock.Add(time.Minute - 2*time.Hour + ledger.ClockSkew) // long ago
 	if _, err := c.Authenticate(context.Background(), text); !errors.Is(err, ledger.ErrClockBack) {
 		t.Errorf("Authenticate() before the expiry = %v, want %v", err, ledger.ErrClockBack)
 	}
-	c.caller(forEver) // the time has no part in it
+	c.Caller(forEver) // the time has no part in it
 }
 
 func TestCreateTokenRefuses(t *testing.T) {
@@ -172,8 +179,8 @@ func TestCreateTokenRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newCouncil(t)
-			c.token(alice, ledger.RoleAgent)
+			c := newDesk(t)
+			c.Token(alice, ledger.RoleAgent)
 			_, zoe, err := c.CreateToken(context.Background(), root, "zoe", ledger.RoleAgent, "")
 			if err != nil {
 				t.Fatal(err)
@@ -181,13 +188,13 @@ func TestCreateTokenRefuses(t *testing.T) {
 			if _, err := c.RevokeToken(context.Background(), root, zoe.ID); err != nil {
 				t.Fatal(err)
 			}
-			before := len(c.events(0))
+			before := len(c.Events(0))
 			text, made, err := c.CreateToken(context.Background(), root, tt.token, tt.role, tt.expires)
 			if !errors.Is(err, ledger.ErrTokenValues) || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("CreateToken() = %v, want [%s] … %s", err, ledger.RefusedTokenValues, tt.says)
 			}
-			if text != "" || made != (ledger.Token{}) || len(c.events(0)) != before {
-				t.Errorf("CreateToken() = %q, %+v, and %d events", text, made, len(c.events(0))-before)
+			if text != "" || made != (ledger.Token{}) || len(c.Events(0)) != before {
+				t.Errorf("CreateToken() = %q, %+v, and %d events", text, made, len(c.Events(0))-before)
 			}
 		})
 	}
@@ -195,7 +202,7 @@ func TestCreateTokenRefuses(t *testing.T) {
 
 // Names that are as long as they may be, and people that only resemble each other.
 func TestCreateTokenTakes(t *testing.T) {
-	c := newCouncil(t)
+	c := newDesk(t)
 	for _, name := range []string{
 		strings.Repeat("n", ledger.MaxTokenName), "José", "worker-6", "worker-9", "worker-9", "O'Neil", "小林", "local", "x local:y",
 	} {
@@ -208,24 +215,24 @@ func TestCreateTokenTakes(t *testing.T) {
 // While there is an active admin, only admins manage tokens; without one, who may write the file.
 func TestTokensAreManagedByAdmins(t *testing.T) {
 	ctx := context.Background()
-	c := newCouncil(t)
+	c := newDesk(t)
 	text, admin, err := c.CreateToken(ctx, root, alice, ledger.RoleAdmin, stamp(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	chief := c.caller(text)
+	chief := c.Caller(text)
 	create := func(by ledger.Caller, name, role string) (ledger.Caller, error) {
 		text, _, err := c.CreateToken(ctx, by, name, role, stamp(2*time.Hour))
 		if err != nil {
 			return ledger.Caller{}, err
 		}
-		return c.caller(text), nil
+		return c.Caller(text), nil
 	}
 	approver, err := create(chief, bob, ledger.RoleApprover)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := c.events(1)[0]; e.By != alice || e.Type != ledger.TokenCreated {
+	if e := c.Events(1)[0]; e.By != alice || e.Type != ledger.TokenCreated {
 		t.Errorf("the event is %s by %q", e.Type, e.By)
 	}
 	for _, by := range []ledger.Caller{root, approver, {}} {
@@ -241,7 +248,7 @@ func TestTokensAreManagedByAdmins(t *testing.T) {
 			t.Errorf("RevokeToken(%q) = %v, want %s", id, err, ledger.RefusedTokenID)
 		}
 	}
-	c.clock.add(time.Hour) // the admin expires
+	c.Clock.Add(time.Hour) // the admin expires
 	if _, err := create(chief, "x", ledger.RoleAgent); !errors.Is(err, ledger.ErrToken) {
 		t.Errorf("CreateToken() by an admin who expired = %v, want %s", err, ledger.RefusedToken)
 	}
@@ -357,8 +364,8 @@ func secretUses(t *testing.T, name, src string) (n int, faults []string) {
 
 // Of all texts one is the token.
 func FuzzAuthenticate(f *testing.F) {
-	c := newCouncil(f)
-	good := c.token(alice, ledger.RoleApprover)
+	c := newDesk(f)
+	good := c.Token(alice, ledger.RoleApprover)
 	for _, seed := range []string{
 		"", "pgfsm_", "pgfsm__", good[:len(good)-1], good + "A", strings.ToLower(good), strings.Replace(good, "_", "-", 1),
 		"pgfsm_aaaaaaaaaaaaaaaa_" + good[len(good)-43:], "Bearer " + good, good + "\x00", "pgfsm_" + strings.Repeat("\xff", 60),

@@ -13,7 +13,7 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/sqlite"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 // benchRuns is how many runs the measured ledger tells of, unless PGFSM_BENCH_RUNS says.
@@ -26,17 +26,7 @@ func BenchmarkVerify(b *testing.B) {
 		runs = n
 	}
 	path := filepath.Join(b.TempDir(), "pgfsm.db")
-	store, err := sqlite.Open(path, sqlite.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	d := &dial{}
-	d.set(b, statestest.At)
-	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: d.now})
-	if err != nil {
-		b.Fatal(err)
-	}
-	many := &desk{Ledger: l, t: b, clock: d, machine: statestest.MustMachine(b)}
+	many, _ := deskInFile(b, path, ledgertest.NewClock(b))
 	var all sync.WaitGroup
 	turns := make(chan struct{}, runs)
 	for range runs {
@@ -48,9 +38,9 @@ func BenchmarkVerify(b *testing.B) {
 			s := find(b, "policy-allows")
 			bundle := statestest.MustBundle(s.Content, nil)
 			for range turns {
-				run := states.NewRun(newID(b), s.Request, bundle)
-				rec := many.Begin(traces.NewHeader(many.machine, run), run)
-				o, err := many.machine.Advance(context.Background(), run, rec.Door(statestest.NewWorld().Door()), rec)
+				run := states.NewRun(ledgertest.NewID(b), s.Request, bundle)
+				rec := many.Begin(traces.NewHeader(many.Machine, run), run)
+				o, err := many.Machine.Advance(context.Background(), run, rec.Door(statestest.NewWorld().Door()), rec)
 				if err == nil {
 					_, err = rec.Finish(context.Background(), o)
 				}
@@ -62,10 +52,7 @@ func BenchmarkVerify(b *testing.B) {
 		})
 	}
 	all.Wait()
-	if err := l.Close(); err != nil {
-		b.Fatal(err)
-	}
-	if err := store.Close(); err != nil {
+	if err := many.Close(); err != nil {
 		b.Fatal(err)
 	}
 	var rows int64

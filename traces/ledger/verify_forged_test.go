@@ -17,22 +17,23 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/storetest"
 )
 
 // forge writes the ledger of a desk anew, as edit wants its events to be, and verifies what comes of it.
 func (d *desk) forge(edit func([]ledger.Event) []ledger.Event, more ...ledger.Step) error {
-	d.t.Helper()
+	d.TB.Helper()
 	ctx, forged := context.Background(), d.forged(edit, more...)
 	return forged.View(ctx, func(r ledger.Reader) error {
-		_, err := ledger.Verify(ctx, r, ledger.VerifyOptions{Replayer: traces.NewReplayer(d.machine, nil)})
+		_, err := ledger.Verify(ctx, r, ledger.VerifyOptions{Replayer: traces.NewReplayer(d.Machine, nil)})
 		return err
 	})
 }
 
 // forged is the ledger of a desk as edit wants its events to be, with everything else that follows from them.
 func (d *desk) forged(edit func([]ledger.Event) []ledger.Event, more ...ledger.Step) *storetest.Memory {
-	d.t.Helper()
+	d.TB.Helper()
 	ctx, forged := context.Background(), storetest.NewMemory()
 	err := d.View(ctx, func(r ledger.Reader) error {
 		return forged.Update(ctx, func(tx ledger.Tx) error {
@@ -67,14 +68,14 @@ func (d *desk) forged(edit func([]ledger.Event) []ledger.Event, more ...ledger.S
 			all = edit(all)
 			for i := range all {
 				if len(all[i].Payload) > ledger.MaxInline {
-					d.t.Fatalf("event %d has a large payload, which this test does not write anew", all[i].Seq)
+					d.TB.Fatalf("event %d has a large payload, which this test does not write anew", all[i].Seq)
 				}
 			}
 			return ledger.Rewrite(tx, all)
 		})
 	})
 	if err != nil {
-		d.t.Fatalf("the forgery could not be written: %v", err)
+		d.TB.Fatalf("the forgery could not be written: %v", err)
 	}
 	return forged
 }
@@ -278,8 +279,8 @@ func TestVerifyCountsPeople(t *testing.T) {
 		policies[0].Quorum = 2
 		s.Content.Policy = statestest.Policies(policies...)
 	})
-	d.vote(id, d.voter("dora"), true)
-	if q := d.row(id); q.Status != ledger.Pending || q.Agreed != 1 || q.Quorum != 2 {
+	d.vote(id, d.Approver("dora"), true)
+	if q := d.Request(id); q.Status != ledger.Pending || q.Agreed != 1 || q.Quorum != 2 {
 		t.Fatalf("one of two: %+v", q)
 	}
 	if _, err := d.checked(ledger.VerifyOptions{}); err != nil {
@@ -297,7 +298,7 @@ func TestVerifyCountsPeople(t *testing.T) {
 			return append(all, again)
 		}, "a second vote of one person"},
 		{"expired-before-its-time", func(_ *testing.T, all []ledger.Event) []ledger.Event {
-			q := d.row(id)
+			q := d.Request(id)
 			return append(all, ledger.Event{
 				RunID: id, Type: ledger.ApprovalExpired, At: all[len(all)-1].At, By: "clock",
 				Payload: fmt.Appendf(nil, `{"binding":%q,"expires":%q}`, q.Binding, q.Expires),
@@ -335,8 +336,8 @@ func (c crooked) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
 func TestVerifyDoesNotTrustAnIndex(t *testing.T) {
 	d := newDesk(t)
 	id, _ := d.hold(nil)
-	before := d.row(id)
-	d.vote(id, d.voter("dora"), true)
+	before := d.Request(id)
+	d.vote(id, d.Approver("dora"), true)
 	for _, c := range []struct {
 		name string
 		bad  crooked
@@ -362,7 +363,7 @@ func TestVerifyDoesNotTrustAnIndex(t *testing.T) {
 		}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d.view(func(r ledger.Reader) error {
+			d.Look(func(r ledger.Reader) error {
 				c.bad.Reader = r
 				_, err := ledger.Verify(context.Background(), c.bad, ledger.VerifyOptions{})
 				var fault *ledger.Fault
@@ -386,7 +387,7 @@ func TestVerifyRefusesOddRunIDs(t *testing.T) {
 	if !errors.Is(err, ledger.ErrTampered) || !strings.Contains(err.Error(), "not a UUID") {
 		t.Errorf("Verify() = %v", err)
 	}
-	d.view(func(r ledger.Reader) error {
+	d.Look(func(r ledger.Reader) error {
 		if doc, err := ledger.Trace(context.Background(), r, "../escaped", d.replayer(nil)); err == nil {
 			t.Errorf("Trace() = %d bytes", len(doc))
 		}
@@ -399,7 +400,7 @@ func TestVerifyNamesAStepThatNothingAnchors(t *testing.T) {
 	d := newDesk(t)
 	id, _ := d.hold(nil)
 	var more traces.Step
-	d.view(func(r ledger.Reader) error {
+	d.Look(func(r ledger.Reader) error {
 		h, steps, _, err := ledger.Load(r, id)
 		if err != nil {
 			return err
@@ -424,7 +425,7 @@ func TestVerifyNamesAStepThatNothingAnchors(t *testing.T) {
 func TestVerifyNamesAnEffectThatCannotBe(t *testing.T) {
 	d := newDesk(t)
 	s := find(t, "policy-denies-by-effect")
-	if _, _, err := d.play(newID(t), &s); err != nil {
+	if _, _, err := d.play(ledgertest.NewID(t), &s); err != nil {
 		t.Fatal(err)
 	}
 	err := d.forge(func(all []ledger.Event) []ledger.Event {
@@ -452,7 +453,7 @@ func TestVerifyRefusesValuesThatReplayRefuses(t *testing.T) {
 	d := newDesk(t)
 	s := find(t, "call-timed-out")
 	s.Door = func(door states.Door) states.Door { return liar{door} }
-	if _, _, err := d.play(newID(t), &s); err != nil {
+	if _, _, err := d.play(ledgertest.NewID(t), &s); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -465,7 +466,7 @@ func TestVerifyRefusesValuesThatReplayRefuses(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var err error
-			d.view(func(r ledger.Reader) error {
+			d.Look(func(r ledger.Reader) error {
 				_, err = ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: tt.replayer})
 				return nil
 			})

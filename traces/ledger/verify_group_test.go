@@ -13,7 +13,7 @@ import (
 func TestVerifyNamesWhatMustHaveARowOfItsOwn(t *testing.T) {
 	path := onDisk(t, func(d *desk) {
 		d.passes(3)
-		d.clock.set(t, "2026-11-21T09:35:00Z")
+		d.Clock.Set(t, "2026-11-21T09:35:00Z")
 		d.prunes("2026-11-21T09:35:00Z")
 		d.passing()
 		d.passing()

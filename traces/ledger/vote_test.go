@@ -15,6 +15,7 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/storetest"
 )
 
@@ -25,84 +26,84 @@ func TestVoteRefuses(t *testing.T) {
 		name   string
 		want   *ledger.Refusal
 		says   string
-		ballot func(c *council, v *ledger.Ballot)
+		ballot func(c *desk, v *ledger.Ballot)
 	}{
-		{"no-token", ledger.ErrRole, "token of the role approver", func(c *council, v *ledger.Ballot) { v.By = ledger.Local("local:alice") }},
-		{"agent", ledger.ErrRole, "approver", func(c *council, v *ledger.Ballot) { v.By = c.caller(c.token(bob, ledger.RoleAgent)) }},
-		{"auditor", ledger.ErrRole, "approver", func(c *council, v *ledger.Ballot) { v.By = c.caller(c.token(bob, ledger.RoleAuditor)) }},
-		{"admin", ledger.ErrRole, "approver", func(c *council, v *ledger.Ballot) { v.By = c.caller(c.token(bob, ledger.RoleAdmin)) }},
-		{"token-revoked-since", ledger.ErrToken, "not valid", func(c *council, v *ledger.Ballot) {
+		{"no-token", ledger.ErrRole, "token of the role approver", func(c *desk, v *ledger.Ballot) { v.By = ledger.Local("local:alice") }},
+		{"agent", ledger.ErrRole, "approver", func(c *desk, v *ledger.Ballot) { v.By = c.Caller(c.Token(bob, ledger.RoleAgent)) }},
+		{"auditor", ledger.ErrRole, "approver", func(c *desk, v *ledger.Ballot) { v.By = c.Caller(c.Token(bob, ledger.RoleAuditor)) }},
+		{"admin", ledger.ErrRole, "approver", func(c *desk, v *ledger.Ballot) { v.By = c.Caller(c.Token(bob, ledger.RoleAdmin)) }},
+		{"token-revoked-since", ledger.ErrToken, "not valid", func(c *desk, v *ledger.Ballot) {
 			if _, err := c.RevokeToken(context.Background(), ledger.Local("local:root"), v.By.TokenID); err != nil {
-				c.t.Fatal(err)
+				c.TB.Fatal(err)
 			}
 		}},
-		{"another-name-on-the-token", ledger.ErrToken, "not valid", func(c *council, v *ledger.Ballot) { v.By.Name = bob }},
-		{"another-role-on-the-token", ledger.ErrToken, "not valid", func(c *council, v *ledger.Ballot) {
-			v.By = c.caller(c.token(bob, ledger.RoleAgent))
+		{"another-name-on-the-token", ledger.ErrToken, "not valid", func(c *desk, v *ledger.Ballot) { v.By.Name = bob }},
+		{"another-role-on-the-token", ledger.ErrToken, "not valid", func(c *desk, v *ledger.Ballot) {
+			v.By = c.Caller(c.Token(bob, ledger.RoleAgent))
 			v.By.Role = ledger.RoleApprover
 		}},
-		{"no-such-token", ledger.ErrToken, "not valid", func(c *council, v *ledger.Ballot) { v.By.TokenID = "aaaaaaaaaaaaaaaa" }},
-		{"no-such-run", ledger.ErrUnknown, "no run", func(c *council, v *ledger.Ballot) { v.Run = statestest.RunID }},
-		{"hostile-run-id", ledger.ErrUnknown, `\u001b`, func(c *council, v *ledger.Ballot) { v.Run = "\x1b[2J" }},
-		{"no-digest", ledger.ErrBallot, "digest", func(c *council, v *ledger.Ballot) { v.Binding = "" }},
-		{"prefix-of-the-digest", ledger.ErrBallot, "digest", func(c *council, v *ledger.Ballot) { v.Binding = v.Binding[:20] }},
-		{"another-digest", ledger.ErrBinding, string(other), func(c *council, v *ledger.Ballot) { v.Binding = other }},
-		{"denial-without-reason", ledger.ErrBallot, "reason", func(c *council, v *ledger.Ballot) { v.Approve, v.Reason = false, "" }},
-		{"denial-with-blank-reason", ledger.ErrBallot, "reason", func(c *council, v *ledger.Ballot) { v.Approve, v.Reason = false, " \t\u200b" }},
-		{"reason-one-byte-too-long", ledger.ErrBallot, "1001", func(c *council, v *ledger.Ballot) {
+		{"no-such-token", ledger.ErrToken, "not valid", func(c *desk, v *ledger.Ballot) { v.By.TokenID = "aaaaaaaaaaaaaaaa" }},
+		{"no-such-run", ledger.ErrUnknown, "no run", func(c *desk, v *ledger.Ballot) { v.Run = statestest.RunID }},
+		{"hostile-run-id", ledger.ErrUnknown, `\u001b`, func(c *desk, v *ledger.Ballot) { v.Run = "\x1b[2J" }},
+		{"no-digest", ledger.ErrBallot, "digest", func(c *desk, v *ledger.Ballot) { v.Binding = "" }},
+		{"prefix-of-the-digest", ledger.ErrBallot, "digest", func(c *desk, v *ledger.Ballot) { v.Binding = v.Binding[:20] }},
+		{"another-digest", ledger.ErrBinding, string(other), func(c *desk, v *ledger.Ballot) { v.Binding = other }},
+		{"denial-without-reason", ledger.ErrBallot, "reason", func(c *desk, v *ledger.Ballot) { v.Approve, v.Reason = false, "" }},
+		{"denial-with-blank-reason", ledger.ErrBallot, "reason", func(c *desk, v *ledger.Ballot) { v.Approve, v.Reason = false, " \t\u200b" }},
+		{"reason-one-byte-too-long", ledger.ErrBallot, "1001", func(c *desk, v *ledger.Ballot) {
 			v.Reason = strings.Repeat("r", ledger.MaxReason+1)
 		}},
-		{"reason-not-text", ledger.ErrBallot, "UTF-8", func(c *council, v *ledger.Ballot) { v.Reason = "\xff" }},
-		{"key-one-byte-too-long", ledger.ErrBallot, "256", func(c *council, v *ledger.Ballot) { v.Key = strings.Repeat("k", ledger.MaxKey+1) }},
-		{"key-with-controls", ledger.ErrBallot, "key", func(c *council, v *ledger.Ballot) { v.Key = "a\nb" }},
-		{"own-request", ledger.ErrEligible, "own request", func(c *council, v *ledger.Ballot) { v.By = c.approver(carol) }},
-		{"own-request-as-local-user", ledger.ErrEligible, "own request", func(c *council, v *ledger.Ballot) {
-			q := c.holdsBy("local:"+strings.ToUpper(bob), councilContent(1))
-			v.Run, v.Binding, v.By = q.RunID, q.Binding, c.approver(bob)
+		{"reason-not-text", ledger.ErrBallot, "UTF-8", func(c *desk, v *ledger.Ballot) { v.Reason = "\xff" }},
+		{"key-one-byte-too-long", ledger.ErrBallot, "256", func(c *desk, v *ledger.Ballot) { v.Key = strings.Repeat("k", ledger.MaxKey+1) }},
+		{"key-with-controls", ledger.ErrBallot, "key", func(c *desk, v *ledger.Ballot) { v.Key = "a\nb" }},
+		{"own-request", ledger.ErrEligible, "own request", func(c *desk, v *ledger.Ballot) { v.By = c.Approver(carol) }},
+		{"own-request-as-local-user", ledger.ErrEligible, "own request", func(c *desk, v *ledger.Ballot) {
+			q := c.HoldBy("local:"+strings.ToUpper(bob), ledgertest.Holding(1))
+			v.Run, v.Binding, v.By = q.RunID, q.Binding, c.Approver(bob)
 		}},
-		{"none-of-the-roles", ledger.ErrEligible, "owners", func(c *council, v *ledger.Ballot) { v.By = c.approver(dave) }},
-		{"role-in-another-case", ledger.ErrEligible, "owners", func(c *council, v *ledger.Ballot) { v.By = c.approver("BOB@example.com") }},
-		{"twice", ledger.ErrVoted, "one vote", func(c *council, v *ledger.Ballot) { c.votes(*v) }},
-		{"twice-with-two-tokens", ledger.ErrVoted, "one vote", func(c *council, v *ledger.Ballot) {
-			c.votes(*v)
-			v.By = c.approver(alice)
+		{"none-of-the-roles", ledger.ErrEligible, "owners", func(c *desk, v *ledger.Ballot) { v.By = c.Approver(dave) }},
+		{"role-in-another-case", ledger.ErrEligible, "owners", func(c *desk, v *ledger.Ballot) { v.By = c.Approver("BOB@example.com") }},
+		{"twice", ledger.ErrVoted, "one vote", func(c *desk, v *ledger.Ballot) { c.Cast(*v) }},
+		{"twice-with-two-tokens", ledger.ErrVoted, "one vote", func(c *desk, v *ledger.Ballot) {
+			c.Cast(*v)
+			v.By = c.Approver(alice)
 		}},
-		{"another-mind", ledger.ErrVoted, "(approve)", func(c *council, v *ledger.Ballot) {
-			c.votes(*v)
+		{"another-mind", ledger.ErrVoted, "(approve)", func(c *desk, v *ledger.Ballot) {
+			c.Cast(*v)
 			v.Approve = false
 		}},
-		{"key-again-with-another-word", ledger.ErrKeyReused, "key", func(c *council, v *ledger.Ballot) {
+		{"key-again-with-another-word", ledger.ErrKeyReused, "key", func(c *desk, v *ledger.Ballot) {
 			v.Key = "k1"
-			c.votes(*v)
+			c.Cast(*v)
 			v.Approve = false
 		}},
-		{"key-again-with-another-reason", ledger.ErrKeyReused, "key", func(c *council, v *ledger.Ballot) {
+		{"key-again-with-another-reason", ledger.ErrKeyReused, "key", func(c *desk, v *ledger.Ballot) {
 			v.Key = "k1"
-			c.votes(*v)
+			c.Cast(*v)
 			v.Reason = "as agreed."
 		}},
-		{"key-again-about-something-else", ledger.ErrKeyReused, "key", func(c *council, v *ledger.Ballot) {
+		{"key-again-about-something-else", ledger.ErrKeyReused, "key", func(c *desk, v *ledger.Ballot) {
 			v.Key = "k1"
-			c.votes(*v)
+			c.Cast(*v)
 			v.Binding = other
 		}},
-		{"denied-before", ledger.ErrDecided, "denied at 2026-11-21T09:00:00Z by " + bob, func(c *council, v *ledger.Ballot) {
-			c.votes(ledger.Ballot{Run: v.Run, Binding: v.Binding, By: c.approver(bob), Reason: "not now"})
+		{"denied-before", ledger.ErrDecided, "denied at 2026-11-21T09:00:00Z by " + bob, func(c *desk, v *ledger.Ballot) {
+			c.Cast(ledger.Ballot{Run: v.Run, Binding: v.Binding, By: c.Approver(bob), Reason: "not now"})
 		}},
-		{"approved-before", ledger.ErrDecided, "approved at 2026-11-21T09:00:00Z by " + bob, func(c *council, v *ledger.Ballot) {
-			q := c.holds(1)
+		{"approved-before", ledger.ErrDecided, "approved at 2026-11-21T09:00:00Z by " + bob, func(c *desk, v *ledger.Ballot) {
+			q := c.Hold(1)
 			v.Run, v.Binding = q.RunID, q.Binding
 			first := *v
-			first.By = c.approver(bob)
-			c.votes(first)
+			first.By = c.Approver(bob)
+			c.Cast(first)
 		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newCouncil(t)
-			v := ballotOn(c.holds(2), c.approver(alice))
+			c := newDesk(t)
+			v := ledgertest.Ballot(c.Hold(2), c.Approver(alice))
 			tt.ballot(c, &v)
-			before := c.events(0)
+			before := c.Events(0)
 			q, err := c.Vote(context.Background(), v)
 			var refusal *ledger.Refusal
 			if !errors.As(err, &refusal) || !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.says) {
@@ -111,7 +112,7 @@ func TestVoteRefuses(t *testing.T) {
 			if !cmp.Equal(q, ledger.Request{}) {
 				t.Errorf("Vote() returns %+v with its refusal", q)
 			}
-			if after := c.events(0); len(after) != len(before) {
+			if after := c.Events(0); len(after) != len(before) {
 				t.Errorf("a ballot that was refused left %d events", len(after)-len(before))
 			}
 		})
@@ -129,11 +130,11 @@ func TestVoteNotHeld(t *testing.T) {
 		{"allowed", func(p *policy.Content) { p.Policy = nil }, ledger.Executed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newCouncil(t)
-			content := councilContent(1)
+			c := newDesk(t)
+			content := ledgertest.Holding(1)
 			tt.change(&content)
-			run := c.runs(carol, content)
-			v := ballotOn(c.request(run), c.approver(alice))
+			q := c.Ask(carol, content)
+			v := ledgertest.Ballot(q, c.Approver(alice))
 			v.Binding = canonical.Sum("binding", nil)
 			_, err := c.Vote(context.Background(), v)
 			if !errors.Is(err, ledger.ErrNotHeld) || !strings.Contains(err.Error(), string(tt.status)) {
@@ -155,15 +156,15 @@ func TestVoteExpiry(t *testing.T) {
 		{"behind-it", time.Hour + time.Second, ledger.Expired},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newCouncil(t)
-			q := c.holds(1)
-			v := ballotOn(q, c.approver(alice))
-			c.clock.add(tt.after)
+			c := newDesk(t)
+			q := c.Hold(1)
+			v := ledgertest.Ballot(q, c.Approver(alice))
+			c.Clock.Add(tt.after)
 			_, err := c.Vote(context.Background(), v)
 			if late := tt.want == ledger.Expired; late != errors.Is(err, ledger.ErrExpired) || !late && err != nil {
 				t.Errorf("Vote() = %v", err)
 			}
-			stands := c.request(q.RunID)
+			stands := c.Request(q.RunID)
 			if stands.Status != tt.want {
 				t.Errorf("the request is %s, want %s", stands.Status, tt.want)
 			}
@@ -173,8 +174,8 @@ func TestVoteExpiry(t *testing.T) {
 			if _, err := c.Vote(context.Background(), v); !errors.Is(err, ledger.ErrExpired) {
 				t.Errorf("once more: Vote() = %v, want %s", err, ledger.RefusedExpired)
 			}
-			if again := c.request(q.RunID); again.Seq != stands.Seq || len(c.events(q.Seq)) != 2 { // the token, the expiry
-				t.Errorf("the expiry was recorded more than once: %+v", c.events(q.Seq))
+			if again := c.Request(q.RunID); again.Seq != stands.Seq || len(c.Events(q.Seq)) != 2 { // the token, the expiry
+				t.Errorf("the expiry was recorded more than once: %+v", c.Events(q.Seq))
 			}
 		})
 	}
@@ -182,18 +183,18 @@ func TestVoteExpiry(t *testing.T) {
 
 // Who is at work on an expired request ends it: nobody records anything in between.
 func TestVoteLeavesAClaimedRequestAlone(t *testing.T) {
-	c := newCouncil(t)
-	q := c.holds(1)
-	v := ballotOn(q, c.approver(alice))
-	c.clock.add(time.Hour)
+	c := newDesk(t)
+	q := c.Hold(1)
+	v := ledgertest.Ballot(q, c.Approver(alice))
+	c.Clock.Add(time.Hour)
 	if err := c.Claim(context.Background(), q.RunID); err != nil {
 		t.Fatal(err)
 	}
-	claimed := c.request(q.RunID)
+	claimed := c.Request(q.RunID)
 	if _, err := c.Vote(context.Background(), v); !errors.Is(err, ledger.ErrExpired) {
 		t.Errorf("Vote() = %v, want %s", err, ledger.RefusedExpired)
 	}
-	if diff := cmp.Diff(claimed, c.request(q.RunID)); diff != "" {
+	if diff := cmp.Diff(claimed, c.Request(q.RunID)); diff != "" {
 		t.Errorf("the claimed request moved (-before +after):\n%s", diff)
 	}
 }
@@ -217,22 +218,22 @@ func TestVoteDecides(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newCouncil(t)
-			q := c.holds(tt.quorum)
+			c := newDesk(t)
+			q := c.Hold(tt.quorum)
 			agreed := 0
 			for _, w := range tt.words {
-				v := ballotOn(q, c.approver(w.by))
+				v := ledgertest.Ballot(q, c.Approver(w.by))
 				if v.Approve = w.approve; w.approve {
 					agreed++
 				}
-				got := c.votes(v)
+				got := c.Cast(v)
 				if got.Status != w.want || got.Agreed != agreed {
 					t.Errorf("after %s: %s, %d agreed; want %s, %d", w.by, got.Status, got.Agreed, w.want, agreed)
 				}
-				if diff := cmp.Diff(got, c.request(q.RunID)); diff != "" {
+				if diff := cmp.Diff(got, c.Request(q.RunID)); diff != "" {
 					t.Errorf("Vote() returns something else than stands (-returned +stands):\n%s", diff)
 				}
-				if e := c.events(got.Seq - 1)[0]; e.By != w.by {
+				if e := c.Events(got.Seq - 1)[0]; e.By != w.by {
 					t.Errorf("the event is by %q, want %q", e.By, w.by)
 				}
 			}
@@ -242,30 +243,26 @@ func TestVoteDecides(t *testing.T) {
 }
 
 // judged compares how the request stands with what the machine's gate makes of the votes.
-func (c *council) judged(q ledger.Request, want ledger.Status) {
-	c.t.Helper()
-	var cast []policy.Vote
-	c.view(func(r ledger.Reader) (err error) {
-		cast, err = ledger.Votes(r, q.RunID)
-		return err
-	})
+func (c *desk) judged(q ledger.Request, want ledger.Status) {
+	c.TB.Helper()
+	cast := c.Votes(q.RunID)
 	held := policy.Held{Actor: q.Actor, Approvers: q.Approvers, Binding: q.Binding, Expires: q.Expires, Quorum: q.Quorum}
-	verdict := statestest.MustBundle(councilContent(q.Quorum), nil).Agreed(&held, cast[len(cast)-1].At, cast)
+	verdict := statestest.MustBundle(ledgertest.Holding(q.Quorum), nil).Agreed(&held, cast[len(cast)-1].At, cast)
 	if verdict.Allows() != (want == ledger.Approved) || want == ledger.Denied && verdict.Code != policy.CodeApprovalDenied {
-		c.t.Errorf("the ledger says %s, the gate %+v", want, verdict)
+		c.TB.Errorf("the ledger says %s, the gate %+v", want, verdict)
 	}
 }
 
 // The reason of a denial reaches the request.
 func TestVoteDenialIsToldWhy(t *testing.T) {
-	c := newCouncil(t)
-	v := ballotOn(c.holds(1), c.approver(bob))
+	c := newDesk(t)
+	v := ledgertest.Ballot(c.Hold(1), c.Approver(bob))
 	v.Approve, v.Reason = false, "no"+strings.Repeat("\x01", ledger.MaxReason-2) // escaped, six bytes each: it becomes a blob
-	q := c.votes(v)
+	q := c.Cast(v)
 	if q.Code != string(policy.CodeApprovalDenied) || q.Reason != "Denied by "+bob+": no"+strings.Repeat(`\u0001`, ledger.MaxReason-2) {
 		t.Errorf("Code, Reason = %s, %q", q.Code, q.Reason)
 	}
-	_, err := c.Vote(context.Background(), ballotOn(q, c.approver(alice)))
+	_, err := c.Vote(context.Background(), ledgertest.Ballot(q, c.Approver(alice)))
 	if !errors.Is(err, ledger.ErrDecided) || strings.Contains(err.Error(), "\x01") {
 		t.Errorf("Vote() = %v, want %s and no control character", err, ledger.RefusedDecided)
 	}
@@ -273,27 +270,27 @@ func TestVoteDenialIsToldWhy(t *testing.T) {
 
 // The same ballot with the same key is answered as at first, whatever happened since, and recorded once.
 func TestVoteIdempotency(t *testing.T) {
-	c := newCouncil(t)
-	q := c.holds(2)
-	v := ballotOn(q, c.approver(alice))
+	c := newDesk(t)
+	q := c.Hold(2)
+	v := ledgertest.Ballot(q, c.Approver(alice))
 	v.Key = "9d0a3c6e-6ab0-4f2e-a7a4-8c7d2f1b5e10"
-	first := c.votes(v)
-	other := ballotOn(q, c.approver(bob))
+	first := c.Cast(v)
+	other := ledgertest.Ballot(q, c.Approver(bob))
 	other.Key = v.Key // another person's key is another key
-	if decided := c.votes(other); decided.Status != ledger.Approved || first.Status != ledger.Pending {
+	if decided := c.Cast(other); decided.Status != ledger.Approved || first.Status != ledger.Pending {
 		t.Fatalf("the statuses are %s and %s", first.Status, decided.Status)
 	}
-	events := len(c.events(0))
-	c.clock.add(2 * time.Hour) // the answer is the same even when the request has expired
+	events := len(c.Events(0))
+	c.Clock.Add(2 * time.Hour) // the answer is the same even when the request has expired
 	again := v
-	again.By = c.caller(c.token(alice, ledger.RoleApprover)) // the person counts, not the token
-	if diff := cmp.Diff(first, c.votes(again)); diff != "" {
+	again.By = c.Caller(c.Token(alice, ledger.RoleApprover)) // the person counts, not the token
+	if diff := cmp.Diff(first, c.Cast(again)); diff != "" {
 		t.Errorf("the answer changed (-first +again):\n%s", diff)
 	}
-	if n := len(c.events(0)); n != events+1 { // the token's
+	if n := len(c.Events(0)); n != events+1 { // the token's
 		t.Errorf("%d events were added by a repetition", n-events-1)
 	}
-	if c.request(q.RunID).Status != ledger.Approved {
+	if c.Request(q.RunID).Status != ledger.Approved {
 		t.Error("a repetition moved the request")
 	}
 }
@@ -311,19 +308,19 @@ func TestVoteThatCannotBeRecorded(t *testing.T) {
 				}
 				return nil
 			}
-			c := councilIn(t, store)
-			v := ballotOn(c.holds(1), c.approver(alice))
-			before := c.request(v.Run)
+			c := deskAt(t, store, ledgertest.NewClock(t))
+			v := ledgertest.Ballot(c.Hold(1), c.Approver(alice))
+			before := c.Request(v.Run)
 			failing = true
 			var refusal *ledger.Refusal
 			if _, err := c.Vote(context.Background(), v); !errors.Is(err, full) || errors.As(err, &refusal) {
 				t.Errorf("Vote() = %v, want %v", err, full)
 			}
-			if diff := cmp.Diff(before, c.request(v.Run)); diff != "" {
+			if diff := cmp.Diff(before, c.Request(v.Run)); diff != "" {
 				t.Errorf("the request moved (-before +after):\n%s", diff)
 			}
 			failing = false
-			if q := c.votes(v); q.Status != ledger.Approved {
+			if q := c.Cast(v); q.Status != ledger.Approved {
 				t.Errorf("afterwards the request is %s", q.Status)
 			}
 		})
@@ -332,14 +329,14 @@ func TestVoteThatCannotBeRecorded(t *testing.T) {
 
 // A clock that was set back brings no request to life again.
 func TestVoteClockBack(t *testing.T) {
-	c := newCouncil(t)
-	v := ballotOn(c.holds(1), c.approver(alice))
-	c.clock.add(-ledger.ClockSkew - time.Second)
+	c := newDesk(t)
+	v := ledgertest.Ballot(c.Hold(1), c.Approver(alice))
+	c.Clock.Add(-ledger.ClockSkew - time.Second)
 	if _, err := c.Vote(context.Background(), v); !errors.Is(err, ledger.ErrClockBack) {
 		t.Errorf("Vote() = %v, want %v", err, ledger.ErrClockBack)
 	}
-	c.clock.add(time.Second)
-	if q := c.votes(v); q.Status != ledger.Approved || q.Updated != councilBegins.Format(time.RFC3339) {
+	c.Clock.Add(time.Second)
+	if q := c.Cast(v); q.Status != ledger.Approved || q.Updated != statestest.At {
 		t.Errorf("within the skew the request is %s, updated %s", q.Status, q.Updated)
 	}
 }
@@ -349,13 +346,13 @@ func TestVoteConcurrently(t *testing.T) {
 	const people = 64
 	for _, quorum := range []int{1, 3} {
 		t.Run(fmt.Sprintf("quorum-%d", quorum), func(t *testing.T) {
-			c := newCouncil(t)
-			content := councilContent(quorum)
+			c := newDesk(t)
+			content := ledgertest.Holding(quorum)
 			content.Policy.Policies[0].Approvers = nil // whoever has a token
-			q := c.holdsBy(carol, content)
+			q := c.HoldBy(carol, content)
 			ballots := make([]ledger.Ballot, people)
 			for i := range ballots {
-				ballots[i] = ballotOn(q, c.approver(fmt.Sprintf("person %d", i)))
+				ballots[i] = ledgertest.Ballot(q, c.Approver(fmt.Sprintf("person %d", i)))
 				ballots[i].Approve = i%2 == 0
 			}
 			errs := make([]error, people)
@@ -364,11 +361,7 @@ func TestVoteConcurrently(t *testing.T) {
 				all.Go(func() { _, errs[i] = c.Vote(context.Background(), ballots[i]) })
 			}
 			all.Wait()
-			var cast []policy.Vote
-			c.view(func(r ledger.Reader) (err error) {
-				cast, err = ledger.Votes(r, q.RunID)
-				return err
-			})
+			cast := c.Votes(q.RunID)
 			taken := 0
 			for _, err := range errs {
 				if err == nil {
@@ -390,7 +383,7 @@ func TestVoteConcurrently(t *testing.T) {
 					t.Errorf("votes go on behind a denial: %+v", cast)
 				}
 			}
-			if got := c.request(q.RunID); got.Status != want || want == ledger.Approved && got.Agreed != quorum {
+			if got := c.Request(q.RunID); got.Status != want || want == ledger.Approved && got.Agreed != quorum {
 				t.Errorf("the request is %s with %d approvals; the votes are %+v", got.Status, got.Agreed, cast)
 			}
 		})

@@ -11,35 +11,36 @@ import (
 
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/ledgertest"
 )
 
 func TestWait(t *testing.T) {
 	tests := []struct {
 		name string
-		then func(*council, ledger.Request) // while it is waited for
+		then func(*desk, ledger.Request) // while it is waited for
 		want ledger.Status
 		err  error
 	}{
-		{"approved", func(c *council, q ledger.Request) { c.votes(ballotOn(q, c.approver(alice))) }, ledger.Approved, nil},
-		{"denied", func(c *council, q ledger.Request) {
-			v := ballotOn(q, c.approver(alice))
+		{"approved", func(c *desk, q ledger.Request) { c.Cast(ledgertest.Ballot(q, c.Approver(alice))) }, ledger.Approved, nil},
+		{"denied", func(c *desk, q ledger.Request) {
+			v := ledgertest.Ballot(q, c.Approver(alice))
 			v.Approve = false
-			c.votes(v)
+			c.Cast(v)
 		}, ledger.Denied, nil},
-		{"over-and-nobody-said-so", func(c *council, _ ledger.Request) { c.clock.add(time.Hour) }, ledger.Pending, nil},
-		{"one-second-left", func(c *council, _ ledger.Request) { c.clock.add(time.Hour - time.Second) }, ledger.Pending, context.DeadlineExceeded},
-		{"nothing-happens", func(*council, ledger.Request) {}, ledger.Pending, context.DeadlineExceeded},
+		{"over-and-nobody-said-so", func(c *desk, _ ledger.Request) { c.Clock.Add(time.Hour) }, ledger.Pending, nil},
+		{"one-second-left", func(c *desk, _ ledger.Request) { c.Clock.Add(time.Hour - time.Second) }, ledger.Pending, context.DeadlineExceeded},
+		{"nothing-happens", func(*desk, ledger.Request) {}, ledger.Pending, context.DeadlineExceeded},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCouncil(t)
-				q := c.holds(1)
+				c := newDesk(t)
+				q := c.Hold(1)
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
 				time.AfterFunc(ledger.PollInterval*5/2, func() { tt.then(c, q) })
 				begun := time.Now()
-				got, err := ledger.Wait(ctx, c, q.RunID, c.clock.now)
+				got, err := ledger.Wait(ctx, c, q.RunID, c.Clock.Now)
 				if got.Status != tt.want || !errors.Is(err, tt.err) {
 					t.Errorf("Wait() = %s, %v; want %s, %v", got.Status, err, tt.want, tt.err)
 				}
@@ -52,8 +53,8 @@ func TestWait(t *testing.T) {
 }
 
 func TestWaitForNothing(t *testing.T) {
-	c := newCouncil(t)
-	if _, err := ledger.Wait(context.Background(), c, statestest.RunID, c.clock.now); !errors.Is(err, ledger.ErrUnknown) {
+	c := newDesk(t)
+	if _, err := ledger.Wait(context.Background(), c, statestest.RunID, c.Clock.Now); !errors.Is(err, ledger.ErrUnknown) {
 		t.Errorf("Wait() = %v, want %s", err, ledger.RefusedUnknown)
 	}
 }
@@ -61,8 +62,8 @@ func TestWaitForNothing(t *testing.T) {
 // Whoever watches sees each event once, in order: those that are there and those that come.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCouncil(t)
-		first := c.holds(1)
+		c := newDesk(t)
+		first := c.Hold(1)
 		enough := errors.New("enough")
 		watch := func(after int64, until ledger.Type) (seen []ledger.Type) {
 			last := after
@@ -89,7 +90,7 @@ func TestWatch(t *testing.T) {
 		}; !slices.Equal(got, want) {
 			t.Errorf("from the beginning: %v, want %v", got, want)
 		}
-		time.AfterFunc(time.Second, func() { c.votes(ballotOn(first, c.approver(alice))) })
+		time.AfterFunc(time.Second, func() { c.Cast(ledgertest.Ballot(first, c.Approver(alice))) })
 		if got, want := watch(-1, ledger.ApprovalApproved), []ledger.Type{ledger.TokenCreated, ledger.ApprovalApproved}; !slices.Equal(got, want) {
 			t.Errorf("from now on: %v, want %v", got, want)
 		}
@@ -103,10 +104,10 @@ func TestWatch(t *testing.T) {
 
 // Many events are seen in order too, although they are not held at once.
 func TestWatchMany(t *testing.T) {
-	c := newCouncil(t)
+	c := newDesk(t)
 	const tokens = 1005 // a few more than are read at once
 	for i := range tokens {
-		c.token(fmt.Sprintf("bot %d", i), ledger.RoleAgent)
+		c.Token(fmt.Sprintf("bot %d", i), ledger.RoleAgent)
 	}
 	enough := errors.New("enough")
 	last := int64(0)

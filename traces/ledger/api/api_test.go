@@ -17,6 +17,7 @@ import (
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/api"
+	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/storetest"
 )
 
@@ -39,8 +40,8 @@ func (l *listed) runs() (ids []string) {
 // TestRoles is the table of docs/operate/identity.md: who may do what.
 func TestRoles(t *testing.T) {
 	d := newDesk(t)
-	q := d.held(2)
-	own := d.asks("robot", content(1))
+	q := d.Hold(2)
+	own := d.Ask("robot", ledgertest.Holding(1))
 	for _, c := range []struct {
 		role, name                     string
 		pending, status, mine, approve int
@@ -71,14 +72,14 @@ func TestRoles(t *testing.T) {
 			}
 		})
 	}
-	if n := d.votes(q.RunID); n != 1 {
+	if n := len(d.Votes(q.RunID)); n != 1 {
 		t.Errorf("%d votes are recorded, want only the approver's", n)
 	}
 }
 
 func TestWhatAnApproverSees(t *testing.T) {
 	d := newDesk(t)
-	q := d.held(2)
+	q := d.Hold(2)
 	d.approve(q, d.token(ledger.RoleApprover, alice)).want(t, 200, "")
 	var s struct {
 		Request struct {
@@ -110,92 +111,92 @@ func TestRefusals(t *testing.T) {
 		code   api.Code
 	}{
 		{"denied-already", func(d *desk) reply {
-			q := d.held(1)
-			d.deny(q, d.token(ledger.RoleApprover, alice)).want(d.t, 200, "")
+			q := d.Hold(1)
+			d.deny(q, d.token(ledger.RoleApprover, alice)).want(d.TB, 200, "")
 			return d.approve(q, d.token(ledger.RoleApprover, bob))
 		}, 409, "request_decided"},
 		{"voted-already", func(d *desk) reply {
-			q := d.held(2)
-			d.approve(q, d.token(ledger.RoleApprover, alice)).want(d.t, 200, "")
+			q := d.Hold(2)
+			d.approve(q, d.token(ledger.RoleApprover, alice)).want(d.TB, 200, "")
 			return d.deny(q, d.token(ledger.RoleApprover, alice))
 		}, 409, "already_voted"},
 		{"never-held", func(d *desk) reply {
-			q := d.asks(carol, statestest.Content())
+			q := d.Ask(carol, statestest.Content())
 			q.Binding = canonical.Sum("x", nil)
 			return d.approve(q, d.token(ledger.RoleApprover, alice))
 		}, 409, "request_not_held"},
 		{"expired", func(d *desk) reply {
-			q := d.held(1)
-			d.at.Add(3600)
+			q := d.Hold(1)
+			d.Clock.Add(3600 * time.Second)
 			return d.approve(q, d.token(ledger.RoleApprover, alice))
 		}, 410, "approval_expired"},
 		{"one-second-before-it-expires", func(d *desk) reply {
-			q := d.held(1)
-			d.at.Add(3599)
+			q := d.Hold(1)
+			d.Clock.Add(3599 * time.Second)
 			return d.approve(q, d.token(ledger.RoleApprover, alice))
 		}, 200, ""},
 		{"other-binding", func(d *desk) reply {
-			q := d.held(1)
-			q.Binding = d.held(1).Binding
+			q := d.Hold(1)
+			q.Binding = d.Hold(1).Binding
 			return d.approve(q, d.token(ledger.RoleApprover, alice))
 		}, 412, "binding_mismatch"},
-		{"own-request", func(d *desk) reply { return d.approve(d.held(1), d.token(ledger.RoleApprover, carol)) }, 403, "approver_not_eligible"},
-		{"no-role", func(d *desk) reply { return d.approve(d.held(1), d.token(ledger.RoleApprover, dave)) }, 403, "approver_not_eligible"},
+		{"own-request", func(d *desk) reply { return d.approve(d.Hold(1), d.token(ledger.RoleApprover, carol)) }, 403, "approver_not_eligible"},
+		{"no-role", func(d *desk) reply { return d.approve(d.Hold(1), d.token(ledger.RoleApprover, dave)) }, 403, "approver_not_eligible"},
 		{"unknown-run", func(d *desk) reply {
-			q := d.held(1)
+			q := d.Hold(1)
 			q.RunID = "01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d"
 			return d.approve(q, d.token(ledger.RoleApprover, alice))
 		}, 404, "request_unknown"},
 		{"no-digest", func(d *desk) reply {
-			return d.call(http.MethodPost, "/approve/"+d.held(1).RunID, d.token(ledger.RoleApprover, alice), `{"reason": "yes"}`)
+			return d.call(http.MethodPost, "/approve/"+d.Hold(1).RunID, d.token(ledger.RoleApprover, alice), `{"reason": "yes"}`)
 		}, 428, api.DigestRequired},
 		{"digest-is-null", func(d *desk) reply {
-			return d.call(http.MethodPost, "/approve/"+d.held(1).RunID, d.token(ledger.RoleApprover, alice), `{"expected_digest": null}`)
+			return d.call(http.MethodPost, "/approve/"+d.Hold(1).RunID, d.token(ledger.RoleApprover, alice), `{"expected_digest": null}`)
 		}, 428, api.DigestRequired},
 		{"digest-is-none", func(d *desk) reply {
-			return d.call(http.MethodPost, "/approve/"+d.held(1).RunID, d.token(ledger.RoleApprover, alice), `{"expected_digest": "sha256:1"}`)
+			return d.call(http.MethodPost, "/approve/"+d.Hold(1).RunID, d.token(ledger.RoleApprover, alice), `{"expected_digest": "sha256:1"}`)
 		}, 422, "ballot_invalid"},
 		{"denial-without-a-reason", func(d *desk) reply {
-			q := d.held(1)
+			q := d.Hold(1)
 			return d.call(http.MethodPost, "/deny/"+q.RunID, d.token(ledger.RoleApprover, alice), ballot(q, " "))
 		}, 422, "ballot_invalid"},
 		{"reason-as-long-as-it-may-be", func(d *desk) reply {
-			q := d.held(1)
+			q := d.Hold(1)
 			return d.call(http.MethodPost, "/deny/"+q.RunID, d.token(ledger.RoleApprover, alice), ballot(q, "x"+strings.Repeat("\x01", ledger.MaxReason-1)))
 		}, 200, ""},
 		{"reason-one-past", func(d *desk) reply {
-			q := d.held(1)
+			q := d.Hold(1)
 			return d.call(http.MethodPost, "/deny/"+q.RunID, d.token(ledger.RoleApprover, alice), ballot(q, strings.Repeat("x", ledger.MaxReason+1)))
 		}, 422, "ballot_invalid"},
 		{"revoked-token", func(d *desk) reply {
-			q, text := d.held(1), d.token(ledger.RoleApprover, alice)
+			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 			id := strings.Split(text, "_")[1]
-			if _, err := d.ledger.RevokeToken(d.t.Context(), ledger.Local("local:root"), id); err != nil {
-				d.t.Fatal(err)
+			if _, err := d.Ledger.RevokeToken(d.TB.Context(), ledger.Local("local:root"), id); err != nil {
+				d.TB.Fatal(err)
 			}
 			return d.approve(q, text)
 		}, 401, "token_refused"},
 		{"clock-set-back", func(d *desk) reply {
-			q, text := d.held(1), d.token(ledger.RoleApprover, alice)
-			d.at.Add(-61)
+			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
+			d.Clock.Add(-61 * time.Second)
 			return d.approve(q, text)
 		}, 503, api.Unavailable},
 		{"ledger-breaks", func(d *desk) reply {
-			q, text := d.held(1), d.token(ledger.RoleApprover, alice)
+			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 			d.store.Fail = failing
 			got := d.approve(q, text)
 			d.store.Fail = nil
 			return got
 		}, 500, api.Internal},
 		{"ledger-full-or-locked", func(d *desk) reply {
-			q, text := d.held(1), d.token(ledger.RoleApprover, alice)
+			q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 			d.store.Fail = func(storetest.Op, int) error { return fmt.Errorf("ledger x: %w", ledger.ErrUnavailable) }
 			got := d.approve(q, text)
 			denied := d.call(http.MethodPost, "/deny/"+q.RunID, text, ballot(q, "no"))
 			d.store.Fail = nil
-			denied.want(d.t, 503, api.Unavailable)
-			if n := d.votes(q.RunID); n != 0 {
-				d.t.Errorf("%d ballots are recorded", n)
+			denied.want(d.TB, 503, api.Unavailable)
+			if n := len(d.Votes(q.RunID)); n != 0 {
+				d.TB.Errorf("%d ballots are recorded", n)
 			}
 			return got
 		}, 503, api.Unavailable},
@@ -214,7 +215,7 @@ func TestRefusals(t *testing.T) {
 // The reason of a denial is recorded as people can read it, and shown so everywhere.
 func TestReasonsAreVisible(t *testing.T) {
 	d := newDesk(t)
-	q, text := d.held(1), d.token(ledger.RoleApprover, alice)
+	q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 	d.call(http.MethodPost, "/deny/"+q.RunID, text, ballot(q, "no\u202eyes\x1b[31m\n")).want(t, 200, "")
 	const want = `no\\u202eyes\\u001b[31m\\u000a"`
 	got := d.call(http.MethodGet, "/status/"+q.RunID, text, "")
@@ -232,10 +233,10 @@ func TestReasonsAreVisible(t *testing.T) {
 // Results are shown to auditors alone. One that cannot be shown says so, and the log says why.
 func TestResultsAreForAuditors(t *testing.T) {
 	d := newDesk(t)
-	q := d.held(1)
+	q := d.Hold(1)
 	var fails error
 	d.handler = api.New(api.Options{
-		Ledger: d.ledger, Hosts: []string{service}, Log: d.notes.add,
+		Ledger: d.Ledger, Hosts: []string{service}, Log: d.notes.add,
 		Result: func(_ context.Context, _ ledger.Reader, of *ledger.Request) (jsontext.Value, string, error) {
 			if of.RunID != q.RunID || fails != nil {
 				return nil, "", fails
@@ -265,8 +266,8 @@ func TestResultsAreForAuditors(t *testing.T) {
 func TestLogIsLimited(t *testing.T) {
 	d := newDesk(t)
 	const refused, broken = 500, 30
-	q, text := d.held(1), d.token(ledger.RoleApprover, alice)
-	d.handler = api.New(api.Options{Ledger: d.ledger, Hosts: []string{service}, Log: d.notes.add, Ready: notReady})
+	q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
+	d.handler = api.New(api.Options{Ledger: d.Ledger, Hosts: []string{service}, Log: d.notes.add, Ready: notReady})
 	for range refused {
 		d.call(http.MethodGet, "/pending", "pgfsm_x", "").want(t, 401, "token_refused")
 	}
@@ -297,8 +298,8 @@ func (lockedStore) Glance(context.Context, func(ledger.Reader) error) error {
 // Only the answer to a decision says that nothing was decided. A token that cannot be looked up does not fill the log either.
 func TestWhatALockedLedgerSays(t *testing.T) {
 	d := newDesk(t)
-	q, text := d.held(1), d.token(ledger.RoleApprover, alice)
-	locked, err := ledger.Open(context.Background(), lockedStore{d.store}, ledger.Options{Clock: d.now})
+	q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
+	locked, err := ledger.Open(context.Background(), lockedStore{d.store}, ledger.Options{Clock: d.Clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +322,7 @@ func TestWhatALockedLedgerSays(t *testing.T) {
 // Why a token is refused, and what broke inside, the caller is not told; the log is.
 func TestWhatCallersAreNotTold(t *testing.T) {
 	d := newDesk(t)
-	q, text := d.held(1), d.token(ledger.RoleApprover, alice)
+	q, text := d.Hold(1), d.token(ledger.RoleApprover, alice)
 	wrong := text[:len(text)-4] + "AAAA"
 	got := d.call(http.MethodGet, "/pending", wrong, "")
 	got.want(t, 401, "token_refused")
@@ -344,13 +345,13 @@ func TestWhatCallersAreNotTold(t *testing.T) {
 // The same ballot with the same key counts once and has the same answer, whatever happened since.
 func TestIdempotency(t *testing.T) {
 	d := newDesk(t)
-	q := d.held(2)
+	q := d.Hold(2)
 	token, other := d.token(ledger.RoleApprover, alice), d.token(ledger.RoleApprover, bob)
 	key := header("Idempotency-Key", `"first \"try\""`)
 	first := d.approve(q, token, key)
 	first.want(t, 200, "")
 	d.approve(q, other, key).want(t, 200, "") // another person's key is another key
-	d.at.Add(7200)
+	d.Clock.Add(7200 * time.Second)
 	again := d.approve(q, token, key)
 	if again.status != 200 || string(again.body) != string(first.body) {
 		t.Errorf("the answer was %s, and is %d %s", first.body, again.status, again.body)
@@ -358,14 +359,14 @@ func TestIdempotency(t *testing.T) {
 	d.call(http.MethodPost, "/approve/"+q.RunID, token, ballot(q, "another reason"), key).want(t, 422, "key_reused")
 	d.deny(q, token, key).want(t, 422, "key_reused")
 	d.approve(q, token, header("Idempotency-Key", "second")).want(t, 409, "request_decided")
-	if n := d.votes(q.RunID); n != 2 {
+	if n := len(d.Votes(q.RunID)); n != 2 {
 		t.Errorf("%d votes are recorded, want 2", n)
 	}
 	// One key in both spellings is one key.
-	q = d.held(2)
+	q = d.Hold(2)
 	d.approve(q, token, header("Idempotency-Key", "abc")).want(t, 200, "")
 	d.approve(q, token, header("Idempotency-Key", `"abc"`)).want(t, 200, "")
-	if n := d.votes(q.RunID); n != 1 {
+	if n := len(d.Votes(q.RunID)); n != 1 {
 		t.Errorf("%d votes are recorded, want 1", n)
 	}
 }
@@ -385,7 +386,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		{"quote-inside", `a"b`, false}, {"control", "a\tb", false}, {"not-ascii", "ä", false}, {"bare-space", "a b", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := d.approve(d.held(1), token, header("Idempotency-Key", c.key))
+			got := d.approve(d.Hold(1), token, header("Idempotency-Key", c.key))
 			if c.ok {
 				got.want(t, 200, "")
 			} else {
@@ -400,9 +401,9 @@ func TestPages(t *testing.T) {
 	token := d.token(ledger.RoleAuditor, "auditor")
 	var want []string
 	for range 5 {
-		want = append(want, d.held(1).RunID)
+		want = append(want, d.Hold(1).RunID)
 	}
-	denied := d.held(1)
+	denied := d.Hold(1)
 	d.deny(denied, d.token(ledger.RoleApprover, alice)).want(t, 200, "")
 	read := func(path string) (l listed) {
 		got := d.call(http.MethodGet, path, token, "")
@@ -446,12 +447,12 @@ func TestPages(t *testing.T) {
 func TestConcurrentDecisions(t *testing.T) {
 	for round := range 5 {
 		d := newDesk(t)
-		q := d.held(1)
+		q := d.Hold(1)
 		tokens := []string{d.token(ledger.RoleApprover, alice), d.token(ledger.RoleApprover, bob)}
 		replies := make([]reply, 32)
 		var all sync.WaitGroup
 		begin := make(chan struct{})
-		handler := api.New(api.Options{Ledger: d.ledger, Hosts: []string{service}})
+		handler := api.New(api.Options{Ledger: d.Ledger, Hosts: []string{service}})
 		for i := range replies {
 			all.Go(func() {
 				<-begin
@@ -472,7 +473,7 @@ func TestConcurrentDecisions(t *testing.T) {
 			}
 			r.want(t, 409, "request_decided")
 		}
-		if n := d.votes(q.RunID); yes != 1 || n != 1 {
+		if n := len(d.Votes(q.RunID)); yes != 1 || n != 1 {
 			t.Errorf("round %d: %d ballots counted, %d are recorded, want 1", round, yes, n)
 		}
 	}
@@ -481,7 +482,7 @@ func TestConcurrentDecisions(t *testing.T) {
 func TestReadiness(t *testing.T) {
 	d := newDesk(t)
 	d.call(http.MethodGet, "/readyz", "", "").want(t, 200, "")
-	d.handler = api.New(api.Options{Ledger: d.ledger, Hosts: []string{service}, Log: d.notes.add, Ready: notReady})
+	d.handler = api.New(api.Options{Ledger: d.Ledger, Hosts: []string{service}, Log: d.notes.add, Ready: notReady})
 	got := d.call(http.MethodGet, "/readyz", "", "")
 	got.want(t, 503, api.Unavailable)
 	if strings.Contains(string(got.body), errDisk.Error()) || !strings.Contains(d.notes.String(), errDisk.Error()) {

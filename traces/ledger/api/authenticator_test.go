@@ -38,7 +38,7 @@ func TestAuthenticatorThatIsNotTheLedgers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDesk(t)
-			h := api.New(api.Options{Ledger: d.ledger, Callers: named{tt.role}, Hosts: []string{service}, Log: d.notes.add})
+			h := api.New(api.Options{Ledger: d.Ledger, Callers: named{tt.role}, Hosts: []string{service}, Log: d.notes.add})
 			r := httptest.NewRequest(http.MethodGet, "/pending", http.NoBody)
 			r.Host = service
 			value := tt.user

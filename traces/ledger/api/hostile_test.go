@@ -117,7 +117,7 @@ func TestHostileCalls(t *testing.T) {
 		return fmt.Sprintf("POST /approve/@ HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n%s", headers, len(body), body)
 	}
 	d := newDesk(t)
-	q := d.held(1)
+	q := d.Hold(1)
 	good := ballot(q, "yes")
 	for _, c := range []struct {
 		name, text string
@@ -211,7 +211,7 @@ func TestHostileCalls(t *testing.T) {
 			}
 		})
 	}
-	if n := d.votes(q.RunID); n != 0 {
+	if n := len(d.Votes(q.RunID)); n != 0 {
 		t.Errorf("%d votes are recorded, want none", n)
 	}
 }
@@ -219,7 +219,7 @@ func TestHostileCalls(t *testing.T) {
 // A body that is said to be shorter than it is, or in chunks and of a length, does not become another call.
 func TestNothingIsSmuggled(t *testing.T) {
 	d := newDesk(t)
-	q := d.held(1)
+	q := d.Hold(1)
 	token := d.token(ledger.RoleApprover, alice)
 	inner := fmt.Sprintf("POST /approve/%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		q.RunID, service, token, len(ballot(q, "x")), ballot(q, "x"))
@@ -238,7 +238,7 @@ func TestNothingIsSmuggled(t *testing.T) {
 			w.closed()
 		})
 	}
-	if n := d.votes(q.RunID); n != 0 {
+	if n := len(d.Votes(q.RunID)); n != 0 {
 		t.Errorf("%d votes are recorded, want none", n)
 	}
 }
@@ -246,7 +246,7 @@ func TestNothingIsSmuggled(t *testing.T) {
 // A call that came in chunks is answered, and its connection closed: what stands before the service may have found another end of it.
 func TestChunkedCallsEndTheirConnection(t *testing.T) {
 	d := newDesk(t)
-	q := d.held(1)
+	q := d.Hold(1)
 	body := ballot(q, "yes")
 	w := dial(t, serves(t, d.handler, api.Limits{}))
 	w.writes(fmt.Sprintf("POST /approve/%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
@@ -267,7 +267,7 @@ func TestGoodCallsOnTheWire(t *testing.T) {
 		"charset":           "Host: " + service + "\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := d.held(1)
+			q := d.Hold(1)
 			body := ballot(q, "yes")
 			if name == "plain" {
 				body += strings.Repeat(" ", api.MaxBody-len(body)) // as large as it may be

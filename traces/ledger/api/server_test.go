@@ -37,7 +37,7 @@ func TestHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(on.Addr().String())
-	h := api.New(api.Options{Ledger: d.ledger, Hosts: loopback.Hosts(on)})
+	h := api.New(api.Options{Ledger: d.Ledger, Hosts: loopback.Hosts(on)})
 	on.Close()
 	for name, want := range map[string]int{ // in any order: each stands alone
 		"127.0.0.1:" + port: 200, "localhost:" + port: 200, "LOCALHOST:" + port: 200, "[::1]:" + port: 200,
@@ -54,7 +54,7 @@ func TestHosts(t *testing.T) {
 // Who is slow, or sends too much, is let go of.
 func TestSlowAndLargeCalls(t *testing.T) {
 	d := newDesk(t)
-	q := d.held(1)
+	q := d.Hold(1)
 	token := d.token(ledger.RoleApprover, alice)
 	to := serves(t, d.handler, api.Limits{Header: time.Second, Read: 2 * time.Second})
 	t.Run("slow-header", func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestSlowAndLargeCalls(t *testing.T) {
 			t.Errorf("status = %d, want %d", got.StatusCode, http.StatusRequestHeaderFieldsTooLarge)
 		}
 	})
-	if n := d.votes(q.RunID); n != 0 {
+	if n := len(d.Votes(q.RunID)); n != 0 {
 		t.Errorf("%d votes are recorded, want none", n)
 	}
 }
@@ -97,7 +97,7 @@ func TestFloodsKeepNobodyOut(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDesk(t)
-			q := d.held(1)
+			q := d.Hold(1)
 			to := serves(t, d.handler, api.Limits{})
 			call := func(method, path, body string) string {
 				return method + " " + path + " HTTP/1.1\r\nHost: " + service + "\r\nAuthorization: Bearer " + d.token(ledger.RoleApprover, alice) +

@@ -24,7 +24,7 @@ var errGone = errors.New("the process is gone")
 func TestCrashBetweenSendingAndWritingDown(t *testing.T) {
 	d, m := newDesk(t), newMailbox(t)
 	look(t, d.sender(hook(m)))
-	q := d.held(1)
+	q := d.Hold(1)
 	dying := d.store.Open()
 	dying.Fail = func(op storetest.Op, n int) error {
 		if op == storetest.Commit && n == 2 { // the first took the message up
@@ -32,7 +32,7 @@ func TestCrashBetweenSendingAndWritingDown(t *testing.T) {
 		}
 		return nil
 	}
-	s, err := hooks.New(dying, hooks.Options{Hooks: []hooks.Hook{hook(m)}, Clock: d.now})
+	s, err := hooks.New(dying, hooks.Options{Hooks: []hooks.Hook{hook(m)}, Clock: d.Clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,16 +41,16 @@ func TestCrashBetweenSendingAndWritingDown(t *testing.T) {
 	}
 	wantKinds(t, m, "requested "+q.RunID)
 	other := d.sender(hook(m))
-	d.pass(hooks.Lease - time.Second)
+	d.Clock.Add(hooks.Lease - time.Second)
 	look(t, other)
 	wantKinds(t, m, "requested "+q.RunID)
-	d.pass(time.Second)
+	d.Clock.Add(time.Second)
 	look(t, other)
 	wantKinds(t, m, "requested "+q.RunID, "requested "+q.RunID)
 	if all := m.got(); all[0].ID != all[1].ID {
 		t.Errorf("ids = %s, %s, want one", all[0].ID, all[1].ID)
 	}
-	d.pass(24 * time.Hour)
+	d.Clock.Add(24 * time.Hour)
 	look(t, other)
 	if n := len(m.got()); n != 2 {
 		t.Errorf("%d messages, want 2", n)
@@ -61,7 +61,7 @@ func TestCrashBetweenSendingAndWritingDown(t *testing.T) {
 func TestCrashBeforeSending(t *testing.T) {
 	d, m := newDesk(t), newMailbox(t)
 	look(t, d.sender(hook(m)))
-	q := d.held(1)
+	q := d.Hold(1)
 	dying := d.store.Open()
 	dying.Fail = func(op storetest.Op, n int) error {
 		if op == storetest.Committed {
@@ -69,7 +69,7 @@ func TestCrashBeforeSending(t *testing.T) {
 		}
 		return nil
 	}
-	s, err := hooks.New(dying, hooks.Options{Hooks: []hooks.Hook{hook(m)}, Clock: d.now})
+	s, err := hooks.New(dying, hooks.Options{Hooks: []hooks.Hook{hook(m)}, Clock: d.Clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestCrashBeforeSending(t *testing.T) {
 		t.Fatalf("Look() = %v, want %v", err, errGone)
 	}
 	wantKinds(t, m)
-	d.pass(hooks.Lease)
+	d.Clock.Add(hooks.Lease)
 	look(t, d.sender(hook(m)))
 	wantKinds(t, m, "requested "+q.RunID)
 }
@@ -88,12 +88,12 @@ func TestSeveralSenders(t *testing.T) {
 	look(t, d.sender(hook(m)))
 	var want []string
 	for range 20 {
-		want = append(want, "requested "+d.held(1).RunID)
+		want = append(want, "requested "+d.Hold(1).RunID)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	for range 4 {
-		s, err := hooks.New(d.store.Open(), hooks.Options{Hooks: []hooks.Hook{hook(m)}, Clock: d.now, Interval: time.Millisecond})
+		s, err := hooks.New(d.store.Open(), hooks.Options{Hooks: []hooks.Hook{hook(m)}, Clock: d.Clock.Now, Interval: time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,10 +122,10 @@ func TestStopWhileSending(t *testing.T) {
 	d := newDesk(t)
 	to := hooks.Hook{URL: thinks.URL, Secret: secret, Events: hooks.Kinds()}
 	look(t, d.sender(to))
-	d.held(1)
+	d.Hold(1)
 	before := runtime.NumGoroutine()
 	ctx, stop := context.WithCancel(context.Background())
-	s, err := hooks.New(d.store, hooks.Options{Hooks: []hooks.Hook{to}, Clock: d.now})
+	s, err := hooks.New(d.store, hooks.Options{Hooks: []hooks.Hook{to}, Clock: d.Clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestStopWhileSending(t *testing.T) {
 	<-entered
 	stop()
 	<-ended
-	if w := d.waiting(); len(w) != 1 || w[0].Attempts != 0 || w[0].Next > d.now().UTC().Format(time.RFC3339) {
+	if w := d.waiting(); len(w) != 1 || w[0].Attempts != 0 || w[0].Next > d.Clock.Now().UTC().Format(time.RFC3339) {
 		t.Errorf("waiting = %+v, want one that is due, without an attempt", w)
 	}
 	thinks.CloseClientConnections()
@@ -152,7 +152,7 @@ func TestStopWhileSending(t *testing.T) {
 func TestLedgerBreaks(t *testing.T) {
 	d, m := newDesk(t), newMailbox(t)
 	look(t, d.sender(hook(m)))
-	q := d.held(1)
+	q := d.Hold(1)
 	var broken, said int
 	var mu sync.Mutex
 	sick := d.store.Open()
@@ -168,7 +168,7 @@ func TestLedgerBreaks(t *testing.T) {
 		return nil
 	}
 	s, err := hooks.New(sick, hooks.Options{
-		Hooks: []hooks.Hook{hook(m)}, Clock: d.now, Interval: time.Millisecond,
+		Hooks: []hooks.Hook{hook(m)}, Clock: d.Clock.Now, Interval: time.Millisecond,
 		Log: func(string) { mu.Lock(); said++; mu.Unlock() },
 	})
 	if err != nil {

@@ -2,7 +2,6 @@ package hooks_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,105 +9,43 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/google/uuid"
 
-	"pgfsm/policy"
-	"pgfsm/policy/canonical"
-	"pgfsm/policy/rules"
-	"pgfsm/states"
-	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/hooks"
+	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/storetest"
 )
 
 const (
-	alice  = "alice@example.com"
-	bob    = "bob@example.com"
-	carol  = "carol@example.com"
+	alice  = ledgertest.Alice
+	bob    = ledgertest.Bob
+	carol  = ledgertest.Carol
 	secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
-// A desk is a ledger in memory with a clock that tests set, in which calls are held.
+// A desk is a ledger in memory.
 type desk struct {
-	t       testing.TB
-	store   *storetest.Memory
-	ledger  *ledger.Ledger
-	at      atomic.Int64
-	machine *states.Machine
+	*ledgertest.Fixture
+	store *storetest.Memory
 }
 
 func newDesk(t testing.TB) *desk {
 	t.Helper()
-	d := &desk{t: t, store: storetest.NewMemory(), machine: statestest.MustMachine(t)}
-	d.at.Store(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC).Unix())
-	var err error
-	if d.ledger, err = ledger.Open(context.Background(), d.store, ledger.Options{Clock: d.now}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(d.ledger.Close(), d.store.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
-}
-
-func (d *desk) now() time.Time { return time.Unix(d.at.Load(), 0) }
-
-func (d *desk) pass(by time.Duration) { d.at.Add(int64(by / time.Second)) }
-
-// held has Carol ask for a call that waits until so many agree, and returns how it stands.
-func (d *desk) held(quorum int) (q ledger.Request) {
-	d.t.Helper()
-	c := statestest.Content()
-	c.Roles = []policy.Role{{Role: "owners", Actors: []string{alice, bob, carol}}}
-	c.Policy = statestest.Policies(rules.Policy{
-		ID: "looked-at", Effect: rules.Pending, Reason: "A person looks.", Approvers: []string{"owners"}, Quorum: quorum,
-		Expires: int64(time.Hour / time.Millisecond),
-	})
-	id, err := uuid.NewV7()
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	r := states.Request{
-		Actor: carol, At: d.now().UTC().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
-	}
-	run := states.NewRun(id.String(), r, statestest.MustBundle(c, nil))
-	rec := d.ledger.Begin(traces.NewHeader(d.machine, run), run)
-	if _, err := d.machine.Advance(context.Background(), run, rec.Door(statestest.NewWorld().Door()), rec); err != nil && !errors.Is(err, states.ErrParked) {
-		d.t.Fatal(err)
-	}
-	err = d.ledger.View(context.Background(), func(r ledger.Reader) (err error) {
-		q, err = r.Request(id.String())
-		return err
-	})
-	if err != nil || q.Status != ledger.Pending {
-		d.t.Fatalf("the request is %s, %v, want a held one", q.Status, err)
-	}
-	return q
+	store := storetest.NewMemory()
+	return &desk{ledgertest.Open(t, store, ledgertest.NewClock(t)), store}
 }
 
 // votes casts a ballot.
 func (d *desk) votes(q ledger.Request, name string, approve bool) {
-	d.t.Helper()
-	text, _, err := d.ledger.CreateToken(context.Background(), ledger.Local("local:root"), name, ledger.RoleApprover, "")
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	by, err := d.ledger.Authenticate(context.Background(), text)
-	if err == nil {
-		_, err = d.ledger.Vote(context.Background(), ledger.Ballot{Run: q.RunID, Binding: q.Binding, By: by, Approve: approve, Reason: "I say so"})
-	}
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	d.TB.Helper()
+	v := ledgertest.Ballot(q, d.Approver(name))
+	v.Approve, v.Reason = approve, "I say so"
+	d.Cast(v)
 }
 
 // A letter is what a receiver got.
@@ -173,16 +110,16 @@ func (m *mailbox) kinds() (all []string) {
 }
 
 func (d *desk) sender(to ...hooks.Hook) *hooks.Sender {
-	d.t.Helper()
+	d.TB.Helper()
 	return d.senderWithin(10*time.Second, to...)
 }
 
 // senderWithin is a sender that waits for so long for an answer.
 func (d *desk) senderWithin(timeout time.Duration, to ...hooks.Hook) *hooks.Sender {
-	d.t.Helper()
-	s, err := hooks.New(d.store, hooks.Options{Hooks: to, Clock: d.now, Timeout: timeout})
+	d.TB.Helper()
+	s, err := hooks.New(d.store, hooks.Options{Hooks: to, Clock: d.Clock.Now, Timeout: timeout})
 	if err != nil {
-		d.t.Fatal(err)
+		d.TB.Fatal(err)
 	}
 	return s
 }
@@ -210,7 +147,7 @@ func wantKinds(t testing.TB, m *mailbox, want ...string) {
 
 // delivery is the row of the hook's last message.
 func (d *desk) waiting() (all []ledger.Delivery) {
-	d.t.Helper()
+	d.TB.Helper()
 	err := d.store.View(context.Background(), func(r ledger.Reader) error {
 		for row, err := range r.Deliveries("9999-12-31T23:59:59Z", 100) {
 			if err != nil {
@@ -221,7 +158,7 @@ func (d *desk) waiting() (all []ledger.Delivery) {
 		return nil
 	})
 	if err != nil {
-		d.t.Fatal(err)
+		d.TB.Fatal(err)
 	}
 	return all
 }
@@ -239,14 +176,14 @@ func TestMessages(t *testing.T) {
 	d, m := newDesk(t), newMailbox(t)
 	s := d.sender(hook(m))
 	look(t, s)
-	q := d.held(2)
+	q := d.Hold(2)
 	d.votes(q, alice, true) // decides nothing yet
 	d.votes(q, bob, true)
-	denied := d.held(1)
+	denied := d.Hold(1)
 	d.votes(denied, alice, false)
-	late := d.held(1)
-	d.pass(time.Hour)
-	if _, err := d.ledger.Recover(context.Background(), traces.NewReplayer(d.machine, nil)); err != nil {
+	late := d.Hold(1)
+	d.Clock.Add(time.Hour)
+	if _, err := d.Ledger.Recover(context.Background(), traces.NewReplayer(d.Machine, nil)); err != nil {
 		t.Fatal(err)
 	}
 	look(t, s)
@@ -257,7 +194,7 @@ func TestMessages(t *testing.T) {
 	ids := make(map[string]bool)
 	for _, l := range m.got() {
 		var at int64
-		if _, err := fmt.Sscan(l.At, &at); err != nil || at != d.at.Load() {
+		if _, err := fmt.Sscan(l.At, &at); err != nil || at != d.Clock.Now().Unix() {
 			t.Errorf("webhook-timestamp = %q, %v", l.At, err)
 		}
 		if want, err := hooks.Sign(secret, l.ID, at, l.Body); err != nil || l.Signature != want {
@@ -280,7 +217,7 @@ func TestKindsAreChosen(t *testing.T) {
 	d, asked, decided := newDesk(t), newMailbox(t), newMailbox(t)
 	s := d.sender(hook(asked, hooks.Requested), hook(decided, hooks.Decided))
 	look(t, s)
-	q := d.held(1)
+	q := d.Hold(1)
 	d.votes(q, alice, true)
 	look(t, s)
 	wantKinds(t, asked, "requested "+q.RunID)
@@ -291,12 +228,12 @@ func TestKindsAreChosen(t *testing.T) {
 func TestWhereAHookBegins(t *testing.T) {
 	d, m := newDesk(t), newMailbox(t)
 	look(t, d.sender(hook(m)))
-	first := d.held(1)
+	first := d.Hold(1)
 	look(t, d.sender(hook(m)))
 	wantKinds(t, m, "requested "+first.RunID)
 	later := newMailbox(t)
 	look(t, d.sender(hook(later)))
-	second := d.held(1)
+	second := d.Hold(1)
 	look(t, d.sender(hook(later)))
 	wantKinds(t, later, "requested "+second.RunID)
 	for range 2 { // beginning twice changes nothing
@@ -305,7 +242,7 @@ func TestWhereAHookBegins(t *testing.T) {
 		if err := s.Begin(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		q := d.held(1)
+		q := d.Hold(1)
 		if err := s.Begin(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -324,11 +261,11 @@ func TestManyOtherEvents(t *testing.T) {
 	look(t, s)
 	for i := range hooks.MaxEvents + 1 {
 		name := fmt.Sprintf("auditor %d", i)
-		if _, _, err := d.ledger.CreateToken(context.Background(), ledger.Local("local:root"), name, ledger.RoleAuditor, ""); err != nil {
+		if _, _, err := d.Ledger.CreateToken(context.Background(), ledger.Local("local:root"), name, ledger.RoleAuditor, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	q := d.held(1)
+	q := d.Hold(1)
 	d.votes(q, alice, false)
 	look(t, s)
 	wantKinds(t, m, "decided "+q.RunID+"denied")
@@ -341,10 +278,10 @@ func TestAttempts(t *testing.T) {
 	d, m := newDesk(t), newMailbox(t, answers...)
 	s := d.sender(hook(m))
 	look(t, s)
-	first, second := d.held(1), d.held(1)
+	first, second := d.Hold(1), d.Hold(1)
 	look(t, s)
 	for i, pause := range hooks.Pauses {
-		d.pass(pause - time.Second)
+		d.Clock.Add(pause - time.Second)
 		look(t, s)
 		if n := len(m.got()); n != i+1 {
 			t.Fatalf("%d attempts one second before pause %d is over, want %d", n, i, i+1)
@@ -352,7 +289,7 @@ func TestAttempts(t *testing.T) {
 		if w := d.waiting(); len(w) != 1 || w[0].Attempts != i+1 || w[0].Error != "it answered with status 500" {
 			t.Fatalf("waiting = %+v after attempt %d", w, i+1)
 		}
-		d.pass(time.Second)
+		d.Clock.Add(time.Second)
 		look(t, s)
 	}
 	var want []string
@@ -417,7 +354,7 @@ func TestBadReceivers(t *testing.T) {
 			}
 			s := d.senderWithin(timeout, hooks.Hook{URL: c.url, Secret: secret, Events: hooks.Kinds()})
 			look(t, s)
-			q := d.held(1)
+			q := d.Hold(1)
 			look(t, s)
 			w := d.waiting()
 			if c.want == "" {

@@ -1,0 +1,223 @@
+// Package ledgertest opens ledgers for tests, with a clock that the tests set, in which calls run, are held and are voted about.
+package ledgertest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/rules"
+	"pgfsm/states"
+	"pgfsm/states/statestest"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+)
+
+// The people of the tests. Alice, Bob and Carol have the role that may decide; Carol asks.
+const (
+	Alice = "alice@example.com"
+	Bob   = "bob@example.com"
+	Carol = "carol@example.com"
+	Dave  = "dave@example.com" // has no role
+)
+
+// A Clock stands until it is set. It counts seconds.
+type Clock struct{ at atomic.Int64 }
+
+// NewClock makes a clock that stands where the scenarios begin.
+func NewClock(tb testing.TB) *Clock {
+	c := new(Clock)
+	c.Set(tb, statestest.At)
+	return c
+}
+
+// Now is the time that the clock shows, in UTC.
+func (c *Clock) Now() time.Time { return time.Unix(c.at.Load(), 0).UTC() }
+
+// Set sets the clock to a time as RFC 3339 writes it.
+func (c *Clock) Set(tb testing.TB, at string) {
+	tb.Helper()
+	t, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c.at.Store(t.Unix())
+}
+
+// ToNow sets the clock to the time of the machine, for tests with other processes.
+func (c *Clock) ToNow() { c.at.Store(time.Now().Unix()) }
+
+// Add moves the clock.
+func (c *Clock) Add(d time.Duration) { c.at.Add(int64(d / time.Second)) }
+
+// A Fixture is a ledger with a machine and a clock.
+type Fixture struct {
+	*ledger.Ledger
+	TB      testing.TB
+	Clock   *Clock
+	Machine *states.Machine
+	close   func() error
+}
+
+// Open opens a ledger in a store. The test's end closes both.
+func Open(tb testing.TB, store ledger.Store, clock *Clock) *Fixture {
+	tb.Helper()
+	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: clock.Now})
+	if err != nil {
+		tb.Fatalf("Open() = %v", err)
+	}
+	f := &Fixture{l, tb, clock, statestest.MustMachine(tb), sync.OnceValue(func() error { return errors.Join(l.Close(), store.Close()) })}
+	tb.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			tb.Errorf("Close() = %v", err)
+		}
+	})
+	return f
+}
+
+// Close closes the ledger and its store before the test ends.
+func (f *Fixture) Close() error { return f.close() }
+
+// NewID draws a run's id.
+func NewID(tb testing.TB) string {
+	tb.Helper()
+	id, err := uuid.NewV7()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return id.String()
+}
+
+// Holding is a configuration that holds every call for an hour, until so many of the owners agree.
+func Holding(quorum int) policy.Content {
+	c := statestest.Content()
+	c.Roles = []policy.Role{{Role: "owners", Actors: []string{Alice, Bob, Carol}}}
+	c.Policy = statestest.Policies(rules.Policy{
+		ID: "looked-at", Effect: rules.Pending, Reason: "A person looks.", Approvers: []string{"owners"}, Quorum: quorum,
+		Expires: int64(time.Hour / time.Millisecond),
+	})
+	return c
+}
+
+// Hold has Carol ask for a call that is held until so many agree.
+func (f *Fixture) Hold(quorum int) ledger.Request { return f.HoldBy(Carol, Holding(quorum)) }
+
+// HoldBy has an actor ask for a call, and wants it held.
+func (f *Fixture) HoldBy(actor string, c policy.Content) ledger.Request {
+	f.TB.Helper()
+	q := f.Ask(actor, c)
+	if q.Status != ledger.Pending {
+		f.TB.Fatalf("the request is %s, want a held one", q.Status)
+	}
+	return q
+}
+
+// Ask takes an actor's request as far as it comes without people.
+func (f *Fixture) Ask(actor string, c policy.Content) ledger.Request {
+	f.TB.Helper()
+	r := states.Request{
+		Actor: actor, At: f.Clock.Now().Format(time.RFC3339), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
+	}
+	run := states.NewRun(NewID(f.TB), r, statestest.MustBundle(c, nil))
+	rec := f.Begin(traces.NewHeader(f.Machine, run), run)
+	defer rec.Abandon()
+	o, err := f.Machine.Advance(context.Background(), run, rec.Door(statestest.NewWorld().Door()), rec)
+	if err == nil && o.Type != states.TypePending {
+		_, err = rec.Finish(context.Background(), o)
+	}
+	if err != nil {
+		f.TB.Fatal(err)
+	}
+	return f.Request(run.ID())
+}
+
+// Look looks at the ledger.
+func (f *Fixture) Look(do func(ledger.Reader) error) {
+	f.TB.Helper()
+	if err := f.View(context.Background(), do); err != nil {
+		f.TB.Fatalf("View() = %v", err)
+	}
+}
+
+// Request is how a run stands.
+func (f *Fixture) Request(run string) (q ledger.Request) {
+	f.TB.Helper()
+	f.Look(func(r ledger.Reader) (err error) {
+		q, err = r.Request(run)
+		return err
+	})
+	return q
+}
+
+// Events are those behind a seq.
+func (f *Fixture) Events(after int64) (all []ledger.Event) {
+	f.TB.Helper()
+	f.Look(func(r ledger.Reader) error {
+		for e, err := range r.Events(after) {
+			if err != nil {
+				return err
+			}
+			all = append(all, e)
+		}
+		return nil
+	})
+	return all
+}
+
+// Votes are those that count about a run.
+func (f *Fixture) Votes(run string) (cast []policy.Vote) {
+	f.TB.Helper()
+	f.Look(func(r ledger.Reader) (err error) {
+		cast, err = ledger.Votes(r, run)
+		return err
+	})
+	return cast
+}
+
+// Token makes a token that does not expire and returns its text.
+func (f *Fixture) Token(name, role string) string {
+	f.TB.Helper()
+	text, _, err := f.CreateToken(context.Background(), ledger.Local("local:root"), name, role, "")
+	if err != nil {
+		f.TB.Fatalf("CreateToken(%q, %q) = %v", name, role, err)
+	}
+	return text
+}
+
+// Caller authenticates a token.
+func (f *Fixture) Caller(text string) ledger.Caller {
+	f.TB.Helper()
+	c, err := f.Authenticate(context.Background(), text)
+	if err != nil {
+		f.TB.Fatalf("Authenticate() = %v", err)
+	}
+	return c
+}
+
+// Approver makes an approver's token and authenticates it.
+func (f *Fixture) Approver(name string) ledger.Caller {
+	f.TB.Helper()
+	return f.Caller(f.Token(name, ledger.RoleApprover))
+}
+
+// Ballot is an approval of what waits.
+func Ballot(q ledger.Request, by ledger.Caller) ledger.Ballot {
+	return ledger.Ballot{Run: q.RunID, Binding: q.Binding, By: by, Approve: true, Reason: "as agreed"}
+}
+
+// Cast casts a ballot that must count.
+func (f *Fixture) Cast(v ledger.Ballot) ledger.Request {
+	f.TB.Helper()
+	q, err := f.Vote(context.Background(), v)
+	if err != nil {
+		f.TB.Fatalf("Vote() = %v", err)
+	}
+	return q
+}
