@@ -2,7 +2,6 @@ package config
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,26 +15,7 @@ import (
 )
 
 // seeds are the configurations of all archives.
-func seeds(t testing.TB) [][]byte {
-	t.Helper()
-	names, err := filepath.Glob("testdata/*/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out [][]byte
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range txtar.Parse(text).Files {
-			if filepath.Ext(f.Name) == ".yaml" {
-				out = append(out, f.Data)
-			}
-		}
-	}
-	return append(out, Starter())
-}
+func seeds(t testing.TB) [][]byte { return append(named(t, "*.yaml"), Starter()) }
 
 // named are the files of all archives whose name matches a pattern.
 func named(t testing.TB, pattern string) (out [][]byte) {
@@ -168,50 +148,49 @@ func FuzzReadClient(f *testing.F) {
 	})
 }
 
-// FuzzReadPolicy shows that ReadPolicy never panics, that every fault has a place in the file, and that what it accepts
-// compiles and is found again.
-func FuzzReadPolicy(f *testing.F) {
-	for _, s := range named(f, "policy.*") {
+// fuzzEntries shows that a reader never panics, that every fault has a place in the file, and that what it accepts
+// compiles and each entry is found again.
+func fuzzEntries(f *testing.F, pattern, list, key string, read func(name string, text []byte) (int, *Places, error, error)) {
+	for _, s := range named(f, pattern) {
 		f.Add("p.yaml", s)
 		f.Add("p.json", s)
 	}
 	f.Fuzz(func(t *testing.T, name string, text []byte) {
-		c, places, err := ReadPolicy(name, text)
+		n, places, err, refused := read(name, text)
 		if err != nil {
 			checkFaults(t, text, err)
 			return
 		}
-		if _, err := rules.Compile(*c); err != nil {
-			t.Errorf("ReadPolicy(%q) accepts what Compile refuses: %v", text, err)
+		if refused != nil {
+			t.Errorf("%q is accepted, and Compile refuses it: %v", text, refused)
 		}
-		for i := range c.Policies {
-			if _, line, col := places.At("policies", i, "when", 1, 1); line < 1 || col < 1 {
-				t.Errorf("ReadPolicy(%q): policy %d stands at %d:%d", text, i, line, col)
+		for i := range n {
+			if _, line, col := places.At(list, i, key, 1, 1); line < 1 || col < 1 {
+				t.Errorf("%q: entry %d stands at %d:%d", text, i, line, col)
 			}
 		}
 	})
 }
 
-// FuzzReadRisk shows the same of ReadRisk.
+func FuzzReadPolicy(f *testing.F) {
+	fuzzEntries(f, "policy.*", "policies", "when", func(name string, text []byte) (int, *Places, error, error) {
+		c, places, err := ReadPolicy(name, text)
+		if err != nil {
+			return 0, nil, err, nil
+		}
+		_, refused := rules.Compile(*c)
+		return len(c.Policies), places, nil, refused
+	})
+}
+
 func FuzzReadRisk(f *testing.F) {
-	for _, s := range named(f, "risk.*") {
-		f.Add("r.yaml", s)
-		f.Add("r.json", s)
-	}
-	f.Fuzz(func(t *testing.T, name string, text []byte) {
+	fuzzEntries(f, "risk.*", "rules", "score_expr", func(name string, text []byte) (int, *Places, error, error) {
 		c, places, err := ReadRisk(name, text)
 		if err != nil {
-			checkFaults(t, text, err)
-			return
+			return 0, nil, err, nil
 		}
-		if _, err := risk.Compile(*c); err != nil {
-			t.Errorf("ReadRisk(%q) accepts what Compile refuses: %v", text, err)
-		}
-		for i := range c.Rules {
-			if _, line, col := places.At("rules", i, "score_expr", 1, 1); line < 1 || col < 1 {
-				t.Errorf("ReadRisk(%q): rule %d stands at %d:%d", text, i, line, col)
-			}
-		}
+		_, refused := risk.Compile(*c)
+		return len(c.Rules), places, nil, refused
 	})
 }
 

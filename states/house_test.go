@@ -127,21 +127,25 @@ func TestHouseImports(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if why := forbidden(filepath.ToSlash(filepath.Dir(path)), name); why != "" {
+			if why := forbidden(path, name); why != "" {
 				t.Errorf("%s imports %s: %s", path, name, why)
 			}
 		}
 	})
 }
 
-// forbidden says why a package must not import another, or nothing.
-func forbidden(dir, name string) string {
+// forbidden says why a file must not import a package, or nothing.
+func forbidden(path, name string) string {
+	dir := filepath.ToSlash(filepath.Dir(path))
 	ours, isOurs := strings.CutPrefix(name, "pgfsm/")
 	switch {
 	case slices.Contains(pure, dir) && slices.Contains(impure, name):
 		return dir + " calls no clock, randomness, network, process or file system"
 	case isOurs && !mayImport(dir, ours):
 		return dir + " must not know it"
+	case ours == "eval/naive" && dir != "eval/endtoend",
+		ours == "eval/endtoend" && dir != "eval/report" && !strings.HasPrefix(path, "cmd/pgfsm/evale2e"):
+		return "only the end-to-end evaluation reaches the agent without gates"
 	case ours == "fsm/fsmtest" && dir == "eval/gates":
 		return "" // it measures the compiler of tables with the same mutants as the tests
 	case dir == "traces/ledger/ledgertest":
@@ -306,8 +310,10 @@ func TestHouseChecksCanFail(t *testing.T) {
 		{"states", "pgfsm/policy/canonical", true}, {"states", "pgfsm/mcp/upstream", false}, {"states/statestest", "pgfsm/states", true},
 		{"mcp", "pgfsm/llm", false}, {"mcp/toy", "pgfsm/config", true}, {"mcp/toy", "pgfsm/states", false}, {"llm", "pgfsm/traces", false},
 		{"traces", "pgfsm/states", true}, {"traces", "pgfsm/mcp/upstream", false}, {"cmd/pgfsm", "pgfsm/traces", true},
+		{"cmd/pgfsm", "pgfsm/eval/naive", false}, {"mcp/gateway", "pgfsm/eval/naive", false}, {"eval/attack", "pgfsm/eval/naive", false},
+		{"eval/endtoend", "pgfsm/eval/naive", true}, {"cmd/pgfsm", "pgfsm/eval/endtoend", false}, {"cmd/pgfsm/evale2e", "pgfsm/eval/endtoend", true},
 	} {
-		if got := forbidden(tc.dir, tc.name); (got == "") != tc.want {
+		if got := forbidden(tc.dir+"/x.go", tc.name); (got == "") != tc.want {
 			t.Errorf("forbidden(%s, %s) = %q, want it allowed: %v", tc.dir, tc.name, got, tc.want)
 		}
 	}
