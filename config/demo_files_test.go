@@ -1,153 +1,67 @@
 package config_test
 
 import (
-	"bytes"
-	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"pgfsm/config"
-	"pgfsm/policy/canonical"
+	"pgfsm/policy"
+	"pgfsm/policy/schema"
 )
 
-func mustParse(tb testing.TB, doc []byte) any {
-	tb.Helper()
-	if err := canonical.Check(doc, 0); err != nil {
-		tb.Fatal(err)
+// TestDemo: the configuration that is built in says what the pages say of it, and is held to what every one is held to.
+func TestDemo(t *testing.T) {
+	const header = "# yaml-language-server: $schema=../docs/reference/pgfsm.schema.json\n"
+	if text, err := config.Demo.ReadFile(config.FileName); err != nil || !strings.HasPrefix(string(text), header) {
+		t.Errorf("pgfsm.yaml begins %.70q, %v, want %q", text, err, header)
 	}
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
-	if err != nil {
-		tb.Fatal(err)
+	loaded := demo(t)
+	var servers []string
+	for _, s := range loaded.Content.Servers {
+		servers = append(servers, s.Name+" "+s.Type+" "+s.URL)
 	}
-	return v
-}
-
-func mustCompile(tb testing.TB, name string) *jsonschema.Schema {
-	tb.Helper()
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource(name, mustParse(tb, mustRead(tb, name))); err != nil {
-		tb.Fatal(err)
+	if diff := cmp.Diff([]string{"mcp-sharepoint sse http://127.0.0.1:5101/sse", "mcp-servicenow sse http://127.0.0.1:5102/sse",
+		"mcp-policy-kb sse http://127.0.0.1:5103/sse"}, servers); diff != "" {
+		t.Errorf("servers (-want +got):\n%s", diff)
 	}
-	s, err := c.Compile(name)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return s
-}
-
-func schemaFiles(tb testing.TB) []string {
-	tb.Helper()
-	names, err := fs.Glob(config.Demo, "schemas/*.json")
-	if err != nil || len(names) == 0 {
-		tb.Fatalf("Glob = %v, %v, want schemas", names, err)
-	}
-	return names
-}
-
-func TestHeader(t *testing.T) {
-	const want = "# yaml-language-server: $schema=../docs/reference/pgfsm.schema.json\n"
-	if got := mustRead(t, config.FileName); !bytes.HasPrefix(got, []byte(want)) {
-		t.Errorf("pgfsm.yaml begins %.70q, want %q", got, want)
-	}
-}
-
-func TestServers(t *testing.T) {
-	d := mustDemo(t)
-	for i, name := range []string{"mcp-sharepoint", "mcp-servicenow", "mcp-policy-kb"} {
-		want := fmt.Sprintf("http://127.0.0.1:%d/sse", 5101+i)
-		if got := d.Servers[name]; got.Type != "sse" || got.URL != want {
-			t.Errorf("server %s = %+v, want type sse at %s", name, got, want)
-		}
-	}
-	if len(d.Servers) != 3 {
-		t.Errorf("servers = %d, want 3", len(d.Servers))
-	}
-}
-
-func TestAllowlistIsTheReadingTools(t *testing.T) {
-	d := mustDemo(t)
-	var got map[string][]string
-	if err := canonical.Unmarshal(mustRead(t, d.Allowlist), &got); err != nil {
-		t.Fatal(err)
-	}
-	want := map[string][]string{
-		"mcp-sharepoint": {"search_sharepoint", "fetch_sharepoint_doc"},
-		"mcp-servicenow": {"search_servicenow_tickets", "get_ticket"},
-		"mcp-policy-kb":  {"search_policy_kb", "fetch_policy_entry"},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff([]policy.Allowance{ // the reading tools
+		{Server: "mcp-sharepoint", Tools: []string{"search_sharepoint", "fetch_sharepoint_doc"}},
+		{Server: "mcp-servicenow", Tools: []string{"search_servicenow_tickets", "get_ticket"}},
+		{Server: "mcp-policy-kb", Tools: []string{"search_policy_kb", "fetch_policy_entry"}},
+	}, loaded.Content.Allowlist); diff != "" {
 		t.Errorf("allowlist (-want +got):\n%s", diff)
 	}
-}
-
-func TestEachAllowedToolHasAType(t *testing.T) {
-	d := mustDemo(t)
-	var allowed map[string][]string
-	if err := canonical.Unmarshal(mustRead(t, d.Allowlist), &allowed); err != nil {
-		t.Fatal(err)
+	if len(loaded.Warnings) > 0 {
+		t.Errorf("warnings: %q", loaded.Warnings)
 	}
-	var used []string
-	for server, tools := range allowed {
-		for _, tool := range tools {
-			file := d.Outputs[server][tool]
-			if file == "" {
-				t.Errorf("outputs of %s: no type for %s", server, tool)
+	if _, err := policy.Compile(loaded.Content); err != nil {
+		t.Error(err)
+	}
+	typed := map[string]bool{}
+	for _, output := range loaded.Content.Outputs {
+		typed[output.Server+"/"+output.Tool] = true
+		s, err := schema.Compile(output.Schema, schema.DefaultLimits())
+		if err != nil {
+			t.Errorf("type of %s: %v", output.Tool, err)
+			continue
+		}
+		if open := s.Open(); len(open) > 0 {
+			t.Errorf("type of %s leaves %q open", output.Tool, open)
+		}
+	}
+	for _, a := range loaded.Content.Allowlist {
+		for _, tool := range a.Tools {
+			if !typed[a.Server+"/"+tool] {
+				t.Errorf("%s of %s has no type", tool, a.Server)
 			}
-			used = append(used, file)
 		}
 	}
-	slices.Sort(used)
-	if diff := cmp.Diff(schemaFiles(t), used); diff != "" {
-		t.Errorf("schemas that are there and those that are used (-there +used):\n%s", diff)
+	if files, err := fs.Glob(config.Demo, "schemas/*.json"); err != nil || len(files) != len(typed) {
+		t.Errorf("%d schemas are there, %v, and %d are used", len(files), err, len(typed))
 	}
-}
-
-func TestSchemasAreClosed(t *testing.T) {
-	for _, name := range schemaFiles(t) {
-		t.Run(strings.TrimSuffix(strings.TrimPrefix(name, "schemas/"), ".json"), func(t *testing.T) {
-			mustCompile(t, name)
-			root := mustParse(t, mustRead(t, name)).(map[string]any)
-			if got, want := root["$schema"], "https://json-schema.org/draft/2020-12/schema"; got != want {
-				t.Errorf("$schema = %v, want %s", got, want)
-			}
-			if open := openObjects("", root); len(open) > 0 {
-				t.Errorf("objects that admit any key: %q", open)
-			}
-		})
-	}
-	t.Run("an-open-object-is-found", func(t *testing.T) {
-		doc := []byte(`{"type":"object","additionalProperties":false,"properties":{"a":{"type":["object","null"]}}}`)
-		want := []string{"/properties/a"}
-		if diff := cmp.Diff(want, openObjects("", mustParse(t, doc))); diff != "" {
-			t.Errorf("openObjects(%s) (-want +got):\n%s", doc, diff)
-		}
-	})
-}
-
-// openObjects returns where a schema allows an object without saying that no other keys may come.
-func openObjects(at string, schema any) []string {
-	var open []string
-	switch s := schema.(type) {
-	case map[string]any:
-		types := fmt.Sprint(s["type"])
-		if strings.Contains(types, "object") && s["additionalProperties"] != false {
-			open = append(open, at)
-		}
-		for key, value := range s {
-			open = append(open, openObjects(at+"/"+key, value)...)
-		}
-	case []any:
-		for i, value := range s {
-			open = append(open, openObjects(fmt.Sprintf("%s/%d", at, i), value)...)
-		}
-	}
-	slices.Sort(open)
-	return open
 }
 
 func TestSchemasJudge(t *testing.T) {
@@ -199,9 +113,16 @@ func TestSchemasJudge(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err := mustCompile(t, "schemas/"+tt.schema+".json").Validate(mustParse(t, []byte(tt.doc)))
-			if got := err == nil; got != tt.ok {
-				t.Errorf("Validate(%.80s) = %v, want ok %t", tt.doc, err, tt.ok)
+			text, err := config.Demo.ReadFile("schemas/" + tt.schema + ".json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := schema.Compile(text, schema.DefaultLimits())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Judge([]byte(tt.doc)); (err == nil) != tt.ok {
+				t.Errorf("Judge(%.80s) = %v, want ok %t", tt.doc, err, tt.ok)
 			}
 		})
 	}

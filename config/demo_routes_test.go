@@ -1,73 +1,47 @@
 package config_test
 
 import (
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
-
 	"pgfsm/config"
+	"pgfsm/llm"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
 )
 
-// demo is the part of pgfsm.yaml that these tests look at.
-type demo struct {
-	Servers map[string]struct {
-		Type string `yaml:"type"`
-		URL  string `yaml:"url"`
-	} `yaml:"servers"`
-	Allowlist string `yaml:"allowlist"`
-	Planner   struct {
-		Routes []route `yaml:"routes"`
-	} `yaml:"planner"`
-	Outputs map[string]map[string]string `yaml:"outputs"`
-}
-
-type route struct {
-	ID      string            `yaml:"id"`
-	Pattern string            `yaml:"pattern"`
-	Server  string            `yaml:"server"`
-	Tool    string            `yaml:"tool"`
-	Args    map[string]string `yaml:"args"`
-
-	compiled *regexp.Regexp
-}
-
-func mustRead(tb testing.TB, name string) []byte {
+// demo is the configuration that is built in.
+func demo(tb testing.TB) *config.Loaded {
 	tb.Helper()
-	b, err := config.Demo.ReadFile(name)
+	loaded, err := config.Load(config.FileName, config.Demo.ReadFile, config.Overrides{})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return b
+	return loaded
 }
 
-func mustDemo(tb testing.TB) demo {
+// routed is what the first matching route makes of a question: its tool and the one argument, or two empty strings.
+func routed(tb testing.TB, routes []policy.Route, question string) [2]string {
 	tb.Helper()
-	var d demo
-	if err := yaml.Unmarshal(mustRead(tb, config.FileName), &d); err != nil {
+	router, err := llm.NewRouter(routes)
+	if err != nil {
 		tb.Fatal(err)
 	}
-	for i, r := range d.Planner.Routes {
-		d.Planner.Routes[i].compiled = regexp.MustCompile(r.Pattern)
+	doc, ok := router.Match(question)
+	if !ok {
+		return [2]string{}
 	}
-	return d
-}
-
-// routed is what the first matching route makes of a question: its id and the one argument, or two empty strings.
-func routed(tb testing.TB, routes []route, question string) [2]string {
-	tb.Helper()
-	for _, r := range routes {
-		match := r.compiled.FindStringSubmatchIndex(question)
-		if match == nil {
-			continue
-		}
-		if len(r.Args) != 1 {
-			tb.Fatalf("route %s has %d arguments, want 1", r.ID, len(r.Args))
-		}
-		for _, value := range r.Args {
-			return [2]string{r.ID, string(r.compiled.ExpandString(nil, value, question, match))}
-		}
+	plan, v := policy.ReadPlan(doc, policy.DefaultLimits())
+	if !v.Allows() {
+		tb.Fatal(v)
+	}
+	var args map[string]string
+	if err := canonical.Unmarshal(plan.Args, &args); err != nil || len(args) != 1 {
+		tb.Fatalf("%s has the arguments %s, want 1", question, plan.Args)
+	}
+	for _, value := range args { // the only one
+		return [2]string{plan.Tool, value}
 	}
 	return [2]string{}
 }
@@ -164,12 +138,20 @@ var refused = []string{
 }
 
 func TestRoutes(t *testing.T) {
-	routes := mustDemo(t).Planner.Routes
+	routes := demo(t).Content.Planner.Routes
+	taken := map[string]bool{}
 	for _, q := range questions {
 		t.Run(q.question, func(t *testing.T) {
-			got := routed(t, routes, q.question)
-			if want := [2]string{q.route, q.arg}; got != want {
+			at := slices.IndexFunc(routes, func(r policy.Route) bool { return r.ID == q.route })
+			if at < 0 {
+				t.Fatalf("there is no route %s", q.route)
+			}
+			taken[q.route] = true
+			if got, want := routed(t, routes, q.question), [2]string{routes[at].Tool, q.arg}; got != want {
 				t.Errorf("routed(%q) = %q, want %q", q.question, got, want)
+			}
+			if got := routed(t, routes[:at], q.question); got != [2]string{} {
+				t.Errorf("routed(%q) = %q by a route before %s", q.question, got, q.route)
 			}
 		})
 	}
@@ -180,14 +162,6 @@ func TestRoutes(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestEachRouteIsTaken(t *testing.T) {
-	routes := mustDemo(t).Planner.Routes
-	taken := map[string]bool{}
-	for _, q := range questions {
-		taken[routed(t, routes, q.question)[0]] = true
-	}
 	for _, r := range routes {
 		if !taken[r.ID] {
 			t.Errorf("no question here takes the route %s", r.ID)
@@ -197,7 +171,7 @@ func TestEachRouteIsTaken(t *testing.T) {
 
 // Whatever a route that fetches is asked, it never goes by a verb that changes something.
 func TestNoFetchByAnotherVerb(t *testing.T) {
-	routes := mustDemo(t).Planner.Routes
+	routes := demo(t).Content.Planner.Routes
 	verbs := strings.Fields("delete remove erase drop close purge destroy archive update rename share forward wipe cancel")
 	forms := []string{"%v %i", "please %v %i", "%v the document %i", "%v policy %i", "%v ticket %i", "%i %v", "%i: %v",
 		"%v, %i", "get %i and %v it", "show me %v %i", "%v and get %i", "open %i to %v it", "fetch %i, %v %i"}
@@ -211,27 +185,8 @@ func TestNoFetchByAnotherVerb(t *testing.T) {
 			}
 		}
 	}
-	naive := []route{{
-		ID: "naive", Args: map[string]string{"doc_id": "${1}"}, compiled: regexp.MustCompile(`\b(doc-\d+)\b`),
-	}}
+	naive := []policy.Route{{ID: "naive", Pattern: `\b(doc-\d+)\b`, Server: "s", Tool: "t", Args: []byte(`{"doc_id":"${1}"}`)}}
 	if got := routed(t, naive, "delete doc-999"); got == [2]string{} {
 		t.Error("a pattern without a verb does not take \"delete doc-999\" either, so this test shows nothing")
-	}
-}
-
-func TestRoutesAreWellFormed(t *testing.T) {
-	d := mustDemo(t)
-	ids := map[string]bool{}
-	for _, r := range d.Planner.Routes {
-		if ids[r.ID] {
-			t.Errorf("two routes are called %s", r.ID)
-		}
-		ids[r.ID] = true
-		if _, ok := d.Outputs[r.Server][r.Tool]; !ok {
-			t.Errorf("route %s calls %s of %s, which has no output type", r.ID, r.Tool, r.Server)
-		}
-		if !strings.Contains(r.Pattern, "^") {
-			t.Errorf("route %s does not begin at the first word", r.ID)
-		}
 	}
 }

@@ -98,18 +98,3 @@ func TestWideningKeepsTheDefault(t *testing.T) {
 		t.Errorf("Screen = %+v without the rule, want allow", v)
 	}
 }
-
-// TestDemoConfigurationLoads reads the configuration that is built in.
-func TestDemoConfigurationLoads(t *testing.T) {
-	l, err := Load("pgfsm.yaml", os.ReadFile, Overrides{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(l.Servers) != 3 || len(l.Content.Outputs) != 6 || len(l.Warnings) != 0 {
-		t.Errorf("%d servers, %d output types, warnings %q; want 3, 6, none",
-			len(l.Servers), len(l.Content.Outputs), l.Warnings)
-	}
-	if _, err := policy.Compile(l.Content); err != nil {
-		t.Error(err)
-	}
-}
