@@ -1,7 +1,6 @@
 package config
 
 import (
-	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
-)
 
-var update = flag.Bool("update", false, "write what is generated instead of comparing it")
+	"pgfsm/golden"
+)
 
 // archive opens the files of a txtar archive.
 func archive(a *txtar.Archive) Open {
@@ -50,7 +49,7 @@ func TestBadFiles(t *testing.T) {
 				t.Errorf("the message shows a secret:\n%s", got)
 			}
 			want := &a.Files[len(a.Files)-1]
-			if *update {
+			if golden.Updating() {
 				want.Data = []byte(got)
 				if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
 					t.Fatal(err)

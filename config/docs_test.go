@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"pgfsm/golden"
 	"pgfsm/policy"
 )
 
@@ -99,25 +98,7 @@ func TestKeyTableIsDocumented(t *testing.T) { generated(t, document, "keys", key
 // generated holds a part of a document to what it is made from.
 func generated(t *testing.T, document, what, want string) {
 	t.Helper()
-	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin, end := "<!-- "+what+": generated -->\n", "<!-- "+what+": end -->\n"
-	head, rest, begins := strings.Cut(string(text), begin)
-	was, tail, ends := strings.Cut(rest, end)
-	if !begins || !ends {
-		t.Fatalf("%s has no place for %s", document, what)
-	}
-	if *update {
-		if err := os.WriteFile(document, []byte(head+begin+want+end+tail), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(was, want); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", document, diff)
-	}
+	golden.Section(t, document, "<!-- "+what+": generated -->\n", "<!-- "+what+": end -->\n", want)
 }
 
 // everyKey are the keys of all files that a person writes.

@@ -1,17 +1,15 @@
 package config
 
 import (
-	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"pgfsm/golden"
 	"pgfsm/policy"
 	"pgfsm/policy/screen"
 )
@@ -58,19 +56,7 @@ func TestGoodFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden := strings.TrimSuffix(name, ".txtar") + ".json"
-			if *update {
-				if err := os.WriteFile(golden, append(got, '\n'), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(bytes.TrimSpace(want)), string(got)); diff != "" {
-				t.Errorf("Load (-want +got):\n%s", diff)
-			}
+			golden.File(t, strings.TrimSuffix(name, ".txtar")+".json", append(got, '\n'))
 		})
 	}
 }

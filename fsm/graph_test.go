@@ -3,11 +3,9 @@ package fsm_test
 import (
 	"bytes"
 	"encoding/xml"
-	"flag"
 	"fmt"
 	"html"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -19,9 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/fsm"
+	"pgfsm/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // proofs prints what Prove says, as a person would read it.
 func proofs(s *fsm.Spec) []byte {
@@ -98,21 +95,7 @@ func artefacts() []artefact {
 
 func TestArtefactsAreGolden(t *testing.T) {
 	for _, a := range artefacts() {
-		t.Run(a.name, func(t *testing.T) {
-			got, file := a.make(), filepath.Join("testdata", a.name)
-			if *update {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("%s differs; look at it, then run with -update (-want +got):\n%s", a.name, diff)
-			}
-		})
+		t.Run(a.name, func(t *testing.T) { golden.File(t, filepath.Join("testdata", a.name), a.make()) })
 	}
 }
 

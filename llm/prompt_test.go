@@ -2,7 +2,6 @@ package llm
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,17 +14,16 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/golden"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/evidence"
 )
 
-var update = flag.Bool("update", false, "write the golden files of a new prompt version")
-
 // goldenPrompt holds a text to the golden file of this prompt version.
 func goldenPrompt(t *testing.T, name, got string) {
 	t.Helper()
-	if err := checkGolden(filepath.Join("testdata", "prompts"), PromptVersion, name, got, *update); err != nil {
+	if err := checkGolden(filepath.Join("testdata", "prompts"), PromptVersion, name, got, golden.Updating()); err != nil {
 		t.Error(err)
 	}
 }

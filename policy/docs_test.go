@@ -2,7 +2,6 @@ package policy_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -17,12 +16,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"pgfsm/golden"
 	"pgfsm/policy"
 	"pgfsm/policy/schema"
 	"pgfsm/traces"
 )
-
-var update = flag.Bool("update", false, "write docs/reference/errors.md anew")
 
 const errorsPage = "../docs/reference/errors.md"
 
@@ -80,19 +78,7 @@ func codeConstants(s *ast.ValueSpec) (found []constant) {
 
 // TestDocsErrorsIsCurrent holds docs/reference/errors.md to the codes.
 func TestDocsErrorsIsCurrent(t *testing.T) {
-	want := errorsMarkdown(t)
-	if *update {
-		if err := os.WriteFile(errorsPage, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(errorsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("docs/reference/errors.md is not current; run go test ./policy -run TestDocs -update (-want +got):\n%s", diff)
-	}
+	golden.File(t, errorsPage, errorsMarkdown(t))
 }
 
 // TestDocsEveryCodeStandsOnce: whatever code a package can give, the page explains it, in one place.

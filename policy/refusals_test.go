@@ -9,8 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"pgfsm/golden"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
@@ -73,24 +72,7 @@ func TestFalseRefusals(t *testing.T) {
 func holdRefusalsPage(t *testing.T, table string) {
 	t.Helper()
 	const begin, end = "<!-- false refusals -->\n", "<!-- end of false refusals -->"
-	doc, err := os.ReadFile(refusalsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, begun := strings.Cut(string(doc), begin)
-	was, behind, ended := strings.Cut(rest, end)
-	if !begun || !ended {
-		t.Fatalf("%s has no place for the table", refusalsPage)
-	}
-	if *update {
-		if err := os.WriteFile(refusalsPage, []byte(before+begin+table+end+behind), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(table, was); diff != "" {
-		t.Errorf("%s is not current; run go test ./policy -run TestFalseRefusals -update (-want +got):\n%s", refusalsPage, diff)
-	}
+	golden.Section(t, refusalsPage, begin, end, table)
 }
 
 // callTools calls each tool of a server with each kind of arguments.

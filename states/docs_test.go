@@ -2,7 +2,6 @@ package states_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"go/ast"
 	"os"
@@ -13,17 +12,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"pgfsm/fsm"
+	"pgfsm/golden"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/evidence"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 )
-
-var update = flag.Bool("update", false, "write the generated pages of docs anew")
 
 const docs, reference = "../docs/internals", "../docs/reference"
 
@@ -40,20 +36,7 @@ func TestDocsMachineIsCurrent(t *testing.T) {
 		{"machine.md", machinePage(spec)},
 	} {
 		t.Run(page.name, func(t *testing.T) {
-			path := filepath.Join(docs, page.name)
-			if *update {
-				if err := os.WriteFile(path, page.want, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			got, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(page.want), string(got)); diff != "" {
-				t.Errorf("%s is not what the table says; run go test ./states -run TestDocs -update (-want +got):\n%s",
-					page.name, diff)
-			}
+			golden.File(t, filepath.Join(docs, page.name), page.want)
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/fsm"
+	"pgfsm/golden"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
@@ -129,27 +130,8 @@ func TestDocsMachineDigest(t *testing.T) {
 
 // TestDocsBundleShape holds the shape of bundle.content in docs/reference/trace-format.md to its type.
 func TestDocsBundleShape(t *testing.T) {
-	const begin, end = "<!-- bundle shape -->\n", "<!-- end -->\n"
-	path := filepath.Join(reference, "trace-format.md")
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(page), begin)
-	got, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		t.Fatalf("%s has no place for the shape", path)
-	}
-	want := "\n```\n" + shape(reflect.TypeFor[policy.Content](), "\n  ") + "\n```\n\n"
-	if *update {
-		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		got = want
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the shape is not current; run go test ./states -run TestDocs -update (-want +got):\n%s", diff)
-	}
+	golden.Section(t, filepath.Join(reference, "trace-format.md"), "<!-- bundle shape -->\n", "<!-- end -->\n",
+		"\n```\n"+shape(reflect.TypeFor[policy.Content](), "\n  ")+"\n```\n\n")
 }
 
 // shape writes a type as its JSON looks, each member of the outermost object on a line of its own.

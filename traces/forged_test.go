@@ -3,7 +3,6 @@ package traces_test
 import (
 	"bytes"
 	"context"
-	"flag"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,13 +12,12 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/golden"
 	"pgfsm/policy/canonical"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 	"pgfsm/traces/tracestest"
 )
-
-var update = flag.Bool("update", false, "write the forged traces of testdata/bad anew")
 
 // A forgery is a trace in which something was changed and every hash was computed anew, so that only replay can refuse it.
 type forgery struct {
@@ -274,14 +272,7 @@ func TestForgedTracesAreCurrent(t *testing.T) {
 			}
 			want := "# " + tt.says + "\n" + string(spoiled) + "\n"
 			path := filepath.Join("testdata", "bad", tt.name+".txt")
-			if *update {
-				if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if got, err := os.ReadFile(path); err != nil || string(got) != want {
-				t.Errorf("%s is not current (%v); run go test ./traces -run TestForged -update", path, err)
-			}
+			golden.File(t, path, want)
 		})
 	}
 }

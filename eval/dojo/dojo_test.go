@@ -3,11 +3,9 @@ package dojo
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -15,9 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/eval"
+	"pgfsm/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // nowhere is where there are no bundles and no grants.
 var nowhere = Places{Bundle: func(string) string { return "" }, Grant: func(string, string) string { return "" }}
@@ -39,9 +36,9 @@ func TestImport(t *testing.T) {
 	var counts []string
 	for _, s := range suites {
 		counts = append(counts, fmt.Sprintf("%s: %d tools, %d tasks, %d injections, %d pairs, %d grants", s.Name, s.Offers, s.Tasks, s.Injections, s.Pairs, s.Grants))
-		golden(t, s.Name+".tools.json", s.Tools)
-		golden(t, s.Name+".cases.jsonl", s.Cases)
-		golden(t, s.Name+".retargeted.jsonl", s.Retargeted)
+		golden.File(t, "testdata/golden/"+s.Name+".tools.json", s.Tools)
+		golden.File(t, "testdata/golden/"+s.Name+".cases.jsonl", s.Cases)
+		golden.File(t, "testdata/golden/"+s.Name+".retargeted.jsonl", s.Retargeted)
 		if _, err := eval.ReadTools(s.Name, s.Tools); err != nil {
 			t.Error(err)
 		}
@@ -70,23 +67,6 @@ func readCases(t *testing.T, text []byte) []*eval.Case {
 		t.Fatal(err)
 	}
 	return cases
-}
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", "golden", name)
-	if *update {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, got, 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
 }
 
 // folder is a folder with one suite, one user task and one injection, some of which a case changes.

@@ -3,7 +3,6 @@ package fromtraces
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,13 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/eval"
+	"pgfsm/golden"
 	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
 )
-
-var update = flag.Bool("update", false, "rewrite the files that tests compare with")
 
 func clock() string { return statestest.At }
 
@@ -86,22 +84,6 @@ func inShort(c *eval.Case) string {
 	return strings.Join(words, " ")
 }
 
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s (-want +got):\n%s", path, d)
-	}
-}
-
 // TestEveryScenarioIsACaseOrNamed converts a run of every kind: the scenarios take every row of the machine's table.
 func TestEveryScenarioIsACaseOrNamed(t *testing.T) {
 	m := statestest.MustMachine(t)
@@ -136,7 +118,7 @@ func TestEveryScenarioIsACaseOrNamed(t *testing.T) {
 	if cases < 20 {
 		t.Errorf("%d scenarios became cases, want at least 20", cases)
 	}
-	golden(t, "testdata/scenarios.txt", b.String())
+	golden.File(t, "testdata/scenarios.txt", b.String())
 }
 
 // museum makes suites of the traces that are kept for ever, given in this order.
@@ -194,7 +176,7 @@ func TestMuseum(t *testing.T) {
 	if total+len(left) != len(paths) {
 		t.Errorf("%d cases and %d left out of %d traces", total, len(left), len(paths))
 	}
-	golden(t, "testdata/museum.txt", b.String())
+	golden.File(t, "testdata/museum.txt", b.String())
 }
 
 func casesOf(t *testing.T, path string) (all []*eval.Case) {

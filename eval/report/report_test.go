@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,10 +14,9 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/eval/attack"
+	"pgfsm/golden"
 	"pgfsm/policy/visible"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestPages holds both forms to files that were looked at. They change when the machine's table does: run with -update, and
 // look at what changed.
@@ -32,32 +30,8 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tt := range []struct {
-		file string
-		got  []byte
-	}{{"report.html", html}, {"report.md", md}} {
-		path := filepath.Join("testdata", tt.file)
-		if *update {
-			if err := os.WriteFile(path, tt.got, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), string(tt.got)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", path, diff)
-		}
-	}
-}
-
-func TestTheSameFilesGiveTheSameBytes(t *testing.T) {
-	a, errA := read(t, "testdata/results").HTML()
-	b, errB := read(t, "testdata/results").HTML()
-	if errA != nil || errB != nil || !bytes.Equal(a, b) {
-		t.Errorf("two pages of the same files differ: %v, %v", errA, errB)
-	}
+	golden.File(t, "testdata/report.html", html)
+	golden.File(t, "testdata/report.md", md)
 }
 
 // TestHostileTextStaysText shows that what files hold is neither markup nor invisible, and that a page stays of a size that

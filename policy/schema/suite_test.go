@@ -4,10 +4,8 @@ import (
 	"archive/zip"
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -15,11 +13,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"pgfsm/golden"
+)
 
 const (
 	suiteArchive = "testdata/suite.zip"
@@ -204,7 +201,7 @@ func TestSuiteGate(t *testing.T) {
 			fmt.Fprintf(&b, "  %s\n", name)
 		}
 	}
-	golden(t, suiteGolden, b.String())
+	golden.File(t, suiteGolden, b.String())
 }
 
 // declared adds $schema to a schema that has none.
@@ -218,20 +215,4 @@ func declared(schema jsontext.Value, dialect string) []byte {
 		members = append([]byte(","), members...)
 	}
 	return append([]byte(`{"$schema":"`+dialect+`"`), members...)
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got); -update rewrites it:\n%s", file, diff)
-	}
 }

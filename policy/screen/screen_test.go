@@ -2,7 +2,6 @@ package screen_test
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -10,10 +9,9 @@ import (
 	"testing"
 	"unicode"
 
+	"pgfsm/golden"
 	"pgfsm/policy/screen"
 )
-
-var update = flag.Bool("update", false, "write golden files")
 
 const testBytes = 16384
 
@@ -49,19 +47,7 @@ func TestDefaults_BlockedList(t *testing.T) {
 			}
 		}
 	}
-	golden := filepath.Join("testdata", "blocked.txt")
-	if *update {
-		if err := os.WriteFile(golden, generated.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, generated.Bytes()) {
-		t.Errorf("blocked.txt is not what base.txt and the disguises make; run with -update")
-	}
+	golden.File(t, "testdata/blocked.txt", generated.Bytes())
 	seen := map[string]bool{}
 	for _, line := range lines(t, "blocked.txt", 150) {
 		id, text, found := strings.Cut(line, "\t")

@@ -2,11 +2,9 @@ package api_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"mime"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,10 +15,9 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"pgfsm/golden"
 	"pgfsm/traces/ledger/api"
 )
-
-var update = flag.Bool("update", false, "write what is generated instead of comparing it")
 
 // copied is where people find the document.
 const copied = "../../../docs/reference/openapi.yaml"
@@ -227,12 +224,5 @@ func TestDescriptionIsServed(t *testing.T) {
 	if a, b := fmt.Sprint(asJSON), fmt.Sprint(asYAML); a != b || len(a) < 1000 {
 		t.Error("/openapi.json is not the document")
 	}
-	if *update {
-		if err := os.WriteFile(copied, api.Description, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if doc, err := os.ReadFile(copied); err != nil || !bytes.Equal(doc, api.Description) {
-		t.Errorf("%s is not the document (%v); go test -run Description -update copies it", copied, err)
-	}
+	golden.File(t, copied, api.Description)
 }
