@@ -88,8 +88,8 @@ func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	l.allowlist(over.Allowlist, over.Closed)
 	l.grants(over.Grants)
 	l.outputs()
-	l.risk()
-	l.policy()
+	l.out.Content.Risk, l.out.RiskPlaces = namedEntries(l, "risk", ReadRisk)
+	l.out.Content.Policy, l.out.PolicyPlaces = namedEntries(l, "policy", ReadPolicy)
 	l.roles()
 	l.history()
 	if err := f.src.err(); err != nil {

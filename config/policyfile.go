@@ -70,22 +70,24 @@ func checkShown(s string) fault {
 	return fault{}
 }
 
-// ReadPolicy reads a file of policies: strict YAML, or strict JSON if its name ends in ".json". What is not written
-// stands in the content as what it means. The error is of type [Errors], and holds the faults that [rules.Compile]
-// finds.
-func ReadPolicy(name string, text []byte) (*rules.Content, *Places, error) {
+// readEntries reads a file of policies or of risk rules: strict YAML, or strict JSON if its name ends in ".json". of makes
+// content of what the file holds, faults and all, unless what it refers to cannot be told; refuse notes what that content's own package
+// refuses. The error is of type [Errors].
+func readEntries[C any](
+	name string, text []byte, hint string, file *shape, of func(*node) (C, bool), refuse func(*Places, C),
+) (*C, *Places, error) {
 	src, text := checkSized(name, text, roomy)
 	if len(src.faults) > 0 {
 		return nil, nil, src.err()
 	}
 	src.known = true // nothing in it is secret
-	root := readEither(src, text, "write version: 1 and policies: []")
-	src.judge(root, policyFile)
-	content, places := policiesOf(root), &Places{src, root}
-	if root != nil && len(content.Policies) <= rules.MaxPolicies {
+	root := readEither(src, text, hint)
+	src.judge(root, file)
+	places := &Places{src, root}
+	content, ok := of(root)
+	if ok {
 		src.refuse()
-		_, err := rules.Compile(content)
-		places.policyFaults(err)
+		refuse(places, content)
 	}
 	if err := src.err(); err != nil {
 		return nil, nil, err
@@ -93,18 +95,48 @@ func ReadPolicy(name string, text []byte) (*rules.Content, *Places, error) {
 	return &content, places, nil
 }
 
-// LoadPolicy reads the file of policies at path name; see [ReadPolicy].
-func LoadPolicy(name string, open Open) (*rules.Content, error) {
+// loadEntries reads the file at path name.
+func loadEntries[C any](name string, open Open, read func(string, []byte) (*C, *Places, error)) (*C, error) {
 	text, err := open(name)
 	if err != nil {
 		return nil, Errors{{File: name, Problem: "cannot be read: " + reason(err)}}
 	}
-	content, _, err := ReadPolicy(name, text)
+	content, _, err := read(name, text)
 	return content, err
 }
 
-// policiesOf makes policies of what was judged, faults and all: entry i stands for item i.
-func policiesOf(root *node) rules.Content {
+// namedEntries reads the file that a key of the configuration names.
+func namedEntries[C any](l *loader, key string, read func(string, []byte) (*C, *Places, error)) (*C, *Places) {
+	at := l.file.root.get(key)
+	if at == nil {
+		return nil, nil
+	}
+	path := l.file.resolve(at.text)
+	text, ok := l.opened(at, key, path, "")
+	if !ok {
+		return nil, nil
+	}
+	content, places, err := read(path, text)
+	if err != nil {
+		l.faults = append(l.faults, err.(Errors)...)
+	}
+	return content, places
+}
+
+// ReadPolicy reads a file of policies: strict YAML, or strict JSON if its name ends in ".json". What is not written
+// stands in the content as what it means. The error is of type [Errors], and holds the faults that [rules.Compile]
+// finds.
+func ReadPolicy(name string, text []byte) (*rules.Content, *Places, error) {
+	return readEntries(name, text, "write version: 1 and policies: []", policyFile, policiesOf, (*Places).policyFaults)
+}
+
+// LoadPolicy reads the file of policies at path name; see [ReadPolicy].
+func LoadPolicy(name string, open Open) (*rules.Content, error) {
+	return loadEntries(name, open, ReadPolicy)
+}
+
+// policiesOf makes policies of what was judged, faults and all: entry i stands for item i. ok is false if there are none to judge.
+func policiesOf(root *node) (_ rules.Content, ok bool) {
 	items := root.list("policies")
 	c := rules.Content{Policies: make([]rules.Policy, len(items))}
 	for i, n := range items {
@@ -132,7 +164,7 @@ func policiesOf(root *node) rules.Content {
 		}
 		c.Policies[i] = p
 	}
-	return c
+	return c, root != nil && len(items) <= rules.MaxPolicies
 }
 
 // glob is the glob of a key; that for everything where there is none.
@@ -169,8 +201,9 @@ func (n *node) orZero(key string) int {
 }
 
 // policyFaults notes what the policies themselves refuse.
-func (p *Places) policyFaults(err error) {
+func (p *Places) policyFaults(c rules.Content) {
 	var all rules.Errors
+	_, err := rules.Compile(c)
 	if err != nil && !errors.As(err, &all) {
 		p.src.fault(place{1, 1}, "", "", "%s", err)
 	}
@@ -182,24 +215,4 @@ func (p *Places) policyFaults(err error) {
 			p.fault(at, one.Remedy, one.Problem)
 		}
 	}
-}
-
-// policy reads the policies that the configuration names.
-func (l *loader) policy() {
-	const name = "policy"
-	at := l.file.root.get(name)
-	if at == nil {
-		return
-	}
-	path := l.file.resolve(at.text)
-	text, ok := l.opened(at, name, path, "")
-	if !ok {
-		return
-	}
-	content, places, err := ReadPolicy(path, text)
-	if err != nil {
-		l.faults = append(l.faults, err.(Errors)...)
-		return
-	}
-	l.out.Content.Policy, l.out.PolicyPlaces = content, places
 }

@@ -99,34 +99,12 @@ func defaultModes() string {
 // stands in the content as what it means. The error is of type [Errors], and holds the faults that [risk.Compile]
 // finds.
 func ReadRisk(name string, text []byte) (*risk.Content, *Places, error) {
-	src, text := checkSized(name, text, roomy)
-	if len(src.faults) > 0 {
-		return nil, nil, src.err()
-	}
-	src.known = true // nothing in it is secret
-	root := readEither(src, text, "write version: 1 and rules: []")
-	src.judge(root, riskFile)
-	places := &Places{src, root}
-	content, ok := riskOf(root)
-	if ok {
-		src.refuse()
-		_, err := risk.Compile(content)
-		places.riskFaults(err)
-	}
-	if err := src.err(); err != nil {
-		return nil, nil, err
-	}
-	return &content, places, nil
+	return readEntries(name, text, "write version: 1 and rules: []", riskFile, riskOf, (*Places).riskFaults)
 }
 
 // LoadRisk reads the file of risk rules at path name; see [ReadRisk].
 func LoadRisk(name string, open Open) (*risk.Content, error) {
-	text, err := open(name)
-	if err != nil {
-		return nil, Errors{{File: name, Problem: "cannot be read: " + reason(err)}}
-	}
-	content, _, err := ReadRisk(name, text)
-	return content, err
+	return loadEntries(name, open, ReadRisk)
 }
 
 // riskOf makes risk rules of what was judged, faults and all: each entry stands where it stands in the file. ok is
@@ -226,7 +204,8 @@ func (n *node) isUTF8() bool {
 }
 
 // riskFaults notes what the risk rules themselves refuse.
-func (p *Places) riskFaults(err error) {
+func (p *Places) riskFaults(c risk.Content) {
+	_, err := risk.Compile(c)
 	if err == nil {
 		return
 	}
@@ -247,26 +226,6 @@ func (p *Places) riskFaults(err error) {
 			p.fault(at, "", one.Err.Error())
 		}
 	}
-}
-
-// risk reads the risk rules that the configuration names.
-func (l *loader) risk() {
-	const name = "risk"
-	at := l.file.root.get(name)
-	if at == nil {
-		return
-	}
-	path := l.file.resolve(at.text)
-	text, ok := l.opened(at, name, path, "")
-	if !ok {
-		return
-	}
-	content, places, err := ReadRisk(path, text)
-	if err != nil {
-		l.faults = append(l.faults, err.(Errors)...)
-		return
-	}
-	l.out.Content.Risk, l.out.RiskPlaces = content, places
 }
 
 // roles takes over who has which role.
