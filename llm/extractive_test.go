@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -137,29 +138,6 @@ func TestSummarizeTrials(t *testing.T) {
 	}
 }
 
-// TestTrialsAreBounded counts the sentences that are looked at closely, whatever it is that makes them unfit.
-func TestTrialsAreBounded(t *testing.T) {
-	for _, tt := range []struct{ name, request, unit string }{
-		{"refused-by-the-gate", "x", "This has <b>bold</b> text."},
-		{"said-by-the-request", "Are logs kept here? Logs are kept here.", "Logs are kept here."},
-		{"kept", "x", "Logs are kept here."},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			c := newChoice(tt.request)
-			for range 3 * maxTrials {
-				c.consider(tt.unit)
-			}
-			want := maxTrials
-			if tt.name == "kept" {
-				want = 1 // to know that it is there costs little
-			}
-			if c.trials != want {
-				t.Errorf("%d sentences were looked at, want %d", c.trials, want)
-			}
-		})
-	}
-}
-
 // TestSummarizeCutSentences is about sentences that stand elsewhere in the payload more often than the gate looks, each
 // time cut out of a chunk: they are not said, and those beside them are.
 func TestSummarizeCutSentences(t *testing.T) {
@@ -236,7 +214,11 @@ func payload(tb testing.TB, body string) []byte {
 	return doc
 }
 
-// TestSummarizeLarge summarizes payloads of the default limits.result_bytes, friendly and not.
+// isSoak is set by make soak: long tests run in full.
+var isSoak = os.Getenv("PGFSM_SOAK") != ""
+
+// TestSummarizeLarge summarizes payloads of the default limits.result_bytes, friendly and not. A scan that looks back or ahead again and
+// again takes minutes.
 func TestSummarizeLarge(t *testing.T) {
 	size, largest := 128<<10, 1<<20
 	if isSoak {
@@ -267,6 +249,16 @@ func TestSummarizeLarge(t *testing.T) {
 			}
 			t.Logf("%d bytes in %v, the test's own look at the result included", len(tt.typed), time.Since(begin))
 		})
+	}
+}
+
+// TestSummarizeRepetitions repeats what makes a careless scan look back or ahead again and again.
+func TestSummarizeRepetitions(t *testing.T) {
+	spaces := strings.Repeat(" ", 64)
+	for _, unit := range []string{
+		". ", "5. May ", "A. ", `.")`, "\n", "a\n" + spaces, "1", "\n1", "\n-", spaces, "x", ". a", "。", ".”", spaces + "1. ", "\r",
+	} {
+		said(t, "logs retention", payload(t, strings.Repeat(unit, (1<<20)/len(unit))))
 	}
 }
 

@@ -1,15 +1,11 @@
 package llm
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"pgfsm/cputime"
 )
 
 func TestSentences(t *testing.T) {
@@ -78,64 +74,6 @@ func TestSentencesStopWhenTold(t *testing.T) {
 		}
 		break
 	}
-}
-
-// isSoak is set by make soak: long tests run in full.
-var isSoak = os.Getenv("PGFSM_SOAK") != ""
-
-// isLinear reports whether scan takes about as many times as long as its text is longer: a quadratic one takes the
-// square of that. It looks up to three times, and leaves room for a busy machine.
-func isLinear(unit string, scan func(string)) bool {
-	const small, factor = 1 << 17, 16
-	took := func(size int) time.Duration {
-		text := strings.Repeat(unit, size/len(unit))
-		begin := cputime.Used() // other work on the machine hardly moves it
-		scan(text)
-		return cputime.Used() - begin
-	}
-	// The least of several times is the one that other work on the machine disturbed least.
-	least := took(small)
-	for range 8 {
-		least = min(least, took(small))
-	}
-	for range 3 {
-		if took(small*factor) < 4*factor*least+50*time.Millisecond {
-			return true
-		}
-	}
-	return false
-}
-
-// TestSentencesLinear repeats what makes a careless scan look back or ahead again and again.
-func TestSentencesLinear(t *testing.T) {
-	if !isSoak {
-		t.Skip("it measures processor time: make soak")
-	}
-	spaces := strings.Repeat(" ", 64)
-	for _, tt := range []struct{ name, unit string }{
-		{"dots", "."}, {"dots-apart", ". "}, {"list-numbers", "1. "}, {"months", "5. May "}, {"initials", "A. "},
-		{"closers", `.")`}, {"line-breaks", "\n"}, {"wrapped", "a\n" + spaces}, {"digits", "1"}, {"digit-lines", "\n1"},
-		{"bullets", "\n-"}, {"spaces", spaces}, {"letters", "x"}, {"lower-case", ". a"}, {"wide", "。"}, {"quotes", ".”"},
-		{"spaces-then-numbers", spaces + "1. "}, {"returns", "\r"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if !isLinear(tt.unit, func(text string) {
-				for range sentences(text) {
-				}
-			}) {
-				t.Errorf("sentences takes more than linear time over repeated %q", tt.unit)
-			}
-		})
-	}
-	t.Run("a-quadratic-scan-is-seen", func(t *testing.T) {
-		if isLinear("x", func(text string) {
-			for i := 0; i < len(text); i += 32 {
-				strings.Count(text[:i], "y")
-			}
-		}) {
-			t.Error("a quadratic scan passes for a linear one: the test cannot fail")
-		}
-	})
 }
 
 // FuzzSentences holds sentences to what they are: parts of the text, in order, that do not overlap.

@@ -41,7 +41,7 @@ var neighbours = map[string][]string{
 	"deadline":    {},
 	"eval":        {"config", "eval", "fsm", "llm", "loopback", "mcp", "policy", "states", "traces"},
 	"states":      {"fsm", "policy"},
-	"llm":         {"cputime", "loopback", "policy"},
+	"llm":         {"loopback", "policy"},
 	"loopback":    {},
 	"mcp/toy":     {"config", "policy/canonical"},
 	"mcp":         {"deadline", "loopback", "mcp", "policy", "web"},

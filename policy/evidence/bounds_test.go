@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 )
@@ -56,25 +55,5 @@ func TestLock_GivesUpWithAReason(t *testing.T) {
 	_, err := Lock([]byte(doc), Summary{[]Item{{Claim: "A claim.", Evidence: "one two three"}}})
 	if err == nil || !strings.HasPrefix(err.Error(), CodeMissing) || !strings.Contains(err.Error(), "first 1000 places") {
 		t.Errorf("Lock() = %v, want code %s and the number of places", err, CodeMissing)
-	}
-}
-
-// An end is judged by the text beside it, however long the value and the evidence are.
-func TestWindow(t *testing.T) {
-	for _, unit := range []string{"a", "é", "一", "𝐬"} {
-		value := strings.Repeat(unit, 1000)
-		for _, at := range []int{0, len(unit), 100 * len(unit), len(value) - len(unit), len(value)} {
-			before, after := window(value, at)
-			for _, side := range []struct {
-				text string
-				all  int
-			}{{before, at}, {after, len(value) - at}} {
-				least, most := min(windowBytes, side.all), windowBytes+utf8.UTFMax-1
-				if n := len(side.text); n < least || n > most || !utf8.ValidString(side.text) {
-					t.Errorf("window(%q…, %d) has %d bytes on a side, want %d to %d in whole characters",
-						unit, at, n, least, most)
-				}
-			}
-		}
 	}
 }

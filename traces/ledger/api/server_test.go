@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -176,37 +175,6 @@ func TestStopCutsOff(t *testing.T) {
 	stop()
 	if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Serve() = %v, want %v", err, context.DeadlineExceeded)
-	}
-}
-
-// What was served leaves nothing behind.
-func TestNoGoroutineIsLeft(t *testing.T) {
-	d := newDesk(t)
-	before := runtime.NumGoroutine()
-	on, err := loopback.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- api.Serve(ctx, on, d.handler) }()
-	for range 20 {
-		w := dial(t, on.Addr())
-		w.writes("GET /healthz HTTP/1.1\r\nHost: " + service + "\r\n\r\n")
-		w.reads().want(t, 200, "")
-		w.c.Close()
-	}
-	stop()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
-	deadline := time.Now().Add(patience)
-	for runtime.NumGoroutine() > before {
-		if time.Now().After(deadline) {
-			b := make([]byte, 64<<10)
-			t.Fatalf("%d goroutines, want %d:\n%s", runtime.NumGoroutine(), before, b[:runtime.Stack(b, true)])
-		}
-		runtime.Gosched()
 	}
 }
 
