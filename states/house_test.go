@@ -148,7 +148,7 @@ func forbidden(path, name string) string {
 		return "only the end-to-end evaluation reaches the agent without gates"
 	case ours == "fsm/fsmtest" && dir == "eval/gates":
 		return "" // it measures the compiler of tables with the same mutants as the tests
-	case dir == "traces/ledger/ledgertest":
+	case dir == "traces/ledger/ledgertest", dir == "traces/tracestest":
 		return "" // it is for tests itself
 	case ours == "states/statestest", ours == "traces/tracestest", ours == "traces/ledger/ledgertest", ours == "fsm/fsmtest", ours == "golden", ours == "cputime":
 		return "it is for tests"

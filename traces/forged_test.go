@@ -2,9 +2,7 @@ package traces_test
 
 import (
 	"bytes"
-	"context"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -223,38 +221,18 @@ func forge(tb testing.TB, doc []byte, change func(*forged)) []byte {
 func TestClockThatGoesBack(t *testing.T) {
 	m := statestest.MustMachine(t)
 	s := scenario(t, "typed-and-summarized")
-	run := s.Run()
 	shows := []string{"2026-11-21T09:00:07Z", "2026-11-21T09:00:08Z", "2026-11-21T08:00:09Z"}
-	rec, err := traces.Create(t.TempDir(), traces.NewHeader(m, run), func() string {
+	_, _, trace := tracestest.Record(t, m, s.Run(), s.Entry(), func() string {
 		at := shows[0]
 		if len(shows) > 1 {
 			shows = shows[1:]
 		}
 		return at
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := m.Advance(context.Background(), run, s.Entry(), rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, _, err := rec.Finish(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	trace, err := traces.Read(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if at := trace.Steps[len(trace.Steps)-1].At; at != "2026-11-21T09:00:08Z" {
 		t.Errorf("the last step is of %s, want 2026-11-21T09:00:08Z", at)
 	}
-	if _, err := replayer(m, s.Decider).Replay(trace); err != nil {
+	if _, err := tracestest.Replayer(m, s.Decider).Replay(trace); err != nil {
 		t.Errorf("Replay() = %v", err)
 	}
 }

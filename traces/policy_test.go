@@ -20,6 +20,7 @@ import (
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
+	"pgfsm/traces/tracestest"
 )
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
@@ -201,7 +202,7 @@ func decided(t *testing.T, m *states.Machine, s *statestest.Scenario, args strin
 		t.Errorf("Explain() considered %+v, want %q to be the last, and matched", considered, explained.Policy)
 	}
 	run := s.Run()
-	trace := kept(t, m, run, s.Entry())
+	_, _, trace := tracestest.Record(t, m, run, s.Entry(), clock)
 	again, err := traces.NewReplayer(m, nil).Replay(trace)
 	if err != nil {
 		t.Fatalf("Replay() = %v", err)
@@ -220,32 +221,6 @@ func decided(t *testing.T, m *states.Machine, s *statestest.Scenario, args strin
 		ofRun("a run", run), ofRun("its replay", again), {"Decide of the trace's bundle", anew.Decide(question), false},
 		{"Explain of the trace's bundle", must(anew.Explain(in)), false},
 	}
-}
-
-// kept advances a run as far as it comes and returns its trace, read back.
-func kept(t *testing.T, m *states.Machine, run *states.Run, door states.Door) *traces.Trace {
-	t.Helper()
-	rec, err := traces.Create(t.TempDir(), traces.NewHeader(m, run), clock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	outcome, err := m.Advance(t.Context(), run, door, rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, _, err := rec.Finish(outcome)
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	trace, err := traces.Read(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return trace
 }
 
 func must(a policy.Assessment, _ []rules.Considered) policy.Assessment { return a }

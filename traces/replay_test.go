@@ -13,6 +13,7 @@ import (
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
+	"pgfsm/traces/tracestest"
 )
 
 func clock() string { return statestest.At }
@@ -20,38 +21,8 @@ func clock() string { return statestest.At }
 // record runs a scenario with the recorder and returns the path and the bytes of its trace.
 func record(tb testing.TB, m *states.Machine, s *statestest.Scenario) (string, []byte) {
 	tb.Helper()
-	run := s.Run()
-	rec, err := traces.Create(tb.TempDir(), traces.NewHeader(m, run), clock)
-	if err != nil {
-		tb.Fatalf("Create() = %v", err)
-	}
-	o, err := m.Advance(context.Background(), run, s.Entry(), rec)
-	if err != nil {
-		tb.Fatalf("Advance() = %v", err)
-	}
-	path, head, err := rec.Finish(o)
-	if err != nil {
-		tb.Fatalf("Finish() = %v", err)
-	}
-	doc, err := os.ReadFile(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if t, err := traces.Read(doc); err != nil || t.Head != head {
-		tb.Fatalf("Read() = %v, %v; want head %s", t, err, head)
-	}
+	path, doc, _ := tracestest.Record(tb, m, s.Run(), s.Entry(), clock)
 	return path, doc
-}
-
-// replayer compiles bundles with the scenario's policy, which a bundle of today cannot name.
-func replayer(m *states.Machine, d policy.Decider) *traces.Replayer {
-	return traces.NewReplayer(m, func(c policy.Content) (*policy.Bundle, error) {
-		b, err := policy.Compile(c)
-		if err == nil && d != nil {
-			b = b.WithDecider(d)
-		}
-		return b, err
-	})
 }
 
 func TestEveryScenarioReplays(t *testing.T) {
@@ -63,7 +34,7 @@ func TestEveryScenarioReplays(t *testing.T) {
 			if err != nil {
 				t.Fatalf("Read() = %v", err)
 			}
-			run, err := replayer(m, s.Decider).Replay(trace)
+			run, err := tracestest.Replayer(m, s.Decider).Replay(trace)
 			if err != nil {
 				t.Fatalf("Replay() = %v", err)
 			}
@@ -114,7 +85,7 @@ func TestReplayJudgesAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = replayer(m, statestest.HoldAll{Until: "2026-11-21T10:00:00Z"}).Replay(trace)
+	_, err = tracestest.Replayer(m, statestest.HoldAll{Until: "2026-11-21T10:00:00Z"}).Replay(trace)
 	var d *traces.DivergenceError
 	if !errors.As(err, &d) || d.Seq != 5 || d.Kind != traces.Different || d.Code() != "divergence_different" {
 		t.Errorf("Replay() = %v, want a divergence_different at step 5", err)

@@ -1,7 +1,6 @@
 package fromtraces
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,10 +12,10 @@ import (
 
 	"pgfsm/eval"
 	"pgfsm/golden"
-	"pgfsm/policy"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
+	"pgfsm/traces/tracestest"
 )
 
 func clock() string { return statestest.At }
@@ -24,26 +23,8 @@ func clock() string { return statestest.At }
 // recorded runs a scenario, and reads and executes again what was recorded of it.
 func recorded(t *testing.T, m *states.Machine, s *statestest.Scenario) (*traces.Trace, *states.Run) {
 	t.Helper()
-	run := s.Run()
-	rec, err := traces.Create(t.TempDir(), traces.NewHeader(m, run), clock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := m.Advance(context.Background(), run, s.Entry(), rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, _, err := rec.Finish(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reread(t, path, traces.NewReplayer(m, func(c policy.Content) (*policy.Bundle, error) {
-		b, err := policy.Compile(c)
-		if err == nil && s.Decider != nil {
-			b = b.WithDecider(s.Decider)
-		}
-		return b, err
-	}))
+	path, _, _ := tracestest.Record(t, m, s.Run(), s.Entry(), clock)
+	return reread(t, path, tracestest.Replayer(m, s.Decider))
 }
 
 func reread(t *testing.T, path string, p *traces.Replayer) (*traces.Trace, *states.Run) {

@@ -13,6 +13,7 @@ import (
 	"pgfsm/traces/ledger/ledgertest"
 	"pgfsm/traces/ledger/sqlite"
 	"pgfsm/traces/ledger/storetest"
+	"pgfsm/traces/tracestest"
 )
 
 const (
@@ -53,13 +54,7 @@ func deskInFile(tb testing.TB, path string, clock *ledgertest.Clock) (*desk, *sq
 func (d *desk) other() *desk { return deskAt(d.TB, d.store.Open(), d.Clock) }
 
 func (d *desk) replayer(decider policy.Decider) *traces.Replayer {
-	return traces.NewReplayer(d.Machine, func(c policy.Content) (*policy.Bundle, error) {
-		b, err := policy.Compile(c)
-		if err == nil && decider != nil {
-			b = b.WithDecider(decider)
-		}
-		return b, err
-	})
+	return tracestest.Replayer(d.Machine, decider)
 }
 
 // begin begins a scenario's run under an id.
