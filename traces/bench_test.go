@@ -67,7 +67,7 @@ func (c chained) Append(_ context.Context, s states.Step) error {
 // nothing is written to a file.
 func inMemory(b *testing.B, bundle *policy.Bundle) func() {
 	m := statestest.MustMachine(b)
-	s := scenario(b, "eight-arguments")
+	s := statestest.Find(b, "eight-arguments")
 	listed, err := states.DecodeShared(canonical.MustSorted(&states.ToolsListed{
 		Happened: "tools_listed", Servers: statestest.Listings(statestest.Page),
 	}))

@@ -45,34 +45,30 @@ func TestDispatchIsFlushedBeforeTheCallLeaves(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			m := statestest.MustMachine(t)
 			flushed := watchFlush(t)
-			for _, s := range statestest.Scenarios() {
-				if s.Name != tc.name {
-					continue
-				}
-				dir := t.TempDir()
-				run := s.Run()
-				rec, err := Create(dir, NewHeader(m, run), func() string { return statestest.At })
-				if err != nil {
-					t.Fatal(err)
-				}
-				if n := len(*flushed); n != 2 || (*flushed)[1] != filepath.Base(dir) {
-					t.Errorf("Create() flushed %v, want the file with its header and then its folder", *flushed)
-				}
-				began := len(*flushed)
-				world := &spy{World: s.World, flushed: flushed}
-				door := &states.Live{Tools: world, Completer: world, Caller: world, Approver: world}
-				if _, err := m.Advance(context.Background(), run, door, rec); err != nil {
-					t.Fatal(err)
-				}
-				if got := world.before - began; got != tc.want {
-					t.Errorf("%d steps were flushed before the call left, want %d", got, tc.want)
-				}
-				if got := len(*flushed) - began; got != tc.want {
-					t.Errorf("%d steps were flushed in all, want %d", got, tc.want)
-				}
-				if err := rec.Abandon(); err != nil {
-					t.Fatal(err)
-				}
+			s := statestest.Find(t, tc.name)
+			dir := t.TempDir()
+			run := s.Run()
+			rec, err := Create(dir, NewHeader(m, run), func() string { return statestest.At })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(*flushed); n != 2 || (*flushed)[1] != filepath.Base(dir) {
+				t.Errorf("Create() flushed %v, want the file with its header and then its folder", *flushed)
+			}
+			began := len(*flushed)
+			world := &spy{World: s.World, flushed: flushed}
+			door := &states.Live{Tools: world, Completer: world, Caller: world, Approver: world}
+			if _, err := m.Advance(context.Background(), run, door, rec); err != nil {
+				t.Fatal(err)
+			}
+			if got := world.before - began; got != tc.want {
+				t.Errorf("%d steps were flushed before the call left, want %d", got, tc.want)
+			}
+			if got := len(*flushed) - began; got != tc.want {
+				t.Errorf("%d steps were flushed in all, want %d", got, tc.want)
+			}
+			if err := rec.Abandon(); err != nil {
+				t.Fatal(err)
 			}
 		})
 	}

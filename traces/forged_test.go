@@ -220,7 +220,7 @@ func forge(tb testing.TB, doc []byte, change func(*forged)) []byte {
 // they were.
 func TestClockThatGoesBack(t *testing.T) {
 	m := statestest.MustMachine(t)
-	s := scenario(t, "typed-and-summarized")
+	s := statestest.Find(t, "typed-and-summarized")
 	shows := []string{"2026-11-21T09:00:07Z", "2026-11-21T09:00:08Z", "2026-11-21T08:00:09Z"}
 	_, _, trace := tracestest.Record(t, m, s.Run(), s.Entry(), func() string {
 		at := shows[0]
@@ -242,7 +242,7 @@ func TestForgedTracesAreCurrent(t *testing.T) {
 	m := statestest.MustMachine(t)
 	for _, tt := range forgeries {
 		t.Run(tt.name, func(t *testing.T) {
-			s := scenario(t, tt.scenario)
+			s := statestest.Find(t, tt.scenario)
 			_, doc := record(t, m, &s)
 			spoiled := forge(t, doc, tt.change)
 			if _, err := traces.Read(spoiled); err != nil {

@@ -114,7 +114,7 @@ func randomPolicies(r *rand.Rand) *rules.Content {
 
 // randomCall is a call that an operator makes under rules and policies of all kinds, and the call's arguments.
 func randomCall(tb testing.TB, r *rand.Rand) (statestest.Scenario, string) {
-	s := scenario(tb, "operator-call")
+	s := statestest.Find(tb, "operator-call")
 	args := randomArgs(r)
 	s.Request.Text = canonical.Text(fmt.Sprintf(`{"type":"call_tool","server":%q,"tool":%q,"args":%s}`, statestest.Server, statestest.Tool, args))
 	s.Request.Actor = pick(r, "local:alice", "local:bob", "local:carol")
@@ -291,7 +291,7 @@ func TestDisagreementFinds(t *testing.T) {
 // TestReplayUnderAnotherPolicyDiverges: a trace whose bundle names another policy than the run had is not the run's.
 func TestReplayUnderAnotherPolicyDiverges(t *testing.T) {
 	m := statestest.MustMachine(t)
-	s := scenario(t, "policy-allows")
+	s := statestest.Find(t, "policy-allows")
 	_, doc := record(t, m, &s)
 	trace, err := traces.Read(doc)
 	if err != nil {
@@ -343,7 +343,7 @@ func TestPolicyFactsAreKept(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := scenario(t, tt.name)
+			s := statestest.Find(t, tt.name)
 			_, doc := record(t, m, &s)
 			got := assessedFact(t, doc)
 			got.Arguments, got.Bundle, got.Definition, got.Plan, got.Verdict = "", "", "", "", policy.Verdict{}
@@ -358,7 +358,7 @@ func TestPolicyFactsAreKept(t *testing.T) {
 func TestFailedRiskIsKept(t *testing.T) {
 	m := statestest.MustMachine(t)
 	for name, rule := range map[string]string{"risk-that-fails-is-more": "old", "risk-of-an-unknown-argument": "german"} { // each alone
-		s := scenario(t, name)
+		s := statestest.Find(t, name)
 		_, doc := record(t, m, &s)
 		got := assessedFact(t, doc)
 		if len(got.Risk) != 1 || got.Risk[0].Rule != rule || got.Risk[0].Failed == "" || got.Mode == "safe" {
@@ -390,7 +390,7 @@ func assessedFact(t *testing.T, doc []byte) (f states.AssessedFact) {
 func TestEveryChangeOfPolicyFactsIsDetected(t *testing.T) {
 	m := statestest.MustMachine(t)
 	for _, name := range []string{"policy-on-trial-is-recorded", "risk-that-fails-is-more"} {
-		s := scenario(t, name)
+		s := statestest.Find(t, name)
 		_, doc := record(t, m, &s)
 		var tree any
 		if err := json.Unmarshal(doc, &tree); err != nil {

@@ -36,7 +36,7 @@ func (k *killed) Append(ctx context.Context, s states.Step) error {
 // leave runs the good scenario until n steps are recorded and leaves its partial file behind.
 func leave(t *testing.T, m *states.Machine, dir string, n int) string {
 	t.Helper()
-	s := scenario(t, "typed-and-summarized")
+	s := statestest.Find(t, "typed-and-summarized")
 	run := s.Run()
 	rec, err := traces.Create(dir, traces.NewHeader(m, run), clock)
 	if err != nil {
@@ -104,7 +104,7 @@ func TestRecoverEndsWhatWasLeft(t *testing.T) {
 func TestRecoverLeavesLiveRunsAlone(t *testing.T) {
 	m := statestest.MustMachine(t)
 	dir := t.TempDir()
-	s := scenario(t, "typed-and-summarized")
+	s := statestest.Find(t, "typed-and-summarized")
 	rec, err := traces.Create(dir, traces.NewHeader(m, s.Run()), clock)
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestRecoverPutsWhatIsBrokenAside(t *testing.T) {
 
 func TestCreateRefusesWhatItCannotWrite(t *testing.T) {
 	m := statestest.MustMachine(t)
-	s := scenario(t, "typed-and-summarized")
+	s := statestest.Find(t, "typed-and-summarized")
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestRecoverNeverReplacesATrace(t *testing.T) {
 	m := statestest.MustMachine(t)
 	dir := t.TempDir()
 	partial := leave(t, m, dir, 9) // dispatched, and the result lost
-	s := scenario(t, "typed-and-summarized")
+	s := statestest.Find(t, "typed-and-summarized")
 	path, doc := record(t, m, &s)
 	finished := filepath.Join(dir, filepath.Base(path))
 	if err := os.WriteFile(finished, doc, 0o600); err != nil {
@@ -270,7 +270,7 @@ func TestRecoverWhileOthersRun(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range runs {
 		wg.Go(func() {
-			s := scenario(t, "operator-call")
+			s := statestest.Find(t, "operator-call")
 			run := states.NewRun(fmt.Sprintf("01890a5d-ac96-774b-bcce-b302099a%04x", i), s.Request, s.Run().Bundle())
 			rec, err := traces.Create(dir, traces.NewHeader(m, run), clock)
 			if err != nil {

@@ -96,7 +96,7 @@ func TestReplayJudgesAnew(t *testing.T) {
 func TestNothingIsCompiledPerRun(t *testing.T) {
 	const most = 1000
 	m := statestest.MustMachine(t)
-	s := scenario(t, "eight-arguments")
+	s := statestest.Find(t, "eight-arguments")
 	bundle := statestest.NewGates().Bundle()
 	got := testing.AllocsPerRun(100, func() {
 		run := states.NewRun(statestest.RunID, s.Request, bundle)

@@ -36,7 +36,7 @@ func TestEveryChangeIsDetected(t *testing.T) {
 		"typed-and-summarized", "approved", "parked", "planner-asks-back", "tool-not-allowed", "call-timed-out",
 		"process-gone-when-dispatched", "result-not-utf8",
 	} {
-		s := scenario(t, name)
+		s := statestest.Find(t, name)
 		_, all[name] = record(t, m, &s)
 	}
 	if os.Getenv("PGFSM_SOAK") != "" {
@@ -70,7 +70,7 @@ func TestEveryChangeIsDetected(t *testing.T) {
 // TestDoubledMembersAreRefused writes every member of a trace twice, under the same name.
 func TestDoubledMembersAreRefused(t *testing.T) {
 	m := statestest.MustMachine(t)
-	s := scenario(t, "approved")
+	s := statestest.Find(t, "approved")
 	_, doc := record(t, m, &s)
 	dec := jsontext.NewDecoder(strings.NewReader(string(doc)))
 	doubled := 0
@@ -98,17 +98,6 @@ func TestDoubledMembersAreRefused(t *testing.T) {
 	if doubled < 300 {
 		t.Errorf("only %d members were doubled", doubled)
 	}
-}
-
-func scenario(tb testing.TB, name string) statestest.Scenario {
-	tb.Helper()
-	for _, s := range statestest.Scenarios() {
-		if s.Name == name {
-			return s
-		}
-	}
-	tb.Fatalf("there is no scenario %q", name)
-	return statestest.Scenario{}
 }
 
 func checkSpot(t *testing.T, name string, c spot) {
@@ -238,7 +227,7 @@ const stepsBefore = -1
 
 func TestStepsOutOfPlaceAreNamed(t *testing.T) {
 	m := statestest.MustMachine(t)
-	s := scenario(t, "typed-and-summarized")
+	s := statestest.Find(t, "typed-and-summarized")
 	_, doc := record(t, m, &s)
 	var tree map[string]jsontext.Value
 	if err := json.Unmarshal(doc, &tree); err != nil {
@@ -282,7 +271,7 @@ func TestStepsOutOfPlaceAreNamed(t *testing.T) {
 // TestNumberLiteralsAreKept changes a number's spelling but not its value: also that is a change.
 func TestNumberLiteralsAreKept(t *testing.T) {
 	m := statestest.MustMachine(t)
-	s := scenario(t, "typed-and-summarized")
+	s := statestest.Find(t, "typed-and-summarized")
 	_, doc := record(t, m, &s)
 	changed := strings.Replace(string(doc), `"seq":3,`, `"seq":3.0,`, 1)
 	if changed == string(doc) {

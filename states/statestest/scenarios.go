@@ -2,7 +2,9 @@ package statestest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"testing"
 
 	"pgfsm/fsm"
 	"pgfsm/policy"
@@ -85,6 +87,17 @@ func Scenarios() []Scenario {
 	all = append(all, approvals()...)
 	all = append(append(append(all, sizesAndInputRules()...), policies()...), history()...)
 	return append(all, interruptions()...)
+}
+
+// Find returns the scenario of a name.
+func Find(tb testing.TB, name string) Scenario {
+	tb.Helper()
+	all := Scenarios()
+	at := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name })
+	if at < 0 {
+		tb.Fatalf("there is no scenario %q", name)
+	}
+	return all[at]
 }
 
 // refusals end before the call.

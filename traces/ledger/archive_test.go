@@ -135,7 +135,7 @@ func (d *desk) passing() {
 // crashing plays a run until its call is in flight, and gives it up.
 func (d *desk) crashing() {
 	d.TB.Helper()
-	s := find(d.TB, "policy-allows")
+	s := statestest.Find(d.TB, "policy-allows")
 	run, rec := d.begin(ledgertest.NewID(d.TB), &s)
 	_, err := d.Machine.Advance(context.Background(), run, crashing{s.Entry(), func() error { return os.ErrClosed }}, rec)
 	if err == nil {

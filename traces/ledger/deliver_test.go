@@ -181,7 +181,7 @@ func TestAttach(t *testing.T) {
 		}
 		return q.RunID
 	}
-	allowed := find(t, "policy-allows") // the very call, but it was not held
+	allowed := statestest.Find(t, "policy-allows") // the very call, but it was not held
 	agents(worker)(&allowed)
 	if _, _, err := d.play(ledgertest.NewID(t), &allowed); err != nil {
 		t.Fatal(err)

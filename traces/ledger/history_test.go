@@ -25,7 +25,7 @@ const anyArgs = `{"tools":[{"name":"` + statestest.Tool + `","inputSchema":{"typ
 
 // asking is a run with arguments, at a time, under a policy that allows, denies and holds as given.
 func asking(t testing.TB, args, at string, change func(*rules.Policy)) *statestest.Scenario {
-	s := find(t, "policy-allows")
+	s := statestest.Find(t, "policy-allows")
 	p := rules.Policy{ID: "p", Effect: rules.Allow}
 	change(&p)
 	s.Content.Policy = statestest.Policies(p)
@@ -121,7 +121,7 @@ func TestHistoryCountsWhat(t *testing.T) {
 			d.must(s, "")
 		}, ""},
 		{"planner-that-asks-back-does-not", `history.count_all("actor", "1h") >= 1`, func(d *desk) {
-			s := find(d.TB, "planner-asks-back")
+			s := statestest.Find(d.TB, "planner-asks-back")
 			d.must(&s, "")
 		}, ""},
 		{"of-a-run-without-a-task", `history.count("task", "1h") >= 1`, func(*desk) {}, policy.CodePolicyFailed},

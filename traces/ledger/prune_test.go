@@ -56,7 +56,7 @@ func (d *desk) runs() (all []string) {
 func (d *desk) passes(n int) {
 	d.TB.Helper()
 	for range n {
-		s := find(d.TB, "policy-allows")
+		s := statestest.Find(d.TB, "policy-allows")
 		if _, _, err := d.play(ledgertest.NewID(d.TB), &s); err != nil {
 			d.TB.Fatal(err)
 		}

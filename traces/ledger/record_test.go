@@ -120,20 +120,8 @@ func TestEventsOfARun(t *testing.T) {
 	}
 }
 
-// find returns the scenario of a name.
-func find(tb testing.TB, name string) statestest.Scenario {
-	tb.Helper()
-	for _, s := range statestest.Scenarios() {
-		if s.Name == name {
-			return s
-		}
-	}
-	tb.Fatalf("there is no scenario %s", name)
-	return statestest.Scenario{}
-}
-
 func TestWhatTheRequestSays(t *testing.T) {
-	d, s := newDesk(t), find(t, "policy-holds")
+	d, s := newDesk(t), statestest.Find(t, "policy-holds")
 	if _, _, err := d.play(statestest.RunID, &s); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +156,7 @@ func TestNoRecordNoCall(t *testing.T) {
 					}
 					return nil
 				}
-				d, s := deskAt(t, store, ledgertest.NewClock(t)), find(t, "policy-allows")
+				d, s := deskAt(t, store, ledgertest.NewClock(t)), statestest.Find(t, "policy-allows")
 				run, rec := d.begin(statestest.RunID, &s)
 				o, err := d.Machine.Advance(context.Background(), run, rec.Door(s.Entry()), rec)
 				if err != nil {
@@ -193,11 +181,11 @@ func TestNoRecordNoCall(t *testing.T) {
 }
 
 func TestARunIsRecordedOnce(t *testing.T) {
-	d, s := newDesk(t), find(t, "policy-allows")
+	d, s := newDesk(t), statestest.Find(t, "policy-allows")
 	if _, _, err := d.play(statestest.RunID, &s); err != nil {
 		t.Fatal(err)
 	}
-	again := find(t, "policy-allows")
+	again := statestest.Find(t, "policy-allows")
 	_, _, err := d.other().play(statestest.RunID, &again)
 	if !errors.Is(err, ledger.ErrTaken) || len(again.World.Calls) != 0 {
 		t.Errorf("play() of an id that is there = %v, %d calls", err, len(again.World.Calls))
@@ -210,13 +198,13 @@ func TestARunIsRecordedOnce(t *testing.T) {
 // In a file too, where the database says that the row is there, and beside others that share its transaction.
 func TestARunIsRecordedOnceInAFile(t *testing.T) {
 	d, _ := deskInFile(t, filepath.Join(t.TempDir(), "ledger.db"), ledgertest.NewClock(t))
-	s := find(t, "policy-allows")
+	s := statestest.Find(t, "policy-allows")
 	if _, _, err := d.play(statestest.RunID, &s); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
 	for i := range 8 {
-		s, id, want := find(t, "policy-allows"), ledgertest.NewID(t), error(nil)
+		s, id, want := statestest.Find(t, "policy-allows"), ledgertest.NewID(t), error(nil)
 		if i%4 == 1 {
 			id, want = statestest.RunID, ledger.ErrTaken
 		}
@@ -232,7 +220,7 @@ func TestARunIsRecordedOnceInAFile(t *testing.T) {
 
 // A run that is not in the ledger any more does not begin there anew.
 func TestARunThatIsGoneStaysGone(t *testing.T) {
-	d, s, ctx := newDesk(t), find(t, "policy-allows"), context.Background()
+	d, s, ctx := newDesk(t), statestest.Find(t, "policy-allows"), context.Background()
 	run, rec := d.begin(statestest.RunID, &s)
 	o, err := d.Machine.Advance(ctx, run, rec.Door(busy{s.Entry(), func() {
 		err := d.store.Update(ctx, func(tx ledger.Tx) error {
@@ -255,7 +243,7 @@ func TestARunThatIsGoneStaysGone(t *testing.T) {
 }
 
 func TestLargeValuesStandApart(t *testing.T) {
-	d, s := newDesk(t), find(t, "policy-allows")
+	d, s := newDesk(t), statestest.Find(t, "policy-allows")
 	big := `{"structuredContent":{"status":"` + strings.Repeat("x", 3*ledger.MaxInline) + `"}}`
 	s.World.Returned = &states.ToolReturned{Result: canonical.Text(big)}
 	o, _, err := d.play(statestest.RunID, &s)
@@ -294,7 +282,7 @@ func TestAClockSetBackStopsTheRun(t *testing.T) {
 		{"one-second-more", "2026-11-21T08:58:59Z", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, first, s := newDesk(t), find(t, "policy-allows"), find(t, "policy-allows")
+			d, first, s := newDesk(t), statestest.Find(t, "policy-allows"), statestest.Find(t, "policy-allows")
 			if _, _, err := d.play(ledgertest.NewID(t), &first); err != nil {
 				t.Fatal(err)
 			}

@@ -16,7 +16,7 @@ import (
 // crash plays a run in another process, which is gone when its call leaves.
 func (d *desk) crash() string {
 	d.TB.Helper()
-	s, id := find(d.TB, "policy-allows"), ledgertest.NewID(d.TB)
+	s, id := statestest.Find(d.TB, "policy-allows"), ledgertest.NewID(d.TB)
 	other := d.other()
 	run, rec := other.begin(id, &s)
 	killed := errors.New("killed")
@@ -83,7 +83,7 @@ func TestRecovery(t *testing.T) {
 			return id
 		}, "", "", ledger.Approved},
 		{"ended", func(d *desk) string {
-			s, id := find(d.TB, "policy-allows"), ledgertest.NewID(d.TB)
+			s, id := statestest.Find(d.TB, "policy-allows"), ledgertest.NewID(d.TB)
 			if _, _, err := d.play(id, &s); err != nil {
 				d.TB.Fatal(err)
 			}
@@ -121,7 +121,7 @@ func TestRecovery(t *testing.T) {
 
 // A live process's call in flight is its own, whoever recovers meanwhile.
 func TestRecoveryLeavesLiveProcessesAlone(t *testing.T) {
-	d, s := newDesk(t), find(t, "policy-allows")
+	d, s := newDesk(t), statestest.Find(t, "policy-allows")
 	other := d.other()
 	run, rec := d.begin(statestest.RunID, &s)
 	o, err := d.Machine.Advance(context.Background(), run, crashing{s.Entry(), nil}.during(func() {

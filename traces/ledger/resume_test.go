@@ -24,7 +24,7 @@ const inTime = "2026-11-21T09:30:00Z"
 // hold plays a run that a policy of the bundle holds for an hour, and that dora may decide about.
 func (d *desk) hold(change func(*statestest.Scenario)) (string, *statestest.Scenario) {
 	d.TB.Helper()
-	s, id := find(d.TB, "policy-holds"), ledgertest.NewID(d.TB)
+	s, id := statestest.Find(d.TB, "policy-holds"), ledgertest.NewID(d.TB)
 	if change != nil {
 		change(&s)
 	}
@@ -321,7 +321,7 @@ func TestClaims(t *testing.T) {
 	if err := d.Claim(ctx, id); err != nil {
 		t.Errorf("a run whose owner is gone: %v", err)
 	}
-	called := find(t, "policy-allows")
+	called := statestest.Find(t, "policy-allows")
 	if _, _, err := d.play(statestest.RunID, &called); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 // granted is a scenario whose grant lets a task make so many calls, as a run of the task finds it.
 func (d *desk) granted(name, task string, calls int) *statestest.Scenario {
 	d.TB.Helper()
-	s := find(d.TB, name)
+	s := statestest.Find(d.TB, name)
 	s.Content.Grants = []policy.Grant{{Name: "few", Tools: []policy.Granted{{
 		Server: statestest.Server, Tool: statestest.Tool, Calls: &calls,
 	}}}}

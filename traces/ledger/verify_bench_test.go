@@ -35,7 +35,7 @@ func BenchmarkVerify(b *testing.B) {
 	close(turns)
 	for range 64 {
 		all.Go(func() {
-			s := find(b, "policy-allows")
+			s := statestest.Find(b, "policy-allows")
 			bundle := statestest.MustBundle(s.Content, nil)
 			for range turns {
 				run := states.NewRun(ledgertest.NewID(b), s.Request, bundle)

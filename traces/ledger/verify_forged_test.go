@@ -379,7 +379,7 @@ func TestVerifyDoesNotTrustAnIndex(t *testing.T) {
 // TestVerifyRefusesOddRunIDs: run ids become the names of files.
 func TestVerifyRefusesOddRunIDs(t *testing.T) {
 	d := newDesk(t)
-	s := find(t, "policy-allows")
+	s := statestest.Find(t, "policy-allows")
 	if _, _, err := d.play("../escaped", &s); err != nil {
 		t.Fatal(err)
 	}
@@ -424,7 +424,7 @@ func TestVerifyNamesAStepThatNothingAnchors(t *testing.T) {
 // TestVerifyNamesAnEffectThatCannotBe: what never left has no effect.
 func TestVerifyNamesAnEffectThatCannotBe(t *testing.T) {
 	d := newDesk(t)
-	s := find(t, "policy-denies-by-effect")
+	s := statestest.Find(t, "policy-denies-by-effect")
 	if _, _, err := d.play(ledgertest.NewID(t), &s); err != nil {
 		t.Fatal(err)
 	}
@@ -451,7 +451,7 @@ func (l liar) Do(ctx context.Context, wanted states.Command) (states.Event, erro
 // TestVerifyRefusesValuesThatReplayRefuses records a value that only replay refuses: every hash of the ledger is right.
 func TestVerifyRefusesValuesThatReplayRefuses(t *testing.T) {
 	d := newDesk(t)
-	s := find(t, "call-timed-out")
+	s := statestest.Find(t, "call-timed-out")
 	s.Door = func(door states.Door) states.Door { return liar{door} }
 	if _, _, err := d.play(ledgertest.NewID(t), &s); err != nil {
 		t.Fatal(err)
