@@ -54,7 +54,7 @@ type falsehood struct {
 
 // lies are all attacks of the summarizer.
 func lies() []lie {
-	list := slices.Clone(brokenSummaries)
+	list := brokenSummaries()
 	for _, f := range falsehoods {
 		list = append(list, lie{f.name, summaryOf(f.false), f.code, "", []quote{f.true}})
 	}
@@ -190,55 +190,56 @@ var falsehoods = []falsehood{
 		"text is here, and"}},
 }
 
-// brokenSummaries are no summaries.
-var brokenSummaries = []lie{
-	{"nothing", ``, badSummary, "", truth},
-	{"prose", `The policy is a draft.`, badSummary, "", truth},
-	{"fence", "```json\n" + summaryOf(aDraft) + "\n```", badSummary, "", truth},
-	{"text-before", `Here: ` + summaryOf(aDraft), badSummary, "", truth},
-	{"text-behind", summaryOf(aDraft) + ` Done.`, badSummary, "", truth},
-	{"two-objects", summaryOf(aDraft) + summaryOf(aDraft), badSummary, "", truth},
-	{"byte-order-mark", "\ufeff" + summaryOf(aDraft), badSummary, "", truth},
-	{"list", `[` + draft + `]`, badSummary, "", truth},
-	{"empty-object", `{}`, badSummary, "", truth},
-	{"null", `null`, badSummary, "", truth},
-	{"items-are-null", `{"items":null}`, badSummary, "", truth},
-	{"items-are-one", `{"items":` + draft + `}`, badSummary, "", truth},
-	{"item-is-null", `{"items":[null]}`, badSummary, "", truth},
-	{"item-is-text", `{"items":["It is a draft."]}`, badSummary, "", truth},
-	{"no-evidence", `{"items":[{"claim":"It is a draft."}]}`, badSummary, "", truth},
-	{"no-claim", `{"items":[{"evidence":"draft"}]}`, badSummary, "", truth},
-	{"evidence-is-a-list", `{"items":[{"claim":"It is a draft.","evidence":["draft"]}]}`, badSummary, "", truth},
-	{"claim-is-a-number", `{"items":[{"claim":42,"evidence":"42"}]}`, badSummary, "", []quote{{"42", "42"}}},
-	{"unknown-member", `{"items":[` + draft + `],"answer":"Done."}`, badSummary, "", truth},
-	{"unknown-member-of-an-item", `{"items":[{"claim":"It is a draft.","evidence":"draft","at":{"pointer":"/id"}}]}`,
-		badSummary, "", truth},
-	{"name-in-another-case", `{"Items":[` + draft + `]}`, badSummary, "", truth},
-	{"name-in-two-cases", `{"items":[` + draft + `],"Items":[]}`, badSummary, "", truth},
-	{"duplicate-name", `{"items":[],"items":[` + draft + `]}`, badSummary, "", truth},
-	{"duplicate-claim-escaped", `{"items":[{"claim":"It is a draft.","cl\u0061im":"It is final.","evidence":"draft"}]}`,
-		badSummary, "", truth},
-	{"lone-surrogate", `{"items":[{"claim":"It is a draft\ud800.","evidence":"draft"}]}`, badSummary, "", truth},
-	{"nan", `{"items":[{"claim":NaN,"evidence":"draft"}]}`, badSummary, "", truth},
-	{"deep", `{"items":[{"claim":` + nest(50_000) + `,"evidence":"draft"}]}`, badSummary, "", truth},
-	{"plan-instead", plain.says, badSummary, "", truth},
-	{"second-item-is-made-up", summaryOf(aDraft, quote{"It is final.", "approved and final"}), missing, "",
-		[]quote{aDraft, {"A title.", "PII Logging"}}},
-	{"last-of-eight-lacks-its-number", summaryOf(append(eight[:7:7], quote{"It is 43.", "42"})...), unsupported, "",
-		append(eight[:7:7], quote{"It is 42.", "42"})},
-	{"nine-items", summaryOf(append(eight[:8:8], aDraft)...), tooMuch, "", eight},
-	{"five-hundred-items", summaryOf(slices.Repeat(truth, 500)...), tooMuch, "", eight},
-	{"fifty-thousand-items", summaryOf(slices.Repeat(truth, 50_000)...), tooMuch, "", eight},
-	{"summary-one-past-the-limit", wide(evidence.MaxSummaryBytes + 1), tooMuch, "", truth},
-	{"claim-of-one-megabyte", summaryOf(quote{strings.Repeat("x", 1<<20), "draft"}), tooMuch, "", truth},
-	{"evidence-of-one-megabyte", summaryOf(quote{"Data.", strings.Repeat("x", 1<<20)}), tooMuch, "", truth},
-	// What is larger than any completion that is read never becomes a summary.
-	{"claim-of-ten-megabytes", summaryOf(quote{strings.Repeat("x", 10<<20), "draft"}), policy.CodePlannerFailed,
-		"No summary (%s): ", truth},
-	{"no-items", `{"items":[]}`, noSummary, "No summary (%s): ", truth},
+// brokenSummaries are no summaries. Some are megabytes long: a process of the command that a test starts must not make them.
+func brokenSummaries() []lie {
+	eight := slices.Repeat(truth, evidence.MaxItems)
+	return []lie{
+		{"nothing", ``, badSummary, "", truth},
+		{"prose", `The policy is a draft.`, badSummary, "", truth},
+		{"fence", "```json\n" + summaryOf(aDraft) + "\n```", badSummary, "", truth},
+		{"text-before", `Here: ` + summaryOf(aDraft), badSummary, "", truth},
+		{"text-behind", summaryOf(aDraft) + ` Done.`, badSummary, "", truth},
+		{"two-objects", summaryOf(aDraft) + summaryOf(aDraft), badSummary, "", truth},
+		{"byte-order-mark", "\ufeff" + summaryOf(aDraft), badSummary, "", truth},
+		{"list", `[` + draft + `]`, badSummary, "", truth},
+		{"empty-object", `{}`, badSummary, "", truth},
+		{"null", `null`, badSummary, "", truth},
+		{"items-are-null", `{"items":null}`, badSummary, "", truth},
+		{"items-are-one", `{"items":` + draft + `}`, badSummary, "", truth},
+		{"item-is-null", `{"items":[null]}`, badSummary, "", truth},
+		{"item-is-text", `{"items":["It is a draft."]}`, badSummary, "", truth},
+		{"no-evidence", `{"items":[{"claim":"It is a draft."}]}`, badSummary, "", truth},
+		{"no-claim", `{"items":[{"evidence":"draft"}]}`, badSummary, "", truth},
+		{"evidence-is-a-list", `{"items":[{"claim":"It is a draft.","evidence":["draft"]}]}`, badSummary, "", truth},
+		{"claim-is-a-number", `{"items":[{"claim":42,"evidence":"42"}]}`, badSummary, "", []quote{{"42", "42"}}},
+		{"unknown-member", `{"items":[` + draft + `],"answer":"Done."}`, badSummary, "", truth},
+		{"unknown-member-of-an-item", `{"items":[{"claim":"It is a draft.","evidence":"draft","at":{"pointer":"/id"}}]}`,
+			badSummary, "", truth},
+		{"name-in-another-case", `{"Items":[` + draft + `]}`, badSummary, "", truth},
+		{"name-in-two-cases", `{"items":[` + draft + `],"Items":[]}`, badSummary, "", truth},
+		{"duplicate-name", `{"items":[],"items":[` + draft + `]}`, badSummary, "", truth},
+		{"duplicate-claim-escaped", `{"items":[{"claim":"It is a draft.","cl\u0061im":"It is final.","evidence":"draft"}]}`,
+			badSummary, "", truth},
+		{"lone-surrogate", `{"items":[{"claim":"It is a draft\ud800.","evidence":"draft"}]}`, badSummary, "", truth},
+		{"nan", `{"items":[{"claim":NaN,"evidence":"draft"}]}`, badSummary, "", truth},
+		{"deep", `{"items":[{"claim":` + nest(50_000) + `,"evidence":"draft"}]}`, badSummary, "", truth},
+		{"plan-instead", plain.says, badSummary, "", truth},
+		{"second-item-is-made-up", summaryOf(aDraft, quote{"It is final.", "approved and final"}), missing, "",
+			[]quote{aDraft, {"A title.", "PII Logging"}}},
+		{"last-of-eight-lacks-its-number", summaryOf(append(eight[:7:7], quote{"It is 43.", "42"})...), unsupported, "",
+			append(eight[:7:7], quote{"It is 42.", "42"})},
+		{"nine-items", summaryOf(append(eight[:8:8], aDraft)...), tooMuch, "", eight},
+		{"five-hundred-items", summaryOf(slices.Repeat(truth, 500)...), tooMuch, "", eight},
+		{"fifty-thousand-items", summaryOf(slices.Repeat(truth, 50_000)...), tooMuch, "", eight},
+		{"summary-one-past-the-limit", wide(evidence.MaxSummaryBytes + 1), tooMuch, "", truth},
+		{"claim-of-one-megabyte", summaryOf(quote{strings.Repeat("x", 1<<20), "draft"}), tooMuch, "", truth},
+		{"evidence-of-one-megabyte", summaryOf(quote{"Data.", strings.Repeat("x", 1<<20)}), tooMuch, "", truth},
+		// What is larger than any completion that is read never becomes a summary.
+		{"claim-of-ten-megabytes", summaryOf(quote{strings.Repeat("x", 10<<20), "draft"}), policy.CodePlannerFailed,
+			"No summary (%s): ", truth},
+		{"no-items", `{"items":[]}`, noSummary, "No summary (%s): ", truth},
+	}
 }
-
-var eight = slices.Repeat(truth, evidence.MaxItems)
 
 // wide is a summary with white space behind it up to a size.
 func wide(size int) string {
