@@ -55,7 +55,16 @@ func TestScripts(t *testing.T) {
 	if err != nil || len(scripts) < 20 {
 		t.Fatalf("Glob() = %d scripts, %v, want at least 20", len(scripts), err)
 	}
-	testscript.Run(t, scriptParams(testscript.Params{Dir: "testdata/script", UpdateScripts: *update}))
+	testscript.RunT(inTurn{t}, scriptParams(testscript.Params{Dir: "testdata/script", UpdateScripts: *update}))
+}
+
+// inTurn runs one script after the other: [exits] runs the command in this process, which has one working directory.
+type inTurn struct{ *testing.T }
+
+func (inTurn) Parallel()     {}
+func (inTurn) Verbose() bool { return testing.Verbose() }
+func (r inTurn) Run(name string, f func(testscript.T)) {
+	r.T.Run(name, func(t *testing.T) { f(inTurn{t}) })
 }
 
 func scriptParams(p testscript.Params) testscript.Params {
@@ -121,24 +130,44 @@ func TestScriptCommandsCanFail(t *testing.T) {
 	}
 }
 
-// exits CODE PROGRAM [ARGUMENT...] runs a program and wants its exit code.
+// exits CODE [exec] PROGRAM [ARGUMENT...] runs a program and wants its exit code. It runs pgfsm in this process and without standard
+// input, unless exec asks for a process.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exits CODE PROGRAM [ARGUMENT...]")
+		ts.Fatalf("usage: exits CODE [exec] PROGRAM [ARGUMENT...]")
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	code := 0
-	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		ended := (*exec.ExitError)(nil)
-		if !errors.As(err, &ended) {
-			ts.Fatalf("%s: %v", args[1], err)
+	if args[1] == "pgfsm" {
+		code = runIn(ts, args[2:])
+	} else {
+		if args[1] == "exec" {
+			args = args[1:]
 		}
-		code = ended.ExitCode()
+		if err := ts.Exec(args[1], args[2:]...); err != nil {
+			ended := (*exec.ExitError)(nil)
+			if !errors.As(err, &ended) {
+				ts.Fatalf("%s: %v", args[1], err)
+			}
+			code = ended.ExitCode()
+		}
 	}
 	if code != want {
 		ts.Fatalf("exit code = %d, want %d", code, want)
 	}
+}
+
+// runIn runs the command in this process, in the script's folder and with its environment.
+func runIn(ts *testscript.TestScript, args []string) int {
+	back, err := os.Getwd()
+	ts.Check(err)
+	ts.Check(os.Chdir(ts.MkAbs(".")))
+	defer func() { ts.Check(os.Chdir(back)) }()
+	return run(context.Background(), args, world{
+		stdin: strings.NewReader(""), stdout: ts.Stdout(), stderr: ts.Stderr(),
+		getenv: func(name string) (string, bool) { v := ts.Getenv(name); return v, v != "" },
+	})
 }
 
 // json NAME POINTER [FILE] sets a variable to what stands at a JSON pointer of standard output or of a file.
