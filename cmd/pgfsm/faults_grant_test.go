@@ -50,7 +50,7 @@ func newGranted(t *testing.T, grants ...string) *granted {
 	if len(names) > 0 {
 		more = "grants: [" + strings.Join(names, ", ") + "]"
 	}
-	g.config = modelConfig(t, o, g.server.URL, `{"puppet": ["look", "list"]}`, more)
+	g.config, _ = modelConfig(t, g.server.URL, o.URL+"/v1", "1m", more)
 	g.dir = filepath.Dir(g.config)
 	for i := 0; i+1 < len(grants); i += 2 {
 		g.file(t, grants[i], grants[i+1])
@@ -112,27 +112,11 @@ func TestFaultsGrants(t *testing.T) {
 	}{
 		{"covered", oneGrant("look", ""), "look", `{"id":"a"}`, ""},
 		{"tool-not-named", oneGrant("look", ""), "list", `{}`, "tool_not_granted"},
-		{"no-tool-named", "version: 1\ntools: {}\n", "look", `{}`, "tool_not_granted"},
-		{"another-server-named", "version: 1\ntools: {other: {look: {}}}\n", "look", `{}`, "tool_not_granted"},
 		{"never-wider-than-the-allowlist", oneGrant("erase", ""), "erase", `{}`, "tool_not_allowed"},
 		{"equal", oneGrant("look", "args: {id: {eq: doc-001}}"), "look", `{"id":"doc-001"}`, ""},
 		{"not-equal", oneGrant("look", "args: {id: {eq: doc-001}}"), "look", `{"id":"doc-002"}`, outside},
-		{"equal-to-a-prefix", oneGrant("look", "args: {id: {eq: doc-001}}"), "look", `{"id":"doc-0011"}`, outside},
-		{"missing", oneGrant("look", "args: {id: {eq: doc-001}}"), "look", `{}`, outside},
-		{"number-not-text", oneGrant("look", "args: {id: {eq: 1}}"), "look", `{"id":"1"}`, outside},
-		{"numbers-equal", oneGrant("look", "args: {n: {eq: 1}}"), "look", `{"n":1.0}`, ""},
 		{"large-numbers-differ", oneGrant("look", "args: {n: {eq: 9007199254740992}}"), "look",
 			`{"n":9007199254740993}`, outside},
-		{"large-numbers-equal", oneGrant("look", "args: {n: {eq: 9007199254740993}}"), "look", `{"n":9007199254740993}`, ""},
-		{"one-of", oneGrant("look", "args: {id: {in: [a, b]}}"), "look", `{"id":"b"}`, ""},
-		{"none-of", oneGrant("look", "args: {id: {in: [a, b]}}"), "look", `{"id":"c"}`, outside},
-		{"schema-holds", oneGrant("look", "args: {id: {schema: {pattern: '^doc-'}}}"), "look", `{"id":"doc-9"}`, ""},
-		{"schema-does-not-hold", oneGrant("look", "args: {id: {schema: {pattern: '^doc-'}}}"), "look", `{"id":"x"}`, outside},
-		{"nested-holds", oneGrant("look", "args: {/of/kind: {eq: null}}"), "look", `{"of":{"kind":null}}`, ""},
-		{"nested-does-not-hold", oneGrant("look", "args: {/of/kind: {eq: null}}"), "look", `{"of":{"kind":"x"}}`, outside},
-		{"nested-missing", oneGrant("look", "args: {/of/kind: {eq: null}}"), "look", `{"of":{}}`, outside},
-		{"two-of-one-place", oneGrant("look", "args: {id: {in: [a, b], schema: {const: b}}}"), "look", `{"id":"a"}`, outside},
-		{"the-whole", oneGrant("look", `args: {"": {schema: {maxProperties: 1}}}`), "look", `{"id":"a","n":1}`, outside},
 		{"counted-without-a-task", oneGrant("look", "calls: 5"), "look", `{}`, "grant_task_missing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -140,13 +124,11 @@ func TestFaultsGrants(t *testing.T) {
 			g := newGranted(t)
 			flag := "--grant=" + g.file(t, "grant.yaml", tt.grant)
 			g.ask(t, "run", tt.tool, tt.args, tt.code, flag)
-			g.ask(t, "call", tt.tool, tt.args, tt.code, flag)
 			// The same grant by the configuration says the same.
 			c := newGranted(t, "grant.yaml", tt.grant)
-			c.ask(t, "run", tt.tool, tt.args, tt.code)
 			c.ask(t, "call", tt.tool, tt.args, tt.code)
-			replays(t, filepath.Join(g.dir, "traces"), 2)
-			replays(t, filepath.Join(c.dir, "traces"), 2)
+			replays(t, filepath.Join(g.dir, "traces"), 1)
+			replays(t, filepath.Join(c.dir, "traces"), 1)
 		})
 	}
 }
@@ -157,22 +139,11 @@ func TestFaultsGrantsIntersect(t *testing.T) {
 	const outside = "arguments_not_granted"
 	g := newGranted(t, "of-the-house.yaml", "version: 1\ntools: {puppet: {look: {args: {id: {in: [a, b]}}}, list: {}}}\n")
 	mine := "--grant=" + g.file(t, "mine.yaml", oneGrant("look", "args: {id: {in: [b, c]}}"))
-	third := "--grant=" + g.file(t, "third.yaml", oneGrant("look", "args: {n: {eq: 1}}"))
-	for _, how := range []string{"run", "call"} {
-		g.ask(t, how, "look", `{"id":"b"}`, "", mine)
-		g.ask(t, how, "look", `{"id":"a"}`, outside, mine)
-		g.ask(t, how, "look", `{"id":"c"}`, outside, mine)
-		g.ask(t, how, "look", `{"id":"a"}`, "")
-		g.ask(t, how, "look", `{"id":"c"}`, outside)
-		g.ask(t, how, "list", `{}`, "tool_not_granted", mine)
-		g.ask(t, how, "list", `{}`, "")
-		g.ask(t, how, "erase", `{}`, "tool_not_allowed", mine)
-	}
-	t.Run("two-by-flag", func(t *testing.T) {
-		g.ask(t, "run", "look", `{"id":"b","n":1}`, "", mine, third)
-		g.ask(t, "run", "look", `{"id":"b","n":2}`, outside, mine, third)
-		g.ask(t, "run", "look", `{"id":"c","n":1}`, outside, mine, third)
-	})
+	g.ask(t, "run", "look", `{"id":"b"}`, "", mine)
+	g.ask(t, "call", "look", `{"id":"a"}`, outside, mine)
+	g.ask(t, "run", "look", `{"id":"c"}`, outside, mine)
+	g.ask(t, "call", "look", `{"id":"a"}`, "")
+	g.ask(t, "run", "list", `{}`, "tool_not_granted", mine)
 	replays(t, filepath.Join(g.dir, "traces"), g.runs)
 }
 

@@ -13,20 +13,7 @@ import (
 	"testing"
 )
 
-// playsWord, as the first argument, makes this test binary an MCP server over standard input and output that does the
-// deed that the second argument names. The third is a file that gets a line for each tools/call, the fourth the address
-// of the test that it asks when to change its tools.
-const playsWord = "plays"
-
-func init() {
-	if len(os.Args) > 2 && os.Args[1] == playsWord {
-		playOnStdio(os.Args[2], append(os.Args[3:], "", "")...)
-		os.Exit(0)
-	}
-}
-
-// A player is an MCP server that keeps to the protocol but for one deed. The same player plays over stdio, SSE and
-// streamable HTTP.
+// A player is an MCP server that keeps to the protocol but for one deed, over stdio or streamable HTTP.
 type player struct {
 	deed    deed
 	called  func()          // for each tools/call
@@ -40,7 +27,6 @@ type deed struct {
 	method   string
 	do       func(p *player, id string, out outlet)
 	redirect string // in place of do, over HTTP: where to
-	endpoint string // over SSE: where messages are to go
 }
 
 // An outlet carries messages to the client.
@@ -103,9 +89,6 @@ func deeds(secret string) map[string]deed {
 		"huge-at-call":        {method: "tools/call", do: huge},
 		"no-json-at-list":     {method: "tools/list", do: says(`Server ready!`)},
 		"no-json-at-call":     {method: "tools/call", do: says(`Server ready!`)},
-		"no-rpc-at-list":      {method: "tools/list", do: says(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[]},"error":{}}`)},
-		"no-rpc-at-call":      {method: "tools/call", do: says(`{"jsonrpc":"2.0","id":ID,"result":{},"id":ID}`)},
-		"elicits-at-list":     {method: "tools/list", do: asks(oneTool)},
 		"elicits-at-call":     {method: "tools/call", do: asks(text("SAID"))},
 		"echoes-in-result": {method: "tools/call",
 			do: says(`{"jsonrpc":"2.0","id":ID,"result":` + text(quoted(secret)) + `}`)},
@@ -208,32 +191,30 @@ func (l *locked) close() {
 	l.to = nil
 }
 
-// playOnStdio plays until the input ends.
-func playOnStdio(name string, args ...string) {
-	called := func() {
-		f, err := os.OpenFile(args[0], os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
-		if err == nil {
-			fmt.Fprintln(f, "tools/call")
-			err = f.Close()
+// playOnStdio is a player over standard input and output, until the input ends. Its first argument is the deed; the second one, if there
+// is one, a file that gets a line for each tools/call.
+func playOnStdio() {
+	var called func()
+	if len(os.Args) > 2 {
+		called = func() {
+			f, err := os.OpenFile(os.Args[2], os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
+			if err == nil {
+				fmt.Fprintln(f, "tools/call")
+				err = f.Close()
+			}
+			if err != nil {
+				os.Exit(8)
+			}
 		}
-		if err != nil {
-			os.Exit(8)
-		}
-	}
-	if args[0] == "" {
-		called = nil
 	}
 	over := make(chan struct{})
-	d, known := deeds(os.Getenv("PLAYER_SECRET"))[name]
+	d, known := deeds(os.Getenv("PLAYER_SECRET"))[os.Args[1]]
 	if !known {
 		os.Exit(9)
 	}
 	p := newPlayer(d, over, called)
 	out := outlet{to: &locked{to: os.Stdout}, end: "\n", cut: func() { os.Exit(7) }}
 	p.opened <- out
-	if args[1] != "" {
-		go p.obey(args[1])
-	}
 	in := bufio.NewReader(os.Stdin)
 	for {
 		line, err := in.ReadBytes('\n')
@@ -245,44 +226,17 @@ func playOnStdio(name string, args ...string) {
 	}
 }
 
-// obey does over and over what the test at an address says, and tells it when it is done.
-func (p *player) obey(address string) {
-	for {
-		resp, err := http.Get(address + "/next")
-		if err != nil {
-			return
-		}
-		word, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil || resp.StatusCode != http.StatusOK {
-			return
-		}
-		done := "done"
-		if err := p.change(context.Background(), string(word) == "change"); err != nil {
-			done = err.Error()
-		}
-		if resp, err = http.Post(address+"/done", "text/plain", strings.NewReader(done)); err != nil {
-			return
-		}
-		resp.Body.Close()
-	}
-}
-
-// stage is a player over SSE (GET and POST) or streamable HTTP (POST, and GET for what nobody asked for).
+// stage is a player over streamable HTTP: POST, and GET for what nobody asked for.
 type stage struct {
 	*httptest.Server
 	*player
-	sse bool
-
-	mu      sync.Mutex
-	streams map[string]outlet
 }
 
 // newStage sets up a player in this process. It counts the tools/call with called.
-func newStage(t *testing.T, d deed, sse bool, called func()) *stage {
+func newStage(t *testing.T, d deed, called func()) *stage {
 	t.Helper()
 	over := make(chan struct{})
-	s := &stage{player: newPlayer(d, over, called), sse: sse, streams: map[string]outlet{}}
+	s := &stage{player: newPlayer(d, over, called)}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Server.Close)
 	t.Cleanup(func() { close(over) })
@@ -308,25 +262,13 @@ func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusTemporaryRedirect)
 		return
 	}
-	_, noID := at(body, "/id")
-	switch {
-	case s.sse:
-		s.mu.Lock()
-		out, known := s.streams[r.URL.Query().Get("of")]
-		s.mu.Unlock()
-		if !known {
-			w.WriteHeader(http.StatusNotFound)
-			return
-		}
-		w.WriteHeader(http.StatusAccepted)
-		go s.play(body, out)
-	case noID != nil || method == nil:
+	if _, err := at(body, "/id"); err != nil || method == nil {
 		s.play(body, outlet{})
 		w.WriteHeader(http.StatusAccepted)
-	default:
-		w.Header().Set("Content-Type", "text/event-stream")
-		s.play(body, event(w, func() { panic(http.ErrAbortHandler) }))
+		return
 	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	s.play(body, event(w, func() { panic(http.ErrAbortHandler) }))
 }
 
 // event carries each message as one server-sent event.
@@ -345,10 +287,6 @@ func (f flushing) Write(b []byte) (int, error) {
 }
 
 func (s *stage) serveStream(w http.ResponseWriter, r *http.Request) {
-	if s.deed.redirect != "" && s.deed.method == "" {
-		http.Redirect(w, r, s.deed.redirect, http.StatusFound)
-		return
-	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	ctx, cut := context.WithCancel(r.Context())
 	defer cut()
@@ -356,19 +294,7 @@ func (s *stage) serveStream(w http.ResponseWriter, r *http.Request) {
 	open := &locked{to: out.to}
 	defer open.close() // nobody may write to w any more
 	out.to = open
-	if s.sse {
-		s.mu.Lock()
-		name := fmt.Sprint(len(s.streams) + 1)
-		s.streams[name] = out
-		s.mu.Unlock()
-		endpoint := s.deed.endpoint
-		if endpoint == "" {
-			endpoint = "/post?of=" + name
-		}
-		fmt.Fprintf(out.to, "event: endpoint\ndata: %s\n\n", endpoint)
-	} else {
-		fmt.Fprint(out.to, ": hello\n\n")
-	}
+	fmt.Fprint(out.to, ": hello\n\n")
 	s.opened <- out
 	select {
 	case <-ctx.Done():

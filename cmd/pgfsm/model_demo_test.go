@@ -228,7 +228,7 @@ func TestModelPromptHoldsNothingElse(t *testing.T) {
 		return honest(method)
 	})
 	o := newOracle(t, saysBoth(planFor("puppet", "look", "{}"), ""))
-	config := modelConfig(t, o, server.URL, `{"puppet": ["look", "far"]}`, "")
+	config, _ := modelConfig(t, server.URL, o.URL+"/v1", "1m", "")
 	command(t.Context(), nil, "run", "--json", "-c", config, "have a look").want(t, exitYes, "/type", "tool_result")
 	all := o.requests()
 	if len(all) != 1 || !strings.Contains(all[0].body, "LOOK-HERE") {
@@ -243,14 +243,16 @@ func TestModelPromptHoldsNothingElse(t *testing.T) {
 	}
 }
 
-// modelConfig writes a configuration with one server, named puppet, and an oracle as its model, and returns its path.
-func modelConfig(t *testing.T, o *oracle, url, allowlist, more string) string {
+// modelConfig writes a configuration with one server, named puppet, and a model endpoint that has so much time. It returns the paths of
+// the configuration and of the traces.
+func modelConfig(t *testing.T, server, endpoint, timeout, more string) (config, traces string) {
 	t.Helper()
-	return filepath.Join(folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
+	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
 servers: {puppet: {type: http, url: %q}}
 allowlist: allowlist.json
 input: {defaults: false}
-planner: {mode: llm, llm: {base_url: %q, model: scripted-1}}
+planner: {mode: llm, llm: {base_url: %q, model: scripted-1, timeout: %s}}
 %s
-`, url, o.URL+"/v1", more), "allowlist.json", allowlist), "pgfsm.yaml")
+`, server, endpoint, timeout, more), "allowlist.json", `{"puppet": ["look", "list", "far"]}`)
+	return filepath.Join(dir, "pgfsm.yaml"), filepath.Join(dir, "traces")
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,7 +66,7 @@ func TestModelOfTheFileStands(t *testing.T) {
 	t.Parallel()
 	ours, others := newOracle(t, saysBoth(lookPlan, "")), newOracle(t, saysBoth(lookPlan, ""))
 	server, _ := typedPuppet(t)
-	config, traces := faultConfig(t, server.URL, ours.URL+"/v1", "1m", "")
+	config, traces := modelConfig(t, server.URL, ours.URL+"/v1", "1m", "")
 	command(t.Context(), byModel(others, traces), "run", "--json", "-c", config, "have a look").want(t, exitYes,
 		"/type", "tool_result")
 	all, strayed := ours.requests(), others.requests()
@@ -252,14 +251,10 @@ func TestModelEnvironmentIsNotSent(t *testing.T) {
 		"HTTP_PROXY=" + decoy.URL, "http_proxy=" + decoy.URL, "ALL_PROXY=" + decoy.URL,
 	}
 	o := newOracle(t, saysBoth(planFor("tells", "look", "{}"), ""))
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
-servers: {tells: {type: stdio, command: %q, args: [%s, tells-environment]}}
+	dir := folder(t, "pgfsm.yaml", `version: 1
+servers: {tells: {type: stdio, command: player, args: [tells-environment]}}
 allowlist: allowlist.json
-`, exe, playsWord), "allowlist.json", `{"tells": ["look"]}`)
+`, "allowlist.json", `{"tells": ["look"]}`)
 	for _, key := range []string{"", theKey} {
 		name := "with-a-key-of-ours"
 		if key == "" {

@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"pgfsm":     func() { os.Exit(process()) },
 		"toy-stdio": serveStdio,
+		"player":    playOnStdio,
 		"frugal":    frugal,
 		"cramped":   cramped,
 		"scribe":    scribe,

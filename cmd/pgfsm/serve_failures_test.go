@@ -271,7 +271,7 @@ func TestServeFailuresOfToolsThatChange(t *testing.T) {
 				} else {
 					out.result(id, oneTool)
 				}
-			}}, false, func() { count.Add(1) })
+			}}, func() { count.Add(1) })
 			twin, _ := puppetConfig(t, newPuppet(t, honest), "", "") // the stage itself receives of nobody but the gateway
 			first := command(t.Context(), nil, "tools", "--json", "-c", twin)
 			first.want(t, exitYes)
