@@ -70,9 +70,9 @@ func TestGatewayConformanceOfAll(t *testing.T) {
 	var known []string
 	for _, r := range revisions {
 		known = append(known, goldenVerdicts(t, r.name)...)
-		t.Run(r.name, func(t *testing.T) { in.sameVerdicts(t, g.url+"/mcp", r.name, notLeftOut) })
+		t.Run(r.name, func(t *testing.T) { in.sameVerdicts(t, g.base+"/mcp", r.name, notLeftOut) })
 	}
-	g.stop(t)
+	g.stop(t, exitYes)
 	for name := range leftOut { // in any order
 		if !slices.ContainsFunc(known, func(v string) bool { return strings.HasPrefix(v, name+" ") }) {
 			t.Errorf("%s is left out, and the suite has no such scenario or check", name)

@@ -166,12 +166,12 @@ func TestGatewayAnswersReachClients(t *testing.T) {
 	t.Parallel()
 	in := judges(t)
 	dir, root := in.answersFolder(t)
-	g := startGateway(t, dir)
+	g := serve(t, dir)
 	approves(t, dir)
 	for _, c := range answerClients {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			order, root := clientOrder{URL: g.url + c.path, Together: true}, root
+			order, root := clientOrder{URL: g.base + c.path, Together: true}, root
 			switch {
 			case c.bridge:
 				order.Command = []string{in.node, filepath.Join(in.modules, "mcp-remote", "dist", "proxy.js"), order.URL}
@@ -201,7 +201,7 @@ func TestGatewayAnswersReachClients(t *testing.T) {
 			}
 		})
 	}
-	t.Run("inspector", func(t *testing.T) { t.Parallel(); in.inspectorReads(t, g.url+"/mcp", root) })
+	t.Run("inspector", func(t *testing.T) { t.Parallel(); in.inspectorReads(t, g.base+"/mcp", root) })
 }
 
 // readable holds what a client got to a text and, of an answer of the gateway's own, a code. LangChain throws what its tool reports as an

@@ -89,10 +89,10 @@ func TestGatewayLetsServersAsk(t *testing.T) {
 					reached = append(reached, "everything "+a.tool+" "+strings.ReplaceAll(a.args, ": ", ":"))
 				}
 			}
-			g := startGateway(t, folder(t, "pgfsm.yaml", config, "allowlist.json", `{"everything": ["`+strings.Join(names, `", "`)+`"]}`))
-			order.URL = g.url + "/servers/everything/mcp"
+			g := serve(t, folder(t, "pgfsm.yaml", config, "allowlist.json", `{"everything": ["`+strings.Join(names, `", "`)+`"]}`))
+			order.URL = g.base + "/servers/everything/mcp"
 			report := in.driveAsked(t, c.mode, order)
-			g.stop(t)
+			g.stop(t, exitYes)
 			if report.Protocol != c.protocol {
 				t.Errorf("revision = %q, want %q", report.Protocol, c.protocol)
 			}

@@ -162,7 +162,7 @@ func (in interop) runNode(t *testing.T, input io.Reader, args ...string) (output
 }
 
 // clientsGateway is a gateway in front of the four servers, each with a scribe.
-func (in interop) clientsGateway(t *testing.T) (g *interopGateway, root string, journals map[string]string) {
+func (in interop) clientsGateway(t *testing.T) (g *served, root string, journals map[string]string) {
 	t.Helper()
 	root = folder(t, "boiler.txt", boiler)
 	kept := t.TempDir()
@@ -180,7 +180,7 @@ func (in interop) clientsGateway(t *testing.T) (g *interopGateway, root string, 
 		fmt.Fprintf(&allowed, `%q: ["%s"]`, s.name, strings.Join(strings.Fields(s.allowed), `", "`))
 	}
 	dir := folder(t, "pgfsm.yaml", config.String(), "allowlist.json", "{"+allowed.String()+"}")
-	return startGateway(t, dir), root, journals
+	return serve(t, dir), root, journals
 }
 
 // patientServer gives a server more time than it needs on a machine with much else to do, and less than its client waits.
@@ -217,19 +217,19 @@ func TestGatewayClients(t *testing.T) {
 	made := 0 // calls that are allowed
 	for _, c := range gatewayClients {
 		t.Run(c.name, func(t *testing.T) {
-			t.Run("all", func(t *testing.T) { made += in.clientDoes(t, c, g.url+"/mcp", root, "") })
+			t.Run("all", func(t *testing.T) { made += in.clientDoes(t, c, g.base+"/mcp", root, "") })
 			for _, s := range clientServers {
-				t.Run(s.name, func(t *testing.T) { made += in.clientDoes(t, c, g.url+"/servers/"+s.name+"/mcp", root, s.name) })
+				t.Run(s.name, func(t *testing.T) { made += in.clientDoes(t, c, g.base+"/servers/"+s.name+"/mcp", root, s.name) })
 			}
 		})
 	}
 	for _, c := range sseClients {
-		t.Run(c.name, func(t *testing.T) { made += in.clientDoes(t, c, g.url+"/sse", root, "") })
+		t.Run(c.name, func(t *testing.T) { made += in.clientDoes(t, c, g.base+"/sse", root, "") })
 	}
 	for _, era := range []string{"legacy", "auto"} {
-		t.Run("inspector-"+era, func(t *testing.T) { made += in.inspectorDoes(t, g.url+"/mcp", era) })
+		t.Run("inspector-"+era, func(t *testing.T) { made += in.inspectorDoes(t, g.base+"/mcp", era) })
 	}
-	g.stop(t)
+	g.stop(t, exitYes)
 	sameCalls(t, filepath.Join(g.dir, "pgfsm.db"), journals, made)
 }
 

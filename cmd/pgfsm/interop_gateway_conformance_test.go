@@ -178,9 +178,9 @@ func TestGatewayConformance(t *testing.T) {
 	t.Run("stdio", func(t *testing.T) {
 		g := conformanceGateway(t, map[string]string{"es": fmt.Sprintf("{type: stdio, command: %q, expose: all%s}", program, patientServer)}, "es")
 		for _, r := range revisions {
-			t.Run(r.name, func(t *testing.T) { in.sameVerdicts(t, g.url+"/servers/es/mcp", r.name, keepAll) })
+			t.Run(r.name, func(t *testing.T) { in.sameVerdicts(t, g.base+"/servers/es/mcp", r.name, keepAll) })
 		}
-		g.stop(t)
+		g.stop(t, exitYes)
 	})
 	t.Run("http", func(t *testing.T) {
 		servers := make(map[string]string)
@@ -191,14 +191,14 @@ func TestGatewayConformance(t *testing.T) {
 		}
 		g := conformanceGateway(t, servers, names...)
 		for _, r := range revisions {
-			t.Run(r.name, func(t *testing.T) { in.sameVerdicts(t, g.url+"/servers/es"+r.name+"/mcp", r.name, exceptPolling) })
+			t.Run(r.name, func(t *testing.T) { in.sameVerdicts(t, g.base+"/servers/es"+r.name+"/mcp", r.name, exceptPolling) })
 		}
-		g.stop(t)
+		g.stop(t, exitYes)
 	})
 }
 
 // conformanceGateway is a gateway in front of servers that are all the SDK's conformance server, everything exposed.
-func conformanceGateway(t *testing.T, servers map[string]string, names ...string) *interopGateway {
+func conformanceGateway(t *testing.T, servers map[string]string, names ...string) *served {
 	t.Helper()
 	var config, allowed bytes.Buffer
 	config.WriteString("version: 1\nallowlist: allowlist.json\nledger: sqlite:pgfsm.db\nservers:\n")
@@ -210,7 +210,7 @@ func conformanceGateway(t *testing.T, servers map[string]string, names ...string
 		fmt.Fprintf(&allowed, "%q: %s", name, everythingServerTools)
 	}
 	dir := folder(t, "pgfsm.yaml", config.String(), "allowlist.json", "{"+allowed.String()+"}")
-	return startGateway(t, dir)
+	return serve(t, dir)
 }
 
 // better are verdicts that the SDK's server does not get, and the gateway does, with the reason. There are none the other

@@ -32,7 +32,7 @@ func TestRootsAreNotTheClients(t *testing.T) {
 			journal := filepath.Join(t.TempDir(), "journal")
 			config := fmt.Sprintf("version: 1\nallowlist: allowlist.json\nservers:\n  filesystem: %s\n",
 				in.scribed(t, journal, "filesystem", c.expose, root))
-			g := startGateway(t, folder(t, "pgfsm.yaml", config, "allowlist.json", `{"filesystem": ["list_allowed_directories", "read_text_file"]}`))
+			g := serve(t, folder(t, "pgfsm.yaml", config, "allowlist.json", `{"filesystem": ["list_allowed_directories", "read_text_file"]}`))
 			shows := strings.ReplaceAll(c.shows, "ROOT", root)
 			// The server asks for the roots when it likes. Its answer to the first call tells that it can be called; by the
 			// time that it would show another folder it has asked.
@@ -41,10 +41,10 @@ func TestRootsAreNotTheClients(t *testing.T) {
 				return clientCall{Name: "read_text_file", Arguments: jsontext.Value(object("path", path))}
 			}
 			report := in.drive(t, c.script, c.mode, clientOrder{
-				URL: g.url + "/servers/filesystem/mcp", Roots: []string{"file:///etc"},
+				URL: g.base + "/servers/filesystem/mcp", Roots: []string{"file:///etc"},
 				Calls: []clientCall{list, read("/etc/passwd"), read(filepath.Join(root, "boiler.txt")), list},
 			})
-			g.stop(t)
+			g.stop(t, exitYes)
 			for i, want := range []string{shows, "", "", shows} {
 				if got := report.Answers[i]; want != "" && (got.IsError || !strings.Contains(got.Text, want)) {
 					t.Errorf("answer %d = %+v, want the folder %s", i, got, want)

@@ -119,9 +119,7 @@ func TestServeFailuresOfDecisions(t *testing.T) {
 		o := newOffice(t, holdLook, "")
 		a := o.agent("/mcp", o.ci)
 		run := o.held(t, a, `{"n":1}`)
-		if out, code := runPgfsm(t, "token", "revoke", "-c", o.config, tokenOf(o.ci)); code != exitYes {
-			t.Fatalf("token revoke: %d %s", code, out)
-		}
+		command(t.Context(), nil, "token", "revoke", "-c", o.config, tokenOf(o.ci)).want(t, exitYes)
 		for _, message := range []string{callMessage("echo__look", `{"n":1}`), `{"jsonrpc":"2.0","id":"p","method":"ping"}`} {
 			if resp, body := a.post(message); resp.StatusCode != http.StatusUnauthorized {
 				t.Errorf("the token was revoked: %s %s", resp.Status, body)
@@ -143,9 +141,7 @@ func TestServeFailuresOfDecisions(t *testing.T) {
 		if got := a.until(t, "echo__look", `{"n":2}`, "approval_required"); got.code() != "hi" {
 			t.Errorf("nothing changes before the next start: %s", got.Raw)
 		}
-		if code := o.stop(); code != exitYes {
-			t.Errorf("exit %d\n%s", code, o.stderr)
-		}
+		o.stop(t, exitYes)
 		o.served = serve(t, o.dir)
 		o.decide(t, "approve", old, o.bob)
 		a = o.agent("/mcp", o.ci)
@@ -383,8 +379,7 @@ func TestServeTasks(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t, holdLook, "")
 			id, run := made(t, o, o.taskClient(o.ci), `{"n":1}`)
-			o.cmd.Process.Kill()
-			o.cmd.Wait()
+			o.kill()
 			o.served = serve(t, o.dir)
 			c := o.taskClient(o.ci)
 			if got := c.task(t, "tasks/get", id); status(got) != "working" {
@@ -455,9 +450,7 @@ func TestServeTasks(t *testing.T) {
 		c := o.taskClient(o.ci)
 		id, run := made(t, o, c, `{"n":1}`)
 		o.decide(t, "deny", run, o.bob)
-		if out, code := runPgfsm(t, "token", "revoke", "-c", o.config, tokenOf(o.ci)); code != exitYes {
-			t.Fatalf("token revoke: %d %s", code, out)
-		}
+		command(t.Context(), nil, "token", "revoke", "-c", o.config, tokenOf(o.ci)).want(t, exitYes)
 		resp, err := c.ask(t.Context(), "tasks/get", id, `"taskId":`+quoted(id))
 		if err != nil {
 			t.Fatal(err)

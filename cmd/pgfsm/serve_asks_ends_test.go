@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,14 +36,11 @@ func TestServeAsksAndIsKilled(t *testing.T) {
 			d.wait.Lock()
 			opens := sync.OnceFunc(d.wait.Unlock)
 			defer opens()
-			s.cmd.Process.Kill()
-			s.cmd.Wait()
+			s.kill()
 			for range 2 { // what the first start has ended, the second leaves as it is
 				s = serve(t, dir)
 				endedOnce(t, dir, ledger.Indeterminate, "indeterminate", "unknown")
-				if code := s.stop(); code != exitYes {
-					t.Errorf("exit %d\n%s", code, s.stderr)
-				}
+				s.stop(t, exitYes)
 			}
 			s = serve(t, dir)
 			d.leads(t, s)
@@ -82,13 +78,7 @@ func TestServeAsksAndIsStopped(t *testing.T) {
 			s := serve(t, dir)
 			h := s.holdout(t, s.over("/mcp"), tt.revision)
 			said := h.calls(t.Context(), t, "questionnaire__ask")
-			if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
-			s.cmd.Wait()
-			if code := s.cmd.ProcessState.ExitCode(); code != tt.exit {
-				t.Errorf("exit %d\n%s", code, s.stderr)
-			}
+			s.stop(t, tt.exit)
 			h.lets()
 			if got := comes(t, said); !strings.Contains(got, tt.says) {
 				t.Errorf("it is told %s, want %s\n%s", got, tt.says, s.stderr)
@@ -105,9 +95,7 @@ func TestServeAsksAndIsStopped(t *testing.T) {
 		s := serve(t, dir)
 		h := s.holdout(t, s.over("/mcp"), withSessions)
 		said := h.calls(t.Context(), t, "questionnaire__ask")
-		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		s.interrupt(t)
 		soon(t, "it takes no requests", func() bool {
 			resp, err := http.Post(s.mcp, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`))
 			if err != nil {
@@ -121,10 +109,7 @@ func TestServeAsksAndIsStopped(t *testing.T) {
 		if got := comes(t, said); got != "accept green" {
 			t.Errorf("the answer is %s\n%s", got, s.stderr)
 		}
-		s.cmd.Wait()
-		if code := s.cmd.ProcessState.ExitCode(); code != exitYes {
-			t.Errorf("exit %d\n%s", code, s.stderr)
-		}
+		s.ends(t, exitYes)
 		endedOnce(t, dir, ledger.Executed, "", "done")
 	})
 }
@@ -167,9 +152,7 @@ func TestServeAsksAndTheServerDies(t *testing.T) {
 			if err := h.Ping(patient(t), nil); err != nil && tt.revision == withSessions {
 				t.Errorf("its session: %v", err)
 			}
-			if code := s.stop(); code != exitYes {
-				t.Errorf("exit %d\n%s", code, s.stderr)
-			}
+			s.stop(t, exitYes)
 		})
 	}
 	t.Run("stateless-server", func(t *testing.T) {

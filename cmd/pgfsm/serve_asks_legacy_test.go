@@ -216,9 +216,7 @@ func TestServeAsksFirstClientsThatVanish(t *testing.T) {
 				tt.code = cutOff(t, dir)
 			}
 			endedOnce(t, dir, tt.status, tt.code, tt.effect)
-			if code := s.stop(); code != exitYes {
-				t.Errorf("exit %d\n%s", code, s.stderr)
-			}
+			s.stop(t, exitYes)
 			if !tt.stateless {
 				u.left(t, "call over")
 			}

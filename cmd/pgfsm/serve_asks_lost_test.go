@@ -315,9 +315,7 @@ func TestServeAsksWhoDoesNotComeBack(t *testing.T) {
 				}
 			}
 			u.askedOnly(t, dir)
-			if code := s.stop(); code != exitYes {
-				t.Errorf("exit %d\n%s", code, s.stderr)
-			}
+			s.stop(t, exitYes)
 		})
 	}
 	t.Run("as-many-as-there-is-room-for", func(t *testing.T) {
@@ -392,9 +390,7 @@ func TestServeAsksWhoVanishes(t *testing.T) {
 			}
 			endedOnce(t, dir, tt.status, tt.code, tt.effect)
 			d.shut()
-			if code := s.stop(); code != exitYes {
-				t.Errorf("exit %d\n%s", code, s.stderr)
-			}
+			s.stop(t, exitYes)
 			if tt.received != nil {
 				u.left(t, tt.received...)
 			}

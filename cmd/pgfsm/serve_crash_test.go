@@ -409,9 +409,7 @@ func (o *riot) ends(kills int, stop func()) {
 		if s == nil {
 			continue
 		}
-		if code := s.stop(); code != exitYes {
-			o.Errorf("exit %d\n%s", code, s.stderr)
-		}
+		s.stop(o.T, exitYes)
 	}
 	verifies(o.T, o.dir)
 	t := o.holds("at the end", true)

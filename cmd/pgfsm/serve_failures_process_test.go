@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"pgfsm/traces/ledger"
@@ -33,8 +32,7 @@ func TestServeFailuresOfTheGatewayItself(t *testing.T) {
 				a.try(callMessage("echo__look", `{}`))
 			}()
 			u.await(t, "tools/call")
-			s.cmd.Process.Kill()
-			s.cmd.Wait()
+			s.kill()
 			<-over
 			u.does(nil)
 			s = serve(t, dir)
@@ -50,9 +48,7 @@ func TestServeFailuresOfTheGatewayItself(t *testing.T) {
 				t.Errorf("the next call: %s", got.Raw)
 			}
 			u.reached(t, 2)
-			if code := s.stop(); code != exitYes {
-				t.Errorf("exit %d\n%s", code, s.stderr)
-			}
+			s.stop(t, exitYes)
 			if more == inLedger {
 				verifies(t, dir)
 			} else {
@@ -88,10 +84,7 @@ func TestServeFailuresOfTheGatewayItself(t *testing.T) {
 		if got := <-said; got.code() != "hi" {
 			t.Errorf("the call: %s", got.Raw)
 		}
-		s.cmd.Wait()
-		if code := s.cmd.ProcessState.ExitCode(); code != exitYes {
-			t.Errorf("exit %d\n%s", code, s.stderr)
-		}
+		s.ends(t, exitYes)
 		stands(t, dir, ledger.Executed, "")
 		u.reached(t, 1)
 		verifies(t, dir)
@@ -110,23 +103,12 @@ func TestServeFailuresOfTheGatewayItself(t *testing.T) {
 			a.try(callMessage("echo__look", `{}`))
 		}()
 		u.await(t, "tools/call")
-		code := s.stop()
+		s.stop(t, exitCould, "1 requests were cut off")
 		<-over
-		if code != exitCould || !strings.Contains(s.stderr.String(), "1 requests were cut off") {
-			t.Errorf("exit %d\n%s", code, s.stderr)
-		}
 		stands(t, dir, ledger.Failed, "cancelled")
 		u.reached(t, 1)
 		verifies(t, dir)
 	})
-}
-
-// interrupt asks the gateway to end.
-func (s *served) interrupt(t *testing.T) {
-	t.Helper()
-	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // callMessage is a tools/call as a message.
@@ -192,9 +174,7 @@ func TestServeFailuresAtStart(t *testing.T) {
 				t.Errorf("readyz = %d, healthz = %d", ready, healthy)
 			}
 			u.reached(t, 0)
-			if code := s.stop(); code != exitYes || !strings.Contains(s.stderr.String(), "the allowlist cannot be read") {
-				t.Errorf("exit %d\n%s", code, s.stderr)
-			}
+			s.stop(t, exitYes, "the allowlist cannot be read")
 		})
 	}
 }
@@ -301,7 +281,7 @@ func TestServeFailuresOfClients(t *testing.T) {
 		close(leave)
 		soon(t, "the call has ended", func() bool { return recorded(t, dir)[0].Status == ledger.Executed })
 		u.reached(t, 1)
-		s.stop()
+		s.stop(t, exitYes)
 		verifies(t, dir)
 	})
 	t.Run("gone-without-a-session", func(t *testing.T) {
@@ -335,9 +315,7 @@ func TestServeFailuresOfClients(t *testing.T) {
 			t.Errorf("the run is %s, %s", q.Status, q.Code)
 		}
 		u.reached(t, 2)
-		if code := s.stop(); code != exitYes {
-			t.Errorf("exit %d\n%s", code, s.stderr)
-		}
+		s.stop(t, exitYes)
 		verifies(t, dir)
 	})
 }

@@ -71,9 +71,7 @@ func TestServeFailuresOfTheRecord(t *testing.T) {
 				t.Errorf("it is over: %s\n%s", got.Raw, s.stderr)
 			}
 			soon(t, "ready again", func() bool { return s.health(t, "/readyz") == http.StatusOK })
-			if code := s.stop(); code != exitYes {
-				t.Errorf("exit %d\n%s", code, s.stderr)
-			}
+			s.stop(t, exitYes)
 			if strings.Contains(tt.more, "ledger") {
 				verifies(t, dir)
 				for _, q := range recorded(t, dir) {
@@ -210,9 +208,7 @@ func TestServeFailuresOfNothingRecorded(t *testing.T) {
 	if got := s.agent("/mcp", "").call("echo__look", `{}`); got.code() != "hi" {
 		t.Errorf("the call: %s", got.Raw)
 	}
-	if code := s.stop(); code != exitYes || !strings.Contains(s.stderr.String(), "nothing is recorded: serve.record is none") {
-		t.Errorf("exit %d\n%s", code, s.stderr)
-	}
+	s.stop(t, exitYes, "nothing is recorded: serve.record is none")
 	if _, err := os.Stat(filepath.Join(dir, "traces")); !os.IsNotExist(err) {
 		t.Errorf("there are traces: %v", err)
 	}

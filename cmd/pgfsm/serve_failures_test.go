@@ -199,9 +199,7 @@ ledger: "sqlite:pgfsm.db"
 			if all := recorded(t, dir); len(all) != 2 || all[0].Ended == "" || all[1].Ended == "" {
 				t.Errorf("recorded are %+v, want two runs that have ended", all)
 			}
-			if code := s.stop(); code != exitYes {
-				t.Errorf("exit %d\n%s", code, s.stderr)
-			}
+			s.stop(t, exitYes)
 			verifies(t, dir)
 		})
 	}

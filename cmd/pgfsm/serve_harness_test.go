@@ -25,6 +25,7 @@ type served struct {
 	cmd        *exec.Cmd
 	mcp, admin string
 	base       string // of mcp, without a path
+	dir        string
 	config     string
 	stderr     *lines
 }
@@ -50,7 +51,7 @@ func (l *lines) String() string {
 // serve starts the gateway of a folder's pgfsm.yaml and waits until it listens.
 func serve(t *testing.T, dir string, args ...string) *served {
 	t.Helper()
-	s := &served{t: t, config: filepath.Join(dir, "pgfsm.yaml"), stderr: new(lines)}
+	s := &served{t: t, dir: dir, config: filepath.Join(dir, "pgfsm.yaml"), stderr: new(lines)}
 	args = append([]string{"serve", "-c", s.config, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)
 	s.cmd, _, _ = child(context.Background(), "pgfsm", nil, args...)
 	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Dir = nil, s.stderr, dir
@@ -61,10 +62,7 @@ func serve(t *testing.T, dir string, args ...string) *served {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		s.cmd.Process.Kill()
-		s.cmd.Wait()
-	})
+	t.Cleanup(s.kill)
 	in := bufio.NewScanner(out)
 	for in.Scan() {
 		if u, ok := strings.CutPrefix(in.Text(), "mcp "); ok {
@@ -79,14 +77,39 @@ func serve(t *testing.T, dir string, args ...string) *served {
 	return nil
 }
 
-// stop interrupts the gateway and returns its exit code.
-func (s *served) stop() int {
-	s.t.Helper()
-	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
-		s.t.Fatal(err)
+// interrupt asks the gateway to end.
+func (s *served) interrupt(t *testing.T) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
 	}
+}
+
+// ends waits for the end of the gateway, and wants its exit code and some words on standard error.
+func (s *served) ends(t *testing.T, code int, says ...string) {
+	t.Helper()
+	s.cmd.Wait() // its error is the exit code
+	if got := s.cmd.ProcessState.ExitCode(); got != code {
+		t.Errorf("exit %d, want %d\n%s", got, code, s.stderr)
+	}
+	for _, words := range says {
+		if !strings.Contains(s.stderr.String(), words) {
+			t.Errorf("standard error lacks %q:\n%s", words, s.stderr)
+		}
+	}
+}
+
+// stop ends the gateway.
+func (s *served) stop(t *testing.T, code int, says ...string) {
+	t.Helper()
+	s.interrupt(t)
+	s.ends(t, code, says...)
+}
+
+// kill ends it as the system may.
+func (s *served) kill() {
+	s.cmd.Process.Kill()
 	s.cmd.Wait()
-	return s.cmd.ProcessState.ExitCode()
 }
 
 // An agent is a client of the gateway with a session.

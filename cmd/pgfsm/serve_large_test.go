@@ -88,7 +88,7 @@ func TestServeLargeArguments(t *testing.T) {
 			t.Errorf("%.600s\n%s", got.Raw, s.stderr)
 		}
 	})
-	s.stop()
+	s.stop(t, exitYes)
 	client, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), onStdio(t, dir), nil)
 	if err != nil {
 		t.Fatal(err)

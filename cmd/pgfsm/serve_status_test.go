@@ -66,9 +66,10 @@ func TestServeStatus(t *testing.T) {
 			}
 		})
 	}
-	out, code := runPgfsm(t, "ledger", "show", "--json", "-c", o.config, run)
-	if code != exitYes || !strings.Contains(out, `"result":`) || !strings.Contains(out, `"hi"`) || strings.Contains(out, "io.modelcontextprotocol/x") {
-		t.Errorf("ledger show: %d %s", code, out)
+	r := command(t.Context(), nil, "ledger", "show", "--json", "-c", o.config, run)
+	r.want(t, exitYes)
+	if !strings.Contains(r.stdout, `"result":`) || !strings.Contains(r.stdout, `"hi"`) || strings.Contains(r.stdout, "io.modelcontextprotocol/x") {
+		t.Errorf("ledger show: %s", r.stdout)
 	}
 	if got := a.until(t, "echo__look", `{"n":1}`, "approval_required"); got.code() != "hi" || o.u.calls.Load() != 1 {
 		t.Errorf("what was read was delivered by that: %s", got.Raw)

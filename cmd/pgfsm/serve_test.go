@@ -75,37 +75,20 @@ func TestServeAnswersCalls(t *testing.T) {
 			t.Errorf("tools/list: %s", body)
 		}
 	})
-	if code := s.stop(); code != 0 {
-		t.Errorf("exit %d\n%s", code, s.stderr)
-	}
+	s.stop(t, exitYes)
 	kept, err := filepath.Glob(filepath.Join(filepath.Dir(s.config), "traces", "trace_*.json"))
 	if err != nil || len(kept) < 8 {
 		t.Errorf("%d traces, %v", len(kept), err)
 	}
-	if out, code := runPgfsm(t, append([]string{"replay"}, kept...)...); code != 0 {
-		t.Errorf("replay: exit %d\n%s", code, out)
-	}
-}
-
-// runPgfsm runs the command and returns what it printed, and its exit code.
-func runPgfsm(t *testing.T, args ...string) (string, int) {
-	t.Helper()
-	cmd, stdout, stderr := child(t.Context(), "pgfsm", nil, args...)
-	cmd.Run()
-	return stdout.String() + stderr.String(), cmd.ProcessState.ExitCode()
+	command(t.Context(), nil, append([]string{"replay"}, kept...)...).want(t, exitYes)
 }
 
 // makeToken makes a token in the folder's ledger.
 func makeToken(t *testing.T, config, role, name string) string {
 	t.Helper()
-	out, code := runPgfsm(t, "token", "create", "-c", config, "--role", role, "--name", name)
-	for word := range strings.FieldsSeq(out) {
-		if strings.HasPrefix(word, "pgfsm_") {
-			return word
-		}
-	}
-	t.Fatalf("token create: exit %d\n%s", code, out)
-	return ""
+	r := command(t.Context(), nil, "token", "create", "-c", config, "--role", role, "--name", name, "--json")
+	r.want(t, exitYes)
+	return r.member("/secret")
 }
 
 // decide approves or denies over the admin address.
@@ -190,7 +173,5 @@ func TestServeHoldsCalls(t *testing.T) {
 			}
 		})
 	}
-	if out, code := runPgfsm(t, "ledger", "verify", "-c", s.config); code != 0 {
-		t.Errorf("verify: %s", out)
-	}
+	verifies(t, dir)
 }
