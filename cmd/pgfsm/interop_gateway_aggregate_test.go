@@ -2,12 +2,7 @@
 
 package main
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-	"testing"
-)
+import "strings"
 
 // Why a scenario, or one check of it, is not asked of the endpoint of all servers. Resources keep their URIs there, and
 // are asked for.
@@ -58,26 +53,6 @@ var leftOut = map[string]string{
 	"prompts-get-embedded-resource":          namesPrompt, // test_prompt_with_embedded_resource
 	"prompts-get-with-image":                 namesPrompt, // test_prompt_with_image
 	"input-required-result-non-tool-request": namesPrompt, // test_input_required_result_prompt
-}
-
-// TestGatewayConformanceOfAll: at the endpoint of all servers the suite says what it says directly of everything that does
-// not depend on a name that the endpoint gives otherwise.
-func TestGatewayConformanceOfAll(t *testing.T) {
-	t.Parallel()
-	in := judges(t)
-	server := fmt.Sprintf("{type: stdio, command: %q, expose: all%s}", sdkProgram(t, "everything-server"), patientServer)
-	g := conformanceGateway(t, map[string]string{"es": server}, "es")
-	var known []string
-	for _, r := range revisions {
-		known = append(known, goldenVerdicts(t, r.name)...)
-		t.Run(r.name, func(t *testing.T) { in.sameVerdicts(t, g.base+"/mcp", r.name, notLeftOut) })
-	}
-	g.stop(t, exitYes)
-	for name := range leftOut { // in any order
-		if !slices.ContainsFunc(known, func(v string) bool { return strings.HasPrefix(v, name+" ") }) {
-			t.Errorf("%s is left out, and the suite has no such scenario or check", name)
-		}
-	}
 }
 
 // notLeftOut are the verdicts that are not left out.

@@ -164,7 +164,7 @@ func toApprove(t *testing.T, path string) map[string]string {
 // own, over every transport: what is known of the call, why, and under which code. What people approve they can repeat.
 func TestGatewayAnswersReachClients(t *testing.T) {
 	t.Parallel()
-	in := judges(t)
+	in := matrix(t)
 	dir, root := in.answersFolder(t)
 	g := serve(t, dir)
 	approves(t, dir)

@@ -58,7 +58,7 @@ func (in interop) driveAsked(t *testing.T, mode string, order askedOrder) (repor
 // requests in its session, or in results without one, which it answers by itself. The server gets each call once in either case.
 func TestGatewayLetsServersAsk(t *testing.T) {
 	t.Parallel()
-	in := interopTools(t)
+	in := matrix(t)
 	replies := map[string]jsontext.Value{
 		elicitation: jsontext.Value(`{"action": "accept", "content": {"name": "Ada"}}`),
 		sampling:    jsontext.Value(`{"model": "m", "role": "assistant", "content": {"type": "text", "text": "bright"}}`),

@@ -212,7 +212,7 @@ func (in interop) scribed(t *testing.T, journal, server, more string, args ...st
 // when it is called anyway, with a result that says why; and no tools/call reaches a server that the ledger does not have.
 func TestGatewayClients(t *testing.T) {
 	t.Parallel()
-	in := judges(t)
+	in := matrix(t)
 	g, root, journals := in.clientsGateway(t)
 	made := 0 // calls that are allowed
 	for _, c := range gatewayClients {

@@ -52,7 +52,7 @@ const conformanceTime = 4 * time.Minute
 func sdkProgram(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	build := exec.Command("go", "build", "-o", path, "github.com/modelcontextprotocol/go-sdk/conformance/"+name)
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "github.com/modelcontextprotocol/go-sdk/conformance/"+name)
 	build.Env = append(os.Environ(), "GOWORK=off")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build %s: %v\n%s", name, err, output)
@@ -110,55 +110,57 @@ func (in interop) judged(t *testing.T, tell func(verdict string) bool, args ...s
 	return verdicts
 }
 
-// goldenVerdicts are what the suite says of the SDK's server, directly.
-func goldenVerdicts(t *testing.T, revision string) []string {
+// goldenVerdicts are what the suite says directly: of the SDK's server by a revision, or of its client in a scenario.
+func goldenVerdicts(t *testing.T, name string) []string {
 	t.Helper()
-	text, err := os.ReadFile(goldenPath(revision))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	return strings.Split(strings.TrimSuffix(textOf(t, goldenPath(name)), "\n"), "\n")
 }
 
-func goldenPath(revision string) string {
-	return filepath.Join(repository, "interop", "fixtures", "conformance-"+revision+".txt")
+func goldenPath(name string) string {
+	return filepath.Join(repository, "interop", "fixtures", "conformance-"+name+".txt")
 }
 
-// TestGatewayConformanceBaseline: the golden files are what the suite says of the SDK's server without a gateway.
+// TestGatewayConformanceBaseline: the golden files are what the suite says of the SDK's server and client without a gateway.
 func TestGatewayConformanceBaseline(t *testing.T) {
 	t.Parallel()
-	in := judges(t)
+	in := matrix(t)
 	server := sdkProgram(t, "everything-server")
 	for _, r := range revisions {
 		t.Run(r.name, func(t *testing.T) {
-			got := in.conformance(t, notPassed, in.everythingServer(t, server, r.stateless), r.name)
-			if *update {
-				if err := os.WriteFile(goldenPath(r.name), []byte(strings.Join(got, "\n")+"\n"), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if d := cmp.Diff(goldenVerdicts(t, r.name), got); d != "" {
-				t.Errorf("verdicts; go test ./cmd/pgfsm -run ConformanceBaseline -update writes them anew (-want +got):\n%s", d)
-			}
-			passed, failed := tally(got)
-			if passed != r.passed || failed != r.failed {
-				t.Errorf("%d checks passed and %d failed, want %d and %d", passed, failed, r.passed, r.failed)
-			}
+			isGolden(t, r.name, in.conformance(t, notPassed, in.everythingServer(t, server, r.stateless), r.name), r.passed, r.failed)
+		})
+	}
+	client := sdkProgram(t, "everything-client")
+	for _, s := range clientScenarios {
+		t.Run(s.golden(), func(t *testing.T) {
+			isGolden(t, s.golden(), in.judgedClient(t, client, s), s.passed, 0)
 		})
 	}
 }
 
-// tally counts what a total of the suite counts.
-func tally(verdicts []string) (passed, failed int) {
-	for _, v := range verdicts {
-		switch {
-		case strings.HasSuffix(v, " SUCCESS"):
-			passed++
-		case strings.HasSuffix(v, " FAILURE"):
-			failed++
+// isGolden holds verdicts to those of a golden file, or writes that, and counts what a total of the suite counts.
+func isGolden(t *testing.T, name string, got []string, passed, failed int) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(goldenPath(name), []byte(strings.Join(got, "\n")+"\n"), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
-	return passed, failed
+	if d := cmp.Diff(goldenVerdicts(t, name), got); d != "" {
+		t.Errorf("verdicts; PGFSM_INTEROP=1 go test ./cmd/pgfsm -run ConformanceBaseline -update writes them anew (-want +got):\n%s", d)
+	}
+	p, f := 0, 0
+	for _, v := range got {
+		switch {
+		case strings.HasSuffix(v, " SUCCESS"):
+			p++
+		case strings.HasSuffix(v, " FAILURE"):
+			f++
+		}
+	}
+	if p != passed || f != failed {
+		t.Errorf("%d checks passed and %d failed, want %d and %d", p, f, passed, failed)
+	}
 }
 
 // everythingServer starts the SDK's conformance server over HTTP and returns its URL.
@@ -170,19 +172,30 @@ func (in interop) everythingServer(t *testing.T, program, stateless string) stri
 }
 
 // TestGatewayConformance: through the gateway the suite says of every check what it says directly: both sets of
-// requirements, of one process at one URL, whatever the upstream speaks.
+// requirements, of one process at one URL, whatever the upstream speaks. At the endpoint of all servers it says the same of everything
+// that does not depend on a name that the endpoint gives otherwise.
 func TestGatewayConformance(t *testing.T) {
 	t.Parallel()
 	in := judges(t)
 	program := sdkProgram(t, "everything-server")
 	t.Run("stdio", func(t *testing.T) {
+		t.Parallel()
 		g := conformanceGateway(t, map[string]string{"es": fmt.Sprintf("{type: stdio, command: %q, expose: all%s}", program, patientServer)}, "es")
+		var known []string
 		for _, r := range revisions {
+			known = append(known, goldenVerdicts(t, r.name)...)
 			t.Run(r.name, func(t *testing.T) { in.sameVerdicts(t, g.base+"/servers/es/mcp", r.name, keepAll) })
+			t.Run(r.name+"-of-all", func(t *testing.T) { in.sameVerdicts(t, g.base+"/mcp", r.name, notLeftOut) })
 		}
 		g.stop(t, exitYes)
+		for name := range leftOut { // in any order
+			if !slices.ContainsFunc(known, func(v string) bool { return strings.HasPrefix(v, name+" ") }) {
+				t.Errorf("%s is left out, and the suite has no such scenario or check", name)
+			}
+		}
 	})
 	t.Run("http", func(t *testing.T) {
+		t.Parallel()
 		servers := make(map[string]string)
 		var names []string
 		for _, r := range revisions {

@@ -17,7 +17,7 @@ import (
 // then the same client reads what it likes, which shows that the test would see it.
 func TestRootsAreNotTheClients(t *testing.T) {
 	t.Parallel()
-	in := interopTools(t)
+	in := matrix(t)
 	for _, c := range []struct{ name, expose, script, mode, shows string }{
 		{"default-sdk-v1", "", "sdk-v1", "http", "ROOT"},
 		{"default-sdk-v2", "", "sdk-v2", "legacy", "ROOT"},

@@ -117,7 +117,7 @@ var modelQuestions = []struct {
 // TestInteropModel: a model endpoint and servers that others wrote, through every gate.
 func TestInteropModel(t *testing.T) {
 	t.Parallel()
-	in := interopTools(t)
+	in := matrix(t)
 	model := in.model(t)
 	dir, config, root := in.planned(t, fmt.Sprintf(`
   mode: auto
@@ -174,48 +174,4 @@ func keepsTheKey(t *testing.T, dir string) {
 			t.Errorf("%s holds the key, or cannot be read: %v", path, err)
 		}
 	}
-}
-
-// TestInteropModelOfTheEnvironment: the three variables are enough, and --planner has the last word.
-func TestInteropModelOfTheEnvironment(t *testing.T) {
-	t.Parallel()
-	in := interopTools(t)
-	model := in.model(t)
-	dir, config, _ := in.planned(t, `
-  routes: [{id: add, pattern: '^Add (\d+) and (\d+)$', server: everything, tool: echo, args: {message: routed}}]`)
-	const sum, routed = "The sum of 2 and 3 is 5.", "Echo: routed"
-	cases := []struct {
-		name, planner, key, question string
-		sent, code                   int
-		members                      []string
-	}{
-		{"default", "", modelKey, "How is the weather in Chicago?", 1, exitYes, and(typedAnswer, "/typed/temperature", "36")},
-		{"default-and-a-route", "", modelKey, "Add 2 and 3", 0, exitYes, and(rawAnswer, "/raw/content/0/text", routed)},
-		{"auto-and-a-route", "auto", modelKey, "Add 2 and 3", 0, exitYes, and(rawAnswer, "/raw/content/0/text", routed)},
-		{"llm-and-a-route", "llm", modelKey, "Add 2 and 3", 1, exitYes, and(rawAnswer, "/raw/content/0/text", sum)},
-		{"router-and-no-route", "router", modelKey, "How is the weather in Chicago?", 0, exitYes,
-			[]string{"/type", "final_answer", "/state", "needs_info"}},
-		// The endpoint keeps no journal of whom it turns away.
-		{"wrong-key", "llm", "another-key-altogether", "Add 2 and 3", 0, exitCould,
-			[]string{"/type", "failed", "/code", "planner_failed", "/effect", "not_sent"}},
-	}
-	for _, tt := range cases {
-		t.Run(tt.name, func(t *testing.T) {
-			args := []string{"run", "--json", "-c", config}
-			if tt.planner != "" {
-				args = append(args, "--planner", tt.planner)
-			}
-			env := map[string]string{"LLM_BASE_URL": model.url + "/v1", "LLM_MODEL": "any-model", "LLM_API_KEY": tt.key}
-			r := command(t.Context(), env, append(args, tt.question)...)
-			r.want(t, tt.code, tt.members...)
-			if got := len(model.came(t)); got != tt.sent {
-				t.Errorf("%d requests reached the endpoint, want %d", got, tt.sent)
-			}
-			if strings.Contains(r.stdout+r.stderr, tt.key) {
-				t.Errorf("the key is shown:\n%s%s", r.stdout, r.stderr)
-			}
-		})
-	}
-	replayAll(t, dir, len(cases))
-	keepsTheKey(t, dir)
 }

@@ -49,7 +49,7 @@ func listed(t *testing.T, config string) (tools, digests map[string]string) {
 // definition in every listing and over every transport.
 func TestInteropCatalogs(t *testing.T) {
 	t.Parallel()
-	in := interopTools(t)
+	in := matrix(t)
 	dir := t.TempDir()
 	servers := []string{
 		"everything: " + in.stdio("everything", ""), "everything-sse: " + in.over(t, "sse", ""),
@@ -125,7 +125,7 @@ const everythingAllowed = `["echo", "get-sum", "get-structured-content", "get-ti
 // TestInteropEverything: the same calls come to the same over every transport.
 func TestInteropEverything(t *testing.T) {
 	t.Parallel()
-	in := interopTools(t)
+	in := matrix(t)
 	for _, typ := range []string{"stdio", "sse", "http"} {
 		t.Run(typ, func(t *testing.T) {
 			t.Parallel()
@@ -141,31 +141,13 @@ func TestInteropEverything(t *testing.T) {
 	}
 }
 
-// TestInteropEverythingTooSlow: a call that outlasts the server's time fails, and its effect is not known.
-func TestInteropEverythingTooSlow(t *testing.T) {
-	t.Parallel()
-	in := interopTools(t)
-	for _, typ := range []string{"sse", "http"} {
-		t.Run(typ, func(t *testing.T) {
-			t.Parallel()
-			dir := folder(t, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nservers:\n  everything: "+
-				in.over(t, typ, ", timeout: 3s")+"\n", "allowlist.json", `{"everything": `+everythingAllowed+`}`)
-			makeCalls(t, filepath.Join(dir, "pgfsm.yaml"), "everything", []interopCall{{
-				"call", "trigger-long-running-operation", `{"duration": 600, "steps": 2}`, exitCould,
-				[]string{"/type", "failed", "/code", "server_timeout", "/effect", "unknown"},
-			}})
-			replayAll(t, dir, 1)
-		})
-	}
-}
-
 // boiler is a text that a summary can quote.
 const boiler = "The boiler was serviced on 2026-03-04 by Ada. It leaks at the second valve.\n"
 
 // TestInteropFilesystem: what the server keeps to itself, it refuses; what the operator did not allow never reaches it.
 func TestInteropFilesystem(t *testing.T) {
 	t.Parallel()
-	in := interopTools(t)
+	in := matrix(t)
 	root := folder(t, "boiler.txt", boiler, "notes/valve.txt", "DN 50")
 	outside := filepath.Join(folder(t, "secret.txt", "4711"), "secret.txt")
 	around := root + "/../" + filepath.Base(filepath.Dir(outside)) + "/secret.txt"
@@ -225,63 +207,4 @@ func object(pairs ...string) string {
 
 func memoryIn(dir string) string {
 	return fmt.Sprintf(", env: {MEMORY_FILE_PATH: %q}", filepath.Join(dir, "memory.jsonl"))
-}
-
-// TestInteropMemory: a server that keeps something writes what was allowed, and nothing else.
-func TestInteropMemory(t *testing.T) {
-	t.Parallel()
-	in := interopTools(t)
-	kept := t.TempDir()
-	dir := folder(t, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nservers:\n  memory: "+
-		in.stdio("memory", memoryIn(kept))+"\n", "allowlist.json", `{"memory": ["create_entities", "read_graph"]}`)
-	const ada = `{"name": "Ada", "entityType": "person", "observations": ["serviced the boiler"]}`
-	list := []interopCall{
-		{"empty", "read_graph", `{}`, exitYes, and(typedAnswer, "/typed/entities", "[]", "/typed/relations", "[]")},
-		{"create", "create_entities", `{"entities": [` + ada + `]}`, exitYes,
-			and(typedAnswer, "/typed/entities/0/name", "Ada")},
-		{"read", "read_graph", `{}`, exitYes, and(typedAnswer, "/typed/entities/0/name", "Ada",
-			"/typed/entities/0/observations/0", "serviced the boiler", "/typed/entities/1", "", "/typed/relations", "[]")},
-		{"deep-argument-that-the-schema-does-not-name", "create_entities",
-			`{"entities": [` + strings.TrimSuffix(ada, "}") + `, "more": 1}]}`, exitNo, argsRefused},
-		{"argument-where-there-is-none", "read_graph", `{"depth": 1}`, exitNo, argsRefused},
-		{"delete", "delete_entities", `{"entityNames": ["Ada"]}`, exitNo, toolDenied},
-		{"still-there", "read_graph", `{}`, exitYes, and(typedAnswer, "/typed/entities/0/name", "Ada")},
-	}
-	makeCalls(t, filepath.Join(dir, "pgfsm.yaml"), "memory", list)
-	text, err := os.ReadFile(filepath.Join(kept, "memory.jsonl"))
-	if err != nil || strings.Count(string(text), `"Ada"`) != 1 {
-		t.Errorf("the memory holds %q, %v, want one Ada", text, err)
-	}
-	replayAll(t, dir, len(list))
-}
-
-// TestInteropSequentialThinking: type arrays, and a server that is more lenient than its schema. We keep to the schema.
-func TestInteropSequentialThinking(t *testing.T) {
-	t.Parallel()
-	in := interopTools(t)
-	dir := folder(t, "pgfsm.yaml", "version: 1\nallowlist: allowlist.json\nservers:\n  thinking: "+
-		in.stdio("sequential-thinking", "")+"\n", "allowlist.json", `{"thinking": ["sequentialthinking"]}`)
-	thought := func(next, number, more string) string {
-		return fmt.Sprintf(`{"thought": "one", "nextThoughtNeeded": %s, "thoughtNumber": %s, "totalThoughts": 1%s}`,
-			next, number, more)
-	}
-	list := []interopCall{
-		{"boolean", "sequentialthinking", thought(`false`, `1`, ""), exitYes,
-			and(typedAnswer, "/typed/thoughtNumber", "1", "/typed/nextThoughtNeeded", "false",
-				"/typed/thoughtHistoryLength", "1")},
-		{"boolean-as-text", "sequentialthinking", thought(`"false"`, `1`, ""), exitYes,
-			and(typedAnswer, "/typed/thoughtNumber", "1")},
-		{"boolean-as-number", "sequentialthinking", thought(`0`, `1`, ""), exitNo, argsRefused},
-		// The server would make 1 of "1". Its schema says integer.
-		{"integer-as-text", "sequentialthinking", thought(`false`, `"1"`, ""), exitNo, argsRefused},
-		{"integer-with-a-fraction", "sequentialthinking", thought(`false`, `1.5`, ""), exitNo, argsRefused},
-		{"integer-too-small", "sequentialthinking", thought(`false`, `0`, ""), exitNo, argsRefused},
-		{"integer-at-the-maximum", "sequentialthinking", thought(`false`, `9007199254740991`, ""), exitYes,
-			and(typedAnswer, "/typed/thoughtNumber", "9007199254740991", "/typed/totalThoughts", "9007199254740991")},
-		{"integer-one-past-the-maximum", "sequentialthinking", thought(`false`, `9007199254740992`, ""), exitNo, argsRefused},
-		{"argument-that-the-schema-does-not-name", "sequentialthinking", thought(`false`, `1`, `, "mood": "good"`), exitNo,
-			argsRefused},
-	}
-	makeCalls(t, filepath.Join(dir, "pgfsm.yaml"), "thinking", list)
-	replayAll(t, dir, len(list))
 }
