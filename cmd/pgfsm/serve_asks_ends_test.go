@@ -4,14 +4,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"pgfsm/traces/ledger"
 )
@@ -118,36 +113,27 @@ func TestServeAsksAndIsStopped(t *testing.T) {
 func TestServeAsksAndTheServerDies(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name, revision string
-		process        bool
-		says           string
+		name, revision, says string
 	}{
-		{"stateless", withoutThem, false, "server_unreachable unknown look"},
-		{"session", withSessions, false, "server_unreachable unknown look"},
-		{"stateless-and-a-process", withoutThem, true, "server_died unknown look"},
-		{"session-and-a-process", withSessions, true, "server_died unknown look"},
+		{"stateless", withoutThem, "server_unreachable unknown look"},
+		{"session", withSessions, "server_unreachable unknown look"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			u := newInquirer(t, false)
-			dir, dies := inquiry(t, u, "2m"), u.dies
-			if tt.process {
-				dir, dies = inquiringProcess(t)
-			}
+			dir := inquiry(t, u, "2m")
 			s := serve(t, dir)
 			h := s.holdout(t, s.over("/mcp"), tt.revision)
 			said := h.calls(t.Context(), t, "questionnaire__ask")
-			dies()
-			endedOnce(t, dir, ledger.Failed, strings.Fields(tt.says)[0], "unknown")
+			u.dies()
+			endedOnce(t, dir, ledger.Failed, "server_unreachable", "unknown")
 			if tt.revision == withoutThem {
 				h.lets()
 			}
 			if got := comes(t, said); got != tt.says {
 				t.Errorf("it is told %s, want %s\n%s", got, tt.says, s.stderr)
 			}
-			if d := cmp.Diff([]string{"to_client " + elicitation}, passages(t, dir)); d != "" {
-				t.Errorf("what passed, as the ledger says (-want +got):\n%s", d)
-			}
+			same(t, "what passed, as the ledger says", []string{"to_client " + elicitation}, passages(t, dir))
 			h.lets() // what a client with a session answers now is too late for everybody
 			if err := h.Ping(patient(t), nil); err != nil && tt.revision == withSessions {
 				t.Errorf("its session: %v", err)
@@ -172,39 +158,7 @@ func TestServeAsksAndTheServerDies(t *testing.T) {
 		for _, q := range recorded(t, dir) {
 			all = append(all, fmt.Sprint(q.Status, " ", q.Code))
 		}
-		if d := cmp.Diff([]string{"executed ", "failed server_unreachable"}, all); d != "" {
-			t.Errorf("the runs (-want +got):\n%s", d)
-		}
+		same(t, "the runs", []string{"executed ", "failed server_unreachable"}, all)
 		verifies(t, dir)
 	})
-}
-
-// inquiringScript asks in a call as a server with one tool does, in a shell, and says before which process it is.
-const inquiringScript = `while read -r line; do id=${line#*\"id\":}; id=${id%%,*}; case "$line" in ` +
-	`*initialize\"*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},` +
-	`\"serverInfo\":{\"name\":\"sh\",\"version\":\"1\"}}}";; ` +
-	`*server/discover*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"unknown\"}}";; ` +
-	`*tools/list*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"ask\",\"inputSchema\":{\"type\":\"object\"}}]}}";; ` +
-	`*tools/call*) echo $$ > "$0"; echo "{\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"elicitation/create\",\"params\":{\"message\":\"Which?\",` +
-	`\"requestedSchema\":{\"type\":\"object\",\"properties\":{}}}}";; esac; done`
-
-// inquiringProcess is the configuration of a gateway in front of a process that asks something, and what kills that.
-func inquiringProcess(t *testing.T) (dir string, dies func()) {
-	t.Helper()
-	at := filepath.Join(t.TempDir(), "process")
-	dir = folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {questionnaire: {type: stdio, command: /bin/sh, args: [-c, %q, %q], timeout: 2m, connect_timeout: 2m, "+
-		"expose: [tools, elicitation]}}\nallowlist: allowlist.json\nledger: \"sqlite:pgfsm.db\"\n", inquiringScript, at), "allowlist.json", `{"questionnaire": ["ask"]}`)
-	return dir, func() {
-		id, err := strconv.Atoi(strings.TrimSpace(textOf(t, at)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := os.FindProcess(id)
-		if err == nil {
-			err = p.Kill()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 }

@@ -68,7 +68,7 @@ func newQuestioner(t *testing.T, stateless bool) *questioner {
 	server := sdk.NewServer(&sdk.Implementation{Name: "questioner", Version: "1"}, nil)
 	server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
-			if slices.Contains([]string{"tools/call", "prompts/get", "resources/read"}, method) {
+			if method == "tools/call" {
 				s.came.note(method + " " + r.GetSession().(*sdk.ServerSession).InitializeParams().ProtocolVersion)
 			}
 			return next(ctx, method, r)
@@ -79,13 +79,6 @@ func newQuestioner(t *testing.T, stateless bool) *questioner {
 		ask = asksInItsResult
 	}
 	server.AddTool(&sdk.Tool{Name: "ask", InputSchema: map[string]any{"type": "object"}}, ask)
-	server.AddPrompt(&sdk.Prompt{Name: "ask"}, func(ctx context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
-		said := &sdk.TextContent{Text: colourOf(r.Session.Elicit(ctx, whichColour))}
-		return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{{Role: "user", Content: said}}}, nil
-	})
-	server.AddResource(&sdk.Resource{Name: "ask", URI: "ask:it"}, func(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: "ask:it", Text: colourOf(r.Session.Elicit(ctx, whichColour))}}}, nil
-	})
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{Stateless: stateless})
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The SDK has no server of the latest revision alone, and a gateway whose client has a session asks for an older one first.
@@ -193,6 +186,20 @@ func (s *served) respondent(t *testing.T, via sdk.Transport, revision string, ca
 	return r
 }
 
+// Clients of the first revision have one stream on which they receive everything, also what they are asked: in requests, whatever the
+// server's way is. They can be asked for words of their model and for folders; elicitation came with a later revision.
+const firstRevision = "2024-11-05"
+
+// onSSE is a client's transport of the first revision to an endpoint of the gateway.
+func onSSE(base, path string) sdk.Transport {
+	return &sdk.SSEClientTransport{Endpoint: base + path}
+}
+
+// canFirst is what a client of the first revision can declare.
+func canFirst() *sdk.ClientCapabilities {
+	return &sdk.ClientCapabilities{RootsV2: &sdk.RootCapabilities{}, Sampling: &sdk.SamplingCapabilities{}}
+}
+
 // canAll is what a client declares that can be asked everything.
 func canAll() *sdk.ClientCapabilities {
 	return &sdk.ClientCapabilities{
@@ -265,9 +272,9 @@ func bothWays(methods ...string) (events []string) {
 
 const elicitation, sampling, rootsList = "elicitation/create", "sampling/createMessage", "roots/list"
 
-// TestServeAsksStatelessClients: a server with sessions asks in the middle of its answer, and a client without one is asked in
-// results. It stays one run and one call.
-func TestServeAsksStatelessClients(t *testing.T) {
+// TestServeAsks: a server with sessions asks in the middle of its answer. A client without one is asked in results, and a client of the
+// first revision by requests on its one stream. It stays one run and one call.
+func TestServeAsks(t *testing.T) {
 	t.Parallel()
 	const kinds = "tools, sampling, elicitation, roots"
 	for _, tt := range []struct {
@@ -278,99 +285,50 @@ func TestServeAsksStatelessClients(t *testing.T) {
 	}{
 		{"one-server", kinds, "/servers/questionnaire/mcp", "ask", canAll(), allTold,
 			[]string{"Which colour?", "Which word?"}, bothWays(rootsList, elicitation, sampling)},
-		{"all-servers", kinds, "/mcp", "questionnaire__ask", canAll(), allTold,
-			[]string{"Which colour?", "Which word?"}, bothWays(rootsList, elicitation, sampling)},
 		{"stdio", kinds, "", "questionnaire__ask", canAll(), allTold,
 			[]string{"Which colour?", "Which word?"}, bothWays(rootsList, elicitation, sampling)},
 		{"one-kind-exposed", "tools, sampling", "/mcp", "questionnaire__ask", canAll(), "refused, bright, refused",
 			[]string{"Which word?"}, bothWays(sampling)},
-		{"one-kind-declared", kinds, "/mcp", "questionnaire__ask", &sdk.ClientCapabilities{Sampling: &sdk.SamplingCapabilities{}},
-			"refused, bright, refused", []string{"Which word?"}, bothWays(sampling)},
-		{"not-exposed", "tools, input_required", "/mcp", "questionnaire__ask", canAll(), "refused, refused, refused", nil, nil},
-		{"not-declared", kinds, "/mcp", "questionnaire__ask", &sdk.ClientCapabilities{}, "refused, refused, refused", nil, nil},
+		{"first-revision", kinds, "/sse", "questionnaire__ask", canFirst(), "refused, bright, file:///work",
+			[]string{"Which word?"}, bothWays(rootsList, sampling)},
+		{"first-revision-and-one-server", kinds, "/servers/questionnaire/sse", "ask", canAll(), allTold,
+			[]string{"Which colour?", "Which word?"}, bothWays(rootsList, elicitation, sampling)},
+		{"first-revision-not-exposed", "tools, input_required", "/sse", "questionnaire__ask", canFirst(), "refused, refused, refused", nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			u := newQuestioner(t, false)
 			dir := questionnaireFolder(t, u, tt.expose)
-			s, via := new(served), onStdio(t, dir)
-			if tt.path != "" {
+			s, revision, came := new(served), withoutThem, withSessions
+			var via sdk.Transport
+			switch {
+			case tt.path == "":
+				via = onStdio(t, dir)
+			case strings.HasSuffix(tt.path, "/sse"):
+				s, revision, came = serve(t, dir), firstRevision, firstRevision
+				via = onSSE(s.base, tt.path)
+			default:
 				s = serve(t, dir)
 				via = s.over(tt.path)
 			}
-			r := s.respondent(t, via, withoutThem, tt.can, nil)
+			r := s.respondent(t, via, revision, tt.can, nil)
 			if got := r.calls(t, tt.tool, map[string]any{}); got != tt.want {
 				t.Errorf("the answer is %s, want %s\n%s", got, tt.want, s.stderr)
 			}
-			if d := cmp.Diff(tt.asked, r.asked.taken()); d != "" {
-				t.Errorf("what the client was asked (-want +got):\n%s", d)
-			}
-			if d := cmp.Diff([]string{"tools/call " + withSessions}, u.came.taken()); d != "" {
-				t.Errorf("what came to the server (-want +got):\n%s", d)
-			}
-			if d := cmp.Diff(tt.passed, passages(t, dir)); d != "" {
-				t.Errorf("what passed, as the ledger says (-want +got):\n%s", d)
-			}
+			same(t, "what the client was asked", tt.asked, r.asked.taken())
+			same(t, "what came to the server", []string{"tools/call " + came}, u.came.taken())
+			same(t, "what passed, as the ledger says", tt.passed, passages(t, dir))
 			stands(t, dir, ledger.Executed, "")
 			verifies(t, dir)
 		})
 	}
 }
 
-// TestServeAsksStatelessClientsBesidesCalls: prompts and resources may ask too, and are no runs.
-func TestServeAsksStatelessClientsBesidesCalls(t *testing.T) {
-	t.Parallel()
-	prompt := func(ctx context.Context, r *respondent) (string, error) {
-		got, err := r.GetPrompt(ctx, &sdk.GetPromptParams{Name: "ask"})
-		if err != nil {
-			return "", err
-		}
-		return got.Messages[0].Content.(*sdk.TextContent).Text, nil
-	}
-	resource := func(ctx context.Context, r *respondent) (string, error) {
-		got, err := r.ReadResource(ctx, &sdk.ReadResourceParams{URI: "ask:it"})
-		if err != nil {
-			return "", err
-		}
-		return got.Contents[0].Text, nil
-	}
-	for _, tt := range []struct {
-		name, expose, method string
-		do                   func(context.Context, *respondent) (string, error)
-		want                 string
-		asked                []string
-	}{
-		{"prompt", "prompts, elicitation", "prompts/get", prompt, "accept green", []string{"Which colour?"}},
-		{"resource", "resources, elicitation", "resources/read", resource, "accept green", []string{"Which colour?"}},
-		{"prompt-not-exposed", "prompts", "prompts/get", prompt, "refused", nil},
-		{"resource-not-exposed", "resources", "resources/read", resource, "refused", nil},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			u := newQuestioner(t, false)
-			dir := questionnaireFolder(t, u, tt.expose)
-			s := serve(t, dir)
-			r := s.respondent(t, s.over("/servers/questionnaire/mcp"), withoutThem, canAll(), nil)
-			if got, err := tt.do(patient(t), r); err != nil || got != tt.want {
-				t.Errorf("the answer is %s, %v, want %s\n%s", got, err, tt.want, s.stderr)
-			}
-			if d := cmp.Diff(tt.asked, r.asked.taken()); d != "" {
-				t.Errorf("what the client was asked (-want +got):\n%s", d)
-			}
-			if d := cmp.Diff([]string{tt.method + " " + withSessions}, u.came.taken()); d != "" {
-				t.Errorf("what came to the server (-want +got):\n%s", d)
-			}
-			want := []string{"to_server " + tt.method}
-			if tt.asked != nil {
-				want = append(want, bothWays(elicitation)...)
-			}
-			if d := cmp.Diff(want, passages(t, dir)); d != "" {
-				t.Errorf("what passed, as the ledger says (-want +got):\n%s", d)
-			}
-			if n := len(recorded(t, dir)); n != 0 {
-				t.Errorf("%d runs, want none", n)
-			}
-		})
+// same holds a list to what is wanted.
+func same(t *testing.T, what string, want, got []string) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", what, d)
 	}
 }
 
@@ -390,9 +348,6 @@ func TestServeAsksClientsWithSessions(t *testing.T) {
 		{"exposed", "tools, input_required, sampling, elicitation, roots", false, canAll(), allTold, []string{"Which colour?", "Which word?"}, 2},
 		{"of-both-eras", "tools, input_required, sampling, elicitation, roots", true, canAll(), allTold, []string{"Which colour?", "Which word?"}, 2},
 		{"input-required-not-exposed", "tools, sampling, elicitation, roots", false, canAll(), refused, nil, 1},
-		{"one-kind-not-exposed", "tools, input_required, sampling, elicitation", false, canAll(), refused, nil, 1},
-		{"not-declared", "tools, input_required, sampling, elicitation, roots", false,
-			&sdk.ClientCapabilities{Sampling: &sdk.SamplingCapabilities{}}, refused, nil, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -406,12 +361,8 @@ func TestServeAsksClientsWithSessions(t *testing.T) {
 			}
 			asked := r.asked.taken()
 			slices.Sort(asked) // it is asked at once
-			if d := cmp.Diff(tt.asked, asked); d != "" {
-				t.Errorf("what the client was asked (-want +got):\n%s", d)
-			}
-			if d := cmp.Diff(slices.Repeat([]string{"tools/call " + withoutThem}, tt.runs), u.came.taken()); d != "" {
-				t.Errorf("what came to the server (-want +got):\n%s", d)
-			}
+			same(t, "what the client was asked", tt.asked, asked)
+			same(t, "what came to the server", slices.Repeat([]string{"tools/call " + withoutThem}, tt.runs), u.came.taken())
 			var want []string
 			if tt.asked != nil {
 				want = bothWays(elicitation, rootsList, sampling)
@@ -419,9 +370,7 @@ func TestServeAsksClientsWithSessions(t *testing.T) {
 			passed := passages(t, dir)
 			slices.Sort(passed)
 			slices.Sort(want)
-			if d := cmp.Diff(want, passed); d != "" {
-				t.Errorf("what passed, as the ledger says, sorted (-want +got):\n%s", d)
-			}
+			same(t, "what passed, as the ledger says, sorted", want, passed)
 			runs := recorded(t, dir)
 			if len(runs) != tt.runs {
 				t.Fatalf("%d runs, want %d", len(runs), tt.runs)
@@ -455,20 +404,16 @@ func TestServeShowsStatelessClientsWhereToDecide(t *testing.T) {
 		hold   = "approvals: {hold: 1m}\n"
 	)
 	shows := &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{URL: &sdk.URLElicitationCapabilities{}}}
-	forms := &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}}}
 	for _, tt := range []struct {
 		name, more string
-		can        *sdk.ClientCapabilities
 		verb       string // what people do about it when they are shown the URL
 		want       string // what the call is answered
 		shown      int
 		later      string // what the same call is answered once people have agreed
 	}{
-		{"shown", decide, shows, "", "approval_required", 1, "hi"},
-		{"approved-while-it-is-shown", decide + hold, shows, "approve", "hi", 1, ""},
-		{"denied-while-it-is-shown", decide + hold, shows, "deny", "approval_denied", 1, ""},
-		{"cannot-show", decide, forms, "", "approval_required", 0, "hi"},
-		{"nowhere-to-decide", "", shows, "", "approval_required", 0, "hi"},
+		{"shown", decide, "", "approval_required", 1, "hi"},
+		{"approved-while-it-is-shown", decide + hold, "approve", "hi", 1, ""},
+		{"denied-while-it-is-shown", decide + hold, "deny", "approval_denied", 1, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -483,7 +428,7 @@ func TestServeShowsStatelessClientsWhereToDecide(t *testing.T) {
 				}
 			}
 			via := &sdk.StreamableClientTransport{Endpoint: o.mcp, HTTPClient: &http.Client{Transport: bearer{o.ci}}}
-			r := o.respondent(t, via, withoutThem, tt.can, opens)
+			r := o.respondent(t, via, withoutThem, shows, opens)
 			args := map[string]any{"n": 1}
 			if got := r.calls(t, "echo__look", args); got != tt.want {
 				t.Errorf("the answer is %s, want %s\n%s", got, tt.want, o.stderr)
