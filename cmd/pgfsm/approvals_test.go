@@ -4,161 +4,23 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"io"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
-	"pgfsm/policy"
-	"pgfsm/policy/canonical"
-	"pgfsm/policy/rules"
 	"pgfsm/states"
-	"pgfsm/states/statestest"
-	"pgfsm/traces"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/sqlite"
 )
-
-// A hall is a ledger's file in which calls are held, and a person who may decide.
-type hall struct {
-	t       *testing.T
-	name    string // for --ledger
-	path    string
-	alice   string // her token
-	machine *states.Machine
-}
-
-func newHall(t *testing.T) *hall {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	h := &hall{t: t, name: "sqlite:" + path, path: path, machine: statestest.MustMachine(t)}
-	h.with(time.Now, func(l *ledger.Ledger) error {
-		var err error
-		h.alice, _, err = l.CreateToken(context.Background(), ledger.Local("local:root"), "alice@example.com", ledger.RoleApprover, "")
-		return err
-	})
-	return h
-}
-
-// with does something with the ledger, as another process would.
-func (h *hall) with(clock func() time.Time, do func(*ledger.Ledger) error) {
-	h.t.Helper()
-	store, err := sqlite.Open(h.path, sqlite.Options{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	l, err := ledger.Open(context.Background(), store, ledger.Options{Clock: clock})
-	if err != nil {
-		h.t.Fatal(errors.Join(err, store.Close()))
-	}
-	if err := errors.Join(do(l), l.Close(), store.Close()); err != nil {
-		h.t.Fatal(err)
-	}
-}
-
-// heldContent is a bundle whose policy holds every call for an hour.
-func heldContent() policy.Content {
-	content := statestest.Content()
-	content.Policy = statestest.Policies(rules.Policy{
-		ID: "looked-at", Effect: rules.Pending, Reason: "A person looks.", Expires: time.Hour.Milliseconds(),
-	})
-	return content
-}
-
-// holds has somebody ask for a call that is held until then.
-func (h *hall) holds(until time.Time) (q ledger.Request) {
-	h.t.Helper()
-	id, err := uuid.NewV7()
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	h.with(time.Now, func(l *ledger.Ledger) error {
-		r := states.Request{
-			Actor: statestest.Actor, At: until.Add(-time.Hour).UTC().Format("2006-01-02T15:04:05Z"), Kind: states.KindAsk,
-			Text: canonical.Text(statestest.Question),
-		}
-		run := states.NewRun(id.String(), r, statestest.MustBundle(heldContent(), nil))
-		rec := l.Begin(traces.NewHeader(h.machine, run), run)
-		defer rec.Abandon()
-		o, err := h.machine.Advance(context.Background(), run, statestest.NewWorld().Door(), rec)
-		if err == nil && o.Type != states.TypePending {
-			err = errors.New("the run is not held")
-		}
-		return err
-	})
-	return h.request(id.String())
-}
-
-func (h *hall) request(run string) (q ledger.Request) {
-	h.t.Helper()
-	h.with(time.Now, func(l *ledger.Ledger) error {
-		return l.View(context.Background(), func(r ledger.Reader) (err error) {
-			q, err = r.Request(run)
-			return err
-		})
-	})
-	return q
-}
-
-// pgfsm runs the command as Alice.
-func (h *hall) pgfsm(ctx context.Context, out io.Writer, args ...string) (code int, said string) {
-	var stderr bytes.Buffer
-	code = run(ctx, append(args, "--ledger", h.name), world{
-		stdin: strings.NewReader(""), stdout: out, stderr: &stderr,
-		getenv: func(name string) (string, bool) { return h.alice, name == tokenVariable },
-	})
-	return code, stderr.String()
-}
-
-// decides has calls held, and Alice say about each what she says. The ids are in order.
-func (h *hall) decides(n int, approve bool) (ids []string) {
-	h.t.Helper()
-	h.with(time.Now, func(l *ledger.Ledger) error {
-		alice, err := l.Authenticate(context.Background(), h.alice)
-		if err != nil {
-			return err
-		}
-		errs := make([]error, n)
-		var wg sync.WaitGroup
-		for i := range n {
-			id, err := uuid.NewV7()
-			if err != nil {
-				return err
-			}
-			ids = append(ids, id.String())
-			wg.Go(func() { errs[i] = h.decide(l, id.String(), alice, approve) })
-		}
-		wg.Wait()
-		return errors.Join(errs...)
-	})
-	return ids
-}
-
-func (h *hall) decide(l *ledger.Ledger, id string, by ledger.Caller, approve bool) error {
-	r := states.Request{
-		Actor: statestest.Actor, At: now(), Kind: states.KindAsk, Text: canonical.Text(statestest.Question),
-	}
-	run := states.NewRun(id, r, statestest.MustBundle(heldContent(), nil))
-	rec := l.Begin(traces.NewHeader(h.machine, run), run)
-	defer rec.Abandon()
-	if _, err := h.machine.Advance(context.Background(), run, rec.Door(statestest.NewWorld().Door()), rec); err != nil {
-		return err
-	}
-	v := ledger.Ballot{Run: id, Binding: run.Held().Binding, By: by, Approve: approve, Reason: "as decided"}
-	_, err := l.Vote(context.Background(), v)
-	return err
-}
 
 // list says when there is more than it lists.
 func TestApprovalsListLimit(t *testing.T) {
-	h := newHall(t)
-	h.decides(3, false)
+	t.Parallel()
+	h := newHouse(t, heldPolicy, "")
+	for range 3 {
+		h.decided("deny")
+	}
 	for _, tt := range []struct {
 		name, limit string
 		rows        int
@@ -171,94 +33,87 @@ func TestApprovalsListLimit(t *testing.T) {
 		{"at-most", "1000000", 3, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var out bytes.Buffer
-			code, said := h.pgfsm(t.Context(), &out, "approvals", "list", "--status", "denied", "--limit", tt.limit)
-			rows := strings.Count(out.String(), "  denied  ")
-			if code != exitYes || rows != tt.rows || strings.Contains(said, "There are more; --limit 0 lists all.") != tt.more {
-				t.Errorf("exit code %d, %d rows, want %d, %s", code, rows, tt.rows, said)
+			r := h.byDora("approvals", "list", "--status", "denied", "--limit", tt.limit)
+			r.want(t, exitYes)
+			rows := strings.Count(r.stdout, "  denied  ")
+			if rows != tt.rows || strings.Contains(r.stderr, "There are more; --limit 0 lists all.") != tt.more {
+				t.Errorf("%d rows, want %d, %s", rows, tt.rows, r.stderr)
 			}
-			out.Reset()
-			h.pgfsm(t.Context(), &out, "approvals", "list", "--status", "all", "--limit", tt.limit, "--json")
-			if more, _ := at(out.Bytes(), "/more"); string(more) != strconv.FormatBool(tt.more) {
-				t.Errorf("more is %s, want %t", more, tt.more)
-			}
+			h.byDora("approvals", "list", "--status", "all", "--limit", tt.limit, "--json").want(t, exitYes, "/more", strconv.FormatBool(tt.more))
 		})
 	}
 	for _, bad := range []string{"-1", "1000001"} {
-		code, said := h.pgfsm(t.Context(), io.Discard, "approvals", "list", "--limit", bad)
-		if code != exitCould || !strings.Contains(said, "--limit is "+bad) {
-			t.Errorf("--limit %s: exit code %d, %s", bad, code, said)
+		r := h.byDora("approvals", "list", "--limit", bad)
+		r.want(t, exitCould)
+		if !strings.Contains(r.stderr, "--limit is "+bad) {
+			t.Errorf("--limit %s: %s", bad, r.stderr)
 		}
 	}
 }
 
 // A ballot that comes too late has the expiry recorded and the run ended.
 func TestApprovalsExpired(t *testing.T) {
-	h := newHall(t)
-	q := h.holds(time.Now().Add(-time.Hour))
-	var out bytes.Buffer
-	if code, said := h.pgfsm(t.Context(), &out, "approvals", "list"); code != exitYes || !strings.Contains(out.String(), ", expired "+q.Expires) {
-		t.Errorf("approvals list: exit code %d, %s%s", code, out.String(), said)
+	t.Parallel()
+	h := newHouse(t, strings.Replace(heldPolicy, "1h", "1s", 1), "")
+	run, binding := h.held()
+	expires := recorded(t, h.dir)[0].Expires
+	soon(t, "it has expired", func() bool { return strings.Contains(h.byDora("approvals", "list").stdout, ", expired "+expires) })
+	r := h.byDora("approvals", "approve", run, "--digest", binding)
+	r.want(t, exitNo)
+	if !strings.Contains(r.stderr, "refused, approval_expired: ") || r.stdout != "" {
+		t.Errorf("approvals approve: %s%s", r.stdout, r.stderr)
 	}
-	out.Reset()
-	code, said := h.pgfsm(t.Context(), &out, "approvals", "approve", q.RunID, "--digest", string(q.Binding))
-	if code != exitNo || !strings.Contains(said, "refused, approval_expired: ") || out.Len() > 0 {
-		t.Errorf("approvals approve: exit code %d, %s%s", code, out.String(), said)
-	}
-	if q = h.request(q.RunID); q.Status != ledger.Expired || q.State != states.Blocked || q.Ended == "" {
+	if q := recorded(t, h.dir)[0]; q.Status != ledger.Expired || q.State != states.Blocked || q.Ended == "" {
 		t.Errorf("the request is %s at %s, ended %q; want %s, %s", q.Status, q.State, q.Ended, ledger.Expired, states.Blocked)
 	}
 }
 
 // watch prints what waits, and what happens afterwards, until it is interrupted.
 func TestApprovalsWatch(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		flags []string
-		says  func(typ ledger.Type, q ledger.Request) string
+		says  func(typ ledger.Type, run string) string
 	}{
-		{"people", nil, func(typ ledger.Type, q ledger.Request) string {
-			return string(typ) + "  " + strings.Repeat(" ", 18-len(typ)) + q.RunID
+		{"people", nil, func(typ ledger.Type, run string) string {
+			return string(typ) + "  " + strings.Repeat(" ", 18-len(typ)) + run
 		}},
-		{"programs", []string{"--json"}, func(typ ledger.Type, q ledger.Request) string { return `"type":"` + string(typ) + `"` }},
+		{"programs", []string{"--json"}, func(typ ledger.Type, _ string) string { return `"type":"` + string(typ) + `"` }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := newHall(t)
-			first := h.holds(time.Now().Add(time.Hour))
+			h := newHouse(t, heldPolicy, "")
+			first, binding := h.held()
 			ctx, interrupt := context.WithCancel(t.Context())
 			read, write := io.Pipe()
-			type end struct {
-				code int
-				said string
-			}
-			ended := make(chan end, 1)
+			var stderr bytes.Buffer
+			ended := make(chan int, 1)
 			go func() {
-				code, said := h.pgfsm(ctx, write, append([]string{"approvals", "watch"}, tt.flags...)...)
+				code := run(ctx, append([]string{"approvals", "watch", "-c", h.config}, tt.flags...), world{
+					stdin: strings.NewReader(""), stdout: write, stderr: &stderr,
+					getenv: func(name string) (string, bool) { v, ok := h.dora[name]; return v, ok },
+				})
 				write.Close()
-				ended <- end{code, said}
+				ended <- code
 			}()
 			lines := bufio.NewScanner(read)
-			next := func(typ ledger.Type, q ledger.Request) {
+			next := func(typ ledger.Type, run string) {
 				t.Helper()
-				if !lines.Scan() || !strings.Contains(lines.Text(), tt.says(typ, q)) || !strings.Contains(lines.Text(), q.RunID) {
-					t.Fatalf("watch prints %q, want %s of %s", lines.Text(), typ, q.RunID)
+				if !lines.Scan() || !strings.Contains(lines.Text(), tt.says(typ, run)) || !strings.Contains(lines.Text(), run) {
+					t.Fatalf("watch prints %q, want %s of %s", lines.Text(), typ, run)
 				}
 			}
 			next(ledger.ApprovalRequested, first)
-			second := h.holds(time.Now().Add(time.Hour))
+			second, _ := h.held()
 			next(ledger.ApprovalRequested, second)
-			var out bytes.Buffer
-			vote := []string{"approvals", "approve", first.RunID, "--digest", string(first.Binding)}
-			if code, said := h.pgfsm(t.Context(), &out, vote...); code != exitYes {
-				t.Fatalf("approvals approve: exit code %d, %s", code, said)
-			}
+			h.byDora("approvals", "approve", first, "--digest", binding).want(t, exitYes)
 			next(ledger.ApprovalApproved, first)
 			interrupt()
 			if lines.Scan() {
 				t.Errorf("watch goes on: %q", lines.Text())
 			}
-			if e := <-ended; e.code != exitYes || e.said != "" {
-				t.Errorf("exit code %d, %s", e.code, e.said)
+			if code := <-ended; code != exitYes || stderr.Len() > 0 {
+				t.Errorf("exit code %d, %s", code, &stderr)
 			}
 		})
 	}

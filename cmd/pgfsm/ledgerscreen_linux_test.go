@@ -10,8 +10,8 @@ func TestTerminalSeesEscapes(t *testing.T) {
 	t.Parallel()
 	const odd = "\u009b\u202e\u2028\U000e0041"
 	const told = `\u009b\u202e\u2028\udb40\udc41`
-	h := newHouse(t, "")
-	at := "sqlite:" + h.path
+	h := newHouse(t, heldPolicy, "")
+	at := h.ledger
 	r := command(t.Context(), nil, "call", "--json", "-c", h.config, "puppet", "look", `{"x": "`+odd+`"}`)
 	run := r.member("/run_id")
 	for _, args := range [][]string{{"ledger", "export", "--ledger", at}, {"ledger", "trace", run, "--ledger", at}} {

@@ -62,43 +62,15 @@ func emptyIndex(t *testing.T, path, index string) {
 	}
 }
 
-// TestVerifyFindsWhatIsNoRow: the schema and the indexes can lie, too.
+// TestVerifyFindsWhatIsNoRow: an index can lie, too.
 func TestVerifyFindsWhatIsNoRow(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct {
-		name       string
-		tamper     func(t *testing.T, path string)
-		table, key string
-		opens      bool
-	}{
-		{"trigger-too-many", func(t *testing.T, path string) {
-			tampered(t, path, "CREATE TRIGGER z BEFORE INSERT ON events BEGIN SELECT RAISE(IGNORE); END")
-		}, "sqlite_schema", "trigger z", false},
-		{"trigger-missing", func(t *testing.T, path string) { tampered(t, path, "DROP TRIGGER events_refuse_update") },
-			"sqlite_schema", "trigger events_refuse_update", false},
-		{"guard-open", func(t *testing.T, path string) { tampered(t, path, "INSERT INTO pruning VALUES (1)") }, "pruning", "a row", false},
-		{"index-without-rows", func(t *testing.T, path string) { emptyIndex(t, path, "events_run") }, "file", "integrity", true},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			path := tokenLedger(t)
-			at := "sqlite:" + path
-			command(t.Context(), nil, "ledger", "verify", "--ledger", at).want(t, exitYes)
-			tc.tamper(t, path)
-			r := command(t.Context(), nil, "ledger", "verify", "--ledger", at)
-			r.want(t, exitNo)
-			if !strings.Contains(r.stdout, tc.table+" "+tc.key+": ") {
-				t.Errorf("stdout %q, want %s %s", r.stdout, tc.table, tc.key)
-			}
-			r = command(t.Context(), nil, "ledger", "verify", "--json", "--ledger", at)
-			r.want(t, exitNo)
-			if !strings.Contains(r.stdout, `"ok": false`) || !strings.Contains(r.stdout, `"key": "`+tc.key+`"`) {
-				t.Errorf("stdout %q, want %s", r.stdout, tc.key)
-			}
-			r = command(t.Context(), nil, "token", "create", "--ledger", at, "--role", "agent", "--name", "bot")
-			if (r.code == exitYes) != tc.opens {
-				t.Errorf("token create: exit code %d, %s", r.code, r.stderr)
-			}
-		})
+	path := tokenLedger(t)
+	emptyIndex(t, path, "events_run")
+	r := command(t.Context(), nil, "ledger", "verify", "--ledger", "sqlite:"+path)
+	r.want(t, exitNo)
+	if !strings.Contains(r.stdout, "file integrity: ") {
+		t.Errorf("stdout %q, want the file's integrity", r.stdout)
 	}
 }
 

@@ -55,12 +55,17 @@ func (o *office) held(t *testing.T, a *agent, args string) string {
 	return got.Result.Meta.Decision.RunID
 }
 
-// ended waits until a run has ended.
 func (o *office) ended(t *testing.T, run string, want ledger.Status, code string) {
+	t.Helper()
+	runEnded(t, o.dir, run, want, code)
+}
+
+// runEnded waits until a run in the ledger of a folder has ended, and wants how.
+func runEnded(t *testing.T, dir, run string, want ledger.Status, code string) {
 	t.Helper()
 	var q ledger.Request
 	soon(t, "the run has ended", func() bool {
-		for _, r := range recorded(t, o.dir) {
+		for _, r := range recorded(t, dir) {
 			if r.RunID == run {
 				q = r
 			}
@@ -68,7 +73,7 @@ func (o *office) ended(t *testing.T, run string, want ledger.Status, code string
 		return q.Ended != ""
 	})
 	if q.Status != want || q.Code != code {
-		t.Errorf("the run is %s, %q, want %s, %q\n%s", q.Status, q.Code, want, code, o.stderr)
+		t.Errorf("the run is %s, %q, want %s, %q", q.Status, q.Code, want, code)
 	}
 }
 

@@ -94,30 +94,30 @@ func makeToken(t *testing.T, config, role, name string) string {
 // decide approves or denies over the admin address.
 func (s *served) decide(t *testing.T, verb, run, token string) {
 	t.Helper()
-	ask := func(method, path, body string) (int, string) {
-		req, err := http.NewRequest(method, s.admin+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+token)
-		if body != "" {
-			req.Header.Set("Content-Type", "application/json")
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		got, _ := io.ReadAll(resp.Body)
-		return resp.StatusCode, string(got)
-	}
-	status, shown := ask(http.MethodGet, "/status/"+run, "")
+	decide(t, s.admin, verb, run, token)
+}
+
+func decide(t *testing.T, admin, verb, run, token string) {
+	t.Helper()
+	code, shown := status(t, admin, run, token)
 	binding, err := at([]byte(shown), "/request/binding")
-	if status != http.StatusOK || err != nil {
-		t.Fatalf("status %s: %d %s", run, status, shown)
+	if code != http.StatusOK || err != nil {
+		t.Fatalf("status %s: %d %s", run, code, shown)
 	}
-	if status, said := ask(http.MethodPost, "/"+verb+"/"+run, fmt.Sprintf(`{"expected_digest":%s,"reason":"as agreed"}`, binding)); status != http.StatusOK {
-		t.Fatalf("%s: %d %s", verb, status, said)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, admin+"/"+verb+"/"+run,
+		strings.NewReader(fmt.Sprintf(`{"expected_digest":%s,"reason":"as decided"}`, binding)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d %s, %v", verb, resp.StatusCode, body, err)
 	}
 }
 
