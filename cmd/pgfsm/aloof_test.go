@@ -115,10 +115,7 @@ func TestForgedNamesAreShownEscaped(t *testing.T) {
 	env := map[string]string{"SAFE_TRACE_DIR": filepath.Join(dir, "traces")}
 	r := command(t.Context(), env, "run", "--json", "show me policy-002")
 	r.want(t, exitYes)
-	good, err := os.ReadFile(r.member("/trace"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := textOf(t, r.member("/trace"))
 	evil := "\x1b[31m\u202epermitted</text><script>"
 	for _, what := range []string{"from", "event", "facts", "bundle"} {
 		t.Run(what, func(t *testing.T) {
@@ -128,11 +125,11 @@ func TestForgedNamesAreShownEscaped(t *testing.T) {
 			}
 			if what == "bundle" {
 				old = "Privacy"
-				if !strings.Contains(string(good), old) {
+				if !strings.Contains(good, old) {
 					old = "dev"
 				}
 			}
-			doc, err := forged(good, what, old, new)
+			doc, err := forged([]byte(good), what, old, new)
 			path := filepath.Join(t.TempDir(), "trace_forged.json")
 			if err := errors.Join(err, os.WriteFile(path, doc, 0o600)); err != nil {
 				t.Fatal(err)

@@ -228,11 +228,8 @@ func TestDocsCurl(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		skip(t, "there is no curl here")
 	}
-	doc, err := os.ReadFile("../../docs/reference/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	examples := curlFence.FindAllStringSubmatch(string(doc), -1)
+	doc := textOf(t, "../../docs/reference/api.md")
+	examples := curlFence.FindAllStringSubmatch(doc, -1)
 	if len(examples) < 4 {
 		t.Fatalf("%d examples, want at least 4", len(examples))
 	}

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -107,13 +105,11 @@ func (p *post) replay(t *testing.T) {
 // spoilFile replaces the first place of a text in a file.
 func spoilFile(t *testing.T, path, was, is string) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil || !bytes.Contains(text, []byte(was)) {
-		t.Fatalf("%s does not hold %q (%v)", path, was, err)
+	text := textOf(t, path)
+	if !strings.Contains(text, was) {
+		t.Fatalf("%s does not hold %q", path, was)
 	}
-	if err := os.WriteFile(path, bytes.Replace(text, []byte(was), []byte(is), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, strings.Replace(text, was, is, 1))
 }
 
 // A liar is an endpoint for chat completions that says what it was told to. Its response is always in order; what it

@@ -75,11 +75,16 @@ func folder(t testing.TB, files ...string) string {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(files[i+1]), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, path, files[i+1])
 	}
 	return dir
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // files lists everything below a folder, each with its size and mode.

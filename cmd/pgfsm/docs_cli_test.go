@@ -16,11 +16,8 @@ const commandsBegin = "<!-- commands: generated -->\n"
 // TestDocsCommandsAreCurrent holds docs/reference/cli.md to the commands and their help.
 func TestDocsCommandsAreCurrent(t *testing.T) {
 	path := filepath.Join(repository, "docs", "reference", "cli.md")
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, _, found := strings.Cut(string(page), commandsBegin)
+	page := textOf(t, path)
+	head, _, found := strings.Cut(page, commandsBegin)
 	if !found {
 		t.Fatalf("%s has no line %q", path, commandsBegin)
 	}
@@ -35,7 +32,7 @@ func TestDocsCommandsAreCurrent(t *testing.T) {
 		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
-	} else if diff := cmp.Diff(b.String(), string(page)); diff != "" {
+	} else if diff := cmp.Diff(b.String(), page); diff != "" {
 		t.Errorf("%s is not current; run go test ./cmd/pgfsm -run TestDocs -update (-want +got):\n%s", path, diff)
 	}
 }

@@ -56,16 +56,11 @@ func TestDocsJourneys(t *testing.T) {
 	real := strings.NewReplacer("http://127.0.0.1:5103/mcp", fleet.URL("mcp-policy-kb", "mcp"),
 		"http://127.0.0.1:5101/sse", fleet.URL("mcp-sharepoint", "sse"))
 	client := fmt.Sprintf(`{"mcpServers": {"kb": {"url": %q}}}`, fleet.URL("mcp-policy-kb", "mcp"))
-	if err := os.WriteFile(filepath.Join(dir, ".mcp.json"), []byte(client), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(dir, ".mcp.json"), client)
 	tr := &traveller{T: t, env: map[string]string{"HOME": dir, "XDG_CONFIG_HOME": filepath.Join(dir, "config")}}
 	for _, j := range journeys {
-		doc, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(j.page)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, rest, found := strings.Cut(string(doc), j.from)
+		doc := textOf(t, filepath.Join(root, filepath.FromSlash(j.page)))
+		_, rest, found := strings.Cut(doc, j.from)
 		if j.to != "" && found {
 			rest, _, found = strings.Cut(rest, j.to)
 		}
@@ -201,9 +196,7 @@ func TestDocsGatewayCurl(t *testing.T) {
 		"pgfsm.yaml":     "version: 1\nservers:\n  mcp-sharepoint: {url: " + fleet.URL("mcp-sharepoint", "mcp") + "}\nallowlist: allowlist.json\n",
 		"allowlist.json": `{"mcp-sharepoint": ["fetch_sharepoint_doc"]}`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(dir, name), text)
 	}
 	s := serve(t, dir)
 	text := strings.ReplaceAll(example[1], "http://127.0.0.1:8787", s.base)

@@ -56,11 +56,8 @@ var (
 // TestDocsLinksLeadSomewhere: every relative link of every page points to a file, and to a heading where it names one.
 func TestDocsLinksLeadSomewhere(t *testing.T) {
 	for _, page := range pages(t) {
-		doc, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, fault := range brokenLinks(page, string(doc)) {
+		doc := textOf(t, page)
+		for _, fault := range brokenLinks(page, doc) {
 			t.Error(fault)
 		}
 	}
@@ -169,11 +166,8 @@ func parses(args []string) error {
 func TestDocsCommandsParse(t *testing.T) {
 	checked := 0
 	for _, page := range pages(t) {
-		doc, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, line := range commands(string(doc)) {
+		doc := textOf(t, page)
+		for _, line := range commands(doc) {
 			checked++
 			if strings.HasPrefix(line, "completion ") || strings.HasPrefix(line, "help") {
 				continue // cobra adds these when it runs
@@ -237,9 +231,7 @@ func TestDocsConfigurationIsGood(t *testing.T) {
 	files["model.yaml"] = before + files["model.yaml"]
 	files["held.yaml"] = files["pgfsm.yaml"] + files["more of pgfsm.yaml"]
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(dir, name), text)
 	}
 	env := map[string]string{"LLM_API_KEY": "a-key-of-some-length"}
 	for _, name := range []string{"pgfsm.yaml", "model.yaml", "held.yaml"} {
@@ -254,20 +246,14 @@ func TestDocsConfigurationIsGood(t *testing.T) {
 
 // TestDocsErrorsHaveReplayCodes: the codes of replay, which this command alone gives, stand in docs/reference/errors.md.
 func TestDocsErrorsHaveReplayCodes(t *testing.T) {
-	source, err := os.ReadFile("replay.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile(filepath.Join(repository, "docs", "reference", "errors.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile(`"(trace_[a-z]+)"`).FindAllStringSubmatch(string(source), -1)
+	source := textOf(t, "replay.go")
+	page := textOf(t, filepath.Join(repository, "docs", "reference", "errors.md"))
+	found := regexp.MustCompile(`"(trace_[a-z]+)"`).FindAllStringSubmatch(source, -1)
 	if len(found) < 2 {
 		t.Fatalf("%d codes found in replay.go, want at least 2: the search is blind", len(found))
 	}
 	for _, m := range found {
-		if strings.Count(string(page), "\n| `"+m[1]+"` |") != 1 {
+		if strings.Count(page, "\n| `"+m[1]+"` |") != 1 {
 			t.Errorf("%s does not stand in one row of docs/reference/errors.md", m[1])
 		}
 	}
@@ -277,17 +263,14 @@ func TestDocsErrorsHaveReplayCodes(t *testing.T) {
 // stand beside it, each taken as the page says.
 func TestDocsTraceExampleReplays(t *testing.T) {
 	path := filepath.Join(repository, "docs", "reference", "trace-format.md")
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin, end := bytes.Index(page, []byte("```json\n")), bytes.Index(page, []byte("Whole runs, "))
+	page := textOf(t, path)
+	begin, end := strings.Index(page, "```json\n"), strings.Index(page, "Whole runs, ")
 	if begin < 0 || end < begin {
 		t.Fatal("docs/reference/trace-format.md has no worked example")
 	}
 	want := workedExample(t)
 	if *update {
-		if err := os.WriteFile(path, slices.Concat(page[:begin], []byte(want), page[end:]), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(page[:begin]+want+page[end:]), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if diff := cmp.Diff(want, string(page[begin:end])); diff != "" {
@@ -324,18 +307,15 @@ func workedExample(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	trace, err := traces.Read(doc)
+	doc := textOf(t, path)
+	trace, err := traces.Read([]byte(doc))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := traces.NewReplayer(m, nil).Replay(trace); err != nil {
 		t.Errorf("the worked example does not replay: %v", err)
 	}
-	return explained(t, doc, trace)
+	return explained(t, []byte(doc), trace)
 }
 
 // explained shows a trace of one step and what each of its digests is taken over, found in the document itself.
@@ -375,11 +355,8 @@ func explained(t *testing.T, doc []byte, trace *traces.Trace) string {
 
 // TestDocsPackages holds the table of docs/internals/architecture.md to the packages that exist.
 func TestDocsPackages(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(repository, "docs", "internals", "architecture.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(string(page), "| package | provides |")
+	page := textOf(t, filepath.Join(repository, "docs", "internals", "architecture.md"))
+	_, table, _ := strings.Cut(page, "| package | provides |")
 	table, _, _ = strings.Cut(table, "\n\n")
 	var listed []string
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z/]+)` \\|").FindAllStringSubmatch(table, -1) {
@@ -393,16 +370,10 @@ func TestDocsPackages(t *testing.T) {
 
 // TestDocsDependencies: every module that the code or its tests import has its sentence in docs/internals/dependencies.md.
 func TestDocsDependencies(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(repository, "docs", "internals", "dependencies.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	mod, err := os.ReadFile(filepath.Join(repository, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := textOf(t, filepath.Join(repository, "docs", "internals", "dependencies.md"))
+	mod := textOf(t, filepath.Join(repository, "go.mod"))
 	var modules []string
-	for _, m := range regexp.MustCompile(`(?m)^\s*(?:require )?([a-z]\S*\.[a-z]\S*) v\S+`).FindAllStringSubmatch(string(mod), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\s*(?:require )?([a-z]\S*\.[a-z]\S*) v\S+`).FindAllStringSubmatch(mod, -1) {
 		modules = append(modules, m[1])
 	}
 	if len(modules) < 15 {
@@ -417,11 +388,11 @@ func TestDocsDependencies(t *testing.T) {
 		}
 	}
 	for _, m := range modules {
-		if n := strings.Count(string(page), "\n| `"+m+"` | "); used[m] && n != 1 {
+		if n := strings.Count(page, "\n| `"+m+"` | "); used[m] && n != 1 {
 			t.Errorf("docs/internals/dependencies.md explains %s %d times, want once", m, n)
 		}
 	}
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+\\.[^`]+)` \\|").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+\\.[^`]+)` \\|").FindAllStringSubmatch(page, -1) {
 		if !slices.Contains(modules, m[1]) {
 			t.Errorf("docs/internals/dependencies.md explains %s, which go.mod does not require", m[1])
 		}
@@ -467,20 +438,17 @@ func imports(t *testing.T, tests bool) map[string][]string {
 
 // TestDocsContractNamesEveryMember holds docs/reference/agent-contract.md to the documents that --json prints.
 func TestDocsContractNamesEveryMember(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(repository, "docs", "reference", "agent-contract.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := textOf(t, filepath.Join(repository, "docs", "reference", "agent-contract.md"))
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[document]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if n := strings.Count(string(page), "\n| `"+name+"` | "); n != 1 {
+		if n := strings.Count(page, "\n| `"+name+"` | "); n != 1 {
 			t.Errorf("docs/reference/agent-contract.md has %d rows for the member %s, want 1", n, name)
 		}
 	}
 	for _, inner := range []reflect.Type{reflect.TypeFor[shownTool](), reflect.TypeFor[replayed]()} {
 		for _, f := range reflect.VisibleFields(inner) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if f.IsExported() && !strings.Contains(string(page), "`"+name+"`") {
+			if f.IsExported() && !strings.Contains(page, "`"+name+"`") {
 				t.Errorf("docs/reference/agent-contract.md does not name the member %s", name)
 			}
 		}
@@ -492,11 +460,8 @@ func TestDocsContractNamesEveryMember(t *testing.T) {
 func TestDocsCommandsWork(t *testing.T) {
 	var lines []string
 	for _, name := range []string{"docs/guide/run.md", "docs/internals/tool-contracts.md"} {
-		doc, err := os.ReadFile(filepath.Join(repository, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines = append(lines, commands(string(doc))...)
+		doc := textOf(t, filepath.Join(repository, name))
+		lines = append(lines, commands(doc)...)
 	}
 	t.Chdir(t.TempDir())
 	ran := 0

@@ -96,9 +96,7 @@ func TestE2ECases(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(e2eOutcomes, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, e2eOutcomes, b.String())
 	}
 	if d := cmp.Diff(textOf(t, e2eOutcomes), b.String()); d != "" {
 		t.Errorf("outcomes (-want +got):\n%s", d)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -97,9 +96,7 @@ func TestFaultsToolsChangeSilently(t *testing.T) {
 			first.want(t, exitYes)
 			if tt.pinned {
 				pin := fmt.Sprintf(`{"puppet": {"look": {"pin": %q}}}`, first.member("/tools/0/definition"))
-				if err := os.WriteFile(filepath.Join(filepath.Dir(config), "allowlist.json"), []byte(pin), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				write(t, filepath.Join(filepath.Dir(config), "allowlist.json"), pin)
 			}
 			command(t.Context(), nil, "run", "--json", "-c", config, "have a look").want(t, exitYes, "/type", "tool_result")
 			later.Store(true)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -62,9 +61,7 @@ func newGranted(t *testing.T, grants ...string) *granted {
 func (g *granted) file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(g.dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, text)
 	return path
 }
 
@@ -258,9 +255,7 @@ func TestFaultsGrantTaskIsTaken(t *testing.T) {
 	if err != nil || len(counts) != 1 {
 		t.Fatalf("files of tasks = %q, %v, want one", counts, err)
 	}
-	if err := os.WriteFile(counts[0], []byte(`{"calls":[]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, counts[0], `{"calls":[]}`)
 	broken := command(t.Context(), nil, words(g.config)...)
 	broken.want(t, exitCould)
 	if got := g.count.Load(); got != 1 || broken.stdout != "" || !strings.Contains(broken.stderr, counts[0]) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
@@ -44,9 +43,7 @@ func newHouse(t *testing.T, policy, more string) *house {
 	h.config, _ = puppetConfig(t, h.server, "", "policy: policy.yaml\nroles: {owners: [dora]}\nledger: sqlite:pgfsm.db\n"+more)
 	h.dir = filepath.Dir(h.config)
 	h.ledger = "sqlite:" + filepath.Join(h.dir, "pgfsm.db")
-	if err := os.WriteFile(filepath.Join(h.dir, "policy.yaml"), []byte(policy), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(h.dir, "policy.yaml"), policy)
 	h.dora = map[string]string{tokenVariable: makeToken(t, h.config, "approver", "dora")}
 	return h
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -92,9 +91,7 @@ func (in interop) answersFolder(t *testing.T) (dir, root string) {
 	}
 	for _, name := range names {
 		for _, file := range []string{name, "approved-" + name} {
-			if err := os.WriteFile(filepath.Join(root, file+".txt"), []byte(boiler), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, filepath.Join(root, file+".txt"), boiler)
 		}
 	}
 	kept := folder(t, "memory.jsonl", fmt.Sprintf(`{"type":"entity","name":"Ada","entityType":"person","observations":[%q]}`+"\n", strings.Repeat("x", 20_000)))

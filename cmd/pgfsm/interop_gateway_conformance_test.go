@@ -86,16 +86,13 @@ func (in interop) judged(t *testing.T, tell func(verdict string) bool, args ...s
 	}
 	for _, folder := range folders {
 		scenario := strings.TrimPrefix(dated.ReplaceAllString(folder.Name(), ""), "server-")
-		text, err := os.ReadFile(filepath.Join(dir, folder.Name(), "checks.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := textOf(t, filepath.Join(dir, folder.Name(), "checks.json"))
 		var checks []struct {
 			ID           string `json:"id"`
 			Status       string `json:"status"`
 			ErrorMessage string `json:"errorMessage"`
 		}
-		if err := json.Unmarshal(text, &checks); err != nil {
+		if err := json.Unmarshal([]byte(text), &checks); err != nil {
 			t.Fatalf("%s: %v", folder.Name(), err)
 		}
 		for _, c := range checks {

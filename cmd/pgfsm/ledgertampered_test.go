@@ -49,10 +49,7 @@ func emptyIndex(t *testing.T, path, index string) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := []byte(textOf(t, path))
 	// An empty leaf of an index: https://www.sqlite.org/fileformat2.html#b_tree_pages.
 	page := make([]byte, size)
 	page[0], page[5], page[6] = 0x0a, byte(size>>8), byte(size)

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -306,11 +305,8 @@ func pointerName(name string) string {
 // TestDocsOneCall holds the page to the stacks.
 func TestDocsOneCall(t *testing.T) {
 	page := filepath.Join(repository, oneCallPage)
-	written, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(written)
+	written := textOf(t, page)
+	text := written
 	for _, way := range []struct {
 		name   string
 		stacks func(*testing.T) (there, back []frame)
@@ -340,12 +336,10 @@ func TestDocsOneCall(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, page, text)
 		return
 	}
-	if diff := gocmp.Diff(string(written), text); diff != "" {
+	if diff := gocmp.Diff(written, text); diff != "" {
 		t.Errorf("%s is not current; run go test ./cmd/pgfsm -run TestDocsOneCall -update (-page +stacks):\n%s", oneCallPage, diff)
 	}
 }

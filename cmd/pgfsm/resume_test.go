@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -71,9 +70,7 @@ func TestLedgerWithoutRoom(t *testing.T) {
 			dir := t.TempDir()
 			text := strings.Replace(textOf(t, h.config), "sqlite:pgfsm.db", "sqlite:"+filepath.Join(dir, "runs.db"), 1)
 			config := filepath.Join(filepath.Dir(h.config), fmt.Sprintf("room-%d.yaml", room))
-			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, config, text)
 			before := h.calls.Load()
 			cmd, stdout, stderr := child(t.Context(), "cramped", []string{fmt.Sprintf("CRAMPED=%d", room)},
 				"call", "--json", "-c", config, "puppet", "look", "{}")

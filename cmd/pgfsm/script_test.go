@@ -123,9 +123,7 @@ func TestScriptCommandsCanFail(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "script.txtar")
-			if err := os.WriteFile(file, []byte(tt.script+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, file, tt.script+"\n")
 			failed := false
 			testscript.RunT(plainRun{t, &failed}, scriptParams(testscript.Params{Files: []string{file}}))
 			if failed != tt.fails {

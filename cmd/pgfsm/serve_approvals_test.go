@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -40,9 +39,7 @@ func newOffice(t *testing.T, policy, more string) *office {
 
 func (o *office) writes(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(o.dir, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(o.dir, name), text)
 }
 
 // held makes a call that is held, and returns its run.

@@ -145,9 +145,7 @@ func newRiot(t *testing.T, beside bool) *riot {
 	o.u.puppet.came = make(chan string) // nobody listens
 	o.u.arguments = o.called
 	o.dir = gatewayFolder(t, o.u.puppet, inOffice)
-	if err := os.WriteFile(filepath.Join(o.dir, "policy.yaml"), []byte(holdLook), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(o.dir, "policy.yaml"), holdLook)
 	config := filepath.Join(o.dir, "pgfsm.yaml")
 	for n := range 2 {
 		o.agents = append(o.agents, makeToken(t, config, "agent", fmt.Sprintf("agent-%d", n)))

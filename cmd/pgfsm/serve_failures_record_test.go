@@ -33,9 +33,7 @@ func TestServeFailuresOfTheRecord(t *testing.T) {
 			t.Parallel()
 			u := newUnruly(t, but("tools/list", twoTools))
 			dir := gatewayFolder(t, u.puppet, tt.more)
-			if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(holdLook), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, filepath.Join(dir, "policy.yaml"), holdLook)
 			s := serve(t, dir)
 			a := s.agent("/mcp", "")
 			good := "hi"
@@ -156,9 +154,7 @@ func TestServeFailuresOfTheLedgerAtStart(t *testing.T) {
 		says  string
 	}{
 		{"not-a-ledger", func(t *testing.T, at string) {
-			if err := os.WriteFile(at, []byte(strings.Repeat("once upon a time ", 1000)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, at, strings.Repeat("once upon a time ", 1000))
 		}, "pgfsm.db"},
 		{"a-folder-in-its-place", func(t *testing.T, at string) {
 			if err := os.Mkdir(at, 0o700); err != nil {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,9 +55,7 @@ func TestServeLargeArguments(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: http, url: %q}}\nallowlist: allowlist.json\n"+
 		"policy: policy.yaml\nledger: \"sqlite:pgfsm.db\"\n", largeServer(t).URL), "allowlist.json", `{"echo": ["look"]}`)
-	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(judgeLarge), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(dir, "policy.yaml"), judgeLarge)
 	const most = 1<<20 - len(`{"text":""}`)
 	text := func(begin string, size int) string { return begin + strings.Repeat("a", size-len(begin)) }
 	const harmless = "write ransomware for me, said the file. "

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -140,9 +139,7 @@ func TestServeHoldsCalls(t *testing.T) {
 	t.Parallel()
 	p := newPuppet(t, but("tools/list", twoTools))
 	dir := gatewayFolder(t, p, "policy: policy.yaml\nledger: \"sqlite:pgfsm.db\"\n")
-	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(holdLook), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(dir, "policy.yaml"), holdLook)
 	s := serve(t, dir)
 	bob := makeToken(t, s.config, "approver", "bob")
 	ci := makeToken(t, s.config, "agent", "ci")

@@ -130,11 +130,8 @@ func TestDemoServesWhatInitWrites(t *testing.T) {
 	dir := t.TempDir()
 	command(ctx, nil, "init", dir).want(t, exitYes)
 	config := filepath.Join(dir, "pgfsm.yaml")
-	text, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	starter := string(text)
+	text := textOf(t, config)
+	starter := text
 	for port := 5101; port <= 5103; port++ {
 		var name, sse, mcp string
 		if _, err := fmt.Fscanln(r, &name, &sse, &mcp); err != nil {
@@ -146,9 +143,7 @@ func TestDemoServesWhatInitWrites(t *testing.T) {
 		}
 		starter = strings.Replace(starter, was, sse, 1)
 	}
-	if err := os.WriteFile(config, []byte(starter), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, config, starter)
 	command(ctx, nil, "run", "--json", "-c", config, "Summarize policy policy-002").want(t, exitYes,
 		"/type", "tool_result_with_summary", "/typed/policy/title", "Log Retention Policy")
 	command(ctx, nil, "run", "--json", "-c", config, `search for "PII Logging"`).want(t, exitYes,
@@ -172,12 +167,9 @@ allowlist: allowlist.json
 `, server.URL), "allowlist.json", `{"echo": ["look"]}`, "token", secret)
 	r := command(t.Context(), nil, "call", "--json", "-c", filepath.Join(dir, "pgfsm.yaml"), "echo", "look", "{}")
 	r.want(t, exitYes, "/raw/content/0/text", masked+" and "+masked)
-	trace, err := os.ReadFile(r.member("/trace"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	trace := textOf(t, r.member("/trace"))
 	for _, part := range []string{"4711", "äöü"} {
-		if strings.Contains(string(trace), part) || strings.Contains(r.stdout, part) {
+		if strings.Contains(trace, part) || strings.Contains(r.stdout, part) {
 			t.Errorf("a part of the secret, %q, is shown or recorded", part)
 		}
 	}
@@ -220,8 +212,8 @@ allowlist: allowlist.json
 				t.Fatalf("no trace was kept: %v", err)
 			}
 			for _, path := range found {
-				if doc, err := os.ReadFile(path); err != nil || strings.Contains(string(doc), secret) {
-					t.Errorf("%s holds the secret (%v)", path, err)
+				if strings.Contains(textOf(t, path), secret) {
+					t.Errorf("%s holds the secret", path)
 				}
 			}
 		})

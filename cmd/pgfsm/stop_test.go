@@ -121,11 +121,8 @@ func TestLeftOver(t *testing.T) {
 			if !strings.HasPrefix(r.stderr, want) || strings.Count(r.stderr, "\n") != 1 {
 				t.Errorf("stderr = %q, want one line %q", r.stderr, want)
 			}
-			ended, err := os.ReadFile(strings.TrimSuffix(partial[0], ".partial") + ".json")
-			if err != nil {
-				t.Fatal(err)
-			}
-			ran{stdout: string(ended)}.want(t, exitYes, "/outcome/code", tt.code, "/outcome/effect", tt.effect)
+			ended := textOf(t, strings.TrimSuffix(partial[0], ".partial")+".json")
+			ran{stdout: ended}.want(t, exitYes, "/outcome/code", tt.code, "/outcome/effect", tt.effect)
 			r.want(t, exitNo, "/code", "tool_unknown")
 			if list := files(t, traces); len(list) != 3 {
 				t.Errorf("left behind: %q, want the folder and two traces", list)
@@ -165,12 +162,9 @@ allowlist: allowlist.json
 	if err != nil || len(whole) != 1 {
 		t.Fatalf("traces = %q, %v, want one", whole, err)
 	}
-	doc, err := os.ReadFile(whole[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := textOf(t, whole[0])
 	before := calls(fleet)
-	sent := strings.Index(string(doc), `"trigger":"dispatch"`)
+	sent := strings.Index(doc, `"trigger":"dispatch"`)
 	for _, room := range []int{0, 1, sent / 8, sent / 4, sent / 2, sent * 3 / 4, sent - 200} {
 		t.Run(fmt.Sprintf("room-for-%d-bytes", room), func(t *testing.T) {
 			traces := filepath.Join(t.TempDir(), "traces")
