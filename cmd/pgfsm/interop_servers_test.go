@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -143,58 +142,6 @@ func TestInteropEverything(t *testing.T) {
 
 // boiler is a text that a summary can quote.
 const boiler = "The boiler was serviced on 2026-03-04 by Ada. It leaks at the second valve.\n"
-
-// TestInteropFilesystem: what the server keeps to itself, it refuses; what the operator did not allow never reaches it.
-func TestInteropFilesystem(t *testing.T) {
-	t.Parallel()
-	in := matrix(t)
-	root := folder(t, "boiler.txt", boiler, "notes/valve.txt", "DN 50")
-	outside := filepath.Join(folder(t, "secret.txt", "4711"), "secret.txt")
-	around := root + "/../" + filepath.Base(filepath.Dir(outside)) + "/secret.txt"
-	if err := os.Symlink(outside, filepath.Join(root, "notes", "link.txt")); err != nil {
-		t.Fatal(err)
-	}
-	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
-servers: {filesystem: %s}
-allowlist: allowlist.json
-planner:
-  routes:
-    - {id: read, pattern: '^summarize the file (\S+)$', server: filesystem, tool: read_text_file, args: {path: '${1}'}}
-`, in.stdio("filesystem", "", root)),
-		"allowlist.json", `{"filesystem": ["read_text_file", "list_directory", "list_allowed_directories"]}`)
-	config := filepath.Join(dir, "pgfsm.yaml")
-	was := files(t, root)
-	list := []interopCall{
-		{"read", "read_text_file", object("path", filepath.Join(root, "boiler.txt")), exitYes,
-			and(typedAnswer, "/typed/content", strings.TrimSuffix(boiler, "\n")+`\n`)},
-		{"read-by-relative-path", "read_text_file", object("path", "notes/valve.txt"), exitYes,
-			and(typedAnswer, "/typed/content", "DN 50")},
-		{"list", "list_directory", object("path", root), exitYes,
-			and(typedAnswer, "/typed/content", `[FILE] boiler.txt\n[DIR] notes`)},
-		// A client that announces roots would replace this folder by its own.
-		{"allowed-directories", "list_allowed_directories", "{}", exitYes,
-			and(typedAnswer, "/typed/content", `Allowed directories:\n`+root)},
-		{"outside-the-root", "read_text_file", object("path", outside), exitYes, and(toolComplaint, "/raw/content/0/text",
-			fmt.Sprintf("Access denied - path outside allowed directories: %s not in %s", outside, root))},
-		{"around-the-root", "read_text_file", object("path", around), exitYes, toolComplaint},
-		{"link-out-of-the-root", "read_text_file", object("path", "notes/link.txt"), exitYes, toolComplaint},
-		{"no-such-file", "read_text_file", object("path", "nothing.txt"), exitYes, toolComplaint},
-		{"head-is-a-text", "read_text_file", `{"path": "boiler.txt", "head": "1"}`, exitNo, argsRefused},
-		{"write", "write_file", object("path", filepath.Join(root, "new.txt"), "content", "x"), exitNo, toolDenied},
-		{"overwrite", "write_file", object("path", filepath.Join(root, "boiler.txt"), "content", "x"), exitNo, toolDenied},
-		{"move", "move_file", object("source", "boiler.txt", "destination", "gone.txt"), exitNo, toolDenied},
-	}
-	makeCalls(t, config, "filesystem", list)
-	t.Run("summarize", func(t *testing.T) {
-		r := command(t.Context(), nil, "run", "--json", "-c", config, "summarize the file boiler.txt")
-		r.want(t, exitYes, "/type", "tool_result_with_summary", "/summary/1/evidence", "It leaks at the second valve.",
-			"/summary/1/at/pointer", "/content", "/summary/1/at/start", "46")
-	})
-	if d := cmp.Diff(was, files(t, root)); d != "" {
-		t.Errorf("the folder changed (-was +is):\n%s", d)
-	}
-	replayAll(t, dir, len(list)+1)
-}
 
 // object is a JSON object of texts that need no escape in JSON other than Go's.
 func object(pairs ...string) string {

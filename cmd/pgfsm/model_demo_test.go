@@ -104,8 +104,7 @@ func byModel(o *oracle, traces string) map[string]string {
 	}
 }
 
-// TestModelDemoQuestions: seven questions to the demo with a model that is scripted, once with the embedded servers and
-// once with servers that say what reached them. Each replays when all of them are gone.
+// TestModelDemoQuestions: seven questions to the demo's servers with a model that is scripted. Each replays when all of them are gone.
 func TestModelDemoQuestions(t *testing.T) {
 	t.Parallel()
 	for _, tt := range demoQuestions() {
@@ -114,33 +113,30 @@ func TestModelDemoQuestions(t *testing.T) {
 			o := newOracle(t, saysBoth(tt.plan, tt.summary))
 			fleet := demoFleet(t)
 			traces := filepath.Join(t.TempDir(), "traces")
-			for i, where := range [][]string{nil, {"-c", demoConfig(t, fleet)}} {
-				args := append(append([]string{"run", "--planner", "llm", "--json"}, where...), tt.question)
-				r := command(t.Context(), byModel(o, traces), args...)
-				r.want(t, tt.code, tt.members...)
-				if r.stderr != "" {
-					t.Errorf("stderr = %q, want nothing", r.stderr)
-				}
-				wantLocated(t, r)
-				if note := r.member("/note"); tt.name == "invents-evidence" &&
-					!strings.HasPrefix(note, "Summary refused (evidence_missing): ") {
-					t.Errorf("note = %q, want it to say that the summary was refused", note)
-				}
-				var kinds []string
-				for _, q := range o.requests()[i*len(tt.asked):] {
-					kinds = append(kinds, q.kind)
-					wantOnWire(t, q, tt.question)
-				}
-				if d := cmp.Diff(tt.asked, kinds); d != "" {
-					t.Errorf("asked of the model (-want +got):\n%s", d)
-				}
-				trace := textOf(t, r.member("/trace"))
-				if got := strings.Count(trace, `"do":"call_tool"`); got != tt.calls {
-					t.Errorf("calls in the trace = %d, want %d", got, tt.calls)
-				}
-				if holds(trace+r.stdout+r.stderr, theKey) {
-					t.Error("the key is shown or recorded")
-				}
+			r := command(t.Context(), byModel(o, traces), "run", "--planner", "llm", "--json", "-c", demoConfig(t, fleet), tt.question)
+			r.want(t, tt.code, tt.members...)
+			if r.stderr != "" {
+				t.Errorf("stderr = %q, want nothing", r.stderr)
+			}
+			wantLocated(t, r)
+			if note := r.member("/note"); tt.name == "invents-evidence" &&
+				!strings.HasPrefix(note, "Summary refused (evidence_missing): ") {
+				t.Errorf("note = %q, want it to say that the summary was refused", note)
+			}
+			var kinds []string
+			for _, q := range o.requests() {
+				kinds = append(kinds, q.kind)
+				wantOnWire(t, q, tt.question)
+			}
+			if d := cmp.Diff(tt.asked, kinds); d != "" {
+				t.Errorf("asked of the model (-want +got):\n%s", d)
+			}
+			trace := textOf(t, r.member("/trace"))
+			if got := strings.Count(trace, `"do":"call_tool"`); got != tt.calls {
+				t.Errorf("calls in the trace = %d, want %d", got, tt.calls)
+			}
+			if holds(trace+r.stdout+r.stderr, theKey) {
+				t.Error("the key is shown or recorded")
 			}
 			if got := calls(fleet); got != tt.calls {
 				t.Errorf("calls that reached the servers = %d, want %d", got, tt.calls)
@@ -149,7 +145,7 @@ func TestModelDemoQuestions(t *testing.T) {
 			if err := fleet.Close(); err != nil {
 				t.Error(err)
 			}
-			replays(t, traces, 2)
+			replays(t, traces, 1)
 		})
 	}
 }

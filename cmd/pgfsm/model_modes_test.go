@@ -145,17 +145,10 @@ func echoPlaces() []echoPlace {
 	}
 	fetch := planFor(toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`)
 	return []echoPlace{
-		{"in-its-question", content(func(q asked) string { return ask(key(q)) })},
 		{"in-its-question-escaped", content(func(q asked) string { return ask(escaped(q)) })},
-		{"in-no-json", content(key)},
-		{"in-an-unknown-member", content(func(q asked) string { return `{"` + key(q) + `":1}` })},
-		{"in-the-arguments", content(func(q asked) string {
-			return planFor(toy.SharePoint, "search_sharepoint", `{"query":"`+key(q)+`"}`)
-		})},
 		{"in-the-arguments-escaped", content(func(q asked) string {
 			return planFor(toy.SharePoint, "search_sharepoint", `{"query":"`+escaped(q)+`"}`)
 		})},
-		{"in-the-name-of-a-tool", content(func(q asked) string { return planFor(toy.SharePoint, key(q), "{}") })},
 		{"in-a-summary", func(_ *oracle, w http.ResponseWriter, _ *http.Request, q asked) {
 			said := fetch
 			if q.kind == "summary" {
@@ -166,17 +159,9 @@ func echoPlaces() []echoPlace {
 		{"in-a-refusal", status(http.StatusOK, func(q asked) string {
 			return chat(`{"role":"assistant","content":null,"refusal":"I know ` + key(q) + `"}`)
 		})},
-		{"in-a-member-that-nobody-reads", status(http.StatusOK, func(q asked) string {
-			return `{"system_fingerprint":"` + escaped(q) + `",` + spoken(fetch)[1:]
-		})},
-		{"in-the-body-of-a-500", status(http.StatusInternalServerError, func(q asked) string {
-			return `{"error":{"message":"Incorrect API key provided: ` + key(q) + `"}}`
-		})},
 		{"in-the-body-of-a-401-escaped", status(http.StatusUnauthorized, func(q asked) string {
 			return `{"error":{"message":"Incorrect API key provided: ` + escaped(q) + `"}}`
 		})},
-		{"in-html", status(http.StatusOK, func(q asked) string { return "<html>" + key(q) })},
-		{"in-the-bodies-of-two-400", status(http.StatusBadRequest, key)},
 		{"in-a-redirect", func(_ *oracle, w http.ResponseWriter, _ *http.Request, q asked) {
 			w.Header().Set("Location", "/"+key(q))
 			w.WriteHeader(http.StatusTemporaryRedirect)

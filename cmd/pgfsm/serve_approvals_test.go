@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"pgfsm/traces/ledger"
 )
@@ -260,21 +259,6 @@ func TestServeHoldsCallsOpen(t *testing.T) {
 			}
 		})
 	}
-	t.Run("nobody-decides-within-the-hold", func(t *testing.T) {
-		t.Parallel()
-		o := newOffice(t, holdLook, "approvals: {hold: 300ms}\n")
-		a := o.agent("/mcp", o.ci)
-		begun := time.Now()
-		run := o.held(t, a, `{"n":1}`)
-		if time.Since(begun) < 300*time.Millisecond {
-			t.Error("it was not held open")
-		}
-		o.decide(t, "approve", run, o.bob)
-		if got := a.until(t, "echo__look", `{"n":1}`, "approval_required"); got.code() != "hi" {
-			t.Errorf("the outcome is %s", got.Raw)
-		}
-		o.u.reached(t, 1)
-	})
 	t.Run("client-gone-while-it-is-held-open", func(t *testing.T) {
 		t.Parallel()
 		o := newOffice(t, holdLook, "approvals: {hold: 1m}\n")
@@ -445,21 +429,5 @@ func TestServeTasks(t *testing.T) {
 		}
 		o.u.reached(t, 0)
 		verifies(t, o.dir)
-	})
-	t.Run("token-revoked", func(t *testing.T) {
-		t.Parallel()
-		o := newOffice(t, holdLook, "")
-		c := o.taskClient(o.ci)
-		id, run := made(t, o, c, `{"n":1}`)
-		o.decide(t, "deny", run, o.bob)
-		command(t.Context(), nil, "token", "revoke", "-c", o.config, tokenOf(o.ci)).want(t, exitYes)
-		resp, err := c.ask(t.Context(), "tasks/get", id, `"taskId":`+quoted(id))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusUnauthorized {
-			t.Errorf("the token was revoked: %s", resp.Status)
-		}
 	})
 }

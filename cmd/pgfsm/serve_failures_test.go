@@ -151,6 +151,7 @@ func callFaults() []inCall {
 				io.WriteString(w, "data: "+response(id, oneText)+"\n\n")
 			}
 		}, "server_protocol", "unknown", "look"},
+		{"switches-protocols-and-says-nothing", func(*unruly, string) answering { return switches }, "server_unreachable", "unknown", "look"},
 		{"a-task-that-nobody-asked-for", says("application/json",
 			response("ID", `{"resultType":"task","taskId":"t-1","status":"working","createdAt":"2026-01-01T00:00:00Z"}`)),
 			"result_refused", "done", "no"},
@@ -203,19 +204,29 @@ ledger: "sqlite:pgfsm.db"
 			verifies(t, dir)
 		})
 	}
-	t.Run("an-error-of-its-own", func(t *testing.T) {
-		t.Parallel()
-		u := newUnruly(t, honest)
-		dir := gatewayFolder(t, u.puppet, "ledger: \"sqlite:pgfsm.db\"\n")
-		a := serve(t, dir).agent("/mcp", "")
-		u.does(writes("application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-7,"message":"no such page"}}`))
-		if got := a.call("echo__look", `{}`); got.code() != "-7" || got.Error.Message != "no such page" {
-			t.Errorf("the answer is %s", got.Raw)
-		}
-		u.reached(t, 1)
-		stands(t, dir, "failed", "rpc_error")
-	})
+	for _, tt := range []struct{ name, error, code, message string }{
+		{"an-error-of-its-own", `{"code":-7,"message":"no such page"}`, "-7", "no such page"},
+		{"an-error-that-shows-a-url", urlError, "-32603", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			u := newUnruly(t, honest)
+			dir := gatewayFolder(t, u.puppet, "ledger: \"sqlite:pgfsm.db\"\n")
+			a := serve(t, dir).agent("/mcp", "")
+			u.does(writes("application/json", `{"jsonrpc":"2.0","id":ID,"error":`+tt.error+`}`))
+			got := a.call("echo__look", `{}`)
+			if got.code() != tt.code || !strings.Contains(got.Error.Message, tt.message) || strings.Contains(string(got.Raw), "elsewhere.test") {
+				t.Errorf("the answer is %s", got.Raw)
+			}
+			u.reached(t, 1)
+			stands(t, dir, "failed", "rpc_error")
+		})
+	}
 }
+
+// urlError is what a server has clients show to people by an error, in place of asking (MCP 2025-11-25, URLElicitationRequiredError).
+const urlError = `{"code":-32042,"message":"open this","data":{"elicitations":[` +
+	`{"mode":"url","elicitationId":"e","url":"https://elsewhere.test/login","message":"log in"}]}}`
 
 // TestServeFailuresOfProcesses: a server over standard input and output that dies or hangs costs one call, and the next one
 // has a new process.

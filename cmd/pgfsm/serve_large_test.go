@@ -2,45 +2,12 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
-
-// largeServer is an MCP server whose tool says how many bytes its text has.
-func largeServer(t *testing.T) *httptest.Server {
-	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		id, none := at(body, "/id")
-		if err != nil || none != nil || r.Method != http.MethodPost {
-			w.WriteHeader(http.StatusAccepted)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		method, _ := at(body, "/method")
-		result := honest(strings.Trim(string(method), `"`))
-		switch string(method) {
-		case `"tools/list"`:
-			result = `{"tools":[{"name":"look","inputSchema":{"type":"object","properties":{"text":{"type":"string","pattern":"[a-z]$"}},"required":["text"]}}]}`
-		case `"tools/call"`:
-			text, _ := at(body, "/params/arguments/text")
-			result = fmt.Sprintf(`{"content":[{"type":"text","text":"%d bytes"}]}`, len(text)-len(`""`))
-		}
-		if result == "" {
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}`, id)
-			return
-		}
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
-	}))
-	t.Cleanup(s.Close)
-	return s
-}
 
 const judgeLarge = `version: 1
 policies:
@@ -53,8 +20,13 @@ policies:
 // and with one byte more. The text is one that the input rules would refuse in a question.
 func TestServeLargeArguments(t *testing.T) {
 	t.Parallel()
-	dir := folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {echo: {type: http, url: %q}}\nallowlist: allowlist.json\n"+
-		"policy: policy.yaml\nledger: \"sqlite:pgfsm.db\"\n", largeServer(t).URL), "allowlist.json", `{"echo": ["look"]}`)
+	u := newUnruly(t, but("tools/list", `{"tools":[{"name":"look","inputSchema":{"type":"object",`+
+		`"properties":{"text":{"type":"string","pattern":"[a-z]$"}},"required":["text"]}}]}`))
+	u.arguments = func(args []byte) string {
+		text, _ := at(args, "/text")
+		return fmt.Sprintf(`{"content":[{"type":"text","text":"%d bytes"}]}`, len(text)-len(`""`))
+	}
+	dir := gatewayFolder(t, u.puppet, inOffice)
 	write(t, filepath.Join(dir, "policy.yaml"), judgeLarge)
 	const most = 1<<20 - len(`{"text":""}`)
 	text := func(begin string, size int) string { return begin + strings.Repeat("a", size-len(begin)) }

@@ -165,7 +165,7 @@ allowlist: allowlist.json
 	doc := textOf(t, whole[0])
 	before := calls(fleet)
 	sent := strings.Index(doc, `"trigger":"dispatch"`)
-	for _, room := range []int{0, 1, sent / 8, sent / 4, sent / 2, sent * 3 / 4, sent - 200} {
+	for _, room := range []int{0, sent / 2, sent - 200} {
 		t.Run(fmt.Sprintf("room-for-%d-bytes", room), func(t *testing.T) {
 			traces := filepath.Join(t.TempDir(), "traces")
 			cmd, stdout, stderr := child(t.Context(), "cramped",
@@ -230,10 +230,10 @@ func exitCodeOf(t *testing.T, err error) int {
 	return -1
 }
 
-// TestSixteenAtOnce: processes that share a folder of traces do not see each other.
-func TestSixteenAtOnce(t *testing.T) {
+// TestManyAtOnce: processes that share a folder of traces do not see each other.
+func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
-	const many = 16
+	const many = 6
 	traces := filepath.Join(t.TempDir(), "traces")
 	var cmds []*exec.Cmd
 	var outs, errs []fmt.Stringer
