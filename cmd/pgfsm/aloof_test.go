@@ -2,12 +2,9 @@ package main
 
 import (
 	"errors"
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -55,56 +52,6 @@ func TestReplayTouchesNothing(t *testing.T) {
 	}
 	if d := cmp.Diff(before[1:], files(t, dir)[1:]); d != "" {
 		t.Errorf("files before and after (-before +after):\n%s", d)
-	}
-}
-
-// reaches lists what a package of ours imports that could touch the network or start a process, directly or by way of
-// other packages of ours. Tests do not count.
-func reaches(t *testing.T, pkg string) (found []string) {
-	t.Helper()
-	suspects := []string{"net", "net/http", "net/rpc", "os/exec", "plugin", "crypto/tls"}
-	seen := map[string]bool{}
-	var visit func(string)
-	visit = func(pkg string) {
-		if seen[pkg] {
-			return
-		}
-		seen[pkg] = true
-		sources, err := filepath.Glob(filepath.Join("../..", strings.TrimPrefix(pkg, "pgfsm/"), "*.go"))
-		if err != nil || len(sources) == 0 {
-			t.Fatalf("%s has %d sources, %v", pkg, len(sources), err)
-		}
-		for _, source := range sources {
-			if strings.HasSuffix(source, "_test.go") {
-				continue
-			}
-			f, err := parser.ParseFile(token.NewFileSet(), source, nil, parser.ImportsOnly)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, spec := range f.Imports {
-				path, err := strconv.Unquote(spec.Path.Value)
-				switch {
-				case err != nil:
-					t.Fatal(err)
-				case strings.HasPrefix(path, "pgfsm/"):
-					visit(path)
-				case slices.Contains(suspects, path):
-					found = append(found, pkg+" imports "+path)
-				}
-			}
-		}
-	}
-	visit(pkg)
-	return found
-}
-
-func TestReplayCannotReachTheNetwork(t *testing.T) {
-	if got := reaches(t, "pgfsm/traces"); len(got) > 0 {
-		t.Errorf("reaches(pgfsm/traces) = %q, want nothing", got)
-	}
-	if got := reaches(t, "pgfsm/mcp/upstream"); len(got) == 0 {
-		t.Error("reaches(pgfsm/mcp) = nothing: the search is blind")
 	}
 }
 

@@ -317,7 +317,7 @@ func TestAttackOnTheTerminal(t *testing.T) {
 		{"argument-that-is-called-with", pathOf(paint), "Result (raw, untyped)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p.liar.say(t, "terminal "+tt.name, modelScript{plan: tt.says})
+			p.says(t, "terminal "+tt.name, modelScript{plan: tt.says})
 			r := command(t.Context(), nil, "run", "--planner", "llm", "-c", filepath.Join(p.dir, "pgfsm.yaml"),
 				"terminal "+tt.name)
 			if i := strings.IndexFunc(r.stdout+r.stderr, unsafeOnTerminal); i >= 0 || !strings.Contains(r.stdout, tt.shows) {

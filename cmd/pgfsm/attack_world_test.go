@@ -21,27 +21,31 @@ type modelScript struct{ plan, summary string }
 
 // A siege is the world of the attacks: one endpoint that lies, and one server that writes down what reaches it.
 type siege struct {
-	liar    *liar
+	model   *oracle
 	witness *witness
 	down    string
+
+	mu      sync.Mutex
+	scripts map[string]modelScript // by question
+	asked   map[string]int         // by purpose and question
+	strange []string
 }
 
 func newSiege(t *testing.T) *siege {
 	t.Helper()
 	s := &siege{
-		liar:    &liar{scripts: map[string]modelScript{}, asked: map[string]int{}},
 		witness: &witness{tools: map[string]string{}, calls: map[string][]callMade{}},
-		down:    closedURL(),
+		down:    closedURL(), scripts: map[string]modelScript{}, asked: map[string]int{},
 	}
-	model, servers := httptest.NewServer(s.liar), httptest.NewServer(s.witness)
-	s.liar.url, s.witness.url = model.URL+"/v1", servers.URL
+	servers := httptest.NewServer(s.witness)
+	s.witness.url = servers.URL
 	t.Cleanup(func() {
-		model.Close()
 		servers.Close()
-		for _, f := range slices.Concat(s.liar.strange, s.witness.strange) {
+		for _, f := range slices.Concat(s.strange, s.witness.strange) {
 			t.Errorf("what no run should do: %.500s", f)
 		}
 	})
+	s.model = newOracle(t, s.answer)
 	return s
 }
 
@@ -68,7 +72,7 @@ allowlist: allowlist.json
 planner: {mode: llm, llm: {base_url: %[4]q, model: m}}
 input: {defaults: false}
 summary: {mode: %[5]s}
-`, s.witness.url, name, s.down, s.liar.url, summary), "allowlist.json", attackAllowlist)}
+`, s.witness.url, name, s.down, s.model.URL+"/v1", summary), "allowlist.json", attackAllowlist)}
 }
 
 // run asks one question, to which the model says what the script says.
@@ -76,12 +80,12 @@ func (p *post) run(t *testing.T, name string, says modelScript) observation {
 	t.Helper()
 	p.runs++
 	question := p.name + " " + name
-	p.liar.say(t, question, says)
+	p.says(t, question, says)
 	o := observation{ran: command(t.Context(), nil, "run", "--planner", "llm", "--json",
 		"-c", filepath.Join(p.dir, "pgfsm.yaml"), question)}
 	came := p.witness.came(p.name)
 	o.calls, p.seen = came[p.seen:], len(came)
-	o.plans, o.summaries = p.liar.received("plan", question), p.liar.received("summary", question)
+	o.plans, o.summaries = p.received("plan", question), p.received("summary", question)
 	return o
 }
 
@@ -112,80 +116,40 @@ func spoilFile(t *testing.T, path, was, is string) {
 	write(t, path, strings.Replace(text, was, is, 1))
 }
 
-// A liar is an endpoint for chat completions that says what it was told to. Its response is always in order; what it
-// says in it need not be.
-type liar struct {
-	url     string
-	mu      sync.Mutex
-	scripts map[string]modelScript // by question
-	asked   map[string]int         // by purpose and question
-	strange []string
-}
-
-func (l *liar) say(t *testing.T, question string, says modelScript) {
+// says has the model answer a question as a script says.
+func (s *siege) says(t *testing.T, question string, says modelScript) {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, twice := l.scripts[question]; twice {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, twice := s.scripts[question]; twice {
 		t.Fatalf("the question %q is asked twice", question)
 	}
-	l.scripts[question] = says
+	s.scripts[question] = says
 }
 
-func (l *liar) received(purpose, question string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.asked[purpose+" "+question]
+// answer is that of the model, whose response is always in order; what it says in it need not be.
+func (s *siege) answer(_ *oracle, w http.ResponseWriter, _ *http.Request, q asked) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	says, known := s.scripts[q.user]
+	content := says.plan
+	if q.kind == "summary" {
+		content = says.summary
+	}
+	if !known {
+		s.strange = append(s.strange, "an unknown question: "+q.body)
+	}
+	if unfit := unfitPrompt(q.kind, q.system); unfit != "" {
+		s.strange = append(s.strange, fmt.Sprintf("the prompt shows %s: %s", unfit, q.body))
+	}
+	s.asked[q.kind+" "+q.user]++
+	sayJSON(w, http.StatusOK, spoken(content))
 }
 
-// askedCompletion is what an endpoint is asked, as far as the attacks look at it.
-type askedCompletion struct {
-	Model    string `json:"model"`
-	Messages []struct {
-		Role    string `json:"role"`
-		Content string `json:"content"`
-	} `json:"messages"`
-	Format struct {
-		Schema struct {
-			Name string `json:"name"`
-		} `json:"json_schema"`
-	} `json:"response_format"`
-}
-
-func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	var asked askedCompletion
-	if err == nil {
-		err = json.Unmarshal(body, &asked)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err != nil || r.URL.Path != "/v1/chat/completions" || asked.Model != "m" || len(asked.Messages) == 0 {
-		l.strange = append(l.strange, fmt.Sprintf("%s %s: %s (%v)", r.Method, r.URL, body, err))
-		w.WriteHeader(http.StatusNotFound)
-		return
-	}
-	question := asked.Messages[len(asked.Messages)-1].Content
-	says, known := l.scripts[question]
-	purpose, content := "plan", says.plan
-	if strings.HasSuffix(asked.Format.Schema.Name, "summary") {
-		purpose, content = "summary", says.summary
-	}
-	if !known || !strings.HasSuffix(asked.Format.Schema.Name, purpose) {
-		l.strange = append(l.strange, fmt.Sprintf("an unknown question: %s", body))
-	}
-	if unfit := unfitPrompt(purpose, asked.Messages[0].Content); unfit != "" {
-		l.strange = append(l.strange, fmt.Sprintf("the prompt shows %s: %s", unfit, body))
-	}
-	l.asked[purpose+" "+question]++
-	text, err := json.Marshal(content)
-	if err != nil {
-		l.strange = append(l.strange, fmt.Sprintf("%s cannot be said in JSON: %v", question, err))
-	}
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"id":"c-1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,`+
-		`"finish_reason":"stop","message":{"role":"assistant","content":%s}}],`+
-		`"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`, text)
+func (s *siege) received(purpose, question string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[purpose+" "+question]
 }
 
 // unfitPrompt says what a prompt shows of the servers and should not, or does not show and should: the planner is told

@@ -96,28 +96,6 @@ func anchors(doc string) (names []string) {
 	return names
 }
 
-func TestDocsLinkCheckCanFail(t *testing.T) {
-	page := filepath.Join(repository, "README.md")
-	for _, tc := range []struct {
-		name, doc string
-		faults    int
-	}{
-		{"file-that-exists", "[x](LICENSE)", 0},
-		{"file-that-does-not", "[x](docs/nothing.md)", 1},
-		{"heading-that-does-not", "[x](#no-such-heading)", 1},
-		{"heading-of-the-readme", "[x](#quickstart)", 0},
-		{"picture-that-does-not-exist", "![x](docs/nothing.svg)", 1},
-		{"inside-a-fence", "```json\n[x](nothing)\n```\n", 0},
-		{"elsewhere", "[x](https://example.com)", 0},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if got := brokenLinks(page, tc.doc); len(got) != tc.faults {
-				t.Errorf("brokenLinks(%q) = %q, want %d", tc.doc, got, tc.faults)
-			}
-		})
-	}
-}
-
 // commands are the command lines of the shell fences of a page, without comments, pipes and redirections.
 func commands(doc string) (lines []string) {
 	for _, fence := range fencePattern.FindAllStringSubmatch(doc, -1) {
@@ -179,31 +157,6 @@ func TestDocsCommandsParse(t *testing.T) {
 	}
 	if checked < 15 {
 		t.Errorf("only %d commands found: the search is blind", checked)
-	}
-}
-
-func TestDocsCommandCheckCanFail(t *testing.T) {
-	for _, tc := range []struct {
-		name, doc string
-		ok        bool
-	}{
-		{"a-command", "```sh\npgfsm run \"Summarize it\" # why\n```\n", true},
-		{"behind-a-pipe", "```sh\necho x | pgfsm run -\n```\n", true},
-		{"unknown-command", "```sh\npgfsm walk\n```\n", false},
-		{"unknown-subcommand", "```sh\npgfsm config chek\n```\n", false},
-		{"unknown-flag", "```sh\npgfsm tools --jsn\n```\n", false},
-		{"too-few-arguments", "```sh\npgfsm call mcp-sharepoint\n```\n", false},
-		{"go-run", "```sh\ngo run ./cmd/pgfsm replay\n```\n", false},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			lines := commands(tc.doc)
-			if len(lines) != 1 {
-				t.Fatalf("commands(%q) = %q, want one", tc.doc, lines)
-			}
-			if err := parses(split(lines[0])); (err == nil) != tc.ok {
-				t.Errorf("parses(%q) = %v, want ok %t", lines[0], err, tc.ok)
-			}
-		})
 	}
 }
 

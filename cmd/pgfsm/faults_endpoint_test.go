@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 const (
@@ -86,63 +84,49 @@ func TestFaultsOfTheEndpoint(t *testing.T) {
 		if tt.timeout == "" {
 			tt.timeout = "1m"
 		}
-		t.Run("plan/"+tt.name, func(t *testing.T) {
-			t.Parallel()
-			o := newOracle(t, tt.say)
-			p, calls := typedPuppet(t)
-			config, traces := modelConfig(t, p.URL, o.URL+"/v1", tt.timeout, "limits: {plan_bytes: 1000}")
-			r := command(patient(t), nil, "run", "--json", "-c", config, "have a look")
-			exit, end, gate := exitCould, "failed", "run"
-			if strings.HasPrefix(tt.code, "plan_") {
-				exit, end, gate = exitNo, "blocked", "plan"
-			}
-			r.want(t, exit, "/type", end, "/state", end, "/gate", gate, "/code", tt.code, "/effect", "not_sent")
-			if r.member("/reason") == "" || r.stderr != "" {
-				t.Errorf("reason = %q, stderr = %q, want a reason and nothing", r.member("/reason"), r.stderr)
-			}
-			if got := len(o.requests()); got != tt.asks {
-				t.Errorf("requests to the endpoint = %d, want %d", got, tt.asks)
-			}
-			if got := calls.Load(); got != 0 {
-				t.Errorf("calls that reached the server = %d, want 0", got)
-			}
-			o.Close()
-			p.Close()
-			wantExchanges(t, r.member("/trace"), tt.asks)
-			replays(t, traces, 1)
-		})
-		t.Run("summary/"+tt.name, func(t *testing.T) {
-			t.Parallel()
-			o := newOracle(t, func(o *oracle, w http.ResponseWriter, r *http.Request, q asked) {
-				if q.kind == "plan" {
-					sayJSON(w, http.StatusOK, spoken(lookPlan))
-					return
+		for _, kind := range []string{"plan", "summary"} {
+			t.Run(kind+"/"+tt.name, func(t *testing.T) {
+				t.Parallel()
+				o := newOracle(t, func(o *oracle, w http.ResponseWriter, r *http.Request, q asked) {
+					if q.kind != kind {
+						sayJSON(w, http.StatusOK, spoken(lookPlan))
+						return
+					}
+					tt.say(o, w, r, q)
+				})
+				p, calls := typedPuppet(t)
+				config, traces := modelConfig(t, p.URL, o.URL+"/v1", tt.timeout, "limits: {plan_bytes: 1000}\nsummary: {mode: always}")
+				r := command(patient(t), nil, "run", "--json", "-c", config, "have a look")
+				asks, made := tt.asks, int32(0)
+				switch {
+				case kind == "summary":
+					asks, made = tt.asks+1, 1
+					r.want(t, exitYes, "/type", "tool_result", "/state", "answered", "/effect", "done", "/summary", "",
+						"/typed/text", "The gate is closed at night by the porter.")
+					want := "No summary (" + tt.code + "): "
+					if strings.HasPrefix(tt.name, "content-") && strings.HasPrefix(tt.code, "plan_") {
+						want = "Summary refused (summary_not_strict): " // it came, and is the evidence gate's to refuse
+					}
+					if note := r.member("/note"); !strings.HasPrefix(note, want) {
+						t.Errorf("note = %q, want it to begin with %q", note, want)
+					}
+				case strings.HasPrefix(tt.code, "plan_"):
+					r.want(t, exitNo, "/type", "blocked", "/state", "blocked", "/gate", "plan", "/code", tt.code, "/effect", "not_sent")
+				default:
+					r.want(t, exitCould, "/type", "failed", "/state", "failed", "/gate", "run", "/code", tt.code, "/effect", "not_sent")
 				}
-				tt.say(o, w, r, q)
+				if kind == "plan" && r.member("/reason") == "" || r.stderr != "" {
+					t.Errorf("reason = %q, stderr = %q, want a reason and nothing", r.member("/reason"), r.stderr)
+				}
+				if len(o.requests()) != asks || calls.Load() != made {
+					t.Errorf("%d requests to the endpoint and %d calls, want %d and %d", len(o.requests()), calls.Load(), asks, made)
+				}
+				o.Close()
+				p.Close()
+				wantExchanges(t, r.member("/trace"), asks)
+				replays(t, traces, 1)
 			})
-			p, calls := typedPuppet(t)
-			config, traces := modelConfig(t, p.URL, o.URL+"/v1", tt.timeout, "summary: {mode: always}")
-			r := command(patient(t), nil, "run", "--json", "-c", config, "have a look")
-			r.want(t, exitYes, "/type", "tool_result", "/state", "answered", "/effect", "done", "/summary", "",
-				"/typed/text", "The gate is closed at night by the porter.")
-			want := "No summary (" + tt.code + "): "
-			if strings.HasPrefix(tt.name, "content-") && strings.HasPrefix(tt.code, "plan_") {
-				want = "Summary refused (summary_not_strict): " // it came, and is the evidence gate's to refuse
-			}
-			if note := r.member("/note"); !strings.HasPrefix(note, want) {
-				t.Errorf("note = %q, want it to begin with %q", note, want)
-			}
-			if got := len(o.requests()); got != 1+tt.asks {
-				t.Errorf("requests to the endpoint = %d, want %d", got, 1+tt.asks)
-			}
-			if got := calls.Load(); got != 1 {
-				t.Errorf("calls that reached the server = %d, want 1", got)
-			}
-			o.Close()
-			p.Close()
-			wantExchanges(t, r.member("/trace"), 1+tt.asks)
-			replays(t, traces, 1)
-		})
+		}
 	}
 	t.Cleanup(func() { // after the parallel ones
 		if got := len(decoy.requests()); got != 0 {
@@ -151,64 +135,24 @@ func TestFaultsOfTheEndpoint(t *testing.T) {
 	})
 }
 
-// exchangesIn returns the status of every exchange that a trace holds, in order.
-func exchangesIn(t *testing.T, trace string) (all []string) {
+// wantExchanges holds a trace to as many exchanges, each with what was sent.
+func wantExchanges(t *testing.T, trace string, want int) {
 	t.Helper()
-	doc := ran{stdout: textOf(t, trace)}
+	doc, got := ran{stdout: textOf(t, trace)}, 0
 	for i := 0; doc.member(fmt.Sprintf("/steps/%d/to", i)) != ""; i++ {
 		for k := 0; ; k++ {
 			at := fmt.Sprintf("/steps/%d/event/exchanges/%d/", i, k)
 			if doc.member(at+"status") == "" {
 				break
 			}
-			if doc.member(at+"sent") == "" {
+			if got++; doc.member(at+"sent") == "" {
 				t.Errorf("%s: nothing was sent", at)
 			}
-			all = append(all, doc.member(at+"status"))
 		}
 	}
-	return all
-}
-
-func wantExchanges(t *testing.T, trace string, n int) {
-	t.Helper()
-	if got := exchangesIn(t, trace); len(got) != n {
-		t.Errorf("exchanges in the trace = %v, want %d", got, n)
+	if got != want {
+		t.Errorf("exchanges in the trace = %d, want %d", got, want)
 	}
-}
-
-// TestFaultsThatAreRepeated: a bad request draws one repetition without response_format, for the plan and for the summary,
-// and both exchanges stand in the one event.
-func TestFaultsThatAreRepeated(t *testing.T) {
-	t.Parallel()
-	o := newOracle(t, func(_ *oracle, w http.ResponseWriter, _ *http.Request, q asked) {
-		switch {
-		case q.format:
-			sayJSON(w, http.StatusBadRequest, `{"error":{"message":"response_format is not supported"}}`)
-		case q.kind == "summary":
-			sayJSON(w, http.StatusOK, spoken(gateItem))
-		default:
-			sayJSON(w, http.StatusOK, spoken(lookPlan))
-		}
-	})
-	p, calls := typedPuppet(t)
-	config, traces := modelConfig(t, p.URL, o.URL+"/v1", "1m", "summary: {mode: always}")
-	r := command(patient(t), nil, "run", "--json", "-c", config, "have a look")
-	r.want(t, exitYes, "/type", "tool_result_with_summary", "/summary/0/evidence", "The gate is closed at night")
-	var got []string
-	for _, q := range o.requests() {
-		got = append(got, fmt.Sprintf("%s %t", q.kind, q.format))
-	}
-	if d := cmp.Diff([]string{"plan true", "plan false", "summary true", "summary false"}, got); d != "" {
-		t.Errorf("requests (-want +got):\n%s", d)
-	}
-	if d := cmp.Diff([]string{"400", "200", "400", "200"}, exchangesIn(t, r.member("/trace"))); d != "" {
-		t.Errorf("exchanges in the trace (-want +got):\n%s", d)
-	}
-	if calls.Load() != 1 {
-		t.Errorf("calls = %d, want 1", calls.Load())
-	}
-	replays(t, traces, 1)
 }
 
 // TestFaultsStoppedWhileItThinks: who cancels, and time that runs out, while the endpoint thinks.

@@ -80,59 +80,6 @@ func scriptParams(p testscript.Params) testscript.Params {
 	return p
 }
 
-// plainRun says to a script that it fails: the tests below show each command of ours red.
-type plainRun struct {
-	testing.TB
-	failed *bool
-}
-
-func (r plainRun) Skip(args ...any) { r.TB.Skip(args...) }
-func (r plainRun) Fatal(...any)     { *r.failed = true; panic(r) }
-func (r plainRun) FailNow()         { *r.failed = true; panic(r) }
-func (r plainRun) Parallel()        {}
-func (r plainRun) Log(...any)       {}
-func (r plainRun) Verbose() bool    { return false }
-func (r plainRun) Run(_ string, f func(testscript.T)) {
-	defer func() {
-		if p := recover(); p != nil && p != any(r) {
-			panic(p)
-		}
-	}()
-	f(r)
-}
-
-// TestScriptCommandsCanFail shows that what the scripts check with can say no.
-func TestScriptCommandsCanFail(t *testing.T) {
-	for _, tt := range []struct {
-		name, script string
-		fails        bool
-	}{
-		{"exit-code-as-said", "exits 2 pgfsm nope\nstderr unknown", false},
-		{"exit-code-not-as-said", "exits 1 pgfsm nope", true},
-		{"exit-code-zero-not-as-said", "exits 2 pgfsm version", true},
-		{"program-that-is-not-there", "exits 2 no-such-program", true},
-		{"mode-as-said", "exec touch f\nchmod 600 f\nmode 0600 f", false},
-		{"mode-not-as-said", "exec touch f\nchmod 644 f\nmode 0600 f", true},
-		{"mode-of-nothing", "mode 0600 nothing-*", true},
-		{"json-variable", "exits 0 pgfsm version --json\njson V /trace_format\nexits 0 test $V = pgfsm.trace/v1", false},
-		{"json-member-as-said", "exits 0 pgfsm version --json\nmember /trace_format pgfsm.trace/v1", false},
-		{"json-member-not-as-said", "exits 0 pgfsm version --json\nmember /trace_format pgfsm.trace/v2", true},
-		{"json-member-missing", "exits 0 pgfsm version --json\njson V /nope", true},
-		{"edit-of-what-is-not-there", "exec touch f\nedit f a b", true},
-		{"explicit-exec", "pgfsm version", true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "script.txtar")
-			write(t, file, tt.script+"\n")
-			failed := false
-			testscript.RunT(plainRun{t, &failed}, scriptParams(testscript.Params{Files: []string{file}}))
-			if failed != tt.fails {
-				t.Errorf("script %q failed = %t, want %t", tt.script, failed, tt.fails)
-			}
-		})
-	}
-}
-
 // exits CODE [exec] PROGRAM [ARGUMENT...] runs a program and wants its exit code. It runs pgfsm in this process and without standard
 // input, unless exec asks for a process.
 func exits(ts *testscript.TestScript, neg bool, args []string) {

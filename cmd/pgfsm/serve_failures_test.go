@@ -30,9 +30,7 @@ allowlist: allowlist.json
 `, port.Addr(), up.URL), "allowlist.json", `{"up": ["look"], "down": ["look"]}`)
 		s := serve(t, dir)
 		a := s.agent("/mcp", "")
-		if got := a.call("up__look", `{}`); got.code() != "hi" {
-			t.Errorf("the other server: %s", got.Raw)
-		}
+		a.gets(t, "up__look", `{}`, "hi")
 		_, list := a.post(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`)
 		if text := string(list); !strings.Contains(text, `"up__look"`) || strings.Contains(text, "down__look") {
 			t.Errorf("tools/list = %s", list)
@@ -46,12 +44,8 @@ allowlist: allowlist.json
 
 		back := newUnruly(t, honest)
 		go http.Serve(port, back)
-		if got := a.until(t, "down__look", `{}`, "no_servers"); got.code() != "hi" {
-			t.Errorf("the server is back: %s\n%s", got.Raw, s.stderr)
-		}
-		if got := alone.until(t, "look", `{}`, "no_servers"); got.code() != "hi" {
-			t.Errorf("the server is back: %s", got.Raw)
-		}
+		a.becomes(t, "down__look", `{}`, "no_servers", "hi")
+		alone.becomes(t, "look", `{}`, "no_servers", "hi")
 		back.reached(t, 2)
 	})
 	t.Run("dies-between-calls", func(t *testing.T) {
@@ -59,9 +53,7 @@ allowlist: allowlist.json
 		u := newUnruly(t, honest)
 		s := serve(t, gatewayFolder(t, u.puppet, ""))
 		a := s.agent("/mcp", "")
-		if got := a.call("echo__look", `{}`); got.code() != "hi" {
-			t.Fatalf("the first call: %s", got.Raw)
-		}
+		a.gets(t, "echo__look", `{}`, "hi")
 		at := u.Listener.Addr().String()
 		u.Server.Close()
 		got := a.call("echo__look", `{}`)
@@ -190,9 +182,7 @@ ledger: "sqlite:pgfsm.db"
 			a.call("echo__look", `{}`).wants(t, tt.code, tt.effect, tt.retry)
 			u.reached(t, 1)
 			u.does(nil)
-			if got := a.call("echo__look", `{}`); got.code() != "hi" {
-				t.Errorf("the server behaves again: %s\n%s", got.Raw, s.stderr)
-			}
+			a.gets(t, "echo__look", `{}`, "hi")
 			u.reached(t, 2)
 			if got := s.health(t, "/readyz"); got != http.StatusOK {
 				t.Errorf("readyz = %d", got)
@@ -287,9 +277,7 @@ func TestServeFailuresOfToolsThatChange(t *testing.T) {
 			dir := folder(t, "pgfsm.yaml", fmt.Sprintf("version: 1\nservers: {puppet: {type: http, url: %q}}\nallowlist: allowlist.json\n"+
 				"catalog_max_age: %s\n", stage.URL, tt.age), "allowlist.json", fmt.Sprintf(`{"puppet": {"look": {"pin": %q}}}`, first.member("/tools/0/definition")))
 			a := serve(t, dir).agent("/mcp", "")
-			if got := a.call("puppet__look", `{}`); got.code() != "hi" {
-				t.Fatalf("before the change: %s", got.Raw)
-			}
+			a.gets(t, "puppet__look", `{}`, "hi")
 			changed.Store(true)
 			if tt.said {
 				if err := stage.change(patient(t), true); err != nil {

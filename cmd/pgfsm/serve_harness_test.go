@@ -223,6 +223,22 @@ func (a *agent) call(tool, args string) answered {
 	return read(a.s.t, body)
 }
 
+// gets calls a tool and wants what the answer comes to.
+func (a *agent) gets(t *testing.T, tool, args, want string) {
+	t.Helper()
+	if got := a.call(tool, args); got.code() != want {
+		t.Errorf("%s %s: %s, want %s\n%s", tool, args, got.Raw, want, a.s.stderr)
+	}
+}
+
+// becomes repeats a call until the answer is another than before, and wants what it comes to then.
+func (a *agent) becomes(t *testing.T, tool, args, before, want string) {
+	t.Helper()
+	if got := a.until(t, tool, args, before); got.code() != want {
+		t.Errorf("%s %s: %s, want %s\n%s", tool, args, got.Raw, want, a.s.stderr)
+	}
+}
+
 func read(t *testing.T, body []byte) answered {
 	t.Helper()
 	got := answered{Raw: body}

@@ -22,9 +22,7 @@ func TestServeLeavesNothingBehind(t *testing.T) {
 		var all []*agent
 		for range sessions {
 			a := s.agent("/servers/echo/mcp", "")
-			if got := a.call("look", `{}`); got.code() != "hi" {
-				t.Fatalf("look: %s\n%s", got.Raw, s.stderr)
-			}
+			a.gets(t, "look", `{}`, "hi")
 			all = append(all, a)
 		}
 		for _, a := range all {

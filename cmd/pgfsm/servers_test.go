@@ -94,23 +94,6 @@ planner:
 	}
 }
 
-// TestServersAllDown: no server, no tools: failed, exit code 2, with the reason of each.
-func TestServersAllDown(t *testing.T) {
-	t.Parallel()
-	dir := folder(t, "pgfsm.yaml", fmt.Sprintf(`version: 1
-servers: {one: {type: http, url: %q}, two: {type: sse, url: %q}}
-allowlist: allowlist.json
-`, closedURL(), closedURL()), "allowlist.json", `{"one": ["look"]}`)
-	config := filepath.Join(dir, "pgfsm.yaml")
-	r := command(t.Context(), nil, "run", "--json", "-c", config, "anything")
-	r.want(t, exitCould, "/type", "failed", "/state", "failed", "/code", "no_servers", "/effect", "not_sent")
-	if reason := r.member("/reason"); !strings.Contains(reason, "one: ") || !strings.Contains(reason, "two: ") {
-		t.Errorf("reason = %q, want both servers named", reason)
-	}
-	command(t.Context(), nil, "tools", "--json", "-c", config).want(t, exitCould, "/servers/1/status", "down")
-	command(t.Context(), nil, "replay", filepath.Join(dir, "traces")).want(t, exitYes)
-}
-
 // TestDemoServesWhatInitWrites: the starter configuration runs against pgfsm demo.
 func TestDemoServesWhatInitWrites(t *testing.T) {
 	t.Parallel()
