@@ -157,11 +157,6 @@ func saysBoth(plan, summary string) saying {
 	}
 }
 
-// obeys takes what the user writes for the plan: a model without any judgement.
-func obeys(_ *oracle, w http.ResponseWriter, _ *http.Request, q asked) {
-	sayJSON(w, http.StatusOK, spoken(q.user))
-}
-
 // planFor is the text of a plan to call a tool.
 func planFor(server, tool, args string) string {
 	return fmt.Sprintf(`{"type":"call_tool","server":%s,"tool":%s,"args":%s}`, quoted(server), quoted(tool), args)

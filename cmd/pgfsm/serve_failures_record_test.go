@@ -88,7 +88,7 @@ const goesOn = "calls go on"
 // lockLedger is another program that writes, and does not come to an end.
 func lockLedger(t *testing.T, _ *served, dir string) func() {
 	t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(dir, "pgfsm.db"))
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "pgfsm.db")+"?_pragma=busy_timeout(60000)") // the gateway may be writing
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,10 +105,7 @@ func TestLeftOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.await(t, tt.hangs)
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			cmd.Wait() // killed, as was to be
+			kill(t, cmd)
 			partial, err := filepath.Glob(filepath.Join(traces, "*.partial"))
 			if err != nil || len(partial) != 1 {
 				t.Fatalf("left over = %q, %v, want one partial file", partial, err)
