@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -174,49 +173,14 @@ func TestServeFailuresOfDecisions(t *testing.T) {
 // tokenOf is the id of a token.
 func tokenOf(text string) string { return strings.Split(text, "_")[1] }
 
-// A stream is the answer to a request, message by message.
-type stream struct {
-	t    *testing.T
-	resp *http.Response
-	in   *bufio.Scanner
-}
-
 func (a *agent) streams(t *testing.T, message string) *stream {
 	t.Helper()
-	req, err := http.NewRequestWithContext(patient(t), http.MethodPost, a.url, strings.NewReader(message))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{ // in any order: it becomes a map again
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": a.session,
-		"Authorization": "Bearer " + a.token,
-	} {
-		req.Header.Set(name, value)
-	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := a.send(patient(t), http.MethodPost, message)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { resp.Body.Close() })
-	return &stream{t: t, resp: resp, in: bufio.NewScanner(resp.Body)}
-}
-
-// next is the next message; nil at the end.
-func (s *stream) next() []byte {
-	s.t.Helper()
-	if strings.HasPrefix(s.resp.Header.Get("Content-Type"), "application/json") {
-		body, err := io.ReadAll(s.resp.Body)
-		if err != nil || len(body) == 0 {
-			return nil
-		}
-		return body
-	}
-	for s.in.Scan() {
-		if data, ok := bytes.CutPrefix(s.in.Bytes(), []byte("data:")); ok && len(bytes.TrimSpace(data)) > 0 {
-			return bytes.Clone(bytes.TrimSpace(data))
-		}
-	}
-	return nil
+	return &stream{resp: resp, in: bufio.NewScanner(resp.Body)}
 }
 
 // TestServeHoldsCallsOpen: within approvals.hold the answer to the call itself tells what people decided.
@@ -285,10 +249,7 @@ func TestServeHoldsCallsOpen(t *testing.T) {
 func TestServeShowsWhereToDecide(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, holdLook, "serve: {decide_url: \"https://approvals.example.com/runs/{run_id}\"}\n")
-	a := &agent{s: o.served, url: o.mcp, token: o.ci}
-	resp, _ := a.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
-		`"capabilities":{"elicitation":{"form":{},"url":{}}},"clientInfo":{"name":"test","version":"1"}}}`)
-	a.session = resp.Header.Get("Mcp-Session-Id")
+	a := o.agentThat("/mcp", o.ci, `{"elicitation":{"form":{},"url":{}}}`)
 	shown := 0
 	for range 3 {
 		s := a.streams(t, callMessage("echo__look", `{"n":1}`))

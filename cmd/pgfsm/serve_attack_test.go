@@ -151,18 +151,10 @@ func TestServeForwardsNoCredentials(t *testing.T) {
 	s, w := attacked(t)
 	ci := makeToken(t, s.config, "agent", "ci")
 	a := s.agent("/servers/echo/mcp", ci)
-	req, err := http.NewRequest(http.MethodPost, a.url, strings.NewReader(callMessage("look", `{}`)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, h := range []string{
-		"Content-Type: application/json", "Mcp-Session-Id: " + a.session, "Authorization: Bearer " + ci, "Cookie: a=b", "X-Forwarded-For: 192.0.2.1",
-		"Origin: " + s.base,
-	} {
-		name, value, _ := strings.Cut(h, ": ")
-		req.Header.Set(name, value)
-	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := send(t.Context(), http.MethodPost, a.url, http.Header{
+		"Content-Type": {"application/json"}, "Mcp-Session-Id": {a.session}, "Authorization": {"Bearer " + ci}, "Cookie": {"a=b"},
+		"X-Forwarded-For": {"192.0.2.1"}, "Origin": {s.base},
+	}, callMessage("look", `{}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -195,14 +195,7 @@ func TestServeFailuresOfTooMuch(t *testing.T) {
 			t.Errorf("the third session: %s %s", resp.Status, body)
 		}
 		two.gets(t, "echo__look", `{}`, "hi")
-		req, err := http.NewRequest(http.MethodDelete, one.url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Mcp-Session-Id", one.session)
-		if resp, err := http.DefaultClient.Do(req); err != nil || resp.StatusCode != http.StatusNoContent {
-			t.Fatalf("DELETE: %v, %v", resp, err)
-		}
+		one.remove()
 		if got := s.agent("/mcp", "").call("echo__look", `{}`); got.code() != "hi" {
 			t.Errorf("there is room again: %s", got.Raw)
 		}
@@ -253,17 +246,7 @@ func TestServeFailuresOfClients(t *testing.T) {
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
-			req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url, strings.NewReader(callMessage("echo__look", `{}`)))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			for name, value := range map[string]string{ // in any order: it becomes a map again
-				"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": a.session,
-			} {
-				req.Header.Set(name, value)
-			}
-			if resp, err := http.DefaultClient.Do(req); err == nil { // the stream has begun
+			if resp, err := a.send(ctx, http.MethodPost, callMessage("echo__look", `{}`)); err == nil { // the stream has begun
 				<-ctx.Done()
 				resp.Body.Close()
 			}

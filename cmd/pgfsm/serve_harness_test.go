@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"pgfsm/mcp/gateway"
 )
@@ -125,8 +123,14 @@ type agent struct {
 // agent opens a session at a path of the gateway.
 func (s *served) agent(path, token string) *agent {
 	s.t.Helper()
+	return s.agentThat(path, token, `{}`)
+}
+
+// agentThat opens a session of a client with capabilities.
+func (s *served) agentThat(path, token, can string) *agent {
+	s.t.Helper()
 	a := &agent{s: s, url: s.base + path, token: token}
-	resp, body := a.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+	resp, body := a.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":` + can + `,` +
 		`"clientInfo":{"name":"test","version":"1"}}}`)
 	if a.session = resp.Header.Get("Mcp-Session-Id"); a.session == "" {
 		s.t.Fatalf("initialize: %s\n%s\n%s", resp.Status, body, s.stderr)
@@ -146,35 +150,39 @@ func (a *agent) post(message string) (*http.Response, []byte) {
 }
 
 func (a *agent) try(message string) (*http.Response, []byte, error) {
-	req, err := http.NewRequest(http.MethodPost, a.url, strings.NewReader(message))
-	if err != nil {
-		return nil, nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	if a.session != "" {
-		req.Header.Set("Mcp-Session-Id", a.session)
-	}
-	if a.token != "" {
-		req.Header.Set("Authorization", "Bearer "+a.token)
-	}
-	client := http.Client{Timeout: time.Minute}
-	resp, err := client.Do(req)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	resp, err := a.send(ctx, http.MethodPost, message)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		var last []byte
-		for line := range bytes.Lines(body) {
-			if data, ok := bytes.CutPrefix(line, []byte("data:")); ok && len(bytes.TrimSpace(data)) > 0 {
-				last = bytes.TrimSpace(data)
-			}
-		}
-		body = last
+	all, err := messages(resp)
+	if len(all) == 0 {
+		return resp, nil, err
 	}
-	return resp, body, err
+	return resp, all[len(all)-1], err
+}
+
+// send makes a request in the session.
+func (a *agent) send(ctx context.Context, method, message string) (*http.Response, error) {
+	headers := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+	if a.session != "" {
+		headers.Set("Mcp-Session-Id", a.session)
+	}
+	if a.token != "" {
+		headers.Set("Authorization", "Bearer "+a.token)
+	}
+	return send(ctx, method, a.url, headers, message)
+}
+
+func send(ctx context.Context, method, url string, headers http.Header, body string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header = headers
+	return http.DefaultClient.Do(req)
 }
 
 // An answered call is what a tools/call came to.
@@ -251,12 +259,7 @@ func read(t *testing.T, body []byte) answered {
 // remove ends the session.
 func (a *agent) remove() {
 	a.s.t.Helper()
-	req, err := http.NewRequest(http.MethodDelete, a.url, nil)
-	if err != nil {
-		a.s.t.Fatal(err)
-	}
-	req.Header.Set("Mcp-Session-Id", a.session)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := a.send(context.Background(), http.MethodDelete, "")
 	if err != nil {
 		a.s.t.Fatal(err)
 	}

@@ -55,10 +55,7 @@ func TestServeOpaqueDenials(t *testing.T) {
 		hides(t, o.taskClient(o.ci).task(t, "tasks/get", got.Result.TaskID).Raw)
 	})
 	t.Run("held-open", func(t *testing.T) {
-		a := &agent{s: o.served, url: o.mcp, token: o.ci}
-		resp, _ := a.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
-			`"capabilities":{"elicitation":{"form":{},"url":{}}},"clientInfo":{"name":"test","version":"1"}}}`)
-		a.session = resp.Header.Get("Mcp-Session-Id")
+		a := o.agentThat("/mcp", o.ci, `{"elicitation":{"form":{},"url":{}}}`)
 		received := 0
 		s := a.streams(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo__look","arguments":{"n":3},"_meta":{"progressToken":"p"}}}`)
 		for said := s.next(); said != nil; said = s.next() {

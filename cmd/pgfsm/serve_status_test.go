@@ -13,14 +13,11 @@ import (
 // status asks an address how a run stands.
 func status(t *testing.T, base, run, token string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/status/"+run, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	headers := http.Header{}
 	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
+		headers.Set("Authorization", "Bearer "+token)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := send(t.Context(), http.MethodGet, base+"/status/"+run, headers, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,14 +103,9 @@ func decide(t *testing.T, admin, verb, run, token string) {
 	if code != http.StatusOK || err != nil {
 		t.Fatalf("status %s: %d %s", run, code, shown)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, admin+"/"+verb+"/"+run,
-		strings.NewReader(fmt.Sprintf(`{"expected_digest":%s,"reason":"as decided"}`, binding)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := send(t.Context(), http.MethodPost, admin+"/"+verb+"/"+run,
+		http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}},
+		fmt.Sprintf(`{"expected_digest":%s,"reason":"as decided"}`, binding))
 	if err != nil {
 		t.Fatal(err)
 	}

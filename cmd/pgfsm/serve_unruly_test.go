@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -230,23 +231,15 @@ func (c *stateless) ask(ctx context.Context, method, name, params string) (*http
 		params = "," + params
 	}
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s}%s}}`, method, meta, params)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	for name, value := range map[string]string{ // in any order: it becomes a map again
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28",
-		"Mcp-Method": method, "Mcp-Name": name,
-	} {
-		req.Header.Set(name, value)
-	}
-	if name == "" {
-		req.Header.Del("Mcp-Name")
+	headers := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+		"Mcp-Protocol-Version": {withoutThem}, "Mcp-Method": {method}}
+	if name != "" {
+		headers.Set("Mcp-Name", name)
 	}
 	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
+		headers.Set("Authorization", "Bearer "+c.token)
 	}
-	return http.DefaultClient.Do(req)
+	return send(ctx, http.MethodPost, c.url, headers, body)
 }
 
 // says makes a request and returns its answer.
@@ -257,9 +250,9 @@ func (c *stateless) says(t *testing.T, method, name, params string) answered {
 		t.Fatalf("%v\n%s", err, c.s.stderr)
 	}
 	defer resp.Body.Close()
-	all := messages(t, resp)
-	if len(all) == 0 {
-		t.Fatalf("%s has no answer: %s\n%s", method, resp.Status, c.s.stderr)
+	all, err := messages(resp)
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%s has no answer: %s, %v\n%s", method, resp.Status, err, c.s.stderr)
 	}
 	return read(t, all[len(all)-1])
 }
@@ -270,24 +263,36 @@ func (c *stateless) call(t *testing.T, tool, args string) answered {
 }
 
 // messages are those of an answer, to its end.
-func messages(t *testing.T, resp *http.Response) (all [][]byte) {
-	t.Helper()
-	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
+func messages(resp *http.Response) (all [][]byte, err error) {
+	s := &stream{resp: resp, in: bufio.NewScanner(resp.Body)}
+	s.in.Buffer(nil, 64<<20)
+	for {
+		m := s.next()
+		if m == nil {
+			return all, errors.Join(s.err, s.in.Err())
 		}
-		return append(all, body)
+		all = append(all, m)
 	}
-	in := bufio.NewScanner(resp.Body)
-	in.Buffer(nil, 64<<20)
-	for in.Scan() {
-		if data, ok := bytes.CutPrefix(in.Bytes(), []byte("data:")); ok && len(bytes.TrimSpace(data)) > 0 {
-			all = append(all, bytes.Clone(bytes.TrimSpace(data)))
+}
+
+// A stream is the answer to a request, message by message.
+type stream struct {
+	resp *http.Response
+	in   *bufio.Scanner
+	err  error
+}
+
+// next is the next message; nil at the end.
+func (s *stream) next() []byte {
+	if !strings.HasPrefix(s.resp.Header.Get("Content-Type"), "text/event-stream") {
+		var body []byte
+		body, s.err = io.ReadAll(s.resp.Body)
+		return bytes.TrimSpace(body)
+	}
+	for s.in.Scan() {
+		if data, ok := bytes.CutPrefix(s.in.Bytes(), []byte("data:")); ok && len(bytes.TrimSpace(data)) > 0 {
+			return bytes.Clone(bytes.TrimSpace(data))
 		}
 	}
-	if err := in.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return nil
 }
