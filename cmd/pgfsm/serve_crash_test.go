@@ -301,16 +301,8 @@ func (o *riot) decides(r *rand.Rand, token string) {
 
 // asks makes a request of the admin address; 0 if the gateway died.
 func (o *riot) asks(s *served, method, path, body, token string, into any) int {
-	req, err := http.NewRequestWithContext(o.Context(), method, s.admin+path, strings.NewReader(body))
-	if err != nil {
-		o.fault("%v", err)
-		return 0
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	if body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := http.DefaultClient.Do(req)
+	headers := http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}}
+	resp, err := send(o.Context(), method, s.admin+path, headers, body)
 	if err != nil {
 		return 0
 	}

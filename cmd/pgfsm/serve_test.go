@@ -132,14 +132,9 @@ func (a *agent) until(t *testing.T, tool, args, before string) (got answered) {
 
 func TestServeHoldsCalls(t *testing.T) {
 	t.Parallel()
-	p := newPuppet(t, but("tools/list", twoTools))
-	dir := gatewayFolder(t, p, "policy: policy.yaml\nledger: \"sqlite:pgfsm.db\"\n")
-	write(t, filepath.Join(dir, "policy.yaml"), holdLook)
-	s := serve(t, dir)
-	bob := makeToken(t, s.config, "approver", "bob")
-	ci := makeToken(t, s.config, "agent", "ci")
-	other := makeToken(t, s.config, "agent", "other")
-	a := s.agent("/mcp", ci)
+	o := newOffice(t, holdLook, "")
+	other := makeToken(t, o.config, "agent", "other")
+	a := o.agent("/mcp", o.ci)
 	for _, tt := range []struct{ name, verb, args, want string }{
 		{"approved", "approve", `{"n":1}`, "hi"},
 		{"denied", "deny", `{"n":2}`, "approval_denied"},
@@ -147,23 +142,21 @@ func TestServeHoldsCalls(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			held := a.call("echo__look", tt.args)
 			if held.code() != "approval_required" || held.Result.IsError || held.Result.Meta.Decision.Retry != "same" {
-				t.Fatalf("held: %s\n%s", held.Raw, s.stderr)
+				t.Fatalf("held: %s\n%s", held.Raw, o.stderr)
 			}
 			run := held.Result.Meta.Decision.RunID
 			if again := a.call("echo__look", tt.args); again.Result.Meta.Decision.RunID != run {
 				t.Errorf("a repetition did not attach: %s", again.Raw)
 			}
-			if theirs := s.agent("/mcp", other).call("echo__look", tt.args); theirs.Result.Meta.Decision.RunID == run {
+			if theirs := o.agent("/mcp", other).call("echo__look", tt.args); theirs.Result.Meta.Decision.RunID == run {
 				t.Errorf("another caller attached: %s", theirs.Raw)
 			}
-			s.decide(t, tt.verb, run, bob)
-			if got := a.until(t, "echo__look", tt.args, "approval_required"); got.code() != tt.want {
-				t.Errorf("the outcome is %s, want %s\n%s", got.Raw, tt.want, s.stderr)
-			}
+			o.decide(t, tt.verb, run, o.bob)
+			a.becomes(t, "echo__look", tt.args, "approval_required", tt.want)
 			if next := a.call("echo__look", tt.args); next.code() != "approval_required" || next.Result.Meta.Decision.RunID == run {
 				t.Errorf("the outcome was delivered, and the next call is no new one: %s", next.Raw)
 			}
 		})
 	}
-	verifies(t, dir)
+	verifies(t, o.dir)
 }
