@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,60 +10,17 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"pgfsm/traces/ledger"
 )
 
-// A serving is the service at work.
-type serving struct {
-	h      *house
-	url    string
-	stderr *bytes.Buffer
-	stop   context.CancelFunc
-	ended  chan int
-}
+const hookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
-// hookSecret is the environment with the secret of web hooks.
-var hookSecret = map[string]string{"HOOK_SECRET": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
-
-func (h *house) serves(args ...string) *serving {
+// serves starts the service that only decides, or makes the calls too.
+func (h *house) serves(args ...string) *served {
 	h.t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	s := &serving{h: h, stderr: new(bytes.Buffer), stop: stop, ended: make(chan int, 1)}
-	read, write := io.Pipe()
-	args = append([]string{"approvals", "serve", "-c", h.config, "--admin", "127.0.0.1:0"}, args...)
-	go func() {
-		code := run(ctx, args, world{
-			stdin: strings.NewReader(""), stdout: write, stderr: s.stderr,
-			getenv: func(name string) (string, bool) { v, ok := hookSecret[name]; return v, ok },
-		})
-		write.Close()
-		s.ended <- code
-	}()
-	line, err := bufio.NewReader(read).ReadString('\n')
-	if err != nil {
-		h.t.Fatalf("the service says no address: %v, exit code %d, stderr: %s", err, <-s.ended, s.stderr)
-	}
-	s.url = strings.TrimSpace(line)
-	h.t.Cleanup(stop)
-	return s
-}
-
-// ends stops the service, which must end well.
-func (s *serving) ends() {
-	s.h.t.Helper()
-	s.stop()
-	if code := <-s.ended; code != exitYes {
-		s.h.t.Errorf("exit code = %d, want %d, stderr: %s", code, exitYes, s.stderr)
-	}
-}
-
-// decides has dora decide over HTTP.
-func (s *serving) decides(verb, run string) {
-	s.h.t.Helper()
-	decide(s.h.t, s.url, verb, run, s.h.dora[tokenVariable])
+	return start(h.t, h.dir, append([]string{"approvals", "serve"}, args...)...)
 }
 
 // TestServe: what is decided over HTTP is gone on with, once, and hooks are told.
@@ -82,25 +37,22 @@ func TestServe(t *testing.T) {
 		told <- string(kind) + string(run)
 	}))
 	defer hook.Close()
-	h := newHouse(t, heldPolicy, fmt.Sprintf("approvals: {hooks: [{url: %q, secret: \"${env:HOOK_SECRET}\"}]}", hook.URL))
+	h := newHouse(t, heldPolicy, fmt.Sprintf("approvals: {hooks: [{url: %q, secret: %q}]}", hook.URL, hookSecret))
 	s := h.serves()
 	run, _ := h.held()
 	if got, want := <-told, `"approval.requested""`+run+`"`; got != want {
 		t.Errorf("the hook was told %s, want %s", got, want)
 	}
-	s.decides("approve", run)
+	s.decide(t, "approve", run, h.dora[tokenVariable])
 	if got, want := <-told, `"approval.decided""`+run+`"`; got != want {
 		t.Errorf("the hook was told %s, want %s", got, want)
 	}
 	runEnded(t, h.dir, run, ledger.Executed, "")
 	denied, _ := h.held()
-	s.decides("deny", denied)
+	s.decide(t, "deny", denied, h.dora[tokenVariable])
 	runEnded(t, h.dir, denied, ledger.Denied, "approval_denied")
-	s.ends()
+	s.stop(t, exitYes, "the run "+run+" ended: answered")
 	h.made(1)
-	if !strings.Contains(s.stderr.String(), "the run "+run+" ended: answered") {
-		t.Errorf("stderr = %s", s.stderr)
-	}
 	command(t.Context(), nil, "resume", "-c", h.config, "--json", denied).want(t, exitNo, "/reason", "Denied by dora: as decided")
 	verifies(t, h.dir)
 }
@@ -111,15 +63,15 @@ func TestServeAfterwards(t *testing.T) {
 	h := newHouse(t, heldPolicy, "")
 	run, _ := h.held()
 	s := h.serves("--no-resume")
-	s.decides("approve", run)
+	s.decide(t, "approve", run, h.dora[tokenVariable])
 	denied, _ := h.held()
-	s.decides("deny", denied)
+	s.decide(t, "deny", denied, h.dora[tokenVariable])
 	runEnded(t, h.dir, denied, ledger.Denied, "approval_denied")
-	s.ends()
+	s.stop(t, exitYes)
 	h.made(0)
 	s = h.serves()
 	runEnded(t, h.dir, run, ledger.Executed, "")
-	s.ends()
+	s.stop(t, exitYes)
 	h.made(1)
 	verifies(t, h.dir)
 }
@@ -132,14 +84,14 @@ func TestTwoServices(t *testing.T) {
 	var runs []string
 	for range 4 {
 		run, _ := h.held()
-		one.decides("approve", run)
+		one.decide(t, "approve", run, h.dora[tokenVariable])
 		runs = append(runs, run)
 	}
 	for _, run := range runs {
 		runEnded(t, h.dir, run, ledger.Executed, "")
 	}
-	one.ends()
-	two.ends()
+	one.stop(t, exitYes)
+	two.stop(t, exitYes)
 	h.made(4)
 	verifies(t, h.dir)
 }
@@ -157,35 +109,19 @@ func TestServeInterrupted(t *testing.T) {
 		return honest(method)
 	}
 	run, _ := h.held()
-	cmd, _, stderr := child(t.Context(), "pgfsm", nil, "approvals", "serve", "-c", h.config, "--admin", "127.0.0.1:0")
-	cmd.Stdout = nil
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("no address: %v, stderr: %s", err, stderr)
-	}
-	(&serving{h: h, url: strings.TrimSpace(line)}).decides("approve", run)
+	s := h.serves()
+	s.decide(t, "approve", run, h.dora[tokenVariable])
 	h.server.await(t, "tools/call")
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	s.interrupt(t)
 	for { // until it does not listen any more
-		got, err := http.Get(strings.TrimSpace(line) + "/healthz")
+		got, err := http.Get(s.admin + "/healthz")
 		if err != nil {
 			break
 		}
 		got.Body.Close()
 	}
 	close(leave)
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("the service ended with %v, stderr: %s", err, stderr)
-	}
+	s.ends(t, exitYes)
 	runEnded(t, h.dir, run, ledger.Executed, "")
 	verifies(t, h.dir)
 }
@@ -196,19 +132,20 @@ func TestServeRefuses(t *testing.T) {
 	plain, _ := puppetConfig(t, h.server, "", "")
 	taken := httptest.NewServer(http.NotFoundHandler())
 	defer taken.Close()
+	secret := map[string]string{"HOOK_SECRET": hookSecret}
 	for _, c := range []struct {
 		name string
 		env  map[string]string
 		args []string
 		want string
 	}{
-		{"other-machines", hookSecret, []string{"-c", h.config, "--admin", "0.0.0.0:0"}, "reverse proxy with TLS"},
-		{"port-is-taken", hookSecret, []string{"-c", h.config, "--admin", strings.TrimPrefix(taken.URL, "http://")}, "address already in use"},
-		{"no-ledger", hookSecret, []string{"-c", plain, "--admin", "127.0.0.1:0"}, "names no ledger"},
+		{"other-machines", secret, []string{"-c", h.config, "--admin", "0.0.0.0:0"}, "reverse proxy with TLS"},
+		{"port-is-taken", secret, []string{"-c", h.config, "--admin", strings.TrimPrefix(taken.URL, "http://")}, "address already in use"},
+		{"no-ledger", secret, []string{"-c", plain, "--admin", "127.0.0.1:0"}, "names no ledger"},
 		{"secret-not-set", nil, []string{"-c", h.config, "--admin", "127.0.0.1:0"}, "HOOK_SECRET, which is not set"},
 		{"secret-too-short", map[string]string{"HOOK_SECRET": "12345678"}, []string{"-c", h.config, "--admin", "127.0.0.1:0"}, "24 or more"},
-		{"host-is-a-url", hookSecret, []string{"-c", h.config, "--host", "https://a"}, "no host name"},
-		{"argument", hookSecret, []string{"-c", h.config, "x"}, "unknown command"},
+		{"host-is-a-url", secret, []string{"-c", h.config, "--host", "https://a"}, "no host name"},
+		{"argument", secret, []string{"-c", h.config, "x"}, "unknown command"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := command(t.Context(), c.env, append([]string{"approvals", "serve"}, c.args...)...)
@@ -237,12 +174,12 @@ func TestDocsCurl(t *testing.T) {
 	s := h.serves("--no-resume")
 	for _, example := range examples {
 		run, binding := h.held()
-		text := strings.ReplaceAll(example[1], "http://127.0.0.1:9464", s.url)
+		text := strings.ReplaceAll(example[1], "http://127.0.0.1:9464", s.admin)
 		cmd := exec.CommandContext(t.Context(), "sh", "-ec", text)
 		cmd.Env = append(os.Environ(), "PGFSM_TOKEN="+h.dora[tokenVariable], "RUN="+run, "DIGEST="+binding, "no_proxy=*")
 		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte(run)) {
 			t.Errorf("%s: %v\n%s", text, err, out)
 		}
 	}
-	s.ends()
+	s.stop(t, exitYes)
 }

@@ -140,11 +140,7 @@ func TestServeFailuresAtStart(t *testing.T) {
 			t.Parallel()
 			u := newUnruly(t, honest)
 			dir := gatewayFolder(t, u.puppet, tt.more)
-			r := command(patient(t), nil, "serve", "-c", filepath.Join(dir, "pgfsm.yaml"), "--listen", tt.listen, "--admin", tt.admin)
-			r.want(t, exitCould)
-			if r.stdout != "" || !strings.Contains(r.stderr, tt.says) || len(u.came) > 0 {
-				t.Errorf("stdout = %q, stderr = %q, and the server was asked %d times", r.stdout, r.stderr, len(u.came))
-			}
+			u.refusesToServe(t, dir, tt.listen, tt.admin, tt.says)
 		})
 	}
 	for _, tt := range []struct{ name, allowlist string }{
@@ -295,4 +291,14 @@ func TestServeFailuresOfClients(t *testing.T) {
 		s.stop(t, exitYes)
 		verifies(t, dir)
 	})
+}
+
+// refusesToServe wants a gateway not to start: it listens nowhere, and asks no server.
+func (u *unruly) refusesToServe(t *testing.T, dir, listen, admin, says string) {
+	t.Helper()
+	r := command(patient(t), nil, "serve", "-c", filepath.Join(dir, "pgfsm.yaml"), "--listen", listen, "--admin", admin)
+	r.want(t, exitCould)
+	if r.stdout != "" || !strings.Contains(r.stderr, says) || len(u.came) > 0 {
+		t.Errorf("stdout = %q, stderr = %q, and the server was asked %d times", r.stdout, r.stderr, len(u.came))
+	}
 }

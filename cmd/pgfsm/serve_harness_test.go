@@ -49,9 +49,14 @@ func (l *lines) String() string {
 // serve starts the gateway of a folder's pgfsm.yaml and waits until it listens.
 func serve(t *testing.T, dir string, args ...string) *served {
 	t.Helper()
+	return start(t, dir, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+}
+
+// start starts a command that serves and waits until it has named its admin address.
+func start(t *testing.T, dir string, args ...string) *served {
+	t.Helper()
 	s := &served{t: t, dir: dir, config: filepath.Join(dir, "pgfsm.yaml"), stderr: new(lines)}
-	args = append([]string{"serve", "-c", s.config, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)
-	s.cmd, _, _ = child(context.Background(), "pgfsm", nil, args...)
+	s.cmd, _, _ = child(context.Background(), "pgfsm", nil, append(args, "-c", s.config, "--admin", "127.0.0.1:0")...)
 	s.cmd.Stdout, s.cmd.Stderr, s.cmd.Dir = nil, s.stderr, dir
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -63,11 +68,14 @@ func serve(t *testing.T, dir string, args ...string) *served {
 	t.Cleanup(s.kill)
 	in := bufio.NewScanner(out)
 	for in.Scan() {
-		if u, ok := strings.CutPrefix(in.Text(), "mcp "); ok {
+		switch kind, u, _ := strings.Cut(in.Text(), " "); kind {
+		case "mcp":
 			s.mcp, s.base = u, strings.TrimSuffix(u, "/mcp")
-		}
-		if u, ok := strings.CutPrefix(in.Text(), "admin "); ok {
+		case "admin":
 			s.admin = u
+			return s
+		default: // approvals serve names one address
+			s.admin = kind
 			return s
 		}
 	}
