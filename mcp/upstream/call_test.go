@@ -170,9 +170,7 @@ func TestProtocolHeaders(t *testing.T) {
 }
 
 func TestHeadersInClearTextOnlyToThisMachine(t *testing.T) {
-	r := newHTTPTarget(Server{URL: "http://localhost:1", Headers: []Header{{"x-key", "k"}}}, func(code, format string, args ...any) *fault {
-		return &fault{code: code, reason: fmt.Sprintf(format, args...)}
-	})
+	r := newHTTPTarget(Server{URL: "http://localhost:1", Headers: []Header{{"x-key", "k"}}})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -81,9 +80,10 @@ func (l *Link) greet(ctx context.Context) *fault {
 
 // clientInfo is how we name ourselves.
 func (l *Link) clientInfo() []byte {
-	b := append([]byte(`{"name":`), wire.Quote(l.u.info.Name)...)
-	b = append(append(b, `,"version":`...), wire.Quote(l.u.info.Version)...)
-	return append(b, '}')
+	var b wire.Object
+	b.Add("name", wire.Quote(l.u.info.Name))
+	b.Add("version", wire.Quote(l.u.info.Version))
+	return b.Done()
 }
 
 // capabilities are what the server is told of the peer.
@@ -124,10 +124,11 @@ func (l *Link) initialize(ctx context.Context) greeting {
 	if version >= statelessProtocol || !slices.Contains(sdk.SupportedProtocolVersions(), version) {
 		version = newestLegacy
 	}
-	params := append([]byte(`{"protocolVersion":`), wire.Quote(version)...)
-	params = append(append(params, `,"capabilities":`...), l.capabilities()...)
-	params = append(append(params, `,"clientInfo":`...), l.clientInfo()...)
-	result, g := l.handshake(ctx, methodInitialize, append(params, '}'))
+	var params wire.Object
+	params.Add("protocolVersion", wire.Quote(version))
+	params.Add("capabilities", l.capabilities())
+	params.Add("clientInfo", l.clientInfo())
+	result, g := l.handshake(ctx, methodInitialize, params.Done())
 	if g.fault != nil {
 		return g
 	}
@@ -149,11 +150,12 @@ func (l *Link) initialize(ctx context.Context) greeting {
 
 // discover shakes hands as from 2026-07-28 on.
 func (l *Link) discover(ctx context.Context) greeting {
-	params := append([]byte(`{"_meta":{`), l.requestMeta(statelessProtocol)...)
-	params = append(params, "}}"...)
-	result, g := l.handshake(ctx, methodDiscover, params)
+	own, params := l.requestMeta(statelessProtocol), wire.Object(nil)
+	params.Add("_meta", own.Done())
+	ask := params.Done()
+	result, g := l.handshake(ctx, methodDiscover, ask)
 	if g.speaks { // several server versions may share one address: ask once more before trying the other handshake
-		result, g = l.handshake(ctx, methodDiscover, params)
+		result, g = l.handshake(ctx, methodDiscover, ask)
 	}
 	if g.fault != nil {
 		return g
@@ -196,15 +198,15 @@ func readWelcome(result []byte) (s serverHello, err error) {
 	err = members(result, func(name string, value jsontext.Value) (err error) {
 		switch name {
 		case "protocolVersion":
-			s.protocol, err = text(value)
+			s.protocol, err = wire.Text(value)
 		case "supportedVersions":
-			versions = value.Clone()
+			versions = value
 		case "capabilities":
-			s.capabilities = value.Clone()
+			s.capabilities = value.Clone() // kept as long as the link
 		case "serverInfo":
-			s.info = value.Clone()
+			s.info = value
 		case "_meta":
-			meta = value.Clone()
+			meta = value
 		}
 		return err
 	})
@@ -227,25 +229,17 @@ func readWelcome(result []byte) (s serverHello, err error) {
 
 // texts reads an array of strings.
 func texts(value jsontext.Value) (out []string, err error) {
-	if _, err := elements(value); err != nil {
-		return nil, err
-	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(value))
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, err
-	}
-	for dec.PeekKind() != ']' {
-		v, err := dec.ReadValue()
-		if err != nil {
-			return nil, err
-		}
-		s, err := text(v)
-		if err != nil {
-			return nil, err
+	isArray := wire.Items(value, func(item jsontext.Value, _ int) {
+		s, notText := wire.Text(item)
+		if notText != nil {
+			err = notText
 		}
 		out = append(out, s)
+	})
+	if !isArray {
+		err = errNoArray
 	}
-	return out, nil
+	return out, err
 }
 
 // settle ends the handshake.
@@ -266,7 +260,7 @@ func (l *Link) settle(s serverHello, modern bool) {
 
 // claim is a text of what a server says of itself, made safe to show; empty if there is none.
 func (l *Link) claim(info jsontext.Value, member string) string {
-	claim, err := text(wire.Member(info, member))
+	claim, err := wire.Text(wire.Member(info, member))
 	if err != nil {
 		return ""
 	}

@@ -34,12 +34,8 @@ type pool struct {
 
 func (p *pool) open(s Server) *pool {
 	p.once.Do(func() {
-		p.target = newHTTPTarget(s, func(code, format string, args ...any) *fault {
-			return &fault{code: code, reason: fmt.Sprintf(format, args...)}
-		})
-		t := p.target.transport()
-		t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConns, idleConns
-		p.transport = t
+		p.target = newHTTPTarget(s)
+		p.transport = p.target.transport()
 	})
 	return p
 }
@@ -55,7 +51,7 @@ func (p *pool) close() {
 type httpConn struct {
 	l         *Link
 	transport http.RoundTripper
-	target    httpTarget // whose refusals end the link
+	target    *httpTarget
 
 	base    http.Header                 // on every request
 	settled atomic.Pointer[http.Header] // on every request after the handshake
@@ -63,8 +59,8 @@ type httpConn struct {
 }
 
 func newHTTPConn(l *Link) *httpConn {
-	h := &httpConn{l: l, target: newHTTPTarget(l.up.server, l.fail), base: make(http.Header)}
-	h.transport = l.up.pool.open(l.up.server).transport
+	pool := l.up.pool.open(l.up.server)
+	h := &httpConn{l: l, target: &pool.target, transport: pool.transport, base: make(http.Header)}
 	for _, header := range l.up.server.Headers {
 		h.base.Set(header.Name, header.Value)
 	}

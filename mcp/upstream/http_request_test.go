@@ -101,10 +101,10 @@ func (r *rawRequest) post(ctx context.Context, tr *transport) (*http.Response, e
 // exchanging is a transport to a raw server.
 func (s *rawServer) exchanging(t *testing.T) (*transport, *rawRequest) {
 	t.Helper()
-	r := newHTTPTarget(Server{URL: "http://" + s.addr}, nil)
+	r := newHTTPTarget(Server{URL: "http://" + s.addr})
 	tr := r.transport()
 	t.Cleanup(tr.CloseIdleConnections)
-	return tr, &rawRequest{target: r.origin, header: http.Header{}, frame: []byte("x"), permit: arm("echo", nil)}
+	return tr, &rawRequest{target: r.origin, header: http.Header{}, frame: []byte("x"), permit: arm([]byte("x"), 0)}
 }
 
 // A permit is touched before a byte of the call may be on the wire, and not before.
@@ -268,7 +268,7 @@ func TestAnEndpointIsAtTheHostThatIsConfigured(t *testing.T) {
 		{"letters-that-become-others", "http://\u212ait.example/m"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newHTTPTarget(Server{URL: "http://kit.example/sse"}, func(code, _ string, _ ...any) *fault { return &fault{code: code} })
+			r := newHTTPTarget(Server{URL: "http://kit.example/sse"})
 			target, f := r.endpoint([]byte(tt.endpoint), nil)
 			switch {
 			case f != nil && (f.code != CodeOrigin || tt.name == "path" || tt.name == "same"):

@@ -28,13 +28,11 @@ type httpTarget struct {
 	origin  *url.URL
 	headers bool          // credentials travel on it
 	timeout time.Duration // of a TLS handshake
-	// refuse makes the error for a connection that must not be used.
-	refuse func(code, format string, args ...any) *fault
 }
 
-func newHTTPTarget(s Server, refuse func(code, format string, args ...any) *fault) httpTarget {
+func newHTTPTarget(s Server) httpTarget {
 	origin, _ := url.Parse(s.URL) // New has parsed it before
-	return httpTarget{origin: origin, headers: len(s.Headers) > 0, timeout: s.ConnectTimeout, refuse: refuse}
+	return httpTarget{origin: origin, headers: len(s.Headers) > 0, timeout: s.ConnectTimeout}
 }
 
 // A transport makes exchanges over HTTP, and no others.
@@ -55,6 +53,8 @@ var errSwitched = errors.New(httpReason(http.StatusSwitchingProtocols))
 
 func (r *httpTarget) transport() *transport {
 	return &transport{&http.Transport{
+		MaxIdleConns:           idleConns,
+		MaxIdleConnsPerHost:    idleConns,
 		Proxy:                  r.proxy,
 		DialContext:            r.dial,
 		TLSHandshakeTimeout:    r.timeout,
@@ -91,7 +91,7 @@ func (r *httpTarget) local(addr net.Addr) error {
 	if loopback.Addr(addr) {
 		return nil
 	}
-	return r.refuse(CodeOrigin, "%s is not this machine; headers would travel in clear text", r.origin.Host)
+	return &fault{code: CodeOrigin, reason: r.origin.Host + " is not this machine; headers would travel in clear text"}
 }
 
 const (
@@ -106,7 +106,7 @@ const (
 func (r *httpTarget) endpoint(data []byte, secrets *secret.Masker) (*url.URL, *fault) {
 	target, err := r.origin.Parse(string(data))
 	if err != nil {
-		return nil, r.refuse(CodeProtocol, "its SSE endpoint is not a URL")
+		return nil, &fault{code: CodeProtocol, reason: "its SSE endpoint is not a URL"}
 	}
 	if sameOrigin(target, r.origin) {
 		target.Host = r.origin.Host // as the operator writes it, not as the server does
@@ -116,7 +116,7 @@ func (r *httpTarget) endpoint(data []byte, secrets *secret.Masker) (*url.URL, *f
 	if clean := secrets.String(target.Host); clean != target.Host {
 		where = clean // an origin is in lower case, where nobody would find the secret
 	}
-	return nil, r.refuse(CodeOrigin, "its SSE endpoint is at %s, outside the configured origin %s", where, origin(r.origin))
+	return nil, &fault{code: CodeOrigin, reason: fmt.Sprintf("its SSE endpoint is at %s, outside the configured origin %s", where, origin(r.origin))}
 }
 
 // origin is RFC 6454's triple as text, with the port always there.

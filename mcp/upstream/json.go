@@ -1,52 +1,26 @@
 package upstream
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
 )
 
-// members calls visit for each member of the one JSON object in doc, in order. A name that comes twice, anything but
-// an object, and text behind it are errors. Inside the values duplicate names and broken UTF-8 are left for the gates
-// that judge the payload. The value is only valid during the visit.
+// members calls visit for each member of the one JSON object in doc, as [wire.Members] does. A name that comes twice is an error. Inside the
+// values duplicate names and broken UTF-8 are left for the gates that judge the payload.
 func members(doc []byte, visit func(name string, value jsontext.Value) error) error {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if dec.PeekKind() != '{' {
-		return errors.New("it is not a JSON object")
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	seen := make(map[string]struct{})
-	for dec.PeekKind() != '}' {
-		token, err := dec.ReadToken()
-		if err != nil {
-			return err
-		}
-		name := token.String()
-		if _, twice := seen[name]; twice {
+	seen := make(map[string]bool)
+	return wire.Members(doc, func(name string, value jsontext.Value) error {
+		if seen[name] {
 			return fmt.Errorf("the member %q comes twice", name)
 		}
-		seen[name] = struct{}{}
-		value, err := dec.ReadValue()
-		if err != nil {
-			return err
-		}
-		if err := visit(name, value); err != nil {
-			return err
-		}
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return errors.New("there is text behind the JSON object")
-	}
-	return nil
+		seen[name] = true
+		return visit(name, value)
+	}, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // sentMessage reads the method and the id of a message of ours; both are zero for our answer to a server's request,
@@ -55,7 +29,7 @@ func sentMessage(doc []byte) (method string, id int64, err error) {
 	err = members(doc, func(name string, value jsontext.Value) (err error) {
 		switch name {
 		case "method":
-			method, err = text(value)
+			method, err = wire.Text(value)
 		case "id":
 			id, _ = plainID(value)
 		}
@@ -87,9 +61,9 @@ func readError(doc []byte) (*RPCError, error) {
 			e.Code, err = strconv.ParseInt(string(value), 10, 64)
 		case "message":
 			words = true
-			e.Message, err = text(value)
+			e.Message, err = wire.Text(value)
 		case "data":
-			e.Data = value.Clone()
+			e.Data = value
 		}
 		return err
 	})
@@ -99,29 +73,12 @@ func readError(doc []byte) (*RPCError, error) {
 	return &e, err
 }
 
-// text decodes a JSON string.
-func text(value jsontext.Value) (string, error) {
-	if value.Kind() != '"' {
-		return "", errors.New("it is not a string")
-	}
-	b, err := jsontext.AppendUnquote(nil, value)
-	return string(b), err
-}
+var errNoArray = errors.New("it is not an array")
 
 // elements counts the elements of a JSON array.
-func elements(value jsontext.Value) (int, error) {
-	if value.Kind() != '[' {
-		return 0, errors.New("it is not an array")
+func elements(value jsontext.Value) (n int, err error) {
+	if !wire.Items(value, func(jsontext.Value, int) { n++ }) {
+		err = errNoArray
 	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(value), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if _, err := dec.ReadToken(); err != nil {
-		return 0, err
-	}
-	n := 0
-	for ; dec.PeekKind() != ']'; n++ {
-		if err := dec.SkipValue(); err != nil {
-			return 0, err
-		}
-	}
-	return n, nil
+	return n, err
 }

@@ -91,7 +91,7 @@ type Link struct {
 	conn    conn
 	hello   Hello
 	modern  bool
-	ownMeta []byte      // of a modern link: see requestMeta
+	ownMeta wire.Object // of a modern link: see requestMeta
 	listens bool        // the server says that it announces changes of its tools
 	speaks  bool        // the server may send messages between requests that this process uses
 	gaveUp  atomic.Bool // see GaveUp

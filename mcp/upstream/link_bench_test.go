@@ -73,7 +73,7 @@ func BenchmarkLinkCall(b *testing.B) {
 			})
 			b.Run("bare-"+name, func(b *testing.B) {
 				srv := answering(b, size, stream)
-				frame := arm("echo", args).message(1)
+				frame := (&Call{Tool: "echo", Arguments: args}).message(1, []byte(`{}`))
 				transport := &http.Transport{DisableCompression: true}
 				defer transport.CloseIdleConnections()
 				b.ReportAllocs()

@@ -264,7 +264,7 @@ func TestAnAnswerBeforeALinksCallIsRefused(t *testing.T) {
 		l := &Link{u: &Upstreams{limits: Limits{Unasked: 10}}}
 		l.ctx, l.cancel = context.WithCancel(t.Context())
 		d := newDuplex(l)
-		q := &query{id: 3, permit: arm("echo", []byte(`{}`)), inbox: make(chan incoming, 1), gone: make(chan struct{})}
+		q := &query{id: 3, permit: arm(nil, 0), inbox: make(chan incoming, 1), gone: make(chan struct{})}
 		q.permit.touched.Store(touched)
 		d.pending[3] = q
 		if f := d.receive([]byte(result("3", oneResult))); (f == nil) != touched || len(q.inbox) == 1 != touched {

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"pgfsm/mcp/wire"
@@ -77,20 +78,18 @@ func (l *Link) fresh(maxAge time.Duration, after uint64) *Kept {
 // than this one counts as changed if this one is newer.
 func (l *Link) Changed(number uint64) bool { return !l.good(number) }
 
-// list asks for all pages.
-func (l *Link) list(ctx context.Context) ([][]byte, *fault) {
-	local := func(code, format string, args ...any) *fault {
-		return &fault{code: code, reason: presentable(fmt.Sprintf(format, args...), l.secrets)}
+// list asks for all pages. A failure ends nothing.
+func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
+	fail := func(code, format string, args ...any) ([][]byte, *fault) {
+		return nil, &fault{code: code, reason: presentable(fmt.Sprintf(format, args...), l.secrets)}
 	}
-	turn := pager{life: &l.life, limits: l.u.limits, fail: local}
-	return turn.all(func(cursor string) ([]byte, *fault) {
-		var params []byte
-		if cursor != "" {
-			params = append(append([]byte(`{"cursor":`), wire.Quote(cursor)...), '}')
-		}
+	limits, size, tools := l.u.limits, 0, 0
+	var params []byte
+	var cursors []string
+	for {
 		q, err := l.query(methodList, params, nil)
 		if err != nil {
-			return nil, local(CodeProtocol, "%v", err)
+			return fail(CodeProtocol, "%v", err)
 		}
 		o := l.ask(ctx, q)
 		switch {
@@ -99,10 +98,31 @@ func (l *Link) list(ctx context.Context) ([][]byte, *fault) {
 		case o.fault != nil:
 			return nil, o.fault
 		case o.failed != nil:
-			return nil, local(CodeProtocol, "it answered tools/list with error %d %q", o.failed.Code, o.failed.Message)
+			return fail(CodeProtocol, "it answered tools/list with error %d %q", o.failed.Code, o.failed.Message)
 		}
-		return o.Result, nil
-	})
+		next, n, err := readPage(o.Result)
+		if err != nil {
+			err = l.retold(o.Result, err, func(doc []byte) error { _, _, err := readPage(doc); return err })
+			return fail(CodeProtocol, "its tools/list result is not usable: %v", err)
+		}
+		pages, size, tools = append(pages, o.Result), size+len(o.Result), tools+n
+		switch {
+		case size > limits.CatalogBytes:
+			return fail(CodeCatalog, "its tools take more than %d bytes", limits.CatalogBytes)
+		case tools > limits.Tools:
+			return fail(CodeCatalog, "it lists more than %d tools", limits.Tools)
+		case next == "":
+			return pages, nil
+		case len(pages) >= limits.Pages:
+			return fail(CodeCatalog, "it lists its tools on more than %d pages", limits.Pages)
+		case slices.Contains(cursors, next):
+			return fail(CodeProtocol, "its list of tools runs in a circle")
+		}
+		cursors = append(cursors, next)
+		var b wire.Object
+		b.Add("cursor", wire.Quote(next))
+		params = b.Done()
+	}
 }
 
 // announced looks up what the server may say between requests.

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
 )
 
 // The states of a [Listing].
@@ -94,46 +95,6 @@ func (up *upstream) list(ctx context.Context, u *Upstreams) Listing {
 	}
 }
 
-// A pager turns the pages of tools/list.
-type pager struct {
-	*life
-	limits Limits
-	fail   func(code, format string, args ...any) *fault // makes a failure, and ends what it has to
-}
-
-// all asks for one page after the other, the first with the cursor "".
-func (p pager) all(ask func(cursor string) ([]byte, *fault)) ([][]byte, *fault) {
-	var pages [][]byte
-	var cursors []string
-	size, tools := 0, 0
-	for cursor := ""; ; {
-		page, f := ask(cursor)
-		if f != nil {
-			return nil, f
-		}
-		next, n, err := readPage(page)
-		if err != nil {
-			err = p.retold(page, err, func(doc []byte) error { _, _, err := readPage(doc); return err })
-			return nil, p.fail(CodeProtocol, "its tools/list result is not usable: %v", err)
-		}
-		pages, size, tools = append(pages, page), size+len(page), tools+n
-		switch {
-		case size > p.limits.CatalogBytes:
-			return nil, p.fail(CodeCatalog, "its tools take more than %d bytes", p.limits.CatalogBytes)
-		case tools > p.limits.Tools:
-			return nil, p.fail(CodeCatalog, "it lists more than %d tools", p.limits.Tools)
-		case next == "":
-			return pages, nil
-		case len(pages) >= p.limits.Pages:
-			return nil, p.fail(CodeCatalog, "it lists its tools on more than %d pages", p.limits.Pages)
-		case slices.Contains(cursors, next):
-			return nil, p.fail(CodeProtocol, "its list of tools runs in a circle")
-		}
-		cursors = append(cursors, next)
-		cursor = next
-	}
-}
-
 // readPage reads from a tools/list result what listing needs: the cursor of the next page, empty if this was the last,
 // and the number of tools. Their content is for others to judge.
 func readPage(page []byte) (next string, tools int, err error) {
@@ -144,7 +105,7 @@ func readPage(page []byte) (next string, tools int, err error) {
 			found = true
 			tools, err = elements(value)
 		case name == "nextCursor" && value.Kind() != 'n':
-			next, err = text(value)
+			next, err = wire.Text(value)
 		}
 		if err != nil {
 			err = fmt.Errorf("%q: %w", name, err)

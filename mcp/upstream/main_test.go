@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"pgfsm/mcp/wire"
 	"pgfsm/policy/secret"
 )
 
@@ -49,7 +50,7 @@ func readWire(line []byte) spoken {
 	err := members(line, func(name string, value jsontext.Value) (err error) {
 		switch name {
 		case "method":
-			w.method, err = text(value)
+			w.method, err = wire.Text(value)
 		case "id":
 			w.id = string(value)
 		case "params":

@@ -3,7 +3,6 @@ package upstream
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -25,53 +24,41 @@ type incoming struct {
 
 // readIncoming reads one message.
 func readIncoming(doc []byte) (h incoming, err error) {
-	var version, method, id jsontext.Value
-	var others []string
-	take := func(name string, value jsontext.Value) error {
-		slot := &h.Params
+	var version, method jsontext.Value
+	others := 0
+	err = members(doc, func(name string, value jsontext.Value) error {
 		switch name {
 		case "jsonrpc":
-			slot = &version
+			version = value
 		case "id":
-			slot = &id
+			h.ID = value
 		case "method":
-			slot = &method
+			method = value
 		case "params":
+			h.Params = value
 		case "result":
-			slot = &h.Result
+			h.Result = value
 		case "error":
-			slot = &h.Error
+			h.Error = value
 		default:
-			if slices.Contains(others, name) {
-				return twice(name)
-			}
-			if others = append(others, name); len(others) > maxOtherMembers {
+			if others++; others > maxOtherMembers {
 				return fmt.Errorf("it has more than %d members that JSON-RPC does not know", maxOtherMembers)
 			}
-			return nil
 		}
-		if *slot != nil {
-			return twice(name)
-		}
-		*slot = value
 		return nil
-	}
+	})
 	// What a server sends for the client is not judged inside, but that it is UTF-8.
-	err = wire.Members(doc, take, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if err == nil && method == nil && !utf8.Valid(doc) { // judge refuses a request or notification
 		err = errors.New("it is not UTF-8")
 	}
 	if err != nil {
 		return h, err
 	}
-	h.ID = id
 	return h, h.judge(doc, version, method)
 }
 
 // maxOtherMembers is how many members of a message may be unknown here.
 const maxOtherMembers = 16
-
-func twice(name string) error { return fmt.Errorf("the member %q comes twice", name) }
 
 // judge looks at the members together.
 func (h *incoming) judge(doc []byte, version, method jsontext.Value) (err error) {
@@ -79,7 +66,7 @@ func (h *incoming) judge(doc []byte, version, method jsontext.Value) (err error)
 		return errors.New(`"jsonrpc" is not "2.0"`)
 	}
 	if method != nil {
-		if h.Method, err = text(method); err != nil {
+		if h.Method, err = wire.Text(method); err != nil {
 			return fmt.Errorf(`"method": %w`, err)
 		}
 		if h.Result != nil || h.Error != nil {

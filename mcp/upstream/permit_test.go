@@ -47,8 +47,8 @@ func TestRunsForgetOnlyTheOldest(t *testing.T) {
 
 func TestAPermitIsUsedOnce(t *testing.T) {
 	const rivals = 64
-	p := arm("echo", []byte(`{}`))
-	frame := p.message(1)
+	frame := []byte("call")
+	p := arm(frame, 0)
 	start := make(chan struct{})
 	passed := make(chan bool, rivals)
 	for range rivals {

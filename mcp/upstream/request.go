@@ -66,11 +66,8 @@ func (l *Link) query(method string, params []byte, on func(wire.Message)) (*quer
 		})
 	}
 	if err == nil && (l.modern || meta != nil) {
-		meta, q.token, err = l.meta(meta)
-		if q.asked = q.token != nil; err == nil && q.asked {
-			meta, err = ownToken(meta, q.id)
-		}
-		if err == nil {
+		meta, q.token, err = l.meta(meta, q.id, false)
+		if q.asked = q.token != nil; err == nil {
 			params, err = wire.Set(params, "_meta", meta)
 		}
 	}
@@ -92,40 +89,28 @@ func named(method string, params []byte) string {
 	if member == "" {
 		return ""
 	}
-	name, err := text(wire.Member(params, member))
+	name, err := wire.Text(wire.Member(params, member))
 	if err != nil {
 		return ""
 	}
 	return name
 }
 
-// meta is the _meta that goes onto the wire for one that is wanted, but for the progress token, and the caller's token. Nil:
-// there is none.
-func (l *Link) meta(wanted jsontext.Value) (meta, token jsontext.Value, err error) {
-	if !l.modern && len(wanted) == 0 {
-		return nil, nil, nil
-	}
-	meta = append(make([]byte, 0, len(wanted)+len(l.ownMeta)+2), '{')
-	if l.modern {
-		meta = append(meta, l.ownMeta...)
-	}
-	put := func(name string, value jsontext.Value) {
-		if len(meta) > 1 {
-			meta = append(meta, ',')
-		}
-		meta = append(append(append(meta, wire.Quote(name)...), ':'), value...)
-	}
+// meta is the _meta of a request with this id, for one that is wanted, and the caller's progress token. The request's id is its progress
+// token if the caller wants progress, or always.
+func (l *Link) meta(wanted jsontext.Value, id int64, always bool) (meta, token jsontext.Value, err error) {
+	var rest wire.Object
 	visit := func(name string, value jsontext.Value) error {
 		switch {
 		case name == tokenMember:
 			if kind := value.Kind(); kind != '"' && kind != '0' {
 				return errors.New("the progress token is neither a string nor a number")
 			}
-			token = value.Clone()
+			token = value
 		case name == sdk.MetaKeyProtocolVersion, name == sdk.MetaKeyClientInfo, name == sdk.MetaKeyClientCapabilities:
 			// ours stand there
 		case name == metaLogLevel && l.modern, !strings.HasPrefix(name, metaReserved):
-			put(name, value)
+			rest.Add(name, value)
 		case name == metaLogLevel:
 		default:
 			return fmt.Errorf("_meta has a member %q, which belongs to another hop", name)
@@ -137,21 +122,21 @@ func (l *Link) meta(wanted jsontext.Value) (meta, token jsontext.Value, err erro
 			return nil, nil, fmt.Errorf("_meta: %w", err)
 		}
 	}
-	return append(meta, '}'), token, nil
+	var b wire.Object
+	if always || token != nil {
+		b.Add(tokenMember, strconv.AppendInt(nil, id, 10))
+	}
+	b.Append(l.ownMeta)
+	b.Append(rest)
+	return b.Done(), token, nil
 }
 
-// requestMeta is what every request of the latest revision has in its _meta: members without the braces.
-func (l *Link) requestMeta(version string) []byte {
-	b := append(wire.Quote(sdk.MetaKeyProtocolVersion), ':')
-	b = append(append(b, wire.Quote(version)...), ',')
-	b = append(append(append(b, wire.Quote(sdk.MetaKeyClientInfo)...), ':'), l.clientInfo()...)
-	b = append(append(append(b, ','), wire.Quote(sdk.MetaKeyClientCapabilities)...), ':')
-	return append(b, l.capabilities()...)
-}
-
-// ownToken puts a request's id into its _meta as the progress token.
-func ownToken(meta jsontext.Value, id int64) (jsontext.Value, error) {
-	return wire.Set(meta, tokenMember, strconv.AppendInt(nil, id, 10))
+// requestMeta is what every request of the latest revision has in its _meta.
+func (l *Link) requestMeta(version string) (b wire.Object) {
+	b.Add(sdk.MetaKeyProtocolVersion, wire.Quote(version))
+	b.Add(sdk.MetaKeyClientInfo, l.clientInfo())
+	b.Add(sdk.MetaKeyClientCapabilities, l.capabilities())
+	return b
 }
 
 // Notify sends a notification. The error is a [*LinkError], or says that it cannot be sent.

@@ -57,7 +57,7 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 		return notSent(CodeInvalid, "the call is for another server")
 	}
 	id := l.up.ids.Add(1)
-	p, token, err := l.arm(c, id)
+	frame, token, err := l.encode(c, id)
 	if err != nil {
 		return notSent(CodeInvalid, err.Error())
 	}
@@ -69,16 +69,16 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	if ctx.Err() != nil {
 		return notSent(overCode(ctx), "there was no time to send it")
 	}
-	q := &query{id: id, method: methodCall, name: c.Tool, frame: p.message(id), permit: p, header: c.Header, token: token, asked: true,
-		on: on, clock: clock}
+	p := arm(frame, c.Listing)
+	q := &query{id: id, method: methodCall, name: c.Tool, frame: frame, permit: p, header: c.Header, token: token, asked: true, on: on, clock: clock}
 	l.awaitStream(ctx)
 	o := l.ask(ctx, q)
 	p.armed.Store(false) // whatever comes later, nothing may still be sent for it
 	return l.returned(p, o)
 }
 
-// arm checks the call and makes the one permit for it. Progress is asked for under its id; the token is the caller's, or nil.
-func (l *Link) arm(c Call, id int64) (p *permit, token jsontext.Value, err error) {
+// encode checks the call and encodes it. It asks for progress under the call's id; the token is the caller's, or nil.
+func (l *Link) encode(c Call, id int64) (frame []byte, token jsontext.Value, err error) {
 	if err := c.check(); err != nil {
 		return nil, nil, err
 	}
@@ -88,16 +88,11 @@ func (l *Link) arm(c Call, id int64) (p *permit, token jsontext.Value, err error
 	if err := checkParamHeaders(c.Header); err != nil {
 		return nil, nil, err
 	}
-	meta, token, err := l.meta(c.Meta)
-	if err == nil {
-		meta, err = ownToken(meta, id)
-	}
+	meta, token, err := l.meta(c.Meta, id, true)
 	if err != nil {
 		return nil, nil, err
 	}
-	p = arm(c.Tool, c.Arguments)
-	p.extra, p.meta, p.listing = bytes.Clone(c.Extra), meta, c.Listing
-	return p, token, nil
+	return c.message(id, meta), token, nil
 }
 
 // checkExtra allows a canonical object with what the repetition of a call brings along.

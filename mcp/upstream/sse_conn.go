@@ -76,6 +76,7 @@ func (c *sseConn) follow(body io.Reader) {
 			if c.target == nil { // a second one is not maxPreallocated
 				target, f := c.http.target.endpoint(data, c.l.secrets)
 				if f != nil {
+					c.l.over(f)
 					return
 				}
 				c.target = target

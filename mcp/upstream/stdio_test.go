@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/mcp/wire"
 )
 
 func TestChildCalls(t *testing.T) {
@@ -65,7 +67,7 @@ func TestChildEnvironment(t *testing.T) {
 	var env string
 	if err := members([]byte(page), func(name string, v jsontext.Value) (err error) {
 		if name == "env" {
-			env, err = text(v)
+			env, err = wire.Text(v)
 		}
 		return err
 	}); err != nil {

@@ -71,9 +71,6 @@ func Text(value jsontext.Value) (string, error) {
 	if value.Kind() != '"' {
 		return "", errors.New("it is not a string")
 	}
-	if i := bytes.IndexByte(value, '\\'); i < 0 && len(value) >= 2 {
-		return string(value[1 : len(value)-1]), nil
-	}
 	b, err := jsontext.AppendUnquote(nil, value)
 	return string(b), err
 }

@@ -159,6 +159,17 @@ func (o *Object) Add(name string, value []byte) {
 	*o = append(append(AppendQuote(*o, name), ':'), value...)
 }
 
+// Append adds the members of another object, which is not done yet.
+func (o *Object) Append(members Object) {
+	switch {
+	case len(members) == 0:
+	case len(*o) == 0:
+		*o = append(*o, members...)
+	default:
+		*o = append(append(*o, ','), members[1:]...)
+	}
+}
+
 // AddIf adds a member if yes is true.
 func (o *Object) AddIf(yes bool, name, value string) {
 	if yes {
