@@ -49,7 +49,9 @@ func (d *duplex) ask(ctx context.Context, q *query) outcome {
 			if h.taken != nil {
 				close(h.taken)
 			}
-			d.l.passDuring(ctx, h.Message, q)
+			if ctx.Err() == nil {
+				d.l.pass(h.Message, q)
+			}
 		case <-ctx.Done():
 			return broken(&fault{code: overCode(ctx), reason: errNoAnswer})
 		case <-d.l.ctx.Done():

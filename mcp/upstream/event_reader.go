@@ -21,7 +21,7 @@ type eventReader struct {
 // error is bufio.ErrTooLong.
 func (r *eventReader) next() (name string, data []byte, err error) {
 	for size, some := 0, false; ; {
-		line, err := r.line(r.limit - size)
+		line, err := readLine(r.src, r.limit-size)
 		if err != nil {
 			return "", nil, err // what the stream's end cut off is not an event
 		}
@@ -56,11 +56,10 @@ func (r *eventReader) next() (name string, data []byte, err error) {
 // maxEventID is the length of an event's id that can be sent back, in bytes.
 const maxEventID = 1024
 
-// line reads up to and with the next line feed, at most limit bytes, else the error is bufio.ErrTooLong.
-func (r *eventReader) line(limit int) ([]byte, error) {
-	var line []byte
+// readLine reads up to and with the next line feed, at most limit bytes, else the error is bufio.ErrTooLong.
+func readLine(in *bufio.Reader, limit int) (line []byte, err error) {
 	for {
-		part, err := r.src.ReadSlice('\n')
+		part, err := in.ReadSlice('\n')
 		if len(line)+len(part) > limit {
 			return nil, bufio.ErrTooLong
 		}

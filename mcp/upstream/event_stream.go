@@ -82,12 +82,8 @@ func (h *httpConn) events(ctx context.Context, events *eventReader, q *query) (o
 		case a.Method == "":
 			return outcome{incoming: a, fault: h.ours(a, q)}, false
 		}
-		m, pass, f := h.l.accept(a, q)
-		if f != nil {
+		if f := h.l.take(ctx, a, q); f != nil {
 			return broken(f), false
-		}
-		if pass {
-			h.l.passDuring(ctx, m, q)
 		}
 	}
 }
@@ -153,12 +149,8 @@ func (h *httpConn) drain(events *eventReader, cut, rest func()) {
 		if a.Method == "" {
 			continue // a second answer is none
 		}
-		m, pass, f := h.l.accept(a, nil)
-		if f != nil {
+		if h.l.take(h.l.ctx, a, nil) != nil {
 			return
-		}
-		if pass {
-			h.l.pass(m, nil)
 		}
 	}
 }
@@ -167,7 +159,7 @@ func (h *httpConn) drain(events *eventReader, cut, rest func()) {
 // a server that has answered with anything but a stream has none.
 func (h *httpConn) follow() (again bool) {
 	resp, err := h.transport.RoundTrip(newRequest(h.l.ctx, http.MethodGet, h.target.origin, h.streamHeader(), nil, nil))
-	h.l.opened.set()
+	h.l.setOpened()
 	if err != nil {
 		return true
 	}
@@ -191,12 +183,8 @@ func (h *httpConn) follow() (again bool) {
 			h.l.fail(CodeProtocol, "it answered a request on a stream that is not for answers")
 			return false
 		}
-		m, pass, f := h.l.accept(a, nil)
-		if f != nil {
+		if h.l.take(h.l.ctx, a, nil) != nil {
 			return false
-		}
-		if pass {
-			h.l.pass(m, nil)
 		}
 	}
 }

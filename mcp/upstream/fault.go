@@ -2,13 +2,10 @@ package upstream
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"pgfsm/policy/secret"
@@ -46,7 +43,7 @@ const (
 // maxReason is the length of a reason in bytes; servers choose part of the text.
 const maxReason = 400
 
-// A fault is why a session is over. A session has at most one: the first, except that a lost connection says less than
+// A fault is why a link is over. A link has at most one: the first, except that a lost connection says less than
 // whatever else is found out about it.
 type fault struct {
 	code, reason string
@@ -56,46 +53,32 @@ type fault struct {
 
 func (f *fault) Error() string { return f.code + ": " + f.reason }
 
-// A life is that of a connection, from connecting to the first fault or Close. It is never repaired.
-type life struct {
-	secrets *secret.Masker
-
-	ctx    context.Context // its end cuts off everything
-	cancel context.CancelFunc
-	calls  atomic.Int32 // tools/call in flight
-
-	allowance allowance // for what nobody asked for
-
-	mu    sync.Mutex
-	first *fault
-}
-
-// fail ends the life, unless it has ended already, and returns the reason why it ended.
-func (l *life) fail(code, format string, args ...any) *fault {
+// fail ends the link, unless it has ended already, and returns the reason why it ended.
+func (l *Link) fail(code, format string, args ...any) *fault {
 	return l.over(&fault{code: code, reason: fmt.Sprintf(format, args...)})
 }
 
-// over ends the life for f, which stays as it is: it may be the one for which it has ended already.
-func (l *life) over(f *fault) *fault {
+// over ends the link for f, which stays as it is: it may be the one for which it has ended already.
+func (l *Link) over(f *fault) *fault {
 	last := &fault{code: f.code, reason: presentable(f.reason, l.secrets), lost: f.lost, calls: int(l.calls.Load())}
-	l.mu.Lock()
+	l.faultMu.Lock()
 	if l.first == nil || l.first.lost && !f.lost {
 		l.first = last
 	}
 	f = l.first
-	l.mu.Unlock()
+	l.faultMu.Unlock()
 	l.cancel()
 	return f
 }
 
-func (l *life) fault() *fault {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (l *Link) fault() *fault {
+	l.faultMu.Lock()
+	defer l.faultMu.Unlock()
 	return l.first
 }
 
 // tolerate counts a message that nobody asked for. A server that sends more than limit of them loses its session.
-func (l *life) tolerate(limit int) error {
+func (l *Link) tolerate(limit int) error {
 	if l.allowance.take(time.Now(), limit) {
 		return nil
 	}
@@ -134,7 +117,7 @@ func label(s string, secrets *secret.Masker) string {
 
 // retold is err, which read has found wrong with doc, in words without secrets. Errors of decoders quote from a
 // document what fits; so it is read again with its secrets masked, to hear the same of that.
-func (l *life) retold(doc []byte, err error, read func(doc []byte) error) error {
+func (l *Link) retold(doc []byte, err error, read func(doc []byte) error) error {
 	clean := l.secrets.Bytes(doc)
 	if bytes.Equal(clean, doc) {
 		return err

@@ -158,7 +158,7 @@ func (h *httpConn) ask(ctx context.Context, q *query) outcome {
 	case redirect(resp.StatusCode) && q.method == methodListen: // only the stream is missing
 		f = &fault{code: CodeRedirect, reason: httpReason(resp.StatusCode)}
 	case redirect(resp.StatusCode):
-		f = h.l.fail(CodeRedirect, "it answered with HTTP status %d, a redirect", resp.StatusCode)
+		f = h.l.redirected(resp)
 	case resp.StatusCode < 200 || resp.StatusCode >= 300:
 		defer span.release()
 		defer resp.Body.Close()
@@ -182,10 +182,6 @@ func (h *httpConn) ask(ctx context.Context, q *query) outcome {
 
 // mediaType is the type of a content, without parameters; empty if it cannot be read.
 func mediaType(content string) string {
-	switch content { // what nearly every server says
-	case "application/json", "text/event-stream":
-		return content
-	}
 	media, _, _ := mime.ParseMediaType(content)
 	return media
 }
@@ -262,8 +258,7 @@ func (h *httpConn) tell(ctx context.Context, frame []byte) *fault {
 	span := h.bound(ctx)
 	defer span.release()
 	header := h.header(nil)
-	greeted := h.settled.Load() != nil
-	if greeted && h.l.modern {
+	if h.l.modern {
 		if method, _, _ := sentMessage(frame); method != "" {
 			header = header.Clone()
 			header.Set(methodHeader, method)
@@ -273,12 +268,18 @@ func (h *httpConn) tell(ctx context.Context, frame []byte) *fault {
 	if err != nil {
 		return h.trouble(ctx, err)
 	}
+	return h.accepted(resp)
+}
+
+// accepted reads a response that is no answer to its end, so that the connection can be used again. The fault says that the message was not
+// accepted.
+func (h *httpConn) accepted(resp *http.Response) *fault {
 	defer resp.Body.Close()
 	io.CopyN(io.Discard, resp.Body, maxHTTPError)
 	switch {
 	case redirect(resp.StatusCode):
-		return h.l.fail(CodeRedirect, "it answered with HTTP status %d, a redirect", resp.StatusCode)
-	case resp.StatusCode == http.StatusNotFound && greeted && h.session != "":
+		return h.l.redirected(resp)
+	case resp.StatusCode == http.StatusNotFound && h.settled.Load() != nil && h.session != "":
 		return h.l.fail(CodeUnreachable, "%s: it has forgotten the session", httpReason(resp.StatusCode))
 	case resp.StatusCode < 200 || resp.StatusCode >= 300:
 		return &fault{code: CodeUnreachable, reason: httpReason(resp.StatusCode)}

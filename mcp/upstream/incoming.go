@@ -100,11 +100,13 @@ func (l *Link) pass(m wire.Message, q *query) {
 	}
 }
 
-// passDuring is pass until ctx ends. The receiver may block on a slow server, and many messages may be queued when the request ends.
-func (l *Link) passDuring(ctx context.Context, m wire.Message, q *query) {
-	if ctx.Err() == nil {
+// take accepts a message and delivers it, unless ctx has ended: many may be queued then, and the receiver may block.
+func (l *Link) take(ctx context.Context, h incoming, q *query) *fault {
+	m, pass, f := l.accept(h, q)
+	if pass && ctx.Err() == nil {
 		l.pass(m, q)
 	}
+	return f
 }
 
 // restoreToken takes note of progress, and puts the caller's own token back. It reports false for progress that the caller has not asked for.
@@ -157,10 +159,8 @@ func (l *Link) later(frame []byte) *fault {
 		return l.fail(CodeProtocol, "it has more than %d requests that it takes no answer to", maxOwed)
 	}
 	o.frames = append(o.frames, frame)
-	if !o.busy {
-		if o.busy = l.tasks.run(l.empty); o.busy {
-			o.idle = make(chan struct{})
-		}
+	if o.idle == nil && l.tasks.run(l.empty) {
+		o.idle = make(chan struct{})
 	}
 	return nil
 }
@@ -168,9 +168,9 @@ func (l *Link) later(frame []byte) *fault {
 // flush waits until what waits is sent, for at most closeGrace.
 func (l *Link) flush() {
 	l.outbox.mu.Lock()
-	busy, idle := l.outbox.busy, l.outbox.idle
+	idle := l.outbox.idle
 	l.outbox.mu.Unlock()
-	if busy {
+	if idle != nil {
 		waitFor(idle, closeGrace)
 	}
 }
@@ -179,8 +179,7 @@ func (l *Link) flush() {
 type outbox struct {
 	mu     sync.Mutex
 	frames [][]byte
-	busy   bool          // somebody is sending
-	idle   chan struct{} // closed when they have done; nil: nobody was ever
+	idle   chan struct{} // closed when all are sent; nil: nobody is sending
 }
 
 // empty sends what is in the outbox, until there is nothing.
@@ -189,8 +188,8 @@ func (l *Link) empty() {
 	for {
 		o.mu.Lock()
 		if len(o.frames) == 0 || l.ctx.Err() != nil {
-			o.frames, o.busy = nil, false
 			close(o.idle)
+			o.frames, o.idle = nil, nil
 			o.mu.Unlock()
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/mcp/wire"
+	"pgfsm/policy/secret"
 )
 
 // A Peer is the client that a link speaks for.
@@ -80,26 +81,34 @@ func (f *fault) linkError() *LinkError {
 // is made by [Upstreams.Link] and lives until its first fault or Close; it is never repaired. All methods may be called
 // concurrently.
 type Link struct {
-	life // its end cuts off every request and kills the child
-	freshness
+	u       *Upstreams
+	up      *upstream
+	peer    Peer
+	secrets *secret.Masker
+	frame   int // bytes of the largest message that is read
 
-	u     *Upstreams
-	up    *upstream
-	peer  Peer
-	frame int // bytes of the largest message that is read
+	ctx       context.Context // its end cuts off every request and kills the child
+	cancel    context.CancelFunc
+	calls     atomic.Int32 // requests under way
+	allowance allowance    // for what nobody asked for
+	faultMu   sync.Mutex
+	first     *fault
 
-	conn    conn
-	hello   Hello
-	modern  bool
-	ownMeta wire.Object // of a modern link: see requestMeta
-	listens bool        // the server says that it announces changes of its tools
-	speaks  bool        // the server may send messages between requests that this process uses
-	gaveUp  atomic.Bool // see GaveUp
-	stream  atomic.Bool // the standalone stream is open, or never will be
-	asks    bool        // the server may ask the peer on that stream, which it does in the middle of a call
-	opened  onceOpen
-	kept    atomic.Pointer[Kept]
-	listing chan struct{} // held while the tools are listed
+	since atomic.Uint64 // the moment up to which no listing counts
+
+	conn      conn
+	hello     Hello
+	modern    bool
+	ownMeta   wire.Object   // of a modern link: see requestMeta
+	listens   bool          // the server says that it announces changes of its tools
+	speaks    bool          // the server may send messages between requests that this process uses
+	gaveUp    atomic.Bool   // see GaveUp
+	stream    atomic.Bool   // the standalone stream is open, or never will be
+	asks      bool          // the server may ask the peer on that stream, which it does in the middle of a call
+	opened    chan struct{} // closed by setOpened: the server has answered the request for that stream, with whatever status
+	setOpened func()
+	kept      atomic.Pointer[Kept]
+	listing   chan struct{} // held while the tools are listed
 
 	requests serverRequests // see incoming.go
 	outbox   outbox         // the same
@@ -147,13 +156,7 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 
 // link is Link within the time of ctx, without a second try.
 func (u *Upstreams) link(ctx context.Context, up *upstream, p Peer) (*Link, error) {
-	l := &Link{
-		u: u, up: up, peer: p, frame: u.limits.frame(), listing: make(chan struct{}, 1), finished: make(chan struct{}),
-		opened: onceOpen{done: make(chan struct{})},
-	}
-	l.secrets, l.moments = u.secrets, &u.moments
-	l.changed() // what an earlier session listed says nothing of this one
-	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l := newLink(u, up, p)
 	if f := up.admit(l, u.limits); f != nil {
 		l.cancel()
 		return nil, f.linkError()
@@ -174,6 +177,17 @@ func (u *Upstreams) link(ctx context.Context, up *upstream, p Peer) (*Link, erro
 	}
 	context.AfterFunc(l.ctx, l.finish)
 	return l, nil
+}
+
+func newLink(u *Upstreams, up *upstream, p Peer) *Link {
+	l := &Link{
+		u: u, up: up, peer: p, secrets: u.secrets, frame: u.limits.frame(), listing: make(chan struct{}, 1), opened: make(chan struct{}),
+		finished: make(chan struct{}),
+	}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.setOpened = sync.OnceFunc(func() { close(l.opened) })
+	l.changed() // what an earlier session listed says nothing of this one
+	return l
 }
 
 // open connects and shakes hands.

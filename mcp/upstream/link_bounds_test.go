@@ -78,7 +78,6 @@ func TestUnaskedMessagesAreBounded(t *testing.T) {
 func TestRequestsThatWaitOnALinkAreBounded(t *testing.T) {
 	l := &Link{u: &Upstreams{limits: Limits{Unasked: 10 * maxOwed}}, peer: Peer{Tell: func(wire.Message) {}}}
 	l.ctx, l.cancel = context.WithCancel(t.Context())
-	l.moments = &l.u.moments
 	ask := func(i int) *fault {
 		h, err := readIncoming([]byte(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`, i)))
 		if err != nil {

@@ -44,7 +44,7 @@ func TestNothingIsSentOverALinkThatIsBeingClosed(t *testing.T) {
 				go s.link.Close()
 				synctest.Wait()
 				r := s.link.Call(t.Context(), Call{Server: "s", Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(),
-					Listing: s.link.moments.Add(1)}, nobody)
+					Listing: s.link.u.moments.Add(1)}, nobody)
 				if r.Effect != EffectNotSent || r.Code != CodeClosed {
 					t.Errorf("Call() = %+v, want nothing sent, %s", r, CodeClosed)
 				}

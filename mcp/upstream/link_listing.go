@@ -23,7 +23,7 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*Kept, error)
 	if k := l.fresh(maxAge, noMoment); k != nil {
 		return k, nil
 	}
-	asked := l.moments.Load()
+	asked := l.u.moments.Load()
 	ctx, cancel := context.WithTimeout(ctx, l.up.server.ConnectTimeout)
 	defer cancel()
 	select {
@@ -44,7 +44,7 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*Kept, error)
 	}
 	l.listen()
 	for n := 1; ; n++ {
-		begun := l.moments.Add(1)
+		begun := l.u.moments.Add(1)
 		pages, f := l.list(ctx)
 		if f != nil {
 			return nil, f.linkError()

@@ -58,12 +58,7 @@ func newStage(t *testing.T, kind, protocol string, tell func(wire.Message)) *sta
 		server = Server{Name: "s", Type: TypeStdio, Command: "none"}
 	}
 	u := upstreams(t, Limits{}, patient(callTime, server))
-	l := &Link{
-		u: u, up: u.byName["s"], frame: u.limits.frame(), listing: make(chan struct{}, 1), finished: make(chan struct{}),
-		opened: onceOpen{done: make(chan struct{})}, peer: Peer{Protocol: protocol, Tell: tell, Capabilities: []byte(`{"elicitation":{}}`)},
-	}
-	l.moments = &u.moments
-	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l := newLink(u, u.byName["s"], Peer{Protocol: protocol, Tell: tell, Capabilities: []byte(`{"elicitation":{}}`)})
 	s := &stage{kind: kind, link: l, begun: make(chan begun, 10), noted: make(chan string, 10), news: make(chan *io.PipeWriter, 10)}
 	if kind == onOneStream {
 		pipe := &stagedPipe{newDuplex(l)}
@@ -76,7 +71,7 @@ func newStage(t *testing.T, kind, protocol string, tell func(wire.Message)) *sta
 	}
 	l.settle(serverHello{protocol: protocol}, protocol >= statelessProtocol)
 	l.stream.Store(kind != onNews)
-	l.opened.set()
+	l.setOpened()
 	if kind == onNews {
 		l.listen()
 		s.incoming = <-s.news
@@ -157,7 +152,7 @@ type turn struct {
 // call makes a call, which has arrived when it returns.
 func (s *stage) call(ctx context.Context, on func(wire.Message)) *turn {
 	c := &turn{stage: s, over: make(chan struct{}), since: time.Now()}
-	number := s.link.moments.Add(1)
+	number := s.link.u.moments.Add(1)
 	go func() {
 		defer close(c.over)
 		c.came = s.link.Call(ctx, Call{Server: "s", Tool: "echo", Arguments: []byte(`{}`), RunID: newRun(), Listing: number, Meta: s.meta}, on)

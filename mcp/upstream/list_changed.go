@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -26,17 +25,11 @@ func (u *Upstreams) Changed(server string, listing uint64) bool {
 	return l != nil && l.Changed(listing)
 }
 
-// A freshness is what a session knows of the age of its listings.
-type freshness struct {
-	moments *atomic.Uint64
-	since   atomic.Uint64 // the moment up to which no listing counts
-}
-
 // good reports whether a listing is this session's, and the newest that the server has spoken of.
-func (f *freshness) good(listing uint64) bool { return listing > f.since.Load() }
+func (l *Link) good(listing uint64) bool { return listing > l.since.Load() }
 
 // changed notes that every listing so far is out of date.
-func (f *freshness) changed() { f.since.Store(f.moments.Add(1)) }
+func (l *Link) changed() { l.since.Store(l.u.moments.Add(1)) }
 
 // An allowance counts what came within a window of time. The zero value has counted nothing.
 type allowance struct {

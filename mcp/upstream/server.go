@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -139,10 +140,8 @@ func checkHeader(h Header) error {
 	if strings.HasPrefix(name, "Mcp-") {
 		return fmt.Errorf("header %q belongs to the protocol", h.Name)
 	}
-	for _, r := range reserved {
-		if name == r {
-			return fmt.Errorf("header %q belongs to the transport", h.Name)
-		}
+	if slices.Contains(reserved, name) {
+		return fmt.Errorf("header %q belongs to the transport", h.Name)
 	}
 	return nil
 }

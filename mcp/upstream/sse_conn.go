@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 )
@@ -33,17 +32,19 @@ func (l *Link) openSSE(ctx context.Context) *fault {
 	if err != nil {
 		return l.over(c.http.trouble(ctx, err))
 	}
-	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	content := resp.Header.Get("Content-Type")
+	var f *fault
 	switch {
 	case redirect(resp.StatusCode):
-		resp.Body.Close()
-		return l.fail(CodeRedirect, "it answered with HTTP status %d, a redirect", resp.StatusCode)
+		f = l.redirected(resp)
 	case resp.StatusCode != http.StatusOK:
+		f = l.fail(CodeUnreachable, "%s", httpReason(resp.StatusCode))
+	case mediaType(content) != "text/event-stream":
+		f = l.fail(CodeUnreachable, "it answered with the content type %q, not an event stream", content)
+	}
+	if f != nil {
 		resp.Body.Close()
-		return l.fail(CodeUnreachable, "%s", httpReason(resp.StatusCode))
-	case media != "text/event-stream":
-		resp.Body.Close()
-		return l.fail(CodeUnreachable, "it answered with the content type %q, not an event stream", resp.Header.Get("Content-Type"))
+		return f
 	}
 	l.tasks.run(func() {
 		defer resp.Body.Close()
@@ -73,7 +74,7 @@ func (c *sseConn) follow(body io.Reader) {
 			}
 			continue
 		case name == "endpoint":
-			if c.target == nil { // a second one is not maxPreallocated
+			if c.target == nil { // a second one changes nothing
 				target, f := c.http.target.endpoint(data, c.l.secrets)
 				if f != nil {
 					c.l.over(f)
@@ -109,20 +110,17 @@ func (c *sseConn) post(ctx context.Context, frame []byte, p *permit) *fault {
 	if err != nil {
 		return c.http.trouble(ctx, err)
 	}
-	defer resp.Body.Close()
-	io.CopyN(io.Discard, resp.Body, maxHTTPError) // so that the connection can be used again
-	switch {
-	case redirect(resp.StatusCode):
-		return c.l.fail(CodeRedirect, "it answered with HTTP status %d, a redirect", resp.StatusCode)
-	case resp.StatusCode < 200 || resp.StatusCode >= 300:
-		return &fault{code: CodeUnreachable, reason: httpReason(resp.StatusCode)}
-	}
-	return nil
+	return c.http.accepted(resp)
 }
 
 func (c *sseConn) close(bool) { c.over() }
 
 func redirect(status int) bool { return status >= 300 && status < 400 }
+
+// redirected ends the link of a server that redirects.
+func (l *Link) redirected(resp *http.Response) *fault {
+	return l.fail(CodeRedirect, "it answered with HTTP status %d, a redirect", resp.StatusCode)
+}
 
 // cut is why a stream is over that ended with err.
 func (h *httpConn) cut(err error) *fault {

@@ -46,7 +46,7 @@ func (c *stdioConn) watchExit() {
 func (c *stdioConn) follow() {
 	in := bufio.NewReader(c.child.stdout)
 	for {
-		line, err := readLine(in, c.l.frame)
+		line, err := readLine(in, c.l.frame) // what the stream's end cut off is not a message
 		switch {
 		case errors.Is(err, bufio.ErrTooLong):
 			c.l.fail(codeFrame, "it sent a message of more than %d bytes", c.l.frame)
@@ -139,20 +139,4 @@ func (c *child) write(ctx context.Context, frame []byte) (int, error) {
 		c.stdin.SetWriteDeadline(time.Time{})
 	}
 	return n, err
-}
-
-// readLine reads one frame of at most limit bytes without its line end. A last line without one is not a frame.
-func readLine(in *bufio.Reader, limit int) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := in.ReadSlice('\n')
-		if len(line)+len(part) > limit {
-			return nil, bufio.ErrTooLong
-		}
-		line = append(line, part...)
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		return bytes.TrimRight(line, "\r\n"), err
-	}
 }
