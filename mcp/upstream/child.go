@@ -1,8 +1,6 @@
 package upstream
 
 import (
-	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -32,43 +30,26 @@ func startChild(s Server) (*child, error) {
 	c := &child{cmd: exec.Command(s.Command, s.Args...), exited: make(chan struct{}), grace: stepGrace}
 	c.cmd.Env = childEnv(s.Env)
 	ownGroup(c.cmd)
-	var theirs []*os.File
-	var stderr *os.File
-	var err error
-	pipe := func(reader bool) (ours, other *os.File) {
-		if err != nil {
-			return nil, nil
-		}
-		var r, w *os.File
-		if r, w, err = os.Pipe(); err != nil {
-			return nil, nil
-		}
-		if !reader {
-			r, w = w, r
-		}
-		theirs = append(theirs, w)
-		return r, w
-	}
-	var in, out, errs *os.File
-	c.stdin, in = pipe(false)
-	c.stdout, out = pipe(true)
-	stderr, errs = pipe(true)
-	if err == nil {
-		c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = in, out, errs
-		err = c.cmd.Start()
-	}
-	for _, f := range theirs {
-		f.Close()
-	}
+	in, stdin, err := os.Pipe()
 	if err != nil {
-		for _, f := range []*os.File{c.stdin, c.stdout, stderr} {
-			if f != nil {
-				f.Close()
-			}
-		}
 		return nil, err
 	}
-	go c.reap(stderr)
+	defer in.Close()
+	stdout, out, err := os.Pipe()
+	if err != nil {
+		stdin.Close()
+		return nil, err
+	}
+	defer out.Close()
+	c.stdin, c.stdout = stdin, stdout
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = in, out, &c.stderr
+	c.cmd.WaitDelay = c.grace / 4 // a descendant that left the group may hold stderr open
+	if err := c.cmd.Start(); err != nil {
+		stdin.Close()
+		stdout.Close()
+		return nil, err
+	}
+	go c.reap()
 	return c, nil
 }
 
@@ -86,33 +67,20 @@ func childEnv(named []Header) []string {
 	return env
 }
 
-// reap waits for the process, kills what it left behind in its group, and reads the rest of its stderr.
-func (c *child) reap(stderr *os.File) {
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		io.Copy(&c.stderr, stderr)
-	}()
+// reap waits for the process and the rest of its stderr, and kills what is left in its group.
+func (c *child) reap() {
 	c.cmd.Wait() // how it ended stands in ProcessState
 	killGroup(c.cmd)
-	waitFor(read, c.grace/4) // a descendant that left the group may hold the pipe open
-	stderr.Close()
-	<-read
 	close(c.exited)
 }
 
-// end asks the child to end, in the order of MCP's stdio shutdown: its input ends, SIGTERM, SIGKILL.
-func (c *child) end() error {
+// end asks the child to end, as MCP's stdio shutdown says: its input ends, then SIGTERM. The caller kills it next.
+func (c *child) end() {
 	c.stdin.Close()
 	if !waitFor(c.exited, c.grace) {
 		terminateGroup(c.cmd)
 		waitFor(c.exited, c.grace)
 	}
-	c.kill()
-	if !waitFor(c.exited, c.grace) {
-		return errors.New("the process does not end")
-	}
-	return nil
 }
 
 // kill ends the child and its group at once and closes the pipes.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"strconv"
 	"time"
 )
@@ -15,6 +16,10 @@ type eventReader struct {
 
 	id    string        // of the last event that had one
 	retry time.Duration // how long to wait before the stream is asked for again; 0: the server has not said
+}
+
+func newEventReader(src io.Reader, limit int) *eventReader {
+	return &eventReader{src: bufio.NewReader(src), limit: limit}
 }
 
 // next reads one event: its name, "" being the same as "message", and its data, which is the caller's. Over the limit the

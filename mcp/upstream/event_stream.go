@@ -1,13 +1,11 @@
 package upstream
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 )
 
@@ -19,8 +17,6 @@ const (
 	maxResumes = 100
 	// What is waited before that, if the server does not say; and the least and the most if it does.
 	resumeWait, leastResumeWait, mostResumeWait = time.Second, 10 * time.Millisecond, 30 * time.Second
-	// eventBuffer is what a stream is read with.
-	eventBuffer = 16 << 10
 )
 
 // stream reads events up to the answer. What comes behind it is incoming beside.
@@ -41,7 +37,6 @@ func (h *httpConn) stream(ctx context.Context, span *bound, resp *http.Response,
 	rest := func() {
 		body.Close()
 		span.release()
-		events.free()
 	}
 	if o.fault != nil || body.over && events.src.Buffered() == 0 {
 		rest()
@@ -168,7 +163,6 @@ func (h *httpConn) follow() (again bool) {
 		return false
 	}
 	events := newEventReader(resp.Body, h.l.frame)
-	defer events.free()
 	for {
 		a, f, err := h.event(events)
 		switch {
@@ -187,19 +181,4 @@ func (h *httpConn) follow() (again bool) {
 			return false
 		}
 	}
-}
-
-// eventBuffers are reused by the next stream.
-var eventBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, eventBuffer) }}
-
-func newEventReader(src io.Reader, limit int) *eventReader {
-	buf := eventBuffers.Get().(*bufio.Reader)
-	buf.Reset(src)
-	return &eventReader{src: buf, limit: limit}
-}
-
-// free gives the buffer back. Nothing that next returned is in it.
-func (r *eventReader) free() {
-	r.src.Reset(nil)
-	eventBuffers.Put(r.src)
 }

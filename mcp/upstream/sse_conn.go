@@ -61,7 +61,6 @@ func (l *Link) openSSE(ctx context.Context) *fault {
 // follow reads to the end of the stream.
 func (c *sseConn) follow(body io.Reader) {
 	events := newEventReader(body, c.l.frame)
-	defer events.free()
 	for {
 		name, data, err := events.next()
 		switch {

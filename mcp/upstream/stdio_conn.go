@@ -108,7 +108,7 @@ func (c *stdioConn) write(ctx context.Context, frame []byte, p *permit) *fault {
 
 func (c *stdioConn) close(polite bool) {
 	if polite {
-		c.child.end() // its error says how the good-bye went, which changes nothing
+		c.child.end()
 	}
 	c.child.kill()
 	waitFor(c.child.exited, c.child.grace)
