@@ -11,117 +11,127 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// serverCapabilities are what a server offers beside tools.
-type serverCapabilities struct {
-	logging, completions        bool
-	prompts, promptsChanged     bool
-	resources, resourcesChanged bool // resourcesChanged: it announces changes of its list
-	subscribe                   bool
-}
+// offers are what a server offers beside tools, as a set.
+type offers uint8
 
-// exposed are the capabilities that the operator exposes.
-func (o serverCapabilities) exposed(e Expose) serverCapabilities {
-	prompts, resources := e.Has(ExposePrompts), e.Has(ExposeResources)
-	return serverCapabilities{
-		logging: o.logging && e.Has(ExposeLogging), completions: o.completions && e.Has(ExposeCompletion),
-		prompts: o.prompts && prompts, promptsChanged: o.promptsChanged && prompts,
-		resources: o.resources && resources, resourcesChanged: o.resourcesChanged && resources, subscribe: o.subscribe && resources,
-	}
-}
+const (
+	offersLogging offers = 1 << iota
+	offersCompletions
+	offersPrompts
+	offersPromptChanges // notifications of changes of its list
+	offersResources
+	offersResourceChanges
+	offersSubscriptions // to resources
+)
 
-func (o serverCapabilities) or(p serverCapabilities) serverCapabilities {
-	return serverCapabilities{
-		logging: o.logging || p.logging, completions: o.completions || p.completions,
-		prompts: o.prompts || p.prompts, promptsChanged: o.promptsChanged || p.promptsChanged,
-		resources: o.resources || p.resources, resourcesChanged: o.resourcesChanged || p.resourcesChanged, subscribe: o.subscribe || p.subscribe,
+func (o offers) has(part offers) bool { return o&part != 0 }
+
+// exposed are the offers that the operator exposes.
+func (o offers) exposed(e Expose) offers {
+	for _, part := range []struct {
+		needs  Expose
+		offers offers
+	}{
+		{ExposeLogging, offersLogging},
+		{ExposeCompletion, offersCompletions},
+		{ExposePrompts, offersPrompts | offersPromptChanges},
+		{ExposeResources, offersResources | offersResourceChanges | offersSubscriptions},
+	} {
+		if !e.Has(part.needs) {
+			o &^= part.offers
+		}
 	}
+	return o
 }
 
 // capabilities is what the client is told.
-func (o serverCapabilities) capabilities(tools, tasks bool) jsontext.Value {
+func (o offers) capabilities(tools, tasks bool) jsontext.Value {
 	var b wire.Object
-	if o.completions {
-		b.Add("completions", []byte(`{}`))
-	}
-	if tasks {
-		b.Add("extensions", []byte(`{"`+ask.ExtensionTasks+`":{}}`))
-	}
-	if o.logging {
-		b.Add("logging", []byte(`{}`))
-	}
-	if o.prompts {
+	b.AddIf(o.has(offersCompletions), "completions", `{}`)
+	b.AddIf(tasks, "extensions", `{"`+ask.ExtensionTasks+`":{}}`)
+	b.AddIf(o.has(offersLogging), "logging", `{}`)
+	if o.has(offersPrompts) {
 		var in wire.Object
-		in.AddIf(o.promptsChanged, "listChanged", `true`)
+		in.AddIf(o.has(offersPromptChanges), "listChanged", `true`)
 		b.Add("prompts", in.Done())
 	}
-	if o.resources {
+	if o.has(offersResources) {
 		var in wire.Object
-		in.AddIf(o.resourcesChanged, "listChanged", `true`)
-		in.AddIf(o.subscribe, "subscribe", `true`)
+		in.AddIf(o.has(offersResourceChanges), "listChanged", `true`)
+		in.AddIf(o.has(offersSubscriptions), "subscribe", `true`)
 		b.Add("resources", in.Done())
 	}
-	if tools {
-		b.Add("tools", []byte(`{"listChanged":true}`))
-	}
+	b.AddIf(tools, "tools", `{"listChanged":true}`)
 	return b.Done()
 }
 
-// readServerCapabilities reads the capabilities of a server.
-func readServerCapabilities(doc jsontext.Value) (o serverCapabilities) {
+// readOffers reads the capabilities of a server.
+func readOffers(doc jsontext.Value) (o offers) {
 	wire.Each(doc, func(p wire.Piece) {
 		if p.Value[0] != '{' {
 			return
 		}
-		yes := func(member string) (found bool) {
-			wire.Each(p.Value, func(in wire.Piece) { found = found || in.Name == member && string(in.Value) == "true" })
-			return found
+		has := func(member string, part offers) {
+			wire.Each(p.Value, func(in wire.Piece) {
+				if in.Name == member && string(in.Value) == "true" {
+					o |= part
+				}
+			})
 		}
 		switch p.Name {
 		case "logging":
-			o.logging = true
+			o |= offersLogging
 		case "completions":
-			o.completions = true
+			o |= offersCompletions
 		case "prompts":
-			o.prompts, o.promptsChanged = true, yes("listChanged")
+			o |= offersPrompts
+			has("listChanged", offersPromptChanges)
 		case "resources":
-			o.resources, o.resourcesChanged, o.subscribe = true, yes("listChanged"), yes("subscribe")
+			o |= offersResources
+			has("listChanged", offersResourceChanges)
+			has("subscribe", offersSubscriptions)
 		}
 	})
 	return o
 }
 
-// offeredCapabilities are what the servers of the endpoint offer and the operator exposes. A server that cannot be reached offers nothing. A
-// single server is asked now; of several, what is known is taken, and the others have connectWait.
-func (g *Gateway) offeredCapabilities(ctx context.Context, q *request) (all serverCapabilities) {
+// offers are what the link's server offers and the operator exposes.
+func (l *link) offers() offers { return readOffers(l.Hello().Capabilities).exposed(l.server.Expose) }
+
+// offersNow connects to a server, if need be, and returns what it offers; none if it cannot be reached.
+func (g *Gateway) offersNow(ctx context.Context, q *request, s *Server) (o offers, reached bool) {
+	l, err := g.linkTo(ctx, q, s)
+	if err != nil {
+		return 0, false
+	}
+	defer l.release()
+	return l.offers(), true
+}
+
+// offered is what the servers of the endpoint offer and the operator exposes. A server that cannot be reached offers nothing. A single
+// server is asked now; of several, what is known is taken, and the others have connectWait.
+func (g *Gateway) offered(ctx context.Context, q *request) (all offers) {
 	if s := q.endpoint.server; s != nil {
-		if l, err := g.linkTo(ctx, q, s); err == nil {
-			all = readServerCapabilities(l.Hello().Capabilities).exposed(s.Expose)
-			l.release()
-		}
+		all, _ = g.offersNow(ctx, q, s)
 		return all
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
-	found := make([]serverCapabilities, len(q.endpoint.servers))
+	found := make([]offers, len(q.endpoint.servers))
 	var wg sync.WaitGroup
 	for i, s := range q.endpoint.servers {
 		if s.Expose&^(ExposeTools|ExposeProgress|ExposeCancellation) == 0 {
 			continue // the client is told nothing about these
 		}
-		if o, ok := g.pool.capabilitiesOf(s.Name); ok {
+		if o, known := g.pool.offersOf(s.Name); known {
 			found[i] = o.exposed(s.Expose)
 			continue
 		}
-		wg.Go(func() {
-			if l, err := g.linkTo(ctx, q, s); err == nil {
-				found[i] = readServerCapabilities(l.Hello().Capabilities).exposed(s.Expose)
-				l.release()
-			}
-		})
+		wg.Go(func() { found[i], _ = g.offersNow(ctx, q, s) })
 	}
 	wg.Wait()
 	for _, o := range found {
-		all = all.or(o)
+		all |= o
 	}
 	return all
 }
@@ -132,7 +142,7 @@ const connectWait = 2 * time.Second
 
 func (g *Gateway) capabilities(ctx context.Context, q *request) jsontext.Value {
 	tools := len(q.endpoint.exposing(ExposeTools)) > 0
-	return g.offeredCapabilities(ctx, q).capabilities(tools, tools && g.options.Tasks)
+	return g.offered(ctx, q).capabilities(tools, tools && g.options.Tasks)
 }
 
 // capabilities are those that the client declared, with its session or with the request.

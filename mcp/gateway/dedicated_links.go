@@ -33,9 +33,9 @@ func (g *Gateway) dedicatedLink(ctx context.Context, q *request, server *Server)
 	declared := q.capabilities()
 	declared.RootsChanged = false // the stateless revisions have no such notification
 	capabilities := forServer(declared, server)
-	key := linkKey{client: q.From, server: server.Name, capabilities: string(capabilities)}
+	key := linkKey{client: q.From, server: server.Name, capabilities: string(capabilities), dedicated: anyDedicated}
 	get := func() (*link, error) {
-		return g.pool.shared.getDedicated(ctx, key, func(ctx context.Context) (*link, error) {
+		return g.pool.shared.get(ctx, key, func(ctx context.Context) (*link, error) {
 			return g.connectLink(ctx, q.From, nil, server, session.Stateless, capabilities)
 		})
 	}
@@ -71,18 +71,8 @@ func tooManyLinks(err error) bool {
 	return errors.Is(err, errTooManyLinks) || errors.As(err, &no) && no.Code == upstream.CodeLinks
 }
 
-// getDedicated is get for a link that nobody uses. The error is errTooManyLinks if there is none.
-func (t *linkTable) getDedicated(ctx context.Context, key linkKey, connect func(context.Context) (*link, error)) (*link, error) {
-	s, err := t.takeDedicated(key, connect)
-	if err != nil {
-		return nil, err
-	}
-	return t.wait(ctx, s)
-}
-
-func (t *linkTable) takeDedicated(key linkKey, connect func(context.Context) (*link, error)) (*linkSlot, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// unused is the number of a dedicated link that nobody uses, or that is not connected yet; zero if there are too many. The caller has the lock.
+func (t *linkTable) unused(key linkKey) int {
 	n := 0
 	var same, idle *linkSlot    // unused slots with the same capabilities, and with others
 	for k, s := range t.slots { // in any order: of unused slots any serves, but one that works is better
@@ -99,20 +89,17 @@ func (t *linkTable) takeDedicated(key linkKey, connect func(context.Context) (*l
 	}
 	switch {
 	case same != nil:
-		return t.takeLocked(same.key, connect)
+		return same.key.dedicated
 	case n >= maxDedicated && idle == nil:
-		return nil, errTooManyLinks
+		return 0
 	case n >= maxDedicated:
 		t.drop(idle)
 	}
 	for key.dedicated = 1; t.slots[key] != nil; {
 		key.dedicated++
 	}
-	return t.takeLocked(key, connect)
+	return key.dedicated
 }
-
-// works reports whether the link of a slot can be used. The caller has the table's lock.
-func (s *linkSlot) works() bool { return s.settled() && s.err == nil && !s.link.ended() }
 
 // assign sends the questions of the server to the client of a pending request, if the link is dedicated.
 func (l *link) assign(p *ask.Pending) {

@@ -120,10 +120,8 @@ func (g *Gateway) serverMayAsk(ctx context.Context, q *request, server *Server) 
 	if q.session != nil || server.Expose&(ExposeSampling|ExposeElicitation|ExposeRoots) == 0 || string(q.capabilitiesFor(server)) == `{}` {
 		return false
 	}
-	if _, known := g.pool.capabilitiesOf(server.Name); !known {
-		if l, err := g.linkTo(ctx, q, server); err == nil {
-			l.release()
-		}
+	if _, known := g.pool.offersOf(server.Name); !known {
+		g.offersNow(ctx, q, server)
 	}
 	return g.pool.knownStateful(server.Name)
 }

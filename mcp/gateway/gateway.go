@@ -113,6 +113,7 @@ func New(o Options) (*Gateway, error) {
 		names = append(names, server.Name)
 	}
 	g.self = append(append(g.self, `"`+metaServerInfo+`":`...), infoOf(o.Info)...)
+	g.pool.servers = make(map[string]serverState)
 	g.pool.shared.init(context.Background(), maxShared, sharedIdle)
 	g.asks = &ask.Relay{Table: g.table, States: ask.NewStates(), Mask: o.Mask, Log: o.Log, Record: g.record}
 	g.connect = func(ctx context.Context, server string, p upstream.Peer) (upstreamSession, error) {

@@ -115,7 +115,7 @@ func (l *link) restoreState() {
 func (l *link) restoreStateful(level severity, uris []string) {
 	ctx, cancel := context.WithTimeout(l.session.Context, ask.AnswerTimeout)
 	defer cancel()
-	if level > 0 && l.server.Expose.Has(ExposeLogging) && readServerCapabilities(l.Hello().Capabilities).logging {
+	if level > 0 && l.offers().has(offersLogging) {
 		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // if it fails, the server chooses the level
 	}
 	for _, uri := range uris {
@@ -125,9 +125,9 @@ func (l *link) restoreStateful(level severity, uris []string) {
 
 // wantedFilter is what the session's client is notified of by this server.
 func (l *link) wantedFilter() filter {
-	o := readServerCapabilities(l.Hello().Capabilities).exposed(l.server.Expose)
-	f := filter{prompts: o.promptsChanged, resources: o.resourcesChanged}
-	if o.subscribe {
+	o := l.offers()
+	f := filter{prompts: o.has(offersPromptChanges), resources: o.has(offersResourceChanges)}
+	if o.has(offersSubscriptions) {
 		l.session.mu.Lock()
 		f.uris = slices.Clone(l.session.watches[l.server.Name])
 		l.session.mu.Unlock()

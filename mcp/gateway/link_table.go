@@ -17,6 +17,9 @@ type linkKey struct {
 	dedicated    int    // number of a link that one request at a time uses; zero: the link is shared
 }
 
+// anyDedicated is the number of whichever dedicated link is free.
+const anyDedicated = -1
+
 // A linkSlot is the place of a link in a table.
 type linkSlot struct {
 	table *linkTable
@@ -39,12 +42,8 @@ func (s *linkSlot) settled() bool {
 	}
 }
 
-// use counts a user. The caller has the table's lock.
-func (s *linkSlot) use() {
-	if s.uses++; s.timer != nil {
-		s.timer.Stop()
-	}
-}
+// works reports whether the link of a slot can be used. The caller has the table's lock.
+func (s *linkSlot) works() bool { return s.settled() && s.err == nil && !s.link.ended() }
 
 // A linkTable makes each link when it is first needed, and again after it has ended.
 type linkTable struct {
@@ -64,17 +63,12 @@ func (t *linkTable) init(ctx context.Context, most int, idle time.Duration) {
 }
 
 // get returns the link of a key, and connects if there is none. Concurrent callers wait for the same attempt, which goes on when one of them
-// gives up.
+// gives up. The link of a key with the number anyDedicated has no other user; the error is errTooManyLinks if there is none.
 func (t *linkTable) get(ctx context.Context, key linkKey, connect func(context.Context) (*link, error)) (*link, error) {
 	s, err := t.take(key, connect)
 	if err != nil {
 		return nil, err
 	}
-	return t.wait(ctx, s)
-}
-
-// wait waits for the link of a slot.
-func (t *linkTable) wait(ctx context.Context, s *linkSlot) (*link, error) {
 	select {
 	case <-s.ready:
 	case <-ctx.Done():
@@ -92,13 +86,13 @@ func (t *linkTable) wait(ctx context.Context, s *linkSlot) (*link, error) {
 func (t *linkTable) take(key linkKey, connect func(context.Context) (*link, error)) (*linkSlot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.takeLocked(key, connect)
-}
-
-// takeLocked is take for a caller that has the lock.
-func (t *linkTable) takeLocked(key linkKey, connect func(context.Context) (*link, error)) (*linkSlot, error) {
 	if t.closed {
 		return nil, errLinksClosed
+	}
+	if key.dedicated == anyDedicated {
+		if key.dedicated = t.unused(key); key.dedicated == 0 {
+			return nil, errTooManyLinks
+		}
 	}
 	s := t.slots[key]
 	if s != nil && s.settled() && (s.err != nil && time.Since(s.since) >= downFor || s.err == nil && s.link.ended()) {
@@ -113,20 +107,10 @@ func (t *linkTable) takeLocked(key linkKey, connect func(context.Context) (*link
 		t.slots[key] = s
 		go t.connect(s, connect)
 	}
-	s.use()
-	return s, nil
-}
-
-// existing is get for a link that works already; nil if there is none.
-func (t *linkTable) existing(key linkKey) *link {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.slots[key]
-	if t.closed || s == nil || !s.settled() || s.err != nil || s.link.ended() {
-		return nil
+	if s.uses++; s.timer != nil {
+		s.timer.Stop()
 	}
-	s.use()
-	return s.link
+	return s, nil
 }
 
 // connect fills a slot.
@@ -208,7 +192,7 @@ func (t *linkTable) working(servers []*Server) (out []*link) {
 	defer t.mu.Unlock()
 	for _, server := range servers {
 		for _, s := range t.slots { // in any order: a session has one link with each server
-			if s.key.server == server.Name && s.settled() && s.err == nil && !s.link.ended() {
+			if s.key.server == server.Name && s.works() {
 				out = append(out, s.link)
 			}
 		}

@@ -38,53 +38,41 @@ type upstreamSession interface {
 type linkPool struct {
 	shared linkTable
 
-	mu        sync.Mutex
-	greetings map[string]greeting
-	down      map[string]bool // servers that could not be reached when last tried
+	mu      sync.Mutex
+	servers map[string]serverState
 }
 
-// setDown notes that a server cannot be reached, and reports whether it could before.
-func (p *linkPool) setDown(server string) bool {
+// A serverState is what the gateway knows of a server since it last tried to connect.
+type serverState struct {
+	known     bool // the others are those of the last link
+	offers    offers
+	stateless bool
+	down      bool // it could not be reached
+}
+
+// state returns the state of a server, and changes it then.
+func (p *linkPool) state(server string, change func(*serverState)) serverState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.down == nil {
-		p.down = make(map[string]bool)
+	s := p.servers[server]
+	before := s
+	if change != nil {
+		change(&s)
+		p.servers[server] = s
 	}
-	was := p.down[server]
-	p.down[server] = true
-	return !was
+	return before
 }
 
-// A greeting is what a server said of itself when last connected.
-type greeting struct {
-	capabilities serverCapabilities
-	stateless    bool
-}
-
-// capabilitiesOf are the capabilities of a server when last connected.
-func (p *linkPool) capabilitiesOf(server string) (serverCapabilities, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	g, ok := p.greetings[server]
-	return g.capabilities, ok
+// offersOf is what a server offered when last connected.
+func (p *linkPool) offersOf(server string) (o offers, known bool) {
+	s := p.state(server, nil)
+	return s.offers, s.known
 }
 
 // knownStateful reports whether the server is known to speak a revision with sessions.
 func (p *linkPool) knownStateful(server string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	g, ok := p.greetings[server]
-	return ok && !g.stateless
-}
-
-func (p *linkPool) setGreeting(server string, l upstreamSession) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.greetings == nil {
-		p.greetings = make(map[string]greeting)
-	}
-	delete(p.down, server)
-	p.greetings[server] = greeting{readServerCapabilities(l.Hello().Capabilities), l.Modern()}
+	s := p.state(server, nil)
+	return s.known && !s.stateless
 }
 
 // A link is a link with a server and its state in the gateway. The caller of linkTo calls release.
@@ -118,11 +106,7 @@ func (l *link) release() { l.slot.table.release(l.slot) }
 // capabilities; or, if the server may send questions, a dedicated one.
 func (g *Gateway) linkTo(ctx context.Context, q *request, server *Server) (*link, error) {
 	if s := q.session; s != nil {
-		key := linkKey{server: server.Name}
-		if l := s.links.existing(key); l != nil {
-			return l, nil
-		}
-		return s.links.get(ctx, key, func(ctx context.Context) (*link, error) {
+		return s.links.get(ctx, linkKey{server: server.Name}, func(ctx context.Context) (*link, error) {
 			return g.connectLink(ctx, s.Client, s, server, s.Protocol, forServer(s.capabilities, server))
 		})
 	}
@@ -155,12 +139,14 @@ func (g *Gateway) connectLink(ctx context.Context, client Identity, s *clientSes
 		Owner: client.Name, Protocol: protocol, Capabilities: capabilities, Tell: l.receive, Rounds: server.Expose.Has(ExposeInputRequired),
 	})
 	if err != nil {
-		if g.pool.setDown(server.Name) {
+		if !g.pool.state(server.Name, func(s *serverState) { s.down = true }).down {
 			g.options.Log.Warn("a server cannot be reached", "server", server.Name, "error", err.Error())
 		}
 		return nil, err
 	}
-	g.pool.setGreeting(server.Name, up)
+	g.pool.state(server.Name, func(s *serverState) {
+		*s = serverState{known: true, offers: readOffers(up.Hello().Capabilities), stateless: up.Modern()}
+	})
 	l.upstreamSession = up
 	l.restoreState()
 	return l, nil

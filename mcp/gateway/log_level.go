@@ -57,7 +57,7 @@ func (g *Gateway) levelFor(ctx context.Context, q *request, l *link) severity {
 		l.level = level
 	}
 	l.linkSubscriptions.mu.Unlock()
-	if finer && readServerCapabilities(l.Hello().Capabilities).logging {
+	if finer && l.offers().has(offersLogging) {
 		_, _ = l.Request(ctx, methodSetLevel, levelParams(level), nil) // if it fails, the log is coarser
 	}
 	return level
@@ -105,7 +105,7 @@ func (g *Gateway) setLevel(ctx context.Context, q *request) []byte {
 		}
 	}
 	for _, l := range s.links.working(q.endpoint.exposing(ExposeLogging)) {
-		if !l.Modern() && readServerCapabilities(l.Hello().Capabilities).logging {
+		if !l.Modern() && l.offers().has(offersLogging) {
 			if g.record(ctx, q.From, l.server.Name, ToServer, q.Method, levelParams(level)) != nil {
 				return q.fail(ask.NotRecorded)
 			}

@@ -237,17 +237,16 @@ type serverFilter struct {
 // splitFilter returns what the servers can serve of a filter, together and each.
 func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agreed filter, each []serverFilter) {
 	servers := q.endpoint.exposing(0)
-	offered := make([]serverCapabilities, len(servers))
+	offered := make([]offers, len(servers))
 	asked, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
 	var wg sync.WaitGroup
 	for i, s := range servers {
 		wg.Go(func() {
-			if l, err := g.linkTo(asked, q, s); err == nil {
-				offered[i] = readServerCapabilities(l.Hello().Capabilities).exposed(s.Expose)
-				l.release()
-			} else if o, known := g.pool.capabilitiesOf(s.Name); known {
-				offered[i] = o.exposed(s.Expose)
+			var reached bool
+			if offered[i], reached = g.offersNow(asked, q, s); !reached {
+				known, _ := g.pool.offersOf(s.Name)
+				offered[i] = known.exposed(s.Expose)
 			}
 		})
 	}
@@ -260,11 +259,11 @@ func (g *Gateway) splitFilter(ctx context.Context, q *request, want filter) (agr
 	}
 	for i, s := range servers {
 		f := filter{
-			tools: want.tools && s.Expose.Has(ExposeTools), prompts: want.prompts && offered[i].promptsChanged,
-			resources: want.resources && offered[i].resourcesChanged,
+			tools: want.tools && s.Expose.Has(ExposeTools), prompts: want.prompts && offered[i].has(offersPromptChanges),
+			resources: want.resources && offered[i].has(offersResourceChanges),
 		}
 		for _, uri := range want.uris {
-			if homes[uri] == s && offered[i].subscribe {
+			if homes[uri] == s && offered[i].has(offersSubscriptions) {
 				f.uris = append(f.uris, uri)
 			}
 		}
