@@ -18,10 +18,9 @@ const (
 
 // A pendingTable has the pending requests whose clients were asked something and have not fetched the outcome.
 type pendingTable struct {
-	mu         sync.Mutex
-	byID       map[string]*Pending
-	byIdentity map[session.Identity]int
-	closed     bool
+	mu     sync.Mutex
+	byID   map[string]*Pending
+	closed bool
 }
 
 // addPending registers a pending request whose client is about to be asked. It reports false if there are too many. The caller has the lock
@@ -33,18 +32,23 @@ func (r *Relay) addPending(p *Pending) bool {
 	t := &r.pending
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || len(t.byID) >= MaxPending || t.byIdentity[p.client] >= MaxPendingPerIdentity {
+	same := 0
+	for _, other := range t.byID { // in any order: they are counted
+		if other.client == p.client {
+			same++
+		}
+	}
+	if t.closed || len(t.byID) >= MaxPending || same >= MaxPendingPerIdentity {
 		return false
 	}
 	if p.size > 0 && !r.Table.Bodies.Take(p.client, p.size) {
 		return false
 	}
 	if t.byID == nil {
-		t.byID, t.byIdentity = make(map[string]*Pending), make(map[session.Identity]int)
+		t.byID = make(map[string]*Pending)
 	}
 	p.id = rand.Text()
 	t.byID[p.id] = p
-	t.byIdentity[p.client]++
 	return true
 }
 
@@ -88,9 +92,6 @@ func (t *pendingTable) removeLocked(p *Pending) {
 		return
 	}
 	delete(t.byID, p.id)
-	if t.byIdentity[p.client]--; t.byIdentity[p.client] == 0 {
-		delete(t.byIdentity, p.client)
-	}
 	p.relay.Table.Bodies.Return(p.client, p.size+p.bytes)
 	p.size, p.bytes = 0, 0
 }

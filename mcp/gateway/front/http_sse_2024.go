@@ -20,26 +20,29 @@ type channel struct {
 
 // channels are the open channels.
 type channels struct {
-	mu         sync.Mutex
-	byID       map[string]*channel
-	byIdentity map[session.Identity]int
-	all, each  int
+	mu        sync.Mutex
+	byID      map[string]*channel
+	all, each int
 }
 
 func (c *channels) init(l session.Limits) {
-	c.byID, c.byIdentity = make(map[string]*channel), make(map[session.Identity]int)
-	c.all, c.each = l.Sessions, l.SessionsPerIdentity
+	c.byID, c.all, c.each = make(map[string]*channel), l.Sessions, l.SessionsPerIdentity
 }
 
 // add registers a channel. The error is [session.ErrBusy].
 func (c *channels) add(n *channel) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.byID) >= c.all || c.byIdentity[n.from] >= c.each {
+	same := 0
+	for _, other := range c.byID { // in any order: they are counted
+		if other.from == n.from {
+			same++
+		}
+	}
+	if len(c.byID) >= c.all || same >= c.each {
 		return session.ErrBusy
 	}
 	c.byID[n.id] = n
-	c.byIdentity[n.from]++
 	return nil
 }
 
@@ -47,9 +50,6 @@ func (c *channels) remove(n *channel) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.byID, n.id)
-	if c.byIdentity[n.from]--; c.byIdentity[n.from] == 0 {
-		delete(c.byIdentity, n.from)
-	}
 }
 
 // find returns the channel with an id if this client opened it at this endpoint; nil for any other.

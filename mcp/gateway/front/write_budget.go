@@ -1,7 +1,7 @@
 package front
 
 import (
-	"container/list"
+	"slices"
 	"sync"
 
 	"pgfsm/mcp/gateway/session"
@@ -11,16 +11,9 @@ import (
 // slowly or not at all. If there is no room for a message, the connection that has taken longest over its message is closed, like that of
 // any client that does not read. The new message is never refused: its call was made and recorded. So one message may have any size.
 type writeBudget struct {
-	mu         sync.Mutex
-	all, each  int
-	taken      int
-	byIdentity map[session.Identity]*writes
-}
-
-// writes are the pending writes of one client, the oldest first.
-type writes struct {
-	list.List
-	taken int
+	mu        sync.Mutex
+	all, each int
+	pending   []*pendingWrite // the oldest first
 }
 
 // A pendingWrite waits until a connection has taken its bytes.
@@ -29,12 +22,9 @@ type pendingWrite struct {
 	client session.Identity
 	size   int
 	conn   interface{ Cut() }
-	place  *list.Element // nil: the write has ended
 }
 
-func (b *writeBudget) init(all int) {
-	b.all, b.each, b.byIdentity = all, (all+1)/2, make(map[session.Identity]*writes)
-}
+func (b *writeBudget) init(all int) { b.all, b.each = all, (all+1)/2 }
 
 // reserveWrite registers messages that are about to be written together, until end is called. For small messages, and without a connection
 // to close, it returns nil.
@@ -53,25 +43,48 @@ func (b *writeBudget) add(conn interface{ Cut() }, client session.Identity, size
 	p := &pendingWrite{budget: b, client: client, size: size, conn: conn}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	own := b.byIdentity[client]
-	if own == nil {
-		own = new(writes)
-		b.byIdentity[client] = own
-	}
-	p.place = own.PushBack(p)
-	own.taken += size
-	b.taken += size
-	for own.taken > b.each && own.Front() != p.place {
-		b.cutOldest(own)
-	}
-	for b.taken > b.all {
-		w := b.largest(p)
-		if w == nil {
-			break
+	b.pending = append(b.pending, p)
+	for {
+		all, each := b.count()
+		over := each[client] // nil if the new write went with its connection
+		if over != nil && (over.bytes <= b.each || over.oldest == p) {
+			over = nil
 		}
-		b.cutOldest(w)
+		if over == nil && all > b.all {
+			for _, w := range each { // in any order: of two equal clients either may be cut off
+				if w.oldest != p && (over == nil || w.bytes > over.bytes) {
+					over = w
+				}
+			}
+		}
+		if over == nil {
+			return p
+		}
+		cut := over.oldest.conn
+		b.pending = slices.DeleteFunc(b.pending, func(w *pendingWrite) bool { return w.conn == cut })
+		go cut.Cut() // it waits for the writer
 	}
-	return p
+}
+
+// writes are the pending writes of one client.
+type writes struct {
+	bytes  int
+	oldest *pendingWrite
+}
+
+// count returns how many bytes are pending, and the writes of each client. The caller holds the lock.
+func (b *writeBudget) count() (all int, each map[session.Identity]*writes) {
+	each = make(map[session.Identity]*writes)
+	for _, p := range b.pending {
+		w := each[p.client]
+		if w == nil {
+			w = &writes{oldest: p}
+			each[p.client] = w
+		}
+		w.bytes += p.size
+		all += p.size
+	}
+	return all, each
 }
 
 // end removes a write that is over.
@@ -81,40 +94,5 @@ func (p *pendingWrite) end() {
 	}
 	p.budget.mu.Lock()
 	defer p.budget.mu.Unlock()
-	if p.place != nil {
-		p.budget.remove(p)
-	}
-}
-
-// cutOldest closes the connection of the oldest write and removes all of that connection. The caller holds the lock.
-func (b *writeBudget) cutOldest(w *writes) {
-	oldest := w.Front().Value.(*pendingWrite)
-	for e := w.Front(); e != nil; {
-		p := e.Value.(*pendingWrite)
-		if e = e.Next(); p.conn == oldest.conn {
-			b.remove(p)
-		}
-	}
-	go oldest.conn.Cut() // it waits for the writer
-}
-
-// largest are the writes of the client that has most bytes pending; nil if there is only the new write. The caller holds the lock.
-func (b *writeBudget) largest(added *pendingWrite) (found *writes) {
-	for _, w := range b.byIdentity { // in any order: of two equal clients either may be cut off
-		if w.Front() != added.place && (found == nil || w.taken > found.taken) {
-			found = w
-		}
-	}
-	return found
-}
-
-// remove removes a write. The caller holds the lock.
-func (b *writeBudget) remove(p *pendingWrite) {
-	w := b.byIdentity[p.client]
-	w.Remove(p.place)
-	p.place = nil
-	w.taken -= p.size
-	if b.taken -= p.size; w.Len() == 0 {
-		delete(b.byIdentity, p.client)
-	}
+	p.budget.pending = slices.DeleteFunc(p.budget.pending, func(w *pendingWrite) bool { return w == p })
 }

@@ -50,9 +50,8 @@ type Table struct {
 	replay *Budget // events that can be sent again
 	queued *Budget // outgoing messages that belong to no request
 
-	mu     sync.Mutex
-	byID   map[string]*Session
-	counts map[Identity]int
+	mu   sync.Mutex
+	byID map[string]*Session
 }
 
 // NewTable returns an empty table.
@@ -65,7 +64,6 @@ func NewTable(limits Limits) *Table {
 		replay:   NewBudget((l.AnswersBytes + 1) / 2),
 		queued:   NewBudget((l.AnswersBytes + 1) / 2),
 		byID:     make(map[string]*Session),
-		counts:   make(map[Identity]int),
 	}
 }
 
@@ -98,14 +96,19 @@ func (t *Table) Open(client Identity, endpoint, protocol string) (*Session, erro
 func (t *Table) add(s *Session) (replaced *Session, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.byID) >= t.Limits.Sessions || t.counts[s.Client] >= t.Limits.SessionsPerIdentity {
+	same := 0
+	for _, other := range t.byID { // in any order: they are counted
+		if other.Client == s.Client {
+			same++
+		}
+	}
+	if len(t.byID) >= t.Limits.Sessions || same >= t.Limits.SessionsPerIdentity {
 		if replaced = t.longestUnused(s.Client); replaced == nil {
 			return nil, ErrBusy
 		}
-		t.removeLocked(replaced)
+		delete(t.byID, replaced.ID)
 	}
 	t.byID[s.ID] = s
-	t.counts[s.Client]++
 	s.timer = time.AfterFunc(t.Limits.SessionIdle, s.expire)
 	return replaced, nil
 }
@@ -138,17 +141,7 @@ func (t *Table) Find(id string, client Identity, endpoint string) *Session {
 func (t *Table) remove(s *Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.removeLocked(s)
-}
-
-func (t *Table) removeLocked(s *Session) {
-	if t.byID[s.ID] != s {
-		return
-	}
 	delete(t.byID, s.ID)
-	if t.counts[s.Client]--; t.counts[s.Client] == 0 {
-		delete(t.counts, s.Client)
-	}
 }
 
 // EndAll ends all sessions.
