@@ -161,20 +161,13 @@ type declaredMeta struct {
 
 // readMeta reads the _meta of a stateless request.
 func (q *request) readMeta() {
-	wire.Each(q.Params, func(member wire.Piece) {
-		name, value := member.Name, member.Value
-		if name != "_meta" {
-			return
+	wire.Each(wire.Find(q.Params, "_meta"), func(p wire.Piece) {
+		switch p.Name {
+		case metaCapabilities:
+			q.declared.capabilities = ask.ReadCapabilities(p.Value)
+		case metaLogLevel:
+			word, _ := wire.Text(p.Value)
+			q.declared.logLevel = severityOf(word)
 		}
-		wire.Each(value, func(member wire.Piece) {
-			name, value := member.Name, member.Value
-			switch name {
-			case metaCapabilities:
-				q.declared.capabilities = ask.ReadCapabilities(value)
-			case metaLogLevel:
-				word, _ := wire.Text(value)
-				q.declared.logLevel = severityOf(word)
-			}
-		})
 	})
 }

@@ -113,7 +113,7 @@ func (l *link) fetchList(ctx context.Context, method string) (*serverList, error
 			l.lists.put(method, out)
 			return out, nil
 		}
-		params = slices.Concat(jsontext.Value(`{"cursor":`), next, jsontext.Value(`}`))
+		params = wire.Single("cursor", next)
 	}
 	return nil, fmt.Errorf("its answer to %s has more than %d pages", method, maxListPages)
 }
@@ -161,26 +161,23 @@ func (g *Gateway) listAll(ctx context.Context, q *request, m *method) []byte {
 		}
 	}
 	kind := listKinds[m.name]
-	all := []byte{'['}
+	var all []jsontext.Value
 	for i, l := range g.listsOf(ctx, q, servers, m.name, 0) {
 		if l == nil {
 			continue
 		}
 		for _, it := range l.items {
-			raw := []byte(it.raw)
+			raw := it.raw
 			if m.name == "prompts/list" {
-				if raw = renamed(raw, joinedName(servers[i], it.key)); raw == nil {
-					continue
-				}
+				raw = renamed(raw, joinedName(servers[i], it.key))
 			}
-			if len(all) > 1 {
-				all = append(all, ',')
+			if raw != nil {
+				all = append(all, raw)
 			}
-			all = append(all, raw...)
 		}
 	}
 	var b wire.Object
-	b.Add(kind.member, append(all, ']'))
+	b.Add(kind.member, wire.Array(all))
 	if q.stateless() {
 		b.Add("ttlMs", []byte("0"))
 		b.Add("cacheScope", []byte(`"private"`))
@@ -189,7 +186,7 @@ func (g *Gateway) listAll(ctx context.Context, q *request, m *method) []byte {
 }
 
 // renamed is an object with another name. Every other byte stays. It is nil if the name is too long for clients.
-func renamed(raw []byte, name string) []byte {
+func renamed(raw jsontext.Value, name string) jsontext.Value {
 	if len(name) > maxName {
 		return nil
 	}

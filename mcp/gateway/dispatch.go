@@ -52,8 +52,8 @@ func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 	}
 	m := methodOf(fromClient, q.Method)
 	if q.Notification() {
-		if m != nil && m.notification && g.checkMethod(q, m) == nil {
-			g.handleNotification(ctx, q, m)
+		if m != nil && m.notification && m.by == byRelay && g.checkMethod(q, m) == nil { // the front acts on notifications/cancelled
+			g.relayClientNotification(ctx, q, m)
 		}
 		return nil
 	}
@@ -63,40 +63,23 @@ func (g *Gateway) Dispatch(ctx context.Context, r *session.Request) []byte {
 	if failed := g.checkMethod(q, m); failed != nil {
 		return q.fail(failed)
 	}
-	if m.name == methodCall {
+	switch {
+	case m.name == methodCall:
 		return g.callTool(ctx, q)
-	}
-	switch m.by {
-	case byMachine:
+	case m.by == byMachine:
 		return g.listTools(ctx, q)
-	case byTasks:
+	case m.by == byTasks:
 		return g.serveTask(ctx, q)
-	case byRelay:
+	case m.by == byRelay:
 		return g.relay(ctx, q, m)
-	default:
-		return g.serveOwn(ctx, q)
-	}
-}
-
-// serveOwn answers the methods between the client and the gateway.
-func (g *Gateway) serveOwn(ctx context.Context, q *request) []byte {
-	switch q.Method {
-	case "initialize":
+	case m.name == "initialize":
 		return g.initialize(ctx, q)
-	case "server/discover":
+	case m.name == "server/discover":
 		return g.discover(ctx, q)
-	case "subscriptions/listen":
+	case m.name == methodListen:
 		return g.listen(ctx, q)
 	default: // ping
 		return q.result(jsontext.Value(`{}`))
-	}
-}
-
-// handleNotification takes a notification of a client.
-func (g *Gateway) handleNotification(ctx context.Context, q *request, m *method) {
-	switch m.name { // the front acts on notifications/cancelled
-	case "notifications/progress", "notifications/roots/list_changed":
-		g.relayClientNotification(ctx, q, m)
 	}
 }
 
@@ -173,7 +156,8 @@ func unreachable(server string, err error) jsontext.Value {
 	case errors.Is(err, context.DeadlineExceeded):
 		code, reason = upstream.CodeTimeout, "it did not answer within the time allowed"
 	}
-	data := append([]byte(`{"code":`), wire.Quote(code)...)
-	data = append(append(data, `,"server":`...), wire.Quote(server)...)
-	return wire.ErrorObject(wire.InternalError, "server "+server+": "+reason, append(data, '}'))
+	var data wire.Object
+	data.Add("code", wire.Quote(code))
+	data.Add("server", wire.Quote(server))
+	return wire.ErrorObject(wire.InternalError, "server "+server+": "+reason, data.Done())
 }

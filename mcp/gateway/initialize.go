@@ -18,17 +18,7 @@ func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
 	if q.session != nil {
 		return q.refuse(wire.InvalidRequest, "the session has begun already")
 	}
-	var wanted string
-	var can ask.Capabilities
-	wire.Each(q.Params, func(member wire.Piece) {
-		name, value := member.Name, member.Value
-		switch name {
-		case "protocolVersion":
-			wanted, _ = wire.Text(value)
-		case "capabilities":
-			can = ask.ReadCapabilities(value)
-		}
-	})
+	wanted := wire.TextMember(q.Params, "protocolVersion")
 	if wanted == "" {
 		return q.refuse(wire.InvalidParams, `"protocolVersion" is missing`)
 	}
@@ -36,7 +26,7 @@ func (g *Gateway) initialize(ctx context.Context, q *request) []byte {
 	if slices.Contains(session.StatefulRevisions, wanted) {
 		revision = wanted
 	}
-	s, err := g.openSession(q, revision, can)
+	s, err := g.openSession(q, revision, ask.ReadCapabilities(wire.Find(q.Params, "capabilities")))
 	if err != nil {
 		return q.refuse(codeBusy, "%v", err)
 	}
@@ -54,13 +44,8 @@ const codeBusy = -32000
 
 // discover answers server/discover.
 func (g *Gateway) discover(ctx context.Context, q *request) []byte {
-	var versions []byte
-	for _, v := range session.Revisions() {
-		versions = append(append(versions, ','), wire.Quote(v)...)
-	}
-	versions[0] = '['
 	var b wire.Object
-	b.Add("supportedVersions", append(versions, ']'))
+	b.Add("supportedVersions", wire.Texts(session.Revisions()))
 	b.Add("capabilities", g.capabilities(ctx, q))
 	b.Add("ttlMs", strconv.AppendInt(nil, g.options.MaxAge.Milliseconds(), 10))
 	b.Add("cacheScope", []byte(`"private"`))

@@ -53,8 +53,7 @@ func (q *request) checkResult(server *Server, f *resultInfo) (code, why string) 
 
 // inputRefused is the error of a relayed request whose result does not go to the client.
 func inputRefused(server *Server, code, why string) jsontext.Value {
-	data := append([]byte(`{"code":`), wire.Quote(code)...)
-	return wire.ErrorObject(wire.InternalError, "server "+server.Name+": "+why, append(data, '}'))
+	return wire.ErrorObject(wire.InternalError, "server "+server.Name+": "+why, wire.Single("code", wire.Quote(code)))
 }
 
 // askSession asks the client of a session what a result asks for. Input is what the repeated request has in addition. Asks is false if the

@@ -80,7 +80,7 @@ func (l *link) watchResource(ctx context.Context, uri string) func() {
 }
 
 func uriParams(uri string) jsontext.Value {
-	return slices.Concat(jsontext.Value(`{"uri":`), wire.Quote(uri), jsontext.Value(`}`))
+	return wire.Single("uri", wire.Quote(uri))
 }
 
 // restoreState gives a session's new link the state of the one before: the log level and the subscribed resources. At a stateless server it

@@ -64,7 +64,7 @@ func (g *Gateway) levelFor(ctx context.Context, q *request, l *link) severity {
 }
 
 func levelParams(level severity) jsontext.Value {
-	return jsontext.Value(`{"level":"` + severities[level-1] + `"}`)
+	return wire.Single("level", wire.Quote(severities[level-1]))
 }
 
 // withLevel adds the log level to the params of a request. The link removes it where the server does not take it there.

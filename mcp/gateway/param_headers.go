@@ -51,14 +51,8 @@ func bindings(tool []byte) []binding {
 	if !bytes.Contains(tool, []byte("mcp-header")) && !bytes.Contains(tool, []byte(`\u`)) { // nearly all tools
 		return nil
 	}
-	var schema []byte
-	wire.Each(tool, func(p wire.Piece) {
-		if p.Name == "inputSchema" {
-			schema = p.Value
-		}
-	})
 	found := bindingFinder{seen: make(map[string]bool)}
-	found.properties(schema, nil)
+	found.properties(wire.Find(tool, "inputSchema"), nil)
 	if found.wrong || len(found.all) > maxParams {
 		return nil
 	}
@@ -87,18 +81,9 @@ func (f *bindingFinder) properties(schema []byte, path []string) {
 }
 
 func (f *bindingFinder) property(schema []byte, path []string) {
-	var mark []byte
-	kind := ""
-	wire.Each(schema, func(p wire.Piece) {
-		switch p.Name {
-		case paramMark:
-			mark = p.Value
-		case "type":
-			kind, _ = wire.Text(p.Value)
-		}
-	})
-	if mark != nil {
+	if mark := wire.Find(schema, paramMark); mark != nil {
 		name, err := wire.Text(mark)
+		kind := wire.TextMember(schema, "type")
 		plain := kind == "string" || kind == "integer" || kind == "boolean"
 		if err != nil || !plain || !isToken(name) || f.seen[strings.ToLower(name)] {
 			f.wrong = true

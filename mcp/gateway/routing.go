@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,7 +18,7 @@ const notFound = -32002
 func (g *Gateway) route(ctx context.Context, q *request, m *method) (*Server, jsontext.Value, jsontext.Value) {
 	switch m.name {
 	case "prompts/get":
-		return g.routePrompt(ctx, q, m.needs, q.Params, "name")
+		return g.routePrompt(ctx, q, m.needs, q.Params)
 	case "completion/complete":
 		return g.routeCompletion(ctx, q, m.needs)
 	default: // resources
@@ -33,10 +32,10 @@ func (g *Gateway) route(ctx context.Context, q *request, m *method) (*Server, js
 }
 
 // routePrompt finds the server of a prompt by the joined name, and replaces that by the server's name.
-func (g *Gateway) routePrompt(ctx context.Context, q *request, needs Expose, doc jsontext.Value, member string) (*Server, jsontext.Value, jsontext.Value) {
-	name, err := wire.Text(wire.Member(doc, member))
+func (g *Gateway) routePrompt(ctx context.Context, q *request, needs Expose, doc jsontext.Value) (*Server, jsontext.Value, jsontext.Value) {
+	name, err := wire.Text(wire.Member(doc, "name"))
 	if err != nil {
-		return nil, nil, invalid(wire.InvalidParams, strconv.Quote(member)+" is not a string")
+		return nil, nil, invalid(wire.InvalidParams, `"name" is not a string`)
 	}
 	all := candidates(q.endpoint.exposing(needs), name)
 	if len(all) > 1 {
@@ -57,7 +56,7 @@ func (g *Gateway) routePrompt(ctx context.Context, q *request, needs Expose, doc
 	if len(all) == 0 {
 		return nil, nil, invalid(wire.InvalidParams, "there is no prompt of this name; prompts/list says which there are")
 	}
-	native, err := wire.Set(doc, member, wire.Quote(all[0].name))
+	native, err := wire.Set(doc, "name", wire.Quote(all[0].name))
 	if err != nil {
 		return nil, nil, invalid(wire.InvalidParams, "the params cannot be read")
 	}
@@ -70,7 +69,7 @@ func (g *Gateway) routeCompletion(ctx context.Context, q *request, needs Expose)
 	kind, _ := wire.Text(wire.Member(ref, "type"))
 	switch kind {
 	case "ref/prompt":
-		server, native, failed := g.routePrompt(ctx, q, needs, ref, "name")
+		server, native, failed := g.routePrompt(ctx, q, needs, ref)
 		if failed != nil {
 			return nil, nil, failed
 		}
@@ -126,7 +125,7 @@ func (g *Gateway) resourceServer(ctx context.Context, q *request, servers []*Ser
 		if q.stateless() {
 			code = wire.InvalidParams
 		}
-		return nil, wire.ErrorObject(code, "no server has this resource", slices.Concat([]byte(`{"uri":`), wire.Quote(uri), []byte(`}`)))
+		return nil, wire.ErrorObject(code, "no server has this resource", uriParams(uri))
 	}
 	return nil, invalid(wire.InvalidParams, "more than one server has this resource: "+serversOf(found)+"; read it at /servers/NAME/mcp")
 }

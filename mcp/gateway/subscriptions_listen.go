@@ -63,18 +63,13 @@ func (f filter) object() jsontext.Value {
 	b.AddIf(f.prompts, "promptsListChanged", "true")
 	b.AddIf(f.resources, "resourcesListChanged", "true")
 	if len(f.uris) > 0 {
-		var list []byte
-		for _, uri := range f.uris {
-			list = append(append(list, ','), wire.Quote(uri)...)
-		}
-		list[0] = '['
-		b.Add("resourceSubscriptions", append(list, ']'))
+		b.Add("resourceSubscriptions", wire.Texts(f.uris))
 	}
 	return b.Done()
 }
 
 func (f filter) params() jsontext.Value {
-	return slices.Concat(jsontext.Value(`{"notifications":`), f.object(), jsontext.Value(`}`))
+	return wire.Single("notifications", f.object())
 }
 
 // readFilter reads the filter of a client. The error object says what is wrong with it.
@@ -83,10 +78,9 @@ func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 	if want.Kind() != '{' {
 		return f, invalid(wire.InvalidParams, `"notifications" is not an object`)
 	}
-	wire.Each(want, func(member wire.Piece) {
-		name, value := member.Name, member.Value
-		yes := value.Kind() == 't'
-		switch name {
+	wire.Each(want, func(p wire.Piece) {
+		yes := p.Value.Kind() == 't'
+		switch p.Name {
 		case "toolsListChanged":
 			f.tools = yes
 		case "promptsListChanged":
@@ -94,7 +88,7 @@ func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 		case "resourcesListChanged":
 			f.resources = yes
 		case "resourceSubscriptions":
-			isArray := wire.Items(value, func(item jsontext.Value, _ int) {
+			isArray := wire.Items(p.Value, func(item jsontext.Value, _ int) {
 				uri, err := wire.Text(item)
 				if err != nil {
 					failed = invalid(wire.InvalidParams, `"resourceSubscriptions" is not an array of strings`)
@@ -102,7 +96,7 @@ func readFilter(params jsontext.Value) (f filter, failed jsontext.Value) {
 					f.uris = append(f.uris, uri)
 				}
 			})
-			if !isArray && value.Kind() != 'n' {
+			if !isArray && p.Value.Kind() != 'n' {
 				failed = invalid(wire.InvalidParams, `"resourceSubscriptions" is not an array of strings`)
 			}
 		}
@@ -175,7 +169,7 @@ func (n *subscription) format(method string, params jsontext.Value) []byte {
 		params, err = wire.Set(params, "_meta", meta)
 	}
 	if err != nil { // the params have no readable _meta
-		params = slices.Concat(jsontext.Value(`{"_meta":{"`+metaSubscription+`":`), n.id, jsontext.Value(`}}`))
+		params = wire.Single("_meta", wire.Single(metaSubscription, n.id))
 	}
 	return wire.Call(nil, nil, method, params)
 }
@@ -210,8 +204,7 @@ func (g *Gateway) listen(ctx context.Context, q *request) []byte {
 	starting.Wait()
 	out := session.NewRequestSender(q.Out)
 	defer out.End()
-	params := slices.Concat(jsontext.Value(`{"notifications":`), agreed.object(), jsontext.Value(`}`))
-	if out.Send(n.format(noteSubscribed, params)) != nil || agreed.empty() {
+	if out.Send(n.format(noteSubscribed, agreed.params())) != nil || agreed.empty() {
 		stop()
 	}
 	for ctx.Err() == nil {

@@ -55,8 +55,8 @@ type callParams struct {
 func readCall(params jsontext.Value) (p callParams, failed jsontext.Value) {
 	named := false
 	wrong := func(name, what string) { failed = invalid(wire.InvalidParams, strconv.Quote(name)+" "+what) }
-	wire.Each(params, func(member wire.Piece) {
-		name, value := member.Name, member.Value
+	wire.Each(params, func(m wire.Piece) {
+		name, value := m.Name, m.Value
 		switch name {
 		case "name":
 			text, err := wire.Text(value)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"pgfsm/mcp/wire"
 )
 
@@ -34,13 +36,7 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 		}
 	}
 	wg.Wait()
-	all := []byte{'['}
-	put := func(raw []byte) {
-		if len(all) > 1 {
-			all = append(all, ',')
-		}
-		all = append(all, raw...)
-	}
+	var all []jsontext.Value
 	age := time.Duration(0)
 	for i, c := range found {
 		if c == nil {
@@ -49,14 +45,14 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 		age = max(age, c.listing.Age(time.Now()))
 		for _, t := range g.options.Calls.Tools(c.listing) {
 			if q.endpoint.server != nil {
-				put(wire.StripOwn(t.Raw))
+				all = append(all, wire.StripOwn(t.Raw))
 			} else if raw := g.joinedTool(servers, found, i, t); raw != nil {
-				put(raw)
+				all = append(all, raw)
 			}
 		}
 	}
 	var b wire.Object
-	b.Add("tools", append(all, ']'))
+	b.Add("tools", wire.Array(all))
 	if q.stateless() {
 		b.Add("ttlMs", strconv.AppendInt(nil, max(0, g.options.MaxAge-age).Milliseconds(), 10))
 		b.Add("cacheScope", []byte(`"private"`))
@@ -65,7 +61,7 @@ func (g *Gateway) listTools(ctx context.Context, q *request) []byte {
 }
 
 // joinedTool is a tool under its joined name; nil if the name is too long, or another server has it.
-func (g *Gateway) joinedTool(servers []*Server, found []*catalog, at int, t Tool) []byte {
+func (g *Gateway) joinedTool(servers []*Server, found []*catalog, at int, t Tool) jsontext.Value {
 	name := joinedName(servers[at], t.Name)
 	raw := renamed(wire.StripOwn(t.Raw), name)
 	why := "its name is too long"

@@ -138,13 +138,19 @@ func nextValue(dec *jsontext.Decoder, doc []byte) (value jsontext.Value, at int,
 	return doc[at:end:end], at, nil
 }
 
-// TextMember is a string member of an object; empty if there is none. It reads what [Each] reads.
-func TextMember(doc []byte, member string) (text string) {
+// Find is the last member of an object with a name; nil if there is none. It reads what [Each] reads.
+func Find(doc []byte, name string) (value jsontext.Value) {
 	Each(doc, func(p Piece) {
-		if p.Name == member {
-			text, _ = Text(p.Value)
+		if p.Name == name {
+			value = p.Value
 		}
 	})
+	return value
+}
+
+// TextMember is the string that [Find] finds; empty if there is none.
+func TextMember(doc []byte, name string) string {
+	text, _ := Text(Find(doc, name))
 	return text
 }
 

@@ -146,6 +146,34 @@ func Splice(doc []byte, front [][]byte, edits []Edit) jsontext.Value {
 	return append(out, doc[from:]...)
 }
 
+// Array returns a JSON array.
+func Array[T ~[]byte](items []T) jsontext.Value {
+	b := []byte{'['}
+	for i, item := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, item...)
+	}
+	return append(b, ']')
+}
+
+// Texts returns a JSON array of strings.
+func Texts(all []string) jsontext.Value {
+	var items []jsontext.Value
+	for _, s := range all {
+		items = append(items, Quote(s))
+	}
+	return Array(items)
+}
+
+// Single returns an object with one member.
+func Single(name string, value []byte) jsontext.Value {
+	var b Object
+	b.Add(name, value)
+	return b.Done()
+}
+
 // An Object is a JSON object being written.
 type Object []byte
 

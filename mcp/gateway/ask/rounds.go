@@ -3,7 +3,6 @@ package ask
 import (
 	"context"
 	"crypto/rand"
-	"slices"
 	"sync"
 	"time"
 
@@ -133,8 +132,7 @@ func (x *round) end() int {
 		if x.client.Requests.Take(id) == nil {
 			continue
 		}
-		params := slices.Concat([]byte(`{"requestId":`), id, []byte(`}`))
-		_ = x.client.Out.Send(wire.Call(nil, nil, "notifications/cancelled", params)) // a client that is gone waits for nothing
+		_ = x.client.Out.Send(wire.Call(nil, nil, "notifications/cancelled", wire.Single("requestId", id))) // a client that is gone waits for nothing
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -60,7 +60,7 @@ func refuse(status int, reason, message string) *refusal {
 func (f *refusal) body(id []byte) []byte {
 	data := f.data
 	if data == nil {
-		data = append(append([]byte(`{"code":`), wire.Quote(f.reason)...), '}')
+		data = wire.Single("code", wire.Quote(f.reason))
 	}
 	return wire.Failure(nil, id, wire.ErrorObject(f.code, f.message, data))
 }
@@ -98,13 +98,10 @@ func mismatch(message string) *refusal {
 
 // unsupported refuses a revision of MCP.
 func unsupported(version string) *refusal {
-	data := []byte(`{"supported":[`)
-	for i, v := range session.Revisions() {
-		if i > 0 {
-			data = append(data, ',')
-		}
-		data = append(data, wire.Quote(v)...)
+	var data wire.Object
+	data.Add("supported", wire.Texts(session.Revisions()))
+	data.Add("requested", wire.Quote(version))
+	return &refusal{
+		status: http.StatusBadRequest, code: wire.UnsupportedVersion, message: "the gateway does not speak this revision of MCP", data: data.Done(),
 	}
-	data = append(append(append(data, `],"requested":`...), wire.Quote(version)...), '}')
-	return &refusal{status: http.StatusBadRequest, code: wire.UnsupportedVersion, message: "the gateway does not speak this revision of MCP", data: data}
 }
