@@ -41,7 +41,7 @@ type Pending struct {
 	cancel   context.CancelFunc
 	finished chan struct{} // closed when the work is done
 	added    chan struct{} // has a token if there is a new question
-	attended atomic.Bool   // a request of the client waits for the work; changed with the lock only
+	attended atomic.Bool   // a request of the client waits for the work; changed with the lock only, which a client may hold that does not read
 	waited   atomic.Bool   // for a link of its own
 
 	mu             sync.Mutex
@@ -266,17 +266,12 @@ func (p *Pending) Declared() Capabilities { return p.declared }
 
 // Ask accepts a question of the server. The error object says why the client is not asked.
 func (p *Pending) Ask(ctx context.Context, server Server, m wire.Message) (failed jsontext.Value) {
-	switch {
-	case p.relay.Table.Requests.Stopped():
+	if p.relay.Table.Requests.Stopped() {
 		return wire.ErrorObject(wire.InternalError, "the client cannot come back: the gateway is stopping", nil)
-	case p.takeCancelled(m.ID):
-		return nil
-	case !p.mayAsk(m.Method, m.Params):
-		return NotOffered
 	}
 	size := len(m.Params)
-	if !p.reserveQuestion(size) { // before the question is recorded
-		return TooManyQuestions
+	if failed, ok := p.reserveQuestion(m, size); !ok { // before the question is recorded
+		return failed
 	}
 	defer func() {
 		if failed != nil {
@@ -299,13 +294,6 @@ func (p *Pending) Ask(ctx context.Context, server Server, m wire.Message) (faile
 	return p.add(question{id: m.ID, server: server, method: m.Method, params: withoutToken, size: size})
 }
 
-// mayAsk reports whether the client's current request declares the capability for a question.
-func (p *Pending) mayAsk(method string, params jsontext.Value) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.current == p.declared || p.current.Lacks(method, params) == ""
-}
-
 // add adds a question whose memory is reserved.
 func (p *Pending) add(x question) (failed jsontext.Value) {
 	p.mu.Lock()
@@ -313,7 +301,7 @@ func (p *Pending) add(x question) (failed jsontext.Value) {
 	switch {
 	case p.closed || len(p.questions) >= MaxQuestions:
 		return TooManyQuestions
-	case p.takeCancelledLocked(x.id): // meanwhile
+	case p.takeCancelled(x.id): // meanwhile
 		p.releaseQuestion(x.size)
 		return nil
 	}
@@ -327,15 +315,21 @@ func (p *Pending) add(x question) (failed jsontext.Value) {
 	return nil
 }
 
-// reserveQuestion reserves the memory of a question.
-func (p *Pending) reserveQuestion(size int) bool {
+// reserveQuestion reserves the memory of a question. If it reports false, the client is not asked, and the error object, if there is one, says why.
+func (p *Pending) reserveQuestion(m wire.Message, size int) (failed jsontext.Value, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || len(p.questions) >= MaxQuestions || size > MaxQuestionBytes-p.bytes || !p.relay.addPending(p) || !p.relay.Table.Bodies.Take(p.client, size) {
-		return false
+	switch {
+	case p.takeCancelled(m.ID):
+		return nil, false
+	case p.current != p.declared && p.current.Lacks(m.Method, m.Params) != "":
+		return NotOffered, false
+	case p.closed || len(p.questions) >= MaxQuestions || size > MaxQuestionBytes-p.bytes || !p.relay.addPending(p) ||
+		!p.relay.Table.Bodies.Take(p.client, size):
+		return TooManyQuestions, false
 	}
 	p.bytes += size
-	return true
+	return nil, true
 }
 
 // releaseQuestion gives the memory of a question back, unless all of it was given back. The caller has the lock.
@@ -349,33 +343,18 @@ func (p *Pending) releaseQuestion(size int) {
 func (p *Pending) Close() (open []OpenQuestion, clientAnswered bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	open = p.open()
-	for _, x := range open {
-		p.releaseQuestion(x.Size)
+	for _, x := range p.questions {
+		open = append(open, OpenQuestion{x.server, x.id})
+		p.releaseQuestion(x.size)
 	}
 	p.questions, p.closed = nil, true
 	return open, p.clientAnswered
-}
-
-// Open returns the questions that the client has not answered.
-func (p *Pending) Open() []OpenQuestion {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.open()
-}
-
-func (p *Pending) open() (open []OpenQuestion) {
-	for _, x := range p.questions {
-		open = append(open, OpenQuestion{x.server, x.id, x.size})
-	}
-	return open
 }
 
 // An OpenQuestion is a question that the client did not answer.
 type OpenQuestion struct {
 	Server Server
 	ID     jsontext.Value
-	Size   int // in bytes, as the server sent its params
 }
 
 // CancelQuestion removes a question for whose answer the server does not wait any more. The notification may overtake the question: then
@@ -399,20 +378,14 @@ func (p *Pending) CancelQuestion(id jsontext.Value) {
 	p.cancelled = append(p.cancelled, string(id))
 }
 
-// takeCancelledLocked reports, once, whether a question was cancelled before it arrived. The caller has the lock.
-func (p *Pending) takeCancelledLocked(id jsontext.Value) bool {
+// takeCancelled reports, once, whether a question was cancelled before it arrived. The caller has the lock.
+func (p *Pending) takeCancelled(id jsontext.Value) bool {
 	i := slices.Index(p.cancelled, string(id))
 	if i < 0 {
 		return false
 	}
 	p.cancelled = slices.Delete(p.cancelled, i, i+1)
 	return true
-}
-
-func (p *Pending) takeCancelled(id jsontext.Value) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.takeCancelledLocked(id)
 }
 
 // ForgetCancelled drops the cancellations of the previous link, because ids repeat on the next one.
