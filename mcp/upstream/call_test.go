@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -78,19 +77,6 @@ func TestEffects(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-func TestCallIsCancelledInFlight(t *testing.T) {
-	noLeak(t)
-	arrived := make(chan struct{})
-	srv := serveScript(t, on("tools/call", func(spoken) []string { close(arrived); return nil }), false)
-	u := upstreams(t, Limits{}, srv.server())
-	listed(t, u)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() { <-arrived; cancel() }()
-	if r := call(ctx, u, "web", `{}`); r.Effect != EffectUnknown || r.Code != CodeCancelled {
-		t.Errorf("Call() = %+v, want %s, unknown", r, CodeCancelled)
 	}
 }
 

@@ -184,6 +184,7 @@ func TestChildrenThatFail(t *testing.T) {
 		})
 	}
 	for _, tt := range []struct{ role, effect, code string }{
+		{"honest", EffectDone, ""},
 		{"answers-early", EffectDone, ""},
 		{"dies-at-call", EffectUnknown, CodeDied},
 		{"deaf-at-call", EffectUnknown, CodeTimeout},
@@ -205,6 +206,9 @@ func TestChildrenThatFail(t *testing.T) {
 			if r.Effect != tt.effect || r.Code != tt.code {
 				t.Errorf("Call() = %+v, want effect %s, code %q", r, tt.effect, tt.code)
 			}
+			if tt.code == "" && string(r.Result) != oneResult {
+				t.Errorf("Result = %s, want the answer to the call, %s", r.Result, oneResult)
+			}
 		})
 	}
 }
@@ -222,59 +226,6 @@ func TestAChildThatStopsReading(t *testing.T) {
 	})
 	if r.Effect != EffectUnknown || r.Code != CodeTimeout || over == nil {
 		t.Errorf("Call() = %+v, Err() = %v, want unknown, %s, and the link over", r, over, CodeTimeout)
-	}
-}
-
-// What a hostile endpoint event, or the lack of one, comes to.
-func TestLinksOverSSEStayAtTheOrigin(t *testing.T) {
-	other := serveScript(t, honest, false)
-	endpoint := func(to string) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			if to != "" {
-				fmt.Fprintf(w, "event: endpoint\ndata: %s\n\n", to)
-			}
-			http.NewResponseController(w).Flush()
-			<-r.Context().Done()
-		}
-	}
-	status := func(code int, kind string) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Location", other.URL)
-			w.Header().Set("Content-Type", kind)
-			w.WriteHeader(code)
-		}
-	}
-	for _, tt := range []struct {
-		name    string
-		handler http.HandlerFunc
-		code    string
-		reason  string
-	}{
-		{"elsewhere", endpoint(other.URL + "/mcp"), CodeOrigin, "outside the configured origin"},
-		{"other-scheme", endpoint("https://127.0.0.1/mcp"), CodeOrigin, "outside"},
-		{"none", endpoint(""), CodeTimeout, "time allowed"},
-		{"no-url", endpoint("http://[::1"), CodeProtocol, "not a URL"},
-		{"redirect", status(302, ""), CodeRedirect, "302"},
-		{"not-found", status(404, ""), CodeUnreachable, "404"},
-		{"a-page", status(200, "text/html"), CodeUnreachable, "text/html"},
-		{"ends-at-once", status(200, "text/event-stream"), CodeUnreachable, "lost"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			noLeak(t)
-			srv := httptest.NewServer(tt.handler)
-			t.Cleanup(srv.Close)
-			s := Server{Name: "w", Type: TypeSSE, URL: srv.URL, Headers: []Header{{"Authorization", "Bearer secret-token"}}}
-			if tt.code == CodeTimeout {
-				s.ConnectTimeout = soon
-			}
-			u := upstreams(t, Limits{}, s)
-			_, err := u.Link(t.Context(), "w", Peer{})
-			var e *LinkError
-			if !errors.As(err, &e) || e.Code != tt.code || !strings.Contains(e.Reason, tt.reason) || len(other.seen) != 0 {
-				t.Errorf("Link() = %v, want %s, %q, and nothing elsewhere", err, tt.code, tt.reason)
-			}
-		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,13 @@ func asCall(t testing.TB, l *Link, args string) Call {
 	return Call{Server: l.up.server.Name, Tool: "echo", Arguments: []byte(args), RunID: newRun(), Listing: heldBy(t, l).Number}
 }
 
+func sdkHTTP(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
 // realServers are the SDK's, over every transport.
 func realServers(shared *sdk.Server) map[string]func(t *testing.T) Server {
 	same := func(*http.Request) *sdk.Server { return shared }
@@ -72,6 +80,7 @@ func TestLinksOverRealTransports(t *testing.T) {
 		{"http-stateful", older, older}, {"http-stateful", newer, older}, {"http-stateful", "2025-03-26", "2025-03-26"},
 		{"http-stateful-json", older, older},
 		{"http-stateless", newer, newer}, {"http-stateless", "", newer},
+		{"stdio", "", newer}, {"sse", "", older}, {"http-stateful", "", older},
 		{"http-stateless-json", newer, newer},
 	}
 	servers := realServers(echoServer())

@@ -73,21 +73,13 @@ func init() {
 		"changes-during-one-listing":   func() script { return talkative(at("tools/list", 1, changed...), quiet) },
 		"changes-during-two-listings":  func() script { return talkative(at("tools/list", 2, changed...), quiet) },
 		"changes-during-every-listing": func() script { return talkative(at("tools/list", always, changed...), quiet) },
-		"changes-five-times": func() script {
-			return talkative(at("tools/list", 1, slices.Concat(changed, changed, changed, changed, changed)...), quiet)
-		},
-		"changes-after-every-listing": func() script { return talkative(quiet, at("tools/list", always, changed...)) },
-		"changes-during-the-call":     func() script { return talkative(at("tools/call", 1, changed...), quiet) },
-		"changes-as-a-request": func() script {
-			return talkative(at("tools/call", 1,
-				`{"jsonrpc":"2.0","id":"ask","method":"`+noteToolsChanged+`"}`, untilRefused), quiet)
-		},
+		"changes-after-every-listing":  func() script { return talkative(quiet, at("tools/list", always, changed...)) },
+		"changes-during-the-call":      func() script { return talkative(at("tools/call", 1, changed...), quiet) },
 		"says-other-things": func() script {
 			return talkative(at("tools/list", always, note("notifications/prompts/list_changed"),
 				note("notifications/resources/list_changed"), note("notifications/tools/list_Changed"),
 				note("notifications/tools"), pingAsk, untilAnswered), quiet)
 		},
-		"changes-during-the-first-page":  func() script { return paged(1) },
 		"changes-during-the-second-page": func() script { return paged(2) },
 	})
 }

@@ -88,46 +88,6 @@ func newsOver(t *testing.T, l *Link) {
 	}
 }
 
-func TestNewsBetweenRequests(t *testing.T) {
-	noLeak(t)
-	n := serveNews(t, announces)
-	u := upstreams(t, Limits{}, n.server())
-	listed(t, u)
-	n.tell(t, `{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
-	if outdated(u, "web") {
-		t.Error("Changed() after other news = true, want false")
-	}
-	n.tell(t, changedNote)
-	if !outdated(u, "web") {
-		t.Error("Changed() = false, want true")
-	}
-	stopped(t, call(t.Context(), u, "web", `{}`))
-	if n.count(methodCall) != 0 {
-		t.Error("a call was sent, want none")
-	}
-	listed(t, u)
-	if r := call(t.Context(), u, "web", `{}`); r.Effect != EffectDone {
-		t.Errorf("Call() after List() = %+v, want done", r)
-	}
-	if got := n.gets.Load(); got != 1 {
-		t.Errorf("%d streams were opened, want 1", got)
-	}
-}
-
-func TestRequestsAmongTheNewsAreRefused(t *testing.T) {
-	n := serveNews(t, announces)
-	u := upstreams(t, Limits{}, n.server())
-	listed(t, u)
-	n.lines <- event(`{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":` + selfReference + `}`)
-	select {
-	case w := <-n.answered:
-		w.check(untilRefused)
-	case <-time.After(10 * time.Second):
-		t.Fatal("the request was not answered")
-	}
-	n.tell(t) // and the stream goes on
-}
-
 // What a server does about the request for its news, other than lying on the stream, costs nothing.
 func TestNewsThatThereAreNone(t *testing.T) {
 	other := serveScript(t, honest, false)
@@ -218,58 +178,6 @@ func TestNewsAreAskedForAgain(t *testing.T) {
 	}
 	listed(t, u)
 	eventually(t, "it was opened again", func() bool { return n.gets.Load() == 2 })
-}
-
-// A server may answer the good-bye only when nobody listens any more.
-func TestCloseEndsTheNewsBeforeTheSession(t *testing.T) {
-	noLeak(t)
-	listening, over := make(chan struct{}), make(chan struct{})
-	var ended atomic.Bool
-	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		rw.Header().Set(sessionHeader, "one")
-		switch r.Method {
-		case http.MethodGet:
-			rw.Header().Set("Content-Type", "text/event-stream")
-			http.NewResponseController(rw).Flush()
-			close(listening)
-			<-r.Context().Done()
-			close(over)
-		case http.MethodDelete:
-			select {
-			case <-over:
-				ended.Store(true)
-			case <-r.Context().Done():
-			}
-		default:
-			w := readWire([]byte(readAll(r)))
-			rw.Header().Set("Content-Type", "application/json")
-			if w.id == "" {
-				rw.WriteHeader(http.StatusAccepted)
-				return
-			}
-			io.WriteString(rw, announces(w)[0])
-		}
-	}))
-	t.Cleanup(srv.Close)
-	u := upstreams(t, Limits{}, Server{Name: "s", Type: TypeHTTP, URL: srv.URL})
-	listed(t, u)
-	<-listening
-	if err := u.Close(); err != nil || !ended.Load() {
-		t.Errorf("Close() = %v with the session ended %t, want it ended by the server", err, ended.Load())
-	}
-}
-
-func TestNewsOnlyWhereTheyAreAnnounced(t *testing.T) {
-	for _, tools := range []string{`{}`, `{"listChanged":false}`, `{"listChanged":"true"}`, `null`, `[]`, `7`} {
-		n := serveNews(t, on("initialize", func(w spoken) []string {
-			return []string{result(w.id, `{"protocolVersion":"2025-11-25","capabilities":{"tools":`+tools+`}}`)}
-		}))
-		u := upstreams(t, Limits{}, n.server())
-		listed(t, u)
-		if l := u.all[0].current(); l.stream.Load() || n.gets.Load() != 0 {
-			t.Errorf("the news were asked for with capabilities.tools %s, want not", tools)
-		}
-	}
 }
 
 // The request for the news carries what every other request carries.

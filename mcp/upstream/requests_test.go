@@ -510,26 +510,3 @@ func TestOwnersOfMessages(t *testing.T) {
 		})
 	}
 }
-
-// What clients wrote with line breaks between its tokens is one line to a child: the rest of it is no message of its own.
-func TestAMessageIsOneLine(t *testing.T) {
-	noLeak(t)
-	u := upstreams(t, Limits{}, self(t, "talks"))
-	l := linked(t, u, "child", Peer{Protocol: older})
-	smuggled := `{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"echo","arguments":{}}}`
-	for _, lineEnd := range []string{"\n", "\r\n", "\r"} {
-		incoming := newTold()
-		params := `{"name":"a\nb","x":` + lineEnd + smuggled + lineEnd + `}`
-		if r, err := l.Request(t.Context(), "prompts/get", []byte(params), incoming.accept); err != nil || string(r.Result) != oneResult {
-			t.Errorf("Request() with %q in its params = %+v, %v, want the result", lineEnd, r, err)
-		}
-		c := asCall(t, l, `{}`)
-		c.Meta = jsontext.Value("{" + lineEnd + `"x":` + lineEnd + smuggled + lineEnd + "}")
-		if r := l.Call(t.Context(), c, incoming.accept); r.Effect != EffectDone {
-			t.Errorf("Call() with %q in its _meta = %+v, want done", lineEnd, r)
-		}
-	}
-	if l.Err() != nil {
-		t.Errorf("Err() = %v, want the link to go on: the child read whole messages", l.Err())
-	}
-}

@@ -151,8 +151,6 @@ func TestACallIsNeverRepeated(t *testing.T) {
 		{"unauthorized-401", status(401, "", ""), CodeUnreachable, "401 Unauthorized", false},
 		{"error-500", status(500, "", ""), CodeUnreachable, "500 Internal", false},
 		{"unavailable-503", status(503, "", ""), CodeUnreachable, "503 Service", false},
-		{"redirect-307", status(307, "", ""), CodeRedirect, "307", true},
-		{"redirect-308", status(308, "", ""), CodeRedirect, "308", true},
 		{"status-400-with-error", status(400, "", `{"jsonrpc":"2.0","id":3,"error":{"code":-32020,"message":"no"}}`), CodeRPC, "-32020", false},
 		{"status-400-with-anothers-error", status(400, "", `{"jsonrpc":"2.0","id":9,"error":{"code":-32020,"message":"no"}}`),
 			CodeUnreachable, "400", false},

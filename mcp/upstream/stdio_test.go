@@ -8,44 +8,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/mcp/wire"
 )
-
-func TestChildCalls(t *testing.T) {
-	tests := []struct{ role, effect, code string }{
-		{"honest", EffectDone, ""},
-		{"answers-early", EffectDone, ""},
-		{"dies-at-call", EffectUnknown, CodeDied},
-		{"deaf-at-call", EffectUnknown, CodeTimeout},
-		{"endless-line", EffectDone, CodeResult},
-	}
-	for _, tt := range tests {
-		t.Run(tt.role, func(t *testing.T) {
-			noLeak(t)
-			try := func(timeout time.Duration) Returned {
-				u := upstreams(t, Limits{ResultBytes: 1 << 20}, patient(timeout, self(t, tt.role)))
-				listed(t, u)
-				return call(t.Context(), u, "child", `{}`)
-			}
-			var r Returned
-			if tt.code == CodeTimeout {
-				r = timedOut(t, try)
-			} else {
-				r = try(DefaultTimeout)
-			}
-			if r.Effect != tt.effect || r.Code != tt.code {
-				t.Errorf("Call() = %+v, want effect %s, code %q", r, tt.effect, tt.code)
-			}
-			if r.Effect == EffectDone && r.Code == "" && string(r.Result) != oneResult {
-				t.Errorf("Result = %s, want the answer to the call, %s", r.Result, oneResult)
-			}
-		})
-	}
-}
 
 func TestAChildIsStartedAnewByListOnly(t *testing.T) {
 	u := upstreams(t, Limits{}, self(t, "dies-at-call"))
