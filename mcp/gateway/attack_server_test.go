@@ -138,18 +138,3 @@ func TestWhatWaitsForAClientIsBounded(t *testing.T) {
 		c.pushed() // another server is not held to it
 	})
 }
-
-// TestSecretsOfWithdrawnQuestionsAreMasked: the reason that a server gives is as little to be trusted as the rest.
-func TestSecretsOfWithdrawnQuestionsAreMasked(t *testing.T) {
-	r := newRig(t, "docs", func(o *Options) {
-		o.Mask = func(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "hunter2", "***")) }
-	})
-	c := r.legacy("docs", `{"roots":{}}`)
-	l := r.servers["docs"].link()
-	l.peer.Tell(wire.Message{ID: jsontext.Value(`3`), Method: "roots/list"})
-	c.pushed()
-	l.peer.Tell(wire.Message{Method: "notifications/cancelled", Params: jsontext.Value(`{"requestId":3,"reason":"hunter2"}`)})
-	if got := c.pushed(); !strings.Contains(got, `"reason":"***"`) || !strings.Contains(got, `"requestId":"pgfsm-1"`) {
-		t.Error(got)
-	}
-}

@@ -269,7 +269,7 @@ func TestConnectingWhileTheSessionEnds(t *testing.T) {
 // TestServersThatAskByThemselvesAreNotShared: that a server has sessions shows only when it was connected to.
 func TestServersThatAskByThemselvesAreNotShared(t *testing.T) {
 	r := newRig(t, "docs", nil)
-	docs, server := r.servers["docs"], &r.options.Servers[0]
+	docs := r.servers["docs"]
 	c := r.modern("docs", `{"sampling":{},"roots":{"listChanged":true}}`)
 	for range 3 {
 		c.use()
@@ -278,35 +278,6 @@ func TestServersThatAskByThemselvesAreNotShared(t *testing.T) {
 		t.Fatalf("%d links, the last with %s", len(docs.links), docs.link().peer.Capabilities)
 	}
 	within(t, "the end of the first", docs.links[0].done)
-	take := func() *link {
-		q := c.readRequest()
-		l, err := r.linkTo(t.Context(), q, server)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
-	seen := make(map[*link]bool)
-	var held []*link
-	for range maxDedicated {
-		l := take()
-		if seen[l] {
-			t.Fatal("two requests have one line")
-		}
-		seen[l], held = true, append(held, l)
-	}
-	if n := len(docs.links); n != 1+maxDedicated {
-		t.Errorf("%d links", n)
-	}
-	for range 2 { // one past the limit, and one more
-		if l := take(); l.slot.key.dedicated != 0 || l.slot.key.capabilities != `{}` {
-			t.Errorf("it has %+v", l.slot.key)
-		}
-	}
-	held[3].release()
-	if l := take(); l != held[3] {
-		t.Error("what was given back is not used again")
-	}
 }
 
 // TestWhereThereIsNoRoomServersAskNobody: the server allows so many sessions and no more.

@@ -177,7 +177,7 @@ func TestCapabilitiesMakeNoMoreLines(t *testing.T) {
 			t.Fatalf("the %dth is shared", i)
 		}
 	}
-	if l := take("ann", "docs", cans[0]); l.slot.key.dedicated != 0 {
+	if l := take("ann", "docs", cans[0]); l.slot.key.dedicated != 0 || l.slot.key.capabilities != `{}` {
 		t.Errorf("one past the limit: %+v", l.slot.key)
 	}
 	for _, l := range []*link{take("bob", "docs", cans[0]), take("ann", "mail", cans[0])} {

@@ -149,48 +149,6 @@ func TestWhenAPermitIsTouched(t *testing.T) {
 	}
 }
 
-// TestACallIsNeverSentAgain: on a connection that the server closes without an answer, new or used before.
-func TestACallIsNeverSentAgain(t *testing.T) {
-	for _, used := range []bool{false, true} {
-		t.Run(map[bool]string{false: "new-connection", true: "used-connection"}[used], func(t *testing.T) {
-			noLeak(t)
-			var mu sync.Mutex
-			arrived := 0
-			srv := serveRaw(t, func(conn net.Conn, _ int) {
-				each(conn, func(_ int, body string) bool {
-					if body == "first" {
-						return write(conn, plain)
-					}
-					mu.Lock()
-					arrived++
-					mu.Unlock()
-					return write(conn, hangUp)
-				})
-			})
-			tr, r := srv.exchanging(t)
-			if used {
-				first := *r
-				first.frame, first.permit = []byte("first"), nil
-				resp, err := first.post(t.Context(), tr)
-				if err != nil {
-					t.Fatal(err)
-				}
-				io.Copy(io.Discard, resp.Body)
-				resp.Body.Close()
-			}
-			if resp, err := r.post(t.Context(), tr); err == nil {
-				resp.Body.Close()
-				t.Errorf("RoundTrip() = %s, want an error", resp.Status)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if arrived != 1 {
-				t.Errorf("the call arrived %d times", arrived)
-			}
-		})
-	}
-}
-
 // Many calls at once to a server that closes every third connection without an answer: each call gets its own answer, or it is
 // unknown what became of it, and no call arrives twice.
 func TestManyCallsToAServerThatHangsUp(t *testing.T) {

@@ -172,16 +172,6 @@ func TestAListingOfAnotherSessionIsNotGood(t *testing.T) {
 	}
 }
 
-func TestIDsOfRequestsAreBounded(t *testing.T) {
-	for _, length := range []int{maxTheirID, maxTheirID + 1} {
-		id := `"` + strings.Repeat("x", length-2) + `"`
-		_, err := readIncoming([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`))
-		if (err == nil) != (length == maxTheirID) {
-			t.Errorf("readIncoming(id of %d bytes) = %v, want an error only past %d", length, err, maxTheirID)
-		}
-	}
-}
-
 func TestAllowance(t *testing.T) {
 	var a allowance
 	now := time.Unix(1000, 0)

@@ -7,9 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
-	"pgfsm/deadline"
 	"pgfsm/mcp/wire"
 )
 
@@ -280,45 +277,38 @@ func TestWhoseClockAQuestionStops(t *testing.T) {
 	}
 }
 
-// Other requests than calls may be asked something, too.
+// Of other requests than calls, those in which servers of the stateless revisions could ask in the result stand still. A list has its time,
+// whatever the server asks: lists have many pages, and those of all servers are waited for.
 func TestTheTimeOfARequestWhileItsServerAsks(t *testing.T) {
-	for _, kind := range []string{onOneStream, onItsStream, onNews} {
-		t.Run(kind, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, kind, older, nobody)
-				c := &turn{stage: s, over: make(chan struct{}), since: time.Now()}
-				go func() {
-					defer close(c.over)
-					_, err := s.link.Request(t.Context(), "prompts/get", []byte(`{"name":"p"}`), nobody)
-					c.came, c.took = Returned{Code: err.(*LinkError).Code, Effect: EffectUnknown}, time.Since(c.since)
-				}()
-				c.begun = <-s.begun
-				c.asks("7")
-				c.at(time.Minute)
-				s.answered(t, "7")
-				c.ends(t, time.Minute+callTime, CodeTimeout)
-				s.nothingWaits(t)
-			})
-		})
-	}
-}
-
-// A list has its time, whatever the server asks: lists have many pages, and those of all servers are waited for.
-func TestTheTimeOfAListWhileItsServerAsks(t *testing.T) {
-	for _, kind := range []string{onOneStream, onItsStream, onNews} {
-		for _, method := range []string{"prompts/list", "resources/list", "logging/setLevel", "completion/complete", "resources/subscribe"} {
-			t.Run(kind+"-"+method, func(t *testing.T) {
+	for _, tt := range []struct {
+		method string
+		pauses bool
+	}{
+		{"prompts/get", true}, {"resources/read", true}, {"prompts/list", false}, {"resources/list", false}, {"logging/setLevel", false},
+		{"completion/complete", false}, {"resources/subscribe", false},
+	} {
+		for _, kind := range []string{onOneStream, onItsStream, onNews} {
+			t.Run(kind+"-"+tt.method, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := newStage(t, kind, older, nobody)
 					c := &turn{stage: s, over: make(chan struct{}), since: time.Now()}
 					go func() {
 						defer close(c.over)
-						_, err := s.link.Request(t.Context(), method, nil, nil)
+						_, err := s.link.Request(t.Context(), tt.method, nil, nobody)
 						c.came, c.took = Returned{Code: err.(*LinkError).Code, Effect: EffectUnknown}, time.Since(c.since)
 					}()
 					c.begun = <-s.begun
 					c.asks("7")
-					c.ends(t, callTime, CodeTimeout)
+					took := callTime
+					if tt.pauses {
+						took += time.Minute
+						c.at(time.Minute)
+						s.answered(t, "7")
+					}
+					c.ends(t, took, CodeTimeout)
+					if tt.pauses {
+						s.nothingWaits(t)
+					}
 				})
 			})
 		}
@@ -343,40 +333,5 @@ func TestAQuestionThatIsWithdrawnBeforeItIsPassedOn(t *testing.T) {
 		s.answered(t, "7")
 		c.ends(t, callTime+time.Second, CodeTimeout) // the first was a second on its way
 		s.nothingWaits(t)
-	})
-}
-
-// What is asked leaves nothing behind, whichever way it ends.
-func TestQuestionsLeaveNothingBehind(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var a serverRequests
-		own, other := &query{}, &query{}
-		begun := time.Now()
-		ctx, c := deadline.New(t.Context(), deadline.Limits{Idle: time.Hour, Total: 24 * time.Hour})
-		own.clock = c
-		a.watch(c)
-		for i, with := range []*query{own, nil, other, own, nil, other} {
-			id := jsontext.Value(fmt.Sprint(i))
-			if !a.note(id, with) {
-				t.Fatalf("note(%s) = false", id)
-			}
-			a.hold(id)
-			a.hold(id)
-		}
-		if !a.take(jsontext.Value("1")) || a.take(jsontext.Value("1")) {
-			t.Error("a question was not taken once")
-		}
-		a.withdraw(jsontext.Value("4"))
-		a.hold(jsontext.Value("4"))
-		a.drop(other)
-		time.Sleep(2 * time.Hour) // two of its own hold it yet
-		a.drop(own)
-		if len(a.open) != 1 { // what is withdrawn may still be answered
-			t.Errorf("%d questions are open, want one", len(a.open))
-		}
-		<-ctx.Done()
-		if took := time.Since(begun); took != 3*time.Hour || overCode(ctx) != CodeTimeout {
-			t.Errorf("after %s: %s, want %s after 3h", took, overCode(ctx), CodeTimeout)
-		}
 	})
 }

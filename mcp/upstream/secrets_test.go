@@ -108,6 +108,8 @@ func TestHTTPEchoesNoSecret(t *testing.T) {
 		{"body", TypeHTTP, ok + json + "\r\n" + hushed},
 		{"member", TypeHTTP, ok + json + "\r\n" + fmt.Sprintf(`{"jsonrpc":"2.0",%[1]q:1,%[1]q:2}`, hushed)},
 		{"id", TypeHTTP, ok + json + "\r\n" + fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"result":{}}`, hushed)},
+		{"sse-no-http", TypeSSE, hushed + "\r\n\r\n"},
+		{"sse-content-type", TypeSSE, ok + "Content-Type: " + hushed + "\r\nContent-Length: 2\r\n\r\n{}"},
 		{"sse-endpoint", TypeSSE, sse("http://" + hushed + "/mcp")},
 		{"sse-endpoint-in-lower-case", TypeSSE, sse("http://" + plain)},
 		{"content-type-in-lower-case", TypeHTTP, ok + "Content-Type: text/" + plain + "\r\nContent-Length: 2\r\n\r\n{}"},

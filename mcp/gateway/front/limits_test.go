@@ -51,6 +51,7 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 		{"one-past-that-of-one", 4*room - 2, "ann", large("2"), 429},
 		{"at-that-of-one", 4 * room, "ann", large("2"), 200},
 		{"another-at-that-of-all", 2 * room, "bob", large("2"), 200},
+		{"another-one-past-that-of-all", 2*room - 1, "bob", large("2"), 429},
 		{"small", room * 2, "ann", rpc("2", "tools/call", `{"name":"x",`+meta+`}`), 200},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -88,28 +87,6 @@ func TestLoggedEventsAreBounded(t *testing.T) {
 	add(on, string(make([]byte, maxEventBytes)), true)
 	if len(l.events) != 0 || l.bytes != 0 || len(l.streams) != 1 {
 		t.Errorf("too large an event leaves %d events, %d bytes, %d streams", len(l.events), l.bytes, len(l.streams))
-	}
-}
-
-func TestBudget(t *testing.T) {
-	b := NewBudget(10)
-	for _, step := range []struct {
-		name   string
-		client Identity
-		size   int
-		want   bool
-	}{
-		{"one-past-half", ann, 6, false}, {"half", ann, 5, true}, {"more-than-half", ann, 1, false}, {"the-other-half", bob, 5, true},
-		{"one-past-all", eve, 1, false}, {"given-back", ann, -5, true}, {"what-was-given-back", eve, 5, true},
-	} {
-		if step.size < 0 {
-			b.Return(step.client, -step.size)
-		} else if got := b.Take(step.client, step.size); got != step.want {
-			t.Errorf("%s: %t", step.name, got)
-		}
-	}
-	if b.taken != 10 || len(b.byIdentity) != 2 {
-		t.Errorf("%d are taken, by %v", b.taken, b.byIdentity)
 	}
 }
 
@@ -200,27 +177,6 @@ func TestSessionsShareBudgets(t *testing.T) {
 			t.Error("an ended session queues a large message")
 		}
 	})
-}
-
-func TestAdmission(t *testing.T) {
-	a := newAdmission(1, 1)
-	if err := a.Enter(ann); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Enter(bob); !errors.Is(err, ErrBusy) {
-		t.Errorf("one past the limit: %v", err)
-	}
-	idle := a.Stop()
-	if err := a.Enter(ann); !errors.Is(err, ErrStopping) {
-		t.Errorf("after Stop: %v", err)
-	}
-	select {
-	case <-idle:
-		t.Error("it was idle before the last request left")
-	default:
-	}
-	a.Leave(ann)
-	<-idle
 }
 
 func TestMessageTooLargeToQueue(t *testing.T) {
