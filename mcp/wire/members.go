@@ -71,7 +71,8 @@ func Text(value jsontext.Value) (string, error) {
 	if value.Kind() != '"' {
 		return "", errors.New("it is not a string")
 	}
-	b, err := jsontext.AppendUnquote(nil, value)
+	var short [64]byte
+	b, err := jsontext.AppendUnquote(short[:0], value)
 	return string(b), err
 }
 
