@@ -12,26 +12,26 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// A Call is one tools/call that is wanted.
+// A Call is a tools/call to send.
 type Call struct {
 	Server    string // the configured name
 	Tool      string // the server's own name of the tool
-	Arguments []byte // a JSON object in canonical form, see package canonical; these bytes go onto the wire
-	RunID     string // the run that the call belongs to; a run calls at most once
-	Listing   uint64 // the Number of the listing that the call was judged by; 0 is none, and calls nothing
+	Arguments []byte // a JSON object in canonical form, see package canonical; these bytes are sent
+	RunID     string // the run that makes the call; a run calls at most once
+	Listing   uint64 // the Number of the listing that the call was judged by. With 0 nothing is sent
 
 	// Extra is a JSON object in canonical form with the members inputResponses and requestState, either or both. They become
 	// members of the params. Nil: none.
 	Extra jsontext.Value
-	// Meta is a JSON object that goes with the call as its _meta. A progressToken in it is the caller's. What begins with
-	// io.modelcontextprotocol/ is refused, but for what the link itself puts there, in place of what there was, and the
-	// logLevel, which a server of an older revision is not told. Nil: none.
+	// Meta is a JSON object, the _meta of the call. A progressToken in it is the caller's. Members that begin with
+	// io.modelcontextprotocol/ are refused, but for those that the link replaces by its own, and the logLevel, which is not sent to a
+	// server of an older revision. Nil: none.
 	Meta jsontext.Value
 	// Header are Mcp-Param-… headers with their values, for a server of the latest revision over HTTP. Others ignore them.
 	Header map[string]string
 }
 
-// Returned is what came of a [Call].
+// Returned is the outcome of a [Call].
 type Returned struct {
 	Result   []byte    // the result, byte for byte as received; nil if there is none
 	RPCError *RPCError // the server's error, if that was its answer
@@ -47,7 +47,7 @@ type RPCError struct {
 	Data    []byte // a JSON value, or nil
 }
 
-// Call makes a call over the session of the last List, as [Link.Call] does. It never connects: without a working session nothing is sent.
+// Call makes a call over the link of the last List, as [Link.Call] does. It never connects: without a working link nothing is sent.
 func (u *Upstreams) Call(ctx context.Context, c Call) Returned {
 	if u.ctx.Err() != nil {
 		return notSent(CodeClosed, errClosed.Error())
@@ -89,8 +89,8 @@ func notSent(code, reason string) Returned {
 // maxRunID is the length of a run id in bytes; a UUID has 36.
 const maxRunID = 128
 
-// rememberedRuns is how many runs are remembered as having called. The states above hold a run to one call across
-// crashes; this holds for a process what they might get wrong.
+// rememberedRuns is how many runs are remembered as having called. The machine allows a run one call, also across crashes; this is a second
+// check within the process.
 const rememberedRuns = 1 << 16
 
 // runs is the set of the latest runs that have called. The zero value is empty.
@@ -101,7 +101,7 @@ type runs struct {
 	next  int
 }
 
-// first reports whether it is the first time that it is asked for id.
+// first reports whether a run has not called before, and remembers it.
 func (r *runs) first(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,36 +15,33 @@ import (
 
 // A Peer is the client that a link speaks for.
 type Peer struct {
-	// Owner is whom the link is for. One owner has at most half of the sessions with a server that there may be; where it is
-	// empty only the whole is bounded.
+	// Owner is the client's identity. One owner may have half of the links with a server. Links without an owner are bounded only together.
 	Owner    string
-	Protocol string // the revision that the client speaks; the link takes it where the server can, else the server's newest
-	// Capabilities are the client capabilities that the server is told of, a JSON object: what the operator exposes of the
-	// client's own. Nil: none.
+	Protocol string // the revision that the client speaks; the link uses it if the server can, else the server's newest
+	// Capabilities are the client capabilities that the link declares to the server, a JSON object. Nil: none.
 	Capabilities jsontext.Value
-	// Rounds: what the peer can be asked it can be asked in results, too, as servers of the stateless revisions do. A server without
-	// sessions that speaks one of these is then linked by that, whatever the client speaks: it could not ask otherwise.
+	// Rounds says that the peer can be asked in results, as servers of the stateless revisions do. A server without sessions that speaks
+	// such a revision is then linked by it, whatever the client speaks, because it could not ask otherwise.
 	Rounds bool
-	// Tell is given what the server says that belongs to no request under way, in order: notifications and requests
-	// (requests want [Link.Answer]). It must not block. Nil: notifications are dropped, requests refused.
+	// Tell takes the server's messages that belong to no request under way, in order: notifications, and requests, which want
+	// [Link.Answer]. It must not block. Nil: notifications are dropped, requests refused.
 	Tell func(wire.Message)
 }
 
-// A Hello is what the server says of itself in the handshake. Everything in it is a claim.
+// A Hello is what the server declares in the handshake. Nothing in it is verified.
 type Hello struct {
 	Protocol     string         // the revision in force
 	Capabilities jsontext.Value // the server's, raw; an object
 	Server       Info           // printable, bounded, without secrets
 }
 
-// A Reply is the answer to a request that was passed on: exactly one of its members is set.
+// A Reply is the answer to a request: exactly one of its members is set.
 type Reply struct {
 	Result jsontext.Value // byte for byte as received
 	Error  jsontext.Value // the error object, byte for byte as received
 }
 
-// A Kept listing is what a link's server offered when it was last asked, and the moment in which it was. It is immutable, and the
-// same pointer as long as nothing was asked anew.
+// A Kept listing is the last listing of a link, and its time. It is immutable, and the same pointer until the server is asked again.
 type Kept struct {
 	Listing
 	At time.Time // when the answer was complete
@@ -53,7 +50,7 @@ type Kept struct {
 	view any
 }
 
-// View returns what read makes of the listing. It is made once for each listing, whoever asks first.
+// View returns what read makes of the listing. The first caller computes it; later callers get the same value.
 func (k *Kept) View(read func(Listing) any) any {
 	k.once.Do(func() { k.view = read(k.Listing) })
 	return k.view
@@ -62,8 +59,8 @@ func (k *Kept) View(read func(Listing) any) any {
 // Age is how old the listing is at a moment.
 func (k *Kept) Age(now time.Time) time.Duration { return max(0, now.Sub(k.At)) }
 
-// A LinkError is why a link could not be made, or is over, or why a request has no answer. The codes are those of [Listing],
-// and [CodeLinks].
+// A LinkError is why a link could not be opened, or has ended, or why a request has no answer. The codes are those of [Listing], and
+// [CodeLinks].
 type LinkError struct{ Code, Reason string }
 
 func (e *LinkError) Error() string { return e.Code + ": " + e.Reason }
@@ -77,9 +74,8 @@ func (f *fault) linkError() *LinkError {
 	return &LinkError{Code: code, Reason: f.reason}
 }
 
-// A Link is one session with one server, spoken without the SDK: messages pass with the bytes of their payload untouched. It
-// is made by [Upstreams.Link] and lives until its first fault or Close; it is never repaired. All methods may be called
-// concurrently.
+// A Link is one session with one server. It does not use the SDK, because the bytes of messages must pass unchanged. [Upstreams.Link] opens
+// it; it ends with its first fault or with Close, and is never repaired. All methods may be called concurrently.
 type Link struct {
 	u       *Upstreams
 	up      *upstream
@@ -87,54 +83,52 @@ type Link struct {
 	secrets *secret.Masker
 	frame   int // bytes of the largest message that is read
 
-	ctx       context.Context // its end cuts off every request and kills the child
+	ctx       context.Context // cancelled when the link ends; ends every request and kills the child
 	cancel    context.CancelFunc
 	calls     atomic.Int32 // requests under way
 	allowance allowance    // for what nobody asked for
 	faultMu   sync.Mutex
 	first     *fault
 
-	since atomic.Uint64 // the moment up to which no listing counts
+	since atomic.Uint64 // listings up to this moment are out of date
 
 	conn      conn
 	hello     Hello
 	modern    bool
 	ownMeta   wire.Object   // of a modern link: see requestMeta
-	listens   bool          // the server says that it announces changes of its tools
-	speaks    bool          // the server may send messages between requests that this process uses
+	listens   bool          // the server declares that it announces changes of its tools
+	speaks    bool          // the server may send messages between requests that matter here
 	gaveUp    atomic.Bool   // see GaveUp
 	stream    atomic.Bool   // the standalone stream is open, or never will be
-	asks      bool          // the server may ask the peer on that stream, which it does in the middle of a call
+	asks      bool          // the server may send questions to the peer on that stream, also during a call
 	opened    chan struct{} // closed by setOpened: the server has answered the request for that stream, with whatever status
 	setOpened func()
 	kept      atomic.Pointer[Kept]
 	listing   chan struct{} // held while the tools are listed
 
-	requests serverRequests // see incoming.go
-	outbox   outbox         // the same
+	requests serverRequests
+	outbox   outbox
 	tasks    tasks
 
-	polite   atomic.Bool   // the end is ours: say good-bye
-	finished chan struct{} // closed when nothing is left
+	polite   atomic.Bool   // Close was called: end the session at the server, too
+	finished chan struct{} // closed when everything is released
 }
 
-// closeGrace is how long a link may take to say good-bye (end its HTTP session, let the child process end) before everything it holds
-// is cut off.
+// closeGrace is how long a link may take to end its HTTP session or its child process before its connections are cut.
 const closeGrace = 3 * time.Second
 
-// A conn brings messages to the server and back over one transport.
+// A conn sends and receives messages over one transport.
 type conn interface {
-	// ask sends a request and returns what it came to. It gives what the server says meanwhile to the query, in the caller's
-	// goroutine.
+	// ask sends a request and returns its outcome. In the caller's goroutine it passes the server's messages to the query meanwhile.
 	ask(ctx context.Context, q *query) outcome
-	// tell sends a notification, or an answer to the server, and returns when it is on its way.
+	// tell sends a notification, or an answer to a request of the server.
 	tell(ctx context.Context, frame []byte) *fault
-	// close lets go of everything. If polite, the server is told before, for at most closeGrace.
+	// close releases everything. If polite, it first ends the session at the server, within closeGrace.
 	close(polite bool)
 }
 
-// Link opens a session with a server, shakes hands, and returns it. The link outlives ctx; the connecting does not. It takes
-// at most the server's ConnectTimeout. The error is a [*LinkError].
+// Link connects to a server, makes the handshake, and returns the link. ctx bounds the connecting, not the link, and so does the server's
+// ConnectTimeout. The error is a [*LinkError].
 func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, error) {
 	up := u.byName[server]
 	if up == nil {
@@ -154,7 +148,7 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 	return l, err
 }
 
-// link is Link within the time of ctx, without a second try.
+// link is Link without a second attempt in another revision.
 func (u *Upstreams) link(ctx context.Context, up *upstream, p Peer) (*Link, error) {
 	l := newLink(u, up, p)
 	if f := up.admit(l, u.limits); f != nil {
@@ -186,11 +180,11 @@ func newLink(u *Upstreams, up *upstream, p Peer) *Link {
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.setOpened = sync.OnceFunc(func() { close(l.opened) })
-	l.changed() // what an earlier session listed says nothing of this one
+	l.changed() // listings of earlier sessions do not count
 	return l
 }
 
-// open connects and shakes hands.
+// open connects and makes the handshake.
 func (l *Link) open(ctx context.Context) (f *fault) {
 	switch l.up.server.Type {
 	case TypeStdio:
@@ -206,19 +200,19 @@ func (l *Link) open(ctx context.Context) (f *fault) {
 	return l.greet(ctx)
 }
 
-// Hello is what the server says of itself.
+// Hello is what the server declared in the handshake.
 func (l *Link) Hello() Hello { return l.hello }
 
 // Modern reports whether the revision in force is one without sessions: 2026-07-28 or later.
 func (l *Link) Modern() bool { return l.modern }
 
-// GaveUp reports whether an answer was not waited for to its end: the server may still be at that request.
+// GaveUp reports whether the link stopped waiting for an answer: the server may still work on that request.
 func (l *Link) GaveUp() bool { return l.gaveUp.Load() }
 
-// Done is closed when the link is over.
+// Done is closed when the link has ended.
 func (l *Link) Done() <-chan struct{} { return l.ctx.Done() }
 
-// Err is why the link is over, a [*LinkError], or nil while it is not.
+// Err is why the link has ended, a [*LinkError]; nil while it works.
 func (l *Link) Err() error {
 	if f := l.fault(); f != nil {
 		return f.linkError()
@@ -226,19 +220,19 @@ func (l *Link) Err() error {
 	return nil
 }
 
-// Close ends the link and returns when nothing of it is left. What is under way ends with [CodeClosed]; that a request was given
-// up is still told, for at most closeGrace. Close may be called again.
+// Close ends the link and returns when everything is released. Requests under way end with [CodeClosed]. Notifications that wait, such as
+// cancellations, are still sent, within closeGrace. Close may be called again.
 func (l *Link) Close() {
 	l.polite.Store(true)
-	l.flush() // else a server that goes on with a request for which nobody waits may never hear of that
+	l.flush() // else a server may never learn that a request was cancelled
 	l.over(&fault{code: CodeClosed, reason: errLinkClosed})
 	<-l.finished
 }
 
-// errLinkClosed is the reason of what is asked of a link that is closed, or about to be.
+// errLinkClosed is the reason of requests over a link that is closed, or about to be.
 const errLinkClosed = "the link is closed"
 
-// finish lets go of everything. It runs once, after the link's end.
+// finish releases everything. It runs once, after the link has ended.
 func (l *Link) finish() {
 	if l.conn != nil {
 		f := l.fault()
@@ -249,7 +243,7 @@ func (l *Link) finish() {
 	close(l.finished)
 }
 
-// admit notes a link that is being opened, if there is room for it.
+// admit registers a link that is about to be opened, if the limits allow it.
 func (up *upstream) admit(l *Link, limits Limits) *fault {
 	most := limits.Links
 	if up.server.Type == TypeStdio {
@@ -269,7 +263,7 @@ func (up *upstream) admit(l *Link, limits Limits) *fault {
 	return nil
 }
 
-// ownedBy counts the links of one owner, so that nobody can take all.
+// ownedBy counts the links of one owner.
 func (up *upstream) ownedBy(owner string) int {
 	n := 0
 	for l := range up.links { // in any order: they are counted
@@ -286,7 +280,7 @@ func (up *upstream) dismiss(l *Link) {
 	delete(up.links, l)
 }
 
-// closeLinks closes all links, and lets no other be opened.
+// closeLinks closes all links and admits no others.
 func (up *upstream) closeLinks() {
 	up.linksMu.Lock()
 	up.closed = true
@@ -303,14 +297,14 @@ func (up *upstream) closeLinks() {
 	up.pool.close()
 }
 
-// Tasks are the goroutines of a link, which end before it is finished.
+// Tasks are the goroutines of a link. They end before the link is finished.
 type tasks struct {
 	mu    sync.Mutex
 	ended bool
 	wg    sync.WaitGroup
 }
 
-// run runs f beside everything else. After the end it does not, and returns false.
+// run starts f in a goroutine. After end it does not, and returns false.
 func (t *tasks) run(f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,22 +13,23 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// errNoAnswer is the reason of a request whose time is over.
+// errNoAnswer is the reason of a request that timed out.
 const errNoAnswer = "it did not answer within the time allowed"
 
-// Members of _meta that belong to one hop. What else begins with the prefix is refused.
+// Members of _meta that belong to one hop. Other members with the prefix are refused.
 const (
 	metaReserved = "io.modelcontextprotocol/"
 	metaLogLevel = "io.modelcontextprotocol/logLevel"
 )
 
-// Request sends any request but tools/call and those of the handshake, and waits for its answer until ctx ends or, but for
-// subscriptions/listen, the server's Timeout or TimeoutTotal is over, as with a [Link.Call]; that of prompts/get and resources/read
-// stands still as that of a call does. Progress is asked for only if the caller wants it. Nil params are left out, where the revision
-// allows it. What the server says meanwhile and belongs to the request is given to on, in order, in this goroutine: over streamable
-// HTTP all that comes with the response; over stdio and SSE progress, and everything else if no other request is under way. It must
-// not wait for another answer of the server: over stdio and SSE nothing more is read while much waits for it. Where on is nil it goes
-// to the peer. A JSON-RPC error is a Reply. The error is a [*LinkError], or says that the request cannot be sent.
+// Request sends any request but tools/call and those of the handshake, and waits for its answer until ctx ends or, except for
+// subscriptions/listen, until the server's Timeout or TimeoutTotal is over. The Timeout of prompts/get and resources/read pauses as that of
+// [Link.Call] does. Progress is requested only if the caller wants it. Nil params are left out where the revision allows it.
+//
+// The server's messages that belong to the request go to on, in order, in this goroutine: over streamable HTTP all that come with the
+// response; over stdio and SSE progress, and all others if no other request is under way. On must not wait for another answer of the server,
+// because over stdio and SSE the reader waits for on. If on is nil, the messages go to the peer. A JSON-RPC error is a Reply. The error is a
+// [*LinkError], or says that the request cannot be sent.
 func (l *Link) Request(ctx context.Context, method string, params []byte, on func(wire.Message)) (Reply, error) {
 	switch method {
 	case methodCall, methodInitialize, methodDiscover:
@@ -44,7 +45,7 @@ func (l *Link) Request(ctx context.Context, method string, params []byte, on fun
 		ctx, q.clock = l.start(ctx, method)
 		defer l.stop(q.clock)
 	}
-	l.listen() // what the request brings about may be told between requests
+	l.listen() // the request may cause notifications between requests
 	o := l.ask(ctx, q)
 	if o.fault != nil {
 		return Reply{}, o.fault.linkError()
@@ -52,7 +53,7 @@ func (l *Link) Request(ctx context.Context, method string, params []byte, on fun
 	return Reply{Result: o.Result, Error: o.Error}, nil
 }
 
-// query makes the query of a request.
+// query encodes a request.
 func (l *Link) query(method string, params []byte, on func(wire.Message)) (*query, error) {
 	q := &query{id: l.up.ids.Add(1), method: method, on: on}
 	var meta jsontext.Value
@@ -81,7 +82,7 @@ func (l *Link) query(method string, params []byte, on func(wire.Message)) (*quer
 	return q, nil
 }
 
-// named is what a request is about, for the header Mcp-Name.
+// named is the value of the header Mcp-Name for a request; empty if it has none.
 func named(method string, params []byte) string {
 	member := map[string]string{
 		"prompts/get": "name", "resources/read": "uri", "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId",
@@ -108,7 +109,7 @@ func (l *Link) meta(wanted jsontext.Value, id int64, always bool) (meta, token j
 			}
 			token = value
 		case name == sdk.MetaKeyProtocolVersion, name == sdk.MetaKeyClientInfo, name == sdk.MetaKeyClientCapabilities:
-			// ours stand there
+			// the link sends its own
 		case name == metaLogLevel && l.modern, !strings.HasPrefix(name, metaReserved):
 			rest.Add(name, value)
 		case name == metaLogLevel:
@@ -131,7 +132,7 @@ func (l *Link) meta(wanted jsontext.Value, id int64, always bool) (meta, token j
 	return b.Done(), token, nil
 }
 
-// requestMeta is what every request of the latest revision has in its _meta.
+// requestMeta has the members that every request of the latest revision has in its _meta.
 func (l *Link) requestMeta(version string) (b wire.Object) {
 	b.Add(sdk.MetaKeyProtocolVersion, wire.Quote(version))
 	b.Add(sdk.MetaKeyClientInfo, l.clientInfo())
@@ -152,8 +153,8 @@ func (l *Link) Notify(ctx context.Context, method string, params []byte) error {
 	return l.tell(ctx, wire.Call(nil, nil, method, params))
 }
 
-// Answer answers a request of the server, by its id as it came: with a result, or with an error object. A request that does
-// not wait, because it was answered before, or came with a request of ours that is over, is not answered; that is no error.
+// Answer answers a request of the server with a result or with an error object. The id is the server's. If that request does not wait any
+// more, because it was answered or came with a request of ours that has ended, nothing is sent, and there is no error.
 func (l *Link) Answer(ctx context.Context, id, result, failed jsontext.Value) error {
 	if (result == nil) == (failed == nil) {
 		return errors.New("an answer is a result or an error")
@@ -170,7 +171,7 @@ func (l *Link) Answer(ctx context.Context, id, result, failed jsontext.Value) er
 	return l.tell(ctx, wire.Response(nil, id, result))
 }
 
-// tell sends what is not answered.
+// tell sends a message that gets no answer.
 func (l *Link) tell(ctx context.Context, frame []byte) error {
 	if f := l.fault(); f != nil {
 		return f.linkError()
@@ -183,16 +184,16 @@ func (l *Link) tell(ctx context.Context, frame []byte) error {
 	return nil
 }
 
-// ask sends a request and waits for its answer. If ctx ends before, the server is told, unless the end of its response says
-// so: over HTTP from 2026-07-28 on.
+// ask sends a request and waits for its answer. If ctx ends before, the server gets a cancellation, except over HTTP from 2026-07-28 on, where
+// the end of the connection is one.
 func (l *Link) ask(ctx context.Context, q *query) outcome {
 	switch f := l.fault(); {
 	case f != nil:
 		return broken(f)
-	case l.polite.Load(): // what begins while the good-bye is said would be cut off by it
+	case l.polite.Load(): // the link is about to be closed
 		return broken(&fault{code: CodeClosed, reason: errLinkClosed})
 	}
-	if q.method != methodListen { // which is under way for long, and nobody's answer
+	if q.method != methodListen { // which never ends by itself
 		l.calls.Add(1)
 		defer l.calls.Add(-1)
 	}

@@ -11,10 +11,10 @@ import (
 	"pgfsm/policy/secret"
 )
 
-// errClosed is the cause with which Close ends what is under way.
+// errClosed is the cause with which Close cancels requests under way.
 var errClosed = errors.New("the upstreams are closed")
 
-// Info is how this client names itself to servers.
+// Info is the name and the version of an MCP client or server.
 type Info struct{ Name, Version string }
 
 // Upstreams are the configured servers and the sessions with them. All methods may be called concurrently.
@@ -26,9 +26,9 @@ type Upstreams struct {
 	byName  map[string]*upstream
 	done    runs
 
-	moments atomic.Uint64 // see changes.go
+	moments atomic.Uint64 // the last moment, see list_changed.go
 
-	ctx   context.Context // its end, with errClosed as the cause, ends listings that are under way
+	ctx   context.Context // cancelled by Close, with errClosed as the cause
 	close context.CancelCauseFunc
 }
 
@@ -38,21 +38,20 @@ type upstream struct {
 	gate   chan struct{} // held while the session is made, listed or replaced
 
 	mu      sync.Mutex
-	session *Link // of List and Call; nil: not connected
+	session *Link // that List and Call use; nil: not connected
 
-	era      atomic.Int32 // what links have found out about its revisions, see handshake.go
-	noRounds atomic.Int64 // when it was last asked for a stateless revision in vain, in nanoseconds of Unix time; see stateless.go
-	pool     pool         // what links share over HTTP
-	ids      atomic.Int64 // the last request id; unique for the server, so that an answer on a shared connection fits one request only
+	era      atomic.Int32 // the kind of revision that it speaks, as far as links have found out; see handshake.go
+	noRounds atomic.Int64 // when it last refused a stateless revision, in Unix nanoseconds; see stateless.go
+	pool     pool         // of HTTP connections, for all links
+	ids      atomic.Int64 // the last request id. Links share connections, so ids are unique for the server
 
 	linksMu sync.Mutex
 	links   map[*Link]struct{} // open, or being opened
-	closed  bool               // there will be no more links
+	closed  bool               // no link may be opened any more
 }
 
-// New checks the servers and limits and returns them as Upstreams. It starts nothing and connects to nothing. All
-// mistakes are reported at once. Secrets are masked in every name, version and reason; in what is returned as received,
-// the caller masks them.
+// New checks the servers and limits and returns them as Upstreams. It connects to no server and starts none. The error reports all mistakes.
+// Secrets are masked in names, versions and reasons; the caller masks them in results and error objects.
 func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) (*Upstreams, error) {
 	limits, err := limits.withDefaults()
 	faults := []error{err}
@@ -84,15 +83,14 @@ func New(servers []Server, limits Limits, info Info, secrets *secret.Masker) (*U
 	return u, nil
 }
 
-// Close ends all sessions, links and child processes and returns when nothing of them is left. A listing under way ends with
-// CodeClosed, and so does a call. Afterwards List reports every server down and Call
-// sends nothing. Close may be called again.
+// Close ends all links and child processes and returns when they have ended. Listings and calls under way end with CodeClosed. Afterwards
+// List reports every server down and Call sends nothing. Close may be called again.
 func (u *Upstreams) Close() error {
 	u.close(errClosed)
 	var wg sync.WaitGroup
 	for _, up := range u.all {
 		wg.Go(func() {
-			up.gate <- struct{}{} // a listing gives it back soon: its context is over
+			up.gate <- struct{}{} // a listing that holds it returns soon: its context is cancelled
 			defer func() { <-up.gate }()
 			up.drop()
 		})
@@ -102,7 +100,7 @@ func (u *Upstreams) Close() error {
 	return nil
 }
 
-// current is the session of the last listing, or nil if there is none that works.
+// current returns the link of the last listing; nil if there is none that works.
 func (up *upstream) current() *Link {
 	up.mu.Lock()
 	defer up.mu.Unlock()
@@ -119,14 +117,14 @@ func (up *upstream) set(l *Link) (old *Link) {
 	return old
 }
 
-// drop ends the session of the last listing, if there is one. The gate must be held.
+// drop closes the link of the last listing, if there is one. The caller holds the gate.
 func (up *upstream) drop() {
 	if l := up.set(nil); l != nil {
 		l.Close()
 	}
 }
 
-// overCode tells a deadline from a cancellation.
+// overCode is the code for a context that has ended: a deadline, a cancellation, or Close.
 func overCode(ctx context.Context) string {
 	cause := context.Cause(ctx)
 	switch {
