@@ -7,17 +7,17 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// inboxSize is how many messages of the server may wait for who asked. Then its reader waits, and so does the server. One of
-// more than largeMessage bytes waits alone, so that what waits is bounded in bytes too.
+// inboxSize is how many messages of the server may wait for the goroutine of one request. Then the reader waits, and so does the server. A
+// message of more than largeMessage bytes waits alone, which bounds the waiting messages in bytes too.
 const (
 	inboxSize    = 64
 	largeMessage = 64 << 10
 )
 
-// A duplex is what stdio and SSE have in common: all that the server says comes on one stream, which one goroutine reads.
+// A duplex is what stdio and SSE have in common: all messages of the server come on one stream, which one goroutine reads.
 type duplex struct {
 	l *Link
-	// send lets a message leave the process, against the permit if it is a tools/call.
+	// send sends a message, with the permit if it is a tools/call.
 	send func(ctx context.Context, frame []byte, p *permit) *fault
 
 	mu      sync.Mutex
@@ -60,7 +60,7 @@ func (d *duplex) ask(ctx context.Context, q *query) outcome {
 	}
 }
 
-// rest is the outcome of a request when the link is over: the answer may have come right before.
+// rest is the outcome of a request after the end of the link: its answer may have come right before.
 func (d *duplex) rest(q *query) outcome {
 	for {
 		select {
@@ -76,7 +76,7 @@ func (d *duplex) rest(q *query) outcome {
 
 func (d *duplex) tell(ctx context.Context, frame []byte) *fault { return d.send(ctx, frame, nil) }
 
-// receive takes one message of the stream. A fault is the link's.
+// receive takes one message of the stream. A fault has ended the link.
 func (d *duplex) receive(doc []byte) *fault {
 	h, f := d.l.read(doc)
 	if f != nil {
@@ -105,7 +105,7 @@ func (d *duplex) receive(doc []byte) *fault {
 	return f
 }
 
-// answer takes a response. One to a request that was given up, or to none, is dropped, and counts as what nobody asked for.
+// answer takes a response. A response to no request, or to one that was cancelled, is dropped and counts as unsolicited.
 func (d *duplex) answer(h incoming) *fault {
 	d.mu.Lock()
 	q := d.pending[h.id]
@@ -121,7 +121,7 @@ func (d *duplex) answer(h incoming) *fault {
 	return nil
 }
 
-// unasked counts what came and is for nobody.
+// unasked counts an unsolicited message.
 func (d *duplex) unasked() *fault {
 	if d.l.tolerate(d.l.u.limits.Unasked) != nil {
 		return d.l.fault()
@@ -137,8 +137,8 @@ func (d *duplex) deliver(q *query, h incoming) {
 	}
 }
 
-// owner is the request of ours that a message belongs to: the one it names, else, if exactly one is under way, that.
-// Subscriptions, which are under way for long, get only what names them, and so do requests of the link itself.
+// owner is the request of ours to which a message belongs: the one that it names, or else the only one under way. Subscriptions, and requests of
+// the link itself, get only messages that name them.
 func (d *duplex) owner(m wire.Message) *query {
 	id := owner(m)
 	d.mu.Lock()

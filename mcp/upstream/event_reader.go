@@ -14,21 +14,21 @@ type eventReader struct {
 	src   *bufio.Reader
 	limit int // bytes of one event
 
-	id    string        // of the last event that had one
-	retry time.Duration // how long to wait before the stream is asked for again; 0: the server has not said
+	id    string        // of the last event with an id
+	retry time.Duration // before the stream is resumed, as the server wants it; 0: it said nothing
 }
 
 func newEventReader(src io.Reader, limit int) *eventReader {
 	return &eventReader{src: bufio.NewReader(src), limit: limit}
 }
 
-// next reads one event: its name, "" being the same as "message", and its data, which is the caller's. Over the limit the
-// error is bufio.ErrTooLong.
+// next reads one event: its name ("" means "message") and its data, which the caller may keep. The error of an event over the limit is
+// bufio.ErrTooLong.
 func (r *eventReader) next() (name string, data []byte, err error) {
 	for size, some := 0, false; ; {
 		line, err := readLine(r.src, r.limit-size)
 		if err != nil {
-			return "", nil, err // what the stream's end cut off is not an event
+			return "", nil, err // an event that is not complete does not count
 		}
 		size += len(line)
 		line = bytes.TrimRight(line, "\r\n")
@@ -42,7 +42,7 @@ func (r *eventReader) next() (name string, data []byte, err error) {
 			name = string(value)
 		case "data":
 			if !some {
-				data, some = value, true // not copied: large answers are one line
+				data, some = value, true // not copied, because large answers are one line
 				continue
 			}
 			data = append(append(data, '\n'), value...)
@@ -58,10 +58,10 @@ func (r *eventReader) next() (name string, data []byte, err error) {
 	}
 }
 
-// maxEventID is the length of an event's id that can be sent back, in bytes.
+// maxEventID bounds the id of an event that is sent back, in bytes.
 const maxEventID = 1024
 
-// readLine reads up to and with the next line feed, at most limit bytes, else the error is bufio.ErrTooLong.
+// readLine reads a line with its line feed. The error of a line over the limit is bufio.ErrTooLong.
 func readLine(in *bufio.Reader, limit int) (line []byte, err error) {
 	for {
 		part, err := in.ReadSlice('\n')

@@ -11,15 +11,15 @@ import (
 
 // Bounds of streams.
 const (
-	// drainTime is how long a stream may go on after its answer before the connection is given up. Servers end it at once.
+	// drainTime is how long a stream may go on after its answer before the connection is closed. Servers end it at once.
 	drainTime = time.Second
-	// maxResumes is how often the rest of one stream is asked for. Servers cut streams to be asked again, some every few seconds.
+	// maxResumes is how often one stream is resumed. Some servers close a stream every few seconds and expect that.
 	maxResumes = 100
-	// What is waited before that, if the server does not say; and the least and the most if it does.
+	// The time before a stream is resumed: the default, and the bounds of what the server may choose.
 	resumeWait, leastResumeWait, mostResumeWait = time.Second, 10 * time.Millisecond, 30 * time.Second
 )
 
-// stream reads events up to the answer. What comes behind it is incoming beside.
+// stream reads events up to the answer. Events after it are read in another goroutine.
 func (h *httpConn) stream(ctx context.Context, span *bound, resp *http.Response, q *query) outcome {
 	body := &responseBody{ReadCloser: resp.Body}
 	events := newEventReader(body, h.l.frame)
@@ -42,14 +42,14 @@ func (h *httpConn) stream(ctx context.Context, span *bound, resp *http.Response,
 		rest()
 		return o
 	}
-	span.detach() // the caller has the answer, and its context ends
+	span.detach() // the caller's context ends with the answer
 	if !h.l.tasks.run(func() { h.drain(events, span.cut, rest) }) {
 		rest()
 	}
 	return o
 }
 
-// A responseBody knows whether it was read to its end.
+// A responseBody remembers whether it was read to its end.
 type responseBody struct {
 	io.ReadCloser
 	over bool
@@ -61,7 +61,7 @@ func (b *responseBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// events reads up to the answer. If the stream was cut before, it may be worth asking for the rest.
+// events reads up to the answer. Cut reports that the stream ended before it, and may be resumed.
 func (h *httpConn) events(ctx context.Context, events *eventReader, q *query) (o outcome, cut bool) {
 	for {
 		a, f, err := h.event(events)
@@ -83,9 +83,8 @@ func (h *httpConn) events(ctx context.Context, events *eventReader, q *query) (o
 	}
 }
 
-// resume asks for the rest of a stream that was cut, if its events have ids, which is what servers of revisions with sessions
-// do to have it asked for (MCP 2025-11-25, transports). That is a GET: the request itself is never sent again. Nil: there is
-// no rest.
+// resume asks for the rest of a stream if its events have ids (MCP 2025-11-25, transports), with a GET: the request itself is never sent
+// again. It returns nil if there is no rest.
 func (h *httpConn) resume(ctx context.Context, events *eventReader) *http.Response {
 	if h.l.modern || h.session == "" || events.id == "" || h.settled.Load() == nil {
 		return nil
@@ -125,13 +124,13 @@ func (h *httpConn) event(events *eventReader) (incoming, *fault, error) {
 			a, f := h.l.read(data)
 			return a, f, nil
 		}
-		if h.l.tolerate(h.l.u.limits.Unasked) != nil { // an event that holds nothing counts too
+		if h.l.tolerate(h.l.u.limits.Unasked) != nil { // empty events count too
 			return incoming{}, h.l.fault(), nil
 		}
 	}
 }
 
-// drain reads what a stream holds behind the answer. Servers end it, and then the connection can be used again.
+// drain reads the events after the answer to the end of the stream, so that the connection can be used again.
 func (h *httpConn) drain(events *eventReader, cut, rest func()) {
 	defer rest()
 	timer := time.AfterFunc(drainTime, cut)
@@ -142,7 +141,7 @@ func (h *httpConn) drain(events *eventReader, cut, rest func()) {
 			return
 		}
 		if a.Method == "" {
-			continue // a second answer is none
+			continue // a second answer is ignored
 		}
 		if h.l.take(h.l.ctx, a, nil) != nil {
 			return
@@ -150,8 +149,8 @@ func (h *httpConn) drain(events *eventReader, cut, rest func()) {
 	}
 }
 
-// follow opens the standalone stream of a revision with sessions, and reads it to its end. It reports whether it is worth asking again:
-// a server that has answered with anything but a stream has none.
+// follow opens the standalone stream of a revision with sessions and reads it to its end. Again reports whether to try it again later: a
+// server that answers with anything but a stream has none.
 func (h *httpConn) follow() (again bool) {
 	resp, err := h.transport.RoundTrip(newRequest(h.l.ctx, http.MethodGet, h.target.origin, h.streamHeader(), nil, nil))
 	h.l.setOpened()

@@ -18,14 +18,14 @@ import (
 const (
 	// idleConns bounds the idle connections to one server, for all links together.
 	idleConns = 256
-	// maxPreallocated is the announced length of a body for which room is made at once; for more, as it comes.
+	// maxPreallocated is up to which announced length memory for a body is allocated at once.
 	maxPreallocated = 2 << 20
 )
 
-// A pool is what all links with one server share: its connections. They are kept alive, so that a call costs no handshake.
+// A pool has the HTTP connections that all links with one server share. They are kept alive, so that a call needs no TLS handshake.
 //
-// The price: on a connection that the server has just closed a call may be lost, and nobody can say whether it was read. It is
-// reported so, and never sent again. That is rare: a connection is kept for at most idleTimeout after the last answer.
+// If the server closes such a connection just then, a call may be lost, and nobody knows whether the server has read it. The call is reported
+// as unknown and never sent again. That is rare, because a connection is kept for at most idleTimeout after the last answer.
 type pool struct {
 	once      sync.Once
 	transport *transport
@@ -47,7 +47,7 @@ func (p *pool) close() {
 	}
 }
 
-// An httpConn speaks streamable HTTP: a POST for each message, and the answer in its response.
+// An httpConn speaks streamable HTTP: each message is a POST, and its response has the answer.
 type httpConn struct {
 	l         *Link
 	transport http.RoundTripper
@@ -55,7 +55,7 @@ type httpConn struct {
 
 	base    http.Header                 // on every request
 	settled atomic.Pointer[http.Header] // on every request after the handshake
-	session string                      // the server's session id; empty: it has none, or is not asked yet
+	session string                      // the server's session id; empty: it has none, or the handshake is not over
 }
 
 func newHTTPConn(l *Link) *httpConn {
@@ -75,7 +75,7 @@ func (l *Link) openHTTP() *fault {
 	return nil
 }
 
-// settle is called after the handshake: from now on every request names the revision and the session.
+// settle is called after the handshake. From then on every request names the revision and the session.
 func (h *httpConn) settle() {
 	header := h.base.Clone()
 	header.Set(protocolHeader, h.l.hello.Protocol)
@@ -85,7 +85,7 @@ func (h *httpConn) settle() {
 	h.settled.Store(&header)
 }
 
-// header is what goes with a request; without a query, what goes with every one. It must not be changed.
+// header is the header of a request; without a query, that of every request, which must not be changed.
 func (h *httpConn) header(q *query) http.Header {
 	shared := h.base
 	if settled := h.settled.Load(); settled != nil {
@@ -110,7 +110,7 @@ func (h *httpConn) header(q *query) http.Header {
 	return header
 }
 
-// streamHeader is what goes with the request for a stream.
+// streamHeader is the header of a GET for an event stream.
 func (h *httpConn) streamHeader() http.Header {
 	header := h.header(nil).Clone()
 	header.Set("Accept", "text/event-stream")
@@ -118,7 +118,7 @@ func (h *httpConn) streamHeader() http.Header {
 	return header
 }
 
-// bound is the time that an HTTP request has: to the end of ctx, or of the link.
+// bound returns the context of an HTTP request, which ends with ctx or with the link.
 func (h *httpConn) bound(ctx context.Context) *bound {
 	b := new(bound)
 	b.ctx, b.cut = context.WithCancel(h.l.ctx)
@@ -126,11 +126,11 @@ func (h *httpConn) bound(ctx context.Context) *bound {
 	return b
 }
 
-// A bound is the time that an HTTP request has.
+// A bound is the context of an HTTP request.
 type bound struct {
 	ctx    context.Context
-	cut    context.CancelFunc // ends it
-	detach func() bool        // makes it outlive the caller's context: only the link's end ends it then
+	cut    context.CancelFunc // cancels it
+	detach func() bool        // lets it outlive the caller's context, until the link ends
 }
 
 func (b *bound) release() {
@@ -186,7 +186,7 @@ func mediaType(content string) string {
 	return media
 }
 
-// refused is the outcome of a response without success: the server's error, if there is one to this request, else the status.
+// refused is the outcome of a response with an error status: the JSON-RPC error in it, if that answers this request, else the status.
 func (h *httpConn) refused(resp *http.Response, q *query) outcome {
 	content, err := io.ReadAll(io.LimitReader(resp.Body, maxHTTPError))
 	if err == nil {
@@ -201,7 +201,7 @@ func (h *httpConn) refused(resp *http.Response, q *query) outcome {
 	return outcome{fault: f, status: resp.StatusCode}
 }
 
-// whole reads an answer that is the whole body.
+// whole reads a body that is the answer.
 func (h *httpConn) whole(ctx context.Context, resp *http.Response, q *query) outcome {
 	doc, err := h.readBody(resp)
 	switch {
@@ -217,7 +217,7 @@ func (h *httpConn) whole(ctx context.Context, resp *http.Response, q *query) out
 	return outcome{incoming: a, fault: f}
 }
 
-// readBody reads a body of at most the size of a message.
+// readBody reads a body that is no larger than a message may be.
 func (h *httpConn) readBody(resp *http.Response) ([]byte, error) {
 	n := resp.ContentLength
 	if n > int64(h.l.frame) {
@@ -235,7 +235,7 @@ func (h *httpConn) readBody(resp *http.Response) ([]byte, error) {
 	return doc, err
 }
 
-// ours holds a message in the place of an answer to the request that it came for.
+// ours checks that a message is the answer to a request.
 func (h *httpConn) ours(a incoming, q *query) *fault {
 	switch {
 	case a.Method != "":
@@ -250,7 +250,7 @@ func (h *httpConn) tooLarge() outcome {
 	return outcome{large: true, fault: &fault{code: codeFrame, reason: fmt.Sprintf("it sent a message of more than %d bytes", h.l.frame)}}
 }
 
-// tell sends what is only accepted.
+// tell sends a message that the server only accepts.
 func (h *httpConn) tell(ctx context.Context, frame []byte) *fault {
 	if f := h.l.leave(frame, nil); f != nil {
 		return f
@@ -287,7 +287,7 @@ func (h *httpConn) accepted(resp *http.Response) *fault {
 	return nil
 }
 
-// trouble is why there is no response, or not the whole of one.
+// trouble is the fault for an error of net/http.
 func (h *httpConn) trouble(ctx context.Context, err error) *fault {
 	if f := h.l.fault(); f != nil {
 		return f
@@ -296,7 +296,7 @@ func (h *httpConn) trouble(ctx context.Context, err error) *fault {
 		return &fault{code: overCode(ctx), reason: errNoAnswer}
 	}
 	var f *fault
-	if errors.As(err, &f) { // a connection that must not be used
+	if errors.As(err, &f) { // see httpTarget.local
 		return h.l.over(f)
 	}
 	var u *url.Error
@@ -308,7 +308,7 @@ func (h *httpConn) trouble(ctx context.Context, err error) *fault {
 
 // close ends the session with the server, if it has one.
 func (h *httpConn) close(polite bool) {
-	h.l.tasks.end() // a server may answer the good-bye only when nobody listens any more
+	h.l.tasks.end() // some servers answer the DELETE only after the streams have ended
 	if !polite || h.settled.Load() == nil || h.session == "" {
 		return
 	}

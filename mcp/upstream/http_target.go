@@ -19,7 +19,7 @@ const (
 	maxHTTPHeader = 64 << 10
 	// maxHTTPError bounds the body of a response that is not a success.
 	maxHTTPError = 64 << 10
-	// idleTimeout: a pooled connection is dropped before most servers drop it.
+	// idleTimeout closes a pooled connection before most servers would.
 	idleTimeout = 4 * time.Second
 )
 
@@ -35,11 +35,11 @@ func newHTTPTarget(s Server) httpTarget {
 	return httpTarget{origin: origin, headers: len(s.Headers) > 0, timeout: s.ConnectTimeout}
 }
 
-// A transport makes exchanges over HTTP, and no others.
+// A transport is an [http.Transport] that never hands out a connection for another protocol.
 type transport struct{ *http.Transport }
 
-// RoundTrip makes one exchange. A server that takes the connection for another protocol has not answered: net/http gives such a
-// connection away, and reading from it would end with no context.
+// RoundTrip sends one request and returns the response. Status 101 is an error: net/http hands out the connection then, and no context would
+// end a read from it.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.Transport.RoundTrip(req)
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
@@ -60,13 +60,13 @@ func (r *httpTarget) transport() *transport {
 		TLSHandshakeTimeout:    r.timeout,
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHTTPHeader,
-		DisableCompression:     true, // what is counted is what came
+		DisableCompression:     true, // the limits count the bytes that came
 		ForceAttemptHTTP2:      false,
 	}}
 }
 
-// proxy uses HTTPS_PROXY and NO_PROXY for https to other machines: the proxy sees ciphertext. Plain http and loopback
-// never go through a proxy.
+// proxy uses HTTPS_PROXY and NO_PROXY for https to other machines, where the proxy sees ciphertext. Plain http and loopback never go through
+// a proxy.
 func (r *httpTarget) proxy(req *http.Request) (*url.URL, error) {
 	if req.URL.Scheme != "https" || loopback.Host(req.URL.Hostname()) {
 		return nil, nil
@@ -74,7 +74,7 @@ func (r *httpTarget) proxy(req *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(req)
 }
 
-// dial connects, and where headers travel in clear text makes sure that "localhost" really was this machine.
+// dial connects. If headers would travel in clear text, it checks that "localhost" was resolved to this machine.
 func (r *httpTarget) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 	if err != nil || r.origin.Scheme != "http" || !r.headers {
@@ -102,24 +102,24 @@ const (
 	statelessProtocol = "2026-07-28" // the first revision with a header for the tool's name
 )
 
-// endpoint reads the URL that an SSE server wants messages sent to.
+// endpoint reads the URL to which an SSE server wants messages sent.
 func (r *httpTarget) endpoint(data []byte, secrets *secret.Masker) (*url.URL, *fault) {
 	target, err := r.origin.Parse(string(data))
 	if err != nil {
 		return nil, &fault{code: CodeProtocol, reason: "its SSE endpoint is not a URL"}
 	}
 	if sameOrigin(target, r.origin) {
-		target.Host = r.origin.Host // as the operator writes it, not as the server does
+		target.Host = r.origin.Host // in the operator's spelling
 		return target, nil
 	}
 	where := origin(target)
 	if clean := secrets.String(target.Host); clean != target.Host {
-		where = clean // an origin is in lower case, where nobody would find the secret
+		where = clean // the origin is in lower case, in which the masker would not find the secret
 	}
 	return nil, &fault{code: CodeOrigin, reason: fmt.Sprintf("its SSE endpoint is at %s, outside the configured origin %s", where, origin(r.origin))}
 }
 
-// origin is RFC 6454's triple as text, with the port always there.
+// origin is the origin of a URL (RFC 6454) as text, always with a port.
 func origin(u *url.URL) string {
 	port := u.Port()
 	if port == "" {

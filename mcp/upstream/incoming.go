@@ -12,30 +12,30 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// Notifications of a server that a link itself understands, and one of ours.
+// noteProgress and its member.
 const (
 	noteProgress = "notifications/progress"
 	tokenMember  = "progressToken"
 )
 
-// A query is one request of ours on its way.
+// A query is one request of ours under way.
 type query struct {
 	id     int64
 	method string
-	name   string            // what it is about, for the header Mcp-Name; empty: nothing that has a name
+	name   string            // for the header Mcp-Name; empty: none
 	frame  []byte            // the message
-	permit *permit           // of a tools/call; nil refuses one
+	permit *permit           // of a tools/call
 	header map[string]string // more headers, over HTTP
 	token  jsontext.Value    // the caller's progress token, raw; nil: the caller wants no progress
-	asked  bool              // for progress, with the id as the token
+	asked  bool              // the server was asked for progress, with the id as the token
 	on     func(wire.Message)
-	clock  *deadline.Clock // nil: the time of a context alone
+	clock  *deadline.Clock // nil: only a context limits its time
 
-	inbox chan incoming // what the reader of a [duplex] has for it
-	gone  chan struct{} // closed when nobody takes from inbox any more
+	inbox chan incoming // messages that the reader of a [duplex] has for it
+	gone  chan struct{} // closed when inbox is not read any more
 }
 
-// An outcome is what a request came to. There is an answer if fault is nil.
+// An outcome of a request has an answer, or a fault.
 type outcome struct {
 	incoming
 	fault  *fault
@@ -45,8 +45,8 @@ type outcome struct {
 
 func broken(f *fault) outcome { return outcome{fault: f} }
 
-// accept takes a request or notification of the server that came with q, or with none. If pass, it is for others: the
-// query's on, or the peer. The fault is the link's.
+// accept reads a request or notification of the server that came with q, or with no request. Pass reports whether it goes on to the query
+// or the peer. A fault has ended the link.
 func (l *Link) accept(h incoming, q *query) (m wire.Message, pass bool, f *fault) {
 	if l.tolerate(l.u.limits.Unasked) != nil {
 		return m, false, l.fault()
@@ -61,10 +61,10 @@ func (l *Link) accept(h incoming, q *query) (m wire.Message, pass bool, f *fault
 	case h.ID == nil && (h.unfit || h.Method == noteProgress && !restoreToken(&h.Message, q)):
 		return m, false, nil
 	case h.ID == nil && h.Method == noteAcknowledged && (q == nil || q.method != methodListen):
-		return m, false, nil // of a subscription of our own
+		return m, false, nil // of the link's own subscription
 	case h.ID == nil:
 		return h.Message, true, nil
-	case h.unfit && !repeatable(h.ID): // not even an error can name it
+	case h.unfit && !repeatable(h.ID): // no error can name it
 		return m, false, nil
 	}
 	switch {
@@ -82,12 +82,12 @@ func (l *Link) accept(h incoming, q *query) (m wire.Message, pass bool, f *fault
 	return m, false, f
 }
 
-// repeatable reports whether an id can be repeated in an answer: a string or a number of bounded length.
+// repeatable reports whether an answer can have an id: a string or a number of bounded length.
 func repeatable(id jsontext.Value) bool {
 	return len(id) <= wire.MaxID && (id.Kind() == '"' || id.Kind() == '0')
 }
 
-// pass delivers a message: to the query's on, in the query's goroutine, else to the peer.
+// pass delivers a message to the query, in the query's goroutine, or else to the peer.
 func (l *Link) pass(m wire.Message, q *query) {
 	switch {
 	case q != nil && q.on != nil:
@@ -100,7 +100,7 @@ func (l *Link) pass(m wire.Message, q *query) {
 	}
 }
 
-// take accepts a message and delivers it, unless ctx has ended: many may be queued then, and the receiver may block.
+// take accepts a message and delivers it, unless ctx has ended: many messages may wait then, and the receiver may block.
 func (l *Link) take(ctx context.Context, h incoming, q *query) *fault {
 	m, pass, f := l.accept(h, q)
 	if pass && ctx.Err() == nil {
@@ -109,7 +109,7 @@ func (l *Link) take(ctx context.Context, h incoming, q *query) *fault {
 	return f
 }
 
-// restoreToken takes note of progress, and puts the caller's own token back. It reports false for progress that the caller has not asked for.
+// restoreToken restarts the timeout of q, and puts the caller's own token back. It reports false for progress that the caller does not get.
 func restoreToken(m *wire.Message, q *query) bool {
 	if q == nil || !q.asked || string(wire.Member(m.Params, tokenMember)) != strconv.FormatInt(q.id, 10) || !isProgress(m.Params) {
 		return false
@@ -125,11 +125,10 @@ func restoreToken(m *wire.Message, q *query) bool {
 	return err == nil
 }
 
-// isProgress reports whether the params of a notification of progress say how far the work is.
+// isProgress reports whether the params of a notification of progress have an amount.
 func isProgress(params jsontext.Value) bool { return wire.Member(params, "progress").Kind() == '0' }
 
-// owner finds the id of the request of ours that a notification names: by its progress token, or as the subscription that
-// it belongs to. 0: it names none.
+// owner is the id of the request of ours that a notification names, by its progress token or its subscription; 0 if it names none.
 func owner(m wire.Message) int64 {
 	if m.ID != nil {
 		return 0
@@ -150,7 +149,7 @@ func (l *Link) refuse(id jsontext.Value, code int64, message string) *fault {
 	return l.later(wire.Failure(nil, id, wire.ErrorObject(code, message, nil)))
 }
 
-// later queues a message to the server, so that the goroutine that reads never blocks on writing. The queue is sent in order.
+// later queues a message to the server, so that the reading goroutine never blocks on writing. Messages are sent in order.
 func (l *Link) later(frame []byte) *fault {
 	o := &l.outbox
 	o.mu.Lock()
@@ -165,7 +164,7 @@ func (l *Link) later(frame []byte) *fault {
 	return nil
 }
 
-// flush waits until what waits is sent, for at most closeGrace.
+// flush waits until the queued messages are sent, for at most closeGrace.
 func (l *Link) flush() {
 	l.outbox.mu.Lock()
 	idle := l.outbox.idle
@@ -182,7 +181,7 @@ type outbox struct {
 	idle   chan struct{} // closed when all are sent; nil: nobody is sending
 }
 
-// empty sends what is in the outbox, until there is nothing.
+// empty sends the messages of the outbox.
 func (l *Link) empty() {
 	o := &l.outbox
 	for {
@@ -197,7 +196,7 @@ func (l *Link) empty() {
 		o.frames = o.frames[1:]
 		o.mu.Unlock()
 		ctx, cancel := context.WithTimeout(l.ctx, l.up.server.ConnectTimeout)
-		_ = l.conn.tell(ctx, frame) // what ends the link, ends it; an answer that does not arrive is the server's loss
+		_ = l.conn.tell(ctx, frame) // a fault that ends the link is remembered there; others concern only this message
 		cancel()
 	}
 }

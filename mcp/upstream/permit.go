@@ -9,7 +9,7 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// The methods that are sent or answered here.
+// Methods that this package sends or answers itself.
 const (
 	methodCall       = "tools/call"
 	methodList       = "tools/list"
@@ -21,16 +21,15 @@ const (
 	noteCancelled    = "notifications/cancelled"
 )
 
-// The one notification of a server that means something here.
+// noteToolsChanged announces that a server's tools have changed.
 const noteToolsChanged = "notifications/tools/list_changed"
 
-// A permit is the single-use right to send one tools/call. It is consumed when the bytes leave the process. The zero value is spent: it
-// calls nothing.
+// A permit is the single-use right to send one tools/call. It is consumed when the bytes leave the process. The zero value permits nothing.
 type permit struct {
-	frame   []byte      // that may leave; nobody else has this copy
+	frame   []byte      // that may leave: a copy that nothing else refers to
 	listing uint64      // by which the call was judged
 	armed   atomic.Bool // until the bytes leave, or the call is over
-	// touched: bytes of the call may have reached the server. Set before they can, taken back if they certainly did not.
+	// touched: bytes of the call may have reached the server. It is set before that can happen, and reset if it certainly did not.
 	touched atomic.Bool
 }
 

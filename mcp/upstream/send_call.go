@@ -14,20 +14,20 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// paramHeader begins the names of the headers that repeat arguments.
+// paramHeader is the prefix of headers that repeat arguments.
 const paramHeader = "Mcp-Param-"
 
 // maxHeaders bounds [Call.Header].
 const maxHeaders = 100
 
-// leave is where bytes leave the process: a tools/call only against its permit, and nothing else against one. A message that
-// may not leave ends the link.
+// leave checks a message right before its bytes leave the process: a tools/call needs its permit, and no other message may have one. A
+// message that may not leave ends the link.
 func (l *Link) leave(frame []byte, p *permit) *fault {
 	if p != nil {
 		if err := p.leave(frame); err != nil {
 			return l.fail(CodePermit, "the connection refused to send %s: %v", methodCall, err)
 		}
-		if !l.good(p.listing) { // a notification that was read before this moment stops the call
+		if !l.good(p.listing) { // a notification of changed tools was read in time
 			return &fault{code: CodeChanged, reason: "the server says that its tools have changed since they were listed"}
 		}
 		return nil
@@ -43,12 +43,10 @@ func (l *Link) leave(frame []byte, p *permit) *fault {
 }
 
 // Call sends exactly one tools/call, or none, and waits for its answer until ctx ends or the server's Timeout or TimeoutTotal is over.
-// It asks the server for progress, whether the caller wants any or not; each report begins the Timeout anew. What the
-// server says meanwhile and belongs to the call is given to on, in order, in this goroutine; progress only if the caller wants it.
-// While a request of the server that was passed on, to on or to the peer, waits for [Link.Answer], the Timeout stands still, unless the
-// link is [Link.Modern]; TimeoutTotal and ctx go on. Call never repeats and never follows, and it sends nothing if
-// the server has said since c.Listing that its tools changed. The second Call of a run is refused whatever became of the first,
-// over whichever link or session it was.
+// It always asks the server for progress; each report restarts the Timeout. The server's messages that belong to the call go to on, in order,
+// in this goroutine; progress only if the caller wants it. While a request of the server waits for [Link.Answer], the Timeout pauses, unless
+// the link is [Link.Modern]; TimeoutTotal and ctx do not. Call never repeats a call and never follows a redirect. It sends nothing if the
+// server has announced changed tools since c.Listing. A second Call of a run is refused, whatever became of the first, over any link.
 func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned {
 	if f := l.fault(); f != nil {
 		return notSent(f.code, f.reason)
@@ -73,7 +71,7 @@ func (l *Link) Call(ctx context.Context, c Call, on func(wire.Message)) Returned
 	q := &query{id: id, method: methodCall, name: c.Tool, frame: frame, permit: p, header: c.Header, token: token, asked: true, on: on, clock: clock}
 	l.awaitStream(ctx)
 	o := l.ask(ctx, q)
-	p.armed.Store(false) // whatever comes later, nothing may still be sent for it
+	p.armed.Store(false) // nothing may be sent for it any more
 	return l.returned(p, o)
 }
 
@@ -95,7 +93,7 @@ func (l *Link) encode(c Call, id int64) (frame []byte, token jsontext.Value, err
 	return c.message(id, meta), token, nil
 }
 
-// checkExtra allows a canonical object with what the repetition of a call brings along.
+// checkExtra allows a canonical object with the members that a repeated call adds.
 func checkExtra(extra jsontext.Value) error {
 	if extra == nil {
 		return nil
@@ -128,7 +126,7 @@ func checkParamHeaders(header map[string]string) error {
 	return nil
 }
 
-// returned says what came of a call.
+// returned is the outcome of a call for the caller.
 func (l *Link) returned(p *permit, o outcome) Returned {
 	limit := l.u.limits.ResultBytes
 	switch {
@@ -147,7 +145,7 @@ func (l *Link) returned(p *permit, o outcome) Returned {
 	}
 	if o.fault.code == codeFrame {
 		r.Code = CodeResult
-		if r.Effect == EffectUnknown && (o.large || o.fault.calls == 1) { // it can only have been the answer to this call
+		if r.Effect == EffectUnknown && (o.large || o.fault.calls == 1) { // it can only be the answer to this call
 			r.Effect = EffectDone
 		}
 	}

@@ -9,17 +9,16 @@ import (
 	"net/url"
 )
 
-// An sseConn speaks the HTTP with server-sent events of MCP 2024-11-05: one stream that everything comes on, and POSTs that
-// are only accepted.
+// An sseConn speaks the HTTP with server-sent events of MCP 2024-11-05: all messages of the server come on one stream, and it only accepts POSTs.
 type sseConn struct {
 	duplex
 	http   *httpConn
-	target *url.URL // where messages are sent to; known before the first is
+	target *url.URL // to which messages are posted; set before first is closed
 	first  chan struct{}
 	over   context.CancelFunc // ends the stream
 }
 
-// openSSE opens the stream and waits for the event that says where messages are sent to.
+// openSSE opens the stream and waits for the event with the URL for messages.
 func (l *Link) openSSE(ctx context.Context) *fault {
 	c := &sseConn{duplex: newDuplex(l), http: newHTTPConn(l), first: make(chan struct{})}
 	c.send = c.post
@@ -121,7 +120,7 @@ func (l *Link) redirected(resp *http.Response) *fault {
 	return l.fail(CodeRedirect, "it answered with HTTP status %d, a redirect", resp.StatusCode)
 }
 
-// cut is why a stream is over that ended with err.
+// cut is the fault of a stream that ended with err.
 func (h *httpConn) cut(err error) *fault {
 	if f := h.l.fault(); f != nil {
 		return f

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A stdioConn speaks with a child process over its stdin and stdout, a message a line.
+// A stdioConn speaks with a child process over its stdin and stdout, one message a line.
 type stdioConn struct {
 	duplex
 	child   *child
@@ -29,15 +29,14 @@ func (l *Link) openPipe() *fault {
 	return nil
 }
 
-// watchExit ends the link of a process that has ended while a descendant, which left its group, holds the pipe open: nobody is there to
-// answer, and the next call needs a new one.
+// watchExit ends the link when the process has ended. A descendant that left the process group may still hold the pipe open.
 func (c *stdioConn) watchExit() {
 	select {
 	case <-c.child.exited:
 	case <-c.l.ctx.Done():
 		return
 	}
-	if !waitFor(c.l.ctx.Done(), c.child.grace) { // what it said last is still read
+	if !waitFor(c.l.ctx.Done(), c.child.grace) { // its last messages are still read
 		c.l.fail(CodeDied, "%s", c.child.exitReason(c.l.secrets))
 	}
 }
@@ -46,13 +45,13 @@ func (c *stdioConn) watchExit() {
 func (c *stdioConn) follow() {
 	in := bufio.NewReader(c.child.stdout)
 	for {
-		line, err := readLine(in, c.l.frame) // what the stream's end cut off is not a message
+		line, err := readLine(in, c.l.frame) // a line without an end is not a message
 		switch {
 		case errors.Is(err, bufio.ErrTooLong):
 			c.l.fail(codeFrame, "it sent a message of more than %d bytes", c.l.frame)
 			return
 		case err != nil:
-			if c.l.ctx.Err() == nil { // else it is our doing
+			if c.l.ctx.Err() == nil { // else the link has closed the pipe
 				c.l.fail(CodeDied, "%s", c.child.exitReason(c.l.secrets))
 			}
 			return
@@ -87,7 +86,7 @@ func (c *stdioConn) write(ctx context.Context, frame []byte, p *permit) *fault {
 	if p != nil {
 		p.touched.Store(true)
 	}
-	// The line's end goes with its message: a child must not see a half of it.
+	// In one write, so that the child never sees half of a line.
 	n, err := c.child.write(ctx, append(oneLine(frame), '\n'))
 	if n == 0 && err != nil && p != nil {
 		p.touched.Store(false)
@@ -97,7 +96,7 @@ func (c *stdioConn) write(ctx context.Context, frame []byte, p *permit) *fault {
 		return nil
 	case n == 0 && ctx.Err() != nil:
 		return &fault{code: overCode(ctx), reason: "it did not read a message within the time allowed"}
-	case ctx.Err() != nil: // half a frame: nothing sensible can follow it
+	case ctx.Err() != nil: // half a message was written: nothing can follow it
 		return c.l.fail(CodeTimeout, "it did not read a message within the time allowed")
 	case c.l.ctx.Err() != nil:
 		return c.l.fault()
@@ -114,9 +113,9 @@ func (c *stdioConn) close(polite bool) {
 	waitFor(c.child.exited, c.child.grace)
 }
 
-// oneLine makes one line of a message, in place. What clients wrote is in it as it came, and a line break between two tokens, where
-// JSON allows it, would end the line: the child would take the rest for a message of ours, a tools/call that nobody judged. Some
-// read a carriage return as the end, too. In the strings of JSON neither can stand.
+// oneLine makes one line of a message, in place. A message contains the client's bytes, and JSON allows line breaks between tokens. A child would
+// read the text after a line break as another message, such as a tools/call that no gate has seen. Some children also end a line at a carriage
+// return. JSON strings contain neither.
 func oneLine(frame []byte) []byte {
 	for i, c := range frame {
 		if c == '\n' || c == '\r' {
@@ -126,7 +125,7 @@ func oneLine(frame []byte) []byte {
 	return frame
 }
 
-// write writes frame, or gives up when ctx ends: a child that does not read must not hold us.
+// write writes frame until ctx ends: a child may not read.
 func (c *child) write(ctx context.Context, frame []byte) (int, error) {
 	expired := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
