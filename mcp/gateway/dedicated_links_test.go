@@ -43,8 +43,8 @@ func newCrowd(t *testing.T) *crowd {
 	return c
 }
 
-// TestRequestsThatMayBeAskedWaitForALine: on a line that is shared nobody is asked, and the server may go on without an answer.
-func TestRequestsThatMayBeAskedWaitForALine(t *testing.T) {
+// TestRequestsThatMayBeAskedWaitForALink: on a line that is shared nobody is asked, and the server may go on without an answer.
+func TestRequestsThatMayBeAskedWaitForALink(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		after time.Duration // one line is given back
@@ -109,8 +109,8 @@ func TestWhoseServerTakesNoMoreSessions(t *testing.T) {
 	})
 }
 
-// TestWhatNeedsNoLineDoesNotWait: listings, and clients that come back.
-func TestWhatNeedsNoLineDoesNotWait(t *testing.T) {
+// TestWhatNeedsNoLinkDoesNotWait: listings, and clients that come back.
+func TestWhatNeedsNoLinkDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
 		c.held[0].release()
@@ -137,8 +137,8 @@ func TestWhatNeedsNoLineDoesNotWait(t *testing.T) {
 	})
 }
 
-// TestClientsThatGoWhileTheyWaitForALine: nobody waits for them.
-func TestClientsThatGoWhileTheyWaitForALine(t *testing.T) {
+// TestClientsThatGoWhileTheyWaitForALink: nobody waits for them.
+func TestClientsThatGoWhileTheyWaitForALink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
 		ctx, cancel := context.WithCancel(t.Context())

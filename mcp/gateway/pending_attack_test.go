@@ -32,8 +32,8 @@ func (r *rig) room() int {
 	return r.table.Bodies.Taken()
 }
 
-// TestABugInAnPendingRequestCostsOneAnswer: net/http and the gateway's own connections survive a bug in a request, so this does too.
-func TestABugInAnPendingRequestCostsOneAnswer(t *testing.T) {
+// TestABugInAPendingRequestCostsOneAnswer: net/http and the gateway's own connections survive a bug in a request, so this does too.
+func TestABugInAPendingRequestCostsOneAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAsker(t, 0, nil)
 		a.judge.decide = func(ctx context.Context, call *Ask) Answer {
@@ -153,8 +153,8 @@ func TestOutcomesThatWaitHaveRoom(t *testing.T) {
 	}
 }
 
-// TestCapabilitiesMakeNoMoreLines: else one client could have all that there are, by declaring in each request something else.
-func TestCapabilitiesMakeNoMoreLines(t *testing.T) {
+// TestCapabilitiesMakeNoMoreLinks: else one client could have all that there are, by declaring in each request something else.
+func TestCapabilitiesMakeNoMoreLinks(t *testing.T) {
 	r := newRig(t, "docs mail", nil)
 	docs := r.servers["docs"]
 	take := func(who, server, can string) *link {

@@ -201,7 +201,7 @@ func TestSpellingsOfTheSameParams(t *testing.T) {
 	}
 }
 
-func TestOneRequestWaitsForAnPendingRequest(t *testing.T) {
+func TestOneRequestWaitsForAPendingRequest(t *testing.T) {
 	a := newAsker(t, 0, nil)
 	goOn := make(chan struct{})
 	a.judge.decide = func(ctx context.Context, call *Ask) Answer {

@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// stepGrace is how long a child may take for each step of ending: reacting to the end of its input, then to SIGTERM.
-// Two of them fit into closeGrace.
+// stepGrace is how long a child may take to end after the end of its input, and then after SIGTERM. Twice that is less than closeGrace.
 const stepGrace = time.Second
 
 // inherited are the only variables of our environment that a child gets.
 var inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
-// A child is a server's process, alone in its process group with what it starts itself.
+// A child is a server's process. It leads a process group of its own.
 type child struct {
 	cmd    *exec.Cmd
 	stdin  *os.File
 	stdout *os.File
 	stderr tail
 	grace  time.Duration
-	exited chan struct{} // closed when the process is reaped, its group killed and its stderr read
+	exited chan struct{} // closed when the process has ended, its group is killed and its stderr read
 	once   sync.Once
 }
 
@@ -61,7 +60,7 @@ func childEnv(named []Header) []string {
 			env = append(env, name+"="+value)
 		}
 	}
-	for _, e := range named { // of two settings of a name the later counts
+	for _, e := range named { // of two values of a name the later counts
 		env = append(env, e.Name+"="+e.Value)
 	}
 	return env

@@ -9,15 +9,14 @@ import (
 	"pgfsm/policy/secret"
 )
 
-// A tail keeps the last bytes that were written to it.
+// A tail keeps the last bytes of what is written to it.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
-	cut  bool // something stood before them
+	cut  bool // there were bytes before them
 }
 
-// maxTail bounds the stderr that is remembered. It is longer than the line that is shown, so that a secret of several lines is complete
-// and can be masked.
+// maxTail bounds the kept stderr. It is longer than the line that is shown, so that a secret of several lines is complete and can be masked.
 const maxTail = 128 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -29,8 +28,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lastLine is the last line that is not blank, with secrets masked: before it is cut out, for they may have several
-// lines. Of a line whose beginning is not kept nothing is told.
+// lastLine is the last line that is not blank. Secrets are masked before it is cut out, because they may have several lines. It is empty if the
+// beginning of the line is not kept.
 func (t *tail) lastLine(secrets *secret.Masker) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -42,7 +41,7 @@ func (t *tail) lastLine(secrets *secret.Masker) string {
 	return string(bytes.TrimSpace(kept[begin:]))
 }
 
-// exitReason says how the child ended, with the last line of its stderr.
+// exitReason is how the child ended, with the last line of its stderr.
 func (c *child) exitReason(secrets *secret.Masker) string {
 	how := "it closed its output"
 	if waitFor(c.exited, c.grace) {

@@ -123,7 +123,7 @@ func (d *duplex) answer(h incoming) *fault {
 
 // unasked counts an unsolicited message.
 func (d *duplex) unasked() *fault {
-	if d.l.tolerate(d.l.u.limits.Unasked) != nil {
+	if d.l.countUnasked(d.l.u.limits.Unasked) != nil {
 		return d.l.fault()
 	}
 	return nil

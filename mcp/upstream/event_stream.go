@@ -71,11 +71,11 @@ func (h *httpConn) events(ctx context.Context, events *eventReader, q *query) (o
 		case errors.Is(err, io.EOF) && h.l.ctx.Err() == nil && ctx.Err() == nil:
 			return broken(&fault{code: CodeUnreachable, reason: "its event stream ended without an answer"}), true
 		case err != nil:
-			return broken(h.trouble(ctx, err)), h.l.ctx.Err() == nil && ctx.Err() == nil
+			return broken(h.transportFault(ctx, err)), h.l.ctx.Err() == nil && ctx.Err() == nil
 		case f != nil:
 			return broken(f), false
 		case a.Method == "":
-			return outcome{incoming: a, fault: h.ours(a, q)}, false
+			return outcome{incoming: a, fault: h.checkAnswer(a, q)}, false
 		}
 		if f := h.l.take(ctx, a, q); f != nil {
 			return broken(f), false
@@ -124,7 +124,7 @@ func (h *httpConn) event(events *eventReader) (incoming, *fault, error) {
 			a, f := h.l.read(data)
 			return a, f, nil
 		}
-		if h.l.tolerate(h.l.u.limits.Unasked) != nil { // empty events count too
+		if h.l.countUnasked(h.l.u.limits.Unasked) != nil { // empty events count too
 			return incoming{}, h.l.fault(), nil
 		}
 	}

@@ -16,7 +16,7 @@ import (
 const (
 	CodeUnreachable = "server_unreachable"      // no connection, no session, or an HTTP status other than success
 	CodeTimeout     = "server_timeout"          // no answer within the time allowed
-	CodeProtocol    = "server_protocol"         // what came is not MCP, or not strict enough to be trusted
+	CodeProtocol    = "server_protocol"         // the server sent something that is not MCP, or has more than one reading
 	CodeDied        = "server_died"             // the child process ended or closed its output
 	CodeCatalog     = "catalog_too_large"       // too many pages, tools or bytes in tools/list
 	CodeRedirect    = "redirect_refused"        // an HTTP redirect
@@ -30,12 +30,12 @@ const (
 	CodeChanged     = "tool_definition_changed" // the server says that its tools have changed since they were listed
 	CodeLinks       = "too_many_sessions"       // Limits.Links or Limits.Children
 	CodePermit      = "permit_refused"          // the guarded connection found no permit for the bytes it was to send
-	codeFrame       = "message_too_large"       // internal: becomes CodeResult or CodeCatalog by what was asked for
+	codeFrame       = "message_too_large"       // internal: reported as CodeResult or CodeCatalog
 )
 
 // Effects of a call, see [Returned].
 const (
-	EffectNotSent = "not_sent" // certainly not one byte of the call reached the server
+	EffectNotSent = "not_sent" // no byte of the call reached the server
 	EffectUnknown = "unknown"  // it may have run
 	EffectDone    = "done"     // the server answered it with a result
 )
@@ -43,22 +43,22 @@ const (
 // maxReason is the length of a reason in bytes; servers choose part of the text.
 const maxReason = 400
 
-// A fault is why a link is over. A link has at most one: the first, except that a lost connection says less than
-// whatever else is found out about it.
+// A fault is why a link has ended, or a request has failed. A link keeps its first fault; a later one replaces only a lost connection, which
+// says less.
 type fault struct {
 	code, reason string
 	lost         bool
-	calls        int // how many tools/call were in flight when it happened
+	calls        int // how many requests were under way when it happened
 }
 
 func (f *fault) Error() string { return f.code + ": " + f.reason }
 
-// fail ends the link, unless it has ended already, and returns the reason why it ended.
+// fail ends the link, unless it has ended already, and returns the fault that ended it.
 func (l *Link) fail(code, format string, args ...any) *fault {
 	return l.over(&fault{code: code, reason: fmt.Sprintf(format, args...)})
 }
 
-// over ends the link for f, which stays as it is: it may be the one for which it has ended already.
+// over is fail for a fault. It does not change f, which may be the fault that ended the link.
 func (l *Link) over(f *fault) *fault {
 	last := &fault{code: f.code, reason: presentable(f.reason, l.secrets), lost: f.lost, calls: int(l.calls.Load())}
 	l.faultMu.Lock()
@@ -77,17 +77,16 @@ func (l *Link) fault() *fault {
 	return l.first
 }
 
-// tolerate counts a message that nobody asked for. A server that sends more than limit of them loses its session.
-func (l *Link) tolerate(limit int) error {
+// countUnasked counts an unsolicited message. A server that sends more than limit of them loses its session.
+func (l *Link) countUnasked(limit int) error {
 	if l.allowance.take(time.Now(), limit) {
 		return nil
 	}
 	return l.fail(CodeProtocol, "it sent more than %d messages in %s that nobody asked for", limit, unaskedWindow)
 }
 
-// presentable makes text that a server had a hand in safe to print and to keep: secrets masked, everything that is not
-// a printable character escaped (control, ANSI, bidi), and the length bounded, in this order. The text must hold the
-// server's words whole: of a secret that was cut before, nobody finds the rest.
+// presentable makes text that contains a server's words safe to print and to keep: it masks secrets, escapes what is not a printable character
+// (control, ANSI, bidi), and bounds the length, in this order. The words must be whole, because the masker does not find half a secret.
 func presentable(text string, secrets *secret.Masker) string {
 	text = secrets.String(text)
 	text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD")
@@ -110,14 +109,14 @@ func presentable(text string, secrets *secret.Masker) string {
 // maxLabel is the length in bytes of a server's own name and version.
 const maxLabel = 200
 
-// label masks secrets in s and cuts it to maxLabel bytes without splitting a character.
+// label masks secrets in s and cuts it to maxLabel bytes at the end of a character.
 func label(s string, secrets *secret.Masker) string {
 	return visible.Cut(secrets.String(s), maxLabel, "")
 }
 
-// retold is err, which read has found wrong with doc, in words without secrets. Errors of decoders quote from a
-// document what fits; so it is read again with its secrets masked, to hear the same of that.
-func (l *Link) retold(doc []byte, err error, read func(doc []byte) error) error {
+// withoutSecrets is err, the error of read for doc, without secrets. Errors of decoders quote parts of a document. So the document is read again
+// with its secrets masked, and the error of that is returned.
+func (l *Link) withoutSecrets(doc []byte, err error, read func(doc []byte) error) error {
 	clean := l.secrets.Bytes(doc)
 	if bytes.Equal(clean, doc) {
 		return err

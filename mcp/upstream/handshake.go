@@ -12,23 +12,23 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// maxCapabilities bounds the capabilities of a server in bytes. They stay in memory as long as the link.
+// maxCapabilities bounds the capabilities of a server in bytes. A link keeps them.
 const maxCapabilities = 64 << 10
 
 // newestLegacy is the last revision with a handshake.
 const newestLegacy = "2025-11-25"
 
-// What earlier links have found out about a server's revisions. A new link begins with the handshake that worked.
+// What earlier links have found out about a server's revisions. A new link starts with the handshake that worked.
 const (
 	eraUnknown int32 = iota
-	eraLegacy        // it takes initialize; server/discover it has refused
-	eraModern        // it answers server/discover; initialize it has refused
+	eraLegacy        // it answers initialize and has refused server/discover
+	eraModern        // it answers server/discover and has refused initialize
 )
 
-// A greeting is what a server's answer to the handshake comes to.
+// A greeting is the outcome of one handshake.
 type greeting struct {
 	fault *fault
-	// refused: the server has answered, but not with a handshake. The other handshake may work.
+	// refused: the server answered with an error. The other handshake may work.
 	refused bool
 	sure    bool // the refusal is about the server's revisions, not about credentials or load
 	speaks  bool // the refusal says that the server speaks the revision that it refused
@@ -36,11 +36,11 @@ type greeting struct {
 
 var greeted = greeting{}
 
-// greet shakes hands in the peer's kind of revision, or, if the server does not speak that, in the other.
+// greet makes the handshake of the peer's kind of revision or, if the server refuses it, of the other.
 func (l *Link) greet(ctx context.Context) *fault {
 	handshakes := []struct {
 		greet func(context.Context) greeting
-		era   int32 // of a server that takes only this handshake
+		era   int32 // of a server that answers only this handshake
 	}{{l.initialize, eraLegacy}, {l.discover, eraModern}}
 	if l.up.server.Type == TypeSSE { // a transport of 2024
 		return l.initialize(ctx).fault
@@ -68,7 +68,7 @@ func (l *Link) greet(ctx context.Context) *fault {
 		}
 		return nil
 	case second.refused:
-		// What the server says to initialize is the better account: it is the handshake that every server knows.
+		// The refusal of initialize is the better reason, because every server knows that handshake.
 		f := second.fault
 		if handshakes[0].era == eraLegacy {
 			f = first.fault
@@ -78,7 +78,7 @@ func (l *Link) greet(ctx context.Context) *fault {
 	return second.fault
 }
 
-// clientInfo is how we name ourselves.
+// clientInfo is the clientInfo of this process.
 func (l *Link) clientInfo() []byte {
 	var b wire.Object
 	b.Add("name", wire.Quote(l.u.info.Name))
@@ -86,7 +86,7 @@ func (l *Link) clientInfo() []byte {
 	return b.Done()
 }
 
-// capabilities are what the server is told of the peer.
+// capabilities are those of the peer, as they are declared to the server.
 func (l *Link) capabilities() []byte {
 	if l.peer.Capabilities == nil {
 		return []byte("{}")
@@ -118,7 +118,7 @@ func (l *Link) handshake(ctx context.Context, method string, params []byte) (jso
 	return nil, g
 }
 
-// initialize shakes hands as up to 2025-11-25.
+// initialize makes the handshake of the revisions up to 2025-11-25.
 func (l *Link) initialize(ctx context.Context) greeting {
 	version := l.peer.Protocol
 	if version >= statelessProtocol || !slices.Contains(sdk.SupportedProtocolVersions(), version) {
@@ -136,7 +136,7 @@ func (l *Link) initialize(ctx context.Context) greeting {
 	if err == nil && (s.protocol >= statelessProtocol || !slices.Contains(sdk.SupportedProtocolVersions(), s.protocol)) {
 		err = fmt.Errorf("it speaks revision %.40q, which is unknown here", l.secrets.String(s.protocol))
 	} else if err != nil {
-		err = l.retold(result, err, func(doc []byte) error { _, err := readWelcome(doc); return err })
+		err = l.withoutSecrets(result, err, func(doc []byte) error { _, err := readWelcome(doc); return err })
 	}
 	if err != nil {
 		return greeting{fault: l.fail(CodeProtocol, "its answer to %s is not usable: %v", methodInitialize, err)}
@@ -148,7 +148,7 @@ func (l *Link) initialize(ctx context.Context) greeting {
 	return greeted
 }
 
-// discover shakes hands as from 2026-07-28 on.
+// discover makes the handshake of the revisions from 2026-07-28 on.
 func (l *Link) discover(ctx context.Context) greeting {
 	own, params := l.requestMeta(statelessProtocol), wire.Object(nil)
 	params.Add("_meta", own.Done())
@@ -162,7 +162,7 @@ func (l *Link) discover(ctx context.Context) greeting {
 	}
 	s, err := readWelcome(result)
 	if err != nil {
-		err = l.retold(result, err, func(doc []byte) error { _, err := readWelcome(doc); return err })
+		err = l.withoutSecrets(result, err, func(doc []byte) error { _, err := readWelcome(doc); return err })
 		return greeting{fault: l.fail(CodeProtocol, "its answer to %s is not usable: %v", methodDiscover, err)}
 	}
 	if !slices.Contains(s.versions, statelessProtocol) {
@@ -184,7 +184,7 @@ func speaksStateless(failed *RPCError) bool {
 	return err == nil && slices.Contains(supported, statelessProtocol)
 }
 
-// A serverHello is what is kept of a server's answer to the handshake.
+// A serverHello is a server's answer to the handshake.
 type serverHello struct {
 	protocol     string
 	versions     []string
@@ -192,7 +192,7 @@ type serverHello struct {
 	info         jsontext.Value
 }
 
-// readWelcome reads the result of initialize or of server/discover. Instructions and everything else end here.
+// readWelcome reads the result of initialize or of server/discover. It drops instructions and all other members.
 func readWelcome(result []byte) (s serverHello, err error) {
 	var versions, meta jsontext.Value
 	err = members(result, func(name string, value jsontext.Value) (err error) {
@@ -242,7 +242,7 @@ func texts(value jsontext.Value) (out []string, err error) {
 	return out, err
 }
 
-// settle ends the handshake.
+// settle stores the outcome of the handshake.
 func (l *Link) settle(s serverHello, modern bool) {
 	l.hello.Protocol, l.hello.Capabilities, l.modern = s.protocol, s.capabilities, modern
 	if l.hello.Capabilities == nil {
@@ -258,7 +258,7 @@ func (l *Link) settle(s serverHello, modern bool) {
 	}
 }
 
-// claim is a text of what a server says of itself, made safe to show; empty if there is none.
+// claim is a text of the serverInfo, made safe to print; empty if there is none.
 func (l *Link) claim(info jsontext.Value, member string) string {
 	claim, err := wire.Text(wire.Member(info, member))
 	if err != nil {

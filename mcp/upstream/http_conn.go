@@ -147,7 +147,7 @@ func (h *httpConn) ask(ctx context.Context, q *query) outcome {
 	resp, err := h.transport.RoundTrip(newRequest(span.ctx, http.MethodPost, h.target.origin, h.header(q), q.frame, q.permit))
 	if err != nil {
 		span.release()
-		return broken(h.trouble(ctx, err))
+		return broken(h.transportFault(ctx, err))
 	}
 	if q.method == methodInitialize {
 		h.session = resp.Header.Get(sessionHeader)
@@ -208,11 +208,11 @@ func (h *httpConn) whole(ctx context.Context, resp *http.Response, q *query) out
 	case isTooLong(err):
 		return h.tooLarge()
 	case err != nil:
-		return broken(h.trouble(ctx, err))
+		return broken(h.transportFault(ctx, err))
 	}
 	a, f := h.l.read(doc)
 	if f == nil {
-		f = h.ours(a, q)
+		f = h.checkAnswer(a, q)
 	}
 	return outcome{incoming: a, fault: f}
 }
@@ -235,8 +235,8 @@ func (h *httpConn) readBody(resp *http.Response) ([]byte, error) {
 	return doc, err
 }
 
-// ours checks that a message is the answer to a request.
-func (h *httpConn) ours(a incoming, q *query) *fault {
+// checkAnswer checks that a message is the answer to a request.
+func (h *httpConn) checkAnswer(a incoming, q *query) *fault {
 	switch {
 	case a.Method != "":
 		return h.l.fail(CodeProtocol, "it sent a request in place of the answer")
@@ -266,7 +266,7 @@ func (h *httpConn) tell(ctx context.Context, frame []byte) *fault {
 	}
 	resp, err := h.transport.RoundTrip(newRequest(span.ctx, http.MethodPost, h.target.origin, header, frame, nil))
 	if err != nil {
-		return h.trouble(ctx, err)
+		return h.transportFault(ctx, err)
 	}
 	return h.accepted(resp)
 }
@@ -287,8 +287,8 @@ func (h *httpConn) accepted(resp *http.Response) *fault {
 	return nil
 }
 
-// trouble is the fault for an error of net/http.
-func (h *httpConn) trouble(ctx context.Context, err error) *fault {
+// transportFault is the fault for an error of net/http.
+func (h *httpConn) transportFault(ctx context.Context, err error) *fault {
 	if f := h.l.fault(); f != nil {
 		return f
 	}

@@ -48,7 +48,7 @@ func broken(f *fault) outcome { return outcome{fault: f} }
 // accept reads a request or notification of the server that came with q, or with no request. Pass reports whether it goes on to the query
 // or the peer. A fault has ended the link.
 func (l *Link) accept(h incoming, q *query) (m wire.Message, pass bool, f *fault) {
-	if l.tolerate(l.u.limits.Unasked) != nil {
+	if l.countUnasked(l.u.limits.Unasked) != nil {
 		return m, false, l.fault()
 	}
 	switch {

@@ -20,25 +20,22 @@ const (
 	DefaultTimeoutTotal   = 10 * time.Minute
 )
 
-// envelopeSlack is what a frame may hold beside the result that it carries: the JSON-RPC members around it.
+// envelopeSlack is how much larger than its payload a message may be, in bytes.
 const envelopeSlack = 64 << 10
 
 // Limits that nobody needs to set.
 const (
-	// unaskedWindow is the time that Limits.Unasked is for. A flood is a matter of rate: a session may live for months,
-	// and a server that says "ping" twice a minute must not use it up.
+	// unaskedWindow is the time to which Limits.Unasked refers. A session may live for months with some pings a minute.
 	unaskedWindow = time.Minute
-	// maxOwed is how many requests of a server may wait for our answer. One that asks and does not read what we answer
-	// would otherwise fill our memory.
+	// maxOwed bounds the requests of a server that wait for our answer, and the answers that it has not read.
 	maxOwed = 1000
 	// maxTheirID is the length in bytes of the id of a server's request.
 	maxTheirID = 256
-	// maxListings is how often one List asks a server whose tools change while it is listing them.
+	// maxListings is how often one List asks a server whose tools change during the listing.
 	maxListings = 3
 )
 
-// Limits bound what a server can make this process hold or wait for. A zero member means its default, never
-// "unlimited"; a negative one is refused by [New].
+// Limits bound the memory and the time that a server can take. Zero means the default, never "unlimited"; [New] refuses negative values.
 type Limits struct {
 	ResultBytes  int // bytes of one tools/call result, exactly as received
 	CatalogBytes int // bytes of all tools/list results of one server together

@@ -9,16 +9,15 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// noteAcknowledged is what a server says first to subscriptions/listen.
+// noteAcknowledged is the first message of a server on subscriptions/listen.
 const noteAcknowledged = "notifications/subscriptions/acknowledged"
 
 // getStream is the first revision in which a client may GET a stream.
 const getStream = "2025-03-26"
 
-// Listing returns the server's tools: the last listing, if it is younger than maxAge and the server has not said since that
-// its tools changed, else a new one, within the server's ConnectTimeout. Who asks at the same time gets the same. A listing that
-// fails ends nothing. One whose tools change while they are listed is made again, at most three times, as by
-// [Upstreams.List]. The error is a [*LinkError].
+// Listing returns the server's tools: the last listing if it is younger than maxAge and the server has announced no change since, else a new
+// one, within the server's ConnectTimeout. Concurrent callers get the same listing. A failure does not end the link. If the tools change during
+// the listing, it starts again, at most three times. The error is a [*LinkError].
 func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*Kept, error) {
 	if k := l.fresh(maxAge, noMoment); k != nil {
 		return k, nil
@@ -36,7 +35,7 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*Kept, error)
 	if f := l.fault(); f != nil {
 		return nil, f.linkError()
 	}
-	if ctx.Err() != nil { // of two that were ready the select takes any
+	if ctx.Err() != nil { // select chooses any case that is ready
 		return nil, &LinkError{Code: overCode(ctx), Reason: "there was no time to ask it"}
 	}
 	if k := l.fresh(maxAge, asked); k != nil {
@@ -64,8 +63,7 @@ func (l *Link) Listing(ctx context.Context, maxAge time.Duration) (*Kept, error)
 // noMoment is later than every moment.
 const noMoment = 1<<64 - 1
 
-// fresh is the last listing, if it will do: it is the newest that the server has spoken of, and younger than maxAge, or was
-// begun after a moment.
+// fresh is the last listing if it is good and younger than maxAge, or began after a moment; else nil.
 func (l *Link) fresh(maxAge time.Duration, after uint64) *Kept {
 	k := l.kept.Load()
 	if k == nil || !l.good(k.Number) || l.ctx.Err() != nil || k.Number <= after && k.Age(time.Now()) >= maxAge {
@@ -74,11 +72,10 @@ func (l *Link) fresh(maxAge time.Duration, after uint64) *Kept {
 	return k
 }
 
-// Changed reports whether the server has said since this listing began that its tools changed. A listing of another link
-// than this one counts as changed if this one is newer.
+// Changed reports whether the server has announced changed tools since this listing began. A listing of an older link counts as changed.
 func (l *Link) Changed(number uint64) bool { return !l.good(number) }
 
-// list asks for all pages. A failure ends nothing.
+// list asks for all pages. A failure does not end the link.
 func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
 	fail := func(code, format string, args ...any) ([][]byte, *fault) {
 		return nil, &fault{code: code, reason: presentable(fmt.Sprintf(format, args...), l.secrets)}
@@ -102,7 +99,7 @@ func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
 		}
 		next, n, err := readPage(o.Result)
 		if err != nil {
-			err = l.retold(o.Result, err, func(doc []byte) error { _, _, err := readPage(doc); return err })
+			err = l.withoutSecrets(o.Result, err, func(doc []byte) error { _, _, err := readPage(doc); return err })
 			return fail(CodeProtocol, "its tools/list result is not usable: %v", err)
 		}
 		pages, size, tools = append(pages, o.Result), size+len(o.Result), tools+n
@@ -125,7 +122,7 @@ func (l *Link) list(ctx context.Context) (pages [][]byte, f *fault) {
 	}
 }
 
-// announced looks up what the server may say between requests.
+// announced reads from the capabilities what the server may send between requests.
 func (l *Link) announced() {
 	says := func(capability, member string) bool {
 		return string(wire.Member(wire.Member(l.hello.Capabilities, capability), member)) == "true"
@@ -136,9 +133,9 @@ func (l *Link) announced() {
 		says("resources", "listChanged") || says("resources", "subscribe") || wire.Member(l.hello.Capabilities, "logging") != nil)
 }
 
-// listen opens the stream on which the server may say something between requests, unless it is open or the server has none. Over stdio
-// and SSE up to 2025-11-25 a server can speak at any time. Over streamable HTTP the client keeps a GET open for it; from 2026-07-28 on
-// the client asks with subscriptions/listen, over every transport. Nothing waits for the stream, and its end costs only the notifications.
+// listen opens the stream for the server's messages between requests, unless it is open or the server has none. Over stdio and SSE up to
+// 2025-11-25 a server can send at any time. Over streamable HTTP the client keeps a GET open; from 2026-07-28 on it sends subscriptions/listen,
+// over every transport. Nothing waits for the stream, and without it only notifications are lost.
 func (l *Link) listen() {
 	overHTTP := l.up.server.Type == TypeHTTP
 	switch {
@@ -151,8 +148,8 @@ func (l *Link) listen() {
 	}
 }
 
-// subscribe opens the stream with subscriptions/listen and reads it to its end. It reports whether it is worth asking
-// again: not if the server has refused.
+// subscribe opens the stream with subscriptions/listen and reads it to its end. Again reports whether to try it again later, which is not so if the
+// server has refused.
 func (l *Link) subscribe() (again bool) {
 	var on func(wire.Message)
 	if l.peer.Tell != nil {

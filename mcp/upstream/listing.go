@@ -17,10 +17,10 @@ const (
 	StatusDown = "down"
 )
 
-// A Listing is what one server had to offer when it was asked.
+// A Listing has the tools of one server at one moment.
 type Listing struct {
 	Server string // the configured name
-	Status string // StatusUp or StatusDown; the zero value is neither and means down
+	Status string // StatusUp or StatusDown; the zero value means down
 	Code   string // why it is down; empty if it is up
 	Reason string // the same for a person: printable, without secrets, bounded
 
@@ -28,17 +28,16 @@ type Listing struct {
 	ServerName    string // what the server calls itself: a claim
 	ServerVersion string
 
-	// Pages are the results of tools/list, one a page, byte for byte as received. Each is a JSON object with an array
-	// "tools"; inside, nothing has been judged, not even that names are unique. Nil if the server is down.
+	// Pages are the results of tools/list, byte for byte as received. Each is a JSON object with an array "tools", whose elements are not
+	// checked: even names may repeat. Nil if the server is down.
 	Pages [][]byte
 
 	Number uint64 // names the listing in [Call] and [Upstreams.Changed]; 0 if the server is down
 }
 
-// List asks every server for its tools, all at once, each within its own ConnectTimeout, and returns one Listing a server in
-// the order of New. It connects where there is no working session and always asks anew. A server that fails takes
-// only its own tools away. One whose tools change while they are listed is asked again, and if that does not end, is up
-// and has changed, see Changed.
+// List asks all servers for their tools concurrently, each within its ConnectTimeout, and returns their listings in the order of New. It connects
+// where there is no working link and never uses an old listing. A failing server removes only its own tools. A server whose tools change
+// during the listing is asked again. If that does not end, the server is up and Changed reports the change.
 func (u *Upstreams) List(ctx context.Context) []Listing {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -65,7 +64,7 @@ func (up *upstream) list(ctx context.Context, u *Upstreams) Listing {
 		defer func() { <-up.gate }()
 	case <-ctx.Done():
 	}
-	if u.ctx.Err() != nil { // seen with the gate held: Close is over or waits for the gate
+	if u.ctx.Err() != nil { // Close is over, or waits for the gate
 		return down(&LinkError{CodeClosed, errClosed.Error()})
 	}
 	if ctx.Err() != nil {
@@ -87,7 +86,7 @@ func (up *upstream) list(ctx context.Context, u *Upstreams) Listing {
 			return kept.Listing
 		}
 		up.drop()
-		// The session of an earlier listing may be stale: a restarted server has forgotten it.
+		// The session of an earlier listing may be stale, because the server was restarted.
 		if !old || ctx.Err() != nil {
 			return down(err)
 		}
@@ -95,8 +94,7 @@ func (up *upstream) list(ctx context.Context, u *Upstreams) Listing {
 	}
 }
 
-// readPage reads from a tools/list result what listing needs: the cursor of the next page, empty if this was the last,
-// and the number of tools. Their content is for others to judge.
+// readPage returns the cursor of the next page, empty if this was the last, and the number of tools.
 func readPage(page []byte) (next string, tools int, err error) {
 	found := false
 	err = members(page, func(name string, value jsontext.Value) (err error) {

@@ -10,16 +10,17 @@ import (
 	"pgfsm/mcp/wire"
 )
 
-// incoming is one JSON-RPC 2.0 message of a server (without batches, which MCP dropped in 2025-06-18), read strictly: one object, no
-// member twice, and an id that is one of ours. The values are slices of what was read. Inside a result and an error nothing is judged but that it is UTF-8.
+// incoming is one JSON-RPC 2.0 message of a server, read strictly: one object, no member twice, and in a response an id that is one of ours. There
+// are no batches, which MCP dropped in 2025-06-18. The values are slices of the message. The inside of a result or an error is not checked, except
+// that it is UTF-8.
 type incoming struct {
 	wire.Message
 	id     int64     // of a response
 	failed *RPCError // of a response: its error, if it is one
-	// unfit: a request or notification that may not be passed on, because it can be read in more than one way inside, or is
-	// none that JSON-RPC knows. The method, and the id of a request, are there.
+	// unfit: a request or notification that may not pass, because it has more than one reading inside, or JSON-RPC does not know it. It has
+	// a method and, if it is a request, an id.
 	unfit bool
-	taken chan struct{} // closed by who takes it out of an inbox; nil: nobody waits for that
+	taken chan struct{} // closed when it is taken from an inbox; nil: nobody waits for that
 }
 
 // readIncoming reads one message.
@@ -47,8 +48,7 @@ func readIncoming(doc []byte) (h incoming, err error) {
 		}
 		return nil
 	})
-	// What a server sends for the client is not judged inside, but that it is UTF-8.
-	if err == nil && method == nil && !utf8.Valid(doc) { // judge refuses a request or notification
+	if err == nil && method == nil && !utf8.Valid(doc) { // for requests and notifications judge checks that
 		err = errors.New("it is not UTF-8")
 	}
 	if err != nil {
@@ -57,10 +57,10 @@ func readIncoming(doc []byte) (h incoming, err error) {
 	return h, h.judge(doc, version, method)
 }
 
-// maxOtherMembers is how many members of a message may be unknown here.
+// maxOtherMembers bounds the members of a message that JSON-RPC does not know.
 const maxOtherMembers = 16
 
-// judge looks at the members together.
+// judge checks the members together.
 func (h *incoming) judge(doc []byte, version, method jsontext.Value) (err error) {
 	if string(version) != `"2.0"` {
 		return errors.New(`"jsonrpc" is not "2.0"`)
@@ -94,11 +94,11 @@ func (h *incoming) judge(doc []byte, version, method jsontext.Value) (err error)
 	return err
 }
 
-// read reads a message for the link; one that cannot be read ends it.
+// read reads a message. A message that cannot be read ends the link.
 func (l *Link) read(doc []byte) (incoming, *fault) {
 	h, err := readIncoming(doc)
 	if err != nil {
-		err = l.retold(doc, err, func(doc []byte) error { _, err := readIncoming(doc); return err })
+		err = l.withoutSecrets(doc, err, func(doc []byte) error { _, err := readIncoming(doc); return err })
 		return h, l.fail(CodeProtocol, "it sent what is not a JSON-RPC message: %v", err)
 	}
 	return h, nil

@@ -6,14 +6,14 @@ import (
 	"pgfsm/deadline"
 )
 
-// pauses reports whether the time of a request stands still while the server waits for people: where servers of the stateless revisions
-// could ask in the result. A list that waited would have everything else wait that is put together with it, page by page. In the
-// stateless revisions no request waits: what a server asks in another way gains it nothing.
+// pauses reports whether the timeout of a method pauses while the server waits for an answer of the client. Those are the methods in whose results
+// servers of the stateless revisions can ask. A list does not pause, because the lists of all servers are waited for together. In the stateless
+// revisions no request pauses.
 func (l *Link) pauses(method string) bool {
 	return !l.modern && (method == methodCall || method == "prompts/get" || method == "resources/read")
 }
 
-// start gives a request its time, and returns the context that ends with it and the clock for its query.
+// start starts the timeouts of a request, and returns its context and its clock.
 func (l *Link) start(ctx context.Context, method string) (context.Context, *deadline.Clock) {
 	ctx, c := deadline.New(ctx, l.up.server.limits())
 	if l.pauses(method) {
@@ -22,7 +22,7 @@ func (l *Link) start(ctx context.Context, method string) (context.Context, *dead
 	return ctx, c
 }
 
-// stop must be called when the request is over.
+// stop must be called at the end of the request.
 func (l *Link) stop(c *deadline.Clock) {
 	l.requests.unwatch(c)
 	c.Stop()

@@ -21,12 +21,11 @@ const (
 	TypeHTTP  = "http"  // streamable HTTP, MCP revisions 2025-03-26 and later
 )
 
-// A Header is a name and its value: an HTTP header or an environment variable. Values may be secrets: they go onto the
-// wire or into the child's environment and into no text of ours. Those that [New] is told of are masked in the words of
-// others.
+// A Header is an HTTP header or an environment variable. Values may be secrets. They go to the server or into the child's environment, and into no
+// text of ours. The secrets that [New] knows are masked in texts of servers.
 type Header struct{ Name, Value string }
 
-// A Server says how one upstream server is reached. All values are final: references to secrets are already resolved.
+// A Server describes how to reach one upstream server. References to secrets are already resolved.
 type Server struct {
 	Name string // unique; not empty, without "__", which joins server and tool for agents
 	Type string // TypeStdio, TypeSSE or TypeHTTP
@@ -44,20 +43,20 @@ type Server struct {
 	TimeoutTotal   time.Duration // a request in total
 }
 
-// limits are those of one request.
+// limits are the timeouts of one request.
 func (s *Server) limits() deadline.Limits {
 	return deadline.Limits{Idle: s.Timeout, Total: s.TimeoutTotal}
 }
 
-// setTimeouts puts the defaults where nothing is set.
+// setTimeouts sets the default of each timeout that is zero.
 func (s *Server) setTimeouts() {
 	s.ConnectTimeout = cmp.Or(s.ConnectTimeout, DefaultConnectTimeout)
 	s.Timeout = cmp.Or(s.Timeout, DefaultTimeout)
 	s.TimeoutTotal = cmp.Or(s.TimeoutTotal, DefaultTimeoutTotal)
 }
 
-// reserved are the headers that the transport itself decides: a configured one would change how a message is framed,
-// routed or repeated. (net/http repeats a request that carries an Idempotency-Key.) Names are in canonical form.
+// reserved are the headers that only the transport sets, by their canonical names: they decide how a message is framed, routed or repeated.
+// (net/http repeats a request with an Idempotency-Key.)
 var reserved = []string{
 	"Accept", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Idempotency-Key", "Last-Event-Id",
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key",
@@ -146,7 +145,7 @@ func checkHeader(h Header) error {
 	return nil
 }
 
-// tokenRune reports whether r may stand in a field name: tchar of RFC 9110, section 5.6.2.
+// tokenRune reports whether a field name may contain r: tchar of RFC 9110, section 5.6.2.
 func tokenRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
 		strings.ContainsRune("!#$%&'*+-.^_`|~", r)

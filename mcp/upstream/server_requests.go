@@ -8,21 +8,21 @@ import (
 	"pgfsm/deadline"
 )
 
-// serverRequests are the server's requests that wait for an answer of ours.
+// serverRequests are the requests of the server that wait for our answer.
 type serverRequests struct {
 	mu     sync.Mutex
 	open   map[string]*serverRequest    // by the id
-	clocks map[*deadline.Clock]struct{} // of requests of ours that are under way, and pause for questions
+	clocks map[*deadline.Clock]struct{} // of our requests under way that pause for questions
 }
 
-// A serverRequest is a request of the server that waits.
+// A serverRequest is a request of the server that waits for an answer.
 type serverRequest struct {
-	with  *query            // that it came with; nil: none
-	holds []*deadline.Clock // which stand still for it
-	put   bool              // it was passed on, or is withdrawn: it holds no more clocks than these
+	with  *query            // with which it came; nil: with none
+	holds []*deadline.Clock // that it pauses
+	put   bool              // it was delivered or withdrawn, and pauses no other clocks
 }
 
-// free lets go of the clocks.
+// free resumes the clocks.
 func (x *serverRequest) free() {
 	for _, c := range x.holds {
 		c.Resume()
@@ -30,7 +30,7 @@ func (x *serverRequest) free() {
 	x.put, x.holds = true, nil
 }
 
-// note remembers a request. It reports false if the id is under way, or there are too many.
+// note registers a request. It reports false if its id is under way, or there are too many.
 func (a *serverRequests) note(id jsontext.Value, q *query) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,9 +44,8 @@ func (a *serverRequests) note(id jsontext.Value, q *query) bool {
 	return true
 }
 
-// hold stops the clock of what a request came with, until it is answered, withdrawn or dropped; if it came with nothing, the clocks of all
-// that are under way, for it may belong to any of them. It is called when the request was passed on: one that was refused by then is no
-// longer there and stops nothing, and one that waits to be passed on does not, either.
+// hold pauses the clock of the query with which a request came, until the request is answered, withdrawn or dropped. If it came with no query, it
+// may belong to any, so all clocks pause. Hold is called after the request was delivered: a request that was refused before pauses nothing.
 func (a *serverRequests) hold(id jsontext.Value) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,7 +66,7 @@ func (a *serverRequests) hold(id jsontext.Value) {
 	}
 }
 
-// withdraw has a request hold no clock any more: the server says that it does not wait. It may still be answered.
+// withdraw resumes the clocks of a request that the server has cancelled. It may still be answered.
 func (a *serverRequests) withdraw(id jsontext.Value) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,7 +75,7 @@ func (a *serverRequests) withdraw(id jsontext.Value) {
 	}
 }
 
-// take forgets a request, and reports whether it waited.
+// take removes a request, and reports whether it waited.
 func (a *serverRequests) take(id jsontext.Value) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,7 +88,7 @@ func (a *serverRequests) take(id jsontext.Value) bool {
 	return true
 }
 
-// drop forgets what came with q: it is over, and nobody waits for the answers.
+// drop removes the requests that came with q, which is over.
 func (a *serverRequests) drop(q *query) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -101,7 +100,7 @@ func (a *serverRequests) drop(q *query) {
 	}
 }
 
-// watch has a clock stand still for requests that come with nothing, until unwatch.
+// watch lets requests of the server pause a clock, until unwatch.
 func (a *serverRequests) watch(c *deadline.Clock) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -29,7 +29,7 @@ func (l *Link) openSSE(ctx context.Context) *fault {
 	header.Set("Accept", "text/event-stream")
 	resp, err := c.http.transport.RoundTrip(newRequest(stream, http.MethodGet, c.http.target.origin, header, nil, nil))
 	if err != nil {
-		return l.over(c.http.trouble(ctx, err))
+		return l.over(c.http.transportFault(ctx, err))
 	}
 	content := resp.Header.Get("Content-Type")
 	var f *fault
@@ -106,7 +106,7 @@ func (c *sseConn) post(ctx context.Context, frame []byte, p *permit) *fault {
 	defer span.release()
 	resp, err := c.http.transport.RoundTrip(newRequest(span.ctx, http.MethodPost, c.target, c.http.header(nil), frame, p))
 	if err != nil {
-		return c.http.trouble(ctx, err)
+		return c.http.transportFault(ctx, err)
 	}
 	return c.http.accepted(resp)
 }
