@@ -232,67 +232,19 @@ func TestAnswersThatWereCutOffAreKept(t *testing.T) {
 	}
 }
 
-type cutEnd struct{ gone chan struct{} }
-
-func (c *cutEnd) Cut() { close(c.gone) }
-
-func TestRoomForAnswers(t *testing.T) {
-	var u writeBudget
-	u.init(10 * session.Small)
-	var ends []*cutEnd
-	connect := func() *cutEnd {
-		o := &cutEnd{gone: make(chan struct{})}
-		ends = append(ends, o)
-		return o
-	}
-	open := func(i int) bool {
-		select {
-		case <-ends[i].gone:
-			return false
-		default:
-			return true
+// If there is no room for an answer, the client with most of what waits loses its oldest connection, not the client of the new answer.
+func TestTheClientWithMostUnreadIsCutOff(t *testing.T) {
+	const size = 100 << 10
+	room := len(large([]byte("1"), size))
+	g, s := scripted(t, func(o *setup) { o.Limits.AnswersBytes = 4*room - 1 })
+	open := onPipes(t, g, s, size)
+	ann, oldest, other := open(calledBy("ann", "large")), open(calledBy("bob", "large")), open(calledBy("bob", "large"))
+	eve := open(calledBy("eve", "large"))
+	within(t, "the end of bob's oldest connection", oldest.gone)
+	for _, e := range []*end{ann, other, eve} {
+		if r, body := readResponse(t, e.in); r.StatusCode != http.StatusOK || len(body) != room {
+			t.Errorf("an answer came with %d, %d bytes", r.StatusCode, len(body))
 		}
-	}
-	taken := func() int { all, _ := u.count(); return all }
-	ann, bob, eve := session.Identity{Name: "ann"}, session.Identity{Name: "bob"}, session.Identity{Name: "eve"}
-	shared := connect() // by two of ann's answers
-	one, two, three := u.add(shared, ann, session.Small), u.add(shared, ann, session.Small), u.add(connect(), ann, 3*session.Small)
-	if !open(0) || !open(1) {
-		t.Fatal("somebody was cut off at the limit of one")
-	}
-	three.end()
-	three.end() // once is enough
-	four := u.add(connect(), ann, 3*session.Small)
-	if taken() != 5*session.Small || !open(0) {
-		t.Fatalf("what was written has no room again: %d", taken())
-	}
-	five := u.add(connect(), bob, 5*session.Small)
-	if taken() != 10*session.Small || !open(0) || !open(2) {
-		t.Fatal("somebody was cut off at the limit of all")
-	}
-	four.end()
-	six := u.add(connect(), eve, 3*session.Small+1) // one byte too many: most waits for bob
-	within(t, "the end of bob's", ends[3].gone)
-	if !open(0) || !open(4) || taken() != 5*session.Small+1 {
-		t.Fatalf("%d wait", taken())
-	}
-	seven := u.add(connect(), ann, 3*session.Small+1) // one byte too many of ann's: both on the oldest connection give way
-	within(t, "the end of ann's oldest", ends[0].gone)
-	if !open(4) || taken() != 6*session.Small+2 {
-		t.Fatalf("%d wait", taken())
-	}
-	eight := u.add(connect(), bob, 100*session.Small) // alone it has room
-	for _, i := range []int{4, 5} {
-		within(t, "the end of all others", ends[i].gone)
-	}
-	if !open(6) {
-		t.Error("what came last was cut off")
-	}
-	for _, p := range []*pendingWrite{one, two, five, six, seven, eight, nil} {
-		p.end()
-	}
-	if n := len(u.pending); n != 0 {
-		t.Errorf("%d writes are not given back", n)
 	}
 }
 
