@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/mcp/gateway/front"
+	"pgfsm/mcp/upstream"
 	"pgfsm/mcp/wire"
 )
 
@@ -85,7 +86,7 @@ func (f *bindingFinder) property(schema []byte, path []string) {
 		name, err := wire.Text(mark)
 		kind := wire.TextMember(schema, "type")
 		plain := kind == "string" || kind == "integer" || kind == "boolean"
-		if err != nil || !plain || !isToken(name) || f.seen[strings.ToLower(name)] {
+		if err != nil || !plain || !upstream.IsToken(name) || f.seen[strings.ToLower(name)] {
 			f.wrong = true
 			return
 		}
@@ -93,13 +94,6 @@ func (f *bindingFinder) property(schema []byte, path []string) {
 		f.all = append(f.all, binding{path, name})
 	}
 	f.properties(schema, path)
-}
-
-// isToken reports whether a header may have a name.
-func isToken(name string) bool {
-	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
-	})
 }
 
 // headerValue is an argument as the value of a header; false if it cannot be one.

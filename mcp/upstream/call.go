@@ -72,12 +72,16 @@ func (c Call) check() error {
 	case jsontext.Value(c.Arguments).Kind() != '{':
 		return errors.New("the arguments are not a JSON object")
 	}
-	same, err := canonical.JSON(c.Arguments)
+	return checkCanonical("the arguments", c.Arguments)
+}
+
+func checkCanonical(what string, doc []byte) error {
+	same, err := canonical.JSON(doc)
 	if err != nil {
-		return fmt.Errorf("the arguments: %w", err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
-	if !bytes.Equal(same, c.Arguments) {
-		return errors.New("the arguments are not in canonical form")
+	if !bytes.Equal(same, doc) {
+		return fmt.Errorf("%s are not in canonical form", what)
 	}
 	return nil
 }

@@ -86,14 +86,6 @@ func (l *Link) clientInfo() []byte {
 	return b.Done()
 }
 
-// capabilities are those of the peer, as they are declared to the server.
-func (l *Link) capabilities() []byte {
-	if l.peer.Capabilities == nil {
-		return []byte("{}")
-	}
-	return l.peer.Capabilities
-}
-
 // handshake sends a request of the handshake.
 func (l *Link) handshake(ctx context.Context, method string, params []byte) (jsontext.Value, greeting) {
 	id := l.up.ids.Add(1)
@@ -126,7 +118,7 @@ func (l *Link) initialize(ctx context.Context) greeting {
 	}
 	var params wire.Object
 	params.Add("protocolVersion", wire.Quote(version))
-	params.Add("capabilities", l.capabilities())
+	params.Add("capabilities", l.peer.Capabilities)
 	params.Add("clientInfo", l.clientInfo())
 	result, g := l.handshake(ctx, methodInitialize, params.Done())
 	if g.fault != nil {
@@ -214,7 +206,7 @@ func readWelcome(result []byte) (s serverHello, err error) {
 		return s, fmt.Errorf("the capabilities take more than %d bytes", maxCapabilities)
 	}
 	if err == nil && s.capabilities != nil {
-		if err = wire.Members(s.capabilities, func(string, jsontext.Value) error { return nil }); err != nil {
+		if err = wire.CheckObject(s.capabilities); err != nil {
 			err = fmt.Errorf("the capabilities: %w", err)
 		}
 	}

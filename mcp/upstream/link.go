@@ -135,7 +135,7 @@ func (u *Upstreams) Link(ctx context.Context, server string, p Peer) (*Link, err
 		return nil, &LinkError{CodeUnknown, "no server of this name is configured"}
 	}
 	if p.Capabilities != nil {
-		if err := wire.Members(p.Capabilities, func(string, jsontext.Value) error { return nil }); err != nil {
+		if err := wire.CheckObject(p.Capabilities); err != nil {
 			return nil, &LinkError{CodeInvalid, "the peer's capabilities are not a strict JSON object"}
 		}
 	}
@@ -174,6 +174,9 @@ func (u *Upstreams) link(ctx context.Context, up *upstream, p Peer) (*Link, erro
 }
 
 func newLink(u *Upstreams, up *upstream, p Peer) *Link {
+	if p.Capabilities == nil {
+		p.Capabilities = jsontext.Value("{}")
+	}
 	l := &Link{
 		u: u, up: up, peer: p, secrets: u.secrets, frame: u.limits.frame(), listing: make(chan struct{}, 1), opened: make(chan struct{}),
 		finished: make(chan struct{}),

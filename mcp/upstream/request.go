@@ -136,7 +136,7 @@ func (l *Link) meta(wanted jsontext.Value, id int64, always bool) (meta, token j
 func (l *Link) requestMeta(version string) (b wire.Object) {
 	b.Add(sdk.MetaKeyProtocolVersion, wire.Quote(version))
 	b.Add(sdk.MetaKeyClientInfo, l.clientInfo())
-	b.Add(sdk.MetaKeyClientCapabilities, l.capabilities())
+	b.Add(sdk.MetaKeyClientCapabilities, l.peer.Capabilities)
 	return b
 }
 
@@ -146,7 +146,7 @@ func (l *Link) Notify(ctx context.Context, method string, params []byte) error {
 		return errors.New("it is not a notification")
 	}
 	if params != nil {
-		if err := wire.Members(params, func(string, jsontext.Value) error { return nil }); err != nil {
+		if err := wire.CheckObject(params); err != nil {
 			return fmt.Errorf("the params of %s: %w", method, err)
 		}
 	}

@@ -1,9 +1,7 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/mcp/wire"
-	"pgfsm/policy/canonical"
 )
 
 // paramHeader is the prefix of headers that repeat arguments.
@@ -98,12 +95,8 @@ func checkExtra(extra jsontext.Value) error {
 	if extra == nil {
 		return nil
 	}
-	same, err := canonical.JSON(extra)
-	if err != nil {
-		return fmt.Errorf("the extra members: %w", err)
-	}
-	if !bytes.Equal(same, extra) {
-		return errors.New("the extra members are not in canonical form")
+	if err := checkCanonical("the extra members", extra); err != nil {
+		return err
 	}
 	return wire.Members(extra, func(name string, _ jsontext.Value) error {
 		if name != "inputResponses" && name != "requestState" {
@@ -119,7 +112,7 @@ func checkParamHeaders(header map[string]string) error {
 	}
 	for name := range header { // in any order: all must be good
 		rest, ok := strings.CutPrefix(http.CanonicalHeaderKey(name), paramHeader)
-		if !ok || rest == "" || strings.ContainsFunc(name, func(r rune) bool { return !tokenRune(r) }) {
+		if !ok || rest == "" || !IsToken(name) {
 			return fmt.Errorf("the call has a header %.40q, which does not begin with %s", name, paramHeader)
 		}
 	}

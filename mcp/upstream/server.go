@@ -129,7 +129,7 @@ func (s Server) checkHTTP() error {
 }
 
 func checkHeader(h Header) error {
-	if h.Name == "" || strings.ContainsFunc(h.Name, func(r rune) bool { return !tokenRune(r) }) {
+	if !IsToken(h.Name) {
 		return fmt.Errorf("%q is not a header name", h.Name)
 	}
 	if strings.ContainsFunc(h.Value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
@@ -145,8 +145,9 @@ func checkHeader(h Header) error {
 	return nil
 }
 
-// tokenRune reports whether a field name may contain r: tchar of RFC 9110, section 5.6.2.
-func tokenRune(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
-		strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+// IsToken reports whether a header may have a name (RFC 9110, section 5.6.2).
+func IsToken(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+	})
 }

@@ -62,33 +62,25 @@ func (c *sseConn) follow(body io.Reader) {
 	events := newEventReader(body, c.l.frame)
 	for {
 		name, data, err := events.next()
-		switch {
-		case err != nil:
+		if err != nil {
 			c.l.over(c.http.cut(err))
 			return
-		case len(bytes.TrimSpace(data)) == 0: // a keep-alive
-			if c.unasked() != nil {
-				return
-			}
-			continue
-		case name == "endpoint":
-			if c.target == nil { // a second one changes nothing
-				target, f := c.http.target.endpoint(data, c.l.secrets)
-				if f != nil {
-					c.l.over(f)
-					return
-				}
-				c.target = target
+		}
+		var f *fault
+		switch empty := len(bytes.TrimSpace(data)) == 0; {
+		case name == "endpoint" && !empty && c.target != nil: // a second one changes nothing
+		case name == "endpoint" && !empty:
+			if c.target, f = c.http.target.endpoint(data, c.l.secrets); f != nil {
+				c.l.over(f)
+			} else {
 				close(c.first)
 			}
-			continue
-		case name != "" && name != "message":
-			if c.unasked() != nil {
-				return
-			}
-			continue
+		case empty, name != "" && name != "message":
+			f = c.unasked()
+		default:
+			f = c.receive(data)
 		}
-		if c.receive(data) != nil {
+		if f != nil {
 			return
 		}
 	}

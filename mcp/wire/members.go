@@ -49,6 +49,11 @@ func Members(doc []byte, visit func(name string, value jsontext.Value) error, op
 	return nil
 }
 
+// CheckObject says why [Members] does not read doc.
+func CheckObject(doc []byte) error {
+	return Members(doc, func(string, jsontext.Value) error { return nil })
+}
+
 // Member is the value of a member of the object in doc; nil if there is none, or [Members] does not read doc.
 func Member(doc []byte, name string) (value jsontext.Value) {
 	if len(doc) == 0 {

@@ -282,7 +282,7 @@ func (p *Pending) Ask(ctx context.Context, server Server, m wire.Message) (faile
 	}()
 	params := wire.StripMeta(m.Params)
 	withoutToken := wire.StripProgressToken(params) // a result has no progress
-	if params != nil && wire.Members(withoutToken, func(string, jsontext.Value) error { return nil }) != nil {
+	if params != nil && wire.CheckObject(withoutToken) != nil {
 		return wire.ErrorObject(wire.InvalidParams, "its params cannot be read", nil)
 	}
 	if p.relay.Record(ctx, p.client, p.server, ToClient, m.Method, params) != nil {

@@ -46,19 +46,10 @@ func (t *Requests) Add(r *Request) (id jsontext.Value) {
 	return wire.Quote(name)
 }
 
-// Find returns the open request with an id; nil if there is none.
-func (t *Requests) Find(id jsontext.Value) *Request {
-	name, err := wire.Text(id)
-	if err != nil {
-		return nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.byID[name]
-}
-
 // Take removes and returns the open request with an id; nil if there is none.
-func (t *Requests) Take(id jsontext.Value) *Request {
+func (t *Requests) Take(id jsontext.Value) *Request { return t.find(id, true) }
+
+func (t *Requests) find(id jsontext.Value, remove bool) *Request {
 	name, err := wire.Text(id)
 	if err != nil {
 		return nil
@@ -66,7 +57,9 @@ func (t *Requests) Take(id jsontext.Value) *Request {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.byID[name]
-	delete(t.byID, name)
+	if remove {
+		delete(t.byID, name)
+	}
 	return r
 }
 
@@ -141,7 +134,7 @@ func (t *Requests) Answer(ctx context.Context, r *Relay, client session.Identity
 
 // Progress passes the client's progress to the server that asked.
 func (t *Requests) Progress(ctx context.Context, params jsontext.Value) {
-	q := t.Find(wire.Member(params, "progressToken"))
+	q := t.find(wire.Member(params, "progressToken"), false)
 	if q == nil || q.Token == nil {
 		return
 	}
