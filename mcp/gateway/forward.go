@@ -19,6 +19,7 @@ type forward struct {
 	out     *session.RequestSender
 	pending *ask.Pending // nil: the server cannot ask, or asks a session
 	answer  Answer
+	info    resultInfo // of a native result
 }
 
 func (g *Gateway) newForward(q *request, server *Server, target string) forward {
@@ -31,20 +32,27 @@ func (f *forward) Size() int { return len(f.answer.Result) + len(f.answer.Error)
 // Fail answers after a panic.
 func (f *forward) Fail() { f.answer = Answer{Error: invalid(wire.InternalError, "there is no answer")} }
 
+// setAnswer sets the answer, and reads it if it is native.
+func (f *forward) setAnswer(a Answer) {
+	if f.answer = a; a.Native {
+		f.answer.Result = wire.StripOwn(a.Result)
+		f.info = readResult(f.answer.Result)
+	}
+}
+
 // relayResult answers with the server's result. A code says why the result does not go to the client.
 func (f *forward) relayResult(q *request, cacheable bool) (message []byte, code, why string) {
-	result := wire.StripOwn(f.answer.Result)
-	info, ok := readResult(result)
-	if !ok {
+	if !f.info.isObject {
 		return q.refuse(wire.InternalError, "server %s: its result is not a JSON object", f.server.Name), "", ""
 	}
-	if code, why = q.checkResult(f.server, &info); code != "" {
+	if code, why = q.checkResult(f.server, &f.info); code != "" {
 		return nil, code, why
 	}
 	if !q.stateless() {
-		return q.rawResult(info.rewrite(result, nil, false)), "", ""
+		return q.rawResult(f.info.rewrite(f.answer.Result, nil, false)), "", ""
 	}
-	return q.rawResult(info.rewrite(result, f.gateway.self, cacheable, f.gateway.sealState(q, f.server, f.target, &info)...)), "", ""
+	seal := f.gateway.sealState(q, f.server, f.target, &f.info)
+	return q.rawResult(f.info.rewrite(f.answer.Result, f.gateway.self, cacheable, seal...)), "", ""
 }
 
 // startPending starts work whose server may ask the client, which is stateless.

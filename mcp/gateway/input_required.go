@@ -7,7 +7,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/mcp/gateway/ask"
-	"pgfsm/mcp/gateway/session"
 	"pgfsm/mcp/wire"
 )
 
@@ -58,23 +57,19 @@ func inputRefused(server *Server, code, why string) jsontext.Value {
 
 // askSession asks the client of a session what a result asks for. Input is what the repeated request has in addition. Asks is false if the
 // result asks nothing, or the client has no session. A code says why the request is not repeated.
-func (g *Gateway) askSession(ctx context.Context, q *request, server *Server, out *session.RequestSender, result jsontext.Value, rounds *ask.Rounds) (
-	input clientInput, asks bool, code, why string) {
-	if q.session == nil {
+func (f *forward) askSession(ctx context.Context, rounds *ask.Rounds) (input clientInput, asks bool, code, why string) {
+	s := f.q.session
+	if s == nil || !f.info.isObject || !f.info.asks() {
 		return input, false, "", ""
 	}
-	f, ok := readResult(result)
-	if !ok || !f.asks() {
-		return input, false, "", ""
-	}
-	if code, why = q.checkResult(server, &f); code != "" {
+	if code, why = f.q.checkResult(f.server, &f.info); code != "" {
 		return input, true, code, why
 	}
-	client := ask.Client{Session: q.session.Session, Requests: &q.session.requests, Out: out}
-	if input.responses, why = g.asks.AskSession(ctx, client, server.Name, f.questions, rounds); why != "" {
+	client := ask.Client{Session: s.Session, Requests: &s.requests, Out: f.out}
+	if input.responses, why = f.gateway.asks.AskSession(ctx, client, f.server.Name, f.info.questions, rounds); why != "" {
 		return input, true, CodeInputRefused, why
 	}
-	for _, s := range f.state { // at most one: an ambiguous result does not pass
+	for _, s := range f.info.state { // at most one: an ambiguous result does not pass
 		input.state = wire.NonNull(s.Value)
 	}
 	if input.responses == nil && input.state == nil { // the repetition would be the same request

@@ -55,14 +55,19 @@ type relayedRequest struct {
 }
 
 // Run relays the request. If the results ask the client of a session, it repeats the request with the answers until ctx ends.
-func (r *relayedRequest) Run(ctx context.Context) { r.answer = r.exchange(ctx) }
+func (r *relayedRequest) Run(ctx context.Context) {
+	if failed := r.exchange(ctx); failed != nil {
+		r.answer = Answer{Error: failed}
+	}
+}
 
-func (r *relayedRequest) exchange(ctx context.Context) Answer {
+// exchange sets the answer, or returns an error object.
+func (r *relayedRequest) exchange(ctx context.Context) (failed jsontext.Value) {
 	defer r.out.End()
 	g, q, server, within := r.gateway, r.q, r.server, upstreamContext(ctx, r.server)
 	l, err := g.linkTo(within, q, server)
 	if err != nil {
-		return Answer{Error: unreachable(server.Name, err)}
+		return unreachable(server.Name, err)
 	}
 	defer l.release()
 	if r.pending != nil {
@@ -73,11 +78,11 @@ func (r *relayedRequest) exchange(ctx context.Context) Answer {
 	params := r.params
 	state, failed := g.openState(q, server, r.target, readInput(params))
 	if failed != nil {
-		return Answer{Error: failed}
+		return failed
 	}
 	if state != nil {
 		if params, err = wire.Set(params, "requestState", state); err != nil {
-			return Answer{Error: invalid(wire.InvalidParams, "the params cannot be read")}
+			return invalid(wire.InvalidParams, "the params cannot be read")
 		}
 	}
 	if params = wire.StripMeta(params); !server.Expose.Has(ExposeProgress) {
@@ -87,13 +92,13 @@ func (r *relayedRequest) exchange(ctx context.Context) Answer {
 	var rounds ask.Rounds
 	defer rounds.End(g.table, q.From)
 	for {
-		answer := r.request(within, l, params, level)
-		if !answer.Native {
-			return answer
+		r.setAnswer(r.request(within, l, params, level))
+		if !r.answer.Native {
+			return nil
 		}
-		input, asks, code, why := g.askSession(ctx, q, server, r.out, answer.Result, &rounds)
+		input, asks, code, why := r.askSession(ctx, &rounds)
 		if !asks {
-			return answer
+			return nil
 		}
 		if code == "" {
 			if params, err = input.addTo(params); err == nil {
@@ -101,7 +106,7 @@ func (r *relayedRequest) exchange(ctx context.Context) Answer {
 			}
 			code = CodeInputRefused
 		}
-		return Answer{Error: inputRefused(server, code, why)}
+		return inputRefused(server, code, why)
 	}
 }
 

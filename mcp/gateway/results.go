@@ -23,8 +23,8 @@ var ttlZero, scopePrivate = []byte(`"ttlMs":0`), []byte(`"cacheScope":"private"`
 
 // withResultType is a result made here with what every stateless result has: a type, unless it has one, and the gateway's name.
 func (g *Gateway) withResultType(result jsontext.Value) jsontext.Value {
-	f, ok := readResult(result)
-	if !ok {
+	f := readResult(result)
+	if !f.isObject {
 		return result
 	}
 	return f.rewrite(result, g.self, false)
@@ -32,6 +32,7 @@ func (g *Gateway) withResultType(result jsontext.Value) jsontext.Value {
 
 // resultInfo is what matters of a result.
 type resultInfo struct {
+	isObject  bool
 	kind      string // the resultType; "complete" if there is none
 	ambiguous bool   // it asks for input and can be read in more than one way
 	hasType   bool   // there is a resultType
@@ -42,10 +43,10 @@ type resultInfo struct {
 	hasScope  bool
 }
 
-// readResult reads a result of a server; false if it is not an object. Where a member comes twice, each counts.
-func readResult(result []byte) (f resultInfo, ok bool) {
+// readResult reads a result of a server. Where a member comes twice, each counts.
+func readResult(result []byte) (f resultInfo) {
 	f.kind = "complete"
-	ok = wire.Each(result, func(p wire.Piece) {
+	f.isObject = wire.Each(result, func(p wire.Piece) {
 		switch p.Name {
 		case "resultType":
 			f.hasType = true
@@ -70,7 +71,7 @@ func readResult(result []byte) (f resultInfo, ok bool) {
 		_, err := wire.Read(wire.Response(nil, jsontext.Value("1"), result))
 		f.ambiguous = err != nil
 	}
-	return f, ok
+	return f
 }
 
 // asks reports whether the result asks for input. Clients look at either of the two signs.

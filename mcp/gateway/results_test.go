@@ -36,8 +36,8 @@ func TestResultsAreFinished(t *testing.T) {
 			`{"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{` + info + `},"content":[{"_meta":{"io.modelcontextprotocol/x":1}}]}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f, ok := readResult([]byte(tc.in))
-			if !ok {
+			f := readResult([]byte(tc.in))
+			if !f.isObject {
 				t.Fatal("no object")
 			}
 			in := jsontext.Value(tc.in)
@@ -51,7 +51,7 @@ func TestResultsAreFinished(t *testing.T) {
 
 func TestWhatIsNoObjectIsNoResult(t *testing.T) {
 	for _, doc := range []string{``, ` `, `null`, `[]`, `"{}"`, `{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":"`, `{"a":[`, `{"a":1 2}`, `{1:2}`, `{"a" 1}`, `{"a":}`} {
-		if _, ok := readResult([]byte(doc)); ok {
+		if readResult([]byte(doc)).isObject {
 			t.Errorf("%q was read", doc)
 		}
 	}

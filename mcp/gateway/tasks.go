@@ -58,9 +58,9 @@ func deliverTask(task jsontext.Value, id string) jsontext.Value {
 // Delivered is the result of a call for a client that was not connected when it came. Results that ask for input are withheld, whatever is
 // exposed: an answer would make the call again.
 func Delivered(result jsontext.Value, run string) jsontext.Value {
-	f, ok := readResult(result)
+	f := readResult(result)
 	switch {
-	case !ok:
+	case !f.isObject:
 		return withheld(CodeResultRefused, "the server's result cannot be used", run)
 	case f.asks():
 		return withheld(CodeInputRefused, "the server asks for input, which a call that has waited cannot give", run)

@@ -128,11 +128,11 @@ func (c *toolCall) Run(ctx context.Context) {
 	var rounds ask.Rounds
 	defer rounds.End(g.table, q.From)
 	for {
-		c.answer = g.options.Calls.Call(within, c.newAsk(within))
+		c.setAnswer(g.options.Calls.Call(within, c.newAsk(within)))
 		if !c.answer.Native {
 			return
 		}
-		input, asks, code, why := g.askSession(ctx, q, c.server, c.out, c.answer.Result, &rounds)
+		input, asks, code, why := c.askSession(ctx, &rounds)
 		switch {
 		case !asks:
 			return

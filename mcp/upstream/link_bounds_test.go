@@ -85,7 +85,7 @@ func TestRequestsThatWaitOnALinkAreBounded(t *testing.T) {
 		}
 		_, pass, f := l.accept(h, nil)
 		if pass != (f == nil) {
-			t.Errorf("hear() number %d = %t, %v", i, pass, f)
+			t.Errorf("accept() number %d = %t, %v", i, pass, f)
 		}
 		return f
 	}
