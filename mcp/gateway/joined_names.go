@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"strings"
-	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -47,11 +46,9 @@ type catalog struct {
 	tools   map[string]jsontext.Value
 }
 
-// A catalogCache keeps the last catalog of a link.
-type catalogCache struct{ last atomic.Pointer[catalog] }
-
-func (c *catalogCache) of(listing *upstream.Kept) *catalog {
-	if last := c.last.Load(); last != nil && last.listing == listing {
+// catalogOf is the catalog of a listing of the link. The last one is kept.
+func (l *link) catalogOf(listing *upstream.Kept) *catalog {
+	if last := l.catalog.Load(); last != nil && last.listing == listing {
 		return last
 	}
 	now := &catalog{listing: listing, tools: make(map[string]jsontext.Value)}
@@ -62,7 +59,7 @@ func (c *catalogCache) of(listing *upstream.Kept) *catalog {
 			}
 		})
 	}
-	c.last.Store(now)
+	l.catalog.Store(now)
 	return now
 }
 
@@ -77,7 +74,7 @@ func (g *Gateway) catalogOf(ctx context.Context, q *request, server *Server) (*c
 	if err != nil {
 		return nil, err
 	}
-	return l.tools.of(listing), nil
+	return l.catalogOf(listing), nil
 }
 
 // resolveTool finds the server of a tool that a client of all servers names. The error object says that there is none, or more than one.

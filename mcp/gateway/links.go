@@ -85,7 +85,7 @@ type link struct {
 	session *clientSession // nil: stateless clients of one identity use it
 	slot    *linkSlot
 
-	tools catalogCache
+	catalog atomic.Pointer[catalog]
 	linkSubscriptions
 	pending atomic.Pointer[ask.Pending] // whose client gets the server's questions; nil: none
 }

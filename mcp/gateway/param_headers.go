@@ -153,7 +153,7 @@ func (c *toolCall) checkParamHeaders(ctx context.Context) jsontext.Value {
 	if err != nil {
 		return nil
 	}
-	all := bindings(l.tools.of(listing).tools[c.target])
+	all := bindings(l.catalogOf(listing).tools[c.target])
 	seen := func(t Tool) bool { return t.Name == c.target }
 	if len(all) > 0 && !slices.ContainsFunc(c.gateway.options.Calls.Tools(listing), seen) {
 		return nil // nothing is revealed of a hidden tool: Calls rejects the call

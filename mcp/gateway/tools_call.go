@@ -181,7 +181,7 @@ func (c *toolCall) newAsk(ctx context.Context) *Ask {
 		}
 		if l.Modern() {
 			if listing, err := l.Listing(ctx, g.options.MaxAge); err == nil { // if it fails, Calls fails too
-				a.Header = ParamHeader(l.tools.of(listing).tools[c.target], p.arguments)
+				a.Header = ParamHeader(l.catalogOf(listing).tools[c.target], p.arguments)
 			}
 		}
 		return l, nil
