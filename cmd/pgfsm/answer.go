@@ -104,7 +104,7 @@ func indented(v jsontext.Value, rest string) string {
 	}
 	if len(shown) > maxShown {
 		more := fmt.Sprintf("\n… %d more bytes; %s", len(shown)-maxShown, rest)
-		return asciiControls(shown[:maxShown]) + more
+		return visible.JSON(shown[:maxShown]) + more
 	}
-	return asciiControls(shown)
+	return visible.JSON(shown)
 }

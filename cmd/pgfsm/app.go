@@ -19,6 +19,7 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/secret"
 	"pgfsm/policy/visible"
+	"pgfsm/safefile"
 	"pgfsm/states"
 )
 
@@ -98,7 +99,7 @@ func open(w world, o *options) (*app, error) {
 	if a.bundle, err = policy.Compile(loaded.Content); err != nil {
 		return nil, err
 	}
-	resolved, err := loaded.Resolve(w.getenv, ours)
+	resolved, err := loaded.Resolve(w.getenv, safefile.ReadTrusted)
 	if err != nil {
 		return nil, err
 	}
@@ -161,12 +162,12 @@ func load(w world, o *options) (loaded *config.Loaded, from string, err error) {
 		}
 	}
 	if path != "" {
-		loaded, err = config.Load(path, ours, over)
+		loaded, err = config.Load(path, safefile.ReadTrusted, over)
 		return loaded, path, overridden(err, over.Allowlist)
 	}
 	inside := func(name string) ([]byte, error) {
 		if name == over.Allowlist || slices.Contains(over.Grants, name) {
-			return ours(name)
+			return safefile.ReadTrusted(name)
 		}
 		return config.Demo.ReadFile(filepath.ToSlash(name))
 	}
@@ -186,35 +187,6 @@ func overridden(err error, allowlist string) error {
 		}
 	}
 	return err
-}
-
-// maxConfigBytes bounds every file that the configuration names.
-const maxConfigBytes = 16 << 20
-
-// ours reads a file that nobody else can have written.
-func ours(path string) ([]byte, error) {
-	// Without O_NONBLOCK a pipe with that name would be waited for, for ever.
-	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
-	}
-	if info.Size() > maxConfigBytes {
-		return nil, fmt.Errorf("it has %d bytes; at most %d are read", info.Size(), maxConfigBytes)
-	}
-	if err := config.Insecure(info.Mode(), owner(info), os.Getuid()); err != nil {
-		return nil, fmt.Errorf("it is refused, for it decides what may run: %w", err)
-	}
-	doc := make([]byte, info.Size())
-	n, err := readFull(f, doc)
-	return doc[:n], err
 }
 
 // start makes what can be connected: for the demo, its servers begin to listen.

@@ -10,6 +10,7 @@ import (
 	"pgfsm/loopback"
 	"pgfsm/policy/visible"
 	"pgfsm/runner"
+	"pgfsm/safefile"
 	"pgfsm/traces/ledger/api"
 	"pgfsm/traces/ledger/hooks"
 	"pgfsm/traces/ledger/stores"
@@ -117,7 +118,7 @@ func (o *serveOptions) hooks(w world) (told []hooks.Hook, err error) {
 
 // hooksOf are a configuration's web hooks, with their secrets.
 func hooksOf(w world, loaded *config.Loaded) (told []hooks.Hook, err error) {
-	resolved, err := loaded.ResolveHooks(w.getenv, ours)
+	resolved, err := loaded.ResolveHooks(w.getenv, safefile.ReadTrusted)
 	if err != nil {
 		return nil, err
 	}

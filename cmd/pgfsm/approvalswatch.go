@@ -84,7 +84,7 @@ func (f *ledgerFlags) printWatched(w world, r ledger.Reader, e *ledger.Event, q 
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(w.stdout, asciiControls(line))
+		_, err = fmt.Fprintln(w.stdout, visible.JSON(line))
 		return err
 	}
 	_, err = fmt.Fprintf(w.stdout, "%s  %-18s  %s  %s %s  by %s  (%s)\n", e.At, e.Type, d.Run, visible.Clip(d.Server, maxTold),

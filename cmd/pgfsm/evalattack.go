@@ -19,6 +19,7 @@ import (
 	"pgfsm/eval"
 	attacks "pgfsm/eval/attack" // the tests have a word attack of their own
 	"pgfsm/policy/visible"
+	"pgfsm/safefile"
 	"pgfsm/states"
 )
 
@@ -91,7 +92,7 @@ func (o *attackOptions) run(ctx context.Context, w world) error {
 	if err != nil {
 		return err
 	}
-	options := attacks.Options{Machine: machine, Open: ours, Tools: o.tools, Cases: o.cases, Bundle: o.bundle, Jobs: o.jobs}
+	options := attacks.Options{Machine: machine, Open: safefile.ReadTrusted, Tools: o.tools, Cases: o.cases, Bundle: o.bundle, Jobs: o.jobs}
 	for _, arm := range o.arms {
 		options.Arms = append(options.Arms, attacks.Arm(arm))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"pgfsm/eval/dojo"
 	"pgfsm/policy/visible"
+	"pgfsm/safefile"
 )
 
 // importOptions are the flags of eval import agentdojo.
@@ -180,7 +181,7 @@ func (dir plainFiles) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 	}
-	f, err := os.OpenFile(filepath.Join(string(dir), filepath.FromSlash(name)), os.O_RDONLY|nonBlocking, 0)
+	f, err := safefile.Open(filepath.Join(string(dir), filepath.FromSlash(name)))
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	attacks "pgfsm/eval/attack"
 	"pgfsm/eval/fromtraces"
 	"pgfsm/policy/visible"
+	"pgfsm/safefile"
 	"pgfsm/states"
 	"pgfsm/traces"
 )
@@ -82,7 +83,7 @@ func (o *fromTracesOptions) make(ctx context.Context, w world, args []string) er
 	if err != nil {
 		return err
 	}
-	suites, left, err := maker.Finish(ctx, machine, ours)
+	suites, left, err := maker.Finish(ctx, machine, safefile.ReadTrusted)
 	if err != nil {
 		return err
 	}

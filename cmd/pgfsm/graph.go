@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/fsm"
+	"pgfsm/policy/visible"
 	"pgfsm/states"
 )
 
@@ -44,7 +45,7 @@ func newGraph(w world) *cobra.Command {
 				}
 				picture := p.draw(m.Spec(), marks)
 				if format == "json" {
-					picture = []byte(asciiControls(picture)) // the other forms escape as they draw
+					picture = []byte(visible.JSON(picture)) // the other forms escape as they draw
 				}
 				_, err := w.stdout.Write(picture)
 				return err

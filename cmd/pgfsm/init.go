@@ -15,16 +15,8 @@ import (
 
 	"pgfsm/config"
 	"pgfsm/policy/visible"
+	"pgfsm/safefile"
 )
-
-// readFull fills b from r and takes a shorter file for what it is.
-func readFull(r io.Reader, b []byte) (int, error) {
-	n, err := io.ReadFull(r, b)
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return n, err
-}
 
 // initOptions are the flags of init.
 type initOptions struct {
@@ -141,7 +133,7 @@ func (o *initOptions) write(files []newFile, next string, servers []listedServer
 	}
 	var written []string
 	for _, f := range files {
-		if err := writeNew(f.path, f.text); err != nil {
+		if err := safefile.Create(f.path, f.text, 0o600); err != nil {
 			return err
 		}
 		written = append(written, filepath.ToSlash(f.path))
@@ -166,7 +158,7 @@ func (o *initOptions) takeOver() error {
 	if err := absent(files); err != nil {
 		return err
 	}
-	text, err := ours(o.from)
+	text, err := safefile.ReadTrusted(o.from)
 	if err != nil {
 		return fmt.Errorf("%s cannot be read: %w", visible.Text(o.from), err)
 	}
@@ -258,7 +250,7 @@ func over(files []newFile) config.Open {
 				return f.text, nil
 			}
 		}
-		return ours(path)
+		return safefile.ReadTrusted(path)
 	}
 }
 
@@ -271,14 +263,4 @@ func (o *initOptions) confirm(question string) bool {
 	}
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return answer == "y" || answer == "yes"
-}
-
-// writeNew writes a file that must not exist yet, for its owner alone.
-func writeNew(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Close())
 }

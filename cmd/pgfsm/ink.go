@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 
+	"pgfsm/policy/visible"
+
 	"github.com/fatih/color"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -55,6 +57,6 @@ func printJSON(w io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "%s\n", asciiControls(b))
+	_, err = fmt.Fprintf(w, "%s\n", visible.JSON(b))
 	return err
 }

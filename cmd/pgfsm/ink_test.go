@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"testing"
+
+	"pgfsm/policy/visible"
 )
 
 // TestInkIsForTerminals: what is no terminal gets no colour, whatever the environment says.
@@ -31,8 +33,8 @@ func TestEveryCharacterIsShown(t *testing.T) {
 		{"no-break-space", "\"\u00a0\"", `"\u00a0"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := asciiControls([]byte(tt.doc)); got != tt.want {
-				t.Errorf("asciiControls(%q) = %s, want %s", tt.doc, got, tt.want)
+			if got := visible.JSON([]byte(tt.doc)); got != tt.want {
+				t.Errorf("visible.JSON(%q) = %s, want %s", tt.doc, got, tt.want)
 			}
 		})
 	}

@@ -119,7 +119,7 @@ func printEvent(w world, r ledger.Reader, e *ledger.Event, asJSON bool) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(w.stdout, "%s\n", asciiControls(b))
+		_, err = fmt.Fprintf(w.stdout, "%s\n", visible.JSON(b))
 		return err
 	}
 	_, err = fmt.Fprintf(w.stdout, "%6d  %s  %s\n", e.Seq, visible.Text(e.At), line.told(true))

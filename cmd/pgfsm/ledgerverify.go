@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
+	"pgfsm/safefile"
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
@@ -67,8 +67,7 @@ missing. --replay also executes every run's trace again.`,
 func readCheckpoint(w world, path string) (ledger.Checkpoint, error) {
 	from := w.stdin
 	if path != "-" {
-		// Without O_NONBLOCK a pipe with that name would be waited for, for ever.
-		f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
+		f, err := safefile.Open(path)
 		if err != nil {
 			return ledger.Checkpoint{}, err
 		}

@@ -15,11 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
+	"pgfsm/mcp/clientfile"
 	"pgfsm/policy/visible"
 )
-
-// linkEntry is the name of the entry for all servers; that for one server has its name behind it.
-const linkEntry = "pgfsm"
 
 // linkOptions are the flags of link.
 type linkOptions struct {
@@ -64,64 +62,71 @@ Exit codes: 0 the file has the entry; 2 it does not.`,
 	return cmd
 }
 
-// link does what the command is for.
-func (o *linkOptions) link(w world, word string) error {
-	client, err := findLinkClient(word)
+// linkDocument is the --json form of what link did, or would do.
+type linkDocument struct {
+	SchemaVersion int            `json:"schema_version"`
+	Client        string         `json:"client"`
+	File          string         `json:"file"`
+	Entry         string         `json:"entry"`
+	Change        string         `json:"change"` // none, added or replaced
+	DryRun        bool           `json:"dry_run"`
+	Backup        string         `json:"backup,omitzero"`
+	Value         jsontext.Value `json:"value"`
+}
+
+func (o *linkOptions) link(w world, name string) error {
+	client, err := clientfile.Find(name)
 	if err != nil {
 		return err
 	}
 	path := o.file
 	if path == "" {
-		if path, err = client.where(runtime.GOOS, w.env); err != nil {
+		if path, err = client.Path(runtime.GOOS, w.env); err != nil {
 			return err
 		}
 	}
-	to, from, err := o.target(w, &client)
+	to, from, err := o.target(w, client)
 	if err != nil {
 		return err
 	}
-	entry, err := client.entry(path, to)
-	if err != nil {
-		return err
-	}
-	name := linkEntry
+	d := linkDocument{SchemaVersion: schemaVersion, Client: client.Name, File: path, Entry: "pgfsm", DryRun: o.dryRun}
 	if o.server != "" {
-		name += "-" + o.server
+		d.Entry += "-" + o.server
 	}
-	was, err := readLinkFile(path)
+	if d.Value, err = client.Entry(path, to); err != nil {
+		return err
+	}
+	file, err := clientfile.Read(path)
 	if err != nil {
 		return err
 	}
-	edited, change, err := editEntry(was.text, client.key, name, entry)
-	done := linked{Client: client.word, File: path, Entry: name, Change: change, DryRun: o.dryRun, Value: entry}
-	switch {
+	edited, change, err := file.Set(client.Key, d.Entry, d.Value)
+	switch d.Change = change; {
 	case err != nil:
-		done.printEntry(w)
-		return fmt.Errorf("%s: %w; nothing was written: add the entry to %q yourself", path, err, client.key)
-	case change == linkReplaced && !o.force:
-		return fmt.Errorf("%s has another entry named %s, and nothing was written: look at it, then say --force to replace it", path, name)
-	case len(edited) > maxConfigBytes:
-		return fmt.Errorf("%s would have %d bytes; at most %d are read", path, len(edited), maxConfigBytes)
+		d.printEntry(w)
+		return fmt.Errorf("%s: %w; nothing was written: add the entry to %q yourself", path, err, client.Key)
+	case change == clientfile.Replaced && !o.force:
+		return fmt.Errorf("%s has another entry named %s, and nothing was written: look at it, then say --force to replace it", path, d.Entry)
 	}
-	if !o.dryRun && change != linkNone {
-		if done.Backup, err = was.replace(edited); err != nil {
+	if !o.dryRun && change != clientfile.Same {
+		if d.Backup, err = file.Write(edited); err != nil {
 			return err
 		}
 	}
 	if o.json {
-		return printJSON(w.stdout, withVersion{schemaVersion, done})
+		return printJSON(w.stdout, d)
 	}
-	done.print(w, &client)
+	d.print(w, client.Key)
 	if !o.dryRun {
-		done.next(w, &client, to, from)
+		d.printNext(w, client.Title(path), to, from)
 	}
 	return nil
 }
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// target is how the client shall reach the gateway, and the configuration that says so, for people.
-func (o *linkOptions) target(w world, client *linkClient) (to linkTarget, from string, err error) {
+// target is how the client reaches the gateway, and the configuration that says so, for people.
+func (o *linkOptions) target(w world, client *clientfile.Client) (to clientfile.Target, from string, err error) {
 	switch {
 	case o.http && o.stdio:
 		return to, "", errors.New("--http and --stdio do not go together")
@@ -132,9 +137,9 @@ func (o *linkOptions) target(w world, client *linkClient) (to linkTarget, from s
 	if err != nil {
 		return to, "", err
 	}
-	to = linkTarget{http: o.http || client.http && !o.stdio, variable: o.variable}
-	if to.http {
-		to.url, err = o.endpoint(loaded)
+	to = clientfile.Target{Token: o.variable, TokenVariable: tokenVariable}
+	if o.http || client.HTTP && !o.stdio {
+		to.URL, err = o.endpoint(loaded)
 		return to, from, err
 	}
 	if o.server != "" {
@@ -146,18 +151,15 @@ func (o *linkOptions) target(w world, client *linkClient) (to linkTarget, from s
 	if from, err = filepath.Abs(from); err != nil {
 		return to, "", err
 	}
-	if to.command, err = os.Executable(); err != nil {
+	if to.Command, err = os.Executable(); err != nil {
 		return to, "", err
 	}
-	if builtForOnce(to.command) {
+	if strings.Contains(filepath.ToSlash(to.Command), "/go-build") {
 		return to, "", errors.New("this pgfsm was built by go run and is gone afterwards: go install it, and run that one")
 	}
-	to.args = []string{"serve", "--stdio", "-c", from}
+	to.Args = []string{"serve", "--stdio", "-c", from}
 	return to, from, nil
 }
-
-// builtForOnce reports whether go run made an executable, which removes it afterwards.
-func builtForOnce(path string) bool { return strings.Contains(filepath.ToSlash(path), "/go-build") }
 
 // endpoint is the URL of the gateway, or of one server of it.
 func (o *linkOptions) endpoint(loaded *config.Loaded) (string, error) {
@@ -178,75 +180,49 @@ func (o *linkOptions) endpoint(loaded *config.Loaded) (string, error) {
 	return "http://" + listen + "/servers/" + o.server + "/mcp", nil
 }
 
-// linked is what was done, or would be.
-type linked struct {
-	Client string         `json:"client"`
-	File   string         `json:"file"`
-	Entry  string         `json:"entry"`
-	Change string         `json:"change"` // linkNone, linkAdded, linkReplaced
-	DryRun bool           `json:"dry_run"`
-	Backup string         `json:"backup,omitzero"`
-	Value  jsontext.Value `json:"value"`
-}
-
-// withVersion is a document of the command.
-type withVersion struct {
-	SchemaVersion int `json:"schema_version"`
-	linked        `json:",inline"`
-}
-
-// print shows the entry as a change of the file. Nothing else of the file is shown, for secrets may stand anywhere in it.
-func (d *linked) print(w world, client *linkClient) {
-	path := visible.Text(d.File)
-	switch {
-	case d.Change == linkNone:
+// print shows the entry as a change of the file. It shows nothing else of the file, because secrets may be anywhere in it.
+func (d *linkDocument) print(w world, key string) {
+	path, note := visible.Text(d.File), ""
+	if d.Change == clientfile.Same {
 		fmt.Fprintf(w.stdout, "%s has this entry already; nothing was written\n", path)
 		return
-	case d.DryRun:
-		fmt.Fprintf(w.stdout, "%s, in %s (nothing was written):\n", path, client.key)
-	default:
-		fmt.Fprintf(w.stdout, "%s, in %s:\n", path, client.key)
 	}
-	if d.Change == linkReplaced {
+	if d.DryRun {
+		note = " (nothing was written)"
+	}
+	fmt.Fprintf(w.stdout, "%s, in %s%s:\n", path, key, note)
+	if d.Change == clientfile.Replaced {
 		fmt.Fprintf(w.stdout, "- %q: … (what stood there is not shown: it may hold secrets)\n", d.Entry)
 	}
 	d.printEntry(w)
 }
 
 // printEntry shows the entry alone.
-func (d *linked) printEntry(w world) {
-	shown := d.Value.Clone()
-	if err := shown.Indent(); err != nil {
-		panic("the entry that was made is no JSON: " + err.Error())
+func (d *linkDocument) printEntry(w world) {
+	entry := d.Value.Clone()
+	if err := entry.Indent(jsontext.WithIndent("  ")); err != nil {
+		panic("an entry of ours is not JSON: " + err.Error())
 	}
-	for line := range strings.Lines(fmt.Sprintf("%q: %s", d.Entry, shown)) {
-		fmt.Fprintf(w.stdout, "+ %s\n", shownLine(line))
+	for line := range strings.Lines(fmt.Sprintf("%q: %s\n", d.Entry, entry)) {
+		fmt.Fprintf(w.stdout, "+ %s", visible.Lines(line))
 	}
 }
 
-// shownLine is a line of JSON fit to be printed, with its indentation.
-func shownLine(line string) string {
-	line = strings.TrimSuffix(line, "\n")
-	text := strings.TrimLeft(line, "\t")
-	return strings.Repeat("  ", len(line)-len(text)) + visible.Text(text)
-}
-
-// next says what is left to do.
-func (d *linked) next(w world, client *linkClient, to linkTarget, from string) {
+// printNext says what is left to do.
+func (d *linkDocument) printNext(w world, client string, to clientfile.Target, from string) {
 	if d.Backup != "" {
 		fmt.Fprintf(w.stderr, "pgfsm: the file as it was is %s\n", visible.Text(d.Backup))
 	}
-	title := client.title(d.File)
 	switch {
-	case !to.http:
-		fmt.Fprintf(w.stderr, "pgfsm: %s starts pgfsm itself: restart %s\n", title, title)
+	case to.URL == "":
+		fmt.Fprintf(w.stderr, "pgfsm: %s starts pgfsm itself: restart %s\n", client, client)
 	case from == embeddedDemo:
-		fmt.Fprintf(w.stderr, "pgfsm: start pgfsm serve, then restart %s\n", title)
+		fmt.Fprintf(w.stderr, "pgfsm: start pgfsm serve, then restart %s\n", client)
 	default:
-		fmt.Fprintf(w.stderr, "pgfsm: start pgfsm serve -c %s, then restart %s\n", visible.Text(from), title)
+		fmt.Fprintf(w.stderr, "pgfsm: start pgfsm serve -c %s, then restart %s\n", visible.Text(from), client)
 	}
-	if to.variable != "" {
+	if to.Token != "" {
 		fmt.Fprintf(w.stderr, "pgfsm: %s takes the token from %s: set that where it is started (pgfsm token create --role agent makes one)\n",
-			title, to.variable)
+			client, to.Token)
 	}
 }

@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"pgfsm/config/pins"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
+	"pgfsm/policy/docdiff"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
 )
@@ -31,212 +34,123 @@ changes. It uses a kept definition only if its digest is the pin.`,
 	return cmd
 }
 
-// What can be said of an allowlisted tool and its pin.
-const (
-	pinSame         = "same"           // pinned, and the server sends just that
-	pinChanged      = "changed"        // pinned, and the server sends another definition
-	pinNone         = "unpinned"       //
-	pinUnlisted     = "not_listed"     // by its server, which is up
-	pinDown         = "server_down"    //
-	pinUnconfigured = "not_configured" // the allowlist names a server that the configuration does not have
-	pinAmbiguous    = "ambiguous"      // the server lists the name more than once
-	pinMade         = "pinned"         // just now
-	pinRefused      = "refused"        // the tool's schema is refused, so no run could call it
-	pinUnexpected   = "unexpected"     // the live definition is not the one that --expect names
-)
-
-// pinRow is one allowlisted tool.
-type pinRow struct {
-	Server     string           `json:"server"`
-	Tool       string           `json:"tool"`
-	Status     string           `json:"status,omitzero"`
-	Pin        canonical.Digest `json:"pin,omitzero"`
-	Was        canonical.Digest `json:"was,omitzero"`        // the pin before
-	Definition canonical.Digest `json:"definition,omitzero"` // the live one
-	Reason     string           `json:"reason,omitzero"`
-	Next       string           `json:"next,omitzero"` // the command to run
-
-	live *policy.Tool
-}
-
-// pinCommand is one of the commands at work.
+// pinCommand is one of the commands while it runs, with the tools that its arguments name.
 type pinCommand struct {
 	*options
-	w    world
-	file *allowlistFile
+	w     world
+	file  *pins.File
+	tools []pins.Entry
 }
 
-// live asks the servers and says of each row how its pin stands. Pins and grants take nothing away here: what is looked
-// at is what the servers send.
-func (p *pinCommand) live(ctx context.Context, rows []pinRow) (c *policy.Catalog, err error) {
+// newPinsCommand makes one of the commands: it reads the allowlist file that the configuration, or SAFE_ALLOWLIST_PATH, names.
+func newPinsCommand(w world, cmd *cobra.Command, do func(ctx context.Context, p *pinCommand, names []string) error) *cobra.Command {
+	var o options
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		loaded, from, err := load(w, &o)
+		if err != nil {
+			return err
+		}
+		if from == embeddedDemo && w.env("SAFE_ALLOWLIST_PATH") == "" {
+			return fmt.Errorf("%s has no allowlist file to hold pins: pgfsm init writes a configuration that has one", from)
+		}
+		p := &pinCommand{options: &o, w: w}
+		if p.file, err = pins.Read(loaded.AllowlistPath); err != nil {
+			return err
+		}
+		if p.tools, err = p.file.Select(names...); err != nil {
+			return err
+		}
+		return do(cmd.Context(), p, names)
+	}
+	o.register(cmd)
+	return cmd
+}
+
+// compare asks the servers for their tools and compares them with the pins.
+func (p *pinCommand) compare(ctx context.Context) (c *policy.Catalog, err error) {
 	err = p.with(ctx, p.w, func(a *app) error {
-		content := *a.bundle.Content()
-		content.Allowlist, content.Pins, content.Grants = p.file.tools, nil, nil
-		b, err := policy.Compile(content)
-		if err != nil {
-			return err
-		}
 		listed, err := a.list(ctx)
-		if err != nil {
-			return err
+		if err == nil {
+			c, err = p.file.Compare(p.tools, a.bundle, listed.Catalog(), listed.Servers)
 		}
-		c = b.Catalog(listed.Catalog(), listed.Servers)
-		for i := range rows {
-			rows[i].judge(c)
-		}
-		return nil
+		return err
 	})
 	return c, err
 }
 
-// judge compares the pin with what the tool's server sends.
-func (r *pinRow) judge(c *policy.Catalog) {
-	r.Status = pinUnconfigured
-	for _, s := range c.Servers {
-		if s.Server != r.Server {
-			continue
-		}
-		if r.Status = pinUnlisted; s.Status != policy.ServerUp {
-			r.Status, r.Reason = pinDown, fmt.Sprintf("[%s] %s", s.Code, s.Reason)
-			return
-		}
+// definitions reads the approved definitions and prints what is wrong with them.
+func (p *pinCommand) definitions() (*pins.Definitions, error) {
+	d, err := pins.ReadDefinitions(p.file.Path)
+	if err == nil && d.Warning != "" {
+		p.w.warn("warning: " + d.Warning)
 	}
-	t, found := c.Find(r.Server, r.Tool)
-	if !found.Allows() {
-		return
-	}
-	r.live = t
-	if t.Code == policy.CodeToolAmbiguous {
-		r.Status = pinAmbiguous
-		return
-	}
-	switch r.Definition = t.Digest; r.Pin {
-	case r.Definition:
-		r.Status = pinSame
-	case "":
-		r.Status = pinNone
-	default:
-		r.Status = pinChanged
-	}
+	return d, err
 }
 
-// compared reports whether the live definition is known.
-func (r *pinRow) compared() bool { return r.Definition != "" }
+// pinRow is one tool as it is printed.
+type pinRow struct {
+	pins.Entry
+	Next    string           `json:"next,omitzero"` // the command to run
+	Changes []docdiff.Change `json:"changes,omitzero"`
+	Live    jsontext.Value   `json:"live,omitzero"` // instead of Changes if the approved definition is not stored
+}
 
-// unanswered reports whether nothing could be looked at, for no server that matters answered.
-func unanswered(c *policy.Catalog, rows []pinRow) bool {
-	if !c.Up() {
-		return true
+func (p *pinCommand) rows() []pinRow {
+	rows := make([]pinRow, len(p.tools))
+	for i := range rows {
+		rows[i].Entry = p.tools[i]
 	}
-	for _, r := range rows {
-		if r.Status != pinDown && r.Status != pinUnconfigured {
-			return false
+	return rows
+}
+
+// pinsDocument is the --json form of every command.
+type pinsDocument struct {
+	SchemaVersion int                   `json:"schema_version"`
+	Allowlist     string                `json:"allowlist,omitzero"`
+	OK            *bool                 `json:"ok,omitzero"`
+	Servers       []states.ServerStatus `json:"servers,omitzero"`
+	Tools         []pinRow              `json:"tools"`
+}
+
+// print prints the document, or its rows with the meaning of their next command and a summary.
+func (p *pinCommand) print(d pinsDocument, next, summary string, code int) error {
+	if d.SchemaVersion = schemaVersion; p.json {
+		return errors.Join(printJSON(p.w.stdout, d), exit(code))
+	}
+	out, k := p.w.stdout, newInk(p.w)
+	for i := range d.Tools {
+		r, mark := &d.Tools[i], ""
+		if r.Status != "" {
+			mark = k.mark(r.Status == pins.Same || r.Status == pins.Pinned) + " "
+		}
+		fmt.Fprintf(out, "%s%s %-28s %s\n", mark, visible.Text(r.Server), visible.Text(r.Tool), visible.Clip(r.Describe(), maxLine))
+		for _, c := range r.Changes {
+			printChange(out, k, c)
+		}
+		if r.Live != nil {
+			fmt.Fprintf(out, "  %s\n", visible.Text(r.Reason))
+			printBlock(out, k, docdiff.Plus, r.Live)
+		}
+		if r.Next != "" {
+			fmt.Fprintf(out, "  %s %s\n", k.faint(next), r.Next)
 		}
 	}
-	return len(rows) > 0
-}
-
-// says is what a row means, in words.
-func (r *pinRow) says() string {
-	switch r.Status {
-	case "":
-		switch {
-		case r.Pin != "":
-			return string(r.Pin)
-		case r.Was != "":
-			return "no longer pinned; it was " + r.Was.Short()
-		}
-		return "not pinned"
-	case pinSame:
-		return "as pinned, " + r.Pin.Short()
-	case pinChanged:
-		return fmt.Sprintf("changed: %s is pinned, its server sends %s", r.Pin.Short(), r.Definition.Short())
-	case pinNone:
-		return "not pinned; its server sends " + r.Definition.Short()
-	case pinUnlisted:
-		return "its server does not list it"
-	case pinDown:
-		return "its server is down: " + r.Reason
-	case pinUnconfigured:
-		return "no such server is configured"
-	case pinAmbiguous:
-		return "its server lists this name more than once"
-	case pinMade:
-		if r.Was != "" {
-			return fmt.Sprintf("pinned: %s, in the place of %s", r.Pin.Short(), r.Was.Short())
-		}
-		return "pinned: " + r.Pin.Short()
-	case pinRefused:
-		return "its schema is refused: " + r.Reason
+	if summary != "" {
+		fmt.Fprintln(out, summary)
 	}
-	return fmt.Sprintf("not what was expected: its server sends %s", r.Definition)
+	return exit(code)
 }
 
-// print shows a row to people.
-func (r *pinRow) print(out io.Writer, k ink) {
-	mark := ""
-	if r.Status != "" {
-		mark = k.mark(r.Status == pinSame || r.Status == pinMade) + " "
-	}
-	says := visible.Clip(r.says(), maxLine)
-	fmt.Fprintf(out, "%s%s %-28s %s\n", mark, visible.Text(r.Server), visible.Text(r.Tool), says)
-}
-
-// printNext shows the command that comes next.
-func (r *pinRow) printNext(out io.Writer, k ink, why string) {
-	if r.Next != "" {
-		fmt.Fprintf(out, "  %s %s\n", k.faint(why), visible.Text(r.Next))
-	}
-}
-
-// command writes a command line with the same configuration, fit for a shell.
-func (p *pinCommand) command(flags []string, names ...string) string {
-	words := append([]string{"pgfsm", "pins"}, flags...)
+// command writes a command about one tool, with the same configuration.
+func (p *pinCommand) command(t *pins.Entry, words ...string) string {
+	words = append([]string{"pgfsm", "pins"}, words...)
 	if p.config != "" {
 		words = append(words, "-c", p.config)
 	}
-	for _, name := range names {
-		if strings.HasPrefix(name, "-") {
-			words = append(words, "--")
-			break
-		}
+	if strings.HasPrefix(t.Tool, "-") {
+		words = append(words, "--")
 	}
-	words = append(words, names...)
-	for i, w := range words {
-		if !visible.PlainWord(w) {
-			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(words, " ")
-}
-
-// diffNext is the command that shows what changed.
-func (p *pinCommand) diffNext(r *pinRow) string { return p.command([]string{"diff"}, r.Server, r.Tool) }
-
-// approveNext is the command that approves just what was shown.
-func (p *pinCommand) approveNext(r *pinRow) string {
-	return p.command([]string{"approve", "--expect", string(r.Definition)}, r.Server, r.Tool)
-}
-
-// pinAction is what a command does with the tools that its words name.
-type pinAction func(ctx context.Context, p *pinCommand, rows []pinRow, words []string) error
-
-// newPinsCommand makes one of the commands: it reads the allowlist and hands it over.
-func newPinsCommand(w world, cmd *cobra.Command, do pinAction) *cobra.Command {
-	var o options
-	cmd.RunE = func(cmd *cobra.Command, words []string) error {
-		f, err := readAllowlist(w, &o)
-		if err != nil {
-			return err
-		}
-		rows, err := f.scope(words)
-		if err != nil {
-			return err
-		}
-		return do(cmd.Context(), &pinCommand{&o, w, f}, rows, words)
-	}
-	o.register(cmd)
-	return cmd
+	return commandLine(append(words, t.Server, t.Tool))
 }
 
 func newPinsList(w world) *cobra.Command {
@@ -245,19 +159,8 @@ func newPinsList(w world) *cobra.Command {
 		Short: "List the allowlisted tools and their pins",
 		Long:  "list reads the allowlist and contacts no server.",
 		Args:  cobra.NoArgs,
-	}, func(_ context.Context, p *pinCommand, rows []pinRow, _ []string) error {
-		if p.json {
-			return printJSON(w.stdout, struct {
-				SchemaVersion int      `json:"schema_version"`
-				Allowlist     string   `json:"allowlist"`
-				Tools         []pinRow `json:"tools"`
-			}{schemaVersion, p.file.path, rows})
-		}
-		k := newInk(w)
-		for i := range rows {
-			rows[i].print(w.stdout, k)
-		}
-		return nil
+	}, func(_ context.Context, p *pinCommand, _ []string) error {
+		return p.print(pinsDocument{Allowlist: p.file.Path, Tools: p.rows()}, "", "", exitYes)
 	})
 }
 
@@ -269,46 +172,152 @@ func newPinsVerify(w world) *cobra.Command {
 allowlisted tool is pinned and the same; 1 if any is changed, not pinned, not listed, listed twice or its server
 is down; 2 if no server answered.`,
 		Args: cobra.NoArgs,
-	}, verifyPins)
-}
-
-func verifyPins(ctx context.Context, p *pinCommand, rows []pinRow, _ []string) error {
-	c, err := p.live(ctx, rows)
-	if err != nil {
-		return err
-	}
-	code := exitYes
-	for i := range rows {
-		if rows[i].Status != pinSame {
-			code = exitNo
-		}
-		if rows[i].Status == pinChanged {
-			rows[i].Next = p.diffNext(&rows[i])
-		}
-	}
-	if unanswered(c, rows) {
-		code = exitCould
-	}
-	if p.json {
-		err := printJSON(p.w.stdout, struct {
-			SchemaVersion int                   `json:"schema_version"`
-			OK            bool                  `json:"ok"`
-			Servers       []states.ServerStatus `json:"servers"`
-			Tools         []pinRow              `json:"tools"`
-		}{schemaVersion, code == exitYes, states.Statuses(c), rows})
+	}, func(ctx context.Context, p *pinCommand, _ []string) error {
+		c, err := p.compare(ctx)
 		if err != nil {
 			return err
 		}
-		return exit(code)
+		rows, same := p.rows(), 0
+		for i := range rows {
+			switch r := &rows[i]; r.Status {
+			case pins.Same:
+				same++
+			case pins.Changed:
+				r.Next = p.command(&r.Entry, "diff")
+			}
+		}
+		code := exitYes
+		switch {
+		case !pins.Answered(c, p.tools):
+			code = exitCould
+		case same < len(rows):
+			code = exitNo
+		}
+		return p.print(pinsDocument{OK: new(code == exitYes), Servers: states.Statuses(c), Tools: rows}, "what changed:",
+			fmt.Sprintf("%d of %d allowlisted tools are as pinned", same, len(rows)), code)
+	})
+}
+
+func newPinsDiff(w world) *cobra.Command {
+	return newPinsCommand(w, &cobra.Command{
+		Use:   "diff [SERVER [TOOL]]",
+		Short: "Show what changed in the definitions of pinned tools",
+		Long: `diff asks the servers and shows, for each pinned tool whose definition changed, what was added,
+removed and changed, by JSON pointer. It writes invisible characters, bidirectional controls and terminal control characters
+as escapes. If the approved definition was not kept, it shows the new one whole. It shortens a change of more than a hundred
+lines, and says by how much; --json shortens nothing. Exit code 1 if anything differs, 2 if no server answered.`,
+		Args: cobra.MaximumNArgs(2),
+	}, func(ctx context.Context, p *pinCommand, _ []string) error {
+		d, err := p.definitions()
+		if err != nil {
+			return err
+		}
+		c, err := p.compare(ctx)
+		if err != nil {
+			return err
+		}
+		rows, code := p.rows(), exitYes
+		for i := range rows {
+			r := &rows[i]
+			if r.Pin != "" && r.Status != pins.Same {
+				code = exitNo
+			}
+			if r.Status != pins.Changed {
+				continue
+			}
+			r.Next = p.command(&r.Entry, "approve", "--expect", string(r.Definition))
+			stored := false
+			if r.Changes, stored = d.Diff(&r.Entry); !stored {
+				r.Live = r.LiveDefinition()
+				r.Reason = "the definition that was approved is not kept in " + d.Path + "; live is the new one, whole"
+			}
+		}
+		if !pins.Answered(c, p.tools) {
+			code = exitCould
+		}
+		return p.print(pinsDocument{Tools: rows}, "to approve just this:", "", code)
+	})
+}
+
+func newPinsApprove(w world) *cobra.Command {
+	var expect string
+	var cmd *cobra.Command
+	cmd = newPinsCommand(w, &cobra.Command{
+		Use:   "approve [SERVER [TOOL]]",
+		Short: "Pin tools to their present definitions",
+		Long: `approve pins every allowlisted tool that has no pin yet to the definition that its server sends now: trust on
+first use. It names tools that are pinned to another definition, and does not change them.
+
+With SERVER TOOL it pins only that tool. If the tool is pinned to another definition, --expect must name the live one, as
+pgfsm pins diff shows it, so that you approve only what you looked at. If the live definition is not the expected
+one, approve writes nothing and exits with 1.`,
+		Args: cobra.MaximumNArgs(2),
+	}, func(ctx context.Context, p *pinCommand, names []string) error {
+		if cmd.Flags().Changed("expect") { // an empty value is a variable that was not set
+			if len(names) != 2 {
+				return errors.New("--expect names the definition of one tool: name its server and the tool")
+			}
+			if _, err := canonical.ParseDigest(expect); err != nil {
+				return fmt.Errorf("--expect: %w", err)
+			}
+		}
+		return p.approve(ctx, canonical.Digest(expect), len(names) == 2)
+	})
+	cmd.Flags().StringVar(&expect, "expect", "", "the digest that the tool's live definition must have")
+	return cmd
+}
+
+// approve pins what may be pinned. If the command names one tool that cannot be pinned, that is an error.
+func (p *pinCommand) approve(ctx context.Context, expect canonical.Digest, one bool) error {
+	d, err := p.definitions()
+	if err != nil {
+		return err
 	}
-	k, same := newInk(p.w), 0
+	c, err := p.compare(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.file.Approve(p.tools, expect, d); err != nil {
+		return err
+	}
+	rows, code, made := p.rows(), exitYes, 0
 	for i := range rows {
-		rows[i].print(p.w.stdout, k)
-		rows[i].printNext(p.w.stdout, k, "what changed:")
-		if rows[i].Status == pinSame {
-			same++
+		switch r := &rows[i]; r.Status {
+		case pins.Same:
+		case pins.Pinned:
+			made++
+		case pins.Changed, pins.Unexpected:
+			code, r.Next = exitNo, p.command(&r.Entry, "diff")
+		default:
+			if code = exitNo; one {
+				return fmt.Errorf("%s %s cannot be pinned: %s", r.Server, r.Tool, r.Describe())
+			}
 		}
 	}
-	fmt.Fprintf(p.w.stdout, "%d of %d allowlisted tools are as pinned\n", same, len(rows))
-	return exit(code)
+	if !pins.Answered(c, p.tools) {
+		code = exitCould
+	}
+	return p.print(pinsDocument{Allowlist: p.file.Path, Tools: rows}, "what changed, and how to approve it:", fmt.Sprintf("%d tools pinned", made), code)
+}
+
+func newPinsReset(w world) *cobra.Command {
+	var all bool
+	cmd := newPinsCommand(w, &cobra.Command{
+		Use:   "reset {SERVER [TOOL] | --all}",
+		Short: "Remove pins",
+		Long:  "reset removes the pins of a tool, of a server's tools, or all of them. It contacts no server.",
+		Args: func(_ *cobra.Command, names []string) error {
+			if all == (len(names) > 0) || len(names) > 2 {
+				return errors.New("name a server, or a server and a tool, or say --all")
+			}
+			return nil
+		},
+	}, func(_ context.Context, p *pinCommand, _ []string) (err error) {
+		if p.tools, err = p.file.Reset(p.tools); err != nil {
+			return err
+		}
+		return p.print(pinsDocument{Allowlist: p.file.Path, Tools: p.rows()}, "", fmt.Sprintf("%d pins removed", len(p.tools)), exitYes)
+	})
+	cmd.Flags().BoolVar(&all, "all", false, "remove every pin")
+	return cmd
 }

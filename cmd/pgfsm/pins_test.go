@@ -8,10 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"pgfsm/config"
-	"pgfsm/policy"
+	"pgfsm/config/pins"
 	"pgfsm/policy/canonical"
 )
 
@@ -256,43 +253,6 @@ func TestPinsDiffWithoutWhatWasApproved(t *testing.T) {
 	}
 }
 
-// TestPinsKeepWhatTheyStandFor: what is kept has the digests of policy, sorted, and goes when no pin names it any more.
-func TestPinsKeepWhatTheyStandFor(t *testing.T) {
-	t.Parallel()
-	p := newPinned(t, `{"puppet":["look","other"]}`, described("look", kind2), described("other", kind))
-	p.pins("approve").want(t, exitYes)
-	kept, err := canonical.JSON([]byte(p.text("allowlist.pins.json")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var digests []canonical.Digest
-	for name, v := range canonical.Members(kept) {
-		digests = append(digests, canonical.Sum("tool definition", v))
-		if name != string(digests[len(digests)-1]) {
-			t.Errorf("%s stands for %s", name, digests[len(digests)-1])
-		}
-	}
-	_, pins, err := config.ReadPins("a.json", []byte(p.text("allowlist.json")))
-	if err != nil || len(pins) != 2 || len(digests) != 2 {
-		t.Fatalf("%d pins, %d definitions, %v, want 2 of each", len(pins), len(digests), err)
-	}
-	if text := p.text("allowlist.pins.json"); strings.ContainsAny(text, "\x1b\u202e") || !strings.HasSuffix(text, "}\n") {
-		t.Errorf("kept = %q, want nothing that a terminal obeys", text)
-	}
-	approve := func(description string) (digest string) {
-		p.lists(described("look", description), described("other", kind))
-		digest = p.pins("diff", "--json", "puppet", "look").member("/tools/0/definition")
-		p.pins("approve", "puppet", "look", "--expect", digest).want(t, exitYes)
-		return digest
-	}
-	// The one before stays, so that a failing write of the allowlist loses nothing; the one before that goes.
-	second, third := approve("second"), approve("third")
-	text := p.text("allowlist.pins.json")
-	if !strings.Contains(text, second) || !strings.Contains(text, third) || strings.Contains(text, "u202e") {
-		t.Errorf("kept = %s, want the second and the third", text)
-	}
-}
-
 // TestPinsWithoutAFile: the demo has no allowlist file, unless SAFE_ALLOWLIST_PATH names one.
 func TestPinsWithoutAFile(t *testing.T) {
 	for _, words := range [][]string{{"list"}, {"verify"}, {"diff"}, {"approve"}, {"reset", "--all"}} {
@@ -356,19 +316,9 @@ func TestPinsCommandLines(t *testing.T) {
 		{"empty", "", "pgfsm pins diff -c 'my conf.yaml' s ''"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := p.diffNext(&pinRow{Server: "s", Tool: tt.tool}); got != tt.want {
+			if got := p.command(&pins.Entry{Server: "s", Tool: tt.tool}, "diff"); got != tt.want {
 				t.Errorf("command = %s, want %s", got, tt.want)
 			}
 		})
-	}
-}
-
-// TestPinKeepsOthers: a pin is replaced, and no other is touched.
-func TestPinKeepsOthers(t *testing.T) {
-	pins := []policy.Pin{{Definition: "1", Server: "s", Tool: "a"}, {Definition: "2", Server: "r", Tool: "a"}}
-	got := pin(pins, &pinRow{Server: "s", Tool: "a", Pin: "3"})
-	want := []policy.Pin{{Definition: "2", Server: "r", Tool: "a"}, {Definition: "3", Server: "s", Tool: "a"}}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("pin() (-want +got):\n%s", d)
 	}
 }

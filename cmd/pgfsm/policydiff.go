@@ -18,6 +18,7 @@ import (
 	"pgfsm/config"
 	"pgfsm/policy/risk"
 	"pgfsm/policy/ruling"
+	"pgfsm/safefile"
 	"pgfsm/states"
 	"pgfsm/traces"
 )
@@ -76,12 +77,12 @@ func readJudge(path string) (*ruling.Judge, error) {
 		file = filepath.Join(path, "policy.yaml")
 		ladder := filepath.Join(path, "risk.yaml")
 		if _, err := os.Lstat(ladder); err == nil {
-			if rated, err = config.LoadRisk(ladder, ours); err != nil {
+			if rated, err = config.LoadRisk(ladder, safefile.ReadTrusted); err != nil {
 				return nil, err
 			}
 		}
 	}
-	p, err := config.LoadPolicy(file, ours)
+	p, err := config.LoadPolicy(file, safefile.ReadTrusted)
 	return ruling.NewJudge(p, rated), err
 }
 

@@ -5,16 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/config/pins"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/condition"
-	"pgfsm/policy/visible"
 )
 
 // Where it is known from whether a tool is pinned, and what the tool says of itself.
@@ -43,7 +42,7 @@ type toolsKnown struct {
 
 // toolsKnown reads the kept definitions or, if live, asks the servers.
 func (a *app) toolsKnown(ctx context.Context, live bool) (*toolsKnown, error) {
-	c, err := a.known(ctx, live)
+	c, err := a.catalog(ctx, live)
 	if err != nil {
 		return nil, err
 	}
@@ -53,26 +52,9 @@ func (a *app) toolsKnown(ctx context.Context, live bool) (*toolsKnown, error) {
 	return &toolsKnown{bundle: a.bundle, catalog: c, live: live}, nil
 }
 
-// keptDefinitions are the definitions that stand beside the allowlist; of them those that have the digest of a pin are
-// what was approved.
-func (a *app) keptDefinitions() (definitions, error) {
-	if len(a.bundle.Content().Pins) == 0 {
-		return nil, nil
-	}
-	path, err := filepath.EvalSymlinks(a.loaded.AllowlistPath)
-	if err != nil {
-		return nil, err
-	}
-	kept, _, unsure, err := (&allowlistFile{path: path}).kept()
-	if unsure != "" {
-		fmt.Fprintf(a.w.stderr, "pgfsm: warning: %s\n", visible.Text(unsure))
-	}
-	return kept, err
-}
-
 // of says what is known of one tool.
 func (k *toolsKnown) of(server, tool string) toolKnown {
-	pin := pinOf(k.bundle.Content().Pins, server, tool)
+	pin := pins.Of(k.bundle.Content().Pins, server, tool)
 	got := toolKnown{Pinned: pin != "", PinnedFrom: fromAllowlist, AnnotationsFrom: fromNowhere}
 	if t, _ := k.catalog.Find(server, tool); t != nil {
 		got.Annotations, got.AnnotationsFrom = t.Annotations, fromKept

@@ -5,12 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/lint"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
@@ -48,7 +44,7 @@ type placed struct {
 }
 
 func (a *app) lint(ctx context.Context, live, asJSON bool) error {
-	catalog, err := a.known(ctx, live)
+	catalog, err := a.catalog(ctx, live)
 	if err != nil {
 		return err
 	}
@@ -104,39 +100,4 @@ func (a *app) place(f lint.Finding) placed {
 	}
 	p.shown = places.Fault(f.List, f.Place, f.Key, f.Line, f.Column, problem, f.Remedy).Error()
 	return p
-}
-
-// known is the catalog that lint judges by; nil if no definition is known.
-func (a *app) known(ctx context.Context, live bool) (*policy.Catalog, error) {
-	if live {
-		return a.live(ctx)
-	}
-	kept, err := a.keptDefinitions()
-	if err != nil || len(kept) == 0 {
-		return nil, err
-	}
-	var listings []policy.Listing
-	for _, s := range a.bundle.Content().Servers {
-		var tools []jsontext.Value
-		for _, pin := range a.bundle.Content().Pins {
-			if definition := kept[pin.Definition]; pin.Server == s.Name && definition != nil {
-				tools = append(tools, jsontext.Value(definition))
-			}
-		}
-		page, err := json.Marshal(map[string]any{"tools": tools})
-		if err != nil {
-			return nil, err
-		}
-		listings = append(listings, policy.Listing{Server: s.Name, Status: policy.ServerUp, Pages: []canonical.Text{page}})
-	}
-	return a.bundle.Catalog(canonical.Sum("pinned catalog", a.bundle.Canonical()), listings), nil
-}
-
-// live asks the servers.
-func (a *app) live(ctx context.Context) (*policy.Catalog, error) {
-	listed, err := a.list(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return a.bundle.Catalog(listed.Catalog(), listed.Servers), nil
 }

@@ -13,6 +13,7 @@ import (
 	"pgfsm/config"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/visible"
+	"pgfsm/safefile"
 )
 
 func newPolicyTest(w world) *cobra.Command {
@@ -70,7 +71,7 @@ func (a *app) testPolicy(ctx context.Context, paths []string, asJSON bool) error
 	taken := make(map[string]bool)
 	ruled := make(map[string]bool)
 	for _, file := range files {
-		text, err := ours(file)
+		text, err := safefile.ReadTrusted(file)
 		if err != nil {
 			return fmt.Errorf("%s cannot be read: %w", file, err)
 		}

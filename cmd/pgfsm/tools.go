@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/config/pins"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
 	"pgfsm/runner"
@@ -63,12 +64,33 @@ func (a *app) list(ctx context.Context) (*states.ToolsListed, error) {
 	return r.List(ctx)
 }
 
+// catalog is what the servers list now or, if they are not asked, the stored definitions of pins; nil if there are none.
+func (a *app) catalog(ctx context.Context, live bool) (*policy.Catalog, error) {
+	if live {
+		listed, err := a.list(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return a.bundle.Catalog(listed.Catalog(), listed.Servers), nil
+	}
+	if len(a.bundle.Content().Pins) == 0 {
+		return nil, nil
+	}
+	d, err := pins.ReadDefinitions(a.loaded.AllowlistPath)
+	if err != nil {
+		return nil, err
+	}
+	if d.Warning != "" {
+		a.w.warn("warning: " + d.Warning)
+	}
+	return d.Catalog(a.bundle)
+}
+
 func (a *app) listTools(ctx context.Context, asJSON bool) error {
-	listed, err := a.list(ctx)
+	c, err := a.catalog(ctx, true)
 	if err != nil {
 		return err
 	}
-	c := a.bundle.Catalog(listed.Catalog(), listed.Servers)
 	code := exitYes
 	if !c.Up() {
 		code = exitCould
@@ -107,7 +129,7 @@ func (a *app) unlisted(s policy.CatalogServer) (missing []shownTool) {
 			if !slices.ContainsFunc(s.Tools, func(t *policy.Tool) bool { return t.Name == name }) {
 				missing = append(missing, shownTool{
 					Server: s.Server, Name: name, Code: policy.CodeToolUnknown,
-					Reason: "on the allowlist, but the server does not list it", Pin: string(pinOf(content.Pins, s.Server, name)),
+					Reason: "on the allowlist, but the server does not list it", Pin: string(pins.Of(content.Pins, s.Server, name)),
 				})
 			}
 		}

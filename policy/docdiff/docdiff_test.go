@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -235,4 +236,36 @@ func TestLookalikeWords(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzFit shows that rows fit, and that every character is there or is counted.
+func FuzzFit(f *testing.F) {
+	f.Add("a", 1, 1)
+	f.Add("é", 9000, 300)
+	f.Add("wide ", 40, 7)
+	f.Fuzz(func(t *testing.T, s string, long, many int) {
+		if long < 0 || many < 0 || long > 1<<14 || many > 1<<9 || len(s) > 16 || !utf8.ValidString(s) {
+			return
+		}
+		var rows []docdiff.Row
+		all := 0
+		for i := range many {
+			r := docdiff.Row{Sign: docdiff.Plus, Text: strings.Repeat(s, long*(i%3))}
+			rows, all = append(rows, r), all+utf8.RuneCountInString(r.Text)
+		}
+		lines, shown := 0, 0
+		for _, r := range docdiff.Fit(rows, 100, 74) {
+			n := utf8.RuneCountInString(r.Text)
+			lines += max(1, (n+73)/74)
+			if r.Sign == docdiff.Cut {
+				if _, err := fmt.Sscanf(r.Text, "%d characters", &n); err != nil {
+					t.Fatalf("Fit() says %q", r.Text)
+				}
+			}
+			shown += n
+		}
+		if lines > 100 || shown != all {
+			t.Errorf("Fit() takes %d lines for %d characters, want at most 100 lines for %d", lines, shown, all)
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -54,6 +55,24 @@ func escape(s string, block bool) string {
 			b.WriteRune(r)
 		case r > 0xffff:
 			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// JSON returns a JSON document in which every character that is not displayed as itself is a \u escape, except new lines. Outside of strings
+// a document has only ASCII, so its value stays the same.
+func JSON(doc []byte) string {
+	var b strings.Builder
+	for _, r := range string(doc) {
+		switch {
+		case r == '\n' || plain(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			hi, lo := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
 		default:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		}

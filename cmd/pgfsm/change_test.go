@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -63,21 +62,21 @@ func TestChangeIsFitToBeShown(t *testing.T) {
 // TestAChangeLeavesRoomForOthers: what a change takes of the screen is bounded, and what is left out is counted.
 func TestAChangeLeavesRoomForOthers(t *testing.T) {
 	quoted := func(s string) []byte { return canonical.MustMarshal(s) }
-	const wide = lineWidth - len(`    - ""`) // characters of a text that fill a line
+	const lineWidth, wide = 80, changeWidth - len(`""`) // characters of a text that fill a line
 	for _, tt := range []struct {
 		name     string
 		old, now []byte
 		want     []string // of what is left out
 	}{
 		{"long-text-that-fits", quoted(strings.Repeat("a", wide*50)), quoted(strings.Repeat("b", wide*49)), nil},
-		{"text-one-past", quoted(strings.Repeat("a", 3*lineWidth*maxChangeLines)), quoted("b"),
+		{"text-one-past", quoted(strings.Repeat("a", 3*lineWidth*changeLines)), quoted("b"),
 			[]string{fmt.Sprintf("    ! %d characters are not shown here; --json shows all\n",
-				3*lineWidth*maxChangeLines+2-2*(maxRowLines-1)/2*(lineWidth-6))}},
-		{"lines-at-the-limit", nil, []byte("[" + strings.Repeat("1,", maxChangeLines-3) + "1]"), nil},
-		{"lines-one-past", nil, []byte("[" + strings.Repeat("1,", maxChangeLines-2) + "1]"),
-			[]string{"    ! 3 rows with 12 characters are not shown here; --json shows all\n"}},
+				3*lineWidth*changeLines+2-(changeLines-1)/2*changeWidth-((changeLines-1)/2-1)*changeWidth)}},
+		{"lines-at-the-limit", nil, []byte("[" + strings.Repeat("1,", changeLines-3) + "1]"), nil},
+		{"lines-one-past", nil, []byte("[" + strings.Repeat("1,", changeLines-2) + "1]"),
+			[]string{"    ! 12 characters are not shown here; --json shows all\n"}},
 		{"many-long-lines", quoted(strings.Repeat(strings.Repeat("a", 9000)+"\n", 2000)), quoted("b\n"),
-			[]string{"rows with", "characters are not shown here"}},
+			[]string{"characters are not shown here"}},
 		{"long-name", nil, quoted("b"), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -90,7 +89,7 @@ func TestAChangeLeavesRoomForOthers(t *testing.T) {
 			for line := range strings.Lines(got) {
 				lines += (len(line) - 1 + lineWidth - 1) / lineWidth
 			}
-			if most := 1 + maxChangeLines + maxPlace/lineWidth + 1; lines > most {
+			if most := 1 + changeLines + maxPointer/lineWidth + 1; lines > most {
 				t.Errorf("print() takes %d lines, want at most %d", lines, most)
 			}
 			if (len(tt.want) == 0) == strings.Contains(got, "not shown here") {
@@ -103,41 +102,4 @@ func TestAChangeLeavesRoomForOthers(t *testing.T) {
 			}
 		})
 	}
-}
-
-// FuzzFitting holds that rows lose nothing uncounted, and fit.
-func FuzzFitting(f *testing.F) {
-	f.Add("a", 1, 1)
-	f.Add("é", 9000, 300)
-	f.Add("wide ", 40, 7)
-	f.Fuzz(func(t *testing.T, s string, long, many int) {
-		if long < 0 || many < 0 || long > 1<<14 || many > 1<<9 || len(s) > 16 || !utf8.ValidString(s) {
-			return
-		}
-		var rows []docdiff.Row
-		all := 0
-		for i := range many {
-			r := docdiff.Row{Sign: docdiff.Plus, Text: strings.Repeat(s, long*(i%3))}
-			rows, all = append(rows, r), all+utf8.RuneCountInString(r.Text)
-		}
-		lines, shown := 0, 0
-		for _, r := range fitting(rows) {
-			lines += rowLines(r)
-			if r.Sign != textCut {
-				shown += utf8.RuneCountInString(r.Text)
-				continue
-			}
-			var rowsLeft, left int
-			if _, err := fmt.Sscanf(r.Text, "%d rows with %d characters", &rowsLeft, &left); err != nil {
-				if _, err := fmt.Sscanf(r.Text, "%d characters", &left); err != nil {
-					t.Fatalf("fitting() says %q", r.Text)
-				}
-			}
-			shown += left
-		}
-		if lines > maxChangeLines || shown != all {
-			t.Errorf("fitting() takes %d lines for %d characters, want at most %d lines for %d", lines, shown,
-				maxChangeLines, all)
-		}
-	})
 }

@@ -1,0 +1,42 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"pgfsm/config"
+	"pgfsm/mcp/gateway"
+)
+
+// TestExposeWordsAgree shows that the configuration accepts the words that the gateway knows, and has the gateway's default.
+func TestExposeWordsAgree(t *testing.T) {
+	if diff := cmp.Diff(gateway.ExposeWords(), append(config.Exposable(), config.ExposeAll)); diff != "" {
+		t.Errorf("words (-gateway +configuration):\n%s", diff)
+	}
+	dir := t.TempDir()
+	doc := "version: 1\nservers: {a: {command: x}, b: {command: x, expose: all}, c: {command: x, expose: []}}\nallowlist: a.json\n"
+	for name, text := range map[string]string{"c.yaml": doc, "a.json": "{}"} { // in any order
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loaded, err := config.Load(filepath.Join(dir, "c.yaml"), os.ReadFile, config.Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []gateway.Expose
+	for _, e := range loaded.Serve.Expose {
+		set, err := gateway.ParseExpose(e.Words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, set)
+	}
+	all, err := gateway.ParseExpose([]string{config.ExposeAll})
+	if diff := cmp.Diff([]gateway.Expose{gateway.DefaultExpose, all, 0}, got); diff != "" || err != nil {
+		t.Errorf("sets (-want +got), %v:\n%s", err, diff)
+	}
+}

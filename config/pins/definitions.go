@@ -1,0 +1,113 @@
+package pins
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/docdiff"
+	"pgfsm/policy/visible"
+	"pgfsm/safefile"
+)
+
+// digestKind is the kind of document that package policy takes a definition's digest as.
+const digestKind = "tool definition"
+
+// Definitions are the approved definitions that are stored beside an allowlist file.
+type Definitions struct {
+	Path    string // allowlist.pins.json beside allowlist.json
+	Warning string // what is wrong with the file; empty if nothing is
+
+	was      []byte                              // nil: there is no file
+	byDigest map[canonical.Digest]jsontext.Value // in canonical form
+}
+
+// ReadDefinitions reads the definitions beside an allowlist file. Those that do not have their digest were not approved and are left out.
+func ReadDefinitions(allowlist string) (*Definitions, error) {
+	allowlist, err := filepath.EvalSymlinks(allowlist)
+	if err != nil {
+		return nil, err
+	}
+	d := &Definitions{Path: strings.TrimSuffix(allowlist, ".json") + ".pins.json", byDigest: make(map[canonical.Digest]jsontext.Value)}
+	if d.was, err = safefile.ReadTrusted(d.Path); errors.Is(err, fs.ErrNotExist) {
+		return d, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Path, err)
+	}
+	var members map[string]jsontext.Value
+	if err := canonical.Check(d.was, 0); err != nil {
+		d.Warning = fmt.Sprintf("%s is %s", d.Path, err)
+	} else if err := json.Unmarshal(d.was, &members); err != nil {
+		d.Warning = d.Path + " is not an object of definitions"
+	}
+	for name, v := range members {
+		if definition, err := canonical.JSON(v); err == nil && string(canonical.Sum(digestKind, definition)) == name {
+			d.byDigest[canonical.Digest(name)] = definition
+		}
+	}
+	if wrong := len(members) - len(d.byDigest); wrong > 0 {
+		d.Warning = fmt.Sprintf("%s: %d of %d definitions do not have the digests that they stand under", d.Path, wrong, len(members))
+	}
+	return d, nil
+}
+
+// text returns the file with the definitions of pins; nil if it has exactly those already.
+func (d *Definitions) text(pins []policy.Pin) ([]byte, error) {
+	named := make(map[canonical.Digest]jsontext.Value)
+	for _, p := range pins {
+		if v := d.byDigest[p.Definition]; v != nil {
+			named[p.Definition] = v
+		}
+	}
+	if len(named) == 0 && d.was == nil {
+		return nil, nil
+	}
+	doc, err := json.Marshal(named, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err != nil {
+		return nil, err
+	}
+	text := []byte(visible.JSON(doc) + "\n")
+	if bytes.Equal(text, d.was) {
+		text = nil
+	}
+	return text, nil
+}
+
+// Diff returns how a tool's live definition differs from its pinned one; false if that is not stored.
+func (d *Definitions) Diff(t *Entry) ([]docdiff.Change, bool) {
+	pinned := d.byDigest[t.Pin]
+	if pinned == nil {
+		return nil, false
+	}
+	return docdiff.JSON("", pinned, t.live.Definition), true
+}
+
+// Catalog returns a catalog of the pinned tools whose definitions are stored, as if their servers listed them; nil if there are none.
+func (d *Definitions) Catalog(b *policy.Bundle) (*policy.Catalog, error) {
+	if len(d.byDigest) == 0 {
+		return nil, nil
+	}
+	var listings []policy.Listing
+	for _, s := range b.Content().Servers {
+		var tools []jsontext.Value
+		for _, pin := range b.Content().Pins {
+			if definition := d.byDigest[pin.Definition]; pin.Server == s.Name && definition != nil {
+				tools = append(tools, definition)
+			}
+		}
+		page, err := json.Marshal(map[string]any{"tools": tools})
+		if err != nil {
+			return nil, err
+		}
+		listings = append(listings, policy.Listing{Server: s.Name, Status: policy.ServerUp, Pages: []canonical.Text{page}})
+	}
+	return b.Catalog(canonical.Sum("pinned catalog", b.Canonical()), listings), nil
+}

@@ -1,0 +1,284 @@
+// Package pins compares, approves and removes the pins of an allowlist file. A pin is the digest of a tool's definition that the operator
+// approved. The definitions themselves are stored in a file beside the allowlist, so that changes can be shown.
+package pins
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/gofrs/flock"
+
+	"pgfsm/config"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/safefile"
+)
+
+// A Status compares a pin with the definition that the tool's server sends.
+type Status string
+
+const (
+	Same          Status = "same"           // the server sends the pinned definition
+	Changed       Status = "changed"        // the server sends another definition
+	Unpinned      Status = "unpinned"       // the tool has no pin
+	NotListed     Status = "not_listed"     // the server is up and does not list the tool
+	ServerDown    Status = "server_down"    // the server did not answer
+	NotConfigured Status = "not_configured" // the allowlist names a server that the configuration does not have
+	Ambiguous     Status = "ambiguous"      // the server lists the name more than once
+	Pinned        Status = "pinned"         // by [File.Approve]
+	Refused       Status = "refused"        // not pinned: the tool's schema is refused, so no run could call it
+	Unexpected    Status = "unexpected"     // not pinned: the live definition is not the expected one
+)
+
+// An Entry is a tool of the allowlist and what is known of its pin.
+type Entry struct {
+	Server     string           `json:"server"`
+	Tool       string           `json:"tool"`
+	Status     Status           `json:"status,omitzero"`
+	Pin        canonical.Digest `json:"pin,omitzero"`
+	Was        canonical.Digest `json:"was,omitzero"`        // the pin before it was changed or removed
+	Definition canonical.Digest `json:"definition,omitzero"` // the live one
+	Reason     string           `json:"reason,omitzero"`
+
+	live *policy.Tool
+}
+
+// LiveDefinition returns the definition that the tool's server sends; nil if it is not known.
+func (t *Entry) LiveDefinition() jsontext.Value {
+	if t.Definition == "" {
+		return nil
+	}
+	return t.live.Definition
+}
+
+// Describe returns what is known of the pin in a few words. They may hold text of servers.
+func (t *Entry) Describe() string {
+	switch t.Status {
+	case Same:
+		return "as pinned, " + t.Pin.Short()
+	case Changed:
+		return fmt.Sprintf("changed: %s is pinned, its server sends %s", t.Pin.Short(), t.Definition.Short())
+	case Unpinned:
+		return "not pinned; its server sends " + t.Definition.Short()
+	case NotListed:
+		return "its server does not list it"
+	case ServerDown:
+		return "its server is down: " + t.Reason
+	case NotConfigured:
+		return "no such server is configured"
+	case Ambiguous:
+		return "its server lists this name more than once"
+	case Pinned:
+		if t.Was != "" {
+			return fmt.Sprintf("pinned: %s, in the place of %s", t.Pin.Short(), t.Was.Short())
+		}
+		return "pinned: " + t.Pin.Short()
+	case Refused:
+		return "its schema is refused: " + t.Reason
+	case Unexpected:
+		return fmt.Sprintf("not what was expected: its server sends %s", t.Definition)
+	}
+	switch {
+	case t.Pin != "":
+		return string(t.Pin)
+	case t.Was != "":
+		return "no longer pinned; it was " + t.Was.Short()
+	}
+	return "not pinned"
+}
+
+// A File is an allowlist file as it was read.
+type File struct {
+	Path string // behind every symbolic link
+
+	text      []byte
+	mode      fs.FileMode
+	allowlist []policy.Allowance
+	pins      []policy.Pin
+}
+
+// Read reads an allowlist file that nobody else can have written.
+func Read(path string) (*File, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Path: path}
+	if f.text, err = safefile.ReadTrusted(path); err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	f.mode = info.Mode().Perm()
+	f.allowlist, f.pins, err = config.ReadPins(path, f.text)
+	return f, err
+}
+
+// Of returns the pin of a tool, or nothing.
+func Of(pins []policy.Pin, server, tool string) canonical.Digest {
+	for _, p := range pins {
+		if p.Server == server && p.Tool == tool {
+			return p.Definition
+		}
+	}
+	return ""
+}
+
+// Select returns the tools that names choose: none chooses all tools, one the tools of a server, two a server and its tool.
+func (f *File) Select(names ...string) ([]Entry, error) {
+	var tools []Entry
+	found := len(names) == 0
+	for _, a := range f.allowlist {
+		if len(names) > 0 && a.Server != names[0] {
+			continue
+		}
+		found = found || len(names) == 1
+		for _, name := range a.Tools {
+			if len(names) < 2 || name == names[1] {
+				found = true
+				tools = append(tools, Entry{Server: a.Server, Tool: name, Pin: Of(f.pins, a.Server, name)})
+			}
+		}
+	}
+	if !found {
+		return nil, fmt.Errorf("%s is not on the allowlist, %s: nothing else can be pinned", strings.Join(names, " "), f.Path)
+	}
+	return tools, nil
+}
+
+// Compare sets the status of tools by what their servers listed, and returns the catalog. Pins and grants hide nothing from it.
+func (f *File) Compare(tools []Entry, b *policy.Bundle, id canonical.Digest, listed []policy.Listing) (*policy.Catalog, error) {
+	content := *b.Content()
+	content.Allowlist, content.Pins, content.Grants = f.allowlist, nil, nil
+	all, err := policy.Compile(content)
+	if err != nil {
+		return nil, err
+	}
+	c := all.Catalog(id, listed)
+	for i := range tools {
+		tools[i].compare(c)
+	}
+	return c, nil
+}
+
+func (t *Entry) compare(c *policy.Catalog) {
+	i := slices.IndexFunc(c.Servers, func(s policy.CatalogServer) bool { return s.Server == t.Server })
+	if i < 0 {
+		t.Status = NotConfigured
+		return
+	}
+	if s := &c.Servers[i]; s.Status != policy.ServerUp {
+		t.Status, t.Reason = ServerDown, fmt.Sprintf("[%s] %s", s.Code, s.Reason)
+		return
+	}
+	live, found := c.Find(t.Server, t.Tool)
+	switch {
+	case !found.Allows():
+		t.Status = NotListed
+		return
+	case live.Code == policy.CodeToolAmbiguous:
+		t.Status = Ambiguous
+		return
+	}
+	t.live, t.Definition = live, live.Digest
+	switch t.Pin {
+	case t.Definition:
+		t.Status = Same
+	case "":
+		t.Status = Unpinned
+	default:
+		t.Status = Changed
+	}
+}
+
+// Answered reports whether a server of the tools answered, so that there was something to compare.
+func Answered(c *policy.Catalog, tools []Entry) bool {
+	if !c.Up() {
+		return false
+	}
+	unknown := func(t Entry) bool { return t.Status != ServerDown && t.Status != NotConfigured }
+	return len(tools) == 0 || slices.ContainsFunc(tools, unknown)
+}
+
+// Approve pins compared tools to their live definitions and writes the file, if that changes it. A tool with another pin is pinned anew
+// only if its live definition is the expected one; without an expected one every unpinned tool is pinned.
+func (f *File) Approve(tools []Entry, expected canonical.Digest, d *Definitions) error {
+	pins := slices.Clone(f.pins)
+	for i := range tools {
+		t := &tools[i]
+		switch {
+		case t.Definition == "":
+			continue
+		case expected != "" && expected != t.Definition:
+			t.Status = Unexpected
+		case t.live.Code != "":
+			t.Status, t.Reason = Refused, t.live.Reason
+		case t.Status == Unpinned, t.Status == Changed && expected != "":
+			t.Status, t.Was, t.Pin = Pinned, t.Pin, t.Definition
+			pins = append(without(pins, *t), policy.Pin{Definition: t.Pin, Server: t.Server, Tool: t.Tool})
+			d.byDigest[t.Pin] = t.live.Definition
+		case t.Status == Same:
+			d.byDigest[t.Pin] = t.live.Definition
+		}
+	}
+	return f.write(pins, d)
+}
+
+// Reset removes the pins of tools, writes the file, and returns the tools that had one.
+func (f *File) Reset(tools []Entry) (removed []Entry, err error) {
+	for _, t := range tools {
+		if t.Pin != "" {
+			removed = append(removed, Entry{Server: t.Server, Tool: t.Tool, Was: t.Pin})
+		}
+	}
+	return removed, f.write(without(f.pins, removed...), nil)
+}
+
+// without returns pins without those of some tools.
+func without(pins []policy.Pin, tools ...Entry) []policy.Pin {
+	return slices.DeleteFunc(slices.Clone(pins), func(p policy.Pin) bool {
+		return slices.ContainsFunc(tools, func(t Entry) bool { return t.Server == p.Server && t.Tool == p.Tool })
+	})
+}
+
+// write writes the pins and, before them, the definitions of the former and the new ones; nil leaves the definitions alone. The lock is on
+// the file that was read, which a write replaces: another process that gets the lock afterwards finds a changed file.
+func (f *File) write(pins []policy.Pin, d *Definitions) error {
+	text, err := config.EditPins(f.text, pins)
+	if err != nil {
+		return err
+	}
+	var definitions []byte
+	if d != nil {
+		if definitions, err = d.text(slices.Concat(f.pins, pins)); err != nil {
+			return err
+		}
+	}
+	if definitions == nil && slices.Equal(pins, f.pins) {
+		return nil
+	}
+	lock := flock.New(f.Path, flock.SetFlag(os.O_RDWR))
+	if locked, err := lock.TryLock(); err != nil {
+		return err
+	} else if !locked {
+		return fmt.Errorf("%s is being written by another pgfsm; nothing was written: run the command again", f.Path)
+	}
+	if err = safefile.Unchanged(f.Path, f.text); err != nil {
+		err = fmt.Errorf("%s: %w", f.Path, err)
+	}
+	if err == nil && definitions != nil {
+		err = safefile.Replace(d.Path, d.was, definitions, f.mode)
+	}
+	if err == nil && !slices.Equal(pins, f.pins) {
+		err = safefile.Replace(f.Path, f.text, text, f.mode)
+	}
+	return errors.Join(err, lock.Unlock())
+}
