@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"pgfsm/policy/rules"
+	"pgfsm/runner/explain"
 )
 
 // hinted are tools by what they say of themselves.
@@ -120,7 +121,7 @@ func agreeing(t *testing.T, p *pinned, pin bool) (words []string) {
 			r := command(t.Context(), nil, args...)
 			decision := word
 			if !pin && how == "given" && word != rules.Deny {
-				decision = unknown // the schema is
+				decision = explain.Unknown // the schema is
 			}
 			r.want(t, decisionExit[decision], "/decision", decision, "/gates/6/gate", "policy", "/gates/6/verdict", word, "/known/pinned", fmt.Sprint(pin))
 			if t.Failed() {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,57 +66,6 @@ policies:
 			if offline.code == exitYes || offline.member("/decision") == rules.Allow {
 				t.Errorf("explain says allow of a tool without a kept definition\n%s", offline.stdout)
 			}
-		})
-	}
-}
-
-// TestExplainIsUnknownWhereAnnotationsDecide: without a definition, an annotation that matters makes the policy unknown, and
-// one that does not matter leaves it what it is.
-func TestExplainIsUnknownWhereAnnotationsDecide(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name, policy, verdict string
-		code                  int
-	}{
-		{"matters", "{id: a, effect: allow, deny: tool_annotations.destructiveHint}", unknown, exitCould},
-		{"does-not-matter", "{id: a, effect: deny, when: tool_annotations.readOnlyHint || !tool_annotations.readOnlyHint}", rules.Deny, exitNo},
-		{"not-asked", "{id: a, effect: pending}", rules.Pending, exitCould}, // for the schema is unknown
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p := hintedFolder(t, false, "version: 1\n", "version: 1\npolicies:\n- "+tt.policy+"\n")
-			command(t.Context(), nil, "policy", "explain", "-c", p.config, "--json", "--server", "puppet", "--tool", "reads").
-				want(t, tt.code, "/gates/6/verdict", tt.verdict)
-		})
-	}
-}
-
-// TestExplainIsUnknownWhereHistoryDecides: what nobody tells of calls before makes the policy unknown only if it matters.
-func TestExplainIsUnknownWhereHistoryDecides(t *testing.T) {
-	t.Parallel()
-	const many = `history.count("actor", "1h") > 5`
-	scored := "version: 1\nrules: [{id: often, score_expr: 'double(history.count(\"actor\", \"1h\"))'}]\n"
-	for _, tt := range []struct {
-		name, risk, policies string
-		verdict, code        string
-	}{
-		{"deny-before", "", "- {id: never, effect: deny}\n- {id: few, effect: allow, deny: '" + many + "'}", rules.Deny, "policy_denied"},
-		{"deny-either-way", "", "- {id: often, effect: deny, when: '" + many + "'}\n- {id: never, effect: deny}", rules.Deny, "policy_denied"},
-		{"only-denies", "", "- {id: few, effect: allow, when: 'false && " + many + "'}", rules.Deny, "policy_denied"},
-		{"allow-before-deny", "", "- {id: few, effect: allow, when: '" + many + "'}\n- {id: never, effect: deny}", unknown, ""},
-		{"denies-if-often", "", "- {id: few, effect: allow, deny: '" + many + "'}", unknown, ""},
-		{"waits-if-often", "", "- {id: few, effect: allow, require_approval_if: '" + many + "'}", unknown, ""},
-		{"only-five", "", "- {id: few, effect: deny, when: 'history.count(\"actor\", \"1h\") == 5'}\n- {id: all, effect: allow}", unknown, ""},
-		{"by-risk", scored, "- {id: few, effect: allow, deny: risk.score > 50}", unknown, ""},
-		{"by-risk-after-deny", scored, "- {id: never, effect: deny}\n- {id: few, effect: allow, deny: risk.score > 50}", rules.Deny, "policy_denied"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			p := hintedFolder(t, true, "version: 1\n", "version: 1\npolicies: [{id: all, effect: allow}]\n")
-			p.writes("risk.yaml", cmp.Or(tt.risk, "version: 1\n"))
-			p.writes("policy.yaml", "version: 1\npolicies:\n"+tt.policies+"\n")
-			p.writes("pgfsm.yaml", p.text("pgfsm.yaml")+"\nledger: sqlite:pgfsm.db\n")
-			command(t.Context(), nil, "policy", "explain", "-c", p.config, "--json", "--server", "puppet", "--tool", "reads").
-				want(t, decisionExit[tt.verdict], "/decision", tt.verdict, "/gates/6/verdict", tt.verdict, "/code", tt.code)
 		})
 	}
 }

@@ -1,0 +1,134 @@
+package explain_test
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgfsm/config"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/rules"
+	"pgfsm/runner/explain"
+	"pgfsm/states/statestest"
+)
+
+// explainer explains calls of one tool by policies and risk rules. If stored is set, the tool's definition is known.
+func explainer(t *testing.T, stored bool, riskRules, policies string) *explain.Explainer {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{ // in any order
+		"pgfsm.yaml": fmt.Sprintf("version: 1\nservers: {%s: {type: http, url: \"http://127.0.0.1:9/mcp\"}}\nallowlist: allowlist.json\n"+
+			"risk: risk.yaml\npolicy: policy.yaml\ninput: {defaults: false}\nledger: sqlite:pgfsm.db\n", statestest.Server),
+		"allowlist.json": fmt.Sprintf(`{%q: ["look"]}`, statestest.Server),
+		"risk.yaml":      cmp.Or(riskRules, "version: 1\n"),
+		"policy.yaml":    "version: 1\npolicies:\n" + policies + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loaded, err := config.Load(filepath.Join(dir, "pgfsm.yaml"), os.ReadFile, config.Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := policy.Compile(loaded.Content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !stored {
+		return explain.New(bundle, nil, false, statestest.At)
+	}
+	listings := statestest.Listings(`{"tools":[{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}`)
+	return explain.New(bundle, bundle.Catalog(canonical.Sum("catalog", nil), listings), false, statestest.At)
+}
+
+func call(e *explain.Explainer) *explain.Call {
+	return &explain.Call{
+		Server: statestest.Server, Tool: "look", Actor: "local:alice", Plan: policy.CallPlan(statestest.Server, "look", []byte("{}")),
+		Facts: e.Facts(statestest.Server, "look", nil, nil),
+	}
+}
+
+// TestUnknownAnnotations shows that the policy's decision is unknown only if it depends on an unknown annotation, and that an unknown schema
+// never allows.
+func TestUnknownAnnotations(t *testing.T) {
+	for _, tt := range []struct{ name, policy, verdict, decision string }{
+		{"matters", "{id: a, effect: allow, deny: tool_annotations.destructiveHint}", explain.Unknown, explain.Unknown},
+		{"does-not-matter", "{id: a, effect: deny, when: tool_annotations.readOnlyHint || !tool_annotations.readOnlyHint}", rules.Deny, rules.Deny},
+		{"not-asked", "{id: a, effect: pending}", rules.Pending, explain.Unknown},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := explainer(t, false, "", "- "+tt.policy)
+			x := e.Explain(call(e))
+			if got := x.Gates[len(x.Gates)-1]; got.Gate != "policy" || got.Verdict != tt.verdict || x.Decision != tt.decision {
+				t.Errorf("the gate %s says %s, the decision is %s; want %s and %s", got.Gate, got.Verdict, x.Decision, tt.verdict, tt.decision)
+			}
+		})
+	}
+}
+
+// TestUnknownHistory shows that the decision is unknown only if it depends on earlier calls that are not known.
+func TestUnknownHistory(t *testing.T) {
+	const many = `history.count("actor", "1h") > 5`
+	scored := "version: 1\nrules: [{id: often, score_expr: 'double(history.count(\"actor\", \"1h\"))'}]\n"
+	for _, tt := range []struct {
+		name, risk, policies string
+		decision             string
+		code                 policy.Code
+	}{
+		{"deny-before", "", "- {id: never, effect: deny}\n- {id: few, effect: allow, deny: '" + many + "'}", rules.Deny, policy.CodePolicyDenied},
+		{"deny-either-way", "", "- {id: often, effect: deny, when: '" + many + "'}\n- {id: never, effect: deny}", rules.Deny, policy.CodePolicyDenied},
+		{"only-denies", "", "- {id: few, effect: allow, when: 'false && " + many + "'}", rules.Deny, policy.CodePolicyDenied},
+		{"allow-before-deny", "", "- {id: few, effect: allow, when: '" + many + "'}\n- {id: never, effect: deny}", explain.Unknown, ""},
+		{"denies-if-often", "", "- {id: few, effect: allow, deny: '" + many + "'}", explain.Unknown, ""},
+		{"waits-if-often", "", "- {id: few, effect: allow, require_approval_if: '" + many + "'}", explain.Unknown, ""},
+		{"only-five", "", "- {id: few, effect: deny, when: 'history.count(\"actor\", \"1h\") == 5'}\n- {id: all, effect: allow}", explain.Unknown, ""},
+		{"by-risk", scored, "- {id: few, effect: allow, deny: risk.score > 50}", explain.Unknown, ""},
+		{"by-risk-after-deny", scored, "- {id: never, effect: deny}\n- {id: few, effect: allow, deny: risk.score > 50}", rules.Deny, policy.CodePolicyDenied},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := explainer(t, true, tt.risk, tt.policies)
+			c := call(e)
+			x := e.Explain(c)
+			last := x.Gates[len(x.Gates)-1]
+			if x.Decision != tt.decision || x.Code != tt.code || last.Gate != "policy" || last.Verdict != tt.decision {
+				t.Errorf("Explain() = %s %q, the policy says %s; want %s %q", x.Decision, x.Code, last.Verdict, tt.decision, tt.code)
+			}
+			if !e.NeedsHistory(c) {
+				t.Fatal("NeedsHistory() = false")
+			}
+			if err := e.ReadHistory(t.Context(), nil, c); err != nil {
+				t.Fatal(err)
+			}
+			x = e.Explain(c)
+			if e.NeedsHistory(c) || x.Decision == explain.Unknown || strings.Contains(fmt.Sprint(x.Policies), "not known") {
+				t.Errorf("with a ledger without calls: %+v", x)
+			}
+		})
+	}
+}
+
+// TestTestCoverage shows that a test file reaches policies and risk rules, and which ones it does not reach.
+func TestTestCoverage(t *testing.T) {
+	e := explainer(t, true, "version: 1\nrules: [{id: r, set_mode: review}, {id: unreached, when: {tool: other}, set_mode: danger}]\n",
+		"- {id: trial, effect: deny, mode: shadow}\n- {id: look, match: {tool: look}, effect: allow}\n- {id: rest, effect: deny}")
+	file := filepath.Join(t.TempDir(), "tests.yaml")
+	input := "input: {server: " + statestest.Server + ", tool: look}"
+	if err := os.WriteFile(file, []byte("tests:\n  - {name: a, "+input+", expect: allow}\n  - {name: b, "+input+", expect: deny}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	report, err := e.Test([]string{filepath.Dir(file)}, os.ReadFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.OK || len(report.Tests) != 2 || !report.Tests[0].OK || report.Tests[0].Policy != "look" || report.Tests[1].OK {
+		t.Errorf("Test() = %+v", report)
+	}
+	if got := fmt.Sprint(report.Uncovered); got != "{[rest] [unreached]}" {
+		t.Errorf("uncovered = %s", got)
+	}
+}

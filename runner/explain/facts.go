@@ -1,0 +1,88 @@
+package explain
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/config/pins"
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+)
+
+// Sources of [Facts].
+const (
+	FromAllowlist = "allowlist"       // it has a pin of the tool, or none
+	FromStored    = "kept definition" // of the pin; a run calls no other definition of the tool
+	FromServer    = "server"          // what it sends now
+	FromCaller    = "given"           // by a flag or a test
+	FromNowhere   = "unknown"
+)
+
+// Facts are what conditions may ask about a tool, besides its name, and where they are from.
+type Facts struct {
+	Pinned          bool               `json:"pinned"`
+	PinnedFrom      string             `json:"pinned_from"`
+	Annotations     policy.Annotations `json:"annotations"`
+	AnnotationsFrom string             `json:"annotations_from"`
+}
+
+// Facts returns what is known about a tool. Values that the caller gives come first; nil gives none.
+func (e *Explainer) Facts(server, tool string, pinned *bool, annotations *policy.Annotations) Facts {
+	f := Facts{Pinned: pins.Of(e.bundle.Content().Pins, server, tool) != "", PinnedFrom: FromAllowlist, AnnotationsFrom: FromNowhere}
+	if t, _ := e.catalog.Find(server, tool); t != nil {
+		f.Annotations, f.AnnotationsFrom = t.Annotations, FromStored
+		if e.live {
+			f.AnnotationsFrom = FromServer
+		}
+	}
+	if pinned != nil {
+		f.Pinned, f.PinnedFrom = *pinned, FromCaller
+	}
+	if annotations != nil {
+		f.Annotations, f.AnnotationsFrom = *annotations, FromCaller
+	}
+	return f
+}
+
+// String describes the facts to people.
+func (f Facts) String() string {
+	pinned := "not pinned"
+	if f.Pinned {
+		pinned = "pinned"
+	}
+	var hints []string
+	for _, h := range []struct {
+		name  string
+		value *bool
+	}{
+		{"readOnlyHint", f.Annotations.ReadOnly}, {"destructiveHint", f.Annotations.Destructive},
+		{"idempotentHint", f.Annotations.Idempotent}, {"openWorldHint", f.Annotations.OpenWorld},
+	} {
+		if h.value != nil {
+			hints = append(hints, fmt.Sprintf("%s %t", h.name, *h.value))
+		}
+	}
+	return fmt.Sprintf("%s (%s), annotations: %s (%s)", pinned, f.PinnedFrom, cmp.Or(strings.Join(hints, ", "), "none"), f.AnnotationsFrom)
+}
+
+// ParseAnnotations reads a JSON object of MCP's hints.
+func ParseAnnotations(text string) (*policy.Annotations, error) {
+	doc, err := canonical.JSON([]byte(text))
+	if err == nil && jsontext.Value(doc).Kind() != '{' {
+		err = errors.New("not a JSON object")
+	}
+	var hints policy.Annotations
+	if err == nil && json.Unmarshal(doc, &hints, json.RejectUnknownMembers(true)) != nil {
+		err = errors.New("it has another member, or one that is neither true nor false")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("annotations: %w; give readOnlyHint, destructiveHint, idempotentHint and openWorldHint, "+
+			"as far as the tool has them, such as '{\"readOnlyHint\": true}'", err)
+	}
+	return &hints, nil
+}

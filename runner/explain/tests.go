@@ -1,0 +1,134 @@
+package explain
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"pgfsm/config"
+	"pgfsm/policy"
+	"pgfsm/policy/risk"
+	"pgfsm/policy/rules"
+)
+
+// A Report is the outcome of policy tests.
+type Report struct {
+	OK        bool     `json:"ok"`
+	Tests     []Result `json:"tests"`
+	Uncovered Coverage `json:"uncovered"`
+}
+
+// A Result is the outcome of one test.
+type Result struct {
+	File       string `json:"file"`
+	Line       int    `json:"line"`
+	Name       string `json:"name"`
+	OK         bool   `json:"ok"`
+	Got        string `json:"got"`
+	Want       string `json:"want"`
+	Gate       string `json:"gate"` // that decided
+	Policy     string `json:"policy,omitzero"`
+	WantPolicy string `json:"want_policy,omitzero"`
+	Reason     string `json:"reason"`
+	Facts      Facts  `json:"known"`
+}
+
+// Coverage are the policies and risk rules that no test reaches.
+type Coverage struct {
+	Policies []string `json:"policies_without_a_test"`
+	Rules    []string `json:"risk_rules_without_a_test"`
+}
+
+// Test judges the calls of test files. A folder stands for the files in it and below that are named like tests.
+func (e *Explainer) Test(paths []string, read config.Open) (*Report, error) {
+	files, err := testFiles(paths)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{OK: true}
+	policies, riskRules := make(map[string]bool), make(map[string]bool)
+	for _, file := range files {
+		text, err := read(file)
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be read: %w", file, err)
+		}
+		tests, err := config.ReadPolicyTests(file, text, e.bundle.Content())
+		if err != nil {
+			return nil, err
+		}
+		for i := range tests {
+			x, result := e.test(file, &tests[i])
+			r.Tests, r.OK = append(r.Tests, result), r.OK && result.OK
+			if result.Gate != "policy" {
+				continue
+			}
+			policies[result.Policy] = true
+			for _, s := range x.Shadow {
+				policies[s.Policy] = true
+			}
+			for _, c := range x.Risk {
+				riskRules[c.Rule] = riskRules[c.Rule] || c.Matched
+			}
+		}
+	}
+	if p := e.bundle.Content().Policy; p != nil {
+		r.Uncovered.Policies = uncovered(p.Policies, policies, func(p rules.Policy) string { return p.ID })
+	}
+	if p := e.bundle.Content().Risk; p != nil {
+		r.Uncovered.Rules = uncovered(p.Rules, riskRules, func(r risk.Rule) string { return r.ID })
+	}
+	return r, nil
+}
+
+// uncovered returns the ids of entries that no test reached, in their order.
+func uncovered[E any](entries []E, reached map[string]bool, id func(E) string) (ids []string) {
+	for _, e := range entries {
+		if !reached[id(e)] {
+			ids = append(ids, id(e))
+		}
+	}
+	return ids
+}
+
+// testFiles are the files that are named, and those of the folders that are.
+func testFiles(paths []string) (files []string, err error) {
+	for _, path := range paths {
+		found := len(files)
+		err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() && (name == path || strings.HasSuffix(name, "tests.yaml") || strings.HasSuffix(name, "_test.yaml")) {
+				files = append(files, name)
+			}
+			return err
+		})
+		if err == nil && len(files) == found {
+			err = errors.New("it holds no *tests.yaml and no *_test.yaml")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return files, nil
+}
+
+// test judges one call. Only a gate that denies decides besides the policy: what is unknown without the tool's server is assumed to allow.
+func (e *Explainer) test(file string, t *config.PolicyTest) (*Explanation, Result) {
+	x := e.judge(&Call{
+		Server: t.Server, Tool: t.Tool, Env: t.Env, Actor: t.Actor, Plan: policy.CallPlan(t.Server, t.Tool, t.Args), History: t.History,
+		Facts: e.Facts(t.Server, t.Tool, t.Pinned, t.Annotations), declared: t.Declared, risk: t.Risk,
+	})
+	by := x.deciding()
+	if by.Verdict != rules.Deny {
+		by = &x.Gates[len(x.Gates)-1]
+	}
+	r := Result{
+		File: filepath.ToSlash(file), Line: t.Line, Name: t.Name, Got: by.Verdict, Want: t.Expect, Gate: by.Gate,
+		WantPolicy: t.Policy, Reason: by.Reason, Facts: x.Facts,
+	}
+	if by.Gate == "policy" {
+		r.Policy = x.Policy
+	}
+	r.OK = r.Got == r.Want && (r.WantPolicy == "" || r.WantPolicy == r.Policy)
+	return x, r
+}
