@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"pgfsm/policy/rules"
 	"pgfsm/policy/ruling"
 	"pgfsm/traces"
+	"pgfsm/traces/backtest"
 )
 
 // TestPolicyDiffShowsNothingThatATerminalObeys: whatever stands in a trace.
@@ -20,17 +22,17 @@ func TestPolicyDiffShowsNothingThatATerminalObeys(t *testing.T) {
 		return &ruling.Ruling{Decision: decision, Code: bad, Policy: bad, Condition: bad + fmt.Sprint(quorum), RiskMode: bad + fmt.Sprint(quorum),
 			Approvers: []string{bad + fmt.Sprint(quorum)}, Quorum: quorum, Expires: bad}
 	}
-	var all []compared
+	var all []backtest.Call
 	for _, pair := range [][2]*ruling.Ruling{
 		{r(rules.Allow, 1), r(rules.Deny, 2)}, {r(rules.Pending, 1), r(rules.Pending, 2)}, {r(rules.Allow, 1), r(rules.Allow, 2)},
 	} {
-		all = append(all, compared{Path: bad, RunID: bad, Tool: bad, Old: pair[0].Decision, New: pair[1].Decision, By: bad,
-			Before: pair[0], After: pair[1], Kinds: ruling.Changes(pair[0], pair[1]), judged: true})
+		all = append(all, backtest.Call{Path: bad, RunID: bad, Tool: bad, Old: pair[0].Decision, New: pair[1].Decision, By: bad,
+			Before: pair[0], After: pair[1], Kinds: ruling.Changes(pair[0], pair[1])})
 	}
-	all = append(all, compared{Path: bad, fault: bad})
+	all = append(all, backtest.Call{Path: bad, Err: errors.New(bad)})
 	for _, asJSON := range []bool{false, true} {
 		var stdout, stderr bytes.Buffer
-		err := (&diffOptions{json: asJSON}).report(world{stdout: &stdout, stderr: &stderr, getenv: os.LookupEnv}, all)
+		err := (&diffOptions{json: asJSON}).report(world{stdout: &stdout, stderr: &stderr, getenv: os.LookupEnv}, backtest.NewReport(all))
 		if err == nil || strings.ContainsAny(stdout.String()+stderr.String(), "\x1b\u202e\x07\u009b") || strings.Contains(stdout.String(), "\x9b") {
 			t.Errorf("report() = %v, json %t:\n%q\n%q", err, asJSON, stdout.String(), stderr.String())
 		}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,12 +18,12 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
-	"pgfsm/config"
-	"pgfsm/policy/risk"
 	"pgfsm/policy/ruling"
+	"pgfsm/policy/visible"
 	"pgfsm/safefile"
 	"pgfsm/states"
 	"pgfsm/traces"
+	"pgfsm/traces/backtest"
 )
 
 // diffOptions are the flags of policy diff.
@@ -65,59 +68,21 @@ used; diff names it.`,
 	return cmd
 }
 
-// readJudge reads a policy file, or a folder with policy.yaml and perhaps risk.yaml.
-func readJudge(path string) (*ruling.Judge, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	file := path
-	var rated *risk.Content
-	if info.IsDir() {
-		file = filepath.Join(path, "policy.yaml")
-		ladder := filepath.Join(path, "risk.yaml")
-		if _, err := os.Lstat(ladder); err == nil {
-			if rated, err = config.LoadRisk(ladder, safefile.ReadTrusted); err != nil {
-				return nil, err
-			}
-		}
-	}
-	p, err := config.LoadPolicy(file, safefile.ReadTrusted)
-	return ruling.NewJudge(p, rated), err
-}
-
-// compared is what both sides say of one call.
-type compared struct {
-	Path   string         `json:"path"`
-	RunID  string         `json:"run_id"`
-	Tool   string         `json:"tool"` // server and tool
-	Old    string         `json:"old"`
-	New    string         `json:"new"`
-	By     string         `json:"by"` // the policy of NEW that decided
-	Kinds  []string       `json:"kinds"`
-	Before *ruling.Ruling `json:"before"`
-	After  *ruling.Ruling `json:"after"`
-
-	judged bool   // it came as far as the policy gate
-	fault  string // why the trace cannot be used
-}
-
 func (o *diffOptions) diff(ctx context.Context, w world, oldPath, newPath string) error {
 	for _, kind := range o.failOn {
 		if !slices.Contains(ruling.Kinds(), kind) {
 			return fmt.Errorf("--fail-on %s: use %s", kind, strings.Join(ruling.Kinds(), ", "))
 		}
 	}
-	before, err := readJudge(oldPath)
-	if err != nil {
-		return err
-	}
-	after, err := readJudge(newPath)
-	if err != nil {
-		return err
-	}
 	machine, err := states.NewMachine()
 	if err != nil {
+		return err
+	}
+	comparer := backtest.Comparer{Replayer: traces.NewReplayer(machine, nil)}
+	if comparer.Old, err = backtest.ReadJudge(oldPath, safefile.ReadTrusted); err != nil {
+		return err
+	}
+	if comparer.New, err = backtest.ReadJudge(newPath, safefile.ReadTrusted); err != nil {
 		return err
 	}
 	paths, err := traceFiles([]string{o.traces})
@@ -130,20 +95,127 @@ func (o *diffOptions) diff(ctx context.Context, w world, oldPath, newPath string
 	}
 	paths = slices.Sorted(slices.Values(slices.Concat(paths, odd)))
 	bar := newBar(w, "judging", len(paths))
-	all := make([]compared, len(paths))
-	replayer := traces.NewReplayer(machine, nil)
+	calls := make([]backtest.Call, len(paths))
 	each(max(1, o.jobs), len(paths), func(i int) {
-		if ctx.Err() == nil {
-			_, isOdd := slices.BinarySearch(odd, paths[i])
-			all[i] = compareOne(replayer, paths[i], isOdd, before, after)
-			bar.Add(1)
+		if ctx.Err() != nil {
+			return
 		}
+		var t *traces.Trace
+		err := errors.New("it is not a regular file, and links in a folder are not followed")
+		if _, isOdd := slices.BinarySearch(odd, paths[i]); !isOdd {
+			t, err = readTrace(paths[i])
+		}
+		calls[i] = comparer.Compare(paths[i], t, err)
+		bar.Add(1)
 	})
 	bar.Finish()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return o.report(w, all)
+	return o.report(w, backtest.NewReport(calls))
+}
+
+// report prints the report and returns the exit code: an unusable trace counts more than any change.
+func (o *diffOptions) report(w world, r *backtest.Report) error {
+	code := exitYes
+	switch {
+	case r.Unusable > 0:
+		code = exitCould
+	case r.Has(o.failOn):
+		code = exitNo
+	}
+	if o.json {
+		err := printJSON(w.stdout, struct {
+			SchemaVersion int `json:"schema_version"`
+			*backtest.Report
+		}{schemaVersion, r})
+		return errors.Join(err, exit(code))
+	}
+	for _, e := range r.Errors {
+		fmt.Fprintf(w.stderr, "pgfsm: %s cannot be used: %s\n", visible.Text(e.Path), visible.Text(e.Error))
+	}
+	printChanged(w.stdout, r.Changed)
+	for _, d := range r.Decisions {
+		if d.Calls > 0 {
+			fmt.Fprintf(w.stdout, "%-8s -> %-8s %d\n", d.Old, d.New, d.Calls)
+		}
+	}
+	for _, k := range r.Kinds {
+		if k.Calls > 0 {
+			fmt.Fprintf(w.stdout, "%-17s %d\n", k.Kind, k.Calls)
+		}
+	}
+	fmt.Fprintf(w.stdout, "%s, %d came as far as the policy, %d change\n", count(r.Traces, "trace"), r.Judged, len(r.Changed))
+	return exit(code)
+}
+
+// printChanged shows every call that is decided or held differently. Calls of which only the policy or the risk changed are counted: a policy
+// with a new name would fill the screen.
+func printChanged(out io.Writer, changed []backtest.Call) {
+	counts := make(map[string]int)
+	for _, c := range changed {
+		at := fmt.Sprintf("%s  by %s  %s", visible.Text(c.Tool), decidedBy(c.After), visible.Text(c.Path))
+		switch {
+		case c.Old != c.New:
+			fmt.Fprintf(out, "%s -> %s  %s\n", c.Old, c.New, at)
+		case slices.ContainsFunc(c.Kinds, isHoldKind):
+			fmt.Fprintf(out, "%s  %s\n  %s\n", c.Kinds[0], at, changedTerms(c.Before, c.After))
+		default:
+			for _, line := range changedGrounds(c.Before, c.After) {
+				counts[c.New+" "+line]++
+			}
+		}
+	}
+	for _, line := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(out, "%s  %s\n", line, count(counts[line], "call"))
+	}
+}
+
+func isHoldKind(kind string) bool {
+	return kind == ruling.HoldWeakened || kind == ruling.HoldStrengthened || kind == ruling.HoldChanged
+}
+
+// decidedBy names the policy that decided, and its condition.
+func decidedBy(t *ruling.Ruling) string {
+	by := fmt.Sprintf("%q", visible.Text(t.Policy))
+	if t.Condition != "" {
+		by += " (" + visible.Text(t.Condition) + ")"
+	}
+	if t.GaveUp() {
+		by += " [" + visible.Text(string(t.Code)) + "]"
+	}
+	return by
+}
+
+// changedTerms shows what differs between two holds.
+func changedTerms(before, after *ruling.Ruling) string {
+	anyone := func(roles []string) string { return cmp.Or(strings.Join(roles, ", "), anyApprover) }
+	var parts []string
+	for _, p := range []struct{ what, before, after string }{
+		{"quorum", fmt.Sprint(before.Quorum), fmt.Sprint(after.Quorum)},
+		{"approvers", anyone(before.Approvers), anyone(after.Approvers)},
+		{"until", cmp.Or(before.Expires, "passed"), cmp.Or(after.Expires, "passed")},
+	} {
+		if p.before != p.after {
+			parts = append(parts, fmt.Sprintf("%s %s -> %s", p.what, p.before, p.after))
+		}
+	}
+	return visible.Text(strings.Join(parts, "; "))
+}
+
+// changedGrounds shows by which policy and at which risk two equal decisions differ.
+func changedGrounds(before, after *ruling.Ruling) (lines []string) {
+	if a, b := decidedBy(before), decidedBy(after); a != b {
+		lines = append(lines, fmt.Sprintf("by %s -> %s", a, b))
+	}
+	a, b := visible.Text(before.RiskMode), visible.Text(after.RiskMode)
+	switch {
+	case a != b:
+		lines = append(lines, fmt.Sprintf("risk %s -> %s", a, b))
+	case before.RiskScore != after.RiskScore:
+		lines = append(lines, fmt.Sprintf("risk %s, another score", a))
+	}
+	return lines
 }
 
 // newBar is a progress bar on a terminal, and silent elsewhere.
@@ -157,7 +229,7 @@ func newBar(w world, what string, n int) *progressbar.ProgressBar {
 		progressbar.OptionThrottle(50*time.Millisecond))
 }
 
-// oddTraces are what is called as a trace in a folder and is no file: nothing of it is read, and it is not passed over.
+// oddTraces are the entries of a folder that are named like traces and are not regular files. They are reported, and not read.
 func oddTraces(folder string) (paths []string, err error) {
 	info, err := os.Stat(folder)
 	if err != nil || !info.IsDir() {
@@ -171,41 +243,4 @@ func oddTraces(folder string) (paths []string, err error) {
 	})
 	slices.Sort(paths)
 	return paths, err
-}
-
-func compareOne(replayer *traces.Replayer, path string, odd bool, before, after *ruling.Judge) compared {
-	c := compared{Path: filepath.ToSlash(path)}
-	if err := c.compare(replayer, path, odd, before, after); err != nil {
-		c.fault = err.Error()
-	}
-	return c
-}
-
-func (c *compared) compare(replayer *traces.Replayer, path string, odd bool, before, after *ruling.Judge) error {
-	if odd {
-		return errors.New("it is not a regular file, and links in a folder are not followed")
-	}
-	t, err := readTrace(path)
-	if err != nil {
-		return err
-	}
-	c.RunID = t.Header.RunID
-	run, err := replayer.Replay(t)
-	if err != nil {
-		return err
-	}
-	question, ok := run.Question()
-	if !ok {
-		return nil
-	}
-	if c.Before, err = before.Judge(run.Bundle(), question); err != nil {
-		return err
-	}
-	if c.After, err = after.Judge(run.Bundle(), question); err != nil {
-		return err
-	}
-	c.judged, c.Tool = true, question.Server+" "+question.Tool.Name
-	c.Old, c.New, c.By = c.Before.Decision, c.After.Decision, c.After.Policy
-	c.Kinds = ruling.Changes(c.Before, c.After)
-	return nil
 }
