@@ -161,8 +161,8 @@ func fuzzEntries(f *testing.F, list, key string, read func(name string, text []b
 			t.Errorf("%q is accepted, and Compile refuses it: %v", text, refused)
 		}
 		for i := range n {
-			if _, line, col := places.At(list, i, key, 1, 1); line < 1 || col < 1 {
-				t.Errorf("%q: entry %d stands at %d:%d", text, i, line, col)
+			if e := places.Fault(list, i, key, 1, 1, "", ""); e.Line < 1 || e.Col < 1 {
+				t.Errorf("%q: entry %d stands at %d:%d", text, i, e.Line, e.Col)
 			}
 		}
 	})

@@ -1,11 +1,13 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"pgfsm/policy/condition"
+	"pgfsm/policy/lint"
 )
 
 // Places says where the entries of one file stand, a file of policies or of risk rules.
@@ -14,36 +16,30 @@ type Places struct {
 	root *node
 }
 
-// PolicyPlace returns where policy i stands: its key (as in policy.yaml, "match.tool"), or the whole of it if key is ""
-// or is not written. Lines and columns begin at 1; without a file of policies they are 0.
-func (l *Loaded) PolicyPlace(i int, key string) (file string, line, col int) {
-	return l.PolicyPlaces.At("policies", i, key, 0, 0)
-}
-
-// RiskPlace returns where entry i of a list of the risk rules stands, likewise. Lists and keys are those of
-// [pgfsm/policy/risk.Error]; an i of -1 is the list itself.
-func (l *Loaded) RiskPlace(list string, i int, key string) (file string, line, col int) {
-	return l.RiskPlaces.At(list, i, key, 0, 0)
-}
-
-// At returns where a key of entry i of a list stands. If the key holds an expression, line and column are a place in
-// that, as a [condition.Error] has it; 0 is its begin. The list of policies is "policies".
-func (p *Places) At(list string, i int, key string, line, column int) (file string, fileLine, fileCol int) {
-	if p == nil {
-		return "", 0, 0
+// LintError returns a finding as an error, with its place in the file and the line there.
+func (l *Loaded) LintError(f lint.Finding) *Error {
+	problem, places := f.Problem, l.RiskPlaces
+	switch f.List {
+	case lint.Allowlist:
+		return &Error{File: l.AllowlistPath, Problem: f.Problem, Remedy: f.Remedy}
+	case lint.Policies:
+		places = l.PolicyPlaces
 	}
-	at := p.find(list, i, key).within(p.src, line, column)
-	return p.src.name, at.line, at.col
+	if f.Policy != "" {
+		problem = fmt.Sprintf("%q: %s", f.Policy, problem)
+	}
+	return places.Fault(f.List, f.Place, f.Key, f.Line, f.Column, problem, f.Remedy)
 }
 
-// Fault makes an error of what somebody else found at such a place, with the line it stands in and a caret.
+// Fault returns an error at a key of entry i of a list, with the line and a caret. If the key holds an expression, line and column are a place
+// in that, as a [condition.Error] has it; 0 is its begin. Lists and keys are those of [pgfsm/policy/risk.Error]; the list of policies is
+// "policies", and an i of -1 is the list itself. A key that is not written is at its entry. Without a file the error has no place.
 func (p *Places) Fault(list string, i int, key string, line, column int, problem, remedy string) *Error {
 	e := &Error{Problem: problem, Remedy: remedy}
 	if p != nil {
 		found := p.find(list, i, key)
-		e.Key = found.path
-		e.File, e.Line, e.Col = p.At(list, i, key, line, column)
-		e.Source = p.src.show(e.Line)
+		at := found.within(p.src, line, column)
+		e.File, e.Line, e.Col, e.Key, e.Source = p.src.name, at.line, at.col, found.path, p.src.show(at.line)
 	}
 	return e
 }

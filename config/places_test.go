@@ -62,16 +62,16 @@ func TestPlaces(t *testing.T) {
 		{"set_mode_by_score", 1, "when", `"score >= 40.0"`},
 	} {
 		t.Run(fmt.Sprintf("%s-%d-%s", c.list, c.i, c.key), func(t *testing.T) {
-			places, ask := l.RiskPlaces, func() (string, int, int) { return l.RiskPlace(c.list, c.i, c.key) }
+			places := l.RiskPlaces
 			if c.list == "policies" {
-				places, ask = l.PolicyPlaces, func() (string, int, int) { return l.PolicyPlace(c.i, c.key) }
+				places = l.PolicyPlaces
 			}
-			file, line, col := ask()
-			if file != places.src.name || line < 1 || line > len(places.src.lines) {
-				t.Fatalf("place = %s:%d:%d", file, line, col)
+			e := places.Fault(c.list, c.i, c.key, 0, 0, "", "")
+			if e.File != places.src.name || e.Line < 1 || e.Line > len(places.src.lines) {
+				t.Fatalf("Fault() = %v", e)
 			}
-			if got := string([]rune(places.src.lines[line-1])[col-1:]); !strings.HasPrefix(got, c.want) {
-				t.Errorf("at %d:%d stands %q, want %q", line, col, got, c.want)
+			if got := string([]rune(places.src.lines[e.Line-1])[e.Col-1:]); !strings.HasPrefix(got, c.want) {
+				t.Errorf("at %d:%d is %q, want %q", e.Line, e.Col, got, c.want)
 			}
 		})
 	}
@@ -90,15 +90,11 @@ func TestPlacesWithin(t *testing.T) {
 	for _, c := range []struct{ line, column, fileLine, fileCol int }{
 		{2, 3, 25, 9}, {1, 1, 24, 7}, {3, 1, 25, 21}, {99, 99, 25, 21}, {0, 0, 23, 17},
 	} {
-		_, line, col := l.RiskPlaces.At("rules", 1, "score_expr", c.line, c.column)
-		if line != c.fileLine || col != c.fileCol {
-			t.Errorf("At(score_expr, %d:%d) = %d:%d, want %d:%d", c.line, c.column, line, col, c.fileLine, c.fileCol)
+		if e := l.RiskPlaces.Fault("rules", 1, "score_expr", c.line, c.column, "", ""); e.Line != c.fileLine || e.Col != c.fileCol {
+			t.Errorf("Fault(score_expr, %d:%d) is at %d:%d, want %d:%d", c.line, c.column, e.Line, e.Col, c.fileLine, c.fileCol)
 		}
 	}
 	none := &Loaded{}
-	if file, line, col := none.PolicyPlace(0, "id"); file != "" || line != 0 || col != 0 {
-		t.Errorf("PolicyPlace without policies = %s:%d:%d, want nothing", file, line, col)
-	}
 	if e := none.RiskPlaces.Fault("rules", 0, "id", 0, 0, "x", ""); e.Error() != ": x" {
 		t.Errorf("Fault without risk rules = %q", e)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/config"
 	"pgfsm/policy/lint"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
@@ -33,14 +34,14 @@ servers send now. Exit code 1 if it finds an error or a warning.`,
 	return cmd
 }
 
-// placed is a finding and where it stands.
-type placed struct {
+// lintFinding is a finding and its place.
+type lintFinding struct {
 	File string `json:"file,omitzero"`
 	At   int    `json:"at_line,omitzero"`
 	Col  int    `json:"at_column,omitzero"`
 	lint.Finding
 
-	shown string
+	err *config.Error
 }
 
 func (a *app) lint(ctx context.Context, live, asJSON bool) error {
@@ -56,48 +57,29 @@ func (a *app) lint(ctx context.Context, live, asJSON bool) error {
 		return nil
 	}
 	code := exitYes
-	var all []placed
+	var all []lintFinding
 	for _, f := range lint.Lint(a.bundle.Content(), catalog) {
 		if f.Severity != lint.Note {
 			code = exitNo
 		}
-		all = append(all, a.place(f))
+		e := a.loaded.LintError(f)
+		all = append(all, lintFinding{e.File, e.Line, e.Col, f, e})
 	}
 	if asJSON {
 		err := printJSON(a.w.stdout, struct {
-			SchemaVersion int      `json:"schema_version"`
-			OK            bool     `json:"ok"`
-			Tools         bool     `json:"tools_known"`
-			Findings      []placed `json:"findings"`
+			SchemaVersion int           `json:"schema_version"`
+			OK            bool          `json:"ok"`
+			Tools         bool          `json:"tools_known"`
+			Findings      []lintFinding `json:"findings"`
 		}{schemaVersion, code == exitYes, catalog != nil, all})
 		return errors.Join(err, exit(code))
 	}
 	for _, f := range all {
-		fmt.Fprintf(a.w.stdout, "%s [%s] %s\n", f.Severity, f.Code, visible.Lines(f.shown))
+		fmt.Fprintf(a.w.stdout, "%s [%s] %s\n", f.Severity, f.Code, visible.Lines(f.err.Error()))
 	}
 	if catalog == nil {
 		fmt.Fprintln(a.w.stdout, "lint did not check arguments: no tool is pinned; use --live")
 	}
 	fmt.Fprintf(a.w.stdout, "%s\n", count(len(all), "finding"))
 	return exit(code)
-}
-
-// place says where in the files a finding stands.
-func (a *app) place(f lint.Finding) placed {
-	p := placed{Finding: f}
-	places := a.loaded.RiskPlaces
-	switch f.List {
-	case lint.Policies:
-		places = a.loaded.PolicyPlaces
-	case lint.Allowlist:
-		p.File, p.shown = a.loaded.AllowlistPath, fmt.Sprintf("%s: %s\n       %s", a.loaded.AllowlistPath, f.Problem, f.Remedy)
-		return p
-	}
-	p.File, p.At, p.Col = places.At(f.List, f.Place, f.Key, f.Line, f.Column)
-	problem := f.Problem
-	if f.Policy != "" {
-		problem = fmt.Sprintf("%q: %s", f.Policy, problem)
-	}
-	p.shown = places.Fault(f.List, f.Place, f.Key, f.Line, f.Column, problem, f.Remedy).Error()
-	return p
 }
