@@ -15,12 +15,11 @@ import (
 
 // A ClientServer is one server of a client's file, judged as [Load] would judge it.
 type ClientServer struct {
-	Name   string // as the file has it; fit to be printed only if it is not refused
-	Digest canonical.Digest
-	// Runs is the command line or URL, and the variables or headers with their references; fit to be printed.
-	Runs    string
-	Warning string // what can make it run something else, fit to be printed; mostly empty
-	Refused string // why it cannot be taken, fit to be printed; empty if it can
+	Name    string           `json:"name"` // as the file has it; fit to be printed only if it is not refused
+	Digest  canonical.Digest `json:"digest"`
+	Runs    string           `json:"runs"`             // the command line or URL, and the variables or headers with their references; fit to be printed
+	Warning string           `json:"warning,omitzero"` // what can make it run something else, fit to be printed; mostly empty
+	Refused string           `json:"refused,omitzero"` // why it cannot be taken, fit to be printed; empty if it can
 }
 
 // ReadClient returns the servers of a client's own file, in its order. Nothing of it is started. The error is of type

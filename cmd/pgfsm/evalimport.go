@@ -103,8 +103,10 @@ func (o *importOptions) importDojo(w world, dir string) error {
 	}
 	for i := range suites {
 		s := &suites[i]
-		files := []newFile{{s.Name + ".tools.json", s.Tools}, {s.Name + ".cases.jsonl", s.Cases}, {s.Name + ".retargeted.jsonl", s.Retargeted}}
-		for _, f := range files {
+		for _, f := range []struct {
+			path string
+			text []byte
+		}{{s.Name + ".tools.json", s.Tools}, {s.Name + ".cases.jsonl", s.Cases}, {s.Name + ".retargeted.jsonl", s.Retargeted}} {
 			if err := writeResult(filepath.Join(o.out, f.path), f.text); err != nil {
 				return err
 			}

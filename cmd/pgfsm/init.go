@@ -2,11 +2,9 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,23 +46,10 @@ With --bundle it also writes risk rules, policies and their tests to start from.
 				return errors.New("--bundle and --from do not go together: copy the bundle's files over afterwards")
 			case o.from != "" && o.json && !o.yes:
 				return errors.New("--json asks nothing: it needs --yes")
-			case o.from != "":
-				return o.takeOver()
-			case o.yes:
+			case o.from == "" && o.yes:
 				return errors.New("--yes goes with --from")
 			}
-			files := o.files(config.Starter(), config.StarterAllowlist())
-			if o.bundle != "" {
-				var err error
-				if files, err = o.withBundle(files); err != nil {
-					return err
-				}
-			}
-			if err := absent(files); err != nil {
-				return err
-			}
-			next := `its servers are those of "pgfsm demo"; edit it, then: pgfsm config check -c `
-			return o.write(files, next+visible.Text(files[0].path), nil)
+			return o.run()
 		},
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
@@ -74,75 +59,42 @@ With --bundle it also writes risk rules, policies and their tests to start from.
 	return cmd
 }
 
-// withBundle adds the files of a starter bundle, and names them in the configuration.
-func (o *initOptions) withBundle(files []newFile) ([]newFile, error) {
-	bundle, err := config.Bundle(o.bundle)
+// run writes the files of a new configuration.
+func (o *initOptions) run() error {
+	files, err := config.StarterFiles(o.bundle)
 	if err != nil {
-		return nil, fmt.Errorf("there is no bundle %q; there are %s", o.bundle, strings.Join(config.Bundles(), ", "))
+		return err
 	}
-	for _, name := range []string{config.BundleRisk, config.BundlePolicy, config.BundleTests} {
-		text, err := fs.ReadFile(bundle, name)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, newFile{filepath.Join(o.dir, name), text})
-	}
-	named := "\n# How risky a call is, and whether it may run: docs/guide/policies.md. Try them: pgfsm policy test tests.yaml\n" +
-		"risk: " + config.BundleRisk + "\npolicy: " + config.BundlePolicy + "\n"
-	files[0].text = append(bytes.Clone(files[0].text), named...)
-	return files, nil
-}
-
-// newFile is a file that is about to be written.
-type newFile struct {
-	path string
-	text []byte
-}
-
-func (o *initOptions) files(configuration, allowlist []byte) []newFile {
-	return []newFile{
-		{filepath.Join(o.dir, config.FileName), configuration},
-		{filepath.Join(o.dir, "allowlist.json"), allowlist},
-		{filepath.Join(o.dir, "pgfsm.schema.json"), config.Schema()},
-	}
-}
-
-// absent refuses to overwrite.
-func absent(files []newFile) error {
 	for _, f := range files {
-		if _, err := os.Lstat(f.path); err == nil {
-			return fmt.Errorf("%s is there already, and nothing is overwritten: move it away first", visible.Text(f.path))
+		if path := filepath.Join(o.dir, f.Name); exists(path) {
+			return fmt.Errorf("%s is there already, and nothing is overwritten: move it away first", visible.Text(path))
 		}
 	}
-	return nil
-}
-
-// listedServer is a server of a client's file in the document that --json prints.
-type listedServer struct {
-	Name    string `json:"name"`
-	Digest  string `json:"digest"`
-	Runs    string `json:"runs"`
-	Warning string `json:"warning,omitzero"`
-	Refused string `json:"refused,omitzero"`
-}
-
-// write writes the files and says what comes next, in text that is fit to be printed.
-func (o *initOptions) write(files []newFile, next string, servers []listedServer) error {
+	var servers []config.ClientServer
+	configuration := visible.Text(filepath.Join(o.dir, config.FileName))
+	next := `its servers are those of "pgfsm demo"; edit it, then: pgfsm config check -c ` + configuration
+	if o.from != "" {
+		if servers, err = o.imported(files); err != nil {
+			return err
+		}
+		next = nextSteps(configuration, visible.Text(filepath.Join(o.dir, files[1].Name)))
+	}
 	if err := os.MkdirAll(o.dir, 0o700); err != nil {
 		return err
 	}
 	var written []string
 	for _, f := range files {
-		if err := safefile.Create(f.path, f.text, 0o600); err != nil {
+		path := filepath.Join(o.dir, f.Name)
+		if err := safefile.Create(path, f.Text, 0o600); err != nil {
 			return err
 		}
-		written = append(written, filepath.ToSlash(f.path))
+		written = append(written, filepath.ToSlash(path))
 	}
 	if o.json {
 		return printJSON(o.w.stdout, struct {
-			SchemaVersion int            `json:"schema_version"`
-			Files         []string       `json:"files"`
-			Servers       []listedServer `json:"servers,omitempty"`
+			SchemaVersion int                   `json:"schema_version"`
+			Files         []string              `json:"files"`
+			Servers       []config.ClientServer `json:"servers,omitempty"`
 		}{schemaVersion, written, servers})
 	}
 	for _, path := range written {
@@ -152,48 +104,53 @@ func (o *initOptions) write(files []newFile, next string, servers []listedServer
 	return nil
 }
 
-// takeOver writes a configuration that lists the servers of a client's file.
-func (o *initOptions) takeOver() error {
-	files := o.files(nil, []byte("{}\n"))
-	if err := absent(files); err != nil {
-		return err
-	}
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// imported makes the files a configuration that lists the servers of a client's file, after it has shown them and asked.
+func (o *initOptions) imported(files []config.StarterFile) ([]config.ClientServer, error) {
 	text, err := safefile.ReadTrusted(o.from)
 	if err != nil {
-		return fmt.Errorf("%s cannot be read: %w", visible.Text(o.from), err)
+		return nil, fmt.Errorf("%s cannot be read: %w", visible.Text(o.from), err)
 	}
 	servers, err := config.ReadClient(o.from, text)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(servers) == 0 {
-		return fmt.Errorf("%s names no server: its list of servers is empty", visible.Text(o.from))
+		return nil, fmt.Errorf("%s names no server: its list of servers is empty", visible.Text(o.from))
 	}
-	shown, n := o.show(servers)
+	n := o.show(servers)
 	if n == 0 {
-		return fmt.Errorf("%s has no server that can be listed", visible.Text(o.from))
+		return nil, fmt.Errorf("%s has no server that can be listed", visible.Text(o.from))
 	}
-	path, err := seenFrom(o.dir, o.from)
+	path, err := relative(o.dir, o.from)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	files[0].text = config.Imported(path, servers)
-	if _, err := config.Load(files[0].path, over(files), config.Overrides{}); err != nil {
-		return err // of a file in a place that cannot be named, or that has changed just now
+	files[0].Text, files[1].Text = config.Imported(path, servers), []byte("{}\n")
+	open := func(path string) ([]byte, error) {
+		for _, f := range files {
+			if filepath.Join(o.dir, f.Name) == path {
+				return f.Text, nil
+			}
+		}
+		return safefile.ReadTrusted(path)
 	}
-	if !o.yes && !o.confirm(fmt.Sprintf("Write %s into %s?", theServers(n), visible.Text(filepath.Base(files[0].path)))) {
+	if _, err := config.Load(filepath.Join(o.dir, config.FileName), open, config.Overrides{}); err != nil {
+		return nil, err // the client's file changed, or has a path that a configuration cannot name
+	}
+	which := "this server"
+	if n > 1 {
+		which = fmt.Sprintf("these %d servers", n)
+	}
+	if !o.yes && !o.confirm(fmt.Sprintf("Write %s into %s?", which, config.FileName)) {
 		fmt.Fprintln(o.w.stderr, "pgfsm: nothing was written: answer y, or use --yes")
-		return exit(exitNo)
+		return nil, exit(exitNo)
 	}
-	return o.write(files, nextSteps(visible.Text(files[0].path), visible.Text(files[1].path)), shown)
-}
-
-// theServers refers to n servers that are shown above.
-func theServers(n int) string {
-	if n == 1 {
-		return "this server"
-	}
-	return fmt.Sprintf("these %d servers", n)
+	return servers, nil
 }
 
 // nextSteps says what is left to do until the servers can be used.
@@ -209,7 +166,7 @@ func nextSteps(configuration, allowlist string) string {
 }
 
 // show prints what each server would run, and returns how many of them can be listed.
-func (o *initOptions) show(servers []config.ClientServer) (shown []listedServer, n int) {
+func (o *initOptions) show(servers []config.ClientServer) (n int) {
 	for _, s := range servers {
 		name := visible.Text(fmt.Sprintf("%q", s.Name))
 		fmt.Fprintf(o.w.stderr, "%s: %s\n", name, s.Runs)
@@ -221,13 +178,12 @@ func (o *initOptions) show(servers []config.ClientServer) (shown []listedServer,
 		} else {
 			fmt.Fprintf(o.w.stderr, "  skipped: %s\n", s.Refused)
 		}
-		shown = append(shown, listedServer{s.Name, string(s.Digest), s.Runs, s.Warning, s.Refused})
 	}
-	return shown, n
+	return n
 }
 
-// seenFrom is the path of a file as one writes it in a file of the folder.
-func seenFrom(dir, file string) (string, error) {
+// relative is the path of a file as a file of the folder names it.
+func relative(dir, file string) (string, error) {
 	base, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
@@ -242,24 +198,12 @@ func seenFrom(dir, file string) (string, error) {
 	return filepath.ToSlash(path), nil
 }
 
-// over reads files that are not written yet, and of the others those that nobody else can have written.
-func over(files []newFile) config.Open {
-	return func(path string) ([]byte, error) {
-		for _, f := range files {
-			if f.path == path {
-				return f.text, nil
-			}
-		}
-		return safefile.ReadTrusted(path)
-	}
-}
-
-// confirm asks a person. Anything but y or yes is no.
+// confirm asks the operator. Anything but y or yes is no.
 func (o *initOptions) confirm(question string) bool {
 	fmt.Fprintf(o.w.stderr, "%s [y/N] ", question)
-	line, err := bufio.NewReader(io.LimitReader(o.w.stdin, 16)).ReadString('\n') // the end of the input is no
+	line, err := bufio.NewReader(io.LimitReader(o.w.stdin, 16)).ReadString('\n') // the end of the input means no
 	if f, ok := o.w.stdin.(*os.File); err != nil || !ok || !isTerminal(f) {
-		fmt.Fprintln(o.w.stderr) // nobody's Enter has ended the line of the question
+		fmt.Fprintln(o.w.stderr) // no Enter ended the line of the question
 	}
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return answer == "y" || answer == "yes"
