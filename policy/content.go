@@ -66,6 +66,16 @@ type Pin struct {
 	Tool       string           `json:"tool"`
 }
 
+// PinOf returns the pin of a tool; empty if it has none.
+func PinOf(pins []Pin, server, tool string) canonical.Digest {
+	for _, p := range pins {
+		if p.Server == server && p.Tool == tool {
+			return p.Definition
+		}
+	}
+	return ""
+}
+
 // Planner configures how a request becomes a plan.
 type Planner struct {
 	Mode   string  `json:"mode"` // "auto", "router" or "llm"

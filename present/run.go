@@ -1,4 +1,4 @@
-// Package present holds the one form in which the CLI, the API, web hooks and the console show runs, calls and approvals.
+// Package present holds the one form in which the CLI, the API, web hooks and the console show runs, calls, approvals and tools.
 package present
 
 import (

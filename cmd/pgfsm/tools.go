@@ -2,15 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"pgfsm/config/pins"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
+	"pgfsm/present"
 	"pgfsm/runner"
 	"pgfsm/states"
 )
@@ -31,25 +31,6 @@ annotated as read-only. Exit code 2 if no server answered.`,
 	o.register(cmd)
 	o.registerGrants(cmd)
 	return cmd
-}
-
-// shownTool is one line of the catalog.
-type shownTool struct {
-	Server      string             `json:"server"`
-	Name        string             `json:"name"`
-	Title       string             `json:"title,omitzero"`
-	Description string             `json:"description,omitzero"`
-	Allowed     bool               `json:"allowed"`
-	Code        policy.Code        `json:"code,omitzero"` // why it cannot be called
-	Reason      string             `json:"reason,omitzero"`
-	Dialect     string             `json:"dialect,omitzero"`
-	Open        []string           `json:"open,omitzero"` // places that take members the schema does not name
-	Definition  string             `json:"definition"`
-	Pin         string             `json:"pin,omitzero"` // of an allowlisted tool; it should be the definition
-	Annotations policy.Annotations `json:"annotations"`
-	Warning     string             `json:"warning,omitzero"`
-
-	listed bool // on the allowlist
 }
 
 // list asks every server for its tools.
@@ -95,64 +76,15 @@ func (a *app) listTools(ctx context.Context, asJSON bool) error {
 	if !c.Up() {
 		code = exitCould
 	}
-	var tools []shownTool
-	servers := states.Statuses(c)
-	for _, s := range c.Servers {
-		for _, t := range s.Tools {
-			tools = append(tools, show(t))
-		}
-		tools = append(tools, a.unlisted(s)...)
-	}
+	servers, tools := states.Statuses(c), present.Tools(a.bundle.Content(), c)
 	if asJSON {
 		err := printJSON(a.w.stdout, struct {
 			SchemaVersion int                   `json:"schema_version"`
 			Servers       []states.ServerStatus `json:"servers"`
-			Tools         []shownTool           `json:"tools"`
+			Tools         []present.Tool        `json:"tools"`
 		}{schemaVersion, servers, tools})
-		if err != nil {
-			return err
-		}
-		return exit(code)
+		return errors.Join(err, exit(code))
 	}
-	a.printTools(servers, tools)
-	return exit(code)
-}
-
-// unlisted are tools that the allowlist names and the server, which is up, does not list: often a slip of the pen.
-func (a *app) unlisted(s policy.CatalogServer) (missing []shownTool) {
-	content := a.bundle.Content()
-	for _, g := range content.Allowlist {
-		if g.Server != s.Server || s.Status != policy.ServerUp {
-			continue
-		}
-		for _, name := range g.Tools {
-			if !slices.ContainsFunc(s.Tools, func(t *policy.Tool) bool { return t.Name == name }) {
-				missing = append(missing, shownTool{
-					Server: s.Server, Name: name, Code: policy.CodeToolUnknown,
-					Reason: "on the allowlist, but the server does not list it", Pin: string(pins.Of(content.Pins, s.Server, name)),
-				})
-			}
-		}
-	}
-	return missing
-}
-
-func show(t *policy.Tool) shownTool {
-	s := shownTool{
-		Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, Allowed: t.Effective(), Code: t.Code,
-		Reason: t.Reason, Dialect: t.Dialect(), Open: t.Open(), Definition: string(t.Digest), Annotations: t.Annotations,
-		Pin: string(t.Pin), listed: t.Allowed,
-	}
-	switch {
-	case !t.Allowed:
-		s.Code, s.Reason = policy.CodeToolNotAllowed, "not on the allowlist"
-	case t.Annotations.ReadOnly == nil || !*t.Annotations.ReadOnly:
-		s.Warning = "on the allowlist, but not annotated as read-only"
-	}
-	return s
-}
-
-func (a *app) printTools(servers []states.ServerStatus, tools []shownTool) {
 	k, out := newInk(a.w), a.w.stdout
 	for _, s := range servers {
 		head := fmt.Sprintf("%s (%s, MCP %s)", visible.Text(s.Server), count(s.Tools, "tool"), visible.Text(s.Protocol))
@@ -164,49 +96,11 @@ func (a *app) printTools(servers []states.ServerStatus, tools []shownTool) {
 			if t.Server != s.Server {
 				continue
 			}
-			detail := k.faint(visible.Clip(t.detail(), maxLine))
-			fmt.Fprintf(out, "  %s %-28s %s\n", k.mark(t.Allowed), visible.Text(t.Name), detail)
+			fmt.Fprintf(out, "  %s %-28s %s\n", k.mark(t.Allowed), visible.Text(t.Name), k.faint(visible.Clip(t.Detail(), maxLine)))
 			if t.Warning != "" {
 				fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! "+t.Warning))
 			}
 		}
 	}
-}
-
-// detail is what is said behind a tool's name.
-func (t shownTool) detail() string {
-	why := ""
-	if t.Code != "" {
-		why = fmt.Sprintf("[%s] %s; ", t.Code, t.Reason)
-	}
-	var parts []string
-	if t.Dialect != "" {
-		parts = append(parts, t.Dialect)
-	}
-	for _, hint := range []struct {
-		name string
-		is   *bool
-	}{
-		{"read-only", t.Annotations.ReadOnly}, {"destructive", t.Annotations.Destructive},
-		{"idempotent", t.Annotations.Idempotent}, {"open-world", t.Annotations.OpenWorld},
-	} {
-		switch {
-		case hint.is == nil:
-		case *hint.is:
-			parts = append(parts, hint.name)
-		default:
-			parts = append(parts, "not "+hint.name)
-		}
-	}
-	switch {
-	case !t.listed:
-	case t.Pin == "":
-		parts = append(parts, "not pinned")
-	case t.Pin == t.Definition:
-		parts = append(parts, "pinned")
-	}
-	if len(t.Open) > 0 {
-		parts = append(parts, "open at "+strings.Join(t.Open, " "))
-	}
-	return strings.TrimSuffix(why+strings.Join(parts, ", "), "; ")
+	return exit(code)
 }

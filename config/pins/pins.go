@@ -122,16 +122,6 @@ func Read(path string) (*File, error) {
 	return f, err
 }
 
-// Of returns the pin of a tool, or nothing.
-func Of(pins []policy.Pin, server, tool string) canonical.Digest {
-	for _, p := range pins {
-		if p.Server == server && p.Tool == tool {
-			return p.Definition
-		}
-	}
-	return ""
-}
-
 // Select returns the tools that names choose: none chooses all tools, one the tools of a server, two a server and its tool.
 func (f *File) Select(names ...string) ([]Entry, error) {
 	var tools []Entry
@@ -144,7 +134,7 @@ func (f *File) Select(names ...string) ([]Entry, error) {
 		for _, name := range a.Tools {
 			if len(names) < 2 || name == names[1] {
 				found = true
-				tools = append(tools, Entry{Server: a.Server, Tool: name, Pin: Of(f.pins, a.Server, name)})
+				tools = append(tools, Entry{Server: a.Server, Tool: name, Pin: policy.PinOf(f.pins, a.Server, name)})
 			}
 		}
 	}

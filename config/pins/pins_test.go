@@ -13,7 +13,6 @@ import (
 
 	"pgfsm/config"
 	"pgfsm/config/pins"
-	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/states/statestest"
 )
@@ -292,8 +291,5 @@ func TestCatalog(t *testing.T) {
 	c, err := d.Catalog(statestest.MustBundle(content, nil))
 	if err != nil || len(c.Effective()) != 1 || c.Effective()[0].Name != "look" {
 		t.Errorf("Catalog() = %+v, %v, want the tool look", c, err)
-	}
-	if pins.Of(content.Pins, statestest.Server, "look") == "" || pins.Of([]policy.Pin{}, statestest.Server, "look") != "" {
-		t.Error("Of() does not find the pin")
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/config/pins"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 )
@@ -33,7 +32,7 @@ type Facts struct {
 
 // Facts returns what is known about a tool. Values that the caller gives come first; nil gives none.
 func (e *Explainer) Facts(server, tool string, pinned *bool, annotations *policy.Annotations) Facts {
-	f := Facts{Pinned: pins.Of(e.bundle.Content().Pins, server, tool) != "", PinnedFrom: FromAllowlist, AnnotationsFrom: FromNowhere}
+	f := Facts{Pinned: policy.PinOf(e.bundle.Content().Pins, server, tool) != "", PinnedFrom: FromAllowlist, AnnotationsFrom: FromNowhere}
 	if t, _ := e.catalog.Find(server, tool); t != nil {
 		f.Annotations, f.AnnotationsFrom = t.Annotations, FromStored
 		if e.live {

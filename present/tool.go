@@ -1,0 +1,114 @@
+package present
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"pgfsm/policy"
+	"pgfsm/policy/canonical"
+)
+
+// A Tool is a tool that a server lists or that the allowlist names.
+type Tool struct {
+	Server      string             `json:"server"`
+	Name        string             `json:"name"`
+	Title       string             `json:"title,omitzero"`
+	Description string             `json:"description,omitzero"`
+	Allowed     bool               `json:"allowed"`
+	Code        policy.Code        `json:"code,omitzero"` // why it cannot be called
+	Reason      string             `json:"reason,omitzero"`
+	Dialect     string             `json:"dialect,omitzero"` // of its schema
+	Open        []string           `json:"open,omitzero"`    // places that accept members which the schema does not name
+	Definition  canonical.Digest   `json:"definition"`
+	Pin         canonical.Digest   `json:"pin,omitzero"` // of an allowlisted tool; it should be the definition
+	Annotations policy.Annotations `json:"annotations"`
+	Warning     string             `json:"warning,omitzero"`
+
+	onAllowlist bool
+}
+
+// Tools returns the tools of a catalog by server, each server's with those that only the allowlist names at the end.
+func Tools(content *policy.Content, c *policy.Catalog) (tools []Tool) {
+	for _, s := range c.Servers {
+		for _, t := range s.Tools {
+			tools = append(tools, newTool(t))
+		}
+		if s.Status == policy.ServerUp {
+			tools = append(tools, unlisted(content, &s)...)
+		}
+	}
+	return tools
+}
+
+func newTool(t *policy.Tool) Tool {
+	tool := Tool{
+		Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, Allowed: t.Effective(), Code: t.Code,
+		Reason: t.Reason, Dialect: t.Dialect(), Open: t.Open(), Definition: t.Digest, Pin: t.Pin, Annotations: t.Annotations,
+		onAllowlist: t.Allowed,
+	}
+	switch {
+	case !t.Allowed:
+		tool.Code, tool.Reason = policy.CodeToolNotAllowed, "not on the allowlist"
+	case t.Annotations.ReadOnly == nil || !*t.Annotations.ReadOnly:
+		tool.Warning = "on the allowlist, but not annotated as read-only"
+	}
+	return tool
+}
+
+// unlisted returns the tools of a server that the allowlist names and the server does not list: often a typing error.
+func unlisted(content *policy.Content, s *policy.CatalogServer) (tools []Tool) {
+	for _, a := range content.Allowlist {
+		if a.Server != s.Server {
+			continue
+		}
+		for _, name := range a.Tools {
+			if slices.ContainsFunc(s.Tools, func(t *policy.Tool) bool { return t.Name == name }) {
+				continue
+			}
+			tools = append(tools, Tool{
+				Server: s.Server, Name: name, Code: policy.CodeToolUnknown, Reason: "on the allowlist, but the server does not list it",
+				Pin: policy.PinOf(content.Pins, s.Server, name),
+			})
+		}
+	}
+	return tools
+}
+
+// Detail describes a tool to people, without its name.
+func (t *Tool) Detail() string {
+	why := ""
+	if t.Code != "" {
+		why = fmt.Sprintf("[%s] %s; ", t.Code, t.Reason)
+	}
+	var parts []string
+	if t.Dialect != "" {
+		parts = append(parts, t.Dialect)
+	}
+	for _, hint := range []struct {
+		name  string
+		value *bool
+	}{
+		{"read-only", t.Annotations.ReadOnly}, {"destructive", t.Annotations.Destructive},
+		{"idempotent", t.Annotations.Idempotent}, {"open-world", t.Annotations.OpenWorld},
+	} {
+		switch {
+		case hint.value == nil:
+		case *hint.value:
+			parts = append(parts, hint.name)
+		default:
+			parts = append(parts, "not "+hint.name)
+		}
+	}
+	switch {
+	case !t.onAllowlist:
+	case t.Pin == "":
+		parts = append(parts, "not pinned")
+	case t.Pin == t.Definition:
+		parts = append(parts, "pinned")
+	}
+	if len(t.Open) > 0 {
+		parts = append(parts, "open at "+strings.Join(t.Open, " "))
+	}
+	return strings.TrimSuffix(why+strings.Join(parts, ", "), "; ")
+}
