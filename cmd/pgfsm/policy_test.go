@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -94,53 +93,4 @@ func TestPolicyTestDocument(t *testing.T) {
 	bad.want(t, exitNo, "/ok", "false", "/tests/0/ok", "false", "/tests/0/got", "allow", "/tests/0/want", "deny", "/tests/1/ok", "true")
 	all := command(t.Context(), nil, "policy", "test", "-c", config, "--json", dir)
 	all.want(t, exitNo, "/ok", "false", "/tests/3/ok", "true", "/tests/4", "")
-}
-
-// TestPolicyCommandsCanFail shows each command saying yes, no and could not.
-func TestPolicyCommandsCanFail(t *testing.T) {
-	dir, config := policyFolder(t)
-	root, before, after, past := backTest(t)
-	recordPast(t, past, 30)
-	known := hintedFolder(t, true, "version: 1\n",
-		"version: 1\npolicies:\n- {id: a, match: {tool: reads}, effect: allow}\n- {id: b, match: {tool: writes}, effect: pending}\n")
-	fine, worse := filepath.Join(dir, "fine.yaml"), filepath.Join(dir, "worse.yaml")
-	for path, text := range map[string]string{ // each a file of its own
-		fine: strings.Replace(policyConfig, "policy: policy.yaml", "policy: fine-policy.yaml", 1),
-		filepath.Join(dir, "fine-policy.yaml"): "version: 1\npolicies:\n" +
-			"  - {id: transfers, match: {server: ledger, tool: transfer}, effect: pending, approvers: [owners]}\n",
-		worse: strings.Replace(policyConfig, "policy: policy.yaml", "policy: worse-policy.yaml", 1),
-		filepath.Join(dir, "worse-policy.yaml"): "version: 1\npolicies:\n" +
-			"  - {id: all, effect: allow}\n  - {id: transfers, match: {tool: transfer}, effect: pending}\n",
-	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, tt := range []struct {
-		name string
-		code int
-		args []string
-	}{
-		{"explain-yes", exitYes, []string{"explain", "-c", known.config, "--server", "puppet", "--tool", "reads"}},
-		{"explain-no", exitNo, []string{"explain", "-c", config, "--server", "ledger", "--tool", "transfer"}},
-		{"explain-held", exitPending, []string{"explain", "-c", known.config, "--server", "puppet", "--tool", "writes"}},
-		{"explain-could-not", exitCould, []string{"explain", "-c", config, "--server", "ledger", "--tool", "transfer", "--args", `{"a":1,"a":2}`}},
-		{"test-yes", exitYes, []string{"test", "-c", config, filepath.Join(dir, "tests.yaml")}},
-		{"test-no", exitNo, []string{"test", "-c", config, filepath.Join(dir, "wrong", "tests.yaml")}},
-		{"test-could-not", exitCould, []string{"test", "-c", config, filepath.Join(dir, "nowhere.yaml")}},
-		{"lint-yes", exitYes, []string{"lint", "-c", fine}},
-		{"lint-no", exitNo, []string{"lint", "-c", worse}},
-		{"lint-could-not", exitCould, []string{"lint", "-c", fine, "--live"}},
-		{"diff-yes", exitYes, []string{"diff", before, after, "--traces", past}},
-		{"diff-no", exitNo, []string{"diff", before, after, "--traces", past, "--fail-on", "newly-denied"}},
-		{"diff-could-not", exitCould, []string{"diff", before, after, "--traces", filepath.Join(root, "new")}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			r := command(t.Context(), nil, append([]string{"policy"}, tt.args...)...)
-			r.want(t, tt.code)
-			if tt.code == exitCould && r.stdout != "" {
-				t.Errorf("standard output = %q, want nothing", r.stdout)
-			}
-		})
-	}
 }

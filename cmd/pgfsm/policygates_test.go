@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -67,25 +64,5 @@ policies:
 				t.Errorf("explain says allow of a tool without a kept definition\n%s", offline.stdout)
 			}
 		})
-	}
-}
-
-// TestPolicyTestTakesTenThousand: a file has as many tests as documented.
-func TestPolicyTestTakesTenThousand(t *testing.T) {
-	t.Parallel()
-	dir, config := policyFolder(t)
-	var b strings.Builder
-	b.WriteString("tests:\n")
-	for i := range 10_000 {
-		fmt.Fprintf(&b, "  - name: a transfer of %d\n    input: {server: ledger, tool: transfer, env: prod, args: {amount: %d, parts: 1, to: [a, b]}, actor: \"local:alice\"}\n"+
-			"    risk: {mode: safe, score: 1}\n    expect: allow\n    expect_policy: transfers\n", i, i)
-	}
-	file := filepath.Join(dir, "many.yaml")
-	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r := command(t.Context(), nil, "policy", "test", "-c", config, file)
-	if r.code != exitYes || !strings.Contains(r.stdout, "10000 tests, 10000 as expected") {
-		t.Errorf("policy test of 10,000 = %d, %.400s %.400s", r.code, r.stdout[max(0, len(r.stdout)-300):], r.stderr)
 	}
 }

@@ -132,3 +132,24 @@ func TestTestCoverage(t *testing.T) {
 		t.Errorf("uncovered = %s", got)
 	}
 }
+
+// TestTenThousandTests shows that a file may have as many tests as docs/reference/policy-language.md says.
+func TestTenThousandTests(t *testing.T) {
+	e := explainer(t, true, "", "- {id: look, effect: allow, deny: args.n > 20000}")
+	var b strings.Builder
+	b.WriteString("tests:\n")
+	for i := range config.MaxPolicyTests {
+		fmt.Fprintf(&b, "  - {name: t%d, expect: allow, input: {server: %s, tool: look, args: {n: %d}}}\n", i, statestest.Server, i)
+	}
+	file := filepath.Join(t.TempDir(), "many.yaml")
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	report, err := e.Test([]string{file}, os.ReadFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Tests) != 10_000 {
+		t.Errorf("Test() = %d results", len(report.Tests))
+	}
+}
