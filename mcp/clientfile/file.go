@@ -112,7 +112,7 @@ func (f *File) Write(text []byte) (backup string, err error) {
 			return "", err
 		}
 	} else if backup, err = f.backUp(); err != nil {
-		return "", err
+		return backup, err
 	}
 	if err = safefile.Replace(f.path, f.text, text, f.mode); err != nil && backup != "" {
 		err = errors.Join(err, os.Remove(backup))
@@ -126,10 +126,8 @@ func (f *File) backUp() (path string, err error) {
 		if path = f.path + ".bak"; n > 1 {
 			path += fmt.Sprintf(".%d", n)
 		}
-		if err = safefile.Create(path, f.text, 0o600); err == nil {
-			return path, os.Chmod(path, f.mode)
-		} else if !errors.Is(err, fs.ErrExist) {
-			return "", err
+		if err = safefile.Create(path, f.text, f.mode); !errors.Is(err, fs.ErrExist) {
+			return path, err
 		}
 	}
 }
