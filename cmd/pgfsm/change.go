@@ -39,10 +39,10 @@ func printChange(out io.Writer, k ink, c docdiff.Change) {
 		}
 	}
 	printRows(out, k, docdiff.Fit(rows, changeLines, changeWidth))
-	if odd := docdiff.Lookalikes(before, now); odd != "" {
-		fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! the two look the same; they differ in "+odd))
-	} else if odd := docdiff.LookalikeWords(before, now); odd != "" {
-		fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! words of the two look the same; they differ in "+odd))
+	if letters := docdiff.Lookalikes(before, now); letters != "" {
+		fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! the two look the same; they differ in "+letters))
+	} else if letters := docdiff.LookalikeWords(before, now); letters != "" {
+		fmt.Fprintf(out, "    %s\n", k.bad.Sprint("! words of the two look the same; they differ in "+letters))
 	}
 }
 

@@ -13,14 +13,14 @@ import (
 	"pgfsm/policy/visible"
 )
 
-// printed is what people see of a change.
+// printed returns the printed form of a change.
 func printed(c docdiff.Change) string {
 	var out bytes.Buffer
 	printChange(&out, newInk(world{stdout: &out, getenv: func(string) (string, bool) { return "", false }}), c)
 	return out.String()
 }
 
-// TestChangeIsFitToBeShown: whatever a server writes, a change shows it and does none of it.
+// TestChangeIsFitToBeShown shows that a terminal obeys nothing that a server writes.
 func TestChangeIsFitToBeShown(t *testing.T) {
 	quoted := func(s string) []byte { return canonical.MustMarshal(s) }
 	for _, tt := range []struct {
@@ -59,7 +59,7 @@ func TestChangeIsFitToBeShown(t *testing.T) {
 	})
 }
 
-// TestAChangeLeavesRoomForOthers: what a change takes of the screen is bounded, and what is left out is counted.
+// TestAChangeLeavesRoomForOthers shows that the lines of a change are bounded, and that omitted characters are counted.
 func TestAChangeLeavesRoomForOthers(t *testing.T) {
 	quoted := func(s string) []byte { return canonical.MustMarshal(s) }
 	const lineWidth, wide = 80, changeWidth - len(`""`) // characters of a text that fill a line

@@ -135,7 +135,7 @@ func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, anno
 	if err != nil {
 		return err
 	}
-	if c.Actor, err = a.asker(ctx, o.actor); err != nil {
+	if c.Actor, err = a.requesterName(ctx, o.actor); err != nil {
 		return err
 	}
 	if c.Plan, err = operatorPlan(o.server, o.tool, "--args", o.args); err != nil {
@@ -163,8 +163,8 @@ func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, anno
 	return errors.Join(err, exit(decisionExit[x.Decision]))
 }
 
-// asker is the requester of a run: the owner of PGFSM_TOKEN if there is a ledger, or else the user of the operating system.
-func (a *app) asker(ctx context.Context, given string) (string, error) {
+// requesterName is the requester of a run: the owner of PGFSM_TOKEN if there is a ledger, or else the user of the operating system.
+func (a *app) requesterName(ctx context.Context, given string) (string, error) {
 	if given != "" || a.loaded.Ledger == "" || a.w.env(tokenVariable) == "" {
 		return cmp.Or(given, actor()), nil
 	}

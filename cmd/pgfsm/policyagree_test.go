@@ -12,7 +12,7 @@ import (
 	"pgfsm/runner/explain"
 )
 
-// hinted are tools by what they say of themselves.
+// hinted are tools with different annotations.
 var hinted = []struct{ name, annotations string }{
 	{"silent", ""},
 	{"reads", `{"readOnlyHint":true,"openWorldHint":false}`},
@@ -54,7 +54,7 @@ func (p *pinned) writes(name, text string) {
 	}
 }
 
-// decisionOfRun is what policy said to a run, by its document.
+// decisionOfRun returns the policy's decision from the document of a run.
 func decisionOfRun(t *testing.T, r ran) string {
 	t.Helper()
 	switch {
@@ -69,8 +69,8 @@ func decisionOfRun(t *testing.T, r ran) string {
 	return ""
 }
 
-// TestPolicyCommandsAgreeWithRun: explain, test, diff and replay say of every tool what a run was told, whatever asks for
-// its pin and its annotations.
+// TestPolicyCommandsAgreeWithRun shows that explain, test, diff and replay decide about every tool as a run did, by any policy that asks for
+// pins and annotations.
 func TestPolicyCommandsAgreeWithRun(t *testing.T) {
 	t.Parallel()
 	const noRisk = "version: 1\n"
@@ -101,7 +101,7 @@ func TestPolicyCommandsAgreeWithRun(t *testing.T) {
 	}
 }
 
-// agreeing calls each tool, and holds every other way to ask to what came of it.
+// agreeing calls each tool, and compares the decision with those of the other commands.
 func agreeing(t *testing.T, p *pinned, pin bool) (words []string) {
 	t.Helper()
 	tests, bare := "tests:\n", "tests:\n"
@@ -154,10 +154,10 @@ func agreeing(t *testing.T, p *pinned, pin bool) (words []string) {
 	return words
 }
 
-// yamlHints writes the members of an object as YAML takes them in one line.
+// yamlHints writes a JSON object as YAML in one line.
 func yamlHints(doc string) string { return strings.NewReplacer(`"`, "", ":", ": ").Replace(doc) }
 
-// TestPolicyExplainSaysWhereItKnowsFrom: what is known of a tool, and from where.
+// TestPolicyExplainSaysWhereItKnowsFrom shows which facts about a tool are known, and from where.
 func TestPolicyExplainSaysWhereItKnowsFrom(t *testing.T) {
 	t.Parallel()
 	p := hintedFolder(t, true, "version: 1\n", "version: 1\npolicies:\n- {id: a, effect: allow}\n")

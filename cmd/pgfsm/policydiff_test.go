@@ -54,7 +54,7 @@ func TestPolicyDiffInParallel(t *testing.T) {
 	}
 }
 
-// expiring is a context that is over when it has been asked so many times.
+// expiring is a context that is cancelled after a number of calls of Err.
 type expiring struct {
 	context.Context
 	left atomic.Int64
@@ -67,7 +67,7 @@ func (e *expiring) Err() error {
 	return e.Context.Err()
 }
 
-// TestPolicyDiffInterrupted: half an answer is none.
+// TestPolicyDiffInterrupted shows that an interrupted command prints no part of an answer.
 func TestPolicyDiffInterrupted(t *testing.T) {
 	root, before, after, dir := backTest(t, 40)
 	was := files(t, root)
@@ -87,7 +87,7 @@ func TestPolicyDiffInterrupted(t *testing.T) {
 	}
 }
 
-// TestPolicyDiffOfWhatCannotBeUsed: one bad trace is named, and the answer is not a yes.
+// TestPolicyDiffOfWhatCannotBeUsed shows that one unusable trace is named, and that the exit code is 2.
 func TestPolicyDiffOfWhatCannotBeUsed(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -125,7 +125,7 @@ func TestPolicyDiffOfWhatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestPolicyDiffShowsNothingThatATerminalObeys: whatever stands in a trace.
+// TestPolicyDiffShowsNothingThatATerminalObeys shows that control characters of traces are escaped.
 func TestPolicyDiffShowsNothingThatATerminalObeys(t *testing.T) {
 	const bad = "x\x1b[31m\u202e\n\x07\x9b"
 	r := func(decision string, quorum int) *ruling.Ruling {
@@ -152,7 +152,7 @@ func TestPolicyDiffShowsNothingThatATerminalObeys(t *testing.T) {
 	}
 }
 
-// TestPolicyDiffOfHostileTraces: each is named with what is wrong, none is waited for, and the others are judged.
+// TestPolicyDiffOfHostileTraces shows that each is named with its fault, that none blocks the command, and that the others are judged.
 func TestPolicyDiffOfHostileTraces(t *testing.T) {
 	t.Parallel()
 	_, before, after, dir := backTest(t, 10)

@@ -7,7 +7,7 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// TestExplainLiveAnswersAsCall: of every call explain --live gives the exit code and the code that pgfsm call gives.
+// TestExplainLiveAnswersAsCall shows that explain --live exits and answers as pgfsm call does.
 func TestExplainLiveAnswersAsCall(t *testing.T) {
 	t.Parallel()
 	const typed = `{"name":"typed","inputSchema":{"type":"object","properties":{"n":{"type":"integer"},"to":{"type":"string"}},"required":["n"]}}`
