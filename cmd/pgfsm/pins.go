@@ -124,8 +124,8 @@ func (p *pinCommand) print(d pinsDocument, next, summary string, code int) error
 			mark = k.mark(r.Status == pins.Same || r.Status == pins.Pinned) + " "
 		}
 		fmt.Fprintf(out, "%s%s %-28s %s\n", mark, visible.Text(r.Server), visible.Text(r.Tool), visible.Clip(r.Describe(), maxLine))
-		for _, c := range r.Changes {
-			printChange(out, k, c)
+		for i := range r.Changes {
+			printChange(out, k, &r.Changes[i])
 		}
 		if r.Live != nil {
 			fmt.Fprintf(out, "  %s\n", visible.Text(r.Reason))

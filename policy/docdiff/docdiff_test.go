@@ -12,6 +12,7 @@ import (
 
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/docdiff"
+	"pgfsm/policy/visible"
 )
 
 // told writes changes as lines.
@@ -257,8 +258,8 @@ func FuzzFit(f *testing.F) {
 		for _, r := range docdiff.Fit(rows, 100, 74) {
 			n := utf8.RuneCountInString(r.Text)
 			lines += max(1, (n+73)/74)
-			if r.Sign == docdiff.Cut {
-				if _, err := fmt.Sscanf(r.Text, "%d characters", &n); err != nil {
+			if r.Sign == docdiff.Alert {
+				if _, err := fmt.Sscanf(r.Text, "%d characters are", &n); err != nil {
 					t.Fatalf("Fit() says %q", r.Text)
 				}
 			}
@@ -268,4 +269,98 @@ func FuzzFit(f *testing.F) {
 			t.Errorf("Fit() takes %d lines for %d characters, want at most 100 lines for %d", lines, shown, all)
 		}
 	})
+}
+
+// The space of a change in these tests.
+const (
+	changeLines = 100
+	changeWidth = 74
+)
+
+// printed returns the rows of a change as text.
+func printed(c *docdiff.Change) string {
+	var b strings.Builder
+	for _, r := range c.Rows(changeLines, changeWidth) {
+		fmt.Fprintf(&b, "%s %s\n", r.Sign, r.Text)
+	}
+	return b.String()
+}
+
+// TestRowsAreEscaped shows that a terminal obeys nothing of a change.
+func TestRowsAreEscaped(t *testing.T) {
+	quoted := func(s string) []byte { return canonical.MustMarshal(s) }
+	for _, tt := range []struct {
+		name, before, now string
+		want              []string
+	}{
+		{"ansi", "Looks.", "Looks.\x1b[2K\rLooks.", []string{`+ "Looks.\u001b[2K\rLooks."`}},
+		{"bidi", "a", "a\u202eb", []string{`+ "a\u202eb"`}},
+		{"tags", "a", "a\U000e0068\U000e0069", []string{`+ "a\U000e0068\U000e0069"`}},
+		{"invisible", "a", "a\u200b", []string{`- "a"`, `+ "a\u200b"`}},
+		{"space-behind", "a", "a ", []string{`- "a"`, `+ "a "`}},
+		{"written-escape-is-not-an-escape", `a`, `a\u200b"`, []string{`+ "a\\u200b\""`}},
+		{"letters-that-look-the-same", "fetch", "f\u0435tch", []string{`the two look the same; they differ in U+0435`}},
+		{"ascii-that-looks-the-same", "paypal", "paypaI", []string{`! the two look the same; they differ in l/I`}},
+		{"words-that-look-the-same", "Pays by paypal.com now", "Pays with paypaI.com later",
+			[]string{`! words of the two look the same; they differ in l/I`}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := printed(&docdiff.Change{At: "/description", Kind: docdiff.Changed, Old: quoted(tt.before), New: quoted(tt.now)})
+			if visible.Lines(got) != got {
+				t.Errorf("Rows() = %q, want nothing that does not show", got)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("Rows() = %s, want %s in it", got, want)
+				}
+			}
+		})
+	}
+	t.Run("value-that-is-added", func(t *testing.T) {
+		got := printed(&docdiff.Change{At: "/a", Kind: docdiff.Added, New: []byte("{\"a\u202e\":[\"\U000e0068\"]}")})
+		want := "+ {\n+   \"a\\u202e\": [\n+     \"\\udb40\\udc68\"\n+   ]\n+ }\n"
+		if got != want {
+			t.Errorf("Rows() = %s, want %s", got, want)
+		}
+	})
+}
+
+// TestRowsAreBounded shows that the lines of a change are bounded, and that omitted characters are counted.
+func TestRowsAreBounded(t *testing.T) {
+	quoted := func(s string) []byte { return canonical.MustMarshal(s) }
+	const lineWidth, wide = 80, changeWidth - len(`""`) // characters of a text that fill a line
+	for _, tt := range []struct {
+		name     string
+		old, now []byte
+		want     []string // of what is left out
+	}{
+		{"long-text-that-fits", quoted(strings.Repeat("a", wide*50)), quoted(strings.Repeat("b", wide*49)), nil},
+		{"text-one-past", quoted(strings.Repeat("a", 3*lineWidth*changeLines)), quoted("b"),
+			[]string{fmt.Sprintf("! %d characters are not shown here; --json shows all\n",
+				3*lineWidth*changeLines+2-(changeLines-1)/2*changeWidth-((changeLines-1)/2-1)*changeWidth)}},
+		{"lines-at-the-limit", nil, []byte("[" + strings.Repeat("1,", changeLines-3) + "1]"), nil},
+		{"lines-one-past", nil, []byte("[" + strings.Repeat("1,", changeLines-2) + "1]"),
+			[]string{"! 12 characters are not shown here; --json shows all\n"}},
+		{"many-long-lines", quoted(strings.Repeat(strings.Repeat("a", 9000)+"\n", 2000)), quoted("b\n"),
+			[]string{"characters are not shown here"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := printed(&docdiff.Change{At: "/a", Kind: docdiff.Changed, Old: tt.old, New: tt.now})
+			lines := 0
+			for line := range strings.Lines(got) {
+				lines += (len(line) - 1 + lineWidth - 1) / lineWidth
+			}
+			if lines > changeLines {
+				t.Errorf("Rows() takes %d lines, want at most %d", lines, changeLines)
+			}
+			if (len(tt.want) == 0) == strings.Contains(got, "not shown here") {
+				t.Errorf("Rows() = %s, want %q in it", visible.Clip(got, 9000), tt.want)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("Rows() = %s, want %q in it", visible.Clip(got, 9000), want)
+				}
+			}
+		})
+	}
 }

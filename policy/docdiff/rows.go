@@ -1,0 +1,102 @@
+package docdiff
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
+)
+
+// Alert is the sign of a row that is about the others: how much is left out, or which characters look alike.
+const Alert = "!"
+
+// Rows returns a change as rows that a terminal can print, shortened by [Fit].
+func (c *Change) Rows(lines, width int) []Row {
+	if c.Old.Kind() != '"' || c.New.Kind() != '"' {
+		return Fit(append(Block(Minus, c.Old), Block(Plus, c.New)...), lines, width)
+	}
+	before, now := unquoted(c.Old), unquoted(c.New)
+	rows := Text(before, now)
+	for i, row := range rows {
+		if row.Sign != Skipped {
+			rows[i].Text = quoted(row.Text)
+		}
+	}
+	rows = Fit(rows, lines, width)
+	if letters := Lookalikes(before, now); letters != "" {
+		rows = append(rows, Row{Alert, "the two look the same; they differ in " + letters})
+	} else if letters := LookalikeWords(before, now); letters != "" {
+		rows = append(rows, Row{Alert, "words of the two look the same; they differ in " + letters})
+	}
+	return rows
+}
+
+// Block returns a value in canonical form as rows that a terminal can print, whole; nil has none.
+func Block(sign string, v jsontext.Value) (rows []Row) {
+	if v == nil {
+		return nil
+	}
+	block := v.Clone()
+	if err := block.Indent(jsontext.WithIndent("  ")); err != nil {
+		panic("a value in canonical form cannot be indented: " + err.Error())
+	}
+	for line := range strings.SplitSeq(visible.JSON(block), "\n") {
+		rows = append(rows, Row{sign, line})
+	}
+	return rows
+}
+
+func unquoted(v jsontext.Value) string {
+	s, err := canonical.Unquote(v)
+	if err != nil {
+		panic("a text in canonical form cannot be read: " + err.Error())
+	}
+	return s
+}
+
+var backslashes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`)
+
+// quoted writes a text between quotation marks, so that its ends are visible, and so that an escape in the text differs from one of ours.
+func quoted(s string) string { return `"` + visible.Text(backslashes.Replace(s)) + `"` }
+
+// Fit shortens rows to a number of lines of a screen, each of width characters, by leaving out the middle.
+func Fit(rows []Row, lines, width int) []Row {
+	height := func(r Row) int { return max(1, (utf8.RuneCountInString(r.Text)+width-1)/width) }
+	all := 0
+	for _, r := range rows {
+		all += height(r)
+	}
+	if all <= lines {
+		return rows
+	}
+	half := (lines - 1) / 2 // one line counts what is left out
+	first, above := 0, half
+	for ; height(rows[first]) <= above; first++ {
+		above -= height(rows[first])
+	}
+	last, below := len(rows)-1, half
+	for ; height(rows[last]) <= below; last-- {
+		below -= height(rows[last])
+	}
+	// Both rows at the edges are longer than the space that is left for them.
+	begin, end := []rune(rows[first].Text)[:above*width], []rune(rows[last].Text)
+	end = end[len(end)-below*width:]
+	omitted := -len(begin) - len(end)
+	for _, r := range rows[first : last+1] {
+		omitted += utf8.RuneCountInString(r.Text)
+	}
+	fitted := slices.Clone(rows[:first])
+	if len(begin) > 0 {
+		fitted = append(fitted, Row{rows[first].Sign, string(begin)})
+	}
+	fitted = append(fitted, Row{Alert, fmt.Sprintf("%d characters are not shown here; --json shows all", omitted)})
+	if len(end) > 0 {
+		fitted = append(fitted, Row{rows[last].Sign, string(end)})
+	}
+	return append(fitted, rows[last+1:]...)
+}
