@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy"
-	"pgfsm/policy/condition"
 	"pgfsm/policy/rules"
 	"pgfsm/policy/visible"
 	"pgfsm/runner/explain"
@@ -99,22 +98,6 @@ Exit codes: 0 allow, 1 deny, 2 unknown, or failed because no server answered, 3 
 	return cmd
 }
 
-// answers reads the values of --history.
-func (o *explainOptions) answers() (answers []policy.HistoryAnswer, err error) {
-	for _, value := range o.history {
-		at := strings.LastIndexByte(value, '=')
-		if at < 0 {
-			return nil, fmt.Errorf("history: %q has no number; write 'history.count(\"actor\", \"1h\")=5'", value)
-		}
-		a, err := condition.ParseAnswer(strings.TrimSpace(value[:at]), strings.TrimSpace(value[at+1:]))
-		if err != nil {
-			return nil, fmt.Errorf("history: %q: %w; write 'history.count(\"actor\", \"1h\")=5'", value, err)
-		}
-		answers = append(answers, a)
-	}
-	return answers, nil
-}
-
 var decisionExit = map[string]int{
 	rules.Allow: exitYes, rules.Deny: exitNo, rules.Pending: exitPending, explain.Unknown: exitCould, explain.Failed: exitCould,
 }
@@ -122,7 +105,7 @@ var decisionExit = map[string]int{
 func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, annotations *policy.Annotations) error {
 	c := &explain.Call{Server: o.server, Tool: o.tool, Agent: o.agent}
 	var err error
-	if c.History, err = o.answers(); err != nil {
+	if c.History, err = explain.ParseHistory(o.history); err != nil {
 		return err
 	}
 	if content := *a.bundle.Content(); o.env != "" {

@@ -11,6 +11,7 @@ import (
 
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
+	"pgfsm/policy/condition"
 )
 
 // Sources of [Facts].
@@ -84,4 +85,20 @@ func ParseAnnotations(text string) (*policy.Annotations, error) {
 			"as far as the tool has them, such as '{\"readOnlyHint\": true}'", err)
 	}
 	return &hints, nil
+}
+
+// ParseHistory reads results of queries about earlier calls, each as QUERY=NUMBER.
+func ParseHistory(values []string) (answers []policy.HistoryAnswer, err error) {
+	for _, value := range values {
+		at := strings.LastIndexByte(value, '=')
+		if at < 0 {
+			return nil, fmt.Errorf("history: %q has no number; write 'history.count(\"actor\", \"1h\")=5'", value)
+		}
+		a, err := condition.ParseAnswer(strings.TrimSpace(value[:at]), strings.TrimSpace(value[at+1:]))
+		if err != nil {
+			return nil, fmt.Errorf("history: %q: %w; write 'history.count(\"actor\", \"1h\")=5'", value, err)
+		}
+		answers = append(answers, a)
+	}
+	return answers, nil
 }
