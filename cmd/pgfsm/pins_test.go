@@ -204,54 +204,6 @@ func TestPinsIgnoreGrants(t *testing.T) {
 	p.pins("verify").want(t, exitYes)
 }
 
-// TestPinsDiffWithoutWhatWasApproved shows that diff prints the whole live definition if the approved one is not stored, or was changed.
-func TestPinsDiffWithoutWhatWasApproved(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name   string
-		change func(text string) string // "" removes the file
-		warns  string
-	}{
-		{"no-file", func(string) string { return "" }, ""},
-		{"definition-left-out", func(string) string { return "{}" }, ""},
-		{"definition-changed", func(s string) string { return strings.Replace(s, "Looks", "Books", 1) },
-			"1 of 1 definitions do not have"},
-		{"not-json", func(string) string { return "{" }, "not strict JSON"},
-		{"name-twice", func(s string) string { return `{"a":1,"a":1}` }, "not strict JSON"},
-		{"not-an-object", func(string) string { return "[]" }, "is not an object of definitions"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p := newPinned(t, `{"puppet":["look"]}`, described("look", kind))
-			p.pins("approve").want(t, exitYes)
-			beside := filepath.Join(p.dir, "allowlist.pins.json")
-			kept := p.text("allowlist.pins.json")
-			if err := os.Remove(beside); err != nil {
-				t.Fatal(err)
-			}
-			if text := tt.change(kept); text != "" {
-				if err := os.WriteFile(beside, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			p.pins("verify").want(t, exitYes)
-			p.lists(described("look", kind2))
-			r := p.pins("diff")
-			r.holds(t, exitNo, "the definition that was approved is not kept in", `    +   "description": "`+kind+`\u001b[8m`)
-			warned := (r.stderr == "") == (tt.warns == "") && strings.Contains(r.stderr, tt.warns)
-			if strings.Contains(r.stdout, "Books") || !warned {
-				t.Errorf("stdout = %s\nstderr = %s, want %q", r.stdout, r.stderr, tt.warns)
-			}
-			p.pins("diff", "--json").want(t, exitNo, "/tools/0/live/name", "look", "/tools/0/changes", "")
-
-			p.lists(described("look", kind)) // as it was: approving keeps it again
-			p.pins("approve").want(t, exitYes)
-			if got := p.text("allowlist.pins.json"); got != kept {
-				t.Errorf("kept = %s, want %s", got, kept)
-			}
-		})
-	}
-}
-
 // TestPinsWithoutAFile shows that the demo has no allowlist file, unless SAFE_ALLOWLIST_PATH names one.
 func TestPinsWithoutAFile(t *testing.T) {
 	for _, words := range [][]string{{"list"}, {"verify"}, {"diff"}, {"approve"}, {"reset", "--all"}} {

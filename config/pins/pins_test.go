@@ -274,6 +274,49 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
+// TestDefinitionsThatWereNotApproved shows that a definition is used only if it has the digest of the pin, and that approving an unchanged
+// tool stores it again.
+func TestDefinitionsThatWereNotApproved(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		change  func(text string) string // "" removes the file
+		warning string
+	}{
+		{"no-file", func(string) string { return "" }, ""},
+		{"definition-left-out", func(string) string { return "{}" }, ""},
+		{"definition-changed", func(s string) string { return strings.Replace(s, "Looks", "Books", 1) }, "1 of 1 definitions do not have"},
+		{"not-json", func(string) string { return "{" }, "not strict JSON"},
+		{"name-twice", func(string) string { return `{"a":1,"a":1}` }, "not strict JSON"},
+		{"not-an-object", func(string) string { return "[]" }, "is not an object of definitions"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := write(t, `{"kb":["look"]}`)
+			approval{}.must(t, path, defined("look", "Looks."))
+			stored := text(t, beside(path))
+			if err := os.Remove(beside(path)); err != nil {
+				t.Fatal(err)
+			}
+			if text := tt.change(stored); text != "" {
+				if err := os.WriteFile(beside(path), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d, err := pins.ReadDefinitions(path)
+			if err != nil || (d.Warning == "") != (tt.warning == "") || !strings.Contains(d.Warning, tt.warning) {
+				t.Fatalf("ReadDefinitions() = %+v, %v, want the warning %q", d, err, tt.warning)
+			}
+			changed := approval{}.must(t, path, defined("look", "Changed."))
+			if changes, ok := d.Diff(&changed[0]); ok || changed[0].Status != pins.Changed {
+				t.Errorf("Diff() = %+v, %t, and the status is %s", changes, ok, changed[0].Status)
+			}
+			approval{}.must(t, path, defined("look", "Looks."))
+			if got := text(t, beside(path)); got != stored {
+				t.Errorf("definitions = %s, want %s", got, stored)
+			}
+		})
+	}
+}
+
 // TestCatalog shows that a catalog of stored definitions has the pinned tools alone.
 func TestCatalog(t *testing.T) {
 	path := write(t, `{"kb":["look","other"]}`)
