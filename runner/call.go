@@ -41,7 +41,7 @@ func (r *Runner) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer {
 	defer cancel()
 	run := states.NewRun(id.String(), request, r.options.Bundle)
 	ports := &linkPorts{Runner: r, ask: ask}
-	got, err := r.advance(within, run, &states.Live{Watcher: ports, Tools: ports, Caller: ports}, nil, nil)
+	got, err := r.Advance(within, run, &states.Live{Watcher: ports, Tools: ports, Caller: ports}, nil, nil)
 	switch {
 	case got.Run == nil:
 		return r.unable(ctx, ask, run.ID(), err)

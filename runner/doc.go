@@ -1,10 +1,11 @@
 // Package runner is the application: it takes requests through the machine of package states, with real servers and a real
-// model, and records what happens. The commands run, call, resume and serve and the end-to-end evaluation use one [Runner].
+// model, and records what happens. The commands run, call, resume and serve and the evaluations of whole runs use one [Runner].
 //
 // # One request
 //
 // [Runner.Run] takes the question of a person or the plan of an operator; [Runner.Call] takes a tools/call that an agent sent to
-// the gateway. Both make a [states.Run] and pass it to advance, which
+// the gateway. Both make a [states.Run] and pass it to [Runner.Advance]; the evaluation of attacks passes its own runs, with ports that
+// reach no server. Advance
 //
 //  1. begins a record (record.go): in the ledger, in a trace file, or nowhere;
 //  2. lets [states.Machine.Advance] move the run until it ends or is held. The machine decides; it asks for effects through

@@ -75,6 +75,9 @@ func New(o Options) (*Runner, error) {
 	}, nil
 }
 
+// Machine returns the machine that takes all runs.
+func (r *Runner) Machine() *states.Machine { return r.machine }
+
 // now is the current time in the form of every time that is recorded.
 func now() string { return time.Now().UTC().Format(policy.TimeForm) }
 
@@ -132,7 +135,7 @@ func (r *Runner) Run(ctx context.Context, q Request, watch Watch) (Result, error
 		return Result{}, err
 	}
 	run := states.NewRun(id.String(), request, r.options.Bundle)
-	return r.advance(ctx, run, r.ports(run), task, watch)
+	return r.Advance(ctx, run, r.ports(run), task, watch)
 }
 
 func (r *Runner) closeTask(task *traces.TaskFile) {
@@ -141,14 +144,15 @@ func (r *Runner) closeTask(task *traces.TaskFile) {
 	}
 }
 
-// advance records a new run and lets the machine move it until it ends or is held.
-func (r *Runner) advance(ctx context.Context, run *states.Run, live *states.Live, task *traces.TaskFile, watch Watch) (Result, error) {
+// Advance records a new run and lets the machine move it until it ends or is held. An evaluation passes a door that reaches no server.
+// task may be nil.
+func (r *Runner) Advance(ctx context.Context, run *states.Run, door states.Door, task *traces.TaskFile, watch Watch) (Result, error) {
 	rec, err := r.begin(run, task)
 	if err != nil {
 		return Result{}, err
 	}
 	got := Result{Run: run}
-	if got.Outcome, err = r.machine.Advance(ctx, run, rec.Door(live), watched(run, rec, watch)); err == nil {
+	if got.Outcome, err = r.machine.Advance(ctx, run, rec.Door(door), watched(run, rec, watch)); err == nil {
 		got.Head, err = rec.Finish(ctx, got.Outcome)
 	}
 	if err != nil {

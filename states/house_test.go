@@ -40,7 +40,7 @@ var neighbours = map[string][]string{
 	"config":          {"policy", "traces/ledger/stores"},
 	"config/pins":     {"config", "policy", "safefile"},
 	"deadline":        {},
-	"eval":            {"config", "eval", "fsm", "llm", "loopback", "mcp", "policy", "states", "traces"},
+	"eval":            {"config", "eval", "fsm", "llm", "loopback", "mcp", "policy", "runner", "states", "traces"},
 	"states":          {"fsm", "policy"},
 	"llm":             {"loopback", "policy"},
 	"loopback":        {},

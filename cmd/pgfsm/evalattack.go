@@ -20,7 +20,6 @@ import (
 	attacks "pgfsm/eval/attack" // the tests have a word attack of their own
 	"pgfsm/policy/visible"
 	"pgfsm/safefile"
-	"pgfsm/states"
 )
 
 // defaultAttackFile is where the figures go unless somebody says otherwise.
@@ -88,11 +87,7 @@ func (o *attackOptions) run(ctx context.Context, w world) error {
 	if err := replaceable(o.output); err != nil {
 		return err
 	}
-	machine, err := states.NewMachine()
-	if err != nil {
-		return err
-	}
-	options := attacks.Options{Machine: machine, Open: safefile.ReadTrusted, Tools: o.tools, Cases: o.cases, Bundle: o.bundle, Jobs: o.jobs}
+	options := attacks.Options{Open: safefile.ReadTrusted, Tools: o.tools, Cases: o.cases, Bundle: o.bundle, Jobs: o.jobs}
 	for _, arm := range o.arms {
 		options.Arms = append(options.Arms, attacks.Arm(arm))
 	}

@@ -83,7 +83,7 @@ func (o *fromTracesOptions) make(ctx context.Context, w world, args []string) er
 	if err != nil {
 		return err
 	}
-	suites, left, err := maker.Finish(ctx, machine, safefile.ReadTrusted)
+	suites, left, err := maker.Finish(ctx, safefile.ReadTrusted)
 	if err != nil {
 		return err
 	}

@@ -24,12 +24,8 @@ func small(t *testing.T, cases ...string) Options {
 	if err := os.CopyFS(dir, os.DirFS("testdata/small")); err != nil {
 		t.Fatal(err)
 	}
-	machine, err := states.NewMachine()
-	if err != nil {
-		t.Fatal(err)
-	}
 	o := Options{
-		Machine: machine, Open: os.ReadFile, Jobs: 2, Tools: filepath.Join(dir, "tools.json"), Cases: filepath.Join(dir, "cases.jsonl"),
+		Open: os.ReadFile, Jobs: 2, Tools: filepath.Join(dir, "tools.json"), Cases: filepath.Join(dir, "cases.jsonl"),
 		Bundle: filepath.Join(dir, "pgfsm.yaml"),
 	}
 	if len(cases) > 0 {

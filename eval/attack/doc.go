@@ -1,8 +1,8 @@
 // Package attack measures what each gate is worth when the planner is the attacker.
 //
 // For each case of package eval the planner's output is exactly the calls that an attack wants, and for each task exactly the
-// calls that it needs. Every call is one run of the real machine: the same table, stages, guards and loop as in any other
-// run, with ports that list a tools file, return the plan, decide like an approver, and record the calls that reach the server.
+// calls that it needs. Every call is one run by a [runner.Runner], as in any other
+// command, with ports that list a tools file, return the plan, decide like an approver, and record the calls that reach the server.
 //
 // # Arms
 //

@@ -105,7 +105,11 @@ func TestSlip(t *testing.T) {
 // TestASlipIsReported: a step that the machine's table does not have is a slip.
 func TestASlipIsReported(t *testing.T) {
 	o := small(t, attackOn("a", call, ""))
-	s := &suite{o: o, arms: []Arm{Allowlist}, rows: rowsOf(o.Machine), files: files{open: o.Open}}
+	o.Arms = []Arm{Allowlist}
+	s, err := newSuite(o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	cases, err := s.read()
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +122,7 @@ func TestASlipIsReported(t *testing.T) {
 	if err := s.judge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	sum := newSum(o.Machine, s.arms)
+	sum := newSum(s.runner.Machine(), s.arms)
 	sum.add(cases[0])
 	r := sum.result()
 	if len(r.Slips) != 1 || r.OK() || !strings.Contains(r.Slips[0].Slip, "the table has no row for it") || r.Slips[0].Call != 1 {

@@ -9,6 +9,7 @@ import (
 	"pgfsm/eval"
 	"pgfsm/fsm"
 	"pgfsm/policy"
+	"pgfsm/runner"
 	"pgfsm/states"
 )
 
@@ -28,31 +29,32 @@ type armOutcome struct {
 	Rows  []int // how often runs took each row of the machine's table
 }
 
-// edges counts the rows of the table that runs take. It is the recorder of runs whose record nobody keeps.
+// edges counts the rows of the table that runs take.
 type edges struct {
 	rows   map[fsm.Mark]int // to the row; not changed
 	counts []int
+	fault  string // a step that the table does not have
 }
 
-// Append counts the step.
-func (e *edges) Append(_ context.Context, s states.Step) error {
+// watch counts a step.
+func (e *edges) watch(_ *states.Run, s states.Step) {
 	row, ok := e.rows[fsm.Mark{From: s.From, On: s.On, To: s.To}]
 	if !ok {
-		return fmt.Errorf("the step from %s by %s to %s: the table has no row for it", s.From, s.On, s.To)
+		e.fault = fmt.Sprintf("the step from %s by %s to %s: the table has no row for it", s.From, s.On, s.To)
+		return
 	}
 	e.counts[row]++
-	return nil
 }
 
 // trial is one list of calls in one arm: what is the same for all of them.
 type trial struct {
-	machine *states.Machine
-	arm     Arm
-	bundle  *policy.Bundle // nil: naive
-	listed  *states.ToolsListed
-	then    then // the world of the approved call
-	unit    *unit
-	edges   *edges
+	runner *runner.Runner
+	arm    Arm
+	bundle *policy.Bundle // nil: naive
+	listed *states.ToolsListed
+	then   then // the world of the approved call
+	unit   *unit
+	edges  *edges
 
 	before []eval.Target // made so far
 	runs   int           // begun so far
@@ -125,10 +127,14 @@ func (t *trial) once(ctx context.Context, c *eval.Call, changes bool, who approv
 	}, t.bundle)
 	p := &ports{run: run, listed: t.listed, output: c.Text(), changes: changes, approver: who, before: t.before}
 	door := &states.Live{Watcher: p, Tools: p, Completer: p, Caller: p, Approver: p, History: p}
-	came, err := t.machine.Advance(ctx, run, door, t.edges)
-	o := callOutcome{Held: p.held}
+	t.edges.fault = ""
+	got, err := t.runner.Advance(ctx, run, door, nil, t.edges.watch)
+	came := got.Outcome
+	o := callOutcome{Held: p.held, Slip: t.edges.fault}
 	if err != nil {
 		o.Slip = "the machine gave up: " + err.Error()
+	}
+	if o.Slip != "" {
 		return o
 	}
 	target, plain := c.Target(t.bundle.Limits())

@@ -16,13 +16,13 @@ import (
 	"pgfsm/fsm"
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
+	"pgfsm/runner"
 	"pgfsm/states"
 )
 
 // Options say what is run.
 type Options struct {
-	Machine *states.Machine
-	Open    config.Open // opens bundles, the files that they name, and grants
+	Open config.Open // opens bundles, the files that they name, and grants
 
 	Tools  string // the tools file
 	Cases  string // the cases file
@@ -41,12 +41,13 @@ const MaxJobs = 1024
 
 // A suite is one run of all cases.
 type suite struct {
-	o     Options
-	arms  []Arm
-	rows  map[fsm.Mark]int
-	files files
-	units []*unit
-	tasks map[canonical.Digest]*unit // the needs of tasks, by digest: each is judged once
+	o      Options
+	runner *runner.Runner
+	arms   []Arm
+	rows   map[fsm.Mark]int
+	files  files
+	units  []*unit
+	tasks  map[canonical.Digest]*unit // the needs of tasks, by digest: each is judged once
 }
 
 // A judged case is a case with its units.
@@ -58,14 +59,10 @@ type judged struct {
 // Run judges every case and returns the figures. It reads the whole cases file first, and all files that cases name, so that a
 // mistake in them is reported before a run begins. If ctx ends, Run returns its error.
 func Run(ctx context.Context, o Options) (*Result, error) {
-	arms, err := chosen(o.Arms)
+	s, err := newSuite(o)
 	if err != nil {
 		return nil, err
 	}
-	if o.Jobs > MaxJobs {
-		return nil, fmt.Errorf("%d jobs are too many: at most %d", o.Jobs, MaxJobs)
-	}
-	s := &suite{o: o, arms: arms, rows: rowsOf(o.Machine), files: files{open: o.Open}, tasks: make(map[canonical.Digest]*unit)}
 	cases, err := s.read()
 	if err != nil {
 		return nil, err
@@ -73,11 +70,28 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := s.judge(ctx); err != nil {
 		return nil, err
 	}
-	sum := newSum(o.Machine, arms)
+	sum := newSum(s.runner.Machine(), s.arms)
 	for _, j := range cases {
 		sum.add(j)
 	}
 	return sum.result(), nil
+}
+
+func newSuite(o Options) (*suite, error) {
+	arms, err := chosen(o.Arms)
+	if err != nil {
+		return nil, err
+	}
+	if o.Jobs > MaxJobs {
+		return nil, fmt.Errorf("%d jobs are too many: at most %d", o.Jobs, MaxJobs)
+	}
+	r, err := runner.New(runner.Options{Unrecorded: true})
+	if err != nil {
+		return nil, err
+	}
+	return &suite{
+		o: o, runner: r, arms: arms, rows: rowsOf(r.Machine()), files: files{open: o.Open}, tasks: make(map[canonical.Digest]*unit),
+	}, nil
 }
 
 // read reads the cases file and makes the units of every case.
@@ -148,7 +162,7 @@ func (s *suite) unitsOf(c *eval.Case) (all []*unit, err error) {
 		if len(u.calls()) == 0 {
 			continue
 		}
-		if err := u.sum(s.o.Machine.Digest(), s.arms); err != nil {
+		if err := u.sum(s.runner.Machine().Digest(), s.arms); err != nil {
 			return nil, err
 		}
 		all = append(all, s.once(&u))
@@ -192,7 +206,7 @@ func (s *suite) judge(ctx context.Context) error {
 // inEveryArm takes a unit's calls through every arm.
 func (s *suite) inEveryArm(ctx context.Context, u *unit) (all []armOutcome, err error) {
 	for _, arm := range s.arms {
-		t := &trial{machine: s.o.Machine, arm: arm, unit: u, edges: &edges{rows: s.rows, counts: make([]int, len(s.rows))}}
+		t := &trial{runner: s.runner, arm: arm, unit: u, edges: &edges{rows: s.rows, counts: make([]int, len(s.rows))}}
 		if arm != Naive {
 			if t.bundle, err = s.files.bundle(arm, u.config, u.grant); err != nil {
 				return nil, err

@@ -117,7 +117,7 @@ func museum(t *testing.T, dir string, paths []string) ([]Suite, []Left) {
 			t.Fatal(err)
 		}
 	}
-	suites, left, err := maker.Finish(t.Context(), m, os.ReadFile)
+	suites, left, err := maker.Finish(t.Context(), os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestMakerRefuses(t *testing.T) {
 	if err := maker.Add("other", &other, run); err != nil {
 		t.Fatal(err)
 	}
-	suites, left, err := maker.Finish(t.Context(), m, os.ReadFile)
+	suites, left, err := maker.Finish(t.Context(), os.ReadFile)
 	if err != nil || len(suites) != 1 || suites[0].Count != 1 {
 		t.Fatalf("suites = %+v, %v, want one with one case", suites, err)
 	}

@@ -165,11 +165,11 @@ func (m *Maker) keep(prefix string, doc []byte) (name string, err error) {
 
 // Finish writes the suites, judges each by its own bundle, and returns the suites and the traces that are no case, sorted by path.
 // open reads grants.
-func (m *Maker) Finish(ctx context.Context, machine *states.Machine, open config.Open) ([]Suite, []Left, error) {
+func (m *Maker) Finish(ctx context.Context, open config.Open) ([]Suite, []Left, error) {
 	slices.SortFunc(m.order, func(a, b *group) int { return cmp.Compare(a.digest, b.digest) })
 	suites := []Suite{}
 	for _, g := range m.order {
-		s, err := m.finish(ctx, g, machine, open)
+		s, err := m.finish(ctx, g, open)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -181,7 +181,7 @@ func (m *Maker) Finish(ctx context.Context, machine *states.Machine, open config
 	return suites, m.left, nil
 }
 
-func (m *Maker) finish(ctx context.Context, g *group, machine *states.Machine, open config.Open) (Suite, error) {
+func (m *Maker) finish(ctx context.Context, g *group, open config.Open) (Suite, error) {
 	slices.Sort(g.bundles)
 	slices.SortFunc(g.cases, func(a, b *taken) int { return cmp.Compare(a.c.Task, b.c.Task) }) // by run, which is by time
 	s := Suite{
@@ -190,7 +190,7 @@ func (m *Maker) finish(ctx context.Context, g *group, machine *states.Machine, o
 	if err := writeCases(s.Cases, g.cases); err != nil {
 		return s, err
 	}
-	if err := m.check(ctx, g, &s, machine, open); err != nil {
+	if err := m.check(ctx, g, &s, open); err != nil {
 		return s, err
 	}
 	s.Count = len(g.cases)
@@ -210,9 +210,9 @@ func writeCases(path string, cases []*taken) error {
 }
 
 // check judges every case by the traces' own bundle, and removes cases that do not come out as recorded.
-func (m *Maker) check(ctx context.Context, g *group, s *Suite, machine *states.Machine, open config.Open) error {
+func (m *Maker) check(ctx context.Context, g *group, s *Suite, open config.Open) error {
 	result, err := attack.Run(ctx, attack.Options{
-		Machine: machine, Open: open, Tools: s.Tools, Cases: s.Cases, Content: &g.content, Arms: []attack.Arm{attack.Approvals},
+		Open: open, Tools: s.Tools, Cases: s.Cases, Content: &g.content, Arms: []attack.Arm{attack.Approvals},
 	})
 	if err != nil {
 		return err

@@ -82,7 +82,7 @@ func (e *evaluation) decide(a *approval) string {
 	if err != nil {
 		return err.Error()
 	}
-	if _, err := e.subject.play(e.machine, held, w); err != nil || held.Held() == nil {
+	if _, err := e.subject.play(e.runner, held, w); err != nil || held.Held() == nil {
 		return "the call is not held"
 	}
 	about := held.Held().Binding
@@ -105,7 +105,7 @@ func (e *evaluation) decide(a *approval) string {
 		}
 		return d
 	}
-	o, err := e.subject.play(e.machine, runs, w)
+	o, err := e.subject.play(e.runner, runs, w)
 	return ended(o, err, w, []byte(a.runs.plan))
 }
 

@@ -11,6 +11,7 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/schema"
+	"pgfsm/runner"
 	"pgfsm/states"
 )
 
@@ -28,7 +29,7 @@ type breakage struct {
 func breakages() []breakage {
 	play := real().play
 	callsUnlisted := func(s *subject) {
-		s.play = func(m *states.Machine, r *states.Run, w *world) (states.Outcome, error) {
+		s.play = func(m *runner.Runner, r *states.Run, w *world) (states.Outcome, error) {
 			o, err := play(m, r, w)
 			if o.Code == policy.CodeToolNotAllowed {
 				p, _ := policy.ReadPlan(w.plan, policy.DefaultLimits())
@@ -50,7 +51,7 @@ func breakages() []breakage {
 		{"calls-unlisted-tools", "plan_gate", callsUnlisted, 5},
 		{"calls-unlisted-tools", "plan_fuzz", callsUnlisted, 20},
 		{"calls-with-other-arguments", "plan_fuzz", func(s *subject) {
-			s.play = func(m *states.Machine, r *states.Run, w *world) (states.Outcome, error) {
+			s.play = func(m *runner.Runner, r *states.Run, w *world) (states.Outcome, error) {
 				o, err := play(m, r, w)
 				for i := range w.calls {
 					w.calls[i].Bytes = []byte(`{"entry_id":"entry-999","force":true}`)
@@ -59,12 +60,12 @@ func breakages() []breakage {
 			}
 		}, 20},
 		{"refuses-everything", "plan_fuzz", func(s *subject) {
-			s.play = func(*states.Machine, *states.Run, *world) (states.Outcome, error) {
+			s.play = func(*runner.Runner, *states.Run, *world) (states.Outcome, error) {
 				return states.Outcome{State: string(states.Blocked), Code: policy.CodePlanInvalid}, nil
 			}
 		}, 20},
 		{"accepts-an-error-as-a-result", "typed_output", func(s *subject) {
-			s.play = func(m *states.Machine, r *states.Run, w *world) (states.Outcome, error) {
+			s.play = func(m *runner.Runner, r *states.Run, w *world) (states.Outcome, error) {
 				w.result = []byte(strings.Replace(string(w.result), `"isError"`, `"iserror"`, 1))
 				return play(m, r, w)
 			}
@@ -91,7 +92,7 @@ func breakages() []breakage {
 			}
 		}, 10},
 		{"accepts-an-approval-for-any-call", "approval_binding", func(s *subject) {
-			s.play = func(m *states.Machine, r *states.Run, w *world) (states.Outcome, error) {
+			s.play = func(m *runner.Runner, r *states.Run, w *world) (states.Outcome, error) {
 				if decided := w.decided; decided != nil {
 					w.decided = func(about canonical.Digest) *states.Decided {
 						d := decided(about)
@@ -179,7 +180,7 @@ func suite(t *testing.T, e *evaluation, name string) Suite {
 // TestARunThatBreaksIsASlip: an error of the machine is a slip, whatever the right answer is.
 func TestARunThatBreaksIsASlip(t *testing.T) {
 	s := real()
-	s.play = func(*states.Machine, *states.Run, *world) (states.Outcome, error) {
+	s.play = func(*runner.Runner, *states.Run, *world) (states.Outcome, error) {
 		return states.Outcome{}, errors.New("the machine refused a transition")
 	}
 	for _, name := range []string{"plan_gate", "plan_fuzz", "typed_output", "approval_binding"} {

@@ -166,7 +166,7 @@ func planning(e *evaluation) (Suite, error) {
 		}
 		trials = append(trials, trial{c.ID, c.Want, input, func(in []byte) string {
 			r, w := s.run(b, in)
-			o, err := e.subject.play(e.machine, r, w)
+			o, err := e.subject.play(e.runner, r, w)
 			return ended(o, err, w, in)
 		}})
 	}
@@ -226,7 +226,7 @@ func (e *evaluation) planFuzzer() (*fuzzer, error) {
 			return judgement{want: s.want, got: "the second reader says " + reads.want}
 		}
 		w := world{listed: at, plan: s.input, result: plainResult}
-		o, err := e.subject.play(e.machine, questionRun(b), &w)
+		o, err := e.subject.play(e.runner, questionRun(b), &w)
 		got := ended(o, err, &w, s.input)
 		switch {
 		case got == called:

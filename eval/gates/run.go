@@ -3,11 +3,10 @@ package gates
 import (
 	"context"
 	"fmt"
+	"pgfsm/runner"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-
-	"pgfsm/states"
 )
 
 // Options say how much is generated, and from what.
@@ -99,7 +98,7 @@ type evaluation struct {
 	ctx     context.Context
 	options Options
 	subject subject
-	machine *states.Machine
+	runner  *runner.Runner
 	running string // the name of the suite that runs
 }
 
@@ -107,11 +106,11 @@ func newEvaluation(ctx context.Context, o Options, s subject) (*evaluation, erro
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	m, err := states.NewMachine()
+	r, err := runner.New(runner.Options{Unrecorded: true})
 	if err != nil {
 		return nil, err
 	}
-	return &evaluation{ctx: ctx, options: o, subject: s, machine: m}, nil
+	return &evaluation{ctx: ctx, options: o, subject: s, runner: r}, nil
 }
 
 func (e *evaluation) suite(d definition) (Suite, error) {

@@ -7,6 +7,7 @@ import (
 	"pgfsm/policy"
 	"pgfsm/policy/condition"
 	"pgfsm/policy/schema"
+	"pgfsm/runner"
 	"pgfsm/states"
 )
 
@@ -15,7 +16,7 @@ type subject struct {
 	screen   func(b *policy.Bundle, text string) policy.Verdict
 	readPlan func(doc []byte, limits policy.Limits) (*policy.Plan, policy.Verdict)
 	// play takes a run through the machine.
-	play    func(m *states.Machine, r *states.Run, w *world) (states.Outcome, error)
+	play    func(by *runner.Runner, r *states.Run, w *world) (states.Outcome, error)
 	lock    func(b *policy.Bundle, typed, summary []byte) policy.Verdict
 	compile func(t fsm.Table[*states.Run]) error
 	// judge compiles a schema and checks a document.
@@ -28,8 +29,9 @@ func real() subject {
 	return subject{
 		screen:   func(b *policy.Bundle, text string) policy.Verdict { return b.Screen(text) },
 		readPlan: policy.ReadPlan,
-		play: func(m *states.Machine, r *states.Run, w *world) (states.Outcome, error) {
-			return m.Advance(context.Background(), r, w.door(), unrecorded{})
+		play: func(by *runner.Runner, r *states.Run, w *world) (states.Outcome, error) {
+			got, err := by.Advance(context.Background(), r, w.door(), nil, nil)
+			return got.Outcome, err
 		},
 		lock: func(b *policy.Bundle, typed, summary []byte) policy.Verdict {
 			_, v := b.Lock(typed, summary)

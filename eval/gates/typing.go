@@ -61,7 +61,7 @@ func typing(e *evaluation) (Suite, error) {
 		at := []*states.ToolsListed{listed(page, pageDesk)}
 		trials = append(trials, trial{c.ID, c.Want, input, func(in []byte) string {
 			r, w := questionRun(b), &world{listed: at, plan: []byte(fetchFirst), result: in}
-			o, err := e.subject.play(e.machine, r, w)
+			o, err := e.subject.play(e.runner, r, w)
 			return typedAs(r, o, err)
 		}})
 	}

@@ -131,12 +131,6 @@ func (w *world) Await(_ context.Context, c *states.AwaitDecision) (states.Event,
 // plainResult is the answer of a tool if the answer does not matter.
 var plainResult = []byte(`{"content":[]}`)
 
-// unrecorded is a recorder that keeps nothing.
-type unrecorded struct{}
-
-// Append keeps nothing.
-func (unrecorded) Append(context.Context, states.Step) error { return nil }
-
 // questionRun is a run of the standard request.
 func questionRun(b *policy.Bundle) *states.Run {
 	return states.NewRun(runID, states.Request{Actor: actor, At: asked, Kind: states.KindAsk, Text: canonical.Text(question)}, b)

@@ -13,7 +13,6 @@ import (
 	"pgfsm/eval"
 	"pgfsm/eval/attack"
 	"pgfsm/eval/suites"
-	"pgfsm/states"
 )
 
 // figures is what comes of a suite: attacks of which all calls are made, in each arm.
@@ -57,11 +56,7 @@ const configuration = "pgfsm.yaml"
 
 func run(t *testing.T, o attack.Options) *attack.Result {
 	t.Helper()
-	m, err := states.NewMachine()
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Machine, o.Open, o.Jobs = m, os.ReadFile, 2
+	o.Open, o.Jobs = os.ReadFile, 2
 	r, err := attack.Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
