@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"pgfsm/traces/ledger/stores"
 )
 
 // checkPattern judges RE2. A pattern that matches everything because it is empty is refused by its length already.
@@ -28,7 +26,7 @@ func checkPath(s string) fault {
 
 // checkLedger judges the URL of a ledger.
 func checkLedger(s string) fault {
-	if err := stores.Check(s); err != nil {
+	if err := CheckLedger(s); err != nil {
 		return fault{err.Error(), `write "sqlite:pgfsm.db"`}
 	}
 	return fault{}

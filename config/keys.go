@@ -8,7 +8,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy"
-	"pgfsm/traces/ledger/stores"
 )
 
 // Version is the only version of the configuration there is.
@@ -59,7 +58,7 @@ var (
 	baseURL    = &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL", check: checkBaseURL}
 	modelName  = &shape{form: text, max: MaxModelBytes}
 	filePath   = &shape{form: text, what: "a path", check: checkPath}
-	ledgerName = &shape{form: text, match: stores.Pattern, what: `the URL of a ledger: "sqlite:" and a path`, check: checkLedger}
+	ledgerName = &shape{form: text, match: ledgerPattern, what: `the URL of a ledger: "sqlite:" and a path`, check: checkLedger}
 	pattern    = &shape{form: text, max: MaxPatternBytes, what: "a pattern", check: checkPattern}
 	digest     = &shape{form: text, match: digestPattern, what: `a digest: "sha256:" and 64 lower-case hexadecimal digits`}
 )

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"pgfsm/policy"
@@ -45,4 +47,31 @@ func digestOf(t *testing.T, l *Loaded) canonical.Digest {
 		t.Fatal(err)
 	}
 	return b.Digest()
+}
+
+func TestLedgerURLs(t *testing.T) {
+	for _, c := range []struct{ name, url, in, wrong string }{
+		{"relative", "sqlite:pgfsm.db", "sqlite:folder/pgfsm.db", ""},
+		{"absolute", "sqlite:/var/lib/pgfsm.db", "sqlite:/var/lib/pgfsm.db", ""},
+		{"with-a-colon", "sqlite:a:b.db", "sqlite:folder/a:b.db", ""},
+		{"no-scheme", "pgfsm.db", "pgfsm.db", "has no scheme"},
+		{"unknown-scheme", "mysql:secret", "mysql:secret", `the scheme "mysql", which is unknown`},
+		{"scheme-in-upper-case", "SQLITE:pgfsm.db", "SQLITE:pgfsm.db", "unknown"},
+		{"no-file", "sqlite:", "sqlite:folder", "names no file"},
+		{"folder", "sqlite:data/", "sqlite:folder/data", "names no file"},
+		{"home", "sqlite:~/pgfsm.db", "sqlite:folder/~/pgfsm.db", "begins with ~"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := ledgerIn(c.url, "folder"); filepath.ToSlash(got) != c.in {
+				t.Errorf("ledgerIn() = %q, want %q", got, c.in)
+			}
+			err := CheckLedger(c.url)
+			if c.wrong == "" && err == nil {
+				return
+			}
+			if c.wrong == "" || err == nil || !strings.Contains(err.Error(), c.wrong) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("CheckLedger() = %v, want %q", err, c.wrong)
+			}
+		})
+	}
 }

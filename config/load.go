@@ -15,7 +15,6 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/schema"
 	"pgfsm/policy/screen"
-	"pgfsm/traces/ledger/stores"
 )
 
 // Open returns the content of the file at path. It is the only way by which this package reads, so that the caller
@@ -138,7 +137,7 @@ func (l *loader) settings(over Overrides) {
 		l.out.TracesDir = over.TracesDir
 	}
 	if name := root.str("ledger"); name != "" {
-		l.out.Ledger = stores.In(name, filepath.Dir(l.file.src.name))
+		l.out.Ledger = ledgerIn(name, filepath.Dir(l.file.src.name))
 	}
 	for _, hook := range root.get("approvals").list("hooks") {
 		h := Hook{URL: hook.str("url"), Secret: hook.str("secret"), Events: hook.texts("events")}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/config"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )
@@ -26,14 +27,14 @@ func (f *ledgerFlags) register(cmd *cobra.Command) {
 }
 
 // ledgerURL returns the URL of the ledger: the flag, else the configuration.
-func ledgerURL(w world, config, flag string) (string, error) {
+func ledgerURL(w world, file, flag string) (string, error) {
 	if flag != "" {
-		if err := stores.Check(flag); err != nil {
+		if err := config.CheckLedger(flag); err != nil {
 			return "", fmt.Errorf("--ledger %q %w: write sqlite:PATH", flag, err)
 		}
 		return flag, nil
 	}
-	loaded, from, err := load(w, &options{config: config})
+	loaded, from, err := load(w, &options{config: file})
 	if err != nil {
 		return "", err
 	}
@@ -52,8 +53,8 @@ type openedLedger struct {
 
 // openLedger opens the ledger that the flag names, or else the configuration. Nothing is made or changed by one that is opened
 // to read only. One that is to be written is made where there is none.
-func openLedger(w world, config, flag string, purpose stores.Purpose) (*openedLedger, error) {
-	url, err := ledgerURL(w, config, flag)
+func openLedger(w world, file, flag string, purpose stores.Purpose) (*openedLedger, error) {
+	url, err := ledgerURL(w, file, flag)
 	if err != nil {
 		return nil, err
 	}
