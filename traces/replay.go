@@ -45,9 +45,6 @@ func NewReplayer(m *states.Machine, compile func(policy.Content) (*policy.Bundle
 	}
 }
 
-// ErrHead means that a trace's head is not the one that the caller expects.
-var ErrHead = errors.New("the head differs: this is another trace, or a rewritten one")
-
 // Replay executes a trace again, from its first step to its last. The error is a [*DivergenceError] for the first difference.
 // Replay returns the run also then, up to that step.
 func (p *Replayer) Replay(t *Trace) (*states.Run, error) {

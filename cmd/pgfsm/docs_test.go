@@ -399,7 +399,7 @@ func TestDocsContractNamesEveryMember(t *testing.T) {
 			t.Errorf("docs/reference/agent-contract.md has %d rows for the member %s, want 1", n, name)
 		}
 	}
-	for _, inner := range []reflect.Type{reflect.TypeFor[present.Tool](), reflect.TypeFor[replayed]()} {
+	for _, inner := range []reflect.Type{reflect.TypeFor[present.Tool](), reflect.TypeFor[traces.Checked]()} {
 		for _, f := range reflect.VisibleFields(inner) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if f.IsExported() && !strings.Contains(page, "`"+name+"`") {

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +13,6 @@ import (
 	"pgfsm/eval/fromtraces"
 	"pgfsm/policy/visible"
 	"pgfsm/safefile"
-	"pgfsm/states"
 	"pgfsm/traces"
 )
 
@@ -53,13 +50,6 @@ out.`,
 	return cmd
 }
 
-// executed is a trace that was read and executed again.
-type executed struct {
-	trace *traces.Trace
-	run   *states.Run
-	bad   replayed // why not
-}
-
 func (o *fromTracesOptions) make(ctx context.Context, w world, args []string) error {
 	if o.out == "" {
 		return errors.New("-o is missing: name a folder for the suites")
@@ -67,11 +57,11 @@ func (o *fromTracesOptions) make(ctx context.Context, w world, args []string) er
 	if o.jobs > attacks.MaxJobs {
 		return fmt.Errorf("--jobs %d: at most %d traces are executed at a time", o.jobs, attacks.MaxJobs)
 	}
-	paths, err := traceFiles(args)
+	paths, err := traces.Files(args)
 	if err != nil {
 		return err
 	}
-	machine, err := states.NewMachine()
+	replayer, err := newReplayer()
 	if err != nil {
 		return err
 	}
@@ -79,7 +69,9 @@ func (o *fromTracesOptions) make(ctx context.Context, w world, args []string) er
 	if err != nil {
 		return err
 	}
-	bad, err := o.take(ctx, w, machine, maker, paths)
+	bar := newBar(w, "reading traces", len(paths))
+	bad, err := maker.AddFiles(ctx, replayer, paths, max(1, o.jobs), func() { bar.Add(1) })
+	bar.Finish()
 	if err != nil {
 		return err
 	}
@@ -90,60 +82,8 @@ func (o *fromTracesOptions) make(ctx context.Context, w world, args []string) er
 	return o.report(w, suites, left, bad)
 }
 
-// batchOfTraces is how many traces are in memory at once, for each job.
-const batchOfTraces = 16
-
-// take executes the traces again, batch by batch, and gives those that come out alike to the maker, in their order.
-func (o *fromTracesOptions) take(ctx context.Context, w world, m *states.Machine, maker *fromtraces.Maker, paths []string) (bad []replayed, err error) {
-	replayer, jobs := traces.NewReplayer(m, nil), max(1, o.jobs)
-	bar := newBar(w, "reading traces", len(paths))
-	defer bar.Finish()
-	for batch := range slices.Chunk(paths, batchOfTraces*jobs) {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		all := make([]executed, len(batch))
-		each(jobs, len(batch), func(i int) {
-			all[i] = executeAgain(replayer, batch[i])
-			bar.Add(1)
-		})
-		for i, e := range all {
-			if !e.bad.OK {
-				bad = append(bad, e.bad)
-				continue
-			}
-			if err := maker.Add(batch[i], e.trace, e.run); err != nil {
-				return nil, fmt.Errorf("%s: %w", batch[i], err)
-			}
-		}
-	}
-	return bad, nil
-}
-
-// executeAgain reads a trace and executes it again.
-func executeAgain(p *traces.Replayer, path string) (e executed) {
-	e.bad = replayOne(p, path, "")
-	if !e.bad.OK {
-		return e
-	}
-	var err error
-	if e.trace, err = readTrace(path); err == nil {
-		e.run, err = p.Replay(e.trace)
-	}
-	if err != nil { // the file was changed since
-		e.bad.OK, e.bad.Code, e.bad.Error, e.bad.exit = false, "trace_unreadable", err.Error(), exitCould
-	}
-	return e
-}
-
-func (o *fromTracesOptions) report(w world, suites []fromtraces.Suite, left []fromtraces.Left, bad []replayed) error {
-	slices.SortFunc(bad, func(a, b replayed) int { return cmp.Compare(a.Path, b.Path) })
-	code := exitYes
-	for _, r := range bad {
-		if r.exit == exitNo || code == exitYes {
-			code = r.exit
-		}
-	}
+func (o *fromTracesOptions) report(w world, suites []fromtraces.Suite, left []fromtraces.Left, bad []traces.Checked) error {
+	code, _ := worstOf(bad)
 	if len(suites) == 0 && code == exitYes {
 		code = exitCould // a suite without cases would be green for ever
 	}
@@ -157,7 +97,7 @@ func (o *fromTracesOptions) report(w world, suites []fromtraces.Suite, left []fr
 			OK            bool               `json:"ok"`
 			Suites        []fromtraces.Suite `json:"suites"`
 			Left          []fromtraces.Left  `json:"left_out"`
-			Bad           []replayed         `json:"bad"`
+			Bad           []traces.Checked   `json:"bad"`
 		}{schemaVersion, code == exitYes, suites, left, bad})
 		return errors.Join(err, exit(code))
 	}

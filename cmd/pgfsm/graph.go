@@ -8,6 +8,7 @@ import (
 	"pgfsm/fsm"
 	"pgfsm/policy/visible"
 	"pgfsm/states"
+	"pgfsm/traces"
 )
 
 // pictures are the forms in which the machine is drawn, in the order in which help lists them.
@@ -31,7 +32,7 @@ func newGraph(w world) *cobra.Command {
 			}
 			var marks fsm.Marks
 			if trace != "" {
-				t, err := readTrace(trace)
+				t, err := traces.ReadFile(trace)
 				if err != nil {
 					return err
 				}

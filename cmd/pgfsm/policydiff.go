@@ -85,7 +85,7 @@ func (o *diffOptions) diff(ctx context.Context, w world, oldPath, newPath string
 	if comparer.New, err = backtest.ReadJudge(newPath, safefile.ReadTrusted); err != nil {
 		return err
 	}
-	paths, err := traceFiles([]string{o.traces})
+	paths, err := traces.Files([]string{o.traces})
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (o *diffOptions) diff(ctx context.Context, w world, oldPath, newPath string
 		var t *traces.Trace
 		err := errors.New("it is not a regular file, and links in a folder are not followed")
 		if _, isOdd := slices.BinarySearch(odd, paths[i]); !isOdd {
-			t, err = readTrace(paths[i])
+			t, err = traces.ReadFile(paths[i])
 		}
 		calls[i] = comparer.Compare(paths[i], t, err)
 		bar.Add(1)
@@ -236,7 +236,7 @@ func oddTraces(folder string) (paths []string, err error) {
 		return nil, err
 	}
 	err = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() && !e.Type().IsRegular() && isTrace(e.Name()) {
+		if err == nil && !e.IsDir() && !e.Type().IsRegular() && traces.IsName(e.Name()) {
 			paths = append(paths, path)
 		}
 		return err

@@ -18,6 +18,8 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/traces"
+
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -80,6 +82,43 @@ func NewMaker(dir string) (*Maker, error) {
 		return nil, err
 	}
 	return &Maker{dir: dir, groups: make(map[canonical.Digest]*group), runs: make(map[string]canonical.Digest)}, nil
+}
+
+// batchPerJob is how many traces are in memory at once, for each job.
+const batchPerJob = 16
+
+// AddFiles executes trace files again, jobs at the same time, and adds them in their order. bad are those that do not replay. done is
+// called after each file, by several goroutines.
+func (m *Maker) AddFiles(ctx context.Context, p *traces.Replayer, paths []string, jobs int, done func()) (bad []traces.Checked, err error) {
+	type checked struct {
+		traces.Checked
+		trace *traces.Trace
+		run   *states.Run
+	}
+	for batch := range slices.Chunk(paths, batchPerJob*jobs) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		all := make([]checked, len(batch))
+		var group errgroup.Group
+		group.SetLimit(jobs)
+		for i, path := range batch {
+			group.Go(func() error {
+				all[i].Checked, all[i].trace, all[i].run = p.CheckFile(path, "")
+				done()
+				return nil
+			})
+		}
+		_ = group.Wait() // no function returns an error
+		for i, c := range all {
+			if !c.OK {
+				bad = append(bad, c.Checked)
+			} else if err := m.Add(batch[i], c.trace, c.run); err != nil {
+				return nil, fmt.Errorf("%s: %w", batch[i], err)
+			}
+		}
+	}
+	return bad, nil
 }
 
 // Add takes a trace and the run that it was executed again as. A trace that becomes no case is remembered as left out.

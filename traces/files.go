@@ -1,0 +1,245 @@
+package traces
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/policy/visible"
+	"pgfsm/states"
+)
+
+// fromLedger says how to get the traces of a ledger.
+const fromLedger = "the traces of a ledger are written by pgfsm ledger trace RUN -o FILE, or pgfsm ledger trace --all -o FOLDER"
+
+// Files returns the trace files among paths, sorted. A path is a file, or a folder: then its traces are the *.json files in it and below
+// that have the name or the format of a trace, or that begin as one. A folder without traces is an error.
+func Files(paths []string) (files []string, err error) {
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("%w; %s", err, fromLedger)
+		case err != nil:
+			return nil, err
+		}
+		if !info.IsDir() {
+			files = append(files, path)
+			continue
+		}
+		before := len(files)
+		err = filepath.WalkDir(path, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), ".json") {
+				return err
+			}
+			found := IsName(e.Name())
+			if !found {
+				found, err = seemsTrace(path)
+			}
+			if found {
+				files = append(files, path)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(files) == before {
+			return nil, fmt.Errorf("%s holds no trace: no *.json in it has the format %q; %s", path, Format, fromLedger)
+		}
+	}
+	slices.Sort(files)
+	return slices.Compact(files), nil
+}
+
+// IsName reports whether a file has the name of a finished trace.
+func IsName(name string) bool {
+	return strings.HasPrefix(name, "trace_") && strings.HasSuffix(name, ".json")
+}
+
+// seemsTrace reports whether a file has the format of a trace or begins as one: a damaged trace may not have its format any more.
+func seemsTrace(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	in := bufio.NewReader(f)
+	start, err := in.Peek(64)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	start = bytes.TrimLeft(bytes.TrimPrefix(bytes.TrimLeft(start, space), []byte(utf8Mark)), space)
+	if bytes.HasPrefix(start, []byte(`{"bundle":`)) {
+		return true, nil
+	}
+	format, _ := formatOf(in)
+	return format == Format, nil
+}
+
+const (
+	space    = " \t\r\n"
+	utf8Mark = "\ufeff" // the byte order mark of UTF-8; no JSON document begins with it
+)
+
+// formatOf returns the format that the top level of a JSON object names; empty if it names none, or with an error if the document cannot
+// be read up to there.
+func formatOf(doc io.Reader) (string, error) {
+	dec := jsontext.NewDecoder(doc, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
+		return "", err
+	}
+	for {
+		name, err := dec.ReadToken()
+		if err != nil || name.Kind() != '"' {
+			return "", err
+		}
+		if name.String() != "format" {
+			if err := dec.SkipValue(); err != nil {
+				return "", err
+			}
+			continue
+		}
+		format, err := dec.ReadToken()
+		if err != nil || format.Kind() != '"' {
+			return "", err
+		}
+		return format.String(), nil
+	}
+}
+
+// ReadFile reads a finished trace from a regular file, as [Read] does. The error says what another document is.
+func ReadFile(path string) (*Trace, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	case info.Size() > MaxTraceBytes:
+		return nil, fmt.Errorf("%s has %d bytes; a trace has at most %d", path, info.Size(), MaxTraceBytes)
+	}
+	doc, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if what := otherDocument(doc); what != "" {
+		return nil, fmt.Errorf("%s: not a trace: %s", path, what)
+	}
+	t, err := Read(doc)
+	if err == nil {
+		return t, nil
+	}
+	_, syntax := jsontext.NewDecoder(bytes.NewReader(doc), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)).ReadValue()
+	if errors.Is(syntax, io.ErrUnexpectedEOF) {
+		err = errors.New("not a trace: it ends too early")
+	}
+	return nil, fmt.Errorf("%s: %w", path, err)
+}
+
+// otherDocument says what a document is that is not a trace; empty if its top level has the format of a trace.
+func otherDocument(doc []byte) string {
+	format, err := formatOf(bytes.NewReader(doc))
+	first, _, _ := bytes.Cut(doc, []byte("\n"))
+	begins := func(with string) bool { return bytes.HasPrefix(doc, []byte(with)) }
+	switch {
+	case err == nil && format == Format:
+		return ""
+	case begins("SQLite format 3\x00"):
+		return "it is an SQLite file; if it is a ledger, pgfsm ledger verify checks it, and " + fromLedger
+	case bytes.Contains(first, []byte(`"payload":`)) && bytes.Contains(first, []byte(`"prev":`)):
+		return "it is an export of a ledger: " + fromLedger
+	case bytes.Contains(doc, []byte(`"pgfsm.attack/v1"`)):
+		return "it is a result of pgfsm eval: pgfsm eval report shows it"
+	case begins("pgfsm.ledger/v1"):
+		return "it is a checkpoint: pgfsm ledger verify --checkpoint compares it"
+	case begins(utf8Mark), begins("\xff\xfe"), begins("\xfe\xff"):
+		return "not JSON: it begins with a byte order mark"
+	case begins("\x1f\x8b"):
+		return "it is compressed with gzip"
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return "it ends too early"
+	case err != nil:
+		return "not JSON: " + err.Error()
+	case format == "":
+		return "it names no format"
+	case format == TaskFormat:
+		return "it counts the calls of a task"
+	}
+	return fmt.Sprintf("its format is %q", visible.Clip(format, 200))
+}
+
+// The codes of [Checked].
+const (
+	CodeTampered   = "trace_tampered"
+	CodeUnreadable = "trace_unreadable"
+)
+
+// Checked is the result of executing a trace file again.
+type Checked struct {
+	Path        string       `json:"path"`
+	RunID       string       `json:"run_id,omitzero"`
+	OK          bool         `json:"ok"`
+	Code        string       `json:"code,omitzero"` // [CodeTampered], [CodeUnreadable], or that of a [DivergenceError]
+	Error       string       `json:"error,omitzero"`
+	Note        string       `json:"note,omitzero"`
+	Transitions []Transition `json:"transitions"` // up to the first difference
+}
+
+// A Transition is one step of a trace that came out as recorded.
+type Transition struct {
+	Seq     int    `json:"seq"`
+	From    string `json:"from"`
+	Trigger string `json:"trigger"`
+	To      string `json:"to"`
+}
+
+// ErrHead means that a trace does not have the head that the caller expects.
+var ErrHead = errors.New("the head differs: this is another trace, or a rewritten one")
+
+// CheckFile reads a trace from a file and executes it again. head is the head that the trace must have; empty: any. The trace is nil if
+// it cannot be read, and the run if it was not executed.
+func (p *Replayer) CheckFile(path string, head canonical.Digest) (c Checked, t *Trace, run *states.Run) {
+	c.Path = filepath.ToSlash(path)
+	t, err := ReadFile(path)
+	if err == nil {
+		c.RunID = t.Header.RunID
+		if !p.SameMachine(t) {
+			c.Note = "recorded with another transition table"
+		}
+		if head != "" && t.Head != head {
+			err = fmt.Errorf("%w: it is %s", ErrHead, t.Head)
+		} else {
+			run, err = p.Replay(t)
+		}
+	}
+	if run != nil {
+		for _, s := range t.Steps[:min(len(run.Trail())-1, len(t.Steps))] {
+			c.Transitions = append(c.Transitions, Transition{s.Seq, string(s.From), string(s.Trigger), string(s.To)})
+		}
+	}
+	var diverged *DivergenceError
+	switch {
+	case err == nil:
+		c.OK = true
+		return c, t, run
+	case errors.As(err, &diverged):
+		c.Code, err = diverged.Code(), diverged // without the errors around it
+	case errors.Is(err, ErrTampered), errors.Is(err, ErrHead):
+		c.Code = CodeTampered
+	default:
+		c.Code = CodeUnreadable
+	}
+	c.Error = strings.TrimPrefix(err.Error(), c.Code+": ")
+	return c, t, run
+}
