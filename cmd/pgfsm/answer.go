@@ -10,17 +10,18 @@ import (
 
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
+	"pgfsm/present"
 	"pgfsm/states"
 )
 
-// A situation is what the commands depend on that people are told.
-type situation struct {
+// answerOptions are what the suggested commands depend on.
+type answerOptions struct {
 	config  string // the file that -c names
-	awaited bool   // this process waits for the decision, and makes the call
+	waiting bool   // this process waits for the decision, and makes the call
 }
 
-// printAnswer shows people what came of a run.
-func printAnswer(out io.Writer, k ink, d document, in situation) {
+// printAnswer shows people how a run ended.
+func printAnswer(out io.Writer, k ink, d present.Outcome, o answerOptions) {
 	fmt.Fprintln(out)
 	switch d.Type {
 	case states.TypeFinalAnswer:
@@ -34,10 +35,10 @@ func printAnswer(out io.Writer, k ink, d document, in situation) {
 	case states.TypePending:
 		fmt.Fprintf(out, "%s %s\n", k.bold("Waits for a person:"), visible.Text(d.Reason))
 		if d.Ledger != "" && d.Approval != nil {
-			printApproval(out, d, in)
+			printApproval(out, d, o)
 		}
 	default:
-		printResult(out, k, d, in)
+		printResult(out, k, d, o)
 	}
 	if d.Ledger != "" {
 		fmt.Fprintf(out, "\nledger %s\nrun    %s\nhead   %s\n", visible.Text(filepath.ToSlash(d.Ledger)), d.RunID, d.Head)
@@ -47,7 +48,7 @@ func printAnswer(out io.Writer, k ink, d document, in situation) {
 }
 
 // printApproval says what a held run waits for, and what can be done about it.
-func printApproval(out io.Writer, d document, in situation) {
+func printApproval(out io.Writer, d present.Outcome, o answerOptions) {
 	a := d.Approval
 	who := "anybody who may approve, but not who asked"
 	if len(a.Approvers) > 0 {
@@ -55,15 +56,15 @@ func printApproval(out io.Writer, d document, in situation) {
 	}
 	fmt.Fprintf(out, "Who decides: %s. Needed: %d. Until: %s.\n", visible.Text(who), a.Quorum, a.Expires)
 	fmt.Fprintf(out, "Digest: %s\n", a.Binding)
-	show := configured(in.config, "approvals", "show", d.RunID)
-	if in.awaited {
+	show := configured(o.config, "approvals", "show", d.RunID)
+	if o.waiting {
 		fmt.Fprintf(out, "What to do: %s\n", show)
 		return
 	}
-	fmt.Fprintf(out, "What to do: %s; when it is decided, %s\n", show, configured(in.config, "resume", d.RunID))
+	fmt.Fprintf(out, "What to do: %s; when it is decided, %s\n", show, configured(o.config, "resume", d.RunID))
 }
 
-func printResult(out io.Writer, k ink, d document, in situation) {
+func printResult(out io.Writer, k ink, d present.Outcome, o answerOptions) {
 	if d.IsError != nil && *d.IsError {
 		fmt.Fprintln(out, k.bad.Sprint("The tool reports an error."))
 	}
@@ -82,7 +83,7 @@ func printResult(out io.Writer, k ink, d document, in situation) {
 	fmt.Fprintln(out, k.bold(title))
 	rest := "the trace has all of it"
 	if d.Ledger != "" {
-		rest = configured(in.config, "ledger", "trace", d.RunID) + " writes all of it"
+		rest = configured(o.config, "ledger", "trace", d.RunID) + " writes all of it"
 	}
 	fmt.Fprintln(out, indented(content, rest))
 	if d.Note != "" {

@@ -12,6 +12,7 @@ import (
 	"pgfsm/policy/visible"
 	"pgfsm/present"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/stores"
 )
 
 func newApprovals(w world) *cobra.Command {
@@ -38,12 +39,11 @@ Exit codes: 0 done, 1 refused, 2 could not.`,
 
 // looking opens the ledger for somebody who may see every request.
 func (f *ledgerFlags) looking(ctx context.Context, w world, do func(*openedLedger) error) error {
-	return f.reading(w, func(o *openedLedger) error {
-		_, err := caller(ctx, w, o, ledger.ActRead)
-		if err == nil {
-			err = do(o)
+	return f.use(w, stores.ToRead, func(o *openedLedger) error {
+		if _, err := caller(ctx, w, o, ledger.ActRead); err != nil {
+			return err
 		}
-		return orRefused(w, f.json, err)
+		return do(o)
 	})
 }
 
@@ -155,7 +155,7 @@ func printHeld(w world, k ink, d *present.Run) {
 	fmt.Fprintf(w.stdout, "  %s\n", visible.Clip(string(d.Args), maxTold))
 }
 
-// anyApprover stands where a policy names no approvers.
+// anyApprover is printed if a policy names no approvers.
 const anyApprover = "any approver"
 
 // errNoRequest makes of a run that is not there what people can go on with.

@@ -13,6 +13,7 @@ import (
 	"pgfsm/present"
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/stores"
 )
 
 func newApprovalsApprove(w world, f *ledgerFlags) *cobra.Command {
@@ -40,13 +41,9 @@ func newVote(w world, f *ledgerFlags, approve bool, cmd *cobra.Command) *cobra.C
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		v.Run, v.Binding = args[0], canonical.Digest(digest)
 		if digest == "" || !approve && v.Reason == "" {
-			return orRefused(w, f.json, f.incomplete(cmd.Context(), w, cmd.Name(), v))
+			return f.incomplete(cmd.Context(), w, cmd.Name(), v)
 		}
-		o, err := openThere(w, f)
-		if err != nil {
-			return err
-		}
-		return closing(w, o, orRefused(w, f.json, f.vote(cmd.Context(), w, o, v)))
+		return f.use(w, stores.ToChange, func(o *openedLedger) error { return f.vote(cmd.Context(), w, o, v) })
 	}
 	cmd.Flags().StringVar(&digest, "digest", "", "the whole digest that pgfsm approvals show prints")
 	cmd.Flags().StringVar(&v.Reason, "reason", "", fmt.Sprintf("why, in at most %d bytes", ledger.MaxReason))
@@ -105,14 +102,14 @@ func callNext(q *ledger.Request) string {
 
 // incomplete says which flags a decision lacks, and where the digest is; or that nobody can decide about the run.
 func (f *ledgerFlags) incomplete(ctx context.Context, w world, word string, v ledger.Ballot) error {
-	err := f.reading(w, func(o *openedLedger) error {
+	err := f.use(w, stores.ToRead, func(o *openedLedger) error {
 		if _, err := caller(ctx, w, o, ledger.ActVote); err != nil {
 			return err
 		}
-		return o.View(ctx, func(r ledger.Reader) error { return ledger.Undecided(r, v.Run, now()) })
+		return errNoRequest(o.View(ctx, func(r ledger.Reader) error { return ledger.Undecided(r, v.Run, now()) }))
 	})
 	if err != nil {
-		return errNoRequest(err)
+		return err
 	}
 	again := []string{v.Run, "--digest", cmp.Or(string(v.Binding), "DIGEST")}
 	if reason := v.Reason; reason != "" || !v.Approve {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy/visible"
@@ -58,7 +56,7 @@ func (f *ledgerFlags) watch(ctx context.Context, w world, o *openedLedger) error
 		return o.View(ctx, func(r ledger.Reader) error { return f.printWatched(w, r, &e, &q) })
 	})
 	if ctx.Err() != nil {
-		return nil // whoever watches has seen enough
+		return nil // the user ended it
 	}
 	return err
 }
@@ -74,18 +72,13 @@ func (f *ledgerFlags) printWatched(w world, r ledger.Reader, e *ledger.Event, q 
 		by = q.Actor
 	}
 	if f.json {
-		line, err := json.Marshal(struct {
+		return printJSONLine(w, struct {
 			SchemaVersion int         `json:"schema_version"`
 			Type          ledger.Type `json:"type"`
 			At            string      `json:"at"`
 			By            string      `json:"by"`
 			Request       present.Run `json:"request"` // as it stands now
-		}{schemaVersion, e.Type, e.At, by, d}, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintln(w.stdout, visible.JSON(line))
-		return err
+		}{schemaVersion, e.Type, e.At, by, d})
 	}
 	_, err = fmt.Fprintf(w.stdout, "%s  %-18s  %s  %s %s  by %s  (%s)\n", e.At, e.Type, d.Run, visible.Clip(d.Server, maxTold),
 		visible.Clip(d.Tool, maxTold), visible.Clip(by, maxTold), d.Standing(now()))

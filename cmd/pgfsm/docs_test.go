@@ -393,7 +393,7 @@ func imports(t *testing.T, tests bool) map[string][]string {
 // TestDocsContractNamesEveryMember holds docs/reference/agent-contract.md to the documents that --json prints.
 func TestDocsContractNamesEveryMember(t *testing.T) {
 	page := textOf(t, filepath.Join(repository, "docs", "reference", "agent-contract.md"))
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[document]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[present.Outcome]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if n := strings.Count(page, "\n| `"+name+"` | "); n != 1 {
 			t.Errorf("docs/reference/agent-contract.md has %d rows for the member %s, want 1", n, name)

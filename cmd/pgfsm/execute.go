@@ -9,6 +9,7 @@ import (
 
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
+	"pgfsm/present"
 	"pgfsm/runner"
 	"pgfsm/states"
 	"pgfsm/traces"
@@ -88,10 +89,10 @@ func (a *app) requester(ctx context.Context, l *openedLedger) (string, error) {
 	return who.Name, nil
 }
 
-// await waits for the decision about a held run, and prints how it ended.
+// await waits for the decision about a held run, and prints how the run ended.
 func (a *app) await(ctx context.Context, r *runner.Runner, held runner.Result, k ink, o *runOptions) error {
 	if !o.json {
-		printAnswer(a.w.stdout, k, a.document(held), situation{config: a.flag, awaited: true})
+		printAnswer(a.w.stdout, k, a.outcome(held), answerOptions{config: a.flag, waiting: true})
 		fmt.Fprintf(a.w.stdout, "\nwaiting up to %s for the decision\n", o.wait)
 	}
 	got, err := r.Await(ctx, held.Run.ID(), o.wait, a.watch(k, o.json))
@@ -108,38 +109,41 @@ func (a *app) await(ctx context.Context, r *runner.Runner, held runner.Result, k
 	return a.stopped(got, err, o.json)
 }
 
-// document is the --json form of a result.
-func (a *app) document(got runner.Result) document {
-	where := kept{ledger: a.loaded.Ledger}
-	if where.ledger == "" {
-		where.trace = filepath.Join(a.tracesDir, traces.Name(got.Run.ID()))
-	}
-	return newDocument(got.Run, got.Outcome, where, got.Head)
+// outcome is the form of a result that is printed.
+func (a *app) outcome(got runner.Result) present.Outcome {
+	return present.NewOutcome(got.Run, got.Outcome, got.Head, a.loaded.Ledger, filepath.Join(a.tracesDir, traces.Name(got.Run.ID())))
 }
 
-// print shows how a run ended, and returns it as an exit code.
+// print prints how a run ended, and returns it as an exit code.
 func (a *app) print(k ink, got runner.Result, asJSON bool) error {
-	doc := a.document(got)
-	if asJSON {
-		if err := printJSON(a.w.stdout, doc); err != nil {
-			return err
-		}
-	} else {
-		a.printAnswer(k, doc)
+	doc := a.outcome(got)
+	if !asJSON {
+		printAnswer(a.w.stdout, k, doc, answerOptions{config: a.flag})
+	} else if err := printJSON(a.w.stdout, doc); err != nil {
+		return err
 	}
 	return exit(exitCode(got.Outcome))
 }
 
-func (a *app) printAnswer(k ink, doc document) {
-	printAnswer(a.w.stdout, k, doc, situation{config: a.flag})
+// exitCode is the exit code of an outcome.
+func exitCode(o states.Outcome) int {
+	switch o.Type {
+	case states.TypeToolResult, states.TypeSummary, states.TypeFinalAnswer:
+		return exitYes
+	case states.TypeBlocked:
+		return exitNo
+	case states.TypePending:
+		return exitPending
+	}
+	return exitCould
 }
 
-// stopped says how far a run came that was not recorded to its end: its call may have been made.
+// stopped prints how far a run came whose record could not be written: its call may have been made.
 func (a *app) stopped(got runner.Result, cause error, asJSON bool) error {
 	if got.Outcome.Type == "" {
 		return cause
 	}
-	doc := newDocument(got.Run, got.Outcome, kept{ledger: a.loaded.Ledger}, "")
+	doc := present.NewOutcome(got.Run, got.Outcome, "", a.loaded.Ledger, "")
 	if !asJSON {
 		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s stopped at %s, effect: %s\n", doc.RunID, doc.State, doc.Effect)
 		return cause

@@ -7,10 +7,25 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/config"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )
+
+// ledgerFlags name a ledger.
+type ledgerFlags struct {
+	config string
+	ledger string // instead of the configuration's
+	json   bool
+}
+
+func (f *ledgerFlags) register(cmd *cobra.Command) {
+	cmd.PersistentFlags().StringVarP(&f.config, "config", "c", "",
+		"configuration file that names the ledger (default: PGFSM_CONFIG, ./pgfsm.yaml)")
+	cmd.PersistentFlags().StringVar(&f.ledger, "ledger", "", "the ledger, sqlite:PATH, instead of the configuration's")
+	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
+}
 
 func newLedger(w world) *cobra.Command {
 	var f ledgerFlags
@@ -30,29 +45,78 @@ All of these commands except prune only read, and can be used while runs are und
 	return cmd
 }
 
-// reading opens the ledger to read only, does something with it, and closes it.
-func (f *ledgerFlags) reading(w world, do func(*openedLedger) error) error {
-	o, err := openLedger(w, f.config, f.ledger, stores.ToRead)
+// An openedLedger is an open ledger. One that was opened to read only has no [ledger.Ledger].
+type openedLedger struct {
+	*ledger.Ledger
+	store ledger.Store
+	url   string
+}
+
+// openLedger opens the ledger that the flag names, or else the configuration.
+func openLedger(w world, file, flag string, purpose stores.Purpose) (*openedLedger, error) {
+	o := &openedLedger{url: flag}
+	if flag == "" {
+		loaded, from, err := load(w, &options{config: file})
+		if err != nil {
+			return nil, err
+		}
+		if o.url = loaded.Ledger; o.url == "" {
+			return nil, fmt.Errorf("%s names no ledger: add `ledger: \"sqlite:pgfsm.db\"` to a configuration, or give --ledger sqlite:PATH", from)
+		}
+	} else if err := config.CheckLedger(flag); err != nil {
+		return nil, fmt.Errorf("--ledger %q %w: write sqlite:PATH", flag, err)
+	}
+	var err error
+	if o.store, err = stores.Open(o.url, purpose); err != nil || purpose == stores.ToRead {
+		return o, err
+	}
+	if o.Ledger, err = ledger.Open(context.Background(), o.store, ledger.Options{}); err != nil {
+		return nil, errors.Join(err, o.store.Close())
+	}
+	return o, nil
+}
+
+// View reads one consistent state.
+func (o *openedLedger) View(ctx context.Context, do func(ledger.Reader) error) error {
+	return o.store.View(ctx, do)
+}
+
+// verifyOpen refuses a ledger whose tokens or open requests are not as they were written: calls would be made by them.
+func (o *openedLedger) verifyOpen(ctx context.Context) error {
+	err := o.View(ctx, func(r ledger.Reader) error { return ledger.VerifyOpen(ctx, r) })
+	if errors.Is(err, ledger.ErrTampered) {
+		return fmt.Errorf("ledger %s: %w; keep the file, see what pgfsm ledger verify says of it, and restore a backup", o.url, err)
+	}
+	return err
+}
+
+// use opens the ledger for a purpose, calls do, and closes the ledger.
+func (f *ledgerFlags) use(w world, purpose stores.Purpose, do func(*openedLedger) error) error {
+	o, err := openLedger(w, f.config, f.ledger, purpose)
 	if err != nil {
 		return err
 	}
-	return closing(w, o, do(o))
+	return closing(w, o, orRefused(w, f.json, do(o)))
 }
 
-// closing closes a ledger behind what was done with it. What was answered stays answered.
+// closing closes a ledger and returns err. A ledger that cannot be closed is only a warning, because the command's result stands.
 func closing(w world, o *openedLedger, err error) error {
-	if late := o.Close(); late != nil {
+	var late error
+	if o.Ledger != nil {
+		late = o.Ledger.Close()
+	}
+	if late = errors.Join(late, o.store.Close()); late != nil {
 		fmt.Fprintf(w.stderr, "pgfsm: warning: %s\n", visible.Lines(late.Error()))
 	}
 	return err
 }
 
-// view does something with one consistent state of the ledger.
+// view calls do with one consistent state of the ledger.
 func (f *ledgerFlags) view(ctx context.Context, w world, do func(ledger.Reader) error) error {
-	return f.reading(w, func(o *openedLedger) error { return o.View(ctx, do) })
+	return f.use(w, stores.ToRead, func(o *openedLedger) error { return o.View(ctx, do) })
 }
 
-// noRun says that a run is not there.
+// noRun explains that the ledger has no such run.
 func noRun(run string, err error) error {
 	if errors.Is(err, ledger.ErrNotFound) {
 		return fmt.Errorf("the ledger has no run %q; pgfsm ledger tail shows the last ones", run)

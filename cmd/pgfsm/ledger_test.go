@@ -102,36 +102,3 @@ func TestLedgerTailFollows(t *testing.T) {
 		t.Errorf("exit code = %d", got)
 	}
 }
-
-func TestLedgerShowsNothingThatMovesTheCursor(t *testing.T) {
-	l := eventLine{Type: "x\x1b[2J", Run: "r\n", By: "b\u202e", Payload: []byte(`{"reason":"a\u001b[31m"}`)}
-	l.Type = ledger.ApprovalDenied
-	if got := l.told(true); strings.ContainsAny(got, "\x1b\n\u202e") || !strings.Contains(got, `a\u001b[31m`) {
-		t.Errorf("told() = %q", got)
-	}
-}
-
-func TestEveryTypeOfEventIsTold(t *testing.T) {
-	for _, kind := range ledger.Types() {
-		if len(worth[kind]) == 0 {
-			t.Errorf("of %s nothing is told", kind)
-		}
-	}
-}
-
-func TestPointedAt(t *testing.T) {
-	for _, c := range []struct{ name, doc, pointer, want string }{
-		{"string", `{"a":"b\u0041"}`, "/a", "bA"},
-		{"number", `{"a":{"b":1.50}}`, "/a/b", "1.50"},
-		{"list", `{"a":["x"]}`, "/a", `["x"]`},
-		{"nothing", `{"a":null}`, "/a/b", ""},
-		{"no-member", `{"a":1}`, "/b", ""},
-		{"of-no-object", `[1]`, "/0", ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := pointedAt([]byte(c.doc), c.pointer); got != c.want {
-				t.Errorf("pointedAt() = %q, want %q", got, c.want)
-			}
-		})
-	}
-}

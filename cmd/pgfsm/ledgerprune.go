@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy"
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/stores"
 )
 
 func newLedgerExport(w world, f *ledgerFlags) *cobra.Command {
@@ -76,29 +76,23 @@ func pruneTime(text string) (string, error) {
 }
 
 func prune(ctx context.Context, w world, f *ledgerFlags, before string) error {
-	o, err := openThere(w, f) // to prune is no reason to make one
-	if err != nil {
-		return err
-	}
 	var done ledger.Pruned
-	by, err := manager(ctx, w, o)
-	if err == nil {
-		done, err = o.Prune(ctx, before, by)
-	}
-	if err = closing(w, o, orRefused(w, f.json, err)); err != nil {
+	err := f.use(w, stores.ToChange, func(o *openedLedger) error { // to prune is no reason to make one
+		by, err := manager(ctx, w, o)
+		if err == nil {
+			done, err = o.Prune(ctx, before, by)
+		}
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if f.json {
 		return printJSON(w.stdout, struct {
-			SchemaVersion int              `json:"schema_version"`
-			Before        string           `json:"before"`
-			Events        int64            `json:"events"`
-			Runs          int              `json:"runs"`
-			Seq           int64            `json:"seq"`
-			Head          canonical.Digest `json:"head"`
-			Kept          int64            `json:"kept"`
-			Behind        string           `json:"behind"`
-		}{schemaVersion, before, done.Events, done.Runs, done.Seq, done.Head, done.Kept, done.Behind})
+			SchemaVersion int    `json:"schema_version"`
+			Before        string `json:"before"`
+			ledger.Pruned
+		}{schemaVersion, before, done})
 	}
 	return printPruned(w, before, &done)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy/visible"
@@ -43,13 +42,16 @@ func showRun(ctx context.Context, w world, r ledger.Reader, p *traces.Replayer, 
 	if err != nil {
 		note = "the result cannot be shown: " + err.Error()
 	}
-	d.Result, d.ResultNote = orNull(result), note
-	var events []eventLine
+	d.ResultNote = note
+	if result != nil {
+		d.Result = result
+	}
+	var events []present.Event
 	for e, err := range r.EventsOf(run) {
 		if err != nil {
 			return err
 		}
-		line, err := newEventLine(r, &e)
+		line, err := present.NewEvent(r, &e)
 		if err != nil {
 			return err
 		}
@@ -58,37 +60,25 @@ func showRun(ctx context.Context, w world, r ledger.Reader, p *traces.Replayer, 
 	if asJSON {
 		return printJSON(w.stdout, struct {
 			present.Details
-			Events []eventLine `json:"events"`
+			Events []present.Event `json:"events"`
 		}{d, events})
 	}
-	printRun(w, &d.Request)
-	switch {
-	case note != "":
-		fmt.Fprintf(w.stdout, "%s %s\n\n", newInk(w).bold("Result:"), visible.Text(note))
-	case result != nil:
-		fmt.Fprintf(w.stdout, "%s\n%s\n\n", newInk(w).bold("Result:"), indented(result, wholeTrace(run)))
-	}
-	for i := range events {
-		fmt.Fprintf(w.stdout, "%6d  %s  %s\n", events[i].Seq, visible.Text(events[i].At), events[i].told(false))
-	}
-	return nil
-}
-
-func orNull(v jsontext.Value) jsontext.Value {
-	if v == nil {
-		return jsontext.Value("null")
-	}
-	return v
-}
-
-// printRun shows people the state of a run.
-func printRun(w world, d *present.Run) {
 	k := newInk(w)
-	printFields(w, k, 12, d.Rows())
-	if len(d.Args) > 0 {
-		fmt.Fprintf(w.stdout, "%s\n%s\n", k.bold("Arguments:"), indented(d.Args, wholeTrace(d.Run)))
+	printFields(w, k, 12, d.Request.Rows())
+	if len(d.Request.Args) > 0 {
+		fmt.Fprintf(w.stdout, "%s\n%s\n", k.bold("Arguments:"), indented(d.Request.Args, wholeTrace(run)))
 	}
 	fmt.Fprintln(w.stdout)
+	switch {
+	case note != "":
+		fmt.Fprintf(w.stdout, "%s %s\n\n", k.bold("Result:"), visible.Text(note))
+	case result != nil:
+		fmt.Fprintf(w.stdout, "%s\n%s\n\n", k.bold("Result:"), indented(result, wholeTrace(run)))
+	}
+	for i := range events {
+		fmt.Fprintln(w.stdout, events[i].Line(false))
+	}
+	return nil
 }
 
 // printFields prints rows with names that are padded to a width.

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy/visible"
-	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )
@@ -35,11 +33,10 @@ and policy diff.`,
 			if all && out == "" {
 				return errors.New("--all needs -o DIR: it writes one file a run")
 			}
-			m, err := states.NewMachine()
+			p, err := newReplayer()
 			if err != nil {
 				return err
 			}
-			p := traces.NewReplayer(m, nil)
 			return f.view(cmd.Context(), w, func(r ledger.Reader) error {
 				if all {
 					return writeTraces(cmd.Context(), w, r, p, out, f.json)
@@ -63,31 +60,14 @@ func writeTrace(ctx context.Context, w world, r ledger.Reader, p *traces.Replaye
 		_, err := forScreen(w.stdout, w.stdout).Write(doc)
 		return err
 	}
-	return replaceFile(out, doc)
+	return renameio.WriteFile(out, doc, 0o600, renameio.WithTempDir(filepath.Dir(out)))
 }
 
 // writeTraces writes the traces of all runs that have one, and says how many have none yet.
 func writeTraces(ctx context.Context, w world, r ledger.Reader, p *traces.Replayer, folder string, asJSON bool) error {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	written, open, err := ledger.WriteTraces(ctx, r, p, folder)
+	if err != nil {
 		return err
-	}
-	written, open := 0, 0
-	for q, err := range r.Requests(ledger.Filter{}) {
-		if err != nil {
-			return err
-		}
-		doc, err := ledger.Trace(ctx, r, q.RunID, p)
-		if errors.Is(err, ledger.ErrUnfinished) {
-			open++
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if err := replaceFile(filepath.Join(folder, traces.Name(q.RunID)), doc); err != nil {
-			return err
-		}
-		written++
 	}
 	if asJSON {
 		return printJSON(w.stdout, struct {
@@ -103,9 +83,4 @@ func writeTraces(ctx context.Context, w world, r ledger.Reader, p *traces.Replay
 	}
 	fmt.Fprintln(w.stdout)
 	return nil
-}
-
-// replaceFile writes a file that only this user may read, whole or not at all.
-func replaceFile(path string, text []byte) error {
-	return renameio.WriteFile(path, text, 0o600, renameio.WithTempDir(filepath.Dir(path)))
 }

@@ -11,8 +11,6 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/safefile"
-	"pgfsm/states"
-	"pgfsm/traces"
 	"pgfsm/traces/ledger"
 )
 
@@ -45,11 +43,10 @@ missing. --replay also executes every run's trace again.`,
 				o.Checkpoint = &c
 			}
 			if execute {
-				m, err := states.NewMachine()
-				if err != nil {
+				var err error
+				if o.Replayer, err = newReplayer(); err != nil {
 					return err
 				}
-				o.Replayer = traces.NewReplayer(m, nil)
 			}
 			err := f.view(cmd.Context(), w, func(r ledger.Reader) error { return verifyLedger(cmd.Context(), w, r, o, f.json) })
 			if fault := new(ledger.Fault); errors.As(err, &fault) { // a file that is not opened, for what it has beside its rows
@@ -91,31 +88,6 @@ func readCheckpoint(w world, path string) (ledger.Checkpoint, error) {
 	return ledger.ParseCheckpoint(string(text))
 }
 
-// verified is the --json form of a verification.
-type verified struct {
-	SchemaVersion int              `json:"schema_version"`
-	OK            bool             `json:"ok"`
-	Complete      bool             `json:"complete"` // up to the checkpoint; false without one
-	Fault         *ledgerFault     `json:"fault,omitzero"`
-	Events        int64            `json:"events"`
-	Requests      int64            `json:"requests"`
-	Decisions     int64            `json:"decisions"`
-	Steps         int64            `json:"steps"`
-	Blobs         int64            `json:"blobs"`
-	Tokens        int64            `json:"tokens"`
-	Replayed      int64            `json:"replayed"`
-	Pruned        int64            `json:"pruned"`
-	Size          int64            `json:"size"`
-	Head          canonical.Digest `json:"head"`
-	Notes         []string         `json:"notes"`
-}
-
-type ledgerFault struct {
-	Table string `json:"table"`
-	Key   string `json:"key"`
-	What  string `json:"what"`
-}
-
 func verifyLedger(ctx context.Context, w world, r ledger.Reader, o ledger.VerifyOptions, asJSON bool) error {
 	bar := newBar(w, "verifying", 0)
 	o.Progress = func(done, total int64) {
@@ -141,39 +113,30 @@ type checker interface {
 	Check(ctx context.Context) error
 }
 
-// tellVerified prints what was found, and returns the exit code as an error if that is a fault.
-func tellVerified(w world, report ledger.Report, fault *ledger.Fault, c *ledger.Checkpoint, asJSON bool) (err error) {
-	d := verified{
-		SchemaVersion: schemaVersion, OK: fault == nil, Complete: report.Complete, Events: report.Events, Requests: report.Requests,
-		Decisions: report.Decisions, Steps: report.Steps, Blobs: report.Blobs, Tokens: report.Tokens, Replayed: report.Replayed,
-		Pruned: report.Pruned, Size: report.Size, Head: report.Head, Notes: report.Notes,
+// tellVerified prints what was found. A fault is the exit code no.
+func tellVerified(w world, d ledger.Report, fault *ledger.Fault, c *ledger.Checkpoint, asJSON bool) (err error) {
+	switch {
+	case asJSON:
+		err = printJSON(w.stdout, struct {
+			SchemaVersion int           `json:"schema_version"`
+			OK            bool          `json:"ok"`
+			Fault         *ledger.Fault `json:"fault,omitzero"`
+			ledger.Report
+		}{schemaVersion, fault == nil, fault, d})
+	case fault == nil:
+		err = printVerified(w, &d, c)
+	default:
+		_, err = fmt.Fprintf(w.stdout, "%s %s %s: %s\n", newInk(w).mark(false), fault.Table, visible.Clip(fault.Key, maxTold),
+			visible.Clip(fault.What, 4*maxTold))
 	}
-	if fault != nil {
-		d.Fault = &ledgerFault{fault.Table, fault.Key, fault.What}
+	if err == nil && fault != nil {
+		err = exit(exitNo)
 	}
-	if asJSON {
-		err = printJSON(w.stdout, d)
-	} else {
-		err = d.print(w, c)
-	}
-	if err != nil {
-		return err
-	}
-	if fault != nil {
-		return exit(exitNo)
-	}
-	return nil
+	return err
 }
 
-// print shows people what was found.
-func (d *verified) print(w world, c *ledger.Checkpoint) error {
-	k := newInk(w)
-	if d.Fault != nil {
-		_, err := fmt.Fprintf(w.stdout, "%s %s %s: %s\n", k.mark(false), d.Fault.Table, visible.Clip(d.Fault.Key, maxTold),
-			visible.Clip(d.Fault.What, 4*maxTold))
-		return err
-	}
-	fmt.Fprintf(w.stdout, "%s %s, %s, %s, %s, %s, %s verified\n", k.mark(true), count(int(d.Events), "event"), count(int(d.Requests), "request"),
+func printVerified(w world, d *ledger.Report, c *ledger.Checkpoint) error {
+	fmt.Fprintf(w.stdout, "%s %s, %s, %s, %s, %s, %s verified\n", newInk(w).mark(true), count(int(d.Events), "event"), count(int(d.Requests), "request"),
 		count(int(d.Decisions), "decision"), count(int(d.Steps), "step"), count(int(d.Blobs), "blob"), count(int(d.Tokens), "token"))
 	if d.Replayed > 0 {
 		fmt.Fprintf(w.stdout, "%s replayed alike\n", count(int(d.Replayed), "run"))

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy/visible"
+	"pgfsm/present"
 	"pgfsm/runner"
 	"pgfsm/traces/ledger"
 )
@@ -61,9 +62,9 @@ func (a *app) resumeOne(ctx context.Context, r *runner.Runner, id string, asJSON
 
 // resumedDocument is the --json form of what came of several runs.
 type resumedDocument struct {
-	SchemaVersion int             `json:"schema_version"`
-	Runs          []document      `json:"runs"`
-	Stopped       []stoppedResume `json:"stopped"`
+	SchemaVersion int               `json:"schema_version"`
+	Runs          []present.Outcome `json:"runs"`
+	Stopped       []stoppedResume   `json:"stopped"`
 }
 
 // stoppedResume is a run that could not be gone on with.
@@ -81,7 +82,7 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string, asJ
 			return err
 		}
 	}
-	doc := resumedDocument{SchemaVersion: schemaVersion, Runs: []document{}, Stopped: []stoppedResume{}}
+	doc := resumedDocument{SchemaVersion: schemaVersion, Runs: []present.Outcome{}, Stopped: []stoppedResume{}}
 	k := newInk(a.w)
 	worst := exitYes
 	for _, id := range ids {
@@ -90,10 +91,10 @@ func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string, asJ
 		}
 		got, err := r.Resume(ctx, id, a.watch(k, asJSON))
 		if err == nil {
-			one := a.document(got)
+			one := a.outcome(got)
 			doc.Runs, worst = append(doc.Runs, one), worse(worst, exitCode(got.Outcome))
 			if !asJSON {
-				a.printAnswer(k, one)
+				printAnswer(a.w.stdout, k, one, answerOptions{config: a.flag})
 				fmt.Fprintln(a.w.stdout)
 			}
 			continue

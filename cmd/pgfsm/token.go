@@ -64,11 +64,7 @@ create makes the ledger if it does not exist.`,
 			if err != nil {
 				return err
 			}
-			o, err := openLedger(w, f.config, f.ledger, stores.ToWrite)
-			if err != nil {
-				return err
-			}
-			return closing(w, o, orRefused(w, f.json, createToken(cmd.Context(), w, o, name, role, expires, f.json)))
+			return f.use(w, stores.ToWrite, func(o *openedLedger) error { return createToken(cmd.Context(), w, o, name, role, expires, f.json) })
 		},
 	}
 	cmd.Flags().StringVar(&role, "role", "", strings.Join(ledger.Roles(), ", "))
@@ -213,18 +209,9 @@ func newTokenRevoke(w world, f *ledgerFlags) *cobra.Command {
 		Example: "  pgfsm token revoke 4vq5nxk2i7dqmzra",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := openThere(w, f)
-			if err != nil {
-				return err
-			}
-			return closing(w, o, orRefused(w, f.json, revokeToken(cmd.Context(), w, o, args[0], f.json)))
+			return f.use(w, stores.ToChange, func(o *openedLedger) error { return revokeToken(cmd.Context(), w, o, args[0], f.json) })
 		},
 	}
-}
-
-// openThere opens a ledger to write that must be there already.
-func openThere(w world, f *ledgerFlags) (*openedLedger, error) {
-	return openLedger(w, f.config, f.ledger, stores.ToChange)
 }
 
 func revokeToken(ctx context.Context, w world, o *openedLedger, id string, asJSON bool) error {

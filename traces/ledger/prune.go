@@ -20,13 +20,13 @@ var ErrPruning = errors.New("another process has pruned the ledger meanwhile, or
 
 // Pruned is the result of a prune.
 type Pruned struct {
-	Events int64            // removed
-	Runs   int              // removed
-	Seq    int64            // of the last event that was removed; 0 if none was
-	Head   canonical.Digest // of that event
-	Kept   int64            // events of before the time that stay
-	Behind string           // the run that was not over then, behind whose beginning all stays; empty if none
-	Ends   string           // when that run ended; empty if it has not
+	Events int64            `json:"events"` // removed
+	Runs   int              `json:"runs"`   // removed
+	Seq    int64            `json:"seq"`    // of the last event that was removed; 0 if none was
+	Head   canonical.Digest `json:"head"`   // of that event
+	Kept   int64            `json:"kept"`   // events of before the time that stay
+	Behind string           `json:"behind"` // the run that was not over then, behind whose beginning all stays; empty if none
+	Ends   string           `json:"-"`      // when that run ended; empty if it has not
 }
 
 // Prune removes what is older than a time, oldest first, up to the first run that was not over by then: the remaining runs have

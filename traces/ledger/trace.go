@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"pgfsm/states"
 	"pgfsm/traces"
+
+	"github.com/google/renameio/v2"
 )
 
 // ErrUnfinished means that a run has no trace yet because it has not ended.
@@ -43,6 +47,31 @@ func Trace(ctx context.Context, r Reader, run string, p *traces.Replayer) ([]byt
 		return nil, fmt.Errorf("run %s: %w", run, err)
 	}
 	return doc, nil
+}
+
+// WriteTraces writes the traces of all runs that have one into a folder. It returns how many it wrote, and how many runs have none yet.
+func WriteTraces(ctx context.Context, r Reader, p *traces.Replayer, folder string) (written, open int, err error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return 0, 0, err
+	}
+	for q, err := range r.Requests(Filter{}) {
+		if err != nil {
+			return written, open, err
+		}
+		doc, err := Trace(ctx, r, q.RunID, p)
+		if errors.Is(err, ErrUnfinished) {
+			open++
+			continue
+		}
+		if err == nil {
+			err = renameio.WriteFile(filepath.Join(folder, traces.Name(q.RunID)), doc, 0o600, renameio.WithTempDir(folder))
+		}
+		if err != nil {
+			return written, open, err
+		}
+		written++
+	}
+	return written, open, nil
 }
 
 // loadOutcome returns the outcome of a run.

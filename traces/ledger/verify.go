@@ -18,9 +18,9 @@ var ErrTampered = errors.New("the ledger is not as it was written")
 
 // A Fault names the first row that is wrong.
 type Fault struct {
-	Table string // events, requests, decisions, steps, blobs or tokens
-	Key   string // of the row: a seq, a run id, a run id and a step's seq, a digest, or a token's id
-	What  string
+	Table string `json:"table"` // events, requests, decisions, steps, blobs or tokens
+	Key   string `json:"key"`   // of the row: a seq, a run id, a run id and a step's seq, a digest, or a token's id
+	What  string `json:"what"`
 }
 
 func (f *Fault) Error() string {
@@ -42,18 +42,18 @@ type VerifyOptions struct {
 
 // A Report says what was verified.
 type Report struct {
-	Events    int64
-	Requests  int64
-	Decisions int64
-	Steps     int64
-	Blobs     int64
-	Tokens    int64
-	Replayed  int64            // runs that were executed again
-	Size      int64            // seq of the last event
-	Head      canonical.Digest // of the last event
-	Pruned    int64            // seq up to which events were pruned; 0 if none were
-	Complete  bool             // nothing is missing up to the checkpoint
-	Notes     []string         // what could not be looked at
+	Complete  bool             `json:"complete"` // nothing is missing up to the checkpoint
+	Events    int64            `json:"events"`
+	Requests  int64            `json:"requests"`
+	Decisions int64            `json:"decisions"`
+	Steps     int64            `json:"steps"`
+	Blobs     int64            `json:"blobs"`
+	Tokens    int64            `json:"tokens"`
+	Replayed  int64            `json:"replayed"` // runs that were executed again
+	Pruned    int64            `json:"pruned"`   // seq up to which events were pruned; 0 if none were
+	Size      int64            `json:"size"`     // seq of the last event
+	Head      canonical.Digest `json:"head"`     // of the last event
+	Notes     []string         `json:"notes"`    // what could not be looked at
 }
 
 // ErrCheckpointPruned means that the event of a checkpoint was pruned.

@@ -1,4 +1,4 @@
-package main
+package present
 
 import (
 	"github.com/go-json-experiment/json/jsontext"
@@ -9,16 +9,16 @@ import (
 	"pgfsm/states"
 )
 
-// document is the --json form of a run. docs/reference/agent-contract.md describes it.
-type document struct {
+// An Outcome is a run that ended, or that is held. docs/reference/agent-contract.md describes it.
+type Outcome struct {
 	SchemaVersion int                   `json:"schema_version"`
 	Type          string                `json:"type"`
 	State         string                `json:"state"`
 	RunID         string                `json:"run_id"`
-	Trace         *string               `json:"trace,omitzero"`  // nil: the run is in the ledger
+	Trace         *string               `json:"trace,omitzero"`  // the file of its trace; nil: the run is in the ledger
 	Ledger        string                `json:"ledger,omitzero"` // its URL
 	Head          canonical.Digest      `json:"head"`
-	Approval      *approval             `json:"approval,omitzero"`
+	Approval      *Wanted               `json:"approval,omitzero"`
 	Plan          jsontext.Value        `json:"plan,omitzero"`
 	Typed         jsontext.Value        `json:"typed,omitzero"`
 	Raw           jsontext.Value        `json:"raw,omitzero"`
@@ -32,27 +32,25 @@ type document struct {
 	Servers       []states.ServerStatus `json:"servers,omitzero"`
 }
 
-// An approval is what a held run waits for.
-type approval struct {
+// Wanted is the approval that a held run waits for.
+type Wanted struct {
 	Binding   canonical.Digest `json:"binding"`
 	Approvers []string         `json:"approvers"`
 	Quorum    int              `json:"quorum"`
 	Expires   string           `json:"expires"`
 }
 
-// kept is where a run is recorded: in a trace or in a ledger.
-type kept struct{ trace, ledger string }
-
-func newDocument(run *states.Run, o states.Outcome, where kept, head canonical.Digest) document {
-	d := document{
-		SchemaVersion: schemaVersion, Type: o.Type, State: o.State, RunID: run.ID(), Ledger: where.ledger, Head: head,
+// NewOutcome returns the outcome of a run that is recorded in a ledger or, if its URL is empty, in a trace file.
+func NewOutcome(run *states.Run, o states.Outcome, head canonical.Digest, ledgerURL, trace string) Outcome {
+	d := Outcome{
+		SchemaVersion: SchemaVersion, Type: o.Type, State: o.State, RunID: run.ID(), Ledger: ledgerURL, Head: head,
 		Note: o.Note, Gate: o.Gate, Code: o.Code, Reason: o.Reason, Effect: o.Effect,
 	}
-	if where.ledger == "" {
-		d.Trace = &where.trace
+	if ledgerURL == "" {
+		d.Trace = &trace
 	}
 	if h := run.Held(); h != nil && o.Type == states.TypePending {
-		d.Approval = &approval{
+		d.Approval = &Wanted{
 			Binding: h.Binding, Approvers: append([]string{}, h.Approvers...), Quorum: max(h.Quorum, 1), Expires: h.Expires,
 		}
 	}
@@ -65,35 +63,16 @@ func newDocument(run *states.Run, o states.Outcome, where kept, head canonical.D
 	}
 	if raw := run.Raw(); raw != nil {
 		isError := policy.IsError(raw)
-		d.IsError = &isError
-		d.Raw = asJSON(raw)
+		d.IsError, d.Raw = &isError, jsontext.Value(raw)
+		if canonical.Check(raw, 0) != nil { // not strict JSON: as a JSON string
+			d.Raw = canonical.MustSorted(canonical.Text(raw))
+		}
 	}
 	if typed := run.Structured(); typed != nil {
-		d.Typed, d.Raw = typed, nil // the typed content is what was asked for; the trace has both
+		d.Typed, d.Raw = typed, nil // the trace has both
 	}
 	if facts.Summarized != nil {
 		d.Summary = facts.Summarized.Items
 	}
 	return d
-}
-
-// asJSON returns raw as it is where it is strict JSON, and otherwise as a JSON string.
-func asJSON(raw []byte) jsontext.Value {
-	if canonical.Check(raw, 0) == nil {
-		return raw
-	}
-	return canonical.MustSorted(canonical.Text(raw))
-}
-
-// exitCode says what the outcome means to a script.
-func exitCode(o states.Outcome) int {
-	switch o.Type {
-	case states.TypeToolResult, states.TypeSummary, states.TypeFinalAnswer:
-		return exitYes
-	case states.TypeBlocked:
-		return exitNo
-	case states.TypePending:
-		return exitPending
-	}
-	return exitCould
 }
