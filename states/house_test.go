@@ -48,7 +48,7 @@ var neighbours = map[string][]string{
 	"mcp/clientfile":  {"mcp/wire", "policy", "safefile"},
 	"mcp":             {"deadline", "loopback", "mcp", "policy", "web"},
 	"safefile":        {},
-	"runner":          {"config", "deadline", "llm", "loopback", "mcp", "policy", "present", "states", "traces", "web"},
+	"runner":          {"config", "deadline", "llm", "loopback", "mcp", "policy", "present", "safefile", "states", "traces", "web"},
 	"traces/backtest": {"config", "policy", "states", "traces"},
 	"traces":          {"deadline", "fsm", "loopback", "policy", "present", "states", "web"},
 	"web":             {},

@@ -6,13 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/config"
 	"pgfsm/loopback"
 	"pgfsm/policy/visible"
 	"pgfsm/runner"
-	"pgfsm/safefile"
+	"pgfsm/runner/setup"
 	"pgfsm/traces/ledger/api"
-	"pgfsm/traces/ledger/hooks"
 	"pgfsm/traces/ledger/stores"
 )
 
@@ -53,10 +51,20 @@ Exit codes: 0 stopped by an interrupt, 2 could not.`,
 	return cmd
 }
 
-// serve opens everything, serves until ctx is done, and closes it in the reverse order.
-func (o *serveOptions) serve(ctx context.Context, w world) (err error) {
+// serve opens everything, and serves until ctx is done.
+func (o *serveOptions) serve(ctx context.Context, w world) error {
 	w.stderr = &sharedWriter{to: w.stderr}
-	told, err := o.hooks(w)
+	for _, host := range o.hosts {
+		if !api.HostName(host) {
+			return fmt.Errorf("--host %q is no host name, alone or with a port", visible.Text(host))
+		}
+	}
+	from := options{config: o.config}
+	loaded, _, err := load(w, &from)
+	if err != nil {
+		return err
+	}
+	told, err := setup.Hooks(from.setup(w), loaded)
 	if err != nil {
 		return err
 	}
@@ -65,78 +73,31 @@ func (o *serveOptions) serve(ctx context.Context, w world) (err error) {
 		return fmt.Errorf("--admin: %w", err)
 	}
 	defer on.Close()
-	l, err := openLedger(w, o.config, o.ledger, stores.ToWrite)
-	if err != nil {
-		return err
-	}
-	defer func() { err = closing(w, l, err) }()
-	if err := l.verifyOpen(ctx); err != nil {
-		return err
-	}
-	parts := runner.Options{Ledger: l.Ledger, Report: w.warn}
-	if !o.noResume {
-		a, err := open(w, &options{config: o.config})
+	return o.use(w, stores.ToWrite, func(l *openedLedger) error {
+		if err := l.verifyOpen(ctx); err != nil {
+			return err
+		}
+		parts := runner.Options{Ledger: l.Ledger, Report: w.warn}
+		if !o.noResume {
+			a, err := open(w, &from)
+			if err != nil {
+				return err
+			}
+			defer a.close()
+			if err := a.Start(ctx); err != nil {
+				return err
+			}
+			parts = a.runnerOptions(l)
+		}
+		r, err := runner.New(parts)
 		if err != nil {
 			return err
 		}
-		defer func() {
-			if closing := a.close(); closing != nil {
-				w.warn("warning: " + closing.Error())
-			}
-		}()
-		if err := a.start(ctx); err != nil {
+		all, err := runner.NewService(ctx, r, runner.ServiceOptions{Admin: on, Hosts: o.hosts, Hooks: told, Store: l.store})
+		if err != nil {
 			return err
 		}
-		parts = a.runnerOptions(l)
-	}
-	r, err := runner.New(parts)
-	if err != nil {
-		return err
-	}
-	all, err := runner.NewService(ctx, r, runner.ServiceOptions{Admin: on, Hosts: o.hosts, Hooks: told, Store: l.store})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(w.stdout, "http://%s\n", on.Addr())
-	return all.Run(ctx)
-}
-
-// hooks are the configuration's web hooks, with their secrets. A ledger that is named by a flag needs no configuration to be
-// decided in; then nobody is told.
-func (o *serveOptions) hooks(w world) (told []hooks.Hook, err error) {
-	for _, host := range o.hosts {
-		if !api.HostName(host) {
-			return nil, fmt.Errorf("--host %q is no host name, alone or with a port", visible.Text(host))
-		}
-	}
-	loaded, _, err := load(w, &options{config: o.config})
-	if err != nil {
-		return nil, err
-	}
-	return hooksOf(w, loaded)
-}
-
-// hooksOf are a configuration's web hooks, with their secrets.
-func hooksOf(w world, loaded *config.Loaded) (told []hooks.Hook, err error) {
-	resolved, err := loaded.ResolveHooks(w.getenv, safefile.ReadTrusted)
-	if err != nil {
-		return nil, err
-	}
-	for _, h := range resolved {
-		told = append(told, hooks.Hook{URL: h.URL, Secret: h.Secret, Events: hookEvents(h)})
-	}
-	return told, nil
-}
-
-// hookEvents says in the words of the sender what the configuration says in its own.
-func hookEvents(h config.Hook) (kinds []string) {
-	for _, e := range h.Events {
-		switch e {
-		case config.HookRequested:
-			kinds = append(kinds, hooks.Requested)
-		case config.HookDecided:
-			kinds = append(kinds, hooks.Decided)
-		}
-	}
-	return kinds
+		fmt.Fprintf(w.stdout, "http://%s\n", on.Addr())
+		return all.Run(ctx)
+	})
 }

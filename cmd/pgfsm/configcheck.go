@@ -3,14 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os/exec"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"pgfsm/config"
-	"pgfsm/policy"
 	"pgfsm/policy/visible"
 )
 
@@ -23,7 +19,7 @@ func newConfig(w world) *cobra.Command {
 		Short: "Check the configuration and every file it names; start nothing",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := o.with(cmd.Context(), w, func(a *app) error { return a.printCheck(o.json) })
+			err := o.with(w, func(a *app) error { return a.printCheck(o.json) })
 			var faults config.Errors
 			if o.json && errors.As(err, &faults) {
 				return printFaults(w, faults)
@@ -46,7 +42,7 @@ func newConfig(w world) *cobra.Command {
 }
 
 func (a *app) printCheck(asJSON bool) error {
-	c := a.bundle.Content()
+	c := a.Bundle.Content()
 	tools := 0
 	for _, g := range c.Allowlist {
 		tools += len(g.Tools)
@@ -80,18 +76,18 @@ func (a *app) printCheck(asJSON bool) error {
 			Planner       string `json:"planner"`
 			Listen        string `json:"listen"`
 			Admin         string `json:"admin"`
-		}{schemaVersion, true, a.config, string(a.bundle.Digest()), len(c.Servers), tools, len(c.Input.Rules),
+		}{schemaVersion, true, a.From, string(a.Bundle.Digest()), len(c.Servers), tools, len(c.Input.Rules),
 			len(c.Planner.Routes), len(c.Outputs), pinned, len(c.Grants), ladder, policies, planner,
-			a.loaded.Serve.Listen, a.loaded.Serve.Admin})
+			a.Loaded.Serve.Listen, a.Loaded.Serve.Admin})
 	}
-	for _, doubt := range append(doubts(c), openSandboxes(c, a.loaded.Serve.Expose)...) {
+	for _, doubt := range a.Doubts() {
 		fmt.Fprintf(a.w.stderr, "pgfsm: warning: %s\n", visible.Text(doubt))
 	}
 	_, err := fmt.Fprintf(a.w.stdout, "%s %s: %s, %s (%d pinned), %s, %s, %s, %s, %s, %s\nplanner %s\ngateway %s, admin %s\nbundle %s\n",
-		newInk(a.w).mark(true), visible.Text(a.config), count(len(c.Servers), "server"), count(tools, "allowed tool"), pinned,
+		newInk(a.w).mark(true), visible.Text(a.From), count(len(c.Servers), "server"), count(tools, "allowed tool"), pinned,
 		count(len(c.Grants), "grant"), count(len(c.Input.Rules), "input rule"), count(len(c.Planner.Routes), "route"),
 		count(len(c.Outputs), "output type"), count(ladder, "risk rule"), counted(policies, "policy", "policies"),
-		visible.Text(planner), a.loaded.Serve.Listen, a.loaded.Serve.Admin, visible.Text(string(a.bundle.Digest())))
+		visible.Text(planner), a.Loaded.Serve.Listen, a.Loaded.Serve.Admin, visible.Text(string(a.Bundle.Digest())))
 	return err
 }
 
@@ -106,44 +102,6 @@ func counted(n int, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
-}
-
-// doubts are what is accepted in a configuration and can hardly be meant.
-func doubts(c *policy.Content) (all []string) {
-	allowed := make(map[string][]string)
-	for _, a := range c.Allowlist {
-		allowed[a.Server] = a.Tools
-	}
-	for _, s := range c.Servers {
-		if len(allowed[s.Name]) == 0 {
-			all = append(all, fmt.Sprintf("no tool of the server %q is on the allowlist: agents cannot call any of its tools", s.Name))
-		}
-		if s.Type != config.TypeStdio || strings.ContainsRune(s.Command, '/') {
-			continue
-		}
-		if _, err := exec.LookPath(s.Command); err != nil {
-			all = append(all, fmt.Sprintf("the command %q of the server %q is not in PATH", s.Command, s.Name))
-		}
-	}
-	for _, r := range c.Planner.Routes {
-		if !slices.Contains(allowed[r.Server], r.Tool) {
-			all = append(all, fmt.Sprintf("the route %q calls %q of %q, which is not allowed", r.ID, r.Tool, r.Server))
-		}
-	}
-	return all
-}
-
-// openSandboxes warns of servers that are processes and are told the client's roots: those that confine themselves to them
-// let the client choose the sandbox. Which servers do so cannot be seen in a configuration.
-func openSandboxes(c *policy.Content, exposed []config.Exposure) (all []string) {
-	for _, e := range exposed {
-		process := func(s policy.Server) bool { return s.Name == e.Server && s.Type == config.TypeStdio }
-		if slices.Contains(e.Words, "roots") && slices.ContainsFunc(c.Servers, process) {
-			all = append(all, fmt.Sprintf("servers.%s.expose passes the client's roots: a server that takes them in place of the folders "+
-				"of its command line, as server-filesystem does, lets the client choose what it may touch; leave roots out", e.Server))
-		}
-	}
-	return all
 }
 
 // printFaults prints what is wrong with a configuration as one JSON document.

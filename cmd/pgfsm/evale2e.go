@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"pgfsm/eval/endtoend"
-	"pgfsm/llm"
-	"pgfsm/policy"
 	"pgfsm/policy/visible"
 )
 
@@ -66,104 +62,44 @@ func (o *e2eOptions) evaluate(ctx context.Context, w world) error {
 	if o.jobs < 1 {
 		return fmt.Errorf("--jobs is %d; at least one case at a time is run", o.jobs)
 	}
-	cases, err := readCases(o.cases)
+	cases, err := endtoend.ReadCasesFile(o.cases)
 	if err != nil {
 		return err
 	}
-	b, err := o.bench(w)
+	b, err := endtoend.OpenBench(o.setup(w), actor())
 	if err != nil {
 		return err
 	}
-	err = b.measure(ctx, cases, o)
-	if closing := b.app.close(); closing != nil {
-		fmt.Fprintf(w.stderr, "pgfsm: warning: %s\n", visible.Lines(closing.Error()))
+	for _, warning := range b.Loaded.Warnings {
+		w.warn("warning: " + warning)
+	}
+	if !b.IsDemo() {
+		w.warn("warning: the naive agent calls whatever the model says on the servers of " + b.From)
+	}
+	err = o.measure(ctx, w, b, cases)
+	if late := b.Close(); late != nil {
+		fmt.Fprintf(w.stderr, "pgfsm: warning: %s\n", visible.Lines(late.Error()))
 	}
 	return err
 }
 
-// readCases reads a file of cases. It decides nothing, so it may be anybody's.
-func readCases(path string) ([]endtoend.Case, error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", path)
-	}
-	if err == nil && info.Size() > endtoend.MaxCasesBytes {
-		err = fmt.Errorf("%s has %d bytes; at most %d are read: split it", path, info.Size(), endtoend.MaxCasesBytes)
-	}
-	if err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return endtoend.ReadCases(path, text)
-}
-
-// bench is what every case is measured with: the app of one configuration, whose parts are made anew for each case.
-type bench struct {
-	app      *app
-	scripted bool
-	traces   string
-}
-
-// bench opens the configuration for a model that is asked about everything: the configured one, or a scripted one.
-func (o *e2eOptions) bench(w world) (*bench, error) {
-	a, err := open(w, &o.options)
-	if err != nil {
-		return nil, err
-	}
-	content := *a.bundle.Content()
-	scripted := content.Planner.LLM == nil
-	if !scripted {
-		if closing := a.close(); closing != nil {
-			return nil, closing
-		}
-		o.planner = policy.PlannerLLM
-		a, err = open(w, &o.options)
-		return &bench{app: a}, err
-	}
-	content.Planner.Mode = policy.PlannerLLM
-	content.Planner.LLM = &policy.LLM{ // its port is another one for each case: all have one bundle
-		BaseURL: "embedded:" + endtoend.ScriptedModel, Model: endtoend.ScriptedModel,
-		Timeout: policy.DefaultLLMTimeout, MaxTokens: policy.DefaultMaxTokens, Prompt: llm.PromptVersion,
-	}
-	a.bundle, err = policy.Compile(content)
-	return &bench{app: a, scripted: true}, err
-}
-
-// header says what is evaluated.
-func (b *bench) header(cases []endtoend.Case) endtoend.Header {
-	model := b.app.bundle.Content().Planner.LLM
-	return endtoend.Header{
-		Format: endtoend.Format, Version: version(), Model: model.Model, Scripted: b.scripted, Prompt: model.Prompt,
-		Suite: endtoend.DigestOf(cases), Bundle: b.app.bundle.Digest(), Machine: b.app.machine.Digest(), Observed: b.app.demo,
-	}
-}
-
-func (b *bench) measure(ctx context.Context, cases []endtoend.Case, o *e2eOptions) error {
-	w := b.app.w
-	if !b.app.demo {
-		fmt.Fprintf(w.stderr, "pgfsm: warning: the naive agent calls whatever the model says on the servers of %s\n", visible.Text(b.app.config))
-	}
-	book, err := o.book(b.header(cases))
+func (o *e2eOptions) measure(ctx context.Context, w world, b *endtoend.Bench, cases []endtoend.Case) error {
+	header, err := b.Header(version(), cases)
 	if err != nil {
 		return err
 	}
-	b.traces = book.TracesDir()
+	book, err := o.book(header)
+	if err != nil {
+		return err
+	}
 	bar := newBar(w, "cases", len(cases))
 	bar.Add(min(len(book.Runs), len(cases)))
-	runs, err := book.Evaluate(ctx, cases, o.jobs, b.safe, b.naive, func() { bar.Add(1) })
+	m, runs, err := b.Measure(ctx, book, cases, o.jobs, func() { bar.Add(1) })
 	bar.Finish()
-	var m endtoend.Metrics
-	if err == nil {
-		m = book.Header.Sum(time.Now().UTC().Format(time.RFC3339), cases, runs)
-		err = book.Finish(m)
-	}
-	metrics, _, table := book.Files()
-	if err = errors.Join(err, book.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("%w\n(%d of %d cases are done; --resume goes on)", err, len(runs), len(cases))
 	}
+	metrics, _, table := book.Files()
 	return report(w, &m, o.json, filepath.ToSlash(metrics), filepath.ToSlash(table))
 }
 
@@ -213,9 +149,4 @@ func report(w world, m *endtoend.Metrics, asJSON bool, metrics, table string) er
 			m.Safe.Failed, m.Naive.Failed)
 	}
 	return exit(code)
-}
-
-// oneline makes an error one line without secrets.
-func (a *app) oneline(err error) string {
-	return strings.TrimSpace(visible.Text(a.secrets.String(err.Error())))
 }

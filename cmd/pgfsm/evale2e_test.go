@@ -80,7 +80,7 @@ func TestE2ECases(t *testing.T) {
 		"/metrics/safe/disallowed_sent", "0", "/metrics/safe/disallowed_executed", "0", "/metrics/safe/unbacked", "0",
 		"/metrics/safe/failed", "0", "/metrics/naive/failed", "0", "/metrics/naive/blocked", "0", "/metrics/safe/tokens/counted", "0")
 	_, runs := e2eRuns(t, dir)
-	cases, err := readCases(e2eCases)
+	cases, err := endtoend.ReadCasesFile(e2eCases)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"pgfsm/mcp/gateway"
 	"pgfsm/policy"
 	"pgfsm/policy/visible"
 	"pgfsm/present"
@@ -14,50 +15,14 @@ import (
 	"pgfsm/states"
 	"pgfsm/traces"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/stores"
 )
 
 // now is the form of every time that is recorded.
 func now() string { return time.Now().UTC().Format(policy.TimeForm) }
 
-// runnerOptions are the parts of the app that a runner works with. The ledger may be nil.
-func (a *app) runnerOptions(l *openedLedger) runner.Options {
-	o := runner.Options{
-		Bundle: a.bundle, Upstreams: a.upstreams, Planner: a.planner, Summarizer: a.summary, Secrets: a.secrets,
-		Serve: a.loaded.Serve, TracesDir: a.tracesDir, Report: a.w.warn,
-	}
-	if l != nil {
-		o.Ledger = l.Ledger
-	}
-	return o
-}
-
-// withRunner opens the ledger, if the configuration names one, ends left-over runs, calls do, and closes the ledger.
-func (a *app) withRunner(ctx context.Context, do func(*runner.Runner, *openedLedger) error) error {
-	if err := a.start(ctx); err != nil {
-		return err
-	}
-	var l *openedLedger
-	if a.loaded.Ledger != "" {
-		var err error
-		if l, err = openLedger(a.w, "", a.loaded.Ledger, stores.ToWrite); err != nil {
-			return err
-		}
-	}
-	r, err := runner.New(a.runnerOptions(l))
-	if err == nil {
-		r.Recover(ctx)
-		err = do(r, l)
-	}
-	if l != nil {
-		return closing(a.w, l, err)
-	}
-	return err
-}
-
 // execute takes one request through the machine and prints the result.
 func (a *app) execute(ctx context.Context, kind string, text []byte, o *runOptions) error {
-	if o.wait > 0 && a.loaded.Ledger == "" {
+	if o.wait > 0 && a.Loaded.Ledger == "" {
 		return errors.New("--wait needs a ledger, in which people can decide: name one in the configuration, as in ledger: \"sqlite:pgfsm.db\"")
 	}
 	return a.withRunner(ctx, func(r *runner.Runner, l *openedLedger) error {
@@ -77,16 +42,23 @@ func (a *app) execute(ctx context.Context, kind string, text []byte, o *runOptio
 	})
 }
 
-// requester is the name that the token of the environment stands for; without a token, the user of the operating system.
+// requester is the name of the requester, as in [app.identity].
 func (a *app) requester(ctx context.Context, l *openedLedger) (string, error) {
+	who, err := a.identity(ctx, l, "ask")
+	return who.Name, err
+}
+
+// identity is the owner of the token in the environment; without a ledger or a token, the user of the operating system, who can do the
+// same without a token.
+func (a *app) identity(ctx context.Context, l *openedLedger, do string) (gateway.Identity, error) {
 	if l == nil || a.w.env(tokenVariable) == "" {
-		return actor(), nil
+		return gateway.Identity{Name: actor()}, nil
 	}
 	who, err := caller(ctx, a.w, l, ledger.ActCall)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w; unset it to ask as %s", tokenVariable, err, actor())
+		return gateway.Identity{}, fmt.Errorf("%s: %w; unset it to %s as %s", tokenVariable, err, do, actor())
 	}
-	return who.Name, nil
+	return gateway.Identity{Name: who.Name, Token: who.TokenID}, nil
 }
 
 // await waits for the decision about a held run, and prints how the run ended.
@@ -111,7 +83,7 @@ func (a *app) await(ctx context.Context, r *runner.Runner, held runner.Result, k
 
 // outcome is the form of a result that is printed.
 func (a *app) outcome(got runner.Result) present.Outcome {
-	return present.NewOutcome(got.Run, got.Outcome, got.Head, a.loaded.Ledger, filepath.Join(a.tracesDir, traces.Name(got.Run.ID())))
+	return present.NewOutcome(got.Run, got.Outcome, got.Head, a.Loaded.Ledger, filepath.Join(a.Loaded.TracesDir, traces.Name(got.Run.ID())))
 }
 
 // print prints how a run ended, and returns it as an exit code.
@@ -143,7 +115,7 @@ func (a *app) stopped(got runner.Result, cause error, asJSON bool) error {
 	if got.Outcome.Type == "" {
 		return cause
 	}
-	doc := present.NewOutcome(got.Run, got.Outcome, "", a.loaded.Ledger, "")
+	doc := present.NewOutcome(got.Run, got.Outcome, "", a.Loaded.Ledger, "")
 	if !asJSON {
 		fmt.Fprintf(a.w.stderr, "pgfsm: the run %s stopped at %s, effect: %s\n", doc.RunID, doc.State, doc.Effect)
 		return cause

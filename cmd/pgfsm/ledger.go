@@ -67,8 +67,11 @@ func openLedger(w world, file, flag string, purpose stores.Purpose) (*openedLedg
 		return nil, fmt.Errorf("--ledger %q %w: write sqlite:PATH", flag, err)
 	}
 	var err error
-	if o.store, err = stores.Open(o.url, purpose); err != nil || purpose == stores.ToRead {
-		return o, err
+	if o.store, err = stores.Open(o.url, purpose); err != nil {
+		return nil, err
+	}
+	if purpose == stores.ToRead {
+		return o, nil
 	}
 	if o.Ledger, err = ledger.Open(context.Background(), o.store, ledger.Options{}); err != nil {
 		return nil, errors.Join(err, o.store.Close())

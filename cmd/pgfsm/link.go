@@ -17,6 +17,7 @@ import (
 	"pgfsm/config"
 	"pgfsm/mcp/clientfile"
 	"pgfsm/policy/visible"
+	"pgfsm/runner/setup"
 )
 
 // linkOptions are the flags of link.
@@ -145,7 +146,7 @@ func (o *linkOptions) target(w world, client *clientfile.Client) (to clientfile.
 	if o.server != "" {
 		return to, "", errors.New("--server names an endpoint that is reached by HTTP: say --http too")
 	}
-	if from == embeddedDemo {
+	if from == setup.EmbeddedDemo {
 		return to, "", errors.New("a client starts pgfsm in any folder, so its entry must name a configuration: pgfsm init writes one, or say -c FILE")
 	}
 	if from, err = filepath.Abs(from); err != nil {
@@ -216,7 +217,7 @@ func (d *linkDocument) printNext(w world, client string, to clientfile.Target, f
 	switch {
 	case to.URL == "":
 		fmt.Fprintf(w.stderr, "pgfsm: %s starts pgfsm itself: restart %s\n", client, client)
-	case from == embeddedDemo:
+	case from == setup.EmbeddedDemo:
 		fmt.Fprintf(w.stderr, "pgfsm: start pgfsm serve, then restart %s\n", client)
 	default:
 		fmt.Fprintf(w.stderr, "pgfsm: start pgfsm serve -c %s, then restart %s\n", visible.Text(from), client)

@@ -14,6 +14,7 @@ import (
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/docdiff"
 	"pgfsm/policy/visible"
+	"pgfsm/runner/setup"
 	"pgfsm/states"
 )
 
@@ -50,7 +51,7 @@ func newPinsCommand(w world, cmd *cobra.Command, do func(ctx context.Context, p 
 		if err != nil {
 			return err
 		}
-		if from == embeddedDemo && w.env("SAFE_ALLOWLIST_PATH") == "" {
+		if from == setup.EmbeddedDemo && w.env("SAFE_ALLOWLIST_PATH") == "" {
 			return fmt.Errorf("%s has no allowlist file to hold pins: pgfsm init writes a configuration that has one", from)
 		}
 		p := &pinCommand{options: &o, w: w}
@@ -68,10 +69,10 @@ func newPinsCommand(w world, cmd *cobra.Command, do func(ctx context.Context, p 
 
 // compare asks the servers for their tools and compares them with the pins.
 func (p *pinCommand) compare(ctx context.Context) (c *policy.Catalog, err error) {
-	err = p.with(ctx, p.w, func(a *app) error {
+	err = p.with(p.w, func(a *app) error {
 		listed, err := a.list(ctx)
 		if err == nil {
-			c, err = p.file.Compare(p.tools, a.bundle, listed.Catalog(), listed.Servers)
+			c, err = p.file.Compare(p.tools, a.Bundle, listed.Catalog(), listed.Servers)
 		}
 		return err
 	})

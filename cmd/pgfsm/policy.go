@@ -72,7 +72,7 @@ Exit codes: 0 allow, 1 deny, 2 unknown, or failed because no server answered, 3 
 					return err
 				}
 			}
-			return o.with(cmd.Context(), w, func(a *app) error { return a.explain(cmd.Context(), &o, pinned, annotations) })
+			return o.with(w, func(a *app) error { return a.explain(cmd.Context(), &o, pinned, annotations) })
 		},
 	}
 	o.register(cmd)
@@ -108,9 +108,9 @@ func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, anno
 	if c.History, err = explain.ParseHistory(o.history); err != nil {
 		return err
 	}
-	if content := *a.bundle.Content(); o.env != "" {
+	if content := *a.Bundle.Content(); o.env != "" {
 		content.Env = o.env
-		if a.bundle, err = policy.Compile(content); err != nil {
+		if a.Bundle, err = policy.Compile(content); err != nil {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, anno
 	if o.task != "" {
 		c.Task = ledger.Task(o.task)
 	}
-	e := explain.New(a.bundle, catalog, o.live, now())
+	e := explain.New(a.Bundle, catalog, o.live, now())
 	c.Facts = e.Facts(o.server, o.tool, pinned, annotations)
 	if o.live {
 		if err := a.readHistory(ctx, e, c); err != nil {
@@ -148,10 +148,10 @@ func (a *app) explain(ctx context.Context, o *explainOptions, pinned *bool, anno
 
 // requesterName is the requester of a run: the owner of PGFSM_TOKEN if there is a ledger, or else the user of the operating system.
 func (a *app) requesterName(ctx context.Context, given string) (string, error) {
-	if given != "" || a.loaded.Ledger == "" || a.w.env(tokenVariable) == "" {
+	if given != "" || a.Loaded.Ledger == "" || a.w.env(tokenVariable) == "" {
 		return cmp.Or(given, actor()), nil
 	}
-	l, err := openLedger(a.w, "", a.loaded.Ledger, stores.ToRead)
+	l, err := openLedger(a.w, "", a.Loaded.Ledger, stores.ToRead)
 	if err != nil {
 		return "", err
 	}
@@ -162,13 +162,13 @@ func (a *app) requesterName(ctx context.Context, given string) (string, error) {
 // readHistory reads about earlier calls what a run would read.
 func (a *app) readHistory(ctx context.Context, e *explain.Explainer, c *explain.Call) (err error) {
 	switch {
-	case a.loaded.Ledger == "" && c.Task != nil:
-		c.Task, err = traces.ReadTask(a.tracesDir, c.Task.ID)
+	case a.Loaded.Ledger == "" && c.Task != nil:
+		c.Task, err = traces.ReadTask(a.Loaded.TracesDir, c.Task.ID)
 		return err
-	case a.loaded.Ledger == "" || !e.NeedsHistory(c):
+	case a.Loaded.Ledger == "" || !e.NeedsHistory(c):
 		return nil
 	}
-	l, err := openLedger(a.w, "", a.loaded.Ledger, stores.ToRead)
+	l, err := openLedger(a.w, "", a.Loaded.Ledger, stores.ToRead)
 	if errors.Is(err, stores.ErrMissing) { // the first call creates it
 		return e.ReadHistory(ctx, nil, c)
 	}

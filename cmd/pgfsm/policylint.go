@@ -26,7 +26,7 @@ servers send now. Exit code 1 if it finds an error or a warning.`,
 		Example: `  pgfsm policy lint -c pgfsm.yaml --live`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.with(cmd.Context(), w, func(a *app) error { return a.lint(cmd.Context(), live, o.json) })
+			return o.with(w, func(a *app) error { return a.lint(cmd.Context(), live, o.json) })
 		},
 	}
 	o.register(cmd)
@@ -52,17 +52,17 @@ func (a *app) lint(ctx context.Context, live, asJSON bool) error {
 	if live && !catalog.Up() {
 		return errors.New(states.NoServers(catalog))
 	}
-	if c := a.bundle.Content(); !asJSON && c.Policy == nil && c.Risk == nil {
+	if c := a.Bundle.Content(); !asJSON && c.Policy == nil && c.Risk == nil {
 		fmt.Fprintln(a.w.stdout, "no policy is configured")
 		return nil
 	}
 	code := exitYes
 	var all []lintFinding
-	for _, f := range lint.Lint(a.bundle.Content(), catalog) {
+	for _, f := range lint.Lint(a.Bundle.Content(), catalog) {
 		if f.Severity != lint.Note {
 			code = exitNo
 		}
-		e := a.loaded.LintError(f)
+		e := a.Loaded.LintError(f)
 		all = append(all, lintFinding{e.File, e.Line, e.Col, f, e})
 	}
 	if asJSON {

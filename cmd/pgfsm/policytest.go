@@ -26,7 +26,7 @@ Exit code 1 if a decision is not the expected one.`,
 		Example: `  pgfsm policy test -c pgfsm.yaml tests.yaml`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.with(cmd.Context(), w, func(a *app) error { return a.testPolicy(cmd.Context(), args, o.json) })
+			return o.with(w, func(a *app) error { return a.testPolicy(cmd.Context(), args, o.json) })
 		},
 	}
 	o.register(cmd)
@@ -38,7 +38,7 @@ func (a *app) testPolicy(ctx context.Context, paths []string, asJSON bool) error
 	if err != nil {
 		return err
 	}
-	report, err := explain.New(a.bundle, catalog, false, now()).Test(paths, safefile.ReadTrusted)
+	report, err := explain.New(a.Bundle, catalog, false, now()).Test(paths, safefile.ReadTrusted)
 	if err != nil {
 		return err
 	}

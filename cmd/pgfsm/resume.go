@@ -29,8 +29,8 @@ Exit code: the worst of all; 3 if nobody has decided yet.`,
 		Example: `  pgfsm resume
   pgfsm resume 01890a5d-ac96-774b-bcce-b302099a8057 --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.with(cmd.Context(), w, func(a *app) error {
-				if a.loaded.Ledger == "" {
+			return o.with(w, func(a *app) error {
+				if a.Loaded.Ledger == "" {
 					return errors.New("the configuration names no ledger, so no run waits: add `ledger: \"sqlite:pgfsm.db\"`")
 				}
 				return a.withRunner(cmd.Context(), func(r *runner.Runner, _ *openedLedger) error {

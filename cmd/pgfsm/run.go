@@ -78,7 +78,7 @@ LLM_BASE_URL, LLM_MODEL and LLM_API_KEY, if there is one. --planner router or ll
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			return o.with(cmd.Context(), w, func(a *app) error {
+			return o.with(w, func(a *app) error {
 				return a.execute(cmd.Context(), states.KindAsk, text, &o)
 			})
 		},
@@ -116,7 +116,7 @@ policies decide. Input rules judge it only if their key "on" names call.`,
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			return o.with(cmd.Context(), w, func(a *app) error {
+			return o.with(w, func(a *app) error {
 				return a.execute(cmd.Context(), states.KindCall, plan, &o)
 			})
 		},

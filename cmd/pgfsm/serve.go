@@ -1,17 +1,25 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"runtime/debug"
 	"sync"
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/config"
+	"pgfsm/loopback"
+	"pgfsm/mcp/upstream"
+	"pgfsm/policy/visible"
 	"pgfsm/runner"
+	"pgfsm/runner/setup"
+	"pgfsm/traces/ledger/stores"
 )
 
 // gatewayOptions are the flags of serve.
@@ -59,18 +67,17 @@ Exit codes: 0 stopped by an interrupt, 2 could not, or cut calls off.`,
 	return cmd
 }
 
-// gcPercent is how much garbage the gateway and the evaluation of the gates let come together where GOGC says nothing: a call leaves
-// some tens of kilobytes behind, of a heap of a few megabytes. It costs memory, half as much again, and saves a tenth of the time.
+// gcPercent replaces the garbage collector's 100 for the gateway and the evaluation of the gates, unless GOGC is set: calls leave much
+// garbage beside a small heap. It costs half as much memory again, and saves a tenth of the time.
 const gcPercent = 400
 
-// collectLess lets more garbage come together, unless GOGC says how much.
 func collectLess(w world) {
 	if w.env("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 }
 
-// serve opens everything, serves until ctx is done, and closes it in the reverse order.
+// serve opens everything, serves until ctx is done, and closes everything.
 func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (err error) {
 	w.stderr = &sharedWriter{to: w.stderr}
 	collectLess(w)
@@ -78,22 +85,56 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	if o.verbose {
 		level = slog.LevelDebug
 	}
-	s := &service{w: w, log: slog.New(slog.NewTextHandler(w.stderr, &slog.HandlerOptions{Level: level}))}
-	defer func() { err = s.close(err) }()
-	if err := s.open(ctx, &o.options); err != nil {
-		return err
-	}
-	r, err := s.runner(ctx)
+	log := slog.New(slog.NewTextHandler(w.stderr, &slog.HandlerOptions{Level: level}))
+	o.closed = true
+	a, err := open(w, &o.options)
 	if err != nil {
 		return err
 	}
-	so, err := s.options(ctx, o, adminWanted)
-	if err != nil {
-		return errors.Join(err, closeAll(so.MCP, so.Admin))
+	var l *openedLedger
+	defer func() {
+		if late := a.Close(); late != nil {
+			log.Warn("closing", "error", visible.Text(late.Error()))
+		}
+		if l != nil {
+			err = closing(w, l, err)
+		}
+	}()
+	if cause := a.Loaded.Closed; cause != nil {
+		log.Error("every call is refused: the allowlist cannot be read", "error", visible.Text(cause.Error()))
 	}
-	all, err := runner.NewService(ctx, r, so)
+	if err := a.Start(ctx); err != nil {
+		return err
+	}
+	unrecorded := a.Loaded.Ledger == "" && a.Loaded.Serve.Record == config.RecordNone
+	switch {
+	case a.Loaded.Ledger != "":
+		if l, err = openLedger(w, "", a.Loaded.Ledger, stores.ToRecord); err != nil {
+			return err
+		}
+		if err := l.verifyOpen(ctx); err != nil {
+			return err
+		}
+	case unrecorded:
+		log.Warn("nothing is recorded: serve.record is none, and there is no ledger")
+	default:
+		log.Warn("there is no ledger: runs are kept as files, calls that a policy holds are refused, and tokens are not accepted without a ledger",
+			"traces", a.Loaded.TracesDir)
+	}
+	parts := a.runnerOptions(l)
+	parts.Unrecorded, parts.Log, parts.Report = unrecorded, log, func(line string) { log.Info(visible.Text(line)) }
+	r, err := runner.New(parts)
+	if err != nil {
+		return err
+	}
+	r.Recover(ctx)
+	so, err := o.service(ctx, a, l, adminWanted)
+	var all *runner.Service
 	if err == nil {
-		err = s.announce(o, &so)
+		all, err = runner.NewService(ctx, r, so)
+	}
+	if err == nil {
+		err = o.announce(w, log, &so)
 	}
 	if err != nil {
 		return errors.Join(err, closeAll(so.MCP, so.Admin))
@@ -101,29 +142,63 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	return all.Run(ctx)
 }
 
-func either(flag, configured string) string {
-	if flag != "" {
-		return flag
+// service returns the options of the service, with open listeners, also with an error.
+func (o *gatewayOptions) service(ctx context.Context, a *app, l *openedLedger, adminWanted bool) (so runner.ServiceOptions, err error) {
+	configured := &a.Loaded.Serve
+	so = runner.ServiceOptions{Hosts: configured.Hosts, Closed: a.Loaded.Closed, Info: upstream.Info{Name: "pgfsm", Version: version()}}
+	if l != nil {
+		so.Store = l.store
+		if so.Hooks, err = setup.Hooks(o.setup(a.w), a.Loaded); err != nil {
+			return so, err
+		}
 	}
-	return configured
+	if o.stdio {
+		so.Stdio = &runner.Stdio{In: a.w.stdin, Out: a.w.stdout}
+		if so.Stdio.Client, err = a.identity(ctx, l, "serve"); err != nil {
+			return so, err
+		}
+	}
+	// Over stdio there is an admin address only if a flag asks for it, because many such processes run beside each other.
+	if !o.stdio || adminWanted {
+		if so.Admin, err = loopback.Listen(cmp.Or(o.admin, configured.Admin)); err != nil {
+			return so, fmt.Errorf("--admin: %w", err)
+		}
+	}
+	if !o.stdio {
+		if so.MCP, err = loopback.Listen(cmp.Or(o.listen, configured.Listen)); err != nil {
+			return so, fmt.Errorf("--listen: %w", err)
+		}
+	}
+	return so, nil
 }
 
-// announce prints the addresses. Over stdio standard output is the client's.
-func (s *service) announce(o *gatewayOptions, so *runner.ServiceOptions) error {
+// closeAll closes listeners that are not served.
+func closeAll(all ...net.Listener) error {
+	var errs []error
+	for _, on := range all {
+		if on != nil {
+			errs = append(errs, on.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// announce prints the addresses. Over stdio, standard output belongs to the client.
+func (o *gatewayOptions) announce(w world, log *slog.Logger, so *runner.ServiceOptions) error {
 	switch {
 	case o.stdio && so.Admin != nil:
-		s.log.Info("admin", "address", "http://"+so.Admin.Addr().String())
+		log.Info("admin", "address", "http://"+so.Admin.Addr().String())
 		return nil
 	case o.stdio:
 		return nil
 	case o.json:
-		return printJSON(s.w.stdout, struct {
+		return printJSON(w.stdout, struct {
 			SchemaVersion int    `json:"schema_version"`
 			MCP           string `json:"mcp"`
 			Admin         string `json:"admin"`
 		}{schemaVersion, "http://" + so.MCP.Addr().String() + "/mcp", "http://" + so.Admin.Addr().String()})
 	}
-	_, err := fmt.Fprintf(s.w.stdout, "mcp http://%s/mcp\nadmin http://%s\n", so.MCP.Addr(), so.Admin.Addr())
+	_, err := fmt.Fprintf(w.stdout, "mcp http://%s/mcp\nadmin http://%s\n", so.MCP.Addr(), so.Admin.Addr())
 	return err
 }
 

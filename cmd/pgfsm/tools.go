@@ -25,7 +25,7 @@ dialect, its annotations, and whether it is pinned to this definition (pgfsm pin
 annotated as read-only. Exit code 2 if no server answered.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.with(cmd.Context(), w, func(a *app) error { return a.listTools(cmd.Context(), o.json) })
+			return o.with(w, func(a *app) error { return a.listTools(cmd.Context(), o.json) })
 		},
 	}
 	o.register(cmd)
@@ -35,7 +35,7 @@ annotated as read-only. Exit code 2 if no server answered.`,
 
 // list asks every server for its tools.
 func (a *app) list(ctx context.Context) (*states.ToolsListed, error) {
-	if err := a.start(ctx); err != nil {
+	if err := a.Start(ctx); err != nil {
 		return nil, err
 	}
 	r, err := runner.New(a.runnerOptions(nil))
@@ -52,19 +52,19 @@ func (a *app) catalog(ctx context.Context, live bool) (*policy.Catalog, error) {
 		if err != nil {
 			return nil, err
 		}
-		return a.bundle.Catalog(listed.Catalog(), listed.Servers), nil
+		return a.Bundle.Catalog(listed.Catalog(), listed.Servers), nil
 	}
-	if len(a.bundle.Content().Pins) == 0 {
+	if len(a.Bundle.Content().Pins) == 0 {
 		return nil, nil
 	}
-	d, err := pins.ReadDefinitions(a.loaded.AllowlistPath)
+	d, err := pins.ReadDefinitions(a.Loaded.AllowlistPath)
 	if err != nil {
 		return nil, err
 	}
 	if d.Warning != "" {
 		a.w.warn("warning: " + d.Warning)
 	}
-	return d.Catalog(a.bundle)
+	return d.Catalog(a.Bundle)
 }
 
 func (a *app) listTools(ctx context.Context, asJSON bool) error {
@@ -76,7 +76,7 @@ func (a *app) listTools(ctx context.Context, asJSON bool) error {
 	if !c.Up() {
 		code = exitCould
 	}
-	servers, tools := states.Statuses(c), present.Tools(a.bundle.Content(), c)
+	servers, tools := states.Statuses(c), present.Tools(a.Bundle.Content(), c)
 	if asJSON {
 		err := printJSON(a.w.stdout, struct {
 			SchemaVersion int                   `json:"schema_version"`

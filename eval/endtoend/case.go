@@ -22,6 +22,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -57,6 +58,24 @@ type written struct {
 	Plan    *string  `json:"plan"`
 	Summary string   `json:"summary"`
 	Note    string   `json:"note"`
+}
+
+// ReadCasesFile reads a file of cases. It decides nothing about what may run, so any user may have written it.
+func ReadCasesFile(path string) ([]Case, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	case info.Size() > MaxCasesBytes:
+		return nil, fmt.Errorf("%s has %d bytes; at most %d are read: split it", path, info.Size(), MaxCasesBytes)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return ReadCases(path, text)
 }
 
 // ReadCases reads a file of cases, in their order. The error names the file, the line and what to do.

@@ -1,0 +1,77 @@
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"pgfsm/config"
+	"pgfsm/policy"
+	"pgfsm/safefile"
+)
+
+// EmbeddedDemo names the configuration of the embedded demo.
+const EmbeddedDemo = "the embedded demo"
+
+// Options name a configuration, and replace parts of it.
+type Options struct {
+	Config  string   // the file; empty: PGFSM_CONFIG, then pgfsm.yaml in the working directory, then the embedded demo
+	Demo    bool     // if Config is empty, the embedded demo; no file is searched
+	Planner string   // replaces planner.mode
+	Grants  []string // more files of grants
+	Closed  bool     // an allowlist that cannot be read allows nothing; without Closed it is an error
+	Getenv  func(name string) (value string, ok bool)
+	Version string // of pgfsm, for servers
+}
+
+func (o *Options) env(name string) string {
+	value, _ := o.Getenv(name)
+	return value
+}
+
+// Load finds and reads a configuration and all files that it names. from is its file, or [EmbeddedDemo]. The environment replaces parts
+// of it: SAFE_ALLOWLIST_PATH, SAFE_TRACE_DIR, SAFE_SUMMARIZE and, if the file names no model, LLM_BASE_URL, LLM_MODEL and LLM_API_KEY.
+func Load(o Options) (loaded *config.Loaded, from string, err error) {
+	over := config.Overrides{
+		Allowlist: o.env("SAFE_ALLOWLIST_PATH"), TracesDir: o.env("SAFE_TRACE_DIR"), Planner: o.Planner, Grants: o.Grants, Closed: o.Closed,
+		LLM: &config.LLM{BaseURL: o.env("LLM_BASE_URL"), Model: o.env("LLM_MODEL"), APIKey: o.env("LLM_API_KEY")},
+	}
+	switch v := o.env("SAFE_SUMMARIZE"); v {
+	case "", "0":
+	case "1":
+		over.Summary = policy.SummaryAlways
+	default:
+		return nil, "", fmt.Errorf("SAFE_SUMMARIZE is %q: use 1 to summarize every typed result, or leave it unset", v)
+	}
+	from = o.Config
+	if from == "" && !o.Demo {
+		from = o.env("PGFSM_CONFIG")
+	}
+	if from == "" && !o.Demo {
+		if _, err := os.Lstat(config.FileName); err == nil {
+			from = config.FileName
+		}
+	}
+	name, read := from, safefile.ReadTrusted
+	if from == "" {
+		from, name = EmbeddedDemo, config.FileName
+		read = func(name string) ([]byte, error) {
+			if name == over.Allowlist || slices.Contains(over.Grants, name) {
+				return safefile.ReadTrusted(name)
+			}
+			return config.Demo.ReadFile(filepath.ToSlash(name))
+		}
+	}
+	loaded, err = config.Load(name, read, over)
+	var faults config.Errors
+	if over.Allowlist != "" && errors.As(err, &faults) {
+		for _, f := range faults {
+			if f.Key == "allowlist" || f.File == over.Allowlist {
+				return nil, from, fmt.Errorf("%w\n(SAFE_ALLOWLIST_PATH names the allowlist: %s)", err, over.Allowlist)
+			}
+		}
+	}
+	return loaded, from, err
+}

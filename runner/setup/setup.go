@@ -1,0 +1,177 @@
+// Package setup opens a configuration for a [runner.Runner]: it finds the file, reads it, compiles the bundle, and makes the planner, the
+// summarizer and the sessions with servers.
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"pgfsm/config"
+	"pgfsm/llm"
+	"pgfsm/mcp/toy"
+	"pgfsm/mcp/upstream"
+	"pgfsm/policy"
+	"pgfsm/policy/secret"
+	"pgfsm/runner"
+	"pgfsm/safefile"
+	"pgfsm/traces/ledger/hooks"
+)
+
+// A Setup is an open configuration. Close it.
+type Setup struct {
+	Loaded     *config.Loaded
+	From       string // as [Load] says
+	Bundle     *policy.Bundle
+	Planner    llm.Planner
+	Summarizer llm.Summarizer
+	Secrets    *secret.Masker
+	Servers    []upstream.Server
+	Upstreams  *upstream.Upstreams // of the embedded demo: nil before Start
+	Fleet      *toy.Fleet          // the servers of the embedded demo, after Start
+
+	options Options
+}
+
+// Open opens a configuration that [Load] returned. It starts nothing and connects to nothing.
+func Open(o Options, loaded *config.Loaded, from string) (s *Setup, err error) {
+	s = &Setup{Loaded: loaded, From: from, options: o}
+	if model := loaded.Content.Planner.LLM; model != nil {
+		model.Prompt = llm.PromptVersion
+	}
+	if s.IsDemo() { // its servers listen on ports that are chosen at the start; the bundle is the same each time
+		for i := range loaded.Content.Servers {
+			loaded.Content.Servers[i].URL = "embedded:" + loaded.Content.Servers[i].Name
+		}
+	}
+	if s.Bundle, err = policy.Compile(loaded.Content); err != nil {
+		return nil, err
+	}
+	resolved, err := loaded.Resolve(o.Getenv, safefile.ReadTrusted)
+	if err != nil {
+		return nil, err
+	}
+	s.Secrets = secret.New(resolved.Secrets)
+	if s.Planner, s.Summarizer, err = llm.Configured(&s.Bundle.Content().Planner, resolved.LLMKey, s.Secrets); err != nil {
+		return nil, err
+	}
+	for _, r := range resolved.Servers {
+		s.Servers = append(s.Servers, upstream.Server{
+			Name: r.Name, Type: r.Type, URL: r.URL, Command: r.Command, Args: r.Args,
+			Headers: headers(r.Headers), Env: headers(r.Env), ConnectTimeout: time.Duration(r.ConnectTimeout) * time.Millisecond,
+			Timeout: time.Duration(r.Timeout) * time.Millisecond, TimeoutTotal: time.Duration(r.TimeoutTotal) * time.Millisecond,
+		})
+	}
+	if !s.IsDemo() {
+		err = s.connect()
+	}
+	return s, err
+}
+
+func headers(from []config.Pair) (to []upstream.Header) {
+	for _, p := range from {
+		to = append(to, upstream.Header{Name: p.Name, Value: p.Value})
+	}
+	return to
+}
+
+// IsDemo reports whether the configuration is that of the embedded demo.
+func (s *Setup) IsDemo() bool { return s.From == EmbeddedDemo }
+
+// Copy returns a Setup with sessions of its own, and with servers of its own if they are the embedded demo's.
+func (s *Setup) Copy() (*Setup, error) {
+	c := *s
+	c.Servers, c.Fleet, c.Upstreams = slices.Clone(s.Servers), nil, nil
+	if s.IsDemo() {
+		return &c, nil
+	}
+	return &c, c.connect()
+}
+
+// Start starts the servers of the embedded demo. Without it, Start does nothing: sessions are opened when they are needed.
+func (s *Setup) Start(ctx context.Context) (err error) {
+	if s.Upstreams != nil {
+		return nil
+	}
+	free := slices.Repeat([]string{"127.0.0.1:0"}, len(s.Servers))
+	if s.Fleet, err = toy.Listen(context.WithoutCancel(ctx), free); err != nil {
+		return err
+	}
+	for i := range s.Servers {
+		s.Servers[i].URL = s.Fleet.URL(s.Servers[i].Name, "sse")
+	}
+	return s.connect()
+}
+
+func (s *Setup) connect() (err error) {
+	limits := upstream.Limits{ResultBytes: s.Bundle.Limits().ResultBytes}
+	s.Upstreams, err = upstream.New(s.Servers, limits, upstream.Info{Name: "pgfsm", Version: s.options.Version}, s.Secrets)
+	return err
+}
+
+// Close closes the sessions, and the servers of the embedded demo.
+func (s *Setup) Close() error {
+	var errs []error
+	if s.Upstreams != nil {
+		errs = append(errs, s.Upstreams.Close())
+	}
+	if s.Fleet != nil {
+		errs = append(errs, s.Fleet.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Runner returns options for a runner that records in trace files.
+func (s *Setup) Runner() runner.Options {
+	return runner.Options{
+		Bundle: s.Bundle, Upstreams: s.Upstreams, Planner: s.Planner, Summarizer: s.Summarizer, Secrets: s.Secrets,
+		Serve: s.Loaded.Serve, TracesDir: s.Loaded.TracesDir,
+	}
+}
+
+// Hooks returns the web hooks of a configuration, with their secrets.
+func Hooks(o Options, loaded *config.Loaded) (all []hooks.Hook, err error) {
+	resolved, err := loaded.ResolveHooks(o.Getenv, safefile.ReadTrusted)
+	for _, h := range resolved {
+		all = append(all, hooks.Hook(h))
+	}
+	return all, err
+}
+
+// Doubts returns what is valid in the configuration and probably a mistake.
+func (s *Setup) Doubts() (all []string) {
+	c := s.Bundle.Content()
+	allowed := make(map[string][]string)
+	for _, a := range c.Allowlist {
+		allowed[a.Server] = a.Tools
+	}
+	for _, server := range c.Servers {
+		if len(allowed[server.Name]) == 0 {
+			all = append(all, fmt.Sprintf("no tool of the server %q is on the allowlist: agents cannot call any of its tools", server.Name))
+		}
+		if server.Type != config.TypeStdio || strings.ContainsRune(server.Command, '/') {
+			continue
+		}
+		if _, err := exec.LookPath(server.Command); err != nil {
+			all = append(all, fmt.Sprintf("the command %q of the server %q is not in PATH", server.Command, server.Name))
+		}
+	}
+	for _, r := range c.Planner.Routes {
+		if !slices.Contains(allowed[r.Server], r.Tool) {
+			all = append(all, fmt.Sprintf("the route %q calls %q of %q, which is not allowed", r.ID, r.Tool, r.Server))
+		}
+	}
+	// A server that confines itself to the client's roots lets the client choose the sandbox. A configuration does not show which do.
+	for _, e := range s.Loaded.Serve.Expose {
+		process := func(server policy.Server) bool { return server.Name == e.Server && server.Type == config.TypeStdio }
+		if slices.Contains(e.Words, "roots") && slices.ContainsFunc(c.Servers, process) {
+			all = append(all, fmt.Sprintf("servers.%s.expose passes the client's roots: a server that takes them in place of the folders "+
+				"of its command line, as server-filesystem does, lets the client choose what it may touch; leave roots out", e.Server))
+		}
+	}
+	return all
+}
