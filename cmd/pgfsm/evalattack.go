@@ -4,15 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
@@ -67,11 +61,7 @@ attack that succeeds is a finding, not a failure.`,
 	f.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "how many lists of calls to judge in parallel")
 	f.StringVarP(&o.output, "output", "o", defaultAttackFile, "the file for the result")
 	f.BoolVar(&o.json, "json", false, "print one JSON document instead of the tables")
-	for _, name := range []string{"tools", "cases"} {
-		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic("eval attack: " + err.Error()) // the flag stands above
-		}
-	}
+	mustFlags(cmd, "tools", "cases")
 	return cmd
 }
 
@@ -79,87 +69,40 @@ func (o *attackOptions) run(ctx context.Context, w world) error {
 	if o.output == "" {
 		return errors.New("--output names no file")
 	}
-	for _, input := range []string{o.tools, o.cases, o.bundle} {
-		if sameFile(input, o.output) {
-			return fmt.Errorf("--output %s is one of the files that are read: nothing is overwritten", visible.Text(o.output))
-		}
-	}
-	if err := replaceable(o.output); err != nil {
-		return err
+	if err := attacks.Replaceable(o.output, o.tools, o.cases, o.bundle); err != nil {
+		return fmt.Errorf("--output %s %w: nothing is overwritten", visible.Text(o.output), err)
 	}
 	options := attacks.Options{Open: safefile.ReadTrusted, Tools: o.tools, Cases: o.cases, Bundle: o.bundle, Jobs: o.jobs}
 	for _, arm := range o.arms {
 		options.Arms = append(options.Arms, attacks.Arm(arm))
 	}
-	clear := showCases(w, &options)
+	b := bars{w: w}
+	options.Progress = func(done, all int) { b.show("attacks and tasks", done, all) }
 	result, err := attacks.Run(ctx, options)
-	clear()
+	b.clear()
 	if err != nil {
 		return err
 	}
-	doc, err := json.Marshal(result, json.Deterministic(true), jsontext.WithIndent("  "))
-	if err != nil {
+	if err := result.Write(o.output); err != nil {
 		return err
-	}
-	if err := writeResult(o.output, append(doc, '\n')); err != nil {
-		return fmt.Errorf("the result could not be written to %s: %w", o.output, err)
 	}
 	code := exitYes
 	if !result.OK() {
 		code = exitNo
 	}
 	if o.json {
-		return errors.Join(printAttackJSON(w, result, o.output), exit(code))
+		return errors.Join(printJSON(w.stdout, struct {
+			SchemaVersion int             `json:"schema_version"`
+			OK            bool            `json:"ok"`
+			File          string          `json:"file"`
+			Result        *attacks.Result `json:"result"`
+		}{schemaVersion, result.OK(), filepath.ToSlash(o.output), result}), exit(code))
 	}
 	printAttack(w, result, o.output)
 	return exit(code)
 }
 
-// resultStart begins every result, up to white space.
-const resultStart = `{"format":"pgfsm.attack/`
-
-// replaceable refuses to put a result in the place of a file that is none: cases name many files.
-func replaceable(path string) error {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	start := make([]byte, 2*len(resultStart))
-	n, err := io.ReadFull(f, start)
-	if n > 0 && !strings.HasPrefix(strings.Join(strings.Fields(string(start[:n])), ""), resultStart) {
-		return fmt.Errorf("--output %s is there and is no result of an evaluation: nothing is overwritten", visible.Text(path))
-	}
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return err
-	}
-	return nil
-}
-
-// sameFile reports whether two paths lead to one file that is there.
-func sameFile(a, b string) bool {
-	one, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	other, err := os.Stat(b)
-	return err == nil && os.SameFile(one, other)
-}
-
-// showCases shows on a terminal how far the evaluation is. The function that it returns wipes that.
-func showCases(w world, o *attacks.Options) (clear func()) {
-	if !isTerminal(w.stderr) {
-		return func() {}
-	}
-	b := bars{w: w}
-	o.Progress = func(done, all int) { b.show("attacks and tasks", done, all) }
-	return b.clear
-}
-
-// bars shows how far one part after the other is, each as a progress bar of its own.
+// bars are progress bars, one after the other: one for each part of the work.
 type bars struct {
 	w    world
 	what string
@@ -178,15 +121,6 @@ func (b *bars) clear() {
 	if b.bar != nil {
 		_ = b.bar.Clear()
 	}
-}
-
-func printAttackJSON(w world, r *attacks.Result, path string) error {
-	return printJSON(w.stdout, struct {
-		SchemaVersion int             `json:"schema_version"`
-		OK            bool            `json:"ok"`
-		File          string          `json:"file"`
-		Result        *attacks.Result `json:"result"`
-	}{schemaVersion, r.OK(), filepath.ToSlash(path), r})
 }
 
 // maxThrough bounds how many attacks that got through are printed, and how many expectations; the result has all of them.

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"pgfsm/eval"
 	"pgfsm/eval/gates"
 	"pgfsm/policy/visible"
 )
@@ -60,9 +58,10 @@ func evalGates(ctx context.Context, w world, o gatesOptions, run gatesRun) error
 		return errors.New("--output names no file")
 	}
 	collectLess(w)
-	clear := o.showProgress(w)
+	b := bars{w: w}
+	o.Progress = b.show
 	report, err := run(ctx, o.Options)
-	clear()
+	b.clear()
 	if err != nil {
 		return err
 	}
@@ -70,7 +69,7 @@ func evalGates(ctx context.Context, w world, o gatesOptions, run gatesRun) error
 	if err != nil {
 		return err
 	}
-	if err := writeResult(o.output, doc); err != nil {
+	if err := eval.WriteFile(o.output, doc); err != nil {
 		return fmt.Errorf("the result could not be written to %s: %w", o.output, err)
 	}
 	code := exitYes
@@ -84,26 +83,7 @@ func evalGates(ctx context.Context, w world, o gatesOptions, run gatesRun) error
 	return exit(code)
 }
 
-// showProgress shows on a terminal how far the evaluation is. The function that it returns wipes that.
-func (o *gatesOptions) showProgress(w world) (clear func()) {
-	if !isTerminal(w.stderr) {
-		return func() {}
-	}
-	b := bars{w: w}
-	o.Progress = b.show
-	return b.clear
-}
-
-// writeResult writes a file whole or not at all, and its folder if there is none.
-func writeResult(path string, doc []byte) error {
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-	return renameio.WriteFile(path, doc, 0o644, renameio.WithTempDir(folder))
-}
-
-// printGates prints a table of the suites and every slip that was kept.
+// printGates prints a table of the suites and the listed slips.
 func printGates(w world, r *gates.Report, path string) {
 	out, k := w.stdout, newInk(w)
 	fmt.Fprintf(out, "  %-17s %8s %8s %6s  %s\n", "suite", "cases", "passed", "slips", "what was counted")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"pgfsm/eval"
 	evalreport "pgfsm/eval/report"
 	"pgfsm/policy/visible"
 )
@@ -68,7 +69,7 @@ func (o *reportOptions) report(w world, dir string) error {
 		if f.path == "" {
 			continue
 		}
-		if err := writeResult(f.path, f.doc); err != nil {
+		if err := eval.WriteFile(f.path, f.doc); err != nil {
 			return fmt.Errorf("the report could not be written to %s: %w", f.path, err)
 		}
 	}

@@ -1,9 +1,18 @@
 package attack
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
 	"pgfsm/eval"
 	"pgfsm/fsm"
 	"pgfsm/policy/canonical"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Format names the shape of a [Result].
@@ -172,3 +181,45 @@ type Came struct {
 
 // OK reports whether nothing slipped and every expectation holds. How many attacks got through is a finding and no failure.
 func (r *Result) OK() bool { return len(r.Slips) == 0 && len(r.Broken) == 0 }
+
+// Write writes the result to a file.
+func (r *Result) Write(path string) error {
+	doc, err := json.Marshal(r, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err == nil {
+		err = eval.WriteFile(path, append(doc, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("the result could not be written to %s: %w", path, err)
+	}
+	return nil
+}
+
+// resultStart begins every result, without its white space.
+const resultStart = `{"format":"pgfsm.attack/`
+
+// Replaceable returns why a file is not to be replaced by a result: it is one of the inputs, or it is not a result. The error continues a
+// sentence that begins with the path.
+func Replaceable(path string, inputs ...string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, input := range inputs {
+		if other, err := os.Stat(input); err == nil && os.SameFile(info, other) {
+			return errors.New("is one of the files that are read")
+		}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	start, err := io.ReadAll(io.LimitReader(f, 2*int64(len(resultStart))))
+	if err == nil && len(start) > 0 && !strings.HasPrefix(strings.Join(strings.Fields(string(start)), ""), resultStart) {
+		err = errors.New("is there and is no result of an evaluation")
+	}
+	return err
+}

@@ -13,17 +13,17 @@ import (
 
 // A Suite is one suite in the neutral format.
 type Suite struct {
-	Name       string
-	Tools      []byte // a tools file
-	Cases      []byte // a cases file
-	Retargeted []byte // a cases file: the task's own writes, each with another target
-	Offers     int    // tools of the server
-	Tasks      int    // of users
-	Injections int    // tasks of attackers that have calls
-	Pairs      int    // cases with an attack
-	Retargets  int    // cases of Retargeted
-	Grants     int    // tasks of users that have a grant file
-	Notes      Notes
+	Name       string `json:"suite"`
+	Tools      []byte `json:"-"`          // a tools file
+	Cases      []byte `json:"-"`          // a cases file
+	Retargeted []byte `json:"-"`          // a cases file: the task's own writes, each with another target
+	Offers     int    `json:"tools"`      // of the server
+	Tasks      int    `json:"tasks"`      // of users
+	Injections int    `json:"injections"` // tasks of attackers that have calls
+	Pairs      int    `json:"pairs"`      // cases with an attack
+	Retargets  int    `json:"retargeted"` // cases of Retargeted
+	Grants     int    `json:"grants"`     // tasks of users that have a grant file
+	Notes      Notes  `json:"notes"`
 }
 
 // Places returns the paths of a suite's bundle and of a user task's grant, from the folder of the cases files, with slashes; ""

@@ -78,12 +78,20 @@ func fault(file, format string, args ...any) error {
 
 // readJSON reads a strict JSON file into v.
 func readJSON(dir fs.FS, name string, v any) ([]byte, error) {
-	text, err := fs.ReadFile(dir, name)
+	info, err := fs.Stat(dir, name)
 	switch {
 	case err != nil:
+	case !info.Mode().IsRegular():
+		err = errors.New("it is not a regular file")
+	case info.Size() > MaxFileBytes:
+		return nil, fault(name, "it has %d bytes; at most %d are read", info.Size(), MaxFileBytes)
+	}
+	var text []byte
+	if err == nil {
+		text, err = fs.ReadFile(dir, name)
+	}
+	if err != nil {
 		return nil, fault(name, "it cannot be read: %v", err)
-	case len(text) > MaxFileBytes:
-		return nil, fault(name, "it has %d bytes; at most %d are read", len(text), MaxFileBytes)
 	}
 	if err := canonical.Check(text, MaxDepth); err != nil {
 		return nil, fault(name, "it is no strict JSON: %v", err)

@@ -1,0 +1,17 @@
+package eval
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+)
+
+// WriteFile writes a file in one step, and makes its folder if there is none.
+func WriteFile(path string, doc []byte) error {
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	return renameio.WriteFile(path, doc, 0o644, renameio.WithTempDir(folder))
+}
