@@ -17,15 +17,15 @@ const maxShownColumns = 100
 
 // An Error is one fault in a configuration file or in a file that it names.
 type Error struct {
-	File    string
-	Line    int    // from 1; 0 when the fault is the file itself
-	Col     int    // from 1, in characters
-	Key     string // the path of the key concerned, like servers.docs.url; empty if there is none
-	Problem string // what is wrong
-	Remedy  string // what to do about it; may be empty
+	File    string `json:"file"`
+	Line    int    `json:"line"`            // from 1; 0 when the fault is the file itself
+	Col     int    `json:"column"`          // from 1, in characters
+	Key     string `json:"key,omitzero"`    // the path of the key concerned, like servers.docs.url; empty if there is none
+	Problem string `json:"problem"`         // what is wrong
+	Remedy  string `json:"remedy,omitzero"` // what to do about it; may be empty
 	// Source is the line, fit to be printed: one column a character, secrets starred out. It is empty for a fault without
 	// a line, and behind the first MaxShownErrors.
-	Source string
+	Source string `json:"-"`
 }
 
 // Error prints the fault as file:line:col: problem, the source line with a caret under the column, and the remedy.

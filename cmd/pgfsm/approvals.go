@@ -17,10 +17,7 @@ import (
 
 func newApprovals(w world) *cobra.Command {
 	var f ledgerFlags
-	cmd := &cobra.Command{
-		Use:   "approvals",
-		Short: "Show and decide held calls",
-		Long: `A call that a policy holds waits in the ledger. These commands show held calls and record decisions, in the
+	cmd := group("approvals", "Show and decide held calls", `A call that a policy holds waits in the ledger. These commands show held calls and record decisions, in the
 configuration's ledger or in that of --ledger. They need a token in PGFSM_TOKEN (pgfsm token create): approve and deny need
 the role approver; the others need approver, auditor or admin.
 
@@ -28,12 +25,9 @@ These commands make no call. Once enough people have approved a call, a running 
 pgfsm run --wait makes it within seconds. If none of them runs, pgfsm resume makes it.
 
 Exit codes: 0 done, 1 refused, 2 could not.`,
-		Args: noSuchCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	f.register(cmd)
-	cmd.AddCommand(newApprovalsList(w, &f), newApprovalsShow(w, &f), newApprovalsApprove(w, &f), newApprovalsDeny(w, &f),
+		newApprovalsList(w, &f), newApprovalsShow(w, &f), newApprovalsApprove(w, &f), newApprovalsDeny(w, &f),
 		newApprovalsWatch(w, &f), newApprovalsServe(w, &f))
+	f.register(cmd)
 	return cmd
 }
 
@@ -47,38 +41,30 @@ func (f *ledgerFlags) looking(ctx context.Context, w world, do func(*openedLedge
 	})
 }
 
-// allStatuses are those that a request can have that people were asked about.
-func allStatuses() []ledger.Status {
-	return []ledger.Status{
-		ledger.Pending, ledger.Approved, ledger.Denied, ledger.Expired, ledger.Executed, ledger.Failed, ledger.Indeterminate,
-	}
+// heldStatuses are the statuses of requests that were held.
+var heldStatuses = []ledger.Status{
+	ledger.Pending, ledger.Approved, ledger.Denied, ledger.Expired, ledger.Executed, ledger.Failed, ledger.Indeterminate,
 }
 
-// statuses reads the words of --status.
-func statuses(words []string) ([]ledger.Status, error) {
-	known := allStatuses()
-	var chosen []ledger.Status
+// statuses reads the values of --status.
+func statuses(words []string) (chosen []ledger.Status, err error) {
 	for _, word := range words {
-		s := ledger.Status(word)
-		switch {
-		case word == "all":
-			return known, nil
-		case !slices.Contains(known, s):
-			names := make([]string, len(known))
-			for i := range known {
-				names[i] = string(known[i])
-			}
-			return nil, fmt.Errorf("--status %q: give all or some of %s", word, strings.Join(names, ", "))
+		if word == "all" {
+			return heldStatuses, nil
 		}
-		chosen = append(chosen, s)
+		if !slices.Contains(heldStatuses, ledger.Status(word)) {
+			known := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(heldStatuses), "[]")), ", ")
+			return nil, fmt.Errorf("--status %q: give all or some of %s", word, known)
+		}
+		chosen = append(chosen, ledger.Status(word))
 	}
 	return chosen, nil
 }
 
 // How many requests are listed.
 const (
-	defaultListed = 100       // where nobody says: what a person can look through
-	maxListed     = 1_000_000 // more than one person can be asked in a lifetime; who wants all says 0
+	defaultListed = 100
+	maxListed     = 1_000_000 // 0 lists all
 )
 
 func newApprovalsList(w world, f *ledgerFlags) *cobra.Command {

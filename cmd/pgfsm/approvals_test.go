@@ -119,29 +119,6 @@ func TestApprovalsWatch(t *testing.T) {
 	}
 }
 
-// expiry reads what a person writes, and the limits are where they are said to be.
-func TestTokenExpiry(t *testing.T) {
-	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	for _, tt := range []struct{ give, want string }{
-		{"never", ""},
-		{"1h", "2026-11-21T10:00:00Z"},
-		{"90d", "2027-02-19T09:00:00Z"},
-		{"3660d", "2036-11-28T09:00:00Z"},
-		{"87840h", "2036-11-28T09:00:00Z"},
-		{"2027-01-01", "2027-01-01T00:00:00Z"},
-		{"2027-01-01T12:00:00+02:00", "2027-01-01T10:00:00Z"},
-	} {
-		if got, err := expiry(tt.give, at); got != tt.want || err != nil {
-			t.Errorf("expiry(%q) = %q, %v, want %q", tt.give, got, err, tt.want)
-		}
-	}
-	for _, bad := range []string{"", "d", "0d", "0h", "-1d", "+1d", "3661d", "87841h", "1.5d", "90", "90m", "1d ", "2027-02-30", "Never", "18446744073709551617d"} {
-		if got, err := expiry(bad, at); err == nil {
-			t.Errorf("expiry(%q) = %q, want an error", bad, got)
-		}
-	}
-}
-
 // After an approval the text names the processes that make the call.
 func TestCallNext(t *testing.T) {
 	const rest = "a running pgfsm serve, or pgfsm approvals serve without --no-resume, makes it within seconds. " +

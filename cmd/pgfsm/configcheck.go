@@ -11,8 +11,6 @@ import (
 )
 
 func newConfig(w world) *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Check a configuration, or print its JSON Schema", Args: noSuchCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	var o options
 	check := &cobra.Command{
 		Use:   "check",
@@ -22,14 +20,18 @@ func newConfig(w world) *cobra.Command {
 			err := o.with(w, func(a *app) error { return a.printCheck(o.json) })
 			var faults config.Errors
 			if o.json && errors.As(err, &faults) {
-				return printFaults(w, faults)
+				return errors.Join(printJSON(w.stdout, struct {
+					SchemaVersion int           `json:"schema_version"`
+					OK            bool          `json:"ok"`
+					Faults        config.Errors `json:"faults"`
+				}{schemaVersion, false, faults}), exit(exitCould))
 			}
 			return err
 		},
 	}
 	o.register(check)
 	o.registerGrants(check)
-	cmd.AddCommand(check, &cobra.Command{
+	return group("config", "Check a configuration, or print its JSON Schema", "", check, &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of pgfsm.yaml",
 		Args:  cobra.NoArgs,
@@ -38,7 +40,6 @@ func newConfig(w world) *cobra.Command {
 			return err
 		},
 	})
-	return cmd
 }
 
 func (a *app) printCheck(asJSON bool) error {
@@ -102,28 +103,4 @@ func counted(n int, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
-}
-
-// printFaults prints what is wrong with a configuration as one JSON document.
-func printFaults(w world, faults config.Errors) error {
-	type fault struct {
-		File    string `json:"file"`
-		Line    int    `json:"line"` // 0: the file itself
-		Column  int    `json:"column"`
-		Key     string `json:"key,omitzero"`
-		Problem string `json:"problem"`
-		Remedy  string `json:"remedy,omitzero"`
-	}
-	doc := struct {
-		SchemaVersion int     `json:"schema_version"`
-		OK            bool    `json:"ok"`
-		Faults        []fault `json:"faults"`
-	}{SchemaVersion: schemaVersion}
-	for _, f := range faults {
-		doc.Faults = append(doc.Faults, fault{f.File, f.Line, f.Col, f.Key, f.Problem, f.Remedy})
-	}
-	if err := printJSON(w.stdout, doc); err != nil {
-		return err
-	}
-	return exit(exitCould)
 }

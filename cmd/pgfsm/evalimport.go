@@ -17,14 +17,8 @@ type importOptions struct {
 }
 
 func newEvalImport(w world) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "import",
-		Short: "Write tools and cases from a benchmark's data",
-		Args:  noSuchCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newImportDojo(w))
-	return cmd
+	return group("import", "Write tools and cases from a benchmark's data", "",
+		newImportDojo(w))
 }
 
 func newImportDojo(w world) *cobra.Command {

@@ -29,19 +29,13 @@ func (f *ledgerFlags) register(cmd *cobra.Command) {
 
 func newLedger(w world) *cobra.Command {
 	var f ledgerFlags
-	cmd := &cobra.Command{
-		Use:   "ledger",
-		Short: "Show, verify and export the durable record",
-		Long: `The ledger records every run as append-only events, each chained to the one before. The configuration names it
+	cmd := group("ledger", "Show, verify and export the durable record", `The ledger records every run as append-only events, each chained to the one before. The configuration names it
 (ledger: "sqlite:pgfsm.db"), or --ledger.
 
 All of these commands except prune only read, and can be used while runs are under way.`,
-		Args: noSuchCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	f.register(cmd)
-	cmd.AddCommand(newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerTrace(w, &f), newLedgerVerify(w, &f), newLedgerCheckpoint(w, &f),
+		newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerTrace(w, &f), newLedgerVerify(w, &f), newLedgerCheckpoint(w, &f),
 		newLedgerExport(w, &f), newLedgerPrune(w, &f))
+	f.register(cmd)
 	return cmd
 }
 

@@ -14,9 +14,6 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// maxCheckpointBytes bounds what is read as a checkpoint: three short lines.
-const maxCheckpointBytes = 1 << 10
-
 func newLedgerVerify(w world, f *ledgerFlags) *cobra.Command {
 	var checkpoint string
 	var execute bool
@@ -60,32 +57,24 @@ missing. --replay also executes every run's trace again.`,
 	return cmd
 }
 
-// readCheckpoint reads a checkpoint from a file.
+// readCheckpoint reads a checkpoint from a file, or from standard input if the path is "-".
 func readCheckpoint(w world, path string) (ledger.Checkpoint, error) {
-	from := w.stdin
-	if path != "-" {
-		f, err := safefile.Open(path)
-		if err != nil {
-			return ledger.Checkpoint{}, err
-		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil {
-			return ledger.Checkpoint{}, err
-		}
-		if !info.Mode().IsRegular() {
-			return ledger.Checkpoint{}, fmt.Errorf("%s is not a regular file; give - to read standard input", path)
-		}
-		from = f
+	if path == "-" {
+		return ledger.ReadCheckpoint(w.stdin)
 	}
-	text, err := io.ReadAll(io.LimitReader(from, maxCheckpointBytes+1))
-	switch {
-	case err != nil:
+	f, err := safefile.Open(path)
+	if err != nil {
 		return ledger.Checkpoint{}, err
-	case len(text) > maxCheckpointBytes:
-		return ledger.Checkpoint{}, fmt.Errorf("not a checkpoint: it has more than %d bytes", maxCheckpointBytes)
 	}
-	return ledger.ParseCheckpoint(string(text))
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file; give - to read standard input", path)
+	}
+	if err != nil {
+		return ledger.Checkpoint{}, err
+	}
+	return ledger.ReadCheckpoint(f)
 }
 
 func verifyLedger(ctx context.Context, w world, r ledger.Reader, o ledger.VerifyOptions, asJSON bool) error {

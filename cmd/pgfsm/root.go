@@ -140,6 +140,16 @@ Exit codes: 0 yes (answered, a question back, clean), 1 no (blocked, diverged, t
 	return root
 }
 
+// group makes a command that has only commands of its own.
+func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: noSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
 // suggested is how many letters a word may be away from the command that was meant.
 const suggested = 2
 

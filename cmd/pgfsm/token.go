@@ -5,24 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/policy"
 	"pgfsm/policy/visible"
+	"pgfsm/present"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )
 
 func newToken(w world) *cobra.Command {
 	var f ledgerFlags
-	cmd := &cobra.Command{
-		Use:   "token",
-		Short: "Create, list and revoke the tokens of callers",
-		Long: `A token stands for one person or service and has one role:
+	cmd := group("token", "Create, list and revoke the tokens of callers", `A token stands for one person or service and has one role:
 
   agent     asks for calls, and sees its own
   approver  sees every request, approves and denies
@@ -32,19 +28,13 @@ func newToken(w world) *cobra.Command {
 A caller puts the token into PGFSM_TOKEN. Its name identifies the caller: the actor of requests, the member of roles
 in the configuration, the voter. One name may have several tokens. As long as a ledger has an active admin, only admins
 create and revoke tokens; before that, every user who can write the ledger's file.`,
-		Args: noSuchCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+		newTokenCreate(w, &f), newTokenList(w, &f), newTokenRevoke(w, &f))
 	f.register(cmd)
-	cmd.AddCommand(newTokenCreate(w, &f), newTokenList(w, &f), newTokenRevoke(w, &f))
 	return cmd
 }
 
-// defaultTokenLife is how long a token lasts where nobody says.
+// defaultTokenLife is how long a token is valid without --expires.
 const defaultTokenLife = "90d"
-
-// neverExpires is the word for a token that does not.
-const neverExpires = "never"
 
 func newTokenCreate(w world, f *ledgerFlags) *cobra.Command {
 	var role, name, life string
@@ -60,9 +50,9 @@ create makes the ledger if it does not exist.`,
 			if !slices.Contains(ledger.Roles(), role) {
 				return fmt.Errorf("--role %q: give one of %s", role, strings.Join(ledger.Roles(), ", "))
 			}
-			expires, err := expiry(life, time.Now())
+			expires, err := ledger.ParseExpiry(life, time.Now())
 			if err != nil {
-				return err
+				return fmt.Errorf("--expires %w", err)
 			}
 			return f.use(w, stores.ToWrite, func(o *openedLedger) error { return createToken(cmd.Context(), w, o, name, role, expires, f.json) })
 		},
@@ -94,65 +84,19 @@ func createToken(ctx context.Context, w world, o *openedLedger, name, role, expi
 	}
 	if asJSON {
 		return printJSON(w.stdout, struct {
-			SchemaVersion int      `json:"schema_version"`
-			Secret        string   `json:"secret"`
-			Token         tokenRow `json:"token"`
-		}{schemaVersion, text, newTokenRow(&t, t.Created)})
+			SchemaVersion int           `json:"schema_version"`
+			Secret        string        `json:"secret"`
+			Token         present.Token `json:"token"`
+		}{schemaVersion, text, present.NewToken(&t, t.Created)})
 	}
-	fmt.Fprintf(w.stderr, "Made by %s: token %s of %s, %s, expires %s.\n", visible.Text(by.Name), t.ID, visible.Text(t.Name), t.Role, orNever(t.Expires))
+	shown := present.NewToken(&t, t.Created)
+	fmt.Fprintf(w.stderr, "Made by %s: token %s of %s, %s, %s.\n", visible.Text(by.Name), t.ID, visible.Text(t.Name), t.Role, shown.Until())
 	if by.TokenID == "" && role != ledger.RoleAdmin {
 		fmt.Fprintln(w.stderr, "This ledger has no admin: whoever may write its file may make tokens.")
 	}
 	fmt.Fprintf(w.stderr, "Its text follows. It is not kept and not shown again; the caller sets it as %s.\n", tokenVariable)
 	_, err = fmt.Fprintln(w.stdout, text)
 	return err
-}
-
-func orNever(expires string) string {
-	if expires == "" {
-		return neverExpires
-	}
-	return expires
-}
-
-// maxTokenDays bounds a token's life in days: ten years. Whoever wants more says never.
-const maxTokenDays = 3660
-
-// expiry reads when a token expires: so many days or hours from now, on a date, or never.
-func expiry(s string, now time.Time) (string, error) {
-	const form = policy.TimeForm
-	if s == neverExpires {
-		return "", nil
-	}
-	if t, err := time.Parse(time.DateOnly, s); err == nil {
-		return t.Format(form), nil
-	}
-	if t, err := time.Parse(time.RFC3339, s); err == nil {
-		return t.UTC().Format(form), nil
-	}
-	if len(s) > 1 {
-		n, err := strconv.ParseUint(s[:len(s)-1], 10, 32)
-		unit := map[byte]time.Duration{'d': 24 * time.Hour, 'h': time.Hour}[s[len(s)-1]]
-		if err == nil && unit != 0 && n >= 1 && n <= uint64(maxTokenDays*24*time.Hour/unit) {
-			return now.Add(time.Duration(n) * unit).UTC().Format(form), nil
-		}
-	}
-	return "", fmt.Errorf("--expires %q: give 1 to %d days (90d), hours (12h), a date (2027-01-01) or never", s, maxTokenDays)
-}
-
-// tokenRow is what may be seen of a token: all but its secret.
-type tokenRow struct {
-	ID      string `json:"id"`
-	Name    string `json:"name"`
-	Role    string `json:"role"`
-	Active  bool   `json:"active"`
-	Created string `json:"created"`
-	Expires string `json:"expires"` // empty: never
-	Revoked string `json:"revoked"` // empty: it was not
-}
-
-func newTokenRow(t *ledger.Token, now string) tokenRow {
-	return tokenRow{t.ID, t.Name, t.Role, t.Active(now), t.Created, t.Expires, t.Revoked}
 }
 
 func newTokenList(w world, f *ledgerFlags) *cobra.Command {
@@ -173,26 +117,19 @@ func listTokens(w world, r ledger.Reader, asJSON bool) error {
 		return err
 	}
 	now := now()
-	rows := make([]tokenRow, 0, len(all))
+	rows := make([]present.Token, 0, len(all))
 	for i := range all {
-		rows = append(rows, newTokenRow(&all[i], now))
+		rows = append(rows, present.NewToken(&all[i], now))
 	}
 	if asJSON {
 		return printJSON(w.stdout, struct {
-			SchemaVersion int        `json:"schema_version"`
-			Tokens        []tokenRow `json:"tokens"`
+			SchemaVersion int             `json:"schema_version"`
+			Tokens        []present.Token `json:"tokens"`
 		}{schemaVersion, rows})
 	}
 	k := newInk(w)
 	for _, t := range rows {
-		until := "expires " + orNever(t.Expires)
-		switch {
-		case t.Revoked != "":
-			until = "revoked " + t.Revoked
-		case !t.Active:
-			until = "expired " + t.Expires
-		}
-		fmt.Fprintf(w.stdout, "%s %s  %-8s  %s  %s\n", k.mark(t.Active), visible.Text(t.ID), visible.Text(t.Role), visible.Text(until),
+		fmt.Fprintf(w.stdout, "%s %s  %-8s  %s  %s\n", k.mark(t.Active), visible.Text(t.ID), visible.Text(t.Role), visible.Text(t.Until()),
 			visible.Text(t.Name))
 	}
 	if len(rows) == 0 {
@@ -228,9 +165,9 @@ func revokeToken(ctx context.Context, w world, o *openedLedger, id string, asJSO
 	}
 	if asJSON {
 		return printJSON(w.stdout, struct {
-			SchemaVersion int      `json:"schema_version"`
-			Token         tokenRow `json:"token"`
-		}{schemaVersion, newTokenRow(&t, t.Revoked)})
+			SchemaVersion int           `json:"schema_version"`
+			Token         present.Token `json:"token"`
+		}{schemaVersion, present.NewToken(&t, t.Revoked)})
 	}
 	fmt.Fprintf(w.stdout, "The token %s of %s (%s) is revoked.\n", visible.Text(t.ID), visible.Text(t.Name), visible.Text(t.Role))
 	return nil

@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,21 @@ func TakeCheckpoint(r Reader) (Checkpoint, error) {
 
 // String writes a checkpoint as three lines: the format, the size and the head.
 func (c Checkpoint) String() string { return fmt.Sprintf("%s\n%d\n%s\n", Format, c.Size, c.Head) }
+
+// maxCheckpointBytes bounds what is read as a checkpoint: three short lines.
+const maxCheckpointBytes = 1 << 10
+
+// ReadCheckpoint reads a checkpoint, as [ParseCheckpoint] does.
+func ReadCheckpoint(from io.Reader) (Checkpoint, error) {
+	text, err := io.ReadAll(io.LimitReader(from, maxCheckpointBytes+1))
+	switch {
+	case err != nil:
+		return Checkpoint{}, err
+	case len(text) > maxCheckpointBytes:
+		return Checkpoint{}, fmt.Errorf("not a checkpoint: it has more than %d bytes", maxCheckpointBytes)
+	}
+	return ParseCheckpoint(string(text))
+}
 
 // ParseCheckpoint reads what [Checkpoint.String] wrote, in exactly that form; only the last line end may be missing.
 func ParseCheckpoint(text string) (Checkpoint, error) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -210,4 +211,29 @@ func look(name string) string { return screen.Skeleton(screen.Fold(name)) }
 
 func beyondASCII(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0
+}
+
+// maxTokenDays bounds a token's life in days: ten years. A token may also never expire.
+const maxTokenDays = 3660
+
+// ParseExpiry reads when a token expires: some days or hours from now (90d, 12h), on a date, at a time, or never. The result is empty for
+// never.
+func ParseExpiry(s string, now time.Time) (string, error) {
+	if s == "never" {
+		return "", nil
+	}
+	if t, err := time.Parse(time.DateOnly, s); err == nil {
+		return t.Format(timeForm), nil
+	}
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return t.UTC().Format(timeForm), nil
+	}
+	if len(s) > 1 {
+		n, err := strconv.ParseUint(s[:len(s)-1], 10, 32)
+		unit := map[byte]time.Duration{'d': 24 * time.Hour, 'h': time.Hour}[s[len(s)-1]]
+		if err == nil && unit != 0 && n >= 1 && n <= uint64(maxTokenDays*24*time.Hour/unit) {
+			return now.Add(time.Duration(n) * unit).UTC().Format(timeForm), nil
+		}
+	}
+	return "", fmt.Errorf("%q: give 1 to %d days (90d), hours (12h), a date (2027-01-01) or never", s, maxTokenDays)
 }

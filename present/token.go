@@ -1,0 +1,32 @@
+package present
+
+import "pgfsm/traces/ledger"
+
+// A Token is a token without its secret.
+type Token struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Role    string `json:"role"`
+	Active  bool   `json:"active"`
+	Created string `json:"created"`
+	Expires string `json:"expires"` // empty: never
+	Revoked string `json:"revoked"` // empty: it was not
+}
+
+// NewToken returns a token as it is at a time.
+func NewToken(t *ledger.Token, now string) Token {
+	return Token{t.ID, t.Name, t.Role, t.Active(now), t.Created, t.Expires, t.Revoked}
+}
+
+// Until describes until when the token is valid.
+func (t *Token) Until() string {
+	switch {
+	case t.Revoked != "":
+		return "revoked " + t.Revoked
+	case !t.Active:
+		return "expired " + t.Expires
+	case t.Expires == "":
+		return "expires never"
+	}
+	return "expires " + t.Expires
+}
