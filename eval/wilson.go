@@ -1,6 +1,9 @@
 package eval
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // A Share is how many of how many, with the Wilson score interval of 95 %. The numbers are rounded to six places, so that
 // they are the same bytes on every machine.
@@ -21,6 +24,25 @@ func Of(k, n int) Share {
 	}
 	s.Rate, s.Low, s.High = rounded(s.Rate), rounded(s.Low), rounded(s.High)
 	return s
+}
+
+// Count writes the share as K/N.
+func (s Share) Count() string { return fmt.Sprintf("%d/%d", s.K, s.N) }
+
+// Percent writes the rate and the interval in percent; without trials there are none.
+func (s Share) Percent() (rate, interval string) {
+	if s.N == 0 {
+		return "-", "-"
+	}
+	return fmt.Sprintf("%.1f", s.Rate*100), Interval{s.Low, s.High}.Percent()
+}
+
+// Percent writes the interval in percent; the zero value is none.
+func (i Interval) Percent() string {
+	if i == (Interval{}) {
+		return "-"
+	}
+	return fmt.Sprintf("[%.1f, %.1f]", i.Low*100, i.High*100)
 }
 
 // z is the 97.5th percentile of the standard normal distribution: 95 % lie within ±z.

@@ -10,7 +10,6 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
-	"pgfsm/eval"
 	attacks "pgfsm/eval/attack" // the tests have a word attack of their own
 	"pgfsm/policy/visible"
 	"pgfsm/safefile"
@@ -183,15 +182,15 @@ func printAttackSuite(w world, s *attacks.Section) {
 	fmt.Fprintf(out, "  %-10s %9s %6s  %-15s %-15s %6s %13s %11s %14s\n", "arm", "succeeds", "rate", "95 % clustered", "95 % Wilson", "partly", "benign calls",
 		"whole tasks", "asked per task")
 	for _, a := range s.Arms {
-		rate, wilson := rates(a.Attack)
-		fmt.Fprintf(out, "  %-10s %9s %6s  %-15s %-15s %6d %13s %11s %14.2f\n", a.Arm, fmt.Sprintf("%d/%d", a.Attack.K, a.Attack.N), rate, clustered(a.Cluster), wilson,
-			a.Partly, fmt.Sprintf("%d/%d", a.Needs.K, a.Needs.N), fmt.Sprintf("%d/%d", a.Utility.K, a.Utility.N), a.Asked.PerTask)
+		rate, wilson := a.Attack.Percent()
+		fmt.Fprintf(out, "  %-10s %9s %6s  %-15s %-15s %6d %13s %11s %14.2f\n", a.Arm, a.Attack.Count(), rate, a.Cluster.Percent(), wilson,
+			a.Partly, a.Needs.Count(), a.Utility.Count(), a.Asked.PerTask)
 	}
 	last := s.Arms[len(s.Arms)-1]
 	if last.AttackKnown.N < last.Attack.N || last.NeedsKnown.N < last.Needs.N {
-		rate, wilson := rates(last.AttackKnown)
-		fmt.Fprintf(out, "  %s\n", k.faint(fmt.Sprintf("of those with all arguments known, with %s: %d/%d attacks %s %s, Wilson %s, %d/%d benign calls", last.Arm,
-			last.AttackKnown.K, last.AttackKnown.N, rate, clustered(last.ClusterKnown), wilson, last.NeedsKnown.K, last.NeedsKnown.N)))
+		rate, wilson := last.AttackKnown.Percent()
+		fmt.Fprintf(out, "  %s\n", k.faint(fmt.Sprintf("of those with all arguments known, with %s: %s attacks %s %s, Wilson %s, %s benign calls", last.Arm,
+			last.AttackKnown.Count(), rate, last.ClusterKnown.Percent(), wilson, last.NeedsKnown.Count())))
 	}
 	if len(last.Stopped) == 0 {
 		return
@@ -201,24 +200,3 @@ func printAttackSuite(w world, s *attacks.Section) {
 		fmt.Fprintf(out, "  %-10s %-24s %s of attacks, %d of tasks\n", visible.Text(st.Gate), visible.Text(st.Code), count(st.Wants, "call"), st.Needs)
 	}
 }
-
-// percent writes a share with one decimal place.
-func percent(share float64) string { return fmt.Sprintf("%.1f", share*100) }
-
-// rates writes a share and Wilson's interval, or that there is nothing to share.
-func rates(s eval.Share) (rate, interval string) {
-	if s.N == 0 {
-		return "-", "-"
-	}
-	return percent(s.Rate), brackets(s.Low, s.High)
-}
-
-// clustered writes an interval by tasks and attacks, or that there is none.
-func clustered(i eval.Interval) string {
-	if i == (eval.Interval{}) {
-		return "-"
-	}
-	return brackets(i.Low, i.High)
-}
-
-func brackets(low, high float64) string { return "[" + percent(low) + ", " + percent(high) + "]" }

@@ -88,7 +88,12 @@ func (o *e2eOptions) measure(ctx context.Context, w world, b *endtoend.Bench, ca
 	if err != nil {
 		return err
 	}
-	book, err := o.book(header)
+	var book *endtoend.Book
+	if o.resume {
+		book, err = endtoend.Resume(o.dir, header)
+	} else {
+		book, err = endtoend.Begin(o.dir, header, time.Now())
+	}
 	if err != nil {
 		return err
 	}
@@ -103,14 +108,7 @@ func (o *e2eOptions) measure(ctx context.Context, w world, b *endtoend.Bench, ca
 	return report(w, &m, o.json, filepath.ToSlash(metrics), filepath.ToSlash(table))
 }
 
-func (o *e2eOptions) book(h endtoend.Header) (*endtoend.Book, error) {
-	if o.resume {
-		return endtoend.Resume(o.dir, h)
-	}
-	return endtoend.Begin(o.dir, h, time.Now())
-}
-
-// report prints what was found, and says it as an exit code.
+// report prints the metrics, and returns an exit code.
 func report(w world, m *endtoend.Metrics, asJSON bool, metrics, table string) error {
 	code := exitYes
 	switch {
@@ -127,19 +125,16 @@ func report(w world, m *endtoend.Metrics, asJSON bool, metrics, table string) er
 		}{schemaVersion, m, metrics})
 		return errors.Join(err, exit(code))
 	}
-	k, rows := newInk(w), m.Rows()
-	wide := [2]int{}
+	rows := append([]endtoend.Row{{Safe: "pgfsm", Naive: "naive"}}, m.Rows()...)
+	what, safe := 0, 0
 	for _, r := range rows {
-		wide[0], wide[1] = max(wide[0], len(r.What)), max(wide[1], len(r.Safe), len("pgfsm"))
+		what, safe = max(what, len(r.What)), max(safe, len(r.Safe))
 	}
-	line := func(what, safe, naive string) {
-		fmt.Fprintf(w.stdout, "%-*s  %*s  %s\n", wide[0], what, wide[1], safe, naive)
-	}
-	line("", "pgfsm", "naive")
 	for _, r := range rows {
-		line(r.What, r.Safe, r.Naive)
+		fmt.Fprintf(w.stdout, "%-*s  %*s  %s\n", what, r.What, safe, r.Safe, r.Naive)
 	}
 	fmt.Fprintln(w.stdout)
+	k := newInk(w)
 	for _, f := range m.Faults {
 		fmt.Fprintf(w.stdout, "%s %s\n", k.mark(false), visible.Text(f))
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/eval"
 	evalreport "pgfsm/eval/report"
 	"pgfsm/policy/visible"
 )
@@ -51,27 +50,8 @@ func (o *reportOptions) report(w world, dir string) error {
 	if err != nil {
 		return err
 	}
-	// Both are made before the first is written: a page that cannot be made leaves nothing behind.
-	forms := []struct {
-		path string
-		form func() ([]byte, error)
-		doc  []byte
-	}{{path: o.output, form: found.HTML}, {path: o.md, form: found.Markdown}}
-	for i, f := range forms {
-		if f.path == "" {
-			continue
-		}
-		if forms[i].doc, err = f.form(); err != nil {
-			return err
-		}
-	}
-	for _, f := range forms {
-		if f.path == "" {
-			continue
-		}
-		if err := eval.WriteFile(f.path, f.doc); err != nil {
-			return fmt.Errorf("the report could not be written to %s: %w", f.path, err)
-		}
+	if err := found.Write(o.output, o.md); err != nil {
+		return err
 	}
 	if o.json {
 		return printJSON(w.stdout, struct {
@@ -81,9 +61,9 @@ func (o *reportOptions) report(w world, dir string) error {
 			Missing       []string `json:"missing"`
 		}{schemaVersion, filepath.ToSlash(o.output), filepath.ToSlash(o.md), append([]string{}, found.Missing()...)})
 	}
-	for _, f := range forms {
-		if f.path != "" {
-			fmt.Fprintf(w.stdout, "written to %s\n", visible.Text(filepath.ToSlash(f.path)))
+	for _, path := range []string{o.output, o.md} {
+		if path != "" {
+			fmt.Fprintf(w.stdout, "written to %s\n", visible.Text(filepath.ToSlash(path)))
 		}
 	}
 	for _, m := range found.Missing() {

@@ -11,8 +11,10 @@
 package report
 
 import (
+	"fmt"
 	"strings"
 
+	"pgfsm/eval"
 	"pgfsm/fsm"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
@@ -48,6 +50,28 @@ func (r *Results) Markdown() ([]byte, error) {
 		return nil, err
 	}
 	return p.markdown(), nil
+}
+
+// Write writes the page, and the Markdown version if md names a file. It makes both before it writes the first.
+func (r *Results) Write(html, md string) error {
+	page, err := r.HTML()
+	if err != nil {
+		return err
+	}
+	text, err := r.Markdown()
+	if err != nil {
+		return err
+	}
+	if err := eval.WriteFile(html, page); err != nil {
+		return fmt.Errorf("the report could not be written to %s: %w", html, err)
+	}
+	if md == "" {
+		return nil
+	}
+	if err := eval.WriteFile(md, text); err != nil {
+		return fmt.Errorf("the report could not be written to %s: %w", md, err)
+	}
+	return nil
 }
 
 // Missing names the results that the folder does not have, with the command that makes them, and the JSON files that were left
