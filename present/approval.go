@@ -43,7 +43,7 @@ func (a *Approval) Rows(now string) []Row {
 	if a.Condition != "" {
 		matched += " (" + a.Condition + ")"
 	}
-	asked := "In words"
+	asked := "Question"
 	if text := jsontext.Value(a.Asked); text.IsValid() && text.Kind() == '{' {
 		asked = "Request"
 	}
@@ -52,7 +52,7 @@ func (a *Approval) Rows(now string) []Row {
 		ended = ""
 	}
 	return filled([]Row{
-		{"Run", r.Run}, {"Stands", r.Standing(now)}, {"Asked", r.At}, {"By", r.Actor}, {asked, string(a.Asked)}, {"Task", r.Task},
+		{"Run", r.Run}, {"Status", r.Standing(now)}, {"Requested", r.At}, {"Requester", r.Actor}, {asked, string(a.Asked)}, {"Task", r.Task},
 		{"Environment", r.Env}, {"Server", r.Server}, {"Tool", r.Tool}, {"Risk", r.risk()}, {"Policy", matched},
 		{"Held because", a.Reason}, {"Code", r.Code}, {"Reason", ended},
 	})
@@ -62,7 +62,7 @@ func (a *Approval) Rows(now string) []Row {
 func RiskRule(c *risk.Contribution) string {
 	s := fmt.Sprintf("%s: %s, score %d: %s", c.Rule, c.Mode, c.Score, c.Reason)
 	if c.Failed != "" {
-		s += " (could not be told: " + c.Failed + ")"
+		s += " (could not be evaluated: " + c.Failed + ")"
 	}
 	return s
 }

@@ -133,7 +133,7 @@ func (r *Run) Rows() []Row {
 		}
 	}
 	return filled([]Row{
-		{"Run", r.Run}, {"Status", string(r.Status)}, {"State", r.State}, {"Asked", r.At}, {"Updated", r.Updated}, {"Actor", r.Actor},
+		{"Run", r.Run}, {"Status", string(r.Status)}, {"State", r.State}, {"Requested", r.At}, {"Updated", r.Updated}, {"Actor", r.Actor},
 		{"Task", r.Task}, {"Environment", r.Env}, {"Tool", tool}, {"Definition", string(r.Definition)}, {"Risk", r.risk()},
 		{"Policy", r.Policy}, {"Code", r.Code}, {"Reason", r.Reason}, {"Binding", string(r.Binding)}, {"Approvals", votes},
 		{"Expires", r.Expires}, {"Process", r.Owner}, {"Call sent", r.Sent}, {"Ended", r.Ended}, {"Bundle", string(r.Bundle)},

@@ -105,7 +105,7 @@ func (r *Runner) holdOpen(ctx context.Context, ask *gateway.Ask, w heldCall) (an
 	}
 	return r.refuse(gateway.Decision{
 		Code: "outcome_delivered", Effect: string(states.EffectUnknown), Policy: w.policy, Retry: retryNo, RunID: w.id,
-		Reason: "What became of this call was told to another request for it.",
+		Reason: "The outcome of this call was delivered to another request for it.",
 	}, false), true
 }
 
@@ -119,7 +119,7 @@ func (r *Runner) pending(ctx context.Context, ask *gateway.Ask, w heldCall) gate
 	}
 	d := gateway.Decision{
 		After: retryAfter, Code: string(policy.CodeApprovalRequired), Decide: decide, Effect: string(states.NotSent), Policy: w.policy,
-		Reason: fmt.Sprintf("%s It waits for a person as %s. Repeat the identical call later to learn what became of it.", w.reason, w.id),
+		Reason: fmt.Sprintf("%s It waits for approval as %s. Repeat the identical call later to get its outcome.", w.reason, w.id),
 		Retry:  retrySame, RunID: w.id,
 	}
 	if r.opaque() {

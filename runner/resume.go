@@ -110,11 +110,11 @@ func (r *Runner) Recover(ctx context.Context) {
 func (r *Runner) recoverFiles() {
 	ended, err := r.replayer.Recover(r.options.TracesDir, now)
 	if err != nil {
-		r.report("left-over runs in %s cannot be looked at: %s", r.options.TracesDir, err)
+		r.report("left-over runs in %s cannot be read: %s", r.options.TracesDir, err)
 	}
 	for _, e := range ended {
 		if e.Err != nil {
-			r.report("%s was left over and cannot be ended: %s", e.Partial, e.Err)
+			r.report("%s is left over and cannot be ended: %s", e.Partial, e.Err)
 			continue
 		}
 		r.report("a left-over run ended as %s: %s", endedAs(e.Outcome), e.Trace)
@@ -124,12 +124,12 @@ func (r *Runner) recoverFiles() {
 func (r *Runner) recoverLedger(ctx context.Context) {
 	ended, err := r.options.Ledger.Recover(ctx, r.replayer)
 	if err != nil {
-		r.report("left-over runs in the ledger cannot be looked at: %s", err)
+		r.report("left-over runs in the ledger cannot be read: %s", err)
 	}
 	for _, e := range ended {
 		switch {
 		case e.Err != nil:
-			r.report("the run %s was left over and cannot be ended: %s", e.RunID, e.Err)
+			r.report("the run %s is left over and cannot be ended: %s", e.RunID, e.Err)
 		case e.Outcome.Code != policy.CodeApprovalDenied && e.Outcome.Code != policy.CodeApprovalExpired:
 			r.report("a left-over run ended as %s: %s", endedAs(e.Outcome), e.RunID)
 		}

@@ -83,7 +83,7 @@ func (r *Runner) Task(ctx context.Context, caller gateway.Identity, id string) (
 	}
 	if err != nil {
 		r.log.WarnContext(ctx, "task", "run", q.RunID, "error", err.Error())
-		return nil, wire.ErrorObject(wire.InternalError, "The ledger cannot say what became of the task.", nil)
+		return nil, wire.ErrorObject(wire.InternalError, "The outcome of the task cannot be read from the ledger.", nil)
 	}
 	answer := r.answer(got, nil)
 	if answer.Native {
@@ -104,7 +104,7 @@ func (r *Runner) CancelTask(ctx context.Context, caller gateway.Identity, id str
 			var refused *ledger.Refusal // the call was decided meanwhile
 			if !errors.As(err, &refused) {
 				r.log.WarnContext(ctx, "task", "run", q.RunID, "error", err.Error())
-				return nil, wire.ErrorObject(wire.InternalError, "The ledger does not take it that the call is withdrawn.", nil)
+				return nil, wire.ErrorObject(wire.InternalError, "The ledger cannot record that the call is withdrawn.", nil)
 			}
 		}
 	}

@@ -118,7 +118,7 @@ func (w *Worker) poll(ctx, runs context.Context) {
 	if err != nil {
 		why := err.Error()
 		if before := w.failed.Swap(&why); before == nil || *before != why { // the same failure is reported once
-			w.runner.report("runs that are decided cannot be looked for: %s", why)
+			w.runner.report("decided runs cannot be read: %s", why)
 		}
 		return
 	}
@@ -251,7 +251,7 @@ func (w *Worker) reportRun(id string, o states.Outcome, err error) {
 	switch {
 	case errors.Is(err, ledger.ErrTaken), errors.Is(err, ledger.ErrEnded), errors.Is(err, ledger.ErrUndecided):
 	case err != nil:
-		w.runner.report("the run %s cannot be gone on with: %s", id, err)
+		w.runner.report("the run %s cannot be resumed: %s", id, err)
 	default:
 		w.runner.report("the run %s ended: %s", id, endedAs(o))
 	}

@@ -20,7 +20,7 @@ type answerOptions struct {
 	waiting bool   // this process waits for the decision, and makes the call
 }
 
-// printAnswer shows people how a run ended.
+// printAnswer prints how a run ended.
 func printAnswer(out io.Writer, k ink, d present.Outcome, o answerOptions) {
 	fmt.Fprintln(out)
 	switch d.Type {
@@ -33,7 +33,7 @@ func printAnswer(out io.Writer, k ink, d present.Outcome, o answerOptions) {
 			fmt.Fprintf(out, "What to do: %s\n", remedy)
 		}
 	case states.TypePending:
-		fmt.Fprintf(out, "%s %s\n", k.bold("Waits for a person:"), visible.Text(d.Reason))
+		fmt.Fprintf(out, "%s %s\n", k.bold("Waits for approval:"), visible.Text(d.Reason))
 		if d.Ledger != "" && d.Approval != nil {
 			printApproval(out, d, o)
 		}
@@ -47,14 +47,14 @@ func printAnswer(out io.Writer, k ink, d present.Outcome, o answerOptions) {
 	fmt.Fprintf(out, "\ntrace %s\nhead  %s\n", visible.Text(filepath.ToSlash(*d.Trace)), d.Head)
 }
 
-// printApproval says what a held run waits for, and what can be done about it.
+// printApproval prints the approval that a held run waits for, and the commands for it.
 func printApproval(out io.Writer, d present.Outcome, o answerOptions) {
 	a := d.Approval
-	who := "anybody who may approve, but not who asked"
+	who := "any approver except the requester"
 	if len(a.Approvers) > 0 {
 		who = "one of: " + strings.Join(a.Approvers, ", ")
 	}
-	fmt.Fprintf(out, "Who decides: %s. Needed: %d. Until: %s.\n", visible.Text(who), a.Quorum, a.Expires)
+	fmt.Fprintf(out, "Approvers: %s. Needed: %d. Until: %s.\n", visible.Text(who), a.Quorum, a.Expires)
 	fmt.Fprintf(out, "Digest: %s\n", a.Binding)
 	show := configured(o.config, "approvals", "show", d.RunID)
 	if o.waiting {
@@ -91,13 +91,13 @@ func printResult(out io.Writer, k ink, d present.Outcome, o answerOptions) {
 	}
 }
 
-// maxShown bounds the result that is shown in bytes: four screens. Where all of it is, people are told.
+// maxShown bounds in bytes what is printed of a result: four screens.
 const maxShown = 8 << 10
 
-// wholeTrace says where all of a run's values are, if a ledger keeps it.
+// wholeTrace names the command that writes all values of a run in the ledger.
 func wholeTrace(run string) string { return "pgfsm ledger trace " + run + " writes all of it" }
 
-// indented shows a value, or its beginning and where the rest is.
+// indented indents a value. If it is too large, the result is its beginning and rest, which says where the rest is.
 func indented(v jsontext.Value, rest string) string {
 	shown := v.Clone()
 	if err := shown.Indent(jsontext.WithIndent("  ")); err != nil {

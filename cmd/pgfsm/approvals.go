@@ -31,7 +31,7 @@ Exit codes: 0 done, 1 refused, 2 could not.`,
 	return cmd
 }
 
-// looking opens the ledger for somebody who may see every request.
+// looking opens the ledger to read, for a caller who may see every request.
 func (f *ledgerFlags) looking(ctx context.Context, w world, do func(*openedLedger) error) error {
 	return f.use(w, stores.ToRead, func(o *openedLedger) error {
 		if _, err := caller(ctx, w, o, ledger.ActRead); err != nil {
@@ -61,7 +61,7 @@ func statuses(words []string) (chosen []ledger.Status, err error) {
 	return chosen, nil
 }
 
-// How many requests are listed.
+// The bounds of --limit.
 const (
 	defaultListed = 100
 	maxListed     = 1_000_000 // 0 lists all
@@ -94,7 +94,7 @@ func newApprovalsList(w world, f *ledgerFlags) *cobra.Command {
 	return cmd
 }
 
-// listHeld prints the requests that people were asked about.
+// listHeld prints the requests that were held.
 func listHeld(w world, r ledger.Reader, chosen []ledger.Status, limit int, asJSON bool) error {
 	rows, more := []present.Run{}, false
 	f := ledger.Filter{Statuses: chosen, Held: true}
@@ -144,10 +144,10 @@ func printHeld(w world, k ink, d *present.Run) {
 // anyApprover is printed if a policy names no approvers.
 const anyApprover = "any approver"
 
-// errNoRequest makes of a run that is not there what people can go on with.
+// errNoRequest explains that there is no such held call.
 func errNoRequest(err error) error {
 	if errors.Is(err, ledger.ErrUnknown) || errors.Is(err, ledger.ErrNotHeld) {
-		return fmt.Errorf("%w; pgfsm approvals list shows what waits", err)
+		return fmt.Errorf("%w; pgfsm approvals list shows the held calls", err)
 	}
 	return err
 }

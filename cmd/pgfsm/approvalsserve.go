@@ -22,7 +22,7 @@ type serveOptions struct {
 	noResume bool
 }
 
-// defaultAdmin is where the service listens where nobody says.
+// defaultAdmin is the address without --admin.
 const defaultAdmin = "127.0.0.1:9464"
 
 func newApprovalsServe(w world, f *ledgerFlags) *cobra.Command {

@@ -39,7 +39,7 @@ characters as escapes. It executes the record again, and refuses to show one tha
 	}
 }
 
-// newReplayer executes records again.
+// newReplayer returns a replayer of today's machine.
 func newReplayer() (*traces.Replayer, error) {
 	m, err := states.NewMachine()
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *ledgerFlags) command(word string, args ...string) string {
 	return commandLine(append(words, args...))
 }
 
-// configured writes a command of pgfsm for the same configuration file; without one, as it stands.
+// configured writes a command of pgfsm with the same -c, if there is one.
 func configured(config string, words ...string) string {
 	words = append([]string{"pgfsm"}, words...)
 	if config != "" {
@@ -83,7 +83,7 @@ func configured(config string, words ...string) string {
 	return commandLine(words)
 }
 
-// commandLine writes words as a shell reads them.
+// commandLine quotes words for a shell.
 func commandLine(words []string) string {
 	for i, word := range words {
 		if !visible.PlainWord(word) {
@@ -93,7 +93,7 @@ func commandLine(words []string) string {
 	return visible.Text(strings.Join(words, " "))
 }
 
-// printBound shows people what an approval binds to, whole.
+// printBound prints everything that an approval binds to.
 func printBound(w world, d *present.Approval) {
 	k, q := newInk(w), &d.Request
 	printFields(w, k, 13, d.Rows(now()))

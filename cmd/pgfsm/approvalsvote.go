@@ -50,7 +50,7 @@ func newVote(w world, f *ledgerFlags, approve bool, cmd *cobra.Command) *cobra.C
 	return cmd
 }
 
-// vote casts a ballot, and ends a run that nobody will call any more.
+// vote records a vote, and ends the run if its call will never be made.
 func (f *ledgerFlags) vote(ctx context.Context, w world, o *openedLedger, v ledger.Ballot) (err error) {
 	if v.By, err = caller(ctx, w, o, ledger.ActVote); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (f *ledgerFlags) vote(ctx context.Context, w world, o *openedLedger, v ledg
 	return nil
 }
 
-// callNext says who makes an approved call.
+// callNext names the processes that make an approved call.
 func callNext(q *ledger.Request) string {
 	makes := "a running pgfsm serve, or pgfsm approvals serve without --no-resume,"
 	if q.Kind != states.KindAgent {
@@ -100,7 +100,7 @@ func callNext(q *ledger.Request) string {
 		makes, q.RunID, q.Expires)
 }
 
-// incomplete says which flags a decision lacks, and where the digest is; or that nobody can decide about the run.
+// incomplete explains which flags are missing, and where to find the digest; or why the run cannot be decided.
 func (f *ledgerFlags) incomplete(ctx context.Context, w world, word string, v ledger.Ballot) error {
 	err := f.use(w, stores.ToRead, func(o *openedLedger) error {
 		if _, err := caller(ctx, w, o, ledger.ActVote); err != nil {
@@ -127,7 +127,7 @@ func (f *ledgerFlags) incomplete(ctx context.Context, w world, word string, v le
 		"Then repeat with that digest:\n  %s", f.command("show", v.Run), repeat)
 }
 
-// end ends a run that was denied or has expired. If it cannot, the next start of whoever runs the calls does.
+// end ends a run that was denied or has expired. If it cannot, the next process that resumes runs does.
 func end(ctx context.Context, w world, o *openedLedger, run string) {
 	p, err := newReplayer()
 	if err == nil {

@@ -77,7 +77,7 @@ func (f *ledgerFlags) printWatched(w world, r ledger.Reader, e *ledger.Event, q 
 			Type          ledger.Type `json:"type"`
 			At            string      `json:"at"`
 			By            string      `json:"by"`
-			Request       present.Run `json:"request"` // as it stands now
+			Request       present.Run `json:"request"` // as it is now
 		}{schemaVersion, e.Type, e.At, by, d})
 	}
 	_, err = fmt.Fprintf(w.stdout, "%s  %-18s  %s  %s %s  by %s  (%s)\n", e.At, e.Type, d.Run, visible.Clip(d.Server, maxTold),

@@ -10,14 +10,14 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// tokenVariable is where a caller's token stands. Not in a flag: everybody can see the flags of a process.
+// tokenVariable has the caller's token. A flag would show it to every user of the machine.
 const tokenVariable = "PGFSM_TOKEN"
 
-// caller says who PGFSM_TOKEN stands for, and that they may do something.
+// caller returns the owner of the token in PGFSM_TOKEN, who may do the action.
 func caller(ctx context.Context, w world, v ledger.Viewer, action ledger.Action) (who ledger.Caller, err error) {
 	text := w.env(tokenVariable)
 	if text == "" {
-		return who, fmt.Errorf("%s is not set, so nobody knows who you are; pgfsm token create makes a token", tokenVariable)
+		return who, fmt.Errorf("%s is not set, so the caller is unknown; pgfsm token create makes a token", tokenVariable)
 	}
 	err = v.View(ctx, func(r ledger.Reader) (err error) {
 		who, err = ledger.Authenticate(r, text, time.Now())
@@ -29,7 +29,7 @@ func caller(ctx context.Context, w world, v ledger.Viewer, action ledger.Action)
 	return who, who.Allow(action)
 }
 
-// manager is who manages tokens and prunes: whoever PGFSM_TOKEN stands for, or the user of the operating system.
+// manager returns the caller for managing tokens and pruning: the owner of the token, or without one the user of the operating system.
 func manager(ctx context.Context, w world, v ledger.Viewer) (ledger.Caller, error) {
 	if w.env(tokenVariable) == "" {
 		return ledger.Local(actor()), nil
@@ -37,8 +37,7 @@ func manager(ctx context.Context, w world, v ledger.Viewer) (ledger.Caller, erro
 	return caller(ctx, w, v, ledger.ActManage)
 }
 
-// orRefused tells people, or programs, of a refusal of the ledger, and ends the command with no. Other errors stay what they
-// are.
+// orRefused prints a refusal of the ledger and returns the exit code no. Other errors are returned unchanged.
 func orRefused(w world, asJSON bool, err error) error {
 	var r *ledger.Refusal
 	if !errors.As(err, &r) {

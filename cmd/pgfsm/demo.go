@@ -36,7 +36,7 @@ streamable HTTP at /mcp.`,
 	return cmd
 }
 
-// announce says where the servers listen.
+// announce prints the addresses of the servers.
 func announce(w world, fleet *toy.Fleet, asJSON bool) error {
 	type served struct {
 		Name string `json:"name"`

@@ -10,12 +10,12 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
-	attacks "pgfsm/eval/attack" // the tests have a word attack of their own
+	attacks "pgfsm/eval/attack" // tests of this package use the name attack
 	"pgfsm/policy/visible"
 	"pgfsm/safefile"
 )
 
-// defaultAttackFile is where the figures go unless somebody says otherwise.
+// defaultAttackFile is the file for the result without --output.
 const defaultAttackFile = "eval/results/attack.json"
 
 // attackOptions are the flags of eval attack.
@@ -122,10 +122,10 @@ func (b *bars) clear() {
 	}
 }
 
-// maxThrough bounds how many attacks that got through are printed, and how many expectations; the result has all of them.
+// maxThrough bounds how many attacks that got through, and how many broken expectations, are printed. The result has all of them.
 const maxThrough = 20
 
-// printAttack prints what came of every suite, what stopped calls, and what got through in the last arm.
+// printAttack prints the results of every suite, the gates that stopped calls, and the attacks that got through in the last arm.
 func printAttack(w world, r *attacks.Result, path string) {
 	out, k := w.stdout, newInk(w)
 	sections := r.Suites
@@ -169,7 +169,7 @@ func printAttack(w world, r *attacks.Result, path string) {
 		count(len(r.Slips), "slip"), count(len(r.Broken), "broken expectation"), visible.Text(path))
 }
 
-// maxShownCall is how much is shown of a call, in bytes.
+// maxShownCall bounds in bytes what is printed of a call.
 const maxShownCall = 240
 
 func printAttackSuite(w world, s *attacks.Section) {

@@ -15,7 +15,7 @@ import (
 	"pgfsm/policy/visible"
 )
 
-// defaultGatesFile is where the figures go unless somebody says otherwise.
+// defaultGatesFile is the file for the result without --output.
 const defaultGatesFile = "eval/results/offline_gate_eval.json"
 
 // gatesOptions are the flags of eval gates.
@@ -25,7 +25,7 @@ type gatesOptions struct {
 	json   bool
 }
 
-// gatesRun is [gates.Run], or what a test puts in its place.
+// gatesRun is [gates.Run], or a double in tests.
 type gatesRun func(context.Context, gates.Options) (*gates.Report, error)
 
 func newEvalGates(w world) *cobra.Command { return newEvalGatesWith(w, gates.Run) }

@@ -11,7 +11,7 @@ import (
 	"pgfsm/policy/visible"
 )
 
-// defaultReportFile is where the page goes unless somebody says otherwise.
+// defaultReportFile is the file for the page without --output.
 const defaultReportFile = "report.html"
 
 // reportOptions are the flags of eval report.

@@ -85,7 +85,7 @@ func (o *fromTracesOptions) make(ctx context.Context, w world, args []string) er
 func (o *fromTracesOptions) report(w world, suites []fromtraces.Suite, left []fromtraces.Left, bad []traces.Checked) error {
 	code, _ := worstOf(bad)
 	if len(suites) == 0 && code == exitYes {
-		code = exitCould // a suite without cases would be green for ever
+		code = exitCould // a suite without cases could never fail
 	}
 	for i := range suites {
 		s := &suites[i]

@@ -23,7 +23,7 @@ func now() string { return time.Now().UTC().Format(policy.TimeForm) }
 // execute takes one request through the machine and prints the result.
 func (a *app) execute(ctx context.Context, kind string, text []byte, o *runOptions) error {
 	if o.wait > 0 && a.Loaded.Ledger == "" {
-		return errors.New("--wait needs a ledger, in which people can decide: name one in the configuration, as in ledger: \"sqlite:pgfsm.db\"")
+		return errors.New("--wait needs a ledger, in which approvers decide: name one in the configuration, as in ledger: \"sqlite:pgfsm.db\"")
 	}
 	return a.withRunner(ctx, func(r *runner.Runner, l *openedLedger) error {
 		actor, err := a.requester(ctx, l)
@@ -126,5 +126,5 @@ func (a *app) stopped(got runner.Result, cause error, asJSON bool) error {
 	return exit(exitCould)
 }
 
-// warn prints a line for the operator.
+// warn prints a line on standard error.
 func (w world) warn(line string) { fmt.Fprintf(w.stderr, "pgfsm: %s\n", visible.Text(line)) }

@@ -58,9 +58,9 @@ func TestLedgerPrintedPrune(t *testing.T) {
 	}{
 		{"nothing", ledger.Pruned{}, "0 events of 0 runs from before T removed\n"},
 		{"behind-an-open-run", ledger.Pruned{Kept: 3, Behind: "r\x1b"},
-			"0 events of 0 runs from before T removed\n3 older events stay: they stand behind the beginning of the run r\\u001b, which has not ended\n"},
+			"0 events of 0 runs from before T removed\n3 older events stay: they follow the beginning of the run r\\u001b, which has not ended\n"},
 		{"behind-one-that-ended-later", ledger.Pruned{Kept: 3, Behind: "r", Ends: "E"},
-			"0 events of 0 runs from before T removed\n3 older events stay: they stand behind the beginning of the run r, which ended at E\n"},
+			"0 events of 0 runs from before T removed\n3 older events stay: they follow the beginning of the run r, which ended at E\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer

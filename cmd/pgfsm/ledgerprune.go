@@ -77,7 +77,7 @@ func pruneTime(text string) (string, error) {
 
 func prune(ctx context.Context, w world, f *ledgerFlags, before string) error {
 	var done ledger.Pruned
-	err := f.use(w, stores.ToChange, func(o *openedLedger) error { // to prune is no reason to make one
+	err := f.use(w, stores.ToChange, func(o *openedLedger) error { // prune does not create a ledger
 		by, err := manager(ctx, w, o)
 		if err == nil {
 			done, err = o.Prune(ctx, before, by)
@@ -97,7 +97,7 @@ func prune(ctx context.Context, w world, f *ledgerFlags, before string) error {
 	return printPruned(w, before, &done)
 }
 
-// printPruned says what was removed, and what stays although it is old.
+// printPruned prints what was removed, and which older events stay.
 func printPruned(w world, before string, done *ledger.Pruned) error {
 	fmt.Fprintf(w.stdout, "%d events of %d runs from before %s removed\n", done.Events, done.Runs, before)
 	if done.Kept > 0 {
@@ -105,7 +105,7 @@ func printPruned(w world, before string, done *ledger.Pruned) error {
 		if done.Ends != "" {
 			ends = "which ended at " + done.Ends
 		}
-		fmt.Fprintf(w.stdout, "%d older events stay: they stand behind the beginning of the run %s, %s\n", done.Kept, visible.Text(done.Behind), ends)
+		fmt.Fprintf(w.stdout, "%d older events stay: they follow the beginning of the run %s, %s\n", done.Kept, visible.Text(done.Behind), ends)
 	}
 	if done.Events == 0 {
 		return nil

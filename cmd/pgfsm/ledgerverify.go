@@ -46,7 +46,7 @@ missing. --replay also executes every run's trace again.`,
 				}
 			}
 			err := f.view(cmd.Context(), w, func(r ledger.Reader) error { return verifyLedger(cmd.Context(), w, r, o, f.json) })
-			if fault := new(ledger.Fault); errors.As(err, &fault) { // a file that is not opened, for what it has beside its rows
+			if fault := new(ledger.Fault); errors.As(err, &fault) { // the file is not opened because it holds more than rows
 				return tellVerified(w, ledger.Report{}, fault, o.Checkpoint, f.json)
 			}
 			return err
@@ -134,12 +134,12 @@ func printVerified(w world, d *ledger.Report, c *ledger.Checkpoint) error {
 		fmt.Fprintf(w.stdout, "Events up to %d were pruned\n", d.Pruned)
 	}
 	for _, note := range d.Notes {
-		fmt.Fprintf(w.stdout, "Not looked at: %s\n", visible.Text(note))
+		fmt.Fprintf(w.stdout, "Not verified: %s\n", visible.Text(note))
 	}
 	if c != nil {
 		fmt.Fprintf(w.stdout, "Complete up to the checkpoint, event %d\n", c.Size)
 	} else {
-		fmt.Fprintln(w.stdout, "Completeness is unproven: without a checkpoint (pgfsm ledger checkpoint) nobody can say whether the end is missing")
+		fmt.Fprintln(w.stdout, "Completeness is unproven: without a checkpoint (pgfsm ledger checkpoint) a missing end cannot be detected")
 	}
 	_, err := fmt.Fprintf(w.stdout, "size %d\nhead %s\n", d.Size, d.Head)
 	return err

@@ -102,7 +102,7 @@ func worstOf(all []traces.Checked) (code, bad int) {
 	return code, bad
 }
 
-// reportReplay prints what came of all traces.
+// reportReplay prints the results of all traces.
 func reportReplay(w world, o replayOptions, all []traces.Checked) error {
 	code, bad := worstOf(all)
 	if o.json {

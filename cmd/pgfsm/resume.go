@@ -46,7 +46,7 @@ Exit code: the worst of all; 3 if nobody has decided yet.`,
 	return cmd
 }
 
-// resumeOne goes on with one run.
+// resumeOne resumes one run.
 func (a *app) resumeOne(ctx context.Context, r *runner.Runner, id string, asJSON bool) error {
 	k := newInk(a.w)
 	got, err := r.Resume(ctx, id, a.watch(k, asJSON))
@@ -60,20 +60,20 @@ func (a *app) resumeOne(ctx context.Context, r *runner.Runner, id string, asJSON
 	return a.print(k, got, asJSON)
 }
 
-// resumedDocument is the --json form of what came of several runs.
+// resumedDocument is the --json form of several resumed runs.
 type resumedDocument struct {
 	SchemaVersion int               `json:"schema_version"`
 	Runs          []present.Outcome `json:"runs"`
 	Stopped       []stoppedResume   `json:"stopped"`
 }
 
-// stoppedResume is a run that could not be gone on with.
+// stoppedResume is a run that cannot be resumed.
 type stoppedResume struct {
 	RunID string `json:"run_id"`
 	Error string `json:"error"`
 }
 
-// resumeAll goes on with several runs, one behind the other: with those that are named, or with every approved one.
+// resumeAll resumes several runs, one after the other: those with ids, or every approved one.
 func (a *app) resumeAll(ctx context.Context, r *runner.Runner, ids []string, asJSON bool) error {
 	named := len(ids) > 0
 	if !named {

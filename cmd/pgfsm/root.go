@@ -33,7 +33,7 @@ func (w world) env(name string) string {
 	return v
 }
 
-// verdictError ends the command with a code that is an answer, not a failure: whatever there was to say has been said.
+// verdictError ends the command with an exit code. Everything is printed already.
 type verdictError struct{ code int }
 
 func (e verdictError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, w world) int {
 		w.stdout = out
 	}
 	root := newRoot(w)
-	understood := false // the words of the command line; from there on errors are about something else
+	understood := false // the command line is valid: later errors do not print the usage
 	root.PersistentPreRun = func(*cobra.Command, []string) { understood = true }
 	root.SetArgs(args)
 	root.SetIn(w.stdin)
@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, w world) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	var verdict verdictError
 	if errors.Is(out.err, syscall.EPIPE) {
-		out.err = nil // whoever reads has had enough: their choice, and no failure of ours
+		out.err = nil // the reader closed the pipe, which is no failure
 		err = unlessPipe(err)
 	}
 	if out.err != nil && (err == nil || errors.As(err, &verdict)) {
@@ -89,7 +89,7 @@ func unlessPipe(err error) error {
 	return err
 }
 
-// sticky remembers that something could not be written, so that nobody takes a lost result for a yes.
+// sticky keeps the first error, so that a result that could not be written does not exit with 0.
 type sticky struct {
 	to  io.Writer
 	err error
@@ -150,10 +150,10 @@ func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// suggested is how many letters a word may be away from the command that was meant.
+// suggested bounds the edit distance of suggested commands.
 const suggested = 2
 
-// noSuchCommand refuses a word that is none of a command's own commands, and names those that may have been meant.
+// noSuchCommand refuses an unknown command, and suggests similar ones.
 func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -166,7 +166,7 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// helpOn shows the help of a command. Cobra's own takes any word for a yes.
+// helpOn prints the help of a command. Cobra's own exits with 0 for an unknown one.
 func helpOn(c *cobra.Command, args []string) error {
 	about, rest, err := c.Root().Find(args)
 	if err == nil && len(rest) > 0 {

@@ -31,10 +31,10 @@ func (o *runOptions) register(cmd *cobra.Command) {
 		"if the call is held, wait this long for the decision, such as 5m (needs a ledger)")
 }
 
-// check judges the flags that a slip of a script would turn into something else.
+// check returns an error for values that a mistake in a script produces, such as an empty task.
 func (o *runOptions) check(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("wait") && o.wait <= 0 {
-		return fmt.Errorf("--wait: %s is no time to wait; write one such as 5m", o.wait)
+		return fmt.Errorf("--wait: %s is not a positive duration; write one such as 5m", o.wait)
 	}
 	if !cmd.Flags().Changed("task") {
 		return nil
@@ -88,8 +88,7 @@ LLM_BASE_URL, LLM_MODEL and LLM_API_KEY, if there is one. --planner router or ll
 	return cmd
 }
 
-// readQuestion reads a question whole. What no configuration would let pass is not cut, but refused before there is a
-// run that could only record a part of it.
+// readQuestion reads a whole question. A question that is too long for every configuration is refused before there is a run.
 func readQuestion(stdin io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(stdin, policy.MaxInputBytes+1))
 	if err == nil && len(text) > policy.MaxInputBytes {
@@ -125,9 +124,8 @@ policies decide. Input rules judge it only if their key "on" names call.`,
 	return cmd
 }
 
-// operatorPlan puts the words into a plan; named is what the user calls the arguments. The arguments go in as they were
-// written: a document that is not one JSON value would change the plan around it and is refused here; every other judgement
-// belongs to the gates.
+// operatorPlan makes a plan; named is the user's name of the arguments. The arguments keep their bytes. A document that is not one JSON
+// value would change the plan around it, so it is refused here; the gates judge everything else.
 func operatorPlan(server, tool, named, arguments string) ([]byte, error) {
 	if !utf8.ValidString(server + " " + tool) {
 		return nil, errors.New("SERVER and TOOL must be UTF-8")

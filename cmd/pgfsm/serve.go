@@ -118,7 +118,7 @@ func (o *gatewayOptions) serve(ctx context.Context, w world, adminWanted bool) (
 	case unrecorded:
 		log.Warn("nothing is recorded: serve.record is none, and there is no ledger")
 	default:
-		log.Warn("there is no ledger: runs are kept as files, calls that a policy holds are refused, and tokens are not accepted without a ledger",
+		log.Warn("there is no ledger: runs are recorded as files, calls that a policy holds are refused, and tokens are not accepted without a ledger",
 			"traces", a.Loaded.TracesDir)
 	}
 	parts := a.runnerOptions(l)

@@ -161,7 +161,7 @@ func TestServeFailuresOfDecisions(t *testing.T) {
 			return honestly(m)
 		}
 		o.decide(t, "approve", run, o.bob)
-		soon(t, "it was tried in vain", func() bool { return strings.Contains(o.stderr.String(), "cannot be gone on with") })
+		soon(t, "it was tried in vain", func() bool { return strings.Contains(o.stderr.String(), "cannot be resumed") })
 		o.u.reached(t, 0)
 		down.Store(false)
 		a.becomes(t, "echo__look", `{"n":1}`, "approval_required", "hi")

@@ -10,7 +10,7 @@ import (
 	"pgfsm/states"
 )
 
-// watch prints each transition to people as soon as it is recorded. Programs get only the result.
+// watch prints each transition as soon as it is recorded. With --json only the result is printed.
 func (a *app) watch(k ink, asJSON bool) runner.Watch {
 	if asJSON {
 		return nil
@@ -25,7 +25,7 @@ func (a *app) watch(k ink, asJSON bool) runner.Watch {
 // maxLine bounds the line of one stage, in bytes.
 const maxLine = 400
 
-// stageLine is one line about what the step established.
+// stageLine describes in one line what the step established.
 func stageLine(run *states.Run, s states.Step) string {
 	f := run.Facts()
 	switch s.To {

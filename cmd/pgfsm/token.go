@@ -64,11 +64,11 @@ create makes the ledger if it does not exist.`,
 	return cmd
 }
 
-// mustFlags says which flags have to be given.
+// mustFlags makes flags required.
 func mustFlags(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
 		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // a flag of ours that we did not make
+			panic(err) // the flag does not exist
 		}
 	}
 }
@@ -90,11 +90,11 @@ func createToken(ctx context.Context, w world, o *openedLedger, name, role, expi
 		}{schemaVersion, text, present.NewToken(&t, t.Created)})
 	}
 	shown := present.NewToken(&t, t.Created)
-	fmt.Fprintf(w.stderr, "Made by %s: token %s of %s, %s, %s.\n", visible.Text(by.Name), t.ID, visible.Text(t.Name), t.Role, shown.Until())
+	fmt.Fprintf(w.stderr, "Created by %s: token %s of %s, %s, %s.\n", visible.Text(by.Name), t.ID, visible.Text(t.Name), t.Role, shown.Until())
 	if by.TokenID == "" && role != ledger.RoleAdmin {
-		fmt.Fprintln(w.stderr, "This ledger has no admin: whoever may write its file may make tokens.")
+		fmt.Fprintln(w.stderr, "This ledger has no admin: every user who can write its file can create tokens.")
 	}
-	fmt.Fprintf(w.stderr, "Its text follows. It is not kept and not shown again; the caller sets it as %s.\n", tokenVariable)
+	fmt.Fprintf(w.stderr, "The token follows. It is not stored and cannot be shown again; the caller sets it as %s.\n", tokenVariable)
 	_, err = fmt.Fprintln(w.stdout, text)
 	return err
 }
@@ -110,7 +110,7 @@ func newTokenList(w world, f *ledgerFlags) *cobra.Command {
 	}
 }
 
-// listTokens needs no token: whoever may read the file can read the rows.
+// listTokens needs no token: a user who can read the file can read the rows.
 func listTokens(w world, r ledger.Reader, asJSON bool) error {
 	all, err := ledger.Tokens(r)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrUnfinished means that a run has no trace yet because it has not ended.
-var ErrUnfinished = errors.New("the run is under way: it has a trace when it has ended, or waits for a person")
+var ErrUnfinished = errors.New("the run is under way: it has a trace when it has ended or is held")
 
 // Trace writes the trace of a run that has ended, or that is held: then its outcome is pending, also if it was decided
 // meanwhile. Trace checks the chain of the steps. The error is [ErrNotFound] if there is no such run, and [ErrUnfinished] if it
