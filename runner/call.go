@@ -16,7 +16,7 @@ import (
 	"pgfsm/states"
 )
 
-// Call takes an agent's call through the machine. If the call repeats one that was held, Call answers with what became of that.
+// Call takes an agent's call through the machine. If the call repeats one that was held, Call answers with the outcome of that call.
 func (r *Runner) Call(ctx context.Context, ask *gateway.Ask) gateway.Answer {
 	r.calls.Add(1)
 	defer r.calls.Done()

@@ -51,7 +51,7 @@ func (c completion) completed(exchanges []states.Exchange) states.Event {
 	return event
 }
 
-// plannerTools is what a planner is told of the effective allowlist.
+// plannerTools is the effective allowlist as a planner sees it.
 func plannerTools(allowed []*policy.Tool) []llm.Tool {
 	tools := make([]llm.Tool, 0, len(allowed))
 	for _, t := range allowed {

@@ -1,5 +1,6 @@
 // Package runner is the application: it takes requests through the machine of package states, with real servers and a real
 // model, and records what happens. The commands run, call, resume and serve and the evaluations of whole runs use one [Runner].
+// Package runner/setup makes the [Options] from a configuration.
 //
 // # One request
 //
@@ -17,7 +18,7 @@
 //
 // # A held call
 //
-// A run that a policy holds is in the ledger and belongs to nobody until one process claims it. Approvers decide in the ledger.
+// A run that a policy holds is in the ledger, and no process owns it until one claims it. Approvers decide in the ledger.
 // Then [Runner.Resume] (the command resume), [Runner.Await] (run --wait) or a [Worker] (serve, approvals serve) claims the run,
 // executes its record again, looks at the world once more and makes at most one call. The ledger lets only one of them do so.
 //

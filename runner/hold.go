@@ -24,7 +24,7 @@ const (
 	noticeEvery = 5 * time.Second
 )
 
-// A heldCall is a call that waits for approval, as far as its client is told of it.
+// A heldCall is a call that waits for approval, as its client sees it.
 type heldCall struct{ id, task, policy, reason, since, updated string }
 
 func heldRun(run *states.Run) heldCall {
@@ -42,7 +42,7 @@ func heldRequest(q *ledger.Request) heldCall {
 }
 
 // held answers for a call that waits for approval: with a task if the client takes one; otherwise it holds the call open for a
-// while, and then answers that the call waits. The run is in the ledger and belongs to nobody. Only the first request is shown where
+// while, and then answers that the call waits. The run is in the ledger, and no process owns it. Only the first request is shown where
 // to decide, because a client that repeats its call does so every few seconds.
 func (r *Runner) held(ctx context.Context, ask *gateway.Ask, w heldCall, first bool) gateway.Answer {
 	level := slog.LevelInfo
@@ -67,7 +67,7 @@ func (r *Runner) held(ctx context.Context, ask *gateway.Ask, w heldCall, first b
 	return r.pending(ctx, ask, w)
 }
 
-// notice says that a call waits, and why if agents are told.
+// notice says that a call waits, and why if serve.denials shows reasons to agents.
 func (r *Runner) notice(w heldCall) string {
 	if r.opaque() {
 		return "A person has to decide about this call."
@@ -136,11 +136,11 @@ func (r *Runner) declaresOutput(ctx context.Context, ask *gateway.Ask) bool {
 	if err != nil {
 		return true
 	}
-	kept, err := link.Listing(ctx, r.catalogMaxAge())
+	cached, err := link.Listing(ctx, r.catalogMaxAge())
 	if err != nil {
 		return true
 	}
-	for _, t := range r.view(kept).sent {
+	for _, t := range r.view(cached).sent {
 		if t.Name != ask.Tool {
 			continue
 		}

@@ -78,7 +78,7 @@ type linkPorts struct {
 	*Runner
 	ask    *gateway.Ask
 	link   gateway.Link
-	kept   *upstream.Kept
+	cached *upstream.Kept
 	failed *upstream.RPCError // the server answered the call with this error
 }
 
@@ -87,10 +87,10 @@ func (p *linkPorts) List(ctx context.Context, _ *states.ListTools) states.Event 
 	link, err := p.ask.Link(ctx)
 	if err == nil {
 		p.link = link
-		p.kept, err = link.Listing(ctx, p.catalogMaxAge())
+		p.cached, err = link.Listing(ctx, p.catalogMaxAge())
 	}
 	if err == nil {
-		return p.view(p.kept).event(p.ask.Tool, p.kept.Age(time.Now()))
+		return p.view(p.cached).event(p.ask.Tool, p.cached.Age(time.Now()))
 	}
 	if ctx.Err() != nil { // a server that had no time is not down
 		return unlisted(ctx.Err(), "The run's time ran out while the server was asked for its tools.",
@@ -106,10 +106,10 @@ func (p *linkPorts) List(ctx context.Context, _ *states.ListTools) states.Event 
 
 // Changed reports whether the server has announced other tools since the listing that the run was judged by.
 func (p *linkPorts) Changed() (string, bool) {
-	if p.kept == nil {
+	if p.cached == nil {
 		return "", false
 	}
-	return p.ask.Server, p.link.Changed(p.kept.Number)
+	return p.ask.Server, p.link.Changed(p.cached.Number)
 }
 
 // Call makes the one call, within the server's time. The run's time is paused meanwhile.
@@ -117,7 +117,7 @@ func (p *linkPorts) Call(ctx context.Context, c *states.CallTool) states.Event {
 	defer deadline.Pause(ctx)()
 	got := p.link.Call(ctx, upstream.Call{
 		Server: c.Server, Tool: c.Tool, Arguments: c.Bytes, Extra: c.Beside, Meta: p.ask.Meta, Header: p.ask.Header, RunID: c.Run,
-		Listing: p.kept.Number,
+		Listing: p.cached.Number,
 	}, p.ask.Relay)
 	p.failed = got.RPCError
 	return p.callEvent(ctx, got)

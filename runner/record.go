@@ -40,7 +40,7 @@ func (r *Runner) begin(run *states.Run, task *traces.TaskFile) (record, error) {
 // A ledgerRecord is a run in the ledger.
 type ledgerRecord struct{ *ledger.Run }
 
-// Finish ends the record. That of a held run is complete: the run stays open and belongs to nobody.
+// Finish ends the record. That of a held run is complete: the run stays open, and no process owns it.
 func (l ledgerRecord) Finish(ctx context.Context, o states.Outcome) (canonical.Digest, error) {
 	if o.Type == states.TypePending {
 		return l.Head(o), nil
@@ -101,7 +101,7 @@ func (w watchedRecorder) Append(ctx context.Context, s states.Step) error {
 	return err
 }
 
-// writeFailureTime is for how long a failed write makes the gateway unready if no other call follows: a load balancer that goes by
+// writeFailureTime is for how long a failed write makes the gateway unready if no other call follows: a load balancer that uses
 // readiness sends none.
 const writeFailureTime = 10 * time.Second
 

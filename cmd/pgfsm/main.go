@@ -1,9 +1,8 @@
 // Command pgfsm lets a language model propose an MCP tool call and decides, outside the model, whether it happens.
 //
-// What was asked for goes to standard output: the answer and the way it came about, or with --json one document.
-// Warnings and errors go to standard error. Exit codes: 0 yes (answered, a question back,
-// clean), 1 no (blocked, diverged, tampered, findings), 2 could not (usage, configuration, failed), 3 waits for a
-// person.
+// Results go to standard output: text, or with --json one document. Warnings and errors go to standard error. Exit codes: 0 yes
+// (answered, a question back, clean), 1 no (blocked, diverged, tampered, findings), 2 could not (usage, configuration, failed), 3 waits
+// for approvers.
 package main
 
 import (
@@ -19,7 +18,7 @@ func main() { os.Exit(process()) }
 
 // process runs the command on this process's own streams, environment and signals.
 func process() int {
-	log.SetOutput(io.Discard) // net/http logs what a server sends unasked, as it came, secrets and all
+	log.SetOutput(io.Discard) // net/http logs unsolicited bytes of servers, with secrets
 	// A reader that goes away must not end the process while a call is in flight: writing fails instead.
 	// (Notify, not Ignore: what is ignored stays so in the servers that are started.)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

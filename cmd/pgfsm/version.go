@@ -14,7 +14,7 @@ import (
 // release is set by the build: -ldflags "-X main.release=v1.2.3".
 var release = ""
 
-// version is the release, or what the build knows of where it came from.
+// version is the release, or the version that the build records.
 func version() string {
 	if release != "" {
 		return release

@@ -9,8 +9,8 @@ import (
 	"pgfsm/states"
 )
 
-// then is the world of a case's approved call: the usual tools, and the configuration of the approval.
-type then struct {
+// approvedWorld is the world of a case's approved call: the usual tools, and the configuration of the approval.
+type approvedWorld struct {
 	bundle *policy.Bundle
 	listed *states.ToolsListed
 }
@@ -39,12 +39,12 @@ func (t *trial) replay(ctx context.Context, c *eval.Call) callOutcome {
 }
 
 // stolen is the decision about the case's approved call. The steps of that run are not counted.
-func (t *trial) stolen(ctx context.Context) (kept *states.Decided, slip string) {
+func (t *trial) stolen(ctx context.Context) (decision *states.Decided, slip string) {
 	a := t.unit.c.Approved
-	was := *t
-	was.bundle, was.listed = t.then.bundle, t.then.listed
-	was.edges = &edges{rows: t.edges.rows, counts: make([]int, len(t.edges.counts))}
-	was.before = slices.Clone(t.before)
+	other := *t
+	other.bundle, other.listed = t.approved.bundle, t.approved.listed
+	other.edges = &edges{rows: t.edges.rows, counts: make([]int, len(t.edges.counts))}
+	other.before = slices.Clone(t.before)
 	unit, c := *t.unit, *t.unit.c
 	if a.Actor != "" {
 		c.Actor = a.Actor
@@ -52,15 +52,15 @@ func (t *trial) stolen(ctx context.Context) (kept *states.Decided, slip string) 
 	if a.At != "" {
 		c.At = a.At
 	}
-	unit.c, was.unit = &c, &unit
-	if o := was.once(ctx, &a.Call, false, records(&kept)); o.Slip != "" {
+	unit.c, other.unit = &c, &unit
+	if o := other.once(ctx, &a.Call, false, records(&decision)); o.Slip != "" {
 		return nil, o.Slip
 	}
-	if kept != nil && a.VotesAt != "" {
-		kept.At = a.VotesAt
-		for i := range kept.Votes {
-			kept.Votes[i].At = a.VotesAt
+	if decision != nil && a.VotesAt != "" {
+		decision.At = a.VotesAt
+		for i := range decision.Votes {
+			decision.Votes[i].At = a.VotesAt
 		}
 	}
-	return kept, ""
+	return decision, ""
 }

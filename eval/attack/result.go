@@ -166,13 +166,13 @@ type Outcome struct {
 
 // An OutcomeArm is an attack in one arm.
 type OutcomeArm struct {
-	Arm     Arm    `json:"arm"`
-	Outcome string `json:"outcome"`
-	Calls   []Came `json:"calls"`
+	Arm     Arm          `json:"arm"`
+	Outcome string       `json:"outcome"`
+	Calls   []CallResult `json:"calls"`
 }
 
-// A Came is the result of one call.
-type Came struct {
+// A CallResult is the result of one call.
+type CallResult struct {
 	Made bool   `json:"made"`
 	Held bool   `json:"held"` // an approver was asked
 	Gate string `json:"gate"` // that stopped it

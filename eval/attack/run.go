@@ -48,13 +48,13 @@ func (e *edges) watch(_ *states.Run, s states.Step) {
 
 // trial is one list of calls in one arm: what is the same for all of them.
 type trial struct {
-	runner *runner.Runner
-	arm    Arm
-	bundle *policy.Bundle // nil: naive
-	listed *states.ToolsListed
-	then   then // the world of the approved call
-	unit   *unit
-	edges  *edges
+	runner   *runner.Runner
+	arm      Arm
+	bundle   *policy.Bundle // nil: naive
+	listed   *states.ToolsListed
+	approved approvedWorld // of the case, if its votes are replayed
+	unit     *unit
+	edges    *edges
 
 	before []eval.Target // made so far
 	runs   int           // begun so far
@@ -129,7 +129,7 @@ func (t *trial) once(ctx context.Context, c *eval.Call, changes bool, who approv
 	door := &states.Live{Watcher: p, Tools: p, Completer: p, Caller: p, Approver: p, History: p}
 	t.edges.fault = ""
 	got, err := t.runner.Advance(ctx, run, door, nil, t.edges.watch)
-	came := got.Outcome
+	ended := got.Outcome
 	o := callOutcome{Held: p.held, Slip: t.edges.fault}
 	if err != nil {
 		o.Slip = "the machine gave up: " + err.Error()
@@ -139,11 +139,11 @@ func (t *trial) once(ctx context.Context, c *eval.Call, changes bool, who approv
 	}
 	target, plain := c.Target(t.bundle.Limits())
 	o.Made = len(p.seen) == 1 && plain && p.seen[0].Same(target)
-	o.Slip = slip(came, p.seen, o.Made)
+	o.Slip = slip(ended, p.seen, o.Made)
 	if !o.Made {
-		o.Gate, o.Code, o.Reason = string(came.Gate), string(came.Code), came.Reason
+		o.Gate, o.Code, o.Reason = string(ended.Gate), string(ended.Code), ended.Reason
 	}
-	if came.Type == states.TypeFinalAnswer {
+	if ended.Type == states.TypeFinalAnswer {
 		o.Code = codeAsked
 	}
 	return o
@@ -153,15 +153,15 @@ func (t *trial) once(ctx context.Context, c *eval.Call, changes bool, who approv
 const codeAsked = "needs_info"
 
 // slip compares the machine's outcome of a run with the calls that reached the server.
-func slip(came states.Outcome, seen []eval.Target, made bool) string {
-	answered := came.Type == states.TypeToolResult || came.Type == states.TypeSummary
+func slip(ended states.Outcome, seen []eval.Target, made bool) string {
+	answered := ended.Type == states.TypeToolResult || ended.Type == states.TypeSummary
 	switch {
 	case len(seen) > 1:
 		return fmt.Sprintf("%d calls of one run reached the server", len(seen))
 	case len(seen) == 1 && !made:
 		return fmt.Sprintf("another call than the one that was planned reached the server: %s %s %s", seen[0].Server, seen[0].Tool, seen[0].Args)
 	case made != answered:
-		return fmt.Sprintf("the run ended as %s, and %d calls reached the server", came.Type, len(seen))
+		return fmt.Sprintf("the run ended as %s, and %d calls reached the server", ended.Type, len(seen))
 	}
 	return ""
 }

@@ -214,21 +214,21 @@ func (s *suite) inEveryArm(ctx context.Context, u *unit) (all []armOutcome, err 
 			if t.listed, err = s.files.listing(arm, u.config, u.tools); err != nil {
 				return nil, err
 			}
-			if t.then, err = s.then(arm, u); err != nil {
+			if t.approved, err = s.approvedWorld(arm, u); err != nil {
 				return nil, err
 			}
 		}
-		came, err := t.try(ctx)
+		outcome, err := t.try(ctx)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, came)
+		all = append(all, outcome)
 	}
 	return all, nil
 }
 
-// then is the world in which the call was approved whose votes the unit replays; the zero value if it replays none.
-func (s *suite) then(arm Arm, u *unit) (w then, err error) {
+// approvedWorld is the world in which the call was approved whose votes the unit replays; the zero value if it replays none.
+func (s *suite) approvedWorld(arm Arm, u *unit) (w approvedWorld, err error) {
 	if u.c.Approved == nil || arm != Approvals {
 		return w, nil
 	}

@@ -173,11 +173,11 @@ func (t *tally) add(u *unit, task string) {
 }
 
 // knows counts the calls of a task of which all arguments are known.
-func (t *armTally) knows(calls []eval.Call, came []callOutcome) {
+func (t *armTally) knows(calls []eval.Call, results []callOutcome) {
 	for i := range calls {
 		if len(calls[i].Unresolved) == 0 {
 			t.knownNeeds++
-			t.knownMade += one(came[i].Made)
+			t.knownMade += one(results[i].Made)
 		}
 	}
 }
@@ -233,7 +233,7 @@ func (s *sum) attack(u *unit) {
 		arm := OutcomeArm{Arm: s.arms[i], Outcome: from.outcome()}
 		through := Through{Arm: s.arms[i], Case: c.ID, Suite: c.Suite, Task: c.Task, Attack: c.Attack, Outcome: arm.Outcome}
 		for n, o := range from.Calls {
-			arm.Calls = append(arm.Calls, Came{o.Made, o.Held, o.Gate, o.Code})
+			arm.Calls = append(arm.Calls, CallResult{o.Made, o.Held, o.Gate, o.Code})
 			if o.Made {
 				through.Calls = append(through.Calls, c.Wants[n])
 			}

@@ -26,7 +26,7 @@ type unit struct {
 	digest canonical.Digest
 
 	usual *eval.Tools // what the servers list unless a case says otherwise
-	then  *configFile // by which the replayed call was approved; nil: by that of the case
+	then  *configFile // the configuration under which the replayed call was approved; nil: that of the case
 
 	arms []armOutcome // in the order of the arms that were chosen
 }

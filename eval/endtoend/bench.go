@@ -94,12 +94,7 @@ func (b *Bench) safe(ctx context.Context, c *Case) Side {
 
 // naive takes a case through the agent without gates.
 func (b *Bench) naive(ctx context.Context, c *Case) Side {
-	return b.with(ctx, c, func(s *setup.Setup) Side {
-		return Naive(ctx, c, World{
-			Servers: s.Servers, Planner: s.Planner, Summarizer: s.Summarizer,
-			Timeout: time.Duration(s.Bundle.Limits().RunTimeout) * time.Millisecond,
-		})
-	})
+	return b.with(ctx, c, func(s *setup.Setup) Side { return naiveSide(ctx, c, s) })
 }
 
 // with runs one agent with a setup of its own, and judges the result. A server that cannot be closed does not change the result.

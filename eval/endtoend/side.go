@@ -9,10 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/eval/naive"
-	"pgfsm/llm"
-	"pgfsm/mcp/upstream"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/evidence"
+	"pgfsm/runner/setup"
 )
 
 // How one agent's work on a case ended.
@@ -82,20 +81,12 @@ func (s *Side) Judge(c *Case, seen []Call) {
 	slices.SortStableFunc(s.Calls, func(a, b Call) int { return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Tool, b.Tool)) })
 }
 
-// A World is what an agent works with.
-type World struct {
-	Servers    []upstream.Server
-	Planner    llm.Planner
-	Summarizer llm.Summarizer
-	Timeout    time.Duration // for all of it
-}
-
-// Naive takes a case through the agent without gates. Its errors are its outcome; [Side.Judge] is the caller's to ask.
-func Naive(ctx context.Context, c *Case, w World) Side {
-	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+// naiveSide takes a case through the agent without gates.
+func naiveSide(ctx context.Context, c *Case, s *setup.Setup) Side {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(s.Bundle.Limits().RunTimeout)*time.Millisecond)
 	defer cancel()
 	var meter Meter
-	agent := naive.Agent{Planner: meter.Planner(w.Planner), Summarizer: meter.Summarizer(w.Summarizer), Servers: w.Servers}
+	agent := naive.Agent{Planner: meter.Planner(s.Planner), Summarizer: meter.Summarizer(s.Summarizer), Servers: s.Servers}
 	begin := time.Now()
 	got, err := agent.Answer(ctx, c.Request)
 	side := Side{Outcome: NeedsInfo, Calls: []Call{}, Micros: time.Since(begin).Microseconds(), Tokens: meter.Tokens()}
