@@ -79,14 +79,14 @@ func (b *Bench) safe(ctx context.Context, c *Case) Side {
 		o.TracesDir, o.Planner, o.Summarizer = b.traces, meter.Planner(s.Planner), meter.Summarizer(s.Summarizer)
 		r, err := runner.New(o)
 		if err != nil {
-			return Side{Outcome: Unended, Reason: err.Error(), Calls: []Call{}}
+			return Side{Outcome: Unended, Reason: b.oneLine(err), Calls: []Call{}}
 		}
 		begin := time.Now()
 		got, err := r.Run(ctx, runner.Request{Actor: b.Actor, Kind: states.KindAsk, Text: []byte(c.Request)}, nil)
 		side := sideOf(got)
 		side.Micros, side.Tokens = time.Since(begin).Microseconds(), meter.Tokens()
 		if err != nil {
-			side.Outcome, side.Reason = Unended, err.Error()
+			side.Outcome, side.Reason = Unended, b.oneLine(err)
 		}
 		return side
 	})
@@ -121,9 +121,14 @@ func (b *Bench) with(ctx context.Context, c *Case, run func(*setup.Setup) Side) 
 		err = errors.Join(err, script.Close())
 	}
 	if err != nil && side.Reason == "" {
-		side.Reason = strings.TrimSpace(visible.Text(b.Secrets.String(err.Error())))
+		side.Reason = b.oneLine(err)
 	}
 	return side
+}
+
+// oneLine writes an error in one line, without secrets.
+func (b *Bench) oneLine(err error) string {
+	return strings.TrimSpace(visible.Text(b.Secrets.String(err.Error())))
 }
 
 // ask makes a script the model of a setup.
