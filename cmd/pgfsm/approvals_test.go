@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"pgfsm/states"
 	"pgfsm/traces/ledger"
