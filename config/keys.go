@@ -71,45 +71,42 @@ var serverShape = &shape{form: object, cross: crossServer, oneOf: jsontext.Value
 		`"env":false}}]`),
 	keys: []key{
 		{name: "type", shape: &shape{form: text, enum: []string{TypeStdio, TypeSSE, TypeHTTP}},
-			doc: "How the server is reached. Without it: `stdio` when there is a `command`, `http` (streamable HTTP) when " +
-				"there is a `url`."},
+			doc: "The transport. Default: `stdio` with a `command`, `http` (streamable HTTP) with a `url`."},
 		{name: "url", shape: &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL",
 			check: checkURL},
-			doc: "Where an `sse` or `http` server listens. No user name, no password, no fragment: secrets belong into " +
-				"`headers`.",
+			doc:     "The address of an `sse` or `http` server. No user name, no password, no fragment: put secrets into `headers`.",
 			example: `"https://docs.example.com/mcp"`},
 		{name: "headers", shape: &shape{form: table, max: MaxHeaders, name: headerName, what: "header", secret: true,
 			cross: crossHeaders, each: &shape{form: text, secret: true, check: checkReferences}},
-			doc:     "HTTP headers for an `sse` or `http` server. Values may hold references, and are secrets.",
+			doc:     "HTTP headers for an `sse` or `http` server. Values may contain references, and are secrets.",
 			example: `{Authorization: "Bearer ${env:DOCS_TOKEN}"}`},
 		{name: "command", shape: &shape{form: text, what: "a program", check: checkPath},
-			doc:     "The program that a `stdio` server is. A name is looked for in `PATH`; with a `/` in it, it is a path.",
+			doc:     "The program of a `stdio` server: a name, which pgfsm looks up in `PATH`, or a path that contains a `/`.",
 			example: "npx"},
 		{name: "args", shape: &shape{form: list, max: MaxArgs,
 			each: &shape{form: text, empty: true, lines: true, max: MaxArgBytes}},
-			doc:     "Arguments of `command`, passed as they are: no shell, no references. Not for secrets: traces hold them.",
+			doc:     "Arguments of `command`, passed unchanged: no shell, no references. No secrets: traces contain the arguments.",
 			example: `[-y, "@modelcontextprotocol/server-filesystem", /srv/docs]`},
 		{name: "env", shape: &shape{form: table, max: MaxHeaders, name: varName, what: "variable", secret: true,
 			each: &shape{form: text, secret: true, empty: true, lines: true, check: checkReferences}},
-			doc: "Environment variables of `command`, besides PATH, HOME, LANG and TMPDIR. Values may hold references, and " +
-				"are secrets.",
+			doc:     "Environment variables of `command`, besides PATH, HOME, LANG and TMPDIR. Values may contain references, and are secrets.",
 			example: "{LANG: C}"},
 		{name: "timeout", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
 			initial: writeDuration(policy.DefaultTimeout),
-			doc:     "How long a call may take since it was sent, or since the server last reported progress."},
+			doc:     "The time limit of a call, counted from sending it or from the server's last progress report."},
 		{name: "timeout_total", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
 			initial: writeDuration(policy.DefaultTimeoutTotal),
-			doc:     "How long a call may take in total, however much progress the server reports."},
+			doc:     "The time limit of a call in total. Progress reports do not extend it."},
 		{name: "connect_timeout", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
 			initial: writeDuration(policy.DefaultConnectTimeout),
-			doc:     "How long the server may take to connect, and to list its tools."},
+			doc:     "The time limit to connect to the server, and to list its tools."},
 		{name: "expose", shape: exposeShape, initial: defaultExpose,
-			doc: "What may pass between agents of the gateway and this server: a list of `tools`, `progress`, `cancellation`, " +
+			doc: "The kinds of messages that the gateway relays between agents and this server: a list of `tools`, `progress`, `cancellation`, " +
 				"`logging`, `resources`, `prompts`, `completion`, `sampling`, `elicitation`, `roots`, `input_required`, or the " +
-				"word `all`. An empty list lets nothing pass. Only `pgfsm serve` reads it."},
+				"word `all`. With an empty list, the gateway relays nothing. Only `pgfsm serve` reads this key."},
 		{name: "digest", shape: digest,
-			doc: "Takes the server of this name from the `mcp_servers` file, where its entry must have exactly this digest. " +
-				"Only `timeout`, `timeout_total`, `connect_timeout` and `expose` may stand beside it.",
+			doc: "Uses the server of this name in the `mcp_servers` file. The digest of its entry there must be this one. Only `timeout`, " +
+				"`timeout_total`, `connect_timeout` and `expose` are allowed with it.",
 			example: "sha256:" + strings.Repeat("0", 64)},
 	}}
 
@@ -117,15 +114,15 @@ var inputKinds = []string{policy.KindAsk, policy.KindCall, policy.KindAgent}
 
 var ruleShape = &shape{form: object, cross: crossDeny, keys: []key{
 	{name: "id", shape: plainName, required: true,
-		doc: "The rule's name in verdicts. With the id of a built-in rule it widens that rule."},
+		doc: "The rule's name in verdicts. With the id of a built-in rule, it extends that rule."},
 	{name: "pattern", shape: pattern, required: true,
-		doc: "RE2; matched against the request in folded form. A match blocks."},
+		doc: "RE2; matched against the request after case folding and after removing disguises. A match blocks."},
 	{name: "reason", shape: &shape{form: text, max: MaxReasonBytes}, required: true,
 		doc: "One sentence for the requester whose request is blocked."},
 	{name: "on", shape: &shape{form: list, min: 1, max: int64(len(inputKinds)), unique: ".", what: "kind of request",
 		each: &shape{form: text, enum: inputKinds}}, example: "[ask, agent]",
 		doc: "The kinds of request that the rule judges: `ask` (a question), `call` (an operator's call), `agent` (an agent's call). " +
-			"Without it: `ask`. It judges every string of a call, which then may have no more than `max_bytes`."},
+			"Default: `ask`. The rule judges every string of a call; the call may then have at most `max_bytes`."},
 }}
 
 var inputShape = &shape{form: object, keys: []key{
@@ -133,9 +130,9 @@ var inputShape = &shape{form: object, keys: []key{
 		doc: "Whether the built-in input rules apply, before those of `deny`."},
 	{name: "max_bytes", shape: &shape{form: integer, min: 1, max: policy.MaxInputBytes},
 		initial: number(policy.DefaultInputBytes),
-		doc:     "The longest text that input rules judge. A longer one is blocked, not cut."},
+		doc:     "The maximum length of a text that input rules judge. A longer text is blocked."},
 	{name: "deny", shape: &shape{form: list, max: MaxDenyRules, unique: "id", what: "rule", each: ruleShape},
-		doc:     "More input rules, judged in this order.",
+		doc:     "Further input rules, in the order in which they judge.",
 		example: `[{id: payroll, pattern: "\\bsalar(y|ies)\\b", reason: "Salaries are not answered here."}]`},
 }}
 
@@ -145,52 +142,51 @@ var routeShape = &shape{form: object, cross: crossRoute, keys: []key{
 	{name: "server", shape: plainName, required: true, doc: "A name under `servers`."},
 	{name: "tool", shape: toolName, required: true, doc: "The server's tool."},
 	{name: "args", shape: &shape{form: anything}, initial: "{}",
-		doc: "Arguments of the call. In texts, `${1}` and `${name}` stand for groups of `pattern`, `$${` for the two " +
-			"characters."},
+		doc: "Arguments of the call. In texts, pgfsm replaces `${1}` and `${name}` by groups of `pattern`, and `$${` by `${`."},
 }}
 
 var plannerModes = []string{policy.PlannerAuto, policy.PlannerRouter, policy.PlannerLLM}
 
 var llmShape = &shape{form: object, cross: crossLLM, keys: []key{
 	{name: "base_url", shape: baseURL, required: true, example: `"https://llm.example.com/v1"`,
-		doc: "Where an OpenAI-compatible endpoint is: what stands before `/chat/completions`. No user name, no password, " +
+		doc: "The base URL of an OpenAI-compatible endpoint: the part before `/chat/completions`. No user name, no password, " +
 			"no query, no fragment."},
 	{name: "model", shape: modelName, required: true, example: "some-model",
 		doc: "The model's name, as the endpoint knows it."},
 	{name: "api_key", shape: &shape{form: text, secret: true, what: "a key", check: checkReferences},
-		doc:     "The endpoint's key. May hold references, and is a secret of 8 bytes or more.",
+		doc:     "The endpoint's key. May contain references, and is a secret of 8 bytes or more.",
 		example: `"${env:LLM_API_KEY}"`},
 	{name: "timeout", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
-		initial: writeDuration(policy.DefaultLLMTimeout), doc: "How long one completion may take."},
+		initial: writeDuration(policy.DefaultLLMTimeout), doc: "The time limit of one completion."},
 	{name: "max_tokens", shape: &shape{form: integer, min: 1, max: policy.MaxTokens},
-		initial: number(policy.DefaultMaxTokens), doc: "The most tokens that one completion may have."},
+		initial: number(policy.DefaultMaxTokens), doc: "The maximum number of tokens of one completion."},
 }}
 
 var plannerShape = &shape{form: object, keys: []key{
 	{name: "mode", shape: &shape{form: text, enum: plannerModes}, initial: policy.PlannerAuto,
-		doc: "`auto`: the first route that matches makes the plan; where none does, the model, if there is one, else the " +
-			"answer says what is missing. `router`: routes only. `llm`: the model for every request."},
+		doc: "`auto`: the first matching route makes the plan. If no route matches, the model makes it; without a model, the answer says what is " +
+			"missing. `router`: routes only. `llm`: the model for every request."},
 	{name: "llm", shape: llmShape, absent: true,
-		doc: "The model that plans and summarizes. Without this key the environment may name one: `LLM_BASE_URL`, " +
+		doc: "The model that plans and summarizes. Without this key, the environment can name a model: `LLM_BASE_URL`, " +
 			"`LLM_MODEL`, `LLM_API_KEY`.",
 		example: `{base_url: "https://llm.example.com/v1", model: some-model, api_key: "${env:LLM_API_KEY}"}`},
 	{name: "routes", shape: &shape{form: list, max: policy.MaxRoutes, unique: "id", what: "route", each: routeShape},
-		doc: "Routes from a request to a call, tried in this order.",
+		doc: "Routes from a request to a call. The first match makes the plan.",
 		example: `[{id: policy-id, pattern: "^show (policy-\\d+)$", server: mcp-policy-kb, tool: fetch_policy_entry, ` +
 			`args: {policy_id: "${1}"}}]`},
 }}
 
 var limitsShape = &shape{form: object, keys: []key{
 	{name: "plan_bytes", shape: &shape{form: integer, min: 1, max: policy.MaxPlanBytes},
-		initial: number(policy.DefaultPlanBytes), doc: "The longest plan of a planner."},
+		initial: number(policy.DefaultPlanBytes), doc: "The maximum length of a planner's plan."},
 	{name: "arguments_bytes", shape: &shape{form: integer, min: 1, max: policy.MaxArgumentsBytes},
-		initial: number(policy.DefaultArgumentsBytes), doc: "The largest arguments of an agent's or an operator's call, in canonical form."},
+		initial: number(policy.DefaultArgumentsBytes), doc: "The maximum size of the arguments of an agent's or an operator's call, in canonical form."},
 	{name: "json_depth", shape: &shape{form: integer, min: 1, max: policy.MaxJSONDepth},
-		initial: number(policy.DefaultJSONDepth), doc: "The deepest nesting of a plan and of arguments."},
+		initial: number(policy.DefaultJSONDepth), doc: "The maximum nesting of a plan and of arguments."},
 	{name: "result_bytes", shape: &shape{form: integer, min: 1, max: policy.MaxResultBytes},
-		initial: number(policy.DefaultResultBytes), doc: "The longest result of a call. A longer one fails the run."},
+		initial: number(policy.DefaultResultBytes), doc: "The maximum length of a call's result. A longer result fails the run."},
 	{name: "run_timeout", shape: &shape{form: duration, min: 1, max: policy.MaxRunTimeout},
-		initial: writeDuration(policy.DefaultRunTimeout), doc: "How long a run may take, without the time of its call."},
+		initial: writeDuration(policy.DefaultRunTimeout), doc: "The time limit of a run, without the time of its call."},
 }}
 
 // Kinds of message that a web hook is told.
@@ -202,14 +198,14 @@ const (
 var hookShape = &shape{form: object, keys: []key{
 	{name: "url", shape: &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL", check: checkHookURL},
 		required: true, example: `"https://chat.example.com/hooks/pgfsm"`,
-		doc: "Where messages are sent to: https, or http on this machine. No secret belongs into it: messages are signed."},
+		doc: "The receiver's address: https, or http on this machine. Put no secret into it: messages are signed."},
 	{name: "secret", shape: &shape{form: text, secret: true, what: "a secret", check: checkReferences}, required: true,
-		doc: "What messages are signed with, as Standard Webhooks has it: `whsec_` and base64, or any text; 24 bytes or " +
-			"more. May hold references, and is a secret. Only `serve` and `approvals serve` read it.",
+		doc: "The key that signs messages (Standard Webhooks): `whsec_` and base64, or any text; 24 bytes or more. May contain references, and is a " +
+			"secret. Only `serve` and `approvals serve` read it.",
 		example: `"${env:HOOK_SECRET}"`},
 	{name: "events", shape: &shape{form: list, min: 1, max: 2, unique: ".", what: "kind of message",
 		each: &shape{form: text, enum: []string{HookRequested, HookDecided}}}, example: "[decided]",
-		doc: "The events that the web hook receives: a request waits, a request is decided. Default: both."},
+		doc: "The events that the web hook receives: `requested` (a call is held), `decided`. Default: both."},
 }}
 
 var summaryModes = []string{policy.SummaryAsked, policy.SummaryAlways, policy.SummaryNever}
@@ -218,59 +214,57 @@ var summaryModes = []string{policy.SummaryAsked, policy.SummaryAlways, policy.Su
 var configuration = &shape{form: object, cross: crossNames, keys: []key{
 	{name: "version", shape: &shape{form: integer, min: Version, max: Version}, required: true, example: number(Version),
 		doc: "The version of this format."},
-	{name: "env", shape: plainName, initial: "dev", doc: "The environment that policies know as `env`."},
+	{name: "env", shape: plainName, initial: "dev", doc: "The environment, for policies: `env` in conditions."},
 	{name: "servers", required: true,
 		shape:   &shape{form: table, min: 1, max: policy.MaxServers, name: plainName, each: serverShape, what: "server"},
-		doc:     "MCP servers, by the name that everything else knows them by. An entry of a client's `mcpServers` fits.",
+		doc:     "MCP servers, by name. The other keys refer to this name. An entry has the form of an entry in a client's `mcpServers`.",
 		example: `{docs: {type: http, url: "https://docs.example.com/mcp"}}`},
 	{name: "mcp_servers", shape: filePath, example: ".mcp.json",
-		doc: "A client's own JSON file with `mcpServers`. Nothing of it is used but the servers that are listed here by " +
-			"name and `digest`."},
+		doc: "A client's JSON file with `mcpServers`. pgfsm uses only those of its servers that `servers` lists by name and `digest`."},
 	{name: "allowlist", shape: filePath, required: true, example: "allowlist.json",
 		doc: "A JSON file `{\"server\": [\"tool\", …]}`: the tools that may be called at all. `{}` allows none. " +
-			"`{\"server\": {\"tool\": {\"pin\": \"sha256:…\"}}}` holds a tool to one definition."},
+			"`{\"server\": {\"tool\": {\"pin\": \"sha256:…\"}}}` pins a tool to one definition."},
 	{name: "grants", shape: &shape{form: list, max: policy.MaxGrants, each: filePath}, example: "[grant.yaml]",
-		doc: "Grant files. Each narrows the calls of every run; all of them must permit a call."},
+		doc: "Grant files, for every run. All of them must permit a call."},
 	{name: "risk", shape: filePath, example: "risk.yaml",
 		doc: "A file of risk rules, which rate calls. Default: no call is rated."},
 	{name: "policy", shape: filePath, example: "policy.yaml",
-		doc: "A file of policies: whether a call may run, must not, or waits for a person. Without it the allowlist " +
-			"decides; with it, what no policy matches is denied."},
+		doc: "A file of policies, which allow, deny or hold calls. Without this key, the allowlist decides. With it, a call that no policy matches is " +
+			"denied."},
 	{name: "roles", example: `{release-manager: [alice@example.com]}`,
 		shape: &shape{form: table, max: MaxRoles, name: plainName, what: "role",
 			each: &shape{form: list, max: MaxActors, unique: ".", what: "actor",
 				each: &shape{form: text, max: MaxActorBytes, check: checkShown}}},
-		doc: "Who has which role: `actor.roles` in conditions, and `approvers` of policies. Actors as they are verified, " +
-			"case counts."},
-	{name: "input", shape: inputShape, doc: "Which requests are refused before anything else happens."},
-	{name: "planner", shape: plannerShape, doc: "How a request becomes a plan."},
+		doc: "The actors of each role, for `actor.roles` in conditions and `approvers` of policies. Write each actor's verified name; letter case " +
+			"matters."},
+	{name: "input", shape: inputShape, doc: "The input rules, which refuse requests before any other step."},
+	{name: "planner", shape: plannerShape, doc: "How pgfsm makes a plan from a request."},
 	{name: "outputs", shape: &shape{form: table, max: policy.MaxServers, name: plainName, what: "server",
 		each: &shape{form: table, max: MaxOutputs, name: toolName, each: filePath, what: "tool"}},
 		doc:     "Output types: for a server and tool, a file with the JSON Schema of its structured content.",
 		example: "{mcp-policy-kb: {fetch_policy_entry: schemas/policy-entry.json}}"},
-	{name: "summary", doc: "When a typed result is summarized.", shape: &shape{form: object, keys: []key{
+	{name: "summary", doc: "When pgfsm summarizes a typed result.", shape: &shape{form: object, keys: []key{
 		{name: "mode", shape: &shape{form: text, enum: summaryModes}, initial: policy.SummaryAsked,
-			doc: "`asked`: when the request contains summarize or summarise, in any case. `always`, `never`."},
+			doc: "`asked`: if the request contains summarize or summarise, in any letter case. `always`, `never`."},
 	}}},
-	{name: "traces", doc: "Where the record of each run goes.", shape: &shape{form: object, keys: []key{
+	{name: "traces", doc: "The traces, which record runs if there is no ledger.", shape: &shape{form: object, keys: []key{
 		{name: "dir", shape: filePath, initial: "traces", doc: "The folder for traces."},
 	}}},
 	{name: "ledger", shape: ledgerName, example: `"sqlite:pgfsm.db"`,
-		doc: "The durable store of runs: `sqlite:` and a file, which is made if it is not there. With it runs are recorded " +
-			"there and not in `traces.dir`, and people can decide about held calls."},
+		doc: "The durable store of runs: `sqlite:` and a file, which pgfsm creates if it does not exist. With this key, pgfsm records runs in the " +
+			"ledger and not in `traces.dir`, and approvers can decide about held calls."},
 	{name: "approvals", doc: "How held calls wait, and how approvers are notified.", shape: &shape{form: object, keys: []key{
 		{name: "hold", shape: &shape{form: duration, max: MaxHold}, initial: "0s",
-			doc: "How long the gateway holds a call open that waits for people, before it answers that it waits. `0s`: not at all."},
+			doc: "How long the gateway keeps the request of a held call open for a decision, before it answers that the call waits. `0s`: it answers at once."},
 		{name: "on_pending", shape: &shape{form: text, enum: []string{PendingResult, PendingError}}, initial: PendingResult,
-			doc: "The answer to the agent after that time: a `result` that says what to do, or an `error`."},
+			doc: "The answer to the agent after `hold`: a `result` that says that the call waits, or an `error`."},
 		{name: "hooks", shape: &shape{form: list, max: MaxHooks, unique: "url", what: "hook", each: hookShape},
-			doc:     "Web hooks that `pgfsm serve` and `pgfsm approvals serve` tell what happens to held calls.",
+			doc:     "Web hooks: `pgfsm serve` and `pgfsm approvals serve` send them messages about held calls.",
 			example: `[{url: "https://chat.example.com/hooks/pgfsm", secret: "${env:HOOK_SECRET}"}]`},
 	}}},
 	{name: "serve", shape: serveShape, doc: "Settings of the gateway, `pgfsm serve`. They do not affect decisions."},
 	{name: "catalog_max_age", shape: &shape{form: duration, max: MaxCatalogAge}, initial: writeDuration(DefaultCatalogAge),
-		doc: "How old the gateway's listing of a server's tools may be when a call is judged by it. `0s`: it is asked for before " +
-			"every call."},
+		doc: "The maximum age of a cached tool list when the gateway judges a call by it. `0s`: the gateway lists the tools before every call."},
 	{name: "limits", shape: limitsShape, doc: "Limits of a run. Zero never means unlimited."},
 }}
 

@@ -31,14 +31,14 @@ var policyFile = &shape{form: object, keys: []key{
 		example: number(PolicyVersion), doc: "The version of this format."},
 	{name: "policies", required: true, example: "[{id: all-else, effect: deny}]",
 		shape: &shape{form: list, max: rules.MaxPolicies, unique: "id", what: "policy", each: policyShape},
-		doc:   "The policies, in order. The first that matches decides; where none does, the call is denied."},
+		doc:   "The policies, in order. The first that matches decides. If none matches, the call is denied."},
 }}
 
 var policyShape = &shape{form: object, keys: []key{
 	{name: "id", shape: &shape{form: text, max: rules.MaxID}, required: true, example: "no-deletes",
 		doc: "The policy's name in decisions and traces."},
 	{name: "match", shape: &shape{form: object, keys: globKeys},
-		doc: "The calls that the policy applies to: globs, in which `*` matches any characters and `?` one. Case counts."},
+		doc: "The calls that the policy applies to: globs, in which `*` matches any characters and `?` one. Letter case matters."},
 	{name: "when", shape: expression, doc: "A further condition on the call and its risk. Default: none.",
 		example: `risk.mode != "safe"`},
 	{name: "effect", shape: &shape{form: text, enum: []string{rules.Allow, rules.Deny, rules.Pending}}, required: true,
@@ -54,12 +54,11 @@ var policyShape = &shape{form: object, keys: []key{
 	{name: "approvers", example: "[release-manager]",
 		shape: &shape{form: list, min: 1, max: rules.MaxApprovers, unique: ".", what: "approver",
 			each: &shape{form: text, max: rules.MaxApprover, check: checkShown}},
-		doc: "Roles that may decide about a held call. Only where the policy can hold one, like the next two keys. Default: " +
-			"any approver."},
+		doc: "Roles that may decide about a held call. Like the next two keys, only in a policy that can hold a call. Default: any approver."},
 	{name: "quorum", shape: &shape{form: integer, min: 1, max: rules.MaxQuorum}, initial: number(rules.DefaultQuorum),
-		doc: "How many approvers must agree."},
+		doc: "The number of people who must approve."},
 	{name: "expires", shape: &shape{form: duration, min: rules.MinExpires, max: rules.MaxExpires},
-		initial: writeDuration(rules.DefaultExpires), doc: "How long a held call waits before it is denied."},
+		initial: writeDuration(rules.DefaultExpires), doc: "The time for a decision. After it, the held call counts as denied."},
 }}
 
 // checkShown refuses a text that is not what it looks like.

@@ -47,7 +47,7 @@ var policyTests = &shape{form: object, keys: []key{
 			{name: "input", required: true, doc: "The call.", shape: &shape{form: object, keys: []key{
 				{name: "server", shape: plainName, required: true, doc: "The server's name."},
 				{name: "tool", shape: toolName, required: true, doc: "The tool's own name."},
-				{name: "env", shape: plainName, doc: "The environment. Default: that of the configuration."},
+				{name: "env", shape: plainName, doc: "The environment. Default: the configuration's."},
 				{name: "args", shape: &shape{form: anything}, initial: "{}", doc: "The arguments."},
 				{name: "actor", shape: &shape{form: text, max: MaxToolBytes}, doc: "The requester."},
 				{name: "pinned", shape: &shape{form: boolean}, doc: "Whether the tool's definition is pinned. Default: as in the allowlist."},
@@ -66,7 +66,7 @@ var policyTests = &shape{form: object, keys: []key{
 		}}}},
 	{name: "tools", absent: true, shape: &shape{form: table, max: policy.MaxServers, name: plainName, what: "server",
 		each: &shape{form: list, max: MaxTools, each: toolName, unique: ".", what: "tool"}}, example: "{billing: [refund]}",
-		doc: "Tools of the tests that this configuration does not have, by server. No server, allowlist, schema or grant is asked about them."},
+		doc: "Tools of the tests that this configuration does not have, by server. For these tools, `test` evaluates only risk rules and policies."},
 }}
 
 // toolHints are MCP's hints. One that is not written is not given, which is more than false.

@@ -30,7 +30,7 @@ var riskFile = &shape{form: object, keys: []key{
 			each: &shape{form: integer, min: 0, max: risk.MaxScore}},
 		doc: "The modes, least severe first, each with its baseline: the lowest score of a call in that mode."},
 	{name: "initial", shape: modeShape, example: "review",
-		doc: "The initial mode of a call. Default: the least severe."},
+		doc: "The initial mode of a call. Default: the least severe mode."},
 	{name: "vars", example: `{rows: "has(args.limit) ? args.limit : 0"}`,
 		shape: &shape{form: table, max: risk.MaxVars, what: "variable", each: expression,
 			name: &shape{form: text, max: condition.MaxVarName}},
@@ -39,8 +39,8 @@ var riskFile = &shape{form: object, keys: []key{
 		doc: "The rules, in order. Every matching rule applies."},
 	{name: "set_mode_by_score", example: `{danger: "score >= 90.0", review: "score >= 50.0"}`,
 		shape: &shape{form: table, max: risk.MaxThresholds, name: modeShape, what: "mode", each: expression},
-		doc: "When all rules are through: the first mode whose expression over `score` is true, if it is more severe than " +
-			"the mode so far. The most severe stands first."},
+		doc: "After all rules: sets the first mode whose expression over `score` is true, if this mode is more severe. Write the most severe mode " +
+			"first."},
 }}
 
 var riskRuleShape = &shape{form: object, keys: []key{
@@ -50,8 +50,7 @@ var riskRuleShape = &shape{form: object, keys: []key{
 		key{name: "args", shape: &shape{form: table, max: risk.MaxPredicates, what: "path", each: predicateShape,
 			name: &shape{form: text, max: risk.MaxPathBytes}},
 			example: "{amount: {gt: 100}, /to/0: {matches: \"@example[.]com$\"}}",
-			doc: "What must hold of arguments, all of it. The path is the name of an argument or, if it begins with `/`, a " +
-				"JSON pointer."})},
+			doc:     "Conditions on arguments; all must hold. The path is the name of an argument or, if it begins with `/`, a JSON pointer."})},
 		doc: "The calls that the rule applies to. Default: all."},
 	{name: "set_mode", shape: modeShape, example: "danger", doc: "Sets the mode, upwards or downwards."},
 	{name: "escalate", shape: &shape{form: text, enum: []string{oneLevel}}, doc: "Raises the mode by one level.",
@@ -73,7 +72,7 @@ var predicateShape = &shape{form: object, cross: crossPredicate, keys: []key{
 	{name: risk.OpIn, shape: &shape{form: list, min: 1, max: risk.MaxIn, each: &shape{form: anyJSON, what: "scalar"}},
 		doc: "The value is one of these."},
 	{name: risk.OpContains, shape: &shape{form: anyJSON, what: "scalar"},
-		doc: "The value is a text that contains this text, or a list that contains this element; case does not count."},
+		doc: "The value is a text that contains this text, or a list that contains this element; letter case does not matter."},
 	{name: risk.OpMatches, shape: &shape{form: text, max: risk.MaxPatternBytes, what: "a pattern"},
 		doc: "The value is a text in which this pattern (RE2) matches."},
 	{name: risk.OpExists, shape: &shape{form: boolean}, doc: "The value is present; with `false`: absent."},

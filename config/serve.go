@@ -91,21 +91,21 @@ var exposeShape = &shape{form: list, max: int64(len(Exposable())), unique: ".", 
 
 var serveShape = &shape{form: object, cross: crossServe, keys: []key{
 	{name: "listen", shape: address, initial: DefaultListen,
-		doc: "Where agents reach the gateway over HTTP: an address of this machine and a port; 0 takes a free one."},
+		doc: "The gateway's address for agents, over HTTP: a loopback address and a port. Port 0 means any free port."},
 	{name: "admin", shape: address, initial: DefaultAdmin,
-		doc: "The admin address, for approvers and monitoring: decisions, health. It differs from `listen`."},
+		doc: "The admin address, for decisions and health checks. It must differ from `listen`."},
 	{name: "denials", shape: &shape{form: text, enum: []string{DenialsExplain, DenialsOpaque}}, initial: DenialsExplain,
-		doc: "`explain`: an agent is told what refused its call, and what it may do about it. `opaque`: only that it was refused."},
+		doc: "`explain`: a refusal tells the agent the reason and what it can do. `opaque`: a refusal by the operator's rules says only `refused`."},
 	{name: "record", shape: &shape{form: text, enum: []string{RecordKeep, RecordNone}}, initial: RecordKeep,
-		doc: "`keep`: what the gateway does is recorded, in the ledger or in `traces.dir`. `none`: it is not, where there is no " +
-			"ledger; for trials and measurements."},
+		doc: "`keep`: the gateway records runs, in the ledger or in `traces.dir`. `none`: without a ledger, the gateway records nothing; for trials " +
+			"and measurements."},
 	{name: "hosts", shape: &shape{form: list, max: MaxHosts, unique: ".", what: "host",
 		each: &shape{form: text, max: MaxHostBytes, match: hostPattern, what: "a host name, alone or with a port"}},
-		doc: "Further names, as the Host header has them, by which a proxy passes calls on.", example: "[mcp.example.com]"},
+		doc: "Further host names that the gateway accepts in the Host header, such as those of a proxy.", example: "[mcp.example.com]"},
 	{name: "decide_url", shape: &shape{form: text, max: MaxURLBytes, match: urlPattern, what: "an http or https URL",
 		check: checkDecideURL}, example: `"https://approvals.example.com/runs/{run_id}"`,
-		doc: "Where people decide about held calls, for agents to show: https, or http on this machine. `{run_id}` stands for " +
-			"the run. Agents see it: no secret belongs into it."},
+		doc: "The URL, for agents to show, at which approvers decide about held calls: https, or http on this machine. pgfsm replaces `{run_id}` by " +
+			"the run's id. Agents see the URL: put no secret into it."},
 	{name: "sessions", shape: &shape{form: integer, min: 1, max: MaxSessions}, initial: number(DefaultSessions),
 		doc: "The maximum number of agent sessions at once."},
 }}

@@ -82,68 +82,110 @@ func Remedy(code Code) string {
 func Codes() []CodeDoc {
 	return []CodeDoc{
 		{CodeInputDenied, GateInput, "A rule of the input policy names what the request asks for.", "Reword the request, or change input.deny or input.defaults."},
-		{CodeInputTooLarge, GateInput, "A text for the input rules is larger than input.max_bytes, or becomes larger when its encodings are undone, or would cost too much to judge. Such texts are questions, answers to a server's questions, and calls that have rules. It is refused whole, never cut.", "Shorten the request or raise input.max_bytes."},
+		{CodeInputTooLarge, GateInput, "A question, an answer to a server's question, or a call that input rules judge is larger than " +
+			"input.max_bytes. Or it becomes larger when pgfsm decodes it, or the rules would take too much work. pgfsm never truncates it.", "Shorten " +
+			"the request or raise input.max_bytes."},
 		{CodeInputNotText, GateInput, "The request is not valid UTF-8.", "Send UTF-8 text."},
 		{CodeArgumentsTooLarge, GateInput, "The arguments of a call are larger than limits.arguments_bytes.", "Send less in one call: in parts, or as the path of a file."},
 		{CodeNoServers, GateRun, "No configured server answered, so there is no tool to call.", "The reason names each server's error; start the servers or correct their addresses."},
-		{CodePlannerFailed, GateRun, "The planner gave no output at all: its endpoint refused, broke off or answered with something else than one completion.", "Check the planner's endpoint; the trace contains its answer."},
-		{CodePlanTooLarge, GatePlan, "The planner's output is larger than limits.plan_bytes.", "Raise limits.plan_bytes if the plan was honest."},
+		{CodePlannerFailed, GateRun, "The planner gave no output: its endpoint refused the request, closed the connection, or did not answer with one " +
+			"completion.", "Check the planner's endpoint; the trace contains its answer."},
+		{CodePlanTooLarge, GatePlan, "The planner's output is larger than limits.plan_bytes.", "If the plan is legitimate, raise limits.plan_bytes."},
 		{CodePlanEmpty, GatePlan, "The planner's output is empty or refuses to answer.", "Ask again, or ask more precisely."},
-		{CodePlanNotStrict, GatePlan, "The planner's output is not exactly one strict JSON object: bad syntax, text around it, a duplicate name, invalid UTF-8, or too deep.", "The planner must answer with one JSON object and nothing else."},
+		{CodePlanNotStrict, GatePlan, "The planner's output is not exactly one strict JSON object: bad syntax, text around it, a duplicate name, " +
+			"invalid UTF-8, or too deep.", "The planner must answer with only one JSON object."},
 		{CodePlanInvalid, GatePlan, "The JSON object is not one of the two plans: a member is missing, unknown or of the wrong type.", "See docs/reference/agent-contract.md for the two shapes."},
-		{CodeFinalAnswer, GatePlan, "A final_answer may only ask for more information: needs_more_info must be true and the answer 1 to 500 bytes.", "Call a tool, or ask for what is missing."},
+		{CodeFinalAnswer, GatePlan, "A final_answer may only ask for more information: needs_more_info must be true and the answer 1 to 500 " +
+			"bytes.", "Call a tool, or ask for missing information."},
 		{CodeServerUnknown, GateSchema, "The plan names a server that is not configured.", "pgfsm tools lists the servers."},
-		{CodeServerDown, GateSchema, "The plan names a server that did not answer in time or answered wrongly.", "See servers in the result for the reason."},
+		{CodeServerDown, GateSchema, "The plan names a server that did not answer in time, or gave an invalid answer.", "The member servers of the " +
+			"result has the reason."},
 		{CodeToolUnknown, GateSchema, "The server does not list a tool of that name. Names are compared byte for byte.", "pgfsm tools lists the live catalog."},
-		{CodeToolAmbiguous, GateSchema, "The server lists the name more than once; nobody can say which tool would run.", "Have the server fixed."},
-		{CodeSchemaRefused, GateSchema, "The tool's inputSchema cannot be used safely, so the tool is out of the catalog.", "pgfsm tools shows the reason; have the server fixed."},
-		{CodeArgumentsInvalid, GateSchema, "The arguments do not conform to the tool's inputSchema, or carry a name that it does not know.", "Correct the arguments at the places that the reason names."},
-		{"arguments_too_complex", GateSchema, "Judging these arguments against this recursive schema would take too much work.", "Send arguments that nest less."},
-		{CodeToolNotAllowed, GateAllowlist, "The tool is not on the allowlist. Default is deny.", "Add it to the allowlist file if agents may call it."},
-		{CodeToolDefinitionChanged, GateAllowlist, "The tool's definition is not the one that was judged or pinned, or the server has announced a change of its tools since they were listed. If the announcement arrives between the permit and the call, the run fails and nothing is sent.", "pgfsm pins diff shows what changed; pin it again with pgfsm pins approve, or run again."},
-		{CodeToolNotGranted, GateGrant, "A grant in force does not name the tool.", "Ask for a grant that names it. A grant narrows; it never widens."},
-		{CodeArgumentsNotGranted, GateGrant, "A grant in force does not cover the arguments, or they lack a value that it restricts.", "The reason names the grant and the place."},
-		{CodeGrantTaskMissing, GateGrant, "A grant in force counts calls, and the run belongs to no task.", "Name the task: pgfsm run --task ID."},
-		{CodeGrantExhausted, GateGrant, "The task has made, or may have made, as many calls as a grant in force allows.", "Ask for another grant, or begin another task."},
+		{CodeToolAmbiguous, GateSchema, "The server lists the name more than once, so it is not clear which tool would run.", "Have the server " +
+			"fixed."},
+		{CodeSchemaRefused, GateSchema, "pgfsm cannot use the tool's inputSchema safely, so the catalog does not contain the tool.", "pgfsm tools " +
+			"shows the reason; have the server fixed."},
+		{CodeArgumentsInvalid, GateSchema, "The arguments do not conform to the tool's inputSchema, or contain a key that it does not " +
+			"name.", "Correct the arguments at the places that the reason names."},
+		{"arguments_too_complex", GateSchema, "Validating these arguments against this recursive schema would take too much work.", "Send arguments " +
+			"with less nesting."},
+		{CodeToolNotAllowed, GateAllowlist, "The tool is not on the allowlist. Default is deny.", "If agents may call the tool, add it to the " +
+			"allowlist file."},
+		{CodeToolDefinitionChanged, GateAllowlist, "The tool's definition differs from the judged or pinned definition, or the server announced " +
+			"changed tools after pgfsm listed them. If the announcement arrives between the permit and the call, the run fails and nothing is " +
+			"sent.", "If the tool is pinned, pgfsm pins diff shows the change, and pgfsm pins approve pins the new definition. Otherwise run " +
+			"again."},
+		{CodeToolNotGranted, GateGrant, "A grant of the run does not name the tool.", "Ask the operator for a grant that names the tool."},
+		{CodeArgumentsNotGranted, GateGrant, "A grant of the run does not permit the arguments, or an argument that it restricts is missing.", "The " +
+			"reason names the grant and the place in the arguments."},
+		{CodeGrantTaskMissing, GateGrant, "A grant of the run counts calls, and the run has no task.", "Name the task: pgfsm run --task ID."},
+		{CodeGrantExhausted, GateGrant, "The task has made as many calls as a grant of the run allows. A call with an unknown outcome counts.", "Ask " +
+			"the operator for another grant, or start another task."},
 		{CodePolicyDenied, GatePolicy, "A policy denies this call, or none allows it.", "The reason names the policy."},
-		{CodePolicyFailed, GatePolicy, "A condition of a policy that could deny or hold the call cannot be judged for these arguments, so the call is denied.", "The reason names policy and condition; write the condition for arguments that are missing or of another type too, as with has(args.amount)."},
-		{CodePolicySpent, GatePolicy, "The conditions that the risk rules and policies ask about this call may cost more than the budget of one decision, so the rest is not evaluated and the call is denied.", "The reason names the policy or risk rule; narrow the globs of those with loops or patterns, or send smaller arguments."},
-		{CodeApprovalRequired, GatePolicy, "A person has to decide before the call is made.", "Approve or deny the run."},
-		{CodeRoundUnapprovable, GatePolicy, "A person would have to decide, and the call carries answers to questions of the server (inputResponses, requestState), which people are not shown.", "Have the policy allow or deny the rounds of this tool; only calls without them can be held."},
+		{CodePolicyFailed, GatePolicy, "A condition of a policy that could deny or hold the call failed for these arguments, so the call is " +
+			"denied.", "The reason names policy and condition. Make the condition handle missing arguments and other types, for example with " +
+			"has(args.amount)."},
+		{CodePolicySpent, GatePolicy, "The conditions of risk rules and policies cost more than the budget of one decision, so pgfsm stopped the " +
+			"evaluation and denied the call.", "The reason names the policy or risk rule; narrow the globs of rules with loops or patterns, or send " +
+			"smaller arguments."},
+		{CodeApprovalRequired, GatePolicy, "A policy holds the call until approvers have decided.", "Approve or deny the run."},
+		{CodeRoundUnapprovable, GatePolicy, "A policy holds the call, but the call contains answers to the server's questions (inputResponses, " +
+			"requestState), which approvers cannot see.", "Change the policy so that it allows or denies calls of this tool; pgfsm can hold only " +
+			"calls without such answers."},
 		{CodeApprovalDenied, GateApproval, "An approver denied the call.", "Read the approver's reason."},
-		{CodeApprovalExpired, GateApproval, "Nobody decided in time. Expiry counts as denial.", "Ask again."},
-		{CodeApprovalMismatch, GateApproval, "The approval does not permit this call: the call changed since, too few eligible approvers agreed, or a token of the requester or of an approver was revoked.", "Ask for a new approval."},
-		{CodeBundleChanged, GateApproval, "The configuration has changed since the approval.", "Ask again under the current configuration, or restore the old one."},
-		{CodeCancelled, GateRun, "The run was cancelled. Before the call it is blocked, with nothing sent; during the call it failed.", "See effect: not_sent means nothing was called; unknown means look first."},
-		{CodeInterrupted, GateRun, "The process ended before anything was called.", "Run it again."},
-		{CodeIndeterminate, GateRun, "The process ended while the call was in flight. It may have happened. It is never made again.", "Check in the system behind the tool whether the call happened, then decide whether to ask again."},
-		{CodeTimeout, GateRun, "The run took longer than limits.run_timeout, or the model longer than planner.llm.timeout. The time of the call does not count.", "See effect: not_sent means nothing was called; unknown means look first."},
+		{CodeApprovalExpired, GateApproval, "Approvers did not decide in time, so the call counts as denied.", "Request the call again."},
+		{CodeApprovalMismatch, GateApproval, "The approval does not permit this call: the call changed since the approval, too few eligible people " +
+			"approved it, or a token of the requester or of an approver was revoked.", "Request the call again."},
+		{CodeBundleChanged, GateApproval, "The configuration has changed since the approval.", "Request the call again under the current " +
+			"configuration, or restore the old one."},
+		{CodeCancelled, GateRun, "The run was cancelled: before the call it ends as blocked, during the call as failed.", "See effect: not_sent means " +
+			"nothing was called; unknown means look first."},
+		{CodeInterrupted, GateRun, "The process ended before the run made a call.", "Run it again."},
+		{CodeIndeterminate, GateRun, "The process ended during the call. The server may have executed the call. pgfsm never makes it again.", "Check " +
+			"in the system behind the tool whether the call happened before you request it again."},
+		{CodeTimeout, GateRun, "The run took longer than limits.run_timeout (without the time of its call), or the model longer than " +
+			"planner.llm.timeout.", "See effect: not_sent means nothing was called; unknown means look first."},
 		{CodeEffectFailed, GateRun, "An effect that the run needed failed.", "Read the reason: it names the effect."},
-		{CodeResultTooLarge, GateRun, "The result is larger than limits.result_bytes. The call has happened.", "Raise limits.result_bytes or ask the tool for less."},
-		{CodeOutputUntyped, GateOutput, "The result has no usable structured content or no registered type, so it is shown raw.", "Register a type under outputs, or have the server declare outputSchema."},
-		{"server_unreachable", GateRun, "The server could not be reached or started.", "The reason says what was tried."},
-		{"server_timeout", GateRun, "The server did not connect or list its tools within its connect_timeout. Or it neither answered a call nor reported progress within its timeout, or took longer than its timeout_total.", "Look at the server, or raise the timeout. See effect: unknown means look first."},
-		{"server_protocol", GateRun, "The server's answer is not the protocol it should speak.", "The reason says where."},
-		{CodeRecordFailed, GateRun, "The run's record cannot be written, so the run stopped.", "Free space or repair the traces folder. See effect: not_sent means nothing was called; unknown means look first."},
+		{CodeResultTooLarge, GateRun, "The result is larger than limits.result_bytes. The server executed the call.", "Raise limits.result_bytes, or " +
+			"request less data."},
+		{CodeOutputUntyped, GateOutput, "The result has no usable structured content or no registered type, so pgfsm shows it raw.", "Register a type " +
+			"under outputs, or ask the server's author to declare an outputSchema."},
+		{"server_unreachable", GateRun, "pgfsm could not reach or start the server.", "The reason has the error."},
+		{"server_timeout", GateRun, "The server did not connect or list its tools within its connect_timeout. Or it neither answered a call nor " +
+			"reported progress within its timeout, or took longer than its timeout_total.", "Check the server, or raise the timeout. See effect: " +
+			"unknown means look first."},
+		{"server_protocol", GateRun, "The server's answer is not valid in its protocol.", "The reason names the error. Have the server fixed."},
+		{CodeRecordFailed, GateRun, "pgfsm could not write the run's record, so the run stopped.", "Free disk space, or repair the traces folder or " +
+			"the ledger. See " +
+			"effect: not_sent means nothing was called; unknown means look first."},
 		{"outcome_delivered", GateRun, "Another request has already received the outcome of the held call.", "pgfsm ledger show RUN prints the outcome."},
-		{"input_refused", GateRun, "The server asks for input that the operator does not expose to agents, that the client does not support, or that the client did not give. The call has been made.", "Expose input_required, and what is asked for, or use another client."},
-		{"result_refused", GateRun, "The server answered with a kind of result that pgfsm did not ask for, such as a task. The call has been made.", "Look at the system behind the tool; have the server fixed."},
-		{"refused", GateRun, "The only code that an agent gets for refusals by the operator's rules if denials are opaque.", "The log and the ledger have the code."},
-		{"rpc_error", GateRun, "The server answered the call with a JSON-RPC error.", "The reason holds the server's words. The effect is unknown: look first."},
-		{"call_invalid", GateRun, "The call cannot be put on the wire as it is.", "Never expected: keep the trace and report it."},
-		{"permit_refused", GateRun, "The connection found no unconsumed permit for the bytes that were to leave. Nothing was sent.", "Never expected: keep the trace and report it."},
-		{"closed", GateRun, "The connections were being closed.", "Run it again."},
-		{"server_died", GateRun, "The server's process or connection ended.", "The reason holds the end of its standard error."},
-		{"catalog_too_large", GateRun, "The server lists more tools, pages or bytes than are read.", "Have the server list less."},
-		{"redirect_refused", GateRun, "The server answered with a redirect. None is followed.", "Configure the final address."},
-		{"origin_refused", GateRun, "The server pointed to another origin.", "Only the configured origin is used."},
-		{"too_many_sessions", GateRun, "The gateway's limit of open sessions with the server is reached, in all or for one client.",
-			"Try again later; end sessions that are not used."},
+		{"input_refused", GateRun, "The server asked for input that the operator does not expose, that the client does not support, or that the " +
+			"client did not give. The call was made.", "Expose input_required and the kind of question, or use another client."},
+		{"result_refused", GateRun, "The server answered with a kind of result that pgfsm did not request, such as a task. The call was " +
+			"made.", "Check the system behind the tool; have the server fixed."},
+		{"refused", GateRun, "With serve.denials opaque, agents get this code for every refusal by the operator's rules.", "The log and the ledger " +
+			"have the code."},
+		{"rpc_error", GateRun, "The server answered the call with a JSON-RPC error.", "The reason has the server's message. The effect is unknown: " +
+			"check the system behind the tool before you repeat the call."},
+		{"call_invalid", GateRun, "pgfsm cannot encode the call as a message.", "Never expected: keep the trace and report it."},
+		{"permit_refused", GateRun, "There was no unconsumed permit for the bytes of the call. pgfsm sent nothing.", "Never expected: keep the trace " +
+			"and report it."},
+		{"closed", GateRun, "pgfsm was closing its connections.", "Run it again."},
+		{"server_died", GateRun, "The server's process or connection ended.", "The reason has the last lines of its standard error."},
+		{"catalog_too_large", GateRun, "The server lists more tools, pages or bytes than pgfsm reads.", "Configure the server to list fewer tools."},
+		{"redirect_refused", GateRun, "The server answered with a redirect. pgfsm follows no redirect.", "Put the final address into the server's " +
+			"url."},
+		{"origin_refused", GateRun, "The server named an endpoint of another origin.", "Configure the origin that the server uses; pgfsm contacts no " +
+			"other."},
+		{"too_many_sessions", GateRun, "The gateway has reached its limit of open sessions with the server, in total or for one client.",
+			"Try again later; end unused sessions."},
 		{"evidence_missing", GateEvidence, "A claim's evidence is not a verbatim part of one value of the typed result.", "The summary is dropped; the typed result stands."},
 		{"evidence_too_short", GateEvidence, "A claim's evidence has fewer than three words and is not a whole value, line, bullet or cell.", "The summary is dropped; the typed result stands."},
 		{"claim_token_unsupported", GateEvidence, "A number, date or identifier of a claim is not in its evidence.", "The summary is dropped; the typed result stands."},
-		{"summary_not_strict", GateEvidence, "The summary is not the one strict JSON object it must be.", "The summary is dropped; the typed result stands."},
-		{"summary_too_large", GateEvidence, "The summary has too many items or too long a claim.", "The summary is dropped; the typed result stands."},
+		{"summary_not_strict", GateEvidence, "The summary is not one strict JSON object of the required form.", "The summary is dropped; the typed " +
+			"result stands."},
+		{"summary_too_large", GateEvidence, "The summary has too many items, or a claim is too long.", "The summary is dropped; the typed result " +
+			"stands."},
 		{"summary_empty", GateEvidence, "The summary has no items.", "The typed result stands."},
 	}
 }

@@ -21,7 +21,7 @@ func Names() []Name {
 		out = append(out, Name{n.Name, cel.FormatCELType(n.celType), n.where.String(), n.Meaning})
 	}
 	return append(out, Name{varPrefix + "NAME", "double", inRisk.String(),
-		"what the variable NAME of the risk rules came to; a use of one that failed is an error"})
+		"the value of the variable NAME of the risk rules; an error if the variable failed"})
 }
 
 // The kinds of expression.
@@ -81,20 +81,20 @@ var names = [nameCount]named{
 	nameTool:   {"tool", cel.StringType, inPolicy | inRisk, "the tool"},
 	nameEnv:    {"env", cel.StringType, inPolicy | inRisk, "the environment, from the operator's configuration"},
 	nameActorID: {"actor.id", cel.StringType, inPolicy | inRisk,
-		"who asks, as verified; empty if nobody was"},
-	nameActorRoles: {"actor.roles", texts, inPolicy | inRisk, "the roles of who asks, as verified"},
+		"the requester's verified name; empty if the requester is not verified"},
+	nameActorRoles: {"actor.roles", texts, inPolicy | inRisk, "the roles of the verified requester"},
 	nameArgs: {"args", cel.MapType(cel.StringType, cel.DynType), inPolicy | inRisk,
-		"the arguments of the call; has(args.x) asks whether x is there, a use of one that is not is an error"},
+		"the arguments of the call; has(args.x) is true if x is present; using a missing argument is an error"},
 	nameReadOnly: {"tool_annotations.readOnlyHint", cel.BoolType, inPolicy | inRisk,
-		"the tool says that it changes nothing; false if it says nothing"},
+		"the server declares that the tool changes nothing; default false"},
 	nameDestructive: {"tool_annotations.destructiveHint", cel.BoolType, inPolicy | inRisk,
-		"the tool says that it may destroy; true if it says nothing"},
+		"the server declares that the tool may destroy data; default true"},
 	nameIdempotent: {"tool_annotations.idempotentHint", cel.BoolType, inPolicy | inRisk,
-		"the tool says that a second same call changes nothing; false if it says nothing"},
+		"the server declares that repeating a call changes nothing; default false"},
 	nameOpenWorld: {"tool_annotations.openWorldHint", cel.BoolType, inPolicy | inRisk,
-		"the tool says that it reaches beyond its own data; true if it says nothing"},
+		"the server declares that the tool interacts with systems outside its own data; default true"},
 	namePinned:    {"pinned", cel.BoolType, inPolicy | inRisk, "whether the tool's definition is pinned"},
-	nameNow:       {"now", cel.TimestampType, inPolicy | inRisk, "when the call was assessed, as recorded"},
+	nameNow:       {"now", cel.TimestampType, inPolicy | inRisk, "the recorded time at which the call was assessed"},
 	nameRiskScore: {"risk.score", cel.IntType, inPolicy, "the score of the call, 0 to 1000"},
 	nameRiskMode:  {"risk.mode", cel.StringType, inPolicy, "the mode of the call"},
 	nameRiskRules: {"risk.rules", texts, inPolicy, "the ids of the risk rules that matched, in order"},
