@@ -12,12 +12,12 @@ import (
 // Guards look at facts and at nothing else: the verdict is allow, and what it was given for is what stands in the facts
 // before it. A fact that is missing refuses.
 
-var errNoFact = errors.New("the fact that this rests on was not established")
+var errNoFact = errors.New("a fact that this transition needs is missing")
 
 // same refuses unless both digests are there and equal.
 func same(what string, a, b canonical.Digest) error {
 	if a == "" || a != b {
-		return fmt.Errorf("the %s is not the one that was judged before (%s, %s)", what, a.Short(), b.Short())
+		return fmt.Errorf("the %s differs from the judged one (%s, %s)", what, a.Short(), b.Short())
 	}
 	return nil
 }
@@ -62,13 +62,13 @@ var planStrict = guard("plan_strict", "the plan gate allows the plan, made for t
 		same("plan", f.Digest, canonical.Sum(kindPlan, f.plan.Canonical())))
 })
 
-var plannerAsks = guard("planner_asks", "the plan is a final_answer that asks for what is missing", func(r *Run) error {
+var plannerAsks = guard("planner_asks", "the plan is a final_answer that asks for missing information", func(r *Run) error {
 	f, asked := r.facts.Planned, r.facts.Asked
 	if f == nil || f.plan == nil || asked == nil {
 		return errNoFact
 	}
 	if f.plan.Type != policy.PlanFinalAnswer || f.plan.Answer != asked.Answer {
-		return errors.New("the plan is not the question that is asked")
+		return errors.New("the question differs from the plan's")
 	}
 	return errors.Join(allows(f.Verdict), same("plan", asked.Plan, f.Digest))
 })
@@ -80,13 +80,13 @@ var argumentsConform = guard("arguments_conform", "the schema gate allows exactl
 	}
 	plan := r.facts.Planned.plan
 	if plan.Server != f.Server || plan.Tool != f.Tool || f.tool.Server != f.Server || f.tool.Name != f.Tool {
-		return errors.New("the tool that was judged is not the one in the plan")
+		return errors.New("the judged tool differs from the plan's")
 	}
 	return errors.Join(allows(f.Verdict), same("plan", f.Plan, r.facts.Planned.Digest),
 		same("arguments", f.Arguments, canonical.Sum(kindArguments, plan.Args)), same("definition", f.Definition, f.tool.Digest))
 })
 
-var toolListed = guard("tool_listed", "the allowlist allows the validated tool by the definition it was validated with", func(r *Run) error {
+var toolListed = guard("tool_listed", "the allowlist allows the validated tool with the validated definition", func(r *Run) error {
 	f, v := r.facts.Authorized, r.facts.Validated
 	if f == nil || v == nil {
 		return errNoFact
@@ -115,19 +115,19 @@ func bound(r *Run, plan, arguments, definition, bundle canonical.Digest) error {
 		same("definition", definition, v.Definition), same("bundle", bundle, r.bundle.Digest()))
 }
 
-var policyHolds = guard("policy_holds", "the policy asks for a person, and what is bound is this call", func(r *Run) error {
+var policyHolds = guard("policy_holds", "the policy holds the call, and the binding is that of this call", func(r *Run) error {
 	f, a := r.facts.Held, r.facts.Assessed
 	if f == nil || a == nil {
 		return errNoFact
 	}
 	if !a.Verdict.Holds() {
-		return errors.New("the policy does not ask for a person")
+		return errors.New("the policy does not hold the call")
 	}
 	return errors.Join(same("binding", f.Binding, f.Bound.digest()),
 		bound(r, a.Plan, f.Bound.Arguments, f.Bound.Definition, f.Bound.Bundle))
 })
 
-var personAgreed = guard("person_agreed", "the decision is an approval of exactly what was bound", func(r *Run) error {
+var personAgreed = guard("person_agreed", "the decision approves exactly the bound call", func(r *Run) error {
 	f, h := r.facts.Approved, r.facts.Held
 	if f == nil || h == nil {
 		return errNoFact
@@ -135,13 +135,13 @@ var personAgreed = guard("person_agreed", "the decision is an approval of exactl
 	return errors.Join(allows(f.Verdict), same("binding", f.Binding, h.Binding))
 })
 
-var permitMinted = guard("permit_minted", "the permit is for the validated call, and policy or an approval stands behind it", func(r *Run) error {
+var permitMinted = guard("permit_minted", "the permit is for the validated call, and a policy or an approval allows it", func(r *Run) error {
 	f, v, a := r.facts.Permitted, r.facts.Validated, r.facts.Assessed
 	if f == nil || v == nil || a == nil {
 		return errNoFact
 	}
 	if a.Verdict.Holds() && r.facts.Approved == nil {
-		return errors.New("the policy asked for a person and none has agreed")
+		return errors.New("the policy holds the call, and it is not approved")
 	}
 	if f.Server != v.Server || f.Tool != v.Tool {
 		return errors.New("the permit is for another tool")
@@ -150,7 +150,7 @@ var permitMinted = guard("permit_minted", "the permit is for the validated call,
 	return errors.Join(allows(f.Assessed), bound(r, f.Plan, canonical.Sum(kindArguments, f.Arguments), f.Definition, f.Bundle))
 })
 
-var permitIntact = guard("permit_intact", "the permit that is consumed is the one that was minted, once", func(r *Run) error {
+var permitIntact = guard("permit_intact", "the consumed permit is the minted one, and was not consumed before", func(r *Run) error {
 	f, p := r.facts.Dispatched, r.facts.Permitted
 	if f == nil || p == nil {
 		return errNoFact
@@ -220,27 +220,27 @@ func answers(r *Run, note bool) error {
 	return same("result", f.Result, e.Result)
 }
 
-var gateBlocks = guard("gate_blocks", "a blocking verdict is on record, and nothing was sent", func(r *Run) error {
+var gateBlocks = guard("gate_blocks", "the run has a blocking verdict, and nothing was sent", func(r *Run) error {
 	f := r.facts.Stopped
 	if f == nil {
 		return errNoFact
 	}
 	if !f.Verdict.Blocks() || f.Verdict.Code == "" || f.Effect != NotSent {
-		return errors.New("what is on record is not a block before anything was sent")
+		return errors.New("the verdict does not block, or something was sent")
 	}
 	return nil
 })
 
-var effectBroke = guard("effect_broke", "a failure is on record, and the effect claimed is possible here", func(r *Run) error {
+var effectBroke = guard("effect_broke", "the run has a failure, and its effect is possible in this state", func(r *Run) error {
 	f := r.facts.Stopped
 	if f == nil {
 		return errNoFact
 	}
 	if !f.Verdict.Blocks() || f.Verdict.Code == "" {
-		return errors.New("what is on record is not a failure")
+		return errors.New("the run has no failure")
 	}
 	if !r.consumed && f.Effect != NotSent {
-		return errors.New("an effect is claimed although nothing was sent")
+		return errors.New("the failure claims an effect although nothing was sent")
 	}
 	return nil
 })
