@@ -38,12 +38,12 @@ func (b *Bundle) Eligible(h *Held, by string) Verdict {
 	mine := func(role string) bool { return slices.Contains(h.Approvers, role) }
 	switch {
 	case by == "" || SamePerson(by, h.Actor):
-		return blocked(GateApproval, CodeApprovalMismatch, "Nobody decides about their own request.")
+		return blocked(GateApproval, CodeApprovalMismatch, "Requesters cannot decide about their own requests.")
 	case len(h.Approvers) > 0 && !slices.ContainsFunc(b.RolesOf(by), mine):
 		return blocked(GateApproval, CodeApprovalMismatch,
 			fmt.Sprintf("%s has none of the roles that may decide: %s.", clip(by), strings.Join(h.Approvers, ", ")))
 	}
-	return allowed(GateApproval, "They may decide.")
+	return allowed(GateApproval, "This person may decide.")
 }
 
 // Agreed judges the votes on a held call at a time. One denial denies. The call is approved if as many different eligible
@@ -55,7 +55,7 @@ func (b *Bundle) Agreed(h *Held, at string, votes []Vote) Verdict {
 		v := &votes[i]
 		switch {
 		case v.Binding != h.Binding:
-			return blocked(GateApproval, CodeApprovalMismatch, "The decision is about something else than this call.")
+			return blocked(GateApproval, CodeApprovalMismatch, "The decision is not for this call.")
 		case v.Outcome != VoteApprove:
 			return blocked(GateApproval, CodeApprovalDenied, "Denied by "+v.By+": "+v.Reason)
 		case !Before(v.At, h.Expires):

@@ -90,12 +90,12 @@ func TestAgreed(t *testing.T) {
 		{"denied-by-nobody-in-particular", nil, voted, list(vote("mallory", no)), policy.CodeApprovalDenied, "mallory"},
 		{"unknown-outcome-denies", nil, voted, list(vote("alice", func(v *policy.Vote) { v.Outcome = "Approve" })), policy.CodeApprovalDenied, ""},
 		{"no-outcome-denies", nil, voted, list(vote("alice", func(v *policy.Vote) { v.Outcome = "" })), policy.CodeApprovalDenied, ""},
-		{"zero-vote", nil, voted, list(policy.Vote{}), policy.CodeApprovalMismatch, "something else"},
+		{"zero-vote", nil, voted, list(policy.Vote{}), policy.CodeApprovalMismatch, "not for this call"},
 
-		{"another-binding", nil, voted, list(vote("alice", func(v *policy.Vote) { v.Binding = boundThere })), policy.CodeApprovalMismatch, "something else"},
-		{"no-binding", nil, voted, list(vote("alice", func(v *policy.Vote) { v.Binding = "" })), policy.CodeApprovalMismatch, "something else"},
+		{"another-binding", nil, voted, list(vote("alice", func(v *policy.Vote) { v.Binding = boundThere })), policy.CodeApprovalMismatch, "not for this call"},
+		{"no-binding", nil, voted, list(vote("alice", func(v *policy.Vote) { v.Binding = "" })), policy.CodeApprovalMismatch, "not for this call"},
 		{"one-of-another-binding-spoils-all", nil, voted, list(yes("alice"), vote("bob", func(v *policy.Vote) { v.Binding = boundThere })),
-			policy.CodeApprovalMismatch, "something else"},
+			policy.CodeApprovalMismatch, "not for this call"},
 
 		{"own-request", nil, voted, list(yes("carol")), policy.CodeApprovalMismatch, "own request"},
 		{"own-request-in-capitals", nil, voted, list(yes("CAROL")), policy.CodeApprovalMismatch, "own request"},

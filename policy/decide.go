@@ -175,5 +175,5 @@ func (a *Assessment) judge(d rules.Decision, now string) {
 // Unapprovable refuses a held call that carries more than its arguments, because approvers see only the arguments.
 func Unapprovable() Verdict {
 	return blocked(GatePolicy, CodeRoundUnapprovable,
-		"A person has to decide about this call, and it carries answers to questions of the server, which nobody is shown.")
+		"The policy holds the call, but the call contains answers to the server's questions, which approvers cannot see.")
 }

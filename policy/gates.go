@@ -79,7 +79,7 @@ func (b *Bundle) Authorize(t *Tool, validated canonical.Digest, args []byte, tas
 	v := b.Listed(t)
 	if v.Allows() && (!t.Effective() || t.Digest != validated) {
 		return blocked(GateAllowlist, CodeToolDefinitionChanged,
-			fmt.Sprintf("The definition of %q is not the one that the arguments were judged by.", clip(t.Name)))
+			fmt.Sprintf("The definition of %q changed after the arguments were judged.", clip(t.Name)))
 	}
 	if v.Allows() && len(b.grants) > 0 {
 		if v := b.Granted(t, args, task); !v.Allows() {
@@ -102,7 +102,7 @@ func (b *Bundle) Typed(t *Tool, structured []byte) Verdict {
 	if err := t.output.Judge(structured); err != nil {
 		return blocked(GateOutput, CodeOutputUntyped, "the structured content is not of the tool's output type: "+err.Error())
 	}
-	return allowed(GateOutput, "The structured content is of the tool's output type.")
+	return allowed(GateOutput, "The structured content conforms to the tool's output type.")
 }
 
 // Lock judges a summary against the typed payload (INV-5) and locates each piece of evidence.
@@ -111,7 +111,7 @@ func (b *Bundle) Lock(typed, summary []byte) ([]evidence.Located, Verdict) {
 	if err == nil {
 		var located []evidence.Located
 		if located, err = evidence.Lock(typed, s); err == nil {
-			return located, allowed(GateEvidence, "Every item carries located, verbatim evidence.")
+			return located, allowed(GateEvidence, "Every item quotes the result word for word, with its place.")
 		}
 	}
 	var refused *evidence.RefusedError

@@ -119,7 +119,7 @@ func compileGrant(from *Grant, limits schema.Limits) (*grant, error) {
 func (b *Bundle) ungranted(key toolKey) (Code, string) {
 	for _, g := range b.grants {
 		if g.tools[key] == nil {
-			return CodeToolNotGranted, fmt.Sprintf("The grant %q does not name it.", clip(g.name))
+			return CodeToolNotGranted, fmt.Sprintf("The grant %q does not name the tool.", clip(g.name))
 		}
 	}
 	return "", ""
@@ -136,7 +136,7 @@ func (b *Bundle) Granted(t *Tool, args []byte, task *Task) Verdict {
 			return v
 		}
 	}
-	return allowed(GateGrant, "No grant speaks against the call.")
+	return allowed(GateGrant, "Every grant covers the call.")
 }
 
 func (g *grant) judge(key toolKey, args []byte, task *Task) Verdict {
@@ -150,7 +150,7 @@ func (g *grant) judge(key toolKey, args []byte, task *Task) Verdict {
 		value, there := pointed(args, c.at)
 		if !there {
 			return blocked(GateGrant, CodeArgumentsNotGranted,
-				fmt.Sprintf("The grant %q speaks of %q, which the arguments do not have.", name, clip(string(c.at))))
+				fmt.Sprintf("The grant %q restricts %q, which the arguments do not have.", name, clip(string(c.at))))
 		}
 		if err := c.schema.Judge(value); err != nil {
 			return blocked(GateGrant, CodeArgumentsNotGranted,

@@ -107,7 +107,7 @@ func (b *Bundle) ScreenCall(kind string, text, round []byte) Verdict {
 		return blocked(GateInput, CodeArgumentsTooLarge, fmt.Sprintf("The arguments have %d bytes; at most %d are accepted.",
 			size, b.content.Limits.ArgumentsBytes))
 	}
-	v := allowed(GateInput, "No input rule is for calls of this kind.")
+	v := allowed(GateInput, "No input rule judges calls of this kind.")
 	if b.screens[kind] != nil {
 		v = b.screened(kind, canonical.Strings(nil, text)...) // unescaped, so that an escape hides no word
 	}

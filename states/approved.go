@@ -32,6 +32,6 @@ func (approved) Judge(r *Run, ev Event) Judgement {
 	}
 	return mint(r, tool, policy.Verdict{
 		Gate: policy.GateApproval, Outcome: policy.Allow,
-		Reason: fmt.Sprintf("Approved by %s; looked at again, nothing changed.", strings.Join(r.facts.Approved.By, ", ")),
+		Reason: fmt.Sprintf("Approved by %s; checked again, nothing changed.", strings.Join(r.facts.Approved.By, ", ")),
 	})
 }

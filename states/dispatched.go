@@ -21,13 +21,13 @@ func (dispatched) Judge(r *Run, ev Event) Judgement {
 	switch e := ev.(type) {
 	case *Interrupted:
 		return fail(policy.CodeIndeterminate,
-			"The process ended while the call was in flight. It may have happened; it is never made again.", EffectUnknown)
+			"The process ended during the call. The call may have happened; pgfsm never makes it again.", EffectUnknown)
 	case *EffectFailed:
 		return fail(e.Code, e.Reason, e.Effect)
 	case *ToolReturned:
 		if most := r.bundle.Limits().ResultBytes; len(e.Result) > most {
 			return fail(policy.CodeResultTooLarge,
-				fmt.Sprintf("The result has %d bytes; at most %d are taken.", len(e.Result), most), EffectDone)
+				fmt.Sprintf("The result has %d bytes; at most %d are accepted.", len(e.Result), most), EffectDone)
 		}
 		return Judgement{Return, &ExecutedFact{
 			Bytes: len(e.Result), Permit: r.facts.Dispatched.Permit, Result: resultDigest(e.Result), raw: e.Result,

@@ -92,9 +92,9 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 		}
 	}
 	if ev == nil {
-		failed := &EffectFailed{Code: policy.CodeEffectFailed, Effect: NotSent, Reason: "Nothing here can do what the run needs."}
+		failed := &EffectFailed{Code: policy.CodeEffectFailed, Effect: NotSent, Reason: "This process cannot perform the effect."}
 		if calling && l.Caller != nil {
-			failed.Effect, failed.Reason = EffectUnknown, "The call was handed on, and nothing came back."
+			failed.Effect, failed.Reason = EffectUnknown, "The call may have been sent, and there is no answer."
 		}
 		ev = failed
 	}
@@ -123,7 +123,7 @@ func valid(ev Event, calling bool) Event {
 		return e
 	}
 	if err := check(ev); err != nil {
-		return named(&EffectFailed{Code: policy.CodeEffectFailed, Effect: effect, Reason: "What came back is not valid: " + err.Error() + "."})
+		return named(&EffectFailed{Code: policy.CodeEffectFailed, Effect: effect, Reason: "The answer is not valid: " + err.Error() + "."})
 	}
 	return ev
 }
@@ -138,7 +138,7 @@ func (l *Live) watch() Event {
 		return nil
 	}
 	return Interruption(policy.CodeToolDefinitionChanged,
-		fmt.Sprintf("The server %q says that its tools have changed since they were listed.", server))
+		fmt.Sprintf("The server %q announced changed tools after they were listed.", server))
 }
 
 func stopCause(err error) (policy.Code, string) {

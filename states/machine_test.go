@@ -164,7 +164,7 @@ func TestPermitWithoutThePersonThatPolicyAsksForIsRefused(t *testing.T) {
 	run := s.Run()
 	_, err := statestest.MustMachine(t).Advance(context.Background(), run, s.Entry(), &statestest.Memory{})
 	var refused *fsm.TransitionError
-	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "none has agreed") {
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "it is not approved") {
 		t.Errorf("Advance() error = %v, want the missing person to be named", err)
 	}
 	if run.State() != states.Assessed || len(s.World.Calls) != 0 {

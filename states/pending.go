@@ -19,7 +19,7 @@ func (pending) Judge(r *Run, ev Event) Judgement {
 	if d.Binding != held.Binding {
 		return block(policy.Verdict{
 			Code: policy.CodeApprovalMismatch, Gate: policy.GateApproval, Outcome: policy.Block,
-			Reason: "The decision is about something else than this call.",
+			Reason: "The decision is not for this call.",
 		})
 	}
 	v := r.bundle.Agreed(held, d.At, d.Votes)

@@ -88,5 +88,5 @@ func fail(code policy.Code, reason string, effect Effect) Judgement {
 
 // unexpected is an event that the stage did not ask for: the world does not keep to the protocol, so the run ends.
 func unexpected(ev Event, effect Effect) Judgement {
-	return fail(policy.CodeEffectFailed, fmt.Sprintf("The event %T is not what was asked for.", ev), effect)
+	return fail(policy.CodeEffectFailed, fmt.Sprintf("The event %T does not answer the command.", ev), effect)
 }

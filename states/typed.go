@@ -43,7 +43,7 @@ func (s typed) Judge(r *Run, ev Event) Judgement {
 		case wanted.Prompt != "": // its word, and no more
 			return answer(r, "No summary (summary_empty): the model found nothing to summarize.")
 		default:
-			return answer(r, "No summary (summary_empty): the result holds nothing to summarize.")
+			return answer(r, "No summary (summary_empty): the result contains nothing to summarize.")
 		}
 		return answer(r, "Summary refused ("+string(v.Code)+"): "+v.Reason)
 	case *EffectFailed:

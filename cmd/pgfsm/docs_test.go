@@ -213,7 +213,7 @@ func TestDocsErrorsHaveReplayCodes(t *testing.T) {
 func TestDocsTraceExampleReplays(t *testing.T) {
 	path := filepath.Join(repository, "docs", "reference", "trace-format.md")
 	page := textOf(t, path)
-	begin, end := strings.Index(page, "```json\n"), strings.Index(page, "Whole runs, ")
+	begin, end := strings.Index(page, "```json\n"), strings.Index(page, "Complete traces ")
 	if begin < 0 || end < begin {
 		t.Fatal("docs/reference/trace-format.md has no worked example")
 	}
@@ -285,7 +285,7 @@ func explained(t *testing.T, doc []byte, trace *traces.Trace) string {
 	step := canonical.MustMarshal(steps[0])
 	last := canonical.MustMarshal(members{"last": canonical.MustMarshal(trace.Steps[0].Hash), "outcome": whole["outcome"]})
 	var b strings.Builder
-	fmt.Fprintf(&b, "```json\n%s```\n\nThe bundle's digest is taken over its `content`:\n\n", doc)
+	fmt.Fprintf(&b, "```json\n%s```\n\nThe bundle's digest is computed from its `content`:\n\n", doc)
 	show := func(kind string, of []byte, recorded canonical.Digest) {
 		if got := canonical.Sum(kind, of); got != recorded {
 			t.Errorf("digest(%s) as the page says is %s, the trace has %s", kind, got, recorded)
@@ -293,11 +293,11 @@ func explained(t *testing.T, doc []byte, trace *traces.Trace) string {
 		fmt.Fprintf(&b, "    %-22s%s\n\n", "digest("+kind+")", recorded)
 	}
 	show("bundle", bundleMembers["content"], trace.Header.Bundle.Digest)
-	fmt.Fprintf(&b, "The header, as it is hashed, is\n\n    %s\n\n", header)
+	fmt.Fprintf(&b, "The header is\n\n    %s\n\n", header)
 	show("trace header", header, trace.Steps[0].Prev)
 	fmt.Fprintf(&b, "The step without its hash is\n\n    %s\n\n", step)
 	show("trace step", step, trace.Steps[0].Hash)
-	fmt.Fprintf(&b, "and the head is taken over\n\n    %s\n\n", last)
+	fmt.Fprintf(&b, "The head is computed from\n\n    %s\n\n", last)
 	show("trace head", last, trace.Head)
 	return b.String()
 }

@@ -41,12 +41,12 @@ func (r *Run) ReadHistory(ctx context.Context, wanted *states.ReadHistory) state
 	case err == nil:
 		return read
 	case errors.Is(err, context.DeadlineExceeded):
-		return states.Interruption(policy.CodeTimeout, "The run's time ran out while the calls before it were read.")
+		return states.Interruption(policy.CodeTimeout, "The run's time ran out while pgfsm read the earlier calls.")
 	case ctx.Err() != nil:
-		return states.Interruption(policy.CodeCancelled, "The run was cancelled while the calls before it were read.")
+		return states.Interruption(policy.CodeCancelled, "The run was cancelled while pgfsm read the earlier calls.")
 	}
 	return &states.EffectFailed{
-		Code: policy.CodeRecordFailed, Effect: states.NotSent, Reason: "The calls before this one cannot be read: " + err.Error(),
+		Code: policy.CodeRecordFailed, Effect: states.NotSent, Reason: "pgfsm cannot read the earlier calls: " + err.Error(),
 	}
 }
 

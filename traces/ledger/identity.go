@@ -26,7 +26,7 @@ func sentAway(r Reader, q *Request) (reason string, err error) {
 		case err != nil:
 			return "", err
 		case t.Revoked != "":
-			return fmt.Sprintf("The token by which %s agreed was revoked at %s.", by, t.Revoked), nil
+			return fmt.Sprintf("The token with which %s approved the call was revoked at %s.", by, t.Revoked), nil
 		}
 	}
 	if tokenless(q.Actor) {

@@ -47,7 +47,7 @@ func TestIdentityIsLookedAtAgain(t *testing.T) {
 		{name: "nobody-was-sent-away", actor: bot, before: func(d *desk) { d.token(bot, ledger.RoleAgent, "") }},
 		{
 			name: "voter-revoked", actor: statestest.Actor, after: func(d *desk, dora ledger.Caller) { d.revoke(dora.TokenID) },
-			reason: "The token by which dora agreed was revoked at " + inTime + ".",
+			reason: "The token with which dora approved the call was revoked at " + inTime + ".",
 		},
 		{
 			name: "voter-revoked-with-another-token-left", actor: statestest.Actor,
@@ -55,7 +55,7 @@ func TestIdentityIsLookedAtAgain(t *testing.T) {
 				d.token(dora.Name, ledger.RoleApprover, "")
 				d.revoke(dora.TokenID)
 			},
-			reason: "The token by which dora agreed was revoked",
+			reason: "The token with which dora approved the call was revoked",
 		},
 		{
 			name: "another-token-of-the-voter-revoked", actor: statestest.Actor,

@@ -275,11 +275,11 @@ func (g *guard) stop(ctx context.Context, run *states.Run) (states.Event, error)
 		return nil, nil
 	case states.Approved:
 		if !matchesRecord(&g.o.request, run) {
-			return states.Interruption(policy.CodeApprovalMismatch, "What people were asked about is not what would be called."), nil
+			return states.Interruption(policy.CodeApprovalMismatch, "The call differs from the approved one."), nil
 		}
 		if !g.same {
 			return states.Interruption(policy.CodeBundleChanged,
-				"The configuration is not the one under which the call was held and approved."), nil
+				"The configuration changed after the call was held."), nil
 		}
 	case states.Permitted:
 	}
