@@ -22,7 +22,7 @@ configuration's ledger or in that of --ledger. They need a token in PGFSM_TOKEN 
 the role approver; the others need approver, auditor or admin.
 
 These commands make no call. Once enough people have approved a call, a running pgfsm serve, pgfsm approvals serve or
-pgfsm run --wait makes it within seconds. If none of them runs, pgfsm resume makes it.
+pgfsm run --wait makes it within seconds. If none of these is running, run pgfsm resume to make the call.
 
 Exit codes: 0 done, 1 refused, 2 could not.`,
 		newApprovalsList(w, &f), newApprovalsShow(w, &f), newApprovalsApprove(w, &f), newApprovalsDeny(w, &f),

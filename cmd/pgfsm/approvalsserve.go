@@ -30,13 +30,13 @@ func newApprovalsServe(w world, f *ledgerFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Take decisions over HTTP, and make approved calls",
-		Long: `serve lets people and chat tools decide over HTTP: GET /pending, GET /requests, GET /status/ID, POST /approve/ID,
-POST /deny/ID; GET /openapi.yaml describes them. Every caller presents a token (pgfsm token create), also on this machine.
-serve sends the configuration's web hooks, makes approved calls, and ends runs that were denied, that expired, or whose
-process is gone. With --no-resume it only takes decisions and calls no tool.
+		Long: `serve lets people and chat tools decide over HTTP: GET /pending, GET /requests, GET /status/ID, POST /approve/ID, POST
+/deny/ID; GET /openapi.yaml describes them. Every caller needs a token (pgfsm token create), even on this machine. serve
+also sends web hooks, makes approved calls, and ends runs that were denied or have expired, and runs whose process died.
+With --no-resume it only takes decisions and calls no tool.
 
-It listens on this machine only. For other machines, put a reverse proxy with TLS before it, and name the proxy's host
-with --host.
+serve listens only on loopback addresses. For other machines, put a reverse proxy with TLS in front of it, and name the
+proxy's host with --host.
 
 After the first interrupt, calls under way have half a minute to finish; then serve cuts them off and records that.
 Exit codes: 0 stopped by an interrupt, 2 could not.`,
@@ -45,7 +45,7 @@ Exit codes: 0 stopped by an interrupt, 2 could not.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.serve(cmd.Context(), w) },
 	}
-	cmd.Flags().StringVar(&o.admin, "admin", defaultAdmin, "the address to listen on: of this machine, and a port")
+	cmd.Flags().StringVar(&o.admin, "admin", defaultAdmin, "the address to listen on: a loopback address and a port")
 	cmd.Flags().StringArrayVar(&o.hosts, "host", nil, "a host name that a proxy sends in the Host header; may be given again")
 	cmd.Flags().BoolVar(&o.noResume, "no-resume", false, "only take decisions; other processes make the calls")
 	return cmd

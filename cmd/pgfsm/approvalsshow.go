@@ -17,9 +17,9 @@ func newApprovalsShow(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a held call and everything that an approval binds",
-		Long: `show prints the call as it would be made: requester, the tool with its whole definition, the arguments byte for
-byte, risk and policy, the votes so far, and the digest for approve and deny. It cuts nothing, and writes invisible
-characters as escapes. It executes the record again, and refuses to show one that was tampered with.`,
+		Long: `show prints the whole request: requester, the tool with its whole definition, the arguments byte for byte, risk and
+policy, the votes so far, and the digest for approve and deny. It shortens nothing, and escapes invisible characters. It
+replays the run's record, and refuses to show a record that was tampered with.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := newReplayer()

@@ -20,9 +20,9 @@ func newApprovalsApprove(w world, f *ledgerFlags) *cobra.Command {
 	return newVote(w, f, true, &cobra.Command{
 		Use:   "approve ID --digest DIGEST",
 		Short: "Approve a held call",
-		Long: `approve records your approval. When as many people have approved as the policy requires, the call is approved, and
-can be made until it expires. --digest is the digest that pgfsm approvals show prints. If the request is not the one
-you saw, nothing is approved.`,
+		Long: `approve records your approval. The call is approved when as many people as the policy requires have approved it; it must
+then be made before it expires. --digest is the digest that pgfsm approvals show prints. If the request has another
+digest, approve records nothing.`,
 	})
 }
 

@@ -32,10 +32,11 @@ func newEvalAttack(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attack --tools FILE --cases FILE",
 		Short: "Run attacks in which the planner obeys the attacker",
-		Long: `attack takes the calls of every case through the machine. The planner proposes exactly the calls that the attack wants and, for
-each task, exactly the calls that it needs. It contacts nothing; a recording server answers. docs/reference/evaluation-format.md describes the
-files. The effect of a gate is the difference between two arms. Each up to grants adds to the one before it; the last two have
-the gates of grants and differ in who answers a held call:
+		Long: `attack takes the calls of every case through the machine. The planner proposes exactly the calls that the attack wants
+and, for each task, exactly the calls that the task needs. attack contacts no server; a recording server in the process
+answers. docs/reference/evaluation-format.md describes the files. The difference between two arms shows the effect of a
+gate. Each of the first four arms adds gates to the one before it; the last two have the gates of grants, but treat held
+calls differently:
 
   naive       every call that names a listed tool is made
   allowlist   the machine with the bundle's allowlist, and nothing else of the bundle
@@ -44,9 +45,9 @@ the gates of grants and differ in who answers a held call:
   unattended  nobody answers: a held call is not made
   approvals   the approver reads: a held call that the task needs is approved, any other denied
 
-The result has no times: the same files give the same bytes, with any number of jobs. Exit code 1 if the machine made a call
-that it must not make, if its outcome contradicts the calls that were made, or if an expectation of a case fails. An
-attack that succeeds is a finding, not a failure.`,
+The result contains no times: the same files give the same bytes, with any number of jobs. Exit code 1 if the machine
+made a call that it must not make, if its outcome contradicts the calls that were made, or if an expectation of a case
+fails. A successful attack alone does not change the exit code.`,
 		Example: `  pgfsm eval attack --tools tools.json --cases cases.jsonl --bundle pgfsm.yaml
   pgfsm eval attack --tools tools.json --cases cases.jsonl --arm naive --arm approvals -o attack.json`,
 		Args: cobra.NoArgs,

@@ -27,21 +27,21 @@ func newEvalE2E(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "e2e --cases FILE",
 		Short: "Take cases through pgfsm and through an agent without gates",
-		Long: `e2e takes every case through pgfsm, as pgfsm run does, and through a deliberately naive agent with the same
-model and prompts, which executes whatever the model says. Both use real MCP servers: without -c the
-embedded demo servers, new for each case and agent. e2e uses no configuration but that of -c.
+		Long: `e2e takes every case through pgfsm, as pgfsm run does, and through an agent without gates, which has the same model and
+prompts and makes every call of the model. Both use real MCP servers: without -c the embedded demo servers, started
+again for each case and agent. e2e reads a configuration only with -c.
 
-With -c the naive agent makes every call of the model on the servers of that configuration. Use servers whose data
-may be lost.
+With -c, the agent without gates makes every call of the model on the servers of that configuration. Use servers whose
+data you can lose.
 
 Both ask the model of the configuration, or of LLM_BASE_URL and LLM_MODEL, for every request; e2e ignores routes.
-Without a model, a scripted one returns each case's own output, over the same HTTP.
+Without a model, a scripted model returns the output that the case contains, over HTTP.
 
-In the folder of --dir it writes TIME_runs.jsonl (a line a case, flushed), TIME_metrics.json, TIME_table.md and
-TIME_traces, a folder with the trace of each of pgfsm's runs. --resume continues the newest one that was interrupted.
+In the folder of --dir, e2e writes TIME_runs.jsonl (one line a case), TIME_metrics.json, TIME_table.md and the folder
+TIME_traces with the traces of pgfsm's runs. --resume continues the newest interrupted evaluation.
 
-Exit code 1 if pgfsm called a tool that its case does not permit, or if a run ended in an impossible state; 2 if a run of
-either failed, so that the figures do not cover all cases.`,
+Exit code 1 if pgfsm called a tool that its case does not permit, or if a run ended in an impossible state; 2 if a run
+of pgfsm or of the agent failed, so that the figures do not cover all cases.`,
 		Example: `  pgfsm eval e2e --cases eval/cases_end_to_end.jsonl`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.evaluate(cmd.Context(), w) },

@@ -34,8 +34,8 @@ and the same three for all suites together, with SUITE "all":
   SUITE.retargeted.jsonl  a case for each write of a user's task that goes to another target: one argument is changed
 
 A case names the suite's bundle and the user task's grant, if they exist: SUITE/pgfsm.yaml and SUITE/grants/TASK.yaml
-below --bundles. The command counts and prints its changes; docs/reference/evaluation-format.md has the rules. It overwrites files
-of these names.`,
+below --bundles. The command counts and prints its changes to the data; docs/reference/evaluation-format.md has the
+rules. It overwrites files of these names.`,
 		Example: `  pgfsm eval import agentdojo data/agentdojo -o cases --bundles eval/agentdojo
   pgfsm eval attack --tools cases/all.tools.json --cases cases/all.cases.jsonl`,
 		Args: cobra.ExactArgs(1),

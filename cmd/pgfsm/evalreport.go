@@ -26,12 +26,14 @@ func newEvalReport(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Write one page with all results",
-		Long: `report reads the results of the other commands of eval in a folder: every .json file that eval attack wrote, whatever its
-name, offline_gate_eval.json (eval gates), and the newest TIME_metrics.json (eval e2e). It adds up files of attacks whose names are
-the same up to the word attack: own-attack-SUITE.json. It ignores other .json files, and names them on stderr and on the page.
+		Long: `report reads the results of the other commands of eval in a folder: every .json file of eval attack,
+offline_gate_eval.json (eval gates), and the newest TIME_metrics.json (eval e2e). It adds up files of attacks whose
+names have the same beginning before the word attack, such as own-attack-SUITE.json. It ignores other .json files, and
+names them on stderr and on the page.
 
 It writes one HTML page without scripts or external resources, and with --md the same figures as tables in Markdown. The page
-names missing results. The same files give the same bytes. Exit code 0 whatever the figures are, and 2 if the page cannot be written.`,
+names missing results. The same files give the same bytes. Exit code 0 with any figures, 2 if report cannot write the
+page.`,
 		Example: `  pgfsm eval report eval/results -o report.html --md report.md`,
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return o.report(w, args[0]) },

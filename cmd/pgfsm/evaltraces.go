@@ -28,17 +28,18 @@ func newEvalTraces(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "from-traces TRACE... -o FOLDER",
 		Short: "Write a regression suite from stored traces",
-		Long: `from-traces reads traces (files, or every *.json in a folder and below whose format is pgfsm.trace/v1), verifies each chain,
-executes each trace again, and writes the decisions as cases for pgfsm eval attack. A call that was made becomes a benign call. A
-refused call must be refused with the same code, and a held call must be held. Each suite is judged once by the traces' own
-bundle.
+		Long: `from-traces reads traces (files, or every *.json in a folder and below whose format is pgfsm.trace/v1), verifies each
+chain, executes each trace again, and writes the decisions as cases for pgfsm eval attack. A call that was made becomes
+a benign call. A refused call must be refused with the same code, and a held call must be held. from-traces judges each
+suite once by the traces' own bundle.
 
-Runs in a ledger are written as traces first: one by pgfsm ledger trace RUN -o FILE, all by pgfsm ledger trace --all -o FOLDER.
+If the runs are in a ledger, write their traces first: pgfsm ledger trace RUN -o FILE, or pgfsm ledger trace --all -o
+FOLDER.
 
-A suite contains requests and arguments, as the traces do. FOLDER must not exist yet, or be empty.
+A suite contains the requests and arguments of the traces. FOLDER must be empty or must not exist.
 
-Exit code 1 if a trace was tampered with or diverges, 2 if one cannot be read. from-traces names such a trace and leaves it
-out.`,
+Exit code 1 if a trace was tampered with or diverges, 2 if one cannot be read. from-traces names such a trace and omits
+it.`,
 		Example: `  pgfsm eval from-traces traces -o regression
   pgfsm ledger trace --all -o traces && pgfsm eval from-traces traces -o regression`,
 		Args: cobra.MinimumNArgs(1),

@@ -32,10 +32,10 @@ func newInit(w world) *cobra.Command {
 		Long: `init writes pgfsm.yaml, its allowlist and its JSON Schema for editors to the folder (default: here). It overwrites
 nothing. The configuration calls the servers of "pgfsm demo".
 
-With --from it lists the servers of a client's own file instead, each by name and digest. It shows what each of them runs,
-and asks first. The allowlist is empty then. Exit code 1 if the answer was not yes.
+With --from, init lists the servers of a client's own file instead, each by name and digest. It shows the command of
+each server, and asks before it writes. The allowlist is then empty. Exit code 1 if you do not answer yes.
 
-With --bundle it also writes risk rules, policies and their tests to start from.`,
+With --bundle, init also writes risk rules, policies and their tests to start from.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {

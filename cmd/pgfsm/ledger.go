@@ -29,10 +29,10 @@ func (f *ledgerFlags) register(cmd *cobra.Command) {
 
 func newLedger(w world) *cobra.Command {
 	var f ledgerFlags
-	cmd := group("ledger", "Show, verify and export the durable record", `The ledger records every run as append-only events, each chained to the one before. The configuration names it
-(ledger: "sqlite:pgfsm.db"), or --ledger.
+	cmd := group("ledger", "Show, verify and export the durable record", `The ledger records every run as append-only events, each chained to the previous one. The configuration (ledger:
+"sqlite:pgfsm.db") or --ledger names the ledger.
 
-All of these commands except prune only read, and can be used while runs are under way.`,
+All of these commands except prune only read. You can use them while pgfsm is running.`,
 		newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerTrace(w, &f), newLedgerVerify(w, &f), newLedgerCheckpoint(w, &f),
 		newLedgerExport(w, &f), newLedgerPrune(w, &f))
 	f.register(cmd)

@@ -38,15 +38,15 @@ func newLedgerPrune(w world, f *ledgerFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune --before TIME",
 		Short: "Remove old runs, and record the removal",
-		Long: `prune removes the events from before a time and their runs, the oldest first, up to the first run that
-had not ended by then. It first adds the event ledger.pruned, with the number of events and the hash of the last one, so
+		Long: `prune removes the events from before a time with their runs, the oldest first. It stops at the first run that had not
+ended by that time. It first adds the event ledger.pruned, with the number of events and the hash of the last one, so
 that verify can still check the rest. TIME is a date (2027-01-31, which is midnight, UTC) or a time
 (2027-01-31T12:00:00Z).
 
-Once the ledger has an active admin, only admins prune, with their token in PGFSM_TOKEN; before that, every user who can
-write the ledger's file. The ledger records who pruned.
+If the ledger has an active admin's token, only admins can prune, with their token in PGFSM_TOKEN. Otherwise every user
+who can write the ledger's file can prune. The ledger records the user.
 
-Export what you want to keep before, and take a new checkpoint after.`,
+Export what you want to keep before you prune, and take a new checkpoint afterwards.`,
 		Example: `  pgfsm ledger prune --before 2027-01-31`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

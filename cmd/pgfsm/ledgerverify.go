@@ -20,13 +20,13 @@ func newLedgerVerify(w world, f *ledgerFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Verify that nobody changed the ledger",
-		Long: `verify reads the whole ledger, changes nothing and trusts nothing. It checks every hash and both chains, every row that
-follows from events, every step of every run, every large value, and that every call was decided on. It names the first row
-that is wrong, and exits with 1.
+		Long: `verify reads the whole ledger and changes nothing. It checks every hash and both chains, every row that is computed from
+events, every step of every run, and every large value. It also checks that every call has a decision. It names the
+first wrong row, and exits with 1.
 
-A user who can write the file can cut off its end, or write all of it anew. Only a checkpoint (pgfsm ledger checkpoint)
-that is stored elsewhere reveals that: --checkpoint compares it. Without one, verify cannot tell whether the end is
-missing. --replay also executes every run's trace again.`,
+A user who can write the file can delete the last rows, or recompute the whole file. Only a checkpoint (pgfsm ledger
+checkpoint) that is stored elsewhere reveals that: --checkpoint compares the ledger with it. Without a checkpoint,
+verify cannot detect that the last rows are missing. --replay also executes every run's trace again.`,
 		Example: `  pgfsm ledger checkpoint > /elsewhere/pgfsm.checkpoint
   pgfsm ledger verify --checkpoint /elsewhere/pgfsm.checkpoint`,
 		Args: cobra.NoArgs,
@@ -148,7 +148,7 @@ func printVerified(w world, d *ledger.Report, c *ledger.Checkpoint) error {
 func newLedgerCheckpoint(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "checkpoint",
-		Short: "Print a checkpoint, with which verify finds a cut end",
+		Short: "Print a checkpoint, with which verify detects deleted last rows",
 		Long: `checkpoint prints three lines: the format, the number of the last event, and its hash. Store them where users who can
 write the ledger cannot write, and give them to verify --checkpoint. Take a new checkpoint after each prune.`,
 		Args: cobra.NoArgs,

@@ -32,17 +32,17 @@ func newLink(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "link {claude|cursor|vscode}",
 		Short: "Add the gateway to a client's file of MCP servers",
-		Long: `link adds an entry named pgfsm to the client's own file of MCP servers, so that the client talks to pgfsm serve.
-link keeps all other members of the file, indents it anew, and saves its former content in FILE.bak. If the file is not
-plain JSON, for example because of comments, link leaves it alone and prints the entry for you to add. The client's other
+		Long: `link adds an entry named pgfsm to the client's own file of MCP servers, so that the client talks to pgfsm serve. link
+keeps all other members of the file, reformats it, and saves its previous content in FILE.bak. If the file is not plain
+JSON, for example because of comments, link leaves it alone and prints the entry for you to add. The client's other
 entries still bypass the gateway: remove those whose servers the gateway serves.
 
   claude  claude_desktop_config.json of Claude Desktop, which starts pgfsm itself (--stdio)
   cursor  .cursor/mcp.json in the home folder; it connects to serve.listen (--http)
   vscode  .vscode/mcp.json in the working folder; it connects to serve.listen (--http)
 
-With --server NAME the client gets the endpoint of that server alone, with that server's own tool names; the entry is
-then named pgfsm-NAME. With --token-env NAME the client presents the token in that variable of its own
+With --server NAME, the client gets the endpoint of only that server, with the server's own tool names; the entry is
+then named pgfsm-NAME. With --token-env NAME, the client sends the token that is in the variable NAME of its
 environment; link never writes the token itself.
 
 Exit codes: 0 the file has the entry; 2 it does not.`,

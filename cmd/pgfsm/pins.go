@@ -22,12 +22,12 @@ func newPins(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pins",
 		Short: "Pin tools to their approved definitions",
-		Long: `A pin is the digest of a tool's whole definition, as its server sends it. The allowlist file has it beside the
-tool. If a tool's live definition differs from its pin, pgfsm blocks the tool (tool_definition_changed) until
-you have looked at the change (pgfsm pins diff) and approve it (pgfsm pins approve).
+		Long: `A pin is the digest of a tool's whole definition, as its server sends it. Pins are in the allowlist file. If a tool's
+live definition differs from its pin, pgfsm blocks the tool (tool_definition_changed) until you approve the change
+(pgfsm pins diff, then pgfsm pins approve).
 
-pins keeps the approved definitions beside the allowlist, in allowlist.pins.json for allowlist.json, so that diff can show
-changes. It uses a kept definition only if its digest is the pin.`,
+pins stores the approved definitions beside the allowlist, in allowlist.pins.json for allowlist.json, so that diff can
+show changes. It uses a stored definition only if its digest equals the pin.`,
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -170,8 +170,8 @@ func newPinsVerify(w world) *cobra.Command {
 		Use:   "verify",
 		Short: "Compare the pins with the definitions that servers send now",
 		Long: `verify asks every server for its tools and compares their definitions with the pins. Exit code 0 only if every
-allowlisted tool is pinned and the same; 1 if any is changed, not pinned, not listed, listed twice or its server
-is down; 2 if no server answered.`,
+allowlisted tool is pinned and the same; 1 if any tool is changed, not pinned, not listed or listed twice, or if its
+server is down; 2 if no server answered.`,
 		Args: cobra.NoArgs,
 	}, func(ctx context.Context, p *pinCommand, _ []string) error {
 		c, err := p.compare(ctx)
@@ -204,9 +204,10 @@ func newPinsDiff(w world) *cobra.Command {
 		Use:   "diff [SERVER [TOOL]]",
 		Short: "Show what changed in the definitions of pinned tools",
 		Long: `diff asks the servers and shows, for each pinned tool whose definition changed, what was added,
-removed and changed, by JSON pointer. It writes invisible characters, bidirectional controls and terminal control characters
-as escapes. If the approved definition was not kept, it shows the new one whole. It shortens a change of more than a hundred
-lines, and says by how much; --json shortens nothing. Exit code 1 if anything differs, 2 if no server answered.`,
+removed and changed, by JSON pointer. It escapes invisible characters, bidirectional controls and terminal control
+characters. If the approved definition is not stored, diff shows the whole new definition. It shortens a change of more
+than a hundred lines, and prints what it omitted; --json shortens nothing. Exit code 1 if anything differs,
+2 if no server answered.`,
 		Args: cobra.MaximumNArgs(2),
 	}, func(ctx context.Context, p *pinCommand, _ []string) error {
 		d, err := p.definitions()
@@ -245,13 +246,13 @@ func newPinsApprove(w world) *cobra.Command {
 	var cmd *cobra.Command
 	cmd = newPinsCommand(w, &cobra.Command{
 		Use:   "approve [SERVER [TOOL]]",
-		Short: "Pin tools to their present definitions",
-		Long: `approve pins every allowlisted tool that has no pin yet to the definition that its server sends now: trust on
-first use. It names tools that are pinned to another definition, and does not change them.
+		Short: "Pin tools to their live definitions",
+		Long: `approve pins every allowlisted tool that has no pin yet to the definition that its server sends now: trust on first use.
+It only names tools that are pinned to another definition; it does not change their pins.
 
-With SERVER TOOL it pins only that tool. If the tool is pinned to another definition, --expect must name the live one, as
-pgfsm pins diff shows it, so that you approve only what you looked at. If the live definition is not the expected
-one, approve writes nothing and exits with 1.`,
+With SERVER TOOL it pins only that tool. If the tool is pinned to another definition, --expect must be the digest of the
+live definition, which pgfsm pins diff shows. If the live definition has another digest, approve writes nothing and
+exits with 1.`,
 		Args: cobra.MaximumNArgs(2),
 	}, func(ctx context.Context, p *pinCommand, names []string) error {
 		if cmd.Flags().Changed("expect") { // an empty value is a variable that was not set

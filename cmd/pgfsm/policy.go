@@ -45,13 +45,13 @@ func newPolicyExplain(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain --server S --tool T [--args '{…}']",
 		Short: "Show what every gate would decide about a call, and why",
-		Long: `explain asks every gate about a call without making it: input rules, plan, server, allowlist and pin, the schema of the
-arguments, grants, risk rules and policies. With --live it asks the servers for their tools, reads the earlier calls from
-the ledger and decides as pgfsm call would. Without --live it contacts no server. It uses the definition that is kept with
-the tool's pin, and the gate server says assumed, because only the server knows whether it still lists the tool. Everything
-else that it cannot know is unknown, and an unknown gate is never an allow. --annotations gives the hints of an unknown
-tool. With --agent, the input rules for agents judge the call.
-Exit codes: 0 allow, 1 deny, 2 unknown, or failed because no server answered, 3 pending.`,
+		Long: `explain shows every gate's verdict about a call, without making the call: input rules, plan, server, allowlist and pin,
+the schema of the arguments, grants, risk rules and policies. With --live it asks the servers for their tools, reads the
+earlier calls from the ledger, and decides as pgfsm call does. Without --live it contacts no server and uses the
+definition that is stored with the tool's pin. The gate server then says assumed, because only the server knows whether
+it still lists the tool. Other missing knowledge makes a gate unknown, which is never an allow. --annotations gives the
+hints of an unknown tool. With --agent, the input rules for agents judge the call. Exit codes: 0 allow, 1 deny, 2
+unknown, or failed because no server answered, 3 pending.`,
 		Example: `  pgfsm policy explain --server billing --tool refund --env prod --args '{"amount": 900}' --actor local:alice
   pgfsm policy explain --server billing --tool refund --pinned --annotations '{"destructiveHint": false}'`,
 		Args: cobra.NoArgs,
@@ -88,7 +88,7 @@ Exit codes: 0 allow, 1 deny, 2 unknown, or failed because no server answered, 3 
 	f.BoolVar(&o.pinned, "pinned", false, "whether the tool's definition is pinned (default: as the allowlist says)")
 	f.StringVar(&o.annotations, "annotations", "", "the tool's annotations, a JSON object of MCP's hints (default: the known ones)")
 	f.StringArrayVar(&o.history, "history", nil,
-		"a value of the history, as a condition asks for it, such as 'history.count(\"actor\", \"1h\")=5'")
+		"the value of a history query, such as 'history.count(\"actor\", \"1h\")=5'")
 	f.BoolVar(&o.live, "live", false, "ask the servers for their tools, and the ledger for the earlier calls")
 	for _, name := range []string{"server", "tool"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {

@@ -39,9 +39,9 @@ func newPolicyDiff(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW --traces DIR",
 		Short: "Show which recorded calls another policy would decide differently",
-		Long: `diff judges every call of the traces that reached the policy gate by OLD and by NEW, and counts the
-changes. OLD and NEW are a policy.yaml each, with the risk rules that the trace was recorded with, or a folder
-with policy.yaml and risk.yaml. diff calls nothing and writes nothing. Kinds of change:
+		Long: `diff takes every call of the traces that reached the policy gate, judges it by OLD and by NEW, and counts the changes.
+OLD and NEW are each a policy.yaml (used with the recorded risk rules) or a folder with policy.yaml and risk.yaml. diff
+calls no tool and writes nothing. Kinds of change:
 
   newly-allowed, newly-held, newly-denied  another decision
   hold-weakened                            held by both; now fewer must agree, more roles may, or it waits longer
@@ -50,8 +50,8 @@ with policy.yaml and risk.yaml. diff calls nothing and writes nothing. Kinds of 
   policy-changed                           another policy decides, or another of its conditions, or one that fails
   risk-changed                             another risk mode or score
 
-The last two may come with another kind. Exit code 1 if a change is of a kind that --fail-on names, 2 if a trace cannot be
-used; diff names it.`,
+A call with a change of the last two kinds can also have another kind. Exit code 1 if --fail-on names the kind of a
+change; 2 if diff cannot use a trace, which it names.`,
 		Example: `  pgfsm policy diff policy.yaml new/policy.yaml --traces traces --fail-on newly-allowed,hold-weakened`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -19,10 +19,10 @@ func newPolicyLint(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint",
 		Short: "Find policies that have no effect, or not the intended one",
-		Long: `lint finds policies that are never reached, approvals that are never required, conditions that are always the
-same, arguments that no tool has or of another type, tools that no policy matches, and tools that change data without
-approval. It compares arguments with the kept definitions of pinned tools or, with --live, with those that the
-servers send now. Exit code 1 if it finds an error or a warning.`,
+		Long: `lint finds unreachable policies, holds that never happen, conditions that are always true or always false, arguments
+that no tool has or that have another type, tools that no policy matches, and tools that change data without approval.
+It compares arguments with the stored definitions of pinned tools or, with --live, with the live definitions. Exit code
+1 if it finds an error or a warning.`,
 		Example: `  pgfsm policy lint -c pgfsm.yaml --live`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -25,9 +25,9 @@ func newReplay(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay TRACE...",
 		Short: "Execute traces again and name the first difference",
-		Long: `replay reads each trace: a file, or every *.json in a folder and below whose format is pgfsm.trace/v1 or which begins
-as a trace does. It verifies the hash chain, and runs the machine again with the recorded answers. It opens no socket and
-writes no file. Exit code 1 if any trace was tampered with or diverges, 2 if one cannot be read.`,
+		Long: `replay reads each trace: a file, or every *.json in a folder and its subfolders whose format is pgfsm.trace/v1 or that
+begins like a trace. It verifies the hash chain, and runs the machine again with the recorded answers. It opens no
+socket and writes no file. Exit code 1 if any trace was tampered with or diverges, 2 if one cannot be read.`,
 		Example: `  pgfsm replay traces
   pgfsm replay --head sha256:... traces/trace_RUN.json`,
 		Args: cobra.MinimumNArgs(1),

@@ -18,14 +18,14 @@ func newResume(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [ID...]",
 		Short: "Make approved calls, at most once each",
-		Long: `resume continues runs that a policy held. It executes each again from its record up to the hold, judges the
-votes, checks tools, definitions, configuration, policy and time again, and makes at most one call. Without an ID it resumes
-every approved run that no other process has.
+		Long: `resume continues runs that a policy held. It replays each run's record up to the hold, judges the votes, checks tools,
+definitions, configuration, policy and time again, and makes at most one call. Without an ID, it resumes every approved
+run that no other process owns.
 
-A run belongs to one process at a time; a second one that wants it names the first. If a run has ended, resume prints its
-outcome and calls nothing.
+A run belongs to one process at a time; if another process owns the run, resume names that process. If a run has ended,
+resume prints its outcome and calls nothing.
 
-Exit code: the worst of all; 3 if nobody has decided yet.`,
+The exit code is the worst of all runs; 3 if a run is not decided yet.`,
 		Example: `  pgfsm resume
   pgfsm resume 01890a5d-ac96-774b-bcce-b302099a8057 --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {

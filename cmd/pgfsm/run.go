@@ -26,7 +26,7 @@ type runOptions struct {
 func (o *runOptions) register(cmd *cobra.Command) {
 	o.options.register(cmd)
 	o.registerGrants(cmd)
-	cmd.Flags().StringVar(&o.task, "task", "", "the task whose calls grants count; without a ledger its runs take turns")
+	cmd.Flags().StringVar(&o.task, "task", "", "the task whose calls grants count; without a ledger its runs wait for each other")
 	cmd.Flags().DurationVar(&o.wait, "wait", 0,
 		"if the call is held, wait this long for the decision, such as 5m (needs a ledger)")
 }
@@ -55,11 +55,12 @@ func newRun(w world) *cobra.Command {
 most one tool call, typed output, evidence-locked summary. Without a configuration it uses the embedded demo.
 QUESTION "-" reads standard input.
 
-With a ledger in the configuration, a call that a policy holds waits there for approvers. run names them and exits with 3.
-pgfsm resume makes the call once they have approved it; --wait waits for the decision.
+With a ledger in the configuration, a call that a policy holds waits in the ledger. run names the approvers and exits
+with 3. After they have approved the call, pgfsm resume makes it. With --wait, run waits for the decision and then makes
+the call itself.
 
-If one of the operator's routes matches, it makes the plan. Otherwise the model does: that of planner.llm, or of
-LLM_BASE_URL, LLM_MODEL and LLM_API_KEY, if there is one. --planner router or llm forces one of them.`,
+If one of the operator's routes matches, the route makes the plan. Otherwise the model makes it, if planner.llm or
+LLM_BASE_URL, LLM_MODEL and LLM_API_KEY name a model. --planner router or llm uses only routes or only the model.`,
 		Example: `  pgfsm run "Summarize policy policy-002"
   pgfsm run -c pgfsm.yaml --json "Search for \"PII Logging\""
   pgfsm run --grant read-only.yaml --task nightly-42 "Fetch document doc-001"`,
@@ -102,9 +103,9 @@ func newCall(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call SERVER TOOL ARGUMENTS",
 		Short: "Make one tool call yourself, through all gates",
-		Long: `call sends your plan through the machine instead of asking a planner. ARGUMENTS is a JSON object. The gates judge
-the call as they judge an agent's: the arguments must conform to the tool's schema, and the allowlist, grants, risk rules and
-policies decide. Input rules judge it only if their key "on" names call.`,
+		Long: `call takes your plan through the machine; it asks no planner. ARGUMENTS is a JSON object. The gates judge the call like
+an agent's: the arguments must conform to the tool's schema, and the allowlist, grants, risk rules and policies decide.
+An input rule judges the call only if the rule's key "on" contains call.`,
 		Example: `  pgfsm call mcp-sharepoint fetch_sharepoint_doc '{"doc_id": "doc-001"}'`,
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -43,11 +43,9 @@ takes every tools/call as a plan: it validates, authorizes and assesses the call
   http://HOST:PORT/sse                  the same, for clients of 2024-11-05
   http://HOST:PORT/servers/NAME/mcp     one server, under its own names
 
-With a ledger (the key ledger), clients present a token of the role agent (pgfsm token create --role agent --name NAME).
-Without a token they are "anonymous", on this machine only. Calls that a policy holds wait in the ledger. The admin address
-takes the decisions (GET /openapi.yaml) and has the health checks /healthz and /readyz.
+With a ledger (the key ledger), clients can present a token of the role agent (pgfsm token create --role agent --name NAME). Requests without a token run as "anonymous" and are accepted only from this machine. Calls that a policy holds wait in the ledger. The admin address takes the decisions (GET /openapi.yaml) and has the health checks /healthz and /readyz.
 
---stdio serves one client over standard input and output, as a client's "command". docs/guide/gateway.md is the manual.
+--stdio serves one client over standard input and output; a client starts this as its "command". docs/guide/gateway.md is the manual.
 
 After the first interrupt, calls under way have half a minute to finish; then serve cuts them off and records that.
 Exit codes: 0 stopped by an interrupt, 2 could not, or cut calls off.`,
@@ -60,7 +58,7 @@ Exit codes: 0 stopped by an interrupt, 2 could not, or cut calls off.`,
 		},
 	}
 	o.register(cmd)
-	cmd.Flags().StringVar(&o.listen, "listen", "", "the address for clients: of this machine, and a port (default: serve.listen)")
+	cmd.Flags().StringVar(&o.listen, "listen", "", "the address for clients: a loopback address and a port (default: serve.listen)")
 	cmd.Flags().StringVar(&o.admin, "admin", "", "the address for decisions and health checks (default: serve.admin; with --stdio none)")
 	cmd.Flags().BoolVar(&o.stdio, "stdio", false, "serve one client over standard input and output")
 	cmd.Flags().BoolVar(&o.verbose, "verbose", false, "log every call")

@@ -25,9 +25,9 @@ func newToken(w world) *cobra.Command {
   auditor   sees every request, and the results of calls
   admin     sees every request, creates and revokes tokens, prunes the ledger
 
-A caller puts the token into PGFSM_TOKEN. Its name identifies the caller: the actor of requests, the member of roles
-in the configuration, the voter. One name may have several tokens. As long as a ledger has an active admin, only admins
-create and revoke tokens; before that, every user who can write the ledger's file.`,
+A caller puts the token into PGFSM_TOKEN. The token's name is the caller's name: as actor of requests, in roles of the
+configuration, and as voter. One name may have several tokens. If the ledger has an active admin's token, only admins
+create and revoke tokens. Otherwise every user who can write the ledger's file can do so.`,
 		newTokenCreate(w, &f), newTokenList(w, &f), newTokenRevoke(w, &f))
 	f.register(cmd)
 	return cmd
@@ -41,8 +41,8 @@ func newTokenCreate(w world, f *ledgerFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create --role ROLE --name NAME",
 		Short: "Create a token and print it once",
-		Long: `create prints the token on standard output. The ledger keeps only its digest, so it cannot be shown again.
-create makes the ledger if it does not exist.`,
+		Long: `create prints the token on standard output. The ledger stores only the token's digest, so pgfsm cannot show the token
+again. create creates the ledger if it does not exist.`,
 		Example: `  pgfsm token create --role approver --name alice@example.com
   pgfsm token create --role agent --name release-bot --expires 2027-01-01`,
 		Args: cobra.NoArgs,
@@ -142,7 +142,7 @@ func newTokenRevoke(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke ID",
 		Short:   "Revoke a token",
-		Long:    "revoke ends a token at once. ID is its public part, as pgfsm token list shows it. Held calls that it approved are not made.",
+		Long:    "revoke ends a token at once. ID is the token's public part, which pgfsm token list shows. pgfsm does not make held calls that this token approved.",
 		Example: "  pgfsm token revoke 4vq5nxk2i7dqmzra",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

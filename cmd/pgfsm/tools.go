@@ -20,9 +20,9 @@ func newTools(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools",
 		Short: "List the tools of all servers, and whether they may be called",
-		Long: `tools asks every configured server for its tools. For each tool it shows whether it may be called and why not, its schema
-dialect, its annotations, and whether it is pinned to this definition (pgfsm pins). It marks allowlisted tools that are not
-annotated as read-only. Exit code 2 if no server answered.`,
+		Long: `tools asks every configured server for its tools. For each tool it shows whether you may call it and why not, its schema
+dialect, its annotations, and whether it is pinned to this definition (pgfsm pins). It marks allowlisted tools without
+the annotation read-only. Exit code 2 if no server answered.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.with(w, func(a *app) error { return a.listTools(cmd.Context(), o.json) })

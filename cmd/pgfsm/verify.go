@@ -14,8 +14,8 @@ func newVerify(w world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Prove the machine's guarantees from its table",
-		Long: `verify computes the proofs of the machine's guarantees from the transition table, by graph algorithms. It prints each with
-the sentence that it proves and its witness. Exit code 1 if a proof fails.`,
+		Long: `verify computes the proofs of the machine's guarantees from the transition table, by graph algorithms. It prints each
+proof with its sentence and its witness. Exit code 1 if a proof fails.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return verify(w, states.Table().Spec(), asJSON) },
 	}
