@@ -7,43 +7,39 @@
 //
 // # Strict YAML
 //
-// [Parse] reads less than YAML offers, so that a file means to every reader what it means to us: one document, one
-// spelling of each number, true and false, and no anchors, aliases, merge keys, tags, directives or "?" keys. A key
-// that the table does not name, a key that stands twice and a value of another type are errors. A byte order mark,
-// control characters, more than [MaxFileBytes] or more than [MaxDepth] levels are refused before anything is parsed.
+// [Parse] accepts a subset of YAML, so that every reader of a file understands it in the same way: one document, one spelling of each number, true and
+// false, and no anchors, aliases, merge keys, tags, directives or "?" keys. Unknown keys, duplicate keys and values of another type are errors. Parse
+// refuses a byte order mark, control characters, more than [MaxFileBytes] and more than [MaxDepth] levels before it parses anything.
 //
 // # Errors
 //
-// All faults of a file come at once, as [Errors]: each with file, line, column, the source line with a caret, and what
-// to do about it. Values that stand where secrets stand are starred out in what is shown.
+// Parse reports all faults of a file together, as [Errors]: each with file, line, column, the source line with a caret, and a remedy. It masks the values
+// of keys that may contain secrets.
 //
 // # Files that the configuration names
 //
-// [Load] also reads the allowlist, grants, risk rules, policies, output types and a client's file of servers, through a
-// function that the caller gives it: this package opens nothing itself. A relative path counts from the folder of the
-// file it stands in; it may lead out of that folder, for the operator who wrote it may read what it names. The caller's
-// function is the place for [Insecure], which says whether others could have written a file.
+// [Load] also reads the allowlist, grants, risk rules, policies, output types and a client's file of servers, through a function that the caller passes:
+// this package opens no file. A relative path is relative to the folder of the file that contains it; it may lead out of that folder. The caller's function
+// should use [Insecure], which reports whether other users may write a file.
 //
 // # Risk rules and policies
 //
-// [ReadRisk] and [ReadPolicy] read them as strictly, up to [MaxPolicyFileBytes], and hold them to what packages risk
-// and rules say of them. A fault in an expression is shown under the character at which it is, however the expression
-// is written in the file; [Places] finds any entry again.
+// [ReadRisk] and [ReadPolicy] read these files as strictly, up to [MaxPolicyFileBytes], and check them with packages risk and rules. A fault in an
+// expression is reported at its character in the file; [Places] finds the place of an entry.
 //
 // # The gateway
 //
-// [Serve] is what pgfsm serve is told: where it listens, what it tells agents, how held calls wait, and what may pass
-// between agents and each server. It stands beside what calls are judged by, not in it: no digest of a bundle covers it.
+// [Serve] has the settings of pgfsm serve: its addresses, what refusals tell agents, how held calls wait, and which messages it relays. They do not judge
+// calls, so no digest of a bundle covers them.
 //
 // # Secrets
 //
-// Values of headers, env and api_key, and nothing else, may hold references: ${env:NAME} stands for an environment
-// variable, ${file:PATH} for a file's content without its last line end, and $${ for the two characters ${. [Loaded]
-// never holds what they stand for; [Loaded.Resolve] asks for it when servers are about to be connected.
+// Only values of headers, env, api_key and a hook's secret may contain references: ${env:NAME} is an environment variable, ${file:PATH} a file's content
+// without its last line end, and $${ the two characters ${. [Loaded] never contains the secrets themselves; [Loaded.Resolve] reads them right before pgfsm
+// connects to servers.
 //
 // # A client's file
 //
-// The mcp_servers file is a client's own and runs commands, so no entry of it is used unless the configuration lists
-// it by name and by [EntryDigest]. [ReadClient] and [Imported] are how such a list is made. No line of that file is
-// ever shown: secrets may stand anywhere in it.
+// The mcp_servers file belongs to a client and starts commands, so Load uses an entry only if the configuration lists it by name and by [EntryDigest].
+// [ReadClient] and [Imported] make such a list. No error quotes a line of that file, because any line may contain a secret.
 package config

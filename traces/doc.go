@@ -1,13 +1,12 @@
-// Package traces writes the record of a run while it goes on, detects any change to it, and executes it again.
+// Package traces writes the record of a run, detects changes to it, and replays it.
 //
 // # The document
 //
-// A trace is one JSON document, trace_<run id>.json, with the members format, run_id, machine, bundle, request, steps, outcome
-// and head; docs/reference/trace-format.md describes it well enough to write a verifier. Every value is in the canonical form
-// of package canonical. Steps are chained: a step's prev is the hash of the step before it, or the digest of the header
-// (everything before steps) for step 0; its hash covers all its other members; head covers the last hash and the outcome. So
-// changing, dropping, adding or reordering any value is detected, and [Read] names the first bad place. Only recomputing the
-// whole chain is not detected: the run prints its head, which can be compared.
+// A trace is one JSON document, trace_<run id>.json, with the members format, run_id, machine, bundle, request, steps, outcome and head;
+// docs/reference/trace-format.md describes it in enough detail to write a verifier. Every value is in the canonical form of package canonical. Steps are
+// chained: a step's prev is the hash of the step before it, or the digest of the header (everything before steps) for step 0; its hash covers all its other
+// members; head covers the last hash and the outcome. So [Read] detects every changed, missing, additional or reordered value, and names the first one. It
+// does not detect a recomputed chain; to detect this, compare the head with the one that the run printed.
 //
 // # Writing
 //
@@ -17,7 +16,6 @@
 //
 // # Executing again
 //
-// [Replayer.Replay] runs the same machine, stages and loop as a live run, with a door that only reads the trace. Every command,
-// event, fact and transition must be byte for byte as recorded; the first that is not is a [DivergenceError]. It opens no
-// socket and writes no file.
+// [Replayer.Replay] runs the same machine, stages and loop as a live run, with a door that only reads the trace. Every command, event, fact and transition
+// must be byte for byte as recorded; the first difference is a [DivergenceError]. Replay opens no socket and writes no file.
 package traces

@@ -1,5 +1,5 @@
-// Package tracestest changes traces for tests and recomputes their hashes, as an attacker can who may write the folder. The hashes are
-// described in docs/reference/trace-format.md.
+// Package tracestest changes traces for tests and recomputes their hashes, like an attacker who can write the folder. docs/reference/trace-format.md
+// describes the hashes.
 package tracestest
 
 import (

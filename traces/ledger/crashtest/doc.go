@@ -1,3 +1,2 @@
-// Package crashtest holds the tests that take the ledger's promises at their word, with processes of the operating system:
-// they are killed, they race, and what they write to breaks. It has tests only.
+// Package crashtest has only tests. They check the ledger's guarantees with real processes: the tests kill them, let them race, and make their writes fail.
 package crashtest

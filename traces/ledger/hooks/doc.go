@@ -1,13 +1,10 @@
-// Package hooks tells web hooks what happens to held calls: that people are asked, and what was decided. Chat tools can be
-// hung on it; whoever is told decides over the API, like everybody else.
+// Package hooks sends messages to web hooks, for example of chat tools: a call is held, or a held call is decided. Approvers decide over the API.
 //
-// Messages follow Standard Webhooks: webhook-id, webhook-timestamp, and webhook-signature over both and the body, so that
-// a receiver knows that a message is ours, when it was sent, and whether it had it before. A message says what is bound and
-// by which digests, but not the arguments: who has a token reads them over the API.
+// Messages follow Standard Webhooks: webhook-id, webhook-timestamp, and webhook-signature over both and the body, so that a receiver can check the sender
+// and the time of a message, and detect repeated messages. A message has the binding and its digests, but no arguments: these need a token and the API.
 //
-// The ledger's events are the queue. For each hook the ledger keeps how far it was told, and at most the one message that
-// is on its way. So messages come in the order of the events, survive a crash, and come at least once: a process that ends
-// between sending and writing that down leaves a message that is sent again, under the same id. A message on its way is
-// leased, so that of several processes one sends it. A receiver that fails is tried again with growing pauses; then the
-// message is given up, and the next ones have their turn. Nothing here ever holds up a decision.
+// The ledger's events are the queue. For each hook the ledger stores the last sent event, and at most one message that is being sent. So messages arrive in
+// the order of the events, at least once, and survive a crash: if a process ends after it sent a message and before it recorded that, the message is sent
+// again with the same id. A lease ensures that only one of several processes sends a message. If a receiver fails, the sender tries again with growing
+// pauses, then drops the message and continues with the next one. Decisions never wait for messages.
 package hooks

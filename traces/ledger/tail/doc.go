@@ -1,29 +1,27 @@
-// Package tail keeps the last commits of a ledger beside it, in a file to which they are appended with one flush each,
-// until somebody brings many of them into the ledger at once.
+// Package tail stores the last commits of a ledger in a separate file. It appends each commit with one flush; the ledger's owner moves many commits into
+// the ledger at once.
 //
-// Beside the ledger FILE stand FILE-tail, which has the commits, and FILE-tail-bell, which is only locked. Neither is
-// ever removed, and neither means anything without the ledger: whoever copies or moves a ledger that nobody has ended
-// properly must take FILE-tail along.
+// For the ledger FILE, FILE-tail contains the commits, and FILE-tail-bell is only locked. The package never removes these files. If the last process did
+// not close the ledger properly, copy or move FILE-tail together with FILE.
 //
-// # Who may do what
+// # Locks
 //
-// The lock of FILE-tail is one of flock(2), which the operating system lets go of when its process ends, however it
-// ends.
+// The lock of FILE-tail is a flock(2) lock, which the operating system releases when the process ends.
 //
-//   - Whoever reads or writes the ledger itself holds the lock, shared or exclusive, as long as a transaction lasts,
-//     and has asked [File.Pending] under it. While something is pending the ledger is not complete: [File.Left] has to
-//     be brought into it first, under the exclusive lock, and [File.End] says that this was done.
-//   - Whoever appends holds the exclusive lock from [File.Begin] on, brings what was appended into the ledger from time
-//     to time and says so with [File.Restart], and lets go after a last time and [File.End].
-//   - Whoever waits for the lock rings the bell with [File.Ring]; who appends asks [File.Rung] between two commits.
-//     Ringing is a shared lock of the bell's file, so it ends with the process that rings.
+//   - A process that reads or writes the ledger itself holds the lock, shared or exclusive, during each transaction, and calls [File.Pending] under the
+//     lock. If commits are pending, the ledger is incomplete: under the exclusive lock, the process must first move the commits of [File.Left] into the
+//     ledger, and then call [File.End].
+//   - A process that appends holds the exclusive lock from [File.Begin] to [File.End]. From time to time it moves the appended commits into the ledger,
+//     and then calls [File.Restart]. It does this a last time before [File.End].
+//   - A process that waits for the lock calls [File.Ring], which takes a shared lock of FILE-tail-bell. The process that appends calls [File.Rung]
+//     between commits, and sees that another process waits. The signal ends with the waiting process.
 //
-// Package tail checks that the lock is held, and not that the ledger has what it should: "everything is elsewhere" is
-// the word of the caller, who has it on disk there before he gives that word.
+// Package tail checks that the lock is held, but not that the ledger contains the commits: before the caller calls Restart or End, it must have flushed
+// them to the ledger.
 //
 // # The file
 //
-// It has a header and, from byte 4,096 on, one record behind the other. All numbers are little-endian.
+// The file has a header and, from byte 4,096 on, one record after the other. All numbers are little-endian.
 //
 //	512  16  "pgfsm tail v1" and zeros
 //	528  16  generation: random bytes; zeros in a closed file
@@ -39,24 +37,20 @@
 //	24   4  CRC-32C of the 24 bytes before and of the record
 //	28      record
 //
-// A file that is empty, or zeros only, was never used. The first byte is never written, for Windows locks exactly that
-// one. Before the file is used first it gets its whole length, written with zeros and flushed with its name: flushing a
-// record then changes nothing but that record's blocks. No record is ever cut off or cleaned: a new generation makes all
-// records before it bytes like others. Nobody outside knows a generation, so no record can have one in it.
+// A file that is empty or has only zeros was never used. The first byte is never written, because Windows locks it. Before the first use, the file gets its
+// whole length in zeros, and is flushed with its name; so flushing a record changes only that record's blocks. Records are never removed: a new generation
+// makes all earlier records invalid. A generation is random and secret, so the content of a record cannot imitate one.
 //
-// # What survives what
+// # Crashes
 //
-// When [File.Append] returns nil the record is on disk, and what ends a process or the power afterwards leaves it
-// there. When it returns an error the record is not there, and will not be found later, unless the error is
-// [ErrUndecided].
+// When [File.Append] returns nil, the record is on disk and survives a crash. When Append returns an error, the record is not in the file, unless the error
+// is [ErrUndecided].
 //
-// A process that is killed leaves all records whole, save perhaps one that it was appending, which is whole, too, or
-// not found. Whole, it was not acknowledged to anybody, and is brought in like the others: its caller was not told that
-// it is not there.
+// A killed process leaves all records complete, except perhaps the one that it was appending. If that record is complete, it is moved into the ledger like
+// the others: it was not acknowledged, but the caller was not told that it failed, either.
 //
-// The power may fail between the header of [File.Begin], [File.Restart] or [File.End] and the next flush. Then the
-// header before it may come back, and with it the records of its generation, all or some of them: the first may be
-// overwritten. All of them are in the ledger, which is why the header need not be flushed; who brings in what is left
-// sees that by what is in the records. So a whole record behind one that is not ([Record.Gap]) is no damage if the
-// ledger has it already.
+// The power may fail between the header of [File.Begin], [File.Restart] or [File.End] and the next flush. Then the file may have the previous header again,
+// and some or all records of its generation; the first ones may be overwritten. The ledger contains all these records, so the header needs no flush; the
+// process that moves records sees from their content that the ledger has them. So a complete record after an incomplete one ([Record.Gap]) is no damage if
+// the ledger already has it.
 package tail
