@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// checkpointIdle is how long nobody writes before the write-ahead log is moved into the file.
+	// checkpointIdle is after how much time without a write the write-ahead log is moved into the file.
 	checkpointIdle = time.Second
 	// checkpointFrames is after how many pages it is moved under load. It is SQLite's own default.
 	checkpointFrames = 1000
 	// restartFrames is how long the log grows under load, in pages (16 MiB), before writers have to wait for a moment, so that it begins
 	// again: it only can when all of it was moved and nobody reads from it.
 	restartFrames = 4096
-	// maxLog is how many bytes the log may have before a writer moves it itself: then the checkpointer is too slow, or somebody
-	// reads an old state. It is a multiple of what the log has otherwise.
+	// maxLog is how many bytes the log may have before a writer moves it itself: then the checkpointer is too slow, or somebody reads an old state. It is a
+	// multiple of the log's usual length.
 	maxLog = 64 << 20
 	// keptLog is how many bytes of the log's file are kept when it begins again: overwriting is faster than growing.
 	keptLog = restartFrames * 4096
@@ -32,7 +32,7 @@ const (
 // A checkpointer moves the write-ahead log into the file, beside the commits and not in them.
 type checkpointer struct {
 	done atomic.Int64
-	max  int64 // maxLog, but in tests
+	max  int64 // maxLog, except in tests
 
 	commits, bytes int           // since the log's length was looked at; guarded by the writer's lock
 	look           chan struct{} // much was written
@@ -60,7 +60,7 @@ func (p *checkpointer) wrote(s *Store, bytes int) {
 	if info, err := os.Stat(s.path + "-wal"); err != nil || info.Size() <= p.max {
 		return
 	}
-	// What is durable stays so if this fails, and the next one tries again.
+	// If this fails, all commits are still durable, and the next checkpoint tries again.
 	if _, _, err := checkpoint(s.writer, "PASSIVE"); err == nil {
 		p.done.Add(1)
 	}
@@ -98,7 +98,7 @@ func (p *checkpointer) run(s *Store) {
 		if c == nil {
 			var err error
 			if c, err = dial(context.Background(), s.path, restartWait, url.Values{"mode": {"rw"}, "_synchronous": {"FULL"}}); err != nil {
-				continue // what prevents it, a writer will be told
+				continue // a writer returns the error
 			}
 		}
 		atRestart = p.move(s, c, quiet, atRestart)
@@ -123,7 +123,7 @@ func (p *checkpointer) move(s *Store, c *conn, quiet bool, atRestart int64) int6
 	}
 	defer func() { <-s.writing }()
 	if length, moved, err = checkpoint(c, "RESTART"); err != nil || moved < length {
-		return length + checkpointFrames // somebody reads an old state: not again at once
+		return length + checkpointFrames // a reader has an old state: do not try again at once
 	}
 	p.done.Add(1)
 	return restartFrames

@@ -31,7 +31,7 @@ type unavailable string
 func (u unavailable) Error() string        { return string(u) }
 func (u unavailable) Is(target error) bool { return target == ledger.ErrUnavailable }
 
-// afterRestoring is what whoever restores a backup has to know.
+// afterRestoring is the warning for operators who restore a backup.
 const afterRestoring = "runs that the backup holds as approved can be called again, also if they were called since; deny them or let them expire first"
 
 // Primary result codes of SQLite, https://www.sqlite.org/rescode.html.

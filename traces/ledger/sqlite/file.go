@@ -93,8 +93,8 @@ func identify(path string, stat func(string) (fs.FileInfo, error)) (identity, er
 	return identity{path, stat, info}, nil
 }
 
-// same returns [ErrMoved] if the path does not lead to that file any more. Between this and what follows it the file can still be
-// moved: it finds out what somebody did by mistake, not who races for it.
+// same returns [ErrMoved] if the path does not lead to that file any more. The file can still be moved right after the check: same detects mistakes of
+// operators, not attackers who race.
 func (i identity) same() error {
 	now, err := i.stat(i.path)
 	switch {

@@ -10,20 +10,19 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// maxBefore bounds the bytes of what stands before the last of a group. It is a multiple of what a call has.
+// maxBefore bounds the bytes of the column before. It is a multiple of what one call needs.
 const maxBefore = 32 << 10
 
-// A group is what one row of events or steps holds: the last of them in columns that indexes and programs find, and those before
-// it as a JSON list. A row costs more than what stands in it: its indexes, its trigger, and a dozen values to hand over.
+// A group is the content of one row of events or steps: the last entry in columns, and the earlier entries as a JSON list. Fewer rows are cheaper, because
+// each row needs index entries, a trigger, and a dozen bound values.
 type group[T any] struct {
 	last    *T
-	earlier int64  // how many stand before the last
-	before  string // they; empty if there are none
+	earlier int64  // number of entries before the last
+	before  string // these entries; empty if there are none
 }
 
-// grouped makes as few groups of the rows as there may be, in order. Joins says whether a row may stand before the next one in a
-// group, and spell writes it there; the first one is written with what it is chained to. What stands before the last is written in
-// the connection's buffer.
+// grouped combines the rows into as few groups as possible, in order. Joins reports whether a row may be followed by the next one in a group; spell encodes
+// it in the list, the first one with its links. The list is written into the connection's buffer.
 func grouped[T any](c *conn, rows []T, joins func(a, b *T) bool, spell func(text []byte, v *T, first bool) []byte) []group[T] {
 	groups := make([]group[T], 0, 2) // most calls have one large value, or none
 	text := c.text[:0]
@@ -72,8 +71,8 @@ func embeds[T ~string | ~[]byte](v T) bool {
 	return n > 1 && v[0] == '{' && v[n-1] == '}' || string(v) == "null"
 }
 
-// unspell reads what stands before the last of a group: exactly what is written there when these are spelled, and nothing else. Follow
-// makes them of the list, or nothing if one of them is of those that have a row of their own.
+// unspell decodes the earlier entries of a group, and accepts only the exact encoding. Follow makes the entries of the list, or returns nothing if an entry
+// should have its own row.
 func unspell[T, E any](row *T, earlier int64, before string, follow func(list []E) []T, spell func([]byte, *T, bool) []byte) ([]T, error) {
 	if earlier == 0 && before == "" {
 		return []T{*row}, nil
@@ -109,7 +108,7 @@ func unreadableGroup(table, key string, err error) error {
 	return fmt.Errorf("%w: %w", ErrNotLedger, &ledger.Fault{Table: table, Key: key, What: err.Error()})
 }
 
-// apart yields what stands in each row, one after the other.
+// apart yields the entries of each row, in order.
 func apart[T any](t *tx, rows iter.Seq2[[]T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T

@@ -8,7 +8,7 @@ import (
 	"pgfsm/traces/ledger/tail"
 )
 
-// update is [Store.Update] for who has updating, if this process holds the ledger.
+// update is [Store.Update] while this process holds the ledger. The caller has updating.
 func (t *tailing) update(ctx context.Context, do func(ledger.Tx) error) (done bool, err error) {
 	if t.broken != nil {
 		return true, t.broken
@@ -30,13 +30,13 @@ func (t *tailing) update(ctx context.Context, do func(ledger.Tx) error) (done bo
 		}
 	}
 	x := q.elsewhere()
-	if err := t.file.Same(); err != nil { // another process may have locked another one, and commit there
+	if err := t.file.Same(); err != nil { // another process may have locked a different file, and commit there
 		return true, t.explained(err)
 	}
 	return true, t.s.commit(x)
 }
 
-// write goes on with an update in the file, where all is brought in that was committed before.
+// write continues an update in the file, after it has moved all earlier commits there.
 func (q *quick) write() (x *tx, done func(), err error) {
 	t := q.t
 	t.mu.Lock()
@@ -60,12 +60,12 @@ func (q *quick) write() (x *tx, done func(), err error) {
 	return x, done, replay(x, []*tail.Commit{&q.adds})
 }
 
-// keep puts a commit into the tail, if it is one that can stand there: they are ordered by events, and there must be room.
+// keep writes a commit to the tail, if it has events (they order the commits) and fits.
 func (t *tailing) keep(ctx context.Context, c *tail.Commit) (bool, error) {
 	if len(c.Events) == 0 {
 		return len(c.Requests)+len(c.Steps)+len(c.Blobs)+len(c.Decisions) == 0, nil
 	}
-	// What is recorded where nobody finds it any more is lost: a denial there would not be one.
+	// A record in a file that was moved away is lost: a denial there would have no effect.
 	if err := errors.Join(t.s.file.same(), t.file.Same()); err != nil {
 		return false, err
 	}
@@ -89,7 +89,7 @@ func (t *tailing) keep(ctx context.Context, c *tail.Commit) (bool, error) {
 	return true, nil
 }
 
-// restart makes room in the tail: everything is brought into the file.
+// restart moves all commits into the file and restarts the tail.
 func (t *tailing) restart(ctx context.Context) error {
 	if err := t.s.lock(ctx); err != nil {
 		return err
@@ -104,19 +104,19 @@ func (t *tailing) restart(ctx context.Context) error {
 	return t.explained(t.file.Restart())
 }
 
-// failed is for a commit that could not be kept: what was kept before is brought into the file, and the tail is not used any more.
+// failed handles a commit that the tail could not store: earlier commits are moved into the file, and the tail is not used any more.
 func (t *tailing) failed(why error) error {
 	t.mu.Lock()
 	t.off = true
 	t.mu.Unlock()
 	if errors.Is(why, tail.ErrUndecided) {
-		t.broken = t.explained(why) // whoever opens the ledger next finds out
+		t.broken = t.explained(why) // the next process that opens the ledger reads the tail
 		return t.broken
 	}
 	return errors.Join(t.explained(why), t.letGo())
 }
 
-// glance is [Store.Glance]: from what is known, if this process holds the ledger, as far as that goes.
+// glance is [Store.Glance]. While this process holds the ledger, it reads the cache first.
 func (t *tailing) glance(ctx context.Context, do func(ledger.Reader) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (t *tailing) glance(ctx context.Context, do func(ledger.Reader) error) erro
 	defer q.close()
 	var err error
 	if _, held := t.reached(); held {
-		err = t.explained(t.file.Same()) // else what is known may not be all
+		err = t.explained(t.file.Same()) // otherwise the cache may be incomplete
 	} else {
 		err = q.elsewhere().usable()
 	}
@@ -141,7 +141,7 @@ func (t *tailing) glance(ctx context.Context, do func(ledger.Reader) error) erro
 	return t.s.frozen.same()
 }
 
-// read goes on with a glance in the file.
+// read continues a glance in the file.
 func (q *quick) read() (x *tx, done func(), err error) {
 	s := q.t.s
 	if err := q.t.settled(q.ctx); err != nil {
@@ -163,8 +163,8 @@ func (q *quick) read() (x *tx, done func(), err error) {
 	}, nil
 }
 
-// readOn lets a glance that has gone on in the file see what was committed until now. Without a lock, because this process held the ledger
-// and has let go of it since, another one may have commits in the tail.
+// readOn lets a glance that continues in the file see all commits until now. If this process has released the ledger since, another process may have
+// commits in the tail, so readOn shares the lock.
 func (q *quick) readOn() error {
 	t := q.t
 	if err := t.settled(q.ctx); err != nil {
@@ -173,7 +173,7 @@ func (q *quick) readOn() error {
 	t.mu.RLock()
 	safe := t.held || t.locked
 	t.mu.RUnlock()
-	if safe || q.done == nil { // it could not go on there
+	if safe || q.done == nil { // it could not continue there
 		return nil
 	}
 	release, err := t.share(q.ctx, false)
@@ -185,9 +185,9 @@ func (q *quick) readOn() error {
 	return nil
 }
 
-// refresh is for who has changed the file itself, while this process holds the ledger and all that was committed stood there before.
+// refresh updates the cache after a change of the file itself, while this process holds the ledger and the file had all commits.
 func (t *tailing) refresh() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_ = t.know(context.Background()) // what is not known now is asked for by who updates next
+	_ = t.know(context.Background()) // the next update reads what is missing
 }

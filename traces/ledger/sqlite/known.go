@@ -9,30 +9,30 @@ import (
 	"pgfsm/traces/ledger/tail"
 )
 
-// A known is what a process knows of the ledger while it holds it: nobody else changes anything then.
+// A known is a process's cache of the ledger while it holds the ledger: no other process changes the ledger then.
 type known struct {
-	stale   bool  // it could not be read anew
-	age     int64 // grows whenever what is known may have changed otherwise than by what is kept in the tail
+	stale   bool  // it could not be read again
+	age     int64 // increases whenever the ledger may have changed other than by commits in the tail
 	end     ledger.End
 	decided int64  // seq of the last decision
-	newest  string // a run behind it is known, or nowhere
-	waiting bool   // there are runs that a call could attach to
+	newest  string // a later run is cached, or does not exist
+	waiting bool   // there are runs that a call can attach to
 	runs    map[string]*knownRun
 	blobs   map[canonical.Digest]bool
 	tokens  map[string]ledger.Token
 }
 
-// A knownRun is how a run stands with all that was committed.
+// A knownRun is the state of a run after all commits.
 type knownRun struct {
 	request ledger.Request
 	step    int          // the last, or stepInFile
-	last    *tail.Commit // the last that puts it; nil: all of it stands in the file
+	last    *tail.Commit // the last commit that puts it; nil if the file has all of it
 }
 
-// How a run's last step stands that is no step.
+// Values of step that are not a step.
 const (
 	noStep     = -1
-	stepInFile = -2 // none stands in the tail
+	stepInFile = -2 // the tail has none
 )
 
 func (k *known) reset() {
@@ -41,10 +41,10 @@ func (k *known) reset() {
 	}
 }
 
-// know reads how the ledger stands in the file, where all of it stands, and forgets what was known before. The caller has mu.
+// know reads the state of the ledger from the file, which has all commits, and replaces the cache. The caller has mu.
 func (t *tailing) know(ctx context.Context) error {
 	t.known.reset()
-	t.stale = true // until all of it is known
+	t.stale = true // until all of it is read
 	err := t.beside(ctx, func(x *tx) (err error) {
 		if t.end, err = x.End(); err != nil && !errors.Is(err, ledger.ErrNotFound) {
 			return err
@@ -75,8 +75,8 @@ func (t *tailing) know(ctx context.Context) error {
 	return err
 }
 
-// beside reads the file for who updates: with a connection beside those of readers. They may wait for what the caller has, so it must not
-// wait for them.
+// beside reads the file for an update, with a connection that is not one of the readers': readers may wait for the caller's locks, so the caller must not
+// wait for readers.
 func (t *tailing) beside(ctx context.Context, do func(*tx) error) error {
 	c, err := t.s.reader(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func (t *tailing) beside(ctx context.Context, do func(*tx) error) error {
 	return t.s.file.same()
 }
 
-// learn adds what was committed. The caller has mu.
+// learn adds a commit to the cache. The caller has mu.
 func (t *tailing) learn(c *tail.Commit) {
 	last := c.Events[len(c.Events)-1]
 	t.end = ledger.End{Seq: last.Seq, At: last.At, Hash: last.Hash}
@@ -119,7 +119,7 @@ func (t *tailing) learn(c *tail.Commit) {
 	}
 }
 
-// forget takes commits that stand in the file from those that do not, and what nobody will ask for from what is known.
+// forget removes commits that the file now has from the pending ones, and removes unneeded entries from the cache.
 func (t *tailing) forget(part []*tail.Commit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -145,7 +145,7 @@ func (t *tailing) reached() (end ledger.End, held bool) {
 	return t.end, t.held && !t.stale
 }
 
-// run returns how a run stands. One that is not known stands in the file alone.
+// run returns a run's cached state. A run that is not cached is only in the file.
 func (t *tailing) run(id string) (knownRun, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -162,14 +162,14 @@ func (t *tailing) lastDecision() int64 {
 	return t.decided
 }
 
-// isNew reports whether a run that is not known cannot be in the file: ids are ordered by time.
+// isNew reports whether a run that is not cached cannot be in the file, because ids are ordered by time.
 func (t *tailing) isNew(id string) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.held && !t.stale && id > t.newest
 }
 
-// noneWaits reports whether there is no run at all that a call could attach to.
+// noneWaits reports whether there is no run that a call can attach to.
 func (t *tailing) noneWaits() bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -182,14 +182,14 @@ func (t *tailing) hasBlob(d canonical.Digest) bool {
 	return t.blobs[d]
 }
 
-// addBlob notes that a blob is there. The caller has mu.
+// addBlob notes that the ledger has a blob. The caller has mu.
 func (t *tailing) addBlob(d canonical.Digest) {
 	if len(t.blobs) < maxKnown {
 		t.blobs[d] = true
 	}
 }
 
-// token returns a token as it is known, or asks for it and remembers it, unless tokens may have changed meanwhile.
+// token returns a cached token, or reads and caches it, unless tokens may have changed meanwhile.
 func (t *tailing) token(id string, ask func() (ledger.Token, error)) (ledger.Token, error) {
 	t.mu.RLock()
 	k, there := t.tokens[id]

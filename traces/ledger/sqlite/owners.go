@@ -49,8 +49,8 @@ func (s *Store) lockFile(owner string, create bool) (string, error) {
 	return filepath.Join(folder, owner+lockSuffix), err
 }
 
-// Own is [ledger.Store.Own]. The lock is one on a file, which the operating system releases when the process ends, however it
-// ends. The file is removed with it, or by who finds it unlocked.
+// Own is [ledger.Store.Own]. The lock is one on a file, which the operating system releases when the process ends, however it ends. The file is removed
+// with it, or by a process that finds it unlocked.
 func (s *Store) Own(_ context.Context, owner string) (release func() error, err error) {
 	if s.readOnly {
 		return nil, fmt.Errorf("ledger %s: %w: it was opened to read only", s.path, ErrReadOnly)
@@ -72,7 +72,7 @@ func (s *Store) Own(_ context.Context, owner string) (release func() error, err 
 		if standing(lock, file) {
 			return sync.OnceValue(func() error { return errors.Join(os.Remove(file), lock.Close()) }), nil
 		}
-		lock.Close() // somebody found the file unlocked a moment ago, and removed it
+		lock.Close() // another process found the file unlocked and removed it
 	}
 	return nil, fmt.Errorf("ledger %s: the lock of owner %s is removed as often as it is made", s.path, owner)
 }
@@ -81,12 +81,12 @@ func (s *Store) Own(_ context.Context, owner string) (release func() error, err 
 func (s *Store) Gone(_ context.Context, owner string) (bool, error) {
 	file, err := s.lockFile(owner, false)
 	if errors.Is(err, fs.ErrNotExist) {
-		return true, nil // nobody has ever owned anything
+		return true, nil // no process has ever owned a run
 	}
 	if err != nil {
 		return false, err
 	}
-	// Two who ask at the same time do not take each other for the owner: their locks are shared.
+	// The lock is shared, so that two processes that ask at the same time do not see each other as the owner.
 	lock := flock.New(file, flock.SetFlag(os.O_RDONLY))
 	locked, err := lock.TryRLock()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +96,7 @@ func (s *Store) Gone(_ context.Context, owner string) (bool, error) {
 		return false, errors.Join(fmt.Errorf("ledger %s: the lock of owner %s: %w", s.path, owner, err), lock.Close())
 	}
 	if locked && !s.readOnly && standing(lock, file) {
-		// Nobody can own this file from now on: Own looks whether its file still stands, after it has locked it.
+		// No process can own this file from now on: Own checks, after it has locked its file, that the file still exists.
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, errors.Join(err, lock.Close())
 		}
@@ -104,7 +104,7 @@ func (s *Store) Gone(_ context.Context, owner string) (bool, error) {
 	return locked, lock.Close()
 }
 
-// standing reports whether the locked file is the one of that name.
+// standing reports whether the path still leads to the locked file.
 func standing(lock *flock.Flock, file string) bool {
 	locked, err := lock.Stat()
 	if err != nil {

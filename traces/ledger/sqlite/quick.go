@@ -10,9 +10,9 @@ import (
 	"pgfsm/traces/ledger/tail"
 )
 
-// A quick is a transaction, or a glance, of who holds the ledger. It knows of the few things that the calls of agents do. Whatever else is
-// asked of it is done in the file, after what stands in the tail, and what the transaction has added, was brought in there, and then
-// it goes on there. It is held to the same order as the file's tables are: what they would refuse they are given, so that they say why.
+// A quick is a transaction, or a glance, taken while this process holds the ledger. It does itself the few operations that agents' calls need. For every
+// other operation it moves the tail's commits and its own additions into the file, and continues there. Additions that the file's tables would refuse also
+// go to the file, so that SQLite returns the error.
 type quick struct {
 	ctx     context.Context
 	t       *tailing
@@ -20,9 +20,9 @@ type quick struct {
 	over    bool
 	adds    tail.Commit
 
-	file    *tx    // where it goes on, or why it cannot; nil: it has not begun to
-	done    func() // ends that
-	release func() // of what it shares meanwhile, if it is a glance
+	file    *tx    // the transaction of the file that continues this one, or its error; nil if it has not continued
+	done    func() // ends file
+	release func() // ends the share of a glance
 }
 
 func (q *quick) usable() error {
@@ -32,7 +32,7 @@ func (q *quick) usable() error {
 	return q.ctx.Err()
 }
 
-// elsewhere returns the transaction of the file in which this one goes on.
+// elsewhere returns the file's transaction that continues this one.
 func (q *quick) elsewhere() *tx {
 	err := q.usable()
 	switch {
@@ -61,7 +61,7 @@ func (q *quick) elsewhere() *tx {
 	return q.file
 }
 
-// unusable is a transaction of which all fails. Its connection is to nothing, and never asked.
+// unusable is a transaction whose operations all fail. Its connection is never used.
 func (q *quick) unusable(why error) *tx {
 	return &tx{c: new(conn), ctx: q.ctx, path: q.t.s.path, failed: why}
 }
@@ -76,7 +76,7 @@ func (q *quick) close() {
 	}
 }
 
-// ask asks the file, in which all stands that a run's last commit in the tail does not say, without going on there.
+// ask reads the file without continuing there: the file has everything but the last state of runs with commits in the tail.
 func ask[T any](q *quick, what func(*tx) (T, error)) (v T, err error) {
 	look := q.t.beside
 	if !q.updates {
@@ -114,7 +114,7 @@ func (q *quick) End() (ledger.End, error) {
 	return end, nil
 }
 
-// known returns how a run stands, as far as it is known.
+// known returns a run's cached state, if it is cached.
 func (q *quick) known(run string) (r ledger.Request, ok bool) {
 	if r := q.put(run); r != nil {
 		return *r, true
@@ -149,7 +149,7 @@ func (q *quick) Reached(run string) (int64, error) {
 	return ask(q, func(x *tx) (int64, error) { return x.Reached(run) })
 }
 
-// Waiting asks the file: nothing that a call attaches to stands in the tail.
+// Waiting reads the file: the tail has no run that a call can attach to.
 func (q *quick) Waiting(l ledger.Look) (string, error) {
 	if q.file != nil {
 		return q.elsewhere().Waiting(l)
@@ -163,7 +163,7 @@ func (q *quick) Waiting(l ledger.Look) (string, error) {
 	return ask(q, func(x *tx) (string, error) { return x.Waiting(l) })
 }
 
-// Token asks the file once: no token stands in the tail.
+// Token reads the file once: the tail has no tokens.
 func (q *quick) Token(id string) (k ledger.Token, err error) {
 	if q.file != nil {
 		return q.elsewhere().Token(id)
@@ -270,7 +270,7 @@ func (q *quick) lastStep(run string) (int, error) {
 	})
 }
 
-// whole reports whether the transaction puts the runs to which it adds steps: what is known of a run is known with its request.
+// whole reports whether the transaction also puts the request of each run to which it adds steps: a run is cached with its request.
 func (q *quick) whole() bool {
 	run := ""
 	for i := range q.adds.Steps {
@@ -284,7 +284,7 @@ func (q *quick) whole() bool {
 	return true
 }
 
-// put returns how the transaction puts a run, or nil.
+// put returns the transaction's put of a run, or nil.
 func (q *quick) put(run string) *ledger.Request {
 	for i := len(q.adds.Requests) - 1; i >= 0; i-- {
 		if r := &q.adds.Requests[i].Request; r.RunID == run {
@@ -294,7 +294,7 @@ func (q *quick) put(run string) *ledger.Request {
 	return nil
 }
 
-// usual reports whether a request is one of those that nobody is asked about, and that the file does not refuse by itself.
+// usual reports whether a request is not held, and its columns satisfy the file's checks.
 func usual(r *ledger.Request) bool {
 	return r.Binding == "" && len(r.Approvers) == 0 && r.Steps >= 0
 }
@@ -332,7 +332,7 @@ func (q *quick) PutRequest(r ledger.Request) error {
 	if !usual(&r) {
 		return q.elsewhere().PutRequest(r)
 	}
-	if !q.t.noneWaits() { // it may be one that a call could attach to, and is not any more
+	if !q.t.noneWaits() { // a call could attach to this run before, and no longer can
 		if _, there := q.known(r.RunID); !there {
 			return q.elsewhere().PutRequest(r)
 		}
@@ -375,7 +375,7 @@ func (q *quick) PutBlob(b ledger.Blob) error {
 	return nil
 }
 
-// What calls do not ask.
+// Operations that calls do not need.
 
 func (q *quick) Last() (ledger.Event, error)                   { return q.elsewhere().Last() }
 func (q *quick) TokenEvents() iter.Seq2[ledger.Event, error]   { return q.elsewhere().TokenEvents() }

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// OpenReadOnly opens a ledger for one who must not change it: an auditor, with a file of their own or somebody else's.
-// Nothing is created or migrated. The file may be read-only, and stand in a folder that is.
+// OpenReadOnly opens a ledger for reading, for example for an auditor. It creates and migrates nothing. The file and its folder may be read-only.
 func OpenReadOnly(path string) (*Store, error) {
 	path, err := located(path)
 	if err != nil {
@@ -31,8 +30,7 @@ func OpenReadOnly(path string) (*Store, error) {
 	s.readOnly, s.settings = true, url.Values{"mode": {"ro"}}
 	err = s.current()
 	if err != nil && cannotShare(err) && alone(path) {
-		// In WAL mode also a reader wants to write: the locks, beside the file. Where it may not, and there is no log that
-		// somebody may be writing, the file is all there is.
+		// In WAL mode, readers also write locks beside the file. If this reader cannot, and there is no log, the file is complete.
 		if s.frozen, err = freeze(path); err == nil {
 			s.settings.Set("immutable", "1")
 			err = s.current()
@@ -44,7 +42,7 @@ func OpenReadOnly(path string) (*Store, error) {
 	return s, nil
 }
 
-// alone reports whether there is no write-ahead log with anything in it.
+// alone reports whether there is no write-ahead log, or an empty one.
 func alone(path string) bool {
 	info, err := os.Stat(path + "-wal")
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
@@ -82,7 +80,7 @@ func (s *Store) schema(c *conn) error {
 	return unaltered(c, s.path)
 }
 
-// A frozen file is read without locks. Should somebody begin to write it meanwhile, what was read may be of two states.
+// A frozen file is read without locks. If another process begins to write it meanwhile, a read may mix two states.
 type frozen struct {
 	path    string
 	size    int64
@@ -97,7 +95,7 @@ func freeze(path string) (*frozen, error) {
 	return &frozen{path, info.Size(), info.ModTime()}, nil
 }
 
-// same returns an error if the file is not any more as it was. Nil is the file that is read with locks.
+// same returns an error if the file changed. A nil frozen is a file that is read with locks.
 func (f *frozen) same() error {
 	if f == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"pgfsm/traces/ledger/tail"
 )
 
-// settled brings everything into the file that was committed before, if there is anything.
+// settled moves all earlier commits into the file.
 func (t *tailing) settled(ctx context.Context) error {
 	t.mu.Lock()
 	none := len(t.pending) == 0
@@ -27,8 +27,7 @@ func (t *tailing) settled(ctx context.Context) error {
 	return t.settle()
 }
 
-// settle brings commits into the file. Whoever calls it may write.
-// Others may keep more meanwhile, faster than these are written: who has updating as well finds that nothing is left behind it.
+// settle moves commits into the file. The caller has Store.writing. Others may add commits meanwhile, unless the caller has updating as well.
 func (t *tailing) settle() error {
 	t.mu.RLock()
 	all := t.pending
@@ -50,7 +49,7 @@ func (t *tailing) settle() error {
 	return nil
 }
 
-// follows returns an error if the file does not end where a commit goes on. Then no more are kept: nobody could bring them in.
+// follows returns an error if a commit does not continue the chain of the file. Then the tail accepts no more commits, because they could not be moved.
 func (t *tailing) follows(x ledger.Tx, c *tail.Commit) error {
 	end, err := x.End()
 	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
@@ -66,8 +65,8 @@ func (t *tailing) follows(x ledger.Tx, c *tail.Commit) error {
 	return t.explained(fmt.Errorf("%w: %s%s: %w", tail.ErrDamaged, t.s.path, tail.Suffix, another(first)))
 }
 
-// replay writes what was committed. Of what several commits say of one request the last counts, and the steps that they add to a run
-// are added together: both is what would stand there if each had been written alone.
+// replay writes commits to the file. Of several puts of one request it writes the last, and it adds the steps of a run together: the result is the same as
+// of writing each commit.
 func replay(x ledger.Tx, commits []*tail.Commit) error {
 	type run struct {
 		put   *tail.Put
@@ -135,8 +134,8 @@ func replay(x ledger.Tx, commits []*tail.Commit) error {
 	return nil
 }
 
-// recover brings in what a process left in the tail that was ended without bringing it in itself. That somebody else does, or reads just
-// now, is no error: the caller asks again.
+// recover moves the commits of a dead process from the tail into the file. If another process does that or reads at the moment, recover returns no error;
+// the caller tries again.
 func (t *tailing) recover(ctx context.Context, holding bool) error {
 	if t.s.readOnly {
 		return t.recoverBeside()
@@ -164,7 +163,7 @@ func (t *tailing) recover(ctx context.Context, holding bool) error {
 	return errors.Join(err, t.explained(t.file.Unlock()))
 }
 
-// seize takes the exclusive lock if something is left in the tail and nobody uses it.
+// seize takes the exclusive lock if the tail has left commits and no process uses it.
 func (t *tailing) seize() (left bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -182,7 +181,7 @@ func (t *tailing) seize() (left bool, err error) {
 	return true, nil
 }
 
-// bringIn writes what is left in the tail and does not stand in the file. Nobody else uses either.
+// bringIn writes the tail's commits that the file does not have. No other process uses tail or file.
 func (t *tailing) bringIn() error {
 	return t.s.transact(context.Background(), func(x ledger.Tx) error {
 		end, err := x.End()
@@ -202,7 +201,7 @@ func (t *tailing) bringIn() error {
 			}
 			first, last := &c.Events[0], &c.Events[len(c.Events)-1]
 			switch {
-			case last.Seq <= end.Seq: // it was brought in, and the tail's end was not noted
+			case last.Seq <= end.Seq: // it was moved before, but the end of the tail was not recorded
 				if err := stands(x, last); err != nil {
 					return t.damaged(r, err)
 				}
@@ -221,7 +220,7 @@ func (t *tailing) bringIn() error {
 	})
 }
 
-// stands returns an error if another event stands where one should that was brought in. One that is not there was pruned since.
+// stands returns an error if the file has a different event in place of a moved one. A missing event was pruned since.
 func stands(x ledger.Tx, e *ledger.Event) error {
 	for there, err := range x.Events(e.Seq - 1) {
 		if err == nil && there.Seq == e.Seq && there.Hash != e.Hash {
@@ -240,7 +239,7 @@ func (t *tailing) damaged(r tail.Record, err error) error {
 	return t.explained(fmt.Errorf("%w: commit %d of %s%s: %w", tail.ErrDamaged, r.Index, t.s.path, tail.Suffix, err))
 }
 
-// recoverBeside is recover for who only reads: SQLite, too, brings in its log for who reads.
+// recoverBeside is recover for a reader. (SQLite recovers its log for readers, too.)
 func (t *tailing) recoverBeside() error {
 	path, err := t.ledgerFile()
 	if err != nil {

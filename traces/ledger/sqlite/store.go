@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// BusyTimeout is how long a writer waits for the writers of other processes. A commit takes milliseconds: who waits
-	// longer than this waits for something that hangs.
+	// BusyTimeout is how long a writer waits for the writers of other processes. A commit takes milliseconds; a writer that waits longer waits for a
+	// process that hangs.
 	BusyTimeout = 10 * time.Second
 	// maxReaders bounds the connections that read; each has a cache of 2 MB.
 	maxReaders = 8
@@ -27,8 +27,8 @@ const (
 // Options are for tests and for unusual machines. The zero Options are right.
 type Options struct {
 	BusyTimeout time.Duration // 0: the constant
-	// Tail is for who commits often: commits are kept in a file beside the ledger's, FILE-tail, and brought into it together, at latest before
-	// anybody who looks there could miss them. It makes a commit cheaper, and no less durable.
+	// Tail makes frequent commits cheaper, and as durable: the Store first writes commits to FILE-tail, and moves them into FILE together, before another
+	// process can read FILE.
 	Tail bool
 
 	unmoved bool // in tests: nothing is moved out of the write-ahead log beside the commits
@@ -41,7 +41,7 @@ type Stats struct {
 	// Checkpoints is how often pages were moved from the write-ahead log into the file, which flushes both, beside the
 	// commits.
 	Checkpoints int64
-	// Kept is how many commits were kept in the tail first. Each is one flush of it.
+	// Kept is how many commits were first written to the tail, each with one flush.
 	Kept int64
 }
 
@@ -51,11 +51,11 @@ type Store struct {
 	path     string
 	file     identity
 	readOnly bool
-	frozen   *frozen // set if the file is read as one that nobody writes
+	frozen   *frozen // set if the file is read without locks
 	settings url.Values
 	busy     time.Duration
 
-	writing chan struct{} // holds one value while somebody writes
+	writing chan struct{} // contains one value while a goroutine writes
 	writer  *conn
 	reading chan struct{} // as many values as there are readers
 	mu      sync.Mutex    // guards idle
@@ -79,7 +79,7 @@ func Open(path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := newStore(path, cmp.Or(o.BusyTimeout, BusyTimeout))
-	// Before the first connection: should that find another file, nothing is recorded in it.
+	// This comes before the first connection, so that nothing is recorded if the connection finds another file.
 	if s.file, err = identify(path, os.Lstat); err != nil {
 		return nil, err
 	}
@@ -137,9 +137,8 @@ func (s *Store) ready(ctx context.Context, w *conn) error {
 	return writable(ctx, w)
 }
 
-// writable makes sure that the file can be written. SQLite opens one that it may only read without a word, and begins to write
-// in it without one: only a write tells, and this one is taken back. That another program writes just now is no reason not to
-// open it.
+// writable makes sure that the file can be written. SQLite opens a read-only file without an error; only a write fails, so writable writes and rolls back.
+// If another program writes at the moment, that is no error.
 func writable(ctx context.Context, w *conn) error {
 	if _, err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		if primary(err) == codeBusy {
@@ -187,7 +186,7 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	return s.transact(ctx, do)
 }
 
-// transact runs do in one transaction of the file. Whoever calls it may write.
+// transact runs do in one transaction of the file. The caller has Store.writing.
 func (s *Store) transact(ctx context.Context, do func(ledger.Tx) error) error {
 	t, err := s.begin(ctx)
 	if err != nil {
@@ -221,7 +220,7 @@ func (s *Store) commit(t *tx) error {
 		return err
 	}
 	t.end()
-	// What is recorded in a file that nobody finds any more is lost: a denial there would not be one.
+	// A record in a file that was moved away is lost: a denial there would have no effect.
 	if err := s.file.same(); err != nil {
 		return err
 	}
@@ -243,7 +242,7 @@ func (c *conn) rollback() {
 	_, _ = c.exec(context.Background(), "ROLLBACK")
 }
 
-// lock waits until nobody of this process writes.
+// lock waits until no goroutine of this process writes.
 func (s *Store) lock(ctx context.Context) error { return s.enter(ctx, s.writing) }
 
 // enter waits until a channel that holds a few values takes one more.
@@ -272,7 +271,7 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	if err := s.tail.settled(ctx); err != nil {
 		return err
 	}
-	release, err := s.tail.share(ctx, false) // before a connection is taken, which others would have to wait for as well
+	release, err := s.tail.share(ctx, false) // before it takes a connection, for which others would have to wait, too
 	if err != nil {
 		return err
 	}
@@ -292,8 +291,8 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	})
 }
 
-// snapshot begins a transaction that sees what was committed until now, for who shares the ledger. What is committed later may stand in a
-// tail; it does not see that.
+// snapshot begins a transaction that sees all commits until now. The caller shares the ledger. The transaction does not see later commits, which may be in
+// a tail.
 func (s *Store) snapshot(ctx context.Context, c *conn) error {
 	if _, err := c.exec(ctx, "BEGIN"); err != nil {
 		return explained(s.path, err)
@@ -305,13 +304,12 @@ func (s *Store) snapshot(ctx context.Context, c *conn) error {
 	return nil
 }
 
-// Glance is [ledger.Store.Glance]. Outside of a transaction each query is one of its own. Of a ledger that this process holds it looks at
-// what is known first.
+// Glance is [ledger.Store.Glance]. Each query is its own transaction. While this process holds the ledger, Glance reads the cache first.
 func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
 	return s.tail.glance(ctx, do)
 }
 
-// look reads with a connection that nobody else has meanwhile.
+// look reads with a connection that no other goroutine uses.
 func (s *Store) look(ctx context.Context, do func(*tx) error) error {
 	c, err := s.borrow(ctx)
 	if err != nil {
@@ -387,8 +385,8 @@ func (s *Store) Close() error {
 	s.close.Do(func() {
 		close(s.closed)
 		s.checkpoints.stop()
-		s.tail.updating <- struct{}{} // for ever: nobody updates any more
-		s.writing <- struct{}{}       // nor writes
+		s.tail.updating <- struct{}{} // for ever: no more updates
+		s.writing <- struct{}{}       // no more writes
 		left, errs := s.tail.close(), []error(nil)
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -14,75 +14,73 @@ import (
 )
 
 const (
-	// tickEvery is how often who holds the ledger looks whether somebody waits for it.
+	// tickEvery is how often the process that holds the ledger checks whether another process waits.
 	tickEvery = 25 * time.Millisecond
-	// settleTicks is for how many ticks commits stand in the tail alone, about, while there are more of them. A call that has ended meanwhile
-	// is written once.
+	// settleTicks is about how many ticks commits stay only in the tail while more arrive. A call that ends meanwhile is written to the file once.
 	settleTicks = 8
-	// settleFrom is how many commits are brought into the file sooner, and settleMost how many in one transaction.
+	// settleFrom is how many commits are moved into the file without waiting, and settleMost how many in one transaction.
 	settleFrom = 256
 	settleMost = 512
-	// Before the tail begins again, what was kept meanwhile is brought in, too: catchUps times at most, or until restartBelow commits are left.
-	// Who commits waits for those.
+	// Before the tail is restarted, commits that arrived meanwhile are moved, too: at most catchUps times, or until restartBelow commits are left. New
+	// commits wait for the last ones.
 	catchUps     = 4
 	restartBelow = 16
-	// idleTicks is for how many ticks nothing is committed before the ledger is let go of.
+	// idleTicks is after how many ticks without a commit the ledger is released.
 	idleTicks = 4
-	// afterBell is how long the ledger is not taken again for one who has let go of it because another process waited.
+	// afterBell is how long a process that released the ledger for another process does not take it again.
 	afterBell = 200 * time.Millisecond
-	// afterUseless is how long it is not taken where the tail was of no use.
+	// afterUseless is how long the ledger is not taken after the tail saved nothing.
 	afterUseless = time.Second
-	// afterFailing is how long it is not taken where the tail could not be begun. On a full disk each try takes all room there is for a moment.
+	// afterFailing is how long the ledger is not taken after the tail could not be started. On a full disk, each try uses all free space for a moment.
 	afterFailing = time.Minute
-	// uselessFrom is how many looks in vain at the tail are counted before it is held to be of no use.
+	// uselessFrom is how many reads must move the tail's commits before the tail counts as useless.
 	uselessFrom = 8
-	// lookAgain is how often one who waits for another process's tail looks whether it has let go.
+	// lookAgain is how often a process that waits for the ledger tries again.
 	lookAgain = 2 * time.Millisecond
-	// maxKnown bounds what is remembered of runs, blobs and tokens while the ledger is held.
+	// maxKnown bounds the cache of runs, blobs and tokens while the ledger is held.
 	maxKnown = 4096
 )
 
-// A tailing is what a Store does with its ledger's tail ([tail.File]). Each transaction holds the tail's shared lock while it begins; a
-// Store that was opened with Options.Tail takes the exclusive one when something is to be committed, and keeps it as long as it
-// commits more: it holds the ledger. Then nobody else reads or writes the ledger, and commits are done when they stand in the tail.
-// They are brought into the file together, later, before anybody who looks there could miss them.
+// A tailing is a Store's use of its ledger's tail ([tail.File]). Each transaction holds the tail's shared lock while it begins. A Store that was opened
+// with Options.Tail takes the exclusive lock for its first commit, and keeps the lock while commits follow: it holds the ledger. Then no other process
+// reads or writes the ledger, and a commit is complete when it is in the tail. The Store moves commits into the file together, before another process can
+// read the file.
 type tailing struct {
 	s      *Store
 	wanted bool
 
-	// updating holds one value while somebody commits, brings in what was left, or lets go of the ledger. It is taken before Store.writing, and
-	// that before mu.
+	// updating contains one value while a goroutine commits, recovers the tail, or releases the ledger. Lock order: updating, Store.writing, mu.
 	updating chan struct{}
-	broken   error         // nobody knows what stands in the tail; who has updating looks
+	broken   error         // the content of the tail is unknown; the goroutine with updating reads it
 	taken    chan struct{} // the ledger was taken
-	looking  chan struct{} // holds one value while somebody who waits looks whether another process has let go
+	looking  chan struct{} // contains one value while a waiting goroutine tries to get the lock
 	ended    sync.WaitGroup
 
 	mu      sync.RWMutex
 	file    *tail.File
 	shared  int  // transactions of this process that share
-	locked  bool // and the shared lock is held for them
-	busy    bool // what was left is being brought in
+	locked  bool // the shared lock is held for these transactions
+	busy    bool // the tail is being recovered
 	held    bool // this process holds the ledger
 	off     bool // the tail failed: it is not used again
 	again   time.Time
-	kept    int64 // commits that were kept in the tail
+	kept    int64 // commits written to the tail
 	pending []*tail.Commit
-	used    int // bytes of the tail, about
+	used    int // used bytes of the tail, approximately
 	idle    int // ticks since the last commit
-	settles int // ticks since everything stood in the file
+	settles int // ticks since the file had all commits
 
 	known
 	commits int    // since the ledger was taken
-	vain    int    // how often what was kept had to be brought in at once
-	record  []byte // room for one; who has updating uses it
+	vain    int    // how often a read needed the tail's commits in the file
+	record  []byte // buffer for one record, for the goroutine with updating
 }
 
 func (t *tailing) init(s *Store) {
 	t.s, t.updating, t.taken, t.looking = s, make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 }
 
-// start opens the tail of a store that writes, and brings in what was left there. One that keeps commits there makes room for them.
+// start opens the tail of a store that writes, and recovers its commits. With Options.Tail it creates the tail.
 func (t *tailing) start(wanted bool) (err error) {
 	if err := t.open(true); err != nil {
 		return err
@@ -110,7 +108,7 @@ func (t *tailing) start(wanted bool) (err error) {
 	return err
 }
 
-// open opens the tail. Where there is none, and none is to be made, there is no file afterwards and no error.
+// open opens the tail. If there is no tail and none is to be created, file stays nil, without an error.
 func (t *tailing) open(create bool) error {
 	path, err := t.ledgerFile()
 	if err != nil {
@@ -127,14 +125,14 @@ func (t *tailing) open(create bool) error {
 	return nil
 }
 
-// ledgerFile returns the name beside which the tail stands: who only reads may know the file by a link, and SQLite's log does not stand there either.
+// ledgerFile returns the path beside which the tail is. A reader may have opened the file by a symbolic link; SQLite's log is not beside that link, either.
 func (t *tailing) ledgerFile() (string, error) {
 	if !t.s.readOnly {
 		return t.s.path, nil
 	}
 	path, err := filepath.EvalSymlinks(t.s.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return t.s.path, nil // who looks at the ledger itself says that it is gone
+		return t.s.path, nil // opening the ledger reports that it is missing
 	}
 	if err != nil {
 		return "", fmt.Errorf("ledger %s: its tail cannot be found: %w", t.s.path, err)
@@ -142,9 +140,9 @@ func (t *tailing) ledgerFile() (string, error) {
 	return path, nil
 }
 
-// share waits until no other process holds the ledger, and keeps it from being held until release. Holding says that the caller has
-// updating. Where this process holds the ledger, it is the caller's, and nothing is locked. Of many who wait one looks, and then the next; who
-// has updating looks beside it, for the other one may wait for that.
+// share waits until no other process holds the ledger, and prevents others from holding it until release. Holding says that the caller has updating. If
+// this process holds the ledger, share locks nothing. Of several waiting goroutines, one at a time tries; the goroutine with updating tries in addition,
+// because the other one may wait for it.
 func (t *tailing) share(ctx context.Context, holding bool) (release func(), err error) {
 	var end <-chan time.Time
 	looks := holding
@@ -187,7 +185,7 @@ func (t *tailing) share(ctx context.Context, holding bool) (release func(), err 
 	}
 }
 
-// tryShare takes the shared lock if it can be had now. Left says that somebody left commits in the tail: then nothing is locked.
+// tryShare tries to take the shared lock. If left is true, a dead process left commits in the tail, and nothing is locked.
 func (t *tailing) tryShare() (shared, left bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -210,7 +208,7 @@ func (t *tailing) tryShare() (shared, left bool, err error) {
 			return false, false, err
 		}
 		if t.file == nil {
-			t.shared++ // there is no tail, and who makes one finds the ledger as it is
+			t.shared++ // there is no tail
 			return true, false, nil
 		}
 	}
@@ -234,12 +232,12 @@ func (t *tailing) unshare() {
 	defer t.mu.Unlock()
 	if t.shared--; t.shared == 0 && t.locked {
 		t.locked = false
-		// A lock that cannot be let go of is let go of when the file is closed; until then who waits says so.
+		// If the unlock fails, closing the file releases the lock; until then, waiting processes report it.
 		_ = t.file.Unlock()
 	}
 }
 
-// explained says what an error of the tail means.
+// explained adds the meaning of an error of the tail.
 func (t *tailing) explained(err error) error {
 	switch {
 	case err == nil:
@@ -253,8 +251,7 @@ func (t *tailing) explained(err error) error {
 	return fmt.Errorf("ledger %s: %w", t.s.path, err)
 }
 
-// hold takes the ledger, if that is wanted and can be done now. The caller has updating.
-// The error is why it cannot let go of it where it should.
+// hold takes the ledger, if that is configured and possible now. The caller has updating. The error says why hold could not release the ledger again.
 func (t *tailing) hold(ctx context.Context) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -279,7 +276,7 @@ func (t *tailing) hold(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// begin takes the exclusive lock and begins the tail. What prevents it, or what was left there, is the business of who shares the lock next.
+// begin takes the exclusive lock and starts the tail. The next call of share handles its errors and left commits.
 func (t *tailing) begin(ctx context.Context) bool {
 	t.again = time.Now().Add(afterBell)
 	if t.file.Same() != nil || t.file.Rung() {
@@ -304,19 +301,19 @@ func (t *tailing) begin(ctx context.Context) bool {
 	return true
 }
 
-// useless reports whether nearly all that is kept in the tail is looked for in the file at once.
+// useless reports whether nearly all commits in the tail are needed in the file at once.
 func (t *tailing) useless() bool {
 	return t.vain >= uselessFrom && t.vain*2 > t.commits
 }
 
-// letGo brings everything into the file and lets go of the ledger. The caller has updating. If it fails, the ledger is still held.
+// letGo moves all commits into the file and releases the ledger. The caller has updating. If it fails, the ledger is still held.
 func (t *tailing) letGo() error {
 	t.s.writing <- struct{}{}
 	defer func() { <-t.s.writing }()
 	return t.leave()
 }
 
-// leave is letGo for who may write.
+// leave is letGo for a caller that has Store.writing.
 func (t *tailing) leave() error {
 	if err := t.settle(); err != nil {
 		return err
@@ -329,7 +326,7 @@ func (t *tailing) leave() error {
 	return t.release()
 }
 
-// release lets go of a ledger of which nothing stands in the tail alone. The caller has mu.
+// release releases the ledger; the file has all commits. The caller has mu.
 func (t *tailing) release() error {
 	if err := t.file.End(); err != nil {
 		return t.explained(err)
@@ -337,17 +334,17 @@ func (t *tailing) release() error {
 	switch {
 	case t.useless():
 		t.again = time.Now().Add(afterUseless)
-	case t.idle < idleTicks: // somebody waits
+	case t.idle < idleTicks: // another process waits
 		t.again = time.Now().Add(afterBell)
 	}
-	t.held, t.broken = false, nil // what stands in the tail counts no more
+	t.held, t.broken = false, nil // the tail's content is obsolete
 	t.known.reset()
-	// Who began to read here meanwhile goes on without a lock: all that had been committed then is in the file. A glance shares again for its next
-	// read.
+	// Transactions that began to read meanwhile continue without a lock: the file has all commits from before they began. A glance calls share again for
+	// its next read.
 	return t.explained(t.file.Unlock())
 }
 
-// tend brings commits into the file while the ledger is held, until the store is closed.
+// tend moves commits into the file while the ledger is held, until the store is closed.
 func (t *tailing) tend() {
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
@@ -366,7 +363,7 @@ func (t *tailing) tend() {
 	}
 }
 
-// tick does what is to be done from time to time while the ledger is held, and reports whether it still is.
+// tick does the periodic work while the ledger is held, and reports whether it is still held.
 func (t *tailing) tick() bool {
 	t.mu.Lock()
 	t.idle, t.settles = t.idle+1, t.settles+1
@@ -381,7 +378,7 @@ func (t *tailing) tick() bool {
 			return false
 		}
 		defer func() { <-t.updating }()
-		return t.letGo() != nil // what failed is tried again
+		return t.letGo() != nil // the next tick tries again
 	}
 	if !wait && t.catchUp() == nil {
 		t.makeRoom()
@@ -389,7 +386,7 @@ func (t *tailing) tick() bool {
 	return true
 }
 
-// catchUp brings in what was kept until now. What failed is tried again, and who needs it is told.
+// catchUp moves all commits into the file. After an error, the next tick tries again, and a transaction that needs the commits returns the error.
 func (t *tailing) catchUp() error {
 	if err := t.s.lock(context.Background()); err != nil {
 		return err
@@ -398,20 +395,19 @@ func (t *tailing) catchUp() error {
 	return t.settle()
 }
 
-// makeRoom begins the tail again if much of it is used. Little is left then that is not in the file, so nobody waits for long, as they
-// would if it were full.
+// makeRoom restarts the tail if much of it is used. At that time most commits are in the file, so new commits wait only briefly.
 func (t *tailing) makeRoom() {
 	if !t.nearlySettled() || t.s.enter(context.Background(), t.updating) != nil {
 		return
 	}
 	defer func() { <-t.updating }()
 	if _, held := t.reached(); held {
-		_ = t.restart(context.Background()) // who needs the room tries again, and is told
+		_ = t.restart(context.Background()) // a commit that needs the space tries again and returns the error
 	}
 }
 
-// nearlySettled reports whether much of the tail is used. Then it has brought in what was kept meanwhile, while others kept more, until little
-// was left or it did not become less.
+// nearlySettled reports whether much of the tail is used. If so, it has moved commits into the file, while others arrived, until few were left or their
+// number did not decrease.
 func (t *tailing) nearlySettled() bool {
 	for range catchUps {
 		t.mu.RLock()
@@ -427,10 +423,10 @@ func (t *tailing) nearlySettled() bool {
 	return true
 }
 
-// much reports whether so much of the tail is used that it is time to begin it again. The caller has mu.
+// much reports whether enough of the tail is used to restart it. The caller has mu.
 func (t *tailing) much() bool { return t.used > tail.Capacity/2 }
 
-// close brings everything into the file and closes the tail. Nobody updates or writes any more.
+// close moves all commits into the file and closes the tail. The caller has stopped all updates and writes.
 func (t *tailing) close() error {
 	t.ended.Wait()
 	err := t.leave()
@@ -439,6 +435,6 @@ func (t *tailing) close() error {
 	if t.file == nil {
 		return err
 	}
-	t.locked = false // who began to read goes on without the lock, as after release
+	t.locked = false // transactions that began to read continue without the lock, as after release
 	return errors.Join(err, t.file.Close())
 }

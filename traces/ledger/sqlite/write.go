@@ -15,8 +15,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// write runs a statement. After an error the transaction is over: SQLite undoes some of them as a whole, and what comes
-// after that would stand alone.
+// write runs a statement. After an error the transaction is over: SQLite may have rolled it back, and later writes would be committed separately.
 func (t *tx) write(query string, args ...driver.Value) (int64, error) {
 	if err := t.usable(); err != nil {
 		return 0, err
@@ -35,7 +34,7 @@ func (t *tx) write(query string, args ...driver.Value) (int64, error) {
 	return n, nil
 }
 
-// one runs a statement that has to change one row: neither a trigger nor anything else may let it do nothing.
+// one runs a statement that must change exactly one row.
 func (t *tx) one(query string, args ...driver.Value) error {
 	n, err := t.write(query, args...)
 	if err == nil && n != 1 {
@@ -59,8 +58,8 @@ var (
 		onConflict("seq, hook", "attempts, next, state, error")
 	upsertDelivered = "INSERT INTO delivered (hook, seq) VALUES (?, ?)" + onConflict("hook", "seq")
 
-	// Most requests are changed after they were put first, and their indexed columns stay as they are then, save three. A
-	// statement that does not set a column leaves its indexes alone.
+	// Most requests are changed after they were put first, and their indexed columns stay as they are then, save three. A statement that does not set a
+	// column does not touch its indexes.
 	updateRequest = "UPDATE requests SET updated = ?3, status = ?5, state = ?6, env = ?9, definition = ?14, " +
 		"mode = ?16, score = ?17, policy = ?18, code = ?19, reason = ?20, binding = ?21, approvers = ?22, quorum = ?23, agreed = ?24, " +
 		"expires = ?25, owner = ?26, sent = ?27, ended = ?28, steps = ?29, head = ?30, seq = ?31, hash = ?32, delivered = ?33 " +
@@ -194,8 +193,8 @@ var (
 	refs     = []string{"events.payload", "requests.args", "steps.facts", "steps.command", "steps.event"}
 )
 
-// errRowParted means that events that stand in one row would be parted. A run that has ended, and whose outcome is not to be told
-// any more, has no events behind that: no prune comes here.
+// errRowParted means that a prune would split the events of one row. This cannot happen: a run that has ended and whose outcome was delivered gets no more
+// events.
 var errRowParted = errors.New("a prune must not part a row")
 
 // Prune is [ledger.Tx.Prune]. Rows are removed whole.

@@ -11,9 +11,8 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// A Commit is what one transaction adds to a ledger. Each list is in the order in which its rows were added. It is
-// written as a version, and each list as the number of its rows and their fields. Numbers are varints, and what
-// consists of several things has their number before it; a Commit has exactly one spelling.
+// A Commit is what one transaction adds to a ledger. Each list is in the order in which its rows were added. The encoding is a version, and for each list
+// the number of its rows and their fields. Numbers are varints; lists and texts begin with their length. A Commit has exactly one encoding.
 type Commit struct {
 	Blobs     []ledger.Blob
 	Steps     []ledger.Step
@@ -25,13 +24,13 @@ type Commit struct {
 // A Put is a request as it was put.
 type Put struct {
 	ledger.Request
-	New bool // the row was not there
+	New bool // the row did not exist
 }
 
 // version is the first byte of a commit.
 const version = 1
 
-// How many bytes a row has at least: one a field. What is left bounds by this how many rows there can be.
+// The minimum bytes of a row: one for each field. With these, the remaining bytes bound the number of rows.
 const (
 	leastBlob     = 3
 	leastStep     = 11
@@ -41,15 +40,14 @@ const (
 	leastText     = 1
 )
 
-// Append adds the commit's spelling to b.
+// Append adds the encoding of the commit to b.
 func (c *Commit) Append(b []byte) []byte {
 	s := spelling{b: append(b, version)}
 	s.commit(c)
 	return s.b
 }
 
-// Parse reads a commit of which b is the spelling. Nothing in the commit is part of b. Rows and fields that are empty
-// come back as nil.
+// Parse decodes a commit from b. The commit shares no memory with b. Empty rows and fields become nil.
 func Parse(b []byte) (*Commit, error) {
 	s := spelling{text: string(b), parses: true}
 	if len(b) == 0 || b[0] != version {
@@ -67,8 +65,7 @@ func Parse(b []byte) (*Commit, error) {
 	return c, nil
 }
 
-// A spelling is a commit's, while it is written or parsed. Both name the fields in the same place: what is written is
-// parsed.
+// A spelling encodes or decodes a commit. One function names the fields for both, so the two directions agree.
 type spelling struct {
 	b []byte // what is written
 
@@ -260,8 +257,7 @@ func (s *spelling) int(v *int) {
 	*v = int(n)
 }
 
-// count writes a number of things, or parses one: not more than what is left can hold, if each has so many bytes at
-// least.
+// count encodes or decodes a number of elements. When it decodes, the remaining bytes bound the number, given the minimum size of an element.
 func (s *spelling) count(n, least int) int {
 	if !s.parses {
 		s.b = binary.AppendUvarint(s.b, uint64(n))
@@ -277,7 +273,7 @@ func (s *spelling) count(n, least int) int {
 	return int(v)
 }
 
-// uvarint parses a number in the shortest of its spellings.
+// uvarint decodes a number, and accepts only its shortest encoding.
 func (s *spelling) uvarint() (n uint64) {
 	if s.err != nil {
 		return 0

@@ -12,30 +12,30 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Suffix is what the name of a ledger's tail has behind the ledger's.
+// Suffix is the suffix of a tail's name after the ledger's name.
 const Suffix = "-tail"
 
-// Capacity is how many bytes the file has, with its header. It bounds what has to be brought into a ledger at once.
+// Capacity is how many bytes the file has, with its header. It bounds the commits that are moved into a ledger at once.
 const Capacity = 16 << 20
 
 const (
 	fileMode  = 0o600 // it holds what tools returned
-	readers   = 0o044 // who may read the ledger may read its tail
+	readers   = 0o044 // readers of the ledger may read its tail
 	othersMay = 0o022 // write
 )
 
 // What can be wrong. The errors that wrap these name the file.
 var (
-	// ErrFull means that a record does not fit behind the others, or, if there are none, at all.
+	// ErrFull means that a record does not fit after the others or, if there are none, is too large.
 	ErrFull = errors.New("the ledger's tail is full")
-	// ErrDamaged means that the file is not what this package writes, whatever fails.
+	// ErrDamaged means that the file has content that this package never writes, even in a crash.
 	ErrDamaged = errors.New("the ledger's tail is damaged")
 	// ErrBusy means that the lock that is needed is not held: another process may have it.
 	ErrBusy = errors.New("the ledger's tail is not locked for this")
-	// ErrUndecided means that nobody can say whether the record is there, now or after the power failed. Nothing can be
-	// appended until [File.Restart], and nothing should be forgotten until that or [File.End] has succeeded.
+	// ErrUndecided means that the record may or may not be in the file, now or after a power failure. Append fails until [File.Restart]. The caller must
+	// remember its commits until Restart or [File.End] has succeeded.
 	ErrUndecided = errors.New("nobody can say whether it was recorded")
-	// ErrUnsafe means that the file may be another's, or may be changed by others.
+	// ErrUnsafe means that the file may belong to another user, or that other users may change it.
 	ErrUnsafe = errors.New("the ledger's tail cannot be trusted")
 )
 
@@ -63,29 +63,29 @@ type File struct {
 
 	bell  string
 	mode  fs.FileMode // of a bell that is made
-	asked sync.Mutex  // by [File.Rung]: its lock is on the same file for everybody in this process
+	asked sync.Mutex  // guards [File.Rung], whose lock this whole process shares
 
 	generation generation // of the header that Begin or Restart wrote
-	at         int64      // where the next record goes; 0 unless one of them did
-	index      uint32     // that the next record has
+	at         int64      // offset of the next record; 0 before Begin or Restart
+	index      uint32     // of the next record
 	undecided  bool       // since the last record
 	buffer     []byte     // of the record that is being appended
 	head       [headerSize]byte
 }
 
-// A disk is what a File needs of an operating system's file.
+// A disk is the part of an operating system's file that a File needs.
 type disk interface {
 	ReadAt(b []byte, at int64) (int, error)
 	WriteAt(b []byte, at int64) (int, error)
 	Stat() (fs.FileInfo, error)
 	Truncate(size int64) error
-	Sync() error      // all that was written, and the file's length
-	flush() error     // what was written within its length
+	Sync() error      // all data, and the file's length
+	flush() error     // the data written within its length
 	flushName() error // the file's name
 	Close() error
 }
 
-// An opened is the disk of an operating system.
+// An opened is a disk of the operating system.
 type opened struct {
 	*os.File
 	raw syscall.RawConn
@@ -99,9 +99,8 @@ func (o opened) flushName() error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// Open opens the tail of a ledger's path, which must be absolute or stay right, and have no symbolic link that may come
-// to lead elsewhere. Where there is none, and none is to be made, the error is [fs.ErrNotExist]. What is made is empty.
-// A file that is not a plain one of one name, or that others may write, is refused.
+// Open opens the tail of a ledger's path. The path must be absolute, without symbolic links that may change. If there is no tail and Options.Create is not
+// set, the error is [fs.ErrNotExist]. A new file is empty. Open refuses a file that is not regular, has several names, or may be written by other users.
 func Open(ledger string, o Options) (*File, error) {
 	path := ledger + Suffix
 	f := &File{path: path, readOnly: o.ReadOnly, capacity: o.capacity, bell: path + bellSuffix}
@@ -141,8 +140,8 @@ func Open(ledger string, o Options) (*File, error) {
 	return f, nil
 }
 
-// made makes an empty file where there is none, and refuses what must not stand in its place. Nothing is written into
-// it without the lock, so who finds it a moment later does not find half of anything.
+// made creates an empty file if there is none, and refuses any other object at the path. The file is written only under the lock, so another process never
+// sees a half-written file.
 func made(path string, mode fs.FileMode) error {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
 	if errors.Is(err, fs.ErrExist) {
@@ -179,8 +178,8 @@ func trusted(path string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// Distrust says of what [os.Lstat] returned why such a file is neither a ledger nor its tail: it is not a plain one with one name,
-// or others may write it. Nil: it may be.
+// Distrust returns why a file, by its [os.Lstat], cannot be a ledger or its tail: it is not regular, has several names, or may be written by other users.
+// Nil means that it can be.
 func Distrust(info fs.FileInfo) error {
 	switch {
 	case !info.Mode().IsRegular():
@@ -210,7 +209,7 @@ func (f *File) Close() error {
 	return errors.Join(f.Unlock(), f.disk.Close())
 }
 
-// needs returns [ErrBusy] unless the lock is held in this way or a stronger one.
+// needs returns [ErrBusy] unless the lock is held at least this strongly.
 func (f *File) needs(h hold) error {
 	if f.hold < h {
 		return fmt.Errorf("%s: %w: the %s lock is needed, and the %s one is held", f.path, ErrBusy, h, f.hold)
@@ -218,7 +217,7 @@ func (f *File) needs(h hold) error {
 	return nil
 }
 
-// writes is needs for who writes.
+// writes is needs for the exclusive lock.
 func (f *File) writes() error {
 	if f.readOnly {
 		return fmt.Errorf("%s was opened to read only: %w", f.path, fs.ErrPermission)

@@ -31,10 +31,10 @@ const (
 	headerSumAt  = stateAt + 4
 )
 
-// A generation is what all records have that were appended since the file was last begun.
+// A generation is a random value in all records since the last Begin or Restart.
 type generation [16]byte
 
-// A state is what a header says of the records behind it.
+// A state is the header's state of the records.
 type state uint32
 
 const (
@@ -46,13 +46,13 @@ const (
 // A header is the header of a file.
 type header struct {
 	generation generation
-	capacity   int64 // that the file has on disk: 0 before it was begun first
+	capacity   int64 // on disk; 0 before the first Begin
 	state      state
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errLeft says that a file is not to be begun again like that.
+// errLeft means that Begin would lose pending records.
 var errLeft = errors.New("it has records that nobody has brought into the ledger")
 
 // Pending reports whether there may be records that are not in the ledger. It reads one header.
@@ -90,13 +90,13 @@ func (f *File) header() (header, error) {
 	return h, nil
 }
 
-// zeros returns [ErrDamaged] unless the file has zeros only. One that was used has not; one that was not is empty, as a rule.
+// zeros returns [ErrDamaged] unless the file has only zeros. A file that was never used is usually empty.
 func (f *File) zeros() error {
 	info, err := f.disk.Stat()
 	if err != nil {
 		return err
 	}
-	most := min(chunk, info.Size()) // nothing, where nobody has kept commits there
+	most := min(chunk, info.Size()) // 0 if the tail was never used
 	b, none := make([]byte, most), make([]byte, most)
 	for at := int64(0); at < info.Size(); at += chunk {
 		n, err := f.disk.ReadAt(b[:min(chunk, info.Size()-at)], at)
@@ -110,7 +110,7 @@ func (f *File) zeros() error {
 	return nil
 }
 
-// put writes a header. It is in one sector, and so it is the old or the new one whatever happens.
+// put writes a header. It fits one sector, so after a crash the file has the old or the new header.
 func (f *File) put(h header) error {
 	b := f.head[:]
 	copy(b, magic)
@@ -124,8 +124,7 @@ func (f *File) put(h header) error {
 	return nil
 }
 
-// Begin makes the file ready for records. It refuses to where some are pending, for nobody would find them any more.
-// The header is flushed with the first record.
+// Begin makes the file ready for records. It fails if records are pending, because they would be lost. The header is flushed with the first record.
 func (f *File) Begin() error {
 	if err := f.writes(); err != nil {
 		return err
@@ -140,8 +139,8 @@ func (f *File) Begin() error {
 	return f.Restart()
 }
 
-// Restart says that everything is elsewhere, and begins again with a new generation, like [File.Begin]. A file that is
-// damaged stays as it is: what it had may be nowhere else.
+// Restart begins again with a new generation, like [File.Begin]. The caller has flushed all records to the ledger. Restart does not change a damaged file,
+// whose records may exist nowhere else.
 func (f *File) Restart() error {
 	if err := f.writes(); err != nil {
 		return err
@@ -159,8 +158,7 @@ func (f *File) Restart() error {
 	return nil
 }
 
-// End says that everything is elsewhere, and that nothing is appended any more. The header is not flushed: see the
-// package's comment.
+// End marks the file as closed, after the caller has flushed all records to the ledger. The header is not flushed: see the package's comment.
 func (f *File) End() error {
 	if err := f.writes(); err != nil {
 		return err
@@ -173,8 +171,7 @@ func (f *File) End() error {
 	return f.change(header{capacity: h.capacity, state: closed})
 }
 
-// change replaces the header where all records are elsewhere. After a record about which nobody can say whether it is
-// there the header is flushed, and then it is not.
+// change replaces the header after all records were moved. After [ErrUndecided] it flushes the header, so that the undecided record is certainly invalid.
 func (f *File) change(h header) error {
 	if err := f.put(h); err != nil {
 		return err
@@ -188,8 +185,7 @@ func (f *File) change(h header) error {
 	return nil
 }
 
-// preallocate gives the file its whole length, once. A header says so only after that is on disk, and the file's name
-// is.
+// preallocate gives the file its whole length, once. The header has the length only after the length and the file's name are on disk.
 func (f *File) preallocate() error {
 	h, err := f.header()
 	if err != nil {
@@ -200,19 +196,19 @@ func (f *File) preallocate() error {
 		return err
 	}
 	if err := f.lengthen(h, info.Size()); err != nil {
-		// If the disk is full, others need what would be left to lie about.
+		// If the disk is full, free the space that was written.
 		return fmt.Errorf("%s cannot get its length of %d bytes: %w", f.path, f.capacity, errors.Join(err, f.disk.Truncate(info.Size())))
 	}
 	return nil
 }
 
-// lengthen writes zeros behind what is surely on disk.
+// lengthen writes zeros after the part that is certainly on disk.
 func (f *File) lengthen(h header, size int64) error {
 	if err := f.disk.flushName(); err != nil {
 		return err
 	}
 	if h.state == unused {
-		// From now on it is seen without reading all of it that it has no records.
+		// From now on, the header shows that the file has no records.
 		if err := f.put(header{state: closed}); err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ const (
 	ringPause = time.Millisecond
 )
 
-// A hold is how the lock is held. A greater one permits more.
+// A hold is the strength of the lock. A greater one permits more.
 type hold int
 
 const (
@@ -31,8 +31,7 @@ const (
 
 func (h hold) String() string { return [...]string{"free", "shared", "exclusive"}[h] }
 
-// TryShared takes the shared lock unless somebody has the exclusive one. It does not wait. A File that has the
-// exclusive lock keeps that.
+// TryShared takes the shared lock unless another process has the exclusive lock. It does not wait. A File that has the exclusive lock keeps it.
 func (f *File) TryShared() (bool, error) {
 	if f.hold >= shared {
 		return true, nil
@@ -40,9 +39,8 @@ func (f *File) TryShared() (bool, error) {
 	return f.try(f.lock.TryRLock, shared)
 }
 
-// TryExclusive takes the exclusive lock unless somebody else has any. It does not wait. A shared lock is given up for
-// it, whether it is had or not, and another process may have the exclusive one in between: what was read under the
-// shared lock has to be read again.
+// TryExclusive takes the exclusive lock unless another process has any lock. It does not wait. It first releases a shared lock, even if it then fails.
+// Another process may have the exclusive lock in between, so the caller must read again what it read under the shared lock.
 func (f *File) TryExclusive() (bool, error) {
 	if f.hold == exclusive {
 		return true, nil
@@ -73,7 +71,7 @@ func (f *File) try(take func() (bool, error), h hold) (bool, error) {
 	return ok, nil
 }
 
-// Unlock gives up the lock, if it is held. What was appended, and not ended, stays pending.
+// Unlock releases the lock, if it is held. Appended records stay pending until End.
 func (f *File) Unlock() error {
 	f.hold, f.at = free, 0
 	if err := f.lock.Unlock(); err != nil {
@@ -82,9 +80,8 @@ func (f *File) Unlock() error {
 	return nil
 }
 
-// Ring tells whoever has the lock that somebody waits for it, until stop is called or the process ends. It is not ok
-// where the bell cannot be rung, for example because it must be made first and the folder is read-only: then the lock
-// has to be waited for like that.
+// Ring signals to the process with the lock that this process waits, until stop is called or the process ends. Ok is false if Ring cannot signal, for
+// example because the bell's file does not exist and the folder is read-only; the caller then waits without a signal.
 func (f *File) Ring() (stop func(), ok bool) {
 	silent := func() {}
 	var err error
@@ -105,21 +102,20 @@ func (f *File) Ring() (stop func(), ok bool) {
 		if ringing {
 			return sync.OnceFunc(func() { lock.Close() }), true
 		}
-		time.Sleep(ringPause) // somebody asks whether it rings, at this moment
+		time.Sleep(ringPause) // another process is in Rung at the moment
 	}
 	return silent, false
 }
 
-// Rung reports whether somebody rings: whether an exclusive lock of the bell is refused. It is for who has the lock of
-// the tail: of two processes that ask at once each may take the other for one that rings. Who cannot tell lets go
-// rather than keep others waiting.
+// Rung reports whether another process has called Ring, that is, whether an exclusive lock of the bell fails. Only the process with the tail's lock should
+// call Rung, because two calls at the same time see each other as ringing. After an error, Rung returns true, so that no process waits for ever.
 func (f *File) Rung() bool {
 	f.asked.Lock()
 	defer f.asked.Unlock()
 	lock := flock.New(f.bell, flock.SetFlag(os.O_RDONLY))
 	silent, err := lock.TryLock()
 	if errors.Is(err, fs.ErrNotExist) {
-		return made(f.bell, f.mode) != nil // nobody rings a bell that is not there
+		return made(f.bell, f.mode) != nil // without a bell, no process rings
 	}
 	return errors.Join(err, lock.Close()) != nil || !silent
 }

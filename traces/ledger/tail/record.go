@@ -17,18 +17,18 @@ const (
 	sumAt       = lengthAt + 4
 	recordBytes = sumAt + 4
 
-	// maxKept is how large the buffer of a record may be that is kept for the next one.
+	// maxKept bounds the buffer that is reused for the next record.
 	maxKept = 256 << 10
 )
 
 // A Record is one record that was found.
 type Record struct {
 	Index uint32 // from 0
-	Gap   bool   // it, or one before it, does not stand directly behind a whole record
+	Gap   bool   // it, or an earlier one, does not directly follow a complete record
 	Bytes []byte // the caller's
 }
 
-// Room returns how many bytes a record may have now.
+// Room returns the maximum size of the next record.
 func (f *File) Room() int64 {
 	if f.at == 0 {
 		return 0
@@ -36,8 +36,7 @@ func (f *File) Room() int64 {
 	return max(0, f.capacity-f.at-int64(recordBytes))
 }
 
-// Append adds a record and flushes it. After an error it is not there, and the next one may be appended, unless the
-// error is [ErrUndecided].
+// Append adds a record and flushes it. After an error, the record is not in the file and Append can be called again, unless the error is [ErrUndecided].
 func (f *File) Append(record []byte) error {
 	switch err := f.writes(); {
 	case err != nil:
@@ -69,9 +68,8 @@ func (f *File) Append(record []byte) error {
 	return nil
 }
 
-// withdraw makes a record that could not be appended one that nobody finds. A flush that failed may have dropped what
-// it should have written, and the next one says nothing of that: so the header, which may have been part of it, is
-// written again.
+// withdraw invalidates a record that could not be appended. A failed flush may have dropped dirty pages, which the next flush does not report. So withdraw
+// also writes the header again.
 func (f *File) withdraw(why error) error {
 	_, err := f.disk.WriteAt(make([]byte, recordBytes), f.at)
 	if err == nil {
@@ -87,9 +85,9 @@ func (f *File) withdraw(why error) error {
 	return fmt.Errorf("%s: %w", f.path, why)
 }
 
-// Left yields the records of the header's generation, in order, if the header is open. Behind what is no record it goes
-// on with whatever whole records there are. Only one record can be torn by a crash, the last; what comes behind a gap
-// is in the ledger already, or the file is damaged. After an error nothing comes.
+// Left yields the records of the header's generation, in order, if the header is open. After bytes that are no record, Left continues with the next
+// complete record. A crash can tear only the last record: records after a gap are already in the ledger, or the file is damaged. After an error, Left
+// yields nothing more.
 func (f *File) Left() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		h, text, err := f.text()
@@ -162,8 +160,8 @@ func whole(text []byte, g generation) (Record, int) {
 	return r, end
 }
 
-// sum is that of what stands before it and of the record. The generation is part of it: of a torn record nothing but
-// that may be there, right before what is left of an old record of the same index.
+// sum is the checksum of the preceding header fields and the record. It covers the generation: a torn record may have written only its generation, before
+// the rest of an old record with the same index.
 func sum(before, record []byte) uint32 {
 	return crc32.Update(crc32.Checksum(before, castagnoli), castagnoli, record)
 }
