@@ -18,15 +18,14 @@ import (
 const (
 	// MaxCompletionBytes bounds the body of a response.
 	MaxCompletionBytes = 4 << 20
-	// maxPiece is how much at the end of a response that is cut may be the beginning of a secret: 16 times the longest
-	// that a configuration can hold, 64 KiB, for JSON may write each byte of one with six, and quote it once more.
+	// maxPiece is how many bytes at the end of a truncated response may be the beginning of a secret: 16 times the longest secret, 64 KiB, because JSON may
+	// need six bytes for each byte, and quote it again.
 	maxPiece = 1 << 20
 	// maxHTTPHeader bounds the headers of a response.
 	maxHTTPHeader = 64 << 10
 )
 
-// newTransport connects to one endpoint. Each request has its own connection: on one that was used before, net/http
-// repeats by itself a request that got no answer.
+// newTransport connects to one endpoint. Each request has its own connection: on a reused connection, net/http repeats a request without an answer.
 func newTransport(base *url.URL, secret bool) *http.Transport {
 	return &http.Transport{
 		Proxy: proxy,
@@ -39,7 +38,7 @@ func newTransport(base *url.URL, secret bool) *http.Transport {
 			return conn, err
 		},
 		DisableKeepAlives:      true,
-		DisableCompression:     true, // what is counted is what came
+		DisableCompression:     true, // the limit counts the received bytes
 		MaxResponseHeaderBytes: maxHTTPHeader,
 	}
 }
@@ -56,12 +55,11 @@ func proxy(req *http.Request) (*url.URL, error) {
 // errRepeated stops a library that sends a request again.
 var errRepeated = errors.New("a second request in one exchange was refused")
 
-// wire is the one HTTP exchange under the OpenAI library. It sends the library's body, with the headers that were
-// decided on here and no others, and keeps what comes. The library gets a harmless answer in place of it: it has no
-// redirect to follow, no status to repeat the request for, and nothing to decode.
+// wire makes the HTTP exchange for the OpenAI library. It sends the library's body with its own headers only, and stores the response. The library gets a
+// fixed harmless answer, so that it cannot follow a redirect, repeat the request, or decode anything.
 type wire struct {
 	next    http.RoundTripper
-	secrets *secret.Masker // what a response that is cut must not keep a piece of
+	secrets *secret.Masker // a truncated response must not contain a part of one
 	begun   bool
 	got     Exchange
 	err     error // why got is not a whole response; nil if it is one
@@ -120,8 +118,8 @@ func (w *wire) take(resp *http.Response) error {
 	return nil
 }
 
-// beginning is what is kept of a response that is too long. Secrets in it are masked before it is cut: nobody would find
-// what a cut leaves of one. Where reading stopped is such a cut too, so what may be a piece of a secret there goes.
+// beginning returns the stored part of a response that is too long. It masks secrets before it truncates, because a part of a secret cannot be found.
+// Reading also stopped somewhere, so it drops the last bytes, which may be a part of a secret.
 func beginning(body []byte, secrets *secret.Masker) []byte {
 	clean := secrets.Bytes(body)
 	return clean[:min(max(len(clean)-maxPiece, 0), MaxCompletionBytes)]

@@ -17,7 +17,7 @@ import (
 
 // Bounds of the extractive summary, all below those of the evidence gate or equal to them.
 const (
-	MaxSentences     = 5                      // said of one payload
+	MaxSentences     = 5                      // of one summary
 	MaxSentenceBytes = evidence.MaxClaimBytes // a longer one is not said: a part of it could mean something else
 	MinSentenceWords = evidence.MinWords      // without a digit: shorter values are ids, codes, names and labels
 	proseWords       = 5                      // from here on a text without an end mark counts as prose too
@@ -25,20 +25,17 @@ const (
 	maxRequestWords  = 64                     // distinct words of the request that count; the score is a bit set
 )
 
-// Extractive summarizes a typed payload by sentences of its string values, verbatim: each is a claim and its own
-// evidence, so that every token of a claim stands in its evidence. In the claim, which is one line, the line breaks
-// and tabs of the evidence are spaces.
+// Extractive summarizes a typed payload by verbatim sentences of its string values. Each sentence is a claim and its own evidence, so the evidence contains
+// every token of the claim. A claim is one line: its line breaks and tabs become spaces.
 //
-// It takes the [MaxSentences] best, and says them in document order: those that share the most distinct words with the
-// request come first, then prose before labels (an end mark, or five words), then the earlier. Passed over are
-// sentences of fewer than [MinSentenceWords] words or more than [MaxSentenceBytes] bytes, repetitions, what the request
-// itself says (a search result echoes its query), whatever the evidence gate refuses, and everything in an object whose
-// "status" is NOT_FOUND: an absence has no content. When nothing is left it says {"items":[]}, which the gate refuses.
+// It chooses the [MaxSentences] best sentences, and returns them in document order. A sentence is better if it shares more distinct words with the request,
+// then if it is prose (an end mark, or five words), then if it is earlier. Extractive skips sentences of fewer than [MinSentenceWords] words or more than
+// [MaxSentenceBytes] bytes, repetitions, text of the request (a search result echoes its query), text that the evidence gate refuses, and every object
+// whose "status" is NOT_FOUND. If no sentence is left, it returns {"items":[]}, which the gate refuses.
 //
-// The time is linear in the payload: it is read once for its sentences and at most [MaxSentences] times by the gate, at
-// most 1,024 sentences, each of at most [MaxSentenceBytes], are compared with the request and shown to the gate alone,
-// and the gate bounds what it looks at. Words are runs of letters and digits in lower case; a text written without spaces
-// between words has too few of them to be said.
+// The time is linear in the payload: it is read once for its sentences and at most [MaxSentences] times by the gate, at most 1,024 sentences, each of at
+// most [MaxSentenceBytes], are compared with the request and shown to the gate alone, and the gate bounds what it looks at. Words are runs of letters and
+// digits in lower case; a text without spaces between words has too few words.
 type Extractive struct{}
 
 // Summarize returns the bytes of one strict JSON object {"items":[{"claim","evidence"}…]}. Payloads that are not strict
@@ -87,7 +84,7 @@ func lockable(items []evidence.Item, lock func(evidence.Summary) error) []eviden
 	return items
 }
 
-// choice holds the best sentences so far, best first.
+// choice has the best sentences so far, best first.
 type choice struct {
 	request string         // in lower case
 	words   map[string]int // of the request, numbered
@@ -162,8 +159,8 @@ func (c *choice) rank(s string) (rank int, ok bool) {
 	return rank, plain >= MinSentenceWords
 }
 
-// speakable asks the evidence gate about the sentence alone, against a payload of nothing else. That costs little;
-// those that are chosen are shown to it again with the whole payload.
+// speakable asks the evidence gate about the sentence with only the sentence as payload, which is cheap. The gate judges the chosen sentences again with
+// the whole payload.
 func speakable(s string) bool {
 	doc, err := jsontext.AppendQuote(nil, s)
 	if err == nil {
@@ -188,14 +185,14 @@ func words(s string) func(yield func(string) bool) {
 	return strings.FieldsFuncSeq(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// stopWords of a request say nothing about what it is about.
+// stopWords are words of a request that do not describe its subject.
 var stopWords = set("a about all an and any are as at be by can do does find for from get give how i in into is " +
 	"it its me my of on or our please read say search show summarise summarize tell " +
 	"that the there this to us was we what when which " +
 	"who with you your fetch")
 
-// stringValues returns the string values of a strict JSON document in document order, without member names and without
-// what stands in an object whose status is NOT_FOUND. Of a document that is not strict JSON it returns none.
+// stringValues returns the string values of a strict JSON document in document order, without member names and without objects whose status is NOT_FOUND.
+// It returns none for a document that is not strict JSON.
 func stringValues(doc []byte) []string {
 	if canonical.Check(doc, canonical.MaxDepth) != nil {
 		return nil

@@ -21,20 +21,19 @@ import (
 // ErrTimeout means that the model's own time ran out. It is not [context.DeadlineExceeded], which is the caller's.
 var ErrTimeout = errors.New("the model did not answer in its time")
 
-// An EndpointError means that the endpoint gave no completion: it cannot be reached, breaks off, says no, or says
-// what is none.
+// An EndpointError means that the endpoint gave no completion: it was unreachable, closed the connection, refused, or answered with something else.
 type EndpointError struct {
 	Status int    // of the last response, 0 if there was none
-	Reason string // one line, printable and bounded; may hold the endpoint's words, never the API key
+	Reason string // one line, printable and bounded; may contain text of the endpoint, never the API key
 }
 
 func (e *EndpointError) Error() string { return "the model gave nothing: " + e.Reason }
 
-// maxReasonBytes bounds what of a reason is kept, before escaping.
+// maxReasonBytes bounds a reason, before escaping.
 const maxReasonBytes = 400
 
-// fault makes an error of what went wrong in an exchange. The endpoint knows the API key and may have put it into the
-// words, which must hold the endpoint's whole: they are masked, then cut.
+// fault makes the error of a failed exchange. The endpoint knows the API key and may put it into its text: fault masks the whole text, and then truncates
+// it.
 func (m *Model) fault(x Exchange, words string) *EndpointError {
 	if words == io.EOF.Error() {
 		words = "it closed the connection without a response"
@@ -51,8 +50,8 @@ func (m *Model) fault(x Exchange, words string) *EndpointError {
 	return &EndpointError{Status: x.Status, Reason: visible.Clip(m.secrets.String("POST "+m.where+": "+words), maxReasonBytes)}
 }
 
-// retold is err, which policy.ReadCompletion has found wrong with body, in words without secrets. An error of the decoder quotes
-// from a document what fits; so it is read again with its secrets masked, to hear the same of that.
+// retold returns the error of policy.ReadCompletion for body, without secrets. The decoder's error may quote a secret from the document, so retold masks
+// the document and reads it again.
 func (m *Model) retold(body []byte, err error) string {
 	if clean := m.secrets.Bytes(body); !bytes.Equal(clean, body) {
 		if _, _, err = policy.ReadCompletion(clean); err == nil {
@@ -62,8 +61,7 @@ func (m *Model) retold(body []byte, err error) string {
 	return err.Error()
 }
 
-// refusalWords are the words of a response without success: the message that OpenAI's error object holds, or else the
-// body as it is.
+// refusalWords is the text of an unsuccessful response: the message of OpenAI's error object, or else the body.
 func refusalWords(body []byte) string {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return "no reason given"
@@ -93,7 +91,7 @@ func refusalWords(body []byte) string {
 	return told.Message
 }
 
-// stopped is the error of a completion that broke off because its time or the caller's was over, nil if neither was.
+// stopped is the error of a completion whose time or whose caller's time was over; nil if neither was.
 func (m *Model) stopped(caller, own context.Context) error {
 	if err := ended(caller); err != nil {
 		return fmt.Errorf("the model was not waited for: %w", err)
@@ -104,8 +102,7 @@ func (m *Model) stopped(caller, own context.Context) error {
 	return nil
 }
 
-// ended is the context's error. A dialer that sets its own timer by the context's deadline can fail before the
-// context says so.
+// ended is the context's error. A dialer with its own timer for the context's deadline can fail slightly before the context is done.
 func ended(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ctx.Err() == nil && ok && !time.Now().Before(deadline) {
 		return context.DeadlineExceeded

@@ -29,11 +29,11 @@ type Config struct {
 	Timeout   time.Duration // for one completion, the repetition included
 	MaxTokens int           // that a completion may have
 
-	Secrets *secret.Masker // what no error may hold, the APIKey among it; nil means the APIKey alone
+	Secrets *secret.Masker // no error may contain them; includes the APIKey. Nil means only the APIKey
 }
 
-// A Model is a [Planner] and a [Summarizer] that asks an OpenAI-compatible endpoint; see the package comment. Any
-// number of runs may share it. The zero Model asks nobody and returns an error.
+// A Model is a [Planner] and a [Summarizer] that asks an OpenAI-compatible endpoint; see the package comment. Any number of runs may share it. The zero
+// Model sends nothing and returns an error.
 type Model struct {
 	name      string
 	key       bool // one is sent
@@ -45,8 +45,8 @@ type Model struct {
 	chat      openai.ChatCompletionService
 }
 
-// NewModel judges the configuration and connects to nothing. Only the API key may be missing; it needs https or a
-// loopback address. Errors do not quote the URL or the key, because either may hold a secret.
+// NewModel checks the configuration; it does not connect. Only the API key may be missing; it needs https or a loopback address. Errors do not quote the
+// URL or the key, because either may hold a secret.
 func NewModel(c Config) (*Model, error) {
 	base, err := c.check()
 	if err != nil {
@@ -121,7 +121,7 @@ func (m *Model) Summarize(ctx context.Context, request string, typed []byte) (Co
 	return m.complete(ctx, p)
 }
 
-// complete asks once, and once more without response_format if that may be what the endpoint refuses.
+// complete asks once, and once more without response_format if the endpoint may have refused because of it.
 func (m *Model) complete(ctx context.Context, p prompt) (Completion, error) {
 	var got Completion
 	if m == nil || m.transport == nil {
@@ -153,8 +153,7 @@ func (m *Model) complete(ctx context.Context, p prompt) (Completion, error) {
 	return got, nil
 }
 
-// exchange sends the prompt and adds what came of it to got, in any case. The error says why there is no whole
-// response.
+// exchange sends the prompt and always adds the exchange to got. The error says why the response is incomplete.
 func (m *Model) exchange(ctx context.Context, got *Completion, p prompt, format bool) (Exchange, error) {
 	params := openai.ChatCompletionNewParams{
 		Messages: []openai.ChatCompletionMessageParamUnion{
@@ -178,7 +177,7 @@ func (m *Model) exchange(ctx context.Context, got *Completion, p prompt, format 
 		return w.got, cmp.Or(err, errNotSent)
 	}
 	got.Exchanges = append(got.Exchanges, w.got)
-	return w.got, w.err // what the library makes of the substitute does not count
+	return w.got, w.err // the library's result is ignored
 }
 
 var errNotSent = errors.New("the request was not sent")

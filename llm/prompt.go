@@ -10,23 +10,23 @@ import (
 	"pgfsm/policy/visible"
 )
 
-// PromptVersion names the wording of both prompts and their schemas. Whatever changes in them gets a new version.
+// PromptVersion names the wording of both prompts and their schemas. Every change of them needs a new version.
 const PromptVersion = "pgfsm.prompt/v1"
 
-// MaxPromptBytes bounds what a prompt says, both messages together.
+// MaxPromptBytes bounds a prompt, both messages together.
 const MaxPromptBytes = 256 << 10
 
-// ErrPrompt means that no prompt could be made of what there is, so that nothing was sent.
+// ErrPrompt means that no prompt could be built from the inputs, so nothing was sent.
 var ErrPrompt = errors.New("nothing was sent to the model")
 
-// A prompt is what a model is told: the rules and the data, the request alone, and the shape of the answer.
+// A prompt is the input of a model: a message with rules and data, a message with the request, and the schema of the answer.
 type prompt struct {
 	system, user string
 	format       string // the schema's name
 	schema       []byte
 }
 
-// newPrompt judges what both prompts have in common. remedy says what to do about one that is too large.
+// newPrompt checks what both prompts have in common. remedy says what to do if the prompt is too large.
 func newPrompt(p prompt, remedy string) (prompt, error) {
 	if !utf8.ValidString(p.user) {
 		return prompt{}, fmt.Errorf("%w: the request is not UTF-8 text", ErrPrompt)
@@ -40,14 +40,13 @@ func newPrompt(p prompt, remedy string) (prompt, error) {
 	return p, err
 }
 
-// block puts lines of data between two lines that no data can hold: [dataLine] leaves no < in them.
+// block puts lines of data between two lines that no data can contain: [dataLine] leaves no < in them.
 func block(name string, lines ...string) string {
 	return "<<<BEGIN " + name + ">>>\n" + strings.Join(lines, "") + "<<<END " + name + ">>>\n"
 }
 
-// dataLine returns a document of canonical JSON as one line in which a reader and a model see the same. Whatever does
-// not plainly show (controls, line ends, bidi controls, default-ignorables, tag characters, odd spaces) and <, > and
-// & are written as JSON escapes of the same strings. All of them can only stand in strings.
+// dataLine returns a document of canonical JSON as one line, which looks the same to a reader and to a model. Invisible characters (controls, line ends,
+// bidi controls, default-ignorables, tag characters, unusual spaces) and <, > and & become JSON escapes. They can occur only in strings.
 func dataLine(doc []byte) string {
 	var b strings.Builder
 	b.Grow(len(doc) + 1)

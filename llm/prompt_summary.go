@@ -34,7 +34,7 @@ copy it as it is written.
 
 `
 
-// summaryPrompt is what a model is told in order to summarize.
+// summaryPrompt is the prompt for a summary.
 func summaryPrompt(request string, typed []byte) (prompt, error) {
 	doc, err := canonical.JSON(typed)
 	if err != nil {

@@ -133,7 +133,7 @@ func toolNames(tools []Tool, room int) string {
 	return list.String()
 }
 
-// cut keeps at most limit bytes of s, ends at a rune boundary, and shows that something is gone.
+// cut truncates s to at most limit bytes, at a rune boundary, with an ellipsis.
 func cut(s string, limit int) string {
 	const gone = "…"
 	if len(s) <= limit {

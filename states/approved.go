@@ -7,9 +7,8 @@ import (
 	"pgfsm/policy"
 )
 
-// approved looks at the world again, as of the decision: the tool is still there, by the same definition, and the policy
-// still has nothing against the call. Of calls before it knows what was read when the run was authorized: since then the run
-// has held its own place among them.
+// approved repeats the gates after the decision: the server must still list the tool with the same definition, and the policy must still allow or hold the
+// call. For earlier calls it uses the values that were read when the run was authorized: later runs have counted this run since then.
 type approved struct{}
 
 func (approved) Want(r *Run) Command { return listTools(r) }

@@ -2,7 +2,7 @@ package states
 
 import "pgfsm/policy"
 
-// assessed mints the permit, or parks the run for a person.
+// assessed mints the permit, or holds the run for approvers.
 type assessed struct{}
 
 func (assessed) Want(*Run) Command { return nil }

@@ -21,7 +21,7 @@ func (authorized) Judge(r *Run, _ Event) Judgement {
 	return Judgement{Assess, assessed}
 }
 
-// denied ends a run because its policy said no, and keeps how it came to that.
+// denied ends a run whose policy denied the call, and records the assessment.
 func denied(r *Run, assessed *AssessedFact) Judgement {
 	stopped := &StoppedFact{Effect: NotSent, Verdict: assessed.Verdict}
 	if c := r.bundle.Content(); c.Risk != nil || c.Policy != nil {
@@ -30,7 +30,7 @@ func denied(r *Run, assessed *AssessedFact) Judgement {
 	return Judgement{Block, stopped}
 }
 
-// question is what policy is asked about the run's call, as of now.
+// question is the input of risk rules and policies for the run's call, at this time.
 func question(r *Run, tool *policy.Tool, now string) policy.Question {
 	return policy.Question{
 		Server: tool.Server, Tool: tool, Env: r.bundle.Content().Env, Actor: r.request.Actor,
@@ -38,8 +38,7 @@ func question(r *Run, tool *policy.Tool, now string) policy.Question {
 	}
 }
 
-// Question returns what policy was, or would have been, asked about the run's call, and false where the run never came
-// so far.
+// Question returns the input of risk rules and policies for the run's call, or false if the run did not get that far.
 func (r *Run) Question() (policy.Question, bool) {
 	f := r.facts.Validated
 	if f == nil || f.tool == nil || r.facts.Authorized == nil {

@@ -6,7 +6,7 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// Kinds of what is digested at more than one place.
+// Kinds of digests that several places compute.
 const (
 	kindArguments = "arguments"
 	kindPermit    = "permit"
@@ -23,7 +23,7 @@ func resultDigest(raw []byte) canonical.Digest { return canonical.Sum(kindResult
 
 func structuredDigest(doc []byte) canonical.Digest { return canonical.Sum("structured content", doc) }
 
-// digest is what an approver sends back.
+// digest is the digest that an approver sends with a vote.
 func (b *Binding) digest() canonical.Digest {
 	return canonical.Sum("approval binding", canonical.MustSorted(b))
 }

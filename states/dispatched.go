@@ -6,7 +6,7 @@ import (
 	"pgfsm/policy"
 )
 
-// dispatched makes the one call. From here on the effect may have happened, and what is said of it is the truth.
+// dispatched makes the one call. From here on the effect may have happened, and the outcome's effect must say so.
 type dispatched struct{}
 
 func (dispatched) Want(r *Run) Command {

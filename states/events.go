@@ -12,19 +12,19 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// A Command is an effect that a stage wants, in the imperative.
+// A Command is a request for an effect, named in the imperative.
 type Command interface {
 	command()
 }
 
-// ListTools wants the tools of every configured server, as they are now.
+// ListTools requests the current tools of every configured server.
 type ListTools struct {
 	Do      string   `json:"do"`
 	Servers []string `json:"servers"`
 }
 
-// Complete wants a completion: the planner's plan or the summarizer's summary. It names the inputs; the prompt made of
-// them belongs to package llm, so that a new prompt does not break an old trace.
+// Complete requests a completion: the planner's plan or the summarizer's summary. It names the inputs, not the prompt, which package llm builds: so a new
+// prompt does not break an old trace.
 type Complete struct {
 	Do      string           `json:"do"`
 	Input   canonical.Digest `json:"input"` // of the catalog for a plan, of the typed payload for a summary
@@ -43,20 +43,20 @@ const (
 	PurposeSummary = "summary"
 )
 
-// ReadHistory wants to know of the calls before the run's own, and that the run's own counts from then on.
+// ReadHistory requests the earlier calls, and counts the run's own call from then on.
 type ReadHistory struct {
 	Do      string                `json:"do"`
 	Queries []policy.HistoryQuery `json:"queries"`
 	Task    bool                  `json:"task"` // also how often the run's task has called each tool
 }
 
-// AwaitDecision wants a person's decision about exactly what is bound.
+// AwaitDecision requests the approvers' decision about exactly the bound call.
 type AwaitDecision struct {
 	Binding canonical.Digest `json:"binding"`
 	Do      string           `json:"do"`
 }
 
-// CallTool wants the one tools/call. It is wanted in dispatched and nowhere else.
+// CallTool requests the one tools/call. Only the stage dispatched gives it.
 type CallTool struct {
 	Arguments canonical.Digest `json:"arguments"`
 	Do        string           `json:"do"`
@@ -65,7 +65,7 @@ type CallTool struct {
 	Server    string           `json:"server"`
 	Tool      string           `json:"tool"`
 
-	Beside []byte `json:"-"` // what travels beside the arguments: the header has it
+	Beside []byte `json:"-"` // the answers to questions of the server (round); the header has them
 	Bytes  []byte `json:"-"` // the permitted fact has them
 	Run    string `json:"-"` // the header has it
 }
@@ -76,56 +76,56 @@ func (*ReadHistory) command()   {}
 func (*AwaitDecision) command() {}
 func (*CallTool) command()      {}
 
-// An Event is what came of a command, in the past tense.
+// An Event is the outcome of a command, named in the past tense.
 type Event interface {
 	event()
 }
 
-// ToolsListed holds every server's answer, in the operator's order of servers. Where the listing was kept from earlier,
-// it holds of the one server that is addressed the definitions of the one tool.
+// ToolsListed contains every server's answer, in the operator's order of servers. For a cached listing, it contains only the call's server, with the
+// definitions of the call's tool.
 type ToolsListed struct {
 	Happened string           `json:"happened"`
 	Kept     *Kept            `json:"kept,omitzero"`
 	Servers  []policy.Listing `json:"servers"`
 
-	encoded jsontext.Value   // the canonical form, where the event is shared
+	encoded jsontext.Value   // the canonical form, if the event is shared
 	digest  canonical.Digest // of the servers, likewise
 }
 
-// Kept says of a listing that was kept which one it was, and how old.
+// Kept has the digest and the age of a cached listing.
 type Kept struct {
 	Age     int              `json:"age_s"`   // whole seconds, rounded up
 	Catalog canonical.Digest `json:"catalog"` // of the server's whole answer
 }
 
-// Completed holds what a planner or summarizer said, and, where a model was asked, the exact bytes that went and came.
+// Completed contains the output of a planner or summarizer and, if a model was asked, the exact bytes of the exchanges.
 type Completed struct {
 	Content   canonical.Text `json:"content"`
 	Exchanges []Exchange     `json:"exchanges"`
 	Happened  string         `json:"happened"`
-	Refusal   canonical.Text `json:"refusal,omitempty"` // what the model said in place of an answer, if it refused
+	Refusal   canonical.Text `json:"refusal,omitempty"` // the model's text instead of an answer, if it refused
 }
 
-// Exchange is one request to a model's endpoint and its response, as far as it came; a status of 0 is none.
+// Exchange is one request to a model's endpoint and its response, as far as it was read. A status of 0 means that there was no response.
 type Exchange struct {
 	Received canonical.Text `json:"received"`
 	Sent     canonical.Text `json:"sent"`
 	Status   int            `json:"status"`
 }
 
-// HistoryRead is what there was of calls before: those that were sent, and those that were under way or held.
+// HistoryRead contains the earlier calls: those that were sent, and those that were running or held.
 type HistoryRead struct {
 	Calls    []policy.TaskCalls     `json:"calls"` // of the run's task, by server and tool
 	Happened string                 `json:"happened"`
 	Values   []policy.HistoryAnswer `json:"values"` // one for each query, in order
 }
 
-// Decided is what people said of a held call, or that its time is over. What follows from it is the gate's to say.
+// Decided contains the votes about a held call, or none if its time is over. The gate decides what follows.
 type Decided struct {
 	At       string           `json:"at"` // RFC 3339, UTC: the "now" of the decision
 	Binding  canonical.Digest `json:"binding"`
 	Happened string           `json:"happened"`
-	Votes    []policy.Vote    `json:"votes"` // in the order in which they were given; none: nobody decided in time
+	Votes    []policy.Vote    `json:"votes"` // in their order; none if nobody decided in time
 }
 
 // ToolReturned holds the exact bytes of the result of the one tools/call.
@@ -134,7 +134,7 @@ type ToolReturned struct {
 	Result   canonical.Text `json:"result"`
 }
 
-// EffectFailed is an effect that broke. Effect says what is known of the outside world.
+// EffectFailed is a failed effect. Effect says whether the call may have happened.
 type EffectFailed struct {
 	Code      policy.Code `json:"code"`
 	Effect    Effect      `json:"effect"`
@@ -143,8 +143,7 @@ type EffectFailed struct {
 	Reason    string      `json:"reason"`
 }
 
-// Interrupted is an event that no command asked for: the caller cancelled, time ran out, or the process that owned the
-// run is gone.
+// Interrupted is an event without a command: the caller cancelled the run, its time ran out, or its process died.
 type Interrupted struct {
 	Code     policy.Code `json:"code"` // cancelled, deadline_exceeded, interrupted, tool_definition_changed, approval_expired, approval_mismatch or bundle_changed
 	Happened string      `json:"happened"`
@@ -159,10 +158,10 @@ func (*ToolReturned) event() {}
 func (*EffectFailed) event() {}
 func (*Interrupted) event()  {}
 
-// Effect is what is known of the call's effect on the world.
+// Effect says whether the call may have happened.
 type Effect string
 
-// The three effects, and none for a run that never came near a call.
+// The three effects. The empty Effect is that of a run without a call.
 const (
 	NotSent       Effect = "not_sent"
 	EffectUnknown Effect = "unknown"
@@ -186,7 +185,7 @@ const (
 	interrupted  = "interrupted"
 )
 
-// named writes the event's own name into it, unless it is shared and complete, so that whoever makes an event cannot forget or mistake it.
+// named writes the event's name into it, unless the event is shared and complete, so that no code can forget or confuse the name.
 func named(ev Event) Event {
 	switch e := ev.(type) {
 	case *ToolsListed:
@@ -210,7 +209,7 @@ func named(ev Event) Event {
 	return prepared(ev)
 }
 
-// DecodeShared is [DecodeEvent] for an event that many runs share. What is computed from it is computed once.
+// DecodeShared is [DecodeEvent] for an event that many runs share. Derived values are computed once.
 func DecodeShared(raw jsontext.Value) (Event, error) {
 	ev, err := DecodeEvent(raw)
 	if err != nil {
@@ -222,7 +221,7 @@ func DecodeShared(raw jsontext.Value) (Event, error) {
 	return ev, nil
 }
 
-// prepared computes what is large and needed more than once. It must not be called for an event that is shared already.
+// prepared computes the large derived values. It must not be called for an event that is already shared.
 func prepared(ev Event) Event {
 	if listed, ok := ev.(*ToolsListed); ok && listed.encoded == nil {
 		listed.encoded = canonical.MustSorted(listed)
@@ -239,7 +238,7 @@ func (e *ToolsListed) Catalog() canonical.Digest {
 	return e.sum()
 }
 
-// sum leaves out how long the answers were kept: the same definitions are the same catalog.
+// sum omits the age of the listing: the same definitions are the same catalog.
 func (e *ToolsListed) sum() canonical.Digest {
 	if e.Kept == nil && e.encoded != nil {
 		return canonical.Sum("catalog", e.encoded)
@@ -247,11 +246,10 @@ func (e *ToolsListed) sum() canonical.Digest {
 	return canonical.Sum("catalog", canonical.MustSorted(&ToolsListed{Happened: toolsListed, Servers: e.Servers}))
 }
 
-// Shared returns the event of a listing that many runs go by. What is computed from it is computed once.
+// Shared returns the event of a listing that many runs use. Derived values are computed once.
 func Shared(listed *ToolsListed) *ToolsListed { return named(listed).(*ToolsListed) }
 
-// KeptOf is the event of a listing that was kept for age seconds: of its one server only what part has. The whole listing
-// must be [Shared].
+// KeptOf is the event of a listing that was cached for age seconds, with the tools of part only. The whole listing must be [Shared].
 func KeptOf(whole *ToolsListed, part policy.Listing, age int) *ToolsListed {
 	return Shared(&ToolsListed{Kept: &Kept{Age: age, Catalog: whole.Catalog()}, Servers: []policy.Listing{part}})
 }

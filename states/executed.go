@@ -23,7 +23,7 @@ func (executed) Judge(r *Run, _ Event) Judgement {
 	return answer(r, "Typed parsing blocked: "+note)
 }
 
-// answer gives the result that exists to the caller.
+// answer returns the result to the caller.
 func answer(r *Run, note string) Judgement {
 	return Judgement{Answer, &AnsweredFact{Note: note, Result: r.facts.Executed.Result}}
 }

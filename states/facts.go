@@ -10,8 +10,8 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// A Fact is what one step established, with the digests of what it was established from. It is kept on the run, where
-// guards look at it, and in the trace. The members of every fact stand in canonical order.
+// A Fact is the result of one step, with the digests of its inputs. Guards see it on the run, and the trace records it. The members of every fact are in
+// canonical order.
 type Fact interface {
 	establish(*Facts)
 }
@@ -36,7 +36,7 @@ type Facts struct {
 	Stopped    *StoppedFact
 }
 
-// ScreenedFact: the input policy looked at the request.
+// ScreenedFact: the input policy judged the request.
 type ScreenedFact struct {
 	Bundle  canonical.Digest `json:"bundle"`
 	Request canonical.Digest `json:"request"`
@@ -97,14 +97,14 @@ type AuthorizedFact struct {
 	Arguments  canonical.Digest `json:"arguments"`
 	Bundle     canonical.Digest `json:"bundle"`
 	Definition canonical.Digest `json:"definition"`
-	History    canonical.Digest `json:"history,omitempty"` // of what was read of calls before, where anything was
+	History    canonical.Digest `json:"history,omitempty"` // of the earlier calls that were read, if any
 	Plan       canonical.Digest `json:"plan"`
 	Verdict    policy.Verdict   `json:"verdict"`
 
 	history *HistoryRead
 }
 
-// AssessedFact: risk and policy have spoken.
+// AssessedFact: risk rules and policies judged the call.
 type AssessedFact struct {
 	Approvers  []string               `json:"approvers,omitempty"`
 	Arguments  canonical.Digest       `json:"arguments"`
@@ -122,7 +122,7 @@ type AssessedFact struct {
 	Verdict    policy.Verdict         `json:"verdict"`
 }
 
-// HeldFact: what a person is asked to decide about.
+// HeldFact: the request that approvers decide about.
 type HeldFact struct {
 	Binding canonical.Digest `json:"binding"`
 	Bound   Binding          `json:"bound"`
@@ -141,7 +141,7 @@ type Binding struct {
 	Tool       string           `json:"tool"`
 }
 
-// ApprovedFact: a person agreed.
+// ApprovedFact: approvers approved the call.
 type ApprovedFact struct {
 	At      string           `json:"at"`
 	Binding canonical.Digest `json:"binding"`
@@ -157,7 +157,7 @@ type PermittedFact struct {
 	Definition canonical.Digest `json:"definition"`
 	Permit     canonical.Digest `json:"permit"`
 	Plan       canonical.Digest `json:"plan"`
-	Round      canonical.Digest `json:"round,omitempty"` // of what travels beside the arguments
+	Round      canonical.Digest `json:"round,omitempty"` // of the answers to questions of the server
 	Server     string           `json:"server"`
 	Tool       string           `json:"tool"`
 }
@@ -193,7 +193,7 @@ type SummarizedFact struct {
 	Verdict    policy.Verdict     `json:"verdict"`
 }
 
-// AnsweredFact: the result is given; Note says why it is untyped or has no summary.
+// AnsweredFact: the caller gets the result; Note says why it is untyped or has no summary.
 type AnsweredFact struct {
 	Note   string           `json:"note"`
 	Result canonical.Digest `json:"result"`
@@ -205,9 +205,9 @@ type AskedFact struct {
 	Plan   canonical.Digest `json:"plan"`
 }
 
-// StoppedFact: why a run ended as blocked or failed, and what is known of the effect.
+// StoppedFact: why a run ended as blocked or failed, and whether its call may have happened.
 type StoppedFact struct {
-	Assessment *AssessedFact  `json:"assessment,omitzero"` // what risk and policy came to, where they are what said no
+	Assessment *AssessedFact  `json:"assessment,omitzero"` // the assessment, if risk rules or policies denied the call
 	Effect     Effect         `json:"effect"`
 	Verdict    policy.Verdict `json:"verdict"`
 }

@@ -9,12 +9,11 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// Guards look at facts and at nothing else: the verdict is allow, and what it was given for is what stands in the facts
-// before it. A fact that is missing refuses.
+// Guards see only facts: the verdict must be allow, and its digests must be those of the earlier facts. A missing fact refuses.
 
 var errNoFact = errors.New("a fact that this transition needs is missing")
 
-// same refuses unless both digests are there and equal.
+// same refuses unless both digests are present and equal.
 func same(what string, a, b canonical.Digest) error {
 	if a == "" || a != b {
 		return fmt.Errorf("the %s differs from the judged one (%s, %s)", what, a.Short(), b.Short())
@@ -146,7 +145,7 @@ var permitMinted = guard("permit_minted", "the permit is for the validated call,
 	if f.Server != v.Server || f.Tool != v.Tool {
 		return errors.New("the permit is for another tool")
 	}
-	// The permit's own digest is judged where it is consumed.
+	// permitIntact checks the permit's own digest.
 	return errors.Join(allows(f.Assessed), bound(r, f.Plan, canonical.Sum(kindArguments, f.Arguments), f.Definition, f.Bundle))
 })
 

@@ -8,7 +8,7 @@ import (
 	"pgfsm/policy"
 )
 
-// The ports. Each turns a command into an event and never an error: what breaks is an [EffectFailed].
+// The ports. Each performs a command and returns an event, never an error: a failure is an [EffectFailed].
 type (
 	// Lister asks every server for its tools, in parallel. A server that cannot answer is a listing that says why.
 	Lister interface {
@@ -22,7 +22,7 @@ type (
 	Caller interface {
 		Call(ctx context.Context, wanted *CallTool) Event
 	}
-	// Historian says what was called before, and has the run's own call counted from then on.
+	// Historian reads the earlier calls, and counts the run's own call from then on.
 	Historian interface {
 		ReadHistory(ctx context.Context, wanted *ReadHistory) Event
 	}
@@ -32,13 +32,12 @@ type (
 	}
 )
 
-// A Watcher knows whether the server that the run would call has said, since its tools were listed for the run, that they
-// are others now.
+// A Watcher reports whether the call's server has announced changed tools since they were listed for the run.
 type Watcher interface {
 	Changed() (server string, changed bool)
 }
 
-// Live is the door to the real world for one run. A port that is nil is an effect that cannot be had.
+// Live is the [Door] of a live run. If a port is nil, its effects fail.
 type Live struct {
 	Watcher   Watcher // may be nil
 	Tools     Lister
@@ -47,7 +46,7 @@ type Live struct {
 	Approver  Approver
 	History   Historian
 
-	listed bool // there is a listing that could be out of date, and the call has not been made
+	listed bool // the tools are listed, and the call has not been made
 }
 
 // Do performs the effect.
@@ -55,7 +54,7 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 	call, calling := wanted.(*CallTool)
 	if cause := ctx.Err(); cause != nil {
 		code, reason := stopCause(cause)
-		if calling { // the call has not left, and that is known
+		if calling { // the call has certainly not been sent
 			return named(&EffectFailed{Code: code, Effect: NotSent, Reason: reason}), nil
 		}
 		return named(&Interrupted{Code: code, Reason: reason}), nil
@@ -101,8 +100,8 @@ func (l *Live) Do(ctx context.Context, wanted Command) (Event, error) {
 	return valid(named(ev), calling), nil
 }
 
-// valid makes an event one that replay does not refuse for its values. What a port does not say of its effect is unknown,
-// once a call was handed to it, and a vote with any other word denies. When votes were cast is the gate's to judge.
+// valid replaces values that a replay would refuse. If a port does not report the effect of a call, the effect is unknown; a vote with an unknown word
+// denies. The gate judges the times of votes.
 func valid(ev Event, calling bool) Event {
 	effect := NotSent
 	if calling {
@@ -128,7 +127,7 @@ func valid(ev Event, calling bool) Event {
 	return ev
 }
 
-// watch interrupts a run that judged tools which are no longer the server's.
+// watch interrupts a run whose server announced changed tools.
 func (l *Live) watch() Event {
 	if !l.listed || l.Watcher == nil {
 		return nil

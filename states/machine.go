@@ -12,27 +12,26 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// ErrParked is what a door answers to [AwaitDecision] when nobody has decided yet. The run stays pending.
+// ErrParked is the error of a door for [AwaitDecision] if nobody has decided yet. The run stays pending.
 var ErrParked = errors.New("the run waits for a person")
 
-// ErrPermit means that a stage wanted a call that the run holds no unconsumed permit for. It is never expected.
+// ErrPermit means that a stage requested a call for which the run has no unconsumed permit. It is never expected.
 var ErrPermit = errors.New("a call was wanted without a permit for exactly it")
 
-// A Door is the one way to the world: it turns a command into what came of it. It is asked at every step; where no
-// effect is wanted, the command is nil and so is the event, unless the run was interrupted. An error means that the run
-// cannot go on at all.
+// A Door performs effects: it takes a command and returns its event. The loop calls it at every step. If a step needs no effect, the command is nil, and so
+// is the event, unless the run was interrupted. An error means that the run cannot continue.
 type Door interface {
 	Do(ctx context.Context, wanted Command) (Event, error)
 }
 
-// A Recorder keeps the record of a run. Append MUST NOT return nil before the step is in the record, and, for a step
-// that fires dispatch or hold, before it is durable: the run goes on as soon as Append returns.
+// A Recorder writes the record of a run. Append MUST NOT return nil before the step is in the record, and, for a step that fires dispatch or hold, before
+// it is durable: the run continues as soon as Append returns.
 type Recorder interface {
 	Append(ctx context.Context, s Step) error
 }
 
-// A Step is one transition with all that led to it. The raw values are canonical; null where there is none. They hold
-// until Append returns: a recorder that keeps them copies them.
+// A Step is one transition with its command, event and facts. The raw values are canonical, or null. They are valid until Append returns: a recorder must
+// copy them to keep them.
 type Step struct {
 	From, To fsm.State
 	On       fsm.Trigger
@@ -41,14 +40,14 @@ type Step struct {
 	Event    jsontext.Value
 }
 
-// Machine runs runs. One machine serves all of them; it keeps nothing of any.
+// Machine executes runs. One machine serves all runs, and has no state of its own.
 type Machine struct {
 	table  *fsm.Machine[*Run]
 	spec   *fsm.Spec
 	digest canonical.Digest
 }
 
-// NewMachine compiles the table. A bad table is an error here, and never later.
+// NewMachine compiles the table, and returns an error if the table is invalid.
 func NewMachine() (*Machine, error) {
 	table, err := fsm.Compile(Table())
 	if err != nil {
@@ -71,8 +70,8 @@ func (m *Machine) Digest() canonical.Digest { return m.digest }
 // Terminal reports whether a run in this state has ended.
 func (m *Machine) Terminal(s fsm.State) bool { return m.table.Terminal(s) }
 
-// Advance moves the run until it ends or is parked, and says how it stands. It returns an error when the machinery
-// cannot go on: the record could not be kept, the machine refused a transition, or the door gave up.
+// Advance moves the run until it ends or is held, and returns its outcome. It returns an error if the run cannot continue: the step could not be recorded,
+// the machine refused a transition, or the door failed.
 func (m *Machine) Advance(ctx context.Context, r *Run, door Door, rec Recorder) (Outcome, error) {
 	for {
 		stage, ok := stages[r.state]
@@ -128,7 +127,7 @@ func (m *Machine) step(ctx context.Context, r *Run, stage Stage, door Door, rec 
 	return nil
 }
 
-// encode sets what led to the step.
+// encode sets command, event and facts of the step.
 func (s *Step) encode(wanted Command, event Event, fact Fact) {
 	s.Facts, s.Command, s.Event = canonical.MustSorted(fact), null, null
 	if wanted != nil {

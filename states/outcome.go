@@ -12,7 +12,7 @@ const (
 	TypePending     = "pending"
 )
 
-// Outcome is how a run stands. Its members stand in canonical order; those that do not apply are empty.
+// Outcome is the result of a run. Its members are in canonical order; members that do not apply are empty.
 type Outcome struct {
 	Code   policy.Code `json:"code"`
 	Effect Effect      `json:"effect"`
@@ -23,7 +23,7 @@ type Outcome struct {
 	Type   string      `json:"type"`
 }
 
-// Outcome says how the run stands. A run that is neither parked nor ended has no type.
+// Outcome returns the result of the run. A run that is neither held nor ended has no type.
 func (r *Run) Outcome() Outcome {
 	o := Outcome{State: string(r.state)}
 	if r.consumed {

@@ -2,8 +2,7 @@ package states
 
 import "pgfsm/policy"
 
-// pending waits for people. Only an approval of exactly what is bound goes on; silence, expiry and every other word
-// deny.
+// pending waits for approvers. Only an approval of exactly the bound call continues; expiry and every other decision deny.
 type pending struct{}
 
 func (pending) Want(r *Run) Command {
@@ -33,7 +32,7 @@ func (pending) Judge(r *Run, ev Event) Judgement {
 	return Judgement{Approve, &ApprovedFact{At: d.At, Binding: d.Binding, By: by, Verdict: v}}
 }
 
-// Held returns the run's call as people are asked about it, or nil where the run is not held.
+// Held returns the held call as approvers see it, or nil if the run is not held.
 func (r *Run) Held() *policy.Held {
 	h, a := r.facts.Held, r.facts.Assessed
 	if h == nil || a == nil {

@@ -1,6 +1,6 @@
 package states
 
-// permitted consumes the permit. The append of this step is durable before the call leaves.
+// permitted consumes the permit. The record of this step is durable before pgfsm sends the call.
 type permitted struct{}
 
 func (permitted) Want(*Run) Command { return nil }

@@ -2,7 +2,7 @@ package states
 
 import "pgfsm/policy"
 
-// planned validates the plan against the live catalog (INV-2), or hands the planner's question to the caller.
+// planned validates the plan against the live catalog (INV-2), or returns the planner's question to the caller.
 type planned struct{}
 
 func (planned) Want(*Run) Command { return nil }

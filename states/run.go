@@ -15,15 +15,15 @@ const (
 
 // A Request is what starts a run. It is captured whole and never changed.
 type Request struct {
-	Actor string         `json:"actor"` // who asks, as the operator's side knows them
+	Actor string         `json:"actor"` // the requester's verified name
 	At    string         `json:"at"`    // RFC 3339, UTC: the "now" that policies see
 	Kind  string         `json:"kind"`
-	Round canonical.Text `json:"round,omitempty"` // of an agent's call: what travels beside its arguments, a canonical JSON object
+	Round canonical.Text `json:"round,omitempty"` // of an agent's call: the answers to questions of the server, a canonical JSON object
 	Task  *policy.Task   `json:"task,omitzero"`   // the task that the run belongs to, if grants are counted over one
 	Text  canonical.Text `json:"text"`            // the question, or the plan's bytes
 }
 
-// round names what travels beside the arguments; empty if nothing does.
+// round is the digest of the answers to questions of the server; empty without answers.
 func (r *Request) round() canonical.Digest {
 	if len(r.Round) == 0 {
 		return ""
@@ -49,10 +49,10 @@ type Run struct {
 
 	facts Facts
 
-	usual [usualStates]fsm.State // what the trail takes
+	usual [usualStates]fsm.State // the memory of the trail
 }
 
-// usualStates is how many states a run goes through at most, unless the table grows.
+// usualStates is the maximum number of states of a run with the current table.
 const usualStates = 16
 
 // NewRun starts a run in the machine's first state. The id is a UUIDv7 that the caller drew.
@@ -68,7 +68,7 @@ func (r *Run) ID() string { return r.id }
 // Request returns what started the run.
 func (r *Run) Request() Request { return r.request }
 
-// Bundle returns what the operator had decided when the run started.
+// Bundle returns the operator's bundle at the start of the run.
 func (r *Run) Bundle() *policy.Bundle { return r.bundle }
 
 // State returns what has been established so far.
@@ -77,7 +77,7 @@ func (r *Run) State() fsm.State { return r.state }
 // Trail returns the states the run went through, oldest first.
 func (r *Run) Trail() []fsm.State { return append([]fsm.State(nil), r.trail...) }
 
-// Facts returns what is known of the run.
+// Facts returns the facts of the run.
 func (r *Run) Facts() Facts { return r.facts }
 
 // Plan returns the plan, or nil.

@@ -22,7 +22,7 @@ func (screened) Judge(r *Run, ev Event) Judgement {
 	return Judgement{Discover, &f}
 }
 
-// discovery is what a catalog establishes. Runs that find the same catalog share what it holds.
+// discovery is the fact of a catalog. Runs with the same catalog share it.
 func discovery(c *policy.Catalog) any {
 	f := &DiscoveredFact{Catalog: c.Digest(), Servers: Statuses(c), catalog: c}
 	for _, t := range c.Effective() {
@@ -31,7 +31,7 @@ func discovery(c *policy.Catalog) any {
 	return f
 }
 
-// Statuses says how each server of a catalog answered, in the operator's order.
+// Statuses returns the status of each server of a catalog, in the operator's order.
 func Statuses(c *policy.Catalog) []ServerStatus {
 	all := make([]ServerStatus, 0, len(c.Servers))
 	for _, s := range c.Servers {
@@ -42,7 +42,7 @@ func Statuses(c *policy.Catalog) []ServerStatus {
 	return all
 }
 
-// NoServers is the reason of a run that finds a catalog in which no server answered: why, for each.
+// NoServers is the reason of a run whose catalog has no server that answered. It has each server's error.
 func NoServers(c *policy.Catalog) string { return "No server answered: " + whyDown(c) }
 
 func whyDown(c *policy.Catalog) string {

@@ -9,19 +9,19 @@ import (
 
 // A Stage is the work done while in a state, as two pure functions. Neither changes the run.
 type Stage interface {
-	// Want says which effect the stage needs next; nil means none.
+	// Want returns the command for the effect that the stage needs next, or nil.
 	Want(*Run) Command
-	// Judge takes the event that came of it (nil when none was wanted) and says what follows.
+	// Judge takes the event of that command (nil without a command) and returns the fact and the trigger.
 	Judge(*Run, Event) Judgement
 }
 
-// A Judgement is what a stage makes of an event: the fact that it establishes and the trigger that it fires.
+// A Judgement is the result of Judge: the fact that the stage establishes and the trigger that it fires.
 type Judgement struct {
 	On   fsm.Trigger
 	Fact Fact
 }
 
-// stages has one stage for every state that is not terminal. A test holds it to the table.
+// stages has one stage for every state that is not terminal. A test compares it with the table.
 var stages = map[fsm.State]Stage{
 	Received:   interruptible{received{}},
 	Screened:   interruptible{screened{}},
@@ -39,7 +39,7 @@ var stages = map[fsm.State]Stage{
 	Summarized: summarized{},
 }
 
-// interruptible is a stage before the call: an interruption or a broken effect ends the run there, with nothing sent.
+// interruptible is a stage before the call: an interruption or a failed effect ends the run, and nothing was sent.
 type interruptible struct{ Stage }
 
 func (s interruptible) Judge(r *Run, ev Event) Judgement {
@@ -52,9 +52,8 @@ func (s interruptible) Judge(r *Run, ev Event) Judgement {
 	return s.Stage.Judge(r, ev)
 }
 
-// stopped ends a run before the call. A cancelled run is blocked: somebody said no. So is one whose server says that its
-// tools are no longer those that were judged, and one that was approved under other conditions than those of now. Every other
-// cause is a failure.
+// stopped ends a run before the call. It is blocked if it was cancelled, if its server announced changed tools, or if the approval no longer holds. Every
+// other cause is a failure.
 func stopped(code policy.Code, reason string) Judgement {
 	switch code {
 	case policy.CodeCancelled:
@@ -67,12 +66,12 @@ func stopped(code policy.Code, reason string) Judgement {
 	return fail(code, reason, NotSent)
 }
 
-// block ends a run because a gate said no. Nothing was sent.
+// block ends a run because a gate denied the call. Nothing was sent.
 func block(v policy.Verdict) Judgement {
 	return Judgement{On: Block, Fact: &StoppedFact{Effect: NotSent, Verdict: v}}
 }
 
-// fail ends a run because an effect broke.
+// fail ends a run because an effect failed.
 func fail(code policy.Code, reason string, effect Effect) Judgement {
 	if code == "" {
 		code = policy.CodeEffectFailed
@@ -86,7 +85,7 @@ func fail(code policy.Code, reason string, effect Effect) Judgement {
 	}}
 }
 
-// unexpected is an event that the stage did not ask for: the world does not keep to the protocol, so the run ends.
+// unexpected ends the run after an event that does not answer the command.
 func unexpected(ev Event, effect Effect) Judgement {
 	return fail(policy.CodeEffectFailed, fmt.Sprintf("The event %T does not answer the command.", ev), effect)
 }
