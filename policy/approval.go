@@ -46,9 +46,8 @@ func (b *Bundle) Eligible(h *Held, by string) Verdict {
 	return allowed(GateApproval, "This person may decide.")
 }
 
-// Agreed judges the votes on a held call at a time. One denial denies. The call is approved if as many different eligible
-// approvers approve as the quorum requires. A vote on another call, or after the expiry, blocks the call: it should not
-// have been accepted.
+// Agreed judges the votes on a held call at a time. One denial denies. The call is approved if as many different eligible approvers approve as the quorum
+// requires. A vote on another call, or after the expiry, blocks the call: the ledger should not have accepted it.
 func (b *Bundle) Agreed(h *Held, at string, votes []Vote) Verdict {
 	var by []string
 	for i := range votes {

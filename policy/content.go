@@ -59,7 +59,7 @@ type Role struct {
 	Role   string   `json:"role"`
 }
 
-// Pin binds an allowlisted tool to one definition: while the server sends another, the tool cannot be called.
+// Pin binds an allowlisted tool to one definition: if the server sends another definition, the tool cannot be called.
 type Pin struct {
 	Definition canonical.Digest `json:"definition"` // of the whole tool object as sent, without _meta
 	Server     string           `json:"server"`
@@ -92,7 +92,7 @@ type LLM struct {
 	Prompt    string `json:"prompt"` // the version of the prompts
 }
 
-// PromptVersion is the version of the prompts that the planner's model is given; empty if there is no model.
+// PromptVersion is the version of the planner's prompts; empty if there is no model.
 func (p *Planner) PromptVersion() string {
 	if p.LLM == nil || p.Mode == PlannerRouter {
 		return ""
@@ -127,7 +127,7 @@ const (
 // Planner modes.
 const (
 	PlannerAuto   = "auto"   // the operator's routes, and the model where none matches
-	PlannerRouter = "router" // the operator's routes and nothing else
+	PlannerRouter = "router" // only the operator's routes
 	PlannerLLM    = "llm"    // the model for every request
 )
 

@@ -10,7 +10,7 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// Question holds everything that risk rules and policies may ask about. Only Arguments come from the agent.
+// Question is the input of risk rules and policies. Only Arguments come from the agent.
 type Question struct {
 	Server    string
 	Tool      *Tool
@@ -28,10 +28,10 @@ type Assessment struct {
 	Expires   string                 `json:"expires"`   // for a held call, until when a person may decide: 2006-01-02T15:04:05Z; an empty time is in the past
 	Mode      string                 `json:"mode"`      // the risk mode; "unrated" where no risk rules are configured
 	Policy    string                 `json:"policy"`    // the policy that decided; empty if none did
-	Quorum    int                    `json:"quorum"`    // for a held call, how many must agree
+	Quorum    int                    `json:"quorum"`    // for a held call, how many people must approve
 	Risk      []risk.Contribution    `json:"risk"`      // what each risk rule that matched did, in order
 	Score     int                    `json:"score"`     // 0 where no risk rules are configured
-	Shadow    []rules.ShadowDecision `json:"shadow"`    // what policies on trial would have decided
+	Shadow    []rules.ShadowDecision `json:"shadow"`    // the decisions that policies in shadow would have made
 	Verdict   Verdict                `json:"verdict"`
 }
 
@@ -66,8 +66,7 @@ func (b *Bundle) Decide(q Question) Assessment {
 	return a
 }
 
-// Assess judges an input as Decide does, for callers that only ask what would be decided. The risk rules set the input's
-// risk, unless there are none.
+// Assess judges an input as Decide does, for callers that only show the decision. The risk rules set the input's risk, if there are risk rules.
 func (b *Bundle) Assess(in *condition.Input) Assessment {
 	a, _ := b.assess(in, false)
 	return a

@@ -53,8 +53,8 @@ func leaveOut(err error) (text string) {
 	return text
 }
 
-// Listed judges whether the tool may be called at all (INV-3): the operator's allowlist names it, its definition equals its
-// pin if it has one, and every grant in force names it. Nothing is listed by default.
+// Listed judges whether the tool may be called at all (INV-3): the operator's allowlist names it, its definition equals its pin if it has one, and every
+// grant names it. By default, no tool is listed.
 func (b *Bundle) Listed(t *Tool) Verdict {
 	if t == nil || !t.Allowed || !b.allow[toolKey{t.Server, t.Name}] {
 		name, server := "", ""
@@ -73,8 +73,8 @@ func (b *Bundle) Listed(t *Tool) Verdict {
 	return allowed(GateAllowlist, t.listed)
 }
 
-// Authorize judges the validated call (INV-3): the tool is on the effective allowlist, its definition is the one that
-// validated the arguments, and every grant in force covers exactly this call of this task.
+// Authorize judges the validated call (INV-3): the tool is on the effective allowlist, its definition is the one that validated the arguments, and every
+// grant covers exactly this call of this task.
 func (b *Bundle) Authorize(t *Tool, validated canonical.Digest, args []byte, task *Task) Verdict {
 	v := b.Listed(t)
 	if v.Allows() && (!t.Effective() || t.Digest != validated) {

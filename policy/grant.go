@@ -12,8 +12,8 @@ import (
 	"pgfsm/policy/schema"
 )
 
-// A Grant narrows what may be called, for all runs or for one. Every grant in force must cover a call, and every other gate
-// must allow it. So a grant only narrows.
+// A Grant narrows what may be called, for all runs or for one. Every grant of a run must cover a call, and every other gate must allow it. So a grant never
+// adds a right.
 type Grant struct {
 	Name  string    `json:"name"` // the operator's name for it, in messages
 	Tools []Granted `json:"tools"`
@@ -125,7 +125,7 @@ func (b *Bundle) ungranted(key toolKey) (Code, string) {
 	return "", ""
 }
 
-// Granted judges a call to an allowlisted tool by every grant in force. Without grants it allows the call.
+// Granted judges a call to an allowlisted tool by every grant of the run. Without grants it allows the call.
 func (b *Bundle) Granted(t *Tool, args []byte, task *Task) Verdict {
 	if t == nil {
 		return blocked(GateGrant, CodeToolNotGranted, "There is no tool to judge.")

@@ -55,8 +55,8 @@ func QuestionPlan(answer string) []byte {
 // Canonical returns the plan in canonical form, over which its digest is computed. It must not be changed.
 func (p *Plan) Canonical() []byte { return p.canonical }
 
-// ReadPlan judges the planner's output: exactly one strict JSON object of one of the two shapes. The verdict blocks,
-// and the plan is nil, for everything else.
+// ReadPlan judges the planner's output: exactly one strict JSON object of one of the two shapes. For any other output, the verdict blocks and the plan is
+// nil.
 func ReadPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	if len(doc) > limits.PlanBytes {
 		return nil, blocked(GatePlan, CodePlanTooLarge,
@@ -101,7 +101,7 @@ func readPlan(doc []byte, limits Limits) (*Plan, Verdict) {
 	return p, allowed(GatePlan, "One strict JSON plan.")
 }
 
-// Refused is the plan gate's verdict on a model that declines to answer.
+// Refused is the plan gate's verdict for a model that refuses to answer.
 func Refused(words []byte) Verdict {
 	return blocked(GatePlan, CodePlanEmpty, fmt.Sprintf("The model refused to answer: %q.", clip(string(words))))
 }

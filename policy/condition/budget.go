@@ -6,9 +6,8 @@ import (
 	"cel.dev/cel-go/common/cost"
 )
 
-// Budgets of one decision, in units of CEL's cost model. Risk rules and policies have one together, and policies on trial
-// have one of their own, so that they take nothing from what decides. A unit takes at most about 100 nanoseconds, and for
-// most conditions 20; it allocates at most about 50 bytes.
+// Budgets of one decision, in units of CEL's cost model. Risk rules and policies share one; policies in shadow have a separate one, so that they cannot use
+// up the other. A unit takes at most about 100 nanoseconds, and for most conditions 20; it allocates at most about 50 bytes.
 const (
 	MaxDecision = 10_000_000
 	MaxTrial    = MaxDecision / 4
@@ -17,26 +16,25 @@ const (
 // ErrSpent is why nothing more is evaluated for a decision: its budget is spent.
 var ErrSpent = errors.New("the budget of the decision for conditions is spent")
 
-// A budget is what one decision may spend. Its tracker sums what all its evaluations cost.
+// A budget is the number of units of one decision. Its tracker adds up the costs of all evaluations.
 type budget struct {
 	limit   uint64
 	tracker *cost.Tracker // nil until something is evaluated
 	over    bool          // more was asked for than there was
 }
 
-// WithBudget sets what may be spent on s from now on, in units, by what decides and by what is on trial, and returns s.
-// More than [MaxDecision] and [MaxTrial], which a new Subject has, counts as these. It is for a further decision about
-// the same call, and for tests.
+// WithBudget sets the two budgets of s, in units, for the decision and for policies in shadow, and returns s. They are at most [MaxDecision] and
+// [MaxTrial], which a new Subject has. It is for a further decision about the same call, and for tests.
 func (s *Subject) WithBudget(decision, trial int64) *Subject {
 	s.deciding = budget{limit: uint64(max(0, min(decision, MaxDecision)))}
 	s.trial = budget{limit: uint64(max(0, min(trial, MaxTrial)))}
 	return s
 }
 
-// OnTrial says who pays from now on: what is on trial, or what decides, as in the beginning.
+// OnTrial chooses the budget that is charged from now on: that of shadow policies, or (initially) that of the decision.
 func (s *Subject) OnTrial(yes bool) { s.onTrial = yes }
 
-// account returns the budget that pays.
+// account returns the charged budget.
 func (s *Subject) account() *budget {
 	if s.onTrial {
 		return &s.trial
@@ -44,8 +42,8 @@ func (s *Subject) account() *budget {
 	return &s.deciding
 }
 
-// Charge takes units off the budget before they are spent, and reports whether they were there. If not, the budget is
-// spent: whatever is asked for later is not there either, however little it is.
+// Charge takes units from the budget before they are used, and reports whether the budget had them. If not, the budget is spent, and every later charge
+// fails.
 func (s *Subject) Charge(units int64) bool {
 	b := s.account()
 	if b.over = b.spent() || units < 0 || uint64(units) > b.limit-b.cost(); b.over {
@@ -55,7 +53,7 @@ func (s *Subject) Charge(units int64) bool {
 	return true
 }
 
-// Spent reports whether more was asked for than the budget that pays held.
+// Spent reports whether the charged budget is spent.
 func (s *Subject) Spent() bool { return s.account().spent() }
 
 func (b *budget) spent() bool { return b.over || b.cost() > b.limit }

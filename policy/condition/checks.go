@@ -15,7 +15,7 @@ const (
 	MaxRegex   = 2000 // instructions that it compiles to
 )
 
-// check rejects what CEL allows and an expression here must not do; see the package comment.
+// check rejects expressions that CEL allows and the package comment excludes.
 func check(src string, a *ast.AST) *Error {
 	all := ast.MatchDescendants(ast.NavigateAST(a), ast.AllMatcher())
 	maps := false
@@ -58,7 +58,7 @@ func refused(a *ast.AST, e ast.NavigableExpr, maps bool) (id int64, problem, rem
 	return 0, "", ""
 }
 
-// loopRefused: a loop must go over what has an order, and neither a loop nor a binding may take a name away.
+// loopRefused rejects loops over unordered values, and loops and bindings that hide a name.
 func loopRefused(a *ast.AST, c ast.ComprehensionExpr, id int64, maps bool) (_ int64, problem, remedy string) {
 	for _, n := range append(Names(), Name{Name: historyPrefix}) {
 		root, _, _ := strings.Cut(n.Name, ".")

@@ -9,8 +9,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// What CEL compares is compared here instead, for three reasons: CEL rounds integers that it compares with doubles, it
-// walks maps in no order, and it charges a comparison after it.
+// The comparisons of CEL are replaced for three reasons: CEL rounds integers to compare them with doubles, iterates over maps in random order, and charges
+// a comparison only after it.
 
 // compare returns the order of two values as an int, or an error.
 func compare(m meter, a, b ref.Val) ref.Val {

@@ -10,7 +10,7 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// A Connective is what a [Formula] makes of its parts.
+// A Connective says how a [Formula] combines its parts.
 type Connective uint8
 
 // The connectives. The zero one is a test, without parts.
@@ -29,22 +29,22 @@ type Formula struct {
 	Atom       *Atom // of a test
 }
 
-// An Atom is a part of an expression that is not split. Two with the same Key come to the same for every call.
+// An Atom is a part of an expression that is not split. Two atoms with the same Key have the same result for every call.
 type Atom struct {
 	Key string
 	// Name is set if the atom depends only on this one of [Names]: for a text on whether it is among Texts, for a bool on
 	// whether it is true, for risk.score on what [Atom.AtRisk] answers.
 	Name  string
 	Texts []Texts
-	Fixed Outcomes // of a literal what it comes to; otherwise 0
+	Fixed Outcomes // the result of a literal; otherwise 0
 
 	risk *riskTable // nil if it names neither risk.score nor risk.mode
 }
 
-// Texts are all texts that equal, begin with, end with or hold a part.
+// Texts is the set of all texts that equal, begin with, end with or contain a part.
 type Texts struct {
 	Part         string
-	Before, More bool // whether anything may precede it, and follow it
+	Before, More bool // whether other text may precede it, and follow it
 }
 
 // Has reports whether s is one of them.
@@ -137,8 +137,8 @@ func (a *Atom) call(call ast.CallExpr) {
 	}
 }
 
-// Outcomes returns the outcomes of the formula, given those of its atoms: all that can happen, and exactly what happens if
-// each atom has one outcome. CEL's && and || have an answer if one side decides, although the other fails.
+// Outcomes returns the outcomes of the formula, given those of its atoms: all possible outcomes, and exactly the actual one if each atom has one outcome.
+// CEL's && and || have a result if one side decides, even if the other fails.
 func (f *Formula) Outcomes(of func(*Atom) Outcomes) Outcomes {
 	switch f.Connective {
 	case And:

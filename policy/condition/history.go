@@ -16,28 +16,28 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// Limits of what an expression asks about calls that were made before.
+// Limits of queries about earlier calls.
 const (
 	MinWindow  int64 = 1                 // seconds
 	MaxWindow  int64 = 31 * 24 * 60 * 60 // seconds: the longest month. Every call in it is read, in one transaction
-	MaxQueries       = 16                // different questions that are asked about one call: each reads the ledger
+	MaxQueries       = 16                // different queries for one call: each reads the ledger
 	MaxPath          = 256               // bytes of the place of an argument: names with dots between them
 )
 
 // What a query computes.
 const (
-	QueryCount    = "count"     // how many there were of the same tool
-	QueryCountAll = "count_all" // how many there were of any tool
-	QuerySum      = "sum"       // what an argument of those of the same tool comes to together
+	QueryCount    = "count"     // the number of calls of the same tool
+	QueryCountAll = "count_all" // the number of calls of any tool
+	QuerySum      = "sum"       // the sum of an argument over the calls of the same tool
 )
 
 // Whose calls a query counts.
 const (
-	ScopeActor = "actor" // those of the actor of this one
-	ScopeTask  = "task"  // those of its task
+	ScopeActor = "actor" // those of the same actor
+	ScopeTask  = "task"  // those of the same task
 )
 
-// A Query asks about the calls before the one that is judged: history.count("actor", "1h").
+// A Query asks about earlier calls, as in history.count("actor", "1h").
 type Query struct {
 	Of     string `json:"of"`     // QueryCount, QueryCountAll or QuerySum
 	Path   string `json:"path"`   // of QuerySum: the argument, names with dots between them
@@ -63,14 +63,14 @@ func (q Query) Answer(value string) Answer {
 	return Answer{Of: q.Of, Path: q.Path, Scope: q.Scope, Window: q.Window, Value: value}
 }
 
-// Fail returns the answer that there is none.
+// Fail returns an answer without a value.
 func (q Query) Fail(why string) Answer {
 	a := q.Answer("")
 	a.Failed = why
 	return a
 }
 
-// String returns the query as an expression asks it.
+// String returns the query as it is written in an expression.
 func (q Query) String() string {
 	path := ""
 	if q.Of == QuerySum {
@@ -107,7 +107,7 @@ func Distinct(all []Query) []Query {
 	return slices.Compact(all)
 }
 
-// ParseWindow reads how far back a query goes, in seconds: a number and s, m, h or d.
+// ParseWindow reads the window of a query and returns it in seconds: a number and s, m, h or d.
 func ParseWindow(text string) (seconds int64, err error) {
 	units := map[byte]int64{'s': 1, 'm': 60, 'h': 60 * 60, 'd': 24 * 60 * 60}
 	refused := fmt.Errorf("%q is no window; write 1s to %s, as in 30m, 1h or 7d", short(text), windowText(MaxWindow))
@@ -138,7 +138,7 @@ func windowText(seconds int64) string {
 	return strconv.FormatInt(seconds, 10) + "s"
 }
 
-// historyPrefix begins the functions that ask about calls before.
+// historyPrefix is the prefix of the history functions.
 const historyPrefix = "history."
 
 // historyFunctions declares them. The [Subject] has their values; see [asked].
@@ -152,7 +152,7 @@ func historyFunctions() []cel.EnvOption {
 	}
 }
 
-// queryRefused returns what is wrong with a call of a history function: its query must be known when it is read.
+// queryRefused returns the error of a call of a history function whose arguments are not literals.
 func queryRefused(call ast.CallExpr) (id int64, problem, remedy string) {
 	for _, arg := range call.Args() {
 		if _, ok := literalText(arg); !ok {
@@ -185,7 +185,7 @@ func queryOf(function string, args []ast.Expr) (q Query, at int, err error) {
 	return q, 1, err
 }
 
-// queriesOf returns what an expression asks, in order and each once.
+// queriesOf returns the queries of an expression, in order and each once.
 func queriesOf(a *ast.AST) (all []Query) {
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), ast.KindMatcher(ast.CallKind)) {
 		if call := e.AsCall(); strings.HasPrefix(call.FunctionName(), historyPrefix) {
@@ -196,7 +196,7 @@ func queriesOf(a *ast.AST) (all []Query) {
 	return Distinct(all)
 }
 
-// Queries returns what the expression asks about calls before, in order and each once. Of a nil program it is nothing.
+// Queries returns the queries of the expression, in order and each once. A nil program has none.
 func (p *Program) Queries() []Query {
 	if p == nil {
 		return nil
@@ -228,7 +228,7 @@ func (q query) Eval(activation interpreter.Activation) ref.Val {
 	return interpreter.EvalActivation(activation, q.Exec)
 }
 
-// Exec implements [interpreter.InterpretableV2]. Where nothing knows of history, the value is unknown.
+// Exec implements [interpreter.InterpretableV2]. Without history, the value is unknown.
 func (q query) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	v, ok := frame.ResolveName(q.name)
 	if value, is := v.(ref.Val); ok && is {
@@ -255,7 +255,7 @@ func (s *Subject) answered(name string) ref.Val {
 	return types.NewErr("%s is not known", name)
 }
 
-// value is what an expression sees of an answer.
+// value is the value of an answer in an expression.
 func (a *Answer) value() ref.Val {
 	if a.Failed != "" {
 		return types.NewErr("%s: %s", a.Query(), a.Failed)
@@ -277,7 +277,7 @@ func (a *Answer) value() ref.Val {
 // historyEnv is made once, for [ParseQuery].
 var historyEnv = sync.OnceValues(PolicyEnv)
 
-// ParseQuery reads a query as an expression asks it, such as history.count("actor", "1h"), and nothing else.
+// ParseQuery reads a single query in the form of an expression, such as history.count("actor", "1h").
 func ParseQuery(text string) (Query, error) {
 	env, err := historyEnv()
 	if err != nil {
@@ -298,7 +298,7 @@ func isQuery(e ast.Expr) bool {
 	return e.Kind() == ast.CallKind && strings.HasPrefix(e.AsCall().FunctionName(), historyPrefix)
 }
 
-// ParseAnswer makes an answer of a query and a number in decimal, for somebody who explains or tests a policy.
+// ParseAnswer makes an answer from a query and a decimal number, for explain and tests of policies.
 func ParseAnswer(query, value string) (Answer, error) {
 	q, err := ParseQuery(query)
 	if err != nil {

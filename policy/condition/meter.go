@@ -10,9 +10,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// CEL charges a call after it was made, and by the overload that its checker chose. That is too late for a call whose work
-// or result is the product of its operands, and too little for operands whose type is known only when the expression runs:
-// these cost one unit. So package condition adds what is here to CEL's cost model.
+// CEL charges a function after it ran, and by the overload that the checker chose. That is too late for a function whose work or result is the product of
+// its operands, and too little (one unit) for operands of dynamic type. So this file extends CEL's cost model.
 const (
 	textPerUnit   = 64 // bytes of text that are compared for one unit
 	searchPerUnit = 8  // bytes of text that are compared one by one for one unit
@@ -22,7 +21,7 @@ const (
 // A meter charges the cost tracker of an evaluation. The zero meter charges nothing.
 type meter struct{ tracker *cost.Tracker }
 
-// spend charges units. If the budget does not hold them, it panics as CEL's own tracker does; CEL turns that into an error.
+// spend charges units. If the budget does not have them, it panics like CEL's tracker; CEL turns the panic into an error.
 func (m meter) spend(units uint64) {
 	switch {
 	case m.tracker == nil:
@@ -44,12 +43,11 @@ func (work) Function() string { return workID }
 // OverloadID implements [cost.Call].
 func (work) OverloadID() string { return workID }
 
-// estimator is what CEL asks for the cost of calls.
+// estimator estimates the cost of functions for CEL.
 type estimator struct{}
 
-// CallCost implements [cost.ActualCostEstimator]: a call whose overload is not known costs the size of its operands and of
-// its result, and so does a sum of lists, which CEL makes without copying them: a list can double with each sum. Everything
-// else costs what CEL says.
+// CallCost implements [cost.ActualCostEstimator]: a call whose overload is not known costs the size of its operands and of its result, and so does a sum of
+// lists, which CEL makes without copying them: a list can double with each sum. All other functions cost what CEL estimates.
 func (estimator) CallCost(_, overload string, args []ref.Val, result ref.Val) *uint64 {
 	switch overload {
 	case workID:
@@ -111,8 +109,8 @@ func (m meter) weigh(v ref.Val) {
 	}
 }
 
-// bounds charge, before they are made, calls of CEL's libraries whose work or result can be far larger than their
-// operands. Operands of a wrong type cost nothing here; the call fails.
+// bounds charge functions of CEL's libraries before they run, if their work or result can be far larger than their operands. Operands of a wrong type cost
+// nothing here; the call fails.
 var bounds = map[string]func(m meter, args operands){
 	"indexOf":     chargeSearch,
 	"lastIndexOf": chargeSearch,

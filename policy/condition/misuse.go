@@ -47,7 +47,7 @@ func (k Kinds) String() string {
 	return strings.Join(words, " or ")
 }
 
-// A Shape is what is known of a JSON value before there is one. A nil Shape is any value.
+// A Shape describes the possible JSON values of an argument. A nil Shape is any value.
 type Shape struct {
 	Kinds   Kinds
 	Members map[string]*Shape // if it is an object: the members that it can have
@@ -89,8 +89,8 @@ type Misuse struct {
 	Unknown bool // no such argument; otherwise it has another type
 }
 
-// Misuses checks the expression against the shape of the arguments. It returns each use of an argument that cannot be there,
-// and each operation that fails, or compares what is never equal, for every call. Numbers are one kind. What is uncertain is not returned.
+// Misuses checks the expression against the shape of the arguments. For uses that are wrong in every call, it returns each use of an argument that cannot
+// exist, each operation that fails, and each comparison of values that are never equal. All numbers are one kind.
 func (r *Reading) Misuses(args *Shape) []Misuse {
 	t := typer{ast: r.ast, env: r, args: args}
 	t.expr(r.ast.Expr())
@@ -111,7 +111,7 @@ type typedLocal struct {
 	value typed
 }
 
-// typed is what is known of the value of an expression.
+// typed describes the value of an expression.
 type typed struct {
 	kinds Kinds
 	shape *Shape // if it is an argument or a part of one
@@ -127,7 +127,7 @@ func (t *typer) fault(e ast.Expr, unknown bool, remedy, format string, args ...a
 	return typed{kinds: kindsAll}
 }
 
-// checked is what CEL's own check knows.
+// checked is the type from CEL's checker.
 func (t *typer) checked(e ast.Expr) typed { return typed{kinds: kindsOf(t.ast.GetType(e.ID()))} }
 
 func kindsOf(of *types.Type) Kinds {

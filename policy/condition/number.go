@@ -11,8 +11,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// Number converts a JSON number to an int or a double. A number that neither holds is an error value: a condition must
-// never judge another number than the tool receives.
+// Number converts a JSON number to an int or a double. A number that neither can hold is an error value, because a condition must judge exactly the number
+// that the tool receives.
 func Number(literal string) ref.Val {
 	if !strings.ContainsAny(literal, ".eE") {
 		n, err := strconv.ParseInt(literal, 10, 64)
@@ -33,8 +33,7 @@ func Number(literal string) ref.Val {
 	return types.Double(f)
 }
 
-// isDouble reports whether f stands for the number that literal writes. A double stands for the shortest number that it
-// is nearest to: 0.1 is 0.1.
+// isDouble reports whether f means the number of the literal. A double means the shortest decimal number that rounds to it: 0.1 is 0.1.
 func isDouble(literal string, f float64) bool {
 	digits, exp, ok := decimal(literal)
 	shortest, shortestExp, _ := decimal(strconv.FormatFloat(f, 'e', -1, 64))
@@ -168,7 +167,7 @@ func extreme(sign types.Int) function {
 	}
 }
 
-// checkLiterals rejects an expression that writes a number out which CEL's parser has rounded.
+// checkLiterals rejects an expression with a number literal that CEL's parser rounded.
 func checkLiterals(src string, a *ast.AST) *Error {
 	lines := strings.Split(src, "\n")
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(a), ast.KindMatcher(ast.LiteralKind)) {
@@ -199,7 +198,7 @@ func literalLength(text string) int {
 	return len(text)
 }
 
-// short cuts a number for a message.
+// short truncates a number for a message.
 func short(literal string) string {
 	const most = 40
 	if len(literal) > most {

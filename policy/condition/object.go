@@ -9,8 +9,8 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// An object is a JSON object as a CEL map. CEL's own maps are Go maps, which are walked in another order each time; this one
-// is walked in the order of its names, so that a condition has one answer.
+// An object is a JSON object as a CEL map. CEL's maps are Go maps with random iteration order; an object iterates in the order of its names, so that a
+// condition has one result.
 //
 // A member that is a number which neither int nor double holds is an error value: whatever uses it fails.
 type object struct {

@@ -18,11 +18,11 @@ type Program struct {
 	program cel.Program
 	tracker *cost.Tracker // of the environment
 	queries []Query
-	isQuery bool // it is one query and nothing else
+	isQuery bool // it is a single query
 }
 
-// Bool reads an expression that answers yes or no. Its type must be bool: one that is only known when it runs (args.x
-// alone) is refused, since nothing says what anything but true means. The error is an [*Error].
+// Bool compiles a condition. Its type must be bool: Bool refuses a dynamic type (args.x alone), because a value other than true or false would have no
+// meaning. The error is an [*Error].
 func (e *Env) Bool(src string) (*Program, error) {
 	return e.read(src, func(t *cel.Type) (string, string) {
 		switch t.Kind() {
@@ -35,8 +35,8 @@ func (e *Env) Bool(src string) (*Program, error) {
 	})
 }
 
-// Number reads an expression that gives a number: int, uint, double, or what is only known when it runs, which fails
-// then if it is none. The error is an [*Error].
+// Number compiles an expression whose value is a number: int, uint, double, or a dynamic type, which fails at run time if it is no number. The error is an
+// [*Error].
 func (e *Env) Number(src string) (*Program, error) {
 	return e.read(src, func(t *cel.Type) (string, string) {
 		switch t.Kind() {
@@ -94,8 +94,8 @@ func unreadable(err *error) {
 
 var errNoProgram = errors.New("there is no expression")
 
-// True reports whether s fits the condition. An error means that it could not be judged, and never comes with true. It is
-// [ErrSpent] if the budget of s does not hold what it costs.
+// True reports whether the condition is true for s. An error means that the evaluation failed, and never comes with true. It is [ErrSpent] if the budget of
+// s is spent.
 func (p *Program) True(s *Subject) (bool, error) {
 	v, err := p.eval(s)
 	if err != nil {

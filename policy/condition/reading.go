@@ -13,7 +13,7 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// A Reading analyses an expression without a call: what it can come to for all calls. It is for one goroutine at a time.
+// A Reading analyses the possible results of an expression over all calls. It is for one goroutine at a time.
 type Reading struct {
 	env     *Env
 	ast     *ast.AST
@@ -45,8 +45,8 @@ func (e *Env) Read(src string) (r *Reading, err error) {
 	return r, nil
 }
 
-// Outcomes are what an expression can come to. They are an upper bound: what is not in them never happens; what is in
-// them may not happen either.
+// Outcomes are the possible results of an expression. They are an upper bound: a result outside of them never happens, a result in them may never happen
+// either.
 type Outcomes uint8
 
 // The outcomes. A number counts as CanTrue and CanFalse.
@@ -64,9 +64,8 @@ const (
 	maxLoops     = 2
 )
 
-// Outcomes returns what the expression can come to. CEL itself evaluates it with what is not known left open, once for
-// each combination of the values that matter of the names that are only compared with what is written out:
-// env == 'a' && env == 'b' is never true, nor is risk.score > 1000.
+// Outcomes returns the possible results of the expression. CEL evaluates it with unknown values, once for each combination of the relevant values of names
+// that are only compared with literals: env == 'a' && env == 'b' is never true, nor is risk.score > 1000.
 //
 // A nil call means all calls. Otherwise server, tool, env, annotations and pinned are those of the call, and the
 // rest of it is open.

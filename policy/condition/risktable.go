@@ -60,7 +60,7 @@ func (a *Atom) readRisk(r *Reading, e ast.Expr) {
 // AsksRisk reports whether the atom names risk.score or risk.mode.
 func (a *Atom) AsksRisk() bool { return a.risk != nil }
 
-// AtRisk returns what an atom that asks for the risk comes to at a mode and a score from 0 to 1000.
+// AtRisk returns the outcomes of an atom that uses the risk, at a mode and a score from 0 to 1000.
 func (a *Atom) AtRisk(mode string, score int) Outcomes {
 	t := a.risk
 	if t == nil || t.reading == nil {

@@ -8,9 +8,8 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// A Subject is an [Input] being judged. What a condition names is converted to a value when it is first named, and stays for
-// every condition after it, so arguments are decoded at most once. It also holds the budget of the decision. A Subject is
-// for one goroutine at a time; the Input must not change while it lives.
+// A Subject is an [Input] that conditions judge. It converts a name to a value at the first use and caches the value, so arguments are decoded at most
+// once. It also has the budget of the decision. A Subject is for one goroutine at a time; the Input must not change meanwhile.
 type Subject struct {
 	in      *Input
 	risk    Risk
@@ -20,7 +19,7 @@ type Subject struct {
 	missing int        // how many queries had none
 
 	deciding, trial budget
-	onTrial         bool // trial pays
+	onTrial         bool // the budget of shadow policies is charged
 }
 
 type variable struct {
@@ -33,7 +32,7 @@ func NewSubject(in *Input) *Subject {
 	return (&Subject{in: in, risk: in.Risk}).WithBudget(MaxDecision, MaxTrial)
 }
 
-// Input returns what is being judged, with the risk that was set last.
+// Input returns the input, with the risk that was set last.
 func (s *Subject) Input() Input {
 	in := *s.in
 	in.Risk = s.risk
@@ -76,8 +75,7 @@ func (s *Subject) WithVar(name string, value float64) *Subject {
 	return s.setVar(name, types.Double(value))
 }
 
-// WithFailedVar says that `vars.NAME` could not be computed: any use of it is an error that gives the reason. It
-// returns s.
+// WithFailedVar marks `vars.NAME` as failed: every use of it is an error with the reason. It returns s.
 func (s *Subject) WithFailedVar(name, reason string) *Subject {
 	return s.setVar(name, types.NewErr("vars.%s failed: %s", name, reason))
 }
@@ -93,7 +91,7 @@ func (s *Subject) setVar(name string, value ref.Val) *Subject {
 	return s
 }
 
-// A view is a Subject as CEL asks it. It is a type of its own so that CEL's methods are not ours.
+// A view adapts a Subject to CEL. It is a separate type so that Subject does not export CEL's methods.
 type view Subject
 
 var _ cel.Activation = (*view)(nil)

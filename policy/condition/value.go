@@ -12,7 +12,7 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// decodeArgs converts the arguments to a value, or to an error that every use of them is.
+// decodeArgs converts the arguments to a value, or to an error value, so that every use of them fails.
 func decodeArgs(args []byte) ref.Val {
 	if len(args) > MaxArgs {
 		return types.NewErr("the arguments have %d bytes, more than %d", len(args), MaxArgs)

@@ -1,4 +1,4 @@
-// Package docdiff says what changed between two documents or texts, for people who decide about the change.
+// Package docdiff shows the changes between two documents or texts, for people who decide about them.
 package docdiff
 
 import (

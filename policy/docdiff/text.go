@@ -27,8 +27,8 @@ const (
 
 var wordPattern = regexp.MustCompile(`\S+\s*|\s+`)
 
-// Text returns two texts as one: line by line if there are lines, otherwise word by word. It has everything that changed, some of the
-// unchanged text around it, and how much of that is left out.
+// Text returns two texts as one: line by line if there are lines, otherwise word by word. It has every change, some unchanged text around it, and the
+// amount of omitted text.
 func Text(before, now string) []Row {
 	if strings.Contains(before+now, "\n") {
 		lines := func(s string) []string { return slices.Collect(strings.Lines(s)) }

@@ -11,8 +11,8 @@ import (
 	"pgfsm/policy/risk"
 )
 
-// arguments returns what the arguments of the allowlisted tools can be that a match fits; nil if that is not known of one of
-// them, or there is none.
+// arguments returns the shape of the arguments of the allowlisted tools that a match covers; nil if a tool's schema is unknown, or if there is no such
+// tool.
 func (l *linter) arguments(m *match) *condition.Shape {
 	key := m[toolName].String() + "\x00" + m[serverName].String()
 	if known, ok := l.shapes[key]; ok {
@@ -91,7 +91,7 @@ func (l *linter) predicate(p place, i int, from *risk.Predicate, args *condition
 	}
 }
 
-// into returns what stands under a name or, in a list, at an index.
+// into returns the member of a name or, in a list, the item at an index.
 func into(s *condition.Shape, step string) (*condition.Shape, bool) {
 	member, ok := s.Member(step)
 	if s.Kinds&condition.KindList == 0 {
@@ -101,7 +101,7 @@ func into(s *condition.Shape, step string) (*condition.Shape, bool) {
 		return member, ok
 	}
 	if ok {
-		return nil, true // it depends on which of both it is
+		return nil, true // object or list: it depends on the value
 	}
 	return s.Items, true
 }

@@ -9,12 +9,12 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// maxPoints bounds the points of one enumeration. Beyond it nothing is said.
+// maxPoints bounds the points of one enumeration. Beyond it lint reports nothing.
 const maxPoints = 1 << 12
 
-// A view evaluates policies at points: sets of calls of which names, risk and the answers to some questions are known.
+// A view evaluates policies at points. A point is a set of calls with the same names, risk, and answers to some questions.
 type view struct {
-	match   *match             // of all calls; of the names no more is known
+	match   *match             // of all calls; the names are otherwise unknown
 	names   *[nameCount]string // unless they are given
 	levels  []level            // nil: the risk is a question like others
 	level   int                // -1: any
@@ -22,8 +22,8 @@ type view struct {
 	matches map[textQuestion]condition.Outcomes // by match alone
 }
 
-// A question is what an atom asks of a call, with the answers that there can be. Two questions count as independent of each
-// other, so there may be points that are no call; what holds at every point holds for every call.
+// A question is the test of an atom, with its possible answers. Different questions count as independent, so a point may be an impossible call; a statement
+// that holds at every point holds for every call.
 type question struct {
 	key     any // a textQuestion, or the key of an atom
 	answers []condition.Outcomes
@@ -81,7 +81,7 @@ func (v *view) ask(a *condition.Atom) question {
 	return q
 }
 
-// atom returns what an atom can come to.
+// atom returns the possible outcomes of an atom.
 func (v *view) atom(a *condition.Atom) condition.Outcomes {
 	name := slices.Index(nameOf[:], a.Name)
 	switch {
@@ -104,7 +104,7 @@ func (v *view) atom(a *condition.Atom) condition.Outcomes {
 	return canTrue | canFalse | canFail
 }
 
-// questions returns what is open in the conditions of policies, beside the risk.
+// questions returns the open questions in the conditions of policies, besides the risk.
 func (v *view) questions(entries ...*entry) (open []question) {
 	seen := map[any]bool{}
 	add := func(q question) {
@@ -173,7 +173,7 @@ func (v *view) each(open []question, visit func() bool) bool {
 	return false
 }
 
-// condition returns what a condition can come to, or unwritten if there is none.
+// condition returns the possible outcomes of a condition, or unwritten if there is none.
 func (v *view) condition(x *expression, unwritten condition.Outcomes) condition.Outcomes {
 	if x == nil {
 		return unwritten
@@ -215,7 +215,7 @@ func (v *view) holds(e *entry) condition.Outcomes {
 	return out
 }
 
-// outcomes returns what a condition of a policy can come to for the calls that its match fits.
+// outcomes returns the possible outcomes of a policy's condition for the calls that its match covers.
 func (l *linter) outcomes(e *entry, x *expression) (all condition.Outcomes) {
 	own := &entry{Policy: e.Policy, match: e.match, when: x}
 	v := newView(&e.match, l.risk.levels([]*entry{own}))

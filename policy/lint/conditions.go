@@ -8,7 +8,7 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// constants finds conditions of a policy that come to the same for every call that its globs match.
+// constants finds conditions of a policy that have the same result for every call that its globs match.
 func (l *linter) constants(e *entry) {
 	for _, c := range e.conditions() {
 		outcomes := l.outcomes(e, c.expression)
@@ -44,7 +44,7 @@ func (l *linter) constants(e *entry) {
 	}
 }
 
-// allowsEverything finds policies that allow every call that gets to them.
+// allowsEverything finds policies that allow every call that reaches them.
 func (l *linter) allowsEverything(e *entry) {
 	always := e.When == "" || e.when.only(canTrue) || e.strict && e.when.only(canTrue|canFail)
 	never := func(x *expression) bool { return x == nil || x.only(canFalse) }
@@ -122,7 +122,7 @@ func (l *linter) roles() []string {
 	return roles
 }
 
-// among lists what is configured of a kind.
+// among lists the configured names of a kind.
 func among(kind string, configured []string) string {
 	const most = 12
 	if len(configured) == 0 {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A Severity says what a finding is worth.
+// A Severity is the severity of a finding.
 type Severity string
 
 // The severities.
 const (
 	Error   Severity = "error"   // it cannot be what its author meant
-	Warning Severity = "warning" // it may be meant, and lets more happen than is good
-	Note    Severity = "note"    // it does nothing here, but may elsewhere: with another environment or allowlist
+	Warning Severity = "warning" // it may be intended, but permits more than it should
+	Note    Severity = "note"    // it has no effect here, but may have one with another environment or allowlist
 )
 
 // The codes of findings. They do not change.
@@ -72,7 +72,7 @@ var codes = []Code{
 	{WriteAllowed, Warning, "A tool that does not say it is read-only is allowed without a person."},
 }
 
-// The lists that a finding can stand in, as in [Finding].List.
+// The lists that can have findings; see [Finding].List.
 const (
 	Policies    = "policies"
 	Vars        = "vars"
@@ -81,7 +81,7 @@ const (
 	Allowlist   = "allowlist"
 )
 
-// A Finding is one thing that is wrong, or may be.
+// A Finding is one fault or suspicious place.
 type Finding struct {
 	Code     string   `json:"code"`
 	Severity Severity `json:"severity"`
@@ -121,7 +121,7 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// order is that of the files and of what stands in them.
+// order is the order of the files and of their elements.
 var order = map[string]int{}
 
 func init() {
@@ -131,7 +131,7 @@ func init() {
 	}
 }
 
-// byPlace compares findings by where they stand.
+// byPlace compares findings by their place.
 func byPlace(a, b Finding) int {
 	key := func(f Finding) int {
 		word, _, _ := strings.Cut(f.Key, "[")

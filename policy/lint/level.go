@@ -12,7 +12,7 @@ import (
 // A level is a mode and a score that a call can have together.
 type level struct {
 	mode  string
-	rank  int // of the mode, mildest first
+	rank  int // of the mode, least severe first
 	score int
 }
 
@@ -21,11 +21,11 @@ func (l level) String() string { return fmt.Sprintf("mode %q with score %d", cli
 // above reports whether l is more risk than m.
 func (l level) above(m level) bool { return l != m && l.rank >= m.rank && l.score >= m.score }
 
-// riskLevels are the levels that the risk rules can give, reduced to those that the policies can tell apart.
+// riskLevels are the levels that the risk rules can give, reduced to those that the policies can distinguish.
 type riskLevels struct{ all []level }
 
-// newRiskLevels enumerates the levels: a score is at least the baseline of its mode, and a mode at least what
-// set_mode_by_score makes of the score. Without risk rules there are none, and nothing is known of the risk.
+// newRiskLevels enumerates the levels: a score is at least the baseline of its mode, and a mode at least what set_mode_by_score makes of the score. Without
+// risk rules there are none, and the risk is unknown.
 func newRiskLevels(c *risk.Content, entries []*entry) *riskLevels {
 	r := &riskLevels{}
 	if c == nil {

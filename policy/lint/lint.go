@@ -12,9 +12,9 @@ import (
 	"pgfsm/policy/visible"
 )
 
-// Lint returns what is wrong with the policies and risk rules of a configuration, sorted by place. The catalog holds
-// the tools as the servers declare them; without it (nil) nothing is said of arguments and annotations. Only what
-// compiles is looked at: of policies or risk rules that do not, package rules and package risk say why.
+// Lint returns the findings about the policies and risk rules of a configuration, sorted by place. The catalog has the tools as the servers declare them;
+// without it (nil), Lint does not check arguments and annotations. Lint checks only files that compile; packages rules and risk report the errors of
+// others.
 func Lint(c *policy.Content, catalog *policy.Catalog) []Finding {
 	if c == nil {
 		return nil
@@ -35,7 +35,7 @@ func Lint(c *policy.Content, catalog *policy.Catalog) []Finding {
 	return slices.CompactFunc(l.found, func(a, b Finding) bool { return a == b })
 }
 
-// A linter looks at one configuration.
+// A linter checks one configuration.
 type linter struct {
 	content     *policy.Content
 	tools       []tool
@@ -75,7 +75,7 @@ type source struct {
 	src string
 }
 
-// An expression is what is known of one for all calls. A nil expression is one that is not written.
+// An expression is the analysis of an expression for all calls. It is nil if the expression is not written.
 type expression struct {
 	reading  *condition.Reading
 	outcomes condition.Outcomes
@@ -165,10 +165,10 @@ func (e *entry) conditions() []keyed {
 	return slices.DeleteFunc(all, func(k keyed) bool { return k.expression == nil })
 }
 
-// holds reports whether the policy is meant to ask for approval.
+// holds reports whether the policy is written to hold calls.
 func (e *entry) holds() bool { return e.Effect == rules.Pending || e.RequireApprovalIf != "" }
 
-// about reports whether the match fits a tool in some environment.
+// about reports whether the match covers a tool in some environment.
 func (e *entry) about(t *tool) bool {
 	return e.match[serverName].Match(t.server) && e.match[toolName].Match(t.name)
 }

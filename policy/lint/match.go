@@ -10,7 +10,7 @@ import (
 
 // The names that a match has globs for, as indexes of [match].
 const (
-	toolName = iota // first: it tells most policies apart
+	toolName = iota // first: it differs most between policies
 	serverName
 	envName
 	nameCount
@@ -32,15 +32,15 @@ func newMatch(tool, server, env string) (m match) {
 	return m
 }
 
-// any reports whether the match fits every call.
+// any reports whether the match covers every call.
 func (m *match) any() bool { return m[toolName].Any() && m[serverName].Any() && m[envName].Any() }
 
-// includes reports whether m fits every call that o fits.
+// includes reports whether m covers every call that o covers.
 func (m *match) includes(o *match) bool {
 	return glob.Includes(m[toolName], o[toolName]) && glob.Includes(m[serverName], o[serverName]) && glob.Includes(m[envName], o[envName])
 }
 
-// overlaps reports whether a call fits both.
+// overlaps reports whether a call matches both.
 func (m *match) overlaps(o *match) bool {
 	return overlaps(m[toolName], o[toolName]) && overlaps(m[serverName], o[serverName]) && overlaps(m[envName], o[envName])
 }

@@ -8,14 +8,13 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// Bounds of what is looked at for one policy. Beyond them nothing is reported.
+// Bounds of the search for one policy. Beyond them nothing is reported.
 const (
 	maxOverlapping = 128     // policies that can match the same calls
 	maxJudgements  = 1 << 16 // of one policy at one point
 )
 
-// notMonotonic finds policies that stop a call, and let it through at more risk: where mode and score are higher and all
-// else is the same, a policy allows the call.
+// notMonotonic finds policies that stop a call, although at a higher mode or score a policy allows the same call.
 func (l *linter) notMonotonic(entries []*entry) {
 	if l.risk.all == nil {
 		return
@@ -37,7 +36,7 @@ func (l *linter) notMonotonic(entries []*entry) {
 	}
 }
 
-// A monotonySearch looks for two levels of one call, of which the higher is let through.
+// A monotonySearch looks for two levels of one call, of which only the higher is allowed.
 type monotonySearch struct {
 	*view
 	subject  *entry
@@ -49,7 +48,7 @@ type monotonySearch struct {
 	by        *entry // which allows at the higher
 }
 
-// find tries sample names with all answers to what the subject's own conditions ask besides the risk.
+// find tries sample names with all answers to the questions of the subject's conditions, besides the risk.
 func (s *monotonySearch) find() bool {
 	var names [nameCount][]string
 	for i, g := range s.subject.match {

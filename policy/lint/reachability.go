@@ -40,8 +40,8 @@ func (l *linter) reachability(entries []*entry) {
 	}
 }
 
-// coveredBy returns the policies above that decide every call for which a goal of e can be true: one if one suffices. Nil if
-// there are none, or nobody can tell. The matches of all of them include that of e.
+// coveredBy returns the policies above that decide every call for which a goal of e can be true: only one if one suffices, nil if there are none or lint
+// cannot tell. The matches of all of them include that of e.
 func (l *linter) coveredBy(e *entry, above []*entry, goal func(*view, *entry) condition.Outcomes) []*entry {
 	covered := func(by []*entry) bool {
 		v := newView(&e.match, l.risk.levels(append([]*entry{e}, by...)))
@@ -63,7 +63,7 @@ func (l *linter) coveredBy(e *entry, above []*entry, goal func(*view, *entry) co
 	return nil
 }
 
-// sampled reports whether some names are found by which a call reaches e as far as the names tell.
+// sampled reports whether some sample names reach e, judged by names only.
 func (l *linter) sampled(e *entry, above []*entry) bool {
 	v := newView(&e.match, nil)
 	var names [nameCount][]string
@@ -99,7 +99,7 @@ func (l *linter) unreachable(e *entry, by []*entry, unreached bool) {
 	}
 }
 
-// approvalDenied finds an approval that the policy itself never asks for, since it denies first.
+// approvalDenied finds a policy that never holds, because its deny applies first.
 func (l *linter) approvalDenied(e *entry) {
 	if e.ask == nil || e.deny == nil {
 		return

@@ -10,14 +10,14 @@ import (
 	"pgfsm/policy/schema"
 )
 
-// Bounds of what is read of an inputSchema. Deeper values can be anything; of a larger schema nothing is known.
+// Bounds for reading an inputSchema. Deeper values can be anything; a larger schema is unknown.
 const (
 	maxShapeDepth = 24
 	maxShapeNodes = 4096
 )
 
-// shapeOf returns what a tool's arguments can be, by its inputSchema in the closed world; nil if nothing is known. It is at
-// least as wide as what the schema accepts: keywords that say less than kinds and names are passed over.
+// shapeOf returns the shape of a tool's arguments, by its inputSchema in the closed world; nil if it is unknown. The shape accepts at least what the schema
+// accepts: shapeOf ignores all keywords except those for kinds and names.
 func shapeOf(s *schema.Schema) *condition.Shape {
 	r := &shapeReader{}
 	p := r.read(s.Root(), 0)
@@ -31,16 +31,16 @@ func shapeOf(s *schema.Schema) *condition.Shape {
 // A shapeReader counts the subschemas that it has read.
 type shapeReader struct{ nodes int }
 
-// A part is what a subschema, with those in the same place, says of a value. A nil part says nothing.
+// A part is the information about a value in a subschema and the subschemas of the same place. A nil part has none.
 type part struct {
 	kinds   condition.Kinds
 	members map[string]*condition.Shape
-	more    bool // it lets other members in
+	more    bool // it allows other members
 	shut    bool // it does not, unless more
 	items   *condition.Shape
 }
 
-// anything is a part that lets every value in.
+// anything is a part that allows every value.
 func anything(more bool) *part {
 	return &part{kinds: condition.KindsJSON, more: more, members: map[string]*condition.Shape{}}
 }
@@ -75,7 +75,7 @@ func (r *shapeReader) read(n *jsonschema.Schema, depth int) *part {
 	return p
 }
 
-// own returns what a subschema says itself.
+// own returns the part of a subschema itself.
 func (r *shapeReader) own(n *jsonschema.Schema, depth int) *part {
 	p := anything(len(n.PatternProperties) > 0)
 	if n.Types != nil {
@@ -112,7 +112,7 @@ func (r *shapeReader) own(n *jsonschema.Schema, depth int) *part {
 	return p
 }
 
-// union returns what one of several subschemas says.
+// union returns the part of a value that conforms to one of several subschemas.
 func (r *shapeReader) union(branches []*jsonschema.Schema, depth int) *part {
 	var all *condition.Shape
 	more := false
@@ -130,7 +130,7 @@ func (r *shapeReader) union(branches []*jsonschema.Schema, depth int) *part {
 	return &part{kinds: all.Kinds, members: all.Members, items: all.Items, more: more}
 }
 
-// both returns what two parts say of one value. Where both name a member, either may be what it is.
+// both returns the part of a value that conforms to two parts. If both name a member, its shape is either of the two.
 func both(a, b *part) *part {
 	switch {
 	case a == nil:

@@ -32,8 +32,8 @@ func (l *linter) findTools(catalog *policy.Catalog) {
 	}
 }
 
-// find looks the tool up in the catalog. Of one that is not there, or cannot be called as it is declared now, nothing is
-// known: a catalog of pinned definitions does not have all tools.
+// find looks the tool up in the catalog. A tool that is missing, or cannot be called as it is declared now, is unknown: a catalog of pinned definitions
+// does not have all tools.
 func (t *tool) find(catalog *policy.Catalog) {
 	if catalog == nil {
 		return
@@ -75,8 +75,8 @@ func (l *linter) perTool(entries []*entry) {
 	}
 }
 
-// allowedUnasked finds the first policy that allows a call of a tool that is not read-only without an approval. It goes through
-// the policies as a call of the tool would, with what is known of such a call.
+// allowedUnasked finds the first policy that allows a call of a tool that is not read-only without an approval. It follows a call of the tool through the
+// policies.
 func (l *linter) allowedUnasked(t *tool, entries []*entry) {
 	if t.live == nil || isTrue(t.live.Annotations.ReadOnly) {
 		return
@@ -89,7 +89,7 @@ func (l *linter) allowedUnasked(t *tool, entries []*entry) {
 		}
 		when := e.when.of(call, canTrue)
 		if when&canTrue != 0 && e.Effect == rules.Allow {
-			// A condition that may ask for an approval is trusted to ask where it should.
+			// A condition that can hold a call is assumed to hold it when it should.
 			ask, deny := e.ask.of(call, canFalse), e.deny.of(call, canFalse)
 			if ask&canTrue == 0 && ask != canFail && deny&canFalse != 0 {
 				l.reportUnasked(t, e)
@@ -115,7 +115,7 @@ func (l *linter) reportUnasked(t *tool, e *entry) {
 	f.Server, f.Tool = t.server, t.name
 }
 
-// of returns what the expression can come to for calls of which some things are known, or unwritten if there is none.
+// of returns the possible outcomes of the expression for partly known calls, or unwritten if there is none.
 func (x *expression) of(call *condition.Input, unwritten condition.Outcomes) condition.Outcomes {
 	if x == nil {
 		return unwritten
@@ -123,7 +123,7 @@ func (x *expression) of(call *condition.Input, unwritten condition.Outcomes) con
 	return x.reading.Outcomes(call)
 }
 
-// matchesNoTool finds policies whose match fits no tool on the allowlist.
+// matchesNoTool finds policies whose match covers no tool on the allowlist.
 func (l *linter) matchesNoTool(e *entry) {
 	if len(l.tools) > 0 && !slices.ContainsFunc(l.tools, func(t tool) bool { return e.about(&t) }) {
 		l.add(e.place, "match", MatchesNoTool, "compare the names with the allowlist; case counts",

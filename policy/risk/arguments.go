@@ -11,11 +11,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// presence is how a place was found. The zero presence is the one that nothing is known of.
+// presence says whether a place exists. The zero presence is unknown.
 type presence uint8
 
 const (
-	unreachable presence = iota // it would be inside of something that has no inside
+	unreachable presence = iota // its parent is a scalar or null
 	missing
 	there
 )

@@ -38,7 +38,7 @@ func (m *Model) Judge(subject *condition.Subject) Assessment {
 			j.apply(r, matched == yes, why)
 		}
 		if subject.Spent() {
-			j.made = j.made[:before] // of this rule, whose part of it counts for nothing
+			j.made = j.made[:before] // drop the contribution of this rule
 			return j.spent(r)
 		}
 	}
@@ -71,18 +71,18 @@ type judgement struct {
 	made    []Contribution
 }
 
-// state is what rules change. More of any of it is more risk.
+// state is the part of a judgement that rules change. Every increase is more risk.
 type state struct {
 	level  int // of the ladder
 	score  int // as expressions have set it
-	floor  int // the level below which no rule sets: what failed stays
+	floor  int // no rule sets a lower level after a failure
 	failed bool
 }
 
-// effective returns the score as everybody reads it.
+// effective returns the score, at least the baseline of the mode.
 func (j *judgement) effective() int { return max(j.score, j.m.modes[j.level].Baseline) }
 
-// ask answers a rule's predicates.
+// ask evaluates a rule's predicates.
 func (j *judgement) ask(predicates []predicate) (all answer, why string) {
 	all = yes
 	for i := range predicates {
@@ -98,7 +98,7 @@ func (j *judgement) ask(predicates []predicate) (all answer, why string) {
 	return all, why
 }
 
-// apply does what a rule says; as far as that raises, if it is not certain that the rule matches.
+// apply applies a rule. If it is unknown whether the rule matches, apply can only raise.
 func (j *judgement) apply(r *rule, certain bool, why string) {
 	before, top := j.state, len(j.m.modes)-1
 	if r.setMode >= 0 {
@@ -141,7 +141,7 @@ func (j *judgement) apply(r *rule, certain bool, why string) {
 	j.made = append(j.made, made)
 }
 
-// onlyLowers reports whether a rule sets a less strict mode than the one that holds and does nothing else.
+// onlyLowers reports whether a rule only sets a mode less severe than the current one.
 func (r *rule) onlyLowers(level int) bool {
 	return r.setMode >= 0 && r.setMode < level && !r.escalate && r.score == nil
 }

@@ -12,8 +12,7 @@ import (
 	"pgfsm/policy/glob"
 )
 
-// A Model is a [Content] ready to assess. It is immutable and safe for concurrent use. The zero Model knows nothing,
-// and so gives every call the mode [Unknown] and [MaxScore].
+// A Model is a [Content] ready to assess. It is immutable and safe for concurrent use. The zero Model gives every call the mode [Unknown] and [MaxScore].
 type Model struct {
 	modes   []Mode
 	initial int
@@ -37,7 +36,7 @@ type rule struct {
 	usesVars          bool
 }
 
-// step is what set_mode_by_score says of one score.
+// step is the result of set_mode_by_score for one score.
 type step struct {
 	level int // -1: nothing
 	when  string
@@ -69,7 +68,7 @@ func (c *compiler) fault(list string, index int, id, key string, err error) {
 	}
 }
 
-// count reports whether a list is short enough to look at.
+// count reports whether a list is within its bound.
 func (c *compiler) count(list string, n, most int) bool {
 	if n > most {
 		c.fault(list, -1, "", "", fmt.Errorf("there are %d, more than %d", n, most))
@@ -108,7 +107,7 @@ func (c *compiler) modes() {
 	}
 }
 
-// level returns the step of the ladder with a name, or -1.
+// level returns the index of a mode, or -1.
 func (c *compiler) level(name string) int {
 	return slices.IndexFunc(c.from.Modes, func(m Mode) bool { return m.Name == name })
 }
@@ -268,8 +267,7 @@ func (c *compiler) thresholds() {
 	c.model.byScore = table
 }
 
-// readThreshold refuses lists and maps: without them an expression has nothing to go through element by element, so
-// that computing it for every score costs little.
+// readThreshold refuses lists and maps: without them, an expression has no loops, so evaluating it for every score is cheap.
 func readThreshold(env *condition.Env, when string) (*condition.Program, error) {
 	if strings.ContainsAny(when, "[{") {
 		return nil, errors.New("a list or a map has no place here; compare score")
