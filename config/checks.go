@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// checkPattern judges RE2. A pattern that matches everything because it is empty is refused by its length already.
+// checkPattern checks an RE2 pattern. The minimum length already refuses the empty pattern, which would match everything.
 func checkPattern(s string) fault {
 	if _, err := regexp.Compile(s); err != nil {
 		return fault{"is not RE2: " + strings.TrimPrefix(err.Error(), "error parsing regexp: "),
@@ -37,7 +37,7 @@ func checkReferences(s string) fault {
 	return f
 }
 
-// checkURL judges where a server listens. No message repeats the URL: it may hold a password.
+// checkURL checks the URL of a server. No message repeats the URL, because it may contain a password.
 func checkURL(s string) fault {
 	u, err := url.Parse(s)
 	switch {
@@ -56,7 +56,7 @@ func checkURL(s string) fault {
 	return fault{}
 }
 
-// checkHookURL judges where messages are sent to.
+// checkHookURL checks the URL of a web hook.
 func checkHookURL(s string) fault {
 	if f := checkURL(s); f != (fault{}) {
 		return f
@@ -67,7 +67,7 @@ func checkHookURL(s string) fault {
 	return fault{}
 }
 
-// checkBaseURL judges where a model's endpoint is. The path is continued, so nothing may stand behind it.
+// checkBaseURL checks the base URL of a model. Requests append to its path, so it must not have a query or fragment.
 func checkBaseURL(s string) fault {
 	if f := checkURL(s); f != (fault{}) {
 		return f
@@ -90,7 +90,7 @@ func loopback(u *url.URL) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// transportHeaders are set by the transport (RFC 9110, RFC 9112, MCP); a second hand on them breaks it.
+// transportHeaders are set by the transport (RFC 9110, RFC 9112, MCP); other values would break it.
 var transportHeaders = []string{
 	"accept", "connection", "content-length", "content-type", "host", "last-event-id", "te", "trailer",
 	"transfer-encoding", "upgrade", "mcp-",

@@ -12,7 +12,7 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// EntryDigest names one server's entry in a client's mcpServers file: everything in it, whether it is used here or not.
+// EntryDigest is the digest of one server's entry in a client's mcpServers file, including members that pgfsm does not use.
 func EntryDigest(entry jsontext.Value) (canonical.Digest, error) {
 	doc, err := canonical.JSON(entry)
 	if err != nil {
@@ -24,12 +24,11 @@ func EntryDigest(entry jsontext.Value) (canonical.Digest, error) {
 // client is a client's own file of servers.
 type client struct {
 	file    *File
-	key     string // under which the servers stand
+	key     string // the member that has the servers
 	servers []member
 }
 
-// readClient reads a client's file. The client may keep whatever it likes beside its servers. Secrets stand in such a
-// file as they are, so faults never show its lines.
+// readClient reads a client's file. The file may have other members. It contains secrets as literals, so faults never show its lines.
 func readClient(name string, text []byte) (*client, error) {
 	src, text := checkText(name, text)
 	src.lines = nil
@@ -49,7 +48,7 @@ func readClient(name string, text []byte) (*client, error) {
 	return c, nil
 }
 
-// explainComment says of a file that is no JSON because of a comment, which some clients allow, what to do.
+// explainComment adds a remedy if a file is no JSON because of a comment, which some clients allow.
 func explainComment(src *source, text []byte) {
 	for _, f := range src.faults {
 		lines := bytes.Split(text, []byte("\n"))
@@ -64,7 +63,7 @@ func explainComment(src *source, text []byte) {
 	}
 }
 
-// find takes the servers from where clients keep them; "servers" is how VS Code writes it.
+// find returns the servers of a client's file, under mcpServers or, as in VS Code, servers.
 func (c *client) find(root *node) {
 	src, found := c.file.src, (*member)(nil)
 	for _, key := range []string{"mcpServers", "servers"} {
@@ -105,7 +104,7 @@ func (m *member) digest() canonical.Digest {
 	return d
 }
 
-// unsupported are keys of an entry that change what would run, or how it is reached, in a way that is not ours.
+// unsupported are keys of an entry that change the command or the connection in a way that pgfsm does not support.
 var unsupported = []string{
 	"auth", "authProviderType", "cwd", "dev", "envFile", "headersHelper", "httpUrl", "oauth", "sandbox", "sandboxEnabled",
 	"serverUrl", "shell", "transport", "transportType", "workingDirectory",
@@ -117,8 +116,7 @@ var timeouts = []string{"connect_timeout", "timeout", "timeout_total"}
 // clientTypes are the types of servers as clients write them.
 var clientTypes = map[string]string{"streamable-http": TypeHTTP, "streamableHttp": TypeHTTP}
 
-// adopt makes an entry one of ours and judges it as such. The timeouts are those of ours, which names it. Faults are noted in the
-// client's file; then it returns nil.
+// adopt converts a client's entry to a server of the configuration and checks it, with the timeouts of the configuration. It notes faults in the client's file, and then returns nil.
 func (c *client) adopt(m *member, ours *node) *node {
 	src, path := c.file.src, join(c.key, m.key)
 	before := len(src.faults)
@@ -167,7 +165,7 @@ func (c *client) adopt(m *member, ours *node) *node {
 
 const writeYourself = "write this server into pgfsm.yaml yourself, without a digest"
 
-// references writes a client's references, ${NAME} and ${env:NAME}, as ours.
+// references converts a client's references, ${NAME} and ${env:NAME}.
 func (c *client) references(n *node, path string) *node {
 	out := *n
 	out.members = slices.Clone(n.members)
@@ -189,7 +187,7 @@ func (c *client) references(n *node, path string) *node {
 
 var clientReference = regexp.MustCompile(`^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)$`)
 
-// clientVariable finds what clients (VS Code, Cursor, Claude) put in themselves, and never take from the environment.
+// clientVariable matches variables that clients (VS Code, Cursor, Claude) set themselves, and do not read from the environment.
 var clientVariable = regexp.MustCompile(
 	`^(workspace|file|relativeFile|user_config|(userHome|cwd|pathSeparator|execPath|__dirname)$)`)
 

@@ -12,7 +12,7 @@ import (
 	"pgfsm/policy/screen"
 )
 
-// serverType is the type of a server as written, or as what it has makes it.
+// serverType is the type of a server: as written, or by its command or url.
 func serverType(n *node) string {
 	switch {
 	case n.get("digest") != nil:
@@ -25,7 +25,7 @@ func serverType(n *node) string {
 	return TypeHTTP
 }
 
-// typeListed is the type of a server of which only the digest stands here.
+// typeListed is the type of a server that the configuration lists by digest.
 const typeListed = "listed"
 
 // foreignKeys are the keys that do not go with a type, and the key that it needs.
@@ -41,7 +41,7 @@ var foreignKeys = map[string]struct {
 
 func crossServer(j *judge, n *node, path string) {
 	if at := n.get("url"); at != nil && strings.Contains(at.text, "@") {
-		j.src.hide(at) // a password, perhaps
+		j.src.hide(at) // it may contain a password
 	}
 	typ := serverType(n)
 	rule, known := foreignKeys[typ]
@@ -104,7 +104,7 @@ func crossHeaders(j *judge, n *node, path string) {
 	}
 }
 
-// crossDeny asks the input gate itself what it thinks of a rule.
+// crossDeny lets the input gate compile a rule.
 func crossDeny(j *judge, n *node, path string) {
 	at := n.get("pattern")
 	rule := screen.Rule{ID: n.str("id"), Pattern: n.str("pattern"), Reason: n.str("reason")}
@@ -119,7 +119,7 @@ func crossDeny(j *judge, n *node, path string) {
 	}
 }
 
-// crossRoute holds the groups that args use to those of the pattern.
+// crossRoute compares the groups that args use with those of the pattern.
 func crossRoute(j *judge, n *node, path string) {
 	re, err := regexp.Compile(n.str("pattern"))
 	args := n.get("args")
@@ -180,7 +180,7 @@ func checkGroups(s string, re *regexp.Regexp) fault {
 	}
 }
 
-// crossNames holds routes and output types to the servers that are configured.
+// crossNames refuses routes and output types of servers that are not configured.
 func crossNames(j *judge, n *node, _ string) {
 	var names []string
 	for _, m := range n.fields("servers") {

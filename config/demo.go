@@ -1,13 +1,11 @@
-// Package config holds the demo configuration that is used when there is no other, the types of what the demo tools
-// return, and the starter bundles: risk rules and policies to begin with.
+// Package config has the demo configuration, which pgfsm uses without another one, the output types of the demo tools, and the starter bundles: risk rules and policies to begin with.
 //
 //	pgfsm.yaml       the configuration, commented; it is also an example to start from
 //	allowlist.json   the tools that may be called: the six that only read
 //	schemas/*.json   JSON Schema 2020-12, one for each of the six
 //	bundles/NAME/    risk.yaml, policy.yaml, and tests.yaml, which says what they must decide; see [Bundles]
 //
-// A schema stands here once and is used twice: pgfsm.yaml registers it as an output type (INV-4) and the demo server
-// declares it as the tool's outputSchema. So the two cannot drift apart.
+// Each schema is used twice: pgfsm.yaml registers it as an output type (INV-4), and the demo server declares it as the tool's outputSchema. So the two cannot differ.
 package config
 
 import (
@@ -39,10 +37,13 @@ var bundleNames = []string{"sandbox", "gated-deploys", "contextual-controls", "c
 // Bundles returns the names of the starter bundles, the simplest first:
 //
 //	sandbox               try things out where nothing can break; leave secrets alone
-//	gated-deploys         what goes to production waits for a person
-//	contextual-controls   the same tool, by amount, receiver and who asks
+//
+// gated-deploys         calls to production wait for an approver
+// contextual-controls   decisions by amount, recipient and requester
+//
 //	change-management     changes with tickets, checks, and two people for what matters
-//	regulated-data        masked queries; what identifies people stays inside
+//
+// regulated-data        masked queries; personal data does not leave
 func Bundles() []string { return slices.Clone(bundleNames) }
 
 // Bundle returns the folder of a starter bundle, which holds the files [BundleRisk], [BundlePolicy] and [BundleTests].

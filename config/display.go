@@ -9,12 +9,10 @@ import (
 	"pgfsm/policy/visible"
 )
 
-// hiddenText stands for what is not shown.
+// hiddenText replaces hidden values.
 const hiddenText = "…"
 
-// shown writes what an entry would start or reach, in one line and fit to be printed: the words of a command line, or a
-// URL without what may be secret in it; then variables and headers with what they take from the environment, and
-// without any text of their values.
+// shown returns the command line or URL of an entry as one printable line, without possible secrets. Variables and headers follow, with their references but without literal values.
 func (m *member) shown() string {
 	n := m.value
 	var parts []string
@@ -46,7 +44,7 @@ func (m *member) shown() string {
 	return visible.Text(strings.Join(parts, " "))
 }
 
-// now writes what an entry says after it has changed. What was there before is known by its digest only.
+// now describes a changed entry. The previous entry is known only by its digest.
 func (m *member) now() string {
 	now := m.shown()
 	if warning := m.warning(); warning != "" {
@@ -63,7 +61,7 @@ func shownName(name string) string {
 	return quote(name)
 }
 
-// shownValue writes the references of a value as ours, for they name a secret and are none, and hides all else.
+// shownValue shows the references of a value, which are no secrets, and hides all other text.
 func shownValue(n *node) string {
 	text, refused := ourReferences(n.text)
 	pieces, broken := splitReferences(text)
@@ -93,8 +91,7 @@ func shownURL(text string) string {
 	return shown.String()
 }
 
-// Variables by which the environment makes a program run other code than its command line says: what is loaded into it
-// or run beside it, where it looks for programs and modules, and where package runners get theirs. In capitals.
+// Environment variables that can make a program run other code than its command line names: preloaded code, search paths of programs and modules, and sources of package runners. In capitals.
 var (
 	codeVariables = strings.Fields(`PATH PATHEXT COMSPEC ENV BASH_ENV SHELL SHELLOPTS BASHOPTS IFS PS4 PROMPT_COMMAND ZDOTDIR
 		NODE_OPTIONS NODE_PATH NODE_REPL_EXTERNAL_MODULE ELECTRON_RUN_AS_NODE BUN_OPTIONS BUN_CONFIG_REGISTRY
@@ -109,7 +106,7 @@ var (
 		"COR_", "COMPLUS_", "LUA_INIT_", "LUA_PATH_", "LUA_CPATH_", "CARGO_"}
 )
 
-// canRunCode reports whether a variable can make another program run. Some are read in any case, so case is no matter.
+// canRunCode reports whether a variable can make a program run other code. Programs read some variables in any letter case, so it ignores case.
 func canRunCode(name string) bool {
 	name = strings.ToUpper(name)
 	return slices.Contains(codeVariables, name) ||

@@ -98,13 +98,13 @@ type source struct {
 	name    string
 	lines   []string
 	most    size
-	known   bool // which values are secret: only then whole lines are shown
+	known   bool // the secret values are known: only then faults show whole lines
 	hidden  []span
-	refused map[place]bool // where reading found a fault; judging says no more about it
+	refused map[place]bool // places with faults of the reader, which get no further faults
 	faults  Errors
 }
 
-// span is what must not be shown: from one place up to another, exclusive; a zero end is the end of the file.
+// span is hidden text: from one place up to another, exclusive; a zero end is the end of the file.
 type span struct{ from, to place }
 
 func newSource(name string, text []byte) *source {
@@ -128,7 +128,7 @@ func (s *source) refuse() {
 	}
 }
 
-// hide keeps every scalar below n out of what is shown.
+// hide hides every scalar below n in messages.
 func (s *source) hide(n *node) {
 	n.leaves(func(leaf *node) {
 		if leaf.kind != isNull {
@@ -191,8 +191,7 @@ func (s *source) show(line int) string {
 	return strings.TrimRight(string(runes), " ")
 }
 
-// outline returns as much of a line as can be shown of a file that could not be judged, where nobody knows which values
-// are secret: what stands before the first colon.
+// outline returns the part of a line before the first colon. It is for files that could not be parsed, whose secrets are unknown.
 func outline(line string) string {
 	key, rest, found := strings.Cut(line, ":")
 	switch {

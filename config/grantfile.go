@@ -11,7 +11,7 @@ import (
 	"pgfsm/policy/schema"
 )
 
-// GrantVersion is the only version of grant files there is.
+// GrantVersion is the only version of grant files.
 const GrantVersion = 1
 
 // MaxChoices bounds the values of one in.
@@ -113,7 +113,7 @@ var keywords = map[string]string{
 	"unevaluatedProperties": "schema",
 }
 
-// asserts refuses what asserts nothing in a schema of a grant: a keyword that is none, and format, which is an annotation.
+// asserts refuses keywords without effect in a grant's schema: unknown keywords, and format, which is an annotation.
 func (j *judge) asserts(n *node, path string) {
 	for _, m := range n.members {
 		at := join(path, m.key)
@@ -140,7 +140,7 @@ func (j *judge) asserts(n *node, path string) {
 	}
 }
 
-// schema is what a member of a constraint says, as JSON Schema; nil for a member that is none.
+// schema is a member of a constraint as JSON Schema; nil for other members.
 func (m *member) schema() jsontext.Value {
 	switch {
 	case m.key == "eq":
@@ -232,7 +232,7 @@ func (l *loader) grant(src *source, text []byte) {
 	}
 }
 
-// unknownServer warns of a server that something speaks of and that is not configured: a slip of the pen, often.
+// unknownServer warns about a name of a server that is not configured, which is often a typing mistake.
 func (l *loader) unknownServer(src *source, m member) {
 	servers := l.file.root.get("servers")
 	if servers.member(m.key) != nil {

@@ -9,7 +9,7 @@ import (
 	"pgfsm/policy/rules"
 )
 
-// history refuses risk rules and policies that ask about calls before where nothing keeps them.
+// history refuses risk rules and policies that use earlier calls, if there is no ledger.
 func (l *loader) history() {
 	c := &l.out.Content
 	if l.out.Ledger != "" {
@@ -19,7 +19,7 @@ func (l *loader) history() {
 	refuse := func(p *Places, list string, i int, key string, q []policy.HistoryQuery) {
 		l.faults = append(l.faults, p.Fault(list, i, key, 0, 0, q[0].String()+" needs a ledger, which keeps the calls before", remedy))
 	}
-	// Both were compiled when they were read; without the word in them there is nothing to look for.
+	// Both are compiled already; without the word there is nothing to check.
 	if c.Policy != nil && asksHistory(c.Policy) {
 		set, err := rules.Compile(*c.Policy)
 		for _, one := range set.Asking() {
@@ -40,7 +40,7 @@ func (l *loader) history() {
 	}
 }
 
-// asksHistory reports whether any condition could ask about calls before.
+// asksHistory reports whether a condition can use earlier calls.
 func asksHistory(c *rules.Content) bool {
 	for i := range c.Policies {
 		p := &c.Policies[i]
@@ -65,7 +65,7 @@ func mayAskHistory(c *risk.Content) bool {
 	return false
 }
 
-// toldHistory is what a test says of calls before: what conditions ask, and the number that it comes to.
+// toldHistory is the history of a test: queries of conditions, with their values.
 var toldHistory = &shape{form: table, max: condition.MaxQueries, what: "question", cross: crossHistory, each: &shape{form: anyJSON},
 	name: &shape{form: text, max: condition.MaxSource, check: func(s string) fault {
 		if _, err := condition.ParseQuery(s); err != nil {
@@ -82,7 +82,7 @@ func crossHistory(j *judge, n *node, path string) {
 	}
 }
 
-// answers are what a node that was judged says of calls before.
+// answers returns the history in a checked node.
 func (n *node) answers() (all []policy.HistoryAnswer) {
 	for _, m := range n.members {
 		if a, err := condition.ParseAnswer(m.key, m.value.text); err == nil {

@@ -5,15 +5,14 @@ import (
 	"slices"
 )
 
-// A Hook is a web hook that is told what happens to held calls.
+// A Hook is a web hook for messages about held calls.
 type Hook struct {
 	URL    string
 	Secret string
 	Events []string // [HookRequested], [HookDecided]
 }
 
-// ResolveHooks puts the values of references into the hooks' secrets. Only who sends messages needs them, so
-// [Loaded.Resolve] asks for none. The error is as there.
+// ResolveHooks resolves the references in the hooks' secrets. Only a sender of messages needs them, so [Loaded.Resolve] does not resolve them. The errors are those of Resolve.
 func (l *Loaded) ResolveHooks(getenv func(string) (string, bool), readFile Open) ([]Hook, error) {
 	r := &resolver{getenv: getenv, readFile: readFile, secrets: make(map[string]bool)}
 	r.enter(l.file)

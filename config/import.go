@@ -13,7 +13,7 @@ import (
 	"pgfsm/policy/visible"
 )
 
-// A ClientServer is one server of a client's file, judged as [Load] would judge it.
+// A ClientServer is one server of a client's file, checked like a server of [Load].
 type ClientServer struct {
 	Name    string           `json:"name"` // as the file has it; fit to be printed only if it is not refused
 	Digest  canonical.Digest `json:"digest"`
@@ -22,7 +22,7 @@ type ClientServer struct {
 	Refused string           `json:"refused,omitzero"` // why it cannot be taken, fit to be printed; empty if it can
 }
 
-// ReadClient returns the servers of a client's own file, in its order. Nothing of it is started. The error is of type
+// ReadClient returns the servers of a client's own file, in its order. It starts none of them. The error is of type
 // [Errors].
 func ReadClient(name string, text []byte) ([]ClientServer, error) {
 	c, err := readClient(name, text)
@@ -57,8 +57,7 @@ func (s *source) problems() string {
 // maxComment bounds what a comment repeats of an entry.
 const maxComment = 1000
 
-// Imported writes a configuration that takes the servers of a client's file that can be taken, and nothing else from
-// it. path is where the file is, seen from the folder of the configuration.
+// Imported writes a configuration that lists the usable servers of a client's file. path is where the file is, seen from the folder of the configuration.
 func Imported(path string, servers []ClientServer) []byte {
 	var b strings.Builder
 	b.WriteString(`# yaml-language-server: $schema=pgfsm.schema.json

@@ -189,7 +189,7 @@ var limitsShape = &shape{form: object, keys: []key{
 		initial: writeDuration(policy.DefaultRunTimeout), doc: "The time limit of a run, without the time of its call."},
 }}
 
-// Kinds of message that a web hook is told.
+// Kinds of message of a web hook.
 const (
 	HookRequested = "requested"
 	HookDecided   = "decided"
@@ -210,7 +210,7 @@ var hookShape = &shape{form: object, keys: []key{
 
 var summaryModes = []string{policy.SummaryAsked, policy.SummaryAlways, policy.SummaryNever}
 
-// configuration is the definition that everything else is made from.
+// configuration is the table of keys, from which parser, schema and documentation are made.
 var configuration = &shape{form: object, cross: crossNames, keys: []key{
 	{name: "version", shape: &shape{form: integer, min: Version, max: Version}, required: true, example: number(Version),
 		doc: "The version of this format."},

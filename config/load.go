@@ -17,11 +17,10 @@ import (
 	"pgfsm/policy/screen"
 )
 
-// Open returns the content of the file at path. It is the only way by which this package reads, so that the caller
-// decides what a path means and whose files are trusted; see [Insecure].
+// Open returns the content of the file at path. This package reads files only through an Open, so the caller decides what a path means and which files are trusted; see [Insecure].
 type Open func(path string) ([]byte, error)
 
-// Overrides replace what the file says, each where it is not empty. Paths in them are not resolved against the file.
+// Overrides replace values of the file, if they are not empty. Their paths are not relative to the file.
 type Overrides struct {
 	Allowlist string // the path of the allowlist
 	TracesDir string
@@ -40,9 +39,9 @@ type Loaded struct {
 	TracesDir     string
 	Ledger        string   // the ledger's URL, with a path as found from the working directory; empty if the configuration names none
 	Hooks         []Hook   // secrets as written, until [Loaded.ResolveHooks] gives them
-	Closed        error    // why the allowlist is taken for one that allows nothing; nil if it was read
-	Serve         Serve    // how the gateway works; like all but Content, no part of what calls are judged by
-	Warnings      []string // file:line:col: what is accepted but probably not meant
+	Closed        error    // why the allowlist counts as empty; nil if it was read
+	Serve         Serve    // settings of the gateway; only Content judges calls
+	Warnings      []string // file:line:col: accepted, but probably a mistake
 	RiskPlaces    *Places  // of Content.Risk; nil if there is none
 	PolicyPlaces  *Places  // of Content.Policy; nil if there is none
 
@@ -52,7 +51,7 @@ type Loaded struct {
 	ambient string   // the model's key, as the environment has it
 }
 
-// Upstream is how a server is reached. Values are as written, with references, until [Loaded.Resolve] gives them.
+// Upstream is the connection to a server. Values are as written, with references, until [Loaded.Resolve] resolves them.
 type Upstream struct {
 	Name, Type, URL string
 	Command         string // a path if it holds a separator, else a name for PATH
@@ -67,7 +66,7 @@ type Upstream struct {
 type Pair struct{ Name, Value string }
 
 // Load reads the configuration at path name, and every file it names. The error is of type
-// [Errors]; faults of the configuration itself come alone, for what it names is then uncertain.
+// [Errors]; if the configuration itself has faults, Load does not read the files that it names.
 func Load(name string, open Open, over Overrides) (*Loaded, error) {
 	text, err := open(name)
 	if err != nil {
@@ -107,7 +106,7 @@ type loader struct {
 	faults Errors // of the files that the configuration names
 }
 
-// outside notes a fault of what came from a flag or a variable.
+// outside notes a fault of a flag or an environment variable.
 func (l *loader) outside(where, remedy, problem string, args ...any) {
 	l.faults = append(l.faults, &Error{File: where, Problem: fmt.Sprintf(problem, args...), Remedy: remedy})
 }
@@ -117,7 +116,7 @@ func (l *loader) warn(src *source, at place, format string, args ...any) {
 	l.out.Warnings = append(l.out.Warnings, where+fmt.Sprintf(format, args...))
 }
 
-// settings takes over what stands in the configuration itself.
+// settings copies the configuration's own settings.
 func (l *loader) settings(over Overrides) {
 	root, c := l.file.root, &l.out.Content
 	c.Format, c.Env = policy.ContentFormat, root.str("env")
@@ -149,8 +148,7 @@ func (l *loader) settings(over Overrides) {
 	l.serve()
 }
 
-// input writes the default rules out. A rule of the operator's with the id of a default rule widens that rule, so that
-// nobody loses a default by choosing its name.
+// input writes the default rules out. A rule of the operator's with the id of a default rule widens that rule, so that a rule's name never removes a default rule.
 func (l *loader) input(n *node) {
 	in := &l.out.Content.Input
 	in.MaxBytes = n.integer("max_bytes")
@@ -201,7 +199,7 @@ func (n *node) json() jsontext.Value {
 	return doc
 }
 
-// reason is an error without the path that its message names anyway.
+// reason is an error without the path, which the message already has.
 func reason(err error) string {
 	if inner := (*fs.PathError)(nil); errors.As(err, &inner) {
 		return inner.Err.Error()

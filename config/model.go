@@ -25,17 +25,17 @@ const (
 // remedyNoKey is said where a key cannot be one.
 const remedyNoKey = "leave it out if the endpoint needs none"
 
-// environment is what faults of variables stand in instead of a file.
+// environment is the name in faults of environment variables, instead of a file.
 const environment = "the environment"
 
-// crossLLM holds a key to a way on which nobody else can read it.
+// crossLLM requires https or loopback for a key.
 func crossLLM(j *judge, n *node, path string) {
 	at := n.get("base_url")
 	if at == nil {
 		return
 	}
 	if strings.Contains(at.text, "@") {
-		j.src.hide(at) // a password, perhaps
+		j.src.hide(at) // it may contain a password
 	}
 	if key := n.member("api_key"); key != nil && readable(at.text) {
 		j.src.fault(key.at, join(path, "api_key"), "use https", "%s could be read on the way: base_url is plain http",
@@ -43,14 +43,13 @@ func crossLLM(j *judge, n *node, path string) {
 	}
 }
 
-// readable reports whether what is sent to a URL can be read on the way.
+// readable reports whether the network can read the data that is sent to a URL.
 func readable(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Scheme == "http" && !loopback(u)
 }
 
-// planner takes over how requests become plans, and the model, if one is wanted: the file's, else the environment's. An
-// endpoint and a key of different origin never meet.
+// planner copies the planner's settings and, if needed, the model: the file's, or else the environment's. A key of one is never used with the endpoint of the other.
 func (l *loader) planner(over Overrides) {
 	n, c := l.file.root.get("planner"), &l.out.Content.Planner
 	for _, r := range n.list("routes") {

@@ -18,7 +18,7 @@ const (
 	isMap
 )
 
-// node is one value of a YAML or JSON file with where it stands.
+// node is one value of a YAML or JSON file, with its place.
 type node struct {
 	kind    kind
 	at      place

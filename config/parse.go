@@ -6,15 +6,13 @@ import (
 	"strings"
 )
 
-// A File is one configuration file that was read and fits its definition, with every default filled in. It remembers
-// where everything stands.
+// A File is one valid configuration file, with every default filled in, and with the places of its values.
 type File struct {
 	src  *source
 	root *node
 }
 
-// Parse reads a configuration. It judges the file alone, not the files it names; see [Load]. name is what messages call
-// the file, and where relative paths count from. The error is of type [Errors].
+// Parse reads a configuration. It checks only the file, not the files that it names; see [Load]. name is the file's name in messages, and the base of relative paths. The error is of type [Errors].
 func Parse(name string, text []byte) (*File, error) {
 	src, text := checkText(name, text)
 	if len(src.faults) > 0 {
@@ -29,7 +27,7 @@ func Parse(name string, text []byte) (*File, error) {
 	return &File{src, root}, nil
 }
 
-// complete writes the initial values into n where nothing stands.
+// complete writes the initial values into n for missing keys.
 func complete(n *node, s *shape) {
 	for _, m := range n.members {
 		if s.form == table {

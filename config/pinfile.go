@@ -10,8 +10,7 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// ReadPins reads the text of an allowlist file: the tools that it names, in order, and the pins that stand at them.
-// name is what messages call the file. The error is of type [Errors].
+// ReadPins reads the text of an allowlist file: its tools, in order, and their pins. name is the file's name in messages. The error is of type [Errors].
 func ReadPins(name string, text []byte) ([]policy.Allowance, []policy.Pin, error) {
 	root, err := readPins(name, text)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"pgfsm/policy/lint"
 )
 
-// Places says where the entries of one file stand, a file of policies or of risk rules.
+// Places has the places of the entries of a file of policies or of risk rules.
 type Places struct {
 	src  *source
 	root *node
@@ -48,11 +48,10 @@ func (p *Places) Fault(list string, i int, key string, line, column int, problem
 type found struct {
 	path  string
 	at    place
-	value *node // nil: what stands there is a name, or nothing
+	value *node // nil: the place is a name, or empty
 }
 
-// find looks up a key of an entry as the packages that judge entries call it. What is not there is found where it would
-// be: at its entry, its list, or the begin of the file.
+// find looks up a key of an entry, by its name in the packages rules and risk. The place of a missing key is that of its entry, its list, or the beginning of the file.
 func (p *Places) find(list string, i int, key string) found {
 	out := found{list, place{1, 1}, nil}
 	in := p.root.get(list)
@@ -94,7 +93,7 @@ func (f found) down(key string) found {
 	return f
 }
 
-// rule finds a key of a risk rule: match.server stands in when, and predicates are counted through.
+// rule finds a key of a risk rule: match.server is under when, and predicates have indexes.
 func (f found) rule(key string) found {
 	if rest, ok := strings.CutPrefix(key, "match."); ok {
 		return f.down("when." + rest)
@@ -120,8 +119,7 @@ func (f found) rule(key string) found {
 	return f
 }
 
-// within is where a place in the expression that stands here stands in the file; the begin of it, where that is not
-// known.
+// within converts a place in the expression to a place in the file, or to the expression's beginning if the place is unknown.
 func (f found) within(src *source, line, column int) place {
 	if line < 1 || f.value == nil || f.value.kind != isText {
 		return f.at

@@ -61,7 +61,7 @@ var policyShape = &shape{form: object, keys: []key{
 		initial: writeDuration(rules.DefaultExpires), doc: "The time for a decision. After it, the held call counts as denied."},
 }}
 
-// checkShown refuses a text that is not what it looks like.
+// checkShown refuses a text with deceptive characters.
 func checkShown(s string) fault {
 	if visible.Text(s) != s || visible.Blank(s) || s[0] == ' ' || s[len(s)-1] == ' ' {
 		return fault{"holds characters that do not show, or begins or ends with a space", "remove them"}
@@ -174,8 +174,7 @@ func (n *node) glob(key string) string {
 	return "*"
 }
 
-// expression is the expression of a key. One that is there and cannot be read is true, so that what depends on its
-// being there is judged as meant.
+// expression is the expression of a key. A present but invalid one counts as true, so that rules about its presence still apply.
 func (n *node) expression(key string) string {
 	if n.get(key) == nil {
 		return ""

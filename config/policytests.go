@@ -13,10 +13,10 @@ import (
 // MaxPolicyTests bounds the tests of one file.
 const MaxPolicyTests = 10_000
 
-// A PolicyTest is a call and what policies must decide about it.
+// A PolicyTest is a call and the expected decision.
 type PolicyTest struct {
 	Name   string
-	Line   int // where it stands in its file
+	Line   int // its line in the file
 	Server string
 	Tool   string
 	Env    string // empty: the configuration's
@@ -27,14 +27,14 @@ type PolicyTest struct {
 	Policy string // which policy must decide; empty: any
 
 	Pinned      *bool               // whether the tool's definition is pinned; nil: as the configuration says
-	Annotations *policy.Annotations // what the tool says of itself, whole; nil: what the configuration knows of it
+	Annotations *policy.Annotations // the tool's annotations; nil: those that the configuration has
 
-	History []policy.HistoryAnswer // what there was before
+	History []policy.HistoryAnswer // earlier calls
 
 	Declared bool // the file itself names the tool, under tools
 }
 
-// GivenRisk is a risk that a test takes as given, in place of what the risk rules would say.
+// GivenRisk is the fixed risk of a test, instead of the risk rules' result.
 type GivenRisk struct {
 	Mode  string
 	Score int
@@ -100,7 +100,7 @@ func (n *node) flag(key string) *bool {
 // MaxTestsFileBytes is how long a file of tests may be: it has room for [MaxPolicyTests].
 const MaxTestsFileBytes = 8 << 20
 
-// ReadPolicyTests reads a file of tests and holds its names, modes and scores to a configuration; nil: to none. The error is
+// ReadPolicyTests reads a file of tests and checks its names, modes and scores against a configuration, if it is not nil. The error is
 // of type [Errors].
 func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyTest, error) {
 	src, content := checkSized(name, content, size{MaxTestsFileBytes, 1 << 20})
@@ -142,7 +142,7 @@ func ReadPolicyTests(name string, content []byte, of *policy.Content) ([]PolicyT
 	return tests, nil
 }
 
-// held is one test that is held to a configuration.
+// held is one test that is checked against a configuration.
 type held struct {
 	src  *source
 	test *node

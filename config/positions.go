@@ -7,7 +7,7 @@ import (
 	"unicode/utf16"
 )
 
-// positions returns where in the file each character of a text stands, or nil where that cannot be told. It follows the
+// positions returns the place in the file of each character of a text, or nil if it is unknown. It follows the
 // text through the file as YAML (and JSON) write it: plain, in quotes with escapes, or as a block, over lines that are
 // folded.
 func (s *source) positions(n *node) []place {

@@ -11,11 +11,10 @@ import (
 	"pgfsm/policy/secret"
 )
 
-// Bounds of what a reference may stand for.
+// Bounds of a reference's value.
 const (
 	MaxSecretBytes = 64 << 10 // the longest value
-	// MinMaskedBytes is the shortest value that [Loaded.Resolve] names as a secret to be masked: masking "C" or "1"
-	// would tear every answer, and hide nothing. A reference to less is refused.
+	// MinMaskedBytes is the shortest value that [Loaded.Resolve] names as a secret to be masked: masking "C" or "1" would destroy answers and hide nothing. A reference to a shorter value is refused.
 	MinMaskedBytes = secret.MinBytes
 )
 
@@ -28,7 +27,7 @@ type Resolved struct {
 	Secrets []string
 }
 
-// Resolve puts the values of references into headers, env and the model's key. A variable that is not set, a file
+// Resolve resolves the references in headers, env and the model's key. A variable that is not set, a file
 // that cannot be read, and a value that is empty or that a header or the environment cannot carry are faults; the
 // error is of type [Errors] and holds no value.
 func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile Open) (*Resolved, error) {
@@ -53,7 +52,7 @@ func (l *Loaded) Resolve(getenv func(string) (string, bool), readFile Open) (*Re
 }
 
 type resolver struct {
-	files    []*File   // that were entered
+	files    []*File   // already entered
 	sources  []*source // of their faults
 	src      *source   // of the file that is read now
 	file     *File
@@ -62,7 +61,7 @@ type resolver struct {
 	secrets  map[string]bool
 }
 
-// enter makes a file the one that references stand in, and that faults are of.
+// enter sets the file whose references are resolved, for faults.
 func (r *resolver) enter(f *File) {
 	r.file = f
 	if i := slices.Index(r.files, f); i >= 0 {
@@ -118,7 +117,7 @@ func (r *resolver) pairs(server *node, key, path string) []Pair {
 	return out
 }
 
-// value puts together what a text stands for. It and what each of its references stands for is secret.
+// value resolves the references of a text. The result and the value of each reference are secrets.
 func (r *resolver) value(n *node, at string) string {
 	pieces, _ := splitReferences(n.text)
 	var b strings.Builder
@@ -140,7 +139,7 @@ func (r *resolver) mask(value string) {
 	}
 }
 
-// lookup returns what a reference stands for, or notes why there is nothing.
+// lookup returns the value of a reference, or notes a fault.
 func (r *resolver) lookup(p piece, at place, key string) string {
 	name, value := "", ""
 	if p.from == fromEnv {

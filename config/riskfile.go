@@ -12,10 +12,10 @@ import (
 	"pgfsm/policy/risk"
 )
 
-// RiskVersion is the only version of files of risk rules there is.
+// RiskVersion is the only version of files of risk rules.
 const RiskVersion = 1
 
-// oneLevel is the one thing that escalate can be.
+// oneLevel is the only value of escalate.
 const oneLevel = "one_level"
 
 var modeShape = &shape{form: text, max: risk.MaxNameBytes, match: regexp.MustCompile(`^[A-Za-z0-9_.-]+$`),
@@ -78,7 +78,7 @@ var predicateShape = &shape{form: object, cross: crossPredicate, keys: []key{
 	{name: risk.OpExists, shape: &shape{form: boolean}, doc: "The value is present; with `false`: absent."},
 }}
 
-// crossPredicate refuses a predicate that asks nothing, which would hold of every call.
+// crossPredicate refuses an empty predicate, which would hold for every call.
 func crossPredicate(j *judge, n *node, path string) {
 	if n.kind == isMap && len(n.members) == 0 {
 		j.src.fault(n.at, path, "write one of "+strings.Join(risk.Ops(), ", "), "%s says nothing", path)
@@ -94,9 +94,7 @@ func defaultModes() string {
 	return "{" + strings.Join(modes, ", ") + "}"
 }
 
-// ReadRisk reads a file of risk rules: strict YAML, or strict JSON if its name ends in ".json". What is not written
-// stands in the content as what it means. The error is of type [Errors], and holds the faults that [risk.Compile]
-// finds.
+// ReadRisk reads a file of risk rules: strict YAML, or strict JSON if its name ends in ".json". The content has defaults for missing keys. The error is of type [Errors], and includes the faults of [risk.Compile].
 func ReadRisk(name string, text []byte) (*risk.Content, *Places, error) {
 	return readEntries(name, text, "write version: 1 and rules: []", riskFile, riskOf, (*Places).riskFaults)
 }
@@ -106,8 +104,7 @@ func LoadRisk(name string, open Open) (*risk.Content, error) {
 	return loadEntries(name, open, ReadRisk)
 }
 
-// riskOf makes risk rules of what was judged, faults and all: each entry stands where it stands in the file. ok is
-// false where what the rules refer to cannot be told.
+// riskOf makes risk rules from a checked file, even with faults: each entry keeps its index. ok is false if references between the rules are unknown.
 func riskOf(root *node) (c risk.Content, ok bool) {
 	modes, vars := root.get("modes"), root.get("vars")
 	if root == nil || root.kind != isMap || modes != nil && len(modes.members) == 0 || vars != nil && vars.kind != isMap {
@@ -132,7 +129,7 @@ func riskOf(root *node) (c risk.Content, ok bool) {
 	return c, true
 }
 
-// modes reads a ladder. A baseline that is refused already counts as that of the mode before.
+// modes reads the modes. An invalid baseline counts as that of the mode before.
 func (n *node) modes() []risk.Mode {
 	var out []risk.Mode
 	for _, m := range n.members {
@@ -176,7 +173,7 @@ func (n *node) riskRule() risk.Rule {
 // predicate is where one predicate stands.
 type predicate struct{ path, op *member }
 
-// predicates lists what a when asks of arguments, in the order of the file.
+// predicates lists the conditions of a when on arguments, in the order of the file.
 func (n *node) predicates() []predicate {
 	var out []predicate
 	args := n.get("args")

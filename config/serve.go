@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// How much a refusal tells an agent: what was refused and why, or only that it was.
+// Values of serve.denials: a refusal tells an agent the reason, or only that the call was refused.
 const (
 	DenialsExplain = "explain"
 	DenialsOpaque  = "opaque"
 )
 
-// Whether what the gateway does is recorded. With a ledger it always is.
+// Values of serve.record. With a ledger, the gateway always records.
 const (
 	RecordKeep = "keep"
 	RecordNone = "none"
 )
 
-// What an agent is answered whose call waits for people.
+// Values of approvals.on_pending: the answer to an agent whose call is held.
 const (
 	PendingResult = "result"
 	PendingError  = "error"
@@ -40,44 +40,42 @@ const (
 	MaxCatalogAge     = 60 * 60_000
 )
 
-// RunID is what stands in serve.decide_url for the run that waits.
+// RunID is the placeholder of the run's id in serve.decide_url.
 const RunID = "{run_id}"
 
-// ExposeAll stands for every word of [Exposable].
+// ExposeAll means every word of [Exposable].
 const ExposeAll = "all"
 
-// Exposable are the words of expose, in the order of the documentation: the parts of MCP that may pass between an agent and
-// a server.
+// Exposable are the words of expose, in the order of the documentation: the parts of MCP that the gateway can relay.
 func Exposable() []string {
 	return []string{"tools", "progress", "cancellation", "logging", "resources", "prompts", "completion", "sampling", "elicitation",
 		"roots", "input_required"}
 }
 
-// defaultExpose is what passes where nobody says.
+// defaultExpose is the default of expose.
 const defaultExpose = "[tools, progress, cancellation, logging]"
 
-// Serve is how the gateway works. No call is judged by it, so it is no part of [policy.Content], and a trace does not say
-// it: an operator may change it without changing what any run decided.
+// Serve has the settings of the gateway. They judge no call, so they are not part of [policy.Content] or of traces: an operator may change them without changing a decision.
 type Serve struct {
 	Listen, Admin string     // HOST:PORT, on this machine
 	Denials       string     // [DenialsExplain], [DenialsOpaque]
 	Record        string     // [RecordKeep], [RecordNone]
 	Hosts         []string   // further values of the Host header that are answered
-	DecideURL     string     // where people decide, with [RunID] in it or not; empty if nobody is to be sent anywhere
+	DecideURL     string     // where approvers decide, possibly with [RunID]; may be empty
 	Sessions      int        // the most sessions at once
-	Hold          int64      // how long a call that waits is held open, in milliseconds; 0: it is not
+	Hold          int64      // how long the request of a held call is kept open, in milliseconds; 0: not at all
 	OnPending     string     // [PendingResult], [PendingError]
-	CatalogMaxAge int64      // how old a listing of tools may be, in milliseconds; 0: it is asked for before every call
+	CatalogMaxAge int64      // the maximum age of a tool list, in milliseconds; 0: list before every call
 	Expose        []Exposure // of each server, in the order of Content.Servers
 }
 
-// Exposure is what passes between agents and one server.
+// Exposure lists the kinds of messages that the gateway relays for one server.
 type Exposure struct {
 	Server string
 	Words  []string // of [Exposable]; none if nothing passes. All of them where the file says all
 }
 
-// DecideAt is where people decide about a run; empty if the configuration names no such place.
+// DecideAt is the URL where approvers decide about a run; empty if the configuration has none.
 func (s *Serve) DecideAt(run string) string { return strings.ReplaceAll(s.DecideURL, RunID, run) }
 
 var (
@@ -110,7 +108,7 @@ var serveShape = &shape{form: object, cross: crossServe, keys: []key{
 		doc: "The maximum number of agent sessions at once."},
 }}
 
-// checkAddress judges where the gateway listens. Tokens arrive there, so nobody else's machine may reach it.
+// checkAddress checks an address of the gateway. It receives tokens, so it must be a loopback address.
 func checkAddress(s string) fault {
 	at, local, ok := splitAddress(s)
 	switch {
@@ -158,7 +156,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// checkDecideURL judges where people are sent to. A part behind # may say which page of it.
+// checkDecideURL checks the URL where approvers decide. It may have a fragment.
 func checkDecideURL(s string) fault {
 	plain := strings.ReplaceAll(s, RunID, "run")
 	if strings.ContainsAny(plain, "{}") || strings.Contains(s, "$"+RunID) {
@@ -183,10 +181,10 @@ func checkDecideURL(s string) fault {
 	return fault{}
 }
 
-// crossServe keeps agents and people apart: who may decide must not be asked where agents ask.
+// crossServe requires different addresses for agents and approvers.
 func crossServe(j *judge, n *node, path string) {
 	if at := n.get("decide_url"); at != nil && strings.Contains(at.text, "@") {
-		j.src.hide(at) // a password, perhaps
+		j.src.hide(at) // it may contain a password
 	}
 	where := func(key, initial string) (string, *node) {
 		if m := n.get(key); m != nil {
@@ -217,7 +215,7 @@ func (l *loader) serve() {
 		Hold: held.millis("hold"), OnPending: held.str("on_pending"), CatalogMaxAge: root.millis("catalog_max_age"),
 	}
 	for _, m := range root.fields("servers") {
-		// It stands in our own file also for a server that a client's file defines: what a client's file says of it is not ours.
+		// Only the configuration's expose counts, even for a server of a client's file.
 		words := m.value.texts("expose")
 		if m.value.str("expose") == ExposeAll {
 			words = Exposable()

@@ -11,14 +11,14 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// origin is where a server's definition stands: in the configuration, or in the client's file that it names.
+// origin is the file of a server's definition: the configuration, or the client's file that it names.
 type origin struct {
 	file *File
 	node *node
 	path string
 }
 
-// servers takes over the servers that stand in the configuration, and those that it takes from a client's file.
+// servers copies the servers of the configuration, and those that it lists from a client's file.
 func (l *loader) servers() {
 	c := l.client()
 	for _, m := range l.file.root.fields("servers") {

@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// form is what a value is written as.
+// form is the kind of a value.
 type form string
 
 const (
@@ -66,7 +66,7 @@ type fault struct{ problem, remedy string }
 // maxTextBytes bounds a text where its shape says nothing else.
 const maxTextBytes = 4096
 
-// judge holds the nodes of one file to their shapes.
+// judge checks the nodes of one file against their shapes.
 type judge struct{ src *source }
 
 // judge judges a whole file, unless reading it failed.
@@ -112,7 +112,7 @@ func (j *judge) value(n *node, s *shape, path string) {
 	}
 }
 
-// remedyReference is said where a reference stands that may not.
+// remedyReference is the remedy for a reference in a wrong place.
 const remedyReference = "put the secret into headers, env or api_key"
 
 var kindNames = map[kind]string{
@@ -274,7 +274,7 @@ func (j *judge) anything(n *node, path string) {
 	}
 }
 
-// visible refuses texts that are not what they look like.
+// visible refuses texts with deceptive characters.
 func (j *judge) visible(n *node, path string) {
 	n.leaves(func(leaf *node) {
 		if leaf.kind == isText && hasControl(leaf.text, true) {
@@ -321,7 +321,7 @@ func (j *judge) duration(n *node, s *shape, path string) {
 	}
 }
 
-// hasControl reports characters that no one sees but that change what is seen or sent.
+// hasControl reports invisible characters that change how text is displayed or sent.
 func hasControl(s string, lines bool) bool {
 	for _, r := range s {
 		if lines && (r == '\n' || r == '\t') {
@@ -355,7 +355,7 @@ func oneOf(choices []string) string {
 	return strings.Join(choices[:last], ", ") + " or " + choices[last]
 }
 
-// nearest asks whether the choice was meant that looks most like what was got; it is empty if none does.
+// nearest suggests the most similar choice; it is empty if none is similar.
 func nearest(got string, choices []string) string {
 	best, distance := "", 3
 	low := strings.ToLower(got)

@@ -86,8 +86,7 @@ func readEither(src *source, text []byte, empty string) *node {
 	return readYAML(src, text, empty)
 }
 
-// readYAML reads one YAML document into nodes and notes what is not strict in src. It returns nil for what cannot be
-// judged any further. empty is what to do about an empty file.
+// readYAML reads one YAML document into nodes and notes faults in src. It returns nil if the document cannot be checked further. empty is the remedy for an empty file.
 func readYAML(src *source, text []byte, empty string) *node {
 	if before, _, found := bytes.Cut(text, []byte("\t")); found { // the YAML library drops them from plain text
 		line := before[bytes.LastIndexByte(before, '\n')+1:]
@@ -130,7 +129,7 @@ func readYAML(src *source, text []byte, empty string) *node {
 	return r.value(body, place{1, 1}, 1)
 }
 
-// refusedTokens are the parts of YAML that make a file mean more than it shows.
+// refusedTokens are the parts of YAML with hidden meaning.
 var refusedTokens = map[token.Type][2]string{
 	token.AnchorType:    {"anchors (&) are not accepted", "write the value itself; quote a text that begins with &"},
 	token.AliasType:     {"aliases (*) are not accepted", "write the value itself; quote a text that begins with *"},
@@ -141,7 +140,7 @@ var refusedTokens = map[token.Type][2]string{
 		"write key: value; quote a text that begins with ?"},
 }
 
-// checkTokens refuses what this package does not read, and what would make the parser recurse deep or work long.
+// checkTokens refuses unsupported YAML, and YAML that would make the parser recurse deeply or run long.
 func checkTokens(src *source, tokens token.Tokens) bool {
 	if most := src.most.tokens; len(tokens) > most {
 		src.fault(place{}, "", "", "the file has %d words and signs; at most %d are read", len(tokens), most)
@@ -194,7 +193,7 @@ func parseTokens(tokens token.Tokens) (file *ast.File, err error) {
 	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 }
 
-// syntaxFault notes what the YAML parser says, without the excerpt it would print: that may hold a secret.
+// syntaxFault notes the error of the YAML parser without its excerpt, which may contain a secret.
 func (s *source) syntaxFault(err error) {
 	at, problem := place{1, 1}, "it cannot be read"
 	if y, ok := err.(yaml.Error); ok {

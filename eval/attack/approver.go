@@ -20,7 +20,7 @@ func decides(outcome string) approver {
 	}
 }
 
-// nobody answers: the request for approval expires.
+// without approvers, the request for approval expires.
 func nobody(run *states.Run, binding canonical.Digest) (states.Event, error) {
 	return &states.Decided{At: run.Held().Expires, Binding: binding}, nil
 }

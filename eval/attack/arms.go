@@ -10,13 +10,13 @@ import (
 // An Arm is a set of gates between the calls and the servers.
 type Arm string
 
-// The arms. Each up to [Grants] has all gates of the one before it; the last two have those of [Grants] and differ in who answers.
+// The arms. Each up to [Grants] has all gates of the one before it; the last two have those of [Grants] and treat held calls differently.
 const (
 	Naive      Arm = "naive"      // every call that names a listed tool is made; nothing is judged
 	Allowlist  Arm = "allowlist"  // the machine, with the bundle's allowlist and nothing else
 	Policy     Arm = "policy"     // and the tools' schemas, pins, input rules, risk rules and policies; a held call is approved without reading
 	Grants     Arm = "grants"     // and the bundle's grants and the case's
-	Unattended Arm = "unattended" // and nobody answers: a held call expires
+	Unattended Arm = "unattended" // without approvers: a held call expires
 	Approvals  Arm = "approvals"  // instead, the approver reads: a held call that the task needs is approved, any other denied
 )
 

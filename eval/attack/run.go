@@ -98,7 +98,7 @@ func (t *trial) call(ctx context.Context, c *eval.Call) callOutcome {
 	return t.replay(ctx, c)
 }
 
-// needed reports whether the task needs the same call: an approver cannot tell who wants it.
+// needed reports whether the task needs the same call: an approver does not know whether the task or the attack wants it.
 func (t *trial) needed(c *eval.Call) bool {
 	wanted, ok := c.Target(t.bundle.Limits())
 	if !ok {

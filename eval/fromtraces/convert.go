@@ -24,7 +24,7 @@ const (
 	refused = "refused"
 )
 
-// errNoCase is why a sound trace becomes no case.
+// errNoCase means that a valid trace becomes no case.
 type errNoCase string
 
 func (e errNoCase) Error() string { return string(e) }

@@ -48,7 +48,7 @@ type Call struct {
 	Done bool // the server answered with a result that is not an error: whatever the tool does was done
 }
 
-// An Answer is what came of one request.
+// An Answer is the result of one request.
 type Answer struct {
 	Said    []byte // what the model said when it was asked for a plan
 	Call    *Call  // nil: what the model said holds no call of a tool
@@ -56,11 +56,10 @@ type Answer struct {
 	Summary string // what the model said of the result, unread; empty where it said nothing
 }
 
-// ErrNoServer means that no server could be asked for its tools, so that there was nothing to call.
+// ErrNoServer means that no server listed its tools, so there was no tool to call.
 var ErrNoServer = errors.New("no server could be reached")
 
-// Answer does whatever the model says. An error means that the servers or the model could not be asked for a plan; what
-// goes wrong later is part of the answer.
+// Answer makes every call that the model writes. An error means that no server listed tools, or that the model gave no plan; later failures are part of the answer.
 func (a *Agent) Answer(ctx context.Context, request string) (Answer, error) {
 	links, err := a.connect(ctx)
 	defer closeAll(links)

@@ -31,7 +31,7 @@ const (
 	MaxPatternSteps = 2048 // instructions of a compiled pattern
 )
 
-// Content is risk.yaml as the operator meant it, with every default written out.
+// Content is risk.yaml with every default filled in.
 type Content struct {
 	Modes       []Mode      `json:"modes"`
 	Initial     string      `json:"initial"`
@@ -40,13 +40,13 @@ type Content struct {
 	ModeByScore []Threshold `json:"set_mode_by_score"`
 }
 
-// Mode is one step of the ladder, mildest first.
+// Mode is one mode; modes are ordered, least severe first.
 type Mode struct {
 	Name     string `json:"name"`     // letters, digits, "_", "-" and "."
 	Baseline int    `json:"baseline"` // the least score in this mode
 }
 
-// DefaultModes is the ladder where the operator gives none.
+// DefaultModes are the modes if the operator names none.
 func DefaultModes() []Mode { return []Mode{{"safe", 0}, {"review", 50}, {"danger", 90}} }
 
 // Var is a named expression that gives a number.
@@ -55,7 +55,7 @@ type Var struct {
 	Expr string `json:"expr"`
 }
 
-// Rule says what a call that it matches does to mode and score.
+// Rule changes mode and score of the calls that it matches.
 type Rule struct {
 	ID        string      `json:"id"` // unique
 	Match     Match       `json:"match"`
@@ -73,7 +73,7 @@ type Match struct {
 	Env    string `json:"env"`
 }
 
-// Predicate asks one thing of one place in the arguments.
+// Predicate tests one place in the arguments.
 type Predicate struct {
 	Path  string         `json:"path"` // a JSON pointer if it begins with "/", else the name of an argument
 	Op    string         `json:"op"`
@@ -105,7 +105,7 @@ type Threshold struct {
 	When string `json:"when"` // CEL over score
 }
 
-// Contribution is what one rule did.
+// Contribution is the effect of one rule.
 type Contribution struct {
 	Failed  string `json:"failed"`  // what was unknown, and how it counted; may be empty
 	Matched bool   `json:"matched"` // false: unknown, and without effect since the rule would not have raised anything
@@ -125,7 +125,7 @@ type Assessment struct {
 	Spent string `json:"spent,omitzero"`
 }
 
-// Risk returns what conditions of policies see of the assessment.
+// Risk returns the risk for conditions of policies.
 func (a *Assessment) Risk() condition.Risk {
 	r := condition.Risk{Score: a.Score, Mode: a.Mode, Rules: make([]string, 0, len(a.Contributions))}
 	for i := range a.Contributions {

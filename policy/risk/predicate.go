@@ -33,7 +33,7 @@ func known(b bool) answer {
 	return no
 }
 
-// predicate is a [Predicate] ready to be asked.
+// predicate is a compiled [Predicate].
 type predicate struct {
 	path, op string
 	steps    []string
@@ -42,8 +42,7 @@ type predicate struct {
 	weight   int64                // of matches the instructions of its pattern, of in the elements of its value, else 1
 }
 
-// ask answers p for the arguments; why says what made the answer unknown. It charges the subject before it looks at
-// anything; where the budget does not hold the price, nobody knows.
+// ask evaluates p for the arguments; why says why the answer is unknown. It charges the subject first; if the budget is spent, the answer is unknown.
 func (p *predicate) ask(subject *condition.Subject) (a answer, why string) {
 	if !subject.Charge(p.lookup()) {
 		return unknown, condition.ErrSpent.Error()

@@ -2,7 +2,7 @@ package risk
 
 import "pgfsm/policy/condition"
 
-// Queries returns what risk rules that may match a call, and variables, ask about calls before, in order and each once.
+// Queries returns the queries of variables and of the risk rules that may match a call, in order and each once.
 func (m *Model) Queries(server, tool, env string) (all []condition.Query) {
 	if m == nil {
 		return nil
@@ -19,7 +19,7 @@ func (m *Model) Queries(server, tool, env string) (all []condition.Query) {
 	return condition.Distinct(all)
 }
 
-// An Asking expression asks about calls before.
+// An Asking expression has a query about earlier calls.
 type Asking struct {
 	List    string // vars or rules
 	Index   int
@@ -27,7 +27,7 @@ type Asking struct {
 	Queries []condition.Query
 }
 
-// Asking returns all expressions that ask about calls before, in order.
+// Asking returns all expressions with queries about earlier calls, in order.
 func (m *Model) Asking() (all []Asking) {
 	if m == nil {
 		return nil

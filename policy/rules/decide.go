@@ -9,7 +9,7 @@ import (
 	"pgfsm/policy/visible"
 )
 
-// A Decision is what the policies say of one call, and why. The zero Decision allows nothing.
+// A Decision is the policies' decision about one call, with its reason. The zero Decision allows nothing.
 type Decision struct {
 	// Approvers may decide about a held call. Without any, the approval gate decides who may.
 	Approvers []string `json:"approvers"`
@@ -21,9 +21,9 @@ type Decision struct {
 	// Failed is [CodeFailed] or [CodeSpent], a colon and why, if the call is denied because Condition could not be judged.
 	Failed string           `json:"failed"`
 	Policy string           `json:"policy"` // the id of the policy that decided; "" if none matched
-	Quorum int              `json:"quorum"` // for a held call, how many must agree; 0 otherwise
+	Quorum int              `json:"quorum"` // for a held call, how many people must approve; 0 otherwise
 	Reason string           `json:"reason"` // a sentence for a person; never empty
-	Shadow []ShadowDecision `json:"shadow"` // what policies on trial would have decided, in their order
+	Shadow []ShadowDecision `json:"shadow"` // the decisions that policies in shadow would have made, in their order
 }
 
 // A ShadowDecision is what a policy in shadow would have decided if it had been the only enforced policy. Its members mean what
@@ -70,7 +70,7 @@ func (s *Set) Decide(sub *condition.Subject) Decision {
 	return d
 }
 
-// fits reports whether the globs do.
+// fits reports whether the globs match.
 func (p *policy) fits(in *condition.Input) bool {
 	return (p.server == nil || p.server.Match(in.Server)) &&
 		(p.tool == nil || p.tool.Match(in.Tool)) &&
@@ -103,7 +103,7 @@ func (v *verdict) failure() string {
 	return code + ": " + visible.Clip(v.err.Error(), maxFailed)
 }
 
-// judge asks the conditions of a policy whose globs fit. Policies on trial have a budget of their own.
+// judge evaluates the conditions of a policy whose globs match. Policies in shadow have a separate budget.
 func (p *policy) judge(sub *condition.Subject) verdict {
 	if !p.shadow {
 		return p.evaluate(sub)
@@ -120,7 +120,7 @@ func (p *policy) judge(sub *condition.Subject) verdict {
 func (p *policy) evaluate(sub *condition.Subject) verdict {
 	if p.when != nil {
 		yes, err := p.when.True(sub)
-		if err != nil { // what could only allow does not match; err says why
+		if err != nil { // a policy that can only allow does not match; err says why
 			v := verdict{matched: p.strict, effect: Deny, condition: "when", err: err}
 			v.matched = v.matched || v.spent() // no policy below may decide without this one
 			return v

@@ -6,7 +6,7 @@ import (
 	"pgfsm/policy/condition"
 )
 
-// Queries returns what the policies that may match a call ask about calls before, in order and each once.
+// Queries returns the queries of the policies that may match a call, in order and each once.
 func (s *Set) Queries(server, tool, env string) (all []condition.Query) {
 	if s == nil {
 		return nil
@@ -20,14 +20,14 @@ func (s *Set) Queries(server, tool, env string) (all []condition.Query) {
 	return condition.Distinct(all)
 }
 
-// An Asking condition asks about calls before.
+// An Asking condition has a query about earlier calls.
 type Asking struct {
 	Index   int    // of the policy
 	Key     string // of the condition
 	Queries []condition.Query
 }
 
-// Asking returns all conditions that ask about calls before, in order.
+// Asking returns all conditions with queries about earlier calls, in order.
 func (s *Set) Asking() (all []Asking) {
 	if s == nil {
 		return nil

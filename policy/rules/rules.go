@@ -1,19 +1,19 @@
 package rules
 
-// Effects, and the decisions that are made of them. Every other word denies.
+// Effects, which are also the decisions. Every other word denies.
 const (
 	Allow   = "allow"
 	Deny    = "deny"
-	Pending = "pending" // a person has to decide
+	Pending = "pending" // approvers have to decide
 )
 
 // Modes of a policy. The empty mode enforces.
 const (
 	Enforce = "enforce"
-	Shadow  = "shadow" // judged and recorded, without a say
+	Shadow  = "shadow" // judged and recorded, without effect
 )
 
-// Unjudged is the effect of a policy on trial whose conditions the budget did not hold. It is no decision.
+// Unjudged is the effect of a shadow policy if the budget was spent. It is no decision.
 const Unjudged = "unjudged"
 
 // One of these begins [Decision].Failed.
@@ -60,7 +60,7 @@ type Policy struct {
 	Expires           int64    `json:"expires_ms"`          // how long a call waits, likewise; 0 is [DefaultExpires]
 }
 
-// holds reports whether the policy can ask for a person.
+// holds reports whether the policy can hold a call.
 func (p *Policy) holds() bool {
 	return p.Effect == Pending || p.Effect == Allow && p.RequireApprovalIf != ""
 }

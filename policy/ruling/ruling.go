@@ -1,4 +1,4 @@
-// Package ruling says what a policy decides about a recorded call, and what changes where another one decides.
+// Package ruling computes the decision of a policy about a recorded call, and compares it with another policy's decision.
 package ruling
 
 import (
@@ -25,7 +25,7 @@ const (
 	NewlyAllowed     = "newly-allowed"
 	NewlyHeld        = "newly-held"
 	NewlyDenied      = "newly-denied"
-	HoldWeakened     = "hold-weakened"     // held by both; by the new one fewer must agree, more may, or it waits longer
+	HoldWeakened     = "hold-weakened"     // held by both; with the new one fewer people must approve, more may, or the call waits longer
 	HoldStrengthened = "hold-strengthened" // held by both; the opposite
 	HoldChanged      = "hold-changed"      // held by both; both at once, or other roles
 	PolicyChanged    = "policy-changed"    // another policy decides, or another of its conditions, or one that fails
@@ -102,8 +102,7 @@ func holdKind(before, after *Ruling) string {
 	return ""
 }
 
-// otherApprovers says whether roles have come that may decide about a held call, and whether some have gone. No role at all
-// stands for any approver, and so for more than any list.
+// otherApprovers says whether roles that may decide were added, and whether some were removed. No roles means any approver, which is more than any list.
 func otherApprovers(before, after []string) (more, fewer bool) {
 	if len(before) == 0 || len(after) == 0 {
 		return len(after) == 0 && len(before) > 0, len(before) == 0 && len(after) > 0

@@ -18,7 +18,7 @@ type bundles struct {
 	known map[canonical.Digest]*policy.Bundle
 }
 
-// bundleOf returns the bundle that a run is judged by: its own, not the current one. It is compiled outside of the transaction
+// bundleOf returns the run's own bundle, not the current one. It is compiled outside of the transaction
 // of a vote, which other writers wait for; a run's bundle never changes.
 func (l *Ledger) bundleOf(ctx context.Context, run string) (b *policy.Bundle, err error) {
 	err = l.View(ctx, func(r Reader) error {

@@ -29,7 +29,7 @@ func encode(p payload) ([]byte, error) {
 // A created payload has the run's header, and the planned call, if there is one.
 type created struct {
 	Bundle  canonical.Digest `json:"bundle"`
-	Call    *call            `json:"call"` // null: no call was planned, or it named nothing that is there
+	Call    *call            `json:"call"` // null: no call was planned, or its tool does not exist
 	Env     string           `json:"env"`
 	Format  string           `json:"format"` // of the trace
 	Machine canonical.Digest `json:"machine"`

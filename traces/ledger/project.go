@@ -11,8 +11,7 @@ import (
 	"pgfsm/states"
 )
 
-// project moves a request by one event. It is what the writer keeps the requests with, and what Verify makes them again
-// with; there is no other.
+// project applies one event to a request. The writer and Verify both use it.
 func project(r *Request, e *Event, p payload) error {
 	if _, first := p.(*created); first != (r.RunID == "") {
 		return fmt.Errorf("%s cannot happen to the run now", e.Type)
@@ -65,7 +64,7 @@ func (p *scored) apply(r *Request, _ *Event) error {
 
 func (p *decision) apply(r *Request, _ *Event) error {
 	r.Policy, r.Reason = p.Policy, p.Reason
-	if r.Status == Approved { // looked at again: people have decided, and the policy did not take it back
+	if r.Status == Approved { // judged again after the approval: the policy still allows or holds the call
 		return nil
 	}
 	switch policy.Outcome(p.Outcome) {
@@ -84,7 +83,7 @@ func (p *asked) apply(r *Request, _ *Event) error {
 		return fmt.Errorf("people are asked about a request that is %s", r.Status)
 	}
 	r.Binding, r.Approvers, r.Quorum, r.Expires = p.Binding, p.Approvers, p.Quorum, p.Expires
-	r.Owner, r.State = "", states.Pending // parked: nobody has it
+	r.Owner, r.State = "", states.Pending // held: no process owns it
 	p.anchor.apply(r)
 	return nil
 }

@@ -190,7 +190,7 @@ func (l *Ledger) planPrune(ctx context.Context, r Reader, before string) (pruneP
 type underway struct {
 	r    Reader
 	open map[string]int64 // with the seq of their first event
-	held map[string]bool  // those of them that people were asked about
+	held map[string]bool  // those that were held
 	over []string         // those that are over, and were not taken away from here
 }
 

@@ -43,7 +43,7 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 			live, known := lives[q.Owner]
 			if !known {
 				free, err := l.free(ctx, &q)
-				live = err == nil && !free // what cannot be told of one owner stands with its runs: RecoverRun asks again
+				live = err == nil && !free // an error about one owner is reported with its runs: RecoverRun tries again
 				lives[q.Owner] = live
 			}
 			if !live {
@@ -60,7 +60,7 @@ func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, 
 		r, err := l.RecoverRun(ctx, p, id)
 		switch {
 		case errors.Is(err, ErrTaken), errors.Is(err, ErrEnded), errors.Is(err, ErrUndecided):
-			continue // somebody else was faster
+			continue // another process was faster
 		case ctx.Err() != nil:
 			return all, context.Cause(ctx)
 		}
@@ -82,7 +82,7 @@ func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string)
 		return out, err
 	}
 	door := states.Door(gone{})
-	if o.request.Binding != "" && o.request.Sent == "" { // it waits for nobody but whoever writes down how it ends
+	if o.request.Binding != "" && o.request.Sent == "" { // held and not sent: it ends only if it was denied or has expired
 		door = &guard{l: l, live: &states.Live{Approver: votedAlready{o.decided}}, caller: context.WithoutCancel(ctx), o: &o, same: true}
 	}
 	if out.Outcome, out.Err = o.again.Advance(context.WithoutCancel(ctx), door, o.rec); out.Err != nil {
@@ -95,7 +95,7 @@ func (l *Ledger) RecoverRun(ctx context.Context, p *traces.Replayer, run string)
 // overdue reports why a run cannot be ended without servers. It does not check the owner.
 func overdue(q *Request, now string) error {
 	if q.Binding != "" && q.Sent == "" && (q.Status == Pending || q.Status == Approved) && policy.Before(now, q.Expires) {
-		return ErrUndecided // or decided, and to be taken up where there is a world
+		return ErrUndecided // or decided, and to be resumed by a process with servers
 	}
 	return nil
 }

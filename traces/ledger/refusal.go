@@ -6,17 +6,17 @@ type RefusalCode string
 
 // The codes. A run whose approval expires ends with approval_expired, too.
 const (
-	RefusedToken       RefusalCode = "token_refused"         // no valid token: who calls is not known
+	RefusedToken       RefusalCode = "token_refused"         // no valid token: the caller is unknown
 	RefusedRole        RefusalCode = "role_not_sufficient"   // the token's role may not do this
 	RefusedBallot      RefusalCode = "ballot_invalid"        // the ballot itself: its reason, its key, its digest
 	RefusedUnknown     RefusalCode = "request_unknown"       // there is no such run
-	RefusedNotHeld     RefusalCode = "request_not_held"      // nobody was ever asked about it
-	RefusedDecided     RefusalCode = "request_decided"       // others were faster
+	RefusedNotHeld     RefusalCode = "request_not_held"      // the run was never held
+	RefusedDecided     RefusalCode = "request_decided"       // another vote decided already
 	RefusedExpired     RefusalCode = "approval_expired"      // its time is over
-	RefusedBinding     RefusalCode = "binding_mismatch"      // what was seen is not what waits
+	RefusedBinding     RefusalCode = "binding_mismatch"      // the vote's digest is not the request's
 	RefusedEligible    RefusalCode = "approver_not_eligible" // their own request, or none of the policy's roles
 	RefusedVoted       RefusalCode = "already_voted"         // one person, one vote
-	RefusedKey         RefusalCode = "key_reused"            // the Idempotency-Key came with something else before
+	RefusedKey         RefusalCode = "key_reused"            // the Idempotency-Key was used with another vote
 	RefusedTokenValues RefusalCode = "token_invalid"         // a token cannot be made like that
 	RefusedTokenID     RefusalCode = "token_unknown"         // no token has this id, or it was revoked before
 )
@@ -24,8 +24,8 @@ const (
 // A Refusal is a request that the ledger refuses. It records nothing but the expiry of an overdue request.
 type Refusal struct {
 	Code    RefusalCode
-	Message string // for whoever asked
-	Detail  string // for the operator alone: it may help who guesses tokens
+	Message string // for the caller
+	Detail  string // only for the operator: it could help an attacker who guesses tokens
 }
 
 func (r *Refusal) Error() string {

@@ -226,7 +226,7 @@ func (t votedAlready) Await(context.Context, *states.AwaitDecision) (states.Even
 type guard struct {
 	l      *Ledger
 	live   *states.Live
-	caller context.Context // of whoever takes the run up, without the run's deadline
+	caller context.Context // of the caller of Resume, without the run's deadline
 	o      *opened
 	same   bool // the configuration is still the run's
 }
@@ -243,7 +243,7 @@ func (g *guard) Do(ctx context.Context, wanted states.Command) (states.Event, er
 	}
 	ev, err := g.live.Do(ctx, wanted)
 	if before && g.caller.Err() != nil {
-		// Whoever was asked may have been cut off: what they said is not judged.
+		// The effect may have been interrupted, so its event is not judged.
 		return nil, fmt.Errorf("%w (%w)", ErrGivenUp, context.Cause(g.caller))
 	}
 	if held := run.Facts().Held; err == nil && held != nil && run.State() == states.Approved {

@@ -12,15 +12,15 @@ type Status string
 
 // The statuses. Request.State has the state of the machine.
 const (
-	Proposed      Status = "proposed"      // nothing has decided yet, or the planner asked back
-	Pending       Status = "pending"       // held for a person
-	Approved      Status = "approved"      // people agreed; nobody has called yet
+	Proposed      Status = "proposed"      // not decided yet, or the planner asked for information
+	Pending       Status = "pending"       // held for approvers
+	Approved      Status = "approved"      // approved; the call was not made yet
 	Allowed       Status = "allowed"       // a policy allowed it; the call is on its way
-	Denied        Status = "denied"        // a gate or a person said no; nothing was called
+	Denied        Status = "denied"        // a gate or an approver denied it; nothing was called
 	Executed      Status = "executed"      // the call was made, and its result is there
-	Failed        Status = "failed"        // an effect broke
+	Failed        Status = "failed"        // an effect failed
 	Expired       Status = "expired"       // nobody decided in time; nothing was called
-	Indeterminate Status = "indeterminate" // the process ended while the call was in flight
+	Indeterminate Status = "indeterminate" // the process ended during the call
 )
 
 // A Type is the kind of an event.
@@ -29,18 +29,18 @@ type Type string
 // The types of event.
 const (
 	RequestCreated    Type = "request.created"
-	CallReserved      Type = "call.reserved" // calls before it were read, and others find it from now on
+	CallReserved      Type = "call.reserved" // earlier calls were read, and later runs count this call
 	RiskScored        Type = "risk.scored"
 	DecisionMade      Type = "decision.made"
 	ApprovalRequested Type = "approval.requested"
 	ApprovalApproved  Type = "approval.approved"
 	ApprovalDenied    Type = "approval.denied"
 	ApprovalExpired   Type = "approval.expired"
-	RunClaimed        Type = "run.claimed" // a process took a parked run up
-	ProxySent         Type = "proxy.sent"  // the permit is consumed; the call may leave now
+	RunClaimed        Type = "run.claimed" // a process resumes a held run
+	ProxySent         Type = "proxy.sent"  // the permit is consumed; pgfsm sends the call next
 	ToolResult        Type = "tool.result"
 	RunEnded          Type = "run.ended"
-	OutcomeDelivered  Type = "outcome.delivered" // who asked has received what became of a held call
+	OutcomeDelivered  Type = "outcome.delivered" // the requester gets the outcome of a held call
 	MCPPassed         Type = "mcp.passed"        // a message besides calls passed the gateway
 	TokenCreated      Type = "token.created"
 	TokenRevoked      Type = "token.revoked"
@@ -91,19 +91,19 @@ type Request struct {
 	State      fsm.State // of the machine, as far as it is recorded
 	Code       string    // why it did not run, where it did not
 	Reason     string
-	Binding    canonical.Digest // what an approver has to send back; empty unless it was held
+	Binding    canonical.Digest // the digest that votes must name; empty unless it was held
 	Approvers  []string         // roles
 	Quorum     int
 	Agreed     int              // how many have approved
 	Expires    string           // RFC 3339; empty unless it was held
 	Owner      string           // the process that has the run; empty if none does
-	Sent       string           // when the call left; empty if it did not
+	Sent       string           // when the call was sent; empty if it was not
 	Ended      string           // when the run ended; empty if it has not
 	Steps      int              // how many are recorded
 	Head       canonical.Digest // of the last step, or, once the run has ended, of its trace
 	Seq        int64            // of its last event
 	Hash       canonical.Digest // of its last event
-	Delivered  string           // when the outcome was delivered to who asked; empty unless it was held, has ended, and was
+	Delivered  string           // when the outcome was delivered to the requester; empty if it was not
 }
 
 // A Decision is a verdict of risk and policy, or of another gate that stopped the run: one for each time they judged.

@@ -7,8 +7,7 @@ import (
 	"pgfsm/policy"
 )
 
-// ErrForeignTask means that the calls of a run's task were counted elsewhere: the ledger's count would differ from the one that
-// the run was judged by.
+// ErrForeignTask means that the calls of a run's task were counted elsewhere, so the ledger's count can differ from the one that the gates judged.
 var ErrForeignTask = errors.New("the calls of its task were not counted by this ledger, so nothing is called: name the task with ledger.Task")
 
 // ErrTaskCalls means that a task has made too many calls to one tool to be counted.

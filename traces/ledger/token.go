@@ -176,10 +176,7 @@ func checkToken(name, role, expires string) error {
 	return nil
 }
 
-// noLookalike refuses a name that people could take for another token's. One name may stand on several tokens: they are
-// one person. A name in another letter case would be the same person to approvals, and another one to roles and counts;
-// one that looks the same would be another person to all, and the same to whoever reads. Tokens that were revoked count:
-// their names stand in the record. Within ASCII only letter case counts, for worker-6 and worker-9 are two.
+// noLookalike refuses a name that people could take for another token's. Several tokens of one name belong to one person. A name in another letter case would be the same person for approvals, but another one for roles and counts. A name that looks the same would be another person for pgfsm, but the same for readers. Revoked tokens count, because the record has their names. Within ASCII only letter case counts, because worker-6 and worker-9 are two names.
 func noLookalike(r Reader, name string) error {
 	for t, err := range r.Tokens() {
 		if err != nil {
@@ -204,7 +201,7 @@ func looksLocal(name string) bool {
 	return false
 }
 
-// colons are what looks like a colon: U+003A and those that Unicode's confusables.txt has for it, save those that NFKC makes into it.
+// colons are the characters that look like a colon: U+003A and its confusables in Unicode's confusables.txt, except those that NFKC maps to it.
 const colons = ":\u02d0\u02f8\u0589\u05c3\u0703\u0704\u0903\u0a83\u16ec\u1803\u1809\u205a\u2236\ua4fd\ua789"
 
 func look(name string) string { return screen.Skeleton(screen.Fold(name)) }

@@ -63,8 +63,7 @@ var ErrCheckpointPruned = errors.New("the checkpoint is of events that were prun
 // decision. Its memory does not grow with the number of runs, but for [maxTracked] digests and for the tokens. The error is a
 // [*Fault] for the first row that is wrong, and another one if something could not be read.
 //
-// Who can write all tables can write a new consistent history, or cut off the end: only a checkpoint stored elsewhere detects
-// that.
+// A user who can write all tables can write a new consistent history, or delete the end: only a checkpoint stored elsewhere detects that.
 func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
 	v := &verifier{ctx: ctx, r: r, o: o, blobs: newBlobs(r)}
 	for _, pass := range []func() error{v.events, v.tokens, v.usages, v.requests, v.unreferenced} {

@@ -89,7 +89,7 @@ func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request,
 	if !policy.Before(b.now, q.Expires) {
 		late := refusedExpired(&q)
 		if q.Owner != "" {
-			return q, late, nil // somebody is ending it already, and would stumble over another event
+			return q, late, nil // another process is ending the run; a further event would make that fail
 		}
 		return q, late, b.put(&q, owner, &expired{Binding: q.Binding, Expires: q.Expires})
 	}

@@ -74,7 +74,7 @@ func Watch(ctx context.Context, v Viewer, after int64, see func(Event, Request) 
 	})
 }
 
-// maxEvents bounds how many events are held at once: whoever watches from the beginning may have a million to come.
+// maxEvents bounds how many events are read at once: a watcher that begins at the first event may get a million.
 const maxEvents = 1000
 
 type seenEvent struct {

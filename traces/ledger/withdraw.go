@@ -23,7 +23,7 @@ func (l *Ledger) Withdraw(ctx context.Context, run, actor, token string) error {
 		}
 		q, err := b.Request(run)
 		if err == nil && (q.Actor != actor || token == "" && !tokenless(actor)) {
-			err = ErrNotFound // what is somebody else's is not there
+			err = ErrNotFound // another requester's run counts as missing
 		}
 		if err != nil {
 			return orUnknown(run, err)

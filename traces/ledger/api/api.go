@@ -80,7 +80,7 @@ type route struct {
 	path   string // what ends in / is followed by a run's id
 	may    []ledger.Action
 	query  []string // the parameters that are known
-	open   bool     // no token is needed: nothing of the ledger is told
+	open   bool     // no token is needed: the answer has nothing of the ledger
 	serve  func(*Handler, *call) (answer, error)
 }
 

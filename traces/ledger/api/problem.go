@@ -27,7 +27,7 @@ const (
 	BodyInvalid     Code = "body_invalid"            // not one strict JSON object with the known members
 	BodyNotExpected Code = "body_not_expected"       //
 	KeyInvalid      Code = "idempotency_key_invalid" //
-	DigestRequired  Code = "digest_required"         // the caller does not say what they saw
+	DigestRequired  Code = "digest_required"         // the vote does not name a digest
 	TokenMissing    Code = "token_missing"           //
 	Unavailable     Code = "unavailable"             // the ledger cannot record now
 	Internal        Code = "internal"                //

@@ -52,7 +52,7 @@ func serve(ctx context.Context, on net.Listener, h http.Handler, l limits, wrap 
 		stopped <- err
 	})
 	err := server.Serve(web.Shed(server, on, l.connections))
-	if stop() { // it broke by itself
+	if stop() { // the server failed
 		return errors.Join(err, server.Close())
 	}
 	return <-stopped

@@ -11,7 +11,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// A message is what a receiver is told.
+// A message is one message to a receiver.
 type message struct {
 	id   string // the same whenever it is sent
 	body []byte

@@ -108,7 +108,7 @@ func New(store Store, o Options) (*Sender, error) {
 			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
 			MaxResponseHeaderBytes: 64 << 10,
 		},
-		// Where a message was sent to stands in the configuration, and nobody else says otherwise.
+		// The URL comes only from the configuration, so this client follows no redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return s, nil
@@ -299,7 +299,7 @@ func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
 	if err != nil {
 		return p, err
 	}
-	if seq == 0 { // it is told what comes from now on, and not the whole past
+	if seq == 0 { // a new hook gets no earlier events
 		p.write = true
 		p.upTo, err = beginning(r)
 		return p, err
@@ -325,7 +325,7 @@ func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
 			return p, nil
 		}
 	}
-	return p, nil // what was looked at in vain is few, and is looked at again
+	return p, nil // few events were read in vain; they are read again
 }
 
 // again takes up a message that waits, if it is due.
@@ -346,7 +346,7 @@ func (s *Sender) again(r ledger.Reader, d *ledger.Delivery) (p plan, err error) 
 		break
 	}
 	p.write, p.more, p.delivery = true, true, d
-	if p.message == nil { // what it was about is not in the ledger any more
+	if p.message == nil { // the ledger no longer has its event
 		d.State, d.Error = givenUp, "the event was pruned"
 	}
 	return p, nil
