@@ -37,13 +37,10 @@ var bundleNames = []string{"sandbox", "gated-deploys", "contextual-controls", "c
 // Bundles returns the names of the starter bundles, the simplest first:
 //
 //	sandbox               try things out where nothing can break; leave secrets alone
-//
-// gated-deploys         calls to production wait for an approver
-// contextual-controls   decisions by amount, recipient and requester
-//
+//	gated-deploys         calls to production wait for an approver
+//	contextual-controls   decisions by amount, recipient and requester
 //	change-management     changes with tickets, checks, and two people for what matters
-//
-// regulated-data        masked queries; personal data does not leave
+//	regulated-data        masked queries; personal data does not leave
 func Bundles() []string { return slices.Clone(bundleNames) }
 
 // Bundle returns the folder of a starter bundle, which holds the files [BundleRisk], [BundlePolicy] and [BundleTests].

@@ -17,7 +17,7 @@ func project(r *Request, e *Event, p payload) error {
 		return fmt.Errorf("%s cannot happen to the run now", e.Type)
 	}
 	_, isDelivery := p.(*delivered)
-	if r.Ended != "" && !isDelivery { // what became of it can be told only then
+	if r.Ended != "" && !isDelivery { // only a delivery can follow the end
 		return errors.New("the run has ended")
 	}
 	if err := p.apply(r, e); err != nil {
