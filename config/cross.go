@@ -60,7 +60,7 @@ func crossServer(j *judge, n *node, path string) {
 		if m := n.member(name); m != nil {
 			remedy, with := "remove it, or change the type", "type "+typ
 			if typ == typeListed {
-				remedy, with = "remove it; what the server is stands in the mcp_servers file", "a digest"
+				remedy, with = "remove it; the mcp_servers file defines the server", "a digest"
 			}
 			j.src.fault(m.at, join(path, name), remedy, "%s does not go with %s", join(path, name), with)
 		}

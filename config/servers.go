@@ -135,7 +135,7 @@ func (l *loader) server(name string, from origin) {
 	l.out.Content.Servers = append(l.out.Content.Servers, s)
 }
 
-const literalSecret = "stands in the file; a secret should be a reference, like "
+const literalSecret = "is a literal in the file; a secret should be a reference, like "
 
 // secretName finds the names that people give to variables with secrets in them.
 var secretName = regexp.MustCompile(`(?i)token|secret|passw|passphrase|credential|api_?key|private`)

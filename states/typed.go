@@ -51,5 +51,5 @@ func (s typed) Judge(r *Run, ev Event) Judgement {
 	case *Interrupted:
 		return answer(r, "No summary ("+string(e.Code)+"): "+e.Reason)
 	}
-	return answer(r, "No summary ("+string(policy.CodeEffectFailed)+"): what came back is not a completion.")
+	return answer(r, "No summary ("+string(policy.CodeEffectFailed)+"): the answer is not a completion.")
 }

@@ -17,7 +17,7 @@ const tokenVariable = "PGFSM_TOKEN"
 func caller(ctx context.Context, w world, v ledger.Viewer, action ledger.Action) (who ledger.Caller, err error) {
 	text := w.env(tokenVariable)
 	if text == "" {
-		return who, fmt.Errorf("%s is not set, so the caller is unknown; pgfsm token create makes a token", tokenVariable)
+		return who, fmt.Errorf("%s is not set, so pgfsm cannot identify you; pgfsm token create creates a token", tokenVariable)
 	}
 	err = v.View(ctx, func(r ledger.Reader) (err error) {
 		who, err = ledger.Authenticate(r, text, time.Now())

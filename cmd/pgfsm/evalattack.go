@@ -42,7 +42,7 @@ calls differently:
   allowlist   the machine with the bundle's allowlist, and nothing else of the bundle
   policy      also schemas, pins, input rules, risk rules and policies; a held call is approved without reading
   grants      also the bundle's grants and the case's
-  unattended  nobody answers: a held call is not made
+  unattended  without approvers: a held call is not made
   approvals   the approver reads: a held call that the task needs is approved, any other denied
 
 The result contains no times: the same files give the same bytes, with any number of jobs. Exit code 1 if the machine

@@ -139,7 +139,7 @@ func printVerified(w world, d *ledger.Report, c *ledger.Checkpoint) error {
 	if c != nil {
 		fmt.Fprintf(w.stdout, "Complete up to the checkpoint, event %d\n", c.Size)
 	} else {
-		fmt.Fprintln(w.stdout, "Completeness is unproven: without a checkpoint (pgfsm ledger checkpoint) a missing end cannot be detected")
+		fmt.Fprintln(w.stdout, "Completeness is unproven: without a checkpoint (pgfsm ledger checkpoint), verify cannot detect that the last rows are missing")
 	}
 	_, err := fmt.Fprintf(w.stdout, "size %d\nhead %s\n", d.Size, d.Head)
 	return err

@@ -19,7 +19,7 @@ var armSays = []struct {
 	{attack.Allowlist, "the machine with the allowlist, and schemas that take anything"},
 	{attack.Policy, "and the tools' schemas, pins, input rules, risk rules and policies; a held call is approved without reading"},
 	{attack.Grants, "and the bundle's grants and the case's; a held call is approved without reading"},
-	{attack.Unattended, "as grants, but nobody answers: a held call is not made"},
+	{attack.Unattended, "as grants, but without approvers: a held call is not made"},
 	{attack.Approvals, "as grants, but the approver reads: a held call that the task needs is approved, any other is denied"},
 }
 

@@ -59,7 +59,7 @@ func Lock(typed []byte, s Summary) ([]Located, error) {
 			return nil, refuse(CodeTooShort, i,
 				"the evidence has fewer than %d words and is not a whole value, line, bullet or cell", MinWords)
 		default:
-			return nil, refuse(CodeMissing, i, "the evidence stands in no value of the result")
+			return nil, refuse(CodeMissing, i, "no value of the result contains the evidence")
 		}
 		if t, bad := unsupported(q.Claim, q.Evidence); bad {
 			return nil, refuse(CodeUnsupported, i, "the %s %q of the claim is not in its evidence", t.Class, t.Text)

@@ -27,7 +27,7 @@ func (l *linter) constants(e *entry) {
 				"the condition fails for every %s, so %s", call, then)
 		case only(canFalse | canFail):
 			then := map[string]string{
-				"when": "the policy never matches", "deny": "it never denies", "require_approval_if": "nobody is ever asked",
+				"when": "the policy never matches", "deny": "it never denies", "require_approval_if": "it never holds a call",
 			}[c.key]
 			if outcomes&canFail != 0 {
 				then += ", or the condition fails"

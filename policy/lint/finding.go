@@ -52,13 +52,13 @@ func Codes() []Code { return slices.Clone(codes) }
 
 var codes = []Code{
 	{PolicyUnreachable, Error, "No call reaches the policy: policies above it decide every call that it matches."},
-	{ApprovalUnreachable, Error, "The policy asks for a person, but never can: whatever it would hold is decided before."},
+	{ApprovalUnreachable, Error, "The policy holds no call: earlier policies, or its own deny, decide every call that it would hold."},
 	{ReachabilityUnknown, Note, "Several policies above may together decide every call that the policy matches; lint cannot tell."},
 	{RiskNotMonotonic, Warning, "The policy stops a call, and lets the same call through if its mode or score is higher."},
 	{ConditionNeverTrue, Error, "The condition is not true for any call."},
 	{ConditionAlwaysTrue, Warning, "The condition is not false for any call."},
 	{ConditionAlwaysFails, Error, "The expression cannot be judged for any call."},
-	{AllowsEverything, Warning, "The policy allows every call that gets to it, also to tools that nobody thought of."},
+	{AllowsEverything, Warning, "The policy allows every call that reaches it, including calls of unexpected tools."},
 	{ArgumentUnknown, Error, "No tool that the policy or rule is about has an argument of this name."},
 	{ArgumentType, Error, "The argument has another type in every tool that the policy or rule is about."},
 	{ModeUnknown, Error, "There is no such risk mode."},
@@ -67,7 +67,7 @@ var codes = []Code{
 	{RoleUnknown, Error, "There is no such role in the configuration."},
 	{NameUnconfigured, Note, "The condition names an environment, a server or a tool that is not configured."},
 	{MatchesNoTool, Note, "The policy matches no tool on the allowlist."},
-	{ToolUnmentioned, Warning, "The allowlist names the tool, but no policy speaks of it: every call is denied."},
+	{ToolUnmentioned, Warning, "The allowlist names the tool, but no policy matches it: every call is denied."},
 	{DestructiveAllowed, Error, "A tool that says it may destroy is allowed without a person."},
 	{WriteAllowed, Warning, "A tool that does not say it is read-only is allowed without a person."},
 }

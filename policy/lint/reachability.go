@@ -92,7 +92,7 @@ func (l *linter) unreachable(e *entry, by []*entry, unreached bool) {
 	switch {
 	case e.holds() && allows:
 		l.add(e.place, "match", ApprovalUnreachable, "move the policy above, or narrow the one above",
-			"nobody is ever asked: every call that this policy would hold is decided before, by %s", deciders)
+			"no call is ever held: earlier policies decide every call that this one would hold: %s", deciders)
 	case unreached:
 		l.add(e.place, "match", PolicyUnreachable, "move the policy above, narrow the one above, or delete this one",
 			"no call gets here: every call that this policy matches is decided before, by %s", deciders)
@@ -111,6 +111,6 @@ func (l *linter) approvalDenied(e *entry) {
 	asks := func(e *entry) bool { return v.exists(open, func() bool { return v.holds(e)&canTrue != 0 }) }
 	if !asks(e) && asks(&without) {
 		l.add(e.place, "require_approval_if", ApprovalUnreachable, "narrow deny",
-			"nobody is ever asked: wherever this is true, deny is true or fails, and denies")
+			"no call is ever held: wherever this is true, deny is true or fails, and denies")
 	}
 }

@@ -68,7 +68,7 @@ func (l *linter) perTool(entries []*entry) {
 		}
 		if !matched {
 			f := l.add(t.place, "", ToolUnmentioned, "write a policy for it, or take it off the allowlist",
-				"no policy speaks of the tool %q of server %q%s, so every call of it is denied", clip(t.name), clip(t.server), in)
+				"no policy matches the tool %q of server %q%s, so every call of it is denied", clip(t.name), clip(t.server), in)
 			f.Server, f.Tool = t.server, t.name
 		}
 		l.allowedUnasked(t, entries)

@@ -207,13 +207,13 @@ func (b *builder) people(p *policy) {
 	if !from.holds() {
 		const remedy = "leave it out, or write effect: pending or require_approval_if"
 		if len(from.Approvers) > 0 {
-			b.fault("approvers", remedy, "the policy never asks for a person")
+			b.fault("approvers", remedy, "the policy never holds a call")
 		}
 		if from.Quorum != 0 {
-			b.fault("quorum", remedy, "the policy never asks for a person")
+			b.fault("quorum", remedy, "the policy never holds a call")
 		}
 		if from.Expires != 0 {
-			b.fault("expires", remedy, "the policy never asks for a person")
+			b.fault("expires", remedy, "the policy never holds a call")
 		}
 		return
 	}

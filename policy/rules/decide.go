@@ -172,7 +172,7 @@ func usualReason(id, effect string) string {
 	case Allow:
 		return fmt.Sprintf("The policy %q allows the call.", id)
 	case Pending:
-		return fmt.Sprintf("The policy %q asks for a person's decision.", id)
+		return fmt.Sprintf("The policy %q holds the call for approvers.", id)
 	}
 	return fmt.Sprintf("The policy %q denies the call.", id)
 }

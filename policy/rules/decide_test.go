@@ -62,7 +62,7 @@ func TestDecide_Situations(t *testing.T) {
 			Reason: `The policy "no" denies the call.`}},
 		{"plain-hold-with-defaults", []Policy{{ID: "ask", Effect: Pending}}, `{}`, Decision{Effect: Pending, Policy: "ask",
 			Quorum:  1,
-			Expires: 86_400_000, Reason: `The policy "ask" asks for a person's decision.`}},
+			Expires: 86_400_000, Reason: `The policy "ask" holds the call for approvers.`}},
 		{"failing-allow-is-passed-over", []Policy{{ID: "a", Effect: Allow, When: "args.x == 1"}, {ID: "b", Effect: Deny}},
 			`{}`,
 			Decision{Effect: Deny, Policy: "b", Reason: `The policy "b" denies the call.`}},

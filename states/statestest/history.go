@@ -40,7 +40,7 @@ func history() []Scenario {
 	all := []Scenario{
 		asks("history-has-room", states.Answered, "", answers(LastHour.Answer("4")), AtMost),
 		asks("history-is-full", blocked, denied, answers(LastHour.Answer("5")), AtMost),
-		asks("history-that-cannot-be-told", blocked, failed, answers(LastHour.Fail("nobody is known to ask")), AtMost),
+		asks("history-that-cannot-be-told", blocked, failed, answers(LastHour.Fail("the requester is unknown")), AtMost),
 		asks("history-sum-exact", states.Answered, "", answers(LastHour.Answer("0"), spent.Answer("0.3")), budget),
 		asks("history-sum-beyond", states.Pending, policy.CodeApprovalRequired,
 			answers(LastHour.Answer("0"), spent.Answer("0.30000000000000004")), budget),
@@ -52,7 +52,7 @@ func history() []Scenario {
 		with("history-that-cannot-be-told-is-more-risk", blocked, denied, 0, func(s *Scenario) {
 			s.Content.Risk = Ladder(risk.Rule{ID: "often", ScoreExpr: `history.count("actor", "1h") * 0`})
 			s.Content.Policy = Policies(but(allowReads, func(p *rules.Policy) { p.Deny = "risk.score == 1000" }))
-			s.World.History = answers(LastHour.Fail("nobody is known to ask"))
+			s.World.History = answers(LastHour.Fail("the requester is unknown"))
 		}),
 		asks("history-of-nobody", states.Failed, policy.CodeEffectFailed, nil, AtMost),
 		asks("history-broken", states.Failed, policy.CodeRecordFailed,

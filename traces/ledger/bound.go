@@ -35,7 +35,7 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 	}
 	last := slices.IndexFunc(steps, func(s traces.Step) bool { return s.Trigger == states.Hold })
 	if last < 0 || q.Binding == "" {
-		return Bound{}, &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("nobody was asked about this request; it is %s", q.Status)}
+		return Bound{}, &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("the request was never held; it is %s", q.Status)}
 	}
 	again, err := p.Resume(&h, steps[:last+1])
 	if err != nil {

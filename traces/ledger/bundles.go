@@ -27,7 +27,7 @@ func (l *Ledger) bundleOf(ctx context.Context, run string) (b *policy.Bundle, er
 			return orUnknown(run, err)
 		}
 		if b, err = l.bundles.of(r, q.Bundle); err != nil {
-			return fmt.Errorf("the bundle of run %s cannot be read, so nobody can say who may decide: %w", run, err)
+			return fmt.Errorf("the bundle of run %s cannot be read, so the approvers are unknown: %w", run, err)
 		}
 		return nil
 	})

@@ -12,9 +12,9 @@ import (
 var (
 	ErrTaken     = errors.New("another process has the run")
 	ErrEnded     = errors.New("the run has ended")
-	ErrUndecided = errors.New("nobody has decided about the run yet")
+	ErrUndecided = errors.New("the run is not decided yet")
 	ErrTooLate   = errors.New("the approval expired before the call left")
-	ErrStarted   = errors.New("the run does not wait for anybody: it was never held, or its call has left")
+	ErrStarted   = errors.New("the run does not wait: it was never held, or its call was sent")
 )
 
 // A ClaimError has the state of a run that cannot be claimed.
@@ -27,10 +27,10 @@ func (e *ClaimError) Error() string {
 	q := &e.Request
 	switch {
 	case errors.Is(e.Err, ErrTaken) && q.Owner != "":
-		return fmt.Sprintf("run %s: %v: owner %s, since %s; it stands at %s, %s; pgfsm resume %s takes it up once that process is gone",
+		return fmt.Sprintf("run %s: %v: owner %s, since %s; it stands at %s, %s; pgfsm resume %s resumes it when that process has ended",
 			q.RunID, e.Err, q.Owner, q.Updated, q.State, q.Status, q.RunID)
 	case errors.Is(e.Err, ErrTaken):
-		return fmt.Sprintf("run %s: %v, or had it: it stands at %s, %s, since %s; pgfsm ledger show %s says how it goes on",
+		return fmt.Sprintf("run %s: %v, or had it: it stands at %s, %s, since %s; pgfsm ledger show %s shows its progress",
 			q.RunID, e.Err, q.State, q.Status, q.Updated, q.RunID)
 	case errors.Is(e.Err, ErrEnded):
 		return fmt.Sprintf("run %s: %v: %s at %s; a call is never made again", q.RunID, e.Err, q.Status, q.Ended)
@@ -44,7 +44,7 @@ func (e *ClaimError) Error() string {
 	case errors.Is(e.Err, ErrRevoked):
 		return fmt.Sprintf("run %s: %v; nothing was called: ask again", q.RunID, e.Err)
 	}
-	return fmt.Sprintf("run %s: %v; it stands at %s, %s; there is nothing to take up, and pgfsm ledger show %s says what became of it",
+	return fmt.Sprintf("run %s: %v; it stands at %s, %s; there is nothing to resume; pgfsm ledger show %s shows the run",
 		q.RunID, e.Err, q.State, q.Status, q.RunID)
 }
 

@@ -42,7 +42,7 @@ func (l *Ledger) Deliver(ctx context.Context, run, how string) (first bool, err 
 		case err != nil:
 			return orUnknown(run, err)
 		case q.Binding == "":
-			return &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("nobody was asked about this request; it is %s", q.Status)}
+			return &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("the request was never held; it is %s", q.Status)}
 		case q.Ended == "":
 			return &ClaimError{Request: q, Err: ErrOpen}
 		case q.Delivered != "":

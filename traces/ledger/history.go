@@ -168,7 +168,7 @@ func (p *past) window(query policy.HistoryQuery) (f Filter, why string) {
 	switch query.Scope {
 	case condition.ScopeActor:
 		if f.Actor = asked.Actor; f.Actor == "" {
-			return f, "nobody is known to ask"
+			return f, "the requester is unknown"
 		}
 	default:
 		if asked.Task == nil || asked.Task.ID == "" {

@@ -16,7 +16,7 @@ import (
 var ErrPruneTime = errors.New("events are pruned before a time of the form " + timeForm + ", which has passed")
 
 // ErrPruning means that another process changed what was to be pruned.
-var ErrPruning = errors.New("another process has pruned the ledger meanwhile, or told somebody of a run that was to go; look at it again")
+var ErrPruning = errors.New("another process pruned the ledger or delivered an outcome meanwhile; try again")
 
 // Pruned is the result of a prune.
 type Pruned struct {

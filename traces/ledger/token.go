@@ -46,7 +46,7 @@ func (l *Ledger) CreateToken(ctx context.Context, by Caller, name, role, expires
 			return err
 		}
 		if _, err := b.Token(id); !errors.Is(err, ErrNotFound) {
-			return errors.Join(errors.New("the new token's id is taken, or nobody can say"), err)
+			return errors.Join(errors.New("the new token's id may be taken already"), err)
 		}
 		return b.addToken(&made, by.Name, p)
 	})

@@ -238,7 +238,7 @@ func (b *blobs) value(value, table, key string) (jsontext.Value, error) {
 	}
 	v := jsontext.Value(value)
 	if len(v) > MaxInline {
-		return nil, &Fault{table, key, "a value that is this large stands in a blob"}
+		return nil, &Fault{table, key, "a value of this size must be a blob"}
 	}
 	if !v.IsValid() {
 		return nil, &Fault{table, key, "a value is not strict JSON"}

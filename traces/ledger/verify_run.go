@@ -198,7 +198,7 @@ func (s *story) mayVote(e *Event, p *voted) error {
 	token, known := s.v.tags[p.Token]
 	switch {
 	case s.asked == nil:
-		return errors.New("a vote that nobody was asked for")
+		return errors.New("a vote about a request that was not held")
 	case q.Status != Pending:
 		return fmt.Errorf("a vote about a request that is %s", q.Status)
 	case !policy.Before(e.At, q.Expires):
@@ -212,7 +212,7 @@ func (s *story) mayVote(e *Event, p *voted) error {
 	case !known || token.Name != e.By || token.Role != RoleApprover:
 		return errors.New("the token of the vote is not one of the person as an approver")
 	case p.approve && p.Decides != (q.Agreed+1 >= max(q.Quorum, 1)):
-		return fmt.Errorf("%d of %d people have approved with it: whether it decides is said wrongly", q.Agreed+1, max(q.Quorum, 1))
+		return fmt.Errorf("%d of %d people have approved with it, so its member decides is wrong", q.Agreed+1, max(q.Quorum, 1))
 	}
 	return validThen(&token, e)
 }

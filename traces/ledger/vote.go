@@ -155,7 +155,7 @@ func Undecided(r Reader, run, now string) error {
 func open(q *Request, cast []ballot) error {
 	switch {
 	case q.Binding == "":
-		return &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("nobody was asked about this request; it is %s", q.Status)}
+		return &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("the request was never held; it is %s", q.Status)}
 	case q.Status == Pending && q.Ended == "":
 		return nil
 	case q.Status == Expired:
@@ -170,7 +170,7 @@ func open(q *Request, cast []ballot) error {
 			return refusedDecided(q, &cast[i].vote, by)
 		}
 	}
-	return &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("the request ended before anybody decided; it is %s", q.Status)}
+	return &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("the request ended before a decision; it is %s", q.Status)}
 }
 
 // fits returns an error for a ballot about another binding, or by a person who may not vote or has voted.

@@ -102,7 +102,7 @@ func (i identity) same() error {
 		return fmt.Errorf("ledger %s: %w: nothing is recorded or read there; put back the file that was there, or end this program "+
 			"and start it again with the new one", i.path, ErrMoved)
 	case err != nil:
-		return fmt.Errorf("ledger %s: nobody can say whether the file is still there: %w", i.path, err)
+		return fmt.Errorf("ledger %s: cannot check whether the file is still there: %w", i.path, err)
 	}
 	return nil
 }

@@ -250,7 +250,7 @@ func (t *tailing) recoverBeside() error {
 		err = w.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("ledger %s: commits that a process left in its tail, %s%s, cannot be brought in: let somebody read it who may write it: %w",
+		return fmt.Errorf("ledger %s: commits that a process left in its tail, %s%s, cannot be moved into it: a user who can write the ledger must open it first: %w",
 			t.s.path, path, tail.Suffix, err)
 	}
 	return nil

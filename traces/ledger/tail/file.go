@@ -34,7 +34,7 @@ var (
 	ErrBusy = errors.New("the ledger's tail is not locked for this")
 	// ErrUndecided means that the record may or may not be in the file, now or after a power failure. Append fails until [File.Restart]. The caller must
 	// remember its commits until Restart or [File.End] has succeeded.
-	ErrUndecided = errors.New("nobody can say whether it was recorded")
+	ErrUndecided = errors.New("it is unknown whether it was recorded")
 	// ErrUnsafe means that the file may belong to another user, or that other users may change it.
 	ErrUnsafe = errors.New("the ledger's tail cannot be trusted")
 )
@@ -199,7 +199,7 @@ func (f *File) Same() error {
 	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(f.info, now):
 		return fmt.Errorf("%s: %w: put back the file that was there, or end this program and start it again", f.path, errMoved)
 	case err != nil:
-		return fmt.Errorf("%s: nobody can say whether the file is still there: %w", f.path, err)
+		return fmt.Errorf("%s: cannot check whether the file is still there: %w", f.path, err)
 	}
 	return nil
 }

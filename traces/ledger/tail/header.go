@@ -53,7 +53,7 @@ type header struct {
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // errLeft means that Begin would lose pending records.
-var errLeft = errors.New("it has records that nobody has brought into the ledger")
+var errLeft = errors.New("it has records that are not in the ledger")
 
 // Pending reports whether there may be records that are not in the ledger. It reads one header.
 func (f *File) Pending() (bool, error) {
