@@ -154,7 +154,7 @@ func TestManualExpressionsAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "| To ask | Write |\n")
+	_, rest, _ := strings.Cut(string(text), "| Purpose | Write |\n")
 	table, _, _ := strings.Cut(rest, "\n\n")
 	policy, err := condition.PolicyEnv()
 	if err != nil {
