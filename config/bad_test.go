@@ -25,7 +25,7 @@ func archive(a *txtar.Archive) Open {
 	}
 }
 
-// leaked is what stands in the bad files where secrets stand: no message may hold it.
+// leaked is the text of secrets in the bad files: no message may contain it.
 const leaked = "sk-live"
 
 // TestBadFiles holds every message to the one that is kept: each file's place, text, source line and remedy.

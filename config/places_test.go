@@ -77,7 +77,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestPlacesWithin: what somebody else finds in an expression is shown under its character.
+// TestPlacesWithin: an error in an expression is shown under its character.
 func TestPlacesWithin(t *testing.T) {
 	l := loadedPolicies(t)
 	// risk.mode in ['tense', 'grave'] && 'money' in risk.rules
@@ -100,7 +100,7 @@ func TestPlacesWithin(t *testing.T) {
 	}
 }
 
-// spelling is what stands in the file where the characters of a text stand.
+// spelling is the text of the file at the places of a text's characters.
 func spelling(src *source, n *node) (string, bool) {
 	at := src.positions(n)
 	if at == nil && n.text != "" {

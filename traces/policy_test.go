@@ -317,7 +317,7 @@ func TestReplayUnderAnotherPolicyDiverges(t *testing.T) {
 	}
 }
 
-// TestPolicyFactsAreKept: what rules and policies said stands in the trace of a run that went on.
+// TestPolicyFactsAreKept: the trace of a continued run has the results of risk rules and policies.
 func TestPolicyFactsAreKept(t *testing.T) {
 	m := statestest.MustMachine(t)
 	raised := []risk.Contribution{{Matched: true, Mode: "review", Reason: "This policy is looked at.", Rule: "second", Score: 50}}
@@ -367,7 +367,7 @@ func TestFailedRiskIsKept(t *testing.T) {
 	}
 }
 
-// assessedFact returns the fact of the step that assessed, as it stands in the trace.
+// assessedFact returns the recorded fact of the step that assessed.
 func assessedFact(t *testing.T, doc []byte) (f states.AssessedFact) {
 	t.Helper()
 	trace, err := traces.Read(doc)

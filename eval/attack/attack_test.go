@@ -53,7 +53,7 @@ func mustRun(t *testing.T, o Options) *Result {
 	return r
 }
 
-// outcomes is what came of each attack: by case, in the order of the arms.
+// outcomes has the outcome of each attack: by case, in the order of the arms.
 func outcomes(r *Result) map[string]string {
 	all := make(map[string]string)
 	for _, c := range r.Cases {

@@ -100,7 +100,7 @@ func TestAgentDoesWhateverTheModelSays(t *testing.T) {
 
 		call    []string // server, tool, args, done; nil: none
 		said    string   // the summary that is passed on
-		results string   // what stands in the result
+		results string   // the content of the result
 	}{
 		{"a-read", plan(toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`), "Logs are kept for ever.",
 			[]string{toy.PolicyKB, "fetch_policy_entry", `{"policy_id":"policy-002"}`, "true"}, "Logs are kept for ever.", "Log Retention Policy"},

@@ -12,7 +12,7 @@ import (
 	"pgfsm/policy/condition"
 )
 
-// TestNumbersAreThoseOfTheTool: no condition judges another number than stands in the arguments.
+// TestNumbersAreThoseOfTheTool: conditions judge exactly the numbers in the arguments.
 func TestNumbersAreThoseOfTheTool(t *testing.T) {
 	const args = `{"above":100.000000000000001,"big":9007199254740993,"bigd":9007199254740993.0,"bigd2":9007199254740992.0,` +
 		`"deep":{"x":[9007199254740993]},"far":12345678901234567890123.0,"list":[100.000000000000001,9007199254740993],` +

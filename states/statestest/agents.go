@@ -6,10 +6,10 @@ import (
 	"pgfsm/states"
 )
 
-// Round is what an agent sends beside the arguments of a call that it repeats with answers to the server's questions.
+// Round is an agent's answers to the server's questions, which it sends beside the arguments when it repeats a call.
 const Round = `{"inputResponses":{"name":{"action":"accept","content":{"name":"Alice"}}},"requestState":"s-1"}`
 
-// Kept is what a run is told that goes by a listing of 12 seconds ago, of one tool.
+// Kept is the event of a cached listing of one tool, 12 seconds old.
 func Kept(listing policy.Listing, tool string) *states.ToolsListed {
 	whole := states.Shared(&states.ToolsListed{Servers: []policy.Listing{listing}})
 	sent, err := listing.Sent()
@@ -25,7 +25,7 @@ func agent(plan, round string) states.Request {
 
 const deletePlan = `{"args":{"policy_id":"policy-002"},"server":"` + Server + `","tool":"` + Delete + `","type":"call_tool"}`
 
-// harmfulPlan holds a word that an input rule names, behind an escape.
+// harmfulPlan contains a word of an input rule, written with an escape.
 const harmfulPlan = `{"args":{"policy_id":"policy-002","sections":["ransom\u0077are"]},"server":"` + Server + `","tool":"` + Tool + `","type":"call_tool"}`
 
 // on is the input rule of [Content] for one kind of request.
@@ -33,7 +33,7 @@ func on(kind string) []policy.InputRule {
 	return []policy.InputRule{{Rule: Content().Input.Rules[0].Rule, On: []string{kind}}}
 }
 
-// agents are runs that the gateway begins.
+// agents are runs of the gateway.
 func agents() []Scenario {
 	kept := func(s *Scenario, tool string) {
 		s.World.Listed = []states.Event{Kept(Listings(Page)[0], tool)}
@@ -82,7 +82,7 @@ func agents() []Scenario {
 	}
 }
 
-// sizesAndInputRules are calls that come as their own plan, large or with words that an input rule names.
+// sizesAndInputRules are calls as their own plan, large ones or ones with words of an input rule.
 func sizesAndInputRules() []Scenario {
 	kept := func(s *Scenario) { s.World.Listed = []states.Event{Kept(Listings(Page)[0], Tool)} }
 	return []Scenario{

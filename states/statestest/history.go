@@ -9,7 +9,7 @@ import (
 	"pgfsm/states"
 )
 
-// What the scenarios ask of calls before.
+// The history queries of the scenarios.
 var (
 	LastHour = policy.HistoryQuery{Of: condition.QueryCount, Scope: condition.ScopeActor, Window: 60 * 60}
 	spent    = policy.HistoryQuery{Of: condition.QuerySum, Scope: condition.ScopeTask, Window: 24 * 60 * 60, Path: "order.amount"}
@@ -18,7 +18,7 @@ var (
 // AtMost allows five calls in an hour.
 var AtMost = but(allowReads, func(p *rules.Policy) { p.Deny = `history.count("actor", "1h") >= 5` })
 
-// history are runs that depend on the calls before.
+// history are runs that depend on earlier calls.
 func history() []Scenario {
 	asks := func(name string, state fsm.State, code policy.Code, read states.Event, p ...rules.Policy) Scenario {
 		calls := 0

@@ -115,12 +115,12 @@ func models() []Scenario {
 	}
 }
 
-// watched is the world's door with somebody who says that the tools have changed.
+// watched is the world's door with a watcher that reports changed tools.
 func (w *World) watched() states.Door {
 	return &states.Live{Watcher: changed{}, Tools: w, Completer: w, Caller: w, Approver: w}
 }
 
 type changed struct{}
 
-// Changed says yes.
+// Changed reports a change.
 func (changed) Changed() (string, bool) { return Server, true }

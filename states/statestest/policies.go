@@ -13,7 +13,7 @@ import (
 	"pgfsm/states"
 )
 
-// Ladder is a model on the default ladder that begins in safe.
+// Ladder is a risk model with the default modes that begins in safe.
 func Ladder(all ...risk.Rule) *risk.Content {
 	return &risk.Content{Modes: risk.DefaultModes(), Initial: "safe", Rules: all}
 }
@@ -95,14 +95,14 @@ func policies() []Scenario {
 	return append(append(all, roles()...), heldByPolicy()...)
 }
 
-// expensive is a policy whose condition costs more than a decision has. It takes no time: a text is charged before it is made.
+// expensive is a policy whose condition costs more than a decision has. It takes no time: the budget is charged before the text is built.
 func expensive() rules.Policy {
 	a := "'" + strings.Repeat("a", 64) + "'"
 	when := a + strings.Repeat(".replace('a', "+a+")", 3) + " == ''"
 	return rules.Policy{ID: "expensive", When: when, Effect: rules.Deny}
 }
 
-// roles are runs that depend on who asks.
+// roles are runs that depend on the requester.
 func roles() []Scenario {
 	asks := func(name string, state fsm.State, code policy.Code, calls int, actors ...string) Scenario {
 		return with(name, state, code, calls, func(s *Scenario) {

@@ -67,7 +67,7 @@ func result(text string) states.Event { return &states.ToolReturned{Result: cano
 
 func listed(pages ...string) states.Event { return &states.ToolsListed{Servers: Listings(pages...)} }
 
-// Scenarios are runs that together take every row of the table.
+// Scenarios are runs that together cover every row of the table.
 func Scenarios() []Scenario {
 	all := []Scenario{
 		with("typed-and-summarized", states.Answered, "", 1, func(s *Scenario) {}),
@@ -143,7 +143,7 @@ func refusals() []Scenario {
 	}
 }
 
-// results are runs whose call came back, or broke.
+// results are runs whose call returned, or failed.
 func results() []Scenario {
 	return []Scenario{
 		with("tool-reports-error", states.Answered, "", 1, func(s *Scenario) {

@@ -1,5 +1,4 @@
-// Package statestest gives tests a small world to run the machine in: a bundle, a catalog, ports that answer what they
-// are told, and a set of scenarios that together take every row of the table.
+// Package statestest has a small world for tests of the machine: a bundle, a catalog, scripted ports, and scenarios that together cover every row of the table.
 package statestest
 
 import (
@@ -54,7 +53,7 @@ const (
 		`"title":"Log Retention","body":"Security logs are kept for 400 days. Access logs are kept for 90 days."}}`
 	GoodSummary = `{"items":[{"claim":"Security logs are kept for 400 days.","evidence":"Security logs are kept for 400 days."}]}`
 	Question    = "Summarize policy policy-002"
-	// FullQuestion is what FullPlan may be a plan for.
+	// FullQuestion is a question for FullPlan.
 	FullQuestion = "Show version 3 of policy-002, in English, please"
 	Page         = `{"tools":[{"name":"fetch_policy_entry","description":"Fetch one policy by id.","inputSchema":` + InputSchema +
 		`,"outputSchema":` + OutputSchema + `,"annotations":{"readOnlyHint":true}},` +
@@ -87,14 +86,14 @@ func Listings(pages ...string) []policy.Listing {
 	return []policy.Listing{l}
 }
 
-// World answers commands with what it is told to. It implements every port of [states.Live], and counts the calls.
+// World answers commands with scripted events. It implements every port of [states.Live], and counts the calls.
 type World struct {
 	Listed   []states.Event // one for each time that tools are listed
 	Plan     states.Event
 	Summary  states.Event
 	Returned states.Event
 	Decided  states.Event // nil parks the run
-	History  states.Event // nil: nobody knows
+	History  states.Event // nil: the history is unknown
 
 	Calls []states.CallTool // every call that was made, in order
 	lists int
@@ -132,7 +131,7 @@ func (w *World) Complete(_ context.Context, c *states.Complete) states.Event {
 	return w.Plan
 }
 
-// ReadHistory answers with what it is told of calls before.
+// ReadHistory answers with the scripted history.
 func (w *World) ReadHistory(context.Context, *states.ReadHistory) states.Event { return w.History }
 
 // Call notes the call and answers with the result.
@@ -141,7 +140,7 @@ func (w *World) Call(_ context.Context, c *states.CallTool) states.Event {
 	return w.Returned
 }
 
-// Await answers with the decision, about whatever is bound.
+// Await answers with the decision, for any binding.
 func (w *World) Await(_ context.Context, c *states.AwaitDecision) (states.Event, error) {
 	d, ok := w.Decided.(*states.Decided)
 	if !ok {
@@ -160,12 +159,12 @@ func (w *World) Await(_ context.Context, c *states.AwaitDecision) (states.Event,
 	return &answered, nil
 }
 
-// Votes is a decision about whatever is bound, as of its last vote.
+// Votes is a decision for any binding, at the time of its last vote.
 func Votes(votes ...policy.Vote) *states.Decided {
 	return &states.Decided{At: votes[len(votes)-1].At, Votes: votes}
 }
 
-// Vote is one person's word.
+// Vote is one person's vote.
 func Vote(outcome, by, at string) policy.Vote {
 	return policy.Vote{At: at, By: by, Outcome: outcome, Reason: "as agreed"}
 }
@@ -177,7 +176,7 @@ func parkedUnless(ev states.Event) error {
 	return nil
 }
 
-// HoldAll is a policy that asks a person about every call until Until, and denies what comes after DenyFrom.
+// HoldAll is a policy that holds every call until Until, and denies calls from DenyFrom on.
 type HoldAll struct{ Until, DenyFrom string }
 
 // Decide holds or denies.
@@ -189,7 +188,7 @@ func (h HoldAll) Decide(q policy.Question) policy.Assessment {
 	return policy.Assessment{Expires: h.Until, Mode: "review", Score: 50, Verdict: v}
 }
 
-// InterruptAt interrupts the run at its nth step, counted from 0, whatever the step wants.
+// InterruptAt interrupts the run at its nth step, counted from 0.
 type InterruptAt struct {
 	states.Door
 	N    int

@@ -108,7 +108,7 @@ func (d *desk) fill() {
 	}
 }
 
-// delivers records that who asked is told how a held run ended, for the first time.
+// delivers records the first delivery of a held run's outcome.
 func (d *desk) delivers(id, how string) {
 	d.TB.Helper()
 	if first, err := d.Deliver(context.Background(), id, how); err != nil || !first {

@@ -66,7 +66,7 @@ type empty struct{ Tx }
 func (empty) End() (End, error) { return End{}, ErrNotFound }
 
 // TestOperationsOfABrokenTransaction: each is tried alone, for another one may be to blame. Where the transaction could not even begin, none is:
-// whoever waits for a store that another process holds waits once, however many there are.
+// any number of waiting operations wait only once for a store that another process holds.
 func TestOperationsOfABrokenTransaction(t *testing.T) {
 	const operations = 3
 	for _, tt := range []struct {

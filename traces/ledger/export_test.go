@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Rewrite writes events anew, as whoever owns all tables and knows every rule of hashing could: chained to each other, with
+// Rewrite writes events again, like an attacker who can write all tables and knows the rules of hashing: chained to each other, with
 // the rows that are made from them. What cannot have happened is written all the same.
 func Rewrite(tx Tx, events []Event) error {
 	end := link{hash: Origin}

@@ -304,7 +304,7 @@ type killing struct {
 
 func (k *killing) Do(ctx context.Context, wanted states.Command) (states.Event, error) {
 	if _, calls := wanted.(*states.CallTool); calls {
-		return k.Door.Do(ctx, wanted) // what leaves is counted by whoever counts calls
+		return k.Door.Do(ctx, wanted) // the server counts the sent calls
 	}
 	if k.n--; k.n < 0 {
 		return nil, errKilled

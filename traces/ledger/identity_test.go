@@ -34,7 +34,7 @@ func asksAs(name string) func(*statestest.Scenario) {
 	return func(s *statestest.Scenario) { s.Request.Actor = name }
 }
 
-// Who asked and who agreed are looked at again before the call: whoever was sent away since has no call made.
+// Requester and approvers are checked again before the call: after a revocation, the call is not made.
 func TestIdentityIsLookedAtAgain(t *testing.T) {
 	const soon = "2026-11-21T09:31:00Z" // behind the vote, before the run expires
 	for _, c := range []struct {

@@ -49,7 +49,7 @@ func TestEveryTypeHasAPayload(t *testing.T) {
 	}
 }
 
-// FuzzPayload: nothing that stands in an event is taken in two spellings, and nothing breaks the reader.
+// FuzzPayload: a payload has only one accepted encoding, and no input breaks the reader.
 func FuzzPayload(f *testing.F) {
 	d := newDesk(f)
 	d.fill()

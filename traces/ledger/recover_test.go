@@ -119,7 +119,7 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// A live process's call in flight is its own, whoever recovers meanwhile.
+// A recovery does not touch the running call of a live process.
 func TestRecoveryLeavesLiveProcessesAlone(t *testing.T) {
 	d, s := newDesk(t), statestest.Find(t, "policy-allows")
 	other := d.other()

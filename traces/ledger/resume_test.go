@@ -167,7 +167,7 @@ func TestWhatIsTheRunsOwn(t *testing.T) {
 	}
 }
 
-// Whoever changes a row after people have decided gets no call.
+// If a row is changed after the decision, the call is not made.
 func TestAChangedRowIsNotCalled(t *testing.T) {
 	plan := func(old, as string) func(*lies) {
 		return func(l *lies) {
@@ -404,7 +404,7 @@ func (l listFirst) List(ctx context.Context, c *states.ListTools) states.Event {
 	return l.Lister.List(ctx, c)
 }
 
-// Whoever stops a resumption before the call leaves the approval to the next one.
+// If a resumption is stopped before the call, the approval stays for the next one.
 func TestAStoppedResumptionIsTakenUpAgain(t *testing.T) {
 	down := map[string]states.Event{
 		"server-down": &states.ToolsListed{Servers: []policy.Listing{{

@@ -63,7 +63,7 @@ func TestTokenLetsIn(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a token, whoever presents it receives the same.
+// Every invalid token gets the same answer.
 func TestAuthenticateRefuses(t *testing.T) {
 	swap := func(text string, at int) string {
 		other := "A"

@@ -8,8 +8,7 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// What indexes look for has a row of its own. A file that was rewritten so that it stands in the row of another says the same to
-// whoever reads all of it, and nothing to whoever looks for it.
+// Entries that indexes must find have their own row. In a rewritten file, such an entry can be in another row: a full read finds it, and a lookup does not.
 func TestVerifyNamesWhatMustHaveARowOfItsOwn(t *testing.T) {
 	path := onDisk(t, func(d *desk) {
 		d.passes(3)

@@ -59,7 +59,7 @@ func TestWaitForNothing(t *testing.T) {
 	}
 }
 
-// Whoever watches sees each event once, in order: those that are there and those that come.
+// A watcher sees each existing and each new event once, in order.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newDesk(t)

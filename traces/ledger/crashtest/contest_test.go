@@ -41,7 +41,7 @@ type round struct {
 	First   bool   `json:"first,omitzero"` // those with odd numbers deny in the first process, and the others in the second
 }
 
-// races does what it is told, round after round.
+// races executes its orders, round after round.
 func (w *worker) races() error {
 	for text := range w.told {
 		var r round
@@ -88,7 +88,7 @@ func (w *worker) contest(r *round) error {
 	return err
 }
 
-// insists tries to take up a run until it has ended, whoever ended it.
+// insists tries to resume a run until it has ended.
 func (w *worker) insists(id string) error {
 	return ledger.Poll(context.Background(), lookEvery, func() (bool, error) {
 		q, err := w.standing(id)

@@ -134,8 +134,7 @@ func (b *bench) approvedRun() string {
 	return id
 }
 
-// What keeps the ledger from being written keeps calls from being made: of fresh runs, and of those that people approved. Whoever
-// asks is told why. When it is over, everything goes on.
+// While the ledger cannot be written, no call is made, neither of new runs nor of approved ones, and callers get the reason. Afterwards everything continues.
 func TestNoLedgerNoCall(t *testing.T) {
 	boom := errors.New("the store is broken")
 	for _, c := range []struct {

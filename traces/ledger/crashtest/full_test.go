@@ -98,7 +98,7 @@ func (w *worker) fills(restore func() error) error {
 	})
 }
 
-// When there is no room nothing is called, whoever asks is told, and it goes on when there is room again.
+// On a full disk nothing is called and callers get an error; calls continue when there is space again.
 func TestNoRoom(t *testing.T) {
 	const size = 3 << 20
 	for _, c := range []struct {

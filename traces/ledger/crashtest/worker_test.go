@@ -26,7 +26,7 @@ import (
 // Loads: what a process does.
 const (
 	mixed   = "mixed"   // fresh runs, held ones, votes and resumptions, until it is killed
-	steady  = "steady"  // one fresh run and one resumption after the other, until it is told to end
+	steady  = "steady"  // alternating new runs and resumptions, until the test ends it
 	drain   = "drain"   // all that was approved is taken up, and the process ends
 	racing  = "racing"  // everybody votes about the runs that are named, while others try to take them up
 	filling = "filling" // fresh runs until the ledger takes no more, and some afterwards, when there is room again
@@ -79,7 +79,7 @@ type worker struct {
 	people  []ledger.Caller
 }
 
-// work does what a process is told.
+// work executes the orders of a process.
 func work(o order, l *line) error {
 	restore, err := o.confine()
 	if err != nil {
@@ -253,7 +253,7 @@ func (u upstream) Call(_ context.Context, c *states.CallTool) states.Event {
 	return &states.ToolReturned{Result: canonical.Text(statestest.GoodResult)}
 }
 
-// votes casts somebody's vote about something that waits.
+// votes casts a vote about a held run.
 func (w *worker) votes(r *rand.Rand) error {
 	var waits []ledger.Request
 	err := w.View(context.Background(), func(r ledger.Reader) error {

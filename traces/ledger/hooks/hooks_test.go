@@ -59,7 +59,7 @@ type letter struct {
 	}
 }
 
-// A mailbox is a web hook. It answers what it is told to, from the first on, and 204 then.
+// A mailbox is a web hook. It gives the scripted answers in order, and then 204.
 type mailbox struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -171,7 +171,7 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// TestMessages shows what a hook is told, and that it is signed and says nothing of the arguments.
+// TestMessages shows the messages of a hook: they are signed and contain no arguments.
 func TestMessages(t *testing.T) {
 	d, m := newDesk(t), newMailbox(t)
 	s := d.sender(hook(m))
@@ -224,7 +224,7 @@ func TestKindsAreChosen(t *testing.T) {
 	wantKinds(t, decided, "decided "+q.RunID+"approved")
 }
 
-// A hook is told what comes after it was first seen, also if that is the ledger's first event, and also by another process.
+// A hook gets the events after it was first seen, even if that is the ledger's first event or another process sends them.
 func TestWhereAHookBegins(t *testing.T) {
 	d, m := newDesk(t), newMailbox(t)
 	look(t, d.sender(hook(m)))
@@ -369,7 +369,7 @@ func TestBadReceivers(t *testing.T) {
 			if c.answer != 0 && len(m.got()) != 1 {
 				t.Errorf("the receiver was asked %d times, want once", len(m.got()))
 			}
-			d.votes(q, alice, true) // decides, whoever is told or not
+			d.votes(q, alice, true) // decides, with or without a message
 		})
 	}
 }

@@ -246,7 +246,7 @@ func TestDamaged(t *testing.T) {
 	refused(t, err, ErrNotLedger, s.path, "backup")
 }
 
-// TestRowsOfTheWrongType: a file that somebody made by hand is an error, and no panic.
+// TestRowsOfTheWrongType: a hand-made file is an error, not a panic.
 func TestRowsOfTheWrongType(t *testing.T) {
 	s := fresh(t)
 	db := raw(t, s.path)

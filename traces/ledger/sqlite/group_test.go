@@ -289,7 +289,7 @@ func first[T any](rows iter.Seq2[T, error]) error {
 	return nil
 }
 
-// TestOverlapsAreRefused: no row begins before the end of another, whoever writes it.
+// TestOverlapsAreRefused: no row begins before the end of another.
 func TestOverlapsAreRefused(t *testing.T) {
 	s := fresh(t)
 	add := func(events []ledger.Event, steps []ledger.Step) error {

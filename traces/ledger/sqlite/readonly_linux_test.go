@@ -101,7 +101,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestOpenOfAFileThatMayOnlyBeRead: whoever opens it to write is told at once, and not when something should be recorded.
+// TestOpenOfAFileThatMayOnlyBeRead: opening it to write fails at once, and not with the first record.
 func TestOpenOfAFileThatMayOnlyBeRead(t *testing.T) {
 	path := readable(t, true)
 	if err := os.Chmod(filepath.Dir(path), 0o777); err != nil { // its log could be made

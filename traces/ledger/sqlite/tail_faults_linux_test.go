@@ -95,8 +95,7 @@ func spoilWrites(t *testing.T, path string) (mend func()) {
 	return func() { put(unix.O_RDWR) }
 }
 
-// TestTailOfAnAuditor: who may not write the ledger cannot bring in what was left there. It is told so, and reads everything after
-// somebody else has done it, also without locks. It needs to read the tail, too.
+// TestTailOfAnAuditor: a process that may not write the ledger cannot move left commits. It gets an error, and reads everything after another process has moved them, even without locks. It also needs to read the tail.
 func TestTailOfAnAuditor(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "ledger.db")
 	s := holder(t, base)

@@ -143,7 +143,7 @@ func from(first, last int64) (all []string) {
 	return all
 }
 
-// An opening is how somebody opens a ledger.
+// An opening is a way to open a ledger.
 type opening func(path string) (*Store, error)
 
 var openings = []struct {
@@ -308,7 +308,7 @@ func TestTailLeftBehind(t *testing.T) {
 	}
 }
 
-// tailClosed returns the tail of another ledger, of which all stands in the file.
+// tailClosed returns the tail of another ledger whose file has all commits.
 func tailClosed(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ledger.db")
@@ -422,7 +422,7 @@ func TestTailFails(t *testing.T) {
 	keeps(t, other, 7, 7)
 }
 
-// TestTailTakenAway: somebody removes or replaces the tail of a ledger that is held. Nothing is recorded or read until it is put back, and
+// TestTailTakenAway: a user removes or replaces the tail of a ledger that is held. Nothing is recorded or read until it is put back, and
 // nothing that was acknowledged is lost.
 func TestTailTakenAway(t *testing.T) {
 	tests := []struct {

@@ -22,7 +22,7 @@ func TestTailMoments(t *testing.T) {
 		do          func(t *testing.T, s *Store) // after event 1 was written in the file
 		after       func(t *testing.T, path string)
 		first, last int64
-		kept        bool // something stands in the tail alone
+		kept        bool // only the tail has some commits
 	}{
 		{name: "taken", do: func(t *testing.T, s *Store) { keeps(t, s, 2, 2); settles(t, s) }, first: 1, last: 2},
 		{name: "kept", do: func(t *testing.T, s *Store) { keeps(t, s, 2, 6) }, first: 1, last: 6, kept: true},
@@ -103,7 +103,7 @@ func TestTailMoments(t *testing.T) {
 	}
 }
 
-// bothRead lets everybody open what is left by itself, and somebody else afterwards, who goes on.
+// bothRead opens the left files once alone, and then with another process, which continues.
 func bothRead(t *testing.T, left string, first, last int64) {
 	t.Helper()
 	for _, o := range openings {

@@ -223,7 +223,7 @@ func TestTailThatCannotGoOnInTheFile(t *testing.T) {
 	}
 }
 
-// TestTailOfARunThatIsPutTwice: what was committed last of a run is known until that stands in the file, whatever it says of itself.
+// TestTailOfARunThatIsPutTwice: the last commit of a run stays cached until the file has it.
 func TestTailOfARunThatIsPutTwice(t *testing.T) {
 	s := keeping(t, filepath.Join(t.TempDir(), "ledger.db"))
 	for _, status := range []string{"first", "second"} {
@@ -248,7 +248,7 @@ func TestTailOfARunThatIsPutTwice(t *testing.T) {
 	})
 }
 
-// TestTailGlance: each read of a glance sees what was committed when it began, by whoever, and wherever it stands.
+// TestTailGlance: each read of a glance sees all commits from before it began, of any process, in tail or file.
 func TestTailGlance(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	s := keeping(t, path)

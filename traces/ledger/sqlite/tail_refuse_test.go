@@ -43,7 +43,7 @@ func everything(t *testing.T, s *Store) (all []any) {
 	return all
 }
 
-// A whim is one thing of many that somebody does in a transaction. It returns what it saw.
+// A whim is one random operation of a transaction. It returns what it read.
 type whim func(ledger.Tx) (any, error)
 
 // whims returns something that could be done: mostly what calls do, and often what a ledger refuses.

@@ -61,7 +61,7 @@ func TestTailMakesRoomBeside(t *testing.T) {
 			}
 			settles(t, s)
 			keeps(t, s, 2, tt.kept+1)
-			s.tail.updating <- struct{}{} // somebody commits
+			s.tail.updating <- struct{}{} // a goroutine commits
 			due := s.tail.nearlySettled()
 			<-s.tail.updating
 			if left := len(s.tail.pending); left != tt.left || !due {

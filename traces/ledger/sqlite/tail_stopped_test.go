@@ -172,7 +172,7 @@ func TestTailOfAStoppedProcess(t *testing.T) {
 	}
 }
 
-// looksBeside looks at a ledger in which somebody was stopped. Where it is not held nothing that was not committed is seen.
+// looksBeside reads a ledger in which a writer was stopped. If the ledger is not held, it sees only committed data.
 func looksBeside(t *testing.T, s *sqlite.Store, held bool, first ack) {
 	t.Helper()
 	for name, look := range map[string]func(context.Context, func(ledger.Reader) error) error{"View": s.View, "Glance": s.Glance} { // in any order

@@ -140,7 +140,7 @@ func TestTailSameLedger(t *testing.T) {
 						part = (*call).ends
 					}
 					seq = commitCall(t, s, seq, &calls[n], part)
-					if i == 33 { // somebody looks in between
+					if i == 33 { // another process reads in between
 						if got := dumped(t, s); got.Events[len(got.Events)-1].Seq != seq {
 							t.Errorf("%d commits are not to be seen", i)
 						}

@@ -48,7 +48,7 @@ func TestTailUpdateLooksByItself(t *testing.T) {
 	holder, s := keeping(t, path), keeping(t, path)
 	did(t, holder, put("a", "allowed"))
 	holds(t, holder)
-	s.tail.looking <- struct{}{} // somebody looks, and does not end
+	s.tail.looking <- struct{}{} // a goroutine keeps the looking slot
 	done := make(chan error, 1)
 	go func() { done <- s.Update(t.Context(), func(tx ledger.Tx) error { return next(tx, "b") }) }()
 	for !holder.tail.file.Rung() {

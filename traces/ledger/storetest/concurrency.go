@@ -36,7 +36,7 @@ func snapshot(t *testing.T, h Harness) {
 	same(t, "Events after it", []int64{1, 2, 3}, seqs(collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Event, error] { return r.Events(0) })))
 }
 
-// glance: each read sees what was committed before it, by whoever, and a sequence that was begun stays what it was.
+// glance: each read sees all earlier commits of any process, and a started sequence does not change.
 func glance(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	writer := h.open(t, path)
@@ -314,7 +314,7 @@ func owners(t *testing.T, h Harness) {
 		t.Fatalf("an owner that is gone cannot be owned: %v", err)
 	}
 	gone(t, s, a, false)
-	_ = release() // a second time: it must not release what somebody else holds now
+	_ = release() // a second release must not release another owner's lock
 	gone(t, s, a, false)
 	if err := again(); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 // pathVariable names the ledger in a process that does something with its tail.
 const pathVariable = "PGFSM_TAIL_LEDGER"
 
-// TestAnotherProcess is the process that [beside] starts: it does what it is told, and answers each line with one.
+// TestAnotherProcess is the process that [beside] starts: it executes each line and answers with one line.
 func TestAnotherProcess(t *testing.T) {
 	ledger := os.Getenv(pathVariable)
 	if ledger == "" {
@@ -67,7 +67,7 @@ func TestAnotherProcess(t *testing.T) {
 	}
 }
 
-// A process is one that does what it is told.
+// A process executes the orders of a test.
 type process struct {
 	t       *testing.T
 	cmd     *exec.Cmd
@@ -262,7 +262,7 @@ func TestTheBell(t *testing.T) {
 	rung(false)
 }
 
-// TestRingingWhileSomebodyAsks: who asks all the time does not keep others from ringing, and hears them.
+// TestRingingWhileSomebodyAsks: frequent calls of Rung do not prevent Ring in other processes, and notice it.
 func TestRingingWhileSomebodyAsks(t *testing.T) {
 	f, ledger := fresh(t, room)
 	other, err := Open(ledger, Options{})

@@ -111,7 +111,7 @@ func TestMoved(t *testing.T) {
 				t.Errorf("Same = %v, want that it was moved", err)
 			}
 			if tc.name == "behind-a-link" {
-				return // it is the same file, and who asks for the lock by this name gets it from this file
+				return // it is the same file, so the lock of this name is the lock of this file
 			}
 			for _, try := range []func() (bool, error){f.TryShared, f.TryExclusive} {
 				if ok, err := try(); ok || err == nil {
