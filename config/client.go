@@ -116,7 +116,8 @@ var timeouts = []string{"connect_timeout", "timeout", "timeout_total"}
 // clientTypes are the types of servers as clients write them.
 var clientTypes = map[string]string{"streamable-http": TypeHTTP, "streamableHttp": TypeHTTP}
 
-// adopt converts a client's entry to a server of the configuration and checks it, with the timeouts of the configuration. It notes faults in the client's file, and then returns nil.
+// adopt converts a client's entry to a server of the configuration and checks it, with the timeouts of the configuration. It notes faults in the client's
+// file, and then returns nil.
 func (c *client) adopt(m *member, ours *node) *node {
 	src, path := c.file.src, join(c.key, m.key)
 	before := len(src.faults)

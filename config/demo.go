@@ -1,11 +1,13 @@
-// Package config has the demo configuration, which pgfsm uses without another one, the output types of the demo tools, and the starter bundles: risk rules and policies to begin with.
+// Package config has the demo configuration, which pgfsm uses without another one, the output types of the demo tools, and the starter bundles: risk rules
+// and policies to begin with.
 //
 //	pgfsm.yaml       the configuration, commented; it is also an example to start from
 //	allowlist.json   the tools that may be called: the six that only read
 //	schemas/*.json   JSON Schema 2020-12, one for each of the six
 //	bundles/NAME/    risk.yaml, policy.yaml, and tests.yaml, which says what they must decide; see [Bundles]
 //
-// Each schema is used twice: pgfsm.yaml registers it as an output type (INV-4), and the demo server declares it as the tool's outputSchema. So the two cannot differ.
+// Each schema is used twice: pgfsm.yaml registers it as an output type (INV-4), and the demo server declares it as the tool's outputSchema. So the two
+// cannot differ.
 package config
 
 import (

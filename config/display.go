@@ -12,7 +12,8 @@ import (
 // hiddenText replaces hidden values.
 const hiddenText = "…"
 
-// shown returns the command line or URL of an entry as one printable line, without possible secrets. Variables and headers follow, with their references but without literal values.
+// shown returns the command line or URL of an entry as one printable line, without possible secrets. Variables and headers follow, with their references
+// but without literal values.
 func (m *member) shown() string {
 	n := m.value
 	var parts []string
@@ -91,7 +92,8 @@ func shownURL(text string) string {
 	return shown.String()
 }
 
-// Environment variables that can make a program run other code than its command line names: preloaded code, search paths of programs and modules, and sources of package runners. In capitals.
+// Environment variables that can make a program run other code than its command line names: preloaded code, search paths of programs and modules, and
+// sources of package runners. In capitals.
 var (
 	codeVariables = strings.Fields(`PATH PATHEXT COMSPEC ENV BASH_ENV SHELL SHELLOPTS BASHOPTS IFS PS4 PROMPT_COMMAND ZDOTDIR
 		NODE_OPTIONS NODE_PATH NODE_REPL_EXTERNAL_MODULE ELECTRON_RUN_AS_NODE BUN_OPTIONS BUN_CONFIG_REGISTRY

@@ -12,7 +12,8 @@ type Hook struct {
 	Events []string // [HookRequested], [HookDecided]
 }
 
-// ResolveHooks resolves the references in the hooks' secrets. Only a sender of messages needs them, so [Loaded.Resolve] does not resolve them. The errors are those of Resolve.
+// ResolveHooks resolves the references in the hooks' secrets. Only a sender of messages needs them, so [Loaded.Resolve] does not resolve them. The errors
+// are those of Resolve.
 func (l *Loaded) ResolveHooks(getenv func(string) (string, bool), readFile Open) ([]Hook, error) {
 	r := &resolver{getenv: getenv, readFile: readFile, secrets: make(map[string]bool)}
 	r.enter(l.file)

@@ -8,7 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// readJSON reads one strict JSON value (RFC 8259, UTF-8, no duplicate names, nothing behind it) into nodes and notes faults in src. It returns nil if the value cannot be checked further. Nothing in these files is secret.
+// readJSON reads one strict JSON value (RFC 8259, UTF-8, no duplicate names, nothing behind it) into nodes and notes faults in src. It returns nil if the
+// value cannot be checked further. Nothing in these files is secret.
 func readJSON(src *source, text []byte) *node {
 	src.known = true
 	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))

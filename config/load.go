@@ -17,7 +17,8 @@ import (
 	"pgfsm/policy/screen"
 )
 
-// Open returns the content of the file at path. This package reads files only through an Open, so the caller decides what a path means and which files are trusted; see [Insecure].
+// Open returns the content of the file at path. This package reads files only through an Open, so the caller decides what a path means and which files are
+// trusted; see [Insecure].
 type Open func(path string) ([]byte, error)
 
 // Overrides replace values of the file, if they are not empty. Their paths are not relative to the file.
@@ -148,7 +149,8 @@ func (l *loader) settings(over Overrides) {
 	l.serve()
 }
 
-// input writes the default rules out. A rule of the operator's with the id of a default rule widens that rule, so that a rule's name never removes a default rule.
+// input writes the default rules out. A rule of the operator's with the id of a default rule widens that rule, so that a rule's name never removes a
+// default rule.
 func (l *loader) input(n *node) {
 	in := &l.out.Content.Input
 	in.MaxBytes = n.integer("max_bytes")

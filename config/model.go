@@ -49,7 +49,8 @@ func readable(text string) bool {
 	return err == nil && u.Scheme == "http" && !loopback(u)
 }
 
-// planner copies the planner's settings and, if needed, the model: the file's, or else the environment's. A key of one is never used with the endpoint of the other.
+// planner copies the planner's settings and, if needed, the model: the file's, or else the environment's. A key of one is never used with the endpoint of
+// the other.
 func (l *loader) planner(over Overrides) {
 	n, c := l.file.root.get("planner"), &l.out.Content.Planner
 	for _, r := range n.list("routes") {

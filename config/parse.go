@@ -12,7 +12,8 @@ type File struct {
 	root *node
 }
 
-// Parse reads a configuration. It checks only the file, not the files that it names; see [Load]. name is the file's name in messages, and the base of relative paths. The error is of type [Errors].
+// Parse reads a configuration. It checks only the file, not the files that it names; see [Load]. name is the file's name in messages, and the base of
+// relative paths. The error is of type [Errors].
 func Parse(name string, text []byte) (*File, error) {
 	src, text := checkText(name, text)
 	if len(src.faults) > 0 {

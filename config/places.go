@@ -51,7 +51,8 @@ type found struct {
 	value *node // nil: the place is a name, or empty
 }
 
-// find looks up a key of an entry, by its name in the packages rules and risk. The place of a missing key is that of its entry, its list, or the beginning of the file.
+// find looks up a key of an entry, by its name in the packages rules and risk. The place of a missing key is that of its entry, its list, or the beginning
+// of the file.
 func (p *Places) find(list string, i int, key string) found {
 	out := found{list, place{1, 1}, nil}
 	in := p.root.get(list)

@@ -14,7 +14,8 @@ import (
 // Bounds of a reference's value.
 const (
 	MaxSecretBytes = 64 << 10 // the longest value
-	// MinMaskedBytes is the shortest value that [Loaded.Resolve] names as a secret to be masked: masking "C" or "1" would destroy answers and hide nothing. A reference to a shorter value is refused.
+	// MinMaskedBytes is the shortest value that [Loaded.Resolve] names as a secret to be masked: masking "C" or "1" would destroy answers and hide nothing.
+	// A reference to a shorter value is refused.
 	MinMaskedBytes = secret.MinBytes
 )
 

@@ -94,7 +94,8 @@ func defaultModes() string {
 	return "{" + strings.Join(modes, ", ") + "}"
 }
 
-// ReadRisk reads a file of risk rules: strict YAML, or strict JSON if its name ends in ".json". The content has defaults for missing keys. The error is of type [Errors], and includes the faults of [risk.Compile].
+// ReadRisk reads a file of risk rules: strict YAML, or strict JSON if its name ends in ".json". The content has defaults for missing keys. The error is of
+// type [Errors], and includes the faults of [risk.Compile].
 func ReadRisk(name string, text []byte) (*risk.Content, *Places, error) {
 	return readEntries(name, text, "write version: 1 and rules: []", riskFile, riskOf, (*Places).riskFaults)
 }

@@ -55,7 +55,8 @@ func Exposable() []string {
 // defaultExpose is the default of expose.
 const defaultExpose = "[tools, progress, cancellation, logging]"
 
-// Serve has the settings of the gateway. They judge no call, so they are not part of [policy.Content] or of traces: an operator may change them without changing a decision.
+// Serve has the settings of the gateway. They judge no call, so they are not part of [policy.Content] or of traces: an operator may change them without
+// changing a decision.
 type Serve struct {
 	Listen, Admin string     // HOST:PORT, on this machine
 	Denials       string     // [DenialsExplain], [DenialsOpaque]

@@ -86,7 +86,8 @@ func readEither(src *source, text []byte, empty string) *node {
 	return readYAML(src, text, empty)
 }
 
-// readYAML reads one YAML document into nodes and notes faults in src. It returns nil if the document cannot be checked further. empty is the remedy for an empty file.
+// readYAML reads one YAML document into nodes and notes faults in src. It returns nil if the document cannot be checked further. empty is the remedy for an
+// empty file.
 func readYAML(src *source, text []byte, empty string) *node {
 	if before, _, found := bytes.Cut(text, []byte("\t")); found { // the YAML library drops them from plain text
 		line := before[bytes.LastIndexByte(before, '\n')+1:]

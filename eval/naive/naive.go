@@ -59,7 +59,8 @@ type Answer struct {
 // ErrNoServer means that no server listed its tools, so there was no tool to call.
 var ErrNoServer = errors.New("no server could be reached")
 
-// Answer makes every call that the model writes. An error means that no server listed tools, or that the model gave no plan; later failures are part of the answer.
+// Answer makes every call that the model writes. An error means that no server listed tools, or that the model gave no plan; later failures are part of the
+// answer.
 func (a *Agent) Answer(ctx context.Context, request string) (Answer, error) {
 	links, err := a.connect(ctx)
 	defer closeAll(links)

@@ -1,4 +1,5 @@
-// Package statestest has a small world for tests of the machine: a bundle, a catalog, scripted ports, and scenarios that together cover every row of the table.
+// Package statestest has a small world for tests of the machine: a bundle, a catalog, scripted ports, and scenarios that together cover every row of the
+// table.
 package statestest
 
 import (

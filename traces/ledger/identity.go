@@ -9,7 +9,8 @@ import (
 // ErrRevoked means that the requester, or an approver of the call, lost their token before the call was sent.
 var ErrRevoked = errors.New("a token without which the call would not be made was revoked before it left")
 
-// sentAway checks identities again before an approved call is sent. It returns the reason if the token of a vote was revoked since, or if the requester has no valid agent token left; otherwise it is empty. A token that only expired after the vote still counts. An unknown token counts as revoked.
+// sentAway checks identities again before an approved call is sent. It returns the reason if the token of a vote was revoked since, or if the requester has
+// no valid agent token left; otherwise it is empty. A token that only expired after the vote still counts. An unknown token counts as revoked.
 func sentAway(r Reader, q *Request) (reason string, err error) {
 	cast, err := ballots(r, q.RunID)
 	if err != nil {

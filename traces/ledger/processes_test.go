@@ -186,7 +186,7 @@ func TestVoteOfTwoProcesses(t *testing.T) {
 	for n := range rounds() {
 		quorum := 1 + n%3
 		content := ledgertest.Holding(quorum)
-		content.Policy.Policies[0].Approvers = nil // whoever has a token
+		content.Policy.Policies[0].Approvers = nil // any approver
 		c.Clock.ToNow()
 		q := c.HoldBy(carol, content)
 		for i, v := range voters {

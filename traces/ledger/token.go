@@ -176,7 +176,9 @@ func checkToken(name, role, expires string) error {
 	return nil
 }
 
-// noLookalike refuses a name that people could take for another token's. Several tokens of one name belong to one person. A name in another letter case would be the same person for approvals, but another one for roles and counts. A name that looks the same would be another person for pgfsm, but the same for readers. Revoked tokens count, because the record has their names. Within ASCII only letter case counts, because worker-6 and worker-9 are two names.
+// noLookalike refuses a name that people could take for another token's. Several tokens of one name belong to one person. A name in another letter case
+// would be the same person for approvals, but another one for roles and counts. A name that looks the same would be another person for pgfsm, but the same
+// for readers. Revoked tokens count, because the record has their names. Within ASCII only letter case counts, because worker-6 and worker-9 are two names.
 func noLookalike(r Reader, name string) error {
 	for t, err := range r.Tokens() {
 		if err != nil {

@@ -348,7 +348,7 @@ func TestVoteConcurrently(t *testing.T) {
 		t.Run(fmt.Sprintf("quorum-%d", quorum), func(t *testing.T) {
 			c := newDesk(t)
 			content := ledgertest.Holding(quorum)
-			content.Policy.Policies[0].Approvers = nil // whoever has a token
+			content.Policy.Policies[0].Approvers = nil // any approver
 			q := c.HoldBy(carol, content)
 			ballots := make([]ledger.Ballot, people)
 			for i := range ballots {

@@ -95,7 +95,8 @@ func spoilWrites(t *testing.T, path string) (mend func()) {
 	return func() { put(unix.O_RDWR) }
 }
 
-// TestTailOfAnAuditor: a process that may not write the ledger cannot move left commits. It gets an error, and reads everything after another process has moved them, even without locks. It also needs to read the tail.
+// TestTailOfAnAuditor: a process that may not write the ledger cannot move left commits. It gets an error, and reads everything after another process has
+// moved them, even without locks. It also needs to read the tail.
 func TestTailOfAnAuditor(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "ledger.db")
 	s := holder(t, base)
