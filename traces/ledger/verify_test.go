@@ -403,7 +403,7 @@ func TestVerifyNamesRowsThatWereSwapped(t *testing.T) {
 			UPDATE requests SET run_id = (SELECT max(run_id) FROM steps) WHERE run_id = 'x'`},
 		{"decisions", "decisions", "", `UPDATE decisions SET run_id = (SELECT max(run_id) FROM requests) WHERE seq = (SELECT min(seq) FROM decisions)`},
 		{"half-a-value", "steps", "not strict JSON", splitStep},
-		{"large-value-in-its-row", "steps", "stands in a blob", `UPDATE steps SET command = (SELECT text FROM blobs ORDER BY length(text) DESC LIMIT 1) WHERE seq = 1`},
+		{"large-value-in-its-row", "steps", "must be a blob", `UPDATE steps SET command = (SELECT text FROM blobs ORDER BY length(text) DESC LIMIT 1) WHERE seq = 1`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, path)
