@@ -205,7 +205,7 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 			return all
 		}, "after the request had expired"},
 		{"vote-about-another-binding", edits(ledger.ApprovalApproved, `"binding":"sha256:`, `"binding":"sha256:0`), "another binding"},
-		{"vote-that-does-not-decide", edits(ledger.ApprovalApproved, `"decides":true`, `"decides":false`), "whether it decides"},
+		{"vote-that-does-not-decide", edits(ledger.ApprovalApproved, `"decides":true`, `"decides":false`), "its member decides"},
 		{"vote-with-another-reason", edits(ledger.ApprovalApproved, `"reason":"as agreed"`, `"reason":"other"`), "the votes"},
 		{"token-of-another-role", edits(ledger.TokenCreated, `"role":"approver"`, `"role":"auditor"`), "the token of the vote"},
 		{"token-that-was-not-there-yet", func(t *testing.T, all []ledger.Event) []ledger.Event {
@@ -225,7 +225,7 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 			gone.Payload = []byte(`{"id":` + member(t, all[lastOf(t, all, ledger.TokenCreated)].Payload, "id") + `}`)
 			return append(all, gone)
 		}, ""},
-		{"quorum-lowered", edits(ledger.ApprovalRequested, `"quorum":1`, `"quorum":2`), "whether it decides"},
+		{"quorum-lowered", edits(ledger.ApprovalRequested, `"quorum":1`, `"quorum":2`), "its member decides"},
 		{"approvers-changed", edits(ledger.ApprovalRequested, `"approvers":[`, `"approvers":["others",`), "approval.requested"},
 		{"expiry-changed", edits(ledger.ApprovalRequested, `"expires":"2026-11-21T10`, `"expires":"2026-11-21T11`), "approval.requested"},
 		{"score-changed", edits(ledger.RiskScored, `"score":`, `"score":7`), "risk.scored"},
@@ -304,7 +304,7 @@ func TestVerifyCountsPeople(t *testing.T) {
 				Payload: fmt.Appendf(nil, `{"binding":%q,"expires":%q}`, q.Binding, q.Expires),
 			})
 		}, "is before it"},
-		{"one-decides", edits(ledger.ApprovalApproved, `"decides":false`, `"decides":true`), "whether it decides"},
+		{"one-decides", edits(ledger.ApprovalApproved, `"decides":false`, `"decides":true`), "its member decides"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := d.forge(func(all []ledger.Event) []ledger.Event { return c.edit(t, all) })

@@ -106,7 +106,7 @@ func TestTailOfAnAuditor(t *testing.T) {
 		do   func(t *testing.T, path string) // with what was left
 		says string                          // empty: everything is read
 	}{
-		{"left", func(*testing.T, string) {}, "let somebody read it who may write it"},
+		{"left", func(*testing.T, string) {}, "a user who can write the ledger must open it first"},
 		{"brought-in", func(t *testing.T, path string) { foundBy(t, openings[0].open, path) }, ""},
 		{"not-to-read", func(t *testing.T, path string) {
 			foundBy(t, openings[0].open, path)
