@@ -165,53 +165,6 @@ func conversation(t *testing.T, at string, say []string, answers int) {
 	}
 }
 
-// A request's context ends with it, not with the connection: what was begun for it is let go of.
-func TestTheContextOfARequestEndsWithIt(t *testing.T) {
-	g, s := scripted(t, nil)
-	contexts := make(chan context.Context, 2)
-	g.dispatch = func(ctx context.Context, q *session.Request) []byte {
-		contexts <- ctx
-		return s.dispatch(ctx, q)
-	}
-	c := dial(t, onLoopback(t, g), alone("1", "ping", ""))
-	readResponse(t, bufio.NewReader(c))
-	if err := within(t, "the context", contexts).Err(); !errors.Is(err, context.Canceled) {
-		t.Errorf("behind the answer its error is %v", err)
-	}
-}
-
-// A client that goes is seen to go.
-func TestClientsThatGo(t *testing.T) {
-	g, s := scripted(t, nil)
-	c := dial(t, onLoopback(t, g), alone("1", "tools/call", "wait"))
-	within(t, "the call", s.entered)
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := within(t, "the end of the call", s.ends); !errors.Is(err, context.Canceled) {
-		t.Errorf("it ended with %v", err)
-	}
-}
-
-// What comes while a request is under way is answered behind it.
-func TestRequestsThatComeMeanwhile(t *testing.T) {
-	g, s := scripted(t, nil)
-	c := dial(t, onLoopback(t, g), alone("1", "tools/call", "wait"))
-	in := bufio.NewReader(c)
-	within(t, "the call", s.entered)
-	for _, more := range []string{alone("2", "ping", "")[:1], alone("2", "ping", "")[1:], alone("3", "tools/call", "say")} {
-		if _, err := c.Write([]byte(more)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.free <- struct{}{}
-	for _, want := range []string{`"id":1`, `"id":2`, `"id":3`} {
-		if r, body := readResponse(t, in); r.StatusCode != http.StatusOK || !strings.Contains(body, want) {
-			t.Errorf("%d %q, want %s", r.StatusCode, body, want)
-		}
-	}
-}
-
 // A handler that breaks leaves nothing that goes on writing.
 func TestNothingIsLeftOfAHandlerThatBreaks(t *testing.T) {
 	g, s := scripted(t, nil)

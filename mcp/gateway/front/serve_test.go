@@ -1,7 +1,6 @@
 package front
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"net"
@@ -153,35 +152,5 @@ func TestHalfOpenConnections(t *testing.T) {
 	s.free <- struct{}{} // and the one with a request is still there
 	if got := within(t, "the answer", busy); got != 200 {
 		t.Errorf("status %d", got)
-	}
-}
-
-func TestPlacesOfConnections(t *testing.T) {
-	g, _ := scripted(t, func(o *setup) { o.Limits.Connections = 2 })
-	at := onLoopback(t, g)
-	stream := func() (*bufio.Reader, net.Conn) { // a connection that is in use
-		c := dial(t, at, "GET /sse HTTP/1.1\r\nHost: 127.0.0.1:8787\r\n\r\n")
-		r := bufio.NewReader(c)
-		if line, err := r.ReadString('\n'); err != nil || !strings.Contains(line, "200") {
-			t.Fatalf("%q, %v", line, err)
-		}
-		return r, c
-	}
-	_, one := stream()
-	stream()
-	waiting := bufio.NewReader(dial(t, at, "GET /sse HTTP/1.1\r\nHost: 127.0.0.1:8787\r\n\r\n"))
-	answered := make(chan string, 1)
-	go func() {
-		line, _ := waiting.ReadString('\n')
-		answered <- line
-	}()
-	select {
-	case line := <-answered:
-		t.Fatalf("one past the limit: %q", line)
-	case <-time.After(100 * time.Millisecond): // it waits; that it is not answered cannot be seen sooner
-	}
-	_ = one.Close()
-	if line := within(t, "its turn", answered); !strings.Contains(line, "200") {
-		t.Errorf("%q", line)
 	}
 }
