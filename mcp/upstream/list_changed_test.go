@@ -95,7 +95,7 @@ func stopped(t *testing.T, r Returned) {
 func TestAChangeAfterTheListing(t *testing.T) {
 	overEach(t, "changes-after-every-listing", func(t *testing.T, s Server) {
 		if s.Type == TypeHTTP {
-			t.Skip("a stream ends with its answer; TestNewsBetweenRequests has the other stream")
+			t.Skip("a stream ends with its answer; TestNewsOfALink has the other stream")
 		}
 		u := upstreams(t, Limits{}, s)
 		listed(t, u)
