@@ -217,7 +217,7 @@ func TestAnswersThatWereCutOffAreKept(t *testing.T) {
 	events := &eventReader{t: t, r: bufio.NewReader(r.Body)}
 	events.next() // its first, which has no data
 	_, id, _, _ := events.next()
-	if _, err := e.in.Peek(1); err != nil { // the answer begins
+	if _, err := events.r.Peek(1); err != nil { // the answer begins
 		t.Fatal(err)
 	}
 	open(calledBy("ann", "large"))
