@@ -76,9 +76,9 @@ var methods = []method{
 	{"notifications/roots/list_changed", fromClient, true, ExposeRoots, stateful, byRelay, "relays it"},
 
 	{"ping", fromServer, false, 0, stateful, byLink, "answers it"},
-	{"sampling/createMessage", fromServer, false, ExposeSampling, stateful, byRelay, "relays it if the client declares it; asks a stateless client in a result"},
-	{"elicitation/create", fromServer, false, ExposeElicitation, stateful, byRelay, "relays it if the client declares it; asks a stateless client in a result"},
-	{"roots/list", fromServer, false, ExposeRoots, stateful, byRelay, "relays it if the client declares it; asks a stateless client in a result"},
+	{"sampling/createMessage", fromServer, false, ExposeSampling, stateful, byRelay, "relays it if the client declares it; in a result if it is stateless"},
+	{"elicitation/create", fromServer, false, ExposeElicitation, stateful, byRelay, "relays it if the client declares it; in a result if it is stateless"},
+	{"roots/list", fromServer, false, ExposeRoots, stateful, byRelay, "relays it if the client declares it; in a result if it is stateless"},
 	{"notifications/cancelled", fromServer, true, ExposeCancellation, stateful, byRelay, "relays it if it belongs to a request that was relayed"},
 	{"notifications/progress", fromServer, true, ExposeProgress, stateful | stateless, byRelay, "relays it during a request, under the client's token"},
 	{"notifications/message", fromServer, true, ExposeLogging, stateful | stateless, byRelay, "relays it; to a stateless client only during a request with a log level"},

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-var ann, bob, eve = Identity{Name: "ann"}, Identity{Name: "bob"}, Identity{Name: "eve"}
+var ann, bob = Identity{Name: "ann"}, Identity{Name: "bob"}
 
 func open(t *testing.T, table *Table, client Identity) *Session {
 	t.Helper()
