@@ -81,7 +81,7 @@ var methods = []method{
 	{"roots/list", fromServer, false, ExposeRoots, stateful, byRelay, "relays it if the client declares it; in a result if it is stateless"},
 	{"notifications/cancelled", fromServer, true, ExposeCancellation, stateful, byRelay, "relays it if it belongs to a request that was relayed"},
 	{"notifications/progress", fromServer, true, ExposeProgress, stateful | stateless, byRelay, "relays it during a request, under the client's token"},
-	{"notifications/message", fromServer, true, ExposeLogging, stateful | stateless, byRelay, "relays it; to a stateless client only during a request with a log level"},
+	{"notifications/message", fromServer, true, ExposeLogging, stateful | stateless, byRelay, "relays it; to stateless clients during a request with a log level"},
 	{"notifications/tools/list_changed", fromServer, true, ExposeTools, stateful | stateless, byGateway, "sends its own when its listing of tools is out of date"},
 	{"notifications/prompts/list_changed", fromServer, true, ExposePrompts, stateful | stateless, byRelay, "relays it"},
 	{"notifications/resources/list_changed", fromServer, true, ExposeResources, stateful | stateless, byRelay, "relays it"},
