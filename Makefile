@@ -26,7 +26,7 @@ interop/node_modules/.package-lock.json: interop/package.json interop/package-lo
 
 interop: interop-tools ## pgfsm with clients, servers and tool lists that others wrote (needs npm); the conformance suites are in test
 	$(GO) test -count 1 -v -run TestFalseRefusals ./policy
-	PGFSM_INTEROP=1 $(GO) test -count 1 -timeout 30m -run 'Interop|TestGatewayAnswers|TestGatewayClients|TestGatewayLets|Baseline|TestRootsAreNotTheClients' ./cmd/pgfsm
+	PGFSM_INTEROP=1 $(GO) test -count 1 -parallel 2 -timeout 30m -run 'Interop|TestGatewayAnswers|TestGatewayClients|TestGatewayLets|Baseline|TestRootsAreNotTheClients' ./cmd/pgfsm
 
 race: ## packages with goroutines under the race detector (needs a C compiler); of the command, the gateway's tests
 	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./deadline ./llm ./loopback ./mcp/upstream ./mcp/gateway ./mcp/gateway/front ./mcp/gateway/session ./mcp/toy ./policy ./runner ./states ./traces/... ./web

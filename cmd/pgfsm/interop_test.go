@@ -51,7 +51,7 @@ func (in interop) stdio(server, more string, args ...string) string {
 	for _, a := range args {
 		words = append(words, strconv.Quote(a))
 	}
-	return fmt.Sprintf("{type: stdio, command: %q, args: [%s]%s}", in.node, strings.Join(words, ", "), more)
+	return fmt.Sprintf("{type: stdio, command: %q, args: [%s], connect_timeout: 50s%s}", in.node, strings.Join(words, ", "), more)
 }
 
 // over starts server-everything on a port and returns its configuration: typ is sse or http.
@@ -63,7 +63,7 @@ func (in interop) over(t *testing.T, typ, more string) string {
 	}
 	port := freePort(t)
 	in.listen(t, port, []string{fmt.Sprintf("PORT=%d", port)}, in.script("@modelcontextprotocol/server-everything"), mode)
-	return fmt.Sprintf("{type: %s, url: \"http://127.0.0.1:%d/%s\"%s}", typ, port, path, more)
+	return fmt.Sprintf("{type: %s, url: \"http://127.0.0.1:%d/%s\", connect_timeout: 50s%s}", typ, port, path, more)
 }
 
 // lastPort is the port given out last. Ports below 32768 are not given out by Linux to whoever asks for any port, so

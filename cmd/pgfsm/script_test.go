@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite the files that scripts compare 
 func TestMain(m *testing.M) {
 	privately() // what scripts write is ours alone, as a configuration must be
 	// Most tests in parallel wait for the time of a server or of the gateway to be over; -parallel changes it.
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){

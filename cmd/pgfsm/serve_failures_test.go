@@ -226,11 +226,11 @@ func TestServeFailuresOfProcesses(t *testing.T) {
 		name, deed, timeout, code, effect, retry string
 		calls                                    int // that reach each process
 	}{
-		{"dies", "dies-at-call", "10s", "server_died", "unknown", "look", 1},
+		{"dies", "dies-at-call", "1m", "server_died", "unknown", "look", 1},
 		{"hangs", "hangs-at-call", "5s", "server_timeout", "unknown", "look", 1},
-		{"garbage", "no-json-at-call", "10s", "server_protocol", "unknown", "look", 1},
-		{"100-MiB", "huge-at-call", "10s", "result_too_large", "done", "no", 1},
-		{"dies-at-start", "dies-at-initialize", "10s", "no_servers", "not_sent", "later", 0},
+		{"garbage", "no-json-at-call", "1m", "server_protocol", "unknown", "look", 1},
+		{"100-MiB", "huge-at-call", "1m", "result_too_large", "done", "no", 1},
+		{"dies-at-start", "dies-at-initialize", "1m", "no_servers", "not_sent", "later", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
