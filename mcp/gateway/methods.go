@@ -50,7 +50,7 @@ type method struct {
 
 // methods are all methods that the gateway knows. Others are refused, in both directions.
 var methods = []method{
-	{"initialize", fromClient, false, 0, stateful, byGateway, "opens a session, and declares the capabilities of the servers that are exposed"},
+	{"initialize", fromClient, false, 0, stateful, byGateway, "opens a session, and declares the exposed capabilities of the servers"},
 	{"notifications/initialized", fromClient, true, 0, stateful, byGateway, "accepts it"},
 	{"ping", fromClient, false, 0, stateful, byGateway, "answers it"},
 	{"server/discover", fromClient, false, 0, stateless, byGateway, "answers with its revisions and capabilities, and without the instructions of servers"},
@@ -61,7 +61,7 @@ var methods = []method{
 	{"tools/call", fromClient, false, ExposeTools, stateful | stateless, byMachine, "makes the call if every gate allows it"},
 	{"tasks/get", fromClient, false, ExposeTools, stateful | stateless, byTasks, "returns the state of a call that waits, if tasks are on"},
 	{"tasks/update", fromClient, false, ExposeTools, stateful | stateless, byTasks, "acknowledges it; no task waits for input"},
-	{"tasks/cancel", fromClient, false, ExposeTools, stateful | stateless, byTasks, "asks for the end of the call"},
+	{"tasks/cancel", fromClient, false, ExposeTools, stateful | stateless, byTasks, "withdraws the call if it still waits for approvers"},
 
 	{"resources/list", fromClient, false, ExposeResources, stateful | stateless, byRelay, "relays it"},
 	{"resources/templates/list", fromClient, false, ExposeResources, stateful | stateless, byRelay, "relays it"},
@@ -72,22 +72,22 @@ var methods = []method{
 	{"prompts/get", fromClient, false, ExposePrompts, stateful | stateless, byRelay, "relays it"},
 	{"completion/complete", fromClient, false, ExposeCompletion, stateful | stateless, byRelay, "relays it"},
 	{"logging/setLevel", fromClient, false, ExposeLogging, stateful, byRelay, "relays it"},
-	{"notifications/progress", fromClient, true, ExposeProgress, stateful, byRelay, "relays it to the server whose relayed request it belongs to"},
+	{"notifications/progress", fromClient, true, ExposeProgress, stateful, byRelay, "relays it to the server that sent the request"},
 	{"notifications/roots/list_changed", fromClient, true, ExposeRoots, stateful, byRelay, "relays it"},
 
 	{"ping", fromServer, false, 0, stateful, byLink, "answers it"},
-	{"sampling/createMessage", fromServer, false, ExposeSampling, stateful, byRelay, "relays it if the client declares it; in a result if it is stateless"},
-	{"elicitation/create", fromServer, false, ExposeElicitation, stateful, byRelay, "relays it if the client declares it; in a result if it is stateless"},
-	{"roots/list", fromServer, false, ExposeRoots, stateful, byRelay, "relays it if the client declares it; in a result if it is stateless"},
-	{"notifications/cancelled", fromServer, true, ExposeCancellation, stateful, byRelay, "relays it if it belongs to a request that was relayed"},
-	{"notifications/progress", fromServer, true, ExposeProgress, stateful | stateless, byRelay, "relays it during a request, under the client's token"},
+	{"sampling/createMessage", fromServer, false, ExposeSampling, stateful, byRelay, "relays it if the client supports it; to a stateless client in a result"},
+	{"elicitation/create", fromServer, false, ExposeElicitation, stateful, byRelay, "relays it if the client supports it; to a stateless client in a result"},
+	{"roots/list", fromServer, false, ExposeRoots, stateful, byRelay, "relays it if the client supports it; to a stateless client in a result"},
+	{"notifications/cancelled", fromServer, true, ExposeCancellation, stateful, byRelay, "relays it if the gateway relayed the cancelled request"},
+	{"notifications/progress", fromServer, true, ExposeProgress, stateful | stateless, byRelay, "relays it during a request, under the client's progress token"},
 	{"notifications/message", fromServer, true, ExposeLogging, stateful | stateless, byRelay, "relays it; to stateless clients during a request with a log level"},
-	{"notifications/tools/list_changed", fromServer, true, ExposeTools, stateful | stateless, byGateway, "sends its own when its listing of tools is out of date"},
+	{"notifications/tools/list_changed", fromServer, true, ExposeTools, stateful | stateless, byGateway, "sends one itself when its tool listing is out of date"},
 	{"notifications/prompts/list_changed", fromServer, true, ExposePrompts, stateful | stateless, byRelay, "relays it"},
 	{"notifications/resources/list_changed", fromServer, true, ExposeResources, stateful | stateless, byRelay, "relays it"},
 	{"notifications/resources/updated", fromServer, true, ExposeResources, stateful | stateless, byRelay, "relays it"},
 	{"notifications/elicitation/complete", fromServer, true, ExposeElicitation, stateful, byRelay, "relays it"},
-	{"notifications/subscriptions/acknowledged", fromServer, true, 0, stateless, byLink, "sends its own"},
+	{"notifications/subscriptions/acknowledged", fromServer, true, 0, stateless, byLink, "sends its own acknowledgement"},
 }
 
 // A methodKey is the key of a method.
