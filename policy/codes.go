@@ -81,9 +81,10 @@ func Remedy(code Code) string {
 // (schema, evidence) and the transport's codes are listed here too, so that there is one table.
 func Codes() []CodeDoc {
 	return []CodeDoc{
-		{CodeInputDenied, GateInput, "A rule of the input policy names what the request asks for.", "Reword the request, or change input.deny or input.defaults."},
+		{CodeInputDenied, GateInput, "A rule of the input policy matches the request.", "Reword the request, or change input.deny or input.defaults."},
 		{CodeInputTooLarge, GateInput, "A question, an answer to a server's question, or a call that input rules judge is larger than " +
-			"input.max_bytes. Or it becomes larger when pgfsm decodes it, or the rules would take too much work. pgfsm never truncates it.", "Shorten " +
+			"input.max_bytes. Or it exceeds this limit when pgfsm decodes it, or the rules would take too much work. pgfsm never " +
+			"truncates it.", "Shorten " +
 			"the request or raise input.max_bytes."},
 		{CodeInputNotText, GateInput, "The request is not valid UTF-8.", "Send UTF-8 text."},
 		{CodeArgumentsTooLarge, GateInput, "The arguments of a call are larger than limits.arguments_bytes.", "Send less in one call: in parts, or as the path of a file."},
@@ -98,8 +99,8 @@ func Codes() []CodeDoc {
 		{CodeFinalAnswer, GatePlan, "A final_answer may only ask for more information: needs_more_info must be true and the answer 1 to 500 " +
 			"bytes.", "Call a tool, or ask for missing information."},
 		{CodeServerUnknown, GateSchema, "The plan names a server that is not configured.", "pgfsm tools lists the servers."},
-		{CodeServerDown, GateSchema, "The plan names a server that did not answer in time, or gave an invalid answer.", "The member servers of the " +
-			"result has the reason."},
+		{CodeServerDown, GateSchema, "The plan names a server that did not answer in time, or gave an invalid answer.", "The member " +
+			"servers of the result has the reason."},
 		{CodeToolUnknown, GateSchema, "The server does not list a tool of that name. Names are compared byte for byte.", "pgfsm tools lists the live catalog."},
 		{CodeToolAmbiguous, GateSchema, "The server lists the name more than once, so it is not clear which tool would run.", "Have the server " +
 			"fixed."},
@@ -109,11 +110,11 @@ func Codes() []CodeDoc {
 			"name.", "Correct the arguments at the places that the reason names."},
 		{"arguments_too_complex", GateSchema, "Validating these arguments against this recursive schema would take too much work.", "Send arguments " +
 			"with less nesting."},
-		{CodeToolNotAllowed, GateAllowlist, "The tool is not on the allowlist. Default is deny.", "If agents may call the tool, add it to the " +
+		{CodeToolNotAllowed, GateAllowlist, "The tool is not on the allowlist, so pgfsm denies the call.", "If agents may call the tool, add it to the " +
 			"allowlist file."},
 		{CodeToolDefinitionChanged, GateAllowlist, "The tool's definition differs from the judged or pinned definition, or the server announced " +
-			"changed tools after pgfsm listed them. If the announcement arrives between the permit and the call, the run fails and nothing is " +
-			"sent.", "If the tool is pinned, pgfsm pins diff shows the change, and pgfsm pins approve pins the new definition. Otherwise run " +
+			"changed tools after pgfsm listed them. If the announcement arrives between the permit and the call, the run fails and pgfsm sends " +
+			"nothing.", "If the tool is pinned, pgfsm pins diff shows the change, and pgfsm pins approve pins the new definition. Otherwise run " +
 			"again."},
 		{CodeToolNotGranted, GateGrant, "A grant of the run does not name the tool.", "Ask the operator for a grant that names the tool."},
 		{CodeArgumentsNotGranted, GateGrant, "A grant of the run does not permit the arguments, or an argument that it restricts is missing.", "The " +
@@ -139,13 +140,13 @@ func Codes() []CodeDoc {
 		{CodeBundleChanged, GateApproval, "The configuration has changed since the approval.", "Request the call again under the current " +
 			"configuration, or restore the old one."},
 		{CodeCancelled, GateRun, "The run was cancelled: before the call it ends as blocked, during the call as failed.", "See effect: not_sent means " +
-			"nothing was called; unknown means look first."},
+			"nothing was called; unknown means: check the system behind the tool first."},
 		{CodeInterrupted, GateRun, "The process ended before the run made a call.", "Run it again."},
 		{CodeIndeterminate, GateRun, "The process ended during the call. The server may have executed the call. pgfsm never makes it again.", "Check " +
 			"in the system behind the tool whether the call happened before you request it again."},
 		{CodeTimeout, GateRun, "The run took longer than limits.run_timeout (without the time of its call), or the model longer than " +
-			"planner.llm.timeout.", "See effect: not_sent means nothing was called; unknown means look first."},
-		{CodeEffectFailed, GateRun, "An effect that the run needed failed.", "Read the reason: it names the effect."},
+			"planner.llm.timeout.", "See effect: not_sent means nothing was called; unknown means: check the system behind the tool first."},
+		{CodeEffectFailed, GateRun, "The run needed an effect, and the effect failed.", "Read the reason: it names the effect."},
 		{CodeResultTooLarge, GateRun, "The result is larger than limits.result_bytes. The server executed the call.", "Raise limits.result_bytes, or " +
 			"request less data."},
 		{CodeOutputUntyped, GateOutput, "The result has no usable structured content or no registered type, so pgfsm shows it raw.", "Register a type " +
@@ -153,11 +154,11 @@ func Codes() []CodeDoc {
 		{"server_unreachable", GateRun, "pgfsm could not reach or start the server.", "The reason has the error."},
 		{"server_timeout", GateRun, "The server did not connect or list its tools within its connect_timeout. Or it neither answered a call nor " +
 			"reported progress within its timeout, or took longer than its timeout_total.", "Check the server, or raise the timeout. See effect: " +
-			"unknown means look first."},
+			"unknown means: check the system behind the tool first."},
 		{"server_protocol", GateRun, "The server's answer is not valid in its protocol.", "The reason names the error. Have the server fixed."},
 		{CodeRecordFailed, GateRun, "pgfsm could not write the run's record, so the run stopped.", "Free disk space, or repair the traces folder or " +
 			"the ledger. See " +
-			"effect: not_sent means nothing was called; unknown means look first."},
+			"effect: not_sent means nothing was called; unknown means: check the system behind the tool first."},
 		{"outcome_delivered", GateRun, "Another request has already received the outcome of the held call.", "pgfsm ledger show RUN prints the outcome."},
 		{"input_refused", GateRun, "The server asked for input that the operator does not expose, that the client does not support, or that the " +
 			"client did not give. The call was made.", "Expose input_required and the kind of question, or use another client."},
