@@ -66,11 +66,11 @@ func TestManualTellsTheBounds(t *testing.T) {
 	words := strings.Join(strings.Fields(string(text)), " ")
 	for _, told := range []string{
 		fmt.Sprintf("at most %d MiB.", MaxPolicyFileBytes>>20),
-		fmt.Sprintf("brought into 0 to %d.", risk.MaxScore),
+		fmt.Sprintf("limited to 0 to %d.", risk.MaxScore),
 		fmt.Sprintf("the score counts as %d.", risk.MaxScore),
 		fmt.Sprintf("At most %d policies may be in shadow", rules.MaxShadow),
 		fmt.Sprintf("An expression has at most %d bytes", condition.MaxSource),
-		fmt.Sprintf("At most %d different questions are allowed", condition.MaxQueries),
+		fmt.Sprintf("At most %d different queries are allowed", condition.MaxQueries),
 		fmt.Sprintf("from `1s` to `%dd`", condition.MaxWindow/(24*60*60)),
 	} {
 		if !strings.Contains(words, told) {

@@ -15,7 +15,7 @@
 //
 //   - `set_mode` sets the mode, upwards or downwards;
 //   - `escalate` raises it by one level; at the top it stays there;
-//   - `score_expr` sets the score to its value, rounded up and brought into 0 to [MaxScore].
+//   - `score_expr` sets the score to its value, rounded up and limited to 0 to [MaxScore].
 //
 // A rule does at least one of them. `score_expr` is CEL (package condition, [condition.RiskEnv]) over the call, the score so far as `score`, and `vars`.
 // Arguments are members of `args`.
