@@ -105,7 +105,7 @@ func (r *Runner) holdOpen(ctx context.Context, ask *gateway.Ask, w heldCall) (an
 	}
 	return r.refuse(gateway.Decision{
 		Code: "outcome_delivered", Effect: string(states.EffectUnknown), Policy: w.policy, Retry: retryNo, RunID: w.id,
-		Reason: "The outcome of this call was delivered to another request for it.",
+		Reason: "Another request has already received the outcome of this call.",
 	}, false), true
 }
 
@@ -119,11 +119,11 @@ func (r *Runner) pending(ctx context.Context, ask *gateway.Ask, w heldCall) gate
 	}
 	d := gateway.Decision{
 		After: retryAfter, Code: string(policy.CodeApprovalRequired), Decide: decide, Effect: string(states.NotSent), Policy: w.policy,
-		Reason: fmt.Sprintf("%s It waits for approval as %s. Repeat the identical call later to get its outcome.", w.reason, w.id),
+		Reason: fmt.Sprintf("%s The call waits for approval as run %s. Repeat the identical call later to get its outcome.", w.reason, w.id),
 		Retry:  retrySame, RunID: w.id,
 	}
 	if r.opaque() {
-		d.Policy, d.Decide, d.Reason = "", "", "A person has to decide. Repeat the identical call later."
+		d.Policy, d.Decide, d.Reason = "", "", "A person has to decide about this call. Repeat the identical call later."
 	}
 	// If the tool declares an output type, clients refuse a result without structured content, unless it is an error.
 	failed := r.options.Serve.OnPending == config.PendingError || r.declaresOutput(ctx, ask)
