@@ -35,8 +35,8 @@ func newEvalAttack(w world) *cobra.Command {
 		Long: `attack takes the calls of every case through the machine. The planner proposes exactly the calls that the attack wants
 and, for each task, exactly the calls that the task needs. attack contacts no server; a recording server in the process
 answers. docs/reference/evaluation-format.md describes the files. The difference between two arms shows the effect of a
-gate. Each of the first four arms adds gates to the one before it; the last two have the gates of grants, but treat held
-calls differently:
+gate. allowlist, policy and grants each add gates to the arm before; the last two have the gates of grants, but treat
+held calls differently:
 
   naive       every call that names a listed tool is made
   allowlist   the machine with the bundle's allowlist, and nothing else of the bundle

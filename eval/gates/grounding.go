@@ -64,7 +64,7 @@ func grounding(e *evaluation) (Suite, error) {
 			return locked
 		}})
 	}
-	return e.table("summaries of a typed payload, and what the lock must say of them", trials), nil
+	return e.table("summaries of a typed payload, and the verdict that the evidence gate must give", trials), nil
 }
 
 // groundingFuzz judges generated summaries of generated payloads.
