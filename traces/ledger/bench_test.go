@@ -136,7 +136,6 @@ func BenchmarkCalls(b *testing.B) {
 			b.ReportMetric(many.rate()/one.rate(), "64/1")
 			b.ReportMetric(one.flushes(), "flushes/call-at-1")
 			b.ReportMetric(many.flushes(), "flushes/call-at-64")
-			b.ReportMetric(many.checkpoints(), "checkpoints/call-at-64")
 			b.ReportMetric(tenOne.rate(), "ten-calls/s-at-1")
 			b.ReportMetric(tenMany.rate(), "ten-calls/s-at-64")
 			b.ReportMetric(many.rate()/tenMany.rate(), "64/ten-at-64")
@@ -165,14 +164,11 @@ func (m *measure) turn(b *testing.B, s *sqlite.Store, n, together int, do func()
 	}
 	m.n += n
 	m.stats.Commits += after.Commits - before.Commits
-	m.stats.Checkpoints += after.Checkpoints - before.Checkpoints
 }
 
 func (m *measure) rate() float64 { return float64(m.n) / m.took.Seconds() }
 
 func (m *measure) flushes() float64 { return float64(m.stats.Commits) / float64(m.n) }
-
-func (m *measure) checkpoints() float64 { return float64(m.stats.Checkpoints) / float64(m.n) }
 
 // Ten is how another gateway keeps its ledger, for comparison: each call is ten transactions, each on a connection of its own that is
 // opened for it, on a file with SQLite's own settings (rollback journal, every commit flushed).

@@ -110,6 +110,6 @@ type Tx interface {
 	PutDelivery(Delivery) error
 	SetDelivered(hook string, seq int64) error
 	// Prune removes events up to a seq and their deliveries, and the requests, decisions and steps of the runs named, and blobs that nothing
-	// refers to any more. Nothing else removes rows. A store may refuse a seq that is within events of one run that were added together.
+	// refers to any more. Nothing else removes rows.
 	Prune(upTo int64, runs []string) error
 }

@@ -23,7 +23,6 @@ type conn struct {
 	idle map[string][]driver.Stmt
 	kept int
 	args []driver.NamedValue
-	text []byte // of what is written in one row
 }
 
 // dial opens a connection. The settings are those of SQLite's URIs and of the driver.

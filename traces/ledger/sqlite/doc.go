@@ -4,7 +4,5 @@
 // open the file in any other way: when a process closes a descriptor of a file, POSIX drops all its locks on that file. For the same reason Open refuses
 // symbolic and hard links.
 //
-// Further files are beside FILE: FILE-wal and FILE-shm while it is open, FILE.owners with one locked file for each process that owns runs, and FILE-tail. A
-// Store that was opened with Options.Tail first writes commits to FILE-tail, and moves many of them into FILE together. Meanwhile this Store holds the
-// ledger, and other processes cannot read or write it. See package tail.
+// Further files are beside FILE: FILE-wal and FILE-shm while it is open, and FILE.owners with one locked file for each process that owns runs.
 package sqlite

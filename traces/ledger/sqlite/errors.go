@@ -77,7 +77,7 @@ func explained(path string, err error) error {
 		return fmt.Errorf("ledger %s: %w: it is damaged; keep it, and restore a backup: %s (%w)", path, ErrNotLedger, afterRestoring, err)
 	case codeCantOpen:
 		return fmt.Errorf("ledger %s cannot be opened: this user needs to read the file and to write its folder; to read a copy, "+
-			"copy the file, its -wal and its -tail together into a folder of your own (%w)", path, err)
+			"copy the file and its -wal together into a folder of your own (%w)", path, err)
 	case codeIOErr, codeProtocol:
 		return fmt.Errorf("ledger %s cannot be read or written: is the disk full or broken, or the folder on a network? "+
 			"A ledger needs a local disk (%w)", path, err)

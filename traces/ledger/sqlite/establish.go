@@ -97,9 +97,7 @@ func establish(ctx context.Context, c *conn, path string, busy time.Duration) er
 		c.rollback()
 		return fmt.Errorf("a new ledger: %w", err)
 	}
-	// The file itself is a ledger from then on: who may only read finds one also without the log.
-	_, _, err = checkpoint(c, "TRUNCATE")
-	return err
+	return nil
 }
 
 // writeSchema runs schemaScript. It is not kept prepared: it runs once.

@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-
-	"pgfsm/traces/ledger/tail"
 )
 
 const (
@@ -65,12 +63,17 @@ func trusted(path string) error {
 	if err != nil {
 		return err
 	}
-	why := tail.Distrust(info)
-	if why != nil && !info.Mode().IsRegular() {
-		why = fmt.Errorf("%w; name the file itself", why)
+	why := ""
+	switch {
+	case !info.Mode().IsRegular():
+		why = fmt.Sprintf("it is not a regular file (%s); name the file itself", info.Mode().Type())
+	case info.Mode().Perm()&othersMay != 0:
+		why = fmt.Sprintf("others may write it (%s); run chmod go-w on it", info.Mode().Perm())
+	case names(info) > 1:
+		why = "it has a second name (a hard link); remove that, or copy the file"
 	}
-	if why != nil {
-		return fmt.Errorf("ledger %s: %w: %w", path, ErrUnsafeFile, why)
+	if why != "" {
+		return fmt.Errorf("ledger %s: %w: %s", path, ErrUnsafeFile, why)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/fsm"
 	"pgfsm/policy/canonical"
@@ -27,7 +28,7 @@ type tx struct {
 	path   string
 	over   bool
 	failed error // the first error of a write: SQLite may have ended the transaction with it
-	wrote  int   // bytes, about
+	wrote  bool
 	open   []*cursor
 
 	committed bool
@@ -110,8 +111,26 @@ func one[T any](rows iter.Seq2[T, error], format string, args ...any) (T, error)
 	return none, fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ledger.ErrNotFound)
 }
 
+const eventColumns = "seq, run_id, type, at, by, payload, prev, run_prev, hash"
+
+func readEvent(r *row) ledger.Event {
+	return ledger.Event{
+		Seq: r.int64(), RunID: r.text(), Type: ledger.Type(r.text()), At: r.text(), By: r.text(), Payload: jsontext.Value(r.text()),
+		Prev: canonical.Digest(r.text()), RunPrev: canonical.Digest(r.text()), Hash: canonical.Digest(r.text()),
+	}
+}
+
+const stepColumns = `run_id, seq, at, from_state, "trigger", to_state, facts, command, event, prev, hash`
+
+func readStep(r *row) ledger.Step {
+	return ledger.Step{
+		RunID: r.text(), Seq: r.int(), At: r.text(), From: fsm.State(r.text()), Trigger: fsm.Trigger(r.text()), To: fsm.State(r.text()),
+		Facts: r.text(), Command: r.text(), Event: r.text(), Prev: canonical.Digest(r.text()), Hash: canonical.Digest(r.text()),
+	}
+}
+
 func (t *tx) Last() (ledger.Event, error) {
-	return one(all(t, readLastEvent, "SELECT "+eventColumns+" FROM events ORDER BY seq DESC LIMIT 1"), "the last event")
+	return one(all(t, readEvent, "SELECT "+eventColumns+" FROM events ORDER BY seq DESC LIMIT 1"), "the last event")
 }
 
 func (t *tx) End() (ledger.End, error) {
@@ -127,28 +146,22 @@ func (t *tx) End() (ledger.End, error) {
 const lastPrune = "SELECT " + eventColumns + " FROM events WHERE type = '" + string(ledger.LedgerPruned) + "' ORDER BY seq DESC LIMIT 1"
 
 func (t *tx) LastPrune() (ledger.Event, error) {
-	return one(all(t, readLastEvent, lastPrune), "the last prune")
+	return one(all(t, readEvent, lastPrune), "the last prune")
 }
 
 // tokenEvents has the condition of the partial index written out, so that it is used.
 const tokenEvents = "SELECT " + eventColumns + " FROM events WHERE type IN ('token.created', 'token.revoked') ORDER BY seq"
 
 func (t *tx) TokenEvents() iter.Seq2[ledger.Event, error] {
-	return apart(t, all(t, readEvents, tokenEvents))
+	return all(t, readEvent, tokenEvents)
 }
 
 func (t *tx) Events(after int64) iter.Seq2[ledger.Event, error] {
-	return apart(t, all(t, func(r *row) []ledger.Event {
-		group := readEvents(r)
-		for len(group) > 0 && group[0].Seq <= after { // only the last of a group is known to be behind
-			group = group[1:]
-		}
-		return group
-	}, "SELECT "+eventColumns+" FROM events WHERE seq > ? ORDER BY seq", after))
+	return all(t, readEvent, "SELECT "+eventColumns+" FROM events WHERE seq > ? ORDER BY seq", after)
 }
 
 func (t *tx) EventsOf(run string) iter.Seq2[ledger.Event, error] {
-	return apart(t, all(t, readEvents, "SELECT "+eventColumns+" FROM events WHERE run_id = ? ORDER BY seq", run))
+	return all(t, readEvent, "SELECT "+eventColumns+" FROM events WHERE run_id = ? ORDER BY seq", run)
 }
 
 // requestColumns stand in the order of the table.
@@ -267,7 +280,7 @@ func (t *tx) Decisions(after int64) iter.Seq2[ledger.Decision, error] {
 }
 
 func (t *tx) Steps(run string) iter.Seq2[ledger.Step, error] {
-	return apart(t, all(t, readSteps, "SELECT "+stepColumns+" FROM steps WHERE run_id = ? ORDER BY seq", run))
+	return all(t, readStep, "SELECT "+stepColumns+" FROM steps WHERE run_id = ? ORDER BY seq", run)
 }
 
 func (t *tx) Runs() iter.Seq2[string, error] {

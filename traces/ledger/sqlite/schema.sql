@@ -11,10 +11,6 @@ PRAGMA application_id = 1885824627;
 -- A test holds it to schemaVersion.
 PRAGMA user_version = 1;
 
--- Events of one run that were added together, and steps, stand in one row: the last of them in its columns, those before it in before, a
--- JSON list, oldest first, and how many they are in earlier.
--- What is not written there follows: seq by counting back; prev and run_prev, but of the first, are the hash of the one before. A value
--- that stands in blobs, and what a prune says, is always in the columns of a row, for its indexes.
 CREATE TABLE events (
     seq      INTEGER PRIMARY KEY CHECK (seq > 0),
     run_id   TEXT NOT NULL,
@@ -24,9 +20,7 @@ CREATE TABLE events (
     payload  TEXT NOT NULL,
     prev     TEXT NOT NULL,
     run_prev TEXT NOT NULL,
-    hash     TEXT NOT NULL,
-    earlier  INTEGER NOT NULL DEFAULT 0,
-    before   TEXT NOT NULL DEFAULT ''
+    hash     TEXT NOT NULL
 ) STRICT;
 CREATE INDEX events_run ON events (run_id);
 CREATE INDEX events_payload_ref ON events (payload) WHERE substr(payload, 1, 1) = '@';
@@ -111,8 +105,6 @@ CREATE TABLE steps (
     event      TEXT NOT NULL,
     prev       TEXT NOT NULL,
     hash       TEXT NOT NULL,
-    earlier    INTEGER NOT NULL DEFAULT 0,
-    before     TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (run_id, seq)
 ) STRICT;
 -- Only large values have entries here: pruning asks with them whether a blob is still used.
@@ -145,9 +137,8 @@ CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events
 BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
 CREATE TRIGGER events_refuse_delete BEFORE DELETE ON events WHEN NOT EXISTS (SELECT 1 FROM pruning)
 BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
--- INSERT OR REPLACE removes a row without asking the trigger above, and a row put between two others is not appended: the first of those
--- that stand in a row must be behind all that are there.
-CREATE TRIGGER events_refuse_insert BEFORE INSERT ON events WHEN NEW.seq - max(NEW.earlier, 0) <= (SELECT max(seq) FROM events)
+-- INSERT OR REPLACE removes a row without asking the trigger above, and a row put between two others is not appended.
+CREATE TRIGGER events_refuse_insert BEFORE INSERT ON events WHEN NEW.seq <= (SELECT max(seq) FROM events)
 BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
 
 CREATE TRIGGER decisions_refuse_update BEFORE UPDATE ON decisions
@@ -162,7 +153,7 @@ BEGIN SELECT RAISE(ABORT, 'steps are append-only'); END;
 CREATE TRIGGER steps_refuse_delete BEFORE DELETE ON steps WHEN NOT EXISTS (SELECT 1 FROM pruning)
 BEGIN SELECT RAISE(ABORT, 'steps are append-only'); END;
 CREATE TRIGGER steps_refuse_insert BEFORE INSERT ON steps
-WHEN NEW.seq - max(NEW.earlier, 0) <= (SELECT max(seq) FROM steps WHERE run_id = NEW.run_id)
+WHEN NEW.seq <= (SELECT max(seq) FROM steps WHERE run_id = NEW.run_id)
 BEGIN SELECT RAISE(ABORT, 'steps are append-only'); END;
 
 -- Messages to web hooks that are still to be delivered, or were given up: work to be done, not a part of the record.

@@ -22,27 +22,19 @@ const (
 	maxReaders = 8
 	// cacheKiB is the writer's cache: the pages at the ends of all indexes of a large ledger.
 	cacheKiB = 16 << 10
+	// keptLog is how many bytes of the write-ahead log's file stay when it begins again: overwriting is faster than growing.
+	keptLog = 16 << 20
 )
 
 // Options are for tests and for unusual machines. The zero Options are right.
 type Options struct {
 	BusyTimeout time.Duration // 0: the constant
-	// Tail makes frequent commits cheaper, and as durable: the Store first writes commits to FILE-tail, and moves them into FILE together, before another
-	// process can read FILE.
-	Tail bool
-
-	unmoved bool // in tests: nothing is moved out of the write-ahead log beside the commits
 }
 
 // Stats counts what a Store has done since it was opened.
 type Stats struct {
 	// Commits is how many transactions were committed that wrote something. Each is one flush of the write-ahead log.
 	Commits int64
-	// Checkpoints is how often pages were moved from the write-ahead log into the file, which flushes both, beside the
-	// commits.
-	Checkpoints int64
-	// Kept is how many commits were first written to the tail, each with one flush.
-	Kept int64
 }
 
 // A Store is a [ledger.Store] in a file. Its methods can be called at the same time. A transaction must not begin another
@@ -65,9 +57,7 @@ type Store struct {
 	close    sync.Once
 	closeErr error
 
-	tail        tailing
-	checkpoints checkpointer
-	commits     atomic.Int64
+	commits atomic.Int64
 }
 
 var _ ledger.Store = (*Store)(nil)
@@ -87,22 +77,13 @@ func Open(path string, o Options) (*Store, error) {
 	if err := s.openWriter(); err != nil {
 		return nil, explained(path, err)
 	}
-	if err := s.tail.start(o.Tail); err != nil {
-		return nil, errors.Join(err, s.writer.close())
-	}
-	if !o.unmoved {
-		s.checkpoints.start(s)
-	}
 	return s, nil
 }
 
 func newStore(path string, busy time.Duration) *Store {
-	s := &Store{
+	return &Store{
 		path: path, busy: busy, writing: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders), closed: make(chan struct{}),
-		checkpoints: checkpointer{max: maxLog},
 	}
-	s.tail.init(s)
-	return s
 }
 
 // openWriter connects the writer, and makes a ledger of the file with it if nothing is in it.
@@ -110,7 +91,7 @@ func (s *Store) openWriter() error {
 	ctx := context.Background()
 	w, err := dial(ctx, s.path, s.busy, url.Values{
 		"mode": {"rw"}, "_synchronous": {"FULL"}, "_pragma": {
-			fmt.Sprintf("cache_size(-%d)", cacheKiB), "wal_autocheckpoint(0)", fmt.Sprintf("journal_size_limit(%d)", keptLog),
+			fmt.Sprintf("cache_size(-%d)", cacheKiB), fmt.Sprintf("journal_size_limit(%d)", keptLog),
 		},
 	})
 	if err != nil {
@@ -153,9 +134,7 @@ func writable(ctx context.Context, w *conn) error {
 
 // Stats returns the counts so far.
 func (s *Store) Stats() Stats {
-	s.tail.mu.RLock()
-	defer s.tail.mu.RUnlock()
-	return Stats{Commits: s.commits.Load(), Checkpoints: s.checkpoints.done.Load(), Kept: s.tail.kept}
+	return Stats{Commits: s.commits.Load()}
 }
 
 // Path returns the file's name, as it is found whatever the working directory is.
@@ -167,52 +146,24 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	if s.readOnly {
 		return fmt.Errorf("ledger %s: %w: it was opened to read only", s.path, ErrReadOnly)
 	}
-	if err := s.enter(ctx, s.tail.updating); err != nil {
-		return err
-	}
-	defer func() { <-s.tail.updating }()
-	if done, err := s.tail.update(ctx, do); done {
-		return err
-	}
-	release, err := s.tail.share(ctx, true)
-	if err != nil {
-		return err
-	}
-	defer release()
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer func() { <-s.writing }()
-	return s.transact(ctx, do)
-}
-
-// transact runs do in one transaction of the file. The caller has Store.writing.
-func (s *Store) transact(ctx context.Context, do func(ledger.Tx) error) error {
-	t, err := s.begin(ctx)
-	if err != nil {
-		return err
+	if _, err := s.writer.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return explained(s.path, err)
 	}
-	defer s.undo(t) // also when do panics
+	t := &tx{c: s.writer, ctx: ctx, path: s.path}
+	defer func() { // also when do panics
+		t.end()
+		if !t.committed {
+			s.writer.rollback()
+		}
+	}()
 	if err := do(t); err != nil {
 		return err
 	}
 	return s.commit(t)
-}
-
-// begin begins a transaction of the file.
-func (s *Store) begin(ctx context.Context) (*tx, error) {
-	if _, err := s.writer.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
-		return nil, explained(s.path, err)
-	}
-	return &tx{c: s.writer, ctx: ctx, path: s.path}, nil
-}
-
-// undo ends a transaction that was not committed.
-func (s *Store) undo(t *tx) {
-	t.end()
-	if !t.committed {
-		s.writer.rollback()
-	}
 }
 
 func (s *Store) commit(t *tx) error {
@@ -229,9 +180,8 @@ func (s *Store) commit(t *tx) error {
 		return explained(s.path, err)
 	}
 	t.committed = true
-	if t.wrote > 0 {
+	if t.wrote {
 		s.commits.Add(1)
-		s.checkpoints.wrote(s, t.wrote)
 	}
 	return nil
 }
@@ -268,20 +218,9 @@ func (s *Store) enter(ctx context.Context, room chan struct{}) error {
 
 // View is [ledger.Store.View].
 func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
-	if err := s.tail.settled(ctx); err != nil {
-		return err
-	}
-	release, err := s.tail.share(ctx, false) // before it takes a connection, for which others would have to wait, too
-	if err != nil {
-		return err
-	}
-	release = sync.OnceFunc(release)
-	defer release()
 	return s.look(ctx, func(t *tx) error {
-		err := s.snapshot(ctx, t.c)
-		release()
-		if err != nil {
-			return err
+		if _, err := t.c.exec(ctx, "BEGIN"); err != nil {
+			return explained(s.path, err)
 		}
 		defer func() {
 			t.end()
@@ -291,22 +230,12 @@ func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
 	})
 }
 
-// snapshot begins a transaction that sees all commits until now. The caller shares the ledger. The transaction does not see later commits, which may be in
-// a tail.
-func (s *Store) snapshot(ctx context.Context, c *conn) error {
-	if _, err := c.exec(ctx, "BEGIN"); err != nil {
-		return explained(s.path, err)
-	}
-	if _, err := c.number("SELECT count(*) FROM pruning"); err != nil { // SQLite begins with the first read
-		c.rollback()
-		return explained(s.path, err)
-	}
-	return nil
-}
-
-// Glance is [ledger.Store.Glance]. Each query is its own transaction. While this process holds the ledger, Glance reads the cache first.
+// Glance is [ledger.Store.Glance]. Outside of a transaction each query is one of its own.
 func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
-	return s.tail.glance(ctx, do)
+	return s.look(ctx, func(t *tx) error {
+		defer t.end()
+		return do(t)
+	})
 }
 
 // look reads with a connection that no other goroutine uses.
@@ -384,10 +313,8 @@ func (s *Store) put(c *conn) {
 func (s *Store) Close() error {
 	s.close.Do(func() {
 		close(s.closed)
-		s.checkpoints.stop()
-		s.tail.updating <- struct{}{} // for ever: no more updates
-		s.writing <- struct{}{}       // no more writes
-		left, errs := s.tail.close(), []error(nil)
+		s.writing <- struct{}{} // for ever: nobody writes any more
+		var errs []error
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, c := range s.idle {
@@ -396,7 +323,7 @@ func (s *Store) Close() error {
 		if s.writer != nil {
 			errs = append(errs, s.writer.close())
 		}
-		s.idle, s.closeErr = nil, errors.Join(left, explained(s.path, errors.Join(errs...)))
+		s.idle, s.closeErr = nil, explained(s.path, errors.Join(errs...))
 	})
 	return s.closeErr
 }

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,12 +19,7 @@ func (t *tx) write(query string, args ...driver.Value) (int64, error) {
 	if err := t.usable(); err != nil {
 		return 0, err
 	}
-	for _, a := range args {
-		if s, ok := a.(string); ok {
-			t.wrote += len(s)
-		}
-		t.wrote++
-	}
+	t.wrote = true
 	n, err := t.c.exec(context.Background(), query, args...)
 	if err != nil {
 		t.failed = explained(t.path, err)
@@ -49,9 +43,9 @@ func marks(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
 
 var (
 	// One row a statement: for several SQLite makes a table of its own first, because of the triggers, and reads the rows from that.
-	insertEvent    = "INSERT INTO events (" + eventColumns + ") VALUES " + marks(11)
+	insertEvent    = "INSERT INTO events (" + eventColumns + ") VALUES " + marks(9)
 	insertDecision = "INSERT INTO decisions (seq, run_id, at, outcome, policy, condition, bundle, code, reason) VALUES " + marks(9)
-	insertStep     = "INSERT INTO steps (" + stepColumns + ") VALUES " + marks(13)
+	insertStep     = "INSERT INTO steps (" + stepColumns + ") VALUES " + marks(11)
 	insertBlob     = "INSERT INTO blobs (digest, kind, text) VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING"
 	upsertToken    = "INSERT INTO tokens (" + tokenColumns + ") VALUES " + marks(8) + onConflict("id", tokenColumns)
 	upsertDelivery = "INSERT INTO deliveries (seq, hook, attempts, next, state, error) VALUES " + marks(6) +
@@ -81,12 +75,10 @@ func onConflict(key, columns string) string {
 }
 
 func (t *tx) AddEvents(events []ledger.Event) error {
-	for _, g := range grouped(t.c, events, eventJoins, spellEvent) {
-		e := g.last
-		err := t.one(insertEvent, e.Seq, e.RunID, string(e.Type), e.At, e.By, string(e.Payload), string(e.Prev), string(e.RunPrev),
-			string(e.Hash), g.earlier, g.before)
+	for _, e := range events {
+		err := t.one(insertEvent, e.Seq, e.RunID, string(e.Type), e.At, e.By, string(e.Payload), string(e.Prev), string(e.RunPrev), string(e.Hash))
 		if err != nil {
-			return fmt.Errorf("events from %d to %d: %w", e.Seq-g.earlier, e.Seq, err)
+			return fmt.Errorf("event %d: %w", e.Seq, err)
 		}
 	}
 	return nil
@@ -101,12 +93,11 @@ func (t *tx) AddDecision(d ledger.Decision) error {
 }
 
 func (t *tx) AddSteps(steps []ledger.Step) error {
-	for _, g := range grouped(t.c, steps, stepJoins, spellStep) {
-		s := g.last
+	for _, s := range steps {
 		err := t.one(insertStep, s.RunID, int64(s.Seq), s.At, string(s.From), string(s.Trigger), string(s.To), s.Facts, s.Command, s.Event,
-			string(s.Prev), string(s.Hash), g.earlier, g.before)
+			string(s.Prev), string(s.Hash))
 		if err != nil {
-			return fmt.Errorf("run %s, steps from %d to %d: %w", s.RunID, int64(s.Seq)-g.earlier, s.Seq, err)
+			return fmt.Errorf("run %s, step %d: %w", s.RunID, s.Seq, err)
 		}
 	}
 	return nil
@@ -193,21 +184,8 @@ var (
 	refs     = []string{"events.payload", "requests.args", "steps.facts", "steps.command", "steps.event"}
 )
 
-// errRowParted means that a prune would split the events of one row. This cannot happen: a run that has ended and whose outcome was delivered gets no more
-// events.
-var errRowParted = errors.New("a prune must not part a row")
-
-// Prune is [ledger.Tx.Prune]. Rows are removed whole.
+// Prune is [ledger.Tx.Prune].
 func (t *tx) Prune(upTo int64, runs []string) error {
-	const first = "SELECT seq - earlier FROM events WHERE seq > ? ORDER BY seq LIMIT 1"
-	for seq, err := range all(t, (*row).int64, first, upTo) {
-		if err != nil {
-			return err
-		}
-		if seq <= upTo {
-			return fmt.Errorf("ledger %s: %w: it begins with event %d, and removing would end behind %d", t.path, errRowParted, seq, upTo)
-		}
-	}
 	if err := t.one("INSERT INTO pruning (since) VALUES (1)"); err != nil {
 		return err
 	}

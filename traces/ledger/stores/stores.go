@@ -18,9 +18,8 @@ type Purpose int
 // The purposes.
 const (
 	ToRead   Purpose = iota // nothing is made or changed
-	ToChange                // a few writes to a ledger that exists
-	ToWrite                 // a few writes; a ledger that does not exist is made
-	ToRecord                // many calls, over a long time
+	ToChange                // a ledger that exists
+	ToWrite                 // a ledger that does not exist is made
 )
 
 // ErrMissing means that there is no ledger of that name yet.
@@ -51,5 +50,5 @@ func openSQLite(path string, p Purpose) (*sqlite.Store, error) {
 			return nil, err
 		}
 	}
-	return sqlite.Open(path, sqlite.Options{Tail: p == ToRecord})
+	return sqlite.Open(path, sqlite.Options{})
 }

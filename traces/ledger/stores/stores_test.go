@@ -11,7 +11,7 @@ import (
 
 func TestUnknownURLs(t *testing.T) {
 	for _, url := range []string{"pgfsm.db", "mysql:secret", "SQLITE:pgfsm.db", "sqlite:", ""} {
-		if _, err := stores.Open(url, stores.ToRecord); err == nil || strings.Contains(err.Error(), "secret") {
+		if _, err := stores.Open(url, stores.ToWrite); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("Open(%q) = %v", url, err)
 		}
 	}
