@@ -37,7 +37,7 @@ func NewEvent(r ledger.Reader, e *ledger.Event) (Event, error) {
 // details are the most important members of payloads, and how a line introduces them.
 var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.RequestCreated:    {{"/call/server", ""}, {"/call/tool", ""}, {"/env", "env "}},
-	ledger.CallReserved:      {{"/steps", "steps "}},
+	ledger.CallReserved:      {{"/last", "steps up to "}},
 	ledger.RiskScored:        {{"/mode", ""}, {"/score", "score "}},
 	ledger.DecisionMade:      {{"/outcome", ""}, {"/policy", "policy "}, {"/code", ""}, {"/reason", ""}},
 	ledger.ApprovalRequested: {{"/quorum", "quorum "}, {"/approvers", "of "}, {"/expires", "until "}},

@@ -1,10 +1,6 @@
 package traces
 
 import (
-	"bytes"
-
-	"github.com/go-json-experiment/json/jsontext"
-
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
 )
@@ -19,13 +15,8 @@ type Chain struct {
 // NewChain begins the chain of a run at its header.
 func NewChain(h *Header) *Chain { return &Chain{prev: h.digest(), at: h.Request.At} }
 
-// After moves the chain to the end of steps that are linked already.
-func (c *Chain) After(steps []Step) {
-	if n := len(steps); n > 0 {
-		s := &steps[n-1]
-		c.prev, c.next, c.at = s.Hash, s.Seq+1, s.At
-	}
-}
+// Continue moves the chain behind n steps that are linked already: the last one has this hash and time.
+func (c *Chain) Continue(n int, last canonical.Digest, at string) { c.prev, c.next, c.at = last, n, at }
 
 // Link completes a step. The time of a step is never before that of the step before it, also if the clock was set back. The
 // values of s are not copied, so they must not change as long as the result is used.
@@ -55,25 +46,4 @@ func (s *Step) line() []byte { return canonical.MustSorted(s) }
 // Head returns the head of a trace that ends with a step of this hash and in this outcome.
 func Head(last canonical.Digest, o states.Outcome) canonical.Digest {
 	return head(last, canonical.MustSorted(o))
-}
-
-// CheckChain checks the hash of each step, its link to the step before, and the link of the first step to the header.
-func CheckChain(h *Header, steps []Step) error {
-	prev := h.digest()
-	for i := range steps {
-		s := &steps[i]
-		if s.Seq != i || s.Prev != prev {
-			return &TamperError{Place: "step", Seq: i, What: "it was chained to another step"}
-		}
-		for _, value := range []jsontext.Value{s.Command, s.Event, s.Facts} {
-			if c, err := canonical.JSON(value); err != nil || !bytes.Equal(c, value) {
-				return &TamperError{Place: "step", Seq: i, What: "a value is not in canonical form"}
-			}
-		}
-		if s.digest() != s.Hash {
-			return &TamperError{Place: "step", Seq: i, What: "its hash is not that of its content"}
-		}
-		prev = s.Hash
-	}
-	return nil
 }

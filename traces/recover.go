@@ -180,7 +180,7 @@ func (p *Replayer) reopen(dir, path string, lock *flock.Flock, now func() string
 		if t.Steps[i].Prev != chained.Last() {
 			return nil, nil, nil, &TamperError{Place: "step", Seq: i, What: "it was chained to another step"}
 		}
-		chained.After(t.Steps[:i+1])
+		chained.Continue(i+1, t.Steps[i].Hash, t.Steps[i].At)
 	}
 	run, err := p.start(&t.Header)
 	if err != nil {

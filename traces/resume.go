@@ -8,7 +8,7 @@ import (
 	"pgfsm/states"
 )
 
-// Document writes a trace: its header, its steps, one a line, its outcome and its head. The steps must have passed [CheckChain].
+// Document writes a trace: its header, its steps, one a line, its outcome and its head. The steps must be linked by a [Chain].
 func Document(h *Header, steps []Step, o states.Outcome) []byte {
 	var last canonical.Digest
 	lines := make([][]byte, len(steps))
@@ -28,25 +28,6 @@ type Resumption struct {
 	cursor  *cursor
 }
 
-// Resume reads the record of a run that has not ended, and checks its chain. It executes nothing yet. The error is a
-// [*TamperError] if the record was changed.
-func (p *Replayer) Resume(h *Header, steps []Step) (*Resumption, error) {
-	if err := checkRunID(h.RunID); err != nil {
-		return nil, err
-	}
-	if err := h.Bundle.check(); err != nil {
-		return nil, &TamperError{Place: "header", What: err.Error()}
-	}
-	if err := CheckChain(h, steps); err != nil {
-		return nil, err
-	}
-	run, err := p.start(h)
-	if err != nil {
-		return nil, err
-	}
-	return &Resumption{run, p.machine, &cursor{steps: steps, at: h.Request.At, decode: p.event}}, nil
-}
-
 // Head is the head of a trace that ends where the record ends, in this outcome.
 func (r *Resumption) Head(o states.Outcome) canonical.Digest {
 	var last canonical.Digest
@@ -55,6 +36,9 @@ func (r *Resumption) Head(o states.Outcome) canonical.Digest {
 	}
 	return Head(last, o)
 }
+
+// Steps returns the steps of the record, whole once Advance has executed them.
+func (r *Resumption) Steps() []Step { return r.cursor.steps }
 
 // Advance executes the record again and continues after it: door answers, and rec records the new steps. The error is a
 // [*DivergenceError] if the machine behaves differently than recorded.

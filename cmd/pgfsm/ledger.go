@@ -67,7 +67,7 @@ func openLedger(w world, file, flag string, purpose stores.Purpose) (*openedLedg
 	if purpose == stores.ToRead {
 		return o, nil
 	}
-	if o.Ledger, err = ledger.Open(context.Background(), o.store, ledger.Options{}); err != nil {
+	if o.Ledger, err = ledger.Open(context.Background(), o.store, ledger.Options{Build: version()}); err != nil {
 		return nil, errors.Join(err, o.store.Close())
 	}
 	return o, nil

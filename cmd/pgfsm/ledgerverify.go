@@ -21,12 +21,16 @@ func newLedgerVerify(w world, f *ledgerFlags) *cobra.Command {
 		Use:   "verify",
 		Short: "Verify that nobody changed the ledger",
 		Long: `verify reads the whole ledger and changes nothing. It checks every hash and both chains, every row that is computed from
-events, every step of every run, and every large value. It also checks that every call has a decision. It names the
-first wrong row, and exits with 1.
+events, and every large value. It also checks that every call has a decision. It names the first wrong row, and exits
+with 1.
 
 A user who can write the file can delete the last rows, or recompute the whole file. Only a checkpoint (pgfsm ledger
 checkpoint) that is stored elsewhere reveals that: --checkpoint compares the ledger with it. Without a checkpoint,
-verify cannot detect that the last rows are missing. --replay also executes every run's trace again.`,
+verify cannot detect that the last rows are missing.
+
+--deep also executes every run again with this build, and counts the runs that it decides as recorded, decides
+otherwise, or cannot judge because it does not read the run's bundle or inputs. It names the first run that it decides
+otherwise and the first that it cannot judge, and then exits with 1.`,
 		Example: `  pgfsm ledger checkpoint > /elsewhere/pgfsm.checkpoint
   pgfsm ledger verify --checkpoint /elsewhere/pgfsm.checkpoint`,
 		Args: cobra.NoArgs,
@@ -53,7 +57,7 @@ verify cannot detect that the last rows are missing. --replay also executes ever
 		},
 	}
 	cmd.Flags().StringVar(&checkpoint, "checkpoint", "", "the file with the checkpoint to compare, or - for standard input")
-	cmd.Flags().BoolVar(&execute, "replay", false, "execute every run's trace again")
+	cmd.Flags().BoolVar(&execute, "deep", false, "execute every run again, and compare what this build decides")
 	return cmd
 }
 
@@ -102,7 +106,7 @@ type checker interface {
 	Check(ctx context.Context) error
 }
 
-// tellVerified prints what was found. A fault is the exit code no.
+// tellVerified prints what was found. A fault, or a run that this build does not decide as recorded, is the exit code no.
 func tellVerified(w world, d ledger.Report, fault *ledger.Fault, c *ledger.Checkpoint, asJSON bool) (err error) {
 	switch {
 	case asJSON:
@@ -111,7 +115,7 @@ func tellVerified(w world, d ledger.Report, fault *ledger.Fault, c *ledger.Check
 			OK            bool          `json:"ok"`
 			Fault         *ledger.Fault `json:"fault,omitzero"`
 			ledger.Report
-		}{schemaVersion, fault == nil, fault, d})
+		}{schemaVersion, fault == nil && d.Deep.OK(), fault, d})
 	case fault == nil:
 		err = printVerified(w, &d, c)
 	default:
@@ -125,10 +129,17 @@ func tellVerified(w world, d ledger.Report, fault *ledger.Fault, c *ledger.Check
 }
 
 func printVerified(w world, d *ledger.Report, c *ledger.Checkpoint) error {
-	fmt.Fprintf(w.stdout, "%s %s, %s, %s, %s, %s, %s verified\n", newInk(w).mark(true), count(int(d.Events), "event"), count(int(d.Requests), "request"),
-		count(int(d.Decisions), "decision"), count(int(d.Steps), "step"), count(int(d.Blobs), "blob"), count(int(d.Tokens), "token"))
-	if d.Replayed > 0 {
-		fmt.Fprintf(w.stdout, "%s replayed alike\n", count(int(d.Replayed), "run"))
+	k := newInk(w)
+	fmt.Fprintf(w.stdout, "%s %s, %s, %s, %s, %s verified\n", k.mark(true), count(int(d.Events), "event"), count(int(d.Requests), "request"),
+		count(int(d.Decisions), "decision"), count(int(d.Blobs), "blob"), count(int(d.Tokens), "token"))
+	if n := d.Deep.Same + d.Deep.Otherwise + d.Deep.Unjudged; n > 0 {
+		fmt.Fprintf(w.stdout, "%s executed again: %d decided as recorded, %d otherwise, %d cannot be judged by this build\n",
+			count(int(n), "run"), d.Deep.Same, d.Deep.Otherwise, d.Deep.Unjudged)
+	}
+	for _, first := range []*ledger.Fault{d.Deep.FirstOtherwise, d.Deep.FirstUnjudged} {
+		if first != nil {
+			fmt.Fprintf(w.stdout, "%s run %s: %s\n", k.mark(false), first.Key, visible.Clip(first.What, 4*maxTold))
+		}
 	}
 	if d.Pruned > 0 {
 		fmt.Fprintf(w.stdout, "Events up to %d were pruned\n", d.Pruned)

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"pgfsm/traces/ledger"
 )
 
@@ -65,8 +68,12 @@ func TestServeStatus(t *testing.T) {
 	}
 	r := command(t.Context(), nil, "ledger", "show", "--json", "-c", o.config, run)
 	r.want(t, exitYes)
-	if !strings.Contains(r.stdout, `"result":`) || !strings.Contains(r.stdout, `"hi"`) || strings.Contains(r.stdout, "io.modelcontextprotocol/x") {
-		t.Errorf("ledger show: %s", r.stdout)
+	var shown struct {
+		Result jsontext.Value `json:"result"`
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &shown); err != nil || !strings.Contains(string(shown.Result), `"hi"`) ||
+		strings.Contains(string(shown.Result), "io.modelcontextprotocol/x") {
+		t.Errorf("ledger show: %v %s", err, r.stdout)
 	}
 	if got := a.until(t, "echo__look", `{"n":1}`, "approval_required"); got.code() != "hi" || o.u.calls.Load() != 1 {
 		t.Errorf("what was read was delivered by that: %s", got.Raw)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -29,26 +28,26 @@ type Bound struct {
 // votes will be compared with. The error is [ErrUnknown] or [ErrNotHeld] if there is nothing to see, and another if the record
 // was changed.
 func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
-	h, steps, q, err := Load(r, run)
+	rec, err := Load(r, run)
 	if err != nil {
 		return Bound{}, orUnknown(run, err)
 	}
-	last := slices.IndexFunc(steps, func(s traces.Step) bool { return s.Trigger == states.Hold })
-	if last < 0 || q.Binding == "" {
+	q := rec.Request
+	if rec.held == nil || q.Binding == "" {
 		return Bound{}, &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("the request was never held; it is %s", q.Status)}
 	}
-	again, err := p.Resume(&h, steps[:last+1])
+	again, err := rec.held.again(p)
 	if err != nil {
 		return Bound{}, err
 	}
-	if _, err := again.Advance(context.Background(), parked{}, parked{}); err != nil {
+	if _, err := again.Advance(context.Background(), nobody{}, nobody{}); err != nil {
 		return Bound{}, err
 	}
 	facts, plan := again.Run.Facts(), again.Run.Plan()
 	if facts.Held == nil || facts.Assessed == nil || plan == nil {
 		return Bound{}, fmt.Errorf("%w: run %s is not held by its record", traces.ErrTampered, run)
 	}
-	b := Bound{Request: q, Asked: h.Request.Text, Args: plan.Args, Held: *facts.Held, Assessed: *facts.Assessed}
+	b := Bound{Request: q, Asked: rec.Header.Request.Text, Args: plan.Args, Held: *facts.Held, Assessed: *facts.Assessed}
 	if t, found := again.Run.Catalog().Find(plan.Server, plan.Tool); found.Allows() {
 		b.Definition = t.Definition
 	}
@@ -69,13 +68,4 @@ func (b *Bound) agrees() error {
 		return errors.New("the record of the run holds no definition of its tool")
 	}
 	return nil
-}
-
-// parked is the door and the recorder of a held run that is only read.
-type parked struct{}
-
-func (parked) Do(context.Context, states.Command) (states.Event, error) { return nil, states.ErrParked }
-
-func (parked) Append(context.Context, states.Step) error {
-	return errors.New("a run that is only looked at went on")
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy/canonical"
@@ -54,6 +55,37 @@ func lastLink(r Reader) (link, error) {
 		return link{hash: Origin}, nil
 	}
 	return link{end.Seq, end.At, end.Hash}, err
+}
+
+// references returns the blobs that an event refers to.
+func references(e *Event, p payload) (all []canonical.Digest) {
+	refer := func(ref string) { all = append(all, canonical.Digest(ref[1:])) }
+	if isRef(e.Payload) {
+		refer(string(e.Payload))
+	}
+	if c, ok := p.(*created); ok {
+		all = append(all, c.Bundle)
+		if c.Call != nil && len(c.Call.Args) > MaxInline {
+			refer(c.Call.column())
+		}
+	}
+	if r, ok := p.(recording); ok {
+		for _, in := range r.recorded().Steps {
+			if ref := eventRef(in.Event); ref != "" {
+				refer(ref)
+			}
+		}
+	}
+	return all
+}
+
+// eventRef returns the reference that stands for an input's event; empty if the event itself is there.
+func eventRef(event jsontext.Value) string {
+	var ref string
+	if event.Kind() != '"' || json.Unmarshal(event, &ref) != nil || !isRef(ref) {
+		return ""
+	}
+	return ref
 }
 
 // inline returns a small value itself, and for a large one a reference to a blob, which it puts.

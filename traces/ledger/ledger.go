@@ -31,6 +31,8 @@ var ErrClosed = errors.New("the ledger is closed")
 type Options struct {
 	// Clock tells the time; nil is [time.Now].
 	Clock func() time.Time
+	// Build is the version of the program. Each run records it.
+	Build string
 }
 
 // A Ledger records runs and decisions. It is safe for concurrent use; commits that arrive at the same time share a flush.
@@ -39,6 +41,7 @@ type Ledger struct {
 	owner   string
 	release func() error
 	clock   func() time.Time
+	build   string
 	queue   chan *operation
 	closing chan struct{}
 	done    chan struct{}
@@ -60,7 +63,7 @@ func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 		return nil, fmt.Errorf("the ledger cannot be owned: %w", err)
 	}
 	l := &Ledger{
-		store: store, owner: id.String(), release: release, clock: o.Clock,
+		store: store, owner: id.String(), release: release, clock: o.Clock, build: o.Build,
 		queue: make(chan *operation, maxBatch), closing: make(chan struct{}), done: make(chan struct{}),
 		busy: make(map[string]bool),
 	}

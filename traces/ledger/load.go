@@ -2,56 +2,103 @@ package ledger
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy/canonical"
+	"pgfsm/states"
 	"pgfsm/traces"
 )
 
-// Load returns the record of one run: its trace's header, its steps, and its request. It compares blobs with their digests; the
-// chain is for [traces.CheckChain] to check. The error is [ErrNotFound] if there is no such run.
-func Load(r Reader, run string) (traces.Header, []traces.Step, Request, error) {
-	request, err := r.Request(run)
-	if err != nil {
-		return traces.Header{}, nil, Request{}, err
-	}
-	header, err := loadHeader(r, run)
-	if err != nil {
-		return traces.Header{}, nil, request, fmt.Errorf("run %s: %w", run, err)
-	}
-	steps, err := loadSteps(r, run)
-	if err != nil {
-		return traces.Header{}, nil, request, fmt.Errorf("run %s: %w", run, err)
-	}
-	return header, steps, request, nil
+// A Record is what the ledger has of one run. The run's trace is derived from it: [traces.Replayer.Resume].
+type Record struct {
+	Header  traces.Header
+	Request Request
+	Inputs  []traces.Input
+	Last    canonical.Digest // hash of the last step in the run's trace
+
+	held  *Record         // the part that leads to the hold; nil: the run was never held
+	ended *states.Outcome // nil: the run has not ended
 }
 
-// loadHeader builds a run's header from its first event and the bundle that it names.
-func loadHeader(r Reader, run string) (traces.Header, error) {
+// Load returns the record of one run. It compares blobs with their digests, and does not check hashes of events. The error is
+// [ErrNotFound] if there is no such run.
+func Load(r Reader, run string) (*Record, error) {
+	request, err := r.Request(run)
+	if err != nil {
+		return nil, err
+	}
+	rec := &Record{Request: request}
+	n := 0
 	for e, err := range r.EventsOf(run) {
+		if err == nil {
+			n++
+			err = rec.add(r, &e)
+		}
 		if err != nil {
-			return traces.Header{}, err
+			return nil, fmt.Errorf("run %s: event %d: %w", run, e.Seq, err)
 		}
-		p, err := readPayload(r, &e)
-		if err != nil {
-			return traces.Header{}, fmt.Errorf("event %d: %w", e.Seq, err)
-		}
-		first, ok := p.(*created)
-		if !ok {
-			return traces.Header{}, fmt.Errorf("event %d: a run begins with %s, not with %s", e.Seq, RequestCreated, e.Type)
-		}
+	}
+	if n == 0 {
+		return nil, fmt.Errorf("run %s: it has no event", run)
+	}
+	return rec, nil
+}
+
+// add adds what an event says.
+func (rec *Record) add(r Reader, e *Event) error {
+	p, err := readPayload(r, e)
+	if err != nil {
+		return err
+	}
+	first, begins := p.(*created)
+	if begins != (rec.Header.RunID == "") {
+		return fmt.Errorf("a run begins with %s, not with %s", RequestCreated, e.Type)
+	}
+	if begins {
 		content, err := blob(r, first.Bundle, BlobBundle)
 		if err != nil {
-			return traces.Header{}, err
+			return err
 		}
-		h := first.header(run)
-		h.Bundle.Content = []byte(content)
-		return h, nil
+		rec.Header = first.header(e.RunID)
+		rec.Header.Bundle.Content = []byte(content)
 	}
-	return traces.Header{}, errors.New("it has no event")
+	if part, ok := p.(recording); ok {
+		inputs, err := part.recorded().inputs(func(ref string) (jsontext.Value, error) { return resolve(r, ref) })
+		if err != nil {
+			return err
+		}
+		rec.Inputs, rec.Last = append(rec.Inputs, inputs...), part.recorded().Last
+	}
+	switch p := p.(type) {
+	case *asked:
+		rec.held = &Record{Header: rec.Header, Inputs: rec.Inputs, Last: rec.Last}
+	case *ended:
+		rec.ended = &p.Outcome
+	}
+	return nil
+}
+
+// inputs returns the inputs with their events, also where a reference stands for one.
+func (r *record) inputs(get func(ref string) (jsontext.Value, error)) ([]traces.Input, error) {
+	all := make([]traces.Input, len(r.Steps))
+	for i, in := range r.Steps {
+		if ref := eventRef(in.Event); ref != "" {
+			value, err := get(ref)
+			if err != nil {
+				return nil, err
+			}
+			in.Event = value
+		}
+		all[i] = in
+	}
+	return all, nil
+}
+
+// again returns a run that executes its record again.
+func (rec *Record) again(p *traces.Replayer) (*traces.Resumption, error) {
+	return p.Resume(&rec.Header, rec.Inputs, rec.Last)
 }
 
 // header is the run's header, without the bundle's content.
@@ -59,42 +106,6 @@ func (p *created) header(run string) traces.Header {
 	return traces.Header{
 		Bundle: traces.Bundle{Digest: p.Bundle}, Format: p.Format, Machine: p.Machine, Request: p.Request, RunID: run,
 	}
-}
-
-// loadSteps reads a run's steps with all their values.
-func loadSteps(r Reader, run string) ([]traces.Step, error) {
-	get := func(value string) (jsontext.Value, error) { return resolve(r, value) }
-	var steps []traces.Step
-	for s, err := range r.Steps(run) {
-		if err != nil {
-			return nil, err
-		}
-		step, err := s.whole(get)
-		if err != nil {
-			return nil, fmt.Errorf("step %d: %w", s.Seq, err)
-		}
-		steps = append(steps, step)
-	}
-	return steps, nil
-}
-
-// A resolver returns the value of a column, or of the blob that it refers to.
-type resolver func(value string) (jsontext.Value, error)
-
-// whole is the step with all its values.
-func (s *Step) whole(get resolver) (traces.Step, error) {
-	t := traces.Step{At: s.At, From: s.From, Hash: s.Hash, Prev: s.Prev, Seq: s.Seq, To: s.To, Trigger: s.Trigger}
-	var err error
-	if t.Facts, err = get(s.Facts); err != nil {
-		return t, fmt.Errorf("facts: %w", err)
-	}
-	if t.Command, err = get(s.Command); err != nil {
-		return t, fmt.Errorf("command: %w", err)
-	}
-	if t.Event, err = get(s.Event); err != nil {
-		return t, fmt.Errorf("event: %w", err)
-	}
-	return t, nil
 }
 
 // readPayload decodes the payload of an event.
@@ -121,6 +132,13 @@ func parsePayload(t Type, value jsontext.Value) (payload, error) {
 	}
 	if !bytes.Equal(again, value) {
 		return nil, fmt.Errorf("the payload is not in the one form that %s has", t)
+	}
+	if part, ok := p.(recording); ok {
+		for i, in := range part.recorded().Steps {
+			if k := in.Event.Kind(); in.Event != nil && k != '{' && eventRef(in.Event) == "" {
+				return nil, fmt.Errorf("the event of its step %d is neither an object nor a reference", i)
+			}
+		}
 	}
 	return p, nil
 }

@@ -93,8 +93,8 @@ func TestManyRuns(t *testing.T) {
 		}
 	}
 	timed(t, store, "show one", func(r ledger.Reader) error {
-		_, steps, _, err := ledger.Load(r, ids[0])
-		if err == nil && len(steps) == 0 {
+		rec, err := ledger.Load(r, ids[0])
+		if err == nil && len(rec.Inputs) == 0 {
 			err = fmt.Errorf("run %s has no steps", ids[0])
 		}
 		return err

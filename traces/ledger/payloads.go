@@ -7,6 +7,7 @@ import (
 
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
+	"pgfsm/traces"
 )
 
 // A payload is the content of an event of one type.
@@ -26,8 +27,14 @@ func encode(p payload) ([]byte, error) {
 	return canonical.JSON(b) // embedded members are not in canonical order
 }
 
+// recording is a payload with a part of the run's record.
+type recording interface{ recorded() *record }
+
+func (r *record) recorded() *record { return r }
+
 // A created payload has the run's header, and the planned call, if there is one.
 type created struct {
+	Build   string           `json:"build"` // the version of the program
 	Bundle  canonical.Digest `json:"bundle"`
 	Call    *call            `json:"call"` // null: no call was planned, or its tool does not exist
 	Env     string           `json:"env"`
@@ -46,7 +53,7 @@ type call struct {
 }
 
 type reserved struct {
-	anchor
+	record
 }
 
 type scored struct {
@@ -65,14 +72,15 @@ type decision struct {
 	Reason    string           `json:"reason"`
 }
 
-// An anchor binds the steps that are recorded so far into the chain of events.
-type anchor struct {
+// A record is the part of a run's record that an event adds: the inputs of the steps since the last such event, and the hash of the
+// last step in the run's trace, which is derived from all inputs. An input's event may be a [Ref], as a JSON string.
+type record struct {
 	Last  canonical.Digest `json:"last"`
-	Steps int              `json:"steps"`
+	Steps []traces.Input   `json:"steps"`
 }
 
 type asked struct {
-	anchor
+	record
 	Approvers []string         `json:"approvers"`
 	Binding   canonical.Digest `json:"binding"`
 	Expires   string           `json:"expires"`
@@ -100,7 +108,7 @@ type claimed struct {
 }
 
 type sent struct {
-	anchor
+	record
 	Permit canonical.Digest `json:"permit"`
 }
 
@@ -110,7 +118,7 @@ type returned struct {
 }
 
 type ended struct {
-	anchor
+	record
 	Head    canonical.Digest `json:"head"` // of the trace
 	Outcome states.Outcome   `json:"outcome"`
 }

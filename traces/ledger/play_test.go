@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"pgfsm/policy"
@@ -97,10 +98,8 @@ func (d *desk) trace(id string, o states.Outcome, decider policy.Decider) *trace
 	d.TB.Helper()
 	var doc []byte
 	d.Look(func(r ledger.Reader) error {
-		h, steps, _, err := ledger.Load(r, id)
-		if err == nil {
-			doc = traces.Document(&h, steps, o)
-		}
+		var err error
+		doc, err = ledger.Trace(context.Background(), r, id, d.replayer(decider))
 		return err
 	})
 	trace, err := traces.Read(doc)
@@ -119,4 +118,18 @@ func (d *desk) vote(id string, by ledger.Caller, approve bool) {
 	v := ledgertest.Ballot(d.Request(id), by)
 	v.Approve = approve
 	d.Cast(v)
+}
+
+// alike is the error of a verification, or what was not decided as it was recorded.
+func alike(report ledger.Report, err error) error {
+	if err == nil && report.Deep.FirstOtherwise != nil {
+		err = report.Deep.FirstOtherwise
+	}
+	if err == nil && report.Deep.FirstUnjudged != nil {
+		err = report.Deep.FirstUnjudged
+	}
+	if err == nil && report.Deep.OtherTrace > 0 {
+		err = fmt.Errorf("%d runs have another trace", report.Deep.OtherTrace)
+	}
+	return err
 }

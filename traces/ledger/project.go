@@ -40,12 +40,17 @@ func (p *created) apply(r *Request, e *Event) error {
 	}
 	if c := p.Call; c != nil {
 		r.Server, r.Tool, r.Arguments, r.Definition = c.Server, c.Tool, c.Arguments, c.Definition
-		r.Args = string(c.Args)
-		if len(c.Args) > MaxInline {
-			r.Args = Ref(canonical.Sum(BlobValue, c.Args))
-		}
+		r.Args = c.column()
 	}
 	return nil
+}
+
+// column is what the request's row has of the arguments: themselves, or a [Ref].
+func (c *call) column() string {
+	if len(c.Args) > MaxInline {
+		return Ref(canonical.Sum(BlobValue, c.Args))
+	}
+	return string(c.Args)
 }
 
 func (p *reserved) apply(r *Request, _ *Event) error {
@@ -53,7 +58,7 @@ func (p *reserved) apply(r *Request, _ *Event) error {
 		return errors.New("a place is taken once, for a call that nothing has decided about")
 	}
 	r.State = states.Validated
-	p.anchor.apply(r)
+	p.record.apply(r)
 	return nil
 }
 
@@ -84,7 +89,7 @@ func (p *asked) apply(r *Request, _ *Event) error {
 	}
 	r.Binding, r.Approvers, r.Quorum, r.Expires = p.Binding, p.Approvers, p.Quorum, p.Expires
 	r.Owner, r.State = "", states.Pending // held: no process owns it
-	p.anchor.apply(r)
+	p.record.apply(r)
 	return nil
 }
 
@@ -124,7 +129,7 @@ func (p *sent) apply(r *Request, e *Event) error {
 		return fmt.Errorf("a call of a request that is %s", r.Status)
 	}
 	r.Sent, r.State = e.At, states.Dispatched
-	p.anchor.apply(r)
+	p.record.apply(r)
 	return nil
 }
 
@@ -140,7 +145,7 @@ func (p *ended) apply(r *Request, e *Event) error {
 	o := p.Outcome
 	r.Ended, r.Owner = e.At, ""
 	r.Code, r.Reason = string(o.Code), o.Reason
-	p.anchor.apply(r)
+	p.record.apply(r)
 	r.State, r.Head = fsm.State(o.State), p.Head
 	switch {
 	case o.Type == states.TypeFailed && o.Code == policy.CodeIndeterminate:
@@ -168,7 +173,7 @@ func (p *delivered) apply(r *Request, e *Event) error {
 	return nil
 }
 
-func (a *anchor) apply(r *Request) { r.Steps, r.Head = a.Steps, a.Last }
+func (a *record) apply(r *Request) { r.Steps, r.Head = r.Steps+len(a.Steps), a.Last }
 
 func (*passed) apply(*Request, *Event) error       { return nil }
 func (*tokenCreated) apply(*Request, *Event) error { return nil }

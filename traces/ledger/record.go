@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,24 +21,28 @@ type Run struct {
 	run    *states.Run
 	chain  *traces.Chain
 	now    instant
-	count  int     // steps so far
-	steps  []Step  // those that are not recorded
-	blobs  []Blob  // what they refer to
-	last   Request // the request after the last commit; zero before the first. If another process adds an event, it owns the run
-	judged bool    // the first decision of risk and policy is recorded
+	at     string         // of the last step; of the request if there is none
+	inputs []traces.Input // of the steps that are not recorded
+	blobs  []Blob         // what they refer to
+	last   Request        // the request after the last commit; zero before the first. If another process adds an event, it owns the run
+	judged bool           // the first decision of risk and policy is recorded
 }
 
 // Begin begins the record of a run. Nothing of it is in the ledger until the run is held, dispatched or ended; a run that is lost
 // before that has called nothing.
 func (l *Ledger) Begin(h traces.Header, run *states.Run) *Run {
 	l.take(h.RunID)
-	return &Run{l: l, header: h, run: run, chain: traces.NewChain(&h)}
+	return &Run{l: l, header: h, run: run, chain: traces.NewChain(&h), at: h.Request.At}
 }
 
 // goOn continues the record of a run that this process has claimed.
-func (l *Ledger) goOn(q *Request, h traces.Header, steps []traces.Step, run *states.Run) *Run {
-	r := &Run{l: l, header: h, run: run, chain: traces.NewChain(&h), count: len(steps), last: *q}
-	r.chain.After(steps)
+func (l *Ledger) goOn(rec *Record, run *states.Run) *Run {
+	q := &rec.Request
+	r := &Run{l: l, header: rec.Header, run: run, chain: traces.NewChain(&rec.Header), at: rec.Header.Request.At, last: *q}
+	for _, in := range rec.Inputs {
+		r.at = cmp.Or(in.At, r.at)
+	}
+	r.chain.Continue(len(rec.Inputs), rec.Last, r.at)
 	r.judged = q.Status != Proposed
 	return r
 }
@@ -45,9 +50,7 @@ func (l *Ledger) goOn(q *Request, h traces.Header, steps []traces.Step, run *sta
 // Append links a step to the one before. A step that holds or dispatches the run is committed with all before it: when Append
 // returns nil, they are durable. Its errors say that nothing happened, and what the operator can do.
 func (r *Run) Append(ctx context.Context, s states.Step) error {
-	if err := r.link(s); err != nil {
-		return err
-	}
+	r.link(s)
 	switch s.On {
 	case states.Hold:
 		if err := r.commit(ctx, r.hold); err != nil {
@@ -60,45 +63,28 @@ func (r *Run) Append(ctx context.Context, s states.Step) error {
 	return nil
 }
 
-// link completes a step as a row of its table.
-func (r *Run) link(s states.Step) (err error) {
+// link adds a step to the run's trace, and its input to what is recorded next.
+func (r *Run) link(s states.Step) {
 	step := r.chain.Link(s, r.now.text(r.l.clock()))
-	row := Step{
-		RunID: r.header.RunID, Seq: step.Seq, At: step.At, From: step.From, Trigger: step.Trigger, To: step.To,
-		Prev: step.Prev, Hash: step.Hash,
+	in := traces.Input{To: step.To, Trigger: step.Trigger}
+	if step.At != r.at {
+		r.at, in.At = step.At, step.At
 	}
-	if row.Facts, err = r.keep(s.Facts); err != nil {
-		return err
-	}
-	if row.Command, err = r.keep(s.Command); err != nil {
-		return err
-	}
-	if row.Event, err = r.keep(s.Event); err != nil {
-		return err
-	}
-	if r.steps == nil {
-		r.steps = make([]Step, 0, usualSteps)
-	}
-	r.steps, r.count = append(r.steps, row), r.count+1
-	return nil
-}
-
-// usualSteps is how many steps an agent's call takes until it is sent.
-const usualSteps = 9
-
-// keep copies a value of a step into its row: a large value becomes a blob.
-func (r *Run) keep(value []byte) (string, error) {
-	if string(value) == nothing { // as most of them are
-		return nothing, nil
-	}
-	return inline(value, func(b Blob) error {
+	listing := s.From == states.Screened || s.From == states.Approved // many runs have the same
+	switch {
+	case step.Event.Kind() == 'n':
+	case len(step.Event) > MaxInline || listing && len(step.Event) > minShared:
+		b := Blob{Digest: canonical.Sum(BlobValue, step.Event), Kind: BlobValue, Text: string(step.Event)}
+		in.Event = canonical.AppendText(nil, Ref(b.Digest))
 		r.blobs = append(r.blobs, b)
-		return nil
-	})
+	default:
+		in.Event = step.Event.Clone()
+	}
+	r.inputs = append(r.inputs, in)
 }
 
-// nothing is the value of a step without facts, command or event.
-const nothing = "null"
+// minShared is the size in bytes from which a listing of tools is stored as a blob.
+const minShared = 256
 
 // Finish records the outcome with all steps that are not recorded yet, and returns the head of the run's trace.
 func (r *Run) Finish(ctx context.Context, o states.Outcome) (canonical.Digest, error) {
@@ -143,9 +129,6 @@ func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error
 				return err
 			}
 		}
-		if err := b.AddSteps(r.steps); err != nil {
-			return err
-		}
 		if err := do(b, &stands); err != nil {
 			return err
 		}
@@ -154,7 +137,7 @@ func (r *Run) commit(ctx context.Context, do func(*batch, *Request) error) error
 	if err != nil {
 		return fmt.Errorf("the ledger did not take it: %w", r.unlessThere(ctx, err, &stands))
 	}
-	r.last, r.steps, r.blobs = stands, r.steps[:0], nil
+	r.last, r.inputs, r.blobs = stands, nil, nil
 	r.judged = r.judged || r.run.Facts().Assessed != nil
 	return nil
 }
@@ -204,8 +187,8 @@ func (r *Run) mine(b *batch) error {
 // reach moves the batch's time to that of the step that holds the run, in case the clock was set back since: no vote may have a time
 // before that step.
 func (r *Run) reach(b *batch) (err error) {
-	if n := len(r.steps); n > 0 && r.steps[n-1].Trigger == states.Hold && b.now < r.steps[n-1].At {
-		b.now, err = r.l.now(r.steps[n-1].At)
+	if n := len(r.inputs); n > 0 && r.inputs[n-1].Trigger == states.Hold && b.now < r.at {
+		b.now, err = r.l.now(r.at)
 	}
 	return err
 }
@@ -231,7 +214,7 @@ func (r *Run) create(b *batch, q *Request) error {
 		return err
 	}
 	p := &created{
-		Bundle: h.Bundle.Digest, Env: r.run.Bundle().Content().Env, Format: h.Format, Machine: h.Machine, Owner: r.l.owner,
+		Build: r.l.build, Bundle: h.Bundle.Digest, Env: r.run.Bundle().Content().Env, Format: h.Format, Machine: h.Machine, Owner: r.l.owner,
 		Request: h.Request,
 	}
 	if f := r.run.Facts(); f.Validated != nil {
@@ -271,7 +254,9 @@ func (r *Run) decide(b *batch, q *Request, v policy.Verdict, id, condition strin
 	})
 }
 
-func (r *Run) anchor() anchor { return anchor{Last: r.chain.Last(), Steps: r.count} }
+func (r *Run) record() record {
+	return record{Last: r.chain.Last(), Steps: append([]traces.Input{}, r.inputs...)}
+}
 
 // hold parks the run: approvers are asked, and no process owns it.
 func (r *Run) hold(b *batch, q *Request) error {
@@ -283,7 +268,7 @@ func (r *Run) hold(b *batch, q *Request) error {
 		return errors.New("a run is held without an assessment")
 	}
 	return b.add(q, r.header.RunID, r.l.owner, &asked{
-		anchor: r.anchor(), Approvers: append([]string{}, f.Assessed.Approvers...), Binding: f.Held.Binding,
+		record: r.record(), Approvers: append([]string{}, f.Assessed.Approvers...), Binding: f.Held.Binding,
 		Expires: f.Held.Bound.Expires, Quorum: max(f.Assessed.Quorum, 1),
 	})
 }
@@ -302,7 +287,7 @@ func (r *Run) dispatch(b *batch, q *Request) error {
 			return err
 		}
 	}
-	return b.add(q, r.header.RunID, r.l.owner, &sent{anchor: r.anchor(), Permit: f.Dispatched.Permit})
+	return b.add(q, r.header.RunID, r.l.owner, &sent{record: r.record(), Permit: f.Dispatched.Permit})
 }
 
 // end adds the events since the last commit, and the outcome.
@@ -327,7 +312,7 @@ func (r *Run) end(b *batch, q *Request, o states.Outcome, head canonical.Digest)
 			return err
 		}
 	}
-	return b.add(q, r.header.RunID, r.l.owner, &ended{anchor: r.anchor(), Head: head, Outcome: o})
+	return b.add(q, r.header.RunID, r.l.owner, &ended{record: r.record(), Head: head, Outcome: o})
 }
 
 // decides reports whether a run was stopped by a gate whose verdict no other event has: the first decision of risk and policy, votes

@@ -142,7 +142,7 @@ func TestWhatTheRequestSays(t *testing.T) {
 func TestNoRecordNoCall(t *testing.T) {
 	boom := errors.New("the disk is gone")
 	for _, op := range []storetest.Op{
-		storetest.Begin, storetest.AddEvents, storetest.AddDecision, storetest.AddSteps, storetest.PutRequest, storetest.PutBlob,
+		storetest.Begin, storetest.AddEvents, storetest.AddDecision, storetest.UseBlob, storetest.PutRequest, storetest.PutBlob,
 		storetest.Commit, storetest.Committed,
 	} {
 		for nth := 1; nth <= 8; nth++ {
@@ -250,25 +250,23 @@ func TestLargeValuesStandApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refs := 0
+	large := 0
 	d.Look(func(r ledger.Reader) error {
-		for s, err := range r.Steps(statestest.RunID) {
+		for e, err := range r.EventsOf(statestest.RunID) {
 			if err != nil {
 				return err
 			}
-			for _, v := range []string{s.Facts, s.Command, s.Event} {
-				if len(v) > ledger.MaxInline {
-					t.Errorf("step %d holds %d bytes", s.Seq, len(v))
-				}
-				if strings.HasPrefix(v, "@") {
-					refs++
-				}
+			if len(e.Payload) > ledger.MaxInline {
+				t.Errorf("event %d holds %d bytes", e.Seq, len(e.Payload))
+			}
+			if strings.Contains(string(e.Payload), `"event":"@sha256:`) {
+				large++
 			}
 		}
 		return nil
 	})
-	if refs == 0 {
-		t.Error("nothing stands apart")
+	if large == 0 {
+		t.Error("no step's event stands apart")
 	}
 	d.trace(statestest.RunID, o, s.Decider)
 }

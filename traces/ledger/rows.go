@@ -119,26 +119,12 @@ type Decision struct {
 	Reason    string
 }
 
-// A Step is one step of a run's record, as a trace has it. Facts, Command and Event are canonical JSON or a [Ref].
-type Step struct {
-	RunID   string
-	Seq     int
-	At      string
-	From    fsm.State
-	Trigger fsm.Trigger
-	To      fsm.State
-	Facts   string
-	Command string
-	Event   string
-	Prev    canonical.Digest
-	Hash    canonical.Digest
-}
-
 // A Blob is a large value that rows refer to by a [Ref]. It is stored once.
 type Blob struct {
 	Digest canonical.Digest // of the kind and the text
 	Kind   string           // BlobBundle or BlobValue
 	Text   string
+	Used   int64 // seq of the last event that refers to it; 0 if none does
 }
 
 // Kinds of blob; they are the kinds of their digests.

@@ -60,10 +60,6 @@ type Reader interface {
 	Waiting(Look) (string, error)
 	// Decisions returns those after the seq of an event, oldest first.
 	Decisions(after int64) iter.Seq2[Decision, error]
-	// Steps returns the steps of one run, in order.
-	Steps(run string) iter.Seq2[Step, error]
-	// Runs returns the ids of all runs that have steps, in order.
-	Runs() iter.Seq2[string, error]
 	Blob(canonical.Digest) (Blob, error)
 	// Blobs returns all of them, ordered by digest.
 	Blobs() iter.Seq2[Blob, error]
@@ -98,18 +94,18 @@ type Tx interface {
 	// AddEvents adds events after the last one. Payloads are JSON or a [Ref].
 	AddEvents([]Event) error
 	AddDecision(Decision) error
-	// AddSteps adds steps after the last ones of their runs. Facts, commands and events are JSON or a [Ref].
-	AddSteps([]Step) error
 	// AddRequest adds a row that does not exist.
 	AddRequest(Request) error
 	// PutRequest adds the row or replaces it.
 	PutRequest(Request) error
-	// PutBlob adds the blob unless one of its digest is there.
+	// PutBlob adds the blob unless one of its digest is there. It ignores Used.
 	PutBlob(Blob) error
+	// UseBlob notes that an event refers to a blob. Of several events the last counts.
+	UseBlob(digest canonical.Digest, seq int64) error
 	PutToken(Token) error
 	PutDelivery(Delivery) error
 	SetDelivered(hook string, seq int64) error
-	// Prune removes events up to a seq and their deliveries, and the requests, decisions and steps of the runs named, and blobs that nothing
-	// refers to any more. Nothing else removes rows.
+	// Prune removes events up to a seq and their deliveries, the requests and decisions of the runs named, and the blobs to which no later
+	// event refers. Nothing else removes rows.
 	Prune(upTo int64, runs []string) error
 }

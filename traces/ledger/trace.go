@@ -16,33 +16,19 @@ import (
 // ErrUnfinished means that a run has no trace yet because it has not ended.
 var ErrUnfinished = errors.New("the run is under way: it has a trace when it has ended or is held")
 
-// Trace writes the trace of a run that has ended, or that is held: then its outcome is pending, also if it was decided
-// meanwhile. Trace checks the chain of the steps. The error is [ErrNotFound] if there is no such run, and [ErrUnfinished] if it
-// goes on.
+// Trace derives the trace of a run that has ended, or that is held: then its outcome is pending, also if it was decided
+// meanwhile. The error is [ErrNotFound] if there is no such run, [ErrUnfinished] if it goes on, and a [*traces.DivergenceError] if the
+// machine does not lead to the hash and the head that are recorded.
 func Trace(ctx context.Context, r Reader, run string, p *traces.Replayer) ([]byte, error) {
-	h, steps, q, err := Load(r, run)
+	rec, err := Load(r, run)
 	if err != nil {
 		return nil, err
 	}
+	q := &rec.Request
 	if q.Ended == "" && q.State != states.Pending {
 		return nil, fmt.Errorf("run %s stands at %s: %w", run, q.State, ErrUnfinished)
 	}
-	if err := traces.CheckChain(&h, steps); err != nil {
-		return nil, fmt.Errorf("run %s: %w", run, err)
-	}
-	var outcome *states.Outcome
-	if q.Ended != "" {
-		if outcome, err = loadOutcome(r, run); err != nil {
-			return nil, fmt.Errorf("run %s: %w", run, err)
-		}
-	}
-	doc, err := document(ctx, p, &h, steps, outcome)
-	if err == nil && q.Ended != "" {
-		var t *traces.Trace
-		if t, err = traces.Read(doc); err == nil && t.Head != q.Head {
-			err = traces.ErrHead
-		}
-	}
+	doc, err := rec.document(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", run, err)
 	}
@@ -74,38 +60,20 @@ func WriteTraces(ctx context.Context, r Reader, p *traces.Replayer, folder strin
 	return written, open, nil
 }
 
-// loadOutcome returns the outcome of a run.
-func loadOutcome(r Reader, run string) (*states.Outcome, error) {
-	for e, err := range r.EventsOf(run) {
-		if err != nil {
-			return nil, err
-		}
-		if e.Type != RunEnded {
-			continue
-		}
-		p, err := readPayload(r, &e)
-		if err != nil {
-			return nil, fmt.Errorf("event %d: %w", e.Seq, err)
-		}
-		return &p.(*ended).Outcome, nil
+// document derives a run's trace.
+func (rec *Record) document(ctx context.Context, p *traces.Replayer) ([]byte, error) {
+	again, err := rec.again(p)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("it has no event %s", RunEnded)
-}
-
-// document writes a trace. Without an outcome it executes the run again up to the hold, to get the pending outcome.
-func document(ctx context.Context, p *traces.Replayer, h *traces.Header, steps []traces.Step, o *states.Outcome) ([]byte, error) {
-	if o == nil {
-		again, err := p.Resume(h, steps)
-		if err != nil {
-			return nil, err
-		}
-		waits, err := again.Advance(ctx, nobody{}, nobody{})
-		if err != nil {
-			return nil, err
-		}
-		o = &waits
+	outcome, err := again.Advance(ctx, nobody{}, nobody{})
+	if err != nil {
+		return nil, err
 	}
-	return traces.Document(h, steps, *o), nil
+	if rec.ended != nil && again.Head(outcome) != rec.Request.Head {
+		return nil, traces.ErrHead
+	}
+	return traces.Document(&rec.Header, again.Steps(), outcome), nil
 }
 
 // nobody is the door and the recorder after the end of a record that is only read.

@@ -18,8 +18,8 @@ var ErrTampered = errors.New("the ledger is not as it was written")
 
 // A Fault names the first row that is wrong.
 type Fault struct {
-	Table string `json:"table"` // events, requests, decisions, steps, blobs or tokens
-	Key   string `json:"key"`   // of the row: a seq, a run id, a run id and a step's seq, a digest, or a token's id
+	Table string `json:"table"` // events, requests, decisions, blobs or tokens
+	Key   string `json:"key"`   // of the row: a seq, a run id, a digest, or a token's id
 	What  string `json:"what"`
 }
 
@@ -34,7 +34,7 @@ func (f *Fault) Unwrap() error { return ErrTampered }
 type VerifyOptions struct {
 	// Checkpoint was stored elsewhere. Without one nobody can tell whether the end of the ledger is missing.
 	Checkpoint *Checkpoint
-	// Replayer executes each run's trace again; nil does not.
+	// Replayer executes each run again; nil does not.
 	Replayer *traces.Replayer
 	// Progress is called now and then with how much of the work is done. It may be nil.
 	Progress func(done, total int64)
@@ -46,14 +46,13 @@ type Report struct {
 	Events    int64            `json:"events"`
 	Requests  int64            `json:"requests"`
 	Decisions int64            `json:"decisions"`
-	Steps     int64            `json:"steps"`
 	Blobs     int64            `json:"blobs"`
 	Tokens    int64            `json:"tokens"`
-	Replayed  int64            `json:"replayed"` // runs that were executed again
-	Pruned    int64            `json:"pruned"`   // seq up to which events were pruned; 0 if none were
-	Size      int64            `json:"size"`     // seq of the last event
-	Head      canonical.Digest `json:"head"`     // of the last event
-	Notes     []string         `json:"notes"`    // what could not be looked at
+	Deep      Reexecution      `json:"deep"`
+	Pruned    int64            `json:"pruned"` // seq up to which events were pruned; 0 if none were
+	Size      int64            `json:"size"`   // seq of the last event
+	Head      canonical.Digest `json:"head"`   // of the last event
+	Notes     []string         `json:"notes"`  // what could not be looked at
 }
 
 // ErrCheckpointPruned means that the event of a checkpoint was pruned.
@@ -112,8 +111,6 @@ func (v *verifier) step() error {
 
 func eventKey(seq int64) string { return strconv.FormatInt(seq, 10) }
 
-func stepKey(run string, seq int) string { return run + "/" + strconv.Itoa(seq) }
-
 // fault turns what is wrong with a row into a Fault. Errors of reading stay errors.
 func fault(table, key string, err error) error {
 	var known *Fault
@@ -153,14 +150,14 @@ const maxCached = 32 << 20
 // blobs are the blobs of a ledger, as far as they were verified.
 type blobs struct {
 	r        Reader
-	used     map[[16]byte]struct{} // the beginnings of digests that something refers to
+	used     map[[16]byte]int64 // by the beginning of a digest: the seq of the last event that refers to it
 	overflow bool
 	kept     map[canonical.Digest]string
 	size     int
 }
 
 func newBlobs(r Reader) *blobs {
-	return &blobs{r: r, used: make(map[[16]byte]struct{}), kept: make(map[canonical.Digest]string)}
+	return &blobs{r: r, used: make(map[[16]byte]int64), kept: make(map[canonical.Digest]string)}
 }
 
 func short(d canonical.Digest) (k [16]byte) {
@@ -181,13 +178,15 @@ func digit(c byte) byte {
 	return c - '0'
 }
 
-// use notes that a row refers to a blob.
-func (b *blobs) use(d canonical.Digest) {
-	if len(b.used) >= maxTracked {
-		b.overflow = true
-		return
+// use notes that an event refers to blobs.
+func (b *blobs) use(seq int64, all []canonical.Digest) {
+	for _, d := range all {
+		if len(b.used) >= maxTracked {
+			b.overflow = true
+			return
+		}
+		b.used[short(d)] = max(b.used[short(d)], seq)
 	}
-	b.used[short(d)] = struct{}{}
 }
 
 // text returns a blob for the row that refers to it, and checks its digest.
@@ -198,7 +197,6 @@ func (b *blobs) text(d canonical.Digest, kind, table, key string) (string, error
 	if _, err := canonical.ParseDigest(string(d)); err != nil {
 		return "", &Fault{table, key, "it refers to a blob by what is no digest"}
 	}
-	b.use(d)
 	row, err := b.r.Blob(d)
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -266,8 +264,8 @@ func (v *verifier) unreferenced() error {
 		if !jsontext.Value(b.Text).IsValid() {
 			return &Fault{"blobs", last, "it is not strict JSON"}
 		}
-		if _, used := v.blobs.used[short(b.Digest)]; !used && !v.blobs.overflow {
-			return &Fault{"blobs", last, "nothing refers to it"}
+		if used := v.blobs.used[short(b.Digest)]; used != b.Used && !v.blobs.overflow {
+			return &Fault{"blobs", last, fmt.Sprintf("the last event that refers to it is %d, not %d", used, b.Used)}
 		}
 		v.report.Blobs++
 	}

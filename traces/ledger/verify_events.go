@@ -143,7 +143,11 @@ func (v *verifier) payload(e *Event) (payload, error) {
 		return nil, err
 	}
 	p, err := parsePayload(e.Type, value)
-	return p, fault("events", key, err)
+	if err != nil {
+		return nil, fault("events", key, err)
+	}
+	v.blobs.use(e.Seq, references(e, p))
+	return p, nil
 }
 
 // decision compares the next row of decisions with its event.

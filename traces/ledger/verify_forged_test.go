@@ -22,17 +22,16 @@ import (
 )
 
 // forge writes the ledger of a desk anew, as edit wants its events to be, and verifies what comes of it.
-func (d *desk) forge(edit func([]ledger.Event) []ledger.Event, more ...ledger.Step) error {
+func (d *desk) forge(edit func([]ledger.Event) []ledger.Event) error {
 	d.TB.Helper()
-	ctx, forged := context.Background(), d.forged(edit, more...)
+	ctx, forged := context.Background(), d.forged(edit)
 	return forged.View(ctx, func(r ledger.Reader) error {
-		_, err := ledger.Verify(ctx, r, ledger.VerifyOptions{Replayer: traces.NewReplayer(d.Machine, nil)})
-		return err
+		return alike(ledger.Verify(ctx, r, ledger.VerifyOptions{Replayer: traces.NewReplayer(d.Machine, nil)}))
 	})
 }
 
 // forged is the ledger of a desk as edit wants its events to be, with everything else that follows from them.
-func (d *desk) forged(edit func([]ledger.Event) []ledger.Event, more ...ledger.Step) *storetest.Memory {
+func (d *desk) forged(edit func([]ledger.Event) []ledger.Event) *storetest.Memory {
 	d.TB.Helper()
 	ctx, forged := context.Background(), storetest.NewMemory()
 	err := d.View(ctx, func(r ledger.Reader) error {
@@ -41,19 +40,6 @@ func (d *desk) forged(edit func([]ledger.Event) []ledger.Event, more ...ledger.S
 				if err = errors.Join(err, tx.PutBlob(b)); err != nil {
 					return err
 				}
-			}
-			for run, err := range r.Runs() {
-				if err != nil {
-					return err
-				}
-				for s, err := range r.Steps(run) {
-					if err = errors.Join(err, tx.AddSteps([]ledger.Step{s})); err != nil {
-						return err
-					}
-				}
-			}
-			if err := tx.AddSteps(more); err != nil {
-				return err
 			}
 			var all []ledger.Event
 			for e, err := range r.Events(0) {
@@ -66,11 +52,6 @@ func (d *desk) forged(edit func([]ledger.Event) []ledger.Event, more ...ledger.S
 				all = append(all, e)
 			}
 			all = edit(all)
-			for i := range all {
-				if len(all[i].Payload) > ledger.MaxInline {
-					d.TB.Fatalf("event %d has a large payload, which this test does not write anew", all[i].Seq)
-				}
-			}
 			return ledger.Rewrite(tx, all)
 		})
 	})
@@ -232,18 +213,18 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		{"decision-of-another-bundle", edits(ledger.DecisionMade, `"bundle":"sha256:`, `"bundle":"sha256:0`), "another bundle"},
 		{"arguments-changed", edits(ledger.RequestCreated, "policy-002", "policy-003"), "request.created"},
 		{"tool-changed", edits(ledger.RequestCreated, `"tool":"fetch`, `"tool":"delete`), "request.created"},
-		{"actor-changed", edits(ledger.RequestCreated, `"actor":"local:alice"`, `"actor":"local:bob"`), "chained to another step"},
+		{"actor-changed", edits(ledger.RequestCreated, `"actor":"local:alice"`, `"actor":"local:bob"`), "decided otherwise"},
 		{"permit-changed", edits(ledger.ProxySent, `"permit":"sha256:`, `"permit":"sha256:0`), "proxy.sent"},
 		{"size-of-the-result-changed", edits(ledger.ToolResult, `"bytes":`, `"bytes":1`), "tool.result"},
 		{"note-changed", edits(ledger.RunEnded, `"note":"`, `"note":"x`), "the head is not that"},
 		{"head-changed", edits(ledger.RunEnded, `"head":"sha256:`, `"head":"sha256:0`), "the head is not that"},
 		{"state-changed", edits(ledger.RunEnded, `"state":"answered"`, `"state":"blocked"`), "the head is not that"},
-		{"fewer-steps", edits(ledger.RunEnded, `"steps":1`, `"steps":`), "it anchors"},
-		{"more-steps", edits(ledger.RunEnded, `"steps":1`, `"steps":11`), "is missing"},
 		{"call-that-left-ends-as-blocked", edits(ledger.RunEnded, `"type":"tool_result_with_summary"`, `"type":"blocked"`), "as if nothing was sent"},
 		{"ends-as-pending", edits(ledger.RunEnded, `"type":"tool_result_with_summary"`, `"type":"pending"`), "cannot end as"},
 		{"ends-elsewhere-than-its-steps", endsAt("blocked"), "the last step at"},
-		{"anchor-of-another-step", edits(ledger.ProxySent, `"last":"sha256:`, `"last":"sha256:0`), "is not the one that event"},
+		{"hash-of-another-step", edits(ledger.RunEnded, `"last":"sha256:`, `"last":"sha256:0`), "the head is not that"},
+		{"step-of-another-target", edits(ledger.ApprovalRequested, `"to":"planned"`, `"to":"validated"`), "decided otherwise"},
+		{"step-left-out", edits(ledger.ApprovalRequested, `{"to":"authorized","trigger":"authorize"},`, ``), "decided otherwise"},
 		{"chained-to-another-event", changes(ledger.ToolResult, func(e *ledger.Event) { e.Prev = ledger.Origin }), "chained to another event"},
 		{"token-of-a-run", changes(ledger.TokenCreated, func(e *ledger.Event) { e.RunID = statestest.RunID }), "is about no run"},
 		{"result-of-no-run", changes(ledger.ToolResult, func(e *ledger.Event) { e.RunID = "" }), "must be about a run"},
@@ -395,32 +376,6 @@ func TestVerifyRefusesOddRunIDs(t *testing.T) {
 	})
 }
 
-// TestVerifyNamesAStepThatNothingAnchors: it is chained as it should be, but no event knows of it.
-func TestVerifyNamesAStepThatNothingAnchors(t *testing.T) {
-	d := newDesk(t)
-	id, _ := d.hold(nil)
-	var more traces.Step
-	d.Look(func(r ledger.Reader) error {
-		h, steps, _, err := ledger.Load(r, id)
-		if err != nil {
-			return err
-		}
-		c := traces.NewChain(&h)
-		c.After(steps)
-		null := jsontext.Value("null")
-		more = c.Link(states.Step{From: states.Pending, To: states.Approved, On: states.Approve, Facts: null, Command: null, Event: null}, statestest.At)
-		return nil
-	})
-	err := d.forge(func(all []ledger.Event) []ledger.Event { return all }, ledger.Step{
-		RunID: id, Seq: more.Seq, At: more.At, From: more.From, Trigger: more.Trigger, To: more.To, Facts: "null", Command: "null",
-		Event: "null", Prev: more.Prev, Hash: more.Hash,
-	})
-	var fault *ledger.Fault
-	if !errors.As(err, &fault) || fault.Table != "steps" || fault.Key != fmt.Sprintf("%s/%d", id, more.Seq) || fault.What != "no event anchors it" {
-		t.Errorf("Verify() = %v", err)
-	}
-}
-
 // TestVerifyNamesAnEffectThatCannotBe: what never left has no effect.
 func TestVerifyNamesAnEffectThatCannotBe(t *testing.T) {
 	d := newDesk(t)
@@ -467,7 +422,7 @@ func TestVerifyRefusesValuesThatReplayRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var err error
 			d.Look(func(r ledger.Reader) error {
-				_, err = ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: tt.replayer})
+				err = alike(ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: tt.replayer}))
 				return nil
 			})
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {

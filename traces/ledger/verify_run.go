@@ -1,9 +1,9 @@
 package ledger
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -14,29 +14,14 @@ import (
 	"pgfsm/traces"
 )
 
-// requests computes every request from its events, one run after the other, and checks its steps.
+// requests computes every request from its events, one run after the other.
 func (v *verifier) requests() error {
-	next, stop := iter.Pull2(v.r.Runs())
-	defer stop()
 	last, seen := "", int64(0)
-	withSteps, err, more := next()
-	for q, readErr := range v.r.Requests(Filter{}) {
-		if readErr != nil {
-			if more && withSteps > last { // the row is most likely that of the next run with steps
-				last = withSteps
-			}
-			return unread("requests", last, readErr)
+	for q, err := range v.r.Requests(Filter{}) {
+		if err != nil {
+			return unread("requests", v.runAfter(last), err)
 		}
 		last = q.RunID
-		if more && err == nil && withSteps < q.RunID {
-			return v.stray(withSteps)
-		}
-		if err != nil {
-			return unread("steps", last, err)
-		}
-		if more && withSteps == q.RunID {
-			withSteps, err, more = next()
-		}
 		n, err := v.run(&q)
 		if err != nil {
 			return err
@@ -44,26 +29,22 @@ func (v *verifier) requests() error {
 		seen += n
 		v.report.Requests++
 	}
-	switch {
-	case err != nil:
-		return unread("steps", last, err)
-	case more:
-		return v.stray(withSteps)
-	case seen != v.ofRuns:
+	if seen != v.ofRuns {
 		return v.orphan()
 	}
 	return nil
 }
 
-// stray returns the fault of steps whose run has no request.
-func (v *verifier) stray(run string) error {
-	for _, err := range v.r.EventsOf(run) {
-		if err != nil {
-			return unread("events", "of run "+run, err)
+// runAfter returns the first run after another one of which an event tells; the other one if there is none. The row of a request that
+// cannot be read is most likely that run's.
+func (v *verifier) runAfter(last string) string {
+	next := ""
+	for e, err := range v.r.Events(everything) {
+		if err == nil && e.RunID > last && (next == "" || e.RunID < next) {
+			next = e.RunID
 		}
-		return &Fault{"requests", run, "it is missing"}
 	}
-	return &Fault{"steps", stepKey(run, 0), "no event tells of the run"}
+	return cmp.Or(next, last)
 }
 
 // orphan finds the first event of a run that has no request.
@@ -96,9 +77,7 @@ type story struct {
 	sent    *sent
 	result  *returned
 	ended   *ended
-	endedAt int64 // seq of that event
-	anchors []anchor
-	events  []int64 // of the anchors
+	inputs  []traces.Input
 }
 
 // run checks one run and returns how many events it has.
@@ -131,7 +110,7 @@ func (v *verifier) run(have *Request) (int64, error) {
 			return n, err
 		}
 	}
-	return n, s.steps()
+	return n, s.execute()
 }
 
 // event adds one event to the history.
@@ -153,7 +132,26 @@ func (s *story) event(e *Event, run string) error {
 	if err := project(&s.request, e, p); err != nil {
 		return fault("events", key, err)
 	}
+	if part, ok := p.(recording); ok {
+		if err := s.input(e, part.recorded()); err != nil {
+			return err
+		}
+	}
 	return s.note(e, p)
+}
+
+// input adds a part of the run's record.
+func (s *story) input(e *Event, r *record) error {
+	key := eventKey(e.Seq)
+	inputs, err := r.inputs(func(ref string) (jsontext.Value, error) { return s.v.blobs.value(ref, "events", key) })
+	if err != nil {
+		return fault("events", key, err)
+	}
+	if len(inputs) == 0 {
+		return &Fault{"events", key, "it records no step"}
+	}
+	s.inputs = append(s.inputs, inputs...)
+	return nil
 }
 
 // may returns why an event is not allowed, besides what [project] checks: no call without a decision, no decision without the
@@ -246,8 +244,6 @@ func (s *story) note(e *Event, p payload) error {
 		s.first = p
 		_, err := s.v.blobs.text(p.Bundle, BlobBundle, "events", eventKey(e.Seq))
 		return err
-	case *reserved:
-		s.anchor(e, p.anchor)
 	case *scored:
 		s.scored = p
 	case *decision:
@@ -256,7 +252,6 @@ func (s *story) note(e *Event, p payload) error {
 		}
 	case *asked:
 		s.asked = p
-		s.anchor(e, p.anchor)
 	case *voted:
 		w := policy.Vote{At: e.At, Binding: p.Binding, By: e.By, Outcome: policy.VoteDeny, Reason: p.Reason}
 		if p.approve {
@@ -265,121 +260,16 @@ func (s *story) note(e *Event, p payload) error {
 		s.votes = append(s.votes, w)
 	case *sent:
 		s.sent = p
-		s.anchor(e, p.anchor)
 	case *returned:
 		s.result = p
 	case *ended:
-		s.ended, s.endedAt = p, e.Seq
-		s.anchor(e, p.anchor)
+		s.ended = p
+		if p.Head != traces.Head(p.Last, p.Outcome) {
+			return &Fault{"events", eventKey(e.Seq), "the head is not that of the last step and the outcome"}
+		}
+		if n := len(s.inputs); string(s.inputs[n-1].To) != p.Outcome.State {
+			return &Fault{"events", eventKey(e.Seq), fmt.Sprintf("it ends at %q, the last step at %q", p.Outcome.State, s.inputs[n-1].To)}
+		}
 	}
 	return nil
-}
-
-func (s *story) anchor(e *Event, a anchor) {
-	s.anchors, s.events = append(s.anchors, a), append(s.events, e.Seq)
-}
-
-// steps reads the run's steps and checks their chain, their header, and the events that anchor them.
-func (s *story) steps() error {
-	run := s.request.RunID
-	var steps []traces.Step
-	for row, err := range s.v.r.Steps(run) {
-		if err != nil {
-			return unread("steps", stepKey(run, len(steps)), err)
-		}
-		key := stepKey(run, row.Seq)
-		if row.RunID != run {
-			return &Fault{"steps", key, "looking it up by its run finds another one: the index is damaged"}
-		}
-		step, err := row.whole(s.v.blobs.getter("steps", key))
-		if err != nil {
-			return fault("steps", key, err)
-		}
-		steps = append(steps, step)
-		s.v.report.Steps++
-	}
-	header := s.first.header(run)
-	var tampered *traces.TamperError
-	if err := traces.CheckChain(&header, steps); errors.As(err, &tampered) {
-		return &Fault{"steps", stepKey(run, tampered.Seq), tampered.What}
-	} else if err != nil {
-		return fault("steps", run, err)
-	}
-	if err := s.anchored(steps); err != nil {
-		return err
-	}
-	if err := s.agree(steps); err != nil {
-		return err
-	}
-	return s.replay(&header, steps)
-}
-
-// anchored checks that events anchor all steps.
-func (s *story) anchored(steps []traces.Step) error {
-	run := s.request.RunID
-	least := 0
-	for i, a := range s.anchors {
-		key := eventKey(s.events[i])
-		switch {
-		case a.Steps <= 0 || a.Steps < least:
-			return &Fault{"events", key, fmt.Sprintf("it anchors %d steps", a.Steps)}
-		case a.Steps > len(steps):
-			return &Fault{"steps", stepKey(run, len(steps)), fmt.Sprintf("it is missing: event %s anchors %d steps", key, a.Steps)}
-		case steps[a.Steps-1].Hash != a.Last:
-			return &Fault{"steps", stepKey(run, a.Steps-1), fmt.Sprintf("its hash is not the one that event %s anchors", key)}
-		}
-		least = a.Steps
-	}
-	if len(steps) > least {
-		return &Fault{"steps", stepKey(run, least), "no event anchors it"}
-	}
-	if s.ended != nil && s.ended.Head != traces.Head(s.ended.Last, s.ended.Outcome) {
-		return &Fault{"events", eventKey(s.endedAt), "the head is not that of the last step and the outcome"}
-	}
-	return nil
-}
-
-// replay executes the run again, if that is wanted and the run has ended or is held.
-func (s *story) replay(h *traces.Header, steps []traces.Step) error {
-	p := s.v.o.Replayer
-	if p == nil || s.ended == nil && (s.asked == nil || s.sent != nil) {
-		return nil
-	}
-	run := s.request.RunID
-	content, err := s.v.blobs.text(h.Bundle.Digest, BlobBundle, "requests", run)
-	if err != nil {
-		return err
-	}
-	h.Bundle.Content = []byte(content)
-	doc, err := document(s.v.ctx, p, h, steps, s.outcome())
-	if err == nil {
-		err = again(p, doc)
-	}
-	if err != nil {
-		return fault("steps", stepKey(run, 0), fmt.Errorf("the run does not replay: %w", err))
-	}
-	s.v.report.Replayed++
-	return nil
-}
-
-func (s *story) outcome() *states.Outcome {
-	if s.ended == nil {
-		return nil
-	}
-	return &s.ended.Outcome
-}
-
-// again executes a trace again.
-func again(p *traces.Replayer, doc []byte) error {
-	t, err := traces.Read(doc)
-	if err != nil {
-		return err
-	}
-	_, err = p.Replay(t)
-	return err
-}
-
-// getter resolves the values of one row.
-func (b *blobs) getter(table, key string) resolver {
-	return func(value string) (jsontext.Value, error) { return b.value(value, table, key) }
 }

@@ -27,10 +27,10 @@ func TestVerifyFindsNothingWrong(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Verify() = %v", err)
 	}
-	if report.Requests != archiveRuns || report.Events < 4*archiveRuns || report.Steps < 5*archiveRuns || report.Blobs < 3 || report.Tokens < 3 {
+	if report.Requests != archiveRuns || report.Events < 4*archiveRuns || report.Blobs < 3 || report.Tokens < 3 {
 		t.Errorf("the report %+v says less than was recorded", report)
 	}
-	if report.Decisions < archiveRuns/2 || report.Replayed != archiveRuns-1 { // but for the call in flight
+	if report.Decisions < archiveRuns/2 || report.Deep != (ledger.Reexecution{Same: archiveRuns - 1}) { // but for the call in flight
 		t.Errorf("the report %+v has few decisions, or runs that were not executed again", report)
 	}
 	if report.Complete {
@@ -150,7 +150,6 @@ var record = []struct{ table, key, order string }{
 	{"events", "CAST(seq AS TEXT)", "seq"},
 	{"requests", "run_id", "run_id"},
 	{"decisions", "CAST(seq AS TEXT)", "seq"},
-	{"steps", "run_id || '/' || seq", "run_id, seq"},
 	{"blobs", "digest", "digest"},
 	{"tokens", "id", "id"},
 }
@@ -227,7 +226,7 @@ func (b *bench) change(t *testing.T, table, key, column, row string) {
 
 // near are the tables in which a row of another key is found missing.
 func near(f *ledger.Fault, table string) bool {
-	return f.Table == table || table == "steps" && f.Table == "requests" || table == "events" && f.Table == "requests"
+	return f.Table == table || table == "events" && f.Table == "requests"
 }
 
 func TestVerifyNamesRowsThatAreMissing(t *testing.T) {
@@ -269,7 +268,6 @@ func TestVerifyNamesRowsThatAreMissing(t *testing.T) {
 // The columns of an event and of a step; the others of their rows are about those that stand before it.
 const (
 	eventColumns = "seq, run_id, type, at, by, payload, prev, run_prev, hash"
-	stepColumns  = `run_id, seq, at, from_state, "trigger", to_state, facts, command, event, prev, hash`
 )
 
 func TestVerifyNamesRowsThatAreTooMany(t *testing.T) {
@@ -283,18 +281,13 @@ func TestVerifyNamesRowsThatAreTooMany(t *testing.T) {
 			SELECT -5, run_id, type, at, by, payload, prev, run_prev, hash FROM events WHERE seq = 1`},
 		{"request-of-no-events", "requests", "00000000-0000-7000-8000-000000000000", `CREATE TEMP TABLE r AS SELECT * FROM requests LIMIT 1;
 			UPDATE r SET run_id = '00000000-0000-7000-8000-000000000000'; INSERT INTO requests SELECT * FROM r`},
-		{"events-of-no-request", "requests", "", `DELETE FROM steps WHERE run_id = (SELECT max(run_id) FROM requests);
-			DELETE FROM requests WHERE run_id = (SELECT max(run_id) FROM requests)`},
+		{"events-of-no-request", "requests", "", `DELETE FROM requests WHERE run_id = (SELECT max(run_id) FROM requests)`},
 		{"decision-of-no-event", "decisions", "", `INSERT INTO decisions SELECT (SELECT max(seq) + 1 FROM events), run_id, at, outcome, policy,
 			condition, bundle, code, reason FROM decisions LIMIT 1`},
 		{"decision-of-another-event", "decisions", "1", `INSERT INTO decisions SELECT 1, run_id, at, outcome, policy, condition, bundle, code, reason
 			FROM decisions LIMIT 1`},
-		{"step-behind-the-last", "steps", "", `INSERT INTO steps (` + stepColumns + `)
-			SELECT run_id, (SELECT max(seq) + 1 FROM steps s WHERE s.run_id = steps.run_id), at, from_state, "trigger", to_state, facts, command, event, prev, hash FROM steps LIMIT 1`},
-		{"steps-of-no-run", "steps", "00000000-0000-7000-8000-000000000000/0", `INSERT INTO steps (` + stepColumns + `)
-			SELECT '00000000-0000-7000-8000-000000000000', seq, at, from_state, "trigger", to_state, facts, command, event, prev, hash FROM steps LIMIT 1`},
-		{"blob-of-another-digest", "blobs", other, "INSERT INTO blobs SELECT '" + other + "', kind, text FROM blobs LIMIT 1"},
-		{"blob-that-nothing-refers-to", "blobs", "", "INSERT INTO blobs VALUES ('" + blobOfNothing + "', 'blob', '[]')"},
+		{"blob-of-another-digest", "blobs", other, "INSERT INTO blobs SELECT '" + other + "', kind, used, text FROM blobs LIMIT 1"},
+		{"blob-that-nothing-refers-to", "blobs", "", "INSERT INTO blobs VALUES ('" + blobOfNothing + "', 'blob', 1, '[]')"},
 		{"token-of-no-event", "tokens", "zzzz", "INSERT INTO tokens SELECT 'zzzz', name, 'admin', secret, created, expires, revoked, seq FROM tokens LIMIT 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -313,16 +306,11 @@ func TestVerifyNamesRowsThatWereSwapped(t *testing.T) {
 	path := archive(t)
 	for _, c := range []struct{ name, table, what, change string }{
 		{"events", "events", "", `UPDATE events SET seq = -1 WHERE seq = 20; UPDATE events SET seq = 20 WHERE seq = 21; UPDATE events SET seq = 21 WHERE seq = -1`},
-		{"steps", "steps", "", `UPDATE steps SET seq = 1000 WHERE seq = 1; UPDATE steps SET seq = 1 WHERE seq = 2; UPDATE steps SET seq = 2 WHERE seq = 1000`},
-		{"steps-of-two-runs", "steps", "", `UPDATE steps SET run_id = 'x' WHERE run_id = (SELECT min(run_id) FROM requests);
-			UPDATE steps SET run_id = (SELECT min(run_id) FROM requests) WHERE run_id = (SELECT max(run_id) FROM requests);
-			UPDATE steps SET run_id = (SELECT max(run_id) FROM requests) WHERE run_id = 'x'`},
 		{"requests", "requests", "", `UPDATE requests SET run_id = 'x' WHERE run_id = (SELECT min(run_id) FROM requests);
-			UPDATE requests SET run_id = (SELECT min(run_id) FROM steps) WHERE run_id = (SELECT max(run_id) FROM steps);
-			UPDATE requests SET run_id = (SELECT max(run_id) FROM steps) WHERE run_id = 'x'`},
+			UPDATE requests SET run_id = (SELECT min(run_id) FROM events WHERE run_id <> '') WHERE run_id = (SELECT max(run_id) FROM events);
+			UPDATE requests SET run_id = (SELECT max(run_id) FROM events WHERE run_id <> '') WHERE run_id = 'x'`},
 		{"decisions", "decisions", "", `UPDATE decisions SET run_id = (SELECT max(run_id) FROM requests) WHERE seq = (SELECT min(seq) FROM decisions)`},
-		{"half-a-value", "steps", "not strict JSON", splitStep},
-		{"large-value-in-its-row", "steps", "must be a blob", `UPDATE steps SET command = (SELECT text FROM blobs ORDER BY length(text) DESC LIMIT 1) WHERE seq = 1`},
+		{"half-a-value", "events", "", `UPDATE events SET payload = '{' WHERE seq = 20`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, path)
@@ -336,9 +324,6 @@ func TestVerifyNamesRowsThatWereSwapped(t *testing.T) {
 		})
 	}
 }
-
-// splitStep leaves half an object in each of two columns.
-const splitStep = `UPDATE steps SET facts = '{' WHERE seq = 1`
 
 // blobOfNothing is the digest of a blob that holds an empty list.
 var blobOfNothing = string(canonical.Sum(ledger.BlobValue, []byte("[]")))
@@ -397,11 +382,12 @@ func TestVerifyACutEnd(t *testing.T) {
 	})
 	b := newBench(t, path)
 	run := b.texts(t, "SELECT run_id FROM events ORDER BY seq DESC LIMIT 1")[0]
-	for _, table := range []string{"events", "requests", "decisions", "steps"} {
+	for _, table := range []string{"events", "requests", "decisions"} {
 		b.do(t, "DELETE FROM "+table+" WHERE run_id = ?", run)
 	}
-	b.do(t, "DELETE FROM blobs WHERE digest NOT IN (SELECT substr(payload, 2) FROM events UNION SELECT bundle FROM requests UNION "+
-		"SELECT substr(event, 2) FROM steps UNION SELECT substr(facts, 2) FROM steps UNION SELECT substr(command, 2) FROM steps)")
+	const uses = "FROM events WHERE instr(payload, '@' || digest) OR type = 'request.created' AND instr(payload, digest)"
+	b.do(t, "DELETE FROM blobs WHERE NOT EXISTS (SELECT 1 "+uses+")")
+	b.do(t, "UPDATE blobs SET used = (SELECT max(seq) "+uses+")")
 	if report, err := verify(t, b.path, ledger.VerifyOptions{}); err != nil || report.Complete {
 		t.Fatalf("without the checkpoint: Verify() = %+v, %v", report, err)
 	}

@@ -120,15 +120,6 @@ func readEvent(r *row) ledger.Event {
 	}
 }
 
-const stepColumns = `run_id, seq, at, from_state, "trigger", to_state, facts, command, event, prev, hash`
-
-func readStep(r *row) ledger.Step {
-	return ledger.Step{
-		RunID: r.text(), Seq: r.int(), At: r.text(), From: fsm.State(r.text()), Trigger: fsm.Trigger(r.text()), To: fsm.State(r.text()),
-		Facts: r.text(), Command: r.text(), Event: r.text(), Prev: canonical.Digest(r.text()), Hash: canonical.Digest(r.text()),
-	}
-}
-
 func (t *tx) Last() (ledger.Event, error) {
 	return one(all(t, readEvent, "SELECT "+eventColumns+" FROM events ORDER BY seq DESC LIMIT 1"), "the last event")
 }
@@ -279,24 +270,16 @@ func (t *tx) Decisions(after int64) iter.Seq2[ledger.Decision, error] {
 	}, "SELECT seq, run_id, at, outcome, policy, condition, bundle, code, reason FROM decisions WHERE seq > ? ORDER BY seq", after)
 }
 
-func (t *tx) Steps(run string) iter.Seq2[ledger.Step, error] {
-	return all(t, readStep, "SELECT "+stepColumns+" FROM steps WHERE run_id = ? ORDER BY seq", run)
-}
-
-func (t *tx) Runs() iter.Seq2[string, error] {
-	return all(t, (*row).text, "SELECT DISTINCT run_id FROM steps ORDER BY run_id")
-}
-
 func readBlob(r *row) ledger.Blob {
-	return ledger.Blob{Digest: canonical.Digest(r.text()), Kind: r.text(), Text: r.text()}
+	return ledger.Blob{Digest: canonical.Digest(r.text()), Kind: r.text(), Used: r.int64(), Text: r.text()}
 }
 
 func (t *tx) Blob(d canonical.Digest) (ledger.Blob, error) {
-	return one(all(t, readBlob, "SELECT digest, kind, text FROM blobs WHERE digest = ?", string(d)), "blob %s", d)
+	return one(all(t, readBlob, "SELECT digest, kind, used, text FROM blobs WHERE digest = ?", string(d)), "blob %s", d)
 }
 
 func (t *tx) Blobs() iter.Seq2[ledger.Blob, error] {
-	return all(t, readBlob, "SELECT digest, kind, text FROM blobs ORDER BY digest")
+	return all(t, readBlob, "SELECT digest, kind, used, text FROM blobs ORDER BY digest")
 }
 
 const tokenColumns = "id, name, role, secret, created, expires, revoked, seq"

@@ -1,7 +1,7 @@
 -- What a new ledger is.
 --
 -- Everything is text that a person can read: digests, times (RFC 3339, UTC), JSON. Empty text means that there is none.
--- A value that begins with an at sign is the digest of a row of blobs, where the value stands.
+-- A value that begins with an at sign, also within a payload, is the digest of a row of blobs, which has the value.
 -- No table points at another with a foreign key: what belongs together is judged by `pgfsm ledger verify`, which must be able
 -- to read, and name, a file in which it no longer does.
 BEGIN IMMEDIATE;
@@ -23,8 +23,7 @@ CREATE TABLE events (
     hash     TEXT NOT NULL
 ) STRICT;
 CREATE INDEX events_run ON events (run_id);
-CREATE INDEX events_payload_ref ON events (payload) WHERE substr(payload, 1, 1) = '@';
--- Messages that pass are events about no run, and many: what the last prune said must be found without reading them.
+-- Relayed messages are events of no run, and many: what a prune said, and tokens, must be found without reading them.
 CREATE INDEX events_pruned ON events (seq) WHERE type = 'ledger.pruned';
 CREATE INDEX events_tokens ON events (seq) WHERE type IN ('token.created', 'token.revoked');
 
@@ -68,7 +67,6 @@ CREATE INDEX requests_status ON requests (status, run_id);
 CREATE INDEX requests_actor ON requests (actor, run_id);
 CREATE INDEX requests_task ON requests (task, run_id) WHERE task <> '';
 CREATE INDEX requests_open ON requests (run_id) WHERE ended = '';
-CREATE INDEX requests_args_ref ON requests (args) WHERE substr(args, 1, 1) = '@';
 -- Calls that were made or may yet be: what grants and histories count. A call counts in a window by when it was asked for or left,
 -- whichever is later, and while it may yet leave always.
 CREATE INDEX requests_counted_actor ON requests (actor, server, tool, iif(ended = '', '~', max(at, sent))) WHERE sent <> '' OR ended = '';
@@ -93,28 +91,10 @@ CREATE TABLE decisions (
 ) STRICT;
 CREATE INDEX decisions_run ON decisions (run_id);
 
-CREATE TABLE steps (
-    run_id     TEXT NOT NULL,
-    seq        INTEGER NOT NULL CHECK (seq >= 0),
-    at         TEXT NOT NULL,
-    from_state TEXT NOT NULL,
-    "trigger"  TEXT NOT NULL,
-    to_state   TEXT NOT NULL,
-    facts      TEXT NOT NULL,
-    command    TEXT NOT NULL,
-    event      TEXT NOT NULL,
-    prev       TEXT NOT NULL,
-    hash       TEXT NOT NULL,
-    PRIMARY KEY (run_id, seq)
-) STRICT;
--- Only large values have entries here: pruning asks with them whether a blob is still used.
-CREATE INDEX steps_facts_ref ON steps (facts) WHERE substr(facts, 1, 1) = '@';
-CREATE INDEX steps_command_ref ON steps (command) WHERE substr(command, 1, 1) = '@';
-CREATE INDEX steps_event_ref ON steps (event) WHERE substr(event, 1, 1) = '@';
-
 CREATE TABLE blobs (
     digest TEXT PRIMARY KEY NOT NULL,
     kind   TEXT NOT NULL,
+    used   INTEGER NOT NULL, -- seq of the last event that refers to it
     text   TEXT NOT NULL
 ) STRICT;
 
@@ -148,13 +128,6 @@ BEGIN SELECT RAISE(ABORT, 'decisions are append-only'); END;
 CREATE TRIGGER decisions_refuse_insert BEFORE INSERT ON decisions WHEN NEW.seq <= (SELECT max(seq) FROM decisions)
 BEGIN SELECT RAISE(ABORT, 'decisions are append-only'); END;
 
-CREATE TRIGGER steps_refuse_update BEFORE UPDATE ON steps
-BEGIN SELECT RAISE(ABORT, 'steps are append-only'); END;
-CREATE TRIGGER steps_refuse_delete BEFORE DELETE ON steps WHEN NOT EXISTS (SELECT 1 FROM pruning)
-BEGIN SELECT RAISE(ABORT, 'steps are append-only'); END;
-CREATE TRIGGER steps_refuse_insert BEFORE INSERT ON steps
-WHEN NEW.seq <= (SELECT max(seq) FROM steps WHERE run_id = NEW.run_id)
-BEGIN SELECT RAISE(ABORT, 'steps are append-only'); END;
 
 -- Messages to web hooks that are still to be delivered, or were given up: work to be done, not a part of the record.
 CREATE TABLE deliveries (

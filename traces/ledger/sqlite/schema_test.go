@@ -45,8 +45,7 @@ func TestAlteredSchema(t *testing.T) {
 			"CREATE TRIGGER z BEFORE INSERT ON events WHEN NEW.type = 'approval.denied' BEGIN SELECT RAISE(IGNORE); END",
 		}, "trigger z"},
 		{"trigger-first-in-order", []string{"CREATE TRIGGER a AFTER INSERT ON events BEGIN DELETE FROM requests; END"}, "trigger a"},
-		{"trigger-missing", []string{"DROP TRIGGER events_refuse_update"}, "trigger events_refuse_update"},
-		{"last-trigger-missing", []string{"DROP TRIGGER steps_refuse_update"}, "trigger steps_refuse_update"},
+		{"last-trigger-missing", []string{"DROP TRIGGER events_refuse_update"}, "trigger events_refuse_update"},
 		{"trigger-changed", []string{
 			"DROP TRIGGER events_refuse_update", "CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events BEGIN SELECT 1; END",
 		}, "trigger events_refuse_update"},
@@ -105,7 +104,6 @@ func TestWhatIsNotRecordedFails(t *testing.T) {
 	for table, writes := range map[string]func(ledger.Tx) error{ // in any order
 		"events":     addEvent(1),
 		"decisions":  func(tx ledger.Tx) error { return tx.AddDecision(ledger.Decision{Seq: 1, RunID: "a"}) },
-		"steps":      func(tx ledger.Tx) error { return tx.AddSteps([]ledger.Step{{RunID: "a"}, {RunID: "a", Seq: 1}}) },
 		"requests":   func(tx ledger.Tx) error { return tx.PutRequest(ledger.Request{RunID: "a"}) },
 		"blobs":      func(tx ledger.Tx) error { return tx.PutBlob(ledger.Blob{Digest: "d"}) },
 		"tokens":     func(tx ledger.Tx) error { return tx.PutToken(ledger.Token{ID: "k"}) },
@@ -136,9 +134,9 @@ func TestWhatIsNotRecordedFails(t *testing.T) {
 	})
 	t.Run("one-row-of-many", func(t *testing.T) {
 		s := fresh(t)
-		run(t, raw(t, s.path), "CREATE TRIGGER z BEFORE INSERT ON steps WHEN NEW.seq = 1 BEGIN SELECT RAISE(IGNORE); END")
+		run(t, raw(t, s.path), "CREATE TRIGGER z BEFORE INSERT ON events WHEN NEW.seq = 2 BEGIN SELECT RAISE(IGNORE); END")
 		err := s.Update(context.Background(), func(tx ledger.Tx) error {
-			return tx.AddSteps([]ledger.Step{{RunID: "a"}, {RunID: "a", Seq: 1}, {RunID: "a", Seq: 2}})
+			return tx.AddEvents([]ledger.Event{{Seq: 1, RunID: "a"}, {Seq: 2, RunID: "a"}, {Seq: 3, RunID: "a"}})
 		})
 		refused(t, err, ErrUnrecorded, s.path, "ledger verify")
 	})

@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -45,8 +43,8 @@ var (
 	// One row a statement: for several SQLite makes a table of its own first, because of the triggers, and reads the rows from that.
 	insertEvent    = "INSERT INTO events (" + eventColumns + ") VALUES " + marks(9)
 	insertDecision = "INSERT INTO decisions (seq, run_id, at, outcome, policy, condition, bundle, code, reason) VALUES " + marks(9)
-	insertStep     = "INSERT INTO steps (" + stepColumns + ") VALUES " + marks(11)
-	insertBlob     = "INSERT INTO blobs (digest, kind, text) VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING"
+	insertBlob     = "INSERT INTO blobs (digest, kind, used, text) VALUES (?, ?, 0, ?) ON CONFLICT (digest) DO NOTHING"
+	useBlob        = "UPDATE blobs SET used = max(used, ?2) WHERE digest = ?1"
 	upsertToken    = "INSERT INTO tokens (" + tokenColumns + ") VALUES " + marks(8) + onConflict("id", tokenColumns)
 	upsertDelivery = "INSERT INTO deliveries (seq, hook, attempts, next, state, error) VALUES " + marks(6) +
 		onConflict("seq, hook", "attempts, next, state, error")
@@ -88,17 +86,6 @@ func (t *tx) AddDecision(d ledger.Decision) error {
 	err := t.one(insertDecision, d.Seq, d.RunID, d.At, d.Outcome, d.Policy, d.Condition, string(d.Bundle), d.Code, d.Reason)
 	if err != nil {
 		return fmt.Errorf("decision %d: %w", d.Seq, err)
-	}
-	return nil
-}
-
-func (t *tx) AddSteps(steps []ledger.Step) error {
-	for _, s := range steps {
-		err := t.one(insertStep, s.RunID, int64(s.Seq), s.At, string(s.From), string(s.Trigger), string(s.To), s.Facts, s.Command, s.Event,
-			string(s.Prev), string(s.Hash))
-		if err != nil {
-			return fmt.Errorf("run %s, step %d: %w", s.RunID, s.Seq, err)
-		}
 	}
 	return nil
 }
@@ -158,6 +145,13 @@ func (t *tx) PutBlob(b ledger.Blob) error {
 	return nil
 }
 
+func (t *tx) UseBlob(d canonical.Digest, seq int64) error {
+	if err := t.one(useBlob, string(d), seq); err != nil {
+		return fmt.Errorf("blob %s: %w", d, err)
+	}
+	return nil
+}
+
 func (t *tx) PutToken(k ledger.Token) error {
 	err := t.one(upsertToken, k.ID, k.Name, k.Role, string(k.Secret), k.Created, k.Expires, k.Revoked, k.Seq)
 	if err != nil {
@@ -178,71 +172,24 @@ func (t *tx) SetDelivered(hook string, seq int64) error {
 	return t.one(upsertDelivered, hook, seq)
 }
 
-// Where a blob's digest may stand: bare, or as a ref.
-var (
-	bareRefs = []string{"requests.bundle", "decisions.bundle"}
-	refs     = []string{"events.payload", "requests.args", "steps.facts", "steps.command", "steps.event"}
-)
-
 // Prune is [ledger.Tx.Prune].
 func (t *tx) Prune(upTo int64, runs []string) error {
 	if err := t.one("INSERT INTO pruning (since) VALUES (1)"); err != nil {
 		return err
 	}
-	used := make(map[string]bool) // digests that the removed rows referred to
-	if err := t.forget(used, "events", "seq <= ?", upTo); err != nil {
-		return err
-	}
 	for _, run := range runs {
-		for _, table := range []string{"requests", "decisions", "steps"} {
-			if err := t.forget(used, table, "run_id = ?", run); err != nil {
+		for _, table := range []string{"requests", "decisions"} {
+			if _, err := t.write("DELETE FROM "+table+" WHERE run_id = ?", run); err != nil {
 				return err
 			}
 		}
 	}
-	for _, digest := range slices.Sorted(maps.Keys(used)) {
-		if _, err := t.write(deleteUnused, digest); err != nil {
+	for _, query := range []string{
+		"DELETE FROM events WHERE seq <= ?", "DELETE FROM deliveries WHERE seq <= ?", "DELETE FROM blobs WHERE used BETWEEN 1 AND ?",
+	} {
+		if _, err := t.write(query, upTo); err != nil {
 			return err
 		}
 	}
-	if _, err := t.write("DELETE FROM deliveries WHERE seq <= ?", upTo); err != nil {
-		return err
-	}
 	return t.one("DELETE FROM pruning")
-}
-
-// deleteUnused removes a blob that no row refers to.
-var deleteUnused = func() string {
-	query := "DELETE FROM blobs WHERE digest = ?1"
-	for _, place := range bareRefs {
-		table, column, _ := strings.Cut(place, ".")
-		query += " AND (kind <> '" + ledger.BlobBundle + "' OR NOT EXISTS (SELECT 1 FROM " + table + " WHERE " + column + " = ?1))"
-	}
-	for _, place := range refs {
-		table, column, _ := strings.Cut(place, ".")
-		query += " AND NOT EXISTS (SELECT 1 FROM " + table + " WHERE " + column + " = '@' || ?1 AND substr(" + column + ", 1, 1) = '@')"
-	}
-	return query
-}()
-
-// forget removes rows of a table, and keeps the digests of the blobs they referred to.
-func (t *tx) forget(used map[string]bool, table, where string, arg driver.Value) error {
-	for _, place := range slices.Concat(bareRefs, refs) {
-		column, ok := strings.CutPrefix(place, table+".")
-		if !ok {
-			continue
-		}
-		query := "SELECT DISTINCT " + column + " FROM " + table + " WHERE " + where
-		if !slices.Contains(bareRefs, place) {
-			query += " AND substr(" + column + ", 1, 1) = '@'"
-		}
-		for text, err := range all(t, (*row).text, query, arg) {
-			if err != nil {
-				return err
-			}
-			used[strings.TrimPrefix(text, ledger.Ref(canonical.Digest("")))] = true
-		}
-	}
-	_, err := t.write("DELETE FROM "+table+" WHERE "+where, arg)
-	return err
 }

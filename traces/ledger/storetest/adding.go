@@ -27,25 +27,16 @@ func manyRows(t *testing.T, h Harness) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			s, _ := h.fresh(t)
 			var events []ledger.Event
-			var steps []ledger.Step
 			for i := range n {
-				e, st := event(int64(i+1), "a"), step("a", i)
-				st.Facts = fmt.Sprintf(`{"n":%d}`, i)
+				e := event(int64(i+1), "a")
 				if i%7 > 0 { // the others begin a chain
-					e.RunPrev, st.Prev = e.Prev, digest(fmt.Sprint(i-1))
+					e.RunPrev = e.Prev
 				}
-				st.Hash = digest(fmt.Sprint(i))
-				events, steps = append(events, e), append(steps, st)
+				events = append(events, e)
 			}
-			update(t, s, func(tx ledger.Tx) error {
-				if err := tx.AddEvents(events); err != nil {
-					return err
-				}
-				return tx.AddSteps(steps)
-			})
+			update(t, s, func(tx ledger.Tx) error { return tx.AddEvents(events) })
 			view(t, s, func(r ledger.Reader) {
 				same(t, "Events", events, list(t, r.Events(0)))
-				same(t, "Steps", steps, list(t, r.Steps("a")))
 				same(t, "EventsOf", events, list(t, r.EventsOf("a")))
 				for after := range n {
 					same(t, fmt.Sprintf("Events(%d)", after), events[after:], list(t, r.Events(int64(after))))

@@ -240,7 +240,6 @@ func reopened(t *testing.T, h Harness) {
 	view(t, s, func(r ledger.Reader) {
 		same(t, "Events", []ledger.Event{event(1, "a")}, list(t, r.Events(0)))
 		same(t, "Requests", []ledger.Request{request("a")}, list(t, r.Requests(ledger.Filter{})))
-		same(t, "Steps", []ledger.Step{step("a", 0)}, list(t, r.Steps("a")))
 		same(t, "Blobs", []ledger.Blob{blob("b")}, list(t, r.Blobs()))
 	})
 	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(1, "a")}) }); err == nil {

@@ -25,10 +25,10 @@ const (
 	Committed   Op = "committed"
 	AddEvents   Op = "AddEvents"
 	AddDecision Op = "AddDecision"
-	AddSteps    Op = "AddSteps"
 	AddRequest  Op = "AddRequest"
 	PutRequest  Op = "PutRequest"
 	PutBlob     Op = "PutBlob"
+	UseBlob     Op = "UseBlob"
 	PutToken    Op = "PutToken"
 	PutDelivery Op = "PutDelivery"
 	Delivered   Op = "SetDelivered"
@@ -74,7 +74,6 @@ type state struct {
 	events     []ledger.Event
 	decisions  []ledger.Decision
 	requests   map[string]ledger.Request
-	steps      map[string][]ledger.Step
 	blobs      map[canonical.Digest]ledger.Blob
 	tokens     map[string]ledger.Token
 	deliveries map[deliveryKey]ledger.Delivery
@@ -83,7 +82,7 @@ type state struct {
 
 func (s *state) copy() *state {
 	return &state{
-		s.events, s.decisions, maps.Clone(s.requests), maps.Clone(s.steps), maps.Clone(s.blobs), maps.Clone(s.tokens), maps.Clone(s.deliveries),
+		s.events, s.decisions, maps.Clone(s.requests), maps.Clone(s.blobs), maps.Clone(s.tokens), maps.Clone(s.deliveries),
 		maps.Clone(s.delivered),
 	}
 }
@@ -92,7 +91,7 @@ func (s *state) copy() *state {
 func NewMemory() *Memory {
 	m := &memory{writing: make(chan struct{}, 1), owned: make(map[string]*Memory)}
 	m.state.Store(&state{
-		requests: make(map[string]ledger.Request), steps: make(map[string][]ledger.Step), blobs: make(map[canonical.Digest]ledger.Blob),
+		requests: make(map[string]ledger.Request), blobs: make(map[canonical.Digest]ledger.Blob),
 		tokens: make(map[string]ledger.Token), deliveries: make(map[deliveryKey]ledger.Delivery), delivered: make(map[string]int64),
 	})
 	return m.handle()

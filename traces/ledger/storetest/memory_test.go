@@ -24,7 +24,7 @@ func TestMemory(t *testing.T) {
 // TestMemoryFailsWhereItIsTold: at each place, at the time it is told, and leaves nothing but what was committed.
 func TestMemoryFailsWhereItIsTold(t *testing.T) {
 	for _, op := range []storetest.Op{
-		storetest.Begin, storetest.AddEvents, storetest.AddDecision, storetest.AddSteps, storetest.PutRequest, storetest.PutBlob, storetest.PutToken,
+		storetest.Begin, storetest.AddEvents, storetest.AddDecision, storetest.PutRequest, storetest.PutBlob, storetest.PutToken,
 		storetest.PutDelivery, storetest.Delivered, storetest.Prune, storetest.Commit, storetest.Committed,
 	} {
 		t.Run(string(op), func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestMemoryFailsWhereItIsTold(t *testing.T) {
 			for n := range int64(3) {
 				err := m.Update(context.Background(), func(tx ledger.Tx) error {
 					return errors.Join(tx.AddEvents([]ledger.Event{ledger.Event{Seq: n*10 + 1}}), tx.AddDecision(ledger.Decision{Seq: n*10 + 1}),
-						tx.AddSteps([]ledger.Step{{RunID: "r", Seq: int(n)}}), tx.PutRequest(ledger.Request{RunID: fmt.Sprint(n)}),
+						tx.PutRequest(ledger.Request{RunID: fmt.Sprint(n)}),
 						tx.PutBlob(ledger.Blob{}), tx.PutToken(ledger.Token{}), tx.PutDelivery(ledger.Delivery{State: "waiting"}),
 						tx.SetDelivered("hook", n), tx.Prune(0, nil))
 				})

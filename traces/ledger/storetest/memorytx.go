@@ -194,14 +194,6 @@ func (r *reader) Decisions(after int64) iter.Seq2[ledger.Decision, error] {
 	})
 }
 
-func (r *reader) Steps(run string) iter.Seq2[ledger.Step, error] {
-	return rows(r, func(s *state) []ledger.Step { return slices.Clone(s.steps[run]) })
-}
-
-func (r *reader) Runs() iter.Seq2[string, error] {
-	return rows(r, func(s *state) []string { return slices.Sorted(maps.Keys(s.steps)) })
-}
-
 func (r *reader) Blob(d canonical.Digest) (ledger.Blob, error) { return row(r, blobsOf, d) }
 
 func (r *reader) Blobs() iter.Seq2[ledger.Blob, error] {
@@ -280,19 +272,6 @@ func (t *tx) AddDecision(d ledger.Decision) error {
 	})
 }
 
-func (t *tx) AddSteps(steps []ledger.Step) error {
-	return t.write(AddSteps, func() error {
-		for _, s := range steps {
-			list, err := appended(t.steps[s.RunID], s, func(s ledger.Step) int64 { return int64(s.Seq) }, 0)
-			if err != nil {
-				return fmt.Errorf("run %s: %w", s.RunID, err)
-			}
-			t.steps[s.RunID] = list
-		}
-		return nil
-	})
-}
-
 func (t *tx) AddRequest(r ledger.Request) error {
 	return t.write(AddRequest, func() error {
 		if _, there := t.requests[r.RunID]; there {
@@ -310,8 +289,21 @@ func (t *tx) PutRequest(r ledger.Request) error {
 func (t *tx) PutBlob(b ledger.Blob) error {
 	return t.write(PutBlob, func() error {
 		if _, there := t.blobs[b.Digest]; !there {
+			b.Used = 0
 			t.blobs[b.Digest] = b
 		}
+		return nil
+	})
+}
+
+func (t *tx) UseBlob(d canonical.Digest, seq int64) error {
+	return t.write(UseBlob, func() error {
+		b, there := t.blobs[d]
+		if !there {
+			return fmt.Errorf("there is no blob %s", d)
+		}
+		b.Used = max(b.Used, seq)
+		t.blobs[d] = b
 		return nil
 	})
 }
@@ -336,45 +328,14 @@ func (t *tx) SetDelivered(hook string, seq int64) error {
 
 func (t *tx) Prune(upTo int64, runs []string) error {
 	return t.write(Prune, func() error {
-		before := t.used()
 		keep := sort.Search(len(t.events), func(i int) bool { return t.events[i].Seq > upTo })
 		t.events = slices.Clone(t.events[keep:])
 		t.decisions = slices.DeleteFunc(slices.Clone(t.decisions), func(d ledger.Decision) bool { return slices.Contains(runs, d.RunID) })
 		for _, run := range runs {
 			delete(t.requests, run)
-			delete(t.steps, run)
 		}
 		maps.DeleteFunc(t.deliveries, func(k deliveryKey, _ ledger.Delivery) bool { return k.seq <= upTo })
-		after := t.used()
-		maps.DeleteFunc(t.blobs, func(d canonical.Digest, _ ledger.Blob) bool { return before[d] && !after[d] })
+		maps.DeleteFunc(t.blobs, func(_ canonical.Digest, b ledger.Blob) bool { return b.Used > 0 && b.Used <= upTo })
 		return nil
 	})
-}
-
-// used returns the blobs that rows refer to.
-func (t *tx) used() map[canonical.Digest]bool {
-	used := make(map[canonical.Digest]bool)
-	refs := func(values ...string) {
-		for _, v := range values {
-			if digest, ok := strings.CutPrefix(v, ledger.Ref("")); ok {
-				used[canonical.Digest(digest)] = true
-			}
-		}
-	}
-	for _, e := range t.events {
-		refs(string(e.Payload))
-	}
-	for _, d := range t.decisions {
-		used[d.Bundle] = true
-	}
-	for _, q := range t.requests { // in any order
-		refs(q.Args)
-		used[q.Bundle] = true
-	}
-	for _, steps := range t.steps { // in any order
-		for _, s := range steps {
-			refs(s.Facts, s.Command, s.Event)
-		}
-	}
-	return used
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"pgfsm/fsm"
 	"pgfsm/traces/ledger"
 )
 
@@ -34,9 +33,6 @@ func emptyStore(t *testing.T, h Harness) {
 		if got := list(t, r.EventsOf("none")); got != nil {
 			t.Errorf("EventsOf = %v", got)
 		}
-		if got := list(t, r.Steps("none")); got != nil {
-			t.Errorf("Steps = %v", got)
-		}
 	})
 }
 
@@ -53,7 +49,6 @@ type rowsOfAllKinds struct {
 	Event    ledger.Event
 	Request  ledger.Request
 	Decision ledger.Decision
-	Step     ledger.Step
 	Blob     ledger.Blob
 	Token    ledger.Token
 	Delivery ledger.Delivery
@@ -67,8 +62,9 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 			func() error { return tx.AddEvents([]ledger.Event{w.Event}) },
 			func() error { return tx.PutRequest(w.Request) },
 			func() error { return tx.AddDecision(w.Decision) },
-			func() error { return tx.AddSteps([]ledger.Step{w.Step}) },
 			func() error { return tx.PutBlob(w.Blob) },
+			func() error { return tx.UseBlob(w.Blob.Digest, w.Blob.Used) },
+			func() error { return tx.UseBlob(w.Blob.Digest, w.Blob.Used-1) },
 			func() error { return tx.PutToken(w.Token) },
 			func() error { return tx.PutDelivery(w.Delivery) },
 			func() error { return tx.SetDelivered("hook", 7) },
@@ -87,7 +83,6 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 		got.Blob, errs[2] = r.Blob(w.Blob.Digest)
 		got.Token, errs[3] = r.Token(w.Token.ID)
 		got.Decision = only(t, r.Decisions(0))
-		got.Step = only(t, r.Steps(w.Step.RunID))
 		got.Delivery = only(t, r.Deliveries(late+"z", 10))
 		same(t, "errors", [4]error{}, errs)
 		same(t, "rows", w, got)
@@ -102,7 +97,6 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 		same(t, "Requests", w.Request, only(t, r.Requests(ledger.Filter{})))
 		same(t, "Blobs", w.Blob, only(t, r.Blobs()))
 		same(t, "Tokens", w.Token, only(t, r.Tokens()))
-		same(t, "Runs", w.Step.RunID, only(t, r.Runs()))
 		if n, err := r.Delivered("hook"); n != 7 || err != nil {
 			t.Errorf("Delivered = %d, %v, want 7", n, err)
 		}
@@ -121,7 +115,7 @@ func only[T any](t *testing.T, rows iter.Seq2[T, error]) T {
 
 func fullRows(t *testing.T, h Harness) {
 	w := rowsOfAllKinds{
-		filled[ledger.Event](t), filled[ledger.Request](t), filled[ledger.Decision](t), filled[ledger.Step](t), filled[ledger.Blob](t),
+		filled[ledger.Event](t), filled[ledger.Request](t), filled[ledger.Decision](t), filled[ledger.Blob](t),
 		filled[ledger.Token](t), filled[ledger.Delivery](t),
 	}
 	w.Delivery.Next = early
@@ -142,8 +136,8 @@ func oddText(t *testing.T, h Harness) {
 			rowsOfAllKinds{
 				Event:    ledger.Event{Seq: 1, RunID: text, By: text, Payload: jsontext.Value(text)},
 				Request:  ledger.Request{RunID: text, Actor: text, Args: text, Reason: text},
-				Decision: ledger.Decision{Seq: 1, Reason: text}, Step: ledger.Step{RunID: text, Facts: text, From: fsm.State(text)},
-				Blob: ledger.Blob{Digest: digest(text), Text: text}, Token: ledger.Token{ID: text, Name: text},
+				Decision: ledger.Decision{Seq: 1, Reason: text},
+				Blob:     ledger.Blob{Digest: digest(text), Text: text}, Token: ledger.Token{ID: text, Name: text},
 				Delivery: ledger.Delivery{State: "waiting", Hook: text, Error: text},
 			}.roundTrip(t, h)
 		})
@@ -184,30 +178,6 @@ func eventOrder(t *testing.T, h Harness) {
 			decided = append(decided, d.Seq)
 		}
 		same(t, "Decisions(34)", []int64{35, 37, 39}, decided)
-	})
-}
-
-func stepOrder(t *testing.T, h Harness) {
-	s, _ := h.fresh(t)
-	update(t, s, func(tx ledger.Tx) error {
-		for i := range 12 { // more than nine: as text, 10 comes before 2
-			if err := tx.AddSteps([]ledger.Step{step("b", i), step("c", i), step("a", i)}); err != nil {
-				return err
-			}
-		}
-		return tx.AddSteps(nil)
-	})
-	view(t, s, func(r ledger.Reader) {
-		same(t, "Runs", []string{"a", "b", "c"}, list(t, r.Runs()))
-		steps := list(t, r.Steps("b"))
-		if len(steps) != 12 {
-			t.Fatalf("%d steps, want 12", len(steps))
-		}
-		for i, s := range steps {
-			if s.Seq != i || s.RunID != "b" {
-				t.Errorf("step %d is %s %d", i, s.RunID, s.Seq)
-			}
-		}
 	})
 }
 

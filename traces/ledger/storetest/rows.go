@@ -56,10 +56,6 @@ func decision(seq int64, run string) ledger.Decision {
 	return ledger.Decision{Seq: seq, RunID: run, At: early, Outcome: "allow"}
 }
 
-func step(run string, seq int) ledger.Step {
-	return ledger.Step{RunID: run, Seq: seq, At: early, From: "received", Trigger: "screen", To: "screened", Facts: "{}", Command: "null", Event: "null"}
-}
-
 func request(run string) ledger.Request {
 	return ledger.Request{RunID: run, At: early, Status: ledger.Allowed, Actor: "ann", Server: "files", Tool: "read"}
 }

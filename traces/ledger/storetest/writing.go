@@ -6,7 +6,6 @@ import (
 	"iter"
 	"testing"
 
-	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 )
 
@@ -50,8 +49,7 @@ func putReplaces(t *testing.T, h Harness) {
 func appendOnly(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
-		return errors.Join(tx.AddEvents([]ledger.Event{event(1, "a")}), tx.AddEvents([]ledger.Event{event(5, "a")}), tx.AddDecision(decision(5, "a")),
-			tx.AddSteps([]ledger.Step{step("a", 0), step("a", 5)}))
+		return errors.Join(tx.AddEvents([]ledger.Event{event(1, "a")}), tx.AddEvents([]ledger.Event{event(5, "a")}), tx.AddDecision(decision(5, "a")))
 	})
 	for _, tc := range []struct {
 		name string
@@ -62,10 +60,6 @@ func appendOnly(t *testing.T, h Harness) {
 		{"an-event-before-all", func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(0, "b")}) }},
 		{"a-decision-of-the-same-seq", func(tx ledger.Tx) error { return tx.AddDecision(decision(5, "b")) }},
 		{"a-decision-before", func(tx ledger.Tx) error { return tx.AddDecision(decision(4, "b")) }},
-		{"a-step-of-the-same-seq", func(tx ledger.Tx) error { return tx.AddSteps([]ledger.Step{step("a", 5)}) }},
-		{"a-step-between", func(tx ledger.Tx) error { return tx.AddSteps([]ledger.Step{step("a", 3)}) }},
-		{"a-step-twice", func(tx ledger.Tx) error { return tx.AddSteps([]ledger.Step{step("b", 0), step("b", 0)}) }},
-		{"a-step-before-all", func(tx ledger.Tx) error { return tx.AddSteps([]ledger.Step{step("b", -1)}) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := s.Update(context.Background(), func(tx ledger.Tx) error {
@@ -77,8 +71,6 @@ func appendOnly(t *testing.T, h Harness) {
 			view(t, s, func(r ledger.Reader) {
 				same(t, "Events", []ledger.Event{event(1, "a"), event(5, "a")}, list(t, r.Events(0)))
 				same(t, "Decisions", []ledger.Decision{decision(5, "a")}, list(t, r.Decisions(0)))
-				same(t, "Steps", []ledger.Step{step("a", 0), step("a", 5)}, list(t, r.Steps("a")))
-				same(t, "Runs", []string{"a"}, list(t, r.Runs()))
 				same(t, "Requests", []ledger.Request(nil), list(t, r.Requests(ledger.Filter{})))
 			})
 		})
@@ -87,7 +79,7 @@ func appendOnly(t *testing.T, h Harness) {
 
 // writeAll writes a row of each kind.
 func writeAll(tx ledger.Tx) error {
-	return errors.Join(tx.AddEvents([]ledger.Event{event(1, "a")}), tx.AddDecision(decision(1, "a")), tx.AddSteps([]ledger.Step{step("a", 0)}),
+	return errors.Join(tx.AddEvents([]ledger.Event{event(1, "a")}), tx.AddDecision(decision(1, "a")),
 		tx.PutRequest(request("a")), tx.PutBlob(blob("b")), tx.PutToken(ledger.Token{ID: "k"}),
 		tx.PutDelivery(ledger.Delivery{Seq: 1, Hook: "hook", State: "waiting"}), tx.SetDelivered("hook", 1))
 }
@@ -213,7 +205,7 @@ func nestedSequences(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
 		for i := range 6 {
-			if err := errors.Join(tx.AddEvents([]ledger.Event{event(int64(i+1), "a")}), tx.AddSteps([]ledger.Step{step("a", i), step("b", i)})); err != nil {
+			if err := tx.AddEvents([]ledger.Event{event(int64(i+1), "a")}); err != nil {
 				return err
 			}
 		}
@@ -223,7 +215,7 @@ func nestedSequences(t *testing.T, h Harness) {
 				for range tx.Events(e.Seq) {
 					pairs++
 				}
-				for range tx.Steps("a") {
+				for range tx.EventsOf("a") {
 					break
 				}
 				if err != nil {
@@ -248,26 +240,19 @@ func nestedSequences(t *testing.T, h Harness) {
 	})
 }
 
-// pruning fills a store with three runs. The values of a and b stand in blobs, one of which they share.
+// pruning fills a store with three runs, and blobs: two of each run, one that all use, and one that the first two use.
 func pruning(t *testing.T, s ledger.Store) {
 	t.Helper()
-	bundle := ledger.Blob{Digest: digest("bundle"), Kind: ledger.BlobBundle, Text: "bundle"}
 	update(t, s, func(tx ledger.Tx) error {
 		for i, run := range []string{"a", "b", "c"} {
 			e := event(int64(i+1), run)
 			e.Payload = []byte(ledger.Ref(digest("payload " + run)))
-			first, second := step(run, 0), step(run, 1)
-			first.Facts, second.Command, second.Event = ledger.Ref(digest("facts "+run)), ledger.Ref(digest("command "+run)), ledger.Ref(digest("shared"))
-			q := request(run)
-			q.Args, q.Bundle = ledger.Ref(digest("args "+run)), []canonical.Digest{bundle.Digest, digest("old bundle"), bundle.Digest}[i]
-			d := decision(int64(i+1), run)
-			d.Bundle = q.Bundle
-			for _, text := range []string{"payload " + run, "facts " + run, "command " + run, "args " + run, "shared", "old bundle"} {
-				if err := tx.PutBlob(blob(text)); err != nil {
+			for _, text := range []string{"payload " + run, "args " + run, "shared", []string{"old", "old", "new"}[i]} {
+				if err := errors.Join(tx.PutBlob(blob(text)), tx.UseBlob(digest(text), e.Seq)); err != nil {
 					return err
 				}
 			}
-			if err := errors.Join(tx.PutBlob(bundle), tx.AddEvents([]ledger.Event{e}), tx.AddSteps([]ledger.Step{first, second}), tx.PutRequest(q), tx.AddDecision(d),
+			if err := errors.Join(tx.AddEvents([]ledger.Event{e}), tx.PutRequest(request(run)), tx.AddDecision(decision(e.Seq, run)),
 				tx.PutDelivery(ledger.Delivery{Seq: int64(i + 1), Hook: "h", State: "waiting"})); err != nil {
 				return err
 			}
@@ -283,15 +268,11 @@ func pruned(t *testing.T, h Harness) {
 	view(t, s, func(r ledger.Reader) {
 		same(t, "Events", []int64{3, 4}, seqs(list(t, r.Events(0))))
 		same(t, "Requests", []string{"c"}, runs(list(t, r.Requests(ledger.Filter{}))))
-		same(t, "Runs", []string{"c"}, list(t, r.Runs()))
 		if d := only(t, r.Decisions(0)); d.Seq != 3 {
 			t.Errorf("the decision %d is left, want 3", d.Seq)
 		}
 		if d := only(t, r.Deliveries(late, 9)); d.Seq != 3 {
 			t.Errorf("the delivery of %d is left, want 3", d.Seq)
-		}
-		if n := len(list(t, r.Steps("c"))); n != 2 {
-			t.Errorf("%d steps are left, want 2", n)
 		}
 		if n := len(list(t, r.Tokens())); n != 1 {
 			t.Errorf("%d tokens are left, want 1", n)
@@ -300,7 +281,7 @@ func pruned(t *testing.T, h Harness) {
 		for _, text := range texts(list(t, r.Blobs())) {
 			left[text] = true
 		}
-		same(t, "Blobs", map[string]bool{"payload c": true, "facts c": true, "command c": true, "args c": true, "shared": true, "bundle": true}, left)
+		same(t, "Blobs", map[string]bool{"payload c": true, "args c": true, "shared": true, "new": true}, left)
 	})
 	update(t, s, func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(5, "")}) })
 	err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(1, "")}) })
@@ -319,9 +300,8 @@ func prunedAndUndone(t *testing.T, h Harness) {
 	}
 	view(t, s, func(r ledger.Reader) {
 		same(t, "Events", []int64{1, 2, 3, 4}, seqs(list(t, r.Events(0))))
-		same(t, "Runs", []string{"a", "b", "c"}, list(t, r.Runs()))
-		if n := len(list(t, r.Blobs())); n != 15 {
-			t.Errorf("%d blobs, want 15", n)
+		if n := len(list(t, r.Blobs())); n != 9 {
+			t.Errorf("%d blobs, want 9", n)
 		}
 	})
 }

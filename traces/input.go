@@ -1,0 +1,62 @@
+package traces
+
+import (
+	"bytes"
+	"cmp"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"pgfsm/fsm"
+	"pgfsm/policy/canonical"
+	"pgfsm/states"
+)
+
+// An Input is what a record keeps of one step: what the machine cannot compute again, and where it went. The commands, facts and
+// hashes of a trace are derived from the inputs.
+type Input struct {
+	At      string         `json:"at,omitzero"`    // RFC 3339, UTC: when the step was recorded; absent: when the step before was, or the run began
+	Event   jsontext.Value `json:"event,omitzero"` // canonical; absent if the step has none
+	To      fsm.State      `json:"to"`
+	Trigger fsm.Trigger    `json:"trigger"`
+}
+
+// Resume returns a run that executes its record again and goes on behind it. last is the hash of the record's last step in the run's
+// trace; if it is empty, any hash will do. Resume executes nothing yet. The error is a [*TamperError] if the header was changed.
+func (p *Replayer) Resume(h *Header, inputs []Input, last canonical.Digest) (*Resumption, error) {
+	if err := checkRunID(h.RunID); err != nil {
+		return nil, err
+	}
+	if err := h.Bundle.check(); err != nil {
+		return nil, &TamperError{Place: "header", What: err.Error()}
+	}
+	run, err := p.start(h)
+	if err != nil {
+		return nil, err
+	}
+	steps := make([]Step, len(inputs))
+	at, before := states.Received, h.Request.At
+	for i, in := range inputs {
+		in.At = cmp.Or(in.At, before)
+		before = in.At
+		event := in.Event
+		if event == nil {
+			event = jsontext.Value("null")
+		}
+		steps[i] = Step{At: in.At, Event: event, From: at, Seq: i, To: in.To, Trigger: in.Trigger}
+		at = in.To
+	}
+	c := &cursor{steps: steps, at: h.Request.At, decode: p.event, chain: NewChain(h), last: last}
+	return &Resumption{run, p.machine, c}, nil
+}
+
+// derive completes a step of which only the input was recorded.
+func (c *cursor) derive(s states.Step) error {
+	step := &c.steps[c.seq]
+	*step = c.chain.Link(states.Step{
+		From: s.From, To: s.To, On: s.On, Facts: bytes.Clone(s.Facts), Command: bytes.Clone(s.Command), Event: step.Event,
+	}, step.At)
+	if c.seq == len(c.steps)-1 && c.last != "" && step.Hash != c.last {
+		return &DivergenceError{c.seq, Different, "hash", string(c.last), string(step.Hash)}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+
+	"pgfsm/policy/canonical"
+	"pgfsm/traces"
+)
+
+// A Reexecution counts runs that were executed again with this build. It compares what was decided, and not the wording of reasons: of each
+// step the trigger and the target; gate, code and effect of the outcome; and what the events repeat (the call, risk, policy, binding,
+// approvers, quorum, expiry, permit, result). A difference is no proof of tampering: another build may decide otherwise.
+type Reexecution struct {
+	Same           int64  `json:"same"`                      // this build decides as recorded
+	OtherTrace     int64  `json:"other_trace"`               // of these: with another trace, for example another wording: [Trace] cannot derive the recorded one
+	Otherwise      int64  `json:"otherwise"`                 // this build decides otherwise
+	Unjudged       int64  `json:"unjudged"`                  // this build cannot read the run's bundle or its inputs
+	FirstOtherwise *Fault `json:"first_otherwise,omitempty"` // the first run that this build decides otherwise
+	FirstUnjudged  *Fault `json:"first_unjudged,omitempty"`  // the first run that this build cannot judge
+}
+
+// OK reports whether this build decides every run as recorded.
+func (r *Reexecution) OK() bool { return r.Otherwise == 0 && r.Unjudged == 0 }
+
+// execute executes the run again, if that is wanted and the run has ended or is held.
+func (s *story) execute() error {
+	p := s.v.o.Replayer
+	if p == nil || s.ended == nil && (s.asked == nil || s.sent != nil) {
+		return nil
+	}
+	run := s.request.RunID
+	rec := &Record{Header: s.first.header(run), Request: s.request, Inputs: s.inputs}
+	content, err := s.v.blobs.text(rec.Header.Bundle.Digest, BlobBundle, "requests", run)
+	if err != nil {
+		return err
+	}
+	rec.Header.Bundle.Content = []byte(content)
+	deep := &s.v.report.Deep
+	head, err := s.judge(rec, p)
+	switch {
+	case s.v.ctx.Err() != nil:
+		return s.v.ctx.Err()
+	case errors.Is(err, errUnjudged):
+		deep.Unjudged++
+		if deep.FirstUnjudged == nil {
+			deep.FirstUnjudged = &Fault{"requests", run, err.Error()}
+		}
+	case err != nil:
+		deep.Otherwise++
+		if deep.FirstOtherwise == nil {
+			deep.FirstOtherwise = &Fault{"requests", run, "it would be decided otherwise: " + err.Error()}
+		}
+	default:
+		deep.Same++
+		if head != s.request.Head {
+			deep.OtherTrace++
+		}
+	}
+	return nil
+}
+
+// errUnjudged means that this build cannot read what a run was decided by.
+var errUnjudged = errors.New("this build cannot judge it")
+
+// judge executes a record again. It returns the head of the trace that comes out, or, for a held run, the hash of its last step. The error
+// wraps errUnjudged, or says what this build decides otherwise.
+func (s *story) judge(rec *Record, p *traces.Replayer) (canonical.Digest, error) {
+	if rec.Header.Format != traces.Format {
+		return "", fmt.Errorf("%w: its format is %q", errUnjudged, rec.Header.Format)
+	}
+	again, err := p.Resume(&rec.Header, rec.Inputs, "")
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errUnjudged, err)
+	}
+	outcome, err := again.Advance(s.v.ctx, nobody{}, nobody{})
+	if diverged := new(traces.DivergenceError); errors.As(err, &diverged) && diverged.What == "event" {
+		return "", fmt.Errorf("%w: %w", errUnjudged, diverged)
+	}
+	if err != nil {
+		return "", err
+	}
+	steps := again.Steps()
+	if _, err := traces.Read(traces.Document(&rec.Header, steps, outcome)); err != nil {
+		return "", fmt.Errorf("%w: %w", errUnjudged, err)
+	}
+	if err := s.agree(steps); err != nil {
+		return "", err
+	}
+	if s.ended == nil {
+		return steps[len(steps)-1].Hash, nil
+	}
+	was, is := s.ended.Outcome, outcome
+	was.Note, was.Reason, is.Note, is.Reason = "", "", "", ""
+	if was != is {
+		return "", fmt.Errorf("the outcome is %+v, and %+v is recorded", is, was)
+	}
+	return again.Head(outcome), nil
+}

@@ -1,0 +1,81 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"pgfsm/policy"
+	"pgfsm/traces"
+	"pgfsm/traces/ledger"
+)
+
+// TestVerifyByAnotherBuild executes runs again as a build would that differs: its compiler makes another bundle of the recorded content.
+func TestVerifyByAnotherBuild(t *testing.T) {
+	d := newDesk(t)
+	d.passes(3)
+	if _, s := d.approved(nil); s == nil {
+		t.Fatal("nothing is held")
+	}
+	for _, c := range []struct {
+		name    string
+		decide  func(policy.Decider) policy.Decider
+		compile error
+		want    ledger.Reexecution
+		what    string
+	}{
+		{"the-same-build", nil, nil, ledger.Reexecution{Same: 4}, ""},
+		{"a-reason-reworded", func(d policy.Decider) policy.Decider {
+			return changed{d, func(a *policy.Assessment) { a.Verdict.Reason += " Said otherwise." }}
+		}, nil, ledger.Reexecution{Same: 4, OtherTrace: 4}, ""},
+		{"a-gate-changed", func(d policy.Decider) policy.Decider {
+			return changed{d, func(a *policy.Assessment) {
+				a.Verdict.Outcome, a.Verdict.Code = policy.Block, policy.CodePolicyDenied
+			}}
+		}, nil, ledger.Reexecution{Otherwise: 4}, "decided otherwise"},
+		{"a-quorum-changed", func(d policy.Decider) policy.Decider {
+			return changed{d, func(a *policy.Assessment) { a.Quorum++ }}
+		}, nil, ledger.Reexecution{Same: 3, OtherTrace: 3, Otherwise: 1}, "approval.requested"},
+		{"bundles-that-are-not-read", nil, errors.New("unknown member"), ledger.Reexecution{Unjudged: 4}, "unknown member"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := traces.NewReplayer(d.Machine, func(content policy.Content) (*policy.Bundle, error) {
+				b, err := policy.Compile(content)
+				if c.compile != nil {
+					return nil, c.compile
+				}
+				if c.decide != nil {
+					b = b.WithDecider(c.decide(b))
+				}
+				return b, err
+			})
+			d.Look(func(r ledger.Reader) error {
+				report, err := ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: p})
+				got, first := report.Deep, ""
+				for _, f := range []*ledger.Fault{got.FirstOtherwise, got.FirstUnjudged} {
+					if f != nil {
+						first += f.What
+					}
+				}
+				got.FirstOtherwise, got.FirstUnjudged = nil, nil
+				if got != c.want || (first == "") != (c.what == "") || !strings.Contains(first, c.what) {
+					t.Errorf("%+v, %q; want %+v, %q", got, first, c.want, c.what)
+				}
+				return err
+			})
+		})
+	}
+}
+
+// changed is a decider whose assessments differ.
+type changed struct {
+	policy.Decider
+	change func(*policy.Assessment)
+}
+
+func (c changed) Decide(q policy.Question) policy.Assessment {
+	a := c.Decider.Decide(q)
+	c.change(&a)
+	return a
+}
