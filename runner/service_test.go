@@ -12,6 +12,7 @@ import (
 	"pgfsm/loopback"
 	"pgfsm/runner"
 	"pgfsm/traces/ledger"
+	"pgfsm/traces/ledger/api"
 	"pgfsm/web"
 )
 
@@ -122,7 +123,7 @@ func TestMiddleware(t *testing.T) {
 		{"people-at-an-unknown-path", "GET", admin + "/nothing", "", "", 404, ""},
 		{"people-with-an-unknown-method", "PUT", admin + "/pending", "", "", 405, ""},
 		{"people-who-take-no-json", "GET", admin + "/pending", "Accept: image/png", "", 406, ""},
-		{"body-too-large", "POST", admin + "/approve/01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d", "Expect: 100-continue", strings.Repeat("x", 1<<20), 413, ""},
+		{"body-too-large", "POST", admin + "/approve/01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d", "", strings.Repeat("x", api.MaxBody+1), 413, ""},
 		{"no-json", "POST", admin + "/approve/01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d", "", "{", 0, ""},
 		{"unknown-parameter", "GET", admin + "/pending?x=1", "", "", 0, ""},
 	} {
