@@ -10,6 +10,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
+	"pgfsm/eval"
 	attacks "pgfsm/eval/attack" // tests of this package use the name attack
 	"pgfsm/policy/visible"
 	"pgfsm/safefile"
@@ -69,7 +70,7 @@ func (o *attackOptions) run(ctx context.Context, w world) error {
 	if o.output == "" {
 		return errors.New("--output names no file")
 	}
-	if err := attacks.Replaceable(o.output, o.tools, o.cases, o.bundle); err != nil {
+	if err := eval.Replaceable(o.output, attacks.ResultStart, o.tools, o.cases, o.bundle); err != nil {
 		return fmt.Errorf("--output %s %w: nothing is overwritten", visible.Text(o.output), err)
 	}
 	options := attacks.Options{Open: safefile.ReadTrusted, Tools: o.tools, Cases: o.cases, Bundle: o.bundle, Jobs: o.jobs}

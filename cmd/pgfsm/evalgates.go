@@ -57,6 +57,9 @@ func evalGates(ctx context.Context, w world, o gatesOptions, run gatesRun) error
 	if o.output == "" {
 		return errors.New("--output names no file")
 	}
+	if err := eval.Replaceable(o.output, gates.ResultStart); err != nil {
+		return fmt.Errorf("--output %s %w: nothing is overwritten", visible.Text(o.output), err)
+	}
 	collectLess(w)
 	b := bars{w: w}
 	o.Progress = b.show

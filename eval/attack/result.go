@@ -1,15 +1,11 @@
 package attack
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
+
 	"pgfsm/eval"
 	"pgfsm/fsm"
 	"pgfsm/policy/canonical"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -194,32 +190,5 @@ func (r *Result) Write(path string) error {
 	return nil
 }
 
-// resultStart begins every result, without its white space.
-const resultStart = `{"format":"pgfsm.attack/`
-
-// Replaceable returns why a file is not to be replaced by a result: it is one of the inputs, or it is not a result. The error continues a
-// sentence that begins with the path.
-func Replaceable(path string, inputs ...string) error {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, input := range inputs {
-		if other, err := os.Stat(input); err == nil && os.SameFile(info, other) {
-			return errors.New("is one of the files that are read")
-		}
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	start, err := io.ReadAll(io.LimitReader(f, 2*int64(len(resultStart))))
-	if err == nil && len(start) > 0 && !strings.HasPrefix(strings.Join(strings.Fields(string(start)), ""), resultStart) {
-		err = errors.New("is there and is no result of an evaluation")
-	}
-	return err
-}
+// ResultStart begins every result, without its white space.
+const ResultStart = `{"format":"pgfsm.attack/`

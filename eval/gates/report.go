@@ -109,6 +109,9 @@ func (r *Report) Slips() (n int) {
 	return n
 }
 
+// ResultStart begins every report, without its white space.
+const ResultStart = `{"policy_gate":{`
+
 // JSON is the report as the file has it: one object whose members are the suites, in their order.
 func (r *Report) JSON() ([]byte, error) {
 	var b bytes.Buffer
