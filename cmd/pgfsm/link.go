@@ -50,7 +50,12 @@ Exit codes: 0 the file has the entry; 2 it does not.`,
   pgfsm link cursor -c pgfsm.yaml --token-env PGFSM_AGENT_TOKEN
   pgfsm link vscode -c pgfsm.yaml --server files`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, words []string) error { return o.link(w, words[0]) },
+		RunE: func(cmd *cobra.Command, words []string) error {
+			if err := notEmpty(cmd, "server", "token-env", "file"); err != nil {
+				return err
+			}
+			return o.link(w, words[0])
+		},
 	}
 	o.register(cmd)
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "show the entry, and write nothing")

@@ -31,7 +31,12 @@ socket and writes no file. Exit code 1 if any trace was tampered with or diverge
 		Example: `  pgfsm replay traces
   pgfsm replay --head sha256:... traces/trace_RUN.json`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return replay(cmd.Context(), w, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := notEmpty(cmd, "head"); err != nil {
+				return err
+			}
+			return replay(cmd.Context(), w, o, args)
+		},
 	}
 	cmd.Flags().StringVar(&o.head, "head", "", "the head that the trace must have (one trace only)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON document")

@@ -25,7 +25,7 @@ run that no other process owns.
 A run belongs to one process at a time; if another process owns the run, resume names that process. If a run has ended,
 resume prints its outcome and calls nothing.
 
-The exit code is the worst of all runs; 3 if a run is not decided yet.`,
+The exit code is the worst of all runs; 3 if a named run is not decided yet.`,
 		Example: `  pgfsm resume
   pgfsm resume 01890a5d-ac96-774b-bcce-b302099a8057 --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -64,6 +64,16 @@ again. create creates the ledger if it does not exist.`,
 	return cmd
 }
 
+// notEmpty refuses flags that were given without a value, for example by an unset variable of a shell.
+func notEmpty(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+			return fmt.Errorf("--%s is empty: give a value, or leave the flag out", name)
+		}
+	}
+	return nil
+}
+
 // mustFlags makes flags required.
 func mustFlags(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
