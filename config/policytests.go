@@ -54,7 +54,7 @@ var policyTests = &shape{form: object, keys: []key{
 				{name: "annotations", absent: true, shape: toolHints,
 					doc: "The tool's annotations. Default: those of the definition stored with its pin, or none."},
 				{name: "history", absent: true, shape: toldHistory, example: "{'history.count(\"actor\", \"1h\")': 5}",
-					doc: "Earlier calls: each query of a condition, as written there, with its result. A missing query is unknown and fails."},
+					doc: "The earlier calls: the text of each `history` query, exactly as in the condition, with its result. A missing query is unknown and fails."},
 			}}},
 			{name: "risk", doc: "A fixed risk for the test.", shape: &shape{form: object, keys: []key{
 				{name: "mode", shape: plainName, required: true, doc: "The mode."},
@@ -66,7 +66,7 @@ var policyTests = &shape{form: object, keys: []key{
 		}}}},
 	{name: "tools", absent: true, shape: &shape{form: table, max: policy.MaxServers, name: plainName, what: "server",
 		each: &shape{form: list, max: MaxTools, each: toolName, unique: ".", what: "tool"}}, example: "{billing: [refund]}",
-		doc: "Tools of the tests that this configuration does not have, by server. For these tools, `test` evaluates only risk rules and policies."},
+		doc: "Tools that the tests use but this configuration does not have, by server. For these tools, `test` evaluates only risk rules and policies."},
 }}
 
 // toolHints are MCP's hints. One that is not written is not given, which is more than false.
