@@ -58,7 +58,9 @@ type cursor struct {
 	parked bool // the record ends at pending
 
 	chain *Chain           // not nil: the steps hold inputs alone, and the rest of them is derived
-	last  canonical.Digest // the hash that the last one must get
+	last  canonical.Digest // the hash that the last one must get, unless anyHash is set
+
+	anyHash bool
 }
 
 // Do returns the recorded event of the current step.

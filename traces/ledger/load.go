@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -134,6 +135,9 @@ func parsePayload(t Type, value jsontext.Value) (payload, error) {
 		return nil, fmt.Errorf("the payload is not in the one form that %s has", t)
 	}
 	if part, ok := p.(recording); ok {
+		if len(part.recorded().Steps) == 0 {
+			return nil, errors.New("it records no step")
+		}
 		for i, in := range part.recorded().Steps {
 			if k := in.Event.Kind(); in.Event != nil && k != '{' && eventRef(in.Event) == "" {
 				return nil, fmt.Errorf("the event of its step %d is neither an object nor a reference", i)

@@ -13,11 +13,16 @@ const aDigest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef01234567
 // TestPayloadsHaveOneForm: what differs only in spelling is refused, for it would be hashed otherwise.
 func TestPayloadsHaveOneForm(t *testing.T) {
 	const good = `{"bytes":12,"result":"` + aDigest + `"}`
+	const steps = `{"last":"` + aDigest + `","permit":"` + aDigest + `","steps":[{"event":{"happened":"x"},"to":"dispatched","trigger":"dispatch"}]}`
 	for _, c := range []struct {
 		name, text string
 		kind       ledger.Type
 		ok         bool
 	}{
+		{"with-a-step", steps, ledger.ProxySent, true},
+		{"without-a-step", steps[:strings.Index(steps, "[")] + "[]}", ledger.ProxySent, false},
+		{"event-by-reference", strings.Replace(steps, `{"happened":"x"}`, `"@`+aDigest+`"`, 1), ledger.ProxySent, true},
+		{"event-of-another-kind", strings.Replace(steps, `{"happened":"x"}`, `"x"`, 1), ledger.ProxySent, false},
 		{"as-written", good, ledger.ToolResult, true},
 		{"of-another-type", good, ledger.ProxySent, false},
 		{"of-no-type", good, "tool.results", false},

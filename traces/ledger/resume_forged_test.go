@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"context"
 	"errors"
+	"regexp"
 	"testing"
 
 	"pgfsm/policy"
@@ -41,6 +42,9 @@ func TestAForgedLedgerIsNotCalled(t *testing.T) {
 		{"binding", edits(ledger.ApprovalRequested, `"binding":"`, `"binding":"x`), ""},
 		{"expires", edits(ledger.ApprovalRequested, `"expires":"2026-11-21T10`, `"expires":"2026-11-22T10`), policy.CodeApprovalMismatch},
 		{"step-target", edits(ledger.ApprovalRequested, `"to":"planned"`, `"to":"validated"`), ""},
+		{"no-hash-of-the-steps", changes(ledger.ApprovalRequested, func(e *ledger.Event) {
+			e.Payload = regexp.MustCompile(`"last":"[^"]*"`).ReplaceAll(e.Payload, []byte(`"last":""`))
+		}), ""},
 		{"vote-about-something-else", edits(ledger.ApprovalApproved, `"binding":"sha256:`, `"binding":"`+other+`:`), ""},
 		{"voter-without-the-role", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = "eve" }), policy.CodeApprovalMismatch},
 		{"voter-is-who-asked", changes(ledger.ApprovalApproved, func(e *ledger.Event) { e.By = "Alice" }), policy.CodeApprovalMismatch},

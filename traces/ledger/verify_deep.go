@@ -69,7 +69,7 @@ func (s *story) judge(rec *Record, p *traces.Replayer) (canonical.Digest, error)
 	if rec.Header.Format != traces.Format {
 		return "", fmt.Errorf("%w: its format is %q", errUnjudged, rec.Header.Format)
 	}
-	again, err := p.Resume(&rec.Header, rec.Inputs, "")
+	again, err := p.Reexecute(&rec.Header, rec.Inputs)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errUnjudged, err)
 	}

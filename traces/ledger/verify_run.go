@@ -147,9 +147,6 @@ func (s *story) input(e *Event, r *record) error {
 	if err != nil {
 		return fault("events", key, err)
 	}
-	if len(inputs) == 0 {
-		return &Fault{"events", key, "it records no step"}
-	}
 	s.inputs = append(s.inputs, inputs...)
 	return nil
 }
