@@ -44,23 +44,19 @@ func NewDetails(r ledger.Reader, q *ledger.Request) (d Details, err error) {
 // riskRules returns the names of the risk rules that matched, as the run's last assessment has them.
 func riskRules(r ledger.Reader, run string) ([]string, error) {
 	rules := []string{}
-	for e, err := range r.EventsOf(run) {
+	for e, err := range ledger.EventsOf(r, run) {
 		if err != nil {
 			return nil, err
 		}
 		if e.Type != ledger.RiskScored {
 			continue
 		}
-		payload, err := e.Whole(r)
-		if err != nil {
-			return nil, err
-		}
-		for name, value := range canonical.Members(payload) {
+		for name, value := range canonical.Members(e.Payload) {
 			if name != "rules" {
 				continue
 			}
 			if err := canonical.Unmarshal(value, &rules); err != nil {
-				return nil, fmt.Errorf("event %d: %w", e.Seq, err)
+				return nil, fmt.Errorf("entry %d: %w", e.Index, err)
 			}
 		}
 	}

@@ -12,30 +12,29 @@ import (
 	"pgfsm/traces/ledger"
 )
 
-// An Event is one event of the ledger with its whole payload.
+// An Event is one event of the ledger.
 type Event struct {
-	SchemaVersion int              `json:"schema_version,omitzero"` // 0 inside another document
-	Seq           int64            `json:"seq"`
-	At            string           `json:"at"`
-	Type          ledger.Type      `json:"type"`
-	Run           string           `json:"run"`
-	By            string           `json:"by"`
-	Payload       jsontext.Value   `json:"payload"`
-	Prev          canonical.Digest `json:"prev"`
-	RunPrev       canonical.Digest `json:"run_prev"`
-	Hash          canonical.Digest `json:"hash"`
+	SchemaVersion int            `json:"schema_version,omitzero"` // 0 inside another document
+	Entry         int64          `json:"entry"`                   // index of the entry that has it
+	At            string         `json:"at"`
+	Type          ledger.Type    `json:"type"`
+	Run           string         `json:"run"`
+	By            string         `json:"by"`
+	Payload       jsontext.Value `json:"payload"`
 }
 
-// NewEvent returns an event with its payload.
-func NewEvent(r ledger.Reader, e *ledger.Event) (Event, error) {
-	payload, err := e.Whole(r)
-	return Event{
-		Seq: e.Seq, At: e.At, Type: e.Type, Run: e.RunID, By: e.By, Payload: payload, Prev: e.Prev, RunPrev: e.RunPrev, Hash: e.Hash,
-	}, err
+// NewEvent returns an event as people see it: a request was created by its requester.
+func NewEvent(e *ledger.Event) Event {
+	by := e.By
+	if e.Type == ledger.RequestCreated {
+		by = valueAt(e.Payload, "/request/actor")
+	}
+	return Event{Entry: e.Index, At: e.At, Type: e.Type, Run: e.RunID, By: by, Payload: e.Payload}
 }
 
 // details are the most important members of payloads, and how a line introduces them.
 var details = map[ledger.Type][]struct{ pointer, word string }{
+	ledger.LogCreated:        {{"/origin", ""}},
 	ledger.RequestCreated:    {{"/call/server", ""}, {"/call/tool", ""}, {"/env", "env "}},
 	ledger.CallReserved:      {{"/last", "steps up to "}},
 	ledger.RiskScored:        {{"/mode", ""}, {"/score", "score "}},
@@ -44,7 +43,6 @@ var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.ApprovalApproved:  {{"/reason", ""}},
 	ledger.ApprovalDenied:    {{"/reason", ""}},
 	ledger.ApprovalExpired:   {{"/expires", "at "}},
-	ledger.RunClaimed:        {{"/owner", "by process "}},
 	ledger.ProxySent:         {{"/permit", "permit "}},
 	ledger.ToolResult:        {{"/bytes", "bytes "}},
 	ledger.RunEnded:          {{"/outcome/state", ""}, {"/outcome/code", ""}, {"/outcome/reason", ""}},
@@ -52,12 +50,12 @@ var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.TokenRevoked:      {{"/id", ""}},
 	ledger.OutcomeDelivered:  {{"/how", "by "}},
 	ledger.MCPPassed:         {{"/direction", ""}, {"/server", ""}, {"/method", ""}},
-	ledger.LedgerPruned:      {{"/events", "events "}, {"/runs", "runs "}, {"/before", "before "}},
+	ledger.LedgerPruned:      {{"/runs", "runs "}, {"/before", "before "}},
 }
 
 // Line describes the event to people in one line, escaped.
 func (e *Event) Line(withRun bool) string {
-	words := []string{fmt.Sprintf("%6d  %s  %-18s", e.Seq, visible.Text(e.At), visible.Text(string(e.Type)))}
+	words := []string{fmt.Sprintf("%6d  %s  %-18s", e.Entry, visible.Text(e.At), visible.Text(string(e.Type)))}
 	if withRun {
 		words = append(words, fmt.Sprintf("%-36s", visible.Text(e.Run)))
 	}

@@ -31,7 +31,7 @@ var watched = []ledger.Type{ledger.ApprovalRequested, ledger.ApprovalApproved, l
 func (f *ledgerFlags) watch(ctx context.Context, w world, o *openedLedger) error {
 	var after int64
 	err := o.View(ctx, func(r ledger.Reader) error {
-		end, err := ledger.TakeCheckpoint(r)
+		end, err := r.End()
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (f *ledgerFlags) watch(ctx context.Context, w world, o *openedLedger) error
 			if err != nil {
 				return err
 			}
-			if err := f.printWatched(w, r, &ledger.Event{Seq: q.Seq, At: q.At, Type: ledger.ApprovalRequested, By: q.Actor}, &q); err != nil {
+			if err := f.printWatched(w, r, &ledger.Event{Index: q.Entry, At: q.At, Type: ledger.ApprovalRequested, By: q.Actor}, &q); err != nil {
 				return err
 			}
 		}

@@ -10,27 +10,61 @@ import (
 	"github.com/spf13/cobra"
 
 	"pgfsm/policy"
-	"pgfsm/policy/visible"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )
 
 func newLedgerExport(w world, f *ledgerFlags) *cobra.Command {
-	return &cobra.Command{
+	var follow bool
+	var since string
+	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write all events as JSON lines",
-		Long: `export writes every event, oldest first, one a line, as canonical JSON with its whole payload. An event's hash is the
-SHA-256 of its canonical JSON without the member "hash"; docs/reference/ledger-format.md has the details.`,
-		Example: `  pgfsm ledger export > events.jsonl`,
-		Args:    cobra.NoArgs,
+		Short: "Write the log as JSON lines",
+		Long: `export writes every entry of the log, oldest first, one a line, as canonical JSON with its index and its hash. A line with
+a large value that entries refer to comes before the first of them. An entry that was pruned has only its hash.
+docs/reference/record-format.md says how to verify the lines without pgfsm.
+
+--since begins with the first entry at a time. --follow continues until it is interrupted.`,
+		Example: `  pgfsm ledger export > log.jsonl
+  pgfsm ledger export --since 2027-01-31 --follow | vector`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.view(cmd.Context(), w, func(r ledger.Reader) error {
-				out := bufio.NewWriter(w.stdout)
-				_, err := ledger.Export(r, forScreen(w.stdout, out))
-				return errors.Join(err, out.Flush())
-			})
+			at := ""
+			if since != "" {
+				var err error
+				if at, err = timeFlag("--since", since); err != nil {
+					return err
+				}
+			}
+			return f.use(w, stores.ToRead, func(o *openedLedger) error { return export(cmd.Context(), w, o, at, follow) })
 		},
 	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "also write new entries as they are recorded")
+	cmd.Flags().StringVar(&since, "since", "", "a date, or a time in UTC (default: the beginning)")
+	return cmd
+}
+
+// export writes the entries from a time on, and then new ones if follow is set.
+func export(ctx context.Context, w world, o *openedLedger, since string, follow bool) error {
+	out := bufio.NewWriter(w.stdout)
+	x := ledger.Exporter{To: forScreen(w.stdout, out)}
+	if since != "" {
+		err := o.View(ctx, func(r ledger.Reader) (err error) {
+			x.Next, err = ledger.FirstAt(r, since)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	err := ledger.Poll(ctx, ledger.PollInterval, func() (bool, error) {
+		err := o.View(ctx, x.Export)
+		return !follow, errors.Join(err, out.Flush())
+	})
+	if follow && ctx.Err() != nil {
+		return nil // the user ended it
+	}
+	return err
 }
 
 func newLedgerPrune(w world, f *ledgerFlags) *cobra.Command {
@@ -38,19 +72,19 @@ func newLedgerPrune(w world, f *ledgerFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune --before TIME",
 		Short: "Remove old runs, and record the removal",
-		Long: `prune removes the events from before a time with their runs, the oldest first. It stops at the first run that had not
-ended by that time. It first adds the event ledger.pruned, with the number of events and the hash of the last one, so
-that verify can still check the rest. TIME is a date (2027-01-31, which is midnight, UTC) or a time
+		Long: `prune removes the runs that were over before a time, and the messages that were relayed before it. It first adds the
+event ledger.pruned, which names the entries that are removed. Their hashes stay, so that verify can still compare the
+rest with every checkpoint. TIME is a date (2027-01-31, which is midnight, UTC) or a time
 (2027-01-31T12:00:00Z).
 
 If the ledger has an active admin's token, only admins can prune, with their token in PGFSM_TOKEN. Otherwise every user
 who can write the ledger's file can prune. The ledger records the user.
 
-Export what you want to keep before you prune, and take a new checkpoint afterwards.`,
+Export what you want to keep before you prune.`,
 		Example: `  pgfsm ledger prune --before 2027-01-31`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			at, err := pruneTime(before)
+			at, err := timeFlag("--before", before)
 			if err != nil {
 				return err
 			}
@@ -65,14 +99,14 @@ Export what you want to keep before you prune, and take a new checkpoint afterwa
 }
 
 // pruneTime reads a date or a time.
-func pruneTime(text string) (string, error) {
+func timeFlag(name, text string) (string, error) {
 	const form = policy.TimeForm
 	for _, layout := range []string{form, time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t.Format(form), nil
 		}
 	}
-	return "", fmt.Errorf("--before %q: give a date such as 2027-01-31, or a time such as 2027-01-31T12:00:00Z", text)
+	return "", fmt.Errorf("%s %q: give a date such as 2027-01-31, or a time such as 2027-01-31T12:00:00Z", name, text)
 }
 
 func prune(ctx context.Context, w world, f *ledgerFlags, before string) error {
@@ -99,17 +133,9 @@ func prune(ctx context.Context, w world, f *ledgerFlags, before string) error {
 
 // printPruned prints what was removed, and which older events stay.
 func printPruned(w world, before string, done *ledger.Pruned) error {
-	fmt.Fprintf(w.stdout, "%d events of %d runs from before %s removed\n", done.Events, done.Runs, before)
+	fmt.Fprintf(w.stdout, "%s of %s from before %s removed\n", counted(int(done.Entries), "entry", "entries"), count(done.Runs, "run"), before)
 	if done.Kept > 0 {
-		ends := "which has not ended"
-		if done.Ends != "" {
-			ends = "which ended at " + done.Ends
-		}
-		fmt.Fprintf(w.stdout, "%d older events stay: they follow the beginning of the run %s, %s\n", done.Kept, visible.Text(done.Behind), ends)
+		fmt.Fprintf(w.stdout, "%s from before that time stay, because they were not over then\n", count(done.Kept, "run"))
 	}
-	if done.Events == 0 {
-		return nil
-	}
-	_, err := fmt.Fprintln(w.stdout, "Checkpoints from before say nothing about what is left: take a new one (pgfsm ledger checkpoint)")
-	return err
+	return nil
 }

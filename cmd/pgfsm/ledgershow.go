@@ -47,15 +47,11 @@ func showRun(ctx context.Context, w world, r ledger.Reader, p *traces.Replayer, 
 		d.Result = result
 	}
 	var events []present.Event
-	for e, err := range r.EventsOf(run) {
+	for e, err := range ledger.EventsOf(r, run) {
 		if err != nil {
 			return err
 		}
-		line, err := present.NewEvent(r, &e)
-		if err != nil {
-			return err
-		}
-		events = append(events, line)
+		events = append(events, present.NewEvent(&e))
 	}
 	if asJSON {
 		return printJSON(w.stdout, struct {

@@ -46,51 +46,43 @@ With --json each line is a JSON document with the whole event. --follow continue
 
 // tail prints the last n events, and then new ones if follow is set.
 func tail(ctx context.Context, w world, o *openedLedger, n int64, follow, asJSON bool) error {
-	var after int64
+	var from int64
 	err := o.View(ctx, func(r ledger.Reader) error {
-		end, err := ledger.TakeCheckpoint(r)
+		end, err := r.End()
 		if err != nil {
 			return err
 		}
-		after = max(0, end.Size-n)
-		for e, err := range r.Events(after) {
+		from = end.Size
+		for e, err := range ledger.Events(r, max(0, end.Size-n)) {
 			if err != nil {
 				return err
 			}
-			if err := printEvent(w, r, &e, asJSON); err != nil {
+			if err := printEvent(w, &e, asJSON); err != nil {
 				return err
 			}
-			after = e.Seq
 		}
 		return nil
 	})
 	if err != nil || !follow {
 		return err
 	}
-	err = ledger.Watch(ctx, o, after, func(e ledger.Event, _ ledger.Request) error {
-		return o.View(ctx, func(r ledger.Reader) error { return printEvent(w, r, &e, asJSON) })
-	})
+	err = ledger.Watch(ctx, o, from, func(e ledger.Event, _ ledger.Request) error { return printEvent(w, &e, asJSON) })
 	if ctx.Err() != nil {
 		return nil // the user ended it
 	}
 	return err
 }
 
-// printEvent prints one event as one line.
-func printEvent(w world, r ledger.Reader, e *ledger.Event, asJSON bool) error {
-	event, err := present.NewEvent(r, e)
-	if err != nil {
-		return err
-	}
+func printEvent(w world, e *ledger.Event, asJSON bool) error {
+	event := present.NewEvent(e)
 	if asJSON {
 		event.SchemaVersion = schemaVersion
 		return printJSONLine(w, event)
 	}
-	_, err = fmt.Fprintln(w.stdout, event.Line(true))
+	_, err := fmt.Fprintln(w.stdout, event.Line(true))
 	return err
 }
 
-// printJSONLine prints one document as one line, escaped for terminals.
 func printJSONLine(w world, v any) error {
 	line, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {

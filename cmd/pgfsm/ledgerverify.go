@@ -7,8 +7,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/mod/sumdb/tlog"
 
-	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
 	"pgfsm/safefile"
 	"pgfsm/traces/ledger"
@@ -20,8 +20,8 @@ func newLedgerVerify(w world, f *ledgerFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Verify that nobody changed the ledger",
-		Long: `verify reads the whole ledger and changes nothing. It checks every hash and both chains, every row that is computed from
-events, and every large value. It also checks that every call has a decision. It names the first wrong row, and exits
+		Long: `verify reads the whole ledger and changes nothing. It checks every entry and every hash of the tree, every row that is
+computed from entries, and every large value. It also checks that every call has a decision. It names the first wrong row, and exits
 with 1.
 
 A user who can write the file can delete the last rows, or recompute the whole file. Only a checkpoint (pgfsm ledger
@@ -61,24 +61,32 @@ otherwise and the first that it cannot judge, and then exits with 1.`,
 	return cmd
 }
 
+// maxCheckpointBytes bounds what is read as a checkpoint.
+const maxCheckpointBytes = 64 << 10
+
 // readCheckpoint reads a checkpoint from a file, or from standard input if the path is "-".
-func readCheckpoint(w world, path string) (ledger.Checkpoint, error) {
-	if path == "-" {
-		return ledger.ReadCheckpoint(w.stdin)
+func readCheckpoint(w world, path string) (c ledger.Checkpoint, err error) {
+	from := w.stdin
+	if path != "-" {
+		f, err := safefile.Open(path)
+		if err != nil {
+			return c, err
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("%s is not a regular file; give - to read standard input", path)
+		}
+		if err != nil {
+			return c, err
+		}
+		from = f
 	}
-	f, err := safefile.Open(path)
+	text, err := io.ReadAll(io.LimitReader(from, maxCheckpointBytes))
 	if err != nil {
-		return ledger.Checkpoint{}, err
+		return c, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file; give - to read standard input", path)
-	}
-	if err != nil {
-		return ledger.Checkpoint{}, err
-	}
-	return ledger.ReadCheckpoint(f)
+	return ledger.ParseCheckpoint(text)
 }
 
 func verifyLedger(ctx context.Context, w world, r ledger.Reader, o ledger.VerifyOptions, asJSON bool) error {
@@ -122,7 +130,7 @@ func tellVerified(w world, d ledger.Report, fault *ledger.Fault, c *ledger.Check
 		_, err = fmt.Fprintf(w.stdout, "%s %s %s: %s\n", newInk(w).mark(false), fault.Table, visible.Clip(fault.Key, maxTold),
 			visible.Clip(fault.What, 4*maxTold))
 	}
-	if err == nil && fault != nil {
+	if err == nil && (fault != nil || !d.Deep.OK()) {
 		err = exit(exitNo)
 	}
 	return err
@@ -130,8 +138,8 @@ func tellVerified(w world, d ledger.Report, fault *ledger.Fault, c *ledger.Check
 
 func printVerified(w world, d *ledger.Report, c *ledger.Checkpoint) error {
 	k := newInk(w)
-	fmt.Fprintf(w.stdout, "%s %s, %s, %s, %s, %s verified\n", k.mark(true), count(int(d.Events), "event"), count(int(d.Requests), "request"),
-		count(int(d.Decisions), "decision"), count(int(d.Blobs), "blob"), count(int(d.Tokens), "token"))
+	fmt.Fprintf(w.stdout, "%s %s, %s, %s, %s verified\n", k.mark(true), counted(int(d.Entries), "entry", "entries"), count(int(d.Requests), "request"),
+		count(int(d.Blobs), "blob"), count(int(d.Tokens), "token"))
 	if n := d.Deep.Same + d.Deep.Otherwise + d.Deep.Unjudged; n > 0 {
 		fmt.Fprintf(w.stdout, "%s executed again: %d decided as recorded, %d otherwise, %d cannot be judged by this build\n",
 			count(int(n), "run"), d.Deep.Same, d.Deep.Otherwise, d.Deep.Unjudged)
@@ -142,17 +150,17 @@ func printVerified(w world, d *ledger.Report, c *ledger.Checkpoint) error {
 		}
 	}
 	if d.Pruned > 0 {
-		fmt.Fprintf(w.stdout, "Events up to %d were pruned\n", d.Pruned)
+		fmt.Fprintf(w.stdout, "%s were pruned; their hashes are in the tree\n", counted(int(d.Pruned), "entry", "entries"))
 	}
 	for _, note := range d.Notes {
 		fmt.Fprintf(w.stdout, "Not verified: %s\n", visible.Text(note))
 	}
 	if c != nil {
-		fmt.Fprintf(w.stdout, "Complete up to the checkpoint, event %d\n", c.Size)
+		fmt.Fprintf(w.stdout, "Complete up to the checkpoint of %d entries\n", c.Size)
 	} else {
 		fmt.Fprintln(w.stdout, "Completeness is unproven: without a checkpoint (pgfsm ledger checkpoint), verify cannot detect that the last rows are missing")
 	}
-	_, err := fmt.Fprintf(w.stdout, "size %d\nhead %s\n", d.Size, d.Head)
+	_, err := fmt.Fprintf(w.stdout, "origin %s\nsize %d\nroot %s\n", visible.Text(d.Origin), d.Size, d.Root)
 	return err
 }
 
@@ -160,8 +168,8 @@ func newLedgerCheckpoint(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "checkpoint",
 		Short: "Print a checkpoint, with which verify detects deleted last rows",
-		Long: `checkpoint prints three lines: the format, the number of the last event, and its hash. Store them where users who can
-write the ledger cannot write, and give them to verify --checkpoint. Take a new checkpoint after each prune.`,
+		Long: `checkpoint prints the state of the log: its name, how many entries it has, and the hash of the tree over them. Store it
+where users who can write the ledger cannot write, and give it to verify --checkpoint.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.view(cmd.Context(), w, func(r ledger.Reader) error {
@@ -171,11 +179,11 @@ write the ledger cannot write, and give them to verify --checkpoint. Take a new 
 				}
 				if f.json {
 					return printJSON(w.stdout, struct {
-						SchemaVersion int              `json:"schema_version"`
-						Format        string           `json:"format"`
-						Size          int64            `json:"size"`
-						Head          canonical.Digest `json:"head"`
-					}{schemaVersion, ledger.Format, c.Size, c.Head})
+						SchemaVersion int       `json:"schema_version"`
+						Origin        string    `json:"origin"`
+						Size          int64     `json:"size"`
+						Root          tlog.Hash `json:"root"`
+					}{schemaVersion, c.Origin, c.Size, c.Root})
 				}
 				_, err = io.WriteString(w.stdout, c.String())
 				return err

@@ -151,11 +151,11 @@ func Authenticate(r Reader, presented string, clock time.Time) (Caller, error) {
 	}
 	now := ""
 	if t.Expires != "" { // to any other token the time is nothing, and this is asked for every request
-		end, err := lastLink(r)
+		end, err := r.End()
 		if err != nil {
 			return Caller{}, err
 		}
-		if now, err = notBefore(clock, end.at); err != nil {
+		if now, err = notBefore(clock, end.At); err != nil {
 			return Caller{}, err
 		}
 	}

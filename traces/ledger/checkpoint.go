@@ -1,61 +1,44 @@
 package ledger
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
-	"pgfsm/policy/canonical"
+	"golang.org/x/mod/sumdb/tlog"
 )
 
-// A Checkpoint is stored elsewhere, to detect later that the end of a ledger was cut off or that its past was rewritten.
+// A Checkpoint is the state of the log at one size. Stored elsewhere, it shows later that the end of the log was cut off or that its past
+// was rewritten.
 type Checkpoint struct {
-	Size int64            // the seq of the last event
-	Head canonical.Digest // its hash; of an empty ledger, the ledger's origin
+	Origin string
+	Size   int64
+	Root   tlog.Hash
 }
 
 // TakeCheckpoint returns the current checkpoint.
-func TakeCheckpoint(r Reader) (Checkpoint, error) {
-	end, err := lastLink(r)
-	return Checkpoint{Size: end.seq, Head: end.hash}, err
+func TakeCheckpoint(r Reader) (c Checkpoint, err error) {
+	if c.Origin, err = Origin(r); err == nil {
+		c.Size, c.Root, err = Root(r)
+	}
+	return c, err
 }
 
-// String writes a checkpoint as three lines: the format, the size and the head.
-func (c Checkpoint) String() string { return fmt.Sprintf("%s\n%d\n%s\n", Format, c.Size, c.Head) }
+// String writes a checkpoint as the body of a note (https://c2sp.org/tlog-checkpoint).
+func (c Checkpoint) String() string { return fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, c.Root) }
 
-// maxCheckpointBytes bounds what is read as a checkpoint: three short lines.
-const maxCheckpointBytes = 1 << 10
-
-// ReadCheckpoint reads a checkpoint, as [ParseCheckpoint] does.
-func ReadCheckpoint(from io.Reader) (Checkpoint, error) {
-	text, err := io.ReadAll(io.LimitReader(from, maxCheckpointBytes+1))
-	switch {
-	case err != nil:
-		return Checkpoint{}, err
-	case len(text) > maxCheckpointBytes:
-		return Checkpoint{}, fmt.Errorf("not a checkpoint: it has more than %d bytes", maxCheckpointBytes)
+// ParseCheckpoint reads the body of a note.
+func ParseCheckpoint(text []byte) (c Checkpoint, err error) {
+	lines := strings.SplitN(string(text), "\n", 4)
+	if len(lines) < 4 {
+		return c, fmt.Errorf("not a checkpoint: want the lines origin, size and root")
 	}
-	return ParseCheckpoint(string(text))
-}
-
-// ParseCheckpoint reads what [Checkpoint.String] wrote, in exactly that form; only the last line end may be missing.
-func ParseCheckpoint(text string) (Checkpoint, error) {
-	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	if len(lines) != 3 || lines[0] != Format {
-		return Checkpoint{}, fmt.Errorf("not a checkpoint: want the three lines %s, size and head", Format)
+	c.Origin = lines[0]
+	if c.Size, err = strconv.ParseInt(lines[1], 10, 64); err != nil || c.Size < 0 || strconv.FormatInt(c.Size, 10) != lines[1] {
+		return c, fmt.Errorf("not a checkpoint: the size %q is not a number", lines[1])
 	}
-	size, err := strconv.ParseInt(lines[1], 10, 64)
-	if err != nil || size < 0 || strconv.FormatInt(size, 10) != lines[1] {
-		return Checkpoint{}, fmt.Errorf("not a checkpoint: the size %q is not a number", lines[1])
+	if c.Root, err = tlog.ParseHash(lines[2]); err != nil {
+		return c, fmt.Errorf("not a checkpoint: %w", err)
 	}
-	head, err := canonical.ParseDigest(lines[2])
-	if err != nil {
-		return Checkpoint{}, fmt.Errorf("not a checkpoint: %w", err)
-	}
-	if size == 0 && head != Origin {
-		return Checkpoint{}, errors.New("not a checkpoint: the head of an empty ledger is another one")
-	}
-	return Checkpoint{Size: size, Head: head}, nil
+	return c, nil
 }

@@ -91,7 +91,7 @@ func (l *Ledger) claim(ctx context.Context, run string, fit func(*Request, strin
 		if err := fit(&q, b.now); err != nil {
 			return &ClaimError{Request: q, Err: err}
 		}
-		if err := b.add(&q, run, l.owner, &claimed{Owner: l.owner}); err != nil {
+		if err := b.add(&q, run, l.owner, &claimed{}); err != nil {
 			return err
 		}
 		return b.PutRequest(q)

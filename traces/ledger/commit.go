@@ -1,12 +1,17 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/policy/canonical"
 )
 
 // maxBatch is how many operations share a transaction at most.
@@ -131,16 +136,21 @@ var errHalf = errors.New("an operation broke half way")
 // error is what failed the transaction.
 func (l *Ledger) together(all []*operation) (errs []error, err error) {
 	err = l.store.Update(context.Background(), func(tx Tx) error {
-		end, err := lastLink(tx)
+		end, err := tx.End()
 		if err != nil {
 			return err
 		}
-		now, err := l.now(end.at)
+		now, err := l.now(end.At)
 		if err != nil {
 			return err
 		}
 		errs = make([]error, len(all))
-		b := &batch{Tx: tx, link: end, now: now}
+		b := &batch{Tx: tx, size: end.Size, now: now}
+		if b.size == 0 {
+			if err := errors.Join(b.add(nil, "", l.owner, &logCreated{Origin: l.origin}), b.flush()); err != nil {
+				return err
+			}
+		}
 		for i, o := range all {
 			b.wrote = false
 			if errs[i] = o.do(b); errs[i] == nil {
@@ -155,72 +165,86 @@ func (l *Ledger) together(all []*operation) (errs []error, err error) {
 	return errs, err
 }
 
-// A batch is a transaction with the end of the chain.
+// A batch is a transaction with the end of the log.
 type batch struct {
 	Tx
-	link  link
-	now   string
-	wrote bool    // the operation has written something
-	added []Event // by the operation, and not in the store yet
-}
-
-// flush adds the events of an operation to the store, all at once. An operation that reads its own events must flush first.
-func (b *batch) flush() error {
-	if len(b.added) == 0 {
-		return nil
-	}
-	err := b.AddEvents(b.added)
-	b.added = b.added[:0]
-	return err
+	size   int64 // entries in the store
+	now    string
+	wrote  bool     // the operation has written something
+	entry  *Entry   // that is not in the store yet
+	events [][]byte // of that entry
 }
 
 // add adds an event, and applies it to its request, if it has one. It does not put the request: an operation that adds several
-// events puts it once.
+// events puts it once. The events that an operation adds to a run make one entry. An operation that reads its own events must flush first.
 func (b *batch) add(r *Request, run, by string, p payload) error {
 	b.wrote = true
-	e := Event{Seq: b.link.seq + 1, RunID: run, Type: p.kind(), At: b.now, By: by, Prev: b.link.hash}
-	if r != nil {
-		e.RunPrev = r.Hash
+	if e := b.entry; e == nil || run == "" || e.RunID != run || e.By != by {
+		if err := b.begin(r, run, by); err != nil {
+			return err
+		}
 	}
-	payload, err := encode(p)
+	text, err := encode(p)
 	if err != nil {
 		return err
 	}
-	if e.Payload, err = b.aside(payload); err != nil {
+	e := b.entry
+	b.events, e.Type = append(b.events, text), p.kind()
+	for _, d := range references(p) {
+		if err := b.UseBlob(d, e.Index); err != nil {
+			return err
+		}
+	}
+	if r == nil {
+		return nil
+	}
+	if err := project(r, &Event{Index: e.Index, RunID: run, Type: e.Type, At: e.At, By: by}, p); err != nil {
 		return err
 	}
-	e.Hash = e.digest()
-	for _, d := range references(&e, p) {
-		if err := b.UseBlob(d, e.Seq); err != nil {
-			return err
-		}
-	}
-	if r != nil {
-		if err := project(r, &e, p); err != nil {
-			return err
-		}
-	}
-	b.added = append(b.added, e)
-	b.link = link{e.Seq, e.At, e.Hash}
-	if d, ok := p.(*decision); ok {
-		return b.AddDecision(d.row(&e))
-	}
+	r.Entry, r.Entries = e.Index, e.N+1
 	return nil
 }
 
-// aside returns a payload for its row: a large one becomes a blob.
-func (b *batch) aside(text []byte) (jsontext.Value, error) {
-	if len(text) <= MaxInline {
-		return text, nil
+// begin begins an entry after flushing the one before.
+func (b *batch) begin(r *Request, run, by string) error {
+	if err := b.flush(); err != nil {
+		return err
 	}
-	ref, err := inline(text, b.PutBlob)
-	return jsontext.Value(ref), err
+	e := &Entry{Index: b.size, RunID: run, At: b.now, By: by}
+	if r != nil && r.Entries > 0 {
+		before, err := leafHash(b, r.Entry)
+		if err != nil {
+			return err
+		}
+		e.N, e.Prev = r.Entries, link(before)
+	}
+	b.entry = e
+	return nil
 }
 
-// row is the row of a decision.
-func (p *decision) row(e *Event) Decision {
-	return Decision{
-		Seq: e.Seq, RunID: e.RunID, At: e.At, Outcome: p.Outcome, Policy: p.Policy, Condition: p.Condition,
-		Bundle: p.Bundle, Code: p.Code, Reason: p.Reason,
+// flush adds the entry to the store, with the hashes of the tree that it completes.
+func (b *batch) flush() error {
+	e := b.entry
+	if e == nil {
+		return nil
 	}
+	list := slices.Concat([]byte{'['}, bytes.Join(b.events, []byte{','}), []byte{']'})
+	events, err := inline(list, b.PutBlob)
+	if err != nil {
+		return err
+	}
+	if e.Events = jsontext.Value(events); isRef(events) {
+		if err := b.UseBlob(canonical.Digest(events[1:]), e.Index); err != nil {
+			return err
+		}
+	}
+	hashes, err := tlog.StoredHashesForRecordHash(e.Index, e.hash(), b)
+	if err != nil {
+		return err
+	}
+	if err := b.AddEntry(*e, hashes); err != nil {
+		return err
+	}
+	b.entry, b.events, b.size = nil, nil, b.size+1
+	return nil
 }

@@ -1,64 +1,111 @@
 package ledger
 
 import (
-	"bytes"
-	"fmt"
+	"errors"
 	"io"
+	"sort"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/policy/canonical"
 )
 
-// Export writes all events, oldest first, one a line, in canonical form and with whole payloads. A payload of more than
-// [MaxInline] bytes is a [Ref] in the event's row, and its hash is over the Ref. Export returns how many events it wrote.
-func Export(r Reader, to io.Writer) (n int64, err error) {
-	for e, err := range r.Events(0) {
+// exportedEntry is the line of an entry. A pruned one has no entry.
+type exportedEntry struct {
+	Entry jsontext.Value `json:"entry,omitempty"`
+	Hash  tlog.Hash      `json:"hash"`
+	Index int64          `json:"index"`
+}
+
+// exportedBlob is the line of a value that entries refer to. It comes before the first of them.
+type exportedBlob struct {
+	Digest canonical.Digest `json:"blob"`
+	Kind   string           `json:"kind"`
+	Text   string           `json:"text"`
+}
+
+// An Exporter writes entries as lines of canonical JSON. A line has the leaf of an entry, or the value of a blob, which comes before the
+// first entry that refers to it. A pruned entry has its hash only.
+type Exporter struct {
+	To   io.Writer
+	Next int64 // index of the first entry that is not written yet
+
+	known map[canonical.Digest]bool // blobs that were written
+}
+
+// Export writes the entries from x.Next on.
+func (x *Exporter) Export(r Reader) error {
+	for e, err := range r.Entries(x.Next) {
 		if err != nil {
-			return n, err
+			return err
 		}
-		value, err := resolve(r, string(e.Payload))
+		for ; x.Next < e.Index; x.Next++ {
+			if err := x.leaf(r, nil); err != nil {
+				return err
+			}
+		}
+		refs, err := e.references(r)
 		if err != nil {
-			return n, fmt.Errorf("event %d: %w", e.Seq, err)
+			return err
 		}
-		line, err := e.Encode(value)
-		if err != nil {
-			return n, err
+		for _, d := range refs {
+			if err := x.blob(r, d); err != nil {
+				return err
+			}
 		}
-		if _, err := to.Write(append(line, '\n')); err != nil {
-			return n, err
+		if err := x.leaf(r, e.Leaf()); err != nil {
+			return err
 		}
-		n++
+		x.Next++
 	}
-	return n, nil
+	return nil
 }
 
-// encodedEvent is an event as it is exported and, without its hash, hashed.
-type encodedEvent struct {
-	At      string           `json:"at"`
-	By      string           `json:"by"`
-	Hash    canonical.Digest `json:"hash,omitempty"`
-	Payload jsontext.Value   `json:"payload"`
-	Prev    canonical.Digest `json:"prev"`
-	Run     string           `json:"run"`
-	RunPrev canonical.Digest `json:"run_prev"`
-	Seq     int64            `json:"seq"`
-	Type    Type             `json:"type"`
-}
-
-// Encode returns the event in canonical form, with the given payload. An error means that the payload is not in canonical form.
-func (e *Event) Encode(payload jsontext.Value) ([]byte, error) {
-	if c, err := canonical.JSON(payload); err != nil || !bytes.Equal(c, payload) {
-		return nil, fmt.Errorf("the payload of event %d is not in canonical form", e.Seq)
-	}
-	return canonical.Sorted(&encodedEvent{e.At, e.By, e.Hash, payload, e.Prev, e.RunID, e.RunPrev, e.Seq, e.Type})
-}
-
-// Whole returns the payload of an event, also if it is a blob.
-func (e *Event) Whole(r Reader) (jsontext.Value, error) {
-	v, err := resolve(r, string(e.Payload))
+func (x *Exporter) leaf(r Reader, entry []byte) error {
+	hash, err := leafHash(r, x.Next)
 	if err != nil {
-		return nil, fmt.Errorf("event %d: %w", e.Seq, err)
+		return err
 	}
-	return v, nil
+	return x.line(&exportedEntry{entry, hash, x.Next})
+}
+
+func (x *Exporter) blob(r Reader, d canonical.Digest) error {
+	if x.known[d] {
+		return nil
+	}
+	b, err := r.Blob(d)
+	if err != nil {
+		return err
+	}
+	if x.known == nil {
+		x.known = make(map[canonical.Digest]bool)
+	}
+	x.known[d] = true
+	return x.line(&exportedBlob{b.Digest, b.Kind, b.Text})
+}
+
+func (x *Exporter) line(v any) error {
+	text, err := canonical.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = x.To.Write(append(text, '\n'))
+	return err
+}
+
+// FirstAt returns the index of the first entry at a time or later; that of the next new entry if there is none.
+func FirstAt(r Reader, at string) (int64, error) {
+	end, err := r.End()
+	if err != nil {
+		return 0, err
+	}
+	first := sort.Search(int(end.Size), func(i int) bool {
+		for e, broken := range r.Entries(int64(i)) { // the next one that was not pruned
+			err = errors.Join(err, broken)
+			return e.At >= at
+		}
+		return true
+	})
+	return int64(first), err
 }

@@ -90,14 +90,14 @@ func (unwritten) Requests(Filter) iter.Seq2[Request, error] {
 type past struct {
 	request      *states.Request
 	server, tool string // empty if there is no call yet
-	gone         pruned
+	gone         knownPrune
 }
 
 // read answers all queries. A query without a certain answer gets a reason.
 func (p *past) read(b Reader, wanted *states.ReadHistory) (read *states.HistoryRead, err error) {
 	read = &states.HistoryRead{Calls: []policy.TaskCalls{}, Values: make([]policy.HistoryAnswer, len(wanted.Queries))}
 	if task := p.request.Task; wanted.Task && task != nil && p.tool != "" {
-		if read.Calls, err = taskCalls(b, p.gone, taskCall{Server: p.server, Task: task.ID, Tool: p.tool}); err != nil {
+		if read.Calls, err = taskCalls(b, p.gone.pruned, taskCall{Server: p.server, Task: task.ID, Tool: p.tool}); err != nil {
 			return nil, err
 		}
 	}

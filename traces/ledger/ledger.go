@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -18,7 +19,7 @@ import (
 const ClockSkew = time.Minute
 
 // ErrClockBack means that the clock was set back.
-var ErrClockBack = errors.New("the clock stands before the ledger's last event; set it right: nothing is recorded until then")
+var ErrClockBack = errors.New("the clock stands before the ledger's last entry; set it right: nothing is recorded until then")
 
 // ErrUnavailable is wrapped by a store's error if the store recorded nothing and may succeed later: the disk is full, or another
 // process holds the ledger.
@@ -33,12 +34,15 @@ type Options struct {
 	Clock func() time.Time
 	// Build is the version of the program. Each run records it.
 	Build string
+	// Origin names a new log; empty is a random name. A log keeps its name.
+	Origin string
 }
 
 // A Ledger records runs and decisions. It is safe for concurrent use; commits that arrive at the same time share a flush.
 type Ledger struct {
 	store   Store
 	owner   string
+	origin  string // of a new log
 	release func() error
 	clock   func() time.Time
 	build   string
@@ -63,12 +67,16 @@ func Open(ctx context.Context, store Store, o Options) (*Ledger, error) {
 		return nil, fmt.Errorf("the ledger cannot be owned: %w", err)
 	}
 	l := &Ledger{
-		store: store, owner: id.String(), release: release, clock: o.Clock, build: o.Build,
+		store: store, owner: id.String(), release: release, origin: o.Origin, clock: o.Clock,
+		build: o.Build,
 		queue: make(chan *operation, maxBatch), closing: make(chan struct{}), done: make(chan struct{}),
 		busy: make(map[string]bool),
 	}
 	if l.clock == nil {
 		l.clock = time.Now
+	}
+	if l.origin == "" {
+		l.origin = "pgfsm-log-" + rand.Text()
 	}
 	go l.commits()
 	return l, nil
@@ -121,7 +129,7 @@ func notBefore(clock time.Time, last string) (string, error) {
 	}
 	before, err := time.Parse(timeForm, last)
 	if err != nil || before.Sub(t) > ClockSkew {
-		return "", fmt.Errorf("%w (it shows %s, the last event is of %s)", ErrClockBack, now, last)
+		return "", fmt.Errorf("%w (it shows %s, the last entry is of %s)", ErrClockBack, now, last)
 	}
 	return last, nil
 }

@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,7 +21,7 @@ type Record struct {
 	ended *states.Outcome // nil: the run has not ended
 }
 
-// Load returns the record of one run. It compares blobs with their digests, and does not check hashes of events. The error is
+// Load returns the record of one run. It compares blobs with their digests, and does not check hashes of entries. The error is
 // [ErrNotFound] if there is no such run.
 func Load(r Reader, run string) (*Record, error) {
 	request, err := r.Request(run)
@@ -32,13 +30,13 @@ func Load(r Reader, run string) (*Record, error) {
 	}
 	rec := &Record{Request: request}
 	n := 0
-	for e, err := range r.EventsOf(run) {
+	for e, err := range EventsOf(r, run) {
 		if err == nil {
 			n++
 			err = rec.add(r, &e)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("run %s: event %d: %w", run, e.Seq, err)
+			return nil, fmt.Errorf("run %s: %w", run, err)
 		}
 	}
 	if n == 0 {
@@ -49,7 +47,7 @@ func Load(r Reader, run string) (*Record, error) {
 
 // add adds what an event says.
 func (rec *Record) add(r Reader, e *Event) error {
-	p, err := readPayload(r, e)
+	p, err := e.decode()
 	if err != nil {
 		return err
 	}
@@ -107,44 +105,6 @@ func (p *created) header(run string) traces.Header {
 	return traces.Header{
 		Bundle: traces.Bundle{Digest: p.Bundle}, Format: p.Format, Machine: p.Machine, Request: p.Request, RunID: run,
 	}
-}
-
-// readPayload decodes the payload of an event.
-func readPayload(r Reader, e *Event) (payload, error) {
-	value, err := resolve(r, string(e.Payload))
-	if err != nil {
-		return nil, err
-	}
-	return parsePayload(e.Type, value)
-}
-
-// parsePayload decodes a payload strictly: only its canonical form is accepted.
-func parsePayload(t Type, value jsontext.Value) (payload, error) {
-	p, err := newPayload(t)
-	if err != nil {
-		return nil, err
-	}
-	if err := canonical.Unmarshal(value, p); err != nil {
-		return nil, fmt.Errorf("the payload is not one of %s: %w", t, err)
-	}
-	again, err := encode(p)
-	if err != nil {
-		return nil, err
-	}
-	if !bytes.Equal(again, value) {
-		return nil, fmt.Errorf("the payload is not in the one form that %s has", t)
-	}
-	if part, ok := p.(recording); ok {
-		if len(part.recorded().Steps) == 0 {
-			return nil, errors.New("it records no step")
-		}
-		for i, in := range part.recorded().Steps {
-			if k := in.Event.Kind(); in.Event != nil && k != '{' && eventRef(in.Event) == "" {
-				return nil, fmt.Errorf("the event of its step %d is neither an object nor a reference", i)
-			}
-		}
-	}
-	return p, nil
 }
 
 // Call returns the arguments of the request's call whole, in canonical form; nil if there is no call.

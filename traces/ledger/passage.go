@@ -98,19 +98,19 @@ func tokenless(actor string) bool {
 // A usage is the first and the last event for which a token was used, and by whom.
 type usage struct {
 	by          string
-	first, last link // without their hashes
+	first, last Event // without their payloads
 }
 
 // passage checks a relayed message, and notes when its token was used: tokens are verified only after the last event.
 func (v *verifier) passage(e *Event, p *passed) error {
-	key := eventKey(e.Seq)
+	key := entryKey(e.Index)
 	if err := p.check(e.By); err != nil {
-		return fault("events", key, err)
+		return fault("entries", key, err)
 	}
 	if p.Token == "" {
 		return nil
 	}
-	at := link{seq: e.Seq, at: e.At}
+	at := Event{Index: e.Index, At: e.At}
 	u := v.used[p.Token]
 	switch {
 	case u == nil:
@@ -119,7 +119,7 @@ func (v *verifier) passage(e *Event, p *passed) error {
 		}
 		v.used[p.Token] = &usage{by: e.By, first: at, last: at}
 	case u.by != e.By:
-		return &Fault{"events", key, "its token came with another name before"}
+		return &Fault{"entries", key, "its token came with another name before"}
 	default:
 		u.last = at
 	}
@@ -134,11 +134,11 @@ func (v *verifier) usages() error {
 		t, known := v.tags[id]
 		switch {
 		case !known || t.Name != u.by || !slices.Contains(mayDo[ActCall], t.Role):
-			return &Fault{"events", eventKey(u.first.seq), "its token is not one of the actor's for calls"}
-		case u.first.at < t.Created, t.Revoked == "" && u.first.seq <= t.Seq:
-			return &Fault{"events", eventKey(u.first.seq), "its token was not there yet"}
-		case t.Expires != "" && !policy.Before(u.last.at, t.Expires), t.Revoked != "" && u.last.seq > t.Seq:
-			return &Fault{"events", eventKey(u.last.seq), "its token was not valid any more"}
+			return &Fault{"entries", entryKey(u.first.Index), "its token is not one of the actor's for calls"}
+		case u.first.At < t.Created, t.Revoked == "" && u.first.Index <= t.Entry:
+			return &Fault{"entries", entryKey(u.first.Index), "its token was not there yet"}
+		case t.Expires != "" && !policy.Before(u.last.At, t.Expires), t.Revoked != "" && u.last.Index > t.Entry:
+			return &Fault{"entries", entryKey(u.last.Index), "its token was not valid any more"}
 		}
 	}
 	return nil

@@ -13,13 +13,22 @@ import (
 // A payload is the content of an event of one type.
 type payload interface {
 	kind() Type
+	name(Type)
 	// apply changes the request that the event is about. Events without a request do nothing. An error means that the event is
 	// impossible in the request's state.
 	apply(*Request, *Event) error
 }
 
+// typed is the member that every payload has. encode sets it.
+type typed struct {
+	Type Type `json:"type"`
+}
+
+func (t *typed) name(as Type) { t.Type = as }
+
 // encode returns a payload in canonical form.
 func encode(p payload) ([]byte, error) {
+	p.name(p.kind())
 	b, err := canonical.Sorted(p)
 	if err != nil {
 		return nil, err
@@ -32,15 +41,21 @@ type recording interface{ recorded() *record }
 
 func (r *record) recorded() *record { return r }
 
-// A created payload has the run's header, and the planned call, if there is one.
+// A logCreated payload names the log.
+type logCreated struct {
+	typed
+	Origin string `json:"origin"`
+}
+
+// A created payload has the run's header, and the planned call, if there is one. The process that made the entry owns the run.
 type created struct {
+	typed
 	Build   string           `json:"build"` // the version of the program
 	Bundle  canonical.Digest `json:"bundle"`
 	Call    *call            `json:"call"` // null: no call was planned, or its tool does not exist
 	Env     string           `json:"env"`
 	Format  string           `json:"format"` // of the trace
 	Machine canonical.Digest `json:"machine"`
-	Owner   string           `json:"owner"`
 	Request states.Request   `json:"request"`
 }
 
@@ -53,16 +68,19 @@ type call struct {
 }
 
 type reserved struct {
+	typed
 	record
 }
 
 type scored struct {
+	typed
 	Mode  string   `json:"mode"`
 	Rules []string `json:"rules"` // that matched
 	Score int      `json:"score"`
 }
 
 type decision struct {
+	typed
 	Bundle    canonical.Digest `json:"bundle"`
 	Code      string           `json:"code"`
 	Condition string           `json:"condition"`
@@ -80,6 +98,7 @@ type record struct {
 }
 
 type asked struct {
+	typed
 	record
 	Approvers []string         `json:"approvers"`
 	Binding   canonical.Digest `json:"binding"`
@@ -89,6 +108,7 @@ type asked struct {
 
 // A voted payload is one vote; the event names the voter.
 type voted struct {
+	typed
 	Binding canonical.Digest `json:"binding"`
 	Decides bool             `json:"decides"` // with it the request is decided
 	Key     string           `json:"key"`     // the caller's Idempotency-Key, if there was one
@@ -99,25 +119,30 @@ type voted struct {
 }
 
 type expired struct {
+	typed
 	Binding canonical.Digest `json:"binding"`
 	Expires string           `json:"expires"`
 }
 
+// A claimed payload says that the process that made the entry resumes a held run.
 type claimed struct {
-	Owner string `json:"owner"`
+	typed
 }
 
 type sent struct {
+	typed
 	record
 	Permit canonical.Digest `json:"permit"`
 }
 
 type returned struct {
+	typed
 	Bytes  int              `json:"bytes"`
 	Result canonical.Digest `json:"result"`
 }
 
 type ended struct {
+	typed
 	record
 	Head    canonical.Digest `json:"head"` // of the trace
 	Outcome states.Outcome   `json:"outcome"`
@@ -125,11 +150,13 @@ type ended struct {
 
 // A delivered payload says how the requester got the outcome of a held run.
 type delivered struct {
+	typed
 	How string `json:"how"` // one of [Ways]
 }
 
 // A passed payload is one relayed message other than calls; the event names the actor.
 type passed struct {
+	typed
 	Direction string           `json:"direction"`
 	Method    string           `json:"method"`
 	Params    canonical.Digest `json:"params"` // empty: there were none
@@ -138,6 +165,7 @@ type passed struct {
 }
 
 type tokenCreated struct {
+	typed
 	Expires string           `json:"expires"`
 	ID      string           `json:"id"`
 	Name    string           `json:"name"`
@@ -146,20 +174,20 @@ type tokenCreated struct {
 }
 
 type tokenRevoked struct {
+	typed
 	ID string `json:"id"`
 }
 
-// A pruned payload replaces the removed events. It carries their tokens over, and the number of calls of tasks.
+// A pruned payload says which entries were removed; their hashes are still in the tree. It carries the number of calls of tasks over.
 type pruned struct {
-	Before string           `json:"before"`
-	Events int64            `json:"events"` // how many were removed
-	Head   canonical.Digest `json:"head"`   // of the last one
-	Runs   int              `json:"runs"`
-	Seq    int64            `json:"seq"`             // of the last one
-	Tasks  []taskCall       `json:"tasks,omitempty"` // ordered; each once
-	Tokens []Token          `json:"tokens"`
+	typed
+	Before  string     `json:"before"`
+	Entries []Range    `json:"entries"` // ordered
+	Runs    int        `json:"runs"`
+	Tasks   []taskCall `json:"tasks,omitempty"` // ordered; each once
 }
 
+func (*logCreated) kind() Type   { return LogCreated }
 func (*created) kind() Type      { return RequestCreated }
 func (*reserved) kind() Type     { return CallReserved }
 func (*scored) kind() Type       { return RiskScored }
@@ -186,6 +214,8 @@ func (v *voted) kind() Type {
 // newPayload returns an empty payload of a type.
 func newPayload(t Type) (payload, error) {
 	switch t {
+	case LogCreated:
+		return new(logCreated), nil
 	case RequestCreated:
 		return new(created), nil
 	case CallReserved:

@@ -11,7 +11,7 @@ import (
 	"pgfsm/states"
 )
 
-// project applies one event to a request. The writer and Verify both use it.
+// project applies one event to a request. The writer and Verify both use it, and count the run's entries themselves.
 func project(r *Request, e *Event, p payload) error {
 	if _, first := p.(*created); first != (r.RunID == "") {
 		return fmt.Errorf("%s cannot happen to the run now", e.Type)
@@ -23,7 +23,6 @@ func project(r *Request, e *Event, p payload) error {
 	if err := p.apply(r, e); err != nil {
 		return err
 	}
-	r.Seq, r.Hash = e.Seq, e.Hash
 	if !isDelivery { // a delivery changes nothing that a client sees: its completed task stays byte for byte the same
 		r.Updated = e.At
 	}
@@ -33,7 +32,7 @@ func project(r *Request, e *Event, p payload) error {
 func (p *created) apply(r *Request, e *Event) error {
 	*r = Request{
 		RunID: e.RunID, At: p.Request.At, Kind: p.Request.Kind, Actor: p.Request.Actor, Env: p.Env, Bundle: p.Bundle,
-		Owner: p.Owner, Status: Proposed, State: states.Received,
+		Owner: e.By, Status: Proposed, State: states.Received,
 	}
 	if p.Request.Task != nil {
 		r.Task = p.Request.Task.ID
@@ -119,8 +118,8 @@ func (p *expired) apply(r *Request, _ *Event) error {
 	return nil
 }
 
-func (p *claimed) apply(r *Request, _ *Event) error {
-	r.Owner = p.Owner
+func (p *claimed) apply(r *Request, e *Event) error {
+	r.Owner = e.By
 	return nil
 }
 
@@ -175,6 +174,7 @@ func (p *delivered) apply(r *Request, e *Event) error {
 
 func (a *record) apply(r *Request) { r.Steps, r.Head = r.Steps+len(a.Steps), a.Last }
 
+func (*logCreated) apply(*Request, *Event) error   { return nil }
 func (*passed) apply(*Request, *Event) error       { return nil }
 func (*tokenCreated) apply(*Request, *Event) error { return nil }
 func (*tokenRevoked) apply(*Request, *Event) error { return nil }

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,10 +10,10 @@ import (
 	"pgfsm/policy"
 )
 
-// MaxCarried is how many pairs of a task and a tool a prune carries over: about 10 MB. It is read once by each process.
+// MaxCarried is how many pairs of a task and a tool a prune carries over: about 10 MB. Each process reads it once.
 const MaxCarried = 100_000
 
-// ErrCarried means that a prune would carry over more than one event holds.
+// ErrCarried means that a prune would carry over more than one entry holds.
 var ErrCarried = fmt.Errorf("more than %d pairs of a task and a tool were called, and their calls would have to be carried over: "+
 	"prune up to an earlier time, or export the ledger and go on in a new file", MaxCarried)
 
@@ -50,29 +49,17 @@ func pastCalls(all []taskCall, of taskCall) int {
 // carriedCalls are counts that a prune carries over, by their keys.
 type carriedCalls map[taskCall]int
 
-// carry adds the calls of ended runs to those of the last prune.
-func carry(ctx context.Context, r Reader, before []taskCall, runs []string) ([]taskCall, error) {
+// carriedBy begins with the counts of the last prune.
+func carriedBy(before []taskCall) carriedCalls {
 	c := make(carriedCalls, len(before))
 	for _, one := range before {
 		c[one.key()] = one.Calls
 	}
-	for i, run := range runs {
-		if i%progressEvery == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err := c.add(r, run); err != nil {
-			return nil, err
-		}
-	}
-	return c.sorted(), nil
+	return c
 }
 
 // add counts the call of a run that has ended, if it was sent for a task.
-func (c carriedCalls) add(r Reader, run string) error {
-	q, err := r.Request(run)
-	if err != nil {
-		return fmt.Errorf("what is pruned: %w", err)
-	}
+func (c carriedCalls) add(q *Request) error {
 	if q.Task == "" || q.Sent == "" {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
@@ -153,7 +154,7 @@ func (r *Run) unlessThere(ctx context.Context, broke error, stands *Request) err
 		q, err = look.Request(r.header.RunID)
 		return err
 	})
-	if err != nil || q.Hash == stands.Hash {
+	if err != nil || reflect.DeepEqual(q, *stands) {
 		return broke
 	}
 	return &ClaimError{Request: q, Err: ErrTaken}
@@ -166,11 +167,11 @@ func (r *Run) mine(b *batch) error {
 	if r.last.RunID == "" { // no process can own it; see unlessThere
 		return ours(r.header.Request.Task)
 	}
-	seq, err := b.Reached(r.header.RunID)
+	last, err := b.Reached(r.header.RunID)
 	switch {
 	case err != nil:
 		return err
-	case seq != r.last.Seq || r.last.Owner != r.l.owner || r.last.Ended != "":
+	case last != r.last.Entry || r.last.Owner != r.l.owner || r.last.Ended != "":
 		q, err := b.Request(r.header.RunID)
 		if err != nil {
 			return err
@@ -214,8 +215,7 @@ func (r *Run) create(b *batch, q *Request) error {
 		return err
 	}
 	p := &created{
-		Build: r.l.build, Bundle: h.Bundle.Digest, Env: r.run.Bundle().Content().Env, Format: h.Format, Machine: h.Machine, Owner: r.l.owner,
-		Request: h.Request,
+		Build: r.l.build, Bundle: h.Bundle.Digest, Env: r.run.Bundle().Content().Env, Format: h.Format, Machine: h.Machine, Request: h.Request,
 	}
 	if f := r.run.Facts(); f.Validated != nil {
 		args := r.run.Plan().Args
@@ -227,7 +227,7 @@ func (r *Run) create(b *batch, q *Request) error {
 			return err
 		}
 	}
-	return b.add(q, h.RunID, h.Request.Actor, p)
+	return b.add(q, h.RunID, r.l.owner, p)
 }
 
 // assess adds the decision of risk and policy, once.

@@ -24,11 +24,11 @@ type Recovered struct {
 func (l *Ledger) Recover(ctx context.Context, p *traces.Replayer) ([]Recovered, error) {
 	var found []string
 	err := l.View(ctx, func(r Reader) error {
-		end, err := lastLink(r)
+		end, err := r.End()
 		if err != nil {
 			return err
 		}
-		now, err := l.now(end.at)
+		now, err := l.now(end.At)
 		if err != nil {
 			return err
 		}

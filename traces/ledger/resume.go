@@ -147,24 +147,26 @@ func (l *Ledger) reopen(ctx context.Context, p *traces.Replayer, run string) (o 
 	return o, err
 }
 
-// unchanged compares a run's rows with its events, and checks the chain of the events: the call that is about to be made must
+// unchanged compares a run's rows with its entries, and the entries with the tree: the call that is about to be made must
 // be the one that approvers saw and decided about.
 func unchanged(r Reader, q *Request) error {
 	var again Request
-	for e, err := range r.EventsOf(q.RunID) {
+	prev := ""
+	for e, err := range r.EntriesOf(q.RunID) {
 		if err != nil {
 			return err
 		}
-		if e.RunPrev != again.Hash || e.Hash != e.digest() {
-			return fmt.Errorf("%w: event %d", ErrChanged, e.Seq)
-		}
-		p, err := readPayload(r, &e)
-		if err == nil {
-			err = project(&again, &e, p)
-		}
+		hash, err := leafHash(r, e.Index)
 		if err != nil {
-			return fmt.Errorf("%w: event %d: %w", ErrChanged, e.Seq, err)
+			return err
 		}
+		if e.hash() != hash || e.Prev != prev || e.N != again.Entries {
+			return fmt.Errorf("%w: entry %d", ErrChanged, e.Index)
+		}
+		if err := again.follow(r, &e); err != nil {
+			return fmt.Errorf("%w: %w", ErrChanged, err)
+		}
+		prev = link(hash)
 	}
 	if !slices.Equal(again.Approvers, q.Approvers) {
 		return fmt.Errorf("%w: the request's approvers", ErrChanged)
@@ -172,7 +174,7 @@ func unchanged(r Reader, q *Request) error {
 	row := *q
 	row.Approvers, again.Approvers = nil, nil // no list and an empty one say the same
 	if !reflect.DeepEqual(again, row) {
-		return fmt.Errorf("%w: the request is not what its events made of it", ErrChanged)
+		return fmt.Errorf("%w: the request is not what its entries made of it", ErrChanged)
 	}
 	return nil
 }
@@ -204,11 +206,11 @@ func (l *Ledger) decidedNow(r Reader, q *Request) (*states.Decided, error) {
 		d.At = cast[n-1].vote.At
 		return d, nil
 	}
-	end, err := lastLink(r)
+	end, err := r.End()
 	if err != nil {
 		return nil, err
 	}
-	d.At, err = l.now(end.at)
+	d.At, err = l.now(end.At)
 	return d, err
 }
 
@@ -297,11 +299,11 @@ func (g *guard) stop(ctx context.Context, run *states.Run) (states.Event, error)
 // lapsed reports whether the approval has expired, and whose token was revoked since.
 func (g *guard) lapsed(ctx context.Context, expires string) (late bool, away string, err error) {
 	err = g.l.View(context.WithoutCancel(ctx), func(r Reader) error {
-		end, err := lastLink(r)
+		end, err := r.End()
 		if err != nil {
 			return err
 		}
-		now, err := g.l.now(end.at)
+		now, err := g.l.now(end.At)
 		if err != nil {
 			return err
 		}

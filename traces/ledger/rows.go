@@ -28,6 +28,7 @@ type Type string
 
 // The types of event.
 const (
+	LogCreated        Type = "log.created" // the first entry
 	RequestCreated    Type = "request.created"
 	CallReserved      Type = "call.reserved" // earlier calls were read, and later runs count this call
 	RiskScored        Type = "risk.scored"
@@ -47,25 +48,33 @@ const (
 	LedgerPruned      Type = "ledger.pruned"
 )
 
-// An Event is one thing that happened. Events are only added. Each is chained twice: to the event before it, and to the run's
-// event before it.
-type Event struct {
-	Seq     int64            // from 1, without gaps
-	RunID   string           // empty for what concerns no run
-	Type    Type             //
-	At      string           // RFC 3339, UTC, whole seconds; never before that of the event before
-	By      string           // who caused it: an actor, a token's name, or a process
-	Payload jsontext.Value   // canonical JSON, or a [Ref]
-	Prev    canonical.Digest // of the event before; of the first, the ledger's origin
-	RunPrev canonical.Digest // of the run's event before; empty for a run's first
-	Hash    canonical.Digest
+// An Entry is a leaf of the log: the events that one commit adds to one run, or one event of no run. Entries are only added. The log is
+// a Merkle tree over them (RFC 6962, section 2).
+type Entry struct {
+	Index  int64          // from 0, without gaps
+	RunID  string         // empty for what concerns no run
+	N      int            // how many entries the run has before this one
+	At     string         // RFC 3339, UTC, whole seconds; never before that of the entry before
+	By     string         // who caused it: an actor, a token's name, or a process
+	Prev   string         // leaf hash of the run's entry before, in base64; empty for a run's first
+	Type   Type           // of the last event
+	Events jsontext.Value // a JSON list of events in canonical form, or a [Ref]
 }
 
-// An End is the end of the chain of events.
+// An Event is one thing that happened.
+type Event struct {
+	Index   int64 // of its entry
+	RunID   string
+	Type    Type
+	At      string
+	By      string
+	Payload jsontext.Value // canonical JSON
+}
+
+// An End is the end of the log.
 type End struct {
-	Seq  int64
-	At   string
-	Hash canonical.Digest
+	Size int64  // how many entries were ever added
+	At   string // of the last one; empty if there is none
 }
 
 // A Request is the current state of one run: a projection of its events, stored for queries. Verify computes it again from the
@@ -101,22 +110,9 @@ type Request struct {
 	Ended      string           // when the run ended; empty if it has not
 	Steps      int              // how many are recorded
 	Head       canonical.Digest // of the last step, or, once the run has ended, of its trace
-	Seq        int64            // of its last event
-	Hash       canonical.Digest // of its last event
+	Entry      int64            // index of its last entry
+	Entries    int              // how many it has
 	Delivered  string           // when the outcome was delivered to the requester; empty if it was not
-}
-
-// A Decision is a verdict of risk and policy, or of another gate that stopped the run: one for each time they judged.
-type Decision struct {
-	Seq       int64 // of its decision.made event
-	RunID     string
-	At        string
-	Outcome   string // allow, block or hold
-	Policy    string // that matched; empty if none did
-	Condition string // of the policy, that decided
-	Bundle    canonical.Digest
-	Code      string
-	Reason    string
 }
 
 // A Blob is a large value that rows refer to by a [Ref]. It is stored once.
@@ -124,7 +120,7 @@ type Blob struct {
 	Digest canonical.Digest // of the kind and the text
 	Kind   string           // BlobBundle or BlobValue
 	Text   string
-	Used   int64 // seq of the last event that refers to it; 0 if none does
+	Used   int64 // index of the last entry that refers to it; 0 if none does
 }
 
 // Kinds of blob; they are the kinds of their digests.
@@ -148,12 +144,12 @@ type Token struct {
 	Revoked string           `json:"revoked"` // when; empty if it was not
 	Role    string           `json:"role"`    // agent, approver, auditor or admin
 	Secret  canonical.Digest `json:"secret"`  // digest of the secret
-	Seq     int64            `json:"seq"`     // of its last event
+	Entry   int64            `json:"entry"`   // index of its last one
 }
 
 // A Delivery is a message to a web hook that has not been delivered, or was given up. It is no part of the record.
 type Delivery struct {
-	Seq      int64  // of the event
+	Entry    int64  // index of the event's entry
 	Hook     string // its URL's digest, for configurations change
 	Attempts int
 	Next     string // not before; RFC 3339
@@ -164,7 +160,7 @@ type Delivery struct {
 // Types returns all types of event.
 func Types() []Type {
 	return []Type{
-		RequestCreated, CallReserved, RiskScored, DecisionMade, ApprovalRequested, ApprovalApproved, ApprovalDenied, ApprovalExpired,
+		LogCreated, RequestCreated, CallReserved, RiskScored, DecisionMade, ApprovalRequested, ApprovalApproved, ApprovalDenied, ApprovalExpired,
 		RunClaimed, ProxySent, ToolResult, RunEnded, OutcomeDelivered, MCPPassed, TokenCreated, TokenRevoked, LedgerPruned,
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 
+	"golang.org/x/mod/sumdb/tlog"
+
 	"pgfsm/policy/canonical"
 )
 
@@ -15,7 +17,7 @@ var ErrNotFound = errors.New("not in the ledger")
 // wrong.
 var ErrMalformed = errors.New("the file is not a ledger")
 
-// A Store stores the rows of a ledger. It does not know what they mean: chains, projections and rules are the ledger's. Package
+// A Store stores the rows of a ledger. It does not know what they mean: the tree, projections and rules are the ledger's. Package
 // storetest has the tests that every Store must pass.
 type Store interface {
 	// Update runs do in one transaction. No other writer, of this or any process, writes between its reads and its writes.
@@ -36,30 +38,28 @@ type Store interface {
 
 // A Reader reads rows. Sequences end after the first error.
 type Reader interface {
-	// Last returns the last event, or ErrNotFound in an empty ledger.
-	Last() (Event, error)
-	// End is Last without the event's payload: every transaction begins with it.
+	// ReadHashes returns hashes of the tree by their [tlog.StoredHashIndex].
+	tlog.HashReader
+	// End returns the end of the log.
 	End() (End, error)
-	// LastPrune returns the last event of the type [LedgerPruned], or ErrNotFound. Its cost does not depend on the number of
-	// other events.
-	LastPrune() (Event, error)
-	// TokenEvents returns the events of the types [TokenCreated] and [TokenRevoked], oldest first. Its cost does not depend on the
-	// number of other events.
-	TokenEvents() iter.Seq2[Event, error]
-	// Events returns the events after a seq, oldest first.
-	Events(after int64) iter.Seq2[Event, error]
-	// EventsOf returns the events of one run, oldest first.
-	EventsOf(run string) iter.Seq2[Event, error]
+	// LastOf returns the last entry of no run whose event has a type, or ErrNotFound. Its cost does not depend on the number of other
+	// entries.
+	LastOf(Type) (Entry, error)
+	// EntriesOfType returns the entries of no run whose event has a type, oldest first. Its cost does not depend on the number of other
+	// entries. [MCPPassed] is no such type: there are many.
+	EntriesOfType(Type) iter.Seq2[Entry, error]
+	// Entries returns the entries from an index on, oldest first.
+	Entries(from int64) iter.Seq2[Entry, error]
+	// EntriesOf returns the entries of one run, oldest first.
+	EntriesOf(run string) iter.Seq2[Entry, error]
 	Request(run string) (Request, error)
-	// Reached returns the seq of the run's last event, as [Request.Seq] has it, or ErrNotFound.
+	// Reached returns the index of the run's last entry, as [Request.Entry] has it, or ErrNotFound.
 	Reached(run string) (int64, error)
 	// Requests returns the requests that match, in the filter's order.
 	Requests(Filter) iter.Seq2[Request, error]
 	// Waiting returns the id of the oldest run of exactly this call for which [Request.Attachable] holds, or ErrNotFound. Its cost
 	// does not depend on the number of runs.
 	Waiting(Look) (string, error)
-	// Decisions returns those after the seq of an event, oldest first.
-	Decisions(after int64) iter.Seq2[Decision, error]
 	Blob(canonical.Digest) (Blob, error)
 	// Blobs returns all of them, ordered by digest.
 	Blobs() iter.Seq2[Blob, error]
@@ -68,7 +68,7 @@ type Reader interface {
 	Tokens() iter.Seq2[Token, error]
 	// Deliveries returns the waiting deliveries that are due, oldest first, at most limit.
 	Deliveries(due string, limit int) iter.Seq2[Delivery, error]
-	// Delivered returns the seq up to which events were processed for a hook; 0 if there was none.
+	// Delivered returns the index of the next entry for a hook, or ErrNotFound for a new one.
 	Delivered(hook string) (int64, error)
 }
 
@@ -91,21 +91,32 @@ type Filter struct {
 // A Tx reads and writes rows.
 type Tx interface {
 	Reader
-	// AddEvents adds events after the last one. Payloads are JSON or a [Ref].
-	AddEvents([]Event) error
-	AddDecision(Decision) error
+	// AddEntry adds an entry after the last one, and the hashes that it completes: see [tlog.StoredHashesForRecordHash].
+	AddEntry(Entry, []tlog.Hash) error
 	// AddRequest adds a row that does not exist.
 	AddRequest(Request) error
 	// PutRequest adds the row or replaces it.
 	PutRequest(Request) error
 	// PutBlob adds the blob unless one of its digest is there. It ignores Used.
 	PutBlob(Blob) error
-	// UseBlob notes that an event refers to a blob. Of several events the last counts.
-	UseBlob(digest canonical.Digest, seq int64) error
+	// UseBlob notes that an entry refers to a blob. Of several entries the last counts.
+	UseBlob(digest canonical.Digest, entry int64) error
 	PutToken(Token) error
 	PutDelivery(Delivery) error
-	SetDelivered(hook string, seq int64) error
-	// Prune removes events up to a seq and their deliveries, the requests and decisions of the runs named, and the blobs to which no later
-	// event refers. Nothing else removes rows.
-	Prune(upTo int64, runs []string) error
+	SetDelivered(hook string, next int64) error
+	// Prune removes the bodies of entries and their deliveries, the requests of the runs, and the blobs to which no other entry refers.
+	// The hashes stay. Kept names blobs, each with the last of the earlier entries that refers to it and stays. Nothing else removes rows.
+	Prune(entries []Range, runs []string, kept []Use) error
+}
+
+// A Range is the indexes of entries that follow each other.
+type Range struct {
+	First int64 `json:"first"`
+	Last  int64 `json:"last"`
+}
+
+// A Use is an entry that refers to a blob.
+type Use struct {
+	Digest canonical.Digest
+	Entry  int64
 }

@@ -96,7 +96,7 @@ func (b *batch) addToken(t *Token, by string, p payload) error {
 	if err := b.add(nil, "", by, p); err != nil {
 		return err
 	}
-	if err := projectToken(t, &Event{Seq: b.link.seq, At: b.link.at}, p); err != nil {
+	if err := projectToken(t, &Event{Index: b.entry.Index, At: b.now}, p); err != nil {
 		return err
 	}
 	return b.PutToken(*t)
@@ -109,12 +109,12 @@ func projectToken(t *Token, e *Event, p payload) error {
 		if t.ID != "" {
 			return fmt.Errorf("the token %s is created twice", p.ID)
 		}
-		*t = Token{Created: e.At, Expires: p.Expires, ID: p.ID, Name: p.Name, Role: p.Role, Secret: p.Secret, Seq: e.Seq}
+		*t = Token{Created: e.At, Expires: p.Expires, ID: p.ID, Name: p.Name, Role: p.Role, Secret: p.Secret, Entry: e.Index}
 	case *tokenRevoked:
 		if t.ID != p.ID || t.Revoked != "" {
 			return fmt.Errorf("the token %s is revoked, which is not there or is revoked already", p.ID)
 		}
-		t.Revoked, t.Seq = e.At, e.Seq
+		t.Revoked, t.Entry = e.At, e.Index
 	}
 	return nil
 }

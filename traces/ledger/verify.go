@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/policy/canonical"
 	"pgfsm/traces"
@@ -18,8 +19,8 @@ var ErrTampered = errors.New("the ledger is not as it was written")
 
 // A Fault names the first row that is wrong.
 type Fault struct {
-	Table string `json:"table"` // events, requests, decisions, blobs or tokens
-	Key   string `json:"key"`   // of the row: a seq, a run id, a digest, or a token's id
+	Table string `json:"table"` // entries, tree, requests, blobs or tokens
+	Key   string `json:"key"`   // of the row: an index, a run id, a digest, or a token's id
 	What  string `json:"what"`
 }
 
@@ -42,30 +43,27 @@ type VerifyOptions struct {
 
 // A Report says what was verified.
 type Report struct {
-	Complete  bool             `json:"complete"` // nothing is missing up to the checkpoint
-	Events    int64            `json:"events"`
-	Requests  int64            `json:"requests"`
-	Decisions int64            `json:"decisions"`
-	Blobs     int64            `json:"blobs"`
-	Tokens    int64            `json:"tokens"`
-	Deep      Reexecution      `json:"deep"`
-	Pruned    int64            `json:"pruned"` // seq up to which events were pruned; 0 if none were
-	Size      int64            `json:"size"`   // seq of the last event
-	Head      canonical.Digest `json:"head"`   // of the last event
-	Notes     []string         `json:"notes"`  // what could not be looked at
+	Complete bool        `json:"complete"` // nothing is missing up to the checkpoint
+	Entries  int64       `json:"entries"`
+	Requests int64       `json:"requests"`
+	Blobs    int64       `json:"blobs"`
+	Tokens   int64       `json:"tokens"`
+	Deep     Reexecution `json:"deep"`
+	Pruned   int64       `json:"pruned"` // how many entries were pruned
+	Origin   string      `json:"origin"` // name of the log
+	Size     int64       `json:"size"`   // of the tree: how many entries were ever added
+	Root     tlog.Hash   `json:"root"`   // hash of the tree
+	Notes    []string    `json:"notes"`  // what could not be looked at
 }
 
-// ErrCheckpointPruned means that the event of a checkpoint was pruned.
-var ErrCheckpointPruned = errors.New("the checkpoint is of events that were pruned since: take one after each prune")
-
-// Verify reads everything and trusts nothing: it checks chains, digests and projections, and that no call was sent without a
+// Verify reads everything and trusts nothing: it checks the tree, digests and projections, and that no call was sent without a
 // decision. Its memory does not grow with the number of runs, but for [maxTracked] digests and for the tokens. The error is a
 // [*Fault] for the first row that is wrong, and another one if something could not be read.
 //
 // A user who can write all tables can write a new consistent history, or delete the end: only a checkpoint stored elsewhere detects that.
 func Verify(ctx context.Context, r Reader, o VerifyOptions) (Report, error) {
 	v := &verifier{ctx: ctx, r: r, o: o, blobs: newBlobs(r)}
-	for _, pass := range []func() error{v.events, v.tokens, v.usages, v.requests, v.unreferenced} {
+	for _, pass := range []func() error{v.entries, v.tokens, v.usages, v.requests, v.unreferenced} {
 		if err := pass(); err != nil {
 			return v.report, err
 		}
@@ -88,17 +86,19 @@ type verifier struct {
 	tags   map[string]Token // tokens, as the events make them
 	told   []tokenEvent
 	used   map[string]*usage // tokens with which messages passed
-	ofRuns int64             // events that are about runs
+	ofRuns int64             // entries of runs
 	done   int64
 	total  int64
-	cut    link // behind which the events begin
-	pruned *pruned
+	tree   treeCheck
+	absent []Range // entries without a body
+	gone   []Range // entries that were pruned, as later entries say
+	pruned *pruned // the last one
 }
 
-// progressEvery is how many events are between two calls of Progress.
+// progressEvery is how many entries are between two calls of Progress.
 const progressEvery = 1 << 10
 
-// step counts a verified event, in each of two passes, and returns an error if the context is done.
+// step counts a verified entry, in each of two passes, and returns an error if the context is done.
 func (v *verifier) step() error {
 	if v.done++; v.done%progressEvery != 0 {
 		return nil
@@ -109,7 +109,7 @@ func (v *verifier) step() error {
 	return v.ctx.Err()
 }
 
-func eventKey(seq int64) string { return strconv.FormatInt(seq, 10) }
+func entryKey(index int64) string { return strconv.FormatInt(index, 10) }
 
 // fault turns what is wrong with a row into a Fault. Errors of reading stay errors.
 func fault(table, key string, err error) error {
@@ -138,7 +138,7 @@ func unread(table, key string, err error) error {
 	return fmt.Errorf("%s behind %s: %w", table, key, err)
 }
 
-// everything is before all seqs, also invalid ones.
+// everything is before all indexes, also invalid ones.
 const everything = math.MinInt64
 
 // maxTracked is how many digests of blobs are remembered, to find blobs without a reference: about 200 MB.
@@ -150,7 +150,7 @@ const maxCached = 32 << 20
 // blobs are the blobs of a ledger, as far as they were verified.
 type blobs struct {
 	r        Reader
-	used     map[[16]byte]int64 // by the beginning of a digest: the seq of the last event that refers to it
+	used     map[[16]byte]int64 // by the beginning of a digest: the index of the last entry that refers to it
 	overflow bool
 	kept     map[canonical.Digest]string
 	size     int
@@ -178,14 +178,14 @@ func digit(c byte) byte {
 	return c - '0'
 }
 
-// use notes that an event refers to blobs.
-func (b *blobs) use(seq int64, all []canonical.Digest) {
+// use notes that an entry refers to blobs.
+func (b *blobs) use(entry int64, all []canonical.Digest) {
 	for _, d := range all {
 		if len(b.used) >= maxTracked {
 			b.overflow = true
 			return
 		}
-		b.used[short(d)] = max(b.used[short(d)], seq)
+		b.used[short(d)] = max(b.used[short(d)], entry)
 	}
 }
 
@@ -265,7 +265,7 @@ func (v *verifier) unreferenced() error {
 			return &Fault{"blobs", last, "it is not strict JSON"}
 		}
 		if used := v.blobs.used[short(b.Digest)]; used != b.Used && !v.blobs.overflow {
-			return &Fault{"blobs", last, fmt.Sprintf("the last event that refers to it is %d, not %d", used, b.Used)}
+			return &Fault{"blobs", last, fmt.Sprintf("the last entry that refers to it is %d, not %d", used, b.Used)}
 		}
 		v.report.Blobs++
 	}

@@ -71,7 +71,7 @@ func (s *story) agree(steps []traces.Step) error {
 		reached[step.To] = f
 	}
 	if what := s.disagrees(reached, votes); what != "" {
-		return &Fault{"events", "of run " + run, what + " is not what the steps say"}
+		return &Fault{"entries", "of run " + run, what + " is not what the steps say"}
 	}
 	return nil
 }

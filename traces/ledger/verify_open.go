@@ -1,41 +1,27 @@
 package ledger
 
-import (
-	"context"
-	"errors"
-)
+import "context"
 
-// VerifyOpen compares the tokens, and the requests that have not ended, with their events: the rows that a gateway acts on. Its cost
-// does not depend on the number of ended runs. Only [Verify] checks the whole chain of events. The error is a [*Fault] for the first
-// row that differs.
+// VerifyOpen compares the tokens, and the requests that have not ended, with their entries: the rows that a gateway acts on. Its cost
+// does not depend on the number of ended runs. Only [Verify] checks the whole tree. The error is a [*Fault] for the first row that differs.
 func VerifyOpen(ctx context.Context, r Reader) error {
 	v := &verifier{ctx: ctx, r: r, blobs: newBlobs(r)}
-	last, err := r.LastPrune()
-	switch {
-	case err == nil:
-		err = v.runless(&last)
-	case errors.Is(err, ErrNotFound):
-		err = nil
-	default:
-		err = unread("events", "the last prune", err)
-	}
-	if err != nil {
-		return err
-	}
-	at := "the first of a token"
-	for e, err := range r.TokenEvents() {
-		if err != nil {
-			return unread("events", at, err)
+	for _, t := range []Type{LedgerPruned, TokenCreated, TokenRevoked} {
+		at := "the first of type " + string(t)
+		for e, err := range r.EntriesOfType(t) {
+			if err != nil {
+				return unread("entries", at, err)
+			}
+			if err := v.alone(&e); err != nil {
+				return err
+			}
+			at = entryKey(e.Index)
 		}
-		if err := v.runless(&e); err != nil {
-			return err
-		}
-		at = eventKey(e.Seq)
 	}
 	if err := v.tokens(); err != nil {
 		return err
 	}
-	at = "the first"
+	at := "the first"
 	for q, err := range r.Requests(Filter{Open: true}) {
 		if err != nil {
 			return unread("requests", at, err)
@@ -48,10 +34,15 @@ func VerifyOpen(ctx context.Context, r Reader) error {
 	return nil
 }
 
-// runless verifies an event that belongs to no run, without the events before it.
-func (v *verifier) runless(e *Event) error {
-	if e.digest() != e.Hash || e.RunID != "" {
-		return &Fault{"events", eventKey(e.Seq), "its hash is not that of its content"}
+// alone verifies an entry that belongs to no run, without the entries before it.
+func (v *verifier) alone(e *Entry) error {
+	key := entryKey(e.Index)
+	stored, err := leafHash(v.r, e.Index)
+	if err != nil {
+		return unread("tree", key, err)
 	}
-	return v.apart(e)
+	if e.hash() != stored || e.RunID != "" {
+		return &Fault{"entries", key, "its hash is not that of the tree"}
+	}
+	return v.entry(e)
 }

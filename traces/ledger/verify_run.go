@@ -35,11 +35,11 @@ func (v *verifier) requests() error {
 	return nil
 }
 
-// runAfter returns the first run after another one of which an event tells; the other one if there is none. The row of a request that
+// runAfter returns the first run after another one of which an entry tells; the other one if there is none. The row of a request that
 // cannot be read is most likely that run's.
 func (v *verifier) runAfter(last string) string {
 	next := ""
-	for e, err := range v.r.Events(everything) {
+	for e, err := range v.r.Entries(everything) {
 		if err == nil && e.RunID > last && (next == "" || e.RunID < next) {
 			next = e.RunID
 		}
@@ -47,27 +47,28 @@ func (v *verifier) runAfter(last string) string {
 	return cmp.Or(next, last)
 }
 
-// orphan finds the first event of a run that has no request.
+// orphan finds the first entry of a run that has no request.
 func (v *verifier) orphan() error {
-	for e, err := range v.r.Events(everything) {
+	for e, err := range v.r.Entries(everything) {
 		if err != nil {
-			return unread("events", "the last", err)
+			return unread("entries", "the last", err)
 		}
 		if e.RunID == "" {
 			continue
 		}
 		if _, err := v.r.Request(e.RunID); errors.Is(err, ErrNotFound) {
-			return &Fault{"requests", e.RunID, fmt.Sprintf("it is missing, and event %d tells of it", e.Seq)}
+			return &Fault{"requests", e.RunID, fmt.Sprintf("it is missing, and entry %d tells of it", e.Index)}
 		} else if err != nil {
 			return unread("requests", e.RunID, err)
 		}
 	}
-	return &Fault{"events", "of runs", "looking them up by run does not find all of them: the index is damaged"}
+	return &Fault{"entries", "of runs", "looking them up by run does not find all of them: the index is damaged"}
 }
 
-// A story is the history of one run, as its events have it.
+// A story is the history of one run, as its entries have it.
 type story struct {
 	v       *verifier
+	prev    string  // the link to the entry before
 	request Request // as far as it was made
 	first   *created
 	scored  *scored
@@ -80,19 +81,19 @@ type story struct {
 	inputs  []traces.Input
 }
 
-// run checks one run and returns how many events it has.
+// run checks one run and returns how many entries it has.
 func (v *verifier) run(have *Request) (int64, error) {
 	s := &story{v: v}
 	if id, err := uuid.Parse(have.RunID); err != nil || id.String() != have.RunID {
 		return 0, &Fault{"requests", have.RunID, "the run id is not a UUID"}
 	}
 	n := int64(0)
-	for e, err := range v.r.EventsOf(have.RunID) {
+	for e, err := range v.r.EntriesOf(have.RunID) {
 		if err != nil {
-			return n, unread("events", "of run "+have.RunID, err)
+			return n, unread("entries", "of run "+have.RunID, err)
 		}
 		n++
-		if err := s.event(&e, have.RunID); err != nil {
+		if err := s.entry(&e, have.RunID); err != nil {
 			return n, err
 		}
 		if err := v.step(); err != nil {
@@ -100,10 +101,10 @@ func (v *verifier) run(have *Request) (int64, error) {
 		}
 	}
 	if s.first == nil {
-		return n, &Fault{"requests", have.RunID, "no event tells of it"}
+		return n, &Fault{"requests", have.RunID, "no entry tells of it"}
 	}
 	if name := differing(s.request, *have); name != "" {
-		return n, &Fault{"requests", have.RunID, "its " + name + " is not what its events say"}
+		return n, &Fault{"requests", have.RunID, "its " + name + " is not what its entries say"}
 	}
 	if isRef(have.Args) {
 		if _, err := v.blobs.value(have.Args, "requests", have.RunID); err != nil {
@@ -113,24 +114,42 @@ func (v *verifier) run(have *Request) (int64, error) {
 	return n, s.execute()
 }
 
-// event adds one event to the history.
-func (s *story) event(e *Event, run string) error {
-	key := eventKey(e.Seq)
+// entry adds one entry to the history.
+func (s *story) entry(e *Entry, run string) error {
+	key := entryKey(e.Index)
+	hash := e.hash()
+	stored, err := leafHash(s.v.r, e.Index)
 	switch {
-	case e.RunID != run || e.Seq <= s.request.Seq || e.digest() != e.Hash:
-		return &Fault{"events", key, "looking it up by its run finds another one: the index is damaged"}
-	case e.RunPrev != s.request.Hash:
-		return &Fault{"events", key, "it was chained to another event of its run"}
+	case err != nil:
+		return unread("tree", key, err)
+	case e.RunID != run || stored != hash || s.request.Entries > 0 && e.Index <= s.request.Entry:
+		return &Fault{"entries", key, "looking it up by its run finds another one: the index is damaged"}
+	case e.N != s.request.Entries || e.Prev != s.prev:
+		return &Fault{"entries", key, "it is linked to another entry of its run"}
 	}
-	p, err := s.v.payload(e)
+	all, err := s.v.payloads(e)
 	if err != nil {
 		return err
 	}
+	for _, p := range all {
+		if err := s.event(&Event{Index: e.Index, RunID: run, Type: p.kind(), At: e.At, By: e.By}, p); err != nil {
+			return fault("entries", key, err)
+		}
+	}
+	s.request.Entry, s.request.Entries, s.prev = e.Index, e.N+1, link(hash)
+	return nil
+}
+
+// event adds one event to the history.
+func (s *story) event(e *Event, p payload) error {
+	if runless(p) {
+		return fmt.Errorf("%s is about no run", e.Type)
+	}
 	if err := s.may(e, p); err != nil {
-		return fault("events", key, err)
+		return err
 	}
 	if err := project(&s.request, e, p); err != nil {
-		return fault("events", key, err)
+		return err
 	}
 	if part, ok := p.(recording); ok {
 		if err := s.input(e, part.recorded()); err != nil {
@@ -142,10 +161,10 @@ func (s *story) event(e *Event, run string) error {
 
 // input adds a part of the run's record.
 func (s *story) input(e *Event, r *record) error {
-	key := eventKey(e.Seq)
-	inputs, err := r.inputs(func(ref string) (jsontext.Value, error) { return s.v.blobs.value(ref, "events", key) })
+	key := entryKey(e.Index)
+	inputs, err := r.inputs(func(ref string) (jsontext.Value, error) { return s.v.blobs.value(ref, "entries", key) })
 	if err != nil {
-		return fault("events", key, err)
+		return fault("entries", key, err)
 	}
 	s.inputs = append(s.inputs, inputs...)
 	return nil
@@ -239,7 +258,7 @@ func (s *story) note(e *Event, p payload) error {
 	switch p := p.(type) {
 	case *created:
 		s.first = p
-		_, err := s.v.blobs.text(p.Bundle, BlobBundle, "events", eventKey(e.Seq))
+		_, err := s.v.blobs.text(p.Bundle, BlobBundle, "entries", entryKey(e.Index))
 		return err
 	case *scored:
 		s.scored = p
@@ -262,10 +281,10 @@ func (s *story) note(e *Event, p payload) error {
 	case *ended:
 		s.ended = p
 		if p.Head != traces.Head(p.Last, p.Outcome) {
-			return &Fault{"events", eventKey(e.Seq), "the head is not that of the last step and the outcome"}
+			return &Fault{"entries", entryKey(e.Index), "the head is not that of the last step and the outcome"}
 		}
 		if n := len(s.inputs); string(s.inputs[n-1].To) != p.Outcome.State {
-			return &Fault{"events", eventKey(e.Seq), fmt.Sprintf("it ends at %q, the last step at %q", p.Outcome.State, s.inputs[n-1].To)}
+			return &Fault{"entries", entryKey(e.Index), fmt.Sprintf("it ends at %q, the last step at %q", p.Outcome.State, s.inputs[n-1].To)}
 		}
 	}
 	return nil

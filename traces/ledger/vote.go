@@ -80,7 +80,7 @@ func (b *batch) vote(v *Ballot, bundle *policy.Bundle, owner string) (q Request,
 			return q, nil, &Refusal{Code: RefusedKey, Message: fmt.Sprintf(
 				"the key of this ballot came at %s with another one; every new ballot needs a new key", c.vote.At)}
 		}
-		q, err = requestAt(b, v.Run, c.seq)
+		q, err = requestAt(b, v.Run, c.entry)
 		return q, nil, err
 	}
 	if err := open(&q, cast); err != nil {
@@ -222,27 +222,25 @@ type ballot struct {
 	key     string
 	token   string // the id of the token that the person came with
 	decides bool
-	seq     int64
+	entry   int64
 }
 
 // ballots returns the recorded votes about a run, in order.
 func ballots(r Reader, run string) ([]ballot, error) {
 	var cast []ballot
-	events, err := eventsOf(r, run)
-	if err != nil {
-		return nil, err
-	}
-	for i := range events {
-		e := &events[i]
+	for e, err := range EventsOf(r, run) {
+		if err != nil {
+			return nil, err
+		}
 		if e.Type != ApprovalApproved && e.Type != ApprovalDenied {
 			continue
 		}
-		p, err := readPayload(r, e)
+		p, err := e.decode()
 		if err != nil {
-			return nil, fmt.Errorf("event %d: %w", e.Seq, err)
+			return nil, fmt.Errorf("entry %d: %w", e.Index, err)
 		}
 		v := p.(*voted)
-		b := ballot{key: v.Key, token: v.Token, decides: v.Decides, seq: e.Seq}
+		b := ballot{key: v.Key, token: v.Token, decides: v.Decides, entry: e.Index}
 		b.vote = policy.Vote{At: e.At, Binding: v.Binding, By: e.By, Outcome: policy.VoteDeny, Reason: v.Reason}
 		if v.approve {
 			b.vote.Outcome = policy.VoteApprove
@@ -266,36 +264,36 @@ func votes(cast []ballot) []policy.Vote {
 	return all
 }
 
-// requestAt is a request as it was after an event: the projection of its events up to there.
-func requestAt(r Reader, run string, seq int64) (q Request, err error) {
-	events, err := eventsOf(r, run)
-	if err != nil {
-		return q, err
-	}
-	for i := range events {
-		e := &events[i]
-		if e.Seq > seq {
-			break
+// requestAt is a request as it was after an entry: the projection of its events up to there.
+func requestAt(r Reader, run string, entry int64) (q Request, err error) {
+	for e, err := range r.EntriesOf(run) {
+		if err != nil || e.Index > entry {
+			return q, err
 		}
-		p, err := readPayload(r, e)
-		if err == nil {
-			err = project(&q, e, p)
-		}
-		if err != nil {
-			return Request{}, fmt.Errorf("event %d: %w", e.Seq, err)
+		if err := q.follow(r, &e); err != nil {
+			return Request{}, err
 		}
 	}
 	return q, nil
 }
 
-func eventsOf(r Reader, run string) (events []Event, err error) {
-	for e, err := range r.EventsOf(run) {
-		if err != nil {
-			return nil, err
-		}
-		events = append(events, e)
+// follow applies an entry to the request of its run.
+func (q *Request) follow(r Reader, e *Entry) error {
+	list, err := e.List(r)
+	if err != nil {
+		return err
 	}
-	return events, nil
+	for i := range list {
+		p, err := list[i].decode()
+		if err == nil {
+			err = project(q, &list[i], p)
+		}
+		if err != nil {
+			return fmt.Errorf("entry %d: %w", e.Index, err)
+		}
+	}
+	q.Entry, q.Entries = e.Index, e.N+1
+	return nil
 }
 
 // held is the request in the form in which the gate judges votes.

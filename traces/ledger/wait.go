@@ -51,50 +51,55 @@ func Wait(ctx context.Context, v Viewer, run string, clock func() time.Time) (q 
 	return q, err
 }
 
-// Watch calls see for every event after a seq, and for each new one, in order and once each, with the current request that the
-// event is about; the zero Request if it is about none. It returns the error of see, or the cause when the context is done. With a
-// seq below zero it begins after the last event.
-func Watch(ctx context.Context, v Viewer, after int64, see func(Event, Request) error) error {
+// Watch calls see for every event from an entry on, and for each new one, in order and once each, with the current request that the
+// event is about; the zero Request if it is about none. It returns the error of see, or the cause when the context is done. With an
+// index below zero it begins after the last entry.
+func Watch(ctx context.Context, v Viewer, from int64, see func(Event, Request) error) error {
 	return Poll(ctx, PollInterval, func() (bool, error) {
 		for {
-			seen, err := nextEvents(ctx, v, &after)
-			if err != nil {
+			seen, err := nextEvents(ctx, v, &from)
+			if err != nil || len(seen) == 0 {
 				return false, err
 			}
 			for i := range seen { // outside of the transaction: see may take long
 				if err := see(seen[i].event, seen[i].request); err != nil {
 					return false, err
 				}
-				after = seen[i].event.Seq
-			}
-			if len(seen) < maxEvents {
-				return false, nil
+				from = seen[i].event.Index + 1
 			}
 		}
 	})
 }
 
-// maxEvents bounds how many events are read at once: a watcher that begins at the first event may get a million.
-const maxEvents = 1000
+// maxEntries bounds how many entries are read at once: a watcher that begins at the first one may get a million.
+const maxEntries = 1000
 
 type seenEvent struct {
 	event   Event
 	request Request
 }
 
-// nextEvents returns the next events after a seq, each with its request.
-func nextEvents(ctx context.Context, v Viewer, after *int64) (seen []seenEvent, err error) {
+// nextEvents returns the events of the next entries from an index on, each with its request.
+func nextEvents(ctx context.Context, v Viewer, from *int64) (seen []seenEvent, err error) {
 	err = v.View(ctx, func(r Reader) error {
-		if *after < 0 {
-			end, err := lastLink(r)
-			*after = end.seq
+		if *from < 0 {
+			end, err := r.End()
+			*from = end.Size
 			return err
 		}
-		for e, err := range r.Events(*after) {
+		n := 0
+		for e, err := range r.Entries(*from) {
 			if err != nil {
 				return err
 			}
-			if seen = append(seen, seenEvent{event: e}); len(seen) == maxEvents {
+			list, err := e.List(r)
+			if err != nil {
+				return err
+			}
+			for _, event := range list {
+				seen = append(seen, seenEvent{event: event})
+			}
+			if n++; n == maxEntries {
 				break
 			}
 		}

@@ -58,7 +58,7 @@ func (s *story) mayWithdraw(e *Event, p *voted) error {
 
 // validThen returns an error if a token was not valid when an event happened.
 func validThen(t *Token, e *Event) error {
-	if t.Expires != "" && !policy.Before(e.At, t.Expires) || (t.Revoked != "") == (t.Seq < e.Seq) || e.At < t.Created {
+	if t.Expires != "" && !policy.Before(e.At, t.Expires) || (t.Revoked != "") == (t.Entry < e.Index) || e.At < t.Created {
 		return errors.New("the token of the vote was not valid then")
 	}
 	return nil

@@ -123,10 +123,7 @@ func (h *Handler) readable(ctx context.Context) error {
 		return nil
 	}
 	return h.ledger.View(ctx, func(r ledger.Reader) error {
-		_, err := r.Last()
-		if errors.Is(err, ledger.ErrNotFound) {
-			return nil
-		}
+		_, err := r.End()
 		return err
 	})
 }

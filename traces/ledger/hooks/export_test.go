@@ -26,9 +26,9 @@ func Sign(secret, id string, at int64, body []byte) (string, error) {
 
 // What the tests go to the limits of.
 const (
-	Lease     = lease
-	MaxEvents = maxEvents
-	MaxHooks  = maxHooks
+	Lease      = lease
+	MaxEntries = maxEntries
+	MaxHooks   = maxHooks
 )
 
 // Pauses are those between attempts.

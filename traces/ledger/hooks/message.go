@@ -2,8 +2,8 @@ package hooks
 
 import (
 	"errors"
+	"fmt"
 	"slices"
-	"strings"
 
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
@@ -51,10 +51,8 @@ func kind(t ledger.Type) string {
 
 // newMessage returns the message about an event; nil for an event that decides nothing.
 func newMessage(r ledger.Reader, e *ledger.Event) (*message, error) {
-	if e.Type == ledger.ApprovalApproved {
-		if last, err := decides(r, e); err != nil || !last {
-			return nil, err
-		}
+	if e.Type == ledger.ApprovalApproved && !decides(e) {
+		return nil, nil
 	}
 	q, err := r.Request(e.RunID)
 	if errors.Is(err, ledger.ErrNotFound) { // pruned meanwhile
@@ -72,21 +70,17 @@ func newMessage(r ledger.Reader, e *ledger.Event) (*message, error) {
 		d.Votes = append(d.Votes, votes...)
 	}
 	body := canonical.MustSorted(&document{Type: "approval." + kind(e.Type), Timestamp: e.At, Data: d})
-	return &message{id: "msg_" + strings.TrimPrefix(string(e.Hash), canonical.DigestPrefix), body: body}, nil
+	return &message{id: fmt.Sprintf("msg_%s_%d", e.RunID, e.Index), body: body}, nil
 }
 
 // decides reports whether an approval completed the quorum.
-func decides(r ledger.Reader, e *ledger.Event) (bool, error) {
-	payload, err := e.Whole(r)
-	if err != nil {
-		return false, err
-	}
-	for name, value := range canonical.Members(payload) {
+func decides(e *ledger.Event) bool {
+	for name, value := range canonical.Members(e.Payload) {
 		if name == "decides" {
-			return string(value) == "true", nil
+			return string(value) == "true"
 		}
 	}
-	return false, nil
+	return false
 }
 
 // wants reports whether a receiver gets messages about such an event.

@@ -27,8 +27,8 @@ const (
 	lease = 3 * Timeout
 	// maxAnswer is how much of a receiver's answer is read, so that its connection can be used again.
 	maxAnswer = 4 << 10
-	// maxEvents is how many events are read before the progress is stored.
-	maxEvents = 1000
+	// maxEntries is how many entries are read before the progress is stored.
+	maxEntries = 1000
 	// maxError bounds the stored error of a receiver, in bytes.
 	maxError = 200
 )
@@ -131,20 +131,11 @@ func (s *Sender) Begin(ctx context.Context) error {
 }
 
 func begin(tx ledger.Tx, to *receiver) error {
-	upTo, err := beginning(tx)
+	end, err := tx.End()
 	if err != nil {
 		return err
 	}
-	return tx.SetDelivered(to.id, upTo)
-}
-
-// beginning is the seq of the last event that a new hook does not get.
-func beginning(r ledger.Reader) (int64, error) {
-	last, err := r.Last()
-	if errors.Is(err, ledger.ErrNotFound) {
-		return fromEmpty, nil
-	}
-	return last.Seq, err
+	return tx.SetDelivered(to.id, end.Size)
 }
 
 // Run sends messages to all hooks, each independently, until ctx is done.
@@ -203,7 +194,7 @@ func (s *Sender) step(ctx context.Context, to *receiver) (more bool, err error) 
 		d.State, d.Error = done, ""
 	case d.Attempts >= MaxAttempts:
 		d.State, d.Error = givenUp, visible.Clip(failed.Error(), maxError)
-		s.log(fmt.Sprintf("hook %s: the message %s about event %d is given up after %d attempts: %s", to.name(), m.id, d.Seq, d.Attempts, d.Error))
+		s.log(fmt.Sprintf("hook %s: the message %s about entry %d is given up after %d attempts: %s", to.name(), m.id, d.Entry, d.Attempts, d.Error))
 	default:
 		d.Error = visible.Clip(failed.Error(), maxError)
 		d.Next = s.clock().Add(pauses[d.Attempts-1]).UTC().Format(timeForm)
@@ -219,7 +210,7 @@ func (s *Sender) settle(ctx context.Context, d *ledger.Delivery) error {
 	return s.store.Update(context.WithoutCancel(ctx), func(tx ledger.Tx) error {
 		// If the attempt took longer than the lease, another process owns the message: its record stays.
 		now, err := head(tx, d.Hook)
-		if err != nil || now == nil || now.Seq != d.Seq {
+		if err != nil || now == nil || now.Entry != d.Entry {
 			return err
 		}
 		return tx.PutDelivery(*d)
@@ -228,7 +219,7 @@ func (s *Sender) settle(ctx context.Context, d *ledger.Delivery) error {
 
 // head is the message of a hook that waits or is being sent; nil if there is none.
 func head(r ledger.Reader, hook string) (*ledger.Delivery, error) {
-	for d, err := range r.Deliveries(never, maxEvents) {
+	for d, err := range r.Deliveries(never, maxEntries) {
 		if err != nil {
 			return nil, err
 		}
@@ -257,8 +248,8 @@ func (s *Sender) next(ctx context.Context, to *receiver) (d *ledger.Delivery, m 
 		if err != nil || !p.write {
 			return err
 		}
-		if p.upTo != 0 {
-			if err := tx.SetDelivered(to.id, p.upTo); err != nil {
+		if p.moved {
+			if err := tx.SetDelivered(to.id, p.next); err != nil {
 				return err
 			}
 		}
@@ -279,13 +270,11 @@ func (s *Sender) next(ctx context.Context, to *receiver) (d *ledger.Delivery, m 
 type plan struct {
 	write    bool
 	more     bool             // there may be more behind it
-	upTo     int64            // events were looked at up to here; 0: as before
+	moved    bool             // next is to be written
+	next     int64            // the entry after those that were looked at
 	delivery *ledger.Delivery // the message's row
 	message  *message
 }
-
-// fromEmpty is how the ledger keeps that a hook was begun when there was no event: 0 says that it was not begun.
-const fromEmpty = -1
 
 func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
 	waits, err := head(r, to.id)
@@ -293,52 +282,64 @@ func (s *Sender) plan(r ledger.Reader, to *receiver) (p plan, err error) {
 		return p, err
 	}
 	if waits != nil {
-		return s.again(r, waits)
+		return s.again(r, to, waits)
 	}
-	seq, err := r.Delivered(to.id)
+	from, err := r.Delivered(to.id)
+	if errors.Is(err, ledger.ErrNotFound) { // a new hook gets no earlier events
+		end, err := r.End()
+		return plan{write: true, moved: true, next: end.Size}, err
+	}
 	if err != nil {
 		return p, err
 	}
-	if seq == 0 { // a new hook gets no earlier events
-		p.write = true
-		p.upTo, err = beginning(r)
-		return p, err
-	}
 	count := 0
-	for e, err := range r.Events(max(seq, 0)) {
+	for e, err := range r.Entries(from) {
 		if err != nil {
 			return p, err
 		}
-		p.upTo, count = e.Seq, count+1
-		if to.wants(e.Type) {
-			if p.message, err = newMessage(r, &e); err != nil {
-				return p, err
-			}
-			if p.message != nil {
-				p.delivery = &ledger.Delivery{Seq: e.Seq, Hook: to.id, State: waiting}
-				p.write, p.more = true, true
-				return p, nil
-			}
+		p.moved, p.next, count = true, e.Index+1, count+1
+		if p.message, err = to.message(r, &e); err != nil {
+			return p, err
 		}
-		if count == maxEvents {
+		if p.message != nil {
+			p.delivery = &ledger.Delivery{Entry: e.Index, Hook: to.id, State: waiting}
+		}
+		if p.message != nil || count == maxEntries {
 			p.write, p.more = true, true
 			return p, nil
 		}
 	}
-	return p, nil // few events were read in vain; they are read again
+	return p, nil // few entries were read in vain; they are read again
+}
+
+// message returns the message about an entry; nil if there is none.
+func (to *receiver) message(r ledger.Reader, e *ledger.Entry) (*message, error) {
+	list, err := e.List(r)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		if !to.wants(list[i].Type) {
+			continue
+		}
+		if m, err := newMessage(r, &list[i]); m != nil || err != nil {
+			return m, err
+		}
+	}
+	return nil, nil
 }
 
 // again takes up a message that waits, if it is due.
-func (s *Sender) again(r ledger.Reader, d *ledger.Delivery) (p plan, err error) {
+func (s *Sender) again(r ledger.Reader, to *receiver, d *ledger.Delivery) (p plan, err error) {
 	if d.Next > s.now() {
 		return p, nil
 	}
-	for e, err := range r.Events(d.Seq - 1) {
+	for e, err := range r.Entries(d.Entry) {
 		if err != nil {
 			return p, err
 		}
-		if e.Seq == d.Seq {
-			p.message, err = newMessage(r, &e)
+		if e.Index == d.Entry {
+			p.message, err = to.message(r, &e)
 		}
 		if err != nil {
 			return p, err
@@ -347,7 +348,7 @@ func (s *Sender) again(r ledger.Reader, d *ledger.Delivery) (p plan, err error) 
 	}
 	p.write, p.more, p.delivery = true, true, d
 	if p.message == nil { // the ledger no longer has its event
-		d.State, d.Error = givenUp, "the event was pruned"
+		d.State, d.Error = givenUp, "the entry was pruned"
 	}
 	return p, nil
 }

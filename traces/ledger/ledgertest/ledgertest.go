@@ -156,11 +156,11 @@ func (f *Fixture) Request(run string) (q ledger.Request) {
 	return q
 }
 
-// Events are those behind a seq.
-func (f *Fixture) Events(after int64) (all []ledger.Event) {
+// Events are those of the entries from an index on.
+func (f *Fixture) Events(from int64) (all []ledger.Event) {
 	f.TB.Helper()
 	f.Look(func(r ledger.Reader) error {
-		for e, err := range r.Events(after) {
+		for e, err := range ledger.Events(r, from) {
 			if err != nil {
 				return err
 			}

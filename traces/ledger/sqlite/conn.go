@@ -178,6 +178,17 @@ func (r *row) int64() int64 {
 	return v
 }
 
+// bytes returns a value of a fixed size. It is valid until the next row.
+func (r *row) bytes(size int) []byte {
+	v, ok := r.values[r.at].([]byte)
+	if !ok || len(v) != size {
+		r.unreadable(fmt.Sprintf("%d bytes", size))
+		v = make([]byte, size)
+	}
+	r.at++
+	return v
+}
+
 func (r *row) int() int { return int(r.int64()) }
 
 func (r *row) unreadable(want string) {

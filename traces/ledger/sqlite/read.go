@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/fsm"
 	"pgfsm/policy/canonical"
@@ -111,53 +112,60 @@ func one[T any](rows iter.Seq2[T, error], format string, args ...any) (T, error)
 	return none, fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ledger.ErrNotFound)
 }
 
-const eventColumns = "seq, run_id, type, at, by, payload, prev, run_prev, hash"
+const entryColumns = "idx, run_id, n, at, by, prev, type, events"
 
-func readEvent(r *row) ledger.Event {
-	return ledger.Event{
-		Seq: r.int64(), RunID: r.text(), Type: ledger.Type(r.text()), At: r.text(), By: r.text(), Payload: jsontext.Value(r.text()),
-		Prev: canonical.Digest(r.text()), RunPrev: canonical.Digest(r.text()), Hash: canonical.Digest(r.text()),
+func readEntry(r *row) ledger.Entry {
+	return ledger.Entry{
+		Index: r.int64(), RunID: r.text(), N: r.int(), At: r.text(), By: r.text(), Prev: r.text(), Type: ledger.Type(r.text()),
+		Events: jsontext.Value(r.text()),
 	}
-}
-
-func (t *tx) Last() (ledger.Event, error) {
-	return one(all(t, readEvent, "SELECT "+eventColumns+" FROM events ORDER BY seq DESC LIMIT 1"), "the last event")
 }
 
 func (t *tx) End() (ledger.End, error) {
 	for end, err := range all(t, func(r *row) ledger.End {
-		return ledger.End{Seq: r.int64(), At: r.text(), Hash: canonical.Digest(r.text())}
-	}, "SELECT seq, at, hash FROM events ORDER BY seq DESC LIMIT 1") {
+		return ledger.End{Size: r.int64() + 1, At: r.text()}
+	}, "SELECT idx, at FROM entries ORDER BY idx DESC LIMIT 1") {
 		return end, err
 	}
-	return ledger.End{}, ledger.ErrNotFound
+	return ledger.End{}, nil
 }
 
-// lastPrune has its type written out, so that the partial index is used.
-const lastPrune = "SELECT " + eventColumns + " FROM events WHERE type = '" + string(ledger.LedgerPruned) + "' ORDER BY seq DESC LIMIT 1"
+// ofType has the condition of the partial index written out, so that it is used.
+const ofType = "SELECT " + entryColumns + " FROM entries WHERE run_id = '' AND type <> 'mcp.passed' AND type = ? ORDER BY idx"
 
-func (t *tx) LastPrune() (ledger.Event, error) {
-	return one(all(t, readEvent, lastPrune), "the last prune")
+func (t *tx) LastOf(kind ledger.Type) (ledger.Entry, error) {
+	return one(all(t, readEntry, ofType+" DESC LIMIT 1", string(kind)), "the last entry of type %s", kind)
 }
 
-// tokenEvents has the condition of the partial index written out, so that it is used.
-const tokenEvents = "SELECT " + eventColumns + " FROM events WHERE type IN ('token.created', 'token.revoked') ORDER BY seq"
-
-func (t *tx) TokenEvents() iter.Seq2[ledger.Event, error] {
-	return all(t, readEvent, tokenEvents)
+func (t *tx) EntriesOfType(kind ledger.Type) iter.Seq2[ledger.Entry, error] {
+	return all(t, readEntry, ofType, string(kind))
 }
 
-func (t *tx) Events(after int64) iter.Seq2[ledger.Event, error] {
-	return all(t, readEvent, "SELECT "+eventColumns+" FROM events WHERE seq > ? ORDER BY seq", after)
+func (t *tx) Entries(from int64) iter.Seq2[ledger.Entry, error] {
+	return all(t, readEntry, "SELECT "+entryColumns+" FROM entries WHERE idx >= ? ORDER BY idx", from)
 }
 
-func (t *tx) EventsOf(run string) iter.Seq2[ledger.Event, error] {
-	return all(t, readEvent, "SELECT "+eventColumns+" FROM events WHERE run_id = ? ORDER BY seq", run)
+func (t *tx) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {
+	return all(t, readEntry, "SELECT "+entryColumns+" FROM entries WHERE run_id = ? AND run_id <> '' ORDER BY n", run)
+}
+
+// ReadHashes implements [tlog.HashReader].
+func (t *tx) ReadHashes(ids []int64) ([]tlog.Hash, error) {
+	hashes := make([]tlog.Hash, len(ids))
+	for i, id := range ids {
+		var err error
+		hashes[i], err = one(all(t, func(r *row) tlog.Hash { return tlog.Hash(r.bytes(tlog.HashSize)) }, "SELECT hash FROM tree WHERE id = ?", id),
+			"the hash %d of the tree", id)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return hashes, nil
 }
 
 // requestColumns stand in the order of the table.
 const requestColumns = "run_id, at, updated, kind, status, state, actor, task, env, server, tool, args, arguments, definition, bundle, " +
-	"mode, score, policy, code, reason, binding, approvers, quorum, agreed, expires, owner, sent, ended, steps, head, seq, hash, delivered"
+	"mode, score, policy, code, reason, binding, approvers, quorum, agreed, expires, owner, sent, ended, steps, head, entry, entries, delivered"
 
 func readRequest(r *row) ledger.Request {
 	return ledger.Request{
@@ -166,8 +174,7 @@ func readRequest(r *row) ledger.Request {
 		Arguments: canonical.Digest(r.text()), Definition: canonical.Digest(r.text()), Bundle: canonical.Digest(r.text()),
 		Mode: r.text(), Score: r.int(), Policy: r.text(), Code: r.text(), Reason: r.text(), Binding: canonical.Digest(r.text()),
 		Approvers: readList(r), Quorum: r.int(), Agreed: r.int(), Expires: r.text(), Owner: r.text(), Sent: r.text(), Ended: r.text(),
-		Steps: r.int(), Head: canonical.Digest(r.text()), Seq: r.int64(), Hash: canonical.Digest(r.text()),
-		Delivered: r.text(),
+		Steps: r.int(), Head: canonical.Digest(r.text()), Entry: r.int64(), Entries: r.int(), Delivered: r.text(),
 	}
 }
 
@@ -189,8 +196,8 @@ func (t *tx) Request(run string) (ledger.Request, error) {
 }
 
 func (t *tx) Reached(run string) (int64, error) {
-	for seq, err := range all(t, (*row).int64, "SELECT seq FROM requests WHERE run_id = ?", run) {
-		return seq, err
+	for entry, err := range all(t, (*row).int64, "SELECT entry FROM requests WHERE run_id = ?", run) {
+		return entry, err
 	}
 	return 0, ledger.ErrNotFound
 }
@@ -261,15 +268,6 @@ func (t *tx) Waiting(l ledger.Look) (string, error) {
 	return "", ledger.ErrNotFound
 }
 
-func (t *tx) Decisions(after int64) iter.Seq2[ledger.Decision, error] {
-	return all(t, func(r *row) ledger.Decision {
-		return ledger.Decision{
-			Seq: r.int64(), RunID: r.text(), At: r.text(), Outcome: r.text(), Policy: r.text(), Condition: r.text(),
-			Bundle: canonical.Digest(r.text()), Code: r.text(), Reason: r.text(),
-		}
-	}, "SELECT seq, run_id, at, outcome, policy, condition, bundle, code, reason FROM decisions WHERE seq > ? ORDER BY seq", after)
-}
-
 func readBlob(r *row) ledger.Blob {
 	return ledger.Blob{Digest: canonical.Digest(r.text()), Kind: r.text(), Used: r.int64(), Text: r.text()}
 }
@@ -282,12 +280,12 @@ func (t *tx) Blobs() iter.Seq2[ledger.Blob, error] {
 	return all(t, readBlob, "SELECT digest, kind, used, text FROM blobs ORDER BY digest")
 }
 
-const tokenColumns = "id, name, role, secret, created, expires, revoked, seq"
+const tokenColumns = "id, name, role, secret, created, expires, revoked, entry"
 
 func readToken(r *row) ledger.Token {
 	return ledger.Token{
 		ID: r.text(), Name: r.text(), Role: r.text(), Secret: canonical.Digest(r.text()), Created: r.text(), Expires: r.text(),
-		Revoked: r.text(), Seq: r.int64(),
+		Revoked: r.text(), Entry: r.int64(),
 	}
 }
 
@@ -301,14 +299,11 @@ func (t *tx) Tokens() iter.Seq2[ledger.Token, error] {
 
 func (t *tx) Deliveries(due string, limit int) iter.Seq2[ledger.Delivery, error] {
 	return all(t, func(r *row) ledger.Delivery {
-		return ledger.Delivery{Seq: r.int64(), Hook: r.text(), Attempts: r.int(), Next: r.text(), State: r.text(), Error: r.text()}
-	}, "SELECT seq, hook, attempts, next, state, error FROM deliveries WHERE state = 'waiting' AND next <= ? ORDER BY seq, hook LIMIT ?",
+		return ledger.Delivery{Entry: r.int64(), Hook: r.text(), Attempts: r.int(), Next: r.text(), State: r.text(), Error: r.text()}
+	}, "SELECT entry, hook, attempts, next, state, error FROM deliveries WHERE state = 'waiting' AND next <= ? ORDER BY entry, hook LIMIT ?",
 		due, int64(max(limit, 0)))
 }
 
 func (t *tx) Delivered(hook string) (int64, error) {
-	for seq, err := range all(t, (*row).int64, "SELECT seq FROM delivered WHERE hook = ?", hook) {
-		return seq, err
-	}
-	return 0, nil
+	return one(all(t, (*row).int64, "SELECT next FROM delivered WHERE hook = ?", hook), "hook %s", hook)
 }

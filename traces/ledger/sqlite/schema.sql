@@ -11,21 +11,30 @@ PRAGMA application_id = 1885824627;
 -- A test holds it to schemaVersion.
 PRAGMA user_version = 1;
 
-CREATE TABLE events (
-    seq      INTEGER PRIMARY KEY CHECK (seq > 0),
-    run_id   TEXT NOT NULL,
-    type     TEXT NOT NULL,
-    at       TEXT NOT NULL,
-    by       TEXT NOT NULL,
-    payload  TEXT NOT NULL,
-    prev     TEXT NOT NULL,
-    run_prev TEXT NOT NULL,
-    hash     TEXT NOT NULL
+-- The leaves of the log. Where an entry was pruned, only its hash is left.
+CREATE TABLE entries (
+    idx    INTEGER PRIMARY KEY CHECK (idx >= 0),
+    run_id TEXT NOT NULL,
+    n      INTEGER NOT NULL,
+    at     TEXT NOT NULL,
+    by     TEXT NOT NULL,
+    prev   TEXT NOT NULL,
+    type   TEXT NOT NULL, -- of the last event
+    events TEXT NOT NULL  -- a JSON list
 ) STRICT;
-CREATE INDEX events_run ON events (run_id);
--- Relayed messages are events of no run, and many: what a prune said, and tokens, must be found without reading them.
-CREATE INDEX events_pruned ON events (seq) WHERE type = 'ledger.pruned';
-CREATE INDEX events_tokens ON events (seq) WHERE type IN ('token.created', 'token.revoked');
+CREATE UNIQUE INDEX entries_run ON entries (run_id, n) WHERE run_id <> '';
+-- Relayed messages are entries of no run, and many: the others must be found without reading them.
+CREATE INDEX entries_type ON entries (type) WHERE run_id = '' AND type <> 'mcp.passed';
+
+-- The hashes of the Merkle tree (RFC 6962), leaves and inner ones, by the index that golang.org/x/mod/sumdb/tlog calls StoredHashIndex.
+CREATE TABLE tree (
+    id   INTEGER PRIMARY KEY CHECK (id >= 0),
+    hash BLOB NOT NULL CHECK (length(hash) = 32)
+) STRICT;
+
+-- What happened, for people.
+CREATE VIEW events AS SELECT e.idx, e.run_id, e.at, e.by, j.value ->> 'type' AS type, j.value AS event
+FROM entries e, json_each(iif(substr(e.events, 1, 1) = '@', (SELECT b.text FROM blobs b WHERE b.digest = substr(e.events, 2)), e.events)) j;
 
 CREATE TABLE requests (
     run_id     TEXT PRIMARY KEY NOT NULL,
@@ -58,8 +67,8 @@ CREATE TABLE requests (
     ended      TEXT NOT NULL,
     steps      INTEGER NOT NULL CHECK (steps >= 0),
     head       TEXT NOT NULL,
-    seq        INTEGER NOT NULL,
-    hash       TEXT NOT NULL,
+    entry      INTEGER NOT NULL, -- index of the last one
+    entries    INTEGER NOT NULL, -- how many it has
     delivered  TEXT NOT NULL DEFAULT '' -- when the outcome of a call that was held reached its requester
 ) STRICT;
 -- Run ids are ordered by time, so these are indexes by time, too.
@@ -78,23 +87,10 @@ CREATE INDEX requests_held ON requests (run_id, status) WHERE binding <> '';
 -- What a repetition of a call attaches to: asked for before each call of an agent.
 CREATE INDEX requests_waiting ON requests (actor, server, tool, arguments, run_id) WHERE kind = 'agent' AND binding <> '' AND delivered = '';
 
-CREATE TABLE decisions (
-    seq       INTEGER PRIMARY KEY CHECK (seq > 0), -- of the event
-    run_id    TEXT NOT NULL,
-    at        TEXT NOT NULL,
-    outcome   TEXT NOT NULL,
-    policy    TEXT NOT NULL,
-    condition TEXT NOT NULL,
-    bundle    TEXT NOT NULL,
-    code      TEXT NOT NULL,
-    reason    TEXT NOT NULL
-) STRICT;
-CREATE INDEX decisions_run ON decisions (run_id);
-
 CREATE TABLE blobs (
     digest TEXT PRIMARY KEY NOT NULL,
     kind   TEXT NOT NULL,
-    used   INTEGER NOT NULL, -- seq of the last event that refers to it
+    used   INTEGER NOT NULL, -- index of the last entry that refers to it
     text   TEXT NOT NULL
 ) STRICT;
 
@@ -106,45 +102,44 @@ CREATE TABLE tokens (
     created TEXT NOT NULL,
     expires TEXT NOT NULL,
     revoked TEXT NOT NULL,
-    seq     INTEGER NOT NULL
+    entry   INTEGER NOT NULL -- index of its last one
 ) STRICT;
 
 -- What is written stays. `pgfsm ledger prune` is the only exception: it puts a row into pruning, removes old rows, and takes
 -- the row out again, in one transaction, so that pruning is empty whenever anybody looks. This guards against accidents; who
 -- owns the file can drop a trigger, and is found out by `pgfsm ledger verify`.
 CREATE TABLE pruning (since INTEGER PRIMARY KEY) STRICT;
-CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events
-BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
-CREATE TRIGGER events_refuse_delete BEFORE DELETE ON events WHEN NOT EXISTS (SELECT 1 FROM pruning)
-BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
+CREATE TRIGGER entries_refuse_update BEFORE UPDATE ON entries
+BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END;
+CREATE TRIGGER entries_refuse_delete BEFORE DELETE ON entries WHEN NOT EXISTS (SELECT 1 FROM pruning)
+BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END;
 -- INSERT OR REPLACE removes a row without asking the trigger above, and a row put between two others is not appended.
-CREATE TRIGGER events_refuse_insert BEFORE INSERT ON events WHEN NEW.seq <= (SELECT max(seq) FROM events)
-BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
+CREATE TRIGGER entries_refuse_insert BEFORE INSERT ON entries WHEN NEW.idx <= (SELECT max(idx) FROM entries)
+BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END;
 
-CREATE TRIGGER decisions_refuse_update BEFORE UPDATE ON decisions
-BEGIN SELECT RAISE(ABORT, 'decisions are append-only'); END;
-CREATE TRIGGER decisions_refuse_delete BEFORE DELETE ON decisions WHEN NOT EXISTS (SELECT 1 FROM pruning)
-BEGIN SELECT RAISE(ABORT, 'decisions are append-only'); END;
-CREATE TRIGGER decisions_refuse_insert BEFORE INSERT ON decisions WHEN NEW.seq <= (SELECT max(seq) FROM decisions)
-BEGIN SELECT RAISE(ABORT, 'decisions are append-only'); END;
-
+CREATE TRIGGER tree_refuse_update BEFORE UPDATE ON tree
+BEGIN SELECT RAISE(ABORT, 'the tree is append-only'); END;
+CREATE TRIGGER tree_refuse_delete BEFORE DELETE ON tree
+BEGIN SELECT RAISE(ABORT, 'the tree is append-only'); END;
+CREATE TRIGGER tree_refuse_insert BEFORE INSERT ON tree WHEN NEW.id <= (SELECT max(id) FROM tree)
+BEGIN SELECT RAISE(ABORT, 'the tree is append-only'); END;
 
 -- Messages to web hooks that are still to be delivered, or were given up: work to be done, not a part of the record.
 CREATE TABLE deliveries (
-    seq      INTEGER NOT NULL, -- of the event
+    entry    INTEGER NOT NULL, -- index of the event's entry
     hook     TEXT NOT NULL,    -- the digest of its URL
     attempts INTEGER NOT NULL CHECK (attempts >= 0),
     next     TEXT NOT NULL,
     state    TEXT NOT NULL CHECK (state IN ('waiting', 'done', 'given_up')),
     error    TEXT NOT NULL,
-    PRIMARY KEY (seq, hook)
+    PRIMARY KEY (entry, hook)
 ) STRICT;
-CREATE INDEX deliveries_waiting ON deliveries (seq, hook) WHERE state = 'waiting';
+CREATE INDEX deliveries_waiting ON deliveries (entry, hook) WHERE state = 'waiting';
 
--- Up to which event each hook has been looked after.
+-- Which entry comes next for each hook.
 CREATE TABLE delivered (
     hook TEXT PRIMARY KEY NOT NULL,
-    seq  INTEGER NOT NULL
+    next INTEGER NOT NULL
 ) STRICT;
 
 COMMIT;

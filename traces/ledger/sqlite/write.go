@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
@@ -41,20 +42,20 @@ func marks(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
 
 var (
 	// One row a statement: for several SQLite makes a table of its own first, because of the triggers, and reads the rows from that.
-	insertEvent    = "INSERT INTO events (" + eventColumns + ") VALUES " + marks(9)
-	insertDecision = "INSERT INTO decisions (seq, run_id, at, outcome, policy, condition, bundle, code, reason) VALUES " + marks(9)
+	insertEntry    = "INSERT INTO entries (" + entryColumns + ") VALUES " + marks(8)
+	insertHash     = "INSERT INTO tree (id, hash) VALUES " + marks(2)
 	insertBlob     = "INSERT INTO blobs (digest, kind, used, text) VALUES (?, ?, 0, ?) ON CONFLICT (digest) DO NOTHING"
 	useBlob        = "UPDATE blobs SET used = max(used, ?2) WHERE digest = ?1"
 	upsertToken    = "INSERT INTO tokens (" + tokenColumns + ") VALUES " + marks(8) + onConflict("id", tokenColumns)
-	upsertDelivery = "INSERT INTO deliveries (seq, hook, attempts, next, state, error) VALUES " + marks(6) +
-		onConflict("seq, hook", "attempts, next, state, error")
-	upsertDelivered = "INSERT INTO delivered (hook, seq) VALUES (?, ?)" + onConflict("hook", "seq")
+	upsertDelivery = "INSERT INTO deliveries (entry, hook, attempts, next, state, error) VALUES " + marks(6) +
+		onConflict("entry, hook", "attempts, next, state, error")
+	upsertDelivered = "INSERT INTO delivered (hook, next) VALUES (?, ?)" + onConflict("hook", "next")
 
 	// Most requests are changed after they were put first, and their indexed columns stay as they are then, save three. A statement that does not set a
 	// column does not touch its indexes.
 	updateRequest = "UPDATE requests SET updated = ?3, status = ?5, state = ?6, env = ?9, definition = ?14, " +
 		"mode = ?16, score = ?17, policy = ?18, code = ?19, reason = ?20, binding = ?21, approvers = ?22, quorum = ?23, agreed = ?24, " +
-		"expires = ?25, owner = ?26, sent = ?27, ended = ?28, steps = ?29, head = ?30, seq = ?31, hash = ?32, delivered = ?33 " +
+		"expires = ?25, owner = ?26, sent = ?27, ended = ?28, steps = ?29, head = ?30, entry = ?31, entries = ?32, delivered = ?33 " +
 		"WHERE run_id = ?1 AND at = ?2 AND kind = ?4 AND actor = ?7 AND task = ?8 AND server = ?10 AND tool = ?11 AND args = ?12 " +
 		"AND arguments = ?13 AND bundle = ?15"
 	insertRequest = "INSERT INTO requests (" + requestColumns + ") VALUES " + marks(33)
@@ -72,20 +73,16 @@ func onConflict(key, columns string) string {
 	return " ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(sets, ", ")
 }
 
-func (t *tx) AddEvents(events []ledger.Event) error {
-	for _, e := range events {
-		err := t.one(insertEvent, e.Seq, e.RunID, string(e.Type), e.At, e.By, string(e.Payload), string(e.Prev), string(e.RunPrev), string(e.Hash))
-		if err != nil {
-			return fmt.Errorf("event %d: %w", e.Seq, err)
+func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
+	err := t.one(insertEntry, e.Index, e.RunID, int64(e.N), e.At, e.By, e.Prev, string(e.Type), string(e.Events))
+	id := tlog.StoredHashIndex(0, e.Index)
+	for i := range hashes {
+		if err == nil {
+			err = t.one(insertHash, id+int64(i), hashes[i][:])
 		}
 	}
-	return nil
-}
-
-func (t *tx) AddDecision(d ledger.Decision) error {
-	err := t.one(insertDecision, d.Seq, d.RunID, d.At, d.Outcome, d.Policy, d.Condition, string(d.Bundle), d.Code, d.Reason)
 	if err != nil {
-		return fmt.Errorf("decision %d: %w", d.Seq, err)
+		return fmt.Errorf("entry %d: %w", e.Index, err)
 	}
 	return nil
 }
@@ -103,7 +100,7 @@ func requestRow(r *ledger.Request) ([]driver.Value, error) {
 	return []driver.Value{
 		r.RunID, r.At, r.Updated, r.Kind, string(r.Status), string(r.State), r.Actor, r.Task, r.Env, r.Server, r.Tool, r.Args,
 		string(r.Arguments), string(r.Definition), string(r.Bundle), r.Mode, int64(r.Score), r.Policy, r.Code, r.Reason, string(r.Binding),
-		approvers, int64(r.Quorum), int64(r.Agreed), r.Expires, r.Owner, r.Sent, r.Ended, int64(r.Steps), string(r.Head), r.Seq, string(r.Hash),
+		approvers, int64(r.Quorum), int64(r.Agreed), r.Expires, r.Owner, r.Sent, r.Ended, int64(r.Steps), string(r.Head), r.Entry, int64(r.Entries),
 		r.Delivered,
 	}, nil
 }
@@ -145,15 +142,15 @@ func (t *tx) PutBlob(b ledger.Blob) error {
 	return nil
 }
 
-func (t *tx) UseBlob(d canonical.Digest, seq int64) error {
-	if err := t.one(useBlob, string(d), seq); err != nil {
+func (t *tx) UseBlob(d canonical.Digest, entry int64) error {
+	if err := t.one(useBlob, string(d), entry); err != nil {
 		return fmt.Errorf("blob %s: %w", d, err)
 	}
 	return nil
 }
 
 func (t *tx) PutToken(k ledger.Token) error {
-	err := t.one(upsertToken, k.ID, k.Name, k.Role, string(k.Secret), k.Created, k.Expires, k.Revoked, k.Seq)
+	err := t.one(upsertToken, k.ID, k.Name, k.Role, string(k.Secret), k.Created, k.Expires, k.Revoked, k.Entry)
 	if err != nil {
 		return fmt.Errorf("token %s: %w", k.ID, err)
 	}
@@ -161,35 +158,42 @@ func (t *tx) PutToken(k ledger.Token) error {
 }
 
 func (t *tx) PutDelivery(d ledger.Delivery) error {
-	err := t.one(upsertDelivery, d.Seq, d.Hook, int64(d.Attempts), d.Next, d.State, d.Error)
+	err := t.one(upsertDelivery, d.Entry, d.Hook, int64(d.Attempts), d.Next, d.State, d.Error)
 	if err != nil {
-		return fmt.Errorf("delivery of event %d: %w", d.Seq, err)
+		return fmt.Errorf("delivery of entry %d: %w", d.Entry, err)
 	}
 	return nil
 }
 
-func (t *tx) SetDelivered(hook string, seq int64) error {
-	return t.one(upsertDelivered, hook, seq)
+func (t *tx) SetDelivered(hook string, next int64) error {
+	return t.one(upsertDelivered, hook, next)
 }
 
 // Prune is [ledger.Tx.Prune].
-func (t *tx) Prune(upTo int64, runs []string) error {
+func (t *tx) Prune(entries []ledger.Range, runs []string, kept []ledger.Use) error {
 	if err := t.one("INSERT INTO pruning (since) VALUES (1)"); err != nil {
 		return err
 	}
 	for _, run := range runs {
-		for _, table := range []string{"requests", "decisions"} {
-			if _, err := t.write("DELETE FROM "+table+" WHERE run_id = ?", run); err != nil {
+		if _, err := t.write("DELETE FROM requests WHERE run_id = ?", run); err != nil {
+			return err
+		}
+	}
+	for _, r := range entries {
+		for _, query := range []string{"DELETE FROM entries WHERE idx BETWEEN ? AND ?", "DELETE FROM deliveries WHERE entry BETWEEN ? AND ?"} {
+			if _, err := t.write(query, r.First, r.Last); err != nil {
 				return err
 			}
 		}
 	}
-	for _, query := range []string{
-		"DELETE FROM events WHERE seq <= ?", "DELETE FROM deliveries WHERE seq <= ?", "DELETE FROM blobs WHERE used BETWEEN 1 AND ?",
-	} {
-		if _, err := t.write(query, upTo); err != nil {
+	const removed = "NOT EXISTS (SELECT 1 FROM entries WHERE idx = used)"
+	for _, u := range kept {
+		if _, err := t.write("UPDATE blobs SET used = ? WHERE digest = ? AND "+removed, u.Entry, string(u.Digest)); err != nil {
 			return err
 		}
+	}
+	if _, err := t.write("DELETE FROM blobs WHERE used > 0 AND " + removed); err != nil {
+		return err
 	}
 	return t.one("DELETE FROM pruning")
 }

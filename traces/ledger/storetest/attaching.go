@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
 	"pgfsm/states"
@@ -58,7 +57,7 @@ func waiting(t *testing.T, h Harness) {
 	second.Delivered, second.Ended, second.Status = late, late, ledger.Executed
 	update(t, s, func(tx ledger.Tx) error { return tx.PutRequest(second) })
 	waits(t, s, look, "4")
-	update(t, s, func(tx ledger.Tx) error { return tx.Prune(9, []string{"4"}) })
+	update(t, s, func(tx ledger.Tx) error { return tx.Prune(nil, []string{"4"}, nil) })
 	waits(t, s, look, "")
 }
 
@@ -72,46 +71,29 @@ func waits(t *testing.T, s ledger.Store, l ledger.Look, want string) {
 	})
 }
 
-func lastPrune(t *testing.T, h Harness) {
+func ofType(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
-	of := func(seq int64, kind ledger.Type) ledger.Event {
-		e := event(seq, "")
-		e.Type = kind
-		return e
-	}
-	for _, step := range []struct {
-		add  ledger.Event
-		want int64 // 0: none
-	}{
-		{of(1, ledger.MCPPassed), 0}, {of(2, ledger.LedgerPruned), 2}, {of(3, ledger.MCPPassed), 2}, {of(4, ledger.LedgerPruned), 4},
-		{of(5, ledger.TokenCreated), 4}, {of(6, ledger.TokenRevoked), 4}, {of(7, ledger.MCPPassed), 4},
+	for i, kind := range []ledger.Type{
+		ledger.LogCreated, ledger.MCPPassed, ledger.LedgerPruned, ledger.MCPPassed, ledger.TokenCreated, ledger.LedgerPruned, ledger.TokenCreated,
 	} {
-		update(t, s, func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{step.add}) })
-		view(t, s, func(r ledger.Reader) {
-			e, err := r.LastPrune()
-			if err != nil && !errors.Is(err, ledger.ErrNotFound) {
-				t.Fatal(err)
-			}
-			if e.Seq != step.want || e.Seq != 0 && e.Type != ledger.LedgerPruned {
-				t.Errorf("behind event %d: LastPrune = %+v", step.add.Seq, e)
-			}
-		})
+		e := entry(int64(i), "")
+		e.Type = kind
+		update(t, s, func(tx ledger.Tx) error { return add(tx, e) })
 	}
+	ofRun := entry(7, "a")
+	ofRun.Type = ledger.TokenCreated
+	update(t, s, func(tx ledger.Tx) error { return add(tx, ofRun) })
 	view(t, s, func(r ledger.Reader) {
-		var seqs []int64
-		for e, err := range r.TokenEvents() {
-			if err != nil {
-				t.Fatal(err)
+		for kind, want := range map[ledger.Type][]int64{ // in any order
+			ledger.LogCreated: {0}, ledger.LedgerPruned: {2, 5}, ledger.TokenCreated: {4, 6}, ledger.TokenRevoked: nil,
+		} {
+			same(t, string(kind), want, indexes(list(t, r.EntriesOfType(kind))))
+			e, err := r.LastOf(kind)
+			if want == nil {
+				missing(t, "LastOf", e, err)
+			} else if err != nil || e.Index != want[len(want)-1] {
+				t.Errorf("LastOf(%s) = %d, %v", kind, e.Index, err)
 			}
-			seqs = append(seqs, e.Seq)
 		}
-		if !slices.Equal(seqs, []int64{5, 6}) {
-			t.Errorf("TokenEvents = %v, want 5 and 6", seqs)
-		}
-	})
-	update(t, s, func(tx ledger.Tx) error { return tx.Prune(4, nil) })
-	view(t, s, func(r ledger.Reader) {
-		e, err := r.LastPrune()
-		missing(t, "LastPrune", e, err)
 	})
 }

@@ -16,65 +16,65 @@ func snapshot(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	writer := h.open(t, path)
 	update(t, s, func(tx ledger.Tx) error {
-		return errors.Join(tx.AddEvents([]ledger.Event{event(1, "a")}), tx.PutRequest(request("a")))
+		return errors.Join(add(tx, entry(1, "a")), tx.PutRequest(request("a")))
 	})
 	view(t, s, func(r ledger.Reader) {
-		if e, err := r.Last(); err != nil || e.Seq != 1 {
-			t.Fatalf("Last = %d, %v", e.Seq, err)
+		if e, err := last(r); err != nil || e != 1 {
+			t.Fatalf("the last entry is %d, %v", e, err)
 		}
 		moved := request("a")
 		moved.Status = ledger.Executed
 		update(t, writer, func(tx ledger.Tx) error {
-			return errors.Join(tx.AddEvents([]ledger.Event{event(2, "a")}), tx.PutRequest(moved))
+			return errors.Join(add(tx, entry(2, "a")), tx.PutRequest(moved))
 		})
 		update(t, s, func(tx ledger.Tx) error {
-			return errors.Join(tx.AddEvents([]ledger.Event{event(3, "a")}), tx.PutRequest(request("b")))
+			return errors.Join(add(tx, entry(3, "a")), tx.PutRequest(request("b")))
 		})
-		same(t, "Events", []int64{1}, seqs(list(t, r.Events(0))))
+		same(t, "Entries", []int64{1}, indexes(list(t, r.Entries(0))))
 		same(t, "Requests", []ledger.Request{request("a")}, list(t, r.Requests(ledger.Filter{})))
 	})
-	same(t, "Events after it", []int64{1, 2, 3}, seqs(collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Event, error] { return r.Events(0) })))
+	same(t, "Entries after it", []int64{1, 2, 3}, indexes(collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) })))
 }
 
 // glance: each read sees all earlier commits of any process, and a started sequence does not change.
 func glance(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	writer := h.open(t, path)
-	add := func(by ledger.Store, seq int64) {
-		update(t, by, func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(seq, "a")}) })
+	put := func(by ledger.Store, index int64) {
+		update(t, by, func(tx ledger.Tx) error { return add(tx, entry(index, "a")) })
 	}
-	add(s, 1)
+	put(s, 1)
 	var kept ledger.Reader
 	err := s.Glance(context.Background(), func(r ledger.Reader) error {
 		kept = r
 		for seq, by := range []ledger.Store{1: nil, 2: writer, 3: s} {
 			if by != nil {
-				add(by, int64(seq))
+				put(by, int64(seq))
 			}
-			if e, err := r.End(); seq > 0 && (err != nil || e.Seq != int64(seq)) {
-				t.Errorf("End = %d, %v, want %d", e.Seq, err, seq)
+			if e, err := last(r); seq > 0 && (err != nil || e != int64(seq)) {
+				t.Errorf("the last entry is %d, %v, want %d", e, err, seq)
 			}
 		}
 		var got []int64
-		for e, err := range r.Events(0) {
+		for e, err := range r.Entries(0) {
 			if err != nil {
 				return err
 			}
-			if got = append(got, e.Seq); e.Seq == 1 {
-				add(writer, 4)
+			if got = append(got, e.Index); e.Index == 1 {
+				put(writer, 4)
 			}
 		}
-		same(t, "Events", []int64{1, 2, 3}, got)
-		for range r.Events(0) { // left without an end
+		same(t, "Entries", []int64{1, 2, 3}, got)
+		for range r.Entries(0) { // left without an end
 			break
 		}
-		same(t, "Events after it", []int64{1, 2, 3, 4}, seqs(list(t, r.Events(0))))
+		same(t, "Entries after it", []int64{1, 2, 3, 4}, indexes(list(t, r.Entries(0))))
 		return nil
 	})
 	if err != nil {
 		t.Fatalf("Glance: %v", err)
 	}
-	if _, err := kept.Last(); err == nil {
+	if _, err := kept.End(); err == nil {
 		t.Error("a glance that is over can be read")
 	}
 	wanted := errors.New("wanted")
@@ -82,13 +82,13 @@ func glance(t *testing.T, h Harness) {
 		t.Errorf("Glance = %v, want its function's error", err)
 	}
 	update(t, s, func(tx ledger.Tx) error { // it waits for no writer, and sees nothing that is not committed
-		if err := tx.AddEvents([]ledger.Event{event(5, "a")}); err != nil {
+		if err := add(tx, entry(5, "a")); err != nil {
 			return err
 		}
 		return s.Glance(context.Background(), func(r ledger.Reader) error {
-			e, err := r.Last()
-			if e.Seq != 4 {
-				t.Errorf("Last = %d beside a writer, want 4", e.Seq)
+			e, err := last(r)
+			if e != 4 {
+				t.Errorf("the last entry is %d beside a writer, want 4", e)
 			}
 			return err
 		})
@@ -99,7 +99,7 @@ func viewBesideWriter(t *testing.T, h Harness) {
 	s, path := h.fresh(t)
 	other := h.open(t, path)
 	update(t, s, func(tx ledger.Tx) error {
-		if err := tx.AddEvents([]ledger.Event{event(1, "a")}); err != nil {
+		if err := add(tx, entry(1, "a")); err != nil {
 			return err
 		}
 		nothing(t, s) // it would never return if it waited for this function to end
@@ -155,7 +155,7 @@ func contexts(t *testing.T, h Harness) {
 	ctx, end = context.WithCancel(context.Background())
 	err = s.View(ctx, func(r ledger.Reader) error {
 		end()
-		_, err := r.Last()
+		_, err := r.End()
 		return err
 	})
 	if !errors.Is(err, context.Canceled) {
@@ -169,6 +169,15 @@ const (
 	rounds   = 40 // a goroutine
 )
 
+// counter is how far was counted.
+func counter(r ledger.Reader) (int64, error) {
+	n, err := r.Delivered("counter")
+	if errors.Is(err, ledger.ErrNotFound) {
+		err = nil
+	}
+	return n, err
+}
+
 // count adds one so often. A step of another writer between reading and writing would be lost.
 func count(s ledger.Store) error {
 	errs := make(chan error)
@@ -176,8 +185,8 @@ func count(s ledger.Store) error {
 		go func() {
 			for range rounds {
 				err := s.Update(context.Background(), func(tx ledger.Tx) error {
-					n, err := tx.Delivered("counter")
-					return errors.Join(err, tx.AddEvents([]ledger.Event{event(n+1, "counter")}), tx.SetDelivered("counter", n+1))
+					n, err := counter(tx)
+					return errors.Join(err, add(tx, entry(n+1, "counter")), tx.SetDelivered("counter", n+1))
 				})
 				if err != nil {
 					errs <- err
@@ -196,11 +205,11 @@ func count(s ledger.Store) error {
 
 func counted(t *testing.T, s ledger.Store, want int) {
 	t.Helper()
-	got := seqs(collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Event, error] { return r.Events(0) }))
+	got := indexes(collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) }))
 	if len(got) != want || got[0] != 1 || got[want-1] != int64(want) {
-		t.Errorf("%d events, want 1 to %d", len(got), want)
+		t.Errorf("%d entries, want 1 to %d", len(got), want)
 	}
-	if n := ask(t, s, func(r ledger.Reader) (int64, error) { return r.Delivered("counter") }); n != int64(want) {
+	if n := ask(t, s, func(r ledger.Reader) (int64, error) { return counter(r) }); n != int64(want) {
 		t.Errorf("counted to %d, want %d", n, want)
 	}
 }
@@ -219,9 +228,9 @@ func increments(t *testing.T, h Harness) {
 	group.Go(func() { // readers beside them see whole commits only
 		for range rounds {
 			view(t, s, func(r ledger.Reader) {
-				n, err := r.Delivered("counter")
-				if events := len(list(t, r.Events(0))); err != nil || int64(events) != n {
-					t.Errorf("a view has %d events and counts %d, %v", events, n, err)
+				n, err := counter(r)
+				if events := len(list(t, r.Entries(0))); err != nil || int64(events) != n {
+					t.Errorf("a view has %d entries and counts %d, %v", events, n, err)
 				}
 			})
 		}
@@ -238,14 +247,14 @@ func reopened(t *testing.T, h Harness) {
 	}
 	s = h.open(t, path)
 	view(t, s, func(r ledger.Reader) {
-		same(t, "Events", []ledger.Event{event(1, "a")}, list(t, r.Events(0)))
+		same(t, "Entries", []ledger.Entry{entry(1, "a")}, list(t, r.Entries(0)))
 		same(t, "Requests", []ledger.Request{request("a")}, list(t, r.Requests(ledger.Filter{})))
 		same(t, "Blobs", []ledger.Blob{blob("b")}, list(t, r.Blobs()))
 	})
-	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(1, "a")}) }); err == nil {
+	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return add(tx, entry(1, "a")) }); err == nil {
 		t.Error("an event can be added twice after the store was closed")
 	}
-	update(t, s, func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(2, "a")}) })
+	update(t, s, func(tx ledger.Tx) error { return add(tx, entry(2, "a")) })
 }
 
 func closed(t *testing.T, h Harness) {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/google/uuid"
+	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
@@ -23,8 +24,7 @@ const (
 	Begin       Op = "begin"  // of an Update, before its function is called
 	Commit      Op = "commit" // before anything is durable
 	Committed   Op = "committed"
-	AddEvents   Op = "AddEvents"
-	AddDecision Op = "AddDecision"
+	AddEntry    Op = "AddEntry"
 	AddRequest  Op = "AddRequest"
 	PutRequest  Op = "PutRequest"
 	PutBlob     Op = "PutBlob"
@@ -63,16 +63,16 @@ type memory struct {
 }
 
 type deliveryKey struct {
-	seq  int64
-	hook string
+	entry int64
+	hook  string
 }
 
 var _ ledger.Store = (*Memory)(nil)
 
 // A state is never changed once it is committed. Lists only grow at their end, where no older state looks.
 type state struct {
-	events     []ledger.Event
-	decisions  []ledger.Decision
+	entries    []ledger.Entry
+	hashes     map[int64]tlog.Hash
 	requests   map[string]ledger.Request
 	blobs      map[canonical.Digest]ledger.Blob
 	tokens     map[string]ledger.Token
@@ -82,7 +82,7 @@ type state struct {
 
 func (s *state) copy() *state {
 	return &state{
-		s.events, s.decisions, maps.Clone(s.requests), maps.Clone(s.blobs), maps.Clone(s.tokens), maps.Clone(s.deliveries),
+		s.entries, maps.Clone(s.hashes), maps.Clone(s.requests), maps.Clone(s.blobs), maps.Clone(s.tokens), maps.Clone(s.deliveries),
 		maps.Clone(s.delivered),
 	}
 }
@@ -91,7 +91,7 @@ func (s *state) copy() *state {
 func NewMemory() *Memory {
 	m := &memory{writing: make(chan struct{}, 1), owned: make(map[string]*Memory)}
 	m.state.Store(&state{
-		requests: make(map[string]ledger.Request), blobs: make(map[canonical.Digest]ledger.Blob),
+		hashes: make(map[int64]tlog.Hash), requests: make(map[string]ledger.Request), blobs: make(map[canonical.Digest]ledger.Blob),
 		tokens: make(map[string]ledger.Token), deliveries: make(map[deliveryKey]ledger.Delivery), delivered: make(map[string]int64),
 	})
 	return m.handle()
@@ -221,9 +221,9 @@ func (m *Memory) Crash() {
 	maps.DeleteFunc(m.shared.owned, func(_ string, by *Memory) bool { return by == m })
 }
 
-// cloneEvent keeps the bytes of a row from those who have it.
-func cloneEvent(e ledger.Event) ledger.Event {
-	e.Payload = slices.Clone(e.Payload)
+// cloneEntry keeps the bytes of a row from those who have it.
+func cloneEntry(e ledger.Entry) ledger.Entry {
+	e.Events = slices.Clone(e.Events)
 	return e
 }
 

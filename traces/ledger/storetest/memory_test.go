@@ -24,7 +24,7 @@ func TestMemory(t *testing.T) {
 // TestMemoryFailsWhereItIsTold: at each place, at the time it is told, and leaves nothing but what was committed.
 func TestMemoryFailsWhereItIsTold(t *testing.T) {
 	for _, op := range []storetest.Op{
-		storetest.Begin, storetest.AddEvents, storetest.AddDecision, storetest.PutRequest, storetest.PutBlob, storetest.PutToken,
+		storetest.Begin, storetest.AddEntry, storetest.PutRequest, storetest.PutBlob, storetest.PutToken,
 		storetest.PutDelivery, storetest.Delivered, storetest.Prune, storetest.Commit, storetest.Committed,
 	} {
 		t.Run(string(op), func(t *testing.T) {
@@ -38,10 +38,10 @@ func TestMemoryFailsWhereItIsTold(t *testing.T) {
 			}
 			for n := range int64(3) {
 				err := m.Update(context.Background(), func(tx ledger.Tx) error {
-					return errors.Join(tx.AddEvents([]ledger.Event{ledger.Event{Seq: n*10 + 1}}), tx.AddDecision(ledger.Decision{Seq: n*10 + 1}),
+					return errors.Join(tx.AddEntry(ledger.Entry{Index: n*10 + 1}, nil),
 						tx.PutRequest(ledger.Request{RunID: fmt.Sprint(n)}),
 						tx.PutBlob(ledger.Blob{}), tx.PutToken(ledger.Token{}), tx.PutDelivery(ledger.Delivery{State: "waiting"}),
-						tx.SetDelivered("hook", n), tx.Prune(0, nil))
+						tx.SetDelivered("hook", n), tx.Prune(nil, nil, nil))
 				})
 				if failed := err != nil; failed != (n == 1) || failed && !errors.Is(err, broken) {
 					t.Errorf("update %d: %v", n+1, err)
@@ -53,13 +53,13 @@ func TestMemoryFailsWhereItIsTold(t *testing.T) {
 			}
 			got := 0
 			_ = m.View(context.Background(), func(r ledger.Reader) error {
-				for range r.Events(0) {
+				for range r.Entries(0) {
 					got++
 				}
 				return nil
 			})
 			if got != want {
-				t.Errorf("%d events, want %d", got, want)
+				t.Errorf("%d entries, want %d", got, want)
 			}
 		})
 	}
@@ -73,7 +73,7 @@ func TestMemoryCrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	add := func(seq int64) func(ledger.Tx) error {
-		return func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{ledger.Event{Seq: seq}}) }
+		return func(tx ledger.Tx) error { return tx.AddEntry(ledger.Entry{Index: seq}, nil) }
 	}
 	if err := m.Update(context.Background(), add(1)); err != nil {
 		t.Fatal(err)

@@ -8,8 +8,9 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
+
+	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
@@ -75,58 +76,63 @@ func sorted[K comparable, T any](all map[K]T, order func(a, b T) int) []T {
 	return slices.SortedFunc(maps.Values(all), order)
 }
 
-func (r *reader) Last() (ledger.Event, error) {
-	events := r.now().events
-	if err := r.usable(); err != nil || len(events) == 0 {
-		return ledger.Event{}, cmp.Or(err, fmt.Errorf("the last event: %w", ledger.ErrNotFound))
-	}
-	return cloneEvent(events[len(events)-1]), nil
-}
-
 func (r *reader) End() (ledger.End, error) {
-	e, err := r.Last()
-	return ledger.End{Seq: e.Seq, At: e.At, Hash: e.Hash}, err
+	entries := r.now().entries
+	if err := r.usable(); err != nil || len(entries) == 0 {
+		return ledger.End{}, err
+	}
+	last := &entries[len(entries)-1]
+	return ledger.End{Size: last.Index + 1, At: last.At}, nil
 }
 
-func (r *reader) LastPrune() (ledger.Event, error) {
-	if err := r.usable(); err != nil {
-		return ledger.Event{}, err
+func (r *reader) LastOf(kind ledger.Type) (last ledger.Entry, err error) {
+	found := false
+	for e, err := range r.EntriesOfType(kind) {
+		if err != nil {
+			return e, err
+		}
+		last, found = e, true
 	}
-	for _, e := range slices.Backward(r.now().events) {
-		if e.Type == ledger.LedgerPruned {
-			return cloneEvent(e), nil
+	if !found {
+		err = fmt.Errorf("the last entry of type %s: %w", kind, ledger.ErrNotFound)
+	}
+	return last, err
+}
+
+func (r *reader) EntriesOfType(kind ledger.Type) iter.Seq2[ledger.Entry, error] {
+	return r.those(func(e *ledger.Entry) bool { return e.RunID == "" && e.Type == kind && kind != ledger.MCPPassed })
+}
+
+func (r *reader) Entries(from int64) iter.Seq2[ledger.Entry, error] {
+	return r.those(func(e *ledger.Entry) bool { return e.Index >= from })
+}
+
+func (r *reader) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {
+	return r.those(func(e *ledger.Entry) bool { return run != "" && e.RunID == run })
+}
+
+// those returns the entries that fit.
+func (r *reader) those(fit func(*ledger.Entry) bool) iter.Seq2[ledger.Entry, error] {
+	return rows(r, func(s *state) (all []ledger.Entry) {
+		for i := range s.entries {
+			if fit(&s.entries[i]) {
+				all = append(all, cloneEntry(s.entries[i]))
+			}
+		}
+		return all
+	})
+}
+
+// ReadHashes implements [tlog.HashReader].
+func (r *reader) ReadHashes(ids []int64) ([]tlog.Hash, error) {
+	all := make([]tlog.Hash, len(ids))
+	for i, id := range ids {
+		var err error
+		if all[i], err = row(r, func(s *state) map[int64]tlog.Hash { return s.hashes }, id); err != nil {
+			return nil, err
 		}
 	}
-	return ledger.Event{}, fmt.Errorf("the last prune: %w", ledger.ErrNotFound)
-}
-
-func (r *reader) TokenEvents() iter.Seq2[ledger.Event, error] {
-	return rows(r, func(s *state) []ledger.Event {
-		return cloned(slices.DeleteFunc(slices.Clone(s.events), func(e ledger.Event) bool {
-			return e.Type != ledger.TokenCreated && e.Type != ledger.TokenRevoked
-		}))
-	})
-}
-
-func (r *reader) Events(after int64) iter.Seq2[ledger.Event, error] {
-	return rows(r, func(s *state) []ledger.Event {
-		first := sort.Search(len(s.events), func(i int) bool { return s.events[i].Seq > after })
-		return cloned(s.events[first:])
-	})
-}
-
-func (r *reader) EventsOf(run string) iter.Seq2[ledger.Event, error] {
-	return rows(r, func(s *state) []ledger.Event {
-		return slices.DeleteFunc(cloned(s.events), func(e ledger.Event) bool { return e.RunID != run })
-	})
-}
-
-func cloned(events []ledger.Event) []ledger.Event {
-	all := make([]ledger.Event, len(events))
-	for i, e := range events {
-		all[i] = cloneEvent(e)
-	}
-	return all
+	return all, nil
 }
 
 func (r *reader) Request(run string) (ledger.Request, error) {
@@ -136,7 +142,7 @@ func (r *reader) Request(run string) (ledger.Request, error) {
 
 func (r *reader) Reached(run string) (int64, error) {
 	q, err := row(r, requestsOf, run)
-	return q.Seq, err
+	return q.Entry, err
 }
 
 func (r *reader) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
@@ -187,13 +193,6 @@ func fits(f *ledger.Filter, q *ledger.Request) bool {
 		(f.After == "" || q.RunID > f.After)
 }
 
-func (r *reader) Decisions(after int64) iter.Seq2[ledger.Decision, error] {
-	return rows(r, func(s *state) []ledger.Decision {
-		first := sort.Search(len(s.decisions), func(i int) bool { return s.decisions[i].Seq > after })
-		return slices.Clone(s.decisions[first:])
-	})
-}
-
 func (r *reader) Blob(d canonical.Digest) (ledger.Blob, error) { return row(r, blobsOf, d) }
 
 func (r *reader) Blobs() iter.Seq2[ledger.Blob, error] {
@@ -215,7 +214,7 @@ func (r *reader) Tokens() iter.Seq2[ledger.Token, error] {
 func (r *reader) Deliveries(due string, limit int) iter.Seq2[ledger.Delivery, error] {
 	return rows(r, func(s *state) []ledger.Delivery {
 		all := sorted(s.deliveries, func(a, b ledger.Delivery) int {
-			return cmp.Or(cmp.Compare(a.Seq, b.Seq), strings.Compare(a.Hook, b.Hook))
+			return cmp.Or(cmp.Compare(a.Entry, b.Entry), strings.Compare(a.Hook, b.Hook))
 		})
 		all = slices.DeleteFunc(all, func(d ledger.Delivery) bool { return d.State != "waiting" || d.Next > due })
 		return all[:max(min(limit, len(all)), 0)]
@@ -223,7 +222,7 @@ func (r *reader) Deliveries(due string, limit int) iter.Seq2[ledger.Delivery, er
 }
 
 func (r *reader) Delivered(hook string) (int64, error) {
-	return r.now().delivered[hook], r.usable()
+	return row(r, func(s *state) map[string]int64 { return s.delivered }, hook)
 }
 
 // A tx writes into a state that nobody else has yet.
@@ -245,30 +244,16 @@ func (t *tx) write(op Op, do func() error) error {
 	return t.failed
 }
 
-// appended adds to a list in which each row has a higher number than the one before.
-func appended[T any](list []T, v T, number func(T) int64, least int64) ([]T, error) {
-	n := number(v)
-	if n < least || len(list) > 0 && n <= number(list[len(list)-1]) {
-		return list, fmt.Errorf("row %d: what is written stays, and rows are only added at the end", n)
-	}
-	return append(list, v), nil
-}
-
-func (t *tx) AddEvents(events []ledger.Event) error {
-	return t.write(AddEvents, func() (err error) {
-		for _, e := range events {
-			if t.events, err = appended(t.events, cloneEvent(e), func(e ledger.Event) int64 { return e.Seq }, 1); err != nil {
-				return err
-			}
+func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
+	return t.write(AddEntry, func() error {
+		if n := len(t.entries); e.Index < 0 || n > 0 && e.Index <= t.entries[n-1].Index {
+			return fmt.Errorf("entry %d: entries are only added at the end", e.Index)
+		}
+		t.entries = append(t.entries, cloneEntry(e))
+		for i, h := range hashes {
+			t.hashes[tlog.StoredHashIndex(0, e.Index)+int64(i)] = h
 		}
 		return nil
-	})
-}
-
-func (t *tx) AddDecision(d ledger.Decision) error {
-	return t.write(AddDecision, func() (err error) {
-		t.decisions, err = appended(t.decisions, d, func(d ledger.Decision) int64 { return d.Seq }, 1)
-		return err
 	})
 }
 
@@ -296,13 +281,13 @@ func (t *tx) PutBlob(b ledger.Blob) error {
 	})
 }
 
-func (t *tx) UseBlob(d canonical.Digest, seq int64) error {
+func (t *tx) UseBlob(d canonical.Digest, entry int64) error {
 	return t.write(UseBlob, func() error {
 		b, there := t.blobs[d]
 		if !there {
 			return fmt.Errorf("there is no blob %s", d)
 		}
-		b.Used = max(b.Used, seq)
+		b.Used = max(b.Used, entry)
 		t.blobs[d] = b
 		return nil
 	})
@@ -317,25 +302,32 @@ func (t *tx) PutDelivery(d ledger.Delivery) error {
 		if !slices.Contains([]string{"waiting", "done", "given_up"}, d.State) {
 			return errors.New("a delivery is waiting, done or given_up")
 		}
-		t.deliveries[deliveryKey{d.Seq, d.Hook}] = d
+		t.deliveries[deliveryKey{d.Entry, d.Hook}] = d
 		return nil
 	})
 }
 
-func (t *tx) SetDelivered(hook string, seq int64) error {
-	return t.write(Delivered, func() error { t.delivered[hook] = seq; return nil })
+func (t *tx) SetDelivered(hook string, next int64) error {
+	return t.write(Delivered, func() error { t.delivered[hook] = next; return nil })
 }
 
-func (t *tx) Prune(upTo int64, runs []string) error {
+func (t *tx) Prune(entries []ledger.Range, runs []string, kept []ledger.Use) error {
 	return t.write(Prune, func() error {
-		keep := sort.Search(len(t.events), func(i int) bool { return t.events[i].Seq > upTo })
-		t.events = slices.Clone(t.events[keep:])
-		t.decisions = slices.DeleteFunc(slices.Clone(t.decisions), func(d ledger.Decision) bool { return slices.Contains(runs, d.RunID) })
+		gone := func(entry int64) bool {
+			return slices.ContainsFunc(entries, func(r ledger.Range) bool { return r.First <= entry && entry <= r.Last })
+		}
+		t.entries = slices.DeleteFunc(slices.Clone(t.entries), func(e ledger.Entry) bool { return gone(e.Index) })
 		for _, run := range runs {
 			delete(t.requests, run)
 		}
-		maps.DeleteFunc(t.deliveries, func(k deliveryKey, _ ledger.Delivery) bool { return k.seq <= upTo })
-		maps.DeleteFunc(t.blobs, func(_ canonical.Digest, b ledger.Blob) bool { return b.Used > 0 && b.Used <= upTo })
+		maps.DeleteFunc(t.deliveries, func(k deliveryKey, _ ledger.Delivery) bool { return gone(k.entry) })
+		for _, u := range kept {
+			if b := t.blobs[u.Digest]; gone(b.Used) {
+				b.Used = u.Entry
+				t.blobs[u.Digest] = b
+			}
+		}
+		maps.DeleteFunc(t.blobs, func(_ canonical.Digest, b ledger.Blob) bool { return b.Used > 0 && gone(b.Used) })
 		return nil
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/traces/ledger"
 )
@@ -18,10 +19,11 @@ func emptyStore(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	nothing(t, s)
 	view(t, s, func(r ledger.Reader) {
-		e, err := r.Last()
-		missing(t, "Last", e, err)
-		end, err := r.End()
-		missing(t, "End", end, err)
+		if end, err := r.End(); err != nil || end != (ledger.End{}) {
+			t.Errorf("End = %+v, %v", end, err)
+		}
+		h, err := r.ReadHashes([]int64{0})
+		missing(t, "ReadHashes", h, err)
 		seq, err := r.Reached("none")
 		missing(t, "Reached", seq, err)
 		q, err := r.Request("none")
@@ -30,8 +32,8 @@ func emptyStore(t *testing.T, h Harness) {
 		missing(t, "Blob", b, err)
 		k, err := r.Token("none")
 		missing(t, "Token", k, err)
-		if got := list(t, r.EventsOf("none")); got != nil {
-			t.Errorf("EventsOf = %v", got)
+		if got := list(t, r.EntriesOf("none")); got != nil {
+			t.Errorf("EntriesOf = %v", got)
 		}
 	})
 }
@@ -46,9 +48,8 @@ func same(t *testing.T, what string, want, got any) {
 
 // rowsOfAllKinds are written and read back.
 type rowsOfAllKinds struct {
-	Event    ledger.Event
+	Entry    ledger.Entry
 	Request  ledger.Request
-	Decision ledger.Decision
 	Blob     ledger.Blob
 	Token    ledger.Token
 	Delivery ledger.Delivery
@@ -59,9 +60,8 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
 		for _, write := range []func() error{
-			func() error { return tx.AddEvents([]ledger.Event{w.Event}) },
+			func() error { return add(tx, w.Entry) },
 			func() error { return tx.PutRequest(w.Request) },
-			func() error { return tx.AddDecision(w.Decision) },
 			func() error { return tx.PutBlob(w.Blob) },
 			func() error { return tx.UseBlob(w.Blob.Digest, w.Blob.Used) },
 			func() error { return tx.UseBlob(w.Blob.Digest, w.Blob.Used-1) },
@@ -78,22 +78,25 @@ func (w rowsOfAllKinds) roundTrip(t *testing.T, h Harness) {
 	view(t, s, func(r ledger.Reader) {
 		var got rowsOfAllKinds
 		var errs [4]error
-		got.Event, errs[0] = r.Last()
+		got.Entry = only(t, r.Entries(0))
+		hashes, err := r.ReadHashes([]int64{tlog.StoredHashIndex(0, w.Entry.Index)})
+		errs[0] = err
+		same(t, "hashes", []tlog.Hash{tlog.RecordHash(w.Entry.Leaf())}, hashes)
 		got.Request, errs[1] = r.Request(w.Request.RunID)
 		got.Blob, errs[2] = r.Blob(w.Blob.Digest)
 		got.Token, errs[3] = r.Token(w.Token.ID)
-		got.Decision = only(t, r.Decisions(0))
 		got.Delivery = only(t, r.Deliveries(late+"z", 10))
 		same(t, "errors", [4]error{}, errs)
 		same(t, "rows", w, got)
-		if end, err := r.End(); err != nil || end != (ledger.End{Seq: w.Event.Seq, At: w.Event.At, Hash: w.Event.Hash}) {
+		if end, err := r.End(); err != nil || end != (ledger.End{Size: w.Entry.Index + 1, At: w.Entry.At}) {
 			t.Errorf("End = %+v, %v", end, err)
 		}
-		if seq, err := r.Reached(w.Request.RunID); err != nil || seq != w.Request.Seq {
-			t.Errorf("Reached = %d, %v, want %d", seq, err, w.Request.Seq)
+		if entry, err := r.Reached(w.Request.RunID); err != nil || entry != w.Request.Entry {
+			t.Errorf("Reached = %d, %v, want %d", entry, err, w.Request.Entry)
 		}
-		same(t, "Events", w.Event, only(t, r.Events(0)))
-		same(t, "EventsOf", w.Event, only(t, r.EventsOf(w.Event.RunID)))
+		if w.Entry.RunID != "" {
+			same(t, "EntriesOf", w.Entry, only(t, r.EntriesOf(w.Entry.RunID)))
+		}
 		same(t, "Requests", w.Request, only(t, r.Requests(ledger.Filter{})))
 		same(t, "Blobs", w.Blob, only(t, r.Blobs()))
 		same(t, "Tokens", w.Token, only(t, r.Tokens()))
@@ -115,7 +118,7 @@ func only[T any](t *testing.T, rows iter.Seq2[T, error]) T {
 
 func fullRows(t *testing.T, h Harness) {
 	w := rowsOfAllKinds{
-		filled[ledger.Event](t), filled[ledger.Request](t), filled[ledger.Decision](t), filled[ledger.Blob](t),
+		filled[ledger.Entry](t), filled[ledger.Request](t), filled[ledger.Blob](t),
 		filled[ledger.Token](t), filled[ledger.Delivery](t),
 	}
 	w.Delivery.Next = early
@@ -123,61 +126,49 @@ func fullRows(t *testing.T, h Harness) {
 }
 
 func zeroRows(t *testing.T, h Harness) {
-	w := rowsOfAllKinds{Event: ledger.Event{Seq: 1}, Decision: ledger.Decision{Seq: 1}, Delivery: ledger.Delivery{State: "waiting"}}
+	w := rowsOfAllKinds{Delivery: ledger.Delivery{State: "waiting"}}
 	w.roundTrip(t, h)
 }
 
 func oddText(t *testing.T, h Harness) {
 	for name, text := range map[string]string{ // in any order
-		"quotes": `it's "so"; DROP TABLE events --`, "lines": "a\r\nb\x00c\t", "scripts": "žluťoučký 🐎 \u202e\u200d", "number": "1e3", "space": " ",
+		"quotes": `it's "so"; DROP TABLE entries --`, "lines": "a\r\nb\x00c\t", "scripts": "žluťoučký 🐎 \u202e\u200d", "number": "1e3", "space": " ",
 		"not-utf-8": "\xff\xfe", "long": string(slices.Repeat([]byte("0123456789abcdef"), 1<<16)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			rowsOfAllKinds{
-				Event:    ledger.Event{Seq: 1, RunID: text, By: text, Payload: jsontext.Value(text)},
-				Request:  ledger.Request{RunID: text, Actor: text, Args: text, Reason: text},
-				Decision: ledger.Decision{Seq: 1, Reason: text},
-				Blob:     ledger.Blob{Digest: digest(text), Text: text}, Token: ledger.Token{ID: text, Name: text},
+				Entry:   ledger.Entry{RunID: text, By: text, Events: jsontext.Value(text)},
+				Request: ledger.Request{RunID: text, Actor: text, Args: text, Reason: text},
+				Blob:    ledger.Blob{Digest: digest(text), Text: text}, Token: ledger.Token{ID: text, Name: text},
 				Delivery: ledger.Delivery{State: "waiting", Hook: text, Error: text},
 			}.roundTrip(t, h)
 		})
 	}
 }
 
-func eventOrder(t *testing.T, h Harness) {
+func entryOrder(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
 		for i := range int64(40) {
-			if err := tx.AddEvents([]ledger.Event{event(i+1, []string{"b", "a", ""}[i%3])}); err != nil {
+			if err := add(tx, entry(i+1, []string{"b", "a", ""}[i%3])); err != nil {
 				return err
-			}
-			if i%2 == 0 {
-				if err := tx.AddDecision(decision(i+1, "a")); err != nil {
-					return err
-				}
 			}
 		}
 		return nil
 	})
 	view(t, s, func(r ledger.Reader) {
-		e, err := r.Last()
-		if err != nil || e.Seq != 40 {
-			t.Errorf("Last = %d, %v, want 40", e.Seq, err)
+		if n, err := last(r); err != nil || n != 40 {
+			t.Errorf("the last entry is %d, %v, want 40", n, err)
 		}
-		same(t, "Events(37)", []int64{38, 39, 40}, seqs(list(t, r.Events(37))))
-		same(t, "Events(40)", []int64(nil), seqs(list(t, r.Events(40))))
-		if n := len(list(t, r.Events(0))); n != 40 {
-			t.Errorf("%d events, want 40", n)
+		same(t, "Entries(38)", []int64{38, 39, 40}, indexes(list(t, r.Entries(38))))
+		same(t, "Entries(41)", []int64(nil), indexes(list(t, r.Entries(41))))
+		if n := len(list(t, r.Entries(0))); n != 40 {
+			t.Errorf("%d entries, want 40", n)
 		}
-		b := seqs(list(t, r.EventsOf("b")))
+		b := indexes(list(t, r.EntriesOf("b")))
 		if len(b) != 14 || b[0] != 1 || b[1] != 4 || b[13] != 40 {
-			t.Errorf("EventsOf(b) = %v", b)
+			t.Errorf("EntriesOf(b) = %v", b)
 		}
-		var decided []int64
-		for _, d := range list(t, r.Decisions(34)) {
-			decided = append(decided, d.Seq)
-		}
-		same(t, "Decisions(34)", []int64{35, 37, 39}, decided)
 	})
 }
 
@@ -280,9 +271,9 @@ func deliveries(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
 		for _, d := range []ledger.Delivery{
-			{Seq: 10, Hook: "b", Next: early, State: "waiting"}, {Seq: 2, Hook: "b", Next: later, State: "waiting"},
-			{Seq: 2, Hook: "a", Next: early, State: "waiting"}, {Seq: 3, Hook: "a", Next: early, State: "done"},
-			{Seq: 4, Hook: "a", Next: early, State: "given_up"}, {Seq: 5, Hook: "a", Next: late, State: "waiting"},
+			{Entry: 10, Hook: "b", Next: early, State: "waiting"}, {Entry: 2, Hook: "b", Next: later, State: "waiting"},
+			{Entry: 2, Hook: "a", Next: early, State: "waiting"}, {Entry: 3, Hook: "a", Next: early, State: "done"},
+			{Entry: 4, Hook: "a", Next: early, State: "given_up"}, {Entry: 5, Hook: "a", Next: late, State: "waiting"},
 		} {
 			if err := tx.PutDelivery(d); err != nil {
 				return err
@@ -305,7 +296,7 @@ func deliveries(t *testing.T, h Harness) {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string
 			for _, d := range collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Delivery, error] { return r.Deliveries(tc.due, tc.limit) }) {
-				got = append(got, fmt.Sprintf("%d%s", d.Seq, d.Hook))
+				got = append(got, fmt.Sprintf("%d%s", d.Entry, d.Hook))
 			}
 			same(t, "deliveries", tc.want, got)
 		})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/mod/sumdb/tlog"
 
 	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
@@ -32,7 +33,7 @@ func filled[T any](t *testing.T) T {
 		case f.CanInt():
 			f.SetInt(int64(100 + i))
 		case f.Type() == reflect.TypeFor[jsontext.Value]():
-			f.SetBytes([]byte(`{"is":"the ` + name + `"}`))
+			f.SetBytes([]byte(`["the ` + name + `"]`))
 		case f.Type() == reflect.TypeFor[[]string]():
 			f.Set(reflect.ValueOf([]string{"first " + name, `second "` + name + `"`}))
 		default:
@@ -45,15 +46,27 @@ func filled[T any](t *testing.T) T {
 // digest is a digest for rows whose digests nobody checks.
 func digest(text string) canonical.Digest { return canonical.Sum("test", []byte(text)) }
 
-func event(seq int64, run string) ledger.Event {
-	return ledger.Event{
-		Seq: seq, RunID: run, Type: ledger.RequestCreated, At: early, By: "ann", Payload: jsontext.Value(fmt.Sprintf(`{"n":%d}`, seq)),
-		Prev: digest(fmt.Sprint(seq - 1)), Hash: digest(fmt.Sprint(seq)),
+func entry(index int64, run string) ledger.Entry {
+	return ledger.Entry{
+		Index: index, RunID: run, N: int(index), Type: ledger.RequestCreated, At: early, By: "ann", Prev: fmt.Sprint(index - 1),
+		Events: jsontext.Value(fmt.Sprintf(`[{"n":%d}]`, index)),
 	}
 }
 
-func decision(seq int64, run string) ledger.Decision {
-	return ledger.Decision{Seq: seq, RunID: run, At: early, Outcome: "allow"}
+// last returns the index of the last entry.
+func last(r ledger.Reader) (int64, error) {
+	end, err := r.End()
+	return end.Size - 1, err
+}
+
+// add adds entries, each with one hash.
+func add(tx ledger.Tx, entries ...ledger.Entry) error {
+	for _, e := range entries {
+		if err := tx.AddEntry(e, []tlog.Hash{tlog.RecordHash(e.Leaf())}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func request(run string) ledger.Request {
@@ -64,11 +77,11 @@ func blob(text string) ledger.Blob {
 	return ledger.Blob{Digest: digest(text), Kind: ledger.BlobValue, Text: text}
 }
 
-// seqs, runs and texts name rows in comparisons.
-func seqs(events []ledger.Event) []int64 {
+// indexes, runs and texts name rows in comparisons.
+func indexes(entries []ledger.Entry) []int64 {
 	var all []int64
-	for _, e := range events {
-		all = append(all, e.Seq)
+	for _, e := range entries {
+		all = append(all, e.Index)
 	}
 	return all
 }

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"testing"
 
+	"golang.org/x/mod/sumdb/tlog"
+
 	"pgfsm/traces/ledger"
 )
 
@@ -13,7 +15,7 @@ func putReplaces(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	old := filled[ledger.Request](t)
 	moved := old
-	moved.Status, moved.Ended, moved.Seq, moved.Approvers = ledger.Executed, late, 900, nil
+	moved.Status, moved.Ended, moved.Entry, moved.Approvers = ledger.Executed, late, 900, nil
 	renamed := filled[ledger.Request](t)
 	renamed.Actor, renamed.Task, renamed.Server, renamed.Args, renamed.At = "someone else", "", "other", "{}", later
 	for _, r := range []ledger.Request{old, moved, renamed} {
@@ -31,14 +33,14 @@ func putReplaces(t *testing.T, h Harness) {
 		b := blob("text")
 		return errors.Join(
 			tx.PutToken(ledger.Token{ID: "k", Created: early, Role: "agent"}), tx.PutToken(ledger.Token{ID: "k", Created: early, Revoked: late}),
-			tx.PutDelivery(ledger.Delivery{Seq: 1, Hook: "h", State: "waiting"}),
-			tx.PutDelivery(ledger.Delivery{Seq: 1, Hook: "h", State: "waiting", Attempts: 3, Error: "refused"}),
+			tx.PutDelivery(ledger.Delivery{Entry: 1, Hook: "h", State: "waiting"}),
+			tx.PutDelivery(ledger.Delivery{Entry: 1, Hook: "h", State: "waiting", Attempts: 3, Error: "refused"}),
 			tx.SetDelivered("h", 5), tx.SetDelivered("h", 4), tx.SetDelivered("other", 9),
 			tx.PutBlob(b), tx.PutBlob(ledger.Blob{Digest: b.Digest, Kind: "other", Text: "another text"}))
 	})
 	view(t, s, func(r ledger.Reader) {
 		same(t, "Tokens", []ledger.Token{{ID: "k", Created: early, Revoked: late}}, list(t, r.Tokens()))
-		same(t, "Deliveries", []ledger.Delivery{{Seq: 1, Hook: "h", State: "waiting", Attempts: 3, Error: "refused"}}, list(t, r.Deliveries(late, 5)))
+		same(t, "Deliveries", []ledger.Delivery{{Entry: 1, Hook: "h", State: "waiting", Attempts: 3, Error: "refused"}}, list(t, r.Deliveries(late, 5)))
 		same(t, "Blobs", []ledger.Blob{blob("text")}, list(t, r.Blobs()))
 		if n, err := r.Delivered("h"); n != 4 || err != nil {
 			t.Errorf("Delivered = %d, %v, want 4", n, err)
@@ -49,17 +51,15 @@ func putReplaces(t *testing.T, h Harness) {
 func appendOnly(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
-		return errors.Join(tx.AddEvents([]ledger.Event{event(1, "a")}), tx.AddEvents([]ledger.Event{event(5, "a")}), tx.AddDecision(decision(5, "a")))
+		return errors.Join(add(tx, entry(1, "a")), add(tx, entry(5, "a")))
 	})
 	for _, tc := range []struct {
 		name string
 		add  func(ledger.Tx) error
 	}{
-		{"an-event-of-the-same-seq", func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(5, "b")}) }},
-		{"an-event-between", func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(3, "b")}) }},
-		{"an-event-before-all", func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(0, "b")}) }},
-		{"a-decision-of-the-same-seq", func(tx ledger.Tx) error { return tx.AddDecision(decision(5, "b")) }},
-		{"a-decision-before", func(tx ledger.Tx) error { return tx.AddDecision(decision(4, "b")) }},
+		{"an-entry-of-the-same-index", func(tx ledger.Tx) error { return add(tx, entry(5, "b")) }},
+		{"an-entry-between", func(tx ledger.Tx) error { return add(tx, entry(3, "b")) }},
+		{"an-entry-before-all", func(tx ledger.Tx) error { return add(tx, entry(0, "b")) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := s.Update(context.Background(), func(tx ledger.Tx) error {
@@ -69,8 +69,7 @@ func appendOnly(t *testing.T, h Harness) {
 				t.Error("Update succeeds")
 			}
 			view(t, s, func(r ledger.Reader) {
-				same(t, "Events", []ledger.Event{event(1, "a"), event(5, "a")}, list(t, r.Events(0)))
-				same(t, "Decisions", []ledger.Decision{decision(5, "a")}, list(t, r.Decisions(0)))
+				same(t, "Entries", []ledger.Entry{entry(1, "a"), entry(5, "a")}, list(t, r.Entries(0)))
 				same(t, "Requests", []ledger.Request(nil), list(t, r.Requests(ledger.Filter{})))
 			})
 		})
@@ -79,9 +78,9 @@ func appendOnly(t *testing.T, h Harness) {
 
 // writeAll writes a row of each kind.
 func writeAll(tx ledger.Tx) error {
-	return errors.Join(tx.AddEvents([]ledger.Event{event(1, "a")}), tx.AddDecision(decision(1, "a")),
+	return errors.Join(add(tx, entry(1, "a")),
 		tx.PutRequest(request("a")), tx.PutBlob(blob("b")), tx.PutToken(ledger.Token{ID: "k"}),
-		tx.PutDelivery(ledger.Delivery{Seq: 1, Hook: "hook", State: "waiting"}), tx.SetDelivered("hook", 1))
+		tx.PutDelivery(ledger.Delivery{Entry: 1, Hook: "hook", State: "waiting"}), tx.SetDelivered("hook", 1))
 }
 
 func undoneByError(t *testing.T, h Harness) {
@@ -101,7 +100,7 @@ func undoneByError(t *testing.T, h Harness) {
 		t.Errorf("View = %v, want exactly the function's error", err)
 	}
 	update(t, s, writeAll)
-	same(t, "Events", []ledger.Event{event(1, "a")}, collect(t, other, func(r ledger.Reader) iter.Seq2[ledger.Event, error] { return r.Events(0) }))
+	same(t, "Entries", []ledger.Entry{entry(1, "a")}, collect(t, other, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) }))
 }
 
 func undoneByPanic(t *testing.T, h Harness) {
@@ -129,8 +128,8 @@ func ignoredError(t *testing.T, h Harness) {
 		if err := writeAll(tx); err != nil {
 			t.Error(err)
 		}
-		if tx.AddEvents([]ledger.Event{event(1, "b")}) == nil {
-			t.Error("the same event can be added twice")
+		if add(tx, entry(1, "b")) == nil {
+			t.Error("the same entry can be added twice")
 		}
 		return nil
 	})
@@ -143,20 +142,21 @@ func ignoredError(t *testing.T, h Harness) {
 func usedAfterwards(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	var tx ledger.Tx
-	var left iter.Seq2[ledger.Event, error]
+	var left iter.Seq2[ledger.Entry, error]
 	update(t, s, func(x ledger.Tx) error {
-		tx, left = x, x.Events(0)
+		tx, left = x, x.Entries(0)
 		return writeAll(x)
 	})
 	var r ledger.Reader
 	view(t, s, func(x ledger.Reader) { r = x })
-	_, readErr := r.Last()
-	_, txErr := tx.Last()
-	_, pruneErr := tx.LastPrune()
+	_, readErr := r.End()
+	_, txErr := tx.End()
+	_, typeErr := tx.LastOf(ledger.LedgerPruned)
+	_, hashErr := tx.ReadHashes([]int64{1})
 	_, waitErr := r.Waiting(ledger.Look{})
 	for what, err := range map[string]error{ // in any order
-		"AddEvent": tx.AddEvents([]ledger.Event{event(2, "a")}), "PutRequest": tx.PutRequest(request("b")), "AddRequest": tx.AddRequest(request("c")), "SetDelivered": tx.SetDelivered("hook", 2),
-		"Prune": tx.Prune(1, nil), "Last": txErr, "Last of a view": readErr, "LastPrune": pruneErr, "Waiting": waitErr,
+		"AddEntry": add(tx, entry(2, "a")), "PutRequest": tx.PutRequest(request("b")), "AddRequest": tx.AddRequest(request("c")), "SetDelivered": tx.SetDelivered("hook", 2),
+		"Prune": tx.Prune(nil, nil, nil), "End": txErr, "End of a view": readErr, "LastOf": typeErr, "ReadHashes": hashErr, "Waiting": waitErr,
 	} {
 		if err == nil || errors.Is(err, ledger.ErrNotFound) {
 			t.Errorf("%s after the end: %v, want an error", what, err)
@@ -167,17 +167,17 @@ func usedAfterwards(t *testing.T, h Harness) {
 			t.Error("a sequence goes on after the end")
 		}
 	}
-	same(t, "Events", []ledger.Event{event(1, "a")}, collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Event, error] { return r.Events(0) }))
+	same(t, "Entries", []ledger.Entry{entry(1, "a")}, collect(t, s, func(r ledger.Reader) iter.Seq2[ledger.Entry, error] { return r.Entries(0) }))
 }
 
 func readsOwnWrites(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
 		for i := range int64(5) {
-			if e, err := tx.Last(); i > 0 && (err != nil || e.Seq != i) {
-				t.Errorf("Last = %d, %v, want %d", e.Seq, err, i)
+			if e, err := last(tx); i > 0 && (err != nil || e != i) {
+				t.Errorf("the last entry is %d, %v, want %d", e, err, i)
 			}
-			if err := tx.AddEvents([]ledger.Event{event(i+1, "a")}); err != nil {
+			if err := add(tx, entry(i+1, "a")); err != nil {
 				return err
 			}
 		}
@@ -205,17 +205,17 @@ func nestedSequences(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
 		for i := range 6 {
-			if err := tx.AddEvents([]ledger.Event{event(int64(i+1), "a")}); err != nil {
+			if err := add(tx, entry(int64(i+1), "a")); err != nil {
 				return err
 			}
 		}
 		for range 2 { // the second time with what the first one left behind
 			pairs := 0
-			for e, err := range tx.Events(0) { // the same query twice at a time, and one that is left
-				for range tx.Events(e.Seq) {
+			for e, err := range tx.Entries(0) { // the same query twice at a time, and one that is left
+				for range tx.Entries(e.Index + 1) {
 					pairs++
 				}
-				for range tx.EventsOf("a") {
+				for range tx.EntriesOf("a") {
 					break
 				}
 				if err != nil {
@@ -226,16 +226,16 @@ func nestedSequences(t *testing.T, h Harness) {
 				t.Errorf("%d pairs, want 15", pairs)
 			}
 		}
-		next, stop := iter.Pull2(tx.Events(0))
+		next, stop := iter.Pull2(tx.Entries(0))
 		defer stop()
-		if e, err, ok := next(); !ok || err != nil || e.Seq != 1 {
-			t.Errorf("next = %d, %v, %t", e.Seq, err, ok)
+		if e, err, ok := next(); !ok || err != nil || e.Index != 1 {
+			t.Errorf("next = %d, %v, %t", e.Index, err, ok)
 		}
 		return nil
 	})
 	view(t, s, func(r ledger.Reader) {
-		if n := len(list(t, r.Events(0))); n != 6 {
-			t.Errorf("%d events, want 6", n)
+		if n := len(list(t, r.Entries(0))); n != 6 {
+			t.Errorf("%d entries, want 6", n)
 		}
 	})
 }
@@ -245,48 +245,80 @@ func pruning(t *testing.T, s ledger.Store) {
 	t.Helper()
 	update(t, s, func(tx ledger.Tx) error {
 		for i, run := range []string{"a", "b", "c"} {
-			e := event(int64(i+1), run)
-			e.Payload = []byte(ledger.Ref(digest("payload " + run)))
+			e := entry(int64(i+1), run)
+			e.Events = []byte(ledger.Ref(digest("payload " + run)))
 			for _, text := range []string{"payload " + run, "args " + run, "shared", []string{"old", "old", "new"}[i]} {
-				if err := errors.Join(tx.PutBlob(blob(text)), tx.UseBlob(digest(text), e.Seq)); err != nil {
+				if err := errors.Join(tx.PutBlob(blob(text)), tx.UseBlob(digest(text), e.Index)); err != nil {
 					return err
 				}
 			}
-			if err := errors.Join(tx.AddEvents([]ledger.Event{e}), tx.PutRequest(request(run)), tx.AddDecision(decision(e.Seq, run)),
-				tx.PutDelivery(ledger.Delivery{Seq: int64(i + 1), Hook: "h", State: "waiting"})); err != nil {
+			if err := errors.Join(add(tx, e), tx.PutRequest(request(run)),
+				tx.PutDelivery(ledger.Delivery{Entry: int64(i + 1), Hook: "h", State: "waiting"})); err != nil {
 				return err
 			}
 		}
-		return errors.Join(tx.AddEvents([]ledger.Event{event(4, "")}), tx.PutToken(ledger.Token{ID: "k"}))
+		return errors.Join(add(tx, entry(4, "")), tx.PutToken(ledger.Token{ID: "k"}))
 	})
 }
 
 func pruned(t *testing.T, h Harness) {
-	s, _ := h.fresh(t)
-	pruning(t, s)
-	update(t, s, func(tx ledger.Tx) error { return tx.Prune(2, []string{"a", "b", "none"}) })
-	view(t, s, func(r ledger.Reader) {
-		same(t, "Events", []int64{3, 4}, seqs(list(t, r.Events(0))))
-		same(t, "Requests", []string{"c"}, runs(list(t, r.Requests(ledger.Filter{}))))
-		if d := only(t, r.Decisions(0)); d.Seq != 3 {
-			t.Errorf("the decision %d is left, want 3", d.Seq)
-		}
-		if d := only(t, r.Deliveries(late, 9)); d.Seq != 3 {
-			t.Errorf("the delivery of %d is left, want 3", d.Seq)
-		}
-		if n := len(list(t, r.Tokens())); n != 1 {
-			t.Errorf("%d tokens are left, want 1", n)
-		}
-		left := make(map[string]bool)
-		for _, text := range texts(list(t, r.Blobs())) {
-			left[text] = true
-		}
-		same(t, "Blobs", map[string]bool{"payload c": true, "args c": true, "shared": true, "new": true}, left)
-	})
-	update(t, s, func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(5, "")}) })
-	err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddEvents([]ledger.Event{event(1, "")}) })
+	for _, c := range []struct {
+		name    string
+		entries []ledger.Range
+		runs    []string
+		kept    []ledger.Use
+		left    []int64
+		blobs   []string
+	}{
+		{"the-first", []ledger.Range{{First: 1, Last: 2}}, []string{"a", "b", "none"}, nil, []int64{3, 4}, []string{"payload c", "args c", "shared", "new"}},
+		{
+			"behind-one-that-stays", []ledger.Range{{First: 2, Last: 3}}, []string{"b", "c"},
+			[]ledger.Use{{Digest: digest("shared"), Entry: 1}, {Digest: digest("old"), Entry: 1}, {Digest: digest("args a"), Entry: 1}},
+			[]int64{1, 4}, []string{"payload a", "args a", "shared", "old"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, _ := h.fresh(t)
+			pruning(t, s)
+			update(t, s, func(tx ledger.Tx) error { return tx.Prune(c.entries, c.runs, c.kept) })
+			view(t, s, func(r ledger.Reader) {
+				same(t, "Entries", c.left, indexes(list(t, r.Entries(0))))
+				if n := len(list(t, r.Requests(ledger.Filter{}))); n != 1 {
+					t.Errorf("%d requests are left, want 1", n)
+				}
+				if d := only(t, r.Deliveries(late, 9)); d.Entry != c.left[0] {
+					t.Errorf("the delivery of %d is left", d.Entry)
+				}
+				if n := len(list(t, r.Tokens())); n != 1 {
+					t.Errorf("%d tokens are left, want 1", n)
+				}
+				left := make(map[string]bool)
+				for _, text := range texts(list(t, r.Blobs())) {
+					left[text] = true
+				}
+				want := make(map[string]bool)
+				for _, text := range c.blobs {
+					want[text] = true
+				}
+				same(t, "Blobs", want, left)
+				for index := range int64(3) {
+					if _, err := r.ReadHashes([]int64{tlog.StoredHashIndex(0, index+1)}); err != nil {
+						t.Errorf("the hash of entry %d: %v", index+1, err)
+					}
+				}
+			})
+			addAfter(t, s)
+		})
+	}
+}
+
+// addAfter adds after a prune.
+func addAfter(t *testing.T, s ledger.Store) {
+	t.Helper()
+	update(t, s, func(tx ledger.Tx) error { return add(tx, entry(5, "")) })
+	err := s.Update(context.Background(), func(tx ledger.Tx) error { return add(tx, entry(1, "")) })
 	if err == nil {
-		t.Error("a removed event can be added again")
+		t.Error("a removed entry can be added again")
 	}
 }
 
@@ -294,12 +326,14 @@ func prunedAndUndone(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	pruning(t, s)
 	refused := errors.New("refused")
-	err := s.Update(context.Background(), func(tx ledger.Tx) error { return errors.Join(tx.Prune(4, []string{"a", "b", "c"}), refused) })
+	err := s.Update(context.Background(), func(tx ledger.Tx) error {
+		return errors.Join(tx.Prune([]ledger.Range{{First: 1, Last: 4}}, []string{"a", "b", "c"}, nil), refused)
+	})
 	if !errors.Is(err, refused) {
 		t.Errorf("Update = %v", err)
 	}
 	view(t, s, func(r ledger.Reader) {
-		same(t, "Events", []int64{1, 2, 3, 4}, seqs(list(t, r.Events(0))))
+		same(t, "Entries", []int64{1, 2, 3, 4}, indexes(list(t, r.Entries(0))))
 		if n := len(list(t, r.Blobs())); n != 9 {
 			t.Errorf("%d blobs, want 9", n)
 		}

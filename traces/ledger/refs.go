@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
@@ -10,59 +9,12 @@ import (
 	"pgfsm/policy/canonical"
 )
 
-// kindEvent is the kind of an event's digest.
-const kindEvent = "ledger event"
-
-// Origin is what the first event of a ledger is chained to.
-var Origin = canonical.Sum("ledger", []byte(Format))
-
-// Format names the shape of a ledger's events.
-const Format = "pgfsm.ledger/v1"
-
-// digest is the event's hash: over its canonical form without the hash.
-func (e *Event) digest() canonical.Digest {
-	unhashed := *e
-	unhashed.Hash = ""
-	b, err := unhashed.Encode(e.text())
-	if err != nil {
-		return "" // which is no event's hash
-	}
-	return canonical.Sum(kindEvent, b)
-}
-
-// text is the payload as it is hashed: a reference is a string.
-func (e *Event) text() []byte {
-	if isRef(e.Payload) {
-		return canonical.AppendText(nil, string(e.Payload))
-	}
-	return e.Payload
-}
-
 // isRef reports whether a value is a reference to a blob.
 func isRef[T string | jsontext.Value](value T) bool { return len(value) > 0 && value[0] == '@' }
 
-// A link is the end of the chain of events.
-type link struct {
-	seq  int64
-	at   string
-	hash canonical.Digest
-}
-
-// lastLink returns the end of the chain.
-func lastLink(r Reader) (link, error) {
-	end, err := r.End()
-	if errors.Is(err, ErrNotFound) {
-		return link{hash: Origin}, nil
-	}
-	return link{end.Seq, end.At, end.Hash}, err
-}
-
 // references returns the blobs that an event refers to.
-func references(e *Event, p payload) (all []canonical.Digest) {
+func references(p payload) (all []canonical.Digest) {
 	refer := func(ref string) { all = append(all, canonical.Digest(ref[1:])) }
-	if isRef(e.Payload) {
-		refer(string(e.Payload))
-	}
 	if c, ok := p.(*created); ok {
 		all = append(all, c.Bundle)
 		if c.Call != nil && len(c.Call.Args) > MaxInline {

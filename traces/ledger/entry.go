@@ -1,0 +1,197 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/policy/canonical"
+)
+
+// Leaf returns the bytes of the entry's leaf: canonical JSON. Where a [Ref] stands for the events, the leaf has it as a string.
+func (e *Entry) Leaf() []byte {
+	events := e.Events
+	if isRef(events) {
+		events = canonical.AppendText(nil, string(events))
+	}
+	b := canonical.AppendText([]byte(`{"at":`), e.At)
+	b = canonical.AppendText(append(b, `,"by":`...), e.By)
+	b = append(append(b, `,"events":`...), events...)
+	b = strconv.AppendInt(append(b, `,"n":`...), int64(e.N), 10)
+	b = canonical.AppendText(append(b, `,"prev":`...), e.Prev)
+	b = canonical.AppendText(append(b, `,"run":`...), e.RunID)
+	return append(b, '}')
+}
+
+// hash is the leaf's hash (RFC 6962, section 2.1).
+func (e *Entry) hash() tlog.Hash { return tlog.RecordHash(e.Leaf()) }
+
+// leafHash reads the hash of a leaf in the tree.
+func leafHash(r tlog.HashReader, index int64) (tlog.Hash, error) {
+	all, err := r.ReadHashes([]int64{tlog.StoredHashIndex(0, index)})
+	if err != nil {
+		return tlog.Hash{}, fmt.Errorf("the hash of entry %d: %w", index, err)
+	}
+	return all[0], nil
+}
+
+// link writes a leaf's hash as the run's next entry has it.
+func link(h tlog.Hash) string { return base64.StdEncoding.EncodeToString(h[:]) }
+
+// Root returns the size and the root hash of the tree.
+func Root(r Reader) (size int64, root tlog.Hash, err error) {
+	end, err := r.End()
+	if err != nil {
+		return 0, root, err
+	}
+	root, err = tlog.TreeHash(end.Size, r)
+	return end.Size, root, err
+}
+
+// Origin returns the name of the log, which its first entry has.
+func Origin(r Reader) (string, error) {
+	e, err := r.LastOf(LogCreated)
+	if err != nil {
+		return "", err
+	}
+	all, err := e.payloads(r)
+	if err != nil {
+		return "", err
+	}
+	return all[0].(*logCreated).Origin, nil
+}
+
+// split returns the events of a list in canonical form, each with its type.
+func (e *Entry) split(events jsontext.Value) (all []Event, err error) {
+	var values []jsontext.Value
+	if err := json.Unmarshal(events, &values); err != nil {
+		return nil, canonical.Explain(err)
+	}
+	for _, v := range values {
+		var has typed
+		if err := json.Unmarshal(v, &has); err != nil {
+			return nil, canonical.Explain(err)
+		}
+		all = append(all, Event{Index: e.Index, RunID: e.RunID, Type: has.Type, At: e.At, By: e.By, Payload: v})
+	}
+	if len(all) == 0 {
+		return nil, errors.New("it has no event")
+	}
+	return all, nil
+}
+
+// List returns the entry's events.
+func (e *Entry) List(r Reader) ([]Event, error) {
+	events, err := resolve(r, string(e.Events))
+	if err != nil {
+		return nil, fmt.Errorf("entry %d: %w", e.Index, err)
+	}
+	all, err := e.split(events)
+	if err != nil {
+		return nil, fmt.Errorf("entry %d: %w", e.Index, err)
+	}
+	return all, nil
+}
+
+// payloads returns the entry's events, decoded.
+func (e *Entry) payloads(r Reader) ([]payload, error) {
+	list, err := e.List(r)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]payload, len(list))
+	for i := range list {
+		if all[i], err = list[i].decode(); err != nil {
+			return nil, fmt.Errorf("entry %d: %w", e.Index, err)
+		}
+	}
+	return all, nil
+}
+
+// references returns the blobs that the entry refers to.
+func (e *Entry) references(r Reader) ([]canonical.Digest, error) {
+	all, err := e.payloads(r)
+	if err != nil {
+		return nil, err
+	}
+	return e.refer(all), nil
+}
+
+// refer is references with the entry's events decoded.
+func (e *Entry) refer(all []payload) (refs []canonical.Digest) {
+	if isRef(e.Events) {
+		refs = append(refs, canonical.Digest(e.Events[1:]))
+	}
+	for _, p := range all {
+		refs = append(refs, references(p)...)
+	}
+	return refs
+}
+
+// Events returns the events of the entries from an index on, oldest first.
+func Events(r Reader, from int64) iter.Seq2[Event, error] { return flat(r, r.Entries(from)) }
+
+// EventsOf returns the events of one run, oldest first.
+func EventsOf(r Reader, run string) iter.Seq2[Event, error] { return flat(r, r.EntriesOf(run)) }
+
+func flat(r Reader, entries iter.Seq2[Entry, error]) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for e, err := range entries {
+			var list []Event
+			if err == nil {
+				list, err = e.List(r)
+			}
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			for _, event := range list {
+				if !yield(event, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// decode decodes the event's payload strictly: only its canonical form is accepted.
+func (e *Event) decode() (payload, error) {
+	p, err := newPayload(e.Type)
+	if err != nil {
+		return nil, err
+	}
+	if err := canonical.Unmarshal(e.Payload, p); err != nil {
+		return nil, fmt.Errorf("the event is not one of %s: %w", e.Type, err)
+	}
+	again, err := encode(p)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(again, e.Payload) {
+		return nil, fmt.Errorf("the event is not in the one form that %s has", e.Type)
+	}
+	if part, ok := p.(recording); ok {
+		return p, part.recorded().check()
+	}
+	return p, nil
+}
+
+// check validates a part of a run's record.
+func (r *record) check() error {
+	if len(r.Steps) == 0 {
+		return errors.New("it records no step")
+	}
+	for i, in := range r.Steps {
+		if k := in.Event.Kind(); in.Event != nil && k != '{' && eventRef(in.Event) == "" {
+			return fmt.Errorf("the event of its step %d is neither an object nor a reference", i)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,322 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// A tokenEvent is an event about a token.
+type tokenEvent struct {
+	event   Event // without its payload
+	payload payload
+}
+
+// entries checks all entries, oldest first: each is the leaf that the tree has, the tree is complete, and what is missing was pruned.
+func (v *verifier) entries() error {
+	end, err := v.r.End()
+	if err != nil {
+		return unread("entries", "the last", err)
+	}
+	v.total = 2 * end.Size
+	v.tree.r = v.r
+	last := Entry{Index: -1}
+	for e, err := range v.r.Entries(everything) {
+		if err != nil {
+			return unread("entries", entryKey(last.Index), err)
+		}
+		if err := v.follows(&e, &last); err != nil {
+			return fault("entries", entryKey(e.Index), err)
+		}
+		if err := v.tree.add(e.hash()); err != nil {
+			return err
+		}
+		v.report.Entries++
+		if err := v.entry(&e); err != nil {
+			return err
+		}
+		if err := v.step(); err != nil {
+			return err
+		}
+		last = e
+	}
+	return v.whole()
+}
+
+// follows checks an entry's place and time. The leaves before it that have no body are those of the tree.
+func (v *verifier) follows(e, last *Entry) error {
+	if e.Index <= last.Index {
+		return fmt.Errorf("it follows entry %d", last.Index)
+	}
+	if e.Index > last.Index+1 {
+		v.absent = append(v.absent, Range{last.Index + 1, e.Index - 1})
+	}
+	for i := last.Index + 1; i < e.Index; i++ {
+		h, err := leafHash(v.r, i)
+		if errors.Is(err, ErrNotFound) {
+			return &Fault{"entries", entryKey(i), "it is missing"}
+		}
+		if err != nil {
+			return unread("tree", entryKey(i), err)
+		}
+		if err := v.tree.add(h); err != nil {
+			return err
+		}
+		v.report.Pruned++
+	}
+	if e.At < last.At {
+		return fmt.Errorf("its time %s is before that of the entry before it, %s", e.At, last.At)
+	}
+	if t, err := time.Parse(timeForm, e.At); err != nil || t.Format(timeForm) != e.At {
+		return fmt.Errorf("its time %q is not of the form %s", e.At, timeForm)
+	}
+	return nil
+}
+
+// A treeCheck computes a tree again and compares it with the stored hashes.
+type treeCheck struct {
+	r    tlog.HashReader
+	size int64
+	left map[int64]tlog.Hash // what later hashes are computed from
+}
+
+// add adds a leaf. The error is a [*Fault] if the store has other hashes.
+func (t *treeCheck) add(leaf tlog.Hash) error {
+	hashes, err := tlog.StoredHashesForRecordHash(t.size, leaf, tlog.HashReaderFunc(func(ids []int64) ([]tlog.Hash, error) {
+		all := make([]tlog.Hash, len(ids))
+		for i, id := range ids {
+			all[i] = t.left[id]
+			delete(t.left, id) // each is needed once
+		}
+		return all, nil
+	}))
+	if err != nil {
+		return err
+	}
+	first := tlog.StoredHashIndex(0, t.size)
+	ids := make([]int64, len(hashes))
+	for i := range hashes {
+		ids[i] = first + int64(i)
+	}
+	have, err := t.r.ReadHashes(ids)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return &Fault{"tree", entryKey(t.size), "a hash that its entry completes is missing"}
+	case err != nil:
+		return unread("tree", entryKey(t.size), err)
+	case have[0] != leaf:
+		return &Fault{"entries", entryKey(t.size), "its hash is not that of the tree"}
+	case !slices.Equal(have, hashes):
+		return &Fault{"tree", entryKey(t.size), "a hash above its entry is not that of the tree below"}
+	}
+	if t.left == nil {
+		t.left = make(map[int64]tlog.Hash)
+	}
+	for i, id := range ids {
+		t.left[id] = hashes[i]
+	}
+	t.size++
+	return nil
+}
+
+// entry checks one entry by itself. That of a run is checked with its run.
+func (v *verifier) entry(e *Entry) error {
+	if e.RunID != "" {
+		v.ofRuns++
+		return nil
+	}
+	key := entryKey(e.Index)
+	all, err := v.payloads(e)
+	if err != nil {
+		return err
+	}
+	p := all[0]
+	switch {
+	case len(all) != 1 || e.N != 0 || e.Prev != "":
+		return &Fault{"entries", key, "it belongs to no run, and is linked or has several events"}
+	case !runless(p):
+		return &Fault{"entries", key, fmt.Sprintf("%s must be about a run", e.Type)}
+	case (e.Type == LogCreated) != (e.Index == 0):
+		return &Fault{"entries", key, fmt.Sprintf("%s is the first entry, and only that", LogCreated)}
+	}
+	switch p := p.(type) {
+	case *logCreated:
+		v.report.Origin = p.Origin
+	case *passed:
+		return v.passage(&Event{Index: e.Index, At: e.At, By: e.By}, p)
+	case *tokenCreated, *tokenRevoked:
+		v.told = append(v.told, tokenEvent{Event{Index: e.Index, At: e.At}, p})
+	case *pruned:
+		return fault("entries", key, v.prune(e, p))
+	}
+	return nil
+}
+
+// runless reports whether an event is about no run.
+func runless(p payload) bool {
+	switch p.(type) {
+	case *logCreated, *passed, *tokenCreated, *tokenRevoked, *pruned:
+		return true
+	}
+	return false
+}
+
+// payloads decodes the events of an entry.
+func (v *verifier) payloads(e *Entry) ([]payload, error) {
+	key := entryKey(e.Index)
+	value, err := v.blobs.value(string(e.Events), "entries", key)
+	if err != nil {
+		return nil, err
+	}
+	list, err := e.split(value)
+	if err != nil {
+		return nil, fault("entries", key, err)
+	}
+	all := make([]payload, len(list))
+	for i := range list {
+		if all[i], err = list[i].decode(); err != nil {
+			return nil, fault("entries", key, err)
+		}
+	}
+	if e.Type != list[len(list)-1].Type {
+		return nil, &Fault{"entries", key, "its type is not that of its last event"}
+	}
+	v.blobs.use(e.Index, e.refer(all))
+	return all, nil
+}
+
+// prune checks what a prune says by itself.
+func (v *verifier) prune(e *Entry, p *pruned) error {
+	next := int64(1) // the first entry stays
+	for _, r := range p.Entries {
+		if r.First < next || r.Last < r.First || r.Last >= e.Index {
+			return errors.New("it says that entries were removed that cannot have been there")
+		}
+		next = r.Last + 2
+	}
+	if len(p.Entries) == 0 {
+		return errors.New("it removes nothing")
+	}
+	if err := p.check(v.pruned); err != nil {
+		return err
+	}
+	v.gone = append(v.gone, p.Entries...)
+	v.pruned = p
+	return nil
+}
+
+// whole checks that nothing is missing that was not pruned, and compares the tree with the checkpoint.
+func (v *verifier) whole() error {
+	v.report.Size = v.tree.size
+	if _, err := leafHash(v.r, v.tree.size); err == nil {
+		return &Fault{"entries", entryKey(v.tree.size), "it is missing: the tree has its hash"}
+	} else if !errors.Is(err, ErrNotFound) {
+		return unread("tree", "the last", err)
+	}
+	if err := matching(v.absent, joined(v.gone)); err != nil {
+		return err
+	}
+	var err error
+	if v.report.Root, err = tlog.TreeHash(v.tree.size, v.r); err != nil {
+		return err
+	}
+	c := v.o.Checkpoint
+	if c == nil {
+		return nil
+	}
+	if c.Size > v.tree.size {
+		return &Fault{"entries", entryKey(v.tree.size), fmt.Sprintf("it is missing: the end was cut off, for the checkpoint is of %d entries", c.Size)}
+	}
+	root, err := tlog.TreeHash(c.Size, v.r)
+	if err != nil {
+		return err
+	}
+	if root != c.Root {
+		return &Fault{"tree", fmt.Sprintf("of %d entries", c.Size), fmt.Sprintf(
+			"its hash is %s, the checkpoint has %s: the past was written anew, or the checkpoint is of another ledger", root, c.Root)}
+	}
+	return nil
+}
+
+// joined returns the union of ranges as few ranges in order.
+func joined(all []Range) (union []Range) {
+	slices.SortFunc(all, func(a, b Range) int { return int(a.First - b.First) })
+	for _, r := range all {
+		if n := len(union); n > 0 && r.First <= union[n-1].Last+1 {
+			union[n-1].Last = max(union[n-1].Last, r.Last)
+			continue
+		}
+		union = append(union, r)
+	}
+	return union
+}
+
+// matching names the first entry that is absent and was not pruned, or was pruned and is there.
+func matching(absent, gone []Range) error {
+	for i := range max(len(absent), len(gone)) {
+		switch {
+		case i < len(absent) && (i == len(gone) || absent[i].First < gone[i].First):
+			return &Fault{"entries", entryKey(absent[i].First), fmt.Sprintf("it is missing, and no %s says why", LedgerPruned)}
+		case i == len(absent) || gone[i].First < absent[i].First:
+			return &Fault{"entries", entryKey(gone[i].First), fmt.Sprintf("it was pruned, says %s: it should not be there", LedgerPruned)}
+		case absent[i].Last < gone[i].Last:
+			return &Fault{"entries", entryKey(absent[i].Last + 1), fmt.Sprintf("it was pruned, says %s: it should not be there", LedgerPruned)}
+		case absent[i].Last > gone[i].Last:
+			return &Fault{"entries", entryKey(gone[i].Last + 1), fmt.Sprintf("it is missing, and no %s says why", LedgerPruned)}
+		}
+	}
+	return nil
+}
+
+// tokens computes all tokens from their events, or from the last prune, and compares them with their rows.
+func (v *verifier) tokens() error {
+	v.tags = make(map[string]Token)
+	for i := range v.told {
+		t := &v.told[i]
+		id := tokenID(t.payload)
+		token := v.tags[id]
+		if err := projectToken(&token, &t.event, t.payload); err != nil {
+			return fault("entries", entryKey(t.event.Index), err)
+		}
+		v.tags[id] = token
+	}
+	v.told = nil
+	seen := make(map[string]bool, len(v.tags))
+	last := "the first"
+	for have, err := range v.r.Tokens() {
+		if err != nil {
+			return unread("tokens", last, err)
+		}
+		last = have.ID
+		want, ok := v.tags[have.ID]
+		switch {
+		case !ok:
+			return &Fault{"tokens", have.ID, "no event tells of it"}
+		case have != want:
+			return &Fault{"tokens", have.ID, "its " + differing(want, have) + " is not what its events say"}
+		}
+		seen[have.ID] = true
+		v.report.Tokens++
+	}
+	for _, id := range slices.Sorted(maps.Keys(v.tags)) {
+		if !seen[id] {
+			return &Fault{"tokens", id, "it is missing"}
+		}
+	}
+	return nil
+}
+
+// tokenID is the token that an event is about.
+func tokenID(p payload) string {
+	switch p := p.(type) {
+	case *tokenCreated:
+		return p.ID
+	case *tokenRevoked:
+		return p.ID
+	}
+	return ""
+}
