@@ -295,5 +295,5 @@ func (o *office) approved(by ledger.Caller) (string, error) {
 }
 
 func rowsOf(r *ledger.Report) int64 {
-	return r.Events + r.Requests + r.Decisions + r.Blobs + r.Tokens
+	return r.Entries + r.Requests + r.Blobs + r.Tokens
 }

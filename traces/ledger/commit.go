@@ -145,12 +145,7 @@ func (l *Ledger) together(all []*operation) (errs []error, err error) {
 			return err
 		}
 		errs = make([]error, len(all))
-		b := &batch{Tx: tx, size: end.Size, now: now}
-		if b.size == 0 {
-			if err := errors.Join(b.add(nil, "", l.owner, &logCreated{Origin: l.origin}), b.flush()); err != nil {
-				return err
-			}
-		}
+		b := &batch{Tx: tx, ledger: l, size: end.Size, now: now}
 		for i, o := range all {
 			b.wrote = false
 			if errs[i] = o.do(b); errs[i] == nil {
@@ -168,6 +163,7 @@ func (l *Ledger) together(all []*operation) (errs []error, err error) {
 // A batch is a transaction with the end of the log.
 type batch struct {
 	Tx
+	ledger *Ledger
 	size   int64 // entries in the store
 	now    string
 	wrote  bool     // the operation has written something
@@ -179,6 +175,11 @@ type batch struct {
 // events puts it once. The events that an operation adds to a run make one entry. An operation that reads its own events must flush first.
 func (b *batch) add(r *Request, run, by string, p payload) error {
 	b.wrote = true
+	if b.size == 0 && b.entry == nil && p.kind() != LogCreated {
+		if err := b.add(nil, "", b.ledger.owner, &logCreated{Origin: b.ledger.origin}); err != nil {
+			return err
+		}
+	}
 	if e := b.entry; e == nil || run == "" || e.RunID != run || e.By != by {
 		if err := b.begin(r, run, by); err != nil {
 			return err

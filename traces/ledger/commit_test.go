@@ -63,7 +63,7 @@ func (s *breaking) Update(_ context.Context, do func(Tx) error) error {
 // empty is a transaction in which nothing is.
 type empty struct{ Tx }
 
-func (empty) End() (End, error) { return End{}, ErrNotFound }
+func (empty) End() (End, error) { return End{}, nil }
 
 // TestOperationsOfABrokenTransaction: each is tried alone, for another one may be to blame. Where the transaction could not even begin, none is:
 // any number of waiting operations wait only once for a store that another process holds.

@@ -88,7 +88,7 @@ func TestDeliver(t *testing.T) {
 				return
 			}
 			q := d.Request(id)
-			if q.Delivered != d.Clock.Now().Format("2006-01-02T15:04:05Z") || q.Ended == "" || q.Seq != before.Size+1 {
+			if q.Delivered != d.Clock.Now().Format("2006-01-02T15:04:05Z") || q.Ended == "" || q.Entry != before.Size {
 				t.Errorf("the request is %+v", q)
 			}
 			if q.Updated != q.Ended { // a client's completed task never changes
@@ -259,7 +259,7 @@ func TestVerifyJudgesDeliveries(t *testing.T) {
 	d.passes(1)
 	other := d.runs()[0]
 	held := d.called(ledger.Anonymous)
-	end := d.checkpoint().Size
+	end := d.checkpoint().Size - 1
 	d.delivers(held, ledger.ByRepeat)
 	for _, c := range []struct {
 		name  string
@@ -291,10 +291,10 @@ func TestVerifyJudgesDeliveries(t *testing.T) {
 				if err != nil {
 					t.Errorf("Verify() = %v", err)
 				}
-			case !errors.As(err, &fault) || fault.Table != "events" || !strings.Contains(err.Error(), c.what):
+			case !errors.As(err, &fault) || fault.Table != "entries" || !strings.Contains(err.Error(), c.what):
 				t.Errorf("Verify() = %v, want a fault with %q", err, c.what)
 			case c.atEnd && fault.Key != fmt.Sprint(end):
-				t.Errorf("Verify() = %v, want one of event %d", err, end)
+				t.Errorf("Verify() = %v, want one of entry %d", err, end)
 			}
 		})
 	}
@@ -312,10 +312,10 @@ func TestPruneOfDeliveredRuns(t *testing.T) {
 	d.Clock.Set(t, "2026-11-21T09:50:00Z")
 	d.passes(1)
 	done := d.prunes("2026-11-21T09:40:00Z")
-	if diff := cmp.Diff([]string{late, never}, d.runs()[:2]); diff != "" || done.Runs != 1 || done.Behind != late || done.Ends == "" {
+	if diff := cmp.Diff([]string{late}, d.runs()[:1]); diff != "" || done.Runs != 2 {
 		t.Errorf("Prune() = %+v (-want +left):\n%s", done, diff)
 	}
-	if done := d.prunes("2026-11-21T09:50:00Z"); done.Runs != 2 || done.Kept != 0 || len(d.runs()) != 1 {
+	if done := d.prunes("2026-11-21T09:50:00Z"); done.Runs != 1 || len(d.runs()) != 1 {
 		t.Errorf("Prune() = %+v, %d runs are left", done, len(d.runs()))
 	}
 	if _, err := d.Deliver(context.Background(), never, ledger.ByTask); !errors.Is(err, ledger.ErrUnknown) {
@@ -350,14 +350,14 @@ func TestPruneBesideADelivery(t *testing.T) {
 		between.before = nil
 		d.delivers(id, ledger.ByTask)
 	}
-	if done, err := l.Prune(context.Background(), "2026-11-21T09:50:00Z", root); !errors.Is(err, ledger.ErrPruning) || done.Events != 0 {
+	if done, err := l.Prune(context.Background(), "2026-11-21T09:50:00Z", root); !errors.Is(err, ledger.ErrPruning) || done.Entries != 0 {
 		t.Errorf("Prune() = %+v, %v", done, err)
 	}
 	if _, err := d.checked(ledger.VerifyOptions{}); err != nil {
 		t.Errorf("Verify() = %v", err)
 	}
 	between.before = nil
-	if done, err := l.Prune(context.Background(), "2026-11-21T09:50:00Z", root); err != nil || done.Runs != 0 || done.Behind != id {
+	if done, err := l.Prune(context.Background(), "2026-11-21T09:50:00Z", root); err != nil || done.Runs != 0 || done.Kept != 1 {
 		t.Errorf("Prune() = %+v, %v", done, err)
 	}
 	if err := l.Close(); err != nil {

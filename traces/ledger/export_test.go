@@ -1,71 +1,122 @@
 package ledger
 
 import (
-	"context"
+	"bytes"
 	"errors"
+	"slices"
 	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/policy/canonical"
 )
 
-// Rewrite writes events again, like an attacker who can write all tables and knows the rules of hashing: chained to each other, with
-// the rows that are made from them. What cannot have happened is written all the same.
-func Rewrite(tx Tx, events []Event) error {
-	end := link{hash: Origin}
-	if len(events) > 0 && events[0].Seq > 1 { // what was before is pruned
-		end = link{seq: events[0].Seq - 1, hash: events[0].Prev}
-	}
+// Unlinked is the index of an event whose entry [Rewrite] links to no entry of its run.
+const Unlinked = -1
+
+// Rewrite writes events again, like an attacker who can write all tables and knows the rules of hashing, with the rows that are made from
+// them. What cannot have happened is written all the same. Events that follow each other and have the same index make one entry. Entries
+// that were pruned from the original stay so.
+func Rewrite(tx Tx, original Reader, events []Event) error {
 	requests, order := make(map[string]*Request), []string(nil)
-	for _, e := range events {
-		p, err := readPayload(tx, &e)
+	index := int64(0)
+	for len(events) > 0 {
+		more, err := rewritePruned(tx, original, index)
 		if err != nil {
 			return err
 		}
-		if gone, ok := p.(*pruned); ok {
-			for _, t := range gone.Tokens {
-				if err := tx.PutToken(t); err != nil {
-					return err
-				}
-			}
+		if more {
+			index++
+			continue
 		}
-		if e.Seq = end.seq + 1; e.Prev != Origin { // the origin stays where a test has put it
-			e.Prev = end.hash
+		n := 1
+		for n < len(events) && events[n].Index == events[0].Index && events[n].RunID == events[0].RunID && events[n].By == events[0].By {
+			n++
 		}
-		q := requests[e.RunID]
-		if q == nil && e.RunID != "" {
+		first := events[0]
+		q := requests[first.RunID]
+		if q == nil && first.RunID != "" {
 			q = new(Request)
-			requests[e.RunID], order = q, append(order, e.RunID)
+			requests[first.RunID], order = q, append(order, first.RunID)
 		}
-		if e.RunPrev != Origin && q != nil {
-			e.RunPrev = q.Hash
-		}
-		if e.Payload, err = (&batch{Tx: tx}).aside(e.Payload); err != nil {
+		if err := rewrite(tx, q, index, events[:n]); err != nil {
 			return err
 		}
-		e.Hash = e.digest()
-		for _, d := range references(&e, p) {
+		events, index = events[n:], index+1
+	}
+	for _, run := range order {
+		if err := tx.PutRequest(*requests[run]); err != nil {
+			return err
+		}
+	}
+	var gone []Range
+	for e, err := range tx.EntriesOf(goneRun) {
+		if err != nil {
+			return err
+		}
+		gone = append(gone, Range{e.Index, e.Index})
+	}
+	return tx.Prune(gone, nil, nil)
+}
+
+// goneRun is the run of entries whose bodies are removed at the end.
+const goneRun = "gone"
+
+// rewritePruned adds the hash of an entry that was pruned from the original, if it was.
+func rewritePruned(tx Tx, original Reader, index int64) (bool, error) {
+	for e, err := range original.Entries(index) {
+		if err != nil || e.Index == index {
+			return false, err
+		}
+		h, err := leafHash(original, index)
+		if err != nil {
+			return false, err
+		}
+		hashes, err := tlog.StoredHashesForRecordHash(index, h, tx)
+		if err != nil {
+			return false, err
+		}
+		return true, tx.AddEntry(Entry{Index: index, RunID: goneRun}, hashes)
+	}
+	return false, nil
+}
+
+func rewrite(tx Tx, q *Request, index int64, events []Event) error {
+	last := events[len(events)-1]
+	e := Entry{Index: index, RunID: last.RunID, At: last.At, By: last.By, Type: last.Type}
+	if q != nil && q.Entries > 0 {
+		before, err := leafHash(tx, q.Entry)
+		if err != nil {
+			return err
+		}
+		e.N, e.Prev = q.Entries, link(before)
+	}
+	if last.Index == Unlinked {
+		e.Prev = "elsewhere"
+	}
+	var list [][]byte
+	for _, event := range events {
+		list = append(list, event.Payload)
+		p, err := event.decode()
+		if err != nil {
+			return err
+		}
+		for _, d := range references(p) {
 			if _, err := tx.Blob(d); errors.Is(err, ErrNotFound) {
 				continue // a test has forged the reference
 			}
-			if err := tx.UseBlob(d, e.Seq); err != nil {
+			if err := tx.UseBlob(d, index); err != nil {
 				return err
 			}
 		}
-		if q != nil {
-			if project(q, &e, p) != nil {
-				q.Updated, q.Seq, q.Hash = e.At, e.Seq, e.Hash
-			}
-		}
-		if err := tx.AddEvents([]Event{e}); err != nil {
-			return err
-		}
-		end = link{e.Seq, e.At, e.Hash}
-		if d, ok := p.(*decision); ok {
-			if err := tx.AddDecision(d.row(&e)); err != nil {
-				return err
-			}
+		event.Index = index
+		if q != nil && project(q, &event, p) != nil {
+			q.Updated = e.At
 		}
 		if id := tokenID(p); id != "" {
 			t, _ := tx.Token(id) // none is the zero one
-			if err := projectToken(&t, &e, p); err != nil {
+			if err := projectToken(&t, &event, p); err != nil {
 				return err
 			}
 			if err := tx.PutToken(t); err != nil {
@@ -73,17 +124,28 @@ func Rewrite(tx Tx, events []Event) error {
 			}
 		}
 	}
-	for _, run := range order {
-		if err := tx.PutRequest(*requests[run]); err != nil {
+	if q != nil {
+		q.Entry, q.Entries = index, e.N+1
+	}
+	text, err := inline(slices.Concat([]byte{'['}, bytes.Join(list, []byte{','}), []byte{']'}), tx.PutBlob)
+	if err != nil {
+		return err
+	}
+	if e.Events = jsontext.Value(text); isRef(e.Events) {
+		if err := tx.UseBlob(canonical.Digest(text[1:]), index); err != nil {
 			return err
 		}
 	}
-	return nil
+	hashes, err := tlog.StoredHashesForRecordHash(index, e.hash(), tx)
+	if err != nil {
+		return err
+	}
+	return tx.AddEntry(e, hashes)
 }
 
 // ReadAgain reads a payload and writes it again.
 func ReadAgain(t Type, value []byte) ([]byte, error) {
-	p, err := parsePayload(t, value)
+	p, err := (&Event{Type: t, Payload: value}).decode()
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +166,7 @@ func Carry(r Reader, before int, with, run string) (int, error) {
 		}
 		all = append(all, c)
 	}
-	carried, err := carry(context.Background(), r, all, []string{run})
-	return len(carried), err
+	carried := carriedBy(all)
+	err = carried.add(&q)
+	return len(carried.sorted()), err
 }

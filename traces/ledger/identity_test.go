@@ -159,18 +159,3 @@ func (d *desk) wantsCall(id string, s *statestest.Scenario, w ledger.World, reas
 		return alike(ledger.Verify(context.Background(), r, ledger.VerifyOptions{Replayer: d.replayer(nil)}))
 	})
 }
-
-// A run that was held before a prune knows its voters' tokens by what the prune carried over.
-func TestIdentityBehindAPrune(t *testing.T) {
-	d := newDesk(t)
-	d.token(bot, ledger.RoleAgent, "")
-	dora := d.Approver("dora")
-	d.Clock.Set(t, "2026-11-21T09:10:00Z")
-	if done, err := d.Prune(context.Background(), "2026-11-21T09:10:00Z", root); err != nil || done.Events != 2 {
-		t.Fatalf("Prune() = %+v, %v", done, err)
-	}
-	id, s := d.hold(asksAs(bot))
-	d.Clock.Set(t, inTime)
-	d.vote(id, dora, true)
-	d.wantsCall(id, s, world(s), "")
-}

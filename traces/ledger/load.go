@@ -53,7 +53,7 @@ func (rec *Record) add(r Reader, e *Event) error {
 	}
 	first, begins := p.(*created)
 	if begins != (rec.Header.RunID == "") {
-		return fmt.Errorf("a run begins with %s, not with %s", RequestCreated, e.Type)
+		return fmt.Errorf("%w: a run begins with %s, not with %s", ErrChanged, RequestCreated, e.Type)
 	}
 	if begins {
 		content, err := blob(r, first.Bundle, BlobBundle)

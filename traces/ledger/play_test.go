@@ -82,7 +82,7 @@ func (d *desk) play(id string, s *statestest.Scenario) (states.Outcome, canonica
 func (d *desk) types(id string) (all []ledger.Type) {
 	d.TB.Helper()
 	d.Look(func(r ledger.Reader) error {
-		for e, err := range r.EventsOf(id) {
+		for e, err := range ledger.EventsOf(r, id) {
 			if err != nil {
 				return err
 			}

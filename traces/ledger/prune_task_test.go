@@ -2,7 +2,6 @@ package ledger_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"pgfsm/policy"
 	"pgfsm/states/statestest"
 	"pgfsm/traces/ledger"
-	"pgfsm/traces/ledger/ledgertest"
 )
 
 // A task that has used its calls up gets none back by a prune, nor by the next one, nor in another process.
@@ -41,20 +39,6 @@ func TestAPruneGivesNoCallsBack(t *testing.T) {
 		d.must(d.granted("policy-allows", fmt.Sprint("new-", i), 1), "")
 	}
 	d.sound()
-}
-
-// Where what was pruned is not told of, or not readable, nothing is called.
-func TestAPruneThatIsNotToldOf(t *testing.T) {
-	d := newDesk(t)
-	d.must(d.granted("policy-allows", "one", 1), "")
-	if err := d.store.Update(context.Background(), func(tx ledger.Tx) error { return tx.Prune(2, nil) }); err != nil {
-		t.Fatal(err)
-	}
-	s := d.granted("policy-allows", "one", 5)
-	if o, _, err := d.play(ledgertest.NewID(t), s); o.Code != policy.CodeRecordFailed || len(s.World.Calls) != 0 ||
-		!bytes.Contains([]byte(o.Reason), []byte("pgfsm ledger verify")) {
-		t.Errorf("play() = %+v, %v, %d calls", o, err, len(s.World.Calls))
-	}
 }
 
 // The most pairs of a task and a tool that a prune carries over, and one more.

@@ -142,7 +142,7 @@ func TestWhatTheRequestSays(t *testing.T) {
 func TestNoRecordNoCall(t *testing.T) {
 	boom := errors.New("the disk is gone")
 	for _, op := range []storetest.Op{
-		storetest.Begin, storetest.AddEvents, storetest.AddDecision, storetest.UseBlob, storetest.PutRequest, storetest.PutBlob,
+		storetest.Begin, storetest.AddEntry, storetest.UseBlob, storetest.PutRequest, storetest.PutBlob,
 		storetest.Commit, storetest.Committed,
 	} {
 		for nth := 1; nth <= 8; nth++ {
@@ -224,11 +224,11 @@ func TestARunThatIsGoneStaysGone(t *testing.T) {
 	run, rec := d.begin(statestest.RunID, &s)
 	o, err := d.Machine.Advance(ctx, run, rec.Door(busy{s.Entry(), func() {
 		err := d.store.Update(ctx, func(tx ledger.Tx) error {
-			end, err := tx.Last()
+			end, err := tx.End()
 			if err != nil {
 				return err
 			}
-			return tx.Prune(end.Seq-1, []string{statestest.RunID})
+			return tx.Prune([]ledger.Range{{First: 1, Last: end.Size - 1}}, []string{statestest.RunID}, nil)
 		})
 		if err != nil {
 			t.Errorf("Prune() = %v", err)
@@ -252,14 +252,14 @@ func TestLargeValuesStandApart(t *testing.T) {
 	}
 	large := 0
 	d.Look(func(r ledger.Reader) error {
-		for e, err := range r.EventsOf(statestest.RunID) {
+		for e, err := range r.EntriesOf(statestest.RunID) {
 			if err != nil {
 				return err
 			}
-			if len(e.Payload) > ledger.MaxInline {
-				t.Errorf("event %d holds %d bytes", e.Seq, len(e.Payload))
+			if len(e.Events) > ledger.MaxInline {
+				t.Errorf("entry %d holds %d bytes", e.Index, len(e.Events))
 			}
-			if strings.Contains(string(e.Payload), `"event":"@sha256:`) {
+			if strings.Contains(string(e.Events), `"event":"@sha256:`) {
 				large++
 			}
 		}

@@ -21,7 +21,7 @@ func TestAPlaceIsTakenOnce(t *testing.T) {
 		{"held", Request{Status: Pending, State: states.Pending, Tool: "t"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := &reserved{record{Last: "d", Steps: make([]traces.Input, 4)}}
+			p := &reserved{record: record{Last: "d", Steps: make([]traces.Input, 4)}}
 			err := p.apply(&c.r, &Event{})
 			if (err == nil) != c.ok || c.ok && (c.r.State != states.Validated || c.r.Steps != 4 || c.r.Head != "d") {
 				t.Errorf("apply() = %v, %+v", err, c.r)

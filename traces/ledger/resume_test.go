@@ -172,8 +172,8 @@ func TestAChangedRowIsNotCalled(t *testing.T) {
 	row := func(change func(*ledger.Request)) func(*lies) { return func(l *lies) { l.request = change } }
 	event := func(old, as string) func(*lies) {
 		return func(l *lies) {
-			l.event = func(e *ledger.Event) {
-				e.Payload = []byte(strings.ReplaceAll(string(e.Payload), old, as))
+			l.entry = func(e *ledger.Entry) {
+				e.Events = []byte(strings.ReplaceAll(string(e.Events), old, as))
 			}
 		}
 	}
@@ -197,7 +197,7 @@ func TestAChangedRowIsNotCalled(t *testing.T) {
 		{"event-actor", event(statestest.Actor, "local:mallory")},
 		{"event-vote", event(`"decides":true`, `"decides":false`)},
 		{"event-voter", func(l *lies) {
-			l.event = func(e *ledger.Event) { e.By = strings.Replace(e.By, "dora", "bobo", 1) }
+			l.entry = func(e *ledger.Entry) { e.By = strings.Replace(e.By, "dora", "bobo", 1) }
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -225,8 +225,8 @@ func TestAChangedRowIsNotCalled(t *testing.T) {
 type lies struct {
 	ledger.Store
 	request func(*ledger.Request)
-	event   func(*ledger.Event)
-	drop    ledger.Type // events of this type are not there
+	entry   func(*ledger.Entry)
+	drop    ledger.Type // entries of this type are not there
 	gone    bool
 }
 
@@ -258,11 +258,11 @@ func (r lying) Request(run string) (ledger.Request, error) {
 	return q, err
 }
 
-func (r lying) EventsOf(run string) iter.Seq2[ledger.Event, error] {
-	return func(yield func(ledger.Event, error) bool) {
-		for e, err := range r.Reader.EventsOf(run) {
-			if r.l.event != nil {
-				r.l.event(&e)
+func (r lying) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {
+	return func(yield func(ledger.Entry, error) bool) {
+		for e, err := range r.Reader.EntriesOf(run) {
+			if r.l.entry != nil {
+				r.l.entry(&e)
 			}
 			if r.l.drop != "" && e.Type == r.l.drop {
 				continue
@@ -468,7 +468,7 @@ func (b beforeDispatch) Append(ctx context.Context, s states.Step) error {
 // afterwards with at most one call in all.
 func TestABrokenStoreWhileResuming(t *testing.T) {
 	boom := errors.New("the disk is gone")
-	for _, op := range []storetest.Op{storetest.Begin, storetest.AddEvents, storetest.UseBlob, storetest.PutRequest, storetest.Commit, storetest.Committed} {
+	for _, op := range []storetest.Op{storetest.Begin, storetest.AddEntry, storetest.UseBlob, storetest.PutRequest, storetest.Commit, storetest.Committed} {
 		for nth := 1; nth <= 6; nth++ {
 			t.Run(string(op)+"-"+string(rune('0'+nth)), func(t *testing.T) {
 				d := newDesk(t)

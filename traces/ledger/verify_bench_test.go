@@ -68,7 +68,7 @@ func BenchmarkVerify(b *testing.B) {
 		if err != nil || report.Requests != int64(runs) {
 			b.Fatalf("Verify() = %+v, %v", report, err)
 		}
-		rows += report.Events + report.Requests + report.Decisions + report.Blobs
+		rows += report.Entries + report.Requests + report.Blobs
 	}
 	b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "rows/s")
 	b.ReportMetric(float64(runs*b.N)/b.Elapsed().Seconds(), "runs/s")

@@ -42,17 +42,13 @@ func (d *desk) forged(edit func([]ledger.Event) []ledger.Event) *storetest.Memor
 				}
 			}
 			var all []ledger.Event
-			for e, err := range r.Events(0) {
+			for e, err := range ledger.Events(r, 0) {
 				if err != nil {
-					return err
-				}
-				if e.Payload, err = e.Whole(r); err != nil {
 					return err
 				}
 				all = append(all, e)
 			}
-			all = edit(all)
-			return ledger.Rewrite(tx, all)
+			return ledger.Rewrite(tx, r, edit(all))
 		})
 	})
 	if err != nil {
@@ -162,8 +158,8 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		{"call-of-no-process", without(ledger.RunClaimed), "no process has"},
 		{"call-twice", repeated(ledger.ProxySent), "a call of a request"},
 		{"people-asked-twice", repeated(ledger.ApprovalRequested), "asked twice"},
-		{"chained-to-another-event-of-the-run", changes(ledger.ToolResult, func(e *ledger.Event) { e.RunPrev = ledger.Origin }),
-			"another event of its run"},
+		{"linked-to-another-entry-of-the-run", changes(ledger.ToolResult, func(e *ledger.Event) { e.Index = ledger.Unlinked }),
+			"another entry of its run"},
 		{"result-twice", repeated(ledger.ToolResult), "second result"},
 		{"end-twice", repeated(ledger.RunEnded), "has ended"},
 		{"result-of-no-call", without(ledger.ProxySent), "a call that was not made"},
@@ -198,12 +194,12 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		{"token-that-was-revoked", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			i := lastOf(t, all, ledger.ApprovalApproved)
 			gone := ledger.Event{Type: ledger.TokenRevoked, At: all[i].At, By: "local:root"}
-			gone.Payload = []byte(`{"id":` + member(t, all[lastOf(t, all, ledger.TokenCreated)].Payload, "id") + `}`)
+			gone.Payload = []byte(`{"id":` + member(t, all[lastOf(t, all, ledger.TokenCreated)].Payload, "id") + `,"type":"token.revoked"}`)
 			return slices.Insert(all, i, gone)
 		}, "was not valid then"},
 		{"token-that-is-revoked-later", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			gone := ledger.Event{Type: ledger.TokenRevoked, At: all[len(all)-1].At, By: "local:root"}
-			gone.Payload = []byte(`{"id":` + member(t, all[lastOf(t, all, ledger.TokenCreated)].Payload, "id") + `}`)
+			gone.Payload = []byte(`{"id":` + member(t, all[lastOf(t, all, ledger.TokenCreated)].Payload, "id") + `,"type":"token.revoked"}`)
 			return append(all, gone)
 		}, ""},
 		{"quorum-lowered", edits(ledger.ApprovalRequested, `"quorum":1`, `"quorum":2`), "its member decides"},
@@ -225,10 +221,9 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		{"hash-of-another-step", edits(ledger.RunEnded, `"last":"sha256:`, `"last":"sha256:0`), "the head is not that"},
 		{"step-of-another-target", edits(ledger.ApprovalRequested, `"to":"planned"`, `"to":"validated"`), "decided otherwise"},
 		{"step-left-out", edits(ledger.ApprovalRequested, `{"to":"authorized","trigger":"authorize"},`, ``), "decided otherwise"},
-		{"chained-to-another-event", changes(ledger.ToolResult, func(e *ledger.Event) { e.Prev = ledger.Origin }), "chained to another event"},
-		{"token-of-a-run", changes(ledger.TokenCreated, func(e *ledger.Event) { e.RunID = statestest.RunID }), "is about no run"},
+		{"token-of-a-run", changes(ledger.TokenCreated, func(e *ledger.Event) { e.RunID = statestest.RunID }), "no event tells of it"},
 		{"result-of-no-run", changes(ledger.ToolResult, func(e *ledger.Event) { e.RunID = "" }), "must be about a run"},
-		{"time-that-goes-back", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T08:59:59Z" }), "is before that of the event"},
+		{"time-that-goes-back", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T08:59:59Z" }), "is before that of the entry"},
 		{"time-of-another-form", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T11:00:00+00:00" }), "not of the form"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -282,7 +277,7 @@ func TestVerifyCountsPeople(t *testing.T) {
 			q := d.Request(id)
 			return append(all, ledger.Event{
 				RunID: id, Type: ledger.ApprovalExpired, At: all[len(all)-1].At, By: "clock",
-				Payload: fmt.Appendf(nil, `{"binding":%q,"expires":%q}`, q.Binding, q.Expires),
+				Payload: fmt.Appendf(nil, `{"binding":%q,"expires":%q,"type":"approval.expired"}`, q.Binding, q.Expires),
 			})
 		}, "is before it"},
 		{"one-decides", edits(ledger.ApprovalApproved, `"decides":false`, `"decides":true`), "its member decides"},
@@ -299,12 +294,12 @@ func TestVerifyCountsPeople(t *testing.T) {
 // A crooked reader looks things up otherwise than they stand, as damaged indexes do.
 type crooked struct {
 	ledger.Reader
-	found func(iter.Seq2[ledger.Event, error]) iter.Seq2[ledger.Event, error]
+	found func(iter.Seq2[ledger.Entry, error]) iter.Seq2[ledger.Entry, error]
 	row   *ledger.Request // in place of all; nil leaves them
 }
 
-func (c crooked) EventsOf(run string) iter.Seq2[ledger.Event, error] {
-	return c.found(c.Reader.EventsOf(run))
+func (c crooked) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {
+	return c.found(c.Reader.EntriesOf(run))
 }
 
 func (c crooked) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
@@ -323,8 +318,8 @@ func TestVerifyDoesNotTrustAnIndex(t *testing.T) {
 		name string
 		bad  crooked
 	}{
-		{"an-event-is-another", crooked{found: func(all iter.Seq2[ledger.Event, error]) iter.Seq2[ledger.Event, error] {
-			return func(yield func(ledger.Event, error) bool) {
+		{"an-entry-is-another", crooked{found: func(all iter.Seq2[ledger.Entry, error]) iter.Seq2[ledger.Entry, error] {
+			return func(yield func(ledger.Entry, error) bool) {
 				for e, err := range all {
 					e.By = "mallory"
 					if !yield(e, err) {
@@ -333,8 +328,8 @@ func TestVerifyDoesNotTrustAnIndex(t *testing.T) {
 				}
 			}
 		}}},
-		{"an-event-is-not-found", crooked{row: &before, found: func(all iter.Seq2[ledger.Event, error]) iter.Seq2[ledger.Event, error] {
-			return func(yield func(ledger.Event, error) bool) {
+		{"an-entry-is-not-found", crooked{row: &before, found: func(all iter.Seq2[ledger.Entry, error]) iter.Seq2[ledger.Entry, error] {
+			return func(yield func(ledger.Entry, error) bool) {
 				for e, err := range all {
 					if e.Type == ledger.ApprovalApproved || !yield(e, err) {
 						return
@@ -348,7 +343,7 @@ func TestVerifyDoesNotTrustAnIndex(t *testing.T) {
 				c.bad.Reader = r
 				_, err := ledger.Verify(context.Background(), c.bad, ledger.VerifyOptions{})
 				var fault *ledger.Fault
-				if !errors.As(err, &fault) || fault.Table != "events" || !strings.Contains(fault.What, "index is damaged") {
+				if !errors.As(err, &fault) || fault.Table != "entries" || !strings.Contains(fault.What, "index is damaged") {
 					t.Errorf("Verify() = %v", err)
 				}
 				return nil

@@ -16,14 +16,14 @@ func TestVerifyOpen(t *testing.T) {
 		{"as-it-was-written", "SELECT 1", ""},
 		{"token-of-another-role", "UPDATE tokens SET role = 'admin' WHERE rowid = 1", "tokens"},
 		{"token-that-does-not-expire", "UPDATE tokens SET expires = '2099-01-01T00:00:00Z' WHERE rowid = 1", "tokens"},
-		{"token-not-revoked-any-more", "UPDATE tokens SET revoked = '', seq = 1 WHERE rowid = 1", "tokens"},
-		{"token-too-many", "INSERT INTO tokens SELECT 'x', name, role, secret, created, expires, revoked, seq FROM tokens LIMIT 1", "tokens"},
+		{"token-not-revoked-any-more", "UPDATE tokens SET revoked = '', entry = 1 WHERE rowid = 1", "tokens"},
+		{"token-too-many", "INSERT INTO tokens SELECT 'x', name, role, secret, created, expires, revoked, entry FROM tokens LIMIT 1", "tokens"},
 		{"token-missing", "DELETE FROM tokens WHERE rowid = 1", "tokens"},
-		{"token-made-differently", "UPDATE events SET payload = replace(payload, 'approver', 'admin') WHERE type = 'token.created'", "events"},
+		{"token-made-differently", "UPDATE entries SET events = replace(events, 'approver', 'admin') WHERE type = 'token.created'", "entries"},
 		{"open-request-of-somebody-else", "UPDATE requests SET actor = 'mallory' WHERE ended = ''", "requests"},
 		{"open-request-approved", "UPDATE requests SET status = 'approved', agreed = 9 WHERE ended = ''", "requests"},
 		{"open-again", "UPDATE requests SET ended = '' WHERE run_id = (SELECT min(run_id) FROM requests WHERE ended <> '')", "requests"},
-		{"step-of-an-open-request", "UPDATE events SET payload = replace(payload, 'screened', 'planned') WHERE run_id IN (SELECT run_id FROM requests WHERE ended = '')", "events"},
+		{"step-of-an-open-request", "UPDATE entries SET events = replace(events, 'screened', 'planned') WHERE run_id IN (SELECT run_id FROM requests WHERE ended = '')", "entries"},
 		{"request-that-has-ended", "UPDATE requests SET reason = 'x' WHERE ended <> ''", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/mod/sumdb/tlog"
+
 	"pgfsm/policy/canonical"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -27,11 +29,11 @@ func TestVerifyFindsNothingWrong(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Verify() = %v", err)
 	}
-	if report.Requests != archiveRuns || report.Events < 4*archiveRuns || report.Blobs < 3 || report.Tokens < 3 {
+	if report.Requests != archiveRuns || report.Entries < archiveRuns || report.Blobs < 3 || report.Tokens < 3 {
 		t.Errorf("the report %+v says less than was recorded", report)
 	}
-	if report.Decisions < archiveRuns/2 || report.Deep != (ledger.Reexecution{Same: archiveRuns - 1}) { // but for the call in flight
-		t.Errorf("the report %+v has few decisions, or runs that were not executed again", report)
+	if report.Deep != (ledger.Reexecution{Same: archiveRuns - 1}) { // but for the call in flight
+		t.Errorf("the report %+v has runs that were not executed again", report)
 	}
 	if report.Complete {
 		t.Error("complete without a checkpoint")
@@ -147,9 +149,8 @@ func (b *bench) texts(t *testing.T, query string, args ...any) (all []string) {
 
 // record are the tables of the record with what names a row of each, as SQL and as faults have it.
 var record = []struct{ table, key, order string }{
-	{"events", "CAST(seq AS TEXT)", "seq"},
+	{"entries", "CAST(idx AS TEXT)", "idx"},
 	{"requests", "run_id", "run_id"},
-	{"decisions", "CAST(seq AS TEXT)", "seq"},
 	{"blobs", "digest", "digest"},
 	{"tokens", "id", "id"},
 }
@@ -202,7 +203,7 @@ func (b *bench) change(t *testing.T, table, key, column, row string) {
 	b.do(t, "UPDATE "+table+" SET "+quoted+" = CASE typeof("+quoted+") WHEN 'integer' THEN "+quoted+" + 1000 ELSE "+quoted+
 		" || 'x' END WHERE rowid = ?", row)
 	now := row
-	if (table == "events" || table == "decisions") && column == "seq" {
+	if table == "entries" && column == "idx" {
 		n, err := strconv.Atoi(row)
 		if err != nil {
 			t.Fatal(err)
@@ -226,7 +227,7 @@ func (b *bench) change(t *testing.T, table, key, column, row string) {
 
 // near are the tables in which a row of another key is found missing.
 func near(f *ledger.Fault, table string) bool {
-	return f.Table == table || table == "events" && f.Table == "requests"
+	return f.Table == table || table == "entries" && (f.Table == "requests" || f.Table == "tree")
 }
 
 func TestVerifyNamesRowsThatAreMissing(t *testing.T) {
@@ -246,11 +247,11 @@ func TestVerifyNamesRowsThatAreMissing(t *testing.T) {
 				b.do(t, "DELETE FROM "+table.table+" WHERE rowid = ?", row)
 				_, err := verify(t, b.path, ledger.VerifyOptions{})
 				names := []string{name}
-				if seq, err := strconv.Atoi(name); err == nil && table.table == "events" {
+				if seq, err := strconv.Atoi(name); err == nil && table.table == "entries" {
 					names = append(names, strconv.Itoa(seq+1), strconv.Itoa(seq-1)) // the one that does not follow
 				}
 				var fault *ledger.Fault
-				last := table.table == "events" && i == len(rows)-1 // what the last event did is not as it says
+				last := table.table == "entries" && i == len(rows)-1 // what the last event did is not as it says
 				if !errors.As(err, &fault) || !last && (fault.Table != table.table || !slices.Contains(names, fault.Key)) {
 					t.Errorf("%s %s removed: Verify() = %v", table.table, name, err)
 				}
@@ -265,30 +266,22 @@ func TestVerifyNamesRowsThatAreMissing(t *testing.T) {
 	}
 }
 
-// The columns of an event and of a step; the others of their rows are about those that stand before it.
-const (
-	eventColumns = "seq, run_id, type, at, by, payload, prev, run_prev, hash"
-)
+const entryColumns = "idx, run_id, n, at, by, prev, type, events"
 
 func TestVerifyNamesRowsThatAreTooMany(t *testing.T) {
 	path := archive(t)
 	const other = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
+	const rest = ", run_id, n + 9, at, by, prev, type, events FROM entries WHERE idx = "
 	for _, c := range []struct{ name, table, key, change string }{
-		{"event-once-more", "events", "", `INSERT INTO events (` + eventColumns + `)
-			SELECT (SELECT max(seq) + 1 FROM events), run_id, type, at, by, payload, prev, run_prev, hash
-			FROM events WHERE seq = (SELECT max(seq) FROM events)`},
-		{"event-before-the-first", "events", "-5", `PRAGMA ignore_check_constraints = 1; INSERT INTO events (` + eventColumns + `)
-			SELECT -5, run_id, type, at, by, payload, prev, run_prev, hash FROM events WHERE seq = 1`},
-		{"request-of-no-events", "requests", "00000000-0000-7000-8000-000000000000", `CREATE TEMP TABLE r AS SELECT * FROM requests LIMIT 1;
+		{"entry-once-more", "tree", "", "INSERT INTO entries (" + entryColumns + ") SELECT idx + 1" + rest + "(SELECT max(idx) FROM entries)"},
+		{"entry-before-the-first", "entries", "-5", "PRAGMA ignore_check_constraints = 1; INSERT INTO entries (" + entryColumns + ") SELECT -5" + rest + "1"},
+		{"hash-of-no-entry", "entries", "", "INSERT INTO tree SELECT max(id) + 1, hash FROM tree"},
+		{"request-of-no-entries", "requests", "00000000-0000-7000-8000-000000000000", `CREATE TEMP TABLE r AS SELECT * FROM requests LIMIT 1;
 			UPDATE r SET run_id = '00000000-0000-7000-8000-000000000000'; INSERT INTO requests SELECT * FROM r`},
-		{"events-of-no-request", "requests", "", `DELETE FROM requests WHERE run_id = (SELECT max(run_id) FROM requests)`},
-		{"decision-of-no-event", "decisions", "", `INSERT INTO decisions SELECT (SELECT max(seq) + 1 FROM events), run_id, at, outcome, policy,
-			condition, bundle, code, reason FROM decisions LIMIT 1`},
-		{"decision-of-another-event", "decisions", "1", `INSERT INTO decisions SELECT 1, run_id, at, outcome, policy, condition, bundle, code, reason
-			FROM decisions LIMIT 1`},
+		{"entries-of-no-request", "requests", "", `DELETE FROM requests WHERE run_id = (SELECT max(run_id) FROM requests)`},
 		{"blob-of-another-digest", "blobs", other, "INSERT INTO blobs SELECT '" + other + "', kind, used, text FROM blobs LIMIT 1"},
 		{"blob-that-nothing-refers-to", "blobs", "", "INSERT INTO blobs VALUES ('" + blobOfNothing + "', 'blob', 1, '[]')"},
-		{"token-of-no-event", "tokens", "zzzz", "INSERT INTO tokens SELECT 'zzzz', name, 'admin', secret, created, expires, revoked, seq FROM tokens LIMIT 1"},
+		{"token-of-no-entry", "tokens", "zzzz", "INSERT INTO tokens SELECT 'zzzz', name, 'admin', secret, created, expires, revoked, entry FROM tokens LIMIT 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, path)
@@ -305,12 +298,12 @@ func TestVerifyNamesRowsThatAreTooMany(t *testing.T) {
 func TestVerifyNamesRowsThatWereSwapped(t *testing.T) {
 	path := archive(t)
 	for _, c := range []struct{ name, table, what, change string }{
-		{"events", "events", "", `UPDATE events SET seq = -1 WHERE seq = 20; UPDATE events SET seq = 20 WHERE seq = 21; UPDATE events SET seq = 21 WHERE seq = -1`},
+		{"entries", "entries", "", `UPDATE entries SET idx = -1 WHERE idx = 20; UPDATE entries SET idx = 20 WHERE idx = 21; UPDATE entries SET idx = 21 WHERE idx = -1`},
+		{"hashes", "entries", "", `UPDATE tree SET id = -1 WHERE id = 38; UPDATE tree SET id = 38 WHERE id = 39; UPDATE tree SET id = 39 WHERE id = -1`},
 		{"requests", "requests", "", `UPDATE requests SET run_id = 'x' WHERE run_id = (SELECT min(run_id) FROM requests);
-			UPDATE requests SET run_id = (SELECT min(run_id) FROM events WHERE run_id <> '') WHERE run_id = (SELECT max(run_id) FROM events);
-			UPDATE requests SET run_id = (SELECT max(run_id) FROM events WHERE run_id <> '') WHERE run_id = 'x'`},
-		{"decisions", "decisions", "", `UPDATE decisions SET run_id = (SELECT max(run_id) FROM requests) WHERE seq = (SELECT min(seq) FROM decisions)`},
-		{"half-a-value", "events", "", `UPDATE events SET payload = '{' WHERE seq = 20`},
+			UPDATE requests SET run_id = (SELECT min(run_id) FROM entries WHERE run_id <> '') WHERE run_id = (SELECT max(run_id) FROM entries);
+			UPDATE requests SET run_id = (SELECT max(run_id) FROM entries WHERE run_id <> '') WHERE run_id = 'x'`},
+		{"half-a-value", "entries", "", `UPDATE entries SET events = '{' WHERE idx = 20`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, path)
@@ -336,37 +329,40 @@ func TestVerifyAndCheckpoints(t *testing.T) {
 		return err
 	})
 	another := c
-	another.Head = ledger.Origin
+	another.Root = tlog.Hash{1}
 	half := c
-	look(t, path, func(r ledger.Reader) error {
-		for e, err := range r.Events(c.Size/2 - 1) {
-			half = ledger.Checkpoint{Size: e.Seq, Head: e.Hash}
-			return err
-		}
-		return nil
+	look(t, path, func(r ledger.Reader) (err error) {
+		half.Size = c.Size / 2
+		half.Root, err = tlog.TreeHash(half.Size, r)
+		return err
 	})
-	later := ledger.Checkpoint{Size: c.Size + 1, Head: c.Head}
+	later := c
+	later.Size++
+	empty, err := tlog.TreeHash(0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		name       string
 		checkpoint ledger.Checkpoint
-		key        string // of the fault; empty if there is none
+		what       string // a part of the fault; empty if there is none
 	}{
 		{"of-now", c, ""},
 		{"of-before", half, ""},
-		{"of-the-empty-ledger", ledger.Checkpoint{Head: ledger.Origin}, ""},
-		{"the-past-written-anew", another, fmt.Sprint(c.Size)},
-		{"the-end-cut-off", later, fmt.Sprint(c.Size + 1)},
+		{"of-the-empty-log", ledger.Checkpoint{Origin: c.Origin, Root: empty}, ""},
+		{"the-past-written-anew", another, "written anew"},
+		{"the-end-cut-off", later, "cut off"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			report, err := verify(t, path, ledger.VerifyOptions{Checkpoint: &tt.checkpoint})
 			var fault *ledger.Fault
 			switch {
-			case tt.key == "":
+			case tt.what == "":
 				if err != nil || !report.Complete {
 					t.Errorf("Verify() = %+v, %v", report, err)
 				}
-			case !errors.As(err, &fault) || fault.Table != "events" || fault.Key != tt.key:
-				t.Errorf("Verify() = %v, want event %s", err, tt.key)
+			case !errors.As(err, &fault) || !strings.Contains(fault.What, tt.what):
+				t.Errorf("Verify() = %v, want %q", err, tt.what)
 			}
 		})
 	}
@@ -381,19 +377,24 @@ func TestVerifyACutEnd(t *testing.T) {
 		return err
 	})
 	b := newBench(t, path)
-	run := b.texts(t, "SELECT run_id FROM events ORDER BY seq DESC LIMIT 1")[0]
-	for _, table := range []string{"events", "requests", "decisions"} {
+	run := b.texts(t, "SELECT run_id FROM entries ORDER BY idx DESC LIMIT 1")[0]
+	first, err := strconv.ParseInt(b.texts(t, "SELECT min(idx) FROM entries WHERE run_id = ?", run)[0], 10, 64)
+	if err != nil || first < c.Size-2 {
+		t.Fatalf("the last run begins at %d, %v: the test is blind", first, err)
+	}
+	for _, table := range []string{"entries", "requests"} {
 		b.do(t, "DELETE FROM "+table+" WHERE run_id = ?", run)
 	}
-	const uses = "FROM events WHERE instr(payload, '@' || digest) OR type = 'request.created' AND instr(payload, digest)"
+	b.do(t, "DELETE FROM tree WHERE id >= ?", tlog.StoredHashIndex(0, first))
+	const uses = "FROM entries WHERE instr(events, '@' || digest) OR events LIKE '%request.created%' AND instr(events, digest)"
 	b.do(t, "DELETE FROM blobs WHERE NOT EXISTS (SELECT 1 "+uses+")")
-	b.do(t, "UPDATE blobs SET used = (SELECT max(seq) "+uses+")")
+	b.do(t, "UPDATE blobs SET used = (SELECT max(idx) "+uses+")")
 	if report, err := verify(t, b.path, ledger.VerifyOptions{}); err != nil || report.Complete {
 		t.Fatalf("without the checkpoint: Verify() = %+v, %v", report, err)
 	}
-	_, err := verify(t, b.path, ledger.VerifyOptions{Checkpoint: &c})
+	_, err = verify(t, b.path, ledger.VerifyOptions{Checkpoint: &c})
 	var fault *ledger.Fault
-	if !errors.As(err, &fault) || fault.Table != "events" || !strings.Contains(fault.What, "cut off") {
+	if !errors.As(err, &fault) || fault.Table != "entries" || !strings.Contains(fault.What, "cut off") {
 		t.Errorf("with the checkpoint: Verify() = %v", err)
 	}
 }
@@ -407,8 +408,8 @@ func TestVerifyAnEmptyLedger(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	report, err := verify(t, path, ledger.VerifyOptions{Checkpoint: &ledger.Checkpoint{Head: ledger.Origin}})
-	if err != nil || report.Head != ledger.Origin || report.Events != 0 {
+	report, err := verify(t, path, ledger.VerifyOptions{})
+	if err != nil || report.Size != 0 || report.Entries != 0 {
 		t.Errorf("Verify() = %+v, %v", report, err)
 	}
 }

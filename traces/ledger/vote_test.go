@@ -174,8 +174,8 @@ func TestVoteExpiry(t *testing.T) {
 			if _, err := c.Vote(context.Background(), v); !errors.Is(err, ledger.ErrExpired) {
 				t.Errorf("once more: Vote() = %v, want %s", err, ledger.RefusedExpired)
 			}
-			if again := c.Request(q.RunID); again.Seq != stands.Seq || len(c.Events(q.Seq)) != 2 { // the token, the expiry
-				t.Errorf("the expiry was recorded more than once: %+v", c.Events(q.Seq))
+			if again := c.Request(q.RunID); again.Entry != stands.Entry || len(c.Events(q.Entry+1)) != 2 { // the token, the expiry
+				t.Errorf("the expiry was recorded more than once: %+v", c.Events(q.Entry+1))
 			}
 		})
 	}
@@ -233,7 +233,7 @@ func TestVoteDecides(t *testing.T) {
 				if diff := cmp.Diff(got, c.Request(q.RunID)); diff != "" {
 					t.Errorf("Vote() returns something else than stands (-returned +stands):\n%s", diff)
 				}
-				if e := c.Events(got.Seq - 1)[0]; e.By != w.by {
+				if e := c.Events(got.Entry)[0]; e.By != w.by {
 					t.Errorf("the event is by %q, want %q", e.By, w.by)
 				}
 			}
@@ -298,7 +298,7 @@ func TestVoteIdempotency(t *testing.T) {
 // What cannot be recorded did not happen, and is no refusal.
 func TestVoteThatCannotBeRecorded(t *testing.T) {
 	full := errors.New("the disk is full")
-	for _, op := range []storetest.Op{storetest.Begin, storetest.AddEvents, storetest.PutRequest, storetest.Commit} {
+	for _, op := range []storetest.Op{storetest.Begin, storetest.AddEntry, storetest.PutRequest, storetest.Commit} {
 		t.Run(string(op), func(t *testing.T) {
 			store := storetest.NewMemory()
 			var failing bool

@@ -68,10 +68,10 @@ func TestWatch(t *testing.T) {
 		watch := func(after int64, until ledger.Type) (seen []ledger.Type) {
 			last := after
 			err := ledger.Watch(context.Background(), c, after, func(e ledger.Event, q ledger.Request) error {
-				if after >= 0 && e.Seq != last+1 {
-					t.Errorf("the event %d comes behind %d", e.Seq, last)
+				if after >= 0 && e.Index != last && e.Index != last+1 {
+					t.Errorf("an event of entry %d comes behind one of %d", e.Index, last)
 				}
-				last = e.Seq
+				last = e.Index
 				if q.RunID != e.RunID {
 					t.Errorf("%s of %q comes with the request of %q", e.Type, e.RunID, q.RunID)
 				}
@@ -86,7 +86,7 @@ func TestWatch(t *testing.T) {
 			return seen
 		}
 		if got, want := watch(0, ledger.ApprovalRequested), []ledger.Type{
-			ledger.RequestCreated, ledger.RiskScored, ledger.DecisionMade, ledger.ApprovalRequested,
+			ledger.LogCreated, ledger.RequestCreated, ledger.RiskScored, ledger.DecisionMade, ledger.ApprovalRequested,
 		}; !slices.Equal(got, want) {
 			t.Errorf("from the beginning: %v, want %v", got, want)
 		}
@@ -110,12 +110,12 @@ func TestWatchMany(t *testing.T) {
 		c.Token(fmt.Sprintf("bot %d", i), ledger.RoleAgent)
 	}
 	enough := errors.New("enough")
-	last := int64(0)
+	last := int64(-1)
 	err := ledger.Watch(context.Background(), c, 0, func(e ledger.Event, _ ledger.Request) error {
-		if e.Seq != last+1 {
-			t.Errorf("the event %d comes behind %d", e.Seq, last)
+		if e.Index != last+1 {
+			t.Errorf("an event of entry %d comes behind one of %d", e.Index, last)
 		}
-		if last = e.Seq; last == tokens {
+		if last = e.Index; last == tokens {
 			return enough
 		}
 		return nil
