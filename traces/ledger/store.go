@@ -81,7 +81,11 @@ type Filter struct {
 	Task     string
 	Server   string
 	Tool     string
+	Policy   string // that decided
+	Code     string
 	Since    string // only those that have not ended, or whose call was asked for or sent at this time or later
+	Until    string // only those that were asked for before this time
+	Text     string // only those with this text in the JSON of their arguments; ASCII letters match in either case
 	Counted  bool   // only calls that were made or may yet be: sent, or not ended
 	After    string // run ids after this one: run ids are ordered by time
 	Newest   bool   // newest first

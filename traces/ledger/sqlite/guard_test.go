@@ -113,6 +113,7 @@ func TestPlans(t *testing.T) {
 			"counted-of-actor-whatever-the-tool", ledger.Filter{Counted: true, Actor: "ann", Since: "2026"},
 			"requests_counted_actor_at (actor=? AND <expr>>?)", true,
 		},
+		{"text-of-actor", ledger.Filter{Actor: "ann", Text: "x", Newest: true}, "requests_actor (actor=?)", false},
 		{"decided-and-open", ledger.Filter{Statuses: append(two, ledger.Denied), Open: true}, "requests_open", false},
 		{"held", ledger.Filter{Held: true, Limit: 20}, "SCAN requests USING INDEX requests_held", false},
 		{"held-and-denied", ledger.Filter{Held: true, Statuses: append(two, ledger.Denied), Limit: 20}, "SCAN requests USING INDEX requests_held", false},

@@ -207,6 +207,9 @@ func (t *tx) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
 	return all(t, readRequest, query, args...)
 }
 
+// wholeArgs is the text of a request's arguments, also where the row has a reference to it.
+const wholeArgs = "iif(substr(args, 1, 1) = '@', (SELECT text FROM blobs WHERE digest = substr(args, 2)), args)"
+
 // filtered writes a filter as a query. The terms of the conditions are those of the partial indexes.
 func filtered(f ledger.Filter) (string, []driver.Value) {
 	var terms []string
@@ -237,8 +240,12 @@ func filtered(f ledger.Filter) (string, []driver.Value) {
 	term(f.Task != "", "task <> '' AND task = ?", f.Task)
 	term(f.Server != "", "server = ?", f.Server)
 	term(f.Tool != "", "tool = ?", f.Tool)
+	term(f.Policy != "", "policy = ?", f.Policy)
+	term(f.Code != "", "code = ?", f.Code)
 	// One expression, so that one index has it: what is open is behind all times.
 	term(f.Since != "", "iif(ended = '', '~', max(at, sent)) >= ?", f.Since)
+	term(f.Until != "", "at < ?", f.Until)
+	term(f.Text != "", "instr(lower("+wholeArgs+"), lower(?)) > 0", f.Text)
 	term(f.Counted, "(sent <> '' OR ended = '')")
 	term(f.After != "", "run_id > ?", f.After)
 	query := "SELECT " + requestColumns + " FROM requests"

@@ -148,7 +148,7 @@ func (r *reader) Reached(run string) (int64, error) {
 func (r *reader) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
 	return rows(r, func(s *state) []ledger.Request {
 		all := sorted(s.requests, func(a, b ledger.Request) int { return strings.Compare(a.RunID, b.RunID) })
-		all = slices.DeleteFunc(all, func(q ledger.Request) bool { return !fits(&f, &q) })
+		all = slices.DeleteFunc(all, func(q ledger.Request) bool { return !s.fits(&f, &q) })
 		if f.Newest {
 			slices.Reverse(all)
 		}
@@ -180,7 +180,7 @@ func (r *reader) Waiting(l ledger.Look) (string, error) {
 }
 
 // fits reports whether a filter chooses a request.
-func fits(f *ledger.Filter, q *ledger.Request) bool {
+func (s *state) fits(f *ledger.Filter, q *ledger.Request) bool {
 	return (len(f.Statuses) == 0 || slices.Contains(f.Statuses, q.Status)) &&
 		(!f.Open || q.Ended == "") &&
 		(!f.Held || q.Binding != "") &&
@@ -188,9 +188,31 @@ func fits(f *ledger.Filter, q *ledger.Request) bool {
 		(f.Task == "" || q.Task == f.Task) &&
 		(f.Server == "" || q.Server == f.Server) &&
 		(f.Tool == "" || q.Tool == f.Tool) &&
+		(f.Policy == "" || q.Policy == f.Policy) &&
+		(f.Code == "" || q.Code == f.Code) &&
 		(f.Since == "" || q.Ended == "" || max(q.At, q.Sent) >= f.Since) &&
+		(f.Until == "" || q.At < f.Until) &&
+		(f.Text == "" || s.mentions(q.Args, f.Text)) &&
 		(!f.Counted || q.Sent != "" || q.Ended == "") &&
 		(f.After == "" || q.RunID > f.After)
+}
+
+// mentions reports whether arguments, or the blob that they refer to, contain a text.
+func (s *state) mentions(args, text string) bool {
+	if digest, isRef := strings.CutPrefix(args, "@"); isRef {
+		args = s.blobs[canonical.Digest(digest)].Text
+	}
+	return strings.Contains(lower(args), lower(text))
+}
+
+// lower is [strings.ToLower] for ASCII letters only.
+func lower(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, s)
 }
 
 func (r *reader) Blob(d canonical.Digest) (ledger.Blob, error) { return row(r, blobsOf, d) }

@@ -206,14 +206,22 @@ func tokenAndBlobOrder(t *testing.T, h Harness) {
 
 func filters(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
+	large := blob(`{"note":"Quarterly REPORT of Žofie"}`)
 	update(t, s, func(tx ledger.Tx) error {
+		if err := tx.PutBlob(large); err != nil {
+			return err
+		}
 		for _, r := range []ledger.Request{
-			{RunID: "4", At: later, Status: ledger.Pending, Actor: "ann", Task: "t1", Server: "files", Tool: "read", Binding: "b"},
-			{RunID: "1", At: early, Status: ledger.Executed, Actor: "ann", Task: "t1", Server: "files", Tool: "read", Sent: early, Ended: early},
-			{RunID: "2", At: early, Status: ledger.Denied, Actor: "ann", Task: "t2", Server: "files", Tool: "write", Ended: early},
+			{RunID: "4", At: later, Status: ledger.Pending, Actor: "ann", Task: "t1", Server: "files", Tool: "read", Binding: "b",
+				Policy: "asks", Args: `{"path":"/srv/Report.txt"}`},
+			{RunID: "1", At: early, Status: ledger.Executed, Actor: "ann", Task: "t1", Server: "files", Tool: "read", Sent: early, Ended: early,
+				Policy: "reads", Args: ledger.Ref(large.Digest)},
+			{RunID: "2", At: early, Status: ledger.Denied, Actor: "ann", Task: "t2", Server: "files", Tool: "write", Ended: early,
+				Policy: "writes", Code: "policy_denied", Args: `{"say":"\"hi\" 100%","to":"C:\\a_b"}`},
 			{RunID: "3", At: later, Status: ledger.Allowed, Actor: "bob", Task: "t1", Server: "mail", Tool: "read", Sent: later},
 			{RunID: "5", At: late, Status: ledger.Proposed, Actor: "bob"},
-			{RunID: "6", At: late, Status: ledger.Indeterminate, Actor: "ann", Task: "t1", Server: "files", Tool: "read", Sent: late, Ended: late, Binding: "b"},
+			{RunID: "6", At: late, Status: ledger.Indeterminate, Actor: "ann", Task: "t1", Server: "files", Tool: "read", Sent: late, Ended: late, Binding: "b",
+				Policy: "asks", Code: "indeterminate", Args: ledger.Ref(digest("of no blob"))},
 		} {
 			if err := tx.PutRequest(r); err != nil {
 				return err
@@ -249,6 +257,21 @@ func filters(t *testing.T, h Harness) {
 		{"task", ledger.Filter{Task: "t1"}, []string{"1", "3", "4", "6"}},
 		{"server", ledger.Filter{Server: "mail"}, []string{"3"}},
 		{"tool", ledger.Filter{Tool: "read"}, []string{"1", "3", "4", "6"}},
+		{"policy", ledger.Filter{Policy: "asks"}, []string{"4", "6"}},
+		{"code", ledger.Filter{Code: "policy_denied"}, []string{"2"}},
+		{"policy-and-code", ledger.Filter{Policy: "asks", Code: "indeterminate"}, []string{"6"}},
+		{"until-is-exclusive", ledger.Filter{Until: later}, []string{"1", "2"}},
+		{"since-and-until", ledger.Filter{Since: later, Until: late}, []string{"3", "4"}},
+		{"text-in-either-case", ledger.Filter{Text: "rePOrt"}, []string{"1", "4"}},
+		{"text-in-a-row", ledger.Filter{Text: "/srv/"}, []string{"4"}},
+		{"text-in-a-blob", ledger.Filter{Text: "quarterly"}, []string{"1"}},
+		{"text-beyond-ascii", ledger.Filter{Text: "OF Žofie"}, []string{"1"}},
+		{"text-beyond-ascii-in-other-case", ledger.Filter{Text: "žofie"}, nil},
+		{"text-is-no-pattern", ledger.Filter{Text: "%"}, []string{"2"}},
+		{"text-is-no-pattern-of-one", ledger.Filter{Text: "a_b"}, []string{"2"}},
+		{"text-as-in-json", ledger.Filter{Text: `\"HI\"`}, []string{"2"}},
+		{"text-is-not-a-reference", ledger.Filter{Text: "sha256"}, nil},
+		{"text-newest-limit", ledger.Filter{Text: "report", Newest: true, Limit: 1}, []string{"4"}},
 		{"since-is-inclusive", ledger.Filter{Since: later}, []string{"3", "4", "5", "6"}},
 		{"counted", ledger.Filter{Counted: true}, []string{"1", "3", "4", "5", "6"}},
 		{"counted-calls-of-actor", ledger.Filter{Counted: true, Actor: "ann", Server: "files", Tool: "read", Since: later}, []string{"4", "6"}},
@@ -258,7 +281,7 @@ func filters(t *testing.T, h Harness) {
 		{"status-and-actor", ledger.Filter{Statuses: []ledger.Status{ledger.Pending, ledger.Allowed}, Actor: "ann"}, []string{"4"}},
 		{"everything-at-once", ledger.Filter{
 			Statuses: []ledger.Status{ledger.Pending, ledger.Executed}, Open: true, Actor: "ann", Task: "t1", Server: "files", Tool: "read",
-			Since: later, Counted: true, After: "1", Newest: true, Limit: 9,
+			Policy: "asks", Since: later, Until: late, Text: "report", Counted: true, After: "1", Newest: true, Limit: 9,
 		}, []string{"4"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
