@@ -221,11 +221,8 @@ func ParseExpiry(s string, now time.Time) (string, error) {
 	if s == "never" {
 		return "", nil
 	}
-	if t, err := time.Parse(time.DateOnly, s); err == nil {
-		return t.Format(timeForm), nil
-	}
-	if t, err := time.Parse(time.RFC3339, s); err == nil {
-		return t.UTC().Format(timeForm), nil
+	if at, err := ParseTime(s); err == nil {
+		return at, nil
 	}
 	if len(s) > 1 {
 		n, err := strconv.ParseUint(s[:len(s)-1], 10, 32)

@@ -86,8 +86,9 @@ type route struct {
 
 var routes = []route{
 	{method: http.MethodGet, path: "/pending", may: []ledger.Action{ledger.ActRead}, query: []string{"after", "limit"}, serve: (*Handler).pending},
-	{method: http.MethodGet, path: "/requests", may: []ledger.Action{ledger.ActRead}, query: []string{"after", "limit", "status"},
-		serve: (*Handler).requests},
+	{method: http.MethodGet, path: "/requests", may: []ledger.Action{ledger.ActRead}, serve: (*Handler).requests, query: []string{
+		"actor", "after", "code", "limit", "policy", "server", "since", "status", "task", "tool", "until",
+	}},
 	{method: http.MethodGet, path: "/status/", may: []ledger.Action{ledger.ActRead, ledger.ActCall}, serve: (*Handler).status},
 	{method: http.MethodPost, path: "/approve/", may: []ledger.Action{ledger.ActVote}, serve: (*Handler).approve},
 	{method: http.MethodPost, path: "/deny/", may: []ledger.Action{ledger.ActVote}, serve: (*Handler).deny},

@@ -425,6 +425,19 @@ func TestPages(t *testing.T) {
 	if l := read("/requests?status=denied,expired"); !slices.Equal(l.runs(), []string{denied.RunID}) || l.Next != "" {
 		t.Errorf("denied are %+v", l)
 	}
+	for _, filter := range []string{"actor", "task", "server", "tool", "policy", "code"} {
+		if l := read("/requests?" + filter + "=none"); len(l.Requests) != 0 {
+			t.Errorf("requests with the %s none are %+v", filter, l)
+		}
+	}
+	if l := read("/requests?since=2001-01-01&until=2001-01-01T00:00:01Z&actor=" + denied.Actor); len(l.Requests) != 0 {
+		t.Errorf("requests of 2001 are %+v", l)
+	}
+	chosen := "/requests?status=denied&since=2001-01-01&until=2999-01-01T00:00:00Z&code=approval_denied&actor=" + denied.Actor +
+		"&server=" + denied.Server + "&tool=" + denied.Tool + "&policy=" + denied.Policy
+	if l := read(chosen); !slices.Equal(l.runs(), []string{denied.RunID}) {
+		t.Errorf("%s has %+v", chosen, l)
+	}
 	if l := read("/requests"); len(l.Requests) != 6 {
 		t.Errorf("%d requests in all, want 6", len(l.Requests))
 	}
@@ -438,7 +451,7 @@ func TestPages(t *testing.T) {
 		d.call(http.MethodGet, "/pending?"+query, token, "").want(t, 400, api.QueryInvalid)
 	}
 	read("/pending?limit=200")
-	for _, query := range []string{"status=", "status=open", "status=pending,", "status=Pending"} {
+	for _, query := range []string{"status=", "status=open", "status=pending,", "status=Pending", "since=yesterday", "until=24h", "actor=", "text=x"} {
 		d.call(http.MethodGet, "/requests?"+query, token, "").want(t, 400, api.QueryInvalid)
 	}
 }

@@ -104,6 +104,8 @@ func parameters(r *http.Request, known []string) (map[string]string, error) {
 			return nil, newProblem(QueryInvalid, unknown(known))
 		case len(all) > 1:
 			return nil, newProblem(QueryInvalid, "a parameter of the query came more than once")
+		case all[0] == "":
+			return nil, newProblem(QueryInvalid, "a parameter of the query is empty")
 		}
 		out[name] = all[0]
 	}

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
-	"pgfsm/policy/visible"
 	"pgfsm/present"
 	"pgfsm/traces/ledger"
 )
@@ -20,39 +18,27 @@ const (
 )
 
 func (h *Handler) pending(c *call) (answer, error) {
-	return h.page(c, []ledger.Status{ledger.Pending})
-}
-
-// statusNames are the statuses that can be asked for.
-var statusNames = []ledger.Status{
-	ledger.Proposed, ledger.Pending, ledger.Approved, ledger.Allowed, ledger.Denied, ledger.Executed, ledger.Failed, ledger.Expired,
-	ledger.Indeterminate,
+	return h.page(c, ledger.Filter{Statuses: []ledger.Status{ledger.Pending}})
 }
 
 func (h *Handler) requests(c *call) (answer, error) {
-	var of []ledger.Status
-	if list, given := c.query["status"]; given {
-		for name := range strings.SplitSeq(list, ",") {
-			if !slices.Contains(statusNames, ledger.Status(name)) {
-				return answer{}, newProblem(QueryInvalid, fmt.Sprintf("status %q is none; known are %s", visible.Clip(name, 64), joined(statusNames)))
-			}
-			of = append(of, ledger.Status(name))
-		}
+	f := ledger.Filter{
+		Actor: c.query["actor"], Task: c.query["task"], Server: c.query["server"], Tool: c.query["tool"], Policy: c.query["policy"],
+		Code: c.query["code"],
 	}
-	return h.page(c, of)
-}
-
-func joined(all []ledger.Status) string {
-	var names []string
-	for _, s := range all {
-		names = append(names, string(s))
+	var statuses []string
+	if names := c.query["status"]; names != "" {
+		statuses = strings.Split(names, ",")
 	}
-	return strings.Join(names, ", ")
+	if err := f.Choose(statuses, c.query["since"], c.query["until"]); err != nil {
+		return answer{}, newProblem(QueryInvalid, err.Error())
+	}
+	return h.page(c, f)
 }
 
 // page returns some requests, oldest first.
-func (h *Handler) page(c *call, of []ledger.Status) (answer, error) {
-	f := ledger.Filter{Statuses: of, Limit: defaultPage}
+func (h *Handler) page(c *call, f ledger.Filter) (answer, error) {
+	f.Limit = defaultPage
 	if text, given := c.query["limit"]; given {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > MaxPage || strconv.Itoa(n) != text {
