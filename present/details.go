@@ -1,13 +1,16 @@
 package present
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"pgfsm/policy"
 	"pgfsm/policy/canonical"
 	"pgfsm/policy/visible"
+	"pgfsm/states"
 	"pgfsm/traces/ledger"
 )
 
@@ -70,4 +73,48 @@ func Display(args jsontext.Value) (string, error) {
 		return "", err
 	}
 	return visible.Lines(string(text)), nil
+}
+
+// Rows describes the run to people, without its arguments and result, and without members that do not apply. Its events have the
+// question, the policy's condition and the build.
+func (d *Details) Rows(events []Event) []Row {
+	r := &d.Request
+	question, condition, build := "", "", ""
+	for i := range events {
+		switch payload := events[i].Payload; events[i].Type {
+		case ledger.RequestCreated:
+			build = valueAt(payload, "/build")
+			if r.Kind == states.KindAsk {
+				question = valueAt(payload, "/request/text")
+			}
+		case ledger.DecisionMade:
+			condition = cmp.Or(valueAt(payload, "/condition"), condition)
+		}
+	}
+	tool := r.Tool
+	if r.Server != "" {
+		tool = r.Server + " " + r.Tool
+	}
+	score := r.risk()
+	if len(d.RiskRules) > 0 {
+		score += ", by " + strings.Join(d.RiskRules, ", ")
+	}
+	decided := r.Policy
+	if condition != "" {
+		decided += " (" + condition + ")"
+	}
+	votes := ""
+	if r.Binding != "" {
+		votes = fmt.Sprintf("%d of %d", r.Agreed, r.Quorum)
+		if len(r.Approvers) > 0 {
+			votes += ", by " + r.approvers()
+		}
+	}
+	return filled([]Row{
+		{"Run", r.Run}, {"Status", string(r.Status)}, {"State", r.State}, {"Requested", r.At}, {"Updated", r.Updated}, {"Actor", r.Actor},
+		{"Question", question}, {"Task", r.Task}, {"Environment", r.Env}, {"Tool", tool}, {"Definition", string(r.Definition)},
+		{"Risk", score}, {"Policy", decided}, {"Code", r.Code}, {"Reason", r.Reason}, {"Binding", string(r.Binding)}, {"Approvals", votes},
+		{"Expires", r.Expires}, {"Process", r.Owner}, {"Call sent", r.Sent}, {"Ended", r.Ended}, {"Build", build},
+		{"Bundle", string(r.Bundle)}, {"Head", string(r.Head)},
+	})
 }

@@ -45,7 +45,7 @@ var details = map[ledger.Type][]struct{ pointer, word string }{
 	ledger.ApprovalExpired:   {{"/expires", "at "}},
 	ledger.ProxySent:         {{"/permit", "permit "}},
 	ledger.ToolResult:        {{"/bytes", "bytes "}},
-	ledger.RunEnded:          {{"/outcome/state", ""}, {"/outcome/code", ""}, {"/outcome/reason", ""}},
+	ledger.RunEnded:          {{"/outcome/state", ""}, {"/outcome/effect", "effect "}, {"/outcome/code", ""}, {"/outcome/reason", ""}},
 	ledger.TokenCreated:      {{"/role", ""}, {"/name", "for "}, {"/expires", "until "}},
 	ledger.TokenRevoked:      {{"/id", ""}},
 	ledger.OutcomeDelivered:  {{"/how", "by "}},

@@ -119,28 +119,6 @@ func filled(rows []Row) (out []Row) {
 	return out
 }
 
-// Rows describes the run to people, without its arguments and without members that do not apply.
-func (r *Run) Rows() []Row {
-	tool := r.Tool
-	if r.Server != "" {
-		tool = r.Server + " " + r.Tool
-	}
-	votes := ""
-	if r.Binding != "" {
-		votes = fmt.Sprintf("%d of %d", r.Agreed, r.Quorum)
-		if len(r.Approvers) > 0 {
-			votes += ", by " + r.approvers()
-		}
-	}
-	return filled([]Row{
-		{"Run", r.Run}, {"Status", string(r.Status)}, {"State", r.State}, {"Requested", r.At}, {"Updated", r.Updated}, {"Actor", r.Actor},
-		{"Task", r.Task}, {"Environment", r.Env}, {"Tool", tool}, {"Definition", string(r.Definition)}, {"Risk", r.risk()},
-		{"Policy", r.Policy}, {"Code", r.Code}, {"Reason", r.Reason}, {"Binding", string(r.Binding)}, {"Approvals", votes},
-		{"Expires", r.Expires}, {"Process", r.Owner}, {"Call sent", r.Sent}, {"Ended", r.Ended}, {"Bundle", string(r.Bundle)},
-		{"Head", string(r.Head)},
-	})
-}
-
 func (r *Run) risk() string {
 	if r.RiskMode == "" {
 		return ""
