@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,35 +39,8 @@ func (f *ledgerFlags) looking(ctx context.Context, w world, do func(*openedLedge
 	})
 }
 
-// heldStatuses are the statuses of requests that were held.
-var heldStatuses = []ledger.Status{
-	ledger.Pending, ledger.Approved, ledger.Denied, ledger.Expired, ledger.Executed, ledger.Failed, ledger.Indeterminate,
-}
-
-// statuses reads the values of --status.
-func statuses(words []string) (chosen []ledger.Status, err error) {
-	for _, word := range words {
-		if word == "all" {
-			return heldStatuses, nil
-		}
-		if !slices.Contains(heldStatuses, ledger.Status(word)) {
-			known := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(heldStatuses), "[]")), ", ")
-			return nil, fmt.Errorf("--status %q: give all or some of %s", word, known)
-		}
-		chosen = append(chosen, ledger.Status(word))
-	}
-	return chosen, nil
-}
-
-// The bounds of --limit.
-const (
-	defaultListed = 100
-	maxListed     = 1_000_000 // 0 lists all
-)
-
 func newApprovalsList(w world, f *ledgerFlags) *cobra.Command {
-	var words []string
-	var limit int
+	l := requestList{Filter: ledger.Filter{Held: true}, none: "No request waits for a decision."}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List held calls, oldest first",
@@ -77,68 +48,27 @@ func newApprovalsList(w world, f *ledgerFlags) *cobra.Command {
   pgfsm approvals list --status denied,expired --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			chosen, err := statuses(words)
-			if err != nil {
+			if err := l.choose(); err != nil {
 				return err
 			}
-			if limit < 0 || limit > maxListed {
-				return fmt.Errorf("--limit is %d: give how many to list, at most %d, or 0 for all", limit, maxListed)
-			}
 			return f.looking(cmd.Context(), w, func(o *openedLedger) error {
-				return o.View(cmd.Context(), func(r ledger.Reader) error { return listHeld(w, r, chosen, limit, f.json) })
+				return o.View(cmd.Context(), func(r ledger.Reader) error { return l.print(w, r, f.json, printHeld) })
 			})
 		},
 	}
-	cmd.Flags().StringSliceVar(&words, "status", []string{string(ledger.Pending)}, "the statuses to list, or all")
-	cmd.Flags().IntVar(&limit, "limit", defaultListed, "the most requests to list; 0 is all")
+	l.register(cmd, []string{string(ledger.Pending)}, 100)
 	return cmd
 }
 
-// listHeld prints the requests that were held.
-func listHeld(w world, r ledger.Reader, chosen []ledger.Status, limit int, asJSON bool) error {
-	rows, more := []present.Run{}, false
-	f := ledger.Filter{Statuses: chosen, Held: true}
-	if limit > 0 {
-		f.Limit = limit + 1 // one more says whether there are more
-	}
-	for q, err := range r.Requests(f) {
-		if err != nil {
-			return err
-		}
-		if more = limit > 0 && len(rows) == limit; more {
-			break
-		}
-		d, err := present.RunWithArgs(r, &q)
-		if err != nil {
-			return err
-		}
-		rows = append(rows, d)
-	}
-	if asJSON {
-		return printJSON(w.stdout, struct {
-			SchemaVersion int           `json:"schema_version"`
-			More          bool          `json:"more"`
-			Requests      []present.Run `json:"requests"`
-		}{schemaVersion, more, rows})
-	}
+// printHeld shows each request in two lines.
+func printHeld(w world, rows []present.Run) {
 	k := newInk(w)
 	for i := range rows {
-		printHeld(w, k, &rows[i])
+		d := &rows[i]
+		fmt.Fprintf(w.stdout, "%s  %s  %s %s for %s\n", k.bold(d.Run), d.Standing(now()), visible.Clip(d.Server, maxTold),
+			visible.Clip(d.Tool, maxTold), visible.Clip(d.Actor, maxTold))
+		fmt.Fprintf(w.stdout, "  %s\n", visible.Clip(string(d.Args), maxTold))
 	}
-	switch {
-	case more:
-		fmt.Fprintf(w.stderr, "There are more; --limit 0 lists all.\n")
-	case len(rows) == 0:
-		fmt.Fprintln(w.stderr, "No request waits for a decision.")
-	}
-	return nil
-}
-
-// printHeld shows a request in two lines.
-func printHeld(w world, k ink, d *present.Run) {
-	fmt.Fprintf(w.stdout, "%s  %s  %s %s for %s\n", k.bold(d.Run), d.Standing(now()), visible.Clip(d.Server, maxTold),
-		visible.Clip(d.Tool, maxTold), visible.Clip(d.Actor, maxTold))
-	fmt.Fprintf(w.stdout, "  %s\n", visible.Clip(string(d.Args), maxTold))
 }
 
 // anyApprover is printed if a policy names no approvers.

@@ -33,8 +33,8 @@ func newLedger(w world) *cobra.Command {
 "sqlite:pgfsm.db") or --ledger names the ledger.
 
 All of these commands except prune only read. You can use them while pgfsm is running.`,
-		newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerTrace(w, &f), newLedgerVerify(w, &f), newLedgerCheckpoint(w, &f),
-		newLedgerExport(w, &f), newLedgerPrune(w, &f))
+		newLedgerList(w, &f), newLedgerTail(w, &f), newLedgerShow(w, &f), newLedgerTrace(w, &f), newLedgerVerify(w, &f),
+		newLedgerCheckpoint(w, &f), newLedgerExport(w, &f), newLedgerPrune(w, &f))
 	f.register(cmd)
 	return cmd
 }
@@ -116,7 +116,7 @@ func (f *ledgerFlags) view(ctx context.Context, w world, do func(ledger.Reader) 
 // noRun explains that the ledger has no such run.
 func noRun(run string, err error) error {
 	if errors.Is(err, ledger.ErrNotFound) {
-		return fmt.Errorf("the ledger has no run %q; pgfsm ledger tail shows the last ones", run)
+		return fmt.Errorf("the ledger has no run %q; pgfsm ledger list shows the last ones", run)
 	}
 	return err
 }

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"pgfsm/policy"
 	"pgfsm/traces/ledger"
 	"pgfsm/traces/ledger/stores"
 )
@@ -32,8 +30,8 @@ docs/reference/record-format.md says how to verify the lines without pgfsm.
 			at := ""
 			if since != "" {
 				var err error
-				if at, err = timeFlag("--since", since); err != nil {
-					return err
+				if at, err = ledger.ParseTime(since); err != nil {
+					return fmt.Errorf("--since %w", err)
 				}
 			}
 			return f.use(w, stores.ToRead, func(o *openedLedger) error { return export(cmd.Context(), w, o, at, follow) })
@@ -84,9 +82,9 @@ Export what you want to keep before you prune.`,
 		Example: `  pgfsm ledger prune --before 2027-01-31`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			at, err := timeFlag("--before", before)
+			at, err := ledger.ParseTime(before)
 			if err != nil {
-				return err
+				return fmt.Errorf("--before %w", err)
 			}
 			return prune(cmd.Context(), w, f, at)
 		},
@@ -96,17 +94,6 @@ Export what you want to keep before you prune.`,
 		panic(err)
 	}
 	return cmd
-}
-
-// pruneTime reads a date or a time.
-func timeFlag(name, text string) (string, error) {
-	const form = policy.TimeForm
-	for _, layout := range []string{form, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t.Format(form), nil
-		}
-	}
-	return "", fmt.Errorf("%s %q: give a date such as 2027-01-31, or a time such as 2027-01-31T12:00:00Z", name, text)
 }
 
 func prune(ctx context.Context, w world, f *ledgerFlags, before string) error {

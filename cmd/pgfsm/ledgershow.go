@@ -16,7 +16,7 @@ import (
 func newLedgerShow(w world, f *ledgerFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show RUN",
-		Short:   "Show one run: its state and its events",
+		Short:   "Show one run: its state, decision, result and events",
 		Example: `  pgfsm ledger show 01939f0e-7d5c-7b1e-8d5e-2f6c1a0b9e3d`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -18,6 +18,8 @@ func TestLedgerKilledWhileCalling(t *testing.T) {
 	if !strings.HasPrefix(r.stderr, "pgfsm: a left-over run ended as failed indeterminate: ") || strings.Count(r.stderr, "\n") != 1 {
 		t.Errorf("stderr = %q", r.stderr)
 	}
+	h.do("ledger", "list", "--status", "indeterminate", "--json").want(t, exitYes,
+		"/requests/0/tool", "look", "/requests/0/code", "indeterminate", "/more", "false")
 	h.made(1)
 	h.do("ledger", "verify").want(t, exitYes)
 }

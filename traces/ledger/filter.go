@@ -12,8 +12,8 @@ func Statuses() []Status {
 	return []Status{Proposed, Pending, Approved, Allowed, Denied, Executed, Failed, Expired, Indeterminate}
 }
 
-// Choose sets the statuses, and the times since and until which to choose. An empty list or text chooses any.
-func (f *Filter) Choose(statuses []string, since, until string) (err error) {
+// Choose sets the statuses and the times of a filter, as [ParsePast] reads times. No statuses and an empty time choose any.
+func (f *Filter) Choose(statuses []string, since, until string, now time.Time) (err error) {
 	for _, name := range statuses {
 		if !slices.Contains(Statuses(), Status(name)) {
 			known := strings.Trim(fmt.Sprint(Statuses()), "[]")
@@ -22,12 +22,12 @@ func (f *Filter) Choose(statuses []string, since, until string) (err error) {
 		f.Statuses = append(f.Statuses, Status(name))
 	}
 	if since != "" {
-		if f.Since, err = ParseTime(since); err != nil {
+		if f.Since, err = ParsePast(since, now); err != nil {
 			return fmt.Errorf("since %w", err)
 		}
 	}
 	if until != "" {
-		if f.Until, err = ParseTime(until); err != nil {
+		if f.Until, err = ParsePast(until, now); err != nil {
 			return fmt.Errorf("until %w", err)
 		}
 	}
@@ -42,4 +42,16 @@ func ParseTime(s string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%q: give a date such as 2027-01-31, or a time such as 2027-01-31T12:00:00Z", s)
+}
+
+// ParsePast is [ParseTime], and also reads a duration before now.
+func ParsePast(s string, now time.Time) (string, error) {
+	if d, err := time.ParseDuration(s); err == nil && d > 0 {
+		return now.Add(-d).UTC().Format(timeForm), nil
+	}
+	at, err := ParseTime(s)
+	if err != nil {
+		err = fmt.Errorf("%w, or a duration such as 24h", err)
+	}
+	return at, err
 }

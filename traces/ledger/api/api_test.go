@@ -433,7 +433,7 @@ func TestPages(t *testing.T) {
 	if l := read("/requests?since=2001-01-01&until=2001-01-01T00:00:01Z&actor=" + denied.Actor); len(l.Requests) != 0 {
 		t.Errorf("requests of 2001 are %+v", l)
 	}
-	chosen := "/requests?status=denied&since=2001-01-01&until=2999-01-01T00:00:00Z&code=approval_denied&actor=" + denied.Actor +
+	chosen := "/requests?status=denied&since=24h&until=2999-01-01T00:00:00Z&code=approval_denied&actor=" + denied.Actor +
 		"&server=" + denied.Server + "&tool=" + denied.Tool + "&policy=" + denied.Policy
 	if l := read(chosen); !slices.Equal(l.runs(), []string{denied.RunID}) {
 		t.Errorf("%s has %+v", chosen, l)
@@ -451,7 +451,7 @@ func TestPages(t *testing.T) {
 		d.call(http.MethodGet, "/pending?"+query, token, "").want(t, 400, api.QueryInvalid)
 	}
 	read("/pending?limit=200")
-	for _, query := range []string{"status=", "status=open", "status=pending,", "status=Pending", "since=yesterday", "until=24h", "actor=", "text=x"} {
+	for _, query := range []string{"status=", "status=open", "status=pending,", "status=Pending", "since=yesterday", "until=-24h", "actor=", "text=x"} {
 		d.call(http.MethodGet, "/requests?"+query, token, "").want(t, 400, api.QueryInvalid)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"pgfsm/present"
 	"pgfsm/traces/ledger"
@@ -30,7 +31,7 @@ func (h *Handler) requests(c *call) (answer, error) {
 	if names := c.query["status"]; names != "" {
 		statuses = strings.Split(names, ",")
 	}
-	if err := f.Choose(statuses, c.query["since"], c.query["until"]); err != nil {
+	if err := f.Choose(statuses, c.query["since"], c.query["until"], time.Now()); err != nil {
 		return answer{}, newProblem(QueryInvalid, err.Error())
 	}
 	return h.page(c, f)
