@@ -43,19 +43,23 @@ func (a *Approval) Rows(now string) []Row {
 	if a.Condition != "" {
 		matched += " (" + a.Condition + ")"
 	}
-	asked := "Question"
-	if text := jsontext.Value(a.Asked); text.IsValid() && text.Kind() == '{' {
-		asked = "Request"
-	}
 	ended := r.Reason
 	if ended == a.Reason {
 		ended = ""
 	}
 	return filled([]Row{
-		{"Run", r.Run}, {"Status", r.Standing(now)}, {"Requested", r.At}, {"Requester", r.Actor}, {asked, string(a.Asked)}, {"Task", r.Task},
+		{"Run", r.Run}, {"Status", r.Standing(now)}, {"Requested", r.At}, {"Requester", r.Actor}, askedRow(string(a.Asked)), {"Task", r.Task},
 		{"Environment", r.Env}, {"Server", r.Server}, {"Tool", r.Tool}, {"Risk", r.risk()}, {"Policy", matched},
 		{"Held because", a.Reason}, {"Code", r.Code}, {"Reason", ended},
 	})
+}
+
+// askedRow is the row of what the actor asked for: a question, or the JSON of a request.
+func askedRow(text string) Row {
+	if v := jsontext.Value(text); v.IsValid() && v.Kind() == '{' {
+		return Row{"Request", text}
+	}
+	return Row{"Question", text}
 }
 
 // RiskRule describes to people what one risk rule contributed.

@@ -75,17 +75,17 @@ func Display(args jsontext.Value) (string, error) {
 	return visible.Lines(string(text)), nil
 }
 
-// Rows describes the run to people, without its arguments and result, and without members that do not apply. Its events have the
-// question, the policy's condition and the build.
-func (d *Details) Rows(events []Event) []Row {
+// Rows describes the run to people, without its arguments and result, and without members that do not apply. Its events have what was
+// asked, the policy's condition and the build.
+func (d *Details) Rows(events []Event, now string) []Row {
 	r := &d.Request
-	question, condition, build := "", "", ""
+	asked, condition, build := "", "", ""
 	for i := range events {
 		switch payload := events[i].Payload; events[i].Type {
 		case ledger.RequestCreated:
 			build = valueAt(payload, "/build")
-			if r.Kind == states.KindAsk {
-				question = valueAt(payload, "/request/text")
+			if r.Kind == states.KindAsk || r.Tool == "" { // otherwise tool and arguments are all of it
+				asked = valueAt(payload, "/request/text")
 			}
 		case ledger.DecisionMade:
 			condition = cmp.Or(valueAt(payload, "/condition"), condition)
@@ -111,8 +111,8 @@ func (d *Details) Rows(events []Event) []Row {
 		}
 	}
 	return filled([]Row{
-		{"Run", r.Run}, {"Status", string(r.Status)}, {"State", r.State}, {"Requested", r.At}, {"Updated", r.Updated}, {"Actor", r.Actor},
-		{"Question", question}, {"Task", r.Task}, {"Environment", r.Env}, {"Tool", tool}, {"Definition", string(r.Definition)},
+		{"Run", r.Run}, {"Status", r.Standing(now)}, {"State", r.State}, {"Requested", r.At}, {"Updated", r.Updated}, {"Actor", r.Actor},
+		askedRow(asked), {"Task", r.Task}, {"Environment", r.Env}, {"Tool", tool}, {"Definition", string(r.Definition)},
 		{"Risk", score}, {"Policy", decided}, {"Code", r.Code}, {"Reason", r.Reason}, {"Binding", string(r.Binding)}, {"Approvals", votes},
 		{"Expires", r.Expires}, {"Process", r.Owner}, {"Call sent", r.Sent}, {"Ended", r.Ended}, {"Build", build},
 		{"Bundle", string(r.Bundle)}, {"Head", string(r.Head)},

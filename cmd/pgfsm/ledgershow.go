@@ -60,7 +60,7 @@ func showRun(ctx context.Context, w world, r ledger.Reader, p *traces.Replayer, 
 		}{d, events})
 	}
 	k := newInk(w)
-	printFields(w, k, 12, d.Rows(events))
+	printFields(w, k, 12, d.Rows(events, now()))
 	if len(d.Request.Args) > 0 {
 		fmt.Fprintf(w.stdout, "%s\n%s\n", k.bold("Arguments:"), indented(d.Request.Args, wholeTrace(run)))
 	}
