@@ -47,6 +47,7 @@ type Handler struct {
 	ready   func(context.Context) error
 	result  func(context.Context, ledger.Reader, *ledger.Request) (jsontext.Value, string, error)
 	log     func(string)
+	listing chan struct{}  // one value while a page is read: it may read all requests, and calls need the ledger's readers
 	failed  rate.Sometimes // limits the lines about tokens that let nobody in: anybody can cause them, and must not fill a disk
 }
 
@@ -54,7 +55,7 @@ type Handler struct {
 func New(o Options) *Handler {
 	h := &Handler{
 		ledger: o.Ledger, callers: o.Callers, voted: o.Voted, ready: o.Ready, result: o.Result, log: o.Log,
-		failed: rate.Sometimes{Interval: time.Second},
+		failed: rate.Sometimes{Interval: time.Second}, listing: make(chan struct{}, 1),
 	}
 	for _, name := range o.Hosts {
 		h.hosts = append(h.hosts, strings.ToLower(name))

@@ -53,6 +53,12 @@ func (h *Handler) page(c *call, f ledger.Filter) (answer, error) {
 		}
 		f.After = after
 	}
+	select {
+	case h.listing <- struct{}{}:
+		defer func() { <-h.listing }()
+	case <-c.r.Context().Done():
+		return answer{}, c.r.Context().Err()
+	}
 	want := f.Limit
 	f.Limit++ // one more says whether there is a next page
 	out := page{SchemaVersion: present.SchemaVersion, Requests: []present.Run{}}
