@@ -57,10 +57,9 @@ type cursor struct {
 	rest   states.Recorder
 	parked bool // the record ends at pending
 
-	chain *Chain           // not nil: the steps hold inputs alone, and the rest of them is derived
-	last  canonical.Digest // the hash that the last one must get, unless anyHash is set
-
-	anyHash bool
+	chain *Chain // not nil: the steps hold inputs alone, and the rest of them is derived
+	known int    // how many steps lead to the one that must get hash; 0: none must
+	hash  canonical.Digest
 }
 
 // Do returns the recorded event of the current step.

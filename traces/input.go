@@ -11,24 +11,23 @@ import (
 	"pgfsm/states"
 )
 
-// An Input is what a record keeps of one step: what the machine cannot compute again, and where it went. The commands, facts and
+// An Input is what a record keeps of one step: what the machine cannot compute again, and what it decided. The commands, facts and
 // hashes of a trace are derived from the inputs.
 type Input struct {
-	At      string         `json:"at,omitzero"`    // RFC 3339, UTC: when the step was recorded; absent: when the step before was, or the run began
-	Event   jsontext.Value `json:"event,omitzero"` // canonical; absent if the step has none
-	To      fsm.State      `json:"to"`
-	Trigger fsm.Trigger    `json:"trigger"`
+	At      string         // RFC 3339, UTC: when the step was recorded; empty: when the step before was, or the run began
+	Event   jsontext.Value // canonical; nil if the step has none
+	Trigger fsm.Trigger
 }
 
-// Resume returns a run that executes its record again and continues after it. last is the hash of the record's last step in the run's
+// Resume returns a run that executes its record again and continues after it. If n is not 0, hash is that of the nth step in the run's
 // trace: Advance returns a [*DivergenceError] if another hash comes out. Resume executes nothing yet. The error is a [*TamperError] if the
 // header was changed.
-func (p *Replayer) Resume(h *Header, inputs []Input, last canonical.Digest) (*Resumption, error) {
+func (p *Replayer) Resume(h *Header, inputs []Input, n int, hash canonical.Digest) (*Resumption, error) {
 	r, err := p.Reexecute(h, inputs)
 	if err != nil {
 		return nil, err
 	}
-	r.cursor.anyHash, r.cursor.last = false, last
+	r.cursor.known, r.cursor.hash = n, hash
 	return r, nil
 }
 
@@ -53,11 +52,21 @@ func (p *Replayer) Reexecute(h *Header, inputs []Input) (*Resumption, error) {
 		if event == nil {
 			event = jsontext.Value("null")
 		}
-		steps[i] = Step{At: in.At, Event: event, From: at, Seq: i, To: in.To, Trigger: in.Trigger}
-		at = in.To
+		steps[i] = Step{At: in.At, Event: event, From: at, Seq: i, To: p.target(at, in.Trigger), Trigger: in.Trigger}
+		at = steps[i].To
 	}
-	c := &cursor{steps: steps, at: h.Request.At, decode: p.event, chain: NewChain(h), anyHash: true}
+	c := &cursor{steps: steps, at: h.Request.At, decode: p.event, chain: NewChain(h)}
 	return &Resumption{run, p.machine, c}, nil
+}
+
+// target is where the machine's table leads; empty if it has no such row.
+func (p *Replayer) target(from fsm.State, on fsm.Trigger) fsm.State {
+	for _, row := range p.machine.Spec().Rows {
+		if row.From == from && row.On == on {
+			return row.To
+		}
+	}
+	return ""
 }
 
 // derive completes a step of which only the input was recorded.
@@ -66,8 +75,8 @@ func (c *cursor) derive(s states.Step) error {
 	*step = c.chain.Link(states.Step{
 		From: s.From, To: s.To, On: s.On, Facts: bytes.Clone(s.Facts), Command: bytes.Clone(s.Command), Event: step.Event,
 	}, step.At)
-	if c.seq == len(c.steps)-1 && !c.anyHash && step.Hash != c.last {
-		return &DivergenceError{c.seq, Different, "hash", string(c.last), string(step.Hash)}
+	if c.seq == c.known-1 && step.Hash != c.hash {
+		return &DivergenceError{c.seq, Different, "hash", string(c.hash), string(step.Hash)}
 	}
 	return nil
 }

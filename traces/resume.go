@@ -37,6 +37,9 @@ func (r *Resumption) Head(o states.Outcome) canonical.Digest {
 	return Head(last, o)
 }
 
+// Chain returns the chain of the record's steps once Advance has executed them. Further steps continue it.
+func (r *Resumption) Chain() *Chain { return r.cursor.chain }
+
 // Steps returns the steps of the record, whole once Advance has executed them.
 func (r *Resumption) Steps() []Step { return r.cursor.steps }
 

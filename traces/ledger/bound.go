@@ -33,10 +33,10 @@ func BoundOf(r Reader, p *traces.Replayer, run string) (Bound, error) {
 		return Bound{}, orUnknown(run, err)
 	}
 	q := rec.Request
-	if rec.held == nil || q.Binding == "" {
+	if rec.held == 0 || q.Binding == "" {
 		return Bound{}, &Refusal{Code: RefusedNotHeld, Message: fmt.Sprintf("the request was never held; it is %s", q.Status)}
 	}
-	again, err := rec.held.again(p)
+	again, err := p.Resume(&rec.Header, rec.Inputs[:rec.held], rec.held, rec.last)
 	if err != nil {
 		return Bound{}, err
 	}

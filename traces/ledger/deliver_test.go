@@ -3,7 +3,6 @@ package ledger_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -259,29 +258,25 @@ func TestVerifyJudgesDeliveries(t *testing.T) {
 	d.passes(1)
 	other := d.runs()[0]
 	held := d.called(ledger.Anonymous)
-	end := d.checkpoint().Size - 1
 	d.delivers(held, ledger.ByRepeat)
 	for _, c := range []struct {
-		name  string
-		edit  func(*testing.T, []ledger.Event) []ledger.Event
-		what  string // empty: nothing is wrong
-		atEnd bool   // the fault is one of the run's end, and not of what came behind it
+		name string
+		edit func(*testing.T, []ledger.Event) []ledger.Event
+		what string // empty: nothing is wrong
 	}{
-		{"nothing-changed", func(_ *testing.T, all []ledger.Event) []ledger.Event { return all }, "", false},
-		{"of-a-run-that-was-never-held", changes(ledger.OutcomeDelivered, func(e *ledger.Event) { e.RunID = other }), "never held", false},
-		{"twice", repeated(ledger.OutcomeDelivered), "delivered twice", false},
-		{"before-the-end", moved(ledger.RunEnded), "has not ended", false},
-		{"before-people-were-asked", moved(ledger.ApprovalRequested), "never held", false},
-		{"another-way", edits(ledger.OutcomeDelivered, `"repeat"`, `"pigeon"`), "by way of", false},
-		{"of-no-run", changes(ledger.OutcomeDelivered, func(e *ledger.Event) { e.RunID = "" }), "must be about a run", false},
-		{"not-at-all", without(ledger.OutcomeDelivered), "", false},
+		{"nothing-changed", func(_ *testing.T, all []ledger.Event) []ledger.Event { return all }, ""},
+		{"of-a-run-that-was-never-held", changes(ledger.OutcomeDelivered, func(e *ledger.Event) { e.RunID = other }), "never held"},
+		{"twice", repeated(ledger.OutcomeDelivered), "delivered twice"},
+		{"before-the-end", moved(ledger.RunEnded), "has not ended"},
+		{"before-people-were-asked", moved(ledger.ApprovalRequested), "never held"},
+		{"another-way", edits(ledger.OutcomeDelivered, `"repeat"`, `"pigeon"`), "by way of"},
+		{"of-no-run", changes(ledger.OutcomeDelivered, func(e *ledger.Event) { e.RunID = "" }), "must be about a run"},
+		{"not-at-all", without(ledger.OutcomeDelivered), ""},
 		{"something-behind-it", func(t *testing.T, all []ledger.Event) []ledger.Event {
 			e := all[lastOf(t, all, ledger.RunClaimed)]
 			e.At = all[len(all)-1].At
 			return append(all, e)
-		}, "has ended", false},
-		{"head-of-the-end-changed", edits(ledger.RunEnded, `"head":"sha256:`, `"head":"sha256:0`), "the head is not that", true},
-		{"ends-elsewhere-than-its-steps", endsAt("blocked"), "the last step at", true},
+		}, "has ended"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := d.forge(func(all []ledger.Event) []ledger.Event { return c.edit(t, all) })
@@ -293,8 +288,6 @@ func TestVerifyJudgesDeliveries(t *testing.T) {
 				}
 			case !errors.As(err, &fault) || fault.Table != "entries" || !strings.Contains(err.Error(), c.what):
 				t.Errorf("Verify() = %v, want a fault with %q", err, c.what)
-			case c.atEnd && fault.Key != fmt.Sprint(end):
-				t.Errorf("Verify() = %v, want one of entry %d", err, end)
 			}
 		})
 	}

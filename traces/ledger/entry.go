@@ -188,10 +188,17 @@ func (r *record) check() error {
 	if len(r.Steps) == 0 {
 		return errors.New("it records no step")
 	}
-	for i, in := range r.Steps {
-		if k := in.Event.Kind(); in.Event != nil && k != '{' && eventRef(in.Event) == "" {
-			return fmt.Errorf("the event of its step %d is neither an object nor a reference", i)
+	next := 0
+	for _, in := range r.Inputs {
+		switch k := in.Event.Kind(); {
+		case in.Step < next || in.Step >= len(r.Steps):
+			return fmt.Errorf("its inputs are not in the order of its steps, or of a step %d that it does not record", in.Step)
+		case in.At == "" && in.Event == nil:
+			return fmt.Errorf("the input of its step %d is empty", in.Step)
+		case in.Event != nil && k != '{' && eventRef(in.Event) == "":
+			return fmt.Errorf("the event of its step %d is neither an object nor a reference", in.Step)
 		}
+		next = in.Step + 1
 	}
 	return nil
 }

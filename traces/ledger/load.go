@@ -15,10 +15,10 @@ type Record struct {
 	Header  traces.Header
 	Request Request
 	Inputs  []traces.Input
-	Last    canonical.Digest // hash of the last step in the run's trace
 
-	held  *Record         // the part that leads to the hold; nil: the run was never held
-	ended *states.Outcome // nil: the run has not ended
+	held  int              // how many steps lead to the hold; 0: the run was never held
+	last  canonical.Digest // hash of the last of them in the run's trace
+	ended *states.Outcome  // nil: the run has not ended
 }
 
 // Load returns the record of one run. It compares blobs with their digests, and does not check hashes of entries. The error is
@@ -68,36 +68,20 @@ func (rec *Record) add(r Reader, e *Event) error {
 		if err != nil {
 			return err
 		}
-		rec.Inputs, rec.Last = append(rec.Inputs, inputs...), part.recorded().Last
+		rec.Inputs = append(rec.Inputs, inputs...)
 	}
 	switch p := p.(type) {
 	case *asked:
-		rec.held = &Record{Header: rec.Header, Inputs: rec.Inputs, Last: rec.Last}
+		rec.held, rec.last = len(rec.Inputs), p.Last
 	case *ended:
 		rec.ended = &p.Outcome
 	}
 	return nil
 }
 
-// inputs returns the inputs with their events, also where a reference stands for one.
-func (r *record) inputs(get func(ref string) (jsontext.Value, error)) ([]traces.Input, error) {
-	all := make([]traces.Input, len(r.Steps))
-	for i, in := range r.Steps {
-		if ref := eventRef(in.Event); ref != "" {
-			value, err := get(ref)
-			if err != nil {
-				return nil, err
-			}
-			in.Event = value
-		}
-		all[i] = in
-	}
-	return all, nil
-}
-
 // again returns a run that executes its record again.
 func (rec *Record) again(p *traces.Replayer) (*traces.Resumption, error) {
-	return p.Resume(&rec.Header, rec.Inputs, rec.Last)
+	return p.Resume(&rec.Header, rec.Inputs, rec.held, rec.last)
 }
 
 // header is the run's header, without the bundle's content.

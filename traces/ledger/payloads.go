@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"pgfsm/fsm"
 	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/traces"
@@ -61,7 +62,6 @@ type created struct {
 
 type call struct {
 	Args       jsontext.Value   `json:"args"` // canonical
-	Arguments  canonical.Digest `json:"arguments"`
 	Definition canonical.Digest `json:"definition"`
 	Server     string           `json:"server"`
 	Tool       string           `json:"tool"`
@@ -75,26 +75,64 @@ type reserved struct {
 type scored struct {
 	typed
 	Mode  string   `json:"mode"`
-	Rules []string `json:"rules"` // that matched
+	Rules []string `json:"rules,omitempty"` // that matched
 	Score int      `json:"score"`
 }
 
 type decision struct {
 	typed
-	Bundle    canonical.Digest `json:"bundle"`
-	Code      string           `json:"code"`
-	Condition string           `json:"condition"`
-	Gate      string           `json:"gate"`
-	Outcome   string           `json:"outcome"`
-	Policy    string           `json:"policy"`
-	Reason    string           `json:"reason"`
+	Code      string `json:"code,omitzero"`
+	Condition string `json:"condition,omitzero"`
+	Gate      string `json:"gate"`
+	Outcome   string `json:"outcome"`
+	Policy    string `json:"policy"`
+	Reason    string `json:"reason"`
 }
 
-// A record is the part of a run's record that an event adds: the inputs of the steps since the last such event, and the hash of the
-// last step in the run's trace, which is derived from all inputs. An input's event may be a [Ref], as a JSON string.
+// A record is the part of a run's record that an event adds: the steps since the last such event, and what came from outside in them. The
+// run's trace is derived from all steps and inputs.
 type record struct {
-	Last  canonical.Digest `json:"last"`
-	Steps []traces.Input   `json:"steps"`
+	Inputs []input       `json:"inputs"`
+	Steps  []fsm.Trigger `json:"steps"`
+}
+
+// An input is what the machine cannot compute again of a step.
+type input struct {
+	At    string         `json:"at,omitzero"`    // absent: when the step before was recorded, or the run began
+	Event jsontext.Value `json:"event,omitzero"` // absent if the step has none; may be a [Ref], as a JSON string
+	Step  int            `json:"step"`           // from 0, within the event
+}
+
+// recordOf writes steps as a record.
+func recordOf(steps []traces.Input) (r record) {
+	r.Inputs = []input{}
+	for i, in := range steps {
+		r.Steps = append(r.Steps, in.Trigger)
+		if in.At != "" || in.Event != nil {
+			r.Inputs = append(r.Inputs, input{in.At, in.Event, i})
+		}
+	}
+	return r
+}
+
+// inputs returns the steps with their events, also where a reference stands for one.
+func (r *record) inputs(get func(ref string) (jsontext.Value, error)) ([]traces.Input, error) {
+	all := make([]traces.Input, len(r.Steps))
+	for i, on := range r.Steps {
+		all[i].Trigger = on
+	}
+	for _, in := range r.Inputs {
+		step := &all[in.Step]
+		step.At, step.Event = in.At, in.Event
+		if ref := eventRef(in.Event); ref != "" {
+			value, err := get(ref)
+			if err != nil {
+				return nil, err
+			}
+			step.Event = value
+		}
+	}
+	return all, nil
 }
 
 type asked struct {
@@ -103,6 +141,7 @@ type asked struct {
 	Approvers []string         `json:"approvers"`
 	Binding   canonical.Digest `json:"binding"`
 	Expires   string           `json:"expires"`
+	Last      canonical.Digest `json:"last"` // hash of the last step in the run's trace
 	Quorum    int              `json:"quorum"`
 }
 
@@ -137,8 +176,7 @@ type sent struct {
 
 type returned struct {
 	typed
-	Bytes  int              `json:"bytes"`
-	Result canonical.Digest `json:"result"`
+	Bytes int `json:"bytes"`
 }
 
 type ended struct {

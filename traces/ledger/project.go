@@ -38,11 +38,14 @@ func (p *created) apply(r *Request, e *Event) error {
 		r.Task = p.Request.Task.ID
 	}
 	if c := p.Call; c != nil {
-		r.Server, r.Tool, r.Arguments, r.Definition = c.Server, c.Tool, c.Arguments, c.Definition
+		r.Server, r.Tool, r.Arguments, r.Definition = c.Server, c.Tool, canonical.Sum(kindArguments, c.Args), c.Definition
 		r.Args = c.column()
 	}
 	return nil
 }
+
+// kindArguments is the kind of the digest of arguments, as approvals bind it.
+const kindArguments = "arguments"
 
 // column is what the request's row has of the arguments: themselves, or a [Ref].
 func (c *call) column() string {
@@ -86,7 +89,7 @@ func (p *asked) apply(r *Request, _ *Event) error {
 	if r.Status != Pending {
 		return fmt.Errorf("people are asked about a request that is %s", r.Status)
 	}
-	r.Binding, r.Approvers, r.Quorum, r.Expires = p.Binding, p.Approvers, p.Quorum, p.Expires
+	r.Binding, r.Approvers, r.Quorum, r.Expires, r.Head = p.Binding, p.Approvers, p.Quorum, p.Expires, p.Last
 	r.Owner, r.State = "", states.Pending // held: no process owns it
 	p.record.apply(r)
 	return nil
@@ -172,7 +175,7 @@ func (p *delivered) apply(r *Request, e *Event) error {
 	return nil
 }
 
-func (a *record) apply(r *Request) { r.Steps, r.Head = r.Steps+len(a.Steps), a.Last }
+func (a *record) apply(r *Request) { r.Steps += len(a.Steps) }
 
 func (*logCreated) apply(*Request, *Event) error   { return nil }
 func (*passed) apply(*Request, *Event) error       { return nil }

@@ -20,7 +20,8 @@ type Run struct {
 	l      *Ledger
 	header traces.Header
 	run    *states.Run
-	chain  *traces.Chain
+	chain  *traces.Chain // nil: that of again
+	again  *traces.Resumption
 	now    instant
 	at     string         // of the last step; of the request if there is none
 	inputs []traces.Input // of the steps that are not recorded
@@ -36,15 +37,13 @@ func (l *Ledger) Begin(h traces.Header, run *states.Run) *Run {
 	return &Run{l: l, header: h, run: run, chain: traces.NewChain(&h), at: h.Request.At}
 }
 
-// goOn continues the record of a run that this process has claimed.
-func (l *Ledger) goOn(rec *Record, run *states.Run) *Run {
+// goOn continues the record of a run that this process has claimed, after it was executed again.
+func (l *Ledger) goOn(rec *Record, again *traces.Resumption) *Run {
 	q := &rec.Request
-	r := &Run{l: l, header: rec.Header, run: run, chain: traces.NewChain(&rec.Header), at: rec.Header.Request.At, last: *q}
+	r := &Run{l: l, header: rec.Header, run: again.Run, again: again, at: rec.Header.Request.At, last: *q, judged: q.Status != Proposed}
 	for _, in := range rec.Inputs {
 		r.at = cmp.Or(in.At, r.at)
 	}
-	r.chain.Continue(len(rec.Inputs), rec.Last, r.at)
-	r.judged = q.Status != Proposed
 	return r
 }
 
@@ -66,8 +65,8 @@ func (r *Run) Append(ctx context.Context, s states.Step) error {
 
 // link adds a step to the run's trace, and its input to what is recorded next.
 func (r *Run) link(s states.Step) {
-	step := r.chain.Link(s, r.now.text(r.l.clock()))
-	in := traces.Input{To: step.To, Trigger: step.Trigger}
+	step := r.trace().Link(s, r.now.text(r.l.clock()))
+	in := traces.Input{Trigger: step.Trigger}
 	if step.At != r.at {
 		r.at, in.At = step.At, step.At
 	}
@@ -82,6 +81,14 @@ func (r *Run) link(s states.Step) {
 		in.Event = step.Event.Clone()
 	}
 	r.inputs = append(r.inputs, in)
+}
+
+// trace is the chain of the run's steps.
+func (r *Run) trace() *traces.Chain {
+	if r.chain == nil {
+		return r.again.Chain()
+	}
+	return r.chain
 }
 
 // minShared is the size in bytes from which a listing of tools is stored as a blob.
@@ -99,7 +106,7 @@ func (r *Run) Finish(ctx context.Context, o states.Outcome) (canonical.Digest, e
 }
 
 // Head is the head of the run's trace if it ended now.
-func (r *Run) Head(o states.Outcome) canonical.Digest { return traces.Head(r.chain.Last(), o) }
+func (r *Run) Head(o states.Outcome) canonical.Digest { return traces.Head(r.trace().Last(), o) }
 
 // Abandon gives the run up. Steps that are not recorded are lost. The next recovery ends a run whose call was sent as indeterminate.
 func (r *Run) Abandon() { r.l.endWork(r.header.RunID) }
@@ -220,7 +227,7 @@ func (r *Run) create(b *batch, q *Request) error {
 	if f := r.run.Facts(); f.Validated != nil {
 		args := r.run.Plan().Args
 		p.Call = &call{
-			Args: args, Arguments: f.Validated.Arguments, Definition: f.Validated.Definition, Server: f.Validated.Server,
+			Args: args, Definition: f.Validated.Definition, Server: f.Validated.Server,
 			Tool: f.Validated.Tool,
 		}
 		if _, err := inline(args, b.PutBlob); err != nil {
@@ -249,14 +256,12 @@ func (r *Run) assess(b *batch, q *Request) error {
 
 func (r *Run) decide(b *batch, q *Request, v policy.Verdict, id, condition string) error {
 	return b.add(q, r.header.RunID, r.l.owner, &decision{
-		Bundle: r.header.Bundle.Digest, Code: string(v.Code), Condition: condition, Gate: string(v.Gate),
+		Code: string(v.Code), Condition: condition, Gate: string(v.Gate),
 		Outcome: string(v.Outcome), Policy: id, Reason: v.Reason,
 	})
 }
 
-func (r *Run) record() record {
-	return record{Last: r.chain.Last(), Steps: append([]traces.Input{}, r.inputs...)}
-}
+func (r *Run) record() record { return recordOf(r.inputs) }
 
 // hold parks the run: approvers are asked, and no process owns it.
 func (r *Run) hold(b *batch, q *Request) error {
@@ -269,7 +274,7 @@ func (r *Run) hold(b *batch, q *Request) error {
 	}
 	return b.add(q, r.header.RunID, r.l.owner, &asked{
 		record: r.record(), Approvers: append([]string{}, f.Assessed.Approvers...), Binding: f.Held.Binding,
-		Expires: f.Held.Bound.Expires, Quorum: max(f.Assessed.Quorum, 1),
+		Expires: f.Held.Bound.Expires, Last: r.trace().Last(), Quorum: max(f.Assessed.Quorum, 1),
 	})
 }
 
@@ -307,7 +312,7 @@ func (r *Run) end(b *batch, q *Request, o states.Outcome, head canonical.Digest)
 		}
 	}
 	if f.Executed != nil {
-		err := b.add(q, r.header.RunID, r.l.owner, &returned{Bytes: f.Executed.Bytes, Result: f.Executed.Result})
+		err := b.add(q, r.header.RunID, r.l.owner, &returned{Bytes: f.Executed.Bytes})
 		if err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ func references(p payload) (all []canonical.Digest) {
 		}
 	}
 	if r, ok := p.(recording); ok {
-		for _, in := range r.recorded().Steps {
+		for _, in := range r.recorded().Inputs {
 			if ref := eventRef(in.Event); ref != "" {
 				refer(ref)
 			}

@@ -140,7 +140,7 @@ func (l *Ledger) reopen(ctx context.Context, p *traces.Replayer, run string) (o 
 		if err != nil {
 			return err
 		}
-		o = opened{request: *q, rec: l.goOn(rec, again.Run), again: again}
+		o = opened{request: *q, rec: l.goOn(rec, again), again: again}
 		o.decided, err = l.decidedNow(r, q)
 		return err
 	})

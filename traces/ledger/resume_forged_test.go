@@ -29,7 +29,6 @@ func TestAForgedLedgerIsNotCalled(t *testing.T) {
 		{"server", edits(ledger.RequestCreated, `"server":"mcp-policy-kb"`, `"server":"mcp-policy-kc"`), policy.CodeApprovalMismatch},
 		{"tool", edits(ledger.RequestCreated, `"tool":"fetch_policy_entry"`, `"tool":"delete_policy_entry"`), policy.CodeApprovalMismatch},
 		{"argument-byte", edits(ledger.RequestCreated, `"policy_id":"policy-002"`, `"policy_id":"policy-003"`), policy.CodeApprovalMismatch},
-		{"arguments-digest", edits(ledger.RequestCreated, `"arguments":"sha256:`, `"arguments":"sha256;`), policy.CodeApprovalMismatch},
 		{"definition", edits(ledger.RequestCreated, `"definition":"sha256:`, `"definition":"sha256;`), policy.CodeApprovalMismatch},
 		{"actor", edits(ledger.RequestCreated, statestest.Actor, "local:malice"), ""},
 		{"bundle", edits(ledger.RequestCreated, `"bundle":"sha256:`, `"bundle":"sha256;`), ""},
@@ -41,7 +40,7 @@ func TestAForgedLedgerIsNotCalled(t *testing.T) {
 		{"approvers", edits(ledger.ApprovalRequested, `["owners"]`, `["anyone"]`), policy.CodeApprovalMismatch},
 		{"binding", edits(ledger.ApprovalRequested, `"binding":"`, `"binding":"x`), ""},
 		{"expires", edits(ledger.ApprovalRequested, `"expires":"2026-11-21T10`, `"expires":"2026-11-22T10`), policy.CodeApprovalMismatch},
-		{"step-target", edits(ledger.ApprovalRequested, `"to":"planned"`, `"to":"validated"`), ""},
+		{"step-target", edits(ledger.ApprovalRequested, `"plan","validate"`, `"validate","plan"`), ""},
 		{"no-hash-of-the-steps", changes(ledger.ApprovalRequested, func(e *ledger.Event) {
 			e.Payload = regexp.MustCompile(`"last":"[^"]*"`).ReplaceAll(e.Payload, []byte(`"last":""`))
 		}), ""},

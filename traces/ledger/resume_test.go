@@ -191,7 +191,7 @@ func TestAChangedRowIsNotCalled(t *testing.T) {
 		{"row-quorum", row(func(q *ledger.Request) { q.Quorum = 0 })},
 		{"row-approvers", row(func(q *ledger.Request) { q.Approvers = nil })},
 		{"row-binding", row(func(q *ledger.Request) { q.Binding = canonical.Sum("x", nil) })},
-		{"step-target", event(`"to":"planned"`, `"to":"validated"`)},
+		{"step-target", event(`"plan","validate"`, `"validate","plan"`)},
 		{"record-lost", func(l *lies) { l.drop = ledger.ApprovalRequested }},
 		{"event-argument-byte", event("policy-002", "policy-003")},
 		{"event-actor", event(statestest.Actor, "local:mallory")},

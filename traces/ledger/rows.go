@@ -109,7 +109,7 @@ type Request struct {
 	Sent       string           // when the call was sent; empty if it was not
 	Ended      string           // when the run ended; empty if it has not
 	Steps      int              // how many are recorded
-	Head       canonical.Digest // of the last step, or, once the run has ended, of its trace
+	Head       canonical.Digest // once the run has ended, of its trace; before, of the step that held it; empty if none did
 	Entry      int64            // index of its last entry
 	Entries    int              // how many it has
 	Delivered  string           // when the outcome was delivered to the requester; empty if it was not

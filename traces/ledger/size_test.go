@@ -15,19 +15,21 @@ import (
 
 // TestBytesOfACall measures what one more call of an agent takes on disk, with all tables and indexes. The bounds leave a fifth.
 func TestBytesOfACall(t *testing.T) {
-	large := func(s *statestest.Scenario) {
-		text := ledgertest.NewID(t) + strings.Repeat("x", 4<<10)
-		s.World.Returned = &states.ToolReturned{Result: canonical.Text(`{"structuredContent":{"status":"` + text + `"}}`)}
+	returns := func(size int) func(*statestest.Scenario) {
+		return func(s *statestest.Scenario) {
+			text := (ledgertest.NewID(t) + strings.Repeat("x", size))[:size]
+			s.World.Returned = &states.ToolReturned{Result: canonical.Text(`{"content":[{"type":"text","text":"` + text + `"}]}`)}
+		}
 	}
 	for _, c := range []struct {
 		name, scenario string
 		change         func(*statestest.Scenario)
 		bound          int64
 	}{
-		{"allowed", "policy-allows", nil, 7800},
-		{"allowed-4-KiB", "policy-allows", large, 14_000},
-		{"denied", "policy-denies-by-effect", nil, 5400},
-		{"held", "policy-holds", nil, 6000},
+		{"allowed", "policy-allows", returns(32), 3600},
+		{"allowed-4-KiB", "policy-allows", returns(4 << 10), 9000},
+		{"denied", "policy-denies-by-effect", nil, 3600},
+		{"held", "policy-holds", nil, 4200},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			size := func(calls int) int64 {

@@ -31,7 +31,6 @@ type repeatedFacts struct {
 	Plan       jsontext.Value   `json:"plan"`
 	Policy     string           `json:"policy"`
 	Quorum     int              `json:"quorum"`
-	Result     canonical.Digest `json:"result"`
 	Score      int              `json:"score"`
 	Server     string           `json:"server"`
 	Tool       string           `json:"tool"`
@@ -100,7 +99,7 @@ func (s *story) disagrees(reached map[fsm.State]*repeatedFacts, votes []policy.V
 	if d := reached[states.Dispatched]; (d != nil) != (s.sent != nil) || d != nil && d.Permit != s.sent.Permit {
 		return string(ProxySent)
 	}
-	if x := reached[states.Executed]; (x != nil) != (s.result != nil) || x != nil && (x.Bytes != s.result.Bytes || x.Result != s.result.Result) {
+	if x := reached[states.Executed]; (x != nil) != (s.result != nil) || x != nil && x.Bytes != s.result.Bytes {
 		return string(ToolResult)
 	}
 	return ""
@@ -114,7 +113,7 @@ func (c *call) is(validated, planned *repeatedFacts) bool {
 	}
 	return planned != nil && json.Unmarshal(validated.Arguments, &arguments) == nil && json.Unmarshal(planned.Plan, &plan) == nil &&
 		c.Server == validated.Server && c.Tool == validated.Tool && c.Definition == validated.Definition &&
-		string(c.Arguments) == arguments && bytes.Equal(c.Args, plan.Args)
+		string(canonical.Sum(kindArguments, c.Args)) == arguments && bytes.Equal(c.Args, plan.Args)
 }
 
 // differing names the first column in which two rows differ, with both values; empty if they are equal.

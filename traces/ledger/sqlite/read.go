@@ -234,6 +234,8 @@ func filtered(f ledger.Filter) (string, []driver.Value) {
 		binding = "+binding"
 	}
 	term(len(statuses) > 0, status+" IN (?"+strings.Repeat(", ?", max(len(statuses)-1, 0))+")", statuses...)
+	common := slices.Contains(f.Statuses, ledger.Executed) || slices.Contains(f.Statuses, ledger.Denied)
+	term(len(statuses) > 0 && !common, "status NOT IN ('executed', 'denied')")
 	term(f.Open, "ended = ''")
 	term(f.Held, binding+" <> ''")
 	term(f.Actor != "", "actor = ?", f.Actor)
