@@ -106,6 +106,7 @@ type Tx interface {
 	// UseBlob notes that an entry refers to a blob. Of several entries the last counts.
 	UseBlob(digest canonical.Digest, entry int64) error
 	PutToken(Token) error
+	DropToken(id string) error
 	PutDelivery(Delivery) error
 	SetDelivered(hook string, next int64) error
 	// Prune removes the bodies of entries and their deliveries, the requests of the runs, and the blobs to which no other entry refers.

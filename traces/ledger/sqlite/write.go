@@ -157,6 +157,11 @@ func (t *tx) PutToken(k ledger.Token) error {
 	return nil
 }
 
+func (t *tx) DropToken(id string) error {
+	_, err := t.write("DELETE FROM tokens WHERE id = ?", id)
+	return err
+}
+
 func (t *tx) PutDelivery(d ledger.Delivery) error {
 	err := t.one(upsertDelivery, d.Entry, d.Hook, int64(d.Attempts), d.Next, d.State, d.Error)
 	if err != nil {

@@ -30,6 +30,7 @@ const (
 	PutBlob     Op = "PutBlob"
 	UseBlob     Op = "UseBlob"
 	PutToken    Op = "PutToken"
+	DropToken   Op = "DropToken"
 	PutDelivery Op = "PutDelivery"
 	Delivered   Op = "SetDelivered"
 	Prune       Op = "Prune"

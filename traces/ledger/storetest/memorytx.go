@@ -319,6 +319,10 @@ func (t *tx) PutToken(k ledger.Token) error {
 	return t.write(PutToken, func() error { t.tokens[k.ID] = k; return nil })
 }
 
+func (t *tx) DropToken(id string) error {
+	return t.write(DropToken, func() error { delete(t.tokens, id); return nil })
+}
+
 func (t *tx) PutDelivery(d ledger.Delivery) error {
 	return t.write(PutDelivery, func() error {
 		if !slices.Contains([]string{"waiting", "done", "given_up"}, d.State) {

@@ -48,6 +48,7 @@ func Run(t *testing.T, h Harness) {
 		{"deliveries", deliveries},
 		{"put-replaces", putReplaces},
 		{"add-does-not-replace", addRefuses},
+		{"a-token-is-dropped", dropsTokens},
 		{"many-rows-at-once", manyRows},
 		{"append-only", appendOnly},
 		{"an-error-undoes-all", undoneByError},

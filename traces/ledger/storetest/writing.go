@@ -48,6 +48,14 @@ func putReplaces(t *testing.T, h Harness) {
 	})
 }
 
+func dropsTokens(t *testing.T, h Harness) {
+	s, _ := h.fresh(t)
+	update(t, s, func(tx ledger.Tx) error {
+		return errors.Join(tx.PutToken(ledger.Token{ID: "a"}), tx.PutToken(ledger.Token{ID: "b"}), tx.DropToken("a"), tx.DropToken("none"))
+	})
+	view(t, s, func(r ledger.Reader) { same(t, "Tokens", []ledger.Token{{ID: "b"}}, list(t, r.Tokens())) })
+}
+
 func appendOnly(t *testing.T, h Harness) {
 	s, _ := h.fresh(t)
 	update(t, s, func(tx ledger.Tx) error {
