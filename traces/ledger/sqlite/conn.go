@@ -2,40 +2,41 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"fmt"
-	"io"
 	"net/url"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"modernc.org/sqlite"
 )
 
-// maxPrepared is how many statements a connection keeps prepared: all fixed ones, and the filters in use.
-const maxPrepared = 128
-
-// A conn is one connection and its prepared statements, for one goroutine at a time. It uses the driver directly: the pool,
-// the conversions and the contexts of database/sql cost as much as the statements of a commit do.
-type conn struct {
-	raw  driver.Conn
-	idle map[string][]driver.Stmt
-	kept int
-	args []driver.NamedValue
-}
-
-// dial opens a connection. The settings are those of SQLite's URIs and of the driver.
-func dial(ctx context.Context, path string, busy time.Duration, settings url.Values) (*conn, error) {
+// pool opens the connections to a file, at most so many, when they are needed. The settings are those of SQLite's URIs and of the driver.
+func pool(file identity, path string, busy time.Duration, most int, settings url.Values) (*sql.DB, error) {
 	c, err := sqlite.NewConnector(address(path, busy, settings))
 	if err != nil {
 		return nil, err
 	}
-	raw, err := c.Connect(ctx)
-	if err != nil {
+	db := sql.OpenDB(connector{c, file})
+	db.SetMaxOpenConns(most)
+	db.SetMaxIdleConns(most)
+	return db, nil
+}
+
+// A connector does not open a file that was moved or replaced.
+type connector struct {
+	driver.Connector
+	file identity
+}
+
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	if err := c.file.same(); err != nil {
 		return nil, err
 	}
-	return &conn{raw: raw, idle: make(map[string][]driver.Stmt)}, nil
+	return c.Connector.Connect(ctx)
 }
 
 // address writes a path and settings as the driver reads them. Names in double quotes that do not exist are errors, and
@@ -54,56 +55,44 @@ func address(path string, busy time.Duration, settings url.Values) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}).String()
 }
 
-func (c *conn) close() error {
-	for _, list := range c.idle { // in any order
-		for _, s := range list {
-			s.Close()
-		}
+// A session prepares each statement once, on the writer's connection, in a reader's transaction or on the readers' pool.
+type session struct {
+	on interface {
+		PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	}
-	c.idle = nil
-	return c.raw.Close()
+	prepared sync.Map // of *sql.Stmt by query
 }
 
-// take returns a prepared statement that nobody uses.
-func (c *conn) take(query string) (driver.Stmt, error) {
-	if list := c.idle[query]; len(list) > 0 {
-		s := list[len(list)-1]
-		c.idle[query] = list[:len(list)-1]
-		return s, nil
+func (s *session) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
+	if stmt, ok := s.prepared.Load(query); ok {
+		return stmt.(*sql.Stmt), nil
 	}
-	return c.raw.Prepare(query)
+	stmt, err := s.on.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if first, loaded := s.prepared.LoadOrStore(query, stmt); loaded {
+		stmt.Close()
+		return first.(*sql.Stmt), nil
+	}
+	return stmt, nil
 }
 
-// put gives a statement back.
-func (c *conn) put(query string, s driver.Stmt) {
-	list, known := c.idle[query]
-	if !known && c.kept >= maxPrepared {
-		s.Close()
-		return
+// close closes the statements. The database stays open with statements of an [sql.Conn], which does not close them.
+func (s *session) close() {
+	for _, stmt := range s.prepared.Range {
+		stmt.(*sql.Stmt).Close()
 	}
-	if !known {
-		c.kept++
-	}
-	c.idle[query] = append(list, s)
-}
-
-// bind puts the arguments into the form that the driver wants. The driver copies them before it returns.
-func (c *conn) bind(args []driver.Value) []driver.NamedValue {
-	c.args = c.args[:0]
-	for i, a := range args {
-		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: a})
-	}
-	return c.args
 }
 
 // exec runs a statement and returns how many rows it changed.
-func (c *conn) exec(ctx context.Context, query string, args ...driver.Value) (int64, error) {
-	s, err := c.take(query)
+func (s *session) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	stmt, err := s.stmt(ctx, query)
 	if err != nil {
 		return 0, err
 	}
-	defer c.put(query, s)
-	result, err := s.(driver.StmtExecContext).ExecContext(ctx, c.bind(args))
+	result, err := stmt.ExecContext(ctx, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -112,52 +101,52 @@ func (c *conn) exec(ctx context.Context, query string, args ...driver.Value) (in
 
 // A cursor is a query's rows.
 type cursor struct {
-	c     *conn
+	*sql.Rows
 	query string
-	stmt  driver.Stmt
-	rows  driver.Rows
-	row
+	row   row
 }
 
-// A row is one row of a query. Its columns are taken one after the other; a value of another type than the column should
-// have makes the row's error.
-type row struct {
-	values []driver.Value
-	at     int
-	err    error
-}
-
-func (c *conn) rows(query string, args ...driver.Value) (*cursor, error) {
-	return c.rowsUntil(context.Background(), query, args...)
-}
-
-// rowsUntil is rows, but ends with the context.
-func (c *conn) rowsUntil(ctx context.Context, query string, args ...driver.Value) (*cursor, error) {
-	s, err := c.take(query)
+// rows runs a query. The driver cannot run a statement while its rows are read, so a query that is among the open ones is prepared again.
+func (s *session) rows(ctx context.Context, open []*cursor, query string, args ...any) (*cursor, error) {
+	run := func() (*sql.Rows, error) { return s.on.QueryContext(ctx, query, args...) }
+	if !slices.ContainsFunc(open, func(c *cursor) bool { return c.query == query }) {
+		stmt, err := s.stmt(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		run = func() (*sql.Rows, error) { return stmt.QueryContext(ctx, args...) }
+	}
+	rows, err := run()
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.(driver.StmtQueryContext).QueryContext(ctx, c.bind(args))
-	if err != nil {
-		c.put(query, s)
-		return nil, err
-	}
-	return &cursor{c: c, query: query, stmt: s, rows: rows, row: row{values: make([]driver.Value, len(rows.Columns()))}}, nil
+	columns, err := rows.Columns()
+	return &cursor{rows, query, newRow(len(columns))}, err
 }
 
 // next reports whether there is a further row.
-func (r *cursor) next() (bool, error) {
-	r.at, r.err = 0, nil
-	err := r.rows.Next(r.values)
-	if errors.Is(err, io.EOF) {
-		return false, nil
+func (c *cursor) next() (bool, error) {
+	if !c.Next() {
+		return false, c.Err()
 	}
-	return err == nil, err
+	c.row.at = 0
+	return true, c.Scan(c.row.into...)
 }
 
-func (r *cursor) close() {
-	r.rows.Close()
-	r.c.put(r.query, r.stmt)
+// A row is one row of a query. Its columns are taken one after the other; a value of another type than the column should
+// have makes the row's error: Scan itself would convert it.
+type row struct {
+	values, into []any
+	at           int
+	err          error
+}
+
+func newRow(columns int) row {
+	r := row{values: make([]any, columns), into: make([]any, columns)}
+	for i := range r.values {
+		r.into[i] = &r.values[i]
+	}
+	return r
 }
 
 func (r *row) text() string {
@@ -195,18 +184,4 @@ func (r *row) unreadable(want string) {
 	if r.err == nil {
 		r.err = fmt.Errorf("column %d is not %s but %T: %w", r.at+1, want, r.values[r.at], ErrNotLedger)
 	}
-}
-
-// number asks for one number.
-func (c *conn) number(query string, args ...driver.Value) (int64, error) {
-	r, err := c.rows(query, args...)
-	if err != nil {
-		return 0, err
-	}
-	defer r.close()
-	if ok, err := r.next(); !ok {
-		return 0, errors.Join(err, errors.New("no row"))
-	}
-	n := r.int64()
-	return n, r.err
 }

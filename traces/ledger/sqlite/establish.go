@@ -2,10 +2,11 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
+	"database/sql"
 	_ "embed"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"sync"
 	"time"
@@ -28,11 +29,17 @@ const (
 	schemaLock  = "schema.lock"
 )
 
+// number asks for one number.
+func number(db *sql.DB, query string, args ...any) (n int64, err error) {
+	err = db.QueryRow(query, args...).Scan(&n)
+	return n, err
+}
+
 // ours refuses a database of another program.
-func ours(c *conn, path string) error {
+func ours(db *sql.DB, path string) error {
 	// One question, for the file may become a ledger between two.
-	foreign, err := c.number("SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' AND "+
-		"(SELECT application_id FROM pragma_application_id) <> ?", int64(applicationID))
+	foreign, err := number(db, "SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' AND "+
+		"(SELECT application_id FROM pragma_application_id) <> ?", applicationID)
 	if err == nil && foreign > 0 {
 		err = fmt.Errorf("ledger %s: %w but another program's database: name another file", path, ErrNotLedger)
 	}
@@ -40,17 +47,19 @@ func ours(c *conn, path string) error {
 }
 
 // empty reports whether nothing is in a file.
-func empty(c *conn) (bool, error) {
-	n, err := c.number("SELECT count(*) FROM sqlite_schema")
+func empty(db *sql.DB) (bool, error) {
+	n, err := number(db, "SELECT count(*) FROM sqlite_schema")
 	return n == 0, err
 }
 
 // version returns the version of a file's schema; 0 if it has none.
-func version(c *conn) (int64, error) { return c.number("SELECT user_version FROM pragma_user_version") }
+func version(db *sql.DB) (int64, error) {
+	return number(db, "SELECT user_version FROM pragma_user_version")
+}
 
 // today refuses a file of another version.
-func today(c *conn, path string) error {
-	v, err := version(c)
+func today(db *sql.DB, path string) error {
+	v, err := version(db)
 	if err != nil || v == schemaVersion {
 		return err
 	}
@@ -62,18 +71,18 @@ func today(c *conn, path string) error {
 }
 
 // establish makes a ledger of an empty file, and makes sure that a file has WAL mode and today's version. Only one process does at a time.
-func establish(ctx context.Context, c *conn, path string, busy time.Duration) error {
-	blank, err := empty(c)
+func establish(ctx context.Context, db *sql.DB, path string, busy time.Duration) error {
+	blank, err := empty(db)
 	if err != nil {
 		return err
 	}
 	if !blank {
-		if err := today(c, path); err != nil {
+		if err := today(db, path); err != nil {
 			return err
 		}
 	}
-	mode, err := journal(c, "PRAGMA journal_mode")
-	if err != nil || !blank && mode == wal {
+	var mode string
+	if err := db.QueryRow("PRAGMA journal_mode").Scan(&mode); err != nil || !blank && mode == wal {
 		return err
 	}
 	folder, err := ownersFolder(path, true)
@@ -87,61 +96,44 @@ func establish(ctx context.Context, c *conn, path string, busy time.Duration) er
 		return fmt.Errorf("ledger %s: %w, which makes it: try again later (%w)", path, ErrLocked, err)
 	}
 	defer lock.Close()
-	if err := logAhead(waiting, c); err != nil {
+	if err := logAhead(waiting, db); err != nil {
 		return err
 	}
-	if blank, err = empty(c); err != nil || !blank {
-		return errors.Join(err, today(c, path))
+	if blank, err = empty(db); err != nil || !blank {
+		return errors.Join(err, today(db, path))
 	}
-	if err := writeSchema(ctx, c); err != nil {
-		c.rollback()
+	if _, err := db.ExecContext(ctx, schemaScript); err != nil {
+		// The only error is that SQLite has ended the transaction already.
+		_, _ = db.Exec("ROLLBACK")
 		return fmt.Errorf("a new ledger: %w", err)
 	}
 	return nil
 }
 
-// writeSchema runs schemaScript. It is not kept prepared: it runs once.
-func writeSchema(ctx context.Context, c *conn) error {
-	_, err := c.raw.(driver.ExecerContext).ExecContext(ctx, schemaScript, nil)
-	return err
-}
-
 // newSchema is that of a file that was just made.
 var newSchema = sync.OnceValues(func() (_ []object, err error) {
-	c, err := dial(context.Background(), "/pgfsm-blank", BusyTimeout, map[string][]string{"vfs": {"memdb"}})
+	db, err := sql.Open("sqlite", address("/pgfsm-blank", 0, url.Values{"vfs": {"memdb"}}))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, c.close()) }()
-	if err := writeSchema(context.Background(), c); err != nil {
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if _, err := db.Exec(schemaScript); err != nil {
 		return nil, err
 	}
-	return schemaOf(c)
+	return schemaOf(db)
 })
 
 // wal is the journal's mode.
 const wal = "wal"
 
-// journal asks for the journal's mode, or sets it.
-func journal(c *conn, query string) (string, error) {
-	r, err := c.rows(query)
-	if err != nil {
-		return "", err
-	}
-	defer r.close()
-	if ok, err := r.next(); !ok || err != nil {
-		return "", errors.Join(err, errors.New("the journal's mode is unknown"))
-	}
-	return r.text(), r.err
-}
-
 // logAhead sets the mode of the journal, which the file keeps. SQLite does not wait for those who read the file at that
 // moment.
-func logAhead(ctx context.Context, c *conn) error {
+func logAhead(ctx context.Context, db *sql.DB) error {
 	retry := time.NewTicker(schemaRetry)
 	defer retry.Stop()
 	for {
-		mode, err := journal(c, "PRAGMA journal_mode = WAL")
+		var mode string
+		err := db.QueryRow("PRAGMA journal_mode = WAL").Scan(&mode)
 		switch {
 		case err == nil && mode != wal:
 			return fmt.Errorf("the journal's mode is %q: a ledger needs a local disk", mode)

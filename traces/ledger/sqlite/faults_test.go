@@ -4,9 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -86,15 +86,10 @@ func TestFullDisk(t *testing.T) {
 	if err := s.Update(context.Background(), addEvent(1)); err != nil {
 		t.Fatal(err)
 	}
-	pages, err := s.writer.number("PRAGMA page_count")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.writer.number("PRAGMA max_page_count = " + format(pages)); err != nil {
-		t.Fatal(err)
-	}
+	pages := asked[int64](t, s, "PRAGMA page_count")
+	asked[int64](t, s, fmt.Sprint("PRAGMA max_page_count = ", pages))
 	large := strings.Repeat("x", 1<<20)
-	err = s.Update(context.Background(), func(tx ledger.Tx) error {
+	err := s.Update(context.Background(), func(tx ledger.Tx) error {
 		if err := addEvent(2)(tx); err != nil {
 			return err
 		}
@@ -115,9 +110,7 @@ func TestFullDisk(t *testing.T) {
 	if n := events(t, s); n != 1 {
 		t.Errorf("%d events, want 1", n)
 	}
-	if _, err := s.writer.number("PRAGMA max_page_count = 1000000"); err != nil {
-		t.Fatal(err)
-	}
+	asked[int64](t, s, "PRAGMA max_page_count = 1000000")
 	if err := s.Update(context.Background(), addEvent(2)); err != nil {
 		t.Errorf("there is room again: %v", err)
 	}
@@ -126,7 +119,14 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-func format(n int64) string { return strconv.FormatInt(n, 10) }
+// asked returns what the writer's connection answers.
+func asked[T any](t *testing.T, s *Store, query string) (v T) {
+	t.Helper()
+	if err := s.writer.QueryRowContext(t.Context(), query).Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
 
 func TestLocked(t *testing.T) {
 	const short = 40 * time.Millisecond

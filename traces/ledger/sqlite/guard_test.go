@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
 	"strings"
 	"testing"
 
@@ -45,8 +44,8 @@ func TestAppendOnlyByTrigger(t *testing.T) {
 			}
 		}
 	}
-	if n, err := s.writer.number("SELECT count(*) FROM pruning"); n != 0 || err != nil {
-		t.Errorf("pruning has %d rows, %v", n, err)
+	if n := asked[int64](t, s, "SELECT count(*) FROM pruning"); n != 0 {
+		t.Errorf("pruning has %d rows", n)
 	}
 }
 
@@ -54,15 +53,7 @@ func TestAppendOnlyByTrigger(t *testing.T) {
 func dump(t *testing.T, s *Store, table string) string {
 	t.Helper()
 	columns := map[string]string{"events": eventColumns, "decisions": "seq, run_id, at"}[table]
-	text, err := s.writer.rows("SELECT coalesce(group_concat(concat_ws('|', " + columns + "), x'0a'), '') FROM " + table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer text.close()
-	if _, err := text.next(); err != nil {
-		t.Fatal(err)
-	}
-	return text.text()
+	return asked[string](t, s, "SELECT coalesce(group_concat(concat_ws('|', "+columns+"), x'0a'), '') FROM "+table)
 }
 
 // TestPruneClosesTheGuard: after it, and after one that failed, nothing can be removed.
@@ -136,11 +127,11 @@ func TestPlansOfOneRow(t *testing.T) {
 	s := fresh(t)
 	for _, tc := range []struct {
 		name, query, index string
-		args               []driver.Value
+		args               []any
 	}{
 		{"token-events", tokenEvents, "USING INDEX events_tokens", nil},
 		{"last-prune", lastPrune, "USING INDEX events_pruned", nil},
-		{"waiting", waiting, "requests_waiting (actor=? AND server=? AND tool=? AND arguments=?)", []driver.Value{"ann", "files", "read", "d"}},
+		{"waiting", waiting, "requests_waiting (actor=? AND server=? AND tool=? AND arguments=?)", []any{"ann", "files", "read", "d"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if text := planned(t, s, tc.query, tc.args...); !strings.Contains(text, tc.index) || strings.Contains(text, "TEMP B-TREE") {
@@ -151,19 +142,24 @@ func TestPlansOfOneRow(t *testing.T) {
 }
 
 // planned says how SQLite would look for the rows of a query.
-func planned(t *testing.T, s *Store, query string, args ...driver.Value) string {
+func planned(t *testing.T, s *Store, query string, args ...any) string {
 	t.Helper()
-	rows, err := s.writer.rows("EXPLAIN QUERY PLAN "+query, args...)
+	rows, err := s.writer.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rows.close()
+	defer rows.Close()
 	var plan []string
-	for ok, err := rows.next(); ok || err != nil; ok, err = rows.next() {
-		if err != nil {
+	for rows.Next() {
+		var id, parent, unused int64
+		var step string
+		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
 			t.Fatal(err)
 		}
-		plan = append(plan, rows.values[3].(string))
+		plan = append(plan, step)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
 	}
 	return strings.Join(plan, "; ")
 }

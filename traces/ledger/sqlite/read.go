@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"iter"
@@ -22,11 +21,15 @@ import (
 // errOver is for a transaction that is used after its function has returned.
 var errOver = errors.New("the transaction is over")
 
+// errNested: a second connection may never become free while each reader holds one and waits for another.
+var errNested = errors.New("a glance reads one sequence at a time")
+
 // A tx is a transaction that reads, and, in Update, writes.
 type tx struct {
-	c      *conn
+	*session
 	ctx    context.Context
 	path   string
+	glance bool // each read is a transaction of its own
 	over   bool
 	failed error // the first error of a write: SQLite may have ended the transaction with it
 	wrote  bool
@@ -38,8 +41,8 @@ type tx struct {
 // end ends the transaction for its user, with what is still being read: a sequence may have been left without an end.
 func (t *tx) end() {
 	t.over = true
-	for _, r := range t.open {
-		r.close()
+	for _, c := range t.open {
+		c.Close()
 	}
 	t.open = nil
 }
@@ -56,26 +59,21 @@ func (t *tx) usable() error {
 }
 
 // all returns the rows of a query, each as read makes it of its columns.
-func all[T any](t *tx, read func(*row) T, query string, args ...driver.Value) iter.Seq2[T, error] {
+func all[T any](t *tx, read func(*row) T, query string, args ...any) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
-		if err := t.usable(); err != nil {
+		c, err := t.start(query, args)
+		if err != nil {
 			yield(none, err)
 			return
 		}
-		rows, err := t.c.rows(query, args...)
-		if err != nil {
-			yield(none, explained(t.path, err))
-			return
-		}
-		t.open = append(t.open, rows)
-		defer t.done(rows)
+		defer t.done(c)
 		for {
 			if err := t.usable(); err != nil {
 				yield(none, err)
 				return
 			}
-			ok, err := rows.next()
+			ok, err := c.next()
 			if err != nil {
 				yield(none, explained(t.path, err))
 				return
@@ -83,9 +81,9 @@ func all[T any](t *tx, read func(*row) T, query string, args ...driver.Value) it
 			if !ok {
 				return
 			}
-			v := read(&rows.row)
-			if rows.err != nil {
-				yield(none, fmt.Errorf("ledger %s: %w; pgfsm ledger verify says what else does not fit", t.path, rows.err))
+			v := read(&c.row)
+			if c.row.err != nil {
+				yield(none, fmt.Errorf("ledger %s: %w; pgfsm ledger verify says what else does not fit", t.path, c.row.err))
 				return
 			}
 			if !yield(v, nil) {
@@ -95,12 +93,26 @@ func all[T any](t *tx, read func(*row) T, query string, args ...driver.Value) it
 	}
 }
 
-// done closes rows that were read, or left.
-func (t *tx) done(rows *cursor) {
-	if i := slices.Index(t.open, rows); i >= 0 {
-		t.open = slices.Delete(t.open, i, i+1)
-		rows.close()
+// start runs a query.
+func (t *tx) start(query string, args []any) (*cursor, error) {
+	if err := t.usable(); err != nil {
+		return nil, err
 	}
+	if t.glance && len(t.open) > 0 {
+		return nil, errNested
+	}
+	c, err := t.rows(t.ctx, t.open, query, args...)
+	if err != nil {
+		return nil, explained(t.path, err)
+	}
+	t.open = append(t.open, c)
+	return c, nil
+}
+
+// done closes rows that were read, or left.
+func (t *tx) done(c *cursor) {
+	c.Close()
+	t.open = slices.DeleteFunc(t.open, func(o *cursor) bool { return o == c })
 }
 
 // one returns the first row, or ErrNotFound.
@@ -211,15 +223,15 @@ func (t *tx) Requests(f ledger.Filter) iter.Seq2[ledger.Request, error] {
 const wholeArgs = "iif(substr(args, 1, 1) = '@', (SELECT text FROM blobs WHERE digest = substr(args, 2)), args)"
 
 // filtered writes a filter as a query. The terms of the conditions are those of the partial indexes.
-func filtered(f ledger.Filter) (string, []driver.Value) {
+func filtered(f ledger.Filter) (string, []any) {
 	var terms []string
-	var args []driver.Value
-	term := func(on bool, text string, values ...driver.Value) {
+	var args []any
+	term := func(on bool, text string, values ...any) {
 		if on {
 			terms, args = append(terms, text), append(args, values...)
 		}
 	}
-	statuses := make([]driver.Value, len(f.Statuses))
+	statuses := make([]any, len(f.Statuses))
 	for i, s := range f.Statuses {
 		statuses[i] = string(s)
 	}

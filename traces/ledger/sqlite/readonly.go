@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,21 +22,22 @@ func OpenReadOnly(path string) (*Store, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("ledger %s: %w: it is not a regular file", path, ErrUnsafeFile)
 	}
-	s := newStore(path, BusyTimeout)
-	if s.file, err = identify(path, os.Stat); err != nil {
+	file, err := identify(path, os.Stat)
+	if err != nil {
 		return nil, err
 	}
-	s.readOnly, s.settings = true, url.Values{"mode": {"ro"}}
-	err = s.current()
+	s := &Store{path: path, file: file, readOnly: true, busy: BusyTimeout}
+	settings := url.Values{"mode": {"ro"}}
+	err = s.current(settings)
 	if err != nil && cannotShare(err) && alone(path) {
 		// In WAL mode, readers also write locks beside the file. If this reader cannot, and there is no log, the file is complete.
 		if s.frozen, err = freeze(path); err == nil {
-			s.settings.Set("immutable", "1")
-			err = s.current()
+			settings.Set("immutable", "1")
+			err = s.current(settings)
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, err
 	}
 	return s, nil
 }
@@ -48,36 +48,32 @@ func alone(path string) bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }
 
-// current refuses a file that is not a ledger of today's schema.
-func (s *Store) current() error {
-	c, err := s.reader(context.Background())
-	if err != nil {
+// current opens the file for readers, and refuses one that is not a ledger of today's schema.
+func (s *Store) current(settings url.Values) error {
+	if err := s.openReaders(settings); err != nil {
 		return err
 	}
-	err = s.schema(c)
-	if err != nil {
-		c.close() // it may have been opened in the wrong way
-		return explained(s.path, err)
+	if err := s.schema(); err != nil {
+		return errors.Join(explained(s.path, err), s.readers.Close())
 	}
-	s.put(c)
 	return nil
 }
 
-func (s *Store) schema(c *conn) error {
-	if err := ours(c, s.path); err != nil {
+func (s *Store) schema() error {
+	if err := ours(s.readers, s.path); err != nil {
 		return err
 	}
-	blank, err := empty(c)
+	blank, err := empty(s.readers)
 	if err == nil && blank {
 		err = fmt.Errorf("ledger %s: %w: it is empty", s.path, ErrNotLedger)
 	}
 	if err == nil {
-		err = today(c, s.path)
+		err = today(s.readers, s.path)
 	}
 	if err != nil {
 		return err
 	}
-	return unaltered(c, s.path)
+	return unaltered(s.readers, s.path)
 }
 
 // A frozen file is read without locks. If another process begins to write it meanwhile, a read may mix two states.

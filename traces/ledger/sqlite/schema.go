@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,46 +26,39 @@ var statistics = []object{
 }
 
 // schemaOf returns the objects of a file, ordered by kind and name.
-func schemaOf(c *conn) (all []object, err error) {
-	rows, err := c.rows("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema")
+func schemaOf(db *sql.DB) (all []object, err error) {
+	rows, err := db.Query("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema")
 	if err != nil {
 		return nil, err
 	}
-	defer rows.close()
-	for {
-		ok, err := rows.next()
-		if err != nil {
+	defer rows.Close()
+	for rows.Next() {
+		var o object
+		if err := rows.Scan(&o.kind, &o.name, &o.of, &o.sql); err != nil {
 			return nil, err
-		}
-		if !ok {
-			break
-		}
-		o := object{rows.text(), rows.text(), rows.text(), rows.text()}
-		if rows.err != nil {
-			return nil, rows.err
 		}
 		if !slices.Contains(statistics, o) {
 			all = append(all, o)
 		}
 	}
 	slices.SortStableFunc(all, object.compare)
-	return all, nil
+	return all, rows.Err()
 }
 
 // unaltered refuses a file of today's version whose schema is not that of a file that was just made, or that lets anybody remove what was
 // recorded. The error wraps a [*ledger.Fault].
-func unaltered(c *conn, path string) error {
+func unaltered(db *sql.DB, path string) error {
 	want, err := newSchema()
 	if err != nil {
 		return fmt.Errorf("ledger %s: its schema cannot be judged: %w", path, err)
 	}
-	have, err := schemaOf(c)
+	have, err := schemaOf(db)
 	if err != nil {
 		return err
 	}
 	fault := differs(want, have)
 	if fault == nil {
-		n, err := c.number("SELECT count(*) FROM pruning")
+		n, err := number(db, "SELECT count(*) FROM pruning")
 		if err != nil {
 			return err
 		}
@@ -107,17 +101,17 @@ func (t *tx) Check(ctx context.Context) error {
 	if err := t.usable(); err != nil {
 		return err
 	}
-	rows, err := t.c.rowsUntil(ctx, "PRAGMA integrity_check(1)")
+	c, err := t.rows(ctx, t.open, "PRAGMA integrity_check(1)")
 	if err != nil {
 		return damaged(ctx, t.path, err)
 	}
-	defer rows.close()
-	ok, err := rows.next()
+	defer c.Close()
+	ok, err := c.next()
 	if err != nil || !ok {
 		return damaged(ctx, t.path, errors.Join(err, ctx.Err()))
 	}
-	if said := rows.text(); rows.err != nil || said != "ok" {
-		return &ledger.Fault{Table: "file", Key: "integrity", What: said}
+	if found := c.row.text(); found != "ok" {
+		return &ledger.Fault{Table: "file", Key: "integrity", What: found}
 	}
 	return nil
 }

@@ -3,11 +3,11 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,18 +44,15 @@ type Store struct {
 	file     identity
 	readOnly bool
 	frozen   *frozen // set if the file is read without locks
-	settings url.Values
 	busy     time.Duration
 
 	writing chan struct{} // contains one value while a goroutine writes
-	writer  *conn
-	reading chan struct{} // as many values as there are readers
-	mu      sync.Mutex    // guards idle
-	idle    []*conn
-
-	closed   chan struct{}
-	close    sync.Once
-	closeErr error
+	writers *sql.DB       // of one connection
+	writer  *sql.Conn
+	writes  *session
+	readers *sql.DB
+	glances *session
+	closed  atomic.Bool
 
 	commits atomic.Int64
 }
@@ -68,28 +65,24 @@ func Open(path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newStore(path, cmp.Or(o.BusyTimeout, BusyTimeout))
 	// This comes before the first connection, so that nothing is recorded if the connection finds another file.
-	if s.file, err = identify(path, os.Lstat); err != nil {
+	file, err := identify(path, os.Lstat)
+	if err != nil {
 		return nil, err
 	}
-	s.settings = url.Values{"mode": {"rw"}, "_synchronous": {"FULL"}}
+	s := &Store{path: path, file: file, busy: cmp.Or(o.BusyTimeout, BusyTimeout), writing: make(chan struct{}, 1)}
+	if err := s.openReaders(url.Values{"mode": {"rw"}, "_synchronous": {"FULL"}}); err != nil {
+		return nil, err
+	}
 	if err := s.openWriter(); err != nil {
-		return nil, explained(path, err)
+		return nil, explained(path, errors.Join(err, s.readers.Close()))
 	}
 	return s, nil
 }
 
-func newStore(path string, busy time.Duration) *Store {
-	return &Store{
-		path: path, busy: busy, writing: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders), closed: make(chan struct{}),
-	}
-}
-
 // openWriter connects the writer, and makes a ledger of the file with it if nothing is in it.
-func (s *Store) openWriter() error {
-	ctx := context.Background()
-	w, err := dial(ctx, s.path, s.busy, url.Values{
+func (s *Store) openWriter() (err error) {
+	s.writers, err = pool(s.file, s.path, s.busy, 1, url.Values{
 		"mode": {"rw"}, "_synchronous": {"FULL"}, "_pragma": {
 			fmt.Sprintf("cache_size(-%d)", cacheKiB), fmt.Sprintf("journal_size_limit(%d)", keptLog),
 		},
@@ -97,39 +90,51 @@ func (s *Store) openWriter() error {
 	if err != nil {
 		return err
 	}
-	if err := s.ready(ctx, w); err != nil {
-		return errors.Join(err, w.close())
+	ctx := context.Background()
+	if err = s.ready(ctx); err == nil {
+		s.writer, err = s.writers.Conn(ctx)
 	}
-	s.writer = w
+	if err != nil {
+		return errors.Join(err, s.writers.Close())
+	}
+	s.writes = &session{on: s.writer}
 	return nil
 }
 
+// openReaders opens the file for readers. They connect when they are needed.
+func (s *Store) openReaders(settings url.Values) (err error) {
+	settings.Set("_query_only", "1")
+	s.readers, err = pool(s.file, s.path, s.busy, maxReaders, settings)
+	s.glances = &session{on: s.readers}
+	return err
+}
+
 // ready makes sure that the connection's file is a ledger of today's schema, in WAL mode.
-func (s *Store) ready(ctx context.Context, w *conn) error {
-	if err := ours(w, s.path); err != nil {
+func (s *Store) ready(ctx context.Context) error {
+	if err := ours(s.writers, s.path); err != nil {
 		return err
 	}
-	if err := establish(ctx, w, s.path, s.busy); err != nil {
+	if err := establish(ctx, s.writers, s.path, s.busy); err != nil {
 		return err
 	}
-	if err := unaltered(w, s.path); err != nil {
+	if err := unaltered(s.writers, s.path); err != nil {
 		return err
 	}
-	return writable(ctx, w)
+	return writable(ctx, s.writers)
 }
 
 // writable makes sure that the file can be written. SQLite opens a read-only file without an error; only a write fails, so writable writes and rolls back.
 // If another program writes at the moment, that is no error.
-func writable(ctx context.Context, w *conn) error {
-	if _, err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
-		if primary(err) == codeBusy {
-			return nil
-		}
+func writable(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
 		return err
 	}
-	defer w.rollback()
-	_, err := w.exec(ctx, "INSERT INTO pruning (since) VALUES (1)")
-	return err
+	defer tx.Rollback()
+	if _, err := tx.ExecContext(ctx, "INSERT INTO pruning (since) VALUES (1)"); primary(err) != codeBusy {
+		return err
+	}
+	return nil
 }
 
 // Stats returns the counts so far.
@@ -150,16 +155,18 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 		return err
 	}
 	defer func() { <-s.writing }()
-	if _, err := s.writer.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
-		return explained(s.path, err)
-	}
-	t := &tx{c: s.writer, ctx: ctx, path: s.path}
+	t := &tx{session: s.writes, ctx: ctx, path: s.path}
 	defer func() { // also when do panics
 		t.end()
 		if !t.committed {
-			s.writer.rollback()
+			// The only error is that there is no transaction, or none any more.
+			_, _ = t.exec(context.Background(), "ROLLBACK")
 		}
 	}()
+	// If the context ends at that moment, the transaction may have begun in spite of the error.
+	if _, err := t.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return explained(s.path, err)
+	}
 	if err := do(t); err != nil {
 		return err
 	}
@@ -176,7 +183,7 @@ func (s *Store) commit(t *tx) error {
 		return err
 	}
 	// Not with the context: whether it is committed must not be in doubt.
-	if _, err := s.writer.exec(context.Background(), "COMMIT"); err != nil {
+	if _, err := t.exec(context.Background(), "COMMIT"); err != nil {
 		return explained(s.path, err)
 	}
 	t.committed = true
@@ -186,66 +193,52 @@ func (s *Store) commit(t *tx) error {
 	return nil
 }
 
-// rollback ends a transaction, if SQLite has not ended it already.
-func (c *conn) rollback() {
-	// The only error is that there is no transaction any more.
-	_, _ = c.exec(context.Background(), "ROLLBACK")
-}
-
 // lock waits until no goroutine of this process writes.
-func (s *Store) lock(ctx context.Context) error { return s.enter(ctx, s.writing) }
-
-// enter waits until a channel that holds a few values takes one more.
-func (s *Store) enter(ctx context.Context, room chan struct{}) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+func (s *Store) lock(ctx context.Context) error {
 	select {
-	case room <- struct{}{}:
+	case s.writing <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-s.closed:
+	}
+	if err := s.usable(ctx); err != nil {
+		<-s.writing
+		return err
+	}
+	return nil
+}
+
+func (s *Store) usable(ctx context.Context) error {
+	if s.closed.Load() {
 		return ErrClosed
 	}
-	select {
-	case <-s.closed:
-		<-room
-		return ErrClosed
-	default:
-		return nil
-	}
+	return ctx.Err()
 }
 
 // View is [ledger.Store.View].
 func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
-	return s.look(ctx, func(t *tx) error {
-		if _, err := t.c.exec(ctx, "BEGIN"); err != nil {
-			return explained(s.path, err)
-		}
-		defer func() {
-			t.end()
-			t.c.rollback() // there is nothing to undo; it ends the snapshot
-		}()
-		return do(t)
-	})
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	snapshot, err := s.readers.BeginTx(ctx, nil)
+	if err != nil {
+		return explained(s.path, err)
+	}
+	defer snapshot.Rollback() // there is nothing to undo; it ends the snapshot
+	return s.look(&tx{session: &session{on: snapshot}, ctx: ctx, path: s.path}, do)
 }
 
 // Glance is [ledger.Store.Glance]. Outside of a transaction each query is one of its own.
 func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
-	return s.look(ctx, func(t *tx) error {
-		defer t.end()
-		return do(t)
-	})
-}
-
-// look reads with a connection that no other goroutine uses.
-func (s *Store) look(ctx context.Context, do func(*tx) error) error {
-	c, err := s.borrow(ctx)
-	if err != nil {
+	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	defer s.giveBack(c)
-	if err := do(&tx{c: c, ctx: ctx, path: s.path}); err != nil {
+	return s.look(&tx{session: s.glances, ctx: ctx, path: s.path, glance: true}, do)
+}
+
+// look reads.
+func (s *Store) look(t *tx, do func(ledger.Reader) error) error {
+	defer t.end()
+	if err := do(t); err != nil {
 		return err
 	}
 	if err := s.file.same(); err != nil {
@@ -254,76 +247,17 @@ func (s *Store) look(ctx context.Context, do func(*tx) error) error {
 	return s.frozen.same()
 }
 
-// borrow returns a connection to read with.
-func (s *Store) borrow(ctx context.Context) (*conn, error) {
-	if err := s.enter(ctx, s.reading); err != nil {
-		return nil, err
-	}
-	c, err := s.reader(ctx)
-	if err != nil {
-		<-s.reading
-	}
-	return c, err
-}
-
-func (s *Store) giveBack(c *conn) {
-	s.put(c)
-	<-s.reading
-}
-
-// reader returns an idle connection, or a new one.
-func (s *Store) reader(ctx context.Context) (*conn, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case <-s.closed:
-		return nil, ErrClosed
-	default:
-	}
-	if n := len(s.idle); n > 0 {
-		c := s.idle[n-1]
-		s.idle = s.idle[:n-1]
-		return c, nil
-	}
-	if err := s.file.same(); err != nil { // another file is not even opened
-		return nil, err
-	}
-	settings := url.Values{"_query_only": {"1"}}
-	for key, values := range s.settings { // a copy, in any order
-		settings[key] = values
-	}
-	c, err := dial(ctx, s.path, s.busy, settings)
-	return c, explained(s.path, err)
-}
-
-// put keeps a connection for the next reader.
-func (s *Store) put(c *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case <-s.closed:
-		c.close()
-	default:
-		s.idle = append(s.idle, c)
-	}
-}
-
 // Close waits for the writer, ends the connections, and moves the write-ahead log into the file if no other process has it
 // open. Readers end on their own.
 func (s *Store) Close() error {
-	s.close.Do(func() {
-		close(s.closed)
-		s.writing <- struct{}{} // for ever: nobody writes any more
-		var errs []error
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for _, c := range s.idle {
-			errs = append(errs, c.close())
-		}
-		if s.writer != nil {
-			errs = append(errs, s.writer.close())
-		}
-		s.idle, s.closeErr = nil, explained(s.path, errors.Join(errs...))
-	})
-	return s.closeErr
+	if s.closed.Swap(true) {
+		return nil
+	}
+	if s.readOnly {
+		return explained(s.path, s.readers.Close())
+	}
+	s.writing <- struct{}{}
+	defer func() { <-s.writing }()
+	s.writes.close()
+	return explained(s.path, errors.Join(s.readers.Close(), s.writer.Close(), s.writers.Close()))
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
 	"fmt"
 	"strings"
 
@@ -14,12 +13,12 @@ import (
 )
 
 // write runs a statement. After an error the transaction is over: SQLite may have rolled it back, and later writes would be committed separately.
-func (t *tx) write(query string, args ...driver.Value) (int64, error) {
+func (t *tx) write(query string, args ...any) (int64, error) {
 	if err := t.usable(); err != nil {
 		return 0, err
 	}
 	t.wrote = true
-	n, err := t.c.exec(context.Background(), query, args...)
+	n, err := t.exec(context.Background(), query, args...)
 	if err != nil {
 		t.failed = explained(t.path, err)
 		return 0, t.failed
@@ -28,7 +27,7 @@ func (t *tx) write(query string, args ...driver.Value) (int64, error) {
 }
 
 // one runs a statement that must change exactly one row.
-func (t *tx) one(query string, args ...driver.Value) error {
+func (t *tx) one(query string, args ...any) error {
 	n, err := t.write(query, args...)
 	if err == nil && n != 1 {
 		t.failed = fmt.Errorf("ledger %s: %w: %d rows were changed instead of one; pgfsm ledger verify looks for what prevents it",
@@ -88,7 +87,7 @@ func (t *tx) AddEntry(e ledger.Entry, hashes []tlog.Hash) error {
 }
 
 // requestRow is a request as its statements want it.
-func requestRow(r *ledger.Request) ([]driver.Value, error) {
+func requestRow(r *ledger.Request) ([]any, error) {
 	approvers := "[]"
 	if len(r.Approvers) > 0 {
 		text, err := json.Marshal(r.Approvers)
@@ -97,7 +96,7 @@ func requestRow(r *ledger.Request) ([]driver.Value, error) {
 		}
 		approvers = string(text)
 	}
-	return []driver.Value{
+	return []any{
 		r.RunID, r.At, r.Updated, r.Kind, string(r.Status), string(r.State), r.Actor, r.Task, r.Env, r.Server, r.Tool, r.Args,
 		string(r.Arguments), string(r.Definition), string(r.Bundle), r.Mode, int64(r.Score), r.Policy, r.Code, r.Reason, string(r.Binding),
 		approvers, int64(r.Quorum), int64(r.Agreed), r.Expires, r.Owner, r.Sent, r.Ended, int64(r.Steps), string(r.Head), r.Entry, int64(r.Entries),
