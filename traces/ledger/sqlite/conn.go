@@ -55,44 +55,72 @@ func address(path string, busy time.Duration, settings url.Values) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}).String()
 }
 
-// A session prepares each statement once, on the writer's connection, in a reader's transaction or on the readers' pool.
+// maxPrepared is how many statements stay prepared: all fixed ones, and the filters in use.
+const maxPrepared = 128
+
+// A session is where statements run: the writer's connection, a view, or the readers' pool. It prepares each once.
 type session struct {
-	on interface {
-		PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
-		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	}
-	prepared sync.Map // of *sql.Stmt by query
+	on       runner
+	mu       sync.Mutex
+	prepared map[string]*sql.Stmt
 }
 
-func (s *session) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
-	if stmt, ok := s.prepared.Load(query); ok {
-		return stmt.(*sql.Stmt), nil
-	}
-	stmt, err := s.on.PrepareContext(ctx, query)
-	if err != nil {
+type runner interface {
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+func newSession(on runner) *session { return &session{on: on, prepared: make(map[string]*sql.Stmt)} }
+
+// A view is a transaction that reads. It uses the statements of the pool that its connection is from.
+type view struct {
+	*sql.Tx
+	pool *session
+}
+
+func (v view) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	stmt, err := v.pool.stmt(query)
+	if stmt == nil {
 		return nil, err
 	}
-	if first, loaded := s.prepared.LoadOrStore(query, stmt); loaded {
-		stmt.Close()
-		return first.(*sql.Stmt), nil
-	}
-	return stmt, nil
+	return v.StmtContext(ctx, stmt), nil
 }
 
-// close closes the statements. The database stays open with statements of an [sql.Conn], which does not close them.
+// stmt returns the statement of a query, or nil if too many are prepared.
+func (s *session) stmt(query string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stmt := s.prepared[query]
+	if stmt != nil || len(s.prepared) == maxPrepared {
+		return stmt, nil
+	}
+	stmt, err := s.on.PrepareContext(context.Background(), query)
+	if stmt != nil {
+		s.prepared[query] = stmt
+	}
+	return stmt, err
+}
+
+// close closes the statements. [sql.Conn] does not close its own, and SQLite keeps the file open for them.
 func (s *session) close() {
-	for _, stmt := range s.prepared.Range {
-		stmt.(*sql.Stmt).Close()
+	for _, stmt := range s.prepared { // in any order
+		stmt.Close()
 	}
 }
 
 // exec runs a statement and returns how many rows it changed.
 func (s *session) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	stmt, err := s.stmt(ctx, query)
+	stmt, err := s.stmt(query)
 	if err != nil {
 		return 0, err
 	}
-	result, err := stmt.ExecContext(ctx, args...)
+	var result sql.Result
+	if stmt != nil {
+		result, err = stmt.ExecContext(ctx, args...)
+	} else {
+		result, err = s.on.ExecContext(ctx, query, args...)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -107,16 +135,19 @@ type cursor struct {
 }
 
 // rows runs a query. The driver cannot run a statement while its rows are read, so a query that is among the open ones is prepared again.
-func (s *session) rows(ctx context.Context, open []*cursor, query string, args ...any) (*cursor, error) {
-	run := func() (*sql.Rows, error) { return s.on.QueryContext(ctx, query, args...) }
+func (s *session) rows(ctx context.Context, open []*cursor, query string, args ...any) (_ *cursor, err error) {
+	var stmt *sql.Stmt
 	if !slices.ContainsFunc(open, func(c *cursor) bool { return c.query == query }) {
-		stmt, err := s.stmt(ctx, query)
-		if err != nil {
+		if stmt, err = s.stmt(query); err != nil {
 			return nil, err
 		}
-		run = func() (*sql.Rows, error) { return stmt.QueryContext(ctx, args...) }
 	}
-	rows, err := run()
+	var rows *sql.Rows
+	if stmt != nil {
+		rows, err = stmt.QueryContext(ctx, args...)
+	} else {
+		rows, err = s.on.QueryContext(ctx, query, args...)
+	}
 	if err != nil {
 		return nil, err
 	}

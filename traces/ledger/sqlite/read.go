@@ -21,7 +21,7 @@ import (
 // errOver is for a transaction that is used after its function has returned.
 var errOver = errors.New("the transaction is over")
 
-// errNested: a second connection may never become free while each reader holds one and waits for another.
+// errNested is for a glance that would need a second connection: readers that all wait for a second one would wait for ever.
 var errNested = errors.New("a glance reads one sequence at a time")
 
 // A tx is a transaction that reads, and, in Update, writes.
@@ -101,7 +101,7 @@ func (t *tx) start(query string, args []any) (*cursor, error) {
 	if t.glance && len(t.open) > 0 {
 		return nil, errNested
 	}
-	c, err := t.rows(t.ctx, t.open, query, args...)
+	c, err := t.rows(context.Background(), t.open, query, args...)
 	if err != nil {
 		return nil, explained(t.path, err)
 	}

@@ -26,7 +26,8 @@ func OpenReadOnly(path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, file: file, readOnly: true, busy: BusyTimeout}
+	s := newStore(path, file, BusyTimeout)
+	s.readOnly = true
 	settings := url.Values{"mode": {"ro"}}
 	err = s.current(settings)
 	if err != nil && cannotShare(err) && alone(path) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,7 +53,9 @@ type Store struct {
 	writes  *session
 	readers *sql.DB
 	glances *session
-	closed  atomic.Bool
+	reading chan struct{} // as many values as there are readers
+	closed  chan struct{}
+	close   sync.Once
 
 	commits atomic.Int64
 }
@@ -70,7 +73,7 @@ func Open(path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, file: file, busy: cmp.Or(o.BusyTimeout, BusyTimeout), writing: make(chan struct{}, 1)}
+	s := newStore(path, file, cmp.Or(o.BusyTimeout, BusyTimeout))
 	if err := s.openReaders(url.Values{"mode": {"rw"}, "_synchronous": {"FULL"}}); err != nil {
 		return nil, err
 	}
@@ -78,6 +81,12 @@ func Open(path string, o Options) (*Store, error) {
 		return nil, explained(path, errors.Join(err, s.readers.Close()))
 	}
 	return s, nil
+}
+
+func newStore(path string, file identity, busy time.Duration) *Store {
+	return &Store{
+		path: path, file: file, busy: busy, writing: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders), closed: make(chan struct{}),
+	}
 }
 
 // openWriter connects the writer, and makes a ledger of the file with it if nothing is in it.
@@ -97,15 +106,15 @@ func (s *Store) openWriter() (err error) {
 	if err != nil {
 		return errors.Join(err, s.writers.Close())
 	}
-	s.writes = &session{on: s.writer}
+	s.writes = newSession(s.writer)
 	return nil
 }
 
 // openReaders opens the file for readers. They connect when they are needed.
 func (s *Store) openReaders(settings url.Values) (err error) {
 	settings.Set("_query_only", "1")
-	s.readers, err = pool(s.file, s.path, s.busy, maxReaders, settings)
-	s.glances = &session{on: s.readers}
+	s.readers, err = pool(s.file, s.path, s.busy, maxReaders+1, settings) // one more, to prepare statements for those who read
+	s.glances = newSession(s.readers)
 	return err
 }
 
@@ -151,7 +160,7 @@ func (s *Store) Update(ctx context.Context, do func(ledger.Tx) error) error {
 	if s.readOnly {
 		return fmt.Errorf("ledger %s: %w: it was opened to read only", s.path, ErrReadOnly)
 	}
-	if err := s.lock(ctx); err != nil {
+	if err := s.enter(ctx, s.writing); err != nil {
 		return err
 	}
 	defer func() { <-s.writing }()
@@ -193,45 +202,47 @@ func (s *Store) commit(t *tx) error {
 	return nil
 }
 
-// lock waits until no goroutine of this process writes.
-func (s *Store) lock(ctx context.Context) error {
-	select {
-	case s.writing <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if err := s.usable(ctx); err != nil {
-		<-s.writing
+// enter waits until a channel that holds a few values takes one more.
+func (s *Store) enter(ctx context.Context, room chan struct{}) error {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return nil
-}
-
-func (s *Store) usable(ctx context.Context) error {
-	if s.closed.Load() {
+	select {
+	case room <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.closed:
 		return ErrClosed
 	}
-	return ctx.Err()
+	select {
+	case <-s.closed:
+		<-room
+		return ErrClosed
+	default:
+		return nil
+	}
 }
 
 // View is [ledger.Store.View].
 func (s *Store) View(ctx context.Context, do func(ledger.Reader) error) error {
-	if err := s.usable(ctx); err != nil {
+	if err := s.enter(ctx, s.reading); err != nil {
 		return err
 	}
-	snapshot, err := s.readers.BeginTx(ctx, nil)
+	defer func() { <-s.reading }()
+	snapshot, err := s.readers.Begin()
 	if err != nil {
 		return explained(s.path, err)
 	}
 	defer snapshot.Rollback() // there is nothing to undo; it ends the snapshot
-	return s.look(&tx{session: &session{on: snapshot}, ctx: ctx, path: s.path}, do)
+	return s.look(&tx{session: newSession(view{snapshot, s.glances}), ctx: ctx, path: s.path}, do)
 }
 
 // Glance is [ledger.Store.Glance]. Outside of a transaction each query is one of its own.
 func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error {
-	if err := s.usable(ctx); err != nil {
+	if err := s.enter(ctx, s.reading); err != nil {
 		return err
 	}
+	defer func() { <-s.reading }()
 	return s.look(&tx{session: s.glances, ctx: ctx, path: s.path, glance: true}, do)
 }
 
@@ -249,15 +260,16 @@ func (s *Store) look(t *tx, do func(ledger.Reader) error) error {
 
 // Close waits for the writer, ends the connections, and moves the write-ahead log into the file if no other process has it
 // open. Readers end on their own.
-func (s *Store) Close() error {
-	if s.closed.Swap(true) {
-		return nil
-	}
-	if s.readOnly {
-		return explained(s.path, s.readers.Close())
-	}
-	s.writing <- struct{}{}
-	defer func() { <-s.writing }()
-	s.writes.close()
-	return explained(s.path, errors.Join(s.readers.Close(), s.writer.Close(), s.writers.Close()))
+func (s *Store) Close() (err error) {
+	s.close.Do(func() {
+		close(s.closed)
+		err = s.readers.Close()
+		if !s.readOnly {
+			s.writing <- struct{}{} // for ever: nobody writes any more
+			s.writes.close()
+			err = errors.Join(err, s.writer.Close(), s.writers.Close())
+		}
+		err = explained(s.path, err)
+	})
+	return err
 }
