@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -14,16 +15,13 @@ import (
 	"modernc.org/sqlite"
 )
 
-// pool opens the connections to a file, at most so many, when they are needed. The settings are those of SQLite's URIs and of the driver.
-func pool(file identity, path string, busy time.Duration, most int, settings url.Values) (*sql.DB, error) {
-	c, err := sqlite.NewConnector(address(path, busy, settings))
+// open returns a pool of connections to a file. The settings are those of SQLite's URIs and of the driver.
+func open(file identity, busy time.Duration, settings url.Values) (*sql.DB, error) {
+	c, err := sqlite.NewConnector(address(file.path, busy, settings))
 	if err != nil {
 		return nil, err
 	}
-	db := sql.OpenDB(connector{c, file})
-	db.SetMaxOpenConns(most)
-	db.SetMaxIdleConns(most)
-	return db, nil
+	return sql.OpenDB(connector{c, file}), nil
 }
 
 // A connector does not open a file that was moved or replaced.
@@ -42,15 +40,11 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 // address writes a path and settings as the driver reads them. Names in double quotes that do not exist are errors, and
 // what a schema says cannot damage the file or call functions.
 func address(path string, busy time.Duration, settings url.Values) string {
-	q := url.Values{
-		"_busy_timeout": {strconv.FormatInt(busy.Milliseconds(), 10)},
-		"_defensive":    {"1"}, "_dqs": {"0"}, "_error_rc": {"1"},
-		"_pragma": append([]string{"trusted_schema(0)"}, settings["_pragma"]...),
-	}
-	for key, values := range settings { // the query is written in sorted order
-		if key != "_pragma" {
-			q[key] = values
-		}
+	q := maps.Clone(settings)
+	for key, value := range map[string]string{ // in any order
+		"_busy_timeout": strconv.FormatInt(busy.Milliseconds(), 10), "_defensive": "1", "_dqs": "0", "_error_rc": "1", "_pragma": "trusted_schema(0)",
+	} {
+		q.Add(key, value)
 	}
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}).String()
 }
@@ -73,18 +67,17 @@ type runner interface {
 
 func newSession(on runner) *session { return &session{on: on, prepared: make(map[string]*sql.Stmt)} }
 
-// A view is a transaction that reads. It uses the statements of the pool that its connection is from.
+// A view is a transaction that reads. It uses the statements of the pool that its connection is from, until that is closed.
 type view struct {
 	*sql.Tx
 	pool *session
 }
 
 func (v view) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
-	stmt, err := v.pool.stmt(query)
-	if stmt == nil {
-		return nil, err
+	if stmt, _ := v.pool.stmt(query); stmt != nil {
+		return v.StmtContext(ctx, stmt), nil
 	}
-	return v.StmtContext(ctx, stmt), nil
+	return v.Tx.PrepareContext(ctx, query)
 }
 
 // stmt returns the statement of a query, or nil if too many are prepared.

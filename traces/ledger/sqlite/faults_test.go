@@ -169,6 +169,37 @@ func TestLocked(t *testing.T) {
 	}
 }
 
+// TestContextEndsAtBegin: SQLite may have begun a transaction whose context ended at that moment. It must not stay open.
+func TestContextEndsAtBegin(t *testing.T) {
+	s := fresh(t)
+	for range 2000 {
+		ctx, end := context.WithCancel(t.Context())
+		go end()
+		if err := s.Update(ctx, func(ledger.Tx) error { return nil }); err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestCloseDuringView: a view that has begun reads on.
+func TestCloseDuringView(t *testing.T) {
+	s := fresh(t)
+	if err := s.Update(t.Context(), addEvent(1)); err != nil {
+		t.Fatal(err)
+	}
+	err := s.View(t.Context(), func(r ledger.Reader) error {
+		_, err := r.Last()
+		err = errors.Join(err, s.Close())
+		for _, broke := range r.Events(0) {
+			err = errors.Join(err, broke)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestNotALedger(t *testing.T) {
 	folder := t.TempDir()
 	text := filepath.Join(folder, "text.db")

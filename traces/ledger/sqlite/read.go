@@ -21,15 +21,11 @@ import (
 // errOver is for a transaction that is used after its function has returned.
 var errOver = errors.New("the transaction is over")
 
-// errNested is for a glance that would need a second connection: readers that all wait for a second one would wait for ever.
-var errNested = errors.New("a glance reads one sequence at a time")
-
 // A tx is a transaction that reads, and, in Update, writes.
 type tx struct {
 	*session
 	ctx    context.Context
 	path   string
-	glance bool // each read is a transaction of its own
 	over   bool
 	failed error // the first error of a write: SQLite may have ended the transaction with it
 	wrote  bool
@@ -97,9 +93,6 @@ func all[T any](t *tx, read func(*row) T, query string, args ...any) iter.Seq2[T
 func (t *tx) start(query string, args []any) (*cursor, error) {
 	if err := t.usable(); err != nil {
 		return nil, err
-	}
-	if t.glance && len(t.open) > 0 {
-		return nil, errNested
 	}
 	c, err := t.rows(context.Background(), t.open, query, args...)
 	if err != nil {

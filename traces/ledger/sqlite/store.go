@@ -91,7 +91,7 @@ func newStore(path string, file identity, busy time.Duration) *Store {
 
 // openWriter connects the writer, and makes a ledger of the file with it if nothing is in it.
 func (s *Store) openWriter() (err error) {
-	s.writers, err = pool(s.file, s.path, s.busy, 1, url.Values{
+	s.writers, err = open(s.file, s.busy, url.Values{
 		"mode": {"rw"}, "_synchronous": {"FULL"}, "_pragma": {
 			fmt.Sprintf("cache_size(-%d)", cacheKiB), fmt.Sprintf("journal_size_limit(%d)", keptLog),
 		},
@@ -99,6 +99,7 @@ func (s *Store) openWriter() (err error) {
 	if err != nil {
 		return err
 	}
+	s.writers.SetMaxOpenConns(1)
 	ctx := context.Background()
 	if err = s.ready(ctx); err == nil {
 		s.writer, err = s.writers.Conn(ctx)
@@ -110,12 +111,16 @@ func (s *Store) openWriter() (err error) {
 	return nil
 }
 
-// openReaders opens the file for readers. They connect when they are needed.
+// openReaders opens the file for readers. The pool has no bound of its own: reading has it, and ends waits with contexts without
+// a goroutine for each query.
 func (s *Store) openReaders(settings url.Values) (err error) {
 	settings.Set("_query_only", "1")
-	s.readers, err = pool(s.file, s.path, s.busy, maxReaders+1, settings) // one more, to prepare statements for those who read
+	if s.readers, err = open(s.file, s.busy, settings); err != nil {
+		return err
+	}
+	s.readers.SetMaxIdleConns(maxReaders)
 	s.glances = newSession(s.readers)
-	return err
+	return nil
 }
 
 // ready makes sure that the connection's file is a ledger of today's schema, in WAL mode.
@@ -243,7 +248,7 @@ func (s *Store) Glance(ctx context.Context, do func(ledger.Reader) error) error 
 		return err
 	}
 	defer func() { <-s.reading }()
-	return s.look(&tx{session: s.glances, ctx: ctx, path: s.path, glance: true}, do)
+	return s.look(&tx{session: s.glances, ctx: ctx, path: s.path}, do)
 }
 
 // look reads.
