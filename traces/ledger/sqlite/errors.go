@@ -21,7 +21,6 @@ var (
 	ErrUnsafeFile = errors.New("the ledger's file cannot be trusted")
 	ErrClosed     = errors.New("the ledger is closed")
 	ErrMoved      = errors.New("the ledger's file was moved or replaced")
-	ErrAltered    = ledger.ErrTampered // its schema is not that of a ledger
 	ErrUnrecorded = errors.New("a row was not recorded")
 )
 

@@ -71,7 +71,7 @@ func today(db *sql.DB, path string) error {
 }
 
 // establish makes a ledger of an empty file, and makes sure that a file has WAL mode and today's version. Only one process does at a time.
-func establish(ctx context.Context, db *sql.DB, path string, busy time.Duration) error {
+func establish(db *sql.DB, path string, busy time.Duration) error {
 	blank, err := empty(db)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func establish(ctx context.Context, db *sql.DB, path string, busy time.Duration)
 	if err != nil {
 		return err
 	}
-	waiting, stop := context.WithTimeout(ctx, busy)
+	waiting, stop := context.WithTimeout(context.Background(), busy)
 	defer stop()
 	lock := flock.New(filepath.Join(folder, schemaLock), flock.SetPermissions(fileMode))
 	if _, err := lock.TryLockContext(waiting, schemaRetry); err != nil {
@@ -102,7 +102,7 @@ func establish(ctx context.Context, db *sql.DB, path string, busy time.Duration)
 	if blank, err = empty(db); err != nil || !blank {
 		return errors.Join(err, today(db, path))
 	}
-	if _, err := db.ExecContext(ctx, schemaScript); err != nil {
+	if _, err := db.Exec(schemaScript); err != nil {
 		// The only error is that SQLite has ended the transaction already.
 		_, _ = db.Exec("ROLLBACK")
 		return fmt.Errorf("a new ledger: %w", err)

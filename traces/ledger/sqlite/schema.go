@@ -35,7 +35,7 @@ func schemaOf(db *sql.DB) (all []object, err error) {
 	for rows.Next() {
 		var o object
 		if err := rows.Scan(&o.kind, &o.name, &o.of, &o.sql); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("the schema: %w (%w)", ErrNotLedger, err)
 		}
 		if !slices.Contains(statistics, o) {
 			all = append(all, o)

@@ -28,7 +28,7 @@ func closed(t *testing.T) string {
 func tampered(t *testing.T, how string, err error, table, key string) {
 	t.Helper()
 	var fault *ledger.Fault
-	if !errors.Is(err, ErrAltered) || !errors.As(err, &fault) || fault.Table != table || fault.Key != key {
+	if !errors.Is(err, ledger.ErrTampered) || !errors.As(err, &fault) || fault.Table != table || fault.Key != key {
 		t.Errorf("%s: %v, want a fault of %s %s", how, err, table, key)
 	}
 }

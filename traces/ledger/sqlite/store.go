@@ -100,9 +100,8 @@ func (s *Store) openWriter() (err error) {
 		return err
 	}
 	s.writers.SetMaxOpenConns(1)
-	ctx := context.Background()
-	if err = s.ready(ctx); err == nil {
-		s.writer, err = s.writers.Conn(ctx)
+	if err = s.ready(); err == nil {
+		s.writer, err = s.writers.Conn(context.Background())
 	}
 	if err != nil {
 		return errors.Join(err, s.writers.Close())
@@ -124,28 +123,28 @@ func (s *Store) openReaders(settings url.Values) (err error) {
 }
 
 // ready makes sure that the connection's file is a ledger of today's schema, in WAL mode.
-func (s *Store) ready(ctx context.Context) error {
+func (s *Store) ready() error {
 	if err := ours(s.writers, s.path); err != nil {
 		return err
 	}
-	if err := establish(ctx, s.writers, s.path, s.busy); err != nil {
+	if err := establish(s.writers, s.path, s.busy); err != nil {
 		return err
 	}
 	if err := unaltered(s.writers, s.path); err != nil {
 		return err
 	}
-	return writable(ctx, s.writers)
+	return writable(s.writers)
 }
 
 // writable makes sure that the file can be written. SQLite opens a read-only file without an error; only a write fails, so writable writes and rolls back.
 // If another program writes at the moment, that is no error.
-func writable(ctx context.Context, db *sql.DB) error {
-	tx, err := db.BeginTx(ctx, nil)
+func writable(db *sql.DB) error {
+	tx, err := db.Begin()
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
-	if _, err := tx.ExecContext(ctx, "INSERT INTO pruning (since) VALUES (1)"); primary(err) != codeBusy {
+	if _, err := tx.Exec("INSERT INTO pruning (since) VALUES (1)"); primary(err) != codeBusy {
 		return err
 	}
 	return nil

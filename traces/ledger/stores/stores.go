@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 
 	"pgfsm/traces/ledger"
@@ -46,7 +47,7 @@ func openSQLite(path string, p Purpose) (*sqlite.Store, error) {
 	case ToRead:
 		return sqlite.OpenReadOnly(path)
 	case ToChange:
-		if err := sqlite.Exists(path); err != nil {
+		if _, err := os.Stat(path); err != nil {
 			return nil, err
 		}
 	}
