@@ -36,7 +36,7 @@ func TestOpenedAtOnce(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			next++
-			if err := s.Update(context.Background(), addEvent(next)); err != nil {
+			if err := s.Update(context.Background(), addEntry(next)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -47,7 +47,7 @@ func TestOpenedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if n := events(t, s); n != 8 {
-		t.Errorf("%d events, want 8", n)
+	if n := entries(t, s); n != 8 {
+		t.Errorf("%d entries, want 8", n)
 	}
 }

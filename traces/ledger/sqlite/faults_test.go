@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/mod/sumdb/tlog"
+
 	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 )
@@ -46,17 +48,23 @@ func run(t *testing.T, db *sql.DB, statements ...string) {
 	}
 }
 
-func addEvent(seq int64) func(ledger.Tx) error {
+func entry(index int64) ledger.Entry {
+	return ledger.Entry{Index: index, RunID: "a", N: int(index), Type: ledger.RequestCreated, Events: []byte("[{}]")}
+}
+
+// addEntry adds an entry with one hash.
+func addEntry(index int64) func(ledger.Tx) error {
 	return func(tx ledger.Tx) error {
-		return tx.AddEvents([]ledger.Event{ledger.Event{Seq: seq, RunID: "a", Type: ledger.RequestCreated, Payload: []byte("{}")}})
+		e := entry(index)
+		return tx.AddEntry(e, []tlog.Hash{tlog.RecordHash(e.Leaf())})
 	}
 }
 
-func events(t *testing.T, s ledger.Store) int {
+func entries(t *testing.T, s ledger.Store) int {
 	t.Helper()
 	n := 0
 	err := s.View(context.Background(), func(r ledger.Reader) error {
-		for _, err := range r.Events(0) {
+		for _, err := range r.Entries(0) {
 			if err != nil {
 				return err
 			}
@@ -83,14 +91,14 @@ func refused(t *testing.T, err, want error, path, remedy string) {
 
 func TestFullDisk(t *testing.T) {
 	s := fresh(t)
-	if err := s.Update(context.Background(), addEvent(1)); err != nil {
+	if err := s.Update(context.Background(), addEntry(1)); err != nil {
 		t.Fatal(err)
 	}
 	pages := asked[int64](t, s, "PRAGMA page_count")
 	asked[int64](t, s, fmt.Sprint("PRAGMA max_page_count = ", pages))
 	large := strings.Repeat("x", 1<<20)
 	err := s.Update(context.Background(), func(tx ledger.Tx) error {
-		if err := addEvent(2)(tx); err != nil {
+		if err := addEntry(2)(tx); err != nil {
 			return err
 		}
 		return tx.PutBlob(ledger.Blob{Digest: "d", Text: large})
@@ -101,17 +109,17 @@ func TestFullDisk(t *testing.T) {
 		if tx.PutBlob(ledger.Blob{Digest: "d", Text: large}) == nil {
 			t.Error("there is room")
 		}
-		if addEvent(2)(tx) == nil {
+		if addEntry(2)(tx) == nil {
 			t.Error("a transaction that failed can be written")
 		}
 		return nil
 	})
 	refused(t, err, ErrFull, s.path, "make room")
-	if n := events(t, s); n != 1 {
-		t.Errorf("%d events, want 1", n)
+	if n := entries(t, s); n != 1 {
+		t.Errorf("%d entries, want 1", n)
 	}
 	asked[int64](t, s, "PRAGMA max_page_count = 1000000")
-	if err := s.Update(context.Background(), addEvent(2)); err != nil {
+	if err := s.Update(context.Background(), addEntry(2)); err != nil {
 		t.Errorf("there is room again: %v", err)
 	}
 	if got := s.Stats().Commits; got != 2 {
@@ -139,16 +147,16 @@ func TestLocked(t *testing.T) {
 	other := raw(t, path)
 	run(t, other, "BEGIN IMMEDIATE")
 	begun := time.Now()
-	err = s.Update(context.Background(), addEvent(1))
+	err = s.Update(context.Background(), addEntry(1))
 	refused(t, err, ErrLocked, path, "end the program")
 	if waited := time.Since(begun); waited < short {
 		t.Errorf("it waited for %v, want %v", waited, short)
 	}
-	if n := events(t, s); n != 0 {
-		t.Errorf("%d events, want 0", n)
+	if n := entries(t, s); n != 0 {
+		t.Errorf("%d entries, want 0", n)
 	}
 	run(t, other, "ROLLBACK")
-	if err := s.Update(context.Background(), addEvent(1)); err != nil {
+	if err := s.Update(context.Background(), addEntry(1)); err != nil {
 		t.Errorf("nobody holds it any more: %v", err)
 	}
 
@@ -160,11 +168,11 @@ func TestLocked(t *testing.T) {
 	run(t, other, "BEGIN IMMEDIATE")
 	ctx, stop := context.WithTimeout(context.Background(), short)
 	defer stop()
-	if err := patient.Update(ctx, addEvent(2)); !errors.Is(err, context.DeadlineExceeded) {
+	if err := patient.Update(ctx, addEntry(2)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Update = %v, want the context's error", err)
 	}
 	run(t, other, "ROLLBACK")
-	if err := patient.Update(context.Background(), addEvent(2)); err != nil {
+	if err := patient.Update(context.Background(), addEntry(2)); err != nil {
 		t.Errorf("nobody holds it any more: %v", err)
 	}
 }
@@ -184,7 +192,7 @@ func TestContextEndsAtBegin(t *testing.T) {
 // TestCloseDuringView: a view that has begun reads on.
 func TestCloseDuringView(t *testing.T) {
 	s := fresh(t)
-	if err := s.Update(t.Context(), addEvent(1)); err != nil {
+	if err := s.Update(t.Context(), addEntry(1)); err != nil {
 		t.Fatal(err)
 	}
 	err := s.View(t.Context(), func(r ledger.Reader) error {
@@ -238,7 +246,7 @@ func TestDamaged(t *testing.T) {
 	s := fresh(t)
 	err := s.Update(context.Background(), func(tx ledger.Tx) error {
 		for i := range int64(2000) {
-			if err := addEvent(i + 1)(tx); err != nil {
+			if err := addEntry(i + 1)(tx); err != nil {
 				return err
 			}
 		}
@@ -267,7 +275,7 @@ func TestDamaged(t *testing.T) {
 	}
 	defer s.Close()
 	err = s.View(context.Background(), func(r ledger.Reader) error {
-		for _, err := range r.Events(0) {
+		for _, err := range r.Entries(0) {
 			if err != nil {
 				return err
 			}
@@ -281,13 +289,18 @@ func TestDamaged(t *testing.T) {
 func TestRowsOfTheWrongType(t *testing.T) {
 	s := fresh(t)
 	db := raw(t, s.path)
-	run(t, db, "DROP TABLE tokens", "CREATE TABLE tokens (id, name, role, secret, created, expires, revoked, seq)",
+	run(t, db, "DROP TABLE tokens", "CREATE TABLE tokens (id, name, role, secret, created, expires, revoked, entry)",
 		"INSERT INTO tokens VALUES ('a', 1, NULL, x'00', 2.5, '', '', 'many')",
-		"INSERT INTO requests SELECT 'r', '', '', '', '', '', '', '', '', '', '', '', '', '', '', '', 0, '', '', '', '', '{}', 0, 0, '', '', '', '', 0, '', 0, '', ''")
+		"INSERT INTO requests SELECT 'r', '', '', '', '', '', '', '', '', '', '', '', '', '', '', '', 0, '', '', '', '', '{}', 0, 0, '', '', '', '', 0, '', 0, 0, ''",
+		"DROP TABLE tree", "CREATE TABLE tree (id, hash)", "INSERT INTO tree VALUES (1, zeroblob(31)), (2, 'text')")
 	err := s.View(context.Background(), func(r ledger.Reader) error { _, err := r.Token("a"); return err })
 	refused(t, err, ErrNotLedger, "column 2", "text")
 	err = s.View(context.Background(), func(r ledger.Reader) error { _, err := r.Request("r"); return err })
 	refused(t, err, ErrNotLedger, "column 22", "JSON list")
+	for _, id := range []int64{1, 2} {
+		err = s.View(context.Background(), func(r ledger.Reader) error { _, err := r.ReadHashes([]int64{id}); return err })
+		refused(t, err, ErrNotLedger, "column 1", "32 bytes")
+	}
 	err = s.View(context.Background(), func(r ledger.Reader) error { _, err := r.Blob(canonical.Digest("d")); return err })
 	if !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("Blob = %v", err)

@@ -14,7 +14,7 @@ func TestFilesAreForTheirUserOnly(t *testing.T) {
 	if _, err := s.Own(context.Background(), "01890a5d-ac96-774b-bcce-b302099a8057"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Update(context.Background(), addEvent(1)); err != nil {
+	if err := s.Update(context.Background(), addEntry(1)); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]os.FileMode{ // in any order
@@ -129,7 +129,7 @@ func TestNamesThatMeanSomethingInAnAddress(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if err := s.Update(context.Background(), addEvent(1)); err != nil {
+		if err := s.Update(context.Background(), addEntry(1)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := os.Stat(path + "-wal"); err != nil {
@@ -143,8 +143,8 @@ func TestNamesThatMeanSomethingInAnAddress(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if n := events(t, r); n != 1 {
-			t.Errorf("%s: %d events, want 1", name, n)
+		if n := entries(t, r); n != 1 {
+			t.Errorf("%s: %d entries, want 1", name, n)
 		}
 		r.Close()
 	}

@@ -2,77 +2,121 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"strings"
 	"testing"
 
+	"golang.org/x/mod/sumdb/tlog"
+
+	"pgfsm/policy/canonical"
 	"pgfsm/traces/ledger"
 )
 
 // TestAppendOnlyByTrigger: whatever program opens the file.
 func TestAppendOnlyByTrigger(t *testing.T) {
 	s := fresh(t)
-	err := s.Update(context.Background(), func(tx ledger.Tx) error {
-		if err := addEvent(1)(tx); err != nil {
-			return err
+	for i := range int64(2) {
+		if err := s.Update(context.Background(), addEntry(i)); err != nil {
+			t.Fatal(err)
 		}
-		if err := addEvent(2)(tx); err != nil {
-			return err
-		}
-		return tx.AddDecision(ledger.Decision{Seq: 2, RunID: "a", Outcome: "allow"})
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	db := raw(t, s.path)
-	for _, statement := range []string{
-		"UPDATE %s SET at = 'x'", "UPDATE %s SET at = at WHERE seq = 1", "UPDATE %s SET seq = seq + 10", "DELETE FROM %s", "DELETE FROM %s WHERE seq = 1",
-		"INSERT OR REPLACE INTO %s SELECT * FROM %s WHERE seq = 1", "REPLACE INTO %s SELECT * FROM %s", "INSERT OR IGNORE INTO %s SELECT * FROM %s",
-		"UPDATE OR REPLACE %s SET seq = 1", "INSERT INTO %s SELECT * FROM %s WHERE true ON CONFLICT DO UPDATE SET at = 'x'",
+	for _, tc := range []struct{ table, id, column, value, message string }{
+		{"entries", "idx", "at", "'x'", "entries are append-only"},
+		{"tree", "id", "hash", "zeroblob(32)", "the tree is append-only"},
 	} {
-		for _, table := range []string{"events", "decisions"} {
-			statement := strings.ReplaceAll(statement, "%s", table)
-			if table == "decisions" {
-				statement = strings.ReplaceAll(statement, "seq = 1", "seq = 2")
+		name := strings.NewReplacer("TABLE", tc.table, "ID", tc.id, "COLUMN", tc.column, "VALUE", tc.value)
+		for _, statement := range []string{
+			"UPDATE TABLE SET COLUMN = VALUE", "UPDATE TABLE SET COLUMN = COLUMN WHERE ID = 0", "UPDATE TABLE SET ID = ID + 10", "DELETE FROM TABLE",
+			"DELETE FROM TABLE WHERE ID = 0", "INSERT OR REPLACE INTO TABLE SELECT * FROM TABLE WHERE ID = 0", "REPLACE INTO TABLE SELECT * FROM TABLE",
+			"INSERT OR IGNORE INTO TABLE SELECT * FROM TABLE", "UPDATE OR REPLACE TABLE SET ID = 0",
+			"INSERT INTO TABLE SELECT * FROM TABLE WHERE true ON CONFLICT DO UPDATE SET COLUMN = VALUE",
+		} {
+			before := dump(t, db, tc.table)
+			_, err := db.Exec(name.Replace(statement))
+			if err == nil || !strings.Contains(err.Error(), tc.message) {
+				t.Errorf("%s: %v, want it to be refused", name.Replace(statement), err)
 			}
-			before := dump(t, s, table)
-			_, err := db.Exec(statement)
-			if err == nil || !strings.Contains(err.Error(), table+" are append-only") {
-				t.Errorf("%s: %v, want it to be refused", statement, err)
-			}
-			if after := dump(t, s, table); after != before {
-				t.Errorf("%s: changed %s to %s", statement, before, after)
+			if after := dump(t, db, tc.table); after != before {
+				t.Errorf("%s: changed %s to %s", name.Replace(statement), before, after)
 			}
 		}
 	}
-	if n := asked[int64](t, s, "SELECT count(*) FROM pruning"); n != 0 {
-		t.Errorf("pruning has %d rows", n)
+	if rows := dump(t, db, "pruning"); rows != "" {
+		t.Errorf("pruning has %s", rows)
 	}
 }
 
 // dump returns all of a table.
-func dump(t *testing.T, s *Store, table string) string {
+func dump(t *testing.T, db *sql.DB, table string) (text string) {
 	t.Helper()
-	columns := map[string]string{"events": eventColumns, "decisions": "seq, run_id, at"}[table]
-	return asked[string](t, s, "SELECT coalesce(group_concat(concat_ws('|', "+columns+"), x'0a'), '') FROM "+table)
+	columns := map[string]string{
+		"entries": strings.ReplaceAll(entryColumns, ", ", ", '|', "), "tree": "id, '|', hex(hash)", "pruning": "since", "events": "idx, '|', run_id, '|', type, '|', event",
+	}[table]
+	if err := db.QueryRow("SELECT coalesce(group_concat(concat(" + columns + "), x'0a'), '') FROM " + table).Scan(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
-// TestPruneClosesTheGuard: after it, and after one that failed, nothing can be removed.
+// TestPruneClosesTheGuard: after it, and after one that failed, nothing can be removed. The hashes of the tree were never to be removed.
 func TestPruneClosesTheGuard(t *testing.T) {
 	s := fresh(t)
-	if err := s.Update(context.Background(), addEvent(1)); err != nil {
+	for i := range int64(2) {
+		if err := s.Update(context.Background(), addEntry(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := raw(t, s.path)
+	before := dump(t, db, "tree")
+	failed := errors.New("a prune that fails")
+	prune := func(tx ledger.Tx) error { return tx.Prune([]ledger.Range{{First: 0, Last: 0}}, nil, nil) }
+	for want, do := range map[error]func(ledger.Tx) error{ // in any order
+		failed: func(tx ledger.Tx) error { return errors.Join(prune(tx), failed) },
+		nil:    prune,
+	} {
+		if err := s.Update(context.Background(), do); !errors.Is(err, want) {
+			t.Fatal(err)
+		}
+		if _, err := db.Exec("DELETE FROM entries"); err == nil {
+			t.Error("the guard is open after pruning")
+		}
+	}
+	if n := entries(t, s); n != 1 {
+		t.Errorf("%d entries, want 1", n)
+	}
+	if after := dump(t, db, "tree"); after != before {
+		t.Errorf("the tree was %s, and is %s", before, after)
+	}
+	run(t, db, "INSERT INTO pruning (since) VALUES (1)")
+	if _, err := db.Exec("DELETE FROM tree"); err == nil {
+		t.Error("hashes can be removed while entries are pruned")
+	}
+}
+
+// TestEventsView: people see each event of an entry in a row, also where the events are in a blob.
+func TestEventsView(t *testing.T) {
+	s := fresh(t)
+	large := `[{"type":"request.created"},{"large":"` + strings.Repeat("x", ledger.MaxInline) + `","type":"decision.made"}]`
+	digest := canonical.Sum(ledger.BlobValue, []byte(large))
+	err := s.Update(context.Background(), func(tx ledger.Tx) error {
+		small, referring, gone := entry(0), entry(1), entry(2)
+		small.Events = []byte(`[{"n":1,"type":"run.claimed"},{"n":2,"type":"proxy.sent"}]`)
+		referring.Events = []byte(ledger.Ref(digest))
+		gone.Events = []byte(ledger.Ref("of-no-blob"))
+		return errors.Join(tx.PutBlob(ledger.Blob{Digest: digest, Kind: ledger.BlobValue, Text: large}), tx.AddEntry(small, make([]tlog.Hash, 1)),
+			tx.AddEntry(referring, make([]tlog.Hash, 2)), tx.AddEntry(gone, make([]tlog.Hash, 1)))
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Update(context.Background(), addEvent(2)); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.Prune(1, nil) }); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := raw(t, s.path).Exec("DELETE FROM events"); err == nil {
-		t.Error("the guard is open after pruning")
-	}
-	if n := events(t, s); n != 1 {
-		t.Errorf("%d events, want 1", n)
+	want := strings.Join([]string{
+		`0|a|run.claimed|{"n":1,"type":"run.claimed"}`, `0|a|proxy.sent|{"n":2,"type":"proxy.sent"}`, `1|a|request.created|{"type":"request.created"}`,
+		`1|a|decision.made|` + large[len(`[{"type":"request.created"},`):len(large)-1],
+	}, "\n")
+	if got := dump(t, raw(t, s.path), "events"); got != want {
+		t.Errorf("the view is %s, want %s", got, want)
 	}
 }
 
@@ -129,8 +173,8 @@ func TestPlansOfOneRow(t *testing.T) {
 		name, query, index string
 		args               []any
 	}{
-		{"token-events", tokenEvents, "USING INDEX events_tokens", nil},
-		{"last-prune", lastPrune, "USING INDEX events_pruned", nil},
+		{"entries-of-a-type", ofType, "USING INDEX entries_type (type=?)", []any{string(ledger.TokenCreated)}},
+		{"entries-of-a-run", ofRun, "USING INDEX entries_run (run_id=?)", []any{"a"}},
 		{"waiting", waiting, "requests_waiting (actor=? AND server=? AND tool=? AND arguments=?)", []any{"ann", "files", "read", "d"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -59,7 +59,7 @@ func TestMovedFile(t *testing.T) {
 			}
 			defer auditor.Close()
 			tc.move(t, path, away)
-			refused(t, s.Update(context.Background(), addEvent(2)), ErrMoved, path, "start it again")
+			refused(t, s.Update(context.Background(), addEntry(2)), ErrMoved, path, "start it again")
 			refused(t, s.View(context.Background(), func(ledger.Reader) error { return nil }), ErrMoved, path, "start it again")
 			refused(t, s.Glance(context.Background(), func(ledger.Reader) error { return nil }), ErrMoved, path, "start it again")
 			err = auditor.View(context.Background(), func(ledger.Reader) error { return nil })
@@ -79,8 +79,8 @@ func TestMovedFile(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if n := events(t, r); n != 1 {
-					t.Errorf("%s has %d events, want 1", file, n)
+				if n := entries(t, r); n != 1 {
+					t.Errorf("%s has %d entries, want 1", file, n)
 				}
 				r.Close()
 			}
@@ -89,9 +89,9 @@ func TestMovedFile(t *testing.T) {
 	t.Run("put-back", func(t *testing.T) {
 		s := fresh(t)
 		rename(t, s.path, s.path+".away")
-		refused(t, s.Update(context.Background(), addEvent(1)), ErrMoved, s.path, "put back")
+		refused(t, s.Update(context.Background(), addEntry(1)), ErrMoved, s.path, "put back")
 		rename(t, s.path+".away", s.path)
-		if err := s.Update(context.Background(), addEvent(1)); err != nil {
+		if err := s.Update(context.Background(), addEntry(1)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -99,12 +99,12 @@ func TestMovedFile(t *testing.T) {
 		s := fresh(t)
 		err := s.Update(context.Background(), func(tx ledger.Tx) error {
 			rename(t, s.path, s.path+".away")
-			return addEvent(1)(tx)
+			return addEntry(1)(tx)
 		})
 		refused(t, err, ErrMoved, s.path, "put back")
 		rename(t, s.path+".away", s.path)
-		if n := events(t, s); n != 0 {
-			t.Errorf("%d events, want none", n)
+		if n := entries(t, s); n != 0 {
+			t.Errorf("%d entries, want none", n)
 		}
 	})
 }

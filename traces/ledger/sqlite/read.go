@@ -150,8 +150,11 @@ func (t *tx) Entries(from int64) iter.Seq2[ledger.Entry, error] {
 	return all(t, readEntry, "SELECT "+entryColumns+" FROM entries WHERE idx >= ? ORDER BY idx", from)
 }
 
+// ofRun has the condition of the partial index written out, so that it is used.
+const ofRun = "SELECT " + entryColumns + " FROM entries WHERE run_id = ? AND run_id <> '' ORDER BY n"
+
 func (t *tx) EntriesOf(run string) iter.Seq2[ledger.Entry, error] {
-	return all(t, readEntry, "SELECT "+entryColumns+" FROM entries WHERE run_id = ? AND run_id <> '' ORDER BY n", run)
+	return all(t, readEntry, ofRun, run)
 }
 
 // ReadHashes implements [tlog.HashReader].

@@ -36,7 +36,7 @@ func asNobody(t *testing.T, do func()) {
 	<-done
 }
 
-// readable makes a ledger with an event, and lets everybody read it, and the folders it is in.
+// readable makes a ledger with an entry, and lets everybody read it, and the folders it is in.
 func readable(t *testing.T, closed bool) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -45,7 +45,7 @@ func readable(t *testing.T, closed bool) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Update(context.Background(), addEvent(1)); err != nil {
+	if err := s.Update(context.Background(), addEntry(1)); err != nil {
 		t.Fatal(err)
 	}
 	if closed {
@@ -78,7 +78,7 @@ func readable(t *testing.T, closed bool) string {
 
 func TestReadOnly(t *testing.T) {
 	s := fresh(t)
-	if err := s.Update(context.Background(), addEvent(1)); err != nil {
+	if err := s.Update(context.Background(), addEntry(1)); err != nil {
 		t.Fatal(err)
 	}
 	r, err := OpenReadOnly(s.path)
@@ -86,13 +86,13 @@ func TestReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if err := s.Update(context.Background(), addEvent(2)); err != nil {
+	if err := s.Update(context.Background(), addEntry(2)); err != nil {
 		t.Fatal(err)
 	}
-	if n := events(t, r); n != 2 {
-		t.Errorf("%d events, want 2: what is in the log only belongs to it", n)
+	if n := entries(t, r); n != 2 {
+		t.Errorf("%d entries, want 2: what is in the log only belongs to it", n)
 	}
-	refused(t, r.Update(context.Background(), addEvent(3)), ErrReadOnly, s.path, "read only")
+	refused(t, r.Update(context.Background(), addEntry(3)), ErrReadOnly, s.path, "read only")
 	_, err = r.Own(context.Background(), "01890a5d-ac96-774b-bcce-b302099a8057")
 	refused(t, err, ErrReadOnly, s.path, "read only")
 	_, err = OpenReadOnly(filepath.Join(t.TempDir(), "none.db"))
@@ -143,8 +143,8 @@ func TestReadOnlyFiles(t *testing.T) {
 				return
 			}
 			defer r.Close()
-			if n := events(t, r); n != 1 || r.frozen == nil {
-				t.Errorf("%d events, want 1; without locks: %t", n, r.frozen != nil)
+			if n := entries(t, r); n != 1 || r.frozen == nil {
+				t.Errorf("%d entries, want 1; without locks: %t", n, r.frozen != nil)
 			}
 		})
 	})
@@ -157,8 +157,8 @@ func TestReadOnlyFiles(t *testing.T) {
 				return
 			}
 			defer r.Close()
-			if n := events(t, r); n != 1 || r.frozen != nil {
-				t.Errorf("%d events, want 1; without locks: %t", n, r.frozen != nil)
+			if n := entries(t, r); n != 1 || r.frozen != nil {
+				t.Errorf("%d entries, want 1; without locks: %t", n, r.frozen != nil)
 			}
 		})
 	})

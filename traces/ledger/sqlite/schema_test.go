@@ -9,14 +9,16 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/mod/sumdb/tlog"
+
 	"pgfsm/traces/ledger"
 )
 
-// closed makes a ledger with an event, and closes it.
+// closed makes a ledger with an entry, and closes it.
 func closed(t *testing.T) string {
 	t.Helper()
 	s := fresh(t)
-	if err := s.Update(context.Background(), addEvent(1)); err != nil {
+	if err := s.Update(context.Background(), addEntry(1)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -42,20 +44,23 @@ func TestAlteredSchema(t *testing.T) {
 		key        string // empty: it is opened
 	}{
 		{"trigger-that-ignores-votes", []string{
-			"CREATE TRIGGER z BEFORE INSERT ON events WHEN NEW.type = 'approval.denied' BEGIN SELECT RAISE(IGNORE); END",
+			"CREATE TRIGGER z BEFORE INSERT ON entries WHEN NEW.type = 'approval.denied' BEGIN SELECT RAISE(IGNORE); END",
 		}, "trigger z"},
-		{"trigger-first-in-order", []string{"CREATE TRIGGER a AFTER INSERT ON events BEGIN DELETE FROM requests; END"}, "trigger a"},
-		{"last-trigger-missing", []string{"DROP TRIGGER events_refuse_update"}, "trigger events_refuse_update"},
+		{"trigger-first-in-order", []string{"CREATE TRIGGER a AFTER INSERT ON entries BEGIN DELETE FROM requests; END"}, "trigger a"},
+		{"last-trigger-missing", []string{"DROP TRIGGER entries_refuse_update"}, "trigger entries_refuse_update"},
 		{"trigger-changed", []string{
-			"DROP TRIGGER events_refuse_update", "CREATE TRIGGER events_refuse_update BEFORE UPDATE ON events BEGIN SELECT 1; END",
-		}, "trigger events_refuse_update"},
+			"DROP TRIGGER entries_refuse_update", "CREATE TRIGGER entries_refuse_update BEFORE UPDATE ON entries BEGIN SELECT 1; END",
+		}, "trigger entries_refuse_update"},
 		{"table-too-many", []string{"CREATE TABLE more (x)"}, "table more"},
 		{"table-missing", []string{"DROP TABLE tokens"}, "index sqlite_autoindex_tokens_1"},
 		{"table-made-a-view", []string{"ALTER TABLE delivered RENAME TO d", "CREATE VIEW delivered AS SELECT * FROM d"}, "index sqlite_autoindex_d_1"},
 		{"view-too-many", []string{"CREATE VIEW v AS SELECT 1"}, "view v"},
-		{"column-too-many", []string{"ALTER TABLE events ADD COLUMN more TEXT"}, "table events"},
+		{"view-missing", []string{"DROP VIEW events"}, "view events"},
+		{"view-changed", []string{"DROP VIEW events", "CREATE VIEW events AS SELECT * FROM entries"}, "view events"},
+		{"tree-without-its-trigger", []string{"DROP TRIGGER tree_refuse_delete"}, "trigger tree_refuse_delete"},
+		{"column-too-many", []string{"ALTER TABLE entries ADD COLUMN more TEXT"}, "table entries"},
 		{"column-with-another-name", []string{"ALTER TABLE requests RENAME COLUMN mode TO moods"}, "table requests"},
-		{"index-too-many", []string{"CREATE UNIQUE INDEX one ON events (type)"}, "index one"},
+		{"index-too-many", []string{"CREATE UNIQUE INDEX one ON entries (type)"}, "index one"},
 		{"index-missing", []string{"DROP INDEX requests_open"}, "index requests_open"},
 		{"index-changed", []string{"DROP INDEX requests_open", "CREATE INDEX requests_open ON requests (run_id) WHERE ended <> ''"}, "index requests_open"},
 		{"statistics-of-another-form", []string{"ANALYZE", rewritten,
@@ -102,14 +107,16 @@ func TestOpenGuardIsTampering(t *testing.T) {
 // TestWhatIsNotRecordedFails: a trigger that was put there while the file is open makes statements do nothing.
 func TestWhatIsNotRecordedFails(t *testing.T) {
 	for table, writes := range map[string]func(ledger.Tx) error{ // in any order
-		"events":     addEvent(1),
-		"decisions":  func(tx ledger.Tx) error { return tx.AddDecision(ledger.Decision{Seq: 1, RunID: "a"}) },
-		"requests":   func(tx ledger.Tx) error { return tx.PutRequest(ledger.Request{RunID: "a"}) },
-		"blobs":      func(tx ledger.Tx) error { return tx.PutBlob(ledger.Blob{Digest: "d"}) },
-		"tokens":     func(tx ledger.Tx) error { return tx.PutToken(ledger.Token{ID: "k"}) },
-		"deliveries": func(tx ledger.Tx) error { return tx.PutDelivery(ledger.Delivery{Seq: 1, Hook: "h", State: "waiting"}) },
-		"delivered":  func(tx ledger.Tx) error { return tx.SetDelivered("h", 1) },
-		"pruning":    func(tx ledger.Tx) error { return tx.Prune(1, nil) },
+		"entries":  addEntry(1),
+		"tree":     addEntry(1),
+		"requests": func(tx ledger.Tx) error { return tx.PutRequest(ledger.Request{RunID: "a"}) },
+		"blobs":    func(tx ledger.Tx) error { return tx.PutBlob(ledger.Blob{Digest: "d"}) },
+		"tokens":   func(tx ledger.Tx) error { return tx.PutToken(ledger.Token{ID: "k"}) },
+		"deliveries": func(tx ledger.Tx) error {
+			return tx.PutDelivery(ledger.Delivery{Entry: 1, Hook: "h", State: "waiting"})
+		},
+		"delivered": func(tx ledger.Tx) error { return tx.SetDelivered("h", 1) },
+		"pruning":   func(tx ledger.Tx) error { return tx.Prune(nil, nil, nil) },
 	} {
 		t.Run(table, func(t *testing.T) {
 			s := fresh(t)
@@ -132,12 +139,10 @@ func TestWhatIsNotRecordedFails(t *testing.T) {
 		err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddRequest(ledger.Request{RunID: "a"}) })
 		refused(t, err, ErrUnrecorded, s.path, "ledger verify")
 	})
-	t.Run("one-row-of-many", func(t *testing.T) {
+	t.Run("one-hash-of-several", func(t *testing.T) {
 		s := fresh(t)
-		run(t, raw(t, s.path), "CREATE TRIGGER z BEFORE INSERT ON events WHEN NEW.seq = 2 BEGIN SELECT RAISE(IGNORE); END")
-		err := s.Update(context.Background(), func(tx ledger.Tx) error {
-			return tx.AddEvents([]ledger.Event{{Seq: 1, RunID: "a"}, {Seq: 2, RunID: "a"}, {Seq: 3, RunID: "a"}})
-		})
+		run(t, raw(t, s.path), "CREATE TRIGGER z BEFORE INSERT ON tree WHEN NEW.id = 4 BEGIN SELECT RAISE(IGNORE); END")
+		err := s.Update(context.Background(), func(tx ledger.Tx) error { return tx.AddEntry(entry(2), make([]tlog.Hash, 3)) })
 		refused(t, err, ErrUnrecorded, s.path, "ledger verify")
 	})
 	t.Run("a-request-that-is-there", func(t *testing.T) {
