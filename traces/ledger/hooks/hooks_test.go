@@ -254,12 +254,12 @@ func TestWhereAHookBegins(t *testing.T) {
 	}
 }
 
-// Between two messages there may be any number of events that are none.
-func TestManyOtherEvents(t *testing.T) {
+// Between two messages there may be any number of entries without one.
+func TestManyOtherEntries(t *testing.T) {
 	d, m := newDesk(t), newMailbox(t)
 	s := d.sender(hook(m, hooks.Decided))
 	look(t, s)
-	for i := range hooks.MaxEvents + 1 {
+	for i := range hooks.MaxEntries + 1 {
 		name := fmt.Sprintf("auditor %d", i)
 		if _, _, err := d.Ledger.CreateToken(context.Background(), ledger.Local("local:root"), name, ledger.RoleAuditor, ""); err != nil {
 			t.Fatal(err)

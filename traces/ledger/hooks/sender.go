@@ -118,8 +118,8 @@ func New(store Store, o Options) (*Sender, error) {
 func (s *Sender) Begin(ctx context.Context) error {
 	return s.store.Update(ctx, func(tx ledger.Tx) error {
 		for _, to := range s.to {
-			seq, err := tx.Delivered(to.id)
-			if err == nil && seq == 0 {
+			_, err := tx.Delivered(to.id)
+			if errors.Is(err, ledger.ErrNotFound) {
 				err = begin(tx, to)
 			}
 			if err != nil {
