@@ -149,9 +149,9 @@ type scene struct {
 	answered int64
 	kill     kill
 
-	seen       ledger.Checkpoint
-	inFlight   []string // runs of dead owners whose call had left, for the next recovery
-	notTheirs  []string // runs of the other process, which nobody may touch
+	seen       *ledger.Checkpoint // after the kill before; nil before the first
+	inFlight   []string           // runs of dead owners whose call had left, for the next recovery
+	notTheirs  []string           // runs of the other process, which nobody may touch
 	tally      tally
 	callsSeen  map[string]bool
 	votesFinal map[string]string // by run: how it stands by the vote that decided
@@ -161,7 +161,7 @@ func newScene(t *testing.T, crowded bool) *scene {
 	t.Helper()
 	s := &scene{
 		T: t, path: filepath.Join(t.TempDir(), "ledger.db"), calls: make(map[string]int), callsSeen: make(map[string]bool),
-		votesFinal: make(map[string]string), seen: ledger.Checkpoint{Head: ledger.Origin},
+		votesFinal: make(map[string]string),
 	}
 	s.tokens = tokens(t, s.path, people[:4]) // so few that they agree now and then
 	if !crowded {
@@ -382,11 +382,11 @@ func (s *scene) look(name string) {
 // verify verifies everything, and that nothing is missing of what was there before.
 func (s *scene) verify(name string, r ledger.Reader, p *traces.Replayer) {
 	s.Helper()
-	report, err := ledger.Verify(context.Background(), r, ledger.VerifyOptions{Checkpoint: &s.seen, Replayer: p})
-	if err != nil || !report.Complete {
+	report, err := ledger.Verify(context.Background(), r, ledger.VerifyOptions{Checkpoint: s.seen, Replayer: p})
+	if err != nil || report.Complete != (s.seen != nil) || !report.Deep.OK() {
 		s.Fatalf("%s: Verify() = %+v, %v", name, report, err)
 	}
-	s.seen = ledger.Checkpoint{Size: report.Size, Head: report.Head}
+	s.seen = &ledger.Checkpoint{Origin: report.Origin, Size: report.Size, Root: report.Root}
 	s.tally.Runs = int(report.Requests)
 }
 
