@@ -17,7 +17,7 @@ func TestEventLineMovesNoCursor(t *testing.T) {
 
 func TestLinesHaveDetailsOfEveryType(t *testing.T) {
 	for _, kind := range ledger.Types() {
-		if len(details[kind]) == 0 {
+		if kind != ledger.RunClaimed && len(details[kind]) == 0 { // of which the process says all
 			t.Errorf("a line about %s has no details", kind)
 		}
 	}
